@@ -1,0 +1,67 @@
+#ifndef COMMON_RPC_PARAMETER_LINK_H_
+#define COMMON_RPC_PARAMETER_LINK_H_
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/time/time.h"
+#include "proto/parameter_service.pb.h"
+
+namespace muster {
+
+// A message with tensor bytes (a "frame" of parameter_service.proto). The
+// header's own `data` field stays empty; the bytes are in `data`, which shares
+// the memory that they came from.
+template <typename Header>
+struct Frame {
+  Header header;
+  absl::Cord data;
+};
+
+template <typename Reply>
+using ReplyCallback = std::function<void(absl::StatusOr<Reply>)>;
+
+// One ps task's ParameterService, wherever it is: behind gRPC
+// (worker/client/grpc_parameter_link.h), in this process
+// (ps_server/shard_server.h, for --standalone), or simulated. The requests are
+// those of parameter_service.proto.
+//
+// Thread-safe. Every call returns at once; `done` is called exactly once,
+// possibly before the call returns, on any thread, with no lock held. It must
+// not block. After `deadline` (of the monotonic clock) `done` gets
+// DeadlineExceeded; the request may have been carried out all the same.
+//
+// Errors of every call: Unavailable (peer gone, retry), DeadlineExceeded,
+// FailedPrecondition starting with "fenced: " (the shard moved on: register
+// and pull anew), InvalidArgument, Unimplemented.
+class ParameterLink {
+ public:
+  virtual ~ParameterLink() = default;
+
+  virtual void Hello(const HelloRequest& request, absl::Time deadline,
+                     ReplyCallback<HelloReply> done) = 0;
+  virtual void Define(const DefineRequest& request, absl::Time deadline,
+                      ReplyCallback<DefineReply> done) = 0;
+  virtual void Load(Frame<LoadPart> request, absl::Time deadline,
+                    ReplyCallback<LoadReply> done) = 0;
+  virtual void Seal(const SealRequest& request, absl::Time deadline,
+                    ReplyCallback<SealReply> done) = 0;
+  virtual void Pull(const PullRequest& request, absl::Time deadline,
+                    ReplyCallback<Frame<PullReply>> done) = 0;
+  virtual void Push(Frame<PushPart> request, absl::Time deadline,
+                    ReplyCallback<PushReply> done) = 0;
+  virtual void BeginSnapshot(const BeginSnapshotRequest& request,
+                             absl::Time deadline,
+                             ReplyCallback<BeginSnapshotReply> done) = 0;
+  virtual void ReadSnapshot(const ReadSnapshotRequest& request,
+                            absl::Time deadline,
+                            ReplyCallback<Frame<SnapshotPart>> done) = 0;
+  virtual void EndSnapshot(const EndSnapshotRequest& request,
+                           absl::Time deadline,
+                           ReplyCallback<EndSnapshotReply> done) = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_RPC_PARAMETER_LINK_H_

@@ -1,0 +1,35 @@
+// Numbers that both ends of the wire must agree on.
+#ifndef COMMON_RPC_PROTOCOL_H_
+#define COMMON_RPC_PROTOCOL_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace muster {
+
+// Raised whenever an old peer would misread a message; a ps refuses another.
+inline constexpr int32_t kProtocolVersion = 1;
+
+// Printed by --version and exchanged in Hello.
+inline constexpr absl::string_view kMusterVersion = "0.1.0";
+
+// A block: the unit of apply, snapshot and duplicate-free parts. 256 KiB of
+// float32 stays in an L2 cache together with its gradient and slots' stream
+// (64 KB tiles copy at 50 GB/s, 13 MB at 12 GB/s on Zen 3; 256 KB to 3 MB
+// pieces are equally fast on the wire).
+inline constexpr int64_t kBlockElements = 65536;
+
+// A part is at most this many tensor bytes: 4 blocks. Below gRPC's default
+// limit of 4 MiB with any header.
+inline constexpr int64_t kMaxPartBytes = 4 * kBlockElements * 4;
+
+// What a frame's header may add to a part.
+inline constexpr int64_t kMaxHeaderBytes = 64 * 1024;
+
+// Every fenced request's error message starts with this.
+inline constexpr absl::string_view kFencedPrefix = "fenced: ";
+
+}  // namespace muster
+
+#endif  // COMMON_RPC_PROTOCOL_H_

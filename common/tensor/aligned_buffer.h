@@ -1,0 +1,56 @@
+#ifndef COMMON_TENSOR_ALIGNED_BUFFER_H_
+#define COMMON_TENSOR_ALIGNED_BUFFER_H_
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace muster {
+
+// Owned memory: zeroed at the start, aligned to 64 bytes (a cache line
+// and the widest vector). Movable, not copyable.
+class AlignedBuffer {
+ public:
+  static constexpr size_t kAlignment = 64;
+
+  AlignedBuffer() = default;
+  // Allocates `size_bytes` zero bytes. Ends the process if the machine has no
+  // memory left, as operator new does: check sizes from outside first.
+  explicit AlignedBuffer(size_t size_bytes)
+      : data_(static_cast<char*>(std::aligned_alloc(
+            kAlignment, RoundUp(size_bytes == 0 ? 1 : size_bytes)))),
+        size_bytes_(size_bytes) {
+    if (data_ == nullptr) std::abort();
+    std::memset(data_.get(), 0, RoundUp(size_bytes == 0 ? 1 : size_bytes));
+  }
+
+  char* data() { return data_.get(); }
+  const char* data() const { return data_.get(); }
+  size_t size_bytes() const { return size_bytes_; }
+
+  // The bytes as elements. REQUIRES: T needs at most kAlignment.
+  template <typename T>
+  T* as() {
+    return reinterpret_cast<T*>(data_.get());
+  }
+  template <typename T>
+  const T* as() const {
+    return reinterpret_cast<const T*>(data_.get());
+  }
+
+ private:
+  struct Free {
+    void operator()(char* data) const { std::free(data); }
+  };
+  static size_t RoundUp(size_t size) {
+    return (size + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
+  std::unique_ptr<char, Free> data_;
+  size_t size_bytes_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_TENSOR_ALIGNED_BUFFER_H_
