@@ -1,0 +1,183 @@
+// What is to be computed: plain descriptions of operations, without memory,
+// layout or device. Every Validate returns InvalidArgument that names the
+// field; a Backend calls it before it makes a primitive.
+#ifndef WORKER_BACKEND_OPERATION_H_
+#define WORKER_BACKEND_OPERATION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/tensor/shape.h"
+
+namespace muster {
+
+// Training keeps in kWorkspace what backward needs; inference does not.
+enum class Phase { kTraining, kInference };
+
+// A window that slides over H and W. Size of the result:
+//   (H + pad_top + pad_bottom - kernel_h) / stride_h + 1, rounded down.
+struct Window {
+  int64_t kernel_h = 1;
+  int64_t kernel_w = 1;
+  int64_t stride_h = 1;
+  int64_t stride_w = 1;
+  int64_t pad_top = 0;
+  int64_t pad_bottom = 0;
+  int64_t pad_left = 0;
+  int64_t pad_right = 0;
+
+  int64_t dst_h(int64_t height) const {
+    return (height + pad_top + pad_bottom - kernel_h) / stride_h + 1;
+  }
+  int64_t dst_w(int64_t width) const {
+    return (width + pad_left + pad_right - kernel_w) / stride_w + 1;
+  }
+  // Kernel and stride positive, 0 <= pad < kernel, and at least one position.
+  absl::Status Validate(int64_t height, int64_t width) const;
+};
+
+// dst[n, o, y, x] = bias[o] + sum over i, ky, kx of weights[o, i, ky, kx]
+//   * src[n, i, y * stride_h + ky - pad_top, x * stride_w + kx - pad_left],
+// zero outside src: a cross-correlation, as PyTorch's Conv2d and
+// TensorFlow's conv2d.
+struct Conv2dDesc {
+  int64_t batch = 1;
+  int64_t src_channels = 1;
+  int64_t dst_channels = 1;
+  int64_t height = 1;  // of src
+  int64_t width = 1;
+  Window window;
+  bool has_bias = true;
+  // Forward ends with max(0, .). The backward primitives ignore this: run the
+  // backward of the activation over diff_dst first.
+  bool relu = false;
+
+  absl::Status Validate() const;
+  Shape src_shape() const { return {batch, src_channels, height, width}; }
+  Shape weights_shape() const {
+    return {dst_channels, src_channels, window.kernel_h, window.kernel_w};
+  }
+  Shape bias_shape() const { return {dst_channels}; }
+  Shape dst_shape() const {
+    return {batch, dst_channels, window.dst_h(height), window.dst_w(width)};
+  }
+};
+
+// dst = src * transpose(weights) + bias: PyTorch's Linear.
+struct DenseDesc {
+  int64_t batch = 1;
+  int64_t src_features = 1;
+  int64_t dst_features = 1;
+  bool has_bias = true;
+  bool relu = false;  // as in Conv2dDesc
+
+  absl::Status Validate() const;
+  Shape src_shape() const { return {batch, src_features}; }
+  Shape weights_shape() const { return {dst_features, src_features}; }
+  Shape bias_shape() const { return {dst_features}; }
+  Shape dst_shape() const { return {batch, dst_features}; }
+};
+
+// Element by element: max(0, x), 1 / (1 + exp(-x)), tanh(x). Each derivative
+// is a function of dst alone, so src need not be kept:
+//   relu: dst > 0 (so 0 at x = 0), sigmoid: dst (1 - dst), tanh: 1 - dst^2.
+enum class ActivationKind { kRelu, kSigmoid, kTanh };
+struct ActivationDesc {
+  ActivationKind kind = ActivationKind::kRelu;
+};
+
+// Max: padding counts as minus infinity; a tie goes to the first position in
+// row-major order. Average: padding is left out of sum and count
+// (TensorFlow's avg_pool; PyTorch's with count_include_pad=False). A global
+// pool has the kernel of the input's size.
+enum class PoolKind { kMax, kAverage };
+struct PoolDesc {
+  PoolKind kind = PoolKind::kMax;
+  int64_t batch = 1;
+  int64_t channels = 1;
+  int64_t height = 1;  // of src
+  int64_t width = 1;
+  Window window;
+  // Max only: dst = pool(relu(src)), and backward gives the gradient of both.
+  // Fast for 2x2 windows with stride 2; right for all.
+  bool relu_before = false;
+  Phase phase = Phase::kTraining;
+
+  absl::Status Validate() const;
+  Shape src_shape() const { return {batch, channels, height, width}; }
+  Shape dst_shape() const {
+    return {batch, channels, window.dst_h(height), window.dst_w(width)};
+  }
+};
+
+// dst = keep ? src / (1 - rate) : 0, each element kept with probability
+// 1 - rate by (seed, its row-major index) alone: dropout_mask.h. For training;
+// at inference leave the operation out.
+struct DropoutDesc {
+  double rate = 0.5;  // in [0, 1)
+  Shape shape;
+
+  absl::Status Validate() const;
+};
+
+// dst = weights * (src - mean) / sqrt(variance + epsilon) + bias by channel.
+// Training: mean and variance of this batch over N, H, W, the variance with
+// divisor m = N * H * W, and both are results (PyTorch feeds its running
+// variance with divisor m - 1: scale by m / (m - 1) for that). Inference: mean
+// and variance are given.
+struct BatchNormDesc {
+  int64_t batch = 1;
+  int64_t channels = 1;
+  int64_t height = 1;
+  int64_t width = 1;
+  double epsilon = 1e-5;
+  Phase phase = Phase::kTraining;
+
+  absl::Status Validate() const;
+  Shape src_shape() const { return {batch, channels, height, width}; }
+  Shape channel_shape() const { return {channels}; }
+};
+
+// dst = sum of n sources of one shape: the layer, and the sum of gradients
+// where an output has several readers.
+struct AddDesc {
+  int num_srcs = 2;
+  Shape shape;
+
+  absl::Status Validate() const;
+};
+
+// Joins along dimension 1 (channels or features); the others are equal.
+struct ConcatDesc {
+  std::vector<Shape> srcs;  // all of rank 4, or all of rank 2
+
+  absl::Status Validate() const;
+  Shape dst_shape() const;
+};
+
+// loss = mean over the first `rows` rows of -log(softmax(src)[label]);
+// correct = rows whose largest src (the first of equals) is at the label;
+// diff_src = (softmax(src) - onehot(label)) / rows, zero beyond `rows`.
+struct SoftmaxCrossEntropyDesc {
+  int64_t batch = 1;
+  int64_t classes = 2;
+  Phase phase = Phase::kTraining;  // inference: no diff_src
+
+  absl::Status Validate() const;
+  Shape src_shape() const { return {batch, classes}; }
+};
+
+// loss += scale * sum(weights^2) / 2 and, in training, diff_weights +=
+// scale * weights (scale * tf.nn.l2_loss; PyTorch's weight_decay in SGD).
+struct L2PenaltyDesc {
+  double scale = 0;
+  Shape shape;
+  Phase phase = Phase::kTraining;  // inference: no diff_weights
+
+  absl::Status Validate() const;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_BACKEND_OPERATION_H_
