@@ -1,0 +1,77 @@
+#ifndef COMMON_OPTIMIZER_UPDATE_RULE_H_
+#define COMMON_OPTIMIZER_UPDATE_RULE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/base/attributes.h"
+#include "proto/training.pb.h"
+
+namespace muster {
+
+// One slot of a rule: a value for each element of a trainable parameter.
+template <typename T>
+struct SlotDefOf {
+  // Part of a checkpoint's tensor names: "conv1/weights/m".
+  std::string name;
+  // Of every element, before the first update.
+  T initial_value;
+};
+
+// How a gradient changes a parameter. T is float for the rules that train,
+// float or double for their reference twins.
+//
+// Immutable and thread-safe: many threads may apply one rule, each to its own
+// elements. Elementwise: what happens to one element does not depend on where
+// in a call it stands, so a tensor may be cut anywhere. Deterministic: the
+// same bits on every machine that computes in IEEE arithmetic.
+template <typename T>
+class UpdateRuleOf {
+ public:
+  virtual ~UpdateRuleOf() = default;
+
+  // In the order in which Apply wants them; empty for plain SGD.
+  virtual absl::Span<const SlotDefOf<T>> slots() const = 0;
+
+  // Updates n elements of one block, and their slots, by one gradient.
+  //   t: updates of this block including this one, 1 at first. Schedules see
+  //   t - 1, the completed updates; Adam's bias correction sees t.
+  //   gradient [n], parameter [n], slots[i] [n] in the order of slots().
+  // REQUIRES: t >= 1, n >= 0, pointers aligned as T wants it (no more), no
+  // overlap.
+  virtual void Apply(int64_t t, const T* gradient, T* parameter,
+                     absl::Span<T* const> slots, int64_t n) const = 0;
+};
+
+using SlotDef = SlotDefOf<float>;
+using UpdateRule = UpdateRuleOf<float>;
+
+// Makes the vectorized rule that `spec` names. Errors: NotFound for an unknown
+// name (the nearest and all known ones are listed); InvalidArgument naming the
+// rule and the attribute or schedule field. Link :optimizers for the rules.
+absl::StatusOr<std::unique_ptr<UpdateRule>> CreateUpdateRule(
+    const OptimizerSpec& spec);
+
+// Makes its reference twin: the same rule as a plain loop on T. The float twin
+// agrees with CreateUpdateRule's rule to the bit; the double twin is the one
+// that is compared with other frameworks. T is float or double.
+template <typename T>
+absl::StatusOr<std::unique_ptr<UpdateRuleOf<T>>> CreateReferenceRule(
+    const OptimizerSpec& spec);
+
+// The settings of the named rule, for --set and --list; valid for ever.
+// Errors: NotFound as above.
+absl::StatusOr<absl::Span<const AttrDef>> UpdateRuleAttributes(
+    absl::string_view name);
+
+// All rules, sorted.
+std::vector<std::string> UpdateRuleNames();
+
+}  // namespace muster
+
+#endif  // COMMON_OPTIMIZER_UPDATE_RULE_H_

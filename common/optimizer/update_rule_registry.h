@@ -1,0 +1,117 @@
+// What the source file of an update rule includes, and nobody else.
+#ifndef COMMON_OPTIMIZER_UPDATE_RULE_REGISTRY_H_
+#define COMMON_OPTIMIZER_UPDATE_RULE_REGISTRY_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/attributes.h"
+#include "common/base/registry.h"
+#include "common/optimizer/learning_rate.h"
+#include "common/optimizer/update_rule.h"
+
+namespace muster {
+
+template <typename T>
+using UpdateRuleFactory = std::unique_ptr<UpdateRuleOf<T>> (*)(
+    const Attributes& attributes, const LearningRate& learning_rate);
+
+// The factories cannot fail: the table has checked the attributes. Every table
+// has the float "learning_rate".
+struct UpdateRuleEntry {
+  absl::Span<const AttrDef> (*attributes)();
+  UpdateRuleFactory<float> create;
+  UpdateRuleFactory<float> create_float_reference;
+  UpdateRuleFactory<double> create_double_reference;
+};
+
+struct UpdateRuleTag {
+  static constexpr char kKind[] = "optimizer";
+};
+using UpdateRuleRegistry = Registry<UpdateRuleTag, UpdateRuleEntry>;
+
+// A Formula is one rule's settings and mathematics (sgd_ref.h is the shortest):
+//
+//   struct Formula {
+//     Formula(const Attributes&, const LearningRate&);
+//     template <typename T> struct Constants {...};  // of one Apply
+//     // Computed in double, then narrowed.
+//     template <typename T> Constants<T> ConstantsAt(int64_t t) const;
+//     template <typename T> std::vector<SlotDefOf<T>> Slots() const;
+//     // One element, the i-th of each slot.
+//     template <typename T>
+//     static void Update(const Constants<T>& c, T gradient, T* parameter,
+//                        absl::Span<T* const> slots, int64_t i);
+//   };
+
+// The plain loop over Formula::Update.
+template <typename Formula, typename T>
+class ReferenceRule : public UpdateRuleOf<T> {
+ public:
+  explicit ReferenceRule(const Formula& formula)
+      : formula_(formula), slots_(formula.template Slots<T>()) {}
+
+  absl::Span<const SlotDefOf<T>> slots() const override { return slots_; }
+
+  void Apply(int64_t t, const T* gradient, T* parameter,
+             absl::Span<T* const> slots, int64_t n) const override {
+    const auto constants = formula_.template ConstantsAt<T>(t);
+    for (int64_t i = 0; i < n; ++i) {
+      Formula::template Update<T>(constants, gradient[i], &parameter[i], slots,
+                                  i);
+    }
+  }
+
+ private:
+  const Formula formula_;
+  const std::vector<SlotDefOf<T>> slots_;
+};
+
+// The same on vectors. kKernel does one Apply, of which the constants are
+// known, and picks the machine's instruction set.
+template <typename Formula,
+          void (*kKernel)(const typename Formula::template Constants<float>&,
+                          const float* gradient, float* parameter,
+                          absl::Span<float* const> slots, int64_t n)>
+class VectorRule : public UpdateRule {
+ public:
+  explicit VectorRule(const Formula& formula)
+      : formula_(formula), slots_(formula.template Slots<float>()) {}
+
+  absl::Span<const SlotDef> slots() const override { return slots_; }
+
+  void Apply(int64_t t, const float* gradient, float* parameter,
+             absl::Span<float* const> slots, int64_t n) const override {
+    kKernel(formula_.template ConstantsAt<float>(t), gradient, parameter, slots,
+            n);
+  }
+
+ private:
+  const Formula formula_;
+  const std::vector<SlotDef> slots_;
+};
+
+// Makes a Rule, of one of the two kinds above.
+template <typename T, typename Formula, typename Rule>
+std::unique_ptr<UpdateRuleOf<T>> MakeRule(const Attributes& attributes,
+                                          const LearningRate& learning_rate) {
+  return std::make_unique<Rule>(Formula(attributes, learning_rate));
+}
+
+// The entry of a rule that is given by its formula and its kernel.
+template <typename Formula,
+          void (*kKernel)(const typename Formula::template Constants<float>&,
+                          const float* gradient, float* parameter,
+                          absl::Span<float* const> slots, int64_t n)>
+UpdateRuleEntry MakeUpdateRuleEntry(absl::Span<const AttrDef> (*attributes)()) {
+  return {attributes, &MakeRule<float, Formula, VectorRule<Formula, kKernel>>,
+          &MakeRule<float, Formula, ReferenceRule<Formula, float>>,
+          &MakeRule<double, Formula, ReferenceRule<Formula, double>>};
+}
+
+}  // namespace muster
+
+#endif  // COMMON_OPTIMIZER_UPDATE_RULE_REGISTRY_H_
