@@ -1,5 +1,6 @@
 #include "worker/backend/operation.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <string>
 
@@ -50,14 +51,20 @@ absl::Status CheckSide(const Side& side) {
   RETURN_IF_ERROR(CheckPositive(
       side.name,
       {{"size", side.size}, {"kernel", side.kernel}, {"stride", side.stride}}));
+  constexpr int64_t kLimit = int64_t{1} << 40;
+  for (const int64_t value :
+       {side.size, side.kernel, side.stride, side.pad_before, side.pad_after}) {
+    if (value <= kLimit) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(side.name, ": ", value, " is more than ", kLimit));
+  }
   for (const int64_t pad : {side.pad_before, side.pad_after}) {
     if (pad >= 0 && pad < side.kernel) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         side.name, ": padding must be in [0, kernel = ", side.kernel, "), is ",
         pad));
   }
-  // Subtraction only: a sum of sizes from outside could overflow.
-  if (side.kernel - side.pad_before - side.pad_after > side.size) {
+  if (side.size + side.pad_before + side.pad_after < side.kernel) {
     return absl::InvalidArgumentError(absl::StrCat(
         side.name, ": a kernel of ", side.kernel, " does not fit on ",
         side.size, " with padding ", side.pad_before, " and ", side.pad_after));
@@ -67,7 +74,7 @@ absl::Status CheckSide(const Side& side) {
 
 }  // namespace
 
-absl::Status Window::Validate(int64_t height, int64_t width) const {
+absl::Status WindowDesc::Validate(int64_t height, int64_t width) const {
   RETURN_IF_ERROR(CheckSide(
       {"window height", height, kernel_h, stride_h, pad_top, pad_bottom}));
   return CheckSide(
@@ -101,6 +108,13 @@ absl::Status PoolDesc::Validate() const {
   RETURN_IF_ERROR(
       CheckPositive("pool", {{"batch", batch}, {"channels", channels}}));
   RETURN_IF_ERROR(Annotate(window.Validate(height, width), "pool"));
+  // Else a window could lie in padding alone, and have no maximum.
+  const WindowDesc& w = window;
+  if (std::max(w.pad_top, w.pad_bottom) >= w.kernel_h ||
+      std::max(w.pad_left, w.pad_right) >= w.kernel_w) {
+    return absl::InvalidArgumentError(
+        "pool: padding must be smaller than the kernel");
+  }
   if (relu_before && kind != PoolKind::kMax) {
     return absl::InvalidArgumentError(
         "pool: relu_before is for max pools; this one is an average");

@@ -17,7 +17,7 @@ enum class Phase { kTraining, kInference };
 
 // A window that slides over H and W. Size of the result:
 //   (H + pad_top + pad_bottom - kernel_h) / stride_h + 1, rounded down.
-struct Window {
+struct WindowDesc {
   int64_t kernel_h = 1;
   int64_t kernel_w = 1;
   int64_t stride_h = 1;
@@ -33,7 +33,7 @@ struct Window {
   int64_t dst_w(int64_t width) const {
     return (width + pad_left + pad_right - kernel_w) / stride_w + 1;
   }
-  // Kernel and stride positive, 0 <= pad < kernel, and at least one position.
+  // Kernel and stride positive, no pad negative, and at least one position.
   absl::Status Validate(int64_t height, int64_t width) const;
 };
 
@@ -47,7 +47,7 @@ struct Conv2dDesc {
   int64_t dst_channels = 1;
   int64_t height = 1;  // of src
   int64_t width = 1;
-  Window window;
+  WindowDesc window;
   bool has_bias = true;
   // Forward ends with max(0, .). The backward primitives ignore this: run the
   // backward of the activation over diff_dst first.
@@ -87,6 +87,7 @@ struct ActivationDesc {
   ActivationKind kind = ActivationKind::kRelu;
 };
 
+// Every pad must be smaller than the kernel.
 // Max: padding counts as minus infinity; a tie goes to the first position in
 // row-major order. Average: padding is left out of sum and count
 // (TensorFlow's avg_pool; PyTorch's with count_include_pad=False). A global
@@ -98,7 +99,7 @@ struct PoolDesc {
   int64_t channels = 1;
   int64_t height = 1;  // of src
   int64_t width = 1;
-  Window window;
+  WindowDesc window;
   // Max only: dst = pool(relu(src)), and backward gives the gradient of both.
   // Fast for 2x2 windows with stride 2; right for all.
   bool relu_before = false;
