@@ -1,0 +1,58 @@
+#include "worker/peer_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr absl::Time kStart = absl::UnixEpoch();
+
+TEST(PeerTableTest, GreetsEachPeerOnce) {
+  PeerTable peers({"a:1", "b:2"});
+  EXPECT_THAT(peers.TakeDue(kStart), ElementsAre(0, 1));
+  EXPECT_THAT(peers.TakeDue(kStart), IsEmpty());
+  peers.OnReply(0, HelloReply(), kStart);
+  EXPECT_FALSE(peers.AllGreeted());
+  peers.OnReply(1, HelloReply(), kStart);
+  EXPECT_TRUE(peers.AllGreeted());
+  EXPECT_EQ(peers.next_due(), absl::InfiniteFuture());
+}
+
+TEST(PeerTableTest, TriesAgainAfterAPauseThatGrowsToASecond) {
+  PeerTable peers({"a:1"});
+  absl::Time now = kStart;
+  absl::Duration last;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_THAT(peers.TakeDue(now), ElementsAre(0));
+    peers.OnReply(0, absl::UnavailableError("refused"), now);
+    last = peers.next_due() - now;
+    now = peers.next_due();
+  }
+  EXPECT_EQ(last, absl::Seconds(1));
+}
+
+TEST(PeerTableTest, NamesTheMissingWithAddressAndCause) {
+  PeerTable peers({"a:1", "b:2"});
+  peers.TakeDue(kStart);
+  peers.OnReply(0, HelloReply(), kStart);
+  peers.OnReply(1, absl::UnavailableError("connection refused"), kStart);
+  EXPECT_EQ(peers.DescribeMissing(),
+            "/job:ps/task:1 at b:2 (connection refused)");
+}
+
+TEST(PeerTableTest, ResetGreetsAgainButNotWhileInFlight) {
+  PeerTable peers({"a:1", "b:2"});
+  peers.TakeDue(kStart);
+  peers.OnReply(0, HelloReply(), kStart);
+  peers.ResetAll();
+  EXPECT_THAT(peers.TakeDue(kStart), ElementsAre(0));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,102 @@
+#include "worker/peer_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
+constexpr absl::Duration kLongestPause = absl::Seconds(1);
+
+}  // namespace
+
+std::string PsName(int ps_task, const std::string& address) {
+  return absl::StrCat("/job:ps/task:", ps_task, address.empty() ? "" : " at ",
+                      address);
+}
+
+absl::Duration RetryPause(int failures) {
+  // 2^5 * 50 ms is beyond the longest pause already.
+  return std::min(kLongestPause, kFirstPause * (1 << std::min(failures, 5)));
+}
+
+PeerTable::PeerTable(std::vector<std::string> addresses)
+    : peers_(addresses.size()), replies_(addresses.size()) {
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    peers_[i].address = std::move(addresses[i]);
+  }
+}
+
+std::vector<int> PeerTable::TakeDue(absl::Time now) {
+  std::vector<int> due;
+  for (int i = 0; i < size(); ++i) {
+    Peer& peer = peers_[i];
+    if (peer.greeted || peer.in_flight || peer.not_before > now) continue;
+    peer.in_flight = true;
+    due.push_back(i);
+  }
+  return due;
+}
+
+void PeerTable::OnReply(int ps_task, const absl::StatusOr<HelloReply>& reply,
+                        absl::Time now) {
+  Peer& peer = peers_[ps_task];
+  peer.in_flight = false;
+  if (reply.ok()) {
+    peer.greeted = true;
+    peer.failures = 0;
+    replies_[ps_task] = *reply;
+    return;
+  }
+  peer.cause = std::string(reply.status().message());
+  peer.not_before = now + RetryPause(peer.failures);
+  ++peer.failures;
+}
+
+void PeerTable::ResetAll() {
+  for (int i = 0; i < size(); ++i) Reset(i, absl::InfinitePast());
+}
+
+void PeerTable::Reset(int ps_task, absl::Time not_before) {
+  Peer& peer = peers_[ps_task];
+  if (!peer.greeted) return;
+  peer.greeted = false;
+  peer.not_before = not_before;
+  peer.cause = "no answer yet";
+}
+
+bool PeerTable::AllGreeted() const {
+  return std::all_of(peers_.begin(), peers_.end(),
+                     [](const Peer& peer) { return peer.greeted; });
+}
+
+void PeerTable::SetModelEpoch(int64_t model_epoch) {
+  for (HelloReply& reply : replies_) {
+    reply.mutable_state()->set_model_epoch(model_epoch);
+  }
+}
+
+std::string PeerTable::DescribeMissing() const {
+  std::string text;
+  for (int i = 0; i < size(); ++i) {
+    const Peer& peer = peers_[i];
+    if (peer.greeted) continue;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", PsName(i, peer.address),
+                    " (", peer.cause, ")");
+  }
+  return text;
+}
+
+absl::Time PeerTable::next_due() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const Peer& peer : peers_) {
+    if (peer.greeted || peer.in_flight) continue;
+    next = std::min(next, peer.not_before);
+  }
+  return next;
+}
+
+}  // namespace muster

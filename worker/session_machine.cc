@@ -1,0 +1,462 @@
+#include "worker/session_machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/rpc/protocol.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kSayFirst = absl::Seconds(1);
+constexpr absl::Duration kSayEvery = absl::Seconds(10);
+// How often a refused worker asks for a step without news, and how often a
+// shard with an unexpected epoch is asked again.
+constexpr absl::Duration kAskAgain = absl::Seconds(1);
+// A lost reply to Finish is most often a ps that has exited, as it should.
+constexpr int kFinishAttempts = 3;
+
+bool IsTransient(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kResourceExhausted:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The peer is alive but has moved on or forgotten us.
+bool IsFenced(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kFailedPrecondition ||
+         status.code() == absl::StatusCode::kNotFound;
+}
+
+int ExitCodeOfRefusal(const absl::Status& status) {
+  const bool insecure = status.code() == absl::StatusCode::kUnauthenticated ||
+                        status.code() == absl::StatusCode::kPermissionDenied;
+  return insecure ? kExitInsecure : kExitBadConfig;
+}
+
+std::string TaskName(const TaskId& task) {
+  return absl::StrCat("/job:", task.job(), "/task:", task.index());
+}
+
+std::string TaskNames(const std::vector<TaskId>& tasks) {
+  return absl::StrJoin(tasks, ", ", [](std::string* out, const TaskId& task) {
+    absl::StrAppend(out, TaskName(task));
+  });
+}
+
+// Where `self` goes on after a restore; `otherwise` if the state does not know.
+int64_t DataPositionOf(const JobState& state, const TaskId& self,
+                       int64_t otherwise) {
+  for (const WorkerState& worker : state.workers()) {
+    const TaskId& task = worker.sender().task();
+    if (task.job() == self.job() && task.index() == self.index()) {
+      return worker.data_position();
+    }
+  }
+  return otherwise;
+}
+
+}  // namespace
+
+SessionMachine::SessionMachine(const Options& options)
+    : options_(options), peers_(options.ps_addresses) {}
+
+std::vector<SessionAction> SessionMachine::Handle(const SessionEvent& event,
+                                                  absl::Time now) {
+  now_ = now;
+  actions_.clear();
+  if (exited_) return {};
+  std::visit([this](const auto& e) { On(e); }, event);
+  if (!exited_) Advance();
+  return std::move(actions_);
+}
+
+absl::Time SessionMachine::next_wakeup() const {
+  absl::Time next = peers_.next_due();
+  if (retry_at_ > now_) next = std::min(next, retry_at_);
+  if (ask_again_at_ > now_) next = std::min(next, ask_again_at_);
+  if (waiting_since_ != absl::InfiniteFuture()) {
+    next = std::min({next, say_at_, waiting_since_ + options_.max_wait});
+  }
+  return next;
+}
+
+// ---- Events -------------------------------------------------------------
+
+void SessionMachine::On(const HelloEvent& event) {
+  peers_.OnReply(event.ps_task, event.reply, now_);
+  if (event.reply.ok()) {
+    if (event.ps_task == 0 &&
+        event.reply->ps_incarnation() != registered_with_) {
+      registered_with_ = 0;
+    }
+    return;
+  }
+  if (ending_ || IsTransient(event.reply.status())) return;
+  ExitWith(
+      ExitCodeOfRefusal(event.reply.status()),
+      absl::StrCat(PsName(event.ps_task, options_.ps_addresses[event.ps_task]),
+                   " refused: ", event.reply.status().message()));
+}
+
+void SessionMachine::On(const RegisterEvent& event) {
+  register_in_flight_ = false;
+  if (event.reply.ok()) {
+    if (!peers_.AllGreeted()) return;
+    registered_with_ = peers_.replies()[0].ps_incarnation();
+    registered_position_ = event.reply->data_position();
+    state_ = event.reply->state();
+    failures_ = 0;
+    return;
+  }
+  const absl::Status& status = event.reply.status();
+  if (IsTransient(status)) return Reconnect(status);
+  ExitWith(ExitCodeOfRefusal(status), std::string(status.message()));
+}
+
+void SessionMachine::On(const WatchEvent& event) {
+  if (event.state.ok()) return AdoptState(*event.state);
+  watching_ = false;
+  Reconnect(event.state.status());
+}
+
+void SessionMachine::On(const BeginEpochEvent& event) {
+  busy_ = false;
+  if (event.reply.ok()) {
+    busy_ = true;
+    actions_.push_back(chief_.OnBegun(*event.reply));
+    return;
+  }
+  chief_.OnFailed();
+  if (event.reply.status().code() == absl::StatusCode::kAborted) {
+    // An earlier incarnation of the chief is not given up yet.
+    WaitFor(std::string(event.reply.status().message()));
+    return RetryLater();
+  }
+  Reconnect(event.reply.status());
+}
+
+void SessionMachine::On(const LoadEvent& event) {
+  busy_ = false;
+  if (event.model.ok()) {
+    busy_ = true;
+    actions_.push_back(chief_.OnLoaded(*event.model));
+    return;
+  }
+  chief_.OnFailed();
+  const absl::Status& status = event.model.status();
+  if (event.checkpoint_unusable) {
+    return Fail(kExitBadCheckpoint, std::string(status.message()));
+  }
+  if (IsTransient(status) || IsFenced(status)) return Reconnect(status);
+  Fail(kExitBadConfig, std::string(status.message()));
+}
+
+void SessionMachine::On(const CommitEvent& event) {
+  busy_ = false;
+  if (!event.reply.ok()) {
+    chief_.OnFailed();
+    return Reconnect(event.reply.status());
+  }
+  chief_.OnCommitted();
+  AdoptState(event.reply->state());
+  peers_.SetModelEpoch(state_.model_epoch());
+}
+
+void SessionMachine::On(const StepEvent& event) {
+  busy_ = false;
+  if (!event.reply.ok()) return Reconnect(event.reply.status());
+  failures_ = 0;
+  report_ = {};
+  granted_ =
+      event.reply->granted() && event.reply->model_epoch() == entered_epoch_;
+  if (granted_) return;
+  refused_at_version_ = event.reply->state_version();
+  ask_again_at_ = now_ + kAskAgain;
+}
+
+void SessionMachine::On(const TrainEvent& event) {
+  busy_ = false;
+  granted_ = false;
+  if (event.report.ok()) {
+    failures_ = 0;
+    report_ = *event.report;
+    report_.step = step_;
+    return;
+  }
+  const absl::Status& status = event.report.status();
+  if (!IsTransient(status) && !IsFenced(status)) {
+    return Fail(kExitFailed, std::string(status.message()));
+  }
+  report_ = {};
+  report_.step = step_;
+  report_.abandoned = true;
+  Reconnect(status);
+}
+
+void SessionMachine::On(const FinalEvent& event) {
+  busy_ = false;
+  if (IsTransient(event.status) || IsFenced(event.status)) {
+    // A ps died while the end was being saved: recover, then try again.
+    if (signal_ == 0) return Reconnect(event.status);
+  }
+  final_done_ = true;
+  final_status_ = event.status;
+}
+
+void SessionMachine::On(const FinishEvent& event) {
+  busy_ = false;
+  if (event.reply.ok() || ++finish_attempts_ >= kFinishAttempts ||
+      signal_ != 0) {
+    return ExitWith(exit_code_, exit_text_);
+  }
+  RetryLater();
+}
+
+void SessionMachine::On(const SignalEvent& event) { signal_ = event.signal; }
+
+// ---- What the state asks for --------------------------------------------
+
+void SessionMachine::Advance() {
+  if (ending_) {
+    if (!busy_ && !Pause()) Finish(finish_reason_, finish_stops_job_);
+    return;
+  }
+  if (signal_ != 0 && !busy_) return AdvanceSignalled();
+  if (!Connect()) return;
+  AskToSave();
+  if (busy_ || Pause()) return;
+  if (state_.phase() == DONE) {
+    return ExitWith(kExitDone, "");
+  }
+  if (state_.phase() == STOPPING && !options_.chief && report_.step == 0) {
+    return Finish("done", /*stop_job=*/false);
+  }
+  if (!EpochIsUsable(state_, peers_.replies())) return AdvanceWithoutEpoch();
+  if (!UseEpoch()) return;
+  if (state_.phase() == STOPPING && report_.step == 0) {
+    return AdvanceStopping();
+  }
+  AdvanceRunning();
+}
+
+// Hello to all, Register, Watch. False while one of the first two is missing.
+bool SessionMachine::Connect() {
+  for (const int ps_task : peers_.TakeDue(now_)) {
+    actions_.push_back(SendHello{ps_task});
+  }
+  if (!peers_.AllGreeted()) {
+    WaitFor(peers_.DescribeMissing());
+    return false;
+  }
+  if (registered_with_ == 0) {
+    if (!register_in_flight_ && !Pause()) {
+      register_in_flight_ = true;
+      actions_.push_back(SendRegister{});
+    }
+    WaitFor(absl::StrCat(PsName(0, options_.ps_addresses[0]),
+                         " to register this task",
+                         reconnect_cause_.empty() ? "" : " (", reconnect_cause_,
+                         reconnect_cause_.empty() ? "" : ")"));
+    return false;
+  }
+  if (!watching_ && !Pause()) {
+    watching_ = true;
+    actions_.push_back(SendWatch{state_.state_version()});
+  }
+  return true;
+}
+
+void SessionMachine::AdvanceSignalled() {
+  const int code = 128 + signal_;
+  exit_code_ = code;
+  exit_text_ = absl::StrCat("stopped by signal ", signal_);
+  if (registered_with_ == 0 || !peers_.AllGreeted()) {
+    return ExitWith(code, exit_text_);
+  }
+  const bool in_epoch = entered_epoch_ != 0 &&
+                        entered_epoch_ == state_.model_epoch() &&
+                        EpochIsUsable(state_, peers_.replies());
+  if (in_epoch && report_.step != 0) {
+    busy_ = true;
+    actions_.push_back(SendStep{entered_epoch_, report_});
+    return;
+  }
+  if (in_epoch && options_.chief && !final_done_) {
+    busy_ = true;
+    actions_.push_back(RunFinal{/*completed=*/false, "interrupted"});
+    return;
+  }
+  Finish("interrupted", /*stop_job=*/options_.chief);
+}
+
+void SessionMachine::AdvanceWithoutEpoch() {
+  entered_epoch_ = 0;
+  granted_ = false;
+  if (options_.chief) {
+    busy_ = true;
+    actions_.push_back(chief_.Start(state_, peers_.replies()));
+    return;
+  }
+  if (state_.phase() == INITIAL) {
+    return WaitFor(absl::StrCat(TaskName(options_.chief_task),
+                                " to initialize or restore the model"));
+  }
+  for (int i = 0; i < peers_.size(); ++i) {
+    const HelloReply& hello = peers_.replies()[i];
+    const auto it = state_.ps_incarnations().find(i);
+    const bool same = it != state_.ps_incarnations().end() &&
+                      it->second == hello.ps_incarnation() &&
+                      hello.state().model_epoch() <= state_.model_epoch();
+    if (!same) peers_.Reset(i, now_ + kAskAgain);
+  }
+  WaitFor(absl::StrCat(TaskName(options_.chief_task),
+                       " to restore the model: a ps was restarted"));
+}
+
+// Enters the committed epoch if that is not done. False after a failure.
+bool SessionMachine::UseEpoch() {
+  StopWaiting();
+  if (state_.fingerprint() != options_.model_fingerprint) {
+    ExitWith(kExitBadConfig,
+             absl::StrFormat(
+                 "the ps tasks hold another model (fingerprint %016x, this "
+                 "training has %016x): use the same --training and --set on "
+                 "every worker, or restart the ps tasks",
+                 state_.fingerprint(), options_.model_fingerprint));
+    return false;
+  }
+  if (entered_epoch_ == state_.model_epoch()) return true;
+  if (last_epoch_ != state_.model_epoch()) report_ = {};
+  const int64_t position =
+      last_epoch_ == state_.model_epoch()
+          ? EnterEpoch::kKeepPosition
+          : DataPositionOf(state_, options_.self, registered_position_);
+  entered_epoch_ = last_epoch_ = state_.model_epoch();
+  granted_ = false;
+  refused_at_version_ = -1;
+  actions_.push_back(
+      EnterEpoch{entered_epoch_, IncarnationsOf(peers_.replies()), position});
+  return true;
+}
+
+void SessionMachine::AdvanceRunning() {
+  if (granted_) {
+    busy_ = true;
+    actions_.push_back(TrainStep{++step_});
+    return;
+  }
+  const bool refused =
+      refused_at_version_ >= state_.state_version() && now_ < ask_again_at_;
+  if (report_.step == 0 && refused) return;
+  busy_ = true;
+  actions_.push_back(SendStep{entered_epoch_, report_});
+}
+
+// The chief's end: after all others. (The others end in Advance.)
+void SessionMachine::AdvanceStopping() {
+  if (final_done_) {
+    exit_code_ = final_status_.ok() ? kExitDone : kExitFailed;
+    exit_text_ = std::string(final_status_.message());
+    return Finish("done", /*stop_job=*/false);
+  }
+  std::vector<TaskId> unfinished;
+  if (!OthersHaveFinished(state_, options_.self, &unfinished)) {
+    return WaitFor(absl::StrCat(TaskNames(unfinished), " to finish"));
+  }
+  busy_ = true;
+  actions_.push_back(RunFinal{/*completed=*/true, state_.stop_reason()});
+}
+
+void SessionMachine::AskToSave() {
+  if (state_.save_requests() <= save_requests_seen_) return;
+  save_requests_seen_ = state_.save_requests();
+  if (options_.chief && entered_epoch_ != 0) actions_.push_back(SaveNow{});
+}
+
+// ---- Small moves --------------------------------------------------------
+
+void SessionMachine::Reconnect(const absl::Status& why) {
+  if (ending_) return;
+  entered_epoch_ = 0;
+  granted_ = false;
+  peers_.ResetAll();
+  if (IsFenced(why) && !absl::StartsWith(why.message(), kFencedPrefix)) {
+    // A coordinator that does not know us: it is a new one.
+    registered_with_ = 0;
+  }
+  reconnect_cause_ = std::string(why.message());
+  RetryLater();
+}
+
+void SessionMachine::AdoptState(const JobState& state) {
+  if (state.state_version() >= state_.state_version()) state_ = state;
+}
+
+void SessionMachine::Finish(absl::string_view reason, bool stop_job) {
+  ending_ = true;
+  busy_ = true;
+  finish_reason_ = std::string(reason);
+  finish_stops_job_ = stop_job;
+  actions_.push_back(SendFinish{finish_reason_, stop_job});
+}
+
+// Ends with `code`; tells the coordinator first if it knows us. A chief that
+// cannot go on ends the job: nobody else could start it.
+void SessionMachine::Fail(int code, std::string text) {
+  if (registered_with_ == 0) return ExitWith(code, std::move(text));
+  exit_code_ = code;
+  exit_text_ = std::move(text);
+  Finish(absl::StrCat("failed: ", exit_text_), /*stop_job=*/options_.chief);
+}
+
+void SessionMachine::ExitWith(int code, std::string text) {
+  exited_ = true;
+  actions_.push_back(Exit{code, std::move(text)});
+}
+
+void SessionMachine::WaitFor(const std::string& what) {
+  if (waiting_since_ == absl::InfiniteFuture()) {
+    waiting_since_ = now_;
+    say_at_ = now_ + kSayFirst;
+  }
+  const absl::Duration waited = now_ - waiting_since_;
+  const bool limited = state_.phase() != STOPPING;
+  if (limited && waited >= options_.max_wait) {
+    return ExitWith(
+        kExitRetryable,
+        absl::StrCat("gave up after waiting ",
+                     absl::FormatDuration(options_.max_wait), " for ", what));
+  }
+  if (now_ < say_at_) return;
+  say_at_ = now_ + kSayEvery;
+  said_waiting_ = true;
+  actions_.push_back(Say{absl::StrCat(
+      "waiting for ", what, "; ", absl::ToInt64Seconds(waited), " s so far")});
+}
+
+void SessionMachine::StopWaiting() {
+  waiting_since_ = absl::InfiniteFuture();
+  if (!said_waiting_) return;
+  said_waiting_ = false;
+  actions_.push_back(Say{"no longer waiting"});
+}
+
+void SessionMachine::RetryLater() {
+  retry_at_ = now_ + RetryPause(failures_);
+  ++failures_;
+}
+
+}  // namespace muster

@@ -1,0 +1,145 @@
+#ifndef WORKER_SESSION_MACHINE_H_
+#define WORKER_SESSION_MACHINE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/cluster.pb.h"
+#include "proto/coordination_service.pb.h"
+#include "worker/chief_machine.h"
+#include "worker/peer_table.h"
+#include "worker/session_messages.h"
+
+namespace muster {
+
+// The life of one worker or chief, from its first Hello to its exit code:
+// README.md draws it. What happened comes in as events, what is to be done goes
+// out as actions; the machine itself knows no thread, clock, file or RPC.
+//
+// At most one of BeginEpoch, LoadModel, Commit, SendStep, TrainStep, RunFinal
+// and SendFinish is under way at a time; Hello, Register and Watch go on beside
+// it. After Exit there are no more actions. Not thread-safe.
+class SessionMachine {
+ public:
+  struct Options {
+    TaskId self;
+    bool chief = false;
+    // For the text of waiting lines.
+    TaskId chief_task;
+    // "host:port" by ps task; {""} in this process.
+    std::vector<std::string> ps_addresses;
+    // Hash of the model's names, shapes and optimizer.
+    uint64_t model_fingerprint = 0;
+    // Give up after waiting this long for others.
+    absl::Duration max_wait = absl::Minutes(10);
+  };
+
+  explicit SessionMachine(const Options& options);
+
+  // Takes what happened at `now`, returns what to do, in order.
+  std::vector<SessionAction> Handle(const SessionEvent& event, absl::Time now);
+
+  // Handle(TickEvent) wants to be called at this time at the latest.
+  absl::Time next_wakeup() const;
+
+  // The newest state that the coordinator told.
+  const JobState& job_state() const { return state_; }
+
+ private:
+  using Actions = std::vector<SessionAction>;
+
+  void On(const HelloEvent& event);
+  void On(const RegisterEvent& event);
+  void On(const WatchEvent& event);
+  void On(const BeginEpochEvent& event);
+  void On(const LoadEvent& event);
+  void On(const CommitEvent& event);
+  void On(const StepEvent& event);
+  void On(const TrainEvent& event);
+  void On(const FinalEvent& event);
+  void On(const FinishEvent& event);
+  void On(const SignalEvent& event);
+  void On(const TickEvent&) {}
+
+  // Everything that the present state asks for; called after each event.
+  void Advance();
+  bool Connect();
+  void AdvanceSignalled();
+  void AdvanceWithoutEpoch();
+  void AdvanceRunning();
+  void AdvanceStopping();
+  bool UseEpoch();
+  void AskToSave();
+
+  // A call failed because a peer is gone or has forgotten us: start over with
+  // Hello, keeping what is known.
+  void Reconnect(const absl::Status& why);
+  void AdoptState(const JobState& state);
+  void Finish(absl::string_view reason, bool stop_job);
+  void Fail(int code, std::string text);
+  void ExitWith(int code, std::string text);
+
+  // Says every 10 s what is waited for; exits when it took too long.
+  void WaitFor(const std::string& what);
+  void StopWaiting();
+  bool Pause() { return now_ < retry_at_; }
+  void RetryLater();
+
+  const Options options_;
+
+  absl::Time now_ = absl::InfinitePast();
+  Actions actions_;
+  bool exited_ = false;
+
+  PeerTable peers_;
+  JobState state_;
+  // Incarnation of the ps 0 that knows us; 0: not registered.
+  uint64_t registered_with_ = 0;
+  int64_t registered_position_ = 0;
+  std::string reconnect_cause_;
+  bool register_in_flight_ = false;
+  bool watching_ = false;
+
+  ChiefMachine chief_;
+  // One of the exclusive actions is under way.
+  bool busy_ = false;
+  // Nothing exclusive before this time.
+  absl::Time retry_at_ = absl::InfinitePast();
+  int failures_ = 0;
+
+  // The epoch that was entered; 0: none.
+  int64_t entered_epoch_ = 0;
+  // The last that was; stays when a peer is lost.
+  int64_t last_epoch_ = 0;
+  bool granted_ = false;
+  // After a refusal: ask again when the state changes or at this time.
+  int64_t refused_at_version_ = -1;
+  absl::Time ask_again_at_ = absl::InfinitePast();
+  // Steps that this incarnation began.
+  int64_t step_ = 0;
+  // Not yet acknowledged; step 0: none.
+  StepReport report_;
+
+  int64_t save_requests_seen_ = 0;
+  int signal_ = 0;
+  bool final_done_ = false;
+  absl::Status final_status_;
+  int finish_attempts_ = 0;
+  // Set when the end is decided; Finish leads to it.
+  bool ending_ = false;
+  int exit_code_ = 0;
+  std::string exit_text_;
+  std::string finish_reason_;
+  bool finish_stops_job_ = false;
+
+  // InfiniteFuture: not waiting.
+  absl::Time waiting_since_ = absl::InfiniteFuture();
+  absl::Time say_at_ = absl::InfiniteFuture();
+  bool said_waiting_ = false;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_SESSION_MACHINE_H_

@@ -1,0 +1,167 @@
+// What happens to a session, and what it then does. SessionMachine turns the
+// first into the second; TrainingSession carries the second out.
+#ifndef WORKER_SESSION_MESSAGES_H_
+#define WORKER_SESSION_MESSAGES_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/coordination_service.pb.h"
+#include "proto/parameter_service.pb.h"
+
+namespace muster {
+
+// Exit codes that are not a signal's. 1 to 127 are permanent, 128 and above
+// may be tried again: what Kubernetes job operators expect.
+enum ExitCode {
+  kExitDone = 0,
+  // The training itself failed (a non-finite loss, a broken device).
+  kExitFailed = 1,
+  kExitBadConfig = 2,
+  kExitBadCheckpoint = 3,
+  kExitInsecure = 4,
+  kExitRetryable = 138,
+};
+
+// The chief's model is on the shards, not yet committed.
+struct LoadedModel {
+  int64_t global_step = 0;
+  int64_t examples = 0;
+  // From the manifest; empty after an initialization.
+  std::vector<WorkerState> workers;
+};
+
+// What one step did, as the coordinator is told.
+struct StepReport {
+  int64_t step = 0;
+  int64_t examples = 0;
+  int64_t data_position = 0;
+  double loss = 0;
+  int64_t staleness = 0;
+  bool abandoned = false;
+};
+
+// ---- Events -------------------------------------------------------------
+
+struct HelloEvent {
+  int ps_task;
+  absl::StatusOr<HelloReply> reply;
+};
+struct RegisterEvent {
+  absl::StatusOr<RegisterReply> reply;
+};
+// An OK Watch goes on by itself; after an error it has stopped.
+struct WatchEvent {
+  absl::StatusOr<JobState> state;
+};
+struct BeginEpochEvent {
+  absl::StatusOr<BeginEpochReply> reply;
+};
+struct LoadEvent {
+  absl::StatusOr<LoadedModel> model;
+  // The checkpoint, not a peer, is why it failed.
+  bool checkpoint_unusable = false;
+};
+struct CommitEvent {
+  absl::StatusOr<CommitEpochReply> reply;
+};
+// The answer to SendStep.
+struct StepEvent {
+  absl::StatusOr<StepReply> reply;
+};
+// Pull, compute and push are done. Aborted: fenced; Unavailable or
+// DeadlineExceeded: a ps is gone; anything else is fatal.
+struct TrainEvent {
+  absl::StatusOr<StepReport> report;
+};
+// The final save and evaluation are done.
+struct FinalEvent {
+  absl::Status status;
+};
+struct FinishEvent {
+  absl::StatusOr<FinishReply> reply;
+};
+struct SignalEvent {
+  int signal;
+};
+// Time has passed; see SessionMachine::next_wakeup.
+struct TickEvent {};
+
+using SessionEvent =
+    std::variant<HelloEvent, RegisterEvent, WatchEvent, BeginEpochEvent,
+                 LoadEvent, CommitEvent, StepEvent, TrainEvent, FinalEvent,
+                 FinishEvent, SignalEvent, TickEvent>;
+
+// ---- Actions; each Send... is answered by its event ---------------------
+
+struct SendHello {
+  int ps_task;
+};
+struct SendRegister {};
+// Starts watching from this version on.
+struct SendWatch {
+  int64_t state_version;
+};
+struct SendBeginEpoch {
+  int64_t seen_epoch;
+};
+// Restore the newest checkpoint, or initialize, and seal every shard.
+struct LoadModel {
+  int64_t model_epoch;
+  // By ps task.
+  std::vector<uint64_t> ps_incarnations;
+};
+struct SendCommit {
+  int64_t model_epoch;
+  LoadedModel model;
+  std::vector<uint64_t> ps_incarnations;
+};
+// The epoch is usable: set the fences and the data position. No event.
+struct EnterEpoch {
+  // The same epoch as before: the data goes on where it is.
+  static constexpr int64_t kKeepPosition = -1;
+  int64_t model_epoch;
+  std::vector<uint64_t> ps_incarnations;
+  int64_t data_position;
+};
+// Report (if report.step > 0) and ask for a step.
+struct SendStep {
+  int64_t model_epoch;
+  StepReport report;
+};
+struct TrainStep {
+  int64_t step;
+};
+// A ps asked for a save (it is about to stop). No event.
+struct SaveNow {};
+// Chief: final save; evaluation and result.json only if `completed`.
+struct RunFinal {
+  bool completed;
+  std::string stop_reason;
+};
+struct SendFinish {
+  std::string reason;
+  bool stop_job;
+};
+// For the log. No event.
+struct Say {
+  std::string text;
+};
+// The end. `text` says why if `code` is not 0.
+struct Exit {
+  int code;
+  std::string text;
+};
+
+using SessionAction =
+    std::variant<SendHello, SendRegister, SendWatch, SendBeginEpoch, LoadModel,
+                 SendCommit, EnterEpoch, SendStep, TrainStep, SaveNow, RunFinal,
+                 SendFinish, Say, Exit>;
+
+}  // namespace muster
+
+#endif  // WORKER_SESSION_MESSAGES_H_
