@@ -1,0 +1,7 @@
+"""The placement strategies: <name>_placement.cc and its test for each."""
+
+PLACEMENTS = [
+    "greedy",
+    "pinned",
+    "round_robin",
+]
