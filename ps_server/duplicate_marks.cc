@@ -1,0 +1,136 @@
+#include "ps_server/duplicate_marks.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/protocol.h"
+
+namespace muster {
+
+bool DuplicateMarks::Worker::IsRetired(uint64_t incarnation) const {
+  return std::find(retired.begin(), retired.end(), incarnation) !=
+         retired.end();
+}
+
+void DuplicateMarks::Worker::CloseStep(int64_t* unfinished_steps) const {
+  if (step > 0 && applied.count() < parts) ++*unfinished_steps;
+}
+
+const DuplicateMarks::Worker* DuplicateMarks::Find(const Sender& sender) const {
+  const auto it = workers_.find(KeyOf(sender));
+  return it == workers_.end() ? nullptr : &it->second;
+}
+
+absl::Status DuplicateMarks::Admit(const Sender& sender) {
+  const uint64_t incarnation = sender.incarnation();
+  if (incarnation == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Hello from ", TaskName(sender), ": the incarnation must not be 0"));
+  }
+  const auto it = workers_.find(KeyOf(sender));
+  if (it == workers_.end()) {
+    if (workers_.size() >= kMaxTasks) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("Hello from ", TaskName(sender), ": this ps serves ",
+                       kMaxTasks, " tasks already"));
+    }
+    workers_[KeyOf(sender)].incarnation = incarnation;
+    return absl::OkStatus();
+  }
+  Worker& worker = it->second;
+  if (worker.incarnation == incarnation) return absl::OkStatus();
+  if (worker.IsRetired(incarnation)) return CheckCurrent(sender);
+  worker.CloseStep(&unfinished_steps_);
+  worker.retired[worker.next_retired] = worker.incarnation;
+  worker.next_retired = (worker.next_retired + 1) % kRememberedIncarnations;
+  worker.incarnation = incarnation;
+  worker.step = 0;
+  worker.parts = 0;
+  worker.applied.reset();
+  worker.outcomes = {};
+  return absl::OkStatus();
+}
+
+absl::Status DuplicateMarks::CheckCurrent(const Sender& sender) const {
+  const Worker* const worker = Find(sender);
+  if (worker == nullptr || worker->incarnation == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(kFencedPrefix, TaskName(sender),
+                     " has not said Hello to this ps process"));
+  }
+  if (worker->incarnation == sender.incarnation()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(kFencedPrefix, "incarnation ",
+                   absl::Hex(sender.incarnation()), " of ", TaskName(sender),
+                   worker->IsRetired(sender.incarnation())
+                       ? " was replaced by a newer start of that task"
+                       : " has not said Hello to this ps process"));
+}
+
+absl::StatusOr<std::optional<int64_t>> DuplicateMarks::FindOutcome(
+    const Sender& sender, int64_t step, int32_t part, int32_t parts) const {
+  const Worker& worker = *Find(sender);
+  if (step > worker.step) return std::optional<int64_t>();
+  if (step == worker.step) {
+    if (parts != worker.parts) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "push of step ", step, " from ", TaskName(sender), ": it has ", parts,
+          " parts, an earlier part of the step said ", worker.parts));
+    }
+    if (!worker.applied.test(part)) return std::optional<int64_t>();
+  }
+  for (const Outcome& outcome : worker.outcomes) {
+    if (outcome.step == step) return std::optional<int64_t>(outcome.staleness);
+  }
+  // So old that nobody waits for the answer.
+  return std::optional<int64_t>(0);
+}
+
+int64_t DuplicateMarks::Record(const Sender& sender, int64_t step, int32_t part,
+                               int32_t parts, int64_t staleness) {
+  Worker& worker = workers_[KeyOf(sender)];
+  assert(step >= worker.step && part < parts && parts <= kMaxParts);
+  Outcome& outcome = worker.outcomes[step % kRememberedSteps];
+  if (step > worker.step) {
+    worker.CloseStep(&unfinished_steps_);
+    worker.step = step;
+    worker.parts = parts;
+    worker.applied.reset();
+    outcome = {step, staleness};
+  }
+  worker.applied.set(part);
+  return outcome.staleness;
+}
+
+bool DuplicateMarks::IsNewStep(const Sender& sender, int64_t step) const {
+  return step > Find(sender)->step;
+}
+
+void DuplicateMarks::ForgetSteps() {
+  for (auto& [key, worker] : workers_) {
+    worker.CloseStep(&unfinished_steps_);
+    worker.step = 0;
+    worker.parts = 0;
+    worker.applied.reset();
+    worker.outcomes = {};
+  }
+}
+
+std::vector<DuplicateMark> DuplicateMarks::Export() const {
+  std::vector<DuplicateMark> marks;
+  for (const auto& [key, worker] : workers_) {
+    if (worker.step == 0) continue;
+    DuplicateMark& mark = marks.emplace_back();
+    mark.mutable_sender()->mutable_task()->set_job(key.first);
+    mark.mutable_sender()->mutable_task()->set_index(key.second);
+    mark.mutable_sender()->set_incarnation(worker.incarnation);
+    mark.set_step(worker.step);
+    for (int32_t part = 0; part < worker.parts; ++part) {
+      if (worker.applied.test(part)) mark.add_parts(part);
+    }
+  }
+  return marks;
+}
+
+}  // namespace muster

@@ -1,0 +1,100 @@
+#ifndef PS_SERVER_DUPLICATE_MARKS_H_
+#define PS_SERVER_DUPLICATE_MARKS_H_
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/parameter_service.pb.h"
+#include "ps_server/task_name.h"
+
+namespace muster {
+
+// What the shard remembers of each worker so that a push is applied once: the
+// newest step, which of its parts were applied, and the outcomes of the last
+// few steps. A worker starts a step only when it is done with the one before,
+// so every push of an older step is a duplicate. Under 1 KiB a worker,
+// whatever happens.
+//
+// An incarnation is current from its Hello until a newer one of the same task
+// says Hello; then it is retired for good. Not thread-safe.
+class DuplicateMarks {
+ public:
+  // 4 GiB of float32 on one shard at 1 MiB a part.
+  static constexpr int32_t kMaxParts = 4096;
+  // More senders than any cluster has tasks (a cluster file's own limit).
+  static constexpr size_t kMaxTasks = 4096;
+
+  // Makes `sender` the current incarnation of its task. Repeatable.
+  // Errors: InvalidArgument for incarnation 0; FailedPrecondition ("fenced:")
+  // if it was retired; ResourceExhausted beyond kMaxTasks.
+  absl::Status Admit(const Sender& sender);
+
+  // OK if `sender` is the current incarnation of its task, else
+  // FailedPrecondition ("fenced: ...").
+  absl::Status CheckCurrent(const Sender& sender) const;
+
+  // Returns the first outcome (staleness) if (step, part) was applied before,
+  // nothing if it is new. REQUIRES: CheckCurrent(sender) is OK, step >= 1,
+  // 0 <= part < parts <= kMaxParts.
+  // Errors: InvalidArgument if the step has another number of parts.
+  absl::StatusOr<std::optional<int64_t>> FindOutcome(const Sender& sender,
+                                                     int64_t step, int32_t part,
+                                                     int32_t parts) const;
+
+  // Notes that (step, part) was applied. `staleness` is that of this part; the
+  // step keeps the one of its first part, which is returned.
+  // REQUIRES: FindOutcome has just found nothing.
+  int64_t Record(const Sender& sender, int64_t step, int32_t part,
+                 int32_t parts, int64_t staleness);
+
+  // Whether no part of `step` was applied yet.
+  bool IsNewStep(const Sender& sender, int64_t step) const;
+
+  // Forgets all steps (a new model epoch), not the incarnations.
+  void ForgetSteps();
+
+  // The newest applied step of each worker that has pushed.
+  std::vector<DuplicateMark> Export() const;
+
+  // Steps that a worker left before all their parts came: it died in between.
+  int64_t unfinished_steps() const { return unfinished_steps_; }
+
+ private:
+  static constexpr int kRememberedSteps = 4;
+  static constexpr int kRememberedIncarnations = 8;
+
+  struct Outcome {
+    int64_t step = 0;
+    int64_t staleness = 0;
+  };
+
+  struct Worker {
+    uint64_t incarnation = 0;
+    int64_t step = 0;  // newest; 0 before the first push
+    int32_t parts = 0;
+    std::bitset<kMaxParts> applied;
+    // Rings; the newest outcome is the one of `step`.
+    std::array<Outcome, kRememberedSteps> outcomes;
+    std::array<uint64_t, kRememberedIncarnations> retired{};
+    int next_retired = 0;
+
+    bool IsRetired(uint64_t incarnation) const;
+    void CloseStep(int64_t* unfinished_steps) const;
+  };
+  static_assert(sizeof(Worker) < 1024, "the promise above");
+
+  const Worker* Find(const Sender& sender) const;
+
+  std::map<TaskKey, Worker> workers_;
+  int64_t unfinished_steps_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_DUPLICATE_MARKS_H_

@@ -1,0 +1,81 @@
+#include "ps_server/float_runs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "absl/base/config.h"
+#include "absl/strings/string_view.h"
+
+#ifndef ABSL_IS_LITTLE_ENDIAN
+#error "The wire is little-endian and values are used where they lie."
+#endif
+
+namespace muster {
+namespace {
+
+bool IsFloatAligned(const char* data) {
+  return reinterpret_cast<uintptr_t>(data) % alignof(float) == 0;
+}
+
+// Whether a value of 64 is NaN or infinite: all exponent bits are set, so that
+// adding one to the exponent carries into the sign bit. The constant count
+// lets the compiler vectorize at -O2.
+bool AnyNonFinite64(const float* values) {
+  std::array<uint32_t, 64> bits;
+  std::memcpy(bits.data(), values, sizeof(bits));
+  uint32_t carry = 0;
+  for (int i = 0; i < 64; ++i) {
+    carry |= (bits[i] & 0x7fffffffu) + 0x00800000u;
+  }
+  return (carry & 0x80000000u) != 0;
+}
+
+// The index of the first non-finite value of `values`, or -1.
+int64_t FirstNonFinite(absl::Span<const float> values) {
+  const int64_t n = static_cast<int64_t>(values.size());
+  int64_t i = 0;
+  while (i + 64 <= n && !AnyNonFinite64(values.data() + i)) i += 64;
+  for (; i < n; ++i) {
+    if (!std::isfinite(values[i])) return i;
+  }
+  return -1;
+}
+
+}  // namespace
+
+absl::Span<const float> FloatRuns::Next(int64_t max_elements) {
+  const absl::string_view chunk = absl::Cord::ChunkRemaining(position_);
+  int64_t direct =
+      std::min<int64_t>(max_elements, chunk.size() / sizeof(float));
+  if (direct < max_elements) direct -= direct % kRunMultiple;
+  if (direct > 0 && IsFloatAligned(chunk.data())) {
+    absl::Cord::Advance(&position_, direct * sizeof(float));
+    return absl::MakeConstSpan(reinterpret_cast<const float*>(chunk.data()),
+                               direct);
+  }
+  const int64_t count = std::min(max_elements, kTileElements);
+  char* const tile = reinterpret_cast<char*>(tile_.data());
+  size_t filled = 0;
+  while (filled < count * sizeof(float)) {
+    const absl::string_view piece =
+        absl::Cord::ChunkRemaining(position_).substr(
+            0, count * sizeof(float) - filled);
+    std::memcpy(tile + filled, piece.data(), piece.size());
+    absl::Cord::Advance(&position_, piece.size());
+    filled += piece.size();
+  }
+  return absl::MakeConstSpan(tile_.data(), count);
+}
+
+int64_t FindNonFinite(FloatRuns& runs, int64_t elements) {
+  for (int64_t done = 0; done < elements;) {
+    const absl::Span<const float> run = runs.Next(elements - done);
+    const int64_t bad = FirstNonFinite(run);
+    if (bad >= 0) return done + bad;
+    done += static_cast<int64_t>(run.size());
+  }
+  return -1;
+}
+
+}  // namespace muster

@@ -1,0 +1,50 @@
+#ifndef PS_SERVER_FLOAT_RUNS_H_
+#define PS_SERVER_FLOAT_RUNS_H_
+
+#include <array>
+#include <cstdint>
+
+#include "absl/strings/cord.h"
+#include "absl/types/span.h"
+
+namespace muster {
+
+// Reads the little-endian float32 values of a Cord as runs of memory: where
+// they lie if a chunk holds enough of them at a float's alignment, else
+// gathered in a small tile.
+//
+//   FloatRuns runs(data);
+//   while (n > 0) { auto run = runs.Next(n); ...; n -= run.size(); }
+//
+// A run that does not end the caller's range has a multiple of kRunMultiple
+// elements, so that a vector loop sees the same lanes however the bytes were
+// cut on the wire: results do not depend on the transport.
+class FloatRuns {
+ public:
+  static constexpr int64_t kRunMultiple = 64;
+
+  // REQUIRES: `data` outlives this and is not changed.
+  explicit FloatRuns(const absl::Cord& data) : position_(data.char_begin()) {}
+
+  FloatRuns(const FloatRuns&) = delete;
+  FloatRuns& operator=(const FloatRuns&) = delete;
+
+  // The next 1 to `max_elements` values, valid until the next call.
+  // REQUIRES: that many are left, max_elements > 0.
+  absl::Span<const float> Next(int64_t max_elements);
+
+ private:
+  // 4 KB: a gathered tile stays in L1.
+  static constexpr int64_t kTileElements = 1024;
+
+  absl::Cord::CharIterator position_;
+  std::array<float, kTileElements> tile_;
+};
+
+// Returns the index of the first value of the next `elements` that is NaN or
+// infinite, or -1. Advances `runs` past all of them if there is none.
+int64_t FindNonFinite(FloatRuns& runs, int64_t elements);
+
+}  // namespace muster
+
+#endif  // PS_SERVER_FLOAT_RUNS_H_

@@ -1,0 +1,234 @@
+#include "ps_server/parameter_shard.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/protocol.h"
+#include "ps_server/cluster_check.h"
+
+namespace muster {
+namespace {
+
+absl::Status Fenced(absl::string_view what, absl::string_view why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(kFencedPrefix, what, ": ", why));
+}
+
+}  // namespace
+
+ParameterShard::ParameterShard(ShardOptions options)
+    : options_(std::move(options)) {}
+
+std::string ParameterShard::What(absl::string_view request,
+                                 const Sender& sender) const {
+  return absl::StrCat(request, " from ", TaskName(sender),
+                      " to /job:ps/task:", options_.ps_index);
+}
+
+absl::Status ParameterShard::CheckSender(const Sender& sender,
+                                         uint64_t ps_incarnation) const {
+  if (ps_incarnation != options_.incarnation) {
+    return Fenced(What("request", sender),
+                  "it means another start of this ps; say Hello and pull anew");
+  }
+  return marks_.CheckCurrent(sender);
+}
+
+absl::Status ParameterShard::CheckFence(const Sender& sender,
+                                        const Fence& fence) const {
+  RETURN_IF_ERROR(CheckSender(sender, fence.ps_incarnation()));
+  if (fence.model_epoch() == model_epoch_ && phase_ != EMPTY) {
+    return absl::OkStatus();
+  }
+  return Fenced(What("request", sender),
+                absl::StrCat("it means model epoch ", fence.model_epoch(),
+                             ", the shard is ", ShardPhase_Name(phase_),
+                             " at epoch ", model_epoch_));
+}
+
+absl::Status ParameterShard::CheckPhase(const Sender& sender,
+                                        const Fence& fence,
+                                        ShardPhase phase) const {
+  RETURN_IF_ERROR(CheckFence(sender, fence));
+  if (phase_ == phase) return absl::OkStatus();
+  return Fenced(What("request", sender),
+                absl::StrCat("the shard is ", ShardPhase_Name(phase_),
+                             ", the request needs ", ShardPhase_Name(phase)));
+}
+
+absl::StatusOr<HelloReply> ParameterShard::Hello(const HelloRequest& request) {
+  RETURN_IF_ERROR(CheckHello(request, options_.cluster, options_.ps_index));
+  RETURN_IF_ERROR(marks_.Admit(request.sender()));
+  HelloReply reply;
+  reply.set_protocol_version(kProtocolVersion);
+  reply.set_ps_incarnation(options_.incarnation);
+  reply.set_muster_version(std::string(kMusterVersion));
+  *reply.mutable_state() = State();
+  return reply;
+}
+
+absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
+    const PullRequest& request) {
+  RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
+  ASSIGN_OR_RETURN(const std::vector<CheckedSlice> slices,
+                   CheckSlices(What("pull", request.sender()), request.slices(),
+                               tensors_, SliceUnit::kElements));
+  Frame<PullReply> reply;
+  reply.header.set_version(version_);
+  *reply.header.mutable_slices() = request.slices();
+  reply.data =
+      replies_.Make(SliceBytes(slices, SliceUnit::kElements), [&](char* data) {
+        float* dst = reinterpret_cast<float*>(data);
+        for (const CheckedSlice& slice : slices) {
+          tensors_[slice.tensor].Read(/*stream=*/0, slice.offset, slice.length,
+                                      dst);
+          dst += slice.length;
+        }
+      });
+  return reply;
+}
+
+absl::StatusOr<PushReply> ParameterShard::Push(const Frame<PushPart>& request) {
+  const absl::StatusOr<PushReply> reply = PushUncounted(request);
+  if (reply.ok()) {
+    ++(reply->duplicate() ? counters_.duplicate_parts
+                          : counters_.applied_parts);
+  } else {
+    ++(reply.status().code() == absl::StatusCode::kFailedPrecondition
+           ? counters_.fenced_parts
+           : counters_.refused_parts);
+  }
+  return reply;
+}
+
+absl::StatusOr<PushReply> ParameterShard::PushUncounted(
+    const Frame<PushPart>& request) {
+  const PushPart& header = request.header;
+  RETURN_IF_ERROR(CheckPhase(header.sender(), header.fence(), READY));
+  const std::string what = What(
+      absl::StrCat("push of step ", header.step(), " part ", header.part()),
+      header.sender());
+  RETURN_IF_ERROR(CheckPushNumbers(what, header));
+  ASSIGN_OR_RETURN(const std::optional<int64_t> outcome,
+                   marks_.FindOutcome(header.sender(), header.step(),
+                                      header.part(), header.parts()));
+  PushReply reply;
+  if (outcome.has_value()) {
+    reply.set_duplicate(true);
+    reply.set_staleness(*outcome);
+    return reply;
+  }
+  PushedPart part;
+  ASSIGN_OR_RETURN(part.slices, CheckSlices(what, header.slices(), tensors_,
+                                            SliceUnit::kWholeBlocks));
+  RETURN_IF_ERROR(CheckDataSize(what, part.slices, SliceUnit::kWholeBlocks,
+                                request.data.size()));
+  RETURN_IF_ERROR(CheckFinite(what, part.slices, tensors_, request.data));
+  part.sender = header.sender();
+  part.step = header.step();
+  part.data = request.data;
+  policy_->OnPart(std::move(part), *this);
+  reply.set_staleness(CountPart(header));
+  return reply;
+}
+
+absl::Status ParameterShard::CheckPushNumbers(absl::string_view what,
+                                              const PushPart& header) const {
+  if (!header.codec().empty()) {
+    return absl::UnimplementedError(absl::StrCat(
+        what, ": codec '", absl::CHexEscape(header.codec().substr(0, 80)),
+        "'; only '' (float32) is there"));
+  }
+  if (header.step() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": steps are counted from 1"));
+  }
+  if (header.parts() < 1 || header.parts() > DuplicateMarks::kMaxParts ||
+      header.part() < 0 || header.part() >= header.parts()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": part ", header.part(), " of ", header.parts(),
+        "; wanted 0 <= part < parts <= ", DuplicateMarks::kMaxParts));
+  }
+  if (header.pulled_version() < 0 || header.pulled_version() > version_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": pulled version ", header.pulled_version(),
+                     ", the shard is at version ", version_));
+  }
+  return absl::OkStatus();
+}
+
+int64_t ParameterShard::CountPart(const PushPart& header) {
+  const int64_t staleness = version_ - header.pulled_version();
+  if (marks_.IsNewStep(header.sender(), header.step())) {
+    counters_.staleness_sum += staleness;
+    ++counters_.staleness_count;
+    counters_.staleness_max = std::max(counters_.staleness_max, staleness);
+  }
+  if (header.part() == 0) {
+    ++version_;
+    ++counters_.steps;
+  }
+  return marks_.Record(header.sender(), header.step(), header.part(),
+                       header.parts(), staleness);
+}
+
+void ParameterShard::Apply(const PushedPart& part) {
+  FloatRuns gradient(part.data);
+  for (const CheckedSlice& slice : part.slices) {
+    TensorBlocks& tensor = tensors_[slice.tensor];
+    const int64_t end = NumBlocks(slice.offset + slice.length);
+    for (int64_t block = slice.offset / kBlockElements; block < end; ++block) {
+      snapshot_.BeforeWrite(slice.tensor, tensor, block);
+      ApplyToBlock(tensor, block, gradient);
+    }
+  }
+}
+
+void ParameterShard::ApplyToBlock(TensorBlocks& tensor, int64_t block,
+                                  FloatRuns& gradient) {
+  const int64_t elements = tensor.BlockElements(block);
+  float* parameter = tensor.Stream(block, 0);
+  const absl::Span<float* const> slots = tensor.Slots(block);
+  run_slots_.assign(slots.begin(), slots.end());
+  const int64_t t = tensor.updates(block) + 1;
+  tensor.set_updates(block, t);
+  for (int64_t done = 0; done < elements;) {
+    const absl::Span<const float> run = gradient.Next(elements - done);
+    const int64_t count = static_cast<int64_t>(run.size());
+    if (tensor.def().kind() == TRAINABLE) {
+      rule_->Apply(t, run.data(), parameter, run_slots_, count);
+    } else {
+      for (int64_t i = 0; i < count; ++i) parameter[i] += run[i];
+    }
+    parameter += count;
+    for (float*& slot : run_slots_) slot += count;
+    done += count;
+  }
+}
+
+ShardState ParameterShard::State() const {
+  ShardState state;
+  state.set_phase(phase_);
+  state.set_model_epoch(model_epoch_);
+  state.set_fingerprint(fingerprint_);
+  state.set_version(version_);
+  state.set_tensors(tensors_.size());
+  state.set_bytes(tensors_.parameter_bytes());
+  state.set_slot_bytes(tensors_.slot_bytes());
+  state.set_applied_parts(counters_.applied_parts);
+  state.set_duplicate_parts(counters_.duplicate_parts);
+  state.set_fenced_parts(counters_.fenced_parts);
+  return state;
+}
+
+ShardCounters ParameterShard::counters() const {
+  ShardCounters counters = counters_;
+  counters.unfinished_steps = marks_.unfinished_steps();
+  return counters;
+}
+
+}  // namespace muster

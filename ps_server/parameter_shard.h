@@ -1,0 +1,143 @@
+#ifndef PS_SERVER_PARAMETER_SHARD_H_
+#define PS_SERVER_PARAMETER_SHARD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/optimizer/update_rule.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/cluster.pb.h"
+#include "proto/parameter_service.pb.h"
+#include "ps_server/buffer_pool.h"
+#include "ps_server/duplicate_marks.h"
+#include "ps_server/element_ranges.h"
+#include "ps_server/float_runs.h"
+#include "ps_server/shard_snapshot.h"
+#include "ps_server/slice_checks.h"
+#include "ps_server/sync/replication_policy.h"
+#include "ps_server/tensor_table.h"
+
+namespace muster {
+
+struct ShardOptions {
+  // What this ps knows of its cluster; empty for --standalone.
+  ClusterDef cluster;
+  int32_t ps_index = 0;
+  // Random, not 0, new at every start of the process.
+  uint64_t incarnation = 1;
+  // Parameters and slots together; a Define beyond it is refused.
+  int64_t max_bytes = int64_t{64} << 30;
+};
+
+// What the shard has seen since the process started.
+struct ShardCounters {
+  int64_t applied_parts = 0;
+  int64_t duplicate_parts = 0;
+  int64_t fenced_parts = 0;
+  // Parts that a check refused (malformed, or NaN).
+  int64_t refused_parts = 0;
+  // Steps of which part 0 was applied.
+  int64_t steps = 0;
+  // Steps whose worker went on or was replaced before all parts came.
+  int64_t unfinished_steps = 0;
+  // Staleness in updates, once for each step.
+  int64_t staleness_sum = 0;
+  int64_t staleness_count = 0;
+  int64_t staleness_max = 0;
+};
+
+// One ps task's parameters and what may happen to them: the state machine
+// behind ParameterService. No thread, clock, file or RPC inside; a request is
+// checked whole before anything changes, so that a refused one changed
+// nothing. parameter_service.proto says what each request means and
+// README.md the states. Not thread-safe (see ShardServer).
+//
+// Errors of every request: FailedPrecondition with "fenced: " if the sender
+// means a state or is an incarnation that is gone; InvalidArgument, NotFound,
+// Unimplemented for what it says.
+class ParameterShard : private PartApplier {
+ public:
+  explicit ParameterShard(ShardOptions options);
+
+  absl::StatusOr<HelloReply> Hello(const HelloRequest& request);
+  absl::StatusOr<DefineReply> Define(const DefineRequest& request);
+  absl::StatusOr<LoadReply> Load(const Frame<LoadPart>& request);
+  absl::StatusOr<SealReply> Seal(const SealRequest& request);
+  absl::StatusOr<Frame<PullReply>> Pull(const PullRequest& request);
+  absl::StatusOr<PushReply> Push(const Frame<PushPart>& request);
+  absl::StatusOr<BeginSnapshotReply> BeginSnapshot(
+      const BeginSnapshotRequest& request);
+  absl::StatusOr<Frame<SnapshotPart>> ReadSnapshot(
+      const ReadSnapshotRequest& request);
+  absl::StatusOr<EndSnapshotReply> EndSnapshot(
+      const EndSnapshotRequest& request);
+
+  ShardState State() const;
+  ShardCounters counters() const;
+  // "" before the first Define.
+  const std::string& optimizer_name() const { return optimizer_name_; }
+
+ private:
+  // The start of an error message: "push of ... to /job:ps/task:0".
+  std::string What(absl::string_view request, const Sender& sender) const;
+
+  absl::Status CheckSender(const Sender& sender, uint64_t ps_incarnation) const;
+  absl::Status CheckFence(const Sender& sender, const Fence& fence) const;
+  // CheckFence, and the phase is `phase`.
+  absl::Status CheckPhase(const Sender& sender, const Fence& fence,
+                          ShardPhase phase) const;
+
+  // A stream of a tensor: 0 is the parameter, 1 + i slot i, kCounts "t".
+  static constexpr int kCounts = -1;
+  absl::StatusOr<int> FindStream(absl::string_view slot) const;
+  absl::Status CheckHasStream(absl::string_view what, int stream,
+                              const std::vector<CheckedSlice>& slices) const;
+  void LoadValues(int stream, const std::vector<CheckedSlice>& slices,
+                  const absl::Cord& data);
+  absl::Status LoadCounts(absl::string_view what,
+                          const std::vector<CheckedSlice>& slices,
+                          const absl::Cord& data);
+
+  // Writes one slice of the snapshot to `dst`; returns where it ends.
+  char* ReadSnapshotSlice(int stream, const CheckedSlice& slice,
+                          char* dst) const;
+
+  absl::StatusOr<PushReply> PushUncounted(const Frame<PushPart>& request);
+  absl::Status CheckPushNumbers(absl::string_view what,
+                                const PushPart& header) const;
+  // Notes the part in the marks and counters; returns its step's staleness.
+  int64_t CountPart(const PushPart& header);
+  void Apply(const PushedPart& part) override;
+  void ApplyToBlock(TensorBlocks& tensor, int64_t block, FloatRuns& gradient);
+
+  const ShardOptions options_;
+  BufferPool replies_;
+
+  // Of the process.
+  DuplicateMarks marks_;
+  ShardCounters counters_;
+  uint64_t next_snapshot_ = 1;
+
+  // Of the model epoch.
+  ShardPhase phase_ = EMPTY;
+  int64_t model_epoch_ = 0;
+  uint64_t fingerprint_ = 0;
+  int64_t version_ = 0;
+  TensorTable tensors_;
+  std::vector<ElementRanges> loaded_;  // [tensor]; only in LOADING
+  std::string optimizer_name_;
+  std::unique_ptr<UpdateRule> rule_;
+  std::unique_ptr<ReplicationPolicy> policy_;
+  ShardSnapshot snapshot_;
+  // Slot pointers advanced to a run inside a block; kept to allocate nothing.
+  std::vector<float*> run_slots_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_PARAMETER_SHARD_H_

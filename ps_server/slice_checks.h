@@ -1,0 +1,59 @@
+#ifndef PS_SERVER_SLICE_CHECKS_H_
+#define PS_SERVER_SLICE_CHECKS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "proto/tensor.pb.h"
+#include "ps_server/tensor_table.h"
+
+namespace muster {
+
+// A slice that was found and lies inside its tensor.
+struct CheckedSlice {
+  int tensor = 0;  // index in the TensorTable
+  int64_t offset = 0;
+  int64_t length = 0;
+};
+
+using Slices = google::protobuf::RepeatedPtrField<TensorSlice>;
+
+// What the elements of a slice are.
+enum class SliceUnit {
+  kElements,     // values of a tensor
+  kWholeBlocks,  // the same, but only whole blocks (the tensor's end may be
+                 // a shorter one)
+  kBlockCounts,  // the INT64 slot "t": one element a block
+};
+
+// Checks slices from outside: default namespace, known tensor, positive
+// length, inside the tensor, no two overlapping, and at most kMaxPartBytes all
+// together. `what` ("push of step 7 part 0 from ...") begins each error.
+// Errors: InvalidArgument, NotFound, Unimplemented.
+absl::StatusOr<std::vector<CheckedSlice>> CheckSlices(absl::string_view what,
+                                                      const Slices& slices,
+                                                      const TensorTable& table,
+                                                      SliceUnit unit);
+
+// The bytes that the slices' values take.
+int64_t SliceBytes(const std::vector<CheckedSlice>& slices, SliceUnit unit);
+
+// Checks that a frame carries exactly the bytes of its slices.
+absl::Status CheckDataSize(absl::string_view what,
+                           const std::vector<CheckedSlice>& slices,
+                           SliceUnit unit, size_t data_bytes);
+
+// Checks that every float32 in `data` is finite; the error (InvalidArgument)
+// names the tensor and the element. REQUIRES: CheckDataSize is OK.
+absl::Status CheckFinite(absl::string_view what,
+                         const std::vector<CheckedSlice>& slices,
+                         const TensorTable& table, const absl::Cord& data);
+
+}  // namespace muster
+
+#endif  // PS_SERVER_SLICE_CHECKS_H_

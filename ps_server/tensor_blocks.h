@@ -1,0 +1,87 @@
+#ifndef PS_SERVER_TENSOR_BLOCKS_H_
+#define PS_SERVER_TENSOR_BLOCKS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/optimizer/update_rule.h"
+#include "common/rpc/protocol.h"
+#include "common/tensor/aligned_buffer.h"
+#include "proto/tensor.pb.h"
+
+namespace muster {
+
+// The values of one parameter, cut into blocks of kBlockElements (the last one
+// may be shorter). A block keeps its parameter values, its slots and its count
+// of updates t beside each other, each stream aligned to 64 bytes:
+//
+//   block 0: parameter | slot 0 | slot 1 | ...   block 1: ...
+//
+// A stream is 0 for the parameter itself and 1 + i for slot i. Not
+// thread-safe. Movable, not copyable.
+class TensorBlocks {
+ public:
+  // Allocates and sets every slot to its start value, parameters and counts
+  // to 0. `slots` is empty for a STATE tensor.
+  // REQUIRES: `def` was checked: float32, positive dimensions, no overflow.
+  TensorBlocks(const TensorDef& def, absl::Span<const SlotDef> slots);
+
+  const TensorDef& def() const { return def_; }
+  int64_t elements() const { return elements_; }
+  int64_t num_blocks() const { return num_blocks_; }
+  int num_slots() const { return num_slots_; }
+
+  // Elements of one block: kBlockElements, or less for the last.
+  int64_t BlockElements(int64_t block) const;
+
+  // The first element of `stream` of `block`.
+  float* Stream(int64_t block, int stream);
+  const float* Stream(int64_t block, int stream) const;
+  // The slots of `block`, for UpdateRule::Apply.
+  absl::Span<float* const> Slots(int64_t block) const;
+
+  // Copies elements [offset, offset + length) of one stream to `dst`.
+  // REQUIRES: a range inside the tensor.
+  void Read(int stream, int64_t offset, int64_t length, float* dst) const;
+
+  // Every stream of `block` with the padding between them, in order.
+  absl::Span<const float> BlockMemory(int64_t block) const;
+  // Where `stream` begins in BlockMemory(block).
+  int64_t StreamOffset(int64_t block, int stream) const;
+
+  // Updates that were applied to `block`.
+  int64_t updates(int64_t block) const { return updates_[block]; }
+  void set_updates(int64_t block, int64_t updates) {
+    updates_[block] = updates;
+  }
+
+  // Bytes of the parameter, and of its slots, without padding.
+  int64_t parameter_bytes() const { return elements_ * sizeof(float); }
+  int64_t slot_bytes() const { return parameter_bytes() * num_slots_; }
+
+ private:
+  int64_t BlockStart(int64_t block) const;
+  // Floats from one stream of `block` to the next.
+  int64_t StreamStride(int64_t block) const;
+
+  TensorDef def_;
+  int64_t elements_;
+  int64_t num_blocks_;
+  int num_slots_;
+  AlignedBuffer memory_;
+  std::vector<float*> slot_pointers_;  // [block][slot]
+  std::vector<int64_t> updates_;       // [block]
+};
+
+// Elements of a checked definition.
+int64_t NumElements(const TensorDef& def);
+
+// Blocks of a tensor of `elements`.
+inline int64_t NumBlocks(int64_t elements) {
+  return (elements + kBlockElements - 1) / kBlockElements;
+}
+
+}  // namespace muster
+
+#endif  // PS_SERVER_TENSOR_BLOCKS_H_

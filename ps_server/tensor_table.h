@@ -1,0 +1,55 @@
+#ifndef PS_SERVER_TENSOR_TABLE_H_
+#define PS_SERVER_TENSOR_TABLE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/optimizer/update_rule.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "proto/tensor.pb.h"
+#include "ps_server/tensor_blocks.h"
+
+namespace muster {
+
+// Checks the definitions that a chief sent: names (grammar, no two alike),
+// shapes (rank, positive dimensions, no overflow), float32, known kind,
+// canonical layout; and that parameters with `num_slots` slots each trainable
+// tensor take at most `max_bytes`. Allocates nothing.
+// Errors name the tensor: InvalidArgument; Unimplemented for another dtype or
+// layout; ResourceExhausted.
+absl::Status CheckTensorDefs(
+    const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,
+    int64_t max_bytes);
+
+// The parameters of a shard in creation order, found by name. Not thread-safe.
+class TensorTable {
+ public:
+  TensorTable() = default;
+  // REQUIRES: `defs` passed CheckTensorDefs.
+  TensorTable(const google::protobuf::RepeatedPtrField<TensorDef>& defs,
+              absl::Span<const SlotDef> slots);
+
+  int size() const { return static_cast<int>(tensors_.size()); }
+  TensorBlocks& operator[](int i) { return tensors_[i]; }
+  const TensorBlocks& operator[](int i) const { return tensors_[i]; }
+
+  // Errors: NotFound, with the nearest name.
+  absl::StatusOr<int> Find(absl::string_view name) const;
+
+  int64_t parameter_bytes() const;
+  int64_t slot_bytes() const;
+
+ private:
+  std::vector<TensorBlocks> tensors_;
+  absl::flat_hash_map<std::string, int> by_name_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_TENSOR_TABLE_H_
