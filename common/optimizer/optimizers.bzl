@@ -1,6 +1,11 @@
 """The update rules, one line each. sgd.cc and sgd_ref.h show the form."""
 
 OPTIMIZERS = [
+    "adagrad",
+    "adam",
+    "ftrl",
+    "momentum",
+    "rmsprop",
     "sgd",
 ]
 

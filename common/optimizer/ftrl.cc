@@ -1,0 +1,71 @@
+#include <vector>
+
+#include "common/base/attributes.h"
+#include "common/optimizer/ftrl_ref.h"
+#include "common/optimizer/update_rule_registry.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "common/optimizer/ftrl.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h: they are compiled once for each instruction set.
+#include "common/optimizer/update_loop-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace muster {
+namespace HWY_NAMESPACE {
+
+void FtrlKernel(const FtrlFormula::Constants<float>& c, const float* gradient,
+                float* parameter, float* slot_z, float* slot_n, int64_t count) {
+  const FloatTag d;
+  const auto inverse_rate = hn::Set(d, c.inverse_rate);
+  const auto previous_inverse_rate = hn::Set(d, c.previous_inverse_rate);
+  const auto beta = hn::Set(d, c.beta);
+  const auto l1 = hn::Set(d, c.l1);
+  const auto l2 = hn::Set(d, c.l2);
+  UpdateElements(
+      gradient, parameter, slot_z, slot_n, count,
+      [&](auto g, auto& p, auto& z, auto& n) HWY_ATTR {
+        const auto old_strength =
+            hn::Mul(hn::Add(beta, hn::Sqrt(n)), previous_inverse_rate);
+        n = hn::Add(n, hn::Mul(g, g));
+        const auto strength = hn::Mul(hn::Add(beta, hn::Sqrt(n)), inverse_rate);
+        const auto sigma = hn::Sub(strength, old_strength);
+        z = hn::Add(z, hn::Sub(g, hn::Mul(sigma, p)));
+        const auto shrunk = hn::Sub(z, hn::CopySign(l1, z));
+        const auto minimum = hn::Div(hn::Neg(shrunk), hn::Add(strength, l2));
+        p = hn::IfThenZeroElse(hn::Le(hn::Abs(z), l1), minimum);
+      });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace muster
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace muster {
+namespace {
+
+HWY_EXPORT(FtrlKernel);
+
+void ApplyFtrl(const FtrlFormula::Constants<float>& c, const float* gradient,
+               float* parameter, absl::Span<float* const> slots, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(FtrlKernel)
+  (c, gradient, parameter, slots[0], slots[1], n);
+}
+
+absl::Span<const AttrDef> FtrlAttributes() {
+  static const auto& attributes = *new std::vector<AttrDef>{
+      FloatAttr("learning_rate", "alpha of the paper").MoreThan(0).Default(0.1),
+      FloatAttr("beta", "damps the first steps").AtLeast(0).Default(1),
+      FloatAttr("l1", "strength of the L1 penalty").AtLeast(0).Default(0),
+      FloatAttr("l2", "strength of the L2 penalty").AtLeast(0).Default(0)};
+  return attributes;
+}
+
+[[maybe_unused]] const bool kRegistered = UpdateRuleRegistry::Register(
+    "ftrl", MakeUpdateRuleEntry<FtrlFormula, &ApplyFtrl>(&FtrlAttributes));
+
+}  // namespace
+}  // namespace muster
+#endif  // HWY_ONCE

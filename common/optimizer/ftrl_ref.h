@@ -1,0 +1,96 @@
+// FTRL-Proximal (McMahan et al., "Ad Click Prediction: a View from the
+// Trenches", KDD 2013, algorithm 1), per coordinate:
+//
+//   sigma <- (beta + sqrt(n + g * g)) / lr - (beta + sqrt(n)) / lr'
+//   z <- z + g - sigma * p
+//   n <- n + g * g
+//   p <- 0                                                   if |z| <= l1
+//   p <- -(z - sign(z) * l1) / ((beta + sqrt(n)) / lr + l2)  otherwise
+//
+// lr is alpha of the paper and lr' its value one update earlier (the same one
+// before the first). With a constant lr, sigma is the paper's
+// (sqrt(n + g * g) - sqrt(n)) / lr. With a schedule it keeps the paper's
+// invariant that sigma sums up to the inverse of the rate, so that a smaller
+// lr makes smaller steps and does not pull p to 0. lr is kept at 1e-6 of its
+// start or more, for the rule divides by it.
+// The rule writes p from z alone: initial values other than 0 fade within the
+// first updates. tf.train.FtrlOptimizer is the same with beta 0, n starting at
+// 0.1, and its l2 half as large as ours.
+// Slots: z and n, 0 at first (paper). Defaults: learning_rate 0.1 (its
+// experiments' magnitude), beta 1 ("usually good enough"), l1 0, l2 0.
+#ifndef COMMON_OPTIMIZER_FTRL_REF_H_
+#define COMMON_OPTIMIZER_FTRL_REF_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/attributes.h"
+#include "common/optimizer/learning_rate.h"
+#include "common/optimizer/update_rule.h"
+
+namespace muster {
+
+class FtrlFormula {
+ public:
+  template <typename T>
+  struct Constants {
+    // 1 / lr and 1 / lr'.
+    T inverse_rate;
+    T previous_inverse_rate;
+    T beta;
+    T l1;
+    T l2;
+  };
+
+  FtrlFormula(const Attributes& attributes, const LearningRate& learning_rate)
+      : learning_rate_(learning_rate),
+        beta_(attributes.Float("beta")),
+        l1_(attributes.Float("l1")),
+        l2_(attributes.Float("l2")) {}
+
+  template <typename T>
+  Constants<T> ConstantsAt(int64_t t) const {
+    return {static_cast<T>(InverseRateAt(t - 1)),
+            static_cast<T>(InverseRateAt(std::max<int64_t>(t - 2, 0))),
+            static_cast<T>(beta_), static_cast<T>(l1_), static_cast<T>(l2_)};
+  }
+
+  template <typename T>
+  std::vector<SlotDefOf<T>> Slots() const {
+    return {{"z", T{0}}, {"n", T{0}}};
+  }
+
+  template <typename T>
+  static void Update(const Constants<T>& c, T gradient, T* parameter,
+                     absl::Span<T* const> slots, int64_t i) {
+    T& z = slots[0][i];
+    T& n = slots[1][i];
+    const T old_strength = (c.beta + std::sqrt(n)) * c.previous_inverse_rate;
+    n += gradient * gradient;
+    const T strength = (c.beta + std::sqrt(n)) * c.inverse_rate;
+    z += gradient - (strength - old_strength) * *parameter;
+    const T shrunk = z - std::copysign(c.l1, z);
+    *parameter = std::abs(z) <= c.l1 ? T{0} : -shrunk / (strength + c.l2);
+  }
+
+ private:
+  // Keeps 1 / lr finite when a schedule ends at 0.
+  static constexpr double kSmallestFraction = 1e-6;
+
+  double InverseRateAt(int64_t completed_updates) const {
+    return 1 / std::max(learning_rate_.At(completed_updates),
+                        kSmallestFraction * learning_rate_.base());
+  }
+
+  const LearningRate learning_rate_;
+  const double beta_;
+  const double l1_;
+  const double l2_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_OPTIMIZER_FTRL_REF_H_

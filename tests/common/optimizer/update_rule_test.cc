@@ -1,0 +1,218 @@
+#include "common/optimizer/update_rule.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "hwy/highway.h"
+#include "tests/common/optimizer/rule_state.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kSeed = 20171;
+
+// Every branch of every rule.
+const char* const kSpecs[] = {
+    "name: 'sgd' attr { name: 'learning_rate' f: 0.1 }",
+    "name: 'momentum' attr { name: 'learning_rate' f: 0.1 }",
+    "name: 'momentum' attr { name: 'nesterov' b: true }",
+    "name: 'nesterov'",
+    "name: 'adagrad'",
+    "name: 'adagrad' attr { name: 'initial_accumulator_value' f: 0.1 }"
+    " attr { name: 'epsilon' f: 1e-30 }",
+    "name: 'rmsprop'",
+    "name: 'rmsprop' attr { name: 'momentum' f: 0.9 }",
+    "name: 'adam'",
+    "name: 'adam' schedule { name: 'cosine' decay_steps: 3 }",
+    "name: 'adamw' attr { name: 'weight_decay' f: 0.1 }",
+    "name: 'ftrl'",
+    "name: 'ftrl' attr { name: 'l1' f: 0.3 } attr { name: 'l2' f: 0.2 }"
+    " attr { name: 'beta' f: 0 }",
+    "name: 'ftrl' schedule { name: 'cosine' decay_steps: 3 }"};
+
+std::vector<float> Random(size_t n, std::mt19937* generator) {
+  std::normal_distribution<float> normal(0, 1);
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(*generator);
+  return values;
+}
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// Lets Highway use one instruction set, then all of the machine again.
+class OnlyTarget {
+ public:
+  explicit OnlyTarget(int64_t target) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  ~OnlyTarget() {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+};
+
+class EveryRuleTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const OptimizerSpec spec = ParseOptimizer(GetParam());
+    auto fast = CreateUpdateRule(spec);
+    ASSERT_THAT(fast, IsOk());
+    fast_ = *std::move(fast);
+    auto reference = CreateReferenceRule<float>(spec);
+    ASSERT_THAT(reference, IsOk());
+    reference_ = *std::move(reference);
+  }
+
+  // No tolerance: without fused multiply-add, +, -, *, / and sqrt are exactly
+  // rounded in every instruction set, and both do them in the same order.
+  void ExpectSameBits(size_t n) {
+    std::mt19937 generator(kSeed);
+    const std::vector<float> start = Random(n, &generator);
+    RuleState<float> fast(fast_.get(), start);
+    RuleState<float> reference(reference_.get(), start);
+    for (int64_t t = 1; t <= 5; ++t) {
+      const std::vector<float> gradient = Random(n, &generator);
+      fast.Apply(t, gradient);
+      reference.Apply(t, gradient);
+    }
+    EXPECT_TRUE(SameBits(fast.parameter(), reference.parameter()))
+        << "n " << n << ", seed " << kSeed;
+    for (size_t i = 0; i < fast.slots().size(); ++i) {
+      EXPECT_TRUE(SameBits(fast.slots()[i], reference.slots()[i]))
+          << fast_->slots()[i].name << ", n " << n << ", seed " << kSeed;
+    }
+  }
+
+  std::unique_ptr<UpdateRule> fast_;
+  std::unique_ptr<UpdateRule> reference_;
+};
+
+TEST_P(EveryRuleTest, AgreesWithItsTwinOnEveryInstructionSet) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    OnlyTarget only(target);
+    for (size_t n = 0; n <= 35; ++n) ExpectSameBits(n);
+    ExpectSameBits(65536 + 3);
+  }
+}
+
+TEST_P(EveryRuleTest, DoesNotDependOnHowATensorIsCut) {
+  constexpr size_t kElements = 101;
+  std::mt19937 generator(kSeed);
+  const std::vector<float> start = Random(kElements, &generator);
+  RuleState<float> whole(fast_.get(), start);
+  RuleState<float> cut(fast_.get(), start);
+  for (int64_t t = 1; t <= 3; ++t) {
+    const std::vector<float> gradient = Random(kElements, &generator);
+    whole.Apply(t, gradient);
+    cut.Apply(t, gradient, 0, 7);
+    cut.Apply(t, gradient, 7, 50);
+    cut.Apply(t, gradient, 50, kElements);
+  }
+  EXPECT_TRUE(SameBits(whole.parameter(), cut.parameter()));
+}
+
+TEST_P(EveryRuleTest, WritesNothingBeyondItsElements) {
+  RuleState<float> state(fast_.get(), std::vector<float>(20, 1.0f));
+  const std::vector<float> gradient(20, 1.0f);
+  state.Apply(1, gradient, 3, 16);
+  for (const size_t i : {0, 1, 2, 16, 17, 18, 19}) {
+    EXPECT_EQ(state.parameter()[i], 1.0f) << i;
+    for (size_t s = 0; s < state.slots().size(); ++s) {
+      EXPECT_EQ(state.slots()[s][i], fast_->slots()[s].initial_value) << i;
+    }
+  }
+}
+
+TEST_P(EveryRuleTest, StaysFiniteOnZeroGradients) {
+  RuleState<float> state(fast_.get(), {0.0f, 1.0f, -2.0f});
+  for (int64_t t = 1; t <= 10; ++t) state.Apply(t, {0.0f, 0.0f, 0.0f});
+  for (const float value : state.parameter()) {
+    EXPECT_TRUE(std::isfinite(value)) << value;
+  }
+}
+
+TEST_P(EveryRuleTest, StepsAgainstTheGradient) {
+  RuleState<float> state(fast_.get(), {0.0f, 0.0f});
+  state.Apply(1, {4.0f, -4.0f});
+  EXPECT_LT(state.parameter()[0], 0);
+  EXPECT_GT(state.parameter()[1], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Specs, EveryRuleTest, ::testing::ValuesIn(kSpecs));
+
+TEST(UpdateRuleTest, SgdIsExactOnIntegers) {
+  auto rule = CreateUpdateRule(
+      ParseOptimizer("name: 'sgd' attr { name: 'learning_rate' i: 1 }"));
+  ASSERT_THAT(rule, IsOk());
+  RuleState<float> state(rule->get(), {0.0f, 100.0f, -3.0f});
+  for (int64_t t = 1; t <= 1000; ++t) state.Apply(t, {-1.0f, 2.0f, 0.0f});
+  EXPECT_THAT(state.parameter(), ElementsAre(1000.0f, -1900.0f, -3.0f));
+}
+
+TEST(UpdateRuleTest, SeesTheScheduleAtCompletedUpdates) {
+  auto rule = CreateUpdateRule(ParseOptimizer(
+      "name: 'sgd' attr { name: 'learning_rate' i: 1 } schedule { name: "
+      "'exponential' decay_rate: 0.5 decay_steps: 1 }"));
+  ASSERT_THAT(rule, IsOk());
+  RuleState<float> state(rule->get(), {0.0f});
+  state.Apply(1, {-1.0f});
+  EXPECT_THAT(state.parameter(), ElementsAre(1.0f));
+  state.Apply(2, {-1.0f});
+  EXPECT_THAT(state.parameter(), ElementsAre(1.5f));
+}
+
+TEST(UpdateRuleTest, NamesTheNearestRule) {
+  EXPECT_THAT(CreateUpdateRule(ParseOptimizer("name: 'adan'")),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("'adan'"), HasSubstr("'adam'"))));
+}
+
+TEST(UpdateRuleTest, RefusesWrongSettingsByName) {
+  const auto refuses = [](const std::string& text, const std::string& part) {
+    EXPECT_THAT(CreateUpdateRule(ParseOptimizer(text)),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(part)))
+        << text;
+  };
+  refuses("name: 'adam' attr { name: 'learning_rat' f: 1 }",
+          "optimizer 'adam': unknown attribute 'learning_rat'");
+  refuses("name: 'sgd' attr { name: 'learning_rate' f: -0.1 }",
+          "'learning_rate' must be > 0");
+  refuses("name: 'sgd' attr { name: 'learning_rate' f: 0 }", "> 0");
+  refuses("name: 'sgd' attr { name: 'learning_rate' f: nan }", "nan");
+  refuses("name: 'sgd' attr { name: 'learning_rate' s: '1' }", "type float");
+  refuses("name: 'adam' attr { name: 'beta1' f: 1 }", "'beta1'");
+  refuses("name: 'adam' attr { name: 'weight_decay' f: 0.1 }", "unknown");
+  refuses("name: 'momentum' attr { name: 'momentum' f: -1 }", "'momentum'");
+  refuses("name: 'ftrl' attr { name: 'l1' f: -1 }", "'l1'");
+  refuses("name: 'adagrad' attr { name: 'epsilon' f: 0 }", "'epsilon'");
+  refuses("name: 'adam' schedule { name: 'step' }",
+          "optimizer 'adam': unknown schedule 'step'");
+}
+
+TEST(UpdateRuleTest, FindsAttributesByRule) {
+  const auto attributes = UpdateRuleAttributes("adam");
+  ASSERT_THAT(attributes, IsOk());
+  EXPECT_THAT(FindAttr(*attributes, "learning_rate"), IsOk());
+  EXPECT_THAT(UpdateRuleAttributes("adan"),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
+}  // namespace
+}  // namespace muster
