@@ -1,0 +1,174 @@
+#include "common/cluster/cluster_json.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/escape.h"
+#include "common/base/json.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/task_id.h"
+#include "proto/cluster.pb.h"
+
+namespace muster {
+namespace {
+
+// An error at a value's place in the text.
+absl::Status ErrorAt(const JsonValue& value, absl::string_view message) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(value.line, ":", value.column, ": ", message));
+}
+
+absl::Status WantedKind(const JsonValue& value, absl::string_view what,
+                        absl::string_view wanted) {
+  return ErrorAt(value, absl::StrCat(what, " must be ", wanted, ", found ",
+                                     JsonKindName(value.kind)));
+}
+
+bool ParseIndex(absl::string_view text, int32_t* index) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), absl::ascii_isdigit) &&
+         absl::SimpleAtoi(text, index);
+}
+
+absl::Status AddTask(const JsonValue& address, int32_t index, JobDef* job) {
+  const std::string name = TaskName(MakeTaskId(job->name(), index));
+  if (address.kind != JsonValue::Kind::kString) {
+    return WantedKind(address, absl::StrCat("the address of ", name),
+                      "a string like \"localhost:2222\"");
+  }
+  // "1" and "01" are two keys of the text and one task.
+  if (!job->mutable_tasks()->insert({index, address.text}).second) {
+    return ErrorAt(address, absl::StrCat(name, " is given twice"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseJob(const JsonValue& value, JobDef* job) {
+  int32_t index = 0;
+  if (value.kind == JsonValue::Kind::kArray) {
+    for (const JsonValue& item : value.items) {
+      RETURN_IF_ERROR(AddTask(item, index++, job));
+    }
+    return absl::OkStatus();
+  }
+  if (value.kind != JsonValue::Kind::kObject) {
+    return WantedKind(value, absl::StrCat("job '", job->name(), "'"),
+                      "a list of addresses, or a map from task index to "
+                      "address");
+  }
+  for (const auto& [key, address] : value.members) {
+    if (!ParseIndex(key, &index)) {
+      return ErrorAt(address, absl::StrCat("in job '", job->name(),
+                                           "' a key must be a task index, "
+                                           "found '",
+                                           EscapeForLog(key), "'"));
+    }
+    RETURN_IF_ERROR(AddTask(address, index, job));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ClusterSpec> ParseJobs(const JsonValue& value) {
+  if (value.kind != JsonValue::Kind::kObject) {
+    return WantedKind(value, "the cluster", "an object with the jobs");
+  }
+  ClusterDef def;
+  for (const auto& [key, job_value] : value.members) {
+    const auto name = ParseJobName(EscapeForLog(key));
+    if (!name.ok()) return ErrorAt(job_value, name.status().message());
+    JobDef* job = def.add_job();
+    job->set_name(*name);
+    RETURN_IF_ERROR(ParseJob(job_value, job));
+  }
+  const auto spec = ClusterSpec::Create(def);
+  if (!spec.ok()) return ErrorAt(value, spec.status().message());
+  return spec;
+}
+
+absl::Status ParseTask(const JsonValue& task, ClusterSource* source) {
+  if (task.kind != JsonValue::Kind::kObject) {
+    return WantedKind(task, "'task'", "an object with 'type' and 'index'");
+  }
+  if (const JsonValue* type = task.Find("type"); type != nullptr) {
+    if (type->kind != JsonValue::Kind::kString) {
+      return WantedKind(*type, "'task.type'", "a job name");
+    }
+    const auto job = ParseJobName(EscapeForLog(type->text));
+    if (!job.ok()) return ErrorAt(*type, job.status().message());
+    source->job = *job;
+  }
+  if (const JsonValue* index = task.Find("index"); index != nullptr) {
+    int32_t number = 0;
+    const bool is_scalar = index->kind == JsonValue::Kind::kNumber ||
+                           index->kind == JsonValue::Kind::kString;
+    if (!is_scalar || !ParseIndex(index->text, &number)) {
+      return ErrorAt(*index,
+                     absl::StrCat("'task.index' must be a number from 0, "
+                                  "found ",
+                                  JsonKindName(index->kind), " '",
+                                  EscapeForLog(index->text), "'"));
+    }
+    source->index = number;
+  }
+  return absl::OkStatus();
+}
+
+// `root` may have "cluster" and "task"; without "cluster" there is no spec.
+absl::StatusOr<ClusterSource> ParseWrapped(const JsonValue& root) {
+  ClusterSource source;
+  if (const JsonValue* cluster = root.Find("cluster"); cluster != nullptr) {
+    ASSIGN_OR_RETURN(source.spec, ParseJobs(*cluster));
+    if (source.spec->empty()) source.spec.reset();
+  }
+  if (const JsonValue* task = root.Find("task"); task != nullptr) {
+    RETURN_IF_ERROR(ParseTask(*task, &source));
+  }
+  return source;
+}
+
+absl::StatusOr<ClusterSource> ParseFileRoot(const JsonValue& root) {
+  if (root.Find("cluster") != nullptr) return ParseWrapped(root);
+  ClusterSource source;
+  ASSIGN_OR_RETURN(source.spec, ParseJobs(root));
+  return source;
+}
+
+// "name:3:14: ..."; the JSON parser's messages start with the place too.
+absl::StatusOr<ClusterSource> Named(absl::StatusOr<ClusterSource> source,
+                                    absl::string_view name) {
+  if (!source.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ":", source.status().message()));
+  }
+  source->name = std::string(name);
+  return source;
+}
+
+}  // namespace
+
+absl::StatusOr<ClusterSource> ParseClusterJson(absl::string_view text,
+                                               absl::string_view name) {
+  const auto root = ParseJson(text);
+  if (!root.ok()) return Named(root.status(), name);
+  return Named(ParseFileRoot(*root), name);
+}
+
+absl::StatusOr<ClusterSource> ParseTfConfig(absl::string_view text) {
+  constexpr absl::string_view kName = "TF_CONFIG";
+  if (absl::StripAsciiWhitespace(text).empty()) {
+    return Named(ClusterSource(), kName);
+  }
+  const auto root = ParseJson(text);
+  if (!root.ok()) return Named(root.status(), kName);
+  if (root->kind != JsonValue::Kind::kObject) {
+    return Named(WantedKind(*root, "the value", "an object"), kName);
+  }
+  return Named(ParseWrapped(*root), kName);
+}
+
+}  // namespace muster

@@ -1,0 +1,183 @@
+#include "common/cluster/cluster_resolver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/read_file.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/cluster_json.h"
+#include "common/cluster/cluster_source.h"
+#include "common/cluster/cluster_text.h"
+#include "common/cluster/host_flags.h"
+#include "common/cluster/task_id.h"
+
+namespace muster {
+namespace {
+
+absl::StatusOr<ClusterSource> FlagSource(const ClusterOptions& options) {
+  ClusterSource source;
+  source.name = "--ps_hosts and --worker_hosts";
+  ASSIGN_OR_RETURN(ClusterSpec spec,
+                   ParseHostFlags(options.ps_hosts, options.worker_hosts));
+  if (!spec.empty()) source.spec = std::move(spec);
+  return source;
+}
+
+absl::StatusOr<ClusterSource> TaskFlagSource(const ClusterOptions& options) {
+  ClusterSource source;
+  source.name = "--job_name and --task_index";
+  if (!options.job_name.empty()) {
+    auto job = ParseJobName(options.job_name);
+    if (!job.ok()) return Annotate(job.status(), "--job_name");
+    source.job = *std::move(job);
+  }
+  if (options.task_index < -1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--task_index must not be negative, found ", options.task_index));
+  }
+  if (options.task_index >= 0) source.index = options.task_index;
+  return source;
+}
+
+absl::StatusOr<ClusterSource> FileSource(const std::string& path) {
+  ClusterSource source;
+  source.name = absl::StrCat("--cluster=", path);
+  if (path.empty()) return source;
+  auto text = ReadFile(path);
+  if (!text.ok()) return Annotate(text.status(), "--cluster");
+  if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(*text), "{")) {
+    ASSIGN_OR_RETURN(source, ParseClusterJson(*text, path));
+    source.name = absl::StrCat("--cluster=", path);
+  } else {
+    ASSIGN_OR_RETURN(source.spec, ParseClusterText(*text, path));
+  }
+  if (!source.spec.has_value() || source.spec->empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": the file names no task; wanted at least one ps task"));
+  }
+  return source;
+}
+
+constexpr char kContradiction[] = "; give one of the two, or make them agree";
+
+absl::Status CheckTaskAgreement(const ClusterSource& a,
+                                const ClusterSource& b) {
+  if (a.job.has_value() && b.job.has_value() && *a.job != *b.job) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        a.name, " and ", b.name, " contradict each other: the own job is '",
+        *a.job, "' in the first and '", *b.job, "' in the second",
+        kContradiction));
+  }
+  if (a.index.has_value() && b.index.has_value() && *a.index != *b.index) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        a.name, " and ", b.name,
+        " contradict each other: the own task index is ", *a.index,
+        " in the first and ", *b.index, " in the second", kContradiction));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAgreement(const ClusterSource& a, const ClusterSource& b) {
+  RETURN_IF_ERROR(CheckTaskAgreement(a, b));
+  if (!a.spec.has_value() || !b.spec.has_value() || *a.spec == *b.spec) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      a.name, " and ", b.name, " contradict each other: ",
+      ClusterSpec::Difference(*a.spec, "the first", *b.spec, "the second"),
+      kContradiction));
+}
+
+absl::Status CheckAllAgree(const std::vector<ClusterSource>& sources) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    for (size_t j = i + 1; j < sources.size(); ++j) {
+      RETURN_IF_ERROR(CheckAgreement(sources[i], sources[j]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TaskId> OwnTask(const ClusterOptions& options,
+                               const std::vector<ClusterSource>& sources) {
+  TaskId task = MakeTaskId(options.jobs.front(), 0);
+  std::string job_source;
+  // From the last to the first, so that the first decides.
+  for (auto it = sources.rbegin(); it != sources.rend(); ++it) {
+    if (it->index.has_value()) task.set_index(*it->index);
+    if (!it->job.has_value()) continue;
+    task.set_job(*it->job);
+    job_source = it->name;
+  }
+  if (std::count(options.jobs.begin(), options.jobs.end(), task.job()) == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(job_source, ": job '", task.job(),
+                     "' is not one that this program runs: ",
+                     absl::StrJoin(options.jobs, ", ")));
+  }
+  return task;
+}
+
+absl::StatusOr<ResolvedCluster> ResolveStandalone(
+    const ClusterOptions& options, const ClusterSource& task_flags) {
+  if (!options.can_be_standalone) {
+    return absl::InvalidArgumentError(
+        "no cluster is given; give --cluster=FILE, --ps_hosts and "
+        "--worker_hosts, or TF_CONFIG");
+  }
+  if (task_flags.job.has_value() || task_flags.index.value_or(0) != 0) {
+    return absl::InvalidArgumentError(
+        "--job_name or --task_index is given, but no cluster that it could "
+        "be a task of; add --cluster=FILE, or --ps_hosts and --worker_hosts");
+  }
+  return ResolvedCluster{ClusterSpec(), MakeTaskId(options.jobs.front(), 0),
+                         "standalone"};
+}
+
+// The sources that name something, in order of precedence.
+absl::StatusOr<std::vector<ClusterSource>> ReadSources(
+    const ClusterOptions& options) {
+  std::vector<ClusterSource> sources;
+  ASSIGN_OR_RETURN(ClusterSource task_flags, TaskFlagSource(options));
+  ASSIGN_OR_RETURN(ClusterSource host_flags, FlagSource(options));
+  ASSIGN_OR_RETURN(ClusterSource file, FileSource(options.cluster_file));
+  ASSIGN_OR_RETURN(ClusterSource tf_config, ParseTfConfig(options.tf_config));
+  sources.push_back(std::move(task_flags));
+  sources.push_back(std::move(host_flags));
+  sources.push_back(std::move(file));
+  sources.push_back(std::move(tf_config));
+  return sources;
+}
+
+}  // namespace
+
+absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<ClusterSource> sources,
+                   ReadSources(options));
+  const auto decides =
+      std::find_if(sources.begin(), sources.end(),
+                   [](const ClusterSource& s) { return s.spec.has_value(); });
+  if (decides == sources.end()) {
+    return ResolveStandalone(options, sources.front());
+  }
+  if (options.standalone) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--standalone and ", decides->name,
+                     " contradict each other: one process, or a cluster of ",
+                     decides->spec->Summary(), kContradiction));
+  }
+  RETURN_IF_ERROR(CheckAllAgree(sources));
+  ASSIGN_OR_RETURN(const TaskId task, OwnTask(options, sources));
+  const auto address = decides->spec->AddressOf(task);
+  if (!address.ok()) {
+    return Annotate(address.status(),
+                    absl::StrCat("own task, by ", decides->name));
+  }
+  return ResolvedCluster{*decides->spec, task, decides->name};
+}
+
+}  // namespace muster

@@ -1,0 +1,55 @@
+#ifndef COMMON_CLUSTER_CLUSTER_RESOLVER_H_
+#define COMMON_CLUSTER_CLUSTER_RESOLVER_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/cluster/cluster_spec.h"
+#include "proto/cluster.pb.h"
+
+namespace muster {
+
+// Everything that may say which cluster this process is in, and who it is.
+struct ClusterOptions {
+  // --cluster: path of a JSON or text file; "" if not given.
+  std::string cluster_file;
+  // --ps_hosts, --worker_hosts: comma-separated addresses; "" if not given.
+  std::string ps_hosts;
+  std::string worker_hosts;
+  // --job_name, --task_index; "" and -1 if not given.
+  std::string job_name;
+  int task_index = -1;
+  // --standalone: one process without ports.
+  bool standalone = false;
+  // The environment variable TF_CONFIG; "" if not set.
+  std::string tf_config;
+
+  // Given by the binary: the jobs that it can run, {"ps"} or {"worker",
+  // "chief"}. The first is the default.
+  std::vector<std::string> jobs;
+  // Given by the binary: may it run without a cluster?
+  bool can_be_standalone = false;
+};
+
+struct ResolvedCluster {
+  // Empty in standalone mode.
+  ClusterSpec spec;
+  TaskId task;
+  // Where the spec came from, for the log: "--cluster=c.json".
+  std::string source;
+};
+
+// Finds the cluster and the own task. Sources, the first that says something
+// decides: flags, the file, TF_CONFIG, standalone. The own job and index
+// default to the binary's and 0. Reads the file.
+// Errors: InvalidArgument for a malformed source (naming the place), two
+// sources that contradict each other (naming both and the first difference),
+// an unknown job, and an own task that the cluster lacks; and those of
+// ReadFile.
+absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options);
+
+}  // namespace muster
+
+#endif  // COMMON_CLUSTER_CLUSTER_RESOLVER_H_

@@ -1,0 +1,52 @@
+#include "common/cluster/placement_strategy.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<PlacementStrategy>> CreatePlacementStrategy(
+    const PlacementSpec& spec) {
+  const std::string name =
+      spec.strategy().empty() ? "round_robin" : spec.strategy();
+  ASSIGN_OR_RETURN(const PlacementEntry entry, PlacementRegistry::Find(name));
+  const bool has_pins = spec.pin_size() > 0 || !spec.fallback().empty();
+  if (has_pins && !entry.takes_pins) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("placement.pin and placement.fallback are for the "
+                     "strategy 'pinned', found strategy '",
+                     name, "'"));
+  }
+  return entry.create(spec);
+}
+
+absl::StatusOr<std::vector<int>> PlaceTensors(
+    absl::Span<const TensorDef> tensors, int num_ps,
+    const PlacementSpec& spec) {
+  if (num_ps <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "placing parameters needs at least one ps task, found ", num_ps));
+  }
+  for (const TensorDef& tensor : tensors) {
+    RETURN_IF_ERROR(TensorBytes(tensor).status());
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<PlacementStrategy> strategy,
+                   CreatePlacementStrategy(spec));
+  return strategy->Place(tensors, num_ps);
+}
+
+absl::StatusOr<int64_t> TensorBytes(const TensorDef& tensor) {
+  const auto shape = Shape::Create(tensor.shape());
+  if (!shape.ok()) return Annotate(shape.status(), tensor.name());
+  const size_t element_bytes = SizeOf(tensor.dtype());
+  if (element_bytes == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(tensor.name(), ": the data type is not set"));
+  }
+  return shape->num_elements() * static_cast<int64_t>(element_bytes);
+}
+
+}  // namespace muster

@@ -1,0 +1,25 @@
+#ifndef COMMON_CLUSTER_PLACEMENT_TABLE_H_
+#define COMMON_CLUSTER_PLACEMENT_TABLE_H_
+
+#include <string>
+
+#include "absl/types/span.h"
+#include "proto/tensor.pb.h"
+
+namespace muster {
+
+// What the chief prints at start: one line a parameter (name, shape, bytes,
+// task), one line a ps task with its total, and the imbalance ratio. Every
+// line ends in "\n".
+// `tasks` is PlaceTensors' result for `tensors` and `num_ps`.
+std::string PlacementTable(absl::Span<const TensorDef> tensors,
+                           absl::Span<const int> tasks, int num_ps);
+
+// The fullest task's bytes over the mean of all tasks: 1 is even, num_ps is
+// everything on one. 1 if there are no bytes.
+double ImbalanceRatio(absl::Span<const TensorDef> tensors,
+                      absl::Span<const int> tasks, int num_ps);
+
+}  // namespace muster
+
+#endif  // COMMON_CLUSTER_PLACEMENT_TABLE_H_
