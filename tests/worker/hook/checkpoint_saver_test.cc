@@ -1,0 +1,157 @@
+#include "worker/hook/checkpoint_saver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CheckpointSaverTest : public ::testing::Test {
+ protected:
+  void Make(const CheckpointSaver::Options& options) {
+    saver_ = std::make_unique<CheckpointSaver>(
+        options, [this] { return BeginSave(); },
+        [this](bool is_error, absl::string_view line) {
+          absl::MutexLock lock(&mu_);
+          lines_.push_back(absl::StrCat(is_error ? "E " : "I ", line));
+        });
+  }
+  absl::StatusOr<PendingSave> BeginSave() {
+    begun_.push_back(global_step_);
+    if (!begin_error_.ok()) return begin_error_;
+    PendingSave save;
+    save.global_step = global_step_;
+    save.write = [this, step = global_step_]() -> absl::StatusOr<std::string> {
+      if (gate_ != nullptr) gate_->WaitForNotification();
+      if (!write_error_.ok()) return write_error_;
+      return absl::StrCat("ckpt-", step);
+    };
+    return save;
+  }
+  void Enter(bool initialized) {
+    EpochRecord epoch;
+    epoch.initialized = initialized;
+    epoch.now = now_;
+    ASSERT_THAT(saver_->AfterEnter(epoch), IsOk());
+  }
+  void StepTo(int64_t global_step) {
+    global_step_ = global_step;
+    now_ += absl::Seconds(1);
+    StepRecord step;
+    step.global_step = global_step;
+    step.now = now_;
+    ASSERT_THAT(saver_->AfterStep(step), IsOk());
+  }
+  absl::Status End() {
+    EndRecord end;
+    end.global_step = global_step_;
+    return saver_->AtEnd(end);
+  }
+  std::vector<std::string> Lines() {
+    absl::MutexLock lock(&mu_);
+    return lines_;
+  }
+
+  absl::Status begin_error_;
+  absl::Status write_error_;
+  absl::Notification* gate_ = nullptr;
+  std::vector<int64_t> begun_;
+  int64_t global_step_ = 0;
+  absl::Time now_ = absl::UnixEpoch();
+  absl::Mutex mu_;
+  std::vector<std::string> lines_;
+  std::unique_ptr<CheckpointSaver> saver_;
+};
+
+TEST_F(CheckpointSaverTest, SavesAfterAnInitializationAndAtTheEnd) {
+  Make({});
+  Enter(/*initialized=*/true);
+  StepTo(1);
+  ASSERT_THAT(End(), IsOk());
+  EXPECT_THAT(begun_, ElementsAre(0, 1));
+  EXPECT_EQ(saver_->newest(), "ckpt-1");
+}
+
+TEST_F(CheckpointSaverTest, DoesNotSaveAgainWhatWasRestored) {
+  Make({});
+  Enter(/*initialized=*/false);
+  EXPECT_THAT(begun_, IsEmpty());
+}
+
+TEST_F(CheckpointSaverTest, SavesWhenAMultipleOfThePeriodWasPassed) {
+  CheckpointSaver::Options options;
+  options.every_steps = 10;
+  Make(options);
+  Enter(/*initialized=*/false);
+  StepTo(9);
+  StepTo(12);
+  ASSERT_THAT(End(), IsOk());
+  EXPECT_THAT(begun_, ElementsAre(12));  // The end was saved already.
+}
+
+TEST_F(CheckpointSaverTest, SavesBySeconds) {
+  CheckpointSaver::Options options;
+  options.every = absl::Seconds(3);
+  Make(options);
+  Enter(/*initialized=*/false);
+  for (int64_t step = 1; step <= 4; ++step) StepTo(step);
+  EXPECT_THAT(begun_, ElementsAre(3));
+}
+
+TEST_F(CheckpointSaverTest, SavesOnRequest) {
+  Make({});
+  Enter(/*initialized=*/false);
+  saver_->SaveSoon();
+  StepTo(1);
+  StepTo(2);
+  EXPECT_THAT(begun_, ElementsAre(1));
+}
+
+TEST_F(CheckpointSaverTest, TrainingGoesOnWhileWriting) {
+  CheckpointSaver::Options options;
+  options.every_steps = 1;
+  absl::Notification gate;
+  gate_ = &gate;
+  Make(options);
+  Enter(/*initialized=*/false);
+  StepTo(1);
+  StepTo(2);  // Returns although the first is still being written.
+  EXPECT_THAT(begun_, ElementsAre(1));
+  gate.Notify();
+  ASSERT_THAT(End(), IsOk());
+  EXPECT_THAT(begun_, ElementsAre(1, 2));
+}
+
+TEST_F(CheckpointSaverTest, FailureIsSaidOnceForEachSaveAndTrainingGoesOn) {
+  CheckpointSaver::Options options;
+  options.every_steps = 1;
+  Make(options);
+  write_error_ = absl::ResourceExhaustedError("No space left on device");
+  Enter(/*initialized=*/false);
+  StepTo(1);
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kResourceExhausted,
+                              HasSubstr("No space left")));
+  EXPECT_THAT(Lines(), ElementsAre(HasSubstr("E checkpoint at step 1"),
+                                   HasSubstr("E checkpoint at step 1")));
+}
+
+TEST_F(CheckpointSaverTest, LostShardAtBeginIsSaidAndPassedOver) {
+  Make({});
+  begin_error_ = absl::UnavailableError("ps gone");
+  Enter(/*initialized=*/true);
+  EXPECT_THAT(Lines(), ElementsAre(HasSubstr("ps gone")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,108 @@
+#include "worker/hook/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+class ProgressTest : public ::testing::Test {
+ protected:
+  void Make(const Progress::Options& options) {
+    progress_ = std::make_unique<Progress>(
+        options, [this](absl::string_view text) { texts_.emplace_back(text); });
+    EpochRecord epoch;
+    epoch.now = now_;
+    ASSERT_THAT(progress_->AfterEnter(epoch), IsOk());
+  }
+  void Step(absl::Duration length) {
+    now_ += length;
+    StepRecord step;
+    step.now = now_;
+    step.global_step = ++global_step_;
+    step.loss = 0.213;
+    step.examples = 128;
+    step.staleness = 1;
+    ASSERT_THAT(progress_->AfterStep(step), IsOk());
+  }
+
+  std::unique_ptr<Progress> progress_;
+  std::vector<std::string> texts_;
+  absl::Time now_ = absl::UnixEpoch();
+  int64_t global_step_ = 0;
+};
+
+TEST_F(ProgressTest, PlainLineComesEveryPeriod) {
+  Progress::Options options;
+  options.target_step = 150;
+  Make(options);
+  for (int i = 0; i < 25; ++i) Step(absl::Seconds(1));
+  EXPECT_THAT(texts_,
+              ElementsAre("step=10 loss=0.213 steps_per_s=1 examples_per_s=128 "
+                          "staleness=1.0 left=2m20s",
+                          "step=20 loss=0.213 steps_per_s=1 examples_per_s=128 "
+                          "staleness=1.0 left=2m10s"));
+}
+
+TEST_F(ProgressTest, LastStepsAreShownAtTheEnd) {
+  Make(Progress::Options());
+  Step(absl::Seconds(1));
+  EXPECT_THAT(texts_, IsEmpty());
+  ASSERT_THAT(progress_->AtEnd(EndRecord()), IsOk());
+  EXPECT_THAT(texts_, ElementsAre(StartsWith("step=1 ")));
+}
+
+TEST_F(ProgressTest, TerminalLineIsWrittenOverAndCut) {
+  Progress::Options options;
+  options.terminal = true;
+  options.columns = 30;
+  options.label = "worker 0";
+  Make(options);
+  Step(absl::Seconds(1));
+  ASSERT_THAT(texts_, SizeIs(1));
+  EXPECT_EQ(texts_[0], "\r\x1b[2Kworker 0 step=1 loss=0.213 st");
+}
+
+TEST_F(ProgressTest, ColorsOnlyWhenAsked) {
+  Progress::Options options;
+  options.terminal = true;
+  options.label = "worker 0";
+  Make(options);
+  Step(absl::Seconds(1));
+  EXPECT_THAT(texts_[0], Not(HasSubstr("\x1b[36m")));
+  options.color = true;
+  Make(options);
+  Step(absl::Seconds(1));
+  EXPECT_THAT(texts_[1], HasSubstr("\x1b[36mworker 0\x1b[0m step="));
+}
+
+TEST_F(ProgressTest, TerminalLineEndsWithANewline) {
+  Progress::Options options;
+  options.terminal = true;
+  Make(options);
+  Step(absl::Seconds(1));
+  ASSERT_THAT(progress_->AtEnd(EndRecord()), IsOk());
+  EXPECT_EQ(texts_.back(), "\n");
+}
+
+TEST(FormatLeftTest, ShortensToTwoUnits) {
+  EXPECT_EQ(FormatLeft(absl::Seconds(-3)), "0s");
+  EXPECT_EQ(FormatLeft(absl::Seconds(59)), "59s");
+  EXPECT_EQ(FormatLeft(absl::Seconds(130)), "2m10s");
+  EXPECT_EQ(FormatLeft(absl::Minutes(185)), "3h05m");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,130 @@
+#include "worker/hook/checkpoint_saver.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+
+CheckpointSaver::CheckpointSaver(const Options& options, Begin begin, Say say)
+    : options_(options),
+      begin_(std::move(begin)),
+      say_(std::move(say)),
+      writer_([this] { ThreadLoop(); }) {}
+
+CheckpointSaver::~CheckpointSaver() {
+  {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+  }
+  writer_.join();
+}
+
+absl::Status CheckpointSaver::AfterEnter(const EpochRecord& epoch) {
+  last_step_ = epoch.global_step;
+  last_time_ = epoch.now;
+  if (epoch.initialized) StartSave(epoch.global_step, epoch.now);
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointSaver::AfterStep(const StepRecord& step) {
+  if (!IsDue(step) || !WriterIsIdle()) return absl::OkStatus();
+  StartSave(step.global_step, step.now);
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
+  WaitForWriter();
+  {
+    absl::MutexLock lock(&mu_);
+    if (saved_step_ == end.global_step) return absl::OkStatus();
+  }
+  absl::StatusOr<PendingSave> save = begin_();
+  if (!save.ok()) return save.status();
+  return WriteAndSay(*save);
+}
+
+std::string CheckpointSaver::newest() const {
+  absl::MutexLock lock(&mu_);
+  return newest_;
+}
+
+// By steps: when a multiple of the period was reached since the last save (the
+// chief does not see every global step).
+bool CheckpointSaver::IsDue(const StepRecord& step) const {
+  if (requested_) return true;
+  if (options_.every_steps > 0 && step.global_step / options_.every_steps >
+                                      last_step_ / options_.every_steps) {
+    return true;
+  }
+  return options_.every > absl::ZeroDuration() &&
+         step.now - last_time_ >= options_.every;
+}
+
+void CheckpointSaver::StartSave(int64_t global_step, absl::Time now) {
+  WaitForWriter();
+  requested_ = false;
+  last_step_ = global_step;
+  last_time_ = now;
+  absl::StatusOr<PendingSave> save = begin_();
+  if (!save.ok()) {
+    say_(/*is_error=*/true, absl::StrCat("checkpoint at step ", global_step,
+                                         " not saved, training goes on: ",
+                                         save.status().message()));
+    return;
+  }
+  absl::MutexLock lock(&mu_);
+  work_ = *std::move(save);
+  has_work_ = true;
+}
+
+absl::Status CheckpointSaver::WriteAndSay(const PendingSave& save) {
+  const absl::StatusOr<std::string> folder = save.write();
+  if (!folder.ok()) {
+    say_(/*is_error=*/true,
+         absl::StrCat(
+             "checkpoint at step ", save.global_step,
+             " not saved, training goes on: ", folder.status().message()));
+    return folder.status();
+  }
+  say_(/*is_error=*/false, absl::StrCat("saved ", *folder));
+  absl::MutexLock lock(&mu_);
+  saved_step_ = save.global_step;
+  newest_ = *folder;
+  return absl::OkStatus();
+}
+
+void CheckpointSaver::ThreadLoop() {
+  const auto awake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stop_ || has_work_;
+  };
+  while (true) {
+    PendingSave save;
+    {
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(&awake));
+      if (!has_work_) return;
+      save = work_;
+    }
+    // Said already; the next period tries again.
+    WriteAndSay(save).IgnoreError();
+    absl::MutexLock lock(&mu_);
+    has_work_ = false;
+    work_ = {};
+  }
+}
+
+bool CheckpointSaver::WriterIsIdle() const {
+  absl::MutexLock lock(&mu_);
+  return !has_work_;
+}
+
+void CheckpointSaver::WaitForWriter() {
+  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !has_work_;
+  };
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(&idle));
+}
+
+}  // namespace muster

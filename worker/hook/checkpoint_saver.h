@@ -1,0 +1,89 @@
+#ifndef WORKER_HOOK_CHECKPOINT_SAVER_H_
+#define WORKER_HOOK_CHECKPOINT_SAVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "worker/hook/hook.h"
+
+namespace muster {
+
+// A save whose values are fixed already. Write may run on any thread.
+struct PendingSave {
+  int64_t global_step = 0;
+  // Returns the checkpoint's folder.
+  std::function<absl::StatusOr<std::string>()> write;
+};
+
+// Saves checkpoints: right after an initialization, every so many global steps
+// or seconds, on request, and at the end. Between two steps the values are
+// fixed on the shards (one short RPC each); a thread of this hook's own then
+// reads and writes them while the training goes on. A save that is due while
+// another is being written begins when that one is done.
+//
+// A save that fails is said once and does not end the training; only the one at
+// the end returns its error. The training thread calls all but the constructor.
+class CheckpointSaver : public Hook {
+ public:
+  struct Options {
+    // 0: off.
+    int64_t every_steps = 0;
+    absl::Duration every = absl::ZeroDuration();
+  };
+  // Fixes the values of all shards at this instant.
+  using Begin = std::function<absl::StatusOr<PendingSave>()>;
+  // One line for the log, from any thread.
+  using Say = std::function<void(bool is_error, absl::string_view)>;
+
+  CheckpointSaver(const Options& options, Begin begin, Say say);
+  ~CheckpointSaver() override;
+
+  absl::Status AfterEnter(const EpochRecord& epoch) override;
+  absl::Status AfterStep(const StepRecord& step) override;
+  absl::Status AtEnd(const EndRecord& end) override;
+
+  // Save after the next step whatever the periods say.
+  void SaveSoon() { requested_ = true; }
+
+  // Folder of the newest checkpoint that this process saved; "" if none.
+  std::string newest() const;
+
+ private:
+  bool IsDue(const StepRecord& step) const;
+  void StartSave(int64_t global_step, absl::Time now);
+  absl::Status WriteAndSay(const PendingSave& save);
+  void ThreadLoop();
+  bool WriterIsIdle() const;
+  void WaitForWriter();
+
+  const Options options_;
+  const Begin begin_;
+  const Say say_;
+
+  // Of the training thread.
+  bool requested_ = false;
+  int64_t last_step_ = 0;
+  absl::Time last_time_ = absl::InfinitePast();
+
+  mutable absl::Mutex mu_;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  bool has_work_ ABSL_GUARDED_BY(mu_) = false;
+  PendingSave work_ ABSL_GUARDED_BY(mu_);
+  int64_t saved_step_ ABSL_GUARDED_BY(mu_) = -1;
+  std::string newest_ ABSL_GUARDED_BY(mu_);
+
+  // Last: it uses all the others.
+  std::thread writer_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_HOOK_CHECKPOINT_SAVER_H_

@@ -1,0 +1,47 @@
+#include "worker/hook/evaluation.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+
+Evaluation::Evaluation(int64_t every_steps, Evaluate evaluate, Say say)
+    : every_steps_(every_steps),
+      evaluate_(std::move(evaluate)),
+      say_(std::move(say)) {}
+
+absl::Status Evaluation::AfterEnter(const EpochRecord& epoch) {
+  last_step_ = epoch.global_step;
+  return absl::OkStatus();
+}
+
+absl::Status Evaluation::AfterStep(const StepRecord& step) {
+  if (every_steps_ <= 0) return absl::OkStatus();
+  if (step.global_step / every_steps_ <= last_step_ / every_steps_) {
+    return absl::OkStatus();
+  }
+  last_step_ = step.global_step;
+  const absl::Status status = Run(step.global_step);
+  if (!status.ok()) {
+    say_(absl::StrCat("no evaluation at step ", step.global_step, ": ",
+                      status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Evaluation::AtEnd(const EndRecord& end) {
+  if (!end.completed) return absl::OkStatus();
+  return Run(end.global_step);
+}
+
+absl::Status Evaluation::Run(int64_t global_step) {
+  ASSIGN_OR_RETURN(result_, evaluate_());
+  say_(absl::StrFormat("step=%d test_accuracy=%.4f test_loss=%.4f", global_step,
+                       result_->accuracy, result_->loss));
+  return absl::OkStatus();
+}
+
+}  // namespace muster

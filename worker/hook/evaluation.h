@@ -1,0 +1,54 @@
+#ifndef WORKER_HOOK_EVALUATION_H_
+#define WORKER_HOOK_EVALUATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "worker/hook/hook.h"
+
+namespace muster {
+
+// What an evaluation over a whole data set found.
+struct EvaluationResult {
+  int64_t examples = 0;
+  // Fraction of the examples whose largest output is their label's.
+  double accuracy = 0;
+  // Mean over the examples, with penalties.
+  double loss = 0;
+};
+
+// Evaluates on the test set every so many global steps, and at the end of a
+// training that was completed. The training of this worker waits meanwhile.
+class Evaluation : public Hook {
+ public:
+  // Pulls the parameters and goes through the test set.
+  using Evaluate = std::function<absl::StatusOr<EvaluationResult>()>;
+  using Say = std::function<void(absl::string_view)>;
+
+  // `every_steps` 0: only at the end.
+  Evaluation(int64_t every_steps, Evaluate evaluate, Say say);
+
+  absl::Status AfterEnter(const EpochRecord& epoch) override;
+  // A shard that is lost meanwhile is no error here: the next step meets it.
+  absl::Status AfterStep(const StepRecord& step) override;
+  absl::Status AtEnd(const EndRecord& end) override;
+
+  // Of the newest evaluation.
+  const std::optional<EvaluationResult>& result() const { return result_; }
+
+ private:
+  absl::Status Run(int64_t global_step);
+
+  const int64_t every_steps_;
+  const Evaluate evaluate_;
+  const Say say_;
+  int64_t last_step_ = 0;
+  std::optional<EvaluationResult> result_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_HOOK_EVALUATION_H_

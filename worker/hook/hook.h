@@ -1,0 +1,79 @@
+#ifndef WORKER_HOOK_HOOK_H_
+#define WORKER_HOOK_HOOK_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace muster {
+
+// One step of this worker.
+struct StepRecord {
+  // Of this worker since it started, from 1.
+  int64_t step = 0;
+  // Of all workers, when this step was counted; before that, when the
+  // step was granted.
+  int64_t global_step = 0;
+  // Mean over the step's rows, with penalties.
+  double loss = 0;
+  // Rows.
+  int64_t examples = 0;
+  // Updates between the pull and the apply, the mean over the shards.
+  double staleness = 0;
+  // Monotonic, when the step was counted.
+  absl::Time now;
+};
+
+// A model epoch that this worker begins to train in.
+struct EpochRecord {
+  int64_t model_epoch = 0;
+  int64_t global_step = 0;
+  // The chief of this process initialized it; there is no checkpoint yet.
+  bool initialized = false;
+  absl::Time now;
+};
+
+// The end of the training in this process.
+struct EndRecord {
+  int64_t global_step = 0;
+  // False after a signal: be quick.
+  bool completed = false;
+  std::string stop_reason;
+  absl::Time now;
+};
+
+// Something that happens around steps. All calls come from the training
+// thread, in the order of README.md; work that takes longer than a step belongs
+// on a thread of the hook's own. An error from BeforePush or AfterStep ends the
+// training with that error; one from AtEnd makes the exit code not 0 (the later
+// hooks run all the same).
+class Hook {
+ public:
+  virtual ~Hook() = default;
+
+  virtual absl::Status AfterEnter(const EpochRecord& epoch) {
+    static_cast<void>(epoch);
+    return absl::OkStatus();
+  }
+  // Gradients are computed, nothing is pushed: global_step and staleness are
+  // not those of the finished step yet.
+  virtual absl::Status BeforePush(const StepRecord& step) {
+    static_cast<void>(step);
+    return absl::OkStatus();
+  }
+  // The step is acknowledged by all shards and counted.
+  virtual absl::Status AfterStep(const StepRecord& step) {
+    static_cast<void>(step);
+    return absl::OkStatus();
+  }
+  virtual absl::Status AtEnd(const EndRecord& end) {
+    static_cast<void>(end);
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace muster
+
+#endif  // WORKER_HOOK_HOOK_H_
