@@ -24,18 +24,18 @@ inline absl::Status Annotate(const absl::Status& status,
 }  // namespace muster
 
 // Returns from the function if `expression`, a Status, is not OK.
-#define RETURN_IF_ERROR(expression)                                \
-  do {                                                             \
-    absl::Status muster_status = (expression);                     \
-    if (!muster_status.ok()) return muster_status;                 \
+#define RETURN_IF_ERROR(expression)                \
+  do {                                             \
+    absl::Status muster_status = (expression);     \
+    if (!muster_status.ok()) return muster_status; \
   } while (false)
 
 // Assigns the value of `expression`, a StatusOr, to `lhs` (a declaration or an
 // lvalue), or returns its status.
 //   ASSIGN_OR_RETURN(const Shape shape, ParseShape(text));
-#define ASSIGN_OR_RETURN(lhs, expression) \
-  MUSTER_ASSIGN_OR_RETURN_(               \
-      MUSTER_CONCAT_(muster_status_or_, __LINE__), lhs, expression)
+#define ASSIGN_OR_RETURN(lhs, expression)                                    \
+  MUSTER_ASSIGN_OR_RETURN_(MUSTER_CONCAT_(muster_status_or_, __LINE__), lhs, \
+                           expression)
 #define MUSTER_CONCAT_INNER_(a, b) a##b
 #define MUSTER_CONCAT_(a, b) MUSTER_CONCAT_INNER_(a, b)
 #define MUSTER_ASSIGN_OR_RETURN_(status_or, lhs, expression) \
