@@ -1,0 +1,33 @@
+#ifndef TESTS_WORKER_INPUT_COUNTING_DATA_SET_H_
+#define TESTS_WORKER_INPUT_COUNTING_DATA_SET_H_
+
+#include <cstdint>
+
+#include "worker/input/data_set.h"
+
+namespace muster {
+
+// Example i is [i, i + 0.5] with label i, so that a batch shows what it was
+// made of.
+class CountingDataSet : public DataSet {
+ public:
+  explicit CountingDataSet(int64_t num_examples)
+      : num_examples_(num_examples) {}
+
+  int64_t num_examples() const override { return num_examples_; }
+  const Shape& example_shape() const override { return shape_; }
+  int64_t num_classes() const override { return num_examples_; }
+  void Read(int64_t index, float* example, int32_t* label) const override {
+    example[0] = static_cast<float>(index);
+    example[1] = static_cast<float>(index) + 0.5f;
+    *label = static_cast<int32_t>(index);
+  }
+
+ private:
+  const Shape shape_ = Shape({2});
+  const int64_t num_examples_;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_WORKER_INPUT_COUNTING_DATA_SET_H_

@@ -1,0 +1,48 @@
+#include "worker/input/create_data_set.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/input/idx_fixture.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr uint64_t kSeed = 7;
+
+TEST(CreateDataSetTest, OpensBothHalvesOfAnIdxFolder) {
+  InputSpec spec;
+  spec.set_type("idx");
+  spec.set_dir(MakeTempDir());
+  WriteDataSet(spec.dir(), /*train=*/5, /*test=*/2);
+  const auto train = CreateDataSet(spec, Shape({6}), kSeed, Split::kTrain);
+  ASSERT_THAT(train, IsOk());
+  EXPECT_EQ((*train)->num_examples(), 5);
+  const auto test = CreateDataSet(spec, Shape({6}), kSeed, Split::kTest);
+  ASSERT_THAT(test, IsOk());
+  EXPECT_EQ((*test)->num_examples(), 2);
+}
+
+TEST(CreateDataSetTest, MakesTheSyntheticSet) {
+  InputSpec spec;
+  spec.set_type("synthetic");
+  spec.set_synthetic_test_examples(12);
+  const auto test = CreateDataSet(spec, Shape({6}), kSeed, Split::kTest);
+  ASSERT_THAT(test, IsOk());
+  EXPECT_EQ((*test)->num_examples(), 12);
+}
+
+TEST(CreateDataSetTest, OffersTheNearestType) {
+  InputSpec spec;
+  spec.set_type("idxx");
+  EXPECT_THAT(CreateDataSet(spec, Shape({6}), kSeed, Split::kTrain),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("input.type"), HasSubstr("'idx'"),
+                             HasSubstr("synthetic"))));
+}
+
+}  // namespace
+}  // namespace muster

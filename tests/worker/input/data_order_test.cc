@@ -1,0 +1,123 @@
+#include "worker/input/data_order.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr uint64_t kSeed = 7;
+
+DataOrder::Options Options(int64_t batch_size, int64_t worker_index,
+                           int64_t num_workers) {
+  DataOrder::Options options;
+  options.seed = kSeed;
+  options.batch_size = batch_size;
+  options.worker_index = worker_index;
+  options.num_workers = num_workers;
+  return options;
+}
+
+DataOrder Make(int64_t num_examples, const DataOrder::Options& options) {
+  auto order = DataOrder::Create(num_examples, options);
+  EXPECT_THAT(order, IsOk());
+  return *std::move(order);
+}
+
+// A run must read the same examples on every machine and in every version.
+TEST(EpochPermutationTest, IsThisOne) {
+  EXPECT_THAT(EpochPermutation(8, kSeed, 0, /*shuffle=*/true),
+              ElementsAre(2, 0, 7, 1, 4, 5, 6, 3));
+}
+
+TEST(EpochPermutationTest, HoldsEveryIndexOnce) {
+  for (const int64_t n : {0, 1, 2, 1000}) {
+    std::vector<int64_t> permutation =
+        EpochPermutation(n, kSeed, 3, /*shuffle=*/true);
+    std::sort(permutation.begin(), permutation.end());
+    EXPECT_EQ(permutation, EpochPermutation(n, kSeed, 3, /*shuffle=*/false));
+  }
+}
+
+TEST(EpochPermutationTest, DependsOnSeedAndEpoch) {
+  const auto first = EpochPermutation(1000, kSeed, 0, /*shuffle=*/true);
+  EXPECT_EQ(EpochPermutation(1000, kSeed, 0, /*shuffle=*/true), first);
+  EXPECT_NE(EpochPermutation(1000, kSeed, 1, /*shuffle=*/true), first);
+  EXPECT_NE(EpochPermutation(1000, kSeed + 1, 0, /*shuffle=*/true), first);
+}
+
+TEST(EpochPermutationTest, PutsEachIndexAnywhere) {
+  // Where index 0 lands in 6000 epochs of 6: binomial, standard deviation 29.
+  constexpr int kEpochs = 6000;
+  constexpr int kFiveDeviations = 145;
+  std::vector<int> counts(6);
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    const auto permutation =
+        EpochPermutation(6, kSeed, epoch, /*shuffle=*/true);
+    ++counts[std::find(permutation.begin(), permutation.end(), 0) -
+             permutation.begin()];
+  }
+  for (const int count : counts) EXPECT_NEAR(count, 1000, kFiveDeviations);
+}
+
+TEST(DataOrderTest, CountsLockSteps) {
+  EXPECT_EQ(Make(60000, Options(128, 0, 1)).steps_per_epoch(), 468);
+  EXPECT_EQ(Make(60000, Options(128, 1, 2)).steps_per_epoch(), 234);
+  EXPECT_EQ(Make(6, Options(3, 1, 2)).steps_per_epoch(), 1);
+}
+
+TEST(DataOrderTest, SlicesThePermutationByWorker) {
+  const auto permutation = EpochPermutation(20, kSeed, 1, /*shuffle=*/true);
+  DataOrder order = Make(20, Options(/*batch_size=*/3, /*worker_index=*/1, 2));
+  ASSERT_EQ(order.steps_per_epoch(), 3);
+  // Step 5 is step 2 of epoch 1: rows 2*2*3 + 1*3 and on.
+  EXPECT_THAT(order.Rows(5),
+              ElementsAre(permutation[15], permutation[16], permutation[17]));
+}
+
+TEST(DataOrderTest, NoTwoWorkersShareAnExampleInAnEpoch) {
+  std::set<int64_t> seen;
+  for (int64_t worker = 0; worker < 3; ++worker) {
+    DataOrder order = Make(100, Options(/*batch_size=*/4, worker, 3));
+    for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
+      for (const int64_t row : order.Rows(step)) {
+        EXPECT_TRUE(seen.insert(row).second) << row;
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), 96);
+}
+
+TEST(DataOrderTest, AnyStepMayBeAskedFirst) {
+  DataOrder forward = Make(20, Options(3, 0, 2));
+  for (int64_t step = 0; step < 7; ++step) forward.Rows(step);
+  DataOrder at_once = Make(20, Options(3, 0, 2));
+  EXPECT_EQ(at_once.Rows(7), forward.Rows(7));
+}
+
+TEST(DataOrderTest, RefusesASetSmallerThanOneLockStep) {
+  EXPECT_THAT(DataOrder::Create(255, Options(128, 0, 2)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("input.batch_size"),
+                             HasSubstr("2 * 128"), HasSubstr("255"))));
+}
+
+TEST(DataOrderTest, RefusesNumbersOutOfRange) {
+  EXPECT_FALSE(DataOrder::Create(10, Options(0, 0, 1)).ok());
+  EXPECT_FALSE(DataOrder::Create(10, Options(-1, 0, 1)).ok());
+  EXPECT_FALSE(DataOrder::Create(10, Options(1, 1, 1)).ok());
+  EXPECT_FALSE(DataOrder::Create(10, Options(1, -1, 1)).ok());
+  EXPECT_FALSE(DataOrder::Create(10, Options(int64_t{1} << 62, 0, 8)).ok());
+}
+
+}  // namespace
+}  // namespace muster

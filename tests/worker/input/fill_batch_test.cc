@@ -1,0 +1,37 @@
+#include "worker/input/fill_batch.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/input/counting_data_set.h"
+
+namespace muster {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(FillBatchTest, CopiesTheChosenExamples) {
+  const CountingDataSet data_set(10);
+  Batch batch = MakeBatch(data_set, 3);
+  EXPECT_EQ(batch.rows, 0);
+  FillBatch(data_set, {7, 2}, batch);
+  EXPECT_EQ(batch.rows, 2);
+  EXPECT_THAT(absl::MakeSpan(batch.labels).subspan(0, 2), ElementsAre(7, 2));
+  EXPECT_THAT(absl::MakeSpan(batch.examples.as<float>(), 4),
+              ElementsAre(7, 7.5f, 2, 2.5f));
+}
+
+TEST(FillBatchTest, TakesTheRestInOrder) {
+  const CountingDataSet data_set(5);
+  Batch batch = MakeBatch(data_set, 3);
+  FillBatchInOrder(data_set, 0, batch);
+  EXPECT_THAT(batch.labels, ElementsAre(0, 1, 2));
+  EXPECT_EQ(batch.rows, 3);
+  FillBatchInOrder(data_set, 3, batch);
+  EXPECT_EQ(batch.rows, 2);
+  EXPECT_EQ(batch.labels[1], 4);
+  FillBatchInOrder(data_set, 6, batch);
+  EXPECT_EQ(batch.rows, 0);
+}
+
+}  // namespace
+}  // namespace muster

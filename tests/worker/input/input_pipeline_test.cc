@@ -1,0 +1,132 @@
+#include "worker/input/input_pipeline.h"
+
+#include <set>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/input/counting_data_set.h"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+
+InputPipeline::Options Options(int64_t prefetch) {
+  InputPipeline::Options options;
+  options.seed = 7;
+  options.batch_size = 4;
+  options.worker_index = 1;
+  options.num_workers = 2;
+  options.prefetch = prefetch;
+  return options;
+}
+
+std::unique_ptr<InputPipeline> Make(const DataSet& data_set,
+                                    const InputPipeline::Options& options) {
+  auto pipeline = InputPipeline::Create(&data_set, options);
+  EXPECT_THAT(pipeline, IsOk());
+  return *std::move(pipeline);
+}
+
+// The labels of the next `steps` batches.
+std::vector<int32_t> Read(InputPipeline& pipeline, int steps) {
+  std::vector<int32_t> labels;
+  for (int i = 0; i < steps; ++i) {
+    const absl::StatusOr<const Batch*> batch = pipeline.Next();
+    EXPECT_THAT(batch, IsOk());
+    labels.insert(labels.end(), (*batch)->labels.begin(),
+                  (*batch)->labels.end());
+  }
+  return labels;
+}
+
+class InputPipelineTest : public testing::Test {
+ protected:
+  const CountingDataSet data_set_ = CountingDataSet(100);
+};
+
+TEST_F(InputPipelineTest, FollowsTheDataOrderOverEpochs) {
+  DataOrder::Options options;
+  options.seed = 7;
+  options.batch_size = 4;
+  options.worker_index = 1;
+  options.num_workers = 2;
+  auto order = DataOrder::Create(100, options);
+  ASSERT_THAT(order, IsOk());
+  const auto pipeline = Make(data_set_, Options(2));
+  EXPECT_EQ(pipeline->steps_per_epoch(), 12);
+  for (int step = 0; step < 30; ++step) {
+    const std::vector<int32_t> labels = Read(*pipeline, 1);
+    EXPECT_EQ(std::vector<int64_t>(labels.begin(), labels.end()),
+              std::vector<int64_t>(order->Rows(step).begin(),
+                                   order->Rows(step).end()));
+  }
+}
+
+TEST_F(InputPipelineTest, OrderDoesNotDependOnPrefetch) {
+  const std::vector<int32_t> inline_labels =
+      Read(*Make(data_set_, Options(0)), 40);
+  for (const int64_t prefetch : {1, 2, 7}) {
+    EXPECT_EQ(Read(*Make(data_set_, Options(prefetch)), 40), inline_labels);
+  }
+}
+
+TEST_F(InputPipelineTest, GoesOnFromASavedPosition) {
+  for (const int64_t prefetch : {0, 3}) {
+    const auto whole = Make(data_set_, Options(prefetch));
+    Read(*whole, 17);
+    EXPECT_EQ(whole->position(), 17);
+    InputPipeline::Options options = Options(prefetch);
+    options.start_step = whole->position();
+    const auto rest = Make(data_set_, options);
+    EXPECT_EQ(rest->position(), 17);
+    EXPECT_EQ(Read(*rest, 20), Read(*whole, 20));
+  }
+}
+
+TEST_F(InputPipelineTest, KeepsABatchWholeUntilTheNextCall) {
+  const auto pipeline = Make(data_set_, Options(3));
+  for (int step = 0; step < 50; ++step) {
+    const absl::StatusOr<const Batch*> batch = pipeline->Next();
+    ASSERT_THAT(batch, IsOk());
+    ASSERT_EQ((*batch)->rows, 4);
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_EQ((*batch)->examples.as<float>()[2 * i], (*batch)->labels[i]);
+    }
+  }
+}
+
+TEST_F(InputPipelineTest, RecyclesItsBuffers) {
+  const auto pipeline = Make(data_set_, Options(3));
+  std::set<const Batch*> buffers;
+  for (int step = 0; step < 100; ++step) buffers.insert(*pipeline->Next());
+  EXPECT_LE(buffers.size(), 4);
+}
+
+TEST_F(InputPipelineTest, EndsInAnyState) {
+  for (int steps = 0; steps < 5; ++steps) {
+    Read(*Make(data_set_, Options(2)), steps);
+  }
+}
+
+TEST_F(InputPipelineTest, RefusesOptionsOutOfRange) {
+  InputPipeline::Options options = Options(-1);
+  EXPECT_THAT(InputPipeline::Create(&data_set_, options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("input.prefetch")));
+  options = Options(1);
+  options.start_step = -1;
+  EXPECT_THAT(
+      InputPipeline::Create(&data_set_, options),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("data position")));
+  options = Options(1);
+  options.batch_size = 0;
+  EXPECT_THAT(InputPipeline::Create(&data_set_, options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("input.batch_size")));
+}
+
+}  // namespace
+}  // namespace muster

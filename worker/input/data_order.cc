@@ -1,0 +1,84 @@
+#include "worker/input/data_order.h"
+
+#include <numeric>
+#include <utility>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "worker/layer/counter_random.h"
+
+namespace muster {
+namespace {
+
+// An unbiased number in [0, bound): Lemire, "Fast random integer generation in
+// an interval" (2019). `*counter` goes on by the numbers drawn.
+uint64_t Below(uint64_t bound, const CounterRandom& random, uint64_t* counter) {
+  const uint64_t threshold = -bound % bound;
+  while (true) {
+    const absl::uint128 product =
+        absl::uint128(random.Bits((*counter)++)) * bound;
+    if (absl::Uint128Low64(product) >= threshold) {
+      return absl::Uint128High64(product);
+    }
+  }
+}
+
+absl::Status CheckOptions(const DataOrder::Options& options) {
+  if (options.batch_size < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input.batch_size: wanted a positive number, found ",
+                     options.batch_size));
+  }
+  if (options.worker_index < 0 || options.worker_index >= options.num_workers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data order: wanted a worker in [0, ", options.num_workers,
+                     "), found worker ", options.worker_index));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<int64_t> EpochPermutation(int64_t n, uint64_t seed, int64_t epoch,
+                                      bool shuffle) {
+  std::vector<int64_t> permutation(n);
+  std::iota(permutation.begin(), permutation.end(), 0);
+  if (!shuffle) return permutation;
+  const CounterRandom random(seed, absl::StrCat("shuffle/", epoch));
+  uint64_t counter = 0;
+  // Fisher and Yates.
+  for (int64_t i = n - 1; i > 0; --i) {
+    std::swap(permutation[i], permutation[Below(i + 1, random, &counter)]);
+  }
+  return permutation;
+}
+
+absl::StatusOr<DataOrder> DataOrder::Create(int64_t num_examples,
+                                            const Options& options) {
+  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  const int64_t steps = num_examples / options.num_workers / options.batch_size;
+  if (steps < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input.batch_size: ", options.num_workers,
+        " worker(s) with batches of ", options.batch_size, " want ",
+        options.num_workers, " * ", options.batch_size,
+        " training examples for one step, the data set has ", num_examples));
+  }
+  return DataOrder(num_examples, steps, options);
+}
+
+absl::Span<const int64_t> DataOrder::Rows(int64_t step) {
+  const int64_t epoch = step / steps_per_epoch_;
+  if (epoch != epoch_) {
+    permutation_ =
+        EpochPermutation(num_examples_, options_.seed, epoch, options_.shuffle);
+    epoch_ = epoch;
+  }
+  const int64_t first =
+      step % steps_per_epoch_ * options_.num_workers + options_.worker_index;
+  return absl::MakeConstSpan(permutation_)
+      .subspan(first * options_.batch_size, options_.batch_size);
+}
+
+}  // namespace muster

@@ -1,0 +1,33 @@
+#ifndef WORKER_INPUT_DATA_SET_H_
+#define WORKER_INPUT_DATA_SET_H_
+
+#include <cstdint>
+
+#include "common/tensor/shape.h"
+
+namespace muster {
+
+// Which half of a data set.
+enum class Split { kTrain, kTest };
+
+// Labelled examples, by index. Immutable, thread-safe.
+class DataSet {
+ public:
+  virtual ~DataSet() = default;
+
+  virtual int64_t num_examples() const = 0;
+
+  // The shape of one example, as the model wants it.
+  virtual const Shape& example_shape() const = 0;
+
+  // Every label is in [0, num_classes).
+  virtual int64_t num_classes() const = 0;
+
+  // Writes example `index`: example_shape().num_elements() values in [0, 1],
+  // row-major, and its label. REQUIRES: 0 <= index < num_examples().
+  virtual void Read(int64_t index, float* example, int32_t* label) const = 0;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_INPUT_DATA_SET_H_

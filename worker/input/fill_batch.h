@@ -1,0 +1,26 @@
+#ifndef WORKER_INPUT_FILL_BATCH_H_
+#define WORKER_INPUT_FILL_BATCH_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "worker/input/batch.h"
+#include "worker/input/data_set.h"
+
+namespace muster {
+
+// An empty batch with room for `batch_size` examples of `data_set`.
+Batch MakeBatch(const DataSet& data_set, int64_t batch_size);
+
+// Fills `batch` with the examples of these indices; allocates nothing.
+// REQUIRES: the batch has room for them.
+void FillBatch(const DataSet& data_set, absl::Span<const int64_t> indices,
+               Batch& batch);
+
+// Fills `batch` with the examples from `first` on, in order, as many as there
+// are and have room. `batch.rows` is 0 after the last one.
+void FillBatchInOrder(const DataSet& data_set, int64_t first, Batch& batch);
+
+}  // namespace muster
+
+#endif  // WORKER_INPUT_FILL_BATCH_H_

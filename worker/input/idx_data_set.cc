@@ -1,0 +1,94 @@
+#include "worker/input/idx_data_set.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/input/idx_file.h"
+
+namespace muster {
+namespace {
+
+constexpr char kAdvice[] =
+    "install the Debian package dataset-fashion-mnist (it fills "
+    "/usr/share/datasets/fashion-mnist), or set input.dir to the folder of "
+    "the four MNIST files";
+
+bool Exists(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0;
+}
+
+// The path of `name` in `dir`, as it is or with ".gz".
+absl::StatusOr<std::string> FindFile(const std::string& dir,
+                                     const std::string& name) {
+  if (dir.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input.dir: wanted the folder of the IDX files, found "
+                     "nothing; ",
+                     kAdvice));
+  }
+  const std::string path = absl::StrCat(dir, "/", name);
+  if (Exists(path)) return path;
+  if (Exists(path + ".gz")) return path + ".gz";
+  return absl::NotFoundError(absl::StrCat("opening a data set: wanted '", path,
+                                          "' or '", path,
+                                          ".gz', found neither; ", kAdvice));
+}
+
+absl::Status CheckShapes(const std::string& images_path, const IdxFile& images,
+                         const std::string& labels_path, const IdxFile& labels,
+                         const Shape& input_shape) {
+  if (images.shape[0] != labels.shape[0]) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "opening a data set: '", images_path, "' has ", images.shape[0],
+        " images, '", labels_path, "' has ", labels.shape[0], " labels"));
+  }
+  if (images.shape[1] * images.shape[2] == input_shape.num_elements()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "opening a data set: model.input_shape is ", input_shape.ToString(),
+      ", the images of '", images_path, "' are [", images.shape[1], ", ",
+      images.shape[2], "]; set model.input_shape to [1, ", images.shape[1],
+      ", ", images.shape[2], "]"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DataSet>> IdxDataSet::Create(
+    const std::string& dir, const Shape& input_shape,
+    absl::string_view prefix) {
+  ASSIGN_OR_RETURN(const std::string images_path,
+                   FindFile(dir, absl::StrCat(prefix, "-images-idx3-ubyte")));
+  ASSIGN_OR_RETURN(const std::string labels_path,
+                   FindFile(dir, absl::StrCat(prefix, "-labels-idx1-ubyte")));
+  ASSIGN_OR_RETURN(IdxFile images, ReadIdxFile(images_path, IdxKind::kImages));
+  ASSIGN_OR_RETURN(IdxFile labels, ReadIdxFile(labels_path, IdxKind::kLabels));
+  RETURN_IF_ERROR(
+      CheckShapes(images_path, images, labels_path, labels, input_shape));
+  return std::unique_ptr<DataSet>(new IdxDataSet(
+      input_shape, std::move(images.values), std::move(labels.values)));
+}
+
+IdxDataSet::IdxDataSet(const Shape& example_shape, std::vector<uint8_t> images,
+                       std::vector<uint8_t> labels)
+    : example_shape_(example_shape),
+      images_(std::move(images)),
+      labels_(std::move(labels)),
+      example_bytes_(example_shape.num_elements()),
+      num_classes_(*std::max_element(labels_.begin(), labels_.end()) + 1) {}
+
+void IdxDataSet::Read(int64_t index, float* example, int32_t* label) const {
+  const uint8_t* image = images_.data() + index * example_bytes_;
+  for (int64_t i = 0; i < example_bytes_; ++i) {
+    example[i] = static_cast<float>(image[i]) / 255.0f;
+  }
+  *label = labels_[index];
+}
+
+}  // namespace muster

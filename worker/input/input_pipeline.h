@@ -1,0 +1,97 @@
+#ifndef WORKER_INPUT_INPUT_PIPELINE_H_
+#define WORKER_INPUT_INPUT_PIPELINE_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "worker/input/batch.h"
+#include "worker/input/data_order.h"
+#include "worker/input/data_set.h"
+
+namespace muster {
+
+// The batches of one worker, endlessly, in the order of DataOrder. A thread
+// prepares `prefetch` of them ahead in recycled buffers; the order does not
+// depend on it. Next and position are for one thread; destroying the pipeline
+// stops its own thread.
+class InputPipeline {
+ public:
+  struct Options {
+    uint64_t seed = 0;
+    bool shuffle = true;
+    // Rows of one batch.
+    int64_t batch_size = 1;
+    int64_t worker_index = 0;
+    int64_t num_workers = 1;
+    // The first local step, as saved from position().
+    int64_t start_step = 0;
+    // Batches prepared ahead; with 0 each is made by Next itself.
+    int64_t prefetch = 2;
+  };
+
+  // `data_set` must outlive the pipeline. Errors: InvalidArgument (an option
+  // out of range, or a data set smaller than one step of all workers).
+  static absl::StatusOr<std::unique_ptr<InputPipeline>> Create(
+      const DataSet* data_set, const Options& options);
+
+  InputPipeline(const InputPipeline&) = delete;
+  InputPipeline& operator=(const InputPipeline&) = delete;
+  ~InputPipeline();
+
+  // The next batch, valid until the next call. Waits while it is prepared.
+  absl::StatusOr<const Batch*> Next();
+
+  // Local steps read, start_step included: where another pipeline goes on.
+  int64_t position() const { return position_; }
+
+  // Local steps of each worker in one epoch.
+  int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
+
+ private:
+  InputPipeline(const DataSet* data_set, const Options& options,
+                DataOrder order);
+
+  // The thread: fills free batches until stopped.
+  void Prepare();
+  // Waits for a free batch; nullptr when stopped.
+  Batch* TakeFree();
+  bool HasFreeOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stopped_ || !free_.empty();
+  }
+  bool HasReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !ready_.empty();
+  }
+
+  // Constant after construction.
+  const DataSet* const data_set_;
+  const Options options_;
+
+  // Of the preparing thread; of Next if there is none.
+  DataOrder order_;
+
+  // Of the thread that calls Next.
+  int64_t position_;
+  Batch* current_ = nullptr;
+
+  // Each batch is owned by the place that points to it: free_, ready_,
+  // current_, or the preparing thread.
+  std::vector<Batch> batches_;
+
+  absl::Mutex mu_;
+  std::deque<Batch*> free_ ABSL_GUARDED_BY(mu_);
+  std::deque<Batch*> ready_ ABSL_GUARDED_BY(mu_);
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+
+  // Last, so that it starts after all else.
+  std::thread thread_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_INPUT_INPUT_PIPELINE_H_
