@@ -78,6 +78,7 @@ class ParameterShard : private PartApplier {
       const EndSnapshotRequest& request);
 
   ShardState State() const;
+  ShardPhase phase() const { return phase_; }
   ShardCounters counters() const;
   // "" before the first Define.
   const std::string& optimizer_name() const { return optimizer_name_; }

@@ -1,0 +1,299 @@
+#include "ps_server/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/escape.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/protocol.h"
+
+namespace muster {
+namespace {
+
+bool IsTrainingJob(const Sender& sender) {
+  return sender.task().job() == "worker" || sender.task().job() == "chief";
+}
+
+bool SameProcess(const Sender& a, const Sender& b) {
+  return KeyOf(a) == KeyOf(b) && a.incarnation() == b.incarnation();
+}
+
+// "line 3 is 'a: 1' here and 'a: 2' there".
+std::string FirstDifference(absl::string_view known, absl::string_view given) {
+  const std::vector<absl::string_view> a = absl::StrSplit(known, '\n');
+  const std::vector<absl::string_view> b = absl::StrSplit(given, '\n');
+  const auto line = [](const std::vector<absl::string_view>& lines, size_t i) {
+    return i < lines.size()
+               ? absl::StrCat("'", EscapeForLog(lines[i], 200), "'")
+               : std::string("missing");
+  };
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    if (line(a, i) == line(b, i)) continue;
+    return absl::StrCat("line ", i + 1, " is ", line(b, i), ", there it is ",
+                        line(a, i));
+  }
+  return "the fingerprints differ, the texts do not";
+}
+
+}  // namespace
+
+Coordinator::Coordinator(CoordinatorOptions options) : options_(options) {}
+
+void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
+  worker.last_heard = std::max(worker.last_heard, now);
+  if (!worker.lost) return;
+  worker.lost = false;
+  ++state_version_;
+}
+
+absl::StatusOr<CoordinatorWorker*> Coordinator::FindSender(
+    absl::string_view request, const Sender& sender, absl::Time now) {
+  const auto it = workers_.find(KeyOf(sender));
+  if (it == workers_.end() || !it->second.registered) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        request, " from ", TaskName(sender),
+        ": it is not registered here (was ps task 0 restarted?); register"));
+  }
+  CoordinatorWorker& worker = it->second;
+  if (worker.sender.incarnation() != sender.incarnation()) {
+    const bool retired = worker.IsRetired(sender.incarnation());
+    return absl::FailedPreconditionError(absl::StrCat(
+        retired ? kFencedPrefix : "", request, " from ", TaskName(sender),
+        ": incarnation ", absl::Hex(sender.incarnation()),
+        retired ? " was replaced by a newer start of that task"
+                : " is not registered here; register"));
+  }
+  Hear(worker, now);
+  return &worker;
+}
+
+bool Coordinator::AnotherIsLive(const TaskKey& key) const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&key](const auto& entry) {
+                       return entry.first != key && entry.second.IsLive();
+                     });
+}
+
+absl::Status Coordinator::CheckTraining(const RegisterRequest& request) const {
+  const TaskKey key = KeyOf(request.sender());
+  if (training_owner_.first.empty() || !AnotherIsLive(key) ||
+      request.training_fingerprint() == training_fingerprint_) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "register ", TaskName(key), ": its training differs from that of ",
+      TaskName(training_owner_), ": ",
+      FirstDifference(training_text_, request.training_text()),
+      "; start all tasks with one training file"));
+}
+
+absl::StatusOr<RegisterReply> Coordinator::Register(
+    const RegisterRequest& request, absl::Time now) {
+  const Sender& sender = request.sender();
+  const TaskKey key = KeyOf(sender);
+  if (request.protocol_version() != kProtocolVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "register ", TaskName(key), ": it speaks protocol ",
+        request.protocol_version(), ", this ps speaks ", kProtocolVersion));
+  }
+  if (!IsTrainingJob(sender) || sender.task().index() < 0 ||
+      sender.incarnation() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("register ", TaskName(key),
+                     ": wanted a task of job worker or chief with an "
+                     "incarnation"));
+  }
+  const auto known = workers_.find(key);
+  if (known != workers_.end() &&
+      known->second.IsRetired(sender.incarnation())) {
+    return FindSender("register", sender, now).status();
+  }
+  RETURN_IF_ERROR(CheckTraining(request));
+  training_fingerprint_ = request.training_fingerprint();
+  if (training_owner_.first.empty() || !AnotherIsLive(key)) {
+    training_owner_ = key;
+    training_text_ = request.training_text();
+  }
+
+  const bool is_new_task = known == workers_.end();
+  CoordinatorWorker& worker = workers_[key];
+  if (!worker.registered) {
+    if (is_new_task) worker.data_position = smallest_position_;
+    worker.sender = sender;
+  } else if (worker.sender.incarnation() != sender.incarnation()) {
+    ReturnGrant(worker);
+    worker.Replace(sender);
+  }
+  worker.registered = true;
+  worker.finished = false;
+  worker.may_be_chief = request.chief();
+  Hear(worker, now);
+  if (request.chief() && (LiveChief() == nullptr || KeyOf(chief_) == key)) {
+    chief_ = sender;
+  }
+  ++state_version_;
+
+  RegisterReply reply;
+  reply.set_data_position(worker.data_position);
+  *reply.mutable_state() = State();
+  return reply;
+}
+
+absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
+                                absl::Time now) {
+  // A ps that waits for the end is not a member.
+  if (IsTrainingJob(request.sender())) {
+    RETURN_IF_ERROR(FindSender("watch", request.sender(), now).status());
+  }
+  const absl::Duration wait =
+      std::clamp(absl::Milliseconds(request.max_wait_ms()),
+                 absl::ZeroDuration(), options_.max_watch);
+  watches_.push_back({watch_id, request.state_version(), now + wait});
+  return absl::OkStatus();
+}
+
+std::vector<WatchAnswer> Coordinator::TakeAnswers(absl::Time now) {
+  const auto ends = [this, now](const WaitingWatch& watch) {
+    return watch.state_version != state_version_ || watch.until <= now;
+  };
+  std::vector<WatchAnswer> answers;
+  for (const WaitingWatch& watch : watches_) {
+    if (ends(watch)) answers.push_back({watch.watch_id, State()});
+  }
+  watches_.erase(std::remove_if(watches_.begin(), watches_.end(), ends),
+                 watches_.end());
+  return answers;
+}
+
+void Coordinator::CutWatch(uint64_t watch_id) {
+  for (WaitingWatch& watch : watches_) {
+    if (watch.watch_id == watch_id) watch.until = absl::InfinitePast();
+  }
+}
+
+absl::Time Coordinator::NextDeadline() const {
+  absl::Time deadline = absl::InfiniteFuture();
+  for (const WaitingWatch& watch : watches_) {
+    deadline = std::min(deadline, watch.until);
+  }
+  for (const auto& [key, worker] : workers_) {
+    if (!worker.IsLive()) continue;
+    deadline = std::min(deadline, worker.last_heard + options_.worker_timeout);
+  }
+  return deadline;
+}
+
+void Coordinator::Tick(absl::Time now) {
+  for (auto& [key, worker] : workers_) {
+    if (!worker.IsLive() || now < worker.last_heard + options_.worker_timeout) {
+      continue;
+    }
+    worker.lost = true;
+    ++state_version_;
+    ReturnGrant(worker);
+  }
+  CheckEnd();
+}
+
+const CoordinatorWorker* Coordinator::LiveChief() const {
+  const auto it = workers_.find(KeyOf(chief_));
+  if (chief_.incarnation() == 0 || it == workers_.end() ||
+      !SameProcess(it->second.sender, chief_) || !it->second.IsLive()) {
+    return nullptr;
+  }
+  return &it->second;
+}
+
+absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
+    const BeginEpochRequest& request, absl::Time now) {
+  Tick(now);
+  ASSIGN_OR_RETURN(const CoordinatorWorker* const sender,
+                   FindSender("begin epoch", request.sender(), now));
+  if (!sender->may_be_chief) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("begin epoch: ", TaskName(request.sender()),
+                     " is not the chief of this cluster"));
+  }
+  const CoordinatorWorker* const holder = LiveChief();
+  if (holder != nullptr && !SameProcess(holder->sender, request.sender())) {
+    return absl::AbortedError(absl::StrCat(
+        "begin epoch: ", TaskName(chief_), " incarnation ",
+        absl::Hex(chief_.incarnation()), " is the chief and is alive"));
+  }
+  chief_ = request.sender();
+  announced_epoch_ = 1 + std::max({request.seen_epoch(), announced_epoch_,
+                                   committed_epoch_, int64_t{0}});
+  committed_epoch_ = 0;
+  fingerprint_ = 0;
+  ps_incarnations_.clear();
+  stop_reason_.clear();
+  budget_.Clear();
+  for (auto& [key, worker] : workers_) worker.has_grant = false;
+  SetPhase(INITIAL);
+  BeginEpochReply reply;
+  reply.set_model_epoch(announced_epoch_);
+  return reply;
+}
+
+absl::Status Coordinator::CheckLease(absl::string_view request,
+                                     const Sender& sender, absl::Time now) {
+  RETURN_IF_ERROR(FindSender(request, sender, now).status());
+  if (SameProcess(chief_, sender)) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat(
+      request, ": ", TaskName(sender), " incarnation ",
+      absl::Hex(sender.incarnation()), " has lost the chief lease"));
+}
+
+absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
+    const CommitEpochRequest& request, absl::Time now) {
+  RETURN_IF_ERROR(CheckLease("commit epoch", request.sender(), now));
+  CommitEpochReply reply;
+  const int64_t epoch = request.model_epoch();
+  if (epoch > 0 && epoch == committed_epoch_ &&
+      request.fingerprint() == fingerprint_) {  // a repeat
+    *reply.mutable_state() = State();
+    return reply;
+  }
+  if (epoch != announced_epoch_ || phase_ != INITIAL || epoch == 0) {
+    return absl::AbortedError(
+        absl::StrCat("commit epoch ", epoch, ": the epoch that was begun is ",
+                     announced_epoch_, " and the job is ",
+                     JobPhase_Name(phase_), "; begin again"));
+  }
+  RETURN_IF_ERROR(budget_.Start(request));
+  committed_epoch_ = epoch;
+  fingerprint_ = request.fingerprint();
+  ps_incarnations_ = {request.ps_incarnations().begin(),
+                      request.ps_incarnations().end()};
+  RestoreWorkers(request);
+  SetPhase(RUNNING);
+  CheckEnd();
+  *reply.mutable_state() = State();
+  return reply;
+}
+
+JobState Coordinator::State() const {
+  JobState state;
+  state.set_state_version(state_version_);
+  state.set_phase(phase_);
+  state.set_model_epoch(committed_epoch_);
+  state.set_fingerprint(fingerprint_);
+  state.set_global_step(budget_.steps());
+  if (chief_.incarnation() != 0) *state.mutable_chief() = chief_;
+  for (const auto& [key, worker] : workers_) {
+    *state.add_workers() = worker.State();
+  }
+  state.set_stop_reason(stop_reason_);
+  state.mutable_ps_incarnations()->insert(ps_incarnations_.begin(),
+                                          ps_incarnations_.end());
+  return state;
+}
+
+void Coordinator::SetPhase(JobPhase phase) {
+  phase_ = phase;
+  ++state_version_;
+}
+
+}  // namespace muster

@@ -1,0 +1,140 @@
+#ifndef PS_SERVER_COORDINATOR_H_
+#define PS_SERVER_COORDINATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/coordination_service.pb.h"
+#include "ps_server/coordinator_worker.h"
+#include "ps_server/step_budget.h"
+#include "ps_server/task_name.h"
+
+namespace muster {
+
+struct CoordinatorOptions {
+  // A worker that was not heard of for so long is lost: its grant returns, and
+  // nobody waits for it. Its next message brings it back.
+  absl::Duration worker_timeout = absl::Seconds(30);
+  // The longest that a Watch waits, whatever it asks for.
+  absl::Duration max_watch = absl::Seconds(30);
+};
+
+// The answer to a Watch that waited.
+struct WatchAnswer {
+  uint64_t watch_id = 0;
+  JobState state;
+};
+
+// The cluster's memory on ps task 0: members, model epoch and chief lease,
+// global step and its grants, the end. The state machine behind
+// CoordinationService: no thread, clock, file or RPC inside, and a function of
+// its calls alone. coordination_service.proto says what each request means and
+// README.md the rules. `now` never goes back. Not thread-safe (see
+// CoordinationServer).
+//
+// A Watch may have to wait: after each call, TakeAnswers gives those that need
+// not wait longer, and NextDeadline when to call Tick at the latest.
+//
+// Errors: FailedPrecondition with "fenced: " from an incarnation that was
+// replaced, without it from one that is not registered (this ps may have been
+// restarted: register again); InvalidArgument; Aborted as the messages say.
+class Coordinator {
+ public:
+  explicit Coordinator(CoordinatorOptions options = {});
+
+  absl::StatusOr<RegisterReply> Register(const RegisterRequest& request,
+                                         absl::Time now);
+  // OK: TakeAnswers gives the answer, at once or later. `watch_id` is the
+  // caller's and not in use.
+  absl::Status Watch(const WatchRequest& request, uint64_t watch_id,
+                     absl::Time now);
+  absl::StatusOr<BeginEpochReply> BeginEpoch(const BeginEpochRequest& request,
+                                             absl::Time now);
+  absl::StatusOr<CommitEpochReply> CommitEpoch(
+      const CommitEpochRequest& request, absl::Time now);
+  absl::StatusOr<StepReply> Step(const StepRequest& request, absl::Time now);
+  absl::StatusOr<FinishReply> Finish(const FinishRequest& request,
+                                     absl::Time now);
+
+  // Lets time pass: workers get lost.
+  void Tick(absl::Time now);
+
+  // Watches that are answered now, in the order in which they came.
+  std::vector<WatchAnswer> TakeAnswers(absl::Time now);
+  // Forgets a Watch whose caller is gone, or answers it with the present state
+  // in the next TakeAnswers.
+  void CutWatch(uint64_t watch_id);
+  // When the next watch ends or the next worker gets lost; InfiniteFuture if
+  // nothing can.
+  absl::Time NextDeadline() const;
+
+  JobState State() const;
+  JobPhase phase() const { return phase_; }
+  int64_t state_version() const { return state_version_; }
+  int64_t global_step() const { return budget_.steps(); }
+  int64_t outstanding_grants() const { return budget_.outstanding(); }
+
+ private:
+  struct WaitingWatch {
+    uint64_t watch_id;
+    int64_t state_version;
+    absl::Time until;
+  };
+
+  // The worker that sent a message, marked as heard.
+  absl::StatusOr<CoordinatorWorker*> FindSender(absl::string_view request,
+                                                const Sender& sender,
+                                                absl::Time now);
+  void Hear(CoordinatorWorker& worker, absl::Time now);
+  absl::Status CheckTraining(const RegisterRequest& request) const;
+  bool AnotherIsLive(const TaskKey& key) const;
+
+  // The holder of the chief lease, if it is alive; else null.
+  const CoordinatorWorker* LiveChief() const;
+  absl::Status CheckLease(absl::string_view request, const Sender& sender,
+                          absl::Time now);
+
+  void CountReport(CoordinatorWorker& worker, const StepRequest& request,
+                   absl::Time now);
+  void TakeGrantOf(CoordinatorWorker& worker);
+  void ReturnGrant(CoordinatorWorker& worker);
+  void RestoreWorkers(const CommitEpochRequest& request);
+
+  void SetPhase(JobPhase phase);
+  void Stop(std::string reason);
+  // STOPPING when the limit is reached, DONE when nobody is left.
+  void CheckEnd();
+
+  const CoordinatorOptions options_;
+
+  int64_t state_version_ = 1;
+  JobPhase phase_ = INITIAL;
+  std::string stop_reason_;
+
+  std::map<TaskKey, CoordinatorWorker> workers_;
+  uint64_t training_fingerprint_ = 0;
+  std::string training_text_;
+  TaskKey training_owner_;  // who brought it; job "" if nobody
+
+  // The chief lease; incarnation 0 if nobody has it.
+  Sender chief_;
+  int64_t announced_epoch_ = 0;  // the largest that BeginEpoch gave out
+  int64_t committed_epoch_ = 0;
+  uint64_t fingerprint_ = 0;
+  std::map<int32_t, uint64_t> ps_incarnations_;
+  // Where a worker without a position of its own goes on.
+  int64_t smallest_position_ = 0;
+  StepBudget budget_;
+
+  std::vector<WaitingWatch> watches_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_COORDINATOR_H_

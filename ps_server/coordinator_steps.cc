@@ -1,0 +1,168 @@
+// The part of Coordinator that counts: reports, grants and the end.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/escape.h"
+#include "common/base/status_macros.h"
+#include "ps_server/coordinator.h"
+
+namespace muster {
+namespace {
+
+absl::Status CheckNumbers(const StepRequest& request, int64_t batch_size) {
+  if (request.step() >= 0 && request.examples() >= 0 &&
+      (batch_size == 0 || request.examples() <= batch_size) &&
+      request.data_position() >= 0 && request.staleness() >= 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "step ", request.step(), " from ", TaskName(request.sender()),
+      ": examples ", request.examples(), " (a step has ", batch_size,
+      "), data position ", request.data_position(), ", staleness ",
+      request.staleness(), ": a count is out of range"));
+}
+
+}  // namespace
+
+absl::StatusOr<StepReply> Coordinator::Step(const StepRequest& request,
+                                            absl::Time now) {
+  ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
+                   FindSender("step", request.sender(), now));
+  RETURN_IF_ERROR(CheckNumbers(request, budget_.batch_size()));
+  const bool is_current =
+      committed_epoch_ != 0 && request.model_epoch() == committed_epoch_;
+  if (is_current && request.step() > worker->reported_step) {
+    if (!request.abandoned()) {
+      CountReport(*worker, request, now);
+    } else if (request.step() > worker->abandoned_step) {
+      worker->abandoned_step = request.step();
+      ReturnGrant(*worker);
+    }
+  }
+  CheckEnd();
+  // A worker that gave a step up asks for the next in a call of its own.
+  if (is_current && !request.abandoned() && phase_ == RUNNING &&
+      !worker->finished) {
+    TakeGrantOf(*worker);
+    worker->waits_for_grant = !worker->has_grant;
+  }
+
+  StepReply reply;
+  reply.set_granted(is_current && phase_ == RUNNING && !request.abandoned() &&
+                    worker->has_grant);
+  reply.set_global_step(budget_.steps());
+  reply.set_phase(phase_);
+  reply.set_model_epoch(committed_epoch_);
+  reply.set_state_version(state_version_);
+  return reply;
+}
+
+void Coordinator::TakeGrantOf(CoordinatorWorker& worker) {
+  if (!worker.has_grant) worker.has_grant = budget_.TryGrant();
+}
+
+void Coordinator::CountReport(CoordinatorWorker& worker,
+                              const StepRequest& request, absl::Time now) {
+  worker.reported_step = request.step();
+  // A worker that was lost and comes back took this step on a grant that was
+  // returned. It counts if another is left; if not, the job's steps are in
+  // other hands, and counting it would pass the limit.
+  TakeGrantOf(worker);
+  if (!worker.has_grant) return;
+  worker.has_grant = false;
+  budget_.Report(request.examples());
+
+  ++worker.steps;
+  worker.examples += request.examples();
+  worker.data_position = request.data_position();
+  worker.last_loss = request.loss();
+  worker.staleness_sum += request.staleness();
+  ++worker.staleness_count;
+  if (!worker.first_report.has_value()) worker.first_report = now;
+  worker.last_report = now;
+}
+
+void Coordinator::ReturnGrant(CoordinatorWorker& worker) {
+  if (!worker.has_grant) return;
+  worker.has_grant = false;
+  budget_.Return();
+  const bool anybody_waits =
+      std::any_of(workers_.begin(), workers_.end(), [](const auto& entry) {
+        return entry.second.waits_for_grant && entry.second.IsLive();
+      });
+  if (anybody_waits) ++state_version_;
+}
+
+void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
+  smallest_position_ = 0;
+  for (int i = 0; i < request.workers_size(); ++i) {
+    const int64_t position = request.workers(i).data_position();
+    smallest_position_ =
+        i == 0 ? position : std::min(smallest_position_, position);
+  }
+  for (auto& [key, worker] : workers_) {
+    worker.steps = 0;
+    worker.examples = 0;
+    worker.data_position = smallest_position_;
+    worker.staleness_sum = 0;
+    worker.staleness_count = 0;
+    worker.has_grant = false;
+    worker.waits_for_grant = false;
+  }
+  for (const WorkerState& saved : request.workers()) {
+    CoordinatorWorker& worker = workers_[KeyOf(saved.sender())];
+    if (!worker.registered) {
+      *worker.sender.mutable_task() = saved.sender().task();
+      worker.lost = true;
+    }
+    worker.steps = saved.steps();
+    worker.examples = saved.examples();
+    worker.data_position = saved.data_position();
+    worker.staleness_sum = saved.staleness_sum();
+    worker.staleness_count = saved.staleness_count();
+  }
+}
+
+absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
+                                                absl::Time now) {
+  ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
+                   FindSender("finish", request.sender(), now));
+  if (request.stop_job() && KeyOf(request.sender()) != KeyOf(chief_)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("finish: ", TaskName(request.sender()),
+                     " asks everybody to stop, but is not the chief"));
+  }
+  ReturnGrant(*worker);
+  if (!worker->finished) {
+    worker->finished = true;
+    ++state_version_;
+  }
+  if (request.stop_job() && (phase_ == RUNNING || phase_ == INITIAL)) {
+    Stop(absl::StrCat(EscapeForLog(request.reason(), 200), " (",
+                      TaskName(request.sender()), ")"));
+  }
+  CheckEnd();
+  FinishReply reply;
+  *reply.mutable_state() = State();
+  return reply;
+}
+
+void Coordinator::Stop(std::string reason) {
+  stop_reason_ = std::move(reason);
+  SetPhase(STOPPING);
+}
+
+void Coordinator::CheckEnd() {
+  if (phase_ == RUNNING) {
+    std::string limit = budget_.ReachedLimit();
+    if (!limit.empty()) Stop(std::move(limit));
+  }
+  const bool anybody_live =
+      std::any_of(workers_.begin(), workers_.end(),
+                  [](const auto& entry) { return entry.second.IsLive(); });
+  if (phase_ == STOPPING && !anybody_live) SetPhase(DONE);
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+#include "ps_server/coordinator_worker.h"
+
+#include <algorithm>
+
+namespace muster {
+
+bool CoordinatorWorker::IsRetired(uint64_t incarnation) const {
+  return incarnation != 0 && std::find(retired.begin(), retired.end(),
+                                       incarnation) != retired.end();
+}
+
+void CoordinatorWorker::Replace(const Sender& new_sender) {
+  retired[next_retired] = sender.incarnation();
+  next_retired = (next_retired + 1) % kRememberedIncarnations;
+  sender = new_sender;
+  finished = false;
+  lost = false;
+  reported_step = 0;
+  abandoned_step = 0;
+  has_grant = false;
+  waits_for_grant = false;
+  first_report.reset();
+  last_report = absl::InfinitePast();
+}
+
+WorkerState CoordinatorWorker::State() const {
+  WorkerState state;
+  *state.mutable_sender() = sender;
+  state.set_finished(finished);
+  state.set_lost(lost);
+  state.set_steps(steps);
+  state.set_examples(examples);
+  state.set_data_position(data_position);
+  state.set_last_loss(last_loss);
+  state.set_staleness_sum(staleness_sum);
+  state.set_staleness_count(staleness_count);
+  if (first_report.has_value()) {
+    state.set_active_s(absl::ToDoubleSeconds(last_report - *first_report));
+  }
+  return state;
+}
+
+}  // namespace muster

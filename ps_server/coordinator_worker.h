@@ -1,0 +1,61 @@
+#ifndef PS_SERVER_COORDINATOR_WORKER_H_
+#define PS_SERVER_COORDINATOR_WORKER_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "proto/coordination_service.pb.h"
+
+namespace muster {
+
+// What ps task 0 knows of one worker (or chief) task. A value; Coordinator
+// owns the rules.
+struct CoordinatorWorker {
+  // The last incarnations that a newer one replaced; their messages are
+  // fenced.
+  static constexpr int kRememberedIncarnations = 8;
+
+  Sender sender;
+  bool registered = false;
+  // The ClusterSpec makes this task the chief.
+  bool may_be_chief = false;
+  bool finished = false;
+  bool lost = false;
+  absl::Time last_heard = absl::InfinitePast();
+
+  // Of the current incarnation: the newest step that was reported, the newest
+  // that was given up, and whether the next one was granted.
+  int64_t reported_step = 0;
+  int64_t abandoned_step = 0;
+  bool has_grant = false;
+  // It was told to wait for a grant and watches for a change.
+  bool waits_for_grant = false;
+  std::optional<absl::Time> first_report;
+  absl::Time last_report = absl::InfinitePast();
+
+  // Of the model epoch, over all incarnations.
+  int64_t steps = 0;
+  int64_t examples = 0;
+  int64_t data_position = 0;
+  double last_loss = 0;
+  int64_t staleness_sum = 0;
+  int64_t staleness_count = 0;
+
+  std::array<uint64_t, kRememberedIncarnations> retired{};
+  int next_retired = 0;
+
+  // Takes part now: registered, heard of, not finished.
+  bool IsLive() const { return registered && !lost && !finished; }
+  bool IsRetired(uint64_t incarnation) const;
+
+  // Starts a new incarnation; what the epoch counts stays.
+  void Replace(const Sender& new_sender);
+
+  WorkerState State() const;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_COORDINATOR_WORKER_H_

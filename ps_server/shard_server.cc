@@ -1,0 +1,110 @@
+#include "ps_server/shard_server.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+absl::Status ShuttingDown(int32_t ps_index) {
+  return absl::UnavailableError(
+      absl::StrCat("/job:ps/task:", ps_index, " is shutting down"));
+}
+
+absl::Status TooLate(int32_t ps_index) {
+  return absl::DeadlineExceededError(absl::StrCat(
+      "the deadline passed before /job:ps/task:", ps_index, " got to it"));
+}
+
+}  // namespace
+
+ShardServer::ShardServer(Options options)
+    : options_(std::move(options)), shard_(options_.shard) {}
+
+ShardServer::~ShardServer() { Close(); }
+
+void ShardServer::Close() { mailbox_.Close(); }
+
+template <typename Reply, typename Request>
+void ShardServer::Submit(
+    Request request, absl::Time deadline, ReplyCallback<Reply> done,
+    absl::StatusOr<Reply> (ParameterShard::*method)(const Request&)) {
+  const bool posted = mailbox_.Post(
+      [this, request = std::move(request), deadline, done, method] {
+        if (options_.clock->Now() >= deadline) {
+          return done(TooLate(options_.shard.ps_index));
+        }
+        absl::StatusOr<Reply> reply = (shard_.*method)(request);
+        TellPhase();
+        done(std::move(reply));
+      });
+  if (!posted) done(ShuttingDown(options_.shard.ps_index));
+}
+
+void ShardServer::TellPhase() {
+  if (!options_.on_phase_change || shard_.phase() == told_phase_) return;
+  told_phase_ = shard_.phase();
+  options_.on_phase_change(shard_.State(), shard_.optimizer_name());
+}
+
+void ShardServer::Hello(const HelloRequest& request, absl::Time deadline,
+                        ReplyCallback<HelloReply> done) {
+  Submit(request, deadline, std::move(done), &ParameterShard::Hello);
+}
+
+void ShardServer::Define(const DefineRequest& request, absl::Time deadline,
+                         ReplyCallback<DefineReply> done) {
+  Submit(request, deadline, std::move(done), &ParameterShard::Define);
+}
+
+void ShardServer::Load(Frame<LoadPart> request, absl::Time deadline,
+                       ReplyCallback<LoadReply> done) {
+  Submit(std::move(request), deadline, std::move(done), &ParameterShard::Load);
+}
+
+void ShardServer::Seal(const SealRequest& request, absl::Time deadline,
+                       ReplyCallback<SealReply> done) {
+  Submit(request, deadline, std::move(done), &ParameterShard::Seal);
+}
+
+void ShardServer::Pull(const PullRequest& request, absl::Time deadline,
+                       ReplyCallback<Frame<PullReply>> done) {
+  Submit(request, deadline, std::move(done), &ParameterShard::Pull);
+}
+
+void ShardServer::Push(Frame<PushPart> request, absl::Time deadline,
+                       ReplyCallback<PushReply> done) {
+  Submit(std::move(request), deadline, std::move(done), &ParameterShard::Push);
+}
+
+void ShardServer::BeginSnapshot(const BeginSnapshotRequest& request,
+                                absl::Time deadline,
+                                ReplyCallback<BeginSnapshotReply> done) {
+  Submit(request, deadline, std::move(done), &ParameterShard::BeginSnapshot);
+}
+
+void ShardServer::ReadSnapshot(const ReadSnapshotRequest& request,
+                               absl::Time deadline,
+                               ReplyCallback<Frame<SnapshotPart>> done) {
+  Submit(request, deadline, std::move(done), &ParameterShard::ReadSnapshot);
+}
+
+void ShardServer::EndSnapshot(const EndSnapshotRequest& request,
+                              absl::Time deadline,
+                              ReplyCallback<EndSnapshotReply> done) {
+  Submit(request, deadline, std::move(done), &ParameterShard::EndSnapshot);
+}
+
+void ShardServer::State(absl::Time deadline, ReplyCallback<ShardState> done) {
+  const bool posted = mailbox_.Post([this, deadline, done] {
+    if (options_.clock->Now() >= deadline) {
+      return done(TooLate(options_.shard.ps_index));
+    }
+    done(shard_.State());
+  });
+  if (!posted) done(ShuttingDown(options_.shard.ps_index));
+}
+
+}  // namespace muster

@@ -1,0 +1,82 @@
+#ifndef PS_SERVER_SHARD_SERVER_H_
+#define PS_SERVER_SHARD_SERVER_H_
+
+#include <functional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/rpc/parameter_link.h"
+#include "ps_server/mailbox.h"
+#include "ps_server/parameter_shard.h"
+
+namespace muster {
+
+// A ParameterShard with the thread that owns it. Behind the gRPC service in a
+// ps process, and called directly by a worker with --standalone. One thread a
+// shard: applying is limited by memory bandwidth, of which one core takes
+// nearly all.
+//
+// Thread-safe; callbacks run on the shard's thread. A request whose deadline
+// has passed before its turn is not carried out. After Close every call
+// answers Unavailable.
+class ShardServer : public ParameterLink {
+ public:
+  struct Options {
+    ShardOptions shard;
+    // Outlives the server.
+    const Clock* clock = nullptr;
+    // Called on the shard's thread when a Define or Seal has changed the
+    // phase; must not block.
+    std::function<void(const ShardState&, const std::string& optimizer)>
+        on_phase_change;
+  };
+
+  explicit ShardServer(Options options);
+  ~ShardServer() override;
+
+  void Hello(const HelloRequest& request, absl::Time deadline,
+             ReplyCallback<HelloReply> done) override;
+  void Define(const DefineRequest& request, absl::Time deadline,
+              ReplyCallback<DefineReply> done) override;
+  void Load(Frame<LoadPart> request, absl::Time deadline,
+            ReplyCallback<LoadReply> done) override;
+  void Seal(const SealRequest& request, absl::Time deadline,
+            ReplyCallback<SealReply> done) override;
+  void Pull(const PullRequest& request, absl::Time deadline,
+            ReplyCallback<Frame<PullReply>> done) override;
+  void Push(Frame<PushPart> request, absl::Time deadline,
+            ReplyCallback<PushReply> done) override;
+  void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
+                     ReplyCallback<BeginSnapshotReply> done) override;
+  void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
+                    ReplyCallback<Frame<SnapshotPart>> done) override;
+  void EndSnapshot(const EndSnapshotRequest& request, absl::Time deadline,
+                   ReplyCallback<EndSnapshotReply> done) override;
+
+  // What ParameterService.State answers.
+  void State(absl::Time deadline, ReplyCallback<ShardState> done);
+
+  // Carries out what was asked, then refuses everything. Repeatable.
+  void Close();
+
+  // What was counted. REQUIRES: Close was called.
+  ShardCounters counters() const { return shard_.counters(); }
+
+ private:
+  // Runs `method` on the shard's thread and gives its result to `done`.
+  template <typename Reply, typename Request>
+  void Submit(Request request, absl::Time deadline, ReplyCallback<Reply> done,
+              absl::StatusOr<Reply> (ParameterShard::*method)(const Request&));
+  void TellPhase();
+
+  const Options options_;
+  // Used on the mailbox's thread only, until it is closed.
+  ParameterShard shard_;
+  ShardPhase told_phase_ = EMPTY;
+  // Last: its thread uses all of the above.
+  Mailbox mailbox_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_SHARD_SERVER_H_

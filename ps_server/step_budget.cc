@@ -1,0 +1,81 @@
+#include "ps_server/step_budget.h"
+
+#include <cassert>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+// Far above any run, far below where a sum of two could overflow.
+constexpr double kMaxExamples = 1e18;
+
+}  // namespace
+
+absl::Status StepBudget::Start(const CommitEpochRequest& commit) {
+  const StopSpec& stop = commit.stop();
+  if (stop.steps() < 0 || commit.global_step() < 0 || commit.examples() < 0 ||
+      commit.batch_size() < 0 || commit.epoch_examples() < 0 ||
+      !std::isfinite(stop.epochs()) || stop.epochs() < 0) {
+    return absl::InvalidArgumentError(
+        "commit epoch: a count or a stop condition is negative");
+  }
+  if (stop.steps() == 0 && stop.epochs() == 0) {
+    return absl::InvalidArgumentError(
+        "commit epoch: no stop condition; set stop.steps or stop.epochs");
+  }
+  const double max_examples =
+      stop.epochs() * static_cast<double>(commit.epoch_examples());
+  if (stop.epochs() > 0 && (commit.batch_size() == 0 || max_examples < 1 ||
+                            max_examples > kMaxExamples)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("commit epoch: stop.epochs ", stop.epochs(), " of ",
+                     commit.epoch_examples(), " examples in batches of ",
+                     commit.batch_size(), " is not a count of examples"));
+  }
+  Clear();
+  max_steps_ = stop.steps();
+  // An epsilon, because 0.1 * 60000 must be 6000.
+  max_examples_ = static_cast<int64_t>(std::floor(max_examples + 1e-6));
+  batch_size_ = commit.batch_size();
+  steps_ = commit.global_step();
+  examples_ = commit.examples();
+  return absl::OkStatus();
+}
+
+void StepBudget::Clear() { *this = StepBudget(); }
+
+bool StepBudget::StepLeft() const {
+  return max_steps_ == 0 || steps_ + outstanding_ < max_steps_;
+}
+
+bool StepBudget::BatchLeft() const {
+  return max_examples_ == 0 ||
+         examples_ + (outstanding_ + 1) * batch_size_ <= max_examples_;
+}
+
+bool StepBudget::TryGrant() {
+  if (!StepLeft() || !BatchLeft()) return false;
+  ++outstanding_;
+  return true;
+}
+
+void StepBudget::Return() {
+  assert(outstanding_ > 0);
+  --outstanding_;
+}
+
+void StepBudget::Report(int64_t examples) {
+  Return();
+  ++steps_;
+  examples_ += examples;
+}
+
+std::string StepBudget::ReachedLimit() const {
+  if (outstanding_ > 0) return "";
+  if (!StepLeft()) return "steps";
+  return BatchLeft() ? "" : "epochs";
+}
+
+}  // namespace muster
