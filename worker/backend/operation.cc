@@ -59,10 +59,9 @@ absl::Status CheckSide(const Side& side) {
         absl::StrCat(side.name, ": ", value, " is more than ", kLimit));
   }
   for (const int64_t pad : {side.pad_before, side.pad_after}) {
-    if (pad >= 0 && pad < side.kernel) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        side.name, ": padding must be in [0, kernel = ", side.kernel, "), is ",
-        pad));
+    if (pad >= 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(side.name, ": padding must not be negative, is ", pad));
   }
   if (side.size + side.pad_before + side.pad_after < side.kernel) {
     return absl::InvalidArgumentError(absl::StrCat(

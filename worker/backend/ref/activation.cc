@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <cmath>
+
+#include "worker/backend/ref/ref_primitives.h"
+
+namespace muster {
+namespace {
+
+template <typename T>
+T Forward(ActivationKind kind, T src) {
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return std::max(src, T{0});
+    case ActivationKind::kSigmoid:
+      return 1 / (1 + std::exp(-src));
+    case ActivationKind::kTanh:
+      return std::tanh(src);
+  }
+  return src;
+}
+
+template <typename T>
+T Derivative(ActivationKind kind, T dst) {
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return dst > 0 ? 1 : 0;
+    case ActivationKind::kSigmoid:
+      return dst * (1 - dst);
+    case ActivationKind::kTanh:
+      return 1 - dst * dst;
+  }
+  return 1;
+}
+
+template <typename T>
+class ActivationForward : public Primitive {
+ public:
+  ActivationForward(const ActivationDesc& desc, const Shape& shape)
+      : desc_(desc), size_(shape.num_elements()) {
+    Take(Operand::kSrc, RefLayout<T>(shape));
+    Take(Operand::kDst, RefLayout<T>(shape));
+    AllowInPlace();
+  }
+
+ private:
+  absl::Status Run(const Operands& operands) override {
+    const T* src = operands.As<const T>(Operand::kSrc);
+    T* dst = operands.As<T>(Operand::kDst);
+    for (int64_t i = 0; i < size_; ++i) dst[i] = Forward(desc_.kind, src[i]);
+    return absl::OkStatus();
+  }
+
+  const ActivationDesc desc_;
+  const int64_t size_;
+};
+
+template <typename T>
+class ActivationBackward : public Primitive {
+ public:
+  ActivationBackward(const ActivationDesc& desc, const Shape& shape)
+      : desc_(desc), size_(shape.num_elements()) {
+    Take(Operand::kDst, RefLayout<T>(shape));
+    Take(Operand::kDiffDst, RefLayout<T>(shape));
+    Take(Operand::kDiffSrc, RefLayout<T>(shape));
+    AllowInPlace();
+  }
+
+ private:
+  absl::Status Run(const Operands& operands) override {
+    const T* dst = operands.As<const T>(Operand::kDst);
+    const T* diff_dst = operands.As<const T>(Operand::kDiffDst);
+    T* diff_src = operands.As<T>(Operand::kDiffSrc);
+    for (int64_t i = 0; i < size_; ++i) {
+      diff_src[i] = diff_dst[i] * Derivative(desc_.kind, dst[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  const ActivationDesc desc_;
+  const int64_t size_;
+};
+
+}  // namespace
+
+template <typename T>
+RefPrimitive MakeRefActivationForward(const ActivationDesc& desc,
+                                      const Shape& shape) {
+  return std::make_unique<ActivationForward<T>>(desc, shape);
+}
+template <typename T>
+RefPrimitive MakeRefActivationBackward(const ActivationDesc& desc,
+                                       const Shape& shape) {
+  return std::make_unique<ActivationBackward<T>>(desc, shape);
+}
+
+template RefPrimitive MakeRefActivationForward<float>(const ActivationDesc&,
+                                                      const Shape&);
+template RefPrimitive MakeRefActivationForward<double>(const ActivationDesc&,
+                                                       const Shape&);
+template RefPrimitive MakeRefActivationBackward<float>(const ActivationDesc&,
+                                                       const Shape&);
+template RefPrimitive MakeRefActivationBackward<double>(const ActivationDesc&,
+                                                        const Shape&);
+
+}  // namespace muster

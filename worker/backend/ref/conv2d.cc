@@ -1,0 +1,157 @@
+#include <algorithm>
+
+#include "worker/backend/ref/ref_primitives.h"
+
+namespace muster {
+namespace {
+
+// Calls visit(dst_index, src_index, weights_index) for every product in the
+// formula of Conv2dDesc, and so says once for all three primitives which
+// elements belong together.
+template <typename Visit>
+void ForEachProduct(const Conv2dDesc& d, Visit visit) {
+  const WindowDesc& w = d.window;
+  const int64_t dst_h = w.dst_h(d.height), dst_w = w.dst_w(d.width);
+  for (int64_t n = 0; n < d.batch; ++n)
+    for (int64_t o = 0; o < d.dst_channels; ++o)
+      for (int64_t y = 0; y < dst_h; ++y)
+        for (int64_t x = 0; x < dst_w; ++x)
+          for (int64_t i = 0; i < d.src_channels; ++i)
+            for (int64_t ky = 0; ky < w.kernel_h; ++ky)
+              for (int64_t kx = 0; kx < w.kernel_w; ++kx) {
+                const int64_t sy = y * w.stride_h + ky - w.pad_top;
+                const int64_t sx = x * w.stride_w + kx - w.pad_left;
+                if (sy < 0 || sy >= d.height || sx < 0 || sx >= d.width) {
+                  continue;
+                }
+                visit(
+                    ((n * d.dst_channels + o) * dst_h + y) * dst_w + x,
+                    ((n * d.src_channels + i) * d.height + sy) * d.width + sx,
+                    ((o * d.src_channels + i) * w.kernel_h + ky) * w.kernel_w +
+                        kx);
+              }
+}
+
+// Calls visit(channel, index) for every element of dst.
+template <typename Visit>
+void ForEachDst(const Conv2dDesc& d, Visit visit) {
+  const int64_t area = d.window.dst_h(d.height) * d.window.dst_w(d.width);
+  for (int64_t n = 0; n < d.batch; ++n)
+    for (int64_t o = 0; o < d.dst_channels; ++o)
+      for (int64_t i = 0; i < area; ++i)
+        visit(o, (n * d.dst_channels + o) * area + i);
+}
+
+template <typename T>
+class Conv2dForward : public Primitive {
+ public:
+  explicit Conv2dForward(const Conv2dDesc& desc) : desc_(desc) {
+    Take(Operand::kSrc, RefLayout<T>(desc.src_shape()));
+    Take(Operand::kWeights, RefLayout<T>(desc.weights_shape()));
+    if (desc.has_bias) Take(Operand::kBias, RefLayout<T>(desc.bias_shape()));
+    Take(Operand::kDst, RefLayout<T>(desc.dst_shape()));
+  }
+
+ private:
+  absl::Status Run(const Operands& operands) override {
+    const T* src = operands.As<const T>(Operand::kSrc);
+    const T* weights = operands.As<const T>(Operand::kWeights);
+    const T* bias = operands.As<const T>(Operand::kBias);
+    T* dst = operands.As<T>(Operand::kDst);
+    ForEachDst(desc_, [&](int64_t channel, int64_t i) {
+      dst[i] = desc_.has_bias ? bias[channel] : 0;
+    });
+    ForEachProduct(desc_, [&](int64_t to, int64_t from, int64_t weight) {
+      dst[to] += src[from] * weights[weight];
+    });
+    if (desc_.relu) {
+      ForEachDst(desc_,
+                 [&](int64_t, int64_t i) { dst[i] = std::max(dst[i], T{0}); });
+    }
+    return absl::OkStatus();
+  }
+
+  const Conv2dDesc desc_;
+};
+
+template <typename T>
+class Conv2dBackwardData : public Primitive {
+ public:
+  explicit Conv2dBackwardData(const Conv2dDesc& desc) : desc_(desc) {
+    Take(Operand::kDiffDst, RefLayout<T>(desc.dst_shape()));
+    Take(Operand::kWeights, RefLayout<T>(desc.weights_shape()));
+    Take(Operand::kDiffSrc, RefLayout<T>(desc.src_shape()));
+  }
+
+ private:
+  absl::Status Run(const Operands& operands) override {
+    const T* diff_dst = operands.As<const T>(Operand::kDiffDst);
+    const T* weights = operands.As<const T>(Operand::kWeights);
+    T* diff_src = operands.As<T>(Operand::kDiffSrc);
+    std::fill_n(diff_src, desc_.src_shape().num_elements(), T{0});
+    ForEachProduct(desc_, [&](int64_t to, int64_t from, int64_t weight) {
+      diff_src[from] += diff_dst[to] * weights[weight];
+    });
+    return absl::OkStatus();
+  }
+
+  const Conv2dDesc desc_;
+};
+
+template <typename T>
+class Conv2dBackwardWeights : public Primitive {
+ public:
+  explicit Conv2dBackwardWeights(const Conv2dDesc& desc) : desc_(desc) {
+    Take(Operand::kSrc, RefLayout<T>(desc.src_shape()));
+    Take(Operand::kDiffDst, RefLayout<T>(desc.dst_shape()));
+    Take(Operand::kDiffWeights, RefLayout<T>(desc.weights_shape()));
+    if (desc.has_bias) {
+      Take(Operand::kDiffBias, RefLayout<T>(desc.bias_shape()));
+    }
+  }
+
+ private:
+  absl::Status Run(const Operands& operands) override {
+    const T* src = operands.As<const T>(Operand::kSrc);
+    const T* diff_dst = operands.As<const T>(Operand::kDiffDst);
+    T* diff_weights = operands.As<T>(Operand::kDiffWeights);
+    std::fill_n(diff_weights, desc_.weights_shape().num_elements(), T{0});
+    ForEachProduct(desc_, [&](int64_t to, int64_t from, int64_t weight) {
+      diff_weights[weight] += src[from] * diff_dst[to];
+    });
+    if (desc_.has_bias) {
+      T* diff_bias = operands.As<T>(Operand::kDiffBias);
+      std::fill_n(diff_bias, desc_.dst_channels, T{0});
+      ForEachDst(desc_, [&](int64_t channel, int64_t i) {
+        diff_bias[channel] += diff_dst[i];
+      });
+    }
+    return absl::OkStatus();
+  }
+
+  const Conv2dDesc desc_;
+};
+
+}  // namespace
+
+template <typename T>
+RefPrimitive MakeRefConv2dForward(const Conv2dDesc& desc) {
+  return std::make_unique<Conv2dForward<T>>(desc);
+}
+template <typename T>
+RefPrimitive MakeRefConv2dBackwardData(const Conv2dDesc& desc) {
+  return std::make_unique<Conv2dBackwardData<T>>(desc);
+}
+template <typename T>
+RefPrimitive MakeRefConv2dBackwardWeights(const Conv2dDesc& desc) {
+  return std::make_unique<Conv2dBackwardWeights<T>>(desc);
+}
+
+template RefPrimitive MakeRefConv2dForward<float>(const Conv2dDesc&);
+template RefPrimitive MakeRefConv2dForward<double>(const Conv2dDesc&);
+template RefPrimitive MakeRefConv2dBackwardData<float>(const Conv2dDesc&);
+template RefPrimitive MakeRefConv2dBackwardData<double>(const Conv2dDesc&);
+template RefPrimitive MakeRefConv2dBackwardWeights<float>(const Conv2dDesc&);
+template RefPrimitive MakeRefConv2dBackwardWeights<double>(const Conv2dDesc&);
+
+}  // namespace muster

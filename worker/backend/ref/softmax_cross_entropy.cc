@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/status_macros.h"
+#include "worker/backend/check_labels.h"
+#include "worker/backend/ref/ref_primitives.h"
+
+namespace muster {
+namespace {
+
+template <typename T>
+class SoftmaxCrossEntropy : public Primitive {
+ public:
+  explicit SoftmaxCrossEntropy(const SoftmaxCrossEntropyDesc& desc)
+      : desc_(desc) {
+    Take(Operand::kSrc, RefLayout<T>(desc.src_shape()));
+    Take(Operand::kLabels, MemoryLayout::RowMajor(INT32, {desc.batch}));
+    Take(Operand::kLoss, MemoryLayout::RowMajor(FLOAT64, {1}));
+    Take(Operand::kCorrect, MemoryLayout::RowMajor(INT64, {1}));
+    if (desc.phase == Phase::kTraining) {
+      Take(Operand::kDiffSrc, RefLayout<T>(desc.src_shape()));
+    }
+  }
+
+ private:
+  absl::Status Run(const Operands& operands) override {
+    const T* src = operands.As<const T>(Operand::kSrc);
+    const int32_t* labels = operands.As<const int32_t>(Operand::kLabels);
+    RETURN_IF_ERROR(CheckLabels(desc_, labels, operands.rows));
+    double loss = 0;
+    int64_t correct = 0;
+    for (int64_t n = 0; n < operands.rows; ++n) {
+      const T* row = src + n * desc_.classes;
+      const T* largest = std::max_element(row, row + desc_.classes);
+      T sum = 0;
+      for (int64_t k = 0; k < desc_.classes; ++k) {
+        sum += std::exp(row[k] - *largest);
+      }
+      loss += std::log(sum) - (row[labels[n]] - *largest);
+      correct += largest - row == labels[n] ? 1 : 0;
+      if (desc_.phase == Phase::kTraining) {
+        T* diff = operands.As<T>(Operand::kDiffSrc) + n * desc_.classes;
+        for (int64_t k = 0; k < desc_.classes; ++k) {
+          const T softmax = std::exp(row[k] - *largest) / sum;
+          diff[k] = (softmax - (k == labels[n] ? 1 : 0)) / operands.rows;
+        }
+      }
+    }
+    if (desc_.phase == Phase::kTraining) {
+      std::fill(
+          operands.As<T>(Operand::kDiffSrc) + operands.rows * desc_.classes,
+          operands.As<T>(Operand::kDiffSrc) + desc_.batch * desc_.classes,
+          T{0});
+    }
+    *operands.As<double>(Operand::kLoss) = loss / operands.rows;
+    *operands.As<int64_t>(Operand::kCorrect) = correct;
+    return absl::OkStatus();
+  }
+
+  const SoftmaxCrossEntropyDesc desc_;
+};
+
+}  // namespace
+
+template <typename T>
+RefPrimitive MakeRefSoftmaxCrossEntropy(const SoftmaxCrossEntropyDesc& desc) {
+  return std::make_unique<SoftmaxCrossEntropy<T>>(desc);
+}
+
+template RefPrimitive MakeRefSoftmaxCrossEntropy<float>(
+    const SoftmaxCrossEntropyDesc&);
+template RefPrimitive MakeRefSoftmaxCrossEntropy<double>(
+    const SoftmaxCrossEntropyDesc&);
+
+}  // namespace muster
