@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/cluster/task_id.h"
+
 namespace muster {
 
 bool EpochIsUsable(const JobState& state, absl::Span<const HelloReply> hellos) {
@@ -55,7 +57,7 @@ bool OthersHaveFinished(const JobState& state, const TaskId& self,
   bool all_finished = true;
   for (const WorkerState& worker : state.workers()) {
     const TaskId& task = worker.sender().task();
-    if (task.job() == self.job() && task.index() == self.index()) continue;
+    if (task == self) continue;
     // A worker known only from a manifest has no process yet.
     if (worker.sender().incarnation() == 0) continue;
     if (worker.finished() || worker.lost()) continue;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
 
 namespace muster {
@@ -46,10 +47,6 @@ int ExitCodeOfRefusal(const absl::Status& status) {
   return insecure ? kExitInsecure : kExitBadConfig;
 }
 
-std::string TaskName(const TaskId& task) {
-  return absl::StrCat("/job:", task.job(), "/task:", task.index());
-}
-
 std::string TaskNames(const std::vector<TaskId>& tasks) {
   return absl::StrJoin(tasks, ", ", [](std::string* out, const TaskId& task) {
     absl::StrAppend(out, TaskName(task));
@@ -61,9 +58,7 @@ int64_t DataPositionOf(const JobState& state, const TaskId& self,
                        int64_t otherwise) {
   for (const WorkerState& worker : state.workers()) {
     const TaskId& task = worker.sender().task();
-    if (task.job() == self.job() && task.index() == self.index()) {
-      return worker.data_position();
-    }
+    if (task == self) return worker.data_position();
   }
   return otherwise;
 }
@@ -123,13 +118,16 @@ void SessionMachine::On(const RegisterEvent& event) {
   }
   const absl::Status& status = event.reply.status();
   if (IsTransient(status)) return Reconnect(status);
+  if (absl::StartsWith(status.message(), kFencedPrefix)) {
+    return ReconnectOrYield(status);
+  }
   ExitWith(ExitCodeOfRefusal(status), std::string(status.message()));
 }
 
 void SessionMachine::On(const WatchEvent& event) {
   if (event.state.ok()) return AdoptState(*event.state);
   watching_ = false;
-  Reconnect(event.state.status());
+  ReconnectOrYield(event.state.status());
 }
 
 void SessionMachine::On(const BeginEpochEvent& event) {
@@ -145,7 +143,7 @@ void SessionMachine::On(const BeginEpochEvent& event) {
     WaitFor(std::string(event.reply.status().message()));
     return RetryLater();
   }
-  Reconnect(event.reply.status());
+  ReconnectOrYield(event.reply.status());
 }
 
 void SessionMachine::On(const LoadEvent& event) {
@@ -168,7 +166,7 @@ void SessionMachine::On(const CommitEvent& event) {
   busy_ = false;
   if (!event.reply.ok()) {
     chief_.OnFailed();
-    return Reconnect(event.reply.status());
+    return ReconnectOrYield(event.reply.status());
   }
   chief_.OnCommitted();
   AdoptState(event.reply->state());
@@ -177,12 +175,14 @@ void SessionMachine::On(const CommitEvent& event) {
 
 void SessionMachine::On(const StepEvent& event) {
   busy_ = false;
-  if (!event.reply.ok()) return Reconnect(event.reply.status());
+  if (!event.reply.ok()) return ReconnectOrYield(event.reply.status());
   failures_ = 0;
+  const bool gave_up = report_.abandoned;
   report_ = {};
   granted_ =
       event.reply->granted() && event.reply->model_epoch() == entered_epoch_;
-  if (granted_) return;
+  // The answer to a step that was given up grants nothing.
+  if (granted_ || gave_up) return;
   refused_at_version_ = event.reply->state_version();
   ask_again_at_ = now_ + kAskAgain;
 }
@@ -399,6 +399,15 @@ void SessionMachine::Reconnect(const absl::Status& why) {
   }
   reconnect_cause_ = std::string(why.message());
   RetryLater();
+}
+
+// After a failure of the coordinator's calls: its fence means that a newer
+// start of this task has taken over.
+void SessionMachine::ReconnectOrYield(const absl::Status& why) {
+  if (!ending_ && absl::StartsWith(why.message(), kFencedPrefix)) {
+    return ExitWith(kExitFailed, std::string(why.message()));
+  }
+  Reconnect(why);
 }
 
 void SessionMachine::AdoptState(const JobState& state) {

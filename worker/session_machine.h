@@ -76,6 +76,7 @@ class SessionMachine {
   // A call failed because a peer is gone or has forgotten us: start over with
   // Hello, keeping what is known.
   void Reconnect(const absl::Status& why);
+  void ReconnectOrYield(const absl::Status& why);
   void AdoptState(const JobState& state);
   void Finish(absl::string_view reason, bool stop_job);
   void Fail(int code, std::string text);

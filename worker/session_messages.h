@@ -31,6 +31,8 @@ enum ExitCode {
 struct LoadedModel {
   int64_t global_step = 0;
   int64_t examples = 0;
+  // Not restored: there is no checkpoint of it yet.
+  bool initialized = false;
   // From the manifest; empty after an initialization.
   std::vector<WorkerState> workers;
 };

@@ -357,10 +357,27 @@ TEST_F(SessionMachineTest, ChiefRestoresWhenAPsComesBackEmpty) {
 TEST_F(SessionMachineTest, RegistersAgainWithACoordinatorThatForgotIt) {
   RunToFirstStep(/*chief=*/false);
   Send(TrainEvent{StepReport()});
-  Send(StepEvent{absl::NotFoundError("no such worker")});
+  Send(StepEvent{absl::FailedPreconditionError("register")});
   Send(HelloEvent{0, Shard(7, 1)});
   Pass(absl::Seconds(1));
   EXPECT_NE(Get<SendRegister>(), nullptr);
+}
+
+TEST_F(SessionMachineTest, AsksAgainAtOnceAfterGivingAStepUp) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{absl::UnavailableError("reset")});
+  Send(HelloEvent{0, Shard(7, 1)});
+  Pass(absl::Seconds(1));
+  Send(StepEvent{Reply(false, 1)});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->report.step, 0);
+}
+
+TEST_F(SessionMachineTest, YieldsToANewerStartOfItsTask) {
+  RunToFirstStep(/*chief=*/false);
+  Send(WatchEvent{absl::FailedPreconditionError("fenced: replaced")});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitFailed);
 }
 
 TEST_F(SessionMachineTest, WorkerFinishesWhenTheJobStops) {

@@ -1,0 +1,204 @@
+#include "worker/training_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/worker/fake_coordination.h"
+#include "worker/hook/nan_guard.h"
+
+namespace muster {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr int64_t kSteps = 5;
+
+// A shard that answers Hello; the session itself asks it for nothing else.
+class FakeShard : public ParameterLink {
+ public:
+  void Hello(const HelloRequest& request, absl::Time,
+             ReplyCallback<HelloReply> done) override {
+    last_hello = request;
+    if (!refusal.ok()) return done(refusal);
+    HelloReply reply;
+    reply.set_ps_incarnation(7);
+    done(reply);
+  }
+  void Define(const DefineRequest&, absl::Time,
+              ReplyCallback<DefineReply>) override {}
+  void Load(Frame<LoadPart>, absl::Time, ReplyCallback<LoadReply>) override {}
+  void Seal(const SealRequest&, absl::Time, ReplyCallback<SealReply>) override {
+  }
+  void Pull(const PullRequest&, absl::Time,
+            ReplyCallback<Frame<PullReply>>) override {}
+  void Push(Frame<PushPart>, absl::Time, ReplyCallback<PushReply>) override {}
+  void BeginSnapshot(const BeginSnapshotRequest&, absl::Time,
+                     ReplyCallback<BeginSnapshotReply>) override {}
+  void ReadSnapshot(const ReadSnapshotRequest&, absl::Time,
+                    ReplyCallback<Frame<SnapshotPart>>) override {}
+  void EndSnapshot(const EndSnapshotRequest&, absl::Time,
+                   ReplyCallback<EndSnapshotReply>) override {}
+
+  HelloRequest last_hello;
+  absl::Status refusal;
+};
+
+class FakeSteps : public StepRunner {
+ public:
+  absl::Status Enter(const EnterEpoch& epoch) override {
+    entered.push_back(epoch.model_epoch);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<StepReport> Run(int64_t step,
+                                 const BeforePush& before_push) override {
+    if (step == fail_at) return failure;
+    const absl::Status status = before_push(loss, 128);
+    if (!status.ok()) return status;
+    StepReport report;
+    report.loss = loss;
+    report.examples = 128;
+    return report;
+  }
+
+  std::vector<int64_t> entered;
+  double loss = 0.5;
+  int64_t fail_at = -1;
+  absl::Status failure;
+};
+
+class FakeSource : public ModelSource {
+ public:
+  LoadEvent Load(const LoadModel&) override {
+    if (!failure.ok()) return LoadEvent{failure, true};
+    LoadedModel model;
+    model.initialized = true;
+    return LoadEvent{model};
+  }
+  absl::Status failure;
+};
+
+// Writes down in which order it was called.
+class RecordingHook : public Hook {
+ public:
+  absl::Status AfterEnter(const EpochRecord& epoch) override {
+    calls.push_back(epoch.initialized ? "enter new" : "enter");
+    return absl::OkStatus();
+  }
+  absl::Status AfterStep(const StepRecord& step) override {
+    calls.push_back(absl::StrCat("step ", step.global_step));
+    return absl::OkStatus();
+  }
+  absl::Status AtEnd(const EndRecord& end) override {
+    calls.push_back(absl::StrCat("end ", end.global_step));
+    return absl::OkStatus();
+  }
+  std::vector<std::string> calls;
+};
+
+class TrainingSessionTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<TrainingSession> Make() {
+    TrainingSession::Options options;
+    options.machine.self.set_job("worker");
+    options.machine.chief = true;
+    options.machine.ps_addresses = {"host:1"};
+    options.machine.model_fingerprint = 9;
+    options.sender.set_incarnation(3);
+    options.ps_addresses[0] = "host:1";
+    options.training_text = "seed: 1";
+    TrainingSession::Parts parts;
+    parts.clock = &clock_;
+    parts.shards = {&shard_};
+    parts.coordination = &coordination_;
+    parts.steps = &steps_;
+    parts.source = &source_;
+    parts.hooks = hooks_;
+    parts.say = [this](absl::string_view text) { said_.emplace_back(text); };
+    parts.save_soon = [] {};
+    parts.set_serving = [this](bool serving) { serving_ = serving; };
+    parts.write_result = [this](const EndRecord& end) {
+      results_.push_back(end.global_step);
+      return absl::OkStatus();
+    };
+    return std::make_unique<TrainingSession>(options, std::move(parts));
+  }
+
+  MonotonicClock clock_;
+  FakeCoordination coordination_{kSteps};
+  FakeShard shard_;
+  FakeSteps steps_;
+  FakeSource source_;
+  RecordingHook recorder_;
+  NanGuard guard_{"/job:worker/task:0"};
+  std::vector<Hook*> hooks_{&guard_, &recorder_};
+  std::vector<std::string> said_;
+  std::vector<int64_t> results_;
+  bool serving_ = false;
+};
+
+TEST_F(TrainingSessionTest, TrainsToTheEnd) {
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_THAT(recorder_.calls,
+              ElementsAre("enter new", "step 1", "step 2", "step 3", "step 4",
+                          "step 5", "end 5"));
+  EXPECT_THAT(results_, ElementsAre(5));
+  EXPECT_EQ(coordination_.finished().reason(), "done");
+  EXPECT_FALSE(serving_);
+}
+
+TEST_F(TrainingSessionTest, IntroducesItselfCompletely) {
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(shard_.last_hello.sender().incarnation(), 3);
+  EXPECT_EQ(shard_.last_hello.ps_addresses().at(0), "host:1");
+  EXPECT_GT(shard_.last_hello.protocol_version(), 0);
+  EXPECT_EQ(coordination_.registered().training_text(), "seed: 1");
+  EXPECT_EQ(coordination_.committed().ps_incarnations().at(0), 7);
+}
+
+TEST_F(TrainingSessionTest, NonFiniteLossEndsItBeforeThePush) {
+  steps_.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Make()->Run(), kExitFailed);
+  EXPECT_THAT(said_, Contains(HasSubstr("loss is nan")));
+  EXPECT_THAT(results_, SizeIs(0));
+  EXPECT_THAT(coordination_.finished().reason(), HasSubstr("loss is nan"));
+}
+
+TEST_F(TrainingSessionTest, AbandonsAFencedStepAndTakesAnother) {
+  steps_.fail_at = 2;
+  steps_.failure = absl::AbortedError("fenced: moved on");
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  std::vector<int64_t> abandoned;
+  for (const StepRequest& request : coordination_.steps_reported()) {
+    if (request.abandoned()) abandoned.push_back(request.step());
+  }
+  EXPECT_THAT(abandoned, ElementsAre(2));
+  EXPECT_THAT(results_, ElementsAre(5));
+}
+
+TEST_F(TrainingSessionTest, UnusableCheckpointExitsWithThree) {
+  source_.failure = absl::FailedPreconditionError("conv1/weights differs");
+  EXPECT_EQ(Make()->Run(), kExitBadCheckpoint);
+  EXPECT_THAT(said_, Contains(HasSubstr("conv1/weights differs")));
+}
+
+TEST_F(TrainingSessionTest, OtherClusterExitsWithTwo) {
+  shard_.refusal = absl::FailedPreconditionError("of another cluster");
+  EXPECT_EQ(Make()->Run(), kExitBadConfig);
+  EXPECT_THAT(said_, Contains(HasSubstr("of another cluster")));
+}
+
+TEST_F(TrainingSessionTest, SignalBeforeTheFirstStepExitsCleanly) {
+  auto session = Make();
+  session->RequestStop(15);
+  EXPECT_EQ(session->Run(), 143);
+}
+
+}  // namespace
+}  // namespace muster

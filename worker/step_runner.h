@@ -1,0 +1,45 @@
+#ifndef WORKER_STEP_RUNNER_H_
+#define WORKER_STEP_RUNNER_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/session_messages.h"
+
+namespace muster {
+
+// Takes one step. TrainLoop does; tests have a fake. One thread.
+class StepRunner {
+ public:
+  virtual ~StepRunner() = default;
+
+  // Gets the loss and the rows when gradients are computed; an error stops the
+  // step before anything is pushed, and is returned by Run.
+  using BeforePush = std::function<absl::Status(double loss, int64_t examples)>;
+
+  // Goes on in this epoch, at its data position. Errors: InvalidArgument.
+  virtual absl::Status Enter(const EnterEpoch& epoch) = 0;
+
+  // Pulls, computes, pushes; returns when every shard has acknowledged.
+  // Errors: Aborted (fenced), Unavailable and DeadlineExceeded (a ps is gone):
+  // the step is given up, and the same rows are used for the next; others are
+  // fatal.
+  virtual absl::StatusOr<StepReport> Run(int64_t step,
+                                         const BeforePush& before_push) = 0;
+};
+
+// Loads the model that a new epoch begins with. ModelLoader does.
+class ModelSource {
+ public:
+  virtual ~ModelSource() = default;
+
+  // Restores the newest checkpoint, or initializes; returns the event that
+  // tells which, or why neither.
+  virtual LoadEvent Load(const LoadModel& epoch) = 0;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_STEP_RUNNER_H_

@@ -1,0 +1,258 @@
+#include "worker/training_session.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/protocol.h"
+
+namespace muster {
+namespace {
+
+// Every control call; Watch has its own.
+constexpr absl::Duration kCallTimeout = absl::Seconds(10);
+// The longest pause between two ticks: a bound, should next_wakeup be far.
+constexpr absl::Duration kLongestPause = absl::Seconds(5);
+
+// A callback that turns a reply into an event.
+template <typename Event, typename Reply>
+ReplyCallback<Reply> PushTo(const std::shared_ptr<EventQueue>& queue) {
+  return [queue](absl::StatusOr<Reply> reply) {
+    queue->Push(Event{std::move(reply)});
+  };
+}
+
+}  // namespace
+
+TrainingSession::TrainingSession(const Options& options, Parts parts)
+    : options_(options),
+      parts_(std::move(parts)),
+      queue_(std::make_shared<EventQueue>()),
+      machine_(options.machine) {
+  watch_ = std::make_unique<StateWatch>(
+      parts_.coordination, parts_.clock, options_.sender,
+      [queue = queue_](absl::StatusOr<JobState> state) {
+        queue->Push(WatchEvent{std::move(state)});
+      });
+}
+
+TrainingSession::~TrainingSession() = default;
+
+void TrainingSession::RequestStop(int signal) {
+  queue_->Push(SignalEvent{signal});
+}
+
+int TrainingSession::Run() {
+  queue_->Push(TickEvent{});
+  while (exit_code_ < 0) {
+    const absl::Duration pause =
+        std::clamp(machine_.next_wakeup() - parts_.clock->Now(),
+                   absl::ZeroDuration(), kLongestPause);
+    SessionEvent event = queue_->Pop(pause).value_or(TickEvent{});
+    event = AfterStepHooks(std::move(event));
+    for (const SessionAction& action :
+         machine_.Handle(event, parts_.clock->Now())) {
+      std::visit([this](const auto& a) { Do(a); }, action);
+    }
+  }
+  watch_.reset();
+  return exit_code_;
+}
+
+absl::Time TrainingSession::Deadline() const {
+  return parts_.clock->Now() + kCallTimeout;
+}
+
+// ---- Actions ------------------------------------------------------------
+
+void TrainingSession::Do(const SendHello& action) {
+  HelloRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  *request.mutable_sender() = options_.sender;
+  request.set_sender_address(options_.sender_address);
+  for (const auto& [index, address] : options_.ps_addresses) {
+    (*request.mutable_ps_addresses())[index] = address;
+  }
+  request.set_ps_index(action.ps_task);
+  request.set_muster_version(std::string(kMusterVersion));
+  parts_.shards[action.ps_task]->Hello(
+      request, Deadline(),
+      [queue = queue_,
+       ps_task = action.ps_task](absl::StatusOr<HelloReply> reply) {
+        queue->Push(HelloEvent{ps_task, std::move(reply)});
+      });
+}
+
+void TrainingSession::Do(const SendRegister& action) {
+  static_cast<void>(action);
+  RegisterRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  *request.mutable_sender() = options_.sender;
+  request.set_training_fingerprint(options_.training_fingerprint);
+  request.set_training_text(options_.training_text);
+  request.set_chief(options_.machine.chief);
+  parts_.coordination->Register(request, Deadline(),
+                                PushTo<RegisterEvent, RegisterReply>(queue_));
+}
+
+void TrainingSession::Do(const SendWatch& action) {
+  watch_->Start(action.state_version);
+}
+
+void TrainingSession::Do(const SendBeginEpoch& action) {
+  BeginEpochRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_seen_epoch(action.seen_epoch);
+  parts_.coordination->BeginEpoch(
+      request, Deadline(), PushTo<BeginEpochEvent, BeginEpochReply>(queue_));
+}
+
+void TrainingSession::Do(const LoadModel& action) {
+  LoadEvent event = parts_.source->Load(action);
+  loaded_initialized_ = event.model.ok() && event.model->initialized;
+  queue_->Push(std::move(event));
+}
+
+void TrainingSession::Do(const SendCommit& action) {
+  CommitEpochRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_model_epoch(action.model_epoch);
+  request.set_fingerprint(options_.machine.model_fingerprint);
+  request.set_global_step(action.model.global_step);
+  request.set_examples(action.model.examples);
+  *request.mutable_stop() = options_.stop;
+  request.set_epoch_examples(options_.epoch_examples);
+  request.set_batch_size(options_.batch_size);
+  for (const WorkerState& worker : action.model.workers) {
+    *request.add_workers() = worker;
+  }
+  for (size_t i = 0; i < action.ps_incarnations.size(); ++i) {
+    (*request.mutable_ps_incarnations())[static_cast<int>(i)] =
+        action.ps_incarnations[i];
+  }
+  parts_.coordination->CommitEpoch(
+      request, Deadline(), PushTo<CommitEvent, CommitEpochReply>(queue_));
+}
+
+void TrainingSession::Do(const EnterEpoch& action) {
+  const absl::Time now = parts_.clock->Now();
+  absl::Status status = parts_.steps->Enter(action);
+  if (action.data_position != EnterEpoch::kKeepPosition) {
+    global_step_ = job_state().global_step();
+    if (entered_time_ == absl::InfinitePast()) {
+      entered_time_ = now;
+      first_global_step_ = global_step_;
+    }
+    const EpochRecord epoch{action.model_epoch, global_step_,
+                            std::exchange(loaded_initialized_, false), now};
+    for (Hook* hook : parts_.hooks) {
+      if (status.ok()) status = hook->AfterEnter(epoch);
+    }
+  }
+  if (!status.ok()) queue_->Push(TrainEvent{status});
+}
+
+void TrainingSession::Do(const SendStep& action) {
+  reported_ = action.report;
+  StepRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_model_epoch(action.model_epoch);
+  request.set_step(action.report.step);
+  request.set_examples(action.report.examples);
+  request.set_data_position(action.report.data_position);
+  request.set_loss(action.report.loss);
+  request.set_staleness(action.report.staleness);
+  request.set_abandoned(action.report.abandoned);
+  parts_.coordination->Step(request, Deadline(),
+                            PushTo<StepEvent, StepReply>(queue_));
+}
+
+void TrainingSession::Do(const TrainStep& action) {
+  const auto before_push = [this, &action](double loss, int64_t examples) {
+    StepRecord record;
+    record.step = action.step;
+    record.global_step = global_step_;
+    record.loss = loss;
+    record.examples = examples;
+    record.now = parts_.clock->Now();
+    for (Hook* hook : parts_.hooks) RETURN_IF_ERROR(hook->BeforePush(record));
+    return absl::OkStatus();
+  };
+  absl::StatusOr<StepReport> report =
+      parts_.steps->Run(action.step, before_push);
+  parts_.set_serving(report.ok());
+  queue_->Push(TrainEvent{std::move(report)});
+}
+
+void TrainingSession::Do(const SaveNow& action) {
+  static_cast<void>(action);
+  parts_.save_soon();
+}
+
+void TrainingSession::Do(const RunFinal& action) {
+  const EndRecord end = MakeEnd(action.completed, action.stop_reason);
+  absl::Status status = EndHooks(end);
+  if (status.ok() && action.completed) status = parts_.write_result(end);
+  queue_->Push(FinalEvent{std::move(status)});
+}
+
+void TrainingSession::Do(const SendFinish& action) {
+  FinishRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_reason(action.reason);
+  request.set_stop_job(action.stop_job);
+  parts_.coordination->Finish(request, Deadline(),
+                              PushTo<FinishEvent, FinishReply>(queue_));
+}
+
+void TrainingSession::Do(const Say& action) { parts_.say(action.text); }
+
+void TrainingSession::Do(const Exit& action) {
+  parts_.set_serving(false);
+  if (!options_.machine.chief && action.code == kExitDone) {
+    const absl::Status status =
+        EndHooks(MakeEnd(/*completed=*/true, job_state().stop_reason()));
+    if (!status.ok()) parts_.say(std::string(status.message()));
+  }
+  if (!action.text.empty()) parts_.say(action.text);
+  exit_code_ = action.code;
+}
+
+// ---- Hooks --------------------------------------------------------------
+
+SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
+  const auto* answer = std::get_if<StepEvent>(&event);
+  if (answer == nullptr || !answer->reply.ok()) return event;
+  global_step_ = std::max(global_step_, answer->reply->global_step());
+  if (reported_.step == 0 || reported_.abandoned) return event;
+  StepRecord record;
+  record.step = reported_.step;
+  record.global_step = global_step_;
+  record.loss = reported_.loss;
+  record.examples = reported_.examples;
+  record.staleness = static_cast<double>(reported_.staleness);
+  record.now = parts_.clock->Now();
+  last_loss_ = record.loss;
+  if (first_step_time_ == absl::InfinitePast()) first_step_time_ = record.now;
+  for (Hook* hook : parts_.hooks) {
+    const absl::Status status = hook->AfterStep(record);
+    if (!status.ok()) return TrainEvent{status};
+  }
+  return event;
+}
+
+EndRecord TrainingSession::MakeEnd(bool completed,
+                                   const std::string& stop_reason) {
+  global_step_ = std::max(global_step_, job_state().global_step());
+  return EndRecord{global_step_, completed, stop_reason, parts_.clock->Now()};
+}
+
+absl::Status TrainingSession::EndHooks(const EndRecord& end) {
+  absl::Status first_error;
+  for (Hook* hook : parts_.hooks) first_error.Update(hook->AtEnd(end));
+  return first_error;
+}
+
+}  // namespace muster

@@ -1,0 +1,129 @@
+#ifndef WORKER_TRAINING_SESSION_H_
+#define WORKER_TRAINING_SESSION_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/rpc/coordination_link.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/training.pb.h"
+#include "worker/event_queue.h"
+#include "worker/hook/hook.h"
+#include "worker/session_machine.h"
+#include "worker/session_messages.h"
+#include "worker/state_watch.h"
+#include "worker/step_runner.h"
+
+namespace muster {
+
+// One process's part in a training run: carries out what SessionMachine
+// decides. Run is called once, on the thread that computes; RequestStop from
+// any thread.
+class TrainingSession {
+ public:
+  struct Options {
+    SessionMachine::Options machine;
+    Sender sender;
+    // Own ClusterSpec address; "" if none.
+    std::string sender_address;
+    // Of the ps job by task index; empty in this process.
+    std::map<int, std::string> ps_addresses;
+    // Of the TrainingSpec's semantic fields.
+    uint64_t training_fingerprint = 0;
+    std::string training_text;
+    StopSpec stop;
+    // Rows of one epoch, and of one step.
+    int64_t epoch_examples = 0;
+    int64_t batch_size = 0;
+  };
+  // What it works with; all outlive it.
+  struct Parts {
+    const Clock* clock = nullptr;
+    // By ps task.
+    std::vector<ParameterLink*> shards;
+    CoordinationLink* coordination = nullptr;
+    StepRunner* steps = nullptr;
+    // Null if this is not the chief.
+    ModelSource* source = nullptr;
+    // In the order in which they are called.
+    std::vector<Hook*> hooks;
+    // A line for the operator.
+    std::function<void(absl::string_view)> say;
+    // The chief should save soon.
+    std::function<void()> save_soon;
+    // Called on the first step, and whenever training stops for a lost peer.
+    std::function<void(bool serving)> set_serving;
+    // The chief's last act of a completed run, after the hooks: result.json.
+    std::function<absl::Status(const EndRecord&)> write_result;
+  };
+
+  TrainingSession(const Options& options, Parts parts);
+  ~TrainingSession();
+
+  // Trains; returns the exit code, having said why if it is not 0.
+  int Run();
+
+  // Finish the step, save if chief, leave.
+  void RequestStop(int signal);
+
+  // ---- For result.json; of the thread that calls Run -------------------
+  const JobState& job_state() const { return machine_.job_state(); }
+  int64_t global_step() const { return global_step_; }
+  double last_loss() const { return last_loss_; }
+  int64_t first_global_step() const { return first_global_step_; }
+  // InfinitePast until then.
+  absl::Time first_step_time() const { return first_step_time_; }
+  absl::Time entered_time() const { return entered_time_; }
+
+ private:
+  void Do(const SendHello& action);
+  void Do(const SendRegister& action);
+  void Do(const SendWatch& action);
+  void Do(const SendBeginEpoch& action);
+  void Do(const LoadModel& action);
+  void Do(const SendCommit& action);
+  void Do(const EnterEpoch& action);
+  void Do(const SendStep& action);
+  void Do(const TrainStep& action);
+  void Do(const SaveNow& action);
+  void Do(const RunFinal& action);
+  void Do(const SendFinish& action);
+  void Do(const Say& action);
+  void Do(const Exit& action);
+
+  // Runs the AfterStep hooks if `event` answers a finished step; returns the
+  // event for the machine.
+  SessionEvent AfterStepHooks(SessionEvent event);
+  // Calls AtEnd of all; returns the first error.
+  absl::Status EndHooks(const EndRecord& end);
+  EndRecord MakeEnd(bool completed, const std::string& stop_reason);
+  absl::Time Deadline() const;
+
+  const Options options_;
+  const Parts parts_;
+  // Shared with callbacks that may outlive the session.
+  const std::shared_ptr<EventQueue> queue_;
+  SessionMachine machine_;
+  std::unique_ptr<StateWatch> watch_;
+
+  StepReport reported_;
+  bool loaded_initialized_ = false;
+  int exit_code_ = -1;
+
+  int64_t global_step_ = 0;
+  int64_t first_global_step_ = 0;
+  double last_loss_ = 0;
+  absl::Time first_step_time_ = absl::InfinitePast();
+  absl::Time entered_time_ = absl::InfinitePast();
+};
+
+}  // namespace muster
+
+#endif  // WORKER_TRAINING_SESSION_H_
