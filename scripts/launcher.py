@@ -1,0 +1,441 @@
+#!/usr/bin/env python3
+"""Starts ps and worker tasks on this machine and looks after them.
+
+Called by train_local.sh. Python 3 standard library only.
+
+Every task runs in its own session, so that a terminal's Ctrl-C reaches the
+launcher alone, which then asks the workers to end. The kernel kills a task
+whose launcher is gone (PR_SET_PDEATHSIG), so that even kill -9 of the
+launcher leaves nothing behind.
+"""
+
+import argparse
+import collections
+import ctypes
+import datetime
+import json
+import os
+import random
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# After the last worker a ps has 5 s to end by itself.
+PS_END_S = 10.0
+# A worker that was asked to end may have a checkpoint to write and a test set
+# to evaluate.
+DRAIN_S = 120.0
+# After SIGTERM, before SIGKILL.
+KILL_S = 10.0
+# The exit code of a task that lost its peers: never the root cause if another
+# task failed too.
+PEERS_LOST = 138
+# Below Linux's range for outgoing connections (32768 and up), so that none of
+# them takes a port between our choice and the task's start.
+PORTS = range(20000, 32000)
+COLOURS = (36, 33, 35, 32, 34, 31)
+PR_SET_PDEATHSIG = 1
+
+
+def parse_arguments(argv):
+    """Returns the options; ends the process with 2 after a mistake."""
+    parser = argparse.ArgumentParser(
+        prog="train_local.sh",
+        description="Trains on this machine: installs what is missing, "
+        "builds, starts ps and worker tasks on free loopback ports, and "
+        "evaluates at the end. Ctrl-C drains: the chief saves and evaluates; "
+        "a second Ctrl-C kills.",
+        allow_abbrev=False)
+    parser.add_argument("--ps", type=positive, default=1, metavar="N",
+                        help="ps tasks (default 1)")
+    parser.add_argument("--workers", type=positive, default=2, metavar="M",
+                        help="worker tasks (default 2)")
+    stop = parser.add_mutually_exclusive_group()
+    stop.add_argument("--steps", type=positive, metavar="S",
+                      help="stop after S global steps")
+    stop.add_argument("--epochs", type=float, metavar="E",
+                      help="stop after E passes over the training set")
+    parser.add_argument(
+        "--training", metavar="FILE",
+        default=os.path.join(ROOT, "worker/model/zoo/mnist_cnn.textproto"),
+        help="TrainingSpec (default worker/model/zoo/mnist_cnn.textproto)")
+    parser.add_argument("--train_dir", metavar="DIR",
+                        help="checkpoints and result.json; an old one is "
+                        "resumed (default: a new run_DATE_TIME here)")
+    parser.add_argument("--seed", type=int, metavar="K",
+                        help="seed of initial values, shuffling and dropout")
+    parser.add_argument("--set", action="append", default=[],
+                        metavar="FIELD=VALUE",
+                        help="override a field of the TrainingSpec; may be "
+                        "repeated")
+    parser.add_argument("--compute_threads", type=positive, metavar="T",
+                        help="of each worker (default: cores over tasks)")
+    parser.add_argument("--no_build", action="store_true",
+                        help="use the binaries as they are")
+    parser.add_argument("--bin_dir", metavar="DIR",
+                        default=os.path.join(ROOT, "bazel-bin"),
+                        help="where ps_server/ps_server and worker/worker "
+                        "are (default bazel-bin)")
+    return parser.parse_args(argv)
+
+
+def positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("wanted a positive number")
+    return value
+
+
+def free_ports(count):
+    """Returns `count` loopback ports on which nobody listens."""
+    ports = []
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise OSError("no free ports from %d to %d" % (PORTS[0], PORTS[-1]))
+
+
+def write_cluster_file(train_dir, num_ps, num_workers):
+    ports = free_ports(num_ps + num_workers)
+    addresses = ["127.0.0.1:%d" % port for port in ports]
+    cluster = {"ps": addresses[:num_ps], "worker": addresses[num_ps:]}
+    path = os.path.join(train_dir, "cluster.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"cluster": cluster}, file, indent=2)
+        file.write("\n")
+    return path
+
+
+def overrides(options):
+    """The --set flags of the workers."""
+    fields = []
+    if options.steps is not None:
+        fields += ["stop.steps=%d" % options.steps, "stop.epochs=0"]
+    if options.epochs is not None:
+        fields += ["stop.epochs=%r" % options.epochs, "stop.steps=0"]
+    if options.seed is not None:
+        fields.append("seed=%d" % options.seed)
+    return ["--set=" + field for field in fields + options.set]
+
+
+def commands(options, cluster_file, train_dir):
+    """Yields (job, index, command line) of every task."""
+    cores = len(os.sched_getaffinity(0))
+    threads = options.compute_threads or max(
+        1, cores // (options.ps + options.workers))
+    for i in range(options.ps):
+        yield "ps", i, [
+            os.path.join(options.bin_dir, "ps_server", "ps_server"),
+            "--cluster=" + cluster_file, "--task_index=%d" % i]
+    for i in range(options.workers):
+        yield "worker", i, [
+            os.path.join(options.bin_dir, "worker", "worker"),
+            "--cluster=" + cluster_file, "--task_index=%d" % i,
+            "--training=" + options.training, "--train_dir=" + train_dir,
+            "--compute_threads=%d" % threads] + overrides(options)
+
+
+class Printer:
+    """Whole lines to stdout, each with its task's name before it."""
+
+    def __init__(self):
+        self.colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+    def line(self, name, number, text):
+        prefix = "[%s]" % name
+        if self.colour:
+            prefix = "\x1b[%dm%s\x1b[0m" % (
+                COLOURS[number % len(COLOURS)], prefix)
+        sys.stdout.write("%s %s\n" % (prefix, text))
+        sys.stdout.flush()
+
+    def say(self, text):
+        sys.stdout.write("[train_local] %s\n" % text)
+        sys.stdout.flush()
+
+
+def die_with_parent(parent):
+    """Runs in a new task before exec."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Task:
+    """A process and what it printed."""
+
+    def __init__(self, job, number, index, command):
+        self.job = job
+        self.number = number
+        self.name = "%s %d" % (job, index)
+        self.tail = collections.deque(maxlen=5)
+        self.partial = b""
+        parent = os.getpid()
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True,
+            preexec_fn=lambda: die_with_parent(parent))
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.pidfd = os.pidfd_open(self.process.pid)
+        # As a shell gives it: 128 + n for signal n. None while it runs.
+        self.exit_code = None
+
+    def read_lines(self):
+        """Returns the new whole lines, or None at the end of the output.
+
+        Raises BlockingIOError if there is nothing to read.
+        """
+        chunk = os.read(self.process.stdout.fileno(), 65536)
+        lines = (self.partial + chunk).split(b"\n")
+        self.partial = lines.pop()
+        if not chunk and self.partial:
+            lines, self.partial = [self.partial], b""
+        elif not chunk:
+            return None
+        decoded = [line.decode("utf-8", "replace") for line in lines]
+        self.tail.extend(decoded)
+        return decoded
+
+    def reap(self):
+        code = self.process.wait()
+        self.exit_code = code if code >= 0 else 128 - code
+
+    def send(self, signum):
+        if self.exit_code is None:
+            os.killpg(self.process.pid, signum)
+
+
+class Launcher:
+    """One run: waits for output, exits, signals and deadlines in one loop."""
+
+    def __init__(self, printer):
+        self.printer = printer
+        self.tasks = []
+        self.selector = selectors.DefaultSelector()
+        self.root_cause = None
+        # The signal that asked us to end.
+        self.interrupted = None
+        # When the tasks that still run get `escalation`'s next signal.
+        self.deadline = None
+        self.escalation = []
+        self.signal_pipe = os.pipe()
+
+    def start(self, commands_):
+        for read_or_write in self.signal_pipe:
+            os.set_blocking(read_or_write, False)
+        signal.set_wakeup_fd(self.signal_pipe[1])
+        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(signum, lambda *_: None)
+        self.selector.register(self.signal_pipe[0], selectors.EVENT_READ,
+                               ("signal", None))
+        for number, (job, index, command) in enumerate(commands_):
+            task = Task(job, number, index, command)
+            self.tasks.append(task)
+            self.selector.register(task.process.stdout, selectors.EVENT_READ,
+                                   ("output", task))
+            self.selector.register(task.pidfd, selectors.EVENT_READ,
+                                   ("exit", task))
+
+    def run(self):
+        """Returns when every task has ended."""
+        while self.running():
+            timeout = None
+            if self.deadline is not None:
+                timeout = max(0.0, self.deadline - time.monotonic())
+            ended = []
+            for key, _ in self.selector.select(timeout):
+                kind, task = key.data
+                if kind == "signal":
+                    self.on_signals()
+                elif kind == "output":
+                    self.on_output(task)
+                else:
+                    self.on_exit(task)
+                    ended.append(task)
+            self.judge(ended)
+            if self.deadline is not None and time.monotonic() >= self.deadline:
+                self.escalate()
+        for task in self.tasks:
+            self.drain(task)
+
+    def running(self, job=None):
+        return [task for task in self.tasks
+                if task.exit_code is None and job in (None, task.job)]
+
+    def on_output(self, task):
+        lines = task.read_lines()
+        if lines is None:
+            self.selector.unregister(task.process.stdout)
+            return
+        for line in lines:
+            self.printer.line(task.name, task.number, line)
+
+    def drain(self, task):
+        """Prints what a dead task left in its pipe."""
+        try:
+            while (lines := task.read_lines()) is not None:
+                for line in lines:
+                    self.printer.line(task.name, task.number, line)
+        except BlockingIOError:
+            pass
+
+    def on_exit(self, task):
+        self.selector.unregister(task.pidfd)
+        os.close(task.pidfd)
+        task.reap()
+
+    def judge(self, ended):
+        """Decides what the end of these tasks means for the others."""
+        failed = [task for task in ended if task.exit_code != 0]
+        if failed and self.root_cause is None and self.interrupted is None:
+            failed.sort(key=lambda task: task.exit_code == PEERS_LOST)
+            self.root_cause = failed[0]
+            self.stop(signal.SIGTERM, KILL_S, self.tasks)
+        elif ended and self.root_cause is None and not self.running("worker"):
+            if self.running("ps"):
+                self.escalation = [signal.SIGTERM, signal.SIGKILL]
+                self.deadline = time.monotonic() + PS_END_S
+
+    def on_signals(self):
+        signums = os.read(self.signal_pipe[0], 64)
+        for signum in signums:
+            if signum not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                continue
+            if self.interrupted is not None:
+                self.printer.say("second signal: killing every task")
+                self.stop(signal.SIGKILL, KILL_S, self.tasks)
+                continue
+            self.interrupted = signum
+            self.printer.say(
+                "%s: the workers finish their step and the chief saves; "
+                "once more to kill" % signal.Signals(signum).name)
+            # A worker has no use for a hang-up of our terminal.
+            self.stop(signal.SIGTERM if signum == signal.SIGHUP else signum,
+                      DRAIN_S, self.running("worker"))
+
+    def stop(self, signum, patience, tasks):
+        for task in tasks:
+            task.send(signum)
+        self.escalation = [signal.SIGTERM, signal.SIGKILL]
+        if signum == signal.SIGTERM and tasks is self.tasks:
+            self.escalation = [signal.SIGKILL]
+        self.deadline = time.monotonic() + patience
+
+    def escalate(self):
+        signum = self.escalation.pop(0) if self.escalation else signal.SIGKILL
+        for task in self.running():
+            self.printer.say("[%s] has not ended; sending %s" % (
+                task.name, signal.Signals(signum).name))
+            if self.root_cause is None and self.interrupted is None:
+                self.root_cause = task
+            task.send(signum)
+        self.deadline = time.monotonic() + KILL_S
+
+    def kill_all(self):
+        for task in self.running():
+            task.send(signal.SIGKILL)
+            task.reap()
+
+    def exit_code(self):
+        if self.root_cause is not None:
+            return self.root_cause.exit_code or 1
+        if self.interrupted is not None:
+            return 128 + self.interrupted
+        return 0
+
+    def report_failure(self):
+        task = self.root_cause
+        self.printer.say("[%s] failed first, with exit code %s%s" % (
+            task.name, task.exit_code, describe(task.exit_code)))
+        for line in task.tail:
+            self.printer.say("  its last lines: %s" % line)
+
+
+def describe(code):
+    if code > 128:
+        try:
+            return " (%s)" % signal.Signals(code - 128).name
+        except ValueError:
+            pass
+    meanings = {2: "bad flag, file or configuration", 3: "unusable checkpoint",
+                4: "refused by the security rules", PEERS_LOST: "peers lost"}
+    return " (%s)" % meanings[code] if code in meanings else ""
+
+
+def newest_checkpoint(train_dir):
+    found = sorted(name for name in os.listdir(train_dir)
+                   if name.startswith("ckpt-") and "." not in name)
+    return os.path.join(train_dir, found[-1]) if found else None
+
+
+def report_success(printer, train_dir, started):
+    path = os.path.join(train_dir, "result.json")
+    # An older one is of an earlier run that this one resumed.
+    if os.path.exists(path) and os.path.getmtime(path) >= started:
+        with open(path, encoding="utf-8") as file:
+            result = json.load(file)
+        printer.say("test accuracy %.4f after %s global steps in %.1f s" % (
+            result["test_accuracy"], result["global_step"],
+            result["wall_s"]))
+        printer.say("result      %s" % path)
+    checkpoint = newest_checkpoint(train_dir)
+    if checkpoint is not None:
+        printer.say("checkpoint  %s" % checkpoint)
+
+
+def missing_binary(options):
+    for name in ("ps_server/ps_server", "worker/worker"):
+        path = os.path.join(options.bin_dir, name)
+        if not os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def main(argv):
+    options = parse_arguments(argv)
+    printer = Printer()
+    binary = missing_binary(options)
+    if binary is not None:
+        printer.say("no binary at '%s'; run bazel build //ps_server //worker"
+                    % binary)
+        return 2
+    train_dir = options.train_dir or datetime.datetime.now().strftime(
+        "run_%Y%m%d_%H%M%S")
+    try:
+        os.makedirs(train_dir, exist_ok=True)
+        cluster_file = write_cluster_file(train_dir, options.ps,
+                                          options.workers)
+    except OSError as error:
+        printer.say("cannot prepare --train_dir '%s': %s" % (train_dir, error))
+        return 2
+    launcher = Launcher(printer)
+    started = time.time()
+    try:
+        launcher.start(commands(options, cluster_file, train_dir))
+        launcher.run()
+        if launcher.root_cause is not None:
+            launcher.report_failure()
+        else:
+            report_success(printer, train_dir, started)
+        return launcher.exit_code()
+    except BrokenPipeError:
+        # Whoever read our output is gone, as after `| head`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    finally:
+        launcher.kill_all()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,148 @@
+"""scripts/launcher.py with small shell scripts in place of the binaries."""
+
+import json
+import os
+import select
+import signal
+import sys
+
+from tests.integration import harness
+
+LAUNCHER = os.path.abspath("scripts/launcher.py")
+
+# Ends when the file `done` appears beside it, as a ps does after its workers.
+PS = """#!/bin/sh
+echo "ps $* pid=$$."
+while [ ! -e "$DIR/done" ]; do sleep 0.05; done
+"""
+
+
+class LauncherTest(harness.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.env = dict(os.environ, DIR=self.dir)
+        self.train_dir = self.path("train")
+
+    def write_binary(self, name, text):
+        os.makedirs(self.path(name), exist_ok=True)
+        path = self.write(os.path.join(name, name), text)
+        os.chmod(path, 0o755)
+
+    def launch(self, worker, *flags, ps=PS):
+        self.write_binary("ps_server", ps)
+        self.write_binary("worker", "#!/bin/sh\n" + worker)
+        return self.start("launcher", [
+            sys.executable, LAUNCHER, "--no_build", "--bin_dir=" + self.dir,
+            "--train_dir=" + self.train_dir, *flags], env=self.env)
+
+    def assert_gone(self, pid):
+        """Waits until no process has this id (it may be a zombie of init's)."""
+        try:
+            pidfd = os.pidfd_open(int(pid))
+        except ProcessLookupError:
+            return
+        readable, _, _ = select.select([pidfd], [], [], harness.DEADLINE_S)
+        os.close(pidfd)
+        self.assertTrue(readable, "process %s is still there" % pid)
+
+    def test_gives_every_task_its_flags(self):
+        launcher = self.launch(
+            'echo "worker $*"; touch "$DIR/done"', "--ps=2", "--workers=1",
+            "--steps=7", "--seed=3", "--set=input.batch_size=4",
+            "--compute_threads=2")
+        self.assertEqual(launcher.wait(), 0)
+        cluster_file = os.path.join(self.train_dir, "cluster.json")
+        for line in (
+                "[ps 1] ps --cluster=%s --task_index=1" % cluster_file,
+                "[worker 0] worker --cluster=%s --task_index=0 " % cluster_file,
+                "--compute_threads=2 --set=stop.steps=7 --set=stop.epochs=0 "
+                "--set=seed=3 --set=input.batch_size=4"):
+            self.assertIn(line, launcher.output)
+        with open(cluster_file, encoding="utf-8") as file:
+            cluster = json.load(file)["cluster"]
+        self.assertEqual(len(cluster["ps"]), 2)
+        self.assertEqual(len(set(cluster["ps"] + cluster["worker"])), 3)
+
+    def test_prefixes_lines_and_keeps_the_last_one_without_newline(self):
+        launcher = self.launch(
+            'printf "one\\ntwo"; touch "$DIR/done"', "--workers=1")
+        self.assertEqual(launcher.wait(), 0)
+        self.assertIn("[worker 0] one\n[worker 0] two", launcher.output)
+        self.assertNotIn("\x1b", launcher.output)
+
+    def test_prints_accuracy_and_newest_checkpoint(self):
+        launcher = self.launch(
+            'mkdir -p "$DIR/train/ckpt-000000000000" '
+            '"$DIR/train/ckpt-000000000010" "$DIR/train/ckpt-000000000020.tmp";'
+            'echo \'{"test_accuracy": 0.9, "global_step": 10, "wall_s": 1}\' '
+            '> "$DIR/train/result.json"; touch "$DIR/done"', "--workers=1")
+        self.assertEqual(launcher.wait(), 0)
+        self.assertIn("test accuracy 0.9000", launcher.output)
+        self.assertRegex(launcher.output, r"checkpoint  \S+/ckpt-000000000010\n?")
+        self.assertIn(os.path.join(self.train_dir, "result.json"),
+                      launcher.output)
+
+    def test_reports_the_first_failure_and_ends_the_others(self):
+        launcher = self.launch(
+            'case "$*" in *task_index=1*) echo bad thing; exit 3;; esac\n'
+            'exec sleep 1000')
+        ps = launcher.wait_for(r"\[ps 0\] .*pid=(\d+)\.").group(1)
+        self.assertEqual(launcher.wait(), 3)
+        self.assertIn("[worker 1] failed first, with exit code 3",
+                      launcher.output)
+        self.assertIn("its last lines: bad thing", launcher.output)
+        self.assert_gone(ps)
+
+    def test_a_killed_task_is_the_root_cause(self):
+        launcher = self.launch('echo "pid=$$."; exec sleep 1000',
+                               "--workers=1")
+        worker = launcher.wait_for(r"worker 0\] pid=(\d+)").group(1)
+        os.kill(int(worker), signal.SIGKILL)
+        self.assertEqual(launcher.wait(), 128 + signal.SIGKILL)
+        self.assertIn("[worker 0] failed first, with exit code 137 (SIGKILL)",
+                      launcher.output)
+
+    def test_interrupt_drains_the_workers(self):
+        launcher = self.launch(
+            'trap \'echo draining; touch "$DIR/done"; exit 130\' INT\n'
+            'echo ready; while :; do sleep 0.05; done', "--workers=1")
+        launcher.wait_for("worker 0. ready")
+        launcher.send(signal.SIGINT)
+        self.assertEqual(launcher.wait(), 128 + signal.SIGINT)
+        self.assertIn("[worker 0] draining", launcher.output)
+        self.assertNotIn("failed first", launcher.output)
+
+    def test_second_interrupt_kills(self):
+        launcher = self.launch(
+            'trap "" INT\necho "ready pid=$$."; while :; do sleep 0.05; done',
+            "--workers=1")
+        worker = launcher.wait_for(r"worker 0. ready pid=(\d+)").group(1)
+        launcher.send(signal.SIGINT)
+        launcher.wait_for("once more to kill")
+        launcher.send(signal.SIGINT)
+        self.assertEqual(launcher.wait(), 128 + signal.SIGINT)
+        self.assert_gone(worker)
+
+    def test_killing_the_launcher_leaves_nothing_behind(self):
+        launcher = self.launch('echo "pid=$$."; exec sleep 1000')
+        pids = {}
+        while len(pids) < 3:
+            match = launcher.wait_for(r"\[(\w+ \d)\] .*pid=(\d+)\.")
+            pids[match.group(1)] = match.group(2)
+        launcher.send(signal.SIGKILL)
+        self.assertEqual(launcher.wait(), 128 + signal.SIGKILL)
+        for pid in pids.values():
+            self.assert_gone(pid)
+
+    def test_bad_options_exit_with_2(self):
+        for flags in (["--workers=0"], ["--ps=x"], ["--nonsense"],
+                      ["--steps=1", "--epochs=1"],
+                      ["--bin_dir=" + self.path("none")]):
+            code, output = self.run_to_end(
+                "launcher", [sys.executable, LAUNCHER, *flags])
+            self.assertEqual(code, 2, output)
+
+
+if __name__ == "__main__":
+    harness.main()
