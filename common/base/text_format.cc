@@ -1,6 +1,8 @@
 #include "common/base/text_format.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -65,26 +67,31 @@ absl::Status CheckMapKeys(const Message& message,
                           TextFormat::ParseInfoTree* locations,
                           absl::string_view source);
 
-// `locations` has one entry for each map entry in the text, `message` one for
-// each key.
+// The parser keeps all entries of a map until somebody asks for the map.
+absl::Status CheckMap(const Message& message, const FieldDescriptor* field,
+                      const TextFormat::ParseInfoTree& locations,
+                      absl::string_view source) {
+  const FieldDescriptor* key_field = field->message_type()->map_key();
+  const Reflection* reflection = message.GetReflection();
+  std::set<std::string> keys;
+  for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+    std::string key;
+    TextFormat::PrintFieldValueToString(
+        reflection->GetRepeatedMessage(message, field, i), key_field, -1, &key);
+    if (keys.insert(key).second) continue;
+    const TextFormat::ParseLocation at = locations.GetLocation(field, i);
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ":", at.line + 1, ":", at.column + 1, ": '",
+                     field->name(), "' has the key ", key, " twice"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckField(const Message& message, const FieldDescriptor* field,
                         TextFormat::ParseInfoTree* locations,
                         absl::string_view source) {
   const Reflection* reflection = message.GetReflection();
-  if (field->is_map()) {
-    const int keys = reflection->FieldSize(message, field);
-    if (locations->GetLocation(field, keys).line < 0) return absl::OkStatus();
-    const int last = [&] {
-      int index = keys;
-      while (locations->GetLocation(field, index + 1).line >= 0) ++index;
-      return index;
-    }();
-    const TextFormat::ParseLocation at = locations->GetLocation(field, last);
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ":", at.line + 1, ":", at.column + 1, ": '",
-                     field->name(), "' has ", last + 1, " entries but ", keys,
-                     " keys; a key is given twice before or here"));
-  }
+  if (field->is_map()) return CheckMap(message, field, *locations, source);
   const int count = field->is_repeated()
                         ? reflection->FieldSize(message, field)
                         : (reflection->HasField(message, field) ? 1 : 0);

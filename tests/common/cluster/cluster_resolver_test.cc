@@ -1,0 +1,201 @@
+#include "common/cluster/cluster_resolver.h"
+
+#include <fstream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/cluster/task_id.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kTfConfig[] =
+    R"({"cluster":{"ps":["p0:1"],"worker":["w0:1","w1:1"]},)"
+    R"("task":{"type":"worker","index":1}})";
+
+ClusterOptions WorkerOptions() {
+  ClusterOptions options;
+  options.jobs = {"worker", "chief"};
+  options.can_be_standalone = true;
+  return options;
+}
+
+// Writes a file for the running test and returns its path.
+std::string WriteFile(const std::string& text) {
+  const std::string path =
+      testing::TempDir() + "/" +
+      testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::string Task(const ClusterOptions& options) {
+  const auto resolved = ResolveCluster(options);
+  EXPECT_THAT(resolved, IsOk());
+  return resolved.ok() ? TaskName(resolved->task) + " by " + resolved->source
+                       : "";
+}
+
+TEST(ClusterResolverTest, WithoutSourcesAWorkerIsStandalone) {
+  const auto resolved = ResolveCluster(WorkerOptions());
+  ASSERT_THAT(resolved, IsOk());
+  EXPECT_TRUE(resolved->spec.empty());
+  EXPECT_EQ(TaskName(resolved->task), "/job:worker/task:0");
+}
+
+TEST(ClusterResolverTest, APsNeedsACluster) {
+  ClusterOptions options;
+  options.jobs = {"ps"};
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("no cluster is given")));
+}
+
+TEST(ClusterResolverTest, ReadsTensorFlowOneFlags) {
+  ClusterOptions options = WorkerOptions();
+  options.ps_hosts = "p0:1";
+  options.worker_hosts = "w0:1,w1:1";
+  EXPECT_EQ(Task(options),
+            "/job:worker/task:0 by --ps_hosts and --worker_hosts");
+  options.job_name = "worker";
+  options.task_index = 1;
+  EXPECT_EQ(Task(options),
+            "/job:worker/task:1 by --ps_hosts and --worker_hosts");
+}
+
+TEST(ClusterResolverTest, ReadsJsonAndTextFiles) {
+  ClusterOptions options = WorkerOptions();
+  options.cluster_file =
+      WriteFile(R"( {"ps": ["p0:1"], "worker": ["w0:1", "w1:1"]})");
+  options.task_index = 1;
+  EXPECT_EQ(Task(options),
+            "/job:worker/task:1 by --cluster=" + options.cluster_file);
+  options.task_index = 0;
+  options.cluster_file = WriteFile(
+      "job { name: 'ps' tasks { key: 0 value: 'p:1' } }"
+      "job { name: 'chief' tasks { key: 0 value: 'c:1' } }");
+  options.job_name = "chief";
+  EXPECT_EQ(Task(options),
+            "/job:chief/task:0 by --cluster=" + options.cluster_file);
+}
+
+TEST(ClusterResolverTest, TfConfigNamesTheOwnTask) {
+  ClusterOptions options = WorkerOptions();
+  options.tf_config = kTfConfig;
+  EXPECT_EQ(Task(options), "/job:worker/task:1 by TF_CONFIG");
+}
+
+TEST(ClusterResolverTest, TheFirstSourceDecidesWhereAllAgree) {
+  ClusterOptions options = WorkerOptions();
+  options.tf_config = kTfConfig;
+  options.cluster_file =
+      WriteFile(R"({"ps": ["p0:1"], "worker": {"0": "w0:1", "1": "w1:1"}})");
+  EXPECT_EQ(Task(options),
+            "/job:worker/task:1 by --cluster=" + options.cluster_file);
+  options.ps_hosts = "p0:1";
+  options.worker_hosts = "w0:1,w1:1";
+  options.task_index = 1;
+  EXPECT_EQ(Task(options),
+            "/job:worker/task:1 by --ps_hosts and --worker_hosts");
+}
+
+TEST(ClusterResolverTest, RefusesTwoSourcesWithDifferentAddresses) {
+  ClusterOptions options = WorkerOptions();
+  options.tf_config = kTfConfig;
+  options.ps_hosts = "p0:1";
+  options.worker_hosts = "w0:1,w9:1";
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("--ps_hosts and --worker_hosts and "
+                                       "TF_CONFIG contradict each other"),
+                             HasSubstr("/job:worker/task:1 is w9:1 in the "
+                                       "first and w1:1 in the second"))));
+}
+
+TEST(ClusterResolverTest, RefusesTwoSourcesWithDifferentOwnTasks) {
+  ClusterOptions options = WorkerOptions();
+  options.tf_config = kTfConfig;
+  options.task_index = 0;
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the own task index is 0 in the first and 1 "
+                                 "in the second")));
+  options.task_index = -1;
+  options.job_name = "chief";
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the own job is 'chief' in the first")));
+}
+
+TEST(ClusterResolverTest, RefusesStandaloneWithACluster) {
+  ClusterOptions options = WorkerOptions();
+  options.standalone = true;
+  EXPECT_THAT(ResolveCluster(options), IsOk());
+  options.tf_config = kTfConfig;
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--standalone and TF_CONFIG contradict")));
+}
+
+TEST(ClusterResolverTest, RefusesBadOwnTasks) {
+  struct Case {
+    const char* job;
+    int index;
+    const char* wanted;
+  };
+  const Case kCases[] = {
+      {"worker", 2,
+       "/job:worker/task:2 is not in the cluster: job 'worker' "
+       "has the task indices 0, 1"},
+      {"chief", 0, "job 'chief' has no tasks"},
+      {"wroker", 0, "--job_name: unknown job 'wroker'; did you mean 'worker'?"},
+      {"ps", 0, "'ps' is not one that this program runs: worker, chief"},
+      {"worker", -7, "--task_index must not be negative, found -7"},
+  };
+  for (const Case& c : kCases) {
+    ClusterOptions options = WorkerOptions();
+    options.ps_hosts = "p0:1";
+    options.worker_hosts = "w0:1,w1:1";
+    options.job_name = c.job;
+    options.task_index = c.index;
+    EXPECT_THAT(
+        ResolveCluster(options),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.wanted)));
+  }
+}
+
+TEST(ClusterResolverTest, RefusesATaskIndexWithoutACluster) {
+  ClusterOptions options = WorkerOptions();
+  options.task_index = 1;
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("but no cluster")));
+}
+
+TEST(ClusterResolverTest, NamesTheFileThatIsBad) {
+  ClusterOptions options = WorkerOptions();
+  options.cluster_file = "/nowhere/c.json";
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("--cluster: reading /nowhere/c.json")));
+  for (const char* text : {"", "{}", R"({"cluster": {}})"}) {
+    options.cluster_file = WriteFile(text);
+    EXPECT_THAT(ResolveCluster(options),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr(options.cluster_file),
+                               HasSubstr("names no task"))));
+  }
+  options.cluster_file = WriteFile("{\n  nonsense");
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr(options.cluster_file + ":2:3: ")));
+}
+
+}  // namespace
+}  // namespace muster

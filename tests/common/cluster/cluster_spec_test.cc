@@ -1,0 +1,145 @@
+#include "common/cluster/cluster_spec.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/cluster/cluster_text.h"
+#include "common/cluster/task_id.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+ClusterSpec Parse(const std::string& text) {
+  auto spec = ParseClusterText(text, "test");
+  EXPECT_THAT(spec, IsOk());
+  return spec.value_or(ClusterSpec());
+}
+
+constexpr char kTwoAndTwo[] =
+    "job { name: 'ps' tasks { key: 0 value: 'p0:1' }"
+    "                 tasks { key: 1 value: 'p1:1' } }"
+    "job { name: 'worker' tasks { key: 0 value: 'w0:1' }"
+    "                     tasks { key: 3 value: 'w3:1' } }";
+
+TEST(ClusterSpecTest, AnswersForItsTasks) {
+  const ClusterSpec spec = Parse(kTwoAndTwo);
+  EXPECT_FALSE(spec.empty());
+  EXPECT_EQ(spec.num_tasks(), 4);
+  EXPECT_EQ(spec.num_ps(), 2);
+  EXPECT_THAT(spec.ps_addresses(), ElementsAre("p0:1", "p1:1"));
+  EXPECT_THAT(spec.AddressOf(MakeTaskId("worker", 3)),
+              IsOkAndHolds(std::string("w3:1")));
+  EXPECT_EQ(spec.Summary(), "ps 2, worker 2");
+  EXPECT_TRUE(spec.tasks("evaluator").empty());
+}
+
+TEST(ClusterSpecTest, NamesTheTasksThereAreWhenOneIsMissing) {
+  const ClusterSpec spec = Parse(kTwoAndTwo);
+  EXPECT_THAT(spec.AddressOf(MakeTaskId("worker", 2)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("/job:worker/task:2"),
+                             HasSubstr("indices 0, 3"))));
+  EXPECT_THAT(
+      spec.AddressOf(MakeTaskId("chief", 0)),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no tasks")));
+}
+
+TEST(ClusterSpecTest, WorkerZeroIsChiefUnlessThereIsAChiefJob) {
+  const ClusterSpec spec = Parse(kTwoAndTwo);
+  EXPECT_EQ(TaskName(spec.chief()), "/job:worker/task:0");
+  EXPECT_EQ(spec.training_tasks().size(), 2);
+  for (const char* job : {"chief", "master", "coordinator"}) {
+    const ClusterSpec with_chief = Parse(absl::StrCat(
+        kTwoAndTwo, "job { name: '", job, "' tasks { key: 0 value: 'c:1' } }"));
+    EXPECT_EQ(TaskName(with_chief.chief()), "/job:chief/task:0");
+    EXPECT_EQ(with_chief.training_tasks().size(), 3);
+  }
+}
+
+TEST(ClusterSpecTest, AnEmptyDefIsStandalone) {
+  const auto spec = ClusterSpec::Create(ClusterDef());
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_TRUE(spec->empty());
+  EXPECT_EQ(spec->Summary(), "standalone");
+}
+
+TEST(ClusterSpecTest, RefusesWhatIsNoCluster) {
+  struct Case {
+    const char* text;
+    const char* wanted;
+  };
+  const Case kCases[] = {
+      {"job { name: 'worker' tasks { key: 0 value: 'w0:1' } }", "no ps task"},
+      {"job { name: 'wroker' tasks { key: 0 value: 'w0:1' } }",
+       "did you mean 'worker'"},
+      {"job { name: 'ps' tasks { key: 1 value: 'p:1' } }", "without gaps"},
+      {"job { name: 'ps' tasks { key: -1 value: 'p:1' } }", "negative"},
+      {"job { name: 'ps' tasks { key: 0 value: 'p:0' } }",
+       "/job:ps/task:0: address 'p:0'"},
+      {"job { name: 'ps' tasks { key: 0 value: 'p:1' } }"
+       "job { name: 'worker' tasks { key: 2 value: 'P:1' } }",
+       "/job:ps/task:0 and /job:worker/task:2 both have it"},
+      {"job { name: 'ps' tasks { key: 0 value: 'p:1' } }"
+       "job { name: 'ps' tasks { key: 0 value: 'q:1' } }",
+       "job 'ps' is given twice"},
+      {"job { name: 'ps' tasks { key: 0 value: 'p:1' } }"
+       "job { name: 'chief' tasks { key: 0 value: 'q:1' } }"
+       "job { name: 'master' tasks { key: 0 value: 'r:1' } }",
+       "also as 'master'"},
+      {"job { name: 'ps' tasks { key: 0 value: 'p:1' } }"
+       "job { name: 'chief' tasks { key: 0 value: 'q:1' }"
+       "                    tasks { key: 1 value: 'r:1' } }",
+       "'chief' may have at most one task"},
+      {"job { name: 'ps' tasks { key: 0 value: 'p:1' } }"
+       "job { name: 'evaluator' tasks { key: 0 value: 'q:1' }"
+       "                        tasks { key: 1 value: 'r:1' } }",
+       "'evaluator' may have at most one task"},
+  };
+  for (const Case& c : kCases) {
+    EXPECT_THAT(
+        ParseClusterText(c.text, "test"),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.wanted)))
+        << c.text;
+  }
+}
+
+TEST(ClusterSpecTest, LimitsTheNumberOfTasks) {
+  ClusterDef def;
+  JobDef* job = def.add_job();
+  job->set_name("ps");
+  for (int i = 0; i < ClusterSpec::kMaxTasks; ++i) {
+    (*job->mutable_tasks())[i] = absl::StrCat("h", i, ":1");
+  }
+  EXPECT_THAT(ClusterSpec::Create(def), IsOk());
+  (*job->mutable_tasks())[ClusterSpec::kMaxTasks] = "one-more:1";
+  EXPECT_THAT(
+      ClusterSpec::Create(def),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 4096")));
+}
+
+TEST(ClusterSpecTest, NamesTheFirstDifference) {
+  const ClusterSpec a = Parse(kTwoAndTwo);
+  EXPECT_EQ(ClusterSpec::Difference(a, "a", a, "b"), "");
+  const ClusterSpec b = Parse(
+      "job { name: 'ps' tasks { key: 0 value: 'p0:1' }"
+      "                 tasks { key: 1 value: 'x:1' } }");
+  EXPECT_EQ(ClusterSpec::Difference(a, "A", b, "B"),
+            "/job:ps/task:1 is p1:1 in A and x:1 in B");
+  const ClusterSpec c = Parse(
+      "job { name: 'ps' tasks { key: 0 value: 'p0:1' }"
+      "                 tasks { key: 1 value: 'p1:1' } }");
+  EXPECT_EQ(ClusterSpec::Difference(a, "A", c, "B"),
+            "/job:worker/task:0 is w0:1 in A and absent in B");
+  EXPECT_TRUE(a != c);
+}
+
+}  // namespace
+}  // namespace muster

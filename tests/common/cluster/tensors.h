@@ -1,0 +1,35 @@
+#ifndef TESTS_COMMON_CLUSTER_TENSORS_H_
+#define TESTS_COMMON_CLUSTER_TENSORS_H_
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "proto/tensor.pb.h"
+
+namespace muster {
+
+inline TensorDef MakeTensor(const std::string& name,
+                            std::initializer_list<int64_t> shape) {
+  TensorDef tensor;
+  tensor.set_name(name);
+  for (const int64_t size : shape) tensor.add_shape(size);
+  tensor.set_dtype(FLOAT32);
+  return tensor;
+}
+
+// The eight parameters of the MNIST CNN, in creation order.
+inline std::vector<TensorDef> MnistCnnTensors() {
+  return {MakeTensor("conv1/weights", {32, 1, 5, 5}),
+          MakeTensor("conv1/bias", {32}),
+          MakeTensor("conv2/weights", {64, 32, 5, 5}),
+          MakeTensor("conv2/bias", {64}),
+          MakeTensor("dense1/weights", {1024, 3136}),
+          MakeTensor("dense1/bias", {1024}),
+          MakeTensor("dense2/weights", {10, 1024}),
+          MakeTensor("dense2/bias", {10})};
+}
+
+}  // namespace muster
+
+#endif  // TESTS_COMMON_CLUSTER_TENSORS_H_
