@@ -1,0 +1,83 @@
+#ifndef WORKER_LAYER_LAYER_H_
+#define WORKER_LAYER_LAYER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/attributes.h"
+#include "common/base/registry.h"
+#include "common/tensor/shape.h"
+#include "proto/tensor.pb.h"
+#include "worker/layer/initializer.h"
+#include "worker/layer/layer_operation.h"
+
+namespace muster {
+
+// One parameter of a layer. The model prefixes the name: "conv1/weights".
+struct ParameterDef {
+  std::string name;
+  Shape shape;
+  TensorKind kind = TRAINABLE;
+  Initializer initializer;
+  // The loss has l2 times the sum of squares of this parameter.
+  double l2 = 0;
+};
+
+// One layer of a model, for fixed input shapes: what it makes, which
+// parameters it has, and which operations it is made of. Shapes are those of
+// one example, without the batch. Immutable, thread-safe; no device code.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  const Shape& output_shape() const { return output_shape_; }
+  // In the order of the indices in LayerOperation::parameters.
+  absl::Span<const ParameterDef> parameters() const { return parameters_; }
+
+  // The layer's operations for `batch_size` rows, a chain: the first reads the
+  // layer's inputs, each other the one before it, and the last makes the
+  // output. Never empty.
+  virtual std::vector<LayerOperation> Lower(int64_t batch_size) const = 0;
+
+ protected:
+  explicit Layer(Shape output_shape, std::vector<ParameterDef> parameters = {})
+      : output_shape_(std::move(output_shape)),
+        parameters_(std::move(parameters)) {}
+
+ private:
+  const Shape output_shape_;
+  const std::vector<ParameterDef> parameters_;
+};
+
+// One kind of layer, as its source file registers it.
+struct LayerType {
+  // One line for `worker --list`.
+  std::string help;
+  std::vector<AttrDef> attributes;
+  // `inputs` has between min_inputs and max_inputs shapes of one example.
+  // Errors: InvalidArgument that says what was wanted and what was found; the
+  // caller adds the names of the layers.
+  absl::StatusOr<std::unique_ptr<Layer>> (*create)(
+      const Attributes& attributes, absl::Span<const Shape> inputs);
+  int min_inputs = 1;
+  int max_inputs = 1;
+  // A loss ends a model, and only a loss does.
+  bool is_loss = false;
+};
+
+struct LayerTag {
+  static constexpr char kKind[] = "layer";
+};
+using LayerRegistry = Registry<LayerTag, LayerType>;
+
+// Every registered layer with its attributes, for `worker --list`.
+std::string DescribeLayers();
+
+}  // namespace muster
+
+#endif  // WORKER_LAYER_LAYER_H_

@@ -1,0 +1,19 @@
+# Every layer, by the name of its source file and of its type. A layer is one
+# file and one line here; tests/worker/layer/BUILD reads the same list.
+LAYERS = [
+    "add",
+    "average_pool",
+    "batch_norm",
+    "concat",
+    "conv2d",
+    "dense",
+    "dropout",
+    "flatten",
+    "global_average_pool",
+    "global_max_pool",
+    "max_pool",
+    "relu",
+    "sigmoid",
+    "softmax_cross_entropy",
+    "tanh",
+]

@@ -1,0 +1,103 @@
+#include "worker/model/buffer_placement.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "worker/model/memory_planner.h"
+
+namespace muster {
+namespace {
+
+// A buffer's life, and the buffer whose memory it uses (itself at first).
+class Lives {
+ public:
+  explicit Lives(const ExecutionPlan& plan)
+      : plan_(plan),
+        first_(plan.buffers.size(), -1),
+        last_(plan.buffers.size(), -1),
+        home_(plan.buffers.size()) {
+    std::iota(home_.begin(), home_.end(), 0);
+    const int count = static_cast<int>(plan.instructions.size());
+    for (int i = 0; i < count; ++i) {
+      for (const BoundOperand& operand : plan.instructions[i].operands) {
+        if (first_[operand.buffer] < 0) first_[operand.buffer] = i;
+        last_[operand.buffer] = i;
+      }
+    }
+    for (size_t b = 0; b < plan.buffers.size(); ++b) {
+      if (plan.buffers[b].live_at_end) last_[b] = count;
+    }
+    for (int i = 0; i < count; ++i) MergeInPlace(i);
+  }
+
+  bool NeedsMemory(int buffer) const {
+    return plan_.buffers[buffer].space == BufferSpace::kArena &&
+           first_[buffer] >= 0 && home_[buffer] == buffer;
+  }
+  int home(int buffer) const { return home_[buffer]; }
+  BufferRequest Request(int buffer) const {
+    return {plan_.buffers[buffer].size_bytes, first_[buffer], last_[buffer]};
+  }
+
+ private:
+  static int FindOperand(const Instruction& instruction, Operand role) {
+    for (const BoundOperand& operand : instruction.operands) {
+      if (operand.operand == role && operand.index == 0) return operand.buffer;
+    }
+    return -1;
+  }
+
+  void MergeInPlace(int i) {
+    const Instruction& instruction = plan_.instructions[i];
+    if (!instruction.primitive->in_place()) return;
+    const bool backward = instruction.primitive->takes(Operand::kDiffDst);
+    const int src =
+        FindOperand(instruction, backward ? Operand::kDiffDst : Operand::kSrc);
+    const int dst =
+        FindOperand(instruction, backward ? Operand::kDiffSrc : Operand::kDst);
+    if (src < 0 || dst < 0) return;
+    const int home = home_[src];
+    const auto uses = std::count_if(
+        instruction.operands.begin(), instruction.operands.end(),
+        [&](const BoundOperand& o) { return home_[o.buffer] == home; });
+    const PlanBuffer& from = plan_.buffers[home];
+    const PlanBuffer& to = plan_.buffers[dst];
+    const bool fits = from.space == BufferSpace::kArena &&
+                      to.space == BufferSpace::kArena &&
+                      to.size_bytes == from.size_bytes;
+    // Its last reader is this instruction, which reads it once.
+    if (!fits || uses != 1 || last_[home] != i || first_[dst] != i) return;
+    home_[dst] = home;
+    last_[home] = last_[dst];
+  }
+
+  const ExecutionPlan& plan_;
+  std::vector<int> first_;
+  std::vector<int> last_;
+  std::vector<int> home_;
+};
+
+}  // namespace
+
+BufferPlacement PlaceBuffers(const ExecutionPlan& plan) {
+  const Lives lives(plan);
+  const int count = static_cast<int>(plan.buffers.size());
+  std::vector<BufferRequest> requests;
+  std::vector<int> request_of(count, -1);
+  for (int b = 0; b < count; ++b) {
+    if (!lives.NeedsMemory(b)) continue;
+    request_of[b] = static_cast<int>(requests.size());
+    requests.push_back(lives.Request(b));
+  }
+  const MemoryPlan memory = PlanMemory(requests);
+  BufferPlacement placement;
+  placement.arena_bytes = memory.total_bytes;
+  placement.offsets.resize(count, -1);
+  for (int b = 0; b < count; ++b) {
+    const int request = request_of[lives.home(b)];
+    if (request >= 0) placement.offsets[b] = memory.offsets[request];
+  }
+  return placement;
+}
+
+}  // namespace muster

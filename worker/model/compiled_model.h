@@ -1,0 +1,164 @@
+#ifndef WORKER_MODEL_COMPILED_MODEL_H_
+#define WORKER_MODEL_COMPILED_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/tensor/aligned_buffer.h"
+#include "proto/tensor.pb.h"
+#include "proto/training.pb.h"
+#include "worker/backend/backend.h"
+#include "worker/input/batch.h"
+#include "worker/model/execution_plan.h"
+#include "worker/model/model_graph.h"
+
+namespace muster {
+
+struct CompileOptions {
+  enum class Mode {
+    kTrain,     // Step
+    kEvaluate,  // Evaluate: no gradients, no dropout, moving averages
+  };
+
+  // Not owned; outlives the model. Its dtype is the model's.
+  Backend* backend = nullptr;
+  // Rows of a step; of an evaluation the most rows.
+  int64_t batch_size = 0;
+  Mode mode = Mode::kTrain;
+  // Training only: Step also makes input_gradient().
+  bool input_gradient = false;
+};
+
+// A model made ready for one backend, batch size and mode: primitives, and all
+// memory that a step needs. One thread at a time.
+//
+//   ASSIGN_OR_RETURN(std::unique_ptr<CompiledModel> model,
+//                    CompiledModel::Create(spec, {backend, 128}));
+//   RETURN_IF_ERROR(model->InitializeParameters(seed));
+//   ASSIGN_OR_RETURN(CompiledModel::StepResult result,
+//                    model->Step(batch, step));
+//   // model->gradient(i) is the gradient of model->parameters()[i].
+//
+// Parameters and gradients are canonical: row-major, convolution weights
+// [O, I, KH, KW], dense weights [O, I].
+class CompiledModel {
+ public:
+  struct StepResult {
+    // Mean cross-entropy over the rows, plus L2 penalties.
+    double loss = 0;
+    // Rows of which the largest output is the label's.
+    int64_t correct = 0;
+  };
+
+  // Errors: InvalidArgument (see ModelGraph::Create; batch size), and the
+  // backend's.
+  static absl::StatusOr<std::unique_ptr<CompiledModel>> Create(
+      const ModelSpec& spec, const CompileOptions& options);
+
+  CompiledModel(const CompiledModel&) = delete;
+  CompiledModel& operator=(const CompiledModel&) = delete;
+
+  // In creation order, trainable and state.
+  absl::Span<const TensorDef> parameters() const { return parameters_; }
+
+  // Writes every parameter's first values: a function of (seed, name), the
+  // same on every machine and backend.
+  absl::Status InitializeParameters(uint64_t seed);
+
+  // The values that the next step uses. REQUIRES: the model computes in T.
+  template <typename T>
+  absl::Span<T> parameter_as(int i) {
+    return SpanOf<T>(&values_, i);
+  }
+  absl::Span<float> parameter(int i) { return parameter_as<float>(i); }
+
+  // Of the last Step; zero before. A trainable parameter's gradient, or what a
+  // state parameter is to be raised by. REQUIRES: mode kTrain, T as above.
+  template <typename T>
+  absl::Span<const T> gradient_as(int i) const {
+    return SpanOf<T>(&gradients_, i);
+  }
+  absl::Span<const float> gradient(int i) const {
+    return gradient_as<float>(i);
+  }
+
+  // [batch, input...] of the last Step. REQUIRES: options.input_gradient.
+  template <typename T>
+  absl::Span<const T> input_gradient_as() const {
+    return {static_cast<const T*>(BufferData(plan_.input_gradient_buffer)),
+            static_cast<size_t>(batch_size_ * example_elements_)};
+  }
+
+  // Forward and backward; changes no parameter. `step_seed` chooses what
+  // dropout drops. Allocates nothing after the first call.
+  // Errors: InvalidArgument if the batch has not batch_size rows, holds less
+  // memory than it says, or has a label out of range; FailedPrecondition in
+  // mode kEvaluate.
+  absl::StatusOr<StepResult> Step(const Batch& batch, uint64_t step_seed);
+
+  // Forward only. batch.rows may be less than the batch size. Errors: as Step,
+  // FailedPrecondition in mode kTrain.
+  absl::StatusOr<StepResult> Evaluate(const Batch& batch);
+
+  int64_t batch_size() const { return batch_size_; }
+  int64_t num_classes() const { return num_classes_; }
+  // Memory for activations, their gradients and workspaces.
+  int64_t arena_bytes() const {
+    return static_cast<int64_t>(arena_.size_bytes());
+  }
+
+ private:
+  CompiledModel(const ModelGraph& graph, const CompileOptions& options,
+                ExecutionPlan plan);
+
+  void PlaceParameters(const ModelGraph& graph);
+  void BindOperands();
+
+  absl::Status CheckBatch(const Batch& batch) const;
+  absl::StatusOr<StepResult> Run(const Batch& batch, uint64_t step_seed);
+  void BindBatch(const Batch& batch);
+  template <typename T>
+  void WriteMovingAverages();
+  // The memory of a buffer; nullptr for those of a batch.
+  void* BufferData(int buffer) const;
+  template <typename T>
+  absl::Span<T> SpanOf(const AlignedBuffer* buffer, int i) const;
+
+  const DataType dtype_;
+  const CompileOptions::Mode mode_;
+  const int64_t batch_size_;
+  const int64_t example_elements_;
+  const int64_t num_classes_;
+  ExecutionPlan plan_;
+  std::vector<TensorDef> parameters_;
+  std::vector<Initializer> initializers_;
+  // Elements of each parameter, and where it lies in values_ and gradients_.
+  std::vector<int64_t> sizes_;
+  std::vector<int64_t> offsets_;
+  // Of each of the plan's buffers, in arena_; -1 for others.
+  std::vector<int64_t> arena_offsets_;
+
+  mutable AlignedBuffer values_;
+  mutable AlignedBuffer gradients_;
+  mutable AlignedBuffer arena_;
+  // The batch's examples, if they cannot be used where they lie.
+  AlignedBuffer examples_;
+  // Of each instruction.
+  std::vector<Operands> operands_;
+};
+
+template <typename T>
+absl::Span<T> CompiledModel::SpanOf(const AlignedBuffer* buffer, int i) const {
+  char* data = const_cast<AlignedBuffer*>(buffer)->data();
+  return {reinterpret_cast<T*>(data + offsets_[i]),
+          static_cast<size_t>(sizes_[i])};
+}
+
+}  // namespace muster
+
+#endif  // WORKER_MODEL_COMPILED_MODEL_H_

@@ -1,0 +1,79 @@
+#ifndef WORKER_MODEL_EXECUTION_PLAN_H_
+#define WORKER_MODEL_EXECUTION_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/backend/memory_layout.h"
+#include "worker/backend/primitive.h"
+
+namespace muster {
+
+// Whose memory a buffer is.
+enum class BufferSpace {
+  kArena,      // the model's arena, at an offset that the planner chooses
+  kInput,      // the batch's examples
+  kLabels,     // the batch's labels
+  kParameter,  // the canonical values of parameter `index`
+  kGradient,   // the canonical gradient of parameter `index`
+};
+
+struct PlanBuffer {
+  BufferSpace space = BufferSpace::kArena;
+  // Of kParameter and kGradient.
+  int index = 0;
+  int64_t size_bytes = 0;
+  // Still read after the last instruction.
+  bool live_at_end = false;
+};
+
+// A buffer seen with a layout.
+struct PlanTensor {
+  int buffer = -1;
+  MemoryLayout layout;
+};
+
+// Operand `index` of role `operand` is `buffer`.
+struct BoundOperand {
+  Operand operand = Operand::kSrc;
+  int index = 0;
+  int buffer = -1;
+};
+
+struct Instruction {
+  // The layer's name.
+  std::string name;
+  std::unique_ptr<Primitive> primitive;
+  std::vector<BoundOperand> operands;
+  // Dropout: gets a seed of its own every step.
+  bool is_seeded = false;
+};
+
+// After a training step: gradient(moving) = (1 - momentum) * (batch - moving),
+// added over the readers of shared averages.
+struct MovingAverage {
+  int batch_buffer = -1;
+  int parameter = -1;
+  double momentum = 0;
+  // Of the batch's value: m / (m - 1) for a variance of m values.
+  double scale = 1;
+};
+
+// A model as instructions in order, each on buffers. Each arena buffer is
+// written by one instruction, before its readers.
+struct ExecutionPlan {
+  std::vector<PlanBuffer> buffers;
+  std::vector<Instruction> instructions;
+  std::vector<MovingAverage> moving_averages;
+  // float64 [1] and int64 [1].
+  int loss_buffer = -1;
+  int correct_buffer = -1;
+  // Row-major, if it was asked for.
+  int input_gradient_buffer = -1;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_MODEL_EXECUTION_PLAN_H_

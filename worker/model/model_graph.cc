@@ -1,0 +1,244 @@
+#include "worker/model/model_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/attributes.h"
+#include "common/base/nearest_name.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+constexpr char kInputName[] = "input";
+// A parameter's name may have 255 characters on the wire, and its layer is
+// only the first half of it.
+constexpr size_t kMaxNameLength = 200;
+
+std::string Title(const LayerSpec& layer) {
+  return absl::StrCat("layer '", layer.name(), "' (", layer.type(), ")");
+}
+
+bool IsNameCharacter(char c) {
+  return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '/' || c == '-';
+}
+
+absl::Status CheckInputCount(const LayerType& type, size_t found) {
+  const size_t min = type.min_inputs;
+  const size_t max = type.max_inputs;
+  if (found >= min && found <= max) return absl::OkStatus();
+  const std::string wanted =
+      min == max ? absl::StrCat(min) : absl::StrCat("at least ", min);
+  return absl::InvalidArgumentError(
+      absl::StrCat("needs ", wanted, " input(s), found ", found));
+}
+
+}  // namespace
+
+absl::StatusOr<ModelGraph> ModelGraph::Create(const ModelSpec& spec) {
+  if (spec.layer().empty()) {
+    return absl::InvalidArgumentError("the model has no layers");
+  }
+  ModelGraph graph;
+  RETURN_IF_ERROR(graph.AddInput(spec));
+  for (int i = 0; i < spec.layer_size(); ++i) {
+    RETURN_IF_ERROR(graph.AddLayer(spec, i));
+  }
+  RETURN_IF_ERROR(graph.CheckEnds());
+  return graph;
+}
+
+absl::Status ModelGraph::AddInput(const ModelSpec& spec) {
+  const std::vector<int64_t> dims(spec.input_shape().begin(),
+                                  spec.input_shape().end());
+  absl::StatusOr<Shape> shape = Shape::Create(dims);
+  if (!shape.ok()) return Annotate(shape.status(), "model.input_shape");
+  const bool positive =
+      std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d > 0; });
+  if (!positive || (dims.size() != 1 && dims.size() != 3)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.input_shape must be [channels, height, width] or "
+                     "[features], all positive; found ",
+                     shape->ToString()));
+  }
+  Node node;
+  node.name = kInputName;
+  node.type = kInputName;
+  node.shape = *std::move(shape);
+  nodes_.push_back(std::move(node));
+  return absl::OkStatus();
+}
+
+absl::Status ModelGraph::AddLayer(const ModelSpec& spec, int index) {
+  const LayerSpec& layer = spec.layer(index);
+  RETURN_IF_ERROR(CheckName(layer, index));
+  const std::string title = Title(layer);
+  const absl::StatusOr<LayerType> type = LayerRegistry::Find(layer.type());
+  if (!type.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("layer '", layer.name(), "': ", type.status().message()));
+  }
+  if (type->is_loss != (index == spec.layer_size() - 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        title, type->is_loss ? ": a loss must be the last layer"
+                             : ": the last layer must be a loss, such as "
+                               "softmax_cross_entropy"));
+  }
+  Node node;
+  node.name = layer.name();
+  node.type = layer.type();
+  ASSIGN_OR_RETURN(node.inputs, FindInputs(spec, index));
+  RETURN_IF_ERROR(Annotate(CheckInputCount(*type, node.inputs.size()), title));
+  const absl::StatusOr<Attributes> attributes =
+      Attributes::Create(type->attributes, layer.attr());
+  if (!attributes.ok()) return Annotate(attributes.status(), title);
+  std::vector<Shape> shapes;
+  for (const int input : node.inputs) shapes.push_back(nodes_[input].shape);
+  absl::StatusOr<std::unique_ptr<Layer>> made =
+      type->create(*attributes, shapes);
+  if (!made.ok()) {
+    return Annotate(made.status(), absl::StrCat(title, " cannot read ",
+                                                Describe(node.inputs)));
+  }
+  node.layer = *std::move(made);
+  node.shape = node.layer->output_shape();
+  RETURN_IF_ERROR(Annotate(AddParameters(layer, &node), title));
+  nodes_.push_back(std::move(node));
+  return absl::OkStatus();
+}
+
+absl::Status ModelGraph::CheckName(const LayerSpec& layer, int index) const {
+  if (layer.name().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model.layer[", index, "] (", layer.type(), ") has no name"));
+  }
+  if (layer.name().size() > kMaxNameLength ||
+      !std::all_of(layer.name().begin(), layer.name().end(), IsNameCharacter)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model.layer[", index, "]: a name has at most ", kMaxNameLength,
+        " letters, digits, '_', '.', '-' and '/'; found '", layer.name(), "'"));
+  }
+  if (layer.name() == kInputName) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.layer[", index,
+                     "]: 'input' is the name of the model's input; choose "
+                     "another"));
+  }
+  const int other = FindNode(layer.name());
+  if (other < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("model.layer[", index, "]: the name '", layer.name(),
+                   "' is that of model.layer[", other - 1, "] already"));
+}
+
+absl::StatusOr<std::vector<int>> ModelGraph::FindInputs(const ModelSpec& spec,
+                                                        int index) const {
+  const LayerSpec& layer = spec.layer(index);
+  if (layer.input().empty()) {
+    return std::vector<int>{static_cast<int>(nodes_.size()) - 1};
+  }
+  std::vector<int> inputs;
+  for (const std::string& name : layer.input()) {
+    const int node = FindNode(name);
+    if (node >= 0) {
+      inputs.push_back(node);
+      continue;
+    }
+    const bool later =
+        std::any_of(spec.layer().begin() + index, spec.layer().end(),
+                    [&name](const LayerSpec& l) { return l.name() == name; });
+    if (later) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Title(layer), ": its input '", name,
+          "' is not before it; list layers in the order of data, without "
+          "cycles"));
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        Title(layer), ": ", UnknownNameMessage("input", name, NodeNames())));
+  }
+  return inputs;
+}
+
+absl::Status ModelGraph::AddParameters(const LayerSpec& layer, Node* node) {
+  if (!layer.share().empty()) return ShareParameters(layer, node);
+  for (const ParameterDef& def : node->layer->parameters()) {
+    node->parameters.push_back(static_cast<int>(parameters_.size()));
+    parameters_.push_back({absl::StrCat(layer.name(), "/", def.name), def.shape,
+                           def.kind, def.initializer, def.l2});
+    const std::string& name = parameters_.back().name;
+    const auto same =
+        std::find_if(parameters_.begin(), parameters_.end() - 1,
+                     [&name](const Parameter& p) { return p.name == name; });
+    if (same == parameters_.end() - 1) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("another layer has a parameter '", name, "'"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelGraph::ShareParameters(const LayerSpec& layer,
+                                         Node* node) const {
+  const int other = FindNode(layer.share());
+  if (other < 0) {
+    return absl::InvalidArgumentError(
+        UnknownNameMessage("layer to share with", layer.share(), NodeNames()));
+  }
+  const absl::Span<const ParameterDef> own = node->layer->parameters();
+  const std::vector<int>& theirs = nodes_[other].parameters;
+  if (own.empty() || nodes_[other].type != layer.type() ||
+      own.size() != theirs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has ", own.size(), " parameter(s) and cannot share those of '",
+        layer.share(), "' (", nodes_[other].type, "), which has ",
+        theirs.size()));
+  }
+  for (size_t i = 0; i < own.size(); ++i) {
+    const Parameter& shared = parameters_[theirs[i]];
+    if (own[i].shape == shared.shape) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "needs ", own[i].name, " of shape ", own[i].shape.ToString(),
+        " and cannot share '", shared.name, "' of layer '", layer.share(),
+        "', whose shape is ", shared.shape.ToString()));
+  }
+  node->parameters = theirs;
+  return absl::OkStatus();
+}
+
+absl::Status ModelGraph::CheckEnds() const {
+  std::vector<bool> is_read(nodes_.size(), false);
+  for (const Node& node : nodes_) {
+    for (const int input : node.inputs) is_read[input] = true;
+  }
+  for (size_t i = 0; i + 1 < nodes_.size(); ++i) {
+    if (is_read[i]) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("no layer reads the output of '", nodes_[i].name,
+                     "'; name it in an `input` or remove the layer"));
+  }
+  return absl::OkStatus();
+}
+
+int ModelGraph::FindNode(const std::string& name) const {
+  const auto it = std::find_if(nodes_.begin(), nodes_.end(),
+                               [&](const Node& n) { return n.name == name; });
+  return it == nodes_.end() ? -1 : static_cast<int>(it - nodes_.begin());
+}
+
+std::vector<std::string> ModelGraph::NodeNames() const {
+  std::vector<std::string> names;
+  for (const Node& node : nodes_) names.push_back(node.name);
+  return names;
+}
+
+std::string ModelGraph::Describe(absl::Span<const int> nodes) const {
+  return absl::StrJoin(nodes, ", ", [this](std::string* out, int node) {
+    absl::StrAppend(out, "'", nodes_[node].name, "' ",
+                    nodes_[node].shape.ToString());
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,144 @@
+#include "worker/model/plan_builder.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+
+int PlanBuilder::AddBuffer(const PlanBuffer& buffer) {
+  plan_.buffers.push_back(buffer);
+  return static_cast<int>(plan_.buffers.size()) - 1;
+}
+
+PlanTensor PlanBuilder::NewTensor(const MemoryLayout& layout) {
+  PlanBuffer buffer;
+  buffer.size_bytes = layout.size_bytes;
+  return {AddBuffer(buffer), layout};
+}
+
+PlanTensor PlanBuilder::ExternalTensor(BufferSpace space, int index,
+                                       const Shape& shape) {
+  const MemoryLayout layout = MemoryLayout::RowMajor(backend_->dtype(), shape);
+  PlanBuffer buffer;
+  buffer.space = space;
+  buffer.index = index;
+  buffer.size_bytes = layout.size_bytes;
+  return {AddBuffer(buffer), layout};
+}
+
+absl::StatusOr<PlanTensor> PlanBuilder::InLayout(const PlanTensor& tensor,
+                                                 const MemoryLayout& layout) {
+  if (tensor.layout == layout) return tensor;
+  if (tensor.layout.dtype == layout.dtype && tensor.layout.is_row_major() &&
+      layout.is_row_major() &&
+      tensor.layout.shape.num_elements() == layout.shape.num_elements()) {
+    return PlanTensor{tensor.buffer, layout};
+  }
+  for (const Copy& copy : copies_) {
+    if (copy.source == tensor.buffer && copy.tensor.layout == layout) {
+      return copy.tensor;
+    }
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Primitive> reorder,
+                   backend_->CreateReorder(tensor.layout, layout));
+  const PlanTensor result = NewTensor(layout);
+  std::vector<BoundOperand> operands = {{Operand::kSrc, 0, tensor.buffer},
+                                        {Operand::kDst, 0, result.buffer}};
+  if (reorder->takes(Operand::kScratch)) {
+    const PlanTensor scratch = NewTensor(reorder->layout(Operand::kScratch));
+    operands.push_back({Operand::kScratch, 0, scratch.buffer});
+  }
+  EmitBound("reorder", std::move(reorder), std::move(operands));
+  copies_.push_back({tensor.buffer, result});
+  return result;
+}
+
+absl::StatusOr<PlanTensor> PlanBuilder::Reshaped(const PlanTensor& tensor,
+                                                 const Shape& shape) {
+  const DataType dtype = tensor.layout.dtype;
+  ASSIGN_OR_RETURN(
+      const PlanTensor canonical,
+      InLayout(tensor, MemoryLayout::RowMajor(dtype, tensor.layout.shape)));
+  return PlanTensor{canonical.buffer, MemoryLayout::RowMajor(dtype, shape)};
+}
+
+absl::Status PlanBuilder::Bind(const Primitive& primitive, const Reads& reads,
+                               std::vector<BoundOperand>* operands) {
+  const absl::Span<const MemoryLayout> layouts =
+      primitive.layouts(reads.operand);
+  if (layouts.empty()) return absl::OkStatus();
+  if (layouts.size() != reads.tensors.size()) {
+    return absl::InternalError(absl::StrCat(
+        "the primitive takes ", layouts.size(), " ", OperandName(reads.operand),
+        ", there are ", reads.tensors.size()));
+  }
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    ASSIGN_OR_RETURN(const PlanTensor tensor,
+                     InLayout(reads.tensors[i], layouts[i]));
+    operands->push_back({reads.operand, static_cast<int>(i), tensor.buffer});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PlanBuilder::Written>> PlanBuilder::Emit(
+    const std::string& name, std::unique_ptr<Primitive> primitive,
+    absl::Span<const Reads> reads) {
+  std::vector<BoundOperand> operands;
+  std::vector<bool> is_read(kNumOperands, false);
+  for (const Reads& role : reads) {
+    is_read[static_cast<int>(role.operand)] = true;
+    RETURN_IF_ERROR(Annotate(Bind(*primitive, role, &operands), name));
+  }
+  std::vector<Written> written;
+  for (int i = 0; i < kNumOperands; ++i) {
+    const Operand operand = static_cast<Operand>(i);
+    if (is_read[i] || !primitive->takes(operand)) continue;
+    Written role{operand, {}};
+    for (const MemoryLayout& layout : primitive->layouts(operand)) {
+      const PlanTensor tensor = NewTensor(layout);
+      operands.push_back(
+          {operand, static_cast<int>(role.tensors.size()), tensor.buffer});
+      role.tensors.push_back(tensor);
+    }
+    written.push_back(std::move(role));
+  }
+  EmitBound(name, std::move(primitive), std::move(operands));
+  return written;
+}
+
+void PlanBuilder::EmitBound(const std::string& name,
+                            std::unique_ptr<Primitive> primitive,
+                            std::vector<BoundOperand> operands) {
+  Instruction instruction;
+  instruction.name = name;
+  instruction.primitive = std::move(primitive);
+  instruction.operands = std::move(operands);
+  plan_.instructions.push_back(std::move(instruction));
+}
+
+absl::StatusOr<PlanTensor> PlanBuilder::Sum(
+    const std::string& name, const std::vector<PlanTensor>& tensors) {
+  if (tensors.size() == 1) return tensors[0];
+  std::vector<MemoryLayout> layouts;
+  for (const PlanTensor& tensor : tensors) layouts.push_back(tensor.layout);
+  const AddDesc desc{static_cast<int>(tensors.size()), tensors[0].layout.shape};
+  ASSIGN_OR_RETURN(std::unique_ptr<Primitive> add,
+                   backend_->CreateAdd(desc, layouts));
+  ASSIGN_OR_RETURN(const std::vector<Written> written,
+                   Emit(name, std::move(add), {{Operand::kSrc, tensors}}));
+  return Find(written, Operand::kDst)[0];
+}
+
+std::vector<PlanTensor> Find(absl::Span<const PlanBuilder::Written> written,
+                             Operand operand) {
+  const auto it = std::find_if(written.begin(), written.end(),
+                               [operand](const PlanBuilder::Written& w) {
+                                 return w.operand == operand;
+                               });
+  return it == written.end() ? std::vector<PlanTensor>() : it->tensors;
+}
+
+}  // namespace muster

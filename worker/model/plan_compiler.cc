@@ -1,0 +1,348 @@
+#include "worker/model/plan_compiler.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/model/plan_builder.h"
+#include "worker/model/primitive_factory.h"
+
+namespace muster {
+namespace {
+
+using Reads = PlanBuilder::Reads;
+using Written = PlanBuilder::Written;
+
+class PlanCompiler {
+ public:
+  PlanCompiler(const Program& program,
+               absl::Span<const ModelGraph::Parameter> parameters,
+               const PlanOptions& options, Backend* backend)
+      : program_(program),
+        parameters_(parameters),
+        options_(options),
+        is_training_(program.phase == Phase::kTraining),
+        builder_(backend),
+        values_(program.values.size()),
+        ops_(program.ops.size()),
+        parameter_states_(parameters.size()) {}
+
+  absl::StatusOr<ExecutionPlan> Run() {
+    AddExternalTensors();
+    FindNeeds();
+    for (size_t i = 0; i < program_.ops.size(); ++i) {
+      RETURN_IF_ERROR(Annotate(AddForward(program_.ops[i], &ops_[i]),
+                               Title(program_.ops[i])));
+    }
+    if (is_training_) {
+      for (size_t i = program_.ops.size(); i-- > 0;) {
+        RETURN_IF_ERROR(Annotate(AddBackward(program_.ops[i], ops_[i]),
+                                 Title(program_.ops[i])));
+      }
+      RETURN_IF_ERROR(KeepInputGradient());
+    } else {
+      for (size_t i = 0; i < parameters_.size(); ++i) {
+        RETURN_IF_ERROR(AddPenalty(static_cast<int>(i), /*gradient=*/-1));
+      }
+    }
+    return std::move(builder_.plan());
+  }
+
+ private:
+  struct ValueState {
+    PlanTensor tensor;
+    bool needs_gradient = false;
+    // Of each reader so far.
+    std::vector<PlanTensor> gradients;
+  };
+  struct OpState {
+    std::vector<MemoryLayout> src_layouts;
+    std::vector<Written> written;
+  };
+  struct ParameterState {
+    PlanTensor tensor;
+    // Operations whose gradients are still to come.
+    int uses_left = 0;
+    std::vector<PlanTensor> gradients;
+  };
+
+  static std::string Title(const ProgramOp& op) {
+    return absl::StrCat("compile layer '", op.name, "'");
+  }
+
+  void AddExternalTensors() {
+    values_[0].tensor =
+        builder_.ExternalTensor(BufferSpace::kInput, 0, program_.values[0]);
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      parameter_states_[i].tensor = builder_.ExternalTensor(
+          BufferSpace::kParameter, static_cast<int>(i), parameters_[i].shape);
+    }
+  }
+
+  // A value needs a gradient if a parameter, or an input of which the gradient
+  // was asked for, lies behind it.
+  void FindNeeds() {
+    values_[0].needs_gradient = options_.input_gradient;
+    for (const ProgramOp& op : program_.ops) {
+      for (const int parameter : op.parameters) {
+        ++parameter_states_[parameter].uses_left;
+      }
+      if (op.dst < 0) continue;
+      bool needs = !op.parameters.empty();
+      for (const int src : op.srcs) needs |= values_[src].needs_gradient;
+      values_[op.dst].needs_gradient = needs;
+    }
+  }
+
+  std::vector<PlanTensor> SrcTensors(const ProgramOp& op) const {
+    std::vector<PlanTensor> tensors;
+    for (const int src : op.srcs) tensors.push_back(values_[src].tensor);
+    return tensors;
+  }
+
+  // What forward and backward may read of an operation's parameters.
+  std::vector<Reads> ParameterReads(const ProgramOp& op) const {
+    static constexpr Operand kRoles[] = {Operand::kWeights, Operand::kBias,
+                                         Operand::kMean, Operand::kVariance};
+    // The moving averages are read at inference only.
+    const size_t count = is_training_
+                             ? std::min<size_t>(op.parameters.size(), 2)
+                             : op.parameters.size();
+    std::vector<Reads> reads;
+    for (size_t i = 0; i < count; ++i) {
+      reads.push_back(
+          {kRoles[i], {parameter_states_[op.parameters[i]].tensor}});
+    }
+    return reads;
+  }
+
+  absl::Status AddForward(const ProgramOp& op, OpState* state) {
+    if (const auto* reshape = std::get_if<ReshapeDesc>(&op.desc)) {
+      ASSIGN_OR_RETURN(
+          values_[op.dst].tensor,
+          builder_.Reshaped(values_[op.srcs[0]].tensor, reshape->shape));
+      return absl::OkStatus();
+    }
+    std::vector<Reads> reads = ParameterReads(op);
+    reads.push_back({Operand::kSrc, SrcTensors(op)});
+    for (const PlanTensor& src : reads.back().tensors) {
+      state->src_layouts.push_back(src.layout);
+    }
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<Primitive> primitive,
+        CreateForward(op.desc, state->src_layouts, builder_.backend()));
+    if (primitive->takes(Operand::kLabels)) {
+      reads.push_back({Operand::kLabels, {LabelsTensor(*primitive)}});
+    }
+    ASSIGN_OR_RETURN(state->written,
+                     builder_.Emit(op.name, std::move(primitive), reads));
+    if (std::holds_alternative<DropoutDesc>(op.desc)) {
+      builder_.plan().instructions.back().is_seeded = true;
+    }
+    if (op.dst < 0) return FinishLoss(op, *state);
+    values_[op.dst].tensor = Find(state->written, Operand::kDst)[0];
+    if (const auto* step = std::get_if<BatchNormStep>(&op.desc)) {
+      return AddMovingAverages(*step, op, *state);
+    }
+    return absl::OkStatus();
+  }
+
+  PlanTensor LabelsTensor(const Primitive& loss) {
+    const MemoryLayout& layout = loss.layout(Operand::kLabels);
+    PlanBuffer buffer;
+    buffer.space = BufferSpace::kLabels;
+    buffer.size_bytes = layout.size_bytes;
+    return {builder_.AddBuffer(buffer), layout};
+  }
+
+  absl::Status FinishLoss(const ProgramOp& op, const OpState& state) {
+    ExecutionPlan& plan = builder_.plan();
+    plan.loss_buffer = Find(state.written, Operand::kLoss)[0].buffer;
+    plan.correct_buffer = Find(state.written, Operand::kCorrect)[0].buffer;
+    plan.buffers[plan.loss_buffer].live_at_end = true;
+    plan.buffers[plan.correct_buffer].live_at_end = true;
+    for (const PlanTensor& gradient : Find(state.written, Operand::kDiffSrc)) {
+      values_[op.srcs[0]].gradients.push_back(gradient);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddMovingAverages(const BatchNormStep& step, const ProgramOp& op,
+                                 const OpState& state) {
+    if (!is_training_) return absl::OkStatus();
+    const Operand roles[] = {Operand::kMean, Operand::kVariance};
+    const double m = static_cast<double>(step.desc.batch) * step.desc.height *
+                     step.desc.width;
+    for (int i = 0; i < 2; ++i) {
+      const PlanTensor batch = Find(state.written, roles[i])[0];
+      if (!batch.layout.is_row_major()) {
+        return absl::InternalError(
+            absl::StrCat(OperandName(roles[i]),
+                         " is not row-major: ", batch.layout.ToString()));
+      }
+      builder_.plan().buffers[batch.buffer].live_at_end = true;
+      MovingAverage average;
+      average.batch_buffer = batch.buffer;
+      average.parameter = op.parameters[2 + i];
+      average.momentum = step.momentum;
+      // The moving variance is that of the population, as in PyTorch and
+      // TensorFlow's fused batch norm.
+      if (roles[i] == Operand::kVariance && m > 1) average.scale = m / (m - 1);
+      builder_.plan().moving_averages.push_back(average);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddBackward(const ProgramOp& op, const OpState& state) {
+    if (op.dst < 0 || !values_[op.dst].needs_gradient) return absl::OkStatus();
+    ASSIGN_OR_RETURN(PlanTensor gradient,
+                     builder_.Sum(op.name, values_[op.dst].gradients));
+    if (std::holds_alternative<ReshapeDesc>(op.desc)) {
+      ASSIGN_OR_RETURN(
+          gradient, builder_.Reshaped(gradient, program_.values[op.srcs[0]]));
+      AddValueGradients(op, {gradient});
+      return absl::OkStatus();
+    }
+    if (std::holds_alternative<AddDesc>(op.desc)) {
+      AddValueGradients(op, std::vector<PlanTensor>(op.srcs.size(), gradient));
+      return absl::OkStatus();
+    }
+    if (EndsWithRelu(op.desc)) {
+      ASSIGN_OR_RETURN(gradient, AddReluBackward(op, gradient));
+    }
+    std::vector<Reads> reads = BackwardReads(op, state, gradient);
+    BackwardNeeds needs;
+    needs.src = values_[op.srcs[0]].needs_gradient;
+    ASSIGN_OR_RETURN(
+        std::vector<std::unique_ptr<Primitive>> primitives,
+        CreateBackward(op.desc, state.src_layouts, needs, builder_.backend()));
+    for (std::unique_ptr<Primitive>& primitive : primitives) {
+      ASSIGN_OR_RETURN(const std::vector<Written> written,
+                       builder_.Emit(op.name, std::move(primitive), reads));
+      AddValueGradients(op, Find(written, Operand::kDiffSrc));
+      RETURN_IF_ERROR(
+          AddParameterGradient(op, 0, Find(written, Operand::kDiffWeights)));
+      RETURN_IF_ERROR(
+          AddParameterGradient(op, 1, Find(written, Operand::kDiffBias)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<PlanTensor> AddReluBackward(const ProgramOp& op,
+                                             const PlanTensor& gradient) {
+    const PlanTensor& dst = values_[op.dst].tensor;
+    ASSIGN_OR_RETURN(std::unique_ptr<Primitive> primitive,
+                     builder_.backend()->CreateActivationBackward(
+                         {ActivationKind::kRelu}, dst.layout));
+    ASSIGN_OR_RETURN(const std::vector<Written> written,
+                     builder_.Emit(op.name, std::move(primitive),
+                                   {{Operand::kDst, {dst}},
+                                    {Operand::kDiffDst, {gradient}}}));
+    return Find(written, Operand::kDiffSrc)[0];
+  }
+
+  std::vector<Reads> BackwardReads(const ProgramOp& op, const OpState& state,
+                                   const PlanTensor& gradient) const {
+    std::vector<Reads> reads = ParameterReads(op);
+    reads.push_back({Operand::kSrc, SrcTensors(op)});
+    reads.push_back({Operand::kDst, {values_[op.dst].tensor}});
+    reads.push_back({Operand::kDiffDst, {gradient}});
+    for (const Operand role :
+         {Operand::kMean, Operand::kVariance, Operand::kWorkspace}) {
+      reads.push_back({role, Find(state.written, role)});
+    }
+    return reads;
+  }
+
+  void AddValueGradients(const ProgramOp& op,
+                         const std::vector<PlanTensor>& gradients) {
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      ValueState& src = values_[op.srcs[i]];
+      if (src.needs_gradient) src.gradients.push_back(gradients[i]);
+    }
+  }
+
+  // Takes the gradient of the operation's `index`th parameter. The last one of
+  // a parameter makes its canonical gradient.
+  absl::Status AddParameterGradient(const ProgramOp& op, size_t index,
+                                    const std::vector<PlanTensor>& gradients) {
+    if (gradients.empty()) return absl::OkStatus();
+    const int parameter = op.parameters[index];
+    ParameterState& state = parameter_states_[parameter];
+    state.gradients.push_back(gradients[0]);
+    if (--state.uses_left > 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const PlanTensor sum,
+                     builder_.Sum(op.name, state.gradients));
+    ASSIGN_OR_RETURN(const PlanTensor canonical,
+                     builder_.InLayout(sum, state.tensor.layout));
+    // Whoever writes this buffer writes straight to the gradient.
+    PlanBuffer& buffer = builder_.plan().buffers[canonical.buffer];
+    buffer.space = BufferSpace::kGradient;
+    buffer.index = parameter;
+    return AddPenalty(parameter, canonical.buffer);
+  }
+
+  // Adds the L2 penalty of a parameter that has one to the loss, and to the
+  // gradient if there is one.
+  absl::Status AddPenalty(int parameter, int gradient) {
+    L2PenaltyDesc desc;
+    desc.scale = parameters_[parameter].l2;
+    if (desc.scale == 0) return absl::OkStatus();
+    desc.shape = parameters_[parameter].shape;
+    desc.phase = program_.phase;
+    const PlanTensor& weights = parameter_states_[parameter].tensor;
+    ASSIGN_OR_RETURN(std::unique_ptr<Primitive> primitive,
+                     builder_.backend()->CreateL2Penalty(desc, weights.layout));
+    std::vector<BoundOperand> operands = {
+        {Operand::kWeights, 0, weights.buffer},
+        {Operand::kLoss, 0, builder_.plan().loss_buffer}};
+    if (gradient >= 0) {
+      operands.push_back({Operand::kDiffWeights, 0, gradient});
+    }
+    if (primitive->takes(Operand::kScratch)) {
+      const PlanTensor scratch =
+          builder_.NewTensor(primitive->layout(Operand::kScratch));
+      operands.push_back({Operand::kScratch, 0, scratch.buffer});
+    }
+    builder_.EmitBound(parameters_[parameter].name, std::move(primitive),
+                       std::move(operands));
+    return absl::OkStatus();
+  }
+
+  absl::Status KeepInputGradient() {
+    if (!options_.input_gradient) return absl::OkStatus();
+    ValueState& input = values_[0];
+    ASSIGN_OR_RETURN(const PlanTensor sum,
+                     builder_.Sum("input", input.gradients));
+    ASSIGN_OR_RETURN(const PlanTensor canonical,
+                     builder_.InLayout(sum, input.tensor.layout));
+    builder_.plan().buffers[canonical.buffer].live_at_end = true;
+    builder_.plan().input_gradient_buffer = canonical.buffer;
+    return absl::OkStatus();
+  }
+
+  const Program& program_;
+  const absl::Span<const ModelGraph::Parameter> parameters_;
+  const PlanOptions options_;
+  const bool is_training_;
+  PlanBuilder builder_;
+  std::vector<ValueState> values_;
+  std::vector<OpState> ops_;
+  std::vector<ParameterState> parameter_states_;
+};
+
+}  // namespace
+
+absl::StatusOr<ExecutionPlan> CompilePlan(
+    const Program& program, absl::Span<const ModelGraph::Parameter> parameters,
+    const PlanOptions& options, Backend* backend) {
+  return PlanCompiler(program, parameters, options, backend).Run();
+}
+
+}  // namespace muster

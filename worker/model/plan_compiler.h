@@ -1,0 +1,29 @@
+#ifndef WORKER_MODEL_PLAN_COMPILER_H_
+#define WORKER_MODEL_PLAN_COMPILER_H_
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "worker/backend/backend.h"
+#include "worker/model/execution_plan.h"
+#include "worker/model/model_graph.h"
+#include "worker/model/program.h"
+
+namespace muster {
+
+struct PlanOptions {
+  // Training only: also make the gradient of the model's input.
+  bool input_gradient = false;
+};
+
+// Makes the primitives of `program` and the order in which they run: forward,
+// and for Phase::kTraining backward, with reorders only where two primitives
+// disagree about a layout. An output that several operations read gets the sum
+// of their gradients, and so does a parameter that several layers share.
+// `backend` outlives the plan. Errors: the backend's, with the layer's name.
+absl::StatusOr<ExecutionPlan> CompilePlan(
+    const Program& program, absl::Span<const ModelGraph::Parameter> parameters,
+    const PlanOptions& options, Backend* backend);
+
+}  // namespace muster
+
+#endif  // WORKER_MODEL_PLAN_COMPILER_H_

@@ -1,0 +1,52 @@
+#ifndef WORKER_MODEL_PROGRAM_H_
+#define WORKER_MODEL_PROGRAM_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/tensor/shape.h"
+#include "worker/backend/operation.h"
+#include "worker/layer/layer_operation.h"
+#include "worker/model/model_graph.h"
+
+namespace muster {
+
+// One operation of a whole model. Values and parameters are indices.
+struct ProgramOp {
+  // The layer's name, for messages and as the dropout's stream.
+  std::string name;
+  OperationDesc desc;
+  std::vector<int> srcs;
+  // The loss has none: -1.
+  int dst = -1;
+  // Weights, bias; for BatchNormStep also the moving mean and variance.
+  std::vector<int> parameters;
+};
+
+// A model as a list of operations on values: no layers any more, and no memory
+// yet. Every value is made once, by an operation before its readers.
+struct Program {
+  Phase phase = Phase::kTraining;
+  // Of each value, batch included; [N, C, H, W] or [N, I]. Value 0 is the
+  // model's input.
+  std::vector<Shape> values;
+  // The last one is the loss.
+  std::vector<ProgramOp> ops;
+};
+
+// Lowers each layer for `batch_size` rows and sets the phase. For inference
+// dropout is left out. Errors: InvalidArgument if the batch size is not
+// positive or makes a value too large for memory to address.
+absl::StatusOr<Program> LowerModel(const ModelGraph& graph, int64_t batch_size,
+                                   Phase phase);
+
+// Merges a ReLU into the operation next to it where nobody else reads between
+// them: into the 2x2 max pool with stride 2 after it (one pass over memory
+// instead of three), else into the convolution or dense before it.
+void FuseActivations(Program* program);
+
+}  // namespace muster
+
+#endif  // WORKER_MODEL_PROGRAM_H_
