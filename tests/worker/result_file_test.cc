@@ -1,0 +1,64 @@
+#include "worker/result_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "common/base/json.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(ResultFileTest, IsValidJsonWithEveryMember) {
+  TrainingResult result;
+  result.model = "a \"quoted\"\nname";
+  result.test_accuracy = 0.91;
+  result.workers.resize(2);
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  EXPECT_EQ(json->Find("model")->text, result.model);
+  EXPECT_EQ(json->Find("test_accuracy")->text, "0.91");
+  EXPECT_EQ(json->Find("workers")->items.size(), 2);
+  for (const char* name :
+       {"mode", "replication", "optimizer", "cluster", "seed", "test_loss",
+        "final_loss", "global_step", "steps_per_s", "examples_per_s", "wall_s",
+        "time_to_first_step_s", "stop_reason", "muster_version"}) {
+    EXPECT_NE(json->Find(name), nullptr) << name;
+  }
+}
+
+TEST(ResultFileTest, NumbersThatAreNotFiniteAreNull) {
+  TrainingResult result;
+  result.final_loss = std::numeric_limits<double>::quiet_NaN();
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  EXPECT_EQ(json->Find("final_loss")->kind, JsonValue::Kind::kNull);
+}
+
+TEST(ResultFileTest, ReplacesTheFileAndLeavesNothingElse) {
+  const std::string path = testing::TempDir() + "/result.json";
+  ASSERT_THAT(WriteFileAtomically(path, "old"), IsOk());
+  ASSERT_THAT(WriteFileAtomically(path, "new"), IsOk());
+  EXPECT_EQ(ReadAll(path), "new");
+  EXPECT_FALSE(std::ifstream(path + ".tmp").good());
+}
+
+TEST(ResultFileTest, NamesThePathThatItCannotWrite) {
+  EXPECT_THAT(WriteFileAtomically("/nonexistent/result.json", "x"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       testing::HasSubstr("/nonexistent/result.json")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,145 @@
+#include "worker/result_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+std::string Quote(absl::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      absl::StrAppendFormat(&quoted, "\\u%04x", static_cast<unsigned char>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string Number(double value) {
+  // JSON has no NaN; 17 digits would show noise that nobody reads.
+  return std::isfinite(value) ? absl::StrFormat("%.9g", value) : "null";
+}
+
+// The members of an object, one a line.
+class JsonObject {
+ public:
+  explicit JsonObject(int indent) : indent_(indent) {}
+
+  void Add(absl::string_view name, absl::string_view raw_value) {
+    absl::StrAppend(&members_, members_.empty() ? "\n" : ",\n",
+                    std::string(indent_, ' '), Quote(name), ": ", raw_value);
+  }
+  void AddText(absl::string_view name, absl::string_view value) {
+    Add(name, Quote(value));
+  }
+  void AddNumber(absl::string_view name, double value) {
+    Add(name, Number(value));
+  }
+  void AddCount(absl::string_view name, int64_t value) {
+    Add(name, absl::StrCat(value));
+  }
+  std::string Finish() const {
+    return absl::StrCat("{", members_, "\n", std::string(indent_ - 2, ' '),
+                        "}");
+  }
+
+ private:
+  const int indent_;
+  std::string members_;
+};
+
+std::string WorkersJson(absl::Span<const TrainingResult::Worker> workers) {
+  std::string json = "[";
+  for (const TrainingResult::Worker& worker : workers) {
+    JsonObject object(6);
+    object.AddText("task", worker.task);
+    object.AddCount("steps", worker.steps);
+    object.AddCount("examples", worker.examples);
+    object.AddNumber("steps_per_s", worker.steps_per_s);
+    object.AddNumber("mean_staleness", worker.mean_staleness);
+    absl::StrAppend(&json, json.size() > 1 ? ",\n    " : "\n    ",
+                    object.Finish());
+  }
+  return json + "\n  ]";
+}
+
+absl::Status SystemError(const char* what, const std::string& path) {
+  return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
+}
+
+absl::Status WriteAll(int fd, absl::string_view content,
+                      const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t written = write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return SystemError("write", path);
+    content.remove_prefix(written);
+  }
+  if (fsync(fd) != 0) return SystemError("fsync", path);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string ResultJson(const TrainingResult& result) {
+  JsonObject json(2);
+  json.AddText("model", result.model);
+  json.AddText("mode", result.mode);
+  json.AddText("replication", result.replication);
+  json.AddText("optimizer", result.optimizer);
+  json.AddText("device", result.device);
+  json.Add("cluster", absl::StrCat("{\"ps\": ", result.num_ps,
+                                   ", \"worker\": ", result.num_workers, "}"));
+  json.AddCount("compute_threads", result.compute_threads);
+  json.AddCount("seed", result.seed);
+  json.AddCount("batch_size", result.batch_size);
+  json.AddNumber("test_accuracy", result.test_accuracy);
+  json.AddNumber("test_loss", result.test_loss);
+  json.AddCount("test_examples", result.test_examples);
+  json.AddNumber("final_loss", result.final_loss);
+  json.AddCount("global_step", result.global_step);
+  json.AddCount("start_step", result.start_step);
+  json.AddCount("examples", result.examples);
+  json.AddNumber("steps_per_s", result.steps_per_s);
+  json.AddNumber("examples_per_s", result.examples_per_s);
+  json.Add("workers", WorkersJson(result.workers));
+  json.AddNumber("wall_s", result.wall_s);
+  json.AddNumber("time_to_first_step_s", result.time_to_first_step_s);
+  json.AddText("stop_reason", result.stop_reason);
+  json.AddText("checkpoint", result.checkpoint);
+  json.AddText("muster_version", result.muster_version);
+  return json.Finish() + "\n";
+}
+
+absl::Status WriteFileAtomically(const std::string& path,
+                                 const std::string& content) {
+  const std::string temporary = path + ".tmp";
+  const int fd =
+      open(temporary.c_str(),
+           O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (fd < 0) return SystemError("open", temporary);
+  absl::Status status = WriteAll(fd, content, temporary);
+  if (close(fd) != 0 && status.ok()) status = SystemError("close", temporary);
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
+    status = SystemError("rename to", path);
+  }
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace muster

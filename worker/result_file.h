@@ -1,0 +1,73 @@
+#ifndef WORKER_RESULT_FILE_H_
+#define WORKER_RESULT_FILE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace muster {
+
+// What a completed training came to: the content of result.json.
+struct TrainingResult {
+  // One worker's part of the run.
+  struct Worker {
+    std::string task;
+    int64_t steps = 0;
+    int64_t examples = 0;
+    double steps_per_s = 0;
+    double mean_staleness = 0;
+  };
+
+  std::string model;
+  // "standalone" or "cluster".
+  std::string mode;
+  // "async", ...
+  std::string replication;
+  std::string optimizer;
+  std::string device;
+  int num_ps = 0;
+  int num_workers = 0;
+  int compute_threads = 0;
+  int64_t seed = 0;
+  int64_t batch_size = 0;
+
+  double test_accuracy = 0;
+  double test_loss = 0;
+  int64_t test_examples = 0;
+  // Of the chief's last step.
+  double final_loss = 0;
+  // Updates over all workers, of all runs in this train_dir.
+  int64_t global_step = 0;
+  // Where this run began; 0 unless it was resumed.
+  int64_t start_step = 0;
+  int64_t examples = 0;
+
+  // Over all workers, from the chief's entry to the end of the training.
+  double steps_per_s = 0;
+  double examples_per_s = 0;
+  std::vector<Worker> workers;
+  // Of this process, to the end of the evaluation.
+  double wall_s = 0;
+  double time_to_first_step_s = 0;
+
+  std::string stop_reason;
+  std::string checkpoint;
+  std::string muster_version;
+};
+
+// The result as JSON, indented. A number that is not finite is null.
+std::string ResultJson(const TrainingResult& result);
+
+// Replaces the file atomically: it is the old or the new one, also after a
+// power cut. Errors: the system's, naming the path.
+absl::Status WriteFileAtomically(const std::string& path,
+                                 const std::string& content);
+
+}  // namespace muster
+
+#endif  // WORKER_RESULT_FILE_H_
