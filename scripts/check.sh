@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Checks of the source that are no tests: layout, thread-safety analysis,
+# headers that compile alone, forbidden patterns, flags that the README names.
+# Ends with "N passed, M failed".
+#
+#   scripts/check.sh [--summary FILE] [CHECK...]
+#
+# Checks: format thread_safety headers patterns readme (all by default).
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+summary=
+checks=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --help | -h)
+      sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+      exit 0
+      ;;
+    --summary)
+      summary=${2:?check.sh: --summary wants a file}
+      shift
+      ;;
+    format | thread_safety | headers | patterns | readme) checks+=("$1") ;;
+    *)
+      echo "check.sh: unknown check '$1'" >&2
+      exit 2
+      ;;
+  esac
+  shift
+done
+[ "${#checks[@]}" -gt 0 ] ||
+  checks=(format thread_safety headers patterns readme)
+
+scripts/install_deps.sh --checks
+
+# sources REGEX: our files whose names match.
+sources() {
+  find common ps_server worker tests -type f | grep -E "$1" | sort
+}
+
+check_format() {
+  sources '\.(h|cc|cu|cuh)$' | xargs clang-format --dry-run -Werror
+}
+
+# Headers that protoc makes; both analyses include them.
+generate() {
+  bazel build --noshow_progress --ui_event_filters=-info //proto/... \
+    </dev/null >&2
+}
+
+# A header takes part in check_headers unless another file includes it several
+# times on purpose (Highway's foreach_target).
+compile_each() {
+  xargs -P "$(nproc)" -I{} sh -c \
+    'clang++ -std=c++17 -fsyntax-only -x c++ -I. -Ibazel-bin -Wall -Wextra \
+       -Wno-sign-compare -Wthread-safety -Werror "$@" "{}" || exit 1' \
+    compile "$@"
+}
+
+check_thread_safety() {
+  generate && sources '^(common|ps_server|worker)/.*\.cc$' | compile_each
+}
+
+check_headers() {
+  generate && sources '\.h$' | grep -v -- '-inl\.h$' |
+    compile_each -Wno-pragma-once-outside-header -Wno-unused-const-variable \
+      -Wno-unused-function
+}
+
+# forbid WHAT REGEX ALLOWED_FILES: prints each match outside ALLOWED_FILES.
+forbid() {
+  local found
+  found=$(sources '^(common|ps_server|worker)/.*\.(h|cc|cu)$' |
+    xargs grep -nE -- "$2" | grep -vE -- "^($3):" || true)
+  [ -z "$found" ] && return 0
+  printf 'check.sh: %s:\n%s\n' "$1" "$found"
+  return 1
+}
+
+check_patterns() {
+  local bad=0 mains='(ps_server|worker)/main\.cc'
+  forbid 'environment read outside main.cc' '\bgetenv\(' "$mains" || bad=1
+  forbid 'flag read outside main.cc' 'absl::GetFlag\(' "$mains" || bad=1
+  forbid 'std::mutex (use absl::Mutex)' \
+    'std::(mutex|shared_mutex|condition_variable)\b' 'worker/client/timer_queue[^:]*' || bad=1
+  forbid 'detached thread' '\.detach\(\)' 'none' || bad=1
+  forbid 'sleep' '\b(sleep|usleep|sleep_for|SleepFor) *\(' 'none' || bad=1
+  forbid 'using namespace' '^ *using namespace ' 'none' || bad=1
+  forbid 'TODO without an issue number' '\b(TODO|FIXME|XXX)\b($|[^(]|\([^#])' \
+    'none' || bad=1
+  forbid 'device code outside worker/backend' '__global__|cuda_runtime\.h' \
+    'worker/backend/[^:]*' || bad=1
+  forbid 'CHECK or abort on input' '\bCHECK(_[A-Z]+)?\(|LOG\(FATAL\)' 'none' ||
+    bad=1
+  forbid 'ps_server seen by worker' '#include "ps_server/' \
+    "ps_server/[^:]*|worker/main\.cc|worker/standalone[^:]*" || bad=1
+  forbid 'worker seen by ps_server or common' '#include "worker/' \
+    'worker/[^:]*' || bad=1
+  return "$bad"
+}
+
+# Every --flag that the README names is in a binary's or a script's --help.
+check_readme() {
+  bazel build --noshow_progress --ui_event_filters=-info //ps_server //worker \
+    </dev/null >&2 || return 1
+  local help flag bad=0
+  help=$(
+    for program in bazel-bin/ps_server/ps_server bazel-bin/worker/worker \
+      scripts/*.sh; do
+      "$program" --help
+    done
+  )
+  for flag in $(grep -ohE -- '(^|[^-a-z])--[a-z][a-z_]+' README.md |
+    grep -oE -- '--[a-z_]+' | sort -u); do
+    # Bazel's own.
+    [ "$flag" = --config ] && continue
+    if ! grep -qE -- "$flag([^a-z_]|$)" <<<"$help"; then
+      echo "check.sh: README.md names $flag, which no --help has"
+      bad=1
+    fi
+  done
+  return "$bad"
+}
+
+passed=0
+failed=0
+for check in "${checks[@]}"; do
+  started=$SECONDS
+  # `if` would switch `set -e` off inside the check; a subshell would not help.
+  # The checks therefore return their own status.
+  if "check_$check"; then
+    outcome=passed
+    passed=$((passed + 1))
+  else
+    outcome=FAILED
+    failed=$((failed + 1))
+  fi
+  echo "check.sh: $check $outcome in $((SECONDS - started)) s"
+done
+line="$passed passed, $failed failed"
+[ -z "$summary" ] || echo "$line" >"$summary"
+echo "$line"
+[ "$failed" = 0 ]
