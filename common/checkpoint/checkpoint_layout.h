@@ -1,0 +1,53 @@
+#ifndef COMMON_CHECKPOINT_CHECKPOINT_LAYOUT_H_
+#define COMMON_CHECKPOINT_CHECKPOINT_LAYOUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/checkpoint/safetensors_header.h"
+#include "proto/tensor.pb.h"
+
+namespace muster {
+
+inline constexpr char kParametersFile[] = "parameters.safetensors";
+inline constexpr char kSlotsFile[] = "slots.safetensors";
+inline constexpr char kManifestFile[] = "manifest.textproto";
+
+// The slot of every trainable parameter that counts its updates: INT64, one
+// element for each block of kBlockElements.
+inline constexpr char kUpdateCountsSlot[] = "t";
+
+// One tensor of a checkpoint: a parameter, or a slot of one.
+struct CheckpointPiece {
+  TensorDef parameter;
+  // "" is the parameter itself; "m", "t", ...
+  std::string slot;
+  // FLOAT32 or what the parameter is, or INT64 for "t".
+  DataType dtype = DATA_TYPE_UNSPECIFIED;
+  int64_t elements = 0;
+  int64_t size_bytes = 0;
+};
+
+// The contents of the two files of a checkpoint, and the order of their bytes.
+struct CheckpointLayout {
+  std::vector<SafetensorsEntry> parameters;
+  std::vector<SafetensorsEntry> slots;
+  // Those of the parameters file, then those of the slots file.
+  std::vector<CheckpointPiece> pieces;
+};
+
+// Lays out a checkpoint of these parameters, whose trainable ones have `slots`
+// ("t" is added where it is missing). Errors: InvalidArgument naming a
+// parameter or slot with a name, shape or dtype that tensor.proto forbids, or
+// that is given twice.
+absl::StatusOr<CheckpointLayout> LayOutCheckpoint(
+    absl::Span<const TensorDef> parameters,
+    absl::Span<const std::string> slots);
+
+}  // namespace muster
+
+#endif  // COMMON_CHECKPOINT_CHECKPOINT_LAYOUT_H_

@@ -1,0 +1,133 @@
+#include "common/checkpoint/manifest.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/crc32c.h"
+#include "common/tensor/dtype.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/text_format.h"
+
+namespace muster {
+namespace {
+
+constexpr char kFirstLine[] =
+    "# A Muster checkpoint; the fields are those of checkpoint.proto.\n";
+
+// Of the serialized bytes with the field itself 0. There is no map in the
+// message, so its bytes are the same everywhere.
+uint32_t ManifestCrc(CheckpointManifest manifest) {
+  manifest.set_manifest_crc32c(0);
+  manifest.DiscardUnknownFields();
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    manifest.SerializeToCodedStream(&coded);
+  }
+  return Crc32c(bytes);
+}
+
+// Keeps the first error for the message; protobuf would print it.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (!text_.empty()) return;
+    text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ",
+                         absl::CHexEscape(message));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string Describe(const TensorDef& parameter) {
+  return absl::StrCat("[", absl::StrJoin(parameter.shape(), ", "), "] of ",
+                      DataTypeName(parameter.dtype()),
+                      parameter.kind() == STATE ? " (state)" : "");
+}
+
+absl::Status Differs(const TensorDef& parameter, absl::string_view wanted,
+                     absl::string_view found) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the checkpoint is of another model: parameter '", parameter.name(),
+      "': the model has ", wanted, ", the checkpoint ", found));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest) {
+  manifest.set_format_version(kCheckpointFormatVersion);
+  manifest.set_manifest_crc32c(ManifestCrc(manifest));
+  std::string text;
+  if (!google::protobuf::TextFormat::PrintToString(manifest, &text)) {
+    return absl::InternalError("the manifest cannot be printed as text");
+  }
+  return absl::StrCat(kFirstLine, text);
+}
+
+absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text) {
+  CheckpointManifest manifest;
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  // So that the version of a newer one can be named.
+  parser.AllowUnknownField(true);
+  if (!parser.ParseFromString(std::string(text), &manifest)) {
+    return absl::DataLossError(absl::StrCat("not a manifest: ", error.text()));
+  }
+  if (manifest.format_version() > kCheckpointFormatVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the checkpoint has format version ", manifest.format_version(),
+        " (of Muster ", absl::CHexEscape(manifest.muster_version()),
+        "), this program reads up to ", kCheckpointFormatVersion,
+        "; use the newer program"));
+  }
+  if (manifest.format_version() < 1 ||
+      manifest.manifest_crc32c() != ManifestCrc(manifest)) {
+    return absl::DataLossError(
+        "the manifest's CRC does not fit: it is damaged or was edited");
+  }
+  return manifest;
+}
+
+absl::Status CheckCompatible(const CheckpointManifest& manifest,
+                             absl::Span<const TensorDef> parameters,
+                             const OptimizerSpec& optimizer) {
+  std::map<std::string, const TensorDef*> saved;
+  for (const TensorDef& parameter : manifest.parameters()) {
+    saved[parameter.name()] = &parameter;
+  }
+  for (const TensorDef& parameter : parameters) {
+    const auto it = saved.find(parameter.name());
+    if (it == saved.end()) {
+      return Differs(parameter, Describe(parameter), "no such parameter");
+    }
+    if (Describe(parameter) != Describe(*it->second)) {
+      return Differs(parameter, Describe(parameter), Describe(*it->second));
+    }
+    saved.erase(it);
+  }
+  for (const TensorDef& parameter : manifest.parameters()) {
+    if (saved.count(parameter.name()) > 0) {
+      return Differs(parameter, "no such parameter", Describe(parameter));
+    }
+  }
+  if (optimizer.name() != manifest.optimizer().name()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the checkpoint was trained with optimizer '",
+                     absl::CHexEscape(manifest.optimizer().name()),
+                     "', the training has '", optimizer.name(), "'"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

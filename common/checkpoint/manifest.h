@@ -1,0 +1,38 @@
+#ifndef COMMON_CHECKPOINT_MANIFEST_H_
+#define COMMON_CHECKPOINT_MANIFEST_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "proto/checkpoint.pb.h"
+#include "proto/tensor.pb.h"
+#include "proto/training.pb.h"
+
+namespace muster {
+
+// Raised when an old reader would misread a checkpoint.
+inline constexpr int kCheckpointFormatVersion = 1;
+
+// The text of manifest.textproto, with format_version and manifest_crc32c set.
+absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest);
+
+// Parses and checks it. Errors: FailedPrecondition for a newer format version
+// (do not fall back: update Muster); DataLoss if it is no manifest or its CRC
+// differs.
+absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text);
+
+// May a model with these parameters and this optimizer go on from the
+// checkpoint? Settings of the optimizer and the order of parameters may
+// differ. Errors: FailedPrecondition naming the first parameter that differs
+// with the shape that was wanted and the one that was found, or the
+// optimizers. The caller exits 3.
+absl::Status CheckCompatible(const CheckpointManifest& manifest,
+                             absl::Span<const TensorDef> parameters,
+                             const OptimizerSpec& optimizer);
+
+}  // namespace muster
+
+#endif  // COMMON_CHECKPOINT_MANIFEST_H_

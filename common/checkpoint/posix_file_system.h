@@ -1,0 +1,30 @@
+#ifndef COMMON_CHECKPOINT_POSIX_FILE_SYSTEM_H_
+#define COMMON_CHECKPOINT_POSIX_FILE_SYSTEM_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/file_system.h"
+
+namespace muster {
+
+// The machine's. Files are made with mode 0600, folders with 0700; symbolic
+// links are not followed from the folder of a file on.
+class PosixFileSystem : public FileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(
+      const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(
+      const std::string& path) override;
+  absl::Status CreateFolder(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(
+      const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status SyncFolder(const std::string& path) override;
+  absl::Status Remove(const std::string& path) override;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_CHECKPOINT_POSIX_FILE_SYSTEM_H_
