@@ -1,0 +1,26 @@
+#ifndef WORKER_BACKEND_CPU_CPU_THREADS_H_
+#define WORKER_BACKEND_CPU_CPU_THREADS_H_
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+
+namespace muster {
+
+// Threads of the cpu backend: one OpenMP pool, oneDNN's and ours.
+
+// Lets primitives of oneDNN that the calling thread makes or executes use
+// `threads` threads. OpenMP keeps this number per calling thread, so it is said
+// before each of them; it costs a store.
+void UseComputeThreads(int threads);
+
+// Calls body(begin, end) for `threads` consecutive ranges that together are
+// [0, n), in parallel; for one range where n < `grain`. The division depends on
+// the arguments alone, so results do not change between runs.
+// REQUIRES: `body` throws nothing.
+void ParallelFor(int threads, int64_t n, int64_t grain,
+                 absl::FunctionRef<void(int64_t begin, int64_t end)> body);
+
+}  // namespace muster
+
+#endif  // WORKER_BACKEND_CPU_CPU_THREADS_H_

@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "common/base/status_macros.h"
+#include "worker/backend/check_labels.h"
+#include "worker/backend/cpu/cpu_primitives.h"
+
+namespace muster {
+namespace {
+
+// Plain loops: the classifiers trained here have tens of classes, and this is
+// a ten-thousandth of their step.
+class SoftmaxCrossEntropy : public Primitive {
+ public:
+  explicit SoftmaxCrossEntropy(const SoftmaxCrossEntropyDesc& desc)
+      : desc_(desc), training_(desc.phase == Phase::kTraining) {
+    const MemoryLayout src = MemoryLayout::RowMajor(FLOAT32, desc.src_shape());
+    Take(Operand::kSrc, src);
+    Take(Operand::kLabels, MemoryLayout::RowMajor(INT32, {desc.batch}));
+    Take(Operand::kLoss, MemoryLayout::RowMajor(FLOAT64, {1}));
+    Take(Operand::kCorrect, MemoryLayout::RowMajor(INT64, {1}));
+    if (training_) Take(Operand::kDiffSrc, src);
+  }
+
+ private:
+  absl::Status Run(const Operands& operands) override {
+    const float* src = operands.As<const float>(Operand::kSrc);
+    const int32_t* labels = operands.As<const int32_t>(Operand::kLabels);
+    float* diff_src = operands.As<float>(Operand::kDiffSrc);
+    const int64_t rows = operands.rows, classes = desc_.classes;
+    RETURN_IF_ERROR(CheckLabels(desc_, labels, rows));
+    double loss = 0;
+    int64_t correct = 0;
+    for (int64_t n = 0; n < rows; ++n) {
+      const float* row = src + n * classes;
+      const float* largest = std::max_element(row, row + classes);
+      correct += largest - row == labels[n] ? 1 : 0;
+      loss += training_ ? LossAndGradient(row, *largest, labels[n], rows,
+                                          diff_src + n * classes)
+                        : Loss(row, *largest, labels[n]);
+    }
+    if (training_) {
+      std::memset(diff_src + rows * classes, 0,
+                  (desc_.batch - rows) * classes * sizeof(float));
+    }
+    *operands.As<double>(Operand::kLoss) = loss / rows;
+    *operands.As<int64_t>(Operand::kCorrect) = correct;
+    return absl::OkStatus();
+  }
+
+  double Loss(const float* row, float largest, int32_t label) const {
+    float sum = 0;
+    for (int64_t k = 0; k < desc_.classes; ++k) {
+      sum += std::exp(row[k] - largest);
+    }
+    return std::log(sum) - (row[label] - largest);
+  }
+
+  double LossAndGradient(const float* row, float largest, int32_t label,
+                         int64_t rows, float* diff) const {
+    float sum = 0;
+    for (int64_t k = 0; k < desc_.classes; ++k) {
+      diff[k] = std::exp(row[k] - largest);
+      sum += diff[k];
+    }
+    const float scale = 1 / (sum * static_cast<float>(rows));
+    for (int64_t k = 0; k < desc_.classes; ++k) diff[k] *= scale;
+    diff[label] -= 1 / static_cast<float>(rows);
+    return std::log(sum) - (row[label] - largest);
+  }
+
+  const SoftmaxCrossEntropyDesc desc_;
+  const bool training_;
+};
+
+}  // namespace
+
+CpuPrimitive MakeCpuSoftmaxCrossEntropy(const SoftmaxCrossEntropyDesc& desc) {
+  return std::make_unique<SoftmaxCrossEntropy>(desc);
+}
+
+}  // namespace muster
