@@ -1,0 +1,104 @@
+#include "ps_server/job_watcher.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/channel_settings.h"
+#include "common/rpc/deadline.h"
+#include "grpcpp/security/credentials.h"
+#include "spdlog/spdlog.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kWatch = absl::Seconds(5);
+constexpr absl::Duration kPause = absl::Milliseconds(500);
+// How often it says that it waits.
+constexpr absl::Duration kSayEvery = absl::Seconds(10);
+// Retryable, by Kubernetes' rule for exit codes.
+constexpr int kExitPeersLost = 138;
+
+}  // namespace
+
+JobWatcher::JobWatcher(Options options)
+    : options_(std::move(options)),
+      stub_(CoordinationService::NewStub(
+          OpenChannel(options_.address, grpc::InsecureChannelCredentials()))),
+      last_heard_(options_.clock->Now()),
+      last_said_(last_heard_) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+JobWatcher::~JobWatcher() {
+  {
+    absl::MutexLock lock(&mu_);
+    quit_ = true;
+    if (call_ != nullptr) call_->TryCancel();
+  }
+  thread_.join();
+}
+
+void JobWatcher::Run() {
+  while (WatchOnce()) {
+  }
+}
+
+bool JobWatcher::WatchOnce() {
+  grpc::ClientContext context;
+  context.set_deadline(
+      ToGrpcDeadline(options_.clock->Now() + kWatch + kControlTimeout));
+  WatchRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_state_version(state_version_);
+  request.set_max_wait_ms(
+      static_cast<int32_t>(absl::ToInt64Milliseconds(kWatch)));
+  {
+    absl::MutexLock lock(&mu_);
+    if (quit_) return false;
+    call_ = &context;
+  }
+  JobState state;
+  const grpc::Status status = stub_->Watch(&context, request, &state);
+  {
+    absl::MutexLock lock(&mu_);
+    call_ = nullptr;
+    if (quit_) return false;
+  }
+  return status.ok() ? OnState(state) : OnFailure(status);
+}
+
+bool JobWatcher::OnState(const JobState& state) {
+  last_heard_ = options_.clock->Now();
+  last_said_ = last_heard_;
+  state_version_ = state.state_version();
+  if (state.phase() != DONE || options_.keep_serving) return true;
+  options_.latch->Stop({0, "the job is done"});
+  return false;
+}
+
+bool JobWatcher::OnFailure(const grpc::Status& status) {
+  const absl::Time now = options_.clock->Now();
+  // A new ps task 0 counts its versions from the start.
+  state_version_ = 0;
+  if (now - last_heard_ > options_.max_wait) {
+    options_.latch->Stop(
+        {kExitPeersLost, absl::StrCat("/job:ps/task:0 at ", options_.address,
+                                      " was not reached for ",
+                                      absl::FormatDuration(options_.max_wait),
+                                      ": ", status.error_message())});
+    return false;
+  }
+  if (now - last_said_ >= kSayEvery) {
+    last_said_ = now;
+    spdlog::warn("waiting for /job:ps/task:0 at {}: {}", options_.address,
+                 status.error_message());
+  }
+  return Pause(kPause);
+}
+
+bool JobWatcher::Pause(absl::Duration duration) {
+  absl::MutexLock lock(&mu_);
+  return !mu_.AwaitWithTimeout(absl::Condition(&quit_), duration);
+}
+
+}  // namespace muster

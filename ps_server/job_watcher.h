@@ -1,0 +1,71 @@
+#ifndef PS_SERVER_JOB_WATCHER_H_
+#define PS_SERVER_JOB_WATCHER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "grpcpp/client_context.h"
+#include "proto/coordination_service.grpc.pb.h"
+#include "ps_server/stop_latch.h"
+
+namespace muster {
+
+// Watches the job on ps task 0 for another ps task, on a thread of its own:
+// when the job is DONE, or when ps task 0 was not reached for max_wait, it
+// stops the latch (exit code 0, or 138).
+class JobWatcher {
+ public:
+  struct Options {
+    // ps task 0, "host:port".
+    std::string address;
+    // Own name in the Watch.
+    Sender sender;
+    absl::Duration max_wait = absl::Hours(2);
+    // Keep going when the job is DONE.
+    bool keep_serving = false;
+    // Outlive the watcher.
+    const Clock* clock = nullptr;
+    StopLatch* latch = nullptr;
+  };
+
+  explicit JobWatcher(Options options);
+  // Cancels the call in flight and ends the thread.
+  ~JobWatcher();
+
+  JobWatcher(const JobWatcher&) = delete;
+  JobWatcher& operator=(const JobWatcher&) = delete;
+
+ private:
+  void Run();
+  // One Watch call. Returns whether the thread goes on.
+  bool WatchOnce();
+  bool OnState(const JobState& state);
+  bool OnFailure(const grpc::Status& status);
+  // Waits; false if the watcher is being destroyed.
+  bool Pause(absl::Duration duration);
+
+  const Options options_;
+  const std::unique_ptr<CoordinationService::Stub> stub_;
+
+  // The thread's own.
+  int64_t state_version_ = 0;
+  absl::Time last_heard_;
+  absl::Time last_said_;
+
+  absl::Mutex mu_;
+  bool quit_ ABSL_GUARDED_BY(mu_) = false;
+  // The call in flight, or null.
+  grpc::ClientContext* call_ ABSL_GUARDED_BY(mu_) = nullptr;
+
+  std::thread thread_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_JOB_WATCHER_H_

@@ -1,0 +1,27 @@
+#ifndef PS_SERVER_LISTEN_ADDRESS_H_
+#define PS_SERVER_LISTEN_ADDRESS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace muster {
+
+// Where a ps listens: `bind` if it is given (port 0: any free port), else its
+// ClusterSpec address. Without `allow_insecure_network` only loopback will do:
+// nothing is encrypted and nobody is asked who he is.
+// Errors: InvalidArgument if it does not parse; PermissionDenied, with the
+// ways out, for another machine's reach.
+absl::StatusOr<std::string> ChooseListenAddress(
+    absl::string_view cluster_address, absl::string_view bind,
+    bool allow_insecure_network);
+
+// Why one cannot listen on `address`, for a message: tries it and says what
+// the system answers. OK if one can.
+absl::Status TryListen(absl::string_view address);
+
+}  // namespace muster
+
+#endif  // PS_SERVER_LISTEN_ADDRESS_H_

@@ -1,0 +1,210 @@
+#include "ps_server/ps_task.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/server_settings.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+#include "ps_server/coordination_service.h"
+#include "ps_server/listen_address.h"
+#include "ps_server/parameter_service.h"
+#include "spdlog/spdlog.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kPortPause = absl::Milliseconds(200);
+// Calls in flight get so long at the end.
+constexpr auto kDrainTime = std::chrono::seconds(3);
+
+std::string AddressOfPs(const ClusterDef& cluster, int32_t index) {
+  for (const JobDef& job : cluster.job()) {
+    const auto task = job.tasks().find(index);
+    if (job.name() == "ps" && task != job.tasks().end()) return task->second;
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PsTask>> PsTask::Start(PsTaskOptions options,
+                                                      StopLatch* latch) {
+  const std::string own = AddressOfPs(options.cluster, options.task_index);
+  ASSIGN_OR_RETURN(
+      const std::string address,
+      ChooseListenAddress(own, options.bind, options.allow_insecure_network));
+  // A service must be registered before gRPC can offer its health.
+  grpc::EnableDefaultHealthCheckService(true);
+  auto task = std::unique_ptr<PsTask>(new PsTask(std::move(options), latch));
+  RETURN_IF_ERROR(task->Listen(address));
+  return task;
+}
+
+PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
+    : options_(std::move(options)),
+      latch_(latch),
+      shard_({{options_.cluster, options_.task_index, options_.incarnation,
+               options_.max_shard_bytes},
+              options_.clock,
+              [this](const ShardState& state, const std::string& optimizer) {
+                OnShardPhase(state, optimizer);
+              }}) {
+  if (options_.task_index != 0) return;
+  CoordinationServer::Options coordination;
+  coordination.coordinator.worker_timeout = options_.worker_timeout;
+  coordination.clock = options_.clock;
+  coordination.on_phase_change = [this](const JobState& state) {
+    OnJobPhase(state);
+  };
+  coordination_ = std::make_unique<CoordinationServer>(std::move(coordination));
+}
+
+PsTask::~PsTask() { Drain(); }
+
+int PsTask::num_training_tasks() const {
+  int tasks = 0;
+  for (const JobDef& job : options_.cluster.job()) {
+    if (job.name() == "worker" || job.name() == "chief") {
+      tasks += static_cast<int>(job.tasks_size());
+    }
+  }
+  return tasks;
+}
+
+absl::Status PsTask::Listen(const std::string& address) {
+  const absl::Time give_up = options_.clock->Now() + options_.port_wait;
+  for (;;) {
+    const absl::Status free = TryListen(address);
+    if (free.ok()) server_ = TryServe(address);
+    if (server_ != nullptr) break;
+    if (!free.ok() && !absl::IsUnavailable(free)) return free;
+    if (options_.clock->Now() >= give_up) {
+      return absl::UnavailableError(absl::StrCat(
+          free.ok() ? absl::StrCat("listen on ", address, ": gRPC refused")
+                    : std::string(free.message()),
+          " (tried for ", absl::FormatDuration(options_.port_wait), ")"));
+    }
+    if (latch_->WaitFor(kPortPause).has_value()) {
+      return absl::CancelledError("stopped while waiting for a port");
+    }
+  }
+  spdlog::info("listening on {} incarnation={:016x}", address,
+               options_.incarnation);
+  {
+    absl::MutexLock lock(&mu_);
+    health_ = server_->GetHealthCheckService();
+  }
+  PublishHealth();
+  if (options_.task_index != 0) {
+    JobWatcher::Options watch;
+    watch.address = AddressOfPs(options_.cluster, 0);
+    watch.sender.mutable_task()->set_job("ps");
+    watch.sender.mutable_task()->set_index(options_.task_index);
+    watch.sender.set_incarnation(options_.incarnation);
+    watch.max_wait = options_.max_wait;
+    watch.keep_serving = options_.keep_serving;
+    watch.clock = options_.clock;
+    watch.latch = latch_;
+    watcher_ = std::make_unique<JobWatcher>(std::move(watch));
+  }
+  return absl::OkStatus();
+}
+
+std::unique_ptr<grpc::Server> PsTask::TryServe(const std::string& address) {
+  // New services for each try: one can be registered only once.
+  parameter_service_ = MakeParameterService(&shard_, options_.clock);
+  grpc::ServerBuilder builder;
+  ServerSettings settings;
+  settings.num_workers = num_training_tasks();
+  ApplyServerSettings(settings, &builder);
+  int port = 0;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(parameter_service_.get());
+  if (coordination_ != nullptr) {
+    coordination_service_ =
+        MakeCoordinationService(coordination_.get(), options_.clock);
+    builder.RegisterService(coordination_service_.get());
+  }
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  port_ = port;
+  return server;
+}
+
+void PsTask::OnShardPhase(const ShardState& state,
+                          const std::string& optimizer) {
+  const bool ready = state.phase() == READY;
+  if (ready) {
+    spdlog::info(
+        "ready: tensors={} bytes={} slot_bytes={} optimizer={} model_epoch={}",
+        state.tensors(), state.bytes(), state.slot_bytes(), optimizer,
+        state.model_epoch());
+  } else {
+    spdlog::info("loading: tensors={} model_epoch={}", state.tensors(),
+                 state.model_epoch());
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    ready_ = ready;
+  }
+  PublishHealth();
+}
+
+void PsTask::OnJobPhase(const JobState& state) {
+  spdlog::info("job is {} model_epoch={} global_step={} {}",
+               JobPhase_Name(state.phase()), state.model_epoch(),
+               state.global_step(), state.stop_reason());
+  if (state.phase() == DONE && !options_.keep_serving) {
+    latch_->Stop({0, "the job is done"});
+  }
+}
+
+void PsTask::PublishHealth() {
+  absl::MutexLock lock(&mu_);
+  if (health_ == nullptr) return;
+  const bool serving = ready_ && !draining_;
+  health_->SetServingStatus(serving);
+  health_->SetServingStatus("muster.ParameterService", serving);
+  if (coordination_ != nullptr) {
+    health_->SetServingStatus("muster.CoordinationService", serving);
+  }
+}
+
+void PsTask::Drain() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (draining_) return;
+    draining_ = true;
+  }
+  watcher_.reset();
+  if (server_ == nullptr) return;
+  PublishHealth();
+  // Answers every waiting Watch, so that no call outlives the drain.
+  if (coordination_ != nullptr) coordination_->Close();
+  server_->Shutdown(std::chrono::system_clock::now() + kDrainTime);
+  {
+    absl::MutexLock lock(&mu_);
+    health_ = nullptr;
+  }
+  shard_.Close();
+  server_->Wait();
+  PrintAccount();
+}
+
+void PsTask::PrintAccount() const {
+  const ShardCounters counters = shard_.counters();
+  const double mean = counters.staleness_count == 0
+                          ? 0
+                          : static_cast<double>(counters.staleness_sum) /
+                                static_cast<double>(counters.staleness_count);
+  spdlog::info(
+      "ended: steps={} parts={} duplicates={} fenced={} refused={} "
+      "unfinished_steps={} staleness_mean={:.2f} staleness_max={}",
+      counters.steps, counters.applied_parts, counters.duplicate_parts,
+      counters.fenced_parts, counters.refused_parts, counters.unfinished_steps,
+      mean, counters.staleness_max);
+}
+
+}  // namespace muster

@@ -1,0 +1,107 @@
+#ifndef PS_SERVER_PS_TASK_H_
+#define PS_SERVER_PS_TASK_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/impl/codegen/service_type.h"
+#include "grpcpp/server.h"
+#include "proto/cluster.pb.h"
+#include "ps_server/coordination_server.h"
+#include "ps_server/job_watcher.h"
+#include "ps_server/shard_server.h"
+#include "ps_server/stop_latch.h"
+
+namespace muster {
+
+struct PsTaskOptions {
+  // Checked; holds this task.
+  ClusterDef cluster;
+  int32_t task_index = 0;
+  // Where to listen instead of the own ClusterSpec address; "" for that.
+  std::string bind;
+  bool allow_insecure_network = false;
+  // Go on when the job is done.
+  bool keep_serving = false;
+  absl::Duration worker_timeout = absl::Seconds(30);
+  // How long ps task 0 may be away (other tasks).
+  absl::Duration max_wait = absl::Hours(2);
+  // How long a taken port is tried again.
+  absl::Duration port_wait = absl::Seconds(10);
+  // Random, not 0.
+  uint64_t incarnation = 0;
+  // Parameters and slots together.
+  int64_t max_shard_bytes = int64_t{64} << 30;
+  // Outlives the task.
+  const Clock* clock = nullptr;
+};
+
+// The life of one ps process: listens, serves its shard (task 0 also the
+// coordinator), and ends when the job is done, a signal comes or ps task 0 is
+// gone. README.md has the states. Health is SERVING from Seal to the drain.
+class PsTask {
+ public:
+  // Listens. `latch` outlives the task; it is stopped when the job is done.
+  // Errors: PermissionDenied for a network that was not allowed; Unavailable
+  // for a port that stayed taken; InvalidArgument for an address that is not
+  // this machine's; Cancelled if the latch was stopped meanwhile.
+  static absl::StatusOr<std::unique_ptr<PsTask>> Start(PsTaskOptions options,
+                                                       StopLatch* latch);
+  ~PsTask();
+
+  PsTask(const PsTask&) = delete;
+  PsTask& operator=(const PsTask&) = delete;
+
+  // The port that it listens on.
+  int port() const { return port_; }
+
+  // Stops being ready, finishes what is in flight, answers who waits, prints
+  // the account. Repeatable.
+  void Drain();
+
+ private:
+  PsTask(PsTaskOptions options, StopLatch* latch);
+
+  absl::Status Listen(const std::string& address);
+  // One try; null if the port was taken.
+  std::unique_ptr<grpc::Server> TryServe(const std::string& address);
+  int num_training_tasks() const;
+
+  void OnShardPhase(const ShardState& state, const std::string& optimizer);
+  void OnJobPhase(const JobState& state);
+  // Tells the health service whether this task is ready.
+  void PublishHealth();
+  void PrintAccount() const;
+
+  const PsTaskOptions options_;
+  StopLatch* const latch_;
+  ShardServer shard_;
+  // Only on task 0.
+  std::unique_ptr<CoordinationServer> coordination_;
+  std::unique_ptr<grpc::Service> parameter_service_;
+  std::unique_ptr<grpc::Service> coordination_service_;
+  // Only on other tasks.
+  std::unique_ptr<JobWatcher> watcher_;
+  int port_ = 0;
+
+  absl::Mutex mu_;
+  bool ready_ ABSL_GUARDED_BY(mu_) = false;
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;
+  // Of server_, while it serves; else null.
+  grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mu_) = nullptr;
+
+  // Used by Start and Drain only.
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_PS_TASK_H_

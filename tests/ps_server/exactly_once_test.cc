@@ -1,0 +1,167 @@
+// Exactly once, at link level: integer gradients make float sums exact, so
+// counters must equal acknowledged pushes whatever the link loses or repeats.
+#include <algorithm>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ps_server/shard_server.h"
+#include "tests/ps_server/shard_requests.h"
+#include "tests/testing/await_reply.h"
+#include "tests/testing/lossy_parameter_link.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+constexpr int kWorkers = 4;
+
+// A ready shard with one counter for each worker, and an element that all
+// workers count in.
+class ExactlyOnceTest : public testing::Test {
+ protected:
+  static constexpr int64_t kElements = kWorkers + 1;
+
+  ExactlyOnceTest() : server_(ServerOptions(&clock_)) {
+    for (int i = 0; i < kWorkers; ++i) Hello(MakeSender(i, 100 + i));
+    const Sender chief = MakeSender(0, 100);
+    EXPECT_THAT(AwaitReply<DefineReply>([&](auto done) {
+                  server_.Define(MakeDefine(chief, {Counters()}), Soon(), done);
+                }),
+                IsOk());
+    EXPECT_THAT(AwaitReply<LoadReply>([&](auto done) {
+                  server_.Load(
+                      MakeLoad(chief, {MakeSlice("counters", 0, kElements)},
+                               BytesOf(std::vector<float>(kElements))),
+                      Soon(), done);
+                }),
+                IsOk());
+    EXPECT_THAT(AwaitReply<SealReply>([&](auto done) {
+                  server_.Seal(MakeSeal(chief), Soon(), done);
+                }),
+                IsOk());
+  }
+
+  static ShardServer::Options ServerOptions(const Clock* clock) {
+    ShardServer::Options options;
+    options.shard.incarnation = kPsIncarnation;
+    options.clock = clock;
+    return options;
+  }
+
+  static TensorDef Counters() { return MakeTensor("counters", {kElements}); }
+
+  absl::Time Soon() const { return clock_.Now() + absl::Seconds(30); }
+
+  void Hello(const Sender& sender) {
+    EXPECT_THAT(AwaitReply<HelloReply>([&](auto done) {
+                  server_.Hello(MakeHello(sender), Soon(), done);
+                }),
+                IsOk());
+  }
+
+  // Adds 1 to the worker's counter and to the common one.
+  absl::StatusOr<PushReply> Push(ParameterLink& link, int worker,
+                                 int64_t step) {
+    std::vector<float> gradient(kElements);
+    gradient[worker] = -1;
+    gradient[kWorkers] = -1;
+    return AwaitReply<PushReply>([&](auto done) {
+      link.Push(
+          MakePush(MakeSender(worker, 100 + worker), step,
+                   {MakeSlice("counters", 0, kElements)}, BytesOf(gradient)),
+          Soon(), done);
+    });
+  }
+
+  std::vector<float> Pull() {
+    const auto reply = AwaitReply<Frame<PullReply>>([&](auto done) {
+      server_.Pull(
+          MakePull(MakeSender(0, 100), {MakeSlice("counters", 0, kElements)}),
+          Soon(), done);
+    });
+    EXPECT_THAT(reply, IsOk());
+    return ValuesOf<float>(reply->data);
+  }
+
+  MonotonicClock clock_;
+  ShardServer server_;
+};
+
+// T1: each step is sent 100 times, from 4 threads, also after a later step.
+TEST_F(ExactlyOnceTest, AppliesOneOfAHundredRepeats) {
+  constexpr int kRepeats = 100;
+  const auto repeat = [this](int64_t step, int count) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_THAT(Push(server_, /*worker=*/1, step), IsOk());
+    }
+  };
+  for (const int64_t step : {1, 2}) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back(repeat, step, kRepeats / 4);
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  repeat(1, 1);  // out of order, after step 2
+
+  EXPECT_THAT(Pull(), testing::ElementsAre(0, 2, 0, 0, 2));
+  server_.Close();
+  EXPECT_EQ(server_.counters().applied_parts, 2);
+  EXPECT_EQ(server_.counters().duplicate_parts, 2 * (kRepeats - 1) + 1);
+}
+
+// T2: replies lost after the apply, p = 0.2, 2,000 pushes with retries.
+TEST_F(ExactlyOnceTest, CountersEqualAcknowledgedPushesOverALossyLink) {
+  constexpr int64_t kPushesPerWorker = 500;
+  constexpr uint64_t kSeed = 20221;
+  LossyParameterLink link(&server_, {kSeed, /*lose_request=*/0.1,
+                                     /*lose_reply=*/0.2, /*repeat=*/0.1});
+  RecordProperty("seed", static_cast<int>(kSeed));
+  std::vector<int64_t> acknowledged(kWorkers);
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    threads.emplace_back([&, worker] {
+      for (int64_t step = 1; step <= kPushesPerWorker; ++step) {
+        while (!Push(link, worker, step).ok()) {
+        }
+        ++acknowledged[worker];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  const std::vector<float> counters = Pull();
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    EXPECT_EQ(counters[worker], acknowledged[worker]) << "seed " << kSeed;
+  }
+  EXPECT_EQ(counters[kWorkers], kWorkers * kPushesPerWorker);
+  server_.Close();
+  EXPECT_EQ(server_.counters().applied_parts, kWorkers * kPushesPerWorker);
+  EXPECT_GT(server_.counters().duplicate_parts, 0) << "the link lost nothing";
+}
+
+TEST_F(ExactlyOnceTest, ARequestThatIsTooLateIsNotCarriedOut) {
+  const auto reply = AwaitReply<PushReply>([&](auto done) {
+    server_.Push(
+        MakePush(MakeSender(0, 100), 1, {MakeSlice("counters", 0, kElements)},
+                 BytesOf(std::vector<float>(kElements, -1))),
+        clock_.Now(), done);
+  });
+  EXPECT_THAT(reply, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                              testing::HasSubstr("/job:ps/task:0")));
+  EXPECT_THAT(Pull(), testing::Each(0.0f));
+}
+
+TEST_F(ExactlyOnceTest, AClosedServerAnswersUnavailable) {
+  server_.Close();
+  EXPECT_THAT(Push(server_, 0, 1),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       testing::HasSubstr("shutting down")));
+}
+
+}  // namespace
+}  // namespace muster

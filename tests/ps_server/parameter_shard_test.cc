@@ -1,0 +1,322 @@
+#include "ps_server/parameter_shard.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/ps_server/shard_requests.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+ShardOptions TestOptions() {
+  ShardOptions options;
+  options.incarnation = kPsIncarnation;
+  options.max_bytes = 64 << 20;
+  return options;
+}
+
+// A shard with a chief and a worker that have said Hello.
+class ParameterShardTest : public testing::Test {
+ protected:
+  ParameterShardTest() : shard_(TestOptions()) {
+    EXPECT_THAT(shard_.Hello(MakeHello(chief_)), IsOk());
+    EXPECT_THAT(shard_.Hello(MakeHello(worker_)), IsOk());
+  }
+
+  // Defines, loads zeros into every tensor and seals.
+  void MakeReady(const std::vector<TensorDef>& tensors, int64_t epoch = 1) {
+    ASSERT_THAT(shard_.Define(MakeDefine(chief_, tensors, epoch)), IsOk());
+    for (const TensorDef& tensor : tensors) {
+      int64_t elements = 1;
+      for (const int64_t dim : tensor.shape()) elements *= dim;
+      for (int64_t offset = 0; offset < elements;) {
+        const int64_t count =
+            std::min<int64_t>(kMaxPartBytes / 4, elements - offset);
+        ASSERT_THAT(shard_.Load(MakeLoad(
+                        chief_, {MakeSlice(tensor.name(), offset, count)},
+                        BytesOf(std::vector<float>(count)), "", epoch)),
+                    IsOk());
+        offset += count;
+      }
+    }
+    ASSERT_THAT(shard_.Seal(MakeSeal(chief_, epoch)), IsOk());
+  }
+
+  std::vector<float> Pull(const TensorSlice& slice) {
+    const auto reply = shard_.Pull(MakePull(worker_, {slice}));
+    EXPECT_THAT(reply, IsOk());
+    return reply.ok() ? ValuesOf<float>(reply->data) : std::vector<float>();
+  }
+
+  const Sender chief_ = MakeSender(0, 11);
+  const Sender worker_ = MakeSender(1, 22);
+  ParameterShard shard_;
+};
+
+TEST_F(ParameterShardTest, GoesFromEmptyOverLoadingToReady) {
+  EXPECT_EQ(shard_.State().phase(), EMPTY);
+  ASSERT_THAT(shard_.Define(MakeDefine(chief_, {MakeTensor("w", {3})})),
+              IsOk());
+  EXPECT_EQ(shard_.State().phase(), LOADING);
+  ASSERT_THAT(shard_.Load(MakeLoad(chief_, {MakeSlice("w", 0, 3)},
+                                   BytesOf<float>({1, 2, 3}))),
+              IsOk());
+  ASSERT_THAT(shard_.Seal(MakeSeal(chief_)), IsOk());
+  EXPECT_EQ(shard_.State().phase(), READY);
+  EXPECT_EQ(shard_.State().bytes(), 12);
+  EXPECT_THAT(Pull(MakeSlice("w", 1, 2)), ElementsAre(2, 3));
+}
+
+TEST_F(ParameterShardTest, SealNamesTheFirstTensorThatIsNotWhole) {
+  ASSERT_THAT(shard_.Define(MakeDefine(
+                  chief_, {MakeTensor("a", {2}), MakeTensor("b", {4})})),
+              IsOk());
+  ASSERT_THAT(
+      shard_.Load(MakeLoad(chief_, {MakeSlice("a", 0, 2), MakeSlice("b", 0, 1)},
+                           BytesOf<float>({1, 2, 3}))),
+      IsOk());
+  EXPECT_THAT(shard_.Seal(MakeSeal(chief_)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("'b' is not loaded from element 1 of 4")));
+}
+
+TEST_F(ParameterShardTest, AnEmptyShardIsLegal) {
+  MakeReady({});
+  EXPECT_THAT(shard_.Pull(MakePull(worker_, {})), IsOk());
+  EXPECT_THAT(shard_.Push(MakePush(worker_, 1, {}, absl::Cord())), IsOk());
+  EXPECT_EQ(shard_.State().version(), 1);
+}
+
+TEST_F(ParameterShardTest, AppliesTheRuleToTrainableAndAddsToState) {
+  MakeReady({MakeTensor("w", {2}), MakeTensor("mean", {2}, STATE)});
+  ASSERT_THAT(shard_.Push(MakePush(
+                  worker_, 1, {MakeSlice("w", 0, 2), MakeSlice("mean", 0, 2)},
+                  BytesOf<float>({1, -2, 3, 4}))),
+              IsOk());
+  EXPECT_THAT(Pull(MakeSlice("w", 0, 2)), ElementsAre(-1, 2));
+  EXPECT_THAT(Pull(MakeSlice("mean", 0, 2)), ElementsAre(3, 4));
+}
+
+TEST_F(ParameterShardTest, TakesALargeTensorInParts) {
+  const int64_t elements = kMaxPartBytes / 4 + kBlockElements + 5;
+  MakeReady({MakeTensor("w", {elements})});
+  const int64_t first = kMaxPartBytes / 4;
+  ASSERT_THAT(
+      shard_.Push(MakePush(worker_, 1, {MakeSlice("w", 0, first)},
+                           BytesOf(std::vector<float>(first, -1)), 0, 2)),
+      IsOk());
+  const int64_t rest = elements - first;
+  ASSERT_THAT(
+      shard_.Push(MakePush(worker_, 1, {MakeSlice("w", first, rest)},
+                           BytesOf(std::vector<float>(rest, -1)), 1, 2)),
+      IsOk());
+  EXPECT_THAT(Pull(MakeSlice("w", 0, first)), Each(1.0f));
+  EXPECT_THAT(Pull(MakeSlice("w", first, rest)), Each(1.0f));
+}
+
+TEST_F(ParameterShardTest, AppliesFromUnalignedChunks) {
+  const int64_t elements = kBlockElements + 7;
+  MakeReady({MakeTensor("w", {elements})});
+  std::vector<float> gradient(elements);
+  for (int64_t i = 0; i < elements; ++i) gradient[i] = static_cast<float>(-i);
+  const std::string bytes(BytesOf(gradient));
+  // Chunks as a transport might cut them: odd lengths, odd addresses.
+  std::string shifted = "x" + bytes;
+  absl::Cord data;
+  const absl::string_view all = absl::string_view(shifted).substr(1);
+  for (size_t at = 0; at < all.size(); at += 10007) {
+    data.Append(absl::MakeCordFromExternal(all.substr(at, 10007), [] {}));
+  }
+  ASSERT_THAT(
+      shard_.Push(MakePush(worker_, 1, {MakeSlice("w", 0, elements)}, data)),
+      IsOk());
+  const std::vector<float> w = Pull(MakeSlice("w", 0, elements));
+  for (int64_t i = 0; i < elements; ++i) {
+    ASSERT_EQ(w[i], static_cast<float>(i)) << "element " << i;
+  }
+}
+
+TEST_F(ParameterShardTest, AnswersADuplicateWithTheFirstOutcome) {
+  MakeReady({MakeTensor("w", {1})});
+  const auto push = [this](const Sender& sender, int64_t step) {
+    return shard_.Push(
+        MakePush(sender, step, {MakeSlice("w", 0, 1)}, BytesOf<float>({-1})));
+  };
+  ASSERT_THAT(push(chief_, 1), IsOk());
+  const auto first = push(worker_, 1);  // pulled version 0, the shard is at 1
+  ASSERT_THAT(first, IsOk());
+  EXPECT_FALSE(first->duplicate());
+  EXPECT_EQ(first->staleness(), 1);
+  ASSERT_THAT(push(worker_, 2), IsOk());
+
+  const auto again = push(worker_, 1);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_TRUE(again->duplicate());
+  EXPECT_EQ(again->staleness(), 1);
+  EXPECT_THAT(Pull(MakeSlice("w", 0, 1)), ElementsAre(3));
+  EXPECT_EQ(shard_.counters().duplicate_parts, 1);
+}
+
+TEST_F(ParameterShardTest, VersionCountsStepsNotParts) {
+  MakeReady({MakeTensor("a", {1}), MakeTensor("b", {1})});
+  ASSERT_THAT(shard_.Push(MakePush(worker_, 1, {MakeSlice("b", 0, 1)},
+                                   BytesOf<float>({1}), 1, 2)),
+              IsOk());
+  EXPECT_EQ(shard_.State().version(), 0);
+  ASSERT_THAT(shard_.Push(MakePush(worker_, 1, {MakeSlice("a", 0, 1)},
+                                   BytesOf<float>({1}), 0, 2)),
+              IsOk());
+  EXPECT_EQ(shard_.State().version(), 1);
+  EXPECT_EQ(shard_.counters().staleness_count, 1);
+}
+
+TEST_F(ParameterShardTest, FencesAnotherPsEpochAndIncarnation) {
+  MakeReady({MakeTensor("w", {1})});
+  const auto push = [this](uint64_t ps, int64_t epoch, const Sender& sender) {
+    Frame<PushPart> request =
+        MakePush(sender, 1, {MakeSlice("w", 0, 1)}, BytesOf<float>({-1}));
+    request.header.mutable_fence()->set_ps_incarnation(ps);
+    request.header.mutable_fence()->set_model_epoch(epoch);
+    return shard_.Push(request);
+  };
+  const auto is_fenced = StatusIs(absl::StatusCode::kFailedPrecondition,
+                                  StartsWith(std::string(kFencedPrefix)));
+  EXPECT_THAT(push(kPsIncarnation + 1, 1, worker_), is_fenced);
+  EXPECT_THAT(push(kPsIncarnation, 2, worker_), is_fenced);
+  EXPECT_THAT(push(kPsIncarnation, 1, MakeSender(1, 23)), is_fenced);
+  // A restarted worker retires its former self, for good.
+  ASSERT_THAT(shard_.Hello(MakeHello(MakeSender(1, 23))), IsOk());
+  EXPECT_THAT(push(kPsIncarnation, 1, worker_), is_fenced);
+  EXPECT_THAT(shard_.Hello(MakeHello(worker_)), is_fenced);
+  EXPECT_THAT(push(kPsIncarnation, 1, MakeSender(1, 23)), IsOk());
+  EXPECT_EQ(shard_.counters().fenced_parts, 4);
+}
+
+TEST_F(ParameterShardTest, ANewEpochFencesTheOldAndForgetsItsSteps) {
+  MakeReady({MakeTensor("w", {1})});
+  Frame<PushPart> push =
+      MakePush(worker_, 1, {MakeSlice("w", 0, 1)}, BytesOf<float>({-1}));
+  ASSERT_THAT(shard_.Push(push), IsOk());
+  EXPECT_THAT(
+      shard_.Define(MakeDefine(chief_, {}, 1)),
+      StatusIs(absl::StatusCode::kFailedPrecondition, StartsWith("fenced: ")));
+  MakeReady({MakeTensor("w", {1})}, /*epoch=*/2);
+  EXPECT_THAT(shard_.Push(push), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                          HasSubstr("model epoch 1")));
+  push.header.mutable_fence()->set_model_epoch(2);
+  const auto reply = shard_.Push(push);
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_FALSE(reply->duplicate());
+}
+
+TEST_F(ParameterShardTest, ALateRepeatOfALoadDoesNotUndoTraining) {
+  MakeReady({MakeTensor("w", {1})});
+  ASSERT_THAT(shard_.Push(MakePush(worker_, 1, {MakeSlice("w", 0, 1)},
+                                   BytesOf<float>({-1}))),
+              IsOk());
+  EXPECT_THAT(shard_.Load(MakeLoad(chief_, {MakeSlice("w", 0, 1)},
+                                   BytesOf<float>({0}))),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("")));
+  EXPECT_THAT(Pull(MakeSlice("w", 0, 1)), ElementsAre(1));
+}
+
+TEST_F(ParameterShardTest, RefusesNonFiniteGradientsByName) {
+  MakeReady({MakeTensor("a", {100}), MakeTensor("b", {200})});
+  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
+    std::vector<float> values(300, -1.0f);
+    values[100 + 130] = bad;
+    EXPECT_THAT(
+        shard_.Push(MakePush(worker_, 1,
+                             {MakeSlice("a", 0, 100), MakeSlice("b", 0, 200)},
+                             BytesOf(values))),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr("'b' has NaN or infinity at element 130")));
+  }
+  EXPECT_THAT(Pull(MakeSlice("a", 0, 100)), Each(0.0f));
+}
+
+TEST_F(ParameterShardTest, ASnapshotStaysWhileTrainingGoesOn) {
+  const int64_t elements = kBlockElements + 3;
+  MakeReady({MakeTensor("w", {elements})});
+  const auto push = [&](int64_t step) {
+    return shard_.Push(MakePush(worker_, step, {MakeSlice("w", 0, elements)},
+                                BytesOf(std::vector<float>(elements, -1))));
+  };
+  ASSERT_THAT(push(1), IsOk());
+  BeginSnapshotRequest begin;
+  *begin.mutable_sender() = chief_;
+  *begin.mutable_fence() = MakeFence();
+  const auto snapshot = shard_.BeginSnapshot(begin);
+  ASSERT_THAT(snapshot, IsOk());
+  ASSERT_EQ(snapshot->marks_size(), 1);
+  EXPECT_EQ(snapshot->marks(0).step(), 1);
+  EXPECT_THAT(snapshot->marks(0).parts(), ElementsAre(0));
+  ASSERT_THAT(push(2), IsOk());
+
+  const auto read = [&](uint64_t id, const std::string& slot, int64_t count) {
+    return shard_.ReadSnapshot(
+        MakeRead(chief_, id, MakeSlice("w", 0, count), slot));
+  };
+  const auto values = read(snapshot->snapshot(), "", elements);
+  ASSERT_THAT(values, IsOk());
+  EXPECT_THAT(ValuesOf<float>(values->data), Each(1.0f));
+  const auto counts = read(snapshot->snapshot(), "t", 2);
+  ASSERT_THAT(counts, IsOk());
+  EXPECT_THAT(ValuesOf<int64_t>(counts->data), ElementsAre(1, 1));
+  EXPECT_THAT(Pull(MakeSlice("w", 0, 1)), ElementsAre(2));
+
+  // A second Begin ends the first.
+  ASSERT_THAT(shard_.BeginSnapshot(begin), IsOk());
+  EXPECT_THAT(read(snapshot->snapshot(), "", 1),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("has ended")));
+}
+
+TEST_F(ParameterShardTest, RefusesModesOfLaterVersionsByName) {
+  DefineRequest request = MakeDefine(chief_, {});
+  request.mutable_replication()->mutable_sync();
+  EXPECT_THAT(shard_.Define(request),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("sync")));
+  request.mutable_replication()->mutable_bounded_staleness();
+  EXPECT_THAT(shard_.Define(request), StatusIs(absl::StatusCode::kUnimplemented,
+                                               HasSubstr("bounded_staleness")));
+  EXPECT_EQ(shard_.State().phase(), EMPTY);
+}
+
+TEST_F(ParameterShardTest, RestoresUpdateCountsAndKeepsCounting) {
+  ASSERT_THAT(shard_.Define(MakeDefine(chief_, {MakeTensor("w", {2})})),
+              IsOk());
+  ASSERT_THAT(shard_.Load(MakeLoad(chief_, {MakeSlice("w", 0, 2)},
+                                   BytesOf<float>({5, 6}))),
+              IsOk());
+  ASSERT_THAT(shard_.Load(MakeLoad(chief_, {MakeSlice("w", 0, 1)},
+                                   BytesOf<int64_t>({41}), "t")),
+              IsOk());
+  ASSERT_THAT(shard_.Seal(MakeSeal(chief_)), IsOk());
+  ASSERT_THAT(shard_.Push(MakePush(worker_, 1, {MakeSlice("w", 0, 2)},
+                                   BytesOf<float>({1, 1}))),
+              IsOk());
+  BeginSnapshotRequest begin;
+  *begin.mutable_sender() = chief_;
+  *begin.mutable_fence() = MakeFence();
+  const auto snapshot = shard_.BeginSnapshot(begin);
+  ASSERT_THAT(snapshot, IsOk());
+  const auto counts = shard_.ReadSnapshot(
+      MakeRead(chief_, snapshot->snapshot(), MakeSlice("w", 0, 1), "t"));
+  ASSERT_THAT(counts, IsOk());
+  EXPECT_THAT(ValuesOf<int64_t>(counts->data), ElementsAre(42));
+}
+
+}  // namespace
+}  // namespace muster

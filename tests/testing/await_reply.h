@@ -1,0 +1,37 @@
+#ifndef TESTS_TESTING_AWAIT_REPLY_H_
+#define TESTS_TESTING_AWAIT_REPLY_H_
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
+#include "common/rpc/parameter_link.h"
+
+namespace muster {
+
+// Makes an asynchronous call and waits for its answer:
+//   auto reply = AwaitReply<PushReply>([&](ReplyCallback<PushReply> done) {
+//     link.Push(request, deadline, std::move(done));
+//   });
+template <typename Reply>
+absl::StatusOr<Reply> AwaitReply(
+    const std::function<void(ReplyCallback<Reply>)>& call) {
+  // Shared with the callback, which notifies after this function may wake.
+  struct Answer {
+    absl::StatusOr<Reply> reply;
+    absl::Notification given;
+  };
+  const auto answer = std::make_shared<Answer>();
+  call([answer](absl::StatusOr<Reply> reply) {
+    answer->reply = std::move(reply);
+    answer->given.Notify();
+  });
+  answer->given.WaitForNotification();
+  return std::move(answer->reply);
+}
+
+}  // namespace muster
+
+#endif  // TESTS_TESTING_AWAIT_REPLY_H_
