@@ -1,0 +1,154 @@
+#include "worker/training_spec.h"
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kSpec[] = R"(
+model {
+  name: "m"
+  input_shape: [4]
+  layer { name: "dense" type: "dense" attr { name: "units" i: 3 } }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+}
+input { type: "synthetic" batch_size: 8 }
+optimizer { name: "adam" attr { name: "learning_rate" f: 1e-3 } }
+stop { steps: 10 }
+seed: 1
+)";
+
+absl::StatusOr<TrainingSpec> Parse(const std::vector<std::string>& overrides) {
+  return ParseTrainingSpec(kSpec, "m.textproto", overrides);
+}
+
+uint64_t FingerprintAfter(const std::string& assignment) {
+  const auto spec = Parse({assignment});
+  EXPECT_THAT(spec, IsOk());
+  return spec.ok() ? SemanticFingerprint(*spec) : 0;
+}
+
+TEST(TrainingSpecTest, FillsDefaultsIn) {
+  const auto spec = Parse({});
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_TRUE(spec->input().shuffle());
+  EXPECT_EQ(spec->input().prefetch(), 2);
+  EXPECT_EQ(spec->optimizer().schedule().name(), "constant");
+  EXPECT_TRUE(spec->replication().has_async());
+  EXPECT_EQ(spec->placement().strategy(), "round_robin");
+  EXPECT_EQ(spec->checkpoint().keep(), 5);
+  EXPECT_EQ(spec->evaluation().batch_size(), 8);
+}
+
+TEST(TrainingSpecTest, AppliesOverridesInTheirOrder) {
+  const auto spec = Parse({"optimizer=sgd", "optimizer.sgd.learning_rate=0.5",
+                           "stop.steps=20", "stop.steps=30"});
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_EQ(spec->optimizer().attr(0).f(), 0.5);
+  EXPECT_EQ(spec->stop().steps(), 30);
+}
+
+TEST(TrainingSpecTest, NamesThePlaceOfAnUnknownField) {
+  EXPECT_THAT(
+      ParseTrainingSpec("seed: 1\nstop {\n  step: 3\n}", "m.textproto", {}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("m.textproto:3:7: unknown StopSpec field "
+                               "'step'; did you mean 'steps'?"))));
+  EXPECT_THAT(
+      ParseTrainingSpec("seed: x", "m", {}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("m:1:7: ")));
+}
+
+TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
+  struct Case {
+    const char* assignment;
+    const char* wanted;
+  };
+  const Case kCases[] = {
+      {"input.batch_size=0", "input.batch_size must be from 1 to 16777216"},
+      {"input.batch_size=-1", "found -1"},
+      {"input.prefetch=0", "input.prefetch"},
+      {"input.synthetic_examples=-1", "input.synthetic_examples"},
+      {"model.input_shape=0", "each size of model.input_shape"},
+      {"model.input_shape=-4", "found -4"},
+      {"stop.steps=0", "one of stop.steps and stop.epochs"},
+      {"stop.steps=-1", "stop.steps must be 0 or more, found -1"},
+      {"stop.epochs=-0.5", "stop.epochs"},
+      {"checkpoint.every_steps=-1", "checkpoint.every_steps"},
+      {"checkpoint.every_seconds=-1", "checkpoint.every_seconds"},
+      {"checkpoint.keep=-1", "checkpoint.keep must be 1 or more"},
+      {"evaluation.every_steps=-1", "evaluation.every_steps"},
+      {"evaluation.batch_size=-1", "evaluation.batch_size"},
+      {"optimizer=adma", "did you mean 'adam'?"},
+      {"optimizer=", "unknown optimizer ''"},
+      {"optimizer.adam.learning_rate=-1", "learning_rate"},
+      {"optimizer.schedule=cosin", "did you mean 'cosine'?"},
+      {"placement=gready", "did you mean 'greedy'?"},
+      {"placement=pinned", "needs at least one pin"},
+  };
+  for (const Case& c : kCases) {
+    const auto spec = Parse({c.assignment});
+    ASSERT_FALSE(spec.ok()) << c.assignment;
+    EXPECT_THAT(std::string(spec.status().message()), HasSubstr(c.wanted));
+  }
+  EXPECT_THAT(ParseTrainingSpec("", "m", {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("m: model.layer: the model has no layers")));
+}
+
+TEST(TrainingSpecTest, SaysWhichReplicationModesAreNotThereYet) {
+  EXPECT_THAT(Parse({"replication.sync.replicas_to_aggregate=2"}),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("replication mode 'sync' is not available in "
+                                 "this version")));
+  EXPECT_THAT(Parse({"replication=bounded_staleness"}),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("'bounded_staleness'")));
+}
+
+TEST(TrainingSpecTest, LoadsAFileOrNamesIt) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/m.textproto");
+  std::ofstream(path) << kSpec;
+  EXPECT_THAT(LoadTrainingSpec(path, {}), IsOk());
+  EXPECT_THAT(LoadTrainingSpec("/nowhere/m.textproto", {}),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("--training: reading /nowhere/m.textproto")));
+}
+
+TEST(TrainingSpecTest, FingerprintHoldsWhatIsTrained) {
+  const uint64_t base = FingerprintAfter("seed=1");
+  for (const char* assignment :
+       {"seed=2", "input.batch_size=9", "optimizer=sgd", "placement=greedy",
+        "optimizer.adam.beta1=0.8", "model.dense.units=4",
+        "input.shuffle=false"}) {
+    EXPECT_NE(FingerprintAfter(assignment), base) << assignment;
+  }
+  for (const char* assignment :
+       {"stop.steps=99", "stop.epochs=3", "input.dir=/elsewhere",
+        "input.prefetch=7", "checkpoint.every_steps=5", "checkpoint.keep=2",
+        "evaluation.every_steps=3"}) {
+    EXPECT_EQ(FingerprintAfter(assignment), base) << assignment;
+  }
+}
+
+TEST(TrainingSpecTest, SemanticTextNamesNoPaths) {
+  const auto spec = Parse({"input.dir=/secret/place"});
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_THAT(SemanticText(*spec),
+              AllOf(HasSubstr("batch_size: 8"), Not(HasSubstr("secret"))));
+}
+
+}  // namespace
+}  // namespace muster
