@@ -62,6 +62,8 @@ CpuPrimitive MakeCpuBatchNormBackward(const CpuContext& context,
       {dnnl::batch_normalization_backward(norm),
        {{DNNL_ARG_SRC, Operand::kSrc, src_desc},
         {DNNL_ARG_SCALE, Operand::kWeights, channels},
+        // oneDNN 2.6 counts it among the inputs, but does not read it.
+        {DNNL_ARG_SHIFT, Operand::kWeights, channels},
         {DNNL_ARG_MEAN, Operand::kMean, channels},
         {DNNL_ARG_VARIANCE, Operand::kVariance, channels},
         {DNNL_ARG_DIFF_DST, Operand::kDiffDst, src_desc},

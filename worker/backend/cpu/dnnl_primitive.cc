@@ -30,7 +30,9 @@ absl::StatusOr<std::unique_ptr<Primitive>> DnnlPrimitive::Create(
   for (const Argument& argument : config.arguments) {
     if (argument.desc.get_size() == 0) continue;
     ASSIGN_OR_RETURN(MemoryLayout layout, LayoutOf(argument));
-    result->Take(argument.operand, std::move(layout));
+    if (!result->takes(argument.operand)) {
+      result->Take(argument.operand, std::move(layout));
+    }
     dnnl::memory memory(argument.desc, context.engine, DNNL_MEMORY_NONE);
     result->arguments_.push_back({argument.dnnl_arg, memory.get()});
     result->bound_.push_back({argument.operand, std::move(memory), nullptr});

@@ -28,7 +28,7 @@ class DnnlPrimitive : public Primitive {
   };
   struct Config {
     dnnl::primitive primitive;
-    // DNNL_ARG_WORKSPACE and DNNL_ARG_SCRATCHPAD may be empty: left out then.
+    // An argument of an empty desc is left out; two may be one operand.
     std::vector<Argument> arguments;
     bool in_place = false;
     const char* name = "";

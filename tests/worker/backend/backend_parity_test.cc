@@ -1,0 +1,530 @@
+// Every backend against the oracle in double, primitive by primitive, on odd
+// shapes. A layout that a primitive chooses is used as it is.
+#include <memory>
+#include <ostream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/worker/backend/primitive_run.h"
+#include "worker/backend/backend.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kSeed = 20170411;
+// exp, log, tanh, 1/sqrt: a few ulps of float32 each.
+constexpr double kRelative = 1e-5;
+
+std::unique_ptr<Backend> MakeBackend(const std::string& name, int threads) {
+  auto backend = CreateBackend(name, {threads});
+  EXPECT_TRUE(backend.ok()) << backend.status();
+  return backend.ok() ? *std::move(backend) : nullptr;
+}
+
+// A backend by name and threads, beside the oracle.
+class BackendParityTest
+    : public testing::TestWithParam<std::tuple<std::string, int>> {
+ protected:
+  using Inputs = std::vector<std::pair<Operand, Values>>;
+
+  // Runs both primitives on the same inputs and compares the outputs.
+  void Compare(Backend::Created tested, Backend::Created wanted,
+               const Inputs& inputs, const std::vector<Operand>& outputs,
+               double tolerance) {
+    PrimitiveRun found(backend_.get(), std::move(tested));
+    PrimitiveRun oracle(oracle_.get(), std::move(wanted));
+    ASSERT_TRUE(found.ok() && oracle.ok());
+    for (const auto& [operand, values] : inputs) {
+      found.Set(operand, values);
+      oracle.Set(operand, values);
+    }
+    ASSERT_EQ(found.Execute(), absl::OkStatus());
+    ASSERT_EQ(oracle.Execute(), absl::OkStatus());
+    for (const Operand output : outputs) {
+      ExpectNear(found.Get(output), oracle.Get(output), tolerance, kRelative,
+                 OperandName(output));
+    }
+  }
+
+  static MemoryLayout OracleLayout(const Shape& shape) {
+    return MemoryLayout::RowMajor(FLOAT64, shape);
+  }
+
+  // Layouts that a backend's convolution may hand to its followers.
+  std::vector<MemoryLayout> SrcLayouts(const Shape& shape) {
+    std::vector<MemoryLayout> layouts = {
+        MemoryLayout::RowMajor(FLOAT32, shape)};
+    if (shape.rank() != 4) return layouts;
+    Conv2dDesc conv;
+    conv.batch = shape.dim(0);
+    conv.src_channels = conv.dst_channels = shape.dim(1);
+    conv.height = shape.dim(2);
+    conv.width = shape.dim(3);
+    auto primitive = backend_->CreateConv2dForward(conv);
+    EXPECT_TRUE(primitive.ok()) << primitive.status();
+    if (!primitive.ok()) return layouts;
+    const MemoryLayout& chosen = (*primitive)->layout(Operand::kDst);
+    if (chosen != layouts[0]) layouts.push_back(chosen);
+    return layouts;
+  }
+
+  const std::unique_ptr<Backend> backend_ =
+      MakeBackend(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  const std::unique_ptr<Backend> oracle_ = MakeBackend("ref_float64", 1);
+};
+
+std::vector<Conv2dDesc> ConvCases() {
+  // kernel h, w, stride h, w, pads top, bottom, left, right.
+  const WindowDesc one = {1, 1, 1, 1, 0, 0, 0, 0};
+  const WindowDesc same3 = {3, 3, 1, 1, 1, 1, 1, 1};
+  const WindowDesc same5 = {5, 5, 1, 1, 2, 2, 2, 2};
+  const WindowDesc strided = {3, 3, 2, 2, 0, 1, 0, 1};
+  const WindowDesc valid5 = {5, 5, 1, 1, 0, 0, 0, 0};
+  const WindowDesc uneven = {3, 5, 2, 1, 2, 0, 1, 3};
+  return {
+      {1, 1, 1, 1, 1, one, true, false},
+      {3, 1, 5, 9, 7, same5, true, true},
+      {1, 3, 17, 8, 8, same3, true, false},
+      {3, 5, 3, 7, 9, strided, false, true},
+      {1, 17, 5, 6, 11, valid5, true, false},
+      {3, 17, 17, 5, 5, uneven, true, true},
+      {1, 32, 16, 6, 6, one, true, true},
+      {3, 16, 32, 7, 7, same5, true, false},
+  };
+}
+
+TEST_P(BackendParityTest, Conv2dForward) {
+  for (const Conv2dDesc& d : ConvCases()) {
+    SCOPED_TRACE(d.dst_shape().ToString());
+    Inputs inputs = {
+        {Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed)},
+        {Operand::kWeights,
+         RandomValues(d.weights_shape().num_elements(), kSeed + 1)}};
+    if (d.has_bias) {
+      inputs.push_back(
+          {Operand::kBias, RandomValues(d.dst_channels, kSeed + 2)});
+    }
+    const int64_t terms =
+        d.src_channels * d.window.kernel_h * d.window.kernel_w + 1;
+    Compare(backend_->CreateConv2dForward(d), oracle_->CreateConv2dForward(d),
+            inputs, {Operand::kDst}, SumTolerance(terms));
+  }
+}
+
+TEST_P(BackendParityTest, Conv2dBackwardData) {
+  for (const Conv2dDesc& d : ConvCases()) {
+    SCOPED_TRACE(d.dst_shape().ToString());
+    const int64_t terms =
+        d.dst_channels * d.window.kernel_h * d.window.kernel_w;
+    Compare(
+        backend_->CreateConv2dBackwardData(d),
+        oracle_->CreateConv2dBackwardData(d),
+        {{Operand::kDiffDst, RandomValues(d.dst_shape().num_elements(), kSeed)},
+         {Operand::kWeights,
+          RandomValues(d.weights_shape().num_elements(), kSeed + 1)}},
+        {Operand::kDiffSrc}, SumTolerance(terms));
+  }
+}
+
+TEST_P(BackendParityTest, Conv2dBackwardWeights) {
+  for (const Conv2dDesc& d : ConvCases()) {
+    SCOPED_TRACE(d.dst_shape().ToString());
+    std::vector<Operand> outputs = {Operand::kDiffWeights};
+    if (d.has_bias) outputs.push_back(Operand::kDiffBias);
+    const int64_t terms = d.dst_shape().num_elements() / d.dst_channels;
+    Compare(backend_->CreateConv2dBackwardWeights(d),
+            oracle_->CreateConv2dBackwardWeights(d),
+            {{Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed)},
+             {Operand::kDiffDst,
+              RandomValues(d.dst_shape().num_elements(), kSeed + 1)}},
+            outputs, SumTolerance(terms));
+  }
+}
+
+std::vector<DenseDesc> DenseCases() {
+  return {{1, 1, 1, true, false},
+          {3, 17, 5, true, true},
+          {1, 5, 17, false, true},
+          {3, 130, 33, true, false},
+          {16, 64, 32, true, true}};
+}
+
+TEST_P(BackendParityTest, DenseForward) {
+  for (const DenseDesc& d : DenseCases()) {
+    SCOPED_TRACE(d.weights_shape().ToString());
+    Inputs inputs = {
+        {Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed)},
+        {Operand::kWeights,
+         RandomValues(d.weights_shape().num_elements(), kSeed + 1)}};
+    if (d.has_bias) {
+      inputs.push_back(
+          {Operand::kBias, RandomValues(d.dst_features, kSeed + 2)});
+    }
+    Compare(backend_->CreateDenseForward(d), oracle_->CreateDenseForward(d),
+            inputs, {Operand::kDst}, SumTolerance(d.src_features + 1));
+  }
+}
+
+TEST_P(BackendParityTest, DenseBackward) {
+  for (const DenseDesc& d : DenseCases()) {
+    SCOPED_TRACE(d.weights_shape().ToString());
+    const Values src = RandomValues(d.src_shape().num_elements(), kSeed);
+    const Values weights =
+        RandomValues(d.weights_shape().num_elements(), kSeed + 1);
+    const Values diff_dst =
+        RandomValues(d.dst_shape().num_elements(), kSeed + 2);
+    Compare(backend_->CreateDenseBackwardData(d),
+            oracle_->CreateDenseBackwardData(d),
+            {{Operand::kDiffDst, diff_dst}, {Operand::kWeights, weights}},
+            {Operand::kDiffSrc}, SumTolerance(d.dst_features));
+    std::vector<Operand> outputs = {Operand::kDiffWeights};
+    if (d.has_bias) outputs.push_back(Operand::kDiffBias);
+    Compare(backend_->CreateDenseBackwardWeights(d),
+            oracle_->CreateDenseBackwardWeights(d),
+            {{Operand::kSrc, src}, {Operand::kDiffDst, diff_dst}}, outputs,
+            SumTolerance(d.batch));
+  }
+}
+
+TEST_P(BackendParityTest, Activation) {
+  for (const ActivationKind kind :
+       {ActivationKind::kRelu, ActivationKind::kSigmoid,
+        ActivationKind::kTanh}) {
+    for (const Shape& shape : {Shape{3, 17}, Shape{1, 5, 3, 7}}) {
+      for (const MemoryLayout& layout : SrcLayouts(shape)) {
+        SCOPED_TRACE(layout.ToString());
+        const int64_t n = shape.num_elements();
+        Values values = RandomValues(n, kSeed);
+        for (double& value : values) value *= 4;
+        Compare(backend_->CreateActivationForward({kind}, layout),
+                oracle_->CreateActivationForward({kind}, OracleLayout(shape)),
+                {{Operand::kSrc, values}}, {Operand::kDst}, SumTolerance(1));
+        Compare(backend_->CreateActivationBackward({kind}, layout),
+                oracle_->CreateActivationBackward({kind}, OracleLayout(shape)),
+                {{Operand::kDst, RandomValues(n, kSeed + 1)},
+                 {Operand::kDiffDst, RandomValues(n, kSeed + 2)}},
+                {Operand::kDiffSrc}, SumTolerance(1));
+      }
+    }
+  }
+}
+
+std::vector<PoolDesc> PoolCases() {
+  const WindowDesc two = {2, 2, 2, 2, 0, 0, 0, 0};
+  const WindowDesc padded = {3, 3, 2, 2, 0, 1, 1, 1};
+  const WindowDesc dense = {3, 3, 1, 1, 1, 1, 1, 1};
+  const WindowDesc global = {7, 5, 1, 1, 0, 0, 0, 0};
+  const PoolKind max = PoolKind::kMax, average = PoolKind::kAverage;
+  return {
+      {max, 3, 16, 8, 6, two, true},    {max, 3, 16, 8, 6, two, false},
+      {max, 1, 17, 7, 9, two, true},    {max, 1, 5, 7, 5, padded, false},
+      {max, 3, 16, 7, 5, padded, true}, {max, 1, 3, 6, 6, dense, true},
+      {max, 1, 8, 7, 5, global, false}, {average, 3, 16, 8, 6, two, false},
+      {average, 1, 17, 7, 5, padded},   {average, 3, 3, 6, 5, dense},
+      {average, 3, 17, 7, 5, global},   {max, 1, 1, 2, 2, two, true},
+  };
+}
+
+TEST_P(BackendParityTest, PoolForwardAndBackward) {
+  for (const PoolDesc& d : PoolCases()) {
+    for (const MemoryLayout& layout : SrcLayouts(d.src_shape())) {
+      SCOPED_TRACE(
+          absl::StrCat(layout.ToString(), " to ", d.dst_shape().ToString()));
+      const MemoryLayout oracle_layout = OracleLayout(d.src_shape());
+      PrimitiveRun found(backend_.get(),
+                         backend_->CreatePoolForward(d, layout));
+      PrimitiveRun wanted(oracle_.get(),
+                          oracle_->CreatePoolForward(d, oracle_layout));
+      ASSERT_TRUE(found.ok() && wanted.ok());
+      const Values src = RandomValues(d.src_shape().num_elements(), kSeed);
+      ASSERT_EQ(found.Set(Operand::kSrc, src).Execute(), absl::OkStatus());
+      ASSERT_EQ(wanted.Set(Operand::kSrc, src).Execute(), absl::OkStatus());
+      const double tolerance =
+          SumTolerance(d.window.kernel_h * d.window.kernel_w);
+      ExpectNear(found.Get(Operand::kDst), wanted.Get(Operand::kDst), tolerance,
+                 kRelative, "dst");
+
+      PrimitiveRun back(backend_.get(),
+                        backend_->CreatePoolBackward(d, layout));
+      PrimitiveRun wanted_back(oracle_.get(),
+                               oracle_->CreatePoolBackward(d, oracle_layout));
+      ASSERT_TRUE(back.ok() && wanted_back.ok());
+      const Values diff = RandomValues(d.dst_shape().num_elements(), kSeed + 1);
+      back.Share(Operand::kWorkspace, found).Share(Operand::kDst, found);
+      wanted_back.Share(Operand::kWorkspace, wanted);
+      ASSERT_EQ(back.Set(Operand::kDiffDst, diff).Execute(), absl::OkStatus());
+      ASSERT_EQ(wanted_back.Set(Operand::kDiffDst, diff).Execute(),
+                absl::OkStatus());
+      ExpectNear(back.Get(Operand::kDiffSrc),
+                 wanted_back.Get(Operand::kDiffSrc), tolerance, kRelative,
+                 "diff_src");
+    }
+  }
+}
+
+TEST_P(BackendParityTest, PoolAtInferenceTakesNoWorkspace) {
+  for (PoolDesc d : PoolCases()) {
+    d.phase = Phase::kInference;
+    for (const MemoryLayout& layout : SrcLayouts(d.src_shape())) {
+      PrimitiveRun run(backend_.get(), backend_->CreatePoolForward(d, layout));
+      ASSERT_TRUE(run.ok());
+      EXPECT_FALSE(run.primitive().takes(Operand::kWorkspace));
+      Compare(
+          backend_->CreatePoolForward(d, layout),
+          oracle_->CreatePoolForward(d, OracleLayout(d.src_shape())),
+          {{Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed)}},
+          {Operand::kDst}, SumTolerance(d.window.kernel_h * d.window.kernel_w));
+    }
+  }
+}
+
+TEST_P(BackendParityTest, DropoutDrawsTheOraclesMask) {
+  const DropoutDesc d = {0.3, {3, 5, 7, 9}};
+  const int64_t n = d.shape.num_elements();
+  for (const MemoryLayout& layout : SrcLayouts(d.shape)) {
+    PrimitiveRun found(backend_.get(),
+                       backend_->CreateDropoutForward(d, layout));
+    PrimitiveRun wanted(
+        oracle_.get(), oracle_->CreateDropoutForward(d, OracleLayout(d.shape)));
+    ASSERT_TRUE(found.ok() && wanted.ok());
+    const Values src = RandomValues(n, kSeed);
+    found.operands().seed = wanted.operands().seed = kSeed;
+    ASSERT_EQ(found.Set(Operand::kSrc, src).Execute(), absl::OkStatus());
+    ASSERT_EQ(wanted.Set(Operand::kSrc, src).Execute(), absl::OkStatus());
+    ExpectNear(found.Get(Operand::kDst), wanted.Get(Operand::kDst), 0,
+               kRelative, "dst");
+
+    PrimitiveRun back(backend_.get(),
+                      backend_->CreateDropoutBackward(d, layout));
+    PrimitiveRun wanted_back(oracle_.get(), oracle_->CreateDropoutBackward(
+                                                d, OracleLayout(d.shape)));
+    const Values diff = RandomValues(n, kSeed + 1);
+    back.Share(Operand::kWorkspace, found).Set(Operand::kDiffDst, diff);
+    wanted_back.Share(Operand::kWorkspace, wanted).Set(Operand::kDiffDst, diff);
+    ASSERT_EQ(back.Execute(), absl::OkStatus());
+    ASSERT_EQ(wanted_back.Execute(), absl::OkStatus());
+    ExpectNear(back.Get(Operand::kDiffSrc), wanted_back.Get(Operand::kDiffSrc),
+               0, kRelative, "diff_src");
+  }
+}
+
+TEST_P(BackendParityTest, BatchNorm) {
+  for (const Shape& shape :
+       {Shape{3, 5, 4, 7}, Shape{4, 17, 3, 3}, Shape{3, 16, 5, 5}}) {
+    const BatchNormDesc d = {shape.dim(0), shape.dim(1), shape.dim(2),
+                             shape.dim(3)};
+    const int64_t n = shape.num_elements(), m = n / d.channels;
+    Values variance = RandomValues(d.channels, kSeed + 4);
+    for (double& value : variance) value = value * value + 0.25;
+    const Inputs forward = {
+        {Operand::kSrc, RandomValues(n, kSeed)},
+        {Operand::kWeights, RandomValues(d.channels, kSeed + 1)},
+        {Operand::kBias, RandomValues(d.channels, kSeed + 2)}};
+    Inputs given = forward;
+    given.push_back({Operand::kMean, RandomValues(d.channels, kSeed + 3)});
+    given.push_back({Operand::kVariance, variance});
+    Inputs backward = given;
+    backward.erase(backward.begin() + 2);  // the bias
+    backward.push_back({Operand::kDiffDst, RandomValues(n, kSeed + 5)});
+    BatchNormDesc inference = d;
+    inference.phase = Phase::kInference;
+    for (const MemoryLayout& layout : SrcLayouts(shape)) {
+      SCOPED_TRACE(layout.ToString());
+      const MemoryLayout canonical = OracleLayout(shape);
+      Compare(backend_->CreateBatchNormForward(d, layout),
+              oracle_->CreateBatchNormForward(d, canonical), forward,
+              {Operand::kDst, Operand::kMean, Operand::kVariance},
+              SumTolerance(m));
+      Compare(backend_->CreateBatchNormForward(inference, layout),
+              oracle_->CreateBatchNormForward(inference, canonical), given,
+              {Operand::kDst}, SumTolerance(8));
+      // Standardized values reach 4 where the given variance is small.
+      Compare(backend_->CreateBatchNormBackward(d, layout),
+              oracle_->CreateBatchNormBackward(d, canonical), backward,
+              {Operand::kDiffSrc, Operand::kDiffWeights, Operand::kDiffBias},
+              SumTolerance(m, 8));
+    }
+  }
+}
+
+TEST_P(BackendParityTest, Add) {
+  for (const int num_srcs : {1, 2, 3}) {
+    const Shape shape = {3, 17, 5, 3};
+    for (const MemoryLayout& layout : SrcLayouts(shape)) {
+      const std::vector<MemoryLayout> layouts(num_srcs, layout);
+      const std::vector<MemoryLayout> canonical(num_srcs, OracleLayout(shape));
+      PrimitiveRun found(backend_.get(),
+                         backend_->CreateAdd({num_srcs, shape}, layouts));
+      PrimitiveRun wanted(oracle_.get(),
+                          oracle_->CreateAdd({num_srcs, shape}, canonical));
+      ASSERT_TRUE(found.ok() && wanted.ok());
+      for (int i = 0; i < num_srcs; ++i) {
+        const Values src = RandomValues(shape.num_elements(), kSeed + i);
+        found.Set(Operand::kSrc, src, i);
+        wanted.Set(Operand::kSrc, src, i);
+      }
+      found.Alias(Operand::kDst, Operand::kSrc);
+      ASSERT_EQ(found.Execute(), absl::OkStatus());
+      ASSERT_EQ(wanted.Execute(), absl::OkStatus());
+      ExpectNear(found.Get(Operand::kDst), wanted.Get(Operand::kDst),
+                 SumTolerance(num_srcs), kRelative, "dst");
+    }
+  }
+}
+
+std::vector<ConcatDesc> ConcatCases() {
+  return {{{{3, 5}, {3, 1}, {3, 17}}},
+          {{{3, 16, 4, 5}, {3, 32, 4, 5}}},
+          {{{1, 16, 4, 5}, {1, 5, 4, 5}, {1, 16, 4, 5}}}};
+}
+
+TEST_P(BackendParityTest, ConcatForwardAndBackward) {
+  for (const ConcatDesc& d : ConcatCases()) {
+    SCOPED_TRACE(d.dst_shape().ToString());
+    std::vector<MemoryLayout> layouts, canonical;
+    for (const Shape& src : d.srcs) {
+      layouts.push_back(SrcLayouts(src).back());
+      canonical.push_back(OracleLayout(src));
+    }
+    PrimitiveRun found(backend_.get(),
+                       backend_->CreateConcatForward(d, layouts));
+    PrimitiveRun wanted(oracle_.get(),
+                        oracle_->CreateConcatForward(d, canonical));
+    PrimitiveRun back(backend_.get(),
+                      backend_->CreateConcatBackward(d, layouts));
+    ASSERT_TRUE(found.ok() && wanted.ok() && back.ok());
+    for (int i = 0; i < static_cast<int>(d.srcs.size()); ++i) {
+      const Values src = RandomValues(d.srcs[i].num_elements(), kSeed + i);
+      found.Set(Operand::kSrc, src, i);
+      wanted.Set(Operand::kSrc, src, i);
+    }
+    ASSERT_EQ(found.Execute(), absl::OkStatus());
+    ASSERT_EQ(wanted.Execute(), absl::OkStatus());
+    EXPECT_EQ(found.Get(Operand::kDst), wanted.Get(Operand::kDst));
+
+    // Backward takes apart what forward joined.
+    back.Set(Operand::kDiffDst, found.Get(Operand::kDst));
+    ASSERT_EQ(back.Execute(), absl::OkStatus());
+    for (int i = 0; i < static_cast<int>(d.srcs.size()); ++i) {
+      EXPECT_EQ(back.Get(Operand::kDiffSrc, i), found.Get(Operand::kSrc, i));
+    }
+  }
+}
+
+TEST_P(BackendParityTest, SoftmaxCrossEntropy) {
+  const SoftmaxCrossEntropyDesc d = {5, 17};
+  const std::vector<int32_t> labels = {0, 16, 3, 7, 7};
+  for (const int64_t rows : {1, 3, 5}) {
+    PrimitiveRun found(backend_.get(), backend_->CreateSoftmaxCrossEntropy(d));
+    PrimitiveRun wanted(oracle_.get(), oracle_->CreateSoftmaxCrossEntropy(d));
+    ASSERT_TRUE(found.ok() && wanted.ok());
+    Values src = RandomValues(d.src_shape().num_elements(), kSeed);
+    for (double& value : src)
+      value *= 64;  // exp of it overflows if not shifted
+    for (PrimitiveRun* run : {&found, &wanted}) {
+      run->Set(Operand::kSrc, src).SetLabels(labels);
+      run->operands().rows = rows;
+      ASSERT_EQ(run->Execute(), absl::OkStatus());
+    }
+    ExpectNear(found.Get(Operand::kLoss), wanted.Get(Operand::kLoss),
+               SumTolerance(1), kRelative, "loss");
+    EXPECT_EQ(found.Get(Operand::kCorrect), wanted.Get(Operand::kCorrect));
+    ExpectNear(found.Get(Operand::kDiffSrc), wanted.Get(Operand::kDiffSrc),
+               SumTolerance(d.classes), kRelative, "diff_src");
+  }
+}
+
+TEST_P(BackendParityTest, SoftmaxCrossEntropyRefusesBadLabelsAndRows) {
+  const SoftmaxCrossEntropyDesc d = {2, 3};
+  PrimitiveRun run(backend_.get(), backend_->CreateSoftmaxCrossEntropy(d));
+  ASSERT_TRUE(run.ok());
+  run.Set(Operand::kSrc, RandomValues(6, kSeed)).SetLabels({2, 3});
+  run.operands().rows = 1;
+  EXPECT_EQ(run.Execute(), absl::OkStatus());
+  for (const int64_t rows : {0, 2, 3}) {
+    run.operands().rows = rows;
+    EXPECT_EQ(run.Execute().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST_P(BackendParityTest, L2PenaltyAddsToLossAndGradient) {
+  const L2PenaltyDesc d = {0.25, {17, 5, 3, 3}};
+  const int64_t n = d.shape.num_elements();
+  for (const MemoryLayout& layout : SrcLayouts(d.shape)) {
+    Compare(backend_->CreateL2Penalty(d, layout),
+            oracle_->CreateL2Penalty(d, OracleLayout(d.shape)),
+            {{Operand::kWeights, RandomValues(n, kSeed)},
+             {Operand::kDiffWeights, RandomValues(n, kSeed + 1)},
+             {Operand::kLoss, {1.5}}},
+            {Operand::kLoss, Operand::kDiffWeights}, SumTolerance(1));
+  }
+}
+
+TEST_P(BackendParityTest, InPlaceGivesTheSameBits) {
+  const Shape shape = {3, 17, 5, 3};
+  for (const MemoryLayout& layout : SrcLayouts(shape)) {
+    PrimitiveRun apart(backend_.get(),
+                       backend_->CreateActivationForward({}, layout));
+    PrimitiveRun in_place(backend_.get(),
+                          backend_->CreateActivationForward({}, layout));
+    ASSERT_TRUE(apart.ok() && in_place.ok());
+    const Values src = RandomValues(shape.num_elements(), kSeed);
+    apart.Set(Operand::kSrc, src);
+    in_place.Set(Operand::kSrc, src).Alias(Operand::kDst, Operand::kSrc);
+    ASSERT_EQ(apart.Execute(), absl::OkStatus());
+    ASSERT_EQ(in_place.Execute(), absl::OkStatus());
+    EXPECT_EQ(apart.Bytes(Operand::kDst), in_place.Bytes(Operand::kDst));
+  }
+}
+
+TEST_P(BackendParityTest, TwoRunsGiveTheSameBits) {
+  for (const Conv2dDesc& d : ConvCases()) {
+    std::vector<char> first;
+    for (int run = 0; run < 2; ++run) {
+      PrimitiveRun conv(backend_.get(),
+                        backend_->CreateConv2dBackwardWeights(d));
+      ASSERT_TRUE(conv.ok());
+      conv.Set(Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed))
+          .Set(Operand::kDiffDst,
+               RandomValues(d.dst_shape().num_elements(), kSeed + 1));
+      ASSERT_EQ(conv.Execute(), absl::OkStatus());
+      if (run == 0) first = conv.Bytes(Operand::kDiffWeights);
+      EXPECT_EQ(conv.Bytes(Operand::kDiffWeights), first);
+    }
+  }
+}
+
+TEST_P(BackendParityTest, RefusesWhatDoesNotFit) {
+  Conv2dDesc conv;
+  conv.window.kernel_h = 3;  // on a height of 1 without padding
+  EXPECT_EQ(backend_->CreateConv2dForward(conv).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  const MemoryLayout other = MemoryLayout::RowMajor(FLOAT32, {2, 3});
+  EXPECT_EQ(
+      backend_->CreateDropoutForward({0.5, {3, 2}}, other).status().code(),
+      absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(backend_->CreateAdd({2, {2, 3}}, {other}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_P(BackendParityTest, MissingOperandIsAnInternalError) {
+  auto add = backend_->CreateAdd({1, {2, 3}},
+                                 {MemoryLayout::RowMajor(FLOAT32, {2, 3})});
+  ASSERT_TRUE(add.ok());
+  EXPECT_EQ((*add)->Execute(Operands()).code(), absl::StatusCode::kInternal);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Backends, BackendParityTest,
+    testing::Values(std::make_tuple("ref", 1), std::make_tuple("cpu", 1),
+                    std::make_tuple("cpu", 2)),
+    [](const testing::TestParamInfo<BackendParityTest::ParamType>& info) {
+      return absl::StrCat(std::get<0>(info.param), "_threads",
+                          std::get<1>(info.param));
+    });
+
+}  // namespace
+}  // namespace muster
