@@ -1,0 +1,104 @@
+#include "ps_server/duplicate_marks.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/ps_server/shard_requests.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Optional;
+using ::testing::StartsWith;
+
+class DuplicateMarksTest : public testing::Test {
+ protected:
+  DuplicateMarksTest() { EXPECT_THAT(marks_.Admit(worker_), IsOk()); }
+
+  std::optional<int64_t> Find(int64_t step, int32_t part, int32_t parts) {
+    const auto outcome = marks_.FindOutcome(worker_, step, part, parts);
+    EXPECT_THAT(outcome, IsOk());
+    return outcome.value_or(std::nullopt);
+  }
+
+  const Sender worker_ = MakeSender(0, 1);
+  DuplicateMarks marks_;
+};
+
+TEST_F(DuplicateMarksTest, FindsWhatWasRecordedAndNothingElse) {
+  EXPECT_EQ(Find(1, 0, 2), std::nullopt);
+  EXPECT_EQ(marks_.Record(worker_, 1, 0, 2, 7), 7);
+  EXPECT_THAT(Find(1, 0, 2), Optional(7));
+  EXPECT_EQ(Find(1, 1, 2), std::nullopt);
+  EXPECT_EQ(Find(2, 0, 2), std::nullopt);
+}
+
+TEST_F(DuplicateMarksTest, AStepKeepsTheStalenessOfItsFirstPart) {
+  EXPECT_EQ(marks_.Record(worker_, 1, 1, 2, 7), 7);
+  EXPECT_EQ(marks_.Record(worker_, 1, 0, 2, 9), 7);
+  EXPECT_THAT(Find(1, 0, 2), Optional(7));
+}
+
+TEST_F(DuplicateMarksTest, OlderStepsAreDuplicatesWithTheirOutcome) {
+  for (int64_t step = 1; step <= 100; ++step) {
+    marks_.Record(worker_, step, 0, 1, step * 10);
+  }
+  EXPECT_THAT(Find(99, 0, 1), Optional(990));
+  EXPECT_THAT(Find(1, 0, 1), Optional(0)) << "too old for its outcome";
+}
+
+TEST_F(DuplicateMarksTest, AStepHasOneNumberOfParts) {
+  marks_.Record(worker_, 1, 0, 2, 0);
+  EXPECT_THAT(marks_.FindOutcome(worker_, 1, 1, 3),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2")));
+}
+
+TEST_F(DuplicateMarksTest, ANewIncarnationStartsAnewAndRetiresTheOld) {
+  marks_.Record(worker_, 5, 0, 1, 0);
+  const Sender restarted = MakeSender(0, 2);
+  ASSERT_THAT(marks_.Admit(restarted), IsOk());
+  EXPECT_THAT(marks_.CheckCurrent(restarted), IsOk());
+  EXPECT_TRUE(marks_.IsNewStep(restarted, 1));
+  EXPECT_THAT(
+      marks_.CheckCurrent(worker_),
+      StatusIs(absl::StatusCode::kFailedPrecondition, StartsWith("fenced: ")));
+  EXPECT_THAT(
+      marks_.Admit(worker_),
+      StatusIs(absl::StatusCode::kFailedPrecondition, StartsWith("fenced: ")));
+}
+
+TEST_F(DuplicateMarksTest, CountsStepsThatStayedUnfinished) {
+  marks_.Record(worker_, 1, 0, 2, 0);
+  marks_.Record(worker_, 2, 0, 1, 0);
+  EXPECT_EQ(marks_.unfinished_steps(), 1);
+  marks_.Record(worker_, 3, 1, 2, 0);
+  ASSERT_THAT(marks_.Admit(MakeSender(0, 2)), IsOk());
+  EXPECT_EQ(marks_.unfinished_steps(), 2);
+}
+
+TEST_F(DuplicateMarksTest, ExportsTheNewestStepOfWhoPushed) {
+  ASSERT_THAT(marks_.Admit(MakeSender(1, 9)), IsOk());
+  marks_.Record(worker_, 4, 2, 3, 0);
+  marks_.Record(worker_, 4, 0, 3, 0);
+  const std::vector<DuplicateMark> exported = marks_.Export();
+  ASSERT_EQ(exported.size(), 1);
+  EXPECT_EQ(exported[0].step(), 4);
+  EXPECT_THAT(exported[0].parts(), ElementsAre(0, 2));
+  EXPECT_EQ(exported[0].sender().incarnation(), 1);
+}
+
+TEST_F(DuplicateMarksTest, MemoryIsBounded) {
+  for (int32_t i = 1; i < DuplicateMarks::kMaxTasks; ++i) {
+    ASSERT_THAT(marks_.Admit(MakeSender(i, 1)), IsOk());
+  }
+  EXPECT_THAT(
+      marks_.Admit(MakeSender(1 << 20, 1)),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("4096")));
+  EXPECT_THAT(marks_.Admit(MakeSender(3, 0)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0")));
+}
+
+}  // namespace
+}  // namespace muster

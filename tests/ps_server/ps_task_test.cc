@@ -1,0 +1,230 @@
+// A ps process's inside over real gRPC, spoken to with generated stubs: a peer
+// in any language sees frames as ordinary messages.
+#include "ps_server/ps_task.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/rpc/protocol.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "proto/coordination_service.grpc.pb.h"
+#include "proto/parameter_service.grpc.pb.h"
+#include "tests/ps_server/shard_requests.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class PsTaskTest : public testing::Test {
+ protected:
+  PsTaskTest() {
+    absl::StatusOr<std::unique_ptr<PsTask>> task =
+        PsTask::Start(Options(), &latch_);
+    EXPECT_THAT(task, IsOk());
+    task_ = *std::move(task);
+    channel_ = grpc::CreateChannel(absl::StrCat("127.0.0.1:", task_->port()),
+                                   grpc::InsecureChannelCredentials());
+    parameters_ = ParameterService::NewStub(channel_);
+    coordination_ = CoordinationService::NewStub(channel_);
+  }
+
+  PsTaskOptions Options() {
+    PsTaskOptions options;
+    JobDef* const ps = options.cluster.add_job();
+    ps->set_name("ps");
+    (*ps->mutable_tasks())[0] = "localhost:1";
+    options.bind = "127.0.0.1:0";
+    options.incarnation = kPsIncarnation;
+    options.clock = &clock_;
+    return options;
+  }
+
+  static std::unique_ptr<grpc::ClientContext> Context() {
+    auto context = std::make_unique<grpc::ClientContext>();
+    context->set_deadline(std::chrono::system_clock::now() +
+                          std::chrono::seconds(20));
+    return context;
+  }
+
+  // Hello, Define, Load, Seal of "w" [3] = 1 2 3.
+  void MakeReady() {
+    HelloRequest hello = MakeHello(chief_);
+    (*hello.mutable_ps_addresses())[0] = "localhost:1";
+    HelloReply hello_reply;
+    ASSERT_TRUE(parameters_->Hello(Context().get(), hello, &hello_reply).ok());
+    EXPECT_EQ(hello_reply.ps_incarnation(), kPsIncarnation);
+    DefineReply define_reply;
+    ASSERT_TRUE(parameters_
+                    ->Define(Context().get(),
+                             MakeDefine(chief_, {MakeTensor("w", {3})}),
+                             &define_reply)
+                    .ok());
+    Frame<LoadPart> load = MakeLoad(chief_, {MakeSlice("w", 0, 3)}, {});
+    load.header.set_data(std::string(BytesOf<float>({1, 2, 3})));
+    LoadReply load_reply;
+    ASSERT_TRUE(
+        parameters_->Load(Context().get(), load.header, &load_reply).ok());
+    SealReply seal_reply;
+    ASSERT_TRUE(
+        parameters_->Seal(Context().get(), MakeSeal(chief_), &seal_reply).ok());
+  }
+
+  // grpc.health.v1: 1 is SERVING, 2 is not. The request and reply are small
+  // enough to write by hand.
+  int Health() {
+    grpc::GenericStub stub(channel_);
+    auto context = Context();
+    grpc::CompletionQueue queue;
+    const grpc::Slice empty;
+    const grpc::ByteBuffer request(&empty, 1);
+    grpc::ByteBuffer reply;
+    grpc::Status status;
+    const auto call = stub.PrepareUnaryCall(
+        context.get(), "/grpc.health.v1.Health/Check", request, &queue);
+    call->StartCall();
+    call->Finish(&reply, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    grpc::Slice bytes;
+    if (!status.ok() || !reply.TrySingleSlice(&bytes).ok()) return -1;
+    return bytes.size() == 2 ? bytes.begin()[1] : 0;
+  }
+
+  MonotonicClock clock_;
+  StopLatch latch_;
+  const Sender chief_ = MakeSender(0, 11);
+  std::unique_ptr<PsTask> task_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<ParameterService::Stub> parameters_;
+  std::unique_ptr<CoordinationService::Stub> coordination_;
+};
+
+TEST_F(PsTaskTest, ServesFramesAsOrdinaryMessages) {
+  MakeReady();
+  Frame<PushPart> push = MakePush(chief_, 1, {MakeSlice("w", 0, 3)}, {});
+  push.header.set_data(std::string(BytesOf<float>({1, 1, 1})));
+  PushReply push_reply;
+  ASSERT_TRUE(
+      parameters_->Push(Context().get(), push.header, &push_reply).ok());
+  ASSERT_TRUE(
+      parameters_->Push(Context().get(), push.header, &push_reply).ok());
+  EXPECT_TRUE(push_reply.duplicate());
+
+  PullReply pull_reply;
+  ASSERT_TRUE(parameters_
+                  ->Pull(Context().get(),
+                         MakePull(chief_, {MakeSlice("w", 0, 3)}), &pull_reply)
+                  .ok());
+  EXPECT_EQ(pull_reply.version(), 1);
+  EXPECT_THAT(ValuesOf<float>(absl::Cord(pull_reply.data())),
+              ElementsAre(0, 1, 2));
+  ShardState state;
+  ASSERT_TRUE(parameters_->State(Context().get(), {}, &state).ok());
+  EXPECT_EQ(state.duplicate_parts(), 1);
+}
+
+TEST_F(PsTaskTest, ErrorsArriveWithCodeAndMessage) {
+  PullReply reply;
+  const grpc::Status status =
+      parameters_->Pull(Context().get(), MakePull(chief_, {}), &reply);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), testing::StartsWith("fenced: "));
+}
+
+TEST_F(PsTaskTest, HealthIsServingFromSealToDrain) {
+  EXPECT_EQ(Health(), 2);
+  MakeReady();
+  EXPECT_EQ(Health(), 1);
+}
+
+TEST_F(PsTaskTest, StopsWhenTheJobIsDone) {
+  RegisterRequest registration;
+  registration.set_protocol_version(kProtocolVersion);
+  *registration.mutable_sender() = chief_;
+  registration.set_chief(true);
+  RegisterReply registered;
+  ASSERT_TRUE(
+      coordination_->Register(Context().get(), registration, &registered).ok());
+  FinishRequest finish;
+  *finish.mutable_sender() = chief_;
+  finish.set_reason("interrupted");
+  finish.set_stop_job(true);
+  FinishReply finished;
+  ASSERT_TRUE(coordination_->Finish(Context().get(), finish, &finished).ok());
+  EXPECT_EQ(finished.state().phase(), DONE);
+  EXPECT_EQ(latch_.Wait().exit_code, 0);
+}
+
+TEST_F(PsTaskTest, ATakenPortIsAnErrorThatNamesIt) {
+  PsTaskOptions options = Options();
+  options.bind = absl::StrCat("127.0.0.1:", task_->port());
+  options.port_wait = absl::Milliseconds(300);
+  EXPECT_THAT(
+      PsTask::Start(options, &latch_),
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr(options.bind)));
+}
+
+TEST_F(PsTaskTest, RefusesANetworkThatWasNotAllowed) {
+  PsTaskOptions options = Options();
+  options.bind = "0.0.0.0:0";
+  EXPECT_THAT(PsTask::Start(options, &latch_),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr("--allow_insecure_network")));
+}
+
+TEST_F(PsTaskTest, AnotherPsFollowsTaskZeroToTheEnd) {
+  PsTaskOptions options = Options();
+  const std::string zero = absl::StrCat("127.0.0.1:", task_->port());
+  (*options.cluster.mutable_job(0)->mutable_tasks())[0] = zero;
+  (*options.cluster.mutable_job(0)->mutable_tasks())[1] = "localhost:2";
+  options.task_index = 1;
+  StopLatch latch;
+  const auto other = PsTask::Start(options, &latch);
+  ASSERT_THAT(other, IsOk());
+  RegisterRequest registration;
+  registration.set_protocol_version(kProtocolVersion);
+  *registration.mutable_sender() = chief_;
+  registration.set_chief(true);
+  RegisterReply registered;
+  ASSERT_TRUE(
+      coordination_->Register(Context().get(), registration, &registered).ok());
+  FinishRequest finish;
+  *finish.mutable_sender() = chief_;
+  finish.set_stop_job(true);
+  FinishReply finished;
+  ASSERT_TRUE(coordination_->Finish(Context().get(), finish, &finished).ok());
+  const std::optional<StopReason> reason = latch.WaitFor(absl::Seconds(5));
+  ASSERT_TRUE(reason.has_value()) << "not within 5 s of DONE";
+  EXPECT_EQ(reason->exit_code, 0);
+}
+
+TEST_F(PsTaskTest, AnotherPsEndsWhenTaskZeroStaysAway) {
+  PsTaskOptions options = Options();
+  (*options.cluster.mutable_job(0)->mutable_tasks())[0] =
+      absl::StrCat("127.0.0.1:", task_->port());
+  (*options.cluster.mutable_job(0)->mutable_tasks())[1] = "localhost:2";
+  options.task_index = 1;
+  options.max_wait = absl::Milliseconds(300);
+  task_.reset();
+  StopLatch latch;
+  const auto other = PsTask::Start(options, &latch);
+  ASSERT_THAT(other, IsOk());
+  const std::optional<StopReason> reason = latch.WaitFor(absl::Seconds(20));
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_EQ(reason->exit_code, 138);
+  EXPECT_THAT(reason->text, HasSubstr("/job:ps/task:0"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,192 @@
+// The small parts of a shard: ranges, runs, blocks, snapshots, buffers.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ps_server/buffer_pool.h"
+#include "ps_server/element_ranges.h"
+#include "ps_server/float_runs.h"
+#include "ps_server/shard_snapshot.h"
+#include "ps_server/tensor_blocks.h"
+#include "tests/ps_server/shard_requests.h"
+
+namespace muster {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+TEST(ElementRangesTest, JoinsWhatTouchesAndFindsTheFirstHole) {
+  ElementRanges ranges;
+  EXPECT_EQ(ranges.FirstMissing(), 0);
+  ranges.Add(5, 5);
+  EXPECT_EQ(ranges.FirstMissing(), 0);
+  ranges.Add(4, 6);
+  EXPECT_EQ(ranges.FirstMissing(), 0);
+  ranges.Add(0, 2);
+  EXPECT_EQ(ranges.FirstMissing(), 2);
+  ranges.Add(2, 4);
+  EXPECT_EQ(ranges.FirstMissing(), 6);
+  ranges.Add(1, 9);
+  EXPECT_EQ(ranges.FirstMissing(), 9);
+  ranges.Add(20, 30);
+  ranges.Add(8, 25);
+  EXPECT_EQ(ranges.FirstMissing(), 30);
+}
+
+// All values, read in requests of at most `step`, from chunks of
+// `chunk_bytes` that start `shift` bytes off alignment.
+std::vector<float> ReadInRuns(const std::vector<float>& values,
+                              size_t chunk_bytes, size_t shift, int64_t step) {
+  const std::string bytes =
+      std::string(shift, 'x') + std::string(BytesOf(values));
+  absl::Cord data;
+  const absl::string_view all = absl::string_view(bytes).substr(shift);
+  for (size_t at = 0; at < all.size(); at += chunk_bytes) {
+    data.Append(absl::MakeCordFromExternal(all.substr(at, chunk_bytes), [] {}));
+  }
+  FloatRuns runs(data);
+  std::vector<float> read;
+  while (read.size() < values.size()) {
+    int64_t wanted =
+        std::min<int64_t>(step, static_cast<int64_t>(values.size()) -
+                                    static_cast<int64_t>(read.size()));
+    while (wanted > 0) {
+      const absl::Span<const float> run = runs.Next(wanted);
+      EXPECT_TRUE(static_cast<int64_t>(run.size()) == wanted ||
+                  run.size() % FloatRuns::kRunMultiple == 0);
+      read.insert(read.end(), run.begin(), run.end());
+      wanted -= static_cast<int64_t>(run.size());
+    }
+  }
+  return read;
+}
+
+TEST(FloatRunsTest, ReadsAnyCutOfTheBytes) {
+  std::vector<float> values(5000);
+  std::iota(values.begin(), values.end(), 1.0f);
+  for (const size_t chunk : {1, 3, 4, 257, 1000, 4096, 100000}) {
+    for (const size_t shift : {0, 1, 4}) {
+      for (const int64_t step : {1, 1000, 5000}) {
+        EXPECT_EQ(ReadInRuns(values, chunk, shift, step), values)
+            << "chunks of " << chunk << " shifted by " << shift << " read by "
+            << step;
+      }
+    }
+  }
+}
+
+TEST(FloatRunsTest, UsesAlignedMemoryInPlace) {
+  const std::vector<float> values(1000, 2.0f);
+  const absl::Cord data = absl::MakeCordFromExternal(
+      absl::string_view(reinterpret_cast<const char*>(values.data()), 4000),
+      [] {});
+  FloatRuns runs(data);
+  EXPECT_EQ(runs.Next(1000).data(), values.data());
+}
+
+TEST(FloatRunsTest, FindsNonFiniteValuesAnywhere) {
+  for (const int64_t at : {0, 1, 63, 64, 100, 198, 199}) {
+    for (const float bad : {NAN, -NAN, INFINITY, -INFINITY}) {
+      std::vector<float> values(200, 3.4e38f);
+      values[at] = bad;
+      const absl::Cord data = BytesOf(values);
+      FloatRuns runs(data);
+      EXPECT_EQ(FindNonFinite(runs, 200), at) << bad;
+    }
+  }
+  const absl::Cord fine = BytesOf(std::vector<float>(200, -1e-45f));
+  FloatRuns runs(fine);
+  EXPECT_EQ(FindNonFinite(runs, 200), -1);
+}
+
+TEST(TensorBlocksTest, KeepsStreamsApartAndAligned) {
+  const std::vector<SlotDef> slots = {{"m", 0.5f}, {"v", 2.0f}};
+  TensorBlocks tensor(MakeTensor("w", {2, kBlockElements + 3}), slots);
+  ASSERT_EQ(tensor.num_blocks(), 3);
+  EXPECT_EQ(tensor.BlockElements(2), 6);
+  for (int64_t block = 0; block < 3; ++block) {
+    for (int stream = 0; stream < 3; ++stream) {
+      float* const values = tensor.Stream(block, stream);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(values) % 64, 0);
+      const absl::Span<float> span(values, tensor.BlockElements(block));
+      EXPECT_THAT(span,
+                  Each(stream == 0 ? 0.0f : slots[stream - 1].initial_value));
+      std::fill(span.begin(), span.end(), 10.0f * block + stream);
+    }
+    EXPECT_EQ(tensor.Slots(block)[1], tensor.Stream(block, 2));
+  }
+  for (int64_t block = 0; block < 3; ++block) {
+    for (int stream = 0; stream < 3; ++stream) {
+      EXPECT_EQ(*tensor.Stream(block, stream), 10.0f * block + stream);
+    }
+  }
+  std::vector<float> read(4);
+  tensor.Read(1, kBlockElements - 2, 4, read.data());
+  EXPECT_THAT(read, ElementsAre(1, 1, 11, 11));
+}
+
+TEST(ShardSnapshotTest, CopiesABlockOnceWhenItIsFirstWritten) {
+  TensorBlocks tensor(MakeTensor("w", {2 * kBlockElements}), {});
+  ShardSnapshot snapshot;
+  snapshot.BeforeWrite(0, tensor, 0);
+  EXPECT_EQ(snapshot.copied_bytes(), 0) << "there is no snapshot";
+  snapshot.Begin(1);
+  for (int write = 1; write <= 2; ++write) {
+    snapshot.BeforeWrite(0, tensor, 1);
+    *tensor.Stream(1, 0) = static_cast<float>(write);
+    tensor.set_updates(1, write);
+  }
+  EXPECT_EQ(snapshot.copied_bytes(), kBlockElements * 4);
+  std::vector<float> read(2);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    snapshot.Read(0, tensor, 0, kBlockElements - 1, 2, read.data());
+    EXPECT_THAT(read, ElementsAre(0, 0));
+  }
+  EXPECT_EQ(snapshot.Updates(0, tensor, 1), 0);
+  snapshot.End(7);
+  EXPECT_EQ(snapshot.id(), 1) << "another's End";
+  snapshot.End(1);
+  EXPECT_EQ(snapshot.id(), 0);
+  EXPECT_EQ(snapshot.copied_bytes(), 0);
+}
+
+TEST(BufferPoolTest, UsesABufferAgainWhenItsLastCordIsGone) {
+  BufferPool pool(1 << 20);
+  const char* first = nullptr;
+  {
+    const absl::Cord cord = pool.Make(5000, [&](char* data) {
+      first = data;
+      std::fill_n(data, 5000, 'a');
+    });
+    const absl::Cord shared = cord;
+    EXPECT_EQ(pool.idle_bytes(), 0);
+    EXPECT_EQ(shared.size(), 5000);
+    EXPECT_EQ(std::string(shared), std::string(5000, 'a'));
+  }
+  EXPECT_EQ(pool.idle_bytes(), 8192);
+  const char* second = nullptr;
+  const absl::Cord again = pool.Make(8000, [&](char* data) { second = data; });
+  EXPECT_EQ(first, second);
+}
+
+TEST(BufferPoolTest, KeepsNoMoreThanItsLimitAndMayGoFirst) {
+  auto pool = std::make_unique<BufferPool>(4096);
+  const auto fill = [](char* data) { *data = 'x'; };
+  {
+    const absl::Cord a = pool->Make(100, fill);
+    const absl::Cord b = pool->Make(100, fill);
+  }
+  EXPECT_EQ(pool->idle_bytes(), 4096);
+  const absl::Cord survivor = pool->Make(100, fill);
+  pool.reset();
+  EXPECT_EQ(survivor[0], 'x');
+}
+
+}  // namespace
+}  // namespace muster
