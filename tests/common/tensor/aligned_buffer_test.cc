@@ -1,0 +1,40 @@
+#include "common/tensor/aligned_buffer.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+TEST(AlignedBufferTest, IsAlignedAndZeroed) {
+  for (const size_t size : {size_t{1}, size_t{63}, size_t{64}, size_t{1000}}) {
+    AlignedBuffer buffer(size);
+    EXPECT_EQ(buffer.size_bytes(), size);
+    EXPECT_EQ(
+        reinterpret_cast<uintptr_t>(buffer.data()) % AlignedBuffer::kAlignment,
+        0u);
+    for (size_t i = 0; i < size; ++i) ASSERT_EQ(buffer.data()[i], 0);
+  }
+}
+
+TEST(AlignedBufferTest, AnEmptyBufferHasNoBytes) {
+  const AlignedBuffer none;
+  EXPECT_EQ(none.size_bytes(), 0u);
+  EXPECT_EQ(none.data(), nullptr);
+  const AlignedBuffer empty(0);
+  EXPECT_EQ(empty.size_bytes(), 0u);
+}
+
+TEST(AlignedBufferTest, MovesItsMemory) {
+  AlignedBuffer a(8);
+  a.as<float>()[1] = 2.5f;
+  const char* data = a.data();
+  const AlignedBuffer b = std::move(a);
+  EXPECT_EQ(b.data(), data);
+  EXPECT_EQ(b.as<float>()[1], 2.5f);
+}
+
+}  // namespace
+}  // namespace muster
