@@ -2,6 +2,7 @@
 #define COMMON_BASE_ATTRIBUTES_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>

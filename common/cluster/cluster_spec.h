@@ -2,6 +2,7 @@
 #define COMMON_CLUSTER_CLUSTER_SPEC_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
