@@ -1,0 +1,230 @@
+#include "worker/client/transfer_machine.h"
+
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Seconds(1000);
+
+TransferMachine MakeMachine(std::vector<std::vector<int64_t>> part_bytes,
+                            TransferOptions options = {}) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < part_bytes.size(); ++i) {
+    names.push_back(absl::StrCat("/job:ps/task:", i));
+  }
+  return TransferMachine(options, part_bytes, names);
+}
+
+TEST(TransferMachineTest, EndsAtOnceWithoutParts) {
+  TransferMachine machine = MakeMachine({{}, {}});
+  const TransferMachine::Actions actions = machine.Start(kStart);
+  ASSERT_TRUE(actions.done.has_value());
+  EXPECT_THAT(*actions.done, IsOk());
+}
+
+TEST(TransferMachineTest, KeepsAWindowForEachShard) {
+  TransferOptions options;
+  options.window_parts = 2;
+  TransferMachine machine = MakeMachine({{1, 1, 1}, {1}}, options);
+  EXPECT_EQ(machine.Start(kStart).sends.size(), 3);
+  const TransferMachine::Actions next =
+      machine.OnAnswer(0, 1, 1, absl::OkStatus(), kStart);
+  ASSERT_EQ(next.sends.size(), 1);
+  EXPECT_EQ(next.sends[0].shard, 0);
+  EXPECT_EQ(next.sends[0].part, 2);
+}
+
+TEST(TransferMachineTest, GivesLongerToPartsBehindOthers) {
+  TransferMachine machine = MakeMachine({{1 << 20, 1 << 20}});
+  const TransferMachine::Actions actions = machine.Start(kStart);
+  ASSERT_EQ(actions.sends.size(), 2);
+  EXPECT_EQ(actions.sends[0].deadline, kStart + absl::Seconds(11));
+  EXPECT_EQ(actions.sends[1].deadline, kStart + absl::Seconds(12));
+}
+
+TEST(TransferMachineTest, RepeatsALostPartAfterAPause) {
+  TransferMachine machine = MakeMachine({{8}});
+  machine.Start(kStart);
+  const TransferMachine::Actions failed =
+      machine.OnAnswer(0, 0, 1, absl::UnavailableError("refused"), kStart);
+  EXPECT_TRUE(failed.sends.empty());
+  ASSERT_TRUE(failed.wake_at.has_value());
+  EXPECT_GT(*failed.wake_at, kStart);
+  const TransferMachine::Actions again = machine.OnTimer(*failed.wake_at);
+  ASSERT_EQ(again.sends.size(), 1);
+  EXPECT_EQ(again.sends[0].part, 0);
+  EXPECT_EQ(again.sends[0].attempt, 2);
+  EXPECT_EQ(machine.retries(), 1);
+}
+
+TEST(TransferMachineTest, FencedEndsAtOnceAsAborted) {
+  TransferMachine machine = MakeMachine({{8}, {8}});
+  machine.Start(kStart);
+  const TransferMachine::Actions actions = machine.OnAnswer(
+      1, 0, 1, absl::FailedPreconditionError("fenced: epoch 3 is over"),
+      kStart);
+  ASSERT_TRUE(actions.done.has_value());
+  EXPECT_THAT(*actions.done,
+              StatusIs(absl::StatusCode::kAborted,
+                       "/job:ps/task:1: fenced: epoch 3 is over"));
+}
+
+TEST(TransferMachineTest, ARefusalIsNotRepeated) {
+  TransferMachine machine = MakeMachine({{8}});
+  machine.Start(kStart);
+  const TransferMachine::Actions actions = machine.OnAnswer(
+      0, 0, 1, absl::InvalidArgumentError("shape differs"), kStart);
+  ASSERT_TRUE(actions.done.has_value());
+  EXPECT_THAT(*actions.done, StatusIs(absl::StatusCode::kInvalidArgument,
+                                      HasSubstr("/job:ps/task:0")));
+}
+
+TEST(TransferMachineTest, GivesUpNamingTheShardAndTheCause) {
+  TransferOptions options;
+  options.give_up_after = absl::Seconds(3);
+  TransferMachine machine = MakeMachine({{8}}, options);
+  absl::Time now = kStart;
+  TransferMachine::Actions actions = machine.Start(now);
+  while (!actions.done.has_value()) {
+    if (!actions.sends.empty()) {
+      actions = machine.OnAnswer(0, 0, actions.sends[0].attempt,
+                                 absl::UnavailableError("refused"), now);
+    } else {
+      ASSERT_TRUE(actions.wake_at.has_value());
+      now = *actions.wake_at;
+      actions = machine.OnTimer(now);
+    }
+  }
+  EXPECT_THAT(*actions.done,
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("/job:ps/task:0: refused; given up after")));
+  EXPECT_GE(now - kStart, options.give_up_after);
+  EXPECT_LT(now - kStart, options.give_up_after + options.backoff.max);
+}
+
+TEST(TransferMachineTest, IgnoresALateAnswer) {
+  TransferMachine machine = MakeMachine({{8}});
+  machine.Start(kStart);
+  const auto failed = machine.OnAnswer(
+      0, 0, 1, absl::DeadlineExceededError("no answer"), kStart);
+  machine.OnTimer(*failed.wake_at);
+  EXPECT_FALSE(machine
+                   .OnAnswer(0, 0, 1, absl::InvalidArgumentError("late"),
+                             *failed.wake_at)
+                   .done.has_value());
+  EXPECT_TRUE(machine.OnAnswer(0, 0, 2, absl::OkStatus(), *failed.wake_at)
+                  .done.has_value());
+}
+
+TEST(TransferMachineTest, CancelEndsOnce) {
+  TransferMachine machine = MakeMachine({{8}});
+  machine.Start(kStart);
+  EXPECT_TRUE(machine.Cancel(absl::CancelledError("x")).done.has_value());
+  EXPECT_FALSE(machine.Cancel(absl::CancelledError("x")).done.has_value());
+  EXPECT_FALSE(
+      machine.OnAnswer(0, 0, 1, absl::OkStatus(), kStart).done.has_value());
+}
+
+// A network with a virtual clock: every answer comes after a random time, some
+// are failures. Checks what must hold at every step.
+class RandomNetwork {
+ public:
+  RandomNetwork(uint32_t seed, const std::vector<std::vector<int64_t>>& parts)
+      : random_(seed), parts_(parts) {
+    options_.window_parts = 1 + static_cast<int>(random_() % 4);
+    options_.give_up_after = absl::Hours(1);
+    options_.seed = seed;
+    failure_percent_ = random_() % 60;
+  }
+
+  void Run() {
+    TransferMachine machine = MakeMachine(parts_, options_);
+    Take(machine.Start(now_));
+    while (!done_) {
+      ASSERT_FALSE(events_.empty()) << "nothing will ever happen again";
+      const auto first = events_.begin();
+      now_ = first->first;
+      const TransferMachine::Send send = first->second;
+      events_.erase(first);
+      if (send.shard < 0) {
+        Take(machine.OnTimer(now_));
+        continue;
+      }
+      in_flight_.erase({send.shard, send.part});
+      const bool fails = random_() % 100 < failure_percent_;
+      if (!fails) acknowledged_.insert({send.shard, send.part});
+      Take(machine.OnAnswer(
+          send.shard, send.part, send.attempt,
+          fails ? absl::UnavailableError("lost") : absl::OkStatus(), now_));
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_EQ(machine.in_flight(), 0);
+    EXPECT_EQ(acknowledged_.size(), NumParts());
+  }
+
+ private:
+  static bool HasFatalFailure() { return testing::Test::HasFatalFailure(); }
+
+  size_t NumParts() const {
+    size_t sum = 0;
+    for (const std::vector<int64_t>& of_shard : parts_) sum += of_shard.size();
+    return sum;
+  }
+
+  void Take(const TransferMachine::Actions& actions) {
+    for (const TransferMachine::Send& send : actions.sends) {
+      const std::pair<int, int> key(send.shard, send.part);
+      ASSERT_TRUE(in_flight_.insert(key).second) << "sent twice at once";
+      ASSERT_EQ(acknowledged_.count(key), 0) << "sent after its answer";
+      int of_shard = 0;
+      for (const auto& [shard, part] : in_flight_)
+        of_shard += shard == send.shard;
+      ASSERT_LE(of_shard, options_.window_parts);
+      events_.emplace(now_ + absl::Milliseconds(random_() % 50), send);
+    }
+    if (actions.wake_at.has_value()) {
+      events_.emplace(*actions.wake_at,
+                      TransferMachine::Send{-1, 0, 0, absl::Time()});
+    }
+    if (actions.done.has_value()) {
+      ASSERT_FALSE(done_) << "ended twice";
+      EXPECT_THAT(*actions.done, IsOk());
+      done_ = true;
+    }
+  }
+
+  std::mt19937 random_;
+  const std::vector<std::vector<int64_t>> parts_;
+  TransferOptions options_;
+  uint32_t failure_percent_;
+  absl::Time now_ = kStart;
+  std::multimap<absl::Time, TransferMachine::Send> events_;
+  std::set<std::pair<int, int>> in_flight_;
+  std::set<std::pair<int, int>> acknowledged_;
+  bool done_ = false;
+};
+
+TEST(TransferMachineTest, BringsEveryPartOverAFaultyNetwork) {
+  for (uint32_t seed = 1; seed <= 1000; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    RandomNetwork network(seed, {{5, 6, 7, 8, 9, 10}, {}, {11}, {12, 13}});
+    network.Run();
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,88 @@
+#include "worker/client/transfer_plan.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/protocol.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+TensorDef MakeTensor(const std::string& name, std::vector<int64_t> shape,
+                     DataType dtype = FLOAT32) {
+  TensorDef tensor;
+  tensor.set_name(name);
+  for (const int64_t dim : shape) tensor.add_shape(dim);
+  tensor.set_dtype(dtype);
+  return tensor;
+}
+
+TEST(TransferPlanTest, FusesSmallTensors) {
+  const absl::StatusOr<TransferPlan> plan = PlanTransfer(
+      {MakeTensor("w", {5, 5, 1, 32}), MakeTensor("b", {32})}, {0, 0}, 2);
+  ASSERT_THAT(plan, IsOk());
+  ASSERT_EQ(plan->parts[0].size(), 1);
+  EXPECT_EQ(plan->parts[0][0].slices.size(), 2);
+  EXPECT_EQ(plan->parts[0][0].bytes, (800 + 32) * 4);
+  EXPECT_TRUE(plan->parts[1].empty());
+}
+
+TEST(TransferPlanTest, SplitsLargeTensorsBetweenBlocks) {
+  const int64_t elements = 9 * kBlockElements + 5;
+  const absl::StatusOr<TransferPlan> plan = PlanTransfer(
+      {MakeTensor("small", {3}), MakeTensor("large", {elements})}, {0, 0}, 1);
+  ASSERT_THAT(plan, IsOk());
+  int64_t next = 0;
+  for (const PlannedPart& part : plan->parts[0]) {
+    int64_t bytes = 0;
+    for (const PlannedSlice& slice : part.slices) {
+      bytes += slice.length * 4;
+      if (slice.tensor != 1) continue;
+      EXPECT_EQ(slice.offset, next);
+      EXPECT_EQ(slice.offset % kBlockElements, 0);
+      next += slice.length;
+    }
+    EXPECT_EQ(part.bytes, bytes);
+    EXPECT_LE(bytes, kMaxPartBytes);
+  }
+  EXPECT_EQ(next, elements);
+  // small + 3 blocks, 4 blocks, 2 blocks and 5 elements.
+  EXPECT_EQ(plan->parts[0].size(), 3);
+}
+
+TEST(TransferPlanTest, DoublesHaveFewerBlocksInAPart) {
+  const absl::StatusOr<TransferPlan> plan =
+      PlanTransfer({MakeTensor("w", {4 * kBlockElements}, FLOAT64)}, {0}, 1);
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_EQ(plan->parts[0].size(), 2);
+}
+
+TEST(TransferPlanTest, ManyLongNamesStayUnderTheHeaderLimit) {
+  std::vector<TensorDef> tensors;
+  for (int i = 0; i < 1000; ++i) {
+    tensors.push_back(MakeTensor(absl::StrCat(std::string(250, 'n'), i), {1}));
+  }
+  const absl::StatusOr<TransferPlan> plan =
+      PlanTransfer(tensors, std::vector<int>(1000, 0), 1);
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_GT(plan->parts[0].size(), 4);
+  for (const PlannedPart& part : plan->parts[0]) {
+    EXPECT_LE(part.slices.size() * 290, kMaxHeaderBytes);
+  }
+}
+
+TEST(TransferPlanTest, RefusesAPlacementThatDoesNotExist) {
+  EXPECT_THAT(PlanTransfer({MakeTensor("w", {1})}, {2}, 2),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'w': data type float32, placed on ps task 2 "
+                                 "of 2")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,58 @@
+#ifndef WORKER_CLIENT_CLIENT_MODEL_H_
+#define WORKER_CLIENT_CLIENT_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "proto/parameter_service.pb.h"
+#include "proto/tensor.pb.h"
+#include "worker/client/tensor_view.h"
+#include "worker/client/transfer_plan.h"
+
+namespace muster {
+
+// What the client knows of the model on the shards: which tensor is where, how
+// it is cut into parts, and the fences that its messages carry. A value type.
+struct ClientModel {
+  Sender sender;
+  std::vector<TensorDef> tensors;  // in creation order
+  std::vector<int> placement;      // the ps task of each tensor
+  TransferPlan plan;
+  std::vector<Fence> fences;  // by ps task
+
+  // Bytes of one element of a tensor's value (slot "") or slot. The slot "t"
+  // counts updates: one INT64 for each block.
+  int64_t ElementBytes(int tensor, absl::string_view slot) const;
+
+  // One element for each unit of TensorSlice: the elements of the tensor, or
+  // its blocks for the slot "t".
+  int64_t NumElements(int tensor, absl::string_view slot) const;
+
+  // The slice as messages name it.
+  void FillSlice(const PlannedSlice& slice, TensorSlice* message) const;
+
+  // Checks that there is one view a tensor, each with the tensor's bytes.
+  // Errors: InvalidArgument naming the first that differs.
+  absl::Status CheckViews(absl::Span<const TensorView> views) const;
+  absl::Status CheckViews(absl::Span<const MutableTensorView> views) const;
+};
+
+// Copies `data` to `dst`, which has at least data.size() bytes. Returns the
+// first byte behind.
+char* CopyCord(const absl::Cord& data, char* dst);
+
+// Copies consecutive runs of `data` to the slices' places in `into` (one view a
+// tensor). Errors: Internal if `data` is not as long as the slices.
+absl::Status ScatterCord(const ClientModel& model, const PlannedPart& part,
+                         const absl::Cord& data,
+                         absl::Span<const MutableTensorView> into);
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_CLIENT_MODEL_H_

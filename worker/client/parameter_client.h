@@ -1,0 +1,194 @@
+#ifndef WORKER_CLIENT_PARAMETER_CLIENT_H_
+#define WORKER_CLIENT_PARAMETER_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "common/base/clock.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/parameter_service.pb.h"
+#include "proto/tensor.pb.h"
+#include "proto/training.pb.h"
+#include "worker/client/client_model.h"
+#include "worker/client/tensor_view.h"
+#include "worker/client/timer_queue.h"
+#include "worker/client/transfer.h"
+#include "worker/client/transfer_machine.h"
+
+namespace muster {
+
+// What became of one push, over all parts.
+struct PushOutcome {
+  // In updates between pull and apply.
+  int64_t max_staleness = 0;
+  double mean_staleness = 0;
+  // Parts that had been applied by an earlier attempt.
+  int64_t duplicate_parts = 0;
+  // Sends after the first of each part.
+  int64_t retries = 0;
+  // The version that was pulled, by ps task; the oldest of its parts.
+  std::vector<int64_t> pulled_versions;
+};
+
+// A run of values that the chief loads into one tensor or one of its slots.
+// The unit of `offset` is that of TensorSlice: elements, or blocks for the
+// slot "t".
+struct LoadRange {
+  int tensor = 0;
+  int64_t offset = 0;
+  TensorView values;
+};
+
+// The model that the chief defines on every shard.
+struct ModelDefinition {
+  uint64_t fingerprint = 0;
+  OptimizerSpec optimizer;
+  ReplicationSpec replication;
+};
+
+// One worker's view of the parameters on all ps tasks: pulls them into and
+// pushes gradients from the caller's memory, in parts, over every shard at
+// once, again after a lost message with the same identity. For the chief also
+// loading and snapshots.
+//
+//   ParameterClient client(options, std::move(links));
+//   RETURN_IF_ERROR(client.SetModel(tensors, placement));
+//   client.SetEpoch(epoch, ps_incarnations);        // from Hello and Watch
+//   RETURN_IF_ERROR(client.PullAndWait(values));
+//   ... compute gradients ...
+//   ASSIGN_OR_RETURN(PushOutcome outcome, client.PushAndWait(1, gradients));
+//
+// Thread-safe, but SetModel and SetEpoch are meant for between the steps: a
+// transfer uses what was set when it started.
+//
+// Errors of every transfer: Aborted ("...fenced: ..."; the shard moved on: set
+// the new epoch and pull), Unavailable after options.transfer.give_up_after,
+// naming the ps task and the cause, and what a shard answers, with its name.
+class ParameterClient {
+ public:
+  struct Options {
+    Sender sender;
+    // "/job:ps/task:0", ... for messages; one a link.
+    std::vector<std::string> ps_names;
+    TransferOptions transfer;
+    // Not owned; outlives the client.
+    const Clock* clock = nullptr;
+  };
+
+  // `links` by ps task. REQUIRES: as many links as names, at least one.
+  ParameterClient(Options options,
+                  std::vector<std::unique_ptr<ParameterLink>> links);
+  // Ends every transfer with Cancelled; their callbacks have run when it
+  // returns. REQUIRES: not called from a callback.
+  ~ParameterClient();
+
+  ParameterClient(const ParameterClient&) = delete;
+  ParameterClient& operator=(const ParameterClient&) = delete;
+
+  int num_shards() const { return static_cast<int>(links_.size()); }
+
+  // One Hello, not repeated. `done` may run on any thread and must not block.
+  void Hello(int ps_task, const HelloRequest& request,
+             ReplyCallback<HelloReply> done);
+
+  // The tensors, in creation order, and the ps task of each.
+  // Errors: InvalidArgument.
+  absl::Status SetModel(absl::Span<const TensorDef> tensors,
+                        absl::Span<const int> placement);
+
+  // The fences of what follows. `ps_incarnations` by ps task.
+  void SetEpoch(int64_t model_epoch,
+                absl::Span<const uint64_t> ps_incarnations);
+
+  // Reads every parameter, one view a tensor. The views' memory is the
+  // client's until `done`; received bytes are copied once, into it. After an
+  // error its contents are a mixture.
+  void Pull(absl::Span<const MutableTensorView> into,
+            std::function<void(absl::Status)> done);
+  absl::Status PullAndWait(absl::Span<const MutableTensorView> into);
+
+  // Sends the gradients of `step` (a delta for a STATE tensor), computed from
+  // the last successful pull. Nothing is copied: gRPC reads the gradients where
+  // they lie, so their memory must not change until `done`, which also waits
+  // for every buffer of gRPC that refers to it. Applied exactly once, however
+  // often it is sent. Steps of one incarnation count from 1 and only rise.
+  void Push(int64_t step, absl::Span<const TensorView> gradients,
+            std::function<void(absl::StatusOr<PushOutcome>)> done);
+  absl::StatusOr<PushOutcome> PushAndWait(
+      int64_t step, absl::Span<const TensorView> gradients);
+
+  // ---- For the chief; each waits for all shards. -------------------------
+
+  // Starts a load of the model at the epoch that was set. Returns the slots of
+  // every trainable tensor. Errors: also Internal if shards disagree on them.
+  absl::StatusOr<std::vector<std::string>> Define(
+      const ModelDefinition& definition);
+  // Sends values: of the tensors (slot "") or of one of their slots.
+  absl::Status Load(absl::string_view slot, absl::Span<const LoadRange> ranges);
+  // Everything was loaded. Returns the states by ps task.
+  absl::StatusOr<std::vector<ShardState>> Seal();
+  // Define, Load and Seal of a new model: one view a tensor, slots at their
+  // start values.
+  absl::Status LoadModel(const ModelDefinition& definition,
+                         absl::Span<const TensorView> values);
+
+  // Fixes every shard's values. Returns the replies by ps task.
+  absl::StatusOr<std::vector<BeginSnapshotReply>> BeginSnapshot();
+  // Reads `length` units from `offset` of a tensor (slot "") or slot into
+  // `dst`, which has their bytes.
+  absl::Status ReadSnapshot(absl::Span<const BeginSnapshotReply> snapshots,
+                            int tensor, absl::string_view slot, int64_t offset,
+                            int64_t length, char* dst);
+  absl::Status EndSnapshot(absl::Span<const BeginSnapshotReply> snapshots);
+
+ private:
+  // Versions by ps task and part.
+  using PartVersions = std::vector<std::vector<int64_t>>;
+
+  std::shared_ptr<const ClientModel> model() const;
+
+  // Runs a transfer of parts of these sizes by ps task; `done` on any thread.
+  void StartTransfer(const std::vector<std::vector<int64_t>>& part_bytes,
+                     Transfer::SendFunction send, Transfer::DoneFunction done);
+  // The same, waiting for the end.
+  absl::Status RunTransfer(const std::vector<std::vector<int64_t>>& part_bytes,
+                           Transfer::SendFunction send);
+  // One message to each shard, call(ps_task, deadline, done), and the replies.
+  template <typename Reply>
+  absl::StatusOr<std::vector<Reply>> CallAll(
+      const std::function<void(int, absl::Time, ReplyCallback<Reply>)>& call);
+  bool HasNoTransfers() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return transfers_.empty();
+  }
+
+  // Constant after construction.
+  const Options options_;
+
+  mutable absl::Mutex mu_;
+  // Shared with the transfers that were started with it.
+  std::shared_ptr<const ClientModel> model_ ABSL_GUARDED_BY(mu_);
+  PartVersions pulled_versions_ ABSL_GUARDED_BY(mu_);
+  // Also the seed of the transfer's pauses.
+  uint64_t next_transfer_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Transfer>> transfers_
+      ABSL_GUARDED_BY(mu_);
+
+  // Own synchronisation. Links go first at destruction: they wait for the
+  // callbacks, which use the timers.
+  TimerQueue timers_;
+  std::vector<std::unique_ptr<ParameterLink>> links_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_PARAMETER_CLIENT_H_

@@ -1,0 +1,77 @@
+#ifndef WORKER_CLIENT_TRANSFER_H_
+#define WORKER_CLIENT_TRANSFER_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "worker/client/timer_queue.h"
+#include "worker/client/transfer_machine.h"
+
+namespace muster {
+
+// The shell around one TransferMachine: calls `send` for each part that the
+// machine wants sent, takes the answers on any thread, and calls `done` once,
+// at the end. Thread-safe.
+//
+// Shared: its owner and every callback on its way hold it.
+class Transfer : public std::enable_shared_from_this<Transfer> {
+ public:
+  struct Environment {
+    const Clock* clock;
+    TimerQueue* timers;
+  };
+  // Starts sending one part; every Send is answered by one Answer, possibly
+  // before this returns. Not called by two threads at once.
+  using SendFunction =
+      std::function<void(Transfer* transfer, const TransferMachine::Send&)>;
+  // Gets the outcome and the number of repeated sends.
+  using DoneFunction = std::function<void(const absl::Status&, int64_t)>;
+
+  // REQUIRES: the environment outlives the transfer's `done`.
+  Transfer(const Environment& environment, TransferMachine machine,
+           SendFunction send, DoneFunction done);
+
+  void Start();
+  void Answer(const TransferMachine::Send& send, const absl::Status& status);
+  void Cancel(const absl::Status& status);
+
+  // Keeps `done` back until as many Releases: memory of the caller is in use.
+  // False (and nothing to release) if the transfer has ended.
+  bool Hold();
+  void Release();
+
+ private:
+  void Perform(const TransferMachine::Actions& actions);
+  // Sends what is queued, unless another thread (or a frame below) does.
+  void SendQueued();
+  void DeliverIfFree();
+  void OnTimer();
+
+  // Constant after construction.
+  const Environment environment_;
+  const SendFunction send_;
+
+  absl::Mutex mu_;
+  TransferMachine machine_ ABSL_GUARDED_BY(mu_);
+  // Links may answer before a call returns; without the queue each part would
+  // be sent from inside the one before, as deep as there are parts.
+  std::deque<TransferMachine::Send> queue_ ABSL_GUARDED_BY(mu_);
+  bool sending_ ABSL_GUARDED_BY(mu_) = false;
+  int holds_ ABSL_GUARDED_BY(mu_) = 0;
+  std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mu_);
+  DoneFunction done_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_TRANSFER_H_

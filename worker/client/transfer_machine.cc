@@ -1,0 +1,157 @@
+#include "worker/client/transfer_machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/deadline.h"
+#include "common/rpc/protocol.h"
+
+namespace muster {
+namespace {
+
+bool MayRepeat(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    // The ps has no memory for the part now.
+    case absl::StatusCode::kResourceExhausted:
+    // A connection that was cut can look like this; we cancel nothing here.
+    case absl::StatusCode::kCancelled:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status FinalError(const std::string& shard, const absl::Status& status) {
+  if (absl::StartsWith(status.message(), kFencedPrefix)) {
+    return absl::AbortedError(absl::StrCat(shard, ": ", status.message()));
+  }
+  return Annotate(status, shard);
+}
+
+// A link may have named its peer already.
+std::string WithName(const std::string& shard, const absl::Status& status) {
+  if (absl::StrContains(status.message(), shard)) {
+    return std::string(status.message());
+  }
+  return absl::StrCat(shard, ": ", status.message());
+}
+
+}  // namespace
+
+TransferMachine::TransferMachine(
+    const TransferOptions& options,
+    const std::vector<std::vector<int64_t>>& part_bytes,
+    std::vector<std::string> shard_names)
+    : options_(options) {
+  shards_.reserve(part_bytes.size());
+  for (size_t i = 0; i < part_bytes.size(); ++i) {
+    shards_.emplace_back(std::move(shard_names[i]),
+                         Backoff(options.backoff, options.seed + i));
+    for (const int64_t bytes : part_bytes[i]) {
+      shards_.back().parts.emplace_back().bytes = bytes;
+    }
+  }
+}
+
+TransferMachine::Actions TransferMachine::Start(absl::Time now) {
+  return Continue(now);
+}
+
+TransferMachine::Actions TransferMachine::OnAnswer(int shard_index,
+                                                   int part_index, int attempt,
+                                                   const absl::Status& status,
+                                                   absl::Time now) {
+  Shard& shard = shards_[shard_index];
+  Part& part = shard.parts[part_index];
+  if (part.state != PartState::kInFlight || part.attempt != attempt) return {};
+  --shard.in_flight;
+  shard.in_flight_bytes -= part.bytes;
+  if (status.ok()) {
+    part.state = PartState::kDone;
+    ++shard.done;
+    shard.failing_since.reset();
+    shard.backoff.Reset();
+    return Continue(now);
+  }
+  part.state = PartState::kPausing;
+  if (ended_) return {};
+  if (!MayRepeat(status)) return End(FinalError(shard.name, status));
+  if (!shard.failing_since.has_value()) shard.failing_since = now;
+  if (now - *shard.failing_since >= options_.give_up_after) {
+    return End(absl::UnavailableError(
+        absl::StrCat(WithName(shard.name, status), "; given up after ",
+                     absl::FormatDuration(now - *shard.failing_since))));
+  }
+  OnFailure(&shard, &part, now);
+  return Continue(now);
+}
+
+void TransferMachine::OnFailure(Shard* shard, Part* part, absl::Time now) {
+  ++retries_;
+  part->retry_at = now + shard->backoff.Next();
+}
+
+TransferMachine::Actions TransferMachine::OnTimer(absl::Time now) {
+  return Continue(now);
+}
+
+TransferMachine::Actions TransferMachine::Cancel(const absl::Status& status) {
+  if (ended_) return {};
+  return End(status);
+}
+
+int TransferMachine::in_flight() const {
+  int sum = 0;
+  for (const Shard& shard : shards_) sum += shard.in_flight;
+  return sum;
+}
+
+TransferMachine::Actions TransferMachine::Continue(absl::Time now) {
+  if (ended_) return {};
+  Actions actions;
+  bool all_done = true;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    FillWindow(&shards_[i], static_cast<int>(i), now, &actions);
+    all_done &= shards_[i].done == static_cast<int>(shards_[i].parts.size());
+  }
+  if (all_done) return End(absl::OkStatus());
+  return actions;
+}
+
+void TransferMachine::FillWindow(Shard* shard, int index, absl::Time now,
+                                 Actions* actions) {
+  for (size_t i = 0; i < shard->parts.size(); ++i) {
+    Part& part = shard->parts[i];
+    if (part.state == PartState::kPausing && part.retry_at > now) {
+      if (!actions->wake_at.has_value() || part.retry_at < *actions->wake_at) {
+        actions->wake_at = part.retry_at;
+      }
+      continue;
+    }
+    if (part.state == PartState::kDone || part.state == PartState::kInFlight ||
+        shard->in_flight >= options_.window_parts) {
+      continue;
+    }
+    part.state = PartState::kInFlight;
+    ++part.attempt;
+    ++shard->in_flight;
+    shard->in_flight_bytes += part.bytes;
+    // The part waits behind those that share its connection.
+    actions->sends.push_back({index, static_cast<int>(i), part.attempt,
+                              now + TransferTimeout(shard->in_flight_bytes)});
+  }
+}
+
+TransferMachine::Actions TransferMachine::End(const absl::Status& status) {
+  ended_ = true;
+  Actions actions;
+  actions.done = status;
+  return actions;
+}
+
+}  // namespace muster

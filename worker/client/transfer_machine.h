@@ -1,0 +1,109 @@
+#ifndef WORKER_CLIENT_TRANSFER_MACHINE_H_
+#define WORKER_CLIENT_TRANSFER_MACHINE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/rpc/backoff.h"
+
+namespace muster {
+
+struct TransferOptions {
+  // Parts on their way to one shard. 4 keep a connection busy while the shard
+  // applies; more only queue.
+  int window_parts = 4;
+  // From the first failure of a part without a success of its shard between.
+  absl::Duration give_up_after = absl::Seconds(20);
+  Backoff::Options backoff;
+  // Of the pauses between attempts.
+  uint64_t seed = 1;
+};
+
+// Brings every part of one transfer (a pull, a push, a load) to its shard
+// exactly once acknowledged: a window of parts for each shard, failed parts
+// again with the same identity, and an end. No thread, clock, wait or RPC
+// inside: who owns it sends what Actions say and reports what came of it.
+//
+// Repeated after a pause: Unavailable, DeadlineExceeded, ResourceExhausted,
+// Cancelled. Anything else ends the transfer at once: "fenced: " as Aborted,
+// others unchanged. After give_up_after the transfer ends with Unavailable.
+// Each message names the shard. Not thread-safe.
+class TransferMachine {
+ public:
+  struct Send {
+    int shard;
+    int part;
+    // From 1. The answer is reported with it.
+    int attempt;
+    absl::Time deadline;
+  };
+  struct Actions {
+    std::vector<Send> sends;
+    // Call OnTimer then, if nothing else came before.
+    std::optional<absl::Time> wake_at;
+    // The end, reported once. Parts may still be on their way after an error;
+    // their answers change nothing more.
+    std::optional<absl::Status> done;
+  };
+
+  // `part_bytes[shard][part]` and the shards' names, "/job:ps/task:0".
+  TransferMachine(const TransferOptions& options,
+                  const std::vector<std::vector<int64_t>>& part_bytes,
+                  std::vector<std::string> shard_names);
+
+  Actions Start(absl::Time now);
+  // The answer to a Send. One that was already given is ignored.
+  Actions OnAnswer(int shard, int part, int attempt, const absl::Status& status,
+                   absl::Time now);
+  Actions OnTimer(absl::Time now);
+
+  // Ends the transfer with this error, unless it has ended.
+  Actions Cancel(const absl::Status& status);
+
+  bool ended() const { return ended_; }
+  // Parts sent and not yet answered.
+  int in_flight() const;
+  int64_t retries() const { return retries_; }
+
+ private:
+  enum class PartState { kWaiting, kInFlight, kPausing, kDone };
+  struct Part {
+    int64_t bytes = 0;
+    PartState state = PartState::kWaiting;
+    int attempt = 0;
+    absl::Time retry_at;
+  };
+  struct Shard {
+    Shard(std::string shard_name, const Backoff& pauses)
+        : name(std::move(shard_name)), backoff(pauses) {}
+
+    std::string name;
+    std::vector<Part> parts;
+    Backoff backoff;
+    int in_flight = 0;
+    int64_t in_flight_bytes = 0;
+    int done = 0;
+    // Of the failures since the last success.
+    std::optional<absl::Time> failing_since;
+  };
+
+  // Everything that may be done now.
+  Actions Continue(absl::Time now);
+  void FillWindow(Shard* shard, int index, absl::Time now, Actions* actions);
+  Actions End(const absl::Status& status);
+  void OnFailure(Shard* shard, Part* part, absl::Time now);
+
+  const TransferOptions options_;
+  std::vector<Shard> shards_;
+  int64_t retries_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_TRANSFER_MACHINE_H_

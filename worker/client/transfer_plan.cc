@@ -1,0 +1,96 @@
+#include "worker/client/transfer_plan.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/protocol.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+
+namespace muster {
+namespace {
+
+// What the slices' names and numbers may take of a header; the rest of
+// kMaxHeaderBytes is for the sender and the fence.
+constexpr int64_t kMaxSliceHeaderBytes = kMaxHeaderBytes / 2;
+// Two 64-bit varints, tags and lengths around a slice's name.
+constexpr int64_t kSliceOverheadBytes = 32;
+
+// Fills the parts of one shard.
+class PartPacker {
+ public:
+  explicit PartPacker(std::vector<PlannedPart>* parts) : parts_(parts) {}
+
+  // Adds a run of blocks; it fits into an empty part.
+  void Add(const PlannedSlice& slice, int64_t bytes, int64_t name_bytes) {
+    const int64_t header = name_bytes + kSliceOverheadBytes;
+    if (parts_->empty() || parts_->back().bytes + bytes > kMaxPartBytes ||
+        header_bytes_ + header > kMaxSliceHeaderBytes) {
+      parts_->emplace_back();
+      header_bytes_ = 0;
+    }
+    header_bytes_ += header;
+    parts_->back().slices.push_back(slice);
+    parts_->back().bytes += bytes;
+  }
+
+  int64_t room() const {
+    return parts_->empty() ? 0 : kMaxPartBytes - parts_->back().bytes;
+  }
+
+ private:
+  std::vector<PlannedPart>* parts_;
+  int64_t header_bytes_ = 0;
+};
+
+// Adds a tensor: first what fits into the part begun, then whole parts.
+void AddTensor(int tensor, int64_t elements, int64_t element_bytes,
+               int64_t name_bytes, PartPacker* packer) {
+  const int64_t block_bytes = kBlockElements * element_bytes;
+  int64_t offset = 0;
+  while (offset < elements) {
+    const int64_t left_bytes = (elements - offset) * element_bytes;
+    int64_t blocks = kMaxPartBytes / block_bytes;
+    const int64_t fitting = packer->room() / block_bytes;
+    if (left_bytes > packer->room() && fitting > 0) blocks = fitting;
+    const int64_t length = std::min(elements - offset, blocks * kBlockElements);
+    packer->Add({tensor, offset, length}, length * element_bytes, name_bytes);
+    offset += length;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<TransferPlan> PlanTransfer(absl::Span<const TensorDef> tensors,
+                                          absl::Span<const int> placement,
+                                          int num_shards) {
+  assert(tensors.size() == placement.size());
+  TransferPlan plan;
+  plan.parts.resize(num_shards);
+  std::vector<PartPacker> packers;
+  for (std::vector<PlannedPart>& parts : plan.parts) {
+    packers.emplace_back(&parts);
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorDef& tensor = tensors[i];
+    const absl::StatusOr<Shape> shape = Shape::Create(
+        absl::MakeConstSpan(tensor.shape().data(), tensor.shape_size()));
+    if (!shape.ok()) {
+      return Annotate(shape.status(), absl::StrCat("'", tensor.name(), "'"));
+    }
+    const auto element_bytes = static_cast<int64_t>(SizeOf(tensor.dtype()));
+    if (element_bytes == 0 || placement[i] < 0 || placement[i] >= num_shards) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", tensor.name(), "': data type ", DataTypeName(tensor.dtype()),
+          ", placed on ps task ", placement[i], " of ", num_shards));
+    }
+    AddTensor(static_cast<int>(i), shape->num_elements(), element_bytes,
+              static_cast<int64_t>(tensor.name().size()),
+              &packers[placement[i]]);
+  }
+  return plan;
+}
+
+}  // namespace muster

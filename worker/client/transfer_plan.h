@@ -1,0 +1,44 @@
+#ifndef WORKER_CLIENT_TRANSFER_PLAN_H_
+#define WORKER_CLIENT_TRANSFER_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "proto/tensor.pb.h"
+
+namespace muster {
+
+// A run of whole blocks of one tensor.
+struct PlannedSlice {
+  int tensor = 0;  // index in creation order
+  int64_t offset = 0;
+  int64_t length = 0;  // in elements
+};
+
+// What one message carries.
+struct PlannedPart {
+  std::vector<PlannedSlice> slices;
+  int64_t bytes = 0;
+};
+
+// How a whole model is cut into parts: parts[shard][part]. A shard without
+// tensors has no parts.
+struct TransferPlan {
+  std::vector<std::vector<PlannedPart>> parts;
+};
+
+// Cuts the tensors into parts of at most kMaxPartBytes: in creation order,
+// small tensors share a part, large ones are split between two blocks. The
+// same arguments give the same plan. `placement` has the shard of each tensor.
+// REQUIRES: as many placements as tensors.
+// Errors: InvalidArgument naming the tensor for a bad shape, data type or
+// placement.
+absl::StatusOr<TransferPlan> PlanTransfer(absl::Span<const TensorDef> tensors,
+                                          absl::Span<const int> placement,
+                                          int num_shards);
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_TRANSFER_PLAN_H_
