@@ -1,0 +1,111 @@
+#include "ps_server/coordination_server.h"
+
+#include <memory>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
+#include "common/rpc/protocol.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/ps_server/shard_requests.h"
+#include "tests/testing/await_reply.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CoordinationServerTest : public testing::Test {
+ protected:
+  CoordinationServerTest() {
+    CoordinationServer::Options options;
+    options.coordinator.worker_timeout = absl::Milliseconds(50);
+    options.clock = &clock_;
+    options.on_phase_change = [this](const JobState& state) {
+      if (state.phase() == DONE) done_.Notify();
+    };
+    server_ = std::make_unique<CoordinationServer>(options);
+  }
+
+  absl::Time Soon() const { return clock_.Now() + absl::Seconds(30); }
+
+  absl::StatusOr<RegisterReply> Register(const Sender& sender) {
+    RegisterRequest request;
+    request.set_protocol_version(kProtocolVersion);
+    *request.mutable_sender() = sender;
+    request.set_chief(true);
+    return AwaitReply<RegisterReply>(
+        [&](auto done) { server_->Register(request, Soon(), done); });
+  }
+
+  WatchRequest MakeWatch(int64_t state_version) const {
+    WatchRequest request;
+    *request.mutable_sender() = MakeSender(3, 1, "ps");
+    request.set_state_version(state_version);
+    request.set_max_wait_ms(20000);
+    return request;
+  }
+
+  MonotonicClock clock_;
+  absl::Notification done_;
+  std::unique_ptr<CoordinationServer> server_;
+  const Sender chief_ = MakeSender(0, 100);
+};
+
+TEST_F(CoordinationServerTest, AWatchIsAnsweredByAChange) {
+  absl::Notification answered;
+  server_->Watch(MakeWatch(1), Soon(), [&](absl::StatusOr<JobState> state) {
+    EXPECT_THAT(state, IsOk());
+    EXPECT_EQ(state->workers_size(), 1);
+    answered.Notify();
+  });
+  ASSERT_THAT(Register(chief_), IsOk());
+  answered.WaitForNotification();
+}
+
+TEST_F(CoordinationServerTest, AWatchIsAnsweredBeforeItsDeadline) {
+  const auto state = AwaitReply<JobState>([&](auto done) {
+    server_->Watch(MakeWatch(1), clock_.Now() + absl::Milliseconds(300), done);
+  });
+  EXPECT_THAT(state, IsOk());
+}
+
+TEST_F(CoordinationServerTest, TimePassesWithoutRequests) {
+  const auto registered = Register(chief_);
+  ASSERT_THAT(registered, IsOk());
+  // Nobody speaks: the thread itself finds the chief lost.
+  const auto state = AwaitReply<JobState>([&](auto done) {
+    server_->Watch(MakeWatch(registered->state().state_version()), Soon(),
+                   done);
+  });
+  ASSERT_THAT(state, IsOk());
+  EXPECT_TRUE(state->workers(0).lost());
+}
+
+TEST_F(CoordinationServerTest, TellsThePhase) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  FinishRequest request;
+  *request.mutable_sender() = chief_;
+  request.set_stop_job(true);
+  EXPECT_THAT(AwaitReply<FinishReply>(
+                  [&](auto done) { server_->Finish(request, Soon(), done); }),
+              IsOk());
+  done_.WaitForNotification();
+}
+
+TEST_F(CoordinationServerTest, CloseAnswersWhoWaits) {
+  absl::Notification answered;
+  server_->Watch(MakeWatch(1), Soon(), [&](absl::StatusOr<JobState> state) {
+    EXPECT_THAT(state, IsOk());
+    answered.Notify();
+  });
+  server_->Close();
+  answered.WaitForNotification();
+  EXPECT_THAT(Register(chief_),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("ending")));
+}
+
+}  // namespace
+}  // namespace muster
