@@ -1,0 +1,236 @@
+// Every layer's gradients, of each parameter and of the model's input, against
+// central finite differences on the ref backend in double precision.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/model/test_models.h"
+#include "worker/layer/counter_random.h"
+#include "worker/layer/layer.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kSeed = 5;
+constexpr uint64_t kStepSeed = 77;
+constexpr int64_t kRows = 3;
+// Input values are floats, so their step is a power of two; parameters are
+// doubles and use the same.
+const double kStep = std::ldexp(1.0, -14);
+// The difference quotient's own error: kStep^2 / 6 times a third derivative
+// (below 10 in these models) plus rounding 1e-16 / kStep.
+constexpr double kTolerance = 1e-7;
+
+struct GradientCase {
+  std::string name;
+  std::string input_shape;
+  std::string layers;
+};
+
+// Each model has a different width everywhere, so that a mixed-up dimension
+// shows.
+std::vector<GradientCase> Cases() {
+  const std::string head =
+      "layer { name: 'flatten' type: 'flatten' } "
+      "layer { name: 'logits' type: 'dense' attr { name: 'units' i: 4 } } "
+      "layer { name: 'loss' type: 'softmax_cross_entropy' }";
+  const std::string flat_head =
+      "layer { name: 'logits' type: 'dense' attr { name: 'units' i: 4 } } "
+      "layer { name: 'loss' type: 'softmax_cross_entropy' }";
+  const auto conv = [](const std::string& attrs) {
+    return absl::StrCat(
+        "layer { name: 'conv' type: 'conv2d' attr { name: 'filters' i: 3 } "
+        "attr { name: 'kernel' list { v: [3, 2] } } ",
+        attrs, "} ");
+  };
+  const auto dense = [](const std::string& attrs) {
+    return absl::StrCat(
+        "layer { name: 'dense' type: 'dense' attr { name: 'units' i: 5 } ",
+        attrs, "} ");
+  };
+  const auto simple = [](const std::string& type, const std::string& attrs) {
+    return absl::StrCat("layer { name: '", type, "' type: '", type, "' ", attrs,
+                        "} ");
+  };
+  return {
+      {"conv2d_valid", "[2, 5, 6]", conv("") + head},
+      {"conv2d_same", "[2, 5, 6]",
+       conv("attr { name: 'padding' s: 'same' } "
+            "attr { name: 'activation' s: 'tanh' }") +
+           head},
+      {"conv2d_pads_stride_l2", "[2, 5, 6]",
+       conv("attr { name: 'pads' list { v: [2, 1, 0, 1] } } "
+            "attr { name: 'stride' list { v: [2, 3] } } "
+            "attr { name: 'l2' f: 0.1 } "
+            "attr { name: 'use_bias' b: false }") +
+           head},
+      {"conv2d_relu", "[2, 5, 6]",
+       conv("attr { name: 'activation' s: 'relu' }") + head},
+      {"conv2d_relu_max_pool", "[2, 5, 6]",
+       conv("attr { name: 'activation' s: 'relu' } "
+            "attr { name: 'padding' s: 'same' }") +
+           simple("max_pool", "") + head},
+      {"dense_relu_l2", "[6]",
+       dense("attr { name: 'activation' s: 'relu' } "
+             "attr { name: 'l2' f: 0.2 }") +
+           flat_head},
+      {"dense_sigmoid", "[6]",
+       dense("attr { name: 'activation' s: 'sigmoid' }") + flat_head},
+      {"relu", "[2, 3, 4]", conv("") + simple("relu", "") + head},
+      {"sigmoid", "[2, 3, 4]", conv("") + simple("sigmoid", "") + head},
+      {"tanh", "[2, 3, 4]", conv("") + simple("tanh", "") + head},
+      {"max_pool", "[2, 5, 7]",
+       simple("max_pool",
+              "attr { name: 'kernel' i: 3 } attr { name: 'stride' i: 2 } "
+              "attr { name: 'padding' s: 'same' }") +
+           head},
+      {"average_pool", "[2, 5, 7]",
+       simple("average_pool",
+              "attr { name: 'kernel' i: 3 } attr { name: 'stride' i: 2 } "
+              "attr { name: 'pads' i: 1 }") +
+           head},
+      {"global_average_pool", "[5, 3, 4]",
+       simple("global_average_pool", "") + flat_head},
+      {"global_max_pool", "[5, 3, 4]",
+       simple("global_max_pool", "") + flat_head},
+      {"flatten", "[2, 2, 3]", head},
+      {"dropout", "[9]",
+       simple("dropout", "attr { name: 'rate' f: 0.4 }") + flat_head},
+      {"batch_norm", "[2, 3, 4]",
+       conv("") + simple("batch_norm", "") + simple("relu", "") + head},
+      {"batch_norm_flat", "[6]",
+       dense("") + simple("batch_norm", "") + flat_head},
+      {"add", "[2, 3, 4]",
+       "layer { name: 'a' type: 'sigmoid' } "
+       "layer { name: 'b' type: 'tanh' input: 'input' } "
+       "layer { name: 'sum' type: 'add' input: 'a' input: 'b' input: 'a' } " +
+           head},
+      {"concat", "[2, 3, 4]",
+       "layer { name: 'a' type: 'sigmoid' } "
+       "layer { name: 'b' type: 'conv2d' input: 'input' "
+       "attr { name: 'filters' i: 3 } attr { name: 'kernel' i: 1 } } "
+       "layer { name: 'both' type: 'concat' input: 'a' input: 'b' } " +
+           head},
+      {"concat_flat", "[5]",
+       "layer { name: 'a' type: 'sigmoid' } "
+       "layer { name: 'b' type: 'tanh' input: 'input' } "
+       "layer { name: 'both' type: 'concat' input: 'a' input: 'b' } " +
+           flat_head},
+      {"shared_dense", "[5]",
+       dense("attr { name: 'l2' f: 0.1 }") +
+           "layer { name: 'again' type: 'dense' share: 'dense' "
+           "attr { name: 'units' i: 5 } attr { name: 'activation' s: 'tanh' } "
+           "} " +
+           flat_head},
+      {"softmax_cross_entropy", "[4]",
+       "layer { name: 'loss' type: 'softmax_cross_entropy' }"},
+  };
+}
+
+class GradientCheckTest : public testing::TestWithParam<GradientCase> {
+ protected:
+  void SetUp() override {
+    spec_ = ParseModel(absl::StrCat("input_shape: ", GetParam().input_shape,
+                                    " ", GetParam().layers));
+    CompileOptions options;
+    options.backend = backend_.get();
+    options.batch_size = kRows;
+    options.input_gradient = true;
+    model_ = Compile(spec_, options);
+    // Not the initializers' zeros and ones: they hide errors.
+    for (size_t i = 0; i < model_->parameters().size(); ++i) {
+      const CounterRandom random(kSeed, model_->parameters()[i].name());
+      absl::Span<double> values = model_->parameter_as<double>(i);
+      for (size_t j = 0; j < values.size(); ++j) {
+        values[j] =
+            std::ldexp(static_cast<double>(random.Bits(j) >> 40), -24) - 0.45;
+      }
+    }
+    elements_ = 1;
+    for (const int64_t dim : spec_.input_shape()) elements_ *= dim;
+    batch_ = MakeBatch(kRows, elements_, model_->num_classes(), kSeed);
+  }
+
+  double Loss() {
+    const auto result = model_->Step(batch_, kStepSeed);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? result->loss : 0;
+  }
+
+  // The difference quotient of the loss by *value. At a kink (a ReLU or a
+  // maximum that changes sides within the step) the quotients with half the
+  // step differ from it, and there is no derivative to compare with: false.
+  template <typename T>
+  bool Difference(T* value, double* quotient) {
+    const T at = *value;
+    const auto quotient_for = [&](double step) {
+      *value = static_cast<T>(at + step);
+      const double above = Loss();
+      *value = static_cast<T>(at - step);
+      const double below = Loss();
+      *value = at;
+      return (above - below) / (2 * step);
+    };
+    *quotient = quotient_for(kStep);
+    return std::abs(*quotient - quotient_for(kStep / 2)) < kTolerance;
+  }
+
+  template <typename T>
+  void Check(const std::string& name, absl::Span<const double> gradient,
+             T* values) {
+    int checked = 0;
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      double quotient = 0;
+      if (!Difference(&values[i], &quotient)) continue;
+      ++checked;
+      EXPECT_NEAR(gradient[i], quotient, kTolerance) << name << "[" << i << "]";
+    }
+    // Kinks are rare; a wrong skip would hide a whole gradient.
+    EXPECT_GE(checked, 0.9 * gradient.size()) << name;
+  }
+
+  const std::unique_ptr<Backend> backend_ = MakeBackend("ref_float64");
+  ModelSpec spec_;
+  std::unique_ptr<CompiledModel> model_;
+  Batch batch_;
+  int64_t elements_ = 0;
+};
+
+TEST_P(GradientCheckTest, AgreesWithFiniteDifferences) {
+  Loss();
+  std::vector<std::vector<double>> gradients;
+  for (size_t i = 0; i < model_->parameters().size(); ++i) {
+    const absl::Span<const double> gradient = model_->gradient_as<double>(i);
+    gradients.emplace_back(gradient.begin(), gradient.end());
+  }
+  const absl::Span<const double> input = model_->input_gradient_as<double>();
+  const std::vector<double> input_gradient(input.begin(), input.end());
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (model_->parameters()[i].kind() == STATE) continue;
+    Check(model_->parameters()[i].name(), gradients[i],
+          model_->parameter_as<double>(i).data());
+  }
+  Check<float>("input", input_gradient, batch_.examples.as<float>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, GradientCheckTest, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(GradientCheckCasesTest, CoverEveryRegisteredLayer) {
+  std::set<std::string> covered;
+  for (const GradientCase& c : Cases()) {
+    const ModelSpec spec =
+        ParseModel(absl::StrCat("input_shape: ", c.input_shape, c.layers));
+    for (const LayerSpec& layer : spec.layer()) covered.insert(layer.type());
+  }
+  EXPECT_THAT(LayerRegistry::Names(), testing::ElementsAreArray(covered));
+}
+
+}  // namespace
+}  // namespace muster

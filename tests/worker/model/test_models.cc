@@ -1,0 +1,66 @@
+#include "tests/worker/model/test_models.h"
+
+#include <cstdlib>
+#include <iostream>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "worker/layer/counter_random.h"
+#include "worker/training_spec.h"
+
+namespace muster {
+namespace {
+
+template <typename T>
+T ValueOrDie(absl::StatusOr<T> value) {
+  if (value.ok()) return *std::move(value);
+  std::cerr << value.status() << std::endl;
+  std::abort();
+}
+
+}  // namespace
+
+ModelSpec ParseModel(const std::string& text) {
+  ModelSpec spec;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &spec)) {
+    std::cerr << "not a ModelSpec:\n" << text << std::endl;
+    std::abort();
+  }
+  return spec;
+}
+
+TrainingSpec LoadZooModel(const std::string& name) {
+  return ValueOrDie(LoadTrainingSpec(
+      absl::StrCat("worker/model/zoo/", name, ".textproto"), {}));
+}
+
+std::unique_ptr<Backend> MakeBackend(const std::string& name) {
+  return ValueOrDie(CreateBackend(name, BackendOptions()));
+}
+
+Batch MakeBatch(int64_t rows, int64_t example_elements, int64_t classes,
+                uint64_t seed) {
+  const CounterRandom examples(seed, "examples");
+  const CounterRandom labels(seed, "labels");
+  Batch batch;
+  batch.rows = rows;
+  batch.examples = AlignedBuffer(rows * example_elements * sizeof(float));
+  for (int64_t i = 0; i < rows * example_elements; ++i) {
+    // 24 bits: every value is a float.
+    batch.examples.as<float>()[i] =
+        static_cast<float>(examples.Bits(i) >> 40) / (1 << 24);
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    batch.labels.push_back(static_cast<int32_t>(labels.Bits(i) % classes));
+  }
+  return batch;
+}
+
+std::unique_ptr<CompiledModel> Compile(const ModelSpec& spec,
+                                       const CompileOptions& options) {
+  return ValueOrDie(CompiledModel::Create(spec, options));
+}
+
+}  // namespace muster

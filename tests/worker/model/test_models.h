@@ -1,0 +1,36 @@
+// What the tests of the model share: models from text, backends by name, and
+// batches made of numbers.
+#ifndef TESTS_WORKER_MODEL_TEST_MODELS_H_
+#define TESTS_WORKER_MODEL_TEST_MODELS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "proto/training.pb.h"
+#include "worker/backend/backend.h"
+#include "worker/input/batch.h"
+#include "worker/model/compiled_model.h"
+
+namespace muster {
+
+// Ends the test binary if the text is not a ModelSpec.
+ModelSpec ParseModel(const std::string& text);
+
+// worker/model/zoo/NAME.textproto. Ends the test binary if it cannot be read.
+TrainingSpec LoadZooModel(const std::string& name);
+
+// Ends the test binary if there is none of that name.
+std::unique_ptr<Backend> MakeBackend(const std::string& name);
+
+// Uniform examples in [0, 1) and labels, as functions of `seed`.
+Batch MakeBatch(int64_t rows, int64_t example_elements, int64_t classes,
+                uint64_t seed);
+
+// Ends the test binary if the model cannot be compiled.
+std::unique_ptr<CompiledModel> Compile(const ModelSpec& spec,
+                                       const CompileOptions& options);
+
+}  // namespace muster
+
+#endif  // TESTS_WORKER_MODEL_TEST_MODELS_H_
