@@ -1,0 +1,265 @@
+"""What worker says to good and bad command lines, training files and data."""
+
+import gzip
+import json
+import os
+import struct
+
+from tests.integration import harness
+
+# A file that trains in a moment; each test breaks one thing of it.
+TRAINING = """
+model {
+  name: "tiny"
+  input_shape: [1, 2, 3]
+  layer { name: "flat" type: "flatten" }
+  layer { name: "logits" type: "dense" attr { name: "units" i: 3 } }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+}
+input {
+  type: "synthetic" batch_size: 4
+  synthetic_examples: 64 synthetic_test_examples: 16 synthetic_classes: 3
+}
+optimizer { name: "sgd" attr { name: "learning_rate" f: 0.1 } }
+stop { steps: 4 }
+seed: 1
+"""
+
+IMAGES = struct.pack(">IIII", 2051, 8, 2, 3) + bytes(8 * 6)
+LABELS = struct.pack(">II", 2049, 8) + bytes(8)
+
+
+class WorkerFlagsTest(harness.TestCase):
+
+    def run_worker(self, *flags, env=None):
+        clean = {key: value for key, value in os.environ.items()
+                 if key != "TF_CONFIG"}
+        clean.update(env or {})
+        return self.run_to_end("worker", [harness.worker(), *flags], env=clean)
+
+    def standalone(self, *flags, training=TRAINING):
+        path = self.write("training.textproto", training)
+        return self.run_worker("--standalone", "--training=" + path,
+                               "--train_dir=" + self.path("train"), *flags)
+
+    def assert_refused(self, result, *says):
+        code, output = result
+        self.assertEqual(code, 2, output)
+        for text in says:
+            self.assertIn(text, output)
+
+    def idx_training(self, **files):
+        """Writes a data folder, some files replaced; returns the flags."""
+        names = {"train-images-idx3-ubyte": IMAGES,
+                 "train-labels-idx1-ubyte": LABELS,
+                 "t10k-images-idx3-ubyte": IMAGES,
+                 "t10k-labels-idx1-ubyte": LABELS}
+        names.update({name.replace("_", "-"): content
+                      for name, content in files.items()})
+        folder = self.path("data")
+        os.makedirs(folder)
+        for name, content in names.items():
+            if content is not None:
+                with open(os.path.join(folder, name), "wb") as file:
+                    file.write(content)
+        return ["--set=input.type=idx", "--set=input.dir=" + folder]
+
+    # ---- Flags
+
+    def test_help_lists_flags_and_exits_with_0(self):
+        code, output = self.run_worker("--help")
+        self.assertEqual(code, 0)
+        for flag in ("--cluster", "--task_index", "--training", "--train_dir",
+                     "--set", "--standalone", "--list", "--list_devices",
+                     "--device", "--compute_threads", "--max_wait",
+                     "--worker_timeout", "--version", "--placement_dry_run"):
+            self.assertIn(flag + " ", output)
+
+    def test_version_exits_with_0(self):
+        code, output = self.run_worker("--version")
+        self.assertEqual(code, 0)
+        self.assertRegex(output, r"^muster \d+\.\d+\.\d+ \(protocol \d+\)")
+
+    def test_list_names_everything_registered(self):
+        code, output = self.run_worker("--list")
+        self.assertEqual(code, 0)
+        for name in ("conv2d", "dense", "relu", "sigmoid", "tanh", "max_pool",
+                     "average_pool", "global_max_pool", "global_average_pool",
+                     "flatten", "dropout", "batch_norm", "add", "concat",
+                     "softmax_cross_entropy", "sgd", "momentum", "adagrad",
+                     "rmsprop", "adam", "adamw", "ftrl", "round_robin",
+                     "greedy", "pinned", "cpu", "ref"):
+            self.assertRegex(output, r"\b%s\b" % name)
+
+    def test_list_devices_has_a_cpu(self):
+        code, output = self.run_worker("--list_devices")
+        self.assertEqual(code, 0)
+        self.assertIn("cpu:0", output)
+
+    def test_misspelt_flag_gets_the_nearest_one(self):
+        self.assert_refused(self.run_worker("--trainign=x"), "--trainign",
+                            "--training?")
+
+    def test_unknown_device(self):
+        self.assert_refused(self.standalone("--device=tpu"), "tpu")
+
+    def test_training_file_is_required(self):
+        self.assert_refused(self.run_worker("--standalone"), "--training")
+
+    def test_standalone_and_cluster_contradict(self):
+        self.assert_refused(
+            self.standalone("--cluster=" + self.write_cluster()),
+            "--standalone", "--cluster")
+
+    def test_task_index_out_of_range(self):
+        path = self.write("training.textproto", TRAINING)
+        self.assert_refused(
+            self.run_worker("--cluster=" + self.write_cluster(),
+                            "--task_index=1", "--training=" + path,
+                            "--train_dir=" + self.path("train")),
+            "/job:worker/task:1")
+
+    def test_unknown_job_name(self):
+        self.assert_refused(
+            self.run_worker("--cluster=" + self.write_cluster(),
+                            "--job_name=wroker"), "'wroker'", "'worker'")
+
+    # ---- The training file
+
+    def test_a_good_file_trains(self):
+        code, output = self.standalone()
+        self.assertEqual(code, 0, output)
+        with open(self.path("train/result.json"), encoding="utf-8") as file:
+            result = json.load(file)
+        self.assertEqual(result["global_step"], 4)
+
+    def test_missing_training_file(self):
+        path = self.path("none.textproto")
+        self.assert_refused(
+            self.run_worker("--standalone", "--training=" + path,
+                            "--train_dir=" + self.path("train")), path)
+
+    def test_unknown_field_gets_the_nearest_one(self):
+        self.assert_refused(
+            self.standalone(training=TRAINING.replace("seed:", "sede:")),
+            "training.textproto:", "sede", "seed")
+
+    def test_unknown_override_gets_the_nearest_field(self):
+        self.assert_refused(self.standalone("--set=stop.stepps=3"),
+                            "stepps", "steps")
+
+    def test_override_of_another_type(self):
+        self.assert_refused(self.standalone("--set=stop.steps=many"),
+                            "stop.steps", "many")
+
+    def test_misspelt_layer_gets_the_nearest_one(self):
+        self.assert_refused(
+            self.standalone(training=TRAINING.replace('"dense"', '"dens"')),
+            "logits", "'dens'", "'dense'")
+
+    def test_misspelt_optimizer_gets_the_nearest_one(self):
+        self.assert_refused(self.standalone("--set=optimizer.name=adamm"),
+                            "'adamm'", "'adam'")
+
+    def test_misspelt_attribute_gets_the_nearest_one(self):
+        self.assert_refused(
+            self.standalone(training=TRAINING.replace("units", "unit")),
+            "logits", "unit", "units")
+
+    def test_shapes_that_cannot_connect_name_both_layers(self):
+        broken = TRAINING.replace(
+            'layer { name: "loss"',
+            'layer { name: "other" type: "dense" input: "flat"'
+            ' attr { name: "units" i: 5 } }\n'
+            'layer { name: "sum" type: "add" input: "logits" '
+            'input: "other" }\nlayer { name: "loss"')
+        self.assert_refused(self.standalone(training=broken), "'sum'",
+                            "logits", "other", "[3]", "[5]")
+
+    def test_negative_and_zero_sizes(self):
+        for override in ("input.batch_size=0", "input.batch_size=-1",
+                         "stop.steps=-1", "input.synthetic_examples=-5"):
+            self.assert_refused(self.standalone("--set=" + override),
+                                override.split("=", maxsplit=1)[0])
+        self.assert_refused(
+            self.standalone(training=TRAINING.replace("i: 3", "i: 0")),
+            "logits", "units")
+
+    def test_more_classes_in_the_data_than_the_model_has(self):
+        self.assert_refused(
+            self.standalone("--set=input.synthetic_classes=7"), "7", "3")
+
+    def test_batch_larger_than_the_training_set(self):
+        self.assert_refused(self.standalone("--set=input.batch_size=65"),
+                            "input.batch_size", "65", "64")
+
+    # ---- Data files
+
+    def test_good_idx_files_train(self):
+        code, output = self.standalone(*self.idx_training())
+        self.assertEqual(code, 0, output)
+
+    def test_missing_data_file_says_what_to_install(self):
+        self.assert_refused(
+            self.standalone(*self.idx_training(train_images_idx3_ubyte=None)),
+            "train-images-idx3-ubyte", "dataset-fashion-mnist")
+
+    def test_missing_test_file_is_found_before_training(self):
+        code, output = self.standalone(
+            *self.idx_training(t10k_labels_idx1_ubyte=None))
+        self.assertEqual(code, 2, output)
+        self.assertIn("t10k-labels-idx1-ubyte", output)
+        self.assertFalse(os.path.exists(
+            self.path("train/ckpt-000000000004")))
+
+    def test_truncated_data_file(self):
+        self.assert_refused(
+            self.standalone(
+                *self.idx_training(train_images_idx3_ubyte=IMAGES[:-1])),
+            "train-images-idx3-ubyte", "cut short")
+
+    def test_wrong_magic_number(self):
+        self.assert_refused(
+            self.standalone(
+                *self.idx_training(train_images_idx3_ubyte=LABELS)),
+            "train-images-idx3-ubyte", "2051", "2049")
+
+    def test_gzip_bomb(self):
+        bomb = gzip.compress(IMAGES + bytes(64 << 20))
+        self.assert_refused(
+            self.standalone(
+                *self.idx_training(train_images_idx3_ubyte=bomb)),
+            "train-images-idx3-ubyte", "too long")
+
+    # ---- The folder
+
+    def test_train_dir_that_cannot_be_made(self):
+        blocker = self.write("file", "")
+        path = self.write("training.textproto", TRAINING)
+        code, output = self.run_worker(
+            "--standalone", "--training=" + path,
+            "--train_dir=" + os.path.join(blocker, "train"))
+        self.assertEqual(code, 2, output)
+        self.assertIn(blocker, output)
+
+    def test_checkpoint_of_another_model_is_refused_with_3(self):
+        code, output = self.standalone()
+        self.assertEqual(code, 0, output)
+        other = TRAINING.replace("units\" i: 3", "units\" i: 4")
+        code, output = self.standalone("--set=stop.steps=8", training=other)
+        self.assertEqual(code, 3, output)
+        self.assertIn("logits/weights", output)
+
+    def test_placement_dry_run_prints_the_table(self):
+        path = self.write("training.textproto", TRAINING)
+        code, output = self.run_worker(
+            "--cluster=" + self.write_cluster(ps=2), "--task_index=0",
+            "--training=" + path, "--train_dir=" + self.path("train"),
+            "--placement_dry_run")
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"logits/weights.*/job:ps/task:0")
+        self.assertRegex(output, r"logits/bias.*/job:ps/task:1")
+
+
+if __name__ == "__main__":
+    harness.main()
