@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/crc32c.h"
+#include "common/checkpoint/json_cursor.h"
 #include "common/tensor/dtype.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -75,6 +76,8 @@ absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest) {
 }
 
 absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text) {
+  // Protobuf would take it, and complain on stderr later.
+  if (!IsUtf8(text)) return absl::DataLossError("not a manifest: no UTF-8");
   CheckpointManifest manifest;
   FirstError error;
   google::protobuf::TextFormat::Parser parser;

@@ -1,0 +1,108 @@
+#include "common/checkpoint/manifest.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/common/checkpoint/checkpoint_fixture.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string ExampleText() {
+  CheckpointManifest manifest = ExampleManifest(4);
+  for (const TensorDef& parameter : ExampleParameters()) {
+    *manifest.add_parameters() = parameter;
+  }
+  Attr* const attr = manifest.mutable_optimizer()->add_attr();
+  attr->set_name("learning_rate");
+  attr->set_f(0.1 + 1e-17);
+  return *FormatManifest(manifest);
+}
+
+CheckpointManifest ExampleParsed() { return *ParseManifest(ExampleText()); }
+
+OptimizerSpec Optimizer(const std::string& name) {
+  OptimizerSpec spec;
+  spec.set_name(name);
+  return spec;
+}
+
+TEST(ManifestTest, SurvivesItsText) {
+  const auto manifest = ParseManifest(ExampleText());
+  ASSERT_THAT(manifest, IsOk());
+  EXPECT_EQ(manifest->model_epoch(), 3);
+  EXPECT_EQ(manifest->optimizer().attr(0).f(), 0.1 + 1e-17);
+  EXPECT_EQ(*FormatManifest(*manifest), ExampleText());
+}
+
+TEST(ManifestTest, NoticesAnEdit) {
+  EXPECT_THAT(ParseManifest(
+                  absl::StrReplaceAll(ExampleText(), {{"seed: 8", "seed: 9"}})),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC")));
+  EXPECT_THAT(ParseManifest(ExampleText() + "seed: 9\n"),
+              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(ParseManifest(""), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(ParseManifest("{{{"),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("line 1")));
+}
+
+TEST(ManifestTest, NamesANewerFormat) {
+  EXPECT_THAT(ParseManifest("format_version: 2 muster_version: \"9.1\" "
+                            "invented_later { x: 1 }"),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("format version 2"), HasSubstr("9.1"),
+                             HasSubstr("up to 1"))));
+}
+
+TEST(CheckCompatibleTest, TakesTheSameModelInAnyOrderAndOtherSettings) {
+  std::vector<TensorDef> parameters = ExampleParameters();
+  std::swap(parameters[0], parameters[2]);
+  EXPECT_THAT(CheckCompatible(ExampleParsed(), parameters, Optimizer("adam")),
+              IsOk());
+}
+
+TEST(CheckCompatibleTest, NamesTheFirstParameterOfAnotherShape) {
+  std::vector<TensorDef> parameters = ExampleParameters();
+  parameters[0] = MakeTensor("dense/weights", {3, 5});
+  EXPECT_THAT(CheckCompatible(ExampleParsed(), parameters, Optimizer("adam")),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("'dense/weights'"), HasSubstr("[3, 5]"),
+                             HasSubstr("[3, 2]"))));
+}
+
+TEST(CheckCompatibleTest, NamesMissingAndSurplusParameters) {
+  std::vector<TensorDef> parameters = ExampleParameters();
+  parameters.push_back(MakeTensor("dense2/bias", {3}));
+  EXPECT_THAT(CheckCompatible(ExampleParsed(), parameters, Optimizer("adam")),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("'dense2/bias'"),
+                             HasSubstr("checkpoint no such parameter"))));
+  parameters = ExampleParameters();
+  parameters.pop_back();
+  EXPECT_THAT(CheckCompatible(ExampleParsed(), parameters, Optimizer("adam")),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("'bn/mean'"),
+                             HasSubstr("model has no such parameter"))));
+}
+
+TEST(CheckCompatibleTest, NamesBothKindsAndBothOptimizers) {
+  std::vector<TensorDef> parameters = ExampleParameters();
+  parameters[2].set_kind(TRAINABLE);
+  EXPECT_THAT(CheckCompatible(ExampleParsed(), parameters, Optimizer("adam")),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("'bn/mean'"), HasSubstr("(state)"))));
+  EXPECT_THAT(
+      CheckCompatible(ExampleParsed(), ExampleParameters(), Optimizer("sgd")),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("'adam'"), HasSubstr("'sgd'"))));
+}
+
+}  // namespace
+}  // namespace muster
