@@ -1,0 +1,95 @@
+"""Every command in README.md's ```sh blocks runs, made short.
+
+A command that is not known here fails the test: add it to a test, or to
+NOT_RUN with the reason.
+"""
+
+import os
+import re
+import shlex
+
+from tests.integration import harness
+
+NOT_RUN = {
+    "scripts/test.sh": "this test runs in it",
+}
+# So that each training takes a moment, on data that needs no package.
+SHORT = ["--set=stop.steps=6", "--set=input.type=synthetic",
+         "--set=input.synthetic_examples=2000",
+         "--set=input.synthetic_test_examples=200",
+         "--set=input.batch_size=16"]
+
+
+def read_blocks():
+    """Each sh block as a list of commands."""
+    with open("README.md", encoding="utf-8") as file:
+        text = file.read()
+    for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        joined = block.replace("\\\n", " ")
+        yield [shlex.split(line) for line in joined.splitlines() if line]
+
+
+def is_task(command):
+    return command[0].startswith("bazel-bin/")
+
+
+class ReadmeTest(harness.TestCase):
+
+    def replace(self, command, cluster):
+        """The command with this test's binaries, ports and folders."""
+        replaced = [harness.binary(command[0][len("bazel-bin/"):])]
+        for argument in command[1:]:
+            name, _, value = argument.partition("=")
+            if name == "--cluster":
+                # The file that the README names must be there.
+                self.assertTrue(os.path.exists(value), value)
+                argument = "--cluster=" + cluster
+            elif name == "--train_dir":
+                argument = "--train_dir=" + self.path(value)
+            replaced.append(argument)
+        return replaced + (SHORT if "worker/worker" in command[0] else [])
+
+    def run_tasks(self, commands):
+        cluster = self.write_cluster(ps=1, workers=2)
+        tasks = [self.start(" ".join(command[:3]),
+                            self.replace(command, cluster))
+                 for command in commands]
+        for task in tasks:
+            self.assertEqual(task.wait(), 0, task.output)
+
+    def run_launcher(self, command):
+        code, output = self.run_to_end("train_local.sh", [
+            os.path.abspath(command[0]), *command[1:], *SHORT, "--no_build",
+            "--bin_dir=" + os.getcwd(), "--train_dir=" + self.path("launched")],
+            deadline_s=2 * harness.DEADLINE_S)
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"test accuracy 0\.\d+ after 6 global steps")
+        self.assertIn(self.path("launched/result.json"), output)
+        self.assertRegex(output, r"checkpoint .*/ckpt-0{11}6")
+
+    def test_every_command_runs(self):
+        ran = 0
+        for block in read_blocks():
+            tasks = [command for command in block if is_task(command)]
+            if tasks:
+                with self.subTest(commands=tasks):
+                    self.run_tasks(tasks)
+                    ran += 1
+            for command in block:
+                if is_task(command) or " ".join(command) in NOT_RUN:
+                    continue
+                with self.subTest(command=command):
+                    self.assertEqual(command[0], "scripts/train_local.sh",
+                                     "README.md has a command that no test "
+                                     "knows")
+                    self.run_launcher(command)
+                    ran += 1
+        self.assertGreaterEqual(ran, 4)
+
+    def test_is_not_longer_than_150_lines(self):
+        with open("README.md", encoding="utf-8") as file:
+            self.assertLessEqual(len(file.readlines()), 150)
+
+
+if __name__ == "__main__":
+    harness.main()

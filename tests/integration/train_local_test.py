@@ -1,0 +1,106 @@
+"""scripts/train_local.sh with the real binaries: its end, its interrupts."""
+
+import json
+import os
+import select
+import signal
+
+from tests.integration import harness
+
+TRAINING = """
+model {
+  name: "tiny"
+  input_shape: [16]
+  layer { name: "logits" type: "dense" attr { name: "units" i: 3 } }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+}
+input {
+  type: "synthetic" batch_size: 8
+  synthetic_examples: 256 synthetic_test_examples: 64 synthetic_classes: 3
+}
+optimizer { name: "sgd" attr { name: "learning_rate" f: 0.1 } }
+stop { steps: 100 }
+seed: 1
+"""
+# Far more than any test waits for.
+ENDLESS = "--steps=1000000000"
+
+
+class TrainLocalTest(harness.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.train_dir = self.path("train")
+
+    def launch(self, *flags):
+        return self.start("train_local.sh", [
+            os.path.abspath("scripts/train_local.sh"), "--no_build",
+            "--bin_dir=" + os.getcwd(), "--train_dir=" + self.train_dir,
+            "--training=" + self.write("training.textproto", TRAINING),
+            *flags])
+
+    def children(self, launcher):
+        """pidfds of the tasks (train_local.sh becomes the launcher)."""
+        path = "/proc/%d/task/%d/children" % (launcher.pid, launcher.pid)
+        with open(path, encoding="utf-8") as file:
+            pidfds = [os.pidfd_open(int(pid)) for pid in file.read().split()]
+        for pidfd in pidfds:
+            self.addCleanup(os.close, pidfd)
+        return pidfds
+
+    def assert_gone(self, pidfds):
+        for pidfd in pidfds:
+            readable, _, _ = select.select([pidfd], [], [],
+                                           harness.DEADLINE_S)
+            self.assertTrue(readable, "a task is still there")
+
+    def read_result(self):
+        path = os.path.join(self.train_dir, "result.json")
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+    def test_trains_and_reports(self):
+        launcher = self.launch("--ps=2", "--workers=3", "--seed=5")
+        self.assertEqual(launcher.wait(), 0)
+        result = self.read_result()
+        self.assertEqual(result["global_step"], 100)
+        self.assertEqual(result["cluster"], {"ps": 2, "worker": 3})
+        self.assertEqual(result["seed"], 5)
+        self.assertIn("test accuracy %.4f" % result["test_accuracy"],
+                      launcher.output)
+        for name in ("ps 0", "ps 1", "worker 0", "worker 1", "worker 2"):
+            self.assertIn("[%s] " % name, launcher.output)
+        self.assertNotIn("\x1b", launcher.output)
+
+    def test_ctrl_c_drains_and_saves(self):
+        launcher = self.launch(ENDLESS)
+        launcher.wait_for(r"\[worker 0\].*step")
+        launcher.wait_for(r"\[worker 1\].*step")
+        tasks = self.children(launcher)
+        self.assertEqual(len(tasks), 3)
+        launcher.send(signal.SIGINT)
+        self.assertEqual(launcher.wait(), 128 + signal.SIGINT)
+        self.assert_gone(tasks)
+        self.assertNotIn("failed first", launcher.output)
+        saved = sorted(name for name in os.listdir(self.train_dir)
+                       if name.startswith("ckpt-"))
+        self.assertGreater(int(saved[-1][len("ckpt-"):]), 0)
+
+    def test_killing_the_launcher_leaves_nothing_behind(self):
+        launcher = self.launch(ENDLESS)
+        launcher.wait_for(r"\[worker 1\].*step")
+        tasks = self.children(launcher)
+        self.assertEqual(len(tasks), 3)
+        launcher.send(signal.SIGKILL)
+        self.assert_gone(tasks)
+
+    def test_bad_override_is_the_root_cause(self):
+        launcher = self.launch("--set=optimizer.name=adamm")
+        self.assertEqual(launcher.wait(), 2)
+        self.assertRegex(launcher.output,
+                         r"\[worker \d\] failed first, with exit code 2")
+        self.assertIn("'adam'", launcher.output)
+
+
+if __name__ == "__main__":
+    harness.main()
