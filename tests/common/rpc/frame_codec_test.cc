@@ -75,6 +75,18 @@ TEST(FrameCodecTest, WritesTheBytesThatProtobufWrites) {
   }
 }
 
+TEST(FrameCodecTest, WritesTheExampleOfTheReadme) {
+  PushPart header;
+  header.set_step(2);
+  TensorSlice* slice = header.add_slices();
+  slice->set_tensor("b");
+  slice->set_length(2);
+  const std::string data("\x00\x00\x80\x3f\x00\x00\x00\xc0", 8);
+  EXPECT_EQ(
+      Flatten(EncodeFrame(header, absl::Cord(data))),
+      std::string("\x18\x02\x3a\x05\x12\x01\x62\x20\x02\x7a\x08", 11) + data);
+}
+
 TEST(FrameCodecTest, ReadsTheBytesThatProtobufWrites) {
   for (const size_t size : {0, 1, 15, 127, 128, 511, 512, 3200, 70000}) {
     const std::string data = MakeBytes(size);

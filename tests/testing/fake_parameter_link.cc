@@ -1,0 +1,110 @@
+#include "tests/testing/fake_parameter_link.h"
+
+#include <cstring>
+
+namespace muster {
+namespace {
+
+constexpr int64_t kFloatBytes = sizeof(float);
+
+// dst += src, n floats; neither need be aligned.
+void AddFloats(const char* src, int64_t n, char* dst) {
+  for (int64_t i = 0; i < n; ++i) {
+    float a;
+    float b;
+    std::memcpy(&a, src + i * kFloatBytes, kFloatBytes);
+    std::memcpy(&b, dst + i * kFloatBytes, kFloatBytes);
+    b += a;
+    std::memcpy(dst + i * kFloatBytes, &b, kFloatBytes);
+  }
+}
+
+}  // namespace
+
+void FakeParameterLink::Define(const DefineRequest& request, absl::Time,
+                               ReplyCallback<DefineReply> done) {
+  done(shard_.Receive<DefineReply>([&] {
+    shard_.mu_.AssertHeld();
+    shard_.values_.clear();
+    for (const TensorDef& tensor : request.tensors()) {
+      int64_t bytes = kFloatBytes;
+      for (const int64_t dim : tensor.shape()) bytes *= dim;
+      shard_.values_[tensor.name()] = std::string(bytes, '\0');
+    }
+    DefineReply reply;
+    reply.add_slots("m");
+    return reply;
+  }));
+}
+
+void FakeParameterLink::Load(Frame<LoadPart> request, absl::Time,
+                             ReplyCallback<LoadReply> done) {
+  const std::string data(request.data);
+  done(shard_.Receive<LoadReply>([&] {
+    shard_.mu_.AssertHeld();
+    const char* src = data.data();
+    for (const TensorSlice& slice : request.header.slices()) {
+      std::memcpy(&shard_.values_[slice.tensor()][slice.offset() * kFloatBytes],
+                  src, slice.length() * kFloatBytes);
+      src += slice.length() * kFloatBytes;
+    }
+    return LoadReply();
+  }));
+}
+
+void FakeParameterLink::Pull(const PullRequest& request, absl::Time,
+                             ReplyCallback<Frame<PullReply>> done) {
+  done(shard_.Receive<Frame<PullReply>>([&] {
+    shard_.mu_.AssertHeld();
+    Frame<PullReply> reply;
+    reply.header.set_version(shard_.version_);
+    for (const TensorSlice& slice : request.slices()) {
+      reply.data.Append(shard_.values_[slice.tensor()].substr(
+          slice.offset() * kFloatBytes, slice.length() * kFloatBytes));
+    }
+    return reply;
+  }));
+}
+
+void FakeParameterLink::Push(Frame<PushPart> request, absl::Time,
+                             ReplyCallback<PushReply> done) {
+  std::string data(request.data);
+  const PushPart& header = request.header;
+  absl::StatusOr<PushReply> reply = shard_.Receive<PushReply>([&] {
+    shard_.mu_.AssertHeld();
+    PushReply result;
+    result.set_staleness(shard_.version_ - header.pulled_version());
+    if (!shard_.applied_.insert({header.step(), header.part()}).second) {
+      ++shard_.duplicates_;
+      result.set_duplicate(true);
+      return result;
+    }
+    if (header.part() == 0) ++shard_.version_;
+    const char* src = data.data();
+    for (const TensorSlice& slice : header.slices()) {
+      AddFloats(src, slice.length(),
+                &shard_.values_[slice.tensor()][slice.offset() * kFloatBytes]);
+      src += slice.length() * kFloatBytes;
+    }
+    if (shard_.keep_) shard_.kept_.push_back(request.data);
+    return result;
+  });
+  request.data.Clear();
+  done(std::move(reply));
+}
+
+void FakeParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,
+                                     absl::Time,
+                                     ReplyCallback<Frame<SnapshotPart>> done) {
+  done(shard_.Receive<Frame<SnapshotPart>>([&] {
+    shard_.mu_.AssertHeld();
+    Frame<SnapshotPart> reply;
+    for (const TensorSlice& slice : request.slices()) {
+      reply.data.Append(shard_.values_[slice.tensor()].substr(
+          slice.offset() * kFloatBytes, slice.length() * kFloatBytes));
+    }
+    return reply;
+  }));
+}
+
+}  // namespace muster

@@ -1,0 +1,126 @@
+#ifndef TESTS_TESTING_FAKE_PARAMETER_LINK_H_
+#define TESTS_TESTING_FAKE_PARAMETER_LINK_H_
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/rpc/parameter_link.h"
+
+namespace muster {
+
+// A ps task in memory, reached over a network that loses messages: its
+// parameters are float32, a push adds the gradient, exactly once for each
+// (step, part). Answers at once, on the caller's thread. Thread-safe.
+class FakeShard {
+ public:
+  struct Faults {
+    uint32_t seed = 1;
+    // Of 100 requests that are lost, of 100 answers that are lost, and of 100
+    // requests that arrive twice.
+    uint32_t lost_requests = 0;
+    uint32_t lost_answers = 0;
+    uint32_t duplicates = 0;
+  };
+
+  explicit FakeShard(const Faults& faults)
+      : faults_(faults), random_(faults.seed) {}
+
+  // Every later request gets this error, until it is set to OK.
+  void FailWith(const absl::Status& status) {
+    absl::MutexLock lock(&mu_);
+    failure_ = status;
+  }
+  // Keeps pushed frames, as a slow transport would, until it is called again.
+  void KeepFrames(bool keep) {
+    std::vector<absl::Cord> dropped;  // destroyed without the lock
+    absl::MutexLock lock(&mu_);
+    keep_ = keep;
+    if (!keep) dropped.swap(kept_);
+  }
+  std::string values(const std::string& tensor) const {
+    absl::MutexLock lock(&mu_);
+    const auto it = values_.find(tensor);
+    return it == values_.end() ? "" : it->second;
+  }
+  int64_t duplicates() const {
+    absl::MutexLock lock(&mu_);
+    return duplicates_;
+  }
+
+ private:
+  friend class FakeParameterLink;
+
+  // Runs `handle` as often as the request arrives; the answer that came back.
+  template <typename Reply, typename Handle>
+  absl::StatusOr<Reply> Receive(Handle handle) {
+    absl::MutexLock lock(&mu_);
+    if (!failure_.ok()) return failure_;
+    if (Chance(faults_.lost_requests)) return absl::UnavailableError("lost");
+    absl::StatusOr<Reply> reply = handle();
+    if (Chance(faults_.duplicates)) reply = handle();
+    if (Chance(faults_.lost_answers)) return absl::UnavailableError("lost");
+    return reply;
+  }
+  bool Chance(uint32_t percent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return random_() % 100 < percent;
+  }
+
+  const Faults faults_;
+  mutable absl::Mutex mu_;
+  std::mt19937 random_ ABSL_GUARDED_BY(mu_);
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  bool keep_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<absl::Cord> kept_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mu_);
+  std::set<std::pair<int64_t, int32_t>> applied_ ABSL_GUARDED_BY(mu_);
+  int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t duplicates_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// The way to a FakeShard, which outlives it.
+class FakeParameterLink : public ParameterLink {
+ public:
+  explicit FakeParameterLink(FakeShard* shard) : shard_(*shard) {}
+
+  void Hello(const HelloRequest&, absl::Time,
+             ReplyCallback<HelloReply> done) override {
+    done(shard_.Receive<HelloReply>([] { return HelloReply(); }));
+  }
+  void Define(const DefineRequest& request, absl::Time,
+              ReplyCallback<DefineReply> done) override;
+  void Load(Frame<LoadPart> request, absl::Time,
+            ReplyCallback<LoadReply> done) override;
+  void Seal(const SealRequest&, absl::Time,
+            ReplyCallback<SealReply> done) override {
+    done(shard_.Receive<SealReply>([] { return SealReply(); }));
+  }
+  void Pull(const PullRequest& request, absl::Time,
+            ReplyCallback<Frame<PullReply>> done) override;
+  void Push(Frame<PushPart> request, absl::Time,
+            ReplyCallback<PushReply> done) override;
+  void BeginSnapshot(const BeginSnapshotRequest&, absl::Time,
+                     ReplyCallback<BeginSnapshotReply> done) override {
+    done(shard_.Receive<BeginSnapshotReply>(
+        [] { return BeginSnapshotReply(); }));
+  }
+  void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time,
+                    ReplyCallback<Frame<SnapshotPart>> done) override;
+  void EndSnapshot(const EndSnapshotRequest&, absl::Time,
+                   ReplyCallback<EndSnapshotReply> done) override {
+    done(shard_.Receive<EndSnapshotReply>([] { return EndSnapshotReply(); }));
+  }
+
+ private:
+  FakeShard& shard_;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_TESTING_FAKE_PARAMETER_LINK_H_

@@ -1,0 +1,207 @@
+#include "worker/client/parameter_client.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
+#include "common/rpc/protocol.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fake_parameter_link.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A model of a small and a large tensor over two fake shards.
+class ParameterClientTest : public testing::Test {
+ protected:
+  static constexpr int64_t kLarge = 9 * kBlockElements + 5;
+
+  void Connect(const FakeShard::Faults& faults) {
+    std::vector<std::unique_ptr<ParameterLink>> links;
+    ParameterClient::Options options;
+    for (int i = 0; i < 2; ++i) {
+      FakeShard::Faults of_shard = faults;
+      of_shard.seed += i;
+      shards_.push_back(std::make_unique<FakeShard>(of_shard));
+      links.push_back(std::make_unique<FakeParameterLink>(shards_[i].get()));
+      options.ps_names.push_back(absl::StrCat("/job:ps/task:", i));
+    }
+    options.clock = &clock_;
+    options.sender.set_incarnation(5);
+    options.transfer.backoff.initial = absl::Milliseconds(1);
+    options.transfer.backoff.max = absl::Milliseconds(4);
+    options.transfer.give_up_after = give_up_after_;
+    client_ = std::make_unique<ParameterClient>(options, std::move(links));
+    std::vector<TensorDef> tensors(3);
+    const int64_t sizes[] = {10, kLarge, 700};
+    for (int i = 0; i < 3; ++i) {
+      tensors[i].set_name(absl::StrCat("tensor", i));
+      tensors[i].add_shape(sizes[i]);
+      tensors[i].set_dtype(FLOAT32);
+      values_.emplace_back(sizes[i], 0.0f);
+      gradients_.emplace_back(sizes[i], static_cast<float>(i + 1));
+    }
+    ASSERT_THAT(client_->SetModel(tensors, {0, 1, 0}), IsOk());
+    client_->SetEpoch(1, {11, 12});
+  }
+
+  std::vector<TensorView> Views(const std::vector<std::vector<float>>& of) {
+    std::vector<TensorView> views;
+    for (const auto& values : of) {
+      views.push_back(ViewOf(absl::MakeConstSpan(values)));
+    }
+    return views;
+  }
+  absl::Status Pull() {
+    std::vector<MutableTensorView> views;
+    for (auto& values : values_) {
+      views.push_back(MutableViewOf(absl::MakeSpan(values)));
+    }
+    return client_->PullAndWait(views);
+  }
+
+  absl::Duration give_up_after_ = absl::Seconds(20);
+  MonotonicClock clock_;
+  std::vector<std::unique_ptr<FakeShard>> shards_;
+  std::vector<std::vector<float>> values_;
+  std::vector<std::vector<float>> gradients_;
+  std::unique_ptr<ParameterClient> client_;
+};
+
+TEST_F(ParameterClientTest, PullsWhatWasLoadedAndPushed) {
+  Connect({});
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(Pull(), IsOk());
+  EXPECT_EQ(values_, gradients_);
+  const absl::StatusOr<PushOutcome> outcome =
+      client_->PushAndWait(1, Views(gradients_));
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_EQ(outcome->retries, 0);
+  EXPECT_EQ(outcome->pulled_versions, std::vector<int64_t>({0, 0}));
+  ASSERT_THAT(Pull(), IsOk());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(values_[i],
+              std::vector<float>(values_[i].size(), 2.0f * (i + 1)));
+  }
+}
+
+TEST_F(ParameterClientTest, AppliesEachPushOnceOverALossyNetwork) {
+  FakeShard::Faults faults;
+  faults.seed = 20260102;
+  faults.lost_requests = 15;
+  faults.lost_answers = 15;
+  faults.duplicates = 15;
+  Connect(faults);
+  for (auto& gradient : gradients_) gradient.assign(gradient.size(), 0.0f);
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  for (auto& gradient : gradients_) gradient.assign(gradient.size(), 1.0f);
+  constexpr int kSteps = 20;
+  for (int step = 1; step <= kSteps; ++step) {
+    ASSERT_THAT(Pull(), IsOk());
+    ASSERT_THAT(client_->PushAndWait(step, Views(gradients_)), IsOk());
+  }
+  ASSERT_THAT(Pull(), IsOk());
+  for (const auto& values : values_) {
+    EXPECT_EQ(values, std::vector<float>(values.size(), kSteps));
+  }
+  EXPECT_GT(shards_[1]->duplicates(), 0);
+}
+
+TEST_F(ParameterClientTest, PushIsDoneOnlyWhenNobodyHoldsTheGradients) {
+  Connect({});
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(Pull(), IsOk());
+  shards_[1]->KeepFrames(true);
+  absl::Notification done;
+  client_->Push(1, Views(gradients_),
+                [&](const absl::StatusOr<PushOutcome>& outcome) {
+                  EXPECT_THAT(outcome, IsOk());
+                  done.Notify();
+                });
+  // Everything is answered: the fake answers before Push returns.
+  EXPECT_FALSE(done.HasBeenNotified());
+  shards_[1]->KeepFrames(false);
+  EXPECT_TRUE(done.HasBeenNotified());
+}
+
+TEST_F(ParameterClientTest, FencedIsAborted) {
+  Connect({});
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(Pull(), IsOk());
+  shards_[1]->FailWith(absl::FailedPreconditionError("fenced: epoch 2"));
+  EXPECT_THAT(client_->PushAndWait(1, Views(gradients_)),
+              StatusIs(absl::StatusCode::kAborted,
+                       "push of step 1: /job:ps/task:1: fenced: epoch 2"));
+}
+
+TEST_F(ParameterClientTest, GivesUpNamingThePs) {
+  give_up_after_ = absl::Milliseconds(20);
+  Connect({});
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  shards_[0]->FailWith(absl::UnavailableError("connection refused"));
+  EXPECT_THAT(Pull(),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("/job:ps/task:0: connection refused; given "
+                                 "up after")));
+}
+
+TEST_F(ParameterClientTest, RefusesAPushBeforeThePullOfAnEpoch) {
+  Connect({});
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(Pull(), IsOk());
+  client_->SetEpoch(2, {11, 12});
+  EXPECT_THAT(client_->PushAndWait(1, Views(gradients_)),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(ParameterClientTest, RefusesViewsOfAnotherSize) {
+  Connect({});
+  gradients_[2].pop_back();
+  EXPECT_THAT(client_->PushAndWait(1, Views(gradients_)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'tensor2' has 2800 bytes, got 2796")));
+}
+
+TEST_F(ParameterClientTest, ReadsASnapshotInRanges) {
+  Connect({});
+  for (int64_t i = 0; i < kLarge; ++i) {
+    gradients_[1][i] = static_cast<float>(i % 1000);
+  }
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  const auto snapshots = client_->BeginSnapshot();
+  ASSERT_THAT(snapshots, IsOk());
+  std::vector<float> read(kLarge - 7);
+  ASSERT_THAT(client_->ReadSnapshot(*snapshots, 1, "", 7, kLarge - 7,
+                                    reinterpret_cast<char*>(read.data())),
+              IsOk());
+  EXPECT_EQ(read,
+            std::vector<float>(gradients_[1].begin() + 7, gradients_[1].end()));
+  EXPECT_THAT(client_->EndSnapshot(*snapshots), IsOk());
+  EXPECT_THAT(client_->ReadSnapshot(*snapshots, 1, "", 8, kLarge, nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(ParameterClientTest, ClosingEndsWhatIsOnItsWay) {
+  Connect({});
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  shards_[0]->FailWith(absl::UnavailableError("gone"));
+  absl::Status outcome;
+  std::vector<MutableTensorView> views;
+  for (auto& values : values_) {
+    views.push_back(MutableViewOf(absl::MakeSpan(values)));
+  }
+  client_->Pull(views, [&](const absl::Status& status) { outcome = status; });
+  client_.reset();
+  EXPECT_THAT(outcome, StatusIs(absl::StatusCode::kCancelled));
+}
+
+}  // namespace
+}  // namespace muster
