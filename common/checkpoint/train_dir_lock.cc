@@ -20,12 +20,24 @@ absl::Status ErrnoError(absl::string_view action, const std::string& path) {
   return absl::ErrnoToStatus(error, absl::StrCat(action, " '", path, "'"));
 }
 
+// Makes the entry of a new folder durable. Best effort: what matters is inside.
+void SyncParent(const std::string& folder) {
+  const std::string parent = absl::StrCat(folder, "/..");
+  const int fd = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  fsync(fd);
+  close(fd);
+}
+
 // mkdir -p.
 absl::Status CreateFolders(const std::string& path) {
   for (size_t end = 1; end <= path.size(); ++end) {
     if (end < path.size() && path[end] != '/') continue;
     const std::string folder = path.substr(0, end);
-    if (mkdir(folder.c_str(), S_IRWXU) == 0) continue;
+    if (mkdir(folder.c_str(), S_IRWXU) == 0) {
+      SyncParent(folder);
+      continue;
+    }
     struct stat status = {};
     const int error = errno;
     if (stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) continue;
