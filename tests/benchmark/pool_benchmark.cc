@@ -90,8 +90,7 @@ void OneDnn(benchmark::State& state) {
   // Fills the workspace with what the backward pass may read.
   backward.ReadWorkspaceOf(forward);
   for (auto _ : state) {
-    if (!forward.Execute() || !backward.Execute() ||
-        !relu_backward.Execute()) {
+    if (!forward.Execute() || !backward.Execute() || !relu_backward.Execute()) {
       state.SkipWithError("a primitive failed");
       break;
     }

@@ -21,14 +21,23 @@ dnnl::memory::desc BiasDesc(const Conv2dDesc& desc) {
   return desc.has_bias ? AnyLayout(desc.bias_shape()) : dnnl::memory::desc();
 }
 
+// With one channel oneDNN's own choice for the gradient of the weights is a
+// src padded to 8 channels, and 8 times the work.
+dnnl::memory::desc SrcDesc(const Conv2dDesc& desc) {
+  if (desc.src_channels != 1) return AnyLayout(desc.src_shape());
+  return dnnl::memory::desc({desc.batch, 1, desc.height, desc.width},
+                            dnnl::memory::data_type::f32,
+                            dnnl::memory::format_tag::nchw);
+}
+
 dnnl::convolution_forward::primitive_desc Forward(const CpuContext& context,
                                                   const Conv2dDesc& desc,
                                                   dnnl::primitive_attr attr) {
   const Geometry geometry(desc.window);
-  return {{dnnl::prop_kind::forward_training, kAlgorithm,
-           AnyLayout(desc.src_shape()), AnyLayout(desc.weights_shape()),
-           BiasDesc(desc), AnyLayout(desc.dst_shape()), geometry.strides,
-           geometry.pads_begin, geometry.pads_end},
+  return {{dnnl::prop_kind::forward_training, kAlgorithm, SrcDesc(desc),
+           AnyLayout(desc.weights_shape()), BiasDesc(desc),
+           AnyLayout(desc.dst_shape()), geometry.strides, geometry.pads_begin,
+           geometry.pads_end},
           attr,
           context.engine};
 }
@@ -80,7 +89,7 @@ CpuPrimitive MakeCpuConv2dBackwardWeights(const CpuContext& context,
                                           const Conv2dDesc& desc) {
   const Geometry geometry(desc.window);
   const dnnl::convolution_backward_weights::primitive_desc conv(
-      {kAlgorithm, AnyLayout(desc.src_shape()), AnyLayout(desc.weights_shape()),
+      {kAlgorithm, SrcDesc(desc), AnyLayout(desc.weights_shape()),
        BiasDesc(desc), AnyLayout(desc.dst_shape()), geometry.strides,
        geometry.pads_begin, geometry.pads_end},
       ScratchAttr(), context.engine, Forward(context, desc, ScratchAttr()));
