@@ -77,12 +77,11 @@ void TrainingSession::Do(const SendHello& action) {
   }
   request.set_ps_index(action.ps_task);
   request.set_muster_version(std::string(kMusterVersion));
-  parts_.shards[action.ps_task]->Hello(
-      request, Deadline(),
-      [queue = queue_,
-       ps_task = action.ps_task](absl::StatusOr<HelloReply> reply) {
-        queue->Push(HelloEvent{ps_task, std::move(reply)});
-      });
+  parts_.hello(action.ps_task, request,
+               [queue = queue_,
+                ps_task = action.ps_task](absl::StatusOr<HelloReply> reply) {
+                 queue->Push(HelloEvent{ps_task, std::move(reply)});
+               });
 }
 
 void TrainingSession::Do(const SendRegister& action) {
@@ -139,6 +138,7 @@ void TrainingSession::Do(const SendCommit& action) {
 void TrainingSession::Do(const EnterEpoch& action) {
   const absl::Time now = parts_.clock->Now();
   absl::Status status = parts_.steps->Enter(action);
+  parts_.on_enter(action);
   if (action.data_position != EnterEpoch::kKeepPosition) {
     global_step_ = job_state().global_step();
     if (entered_time_ == absl::InfinitePast()) {
@@ -235,6 +235,7 @@ SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
   record.staleness = static_cast<double>(reported_.staleness);
   record.now = parts_.clock->Now();
   last_loss_ = record.loss;
+  stopped_time_ = record.now;
   if (first_step_time_ == absl::InfinitePast()) first_step_time_ = record.now;
   for (Hook* hook : parts_.hooks) {
     const absl::Status status = hook->AfterStep(record);

@@ -46,8 +46,10 @@ class TrainingSession {
   // What it works with; all outlive it.
   struct Parts {
     const Clock* clock = nullptr;
-    // By ps task.
-    std::vector<ParameterLink*> shards;
+    // One Hello to a ps task, not repeated (ParameterClient::Hello).
+    std::function<void(int ps_task, const HelloRequest& request,
+                       ReplyCallback<HelloReply> done)>
+        hello;
     CoordinationLink* coordination = nullptr;
     StepRunner* steps = nullptr;
     // Null if this is not the chief.
@@ -56,6 +58,8 @@ class TrainingSession {
     std::vector<Hook*> hooks;
     // A line for the operator.
     std::function<void(absl::string_view)> say;
+    // The fences of the epoch, for who saves.
+    std::function<void(const EnterEpoch&)> on_enter;
     // The chief should save soon.
     std::function<void()> save_soon;
     // Called on the first step, and whenever training stops for a lost peer.
@@ -81,6 +85,8 @@ class TrainingSession {
   // InfinitePast until then.
   absl::Time first_step_time() const { return first_step_time_; }
   absl::Time entered_time() const { return entered_time_; }
+  // When the last step was counted.
+  absl::Time stopped_time() const { return stopped_time_; }
 
  private:
   void Do(const SendHello& action);
@@ -122,6 +128,7 @@ class TrainingSession {
   double last_loss_ = 0;
   absl::Time first_step_time_ = absl::InfinitePast();
   absl::Time entered_time_ = absl::InfinitePast();
+  absl::Time stopped_time_ = absl::InfinitePast();
 };
 
 }  // namespace muster

@@ -21,30 +21,14 @@ using ::testing::SizeIs;
 constexpr int64_t kSteps = 5;
 
 // A shard that answers Hello; the session itself asks it for nothing else.
-class FakeShard : public ParameterLink {
- public:
-  void Hello(const HelloRequest& request, absl::Time,
-             ReplyCallback<HelloReply> done) override {
+struct FakeShard {
+  void Hello(const HelloRequest& request, ReplyCallback<HelloReply> done) {
     last_hello = request;
     if (!refusal.ok()) return done(refusal);
     HelloReply reply;
     reply.set_ps_incarnation(7);
     done(reply);
   }
-  void Define(const DefineRequest&, absl::Time,
-              ReplyCallback<DefineReply>) override {}
-  void Load(Frame<LoadPart>, absl::Time, ReplyCallback<LoadReply>) override {}
-  void Seal(const SealRequest&, absl::Time, ReplyCallback<SealReply>) override {
-  }
-  void Pull(const PullRequest&, absl::Time,
-            ReplyCallback<Frame<PullReply>>) override {}
-  void Push(Frame<PushPart>, absl::Time, ReplyCallback<PushReply>) override {}
-  void BeginSnapshot(const BeginSnapshotRequest&, absl::Time,
-                     ReplyCallback<BeginSnapshotReply>) override {}
-  void ReadSnapshot(const ReadSnapshotRequest&, absl::Time,
-                    ReplyCallback<Frame<SnapshotPart>>) override {}
-  void EndSnapshot(const EndSnapshotRequest&, absl::Time,
-                   ReplyCallback<EndSnapshotReply>) override {}
 
   HelloRequest last_hello;
   absl::Status refusal;
@@ -115,7 +99,10 @@ class TrainingSessionTest : public ::testing::Test {
     options.training_text = "seed: 1";
     TrainingSession::Parts parts;
     parts.clock = &clock_;
-    parts.shards = {&shard_};
+    parts.hello = [this](int, const HelloRequest& request, auto done) {
+      shard_.Hello(request, std::move(done));
+    };
+    parts.on_enter = [](const EnterEpoch&) {};
     parts.coordination = &coordination_;
     parts.steps = &steps_;
     parts.source = &source_;

@@ -1,0 +1,67 @@
+#include "worker/describe_components.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/attributes.h"
+#include "common/cluster/placement_strategy.h"
+#include "common/optimizer/update_rule.h"
+#include "worker/backend/backend.h"
+#include "worker/layer/layer.h"
+
+namespace muster {
+namespace {
+
+// Each line of `text`, moved in.
+std::string Indent(absl::string_view text) {
+  std::string indented;
+  for (const absl::string_view line :
+       absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&indented, "  ", line, "\n");
+  }
+  return indented;
+}
+
+std::string DescribeOptimizers() {
+  std::string text;
+  for (const std::string& name : UpdateRuleNames()) {
+    const auto attributes = UpdateRuleAttributes(name);
+    absl::StrAppend(&text, name, "\n");
+    if (attributes.ok()) {
+      absl::StrAppend(&text, Indent(DescribeAttributes(*attributes)));
+    }
+  }
+  return text;
+}
+
+std::string DescribePlacements() {
+  std::string text;
+  for (const std::string& name : PlacementRegistry::Names()) {
+    const auto entry = PlacementRegistry::Find(name);
+    absl::StrAppend(&text, name, ": ", entry.ok() ? entry->help : "", "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string DescribeDevices() {
+  std::string text;
+  for (const std::string& name : BackendRegistry::Names()) {
+    const auto factory = BackendRegistry::Find(name);
+    absl::StrAppend(&text, name, "\n");
+    if (!factory.ok()) continue;
+    for (const Device& device : factory->devices()) {
+      absl::StrAppend(&text, "  ", device.name, ": ", device.description, "\n");
+    }
+  }
+  return text;
+}
+
+std::string DescribeComponents() {
+  return absl::StrCat("Layers\n", Indent(DescribeLayers()), "\nOptimizers\n",
+                      Indent(DescribeOptimizers()), "\nPlacements\n",
+                      Indent(DescribePlacements()), "\nBackends\n",
+                      Indent(DescribeDevices()));
+}
+
+}  // namespace muster

@@ -1,0 +1,17 @@
+#ifndef WORKER_DESCRIBE_COMPONENTS_H_
+#define WORKER_DESCRIBE_COMPONENTS_H_
+
+#include <string>
+
+namespace muster {
+
+// What this binary was linked with, for `worker --list`: layers, optimizers,
+// placement strategies and backends, with their attributes.
+std::string DescribeComponents();
+
+// The devices of every backend, for `worker --list_devices`.
+std::string DescribeDevices();
+
+}  // namespace muster
+
+#endif  // WORKER_DESCRIBE_COMPONENTS_H_

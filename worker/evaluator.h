@@ -1,0 +1,37 @@
+#ifndef WORKER_EVALUATOR_H_
+#define WORKER_EVALUATOR_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/client/parameter_client.h"
+#include "worker/hook/evaluation.h"
+#include "worker/input/batch.h"
+#include "worker/input/data_set.h"
+#include "worker/model/compiled_model.h"
+
+namespace muster {
+
+// Goes through a whole data set in order. One thread.
+class Evaluator {
+ public:
+  // `data_set`, `model` (in evaluate mode) and `client` outlive this.
+  Evaluator(const DataSet* data_set, CompiledModel* model,
+            ParameterClient* client);
+
+  // Pulls the parameters, then reads the data set in order.
+  absl::StatusOr<EvaluationResult> Evaluate();
+
+ private:
+  const DataSet* const data_set_;
+  CompiledModel* const model_;
+  ParameterClient* const client_;
+  // The model's parameters.
+  std::vector<MutableTensorView> into_;
+  Batch batch_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_EVALUATOR_H_

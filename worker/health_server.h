@@ -1,0 +1,39 @@
+#ifndef WORKER_HEALTH_SERVER_H_
+#define WORKER_HEALTH_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "grpcpp/server.h"
+
+namespace muster {
+
+// gRPC's health service on the worker's own port: SERVING while it trains. No
+// other service: a worker talks to ps tasks, nobody talks to it. Thread-safe.
+class HealthServer {
+ public:
+  // Listens on "host:port". A port that is taken is tried again for
+  // `port_wait`: its last owner may be about to end. Errors: Unavailable.
+  static absl::StatusOr<std::unique_ptr<HealthServer>> Start(
+      const std::string& address, const Clock& clock,
+      absl::Duration port_wait = absl::Seconds(10));
+  ~HealthServer();
+
+  void SetServing(bool serving);
+
+  // Where it listens, for port 0.
+  int port() const { return port_; }
+
+ private:
+  HealthServer(std::unique_ptr<grpc::Server> server, int port);
+
+  const std::unique_ptr<grpc::Server> server_;
+  const int port_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_HEALTH_SERVER_H_

@@ -1,0 +1,87 @@
+#include "worker/model_loader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/manifest.h"
+#include "worker/worker_positions.h"
+
+namespace muster {
+
+ModelLoader::ModelLoader(Options options) : options_(std::move(options)) {}
+
+LoadEvent ModelLoader::Load(const LoadModel& epoch) {
+  options_.client->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
+  if (options_.train_dir.empty()) return LoadEvent{Initialize(), false};
+  absl::StatusOr<CheckpointReader::Newest> newest =
+      CheckpointReader::OpenNewest(options_.file_system, options_.train_dir);
+  if (absl::IsNotFound(newest.status())) {
+    return LoadEvent{Initialize(), false};
+  }
+  if (!newest.ok()) return LoadEvent{newest.status(), true};
+  for (const std::string& warning : newest->warnings) options_.say(warning);
+  const CheckpointReader& reader = *newest->reader;
+  const absl::Status compatible =
+      CheckCompatible(reader.manifest(), options_.placed->tensors,
+                      options_.placed->definition.optimizer);
+  if (compatible.ok()) return LoadEvent{Restore(reader), false};
+  return LoadEvent{
+      Annotate(compatible, absl::StrCat("restore ", reader.path())), true};
+}
+
+absl::StatusOr<LoadedModel> ModelLoader::Restore(
+    const CheckpointReader& reader) {
+  RETURN_IF_ERROR(
+      options_.client->Define(options_.placed->definition).status());
+  for (const CheckpointPiece& piece : reader.pieces()) {
+    RETURN_IF_ERROR(RestorePiece(reader, piece));
+  }
+  RETURN_IF_ERROR(options_.client->Seal().status());
+  const CheckpointManifest& manifest = reader.manifest();
+  LoadedModel loaded;
+  loaded.global_step = manifest.global_step();
+  loaded.examples = manifest.examples();
+  loaded.workers = RestorePositions(manifest, options_.tasks);
+  options_.say(absl::StrCat("restored ", reader.path()));
+  return loaded;
+}
+
+absl::Status ModelLoader::RestorePiece(const CheckpointReader& reader,
+                                       const CheckpointPiece& piece) {
+  const std::vector<TensorDef>& tensors = options_.placed->tensors;
+  LoadRange range;
+  while (tensors[range.tensor].name() != piece.parameter.name()) {
+    ++range.tensor;  // CheckCompatible found every name.
+  }
+  const int64_t element_bytes = piece.size_bytes / piece.elements;
+  std::vector<char> buffer;
+  return ForEachRun(
+      piece.elements, element_bytes, [&](int64_t offset, int64_t count) {
+        buffer.resize(count * element_bytes);
+        RETURN_IF_ERROR(reader.Read(piece.parameter.name(), piece.slot, offset,
+                                    count, buffer.data()));
+        range.offset = offset;
+        range.values = {buffer.data(), static_cast<int64_t>(buffer.size())};
+        return options_.client->Load(piece.slot, {range});
+      });
+}
+
+absl::StatusOr<LoadedModel> ModelLoader::Initialize() {
+  RETURN_IF_ERROR(options_.model->InitializeParameters(options_.seed));
+  const int num_tensors = static_cast<int>(options_.placed->tensors.size());
+  std::vector<TensorView> values;
+  for (int i = 0; i < num_tensors; ++i) {
+    const absl::Span<const float> parameter = options_.model->parameter(i);
+    values.push_back(ViewOf(parameter));
+  }
+  RETURN_IF_ERROR(
+      options_.client->LoadModel(options_.placed->definition, values));
+  LoadedModel loaded;
+  loaded.initialized = true;
+  options_.say(absl::StrCat("initialized ", num_tensors,
+                            " parameters with seed ", options_.seed));
+  return loaded;
+}
+
+}  // namespace muster

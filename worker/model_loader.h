@@ -1,0 +1,53 @@
+#ifndef WORKER_MODEL_LOADER_H_
+#define WORKER_MODEL_LOADER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/file_system.h"
+#include "worker/client/parameter_client.h"
+#include "worker/model/compiled_model.h"
+#include "worker/placed_model.h"
+#include "worker/step_runner.h"
+
+namespace muster {
+
+// The chief's way to a model on every shard: the newest whole checkpoint of
+// train_dir, or else seeded initial values. One thread.
+class ModelLoader : public ModelSource {
+ public:
+  // All pointers outlive the loader.
+  struct Options {
+    FileSystem* file_system = nullptr;
+    // "" never restores.
+    std::string train_dir;
+    ParameterClient* client = nullptr;
+    const PlacedModel* placed = nullptr;
+    // Makes the initial values; a pull overwrites them anyway.
+    CompiledModel* model = nullptr;
+    uint64_t seed = 0;
+    // Who will take steps.
+    std::vector<TaskId> tasks;
+    std::function<void(absl::string_view)> say;
+  };
+
+  explicit ModelLoader(Options options);
+
+  LoadEvent Load(const LoadModel& epoch) override;
+
+ private:
+  absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader);
+  absl::StatusOr<LoadedModel> Initialize();
+  absl::Status RestorePiece(const CheckpointReader& reader,
+                            const CheckpointPiece& piece);
+
+  const Options options_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_MODEL_LOADER_H_

@@ -1,0 +1,114 @@
+#include "worker/model_saver.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/blocking_call.h"
+#include "worker/worker_positions.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kCallTimeout = absl::Seconds(10);
+
+// The job's state now: a Watch for anything but a version that never is.
+absl::StatusOr<JobState> CurrentState(CoordinationLink* coordination,
+                                      const Clock& clock,
+                                      const Sender& sender) {
+  WatchRequest request;
+  *request.mutable_sender() = sender;
+  request.set_state_version(-1);
+  return BlockingCall<JobState>([&](auto done) {
+    coordination->Watch(request, clock.Now() + kCallTimeout, std::move(done));
+  });
+}
+
+void AddCut(int ps_task, const BeginSnapshotReply& cut,
+            CheckpointManifest* manifest) {
+  ShardCut* shard = manifest->add_shards();
+  shard->set_ps_task(ps_task);
+  shard->set_version(cut.version());
+  for (const DuplicateMark& mark : cut.marks()) {
+    WorkerMark* saved = shard->add_marks();
+    saved->set_job(mark.sender().task().job());
+    saved->set_index(mark.sender().task().index());
+    saved->set_incarnation(mark.sender().incarnation());
+    saved->set_step(mark.step());
+    *saved->mutable_parts() = mark.parts();
+  }
+}
+
+}  // namespace
+
+ModelSaver::ModelSaver(Options options) : options_(std::move(options)) {}
+
+absl::StatusOr<PendingSave> ModelSaver::Begin() {
+  ASSIGN_OR_RETURN(
+      const JobState state,
+      CurrentState(options_.coordination, *options_.clock, options_.sender));
+  ASSIGN_OR_RETURN(Cuts cuts, options_.client->BeginSnapshot());
+  CheckpointManifest manifest;
+  manifest.set_global_step(state.global_step());
+  manifest.set_model_epoch(model_epoch_);
+  manifest.set_fingerprint(options_.placed->definition.fingerprint);
+  manifest.set_seed(options_.seed);
+  *manifest.mutable_optimizer() = options_.placed->definition.optimizer;
+  SavePositions(state, &manifest);
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    AddCut(static_cast<int>(i), cuts[i], &manifest);
+  }
+  PendingSave save;
+  save.global_step = state.global_step();
+  save.write = [this, cuts = std::move(cuts), manifest = std::move(manifest)] {
+    return Write(cuts, manifest);
+  };
+  return save;
+}
+
+absl::StatusOr<std::string> ModelSaver::Write(
+    const Cuts& cuts, CheckpointManifest manifest) const {
+  absl::StatusOr<std::string> path = WriteFiles(cuts, std::move(manifest));
+  // A shard that is gone has no snapshot left to end.
+  options_.client->EndSnapshot(cuts).IgnoreError();
+  return path;
+}
+
+absl::StatusOr<std::string> ModelSaver::WriteFiles(
+    const Cuts& cuts, CheckpointManifest manifest) const {
+  CheckpointWriter::Options options;
+  options.file_system = options_.file_system;
+  options.train_dir = options_.train_dir;
+  options.global_step = manifest.global_step();
+  options.keep = options_.keep;
+  ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointWriter> writer,
+                   CheckpointWriter::Create(options, options_.placed->tensors,
+                                            options_.slots));
+  for (const CheckpointPiece& piece : writer->pieces()) {
+    RETURN_IF_ERROR(CopyPiece(cuts, piece, writer.get()));
+  }
+  ASSIGN_OR_RETURN(const CheckpointWriter::Committed committed,
+                   writer->Commit(std::move(manifest)));
+  for (const std::string& warning : committed.warnings) options_.say(warning);
+  return committed.path;
+}
+
+absl::Status ModelSaver::CopyPiece(const Cuts& cuts,
+                                   const CheckpointPiece& piece,
+                                   CheckpointWriter* writer) const {
+  int tensor = 0;
+  while (options_.placed->tensors[tensor].name() != piece.parameter.name()) {
+    ++tensor;  // The writer was given the same tensors.
+  }
+  const int64_t element_bytes = piece.size_bytes / piece.elements;
+  std::vector<char> buffer;
+  return ForEachRun(
+      piece.elements, element_bytes, [&](int64_t offset, int64_t count) {
+        buffer.resize(count * element_bytes);
+        RETURN_IF_ERROR(options_.client->ReadSnapshot(
+            cuts, tensor, piece.slot, offset, count, buffer.data()));
+        return writer->Append({buffer.data(), buffer.size()});
+      });
+}
+
+}  // namespace muster

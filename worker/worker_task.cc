@@ -1,0 +1,388 @@
+#include "worker/worker_task.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/posix_file_system.h"
+#include "common/cluster/placement_strategy.h"
+#include "common/cluster/placement_table.h"
+#include "common/cluster/task_id.h"
+#include "common/optimizer/update_rule.h"
+#include "common/rpc/protocol.h"
+#include "worker/input/create_data_set.h"
+#include "worker/model_fingerprint.h"
+#include "worker/result_file.h"
+#include "worker/training_spec.h"
+
+namespace muster {
+namespace {
+
+// "auto": the first of these that is registered and has a device.
+constexpr const char* kPreferredBackends[] = {"cpu", "ref"};
+
+absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(
+    const WorkerOptions& options) {
+  BackendOptions backend;
+  backend.compute_threads = options.compute_threads;
+  if (options.device != "auto") return CreateBackend(options.device, backend);
+  absl::Status last;
+  for (const char* const name : kPreferredBackends) {
+    auto created = CreateBackend(name, backend);
+    if (created.ok()) return created;
+    last = created.status();
+  }
+  return last;
+}
+
+std::string ReplicationName(const ReplicationSpec& replication) {
+  switch (replication.mode_case()) {
+    case ReplicationSpec::kSync:
+      return "sync";
+    case ReplicationSpec::kBoundedStaleness:
+      return "bounded_staleness";
+    default:
+      return "async";
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<PlacedModel> PlaceModel(const TrainingSpec& training,
+                                       absl::Span<const TensorDef> tensors,
+                                       int num_ps) {
+  PlacedModel placed;
+  placed.tensors.assign(tensors.begin(), tensors.end());
+  ASSIGN_OR_RETURN(placed.placement,
+                   PlaceTensors(tensors, num_ps, training.placement()));
+  placed.definition.optimizer = training.optimizer();
+  placed.definition.replication = training.replication();
+  placed.definition.fingerprint =
+      ModelFingerprint(tensors, training.optimizer());
+  return placed;
+}
+
+absl::StatusOr<std::unique_ptr<WorkerTask>> WorkerTask::Create(
+    WorkerOptions options, WorkerLinks links) {
+  auto task = absl::WrapUnique(new WorkerTask(std::move(options)));
+  RETURN_IF_ERROR(task->CreateParts(std::move(links)));
+  return task;
+}
+
+WorkerTask::WorkerTask(WorkerOptions options) : options_(std::move(options)) {
+  if (options_.cluster.empty()) {
+    chief_task_ = options_.self;
+    tasks_ = {options_.self};
+    ps_addresses_ = {""};
+    return;
+  }
+  chief_task_ = options_.cluster.chief();
+  tasks_ = options_.cluster.training_tasks();
+  ps_addresses_ = options_.cluster.ps_addresses();
+}
+
+WorkerTask::~WorkerTask() = default;
+
+absl::Status WorkerTask::CreateParts(WorkerLinks links) {
+  RETURN_IF_ERROR(CreateHealth());
+  RETURN_IF_ERROR(CreateModel());
+  RETURN_IF_ERROR(CreateData());
+  coordination_ = std::move(links.coordination);
+  RETURN_IF_ERROR(CreateClient(std::move(links.shards)));
+  RETURN_IF_ERROR(CreateLoop());
+  if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
+  CreateHooks();
+  CreateSession();
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateHealth() {
+  if (options_.listen_address.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      health_, HealthServer::Start(options_.listen_address, *options_.clock));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateModel() {
+  const TrainingSpec& training = options_.training;
+  ASSIGN_OR_RETURN(backend_, OpenDevice(options_));
+  if (backend_->dtype() != FLOAT32) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--device=", options_.device, ": training needs a float32 backend"));
+  }
+  CompileOptions compile;
+  compile.backend = backend_.get();
+  compile.batch_size = training.input().batch_size();
+  ASSIGN_OR_RETURN(model_, CompiledModel::Create(training.model(), compile));
+  ASSIGN_OR_RETURN(placed_, PlaceModel(training, model_->parameters(),
+                                       static_cast<int>(ps_addresses_.size())));
+  if (!is_chief()) return absl::OkStatus();
+  compile.mode = CompileOptions::Mode::kEvaluate;
+  if (training.evaluation().batch_size() > 0) {
+    compile.batch_size = training.evaluation().batch_size();
+  }
+  ASSIGN_OR_RETURN(test_model_,
+                   CompiledModel::Create(training.model(), compile));
+  SayPlacement();
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateData() {
+  const TrainingSpec& training = options_.training;
+  const std::vector<int64_t> dims(training.model().input_shape().begin(),
+                                  training.model().input_shape().end());
+  ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  const uint64_t seed = static_cast<uint64_t>(training.seed());
+  ASSIGN_OR_RETURN(data_set_,
+                   CreateDataSet(training.input(), shape, seed, Split::kTrain));
+  if (data_set_->num_classes() > model_->num_classes()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the data set has ", data_set_->num_classes(),
+        " classes, the last layer of model '", training.model().name(),
+        "' has ", model_->num_classes(), " outputs: give it as many"));
+  }
+  if (!is_chief()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(test_set_,
+                   CreateDataSet(training.input(), shape, seed, Split::kTest));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateClient(
+    std::vector<std::unique_ptr<ParameterLink>> links) {
+  ParameterClient::Options options;
+  *options.sender.mutable_task() = options_.self;
+  options.sender.set_incarnation(options_.incarnation);
+  for (size_t i = 0; i < links.size(); ++i) {
+    options.ps_names.push_back(TaskName(MakeTaskId(kPsJob, i)));
+  }
+  options.transfer.seed = options_.incarnation;
+  options.clock = options_.clock;
+  client_ = std::make_unique<ParameterClient>(options, std::move(links));
+  return client_->SetModel(placed_.tensors, placed_.placement);
+}
+
+int WorkerTask::WorkerIndex() const {
+  const auto it = std::find(tasks_.begin(), tasks_.end(), options_.self);
+  return static_cast<int>(it - tasks_.begin());
+}
+
+absl::Status WorkerTask::CreateLoop() {
+  const InputSpec& input = options_.training.input();
+  TrainLoop::Options options;
+  options.client = client_.get();
+  options.model = model_.get();
+  options.data_set = data_set_.get();
+  options.input.seed = static_cast<uint64_t>(options_.training.seed());
+  options.input.shuffle = input.shuffle();
+  options.input.batch_size = input.batch_size();
+  options.input.worker_index = WorkerIndex();
+  options.input.num_workers = static_cast<int64_t>(tasks_.size());
+  options.input.prefetch = input.prefetch();
+  ASSIGN_OR_RETURN(loop_, TrainLoop::Create(options));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateChiefParts() {
+  const auto say = [say = options_.say](absl::string_view text) {
+    say(/*is_error=*/false, text);
+  };
+  file_system_ = std::make_unique<PosixFileSystem>();
+  if (!options_.train_dir.empty()) {
+    ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options_.train_dir));
+  } else {
+    say("no --train_dir: nothing is saved");
+  }
+  ModelLoader::Options load;
+  load.file_system = file_system_.get();
+  load.train_dir = options_.train_dir;
+  load.client = client_.get();
+  load.placed = &placed_;
+  load.model = model_.get();
+  load.seed = static_cast<uint64_t>(options_.training.seed());
+  load.tasks = tasks_;
+  load.say = say;
+  loader_ = std::make_unique<ModelLoader>(load);
+
+  ModelSaver::Options save;
+  save.clock = options_.clock;
+  save.file_system = file_system_.get();
+  save.train_dir = options_.train_dir;
+  save.client = client_.get();
+  save.coordination = coordination_.get();
+  *save.sender.mutable_task() = options_.self;
+  save.sender.set_incarnation(options_.incarnation);
+  save.placed = &placed_;
+  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule,
+                   CreateUpdateRule(options_.training.optimizer()));
+  for (const SlotDef& slot : rule->slots()) save.slots.push_back(slot.name);
+  save.seed = options_.training.seed();
+  save.keep = options_.training.checkpoint().keep();
+  save.say = say;
+  model_saver_ = std::make_unique<ModelSaver>(save);
+  evaluator_ = std::make_unique<Evaluator>(test_set_.get(), test_model_.get(),
+                                           client_.get());
+  return absl::OkStatus();
+}
+
+void WorkerTask::CreateHooks() {
+  nan_guard_ = std::make_unique<NanGuard>(TaskName(options_.self));
+  Progress::Options progress = options_.progress;
+  const StopSpec& stop = options_.training.stop();
+  const int64_t epoch_steps =
+      loop_->steps_per_epoch() * static_cast<int64_t>(tasks_.size());
+  progress.target_step = stop.steps();
+  const auto by_epochs = static_cast<int64_t>(stop.epochs() * epoch_steps);
+  if (by_epochs > 0 &&
+      (progress.target_step == 0 || by_epochs < progress.target_step)) {
+    progress.target_step = by_epochs;
+  }
+  progress_ = std::make_unique<Progress>(progress, options_.write_progress);
+  if (!is_chief()) return;
+  const CheckpointSpec& checkpoint = options_.training.checkpoint();
+  CheckpointSaver::Options saving;
+  saving.every_steps = checkpoint.every_steps();
+  saving.every = absl::Seconds(checkpoint.every_seconds());
+  if (!options_.train_dir.empty()) {
+    checkpoint_saver_ = std::make_unique<CheckpointSaver>(
+        saving, [this] { return model_saver_->Begin(); }, options_.say);
+  }
+  evaluation_ = std::make_unique<Evaluation>(
+      options_.training.evaluation().every_steps(),
+      [this] { return evaluator_->Evaluate(); },
+      [this](absl::string_view text) { options_.say(false, text); });
+}
+
+TrainingSession::Options WorkerTask::SessionOptions() const {
+  TrainingSession::Options options;
+  options.machine.self = options_.self;
+  options.machine.chief = is_chief();
+  options.machine.chief_task = chief_task_;
+  options.machine.ps_addresses = ps_addresses_;
+  options.machine.model_fingerprint = placed_.definition.fingerprint;
+  options.machine.max_wait = options_.max_wait;
+  *options.sender.mutable_task() = options_.self;
+  options.sender.set_incarnation(options_.incarnation);
+  if (!options_.cluster.empty()) {
+    const auto own = options_.cluster.AddressOf(options_.self);
+    if (own.ok()) options.sender_address = *own;
+    for (size_t i = 0; i < ps_addresses_.size(); ++i) {
+      options.ps_addresses[static_cast<int>(i)] = ps_addresses_[i];
+    }
+  }
+  options.training_fingerprint = SemanticFingerprint(options_.training);
+  options.training_text = SemanticText(options_.training);
+  options.stop = options_.training.stop();
+  options.batch_size = options_.training.input().batch_size();
+  options.epoch_examples = loop_->steps_per_epoch() * options.batch_size *
+                           static_cast<int64_t>(tasks_.size());
+  return options;
+}
+
+void WorkerTask::CreateSession() {
+  TrainingSession::Parts parts;
+  parts.clock = options_.clock;
+  parts.hello = [this](int ps_task, const HelloRequest& request,
+                       ReplyCallback<HelloReply> done) {
+    client_->Hello(ps_task, request, std::move(done));
+  };
+  parts.coordination = coordination_.get();
+  parts.steps = loop_.get();
+  parts.source = loader_.get();
+  parts.hooks = {nan_guard_.get(), progress_.get()};
+  if (checkpoint_saver_ != nullptr) {
+    parts.hooks.push_back(checkpoint_saver_.get());
+  }
+  if (evaluation_ != nullptr) parts.hooks.push_back(evaluation_.get());
+  parts.say = [this](absl::string_view text) { options_.say(false, text); };
+  parts.on_enter = [this](const EnterEpoch& epoch) {
+    if (model_saver_ != nullptr) model_saver_->Enter(epoch.model_epoch);
+  };
+  parts.save_soon = [this] {
+    if (checkpoint_saver_ != nullptr) checkpoint_saver_->SaveSoon();
+  };
+  parts.set_serving = [this](bool serving) {
+    if (health_ != nullptr) health_->SetServing(serving);
+  };
+  parts.write_result = [this](const EndRecord& end) {
+    return WriteResult(end);
+  };
+  session_ =
+      std::make_unique<TrainingSession>(SessionOptions(), std::move(parts));
+}
+
+void WorkerTask::SayPlacement() const {
+  const std::string table =
+      PlacementTable(placed_.tensors, placed_.placement,
+                     static_cast<int>(ps_addresses_.size()));
+  for (const absl::string_view line :
+       absl::StrSplit(table, '\n', absl::SkipEmpty())) {
+    options_.say(false, line);
+  }
+}
+
+int WorkerTask::Run() { return session_->Run(); }
+
+absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
+  if (options_.train_dir.empty()) return absl::OkStatus();
+  const TrainingSpec& training = options_.training;
+  TrainingResult result;
+  result.model = training.model().name();
+  result.mode = options_.cluster.empty() ? "standalone" : "cluster";
+  result.replication = ReplicationName(training.replication());
+  result.optimizer = training.optimizer().name();
+  result.device = std::string(backend_->name());
+  result.num_ps = options_.cluster.num_ps();
+  result.num_workers = static_cast<int>(tasks_.size());
+  result.compute_threads = options_.compute_threads;
+  result.seed = training.seed();
+  result.batch_size = training.input().batch_size();
+  if (evaluation_->result().has_value()) {
+    result.test_accuracy = evaluation_->result()->accuracy;
+    result.test_loss = evaluation_->result()->loss;
+    result.test_examples = evaluation_->result()->examples;
+  }
+  result.final_loss = session_->last_loss();
+  result.global_step = end.global_step;
+  result.start_step = session_->first_global_step();
+  for (const WorkerState& state : session_->job_state().workers()) {
+    TrainingResult::Worker worker;
+    worker.task = TaskName(state.sender().task());
+    worker.steps = state.steps();
+    worker.examples = state.examples();
+    result.examples += state.examples();
+    // The first report ends the first step: n reports span n - 1 steps.
+    if (state.active_s() > 0) {
+      worker.steps_per_s = (state.staleness_count() - 1) / state.active_s();
+    }
+    if (state.staleness_count() > 0) {
+      worker.mean_staleness =
+          static_cast<double>(state.staleness_sum()) / state.staleness_count();
+    }
+    result.workers.push_back(worker);
+  }
+  const double train_s = absl::ToDoubleSeconds(session_->stopped_time() -
+                                               session_->entered_time());
+  if (train_s > 0) {
+    result.steps_per_s = (result.global_step - result.start_step) / train_s;
+    result.examples_per_s = result.steps_per_s * result.batch_size;
+  }
+  const absl::Time now = options_.clock->Now();
+  result.wall_s = absl::ToDoubleSeconds(now - options_.start_time);
+  result.time_to_first_step_s =
+      absl::ToDoubleSeconds(session_->first_step_time() - options_.start_time);
+  result.stop_reason = end.stop_reason;
+  if (checkpoint_saver_ != nullptr) {
+    result.checkpoint = checkpoint_saver_->newest();
+  }
+  result.muster_version = std::string(kMusterVersion);
+  const std::string path = absl::StrCat(options_.train_dir, "/result.json");
+  RETURN_IF_ERROR(WriteFileAtomically(path, ResultJson(result)));
+  options_.say(false, absl::StrCat("wrote ", path));
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,142 @@
+#ifndef WORKER_WORKER_TASK_H_
+#define WORKER_WORKER_TASK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/checkpoint/file_system.h"
+#include "common/checkpoint/train_dir_lock.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/cluster/task_id.h"
+#include "common/rpc/coordination_link.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/training.pb.h"
+#include "worker/backend/backend.h"
+#include "worker/client/parameter_client.h"
+#include "worker/evaluator.h"
+#include "worker/health_server.h"
+#include "worker/hook/checkpoint_saver.h"
+#include "worker/hook/evaluation.h"
+#include "worker/hook/nan_guard.h"
+#include "worker/hook/progress.h"
+#include "worker/input/data_set.h"
+#include "worker/model/compiled_model.h"
+#include "worker/model_loader.h"
+#include "worker/model_saver.h"
+#include "worker/placed_model.h"
+#include "worker/train_loop.h"
+#include "worker/training_session.h"
+
+namespace muster {
+
+struct WorkerOptions {
+  TaskId self;
+  // Empty: standalone, one ps in this process.
+  ClusterSpec cluster;
+  // Checked.
+  TrainingSpec training;
+  // "": nothing is saved or restored.
+  std::string train_dir;
+  // A registered backend, or "auto".
+  std::string device = "auto";
+  int compute_threads = 1;
+  absl::Duration max_wait = absl::Hours(2);
+  // Own health service; "" for none.
+  std::string listen_address;
+  Progress::Options progress;
+  Progress::Write write_progress;
+  // A line for the operator, from any thread.
+  std::function<void(bool is_error, absl::string_view)> say;
+  // Random and not 0.
+  uint64_t incarnation = 1;
+  // Outlives the task.
+  const Clock* clock = nullptr;
+  // When the process started.
+  absl::Time start_time;
+};
+
+// The ps tasks, wherever they are.
+struct WorkerLinks {
+  std::vector<std::unique_ptr<ParameterLink>> shards;
+  std::unique_ptr<CoordinationLink> coordination;
+};
+
+// Places the model's parameters. Errors: those of PlaceTensors.
+absl::StatusOr<PlacedModel> PlaceModel(const TrainingSpec& training,
+                                       absl::Span<const TensorDef> tensors,
+                                       int num_ps);
+
+// A worker or chief process, put together: device, model, data, client, hooks,
+// session. Run once.
+class WorkerTask {
+ public:
+  // Errors: what is wrong with the configuration or the data, by name.
+  static absl::StatusOr<std::unique_ptr<WorkerTask>> Create(
+      WorkerOptions options, WorkerLinks links);
+  ~WorkerTask();
+
+  // Trains; returns the exit code.
+  int Run();
+
+  // From any thread.
+  void RequestStop(int signal) { session_->RequestStop(signal); }
+
+ private:
+  explicit WorkerTask(WorkerOptions options);
+
+  bool is_chief() const { return options_.self == chief_task_; }
+  absl::Status CreateParts(WorkerLinks links);
+  absl::Status CreateModel();
+  absl::Status CreateData();
+  absl::Status CreateClient(std::vector<std::unique_ptr<ParameterLink>> links);
+  absl::Status CreateLoop();
+  absl::Status CreateChiefParts();
+  absl::Status CreateHealth();
+  void CreateHooks();
+  void CreateSession();
+  TrainingSession::Options SessionOptions() const;
+  int WorkerIndex() const;
+  void SayPlacement() const;
+  absl::Status WriteResult(const EndRecord& end) const;
+
+  const WorkerOptions options_;
+  // From options_.cluster.
+  TaskId chief_task_;
+  std::vector<TaskId> tasks_;
+  std::vector<std::string> ps_addresses_;
+
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<CompiledModel> model_;
+  std::unique_ptr<CompiledModel> test_model_;
+  std::unique_ptr<DataSet> data_set_;
+  std::unique_ptr<DataSet> test_set_;
+  PlacedModel placed_;
+
+  std::unique_ptr<FileSystem> file_system_;
+  std::unique_ptr<TrainDirLock> lock_;
+  std::unique_ptr<HealthServer> health_;
+
+  std::unique_ptr<CoordinationLink> coordination_;
+  std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<TrainLoop> loop_;
+  std::unique_ptr<ModelLoader> loader_;
+  std::unique_ptr<ModelSaver> model_saver_;
+  std::unique_ptr<Evaluator> evaluator_;
+
+  std::unique_ptr<NanGuard> nan_guard_;
+  std::unique_ptr<Progress> progress_;
+  std::unique_ptr<CheckpointSaver> checkpoint_saver_;
+  std::unique_ptr<Evaluation> evaluation_;
+  std::unique_ptr<TrainingSession> session_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_WORKER_TASK_H_
