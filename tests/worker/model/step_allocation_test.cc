@@ -1,0 +1,51 @@
+// A step allocates nothing after the first call.
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "gtest/gtest.h"
+#include "tests/worker/model/allocation_counter.h"
+#include "tests/worker/model/test_models.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kRows = 4;
+
+class StepAllocationTest
+    : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(StepAllocationTest, AllocatesNothingAfterTheFirstStep) {
+  const auto& [backend_name, model_name] = GetParam();
+  const std::unique_ptr<Backend> backend = MakeBackend(backend_name);
+  CompileOptions options;
+  options.backend = backend.get();
+  options.batch_size = kRows;
+  const auto model = Compile(LoadZooModel(model_name).model(), options);
+  ASSERT_TRUE(model->InitializeParameters(1).ok());
+  const Batch batch = MakeBatch(kRows, 28 * 28, 10, 1);
+  ASSERT_TRUE(model->Step(batch, 1).ok());
+  StartCountingAllocations();
+  const bool ok = model->Step(batch, 2).ok() && model->Step(batch, 3).ok();
+  const int allocations = StopCountingAllocations();
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(allocations, 0);
+}
+
+TEST(AllocationCounterTest, SeesAllocations) {
+  StartCountingAllocations();
+  const auto vector = std::make_unique<std::string>(100, 'x');
+  EXPECT_GE(StopCountingAllocations(), 2) << *vector;
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, StepAllocationTest,
+                         testing::Combine(testing::Values("ref", "cpu"),
+                                          testing::Values("mnist_cnn", "mlp",
+                                                          "inception_small")),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_" +
+                                  std::get<1>(info.param);
+                         });
+
+}  // namespace
+}  // namespace muster
