@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/rpc/server_settings.h"
+#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
@@ -26,10 +27,15 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
     grpc::ServerBuilder builder;
     ApplyServerSettings(ServerSettings(), &builder);
     int port = 0;
+    // gRPC starts no server without a service of the application's; this one
+    // answers Unimplemented to everything.
+    auto nothing = std::make_unique<grpc::CallbackGenericService>();
+    builder.RegisterCallbackGenericService(nothing.get());
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
     std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
     if (server != nullptr) {
-      auto health = absl::WrapUnique(new HealthServer(std::move(server), port));
+      auto health = absl::WrapUnique(
+          new HealthServer(std::move(nothing), std::move(server), port));
       health->SetServing(false);
       return health;
     }
@@ -44,8 +50,10 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
                    "); `ss -ltnp` shows who holds it, --bind gives another"));
 }
 
-HealthServer::HealthServer(std::unique_ptr<grpc::Server> server, int port)
-    : server_(std::move(server)), port_(port) {}
+HealthServer::HealthServer(
+    std::unique_ptr<grpc::CallbackGenericService> nothing,
+    std::unique_ptr<grpc::Server> server, int port)
+    : nothing_(std::move(nothing)), server_(std::move(server)), port_(port) {}
 
 HealthServer::~HealthServer() {
   server_->Shutdown(std::chrono::system_clock::now());

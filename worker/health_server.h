@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
 
 namespace muster {
@@ -28,8 +29,10 @@ class HealthServer {
   int port() const { return port_; }
 
  private:
-  HealthServer(std::unique_ptr<grpc::Server> server, int port);
+  HealthServer(std::unique_ptr<grpc::CallbackGenericService> nothing,
+               std::unique_ptr<grpc::Server> server, int port);
 
+  const std::unique_ptr<grpc::CallbackGenericService> nothing_;
   const std::unique_ptr<grpc::Server> server_;
   const int port_;
 };

@@ -31,6 +31,7 @@
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
+#include "grpc/support/log.h"
 #include "grpcpp/security/credentials.h"
 #include "ps_server/coordination_server.h"
 #include "ps_server/shard_server.h"
@@ -391,6 +392,8 @@ int Main(const std::vector<std::string>& args) {
     return kExitDone;
   }
 
+  // What gRPC prints by itself, the links and servers say in better words.
+  gpr_set_log_function([](gpr_log_func_args*) {});
   // Both: setting one freezes the other at 128 KB. Kept memory instead of
   // fresh pages makes push and pull of 13 MB 2.6 times faster.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
