@@ -57,14 +57,14 @@ class ReadmeTest(harness.TestCase):
         for task in tasks:
             self.assertEqual(task.wait(), 0, task.output)
 
-    def run_launcher(self, command):
+    def run_launcher(self, command, train_dir):
         code, output = self.run_to_end("train_local.sh", [
             os.path.abspath(command[0]), *command[1:], *SHORT, "--no_build",
-            "--bin_dir=" + os.getcwd(), "--train_dir=" + self.path("launched")],
+            "--bin_dir=" + os.getcwd(), "--train_dir=" + train_dir],
             deadline_s=2 * harness.DEADLINE_S)
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"test accuracy 0\.\d+ after 6 global steps")
-        self.assertIn(self.path("launched/result.json"), output)
+        self.assertIn(os.path.join(train_dir, "result.json"), output)
         self.assertRegex(output, r"checkpoint .*/ckpt-0{11}6")
 
     def test_every_command_runs(self):
@@ -82,7 +82,7 @@ class ReadmeTest(harness.TestCase):
                     self.assertEqual(command[0], "scripts/train_local.sh",
                                      "README.md has a command that no test "
                                      "knows")
-                    self.run_launcher(command)
+                    self.run_launcher(command, self.path("run_%d" % ran))
                     ran += 1
         self.assertGreaterEqual(ran, 4)
 

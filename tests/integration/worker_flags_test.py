@@ -73,7 +73,7 @@ class WorkerFlagsTest(harness.TestCase):
                      "--set", "--standalone", "--list", "--list_devices",
                      "--device", "--compute_threads", "--max_wait",
                      "--worker_timeout", "--version", "--placement_dry_run"):
-            self.assertIn(flag + " ", output)
+            self.assertRegex(output, r"(?m)^  %s( |$)" % flag)
 
     def test_version_exits_with_0(self):
         code, output = self.run_worker("--version")
