@@ -1,17 +1,22 @@
 #ifndef TESTS_WORKER_MODEL_ALLOCATION_COUNTER_H_
 #define TESTS_WORKER_MODEL_ALLOCATION_COUNTER_H_
 
+#include <string>
+
 namespace muster {
 
 // Replaces malloc, operator new and their kin in the binary that compiles it
 // in, so that what libraries allocate is seen too. oneDNN's own execute makes a
-// few small nodes a call (its map of arguments) and a small panel for a matrix
-// product, which no caller can avoid: those are told apart by the caller's
-// address and not counted while they stay small.
+// few small nodes a call (its map of arguments) and its matrix product packs
+// operands, which no caller can avoid: those are told apart by the caller's
+// address and not counted up to a limit.
 void StartCountingAllocations();
 
 // Allocations of any thread since the start.
 int StopCountingAllocations();
+
+// "16640 bytes by oneDNN": of those that were counted.
+std::string LargestAllocation();
 
 }  // namespace muster
 

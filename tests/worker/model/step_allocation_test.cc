@@ -29,7 +29,7 @@ TEST_P(StepAllocationTest, AllocatesNothingAfterTheFirstStep) {
   const bool ok = model->Step(batch, 2).ok() && model->Step(batch, 3).ok();
   const int allocations = StopCountingAllocations();
   EXPECT_TRUE(ok);
-  EXPECT_EQ(allocations, 0);
+  EXPECT_EQ(allocations, 0) << LargestAllocation();
 }
 
 TEST(AllocationCounterTest, SeesAllocations) {
