@@ -67,6 +67,14 @@ int StopCountingAllocations() {
   return allocations;
 }
 
+bool CanCountAllocations() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return false;
+#else
+  return true;
+#endif
+}
+
 std::string LargestAllocation() {
   return std::to_string(largest_bytes) + " bytes by " +
          (largest_by_library ? "oneDNN" : "others");
@@ -74,6 +82,8 @@ std::string LargestAllocation() {
 
 }  // namespace muster
 
+// Sanitizers replace these themselves.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
@@ -127,3 +137,4 @@ void operator delete(void* memory, size_t /*size*/) noexcept {
 void operator delete[](void* memory, size_t /*size*/) noexcept {
   std::free(memory);
 }
+#endif

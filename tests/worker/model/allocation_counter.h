@@ -12,6 +12,9 @@ namespace muster {
 // address and not counted up to a limit.
 void StartCountingAllocations();
 
+// False under a sanitizer that replaces malloc itself.
+bool CanCountAllocations();
+
 // Allocations of any thread since the start.
 int StopCountingAllocations();
 
