@@ -27,10 +27,12 @@ seed: 7
 
 # Fast enough that 200 steps of this problem show it; each rule has its own
 # scale.
-LEARNING_RATES = {"sgd": 0.5, "momentum": 0.1, "adagrad": 0.1, "rmsprop": 0.01,
+LEARNING_RATES = {"sgd": 0.5, "momentum": 0.02, "adagrad": 0.1, "rmsprop": 0.01,
                   "adam": 0.01, "adamw": 0.01, "ftrl": 0.5}
 # The issue's own bound: loss after 200 steps over the first.
 LOSS_RATIO = 0.6
+# One batch of 32 rows is a noisy measure; the mean of a few is not.
+LAST_STEPS = 10
 # Steps that last long enough to be interrupted.
 ENDLESS = "--set=stop.steps=100000000"
 
@@ -87,9 +89,11 @@ class TrainingTest(harness.TestCase):
                         ps, workers, folder, "--set=optimizer.name=" + name,
                         "--set=optimizer.%s.learning_rate=%g" % (name, rate),
                         "--progress_every=0")
-                    losses = re.findall(r" step=\d+ loss=(\S+)", output)
-                    self.assertLessEqual(float(losses[-1]),
-                                         LOSS_RATIO * float(losses[0]))
+                    losses = [float(loss) for loss in re.findall(
+                        r" step=\d+ loss=(\S+)", output)]
+                    self.assertLessEqual(
+                        sum(losses[-LAST_STEPS:]) / len(losses[-LAST_STEPS:]),
+                        LOSS_RATIO * losses[0])
                     result = self.result(folder)
                     self.assertEqual(result["global_step"], 200)
                     self.assertEqual(result["cluster"],
@@ -165,7 +169,7 @@ class TrainingTest(harness.TestCase):
         cluster = self.write_cluster(name="one.json")
         self.start_ps(cluster, 0).wait_for("listening")
         with open(cluster, encoding="utf-8") as file:
-            other = json.load(file)
+            other = json.load(file)["cluster"]
         other["ps"].append("localhost:%d" % harness.free_ports(1)[0])
         path = self.write("two.json", json.dumps(other))
         worker = self.start_worker(path, 0, *self.training_flags("train"))
@@ -175,7 +179,7 @@ class TrainingTest(harness.TestCase):
     def test_a_taken_port_is_an_error_that_names_it(self):
         cluster = self.write_cluster()
         with open(cluster, encoding="utf-8") as file:
-            address = json.load(file)["worker"][0]
+            address = json.load(file)["cluster"]["worker"][0]
         with socket.create_server(("127.0.0.1", int(address.split(":")[1]))):
             worker = self.start_worker(cluster, 0,
                                        *self.training_flags("train"))
@@ -208,10 +212,11 @@ class TrainingTest(harness.TestCase):
         # The final save fails too, and that is not forgiven.
         self.assertEqual(code, 1, output)
         self.assertIn(" step=200 ", output)
-        self.assertRegex(output, r"checkpoint at step 0 not saved: ")
-        self.assertEqual(
-            len(re.findall(r"checkpoint at step 200 not saved", output)), 1,
-            output)
+        for step in (0, 100, 200):
+            self.assertEqual(
+                len(re.findall(r"checkpoint at step %d not saved, training "
+                               "goes on" % step, output)), 1, output)
+        self.assertIn("final save: ", output)
         self.assertFalse([name for name in os.listdir(self.path("train"))
                           if name.startswith("ckpt-")])
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace muster {
 
@@ -40,8 +41,8 @@ absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
     if (saved_step_ == end.global_step) return absl::OkStatus();
   }
   absl::StatusOr<PendingSave> save = begin_();
-  if (!save.ok()) return save.status();
-  return WriteAndSay(*save);
+  if (!save.ok()) return Annotate(save.status(), "final save");
+  return Annotate(WriteFiles(*save), "final save");
 }
 
 std::string CheckpointSaver::newest() const {
@@ -67,31 +68,29 @@ void CheckpointSaver::StartSave(int64_t global_step, absl::Time now) {
   last_step_ = global_step;
   last_time_ = now;
   absl::StatusOr<PendingSave> save = begin_();
-  if (!save.ok()) {
-    say_(/*is_error=*/true, absl::StrCat("checkpoint at step ", global_step,
-                                         " not saved, training goes on: ",
-                                         save.status().message()));
-    return;
-  }
+  if (!save.ok()) return SayFailure(global_step, save.status());
   absl::MutexLock lock(&mu_);
   work_ = *std::move(save);
   has_work_ = true;
 }
 
-absl::Status CheckpointSaver::WriteAndSay(const PendingSave& save) {
+absl::Status CheckpointSaver::WriteFiles(const PendingSave& save) {
   const absl::StatusOr<std::string> folder = save.write();
-  if (!folder.ok()) {
-    say_(/*is_error=*/true,
-         absl::StrCat(
-             "checkpoint at step ", save.global_step,
-             " not saved, training goes on: ", folder.status().message()));
-    return folder.status();
-  }
+  if (!folder.ok()) return folder.status();
   say_(/*is_error=*/false, absl::StrCat("saved ", *folder));
   absl::MutexLock lock(&mu_);
   saved_step_ = save.global_step;
   newest_ = *folder;
   return absl::OkStatus();
+}
+
+// For a save that the training does not depend on.
+void CheckpointSaver::SayFailure(int64_t global_step,
+                                 const absl::Status& status) {
+  if (status.ok()) return;
+  say_(/*is_error=*/true,
+       absl::StrCat("checkpoint at step ", global_step,
+                    " not saved, training goes on: ", status.message()));
 }
 
 void CheckpointSaver::ThreadLoop() {
@@ -106,8 +105,7 @@ void CheckpointSaver::ThreadLoop() {
       if (!has_work_) return;
       save = work_;
     }
-    // Said already; the next period tries again.
-    WriteAndSay(save).IgnoreError();
+    SayFailure(save.global_step, WriteFiles(save));
     absl::MutexLock lock(&mu_);
     has_work_ = false;
     work_ = {};

@@ -59,7 +59,8 @@ class CheckpointSaver : public Hook {
  private:
   bool IsDue(const StepRecord& step) const;
   void StartSave(int64_t global_step, absl::Time now);
-  absl::Status WriteAndSay(const PendingSave& save);
+  absl::Status WriteFiles(const PendingSave& save);
+  void SayFailure(int64_t global_step, const absl::Status& status);
   void ThreadLoop();
   bool WriterIsIdle() const;
   void WaitForWriter();
