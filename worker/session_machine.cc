@@ -208,7 +208,10 @@ void SessionMachine::On(const TrainEvent& event) {
 
 void SessionMachine::On(const FinalEvent& event) {
   busy_ = false;
-  if (IsTransient(event.status) || IsFenced(event.status)) {
+  // A full disk is no lost peer: trying for ever would only hide it.
+  const bool lost_peer =
+      IsTransient(event.status) && !absl::IsResourceExhausted(event.status);
+  if (lost_peer || IsFenced(event.status)) {
     // A ps died while the end was being saved: recover, then try again.
     if (signal_ == 0) return Reconnect(event.status);
   }
