@@ -83,8 +83,8 @@ class AdversityTest(harness.TestCase):
         self.assertIn("at step 10 not saved, training goes on", output)
         self.assertIn("No space left on device", output)
         # Step 0 is still whole, nothing half-written is left.
-        self.assertEqual(os.listdir(self.path("train")),
-                         ["ckpt-000000000000"])
+        self.assertEqual(set(os.listdir(self.path("train"))) - {".lock"},
+                         {"ckpt-000000000000"})
         # The end of the training could not be saved: that is a failure.
         self.assertEqual(code, 1, output)
 
