@@ -19,8 +19,7 @@ class CoordinationLink {
                         ReplyCallback<RegisterReply> done) = 0;
   virtual void Watch(const WatchRequest& request, absl::Time deadline,
                      ReplyCallback<JobState> done) = 0;
-  virtual void BeginEpoch(const BeginEpochRequest& request,
-                          absl::Time deadline,
+  virtual void BeginEpoch(const BeginEpochRequest& request, absl::Time deadline,
                           ReplyCallback<BeginEpochReply> done) = 0;
   virtual void CommitEpoch(const CommitEpochRequest& request,
                            absl::Time deadline,
