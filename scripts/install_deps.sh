@@ -22,6 +22,7 @@ packages=(
   zlib1g-dev              # gzip data sets
   libgtest-dev            # tests
   libgmock-dev            # tests
+  libbenchmark-dev        # micro-benchmarks
   dataset-fashion-mnist   # the default data
   python3                 # the launcher and the integration tests
   iproute2                # the test in network namespaces
