@@ -326,8 +326,7 @@ void WorkerTask::SayPlacement() const {
 
 int WorkerTask::Run() { return session_->Run(); }
 
-absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
-  if (options_.train_dir.empty()) return absl::OkStatus();
+TrainingResult WorkerTask::DescribeRun() const {
   const TrainingSpec& training = options_.training;
   TrainingResult result;
   result.model = training.model().name();
@@ -340,6 +339,40 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   result.compute_threads = options_.compute_threads;
   result.seed = training.seed();
   result.batch_size = training.input().batch_size();
+  result.muster_version = std::string(kMusterVersion);
+  return result;
+}
+
+void WorkerTask::AddSpeed(TrainingResult* result) const {
+  for (const WorkerState& state : session_->job_state().workers()) {
+    TrainingResult::Worker worker;
+    worker.task = TaskName(state.sender().task());
+    worker.steps = state.steps();
+    worker.examples = state.examples();
+    result->examples += state.examples();
+    // The first report ends the first step: n reports span n - 1 steps.
+    const double steps = static_cast<double>(state.staleness_count());
+    if (state.active_s() > 0) {
+      worker.steps_per_s = (steps - 1) / state.active_s();
+    }
+    if (steps > 0) worker.mean_staleness = state.staleness_sum() / steps;
+    result->workers.push_back(worker);
+  }
+  const double train_s = absl::ToDoubleSeconds(session_->stopped_time() -
+                                               session_->entered_time());
+  if (train_s > 0) {
+    result->steps_per_s = (result->global_step - result->start_step) / train_s;
+    result->examples_per_s = result->steps_per_s * result->batch_size;
+  }
+  result->wall_s =
+      absl::ToDoubleSeconds(options_.clock->Now() - options_.start_time);
+  result->time_to_first_step_s =
+      absl::ToDoubleSeconds(session_->first_step_time() - options_.start_time);
+}
+
+absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
+  if (options_.train_dir.empty()) return absl::OkStatus();
+  TrainingResult result = DescribeRun();
   if (evaluation_->result().has_value()) {
     result.test_accuracy = evaluation_->result()->accuracy;
     result.test_loss = evaluation_->result()->loss;
@@ -348,40 +381,14 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   result.final_loss = session_->last_loss();
   result.global_step = end.global_step;
   result.start_step = session_->first_global_step();
-  for (const WorkerState& state : session_->job_state().workers()) {
-    TrainingResult::Worker worker;
-    worker.task = TaskName(state.sender().task());
-    worker.steps = state.steps();
-    worker.examples = state.examples();
-    result.examples += state.examples();
-    // The first report ends the first step: n reports span n - 1 steps.
-    if (state.active_s() > 0) {
-      worker.steps_per_s = (state.staleness_count() - 1) / state.active_s();
-    }
-    if (state.staleness_count() > 0) {
-      worker.mean_staleness =
-          static_cast<double>(state.staleness_sum()) / state.staleness_count();
-    }
-    result.workers.push_back(worker);
-  }
-  const double train_s = absl::ToDoubleSeconds(session_->stopped_time() -
-                                               session_->entered_time());
-  if (train_s > 0) {
-    result.steps_per_s = (result.global_step - result.start_step) / train_s;
-    result.examples_per_s = result.steps_per_s * result.batch_size;
-  }
-  const absl::Time now = options_.clock->Now();
-  result.wall_s = absl::ToDoubleSeconds(now - options_.start_time);
-  result.time_to_first_step_s =
-      absl::ToDoubleSeconds(session_->first_step_time() - options_.start_time);
   result.stop_reason = end.stop_reason;
   if (checkpoint_saver_ != nullptr) {
     result.checkpoint = checkpoint_saver_->newest();
   }
-  result.muster_version = std::string(kMusterVersion);
+  AddSpeed(&result);
   const std::string path = absl::StrCat(options_.train_dir, "/result.json");
   RETURN_IF_ERROR(WriteFileAtomically(path, ResultJson(result)));
-  options_.say(false, absl::StrCat("wrote ", path));
+  options_.say(/*is_error=*/false, absl::StrCat("wrote ", path));
   return absl::OkStatus();
 }
 

@@ -31,6 +31,7 @@
 #include "worker/model_loader.h"
 #include "worker/model_saver.h"
 #include "worker/placed_model.h"
+#include "worker/result_file.h"
 #include "worker/train_loop.h"
 #include "worker/training_session.h"
 
@@ -104,6 +105,8 @@ class WorkerTask {
   TrainingSession::Options SessionOptions() const;
   int WorkerIndex() const;
   void SayPlacement() const;
+  TrainingResult DescribeRun() const;
+  void AddSpeed(TrainingResult* result) const;
   absl::Status WriteResult(const EndRecord& end) const;
 
   const WorkerOptions options_;
