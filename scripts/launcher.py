@@ -48,7 +48,8 @@ def parse_arguments(argv):
         prog="train_local.sh",
         description="Trains on this machine: installs what is missing, "
         "builds, starts ps and worker tasks on free loopback ports, and "
-        "evaluates at the end. Ctrl-C drains: the chief saves; a second Ctrl-C kills.",
+        "evaluates at the end. Ctrl-C drains: the chief saves; a second "
+        "Ctrl-C kills.",
         allow_abbrev=False)
     parser.add_argument("--ps", type=positive, default=1, metavar="N",
                         help="ps tasks (default 1)")
