@@ -1,8 +1,10 @@
 // worker: trains a model on the ps tasks of a cluster, or alone. See README.md.
 #include <malloc.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -276,9 +278,14 @@ void SetPrinting(const TaskId& self, WorkerOptions* options) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   options->progress.terminal = terminal;
   options->progress.color = terminal && Environment("NO_COLOR").empty();
+  // Shells seldom export COLUMNS; who does means it.
   int columns = 0;
+  winsize window = {};
   if (absl::SimpleAtoi(Environment("COLUMNS"), &columns) && columns > 0) {
     options->progress.columns = columns;
+  } else if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 &&
+             window.ws_col > 0) {
+    options->progress.columns = window.ws_col;
   }
   options->progress.every = absl::Seconds(absl::GetFlag(FLAGS_progress_every));
   options->progress.label = absl::StrCat(self.job(), " ", self.index());

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
 
 namespace muster {
@@ -111,7 +112,22 @@ void TrainingSession::Do(const SendBeginEpoch& action) {
 void TrainingSession::Do(const LoadModel& action) {
   LoadEvent event = parts_.source->Load(action);
   loaded_initialized_ = event.model.ok() && event.model->initialized;
+  if (event.model.ok()) SayLostSteps(*event.model);
   queue_->Push(std::move(event));
+}
+
+// What the restored model does not have, as far as ps task 0 still knew it.
+void TrainingSession::SayLostSteps(const LoadedModel& model) const {
+  for (const WorkerState& before : job_state().workers()) {
+    const TaskId& task = before.sender().task();
+    int64_t kept = 0;
+    for (const WorkerState& worker : model.workers) {
+      if (worker.sender().task() == task) kept = worker.steps();
+    }
+    if (before.steps() <= kept) continue;
+    parts_.say(absl::StrCat(TaskName(task), " lost ", before.steps() - kept,
+                            " acknowledged steps with a ps"));
+  }
 }
 
 void TrainingSession::Do(const SendCommit& action) {

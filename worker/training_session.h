@@ -107,6 +107,7 @@ class TrainingSession {
   // Runs the AfterStep hooks if `event` answers a finished step; returns the
   // event for the machine.
   SessionEvent AfterStepHooks(SessionEvent event);
+  void SayLostSteps(const LoadedModel& model) const;
   // Calls AtEnd of all; returns the first error.
   absl::Status EndHooks(const EndRecord& end);
   EndRecord MakeEnd(bool completed, const std::string& stop_reason);
