@@ -140,6 +140,7 @@ class TrainingTest(harness.TestCase):
         servers[1].kill()
         servers[1] = self.start_ps(cluster, 1)
         worker.wait_for(r"restored .*ckpt-")
+        worker.wait_for(r"/job:worker/task:0 lost \d+ acknowledged steps")
         self.assertEqual(worker.wait(), 0, worker.output)
         for server in servers:
             self.assertEqual(server.wait(), 0, server.output)
