@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
+#include "common/checkpoint/train_dir.h"
 #include "common/cluster/placement_strategy.h"
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
@@ -24,9 +26,24 @@ namespace {
 
 // "auto": the first of these that is registered and has a device.
 constexpr const char* kPreferredBackends[] = {"cpu", "ref"};
+constexpr absl::string_view kCudaBackend = "cuda";
+
+// A name that is meant to work one day: "unknown" would send the user looking
+// for a typing error or for a driver.
+absl::Status CheckDevice(absl::string_view device) {
+  if (device != kCudaBackend && !absl::StartsWith(device, "cuda:")) {
+    return absl::OkStatus();
+  }
+  if (BackendRegistry::Find(kCudaBackend).ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--device=", device,
+                   ": this version has no CUDA backend; use --device=cpu, or "
+                   "--device=auto, which takes the best that there is"));
+}
 
 absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(
     const WorkerOptions& options) {
+  RETURN_IF_ERROR(CheckDevice(options.device));
   BackendOptions backend;
   backend.compute_threads = options.compute_threads;
   if (options.device != "auto") return CreateBackend(options.device, backend);
@@ -193,6 +210,8 @@ absl::Status WorkerTask::CreateChiefParts() {
   file_system_ = std::make_unique<PosixFileSystem>();
   if (!options_.train_dir.empty()) {
     ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options_.train_dir));
+    // What a chief that was killed in a save has left there.
+    RETURN_IF_ERROR(CleanTrainDir(file_system_.get(), options_.train_dir));
   } else {
     say("no --train_dir: nothing is saved");
   }
@@ -297,7 +316,7 @@ void WorkerTask::CreateSession() {
     parts.hooks.push_back(checkpoint_saver_.get());
   }
   if (evaluation_ != nullptr) parts.hooks.push_back(evaluation_.get());
-  parts.say = [this](absl::string_view text) { options_.say(false, text); };
+  parts.say = options_.say;
   parts.on_enter = [this](const EnterEpoch& epoch) {
     if (model_saver_ != nullptr) model_saver_->Enter(epoch.model_epoch);
   };

@@ -113,6 +113,17 @@ class TrainingTest(harness.TestCase):
                          self.parameters("parts", 40))
         self.assertEqual(self.result("parts")["start_step"], 20)
 
+    def test_resumes_after_a_kill_in_the_middle_of_a_replacement(self):
+        self.standalone("train", "--set=stop.steps=20")
+        newest = os.path.join(self.path("train"), "ckpt-%012d" % 20)
+        os.rename(newest, os.path.join(self.path("train"),
+                                       ".old-ckpt-%012d" % 20))
+        os.mkdir(os.path.join(self.path("train"), ".tmp-ckpt-%012d" % 20))
+        self.standalone("train", "--set=stop.steps=30")
+        self.assertEqual(self.result("train")["start_step"], 20)
+        self.assertEqual([name for name in os.listdir(self.path("train"))
+                          if name.startswith(".") and name != ".lock"], [])
+
     def test_sigterm_on_the_chief_saves_and_ends_the_job(self):
         cluster = self.write_cluster(ps=1, workers=2)
         flags = self.training_flags("train", ENDLESS, "--progress_every=0.2")
