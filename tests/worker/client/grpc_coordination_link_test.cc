@@ -1,0 +1,191 @@
+#include "worker/client/grpc_coordination_link.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
+#include "common/rpc/protocol.h"
+#include "common/rpc/server_settings.h"
+#include "gmock/gmock.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "ps_server/coordination_server.h"
+#include "ps_server/coordination_service.h"
+#include "tests/testing/await_reply.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Sender Chief(uint64_t incarnation) {
+  Sender sender;
+  sender.mutable_task()->set_job("worker");
+  sender.set_incarnation(incarnation);
+  return sender;
+}
+
+// The coordination service of a ps, on a free loopback port, and a link to it.
+class GrpcCoordinationLinkTest : public testing::Test {
+ protected:
+  GrpcCoordinationLinkTest() {
+    CoordinationServer::Options options;
+    options.clock = &clock_;
+    coordination_ = std::make_unique<CoordinationServer>(options);
+    service_ = MakeCoordinationService(coordination_.get(), &clock_);
+    grpc::ServerBuilder builder;
+    ApplyServerSettings({}, &builder);
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    address_ = absl::StrCat("127.0.0.1:", port);
+    link_ = std::make_unique<GrpcCoordinationLink>(
+        PeerName{"/job:ps/task:0", address_},
+        grpc::InsecureChannelCredentials());
+  }
+
+  ~GrpcCoordinationLinkTest() override {
+    link_.reset();
+    StopServer();
+  }
+
+  void StopServer() {
+    coordination_->Close();
+    server_->Shutdown();
+    server_->Wait();
+  }
+
+  absl::Time Soon() const { return clock_.Now() + absl::Seconds(30); }
+
+  // Calls `method` of the link and waits for the answer.
+  template <typename Reply, typename Request>
+  absl::StatusOr<Reply> Ask(
+      void (CoordinationLink::*method)(const Request&, absl::Time,
+                                       ReplyCallback<Reply>),
+      const Request& request) {
+    return AwaitReply<Reply>([&](ReplyCallback<Reply> done) {
+      (link_.get()->*method)(request, Soon(), std::move(done));
+    });
+  }
+
+  absl::StatusOr<RegisterReply> Register(uint64_t incarnation) {
+    RegisterRequest request;
+    request.set_protocol_version(kProtocolVersion);
+    *request.mutable_sender() = Chief(incarnation);
+    request.set_chief(true);
+    return Ask(&CoordinationLink::Register, request);
+  }
+
+  WatchRequest MakeWatch(int64_t state_version) const {
+    WatchRequest request;
+    *request.mutable_sender() = Chief(7);
+    request.set_state_version(state_version);
+    request.set_max_wait_ms(20000);
+    return request;
+  }
+
+  const MonotonicClock clock_;
+  std::unique_ptr<CoordinationServer> coordination_;
+  std::unique_ptr<grpc::Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+  std::unique_ptr<GrpcCoordinationLink> link_;
+};
+
+TEST_F(GrpcCoordinationLinkTest, CarriesAWholeRun) {
+  ASSERT_THAT(Register(7), IsOk());
+
+  BeginEpochRequest begin;
+  *begin.mutable_sender() = Chief(7);
+  begin.set_seen_epoch(4);
+  const auto begun = Ask(&CoordinationLink::BeginEpoch, begin);
+  ASSERT_THAT(begun, IsOk());
+  EXPECT_EQ(begun->model_epoch(), 5);
+
+  CommitEpochRequest commit;
+  *commit.mutable_sender() = Chief(7);
+  commit.set_model_epoch(5);
+  commit.mutable_stop()->set_steps(1);
+  const auto committed = Ask(&CoordinationLink::CommitEpoch, commit);
+  ASSERT_THAT(committed, IsOk());
+  EXPECT_EQ(committed->state().phase(), RUNNING);
+
+  StepRequest step;
+  *step.mutable_sender() = Chief(7);
+  step.set_model_epoch(5);
+  const auto granted = Ask(&CoordinationLink::Step, step);
+  ASSERT_THAT(granted, IsOk());
+  EXPECT_TRUE(granted->granted());
+  step.set_step(1);
+  const auto reported = Ask(&CoordinationLink::Step, step);
+  ASSERT_THAT(reported, IsOk());
+  EXPECT_EQ(reported->global_step(), 1);
+  EXPECT_EQ(reported->phase(), STOPPING);
+
+  FinishRequest finish;
+  *finish.mutable_sender() = Chief(7);
+  finish.set_reason("done");
+  const auto finished = Ask(&CoordinationLink::Finish, finish);
+  ASSERT_THAT(finished, IsOk());
+  EXPECT_EQ(finished->state().phase(), DONE);
+
+  const auto watched = Ask(&CoordinationLink::Watch, MakeWatch(0));
+  ASSERT_THAT(watched, IsOk());
+  EXPECT_EQ(watched->phase(), DONE);
+}
+
+TEST_F(GrpcCoordinationLinkTest, AWaitingWatchHoldsUpNothing) {
+  const auto registered = Register(7);
+  ASSERT_THAT(registered, IsOk());
+  absl::Notification answered;
+  link_->Watch(MakeWatch(registered->state().state_version()), Soon(),
+               [&](const absl::StatusOr<JobState>& state) {
+                 EXPECT_THAT(state, IsOk());
+                 answered.Notify();
+               });
+  EXPECT_FALSE(answered.HasBeenNotified());
+  ASSERT_THAT(Register(7), IsOk());  // a change: answers the Watch
+  answered.WaitForNotification();
+}
+
+TEST_F(GrpcCoordinationLinkTest, KeepsTheFencedMessage) {
+  ASSERT_THAT(Register(7), IsOk());
+  ASSERT_THAT(Register(8), IsOk());
+  EXPECT_THAT(Register(7), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                    StartsWith(std::string(kFencedPrefix))));
+}
+
+TEST_F(GrpcCoordinationLinkTest, DestructionEndsAWaitingWatch) {
+  const auto registered = Register(7);
+  ASSERT_THAT(registered, IsOk());
+  int answers = 0;
+  link_->Watch(MakeWatch(registered->state().state_version()), Soon(),
+               [&](const absl::StatusOr<JobState>& state) {
+                 EXPECT_THAT(state, StatusIs(absl::StatusCode::kCancelled));
+                 ++answers;
+               });
+  link_.reset();
+  EXPECT_EQ(answers, 1);
+}
+
+TEST_F(GrpcCoordinationLinkTest, NamesAPeerThatIsGone) {
+  ASSERT_THAT(Register(7), IsOk());
+  StopServer();
+  EXPECT_THAT(
+      Register(7),
+      StatusIs(absl::StatusCode::kUnavailable,
+               HasSubstr(absl::StrCat("/job:ps/task:0 at ", address_, ": "))));
+}
+
+}  // namespace
+}  // namespace muster
