@@ -47,10 +47,11 @@ void TimerQueue::Run() {
       changed_.wait_until(lock, ToSteady(first->first));
       continue;
     }
-    const std::function<void()> function = std::move(first->second);
+    std::function<void()> function = std::move(first->second);
     functions_.erase(first);
     lock.unlock();
     function();
+    function = nullptr;  // what it held may come back to this queue
     lock.lock();
   }
 }
