@@ -79,6 +79,7 @@ TransferMachine::Actions TransferMachine::OnAnswer(int shard_index,
     return Continue(now);
   }
   part.state = PartState::kPausing;
+  ++shard.pausing;
   if (ended_) return {};
   if (!MayRepeat(status)) return End(FinalError(shard.name, status));
   if (!shard.failing_since.has_value()) shard.failing_since = now;
@@ -97,6 +98,7 @@ void TransferMachine::OnFailure(Shard* shard, Part* part, absl::Time now) {
 }
 
 TransferMachine::Actions TransferMachine::OnTimer(absl::Time now) {
+  if (now >= next_timer_) next_timer_ = absl::InfiniteFuture();
   return Continue(now);
 }
 
@@ -120,6 +122,13 @@ TransferMachine::Actions TransferMachine::Continue(absl::Time now) {
     all_done &= shards_[i].done == static_cast<int>(shards_[i].parts.size());
   }
   if (all_done) return End(absl::OkStatus());
+  if (actions.wake_at.has_value()) {
+    if (*actions.wake_at < next_timer_) {
+      next_timer_ = *actions.wake_at;
+    } else {
+      actions.wake_at.reset();
+    }
+  }
   return actions;
 }
 
@@ -133,8 +142,12 @@ void TransferMachine::FillWindow(Shard* shard, int index, absl::Time now,
       }
       continue;
     }
-    if (part.state == PartState::kDone || part.state == PartState::kInFlight ||
-        shard->in_flight >= options_.window_parts) {
+    if (part.state == PartState::kDone || part.state == PartState::kInFlight) {
+      continue;
+    }
+    if (part.state == PartState::kPausing) {
+      --shard->pausing;
+    } else if (shard->in_flight + shard->pausing >= options_.window_parts) {
       continue;
     }
     part.state = PartState::kInFlight;

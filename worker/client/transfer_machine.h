@@ -44,7 +44,7 @@ class TransferMachine {
   };
   struct Actions {
     std::vector<Send> sends;
-    // Call OnTimer then, if nothing else came before.
+    // Call OnTimer then. Not asked for again while such a call is due by then.
     std::optional<absl::Time> wake_at;
     // The end, reported once. Parts may still be on their way after an error;
     // their answers change nothing more.
@@ -86,6 +86,9 @@ class TransferMachine {
     std::vector<Part> parts;
     Backoff backoff;
     int in_flight = 0;
+    // Parts between two attempts. They keep their places in the window: a shard
+    // that is away must not be offered every part of the model.
+    int pausing = 0;
     int64_t in_flight_bytes = 0;
     int done = 0;
     // Of the failures since the last success.
@@ -101,6 +104,8 @@ class TransferMachine {
   const TransferOptions options_;
   std::vector<Shard> shards_;
   int64_t retries_ = 0;
+  // The earliest OnTimer that was asked for and has not come.
+  absl::Time next_timer_ = absl::InfiniteFuture();
   bool ended_ = false;
 };
 

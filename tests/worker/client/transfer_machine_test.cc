@@ -70,6 +70,38 @@ TEST(TransferMachineTest, RepeatsALostPartAfterAPause) {
   EXPECT_EQ(machine.retries(), 1);
 }
 
+// Else a shard that is away gets every part of a large model at once, again
+// and again.
+TEST(TransferMachineTest, PausingPartsKeepTheirPlaceInTheWindow) {
+  TransferOptions options;
+  options.window_parts = 2;
+  TransferMachine machine = MakeMachine({{1, 1, 1, 1}}, options);
+  ASSERT_EQ(machine.Start(kStart).sends.size(), 2);
+  const absl::Status refused = absl::UnavailableError("refused");
+  EXPECT_TRUE(machine.OnAnswer(0, 0, 1, refused, kStart).sends.empty());
+  EXPECT_TRUE(machine.OnAnswer(0, 1, 1, refused, kStart).sends.empty());
+  const TransferMachine::Actions again =
+      machine.OnTimer(kStart + options.backoff.max);
+  ASSERT_EQ(again.sends.size(), 2);
+  EXPECT_EQ(again.sends[0].part, 0);
+  EXPECT_EQ(again.sends[1].part, 1);
+}
+
+TEST(TransferMachineTest, AsksForATimerOnce) {
+  TransferMachine machine = MakeMachine({{8}, {1, 1, 1, 1}});
+  machine.Start(kStart);
+  const TransferMachine::Actions failed =
+      machine.OnAnswer(0, 0, 1, absl::UnavailableError("refused"), kStart);
+  ASSERT_TRUE(failed.wake_at.has_value());
+  for (int part = 0; part < 4; ++part) {
+    EXPECT_FALSE(machine.OnAnswer(1, part, 1, absl::OkStatus(), kStart)
+                     .wake_at.has_value());
+  }
+  // Too early: what was asked for still comes.
+  EXPECT_FALSE(machine.OnTimer(kStart).wake_at.has_value());
+  EXPECT_EQ(machine.OnTimer(*failed.wake_at).sends.size(), 1);
+}
+
 TEST(TransferMachineTest, FencedEndsAtOnceAsAborted) {
   TransferMachine machine = MakeMachine({{8}, {8}});
   machine.Start(kStart);
