@@ -162,6 +162,7 @@ ParameterClient::~ParameterClient() {
   for (const std::shared_ptr<Transfer>& transfer : transfers) {
     transfer->Cancel(absl::CancelledError("the parameter client is closing"));
   }
+  // Nobody sends any more; the links wait for the answers on their way.
   links_.clear();
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(this, &ParameterClient::HasNoTransfers));

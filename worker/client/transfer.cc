@@ -12,32 +12,31 @@ Transfer::Transfer(const Environment& environment, TransferMachine machine,
       done_(std::move(done)) {}
 
 void Transfer::Start() {
-  TransferMachine::Actions actions;
   {
     absl::MutexLock lock(&mu_);
-    actions = machine_.Start(environment_.clock->Now());
+    Perform(machine_.Start(environment_.clock->Now()));
   }
-  Perform(actions);
+  Proceed();
 }
 
 void Transfer::Answer(const TransferMachine::Send& send,
                       const absl::Status& status) {
-  TransferMachine::Actions actions;
   {
     absl::MutexLock lock(&mu_);
-    actions = machine_.OnAnswer(send.shard, send.part, send.attempt, status,
-                                environment_.clock->Now());
+    Perform(machine_.OnAnswer(send.shard, send.part, send.attempt, status,
+                              environment_.clock->Now()));
   }
-  Perform(actions);
+  Proceed();
 }
 
 void Transfer::Cancel(const absl::Status& status) {
-  TransferMachine::Actions actions;
   {
     absl::MutexLock lock(&mu_);
-    actions = machine_.Cancel(status);
+    Perform(machine_.Cancel(status));
   }
-  Perform(actions);
+  Proceed();
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(this, &Transfer::IsNotSending));
 }
 
 bool Transfer::Hold() {
@@ -56,27 +55,26 @@ void Transfer::Release() {
 }
 
 void Transfer::OnTimer() {
-  TransferMachine::Actions actions;
   {
     absl::MutexLock lock(&mu_);
-    actions = machine_.OnTimer(environment_.clock->Now());
+    Perform(machine_.OnTimer(environment_.clock->Now()));
   }
-  Perform(actions);
+  Proceed();
 }
 
 void Transfer::Perform(const TransferMachine::Actions& actions) {
-  {
-    absl::MutexLock lock(&mu_);
-    queue_.insert(queue_.end(), actions.sends.begin(), actions.sends.end());
-    if (actions.done.has_value()) {
-      outcome_ = actions.done;
-      queue_.clear();
-    }
+  queue_.insert(queue_.end(), actions.sends.begin(), actions.sends.end());
+  if (actions.done.has_value()) {
+    outcome_ = actions.done;
+    queue_.clear();
   }
   if (actions.wake_at.has_value()) {
     environment_.timers->RunAt(
         *actions.wake_at, [self = shared_from_this()] { self->OnTimer(); });
   }
+}
+
+void Transfer::Proceed() {
   SendQueued();
   DeliverIfFree();
 }

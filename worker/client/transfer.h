@@ -31,7 +31,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     TimerQueue* timers;
   };
   // Starts sending one part; every Send is answered by one Answer, possibly
-  // before this returns. Not called by two threads at once.
+  // before this returns. Not called by two threads at once, nor after the
+  // transfer's `done`: it may refer to what its caller owns until then.
   using SendFunction =
       std::function<void(Transfer* transfer, const TransferMachine::Send&)>;
   // Gets the outcome and the number of repeated sends.
@@ -43,6 +44,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
 
   void Start();
   void Answer(const TransferMachine::Send& send, const absl::Status& status);
+  // Ends the transfer, unless it has ended. When it returns, no send is under
+  // way and none will come. REQUIRES: not called from the send function.
   void Cancel(const absl::Status& status);
 
   // Keeps `done` back until as many Releases: memory of the caller is in use.
@@ -51,11 +54,19 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void Release();
 
  private:
-  void Perform(const TransferMachine::Actions& actions);
+  // In one go with the machine's decision: what was decided before the end must
+  // not be carried out after it.
+  void Perform(const TransferMachine::Actions& actions)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sends what is to be sent and delivers the end; after each Perform.
+  void Proceed() ABSL_LOCKS_EXCLUDED(mu_);
   // Sends what is queued, unless another thread (or a frame below) does.
   void SendQueued();
   void DeliverIfFree();
   void OnTimer();
+  bool IsNotSending() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !sending_;
+  }
 
   // Constant after construction.
   const Environment environment_;

@@ -1,0 +1,91 @@
+#include "worker/client/transfer.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
+#include "gtest/gtest.h"
+#include "worker/client/timer_queue.h"
+
+namespace muster {
+namespace {
+
+// Enough for the two answers below to meet in every order: without the
+// guarantee, more than one round in a thousand fails.
+constexpr int kRounds = 4000;
+constexpr int kParts = 8;
+// A Cancel that does not wait returns in microseconds.
+constexpr absl::Duration kLongEnough = absl::Milliseconds(100);
+
+// A transfer's send function may refer to the stack of who waits for its end.
+TEST(TransferTest, SendsNothingAfterItsEnd) {
+  const MonotonicClock clock;
+  TimerQueue timers;
+  TransferOptions options;
+  options.window_parts = 1;
+  int late_sends = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::atomic<bool> ended = false;
+    std::atomic<int> late = 0;
+    const auto transfer = std::make_shared<Transfer>(
+        Transfer::Environment{&clock, &timers},
+        TransferMachine(options, {std::vector<int64_t>(kParts, 1), {1}},
+                        {"/job:ps/task:0", "/job:ps/task:1"}),
+        [&](Transfer*, const TransferMachine::Send&) {
+          if (ended) ++late;
+        },
+        [&](const absl::Status&, int64_t) { ended = true; });
+    transfer->Start();
+    std::atomic<bool> go = false;
+    std::thread other([&] {
+      go = true;
+      for (int part = 0; part < kParts; ++part) {
+        transfer->Answer({0, part, 1, absl::Time()}, absl::OkStatus());
+      }
+    });
+    while (!go) std::this_thread::yield();
+    transfer->Answer({1, 0, 1, absl::Time()},
+                     absl::InvalidArgumentError("refused"));
+    other.join();
+    EXPECT_TRUE(ended);
+    late_sends += late;
+  }
+  EXPECT_EQ(late_sends, 0);
+}
+
+TEST(TransferTest, CancelWaitsForASendOnItsWay) {
+  const MonotonicClock clock;
+  TimerQueue timers;
+  absl::Notification sending;
+  absl::Notification go_on;
+  std::atomic<bool> sent = false;
+  const auto transfer = std::make_shared<Transfer>(
+      Transfer::Environment{&clock, &timers},
+      TransferMachine({}, {{1}}, {"/job:ps/task:0"}),
+      [&](Transfer*, const TransferMachine::Send&) {
+        sending.Notify();
+        go_on.WaitForNotification();
+        sent = true;
+      },
+      [](const absl::Status&, int64_t) {});
+  std::thread sender([&] { transfer->Start(); });
+  sending.WaitForNotification();
+  absl::Notification cancelled;
+  std::thread closer([&] {
+    transfer->Cancel(absl::CancelledError("closing"));
+    EXPECT_TRUE(sent) << "the link may be destroyed now, but it is in use";
+    cancelled.Notify();
+  });
+  EXPECT_FALSE(cancelled.WaitForNotificationWithTimeout(kLongEnough));
+  go_on.Notify();
+  closer.join();
+  sender.join();
+}
+
+}  // namespace
+}  // namespace muster
