@@ -103,6 +103,13 @@ class WorkerFlagsTest(harness.TestCase):
     def test_unknown_device(self):
         self.assert_refused(self.standalone("--device=tpu"), "tpu")
 
+    def test_cuda_is_refused_as_not_there_yet(self):
+        for device in ("cuda", "cuda:0"):
+            self.assert_refused(self.standalone("--device=" + device),
+                                "--device=%s: this version has no CUDA "
+                                "backend; use --device=cpu" % device,
+                                "--device=auto")
+
     def test_training_file_is_required(self):
         self.assert_refused(self.run_worker("--standalone"), "--training")
 
