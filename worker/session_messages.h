@@ -27,6 +27,12 @@ enum ExitCode {
   kExitRetryable = 138,
 };
 
+// Not the end that was wanted: neither done nor stopped by a signal.
+inline bool IsFailure(int exit_code) {
+  return exit_code == kExitRetryable ||
+         (exit_code != kExitDone && exit_code < 128);
+}
+
 // The chief's model is on the shards, not yet committed.
 struct LoadedModel {
   int64_t global_step = 0;

@@ -125,7 +125,8 @@ void TrainingSession::SayLostSteps(const LoadedModel& model) const {
       if (worker.sender().task() == task) kept = worker.steps();
     }
     if (before.steps() <= kept) continue;
-    parts_.say(absl::StrCat(TaskName(task), " lost ", before.steps() - kept,
+    parts_.say(/*is_error=*/false,
+               absl::StrCat(TaskName(task), " lost ", before.steps() - kept,
                             " acknowledged steps with a ps"));
   }
 }
@@ -223,16 +224,18 @@ void TrainingSession::Do(const SendFinish& action) {
                               PushTo<FinishEvent, FinishReply>(queue_));
 }
 
-void TrainingSession::Do(const Say& action) { parts_.say(action.text); }
+void TrainingSession::Do(const Say& action) {
+  parts_.say(/*is_error=*/false, action.text);
+}
 
 void TrainingSession::Do(const Exit& action) {
   parts_.set_serving(false);
   if (!options_.machine.chief && action.code == kExitDone) {
     const absl::Status status =
         EndHooks(MakeEnd(/*completed=*/true, job_state().stop_reason()));
-    if (!status.ok()) parts_.say(std::string(status.message()));
+    if (!status.ok()) parts_.say(/*is_error=*/true, status.message());
   }
-  if (!action.text.empty()) parts_.say(action.text);
+  if (!action.text.empty()) parts_.say(IsFailure(action.code), action.text);
   exit_code_ = action.code;
 }
 

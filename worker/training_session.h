@@ -57,7 +57,7 @@ class TrainingSession {
     // In the order in which they are called.
     std::vector<Hook*> hooks;
     // A line for the operator.
-    std::function<void(absl::string_view)> say;
+    std::function<void(bool is_error, absl::string_view)> say;
     // The fences of the epoch, for who saves.
     std::function<void(const EnterEpoch&)> on_enter;
     // The chief should save soon.

@@ -255,7 +255,7 @@ class WorkerFlagsTest(harness.TestCase):
         other = TRAINING.replace("units\" i: 3", "units\" i: 4")
         code, output = self.standalone("--set=stop.steps=8", training=other)
         self.assertEqual(code, 3, output)
-        self.assertIn("logits/weights", output)
+        self.assertRegex(output, r"(?m) E /job:worker/task:0 .*logits/weights")
 
     def test_placement_dry_run_prints_the_table(self):
         path = self.write("training.textproto", TRAINING)

@@ -107,7 +107,9 @@ class TrainingSessionTest : public ::testing::Test {
     parts.steps = &steps_;
     parts.source = &source_;
     parts.hooks = hooks_;
-    parts.say = [this](absl::string_view text) { said_.emplace_back(text); };
+    parts.say = [this](bool is_error, absl::string_view text) {
+      (is_error ? errors_ : said_).emplace_back(text);
+    };
     parts.save_soon = [] {};
     parts.set_serving = [this](bool serving) { serving_ = serving; };
     parts.write_result = [this](const EndRecord& end) {
@@ -126,6 +128,7 @@ class TrainingSessionTest : public ::testing::Test {
   NanGuard guard_{"/job:worker/task:0"};
   std::vector<Hook*> hooks_{&guard_, &recorder_};
   std::vector<std::string> said_;
+  std::vector<std::string> errors_;
   std::vector<int64_t> results_;
   bool serving_ = false;
 };
@@ -152,7 +155,7 @@ TEST_F(TrainingSessionTest, IntroducesItselfCompletely) {
 TEST_F(TrainingSessionTest, NonFiniteLossEndsItBeforeThePush) {
   steps_.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(Make()->Run(), kExitFailed);
-  EXPECT_THAT(said_, Contains(HasSubstr("loss is nan")));
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("loss is nan")));
   EXPECT_THAT(results_, SizeIs(0));
   EXPECT_THAT(coordination_.finished().reason(), HasSubstr("loss is nan"));
 }
@@ -172,19 +175,21 @@ TEST_F(TrainingSessionTest, AbandonsAFencedStepAndTakesAnother) {
 TEST_F(TrainingSessionTest, UnusableCheckpointExitsWithThree) {
   source_.failure = absl::FailedPreconditionError("conv1/weights differs");
   EXPECT_EQ(Make()->Run(), kExitBadCheckpoint);
-  EXPECT_THAT(said_, Contains(HasSubstr("conv1/weights differs")));
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("conv1/weights differs")));
 }
 
 TEST_F(TrainingSessionTest, OtherClusterExitsWithTwo) {
   shard_.refusal = absl::FailedPreconditionError("of another cluster");
   EXPECT_EQ(Make()->Run(), kExitBadConfig);
-  EXPECT_THAT(said_, Contains(HasSubstr("of another cluster")));
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("of another cluster")));
 }
 
 TEST_F(TrainingSessionTest, SignalBeforeTheFirstStepExitsCleanly) {
   auto session = Make();
   session->RequestStop(15);
   EXPECT_EQ(session->Run(), 143);
+  EXPECT_THAT(said_, Contains("stopped by signal 15"));
+  EXPECT_THAT(errors_, SizeIs(0));
 }
 
 }  // namespace
