@@ -28,6 +28,11 @@ absl::Status DuplicateMarks::Admit(const Sender& sender) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Hello from ", TaskName(sender), ": the incarnation must not be 0"));
   }
+  if (sender.task().job().size() > kMaxJobName) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Hello from ", TaskName(sender), "...: a job's name has ",
+                     "at most ", kMaxJobName, " characters"));
+  }
   const auto it = workers_.find(KeyOf(sender));
   if (it == workers_.end()) {
     if (workers_.size() >= kMaxTasks) {

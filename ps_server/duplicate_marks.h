@@ -29,10 +29,13 @@ class DuplicateMarks {
   static constexpr int32_t kMaxParts = 4096;
   // More senders than any cluster has tasks (a cluster file's own limit).
   static constexpr size_t kMaxTasks = 4096;
+  // "worker", "chief", "evaluator", "ps".
+  static constexpr size_t kMaxJobName = 32;
 
   // Makes `sender` the current incarnation of its task. Repeatable.
-  // Errors: InvalidArgument for incarnation 0; FailedPrecondition ("fenced:")
-  // if it was retired; ResourceExhausted beyond kMaxTasks.
+  // Errors: InvalidArgument for incarnation 0 or a longer job name;
+  // FailedPrecondition ("fenced:") if it was retired; ResourceExhausted beyond
+  // kMaxTasks.
   absl::Status Admit(const Sender& sender);
 
   // OK if `sender` is the current incarnation of its task, else

@@ -100,5 +100,10 @@ TEST_F(DuplicateMarksTest, MemoryIsBounded) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0")));
 }
 
+TEST_F(DuplicateMarksTest, AJobNameOfAnyLengthIsNotKept) {
+  EXPECT_THAT(marks_.Admit(MakeSender(0, 1, std::string(1 << 20, 'j'))),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("job")));
+}
+
 }  // namespace
 }  // namespace muster
