@@ -8,6 +8,7 @@
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
+#include "ps_server/count_range.h"
 
 namespace muster {
 namespace {
@@ -35,6 +36,26 @@ std::string FirstDifference(absl::string_view known, absl::string_view given) {
                         line(a, i));
   }
   return "the fingerprints differ, the texts do not";
+}
+
+// What a manifest says of the workers.
+absl::Status CheckRestored(const CommitEpochRequest& request) {
+  if (request.workers_size() > static_cast<int>(Coordinator::kMaxTasks)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("commit epoch: ", request.workers_size(),
+                     " workers; a job has at most ", Coordinator::kMaxTasks));
+  }
+  for (const WorkerState& worker : request.workers()) {
+    if (IsCount(worker.steps()) && IsCount(worker.examples()) &&
+        IsCount(worker.data_position()) && IsCount(worker.staleness_sum()) &&
+        IsCount(worker.staleness_count())) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("commit epoch: a count of ", TaskName(worker.sender()),
+                     " is out of range; is the manifest damaged?"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -110,6 +131,12 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
       known->second.IsRetired(sender.incarnation())) {
     return FindSender("register", sender, now).status();
   }
+  const bool is_new_task = known == workers_.end();
+  if (is_new_task && workers_.size() >= kMaxTasks) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("register ", TaskName(key), ": this job has ", kMaxTasks,
+                     " tasks already"));
+  }
   RETURN_IF_ERROR(CheckTraining(request));
   training_fingerprint_ = request.training_fingerprint();
   if (training_owner_.first.empty() || !AnotherIsLive(key)) {
@@ -117,7 +144,6 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
     training_text_ = request.training_text();
   }
 
-  const bool is_new_task = known == workers_.end();
   CoordinatorWorker& worker = workers_[key];
   if (!worker.registered) {
     if (is_new_task) worker.data_position = smallest_position_;
@@ -146,6 +172,11 @@ absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
   // A ps that waits for the end is not a member.
   if (IsTrainingJob(request.sender())) {
     RETURN_IF_ERROR(FindSender("watch", request.sender(), now).status());
+  }
+  if (watches_.size() >= kMaxWatches) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("watch from ", TaskName(request.sender()), ": ",
+                     kMaxWatches, " callers wait already; ask again later"));
   }
   const absl::Duration wait =
       std::clamp(absl::Milliseconds(request.max_wait_ms()),
@@ -216,6 +247,11 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
         absl::StrCat("begin epoch: ", TaskName(request.sender()),
                      " is not the chief of this cluster"));
   }
+  if (!IsCount(request.seen_epoch())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("begin epoch: seen epoch ", request.seen_epoch(),
+                     " is not a count of restores; is a manifest damaged?"));
+  }
   const CoordinatorWorker* const holder = LiveChief();
   if (holder != nullptr && !SameProcess(holder->sender, request.sender())) {
     return absl::AbortedError(absl::StrCat(
@@ -262,6 +298,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
                      announced_epoch_, " and the job is ",
                      JobPhase_Name(phase_), "; begin again"));
   }
+  RETURN_IF_ERROR(CheckRestored(request));
   RETURN_IF_ERROR(budget_.Start(request));
   committed_epoch_ = epoch;
   fingerprint_ = request.fingerprint();

@@ -43,9 +43,15 @@ struct WatchAnswer {
 //
 // Errors: FailedPrecondition with "fenced: " from an incarnation that was
 // replaced, without it from one that is not registered (this ps may have been
-// restarted: register again); InvalidArgument; Aborted as the messages say.
+// restarted: register again); InvalidArgument; ResourceExhausted beyond the
+// limits below; Aborted as the messages say.
 class Coordinator {
  public:
+  // More than any cluster has tasks (a cluster file's own limit).
+  static constexpr size_t kMaxTasks = 4096;
+  // One a task, and as many whose callers have asked again.
+  static constexpr size_t kMaxWatches = 2 * kMaxTasks;
+
   explicit Coordinator(CoordinatorOptions options = {});
 
   absl::StatusOr<RegisterReply> Register(const RegisterRequest& request,
@@ -67,8 +73,7 @@ class Coordinator {
 
   // Watches that are answered now, in the order in which they came.
   std::vector<WatchAnswer> TakeAnswers(absl::Time now);
-  // Forgets a Watch whose caller is gone, or answers it with the present state
-  // in the next TakeAnswers.
+  // Answers a Watch with the present state in the next TakeAnswers.
   void CutWatch(uint64_t watch_id);
   // When the next watch ends or the next worker gets lost; InfiniteFuture if
   // nothing can.

@@ -7,14 +7,19 @@
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "ps_server/coordinator.h"
+#include "ps_server/count_range.h"
 
 namespace muster {
 namespace {
 
+// Of one report: a sum of them stays far from an overflow.
+constexpr int64_t kMaxStepCount = 1'000'000'000'000;
+
 absl::Status CheckNumbers(const StepRequest& request, int64_t batch_size) {
   if (request.step() >= 0 && request.examples() >= 0 &&
       (batch_size == 0 || request.examples() <= batch_size) &&
-      request.data_position() >= 0 && request.staleness() >= 0) {
+      request.examples() <= kMaxStepCount && IsCount(request.data_position()) &&
+      request.staleness() >= 0 && request.staleness() <= kMaxStepCount) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(

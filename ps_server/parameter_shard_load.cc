@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
+#include "ps_server/count_range.h"
 #include "ps_server/parameter_shard.h"
 
 namespace muster {
@@ -44,6 +45,10 @@ absl::StatusOr<DefineReply> ParameterShard::Define(
         absl::StrCat(kFencedPrefix, what, ": model epoch ", epoch,
                      "; the shard is ", ShardPhase_Name(phase_), " at epoch ",
                      model_epoch_, ", a new load needs a larger one"));
+  }
+  if (!IsCount(epoch)) {  // the next one would not be larger
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": model epoch ", epoch, " is above ", kMaxCount));
   }
   absl::StatusOr<std::unique_ptr<UpdateRule>> rule =
       CreateUpdateRule(request.optimizer());
@@ -148,9 +153,9 @@ absl::Status ParameterShard::LoadCounts(absl::string_view what,
                                         const absl::Cord& data) {
   const std::vector<int64_t> counts = ReadCounts(data);
   if (std::any_of(counts.begin(), counts.end(),
-                  [](int64_t count) { return count < 0; })) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": slot 't' has a negative count of updates"));
+                  [](int64_t count) { return !IsCount(count); })) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": slot 't' has a count of updates that is out of range"));
   }
   auto next = counts.begin();
   for (const CheckedSlice& slice : slices) {

@@ -4,22 +4,19 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "ps_server/count_range.h"
 
 namespace muster {
-namespace {
-
-// Far above any run, far below where a sum of two could overflow.
-constexpr double kMaxExamples = 1e18;
-
-}  // namespace
-
 absl::Status StepBudget::Start(const CommitEpochRequest& commit) {
   const StopSpec& stop = commit.stop();
-  if (stop.steps() < 0 || commit.global_step() < 0 || commit.examples() < 0 ||
-      commit.batch_size() < 0 || commit.epoch_examples() < 0 ||
-      !std::isfinite(stop.epochs()) || stop.epochs() < 0) {
+  if (!IsCount(stop.steps()) || !IsCount(commit.global_step()) ||
+      !IsCount(commit.examples()) || !IsCount(commit.batch_size()) ||
+      !IsCount(commit.epoch_examples()) || !std::isfinite(stop.epochs()) ||
+      stop.epochs() < 0) {
     return absl::InvalidArgumentError(
-        "commit epoch: a count or a stop condition is negative");
+        absl::StrCat("commit epoch: a count or a stop condition is negative or "
+                     "above ",
+                     kMaxCount));
   }
   if (stop.steps() == 0 && stop.epochs() == 0) {
     return absl::InvalidArgumentError(
@@ -28,7 +25,7 @@ absl::Status StepBudget::Start(const CommitEpochRequest& commit) {
   const double max_examples =
       stop.epochs() * static_cast<double>(commit.epoch_examples());
   if (stop.epochs() > 0 && (commit.batch_size() == 0 || max_examples < 1 ||
-                            max_examples > kMaxExamples)) {
+                            max_examples > static_cast<double>(kMaxCount))) {
     return absl::InvalidArgumentError(
         absl::StrCat("commit epoch: stop.epochs ", stop.epochs(), " of ",
                      commit.epoch_examples(), " examples in batches of ",

@@ -20,8 +20,8 @@ namespace muster {
 class StepBudget {
  public:
   // Starts an epoch where the commit says, with no grants.
-  // Errors: InvalidArgument for negative numbers, no stop condition at all, or
-  // stop.epochs without epoch_examples and batch_size.
+  // Errors: InvalidArgument for numbers that are no counts, no stop condition
+  // at all, or stop.epochs without epoch_examples and batch_size.
   absl::Status Start(const CommitEpochRequest& commit);
 
   // No limits and no grants (before a commit).

@@ -201,6 +201,8 @@ std::vector<DefineCase> DefineCases() {
       {"rank 9", shape({1, 1, 1, 1, 1, 1, 1, 1, 1}), kInvalid, "'w'"},
       {"bad name", [](Define d) { d.mutable_tensors(0)->set_name("a b"); },
        kInvalid, "'a b'"},
+      {"huge epoch", [](Define d) { d.set_model_epoch(INT64_MAX); }, kInvalid,
+       "model epoch"},
       {"no name", [](Define d) { d.mutable_tensors(0)->clear_name(); },
        kInvalid, "1 to 255"},
       {"long name",
@@ -256,7 +258,9 @@ TEST(HostileFramesTest, LoadsAndSnapshotReadsAreCheckedToo) {
   EXPECT_THAT(load("t", MakeSlice("s", 0, 1), BytesOf<int64_t>({1})),
               StatusIs(kInvalid, HasSubstr("state tensor")));
   EXPECT_THAT(load("t", MakeSlice("w", 0, 1), BytesOf<int64_t>({-1})),
-              StatusIs(kInvalid, HasSubstr("negative")));
+              StatusIs(kInvalid, HasSubstr("out of range")));
+  EXPECT_THAT(load("t", MakeSlice("w", 0, 1), BytesOf<int64_t>({INT64_MAX})),
+              StatusIs(kInvalid, HasSubstr("out of range")));
   EXPECT_THAT(load("t", MakeSlice("w", 0, 4), BytesOf<int64_t>({1, 1, 1, 1})),
               StatusIs(kInvalid, HasSubstr("not inside")));
   EXPECT_THAT(load("", MakeSlice("w", 2, 3), BytesOf<float>({1, 1, 1})),

@@ -1,0 +1,18 @@
+#ifndef PS_SERVER_COUNT_RANGE_H_
+#define PS_SERVER_COUNT_RANGE_H_
+
+#include <cstdint>
+
+namespace muster {
+
+// The largest count (steps, examples, epochs, updates) that is taken from
+// outside: above any run, and thousands of them can be added without overflow.
+inline constexpr int64_t kMaxCount = 1'000'000'000'000'000;
+
+inline bool IsCount(int64_t number) {
+  return number >= 0 && number <= kMaxCount;
+}
+
+}  // namespace muster
+
+#endif  // PS_SERVER_COUNT_RANGE_H_
