@@ -302,6 +302,11 @@ void SessionMachine::AdvanceSignalled() {
     actions_.push_back(RunFinal{/*completed=*/false, "interrupted"});
     return;
   }
+  if (!final_status_.ok()) {
+    // The signal's exit code does not tell.
+    actions_.push_back(
+        Say{std::string(final_status_.message()), /*is_error=*/true});
+  }
   Finish("interrupted", /*stop_job=*/options_.chief);
 }
 

@@ -146,7 +146,8 @@ struct TrainStep {
 };
 // A ps asked for a save (it is about to stop). No event.
 struct SaveNow {};
-// Chief: final save; evaluation and result.json only if `completed`.
+// Chief: final save; evaluation and result.json only if `completed`. Each is
+// tried even if the one before it failed.
 struct RunFinal {
   bool completed;
   std::string stop_reason;
@@ -158,6 +159,7 @@ struct SendFinish {
 // For the log. No event.
 struct Say {
   std::string text;
+  bool is_error = false;
 };
 // The end. `text` says why if `code` is not 0.
 struct Exit {

@@ -211,7 +211,14 @@ void TrainingSession::Do(const SaveNow& action) {
 void TrainingSession::Do(const RunFinal& action) {
   const EndRecord end = MakeEnd(action.completed, action.stop_reason);
   absl::Status status = EndHooks(end);
-  if (status.ok() && action.completed) status = parts_.write_result(end);
+  if (action.completed) {
+    // What was evaluated is worth keeping even if it could not be saved.
+    const absl::Status written = parts_.write_result(end);
+    if (!status.ok() && !written.ok()) {
+      parts_.say(/*is_error=*/true, written.message());
+    }
+    status.Update(written);
+  }
   queue_->Push(FinalEvent{std::move(status)});
 }
 
@@ -225,7 +232,7 @@ void TrainingSession::Do(const SendFinish& action) {
 }
 
 void TrainingSession::Do(const Say& action) {
-  parts_.say(/*is_error=*/false, action.text);
+  parts_.say(action.is_error, action.text);
 }
 
 void TrainingSession::Do(const Exit& action) {

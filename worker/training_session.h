@@ -64,7 +64,8 @@ class TrainingSession {
     std::function<void()> save_soon;
     // Called on the first step, and whenever training stops for a lost peer.
     std::function<void(bool serving)> set_serving;
-    // The chief's last act of a completed run, after the hooks: result.json.
+    // The chief's last act of a completed run, after the hooks, even if one
+    // of them failed: result.json.
     std::function<absl::Status(const EndRecord&)> write_result;
   };
 

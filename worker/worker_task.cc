@@ -390,13 +390,14 @@ void WorkerTask::AddSpeed(TrainingResult* result) const {
 }
 
 absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
-  if (options_.train_dir.empty()) return absl::OkStatus();
-  TrainingResult result = DescribeRun();
-  if (evaluation_->result().has_value()) {
-    result.test_accuracy = evaluation_->result()->accuracy;
-    result.test_loss = evaluation_->result()->loss;
-    result.test_examples = evaluation_->result()->examples;
+  const auto& evaluated = evaluation_->result();
+  if (options_.train_dir.empty() || !evaluated.has_value()) {
+    return absl::OkStatus();
   }
+  TrainingResult result = DescribeRun();
+  result.test_accuracy = evaluated->accuracy;
+  result.test_loss = evaluated->loss;
+  result.test_examples = evaluated->examples;
   result.final_loss = session_->last_loss();
   result.global_step = end.global_step;
   result.start_step = session_->first_global_step();

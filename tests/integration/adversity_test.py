@@ -84,10 +84,15 @@ class AdversityTest(harness.TestCase):
         self.assertIn("No space left on device", output)
         # Step 0 is still whole, nothing half-written is left.
         self.assertEqual(set(os.listdir(self.path("train"))) - {".lock"},
-                         {"ckpt-000000000000"})
-        # The end of the training could not be saved: that is a failure.
+                         {"ckpt-000000000000", "result.json"})
+        # The end of the training could not be saved: that is a failure. What
+        # was evaluated is kept.
         self.assertEqual(code, 1, output)
-
+        self.assertRegex(output, r"(?m) E /job:worker/task:0 final save: ")
+        with open(self.path("train/result.json"), encoding="utf-8") as file:
+            result = json.load(file)
+        self.assertGreater(result["test_accuracy"], 0)
+        self.assertTrue(result["checkpoint"].endswith("ckpt-000000000000"))
 
 
 if __name__ == "__main__":

@@ -100,6 +100,16 @@ class SessionMachineTest : public ::testing::Test {
     ASSERT_NE(Get<TrainStep>(), nullptr);
   }
 
+  // To the final save of the chief, who is alone.
+  void RunToFinal() {
+    RunToFirstStep(/*chief=*/true);
+    Send(TrainEvent{StepReport()});
+    Send(WatchEvent{State(STOPPING, 1, {7})});
+    Send(StepEvent{Reply(false, 1, STOPPING)});
+    ASSERT_NE(Get<RunFinal>(), nullptr);
+    EXPECT_TRUE(Get<RunFinal>()->completed);
+  }
+
   std::unique_ptr<SessionMachine> machine_;
   std::vector<SessionAction> actions_;
   absl::Time now_ = absl::UnixEpoch();
@@ -414,6 +424,27 @@ TEST_F(SessionMachineTest, ChiefFinishesLast) {
   EXPECT_EQ(Get<Exit>()->code, kExitDone);
 }
 
+TEST_F(SessionMachineTest, FullDiskAtTheEndIsAFailureAndNoLostPeer) {
+  RunToFinal();
+  Send(FinalEvent{absl::ResourceExhaustedError("final save: disk full")});
+  EXPECT_EQ(Get<SendHello>(), nullptr);
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_EQ(Get<SendFinish>()->reason, "done");
+  Send(FinishEvent{FinishReply()});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitFailed);
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("disk full"));
+}
+
+TEST_F(SessionMachineTest, TriesTheFinalSaveAgainAfterALostPeer) {
+  RunToFinal();
+  Send(FinalEvent{absl::UnavailableError("reset")});
+  ASSERT_NE(Get<SendHello>(), nullptr);
+  Send(HelloEvent{0, Shard(7, 1)});
+  Pass(absl::Seconds(1));
+  EXPECT_NE(Get<RunFinal>(), nullptr);
+}
+
 TEST_F(SessionMachineTest, LateWorkerOfADoneJobExitsAtOnce) {
   Start(/*chief=*/false);
   Send(TickEvent{});
@@ -449,6 +480,19 @@ TEST_F(SessionMachineTest, SignalledChiefSavesAndStopsTheJob) {
   EXPECT_TRUE(Get<SendFinish>()->stop_job);
   Send(FinishEvent{absl::UnavailableError("gone")});
   EXPECT_EQ(Get<Exit>()->code, 130);
+}
+
+TEST_F(SessionMachineTest, SignalledChiefSaysThatItCouldNotSave) {
+  RunToFirstStep(/*chief=*/true);
+  Send(SignalEvent{15});
+  Send(TrainEvent{StepReport()});
+  Send(StepEvent{Reply(true, 1)});
+  Send(FinalEvent{absl::ResourceExhaustedError("disk full")});
+  ASSERT_NE(Get<Say>(), nullptr);
+  EXPECT_TRUE(Get<Say>()->is_error);
+  EXPECT_EQ(Get<Say>()->text, "disk full");
+  Send(FinishEvent{FinishReply()});
+  EXPECT_EQ(Get<Exit>()->code, 143);
 }
 
 TEST_F(SessionMachineTest, SignalWhileWaitingExitsAtOnce) {

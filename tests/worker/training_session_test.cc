@@ -81,9 +81,10 @@ class RecordingHook : public Hook {
   }
   absl::Status AtEnd(const EndRecord& end) override {
     calls.push_back(absl::StrCat("end ", end.global_step));
-    return absl::OkStatus();
+    return at_end;
   }
   std::vector<std::string> calls;
+  absl::Status at_end;
 };
 
 class TrainingSessionTest : public ::testing::Test {
@@ -114,7 +115,7 @@ class TrainingSessionTest : public ::testing::Test {
     parts.set_serving = [this](bool serving) { serving_ = serving; };
     parts.write_result = [this](const EndRecord& end) {
       results_.push_back(end.global_step);
-      return absl::OkStatus();
+      return result_status_;
     };
     return std::make_unique<TrainingSession>(options, std::move(parts));
   }
@@ -130,6 +131,7 @@ class TrainingSessionTest : public ::testing::Test {
   std::vector<std::string> said_;
   std::vector<std::string> errors_;
   std::vector<int64_t> results_;
+  absl::Status result_status_;
   bool serving_ = false;
 };
 
@@ -158,6 +160,22 @@ TEST_F(TrainingSessionTest, NonFiniteLossEndsItBeforeThePush) {
   EXPECT_THAT(errors_, ElementsAre(HasSubstr("loss is nan")));
   EXPECT_THAT(results_, SizeIs(0));
   EXPECT_THAT(coordination_.finished().reason(), HasSubstr("loss is nan"));
+}
+
+TEST_F(TrainingSessionTest, FailedFinalSaveStillWritesTheResult) {
+  recorder_.at_end = absl::ResourceExhaustedError("final save: disk full");
+  EXPECT_EQ(Make()->Run(), kExitFailed);
+  EXPECT_THAT(results_, ElementsAre(5));
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("final save: disk full")));
+  EXPECT_EQ(coordination_.finished().reason(), "done");
+}
+
+TEST_F(TrainingSessionTest, SaysBothIfTheResultCannotBeWrittenEither) {
+  recorder_.at_end = absl::ResourceExhaustedError("final save: disk full");
+  result_status_ = absl::ResourceExhaustedError("result.json: disk full");
+  EXPECT_EQ(Make()->Run(), kExitFailed);
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("result.json: disk full"),
+                                   HasSubstr("final save: disk full")));
 }
 
 TEST_F(TrainingSessionTest, AbandonsAFencedStepAndTakesAnother) {

@@ -34,6 +34,8 @@ absl::Status Evaluation::AfterStep(const StepRecord& step) {
 
 absl::Status Evaluation::AtEnd(const EndRecord& end) {
   if (!end.completed) return absl::OkStatus();
+  // One from the middle of the training is not that of its end.
+  result_.reset();
   return Run(end.global_step);
 }
 

@@ -36,7 +36,7 @@ class Evaluation : public Hook {
   absl::Status AfterStep(const StepRecord& step) override;
   absl::Status AtEnd(const EndRecord& end) override;
 
-  // Of the newest evaluation.
+  // Of the newest evaluation; none if that of the end failed.
   const std::optional<EvaluationResult>& result() const { return result_; }
 
  private:

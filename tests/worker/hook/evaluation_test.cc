@@ -64,6 +64,17 @@ TEST_F(EvaluationTest, SkipsTheEndAfterASignal) {
   EXPECT_EQ(runs_, 0);
 }
 
+TEST_F(EvaluationTest, FailureAtTheEndLeavesNoOlderResult) {
+  Evaluation evaluation = Make(1);
+  ASSERT_THAT(evaluation.AfterStep(At(1)), IsOk());
+  ASSERT_TRUE(evaluation.result().has_value());
+  error_ = absl::UnavailableError("ps gone");
+  EndRecord end;
+  end.completed = true;
+  EXPECT_THAT(evaluation.AtEnd(end), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_FALSE(evaluation.result().has_value());
+}
+
 TEST_F(EvaluationTest, FailureDuringTrainingIsSaidAndPassedOver) {
   error_ = absl::UnavailableError("ps gone");
   Evaluation evaluation = Make(1);
