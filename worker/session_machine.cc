@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,6 +22,8 @@ constexpr absl::Duration kSayEvery = absl::Seconds(10);
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
 // A lost reply to Finish is most often a ps that has exited, as it should.
 constexpr int kFinishAttempts = 3;
+// Of a peer's version, in a message.
+constexpr size_t kMaxVersionChars = 40;
 
 bool IsTransient(const absl::Status& status) {
   switch (status.code()) {
@@ -45,6 +48,16 @@ int ExitCodeOfRefusal(const absl::Status& status) {
   const bool insecure = status.code() == absl::StatusCode::kUnauthenticated ||
                         status.code() == absl::StatusCode::kPermissionDenied;
   return insecure ? kExitInsecure : kExitBadConfig;
+}
+
+// A ps refuses another protocol too; one that is older may not know how.
+absl::Status CheckProtocol(const HelloReply& reply, const std::string& ps) {
+  if (reply.protocol_version() == kProtocolVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      ps, " speaks protocol ", reply.protocol_version(), " (version '",
+      absl::CHexEscape(reply.muster_version().substr(0, kMaxVersionChars)),
+      "'), this worker speaks protocol ", kProtocolVersion, " (version '",
+      kMusterVersion, "'); install one version everywhere"));
 }
 
 std::string TaskNames(const std::vector<TaskId>& tasks) {
@@ -92,7 +105,13 @@ absl::Time SessionMachine::next_wakeup() const {
 
 void SessionMachine::On(const HelloEvent& event) {
   peers_.OnReply(event.ps_task, event.reply, now_);
+  const std::string ps =
+      PsName(event.ps_task, options_.ps_addresses[event.ps_task]);
   if (event.reply.ok()) {
+    const absl::Status same = CheckProtocol(*event.reply, ps);
+    if (!same.ok()) {
+      return ExitWith(kExitBadConfig, std::string(same.message()));
+    }
     if (event.ps_task == 0 &&
         event.reply->ps_incarnation() != registered_with_) {
       registered_with_ = 0;
@@ -100,10 +119,8 @@ void SessionMachine::On(const HelloEvent& event) {
     return;
   }
   if (ending_ || IsTransient(event.reply.status())) return;
-  ExitWith(
-      ExitCodeOfRefusal(event.reply.status()),
-      absl::StrCat(PsName(event.ps_task, options_.ps_addresses[event.ps_task]),
-                   " refused: ", event.reply.status().message()));
+  ExitWith(ExitCodeOfRefusal(event.reply.status()),
+           absl::StrCat(ps, " refused: ", event.reply.status().message()));
 }
 
 void SessionMachine::On(const RegisterEvent& event) {

@@ -12,6 +12,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Two ps tasks and two workers.
@@ -50,7 +51,8 @@ TEST(ClusterCheckTest, AcceptsTheSameCluster) {
 TEST(ClusterCheckTest, NamesAnotherProtocol) {
   EXPECT_THAT(Check([](HelloRequest& r) { r.set_protocol_version(2); }),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("it speaks protocol 2")));
+                       AllOf(HasSubstr("it speaks protocol 2 (version ''"),
+                             HasSubstr("this ps speaks protocol 1"))));
 }
 
 TEST(ClusterCheckTest, NamesTheFirstDifference) {

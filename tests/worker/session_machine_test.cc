@@ -7,9 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "common/rpc/protocol.h"
+
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -55,6 +58,7 @@ class SessionMachineTest : public ::testing::Test {
 
   static HelloReply Shard(uint64_t incarnation, int64_t epoch = 0) {
     HelloReply reply;
+    reply.set_protocol_version(kProtocolVersion);
     reply.set_ps_incarnation(incarnation);
     reply.mutable_state()->set_model_epoch(epoch);
     return reply;
@@ -221,6 +225,24 @@ TEST_F(SessionMachineTest, OtherClusterEndsItAtOnce) {
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitBadConfig);
   EXPECT_THAT(Get<Exit>()->text, HasSubstr("another cluster"));
+}
+
+TEST_F(SessionMachineTest, OtherProtocolEndsItAtOnceNamingBoth) {
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  HelloReply reply = Shard(7);
+  reply.set_protocol_version(kProtocolVersion + 1);
+  reply.set_muster_version("9.9\n");
+  Send(HelloEvent{0, reply});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitBadConfig);
+  EXPECT_THAT(
+      Get<Exit>()->text,
+      AllOf(HasSubstr("/job:ps/task:0 at host0:2222 speaks protocol 2 "
+                      "(version '9.9\\n')"),
+            HasSubstr(absl::StrCat("this worker speaks protocol 1 (version '",
+                                   kMusterVersion, "')"))));
+  EXPECT_EQ(Get<SendRegister>(), nullptr);
 }
 
 TEST_F(SessionMachineTest, RefusedCredentialsEndItWithTheirOwnCode) {

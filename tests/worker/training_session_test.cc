@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "common/rpc/protocol.h"
 #include "tests/worker/fake_coordination.h"
 #include "worker/hook/nan_guard.h"
 
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -26,12 +28,14 @@ struct FakeShard {
     last_hello = request;
     if (!refusal.ok()) return done(refusal);
     HelloReply reply;
+    reply.set_protocol_version(protocol_version);
     reply.set_ps_incarnation(7);
     done(reply);
   }
 
   HelloRequest last_hello;
   absl::Status refusal;
+  int32_t protocol_version = kProtocolVersion;
 };
 
 class FakeSteps : public StepRunner {
@@ -200,6 +204,14 @@ TEST_F(TrainingSessionTest, OtherClusterExitsWithTwo) {
   shard_.refusal = absl::FailedPreconditionError("of another cluster");
   EXPECT_EQ(Make()->Run(), kExitBadConfig);
   EXPECT_THAT(errors_, ElementsAre(HasSubstr("of another cluster")));
+}
+
+TEST_F(TrainingSessionTest, PsOfAnotherProtocolExitsWithTwo) {
+  shard_.protocol_version = kProtocolVersion + 1;
+  EXPECT_EQ(Make()->Run(), kExitBadConfig);
+  EXPECT_EQ(shard_.last_hello.protocol_version(), kProtocolVersion);
+  EXPECT_THAT(errors_, ElementsAre(AllOf(HasSubstr("speaks protocol 2"),
+                                         HasSubstr("speaks protocol 1"))));
 }
 
 TEST_F(TrainingSessionTest, SignalBeforeTheFirstStepExitsCleanly) {
