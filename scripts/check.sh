@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks of the source that are no tests: layout, thread-safety analysis,
-# headers that compile alone, forbidden patterns, flags that the README names.
+# headers that compile alone, forbidden patterns, sources that no test covers,
+# flags that the README names.
 # Ends with "N passed, M failed".
 #
 #   scripts/check.sh [--summary FILE] [CHECK...]
@@ -92,6 +93,30 @@ forbid() {
   return 1
 }
 
+# Sources with neither tests/<same path>_test.cc nor a line in the list, and
+# lines of the list that name no such source or no test.
+check_tested() {
+  local list=tests/tested_elsewhere.txt source test bad=0
+  for source in $(sources '^(common|ps_server|worker)/.*\.cc$'); do
+    [ -f "tests/${source%.cc}_test.cc" ] && continue
+    grep -qxF "$source" "$list" && continue
+    echo "check.sh: $source has no tests/${source%.cc}_test.cc; write it, or" \
+      "say in $list which test covers it"
+    bad=1
+  done
+  for source in $(grep -E '^[^# ]' "$list"); do
+    [ -f "$source" ] && [ ! -f "tests/${source%.cc}_test.cc" ] && continue
+    echo "check.sh: $list names $source, which is gone or has its own test"
+    bad=1
+  done
+  for test in $(sed -n 's/^    \([^:]*\): .*/\1/p' "$list" | sort -u); do
+    [ -f "$test" ] && continue
+    echo "check.sh: $list names the test $test, which is gone"
+    bad=1
+  done
+  return "$bad"
+}
+
 check_patterns() {
   local bad=0 mains='(ps_server|worker)/main\.cc'
   forbid 'environment read outside main.cc' '\bgetenv\(' "$mains" || bad=1
@@ -111,6 +136,7 @@ check_patterns() {
     "ps_server/[^:]*|worker/main\.cc|worker/standalone[^:]*" || bad=1
   forbid 'worker seen by ps_server or common' '#include "worker/' \
     'worker/[^:]*' || bad=1
+  check_tested || bad=1
   return "$bad"
 }
 

@@ -1,0 +1,80 @@
+#include "worker/train_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/tiny_model.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kClasses = 8;
+constexpr int64_t kRows = 4;
+// Rounding of a sum of a few float32.
+constexpr double kRounding = 1e-6;
+
+class TrainLoopTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_THAT(tiny_.Load(std::vector<float>(kClasses, 0.0f)), IsOk());
+    TrainLoop::Options options;
+    options.client = tiny_.client();
+    options.model = tiny_.model();
+    options.data_set = &data_set_;
+    options.input.batch_size = kRows;
+    auto loop = TrainLoop::Create(options);
+    ASSERT_THAT(loop, IsOk());
+    loop_ = *std::move(loop);
+  }
+
+  absl::StatusOr<StepReport> Run(int64_t step,
+                                 const absl::Status& before_push = {}) {
+    return loop_->Run(step, [&](double, int64_t) { return before_push; });
+  }
+  // The shard's bias: it started at zero, and the fake adds what is pushed.
+  std::string Pushed() { return tiny_.shard().values("logits/bias"); }
+
+  const CountingDataSet data_set_{kClasses};
+  TinyModel tiny_{kClasses, kRows, CompileOptions::Mode::kTrain};
+  std::unique_ptr<TrainLoop> loop_;
+};
+
+TEST_F(TrainLoopTest, PushesTheGradientOfABatch) {
+  const auto report = Run(1);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->step, 1);
+  EXPECT_EQ(report->examples, kRows);
+  EXPECT_EQ(report->data_position, 1);
+  EXPECT_NEAR(report->loss, std::log(kClasses), kRounding);
+  const absl::Span<const float> gradient = tiny_.model()->gradient(1);
+  EXPECT_EQ(Pushed(),
+            std::string(reinterpret_cast<const char*>(gradient.data()),
+                        gradient.size() * sizeof(float)));
+  EXPECT_NE(Pushed(), std::string(Pushed().size(), '\0'));
+}
+
+TEST_F(TrainLoopTest, AStepThatIsStoppedPushesNothingAndKeepsItsRows) {
+  EXPECT_THAT(Run(1, absl::OutOfRangeError("loss is nan")),
+              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_EQ(Pushed(), std::string(Pushed().size(), '\0'));
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->data_position, 1);
+}
+
+TEST_F(TrainLoopTest, AnEpochBeginsAtItsPosition) {
+  ASSERT_THAT(Run(1), IsOk());
+  ASSERT_THAT(loop_->Enter({2, {TinyModel::kIncarnation}, 5}), IsOk());
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->data_position, 6);
+}
+
+}  // namespace
+}  // namespace muster
