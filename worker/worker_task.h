@@ -17,6 +17,7 @@
 #include "common/cluster/task_id.h"
 #include "common/rpc/coordination_link.h"
 #include "common/rpc/parameter_link.h"
+#include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/backend/backend.h"
 #include "worker/client/parameter_client.h"
