@@ -206,6 +206,7 @@ void Coordinator::CutWatch(uint64_t watch_id) {
 
 absl::Time Coordinator::NextDeadline() const {
   absl::Time deadline = absl::InfiniteFuture();
+  if (phase_ == STOPPING) deadline = idle_since_ + options_.latecomer_wait;
   for (const WaitingWatch& watch : watches_) {
     deadline = std::min(deadline, watch.until);
   }
@@ -225,7 +226,7 @@ void Coordinator::Tick(absl::Time now) {
     ++state_version_;
     ReturnGrant(worker);
   }
-  CheckEnd();
+  CheckEnd(now);
 }
 
 const CoordinatorWorker* Coordinator::LiveChief() const {
@@ -270,6 +271,7 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
   SetPhase(INITIAL);
   BeginEpochReply reply;
   reply.set_model_epoch(announced_epoch_);
+  *reply.mutable_state() = State();
   return reply;
 }
 
@@ -306,7 +308,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
                       request.ps_incarnations().end()};
   RestoreWorkers(request);
   SetPhase(RUNNING);
-  CheckEnd();
+  CheckEnd(now);
   *reply.mutable_state() = State();
   return reply;
 }

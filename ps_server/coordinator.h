@@ -23,6 +23,12 @@ struct CoordinatorOptions {
   absl::Duration worker_timeout = absl::Seconds(30);
   // The longest that a Watch waits, whatever it asks for.
   absl::Duration max_watch = absl::Seconds(30);
+  // Tasks that train, by the ClusterSpec. While fewer have come, a job whose
+  // tasks have all finished waits so long for the others before it is DONE: a
+  // worker that comes late to a short job is told that all is done instead of
+  // waiting for a ps that has left.
+  int expected_tasks = 0;
+  absl::Duration latecomer_wait = absl::Milliseconds(2500);
 };
 
 // The answer to a Watch that waited.
@@ -114,7 +120,8 @@ class Coordinator {
   void SetPhase(JobPhase phase);
   void Stop(std::string reason);
   // STOPPING when the limit is reached, DONE when nobody is left.
-  void CheckEnd();
+  void CheckEnd(absl::Time now);
+  bool EverybodyCame() const;
 
   const CoordinatorOptions options_;
 
@@ -136,6 +143,9 @@ class Coordinator {
   // Where a worker without a position of its own goes on.
   int64_t smallest_position_ = 0;
   StepBudget budget_;
+  // Since when the job is STOPPING without a live task; InfiniteFuture if it
+  // is not.
+  absl::Time idle_since_ = absl::InfiniteFuture();
 
   std::vector<WaitingWatch> watches_;
 };

@@ -46,7 +46,7 @@ absl::StatusOr<StepReply> Coordinator::Step(const StepRequest& request,
       ReturnGrant(*worker);
     }
   }
-  CheckEnd();
+  CheckEnd(now);
   // A worker that gave a step up asks for the next in a call of its own.
   if (is_current && !request.abandoned() && phase_ == RUNNING &&
       !worker->finished) {
@@ -148,7 +148,7 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
     Stop(absl::StrCat(EscapeForLog(request.reason(), 200), " (",
                       TaskName(request.sender()), ")"));
   }
-  CheckEnd();
+  CheckEnd(now);
   FinishReply reply;
   *reply.mutable_state() = State();
   return reply;
@@ -159,7 +159,14 @@ void Coordinator::Stop(std::string reason) {
   SetPhase(STOPPING);
 }
 
-void Coordinator::CheckEnd() {
+bool Coordinator::EverybodyCame() const {
+  const auto came =
+      std::count_if(workers_.begin(), workers_.end(),
+                    [](const auto& entry) { return entry.second.registered; });
+  return came >= options_.expected_tasks;
+}
+
+void Coordinator::CheckEnd(absl::Time now) {
   if (phase_ == RUNNING) {
     std::string limit = budget_.ReachedLimit();
     if (!limit.empty()) Stop(std::move(limit));
@@ -167,7 +174,14 @@ void Coordinator::CheckEnd() {
   const bool anybody_live =
       std::any_of(workers_.begin(), workers_.end(),
                   [](const auto& entry) { return entry.second.IsLive(); });
-  if (phase_ == STOPPING && !anybody_live) SetPhase(DONE);
+  if (phase_ != STOPPING || anybody_live) {
+    idle_since_ = absl::InfiniteFuture();
+    return;
+  }
+  idle_since_ = std::min(idle_since_, now);
+  if (EverybodyCame() || now >= idle_since_ + options_.latecomer_wait) {
+    SetPhase(DONE);
+  }
 }
 
 }  // namespace muster

@@ -55,6 +55,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
   if (options_.task_index != 0) return;
   CoordinationServer::Options coordination;
   coordination.coordinator.worker_timeout = options_.worker_timeout;
+  coordination.coordinator.expected_tasks = num_training_tasks();
   coordination.clock = options_.clock;
   coordination.on_phase_change = [this](const JobState& state) {
     OnJobPhase(state);

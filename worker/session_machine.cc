@@ -150,6 +150,7 @@ void SessionMachine::On(const WatchEvent& event) {
 void SessionMachine::On(const BeginEpochEvent& event) {
   busy_ = false;
   if (event.reply.ok()) {
+    AdoptState(event.reply->state());
     busy_ = true;
     actions_.push_back(chief_.OnBegun(*event.reply));
     return;

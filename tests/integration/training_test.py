@@ -29,10 +29,9 @@ seed: 7
 # scale.
 LEARNING_RATES = {"sgd": 0.5, "momentum": 0.02, "adagrad": 0.1, "rmsprop": 0.01,
                   "adam": 0.01, "adamw": 0.01, "ftrl": 0.5}
-# The issue's own bound: loss after 200 steps over the first.
+# Loss on the test set after 200 steps over that of the first step. (A batch of
+# 32 rows is a noisy measure, and a worker may take few of the 200 steps.)
 LOSS_RATIO = 0.6
-# One batch of 32 rows is a noisy measure; the mean of a few is not.
-LAST_STEPS = 10
 # Steps that last long enough to be interrupted.
 ENDLESS = "--set=stop.steps=100000000"
 
@@ -80,21 +79,24 @@ class TrainingTest(harness.TestCase):
         self.assertEqual(self.parameters("alone", 200),
                          self.parameters("cluster", 200))
 
+    def first_loss(self):
+        """Of the untrained model: no rule and no other worker is in it."""
+        output = self.standalone("first", "--progress_every=0",
+                                 "--set=stop.steps=1")
+        return float(re.search(r" step=1 loss=(\S+)", output)[1])
+
     def test_every_optimizer_trains_on_every_shape_of_cluster(self):
+        first_loss = self.first_loss()
         for name, rate in LEARNING_RATES.items():
             for ps, workers in ((1, 1), (1, 2), (2, 3)):
                 with self.subTest(optimizer=name, ps=ps, workers=workers):
                     folder = "%s_%d_%d" % (name, ps, workers)
-                    output = self.cluster(
+                    self.cluster(
                         ps, workers, folder, "--set=optimizer.name=" + name,
-                        "--set=optimizer.%s.learning_rate=%g" % (name, rate),
-                        "--progress_every=0")
-                    losses = [float(loss) for loss in re.findall(
-                        r" step=\d+ loss=(\S+)", output)]
-                    self.assertLessEqual(
-                        sum(losses[-LAST_STEPS:]) / len(losses[-LAST_STEPS:]),
-                        LOSS_RATIO * losses[0])
+                        "--set=optimizer.%s.learning_rate=%g" % (name, rate))
                     result = self.result(folder)
+                    self.assertLessEqual(result["test_loss"],
+                                         LOSS_RATIO * first_loss)
                     self.assertEqual(result["global_step"], 200)
                     self.assertEqual(result["cluster"],
                                      {"ps": ps, "worker": workers})
@@ -143,11 +145,12 @@ class TrainingTest(harness.TestCase):
     def test_a_killed_ps_is_waited_for_and_training_goes_on(self):
         cluster = self.write_cluster(ps=2, workers=1)
         flags = self.training_flags("train", "--set=stop.steps=4000",
-                                    "--set=checkpoint.every_steps=100",
-                                    "--progress_every=0.1")
+                                    "--set=checkpoint.every_steps=2000",
+                                    "--progress_every=0.05")
         servers = [self.start_ps(cluster, i) for i in range(2)]
         worker = self.start_worker(cluster, 0, *flags)
-        worker.wait_for(r"saved .*ckpt-0*[1-9]")
+        # Between two saves, so that there is something to lose.
+        worker.wait_for(r" step=[1-9]\d\d ")
         servers[1].kill()
         servers[1] = self.start_ps(cluster, 1)
         worker.wait_for(r"restored .*ckpt-")

@@ -25,7 +25,8 @@ constexpr absl::Duration kTimeout = absl::Seconds(10);
 // A coordinator and its clock, with verbs of the domain.
 class CoordinatorTest : public testing::Test {
  protected:
-  CoordinatorTest() : coordinator_(Options()) {}
+  explicit CoordinatorTest(const CoordinatorOptions& options = Options())
+      : coordinator_(options) {}
 
   static CoordinatorOptions Options() {
     CoordinatorOptions options;
@@ -227,6 +228,16 @@ TEST_F(CoordinatorTest, WorkersCannotBeginAnEpoch) {
                                        HasSubstr("not the chief")));
 }
 
+TEST_F(CoordinatorTest, ANewEpochTellsTheStepsThatWereReported) {
+  StartRun(1, 5);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  const auto begun = Begin(chief_, epoch_);
+  ASSERT_THAT(begun, IsOk());
+  ASSERT_EQ(begun->state().workers_size(), 1);
+  EXPECT_EQ(begun->state().workers(0).steps(), 1);
+}
+
 TEST_F(CoordinatorTest, CommitIsRepeatableAndNeedsItsEpoch) {
   StartRun(1, 5);
   EXPECT_TRUE(Step(chief_, 0).granted());
@@ -365,6 +376,48 @@ TEST_F(CoordinatorTest, WaitsForTheDeadOnlySoLong) {
   EXPECT_EQ(coordinator_.NextDeadline(), now_ + kTimeout);
   Pass(kTimeout);
   EXPECT_EQ(coordinator_.phase(), DONE);
+}
+
+// Fixture for a cluster of two workers.
+class LatecomerTest : public CoordinatorTest {
+ protected:
+  LatecomerTest() : CoordinatorTest(TwoExpected()) {}
+
+  static CoordinatorOptions TwoExpected() {
+    CoordinatorOptions options = Options();
+    options.expected_tasks = 2;
+    return options;
+  }
+
+  // A job of which only the chief has come, at its end.
+  void FinishWithoutTheWorker() {
+    StartRun(1, 1);
+    Step(chief_, 0);
+    Step(chief_, 1);
+    EXPECT_EQ(Finish(chief_).phase(), STOPPING);
+  }
+
+  const absl::Duration wait_ = TwoExpected().latecomer_wait;
+};
+
+TEST_F(LatecomerTest, AFinishedJobWaitsAWhileForAWorkerThatNeverCame) {
+  FinishWithoutTheWorker();
+  EXPECT_EQ(coordinator_.NextDeadline(), now_ + wait_);
+  Pass(wait_ / 2);
+  EXPECT_EQ(coordinator_.phase(), STOPPING);
+  Pass(wait_ / 2);
+  EXPECT_EQ(coordinator_.phase(), DONE);
+}
+
+TEST_F(LatecomerTest, AWorkerThatComesLateIsToldAndEndsTheWait) {
+  FinishWithoutTheWorker();
+  Pass(wait_ / 2);
+  const auto late = Register(worker_);
+  ASSERT_THAT(late, IsOk());
+  EXPECT_EQ(late->state().phase(), STOPPING);
+  Pass(wait_);
+  EXPECT_EQ(coordinator_.phase(), STOPPING);
+  EXPECT_EQ(Finish(worker_).phase(), DONE);
 }
 
 TEST_F(CoordinatorTest, TheChiefMayStopTheJob) {
