@@ -50,7 +50,9 @@ std::vector<float> Random(size_t n, std::mt19937* generator) {
 }
 
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
+  if (a.size() != b.size()) return false;
+  // memcmp takes no null pointer, not even for nothing.
+  return a.empty() ||
          std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
