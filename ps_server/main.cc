@@ -1,11 +1,11 @@
 // ps_server: holds a shard of the parameters. See README.md.
 #include <malloc.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -16,12 +16,13 @@
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
+#include "common/base/stop_signals.h"
 #include "common/cluster/cluster_resolver.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
+#include "common/rpc/incarnation.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/ps_task.h"
-#include "ps_server/signal_thread.h"
 #include "ps_server/stop_latch.h"
 #include "spdlog/spdlog.h"
 
@@ -111,13 +112,6 @@ int64_t MaxShardBytes() {
          sysconf(_SC_PAGESIZE);
 }
 
-uint64_t NewIncarnation() {
-  std::random_device random;
-  const uint64_t high = random();
-  const uint64_t incarnation = (high << 32) | random();
-  return incarnation == 0 ? 1 : incarnation;
-}
-
 int Fail(const absl::Status& status) {
   spdlog::critical("{}", std::string(status.message()));
   return absl::IsPermissionDenied(status) ? kExitInsecure : kExitConfig;
@@ -125,7 +119,10 @@ int Fail(const absl::Status& status) {
 
 int Run(const ResolvedCluster& cluster) {
   StopLatch latch;
-  const SignalThread signals(&latch);
+  const StopSignals signals([&latch](int signal) {
+    latch.Stop(
+        {128 + signal, signal == SIGINT ? "interrupted (SIGINT)" : "SIGTERM"});
+  });
   const MonotonicClock clock;
   spdlog::info("muster {} cluster: {} (from {})", std::string(kMusterVersion),
                cluster.spec.Summary(), cluster.source);

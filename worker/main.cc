@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,11 +26,13 @@
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
+#include "common/base/stop_signals.h"
 #include "common/cluster/address.h"
 #include "common/cluster/cluster_resolver.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
+#include "common/rpc/incarnation.h"
 #include "common/rpc/protocol.h"
 #include "grpc/support/log.h"
 #include "grpcpp/security/credentials.h"
@@ -43,7 +44,6 @@
 #include "worker/describe_components.h"
 #include "worker/model/model_graph.h"
 #include "worker/session_messages.h"
-#include "worker/stop_signals.h"
 #include "worker/training_spec.h"
 #include "worker/worker_task.h"
 
@@ -141,13 +141,6 @@ absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
   options.jobs = {kWorkerJob, kChiefJob};
   options.can_be_standalone = true;
   return ResolveCluster(options);
-}
-
-uint64_t NewIncarnation() {
-  std::random_device random;
-  const uint64_t high = random();
-  const uint64_t incarnation = (high << 32) | random();
-  return incarnation == 0 ? 1 : incarnation;
 }
 
 int Fail(const absl::Status& status) {

@@ -1,5 +1,5 @@
-#ifndef WORKER_STOP_SIGNALS_H_
-#define WORKER_STOP_SIGNALS_H_
+#ifndef COMMON_BASE_STOP_SIGNALS_H_
+#define COMMON_BASE_STOP_SIGNALS_H_
 
 #include <functional>
 #include <thread>
@@ -24,4 +24,4 @@ class StopSignals {
 
 }  // namespace muster
 
-#endif  // WORKER_STOP_SIGNALS_H_
+#endif  // COMMON_BASE_STOP_SIGNALS_H_

@@ -1,18 +1,18 @@
-#include "ps_server/signal_thread.h"
+#include "common/base/stop_signals.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include "absl/strings/str_cat.h"
+#include <utility>
 
 namespace muster {
 namespace {
 
-// Ends the thread; nobody else sends it.
+// Ends the thread itself.
 constexpr int kQuitSignal = SIGUSR2;
 
-sigset_t HandledSignals() {
+sigset_t WaitedSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
@@ -21,27 +21,29 @@ sigset_t HandledSignals() {
   return signals;
 }
 
-void WaitForSignals(StopLatch* latch) {
-  const sigset_t signals = HandledSignals();
-  for (int received = 0;;) {
+void WaitForSignals(const std::function<void(int)>& on_stop) {
+  const sigset_t signals = WaitedSignals();
+  bool stopping = false;
+  while (true) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
     if (signal == kQuitSignal) return;
-    if (++received > 1) _exit(128 + signal);
-    latch->Stop(
-        {128 + signal, signal == SIGINT ? "interrupted (SIGINT)" : "SIGTERM"});
+    if (stopping) _exit(128 + signal);
+    stopping = true;
+    on_stop(signal);
   }
 }
 
 }  // namespace
 
-SignalThread::SignalThread(StopLatch* latch) {
-  const sigset_t signals = HandledSignals();
+StopSignals::StopSignals(std::function<void(int)> on_stop) {
+  const sigset_t signals = WaitedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  thread_ = std::thread([latch] { WaitForSignals(latch); });
+  thread_ =
+      std::thread([on_stop = std::move(on_stop)] { WaitForSignals(on_stop); });
 }
 
-SignalThread::~SignalThread() {
+StopSignals::~StopSignals() {
   pthread_kill(thread_.native_handle(), kQuitSignal);
   thread_.join();
 }
