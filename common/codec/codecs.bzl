@@ -1,0 +1,5 @@
+"""The gradient codecs, one line each. bf16.cc and bf16_ref.h show the form."""
+
+CODECS = [
+    "bf16",
+]
