@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
+#include "common/base/one_shot.h"
 #include "common/rpc/parameter_link.h"
 
 namespace muster {
@@ -15,22 +16,23 @@ namespace muster {
 // the wait. Not for a link's own thread.
 //
 //   ASSIGN_OR_RETURN(const SealReply reply,
-//                    BlockingCall<SealReply>([&](auto done) {
+//                    BlockingCall<SealReply>(clock, [&](auto done) {
 //                      link->Seal(request, deadline, std::move(done));
 //                    }));
 template <typename Reply, typename Call>
-absl::StatusOr<Reply> BlockingCall(Call&& call) {
+absl::StatusOr<Reply> BlockingCall(const Clock& clock, Call&& call) {
   struct Answer {
-    absl::Notification ready;
+    explicit Answer(const Clock* clock) : ready(clock) {}
+    OneShot ready;
     std::optional<absl::StatusOr<Reply>> reply;
   };
   // Shared: the callback still touches it after it has woken this thread.
-  const auto answer = std::make_shared<Answer>();
+  const auto answer = std::make_shared<Answer>(&clock);
   call(ReplyCallback<Reply>([answer](absl::StatusOr<Reply> reply) {
     answer->reply = std::move(reply);
     answer->ready.Notify();
   }));
-  answer->ready.WaitForNotification();
+  answer->ready.Wait();
   return *std::move(answer->reply);
 }
 

@@ -11,7 +11,7 @@ void EventQueue::Push(SessionEvent event) {
 
 std::optional<SessionEvent> EventQueue::Pop(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(this, &EventQueue::HasEvent), timeout);
+  clock_->Await(&mu_, absl::Condition(this, &EventQueue::HasEvent), timeout);
   if (events_.empty()) return std::nullopt;
   SessionEvent event = std::move(events_.front());
   events_.pop_front();

@@ -19,7 +19,7 @@ absl::StatusOr<JobState> CurrentState(CoordinationLink* coordination,
   WatchRequest request;
   *request.mutable_sender() = sender;
   request.set_state_version(-1);
-  return BlockingCall<JobState>([&](auto done) {
+  return BlockingCall<JobState>(clock, [&](auto done) {
     coordination->Watch(request, clock.Now() + kCallTimeout, std::move(done));
   });
 }

@@ -30,7 +30,7 @@ ReplyCallback<Reply> PushTo(const std::shared_ptr<EventQueue>& queue) {
 TrainingSession::TrainingSession(const Options& options, Parts parts)
     : options_(options),
       parts_(std::move(parts)),
-      queue_(std::make_shared<EventQueue>()),
+      queue_(std::make_shared<EventQueue>(parts_.clock)),
       machine_(options.machine) {
   watch_ = std::make_unique<StateWatch>(
       parts_.coordination, parts_.clock, options_.sender,

@@ -1,12 +1,42 @@
 #include "common/base/clock.h"
 
 #include <chrono>
+#include <thread>
+#include <utility>
 
 namespace muster {
+namespace {
+
+class JoiningThread : public ClockThread {
+ public:
+  explicit JoiningThread(std::function<void()> body)
+      : thread_(std::move(body)) {}
+  ~JoiningThread() override { thread_.join(); }
+
+ private:
+  std::thread thread_;
+};
+
+}  // namespace
+
+bool Clock::Await(absl::Mutex* mu, const absl::Condition& condition,
+                  absl::Duration timeout) const {
+  return mu->AwaitWithTimeout(condition, timeout);
+}
+
+std::unique_ptr<ClockThread> Clock::StartThread(
+    std::function<void()> body) const {
+  return std::make_unique<JoiningThread>(std::move(body));
+}
 
 absl::Time MonotonicClock::Now() const {
   return absl::UnixEpoch() +
          absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+const Clock* SystemClock() {
+  static const auto& clock = *new MonotonicClock();
+  return &clock;
 }
 
 }  // namespace muster

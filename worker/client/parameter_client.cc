@@ -6,7 +6,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "common/base/one_shot.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/deadline.h"
 #include "worker/client/held_cord.h"
@@ -148,6 +148,9 @@ ParameterClient::ParameterClient(
     : options_(std::move(options)),
       model_(std::make_shared<ClientModel>()),
       next_transfer_(options_.transfer.seed),
+      own_timers_(options_.timers == nullptr ? std::make_unique<TimerQueue>()
+                                             : nullptr),
+      timers_(options_.timers == nullptr ? own_timers_.get() : options_.timers),
       links_(std::move(links)) {
   assert(links_.size() == options_.ps_names.size() && !links_.empty());
   assert(options_.clock != nullptr);
@@ -180,8 +183,9 @@ absl::Status ParameterClient::SetModel(absl::Span<const TensorDef> tensors,
     return absl::InvalidArgumentError(absl::StrCat(
         tensors.size(), " tensors, but ", placement.size(), " placements"));
   }
-  ASSIGN_OR_RETURN(TransferPlan plan,
-                   PlanTransfer(tensors, placement, num_shards()));
+  ASSIGN_OR_RETURN(
+      TransferPlan plan,
+      PlanTransfer(tensors, placement, num_shards(), options_.max_part_bytes));
   auto next = std::make_shared<ClientModel>(*model());
   next->sender = options_.sender;
   next->tensors.assign(tensors.begin(), tensors.end());
@@ -224,7 +228,7 @@ void ParameterClient::StartTransfer(
     TransferOptions options = options_.transfer;
     options.seed = id;
     transfer = std::make_shared<Transfer>(
-        Transfer::Environment{options_.clock, &timers_},
+        Transfer::Environment{options_.clock, timers_},
         TransferMachine(options, part_bytes, options_.ps_names),
         std::move(send),
         [this, id, done = std::move(done)](const absl::Status& status,
@@ -241,14 +245,14 @@ void ParameterClient::StartTransfer(
 absl::Status ParameterClient::RunTransfer(
     const std::vector<std::vector<int64_t>>& part_bytes,
     Transfer::SendFunction send) {
-  absl::Notification ended;
+  OneShot ended(options_.clock);
   absl::Status outcome;
   StartTransfer(part_bytes, std::move(send),
                 [&](const absl::Status& status, int64_t) {
                   outcome = status;
                   ended.Notify();
                 });
-  ended.WaitForNotification();
+  ended.Wait();
   return outcome;
 }
 
@@ -280,13 +284,13 @@ void ParameterClient::Pull(absl::Span<const MutableTensorView> into,
 
 absl::Status ParameterClient::PullAndWait(
     absl::Span<const MutableTensorView> into) {
-  absl::Notification ended;
+  OneShot ended(options_.clock);
   absl::Status outcome;
   Pull(into, [&](const absl::Status& status) {
     outcome = status;
     ended.Notify();
   });
-  ended.WaitForNotification();
+  ended.Wait();
   return outcome;
 }
 
@@ -322,13 +326,13 @@ void ParameterClient::Push(
 
 absl::StatusOr<PushOutcome> ParameterClient::PushAndWait(
     int64_t step, absl::Span<const TensorView> gradients) {
-  absl::Notification ended;
+  OneShot ended(options_.clock);
   absl::StatusOr<PushOutcome> outcome = absl::UnknownError("not ended");
   Push(step, gradients, [&](absl::StatusOr<PushOutcome> result) {
     outcome = std::move(result);
     ended.Notify();
   });
-  ended.WaitForNotification();
+  ended.Wait();
   return outcome;
 }
 

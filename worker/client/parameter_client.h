@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/rpc/parameter_link.h"
+#include "common/rpc/protocol.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
@@ -81,8 +82,12 @@ class ParameterClient {
     // "/job:ps/task:0", ... for messages; one a link.
     std::vector<std::string> ps_names;
     TransferOptions transfer;
+    // Of one message; more makes more parts of a model.
+    int64_t max_part_bytes = kMaxPartBytes;
     // Not owned; outlives the client.
     const Clock* clock = nullptr;
+    // The same; null for a thread of the client's own.
+    Timers* timers = nullptr;
   };
 
   // `links` by ps task. REQUIRES: as many links as names, at least one.
@@ -185,7 +190,8 @@ class ParameterClient {
 
   // Own synchronisation. Links go first at destruction: they wait for the
   // callbacks, which use the timers.
-  TimerQueue timers_;
+  const std::unique_ptr<TimerQueue> own_timers_;
+  Timers* const timers_;
   std::vector<std::unique_ptr<ParameterLink>> links_;
 };
 

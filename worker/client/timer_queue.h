@@ -11,24 +11,32 @@
 
 namespace muster {
 
-// Runs functions at points in time, on one thread of its own. Thread-safe.
+// Runs functions at points in time. Thread-safe.
+class Timers {
+ public:
+  virtual ~Timers() = default;
+
+  // Runs `function` at `time` or soon after, with no lock held. It must not
+  // block.
+  virtual void RunAt(absl::Time time, std::function<void()> function) = 0;
+};
+
+// Timers of MonotonicClock, on one thread of its own.
 //
 // It has a std::mutex where the rest of Muster has absl::Mutex: only
 // std::condition_variable waits on the monotonic clock here (Abseil 20220623
 // waits on the wall clock, and a step of it would stop every retry).
-class TimerQueue {
+class TimerQueue : public Timers {
  public:
   TimerQueue();
   // Drops what has not run, waits for what runs. REQUIRES: not called from a
   // function of the queue.
-  ~TimerQueue();
+  ~TimerQueue() override;
 
   TimerQueue(const TimerQueue&) = delete;
   TimerQueue& operator=(const TimerQueue&) = delete;
 
-  // Runs `function` at `time` (of MonotonicClock) or soon after, with no lock
-  // held. It must not block.
-  void RunAt(absl::Time time, std::function<void()> function);
+  void RunAt(absl::Time time, std::function<void()> function) override;
 
  private:
   void Run();

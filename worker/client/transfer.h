@@ -28,7 +28,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
  public:
   struct Environment {
     const Clock* clock;
-    TimerQueue* timers;
+    Timers* timers;
   };
   // Starts sending one part; every Send is answered by one Answer, possibly
   // before this returns. Not called by two threads at once, nor after the

@@ -21,12 +21,13 @@ constexpr int64_t kSliceOverheadBytes = 32;
 // Fills the parts of one shard.
 class PartPacker {
  public:
-  explicit PartPacker(std::vector<PlannedPart>* parts) : parts_(parts) {}
+  PartPacker(int64_t max_bytes, std::vector<PlannedPart>* parts)
+      : max_bytes_(max_bytes), parts_(parts) {}
 
   // Adds a run of blocks; it fits into an empty part.
   void Add(const PlannedSlice& slice, int64_t bytes, int64_t name_bytes) {
     const int64_t header = name_bytes + kSliceOverheadBytes;
-    if (parts_->empty() || parts_->back().bytes + bytes > kMaxPartBytes ||
+    if (parts_->empty() || parts_->back().bytes + bytes > max_bytes_ ||
         header_bytes_ + header > kMaxSliceHeaderBytes) {
       parts_->emplace_back();
       header_bytes_ = 0;
@@ -36,11 +37,15 @@ class PartPacker {
     parts_->back().bytes += bytes;
   }
 
+  // Of an empty part.
+  int64_t max_bytes() const { return max_bytes_; }
+
   int64_t room() const {
-    return parts_->empty() ? 0 : kMaxPartBytes - parts_->back().bytes;
+    return parts_->empty() ? 0 : max_bytes_ - parts_->back().bytes;
   }
 
  private:
+  const int64_t max_bytes_;
   std::vector<PlannedPart>* parts_;
   int64_t header_bytes_ = 0;
 };
@@ -52,7 +57,7 @@ void AddTensor(int tensor, int64_t elements, int64_t element_bytes,
   int64_t offset = 0;
   while (offset < elements) {
     const int64_t left_bytes = (elements - offset) * element_bytes;
-    int64_t blocks = kMaxPartBytes / block_bytes;
+    int64_t blocks = std::max<int64_t>(1, packer->max_bytes() / block_bytes);
     const int64_t fitting = packer->room() / block_bytes;
     if (left_bytes > packer->room() && fitting > 0) blocks = fitting;
     const int64_t length = std::min(elements - offset, blocks * kBlockElements);
@@ -65,13 +70,14 @@ void AddTensor(int tensor, int64_t elements, int64_t element_bytes,
 
 absl::StatusOr<TransferPlan> PlanTransfer(absl::Span<const TensorDef> tensors,
                                           absl::Span<const int> placement,
-                                          int num_shards) {
+                                          int num_shards,
+                                          int64_t max_part_bytes) {
   assert(tensors.size() == placement.size());
   TransferPlan plan;
   plan.parts.resize(num_shards);
   std::vector<PartPacker> packers;
   for (std::vector<PlannedPart>& parts : plan.parts) {
-    packers.emplace_back(&parts);
+    packers.emplace_back(max_part_bytes, &parts);
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorDef& tensor = tensors[i];

@@ -11,14 +11,14 @@ CheckpointSaver::CheckpointSaver(const Options& options, Begin begin, Say say)
     : options_(options),
       begin_(std::move(begin)),
       say_(std::move(say)),
-      writer_([this] { ThreadLoop(); }) {}
+      writer_(options_.clock->StartThread([this] { ThreadLoop(); })) {}
 
 CheckpointSaver::~CheckpointSaver() {
   {
     absl::MutexLock lock(&mu_);
     stop_ = true;
   }
-  writer_.join();
+  writer_.reset();
 }
 
 absl::Status CheckpointSaver::AfterEnter(const EpochRecord& epoch) {
@@ -101,7 +101,8 @@ void CheckpointSaver::ThreadLoop() {
     PendingSave save;
     {
       absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(&awake));
+      options_.clock->Await(&mu_, absl::Condition(&awake),
+                            absl::InfiniteDuration());
       if (!has_work_) return;
       save = work_;
     }
@@ -122,7 +123,7 @@ void CheckpointSaver::WaitForWriter() {
     return !has_work_;
   };
   absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(&idle));
+  options_.clock->Await(&mu_, absl::Condition(&idle), absl::InfiniteDuration());
 }
 
 }  // namespace muster

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "worker/hook/hook.h"
 
 namespace muster {
@@ -37,6 +38,8 @@ class CheckpointSaver : public Hook {
     // 0: off.
     int64_t every_steps = 0;
     absl::Duration every = absl::ZeroDuration();
+    // Outlives the saver.
+    const Clock* clock = SystemClock();
   };
   // Fixes the values of all shards at this instant.
   using Begin = std::function<absl::StatusOr<PendingSave>()>;
@@ -82,7 +85,7 @@ class CheckpointSaver : public Hook {
   std::string newest_ ABSL_GUARDED_BY(mu_);
 
   // Last: it uses all the others.
-  std::thread writer_;
+  std::unique_ptr<ClockThread> writer_;
 };
 
 }  // namespace muster

@@ -1,5 +1,8 @@
 #include "common/base/clock.h"
 
+#include <memory>
+
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fake_clock.h"
@@ -15,6 +18,30 @@ TEST(MonotonicClockTest, NeverGoesBack) {
     EXPECT_GE(now, last);
     last = now;
   }
+}
+
+TEST(MonotonicClockTest, WaitsForAThread) {
+  const MonotonicClock clock;
+  absl::Mutex mu;
+  bool done = false;
+  const std::unique_ptr<ClockThread> thread = clock.StartThread([&] {
+    absl::MutexLock lock(&mu);
+    done = true;
+  });
+  absl::MutexLock lock(&mu);
+  EXPECT_TRUE(
+      clock.Await(&mu, absl::Condition(&done), absl::InfiniteDuration()));
+}
+
+TEST(MonotonicClockTest, GivesUpAfterTheTimeout) {
+  const MonotonicClock clock;
+  absl::Mutex mu;
+  const bool never = false;
+  const absl::Time start = clock.Now();
+  absl::MutexLock lock(&mu);
+  EXPECT_FALSE(
+      clock.Await(&mu, absl::Condition(&never), absl::Milliseconds(1)));
+  EXPECT_GE(clock.Now() - start, absl::Milliseconds(1));
 }
 
 TEST(FakeClockTest, MovesOnlyWhenTold) {

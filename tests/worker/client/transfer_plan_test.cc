@@ -56,6 +56,20 @@ TEST(TransferPlanTest, SplitsLargeTensorsBetweenBlocks) {
   EXPECT_EQ(plan->parts[0].size(), 3);
 }
 
+TEST(TransferPlanTest, MakesMorePartsIfTheyAreToBeSmall) {
+  const absl::StatusOr<TransferPlan> plan = PlanTransfer(
+      {MakeTensor("a", {3}), MakeTensor("b", {1}), MakeTensor("c", {3}),
+       MakeTensor("large", {kBlockElements + 5})},
+      {0, 0, 0, 0}, 1, /*max_part_bytes=*/16);
+  ASSERT_THAT(plan, IsOk());
+  // a and b, c, a block, the rest.
+  ASSERT_EQ(plan->parts[0].size(), 4);
+  EXPECT_EQ(plan->parts[0][0].slices.size(), 2);
+  EXPECT_EQ(plan->parts[0][1].bytes, 12);
+  EXPECT_EQ(plan->parts[0][2].slices[0].length, kBlockElements);
+  EXPECT_EQ(plan->parts[0][3].slices[0].length, 5);
+}
+
 TEST(TransferPlanTest, DoublesHaveFewerBlocksInAPart) {
   const absl::StatusOr<TransferPlan> plan =
       PlanTransfer({MakeTensor("w", {4 * kBlockElements}, FLOAT64)}, {0}, 1);
