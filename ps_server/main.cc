@@ -16,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
+#include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
 #include "common/cluster/cluster_resolver.h"
 #include "common/cluster/cluster_spec.h"
@@ -23,7 +24,6 @@
 #include "common/rpc/incarnation.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/ps_task.h"
-#include "ps_server/stop_latch.h"
 #include "spdlog/spdlog.h"
 
 ABSL_FLAG(std::string, cluster, "",

@@ -3,20 +3,19 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/listen_address.h"
 #include "common/rpc/server_settings.h"
+#include "common/rpc/start_server.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "ps_server/coordination_service.h"
-#include "ps_server/listen_address.h"
 #include "ps_server/parameter_service.h"
 #include "spdlog/spdlog.h"
 
 namespace muster {
 namespace {
 
-constexpr absl::Duration kPortPause = absl::Milliseconds(200);
 // Calls in flight get so long at the end.
 constexpr auto kDrainTime = std::chrono::seconds(3);
 
@@ -76,22 +75,10 @@ int PsTask::num_training_tasks() const {
 }
 
 absl::Status PsTask::Listen(const std::string& address) {
-  const absl::Time give_up = options_.clock->Now() + options_.port_wait;
-  for (;;) {
-    const absl::Status free = TryListen(address);
-    if (free.ok()) server_ = TryServe(address);
-    if (server_ != nullptr) break;
-    if (!free.ok() && !absl::IsUnavailable(free)) return free;
-    if (options_.clock->Now() >= give_up) {
-      return absl::UnavailableError(absl::StrCat(
-          free.ok() ? absl::StrCat("listen on ", address, ": gRPC refused")
-                    : std::string(free.message()),
-          " (tried for ", absl::FormatDuration(options_.port_wait), ")"));
-    }
-    if (latch_->WaitFor(kPortPause).has_value()) {
-      return absl::CancelledError("stopped while waiting for a port");
-    }
-  }
+  ASSIGN_OR_RETURN(
+      server_,
+      StartServer(address, {options_.port_wait, options_.clock, latch_},
+                  [&] { return TryServe(address); }));
   spdlog::info("listening on {} incarnation={:016x}", address,
                options_.incarnation);
   {

@@ -11,14 +11,14 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/stop_latch.h"
+#include "common/rpc/job_watcher.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
 #include "proto/cluster.pb.h"
 #include "ps_server/coordination_server.h"
-#include "ps_server/job_watcher.h"
 #include "ps_server/shard_server.h"
-#include "ps_server/stop_latch.h"
 
 namespace muster {
 

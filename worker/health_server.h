@@ -5,8 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
-#include "common/base/clock.h"
+#include "common/rpc/start_server.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
 
@@ -16,11 +15,9 @@ namespace muster {
 // other service: a worker talks to ps tasks, nobody talks to it. Thread-safe.
 class HealthServer {
  public:
-  // Listens on "host:port". A port that is taken is tried again for
-  // `port_wait`: its last owner may be about to end. Errors: Unavailable.
+  // Listens on "host:port"; a taken port is waited for. Errors: StartServer's.
   static absl::StatusOr<std::unique_ptr<HealthServer>> Start(
-      const std::string& address, const Clock& clock,
-      absl::Duration port_wait = absl::Seconds(10));
+      const std::string& address, const PortWait& wait);
   ~HealthServer();
 
   void SetServing(bool serving);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,6 +27,7 @@
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
+#include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
 #include "common/cluster/address.h"
 #include "common/cluster/cluster_resolver.h"
@@ -33,6 +35,7 @@
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/incarnation.h"
+#include "common/rpc/listen_address.h"
 #include "common/rpc/protocol.h"
 #include "grpc/support/log.h"
 #include "grpcpp/security/credentials.h"
@@ -148,23 +151,17 @@ int Fail(const absl::Status& status) {
   return absl::IsPermissionDenied(status) ? kExitInsecure : kExitBadConfig;
 }
 
-// Everything that this process connects to or listens on is on this machine,
-// or the user said that the network is to be trusted.
-absl::Status CheckNetwork(const ClusterSpec& spec, const std::string& own) {
-  if (absl::GetFlag(FLAGS_allow_insecure_network)) return absl::OkStatus();
-  std::vector<std::string> addresses = spec.ps_addresses();
-  if (!own.empty()) addresses.push_back(own);
-  for (const std::string& text : addresses) {
-    ASSIGN_OR_RETURN(const Address address, ParseAddress(text));
-    if (IsLoopback(address)) continue;
-    return absl::PermissionDeniedError(absl::StrCat(
-        "refusing to use ", text,
-        ": it is on the network, and this version has neither encryption nor "
-        "authentication (TLS comes in a later one). Two ways out: keep the "
-        "cluster on one machine (localhost addresses), or, on a network where "
-        "you trust everybody, pass --allow_insecure_network"));
+// The own address, or --bind. Everything that this process connects to or
+// listens on is on this machine, or the user said that the network is to be
+// trusted.
+absl::StatusOr<std::string> CheckNetwork(const ResolvedCluster& cluster) {
+  const bool trusted = absl::GetFlag(FLAGS_allow_insecure_network);
+  for (const std::string& address : cluster.spec.ps_addresses()) {
+    RETURN_IF_ERROR(CheckConnectAddress(address, trusted));
   }
-  return absl::OkStatus();
+  if (cluster.spec.empty()) return "";
+  ASSIGN_OR_RETURN(const std::string own, cluster.spec.AddressOf(cluster.task));
+  return ChooseListenAddress(own, absl::GetFlag(FLAGS_bind), trusted);
 }
 
 // Pins this process, and what it starts, to cores like "0-3,6".
@@ -248,21 +245,34 @@ WorkerLinks MakeLocalLinks(const Clock* clock) {
 }
 
 // Hands a signal to the task once there is one; before that it ends the
-// process.
+// waiting of what is being made.
 class SignalTarget {
  public:
   void OnSignal(int signal) {
     absl::MutexLock lock(&mu_);
-    if (task_ == nullptr) _exit(128 + signal);
+    if (task_ == nullptr) {
+      latch_.Stop({128 + signal, absl::StrCat("signal ", signal)});
+      return;
+    }
     spdlog::info("signal {}: finishing the step; again to end at once", signal);
     task_->RequestStop(signal);
   }
-  void Set(WorkerTask* task) {
+
+  // Null: no task any more. Returns the exit code of a signal that came before
+  // the first task, if one did.
+  std::optional<int> Set(WorkerTask* task) {
     absl::MutexLock lock(&mu_);
     task_ = task;
+    const std::optional<StopReason> stopped =
+        latch_.WaitFor(absl::ZeroDuration());
+    if (!stopped.has_value()) return std::nullopt;
+    return stopped->exit_code;
   }
 
+  StopLatch* latch() { return &latch_; }
+
  private:
+  StopLatch latch_;
   absl::Mutex mu_;
   WorkerTask* task_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
@@ -323,13 +333,7 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
   options.device = absl::GetFlag(FLAGS_device);
   options.max_wait = absl::GetFlag(FLAGS_max_wait);
   options.incarnation = NewIncarnation();
-  if (!cluster.spec.empty()) {
-    ASSIGN_OR_RETURN(options.listen_address,
-                     cluster.spec.AddressOf(cluster.task));
-    const std::string bind = absl::GetFlag(FLAGS_bind);
-    if (!bind.empty()) options.listen_address = bind;
-  }
-  RETURN_IF_ERROR(CheckNetwork(cluster.spec, options.listen_address));
+  ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
   RETURN_IF_ERROR(PinToCpus(absl::GetFlag(FLAGS_cpus)));
   ASSIGN_OR_RETURN(options.compute_threads,
                    ComputeThreads(cluster.spec, cluster.task));
@@ -358,20 +362,23 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
   absl::StatusOr<WorkerOptions> options =
       MakeWorkerOptions(cluster, *std::move(training));
   if (!options.ok()) return Fail(options.status());
+  SignalTarget target;
   options->clock = &clock;
+  options->latch = target.latch();
   options->start_time = start_time;
   spdlog::info("muster {} cluster: {} (from {}) model={} compute_threads={}",
                std::string(kMusterVersion), cluster.spec.Summary(),
                cluster.source, options->training.model().name(),
                options->compute_threads);
 
-  SignalTarget target;
   const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
   WorkerLinks links = cluster.spec.empty() ? MakeLocalLinks(&clock)
                                            : MakeGrpcLinks(cluster.spec);
   const auto task = WorkerTask::Create(*std::move(options), std::move(links));
+  const std::optional<int> stopped =
+      target.Set(task.ok() ? task->get() : nullptr);
+  if (stopped.has_value()) return *stopped;
   if (!task.ok()) return Fail(task.status());
-  target.Set(task->get());
   const int exit_code = (*task)->Run();
   target.Set(nullptr);
   return exit_code;

@@ -119,8 +119,10 @@ absl::Status WorkerTask::CreateParts(WorkerLinks links) {
 
 absl::Status WorkerTask::CreateHealth() {
   if (options_.listen_address.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(
-      health_, HealthServer::Start(options_.listen_address, *options_.clock));
+  PortWait wait;
+  wait.clock = options_.clock;
+  wait.latch = options_.latch;
+  ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.listen_address, wait));
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/stop_latch.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/train_dir_lock.h"
 #include "common/cluster/cluster_spec.h"
@@ -58,8 +59,9 @@ struct WorkerOptions {
   std::function<void(bool is_error, absl::string_view)> say;
   // Random and not 0.
   uint64_t incarnation = 1;
-  // Outlives the task.
+  // Both outlive the task. The latch ends Create where it waits.
   const Clock* clock = nullptr;
+  StopLatch* latch = nullptr;
   // When the process started.
   absl::Time start_time;
 };
@@ -79,7 +81,8 @@ absl::StatusOr<PlacedModel> PlaceModel(const TrainingSpec& training,
 // session. Run once.
 class WorkerTask {
  public:
-  // Errors: what is wrong with the configuration or the data, by name.
+  // Errors: what is wrong with the configuration or the data, by name;
+  // Cancelled if the latch was stopped meanwhile.
   static absl::StatusOr<std::unique_ptr<WorkerTask>> Create(
       WorkerOptions options, WorkerLinks links);
   ~WorkerTask();

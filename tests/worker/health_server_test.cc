@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/stop_latch.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -11,7 +13,9 @@ namespace {
 
 TEST(HealthServerTest, StartsAndTellsItsPort) {
   const MonotonicClock clock;
-  const auto server = HealthServer::Start("localhost:0", clock);
+  StopLatch latch;
+  const auto server = HealthServer::Start(
+      "localhost:0", {absl::ZeroDuration(), &clock, &latch});
   ASSERT_THAT(server, IsOk());
   EXPECT_GT((*server)->port(), 0);
   (*server)->SetServing(true);
@@ -19,11 +23,13 @@ TEST(HealthServerTest, StartsAndTellsItsPort) {
 
 TEST(HealthServerTest, TakenPortIsAnError) {
   const MonotonicClock clock;
-  const auto first = HealthServer::Start("localhost:0", clock);
+  StopLatch latch;
+  const PortWait wait = {absl::ZeroDuration(), &clock, &latch};
+  const auto first = HealthServer::Start("localhost:0", wait);
   ASSERT_THAT(first, IsOk());
   const std::string address = absl::StrCat("localhost:", (*first)->port());
   EXPECT_THAT(
-      HealthServer::Start(address, clock, absl::ZeroDuration()),
+      HealthServer::Start(address, wait),
       StatusIs(absl::StatusCode::kUnavailable, testing::HasSubstr(address)));
 }
 

@@ -1,5 +1,5 @@
-#ifndef PS_SERVER_JOB_WATCHER_H_
-#define PS_SERVER_JOB_WATCHER_H_
+#ifndef COMMON_RPC_JOB_WATCHER_H_
+#define COMMON_RPC_JOB_WATCHER_H_
 
 #include <cstdint>
 #include <memory>
@@ -10,9 +10,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/stop_latch.h"
 #include "grpcpp/client_context.h"
 #include "proto/coordination_service.grpc.pb.h"
-#include "ps_server/stop_latch.h"
 
 namespace muster {
 
@@ -68,4 +68,4 @@ class JobWatcher {
 
 }  // namespace muster
 
-#endif  // PS_SERVER_JOB_WATCHER_H_
+#endif  // COMMON_RPC_JOB_WATCHER_H_

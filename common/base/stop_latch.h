@@ -1,5 +1,5 @@
-#ifndef PS_SERVER_STOP_LATCH_H_
-#define PS_SERVER_STOP_LATCH_H_
+#ifndef COMMON_BASE_STOP_LATCH_H_
+#define COMMON_BASE_STOP_LATCH_H_
 
 #include <optional>
 #include <string>
@@ -39,4 +39,4 @@ class StopLatch {
 
 }  // namespace muster
 
-#endif  // PS_SERVER_STOP_LATCH_H_
+#endif  // COMMON_BASE_STOP_LATCH_H_

@@ -1,4 +1,4 @@
-#include "ps_server/job_watcher.h"
+#include "common/rpc/job_watcher.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "ps_server/stop_latch.h"
+#include "common/base/stop_latch.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "ps_server/listen_address.h"
+#include "common/rpc/listen_address.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

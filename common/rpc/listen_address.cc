@@ -1,4 +1,4 @@
-#include "ps_server/listen_address.h"
+#include "common/rpc/listen_address.h"
 
 #include <netdb.h>
 #include <sys/socket.h>
@@ -21,6 +21,18 @@ absl::StatusOr<Address> ParseListenAddress(absl::string_view text) {
   ASSIGN_OR_RETURN(Address address, ParseAddress(absl::StrCat(text, "1")));
   address.port = 0;
   return address;
+}
+
+absl::Status CheckReach(absl::string_view deed, absl::string_view text,
+                        const Address& address, bool allow_insecure_network) {
+  if (IsLoopback(address) || allow_insecure_network) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "refusing to ", deed, " ", text,
+      ": it is on the network, and this version has neither encryption nor "
+      "authentication (TLS comes in a later one). Two ways out: keep the "
+      "cluster on one machine (localhost addresses, or --bind=localhost:PORT "
+      "behind a tunnel of your own), or, on a network where you trust "
+      "everybody, pass --allow_insecure_network"));
 }
 
 // Binds and closes a socket; 0 or errno.
@@ -47,14 +59,15 @@ absl::StatusOr<std::string> ChooseListenAddress(
   const absl::StatusOr<Address> address = ParseListenAddress(text);
   RETURN_IF_ERROR(
       Annotate(address.status(), absl::StrCat("listen on '", text, "'")));
-  if (IsLoopback(*address) || allow_insecure_network) return text;
-  return absl::PermissionDeniedError(absl::StrCat(
-      "refusing to listen on ", text,
-      ": other machines reach it, and this version has neither encryption nor "
-      "authentication (TLS comes in a later one). Two ways out: keep the "
-      "cluster on one machine (localhost addresses, or --bind=localhost:PORT "
-      "behind a tunnel of your own), or, on a network where you trust "
-      "everybody, pass --allow_insecure_network"));
+  RETURN_IF_ERROR(
+      CheckReach("listen on", text, *address, allow_insecure_network));
+  return text;
+}
+
+absl::Status CheckConnectAddress(absl::string_view address,
+                                 bool allow_insecure_network) {
+  ASSIGN_OR_RETURN(const Address parsed, ParseAddress(address));
+  return CheckReach("connect to", address, parsed, allow_insecure_network);
 }
 
 absl::Status TryListen(absl::string_view address) {
