@@ -45,27 +45,42 @@ int64_t FirstNonFinite(absl::Span<const float> values) {
 }  // namespace
 
 absl::Span<const float> FloatRuns::Next(int64_t max_elements) {
+  const int64_t count = std::min(max_elements, kTileElements);
+  if (codec_ != nullptr) return NextTile(count);
   const absl::string_view chunk = absl::Cord::ChunkRemaining(position_);
   int64_t direct =
       std::min<int64_t>(max_elements, chunk.size() / sizeof(float));
   if (direct < max_elements) direct -= direct % kRunMultiple;
-  if (direct > 0 && IsFloatAligned(chunk.data())) {
-    absl::Cord::Advance(&position_, direct * sizeof(float));
-    return absl::MakeConstSpan(reinterpret_cast<const float*>(chunk.data()),
-                               direct);
-  }
-  const int64_t count = std::min(max_elements, kTileElements);
-  char* const tile = reinterpret_cast<char*>(tile_.data());
-  size_t filled = 0;
-  while (filled < count * sizeof(float)) {
-    const absl::string_view piece =
-        absl::Cord::ChunkRemaining(position_).substr(
-            0, count * sizeof(float) - filled);
-    std::memcpy(tile + filled, piece.data(), piece.size());
-    absl::Cord::Advance(&position_, piece.size());
-    filled += piece.size();
+  if (direct <= 0 || !IsFloatAligned(chunk.data())) return NextTile(count);
+  absl::Cord::Advance(&position_, direct * sizeof(float));
+  return absl::MakeConstSpan(reinterpret_cast<const float*>(chunk.data()),
+                             direct);
+}
+
+absl::Span<const float> FloatRuns::NextTile(int64_t count) {
+  const auto bytes = static_cast<size_t>(EncodedBytes(codec_, count));
+  if (codec_ == nullptr) {
+    Gather(reinterpret_cast<char*>(tile_.data()), bytes);
+  } else if (absl::Cord::ChunkRemaining(position_).size() >= bytes) {
+    codec_->Decode(absl::Cord::ChunkRemaining(position_).data(), count,
+                   tile_.data());
+    absl::Cord::Advance(&position_, bytes);
+  } else {
+    Gather(encoded_.data(), bytes);
+    codec_->Decode(encoded_.data(), count, tile_.data());
   }
   return absl::MakeConstSpan(tile_.data(), count);
+}
+
+void FloatRuns::Gather(char* dst, size_t bytes) {
+  while (bytes > 0) {
+    const absl::string_view piece =
+        absl::Cord::ChunkRemaining(position_).substr(0, bytes);
+    std::memcpy(dst, piece.data(), piece.size());
+    absl::Cord::Advance(&position_, piece.size());
+    dst += piece.size();
+    bytes -= piece.size();
+  }
 }
 
 int64_t FindNonFinite(FloatRuns& runs, int64_t elements) {

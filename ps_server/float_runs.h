@@ -6,12 +6,13 @@
 
 #include "absl/strings/cord.h"
 #include "absl/types/span.h"
+#include "common/codec/codec.h"
 
 namespace muster {
 
-// Reads the little-endian float32 values of a Cord as runs of memory: where
-// they lie if a chunk holds enough of them at a float's alignment, else
-// gathered in a small tile.
+// Reads the float32 values of a Cord as runs of memory: without a codec
+// (little-endian) where they lie if a chunk holds enough of them at a float's
+// alignment, else gathered in a small tile; with a codec decoded into the tile.
 //
 //   FloatRuns runs(data);
 //   while (n > 0) { auto run = runs.Next(n); ...; n -= run.size(); }
@@ -23,8 +24,9 @@ class FloatRuns {
  public:
   static constexpr int64_t kRunMultiple = 64;
 
-  // REQUIRES: `data` outlives this and is not changed.
-  explicit FloatRuns(const absl::Cord& data) : position_(data.char_begin()) {}
+  // `codec`: null for none. REQUIRES: both outlive this; `data` is not changed.
+  explicit FloatRuns(const absl::Cord& data, const Codec* codec = nullptr)
+      : position_(data.char_begin()), codec_(codec) {}
 
   FloatRuns(const FloatRuns&) = delete;
   FloatRuns& operator=(const FloatRuns&) = delete;
@@ -37,8 +39,17 @@ class FloatRuns {
   // 4 KB: a gathered tile stays in L1.
   static constexpr int64_t kTileElements = 1024;
 
+  // The next `count` values, decoded or gathered in the tile.
+  absl::Span<const float> NextTile(int64_t count);
+  // Copies the next bytes out of however many chunks they lie in.
+  void Gather(char* dst, size_t bytes);
+
   absl::Cord::CharIterator position_;
+  const Codec* const codec_;
   std::array<float, kTileElements> tile_;
+  // Encoded values that do not lie in one chunk; no codec takes more bytes than
+  // float32.
+  std::array<char, kTileElements * sizeof(float)> encoded_;
 };
 
 // Returns the index of the first value of the next `elements` that is NaN or

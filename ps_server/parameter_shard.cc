@@ -4,14 +4,27 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/escape.h"
 #include "common/base/status_macros.h"
+#include "common/codec/codec.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/cluster_check.h"
 
 namespace muster {
 namespace {
+
+// A newer worker may know more codecs than this ps.
+absl::StatusOr<const Codec*> CodecOf(absl::string_view what,
+                                     const PushPart& header) {
+  const auto codec = FindCodec(header.codec());
+  if (codec.ok()) return codec;
+  return absl::UnimplementedError(
+      absl::StrCat(what, ": codec '", EscapeForLog(header.codec(), 80),
+                   "' is not one that this ps has: ",
+                   absl::StrJoin(CodecRegistry::Names(), ", ")));
+}
 
 absl::Status Fenced(absl::string_view what, absl::string_view why) {
   return absl::FailedPreconditionError(
@@ -125,9 +138,11 @@ absl::StatusOr<PushReply> ParameterShard::PushUncounted(
   PushedPart part;
   ASSIGN_OR_RETURN(part.slices, CheckSlices(what, header.slices(), tensors_,
                                             SliceUnit::kWholeBlocks));
+  ASSIGN_OR_RETURN(part.codec, CodecOf(what, header));
   RETURN_IF_ERROR(CheckDataSize(what, part.slices, SliceUnit::kWholeBlocks,
-                                request.data.size()));
-  RETURN_IF_ERROR(CheckFinite(what, part.slices, tensors_, request.data));
+                                request.data.size(), part.codec));
+  RETURN_IF_ERROR(
+      CheckFinite(what, part.slices, tensors_, request.data, part.codec));
   part.sender = header.sender();
   part.step = header.step();
   part.data = request.data;
@@ -138,11 +153,6 @@ absl::StatusOr<PushReply> ParameterShard::PushUncounted(
 
 absl::Status ParameterShard::CheckPushNumbers(absl::string_view what,
                                               const PushPart& header) const {
-  if (!header.codec().empty()) {
-    return absl::UnimplementedError(absl::StrCat(
-        what, ": codec '", absl::CHexEscape(header.codec().substr(0, 80)),
-        "'; only '' (float32) is there"));
-  }
   if (header.step() < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": steps are counted from 1"));
@@ -177,7 +187,7 @@ int64_t ParameterShard::CountPart(const PushPart& header) {
 }
 
 void ParameterShard::Apply(const PushedPart& part) {
-  FloatRuns gradient(part.data);
+  FloatRuns gradient(part.data, part.codec);
   for (const CheckedSlice& slice : part.slices) {
     TensorBlocks& tensor = tensors_[slice.tensor];
     const int64_t end = NumBlocks(slice.offset + slice.length);

@@ -108,8 +108,12 @@ int64_t SliceBytes(const std::vector<CheckedSlice>& slices, SliceUnit unit) {
 
 absl::Status CheckDataSize(absl::string_view what,
                            const std::vector<CheckedSlice>& slices,
-                           SliceUnit unit, size_t data_bytes) {
-  const int64_t wanted = SliceBytes(slices, unit);
+                           SliceUnit unit, size_t data_bytes,
+                           const Codec* codec) {
+  int64_t wanted = SliceBytes(slices, unit);
+  if (codec != nullptr) {
+    wanted = EncodedBytes(codec, wanted / static_cast<int64_t>(sizeof(float)));
+  }
   if (static_cast<uint64_t>(wanted) == data_bytes) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(what, ": the slices take ", wanted, " bytes, the frame has ",
@@ -118,8 +122,9 @@ absl::Status CheckDataSize(absl::string_view what,
 
 absl::Status CheckFinite(absl::string_view what,
                          const std::vector<CheckedSlice>& slices,
-                         const TensorTable& table, const absl::Cord& data) {
-  FloatRuns runs(data);
+                         const TensorTable& table, const absl::Cord& data,
+                         const Codec* codec) {
+  FloatRuns runs(data, codec);
   for (const CheckedSlice& slice : slices) {
     const int64_t bad = FindNonFinite(runs, slice.length);
     if (bad < 0) continue;

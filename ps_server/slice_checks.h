@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
+#include "common/codec/codec.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "proto/tensor.pb.h"
 #include "ps_server/tensor_table.h"
@@ -43,16 +44,19 @@ absl::StatusOr<std::vector<CheckedSlice>> CheckSlices(absl::string_view what,
 // The bytes that the slices' values take.
 int64_t SliceBytes(const std::vector<CheckedSlice>& slices, SliceUnit unit);
 
-// Checks that a frame carries exactly the bytes of its slices.
+// Checks that a frame carries exactly the bytes of its slices, whose values are
+// encoded by `codec` (null: as they are).
 absl::Status CheckDataSize(absl::string_view what,
                            const std::vector<CheckedSlice>& slices,
-                           SliceUnit unit, size_t data_bytes);
+                           SliceUnit unit, size_t data_bytes,
+                           const Codec* codec = nullptr);
 
-// Checks that every float32 in `data` is finite; the error (InvalidArgument)
+// Checks that every value in `data` is finite; the error (InvalidArgument)
 // names the tensor and the element. REQUIRES: CheckDataSize is OK.
 absl::Status CheckFinite(absl::string_view what,
                          const std::vector<CheckedSlice>& slices,
-                         const TensorTable& table, const absl::Cord& data);
+                         const TensorTable& table, const absl::Cord& data,
+                         const Codec* codec = nullptr);
 
 }  // namespace muster
 

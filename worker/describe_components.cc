@@ -4,6 +4,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/attributes.h"
 #include "common/cluster/placement_strategy.h"
+#include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
 #include "worker/backend/backend.h"
 #include "worker/layer/layer.h"
@@ -42,6 +43,18 @@ std::string DescribePlacements() {
   return text;
 }
 
+std::string DescribeCodecs() {
+  std::string text;
+  for (const std::string& name : CodecRegistry::Names()) {
+    const auto codec = CodecRegistry::Find(name);
+    if (!codec.ok()) continue;
+    absl::StrAppend(&text, name, ": ", (*codec)->bytes_per_value(),
+                    " bytes a value, relative error at most ",
+                    (*codec)->relative_error(), "\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string DescribeDevices() {
@@ -60,7 +73,8 @@ std::string DescribeDevices() {
 std::string DescribeComponents() {
   return absl::StrCat("Layers\n", Indent(DescribeLayers()), "\nOptimizers\n",
                       Indent(DescribeOptimizers()), "\nPlacements\n",
-                      Indent(DescribePlacements()), "\nBackends\n",
+                      Indent(DescribePlacements()), "\nCodecs\n",
+                      Indent(DescribeCodecs()), "\nBackends\n",
                       Indent(DescribeDevices()));
 }
 

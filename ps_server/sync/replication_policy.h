@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
+#include "common/codec/codec.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/training.pb.h"
 #include "ps_server/slice_checks.h"
@@ -19,8 +20,10 @@ struct PushedPart {
   Sender sender;
   int64_t step = 0;
   std::vector<CheckedSlice> slices;
-  // Their float32 values; shares the received memory.
+  // Their values, encoded by `codec` (null: float32); shares the received
+  // memory.
   absl::Cord data;
+  const Codec* codec = nullptr;
 };
 
 // Changes the shard's values by one part.

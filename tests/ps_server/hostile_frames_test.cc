@@ -145,6 +145,14 @@ std::vector<PushCase> PushCases() {
        "'int8'"},
       {"codec with escape", [](Push p) { p.header.set_codec("\n\x1b"); },
        kUnimplemented, "\\n\\x1b"},
+      {"float32 said to be bf16", [](Push p) { p.header.set_codec("bf16"); },
+       kInvalid, "take 8 bytes, the frame has 16"},
+      {"NaN in bf16",
+       [](Push p) {
+         p.header.set_codec("bf16");
+         p.data = absl::Cord("\x80\x3f\xc0\x7f\x80\x3f\x80\x3f");
+       },
+       kInvalid, "at element 1"},
       {"namespace",
        [](Push p) { p.header.mutable_slices(0)->set_namespace_("b"); },
        kUnimplemented, "namespace 'b'"},

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/codec/codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ps_server/buffer_pool.h"
@@ -78,6 +79,32 @@ TEST(FloatRunsTest, ReadsAnyCutOfTheBytes) {
             << step;
       }
     }
+  }
+}
+
+TEST(FloatRunsTest, DecodesAnyCutOfTheBytes) {
+  const Codec* const codec = FindCodec("bf16").value();
+  std::vector<float> values(3000);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(i % 256);  // exact in bf16
+  }
+  const auto n = static_cast<int64_t>(values.size());
+  std::string encoded(static_cast<size_t>(EncodedBytes(codec, n)), 0);
+  codec->Encode(values.data(), n, encoded.data());
+  for (const size_t chunk : {1, 3, 257, 2048, 100000}) {
+    absl::Cord data;
+    for (size_t at = 0; at < encoded.size(); at += chunk) {
+      data.Append(absl::MakeCordFromExternal(
+          absl::string_view(encoded).substr(at, chunk), [] {}));
+    }
+    FloatRuns runs(data, codec);
+    std::vector<float> read;
+    while (read.size() < values.size()) {
+      const absl::Span<const float> run =
+          runs.Next(n - static_cast<int64_t>(read.size()));
+      read.insert(read.end(), run.begin(), run.end());
+    }
+    EXPECT_EQ(read, values) << "chunks of " << chunk;
   }
 }
 

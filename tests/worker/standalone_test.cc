@@ -114,6 +114,21 @@ class StandaloneTest : public ::testing::Test {
   std::vector<std::string> lines_;
 };
 
+TEST_F(StandaloneTest, TrainsAsWellWithEncodedGradients) {
+  const auto train = [this](const std::string& codec) {
+    const std::string train_dir = NewTrainDir("codec");
+    EXPECT_EQ(Train(train_dir, 100, {"gradient.codec=" + codec}), kExitDone);
+    const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+    EXPECT_THAT(result, IsOk());
+    return std::stod(result->Find("test_loss")->text);
+  };
+  const double plain = train("");
+  const double encoded = train("bf16");
+  EXPECT_NE(encoded, plain) << "nothing was encoded";
+  // Each of the 100 updates is off by at most 2^-8 of itself.
+  EXPECT_NEAR(encoded, plain, plain / 256 * 4);
+}
+
 TEST_F(StandaloneTest, TrainsToALowerLossAndWritesTheResult) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 100), kExitDone);

@@ -92,6 +92,7 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"evaluation.every_steps=-1", "evaluation.every_steps"},
       {"evaluation.batch_size=-1", "evaluation.batch_size"},
       {"optimizer=adma", "did you mean 'adam'?"},
+      {"gradient.codec=bf61", "did you mean 'bf16'?"},
       {"optimizer=", "unknown optimizer ''"},
       {"optimizer.adam.learning_rate=-1", "learning_rate"},
       {"optimizer.schedule=cosin", "did you mean 'cosine'?"},

@@ -9,6 +9,7 @@
 #include "common/base/one_shot.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/deadline.h"
+#include "worker/client/encoded_parts.h"
 #include "worker/client/held_cord.h"
 #include "worker/client/transfer_plan.h"
 
@@ -37,6 +38,8 @@ struct PullState {
 struct PushState {
   std::shared_ptr<const ClientModel> model;
   std::vector<TensorView> gradients;
+  // Null without a codec.
+  std::shared_ptr<EncodedParts> encoded;
   std::vector<std::vector<int64_t>> versions;
   int64_t step = 0;
 
@@ -81,6 +84,9 @@ PushPart MakePushHeader(const PushState& state,
   header.set_part(send.part);
   header.set_parts(static_cast<int32_t>(model.plan.parts[send.shard].size()));
   header.set_pulled_version(state.versions[send.shard][send.part]);
+  if (state.encoded != nullptr) {
+    header.set_codec(std::string(state.encoded->codec().name()));
+  }
   const PlannedPart& part = model.plan.parts[send.shard][send.part];
   for (const PlannedSlice& slice : part.slices) {
     model.FillSlice(slice, header.add_slices());
@@ -88,18 +94,28 @@ PushPart MakePushHeader(const PushState& state,
   return header;
 }
 
-void SendPush(const std::shared_ptr<PushState>& state, ParameterLink* link,
-              Transfer* transfer, const TransferMachine::Send& send) {
-  const ClientModel& model = *state->model;
+// Where the bytes of one part lie.
+std::vector<TensorView> PiecesOf(const PushState& state,
+                                 const TransferMachine::Send& send) {
+  if (state.encoded != nullptr) {
+    return {state.encoded->part(send.shard, send.part)};
+  }
+  const ClientModel& model = *state.model;
   std::vector<TensorView> pieces;
   for (const PlannedSlice& slice :
        model.plan.parts[send.shard][send.part].slices) {
     const int64_t element_bytes = model.ElementBytes(slice.tensor, "");
     pieces.push_back(
-        {state->gradients[slice.tensor].data + slice.offset * element_bytes,
+        {state.gradients[slice.tensor].data + slice.offset * element_bytes,
          slice.length * element_bytes});
   }
-  std::optional<absl::Cord> data = MakeHeldCord(transfer, pieces);
+  return pieces;
+}
+
+void SendPush(const std::shared_ptr<PushState>& state, ParameterLink* link,
+              Transfer* transfer, const TransferMachine::Send& send) {
+  std::optional<absl::Cord> data =
+      MakeHeldCord(transfer, PiecesOf(*state, send));
   if (!data.has_value()) return;
   link->Push({MakePushHeader(*state, send), *std::move(data)}, send.deadline,
              [state, send, shared = transfer->shared_from_this()](
@@ -294,6 +310,15 @@ absl::Status ParameterClient::PullAndWait(
   return outcome;
 }
 
+// Those of an earlier push if it is over.
+std::shared_ptr<EncodedParts> ParameterClient::TakeEncodedParts() {
+  absl::MutexLock lock(&mu_);
+  if (encoded_ == nullptr || encoded_.use_count() > 1) {
+    encoded_ = std::make_shared<EncodedParts>(options_.codec);
+  }
+  return encoded_;
+}
+
 void ParameterClient::Push(
     int64_t step, absl::Span<const TensorView> gradients,
     std::function<void(absl::StatusOr<PushOutcome>)> done) {
@@ -312,6 +337,10 @@ void ParameterClient::Push(
   }
   state->gradients.assign(gradients.begin(), gradients.end());
   state->step = step;
+  if (options_.codec != nullptr) {
+    state->encoded = TakeEncodedParts();
+    state->encoded->Encode(*state->model, gradients);
+  }
   StartTransfer(
       PartBytes(state->model->plan),
       [this, state](Transfer* transfer, const TransferMachine::Send& send) {

@@ -15,12 +15,14 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "common/codec/codec.h"
 #include "common/rpc/parameter_link.h"
 #include "common/rpc/protocol.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/client/client_model.h"
+#include "worker/client/encoded_parts.h"
 #include "worker/client/tensor_view.h"
 #include "worker/client/timer_queue.h"
 #include "worker/client/transfer.h"
@@ -82,6 +84,8 @@ class ParameterClient {
     // "/job:ps/task:0", ... for messages; one a link.
     std::vector<std::string> ps_names;
     TransferOptions transfer;
+    // Of what is pushed; null: float32 as it is. Outlives the client.
+    const Codec* codec = nullptr;
     // Of one message; more makes more parts of a model.
     int64_t max_part_bytes = kMaxPartBytes;
     // Not owned; outlives the client.
@@ -123,8 +127,8 @@ class ParameterClient {
   absl::Status PullAndWait(absl::Span<const MutableTensorView> into);
 
   // Sends the gradients of `step` (a delta for a STATE tensor), computed from
-  // the last successful pull. Nothing is copied: gRPC reads the gradients where
-  // they lie, so their memory must not change until `done`, which also waits
+  // the last successful pull. Nothing is copied (with a codec they are encoded
+  // once): gRPC reads the gradients where they lie, so their memory must not change until `done`, which also waits
   // for every buffer of gRPC that refers to it. Applied exactly once, however
   // often it is sent. Steps of one incarnation count from 1 and only rise.
   void Push(int64_t step, absl::Span<const TensorView> gradients,
@@ -161,6 +165,7 @@ class ParameterClient {
   using PartVersions = std::vector<std::vector<int64_t>>;
 
   std::shared_ptr<const ClientModel> model() const;
+  std::shared_ptr<EncodedParts> TakeEncodedParts();
 
   // Runs a transfer of parts of these sizes by ps task; `done` on any thread.
   void StartTransfer(const std::vector<std::vector<int64_t>>& part_bytes,
@@ -183,6 +188,8 @@ class ParameterClient {
   // Shared with the transfers that were started with it.
   std::shared_ptr<const ClientModel> model_ ABSL_GUARDED_BY(mu_);
   PartVersions pulled_versions_ ABSL_GUARDED_BY(mu_);
+  // Of the newest push; null without a codec.
+  std::shared_ptr<EncodedParts> encoded_ ABSL_GUARDED_BY(mu_);
   // Also the seed of the transfer's pauses.
   uint64_t next_transfer_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<uint64_t, std::shared_ptr<Transfer>> transfers_
