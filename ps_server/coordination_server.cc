@@ -101,6 +101,18 @@ void CoordinationServer::Finish(const FinishRequest& request,
   Submit(request, deadline, std::move(done), &Coordinator::Finish);
 }
 
+void CoordinationServer::ReportSave(const ReportSaveRequest& request,
+                                    absl::Time deadline,
+                                    ReplyCallback<ReportSaveReply> done) {
+  Submit(request, deadline, std::move(done), &Coordinator::ReportSave);
+}
+
+void CoordinationServer::RequestSave(const RequestSaveRequest& request,
+                                     absl::Time deadline,
+                                     ReplyCallback<RequestSaveReply> done) {
+  Submit(request, deadline, std::move(done), &Coordinator::RequestSave);
+}
+
 void CoordinationServer::Watch(const WatchRequest& request, absl::Time deadline,
                                ReplyCallback<JobState> done) {
   const bool posted = mailbox_.Post(

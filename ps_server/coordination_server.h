@@ -46,7 +46,12 @@ class CoordinationServer : public CoordinationLink {
             ReplyCallback<StepReply> done) override;
   void Finish(const FinishRequest& request, absl::Time deadline,
               ReplyCallback<FinishReply> done) override;
+  void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
+                  ReplyCallback<ReportSaveReply> done) override;
 
+  // For ps tasks alone.
+  void RequestSave(const RequestSaveRequest& request, absl::Time deadline,
+                   ReplyCallback<RequestSaveReply> done);
   // What CoordinationService.GetJobState answers.
   void GetJobState(absl::Time deadline, ReplyCallback<JobState> done);
 

@@ -27,6 +27,10 @@ class CoordinationServiceShell : public CoordinationService::CallbackService {
                 StepReply* reply) override;
   Reactor* Finish(Context* context, const FinishRequest* request,
                   FinishReply* reply) override;
+  Reactor* RequestSave(Context* context, const RequestSaveRequest* request,
+                       RequestSaveReply* reply) override;
+  Reactor* ReportSave(Context* context, const ReportSaveRequest* request,
+                      ReportSaveReply* reply) override;
   Reactor* GetJobState(Context* context, const JobStateRequest* request,
                        JobState* reply) override;
 
@@ -82,6 +86,18 @@ grpc::ServerUnaryReactor* CoordinationServiceShell::Step(
 grpc::ServerUnaryReactor* CoordinationServiceShell::Finish(
     Context* context, const FinishRequest* request, FinishReply* reply) {
   return Serve(context, *request, reply, &CoordinationServer::Finish);
+}
+
+grpc::ServerUnaryReactor* CoordinationServiceShell::RequestSave(
+    Context* context, const RequestSaveRequest* request,
+    RequestSaveReply* reply) {
+  return Serve(context, *request, reply, &CoordinationServer::RequestSave);
+}
+
+grpc::ServerUnaryReactor* CoordinationServiceShell::ReportSave(
+    Context* context, const ReportSaveRequest* request,
+    ReportSaveReply* reply) {
+  return Serve(context, *request, reply, &CoordinationServer::ReportSave);
 }
 
 grpc::ServerUnaryReactor* CoordinationServiceShell::GetJobState(

@@ -214,6 +214,7 @@ absl::Time Coordinator::NextDeadline() const {
     if (!worker.IsLive()) continue;
     deadline = std::min(deadline, worker.last_heard + options_.worker_timeout);
   }
+  if (phase_ == RUNNING) deadline = std::min(deadline, saves_.NextDeadline());
   return deadline;
 }
 
@@ -227,6 +228,7 @@ void Coordinator::Tick(absl::Time now) {
     ReturnGrant(worker);
   }
   CheckEnd(now);
+  CheckSave(now);
 }
 
 const CoordinatorWorker* Coordinator::LiveChief() const {
@@ -267,6 +269,7 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
   ps_incarnations_.clear();
   stop_reason_.clear();
   budget_.Clear();
+  saves_.Clear();
   for (auto& [key, worker] : workers_) worker.has_grant = false;
   SetPhase(INITIAL);
   BeginEpochReply reply;
@@ -327,6 +330,9 @@ JobState Coordinator::State() const {
   state.set_stop_reason(stop_reason_);
   state.mutable_ps_incarnations()->insert(ps_incarnations_.begin(),
                                           ps_incarnations_.end());
+  state.set_save_requests(saves_.raised());
+  state.set_saves_answered(saves_.answered());
+  state.set_save_error(saves_.error());
   return state;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
 #include "ps_server/coordinator_worker.h"
+#include "ps_server/save_requests.h"
 #include "ps_server/step_budget.h"
 #include "ps_server/task_name.h"
 
@@ -73,6 +74,10 @@ class Coordinator {
   absl::StatusOr<StepReply> Step(const StepRequest& request, absl::Time now);
   absl::StatusOr<FinishReply> Finish(const FinishRequest& request,
                                      absl::Time now);
+  absl::StatusOr<RequestSaveReply> RequestSave(
+      const RequestSaveRequest& request, absl::Time now);
+  absl::StatusOr<ReportSaveReply> ReportSave(const ReportSaveRequest& request,
+                                             absl::Time now);
 
   // Lets time pass: workers get lost.
   void Tick(absl::Time now);
@@ -122,6 +127,10 @@ class Coordinator {
   // STOPPING when the limit is reached, DONE when nobody is left.
   void CheckEnd(absl::Time now);
   bool EverybodyCame() const;
+  // Why a ps need not wait for a save; "" if it should.
+  std::string WhyNoSave(const Sender& ps) const;
+  // Raises a save that is due, ends a pause that is over.
+  void CheckSave(absl::Time now);
 
   const CoordinatorOptions options_;
 
@@ -143,6 +152,7 @@ class Coordinator {
   // Where a worker without a position of its own goes on.
   int64_t smallest_position_ = 0;
   StepBudget budget_;
+  SaveRequests saves_;
   // Since when the job is STOPPING without a live task; InfiniteFuture if it
   // is not.
   absl::Time idle_since_ = absl::InfiniteFuture();

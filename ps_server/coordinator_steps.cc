@@ -47,10 +47,11 @@ absl::StatusOr<StepReply> Coordinator::Step(const StepRequest& request,
     }
   }
   CheckEnd(now);
+  CheckSave(now);
   // A worker that gave a step up asks for the next in a call of its own.
   if (is_current && !request.abandoned() && phase_ == RUNNING &&
       !worker->finished) {
-    TakeGrantOf(*worker);
+    if (!saves_.pauses_grants()) TakeGrantOf(*worker);
     worker->waits_for_grant = !worker->has_grant;
   }
 

@@ -117,6 +117,10 @@ int Fail(const absl::Status& status) {
   return absl::IsPermissionDenied(status) ? kExitInsecure : kExitConfig;
 }
 
+bool IsSignal(int exit_code) {
+  return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM;
+}
+
 int Run(const ResolvedCluster& cluster) {
   StopLatch latch;
   const StopSignals signals([&latch](int signal) {
@@ -145,9 +149,11 @@ int Run(const ResolvedCluster& cluster) {
 
   const StopReason reason = latch.Wait();
   spdlog::info("ending: {}", reason.text);
+  const bool job_is_done =
+      IsSignal(reason.exit_code) && (*task)->SaveBeforeEnd();
   if (reason.exit_code == 0) StopLatch().WaitFor(kFarewell);
   (*task)->Drain();
-  return reason.exit_code;
+  return job_is_done ? 0 : reason.exit_code;
 }
 
 int Main(const std::vector<std::string>& args) {

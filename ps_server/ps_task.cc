@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/rpc/channel_settings.h"
 #include "common/rpc/listen_address.h"
 #include "common/rpc/server_settings.h"
 #include "common/rpc/start_server.h"
+#include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "ps_server/coordination_service.h"
@@ -18,6 +20,9 @@ namespace {
 
 // Calls in flight get so long at the end.
 constexpr auto kDrainTime = std::chrono::seconds(3);
+// With the drain and the farewell to ps task 0 less than 10 s.
+constexpr absl::Duration kSavePatience = absl::Seconds(6);
+constexpr absl::Duration kLeavePatience = absl::Milliseconds(500);
 
 std::string AddressOfPs(const ClusterDef& cluster, int32_t index) {
   for (const JobDef& job : cluster.job()) {
@@ -89,9 +94,7 @@ absl::Status PsTask::Listen(const std::string& address) {
   if (options_.task_index != 0) {
     JobWatcher::Options watch;
     watch.address = AddressOfPs(options_.cluster, 0);
-    watch.sender.mutable_task()->set_job("ps");
-    watch.sender.mutable_task()->set_index(options_.task_index);
-    watch.sender.set_incarnation(options_.incarnation);
+    watch.sender = Self();
     watch.max_wait = options_.max_wait;
     watch.keep_serving = options_.keep_serving;
     watch.clock = options_.clock;
@@ -160,15 +163,38 @@ void PsTask::PublishHealth() {
   }
 }
 
-void PsTask::Drain() {
+Sender PsTask::Self() const {
+  Sender sender;
+  sender.mutable_task()->set_job("ps");
+  sender.mutable_task()->set_index(options_.task_index);
+  sender.set_incarnation(options_.incarnation);
+  return sender;
+}
+
+void PsTask::StopBeingReady() {
   {
     absl::MutexLock lock(&mu_);
-    if (draining_) return;
     draining_ = true;
   }
+  PublishHealth();
+}
+
+bool PsTask::SaveBeforeEnd() {
+  StopBeingReady();
+  const std::shared_ptr<grpc::Channel> ps_0 =
+      coordination_ != nullptr
+          ? server_->InProcessChannel(grpc::ChannelArguments())
+          : OpenChannel(AddressOfPs(options_.cluster, 0),
+                        grpc::InsecureChannelCredentials());
+  asker_ = std::make_unique<SaveAsker>(ps_0, Self(), options_.clock);
+  return asker_->AwaitSave(kSavePatience) == SaveWait::Verdict::kJobDone;
+}
+
+void PsTask::Drain() {
+  if (std::exchange(drained_, true)) return;
+  StopBeingReady();
   watcher_.reset();
   if (server_ == nullptr) return;
-  PublishHealth();
   // Answers every waiting Watch, so that no call outlives the drain.
   if (coordination_ != nullptr) coordination_->Close();
   server_->Shutdown(std::chrono::system_clock::now() + kDrainTime);
@@ -178,6 +204,9 @@ void PsTask::Drain() {
   }
   shard_.Close();
   server_->Wait();
+  if (asker_ != nullptr && coordination_ == nullptr) {
+    asker_->Leave(kLeavePatience);
+  }
   PrintAccount();
 }
 

@@ -18,6 +18,7 @@
 #include "grpcpp/server.h"
 #include "proto/cluster.pb.h"
 #include "ps_server/coordination_server.h"
+#include "ps_server/save_asker.h"
 #include "ps_server/shard_server.h"
 
 namespace muster {
@@ -63,6 +64,10 @@ class PsTask {
   // The port that it listens on.
   int port() const { return port_; }
 
+  // After a signal, before Drain: stops being ready and has the chief save.
+  // Takes at most 6 s. Returns whether the job is done.
+  bool SaveBeforeEnd();
+
   // Stops being ready, finishes what is in flight, answers who waits, prints
   // the account. Repeatable.
   void Drain();
@@ -79,6 +84,9 @@ class PsTask {
   void OnJobPhase(const JobState& state);
   // Tells the health service whether this task is ready.
   void PublishHealth();
+  // Not ready from here on.
+  void StopBeingReady();
+  Sender Self() const;
   void PrintAccount() const;
 
   const PsTaskOptions options_;
@@ -98,8 +106,10 @@ class PsTask {
   // Of server_, while it serves; else null.
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mu_) = nullptr;
 
-  // Used by Start and Drain only.
+  // Used by Start, SaveBeforeEnd and Drain only.
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<SaveAsker> asker_;
+  bool drained_ = false;
 };
 
 }  // namespace muster

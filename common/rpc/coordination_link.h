@@ -28,6 +28,8 @@ class CoordinationLink {
                     ReplyCallback<StepReply> done) = 0;
   virtual void Finish(const FinishRequest& request, absl::Time deadline,
                       ReplyCallback<FinishReply> done) = 0;
+  virtual void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
+                          ReplyCallback<ReportSaveReply> done) = 0;
 };
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
@@ -79,6 +80,51 @@ class PsTaskTest : public testing::Test {
         parameters_->Seal(Context().get(), MakeSeal(chief_), &seal_reply).ok());
   }
 
+  void RegisterChief() {
+    RegisterRequest registration;
+    registration.set_protocol_version(kProtocolVersion);
+    *registration.mutable_sender() = chief_;
+    registration.set_chief(true);
+    RegisterReply registered;
+    ASSERT_TRUE(
+        coordination_->Register(Context().get(), registration, &registered)
+            .ok());
+  }
+
+  // The job runs on this ps.
+  void CommitModel() {
+    BeginEpochRequest begin;
+    *begin.mutable_sender() = chief_;
+    BeginEpochReply begun;
+    ASSERT_TRUE(coordination_->BeginEpoch(Context().get(), begin, &begun).ok());
+    CommitEpochRequest commit;
+    *commit.mutable_sender() = chief_;
+    commit.set_model_epoch(begun.model_epoch());
+    commit.mutable_stop()->set_steps(1000);
+    (*commit.mutable_ps_incarnations())[0] = kPsIncarnation;
+    CommitEpochReply committed;
+    ASSERT_TRUE(
+        coordination_->CommitEpoch(Context().get(), commit, &committed).ok());
+  }
+
+  // Waits for a request to save, and reports it as done.
+  void SaveAsChief() {
+    WatchRequest watch;
+    *watch.mutable_sender() = chief_;
+    watch.set_max_wait_ms(1000);
+    JobState state;
+    while (state.save_requests() == 0) {
+      ASSERT_TRUE(coordination_->Watch(Context().get(), watch, &state).ok());
+      watch.set_state_version(state.state_version());
+    }
+    ReportSaveRequest report;
+    *report.mutable_sender() = chief_;
+    report.set_save_request(state.save_requests());
+    ReportSaveReply reported;
+    ASSERT_TRUE(
+        coordination_->ReportSave(Context().get(), report, &reported).ok());
+  }
+
   // grpc.health.v1: 1 is SERVING, 2 is not. The request and reply are small
   // enough to write by hand.
   int Health() {
@@ -148,14 +194,35 @@ TEST_F(PsTaskTest, HealthIsServingFromSealToDrain) {
   EXPECT_EQ(Health(), 1);
 }
 
+TEST_F(PsTaskTest, WithoutAModelItEndsWithoutASave) {
+  EXPECT_FALSE(task_->SaveBeforeEnd());
+  task_->Drain();
+}
+
+TEST_F(PsTaskTest, AfterTheEndOfTheJobThereIsNothingToSave) {
+  RegisterChief();
+  FinishRequest finish;
+  *finish.mutable_sender() = chief_;
+  finish.set_stop_job(true);
+  FinishReply finished;
+  ASSERT_TRUE(coordination_->Finish(Context().get(), finish, &finished).ok());
+  EXPECT_TRUE(task_->SaveBeforeEnd());
+}
+
+TEST_F(PsTaskTest, HasTheChiefSaveBeforeItEnds) {
+  RegisterChief();
+  CommitModel();
+  std::thread chief([this] { SaveAsChief(); });
+  const absl::Time start = clock_.Now();
+  EXPECT_FALSE(task_->SaveBeforeEnd());
+  // Far less than a ps waits for a chief that does not answer.
+  EXPECT_LT(clock_.Now() - start, absl::Seconds(5));
+  chief.join();
+  EXPECT_EQ(Health(), 2);
+}
+
 TEST_F(PsTaskTest, StopsWhenTheJobIsDone) {
-  RegisterRequest registration;
-  registration.set_protocol_version(kProtocolVersion);
-  *registration.mutable_sender() = chief_;
-  registration.set_chief(true);
-  RegisterReply registered;
-  ASSERT_TRUE(
-      coordination_->Register(Context().get(), registration, &registered).ok());
+  RegisterChief();
   FinishRequest finish;
   *finish.mutable_sender() = chief_;
   finish.set_reason("interrupted");
@@ -192,13 +259,7 @@ TEST_F(PsTaskTest, AnotherPsFollowsTaskZeroToTheEnd) {
   StopLatch latch;
   const auto other = PsTask::Start(options, &latch);
   ASSERT_THAT(other, IsOk());
-  RegisterRequest registration;
-  registration.set_protocol_version(kProtocolVersion);
-  *registration.mutable_sender() = chief_;
-  registration.set_chief(true);
-  RegisterReply registered;
-  ASSERT_TRUE(
-      coordination_->Register(Context().get(), registration, &registered).ok());
+  RegisterChief();
   FinishRequest finish;
   *finish.mutable_sender() = chief_;
   finish.set_stop_job(true);

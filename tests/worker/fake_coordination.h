@@ -105,6 +105,16 @@ class FakeCoordination : public CoordinationLink {
     done(FinishReply());
   }
 
+  void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
+                  ReplyCallback<ReportSaveReply> done) override {
+    static_cast<void>(deadline);
+    {
+      absl::MutexLock lock(&mu_);
+      saves_reported_.push_back(request);
+    }
+    done(ReportSaveReply());
+  }
+
   JobState State() const {
     absl::MutexLock lock(&mu_);
     return state_;
@@ -125,6 +135,10 @@ class FakeCoordination : public CoordinationLink {
   RegisterRequest registered() const {
     absl::MutexLock lock(&mu_);
     return registered_;
+  }
+  std::vector<ReportSaveRequest> saves_reported() const {
+    absl::MutexLock lock(&mu_);
+    return saves_reported_;
   }
   int watches() const {
     absl::MutexLock lock(&mu_);
@@ -163,6 +177,7 @@ class FakeCoordination : public CoordinationLink {
   FinishRequest finished_ ABSL_GUARDED_BY(mu_);
   CommitEpochRequest committed_ ABSL_GUARDED_BY(mu_);
   RegisterRequest registered_ ABSL_GUARDED_BY(mu_);
+  std::vector<ReportSaveRequest> saves_reported_ ABSL_GUARDED_BY(mu_);
   int watches_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -11,6 +11,7 @@ constexpr char kBeginEpoch[] = "/muster.CoordinationService/BeginEpoch";
 constexpr char kCommitEpoch[] = "/muster.CoordinationService/CommitEpoch";
 constexpr char kStep[] = "/muster.CoordinationService/Step";
 constexpr char kFinish[] = "/muster.CoordinationService/Finish";
+constexpr char kReportSave[] = "/muster.CoordinationService/ReportSave";
 
 }  // namespace
 
@@ -53,6 +54,12 @@ void GrpcCoordinationLink::Finish(const FinishRequest& request,
                                   absl::Time deadline,
                                   ReplyCallback<FinishReply> done) {
   caller_.CallMessage(kFinish, request, deadline, std::move(done));
+}
+
+void GrpcCoordinationLink::ReportSave(const ReportSaveRequest& request,
+                                      absl::Time deadline,
+                                      ReplyCallback<ReportSaveReply> done) {
+  caller_.CallMessage(kReportSave, request, deadline, std::move(done));
 }
 
 }  // namespace muster

@@ -32,6 +32,8 @@ class GrpcCoordinationLink : public CoordinationLink {
             ReplyCallback<StepReply> done) override;
   void Finish(const FinishRequest& request, absl::Time deadline,
               ReplyCallback<FinishReply> done) override;
+  void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
+                  ReplyCallback<ReportSaveReply> done) override;
 
  private:
   UnaryCaller caller_;
