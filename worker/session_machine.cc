@@ -8,41 +8,18 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
+#include "worker/call_status.h"
 
 namespace muster {
 namespace {
 
-constexpr absl::Duration kSayFirst = absl::Seconds(1);
-constexpr absl::Duration kSayEvery = absl::Seconds(10);
 // How often a refused worker asks for a step without news, and how often a
 // shard with an unexpected epoch is asked again.
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
-// A lost reply to Finish is most often a ps that has exited, as it should.
-constexpr int kFinishAttempts = 3;
 // Of a peer's version, in a message.
 constexpr size_t kMaxVersionChars = 40;
-
-bool IsTransient(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kAborted:
-    case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kResourceExhausted:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// The peer is alive but has moved on or forgotten us.
-bool IsFenced(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kFailedPrecondition ||
-         status.code() == absl::StatusCode::kNotFound;
-}
 
 int ExitCodeOfRefusal(const absl::Status& status) {
   const bool insecure = status.code() == absl::StatusCode::kUnauthenticated ||
@@ -58,12 +35,6 @@ absl::Status CheckProtocol(const HelloReply& reply, const std::string& ps) {
       absl::CHexEscape(reply.muster_version().substr(0, kMaxVersionChars)),
       "'), this worker speaks protocol ", kProtocolVersion, " (version '",
       kMusterVersion, "'); install one version everywhere"));
-}
-
-std::string TaskNames(const std::vector<TaskId>& tasks) {
-  return absl::StrJoin(tasks, ", ", [](std::string* out, const TaskId& task) {
-    absl::StrAppend(out, TaskName(task));
-  });
 }
 
 // Where `self` goes on after a restore; `otherwise` if the state does not know.
@@ -95,8 +66,9 @@ absl::Time SessionMachine::next_wakeup() const {
   absl::Time next = peers_.next_due();
   if (retry_at_ > now_) next = std::min(next, retry_at_);
   if (ask_again_at_ > now_) next = std::min(next, ask_again_at_);
-  if (waiting_since_ != absl::InfiniteFuture()) {
-    next = std::min({next, say_at_, waiting_since_ + options_.max_wait});
+  if (waiting_.since() != absl::InfiniteFuture()) {
+    next = std::min(
+        {next, waiting_.next_due(), waiting_.since() + options_.max_wait});
   }
   return next;
 }
@@ -128,6 +100,7 @@ void SessionMachine::On(const RegisterEvent& event) {
   if (event.reply.ok()) {
     if (!peers_.AllGreeted()) return;
     registered_with_ = peers_.replies()[0].ps_incarnation();
+    save_requests_seen_ = 0;
     registered_position_ = event.reply->data_position();
     state_ = event.reply->state();
     failures_ = 0;
@@ -224,28 +197,6 @@ void SessionMachine::On(const TrainEvent& event) {
   Reconnect(status);
 }
 
-void SessionMachine::On(const FinalEvent& event) {
-  busy_ = false;
-  // A full disk is no lost peer: trying for ever would only hide it.
-  const bool lost_peer =
-      IsTransient(event.status) && !absl::IsResourceExhausted(event.status);
-  if (lost_peer || IsFenced(event.status)) {
-    // A ps died while the end was being saved: recover, then try again.
-    if (signal_ == 0) return Reconnect(event.status);
-  }
-  final_done_ = true;
-  final_status_ = event.status;
-}
-
-void SessionMachine::On(const FinishEvent& event) {
-  busy_ = false;
-  if (event.reply.ok() || ++finish_attempts_ >= kFinishAttempts ||
-      signal_ != 0) {
-    return ExitWith(exit_code_, exit_text_);
-  }
-  RetryLater();
-}
-
 void SessionMachine::On(const SignalEvent& event) { signal_ = event.signal; }
 
 // ---- What the state asks for --------------------------------------------
@@ -298,34 +249,6 @@ bool SessionMachine::Connect() {
     actions_.push_back(SendWatch{state_.state_version()});
   }
   return true;
-}
-
-void SessionMachine::AdvanceSignalled() {
-  const int code = 128 + signal_;
-  exit_code_ = code;
-  exit_text_ = absl::StrCat("stopped by signal ", signal_);
-  if (registered_with_ == 0 || !peers_.AllGreeted()) {
-    return ExitWith(code, exit_text_);
-  }
-  const bool in_epoch = entered_epoch_ != 0 &&
-                        entered_epoch_ == state_.model_epoch() &&
-                        EpochIsUsable(state_, peers_.replies());
-  if (in_epoch && report_.step != 0) {
-    busy_ = true;
-    actions_.push_back(SendStep{entered_epoch_, report_});
-    return;
-  }
-  if (in_epoch && options_.chief && !final_done_) {
-    busy_ = true;
-    actions_.push_back(RunFinal{/*completed=*/false, "interrupted"});
-    return;
-  }
-  if (!final_status_.ok()) {
-    // The signal's exit code does not tell.
-    actions_.push_back(
-        Say{std::string(final_status_.message()), /*is_error=*/true});
-  }
-  Finish("interrupted", /*stop_job=*/options_.chief);
 }
 
 void SessionMachine::AdvanceWithoutEpoch() {
@@ -391,25 +314,14 @@ void SessionMachine::AdvanceRunning() {
   actions_.push_back(SendStep{entered_epoch_, report_});
 }
 
-// The chief's end: after all others. (The others end in Advance.)
-void SessionMachine::AdvanceStopping() {
-  if (final_done_) {
-    exit_code_ = final_status_.ok() ? kExitDone : kExitFailed;
-    exit_text_ = std::string(final_status_.message());
-    return Finish("done", /*stop_job=*/false);
-  }
-  std::vector<TaskId> unfinished;
-  if (!OthersHaveFinished(state_, options_.self, &unfinished)) {
-    return WaitFor(absl::StrCat(TaskNames(unfinished), " to finish"));
-  }
-  busy_ = true;
-  actions_.push_back(RunFinal{/*completed=*/true, state_.stop_reason()});
-}
-
 void SessionMachine::AskToSave() {
-  if (state_.save_requests() <= save_requests_seen_) return;
-  save_requests_seen_ = state_.save_requests();
-  if (options_.chief && entered_epoch_ != 0) actions_.push_back(SaveNow{});
+  const int64_t request = state_.save_requests();
+  if (!options_.chief || entered_epoch_ == 0 ||
+      request <= std::max(save_requests_seen_, state_.saves_answered())) {
+    return;
+  }
+  save_requests_seen_ = request;
+  actions_.push_back(SaveNow{request});
 }
 
 // ---- Small moves --------------------------------------------------------
@@ -440,53 +352,20 @@ void SessionMachine::AdoptState(const JobState& state) {
   if (state.state_version() >= state_.state_version()) state_ = state;
 }
 
-void SessionMachine::Finish(absl::string_view reason, bool stop_job) {
-  ending_ = true;
-  busy_ = true;
-  finish_reason_ = std::string(reason);
-  finish_stops_job_ = stop_job;
-  actions_.push_back(SendFinish{finish_reason_, stop_job});
-}
-
-// Ends with `code`; tells the coordinator first if it knows us. A chief that
-// cannot go on ends the job: nobody else could start it.
-void SessionMachine::Fail(int code, std::string text) {
-  if (registered_with_ == 0) return ExitWith(code, std::move(text));
-  exit_code_ = code;
-  exit_text_ = std::move(text);
-  Finish(absl::StrCat("failed: ", exit_text_), /*stop_job=*/options_.chief);
-}
-
-void SessionMachine::ExitWith(int code, std::string text) {
-  exited_ = true;
-  actions_.push_back(Exit{code, std::move(text)});
-}
-
 void SessionMachine::WaitFor(const std::string& what) {
-  if (waiting_since_ == absl::InfiniteFuture()) {
-    waiting_since_ = now_;
-    say_at_ = now_ + kSayFirst;
-  }
-  const absl::Duration waited = now_ - waiting_since_;
+  std::string line = waiting_.WaitFor(what, now_);
   const bool limited = state_.phase() != STOPPING;
-  if (limited && waited >= options_.max_wait) {
+  if (limited && now_ - waiting_.since() >= options_.max_wait) {
     return ExitWith(
         kExitRetryable,
         absl::StrCat("gave up after waiting ",
                      absl::FormatDuration(options_.max_wait), " for ", what));
   }
-  if (now_ < say_at_) return;
-  say_at_ = now_ + kSayEvery;
-  said_waiting_ = true;
-  actions_.push_back(Say{absl::StrCat(
-      "waiting for ", what, "; ", absl::ToInt64Seconds(waited), " s so far")});
+  if (!line.empty()) actions_.push_back(Say{std::move(line)});
 }
 
 void SessionMachine::StopWaiting() {
-  waiting_since_ = absl::InfiniteFuture();
-  if (!said_waiting_) return;
-  said_waiting_ = false;
-  actions_.push_back(Say{"no longer waiting"});
+  if (waiting_.Stop()) actions_.push_back(Say{"no longer waiting"});
 }
 
 void SessionMachine::RetryLater() {

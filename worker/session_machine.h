@@ -11,6 +11,7 @@
 #include "worker/chief_machine.h"
 #include "worker/peer_table.h"
 #include "worker/session_messages.h"
+#include "worker/waiting_line.h"
 
 namespace muster {
 
@@ -135,10 +136,7 @@ class SessionMachine {
   std::string finish_reason_;
   bool finish_stops_job_ = false;
 
-  // InfiniteFuture: not waiting.
-  absl::Time waiting_since_ = absl::InfiniteFuture();
-  absl::Time say_at_ = absl::InfiniteFuture();
-  bool said_waiting_ = false;
+  WaitingLine waiting_;
 };
 
 }  // namespace muster

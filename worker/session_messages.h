@@ -47,9 +47,12 @@ struct LoadedModel {
 struct StepReport {
   int64_t step = 0;
   int64_t examples = 0;
+  // Of the examples; the coordinator does not want it, hooks do.
+  int64_t correct = 0;
   int64_t data_position = 0;
   double loss = 0;
   int64_t staleness = 0;
+  // Nothing, or not all, was pushed: it counts for nothing.
   bool abandoned = false;
 };
 
@@ -144,8 +147,10 @@ struct SendStep {
 struct TrainStep {
   int64_t step;
 };
-// A ps asked for a save (it is about to stop). No event.
-struct SaveNow {};
+// A ps asked for a save (it is about to stop): save and report. No event.
+struct SaveNow {
+  int64_t save_request;
+};
 // Chief: final save; evaluation and result.json only if `completed`. Each is
 // tried even if the one before it failed.
 struct RunFinal {

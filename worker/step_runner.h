@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/computed_step.h"
 #include "worker/session_messages.h"
 
 namespace muster {
@@ -15,14 +16,16 @@ class StepRunner {
  public:
   virtual ~StepRunner() = default;
 
-  // Gets the loss and the rows when gradients are computed; an error stops the
-  // step before anything is pushed, and is returned by Run.
-  using BeforePush = std::function<absl::Status(double loss, int64_t examples)>;
+  // Decides, when gradients are computed, whether they are pushed; an error
+  // ends the step too, and is returned by Run.
+  using BeforePush =
+      std::function<absl::StatusOr<PushDecision>(const ComputedStep&)>;
 
   // Goes on in this epoch, at its data position. Errors: InvalidArgument.
   virtual absl::Status Enter(const EnterEpoch& epoch) = 0;
 
-  // Pulls, computes, pushes; returns when every shard has acknowledged.
+  // Pulls, computes, pushes; returns when every shard has acknowledged, or
+  // with an abandoned report after a refusal: the next step has other rows.
   // Errors: Aborted (fenced), Unavailable and DeadlineExceeded (a ps is gone):
   // the step is given up, and the same rows are used for the next; others are
   // fatal.

@@ -22,6 +22,17 @@ uint64_t StepSeed(const InputPipeline::Options& input, int64_t position) {
   return x ^ (x >> 31);
 }
 
+StepTensor DescribeTensor(CompiledModel& model, int i) {
+  const TensorDef& definition = model.parameters()[i];
+  StepTensor tensor;
+  tensor.name = definition.name();
+  tensor.shape.assign(definition.shape().begin(), definition.shape().end());
+  tensor.trainable = definition.kind() == TRAINABLE;
+  tensor.value = model.parameter(i);
+  tensor.gradient = model.gradient(i);
+  return tensor;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainLoop>> TrainLoop::Create(
@@ -37,6 +48,7 @@ TrainLoop::TrainLoop(const Options& options) : options_(options) {
     const int tensor = static_cast<int>(i);
     parameters_.push_back(MutableViewOf(options.model->parameter(tensor)));
     gradients_.push_back(ViewOf(options.model->gradient(tensor)));
+    tensors_.push_back(DescribeTensor(*options.model, tensor));
   }
 }
 
@@ -63,15 +75,21 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step,
       const CompiledModel::StepResult result,
       options_.model->Step(*batch_,
                            StepSeed(options_.input, pipeline_->position())));
-  RETURN_IF_ERROR(before_push(result.loss, batch_->rows));
-  ASSIGN_OR_RETURN(const PushOutcome outcome,
-                   options_.client->PushAndWait(step, gradients_));
   StepReport report;
   report.step = step;
   report.examples = batch_->rows;
+  report.correct = result.correct;
   report.data_position = pipeline_->position();
   report.loss = result.loss;
-  report.staleness = std::llround(outcome.mean_staleness);
+  ASSIGN_OR_RETURN(
+      const PushDecision decision,
+      before_push({result.loss, result.correct, batch_->rows, tensors_}));
+  if (decision == PushDecision::kPush) {
+    ASSIGN_OR_RETURN(const PushOutcome outcome,
+                     options_.client->PushAndWait(step, gradients_));
+    report.staleness = std::llround(outcome.mean_staleness);
+  }
+  report.abandoned = decision == PushDecision::kRefuse;
   batch_ = nullptr;
   return report;
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "worker/client/parameter_client.h"
 #include "worker/client/tensor_view.h"
+#include "worker/computed_step.h"
 #include "worker/input/data_set.h"
 #include "worker/input/input_pipeline.h"
 #include "worker/model/compiled_model.h"
@@ -52,6 +53,8 @@ class TrainLoop : public StepRunner {
   // The model's parameters and gradients.
   std::vector<MutableTensorView> parameters_;
   std::vector<TensorView> gradients_;
+  // The same, for hooks.
+  std::vector<StepTensor> tensors_;
 };
 
 }  // namespace muster

@@ -25,6 +25,11 @@ ReplyCallback<Reply> PushTo(const std::shared_ptr<EventQueue>& queue) {
   };
 }
 
+double Fraction(int64_t part, int64_t whole) {
+  return whole == 0 ? 0
+                    : static_cast<double>(part) / static_cast<double>(whole);
+}
+
 }  // namespace
 
 TrainingSession::TrainingSession(const Options& options, Parts parts)
@@ -187,15 +192,8 @@ void TrainingSession::Do(const SendStep& action) {
 }
 
 void TrainingSession::Do(const TrainStep& action) {
-  const auto before_push = [this, &action](double loss, int64_t examples) {
-    StepRecord record;
-    record.step = action.step;
-    record.global_step = global_step_;
-    record.loss = loss;
-    record.examples = examples;
-    record.now = parts_.clock->Now();
-    for (Hook* hook : parts_.hooks) RETURN_IF_ERROR(hook->BeforePush(record));
-    return absl::OkStatus();
+  const auto before_push = [this, &action](const ComputedStep& computed) {
+    return BeforePushHooks(action.step, computed);
   };
   absl::StatusOr<StepReport> report =
       parts_.steps->Run(action.step, before_push);
@@ -204,8 +202,16 @@ void TrainingSession::Do(const TrainStep& action) {
 }
 
 void TrainingSession::Do(const SaveNow& action) {
-  static_cast<void>(action);
-  parts_.save_soon();
+  ReportSaveRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_save_request(action.save_request);
+  // The ps that asked waits a limited time: a lost report needs no repeat.
+  parts_.save_now([coordination = parts_.coordination, clock = parts_.clock,
+                   request](const absl::Status& saved) mutable {
+    if (!saved.ok()) request.set_error(std::string(saved.message()));
+    coordination->ReportSave(request, clock->Now() + kCallTimeout,
+                             [](const absl::StatusOr<ReportSaveReply>&) {});
+  });
 }
 
 void TrainingSession::Do(const RunFinal& action) {
@@ -248,6 +254,23 @@ void TrainingSession::Do(const Exit& action) {
 
 // ---- Hooks --------------------------------------------------------------
 
+absl::StatusOr<PushDecision> TrainingSession::BeforePushHooks(
+    int64_t step, const ComputedStep& computed) {
+  StepRecord record;
+  record.step = step;
+  record.global_step = global_step_;
+  record.loss = computed.loss;
+  record.accuracy = Fraction(computed.correct, computed.examples);
+  record.examples = computed.examples;
+  record.now = parts_.clock->Now();
+  record.tensors = computed.tensors;
+  for (Hook* hook : parts_.hooks) {
+    ASSIGN_OR_RETURN(const PushDecision decision, hook->BeforePush(record));
+    if (decision == PushDecision::kRefuse) return decision;
+  }
+  return PushDecision::kPush;
+}
+
 SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
   const auto* answer = std::get_if<StepEvent>(&event);
   if (answer == nullptr || !answer->reply.ok()) return event;
@@ -257,6 +280,7 @@ SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
   record.step = reported_.step;
   record.global_step = global_step_;
   record.loss = reported_.loss;
+  record.accuracy = Fraction(reported_.correct, reported_.examples);
   record.examples = reported_.examples;
   record.staleness = static_cast<double>(reported_.staleness);
   record.now = parts_.clock->Now();

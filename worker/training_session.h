@@ -14,6 +14,7 @@
 #include "common/rpc/coordination_link.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/training.pb.h"
+#include "worker/computed_step.h"
 #include "worker/event_queue.h"
 #include "worker/hook/hook.h"
 #include "worker/session_machine.h"
@@ -60,8 +61,8 @@ class TrainingSession {
     std::function<void(bool is_error, absl::string_view)> say;
     // The fences of the epoch, for who saves.
     std::function<void(const EnterEpoch&)> on_enter;
-    // The chief should save soon.
-    std::function<void()> save_soon;
+    // The chief saves now; `done` may be called from any thread.
+    std::function<void(std::function<void(const absl::Status&)> done)> save_now;
     // Called on the first step, and whenever training stops for a lost peer.
     std::function<void(bool serving)> set_serving;
     // The chief's last act of a completed run, after the hooks, even if one
@@ -105,6 +106,8 @@ class TrainingSession {
   void Do(const Say& action);
   void Do(const Exit& action);
 
+  absl::StatusOr<PushDecision> BeforePushHooks(int64_t step,
+                                               const ComputedStep& computed);
   // Runs the AfterStep hooks if `event` answers a finished step; returns the
   // event for the machine.
   SessionEvent AfterStepHooks(SessionEvent event);

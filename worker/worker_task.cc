@@ -1,6 +1,7 @@
 #include "worker/worker_task.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -112,7 +113,7 @@ absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(CreateClient(std::move(links.shards)));
   RETURN_IF_ERROR(CreateLoop());
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
-  CreateHooks();
+  RETURN_IF_ERROR(CreateHooks());
   CreateSession();
   return absl::OkStatus();
 }
@@ -249,32 +250,22 @@ absl::Status WorkerTask::CreateChiefParts() {
   return absl::OkStatus();
 }
 
-void WorkerTask::CreateHooks() {
-  nan_guard_ = std::make_unique<NanGuard>(TaskName(options_.self));
-  Progress::Options progress = options_.progress;
-  const StopSpec& stop = options_.training.stop();
-  const int64_t epoch_steps =
+absl::Status WorkerTask::CreateHooks() {
+  SessionHooks::Options options;
+  options.task_name = TaskName(options_.self);
+  options.chief = is_chief();
+  options.saves = !options_.train_dir.empty();
+  options.training = options_.training;
+  options.steps_per_epoch =
       loop_->steps_per_epoch() * static_cast<int64_t>(tasks_.size());
-  progress.target_step = stop.steps();
-  const auto by_epochs = static_cast<int64_t>(stop.epochs() * epoch_steps);
-  if (by_epochs > 0 &&
-      (progress.target_step == 0 || by_epochs < progress.target_step)) {
-    progress.target_step = by_epochs;
-  }
-  progress_ = std::make_unique<Progress>(progress, options_.write_progress);
-  if (!is_chief()) return;
-  const CheckpointSpec& checkpoint = options_.training.checkpoint();
-  CheckpointSaver::Options saving;
-  saving.every_steps = checkpoint.every_steps();
-  saving.every = absl::Seconds(checkpoint.every_seconds());
-  if (!options_.train_dir.empty()) {
-    checkpoint_saver_ = std::make_unique<CheckpointSaver>(
-        saving, [this] { return model_saver_->Begin(); }, options_.say);
-  }
-  evaluation_ = std::make_unique<Evaluation>(
-      options_.training.evaluation().every_steps(),
-      [this] { return evaluator_->Evaluate(); },
-      [this](absl::string_view text) { options_.say(false, text); });
+  options.progress = options_.progress;
+  SessionHooks::Parts parts;
+  parts.write_progress = options_.write_progress;
+  parts.say = options_.say;
+  parts.begin_save = [this] { return model_saver_->Begin(); };
+  parts.evaluate = [this] { return evaluator_->Evaluate(); };
+  ASSIGN_OR_RETURN(hooks_, SessionHooks::Create(options, parts));
+  return absl::OkStatus();
 }
 
 TrainingSession::Options WorkerTask::SessionOptions() const {
@@ -313,17 +304,13 @@ void WorkerTask::CreateSession() {
   parts.coordination = coordination_.get();
   parts.steps = loop_.get();
   parts.source = loader_.get();
-  parts.hooks = {nan_guard_.get(), progress_.get()};
-  if (checkpoint_saver_ != nullptr) {
-    parts.hooks.push_back(checkpoint_saver_.get());
-  }
-  if (evaluation_ != nullptr) parts.hooks.push_back(evaluation_.get());
+  parts.hooks = hooks_->in_order();
   parts.say = options_.say;
   parts.on_enter = [this](const EnterEpoch& epoch) {
     if (model_saver_ != nullptr) model_saver_->Enter(epoch.model_epoch);
   };
-  parts.save_soon = [this] {
-    if (checkpoint_saver_ != nullptr) checkpoint_saver_->SaveSoon();
+  parts.save_now = [this](std::function<void(const absl::Status&)> done) {
+    hooks_->SaveNow(std::move(done));
   };
   parts.set_serving = [this](bool serving) {
     if (health_ != nullptr) health_->SetServing(serving);
@@ -392,7 +379,7 @@ void WorkerTask::AddSpeed(TrainingResult* result) const {
 }
 
 absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
-  const auto& evaluated = evaluation_->result();
+  const std::optional<EvaluationResult> evaluated = hooks_->evaluated();
   if (options_.train_dir.empty() || !evaluated.has_value()) {
     return absl::OkStatus();
   }
@@ -404,9 +391,7 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   result.global_step = end.global_step;
   result.start_step = session_->first_global_step();
   result.stop_reason = end.stop_reason;
-  if (checkpoint_saver_ != nullptr) {
-    result.checkpoint = checkpoint_saver_->newest();
-  }
+  result.checkpoint = hooks_->newest_checkpoint();
   AddSpeed(&result);
   const std::string path = absl::StrCat(options_.train_dir, "/result.json");
   RETURN_IF_ERROR(WriteFileAtomically(path, ResultJson(result)));

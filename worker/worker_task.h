@@ -24,9 +24,6 @@
 #include "worker/client/parameter_client.h"
 #include "worker/evaluator.h"
 #include "worker/health_server.h"
-#include "worker/hook/checkpoint_saver.h"
-#include "worker/hook/evaluation.h"
-#include "worker/hook/nan_guard.h"
 #include "worker/hook/progress.h"
 #include "worker/input/data_set.h"
 #include "worker/model/compiled_model.h"
@@ -34,6 +31,7 @@
 #include "worker/model_saver.h"
 #include "worker/placed_model.h"
 #include "worker/result_file.h"
+#include "worker/session_hooks.h"
 #include "worker/train_loop.h"
 #include "worker/training_session.h"
 
@@ -104,7 +102,7 @@ class WorkerTask {
   absl::Status CreateLoop();
   absl::Status CreateChiefParts();
   absl::Status CreateHealth();
-  void CreateHooks();
+  absl::Status CreateHooks();
   void CreateSession();
   TrainingSession::Options SessionOptions() const;
   int WorkerIndex() const;
@@ -137,10 +135,7 @@ class WorkerTask {
   std::unique_ptr<ModelSaver> model_saver_;
   std::unique_ptr<Evaluator> evaluator_;
 
-  std::unique_ptr<NanGuard> nan_guard_;
-  std::unique_ptr<Progress> progress_;
-  std::unique_ptr<CheckpointSaver> checkpoint_saver_;
-  std::unique_ptr<Evaluation> evaluation_;
+  std::unique_ptr<SessionHooks> hooks_;
   std::unique_ptr<TrainingSession> session_;
 };
 

@@ -35,7 +35,12 @@ class TrainLoopTest : public ::testing::Test {
 
   absl::StatusOr<StepReport> Run(int64_t step,
                                  const absl::Status& before_push = {}) {
-    return loop_->Run(step, [&](double, int64_t) { return before_push; });
+    return loop_->Run(
+        step, [&](const ComputedStep& step) -> absl::StatusOr<PushDecision> {
+          computed_ = step;
+          if (!before_push.ok()) return before_push;
+          return decision_;
+        });
   }
   // The shard's bias: it started at zero, and the fake adds what is pushed.
   std::string Pushed() { return tiny_.shard().values("logits/bias"); }
@@ -43,6 +48,9 @@ class TrainLoopTest : public ::testing::Test {
   const CountingDataSet data_set_{kClasses};
   TinyModel tiny_{kClasses, kRows, CompileOptions::Mode::kTrain};
   std::unique_ptr<TrainLoop> loop_;
+  PushDecision decision_ = PushDecision::kPush;
+  // What the last step gave to decide on.
+  ComputedStep computed_;
 };
 
 TEST_F(TrainLoopTest, PushesTheGradientOfABatch) {
@@ -66,6 +74,34 @@ TEST_F(TrainLoopTest, AStepThatIsStoppedPushesNothingAndKeepsItsRows) {
   const auto report = Run(2);
   ASSERT_THAT(report, IsOk());
   EXPECT_EQ(report->data_position, 1);
+}
+
+TEST_F(TrainLoopTest, ARefusedStepPushesNothingAndPassesItsRowsOver) {
+  decision_ = PushDecision::kRefuse;
+  const auto refused = Run(1);
+  ASSERT_THAT(refused, IsOk());
+  EXPECT_TRUE(refused->abandoned);
+  EXPECT_EQ(Pushed(), std::string(Pushed().size(), '\0'));
+  decision_ = PushDecision::kPush;
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_FALSE(report->abandoned);
+  EXPECT_EQ(report->data_position, 2);
+}
+
+TEST_F(TrainLoopTest, ShowsWhatItIsAboutToPush) {
+  const auto report = Run(1);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(computed_.loss, report->loss);
+  EXPECT_EQ(computed_.correct, report->correct);
+  EXPECT_EQ(computed_.examples, kRows);
+  ASSERT_EQ(computed_.tensors.size(), 2);
+  const StepTensor& bias = computed_.tensors[1];
+  EXPECT_EQ(bias.name, "logits/bias");
+  EXPECT_TRUE(bias.trainable);
+  EXPECT_EQ(bias.shape, std::vector<int64_t>{kClasses});
+  EXPECT_EQ(bias.gradient.data(), tiny_.model()->gradient(1).data());
+  EXPECT_EQ(bias.value.size(), kClasses);
 }
 
 TEST_F(TrainLoopTest, AnEpochBeginsAtItsPosition) {

@@ -47,11 +47,13 @@ class FakeSteps : public StepRunner {
   absl::StatusOr<StepReport> Run(int64_t step,
                                  const BeforePush& before_push) override {
     if (step == fail_at) return failure;
-    const absl::Status status = before_push(loss, 128);
-    if (!status.ok()) return status;
     StepReport report;
     report.loss = loss;
+    report.correct = 96;
     report.examples = 128;
+    const auto decision = before_push({loss, 96, 128, {}});
+    if (!decision.ok()) return decision.status();
+    report.abandoned = *decision == PushDecision::kRefuse;
     return report;
   }
 
@@ -115,7 +117,9 @@ class TrainingSessionTest : public ::testing::Test {
     parts.say = [this](bool is_error, absl::string_view text) {
       (is_error ? errors_ : said_).emplace_back(text);
     };
-    parts.save_soon = [] {};
+    parts.save_now = [](const std::function<void(const absl::Status&)>& done) {
+      done(absl::OkStatus());
+    };
     parts.set_serving = [this](bool serving) { serving_ = serving; };
     parts.write_result = [this](const EndRecord& end) {
       results_.push_back(end.global_step);

@@ -43,6 +43,7 @@ absl::Status Evaluation::Run(int64_t global_step) {
   ASSIGN_OR_RETURN(result_, evaluate_());
   say_(absl::StrFormat("step=%d test_accuracy=%.4f test_loss=%.4f", global_step,
                        result_->accuracy, result_->loss));
+  for (const Listener& listener : listeners_) listener(global_step, *result_);
   return absl::OkStatus();
 }
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -28,8 +30,17 @@ class Evaluation : public Hook {
   using Evaluate = std::function<absl::StatusOr<EvaluationResult>()>;
   using Say = std::function<void(absl::string_view)>;
 
+  // Gets each result, on the training thread.
+  using Listener =
+      std::function<void(int64_t global_step, const EvaluationResult&)>;
+
   // `every_steps` 0: only at the end.
   Evaluation(int64_t every_steps, Evaluate evaluate, Say say);
+
+  // Before the first step.
+  void AddListener(Listener listener) {
+    listeners_.push_back(std::move(listener));
+  }
 
   absl::Status AfterEnter(const EpochRecord& epoch) override;
   // A shard that is lost meanwhile is no error here: the next step meets it.
@@ -45,6 +56,7 @@ class Evaluation : public Hook {
   const int64_t every_steps_;
   const Evaluate evaluate_;
   const Say say_;
+  std::vector<Listener> listeners_;
   int64_t last_step_ = 0;
   std::optional<EvaluationResult> result_;
 };

@@ -5,7 +5,10 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "worker/computed_step.h"
 
 namespace muster {
 
@@ -18,12 +21,16 @@ struct StepRecord {
   int64_t global_step = 0;
   // Mean over the step's rows, with penalties.
   double loss = 0;
+  // Fraction of the step's rows whose largest output is their label's.
+  double accuracy = 0;
   // Rows.
   int64_t examples = 0;
   // Updates between the pull and the apply, the mean over the shards.
   double staleness = 0;
   // Monotonic, when the step was counted.
   absl::Time now;
+  // Parameters and gradients, in BeforePush only (then empty).
+  absl::Span<const StepTensor> tensors;
 };
 
 // A model epoch that this worker begins to train in.
@@ -58,10 +65,11 @@ class Hook {
     return absl::OkStatus();
   }
   // Gradients are computed, nothing is pushed: global_step and staleness are
-  // not those of the finished step yet.
-  virtual absl::Status BeforePush(const StepRecord& step) {
+  // not those of the finished step yet. After kRefuse the later hooks are not
+  // asked, and the step has no AfterStep.
+  virtual absl::StatusOr<PushDecision> BeforePush(const StepRecord& step) {
     static_cast<void>(step);
-    return absl::OkStatus();
+    return PushDecision::kPush;
   }
   // The step is acknowledged by all shards and counted.
   virtual absl::Status AfterStep(const StepRecord& step) {

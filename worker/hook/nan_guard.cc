@@ -9,8 +9,8 @@ namespace muster {
 
 NanGuard::NanGuard(std::string task_name) : task_name_(std::move(task_name)) {}
 
-absl::Status NanGuard::BeforePush(const StepRecord& step) {
-  if (std::isfinite(step.loss)) return absl::OkStatus();
+absl::StatusOr<PushDecision> NanGuard::BeforePush(const StepRecord& step) {
+  if (std::isfinite(step.loss)) return PushDecision::kPush;
   return absl::OutOfRangeError(absl::StrCat(
       "loss is ", step.loss, " in step ", step.step, " of ", task_name_,
       " at global step ", step.global_step,

@@ -15,7 +15,7 @@ class NanGuard : public Hook {
   explicit NanGuard(std::string task_name);
 
   // OutOfRange names the task, the step, the loss and what helps.
-  absl::Status BeforePush(const StepRecord& step) override;
+  absl::StatusOr<PushDecision> BeforePush(const StepRecord& step) override;
 
  private:
   const std::string task_name_;

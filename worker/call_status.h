@@ -1,0 +1,31 @@
+// What a failed call to a ps says about it.
+#ifndef WORKER_CALL_STATUS_H_
+#define WORKER_CALL_STATUS_H_
+
+#include "absl/status/status.h"
+
+namespace muster {
+
+// The peer is gone, or too busy, for a while: try again.
+inline bool IsTransient(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kResourceExhausted:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The peer is alive but has moved on or forgotten us.
+inline bool IsFenced(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kFailedPrecondition ||
+         status.code() == absl::StatusCode::kNotFound;
+}
+
+}  // namespace muster
+
+#endif  // WORKER_CALL_STATUS_H_

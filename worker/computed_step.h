@@ -1,0 +1,46 @@
+#ifndef WORKER_COMPUTED_STEP_H_
+#define WORKER_COMPUTED_STEP_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace muster {
+
+// One parameter of the model, as a step has left it: `value` is what was
+// pulled, `gradient` what will be pushed (of a state tensor, the delta of its
+// moving average). Canonical and row-major, in the model's own memory: the next
+// step writes over both.
+struct StepTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  bool trainable = true;
+  absl::Span<const float> value;
+  absl::Span<const float> gradient;
+};
+
+// What a worker knows of a step when its gradients are computed and nothing is
+// pushed yet.
+struct ComputedStep {
+  // Mean over the rows, with penalties.
+  double loss = 0;
+  // Rows whose largest output is their label's.
+  int64_t correct = 0;
+  // Rows.
+  int64_t examples = 0;
+  // In creation order; valid until the next step.
+  absl::Span<const StepTensor> tensors;
+};
+
+enum class PushDecision {
+  kPush,
+  // Nothing of this step is pushed, and it does not count. The training goes
+  // on with other rows.
+  kRefuse,
+};
+
+}  // namespace muster
+
+#endif  // WORKER_COMPUTED_STEP_H_
