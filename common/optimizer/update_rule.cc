@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/optimizer/learning_rate.h"
 #include "common/optimizer/update_rule_registry.h"
 
 namespace muster {
@@ -42,6 +41,11 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> CreateUpdateRule(
     const OptimizerSpec& spec) {
   ASSIGN_OR_RETURN(const CheckedSpec checked, CheckSpec(spec));
   return checked.entry.create(checked.attributes, checked.learning_rate);
+}
+
+absl::StatusOr<LearningRate> LearningRateOf(const OptimizerSpec& spec) {
+  ASSIGN_OR_RETURN(const CheckedSpec checked, CheckSpec(spec));
+  return checked.learning_rate;
 }
 
 template <typename T>

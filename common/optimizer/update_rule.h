@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/attributes.h"
+#include "common/optimizer/learning_rate.h"
 #include "proto/training.pb.h"
 
 namespace muster {
@@ -56,6 +57,10 @@ using UpdateRule = UpdateRuleOf<float>;
 // rule and the attribute or schedule field. Link :optimizers for the rules.
 absl::StatusOr<std::unique_ptr<UpdateRule>> CreateUpdateRule(
     const OptimizerSpec& spec);
+
+// The learning rate and its schedule, of whichever rule `spec` names. Errors:
+// as CreateUpdateRule's.
+absl::StatusOr<LearningRate> LearningRateOf(const OptimizerSpec& spec);
 
 // Makes its reference twin: the same rule as a plain loop on T. The float twin
 // agrees with CreateUpdateRule's rule to the bit; the double twin is the one

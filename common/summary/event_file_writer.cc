@@ -10,14 +10,11 @@ namespace muster {
 EventFileWriter::EventFileWriter(Options options)
     : options_(std::move(options)),
       file_(options_.file),
-      thread_([this] { ThreadLoop(); }) {}
+      thread_(options_.clock->StartThread([this] { ThreadLoop(); })) {}
 
 EventFileWriter::~EventFileWriter() {
-  {
-    absl::MutexLock lock(&mu_);
-    stop_ = true;
-  }
-  thread_.join();
+  absl::MutexLock lock(&mu_);
+  stop_ = true;
 }
 
 void EventFileWriter::Add(int64_t step, Summary summary) {
@@ -58,7 +55,8 @@ void EventFileWriter::Flush() {
   const auto is_done = [this, ours]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return done_ >= ours;
   };
-  mu_.Await(absl::Condition(&is_done));
+  options_.clock->Await(&mu_, absl::Condition(&is_done),
+                        absl::InfiniteDuration());
 }
 
 void EventFileWriter::ThreadLoop() {
@@ -70,7 +68,8 @@ void EventFileWriter::ThreadLoop() {
     int64_t asked;
     {
       absl::MutexLock lock(&mu_);
-      mu_.AwaitWithTimeout(absl::Condition(&awake), options_.flush_every);
+      options_.clock->Await(&mu_, absl::Condition(&awake),
+                            options_.flush_every);
       asked = asked_;
       last = stop_;
     }

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
@@ -26,8 +26,8 @@ class EventFileWriter {
  public:
   struct Options {
     EventFile::Options file;
-    // For the pause after an error. Outlives this.
-    const Clock* clock = nullptr;
+    // Outlives this.
+    const Clock* clock = SystemClock();
     absl::Duration flush_every = absl::Seconds(2);
     absl::Duration retry_after = absl::Seconds(30);
     // Of events that wait for the disk; beyond it new ones are dropped.
@@ -83,8 +83,8 @@ class EventFileWriter {
   int64_t done_ ABSL_GUARDED_BY(mu_) = 0;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
 
-  // The last member: it uses the others.
-  std::thread thread_;
+  // The last member: it uses the others, and is joined before they go.
+  std::unique_ptr<ClockThread> thread_;
 };
 
 }  // namespace muster

@@ -1,0 +1,106 @@
+#include "worker/hook/training_summaries.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/hook/written_summaries.h"
+
+namespace muster {
+namespace {
+
+// Halves every 10 updates.
+LearningRate HalvingRate() {
+  ScheduleSpec schedule;
+  schedule.set_name("exponential");
+  schedule.set_decay_rate(0.5);
+  schedule.set_decay_steps(10);
+  return LearningRate::Create(0.25, schedule).value();
+}
+
+class TrainingSummariesTest : public ::testing::Test {
+ protected:
+  TrainingSummariesTest() {
+    tensors_.push_back({"w", {2}, /*trainable=*/true, value_, gradient_});
+    tensors_.push_back({"b", {1}, /*trainable=*/true, value_, more_});
+    tensors_.push_back({"mean", {2}, /*trainable=*/false, value_, gradient_});
+  }
+
+  // A step that was granted at one global step and counted as another.
+  void Step(int64_t granted, int64_t counted, double loss, double accuracy) {
+    StepRecord step;
+    step.global_step = granted;
+    step.loss = loss;
+    step.accuracy = accuracy;
+    step.tensors = tensors_;
+    EXPECT_EQ(*hook_.BeforePush(step), PushDecision::kPush);
+    step.global_step = counted;
+    step.tensors = {};
+    EXPECT_THAT(hook_.AfterStep(step), IsOk());
+  }
+
+  std::vector<float> value_ = {7, 7};
+  std::vector<float> gradient_ = {2, 3};
+  std::vector<float> more_ = {6};
+  std::vector<StepTensor> tensors_;
+  WrittenSummaries written_;
+  TrainingSummaries hook_{10, HalvingRate(), written_.Writer()};
+};
+
+TEST_F(TrainingSummariesTest, WritesMeansEveryPeriod) {
+  for (int i = 0; i < 25; ++i) Step(i, i + 1, i, i / 100.0);
+  ASSERT_EQ(written_.points.size(), 2u);
+  EXPECT_EQ(written_.points[0].step, 10);
+  EXPECT_EQ(written_.points[1].step, 20);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "loss"), 4.5);
+  EXPECT_FLOAT_EQ(written_.Scalar(1, "loss"), 14.5);
+  EXPECT_FLOAT_EQ(written_.Scalar(1, "accuracy"), 0.145);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "learning_rate"), 0.125);
+  EXPECT_FLOAT_EQ(written_.Scalar(1, "learning_rate"), 0.0625);
+}
+
+TEST_F(TrainingSummariesTest, TheNormIsThatOfTrainableGradients) {
+  Step(9, 10, 1, 1);
+  // sqrt(2^2 + 3^2 + 6^2)
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "gradient_norm"), 7);
+}
+
+TEST_F(TrainingSummariesTest, TakesTheStepThatWasCounted) {
+  Step(7, 12, 1, 1);
+  EXPECT_TRUE(written_.points.empty());
+  Step(12, 14, 3, 1);
+  ASSERT_EQ(written_.points.size(), 1u);
+  EXPECT_EQ(written_.points[0].step, 14);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "loss"), 2);
+}
+
+TEST_F(TrainingSummariesTest, TheEndGetsAPoint) {
+  for (int i = 0; i < 12; ++i) Step(i, i + 1, i, 0);
+  ASSERT_THAT(hook_.AtEnd({}), IsOk());
+  ASSERT_EQ(written_.points.size(), 2u);
+  EXPECT_EQ(written_.points[1].step, 12);
+  EXPECT_FLOAT_EQ(written_.Scalar(1, "loss"), 10.5);
+  ASSERT_THAT(hook_.AtEnd({}), IsOk());
+  EXPECT_EQ(written_.points.size(), 2u);
+}
+
+TEST_F(TrainingSummariesTest, ForgetsWhatARestoreTookBack) {
+  Step(0, 1, 100, 0);
+  EpochRecord epoch;
+  epoch.global_step = 8;
+  ASSERT_THAT(hook_.AfterEnter(epoch), IsOk());
+  Step(9, 10, 2, 0);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "loss"), 2);
+}
+
+TEST_F(TrainingSummariesTest, AStepThatWasGivenUpLeavesNoPoint) {
+  StepRecord step;
+  step.global_step = 9;
+  step.tensors = tensors_;
+  EXPECT_EQ(*hook_.BeforePush(step), PushDecision::kPush);
+  EXPECT_TRUE(written_.points.empty());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,66 @@
+#include "worker/hook/training_summaries.h"
+
+#include <cmath>
+#include <utility>
+
+#include "common/summary/summary_value.h"
+#include "worker/hook/sum_of_squares.h"
+
+namespace muster {
+
+TrainingSummaries::TrainingSummaries(int64_t every_steps,
+                                     const LearningRate& learning_rate,
+                                     WriteSummary write)
+    : learning_rate_(learning_rate),
+      write_(std::move(write)),
+      period_(every_steps) {}
+
+absl::Status TrainingSummaries::AfterEnter(const EpochRecord& epoch) {
+  period_.Start(epoch.global_step);
+  sums_ = {};
+  due_ = false;
+  return absl::OkStatus();
+}
+
+// The step will be counted as the next one, or later if others are quicker.
+absl::StatusOr<PushDecision> TrainingSummaries::BeforePush(
+    const StepRecord& step) {
+  due_ = period_.IsOver(step.global_step + 1);
+  if (!due_) return PushDecision::kPush;
+  double sum = 0;
+  for (const StepTensor& tensor : step.tensors) {
+    if (tensor.trainable) sum += SumOfSquares(tensor.gradient);
+  }
+  gradient_norm_ = std::sqrt(sum);
+  return PushDecision::kPush;
+}
+
+absl::Status TrainingSummaries::AfterStep(const StepRecord& step) {
+  ++sums_.steps;
+  sums_.loss += step.loss;
+  sums_.accuracy += step.accuracy;
+  sums_.global_step = step.global_step;
+  if (!std::exchange(due_, false)) return absl::OkStatus();
+  Summary summary;
+  AddScalar("gradient_norm", gradient_norm_, &summary);
+  WritePoint(std::move(summary));
+  return absl::OkStatus();
+}
+
+absl::Status TrainingSummaries::AtEnd(const EndRecord& end) {
+  static_cast<void>(end);
+  if (sums_.steps > 0) WritePoint(Summary());
+  return absl::OkStatus();
+}
+
+void TrainingSummaries::WritePoint(Summary summary) {
+  const auto steps = static_cast<double>(sums_.steps);
+  AddScalar("loss", sums_.loss / steps, &summary);
+  AddScalar("accuracy", sums_.accuracy / steps, &summary);
+  AddScalar("learning_rate", learning_rate_.At(sums_.global_step), &summary);
+  write_(sums_.global_step, std::move(summary));
+  period_.Start(sums_.global_step);
+  sums_ = {};
+}
+
+}  // namespace muster

@@ -1,0 +1,55 @@
+#ifndef WORKER_HOOK_TRAINING_SUMMARIES_H_
+#define WORKER_HOOK_TRAINING_SUMMARIES_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "common/optimizer/learning_rate.h"
+#include "proto/summary.pb.h"
+#include "worker/hook/hook.h"
+#include "worker/hook/step_period.h"
+#include "worker/hook/write_summary.h"
+
+namespace muster {
+
+// Points of the training's curves every so many global steps, from this
+// worker's own steps:
+//   loss, accuracy   means over the steps since the last point
+//   gradient_norm    sqrt of the sum of squares of all gradients of one step,
+//                    of the trainable parameters
+//   learning_rate    of the next update
+// At the end the steps since the last point get one of their own.
+class TrainingSummaries : public Hook {
+ public:
+  TrainingSummaries(int64_t every_steps, const LearningRate& learning_rate,
+                    WriteSummary write);
+
+  absl::Status AfterEnter(const EpochRecord& epoch) override;
+  absl::StatusOr<PushDecision> BeforePush(const StepRecord& step) override;
+  absl::Status AfterStep(const StepRecord& step) override;
+  absl::Status AtEnd(const EndRecord& end) override;
+
+ private:
+  // What the next point is made of.
+  struct Sums {
+    int64_t steps = 0;
+    double loss = 0;
+    double accuracy = 0;
+    int64_t global_step = 0;
+  };
+
+  // Appends to `summary`, writes it, and begins the next point.
+  void WritePoint(Summary summary);
+
+  const LearningRate learning_rate_;
+  const WriteSummary write_;
+  StepPeriod period_;
+  Sums sums_;
+  // The step that is being pushed gets a point.
+  bool due_ = false;
+  double gradient_norm_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_HOOK_TRAINING_SUMMARIES_H_
