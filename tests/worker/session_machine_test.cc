@@ -540,8 +540,26 @@ TEST_F(SessionMachineTest, ChiefSavesOnceWhenAPsAsks) {
   JobState state = State(RUNNING, 1, {7});
   state.set_save_requests(1);
   Send(WatchEvent{state});
-  EXPECT_NE(Get<SaveNow>(), nullptr);
+  ASSERT_NE(Get<SaveNow>(), nullptr);
+  EXPECT_EQ(Get<SaveNow>()->save_request, 1);
   Send(TickEvent{});
+  EXPECT_EQ(Get<SaveNow>(), nullptr);
+}
+
+TEST_F(SessionMachineTest, ChiefDoesNotSaveWhatWasAnswered) {
+  RunToFirstStep(/*chief=*/true);
+  JobState state = State(RUNNING, 1, {7});
+  state.set_save_requests(1);
+  state.set_saves_answered(1);
+  Send(WatchEvent{state});
+  EXPECT_EQ(Get<SaveNow>(), nullptr);
+}
+
+TEST_F(SessionMachineTest, OnlyTheChiefSavesWhenAPsAsks) {
+  RunToFirstStep(/*chief=*/false);
+  JobState state = State(RUNNING, 1, {7});
+  state.set_save_requests(1);
+  Send(WatchEvent{state});
   EXPECT_EQ(Get<SaveNow>(), nullptr);
 }
 

@@ -53,7 +53,6 @@ std::string CheckpointSaver::newest() const {
 // By steps: when a multiple of the period was reached since the last save (the
 // chief does not see every global step).
 bool CheckpointSaver::IsDue(const StepRecord& step) const {
-  if (requested_) return true;
   if (options_.every_steps > 0 && step.global_step / options_.every_steps >
                                       last_step_ / options_.every_steps) {
     return true;
@@ -64,13 +63,30 @@ bool CheckpointSaver::IsDue(const StepRecord& step) const {
 
 void CheckpointSaver::StartSave(int64_t global_step, absl::Time now) {
   WaitForWriter();
-  requested_ = false;
   last_step_ = global_step;
   last_time_ = now;
   absl::StatusOr<PendingSave> save = begin_();
   if (!save.ok()) return SayFailure(global_step, save.status());
+  Write(*std::move(save), nullptr);
+}
+
+void CheckpointSaver::SaveNow(std::function<void(const absl::Status&)> done) {
+  WaitForWriter();
+  absl::StatusOr<PendingSave> save = begin_();
+  if (!save.ok()) {
+    SayFailure(last_step_, save.status());
+    return done(save.status());
+  }
+  last_step_ = save->global_step;
+  last_time_ = options_.clock->Now();
+  Write(*std::move(save), std::move(done));
+}
+
+void CheckpointSaver::Write(PendingSave save,
+                            std::function<void(const absl::Status&)> done) {
   absl::MutexLock lock(&mu_);
-  work_ = *std::move(save);
+  work_ = std::move(save);
+  work_done_ = std::move(done);
   has_work_ = true;
 }
 
@@ -106,10 +122,16 @@ void CheckpointSaver::ThreadLoop() {
       if (!has_work_) return;
       save = work_;
     }
-    SayFailure(save.global_step, WriteFiles(save));
-    absl::MutexLock lock(&mu_);
-    has_work_ = false;
-    work_ = {};
+    const absl::Status written = WriteFiles(save);
+    SayFailure(save.global_step, written);
+    std::function<void(const absl::Status&)> done;
+    {
+      absl::MutexLock lock(&mu_);
+      has_work_ = false;
+      work_ = {};
+      done = std::exchange(work_done_, nullptr);
+    }
+    if (done != nullptr) done(written);
   }
 }
 

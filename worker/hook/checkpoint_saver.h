@@ -53,8 +53,10 @@ class CheckpointSaver : public Hook {
   absl::Status AfterStep(const StepRecord& step) override;
   absl::Status AtEnd(const EndRecord& end) override;
 
-  // Save after the next step whatever the periods say.
-  void SaveSoon() { requested_ = true; }
+  // Begins a save at once, whatever the periods say. `done` gets its outcome:
+  // from the writing thread, or before the return if the values could not be
+  // fixed.
+  void SaveNow(std::function<void(const absl::Status&)> done);
 
   // Folder of the newest checkpoint that this process saved; "" if none.
   std::string newest() const;
@@ -62,6 +64,7 @@ class CheckpointSaver : public Hook {
  private:
   bool IsDue(const StepRecord& step) const;
   void StartSave(int64_t global_step, absl::Time now);
+  void Write(PendingSave save, std::function<void(const absl::Status&)> done);
   absl::Status WriteFiles(const PendingSave& save);
   void SayFailure(int64_t global_step, const absl::Status& status);
   void ThreadLoop();
@@ -73,7 +76,6 @@ class CheckpointSaver : public Hook {
   const Say say_;
 
   // Of the training thread.
-  bool requested_ = false;
   int64_t last_step_ = 0;
   absl::Time last_time_ = absl::InfinitePast();
 
@@ -81,6 +83,8 @@ class CheckpointSaver : public Hook {
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool has_work_ ABSL_GUARDED_BY(mu_) = false;
   PendingSave work_ ABSL_GUARDED_BY(mu_);
+  // Who waits for work_; may be null.
+  std::function<void(const absl::Status&)> work_done_ ABSL_GUARDED_BY(mu_);
   int64_t saved_step_ ABSL_GUARDED_BY(mu_) = -1;
   std::string newest_ ABSL_GUARDED_BY(mu_);
 

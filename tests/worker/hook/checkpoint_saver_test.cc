@@ -112,10 +112,33 @@ TEST_F(CheckpointSaverTest, SavesBySeconds) {
 TEST_F(CheckpointSaverTest, SavesOnRequest) {
   Make({});
   Enter(/*initialized=*/false);
-  saver_->SaveSoon();
-  StepTo(1);
-  StepTo(2);
+  global_step_ = 1;
+  absl::Notification saved;
+  saver_->SaveNow([&saved](const absl::Status& status) {
+    EXPECT_THAT(status, IsOk());
+    saved.Notify();
+  });
+  saved.WaitForNotification();
+  EXPECT_EQ(saver_->newest(), "ckpt-1");
   EXPECT_THAT(begun_, ElementsAre(1));
+}
+
+TEST_F(CheckpointSaverTest, TellsWhoRequestedThatASaveFailed) {
+  Make({});
+  Enter(/*initialized=*/false);
+  begin_error_ = absl::UnavailableError("gone");
+  absl::Status begun;
+  saver_->SaveNow([&begun](const absl::Status& status) { begun = status; });
+  EXPECT_THAT(begun, StatusIs(absl::StatusCode::kUnavailable));
+  begin_error_ = absl::OkStatus();
+  write_error_ = absl::ResourceExhaustedError("disk full");
+  absl::Notification written;
+  saver_->SaveNow([&written](const absl::Status& status) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
+    written.Notify();
+  });
+  written.WaitForNotification();
+  EXPECT_EQ(Lines().size(), 2);
 }
 
 TEST_F(CheckpointSaverTest, TrainingGoesOnWhileWriting) {
