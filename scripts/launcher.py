@@ -35,6 +35,12 @@ KILL_S = 10.0
 # The exit code of a task that lost its peers: never the root cause if another
 # task failed too.
 PEERS_LOST = 138
+# A task that ended with a smaller code has said why it cannot work; trying again
+# would not help (Kubernetes' rule for training jobs). Signals count as 128 + n.
+FIRST_RETRYABLE = 128
+# Before the first restart of a task; doubled for each further one.
+RESTART_PAUSE_S = 0.2
+LONGEST_RESTART_PAUSE_S = 5.0
 # Below Linux's range for outgoing connections (32768 and up), so that none of
 # them takes a port between our choice and the task's start.
 PORTS = range(20000, 32000)
@@ -75,6 +81,10 @@ def parse_arguments(argv):
                         "repeated")
     parser.add_argument("--compute_threads", type=positive, metavar="T",
                         help="of each worker (default: cores over tasks)")
+    parser.add_argument("--restart", type=not_negative, default=0, metavar="N",
+                        help="start a task that was killed, or ended with a "
+                        "code of 128 or more, again up to N times, as systemd "
+                        "or Kubernetes would (default 0)")
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
     parser.add_argument("--bin_dir", metavar="DIR",
@@ -88,6 +98,13 @@ def positive(text):
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError("wanted a positive number")
+    return value
+
+
+def not_negative(text):
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("wanted 0 or more")
     return value
 
 
@@ -178,7 +195,13 @@ class Task:
     def __init__(self, job, number, index, command):
         self.job = job
         self.number = number
+        self.index = index
+        self.command = command
         self.name = "%s %d" % (job, index)
+        # How often this task was started before.
+        self.restarts = 0
+        # When it is to be started again; None: never, or it runs.
+        self.restart_at = None
         self.tail = collections.deque(maxlen=5)
         self.partial = b""
         parent = os.getpid()
@@ -219,8 +242,9 @@ class Task:
 class Launcher:
     """One run: waits for output, exits, signals and deadlines in one loop."""
 
-    def __init__(self, printer):
+    def __init__(self, printer, max_restarts=0):
         self.printer = printer
+        self.max_restarts = max_restarts
         self.tasks = []
         self.selector = selectors.DefaultSelector()
         self.root_cause = None
@@ -242,19 +266,20 @@ class Launcher:
         for number, (job, index, command) in enumerate(commands_):
             task = Task(job, number, index, command)
             self.tasks.append(task)
-            self.selector.register(task.process.stdout, selectors.EVENT_READ,
-                                   ("output", task))
-            self.selector.register(task.pidfd, selectors.EVENT_READ,
-                                   ("exit", task))
+            self.watch(task)
+
+    def watch(self, task):
+        self.selector.register(task.process.stdout, selectors.EVENT_READ,
+                               ("output", task))
+        self.selector.register(task.pidfd, selectors.EVENT_READ,
+                               ("exit", task))
 
     def run(self):
         """Returns when every task has ended."""
-        while self.running():
-            timeout = None
-            if self.deadline is not None:
-                timeout = max(0.0, self.deadline - time.monotonic())
+        while self.running() or self.waiting():
+            self.restart_due()
             ended = []
-            for key, _ in self.selector.select(timeout):
+            for key, _ in self.selector.select(self.patience()):
                 kind, task = key.data
                 if kind == "signal":
                     self.on_signals()
@@ -263,11 +288,21 @@ class Launcher:
                 else:
                     self.on_exit(task)
                     ended.append(task)
-            self.judge(ended)
+            self.judge([task for task in ended if not self.try_again(task)])
             if self.deadline is not None and time.monotonic() >= self.deadline:
                 self.escalate()
         for task in self.tasks:
             self.drain(task)
+
+    def patience(self):
+        """Seconds until something is due, or None."""
+        times = [task.restart_at for task in self.waiting()]
+        if self.deadline is not None:
+            times.append(self.deadline)
+        return max(0.0, min(times) - time.monotonic()) if times else None
+
+    def waiting(self):
+        return [task for task in self.tasks if task.restart_at is not None]
 
     def running(self, job=None):
         return [task for task in self.tasks
@@ -295,14 +330,64 @@ class Launcher:
         os.close(task.pidfd)
         task.reap()
 
+    def try_again(self, task):
+        """Whether a task that has ended is started again, after a pause."""
+        if (task.exit_code < FIRST_RETRYABLE or self.is_ending() or
+                task.restarts >= self.max_restarts):
+            return False
+        pause = min(RESTART_PAUSE_S * 2 ** task.restarts,
+                    LONGEST_RESTART_PAUSE_S)
+        task.restart_at = time.monotonic() + pause
+        self.printer.say("[%s] ended with exit code %d%s; restart %d of %d in "
+                         "%.1f s" % (task.name, task.exit_code,
+                                     describe(task.exit_code),
+                                     task.restarts + 1, self.max_restarts,
+                                     pause))
+        return True
+
+    def is_ending(self):
+        return (self.root_cause is not None or self.interrupted is not None or
+                self.all_succeeded("ps") or self.all_succeeded("worker"))
+
+    def all_succeeded(self, job):
+        """True of the ps tasks when the job is done."""
+        return all(task.exit_code == 0 for task in self.tasks
+                   if task.job == job)
+
+    def restart_due(self):
+        now = time.monotonic()
+        for number, old in enumerate(self.tasks):
+            if old.restart_at is None or old.restart_at > now:
+                continue
+            self.drain(old)
+            if old.process.stdout in self.selector.get_map():
+                self.selector.unregister(old.process.stdout)
+            old.process.stdout.close()
+            task = Task(old.job, old.number, old.index, old.command)
+            task.restarts = old.restarts + 1
+            self.tasks[number] = task
+            self.watch(task)
+
+    def cancel_restarts(self):
+        for task in self.waiting():
+            task.restart_at = None
+
     def judge(self, ended):
         """Decides what the end of these tasks means for the others."""
         failed = [task for task in ended if task.exit_code != 0]
+        if self.max_restarts and self.all_succeeded("ps"):
+            # Whoever comes back now finds no ps, and nothing to do.
+            self.cancel_restarts()
+            failed = [task for task in failed if task.restarts == 0]
+            if ended and self.running() and self.deadline is None:
+                self.escalation = [signal.SIGTERM, signal.SIGKILL]
+                self.deadline = time.monotonic() + PS_END_S
         if failed and self.root_cause is None and self.interrupted is None:
             failed.sort(key=lambda task: task.exit_code == PEERS_LOST)
             self.root_cause = failed[0]
             self.stop(signal.SIGTERM, KILL_S, self.tasks)
-        elif ended and self.root_cause is None and not self.running("worker"):
+        elif (ended and self.root_cause is None and
+              not self.running("worker") and not self.waiting()):
             if self.running("ps"):
                 self.escalation = [signal.SIGTERM, signal.SIGKILL]
                 self.deadline = time.monotonic() + PS_END_S
@@ -325,6 +410,7 @@ class Launcher:
                       DRAIN_S, self.running("worker"))
 
     def stop(self, signum, patience, tasks):
+        self.cancel_restarts()
         for task in tasks:
             task.send(signum)
         self.escalation = [signal.SIGTERM, signal.SIGKILL]
@@ -337,7 +423,9 @@ class Launcher:
         for task in self.running():
             self.printer.say("[%s] has not ended; sending %s" % (
                 task.name, signal.Signals(signum).name))
-            if self.root_cause is None and self.interrupted is None:
+            forgiven = self.interrupted is not None or (
+                task.restarts > 0 and self.all_succeeded("ps"))
+            if self.root_cause is None and not forgiven:
                 self.root_cause = task
             task.send(signum)
         self.deadline = time.monotonic() + KILL_S
@@ -363,14 +451,14 @@ class Launcher:
 
 
 def describe(code):
-    if code > 128:
-        try:
-            return " (%s)" % signal.Signals(code - 128).name
-        except ValueError:
-            pass
     meanings = {2: "bad flag, file or configuration", 3: "unusable checkpoint",
                 4: "refused by the security rules", PEERS_LOST: "peers lost"}
-    return " (%s)" % meanings[code] if code in meanings else ""
+    if code in meanings:
+        return " (%s)" % meanings[code]
+    try:
+        return " (%s)" % signal.Signals(code - 128).name
+    except ValueError:
+        return ""
 
 
 def newest_checkpoint(train_dir):
@@ -419,7 +507,7 @@ def main(argv):
     except OSError as error:
         printer.say("cannot prepare --train_dir '%s': %s" % (train_dir, error))
         return 2
-    launcher = Launcher(printer)
+    launcher = Launcher(printer, options.restart)
     started = time.time()
     try:
         launcher.start(commands(options, cluster_file, train_dir))

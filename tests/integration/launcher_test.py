@@ -135,8 +135,67 @@ class LauncherTest(harness.TestCase):
         for pid in pids.values():
             self.assert_gone(pid)
 
+    # Kills itself at its first start.
+    DIES_ONCE = ('echo "start $*"\n'
+                 'if mkdir "$DIR/died" 2>/dev/null; then kill -9 $$; fi\n')
+
+    def test_restarts_a_killed_worker_with_the_same_flags(self):
+        launcher = self.launch(self.DIES_ONCE + 'touch "$DIR/done"',
+                               "--workers=1", "--restart=2")
+        self.assertEqual(launcher.wait(), 0, launcher.output)
+        self.assertIn("[worker 0] ended with exit code 137 (SIGKILL); restart "
+                      "1 of 2 in 0.2 s", launcher.output)
+        starts = [line for line in launcher.output.split("\n")
+                  if line.startswith("[worker 0] start ")]
+        self.assertEqual(len(starts), 2)
+        self.assertEqual(starts[0], starts[1])
+        self.assertNotIn("failed first", launcher.output)
+
+    def test_restarts_a_killed_ps_while_the_workers_go_on(self):
+        launcher = self.launch(
+            'while [ ! -e "$DIR/again" ]; do sleep 0.05; done\n'
+            'touch "$DIR/done"', "--restart=1", "--workers=1",
+            ps='#!/bin/sh\n' + self.DIES_ONCE + 'touch "$DIR/again"\n'
+            'while [ ! -e "$DIR/done" ]; do sleep 0.05; done')
+        self.assertEqual(launcher.wait(), 0, launcher.output)
+        self.assertEqual(launcher.output.count("[ps 0] start "), 2)
+        self.assertEqual(launcher.output.count("restart 1 of 1"), 1)
+
+    def test_gives_up_after_so_many_restarts(self):
+        launcher = self.launch('echo start; exit 138', "--workers=1",
+                               "--restart=2")
+        self.assertEqual(launcher.wait(), 138)
+        self.assertEqual(launcher.output.count("[worker 0] start"), 3)
+        self.assertIn("restart 1 of 2 in 0.2 s", launcher.output)
+        self.assertIn("restart 2 of 2 in 0.4 s", launcher.output)
+        self.assertIn("[worker 0] failed first, with exit code 138 (peers lost)",
+                      launcher.output)
+
+    def test_a_permanent_failure_is_not_tried_again(self):
+        launcher = self.launch('exit 3', "--workers=1", "--restart=5")
+        self.assertEqual(launcher.wait(), 3)
+        self.assertNotIn("restart 1", launcher.output)
+
+    def test_nothing_is_restarted_after_an_interrupt(self):
+        launcher = self.launch(
+            'trap \'touch "$DIR/done"; exit 130\' INT\n'
+            'echo ready; while :; do sleep 0.05; done', "--workers=1",
+            "--restart=5")
+        launcher.wait_for("worker 0. ready")
+        launcher.send(signal.SIGINT)
+        self.assertEqual(launcher.wait(), 128 + signal.SIGINT)
+        self.assertNotIn("restart 1", launcher.output)
+
+    def test_a_worker_that_comes_back_after_the_end_is_no_failure(self):
+        # The ps ends when the other worker is done; nobody is left for this one.
+        launcher = self.launch(
+            'case "$*" in *task_index=0*) touch "$DIR/done"; exit 0;; esac\n' +
+            self.DIES_ONCE + 'exec sleep 1000', "--restart=1")
+        self.assertEqual(launcher.wait(), 0, launcher.output)
+        self.assertNotIn("failed first", launcher.output)
+
     def test_bad_options_exit_with_2(self):
-        for flags in (["--workers=0"], ["--ps=x"], ["--nonsense"],
+        for flags in (["--workers=0"], ["--restart=-1"], ["--ps=x"], ["--nonsense"],
                       ["--steps=1", "--epochs=1"],
                       ["--bin_dir=" + self.path("none")]):
             code, output = self.run_to_end(
