@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "worker/backend/ref/ref_primitives.h"
+#include "worker/backend/ref/weighted_primitives.h"
 
 namespace muster {
 namespace {
@@ -43,108 +43,57 @@ void ForEachDst(const Conv2dDesc& d, Visit visit) {
 }
 
 template <typename T>
-class Conv2dForward : public Primitive {
- public:
-  explicit Conv2dForward(const Conv2dDesc& desc) : desc_(desc) {
-    Take(Operand::kSrc, RefLayout<T>(desc.src_shape()));
-    Take(Operand::kWeights, RefLayout<T>(desc.weights_shape()));
-    if (desc.has_bias) Take(Operand::kBias, RefLayout<T>(desc.bias_shape()));
-    Take(Operand::kDst, RefLayout<T>(desc.dst_shape()));
-  }
-
- private:
-  absl::Status Run(const Operands& operands) override {
-    const T* src = operands.As<const T>(Operand::kSrc);
-    const T* weights = operands.As<const T>(Operand::kWeights);
-    const T* bias = operands.As<const T>(Operand::kBias);
-    T* dst = operands.As<T>(Operand::kDst);
-    ForEachDst(desc_, [&](int64_t channel, int64_t i) {
-      dst[i] = desc_.has_bias ? bias[channel] : 0;
-    });
-    ForEachProduct(desc_, [&](int64_t to, int64_t from, int64_t weight) {
-      dst[to] += src[from] * weights[weight];
-    });
-    if (desc_.relu) {
-      ForEachDst(desc_,
-                 [&](int64_t, int64_t i) { dst[i] = std::max(dst[i], T{0}); });
-    }
-    return absl::OkStatus();
-  }
-
-  const Conv2dDesc desc_;
-};
+void Forward(const Conv2dDesc& desc, const T* src, const T* weights,
+             const T* bias, T* dst) {
+  ForEachDst(desc, [&](int64_t channel, int64_t i) {
+    dst[i] = desc.has_bias ? bias[channel] : 0;
+  });
+  ForEachProduct(desc, [&](int64_t to, int64_t from, int64_t weight) {
+    dst[to] += src[from] * weights[weight];
+  });
+  if (!desc.relu) return;
+  ForEachDst(desc,
+             [&](int64_t, int64_t i) { dst[i] = std::max(dst[i], T{0}); });
+}
 
 template <typename T>
-class Conv2dBackwardData : public Primitive {
- public:
-  explicit Conv2dBackwardData(const Conv2dDesc& desc) : desc_(desc) {
-    Take(Operand::kDiffDst, RefLayout<T>(desc.dst_shape()));
-    Take(Operand::kWeights, RefLayout<T>(desc.weights_shape()));
-    Take(Operand::kDiffSrc, RefLayout<T>(desc.src_shape()));
-  }
-
- private:
-  absl::Status Run(const Operands& operands) override {
-    const T* diff_dst = operands.As<const T>(Operand::kDiffDst);
-    const T* weights = operands.As<const T>(Operand::kWeights);
-    T* diff_src = operands.As<T>(Operand::kDiffSrc);
-    std::fill_n(diff_src, desc_.src_shape().num_elements(), T{0});
-    ForEachProduct(desc_, [&](int64_t to, int64_t from, int64_t weight) {
-      diff_src[from] += diff_dst[to] * weights[weight];
-    });
-    return absl::OkStatus();
-  }
-
-  const Conv2dDesc desc_;
-};
+void BackwardData(const Conv2dDesc& desc, const T* diff_dst, const T* weights,
+                  T* diff_src) {
+  std::fill_n(diff_src, desc.src_shape().num_elements(), T{0});
+  ForEachProduct(desc, [&](int64_t to, int64_t from, int64_t weight) {
+    diff_src[from] += diff_dst[to] * weights[weight];
+  });
+}
 
 template <typename T>
-class Conv2dBackwardWeights : public Primitive {
- public:
-  explicit Conv2dBackwardWeights(const Conv2dDesc& desc) : desc_(desc) {
-    Take(Operand::kSrc, RefLayout<T>(desc.src_shape()));
-    Take(Operand::kDiffDst, RefLayout<T>(desc.dst_shape()));
-    Take(Operand::kDiffWeights, RefLayout<T>(desc.weights_shape()));
-    if (desc.has_bias) {
-      Take(Operand::kDiffBias, RefLayout<T>(desc.bias_shape()));
-    }
-  }
-
- private:
-  absl::Status Run(const Operands& operands) override {
-    const T* src = operands.As<const T>(Operand::kSrc);
-    const T* diff_dst = operands.As<const T>(Operand::kDiffDst);
-    T* diff_weights = operands.As<T>(Operand::kDiffWeights);
-    std::fill_n(diff_weights, desc_.weights_shape().num_elements(), T{0});
-    ForEachProduct(desc_, [&](int64_t to, int64_t from, int64_t weight) {
-      diff_weights[weight] += src[from] * diff_dst[to];
-    });
-    if (desc_.has_bias) {
-      T* diff_bias = operands.As<T>(Operand::kDiffBias);
-      std::fill_n(diff_bias, desc_.dst_channels, T{0});
-      ForEachDst(desc_, [&](int64_t channel, int64_t i) {
-        diff_bias[channel] += diff_dst[i];
-      });
-    }
-    return absl::OkStatus();
-  }
-
-  const Conv2dDesc desc_;
-};
+void BackwardWeights(const Conv2dDesc& desc, const T* src, const T* diff_dst,
+                     T* diff_weights, T* diff_bias) {
+  std::fill_n(diff_weights, desc.weights_shape().num_elements(), T{0});
+  ForEachProduct(desc, [&](int64_t to, int64_t from, int64_t weight) {
+    diff_weights[weight] += src[from] * diff_dst[to];
+  });
+  if (!desc.has_bias) return;
+  std::fill_n(diff_bias, desc.dst_channels, T{0});
+  ForEachDst(desc, [&](int64_t channel, int64_t i) {
+    diff_bias[channel] += diff_dst[i];
+  });
+}
 
 }  // namespace
 
 template <typename T>
 RefPrimitive MakeRefConv2dForward(const Conv2dDesc& desc) {
-  return std::make_unique<Conv2dForward<T>>(desc);
+  return std::make_unique<WeightedForward<T, Conv2dDesc>>(desc, &Forward<T>);
 }
 template <typename T>
 RefPrimitive MakeRefConv2dBackwardData(const Conv2dDesc& desc) {
-  return std::make_unique<Conv2dBackwardData<T>>(desc);
+  return std::make_unique<WeightedBackwardData<T, Conv2dDesc>>(
+      desc, &BackwardData<T>);
 }
 template <typename T>
 RefPrimitive MakeRefConv2dBackwardWeights(const Conv2dDesc& desc) {
-  return std::make_unique<Conv2dBackwardWeights<T>>(desc);
+  return std::make_unique<WeightedBackwardWeights<T, Conv2dDesc>>(
+      desc, &BackwardWeights<T>);
 }
 
 template RefPrimitive MakeRefConv2dForward<float>(const Conv2dDesc&);
