@@ -1,9 +1,12 @@
 #include "worker/model_saver.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/manifest_file.h"
+#include "common/checkpoint/train_dir.h"
 #include "worker/blocking_call.h"
 #include "worker/worker_positions.h"
 
@@ -43,6 +46,11 @@ void AddCut(int ps_task, const BeginSnapshotReply& cut,
 
 ModelSaver::ModelSaver(Options options) : options_(std::move(options)) {}
 
+void ModelSaver::Enter(int64_t model_epoch) {
+  model_epoch_ = model_epoch;
+  start_ = std::min(start_, options_.clock->Now());
+}
+
 absl::StatusOr<PendingSave> ModelSaver::Begin() {
   ASSIGN_OR_RETURN(
       const JobState state,
@@ -53,6 +61,12 @@ absl::StatusOr<PendingSave> ModelSaver::Begin() {
   manifest.set_model_epoch(model_epoch_);
   manifest.set_fingerprint(options_.placed->definition.fingerprint);
   manifest.set_seed(options_.seed);
+  // A stamp for people; the clock may be wrong or be set.
+  manifest.set_saved_unix_ms(absl::ToUnixMillis(options_.wall_now()));
+  const absl::Duration trained =
+      std::max(options_.clock->Now() - start_, absl::ZeroDuration());
+  manifest.set_trained_s(
+      absl::ToDoubleSeconds(options_.trained_before + trained));
   *manifest.mutable_optimizer() = options_.placed->definition.optimizer;
   SavePositions(state, &manifest);
   for (size_t i = 0; i < cuts.size(); ++i) {
@@ -80,7 +94,7 @@ absl::StatusOr<std::string> ModelSaver::WriteFiles(
   options.file_system = options_.file_system;
   options.train_dir = options_.train_dir;
   options.global_step = manifest.global_step();
-  options.keep = options_.keep;
+  options.retention = options_.retention;
   ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointWriter> writer,
                    CheckpointWriter::Create(options, options_.placed->tensors,
                                             options_.slots));
@@ -109,6 +123,19 @@ absl::Status ModelSaver::CopyPiece(const Cuts& cuts,
             cuts, tensor, piece.slot, offset, count, buffer.data()));
         return writer->Append({buffer.data(), buffer.size()});
       });
+}
+
+absl::Duration TrainedTime(FileSystem* file_system,
+                           const std::string& train_dir) {
+  const absl::StatusOr<std::vector<int64_t>> steps =
+      ListCheckpoints(file_system, train_dir);
+  if (!steps.ok()) return absl::ZeroDuration();
+  for (const int64_t step : *steps) {
+    const absl::StatusOr<CheckpointManifest> manifest = ReadManifestFile(
+        file_system, absl::StrCat(train_dir, "/", CheckpointName(step)));
+    if (manifest.ok()) return absl::Seconds(manifest->trained_s());
+  }
+  return absl::ZeroDuration();
 }
 
 }  // namespace muster

@@ -10,10 +10,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/checkpoint/checkpoint_layout.h"
 #include "common/checkpoint/checkpoint_writer.h"
 #include "common/checkpoint/file_system.h"
+#include "common/checkpoint/retention.h"
 #include "common/rpc/coordination_link.h"
 #include "proto/checkpoint.pb.h"
 #include "worker/client/parameter_client.h"
@@ -29,6 +32,8 @@ class ModelSaver {
   // All pointers outlive the saver and its saves.
   struct Options {
     const Clock* clock = nullptr;
+    // For the manifest's stamp only.
+    absl::Time (*wall_now)() = &absl::Now;
     FileSystem* file_system = nullptr;
     // Exists and is locked by this process.
     std::string train_dir;
@@ -39,15 +44,17 @@ class ModelSaver {
     // Of each trainable parameter, without "t".
     std::vector<std::string> slots;
     int64_t seed = 0;
-    // Checkpoints to keep.
-    int keep = 5;
+    Retention retention;
+    // How long the run had trained before this process.
+    absl::Duration trained_before;
     std::function<void(absl::string_view)> say;
   };
 
   explicit ModelSaver(Options options);
 
-  // The epoch that saves are of from here on.
-  void Enter(int64_t model_epoch) { model_epoch_ = model_epoch; }
+  // The epoch that saves are of from here on. The time that the run has
+  // trained counts from the first one.
+  void Enter(int64_t model_epoch);
 
   // Fixes the shards' values and the job's counts now.
   absl::StatusOr<PendingSave> Begin();
@@ -64,7 +71,14 @@ class ModelSaver {
 
   const Options options_;
   int64_t model_epoch_ = 0;
+  // When the first epoch was entered.
+  absl::Time start_ = absl::InfiniteFuture();
 };
+
+// How long the run of a train_dir has trained, by the newest manifest that can
+// be read; 0 if there is none.
+absl::Duration TrainedTime(FileSystem* file_system,
+                           const std::string& train_dir);
 
 }  // namespace muster
 

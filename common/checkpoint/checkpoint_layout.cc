@@ -63,17 +63,16 @@ class FileLayout {
  public:
   void Add(const TensorDef& parameter, std::string slot, DataType dtype,
            const Shape& shape) {
-    SafetensorsEntry entry;
-    entry.name = slot.empty() ? parameter.name()
-                              : absl::StrCat(parameter.name(), "/", slot);
-    entry.dtype = dtype;
-    entry.shape = shape;
     CheckpointPiece piece;
     piece.parameter = parameter;
     piece.slot = std::move(slot);
     piece.dtype = dtype;
     piece.elements = shape.num_elements();
     piece.size_bytes = piece.elements * static_cast<int64_t>(SizeOf(dtype));
+    SafetensorsEntry entry;
+    entry.name = PieceName(piece);
+    entry.dtype = dtype;
+    entry.shape = shape;
     pieces_[entry.name] = std::move(piece);
     entries_.push_back(std::move(entry));
   }
@@ -107,6 +106,12 @@ void AddSlots(const TensorDef& parameter, const Shape& shape,
 }
 
 }  // namespace
+
+std::string PieceName(const CheckpointPiece& piece) {
+  return piece.slot.empty()
+             ? piece.parameter.name()
+             : absl::StrCat(piece.parameter.name(), "/", piece.slot);
+}
 
 absl::StatusOr<CheckpointLayout> LayOutCheckpoint(
     absl::Span<const TensorDef> parameters,

@@ -32,6 +32,9 @@ struct CheckpointPiece {
   int64_t size_bytes = 0;
 };
 
+// Its name in the files: "dense/weights", "dense/weights/m".
+std::string PieceName(const CheckpointPiece& piece);
+
 // The contents of the two files of a checkpoint, and the order of their bytes.
 struct CheckpointLayout {
   std::vector<SafetensorsEntry> parameters;

@@ -6,29 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
 
 namespace muster {
 namespace {
-
-// A million tensors with long names fit; a wrong file does not fill memory.
-constexpr int64_t kMaxManifestBytes = int64_t{1} << 30;
-
-absl::StatusOr<CheckpointManifest> ReadManifest(FileSystem* file_system,
-                                                const std::string& path) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file,
-                   file_system->OpenFile(path));
-  if (file->size_bytes() > kMaxManifestBytes) {
-    return absl::DataLossError(absl::StrCat(
-        "'", path, "' has ", file->size_bytes(), " bytes, too many for it"));
-  }
-  std::string text(static_cast<size_t>(file->size_bytes()), '\0');
-  RETURN_IF_ERROR(file->ReadAt(0, file->size_bytes(), text.data()));
-  absl::StatusOr<CheckpointManifest> manifest = ParseManifest(text);
-  if (manifest.ok()) return manifest;
-  return Annotate(manifest.status(), absl::StrCat("read '", path, "'"));
-}
 
 // The layout that the manifest promises.
 absl::StatusOr<CheckpointLayout> PromisedLayout(
@@ -119,9 +101,8 @@ CheckpointReader::CheckpointReader(
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
     FileSystem* file_system, const std::string& path) {
-  ASSIGN_OR_RETURN(
-      CheckpointManifest manifest,
-      ReadManifest(file_system, absl::StrCat(path, "/", kManifestFile)));
+  ASSIGN_OR_RETURN(CheckpointManifest manifest,
+                   ReadManifestFile(file_system, path));
   absl::StatusOr<CheckpointLayout> layout = PromisedLayout(manifest);
   if (!layout.ok()) {
     return Annotate(layout.status(), absl::StrCat("read '", path, "'"));

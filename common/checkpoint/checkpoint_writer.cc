@@ -1,12 +1,12 @@
 #include "common/checkpoint/checkpoint_writer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/rpc/protocol.h"
 
@@ -144,44 +144,83 @@ absl::Status CheckpointWriter::WriteManifest(
 
 absl::Status CheckpointWriter::Publish() {
   FileSystem* const fs = options_.file_system;
-  const std::string path = PathOf(CheckpointName(options_.global_step));
-  const std::string replaced = PathOf(ReplacedName(options_.global_step));
-  // The same step again: after a restore, or when the one there is damaged. A
-  // folder cannot be renamed onto another, so the old one steps aside;
-  // CleanTrainDir puts it back if we die here.
   ASSIGN_OR_RETURN(const std::vector<int64_t> steps,
                    ListCheckpoints(fs, options_.train_dir));
   const bool replaces = absl::c_linear_search(steps, options_.global_step);
-  if (replaces) RETURN_IF_ERROR(fs->Rename(path, replaced));
-  const absl::Status renamed = fs->Rename(temporary_, path);
-  if (!renamed.ok()) {
-    if (replaces) fs->Rename(replaced, path).IgnoreError();
-    return renamed;
-  }
-  started_ = false;
-  return fs->SyncFolder(options_.train_dir);
+  RETURN_IF_ERROR(Replace(replaces));
+  const absl::Status synced = fs->SyncFolder(options_.train_dir);
+  // Nobody knows what of the renames is on the disk, and a second fsync would
+  // not say: this checkpoint is given up, and another will be written anew.
+  if (!synced.ok()) Withdraw(replaces);
+  started_ = !synced.ok();
+  return synced;
 }
 
-std::vector<std::string> CheckpointWriter::RemoveOld() {
+// The same step again: after a restore, or when the one there is damaged. A
+// folder cannot be renamed onto another, so the old one steps aside;
+// CleanTrainDir puts it back if we die here.
+absl::Status CheckpointWriter::Replace(bool replaces) {
   FileSystem* const fs = options_.file_system;
+  const std::string path = PathOf(CheckpointName(options_.global_step));
+  const std::string replaced = PathOf(ReplacedName(options_.global_step));
+  if (replaces) RETURN_IF_ERROR(fs->Rename(path, replaced));
+  const absl::Status renamed = fs->Rename(temporary_, path);
+  if (!renamed.ok() && replaces) fs->Rename(replaced, path).IgnoreError();
+  return renamed;
+}
+
+// Undoes Replace. Best effort: what is left is a whole checkpoint either way.
+void CheckpointWriter::Withdraw(bool replaces) {
+  FileSystem* const fs = options_.file_system;
+  const std::string path = PathOf(CheckpointName(options_.global_step));
+  const absl::Status withdrawn = fs->Rename(path, temporary_);
+  if (!withdrawn.ok() || !replaces) return;
+  fs->Rename(PathOf(ReplacedName(options_.global_step)), path).IgnoreError();
+}
+
+// Those that count for this one's retention, the newest first.
+absl::StatusOr<std::vector<SavedCheckpoint>> CheckpointWriter::ListSaved()
+    const {
+  FileSystem* const fs = options_.file_system;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> steps,
+                   ListCheckpoints(fs, options_.train_dir));
+  std::vector<SavedCheckpoint> saved;
+  for (const int64_t step : steps) {
+    // A larger step is one that a restore has passed over. It is not ours to
+    // judge, but it does not count.
+    if (step > options_.global_step) continue;
+    SavedCheckpoint checkpoint;
+    checkpoint.global_step = step;
+    if (options_.retention.keep_every_hours > 0) {
+      const absl::StatusOr<CheckpointManifest> manifest =
+          ReadManifestFile(fs, PathOf(CheckpointName(step)));
+      if (manifest.ok()) checkpoint.trained_s = manifest->trained_s();
+    }
+    saved.push_back(checkpoint);
+  }
+  return saved;
+}
+
+// First out of sight, so that nobody sees half of it.
+absl::Status CheckpointWriter::RemoveCheckpoint(int64_t global_step) const {
+  FileSystem* const fs = options_.file_system;
+  const std::string hidden = PathOf(TemporaryName(global_step));
+  RETURN_IF_ERROR(fs->Rename(PathOf(CheckpointName(global_step)), hidden));
+  return fs->Remove(hidden);
+}
+
+std::vector<std::string> CheckpointWriter::RemoveOld() const {
   std::vector<std::string> warnings;
   const auto note = [&warnings](const absl::Status& status) {
     if (!status.ok()) warnings.push_back(std::string(status.message()));
   };
   // Only a replaced folder of this step can be there.
-  note(CleanTrainDir(fs, options_.train_dir));
-  const absl::StatusOr<std::vector<int64_t>> steps =
-      ListCheckpoints(fs, options_.train_dir);
-  note(steps.status());
-  if (!steps.ok()) return warnings;
-  int kept = 0;
-  for (const int64_t step : *steps) {
-    // A larger step is one that a restore has passed over. It is not ours to
-    // judge, but it does not count.
-    if (step > options_.global_step) continue;
-    if (++kept > std::max(options_.keep, 2)) {
-      note(fs->Remove(PathOf(CheckpointName(step))));
-    }
+  note(CleanTrainDir(options_.file_system, options_.train_dir));
+  const absl::StatusOr<std::vector<SavedCheckpoint>> saved = ListSaved();
+  note(saved.status());
+  if (!saved.ok()) return warnings;
+  for (const int64_t step : CheckpointsToRemove(*saved, options_.retention)) {
+    note(RemoveCheckpoint(step));
   }
   return warnings;
 }

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/checkpoint/checkpoint_layout.h"
 #include "common/checkpoint/file_system.h"
+#include "common/checkpoint/retention.h"
 #include "common/checkpoint/safetensors_writer.h"
 #include "proto/checkpoint.pb.h"
 
@@ -36,9 +37,8 @@ class CheckpointWriter {
     // Exists, and the caller holds its TrainDirLock.
     std::string train_dir;
     int64_t global_step = 0;
-    // Checkpoints of steps up to this one that are left, this one included; at
-    // least 2, for the newest one may turn out to be damaged.
-    int keep = 5;
+    // Which checkpoints of steps up to this one are left.
+    Retention retention;
   };
 
   struct Committed {
@@ -68,8 +68,8 @@ class CheckpointWriter {
   absl::Status Append(absl::string_view data);
 
   // Makes the checkpoint durable and visible, then removes the oldest ones.
-  // `manifest`: model_epoch, fingerprint, seed, examples, optimizer, workers
-  // and shards are the caller's; the rest is filled in here.
+  // `manifest`: model_epoch, fingerprint, seed, examples, optimizer, workers,
+  // shards and both times are the caller's; the rest is filled in here.
   // Errors: FailedPrecondition if bytes are missing or Commit was called
   // before; DataLoss if the files are not what was written; the file system's.
   absl::StatusOr<Committed> Commit(CheckpointManifest manifest);
@@ -85,7 +85,11 @@ class CheckpointWriter {
                 CheckpointManifest* manifest) const;
   absl::Status WriteManifest(const CheckpointManifest& manifest);
   absl::Status Publish();
-  std::vector<std::string> RemoveOld();
+  absl::Status Replace(bool replaces);
+  void Withdraw(bool replaces);
+  absl::StatusOr<std::vector<SavedCheckpoint>> ListSaved() const;
+  absl::Status RemoveCheckpoint(int64_t global_step) const;
+  std::vector<std::string> RemoveOld() const;
   std::string PathOf(const std::string& name) const;
 
   // Constant after construction.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/crc32c.h"
@@ -20,6 +21,26 @@ namespace {
 
 constexpr char kFirstLine[] =
     "# A Muster checkpoint; the fields are those of checkpoint.proto.\n";
+
+// Every format from 2 on ends with this line, so that a damaged text is not
+// taken for one of a newer format.
+constexpr int kFirstFormatWithTrailer = 2;
+
+std::string Trailer(absl::string_view text) {
+  return absl::StrFormat("# crc32c of the text above: %08x\n", Crc32c(text));
+}
+
+// The last line, with its end; all of the text if there is but one.
+absl::string_view LastLine(absl::string_view text) {
+  if (text.empty()) return text;
+  const size_t end = text.rfind('\n', text.size() - 2);
+  return end == absl::string_view::npos ? text : text.substr(end + 1);
+}
+
+bool HasGoodTrailer(absl::string_view text) {
+  const absl::string_view trailer = LastLine(text);
+  return trailer == Trailer(text.substr(0, text.size() - trailer.size()));
+}
 
 // Of the serialized bytes with the field itself 0. There is no map in the
 // message, so its bytes are the same everywhere.
@@ -65,14 +86,17 @@ absl::Status Differs(const TensorDef& parameter, absl::string_view wanted,
 
 }  // namespace
 
-absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest) {
-  manifest.set_format_version(kCheckpointFormatVersion);
+absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest,
+                                           int format_version) {
+  manifest.set_format_version(format_version);
   manifest.set_manifest_crc32c(ManifestCrc(manifest));
   std::string text;
   if (!google::protobuf::TextFormat::PrintToString(manifest, &text)) {
     return absl::InternalError("the manifest cannot be printed as text");
   }
-  return absl::StrCat(kFirstLine, text);
+  text = absl::StrCat(kFirstLine, text);
+  if (format_version < kFirstFormatWithTrailer) return text;
+  return absl::StrCat(text, Trailer(text));
 }
 
 absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text) {
@@ -86,6 +110,12 @@ absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text) {
   parser.AllowUnknownField(true);
   if (!parser.ParseFromString(std::string(text), &manifest)) {
     return absl::DataLossError(absl::StrCat("not a manifest: ", error.text()));
+  }
+  if (manifest.format_version() >= kFirstFormatWithTrailer &&
+      !HasGoodTrailer(text)) {
+    return absl::DataLossError(
+        "the CRC in the manifest's last line does not fit: it is damaged or "
+        "was edited");
   }
   if (manifest.format_version() > kCheckpointFormatVersion) {
     return absl::FailedPreconditionError(absl::StrCat(

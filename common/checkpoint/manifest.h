@@ -13,15 +13,19 @@
 
 namespace muster {
 
-// Raised when an old reader would misread a checkpoint.
-inline constexpr int kCheckpointFormatVersion = 1;
+// Raised when an old reader would misread or wrongly refuse a checkpoint.
+//   1: the first one
+//   2: the times, and the last line: a CRC of all bytes of the text before it
+inline constexpr int kCheckpointFormatVersion = 2;
 
 // The text of manifest.textproto, with format_version and manifest_crc32c set.
-absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest);
+// (Other versions are for tests of the reader.)
+absl::StatusOr<std::string> FormatManifest(
+    CheckpointManifest manifest, int format_version = kCheckpointFormatVersion);
 
-// Parses and checks it. Errors: FailedPrecondition for a newer format version
-// (do not fall back: update Muster); DataLoss if it is no manifest or its CRC
-// differs.
+// Parses and checks it; older versions, too. Errors: FailedPrecondition for a
+// newer format version (do not fall back: update Muster); DataLoss if it is no
+// manifest, or a byte of it was changed.
 absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text);
 
 // May a model with these parameters and this optimizer go on from the

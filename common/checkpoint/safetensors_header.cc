@@ -21,30 +21,43 @@ namespace {
 constexpr absl::string_view kMetadataKey = "__metadata__";
 constexpr size_t kHeaderAlignment = 8;
 
-struct DtypeName {
+struct FormatDtype {
   absl::string_view name;
+  int64_t bytes;
   DataType dtype;
 };
-constexpr DtypeName kDtypeNames[] = {{"F64", FLOAT64},
-                                     {"I64", INT64},
-                                     {"F32", FLOAT32},
-                                     {"I32", INT32},
-                                     {"U8", UINT8}};
-// Of the format, but no dtype of Muster.
-constexpr absl::string_view kUnsupportedDtypes[] = {
-    "BOOL", "I8",  "U16", "I16",     "F16",
-    "BF16", "U32", "U64", "F8_E4M3", "F8_E5M2"};
+constexpr FormatDtype kFormatDtypes[] = {{"F64", 8, FLOAT64},
+                                         {"I64", 8, INT64},
+                                         {"F32", 4, FLOAT32},
+                                         {"I32", 4, INT32},
+                                         {"U8", 1, UINT8},
+                                         {"F16", 2, DATA_TYPE_UNSPECIFIED},
+                                         {"BF16", 2, DATA_TYPE_UNSPECIFIED},
+                                         {"BOOL", 1, DATA_TYPE_UNSPECIFIED},
+                                         {"I8", 1, DATA_TYPE_UNSPECIFIED},
+                                         {"U16", 2, DATA_TYPE_UNSPECIFIED},
+                                         {"I16", 2, DATA_TYPE_UNSPECIFIED},
+                                         {"U32", 4, DATA_TYPE_UNSPECIFIED},
+                                         {"U64", 8, DATA_TYPE_UNSPECIFIED},
+                                         {"C64", 8, DATA_TYPE_UNSPECIFIED},
+                                         {"F8_E4M3", 1, DATA_TYPE_UNSPECIFIED},
+                                         {"F8_E5M2", 1, DATA_TYPE_UNSPECIFIED},
+                                         {"F8_E8M0", 1, DATA_TYPE_UNSPECIFIED}};
+// Of the format, but with elements that are not whole bytes.
+constexpr absl::string_view kUnsupportedDtypes[] = {"F4", "F6_E2M3", "F6_E3M2"};
 
 absl::string_view NameOfDtype(DataType dtype) {
-  for (const DtypeName& entry : kDtypeNames) {
-    if (entry.dtype == dtype) return entry.name;
+  for (const FormatDtype& entry : kFormatDtypes) {
+    if (entry.dtype == dtype && dtype != DATA_TYPE_UNSPECIFIED) {
+      return entry.name;
+    }
   }
   return "";
 }
 
-absl::StatusOr<DataType> ParseDtype(absl::string_view name) {
-  for (const DtypeName& entry : kDtypeNames) {
-    if (entry.name == name) return entry.dtype;
+absl::StatusOr<FormatDtype> ParseDtype(absl::string_view name) {
+  for (const FormatDtype& entry : kFormatDtypes) {
+    if (entry.name == name) return entry;
   }
   if (absl::c_linear_search(kUnsupportedDtypes, name)) {
     return absl::UnimplementedError(
@@ -98,15 +111,16 @@ absl::StatusOr<SafetensorsEntry> CheckedEntry(std::string name,
   }
   SafetensorsEntry entry;
   entry.name = std::move(name);
-  ASSIGN_OR_RETURN(entry.dtype, ParseDtype(*raw.dtype));
+  ASSIGN_OR_RETURN(const FormatDtype dtype, ParseDtype(*raw.dtype));
+  entry.dtype = dtype.dtype;
+  entry.format_dtype = *raw.dtype;
   const absl::StatusOr<Shape> shape = Shape::Create(*raw.shape);
   if (!shape.ok()) return absl::DataLossError(shape.status().message());
   entry.shape = *shape;
   entry.begin = (*raw.offsets)[0];
   entry.end = (*raw.offsets)[1];
   // A Shape times 8 bytes does not overflow.
-  const int64_t size_bytes =
-      entry.shape.num_elements() * static_cast<int64_t>(SizeOf(entry.dtype));
+  const int64_t size_bytes = entry.shape.num_elements() * dtype.bytes;
   if (entry.end < entry.begin || entry.end - entry.begin != size_bytes) {
     return absl::DataLossError(
         absl::StrCat("data_offsets [", entry.begin, ", ", entry.end,
@@ -181,6 +195,11 @@ absl::Status CheckContiguous(const std::vector<SafetensorsEntry>& entries,
 
 }  // namespace
 
+int64_t FormatDtypeBytes(absl::string_view format_dtype) {
+  const absl::StatusOr<FormatDtype> dtype = ParseDtype(format_dtype);
+  return dtype.ok() ? dtype->bytes : 0;
+}
+
 absl::StatusOr<std::vector<SafetensorsEntry>> LayOutSafetensors(
     std::vector<SafetensorsEntry> entries) {
   std::set<std::string> names;
@@ -209,6 +228,7 @@ absl::StatusOr<std::vector<SafetensorsEntry>> LayOutSafetensors(
           "the tensors have more than 2^63 bytes");
     }
     entry.end = end;
+    entry.format_dtype = std::string(NameOfDtype(entry.dtype));
   }
   return entries;
 }

@@ -16,12 +16,15 @@ namespace muster {
 // One tensor of a safetensors file.
 struct SafetensorsEntry {
   std::string name;
-  // FLOAT32, FLOAT64, INT64, INT32 or UINT8.
+  // FLOAT32, FLOAT64, INT64, INT32 or UINT8; UNSPECIFIED for a dtype of the
+  // format that Muster does not have.
   DataType dtype = DATA_TYPE_UNSPECIFIED;
   Shape shape;
   // In bytes from the start of the data section.
   int64_t begin = 0;
   int64_t end = 0;
+  // As the file names it: "F32", "BF16". Set by LayOut and Parse.
+  std::string format_dtype = {};
 };
 
 struct SafetensorsHeader {
@@ -34,6 +37,10 @@ struct SafetensorsHeader {
 inline constexpr int64_t kSafetensorsPrefixBytes = 8;
 // The format's limit of the header's length.
 inline constexpr int64_t kMaxSafetensorsHeaderBytes = 100'000'000;
+
+// Bytes of an element of a dtype of the format ("BF16"); 0 for an unknown one,
+// and for those whose elements are not whole bytes.
+int64_t FormatDtypeBytes(absl::string_view format_dtype);
 
 // Sorts entries as the format wants it (wider dtypes first, then by name) and
 // sets their offsets. Errors: InvalidArgument for an unsupported dtype, two
@@ -52,7 +59,8 @@ std::string FormatSafetensorsHeader(
 // UTF-8 or not exactly the format's JSON, duplicate keys, a missing or unknown
 // field, offsets with a hole or an overlap or that do not start at 0 or do not
 // end at `data_bytes`, a shape whose size overflows or is not end - begin.
-// A dtype of the format that Muster does not have is Unimplemented.
+// Every dtype of the format is read whose elements are whole bytes; for the
+// others the error is Unimplemented.
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json,
                                                          int64_t data_bytes);
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/safetensors_writer.h"
-#include "common/tensor/dtype.h"
 
 namespace muster {
 namespace {
@@ -91,7 +90,7 @@ absl::Status SafetensorsReader::Read(absl::string_view name, int64_t offset,
         "read elements ", offset, " to ", offset, " + ", length, " of tensor '",
         name, "' in '", path_, "', which has ", elements));
   }
-  const int64_t size = static_cast<int64_t>(SizeOf(entry->dtype));
+  const int64_t size = FormatDtypeBytes(entry->format_dtype);
   return file_->ReadAt(data_start_ + entry->begin + offset * size,
                        length * size, static_cast<char*>(dst));
 }

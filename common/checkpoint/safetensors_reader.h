@@ -34,6 +34,9 @@ class SafetensorsReader {
   }
   int64_t file_bytes() const { return file_->size_bytes(); }
 
+  // The entry of a tensor. Errors: NotFound.
+  absl::StatusOr<const SafetensorsEntry*> Find(absl::string_view name) const;
+
   // Reads `length` elements of a tensor from element `offset` on, as they are
   // in the file: row-major, little-endian. dst has length times the size of an
   // element. Errors: NotFound for an unknown tensor; InvalidArgument for a
@@ -47,8 +50,6 @@ class SafetensorsReader {
  private:
   SafetensorsReader(std::unique_ptr<ReadableFile> file, std::string path,
                     int64_t data_start, SafetensorsHeader header);
-
-  absl::StatusOr<const SafetensorsEntry*> Find(absl::string_view name) const;
 
   const std::unique_ptr<ReadableFile> file_;
   const std::string path_;

@@ -1,5 +1,7 @@
 #include "tests/testing/fake_file_system.h"
 
+#include <algorithm>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +9,8 @@
 
 namespace muster {
 namespace {
+
+constexpr size_t kPageBytes = 4096;
 
 // "train/ckpt/file" is {"train/ckpt", "file"}.
 std::pair<std::string, std::string> Split(const std::string& path) {
@@ -27,13 +31,13 @@ class FakeFileSystem::Writable : public WritableFile {
 
   absl::Status Append(absl::string_view data) override {
     absl::MutexLock lock(&fs_->mu_);
-    RETURN_IF_ERROR(fs_->NextCall("append"));
+    RETURN_IF_ERROR(fs_->NextCall("append " + file_->path));
     file_->now.append(data.data(), data.size());
     return absl::OkStatus();
   }
   absl::Status Sync() override {
     absl::MutexLock lock(&fs_->mu_);
-    RETURN_IF_ERROR(fs_->NextCall("fsync"));
+    RETURN_IF_ERROR(fs_->NextCall("fsync " + file_->path));
     file_->durable = file_->now;
     return absl::OkStatus();
   }
@@ -88,17 +92,44 @@ void FakeFileSystem::Restart() {
 }
 
 void FakeFileSystem::CutPower() {
+  CutPower([](size_t) { return size_t{0}; });
+}
+
+void FakeFileSystem::CutPower(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  CutPower([&random](size_t unsynced) {
+    return static_cast<size_t>(random() % (unsynced + 1));
+  });
+}
+
+void FakeFileSystem::CutPower(const std::function<size_t(size_t)>& choose) {
   Restart();
   absl::MutexLock lock(&mu_);
-  now_ = durable_;
-  for (auto& [name, folder] : now_) {
-    folder->now = folder->durable;
-    for (auto& [file_name, file] : folder->now) file->now = file->durable;
+  folders_.CutTo(choose(folders_.unsynced.size()));
+  for (auto& [name, folder] : folders_.now) {
+    folder->CutTo(choose(folder->unsynced.size()));
+    for (auto& [file_name, file] : folder->now) {
+      const size_t synced = file->durable.size();
+      file->durable =
+          file->now.substr(0, synced + choose(file->now.size() - synced));
+      // The length is on the disk, but not every page.
+      for (size_t i = synced; i < file->durable.size(); i += kPageBytes) {
+        const size_t size = std::min(kPageBytes, file->durable.size() - i);
+        if (choose(1) == 0) file->durable.replace(i, size, size, '\0');
+      }
+      file->now = file->durable;
+    }
   }
+}
+
+std::vector<std::string> FakeFileSystem::log() const {
+  absl::MutexLock lock(&mu_);
+  return log_;
 }
 
 absl::Status FakeFileSystem::NextCall(const std::string& what) {
   ++calls_;
+  log_.push_back(what);
   const bool fails =
       fail_at_ != 0 && (fail_on_ ? calls_ >= fail_at_ : calls_ == fail_at_);
   return fails ? Annotate(error_, what) : absl::OkStatus();
@@ -107,8 +138,9 @@ absl::Status FakeFileSystem::NextCall(const std::string& what) {
 FakeFileSystem::Folder* FakeFileSystem::FindFolder(
     const std::string& path) const {
   const auto [parent, name] = Split(path);
-  const auto it = now_.find(name);
-  return parent == root_ && it != now_.end() ? it->second.get() : nullptr;
+  const auto it = folders_.now.find(name);
+  return parent == root_ && it != folders_.now.end() ? it->second.get()
+                                                     : nullptr;
 }
 
 FakeFileSystem::FilePtr FakeFileSystem::FindFile(
@@ -134,19 +166,23 @@ void FakeFileSystem::SetContents(const std::string& path,
   if (folder == nullptr) return;
   FilePtr& file = folder->now[name];
   file = std::make_shared<File>();
+  file->path = path;
   file->now = file->durable = std::move(contents);
+  folder->Sync();
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> FakeFileSystem::CreateFile(
     const std::string& path) {
   absl::MutexLock lock(&mu_);
-  RETURN_IF_ERROR(NextCall("create"));
+  RETURN_IF_ERROR(NextCall("create " + path));
   const auto [parent, name] = Split(path);
   Folder* const folder = FindFolder(parent);
   if (folder == nullptr) return NotThere(parent);
   if (folder->now.count(name) > 0) return absl::AlreadyExistsError(path);
   const FilePtr file = std::make_shared<File>();
+  file->path = path;
   folder->now[name] = file;
+  folder->Changed();
   return std::make_unique<Writable>(this, file);
 }
 
@@ -160,12 +196,13 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> FakeFileSystem::OpenFile(
 
 absl::Status FakeFileSystem::CreateFolder(const std::string& path) {
   absl::MutexLock lock(&mu_);
-  RETURN_IF_ERROR(NextCall("create folder"));
+  RETURN_IF_ERROR(NextCall("create folder " + path));
   const auto [parent, name] = Split(path);
   if (parent != root_) return NotThere(parent);
-  if (!now_.emplace(name, std::make_shared<Folder>()).second) {
+  if (!folders_.now.emplace(name, std::make_shared<Folder>()).second) {
     return absl::AlreadyExistsError(path);
   }
+  folders_.Changed();
   return absl::OkStatus();
 }
 
@@ -174,7 +211,7 @@ absl::StatusOr<std::vector<std::string>> FakeFileSystem::List(
   absl::MutexLock lock(&mu_);
   std::vector<std::string> names;
   if (path == root_) {
-    for (const auto& [name, folder] : now_) names.push_back(name);
+    for (const auto& [name, folder] : folders_.now) names.push_back(name);
     return names;
   }
   Folder* const folder = FindFolder(path);
@@ -186,35 +223,40 @@ absl::StatusOr<std::vector<std::string>> FakeFileSystem::List(
 absl::Status FakeFileSystem::Rename(const std::string& from,
                                     const std::string& to) {
   absl::MutexLock lock(&mu_);
-  RETURN_IF_ERROR(NextCall("rename"));
+  RETURN_IF_ERROR(NextCall("rename " + from + " " + to));
   if (FindFolder(from) == nullptr) return NotThere(from);
   if (FindFolder(to) != nullptr) return absl::AlreadyExistsError(to);
-  auto node = now_.extract(Split(from).second);
+  auto node = folders_.now.extract(Split(from).second);
   node.key() = Split(to).second;
-  now_.insert(std::move(node));
+  folders_.now.insert(std::move(node));
+  folders_.Changed();
   return absl::OkStatus();
 }
 
 absl::Status FakeFileSystem::SyncFolder(const std::string& path) {
   absl::MutexLock lock(&mu_);
-  RETURN_IF_ERROR(NextCall("fsync folder"));
+  RETURN_IF_ERROR(NextCall("fsync folder " + path));
   if (path == root_) {
-    durable_ = now_;
+    folders_.Sync();
     return absl::OkStatus();
   }
   Folder* const folder = FindFolder(path);
   if (folder == nullptr) return NotThere(path);
-  folder->durable = folder->now;
+  folder->Sync();
   return absl::OkStatus();
 }
 
 absl::Status FakeFileSystem::Remove(const std::string& path) {
   absl::MutexLock lock(&mu_);
-  RETURN_IF_ERROR(NextCall("remove"));
+  RETURN_IF_ERROR(NextCall("remove " + path));
   const auto [parent, name] = Split(path);
-  if (parent == root_ && now_.erase(name) > 0) return absl::OkStatus();
+  if (parent == root_ && folders_.now.erase(name) > 0) {
+    folders_.Changed();
+    return absl::OkStatus();
+  }
   Folder* const folder = FindFolder(parent);
   if (folder == nullptr || folder->now.erase(name) == 0) return NotThere(path);
+  folder->Changed();
   return absl::OkStatus();
 }
 

@@ -36,6 +36,13 @@ inline std::vector<TensorDef> ExampleParameters() {
           MakeTensor("bn/mean", {4}, STATE)};
 }
 
+// The same with less to write, for tests that save a thousand times.
+inline std::vector<TensorDef> SmallParameters() {
+  return {MakeTensor("dense/weights", {3, 2}),
+          MakeTensor("conv/weights", {2500}),
+          MakeTensor("bn/mean", {4}, STATE)};
+}
+
 inline std::vector<std::string> ExampleSlots() { return {"m", "v"}; }
 
 // Every byte depends on the step, the tensor and its place.
@@ -62,22 +69,37 @@ inline CheckpointManifest ExampleManifest(int64_t step) {
   return manifest;
 }
 
-// One whole save.
+// One whole save of `step`, with the bytes of `version`.
+inline absl::Status SaveExample(
+    FileSystem* file_system, const std::string& train_dir, int64_t step,
+    const Retention& retention, int64_t version, double trained_s = 0,
+    const std::vector<TensorDef>& parameters = ExampleParameters()) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<CheckpointWriter> writer,
+      CheckpointWriter::Create({file_system, train_dir, step, retention},
+                               parameters, ExampleSlots()));
+  for (const CheckpointPiece& piece : writer->pieces()) {
+    RETURN_IF_ERROR(writer->Append(ExampleBytes(piece, version)));
+  }
+  CheckpointManifest manifest = ExampleManifest(step);
+  manifest.set_trained_s(trained_s);
+  return writer->Commit(manifest).status();
+}
+inline absl::Status SaveSmall(FileSystem* file_system,
+                              const std::string& train_dir, int64_t step,
+                              const Retention& retention, int64_t version) {
+  return SaveExample(file_system, train_dir, step, retention, version,
+                     /*trained_s=*/0, SmallParameters());
+}
 inline absl::Status SaveExample(FileSystem* file_system,
                                 const std::string& train_dir, int64_t step,
                                 int keep = 5) {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<CheckpointWriter> writer,
-      CheckpointWriter::Create({file_system, train_dir, step, keep},
-                               ExampleParameters(), ExampleSlots()));
-  for (const CheckpointPiece& piece : writer->pieces()) {
-    RETURN_IF_ERROR(writer->Append(ExampleBytes(piece, step)));
-  }
-  return writer->Commit(ExampleManifest(step)).status();
+  return SaveExample(file_system, train_dir, step, Retention{keep, 0}, step);
 }
 
 // Does the reader hold SaveExample's bytes, all of them?
-inline bool IsExample(const CheckpointReader& reader, int64_t step) {
+inline bool IsExample(const CheckpointReader& reader, int64_t step,
+                      int64_t version) {
   if (reader.manifest().global_step() != step) return false;
   for (const CheckpointPiece& piece : reader.pieces()) {
     std::string found(static_cast<size_t>(piece.size_bytes), '\0');
@@ -85,11 +107,14 @@ inline bool IsExample(const CheckpointReader& reader, int64_t step) {
              .Read(piece.parameter.name(), piece.slot, 0, piece.elements,
                    found.data())
              .ok() ||
-        found != ExampleBytes(piece, step)) {
+        found != ExampleBytes(piece, version)) {
       return false;
     }
   }
   return true;
+}
+inline bool IsExample(const CheckpointReader& reader, int64_t step) {
+  return IsExample(reader, step, step);
 }
 
 }  // namespace muster

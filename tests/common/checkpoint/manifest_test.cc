@@ -54,11 +54,25 @@ TEST(ManifestTest, NoticesAnEdit) {
 }
 
 TEST(ManifestTest, NamesANewerFormat) {
-  EXPECT_THAT(ParseManifest("format_version: 2 muster_version: \"9.1\" "
-                            "invented_later { x: 1 }"),
+  CheckpointManifest manifest = ExampleManifest(4);
+  manifest.set_muster_version("9.1");
+  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 3)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("format version 2"), HasSubstr("9.1"),
-                             HasSubstr("up to 1"))));
+                       AllOf(HasSubstr("format version 3"), HasSubstr("9.1"),
+                             HasSubstr("up to 2"))));
+}
+
+TEST(ManifestTest, ReadsTheFirstFormatWhichHasNoLastLine) {
+  const std::string text = *FormatManifest(ExampleManifest(4), 1);
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("crc32c of the text")));
+  EXPECT_THAT(ParseManifest(text), IsOk());
+}
+
+TEST(ManifestTest, ALaterFormatWithoutItsLastLineIsDamaged) {
+  std::string text = ExampleText();
+  text.resize(text.rfind('#'));
+  EXPECT_THAT(ParseManifest(text),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("last line")));
 }
 
 TEST(CheckCompatibleTest, TakesTheSameModelInAnyOrderAndOtherSettings) {

@@ -1,8 +1,10 @@
 #include "common/checkpoint/safetensors_header.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -134,12 +136,29 @@ TEST(SafetensorsHeaderTest, RefusesOtherMetadataThanStrings) {
   ExpectRefused(R"({"__metadata__":{},"__metadata__":{}})", 0, "twice");
 }
 
+TEST(SafetensorsHeaderTest, KnowsEveryDtypeOfWholeBytes) {
+  const std::pair<const char*, int64_t> dtypes[] = {
+      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},
+      {"I32", 4}, {"I16", 2}, {"I8", 1},  {"U64", 8},  {"U32", 4},
+      {"U16", 2}, {"U8", 1},  {"BOOL", 1}};
+  for (const auto& [name, bytes] : dtypes) {
+    const auto header = ParseSafetensorsHeader(
+        absl::StrCat(R"({"a":{"dtype":")", name,
+                     R"(","shape":[3],"data_offsets":[0,)", 3 * bytes, "]}}"),
+        3 * bytes);
+    ASSERT_THAT(header, IsOk()) << name;
+    EXPECT_EQ(header->entries[0].format_dtype, name);
+    EXPECT_EQ(FormatDtypeBytes(name), bytes);
+  }
+  EXPECT_EQ(FormatDtypeBytes("X9"), 0);
+}
+
 TEST(SafetensorsHeaderTest, NamesADtypeThatItLacks) {
   EXPECT_THAT(
       ParseSafetensorsHeader(
-          R"({"a":{"dtype":"BF16","shape":[4],"data_offsets":[0,8]}})", 8),
+          R"({"a":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}})", 2),
       StatusIs(absl::StatusCode::kUnimplemented,
-               HasSubstr("tensor 'a': dtype BF16")));
+               HasSubstr("tensor 'a': dtype F4")));
 }
 
 TEST(SafetensorsHeaderTest, LaysOutWideTypesFirstThenByName) {
