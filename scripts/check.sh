@@ -77,25 +77,48 @@ check_thread_safety() {
   generate && sources_with_locks | compile_each
 }
 
-# Headers that no source file includes before all else: those that one does
-# have been shown to compile alone by the build.
-unproven_headers() {
-  local header stem source
+# A source whose first include is its own header shows, when the build compiles
+# it, that the header compiles alone: nothing stands before it. That holds if a
+# BUILD file lists the source.
+built() {
+  local folder
+  folder=$(dirname "$1")
+  grep -sqF "\"$(basename "$1")\"" "$folder/BUILD"
+}
+
+# Prints "built HEADER" or "alone HEADER" (nothing includes it first: to be
+# compiled by itself), and "late SOURCE" for a source that has its own header,
+# but not as its first include.
+sort_headers() {
+  local header stem source proven
   for header in $(sources '\.h$'); do
     stem=${header%.h}
+    proven=alone
     for source in "$stem.cc" "tests/${stem}_test.cc"; do
-      [ -f "$source" ] &&
-        [ "$(grep -m 1 '^#include' "$source")" = "#include \"$header\"" ] &&
-        continue 2
+      [ -f "$source" ] || continue
+      if [ "$(grep -m 1 '^#include' "$source")" = "#include \"$header\"" ]; then
+        built "$source" && proven=built
+      elif grep -qF "#include \"$header\"" "$source"; then
+        echo "late $source"
+      fi
     done
-    echo "$header"
+    echo "$proven $header"
   done
 }
 
 # -inl.h files are included several times on purpose (Highway).
 check_headers() {
-  generate && unproven_headers | grep -v -- '-inl\.h$' |
-    compile_each -Wno-unused-const-variable -Wno-unused-function
+  local sorted late
+  sorted=$(sort_headers)
+  late=$(sed -n 's/^late //p' <<<"$sorted")
+  if [ -n "$late" ]; then
+    printf 'check.sh: its own header is not the first include of:\n%s\n' "$late"
+    return 1
+  fi
+  generate && sed -n 's/^alone //p' <<<"$sorted" | grep -v -- '-inl\.h$' |
+    compile_each -Wno-unused-const-variable -Wno-unused-function || return 1
+  echo "check.sh: each header compiles alone: $(grep -c '^built' <<<"$sorted")" \
+    "by the build, $(grep '^alone' <<<"$sorted" | grep -cv -- '-inl\.h$') here"
 }
 
 # forbid WHAT REGEX ALLOWED_FILES: prints each match outside ALLOWED_FILES.
