@@ -13,14 +13,14 @@ ModelLoader::ModelLoader(Options options) : options_(std::move(options)) {}
 
 LoadEvent ModelLoader::Load(const LoadModel& epoch) {
   options_.client->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
-  if (options_.train_dir.empty()) return LoadEvent{Initialize(), false};
+  if (options_.train_dir.empty()) return Initialize();
   absl::StatusOr<CheckpointReader::Newest> newest =
       CheckpointReader::OpenNewest(options_.file_system, options_.train_dir);
-  if (absl::IsNotFound(newest.status())) {
-    return LoadEvent{Initialize(), false};
-  }
+  if (absl::IsNotFound(newest.status())) return Initialize();
   if (!newest.ok()) return LoadEvent{newest.status(), true};
-  for (const std::string& warning : newest->warnings) options_.say(warning);
+  for (const std::string& warning : newest->warnings) {
+    options_.say(/*is_error=*/true, warning);
+  }
   const CheckpointReader& reader = *newest->reader;
   const absl::Status compatible =
       CheckCompatible(reader.manifest(), options_.placed->tensors,
@@ -43,7 +43,7 @@ absl::StatusOr<LoadedModel> ModelLoader::Restore(
   loaded.global_step = manifest.global_step();
   loaded.examples = manifest.examples();
   loaded.workers = RestorePositions(manifest, options_.tasks);
-  options_.say(absl::StrCat("restored ", reader.path()));
+  options_.say(/*is_error=*/false, absl::StrCat("restored ", reader.path()));
   return loaded;
 }
 
@@ -67,8 +67,25 @@ absl::Status ModelLoader::RestorePiece(const CheckpointReader& reader,
       });
 }
 
-absl::StatusOr<LoadedModel> ModelLoader::Initialize() {
+LoadEvent ModelLoader::Initialize() {
+  const absl::Status made = MakeValues();
+  if (!made.ok()) return LoadEvent{made, true};
+  return LoadEvent{SendValues(), false};
+}
+
+absl::Status ModelLoader::MakeValues() {
   RETURN_IF_ERROR(options_.model->InitializeParameters(options_.seed));
+  if (options_.weights == nullptr) return absl::OkStatus();
+  for (size_t i = 0; i < options_.placed->tensors.size(); ++i) {
+    RETURN_IF_ERROR(
+        Annotate(options_.weights->Read(
+                     i, options_.model->parameter(static_cast<int>(i))),
+                 absl::StrCat("start from ", options_.weights->path())));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LoadedModel> ModelLoader::SendValues() {
   const int num_tensors = static_cast<int>(options_.placed->tensors.size());
   std::vector<TensorView> values;
   for (int i = 0; i < num_tensors; ++i) {
@@ -79,8 +96,13 @@ absl::StatusOr<LoadedModel> ModelLoader::Initialize() {
       options_.client->LoadModel(options_.placed->definition, values));
   LoadedModel loaded;
   loaded.initialized = true;
-  options_.say(absl::StrCat("initialized ", num_tensors,
-                            " parameters with seed ", options_.seed));
+  std::string line = absl::StrCat("initialized ", num_tensors,
+                                  " parameters with seed ", options_.seed);
+  if (options_.weights != nullptr) {
+    absl::StrAppend(&line, ", ", options_.weights->num_tensors(),
+                    " of them from ", options_.weights->path());
+  }
+  options_.say(/*is_error=*/false, line);
   return loaded;
 }
 

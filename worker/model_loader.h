@@ -10,6 +10,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
 #include "worker/client/parameter_client.h"
+#include "worker/initial_weights.h"
 #include "worker/model/compiled_model.h"
 #include "worker/placed_model.h"
 #include "worker/step_runner.h"
@@ -17,7 +18,7 @@
 namespace muster {
 
 // The chief's way to a model on every shard: the newest whole checkpoint of
-// train_dir, or else seeded initial values. One thread.
+// train_dir, or else given weights, or else seeded initial values. One thread.
 class ModelLoader : public ModelSource {
  public:
   // All pointers outlive the loader.
@@ -30,9 +31,11 @@ class ModelLoader : public ModelSource {
     // Makes the initial values; a pull overwrites them anyway.
     CompiledModel* model = nullptr;
     uint64_t seed = 0;
+    // Take the place of the seeded values that they have; may be null.
+    const InitialWeights* weights = nullptr;
     // Who will take steps.
     std::vector<TaskId> tasks;
-    std::function<void(absl::string_view)> say;
+    std::function<void(bool is_error, absl::string_view)> say;
   };
 
   explicit ModelLoader(Options options);
@@ -41,7 +44,9 @@ class ModelLoader : public ModelSource {
 
  private:
   absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader);
-  absl::StatusOr<LoadedModel> Initialize();
+  LoadEvent Initialize();
+  absl::Status MakeValues();
+  absl::StatusOr<LoadedModel> SendValues();
   absl::Status RestorePiece(const CheckpointReader& reader,
                             const CheckpointPiece& piece);
 

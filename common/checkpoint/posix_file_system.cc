@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -200,6 +202,12 @@ absl::Status PosixFileSystem::Remove(const std::string& path) {
   }
   if (rmdir(path.c_str()) != 0) return ErrnoError("remove folder", path);
   return absl::OkStatus();
+}
+
+std::string WithoutLinks(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path found = std::filesystem::canonical(path, error);
+  return error ? path : found.string();
 }
 
 }  // namespace muster

@@ -25,6 +25,10 @@ class PosixFileSystem : public FileSystem {
   absl::Status Remove(const std::string& path) override;
 };
 
+// The path of what is there behind symbolic links, for a path from the user;
+// the path itself if nothing is there.
+std::string WithoutLinks(const std::string& path);
+
 }  // namespace muster
 
 #endif  // COMMON_CHECKPOINT_POSIX_FILE_SYSTEM_H_
