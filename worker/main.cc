@@ -1,38 +1,27 @@
 // worker: trains a model on the ps tasks of a cluster, or alone. See README.md.
 #include <malloc.h>
-#include <sched.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
-#include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
-#include "common/cluster/address.h"
 #include "common/cluster/cluster_resolver.h"
 #include "common/cluster/cluster_spec.h"
-#include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/incarnation.h"
 #include "common/rpc/listen_address.h"
@@ -44,9 +33,12 @@
 #include "spdlog/spdlog.h"
 #include "worker/client/grpc_coordination_link.h"
 #include "worker/client/grpc_parameter_link.h"
+#include "worker/compute_cores.h"
 #include "worker/describe_components.h"
-#include "worker/model/model_graph.h"
+#include "worker/placement_preview.h"
+#include "worker/printing.h"
 #include "worker/session_messages.h"
+#include "worker/signal_target.h"
 #include "worker/training_spec.h"
 #include "worker/worker_task.h"
 
@@ -97,8 +89,6 @@ ABSL_FLAG(bool, list_devices, false, "Print the devices, and end.");
 
 namespace muster {
 namespace {
-
-constexpr absl::string_view kEraseLine = "\r\x1b[2K";
 
 std::string Environment(const char* name) {
   const char* const value = std::getenv(name);
@@ -164,56 +154,6 @@ absl::StatusOr<std::string> CheckNetwork(const ResolvedCluster& cluster) {
   return ChooseListenAddress(own, absl::GetFlag(FLAGS_bind), trusted);
 }
 
-// Pins this process, and what it starts, to cores like "0-3,6".
-absl::Status PinToCpus(const std::string& text) {
-  if (text.empty()) return absl::OkStatus();
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  for (const absl::string_view range : absl::StrSplit(text, ',')) {
-    const std::vector<absl::string_view> ends = absl::StrSplit(range, '-');
-    int first = 0;
-    int last = 0;
-    if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &first) ||
-        !absl::SimpleAtoi(ends.back(), &last) || first < 0 || last < first ||
-        last >= CPU_SETSIZE) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--cpus=", text, ": '", range, "' is no core and no range of cores"));
-    }
-    for (int cpu = first; cpu <= last; ++cpu) CPU_SET(cpu, &cpus);
-  }
-  if (sched_setaffinity(0, sizeof(cpus), &cpus) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--cpus=", text, ": ", absl::ErrnoToStatus(errno, "pin").message(),
-      "; this process may use ", std::thread::hardware_concurrency(),
-      " cores"));
-}
-
-// Cores of this process over the training tasks that share its machine.
-absl::StatusOr<int> ComputeThreads(const ClusterSpec& spec,
-                                   const TaskId& self) {
-  const int asked = absl::GetFlag(FLAGS_compute_threads);
-  if (asked < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--compute_threads=", asked, ": wanted 0 or more"));
-  }
-  if (asked > 0) return asked;
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  const bool known = sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
-  const int cores = known ? CPU_COUNT(&cpus) : 1;
-  if (spec.empty()) return cores;
-  ASSIGN_OR_RETURN(const std::string own_text, spec.AddressOf(self));
-  ASSIGN_OR_RETURN(const Address own, ParseAddress(own_text));
-  int neighbours = 0;
-  for (const TaskId& task : spec.training_tasks()) {
-    const auto text = spec.AddressOf(task);
-    if (!text.ok()) continue;
-    const auto address = ParseAddress(*text);
-    if (address.ok() && address->host == own.host) ++neighbours;
-  }
-  return std::max(1, cores / std::max(1, neighbours));
-}
-
 WorkerLinks MakeGrpcLinks(const ClusterSpec& spec) {
   WorkerLinks links;
   const std::vector<std::string> addresses = spec.ps_addresses();
@@ -244,83 +184,13 @@ WorkerLinks MakeLocalLinks(const Clock* clock) {
   return links;
 }
 
-// Hands a signal to the task once there is one; before that it ends the
-// waiting of what is being made.
-class SignalTarget {
- public:
-  void OnSignal(int signal) {
-    absl::MutexLock lock(&mu_);
-    if (task_ == nullptr) {
-      latch_.Stop({128 + signal, absl::StrCat("signal ", signal)});
-      return;
-    }
-    spdlog::info("signal {}: finishing the step; again to end at once", signal);
-    task_->RequestStop(signal);
-  }
-
-  // Null: no task any more. Returns the exit code of a signal that came before
-  // the first task, if one did.
-  std::optional<int> Set(WorkerTask* task) {
-    absl::MutexLock lock(&mu_);
-    task_ = task;
-    const std::optional<StopReason> stopped =
-        latch_.WaitFor(absl::ZeroDuration());
-    if (!stopped.has_value()) return std::nullopt;
-    return stopped->exit_code;
-  }
-
-  StopLatch* latch() { return &latch_; }
-
- private:
-  StopLatch latch_;
-  absl::Mutex mu_;
-  WorkerTask* task_ ABSL_GUARDED_BY(mu_) = nullptr;
-};
-
-void SetPrinting(const TaskId& self, WorkerOptions* options) {
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  options->progress.terminal = terminal;
-  options->progress.color = terminal && Environment("NO_COLOR").empty();
-  // Shells seldom export COLUMNS; who does means it.
-  int columns = 0;
-  winsize window = {};
-  if (absl::SimpleAtoi(Environment("COLUMNS"), &columns) && columns > 0) {
-    options->progress.columns = columns;
-  } else if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 &&
-             window.ws_col > 0) {
-    options->progress.columns = window.ws_col;
-  }
-  options->progress.every = absl::Seconds(absl::GetFlag(FLAGS_progress_every));
-  options->progress.label = absl::StrCat(self.job(), " ", self.index());
-  options->write_progress = [terminal](absl::string_view text) {
-    if (!terminal) return spdlog::info("{}", std::string(text));
-    std::fwrite(text.data(), 1, text.size(), stderr);
-    std::fflush(stderr);
-  };
-  options->say = [terminal](bool is_error, absl::string_view text) {
-    // The live line would stand before this one.
-    if (terminal) std::fwrite(kEraseLine.data(), 1, kEraseLine.size(), stderr);
-    spdlog::log(is_error ? spdlog::level::err : spdlog::level::info, "{}",
-                std::string(text));
-  };
-}
-
-absl::Status PrintPlacement(const TrainingSpec& training, int num_ps) {
-  ASSIGN_OR_RETURN(const ModelGraph graph,
-                   ModelGraph::Create(training.model()));
-  std::vector<TensorDef> tensors;
-  for (const ModelGraph::Parameter& parameter : graph.parameters()) {
-    TensorDef tensor;
-    tensor.set_name(parameter.name);
-    for (const int64_t dim : parameter.shape.dims()) tensor.add_shape(dim);
-    tensor.set_dtype(FLOAT32);
-    tensor.set_kind(parameter.kind);
-    tensors.push_back(tensor);
-  }
-  ASSIGN_OR_RETURN(const PlacedModel placed,
-                   PlaceModel(training, tensors, num_ps));
-  std::fputs(PlacementTable(tensors, placed.placement, num_ps).c_str(), stdout);
-  return absl::OkStatus();
+PrintingOptions PrintingFlags(const TaskId& self) {
+  PrintingOptions options;
+  options.label = absl::StrCat(self.job(), " ", self.index());
+  options.progress_every = absl::Seconds(absl::GetFlag(FLAGS_progress_every));
+  options.no_color = Environment("NO_COLOR");
+  options.columns = Environment("COLUMNS");
+  return options;
 }
 
 absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
@@ -336,8 +206,12 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
   ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
   RETURN_IF_ERROR(PinToCpus(absl::GetFlag(FLAGS_cpus)));
   ASSIGN_OR_RETURN(options.compute_threads,
-                   ComputeThreads(cluster.spec, cluster.task));
-  SetPrinting(cluster.task, &options);
+                   ComputeThreads(absl::GetFlag(FLAGS_compute_threads),
+                                  cluster.spec, cluster.task));
+  Printing printing = MakePrinting(PrintingFlags(cluster.task));
+  options.progress = std::move(printing.progress);
+  options.write_progress = std::move(printing.write_progress);
+  options.say = std::move(printing.say);
   return options;
 }
 
@@ -355,9 +229,11 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
       LoadTrainingSpec(absl::GetFlag(FLAGS_training), overrides);
   if (!training.ok()) return Fail(training.status());
   if (absl::GetFlag(FLAGS_placement_dry_run)) {
-    const absl::Status status =
-        PrintPlacement(*training, std::max(1, cluster.spec.num_ps()));
-    return status.ok() ? kExitDone : Fail(status);
+    const auto table =
+        DescribePlacement(*training, std::max(1, cluster.spec.num_ps()));
+    if (!table.ok()) return Fail(table.status());
+    std::fputs(table->c_str(), stdout);
+    return kExitDone;
   }
   absl::StatusOr<WorkerOptions> options =
       MakeWorkerOptions(cluster, *std::move(training));
@@ -375,12 +251,19 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
   WorkerLinks links = cluster.spec.empty() ? MakeLocalLinks(&clock)
                                            : MakeGrpcLinks(cluster.spec);
   const auto task = WorkerTask::Create(*std::move(options), std::move(links));
-  const std::optional<int> stopped =
-      target.Set(task.ok() ? task->get() : nullptr);
+  std::function<void(int)> on_signal;
+  if (task.ok()) {
+    on_signal = [&task](int signal) {
+      spdlog::info("signal {}: finishing the step; again to end at once",
+                   signal);
+      (*task)->RequestStop(signal);
+    };
+  }
+  const std::optional<int> stopped = target.HandTo(on_signal);
   if (stopped.has_value()) return *stopped;
   if (!task.ok()) return Fail(task.status());
   const int exit_code = (*task)->Run();
-  target.Set(nullptr);
+  target.HandTo(nullptr);
   return exit_code;
 }
 
