@@ -1,6 +1,7 @@
 #include "worker/evaluator.h"
 
 #include "common/base/status_macros.h"
+#include "worker/evaluate_model.h"
 #include "worker/input/fill_batch.h"
 
 namespace muster {
@@ -18,24 +19,7 @@ Evaluator::Evaluator(const DataSet* data_set, CompiledModel* model,
 
 absl::StatusOr<EvaluationResult> Evaluator::Evaluate() {
   RETURN_IF_ERROR(client_->PullAndWait(into_));
-  EvaluationResult result;
-  int64_t correct = 0;
-  double loss_sum = 0;
-  while (true) {
-    FillBatchInOrder(*data_set_, result.examples, batch_);
-    if (batch_.rows == 0) break;
-    ASSIGN_OR_RETURN(const CompiledModel::StepResult step,
-                     model_->Evaluate(batch_));
-    result.examples += batch_.rows;
-    correct += step.correct;
-    loss_sum += step.loss * static_cast<double>(batch_.rows);
-  }
-  if (result.examples == 0) {
-    return absl::InvalidArgumentError("evaluation: the test set is empty");
-  }
-  result.accuracy = static_cast<double>(correct) / result.examples;
-  result.loss = loss_sum / result.examples;
-  return result;
+  return EvaluateModel(*data_set_, model_, batch_, [] { return true; });
 }
 
 }  // namespace muster

@@ -126,6 +126,16 @@ std::string ResultJson(const TrainingResult& result) {
   return json.Finish() + "\n";
 }
 
+std::string EvaluationJson(int64_t global_step,
+                           const EvaluationResult& result) {
+  JsonObject object(2);
+  object.AddCount("global_step", global_step);
+  object.AddNumber("test_accuracy", result.accuracy);
+  object.AddNumber("test_loss", result.loss);
+  object.AddCount("test_examples", result.examples);
+  return object.Finish() + "\n";
+}
+
 absl::Status WriteFileAtomically(const std::string& path,
                                  const std::string& content) {
   const std::string temporary = path + ".tmp";

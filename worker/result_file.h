@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "worker/hook/evaluation.h"
 
 namespace muster {
 
@@ -62,6 +63,9 @@ struct TrainingResult {
 
 // The result as JSON, indented. A number that is not finite is null.
 std::string ResultJson(const TrainingResult& result);
+
+// What evaluator.json says of the newest checkpoint that was evaluated.
+std::string EvaluationJson(int64_t global_step, const EvaluationResult& result);
 
 // Replaces the file atomically: it is the old or the new one, also after a
 // power cut. Errors: the system's, naming the path.

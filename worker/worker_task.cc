@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -17,45 +16,13 @@
 #include "common/cluster/task_id.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/protocol.h"
-#include "worker/input/create_data_set.h"
 #include "worker/model_fingerprint.h"
 #include "worker/result_file.h"
+#include "worker/training_parts.h"
 #include "worker/training_spec.h"
 
 namespace muster {
 namespace {
-
-// "auto": the first of these that is registered and has a device.
-constexpr const char* kPreferredBackends[] = {"cpu", "ref"};
-constexpr absl::string_view kCudaBackend = "cuda";
-
-// A name that is meant to work one day: "unknown" would send the user looking
-// for a typing error or for a driver.
-absl::Status CheckDevice(absl::string_view device) {
-  if (device != kCudaBackend && !absl::StartsWith(device, "cuda:")) {
-    return absl::OkStatus();
-  }
-  if (BackendRegistry::Find(kCudaBackend).ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--device=", device,
-                   ": this version has no CUDA backend; use --device=cpu, or "
-                   "--device=auto, which takes the best that there is"));
-}
-
-absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(
-    const WorkerOptions& options) {
-  RETURN_IF_ERROR(CheckDevice(options.device));
-  BackendOptions backend;
-  backend.compute_threads = options.compute_threads;
-  if (options.device != "auto") return CreateBackend(options.device, backend);
-  absl::Status last;
-  for (const char* const name : kPreferredBackends) {
-    auto created = CreateBackend(name, backend);
-    if (created.ok()) return created;
-    last = created.status();
-  }
-  return last;
-}
 
 std::string ReplicationName(const ReplicationSpec& replication) {
   switch (replication.mode_case()) {
@@ -129,11 +96,8 @@ absl::Status WorkerTask::CreateHealth() {
 
 absl::Status WorkerTask::CreateModel() {
   const TrainingSpec& training = options_.training;
-  ASSIGN_OR_RETURN(backend_, OpenDevice(options_));
-  if (backend_->dtype() != FLOAT32) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--device=", options_.device, ": training needs a float32 backend"));
-  }
+  ASSIGN_OR_RETURN(backend_,
+                   OpenDevice(options_.device, options_.compute_threads));
   CompileOptions compile;
   compile.backend = backend_.get();
   compile.batch_size = training.input().batch_size();
@@ -141,33 +105,16 @@ absl::Status WorkerTask::CreateModel() {
   ASSIGN_OR_RETURN(placed_, PlaceModel(training, model_->parameters(),
                                        static_cast<int>(ps_addresses_.size())));
   if (!is_chief()) return absl::OkStatus();
-  compile.mode = CompileOptions::Mode::kEvaluate;
-  if (training.evaluation().batch_size() > 0) {
-    compile.batch_size = training.evaluation().batch_size();
-  }
-  ASSIGN_OR_RETURN(test_model_,
-                   CompiledModel::Create(training.model(), compile));
+  ASSIGN_OR_RETURN(test_model_, CompileTestModel(training, backend_.get()));
   SayPlacement();
   return absl::OkStatus();
 }
 
 absl::Status WorkerTask::CreateData() {
   const TrainingSpec& training = options_.training;
-  const std::vector<int64_t> dims(training.model().input_shape().begin(),
-                                  training.model().input_shape().end());
-  ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  const uint64_t seed = static_cast<uint64_t>(training.seed());
-  ASSIGN_OR_RETURN(data_set_,
-                   CreateDataSet(training.input(), shape, seed, Split::kTrain));
-  if (data_set_->num_classes() > model_->num_classes()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the data set has ", data_set_->num_classes(),
-        " classes, the last layer of model '", training.model().name(),
-        "' has ", model_->num_classes(), " outputs: give it as many"));
-  }
+  ASSIGN_OR_RETURN(data_set_, OpenDataSet(training, *model_, Split::kTrain));
   if (!is_chief()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(test_set_,
-                   CreateDataSet(training.input(), shape, seed, Split::kTest));
+  ASSIGN_OR_RETURN(test_set_, OpenDataSet(training, *model_, Split::kTest));
   return absl::OkStatus();
 }
 

@@ -173,7 +173,10 @@ absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options) {
   RETURN_IF_ERROR(CheckAllAgree(sources));
   ASSIGN_OR_RETURN(const TaskId task, OwnTask(options, sources));
   const auto address = decides->spec->AddressOf(task);
-  if (!address.ok()) {
+  const bool unlisted_evaluator = task.job() == kEvaluatorJob &&
+                                  task.index() == 0 &&
+                                  decides->spec->tasks(kEvaluatorJob).empty();
+  if (!address.ok() && !unlisted_evaluator) {
     return Annotate(address.status(),
                     absl::StrCat("own task, by ", decides->name));
   }

@@ -47,7 +47,8 @@ struct ResolvedCluster {
 // Errors: InvalidArgument for a malformed source (naming the place), two
 // sources that contradict each other (naming both and the first difference),
 // an unknown job, and an own task that the cluster lacks; and those of
-// ReadFile.
+// ReadFile. An evaluator may be missing: TensorFlow's TF_CONFIG never lists it,
+// because no other task talks to it.
 absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options);
 
 }  // namespace muster

@@ -8,6 +8,8 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/tiny_model.h"
+#include "worker/evaluate_model.h"
+#include "worker/input/fill_batch.h"
 
 namespace muster {
 namespace {
@@ -45,6 +47,16 @@ TEST_F(EvaluatorTest, AnEmptyTestSetIsAnError) {
   Evaluator evaluator(&data_set, tiny_.model(), tiny_.client());
   EXPECT_THAT(evaluator.Evaluate(),
               StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(EvaluatorTest, AStopEndsItBetweenBatches) {
+  const CountingDataSet data_set(kClasses);
+  Batch batch = MakeBatch(data_set, kRows);
+  int batches = 0;
+  EXPECT_THAT(EvaluateModel(data_set, tiny_.model(), batch,
+                            [&] { return ++batches < 3; }),
+              StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_EQ(batches, 3);
 }
 
 }  // namespace

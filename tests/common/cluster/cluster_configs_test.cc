@@ -26,6 +26,7 @@ TEST(ClusterConfigsTest, LocalFilesHoldWhatTheirNamesSay) {
   const Case kCases[] = {
       {"local_1ps_1worker.json", "ps 1, worker 1"},
       {"local_1ps_2worker.json", "ps 1, worker 2"},
+      {"local_1ps_2worker_evaluator.json", "ps 1, worker 2, evaluator 1"},
       {"local_2ps_2worker.json", "ps 2, worker 2"},
       {"local_2ps_3worker.json", "ps 2, worker 3"},
   };

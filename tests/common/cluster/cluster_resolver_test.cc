@@ -91,6 +91,21 @@ TEST(ClusterResolverTest, TfConfigNamesTheOwnTask) {
   EXPECT_EQ(Task(options), "/job:worker/task:1 by TF_CONFIG");
 }
 
+TEST(ClusterResolverTest, AnEvaluatorNeedNotBeListed) {
+  ClusterOptions options = WorkerOptions();
+  options.jobs.push_back("evaluator");
+  options.tf_config = R"({"cluster":{"ps":["p0:1"],"worker":["w0:1"]},)"
+                      R"("task":{"type":"evaluator","index":0}})";
+  EXPECT_EQ(Task(options), "/job:evaluator/task:0 by TF_CONFIG");
+  // One that is listed is who it says.
+  options.tf_config =
+      R"({"cluster":{"ps":["p0:1"],"worker":["w0:1"],"evaluator":["e0:1"]},)"
+      R"("task":{"type":"evaluator","index":1}})";
+  EXPECT_THAT(
+      ResolveCluster(options),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("evaluator")));
+}
+
 TEST(ClusterResolverTest, TheFirstSourceDecidesWhereAllAgree) {
   ClusterOptions options = WorkerOptions();
   options.tf_config = kTfConfig;
