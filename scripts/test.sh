@@ -3,15 +3,18 @@
 # "N passed, M failed" (test cases, not Bazel's targets). Exits with 0 only if
 # nothing failed.
 #
-#   scripts/test.sh [--summary FILE] [BAZEL_TEST_ARGUMENT...]
+#   scripts/test.sh [--soak] [--summary FILE] [BAZEL_TEST_ARGUMENT...]
 #
-# --summary FILE also writes the last line there. Other arguments go to
-# `bazel test`; without a target among them it tests //... .
+# --soak runs the tests of recovery with the full counts of kills, and without a
+# target only those, after 100,000 seeds of the simulation. --summary FILE also
+# writes the last line there. Other arguments go to `bazel test`; without a
+# target among them it tests //... .
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
 summary=
+soak=
 arguments=()
 targets=()
 while [ $# -gt 0 ]; do
@@ -20,6 +23,7 @@ while [ $# -gt 0 ]; do
       sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
       exit 0
       ;;
+    --soak) soak=yes ;;
     --summary)
       summary=${2:?test.sh: --summary wants a file}
       shift
@@ -29,11 +33,27 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+simulate=
+if [ -n "$soak" ]; then
+  # Shown as they come: a soak is looked at while it runs.
+  arguments+=(--test_env=MUSTER_SOAK=1 --nocache_test_results
+    --test_output=all --test_timeout=3600)
+  if [ "${#targets[@]}" -eq 0 ]; then
+    simulate=yes
+    targets=(//tests/integration:recovery_signal_test
+      //tests/integration:recovery_start_test //tests/integration:recovery_test)
+  fi
+fi
 [ "${#targets[@]}" -gt 0 ] || targets=(//...)
 
 scripts/install_deps.sh
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
+
+if [ -n "$simulate" ]; then
+  bazel run --noshow_progress //tests/simulation:simulate -- --seeds=100000 \
+    </dev/null
+fi
 
 # --keep_going: one broken target must not hide the others' results. The code
 # is judged by count_tests.py, which sees every target.

@@ -82,6 +82,8 @@ class Process:
     def __init__(self, name, command, env=None, cwd=None):
         self.name = name
         self._lines = []
+        # When each line was read, monotonic.
+        self._times = []
         self._ended = False
         self._seen = 0
         self._changed = threading.Condition()
@@ -106,6 +108,7 @@ class Process:
             with self._changed:
                 self._lines.append(
                     line.decode("utf-8", "replace").rstrip("\n"))
+                self._times.append(time.monotonic())
                 self._changed.notify_all()
         with self._changed:
             self._ended = True
@@ -132,6 +135,36 @@ class Process:
                     raise AssertionError("%s did not print '%s' in %g s" %
                                          (self.name, pattern, deadline_s))
                 self._changed.wait(left)
+
+    def wait_for_line_after(self, pattern, since, deadline_s=DEADLINE_S):
+        """When the first line that matches was read, not before `since`.
+
+        Unlike wait_for it may be asked for the same line again.
+        """
+        deadline = time.monotonic() + deadline_s
+        looked_at = 0
+        with self._changed:
+            while True:
+                for i in range(looked_at, len(self._lines)):
+                    if self._times[i] >= since and re.search(
+                            pattern, self._lines[i]):
+                        return self._times[i]
+                looked_at = len(self._lines)
+                left = deadline - time.monotonic()
+                if self._ended or left <= 0:
+                    raise AssertionError(
+                        "%s %s without printing '%s'" %
+                        (self.name, "ended" if self._ended else
+                         "was waited for %g s" % deadline_s, pattern))
+                self._changed.wait(left)
+
+    def longest_silence(self, pattern, since):
+        """The longest time without a matching line, from `since` until now."""
+        with self._changed:
+            times = [at for at, line in zip(self._times, self._lines)
+                     if at >= since and re.search(pattern, line)]
+        times = [since] + times + [time.monotonic()]
+        return max(b - a for a, b in zip(times, times[1:]))
 
     def wait(self, deadline_s=DEADLINE_S):
         """The exit code; 128 + n for signal n."""
@@ -191,11 +224,15 @@ class TestCase(unittest.TestCase):
             file.write(text)
         return self.path(name)
 
-    def write_cluster(self, ps=1, workers=1, name="cluster.json"):
+    def write_cluster(self, ps=1, workers=1, name="cluster.json",
+                      evaluator=False):
         """Writes a ClusterSpec of free loopback ports; returns its path."""
-        addresses = ["127.0.0.1:%d" % port for port in free_ports(ps + workers)]
-        return self.write(name, json.dumps(
-            {"cluster": {"ps": addresses[:ps], "worker": addresses[ps:]}}))
+        addresses = ["127.0.0.1:%d" % port
+                     for port in free_ports(ps + workers + evaluator)]
+        jobs = {"ps": addresses[:ps], "worker": addresses[ps:ps + workers]}
+        if evaluator:
+            jobs["evaluator"] = addresses[ps + workers:]
+        return self.write(name, json.dumps({"cluster": jobs}))
 
     def start(self, name, command, env=None, cwd=None):
         process = Process(name, command, env, cwd)
