@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
+#include "common/base/end_process.h"
 #include "common/base/logging.h"
 #include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
@@ -183,5 +184,6 @@ int Main(const std::vector<std::string>& args) {
 }  // namespace muster
 
 int main(int argc, char** argv) {
-  return muster::Main(std::vector<std::string>(argv + 1, argv + argc));
+  muster::EndProcess(
+      muster::Main(std::vector<std::string>(argv + 1, argv + argc)));
 }
