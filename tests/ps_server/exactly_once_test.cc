@@ -1,6 +1,7 @@
 // Exactly once, at link level: integer gradients make float sums exact, so
 // counters must equal acknowledged pushes whatever the link loses or repeats.
 #include <algorithm>
+#include <atomic>
 #include <random>
 #include <thread>
 #include <vector>
@@ -66,14 +67,18 @@ class ExactlyOnceTest : public testing::Test {
   // Adds 1 to the worker's counter and to the common one.
   absl::StatusOr<PushReply> Push(ParameterLink& link, int worker,
                                  int64_t step) {
+    return Push(link, MakeSender(worker, 100 + worker), step);
+  }
+
+  absl::StatusOr<PushReply> Push(ParameterLink& link, const Sender& sender,
+                                 int64_t step) {
     std::vector<float> gradient(kElements);
-    gradient[worker] = -1;
+    gradient[sender.task().index()] = -1;
     gradient[kWorkers] = -1;
     return AwaitReply<PushReply>([&](auto done) {
-      link.Push(
-          MakePush(MakeSender(worker, 100 + worker), step,
-                   {MakeSlice("counters", 0, kElements)}, BytesOf(gradient)),
-          Soon(), done);
+      link.Push(MakePush(sender, step, {MakeSlice("counters", 0, kElements)},
+                         BytesOf(gradient)),
+                Soon(), done);
     });
   }
 
@@ -142,6 +147,32 @@ TEST_F(ExactlyOnceTest, CountersEqualAcknowledgedPushesOverALossyLink) {
   server_.Close();
   EXPECT_EQ(server_.counters().applied_parts, kWorkers * kPushesPerWorker);
   EXPECT_GT(server_.counters().duplicate_parts, 0) << "the link lost nothing";
+}
+
+// T25: a worker is back while pushes of its former self are still in flight.
+TEST_F(ExactlyOnceTest, FencesOldPushesInFlightWhenTheWorkerIsBack) {
+  constexpr int kStarts = 20;
+  int64_t acknowledged = 0;
+  for (int start = 0; start < kStarts; ++start) {
+    const Sender old_self = MakeSender(1, 1000 + 2 * start);
+    const Sender new_self = MakeSender(1, 1001 + 2 * start);
+    Hello(old_self);
+    std::atomic<int64_t> steps_of_old = 0;
+    std::thread in_flight([&] {
+      for (int64_t step = 1; Push(server_, old_self, step).ok(); ++step) {
+        steps_of_old = step;
+      }
+    });
+    while (steps_of_old == 0) std::this_thread::yield();
+    Hello(new_self);
+    EXPECT_THAT(Push(server_, old_self, steps_of_old + 2),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         testing::StartsWith("fenced: ")));
+    EXPECT_THAT(Push(server_, new_self, 1), IsOk());
+    in_flight.join();
+    acknowledged += steps_of_old + 1;
+  }
+  EXPECT_EQ(Pull()[1], acknowledged);
 }
 
 TEST_F(ExactlyOnceTest, ARequestThatIsTooLateIsNotCarriedOut) {
