@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 
 namespace muster {
@@ -40,37 +44,48 @@ absl::Status CreateFolders(const std::string& path) {
     }
     struct stat status = {};
     const int error = errno;
-    if (stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) continue;
+    const bool exists = stat(folder.c_str(), &status) == 0;
+    if (exists && S_ISDIR(status.st_mode)) continue;
+    if (exists) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("'", folder, "' is a file, wanted a folder"));
+    }
     errno = error;
     return ErrnoError("create folder", folder);
   }
   return absl::OkStatus();
 }
 
-// What the holder wrote: its process id, or "" if it did not get so far.
+// What the holder wrote, its process id and host, or "" if it did not get so
+// far.
 std::string HolderOf(int fd) {
-  char text[32] = {};
+  char text[HOST_NAME_MAX + 32] = {};
   const ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
+  const std::vector<std::string> words =
+      absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
   int64_t process_id = 0;
-  if (size <= 0 || !absl::SimpleAtoi(text, &process_id)) return "";
-  return absl::StrCat(" (process ", process_id, ")");
+  if (size <= 0 || words.size() != 2 ||
+      !absl::SimpleAtoi(words[0], &process_id)) {
+    return "";
+  }
+  return absl::StrCat(" (process ", process_id, " on ",
+                      absl::CHexEscape(words[1]), ")");
 }
 
 void WriteHolder(int fd) {
-  const std::string text = absl::StrCat(getpid(), "\n");
+  char host[HOST_NAME_MAX + 1] = {};
+  if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0') {
+    host[0] = '?';
+  }
+  const std::string text = absl::StrCat(getpid(), " ", host, "\n");
   // Only for the message of others: the lock is held without it, too.
   if (ftruncate(fd, 0) != 0) return;
   [[maybe_unused]] const ssize_t written =
       pwrite(fd, text.data(), text.size(), 0);
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<TrainDirLock>> TrainDirLock::Acquire(
-    const std::string& train_dir) {
-  if (train_dir.empty()) {
-    return absl::InvalidArgumentError("the train_dir has no name");
-  }
+// The locked file of the folder, which is made if it is not there.
+absl::StatusOr<int> OpenLocked(const std::string& train_dir) {
   RETURN_IF_ERROR(CreateFolders(train_dir));
   const std::string path = absl::StrCat(train_dir, "/.lock");
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
@@ -80,14 +95,31 @@ absl::StatusOr<std::unique_ptr<TrainDirLock>> TrainDirLock::Acquire(
     const absl::Status status =
         errno == EWOULDBLOCK
             ? absl::FailedPreconditionError(absl::StrCat(
-                  "another process", HolderOf(fd), " writes into train_dir '",
-                  train_dir, "'; end it or choose another --train_dir"))
+                  "another process", HolderOf(fd), " writes into it"))
             : ErrnoError("lock", path);
     close(fd);
     return status;
   }
   WriteHolder(fd);
-  return std::unique_ptr<TrainDirLock>(new TrainDirLock(fd));
+  return fd;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainDirLock>> TrainDirLock::Acquire(
+    const std::string& train_dir) {
+  if (train_dir.empty()) {
+    return absl::InvalidArgumentError("the train_dir has no name");
+  }
+  const absl::StatusOr<int> fd = OpenLocked(train_dir);
+  if (fd.ok()) return std::unique_ptr<TrainDirLock>(new TrainDirLock(*fd));
+  // No right to a folder is a wrong folder, and not a matter of security.
+  const absl::StatusCode code = absl::IsPermissionDenied(fd.status())
+                                    ? absl::StatusCode::kInvalidArgument
+                                    : fd.status().code();
+  return absl::Status(code, absl::StrCat("use train_dir '", train_dir,
+                                         "': ", fd.status().message(),
+                                         "; choose another --train_dir"));
 }
 
 TrainDirLock::~TrainDirLock() { close(fd_); }

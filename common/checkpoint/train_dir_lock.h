@@ -16,7 +16,9 @@ class TrainDirLock {
  public:
   // Makes `train_dir` (mode 0700, with missing parents) if it is not there,
   // and takes the lock without waiting. Errors: FailedPrecondition naming the
-  // holder's process id if it is taken; the system's otherwise.
+  // holder's process id and host if it is taken; AlreadyExists if a file is
+  // where a folder should be; InvalidArgument if it may not be written; the
+  // system's otherwise.
   static absl::StatusOr<std::unique_ptr<TrainDirLock>> Acquire(
       const std::string& train_dir);
 

@@ -11,7 +11,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/civil_time.h"
+#include "absl/time/time.h"
 #include "common/base/json.h"
+#include "common/checkpoint/manifest_file.h"
+#include "common/checkpoint/posix_file_system.h"
+#include "common/checkpoint/train_dir.h"
 #include "ps_server/coordination_server.h"
 #include "ps_server/shard_server.h"
 #include "tests/testing/status_matchers.h"
@@ -22,7 +27,9 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kTraining[] = R"pb(
@@ -75,6 +82,7 @@ class StandaloneTest : public ::testing::Test {
     options.self.set_job("worker");
     options.training = *training;
     options.train_dir = train_dir;
+    options.profile_steps = profile_steps_;
     options.device = "ref";
     options.clock = &clock_;
     options.start_time = clock_.Now();
@@ -85,6 +93,8 @@ class StandaloneTest : public ::testing::Test {
     EXPECT_THAT(task, IsOk());
     return task.ok() ? (*task)->Run() : -1;
   }
+
+  int64_t profile_steps_ = 0;
 
   std::vector<std::string> Lines() {
     absl::MutexLock lock(&mu_);
@@ -155,6 +165,41 @@ TEST_F(StandaloneTest, ResumedTrainingEqualsOneThatWasNotInterrupted) {
   }
 }
 
+TEST_F(StandaloneTest, TheTimeTrainedGoesOnAfterARestart) {
+  PosixFileSystem file_system;
+  const std::string train_dir = NewTrainDir("train");
+  ASSERT_EQ(Train(train_dir, 10), kExitDone);
+  const auto first =
+      ReadManifestFile(&file_system, train_dir + "/ckpt-000000000010");
+  ASSERT_THAT(first, IsOk());
+  ASSERT_EQ(Train(train_dir, 20), kExitDone);
+  const auto second =
+      ReadManifestFile(&file_system, train_dir + "/ckpt-000000000020");
+  ASSERT_THAT(second, IsOk());
+  EXPECT_GT(first->trained_s(), 0);
+  EXPECT_GT(second->trained_s(), first->trained_s());
+  // The stamp is of the wall clock: after this was written.
+  EXPECT_GT(absl::FromUnixMillis(first->saved_unix_ms()),
+            absl::FromCivil(absl::CivilDay(2020, 1, 1), absl::UTCTimeZone()));
+}
+
+TEST_F(StandaloneTest, KeepsTheFirstCheckpointOfEveryPeriod) {
+  PosixFileSystem file_system;
+  const auto count_kept = [&](const std::string& hours) -> size_t {
+    const std::string train_dir = NewTrainDir("keep");
+    EXPECT_EQ(Train(train_dir, 300,
+                    {"checkpoint.keep=2", "checkpoint.every_steps=10",
+                     "checkpoint.keep_every_hours=" + hours}),
+              kExitDone);
+    const auto steps = ListCheckpoints(&file_system, train_dir);
+    EXPECT_THAT(steps, IsOk());
+    return steps.ok() ? steps->size() : 0;
+  };
+  EXPECT_EQ(count_kept("0"), 2u);
+  // A period of a microsecond: every one is the first of its own.
+  EXPECT_GT(count_kept("3e-10"), 2u);
+}
+
 TEST_F(StandaloneTest, FinishedTrainingIsNotTrainedAgain) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 10), kExitDone);
@@ -166,6 +211,60 @@ TEST_F(StandaloneTest, CheckpointOfAnotherModelEndsItWithThree) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 10), kExitDone);
   EXPECT_EQ(Train(train_dir, 20, {"optimizer.name=adam"}), kExitBadCheckpoint);
+}
+
+TEST_F(StandaloneTest, StopsAfterItsTime) {
+  const std::string train_dir = NewTrainDir("train");
+  ASSERT_EQ(Train(train_dir, 0, {"stop.seconds=0.2"}), kExitDone);
+  const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("stop_reason")->text, "seconds");
+  EXPECT_THAT(Lines(), Contains(HasSubstr(": seconds")));
+}
+
+TEST_F(StandaloneTest, StopsAtTheTargetAccuracyAndBeforeTheLimit) {
+  const std::string train_dir = NewTrainDir("train");
+  ASSERT_EQ(Train(train_dir, 1000000,
+                  {"stop.target_accuracy=0.9", "evaluation.every_steps=5"}),
+            kExitDone);
+  const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("stop_reason")->text, "target_accuracy");
+  EXPECT_GE(std::stod(result->Find("test_accuracy")->text), 0.9);
+  // No step is taken after the evaluation.
+  EXPECT_EQ(std::stoi(result->Find("global_step")->text) % 5, 0);
+}
+
+TEST_F(StandaloneTest, DivergedTrainingEndsItNamingStepAndTensor) {
+  const std::string train_dir = NewTrainDir("train");
+  // The first update is about 1e37 and finite, a later one is not.
+  EXPECT_EQ(Train(train_dir, 100, {"optimizer.momentum.learning_rate=1e38"}),
+            kExitFailed);
+  const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("stop_reason")->text, "non_finite");
+  EXPECT_THAT(Lines(),
+              Contains(AllOf(HasSubstr("step "), HasSubstr(" of /job:worker/"),
+                             HasSubstr("gradient of 'logits/"),
+                             HasSubstr("3 such steps in a row"))));
+  // Only the checkpoint of the beginning is there.
+  PosixFileSystem file_system;
+  EXPECT_THAT(ListCheckpoints(&file_system, train_dir),
+              IsOkAndHolds(ElementsAre(0)));
+}
+
+TEST_F(StandaloneTest, WritesAProfileAndLogsTensors) {
+  const std::string train_dir = NewTrainDir("train");
+  profile_steps_ = 3;
+  ASSERT_EQ(Train(train_dir, 10,
+                  {"log_tensors.every_steps=4", "log_tensors.pattern=.*bias"}),
+            kExitDone);
+  EXPECT_THAT(Lines(),
+              Contains(HasSubstr("tensor logits/bias [4] step=8 min=")));
+  const auto profile = ParseJson(ReadAll(train_dir + "/profile-worker-0.json"));
+  ASSERT_THAT(profile, IsOk());
+  // 9 names and 3 times 7 spans.
+  EXPECT_EQ(profile->Find("traceEvents")->items.size(), 30);
 }
 
 TEST_F(StandaloneTest, StopsAfterWholeEpochs) {

@@ -1,11 +1,17 @@
 #include "worker/hook/checkpoint_saver.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
 namespace muster {
+namespace {
+
+constexpr absl::Duration kLongestPause = absl::Minutes(10);
+
+}  // namespace
 
 CheckpointSaver::CheckpointSaver(const Options& options, Begin begin, Say say)
     : options_(options),
@@ -36,10 +42,22 @@ absl::Status CheckpointSaver::AfterStep(const StepRecord& step) {
 
 absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
   WaitForWriter();
+  // What has diverged must not become the checkpoint that a restart takes.
+  if (end.failed) return absl::OkStatus();
   {
     absl::MutexLock lock(&mu_);
     if (saved_step_ == end.global_step) return absl::OkStatus();
   }
+  absl::Status saved = SaveAtEnd();
+  if (!saved.ok() && !absl::IsResourceExhausted(saved)) {
+    say_(/*is_error=*/true,
+         absl::StrCat(saved.message(), "; saving once more"));
+    saved = SaveAtEnd();
+  }
+  return saved;
+}
+
+absl::Status CheckpointSaver::SaveAtEnd() {
   absl::StatusOr<PendingSave> save = begin_();
   if (!save.ok()) return Annotate(save.status(), "final save");
   return Annotate(WriteFiles(*save), "final save");
@@ -57,8 +75,24 @@ bool CheckpointSaver::IsDue(const StepRecord& step) const {
                                       last_step_ / options_.every_steps) {
     return true;
   }
-  return options_.every > absl::ZeroDuration() &&
-         step.now - last_time_ >= options_.every;
+  if (options_.every > absl::ZeroDuration() &&
+      step.now - last_time_ >= options_.every) {
+    return true;
+  }
+  return RetryIsDue(step.now);
+}
+
+bool CheckpointSaver::RetryIsDue(absl::Time now) const {
+  absl::MutexLock lock(&mu_);
+  if (failures_ == 0) return false;
+  absl::Duration pause = options_.retry_after;
+  for (int i = 1; i < failures_ && pause < kLongestPause; ++i) pause *= 2;
+  return now - last_time_ >= std::min(pause, kLongestPause);
+}
+
+void CheckpointSaver::Note(const absl::Status& saved) {
+  absl::MutexLock lock(&mu_);
+  failures_ = saved.ok() ? 0 : failures_ + 1;
 }
 
 void CheckpointSaver::StartSave(int64_t global_step, absl::Time now) {
@@ -66,7 +100,10 @@ void CheckpointSaver::StartSave(int64_t global_step, absl::Time now) {
   last_step_ = global_step;
   last_time_ = now;
   absl::StatusOr<PendingSave> save = begin_();
-  if (!save.ok()) return SayFailure(global_step, save.status());
+  if (!save.ok()) {
+    Note(save.status());
+    return SayFailure(global_step, save.status());
+  }
   Write(*std::move(save), nullptr);
 }
 
@@ -123,6 +160,7 @@ void CheckpointSaver::ThreadLoop() {
       save = work_;
     }
     const absl::Status written = WriteFiles(save);
+    Note(written);
     SayFailure(save.global_step, written);
     std::function<void(const absl::Status&)> done;
     {

@@ -30,14 +30,19 @@ struct PendingSave {
 // reads and writes them while the training goes on. A save that is due while
 // another is being written begins when that one is done.
 //
-// A save that fails is said once and does not end the training; only the one at
-// the end returns its error. The training thread calls all but the constructor.
+// A save that fails is said once and does not end the training: a new one, of
+// the values of then, is begun after retry_after, and after twice the time for
+// each further one that fails. Only the save at the end returns its error; it
+// is begun anew once, unless the disk is full. The training thread calls all
+// but the constructor.
 class CheckpointSaver : public Hook {
  public:
   struct Options {
     // 0: off.
     int64_t every_steps = 0;
     absl::Duration every = absl::ZeroDuration();
+    // The pause after a save that failed; at most ten minutes.
+    absl::Duration retry_after = absl::Seconds(10);
     // Outlives the saver.
     const Clock* clock = SystemClock();
   };
@@ -58,18 +63,23 @@ class CheckpointSaver : public Hook {
   // fixed.
   void SaveNow(std::function<void(const absl::Status&)> done);
 
+  // Returns when no save is being written.
+  void WaitForWriter();
+
   // Folder of the newest checkpoint that this process saved; "" if none.
   std::string newest() const;
 
  private:
   bool IsDue(const StepRecord& step) const;
+  bool RetryIsDue(absl::Time now) const;
+  absl::Status SaveAtEnd();
+  void Note(const absl::Status& saved);
   void StartSave(int64_t global_step, absl::Time now);
   void Write(PendingSave save, std::function<void(const absl::Status&)> done);
   absl::Status WriteFiles(const PendingSave& save);
   void SayFailure(int64_t global_step, const absl::Status& status);
   void ThreadLoop();
   bool WriterIsIdle() const;
-  void WaitForWriter();
 
   const Options options_;
   const Begin begin_;
@@ -86,6 +96,8 @@ class CheckpointSaver : public Hook {
   // Who waits for work_; may be null.
   std::function<void(const absl::Status&)> work_done_ ABSL_GUARDED_BY(mu_);
   int64_t saved_step_ ABSL_GUARDED_BY(mu_) = -1;
+  // Saves since the last one that did not fail.
+  int failures_ ABSL_GUARDED_BY(mu_) = 0;
   std::string newest_ ABSL_GUARDED_BY(mu_);
 
   // Last: it uses all the others.

@@ -154,6 +154,12 @@ TEST_F(SafetensorsFileTest, FollowsNoLinkAndReadsNoFolder) {
   EXPECT_FALSE(
       SafetensorsReader::Open(&fs_, folder_link + "/x.safetensors").ok());
   EXPECT_FALSE(SafetensorsReader::Open(&fs_, folder_).ok());
+  // A user's own path may be one.
+  EXPECT_THAT(
+      SafetensorsReader::Open(&fs_, WithoutLinks(folder_link + "/link")),
+      IsOk());
+  EXPECT_EQ(WithoutLinks("no/such file"), "no/such file");
+  EXPECT_EQ(WithoutLinks(""), "");
   unlink(folder_link.c_str());
 }
 

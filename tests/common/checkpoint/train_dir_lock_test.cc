@@ -69,9 +69,10 @@ TEST_F(TrainDirLockTest, IsFreeAgainWhenTheHolderIsKilled) {
 }
 
 TEST_F(TrainDirLockTest, NamesAFolderThatCannotBeMade) {
-  EXPECT_THAT(
-      TrainDirLock::Acquire("/dev/null/run"),
-      StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("'/dev/null'")));
+  EXPECT_THAT(TrainDirLock::Acquire("/dev/null/run"),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       AllOf(HasSubstr("use train_dir '/dev/null/run'"),
+                             HasSubstr("'/dev/null' is a file"))));
   EXPECT_THAT(TrainDirLock::Acquire(""),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }

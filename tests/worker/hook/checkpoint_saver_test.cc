@@ -168,6 +168,39 @@ TEST_F(CheckpointSaverTest, FailureIsSaidOnceForEachSaveAndTrainingGoesOn) {
   EXPECT_THAT(Lines(), ElementsAre(HasSubstr("E checkpoint at step 1")));
 }
 
+// Steps are a second apart. The checkpoint is written anew, of new values.
+TEST_F(CheckpointSaverTest, AFailedSaveIsBegunAnewAfterPausesThatDouble) {
+  CheckpointSaver::Options options;
+  options.retry_after = absl::Seconds(2);
+  Make(options);
+  write_error_ = absl::UnknownError("Input/output error");
+  Enter(/*initialized=*/true);
+  const auto step_to = [this](int64_t step) {
+    StepTo(step);
+    saver_->WaitForWriter();
+  };
+  saver_->WaitForWriter();
+  for (int64_t step = 1; step <= 13; ++step) step_to(step);
+  EXPECT_THAT(begun_, ElementsAre(0, 2, 6));
+  write_error_ = absl::OkStatus();
+  for (int64_t step = 14; step <= 30; ++step) step_to(step);
+  EXPECT_THAT(begun_, ElementsAre(0, 2, 6, 14));
+  EXPECT_EQ(saver_->newest(), "ckpt-14");
+}
+
+TEST_F(CheckpointSaverTest, TheFinalSaveIsBegunAnewOnceUnlessTheDiskIsFull) {
+  Make({});
+  Enter(/*initialized=*/false);
+  StepTo(1);
+  write_error_ = absl::UnknownError("Input/output error");
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kUnknown));
+  EXPECT_THAT(begun_, ElementsAre(1, 1));
+  EXPECT_THAT(Lines(), ElementsAre(HasSubstr("saving once more")));
+  write_error_ = absl::ResourceExhaustedError("No space left on device");
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(begun_, ElementsAre(1, 1, 1));
+}
+
 TEST_F(CheckpointSaverTest, LostShardAtBeginIsSaidAndPassedOver) {
   Make({});
   begin_error_ = absl::UnavailableError("ps gone");

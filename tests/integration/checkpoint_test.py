@@ -1,0 +1,423 @@
+"""Checkpoints of real processes: given weights, inspection, damage, and
+folders that cannot be used (contracts: P3, P5, P10; T8, T11)."""
+
+import os
+import re
+import signal
+import struct
+import subprocess
+
+from tests.integration import harness
+from tests.integration import safetensors_file
+
+TRAINING = """
+model {
+  name: "tiny"
+  input_shape: [64]
+  layer { name: "hidden" type: "dense" attr { name: "units" i: 7 } }
+  layer { name: "relu" type: "relu" }
+  layer { name: "logits" type: "dense" attr { name: "units" i: 3 } }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+}
+input {
+  type: "synthetic" batch_size: 8
+  synthetic_examples: 512 synthetic_test_examples: 64 synthetic_classes: 3
+}
+optimizer { name: "adam" attr { name: "learning_rate" f: 0.01 } }
+stop { steps: 20 }
+seed: 5
+"""
+ENDLESS = "--set=stop.steps=100000000"
+
+# The parameters of the model above: name -> shape.
+PARAMETERS = {"hidden/bias": [7], "hidden/weights": [7, 64],
+              "logits/bias": [3], "logits/weights": [3, 7]}
+
+
+def count(shape):
+    product = 1
+    for dim in shape:
+        product *= dim
+    return product
+
+
+def example_values(shape, salt):
+    """Values that every float format here holds exactly."""
+    return [((i * 5 + salt) % 64 - 32) / 64 for i in range(count(shape))]
+
+
+def example_tensors():
+    return {name: ("F32", shape,
+                   safetensors_file.floats(example_values(shape, salt)))
+            for salt, (name, shape) in enumerate(PARAMETERS.items())}
+
+
+def crc32c(data):
+    """Castagnoli's, bit by bit."""
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+class TestCase(harness.TestCase):
+
+    def flags(self, *flags, training=TRAINING, train_dir="train"):
+        path = self.write("training.textproto", training)
+        return ["--training=" + path, "--train_dir=" + self.path(train_dir),
+                "--compute_threads=1", *flags]
+
+    def train(self, *flags, **kinds):
+        """Trains alone; returns (exit code, output)."""
+        return self.run_to_end("worker", [harness.worker(), "--standalone",
+                                          *self.flags(*flags, **kinds)])
+
+    def assert_trains(self, *flags, **kinds):
+        code, output = self.train(*flags, **kinds)
+        self.assertEqual(code, 0, output)
+        return output
+
+    def cluster(self, ps, *flags, **kinds):
+        cluster = self.write_cluster(ps=ps, workers=1)
+        servers = [self.start_ps(cluster, i) for i in range(ps)]
+        worker = self.start_worker(cluster, 0, *self.flags(*flags, **kinds))
+        for process in [worker] + servers:
+            self.assertEqual(process.wait(), 0, process.output)
+        return worker.output
+
+    def checkpoints(self, train_dir="train"):
+        return sorted(name for name in os.listdir(self.path(train_dir))
+                      if "ckpt-" in name)
+
+    def file(self, step, name="parameters.safetensors", train_dir="train"):
+        return os.path.join(self.path(train_dir), "ckpt-%012d" % step, name)
+
+    def tensors(self, step, train_dir="train"):
+        return safetensors_file.read(self.file(step, train_dir=train_dir))
+
+    def read(self, *place, **kinds):
+        with open(self.file(*place, **kinds), "rb") as file:
+            return file.read()
+
+    def replace(self, step, name, contents):
+        with open(self.file(step, name), "wb") as file:
+            file.write(contents)
+
+
+class InitFromTest(TestCase):
+
+    def init_file(self, tensors):
+        path = self.path("init.safetensors")
+        safetensors_file.write(path, tensors)
+        return "--init_from=" + path
+
+    def assert_refused(self, *says, flags=()):
+        code, output = self.train(*flags)
+        self.assertEqual(code, 2, output)
+        for text in says:
+            self.assertIn(text, output)
+        # Nothing was started.
+        self.assertEqual(self.checkpoints(), [])
+
+    def test_training_starts_from_the_given_values(self):
+        wanted = example_tensors()
+        output = self.assert_trains(self.init_file(wanted))
+        self.assertIn("4 of them from", output)
+        self.assertEqual(self.tensors(0), wanted)
+        self.assertNotEqual(self.tensors(20), wanted)
+
+    def test_every_float_dtype_is_converted(self):
+        formats = {"F16": "e", "F64": "d"}
+        for dtype in ("F16", "F64", "BF16"):
+            with self.subTest(dtype=dtype):
+                tensors = {}
+                for salt, (name, shape) in enumerate(PARAMETERS.items()):
+                    values = example_values(shape, salt)
+                    if dtype == "BF16":  # The upper half of a float32.
+                        data = b"".join(struct.pack("<f", value)[2:]
+                                        for value in values)
+                    else:
+                        data = struct.pack("<%d%s" % (len(values),
+                                                      formats[dtype]), *values)
+                    tensors[name] = (dtype, shape, data)
+                self.assert_trains(self.init_file(tensors), train_dir=dtype)
+                self.assertEqual(self.tensors(0, train_dir=dtype),
+                                 example_tensors())
+
+    def test_names_are_mapped(self):
+        renamed = {}
+        for name, tensor in example_tensors().items():
+            layer, kind = name.split("/")
+            renamed["net.%s.%s" % (layer, {"weights": "weight"}.get(
+                kind, kind))] = tensor
+        renamed["net.steps"] = ("I64", [1], bytes(8))
+        self.assert_trains(self.init_file(renamed),
+                           "--init_from_map=net.*.weight=*/weights",
+                           "--init_from_map=net.*.bias=*/bias",
+                           "--init_from_map=net.steps=")
+        self.assertEqual(self.tensors(0), example_tensors())
+
+    def test_a_partial_file_has_to_be_asked_for(self):
+        tensors = example_tensors()
+        del tensors["logits/weights"]
+        tensors["extra"] = ("F32", [1], bytes(4))
+        init = self.init_file(tensors)
+        self.assert_refused("'logits/weights'", "'extra'",
+                            "--init_from_partial", flags=[init])
+        output = self.assert_trains(init, "--init_from_partial")
+        self.assertIn("by seed: logits/weights", output)
+        self.assertIn("passed over: 'extra'", output)
+        self.assert_trains(train_dir="seeded")
+        found = self.tensors(0)
+        self.assertEqual(found["hidden/bias"], tensors["hidden/bias"])
+        self.assertEqual(found["logits/weights"],
+                         self.tensors(0, train_dir="seeded")["logits/weights"])
+
+    def test_a_checkpoint_in_train_dir_wins(self):
+        self.assert_trains()
+        # Even over a file that is gone.
+        output = self.assert_trains("--init_from=" + self.path("gone"),
+                                    "--set=stop.steps=25")
+        self.assertEqual(len(re.findall(r"--init_from=\S+ is not used: "
+                                        r"train_dir \S+ has a checkpoint of "
+                                        r"step 20", output)), 1, output)
+        self.assertIn("restored ", output)
+
+    def test_wrong_shapes_and_dtypes_name_the_tensor(self):
+        for entry, found in ((("F32", [3], bytes(12)), "[3] of F32"),
+                             (("I32", [7], bytes(28)), "[7] of I32"),
+                             (("BOOL", [7], bytes(7)), "[7] of BOOL")):
+            tensors = dict(example_tensors(), **{"hidden/bias": entry})
+            self.assert_refused("'hidden/bias'", "shape [7] of F32", found,
+                                flags=[self.init_file(tensors)])
+
+    def test_hostile_files_are_refused(self):
+        good = example_tensors()
+        self.init_file(good)
+        with open(self.path("init.safetensors"), "rb") as file:
+            whole = file.read()
+        files = {
+            "empty": b"",
+            "no header": bytes(8),
+            "a header of 2^64 bytes": b"\xff" * 8 + b"{}",
+            "a header longer than the file": struct.pack("<Q", 1000) + b"{}",
+            "a header of brackets": struct.pack("<Q", 5000) + b"[" * 5000,
+            "cut short": whole[:-1],
+            "a byte too much": whole + b"x",
+            "sizes that overflow": whole.replace(
+                b"[7, 64]", b"[4294967296,4294967296,4294967296]"),
+            "not finite": whole[:-4] + struct.pack("<f", float("nan")),
+        }
+        for what, contents in files.items():
+            with self.subTest(what=what):
+                with open(self.path("init.safetensors"), "wb") as file:
+                    file.write(contents)
+                self.assert_refused(
+                    "--init_from=", "init.safetensors",
+                    flags=["--init_from=" + self.path("init.safetensors")])
+        self.assert_refused("--init_from=", "nowhere",
+                            flags=["--init_from=" + self.path("nowhere")])
+        self.assert_refused("--init_from=",
+                            flags=["--init_from=" + self.path("")])
+
+    def test_flags_that_would_do_nothing_are_refused(self):
+        for flag in ("--init_from_partial", "--init_from_map=a=b",
+                     "--diff_with=x", "--export_to=x"):
+            code, output = self.train(flag)
+            self.assertEqual(code, 2, output)
+        self.assert_refused("'a'", "PATTERN=REPLACEMENT", flags=[
+            self.init_file(example_tensors()), "--init_from_map=a"])
+
+
+class InspectTest(TestCase):
+
+    def inspect(self, path, *flags):
+        return self.run_to_end("inspect", [
+            harness.worker(), "--inspect_checkpoint=" + path, *flags])
+
+    def test_lists_and_verifies(self):
+        self.assert_trains("--set=checkpoint.every_steps=10")
+        code, output = self.inspect(self.path("train"))
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"ckpt-0{12}  whole  step=0 .*saved=20\d\d-")
+        self.assertIn("step=20", output)
+        code, output = self.inspect(os.path.dirname(self.file(20)))
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"hidden/weights +float32 +1792 bytes  "
+                                 r"crc32c=[0-9a-f]{8}  \[7, 64\]")
+        self.assertIn("hidden/weights/m ", output)
+        self.assertIn("/job:worker/task:0 data_position=20 steps=20", output)
+        damaged = bytearray(self.read(20))
+        damaged[-1] ^= 1
+        self.replace(20, "parameters.safetensors", damaged)
+        code, output = self.inspect(self.path("train"))
+        self.assertEqual(code, 3, output)
+        self.assertRegex(output, r"ckpt-0{10}20  NOT USABLE .*is damaged")
+        self.assertRegex(output, r"ckpt-0{10}10  whole")
+
+    def test_compares_two(self):
+        self.assert_trains()
+        self.assert_trains(train_dir="again")
+        code, output = self.inspect(self.path("train"),
+                                    "--diff_with=" + self.path("again"))
+        self.assertEqual(code, 0, output)
+        self.assertIn("0 of 16 tensors differ", output)
+        self.assert_trains("--set=stop.steps=21", train_dir="again")
+        code, output = self.inspect(self.path("train"),
+                                    "--diff_with=" + self.path("again"))
+        self.assertEqual(code, 1, output)
+        self.assertRegex(output, r"hidden/weights: \d+ of 448 elements differ,"
+                                 r" the first is \d+; largest difference 0\.")
+
+    def test_exports_what_init_from_imports(self):
+        self.assert_trains()
+        exported = self.path("w.safetensors")
+        code, output = self.inspect(self.path("train"),
+                                    "--export_to=" + exported)
+        self.assertEqual(code, 0, output)
+        with open(exported, "rb") as file:
+            self.assertEqual(file.read(), self.read(20))
+        code, output = self.inspect(self.path("train"),
+                                    "--export_to=" + exported)
+        self.assertEqual(code, 2, output)
+        self.assert_trains("--init_from=" + exported, train_dir="again")
+        self.assertEqual(self.tensors(0, train_dir="again"), self.tensors(20))
+
+    def test_other_paths_are_refused(self):
+        for path in (self.path("nowhere"), self.dir,
+                     self.write("file", "text")):
+            code, output = self.inspect(path)
+            self.assertEqual(code, 2, output)
+            self.assertIn(path, output)
+
+
+class ResumeTest(TestCase):
+
+    def test_any_number_of_ps_and_any_placement_gives_the_same_bits(self):
+        self.assert_trains("--set=stop.steps=40", train_dir="whole")
+        self.cluster(1, "--set=stop.steps=10")
+        self.cluster(3, "--set=stop.steps=20")
+        self.cluster(2, "--set=placement.strategy=greedy",
+                     "--set=stop.steps=30")
+        self.assert_trains("--set=stop.steps=40")
+        for name in ("parameters.safetensors", "slots.safetensors"):
+            self.assertEqual(self.read(40, name),
+                             self.read(40, name, train_dir="whole"), name)
+
+    def test_a_damaged_newest_one_is_passed_over_loudly(self):
+        self.assert_trains("--set=checkpoint.every_steps=10")
+        for name in ("parameters.safetensors", "slots.safetensors",
+                     "manifest.textproto"):
+            with self.subTest(file=name):
+                whole = self.read(20, name)
+                self.replace(20, name, whole[:len(whole) // 2])
+                output = self.assert_trains("--set=stop.steps=20")
+                self.assertRegex(output,
+                                 r"(?m) E .*ckpt-0{10}20' is not usable, "
+                                 r"trying the one before it: .*" + name)
+                self.assertRegex(output, r"restored .*ckpt-0{10}10")
+                # Trained again, it was written anew.
+                self.assertEqual(self.read(20, name)[:100], whole[:100])
+
+    def test_no_usable_checkpoint_ends_it_with_3(self):
+        self.assert_trains()
+        before = self.checkpoints()
+        for step in (0, 20):
+            self.replace(step, "parameters.safetensors", b"short")
+        code, output = self.train("--set=stop.steps=30")
+        self.assertEqual(code, 3, output)
+        for step in before:
+            self.assertIn(step, output)
+        self.assertEqual(self.checkpoints(), before)
+
+    def test_a_newer_format_ends_it_with_3(self):
+        self.assert_trains()
+        text = self.read(20, "manifest.textproto")
+        text = text[:text.rindex(b"# crc32c")].replace(
+            b"format_version: 2", b"format_version: 3\ninvented_later: 1")
+        text += b"# crc32c of the text above: %08x\n" % crc32c(text)
+        self.replace(20, "manifest.textproto", text)
+        code, output = self.train("--set=stop.steps=30")
+        self.assertEqual(code, 3, output)
+        self.assertRegex(output, r"(?m) E .*format version 3 .*reads up to 2")
+        self.assertEqual(self.read(20, "manifest.textproto"), text)
+
+    def test_another_model_ends_it_with_3_and_changes_nothing(self):
+        self.assert_trains()
+        before = self.read(20)
+        code, output = self.train(
+            "--set=stop.steps=30",
+            training=TRAINING.replace("i: 7", "i: 9"))
+        self.assertEqual(code, 3, output)
+        self.assertRegex(output, r"(?m) E .*'hidden/weights': the model has "
+                                 r"\[9, 64\].* checkpoint \[7, 64\]")
+        self.assertEqual(self.checkpoints(), ["ckpt-%012d" % 0,
+                                              "ckpt-%012d" % 20])
+        self.assertEqual(self.read(20), before)
+
+
+class TrainDirTest(TestCase):
+
+    def mount(self, options):
+        os.makedirs(self.path("train"))
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs",
+             self.path("train")], check=False, capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest("no right to mount: " + mounted.stderr.strip())
+        self.addCleanup(subprocess.run, ["umount", "-l", self.path("train")],
+                        check=False)
+
+    def assert_refused(self, *says):
+        code, output = self.train()
+        self.assertEqual(code, 2, output)
+        for text in says:
+            self.assertIn(text, output)
+
+    def test_a_file_is_no_train_dir(self):
+        path = self.write("train", "mine")
+        self.assert_refused("train_dir '%s'" % path, "is a file")
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "mine")
+
+    def test_a_folder_that_cannot_be_written_is_refused(self):
+        if os.geteuid() == 0:  # Who may write everywhere but here.
+            self.mount("ro")
+        else:
+            os.makedirs(self.path("train"), mode=0o500)
+        self.assert_refused("train_dir '%s'" % self.path("train"),
+                            "choose another --train_dir")
+
+    def test_a_second_chief_is_refused_naming_the_first(self):
+        first = self.start("first", [harness.worker(), "--standalone",
+                                     *self.flags(ENDLESS)])
+        first.wait_for("saved")
+        self.assert_refused("process %d" % first.pid,
+                            "train_dir '%s'" % self.path("train"))
+        self.assertTrue(first.running())
+
+    def test_training_outlives_a_full_disk_and_saves_when_there_is_room(self):
+        self.mount("size=128k")
+        filler = os.path.join(self.path("train"), "filler")
+        with open(filler, "wb") as file:
+            file.write(bytes(100 << 10))
+        worker = self.start("worker", [
+            harness.worker(), "--standalone", *self.flags(
+                ENDLESS, "--set=checkpoint.every_seconds=0.2",
+                "--set=summary.every_steps=0")])
+        worker.wait_for("saved .*ckpt-000000000000")
+        worker.wait_for(r"not saved, training goes on: .*No space left")
+        self.assertIn("ckpt-000000000000", self.checkpoints())
+        os.remove(filler)
+        step = int(worker.wait_for(r"saved .*ckpt-(\d+)")[1])
+        self.assertGreater(step, 0)
+        worker.send(signal.SIGTERM)
+        self.assertEqual(worker.wait(), 128 + signal.SIGTERM, worker.output)
+        self.assertEqual([name for name in self.checkpoints()
+                          if name.startswith(".")], [])
+
+
+if __name__ == "__main__":
+    harness.main()
