@@ -72,7 +72,9 @@ class WorkerFlagsTest(harness.TestCase):
         for flag in ("--cluster", "--task_index", "--training", "--train_dir",
                      "--set", "--standalone", "--list", "--list_devices",
                      "--device", "--compute_threads", "--max_wait",
-                     "--worker_timeout", "--version", "--placement_dry_run"):
+                     "--worker_timeout", "--version", "--placement_dry_run",
+                     "--init_from", "--init_from_map", "--init_from_partial",
+                     "--inspect_checkpoint", "--diff_with", "--export_to"):
             self.assertRegex(output, r"(?m)^  %s( |$)" % flag)
 
     def test_version_exits_with_0(self):
