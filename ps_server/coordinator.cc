@@ -333,6 +333,8 @@ JobState Coordinator::State() const {
   state.set_save_requests(saves_.raised());
   state.set_saves_answered(saves_.answered());
   state.set_save_error(saves_.error());
+  state.mutable_staleness_counts()->Add(staleness_counts_.begin(),
+                                        staleness_counts_.end());
   return state;
 }
 

@@ -118,6 +118,8 @@ class Coordinator {
 
   void CountReport(CoordinatorWorker& worker, const StepRequest& request,
                    absl::Time now);
+  absl::Status CheckMayStop(absl::string_view reason,
+                            const Sender& sender) const;
   void TakeGrantOf(CoordinatorWorker& worker);
   void ReturnGrant(CoordinatorWorker& worker);
   void RestoreWorkers(const CommitEpochRequest& request);
@@ -152,6 +154,8 @@ class Coordinator {
   // Where a worker without a position of its own goes on.
   int64_t smallest_position_ = 0;
   StepBudget budget_;
+  // As JobState.staleness_counts.
+  std::vector<int64_t> staleness_counts_;
   SaveRequests saves_;
   // Since when the job is STOPPING without a live task; InfiniteFuture if it
   // is not.

@@ -14,6 +14,14 @@ namespace {
 
 // Of one report: a sum of them stays far from an overflow.
 constexpr int64_t kMaxStepCount = 1'000'000'000'000;
+// Larger ones are counted as this.
+constexpr int64_t kMaxCountedStaleness = 64;
+
+void CountStaleness(int64_t staleness, std::vector<int64_t>& counts) {
+  const auto i = static_cast<size_t>(std::min(staleness, kMaxCountedStaleness));
+  if (counts.size() <= i) counts.resize(i + 1);
+  ++counts[i];
+}
 
 absl::Status CheckNumbers(const StepRequest& request, int64_t batch_size) {
   if (request.step() >= 0 && request.examples() >= 0 &&
@@ -36,6 +44,7 @@ absl::StatusOr<StepReply> Coordinator::Step(const StepRequest& request,
   ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
                    FindSender("step", request.sender(), now));
   RETURN_IF_ERROR(CheckNumbers(request, budget_.batch_size()));
+  RETURN_IF_ERROR(CheckMayStop(request.stop_reason(), request.sender()));
   const bool is_current =
       committed_epoch_ != 0 && request.model_epoch() == committed_epoch_;
   if (is_current && request.step() > worker->reported_step) {
@@ -45,6 +54,9 @@ absl::StatusOr<StepReply> Coordinator::Step(const StepRequest& request,
       worker->abandoned_step = request.step();
       ReturnGrant(*worker);
     }
+  }
+  if (is_current && phase_ == RUNNING && !request.stop_reason().empty()) {
+    Stop(EscapeForLog(request.stop_reason(), 200));
   }
   CheckEnd(now);
   CheckSave(now);
@@ -63,6 +75,14 @@ absl::StatusOr<StepReply> Coordinator::Step(const StepRequest& request,
   reply.set_model_epoch(committed_epoch_);
   reply.set_state_version(state_version_);
   return reply;
+}
+
+absl::Status Coordinator::CheckMayStop(absl::string_view reason,
+                                       const Sender& sender) const {
+  if (reason.empty() || KeyOf(sender) == KeyOf(chief_)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("step: ", TaskName(sender),
+                   " asks everybody to stop, but is not the chief"));
 }
 
 void Coordinator::TakeGrantOf(CoordinatorWorker& worker) {
@@ -86,6 +106,7 @@ void Coordinator::CountReport(CoordinatorWorker& worker,
   worker.last_loss = request.loss();
   worker.staleness_sum += request.staleness();
   ++worker.staleness_count;
+  CountStaleness(request.staleness(), staleness_counts_);
   if (!worker.first_report.has_value()) worker.first_report = now;
   worker.last_report = now;
 }
@@ -102,6 +123,7 @@ void Coordinator::ReturnGrant(CoordinatorWorker& worker) {
 }
 
 void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
+  staleness_counts_.clear();
   smallest_position_ = 0;
   for (int i = 0; i < request.workers_size(); ++i) {
     const int64_t position = request.workers(i).data_position();

@@ -141,11 +141,10 @@ absl::StatusOr<PushReply> ParameterShard::PushUncounted(
   ASSIGN_OR_RETURN(part.codec, CodecOf(what, header));
   RETURN_IF_ERROR(CheckDataSize(what, part.slices, SliceUnit::kWholeBlocks,
                                 request.data.size(), part.codec));
-  RETURN_IF_ERROR(
-      CheckFinite(what, part.slices, tensors_, request.data, part.codec));
   part.sender = header.sender();
   part.step = header.step();
   part.data = request.data;
+  if (!allow_non_finite_) RETURN_IF_ERROR(CheckFinitePush(what, part));
   policy_->OnPart(std::move(part), *this);
   reply.set_staleness(CountPart(header));
   return reply;
@@ -169,6 +168,13 @@ absl::Status ParameterShard::CheckPushNumbers(absl::string_view what,
                      ", the shard is at version ", version_));
   }
   return absl::OkStatus();
+}
+
+absl::Status ParameterShard::CheckFinitePush(absl::string_view what,
+                                             const PushedPart& part) const {
+  RETURN_IF_ERROR(
+      CheckFinite(what, part.slices, tensors_, part.data, part.codec));
+  return CheckFiniteSums(what, part.slices, tensors_, part.data, part.codec);
 }
 
 int64_t ParameterShard::CountPart(const PushPart& header) {

@@ -111,6 +111,9 @@ class ParameterShard : private PartApplier {
   absl::StatusOr<PushReply> PushUncounted(const Frame<PushPart>& request);
   absl::Status CheckPushNumbers(absl::string_view what,
                                 const PushPart& header) const;
+  // Of what a push would add, and of what it would make of a state tensor.
+  absl::Status CheckFinitePush(absl::string_view what,
+                               const PushedPart& part) const;
   // Notes the part in the marks and counters; returns its step's staleness.
   int64_t CountPart(const PushPart& header);
   void Apply(const PushedPart& part) override;
@@ -128,6 +131,7 @@ class ParameterShard : private PartApplier {
   ShardPhase phase_ = EMPTY;
   int64_t model_epoch_ = 0;
   uint64_t fingerprint_ = 0;
+  bool allow_non_finite_ = false;
   int64_t version_ = 0;
   TensorTable tensors_;
   std::vector<ElementRanges> loaded_;  // [tensor]; only in LOADING

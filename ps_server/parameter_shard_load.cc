@@ -72,6 +72,7 @@ absl::StatusOr<DefineReply> ParameterShard::Define(
   policy_ = *std::move(policy);
   optimizer_name_ = request.optimizer().name();
   fingerprint_ = request.fingerprint();
+  allow_non_finite_ = request.allow_non_finite();
   model_epoch_ = epoch;
   version_ = 0;
   phase_ = LOADING;
@@ -123,7 +124,9 @@ absl::StatusOr<LoadReply> ParameterShard::Load(const Frame<LoadPart>& request) {
   if (*stream == kCounts) {
     RETURN_IF_ERROR(LoadCounts(what, slices, request.data));
   } else {
-    RETURN_IF_ERROR(CheckFinite(what, slices, tensors_, request.data));
+    if (!allow_non_finite_) {
+      RETURN_IF_ERROR(CheckFinite(what, slices, tensors_, request.data));
+    }
     LoadValues(*stream, slices, request.data);
   }
   return LoadReply();

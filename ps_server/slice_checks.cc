@@ -1,6 +1,7 @@
 #include "ps_server/slice_checks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "absl/strings/escaping.h"
@@ -131,6 +132,41 @@ absl::Status CheckFinite(absl::string_view what,
     return absl::InvalidArgumentError(absl::StrCat(
         what, ": '", table[slice.tensor].def().name(), "' has NaN or infinity",
         " at element ", slice.offset + bad, "; nothing was changed"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFiniteSums(absl::string_view what,
+                             const std::vector<CheckedSlice>& slices,
+                             const TensorTable& table, const absl::Cord& data,
+                             const Codec* codec) {
+  const auto is_state = [&table](const CheckedSlice& slice) {
+    return table[slice.tensor].def().kind() == STATE;
+  };
+  if (std::none_of(slices.begin(), slices.end(), is_state)) {
+    return absl::OkStatus();
+  }
+  FloatRuns runs(data, codec);
+  for (const CheckedSlice& slice : slices) {
+    const TensorBlocks& tensor = table[slice.tensor];
+    const bool state = is_state(slice);
+    for (int64_t done = 0; done < slice.length;) {
+      const int64_t at = slice.offset + done;
+      const int64_t in_block = at % kBlockElements;
+      const absl::Span<const float> run =
+          runs.Next(std::min(slice.length - done, kBlockElements - in_block));
+      done += static_cast<int64_t>(run.size());
+      if (!state) continue;
+      const float* const values =
+          tensor.Stream(at / kBlockElements, /*stream=*/0) + in_block;
+      for (size_t i = 0; i < run.size(); ++i) {
+        if (std::isfinite(values[i] + run[i])) continue;
+        return absl::InvalidArgumentError(absl::StrCat(
+            what, ": '", tensor.def().name(), "' would become infinite at ",
+            "element ", at + static_cast<int64_t>(i), " (", values[i], " + ",
+            run[i], "); nothing was changed"));
+      }
+    }
   }
   return absl::OkStatus();
 }

@@ -58,6 +58,15 @@ absl::Status CheckFinite(absl::string_view what,
                          const TensorTable& table, const absl::Cord& data,
                          const Codec* codec = nullptr);
 
+// Checks that adding `data` to the state tensors in it leaves every value
+// finite: two finite numbers may have an infinite sum. (What an update rule
+// makes of a finite gradient is not known before it ran.) REQUIRES: the slices
+// are whole blocks, CheckFinite is OK. Errors: InvalidArgument, as CheckFinite.
+absl::Status CheckFiniteSums(absl::string_view what,
+                             const std::vector<CheckedSlice>& slices,
+                             const TensorTable& table, const absl::Cord& data,
+                             const Codec* codec = nullptr);
+
 }  // namespace muster
 
 #endif  // PS_SERVER_SLICE_CHECKS_H_

@@ -7,20 +7,28 @@
 #include "ps_server/count_range.h"
 
 namespace muster {
+namespace {
+
+bool IsLimit(double value) { return std::isfinite(value) && value >= 0; }
+
+}  // namespace
+
 absl::Status StepBudget::Start(const CommitEpochRequest& commit) {
   const StopSpec& stop = commit.stop();
   if (!IsCount(stop.steps()) || !IsCount(commit.global_step()) ||
       !IsCount(commit.examples()) || !IsCount(commit.batch_size()) ||
-      !IsCount(commit.epoch_examples()) || !std::isfinite(stop.epochs()) ||
-      stop.epochs() < 0) {
+      !IsCount(commit.epoch_examples()) || !IsLimit(stop.epochs()) ||
+      !IsLimit(stop.seconds()) || !IsLimit(stop.target_accuracy())) {
     return absl::InvalidArgumentError(
         absl::StrCat("commit epoch: a count or a stop condition is negative or "
                      "above ",
                      kMaxCount));
   }
-  if (stop.steps() == 0 && stop.epochs() == 0) {
+  if (stop.steps() == 0 && stop.epochs() == 0 && stop.seconds() == 0 &&
+      stop.target_accuracy() == 0) {
     return absl::InvalidArgumentError(
-        "commit epoch: no stop condition; set stop.steps or stop.epochs");
+        "commit epoch: no stop condition; set stop.steps, stop.epochs, "
+        "stop.seconds or stop.target_accuracy");
   }
   const double max_examples =
       stop.epochs() * static_cast<double>(commit.epoch_examples());

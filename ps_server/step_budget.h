@@ -9,7 +9,8 @@
 
 namespace muster {
 
-// How many steps may still be taken: the exact part of `stop`. A grant
+// How many steps may still be taken: the exact part of `stop` (the chief
+// watches seconds and accuracy, and asks for the end). A grant
 // reserves one step and one batch of examples; it ends as a report or is
 // returned. So the counts never pass the limits:
 //

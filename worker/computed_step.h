@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 
 namespace muster {
@@ -19,6 +20,19 @@ struct StepTensor {
   bool trainable = true;
   absl::Span<const float> value;
   absl::Span<const float> gradient;
+};
+
+// When the parts of a step ended; monotonic.
+struct StepTimes {
+  absl::Time begun;
+  // Its rows are there.
+  absl::Time read;
+  absl::Time pulled;
+  absl::Time computed;
+  // The hooks have said whether to push.
+  absl::Time decided;
+  // Every shard has acknowledged.
+  absl::Time pushed;
 };
 
 // What a worker knows of a step when its gradients are computed and nothing is

@@ -20,7 +20,9 @@
 #include "common/base/end_process.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
+#include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
+#include "common/checkpoint/posix_file_system.h"
 #include "common/cluster/cluster_resolver.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
@@ -36,6 +38,9 @@
 #include "worker/client/grpc_parameter_link.h"
 #include "worker/compute_cores.h"
 #include "worker/describe_components.h"
+#include "worker/evaluator_task.h"
+#include "worker/initial_weights.h"
+#include "worker/inspect_checkpoint.h"
 #include "worker/placement_preview.h"
 #include "worker/printing.h"
 #include "worker/session_messages.h"
@@ -49,7 +54,8 @@ ABSL_FLAG(std::string, ps_hosts, "",
           "Comma-separated host:port of the ps tasks, instead of --cluster.");
 ABSL_FLAG(std::string, worker_hosts, "",
           "Comma-separated host:port of the worker tasks.");
-ABSL_FLAG(std::string, job_name, "", "Own job: worker (default) or chief.");
+ABSL_FLAG(std::string, job_name, "",
+          "Own job: worker (default), chief or evaluator.");
 ABSL_FLAG(int, task_index, -1, "Own index in the job; by default 0.");
 ABSL_FLAG(bool, standalone, false,
           "Train alone in this process, without ps tasks and ports.");
@@ -62,6 +68,25 @@ ABSL_FLAG(std::vector<std::string>, set, {},
 ABSL_FLAG(std::string, train_dir, "",
           "Folder for checkpoints and result.json; only the chief uses it. A "
           "training that is there goes on.");
+ABSL_FLAG(std::string, init_from, "",
+          "Safetensors file whose values a new training starts from; only the "
+          "chief uses it. A training that is in --train_dir goes on instead.");
+ABSL_FLAG(std::string, init_from_map, "",
+          "PATTERN=REPLACEMENT renames tensors of --init_from: "
+          "'model.*.weight=*/weights'; 'head.*=' leaves them out. May be given "
+          "several times; the first that fits decides.");
+ABSL_FLAG(bool, init_from_partial, false,
+          "Parameters that --init_from lacks start from the seed, and tensors "
+          "that the model lacks are passed over; each is listed.");
+ABSL_FLAG(std::string, inspect_checkpoint, "",
+          "Check and list the checkpoints of this train_dir, or the tensors of "
+          "this checkpoint, and end: 0 whole, 3 not.");
+ABSL_FLAG(std::string, diff_with, "",
+          "With --inspect_checkpoint: compare with this one; 1 if they "
+          "differ.");
+ABSL_FLAG(std::string, export_to, "",
+          "With --inspect_checkpoint: write the parameters to this new "
+          "safetensors file.");
 ABSL_FLAG(std::string, device, "auto",
           "Backend that computes: auto, cpu or ref.");
 ABSL_FLAG(int, compute_threads, 0,
@@ -80,6 +105,13 @@ ABSL_FLAG(bool, allow_insecure_network, false,
 ABSL_FLAG(std::string, bind, "",
           "Serve health on this host:port instead of the own address in the "
           "cluster.");
+ABSL_FLAG(int64_t, profile_steps, 0,
+          "Write a timeline of so many steps of this process to "
+          "profile-JOB-INDEX.json in --train_dir: pull, compute, push. Open it "
+          "in ui.perfetto.dev or chrome://tracing.");
+ABSL_FLAG(int64_t, profile_from_step, 10,
+          "With --profile_steps: the first of them, counted from 1 in this "
+          "process. The first steps are slower than the rest.");
 ABSL_FLAG(double, progress_every, 10,
           "Seconds between progress lines where there is no terminal.");
 ABSL_FLAG(std::string, log_level, "info",
@@ -109,17 +141,21 @@ CommandLineOptions DescribeCommandLine() {
   options.version = absl::StrCat("muster ", kMusterVersion, " (protocol ",
                                  kProtocolVersion, ")");
   options.flags_file = "worker/main.cc";
-  options.groups = {{"Cluster",
-                     {"cluster", "ps_hosts", "worker_hosts", "job_name",
-                      "task_index", "standalone"}},
-                    {"Training", {"training", "set", "train_dir"}},
-                    {"Device", {"device", "compute_threads", "cpus"}},
-                    {"Network", {"bind", "allow_insecure_network"}},
-                    {"Waiting", {"max_wait", "worker_timeout"}},
-                    {"Printing",
-                     {"list", "list_devices", "placement_dry_run",
-                      "progress_every", "log_level"}}};
-  options.repeated_flags = {"set"};
+  options.groups = {
+      {"Cluster",
+       {"cluster", "ps_hosts", "worker_hosts", "job_name", "task_index",
+        "standalone"}},
+      {"Training", {"training", "set", "train_dir"}},
+      {"Checkpoints",
+       {"init_from", "init_from_map", "init_from_partial", "inspect_checkpoint",
+        "diff_with", "export_to"}},
+      {"Device", {"device", "compute_threads", "cpus"}},
+      {"Network", {"bind", "allow_insecure_network"}},
+      {"Waiting", {"max_wait", "worker_timeout"}},
+      {"Printing",
+       {"list", "list_devices", "placement_dry_run", "progress_every",
+        "profile_steps", "profile_from_step", "log_level"}}};
+  options.repeated_flags = {"set", "init_from_map"};
   return options;
 }
 
@@ -132,7 +168,7 @@ absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
   options.task_index = absl::GetFlag(FLAGS_task_index);
   options.standalone = absl::GetFlag(FLAGS_standalone);
   options.tf_config = Environment("TF_CONFIG");
-  options.jobs = {kWorkerJob, kChiefJob};
+  options.jobs = {kWorkerJob, kChiefJob, kEvaluatorJob};
   options.can_be_standalone = true;
   return ResolveCluster(options);
 }
@@ -142,17 +178,20 @@ int Fail(const absl::Status& status) {
   return absl::IsPermissionDenied(status) ? kExitInsecure : kExitBadConfig;
 }
 
-// The own address, or --bind. Everything that this process connects to or
-// listens on is on this machine, or the user said that the network is to be
-// trusted.
+// The own address, or --bind; "" to serve nothing. Everything that this process
+// connects to or listens on is on this machine, or the user said that the
+// network is to be trusted.
 absl::StatusOr<std::string> CheckNetwork(const ResolvedCluster& cluster) {
   const bool trusted = absl::GetFlag(FLAGS_allow_insecure_network);
   for (const std::string& address : cluster.spec.ps_addresses()) {
     RETURN_IF_ERROR(CheckConnectAddress(address, trusted));
   }
   if (cluster.spec.empty()) return "";
-  ASSIGN_OR_RETURN(const std::string own, cluster.spec.AddressOf(cluster.task));
-  return ChooseListenAddress(own, absl::GetFlag(FLAGS_bind), trusted);
+  const std::string bind = absl::GetFlag(FLAGS_bind);
+  // The cluster may not list the evaluator; then it serves no health.
+  const auto own = cluster.spec.AddressOf(cluster.task);
+  if (!own.ok() && bind.empty()) return "";
+  return ChooseListenAddress(own.value_or(""), bind, trusted);
 }
 
 WorkerLinks MakeGrpcLinks(const ClusterSpec& spec) {
@@ -185,6 +224,40 @@ WorkerLinks MakeLocalLinks(const Clock* clock) {
   return links;
 }
 
+std::vector<std::string> Repeated(const CommandLine& command_line,
+                                  const char* flag) {
+  const auto values = command_line.repeated.find(flag);
+  return values == command_line.repeated.end() ? std::vector<std::string>()
+                                               : values->second;
+}
+
+absl::StatusOr<InitialWeights::Options> InitFlags(
+    const CommandLine& command_line) {
+  InitialWeights::Options init;
+  init.path = absl::GetFlag(FLAGS_init_from);
+  init.name_map = Repeated(command_line, "init_from_map");
+  init.partial = absl::GetFlag(FLAGS_init_from_partial);
+  if (init.path.empty() && (init.partial || !init.name_map.empty())) {
+    return absl::InvalidArgumentError(
+        "--init_from_map and --init_from_partial want --init_from");
+  }
+  init.path = WithoutLinks(init.path);
+  return init;
+}
+
+// --inspect_checkpoint and what goes with it.
+int Inspect() {
+  InspectOptions options;
+  options.path = WithoutLinks(absl::GetFlag(FLAGS_inspect_checkpoint));
+  options.diff_with = WithoutLinks(absl::GetFlag(FLAGS_diff_with));
+  options.export_to = absl::GetFlag(FLAGS_export_to);
+  PosixFileSystem file_system;
+  const Inspection inspection = InspectCheckpoint(&file_system, options);
+  std::fputs(inspection.text.c_str(), stdout);
+  std::fputs(inspection.error.c_str(), stderr);
+  return inspection.exit_code;
+}
+
 PrintingOptions PrintingFlags(const TaskId& self) {
   PrintingOptions options;
   options.label = absl::StrCat(self.job(), " ", self.index());
@@ -192,6 +265,13 @@ PrintingOptions PrintingFlags(const TaskId& self) {
   options.no_color = Environment("NO_COLOR");
   options.columns = Environment("COLUMNS");
   return options;
+}
+
+// Pins this process, and says how many threads compute.
+absl::StatusOr<int> SetUpCores(const ResolvedCluster& cluster) {
+  RETURN_IF_ERROR(PinToCpus(absl::GetFlag(FLAGS_cpus)));
+  return ComputeThreads(absl::GetFlag(FLAGS_compute_threads), cluster.spec,
+                        cluster.task);
 }
 
 absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
@@ -205,29 +285,74 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
   options.max_wait = absl::GetFlag(FLAGS_max_wait);
   options.incarnation = NewIncarnation();
   ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
-  RETURN_IF_ERROR(PinToCpus(absl::GetFlag(FLAGS_cpus)));
-  ASSIGN_OR_RETURN(options.compute_threads,
-                   ComputeThreads(absl::GetFlag(FLAGS_compute_threads),
-                                  cluster.spec, cluster.task));
+  ASSIGN_OR_RETURN(options.compute_threads, SetUpCores(cluster));
   Printing printing = MakePrinting(PrintingFlags(cluster.task));
+  options.profile_steps = absl::GetFlag(FLAGS_profile_steps);
+  options.profile_from_step = absl::GetFlag(FLAGS_profile_from_step);
   options.progress = std::move(printing.progress);
   options.write_progress = std::move(printing.write_progress);
   options.say = std::move(printing.say);
   return options;
 }
 
+void SayHello(const ResolvedCluster& cluster, const TrainingSpec& training,
+              int compute_threads) {
+  spdlog::info("muster {} cluster: {} (from {}) model={} compute_threads={}",
+               std::string(kMusterVersion), cluster.spec.Summary(),
+               cluster.source, training.model().name(), compute_threads);
+}
+
+absl::StatusOr<EvaluatorOptions> MakeEvaluatorOptions(
+    const ResolvedCluster& cluster, TrainingSpec training) {
+  EvaluatorOptions options;
+  options.self = cluster.task;
+  options.cluster = cluster.spec;
+  options.training = std::move(training);
+  options.train_dir = absl::GetFlag(FLAGS_train_dir);
+  options.device = absl::GetFlag(FLAGS_device);
+  options.max_wait = absl::GetFlag(FLAGS_max_wait);
+  options.incarnation = NewIncarnation();
+  ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
+  ASSIGN_OR_RETURN(options.compute_threads, SetUpCores(cluster));
+  options.say = MakePrinting(PrintingFlags(cluster.task)).say;
+  return options;
+}
+
+int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
+                 const MonotonicClock& clock) {
+  auto options = MakeEvaluatorOptions(cluster, std::move(training));
+  if (!options.ok()) return Fail(options.status());
+  if (absl::GetFlag(FLAGS_profile_steps) > 0) {
+    return Fail(absl::InvalidArgumentError(
+        "--profile_steps: an evaluator takes no steps; give it to a worker"));
+  }
+  StopLatch latch;
+  options->clock = &clock;
+  options->latch = &latch;
+  SayHello(cluster, options->training, options->compute_threads);
+  const StopSignals signals([&latch](int signal) {
+    latch.Stop({128 + signal, absl::StrCat("signal ", signal)});
+  });
+  const auto task = EvaluatorTask::Create(*std::move(options));
+  if (absl::IsCancelled(task.status())) return latch.Wait().exit_code;
+  if (!task.ok()) return Fail(task.status());
+  return (*task)->Run();
+}
+
 int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
         const MonotonicClock& clock, absl::Time start_time) {
+  if (!absl::GetFlag(FLAGS_diff_with).empty() ||
+      !absl::GetFlag(FLAGS_export_to).empty()) {
+    return Fail(absl::InvalidArgumentError(
+        "--diff_with and --export_to want --inspect_checkpoint"));
+  }
   if (absl::GetFlag(FLAGS_training).empty()) {
     return Fail(absl::InvalidArgumentError(
         "--training is missing: give it a training spec, for example "
         "worker/model/zoo/mnist_cnn.textproto"));
   }
-  std::vector<std::string> overrides;
-  const auto set = command_line.repeated.find("set");
-  if (set != command_line.repeated.end()) overrides = set->second;
-  absl::StatusOr<TrainingSpec> training =
-      LoadTrainingSpec(absl::GetFlag(FLAGS_training), overrides);
+  absl::StatusOr<TrainingSpec> training = LoadTrainingSpec(
+      absl::GetFlag(FLAGS_training), Repeated(command_line, "set"));
   if (!training.ok()) return Fail(training.status());
   if (absl::GetFlag(FLAGS_placement_dry_run)) {
     const auto table =
@@ -236,17 +361,20 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
     std::fputs(table->c_str(), stdout);
     return kExitDone;
   }
+  if (cluster.task.job() == kEvaluatorJob) {
+    return RunEvaluator(cluster, *std::move(training), clock);
+  }
   absl::StatusOr<WorkerOptions> options =
       MakeWorkerOptions(cluster, *std::move(training));
   if (!options.ok()) return Fail(options.status());
+  auto init = InitFlags(command_line);
+  if (!init.ok()) return Fail(init.status());
+  options->init = *std::move(init);
   SignalTarget target;
   options->clock = &clock;
   options->latch = target.latch();
   options->start_time = start_time;
-  spdlog::info("muster {} cluster: {} (from {}) model={} compute_threads={}",
-               std::string(kMusterVersion), cluster.spec.Summary(),
-               cluster.source, options->training.model().name(),
-               options->compute_threads);
+  SayHello(cluster, options->training, options->compute_threads);
 
   const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
   WorkerLinks links = cluster.spec.empty() ? MakeLocalLinks(&clock)
@@ -276,6 +404,7 @@ int Main(const std::vector<std::string>& args) {
   std::fputs(command_line.out.c_str(), stdout);
   std::fputs(command_line.error.c_str(), stderr);
   if (command_line.exit_code.has_value()) return *command_line.exit_code;
+  if (!absl::GetFlag(FLAGS_inspect_checkpoint).empty()) return Inspect();
   if (absl::GetFlag(FLAGS_list) || absl::GetFlag(FLAGS_list_devices)) {
     const std::string text =
         absl::GetFlag(FLAGS_list) ? DescribeComponents() : DescribeDevices();

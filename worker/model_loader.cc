@@ -1,10 +1,13 @@
 #include "worker/model_loader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/train_dir.h"
+#include "common/checkpoint/manifest_file.h"
 #include "worker/worker_positions.h"
 
 namespace muster {
@@ -28,6 +31,21 @@ LoadEvent ModelLoader::Load(const LoadModel& epoch) {
   if (compatible.ok()) return LoadEvent{Restore(reader), false};
   return LoadEvent{
       Annotate(compatible, absl::StrCat("restore ", reader.path())), true};
+}
+
+int64_t ModelLoader::SavedEpoch() {
+  int64_t epoch = 0;
+  if (options_.train_dir.empty()) return epoch;
+  const absl::StatusOr<std::vector<int64_t>> steps =
+      ListCheckpoints(options_.file_system, options_.train_dir);
+  if (!steps.ok()) return epoch;  // Load will say why
+  for (const int64_t step : *steps) {
+    const absl::StatusOr<CheckpointManifest> manifest = ReadManifestFile(
+        options_.file_system,
+        absl::StrCat(options_.train_dir, "/", CheckpointName(step)));
+    if (manifest.ok()) epoch = std::max(epoch, manifest->model_epoch());
+  }
+  return epoch;
 }
 
 absl::StatusOr<LoadedModel> ModelLoader::Restore(

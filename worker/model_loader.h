@@ -41,6 +41,7 @@ class ModelLoader : public ModelSource {
   explicit ModelLoader(Options options);
 
   LoadEvent Load(const LoadModel& epoch) override;
+  int64_t SavedEpoch() override;
 
  private:
   absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader);

@@ -10,25 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "common/base/json_quote.h"
 #include "common/base/status_macros.h"
 
 namespace muster {
 namespace {
-
-std::string Quote(absl::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&quoted, "\\u%04x", static_cast<unsigned char>(c));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
-}
 
 std::string Number(double value) {
   // JSON has no NaN; 17 digits would show noise that nobody reads.
@@ -42,10 +28,11 @@ class JsonObject {
 
   void Add(absl::string_view name, absl::string_view raw_value) {
     absl::StrAppend(&members_, members_.empty() ? "\n" : ",\n",
-                    std::string(indent_, ' '), Quote(name), ": ", raw_value);
+                    std::string(indent_, ' '), JsonQuote(name), ": ",
+                    raw_value);
   }
   void AddText(absl::string_view name, absl::string_view value) {
-    Add(name, Quote(value));
+    Add(name, JsonQuote(value));
   }
   void AddNumber(absl::string_view name, double value) {
     Add(name, Number(value));

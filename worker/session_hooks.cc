@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "absl/memory/memory.h"
+#include "common/base/status_macros.h"
 #include "worker/hook/nan_guard.h"
+#include "worker/hook/stop_conditions.h"
+#include "worker/hook/tensor_log.h"
 
 namespace muster {
 namespace {
@@ -16,6 +19,26 @@ int64_t TargetStep(const StopSpec& stop, int64_t steps_per_epoch) {
   return stop.steps() == 0 ? by_epochs : std::min(stop.steps(), by_epochs);
 }
 
+std::unique_ptr<NanGuard> MakeNanGuard(const SessionHooks::Options& options,
+                                       const SessionHooks::Parts& parts) {
+  NanGuard::Options guard;
+  guard.task_name = options.task_name;
+  guard.max_refusals = options.training.non_finite().max_refusals();
+  if (options.chief) guard.stop_job = parts.stop_job;
+  guard.say = [say = parts.say](absl::string_view text) {
+    say(/*is_error=*/true, text);
+  };
+  return std::make_unique<NanGuard>(std::move(guard));
+}
+
+std::unique_ptr<StopConditions> MakeStopConditions(
+    const SessionHooks::Options& options, const SessionHooks::Parts& parts) {
+  StopConditions::Options stop;
+  stop.after = absl::Seconds(options.training.stop().seconds());
+  stop.target_accuracy = options.training.stop().target_accuracy();
+  return std::make_unique<StopConditions>(stop, parts.stop_job);
+}
+
 std::unique_ptr<Progress> MakeProgress(const SessionHooks::Options& options,
                                        const SessionHooks::Parts& parts) {
   Progress::Options progress = options.progress;
@@ -24,13 +47,30 @@ std::unique_ptr<Progress> MakeProgress(const SessionHooks::Options& options,
   return std::make_unique<Progress>(progress, parts.write_progress);
 }
 
+std::unique_ptr<Profiler> MakeProfiler(const SessionHooks::Options& options,
+                                       const SessionHooks::Parts& parts) {
+  Profiler::Options profile = options.profile;
+  profile.task_name = options.task_name;
+  return std::make_unique<Profiler>(profile, parts.write_file, parts.say);
+}
+
+absl::StatusOr<std::unique_ptr<TensorLog>> MakeTensorLog(
+    const SessionHooks::Options& options, const SessionHooks::Parts& parts) {
+  return TensorLog::Create(options.training.log_tensors(),
+                           [say = parts.say](absl::string_view text) {
+                             say(/*is_error=*/false, text);
+                           });
+}
+
 std::unique_ptr<CheckpointSaver> MakeCheckpointSaver(
     const SessionHooks::Options& options, const SessionHooks::Parts& parts) {
   const CheckpointSpec& checkpoint = options.training.checkpoint();
   CheckpointSaver::Options saving;
   saving.every_steps = checkpoint.every_steps();
   saving.every = absl::Seconds(checkpoint.every_seconds());
-  return std::make_unique<CheckpointSaver>(saving, parts.begin_save, parts.say);
+  return std::make_unique<CheckpointSaver>(
+      saving, WriteSummariesFirst(parts.summaries.writer, parts.begin_save),
+      parts.say);
 }
 
 std::unique_ptr<Evaluation> MakeEvaluation(const SessionHooks::Options& options,
@@ -48,13 +88,33 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
     const Options& options, const Parts& parts) {
   auto hooks = absl::WrapUnique(new SessionHooks());
   // The order of the calls: worker/hook/README.md says why.
-  hooks->Add(std::make_unique<NanGuard>(options.task_name));
+  if (!options.training.non_finite().allow()) {
+    hooks->Add(MakeNanGuard(options, parts));
+  }
   hooks->Add(MakeProgress(options, parts));
+  if (options.profile.steps > 0) hooks->Add(MakeProfiler(options, parts));
   if (!options.chief) return hooks;
+  if (options.training.log_tensors().every_steps() > 0) {
+    ASSIGN_OR_RETURN(auto tensor_log, MakeTensorLog(options, parts));
+    hooks->Add(std::move(tensor_log));
+  }
+  ASSIGN_OR_RETURN(auto summary_hooks,
+                   MakeSummaryHooks(options.training, parts.summaries));
+  for (auto& hook : summary_hooks) hooks->Add(std::move(hook));
   if (options.saves) {
     hooks->checkpoint_saver_ = hooks->Add(MakeCheckpointSaver(options, parts));
   }
   hooks->evaluation_ = hooks->Add(MakeEvaluation(options, parts));
+  StopConditions* const stop = hooks->Add(MakeStopConditions(options, parts));
+  hooks->evaluation_->AddListener(
+      [stop](int64_t global_step, const EvaluationResult& result) {
+        static_cast<void>(global_step);
+        stop->OnEvaluation(result);
+      });
+  if (parts.summaries.writer != nullptr) {
+    hooks->evaluation_->AddListener(
+        MakeEvaluationSummaries(parts.summaries.writer));
+  }
   return hooks;
 }
 

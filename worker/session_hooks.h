@@ -16,7 +16,9 @@
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/hook/evaluation.h"
 #include "worker/hook/hook.h"
+#include "worker/hook/profiler.h"
 #include "worker/hook/progress.h"
+#include "worker/summary_hooks.h"
 
 namespace muster {
 
@@ -37,15 +39,20 @@ class SessionHooks {
     int64_t steps_per_epoch = 0;
     // target_step is overwritten.
     Progress::Options progress;
+    // No profile if its steps are 0. task_name is overwritten.
+    Profiler::Options profile;
   };
   // What the hooks work with; all of it outlives them.
   struct Parts {
     Progress::Write write_progress;
     // A line for the operator, from any thread.
     std::function<void(bool is_error, absl::string_view)> say;
+    Profiler::Write write_file;
     // Of the chief only.
     CheckpointSaver::Begin begin_save;
     Evaluation::Evaluate evaluate;
+    RequestStop stop_job;
+    SummaryParts summaries;
   };
 
   // Errors: those of the hooks' own making.

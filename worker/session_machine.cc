@@ -66,9 +66,11 @@ absl::Time SessionMachine::next_wakeup() const {
   absl::Time next = peers_.next_due();
   if (retry_at_ > now_) next = std::min(next, retry_at_);
   if (ask_again_at_ > now_) next = std::min(next, ask_again_at_);
-  if (waiting_.since() != absl::InfiniteFuture()) {
-    next = std::min(
-        {next, waiting_.next_due(), waiting_.since() + options_.max_wait});
+  if (drain_until_ > now_) next = std::min(next, drain_until_);
+  // Not those that are over: while a call is under way nothing is said.
+  for (const absl::Time due :
+       {waiting_.next_due(), waiting_.since() + options_.max_wait}) {
+    if (due > now_) next = std::min(next, due);
   }
   return next;
 }
@@ -168,6 +170,7 @@ void SessionMachine::On(const StepEvent& event) {
   busy_ = false;
   if (!event.reply.ok()) return ReconnectOrYield(event.reply.status());
   failures_ = 0;
+  stop_answered_ = event.reply->phase() == STOPPING;
   const bool gave_up = report_.abandoned;
   report_ = {};
   granted_ =
@@ -196,8 +199,6 @@ void SessionMachine::On(const TrainEvent& event) {
   report_.abandoned = true;
   Reconnect(status);
 }
-
-void SessionMachine::On(const SignalEvent& event) { signal_ = event.signal; }
 
 // ---- What the state asks for --------------------------------------------
 
@@ -288,21 +289,38 @@ bool SessionMachine::UseEpoch() {
     return false;
   }
   if (entered_epoch_ == state_.model_epoch()) return true;
-  if (last_epoch_ != state_.model_epoch()) report_ = {};
+  // The number alone does not tell: when every ps has lost its memory before
+  // the first checkpoint, epochs are counted from 1 again.
+  std::vector<uint64_t> incarnations = IncarnationsOf(peers_.replies());
+  const bool is_last =
+      last_epoch_ == state_.model_epoch() && last_incarnations_ == incarnations;
+  if (!is_last) report_ = {};
   const int64_t position =
-      last_epoch_ == state_.model_epoch()
-          ? EnterEpoch::kKeepPosition
-          : DataPositionOf(state_, options_.self, registered_position_);
+      is_last ? EnterEpoch::kKeepPosition
+              : DataPositionOf(state_, options_.self, registered_position_);
   entered_epoch_ = last_epoch_ = state_.model_epoch();
+  last_incarnations_ = incarnations;
   granted_ = false;
   refused_at_version_ = -1;
   actions_.push_back(
-      EnterEpoch{entered_epoch_, IncarnationsOf(peers_.replies()), position});
+      EnterEpoch{entered_epoch_, std::move(incarnations), position});
   return true;
 }
 
+bool SessionMachine::InEpoch() const {
+  return entered_epoch_ != 0 && entered_epoch_ == state_.model_epoch() &&
+         EpochIsUsable(state_, peers_.replies());
+}
+
+void SessionMachine::ReportStep(absl::string_view stop_reason) {
+  busy_ = true;
+  actions_.push_back(
+      SendStep{entered_epoch_, report_, std::string(stop_reason)});
+}
+
 void SessionMachine::AdvanceRunning() {
-  if (granted_) {
+  const bool stops = !stop_reason_.empty() && !stop_answered_;
+  if (granted_ && !stops) {
     busy_ = true;
     actions_.push_back(TrainStep{++step_});
     return;
@@ -310,8 +328,7 @@ void SessionMachine::AdvanceRunning() {
   const bool refused =
       refused_at_version_ >= state_.state_version() && now_ < ask_again_at_;
   if (report_.step == 0 && refused) return;
-  busy_ = true;
-  actions_.push_back(SendStep{entered_epoch_, report_});
+  ReportStep(stops ? stop_reason_ : "");
 }
 
 void SessionMachine::AskToSave() {
@@ -354,7 +371,7 @@ void SessionMachine::AdoptState(const JobState& state) {
 
 void SessionMachine::WaitFor(const std::string& what) {
   std::string line = waiting_.WaitFor(what, now_);
-  const bool limited = state_.phase() != STOPPING;
+  const bool limited = state_.phase() != STOPPING && signal_ == 0;
   if (limited && now_ - waiting_.since() >= options_.max_wait) {
     return ExitWith(
         kExitRetryable,

@@ -62,16 +62,23 @@ class SessionMachine {
   void On(const FinalEvent& event);
   void On(const FinishEvent& event);
   void On(const SignalEvent& event);
+  void On(const StopEvent& event);
   void On(const TickEvent&) {}
 
   // Everything that the present state asks for; called after each event.
   void Advance();
   bool Connect();
   void AdvanceSignalled();
+  // The chief's way from a signal to Finish. False while it is under way.
+  bool Drain();
   void AdvanceWithoutEpoch();
   void AdvanceRunning();
   void AdvanceStopping();
   bool UseEpoch();
+  // The committed epoch is the one that was entered.
+  bool InEpoch() const;
+  void ReportStep(absl::string_view stop_reason);
+  void FinishCompleted();
   void AskToSave();
 
   // A call failed because a peer is gone or has forgotten us: start over with
@@ -115,6 +122,8 @@ class SessionMachine {
   int64_t entered_epoch_ = 0;
   // The last that was; stays when a peer is lost.
   int64_t last_epoch_ = 0;
+  // Of the ps tasks in it.
+  std::vector<uint64_t> last_incarnations_;
   bool granted_ = false;
   // After a refusal: ask again when the state changes or at this time.
   int64_t refused_at_version_ = -1;
@@ -126,6 +135,15 @@ class SessionMachine {
 
   int64_t save_requests_seen_ = 0;
   int signal_ = 0;
+  // A signalled chief waits for nobody after this time.
+  absl::Time drain_until_ = absl::InfiniteFuture();
+  // Why a hook ends the job; "" if none does.
+  std::string stop_reason_;
+  absl::Status stop_failure_;
+  // The coordinator has said that the job stops.
+  bool stop_answered_ = false;
+  // RunFinal was asked for as of a completed training.
+  bool completed_ = false;
   bool final_done_ = false;
   absl::Status final_status_;
   int finish_attempts_ = 0;

@@ -12,6 +12,9 @@ namespace {
 
 // A lost reply to Finish is most often a ps that has exited, as it should.
 constexpr int kFinishAttempts = 3;
+// How long a signalled chief waits for the others' last steps: with its own
+// step before and the save after it, the end is to come within 10 s.
+constexpr absl::Duration kDrainWait = absl::Seconds(5);
 
 std::string TaskNames(const std::vector<TaskId>& tasks) {
   return absl::StrJoin(tasks, ", ", [](std::string* out, const TaskId& task) {
@@ -43,47 +46,90 @@ void SessionMachine::On(const FinishEvent& event) {
   RetryLater();
 }
 
+void SessionMachine::On(const SignalEvent& event) {
+  signal_ = event.signal;
+  drain_until_ = now_ + kDrainWait;
+}
+
+void SessionMachine::On(const StopEvent& event) {
+  if (!options_.chief || !stop_reason_.empty()) return;
+  stop_reason_ = event.reason;
+  stop_failure_ = event.failure;
+}
+
 void SessionMachine::AdvanceSignalled() {
-  const int code = 128 + signal_;
-  exit_code_ = code;
+  // The job's end came first.
+  if (completed_ && final_done_ && final_status_.ok()) return FinishCompleted();
+  exit_code_ = 128 + signal_;
   exit_text_ = absl::StrCat("stopped by signal ", signal_);
-  if (registered_with_ == 0 || !peers_.AllGreeted()) {
-    return ExitWith(code, exit_text_);
-  }
-  const bool in_epoch = entered_epoch_ != 0 &&
-                        entered_epoch_ == state_.model_epoch() &&
-                        EpochIsUsable(state_, peers_.replies());
-  if (in_epoch && report_.step != 0) {
-    busy_ = true;
-    actions_.push_back(SendStep{entered_epoch_, report_});
-    return;
-  }
-  if (in_epoch && options_.chief && !final_done_) {
-    busy_ = true;
-    actions_.push_back(RunFinal{/*completed=*/false, "interrupted"});
-    return;
+  if (options_.chief && last_epoch_ != 0 && !Drain()) return;
+  if (!options_.chief && InEpoch() && report_.step != 0) {
+    return ReportStep(/*stop_reason=*/"");
   }
   if (!final_status_.ok()) {
     // The signal's exit code does not tell.
     actions_.push_back(
         Say{std::string(final_status_.message()), /*is_error=*/true});
   }
+  if (registered_with_ == 0 || !peers_.AllGreeted()) {
+    return ExitWith(exit_code_, exit_text_);
+  }
   Finish("interrupted", /*stop_job=*/options_.chief);
+}
+
+// First nobody gets another step, then all report the one that they are in,
+// and only then is saved: no acknowledged step is missing there.
+bool SessionMachine::Drain() {
+  if (final_done_) return true;
+  if (!InEpoch()) {
+    // A ps is lost, or its answer was. It may be there again in time.
+    if (now_ >= drain_until_) return true;
+    if (!Connect() || Pause()) return false;
+    if (!EpochIsUsable(state_, peers_.replies())) return true;
+    if (!UseEpoch()) return false;
+  }
+  const bool stopping = stop_answered_ || state_.phase() == STOPPING;
+  if (report_.step != 0 || !stopping) {
+    ReportStep(stopping ? "" : "interrupted");
+    return false;
+  }
+  std::vector<TaskId> unfinished;
+  if (!OthersHaveFinished(state_, options_.self, &unfinished)) {
+    if (now_ < drain_until_) {
+      WaitFor(absl::StrCat(TaskNames(unfinished), " to finish"));
+      return false;
+    }
+    actions_.push_back(
+        Say{absl::StrCat("not waiting for ", TaskNames(unfinished),
+                         " any longer: a step that it has not reported may be "
+                         "missing in the checkpoint"),
+            /*is_error=*/true});
+  }
+  busy_ = true;
+  completed_ = false;
+  actions_.push_back(RunFinal{/*completed=*/false, "interrupted",
+                              /*failed=*/!stop_failure_.ok()});
+  return false;
 }
 
 // The chief's end: after all others. (The others end in Advance.)
 void SessionMachine::AdvanceStopping() {
-  if (final_done_) {
-    exit_code_ = final_status_.ok() ? kExitDone : kExitFailed;
-    exit_text_ = std::string(final_status_.message());
-    return Finish("done", /*stop_job=*/false);
-  }
+  if (final_done_) return FinishCompleted();
   std::vector<TaskId> unfinished;
   if (!OthersHaveFinished(state_, options_.self, &unfinished)) {
     return WaitFor(absl::StrCat(TaskNames(unfinished), " to finish"));
   }
-  busy_ = true;
-  actions_.push_back(RunFinal{/*completed=*/true, state_.stop_reason()});
+  busy_ = completed_ = true;
+  actions_.push_back(RunFinal{/*completed=*/true, state_.stop_reason(),
+                              /*failed=*/!stop_failure_.ok()});
+}
+
+void SessionMachine::FinishCompleted() {
+  absl::Status failure = stop_failure_;
+  failure.Update(final_status_);
+  exit_code_ = failure.ok() ? kExitDone : kExitFailed;
+  exit_text_ = std::string(failure.message());
+  Finish("done", /*stop_job=*/false);
 }
 
 void SessionMachine::Finish(absl::string_view reason, bool stop_job) {

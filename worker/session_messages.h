@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
+#include "worker/computed_step.h"
 
 namespace muster {
 
@@ -52,6 +53,8 @@ struct StepReport {
   int64_t data_position = 0;
   double loss = 0;
   int64_t staleness = 0;
+  // For hooks.
+  StepTimes times;
   // Nothing, or not all, was pushed: it counts for nothing.
   bool abandoned = false;
 };
@@ -99,13 +102,19 @@ struct FinishEvent {
 struct SignalEvent {
   int signal;
 };
+// A hook ends the job: `reason` is what result.json says. Not OK: the exit code
+// tells of a failure, and its message why. Only the chief can.
+struct StopEvent {
+  std::string reason;
+  absl::Status failure;
+};
 // Time has passed; see SessionMachine::next_wakeup.
 struct TickEvent {};
 
 using SessionEvent =
     std::variant<HelloEvent, RegisterEvent, WatchEvent, BeginEpochEvent,
                  LoadEvent, CommitEvent, StepEvent, TrainEvent, FinalEvent,
-                 FinishEvent, SignalEvent, TickEvent>;
+                 FinishEvent, SignalEvent, StopEvent, TickEvent>;
 
 // ---- Actions; each Send... is answered by its event ---------------------
 
@@ -139,10 +148,12 @@ struct EnterEpoch {
   std::vector<uint64_t> ps_incarnations;
   int64_t data_position;
 };
-// Report (if report.step > 0) and ask for a step.
+// Report (if report.step > 0) and ask for a step; or for the end of the job, if
+// there is a reason.
 struct SendStep {
   int64_t model_epoch;
   StepReport report;
+  std::string stop_reason;
 };
 struct TrainStep {
   int64_t step;
@@ -152,10 +163,12 @@ struct SaveNow {
   int64_t save_request;
 };
 // Chief: final save; evaluation and result.json only if `completed`. Each is
-// tried even if the one before it failed.
+// tried even if the one before it failed. Nothing is saved if a hook has ended
+// the job for a failure.
 struct RunFinal {
   bool completed;
   std::string stop_reason;
+  bool failed = false;
 };
 struct SendFinish {
   std::string reason;

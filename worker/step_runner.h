@@ -41,6 +41,10 @@ class ModelSource {
   // Restores the newest checkpoint, or initializes; returns the event that
   // tells which, or why neither.
   virtual LoadEvent Load(const LoadModel& epoch) = 0;
+
+  // The largest epoch of any checkpoint; 0 if there is none. A new one must be
+  // larger: what is still on its way from an old one must not fit.
+  virtual int64_t SavedEpoch() { return 0; }
 };
 
 }  // namespace muster

@@ -67,28 +67,34 @@ absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
 
 absl::StatusOr<StepReport> TrainLoop::Run(int64_t step,
                                           const BeforePush& before_push) {
+  StepReport report;
+  report.step = step;
+  report.times.begun = Now();
   if (batch_ == nullptr) {
     ASSIGN_OR_RETURN(batch_, pipeline_->Next());
   }
+  report.examples = batch_->rows;
+  report.data_position = pipeline_->position();
+  report.times.read = Now();
   RETURN_IF_ERROR(options_.client->PullAndWait(parameters_));
+  report.times.pulled = Now();
   ASSIGN_OR_RETURN(
       const CompiledModel::StepResult result,
       options_.model->Step(*batch_,
                            StepSeed(options_.input, pipeline_->position())));
-  StepReport report;
-  report.step = step;
-  report.examples = batch_->rows;
   report.correct = result.correct;
-  report.data_position = pipeline_->position();
   report.loss = result.loss;
+  report.times.computed = Now();
   ASSIGN_OR_RETURN(
       const PushDecision decision,
       before_push({result.loss, result.correct, batch_->rows, tensors_}));
+  report.times.decided = Now();
   if (decision == PushDecision::kPush) {
     ASSIGN_OR_RETURN(const PushOutcome outcome,
                      options_.client->PushAndWait(step, gradients_));
     report.staleness = std::llround(outcome.mean_staleness);
   }
+  report.times.pushed = Now();
   report.abandoned = decision == PushDecision::kRefuse;
   batch_ = nullptr;
   return report;

@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "worker/client/parameter_client.h"
 #include "worker/client/tensor_view.h"
 #include "worker/computed_step.h"
@@ -28,6 +30,8 @@ class TrainLoop : public StepRunner {
     // In train mode.
     CompiledModel* model = nullptr;
     const DataSet* data_set = nullptr;
+    // For StepTimes.
+    const Clock* clock = SystemClock();
     // start_step is overwritten by Enter.
     InputPipeline::Options input;
   };
@@ -45,6 +49,8 @@ class TrainLoop : public StepRunner {
 
  private:
   explicit TrainLoop(const Options& options);
+
+  absl::Time Now() const { return options_.clock->Now(); }
 
   Options options_;
   std::unique_ptr<InputPipeline> pipeline_;

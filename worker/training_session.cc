@@ -46,7 +46,16 @@ TrainingSession::TrainingSession(const Options& options, Parts parts)
 
 TrainingSession::~TrainingSession() = default;
 
+void TrainingSession::StopJob(absl::string_view reason,
+                              const absl::Status& failure) {
+  if (!stop_asked_.has_value()) {
+    stop_asked_ = StopEvent{std::string(reason), failure};
+  }
+}
+
 void TrainingSession::RequestStop(int signal) {
+  draining_ = true;
+  parts_.set_serving(false);
   queue_->Push(SignalEvent{signal});
 }
 
@@ -58,13 +67,18 @@ int TrainingSession::Run() {
                    absl::ZeroDuration(), kLongestPause);
     SessionEvent event = queue_->Pop(pause).value_or(TickEvent{});
     event = AfterStepHooks(std::move(event));
-    for (const SessionAction& action :
-         machine_.Handle(event, parts_.clock->Now())) {
-      std::visit([this](const auto& a) { Do(a); }, action);
-    }
+    if (auto stop = std::exchange(stop_asked_, std::nullopt)) Handle(*stop);
+    Handle(event);
   }
   watch_.reset();
   return exit_code_;
+}
+
+void TrainingSession::Handle(const SessionEvent& event) {
+  for (const SessionAction& action :
+       machine_.Handle(event, parts_.clock->Now())) {
+    std::visit([this](const auto& a) { Do(a); }, action);
+  }
 }
 
 absl::Time TrainingSession::Deadline() const {
@@ -109,7 +123,8 @@ void TrainingSession::Do(const SendWatch& action) {
 void TrainingSession::Do(const SendBeginEpoch& action) {
   BeginEpochRequest request;
   *request.mutable_sender() = options_.sender;
-  request.set_seen_epoch(action.seen_epoch);
+  request.set_seen_epoch(
+      std::max(action.seen_epoch, parts_.source->SavedEpoch()));
   parts_.coordination->BeginEpoch(
       request, Deadline(), PushTo<BeginEpochEvent, BeginEpochReply>(queue_));
 }
@@ -187,6 +202,7 @@ void TrainingSession::Do(const SendStep& action) {
   request.set_loss(action.report.loss);
   request.set_staleness(action.report.staleness);
   request.set_abandoned(action.report.abandoned);
+  request.set_stop_reason(action.stop_reason);
   parts_.coordination->Step(request, Deadline(),
                             PushTo<StepEvent, StepReply>(queue_));
 }
@@ -198,6 +214,7 @@ void TrainingSession::Do(const TrainStep& action) {
   absl::StatusOr<StepReport> report =
       parts_.steps->Run(action.step, before_push);
   parts_.set_serving(report.ok());
+  if (draining_) parts_.set_serving(false);
   queue_->Push(TrainEvent{std::move(report)});
 }
 
@@ -215,7 +232,12 @@ void TrainingSession::Do(const SaveNow& action) {
 }
 
 void TrainingSession::Do(const RunFinal& action) {
-  const EndRecord end = MakeEnd(action.completed, action.stop_reason);
+  parts_.set_serving(false);
+  EndRecord end = MakeEnd(action.completed, action.stop_reason);
+  end.failed = action.failed;
+  parts_.say(/*is_error=*/false,
+             absl::StrCat("the training ends at step=", end.global_step, ": ",
+                          end.stop_reason));
   absl::Status status = EndHooks(end);
   if (action.completed) {
     // What was evaluated is worth keeping even if it could not be saved.
@@ -282,6 +304,7 @@ SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
   record.loss = reported_.loss;
   record.accuracy = Fraction(reported_.correct, reported_.examples);
   record.examples = reported_.examples;
+  record.times = reported_.times;
   record.staleness = static_cast<double>(reported_.staleness);
   record.now = parts_.clock->Now();
   last_loss_ = record.loss;
@@ -297,7 +320,12 @@ SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
 EndRecord TrainingSession::MakeEnd(bool completed,
                                    const std::string& stop_reason) {
   global_step_ = std::max(global_step_, job_state().global_step());
-  return EndRecord{global_step_, completed, stop_reason, parts_.clock->Now()};
+  EndRecord end;
+  end.global_step = global_step_;
+  end.completed = completed;
+  end.stop_reason = stop_reason;
+  end.now = parts_.clock->Now();
+  return end;
 }
 
 absl::Status TrainingSession::EndHooks(const EndRecord& end) {

@@ -1,10 +1,12 @@
 #ifndef WORKER_TRAINING_SESSION_H_
 #define WORKER_TRAINING_SESSION_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,7 +65,8 @@ class TrainingSession {
     std::function<void(const EnterEpoch&)> on_enter;
     // The chief saves now; `done` may be called from any thread.
     std::function<void(std::function<void(const absl::Status&)> done)> save_now;
-    // Called on the first step, and whenever training stops for a lost peer.
+    // Called on the first step, whenever training stops for a lost peer, when
+    // it ends, and from the thread of RequestStop.
     std::function<void(bool serving)> set_serving;
     // The chief's last act of a completed run, after the hooks, even if one
     // of them failed: result.json.
@@ -76,8 +79,11 @@ class TrainingSession {
   // Trains; returns the exit code, having said why if it is not 0.
   int Run();
 
-  // Finish the step, save if chief, leave.
+  // Finish the step, leave; the chief ends the job and saves.
   void RequestStop(int signal);
+
+  // For hooks, on the thread that calls Run: see RequestStop in hook.h.
+  void StopJob(absl::string_view reason, const absl::Status& failure);
 
   // ---- For result.json; of the thread that calls Run -------------------
   const JobState& job_state() const { return machine_.job_state(); }
@@ -111,6 +117,7 @@ class TrainingSession {
   // Runs the AfterStep hooks if `event` answers a finished step; returns the
   // event for the machine.
   SessionEvent AfterStepHooks(SessionEvent event);
+  void Handle(const SessionEvent& event);
   void SayLostSteps(const LoadedModel& model) const;
   // Calls AtEnd of all; returns the first error.
   absl::Status EndHooks(const EndRecord& end);
@@ -123,6 +130,11 @@ class TrainingSession {
   const std::shared_ptr<EventQueue> queue_;
   SessionMachine machine_;
   std::unique_ptr<StateWatch> watch_;
+
+  // A hook's wish; the machine gets it before the event at hand.
+  std::optional<StopEvent> stop_asked_;
+  // A signal came: never ready again.
+  std::atomic<bool> draining_{false};
 
   StepReport reported_;
   bool loaded_initialized_ = false;

@@ -5,10 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/fingerprint.h"
+#include "common/base/name_pattern.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_format.h"
 #include "common/cluster/placement_strategy.h"
+#include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
 #include "google/protobuf/text_format.h"
 #include "worker/training_override.h"
@@ -21,6 +23,8 @@ constexpr int64_t kMaxBatchSize = 1 << 24;
 constexpr int64_t kMaxPrefetch = 1024;
 constexpr int64_t kDefaultPrefetch = 2;
 constexpr int32_t kDefaultKeep = 5;
+constexpr int32_t kDefaultMaxRefusals = 3;
+constexpr int64_t kDefaultSummarySteps = 100;
 
 void FillDefaults(TrainingSpec* spec) {
   InputSpec* input = spec->mutable_input();
@@ -36,6 +40,14 @@ void FillDefaults(TrainingSpec* spec) {
   if (placement->strategy().empty()) placement->set_strategy("round_robin");
   CheckpointSpec* checkpoint = spec->mutable_checkpoint();
   if (checkpoint->keep() == 0) checkpoint->set_keep(kDefaultKeep);
+  SummarySpec* summary = spec->mutable_summary();
+  if (!summary->has_every_steps()) {
+    summary->set_every_steps(kDefaultSummarySteps);
+  }
+  NonFiniteSpec* non_finite = spec->mutable_non_finite();
+  if (non_finite->max_refusals() == 0) {
+    non_finite->set_max_refusals(kDefaultMaxRefusals);
+  }
   EvaluationSpec* evaluation = spec->mutable_evaluation();
   if (evaluation->batch_size() == 0) {
     evaluation->set_batch_size(input->batch_size());
@@ -92,6 +104,50 @@ absl::Status ValidateReplication(const ReplicationSpec& replication) {
                    "' is not available in this version; use async"));
 }
 
+absl::Status ValidateStop(const TrainingSpec& spec) {
+  const StopSpec& stop = spec.stop();
+  RETURN_IF_ERROR(CheckNotNegative("stop.steps", stop.steps()));
+  RETURN_IF_ERROR(CheckFiniteNotNegative("stop.epochs", stop.epochs()));
+  RETURN_IF_ERROR(CheckFiniteNotNegative("stop.seconds", stop.seconds()));
+  RETURN_IF_ERROR(CheckRange<double>("stop.target_accuracy",
+                                     stop.target_accuracy(), 0, 1,
+                                     "from 0 to 1 (0.9 means 90 %)"));
+  if (stop.target_accuracy() > 0 && spec.evaluation().every_steps() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "stop.target_accuracy is ", stop.target_accuracy(),
+        " but evaluation.every_steps is 0, so that nobody would see it "
+        "reached: set evaluation.every_steps to the global steps between two "
+        "evaluations"));
+  }
+  if (stop.steps() == 0 && stop.epochs() == 0 && stop.seconds() == 0 &&
+      stop.target_accuracy() == 0) {
+    return absl::InvalidArgumentError(
+        "stop: one of stop.steps, stop.epochs, stop.seconds and "
+        "stop.target_accuracy must be more than 0, or the training would never "
+        "end");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateLogTensors(const LogTensorsSpec& log) {
+  RETURN_IF_ERROR(
+      CheckNotNegative("log_tensors.every_steps", log.every_steps()));
+  if (log.pattern().empty()) return absl::OkStatus();
+  if (log.every_steps() == 0) {
+    return absl::InvalidArgumentError(
+        "log_tensors.pattern has no effect while log_tensors.every_steps is "
+        "0: set it to the steps between two times");
+  }
+  return NamePattern::Create("log_tensors.pattern", log.pattern()).status();
+}
+
+absl::Status ValidateNonFinite(const NonFiniteSpec& non_finite) {
+  if (non_finite.max_refusals() >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "non_finite.max_refusals must be 1 or more, found ",
+      non_finite.max_refusals(), "; non_finite.allow turns the refusing off"));
+}
+
 absl::Status ValidatePeriods(const TrainingSpec& spec) {
   const CheckpointSpec& checkpoint = spec.checkpoint();
   RETURN_IF_ERROR(
@@ -100,19 +156,19 @@ absl::Status ValidatePeriods(const TrainingSpec& spec) {
                                          checkpoint.every_seconds()));
   RETURN_IF_ERROR(CheckRange<int32_t>("checkpoint.keep", checkpoint.keep(), 1,
                                       INT32_MAX, "1 or more"));
+  RETURN_IF_ERROR(CheckFiniteNotNegative("checkpoint.keep_every_hours",
+                                         checkpoint.keep_every_hours()));
+  RETURN_IF_ERROR(
+      CheckNotNegative("summary.every_steps", spec.summary().every_steps()));
+  RETURN_IF_ERROR(CheckNotNegative("summary.histograms_every_steps",
+                                   spec.summary().histograms_every_steps()));
   RETURN_IF_ERROR(CheckNotNegative("evaluation.every_steps",
                                    spec.evaluation().every_steps()));
   RETURN_IF_ERROR(CheckRange<int64_t>(
       "evaluation.batch_size", spec.evaluation().batch_size(), 1, kMaxBatchSize,
       absl::StrCat("from 1 to ", kMaxBatchSize)));
-  RETURN_IF_ERROR(CheckNotNegative("stop.steps", spec.stop().steps()));
-  RETURN_IF_ERROR(CheckFiniteNotNegative("stop.epochs", spec.stop().epochs()));
-  if (spec.stop().steps() == 0 && spec.stop().epochs() == 0) {
-    return absl::InvalidArgumentError(
-        "stop: one of stop.steps and stop.epochs must be more than 0, or the "
-        "training would never end");
-  }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(ValidateLogTensors(spec.log_tensors()));
+  return ValidateStop(spec);
 }
 
 void SortAttrs(google::protobuf::RepeatedPtrField<Attr>* attrs) {
@@ -148,8 +204,11 @@ absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
   RETURN_IF_ERROR(
       Annotate(CreateUpdateRule(spec.optimizer()).status(), "optimizer"));
   RETURN_IF_ERROR(ValidateReplication(spec.replication()));
+  RETURN_IF_ERROR(
+      Annotate(FindCodec(spec.gradient().codec()).status(), "gradient.codec"));
   RETURN_IF_ERROR(Annotate(CreatePlacementStrategy(spec.placement()).status(),
                            "placement"));
+  RETURN_IF_ERROR(ValidateNonFinite(spec.non_finite()));
   return ValidatePeriods(spec);
 }
 
@@ -158,6 +217,9 @@ std::string SemanticText(const TrainingSpec& spec) {
   semantic.clear_checkpoint();
   semantic.clear_stop();
   semantic.clear_evaluation();
+  semantic.clear_log_tensors();
+  semantic.mutable_non_finite()->clear_max_refusals();
+  semantic.clear_summary();
   semantic.mutable_input()->clear_dir();
   semantic.mutable_input()->clear_prefetch();
   SortAttrs(semantic.mutable_optimizer()->mutable_attr());

@@ -14,15 +14,20 @@
 #include "common/cluster/placement_strategy.h"
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
+#include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/protocol.h"
 #include "worker/model_fingerprint.h"
 #include "worker/result_file.h"
+#include "worker/summary_writer.h"
 #include "worker/training_parts.h"
 #include "worker/training_spec.h"
 
 namespace muster {
 namespace {
+
+// For the counts that the summaries show.
+constexpr absl::Duration kStateTimeout = absl::Seconds(10);
 
 std::string ReplicationName(const ReplicationSpec& replication) {
   switch (replication.mode_case()) {
@@ -46,6 +51,7 @@ absl::StatusOr<PlacedModel> PlaceModel(const TrainingSpec& training,
                    PlaceTensors(tensors, num_ps, training.placement()));
   placed.definition.optimizer = training.optimizer();
   placed.definition.replication = training.replication();
+  placed.definition.allow_non_finite = training.non_finite().allow();
   placed.definition.fingerprint =
       ModelFingerprint(tensors, training.optimizer());
   return placed;
@@ -127,6 +133,8 @@ absl::Status WorkerTask::CreateClient(
     options.ps_names.push_back(TaskName(MakeTaskId(kPsJob, i)));
   }
   options.transfer.seed = options_.incarnation;
+  ASSIGN_OR_RETURN(options.codec,
+                   FindCodec(options_.training.gradient().codec()));
   options.clock = options_.clock;
   client_ = std::make_unique<ParameterClient>(options, std::move(links));
   return client_->SetModel(placed_.tensors, placed_.placement);
@@ -143,6 +151,7 @@ absl::Status WorkerTask::CreateLoop() {
   options.client = client_.get();
   options.model = model_.get();
   options.data_set = data_set_.get();
+  options.clock = options_.clock;
   options.input.seed = static_cast<uint64_t>(options_.training.seed());
   options.input.shuffle = input.shuffle();
   options.input.batch_size = input.batch_size();
@@ -165,6 +174,10 @@ absl::Status WorkerTask::CreateChiefParts() {
   } else {
     say("no --train_dir: nothing is saved");
   }
+  ASSIGN_OR_RETURN(
+      weights_, InitialWeights::OpenForRun(file_system_.get(), options_.init,
+                                           placed_.tensors, options_.train_dir,
+                                           options_.say));
   ModelLoader::Options load;
   load.file_system = file_system_.get();
   load.train_dir = options_.train_dir;
@@ -172,8 +185,9 @@ absl::Status WorkerTask::CreateChiefParts() {
   load.placed = &placed_;
   load.model = model_.get();
   load.seed = static_cast<uint64_t>(options_.training.seed());
+  load.weights = weights_.get();
   load.tasks = tasks_;
-  load.say = say;
+  load.say = options_.say;
   loader_ = std::make_unique<ModelLoader>(load);
 
   ModelSaver::Options save;
@@ -189,12 +203,57 @@ absl::Status WorkerTask::CreateChiefParts() {
                    CreateUpdateRule(options_.training.optimizer()));
   for (const SlotDef& slot : rule->slots()) save.slots.push_back(slot.name);
   save.seed = options_.training.seed();
-  save.keep = options_.training.checkpoint().keep();
+  const CheckpointSpec& checkpoint = options_.training.checkpoint();
+  save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
+  save.trained_before = TrainedTime(file_system_.get(), options_.train_dir);
   save.say = say;
   model_saver_ = std::make_unique<ModelSaver>(save);
   evaluator_ = std::make_unique<Evaluator>(test_set_.get(), test_model_.get(),
                                            client_.get());
   return absl::OkStatus();
+}
+
+SummaryParts WorkerTask::MakeSummaryParts() {
+  if (!is_chief() || options_.train_dir.empty() ||
+      !HasSummaries(options_.training)) {
+    return {};
+  }
+  summaries_ = MakeSummaryWriter(file_system_.get(), options_.clock,
+                                 options_.train_dir, kChiefJob, options_.say);
+  SummaryParts parts;
+  parts.writer = summaries_.get();
+  parts.clock = options_.clock;
+  parts.ask_job_state = [this](ReplyCallback<JobState> done) {
+    WatchRequest request;
+    *request.mutable_sender()->mutable_task() = options_.self;
+    request.mutable_sender()->set_incarnation(options_.incarnation);
+    // None has this number: it is answered at once.
+    request.set_state_version(-1);
+    coordination_->Watch(request, options_.clock->Now() + kStateTimeout,
+                         std::move(done));
+  };
+  return parts;
+}
+
+absl::StatusOr<Profiler::Options> WorkerTask::ProfileOptions() const {
+  Profiler::Options profile;
+  if (options_.profile_steps < 0 || options_.profile_from_step < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--profile_steps=", options_.profile_steps,
+                     " --profile_from_step=", options_.profile_from_step,
+                     ": wanted 0 or more steps, and a first one from 1"));
+  }
+  if (options_.profile_steps > 0 && options_.train_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "--profile_steps wants a --train_dir to write the profile to");
+  }
+  profile.steps = options_.profile_steps;
+  profile.from_step = options_.profile_from_step;
+  profile.process_id = WorkerIndex();
+  profile.path =
+      absl::StrCat(options_.train_dir, "/profile-", options_.self.job(), "-",
+                   options_.self.index(), ".json");
+  return profile;
 }
 
 absl::Status WorkerTask::CreateHooks() {
@@ -206,11 +265,18 @@ absl::Status WorkerTask::CreateHooks() {
   options.steps_per_epoch =
       loop_->steps_per_epoch() * static_cast<int64_t>(tasks_.size());
   options.progress = options_.progress;
+  ASSIGN_OR_RETURN(options.profile, ProfileOptions());
   SessionHooks::Parts parts;
+  parts.write_file = &WriteFileAtomically;
   parts.write_progress = options_.write_progress;
   parts.say = options_.say;
   parts.begin_save = [this] { return model_saver_->Begin(); };
   parts.evaluate = [this] { return evaluator_->Evaluate(); };
+  parts.stop_job = [this](absl::string_view reason,
+                          const absl::Status& failure) {
+    session_->StopJob(reason, failure);
+  };
+  parts.summaries = MakeSummaryParts();
   ASSIGN_OR_RETURN(hooks_, SessionHooks::Create(options, parts));
   return absl::OkStatus();
 }

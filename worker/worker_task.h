@@ -18,6 +18,7 @@
 #include "common/cluster/task_id.h"
 #include "common/rpc/coordination_link.h"
 #include "common/rpc/parameter_link.h"
+#include "common/summary/event_file_writer.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/backend/backend.h"
@@ -25,6 +26,7 @@
 #include "worker/evaluator.h"
 #include "worker/health_server.h"
 #include "worker/hook/progress.h"
+#include "worker/initial_weights.h"
 #include "worker/input/data_set.h"
 #include "worker/model/compiled_model.h"
 #include "worker/model_loader.h"
@@ -32,6 +34,7 @@
 #include "worker/placed_model.h"
 #include "worker/result_file.h"
 #include "worker/session_hooks.h"
+#include "worker/summary_hooks.h"
 #include "worker/train_loop.h"
 #include "worker/training_session.h"
 
@@ -45,12 +48,18 @@ struct WorkerOptions {
   TrainingSpec training;
   // "": nothing is saved or restored.
   std::string train_dir;
+  // Weights that a new training starts from.
+  InitialWeights::Options init;
   // A registered backend, or "auto".
   std::string device = "auto";
   int compute_threads = 1;
   absl::Duration max_wait = absl::Hours(2);
   // Own health service; "" for none.
   std::string listen_address;
+  // Steps of this process to write a timeline of, into train_dir; 0: none.
+  int64_t profile_steps = 0;
+  // The first of them, from 1.
+  int64_t profile_from_step = 1;
   Progress::Options progress;
   Progress::Write write_progress;
   // A line for the operator, from any thread.
@@ -102,7 +111,9 @@ class WorkerTask {
   absl::Status CreateLoop();
   absl::Status CreateChiefParts();
   absl::Status CreateHealth();
+  SummaryParts MakeSummaryParts();
   absl::Status CreateHooks();
+  absl::StatusOr<Profiler::Options> ProfileOptions() const;
   void CreateSession();
   TrainingSession::Options SessionOptions() const;
   int WorkerIndex() const;
@@ -131,10 +142,13 @@ class WorkerTask {
   std::unique_ptr<CoordinationLink> coordination_;
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<TrainLoop> loop_;
+  std::unique_ptr<InitialWeights> weights_;
   std::unique_ptr<ModelLoader> loader_;
   std::unique_ptr<ModelSaver> model_saver_;
   std::unique_ptr<Evaluator> evaluator_;
 
+  // Null if nothing is written for TensorBoard.
+  std::unique_ptr<EventFileWriter> summaries_;
   std::unique_ptr<SessionHooks> hooks_;
   std::unique_ptr<TrainingSession> session_;
 };

@@ -17,6 +17,7 @@
 namespace muster {
 namespace {
 
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -254,7 +255,21 @@ TEST_F(CoordinatorTest, CommitNeedsAStopCondition) {
   ASSERT_THAT(Begin(chief_), IsOk());
   EXPECT_THAT(coordinator_.CommitEpoch(MakeCommit(chief_, 1, 0), now_),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("stop.steps or stop.epochs")));
+                       HasSubstr("no stop condition")));
+}
+
+TEST_F(CoordinatorTest, ACommitMayLeaveTheEndToTheChief) {
+  for (const auto set :
+       {&StopSpec::set_seconds, &StopSpec::set_target_accuracy}) {
+    ASSERT_THAT(Register(chief_), IsOk());
+    const auto begun = Begin(chief_);
+    ASSERT_THAT(begun, IsOk());
+    epoch_ = begun->model_epoch();
+    CommitEpochRequest commit = MakeCommit(chief_, epoch_, 0);
+    (commit.mutable_stop()->*set)(0.5);
+    ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+    EXPECT_TRUE(Step(chief_, 0).granted());
+  }
 }
 
 TEST_F(CoordinatorTest, GrantsExactlyTheStepsThatAreLeft) {
@@ -437,6 +452,29 @@ TEST_F(CoordinatorTest, TheChiefMayStopTheJob) {
   EXPECT_EQ(Finish(worker_).phase(), DONE);
 }
 
+TEST_F(CoordinatorTest, TheChiefMayStopTheJobAndStayAMember) {
+  StartRun(2, 100);
+  EXPECT_TRUE(Step(chief_, 0).granted());
+  EXPECT_TRUE(Step(worker_, 0).granted());
+  StepRequest request = MakeStep(worker_, 1);
+  request.set_stop_reason("seconds");
+  EXPECT_THAT(
+      coordinator_.Step(request, now_),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not the chief")));
+  request = MakeStep(chief_, 1);
+  request.set_stop_reason("seconds");
+  const auto reply = coordinator_.Step(request, now_);
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_FALSE(reply->granted());
+  EXPECT_EQ(reply->phase(), STOPPING);
+  EXPECT_EQ(reply->global_step(), 1);
+  EXPECT_EQ(coordinator_.State().stop_reason(), "seconds");
+  // The step that was under way still counts; the chief is waited for.
+  EXPECT_EQ(Step(worker_, 1).global_step(), 2);
+  EXPECT_EQ(Finish(worker_).phase(), STOPPING);
+  EXPECT_EQ(Finish(chief_).phase(), DONE);
+}
+
 TEST_F(CoordinatorTest, AWorkerThatLeavesEarlyDoesNotEndTheJob) {
   StartRun(2, 100);
   Finish(worker_, false, "interrupted");
@@ -475,6 +513,31 @@ TEST_F(CoordinatorTest, CollectsStatisticsForTheResult) {
   EXPECT_EQ(state.active_s(), 3);
   EXPECT_EQ(state.staleness_sum(), 2);
   EXPECT_EQ(state.staleness_count(), 2);
+}
+
+TEST_F(CoordinatorTest, CountsHowOftenEachStalenessOccurs) {
+  StartRun(2, 100);
+  int64_t step = 0;
+  for (const int64_t staleness : {2, 0, 2, 64, 1000}) {
+    Step(chief_, 0);
+    StepRequest request = MakeStep(chief_, ++step);
+    request.set_staleness(staleness);
+    ASSERT_THAT(coordinator_.Step(request, now_), IsOk());
+    // The same report again counts nothing.
+    ASSERT_THAT(coordinator_.Step(request, now_), IsOk());
+  }
+  const JobState state = coordinator_.State();
+  std::vector<int64_t> expected(65, 0);
+  expected[0] = 1;
+  expected[2] = expected[64] = 2;
+  EXPECT_THAT(state.staleness_counts(), ElementsAreArray(expected));
+
+  const auto begun = Begin(chief_);
+  ASSERT_THAT(begun, IsOk());
+  ASSERT_THAT(coordinator_.CommitEpoch(
+                  MakeCommit(chief_, begun->model_epoch(), 0), now_),
+              IsOk());
+  EXPECT_EQ(coordinator_.State().staleness_counts_size(), 0);
 }
 
 TEST_F(CoordinatorTest, RefusesNumbersOutOfRange) {

@@ -247,6 +247,40 @@ TEST_F(ParameterShardTest, RefusesNonFiniteGradientsByName) {
   EXPECT_THAT(Pull(MakeSlice("a", 0, 100)), Each(0.0f));
 }
 
+TEST_F(ParameterShardTest, RefusesAStateTensorThatWouldBecomeInfinite) {
+  MakeReady({MakeTensor("w", {3}), MakeTensor("mean", {2}, STATE)});
+  const auto push = [&](int64_t step, float delta) {
+    return shard_.Push(MakePush(worker_, step,
+                                {MakeSlice("w", 0, 3), MakeSlice("mean", 0, 2)},
+                                BytesOf<float>({-1, -1, -1, 0, delta})));
+  };
+  ASSERT_THAT(push(1, 3e38f), IsOk());
+  EXPECT_THAT(push(2, 1e38f),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'mean' would become infinite at element 1")));
+  EXPECT_THAT(Pull(MakeSlice("w", 0, 3)), Each(1.0f));
+  EXPECT_THAT(Pull(MakeSlice("mean", 0, 2)), ElementsAre(0, 3e38f));
+  EXPECT_THAT(push(3, -1e38f), IsOk());
+}
+
+TEST_F(ParameterShardTest, TakesNonFiniteValuesIfTheChiefAllowsThem) {
+  DefineRequest define =
+      MakeDefine(chief_, {MakeTensor("w", {1}), MakeTensor("m", {1}, STATE)});
+  define.set_allow_non_finite(true);
+  ASSERT_THAT(shard_.Define(define), IsOk());
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<TensorSlice> both = {MakeSlice("w", 0, 1),
+                                         MakeSlice("m", 0, 1)};
+  ASSERT_THAT(shard_.Load(MakeLoad(chief_, both, BytesOf<float>({inf, 3e38f}))),
+              IsOk());
+  ASSERT_THAT(shard_.Seal(MakeSeal(chief_)), IsOk());
+  ASSERT_THAT(
+      shard_.Push(MakePush(worker_, 1, both, BytesOf<float>({inf, 3e38f}))),
+      IsOk());
+  EXPECT_TRUE(std::isnan(Pull(both[0])[0]));
+  EXPECT_TRUE(std::isinf(Pull(both[1])[0]));
+}
+
 TEST_F(ParameterShardTest, ASnapshotStaysWhileTrainingGoesOn) {
   const int64_t elements = kBlockElements + 3;
   MakeReady({MakeTensor("w", {elements})});

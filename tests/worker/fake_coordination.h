@@ -84,6 +84,10 @@ class FakeCoordination : public CoordinationLink {
         state_.set_global_step(state_.global_step() + 1);
       }
       stop = state_.global_step() >= steps_;
+      if (!request.stop_reason().empty()) {
+        state_.set_stop_reason(request.stop_reason());
+        stop = true;
+      }
     }
     if (stop) SetPhase(STOPPING);
     const JobState state = State();

@@ -114,6 +114,24 @@ class SessionMachineTest : public ::testing::Test {
     EXPECT_TRUE(Get<RunFinal>()->completed);
   }
 
+  // A state with a live worker 1.
+  JobState StateWithAnother(JobPhase phase) {
+    JobState state = State(phase, 1, {7});
+    Sender* other = state.add_workers()->mutable_sender();
+    other->set_incarnation(5);
+    other->mutable_task()->set_job("worker");
+    other->mutable_task()->set_index(1);
+    return state;
+  }
+
+  // From the first step to the wait for worker 1.
+  void DrainBesideAnother() {
+    Send(WatchEvent{StateWithAnother(RUNNING)});
+    Send(SignalEvent{15});
+    Send(TrainEvent{StepReport()});
+    Send(StepEvent{Reply(false, 1, STOPPING)});
+  }
+
   std::unique_ptr<SessionMachine> machine_;
   std::vector<SessionAction> actions_;
   absl::Time now_ = absl::UnixEpoch();
@@ -174,6 +192,17 @@ TEST_F(SessionMachineTest, ChiefWaitsWhileItsPredecessorHoldsTheLease) {
   EXPECT_EQ(Get<SendBeginEpoch>(), nullptr);
   Pass(absl::Seconds(1));
   EXPECT_NE(Get<SendBeginEpoch>(), nullptr);
+}
+
+TEST_F(SessionMachineTest, SleepsWhileACallOfTheChiefIsUnderWay) {
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7)});
+  Pass(absl::Milliseconds(500));  // waits to be registered
+  Send(RegisterEvent{Registered(State(INITIAL))});
+  ASSERT_NE(Get<SendBeginEpoch>(), nullptr);
+  Pass(absl::Seconds(2));
+  EXPECT_GT(machine_->next_wakeup(), now_);
 }
 
 TEST_F(SessionMachineTest, WorkerWaitsForTheChief) {
@@ -371,6 +400,21 @@ TEST_F(SessionMachineTest, AbandonsTheStepWhenAPsIsGoneForAMoment) {
   EXPECT_TRUE(Get<SendStep>()->report.abandoned);
 }
 
+TEST_F(SessionMachineTest, AnEpochOfOtherPsStartsIsAnotherOne) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  // The report's answer never comes: the only ps has died.
+  Send(StepEvent{absl::UnavailableError("gone")});
+  Pass(absl::Seconds(1));
+  Send(HelloEvent{0, Shard(8, 1)});
+  Send(RegisterEvent{Registered(State(RUNNING, 1, {8}), 3)});
+  ASSERT_NE(Get<EnterEpoch>(), nullptr);
+  EXPECT_EQ(Get<EnterEpoch>()->data_position, 3);
+  // What is lost with the old one is not reported to the new one.
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->report.step, 0);
+}
+
 TEST_F(SessionMachineTest, ChiefRestoresWhenAPsComesBackEmpty) {
   RunToFirstStep(/*chief=*/true);
   Send(TrainEvent{absl::UnavailableError("reset")});
@@ -490,11 +534,14 @@ TEST_F(SessionMachineTest, SignalFinishesTheStepAndReportsIt) {
   EXPECT_EQ(Get<Exit>()->code, 143);
 }
 
-TEST_F(SessionMachineTest, SignalledChiefSavesAndStopsTheJob) {
+TEST_F(SessionMachineTest, SignalledChiefStopsTheJobAndSaves) {
   RunToFirstStep(/*chief=*/true);
   Send(SignalEvent{2});
   Send(TrainEvent{StepReport()});
-  Send(StepEvent{Reply(true, 1)});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->report.step, 1);
+  EXPECT_EQ(Get<SendStep>()->stop_reason, "interrupted");
+  Send(StepEvent{Reply(false, 1, STOPPING)});
   ASSERT_NE(Get<RunFinal>(), nullptr);
   EXPECT_FALSE(Get<RunFinal>()->completed);
   Send(FinalEvent{absl::OkStatus()});
@@ -504,11 +551,153 @@ TEST_F(SessionMachineTest, SignalledChiefSavesAndStopsTheJob) {
   EXPECT_EQ(Get<Exit>()->code, 130);
 }
 
+TEST_F(SessionMachineTest, SignalledChiefSavesWhatTheOthersStillReport) {
+  RunToFirstStep(/*chief=*/true);
+  DrainBesideAnother();
+  EXPECT_EQ(Get<RunFinal>(), nullptr);
+  JobState state = StateWithAnother(STOPPING);
+  state.mutable_workers(0)->set_finished(true);
+  Send(WatchEvent{state});
+  ASSERT_NE(Get<RunFinal>(), nullptr);
+  EXPECT_FALSE(Get<RunFinal>()->completed);
+}
+
+TEST_F(SessionMachineTest, SignalledChiefWaitsForTheOthersOnlySoLong) {
+  RunToFirstStep(/*chief=*/true);
+  DrainBesideAnother();
+  EXPECT_LE(machine_->next_wakeup(), now_ + absl::Seconds(5));
+  Pass(absl::Seconds(4));
+  EXPECT_EQ(Get<RunFinal>(), nullptr);
+  Pass(absl::Seconds(1));
+  ASSERT_NE(Get<RunFinal>(), nullptr);
+  ASSERT_NE(Get<Say>(), nullptr);
+  EXPECT_THAT(Get<Say>()->text,
+              HasSubstr("not waiting for /job:worker/task:1 any longer"));
+}
+
+TEST_F(SessionMachineTest, SignalledChiefTriesItsSaveAfterALostAnswer) {
+  RunToFirstStep(/*chief=*/true);
+  Send(SignalEvent{15});
+  Send(TrainEvent{StepReport()});
+  Send(StepEvent{absl::UnavailableError("reset")});
+  EXPECT_EQ(Get<Exit>(), nullptr);
+  ASSERT_NE(Get<SendHello>(), nullptr);
+  Send(HelloEvent{0, Shard(7, 1)});
+  Pass(absl::Seconds(1));
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->report.step, 1);
+  EXPECT_EQ(Get<SendStep>()->stop_reason, "interrupted");
+}
+
+TEST_F(SessionMachineTest, SignalledChiefLeavesAPsThatStaysAway) {
+  RunToFirstStep(/*chief=*/true);
+  Send(SignalEvent{15});
+  Send(TrainEvent{absl::UnavailableError("reset")});
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(Get<Exit>(), nullptr);
+    Send(HelloEvent{0, absl::UnavailableError("refused")});
+    Pass(absl::Seconds(1));
+  }
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, 143);
+}
+
+TEST_F(SessionMachineTest, SignalAfterTheLastSaveIsAnOrdinaryEnd) {
+  RunToFinal();
+  Send(SignalEvent{15});
+  Send(FinalEvent{absl::OkStatus()});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_EQ(Get<SendFinish>()->reason, "done");
+  Send(FinishEvent{FinishReply()});
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+}
+
+TEST_F(SessionMachineTest, ChiefStopsTheJobForAHook) {
+  RunToFirstStep(/*chief=*/true);
+  Send(TrainEvent{StepReport()});
+  Send(StopEvent{"target_accuracy", absl::OkStatus()});
+  EXPECT_TRUE(actions_.empty());
+  // The step that was granted is not taken.
+  Send(StepEvent{Reply(true, 1)});
+  EXPECT_EQ(Get<TrainStep>(), nullptr);
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->stop_reason, "target_accuracy");
+  Send(StepEvent{Reply(false, 1, STOPPING)});
+  EXPECT_EQ(Get<SendStep>(), nullptr);
+  JobState state = State(STOPPING, 1, {7});
+  state.set_stop_reason("target_accuracy");
+  Send(WatchEvent{state});
+  ASSERT_NE(Get<RunFinal>(), nullptr);
+  EXPECT_TRUE(Get<RunFinal>()->completed);
+  EXPECT_EQ(Get<RunFinal>()->stop_reason, "target_accuracy");
+  Send(FinalEvent{absl::OkStatus()});
+  Send(FinishEvent{FinishReply()});
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+}
+
+TEST_F(SessionMachineTest, StopForAFailureSavesNothingAndExitsWithOne) {
+  RunToFirstStep(/*chief=*/true);
+  Send(StopEvent{"non_finite", absl::OutOfRangeError("the loss is nan")});
+  StepReport refused;
+  refused.abandoned = true;
+  Send(TrainEvent{refused});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_TRUE(Get<SendStep>()->report.abandoned);
+  EXPECT_EQ(Get<SendStep>()->stop_reason, "non_finite");
+  Send(WatchEvent{State(STOPPING, 1, {7})});
+  Send(StepEvent{Reply(false, 1, STOPPING)});
+  ASSERT_NE(Get<RunFinal>(), nullptr);
+  EXPECT_TRUE(Get<RunFinal>()->completed);
+  EXPECT_TRUE(Get<RunFinal>()->failed);
+  Send(FinalEvent{absl::OkStatus()});
+  Send(FinishEvent{FinishReply()});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitFailed);
+  EXPECT_EQ(Get<Exit>()->text, "the loss is nan");
+}
+
+TEST_F(SessionMachineTest, StopIsAskedForAgainAfterARestore) {
+  RunToFirstStep(/*chief=*/true);
+  Send(StopEvent{"seconds", absl::OkStatus()});
+  Send(TrainEvent{StepReport()});
+  Send(StepEvent{Reply(false, 1, STOPPING)});
+  // A ps lost its memory; the job runs again.
+  Send(WatchEvent{State(RUNNING, 2, {7})});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  Send(StepEvent{Reply(true, 2)});
+  EXPECT_EQ(Get<TrainStep>(), nullptr);
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->stop_reason, "seconds");
+}
+
+TEST_F(SessionMachineTest, OnlyTheChiefCanStopTheJob) {
+  RunToFirstStep(/*chief=*/false);
+  Send(StopEvent{"seconds", absl::OkStatus()});
+  Send(TrainEvent{StepReport()});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->stop_reason, "");
+}
+
+TEST_F(SessionMachineTest, ARefusedStepIsGivenUpAndTheNextIsTaken) {
+  RunToFirstStep(/*chief=*/false);
+  StepReport refused;
+  refused.abandoned = true;
+  Send(TrainEvent{refused});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_TRUE(Get<SendStep>()->report.abandoned);
+  EXPECT_EQ(Get<SendStep>()->report.step, 1);
+  Send(StepEvent{Reply(false, 1)});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  Send(StepEvent{Reply(true, 1)});
+  ASSERT_NE(Get<TrainStep>(), nullptr);
+  EXPECT_EQ(Get<TrainStep>()->step, 2);
+}
+
 TEST_F(SessionMachineTest, SignalledChiefSaysThatItCouldNotSave) {
   RunToFirstStep(/*chief=*/true);
   Send(SignalEvent{15});
   Send(TrainEvent{StepReport()});
-  Send(StepEvent{Reply(true, 1)});
+  Send(StepEvent{Reply(false, 1, STOPPING)});
   Send(FinalEvent{absl::ResourceExhaustedError("disk full")});
   ASSERT_NE(Get<Say>(), nullptr);
   EXPECT_TRUE(Get<Say>()->is_error);

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -83,6 +84,7 @@ class RecordingHook : public Hook {
   }
   absl::Status AfterStep(const StepRecord& step) override {
     calls.push_back(absl::StrCat("step ", step.global_step));
+    if (after_step != nullptr) after_step(step);
     return absl::OkStatus();
   }
   absl::Status AtEnd(const EndRecord& end) override {
@@ -90,6 +92,7 @@ class RecordingHook : public Hook {
     return at_end;
   }
   std::vector<std::string> calls;
+  std::function<void(const StepRecord&)> after_step;
   absl::Status at_end;
 };
 
@@ -125,7 +128,9 @@ class TrainingSessionTest : public ::testing::Test {
       results_.push_back(end.global_step);
       return result_status_;
     };
-    return std::make_unique<TrainingSession>(options, std::move(parts));
+    auto session = std::make_unique<TrainingSession>(options, std::move(parts));
+    session_ = session.get();
+    return session;
   }
 
   MonotonicClock clock_;
@@ -134,10 +139,18 @@ class TrainingSessionTest : public ::testing::Test {
   FakeSteps steps_;
   FakeSource source_;
   RecordingHook recorder_;
-  NanGuard guard_{"/job:worker/task:0"};
+  // Of the session that Make returned.
+  TrainingSession* session_ = nullptr;
+  NanGuard guard_{
+      {"/job:worker/task:0", /*max_refusals=*/2,
+       [this](absl::string_view reason, const absl::Status& why) {
+         session_->StopJob(reason, why);
+       },
+       [this](absl::string_view text) { refusals_.emplace_back(text); }}};
   std::vector<Hook*> hooks_{&guard_, &recorder_};
   std::vector<std::string> said_;
   std::vector<std::string> errors_;
+  std::vector<std::string> refusals_;
   std::vector<int64_t> results_;
   absl::Status result_status_;
   bool serving_ = false;
@@ -165,9 +178,46 @@ TEST_F(TrainingSessionTest, IntroducesItselfCompletely) {
 TEST_F(TrainingSessionTest, NonFiniteLossEndsItBeforeThePush) {
   steps_.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(Make()->Run(), kExitFailed);
+  EXPECT_THAT(refusals_, ElementsAre(HasSubstr("1 of 2 in a row")));
   EXPECT_THAT(errors_, ElementsAre(HasSubstr("loss is nan")));
-  EXPECT_THAT(results_, SizeIs(0));
-  EXPECT_THAT(coordination_.finished().reason(), HasSubstr("loss is nan"));
+  EXPECT_EQ(coordination_.State().stop_reason(), "non_finite");
+  EXPECT_EQ(coordination_.State().global_step(), 0);
+  // Evaluated all the same, but no step was one.
+  EXPECT_THAT(recorder_.calls, ElementsAre("enter new", "end 0"));
+  EXPECT_THAT(results_, ElementsAre(0));
+}
+
+TEST_F(TrainingSessionTest, AHookEndsTheJobAfterItsStep) {
+  recorder_.after_step = [this](const StepRecord& step) {
+    if (step.step == 2) session_->StopJob("target_accuracy", absl::OkStatus());
+  };
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_THAT(recorder_.calls,
+              ElementsAre("enter new", "step 1", "step 2", "end 2"));
+  EXPECT_EQ(coordination_.State().stop_reason(), "target_accuracy");
+  EXPECT_THAT(said_, Contains(HasSubstr("ends at step=2: target_accuracy")));
+  EXPECT_THAT(results_, ElementsAre(2));
+}
+
+TEST_F(TrainingSessionTest, HooksSeeTheStepsAccuracy) {
+  std::vector<double> accuracies;
+  recorder_.after_step = [&accuracies](const StepRecord& step) {
+    accuracies.push_back(step.accuracy);
+  };
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_THAT(accuracies, Each(0.75));
+}
+
+TEST_F(TrainingSessionTest, IsNotReadyFromTheSignalOn) {
+  recorder_.after_step = [this](const StepRecord& step) {
+    if (step.step != 2) return;
+    EXPECT_TRUE(serving_);
+    session_->RequestStop(15);
+    EXPECT_FALSE(serving_);
+  };
+  EXPECT_EQ(Make()->Run(), 143);
+  EXPECT_FALSE(serving_);
+  EXPECT_EQ(coordination_.State().stop_reason(), "interrupted");
 }
 
 TEST_F(TrainingSessionTest, FailedFinalSaveStillWritesTheResult) {

@@ -50,6 +50,23 @@ TEST(TrainingSpecTest, FillsDefaultsIn) {
   EXPECT_EQ(spec->placement().strategy(), "round_robin");
   EXPECT_EQ(spec->checkpoint().keep(), 5);
   EXPECT_EQ(spec->evaluation().batch_size(), 8);
+  EXPECT_EQ(spec->summary().every_steps(), 100);
+  EXPECT_EQ(spec->summary().histograms_every_steps(), 0);
+}
+
+TEST(TrainingSpecTest, SummariesCanBeTurnedOff) {
+  const auto spec = Parse({"summary.every_steps=0"});
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_EQ(spec->summary().every_steps(), 0);
+}
+
+TEST(TrainingSpecTest, EachStopConditionIsEnough) {
+  for (const char* const stop :
+       {"stop.epochs=0.5", "stop.seconds=1.5", "stop.target_accuracy=0.9"}) {
+    EXPECT_THAT(Parse({"stop.steps=0", "evaluation.every_steps=10", stop}),
+                IsOk())
+        << stop;
+  }
 }
 
 TEST(TrainingSpecTest, AppliesOverridesInTheirOrder) {
@@ -83,14 +100,23 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"input.synthetic_examples=-1", "input.synthetic_examples"},
       {"model.input_shape=0", "each size of model.input_shape"},
       {"model.input_shape=-4", "found -4"},
-      {"stop.steps=0", "one of stop.steps and stop.epochs"},
+      {"stop.steps=0", "one of stop.steps, stop.epochs, stop.seconds"},
       {"stop.steps=-1", "stop.steps must be 0 or more, found -1"},
       {"stop.epochs=-0.5", "stop.epochs"},
+      {"stop.seconds=-1", "stop.seconds must be 0 or more and finite"},
+      {"stop.seconds=nan", "stop.seconds"},
+      {"stop.target_accuracy=90", "stop.target_accuracy must be from 0 to 1"},
+      {"stop.target_accuracy=0.9", "evaluation.every_steps is 0"},
+      {"non_finite.max_refusals=-1", "non_finite.max_refusals must be 1"},
+      {"log_tensors.every_steps=-1", "log_tensors.every_steps"},
+      {"log_tensors.pattern=conv.*", "log_tensors.every_steps is 0"},
       {"checkpoint.every_steps=-1", "checkpoint.every_steps"},
       {"checkpoint.every_seconds=-1", "checkpoint.every_seconds"},
       {"checkpoint.keep=-1", "checkpoint.keep must be 1 or more"},
       {"evaluation.every_steps=-1", "evaluation.every_steps"},
       {"evaluation.batch_size=-1", "evaluation.batch_size"},
+      {"summary.every_steps=-1", "summary.every_steps must be 0 or more"},
+      {"summary.histograms_every_steps=-1", "summary.histograms_every_steps"},
       {"optimizer=adma", "did you mean 'adam'?"},
       {"gradient.codec=bf61", "did you mean 'bf16'?"},
       {"optimizer=", "unknown optimizer ''"},
@@ -133,13 +159,14 @@ TEST(TrainingSpecTest, FingerprintHoldsWhatIsTrained) {
   for (const char* assignment :
        {"seed=2", "input.batch_size=9", "optimizer=sgd", "placement=greedy",
         "optimizer.adam.beta1=0.8", "model.dense.units=4",
-        "input.shuffle=false"}) {
+        "input.shuffle=false", "non_finite.allow=true"}) {
     EXPECT_NE(FingerprintAfter(assignment), base) << assignment;
   }
   for (const char* assignment :
        {"stop.steps=99", "stop.epochs=3", "input.dir=/elsewhere",
         "input.prefetch=7", "checkpoint.every_steps=5", "checkpoint.keep=2",
-        "evaluation.every_steps=3"}) {
+        "evaluation.every_steps=3", "summary.every_steps=7", "stop.seconds=9",
+        "non_finite.max_refusals=9", "log_tensors.every_steps=7"}) {
     EXPECT_EQ(FingerprintAfter(assignment), base) << assignment;
   }
 }

@@ -57,6 +57,7 @@ struct ModelDefinition {
   uint64_t fingerprint = 0;
   OptimizerSpec optimizer;
   ReplicationSpec replication;
+  bool allow_non_finite = false;
 };
 
 // One worker's view of the parameters on all ps tasks: pulls them into and

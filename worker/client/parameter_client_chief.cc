@@ -100,6 +100,7 @@ absl::StatusOr<std::vector<std::string>> ParameterClient::Define(
     request.set_fingerprint(definition.fingerprint);
     *request.mutable_optimizer() = definition.optimizer;
     *request.mutable_replication() = definition.replication;
+    request.set_allow_non_finite(definition.allow_non_finite);
   }
   for (size_t i = 0; i < model->tensors.size(); ++i) {
     *requests[model->placement[i]].add_tensors() = model->tensors[i];

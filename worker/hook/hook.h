@@ -2,10 +2,12 @@
 #define WORKER_HOOK_HOOK_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "worker/computed_step.h"
@@ -29,6 +31,8 @@ struct StepRecord {
   double staleness = 0;
   // Monotonic, when the step was counted.
   absl::Time now;
+  // In AfterStep only.
+  StepTimes times;
   // Parameters and gradients, in BeforePush only (then empty).
   absl::Span<const StepTensor> tensors;
 };
@@ -47,9 +51,19 @@ struct EndRecord {
   int64_t global_step = 0;
   // False after a signal: be quick.
   bool completed = false;
+  // A hook ended it for a failure: the model is not worth saving.
+  bool failed = false;
   std::string stop_reason;
   absl::Time now;
 };
+
+// How a hook of the chief ends the job: nobody takes another step, the model is
+// saved and evaluated, and `reason` goes into result.json. After a `failure`
+// that is not OK the model is not saved, and the exit code is 1 with that
+// message. The first call counts; on other workers there is no effect. On the
+// training thread.
+using RequestStop =
+    std::function<void(absl::string_view reason, const absl::Status& failure)>;
 
 // Something that happens around steps. All calls come from the training
 // thread, in the order of README.md; work that takes longer than a step belongs

@@ -4,18 +4,53 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/finite.h"
 
 namespace muster {
+namespace {
 
-NanGuard::NanGuard(std::string task_name) : task_name_(std::move(task_name)) {}
+// What is not finite: "the loss is nan"; "" if nothing.
+std::string FindNonFinite(const StepRecord& step) {
+  for (const StepTensor& tensor : step.tensors) {
+    const int64_t bad = FirstNonFinite(tensor.gradient);
+    if (bad < 0) continue;
+    return absl::StrCat("the ", tensor.trainable ? "gradient" : "change",
+                        " of '", tensor.name, "' is ", tensor.gradient[bad],
+                        " at element ", bad, " (the loss is ", step.loss, ")");
+  }
+  if (std::isfinite(step.loss)) return "";
+  return absl::StrCat("the loss is ", step.loss,
+                      step.tensors.empty() ? "" : ", all gradients are finite");
+}
+
+}  // namespace
+
+NanGuard::NanGuard(Options options) : options_(std::move(options)) {}
 
 absl::StatusOr<PushDecision> NanGuard::BeforePush(const StepRecord& step) {
-  if (std::isfinite(step.loss)) return PushDecision::kPush;
-  return absl::OutOfRangeError(absl::StrCat(
-      "loss is ", step.loss, " in step ", step.step, " of ", task_name_,
-      " at global step ", step.global_step,
-      ": nothing was pushed and the training ends; a smaller learning rate "
-      "often helps, the newest checkpoint is unharmed"));
+  const std::string found = FindNonFinite(step);
+  if (found.empty()) {
+    in_a_row_ = 0;
+    return PushDecision::kPush;
+  }
+  ++refused_;
+  ++in_a_row_;
+  const std::string what = absl::StrCat(
+      "step ", step.step, " of ", options_.task_name, " at global step ",
+      step.global_step, ": ", found, "; nothing of it was pushed");
+  if (in_a_row_ < options_.max_refusals) {
+    options_.say(absl::StrCat(what, " (", in_a_row_, " of ",
+                              options_.max_refusals, " in a row, ", refused_,
+                              " in all)"));
+    return PushDecision::kRefuse;
+  }
+  const absl::Status failure = absl::OutOfRangeError(absl::StrCat(
+      what, ", and the training ends after ", in_a_row_,
+      " such steps in a row; a smaller learning rate often helps, the newest "
+      "checkpoint is unharmed"));
+  if (options_.stop_job == nullptr) return failure;
+  options_.stop_job("non_finite", failure);
+  return PushDecision::kRefuse;
 }
 
 }  // namespace muster

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "tests/testing/status_matchers.h"
 
@@ -11,25 +13,115 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
-TEST(NanGuardTest, LetsFiniteLossesPass) {
-  StepRecord step;
-  step.loss = 1e30;
-  EXPECT_THAT(NanGuard("/job:worker/task:1").BeforePush(step), IsOk());
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+class NanGuardTest : public ::testing::Test {
+ protected:
+  NanGuardTest() {
+    options_.task_name = "/job:worker/task:1";
+    options_.max_refusals = 3;
+    options_.say = [this](absl::string_view line) { said_.emplace_back(line); };
+    tensors_ = {{"conv1/weights", {100}, true, {}, weights_},
+                {"norm1/mean", {2}, false, {}, mean_}};
+    step_.step = 17;
+    step_.global_step = 40;
+    step_.loss = 0.5;
+    step_.tensors = tensors_;
+  }
+  void MakeChief() {
+    options_.stop_job = [this](absl::string_view reason,
+                               const absl::Status& failure) {
+      stop_reason_ = std::string(reason);
+      failure_ = failure;
+    };
+  }
+
+  NanGuard::Options options_;
+  std::vector<float> weights_ = std::vector<float>(100, 1.0f);
+  std::vector<float> mean_ = std::vector<float>(2, 1.0f);
+  std::vector<StepTensor> tensors_;
+  StepRecord step_;
+  std::vector<std::string> said_;
+  std::string stop_reason_;
+  absl::Status failure_;
+};
+
+TEST_F(NanGuardTest, LetsFiniteStepsPass) {
+  step_.loss = 1e30;
+  NanGuard guard(options_);
+  EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kPush));
+  EXPECT_EQ(guard.refused(), 0);
 }
 
-TEST(NanGuardTest, StopsAtNanAndInfinityNamingStepAndWorker) {
-  for (const double loss : {std::numeric_limits<double>::quiet_NaN(),
-                            std::numeric_limits<double>::infinity()}) {
-    StepRecord step;
-    step.step = 17;
-    step.loss = loss;
+TEST_F(NanGuardTest, RefusesNonFiniteGradientsNamingTensorAndStep) {
+  for (const float bad : {kNan, kInf, -kInf}) {
+    weights_[70] = bad;
+    said_.clear();
+    NanGuard guard(options_);
+    EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
     EXPECT_THAT(
-        NanGuard("/job:worker/task:1").BeforePush(step),
-        StatusIs(absl::StatusCode::kOutOfRange,
-                 AllOf(HasSubstr("step 17"), HasSubstr("/job:worker/task:1"))));
+        said_, ElementsAre(AllOf(
+                   HasSubstr("step 17 of /job:worker/task:1 at global step 40"),
+                   HasSubstr(absl::StrCat("gradient of 'conv1/weights' is ",
+                                          bad, " at element 70")),
+                   HasSubstr("1 of 3 in a row"))));
+    EXPECT_EQ(guard.refused(), 1);
   }
+}
+
+TEST_F(NanGuardTest, RefusesANonFiniteChangeOfAStateTensor) {
+  mean_[1] = kInf;
+  NanGuard guard(options_);
+  EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("change of 'norm1/mean' is inf")));
+}
+
+TEST_F(NanGuardTest, RefusesANonFiniteLoss) {
+  step_.loss = kNan;
+  NanGuard guard(options_);
+  EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("the loss is nan")));
+}
+
+TEST_F(NanGuardTest, EndsAWorkerAfterTheLastRefusalInARow) {
+  step_.loss = kNan;
+  NanGuard guard(options_);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+  }
+  EXPECT_THAT(guard.BeforePush(step_),
+              StatusIs(absl::StatusCode::kOutOfRange,
+                       AllOf(HasSubstr("step 17 of /job:worker/task:1"),
+                             HasSubstr("after 3 such steps in a row"))));
+  EXPECT_THAT(said_, SizeIs(2));
+}
+
+TEST_F(NanGuardTest, AGoodStepBetweenThemStartsTheCountAnew) {
+  NanGuard guard(options_);
+  for (int i = 0; i < 4; ++i) {
+    step_.loss = kNan;
+    EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+    EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+    step_.loss = 0.5;
+    EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kPush));
+  }
+  EXPECT_EQ(guard.refused(), 8);
+}
+
+TEST_F(NanGuardTest, TheChiefEndsTheJobInstead) {
+  MakeChief();
+  options_.max_refusals = 1;
+  step_.loss = kInf;
+  NanGuard guard(options_);
+  EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+  EXPECT_EQ(stop_reason_, "non_finite");
+  EXPECT_THAT(failure_, StatusIs(absl::StatusCode::kOutOfRange,
+                                 HasSubstr("the loss is inf")));
 }
 
 }  // namespace

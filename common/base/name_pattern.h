@@ -1,0 +1,44 @@
+#ifndef COMMON_BASE_NAME_PATTERN_H_
+#define COMMON_BASE_NAME_PATTERN_H_
+
+#include <regex.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace muster {
+
+// A pattern of tensor names that a user wrote: a POSIX extended regular
+// expression in glibc's matcher, which, unlike std::regex, throws nothing and
+// does not backtrack without limit. Repeat counts {m,n} are refused, since
+// nested they compile to gigabytes, and so are back references, which are
+// exponential. Thread-safe once made.
+class NamePattern {
+ public:
+  // `field` begins the error: "placement.pin.pattern". Errors: InvalidArgument
+  // for a pattern that is empty, longer than 256 characters, or no such
+  // expression.
+  static absl::StatusOr<std::unique_ptr<NamePattern>> Create(
+      absl::string_view field, const std::string& text);
+
+  ~NamePattern();
+  NamePattern(const NamePattern&) = delete;
+  NamePattern& operator=(const NamePattern&) = delete;
+
+  // Does it match the name from its beginning to its end?
+  bool MatchesWhole(const std::string& name) const;
+
+ private:
+  NamePattern() = default;
+
+  regex_t regex_;
+  bool compiled_ = false;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_BASE_NAME_PATTERN_H_

@@ -1,0 +1,163 @@
+#include "worker/hook/profiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "common/base/json.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// A span of the file, in microseconds.
+struct Span {
+  std::string lane;
+  std::string name;
+  double begin = 0;
+  double end = 0;
+};
+
+class ProfilerTest : public ::testing::Test {
+ protected:
+  ProfilerTest() {
+    options_.task_name = "/job:worker/task:1";
+    options_.process_id = 1;
+    options_.from_step = 3;
+    options_.steps = 2;
+    options_.path = "dir/profile.json";
+  }
+  Profiler Make() {
+    return Profiler(
+        options_,
+        [this](const std::string& path, const std::string& content) {
+          paths_.push_back(path);
+          content_ = content;
+          return status_;
+        },
+        [this](bool is_error, absl::string_view text) {
+          (is_error ? errors_ : said_).emplace_back(text);
+        });
+  }
+  // Steps of 100 ms: 1 ms for the rows, 9 to pull, 70 to compute, 1 in hooks,
+  // 9 to push, 10 to report.
+  static StepRecord At(int64_t number) {
+    const auto at = [number](int64_t ms) {
+      return absl::UnixEpoch() + absl::Milliseconds(100 * number + ms);
+    };
+    StepRecord step;
+    step.step = number;
+    step.times = {at(0), at(1), at(10), at(80), at(81), at(90)};
+    step.now = at(100);
+    return step;
+  }
+  static void Run(Profiler& profiler, int64_t steps) {
+    for (int64_t i = 1; i <= steps; ++i) {
+      EXPECT_THAT(profiler.AfterStep(At(i)), IsOk());
+    }
+  }
+
+  // The X events, checked for what each needs.
+  std::vector<Span> Spans() {
+    const auto document = ParseJson(content_);
+    EXPECT_THAT(document, IsOk());
+    std::map<std::string, std::string> lanes;
+    std::vector<Span> spans;
+    for (const JsonValue& event : document->Find("traceEvents")->items) {
+      const auto text = [&event](absl::string_view name) {
+        const JsonValue* const value = event.Find(name);
+        return value == nullptr ? std::string("?") : value->text;
+      };
+      if (text("name") == "thread_name") {
+        lanes[text("tid")] = event.Find("args")->Find("name")->text;
+      }
+      if (text("ph") != "X") continue;
+      Span span{lanes[text("tid")], text("name")};
+      double duration = 0;
+      EXPECT_TRUE(absl::SimpleAtod(text("ts"), &span.begin));
+      EXPECT_TRUE(absl::SimpleAtod(text("dur"), &duration));
+      span.end = span.begin + duration;
+      spans.push_back(span);
+    }
+    return spans;
+  }
+
+  Profiler::Options options_;
+  absl::Status status_;
+  std::vector<std::string> paths_;
+  std::string content_;
+  std::vector<std::string> said_;
+  std::vector<std::string> errors_;
+};
+
+TEST_F(ProfilerTest, WritesTheStepsThatWereAskedFor) {
+  Profiler profiler = Make();
+  Run(profiler, 9);
+  EXPECT_THAT(paths_, ElementsAre("dir/profile.json"));
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("profile of 2 steps")));
+  const std::vector<Span> spans = Spans();
+  ASSERT_THAT(spans, SizeIs(14));
+  EXPECT_EQ(spans[0].lane, "step");
+  EXPECT_EQ(spans[0].begin, 300e3);
+  EXPECT_EQ(spans[0].end, 400e3);
+  EXPECT_EQ(spans[2].lane, "pull");
+  EXPECT_EQ(spans[2].begin, 301e3);
+  EXPECT_EQ(spans[2].end, 310e3);
+  EXPECT_EQ(spans[3].lane, "compute");
+  EXPECT_EQ(spans[5].lane, "push");
+  EXPECT_EQ(spans[13].end, 500e3);
+}
+
+// What ui.perfetto.dev wants of X events on one thread.
+TEST_F(ProfilerTest, SpansOfALaneNestOrDoNotTouch) {
+  options_.steps = 5;
+  Profiler profiler = Make();
+  Run(profiler, 9);
+  const std::vector<Span> spans = Spans();
+  for (const Span& a : spans) {
+    EXPECT_LE(a.begin, a.end);
+    for (const Span& b : spans) {
+      if (a.lane != b.lane) continue;
+      const bool apart = a.end <= b.begin || b.end <= a.begin;
+      const bool a_in_b = b.begin <= a.begin && a.end <= b.end;
+      const bool b_in_a = a.begin <= b.begin && b.end <= a.end;
+      EXPECT_TRUE(apart || a_in_b || b_in_a) << a.name << " " << b.name;
+    }
+  }
+}
+
+TEST_F(ProfilerTest, AnEarlyEndWritesWhatThereIs) {
+  Profiler profiler = Make();
+  Run(profiler, 3);
+  EXPECT_THAT(paths_, SizeIs(0));
+  ASSERT_THAT(profiler.AtEnd(EndRecord()), IsOk());
+  EXPECT_THAT(Spans(), SizeIs(7));
+}
+
+TEST_F(ProfilerTest, SaysThatItNeverBegan) {
+  Profiler profiler = Make();
+  Run(profiler, 2);
+  ASSERT_THAT(profiler.AtEnd(EndRecord()), IsOk());
+  EXPECT_THAT(paths_, SizeIs(0));
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("ended before step 3")));
+}
+
+TEST_F(ProfilerTest, AFileThatCannotBeWrittenIsSaidAndPassedOver) {
+  status_ = absl::ResourceExhaustedError("disk full");
+  Profiler profiler = Make();
+  Run(profiler, 9);
+  ASSERT_THAT(profiler.AtEnd(EndRecord()), IsOk());
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("disk full")));
+}
+
+}  // namespace
+}  // namespace muster

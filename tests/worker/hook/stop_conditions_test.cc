@@ -1,0 +1,82 @@
+#include "worker/hook/stop_conditions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+class StopConditionsTest : public ::testing::Test {
+ protected:
+  StopConditions Make() {
+    return StopConditions(options_, [this](absl::string_view reason,
+                                           const absl::Status& failure) {
+      EXPECT_THAT(failure, IsOk());
+      reasons_.emplace_back(reason);
+    });
+  }
+  static void Enter(StopConditions& hook, absl::Duration at) {
+    EpochRecord epoch;
+    epoch.now = absl::UnixEpoch() + at;
+    EXPECT_THAT(hook.AfterEnter(epoch), IsOk());
+  }
+  static void Step(StopConditions& hook, absl::Duration at) {
+    StepRecord step;
+    step.now = absl::UnixEpoch() + at;
+    EXPECT_THAT(hook.AfterStep(step), IsOk());
+  }
+
+  StopConditions::Options options_;
+  std::vector<std::string> reasons_;
+};
+
+TEST_F(StopConditionsTest, OffByDefault) {
+  StopConditions hook = Make();
+  Enter(hook, absl::ZeroDuration());
+  hook.OnEvaluation({100, 1.0, 0});
+  Step(hook, absl::Hours(100));
+  EXPECT_THAT(reasons_, SizeIs(0));
+}
+
+TEST_F(StopConditionsTest, StopsAfterItsTimeAlsoOverARestore) {
+  options_.after = absl::Seconds(60);
+  StopConditions hook = Make();
+  Enter(hook, absl::Seconds(10));
+  Step(hook, absl::Seconds(69));
+  Enter(hook, absl::Seconds(69));
+  EXPECT_THAT(reasons_, SizeIs(0));
+  Step(hook, absl::Seconds(70));
+  EXPECT_THAT(reasons_, ElementsAre("seconds"));
+}
+
+TEST_F(StopConditionsTest, StopsWhenTheTargetIsReached) {
+  options_.target_accuracy = 0.9;
+  StopConditions hook = Make();
+  Enter(hook, absl::ZeroDuration());
+  hook.OnEvaluation({100, 0.89, 0});
+  Step(hook, absl::Seconds(1));
+  EXPECT_THAT(reasons_, SizeIs(0));
+  hook.OnEvaluation({100, 0.9, 0});
+  Step(hook, absl::Seconds(2));
+  EXPECT_THAT(reasons_, ElementsAre("target_accuracy"));
+}
+
+TEST_F(StopConditionsTest, ARestoreForgetsAnAccuracyThatIsLost) {
+  options_.target_accuracy = 0.9;
+  StopConditions hook = Make();
+  hook.OnEvaluation({100, 0.95, 0});
+  Enter(hook, absl::ZeroDuration());
+  Step(hook, absl::Seconds(1));
+  EXPECT_THAT(reasons_, SizeIs(0));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,59 @@
+#ifndef WORKER_HOOK_PROFILER_H_
+#define WORKER_HOOK_PROFILER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/summary/chrome_trace.h"
+#include "worker/hook/hook.h"
+
+namespace muster {
+
+// Writes a timeline of some steps of this worker: one lane for the steps with
+// what belongs to none of the others (waiting for rows, hooks, the report to
+// ps task 0), and one each for pull, compute and push. Costs nothing outside
+// those steps.
+//
+// A step is from its grant to its report's answer. Not in it are the hooks'
+// AfterStep calls: they are the gaps.
+class Profiler : public Hook {
+ public:
+  struct Options {
+    // "/job:worker/task:1", and a number of its own among the processes.
+    std::string task_name;
+    int64_t process_id = 0;
+    // Of this process, from 1; `steps` is more than 0.
+    int64_t from_step = 1;
+    int64_t steps = 0;
+    // Of the file.
+    std::string path;
+  };
+  using Write = std::function<absl::Status(const std::string& path,
+                                           const std::string& content)>;
+  using Say = std::function<void(bool is_error, absl::string_view)>;
+
+  Profiler(const Options& options, Write write, Say say);
+
+  // A file that cannot be written is said; the training goes on.
+  absl::Status AfterStep(const StepRecord& step) override;
+  // What there is, if the training ends before.
+  absl::Status AtEnd(const EndRecord& end) override;
+
+ private:
+  void AddStep(const StepRecord& step);
+  void WriteFile();
+
+  const Options options_;
+  const Write write_;
+  const Say say_;
+  ChromeTrace trace_;
+  int64_t recorded_ = 0;
+  bool written_ = false;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_HOOK_PROFILER_H_

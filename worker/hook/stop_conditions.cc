@@ -1,0 +1,34 @@
+#include "worker/hook/stop_conditions.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster {
+
+StopConditions::StopConditions(const Options& options, RequestStop stop_job)
+    : options_(options), stop_job_(std::move(stop_job)) {}
+
+void StopConditions::OnEvaluation(const EvaluationResult& result) {
+  accurate_ = options_.target_accuracy > 0 &&
+              result.accuracy >= options_.target_accuracy;
+}
+
+// A later epoch, after a restore, goes on counting.
+absl::Status StopConditions::AfterEnter(const EpochRecord& epoch) {
+  start_ = std::min(start_, epoch.now);
+  accurate_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status StopConditions::AfterStep(const StepRecord& step) {
+  const bool late = options_.after > absl::ZeroDuration() &&
+                    step.now - start_ >= options_.after;
+  if (accurate_) {
+    stop_job_("target_accuracy", absl::OkStatus());
+  } else if (late) {
+    stop_job_("seconds", absl::OkStatus());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+#ifndef WORKER_HOOK_STOP_CONDITIONS_H_
+#define WORKER_HOOK_STOP_CONDITIONS_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "worker/hook/evaluation.h"
+#include "worker/hook/hook.h"
+
+namespace muster {
+
+// The stop conditions that the chief watches: wall time and accuracy on the
+// test set. (Steps and epochs are ps task 0's: it counts all workers.) Asks for
+// the end after the step in which a condition is met, with the name of its
+// field as the reason.
+class StopConditions : public Hook {
+ public:
+  struct Options {
+    // Since the first step could be taken; zero: off.
+    absl::Duration after = absl::ZeroDuration();
+    // 0: off.
+    double target_accuracy = 0;
+  };
+
+  StopConditions(const Options& options, RequestStop stop_job);
+
+  // For Evaluation::AddListener.
+  void OnEvaluation(const EvaluationResult& result);
+
+  absl::Status AfterEnter(const EpochRecord& epoch) override;
+  absl::Status AfterStep(const StepRecord& step) override;
+
+ private:
+  const Options options_;
+  const RequestStop stop_job_;
+  // When this process began to train; InfiniteFuture before.
+  absl::Time start_ = absl::InfiniteFuture();
+  bool accurate_ = false;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_HOOK_STOP_CONDITIONS_H_

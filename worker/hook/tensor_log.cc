@@ -1,0 +1,65 @@
+#include "worker/hook/tensor_log.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+// "min=... max=... mean=... norm=...", each name after `prefix`.
+std::string Describe(absl::string_view prefix, absl::Span<const float> values) {
+  if (values.empty()) return absl::StrCat(prefix, "elements=0");
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  double sum = 0;
+  double squares = 0;
+  for (const float value : values) {
+    sum += value;
+    squares += static_cast<double>(value) * value;
+  }
+  return absl::StrFormat("%smin=%.4g %smax=%.4g %smean=%.4g %snorm=%.4g",
+                         prefix, *min, prefix, *max, prefix,
+                         sum / static_cast<double>(values.size()), prefix,
+                         std::sqrt(squares));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TensorLog>> TensorLog::Create(
+    const LogTensorsSpec& spec, Say say) {
+  std::unique_ptr<NamePattern> pattern;
+  if (!spec.pattern().empty()) {
+    ASSIGN_OR_RETURN(
+        pattern, NamePattern::Create("log_tensors.pattern", spec.pattern()));
+  }
+  return absl::WrapUnique(
+      new TensorLog(spec.every_steps(), std::move(pattern), std::move(say)));
+}
+
+TensorLog::TensorLog(int64_t every_steps, std::unique_ptr<NamePattern> pattern,
+                     Say say)
+    : every_steps_(every_steps),
+      pattern_(std::move(pattern)),
+      say_(std::move(say)) {}
+
+absl::StatusOr<PushDecision> TensorLog::BeforePush(const StepRecord& step) {
+  if (every_steps_ <= 0 || step.step % every_steps_ != 0) {
+    return PushDecision::kPush;
+  }
+  for (const StepTensor& tensor : step.tensors) {
+    if (pattern_ != nullptr && !pattern_->MatchesWhole(tensor.name)) continue;
+    say_(absl::StrCat("tensor ", tensor.name, " [",
+                      absl::StrJoin(tensor.shape, ","), "] step=", step.step,
+                      " ", Describe("", tensor.value), " ",
+                      Describe("gradient_", tensor.gradient)));
+  }
+  return PushDecision::kPush;
+}
+
+}  // namespace muster
