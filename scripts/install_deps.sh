@@ -25,6 +25,7 @@ packages=(
   libbenchmark-dev        # micro-benchmarks
   dataset-fashion-mnist   # the default data
   python3                 # the launcher and the integration tests
+  python3-venv            # tests that give our files to readers from PyPI
   iproute2                # the test in network namespaces
 )
 checks=(

@@ -180,6 +180,20 @@ TEST(UpdateRuleTest, SeesTheScheduleAtCompletedUpdates) {
   EXPECT_THAT(state.parameter(), ElementsAre(1.5f));
 }
 
+TEST(UpdateRuleTest, TellsTheLearningRateOfARule) {
+  const auto rate = LearningRateOf(ParseOptimizer(
+      "name: 'sgd' attr { name: 'learning_rate' f: 0.5 } schedule { name: "
+      "'exponential' decay_rate: 0.5 decay_steps: 1 }"));
+  ASSERT_THAT(rate, IsOk());
+  EXPECT_EQ(rate->At(0), 0.5);
+  EXPECT_EQ(rate->At(2), 0.125);
+  const auto standard = LearningRateOf(ParseOptimizer("name: 'adam'"));
+  ASSERT_THAT(standard, IsOk());
+  EXPECT_EQ(standard->At(7), 0.001);
+  EXPECT_THAT(LearningRateOf(ParseOptimizer("name: 'adan'")),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
 TEST(UpdateRuleTest, NamesTheNearestRule) {
   EXPECT_THAT(CreateUpdateRule(ParseOptimizer("name: 'adan'")),
               StatusIs(absl::StatusCode::kNotFound,
