@@ -94,9 +94,6 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
   hooks->Add(MakeProgress(options, parts));
   if (options.profile.steps > 0) hooks->Add(MakeProfiler(options, parts));
   if (!options.chief) return hooks;
-  ASSIGN_OR_RETURN(auto summary_hooks,
-                   MakeSummaryHooks(options.training, parts.summaries));
-  for (auto& hook : summary_hooks) hooks->Add(std::move(hook));
   if (options.training.log_tensors().every_steps() > 0) {
     ASSIGN_OR_RETURN(auto tensor_log, MakeTensorLog(options, parts));
     hooks->Add(std::move(tensor_log));
@@ -108,10 +105,6 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
     hooks->checkpoint_saver_ = hooks->Add(MakeCheckpointSaver(options, parts));
   }
   hooks->evaluation_ = hooks->Add(MakeEvaluation(options, parts));
-  if (parts.summaries.writer != nullptr) {
-    hooks->evaluation_->AddListener(
-        MakeEvaluationSummaries(parts.summaries.writer));
-  }
   StopConditions* const stop = hooks->Add(MakeStopConditions(options, parts));
   hooks->evaluation_->AddListener(
       [stop](int64_t global_step, const EvaluationResult& result) {

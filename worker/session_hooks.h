@@ -51,7 +51,6 @@ class SessionHooks {
     // Of the chief only.
     CheckpointSaver::Begin begin_save;
     Evaluation::Evaluate evaluate;
-    SummaryParts summaries;
     RequestStop stop_job;
     SummaryParts summaries;
   };

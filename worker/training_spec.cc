@@ -23,7 +23,6 @@ constexpr int64_t kMaxBatchSize = 1 << 24;
 constexpr int64_t kMaxPrefetch = 1024;
 constexpr int64_t kDefaultPrefetch = 2;
 constexpr int32_t kDefaultKeep = 5;
-constexpr int64_t kDefaultSummarySteps = 100;
 constexpr int32_t kDefaultMaxRefusals = 3;
 constexpr int64_t kDefaultSummarySteps = 100;
 
@@ -48,10 +47,6 @@ void FillDefaults(TrainingSpec* spec) {
   NonFiniteSpec* non_finite = spec->mutable_non_finite();
   if (non_finite->max_refusals() == 0) {
     non_finite->set_max_refusals(kDefaultMaxRefusals);
-  }
-  SummarySpec* summary = spec->mutable_summary();
-  if (!summary->has_every_steps()) {
-    summary->set_every_steps(kDefaultSummarySteps);
   }
   EvaluationSpec* evaluation = spec->mutable_evaluation();
   if (evaluation->batch_size() == 0) {
@@ -222,7 +217,6 @@ std::string SemanticText(const TrainingSpec& spec) {
   semantic.clear_checkpoint();
   semantic.clear_stop();
   semantic.clear_evaluation();
-  semantic.clear_summary();
   semantic.clear_log_tensors();
   semantic.mutable_non_finite()->clear_max_refusals();
   semantic.clear_summary();

@@ -272,7 +272,6 @@ absl::Status WorkerTask::CreateHooks() {
   parts.say = options_.say;
   parts.begin_save = [this] { return model_saver_->Begin(); };
   parts.evaluate = [this] { return evaluator_->Evaluate(); };
-  parts.summaries = MakeSummaryParts();
   parts.stop_job = [this](absl::string_view reason,
                           const absl::Status& failure) {
     session_->StopJob(reason, failure);
