@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
-#include "common/checkpoint/train_dir.h"
 #include "common/checkpoint/manifest_file.h"
+#include "common/checkpoint/train_dir.h"
 #include "worker/worker_positions.h"
 
 namespace muster {
