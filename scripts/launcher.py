@@ -10,8 +10,6 @@ launcher leaves nothing behind.
 """
 
 import argparse
-import collections
-import ctypes
 import datetime
 import json
 import os
@@ -19,9 +17,10 @@ import random
 import selectors
 import signal
 import socket
-import subprocess
 import sys
 import time
+
+from local_tasks import Printer, Task
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -44,8 +43,6 @@ LONGEST_RESTART_PAUSE_S = 5.0
 # Below Linux's range for outgoing connections (32768 and up), so that none of
 # them takes a port between our choice and the task's start.
 PORTS = range(20000, 32000)
-COLOURS = (36, 33, 35, 32, 34, 31)
-PR_SET_PDEATHSIG = 1
 
 
 def parse_arguments(argv):
@@ -61,6 +58,9 @@ def parse_arguments(argv):
                         help="ps tasks (default 1)")
     parser.add_argument("--workers", type=positive, default=2, metavar="M",
                         help="worker tasks (default 2)")
+    parser.add_argument("--evaluator", action="store_true",
+                        help="one more task, which evaluates each checkpoint "
+                        "beside the training")
     stop = parser.add_mutually_exclusive_group()
     stop.add_argument("--steps", type=positive, metavar="S",
                       help="stop after S global steps")
@@ -123,10 +123,13 @@ def free_ports(count):
     raise OSError("no free ports from %d to %d" % (PORTS[0], PORTS[-1]))
 
 
-def write_cluster_file(train_dir, num_ps, num_workers):
-    ports = free_ports(num_ps + num_workers)
-    addresses = ["127.0.0.1:%d" % port for port in ports]
-    cluster = {"ps": addresses[:num_ps], "worker": addresses[num_ps:]}
+def write_cluster_file(train_dir, options):
+    numbers = {"ps": options.ps, "worker": options.workers}
+    if options.evaluator:
+        numbers["evaluator"] = 1
+    ports = iter(free_ports(sum(numbers.values())))
+    cluster = {job: ["127.0.0.1:%d" % next(ports) for _ in range(number)]
+               for job, number in numbers.items()}
     path = os.path.join(train_dir, "cluster.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"cluster": cluster}, file, indent=2)
@@ -150,93 +153,21 @@ def commands(options, cluster_file, train_dir):
     """Yields (job, index, command line) of every task."""
     cores = len(os.sched_getaffinity(0))
     threads = options.compute_threads or max(
-        1, cores // (options.ps + options.workers))
+        1, cores // (options.ps + options.workers + options.evaluator))
     for i in range(options.ps):
         yield "ps", i, [
             os.path.join(options.bin_dir, "ps_server", "ps_server"),
             "--cluster=" + cluster_file, "--task_index=%d" % i]
+    worker = [
+        os.path.join(options.bin_dir, "worker", "worker"),
+        "--cluster=" + cluster_file]
+    training = [
+        "--training=" + options.training, "--train_dir=" + train_dir,
+        "--compute_threads=%d" % threads] + overrides(options)
     for i in range(options.workers):
-        yield "worker", i, [
-            os.path.join(options.bin_dir, "worker", "worker"),
-            "--cluster=" + cluster_file, "--task_index=%d" % i,
-            "--training=" + options.training, "--train_dir=" + train_dir,
-            "--compute_threads=%d" % threads] + overrides(options)
-
-
-class Printer:
-    """Whole lines to stdout, each with its task's name before it."""
-
-    def __init__(self):
-        self.colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-
-    def line(self, name, number, text):
-        prefix = "[%s]" % name
-        if self.colour:
-            prefix = "\x1b[%dm%s\x1b[0m" % (
-                COLOURS[number % len(COLOURS)], prefix)
-        sys.stdout.write("%s %s\n" % (prefix, text))
-        sys.stdout.flush()
-
-    def say(self, text):
-        sys.stdout.write("[train_local] %s\n" % text)
-        sys.stdout.flush()
-
-
-def die_with_parent(parent):
-    """Runs in a new task before exec."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-class Task:
-    """A process and what it printed."""
-
-    def __init__(self, job, number, index, command):
-        self.job = job
-        self.number = number
-        self.index = index
-        self.command = command
-        self.name = "%s %d" % (job, index)
-        # How often this task was started before.
-        self.restarts = 0
-        # When it is to be started again; None: never, or it runs.
-        self.restart_at = None
-        self.tail = collections.deque(maxlen=5)
-        self.partial = b""
-        parent = os.getpid()
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, start_new_session=True,
-            preexec_fn=lambda: die_with_parent(parent))
-        os.set_blocking(self.process.stdout.fileno(), False)
-        self.pidfd = os.pidfd_open(self.process.pid)
-        # As a shell gives it: 128 + n for signal n. None while it runs.
-        self.exit_code = None
-
-    def read_lines(self):
-        """Returns the new whole lines, or None at the end of the output.
-
-        Raises BlockingIOError if there is nothing to read.
-        """
-        chunk = os.read(self.process.stdout.fileno(), 65536)
-        lines = (self.partial + chunk).split(b"\n")
-        self.partial = lines.pop()
-        if not chunk and self.partial:
-            lines, self.partial = [self.partial], b""
-        elif not chunk:
-            return None
-        decoded = [line.decode("utf-8", "replace") for line in lines]
-        self.tail.extend(decoded)
-        return decoded
-
-    def reap(self):
-        code = self.process.wait()
-        self.exit_code = code if code >= 0 else 128 - code
-
-    def send(self, signum):
-        if self.exit_code is None:
-            os.killpg(self.process.pid, signum)
+        yield "worker", i, worker + ["--task_index=%d" % i] + training
+    if options.evaluator:
+        yield "evaluator", 0, worker + ["--job_name=evaluator"] + training
 
 
 class Launcher:
@@ -374,23 +305,36 @@ class Launcher:
 
     def judge(self, ended):
         """Decides what the end of these tasks means for the others."""
-        failed = [task for task in ended if task.exit_code != 0]
+        failed = [task for task in ended
+                  if task.exit_code != 0 and not self.is_dispensable(task)]
         if self.max_restarts and self.all_succeeded("ps"):
             # Whoever comes back now finds no ps, and nothing to do.
             self.cancel_restarts()
             failed = [task for task in failed if task.restarts == 0]
             if ended and self.running() and self.deadline is None:
-                self.escalation = [signal.SIGTERM, signal.SIGKILL]
-                self.deadline = time.monotonic() + PS_END_S
+                self.expect_the_end()
         if failed and self.root_cause is None and self.interrupted is None:
             failed.sort(key=lambda task: task.exit_code == PEERS_LOST)
             self.root_cause = failed[0]
             self.stop(signal.SIGTERM, KILL_S, self.tasks)
         elif (ended and self.root_cause is None and
               not self.running("worker") and not self.waiting()):
-            if self.running("ps"):
-                self.escalation = [signal.SIGTERM, signal.SIGKILL]
-                self.deadline = time.monotonic() + PS_END_S
+            if self.running():
+                self.expect_the_end()
+
+    def is_dispensable(self, task):
+        """Says so of an evaluator, without which the training goes on."""
+        if task.job == "evaluator" and not self.is_ending():
+            self.printer.say("[%s] ended with exit code %d%s; the training "
+                             "goes on" % (task.name, task.exit_code,
+                                          describe(task.exit_code)))
+        return task.job == "evaluator"
+
+    def expect_the_end(self):
+        """The job is done: who still runs ends by himself, and soon."""
+        self.escalation = [signal.SIGTERM, signal.SIGKILL]
+        self.deadline = time.monotonic() + (
+            DRAIN_S if self.running("evaluator") else PS_END_S)
 
     def on_signals(self):
         signums = os.read(self.signal_pipe[0], 64)
@@ -423,7 +367,8 @@ class Launcher:
         for task in self.running():
             self.printer.say("[%s] has not ended; sending %s" % (
                 task.name, signal.Signals(signum).name))
-            forgiven = self.interrupted is not None or (
+            forgiven = (
+                self.interrupted is not None or task.job == "evaluator" or
                 task.restarts > 0 and self.all_succeeded("ps"))
             if self.root_cause is None and not forgiven:
                 self.root_cause = task
@@ -502,8 +447,7 @@ def main(argv):
         "run_%Y%m%d_%H%M%S")
     try:
         os.makedirs(train_dir, exist_ok=True)
-        cluster_file = write_cluster_file(train_dir, options.ps,
-                                          options.workers)
+        cluster_file = write_cluster_file(train_dir, options)
     except OSError as error:
         printer.say("cannot prepare --train_dir '%s': %s" % (train_dir, error))
         return 2

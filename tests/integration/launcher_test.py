@@ -68,7 +68,9 @@ class LauncherTest(harness.TestCase):
         launcher = self.launch(
             'printf "one\\ntwo"; touch "$DIR/done"', "--workers=1")
         self.assertEqual(launcher.wait(), 0)
-        self.assertIn("[worker 0] one\n[worker 0] two", launcher.output)
+        self.assertEqual([line for line in launcher.output.split("\n")
+                          if line.startswith("[worker 0]")],
+                         ["[worker 0] one", "[worker 0] two"])
         self.assertNotIn("\x1b", launcher.output)
 
     def test_prints_accuracy_and_newest_checkpoint(self):
@@ -135,6 +137,37 @@ class LauncherTest(harness.TestCase):
         for pid in pids.values():
             self.assert_gone(pid)
 
+    # ---- The evaluator is the worker's binary, too.
+
+    def test_an_evaluator_is_one_more_task_and_may_end_last(self):
+        launcher = self.launch(
+            'echo "run $*"\ncase "$*" in\n'
+            '*job_name=evaluator*)\n'
+            '  while [ ! -e "$DIR/done" ]; do sleep 0.05; done; echo last;;\n'
+            '*) touch "$DIR/done";;\nesac', "--workers=1", "--evaluator",
+            "--compute_threads=1")
+        self.assertEqual(launcher.wait(), 0, launcher.output)
+        cluster_file = os.path.join(self.train_dir, "cluster.json")
+        self.assertIn("[evaluator 0] run --cluster=%s --job_name=evaluator "
+                      "--training=" % cluster_file, launcher.output)
+        self.assertIn("[evaluator 0] last", launcher.output)
+        with open(cluster_file, encoding="utf-8") as file:
+            cluster = json.load(file)["cluster"]
+        self.assertEqual({job: len(tasks) for job, tasks in cluster.items()},
+                         {"ps": 1, "worker": 1, "evaluator": 1})
+
+    def test_an_evaluator_that_fails_ends_nothing(self):
+        launcher = self.launch(
+            'case "$*" in\n'
+            '*job_name=evaluator*) echo broken; exit 3;;\n'
+            '*) while [ ! -e "$DIR/go" ]; do sleep 0.05; done\n'
+            '   touch "$DIR/done";;\nesac', "--workers=1", "--evaluator")
+        launcher.wait_for(r"\[evaluator 0\] ended with exit code 3 .*the "
+                          "training goes on")
+        self.write("go", "")
+        self.assertEqual(launcher.wait(), 0, launcher.output)
+        self.assertNotIn("failed first", launcher.output)
+
     # Kills itself at its first start.
     DIES_ONCE = ('echo "start $*"\n'
                  'if mkdir "$DIR/died" 2>/dev/null; then kill -9 $$; fi\n')
@@ -189,7 +222,9 @@ class LauncherTest(harness.TestCase):
     def test_a_worker_that_comes_back_after_the_end_is_no_failure(self):
         # The ps ends when the other worker is done; nobody is left for this one.
         launcher = self.launch(
-            'case "$*" in *task_index=0*) touch "$DIR/done"; exit 0;; esac\n' +
+            'case "$*" in *task_index=0*)\n'
+            '  while [ ! -e "$DIR/died" ]; do sleep 0.05; done\n'
+            '  touch "$DIR/done"; exit 0;; esac\n' +
             self.DIES_ONCE + 'exec sleep 1000', "--restart=1")
         self.assertEqual(launcher.wait(), 0, launcher.output)
         self.assertNotIn("failed first", launcher.output)

@@ -1,0 +1,90 @@
+"""The processes of a run on this machine, and how their lines are printed.
+
+Part of launcher.py. Python 3 standard library only.
+"""
+
+import collections
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+
+COLOURS = (36, 33, 35, 32, 34, 31)
+PR_SET_PDEATHSIG = 1
+
+
+class Printer:
+    """Whole lines to stdout, each with its task's name before it."""
+
+    def __init__(self):
+        self.colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+    def line(self, name, number, text):
+        prefix = "[%s]" % name
+        if self.colour:
+            prefix = "\x1b[%dm%s\x1b[0m" % (
+                COLOURS[number % len(COLOURS)], prefix)
+        sys.stdout.write("%s %s\n" % (prefix, text))
+        sys.stdout.flush()
+
+    def say(self, text):
+        sys.stdout.write("[train_local] %s\n" % text)
+        sys.stdout.flush()
+
+
+def die_with_parent(parent):
+    """Runs in a new task before exec."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Task:
+    """A process and what it printed."""
+
+    def __init__(self, job, number, index, command):
+        self.job = job
+        self.number = number
+        self.index = index
+        self.command = command
+        self.name = "%s %d" % (job, index)
+        # How often this task was started before.
+        self.restarts = 0
+        # When it is to be started again; None: never, or it runs.
+        self.restart_at = None
+        self.tail = collections.deque(maxlen=5)
+        self.partial = b""
+        parent = os.getpid()
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True,
+            preexec_fn=lambda: die_with_parent(parent))
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.pidfd = os.pidfd_open(self.process.pid)
+        # As a shell gives it: 128 + n for signal n. None while it runs.
+        self.exit_code = None
+
+    def read_lines(self):
+        """Returns the new whole lines, or None at the end of the output.
+
+        Raises BlockingIOError if there is nothing to read.
+        """
+        chunk = os.read(self.process.stdout.fileno(), 65536)
+        lines = (self.partial + chunk).split(b"\n")
+        self.partial = lines.pop()
+        if not chunk and self.partial:
+            lines, self.partial = [self.partial], b""
+        elif not chunk:
+            return None
+        decoded = [line.decode("utf-8", "replace") for line in lines]
+        self.tail.extend(decoded)
+        return decoded
+
+    def reap(self):
+        code = self.process.wait()
+        self.exit_code = code if code >= 0 else 128 - code
+
+    def send(self, signum):
+        if self.exit_code is None:
+            os.killpg(self.process.pid, signum)
