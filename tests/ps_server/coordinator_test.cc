@@ -535,7 +535,7 @@ TEST_F(CoordinatorTest, CountsHowOftenEachStalenessOccurs) {
   const auto begun = Begin(chief_);
   ASSERT_THAT(begun, IsOk());
   ASSERT_THAT(coordinator_.CommitEpoch(
-                  MakeCommit(chief_, begun->model_epoch(), 0), now_),
+                  MakeCommit(chief_, begun->model_epoch(), 100), now_),
               IsOk());
   EXPECT_EQ(coordinator_.State().staleness_counts_size(), 0);
 }
