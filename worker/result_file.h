@@ -56,6 +56,8 @@ struct TrainingResult {
   double wall_s = 0;
   double time_to_first_step_s = 0;
 
+  // "steps", "epochs", "seconds", "target_accuracy", "non_finite", or what a
+  // hook of the user's gave.
   std::string stop_reason;
   std::string checkpoint;
   std::string muster_version;

@@ -67,6 +67,7 @@ absl::Time SessionMachine::next_wakeup() const {
   if (retry_at_ > now_) next = std::min(next, retry_at_);
   if (ask_again_at_ > now_) next = std::min(next, ask_again_at_);
   if (drain_until_ > now_) next = std::min(next, drain_until_);
+  if (greet_at_ > now_) next = std::min(next, greet_at_);
   // Not those that are over: while a call is under way nothing is said.
   for (const absl::Time due :
        {waiting_.next_due(), waiting_.since() + options_.max_wait}) {
@@ -99,6 +100,7 @@ void SessionMachine::On(const HelloEvent& event) {
 
 void SessionMachine::On(const RegisterEvent& event) {
   register_in_flight_ = false;
+  if (ending_) return OnRegisteredToFinish(event.reply.status());
   if (event.reply.ok()) {
     if (!peers_.AllGreeted()) return;
     registered_with_ = peers_.replies()[0].ps_incarnation();
@@ -204,7 +206,10 @@ void SessionMachine::On(const TrainEvent& event) {
 
 void SessionMachine::Advance() {
   if (ending_) {
-    if (!busy_ && !Pause()) Finish(finish_reason_, finish_stops_job_);
+    if (busy_ || Pause()) return;
+    if (!must_register_) return Finish(finish_reason_, finish_stops_job_);
+    busy_ = register_in_flight_ = true;
+    actions_.push_back(SendRegister{});
     return;
   }
   if (signal_ != 0 && !busy_) return AdvanceSignalled();
@@ -321,14 +326,28 @@ void SessionMachine::ReportStep(absl::string_view stop_reason) {
 void SessionMachine::AdvanceRunning() {
   const bool stops = !stop_reason_.empty() && !stop_answered_;
   if (granted_ && !stops) {
+    greet_at_ = absl::InfiniteFuture();
     busy_ = true;
     actions_.push_back(TrainStep{++step_});
     return;
   }
   const bool refused =
       refused_at_version_ >= state_.state_version() && now_ < ask_again_at_;
-  if (report_.step == 0 && refused) return;
+  if (report_.step == 0 && refused) return GreetAgain();
   ReportStep(stops ? stop_reason_ : "");
+}
+
+// A chief without a step of its own would not notice that a ps was restarted,
+// while those who hold the steps wait for it to restore.
+void SessionMachine::GreetAgain() {
+  if (!options_.chief) return;
+  if (greet_at_ == absl::InfiniteFuture()) greet_at_ = now_ + kAskAgain;
+  if (now_ < greet_at_) return;
+  greet_at_ = absl::InfiniteFuture();
+  peers_.ResetAll();
+  for (const int ps_task : peers_.TakeDue(now_)) {
+    actions_.push_back(SendHello{ps_task});
+  }
 }
 
 void SessionMachine::AskToSave() {

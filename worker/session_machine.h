@@ -79,7 +79,9 @@ class SessionMachine {
   bool InEpoch() const;
   void ReportStep(absl::string_view stop_reason);
   void FinishCompleted();
+  void GreetAgain();
   void AskToSave();
+  void OnRegisteredToFinish(const absl::Status& status);
 
   // A call failed because a peer is gone or has forgotten us: start over with
   // Hello, keeping what is known.
@@ -128,6 +130,8 @@ class SessionMachine {
   // After a refusal: ask again when the state changes or at this time.
   int64_t refused_at_version_ = -1;
   absl::Time ask_again_at_ = absl::InfinitePast();
+  // When an idle chief says Hello again; InfiniteFuture if it is not idle.
+  absl::Time greet_at_ = absl::InfiniteFuture();
   // Steps that this incarnation began.
   int64_t step_ = 0;
   // Not yet acknowledged; step 0: none.
@@ -147,6 +151,8 @@ class SessionMachine {
   bool final_done_ = false;
   absl::Status final_status_;
   int finish_attempts_ = 0;
+  // ps task 0 is a new one: it has to know who finishes.
+  bool must_register_ = false;
   // Set when the end is decided; Finish leads to it.
   bool ending_ = false;
   int exit_code_ = 0;

@@ -1,9 +1,11 @@
 // The part of SessionMachine that ends: done, stopped by a signal, failed.
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/cluster/task_id.h"
+#include "common/rpc/protocol.h"
 #include "worker/call_status.h"
 #include "worker/session_machine.h"
 
@@ -41,6 +43,25 @@ void SessionMachine::On(const FinishEvent& event) {
   busy_ = false;
   if (event.reply.ok() || ++finish_attempts_ >= kFinishAttempts ||
       signal_ != 0) {
+    return ExitWith(exit_code_, exit_text_);
+  }
+  const absl::Status& status = event.reply.status();
+  if (options_.chief && IsFenced(status) &&
+      !absl::StartsWith(status.message(), kFencedPrefix)) {
+    // A ps task 0 that was restarted after the last save. Nobody else is left
+    // to tell it that the job is over, and it would wait for ever.
+    must_register_ = finish_stops_job_ = true;
+  }
+  RetryLater();
+}
+
+void SessionMachine::OnRegisteredToFinish(const absl::Status& status) {
+  busy_ = false;
+  if (status.ok()) {
+    must_register_ = false;
+    return;
+  }
+  if (++finish_attempts_ >= kFinishAttempts || signal_ != 0) {
     return ExitWith(exit_code_, exit_text_);
   }
   RetryLater();
@@ -117,7 +138,8 @@ void SessionMachine::AdvanceStopping() {
   if (final_done_) return FinishCompleted();
   std::vector<TaskId> unfinished;
   if (!OthersHaveFinished(state_, options_.self, &unfinished)) {
-    return WaitFor(absl::StrCat(TaskNames(unfinished), " to finish"));
+    WaitFor(absl::StrCat(TaskNames(unfinished), " to finish"));
+    return GreetAgain();
   }
   busy_ = completed_ = true;
   actions_.push_back(RunFinal{/*completed=*/true, state_.stop_reason(),

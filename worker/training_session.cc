@@ -269,6 +269,8 @@ void TrainingSession::Do(const Exit& action) {
     const absl::Status status =
         EndHooks(MakeEnd(/*completed=*/true, job_state().stop_reason()));
     if (!status.ok()) parts_.say(/*is_error=*/true, status.message());
+    parts_.say(/*is_error=*/false, absl::StrCat("the training has ended: ",
+                                                job_state().stop_reason()));
   }
   if (!action.text.empty()) parts_.say(IsFailure(action.code), action.text);
   exit_code_ = action.code;

@@ -3,11 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
-#include <utility>
-#include <vector>
-
+#include "absl/strings/str_cat.h"
 #include "common/rpc/protocol.h"
+#include "tests/worker/session_machine_fixture.h"
 
 namespace muster {
 namespace {
@@ -15,128 +13,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr uint64_t kFingerprint = 99;
-
-// Drives a machine with a clock of its own; keeps the actions of the last
-// event, or of all events since Clear.
-class SessionMachineTest : public ::testing::Test {
- protected:
-  void Start(bool chief, int ps_tasks = 1) {
-    SessionMachine::Options options;
-    options.self.set_job("worker");
-    options.self.set_index(chief ? 0 : 1);
-    options.chief = chief;
-    options.chief_task.set_job("worker");
-    options.model_fingerprint = kFingerprint;
-    options.max_wait = absl::Seconds(60);
-    for (int i = 0; i < ps_tasks; ++i) {
-      options.ps_addresses.push_back(absl::StrCat("host", i, ":2222"));
-    }
-    machine_ = std::make_unique<SessionMachine>(options);
-  }
-
-  void Send(SessionEvent event) {
-    actions_.clear();
-    for (auto& action : machine_->Handle(event, now_)) {
-      actions_.push_back(std::move(action));
-    }
-  }
-  void Pass(absl::Duration duration) {
-    now_ += duration;
-    Send(TickEvent{});
-  }
-
-  // The action of this type in the last answer; null if there is none.
-  template <typename T>
-  const T* Get() const {
-    for (const SessionAction& action : actions_) {
-      if (const T* found = std::get_if<T>(&action)) return found;
-    }
-    return nullptr;
-  }
-
-  static HelloReply Shard(uint64_t incarnation, int64_t epoch = 0) {
-    HelloReply reply;
-    reply.set_protocol_version(kProtocolVersion);
-    reply.set_ps_incarnation(incarnation);
-    reply.mutable_state()->set_model_epoch(epoch);
-    return reply;
-  }
-
-  JobState State(JobPhase phase, int64_t epoch = 0,
-                 std::vector<uint64_t> incarnations = {}) {
-    JobState state;
-    state.set_state_version(++version_);
-    state.set_phase(phase);
-    state.set_model_epoch(epoch);
-    state.set_fingerprint(kFingerprint);
-    for (size_t i = 0; i < incarnations.size(); ++i) {
-      (*state.mutable_ps_incarnations())[i] = incarnations[i];
-    }
-    return state;
-  }
-
-  RegisterReply Registered(const JobState& state, int64_t position = 0) {
-    RegisterReply reply;
-    *reply.mutable_state() = state;
-    reply.set_data_position(position);
-    return reply;
-  }
-
-  StepReply Reply(bool granted, int64_t epoch, JobPhase phase = RUNNING) {
-    StepReply reply;
-    reply.set_granted(granted);
-    reply.set_phase(phase);
-    reply.set_model_epoch(epoch);
-    reply.set_state_version(version_);
-    return reply;
-  }
-
-  // To the first granted step of a worker in epoch 1.
-  void RunToFirstStep(bool chief) {
-    Start(chief);
-    Send(TickEvent{});
-    Send(HelloEvent{0, Shard(7, 1)});
-    Send(RegisterEvent{Registered(State(RUNNING, 1, {7}), 5)});
-    ASSERT_NE(Get<SendStep>(), nullptr);
-    Send(StepEvent{Reply(true, 1)});
-    ASSERT_NE(Get<TrainStep>(), nullptr);
-  }
-
-  // To the final save of the chief, who is alone.
-  void RunToFinal() {
-    RunToFirstStep(/*chief=*/true);
-    Send(TrainEvent{StepReport()});
-    Send(WatchEvent{State(STOPPING, 1, {7})});
-    Send(StepEvent{Reply(false, 1, STOPPING)});
-    ASSERT_NE(Get<RunFinal>(), nullptr);
-    EXPECT_TRUE(Get<RunFinal>()->completed);
-  }
-
-  // A state with a live worker 1.
-  JobState StateWithAnother(JobPhase phase) {
-    JobState state = State(phase, 1, {7});
-    Sender* other = state.add_workers()->mutable_sender();
-    other->set_incarnation(5);
-    other->mutable_task()->set_job("worker");
-    other->mutable_task()->set_index(1);
-    return state;
-  }
-
-  // From the first step to the wait for worker 1.
-  void DrainBesideAnother() {
-    Send(WatchEvent{StateWithAnother(RUNNING)});
-    Send(SignalEvent{15});
-    Send(TrainEvent{StepReport()});
-    Send(StepEvent{Reply(false, 1, STOPPING)});
-  }
-
-  std::unique_ptr<SessionMachine> machine_;
-  std::vector<SessionAction> actions_;
-  absl::Time now_ = absl::UnixEpoch();
-  int64_t version_ = 0;
-};
 
 TEST_F(SessionMachineTest, ChiefInitializesAnEmptyCluster) {
   Start(/*chief=*/true, /*ps_tasks=*/2);
@@ -456,59 +332,35 @@ TEST_F(SessionMachineTest, YieldsToANewerStartOfItsTask) {
   EXPECT_EQ(Get<Exit>()->code, kExitFailed);
 }
 
-TEST_F(SessionMachineTest, WorkerFinishesWhenTheJobStops) {
-  RunToFirstStep(/*chief=*/false);
-  Send(TrainEvent{StepReport()});
-  Send(WatchEvent{State(STOPPING, 1, {7})});
-  Send(StepEvent{Reply(false, 1, STOPPING)});
-  ASSERT_NE(Get<SendFinish>(), nullptr);
-  EXPECT_EQ(Get<SendFinish>()->reason, "done");
-  Send(FinishEvent{FinishReply()});
-  ASSERT_NE(Get<Exit>(), nullptr);
-  EXPECT_EQ(Get<Exit>()->code, kExitDone);
-}
-
-TEST_F(SessionMachineTest, ChiefFinishesLast) {
-  RunToFirstStep(/*chief=*/true);
-  Send(TrainEvent{StepReport()});
-  Send(StepEvent{Reply(false, 1, STOPPING)});
-  JobState state = State(STOPPING, 1, {7});
-  Sender* other = state.add_workers()->mutable_sender();
-  other->set_incarnation(5);
-  other->mutable_task()->set_job("worker");
-  other->mutable_task()->set_index(1);
-  Send(WatchEvent{state});
-  EXPECT_EQ(Get<RunFinal>(), nullptr);
-  state.set_state_version(++version_);
-  state.mutable_workers(0)->set_finished(true);
-  Send(WatchEvent{state});
-  ASSERT_NE(Get<RunFinal>(), nullptr);
-  EXPECT_TRUE(Get<RunFinal>()->completed);
+TEST_F(SessionMachineTest, ChiefTellsANewPsThatTheJobIsOver) {
+  RunToFinal();
   Send(FinalEvent{absl::OkStatus()});
   ASSERT_NE(Get<SendFinish>(), nullptr);
+  Send(FinishEvent{absl::FailedPreconditionError("not registered here")});
+  Pass(absl::Seconds(1));
+  ASSERT_NE(Get<SendRegister>(), nullptr);
+  Send(RegisterEvent{Registered(State(INITIAL))});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_TRUE(Get<SendFinish>()->stop_job);
   Send(FinishEvent{FinishReply()});
+  ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitDone);
 }
 
-TEST_F(SessionMachineTest, FullDiskAtTheEndIsAFailureAndNoLostPeer) {
-  RunToFinal();
-  Send(FinalEvent{absl::ResourceExhaustedError("final save: disk full")});
+TEST_F(SessionMachineTest, IdleChiefNoticesARestartedPs) {
+  RunToFirstStep(/*chief=*/true);
+  Send(TrainEvent{StepReport()});
+  // The last steps are in others' hands.
+  Send(StepEvent{Reply(false, 1)});
+  Pass(absl::Milliseconds(900));
   EXPECT_EQ(Get<SendHello>(), nullptr);
-  ASSERT_NE(Get<SendFinish>(), nullptr);
-  EXPECT_EQ(Get<SendFinish>()->reason, "done");
-  Send(FinishEvent{FinishReply()});
-  ASSERT_NE(Get<Exit>(), nullptr);
-  EXPECT_EQ(Get<Exit>()->code, kExitFailed);
-  EXPECT_THAT(Get<Exit>()->text, HasSubstr("disk full"));
-}
-
-TEST_F(SessionMachineTest, TriesTheFinalSaveAgainAfterALostPeer) {
-  RunToFinal();
-  Send(FinalEvent{absl::UnavailableError("reset")});
+  for (int i = 0; i < 3 && Get<SendHello>() == nullptr; ++i) {
+    Pass(absl::Milliseconds(500));
+    if (Get<SendStep>() != nullptr) Send(StepEvent{Reply(false, 1)});
+  }
   ASSERT_NE(Get<SendHello>(), nullptr);
-  Send(HelloEvent{0, Shard(7, 1)});
-  Pass(absl::Seconds(1));
-  EXPECT_NE(Get<RunFinal>(), nullptr);
+  Send(HelloEvent{0, Shard(8)});
+  EXPECT_NE(Get<SendRegister>(), nullptr);
 }
 
 TEST_F(SessionMachineTest, LateWorkerOfADoneJobExitsAtOnce) {
@@ -518,164 +370,6 @@ TEST_F(SessionMachineTest, LateWorkerOfADoneJobExitsAtOnce) {
   Send(RegisterEvent{Registered(State(DONE, 1, {7}))});
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitDone);
-}
-
-TEST_F(SessionMachineTest, SignalFinishesTheStepAndReportsIt) {
-  RunToFirstStep(/*chief=*/false);
-  Send(SignalEvent{15});
-  EXPECT_TRUE(actions_.empty());
-  Send(TrainEvent{StepReport()});
-  ASSERT_NE(Get<SendStep>(), nullptr);
-  EXPECT_EQ(Get<SendStep>()->report.step, 1);
-  Send(StepEvent{Reply(true, 1)});
-  ASSERT_NE(Get<SendFinish>(), nullptr);
-  EXPECT_FALSE(Get<SendFinish>()->stop_job);
-  Send(FinishEvent{FinishReply()});
-  EXPECT_EQ(Get<Exit>()->code, 143);
-}
-
-TEST_F(SessionMachineTest, SignalledChiefStopsTheJobAndSaves) {
-  RunToFirstStep(/*chief=*/true);
-  Send(SignalEvent{2});
-  Send(TrainEvent{StepReport()});
-  ASSERT_NE(Get<SendStep>(), nullptr);
-  EXPECT_EQ(Get<SendStep>()->report.step, 1);
-  EXPECT_EQ(Get<SendStep>()->stop_reason, "interrupted");
-  Send(StepEvent{Reply(false, 1, STOPPING)});
-  ASSERT_NE(Get<RunFinal>(), nullptr);
-  EXPECT_FALSE(Get<RunFinal>()->completed);
-  Send(FinalEvent{absl::OkStatus()});
-  ASSERT_NE(Get<SendFinish>(), nullptr);
-  EXPECT_TRUE(Get<SendFinish>()->stop_job);
-  Send(FinishEvent{absl::UnavailableError("gone")});
-  EXPECT_EQ(Get<Exit>()->code, 130);
-}
-
-TEST_F(SessionMachineTest, SignalledChiefSavesWhatTheOthersStillReport) {
-  RunToFirstStep(/*chief=*/true);
-  DrainBesideAnother();
-  EXPECT_EQ(Get<RunFinal>(), nullptr);
-  JobState state = StateWithAnother(STOPPING);
-  state.mutable_workers(0)->set_finished(true);
-  Send(WatchEvent{state});
-  ASSERT_NE(Get<RunFinal>(), nullptr);
-  EXPECT_FALSE(Get<RunFinal>()->completed);
-}
-
-TEST_F(SessionMachineTest, SignalledChiefWaitsForTheOthersOnlySoLong) {
-  RunToFirstStep(/*chief=*/true);
-  DrainBesideAnother();
-  EXPECT_LE(machine_->next_wakeup(), now_ + absl::Seconds(5));
-  Pass(absl::Seconds(4));
-  EXPECT_EQ(Get<RunFinal>(), nullptr);
-  Pass(absl::Seconds(1));
-  ASSERT_NE(Get<RunFinal>(), nullptr);
-  ASSERT_NE(Get<Say>(), nullptr);
-  EXPECT_THAT(Get<Say>()->text,
-              HasSubstr("not waiting for /job:worker/task:1 any longer"));
-}
-
-TEST_F(SessionMachineTest, SignalledChiefTriesItsSaveAfterALostAnswer) {
-  RunToFirstStep(/*chief=*/true);
-  Send(SignalEvent{15});
-  Send(TrainEvent{StepReport()});
-  Send(StepEvent{absl::UnavailableError("reset")});
-  EXPECT_EQ(Get<Exit>(), nullptr);
-  ASSERT_NE(Get<SendHello>(), nullptr);
-  Send(HelloEvent{0, Shard(7, 1)});
-  Pass(absl::Seconds(1));
-  ASSERT_NE(Get<SendStep>(), nullptr);
-  EXPECT_EQ(Get<SendStep>()->report.step, 1);
-  EXPECT_EQ(Get<SendStep>()->stop_reason, "interrupted");
-}
-
-TEST_F(SessionMachineTest, SignalledChiefLeavesAPsThatStaysAway) {
-  RunToFirstStep(/*chief=*/true);
-  Send(SignalEvent{15});
-  Send(TrainEvent{absl::UnavailableError("reset")});
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(Get<Exit>(), nullptr);
-    Send(HelloEvent{0, absl::UnavailableError("refused")});
-    Pass(absl::Seconds(1));
-  }
-  ASSERT_NE(Get<Exit>(), nullptr);
-  EXPECT_EQ(Get<Exit>()->code, 143);
-}
-
-TEST_F(SessionMachineTest, SignalAfterTheLastSaveIsAnOrdinaryEnd) {
-  RunToFinal();
-  Send(SignalEvent{15});
-  Send(FinalEvent{absl::OkStatus()});
-  ASSERT_NE(Get<SendFinish>(), nullptr);
-  EXPECT_EQ(Get<SendFinish>()->reason, "done");
-  Send(FinishEvent{FinishReply()});
-  EXPECT_EQ(Get<Exit>()->code, kExitDone);
-}
-
-TEST_F(SessionMachineTest, ChiefStopsTheJobForAHook) {
-  RunToFirstStep(/*chief=*/true);
-  Send(TrainEvent{StepReport()});
-  Send(StopEvent{"target_accuracy", absl::OkStatus()});
-  EXPECT_TRUE(actions_.empty());
-  // The step that was granted is not taken.
-  Send(StepEvent{Reply(true, 1)});
-  EXPECT_EQ(Get<TrainStep>(), nullptr);
-  ASSERT_NE(Get<SendStep>(), nullptr);
-  EXPECT_EQ(Get<SendStep>()->stop_reason, "target_accuracy");
-  Send(StepEvent{Reply(false, 1, STOPPING)});
-  EXPECT_EQ(Get<SendStep>(), nullptr);
-  JobState state = State(STOPPING, 1, {7});
-  state.set_stop_reason("target_accuracy");
-  Send(WatchEvent{state});
-  ASSERT_NE(Get<RunFinal>(), nullptr);
-  EXPECT_TRUE(Get<RunFinal>()->completed);
-  EXPECT_EQ(Get<RunFinal>()->stop_reason, "target_accuracy");
-  Send(FinalEvent{absl::OkStatus()});
-  Send(FinishEvent{FinishReply()});
-  EXPECT_EQ(Get<Exit>()->code, kExitDone);
-}
-
-TEST_F(SessionMachineTest, StopForAFailureSavesNothingAndExitsWithOne) {
-  RunToFirstStep(/*chief=*/true);
-  Send(StopEvent{"non_finite", absl::OutOfRangeError("the loss is nan")});
-  StepReport refused;
-  refused.abandoned = true;
-  Send(TrainEvent{refused});
-  ASSERT_NE(Get<SendStep>(), nullptr);
-  EXPECT_TRUE(Get<SendStep>()->report.abandoned);
-  EXPECT_EQ(Get<SendStep>()->stop_reason, "non_finite");
-  Send(WatchEvent{State(STOPPING, 1, {7})});
-  Send(StepEvent{Reply(false, 1, STOPPING)});
-  ASSERT_NE(Get<RunFinal>(), nullptr);
-  EXPECT_TRUE(Get<RunFinal>()->completed);
-  EXPECT_TRUE(Get<RunFinal>()->failed);
-  Send(FinalEvent{absl::OkStatus()});
-  Send(FinishEvent{FinishReply()});
-  ASSERT_NE(Get<Exit>(), nullptr);
-  EXPECT_EQ(Get<Exit>()->code, kExitFailed);
-  EXPECT_EQ(Get<Exit>()->text, "the loss is nan");
-}
-
-TEST_F(SessionMachineTest, StopIsAskedForAgainAfterARestore) {
-  RunToFirstStep(/*chief=*/true);
-  Send(StopEvent{"seconds", absl::OkStatus()});
-  Send(TrainEvent{StepReport()});
-  Send(StepEvent{Reply(false, 1, STOPPING)});
-  // A ps lost its memory; the job runs again.
-  Send(WatchEvent{State(RUNNING, 2, {7})});
-  ASSERT_NE(Get<SendStep>(), nullptr);
-  Send(StepEvent{Reply(true, 2)});
-  EXPECT_EQ(Get<TrainStep>(), nullptr);
-  ASSERT_NE(Get<SendStep>(), nullptr);
-  EXPECT_EQ(Get<SendStep>()->stop_reason, "seconds");
-}
-
-TEST_F(SessionMachineTest, OnlyTheChiefCanStopTheJob) {
-  RunToFirstStep(/*chief=*/false);
-  Send(StopEvent{"seconds", absl::OkStatus()});
-  Send(TrainEvent{StepReport()});
-  ASSERT_NE(Get<SendStep>(), nullptr);
-  EXPECT_EQ(Get<SendStep>()->stop_reason, "");
 }
 
 TEST_F(SessionMachineTest, ARefusedStepIsGivenUpAndTheNextIsTaken) {
@@ -691,37 +385,6 @@ TEST_F(SessionMachineTest, ARefusedStepIsGivenUpAndTheNextIsTaken) {
   Send(StepEvent{Reply(true, 1)});
   ASSERT_NE(Get<TrainStep>(), nullptr);
   EXPECT_EQ(Get<TrainStep>()->step, 2);
-}
-
-TEST_F(SessionMachineTest, SignalledChiefSaysThatItCouldNotSave) {
-  RunToFirstStep(/*chief=*/true);
-  Send(SignalEvent{15});
-  Send(TrainEvent{StepReport()});
-  Send(StepEvent{Reply(false, 1, STOPPING)});
-  Send(FinalEvent{absl::ResourceExhaustedError("disk full")});
-  ASSERT_NE(Get<Say>(), nullptr);
-  EXPECT_TRUE(Get<Say>()->is_error);
-  EXPECT_EQ(Get<Say>()->text, "disk full");
-  Send(FinishEvent{FinishReply()});
-  EXPECT_EQ(Get<Exit>()->code, 143);
-}
-
-TEST_F(SessionMachineTest, SignalWhileWaitingExitsAtOnce) {
-  Start(/*chief=*/false);
-  Send(TickEvent{});
-  Send(SignalEvent{15});
-  ASSERT_NE(Get<Exit>(), nullptr);
-  EXPECT_EQ(Get<Exit>()->code, 143);
-}
-
-TEST_F(SessionMachineTest, FatalErrorInAStepEndsTheWorker) {
-  RunToFirstStep(/*chief=*/false);
-  Send(TrainEvent{absl::OutOfRangeError("loss is nan")});
-  ASSERT_NE(Get<SendFinish>(), nullptr);
-  EXPECT_FALSE(Get<SendFinish>()->stop_job);
-  Send(FinishEvent{FinishReply()});
-  EXPECT_EQ(Get<Exit>()->code, kExitFailed);
-  EXPECT_THAT(Get<Exit>()->text, HasSubstr("loss is nan"));
 }
 
 TEST_F(SessionMachineTest, ChiefSavesOnceWhenAPsAsks) {
