@@ -191,8 +191,10 @@ check_readme() {
   )
   for flag in $(grep -ohE -- '(^|[^-a-z])--[a-z][a-z_]+' README.md |
     grep -oE -- '--[a-z_]+' | sort -u); do
-    # Bazel's own.
-    [ "$flag" = --config ] && continue
+    case "$flag" in
+      --config) continue ;; # Bazel's
+      --logdir) continue ;; # TensorBoard's
+    esac
     if ! grep -qE -- "$flag([^a-z_]|$)" <<<"$help"; then
       echo "check.sh: README.md names $flag, which no --help has"
       bad=1

@@ -425,6 +425,9 @@ def report_success(printer, train_dir, started):
     checkpoint = newest_checkpoint(train_dir)
     if checkpoint is not None:
         printer.say("checkpoint  %s" % checkpoint)
+    summaries = os.path.join(train_dir, "summaries")
+    if os.path.isdir(summaries):
+        printer.say("TensorBoard %s" % summaries)
 
 
 def missing_binary(options):

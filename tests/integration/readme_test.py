@@ -12,6 +12,10 @@ from tests.integration import harness
 
 NOT_RUN = {
     "scripts/test.sh": "this test runs in it",
+    "python3 -m venv tensorboard && tensorboard/bin/pip install tensorboard":
+        "tensorboard_test installs the same",
+    "tensorboard/bin/tensorboard --logdir=run2/summaries":
+        "tensorboard_test reads such a folder",
 }
 # So that each training takes a moment, on data that needs no package.
 SHORT = ["--set=stop.steps=6", "--set=input.type=synthetic",
