@@ -15,6 +15,7 @@ namespace muster {
 ModelLoader::ModelLoader(Options options) : options_(std::move(options)) {}
 
 LoadEvent ModelLoader::Load(const LoadModel& epoch) {
+  settled_ = true;
   options_.client->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
   if (options_.train_dir.empty()) return Initialize();
   absl::StatusOr<CheckpointReader::Newest> newest =
@@ -31,6 +32,16 @@ LoadEvent ModelLoader::Load(const LoadModel& epoch) {
   if (compatible.ok()) return LoadEvent{Restore(reader), false};
   return LoadEvent{
       Annotate(compatible, absl::StrCat("restore ", reader.path())), true};
+}
+
+void ModelLoader::Enter() {
+  if (options_.weights != nullptr && !settled_) {
+    options_.say(/*is_error=*/false,
+                 absl::StrCat("--init_from=", options_.weights->path(),
+                              " is not used: the ps tasks hold a model, and "
+                              "its training goes on"));
+  }
+  settled_ = true;
 }
 
 int64_t ModelLoader::SavedEpoch() {

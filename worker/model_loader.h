@@ -43,6 +43,10 @@ class ModelLoader : public ModelSource {
   LoadEvent Load(const LoadModel& epoch) override;
   int64_t SavedEpoch() override;
 
+  // Training begins. Says so if that is with a model that was on the shards
+  // before, and not with the given weights.
+  void Enter();
+
  private:
   absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader);
   LoadEvent Initialize();
@@ -52,6 +56,8 @@ class ModelLoader : public ModelSource {
                             const CheckpointPiece& piece);
 
   const Options options_;
+  // Load was called, or Enter has said that it was not.
+  bool settled_ = false;
 };
 
 }  // namespace muster

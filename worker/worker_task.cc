@@ -320,6 +320,7 @@ void WorkerTask::CreateSession() {
   parts.hooks = hooks_->in_order();
   parts.say = options_.say;
   parts.on_enter = [this](const EnterEpoch& epoch) {
+    if (loader_ != nullptr) loader_->Enter();
     if (model_saver_ != nullptr) model_saver_->Enter(epoch.model_epoch);
   };
   parts.save_now = [this](std::function<void(const absl::Status&)> done) {

@@ -185,6 +185,21 @@ class InitFromTest(TestCase):
                                         r"step 20", output)), 1, output)
         self.assertIn("restored ", output)
 
+    def test_a_model_on_the_ps_tasks_wins(self):
+        cluster = self.write_cluster(ps=1, workers=1)
+        self.start_ps(cluster, 0)
+        flags = [self.flags()[0], self.init_file(example_tensors()), ENDLESS,
+                 "--compute_threads=1", "--progress_every=0.1"]
+        chief = self.start_worker(cluster, 0, *flags)
+        chief.wait_for("4 of them from")
+        chief.wait_for(r" step=\d+ ")
+        chief.kill()
+        chief = self.start_worker(cluster, 0, *flags)
+        chief.wait_for("--init_from=.* is not used: the ps tasks hold a model")
+        chief.wait_for(r" step=\d+ ")
+        chief.send(signal.SIGTERM)
+        self.assertEqual(chief.wait(), 128 + signal.SIGTERM, chief.output)
+
     def test_wrong_shapes_and_dtypes_name_the_tensor(self):
         for entry, found in ((("F32", [3], bytes(12)), "[3] of F32"),
                              (("I32", [7], bytes(28)), "[7] of I32"),
