@@ -18,7 +18,9 @@ struct TransferOptions {
   // applies; more only queue.
   int window_parts = 4;
   // From the first failure of a part without a success of its shard between.
-  absl::Duration give_up_after = absl::Seconds(20);
+  // Long enough for a broken connection, short enough that a worker soon says
+  // which ps it waits for: that is the session's part, which starts then.
+  absl::Duration give_up_after = absl::Seconds(5);
   Backoff::Options backoff;
   // Of the pauses between attempts.
   uint64_t seed = 1;

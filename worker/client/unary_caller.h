@@ -32,8 +32,8 @@ class UnaryCaller {
   using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 
   UnaryCaller(PeerName peer, std::shared_ptr<grpc::Channel> channel);
-  // Cancels what is on its way and waits until every `done` has returned.
-  // REQUIRES: not called from a `done`.
+  // Cancels what is on its way and waits until every `done` has returned and
+  // no call holds the channel any more. REQUIRES: not called from a `done`.
   ~UnaryCaller();
 
   UnaryCaller(const UnaryCaller&) = delete;
@@ -67,6 +67,7 @@ class UnaryCaller {
   }
 
  private:
+  class AliveMark;
   struct PendingCall;
 
   static grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& from);
@@ -77,7 +78,7 @@ class UnaryCaller {
   void Finish(const std::shared_ptr<PendingCall>& call,
               const grpc::Status& status);
   bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return pending_.empty();
+    return alive_calls_ == 0;
   }
 
   // Constant after construction.
@@ -90,6 +91,8 @@ class UnaryCaller {
   // Shared: gRPC's completion and the destructor's cancellation race for it.
   absl::flat_hash_set<std::shared_ptr<PendingCall>> pending_
       ABSL_GUARDED_BY(mu_);
+  // Of which gRPC still holds something, also after `done` has returned.
+  int alive_calls_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace muster
