@@ -13,7 +13,7 @@ from tests.integration import recovery
 LONGEST_GAP_S = 20.0 if recovery.SOAK else 0.3
 # Clusters at a time: most of a start is waiting.
 AT_A_TIME = 6
-# A ps ends so long after the last worker (T27).
+# All processes end so long after the last step (T27).
 END_S = 5.0
 SHORT = "--set=stop.steps=60"
 # A taken port is tried for 10 s.
@@ -33,34 +33,38 @@ class RecoveryStartTest(recovery.TestCase):
 
     def run_in_order(self, number, order, gaps):
         """One job; `order` has 0 and 1 for the ps, 2 and 3 for the workers."""
-        job = recovery.Job(self, 2, 2, [SHORT], [], name="job%d" % number)
+        job = recovery.Job(self, 2, 2, [], [], name="job%d" % number)
         for index, gap in zip(order, gaps):
             time.sleep(gap)
             if index < 2:
                 job.start_ps(index)
             else:
                 job.start_worker(index - 2)
-        for worker in job.workers:
-            self.assertEqual(worker.wait(), 0, worker.output)
-        end = time.monotonic()
-        for ps in job.ps:
-            self.assertEqual(ps.wait(), 0, ps.output)
-        seconds = time.monotonic() - end
+        job.all_train()
+        self.check_sums(job, job.drain())
         self.assert_free(job)
-        self.assertEqual(self.result(job.train_dir)["global_step"], 60)
-        return seconds
 
-    def test_every_order_of_starts_trains_and_ends(self):
+    def test_every_order_of_starts_trains(self):
         orders = list(itertools.permutations(range(4)))
         gaps = [[self.random.uniform(0, LONGEST_GAP_S) for _ in range(4)]
                 for _ in orders]
         with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-            seconds = list(pool.map(self.run_in_order, range(len(orders)),
-                                    orders, gaps))
-        self.assertEqual(len(seconds), 24)
-        self.say("end: runs=24 slowest_ps_after_last_worker=%.2f" %
-                 max(seconds))
-        self.assertLess(max(seconds), END_S)
+            done = list(pool.map(self.run_in_order, range(len(orders)), orders,
+                                 gaps))
+        self.assertEqual(len(done), 24)
+
+    def test_all_tasks_end_soon_after_the_last_step(self):
+        job = recovery.Job(self, 2, 2, [SHORT], []).start()
+        start = job.workers[0].wait_for_line_after("the training ends at", 0)
+        for task in job.tasks():
+            self.assertEqual(task.wait(), 0, task.output)
+            with self.assertRaises(ProcessLookupError, msg="an orphan"):
+                os.killpg(task.pid, 0)
+        seconds = time.monotonic() - start
+        self.say("end: seconds=%.2f limit=%.0f" % (seconds, END_S))
+        self.assertLess(seconds, END_S)
+        self.assert_free(job)
+        self.assertEqual(self.result(job.train_dir)["global_step"], 60)
 
     # ---- Peers that never come
 

@@ -136,6 +136,10 @@ class RecoveryTest(recovery.TestCase):
         seconds = job.training_again(restored_at) - start
         self.assertLessEqual(step - base.global_step,
                              recovery.INTERVAL + SAVE_STEPS)
+        # ps 0 alone knows what was acknowledged.
+        if index != 0 and step > base.global_step:
+            self.assertRegex(job.workers[0].output,
+                             r"/job:worker/task:\d lost \d+ acknowledged steps")
         return seconds, base
 
     def test_killed_ps_tasks_come_back_and_all_shards_are_restored(self):

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import socket
 import time
 
@@ -126,40 +125,6 @@ class TrainingTest(harness.TestCase):
         self.assertEqual([name for name in os.listdir(self.path("train"))
                           if name.startswith(".") and name != ".lock"], [])
 
-    def test_sigterm_on_the_chief_saves_and_ends_the_job(self):
-        cluster = self.write_cluster(ps=1, workers=2)
-        flags = self.training_flags("train", ENDLESS, "--progress_every=0.2")
-        server = self.start_ps(cluster, 0)
-        chief = self.start_worker(cluster, 0, *flags)
-        other = self.start_worker(cluster, 1, *flags)
-        other.wait_for(r" step=\d+")
-        chief.wait_for(r" step=\d+")
-        chief.send(signal.SIGTERM)
-        self.assertEqual(chief.wait(), 128 + signal.SIGTERM, chief.output)
-        self.assertEqual(other.wait(), 0, other.output)
-        self.assertEqual(server.wait(), 0, server.output)
-        saved = [name for name in os.listdir(self.path("train"))
-                 if name.startswith("ckpt-")]
-        self.assertGreater(max(saved), "ckpt-%012d" % 0)
-
-    def test_a_killed_ps_is_waited_for_and_training_goes_on(self):
-        cluster = self.write_cluster(ps=2, workers=1)
-        flags = self.training_flags("train", "--set=stop.steps=4000",
-                                    "--set=checkpoint.every_steps=2000",
-                                    "--progress_every=0.05")
-        servers = [self.start_ps(cluster, i) for i in range(2)]
-        worker = self.start_worker(cluster, 0, *flags)
-        # Between two saves, so that there is something to lose.
-        worker.wait_for(r" step=[1-9]\d\d ")
-        servers[1].kill()
-        servers[1] = self.start_ps(cluster, 1)
-        worker.wait_for(r"restored .*ckpt-")
-        worker.wait_for(r"/job:worker/task:0 lost \d+ acknowledged steps")
-        self.assertEqual(worker.wait(), 0, worker.output)
-        for server in servers:
-            self.assertEqual(server.wait(), 0, server.output)
-        self.assertEqual(self.result("train")["global_step"], 4000)
-
     # ---- Starting
 
     def test_workers_may_start_before_the_ps(self):
@@ -171,25 +136,6 @@ class TrainingTest(harness.TestCase):
         server = self.start_ps(cluster, 0)
         for process in (chief, other, server):
             self.assertEqual(process.wait(), 0, process.output)
-
-    def test_gives_up_with_138_naming_whom_it_waited_for(self):
-        cluster = self.write_cluster()
-        worker = self.start_worker(
-            cluster, 0, *self.training_flags("train", "--max_wait=2s"))
-        self.assertEqual(worker.wait(), 138, worker.output)
-        self.assertRegex(worker.output,
-                         r"gave up after .*/job:ps/task:0 at ")
-
-    def test_a_ps_of_another_cluster_is_named_at_once(self):
-        cluster = self.write_cluster(name="one.json")
-        self.start_ps(cluster, 0).wait_for("listening")
-        with open(cluster, encoding="utf-8") as file:
-            other = json.load(file)["cluster"]
-        other["ps"].append("localhost:%d" % harness.free_ports(1)[0])
-        path = self.write("two.json", json.dumps(other))
-        worker = self.start_worker(path, 0, *self.training_flags("train"))
-        self.assertEqual(worker.wait(), 2, worker.output)
-        self.assertIn("/job:ps/task:0", worker.output)
 
     def test_a_taken_port_is_an_error_that_names_it(self):
         cluster = self.write_cluster()
