@@ -1,5 +1,4 @@
 // ps_server: holds a shard of the parameters. See README.md.
-#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,6 +15,8 @@
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/end_process.h"
+#include "common/base/exit_code.h"
+#include "common/base/freed_memory.h"
 #include "common/base/logging.h"
 #include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
@@ -51,9 +52,6 @@ ABSL_FLAG(std::string, log_level, "info",
 
 namespace muster {
 namespace {
-
-constexpr int kExitConfig = 2;
-constexpr int kExitInsecure = 4;
 
 // After DONE, for peers that ask a last time.
 constexpr absl::Duration kFarewell = absl::Seconds(1);
@@ -115,7 +113,7 @@ int64_t MaxShardBytes() {
 
 int Fail(const absl::Status& status) {
   spdlog::critical("{}", std::string(status.message()));
-  return absl::IsPermissionDenied(status) ? kExitInsecure : kExitConfig;
+  return ExitCodeOf(status);
 }
 
 bool IsSignal(int exit_code) {
@@ -164,10 +162,7 @@ int Main(const std::vector<std::string>& args) {
   std::fputs(command_line.error.c_str(), stderr);
   if (command_line.exit_code.has_value()) return *command_line.exit_code;
 
-  // Both: setting one freezes the other at 128 KB. Kept memory instead of
-  // fresh pages makes push and pull of 13 MB 2.6 times faster.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  KeepFreedMemory();
 
   const absl::StatusOr<ResolvedCluster> cluster = ResolveOwnCluster();
   LogOptions log;

@@ -10,23 +10,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/exit_code.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
 #include "worker/computed_step.h"
 
 namespace muster {
-
-// Exit codes that are not a signal's. 1 to 127 are permanent, 128 and above
-// may be tried again: what Kubernetes job operators expect.
-enum ExitCode {
-  kExitDone = 0,
-  // The training itself failed (a non-finite loss, a broken device).
-  kExitFailed = 1,
-  kExitBadConfig = 2,
-  kExitBadCheckpoint = 3,
-  kExitInsecure = 4,
-  kExitRetryable = 138,
-};
 
 // Not the end that was wanted: neither done nor stopped by a signal.
 inline bool IsFailure(int exit_code) {

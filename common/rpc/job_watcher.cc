@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/deadline.h"
 #include "grpcpp/security/credentials.h"
@@ -15,8 +16,6 @@ constexpr absl::Duration kWatch = absl::Seconds(5);
 constexpr absl::Duration kPause = absl::Milliseconds(500);
 // How often it says that it waits.
 constexpr absl::Duration kSayEvery = absl::Seconds(10);
-// Retryable, by Kubernetes' rule for exit codes.
-constexpr int kExitPeersLost = 138;
 
 }  // namespace
 
@@ -82,7 +81,7 @@ bool JobWatcher::OnFailure(const grpc::Status& status) {
   state_version_ = 0;
   if (now - last_heard_ > options_.max_wait) {
     options_.latch->Stop(
-        {kExitPeersLost, absl::StrCat("/job:ps/task:0 at ", options_.address,
+        {kExitRetryable, absl::StrCat("/job:ps/task:0 at ", options_.address,
                                       " was not reached for ",
                                       absl::FormatDuration(options_.max_wait),
                                       ": ", status.error_message())});

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "common/checkpoint/checkpoint_layout.h"
 #include "common/checkpoint/train_dir.h"
 #include "gmock/gmock.h"
@@ -14,7 +15,6 @@
 #include "tests/common/checkpoint/checkpoint_fixture.h"
 #include "tests/testing/fake_file_system.h"
 #include "tests/testing/status_matchers.h"
-#include "worker/session_messages.h"
 
 namespace muster {
 namespace {

@@ -1,0 +1,28 @@
+#ifndef COMMON_BASE_EXIT_CODE_H_
+#define COMMON_BASE_EXIT_CODE_H_
+
+#include "absl/status/status.h"
+
+namespace muster {
+
+// Exit codes of both binaries that are not a signal's (128 + n). 1 to 127 are
+// permanent, 128 and above may be tried again: what Kubernetes job operators
+// expect.
+enum ExitCode {
+  kExitDone = 0,
+  // The training itself failed (a non-finite loss, a broken device).
+  kExitFailed = 1,
+  kExitBadConfig = 2,
+  kExitBadCheckpoint = 3,
+  kExitInsecure = 4,
+  kExitRetryable = 138,
+};
+
+// Of a process that could not start because of `status`.
+inline ExitCode ExitCodeOf(const absl::Status& status) {
+  return absl::IsPermissionDenied(status) ? kExitInsecure : kExitBadConfig;
+}
+
+}  // namespace muster
+
+#endif  // COMMON_BASE_EXIT_CODE_H_
