@@ -1,10 +1,13 @@
-"""Peers that are absent or belong elsewhere, and a disk that fills up."""
+"""Peers that belong elsewhere, a full disk, gradients that explode (T24)."""
 
 import json
+import math
 import os
+import struct
 import subprocess
 
 from tests.integration import harness
+from tests.integration import recovery
 
 # 7,850 parameters: 31 KB a checkpoint.
 TRAINING = """
@@ -54,6 +57,32 @@ class AdversityTest(harness.TestCase):
         self.assertIn("/job:ps/task:", worker.output)
         self.assertIn("127.0.0.1:9", worker.output)
         self.assertTrue(ps.running())
+
+    def test_a_huge_learning_rate_ends_the_job_by_name(self):
+        cluster = self.write_cluster(ps=1, workers=2)
+        ps = self.start_ps(cluster, 0)
+        workers = [self.start_worker(
+            cluster, index, *self.training, "--set=stop.steps=0",
+            "--set=stop.epochs=1000", "--set=optimizer.sgd.learning_rate=1e38",
+            "--set=checkpoint.every_steps=1") for index in range(2)]
+        chief, other = workers
+        self.assertEqual(chief.wait(), 1, chief.output)
+        self.assertRegex(chief.output, r"step \d+ of /job:worker/task:0 at "
+                         r"global step \d+: the gradient of 'logits/")
+        # It may have met a NaN of its own, or the end of the job.
+        self.assertIn(other.wait(), (0, 1), other.output)
+        self.assertEqual(ps.wait(), 0, ps.output)
+        # Nothing that is not finite has reached a parameter.
+        folders = [name for name in os.listdir(self.path("train"))
+                   if name.startswith("ckpt-")]
+        for folder in folders:
+            checkpoint = recovery.Checkpoint(
+                os.path.join(self.path("train"), folder))
+            tensors = checkpoint.tensors("parameters.safetensors")
+            self.assertEqual(set(tensors), {"logits/weights", "logits/bias"})
+            for name, data in tensors.items():
+                values = struct.unpack("<%df" % (len(data) // 4), data)
+                self.assertTrue(all(map(math.isfinite, values)), name)
 
     def test_a_full_disk_does_not_stop_training(self):
         os.makedirs(self.path("train"))
