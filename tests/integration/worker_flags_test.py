@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import signal
+import socket
 import struct
 
 from tests.integration import harness
@@ -268,6 +270,22 @@ class WorkerFlagsTest(harness.TestCase):
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"logits/weights.*/job:ps/task:0")
         self.assertRegex(output, r"logits/bias.*/job:ps/task:1")
+
+    def test_a_signal_ends_the_wait_for_a_taken_port(self):
+        with socket.socket() as owner:
+            owner.bind(("127.0.0.1", 0))
+            owner.listen()
+            cluster = self.write("cluster.json", json.dumps({
+                "ps": ["127.0.0.1:%d" % port for port in harness.free_ports(1)],
+                "worker": ["127.0.0.1:%d" % owner.getsockname()[1]]}))
+            worker = self.start_worker(
+                cluster, 0,
+                "--training=" + self.write("training.textproto", TRAINING),
+                "--train_dir=" + self.path("train"))
+            worker.wait_for("cluster: ps 1, worker 1")
+            worker.send(signal.SIGTERM)
+            # Else 2, after 10 s.
+            self.assertEqual(worker.wait(), 128 + signal.SIGTERM, worker.output)
 
 
 if __name__ == "__main__":
