@@ -86,6 +86,24 @@ class TrainLocalTest(harness.TestCase):
                        if name.startswith("ckpt-"))
         self.assertGreater(int(saved[-1][len("ckpt-"):]), 0)
 
+    def test_restarts_what_is_killed_and_the_training_goes_on(self):
+        launcher = self.launch(ENDLESS, "--restart=1",
+                               "--set=checkpoint.every_steps=50")
+        launcher.wait_for(r"\[worker 0\].* saved \S+/ckpt-\d*[1-9]\d*")
+        ps, _, other = self.children(launcher)
+        signal.pidfd_send_signal(other, signal.SIGKILL)
+        launcher.wait_for(r"\[worker 1\] ended with exit code 137 \(SIGKILL\); "
+                          r"restart 1 of 1")
+        launcher.wait_for(r"\[worker 1\].* step=")
+        signal.pidfd_send_signal(ps, signal.SIGKILL)
+        launcher.wait_for(r"\[ps 0\] ended with exit code 137 \(SIGKILL\); "
+                          r"restart 1 of 1")
+        launcher.wait_for(r"\[worker 0\].* restored \S+/ckpt-")
+        launcher.wait_for(r"\[worker 0\].* saved \S+/ckpt-")
+        launcher.send(signal.SIGINT)
+        self.assertEqual(launcher.wait(), 128 + signal.SIGINT)
+        self.assertNotIn("failed first", launcher.output)
+
     def test_killing_the_launcher_leaves_nothing_behind(self):
         launcher = self.launch(ENDLESS)
         launcher.wait_for(r"\[worker 1\].*step")
