@@ -94,7 +94,7 @@ class TrainLocalTest(harness.TestCase):
         signal.pidfd_send_signal(other, signal.SIGKILL)
         launcher.wait_for(r"\[worker 1\] ended with exit code 137 \(SIGKILL\); "
                           r"restart 1 of 1")
-        launcher.wait_for(r"\[worker 1\].* step=")
+        launcher.wait_for(r"\[worker 1\].* model=tiny")
         signal.pidfd_send_signal(ps, signal.SIGKILL)
         launcher.wait_for(r"\[ps 0\] ended with exit code 137 \(SIGKILL\); "
                           r"restart 1 of 1")
