@@ -87,15 +87,6 @@ class RecoveryStartTest(recovery.TestCase):
 
     # ---- Wrong clusters
 
-    def test_a_taken_port_is_named_by_a_ps(self):
-        job = recovery.Job(self, 1, 1, [], [])
-        address = job.address("ps", 0)
-        with socket.create_server(("127.0.0.1", int(address.split(":")[1]))):
-            ps = job.start_ps(0)
-            self.assertEqual(ps.wait(PORT_S + harness.DEADLINE_S), 2, ps.output)
-        self.assertIn(address, ps.output)
-        self.assertIn("use", ps.output)
-
     def test_two_jobs_on_one_port_are_told_apart(self):
         first = recovery.Job(self, 1, 1, [], [], name="first").start()
         first.all_train()
@@ -109,7 +100,7 @@ class RecoveryStartTest(recovery.TestCase):
         self.assertEqual(worker.wait(), 2, worker.output)
         self.assertIn(second.address("worker", 0), worker.output)
         self.assertEqual(ps.wait(PORT_S + harness.DEADLINE_S), 2, ps.output)
-        self.assertIn(first.address("ps", 0), ps.output)
+        self.assertRegex(ps.output, first.address("ps", 0) + ".* in use")
         first.all_train()
         first.drain()
 

@@ -160,20 +160,22 @@ class RecoveryTest(recovery.TestCase):
         self.report("ps", seconds)
 
     def test_a_ps_that_never_returns_is_named_with_138(self):
-        for lost in (1, 0):
-            with self.subTest(lost=lost):
-                job = self.start_job(ps=2, workers=2, flags=["--max_wait=3s"],
-                                     ps_flags=["--max_wait=3s"])
-                job.ps[lost].kill()
-                for worker in job.workers:
-                    self.assertEqual(worker.wait(), 138, worker.output)
-                    self.assertRegex(
-                        worker.output, r"gave up after waiting 3s for "
-                        r".*/job:ps/task:%d at %s" %
-                        (lost, job.address("ps", lost)))
-                if lost == 0:
-                    self.assertEqual(job.ps[1].wait(), 138, job.ps[1].output)
-                    self.assertIn("/job:ps/task:0", job.ps[1].output)
+        jobs = [recovery.Job(self, 2, 2, ["--max_wait=3s"], ["--max_wait=3s"],
+                             name="lost_ps_%d" % lost).start()
+                for lost in range(2)]
+        for lost, job in enumerate(jobs):
+            job.all_train()
+            job.ps[lost].kill()
+        for lost, job in enumerate(jobs):
+            for worker in job.workers:
+                self.assertEqual(worker.wait(), 138, worker.output)
+                self.assertRegex(
+                    worker.output, r"gave up after waiting 3s for "
+                    r".*/job:ps/task:%d at %s" %
+                    (lost, job.address("ps", lost)))
+        # Without ps 0 nobody would tell the other ps of the end.
+        self.assertEqual(jobs[0].ps[1].wait(), 138, jobs[0].ps[1].output)
+        self.assertIn("/job:ps/task:0", jobs[0].ps[1].output)
 
     # ---- All
 
