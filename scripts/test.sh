@@ -47,6 +47,16 @@ fi
 [ "${#targets[@]}" -gt 0 ] || targets=(//...)
 
 scripts/install_deps.sh
+# The packages of PyPI that some tests want, while the user's settings for pip
+# and the network are at hand: Bazel gives its tests none of them. Where it
+# fails, those tests do, and say why.
+case "${targets[*]}" in
+  *...* | *integration*)
+    [ -z "${XDG_CACHE_HOME-}" ] ||
+      arguments+=("--test_env=XDG_CACHE_HOME=$XDG_CACHE_HOME")
+    tests/integration/python_environment.py >/dev/null || true
+    ;;
+esac
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 
