@@ -16,9 +16,10 @@
 
 namespace muster {
 
-// Watches the job on ps task 0 for another ps task, on a thread of its own:
-// when the job is DONE, or when ps task 0 was not reached for max_wait, it
-// stops the latch (exit code 0, or 138).
+// Watches the job on ps task 0 for a task that is no member of it (another ps
+// task, the evaluator), on a thread of its own: when the job is DONE, or when
+// ps task 0 was not reached for max_wait, it stops the latch (exit code 0, or
+// 138).
 class JobWatcher {
  public:
   struct Options {

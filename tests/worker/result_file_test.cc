@@ -60,5 +60,11 @@ TEST(ResultFileTest, NamesThePathThatItCannotWrite) {
                        testing::HasSubstr("/nonexistent/result.json")));
 }
 
+TEST(ResultFileTest, AnEvaluationIsFourNumbers) {
+  EXPECT_EQ(EvaluationJson(200, {500, 0.75, 0.5}),
+            "{\n  \"global_step\": 200,\n  \"test_accuracy\": 0.75,\n"
+            "  \"test_loss\": 0.5,\n  \"test_examples\": 500\n}\n");
+}
+
 }  // namespace
 }  // namespace muster
