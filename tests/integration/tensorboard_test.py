@@ -93,7 +93,8 @@ class TensorBoardTest(harness.TestCase):
     def read(self):
         """What both of TensorBoard's readers find, which is the same."""
         done = subprocess.run(
-            [self.python, os.path.abspath("tests/integration/read_tensorboard.py"),
+            [self.python,
+             os.path.abspath("tests/integration/read_tensorboard.py"),
              os.path.join(self.train_dir, "summaries")],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             timeout=2 * harness.DEADLINE_S, check=True)
