@@ -1,0 +1,42 @@
+#ifndef TESTS_SIMULATION_BUG_H_
+#define TESTS_SIMULATION_BUG_H_
+
+namespace muster {
+
+// A mistake that a simulation is told to make, between production's parts and
+// never in them: a simulation that does not find it proves nothing.
+enum class Bug {
+  kNone,
+  // A ps applies a push each time that it comes.
+  kNoDuplicateCheck,
+  // A ps takes messages of any epoch and for any incarnation of itself.
+  kNoFence,
+  // A worker sends a push again as another step.
+  kNewIdentityOnRetry,
+  // A worker takes a push whose answer was lost for applied.
+  kLostReplyIsSuccess,
+  // Only the shards that have lost their memory are restored.
+  kMixedEpochs,
+  // A new start of a ps answers as the old one.
+  kRestartUnnoticed,
+  // The chief commits an epoch before every shard is sealed.
+  kCommitBeforeSeal,
+  // Folders are not synced.
+  kNoFolderSync,
+  // Files are not synced.
+  kNoFileSync,
+  // The coordinator counts a step each time that it is reported.
+  kStepCountedTwice,
+  // The coordinator counts steps that were given up.
+  kAbandonedStepCounted,
+  // A snapshot reads the values of now, not those of the cut.
+  kTornCut,
+  // A chief initializes although there is a checkpoint.
+  kForgetsCheckpoints,
+  // Two chiefs may use one train_dir.
+  kLockIgnored,
+};
+
+}  // namespace muster
+
+#endif  // TESTS_SIMULATION_BUG_H_

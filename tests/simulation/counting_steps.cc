@@ -1,0 +1,61 @@
+#include "tests/simulation/counting_steps.h"
+
+#include <cmath>
+
+#include "common/base/status_macros.h"
+
+namespace muster {
+
+CountingSteps::CountingSteps(Simulator* simulator, Oracle* oracle,
+                             const SimModel* model, ParameterClient* client,
+                             const Sender& sender)
+    : simulator_(simulator),
+      oracle_(oracle),
+      model_(model),
+      client_(client),
+      sender_(sender),
+      random_(sender.incarnation()) {
+  for (const TensorDef& tensor : model->placed.tensors) {
+    values_.emplace_back(tensor.shape(0));
+    gradients_.emplace_back(tensor.shape(0), 0.0f);
+    gradients_.back()[sender.task().index()] = -1;
+  }
+}
+
+absl::Status CountingSteps::Enter(const EnterEpoch& epoch) {
+  client_->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
+  epoch_ = epoch;
+  if (epoch.data_position != EnterEpoch::kKeepPosition) {
+    position_ = epoch.data_position;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
+                                              const BeforePush& before_push) {
+  std::vector<MutableTensorView> into;
+  for (std::vector<float>& value : values_) {
+    into.push_back(MutableViewOf(absl::MakeSpan(value)));
+  }
+  RETURN_IF_ERROR(client_->PullAndWait(into));
+  simulator_->Sleep(random_.About(model_->scenario.compute));
+  ComputedStep computed;
+  computed.examples = 1;
+  RETURN_IF_ERROR(before_push(computed).status());
+  std::vector<TensorView> gradients;
+  for (const std::vector<float>& gradient : gradients_) {
+    gradients.push_back(ViewOf(absl::MakeConstSpan(gradient)));
+  }
+  ASSIGN_OR_RETURN(const PushOutcome outcome,
+                   client_->PushAndWait(step, gradients));
+  oracle_->StepCompleted(sender_, epoch_.model_epoch, epoch_.ps_incarnations[0],
+                         step);
+  StepReport report;
+  report.step = step;
+  report.examples = 1;
+  report.data_position = ++position_;
+  report.staleness = std::llround(outcome.mean_staleness);
+  return report;
+}
+
+}  // namespace muster

@@ -1,0 +1,270 @@
+#include "tests/simulation/oracle.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/train_dir.h"
+#include "tests/simulation/sim_ps.h"
+
+namespace muster {
+namespace {
+
+// Reading a shard costs more than a push; each n-th push is enough, and the
+// cuts, the commits and the end are looked at as well.
+constexpr int64_t kPushesPerCheck = 4;
+
+bool SameBits(const TensorValues& a, const TensorValues& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].size() != b[i].size() ||
+        std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) !=
+            0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void Oracle::Fail(absl::string_view what) {
+  simulator_->NoteText("BROKEN PROMISE", what);
+  if (!violation_.empty()) return;
+  violation_ = absl::StrCat(
+      "after ", absl::FormatDuration(simulator_->elapsed()), ": ", what);
+}
+
+// ---- A worker's side ----------------------------------------------------
+
+void Oracle::PushSent(int ps, const PushPart& header) {
+  const int worker = header.sender().task().index();
+  simulator_->Note("push sent", ps, worker, header.step(), header.part());
+  ShardOf(header.fence().ps_incarnation(), header.fence().model_epoch())
+      .pushes[{header.part(), worker}]
+      .sent.insert({header.sender().incarnation(), header.step()});
+}
+
+void Oracle::PushAcknowledged(int ps, const PushPart& header) {
+  const int worker = header.sender().task().index();
+  simulator_->Note("push acknowledged", ps, worker, header.step(),
+                   header.part());
+  ShardOf(header.fence().ps_incarnation(), header.fence().model_epoch())
+      .pushes[{header.part(), worker}]
+      .acknowledged.insert({header.sender().incarnation(), header.step()});
+}
+
+void Oracle::StepCompleted(const Sender& sender, int64_t epoch,
+                           uint64_t first_ps_incarnation, int64_t step) {
+  simulator_->Note("step completed", sender.task().index(), epoch, step);
+  epochs_[{epoch, first_ps_incarnation}].completed.insert(
+      {sender.task().index(), sender.incarnation(), step});
+}
+
+void Oracle::StepConfirmed(const StepRequest& request) {
+  simulator_->Note("step confirmed", request.sender().task().index(),
+                   request.model_epoch(), request.step(), request.abandoned());
+}
+
+void Oracle::Saved(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<CheckpointReader>> reader =
+      CheckpointReader::Open(disk_, path);
+  if (!reader.ok()) {
+    return Fail(absl::StrCat("a reported checkpoint cannot be read: ",
+                             reader.status().ToString()));
+  }
+  ++saves_;
+  const CheckpointManifest& manifest = (*reader)->manifest();
+  newest_saved_ = std::max(newest_saved_, manifest.global_step());
+  for (const ShardCut& shard : manifest.shards()) {
+    const std::optional<TensorValues> saved =
+        ReadCheckpoint(path, shard.ps_task());
+    const std::vector<Cut>& cuts =
+        cuts_[{shard.ps_task(), manifest.model_epoch()}];
+    const bool is_a_cut =
+        saved.has_value() &&
+        std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) {
+          return cut.version == shard.version() && SameBits(cut.values, *saved);
+        });
+    if (is_a_cut) continue;
+    return Fail(absl::StrCat(path, " does not hold what ps task ",
+                             shard.ps_task(), " had at one instant"));
+  }
+}
+
+// ---- A ps' side -----------------------------------------------------------
+
+void Oracle::AfterPush(SimPs* ps) {
+  if (++pushes_ % kPushesPerCheck == 0) CheckShard(ps);
+}
+
+void Oracle::CheckShard(SimPs* ps) {
+  const std::optional<TensorValues> values =
+      ps->Values(model_->DefsOf(ps->task()));
+  if (!values.has_value()) return;
+  const Shard& shard = ShardOf(ps->incarnation(), ps->State().model_epoch());
+  if (shard.base.empty()) return;  // not committed
+  for (size_t i = 0; i < values->size(); ++i) {
+    for (int worker = 0; worker < model_->scenario.num_workers; ++worker) {
+      CheckElement(*ps, shard, static_cast<int>(i), worker,
+                   (*values)[i][worker]);
+    }
+  }
+}
+
+void Oracle::CheckElement(const SimPs& ps, const Shard& shard, int index,
+                          int worker, float value) {
+  const int tensor = model_->tensors_of[ps.task()][index];
+  const auto applied = static_cast<int64_t>(value - shard.base[index][worker]);
+  const auto pushes = shard.pushes.find({model_->part_of[tensor], worker});
+  int64_t sent = 0;
+  int64_t acknowledged = 0;
+  if (pushes != shard.pushes.end()) {
+    sent = static_cast<int64_t>(pushes->second.sent.size());
+    acknowledged = static_cast<int64_t>(pushes->second.acknowledged.size());
+  }
+  if (acknowledged <= applied && applied <= sent) return;
+  Fail(absl::StrCat("ps task ", ps.task(), " in epoch ",
+                    ps.State().model_epoch(), ": of worker ", worker, "'s ",
+                    "pushes of '", model_->placed.tensors[tensor].name(), "', ",
+                    acknowledged, " were acknowledged, ", applied,
+                    " are applied, ", sent, " were sent"));
+}
+
+void Oracle::AfterCut(SimPs* ps, const BeginSnapshotReply& cut) {
+  CheckShard(ps);
+  const std::optional<TensorValues> values =
+      ps->Values(model_->DefsOf(ps->task()));
+  if (!values.has_value()) return;
+  const int64_t epoch = ps->State().model_epoch();
+  simulator_->Note("cut", ps->task(), epoch, cut.version());
+  cuts_[{ps->task(), epoch}].push_back({cut.version(), *values});
+}
+
+void Oracle::AfterCommit(const CommitEpochRequest& request) {
+  const uint64_t first = request.ps_incarnations().at(0);
+  const auto [epoch, is_new] =
+      epochs_.try_emplace({request.model_epoch(), first});
+  epoch->second.global_step = request.global_step();
+  simulator_->Note("commit", request.model_epoch(), request.global_step());
+  if (is_new) ++restores_;
+  if (request.global_step() < newest_saved_) {
+    Fail(absl::StrCat("epoch ", request.model_epoch(), " begins at step ",
+                      request.global_step(), ", but step ", newest_saved_,
+                      " was reported as saved"));
+  }
+  for (const auto& [task, incarnation] : request.ps_incarnations()) {
+    SimPs* const ps = network_->ps(task);
+    // One that has died meanwhile will be found out.
+    if (ps == nullptr || ps->incarnation() != incarnation) continue;
+    Shard& shard = ShardOf(incarnation, request.model_epoch());
+    if (!shard.base.empty()) continue;  // a repeat
+    const std::optional<TensorValues> values = ps->Values(model_->DefsOf(task));
+    if (!values.has_value() ||
+        ps->State().model_epoch() != request.model_epoch()) {
+      Fail(absl::StrCat("epoch ", request.model_epoch(),
+                        " is committed, ps task ", task, " is ",
+                        ShardPhase_Name(ps->State().phase()), " at epoch ",
+                        ps->State().model_epoch()));
+    }
+    if (!values.has_value()) continue;
+    CheckRestored(request, ps, *values);
+    shard.base = *values;
+  }
+}
+
+// An epoch begins with exactly what is in its checkpoint, or with zeros.
+void Oracle::CheckRestored(const CommitEpochRequest& request, SimPs* ps,
+                           const TensorValues& values) {
+  std::optional<TensorValues> wanted =
+      ReadCheckpoint(PathOf(request.global_step()), ps->task());
+  if (!wanted.has_value() && request.global_step() > 0) {
+    return Fail(absl::StrCat("epoch ", request.model_epoch(),
+                             " begins at step ", request.global_step(),
+                             ", of which there is no checkpoint"));
+  }
+  if (!wanted.has_value()) {
+    wanted.emplace();
+    for (const TensorDef& def : model_->DefsOf(ps->task())) {
+      wanted->emplace_back(def.shape(0), 0.0f);
+    }
+  }
+  if (SameBits(*wanted, values)) return;
+  Fail(absl::StrCat("epoch ", request.model_epoch(), " begins at step ",
+                    request.global_step(), ", but ps task ", ps->task(),
+                    " does not hold what was saved of that step"));
+}
+
+void Oracle::AfterStep(const Coordinator& coordinator) {
+  const SimPs* const ps = network_->ps(0);
+  const JobState state = coordinator.State();
+  if (ps == nullptr || state.model_epoch() == 0) return;
+  const Epoch& epoch = epochs_[{state.model_epoch(), ps->incarnation()}];
+  const int64_t counted = state.global_step() - epoch.global_step;
+  const auto completed = static_cast<int64_t>(epoch.completed.size());
+  if (counted > completed) {
+    Fail(absl::StrCat("epoch ", state.model_epoch(), ": ", counted,
+                      " steps are counted, ", completed,
+                      " were acknowledged by all shards"));
+  }
+  if (state.global_step() > model_->scenario.stop_steps) {
+    Fail(absl::StrCat("global step ", state.global_step(), " of ",
+                      model_->scenario.stop_steps));
+  }
+}
+
+void Oracle::AtJobEnd(const JobState& state) {
+  end_ = state;
+  simulator_->Note("job end", state.model_epoch(), state.global_step());
+  // A ps task 0 that was started after the last save knows of no step; the
+  // chief, which has saved, has told it that the job is over.
+  const bool is_told = state.model_epoch() == 0 &&
+                       absl::StartsWith(state.stop_reason(), "done ");
+  if (!is_told && state.global_step() != model_->scenario.stop_steps) {
+    Fail(absl::StrCat("the job is done (", state.stop_reason(), ") at step ",
+                      state.global_step(), " of ",
+                      model_->scenario.stop_steps));
+  }
+  for (int i = 0; i < model_->scenario.num_ps; ++i) {
+    if (network_->ps(i) != nullptr) CheckShard(network_->ps(i));
+  }
+}
+
+// ---- The disk -------------------------------------------------------------
+
+std::string Oracle::PathOf(int64_t global_step) const {
+  return absl::StrCat(train_dir_, "/", CheckpointName(global_step));
+}
+
+std::optional<TensorValues> Oracle::ReadCheckpoint(const std::string& path,
+                                                   int ps) {
+  const absl::StatusOr<std::unique_ptr<CheckpointReader>> reader =
+      CheckpointReader::Open(disk_, path);
+  if (!reader.ok()) return std::nullopt;
+  TensorValues values;
+  for (const TensorDef& def : model_->DefsOf(ps)) {
+    values.emplace_back(def.shape(0));
+    const absl::Status read =
+        (*reader)->Read(def.name(), "", 0, def.shape(0), values.back().data());
+    if (!read.ok()) return std::nullopt;
+  }
+  return values;
+}
+
+void Oracle::CheckDiskAtEnd() {
+  const absl::StatusOr<CheckpointReader::Newest> newest =
+      CheckpointReader::OpenNewest(disk_, train_dir_);
+  if (!newest.ok()) {
+    return Fail(
+        absl::StrCat("no checkpoint at the end: ", newest.status().ToString()));
+  }
+  const int64_t step = newest->reader->manifest().global_step();
+  if (step == model_->scenario.stop_steps) return;
+  Fail(absl::StrCat("the job is done at step ", model_->scenario.stop_steps,
+                    ", its newest checkpoint is of step ", step));
+}
+
+}  // namespace muster

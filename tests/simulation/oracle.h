@@ -1,0 +1,128 @@
+#ifndef TESTS_SIMULATION_ORACLE_H_
+#define TESTS_SIMULATION_ORACLE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "proto/coordination_service.pb.h"
+#include "proto/parameter_service.pb.h"
+#include "ps_server/coordinator.h"
+#include "tests/simulation/sim_model.h"
+#include "tests/simulation/sim_network.h"
+#include "tests/simulation/simulator.h"
+#include "tests/testing/fake_file_system.h"
+
+namespace muster {
+
+class SimPs;
+
+// What must hold, whatever happens: README.md lists the promises. It sees what
+// production asked for and was told on both ends of every link, keeps plain
+// sets of it, and compares the shards, the coordinator and the disk with them.
+class Oracle {
+ public:
+  // All outlive the oracle.
+  Oracle(Simulator* simulator, SimNetwork* network, const SimModel* model,
+         FakeFileSystem* disk, std::string train_dir)
+      : simulator_(simulator),
+        network_(network),
+        model_(model),
+        disk_(disk),
+        train_dir_(std::move(train_dir)) {}
+
+  // The first broken promise; "" if none.
+  const std::string& violation() const { return violation_; }
+  void Fail(absl::string_view what);
+
+  // ---- A worker's side -------------------------------------------------
+  void PushSent(int ps, const PushPart& header);
+  void PushAcknowledged(int ps, const PushPart& header);
+  // Every shard has acknowledged the step, in the epoch that ps task 0 had
+  // this incarnation in.
+  void StepCompleted(const Sender& sender, int64_t epoch,
+                     uint64_t first_ps_incarnation, int64_t step);
+  // The coordinator has answered the report.
+  void StepConfirmed(const StepRequest& request);
+  // The chief says that this checkpoint is on the disk.
+  void Saved(const std::string& path);
+
+  // ---- A ps' side ------------------------------------------------------
+  void AfterPush(SimPs* ps);
+  void AfterCut(SimPs* ps, const BeginSnapshotReply& cut);
+  void AfterCommit(const CommitEpochRequest& request);
+  void AfterStep(const Coordinator& coordinator);
+  void AtJobEnd(const JobState& state);
+
+  // ---- The end ---------------------------------------------------------
+  // As the coordinator saw it; none before.
+  const std::optional<JobState>& end() const { return end_; }
+  void CheckDiskAtEnd();
+
+  int64_t restores() const { return restores_; }
+  int64_t saves() const { return saves_; }
+
+ private:
+  // (incarnation, step)
+  using Steps = std::set<std::pair<uint64_t, int64_t>>;
+  // One worker's pushes of one part.
+  struct Pushes {
+    Steps sent;
+    Steps acknowledged;
+  };
+  // One shard in one epoch.
+  struct Shard {
+    // What it began with, by tensor of the shard; empty before the commit.
+    TensorValues base;
+    std::map<std::pair<int, int>, Pushes> pushes;  // by (part, worker)
+  };
+  struct Cut {
+    int64_t version;
+    TensorValues values;
+  };
+  struct Epoch {
+    int64_t global_step = 0;
+    // (worker, incarnation, step)
+    std::set<std::tuple<int, uint64_t, int64_t>> completed;
+  };
+
+  Shard& ShardOf(uint64_t incarnation, int64_t epoch) {
+    return shards_[{incarnation, epoch}];
+  }
+  void CheckShard(SimPs* ps);
+  void CheckElement(const SimPs& ps, const Shard& shard, int index, int worker,
+                    float value);
+  void CheckRestored(const CommitEpochRequest& request, SimPs* ps,
+                     const TensorValues& values);
+  // The checkpoint's values of one ps task's tensors.
+  std::optional<TensorValues> ReadCheckpoint(const std::string& path, int ps);
+  std::string PathOf(int64_t global_step) const;
+
+  Simulator* const simulator_;
+  SimNetwork* const network_;
+  const SimModel* const model_;
+  FakeFileSystem* const disk_;
+  const std::string train_dir_;
+
+  std::string violation_;
+  std::map<std::pair<uint64_t, int64_t>, Shard> shards_;
+  // By (ps task, epoch).
+  std::map<std::pair<int, int64_t>, std::vector<Cut>> cuts_;
+  // By (epoch, incarnation of ps task 0).
+  std::map<std::pair<int64_t, uint64_t>, Epoch> epochs_;
+  int64_t newest_saved_ = -1;
+  int64_t restores_ = 0;
+  int64_t saves_ = 0;
+  int64_t pushes_ = 0;
+  std::optional<JobState> end_;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_SIMULATION_ORACLE_H_

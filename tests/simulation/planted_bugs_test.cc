@@ -1,0 +1,56 @@
+// Each planted bug is found within the seeds that simulation_test runs.
+#include <cstdint>
+#include <iostream>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/simulation/bug.h"
+#include "tests/simulation/simulation.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kSeeds = 1000;
+
+struct Planted {
+  Bug bug;
+  const char* name;
+};
+
+class PlantedBugsTest : public ::testing::TestWithParam<Planted> {};
+
+TEST_P(PlantedBugsTest, IsFound) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const SimulationResult result = Simulate(seed, GetParam().bug);
+    if (result.violation.empty()) continue;
+    std::cout << GetParam().name << " is found by seed " << seed << ": "
+              << result.violation << "\n";
+    RecordProperty("seed", static_cast<int>(seed));
+    return;
+  }
+  FAIL() << GetParam().name << " is not found by " << kSeeds << " seeds";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PlantedBugsTest,
+    ::testing::Values(Planted{Bug::kNoDuplicateCheck, "NoDuplicateCheck"},
+                      Planted{Bug::kNoFence, "NoFence"},
+                      Planted{Bug::kNewIdentityOnRetry, "NewIdentityOnRetry"},
+                      Planted{Bug::kLostReplyIsSuccess, "LostReplyIsSuccess"},
+                      Planted{Bug::kMixedEpochs, "MixedEpochs"},
+                      Planted{Bug::kRestartUnnoticed, "RestartUnnoticed"},
+                      Planted{Bug::kCommitBeforeSeal, "CommitBeforeSeal"},
+                      Planted{Bug::kNoFolderSync, "NoFolderSync"},
+                      Planted{Bug::kNoFileSync, "NoFileSync"},
+                      Planted{Bug::kStepCountedTwice, "StepCountedTwice"},
+                      Planted{Bug::kAbandonedStepCounted,
+                              "AbandonedStepCounted"},
+                      Planted{Bug::kTornCut, "TornCut"},
+                      Planted{Bug::kForgetsCheckpoints, "ForgetsCheckpoints"},
+                      Planted{Bug::kLockIgnored, "LockIgnored"}),
+    [](const ::testing::TestParamInfo<Planted>& info) {
+      return std::string(info.param.name);
+    });
+
+}  // namespace
+}  // namespace muster

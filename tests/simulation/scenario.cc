@@ -1,0 +1,62 @@
+#include "tests/simulation/scenario.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/protocol.h"
+#include "tests/simulation/random.h"
+
+namespace muster {
+namespace {
+
+// Two tensors of so many bytes share a part, more do not.
+constexpr int64_t kSmallPartBytes = 48;
+
+absl::Duration UpTo(Random& random, absl::Duration longest) {
+  return longest * random.Fraction();
+}
+
+}  // namespace
+
+Scenario MakeScenario(uint64_t seed) {
+  Random random(seed * 0x9e3779b97f4a7c15u + 1);
+  Scenario s;
+  s.seed = seed;
+  s.num_ps = static_cast<int>(random.Between(1, 3));
+  s.num_workers = static_cast<int>(random.Between(1, 4));
+  s.tensors_per_ps = static_cast<int>(random.Between(1, 4));
+  s.max_part_bytes = random.Happens(0.6) ? kSmallPartBytes : kMaxPartBytes;
+  s.momentum = random.Happens(0.3);
+  s.stop_steps = random.Between(5, 40);
+  s.save_every_steps = random.Between(2, 12);
+  s.keep = static_cast<int>(random.Between(1, 4));
+  s.compute = absl::Milliseconds(1) + UpTo(random, absl::Milliseconds(20));
+
+  s.latency = absl::Microseconds(100) + UpTo(random, absl::Milliseconds(3));
+  // A third of the runs have a good network: there, deaths alone must do.
+  if (random.Happens(0.67)) {
+    s.lose = 0.06 * random.Fraction();
+    s.duplicate = 0.1 * random.Fraction();
+    s.slow = 0.05 * random.Fraction();
+  }
+  s.file_call = UpTo(random, absl::Milliseconds(4));
+  s.power_loss = random.Fraction();
+  s.faults = static_cast<int>(random.Between(0, 7));
+  s.between_faults =
+      absl::Milliseconds(20) + UpTo(random, absl::Milliseconds(400));
+  s.restart = absl::Milliseconds(10) + UpTo(random, absl::Milliseconds(1500));
+  return s;
+}
+
+std::string Describe(const Scenario& s) {
+  return absl::StrCat(
+      s.num_ps, " ps, ", s.num_workers, " workers, ", s.tensors_per_ps,
+      " tensors a ps, parts of ", s.max_part_bytes, " bytes, ",
+      s.momentum ? "momentum" : "sgd", ", ", s.stop_steps, " steps, a save in ",
+      s.save_every_steps, ", compute ", absl::FormatDuration(s.compute),
+      ", latency ", absl::FormatDuration(s.latency), ", lose ", s.lose,
+      ", duplicate ", s.duplicate, ", slow ", s.slow, ", file call ",
+      absl::FormatDuration(s.file_call), ", power loss ", s.power_loss, ", ",
+      s.faults, " faults every ", absl::FormatDuration(s.between_faults),
+      ", restart after ", absl::FormatDuration(s.restart));
+}
+
+}  // namespace muster

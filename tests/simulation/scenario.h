@@ -1,0 +1,51 @@
+#ifndef TESTS_SIMULATION_SCENARIO_H_
+#define TESTS_SIMULATION_SCENARIO_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace muster {
+
+// One job and what happens to it: a function of the seed.
+struct Scenario {
+  uint64_t seed = 0;
+
+  // The job.
+  int num_ps = 1;
+  int num_workers = 1;
+  int tensors_per_ps = 1;
+  int64_t max_part_bytes = 0;
+  bool momentum = false;
+  int64_t stop_steps = 0;
+  int64_t save_every_steps = 0;
+  int keep = 2;
+  // Of one step's gradients, on average.
+  absl::Duration compute;
+
+  // The network, for each message.
+  absl::Duration latency;
+  double lose = 0;
+  double duplicate = 0;
+  double slow = 0;
+
+  // One call of the file system, on average.
+  absl::Duration file_call;
+  // How often a dying chief takes its machine with it.
+  double power_loss = 0;
+
+  // Deaths, clogs and the like, and the pauses between them, on average.
+  int faults = 0;
+  absl::Duration between_faults;
+  absl::Duration restart;
+};
+
+Scenario MakeScenario(uint64_t seed);
+
+// For people.
+std::string Describe(const Scenario& scenario);
+
+}  // namespace muster
+
+#endif  // TESTS_SIMULATION_SCENARIO_H_

@@ -1,0 +1,64 @@
+#include "tests/simulation/sim_model.h"
+
+#include <cassert>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+void AddFloat(const char* name, double value, OptimizerSpec* optimizer) {
+  Attr* const attr = optimizer->add_attr();
+  attr->set_name(name);
+  attr->set_f(value);
+}
+
+}  // namespace
+
+std::vector<TensorDef> SimModel::DefsOf(int ps) const {
+  std::vector<TensorDef> defs;
+  for (const int tensor : tensors_of[ps]) {
+    defs.push_back(placed.tensors[tensor]);
+  }
+  return defs;
+}
+
+SimModel MakeSimModel(const Scenario& scenario) {
+  SimModel model;
+  model.scenario = scenario;
+  model.tensors_of.resize(scenario.num_ps);
+  for (int i = 0; i < scenario.num_ps * scenario.tensors_per_ps; ++i) {
+    TensorDef tensor;
+    tensor.set_name(absl::StrCat("counts/", i));
+    // More elements than workers, and not the same number in all tensors.
+    tensor.add_shape(scenario.num_workers + i % 3);
+    tensor.set_dtype(FLOAT32);
+    model.placed.tensors.push_back(tensor);
+    model.placed.placement.push_back(i % scenario.num_ps);
+    model.tensors_of[i % scenario.num_ps].push_back(i);
+  }
+  OptimizerSpec& optimizer = model.placed.definition.optimizer;
+  optimizer.set_name(scenario.momentum ? "momentum" : "sgd");
+  // A step of gradient -1 adds exactly 1.
+  AddFloat("learning_rate", 1, &optimizer);
+  if (scenario.momentum) {
+    AddFloat("momentum", 0, &optimizer);
+    model.slots = {"momentum"};
+  }
+  model.placed.definition.fingerprint = 4711;
+  const absl::StatusOr<TransferPlan> plan =
+      PlanTransfer(model.placed.tensors, model.placed.placement,
+                   scenario.num_ps, scenario.max_part_bytes);
+  assert(plan.ok());
+  model.part_of.resize(model.num_tensors());
+  for (const std::vector<PlannedPart>& parts : plan->parts) {
+    for (size_t part = 0; part < parts.size(); ++part) {
+      for (const PlannedSlice& slice : parts[part].slices) {
+        model.part_of[slice.tensor] = static_cast<int>(part);
+      }
+    }
+  }
+  return model;
+}
+
+}  // namespace muster

@@ -1,0 +1,54 @@
+#include "tests/simulation/sim_network.h"
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+// A slow message takes so many times as long, on average.
+constexpr double kSlowFactor = 30;
+constexpr double kLossIsSeen = 0.7;
+
+}  // namespace
+
+SimNetwork::Fate SimNetwork::Draw() {
+  Fate fate;
+  if (healed_) return fate;
+  const bool lost = random_.Happens(scenario_.lose);
+  const bool request = random_.Happens(0.5);
+  fate.request_lost = lost && request;
+  fate.reply_lost = lost && !request;
+  fate.loss_is_seen = random_.Happens(kLossIsSeen);
+  fate.duplicated = random_.Happens(scenario_.duplicate);
+  return fate;
+}
+
+absl::Time SimNetwork::Arrival(Endpoint from, Endpoint to) {
+  absl::Duration pause = scenario_.latency * (0.5 + random_.Fraction());
+  if (!healed_ && random_.Happens(scenario_.slow)) {
+    pause += random_.About(scenario_.latency * kSlowFactor);
+  }
+  return std::max(simulator_->Now() + pause, ClearAt(from, to) + pause);
+}
+
+absl::Time SimNetwork::ClearAt(Endpoint from, Endpoint to) const {
+  absl::Time clear = absl::InfinitePast();
+  if (healed_) return clear;
+  const auto pair = clogged_.find(std::minmax(from, to));
+  if (pair != clogged_.end()) clear = std::max(clear, pair->second);
+  for (const Endpoint end : {from, to}) {
+    const auto all = all_clogged_.find(end);
+    if (all != all_clogged_.end()) clear = std::max(clear, all->second);
+  }
+  return clear;
+}
+
+void SimNetwork::Clog(Endpoint a, Endpoint b, absl::Time until) {
+  clogged_[std::minmax(a, b)] = until;
+}
+
+void SimNetwork::ClogAll(Endpoint a, absl::Time until) {
+  all_clogged_[a] = until;
+}
+
+}  // namespace muster

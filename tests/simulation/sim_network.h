@@ -1,0 +1,70 @@
+#ifndef TESTS_SIMULATION_SIM_NETWORK_H_
+#define TESTS_SIMULATION_SIM_NETWORK_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/simulator.h"
+
+namespace muster {
+
+class SimPs;
+
+// A place in the network: ps task i is i, worker i is kFirstWorker + i.
+using Endpoint = int;
+inline constexpr Endpoint kFirstWorker = 100;
+
+// What becomes of messages: late, lost, twice, clogged. It knows where each ps
+// task's present process is.
+class SimNetwork {
+ public:
+  // What becomes of one call.
+  struct Fate {
+    bool request_lost = false;
+    bool reply_lost = false;
+    // The request comes twice.
+    bool duplicated = false;
+    // A loss is noticed (the connection broke); else only its deadline ends it.
+    bool loss_is_seen = false;
+  };
+
+  SimNetwork(Simulator* simulator, const Scenario& scenario)
+      : simulator_(simulator),
+        scenario_(scenario),
+        random_(scenario.seed * 31 + 2),
+        ps_(scenario.num_ps, nullptr) {}
+
+  Fate Draw();
+  // When a message that is sent now arrives.
+  absl::Time Arrival(Endpoint from, Endpoint to);
+  // Nothing passes between the two (or from and to `a`) until then.
+  void Clog(Endpoint a, Endpoint b, absl::Time until);
+  void ClogAll(Endpoint a, absl::Time until);
+  // From here on nothing is lost, late or clogged.
+  void Heal() { healed_ = true; }
+
+  // The process that serves this ps task now; null if there is none.
+  SimPs* ps(int task) const { return ps_[task]; }
+  void set_ps(int task, SimPs* process) { ps_[task] = process; }
+
+ private:
+  absl::Time ClearAt(Endpoint from, Endpoint to) const;
+
+  Simulator* const simulator_;
+  const Scenario scenario_;
+  Random random_;
+  bool healed_ = false;
+  std::vector<SimPs*> ps_;
+  std::map<std::pair<Endpoint, Endpoint>, absl::Time> clogged_;
+  std::map<Endpoint, absl::Time> all_clogged_;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_SIMULATION_SIM_NETWORK_H_

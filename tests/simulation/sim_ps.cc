@@ -1,0 +1,325 @@
+#include "tests/simulation/sim_ps.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "common/cluster/task_id.h"
+#include "common/rpc/protocol.h"
+
+namespace muster {
+namespace {
+
+// As ps_server/main: for peers that ask a last time.
+constexpr absl::Duration kFarewell = absl::Seconds(1);
+// As ps_server/job_watcher.
+constexpr absl::Duration kWatch = absl::Seconds(5);
+constexpr absl::Duration kWatchPause = absl::Milliseconds(500);
+
+ShardOptions ShardOptionsOf(const SimPs::Options& options) {
+  ShardOptions shard;
+  shard.ps_index = options.task;
+  shard.incarnation = options.incarnation;
+  return shard;
+}
+
+Sender Auditor() {
+  Sender sender;
+  *sender.mutable_task() = MakeTaskId(kEvaluatorJob, 0);
+  sender.set_incarnation(1);
+  return sender;
+}
+
+}  // namespace
+
+SimPs::SimPs(const Options& options)
+    : options_(options),
+      caller_(options.simulator, options.network, options.task),
+      shard_(ShardOptionsOf(options)) {
+  if (options_.task != 0) return;
+  CoordinatorOptions coordinator;
+  coordinator.expected_tasks = options_.num_workers;
+  coordinator_ = std::make_unique<Coordinator>(coordinator);
+}
+
+void SimPs::Start() {
+  alive_ = true;
+  options_.network->set_ps(options_.task, this);
+  if (options_.task != 0) WatchJob();
+}
+
+void SimPs::Die() {
+  if (!alive_) return;
+  alive_ = false;
+  options_.network->set_ps(options_.task, nullptr);
+  caller_.Die();
+  watches_.clear();
+}
+
+std::optional<std::vector<std::vector<float>>> SimPs::Values(
+    const std::vector<TensorDef>& tensors) {
+  HelloRequest hello;
+  hello.set_protocol_version(kProtocolVersion);
+  *hello.mutable_sender() = Auditor();
+  if (!shard_.Hello(hello).ok()) return std::nullopt;
+  std::vector<std::vector<float>> values;
+  for (const TensorDef& tensor : tensors) {
+    PullRequest pull;
+    *pull.mutable_sender() = Auditor();
+    pull.mutable_fence()->set_ps_incarnation(options_.incarnation);
+    pull.mutable_fence()->set_model_epoch(shard_.State().model_epoch());
+    TensorSlice* const slice = pull.add_slices();
+    slice->set_tensor(tensor.name());
+    slice->set_length(tensor.shape(0));
+    const absl::StatusOr<Frame<PullReply>> reply = shard_.Pull(pull);
+    if (!reply.ok()) return std::nullopt;
+    values.emplace_back(tensor.shape(0));
+    const std::string bytes(reply->data);
+    std::memcpy(values.back().data(), bytes.data(), bytes.size());
+  }
+  return values;
+}
+
+// ---- The shard --------------------------------------------------------
+
+absl::StatusOr<HelloReply> SimPs::Handle(HelloRequest request) {
+  absl::StatusOr<HelloReply> reply = shard_.Hello(request);
+  if (!reply.ok()) return reply;
+  *reply->mutable_state() = Shown(reply->state());
+  reply->set_ps_incarnation(ShownIncarnation());
+  return reply;
+}
+
+absl::StatusOr<DefineReply> SimPs::Handle(DefineRequest request) {
+  if (KeepsOldModel(request.model_epoch())) {
+    shown_epoch_ = request.model_epoch();
+    return last_define_;
+  }
+  if (request.ps_incarnation() == ShownIncarnation()) {
+    request.set_ps_incarnation(options_.incarnation);
+  }
+  absl::StatusOr<DefineReply> reply = shard_.Define(request);
+  if (reply.ok()) last_define_ = *reply;
+  return reply;
+}
+
+absl::StatusOr<LoadReply> SimPs::Handle(Frame<LoadPart> request) {
+  if (shown_epoch_ != 0) return LoadReply();
+  Forge(request.header.mutable_fence());
+  return shard_.Load(request);
+}
+
+absl::StatusOr<SealReply> SimPs::Handle(SealRequest request) {
+  Forge(request.mutable_fence());
+  absl::StatusOr<SealReply> reply = shard_.Seal(request);
+  if (reply.ok()) *reply->mutable_state() = Shown(reply->state());
+  return reply;
+}
+
+absl::StatusOr<Frame<PullReply>> SimPs::Handle(PullRequest request) {
+  Forge(request.mutable_fence());
+  return shard_.Pull(request);
+}
+
+absl::StatusOr<PushReply> SimPs::Handle(Frame<PushPart> request) {
+  Forge(request.header.mutable_fence());
+  ForgeIdentity(&request.header);
+  absl::StatusOr<PushReply> reply = shard_.Push(request);
+  options_.oracle->AfterPush(this);
+  return reply;
+}
+
+absl::StatusOr<BeginSnapshotReply> SimPs::Handle(BeginSnapshotRequest request) {
+  Forge(request.mutable_fence());
+  absl::StatusOr<BeginSnapshotReply> reply = shard_.BeginSnapshot(request);
+  if (reply.ok()) options_.oracle->AfterCut(this, *reply);
+  return reply;
+}
+
+absl::StatusOr<Frame<SnapshotPart>> SimPs::Handle(ReadSnapshotRequest request) {
+  Forge(request.mutable_fence());
+  if (options_.bug == Bug::kTornCut && request.slot().empty()) {
+    return ReadValuesOfNow(request);
+  }
+  return shard_.ReadSnapshot(request);
+}
+
+absl::StatusOr<EndSnapshotReply> SimPs::Handle(EndSnapshotRequest request) {
+  Forge(request.mutable_fence());
+  return shard_.EndSnapshot(request);
+}
+
+// ---- The coordinator ----------------------------------------------------
+
+absl::StatusOr<RegisterReply> SimPs::Handle(const RegisterRequest& request) {
+  absl::StatusOr<RegisterReply> reply = coordinator_->Register(request, Now());
+  Advance();
+  return reply;
+}
+
+absl::StatusOr<BeginEpochReply> SimPs::Handle(
+    const BeginEpochRequest& request) {
+  absl::StatusOr<BeginEpochReply> reply =
+      coordinator_->BeginEpoch(request, Now());
+  Advance();
+  return reply;
+}
+
+absl::StatusOr<CommitEpochReply> SimPs::Handle(
+    const CommitEpochRequest& request) {
+  absl::StatusOr<CommitEpochReply> reply =
+      coordinator_->CommitEpoch(request, Now());
+  if (reply.ok()) options_.oracle->AfterCommit(request);
+  Advance();
+  return reply;
+}
+
+absl::StatusOr<StepReply> SimPs::Handle(StepRequest request) {
+  if (options_.bug == Bug::kAbandonedStepCounted) request.set_abandoned(false);
+  if (options_.bug == Bug::kStepCountedTwice && request.step() > 0 &&
+      !request.abandoned()) {
+    request.set_step(++forged_steps_[KeyOf(request.sender())]);
+  }
+  absl::StatusOr<StepReply> reply = coordinator_->Step(request, Now());
+  if (reply.ok()) options_.oracle->AfterStep(*coordinator_);
+  Advance();
+  return reply;
+}
+
+absl::StatusOr<FinishReply> SimPs::Handle(const FinishRequest& request) {
+  absl::StatusOr<FinishReply> reply = coordinator_->Finish(request, Now());
+  Advance();
+  return reply;
+}
+
+absl::StatusOr<ReportSaveReply> SimPs::Handle(
+    const ReportSaveRequest& request) {
+  absl::StatusOr<ReportSaveReply> reply =
+      coordinator_->ReportSave(request, Now());
+  Advance();
+  return reply;
+}
+
+void SimPs::Watch(const WatchRequest& request, ReplyCallback<JobState> done) {
+  const uint64_t id = next_watch_++;
+  const absl::Status status = coordinator_->Watch(request, id, Now());
+  if (!status.ok()) return done(status);
+  watches_[id] = std::move(done);
+  Advance();
+}
+
+void SimPs::Advance() {
+  if (!alive_) return;
+  coordinator_->Tick(Now());
+  for (const WatchAnswer& answer : coordinator_->TakeAnswers(Now())) {
+    const auto watch = watches_.extract(answer.watch_id);
+    if (!watch.empty()) watch.mapped()(answer.state);
+  }
+  if (coordinator_->phase() == DONE) return EndSoon();
+  const absl::Time tick = coordinator_->NextDeadline();
+  if (tick >= next_tick_ || tick == absl::InfiniteFuture()) return;
+  next_tick_ = tick;
+  options_.simulator->RunAt(tick, [this, tick] {
+    if (next_tick_ == tick) next_tick_ = absl::InfiniteFuture();
+    Advance();
+  });
+}
+
+// As PsTask::Drain: whoever waits is told, and then it leaves.
+void SimPs::EndSoon() {
+  if (ending_) return;
+  ending_ = true;
+  options_.oracle->AtJobEnd(coordinator_->State());
+  options_.simulator->RunAfter(kFarewell, [this] { End(); });
+}
+
+void SimPs::End() {
+  if (!alive_) return;
+  for (auto& [id, done] : std::exchange(watches_, {})) {
+    done(coordinator_->State());
+  }
+  ended_ = true;
+  options_.simulator->Note("ps ends", options_.task);
+  Die();
+}
+
+void SimPs::WatchJob() {
+  WatchRequest request;
+  *request.mutable_sender()->mutable_task() = MakeTaskId(kPsJob, options_.task);
+  request.mutable_sender()->set_incarnation(options_.incarnation);
+  request.set_state_version(watched_version_);
+  request.set_max_wait_ms(
+      static_cast<int32_t>(absl::ToInt64Milliseconds(kWatch)));
+  caller_.Call<JobState>(
+      0, request, Now() + 2 * kWatch,
+      [this](const absl::StatusOr<JobState>& state) {
+        if (!alive_) return;
+        if (state.ok() && state->phase() == DONE) return End();
+        watched_version_ = state.ok() ? state->state_version() : 0;
+        if (state.ok()) return WatchJob();
+        options_.simulator->RunAfter(kWatchPause, [this] {
+          if (alive_) WatchJob();
+        });
+      },
+      [](SimPs& ps, const WatchRequest& watch, ReplyCallback<JobState> done) {
+        ps.Watch(watch, std::move(done));
+      });
+}
+
+// ---- Planted bugs -------------------------------------------------------
+
+void SimPs::Forge(Fence* fence) const {
+  const int64_t epoch = shard_.State().model_epoch();
+  if (options_.bug == Bug::kNoFence) {
+    fence->set_ps_incarnation(options_.incarnation);
+    fence->set_model_epoch(epoch);
+  }
+  if (fence->ps_incarnation() == ShownIncarnation()) {
+    fence->set_ps_incarnation(options_.incarnation);
+  }
+  if (shown_epoch_ == 0) return;
+  fence->set_model_epoch(fence->model_epoch() == shown_epoch_ ? epoch : -1);
+}
+
+void SimPs::ForgeIdentity(PushPart* header) {
+  if (options_.bug == Bug::kNoFence) {
+    header->set_pulled_version(
+        std::min(header->pulled_version(), shard_.State().version()));
+  }
+  if (options_.bug != Bug::kNoDuplicateCheck) return;
+  header->set_step(++forged_step_);
+  header->set_part(0);
+  header->set_parts(1);
+}
+
+bool SimPs::KeepsOldModel(int64_t new_epoch) const {
+  return options_.bug == Bug::kMixedEpochs && shard_.phase() == READY &&
+         new_epoch > shard_.State().model_epoch();
+}
+
+ShardState SimPs::Shown(ShardState state) const {
+  if (shown_epoch_ != 0) state.set_model_epoch(shown_epoch_);
+  return state;
+}
+
+uint64_t SimPs::ShownIncarnation() const {
+  return options_.bug == Bug::kRestartUnnoticed ? 1 + options_.task
+                                                : options_.incarnation;
+}
+
+absl::StatusOr<Frame<SnapshotPart>> SimPs::ReadValuesOfNow(
+    const ReadSnapshotRequest& request) {
+  PullRequest pull;
+  *pull.mutable_sender() = request.sender();
+  *pull.mutable_fence() = request.fence();
+  *pull.mutable_slices() = request.slices();
+  absl::StatusOr<Frame<PullReply>> values = shard_.Pull(pull);
+  if (!values.ok()) return values.status();
+  Frame<SnapshotPart> reply;
+  *reply.header.mutable_slices() = request.slices();
+  reply.data = std::move(values->data);
+  return reply;
+}
+
+}  // namespace muster

@@ -1,0 +1,121 @@
+#ifndef TESTS_SIMULATION_SIM_PS_H_
+#define TESTS_SIMULATION_SIM_PS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/coordination_service.pb.h"
+#include "ps_server/coordinator.h"
+#include "ps_server/parameter_shard.h"
+#include "tests/simulation/bug.h"
+#include "tests/simulation/oracle.h"
+#include "tests/simulation/sim_caller.h"
+#include "tests/simulation/sim_network.h"
+#include "tests/simulation/simulator.h"
+
+namespace muster {
+
+// One start of a ps task: production's ParameterShard and, on task 0,
+// Coordinator, called as ps_server/shard_server and coordination_server call
+// them. Other tasks watch task 0 and end with the job, as JobWatcher does.
+// Lives as long as the simulation; what comes after Die has no effect.
+class SimPs {
+ public:
+  struct Options {
+    Simulator* simulator = nullptr;
+    SimNetwork* network = nullptr;
+    Oracle* oracle = nullptr;
+    int task = 0;
+    uint64_t incarnation = 0;
+    int num_workers = 0;
+    Bug bug = Bug::kNone;
+  };
+
+  explicit SimPs(const Options& options);
+
+  // Serves from here on.
+  void Start();
+  // kill -9.
+  void Die();
+  bool alive() const { return alive_; }
+  // It has ended by itself, with code 0: the job is done.
+  bool ended() const { return ended_; }
+  int task() const { return options_.task; }
+  // As its peers see it.
+  uint64_t incarnation() const { return ShownIncarnation(); }
+  SimCaller& caller() { return caller_; }
+  // REQUIRES: task 0.
+  const Coordinator& coordinator() const { return *coordinator_; }
+  ShardState State() const { return shard_.State(); }
+
+  // The parameters of a READY shard, as the model's tensors `tensors` (those
+  // that are placed here); null if it is not READY.
+  std::optional<std::vector<std::vector<float>>> Values(
+      const std::vector<TensorDef>& tensors);
+
+  absl::StatusOr<HelloReply> Handle(HelloRequest request);
+  absl::StatusOr<DefineReply> Handle(DefineRequest request);
+  absl::StatusOr<LoadReply> Handle(Frame<LoadPart> request);
+  absl::StatusOr<SealReply> Handle(SealRequest request);
+  absl::StatusOr<Frame<PullReply>> Handle(PullRequest request);
+  absl::StatusOr<PushReply> Handle(Frame<PushPart> request);
+  absl::StatusOr<BeginSnapshotReply> Handle(BeginSnapshotRequest request);
+  absl::StatusOr<Frame<SnapshotPart>> Handle(ReadSnapshotRequest request);
+  absl::StatusOr<EndSnapshotReply> Handle(EndSnapshotRequest request);
+
+  absl::StatusOr<RegisterReply> Handle(const RegisterRequest& request);
+  absl::StatusOr<BeginEpochReply> Handle(const BeginEpochRequest& request);
+  absl::StatusOr<CommitEpochReply> Handle(const CommitEpochRequest& request);
+  absl::StatusOr<StepReply> Handle(StepRequest request);
+  absl::StatusOr<FinishReply> Handle(const FinishRequest& request);
+  absl::StatusOr<ReportSaveReply> Handle(const ReportSaveRequest& request);
+  void Watch(const WatchRequest& request, ReplyCallback<JobState> done);
+
+ private:
+  absl::Time Now() const { return options_.simulator->Now(); }
+  // Lets the coordinator's time pass, answers watches, ends with the job.
+  void Advance();
+  void EndSoon();
+  void End();
+  // Watches task 0.
+  void WatchJob();
+
+  // ---- Planted bugs ------------------------------------------------------
+  void Forge(Fence* fence) const;
+  void ForgeIdentity(PushPart* header);
+  bool KeepsOldModel(int64_t new_epoch) const;
+  ShardState Shown(ShardState state) const;
+  uint64_t ShownIncarnation() const;
+  absl::StatusOr<Frame<SnapshotPart>> ReadValuesOfNow(
+      const ReadSnapshotRequest& request);
+
+  const Options options_;
+  SimCaller caller_;
+  ParameterShard shard_;
+  std::unique_ptr<Coordinator> coordinator_;
+  bool alive_ = false;
+  bool ended_ = false;
+  bool ending_ = false;
+
+  uint64_t next_watch_ = 1;
+  std::map<uint64_t, ReplyCallback<JobState>> watches_;
+  absl::Time next_tick_ = absl::InfiniteFuture();
+  int64_t watched_version_ = 0;
+
+  // Of planted bugs.
+  int64_t forged_step_ = 0;
+  std::map<TaskKey, int64_t> forged_steps_;
+  // kMixedEpochs: the epoch that it says it is at; 0: the true one.
+  int64_t shown_epoch_ = 0;
+  DefineReply last_define_;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_SIMULATION_SIM_PS_H_
