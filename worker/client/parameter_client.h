@@ -129,9 +129,10 @@ class ParameterClient {
 
   // Sends the gradients of `step` (a delta for a STATE tensor), computed from
   // the last successful pull. Nothing is copied (with a codec they are encoded
-  // once): gRPC reads the gradients where they lie, so their memory must not change until `done`, which also waits
-  // for every buffer of gRPC that refers to it. Applied exactly once, however
-  // often it is sent. Steps of one incarnation count from 1 and only rise.
+  // once): gRPC reads the gradients where they lie, so their memory must not
+  // change until `done`, which also waits for every buffer of gRPC that refers
+  // to it. Applied exactly once, however often it is sent. Steps of one
+  // incarnation count from 1 and only rise.
   void Push(int64_t step, absl::Span<const TensorView> gradients,
             std::function<void(absl::StatusOr<PushOutcome>)> done);
   absl::StatusOr<PushOutcome> PushAndWait(
