@@ -13,7 +13,10 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kWatch = absl::Seconds(5);
-constexpr absl::Duration kPause = absl::Milliseconds(500);
+// Together less than the second for which ps task 0 stays after the end of the
+// job: who waited long for it must not miss a job that is over in a moment.
+constexpr absl::Duration kPause = absl::Milliseconds(200);
+constexpr absl::Duration kReconnect = absl::Milliseconds(300);
 // How often it says that it waits.
 constexpr absl::Duration kSayEvery = absl::Seconds(10);
 
@@ -22,7 +25,8 @@ constexpr absl::Duration kSayEvery = absl::Seconds(10);
 JobWatcher::JobWatcher(Options options)
     : options_(std::move(options)),
       stub_(CoordinationService::NewStub(
-          OpenChannel(options_.address, grpc::InsecureChannelCredentials()))),
+          OpenChannel(options_.address, grpc::InsecureChannelCredentials(),
+                      ChannelSettings{kReconnect}))),
       last_heard_(options_.clock->Now()),
       last_said_(last_heard_) {
   thread_ = std::thread([this] { Run(); });

@@ -66,6 +66,15 @@ class RecoveryStartTest(recovery.TestCase):
         self.assert_free(job)
         self.assertEqual(self.result(job.train_dir)["global_step"], 60)
 
+    def test_a_ps_that_waited_long_does_not_miss_the_end_of_a_short_job(self):
+        job = recovery.Job(self, 2, 1, [SHORT], [])
+        # By then its connection is tried as seldom as it ever is.
+        job.start_ps(1).wait_for("waiting for /job:ps/task:0")
+        job.start_ps(0)
+        job.start_worker(0)
+        for task in job.tasks():
+            self.assertEqual(task.wait(), 0, task.output)
+
     # ---- Peers that never come
 
     def test_a_ps_that_never_comes_is_named(self):
