@@ -63,7 +63,9 @@ class Simulation {
 
   // ---- The end -------------------------------------------------------------
   bool job_ended() const { return oracle_.end().has_value(); }
+  bool IsForgotten() const;
   bool EverybodyEnded() const;
+  void CheckTasksAtEnd();
   void CheckEnd();
   void TakeDown();
 
