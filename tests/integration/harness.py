@@ -38,6 +38,9 @@ DEADLINE_S = 60.0
 PR_SET_PDEATHSIG = 1
 # Below Linux's range for outgoing connections (32768 and up).
 PORTS = range(20000, 32000)
+# Given to a task that may not listen yet.
+_ports_in_use = set()
+_ports_lock = threading.Lock()
 
 
 def binary(path):
@@ -58,9 +61,13 @@ def worker():
 
 
 def free_ports(count):
-    """`count` loopback ports on which nobody listens now."""
+    """`count` loopback ports on which nobody listens, each given out once."""
     ports = []
     for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+        with _ports_lock:
+            if port in _ports_in_use:
+                continue
+            _ports_in_use.add(port)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
