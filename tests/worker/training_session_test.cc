@@ -72,7 +72,9 @@ class FakeSource : public ModelSource {
     model.initialized = true;
     return LoadEvent{model};
   }
+  int64_t SavedEpoch() override { return saved_epoch; }
   absl::Status failure;
+  int64_t saved_epoch = 0;
 };
 
 // Writes down in which order it was called.
@@ -173,6 +175,12 @@ TEST_F(TrainingSessionTest, IntroducesItselfCompletely) {
   EXPECT_GT(shard_.last_hello.protocol_version(), 0);
   EXPECT_EQ(coordination_.registered().training_text(), "seed: 1");
   EXPECT_EQ(coordination_.committed().ps_incarnations().at(0), 7);
+}
+
+TEST_F(TrainingSessionTest, BeginsALargerEpochThanAnyThatWasSaved) {
+  source_.saved_epoch = 6;
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(coordination_.committed().model_epoch(), 7);
 }
 
 TEST_F(TrainingSessionTest, NonFiniteLossEndsItBeforeThePush) {
