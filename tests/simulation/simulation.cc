@@ -244,10 +244,12 @@ bool Simulation::EverybodyEnded() const {
 void Simulation::CheckEnd() {
   if (job_ended()) CheckTasksAtEnd();
   // A chief that was lost to the coordinator has not saved the end.
-  const auto code = exit_codes_.find(worker_of_[0]->incarnation());
-  if (code != exit_codes_.end() && code->second == kExitDone) {
-    oracle_.CheckDiskAtEnd();
+  bool is_saved = !job_ended();
+  for (int i = 0; job_ended() && i < oracle_.end()->workers_size(); ++i) {
+    const WorkerState& worker = oracle_.end()->workers(i);
+    is_saved |= worker.sender().task().index() == 0 && worker.finished();
   }
+  if (is_saved) oracle_.CheckDiskAtEnd();
 }
 
 void Simulation::CheckTasksAtEnd() {
