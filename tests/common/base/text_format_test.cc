@@ -72,7 +72,7 @@ TEST(TextFormatTest, ErrorsHoldNoControlCharacters) {
 
 TEST(TextFormatTest, ListsFieldNames) {
   EXPECT_THAT(FieldNames(*StopSpec::descriptor()),
-              ElementsAre("steps", "epochs"));
+              ElementsAre("steps", "epochs", "seconds", "target_accuracy"));
 }
 
 }  // namespace
