@@ -275,9 +275,11 @@ absl::StatusOr<int> SetUpCores(const ResolvedCluster& cluster) {
                         cluster.task);
 }
 
-absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
-                                                TrainingSpec training) {
-  WorkerOptions options;
+// What a worker and an evaluator have in common.
+template <typename Options>
+absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
+                                        TrainingSpec training) {
+  Options options;
   options.self = cluster.task;
   options.cluster = cluster.spec;
   options.training = std::move(training);
@@ -287,9 +289,16 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
   options.incarnation = NewIncarnation();
   ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
   ASSIGN_OR_RETURN(options.compute_threads, SetUpCores(cluster));
-  Printing printing = MakePrinting(PrintingFlags(cluster.task));
+  return options;
+}
+
+absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
+                                                TrainingSpec training) {
+  ASSIGN_OR_RETURN(WorkerOptions options, MakeTaskOptions<WorkerOptions>(
+                                              cluster, std::move(training)));
   options.profile_steps = absl::GetFlag(FLAGS_profile_steps);
   options.profile_from_step = absl::GetFlag(FLAGS_profile_from_step);
+  Printing printing = MakePrinting(PrintingFlags(cluster.task));
   options.progress = std::move(printing.progress);
   options.write_progress = std::move(printing.write_progress);
   options.say = std::move(printing.say);
@@ -303,26 +312,12 @@ void SayHello(const ResolvedCluster& cluster, const TrainingSpec& training,
                cluster.source, training.model().name(), compute_threads);
 }
 
-absl::StatusOr<EvaluatorOptions> MakeEvaluatorOptions(
-    const ResolvedCluster& cluster, TrainingSpec training) {
-  EvaluatorOptions options;
-  options.self = cluster.task;
-  options.cluster = cluster.spec;
-  options.training = std::move(training);
-  options.train_dir = absl::GetFlag(FLAGS_train_dir);
-  options.device = absl::GetFlag(FLAGS_device);
-  options.max_wait = absl::GetFlag(FLAGS_max_wait);
-  options.incarnation = NewIncarnation();
-  ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
-  ASSIGN_OR_RETURN(options.compute_threads, SetUpCores(cluster));
-  options.say = MakePrinting(PrintingFlags(cluster.task)).say;
-  return options;
-}
-
 int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
                  const MonotonicClock& clock) {
-  auto options = MakeEvaluatorOptions(cluster, std::move(training));
+  auto options =
+      MakeTaskOptions<EvaluatorOptions>(cluster, std::move(training));
   if (!options.ok()) return Fail(options.status());
+  options->say = MakePrinting(PrintingFlags(cluster.task)).say;
   if (absl::GetFlag(FLAGS_profile_steps) > 0) {
     return Fail(absl::InvalidArgumentError(
         "--profile_steps: an evaluator takes no steps; give it to a worker"));
