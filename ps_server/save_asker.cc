@@ -1,6 +1,7 @@
 #include "ps_server/save_asker.h"
 
 #include "common/rpc/deadline.h"
+#include "common/rpc/status_conversion.h"
 #include "grpcpp/client_context.h"
 #include "spdlog/spdlog.h"
 
@@ -9,11 +10,6 @@ namespace {
 
 // A Watch is answered by ps task 0 before its deadline.
 constexpr absl::Duration kAnswerTime = absl::Milliseconds(500);
-
-absl::Status ToStatus(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                      status.error_message());
-}
 
 }  // namespace
 
@@ -48,7 +44,7 @@ SaveWait::Verdict SaveAsker::Ask(SaveWait* wait) {
   context.set_deadline(ToGrpcDeadline(wait->give_up()));
   RequestSaveReply reply;
   const grpc::Status status = stub_->RequestSave(&context, request, &reply);
-  if (!status.ok()) return wait->OnFailure(ToStatus(status));
+  if (!status.ok()) return wait->OnFailure(ToAbslStatus(status));
   state_version_ = reply.state().state_version();
   return wait->OnReply(reply, clock_->Now());
 }
@@ -63,7 +59,7 @@ SaveWait::Verdict SaveAsker::WatchOnce(SaveWait* wait) {
   context.set_deadline(ToGrpcDeadline(wait->give_up() + kAnswerTime));
   JobState state;
   const grpc::Status status = stub_->Watch(&context, request, &state);
-  if (!status.ok()) return wait->OnFailure(ToStatus(status));
+  if (!status.ok()) return wait->OnFailure(ToAbslStatus(status));
   state_version_ = state.state_version();
   return wait->OnState(state, clock_->Now());
 }
