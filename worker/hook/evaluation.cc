@@ -9,21 +9,18 @@
 namespace muster {
 
 Evaluation::Evaluation(int64_t every_steps, Evaluate evaluate, Say say)
-    : every_steps_(every_steps),
-      evaluate_(std::move(evaluate)),
-      say_(std::move(say)) {}
+    : evaluate_(std::move(evaluate)),
+      say_(std::move(say)),
+      period_(every_steps) {}
 
 absl::Status Evaluation::AfterEnter(const EpochRecord& epoch) {
-  last_step_ = epoch.global_step;
+  period_.Start(epoch.global_step);
   return absl::OkStatus();
 }
 
 absl::Status Evaluation::AfterStep(const StepRecord& step) {
-  if (every_steps_ <= 0) return absl::OkStatus();
-  if (step.global_step / every_steps_ <= last_step_ / every_steps_) {
-    return absl::OkStatus();
-  }
-  last_step_ = step.global_step;
+  if (!period_.IsOver(step.global_step)) return absl::OkStatus();
+  period_.Start(step.global_step);
   const absl::Status status = Run(step.global_step);
   if (!status.ok()) {
     say_(absl::StrCat("no evaluation at step ", step.global_step, ": ",

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "worker/hook/hook.h"
+#include "worker/hook/step_period.h"
 
 namespace muster {
 
@@ -53,11 +54,10 @@ class Evaluation : public Hook {
  private:
   absl::Status Run(int64_t global_step);
 
-  const int64_t every_steps_;
   const Evaluate evaluate_;
   const Say say_;
   std::vector<Listener> listeners_;
-  int64_t last_step_ = 0;
+  StepPeriod period_;
   std::optional<EvaluationResult> result_;
 };
 
