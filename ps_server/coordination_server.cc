@@ -8,9 +8,18 @@
 namespace muster {
 namespace {
 
-// A watch is answered so long before its caller's deadline that the answer
-// arrives in time.
+// A watch or step that waits is answered so long before its caller's deadline
+// that the answer arrives in time.
 constexpr absl::Duration kAnswerTime = absl::Milliseconds(200);
+
+// How long a call that asks for `wait_ms` may wait, in milliseconds.
+int32_t WaitMs(int32_t wait_ms, absl::Duration until_deadline,
+               absl::Duration longest) {
+  const absl::Duration limit =
+      std::clamp(until_deadline - kAnswerTime, absl::ZeroDuration(), longest);
+  return static_cast<int32_t>(
+      std::min<int64_t>(wait_ms, absl::ToInt64Milliseconds(limit)));
+}
 
 absl::Status ShuttingDown() {
   return absl::UnavailableError("the coordinator on /job:ps/task:0 is ending");
@@ -36,12 +45,13 @@ void CoordinationServer::Close() {
     for (const auto& [watch_id, done] : watches_) {
       coordinator_.CutWatch(watch_id);
     }
+    coordinator_.CutSteps();
   });
   mailbox_.Close();
   if (!first) return;
-  for (auto& [watch_id, done] : std::exchange(watches_, {})) {
-    done(ShuttingDown());  // came after the cut
-  }
+  // Came after the cut.
+  for (auto& [id, done] : std::exchange(watches_, {})) done(ShuttingDown());
+  for (auto& [id, done] : std::exchange(steps_, {})) done(ShuttingDown());
 }
 
 absl::Duration CoordinationServer::Advance() {
@@ -51,6 +61,7 @@ absl::Duration CoordinationServer::Advance() {
     auto watch = watches_.extract(answer.watch_id);
     if (!watch.empty()) watch.mapped()(std::move(answer.state));
   }
+  AnswerSteps(now);
   if (coordinator_.phase() != told_phase_) {
     told_phase_ = coordinator_.phase();
     if (options_.on_phase_change) {
@@ -92,7 +103,29 @@ void CoordinationServer::CommitEpoch(const CommitEpochRequest& request,
 
 void CoordinationServer::Step(const StepRequest& request, absl::Time deadline,
                               ReplyCallback<StepReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::Step);
+  const bool posted = mailbox_.Post(
+      [this, request, deadline, done] { StartStep(request, deadline, done); });
+  if (!posted) done(ShuttingDown());
+}
+
+void CoordinationServer::StartStep(StepRequest request, absl::Time deadline,
+                                   ReplyCallback<StepReply> done) {
+  const absl::Time now = options_.clock->Now();
+  if (now >= deadline) return done(TooLate());
+  request.set_max_wait_ms(WaitMs(request.max_wait_ms(), deadline - now,
+                                 options_.coordinator.max_watch));
+  const uint64_t step_id = next_call_++;
+  const absl::Status status = coordinator_.Step(request, step_id, now);
+  if (!status.ok()) return done(status);
+  steps_.emplace(step_id, std::move(done));
+  AnswerSteps(now);
+}
+
+void CoordinationServer::AnswerSteps(absl::Time now) {
+  for (StepAnswer& answer : coordinator_.TakeStepAnswers(now)) {
+    auto step = steps_.extract(answer.step_id);
+    if (!step.empty()) step.mapped()(std::move(answer.reply));
+  }
 }
 
 void CoordinationServer::Finish(const FinishRequest& request,
@@ -105,6 +138,12 @@ void CoordinationServer::ReportSave(const ReportSaveRequest& request,
                                     absl::Time deadline,
                                     ReplyCallback<ReportSaveReply> done) {
   Submit(request, deadline, std::move(done), &Coordinator::ReportSave);
+}
+
+void CoordinationServer::HoldRounds(const HoldRoundsRequest& request,
+                                    absl::Time deadline,
+                                    ReplyCallback<HoldRoundsReply> done) {
+  Submit(request, deadline, std::move(done), &Coordinator::HoldRounds);
 }
 
 void CoordinationServer::RequestSave(const RequestSaveRequest& request,
@@ -124,12 +163,9 @@ void CoordinationServer::StartWatch(WatchRequest request, absl::Time deadline,
                                     ReplyCallback<JobState> done) {
   const absl::Time now = options_.clock->Now();
   if (now >= deadline) return done(TooLate());
-  const absl::Duration longest =
-      std::clamp(deadline - now - kAnswerTime, absl::ZeroDuration(),
-                 options_.coordinator.max_watch);
-  request.set_max_wait_ms(static_cast<int32_t>(std::min<int64_t>(
-      request.max_wait_ms(), absl::ToInt64Milliseconds(longest))));
-  const uint64_t watch_id = next_watch_++;
+  request.set_max_wait_ms(WaitMs(request.max_wait_ms(), deadline - now,
+                                 options_.coordinator.max_watch));
+  const uint64_t watch_id = next_call_++;
   const absl::Status status = coordinator_.Watch(request, watch_id, now);
   if (!status.ok()) return done(status);
   watches_.emplace(watch_id, std::move(done));

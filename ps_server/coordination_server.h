@@ -18,8 +18,8 @@ namespace muster {
 // --standalone.
 //
 // Thread-safe; callbacks run on its thread. A request whose deadline has
-// passed before its turn is not carried out; a Watch answers before its
-// deadline. After Close every call answers Unavailable.
+// passed before its turn is not carried out; a Watch or Step that waits is
+// answered before its deadline. After Close every call answers Unavailable.
 class CoordinationServer : public CoordinationLink {
  public:
   struct Options {
@@ -48,6 +48,8 @@ class CoordinationServer : public CoordinationLink {
               ReplyCallback<FinishReply> done) override;
   void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
                   ReplyCallback<ReportSaveReply> done) override;
+  void HoldRounds(const HoldRoundsRequest& request, absl::Time deadline,
+                  ReplyCallback<HoldRoundsReply> done) override;
 
   // For ps tasks alone.
   void RequestSave(const RequestSaveRequest& request, absl::Time deadline,
@@ -55,7 +57,7 @@ class CoordinationServer : public CoordinationLink {
   // What CoordinationService.GetJobState answers.
   void GetJobState(absl::Time deadline, ReplyCallback<JobState> done);
 
-  // Answers every waiting Watch, then refuses everything. Repeatable.
+  // Answers every waiting Watch and Step, then refuses everything. Repeatable.
   void Close();
 
  private:
@@ -67,7 +69,10 @@ class CoordinationServer : public CoordinationLink {
                                                            absl::Time));
   void StartWatch(WatchRequest request, absl::Time deadline,
                   ReplyCallback<JobState> done);
-  // Lets time pass, answers watches, tells the phase; returns how long it may
+  void StartStep(StepRequest request, absl::Time deadline,
+                 ReplyCallback<StepReply> done);
+  void AnswerSteps(absl::Time now);
+  // Lets time pass, answers who waits, tells the phase; returns how long it may
   // be left alone.
   absl::Duration Advance();
 
@@ -75,7 +80,8 @@ class CoordinationServer : public CoordinationLink {
   // Used on the mailbox's thread only, until it is closed.
   Coordinator coordinator_;
   std::map<uint64_t, ReplyCallback<JobState>> watches_;
-  uint64_t next_watch_ = 1;
+  std::map<uint64_t, ReplyCallback<StepReply>> steps_;
+  uint64_t next_call_ = 1;
   JobPhase told_phase_ = INITIAL;
   // Last: its thread uses all of the above.
   Mailbox mailbox_;

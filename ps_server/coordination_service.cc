@@ -31,6 +31,8 @@ class CoordinationServiceShell : public CoordinationService::CallbackService {
                        RequestSaveReply* reply) override;
   Reactor* ReportSave(Context* context, const ReportSaveRequest* request,
                       ReportSaveReply* reply) override;
+  Reactor* HoldRounds(Context* context, const HoldRoundsRequest* request,
+                      HoldRoundsReply* reply) override;
   Reactor* GetJobState(Context* context, const JobStateRequest* request,
                        JobState* reply) override;
 
@@ -98,6 +100,12 @@ grpc::ServerUnaryReactor* CoordinationServiceShell::ReportSave(
     Context* context, const ReportSaveRequest* request,
     ReportSaveReply* reply) {
   return Serve(context, *request, reply, &CoordinationServer::ReportSave);
+}
+
+grpc::ServerUnaryReactor* CoordinationServiceShell::HoldRounds(
+    Context* context, const HoldRoundsRequest* request,
+    HoldRoundsReply* reply) {
+  return Serve(context, *request, reply, &CoordinationServer::HoldRounds);
 }
 
 grpc::ServerUnaryReactor* CoordinationServiceShell::GetJobState(

@@ -38,6 +38,12 @@ struct WatchAnswer {
   JobState state;
 };
 
+// The answer to a Step.
+struct StepAnswer {
+  uint64_t step_id = 0;
+  StepReply reply;
+};
+
 // The cluster's memory on ps task 0: members, model epoch and chief lease,
 // global step and its grants, the end. The state machine behind
 // CoordinationService: no thread, clock, file or RPC inside, and a function of
@@ -45,8 +51,9 @@ struct WatchAnswer {
 // README.md the rules. `now` never goes back. Not thread-safe (see
 // CoordinationServer).
 //
-// A Watch may have to wait: after each call, TakeAnswers gives those that need
-// not wait longer, and NextDeadline when to call Tick at the latest.
+// A Watch or a Step may have to wait: after each call, TakeAnswers and
+// TakeStepAnswers give those that need not wait longer, and NextDeadline when
+// to call Tick at the latest.
 //
 // Errors: FailedPrecondition with "fenced: " from an incarnation that was
 // replaced, without it from one that is not registered (this ps may have been
@@ -71,12 +78,17 @@ class Coordinator {
                                              absl::Time now);
   absl::StatusOr<CommitEpochReply> CommitEpoch(
       const CommitEpochRequest& request, absl::Time now);
-  absl::StatusOr<StepReply> Step(const StepRequest& request, absl::Time now);
+  // OK: TakeStepAnswers gives the answer, at once or later. `step_id` is the
+  // caller's and not in use.
+  absl::Status Step(const StepRequest& request, uint64_t step_id,
+                    absl::Time now);
   absl::StatusOr<FinishReply> Finish(const FinishRequest& request,
                                      absl::Time now);
   absl::StatusOr<RequestSaveReply> RequestSave(
       const RequestSaveRequest& request, absl::Time now);
   absl::StatusOr<ReportSaveReply> ReportSave(const ReportSaveRequest& request,
+                                             absl::Time now);
+  absl::StatusOr<HoldRoundsReply> HoldRounds(const HoldRoundsRequest& request,
                                              absl::Time now);
 
   // Lets time pass: workers get lost.
@@ -86,6 +98,10 @@ class Coordinator {
   std::vector<WatchAnswer> TakeAnswers(absl::Time now);
   // Answers a Watch with the present state in the next TakeAnswers.
   void CutWatch(uint64_t watch_id);
+  // Steps that are answered now, in the order in which they came.
+  std::vector<StepAnswer> TakeStepAnswers(absl::Time now);
+  // Answers every Step that waits in the next TakeStepAnswers.
+  void CutSteps();
   // When the next watch ends or the next worker gets lost; InfiniteFuture if
   // nothing can.
   absl::Time NextDeadline() const;
@@ -162,6 +178,7 @@ class Coordinator {
   absl::Time idle_since_ = absl::InfiniteFuture();
 
   std::vector<WaitingWatch> watches_;
+  std::vector<StepAnswer> step_answers_;
 };
 
 }  // namespace muster

@@ -39,8 +39,8 @@ absl::Status CheckNumbers(const StepRequest& request, int64_t batch_size) {
 
 }  // namespace
 
-absl::StatusOr<StepReply> Coordinator::Step(const StepRequest& request,
-                                            absl::Time now) {
+absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
+                               absl::Time now) {
   ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
                    FindSender("step", request.sender(), now));
   RETURN_IF_ERROR(CheckNumbers(request, budget_.batch_size()));
@@ -74,7 +74,23 @@ absl::StatusOr<StepReply> Coordinator::Step(const StepRequest& request,
   reply.set_phase(phase_);
   reply.set_model_epoch(committed_epoch_);
   reply.set_state_version(state_version_);
-  return reply;
+  step_answers_.push_back({step_id, std::move(reply)});
+  return absl::OkStatus();
+}
+
+std::vector<StepAnswer> Coordinator::TakeStepAnswers(absl::Time /*now*/) {
+  return std::exchange(step_answers_, {});
+}
+
+void Coordinator::CutSteps() {}
+
+absl::StatusOr<HoldRoundsReply> Coordinator::HoldRounds(
+    const HoldRoundsRequest& request, absl::Time now) {
+  RETURN_IF_ERROR(CheckLease("hold rounds", request.sender(), now));
+  return absl::FailedPreconditionError(
+      absl::StrCat("hold rounds from ", TaskName(request.sender()),
+                   ": the job's replication has no rounds; a snapshot needs "
+                   "no token"));
 }
 
 absl::Status Coordinator::CheckMayStop(absl::string_view reason,

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ps_server/coordinator.h"
+#include "tests/ps_server/ask_step.h"
 #include "tests/ps_server/shard_requests.h"
 #include "tests/testing/status_matchers.h"
 
@@ -140,7 +141,7 @@ TEST_F(CoordinatorLimitsTest, AReportOfHugeNumbersIsRefused) {
   request.set_step(1);
   request.set_staleness(kHuge);
   EXPECT_THAT(
-      coordinator_.Step(request, now_),
+      AskStep(coordinator_, request, now_),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("out of range")));
 }
 

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ps_server/coordinator.h"
+#include "tests/ps_server/ask_step.h"
 #include "tests/ps_server/shard_requests.h"
 #include "tests/testing/status_matchers.h"
 
@@ -51,7 +52,7 @@ class CoordinatorSavesTest : public testing::Test {
     *request.mutable_sender() = sender;
     request.set_model_epoch(coordinator_.State().model_epoch());
     request.set_step(step);
-    const auto reply = coordinator_.Step(request, now_);
+    const auto reply = AskStep(coordinator_, request, now_);
     EXPECT_THAT(reply, IsOk());
     return reply.ok() && reply->granted();
   }

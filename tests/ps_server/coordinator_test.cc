@@ -11,6 +11,7 @@
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/ps_server/ask_step.h"
 #include "tests/ps_server/shard_requests.h"
 #include "tests/testing/status_matchers.h"
 
@@ -91,7 +92,7 @@ class CoordinatorTest : public testing::Test {
   }
 
   StepReply Step(const Sender& sender, int64_t step) {
-    const auto reply = coordinator_.Step(MakeStep(sender, step), now_);
+    const auto reply = AskStep(coordinator_, MakeStep(sender, step), now_);
     EXPECT_THAT(reply, IsOk());
     return reply.value_or(StepReply());
   }
@@ -99,7 +100,7 @@ class CoordinatorTest : public testing::Test {
   StepReply Abandon(const Sender& sender, int64_t step) {
     StepRequest request = MakeStep(sender, step);
     request.set_abandoned(true);
-    const auto reply = coordinator_.Step(request, now_);
+    const auto reply = AskStep(coordinator_, request, now_);
     EXPECT_THAT(reply, IsOk());
     return reply.value_or(StepReply());
   }
@@ -170,7 +171,7 @@ TEST_F(CoordinatorTest, RefusesAnotherProtocolAndStrangers) {
 }
 
 TEST_F(CoordinatorTest, AskersThatAreNotRegisteredAreToldToRegister) {
-  EXPECT_THAT(coordinator_.Step(MakeStep(worker_, 0), now_),
+  EXPECT_THAT(AskStep(coordinator_, MakeStep(worker_, 0), now_),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("not registered")));
   EXPECT_THAT(Watch(worker_, 0), StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -182,7 +183,7 @@ TEST_F(CoordinatorTest, AReplacedIncarnationIsFencedForGood) {
   ASSERT_THAT(Register(MakeSender(1, 555)), IsOk());
   const auto is_fenced =
       StatusIs(absl::StatusCode::kFailedPrecondition, StartsWith("fenced: "));
-  EXPECT_THAT(coordinator_.Step(MakeStep(worker_, 0), now_), is_fenced);
+  EXPECT_THAT(AskStep(coordinator_, MakeStep(worker_, 0), now_), is_fenced);
   EXPECT_THAT(Register(worker_), is_fenced);
 }
 
@@ -329,7 +330,7 @@ TEST_F(CoordinatorTest, AReportOfAnotherEpochCountsNothing) {
   EXPECT_TRUE(Step(chief_, 0).granted());
   StepRequest old = MakeStep(chief_, 1);
   old.set_model_epoch(epoch_ - 1);
-  const auto reply = coordinator_.Step(old, now_);
+  const auto reply = AskStep(coordinator_, old, now_);
   ASSERT_THAT(reply, IsOk());
   EXPECT_FALSE(reply->granted());
   EXPECT_EQ(reply->model_epoch(), epoch_);
@@ -459,11 +460,11 @@ TEST_F(CoordinatorTest, TheChiefMayStopTheJobAndStayAMember) {
   StepRequest request = MakeStep(worker_, 1);
   request.set_stop_reason("seconds");
   EXPECT_THAT(
-      coordinator_.Step(request, now_),
+      AskStep(coordinator_, request, now_),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not the chief")));
   request = MakeStep(chief_, 1);
   request.set_stop_reason("seconds");
-  const auto reply = coordinator_.Step(request, now_);
+  const auto reply = AskStep(coordinator_, request, now_);
   ASSERT_THAT(reply, IsOk());
   EXPECT_FALSE(reply->granted());
   EXPECT_EQ(reply->phase(), STOPPING);
@@ -522,9 +523,9 @@ TEST_F(CoordinatorTest, CountsHowOftenEachStalenessOccurs) {
     Step(chief_, 0);
     StepRequest request = MakeStep(chief_, ++step);
     request.set_staleness(staleness);
-    ASSERT_THAT(coordinator_.Step(request, now_), IsOk());
+    ASSERT_THAT(AskStep(coordinator_, request, now_), IsOk());
     // The same report again counts nothing.
-    ASSERT_THAT(coordinator_.Step(request, now_), IsOk());
+    ASSERT_THAT(AskStep(coordinator_, request, now_), IsOk());
   }
   const JobState state = coordinator_.State();
   std::vector<int64_t> expected(65, 0);
@@ -551,7 +552,7 @@ TEST_F(CoordinatorTest, RefusesNumbersOutOfRange) {
            [](StepRequest& r) { r.set_data_position(-1); }}) {
     StepRequest request = MakeStep(chief_, 1);
     spoil(request);
-    EXPECT_THAT(coordinator_.Step(request, now_),
+    EXPECT_THAT(AskStep(coordinator_, request, now_),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("out of range")));
   }

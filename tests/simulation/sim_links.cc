@@ -148,14 +148,17 @@ void SimCoordinationLink::CommitEpoch(const CommitEpochRequest& request,
 
 void SimCoordinationLink::Step(const StepRequest& request, absl::Time deadline,
                                ReplyCallback<StepReply> done) {
-  Send<StepReply>(
-      request, deadline,
+  caller_->Call<StepReply>(
+      0, request, deadline,
       [this, request,
        done = std::move(done)](const absl::StatusOr<StepReply>& reply) {
         if (reply.ok() && reply->model_epoch() == request.model_epoch()) {
           oracle_->StepConfirmed(request);
         }
         done(reply);
+      },
+      [](SimPs& ps, const StepRequest& step, ReplyCallback<StepReply> reply) {
+        ps.Step(step, std::move(reply));
       });
 }
 
@@ -168,6 +171,12 @@ void SimCoordinationLink::Finish(const FinishRequest& request,
 void SimCoordinationLink::ReportSave(const ReportSaveRequest& request,
                                      absl::Time deadline,
                                      ReplyCallback<ReportSaveReply> done) {
+  Send(request, deadline, std::move(done));
+}
+
+void SimCoordinationLink::HoldRounds(const HoldRoundsRequest& request,
+                                     absl::Time deadline,
+                                     ReplyCallback<HoldRoundsReply> done) {
   Send(request, deadline, std::move(done));
 }
 

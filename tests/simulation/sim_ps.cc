@@ -55,6 +55,7 @@ void SimPs::Die() {
   options_.network->set_ps(options_.task, nullptr);
   caller_.Die();
   watches_.clear();
+  steps_.clear();
 }
 
 std::optional<std::vector<std::vector<float>>> SimPs::Values(
@@ -175,16 +176,18 @@ absl::StatusOr<CommitEpochReply> SimPs::Handle(
   return reply;
 }
 
-absl::StatusOr<StepReply> SimPs::Handle(StepRequest request) {
+void SimPs::Step(StepRequest request, ReplyCallback<StepReply> done) {
   if (options_.bug == Bug::kAbandonedStepCounted) request.set_abandoned(false);
   if (options_.bug == Bug::kStepCountedTwice && request.step() > 0 &&
       !request.abandoned()) {
     request.set_step(++forged_steps_[KeyOf(request.sender())]);
   }
-  absl::StatusOr<StepReply> reply = coordinator_->Step(request, Now());
-  if (reply.ok()) options_.oracle->AfterStep(*coordinator_);
+  const uint64_t id = next_call_++;
+  const absl::Status status = coordinator_->Step(request, id, Now());
+  if (!status.ok()) return done(status);
+  steps_[id] = std::move(done);
+  options_.oracle->AfterStep(*coordinator_);
   Advance();
-  return reply;
 }
 
 absl::StatusOr<FinishReply> SimPs::Handle(const FinishRequest& request) {
@@ -201,8 +204,16 @@ absl::StatusOr<ReportSaveReply> SimPs::Handle(
   return reply;
 }
 
+absl::StatusOr<HoldRoundsReply> SimPs::Handle(
+    const HoldRoundsRequest& request) {
+  absl::StatusOr<HoldRoundsReply> reply =
+      coordinator_->HoldRounds(request, Now());
+  Advance();
+  return reply;
+}
+
 void SimPs::Watch(const WatchRequest& request, ReplyCallback<JobState> done) {
-  const uint64_t id = next_watch_++;
+  const uint64_t id = next_call_++;
   const absl::Status status = coordinator_->Watch(request, id, Now());
   if (!status.ok()) return done(status);
   watches_[id] = std::move(done);
@@ -215,6 +226,10 @@ void SimPs::Advance() {
   for (const WatchAnswer& answer : coordinator_->TakeAnswers(Now())) {
     const auto watch = watches_.extract(answer.watch_id);
     if (!watch.empty()) watch.mapped()(answer.state);
+  }
+  for (const StepAnswer& answer : coordinator_->TakeStepAnswers(Now())) {
+    const auto step = steps_.extract(answer.step_id);
+    if (!step.empty()) step.mapped()(answer.reply);
   }
   if (coordinator_->phase() == DONE) return EndSoon();
   const absl::Time tick = coordinator_->NextDeadline();

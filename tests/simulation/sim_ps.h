@@ -72,14 +72,15 @@ class SimPs {
   absl::StatusOr<RegisterReply> Handle(const RegisterRequest& request);
   absl::StatusOr<BeginEpochReply> Handle(const BeginEpochRequest& request);
   absl::StatusOr<CommitEpochReply> Handle(const CommitEpochRequest& request);
-  absl::StatusOr<StepReply> Handle(StepRequest request);
   absl::StatusOr<FinishReply> Handle(const FinishRequest& request);
   absl::StatusOr<ReportSaveReply> Handle(const ReportSaveRequest& request);
+  absl::StatusOr<HoldRoundsReply> Handle(const HoldRoundsRequest& request);
+  void Step(StepRequest request, ReplyCallback<StepReply> done);
   void Watch(const WatchRequest& request, ReplyCallback<JobState> done);
 
  private:
   absl::Time Now() const { return options_.simulator->Now(); }
-  // Lets the coordinator's time pass, answers watches, ends with the job.
+  // Lets the coordinator's time pass, answers who waits, ends with the job.
   void Advance();
   void EndSoon();
   void End();
@@ -103,8 +104,9 @@ class SimPs {
   bool ended_ = false;
   bool ending_ = false;
 
-  uint64_t next_watch_ = 1;
+  uint64_t next_call_ = 1;
   std::map<uint64_t, ReplyCallback<JobState>> watches_;
+  std::map<uint64_t, ReplyCallback<StepReply>> steps_;
   absl::Time next_tick_ = absl::InfiniteFuture();
   int64_t watched_version_ = 0;
 

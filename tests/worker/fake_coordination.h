@@ -119,6 +119,14 @@ class FakeCoordination : public CoordinationLink {
     done(ReportSaveReply());
   }
 
+  // Of an asynchronous job.
+  void HoldRounds(const HoldRoundsRequest& request, absl::Time deadline,
+                  ReplyCallback<HoldRoundsReply> done) override {
+    static_cast<void>(request);
+    static_cast<void>(deadline);
+    done(absl::FailedPreconditionError("the job has no rounds"));
+  }
+
   JobState State() const {
     absl::MutexLock lock(&mu_);
     return state_;

@@ -12,6 +12,7 @@ constexpr char kCommitEpoch[] = "/muster.CoordinationService/CommitEpoch";
 constexpr char kStep[] = "/muster.CoordinationService/Step";
 constexpr char kFinish[] = "/muster.CoordinationService/Finish";
 constexpr char kReportSave[] = "/muster.CoordinationService/ReportSave";
+constexpr char kHoldRounds[] = "/muster.CoordinationService/HoldRounds";
 
 }  // namespace
 
@@ -60,6 +61,12 @@ void GrpcCoordinationLink::ReportSave(const ReportSaveRequest& request,
                                       absl::Time deadline,
                                       ReplyCallback<ReportSaveReply> done) {
   caller_.CallMessage(kReportSave, request, deadline, std::move(done));
+}
+
+void GrpcCoordinationLink::HoldRounds(const HoldRoundsRequest& request,
+                                      absl::Time deadline,
+                                      ReplyCallback<HoldRoundsReply> done) {
+  caller_.CallMessage(kHoldRounds, request, deadline, std::move(done));
 }
 
 }  // namespace muster

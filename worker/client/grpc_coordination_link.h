@@ -34,6 +34,8 @@ class GrpcCoordinationLink : public CoordinationLink {
               ReplyCallback<FinishReply> done) override;
   void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
                   ReplyCallback<ReportSaveReply> done) override;
+  void HoldRounds(const HoldRoundsRequest& request, absl::Time deadline,
+                  ReplyCallback<HoldRoundsReply> done) override;
 
  private:
   UnaryCaller caller_;
