@@ -177,6 +177,7 @@ void SessionMachine::On(const StepEvent& event) {
   report_ = {};
   granted_ =
       event.reply->granted() && event.reply->model_epoch() == entered_epoch_;
+  if (granted_) token_ = event.reply->token();
   // The answer to a step that was given up grants nothing.
   if (granted_ || gave_up) return;
   refused_at_version_ = event.reply->state_version();
@@ -328,7 +329,7 @@ void SessionMachine::AdvanceRunning() {
   if (granted_ && !stops) {
     greet_at_ = absl::InfiniteFuture();
     busy_ = true;
-    actions_.push_back(TrainStep{++step_});
+    actions_.push_back(TrainStep{++step_, token_});
     return;
   }
   const bool refused =

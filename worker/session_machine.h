@@ -127,6 +127,8 @@ class SessionMachine {
   // Of the ps tasks in it.
   std::vector<uint64_t> last_incarnations_;
   bool granted_ = false;
+  // Of the step that is granted.
+  StepToken token_;
   // After a refusal: ask again when the state changes or at this time.
   int64_t refused_at_version_ = -1;
   absl::Time ask_again_at_ = absl::InfinitePast();

@@ -42,6 +42,10 @@ struct StepReport {
   int64_t data_position = 0;
   double loss = 0;
   int64_t staleness = 0;
+  // Of the token that the step was taken with; 0: the mode has none.
+  int64_t round = 0;
+  // The gradient came too late for its round, and was dropped.
+  bool late = false;
   // For hooks.
   StepTimes times;
   // Nothing, or not all, was pushed: it counts for nothing.
@@ -146,6 +150,8 @@ struct SendStep {
 };
 struct TrainStep {
   int64_t step;
+  // Without a round in a mode that has none.
+  StepToken token;
 };
 // A ps asked for a save (it is about to stop): save and report. No event.
 struct SaveNow {

@@ -26,10 +26,12 @@ class StepRunner {
 
   // Pulls, computes, pushes; returns when every shard has acknowledged, or
   // with an abandoned report after a refusal: the next step has other rows.
+  // The token goes with the pull and its round with the push; without a round
+  // the mode has none.
   // Errors: Aborted (fenced), Unavailable and DeadlineExceeded (a ps is gone):
   // the step is given up, and the same rows are used for the next; others are
   // fatal.
-  virtual absl::StatusOr<StepReport> Run(int64_t step,
+  virtual absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
                                          const BeforePush& before_push) = 0;
 };
 

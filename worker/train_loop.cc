@@ -65,10 +65,11 @@ absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StepReport> TrainLoop::Run(int64_t step,
+absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
                                           const BeforePush& before_push) {
   StepReport report;
   report.step = step;
+  report.round = token.round();
   report.times.begun = Now();
   if (batch_ == nullptr) {
     ASSIGN_OR_RETURN(batch_, pipeline_->Next());
@@ -76,7 +77,7 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step,
   report.examples = batch_->rows;
   report.data_position = pipeline_->position();
   report.times.read = Now();
-  RETURN_IF_ERROR(options_.client->PullAndWait(parameters_));
+  RETURN_IF_ERROR(options_.client->PullAndWait(parameters_, token));
   report.times.pulled = Now();
   ASSIGN_OR_RETURN(
       const CompiledModel::StepResult result,
@@ -90,9 +91,11 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step,
       before_push({result.loss, result.correct, batch_->rows, tensors_}));
   report.times.decided = Now();
   if (decision == PushDecision::kPush) {
-    ASSIGN_OR_RETURN(const PushOutcome outcome,
-                     options_.client->PushAndWait(step, gradients_));
+    ASSIGN_OR_RETURN(
+        const PushOutcome outcome,
+        options_.client->PushAndWait(step, gradients_, token.round()));
     report.staleness = std::llround(outcome.mean_staleness);
+    report.late = outcome.late;
   }
   report.times.pushed = Now();
   report.abandoned = decision == PushDecision::kRefuse;

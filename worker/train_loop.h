@@ -41,7 +41,7 @@ class TrainLoop : public StepRunner {
       const Options& options);
 
   absl::Status Enter(const EnterEpoch& epoch) override;
-  absl::StatusOr<StepReport> Run(int64_t step,
+  absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
                                  const BeforePush& before_push) override;
 
   // Local steps of each worker in one epoch.

@@ -202,6 +202,8 @@ void TrainingSession::Do(const SendStep& action) {
   request.set_loss(action.report.loss);
   request.set_staleness(action.report.staleness);
   request.set_abandoned(action.report.abandoned);
+  request.set_round(action.report.round);
+  request.set_late(action.report.late);
   request.set_stop_reason(action.stop_reason);
   parts_.coordination->Step(request, Deadline(),
                             PushTo<StepEvent, StepReply>(queue_));
@@ -212,7 +214,7 @@ void TrainingSession::Do(const TrainStep& action) {
     return BeforePushHooks(action.step, computed);
   };
   absl::StatusOr<StepReport> report =
-      parts_.steps->Run(action.step, before_push);
+      parts_.steps->Run(action.step, action.token, before_push);
   parts_.set_serving(report.ok());
   if (draining_) parts_.set_serving(false);
   queue_->Push(TrainEvent{std::move(report)});

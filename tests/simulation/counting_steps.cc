@@ -32,12 +32,13 @@ absl::Status CountingSteps::Enter(const EnterEpoch& epoch) {
 }
 
 absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
+                                              const StepToken& token,
                                               const BeforePush& before_push) {
   std::vector<MutableTensorView> into;
   for (std::vector<float>& value : values_) {
     into.push_back(MutableViewOf(absl::MakeSpan(value)));
   }
-  RETURN_IF_ERROR(client_->PullAndWait(into));
+  RETURN_IF_ERROR(client_->PullAndWait(into, token));
   simulator_->Sleep(random_.About(model_->scenario.compute));
   ComputedStep computed;
   computed.examples = 1;
@@ -47,13 +48,15 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
     gradients.push_back(ViewOf(absl::MakeConstSpan(gradient)));
   }
   ASSIGN_OR_RETURN(const PushOutcome outcome,
-                   client_->PushAndWait(step, gradients));
+                   client_->PushAndWait(step, gradients, token.round()));
   oracle_->StepCompleted(sender_, epoch_.model_epoch, epoch_.ps_incarnations[0],
                          step);
   StepReport report;
   report.step = step;
   report.examples = 1;
   report.data_position = ++position_;
+  report.round = token.round();
+  report.late = outcome.late;
   report.staleness = std::llround(outcome.mean_staleness);
   return report;
 }

@@ -23,7 +23,7 @@ class CountingSteps : public StepRunner {
                 ParameterClient* client, const Sender& sender);
 
   absl::Status Enter(const EnterEpoch& epoch) override;
-  absl::StatusOr<StepReport> Run(int64_t step,
+  absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
                                  const BeforePush& before_push) override;
 
  private:

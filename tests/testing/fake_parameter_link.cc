@@ -56,6 +56,7 @@ void FakeParameterLink::Pull(const PullRequest& request, absl::Time,
                              ReplyCallback<Frame<PullReply>> done) {
   done(shard_.Receive<Frame<PullReply>>([&] {
     shard_.mu_.AssertHeld();
+    shard_.round_ = std::max(shard_.round_, request.token().round());
     Frame<PullReply> reply;
     reply.header.set_version(shard_.version_);
     for (const TensorSlice& slice : request.slices()) {
@@ -73,6 +74,10 @@ void FakeParameterLink::Push(Frame<PushPart> request, absl::Time,
   absl::StatusOr<PushReply> reply = shard_.Receive<PushReply>([&] {
     shard_.mu_.AssertHeld();
     PushReply result;
+    if (header.round() != 0 && header.round() < shard_.round_) {
+      result.set_late(true);
+      return result;
+    }
     result.set_staleness(shard_.version_ - header.pulled_version());
     if (!shard_.applied_.insert({header.step(), header.part()}).second) {
       ++shard_.duplicates_;
@@ -91,6 +96,21 @@ void FakeParameterLink::Push(Frame<PushPart> request, absl::Time,
   });
   request.data.Clear();
   done(std::move(reply));
+}
+
+void FakeParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
+                                      absl::Time,
+                                      ReplyCallback<BeginSnapshotReply> done) {
+  done(shard_.Receive<BeginSnapshotReply>(
+      [&]() -> absl::StatusOr<BeginSnapshotReply> {
+        shard_.mu_.AssertHeld();
+        const int64_t round = request.token().round();
+        if (round != 0 && round < shard_.round_) {
+          return absl::AbortedError("the shard is past the round");
+        }
+        shard_.round_ = std::max(shard_.round_, round);
+        return BeginSnapshotReply();
+      }));
 }
 
 void FakeParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,

@@ -1,6 +1,7 @@
 #ifndef TESTS_TESTING_FAKE_PARAMETER_LINK_H_
 #define TESTS_TESTING_FAKE_PARAMETER_LINK_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -17,7 +18,9 @@ namespace muster {
 
 // A ps task in memory, reached over a network that loses messages: its
 // parameters are float32, a push adds the gradient, exactly once for each
-// (step, part). Answers at once, on the caller's thread. Thread-safe.
+// (step, part). A token brings it to its round; a push of an earlier round is
+// late, a snapshot of one aborted. Answers at once, on the caller's thread.
+// Thread-safe.
 class FakeShard {
  public:
   struct Faults {
@@ -48,6 +51,15 @@ class FakeShard {
     absl::MutexLock lock(&mu_);
     const auto it = values_.find(tensor);
     return it == values_.end() ? "" : it->second;
+  }
+  // Brings the shard to this round, as another worker's token would.
+  void AdvanceToRound(int64_t round) {
+    absl::MutexLock lock(&mu_);
+    round_ = std::max(round_, round);
+  }
+  int64_t round() const {
+    absl::MutexLock lock(&mu_);
+    return round_;
   }
   int64_t duplicates() const {
     absl::MutexLock lock(&mu_);
@@ -82,6 +94,8 @@ class FakeShard {
   std::set<std::pair<int64_t, int32_t>> applied_ ABSL_GUARDED_BY(mu_);
   int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t duplicates_ ABSL_GUARDED_BY(mu_) = 0;
+  // The newest of any token.
+  int64_t round_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 // The way to a FakeShard, which outlives it.
@@ -105,11 +119,8 @@ class FakeParameterLink : public ParameterLink {
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time,
             ReplyCallback<PushReply> done) override;
-  void BeginSnapshot(const BeginSnapshotRequest&, absl::Time,
-                     ReplyCallback<BeginSnapshotReply> done) override {
-    done(shard_.Receive<BeginSnapshotReply>(
-        [] { return BeginSnapshotReply(); }));
-  }
+  void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time,
+                     ReplyCallback<BeginSnapshotReply> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
   void EndSnapshot(const EndSnapshotRequest&, absl::Time,

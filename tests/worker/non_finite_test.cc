@@ -61,7 +61,7 @@ class NonFiniteTest : public ::testing::Test {
     loop_ = *std::move(loop);
   }
   absl::StatusOr<StepReport> Run(int64_t number) {
-    return loop_->Run(number, [&](const ComputedStep& computed) {
+    return loop_->Run(number, {}, [&](const ComputedStep& computed) {
       StepRecord step;
       step.step = number;
       step.loss = computed.loss;

@@ -207,6 +207,23 @@ TEST_F(SessionMachineTest, ReportsEachStepAndAsksForTheNext) {
   EXPECT_EQ(Get<TrainStep>()->step, 2);
 }
 
+TEST_F(SessionMachineTest, AStepIsTakenWithTheTokenOfItsGrant) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  StepReply granted = Reply(true, 1);
+  granted.mutable_token()->set_round(7);
+  Send(StepEvent{granted});
+  ASSERT_NE(Get<TrainStep>(), nullptr);
+  EXPECT_EQ(Get<TrainStep>()->token.round(), 7);
+  StepReport report;
+  report.round = 7;
+  report.late = true;
+  Send(TrainEvent{report});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->report.round, 7);
+  EXPECT_TRUE(Get<SendStep>()->report.late);
+}
+
 TEST_F(SessionMachineTest, RepeatsALostReportWithTheSameStep) {
   RunToFirstStep(/*chief=*/false);
   Send(TrainEvent{StepReport()});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,8 +37,10 @@ class TrainLoopTest : public ::testing::Test {
   absl::StatusOr<StepReport> Run(int64_t step,
                                  const absl::Status& before_push = {}) {
     return loop_->Run(
-        step, [&](const ComputedStep& step) -> absl::StatusOr<PushDecision> {
+        step, token_,
+        [&](const ComputedStep& step) -> absl::StatusOr<PushDecision> {
           computed_ = step;
+          while_computing_();
           if (!before_push.ok()) return before_push;
           return decision_;
         });
@@ -48,7 +51,10 @@ class TrainLoopTest : public ::testing::Test {
   const CountingDataSet data_set_{kClasses};
   TinyModel tiny_{kClasses, kRows, CompileOptions::Mode::kTrain};
   std::unique_ptr<TrainLoop> loop_;
+  // Of the steps to come.
+  StepToken token_;
   PushDecision decision_ = PushDecision::kPush;
+  std::function<void()> while_computing_ = [] {};
   // What the last step gave to decide on.
   ComputedStep computed_;
 };
@@ -102,6 +108,29 @@ TEST_F(TrainLoopTest, ShowsWhatItIsAboutToPush) {
   EXPECT_EQ(bias.shape, std::vector<int64_t>{kClasses});
   EXPECT_EQ(bias.gradient.data(), tiny_.model()->gradient(1).data());
   EXPECT_EQ(bias.value.size(), kClasses);
+}
+
+TEST_F(TrainLoopTest, PullsWithItsTokenAndPushesForItsRound) {
+  token_.set_round(4);
+  const auto report = Run(1);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(tiny_.shard().round(), 4);
+  EXPECT_EQ(report->round, 4);
+  EXPECT_FALSE(report->late);
+}
+
+TEST_F(TrainLoopTest, AStepAfterALateOneHasNewRows) {
+  token_.set_round(4);
+  while_computing_ = [this] { tiny_.shard().AdvanceToRound(5); };
+  const auto late = Run(1);
+  ASSERT_THAT(late, IsOk());
+  EXPECT_TRUE(late->late);
+  EXPECT_EQ(Pushed(), std::string(Pushed().size(), '\0'));
+  token_.set_round(5);
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_FALSE(report->late);
+  EXPECT_EQ(report->data_position, 2);
 }
 
 TEST_F(TrainLoopTest, AnEpochBeginsAtItsPosition) {

@@ -45,14 +45,19 @@ class FakeSteps : public StepRunner {
     entered.push_back(epoch.model_epoch);
     return absl::OkStatus();
   }
-  absl::StatusOr<StepReport> Run(int64_t step,
+  absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
                                  const BeforePush& before_push) override {
     if (step == fail_at) return failure;
     StepReport report;
     report.loss = loss;
+    report.round = token.round();
     report.correct = 96;
     report.examples = 128;
-    const auto decision = before_push({loss, 96, 128, {}});
+    ComputedStep computed;
+    computed.loss = loss;
+    computed.correct = report.correct;
+    computed.examples = report.examples;
+    const auto decision = before_push(computed);
     if (!decision.ok()) return decision.status();
     report.abandoned = *decision == PushDecision::kRefuse;
     return report;

@@ -29,6 +29,8 @@ std::vector<std::vector<int64_t>> PartBytes(const TransferPlan& plan) {
 // One pull on its way. Shared by its callbacks.
 struct PullState {
   std::shared_ptr<const ClientModel> model;
+  // Without a round: none.
+  StepToken token;
   std::vector<MutableTensorView> into;
   // [ps task][part]; each is written once, by the callback of its part.
   std::vector<std::vector<int64_t>> versions;
@@ -42,6 +44,7 @@ struct PushState {
   std::shared_ptr<EncodedParts> encoded;
   std::vector<std::vector<int64_t>> versions;
   int64_t step = 0;
+  int64_t round = 0;
 
   absl::Mutex mu;
   PushOutcome outcome ABSL_GUARDED_BY(mu);
@@ -55,6 +58,7 @@ struct PushState {
     outcome.max_staleness =
         std::max<int64_t>(outcome.max_staleness, reply.staleness());
     if (reply.duplicate()) ++outcome.duplicate_parts;
+    if (reply.late()) outcome.late = true;
   }
 
   PushOutcome Summarize(int64_t retries) {
@@ -81,6 +85,7 @@ PushPart MakePushHeader(const PushState& state,
   *header.mutable_sender() = model.sender;
   *header.mutable_fence() = model.fences[send.shard];
   header.set_step(state.step);
+  header.set_round(state.round);
   header.set_part(send.part);
   header.set_parts(static_cast<int32_t>(model.plan.parts[send.shard].size()));
   header.set_pulled_version(state.versions[send.shard][send.part]);
@@ -125,8 +130,9 @@ void SendPush(const std::shared_ptr<PushState>& state, ParameterLink* link,
              });
 }
 
-PullRequest MakePullRequest(const ClientModel& model,
+PullRequest MakePullRequest(const PullState& state,
                             const TransferMachine::Send& send) {
+  const ClientModel& model = *state.model;
   PullRequest request;
   *request.mutable_sender() = model.sender;
   *request.mutable_fence() = model.fences[send.shard];
@@ -134,13 +140,14 @@ PullRequest MakePullRequest(const ClientModel& model,
        model.plan.parts[send.shard][send.part].slices) {
     model.FillSlice(slice, request.add_slices());
   }
+  if (state.token.round() != 0) *request.mutable_token() = state.token;
   return request;
 }
 
 void SendPull(const std::shared_ptr<PullState>& state, ParameterLink* link,
               Transfer* transfer, const TransferMachine::Send& send) {
   link->Pull(
-      MakePullRequest(*state->model, send), send.deadline,
+      MakePullRequest(*state, send), send.deadline,
       [state, send, shared = transfer->shared_from_this()](
           const absl::StatusOr<Frame<PullReply>>& reply) {
         // After the end the memory is the caller's again.
@@ -273,11 +280,13 @@ absl::Status ParameterClient::RunTransfer(
 }
 
 void ParameterClient::Pull(absl::Span<const MutableTensorView> into,
+                           const StepToken& token,
                            std::function<void(absl::Status)> done) {
   auto state = std::make_shared<PullState>();
   state->model = model();
   const absl::Status status = state->model->CheckViews(into);
   if (!status.ok()) return done(Annotate(status, "pull"));
+  state->token = token;
   state->into.assign(into.begin(), into.end());
   for (const std::vector<PlannedPart>& parts : state->model->plan.parts) {
     state->versions.emplace_back(parts.size(), 0);
@@ -299,10 +308,10 @@ void ParameterClient::Pull(absl::Span<const MutableTensorView> into,
 }
 
 absl::Status ParameterClient::PullAndWait(
-    absl::Span<const MutableTensorView> into) {
+    absl::Span<const MutableTensorView> into, const StepToken& token) {
   OneShot ended(options_.clock);
   absl::Status outcome;
-  Pull(into, [&](const absl::Status& status) {
+  Pull(into, token, [&](const absl::Status& status) {
     outcome = status;
     ended.Notify();
   });
@@ -320,7 +329,7 @@ std::shared_ptr<EncodedParts> ParameterClient::TakeEncodedParts() {
 }
 
 void ParameterClient::Push(
-    int64_t step, absl::Span<const TensorView> gradients,
+    int64_t step, int64_t round, absl::Span<const TensorView> gradients,
     std::function<void(absl::StatusOr<PushOutcome>)> done) {
   const std::string what = absl::StrCat("push of step ", step);
   auto state = std::make_shared<PushState>();
@@ -337,6 +346,7 @@ void ParameterClient::Push(
   }
   state->gradients.assign(gradients.begin(), gradients.end());
   state->step = step;
+  state->round = round;
   if (options_.codec != nullptr) {
     state->encoded = TakeEncodedParts();
     state->encoded->Encode(*state->model, gradients);
@@ -354,10 +364,10 @@ void ParameterClient::Push(
 }
 
 absl::StatusOr<PushOutcome> ParameterClient::PushAndWait(
-    int64_t step, absl::Span<const TensorView> gradients) {
+    int64_t step, absl::Span<const TensorView> gradients, int64_t round) {
   OneShot ended(options_.clock);
   absl::StatusOr<PushOutcome> outcome = absl::UnknownError("not ended");
-  Push(step, gradients, [&](absl::StatusOr<PushOutcome> result) {
+  Push(step, round, gradients, [&](absl::StatusOr<PushOutcome> result) {
     outcome = std::move(result);
     ended.Notify();
   });

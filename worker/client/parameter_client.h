@@ -39,6 +39,9 @@ struct PushOutcome {
   int64_t duplicate_parts = 0;
   // Sends after the first of each part.
   int64_t retries = 0;
+  // Synchronous replication: a shard has made the update of that round without
+  // this gradient; no shard uses it.
+  bool late = false;
   // The version that was pulled, by ps task; the oldest of its parts.
   std::vector<int64_t> pulled_versions;
 };
@@ -122,21 +125,25 @@ class ParameterClient {
 
   // Reads every parameter, one view a tensor. The views' memory is the
   // client's until `done`; received bytes are copied once, into it. After an
-  // error its contents are a mixture.
-  void Pull(absl::Span<const MutableTensorView> into,
+  // error its contents are a mixture. In synchronous replication the `token`
+  // brings every shard to the update before its round (a shard may be further);
+  // one without a round asks for what is there.
+  void Pull(absl::Span<const MutableTensorView> into, const StepToken& token,
             std::function<void(absl::Status)> done);
-  absl::Status PullAndWait(absl::Span<const MutableTensorView> into);
+  absl::Status PullAndWait(absl::Span<const MutableTensorView> into,
+                           const StepToken& token = {});
 
   // Sends the gradients of `step` (a delta for a STATE tensor), computed from
   // the last successful pull. Nothing is copied (with a codec they are encoded
   // once): gRPC reads the gradients where they lie, so their memory must not
   // change until `done`, which also waits for every buffer of gRPC that refers
   // to it. Applied exactly once, however often it is sent. Steps of one
-  // incarnation count from 1 and only rise.
-  void Push(int64_t step, absl::Span<const TensorView> gradients,
+  // incarnation count from 1 and only rise. `round` is that of the step's
+  // token; 0 without one.
+  void Push(int64_t step, int64_t round, absl::Span<const TensorView> gradients,
             std::function<void(absl::StatusOr<PushOutcome>)> done);
   absl::StatusOr<PushOutcome> PushAndWait(
-      int64_t step, absl::Span<const TensorView> gradients);
+      int64_t step, absl::Span<const TensorView> gradients, int64_t round = 0);
 
   // ---- For the chief; each waits for all shards. -------------------------
 
@@ -153,8 +160,11 @@ class ParameterClient {
   absl::Status LoadModel(const ModelDefinition& definition,
                          absl::Span<const TensorView> values);
 
-  // Fixes every shard's values. Returns the replies by ps task.
-  absl::StatusOr<std::vector<BeginSnapshotReply>> BeginSnapshot();
+  // Fixes every shard's values; with a token exactly after update
+  // token.round - 1. Returns the replies by ps task. Errors: also Aborted if a
+  // shard is past that.
+  absl::StatusOr<std::vector<BeginSnapshotReply>> BeginSnapshot(
+      const StepToken& token = {});
   // Reads `length` units from `offset` of a tensor (slot "") or slot into
   // `dst`, which has their bytes.
   absl::Status ReadSnapshot(absl::Span<const BeginSnapshotReply> snapshots,

@@ -195,8 +195,8 @@ absl::Status ParameterClient::LoadModel(const ModelDefinition& definition,
   return Seal().status();
 }
 
-absl::StatusOr<std::vector<BeginSnapshotReply>>
-ParameterClient::BeginSnapshot() {
+absl::StatusOr<std::vector<BeginSnapshotReply>> ParameterClient::BeginSnapshot(
+    const StepToken& token) {
   const std::shared_ptr<const ClientModel> model = this->model();
   return CallAll<BeginSnapshotReply>(
       [&](int shard, absl::Time deadline,
@@ -204,6 +204,7 @@ ParameterClient::BeginSnapshot() {
         BeginSnapshotRequest request;
         *request.mutable_sender() = model->sender;
         *request.mutable_fence() = model->fences[shard];
+        if (token.round() != 0) *request.mutable_token() = token;
         links_[shard]->BeginSnapshot(request, deadline, std::move(done));
       });
 }

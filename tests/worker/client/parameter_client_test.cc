@@ -60,12 +60,14 @@ class ParameterClientTest : public testing::Test {
     }
     return views;
   }
-  absl::Status Pull() {
+  absl::Status Pull(int64_t round = 0) {
     std::vector<MutableTensorView> views;
     for (auto& values : values_) {
       views.push_back(MutableViewOf(absl::MakeSpan(values)));
     }
-    return client_->PullAndWait(views);
+    StepToken token;
+    token.set_round(round);
+    return client_->PullAndWait(views, token);
   }
 
   absl::Duration give_up_after_ = absl::Seconds(20);
@@ -121,7 +123,7 @@ TEST_F(ParameterClientTest, PushIsDoneOnlyWhenNobodyHoldsTheGradients) {
   ASSERT_THAT(Pull(), IsOk());
   shards_[1]->KeepFrames(true);
   absl::Notification done;
-  client_->Push(1, Views(gradients_),
+  client_->Push(1, /*round=*/0, Views(gradients_),
                 [&](const absl::StatusOr<PushOutcome>& outcome) {
                   EXPECT_THAT(outcome, IsOk());
                   done.Notify();
@@ -130,6 +132,39 @@ TEST_F(ParameterClientTest, PushIsDoneOnlyWhenNobodyHoldsTheGradients) {
   EXPECT_FALSE(done.HasBeenNotified());
   shards_[1]->KeepFrames(false);
   EXPECT_TRUE(done.HasBeenNotified());
+}
+
+TEST_F(ParameterClientTest, ATokenGoesToEveryShard) {
+  Connect({});
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(Pull(/*round=*/3), IsOk());
+  EXPECT_EQ(shards_[0]->round(), 3);
+  EXPECT_EQ(shards_[1]->round(), 3);
+}
+
+TEST_F(ParameterClientTest, OneLateShardMakesAPushLate) {
+  Connect({});
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(Pull(/*round=*/3), IsOk());
+  shards_[1]->AdvanceToRound(4);
+  const auto late = client_->PushAndWait(1, Views(gradients_), /*round=*/3);
+  ASSERT_THAT(late, IsOk());
+  EXPECT_TRUE(late->late);
+  ASSERT_THAT(Pull(/*round=*/4), IsOk());
+  const auto fresh = client_->PushAndWait(2, Views(gradients_), /*round=*/4);
+  ASSERT_THAT(fresh, IsOk());
+  EXPECT_FALSE(fresh->late);
+}
+
+TEST_F(ParameterClientTest, ACutOfARoundThatIsPastIsAborted) {
+  Connect({});
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  StepToken token;
+  token.set_round(3);
+  ASSERT_THAT(client_->BeginSnapshot(token), IsOk());
+  shards_[1]->AdvanceToRound(4);
+  EXPECT_THAT(client_->BeginSnapshot(token),
+              StatusIs(absl::StatusCode::kAborted));
 }
 
 TEST_F(ParameterClientTest, FencedIsAborted) {
@@ -198,7 +233,8 @@ TEST_F(ParameterClientTest, ClosingEndsWhatIsOnItsWay) {
   for (auto& values : values_) {
     views.push_back(MutableViewOf(absl::MakeSpan(values)));
   }
-  client_->Pull(views, [&](const absl::Status& status) { outcome = status; });
+  client_->Pull(views, /*token=*/{},
+                [&](const absl::Status& status) { outcome = status; });
   client_.reset();
   EXPECT_THAT(outcome, StatusIs(absl::StatusCode::kCancelled));
 }
