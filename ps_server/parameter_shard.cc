@@ -145,8 +145,9 @@ absl::StatusOr<PushReply> ParameterShard::PushUncounted(
   part.step = header.step();
   part.data = request.data;
   if (!allow_non_finite_) RETURN_IF_ERROR(CheckFinitePush(what, part));
+  part.staleness = CountPart(header);
+  reply.set_staleness(part.staleness);
   policy_->OnPart(std::move(part), *this);
-  reply.set_staleness(CountPart(header));
   return reply;
 }
 
@@ -199,13 +200,13 @@ void ParameterShard::Apply(const PushedPart& part) {
     const int64_t end = NumBlocks(slice.offset + slice.length);
     for (int64_t block = slice.offset / kBlockElements; block < end; ++block) {
       snapshot_.BeforeWrite(slice.tensor, tensor, block);
-      ApplyToBlock(tensor, block, gradient);
+      ApplyToBlock(tensor, block, part.rate_factor, gradient);
     }
   }
 }
 
 void ParameterShard::ApplyToBlock(TensorBlocks& tensor, int64_t block,
-                                  FloatRuns& gradient) {
+                                  double rate_factor, FloatRuns& gradient) {
   const int64_t elements = tensor.BlockElements(block);
   float* parameter = tensor.Stream(block, 0);
   const absl::Span<float* const> slots = tensor.Slots(block);
@@ -216,7 +217,7 @@ void ParameterShard::ApplyToBlock(TensorBlocks& tensor, int64_t block,
     const absl::Span<const float> run = gradient.Next(elements - done);
     const int64_t count = static_cast<int64_t>(run.size());
     if (tensor.def().kind() == TRAINABLE) {
-      rule_->Apply(t, run.data(), parameter, run_slots_, count);
+      rule_->Apply({t, rate_factor}, run.data(), parameter, run_slots_, count);
     } else {
       for (int64_t i = 0; i < count; ++i) parameter[i] += run[i];
     }

@@ -117,7 +117,8 @@ class ParameterShard : private PartApplier {
   // Notes the part in the marks and counters; returns its step's staleness.
   int64_t CountPart(const PushPart& header);
   void Apply(const PushedPart& part) override;
-  void ApplyToBlock(TensorBlocks& tensor, int64_t block, FloatRuns& gradient);
+  void ApplyToBlock(TensorBlocks& tensor, int64_t block, double rate_factor,
+                    FloatRuns& gradient);
 
   const ShardOptions options_;
   BufferPool replies_;

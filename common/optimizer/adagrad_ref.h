@@ -39,8 +39,9 @@ class AdagradFormula {
             attributes.Float("initial_accumulator_value")) {}
 
   template <typename T>
-  Constants<T> ConstantsAt(int64_t t) const {
-    return {static_cast<T>(learning_rate_.At(t - 1)), static_cast<T>(epsilon_)};
+  Constants<T> ConstantsAt(const BlockUpdate& update) const {
+    return {static_cast<T>(update.RateOf(learning_rate_)),
+            static_cast<T>(epsilon_)};
   }
 
   template <typename T>

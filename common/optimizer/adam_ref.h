@@ -10,7 +10,8 @@
 // root and added after the bias correction ("epsilon" in the paper);
 // tf.train.AdamOptimizer adds it before ("epsilon hat"). Weight decay is
 // decoupled from the gradient and scaled by the scheduled lr, as in PyTorch.
-// t is the count of updates of this block, this one included.
+// t is the count of updates of this block, this one included. A rate factor
+// scales lr, and so the weight decay too.
 // Slots: m and v, 0 at first. Defaults: learning_rate 0.001, beta1 0.9, beta2
 // 0.999, epsilon 1e-8 (paper, PyTorch, TF); weight_decay 0.01 (PyTorch).
 #ifndef COMMON_OPTIMIZER_ADAM_REF_H_
@@ -58,10 +59,11 @@ class AdamFormula {
                                             : 0) {}
 
   template <typename T>
-  Constants<T> ConstantsAt(int64_t t) const {
-    const double learning_rate = learning_rate_.At(t - 1);
-    const double correction1 = 1 - std::pow(beta1_, static_cast<double>(t));
-    const double correction2 = 1 - std::pow(beta2_, static_cast<double>(t));
+  Constants<T> ConstantsAt(const BlockUpdate& update) const {
+    const double learning_rate = update.RateOf(learning_rate_);
+    const auto t = static_cast<double>(update.t);
+    const double correction1 = 1 - std::pow(beta1_, t);
+    const double correction2 = 1 - std::pow(beta2_, t);
     return {static_cast<T>(beta1_),
             static_cast<T>(1 - beta1_),
             static_cast<T>(beta2_),

@@ -15,27 +15,51 @@ HWY_BEFORE_NAMESPACE();
 namespace muster {
 namespace HWY_NAMESPACE {
 
-void FtrlKernel(const FtrlFormula::Constants<float>& c, const float* gradient,
-                float* parameter, float* slot_z, float* slot_n, int64_t count) {
+// `after(root, strength, p, z)` ends the update of a vector of elements.
+template <typename After>
+HWY_ATTR void UpdateFtrl(const FtrlFormula::Constants<float>& c,
+                         const float* gradient, float* parameter, float* slot_z,
+                         float* slot_n, int64_t count, const After& after) {
   const FloatTag d;
   const auto inverse_rate = hn::Set(d, c.inverse_rate);
   const auto previous_inverse_rate = hn::Set(d, c.previous_inverse_rate);
   const auto beta = hn::Set(d, c.beta);
   const auto l1 = hn::Set(d, c.l1);
   const auto l2 = hn::Set(d, c.l2);
-  UpdateElements(
-      gradient, parameter, slot_z, slot_n, count,
-      [&](auto g, auto& p, auto& z, auto& n) HWY_ATTR {
-        const auto old_strength =
-            hn::Mul(hn::Add(beta, hn::Sqrt(n)), previous_inverse_rate);
-        n = hn::Add(n, hn::Mul(g, g));
-        const auto strength = hn::Mul(hn::Add(beta, hn::Sqrt(n)), inverse_rate);
-        const auto sigma = hn::Sub(strength, old_strength);
-        z = hn::Add(z, hn::Sub(g, hn::Mul(sigma, p)));
-        const auto shrunk = hn::Sub(z, hn::CopySign(l1, z));
-        const auto minimum = hn::Div(hn::Neg(shrunk), hn::Add(strength, l2));
-        p = hn::IfThenZeroElse(hn::Le(hn::Abs(z), l1), minimum);
-      });
+  UpdateElements(gradient, parameter, slot_z, slot_n, count,
+                 [&](auto g, auto& p, auto& z, auto& n) HWY_ATTR {
+                   const auto old_strength = hn::Mul(hn::Add(beta, hn::Sqrt(n)),
+                                                     previous_inverse_rate);
+                   n = hn::Add(n, hn::Mul(g, g));
+                   const auto root = hn::Add(beta, hn::Sqrt(n));
+                   const auto strength = hn::Mul(root, inverse_rate);
+                   const auto sigma = hn::Sub(strength, old_strength);
+                   z = hn::Add(z, hn::Sub(g, hn::Mul(sigma, p)));
+                   const auto shrunk = hn::Sub(z, hn::CopySign(l1, z));
+                   const auto minimum =
+                       hn::Div(hn::Neg(shrunk), hn::Add(strength, l2));
+                   p = hn::IfThenZeroElse(hn::Le(hn::Abs(z), l1), minimum);
+                   after(root, strength, p, z);
+                 });
+}
+
+void FtrlKernel(const FtrlFormula::Constants<float>& c, const float* gradient,
+                float* parameter, float* slot_z, float* slot_n, int64_t count) {
+  UpdateFtrl(c, gradient, parameter, slot_z, slot_n, count,
+             [](auto /*root*/, auto /*strength*/, auto /*p*/, auto& /*z*/)
+                 HWY_ATTR {});
+}
+
+void ScaledFtrlKernel(const FtrlFormula::Constants<float>& c,
+                      const float* gradient, float* parameter, float* slot_z,
+                      float* slot_n, int64_t count) {
+  const auto inverse_rate = hn::Set(FloatTag(), c.unscaled_inverse_rate);
+  UpdateFtrl(c, gradient, parameter, slot_z, slot_n, count,
+             [&](auto root, auto strength, auto p, auto& z) HWY_ATTR {
+               const auto sigma =
+                   hn::Sub(hn::Mul(root, inverse_rate), strength);
+               z = hn::Sub(z, hn::Mul(sigma, p));
+             });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -47,11 +71,17 @@ namespace muster {
 namespace {
 
 HWY_EXPORT(FtrlKernel);
+HWY_EXPORT(ScaledFtrlKernel);
 
 void ApplyFtrl(const FtrlFormula::Constants<float>& c, const float* gradient,
                float* parameter, absl::Span<float* const> slots, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(FtrlKernel)
-  (c, gradient, parameter, slots[0], slots[1], n);
+  if (c.scaled) {
+    HWY_DYNAMIC_DISPATCH(ScaledFtrlKernel)
+    (c, gradient, parameter, slots[0], slots[1], n);
+  } else {
+    HWY_DYNAMIC_DISPATCH(FtrlKernel)
+    (c, gradient, parameter, slots[0], slots[1], n);
+  }
 }
 
 absl::Span<const AttrDef> FtrlAttributes() {

@@ -13,6 +13,12 @@
 // invariant that sigma sums up to the inverse of the rate, so that a smaller
 // lr makes smaller steps and does not pull p to 0. lr is kept at 1e-6 of its
 // start or more, for the rule divides by it.
+// With a rate factor f, lr is f * lr for this update and lr again after it: the
+// move back is the same step without a gradient,
+//
+//   z <- z - ((beta + sqrt(n)) / lr - (beta + sqrt(n)) / (f * lr)) * p
+//
+// which leaves p where it is.
 // The rule writes p from z alone: initial values other than 0 fade within the
 // first updates. tf.train.FtrlOptimizer is the same with beta 0, n starting at
 // 0.1, and its l2 half as large as ours.
@@ -37,9 +43,12 @@ class FtrlFormula {
  public:
   template <typename T>
   struct Constants {
-    // 1 / lr and 1 / lr'.
+    // 1 / (f * lr), 1 / lr and 1 / lr'.
     T inverse_rate;
+    T unscaled_inverse_rate;
     T previous_inverse_rate;
+    // f is not 1.
+    bool scaled;
     T beta;
     T l1;
     T l2;
@@ -52,10 +61,16 @@ class FtrlFormula {
         l2_(attributes.Float("l2")) {}
 
   template <typename T>
-  Constants<T> ConstantsAt(int64_t t) const {
-    return {static_cast<T>(InverseRateAt(t - 1)),
-            static_cast<T>(InverseRateAt(std::max<int64_t>(t - 2, 0))),
-            static_cast<T>(beta_), static_cast<T>(l1_), static_cast<T>(l2_)};
+  Constants<T> ConstantsAt(const BlockUpdate& update) const {
+    const int64_t done = update.t - 1;
+    const int64_t done_before = std::max<int64_t>(done - 1, 0);
+    return {static_cast<T>(InverseRateAt(done, update.rate_factor)),
+            static_cast<T>(InverseRateAt(done, 1)),
+            static_cast<T>(InverseRateAt(done_before, 1)),
+            update.rate_factor != 1,
+            static_cast<T>(beta_),
+            static_cast<T>(l1_),
+            static_cast<T>(l2_)};
   }
 
   template <typename T>
@@ -70,18 +85,22 @@ class FtrlFormula {
     T& n = slots[1][i];
     const T old_strength = (c.beta + std::sqrt(n)) * c.previous_inverse_rate;
     n += gradient * gradient;
-    const T strength = (c.beta + std::sqrt(n)) * c.inverse_rate;
+    const T root = c.beta + std::sqrt(n);
+    const T strength = root * c.inverse_rate;
     z += gradient - (strength - old_strength) * *parameter;
     const T shrunk = z - std::copysign(c.l1, z);
     *parameter = std::abs(z) <= c.l1 ? T{0} : -shrunk / (strength + c.l2);
+    if (c.scaled) {
+      z -= (root * c.unscaled_inverse_rate - strength) * *parameter;
+    }
   }
 
  private:
   // Keeps 1 / lr finite when a schedule ends at 0.
   static constexpr double kSmallestFraction = 1e-6;
 
-  double InverseRateAt(int64_t completed_updates) const {
-    return 1 / std::max(learning_rate_.At(completed_updates),
+  double InverseRateAt(int64_t completed_updates, double rate_factor) const {
+    return 1 / std::max(learning_rate_.At(completed_updates) * rate_factor,
                         kSmallestFraction * learning_rate_.base());
   }
 

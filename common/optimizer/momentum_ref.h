@@ -41,9 +41,9 @@ class MomentumFormula {
         nesterov_(kAlwaysNesterov || attributes.Bool("nesterov")) {}
 
   template <typename T>
-  Constants<T> ConstantsAt(int64_t t) const {
-    return {static_cast<T>(learning_rate_.At(t - 1)), static_cast<T>(momentum_),
-            nesterov_};
+  Constants<T> ConstantsAt(const BlockUpdate& update) const {
+    return {static_cast<T>(update.RateOf(learning_rate_)),
+            static_cast<T>(momentum_), nesterov_};
   }
 
   template <typename T>

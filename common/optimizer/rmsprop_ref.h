@@ -43,10 +43,10 @@ class RmspropFormula {
         momentum_(attributes.Float("momentum")) {}
 
   template <typename T>
-  Constants<T> ConstantsAt(int64_t t) const {
-    return {static_cast<T>(learning_rate_.At(t - 1)), static_cast<T>(decay_),
-            static_cast<T>(1 - decay_), static_cast<T>(epsilon_),
-            static_cast<T>(momentum_)};
+  Constants<T> ConstantsAt(const BlockUpdate& update) const {
+    return {static_cast<T>(update.RateOf(learning_rate_)),
+            static_cast<T>(decay_), static_cast<T>(1 - decay_),
+            static_cast<T>(epsilon_), static_cast<T>(momentum_)};
   }
 
   template <typename T>

@@ -31,8 +31,8 @@ class SgdFormula {
       : learning_rate_(learning_rate) {}
 
   template <typename T>
-  Constants<T> ConstantsAt(int64_t t) const {
-    return {static_cast<T>(learning_rate_.At(t - 1))};
+  Constants<T> ConstantsAt(const BlockUpdate& update) const {
+    return {static_cast<T>(update.RateOf(learning_rate_))};
   }
 
   template <typename T>

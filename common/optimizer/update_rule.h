@@ -24,6 +24,21 @@ struct SlotDefOf {
   T initial_value;
 };
 
+// Which update of a block an Apply makes.
+struct BlockUpdate {
+  // Updates of this block including this one, 1 at first. Schedules see t - 1,
+  // the completed updates; Adam's bias correction sees t.
+  int64_t t = 1;
+  // Multiplies the learning rate (not the gradient) of this update alone; > 0.
+  // 1 changes nothing, not even a bit.
+  double rate_factor = 1;
+
+  // The learning rate of this update.
+  double RateOf(const LearningRate& learning_rate) const {
+    return learning_rate.At(t - 1) * rate_factor;
+  }
+};
+
 // How a gradient changes a parameter. T is float for the rules that train,
 // float or double for their reference twins.
 //
@@ -40,12 +55,10 @@ class UpdateRuleOf {
   virtual absl::Span<const SlotDefOf<T>> slots() const = 0;
 
   // Updates n elements of one block, and their slots, by one gradient.
-  //   t: updates of this block including this one, 1 at first. Schedules see
-  //   t - 1, the completed updates; Adam's bias correction sees t.
   //   gradient [n], parameter [n], slots[i] [n] in the order of slots().
-  // REQUIRES: t >= 1, n >= 0, pointers aligned as T wants it (no more), no
-  // overlap.
-  virtual void Apply(int64_t t, const T* gradient, T* parameter,
+  // REQUIRES: update.t >= 1, n >= 0, pointers aligned as T wants it (no more),
+  // no overlap.
+  virtual void Apply(const BlockUpdate& update, const T* gradient, T* parameter,
                      absl::Span<T* const> slots, int64_t n) const = 0;
 };
 

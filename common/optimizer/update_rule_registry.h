@@ -39,7 +39,7 @@ using UpdateRuleRegistry = Registry<UpdateRuleTag, UpdateRuleEntry>;
 //     Formula(const Attributes&, const LearningRate&);
 //     template <typename T> struct Constants {...};  // of one Apply
 //     // Computed in double, then narrowed.
-//     template <typename T> Constants<T> ConstantsAt(int64_t t) const;
+//     template <typename T> Constants<T> ConstantsAt(const BlockUpdate&) const;
 //     template <typename T> std::vector<SlotDefOf<T>> Slots() const;
 //     // One element, the i-th of each slot.
 //     template <typename T>
@@ -56,9 +56,9 @@ class ReferenceRule : public UpdateRuleOf<T> {
 
   absl::Span<const SlotDefOf<T>> slots() const override { return slots_; }
 
-  void Apply(int64_t t, const T* gradient, T* parameter,
+  void Apply(const BlockUpdate& update, const T* gradient, T* parameter,
              absl::Span<T* const> slots, int64_t n) const override {
-    const auto constants = formula_.template ConstantsAt<T>(t);
+    const auto constants = formula_.template ConstantsAt<T>(update);
     for (int64_t i = 0; i < n; ++i) {
       Formula::template Update<T>(constants, gradient[i], &parameter[i], slots,
                                   i);
@@ -83,10 +83,10 @@ class VectorRule : public UpdateRule {
 
   absl::Span<const SlotDef> slots() const override { return slots_; }
 
-  void Apply(int64_t t, const float* gradient, float* parameter,
+  void Apply(const BlockUpdate& update, const float* gradient, float* parameter,
              absl::Span<float* const> slots, int64_t n) const override {
-    kKernel(formula_.template ConstantsAt<float>(t), gradient, parameter, slots,
-            n);
+    kKernel(formula_.template ConstantsAt<float>(update), gradient, parameter,
+            slots, n);
   }
 
  private:

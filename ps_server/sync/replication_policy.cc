@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<ReplicationPolicy>> CreateReplicationPolicy(
   switch (spec.mode_case()) {
     case ReplicationSpec::MODE_NOT_SET:
     case ReplicationSpec::kAsync:
-      return std::make_unique<AsyncPolicy>();
+      return std::make_unique<AsyncPolicy>(spec.async());
     case ReplicationSpec::kSync:
       return NotThere("sync");
     case ReplicationSpec::kBoundedStaleness:

@@ -24,6 +24,10 @@ struct PushedPart {
   // memory.
   absl::Cord data;
   const Codec* codec = nullptr;
+  // Of its step, in updates.
+  int64_t staleness = 0;
+  // Of the learning rate with which it is applied.
+  double rate_factor = 1;
 };
 
 // Changes the shard's values by one part.

@@ -108,6 +108,33 @@ TEST_F(ParameterShardTest, AppliesTheRuleToTrainableAndAddsToState) {
   EXPECT_THAT(Pull(MakeSlice("mean", 0, 2)), ElementsAre(3, 4));
 }
 
+// Both parts of a step have the step's staleness, though the first one raises
+// the shard's version.
+TEST_F(ParameterShardTest, DividesTheLearningRateByAStepsStaleness) {
+  DefineRequest define =
+      MakeDefine(chief_, {MakeTensor("a", {1}), MakeTensor("b", {1})});
+  define.mutable_replication()
+      ->mutable_async()
+      ->set_staleness_scaled_learning_rate(true);
+  ASSERT_THAT(shard_.Define(define), IsOk());
+  const std::vector<TensorSlice> both = {MakeSlice("a", 0, 1),
+                                         MakeSlice("b", 0, 1)};
+  ASSERT_THAT(shard_.Load(MakeLoad(chief_, both, BytesOf<float>({0, 0}))),
+              IsOk());
+  ASSERT_THAT(shard_.Seal(MakeSeal(chief_)), IsOk());
+  const auto after_step = [&](int64_t step) {
+    for (const int32_t part : {0, 1}) {
+      EXPECT_THAT(shard_.Push(MakePush(worker_, step, {both[part]},
+                                       BytesOf<float>({-4}), part, 2)),
+                  IsOk());
+    }
+    return std::vector<float>{Pull(both[0])[0], Pull(both[1])[0]};
+  };
+  EXPECT_THAT(after_step(1), ElementsAre(4, 4));    // staleness 0
+  EXPECT_THAT(after_step(2), ElementsAre(8, 8));    // staleness 1
+  EXPECT_THAT(after_step(3), ElementsAre(10, 10));  // staleness 2
+}
+
 TEST_F(ParameterShardTest, TakesALargeTensorInParts) {
   const int64_t elements = kMaxPartBytes / 4 + kBlockElements + 5;
   MakeReady({MakeTensor("w", {elements})});

@@ -33,15 +33,22 @@ class RuleState {
   }
 
   // One update of the elements from `begin` to `end`, exclusive.
-  void Apply(int64_t t, const std::vector<T>& gradient, size_t begin,
-             size_t end) {
+  void Apply(const BlockUpdate& update, const std::vector<T>& gradient,
+             size_t begin, size_t end) {
     std::vector<T*> slots;
     for (std::vector<T>& slot : slots_) slots.push_back(slot.data() + begin);
-    rule_->Apply(t, gradient.data() + begin, parameter_.data() + begin, slots,
-                 static_cast<int64_t>(end - begin));
+    rule_->Apply(update, gradient.data() + begin, parameter_.data() + begin,
+                 slots, static_cast<int64_t>(end - begin));
+  }
+  void Apply(int64_t t, const std::vector<T>& gradient, size_t begin,
+             size_t end) {
+    Apply(BlockUpdate{t}, gradient, begin, end);
+  }
+  void Apply(const BlockUpdate& update, const std::vector<T>& gradient) {
+    Apply(update, gradient, 0, parameter_.size());
   }
   void Apply(int64_t t, const std::vector<T>& gradient) {
-    Apply(t, gradient, 0, parameter_.size());
+    Apply(BlockUpdate{t}, gradient);
   }
 
   const std::vector<T>& parameter() const { return parameter_; }

@@ -56,6 +56,18 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
          std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+void SetLearningRate(double rate, OptimizerSpec* spec) {
+  for (Attr& attr : *spec->mutable_attr()) {
+    if (attr.name() == "learning_rate") {
+      attr.set_f(rate);
+      return;
+    }
+  }
+  Attr* const attr = spec->add_attr();
+  attr->set_name("learning_rate");
+  attr->set_f(rate);
+}
+
 // Lets Highway use one instruction set, then all of the machine again.
 class OnlyTarget {
  public:
@@ -90,8 +102,9 @@ class EveryRuleTest : public ::testing::TestWithParam<const char*> {
     RuleState<float> reference(reference_.get(), start);
     for (int64_t t = 1; t <= 5; ++t) {
       const std::vector<float> gradient = Random(n, &generator);
-      fast.Apply(t, gradient);
-      reference.Apply(t, gradient);
+      const BlockUpdate update{t, 1.0 / static_cast<double>(t % 3 + 1)};
+      fast.Apply(update, gradient);
+      reference.Apply(update, gradient);
     }
     EXPECT_TRUE(SameBits(fast.parameter(), reference.parameter()))
         << "n " << n << ", seed " << kSeed;
@@ -142,6 +155,28 @@ TEST_P(EveryRuleTest, WritesNothingBeyondItsElements) {
   }
 }
 
+// The first update with factor 1/4 is that of the rule with a quarter of the
+// learning rate; not so an update by a quarter of the gradient.
+TEST_P(EveryRuleTest, ARateFactorScalesTheLearningRate) {
+  OptimizerSpec spec = ParseOptimizer(GetParam());
+  const auto rule = CreateReferenceRule<double>(spec);
+  ASSERT_THAT(rule, IsOk());
+  SetLearningRate(LearningRateOf(spec)->base() / 4, &spec);
+  const auto slow_rule = CreateReferenceRule<double>(spec);
+  ASSERT_THAT(slow_rule, IsOk());
+  // FTRL writes parameters from its slots alone: at 0 both are at their start.
+  const double start = spec.name() == "ftrl" ? 0 : 0.75;
+  RuleState<double> state(rule->get(), {start, start});
+  RuleState<double> slow(slow_rule->get(), {start, start});
+  state.Apply({/*t=*/1, /*rate_factor=*/0.25}, {3.0, -0.5});
+  slow.Apply(1, {3.0, -0.5});
+  for (size_t i = 0; i < 2; ++i) {
+    // 1 / 4 is exact; FTRL's constants round otherwise.
+    EXPECT_NEAR(state.parameter()[i], slow.parameter()[i], 1e-15);
+    EXPECT_NE(state.parameter()[i], start);
+  }
+}
+
 TEST_P(EveryRuleTest, StaysFiniteOnZeroGradients) {
   RuleState<float> state(fast_.get(), {0.0f, 1.0f, -2.0f});
   for (int64_t t = 1; t <= 10; ++t) state.Apply(t, {0.0f, 0.0f, 0.0f});
@@ -166,6 +201,26 @@ TEST(UpdateRuleTest, SgdIsExactOnIntegers) {
   RuleState<float> state(rule->get(), {0.0f, 100.0f, -3.0f});
   for (int64_t t = 1; t <= 1000; ++t) state.Apply(t, {-1.0f, 2.0f, 0.0f});
   EXPECT_THAT(state.parameter(), ElementsAre(1000.0f, -1900.0f, -3.0f));
+}
+
+// With l1 = l2 = 0 FTRL is p -= lr / (beta + sqrt(n)) * g, as long as p was
+// written by the rule.
+TEST(UpdateRuleTest, FtrlsRateFactorLastsForOneUpdate) {
+  const auto rule = CreateReferenceRule<double>(
+      ParseOptimizer("name: 'ftrl' attr { name: 'learning_rate' f: 0.5 }"));
+  ASSERT_THAT(rule, IsOk());
+  RuleState<double> state(rule->get(), {0.0});
+  double expected = 0;
+  double n = 0;
+  for (int64_t t = 1; t <= 9; ++t) {
+    const double factor = 1.0 / static_cast<double>(t % 3 + 1);
+    const double g = static_cast<double>(t % 4) - 1.5;
+    state.Apply({t, factor}, {g});
+    n += g * g;
+    expected -= 0.5 * factor / (1 + std::sqrt(n)) * g;
+    // Nine sums of magnitude 1 in double.
+    EXPECT_NEAR(state.parameter()[0], expected, 1e-14) << t;
+  }
 }
 
 TEST(UpdateRuleTest, SeesTheScheduleAtCompletedUpdates) {

@@ -142,7 +142,7 @@ std::vector<double> Train(const std::string& backend_name,
     losses.push_back(result->loss);
     for (size_t p = 0; p < slots.size(); ++p) {
       absl::Span<T> values = model->template parameter_as<T>(p);
-      (*rule)->Apply(step + 1, model->template gradient_as<T>(p).data(),
+      (*rule)->Apply({step + 1}, model->template gradient_as<T>(p).data(),
                      values.data(), slots[p].pointers(), values.size());
     }
   }
