@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/count_range.h"
+#include "ps_server/takeover_number.h"
 
 namespace muster {
 namespace {
@@ -110,8 +111,8 @@ absl::Status Coordinator::CheckTraining(const RegisterRequest& request) const {
       "; start all tasks with one training file"));
 }
 
-absl::StatusOr<RegisterReply> Coordinator::Register(
-    const RegisterRequest& request, absl::Time now) {
+absl::Status Coordinator::CheckRegister(const RegisterRequest& request,
+                                        absl::Time now) {
   const Sender& sender = request.sender();
   const TaskKey key = KeyOf(sender);
   if (request.protocol_version() != kProtocolVersion) {
@@ -131,29 +132,61 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
       known->second.IsRetired(sender.incarnation())) {
     return FindSender("register", sender, now).status();
   }
-  const bool is_new_task = known == workers_.end();
-  if (is_new_task && workers_.size() >= kMaxTasks) {
+  if (known == workers_.end() && workers_.size() >= kMaxTasks) {
     return absl::ResourceExhaustedError(
         absl::StrCat("register ", TaskName(key), ": this job has ", kMaxTasks,
                      " tasks already"));
   }
-  RETURN_IF_ERROR(CheckTraining(request));
-  training_fingerprint_ = request.training_fingerprint();
-  if (training_owner_.first.empty() || !AnotherIsLive(key)) {
-    training_owner_ = key;
-    training_text_ = request.training_text();
-  }
+  return CheckTraining(request);
+}
 
-  CoordinatorWorker& worker = workers_[key];
+uint64_t Coordinator::WantedTakeover(const RegisterRequest& request) const {
+  const uint64_t incarnation = request.sender().incarnation();
+  const auto known = workers_.find(KeyOf(request.sender()));
+  if (known == workers_.end() || !known->second.registered) return 0;
+  const CoordinatorWorker& worker = known->second;
+  const uint64_t current = worker.sender.incarnation();
+  if (current == incarnation) return 0;
+  const uint64_t wanted =
+      TakeoverNumber(current, incarnation, worker.num_retired);
+  return request.takeover() == wanted ? 0 : wanted;
+}
+
+CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
+  const auto [entry, is_new_task] = workers_.try_emplace(KeyOf(sender));
+  CoordinatorWorker& worker = entry->second;
+  // Who comes back to a job that is done has finished if its task had.
+  const bool has_finished = phase_ == DONE && worker.finished;
+  if (is_new_task) worker.data_position = smallest_position_;
   if (!worker.registered) {
-    if (is_new_task) worker.data_position = smallest_position_;
     worker.sender = sender;
   } else if (worker.sender.incarnation() != sender.incarnation()) {
     ReturnGrant(worker);
     worker.Replace(sender);
   }
   worker.registered = true;
-  worker.finished = false;
+  worker.finished = has_finished;
+  return worker;
+}
+
+absl::StatusOr<RegisterReply> Coordinator::Register(
+    const RegisterRequest& request, absl::Time now) {
+  RETURN_IF_ERROR(CheckRegister(request, now));
+  RegisterReply reply;
+  reply.set_takeover(WantedTakeover(request));
+  if (reply.takeover() != 0) {
+    *reply.mutable_state() = State();
+    return reply;
+  }
+  const Sender& sender = request.sender();
+  const TaskKey key = KeyOf(sender);
+  training_fingerprint_ = request.training_fingerprint();
+  if (training_owner_.first.empty() || !AnotherIsLive(key)) {
+    training_owner_ = key;
+    training_text_ = request.training_text();
+  }
+
+  CoordinatorWorker& worker = AdmitSender(sender);
   worker.may_be_chief = request.chief();
   Hear(worker, now);
   if (request.chief() && (LiveChief() == nullptr || KeyOf(chief_) == key)) {
@@ -161,7 +194,6 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   }
   ++state_version_;
 
-  RegisterReply reply;
   reply.set_data_position(worker.data_position);
   *reply.mutable_state() = State();
   return reply;

@@ -125,6 +125,12 @@ class Coordinator {
                                                 absl::Time now);
   void Hear(CoordinatorWorker& worker, absl::Time now);
   absl::Status CheckTraining(const RegisterRequest& request) const;
+  // Errors as Register.
+  absl::Status CheckRegister(const RegisterRequest& request, absl::Time now);
+  // The number that the request has to confirm; 0: none, or it does.
+  uint64_t WantedTakeover(const RegisterRequest& request) const;
+  // The worker's record from here on.
+  CoordinatorWorker& AdmitSender(const Sender& sender);
   bool AnotherIsLive(const TaskKey& key) const;
 
   // The holder of the chief lease, if it is alive; else null.

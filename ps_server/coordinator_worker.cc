@@ -10,8 +10,8 @@ bool CoordinatorWorker::IsRetired(uint64_t incarnation) const {
 }
 
 void CoordinatorWorker::Replace(const Sender& new_sender) {
-  retired[next_retired] = sender.incarnation();
-  next_retired = (next_retired + 1) % kRememberedIncarnations;
+  retired[num_retired % kRememberedIncarnations] = sender.incarnation();
+  ++num_retired;
   sender = new_sender;
   finished = false;
   lost = false;

@@ -44,7 +44,8 @@ struct CoordinatorWorker {
   int64_t staleness_count = 0;
 
   std::array<uint64_t, kRememberedIncarnations> retired{};
-  int next_retired = 0;
+  // How many there ever were, those that the ring has forgotten included.
+  int64_t num_retired = 0;
 
   // Takes part now: registered, heard of, not finished.
   bool IsLive() const { return registered && !lost && !finished; }

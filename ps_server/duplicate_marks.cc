@@ -4,7 +4,9 @@
 #include <cassert>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
+#include "ps_server/takeover_number.h"
 
 namespace muster {
 
@@ -17,14 +19,23 @@ void DuplicateMarks::Worker::CloseStep(int64_t* unfinished_steps) const {
   if (step > 0 && applied.count() < parts) ++*unfinished_steps;
 }
 
+void DuplicateMarks::Worker::Replace(uint64_t new_incarnation) {
+  retired[num_retired % kRememberedIncarnations] = incarnation;
+  ++num_retired;
+  incarnation = new_incarnation;
+  step = 0;
+  parts = 0;
+  applied.reset();
+  outcomes = {};
+}
+
 const DuplicateMarks::Worker* DuplicateMarks::Find(const Sender& sender) const {
   const auto it = workers_.find(KeyOf(sender));
   return it == workers_.end() ? nullptr : &it->second;
 }
 
-absl::Status DuplicateMarks::Admit(const Sender& sender) {
-  const uint64_t incarnation = sender.incarnation();
-  if (incarnation == 0) {
+absl::Status DuplicateMarks::CheckHello(const Sender& sender) {
+  if (sender.incarnation() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Hello from ", TaskName(sender), ": the incarnation must not be 0"));
   }
@@ -33,6 +44,13 @@ absl::Status DuplicateMarks::Admit(const Sender& sender) {
         absl::StrCat("Hello from ", TaskName(sender), "...: a job's name has ",
                      "at most ", kMaxJobName, " characters"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> DuplicateMarks::Admit(const Sender& sender,
+                                               uint64_t takeover) {
+  RETURN_IF_ERROR(CheckHello(sender));
+  const uint64_t incarnation = sender.incarnation();
   const auto it = workers_.find(KeyOf(sender));
   if (it == workers_.end()) {
     if (workers_.size() >= kMaxTasks) {
@@ -41,20 +59,17 @@ absl::Status DuplicateMarks::Admit(const Sender& sender) {
                        kMaxTasks, " tasks already"));
     }
     workers_[KeyOf(sender)].incarnation = incarnation;
-    return absl::OkStatus();
+    return 0;
   }
   Worker& worker = it->second;
-  if (worker.incarnation == incarnation) return absl::OkStatus();
+  if (worker.incarnation == incarnation) return 0;
   if (worker.IsRetired(incarnation)) return CheckCurrent(sender);
+  const uint64_t wanted =
+      TakeoverNumber(worker.incarnation, incarnation, worker.num_retired);
+  if (takeover != wanted) return wanted;
   worker.CloseStep(&unfinished_steps_);
-  worker.retired[worker.next_retired] = worker.incarnation;
-  worker.next_retired = (worker.next_retired + 1) % kRememberedIncarnations;
-  worker.incarnation = incarnation;
-  worker.step = 0;
-  worker.parts = 0;
-  worker.applied.reset();
-  worker.outcomes = {};
-  return absl::OkStatus();
+  worker.Replace(incarnation);
+  return 0;
 }
 
 absl::Status DuplicateMarks::CheckCurrent(const Sender& sender) const {

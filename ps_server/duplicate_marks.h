@@ -21,8 +21,8 @@ namespace muster {
 // so every push of an older step is a duplicate. Under 1 KiB a worker,
 // whatever happens.
 //
-// An incarnation is current from its Hello until a newer one of the same task
-// says Hello; then it is retired for good. Not thread-safe.
+// An incarnation is current from its Hello until another one of the same task
+// takes over; then it is retired for good. Not thread-safe.
 class DuplicateMarks {
  public:
   // 4 GiB of float32 on one shard at 1 MiB a part.
@@ -32,11 +32,13 @@ class DuplicateMarks {
   // "worker", "chief", "evaluator", "ps".
   static constexpr size_t kMaxJobName = 32;
 
-  // Makes `sender` the current incarnation of its task. Repeatable.
+  // Makes `sender` the current incarnation of its task and returns 0. If
+  // another one is current, nothing changes, and the number that `takeover` has
+  // to be for that is returned (HelloReply.takeover). Repeatable.
   // Errors: InvalidArgument for incarnation 0 or a longer job name;
   // FailedPrecondition ("fenced:") if it was retired; ResourceExhausted beyond
   // kMaxTasks.
-  absl::Status Admit(const Sender& sender);
+  absl::StatusOr<uint64_t> Admit(const Sender& sender, uint64_t takeover);
 
   // OK if `sender` is the current incarnation of its task, else
   // FailedPrecondition ("fenced: ...").
@@ -85,13 +87,16 @@ class DuplicateMarks {
     // Rings; the newest outcome is the one of `step`.
     std::array<Outcome, kRememberedSteps> outcomes;
     std::array<uint64_t, kRememberedIncarnations> retired{};
-    int next_retired = 0;
+    // How many there ever were, those that the ring has forgotten included.
+    int64_t num_retired = 0;
 
     bool IsRetired(uint64_t incarnation) const;
     void CloseStep(int64_t* unfinished_steps) const;
+    void Replace(uint64_t incarnation);
   };
   static_assert(sizeof(Worker) < 1024, "the promise above");
 
+  static absl::Status CheckHello(const Sender& sender);
   const Worker* Find(const Sender& sender) const;
 
   std::map<TaskKey, Worker> workers_;

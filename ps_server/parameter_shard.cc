@@ -75,8 +75,10 @@ absl::Status ParameterShard::CheckPhase(const Sender& sender,
 
 absl::StatusOr<HelloReply> ParameterShard::Hello(const HelloRequest& request) {
   RETURN_IF_ERROR(CheckHello(request, options_.cluster, options_.ps_index));
-  RETURN_IF_ERROR(marks_.Admit(request.sender()));
+  ASSIGN_OR_RETURN(const uint64_t takeover,
+                   marks_.Admit(request.sender(), request.takeover()));
   HelloReply reply;
+  reply.set_takeover(takeover);
   reply.set_protocol_version(kProtocolVersion);
   reply.set_ps_incarnation(options_.incarnation);
   reply.set_muster_version(std::string(kMusterVersion));

@@ -45,8 +45,17 @@ void PeerTable::OnReply(int ps_task, const absl::StatusOr<HelloReply>& reply,
                         absl::Time now) {
   Peer& peer = peers_[ps_task];
   peer.in_flight = false;
+  if (reply.ok() && reply->takeover() != 0) {
+    // A second number in a row: somebody else takes over at the same time.
+    const bool is_first = peer.takeover == 0;
+    peer.not_before = is_first ? now : now + RetryPause(peer.failures++);
+    peer.takeover = reply->takeover();
+    peer.cause = "another start of this task is known there";
+    return;
+  }
   if (reply.ok()) {
     peer.greeted = true;
+    peer.takeover = 0;
     peer.failures = 0;
     replies_[ps_task] = *reply;
     return;

@@ -23,7 +23,11 @@ class PeerTable {
   // Tasks to greet now; each is then in flight until OnReply.
   std::vector<int> TakeDue(absl::Time now);
 
-  // Keeps the reply, or the cause of a failure and the time of the next try.
+  // What the next Hello to this task has to confirm; 0: nothing.
+  uint64_t takeover(int ps_task) const { return peers_[ps_task].takeover; }
+
+  // Keeps the reply, or the cause of a failure and the time of the next try: at
+  // once if the ps wants to hear a takeover confirmed.
   void OnReply(int ps_task, const absl::StatusOr<HelloReply>& reply,
                absl::Time now);
 
@@ -49,6 +53,7 @@ class PeerTable {
     bool greeted = false;
     bool in_flight = false;
     int failures = 0;
+    uint64_t takeover = 0;
     absl::Time not_before = absl::InfinitePast();
     std::string cause = "no answer yet";
   };

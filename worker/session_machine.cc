@@ -87,6 +87,7 @@ void SessionMachine::On(const HelloEvent& event) {
     if (!same.ok()) {
       return ExitWith(kExitBadConfig, std::string(same.message()));
     }
+    if (event.reply->takeover() != 0) return;  // not greeted yet
     if (event.ps_task == 0 &&
         event.reply->ps_incarnation() != registered_with_) {
       registered_with_ = 0;
@@ -100,9 +101,13 @@ void SessionMachine::On(const HelloEvent& event) {
 
 void SessionMachine::On(const RegisterEvent& event) {
   register_in_flight_ = false;
+  const bool confirmed = register_takeover_ != 0;
+  register_takeover_ = event.reply.ok() ? event.reply->takeover() : 0;
+  // Somebody else takes over at the same time.
+  if (confirmed && register_takeover_ != 0) RetryLater();
   if (ending_) return OnRegisteredToFinish(event.reply.status());
   if (event.reply.ok()) {
-    if (!peers_.AllGreeted()) return;
+    if (!peers_.AllGreeted() || register_takeover_ != 0) return;
     registered_with_ = peers_.replies()[0].ps_incarnation();
     save_requests_seen_ = 0;
     registered_position_ = event.reply->data_position();
@@ -209,9 +214,8 @@ void SessionMachine::Advance() {
   if (ending_) {
     if (busy_ || Pause()) return;
     if (!must_register_) return Finish(finish_reason_, finish_stops_job_);
-    busy_ = register_in_flight_ = true;
-    actions_.push_back(SendRegister{});
-    return;
+    busy_ = true;
+    return Register();
   }
   if (signal_ != 0 && !busy_) return AdvanceSignalled();
   if (!Connect()) return;
@@ -233,18 +237,13 @@ void SessionMachine::Advance() {
 
 // Hello to all, Register, Watch. False while one of the first two is missing.
 bool SessionMachine::Connect() {
-  for (const int ps_task : peers_.TakeDue(now_)) {
-    actions_.push_back(SendHello{ps_task});
-  }
+  GreetDuePeers();
   if (!peers_.AllGreeted()) {
     WaitFor(peers_.DescribeMissing());
     return false;
   }
   if (registered_with_ == 0) {
-    if (!register_in_flight_ && !Pause()) {
-      register_in_flight_ = true;
-      actions_.push_back(SendRegister{});
-    }
+    if (!register_in_flight_ && !Pause()) Register();
     WaitFor(absl::StrCat(PsName(0, options_.ps_addresses[0]),
                          " to register this task",
                          reconnect_cause_.empty() ? "" : " (", reconnect_cause_,
@@ -256,6 +255,17 @@ bool SessionMachine::Connect() {
     actions_.push_back(SendWatch{state_.state_version()});
   }
   return true;
+}
+
+void SessionMachine::GreetDuePeers() {
+  for (const int ps_task : peers_.TakeDue(now_)) {
+    actions_.push_back(SendHello{ps_task, peers_.takeover(ps_task)});
+  }
+}
+
+void SessionMachine::Register() {
+  register_in_flight_ = true;
+  actions_.push_back(SendRegister{register_takeover_});
 }
 
 void SessionMachine::AdvanceWithoutEpoch() {
@@ -346,9 +356,7 @@ void SessionMachine::GreetAgain() {
   if (now_ < greet_at_) return;
   greet_at_ = absl::InfiniteFuture();
   peers_.ResetAll();
-  for (const int ps_task : peers_.TakeDue(now_)) {
-    actions_.push_back(SendHello{ps_task});
-  }
+  GreetDuePeers();
 }
 
 void SessionMachine::AskToSave() {

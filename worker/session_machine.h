@@ -68,6 +68,8 @@ class SessionMachine {
   // Everything that the present state asks for; called after each event.
   void Advance();
   bool Connect();
+  void GreetDuePeers();
+  void Register();
   void AdvanceSignalled();
   // The chief's way from a signal to Finish. False while it is under way.
   bool Drain();
@@ -111,6 +113,8 @@ class SessionMachine {
   int64_t registered_position_ = 0;
   std::string reconnect_cause_;
   bool register_in_flight_ = false;
+  // As RegisterRequest.takeover.
+  uint64_t register_takeover_ = 0;
   bool watching_ = false;
 
   ChiefMachine chief_;

@@ -58,7 +58,7 @@ void SessionMachine::On(const FinishEvent& event) {
 void SessionMachine::OnRegisteredToFinish(const absl::Status& status) {
   busy_ = false;
   if (status.ok()) {
-    must_register_ = false;
+    must_register_ = register_takeover_ != 0;
     return;
   }
   if (++finish_attempts_ >= kFinishAttempts || signal_ != 0) {

@@ -113,8 +113,13 @@ using SessionEvent =
 
 struct SendHello {
   int ps_task;
+  // As HelloRequest.takeover.
+  uint64_t takeover = 0;
 };
-struct SendRegister {};
+struct SendRegister {
+  // As RegisterRequest.takeover.
+  uint64_t takeover = 0;
+};
 // Starts watching from this version on.
 struct SendWatch {
   int64_t state_version;

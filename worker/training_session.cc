@@ -97,6 +97,7 @@ void TrainingSession::Do(const SendHello& action) {
   }
   request.set_ps_index(action.ps_task);
   request.set_muster_version(std::string(kMusterVersion));
+  request.set_takeover(action.takeover);
   parts_.hello(action.ps_task, request,
                [queue = queue_,
                 ps_task = action.ps_task](absl::StatusOr<HelloReply> reply) {
@@ -105,13 +106,13 @@ void TrainingSession::Do(const SendHello& action) {
 }
 
 void TrainingSession::Do(const SendRegister& action) {
-  static_cast<void>(action);
   RegisterRequest request;
   request.set_protocol_version(kProtocolVersion);
   *request.mutable_sender() = options_.sender;
   request.set_training_fingerprint(options_.training_fingerprint);
   request.set_training_text(options_.training_text);
   request.set_chief(options_.machine.chief);
+  request.set_takeover(action.takeover);
   parts_.coordination->Register(request, Deadline(),
                                 PushTo<RegisterEvent, RegisterReply>(queue_));
 }

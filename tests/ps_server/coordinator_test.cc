@@ -44,6 +44,10 @@ class CoordinatorTest : public testing::Test {
     request.set_training_fingerprint(std::hash<std::string>()(training));
     request.set_training_text(training);
     request.set_chief(sender.task().index() == 0);
+    const absl::StatusOr<RegisterReply> reply =
+        coordinator_.Register(request, now_);
+    if (!reply.ok() || reply->takeover() == 0) return reply;
+    request.set_takeover(reply->takeover());
     return coordinator_.Register(request, now_);
   }
 
@@ -185,6 +189,30 @@ TEST_F(CoordinatorTest, AReplacedIncarnationIsFencedForGood) {
       StatusIs(absl::StatusCode::kFailedPrecondition, StartsWith("fenced: "));
   EXPECT_THAT(AskStep(coordinator_, MakeStep(worker_, 0), now_), is_fenced);
   EXPECT_THAT(Register(worker_), is_fenced);
+}
+
+TEST_F(CoordinatorTest, AnotherIncarnationHasToConfirmThatItTakesOver) {
+  StartRun(2, 10);
+  EXPECT_TRUE(Step(worker_, 0).granted());
+  RegisterRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  *request.mutable_sender() = MakeSender(1, 555);
+  request.set_training_fingerprint(std::hash<std::string>()("a"));
+  const int64_t version = coordinator_.state_version();
+  const auto asked = coordinator_.Register(request, now_);
+  ASSERT_THAT(asked, IsOk());
+  EXPECT_NE(asked->takeover(), 0);
+  EXPECT_EQ(coordinator_.state_version(), version);
+  EXPECT_TRUE(Step(worker_, 1).granted()) << "nothing has changed";
+  RegisterRequest other = request;
+  other.mutable_sender()->set_incarnation(556);
+  other.set_takeover(asked->takeover());
+  EXPECT_NE(coordinator_.Register(other, now_)->takeover(), 0);
+  request.set_takeover(asked->takeover());
+  for (int i = 0; i < 2; ++i) {  // repeatable
+    EXPECT_EQ(coordinator_.Register(request, now_)->takeover(), 0);
+  }
+  EXPECT_EQ(coordinator_.outstanding_grants(), 0);
 }
 
 TEST_F(CoordinatorTest, NoStepsBeforeCommit) {

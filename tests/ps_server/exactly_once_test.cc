@@ -58,10 +58,15 @@ class ExactlyOnceTest : public testing::Test {
   absl::Time Soon() const { return clock_.Now() + absl::Seconds(30); }
 
   void Hello(const Sender& sender) {
-    EXPECT_THAT(AwaitReply<HelloReply>([&](auto done) {
-                  server_.Hello(MakeHello(sender), Soon(), done);
-                }),
-                IsOk());
+    uint64_t takeover = 0;
+    do {
+      const absl::StatusOr<HelloReply> reply =
+          AwaitReply<HelloReply>([&](auto done) {
+            server_.Hello(MakeHello(sender, takeover), Soon(), done);
+          });
+      ASSERT_THAT(reply, IsOk());
+      takeover = reply->takeover();
+    } while (takeover != 0);
   }
 
   // Adds 1 to the worker's counter and to the common one.

@@ -223,11 +223,18 @@ TEST_F(ParameterShardTest, FencesAnotherPsEpochAndIncarnation) {
   EXPECT_THAT(push(kPsIncarnation, 2, worker_), is_fenced);
   EXPECT_THAT(push(kPsIncarnation, 1, MakeSender(1, 23)), is_fenced);
   // A restarted worker retires its former self, for good.
-  ASSERT_THAT(shard_.Hello(MakeHello(MakeSender(1, 23))), IsOk());
+  const auto asked = shard_.Hello(MakeHello(MakeSender(1, 23)));
+  ASSERT_THAT(asked, IsOk());
+  EXPECT_NE(asked->takeover(), 0);
+  EXPECT_THAT(push(kPsIncarnation, 1, MakeSender(1, 23)), is_fenced);
+  const auto taken =
+      shard_.Hello(MakeHello(MakeSender(1, 23), asked->takeover()));
+  ASSERT_THAT(taken, IsOk());
+  EXPECT_EQ(taken->takeover(), 0);
   EXPECT_THAT(push(kPsIncarnation, 1, worker_), is_fenced);
   EXPECT_THAT(shard_.Hello(MakeHello(worker_)), is_fenced);
   EXPECT_THAT(push(kPsIncarnation, 1, MakeSender(1, 23)), IsOk());
-  EXPECT_EQ(shard_.counters().fenced_parts, 4);
+  EXPECT_EQ(shard_.counters().fenced_parts, 5);
 }
 
 TEST_F(ParameterShardTest, ANewEpochFencesTheOldAndForgetsItsSteps) {

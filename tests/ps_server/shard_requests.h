@@ -68,10 +68,11 @@ inline Fence MakeFence(int64_t epoch = 1) {
   return fence;
 }
 
-inline HelloRequest MakeHello(const Sender& sender) {
+inline HelloRequest MakeHello(const Sender& sender, uint64_t takeover = 0) {
   HelloRequest request;
   request.set_protocol_version(kProtocolVersion);
   *request.mutable_sender() = sender;
+  request.set_takeover(takeover);
   return request;
 }
 

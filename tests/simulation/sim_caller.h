@@ -28,17 +28,6 @@ class SimCaller {
   template <typename Reply, typename Request, typename Serve>
   void Call(int ps, Request request, absl::Time deadline,
             ReplyCallback<Reply> done, Serve serve);
-  // The same for Hello and Register. They do not arrive when the caller has
-  // died meanwhile: README.md says why.
-  template <typename Reply, typename Request, typename Serve>
-  void Greet(int ps, Request request, absl::Time deadline,
-             ReplyCallback<Reply> done, Serve serve) {
-    Call<Reply>(ps, std::move(request), deadline, std::move(done),
-                [this, serve](SimPs& process, const Request& greeting,
-                              ReplyCallback<Reply> reply) {
-                  if (!dead_) serve(process, greeting, std::move(reply));
-                });
-  }
 
   // This process is gone: what is under way ends, and new calls fail at once.
   void Die();

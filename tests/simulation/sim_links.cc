@@ -36,8 +36,7 @@ void SimParameterLink::Send(Request request, absl::Time deadline,
 
 void SimParameterLink::Hello(const HelloRequest& request, absl::Time deadline,
                              ReplyCallback<HelloReply> done) {
-  caller_->Greet<HelloReply>(ps_, request, deadline, std::move(done),
-                             kServe<HelloReply>);
+  Send(request, deadline, std::move(done));
 }
 
 void SimParameterLink::Define(const DefineRequest& request, absl::Time deadline,
@@ -120,8 +119,7 @@ void SimCoordinationLink::Send(const Request& request, absl::Time deadline,
 void SimCoordinationLink::Register(const RegisterRequest& request,
                                    absl::Time deadline,
                                    ReplyCallback<RegisterReply> done) {
-  caller_->Greet<RegisterReply>(0, request, deadline, std::move(done),
-                                kServe<RegisterReply>);
+  Send(request, deadline, std::move(done));
 }
 
 void SimCoordinationLink::Watch(const WatchRequest& request,

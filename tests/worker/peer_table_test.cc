@@ -37,6 +37,30 @@ TEST(PeerTableTest, TriesAgainAfterAPauseThatGrowsToASecond) {
   EXPECT_EQ(last, absl::Seconds(1));
 }
 
+TEST(PeerTableTest, ConfirmsATakeoverAtOnceAndASecondOneAfterAPause) {
+  PeerTable peers({"a:1"});
+  HelloReply asks;
+  asks.set_takeover(7);
+  ASSERT_THAT(peers.TakeDue(kStart), ElementsAre(0));
+  EXPECT_EQ(peers.takeover(0), 0);
+  peers.OnReply(0, asks, kStart);
+  EXPECT_FALSE(peers.AllGreeted());
+  ASSERT_THAT(peers.TakeDue(kStart), ElementsAre(0));
+  EXPECT_EQ(peers.takeover(0), 7);
+  asks.set_takeover(8);
+  peers.OnReply(0, asks, kStart);
+  EXPECT_GT(peers.next_due(), kStart);
+  ASSERT_THAT(peers.TakeDue(peers.next_due()), ElementsAre(0));
+  EXPECT_EQ(peers.takeover(0), 8);
+  // A lost answer changes nothing: it is repeatable.
+  peers.OnReply(0, absl::UnavailableError("reset"), kStart);
+  EXPECT_EQ(peers.takeover(0), 8);
+  peers.TakeDue(peers.next_due());
+  peers.OnReply(0, HelloReply(), kStart);
+  EXPECT_TRUE(peers.AllGreeted());
+  EXPECT_EQ(peers.takeover(0), 0);
+}
+
 TEST(PeerTableTest, NamesTheMissingWithAddressAndCause) {
   PeerTable peers({"a:1", "b:2"});
   peers.TakeDue(kStart);

@@ -39,6 +39,35 @@ TEST_F(SessionMachineTest, ChiefInitializesAnEmptyCluster) {
   EXPECT_EQ(Get<SendStep>()->report.step, 0);
 }
 
+TEST_F(SessionMachineTest, ConfirmsThatItTakesOverWhereItIsAsked) {
+  Start(/*chief=*/false);
+  Send(TickEvent{});
+  HelloReply who = Shard(7, 1);
+  who.set_takeover(31);
+  Send(HelloEvent{0, who});
+  ASSERT_NE(Get<SendHello>(), nullptr) << "at once";
+  EXPECT_EQ(Get<SendHello>()->takeover, 31);
+  EXPECT_EQ(Get<SendRegister>(), nullptr);
+  Send(HelloEvent{0, Shard(7, 1)});
+  ASSERT_NE(Get<SendRegister>(), nullptr);
+  EXPECT_EQ(Get<SendRegister>()->takeover, 0);
+  RegisterReply asks = Registered(State(RUNNING, 1, {7}));
+  asks.set_takeover(32);
+  Send(RegisterEvent{asks});
+  ASSERT_NE(Get<SendRegister>(), nullptr) << "at once";
+  EXPECT_EQ(Get<SendRegister>()->takeover, 32);
+  EXPECT_EQ(Get<SendWatch>(), nullptr);
+  asks.set_takeover(33);
+  Send(RegisterEvent{asks});
+  EXPECT_EQ(Get<SendRegister>(), nullptr) << "the second time after a pause";
+  Pass(absl::Seconds(1));
+  ASSERT_NE(Get<SendRegister>(), nullptr);
+  EXPECT_EQ(Get<SendRegister>()->takeover, 33);
+  Send(RegisterEvent{Registered(State(RUNNING, 1, {7}), 12)});
+  ASSERT_NE(Get<EnterEpoch>(), nullptr);
+  EXPECT_EQ(Get<EnterEpoch>()->data_position, 12);
+}
+
 TEST_F(SessionMachineTest, ChiefAttachesToACommittedEpoch) {
   Start(/*chief=*/true);
   Send(TickEvent{});
