@@ -26,9 +26,24 @@ absl::StatusOr<CheckedSpec> CheckSettings(const UpdateRuleEntry& entry,
   return CheckedSpec{entry, std::move(attributes), learning_rate};
 }
 
+// Only who knows the rows of an update can scale (ScaleLearningRate).
+absl::Status CheckScaled(const OptimizerSpec& spec) {
+  if (spec.learning_rate_scaling() == NONE &&
+      spec.reference_batch_size() == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "learning_rate_scaling ",
+      LearningRateScaling_Name(spec.learning_rate_scaling()),
+      " (reference_batch_size ", spec.reference_batch_size(),
+      ") was not carried out: whoever makes a rule gives it the final learning "
+      "rate"));
+}
+
 absl::StatusOr<CheckedSpec> CheckSpec(const OptimizerSpec& spec) {
   ASSIGN_OR_RETURN(const UpdateRuleEntry entry,
                    UpdateRuleRegistry::Find(spec.name()));
+  RETURN_IF_ERROR(CheckScaled(spec));
   absl::StatusOr<CheckedSpec> checked = CheckSettings(entry, spec);
   if (checked.ok()) return checked;
   return Annotate(checked.status(),

@@ -67,7 +67,8 @@ using UpdateRule = UpdateRuleOf<float>;
 
 // Makes the vectorized rule that `spec` names. Errors: NotFound for an unknown
 // name (the nearest and all known ones are listed); InvalidArgument naming the
-// rule and the attribute or schedule field. Link :optimizers for the rules.
+// rule and the attribute or schedule field, or a learning_rate_scaling that was
+// not carried out (see ScaleLearningRate). Link :optimizers for the rules.
 absl::StatusOr<std::unique_ptr<UpdateRule>> CreateUpdateRule(
     const OptimizerSpec& spec);
 

@@ -1,6 +1,7 @@
 #include "common/optimizer/learning_rate.h"
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -58,6 +59,107 @@ TEST(LearningRateTest, FollowsACosineAndStaysAtItsEnd) {
   EXPECT_DOUBLE_EQ(rate->At(1000), 0.05);
 }
 
+// torch.optim.lr_scheduler.PolynomialLR(total_iters=10, power=2), torch 1.13.
+TEST(LearningRateTest, FollowsAPolynomialAndStaysAtItsEnd) {
+  const absl::StatusOr<LearningRate> rate =
+      Make("name: 'polynomial' decay_steps: 10 power: 2");
+  ASSERT_THAT(rate, IsOk());
+  const double golden[] = {0.5,  0.405, 0.32, 0.245, 0.18, 0.125,
+                           0.08, 0.045, 0.02, 0.005, 0,    0};
+  for (int64_t t = 0; t < 12; ++t) {
+    EXPECT_NEAR(rate->At(t), golden[t], 2e-16) << t;
+  }
+}
+
+TEST(LearningRateTest, APolynomialMayEndAtAnyRate) {
+  const absl::StatusOr<LearningRate> falling =
+      Make("name: 'polynomial' decay_steps: 4 end_learning_rate: 0.1");
+  ASSERT_THAT(falling, IsOk());
+  EXPECT_EQ(falling->At(0), 0.5);
+  EXPECT_DOUBLE_EQ(falling->At(1), 0.4);
+  EXPECT_DOUBLE_EQ(falling->At(3), 0.2);
+  EXPECT_EQ(falling->At(4), 0.1);
+  EXPECT_EQ(falling->At(int64_t{1} << 62), 0.1);
+  const absl::StatusOr<LearningRate> rising =
+      Make("name: 'polynomial' decay_steps: 4 end_learning_rate: 1 power: 0.5");
+  ASSERT_THAT(rising, IsOk());
+  EXPECT_EQ(rising->At(0), 0.5);
+  EXPECT_DOUBLE_EQ(rising->At(3), 0.75);
+  EXPECT_EQ(rising->At(4), 1);
+}
+
+// torch.optim.lr_scheduler.MultiStepLR(milestones=[3, 6], gamma=0.1), whose
+// milestones are the first steps of a new rate, ours the last of the old one.
+TEST(LearningRateTest, ChangesBehindEachBoundary) {
+  const absl::StatusOr<LearningRate> rate =
+      Make("name: 'piecewise' boundary: [2, 5] value: [0.5, 0.05, 0.005]");
+  ASSERT_THAT(rate, IsOk());
+  const double golden[] = {0.5, 0.5, 0.5, 0.05, 0.05, 0.05, 0.005, 0.005};
+  for (int64_t t = 0; t < 8; ++t) EXPECT_EQ(rate->At(t), golden[t]) << t;
+  EXPECT_EQ(rate->At(int64_t{1} << 62), 0.005);
+}
+
+TEST(LearningRateTest, PiecewiseMayEndAtZeroAndChangeAfterTheFirst) {
+  const absl::StatusOr<LearningRate> rate =
+      Make("name: 'piecewise' boundary: 0 value: [0.5, 0]");
+  ASSERT_THAT(rate, IsOk());
+  EXPECT_EQ(rate->At(0), 0.5);
+  EXPECT_EQ(rate->At(1), 0);
+}
+
+// torch.optim.lr_scheduler.LinearLR(start_factor=0.25, total_iters=3).
+TEST(LearningRateTest, WarmsUpLinearly) {
+  const absl::StatusOr<LearningRate> rate = Make("warmup_steps: 4");
+  ASSERT_THAT(rate, IsOk());
+  const double golden[] = {0.125, 0.25, 0.375, 0.5, 0.5, 0.5};
+  for (int64_t t = 0; t < 6; ++t) EXPECT_EQ(rate->At(t), golden[t]) << t;
+}
+
+TEST(LearningRateTest, WarmsUpTowardsEverySchedule) {
+  for (const std::string schedule :
+       {"name: 'constant'",
+        "name: 'exponential' decay_rate: 0.25 decay_steps: 10",
+        "name: 'cosine' decay_steps: 10",
+        "name: 'piecewise' boundary: [2, 5] value: [0.5, 0.05, 0.005]",
+        "name: 'polynomial' decay_steps: 10"}) {
+    const absl::StatusOr<LearningRate> plain = Make(schedule);
+    const absl::StatusOr<LearningRate> warm =
+        Make(schedule + " warmup_steps: 4");
+    ASSERT_THAT(plain, IsOk());
+    ASSERT_THAT(warm, IsOk());
+    for (int64_t t = 0; t < 12; ++t) {
+      const double part = t < 4 ? static_cast<double>(t + 1) / 4 : 1;
+      EXPECT_DOUBLE_EQ(warm->At(t), part * plain->At(t)) << schedule << t;
+    }
+  }
+}
+
+TEST(LearningRateTest, IsNeverNegativeNorBeyondAFloat) {
+  for (const char* const schedule :
+       {"warmup_steps: 9223372036854775807",
+        "name: 'exponential' decay_rate: 10 decay_steps: 1",
+        "name: 'exponential' decay_rate: 1e-300 decay_steps: 1",
+        "name: 'cosine' decay_steps: 9223372036854775807",
+        "name: 'polynomial' decay_steps: 3 power: 1e300",
+        "name: 'polynomial' decay_steps: 7 power: 1e-300",
+        "name: 'piecewise' boundary: 9223372036854775806 value: [0.5, 3e38]"}) {
+    const absl::StatusOr<LearningRate> rate = Make(schedule);
+    ASSERT_THAT(rate, IsOk()) << schedule;
+    for (const int64_t t :
+         {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{7}, int64_t{400},
+          int64_t{1} << 62, std::numeric_limits<int64_t>::max()}) {
+      EXPECT_GE(rate->At(t), 0) << schedule << t;
+      EXPECT_LE(rate->At(t), std::numeric_limits<float>::max())
+          << schedule << t;
+    }
+  }
+}
+
+TEST(LearningRateTest, RefusesARateBeyondAFloat) {
+  EXPECT_THAT(LearningRate::Create(1e39, ScheduleSpec()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1e+39")));
+}
+
 TEST(LearningRateTest, OffersTheNearestName) {
   EXPECT_THAT(Make("name: 'cosin'"),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -80,6 +182,27 @@ TEST(LearningRateTest, RefusesFieldsOutOfRange) {
   refuses("name: 'cosine'", "decay_steps");
   refuses("name: 'cosine' decay_steps: 5 alpha: 1.5", "alpha");
   refuses("name: 'cosine' decay_steps: 5 alpha: nan", "alpha");
+  refuses("warmup_steps: -1", "warmup_steps");
+  refuses("name: 'polynomial'", "decay_steps");
+  refuses("name: 'polynomial' decay_steps: 5 power: -1", "power");
+  refuses("name: 'polynomial' decay_steps: 5 power: nan", "power");
+  refuses("name: 'polynomial' decay_steps: 5 power: inf", "power");
+  refuses("name: 'polynomial' decay_steps: 5 end_learning_rate: -1",
+          "end_learning_rate");
+  refuses("name: 'polynomial' decay_steps: 5 end_learning_rate: nan",
+          "end_learning_rate");
+  refuses("name: 'piecewise'", "boundary");
+  refuses("name: 'piecewise' value: 0.5", "boundary");
+  refuses("name: 'piecewise' boundary: 3 value: 0.5", "value");
+  refuses("name: 'piecewise' boundary: -1 value: [0.5, 1]", "boundary");
+  refuses("name: 'piecewise' boundary: [3, 3] value: [0.5, 1, 2]", "boundary");
+  refuses("name: 'piecewise' boundary: 9223372036854775807 value: [0.5, 1]",
+          "boundary");
+  refuses("name: 'piecewise' boundary: 3 value: [0.5, -1]", "value");
+  refuses("name: 'piecewise' boundary: 3 value: [0.5, nan]", "value");
+  refuses("name: 'piecewise' boundary: 3 value: [0.5, 1e39]", "value");
+  refuses("name: 'piecewise' boundary: 3 value: [0.1, 0.5]",
+          "value must be the learning rate, 0.5, found 0.1");
 }
 
 TEST(LearningRateTest, RefusesFieldsWithoutEffect) {
@@ -96,6 +219,16 @@ TEST(LearningRateTest, RefusesFieldsWithoutEffect) {
   refuses("name: 'exponential' decay_steps: 5 decay_rate: 0.5 alpha: 0.1",
           "alpha");
   refuses("name: 'cosine' decay_steps: 5 decay_rate: 0.5", "decay_rate");
+  refuses("name: 'cosine' decay_steps: 5 power: 2", "power");
+  refuses("boundary: 5", "boundary");
+  refuses("name: 'exponential' decay_steps: 5 decay_rate: 0.5 value: 1",
+          "value");
+  refuses("name: 'exponential' decay_steps: 5 end_learning_rate: 0.5",
+          "end_learning_rate");
+  refuses("name: 'piecewise' boundary: 5 value: [0.5, 1] decay_steps: 3",
+          "decay_steps");
+  refuses("name: 'polynomial' decay_steps: 5 alpha: 0.1", "alpha");
+  refuses("name: 'polynomial' decay_steps: 5 staircase: true", "staircase");
 }
 
 }  // namespace
