@@ -79,26 +79,53 @@ absl::Status SetNumber(const FieldDescriptor* field, absl::string_view value,
   return BadValue("a whole number", value);
 }
 
+// Adds one item to a list; false if it is no number of the list's type.
+bool AddNumber(const FieldDescriptor* field, absl::string_view item,
+               Message* message) {
+  const Reflection* reflection = message->GetReflection();
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(item, &number)) return false;
+    reflection->AddInt64(message, field, number);
+    return true;
+  }
+  double number = 0;
+  if (!absl::SimpleAtod(item, &number) || !std::isfinite(number)) return false;
+  reflection->AddDouble(message, field, number);
+  return true;
+}
+
 absl::Status SetList(const FieldDescriptor* field, absl::string_view value,
                      Message* message) {
-  if (field->cpp_type() != FieldDescriptor::CPPTYPE_INT64) {
+  const bool whole = field->cpp_type() == FieldDescriptor::CPPTYPE_INT64;
+  if (!whole && field->cpp_type() != FieldDescriptor::CPPTYPE_DOUBLE) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the list '", field->name(), "' can only be set in the file"));
   }
-  std::vector<int64_t> numbers;
-  for (absl::string_view item : absl::StrSplit(value, ',')) {
-    int64_t number = 0;
-    if (!absl::SimpleAtoi(item, &number)) {
-      return BadValue("whole numbers separated by commas", value);
-    }
-    numbers.push_back(number);
-  }
-  const Reflection* reflection = message->GetReflection();
-  reflection->ClearField(message, field);
-  for (const int64_t number : numbers) {
-    reflection->AddInt64(message, field, number);
+  message->GetReflection()->ClearField(message, field);
+  for (const absl::string_view item : absl::StrSplit(value, ',')) {
+    if (AddNumber(field, item, message)) continue;
+    return BadValue(whole ? "whole numbers separated by commas"
+                          : "numbers separated by commas",
+                    value);
   }
   return absl::OkStatus();
+}
+
+absl::Status SetEnum(const FieldDescriptor* field, const std::string& value,
+                     Message* message) {
+  const auto* type = field->enum_type();
+  const auto* found = type->FindValueByName(value);
+  if (found != nullptr) {
+    message->GetReflection()->SetEnum(message, field, found);
+    return absl::OkStatus();
+  }
+  std::vector<std::string> names;
+  for (int i = 0; i < type->value_count(); ++i) {
+    names.push_back(type->value(i)->name());
+  }
+  return absl::InvalidArgumentError(
+      UnknownNameMessage(field->name(), EscapeForLog(value), names));
 }
 
 absl::Status SetScalar(const FieldDescriptor* field, const std::string& value,
@@ -108,6 +135,9 @@ absl::Status SetScalar(const FieldDescriptor* field, const std::string& value,
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
     reflection->SetString(message, field, value);
     return absl::OkStatus();
+  }
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    return SetEnum(field, value, message);
   }
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
     bool b = false;

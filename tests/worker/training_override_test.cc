@@ -45,6 +45,14 @@ TEST(TrainingOverrideTest, SetsScalarFieldsOfEveryType) {
   EXPECT_FALSE(unshuffled.input().shuffle());
   EXPECT_THAT(After("model.input_shape=3,32,32").model().input_shape(),
               ElementsAre(3, 32, 32));
+  EXPECT_THAT(
+      After("optimizer.schedule.value=0.5,1e-3").optimizer().schedule().value(),
+      ElementsAre(0.5, 1e-3));
+  EXPECT_EQ(After("optimizer.learning_rate_scaling=SQRT")
+                .optimizer()
+                .learning_rate_scaling(),
+            SQRT);
+  EXPECT_EQ(After("gradient.clip.by_norm=2").gradient().clip().by_norm(), 2);
 }
 
 TEST(TrainingOverrideTest, ChoosesPartsByName) {
@@ -103,6 +111,9 @@ TEST(TrainingOverrideTest, NamesTheMistakeAndTheNearestName) {
       {"stop.epochs=nan", "must be a number"},
       {"input.shuffle=maybe", "must be true or false"},
       {"model.input_shape=1,x", "whole numbers separated by commas"},
+      {"optimizer.schedule.value=1,x", "be numbers separated by commas"},
+      {"optimizer.schedule.value=inf", "numbers separated by commas"},
+      {"optimizer.learning_rate_scaling=SQR", "did you mean 'SQRT'?"},
       {"model.layer=conv", "can only be set in the file"},
       {"stop=3", "StopSpec needs a field: steps, epochs"},
       {"replication=asynch", "did you mean 'async'?"},
