@@ -26,7 +26,9 @@ packages=(
   dataset-fashion-mnist   # the default data
   python3                 # the launcher and the integration tests
   python3-venv            # tests that give our files to readers from PyPI
-  iproute2                # the test in network namespaces
+  iproute2                # the tests that cut connections and make networks
+  strace                  # the test of disks that fail
+  libfaketime             # the test of clocks that jump
 )
 checks=(
   clang         # thread-safety analysis, headers that compile alone

@@ -40,7 +40,8 @@ if [ -n "$soak" ]; then
     --test_output=all --test_timeout=3600)
   if [ "${#targets[@]}" -eq 0 ]; then
     simulate=yes
-    targets=(//tests/integration:recovery_signal_test
+    targets=(//tests/integration:broken_connection_test
+      //tests/integration:recovery_signal_test
       //tests/integration:recovery_start_test //tests/integration:recovery_test)
   fi
 fi

@@ -405,6 +405,23 @@ class TrainDirTest(TestCase):
         self.assert_refused("train_dir '%s'" % self.path("train"),
                             "choose another --train_dir")
 
+    def test_what_a_dead_chief_left_and_may_not_be_removed_is_refused(self):
+        left = os.path.join(self.path("train"), ".tmp-ckpt-%012d" % 5)
+        os.makedirs(left)
+        with open(os.path.join(left, "manifest.textproto"), "wb"):
+            pass
+        os.chmod(left, 0)
+        self.addCleanup(os.chmod, left, 0o700)
+        # Root, too, without its right to everything.
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search",
+                   "--"] if os.geteuid() == 0 else []
+        code, output = self.run_to_end("worker", [
+            *command, harness.worker(), "--standalone", *self.flags()])
+        # Configuration, and no matter of an insecure network (4).
+        self.assertEqual(code, 2, output)
+        self.assertIn(left, output)
+        self.assertIn("Permission denied", output)
+
     def test_a_second_chief_is_refused_naming_the_first(self):
         first = self.start("first", [harness.worker(), "--standalone",
                                      *self.flags(ENDLESS)])

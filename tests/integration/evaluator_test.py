@@ -97,6 +97,28 @@ class EvaluatorTest(harness.TestCase):
         self.assertEqual(self.read("evaluator.json")["global_step"],
                          int(newest[5:]))
 
+    def test_ends_with_a_job_whose_end_it_missed(self):
+        server = self.start_ps(self.cluster, 0)
+        worker = self.start_worker(
+            self.cluster, 0, *self.flags("--set=stop.steps=0",
+                                         "--set=stop.seconds=2"))
+        evaluator = self.start_evaluator()
+        evaluator.wait_for(EVALUATED)
+        # Cut off until everybody has gone.
+        evaluator.send(signal.SIGSTOP)
+        for process in (worker, server):
+            self.assertEqual(process.wait(), 0, process.output)
+        evaluator.send(signal.SIGCONT)
+        self.assertEqual(evaluator.wait(), 0, evaluator.output)
+        self.assertIn("the job has ended", evaluator.output)
+        self.assertEqual(self.read("evaluator.json")["global_step"],
+                         self.read("result.json")["global_step"])
+
+    def test_an_old_result_is_not_the_end_of_a_new_job(self):
+        self.run_standalone()
+        evaluator = self.start_evaluator("--max_wait=8s")
+        self.assertEqual(evaluator.wait(), 138, evaluator.output)
+
     def test_ends_by_a_signal_and_without_a_ps(self):
         evaluator = self.start_evaluator()
         evaluator.wait_for("waiting for the first checkpoint")

@@ -1,0 +1,115 @@
+"""A disk that fails under a save (T9): strace makes the chief's system calls
+fail as the kernel would. Needs the right to trace one's own processes."""
+
+import os
+import re
+import subprocess
+import unittest
+
+from tests.integration import harness
+from tests.integration import recovery
+
+# Two files, the manifest, the checkpoint's folder, train_dir.
+FSYNCS_OF_A_SAVE = 5
+SECONDS = 3
+
+# Saves ten times in its three seconds.
+TRAINING = recovery.TRAINING.replace(
+    "every_steps: %d" % recovery.INTERVAL, "every_seconds: 0.3").replace(
+        "steps: %d" % recovery.ENDLESS, "seconds: %d" % SECONDS) + """
+summary { every_steps: 0 }
+"""
+# Every fifth of 200 steps, so slow that a save is over before the next.
+STEPS = 200
+SLOW_TRAINING = recovery.TRAINING.replace(
+    "every_steps: %d" % recovery.INTERVAL, "every_steps: 40").replace(
+        "steps: %d" % recovery.ENDLESS, "steps: %d" % STEPS).replace(
+            "batch_size: 32", "batch_size: 1000") + """
+summary { every_steps: 0 }
+"""
+
+
+def missing_right():
+    """Why calls cannot be made to fail here, or None."""
+    try:
+        traced = subprocess.run(
+            ["strace", "-f", "-qq", "-o", os.devnull, "-e", "trace=fsync",
+             "true"], check=False, capture_output=True, text=True)
+    except FileNotFoundError:
+        return "strace is not installed"
+    return None if traced.returncode == 0 else "strace: " + traced.stderr
+
+
+REASON = missing_right()
+
+
+@unittest.skipIf(REASON is not None, REASON)
+class FailingDiskTest(harness.TestCase):
+
+    def start_traced(self, name, training, *strace):
+        """A ps, and the chief under strace; returns (chief, ps)."""
+        cluster = self.write_cluster(ps=1, workers=1, name=name + ".json")
+        # What makes the folder is not to be hit.
+        os.mkdir(self.path(name))
+        ps = self.start_ps(cluster, 0)
+        chief = self.start("chief " + name, [
+            "strace", "-f", "--seccomp-bpf", "-qq", "-o", self.path(
+                name + ".strace"), *strace, harness.worker(),
+            "--cluster=" + cluster, "--task_index=0", "--compute_threads=1",
+            "--train_dir=" + self.path(name), "--training=" + self.write(
+                name + ".textproto", training)])
+        return chief, ps
+
+    def assert_whole(self, path):
+        code, output = self.run_to_end("inspect", [
+            harness.worker(), "--inspect_checkpoint=" + path])
+        self.assertEqual(code, 0, output)
+
+    def check_one_failure(self, name, chief, ps, says):
+        """One save fails with one line; the one before stays, the next works.
+        """
+        first = chief.wait_for(r"saved (\S+)")[1]
+        chief.wait_for(r" E .* not saved, training goes on: .*" + says)
+        self.assert_whole(first)
+        chief.wait_for(r"saved \S+")
+        self.assertEqual(chief.wait(), 0, chief.output)
+        self.assertEqual(ps.wait(), 0, ps.output)
+        self.assertEqual(len(re.findall(r"(?m) E ", chief.output)), 1,
+                         chief.output)
+        with open(self.path(name + ".strace"), encoding="utf-8") as file:
+            self.assertEqual(file.read().count("(INJECTED)"), 1)
+        self.assert_whole(self.path(name))
+        self.assertEqual([file for file in os.listdir(self.path(name))
+                          if file.startswith((".tmp", ".old"))], [])
+        self.assertTrue(os.path.exists(
+            os.path.join(self.path(name), "result.json")))
+
+    def test_each_fsync_of_a_save_fails_once(self):
+        # Counted by thread: all saves but the last are one thread's. That of
+        # the last save calls fsync once more, for result.json; so it is the
+        # third save that is hit.
+        runs = [("fsync%d" % call, 2 * FSYNCS_OF_A_SAVE + call)
+                for call in range(1, FSYNCS_OF_A_SAVE + 1)]
+        started = [(name, *self.start_traced(
+            name, TRAINING, "-e", "trace=fsync", "-e",
+            "inject=fsync:error=EIO:when=%d" % when)) for name, when in runs]
+        for name, chief, ps in started:
+            with self.subTest(name):
+                self.check_one_failure(name, chief, ps, "Input/output error")
+
+    def test_a_write_without_room_fails_once(self):
+        name = "write"
+        files = []
+        # Wherever a save but the last begins; the first is at step 0.
+        for step in range(1, STEPS):
+            files += ["-P", os.path.join(
+                self.path(name), ".tmp-ckpt-%012d" % step,
+                "parameters.safetensors")]
+        chief, ps = self.start_traced(
+            name, SLOW_TRAINING, *files, "-e", "trace=write", "-e",
+            "inject=write:error=ENOSPC:when=1")
+        self.check_one_failure(name, chief, ps, "No space left on device")
+
+
+if __name__ == "__main__":
+    harness.main()
