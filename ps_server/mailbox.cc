@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/monotonic_wait.h"
+
 namespace muster {
 namespace {
 
-// Waits are timed by the wall clock, which may be set: none is longer.
+// However long the state machine thinks that it may be left alone.
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
 
 }  // namespace
@@ -40,7 +42,7 @@ void Mailbox::Run() {
     std::deque<Task> batch;
     {
       absl::MutexLock lock(&mu_);
-      mu_.AwaitWithTimeout(absl::Condition(this, &Mailbox::HasNews), wait);
+      AwaitMonotonic(&mu_, absl::Condition(this, &Mailbox::HasNews), wait);
       if (closed_ && tasks_.empty()) return;
       batch.swap(tasks_);
     }

@@ -1,10 +1,10 @@
 #include "ps_server/ps_task.h"
 
-#include <chrono>
 #include <utility>
 
 #include "common/base/status_macros.h"
 #include "common/rpc/channel_settings.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/listen_address.h"
 #include "common/rpc/server_settings.h"
 #include "common/rpc/start_server.h"
@@ -19,7 +19,7 @@ namespace muster {
 namespace {
 
 // Calls in flight get so long at the end.
-constexpr auto kDrainTime = std::chrono::seconds(3);
+constexpr absl::Duration kDrainTime = absl::Seconds(3);
 // With the drain and the farewell to ps task 0 less than 10 s.
 constexpr absl::Duration kSavePatience = absl::Seconds(6);
 constexpr absl::Duration kLeavePatience = absl::Milliseconds(500);
@@ -197,7 +197,7 @@ void PsTask::Drain() {
   if (server_ == nullptr) return;
   // Answers every waiting Watch, so that no call outlives the drain.
   if (coordination_ != nullptr) coordination_->Close();
-  server_->Shutdown(std::chrono::system_clock::now() + kDrainTime);
+  server_->Shutdown(ToGrpcDeadline(options_.clock->Now() + kDrainTime));
   {
     absl::MutexLock lock(&mu_);
     health_ = nullptr;

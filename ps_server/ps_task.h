@@ -51,7 +51,7 @@ struct PsTaskOptions {
 class PsTask {
  public:
   // Listens. `latch` outlives the task; it is stopped when the job is done.
-  // Errors: PermissionDenied for a network that was not allowed; Unavailable
+  // Errors: Unauthenticated for a network that was not allowed; Unavailable
   // for a port that stayed taken; InvalidArgument for an address that is not
   // this machine's; Cancelled if the latch was stopped meanwhile.
   static absl::StatusOr<std::unique_ptr<PsTask>> Start(PsTaskOptions options,

@@ -5,6 +5,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/read_file.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/posix_file_system.h"
@@ -19,6 +20,11 @@
 #include "worker/training_parts.h"
 
 namespace muster {
+namespace {
+
+constexpr int64_t kMaxResultBytes = int64_t{1} << 20;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<EvaluatorTask>> EvaluatorTask::Create(
     EvaluatorOptions options) {
@@ -69,6 +75,11 @@ int EvaluatorTask::Run() {
   watch.max_wait = options_.max_wait;
   watch.clock = options_.clock;
   watch.latch = &job;
+  // The chief leaves its result just before the end.
+  watch.has_ended = [this, before = ReadResult()] {
+    const absl::StatusOr<std::string> result = ReadResult();
+    return result.ok() && (!before.ok() || *result != *before);
+  };
   const JobWatcher watcher(watch);
 
   CheckpointFollower::Options follow;
@@ -89,6 +100,11 @@ int EvaluatorTask::Run() {
   const int exit_code = follower.Run();
   if (health_ != nullptr) health_->SetServing(false);
   return exit_code;
+}
+
+absl::StatusOr<std::string> EvaluatorTask::ReadResult() const {
+  return ReadFile(absl::StrCat(options_.train_dir, "/result.json"),
+                  kMaxResultBytes);
 }
 
 bool EvaluatorTask::interrupted() const {

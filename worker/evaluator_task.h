@@ -52,8 +52,9 @@ struct EvaluatorOptions {
 // The evaluator process: evaluates each checkpoint that the chief saves on the
 // test set. It reads files and asks ps task 0 whether the job is done, nothing
 // more: no shard, no worker and no quorum knows of it, and its death disturbs
-// nobody. It writes train_dir/summaries/evaluator and train_dir/evaluator.json
-// (the newest result). Run once.
+// nobody. If ps task 0 has gone, a result.json that was not there at the start
+// says that the job is done. It writes train_dir/summaries/evaluator and
+// train_dir/evaluator.json (the newest result). Run once.
 class EvaluatorTask {
  public:
   // Errors: what is wrong with the configuration or the data, by name;
@@ -73,6 +74,8 @@ class EvaluatorTask {
   // Reads the checkpoint's parameters into the model.
   absl::Status Load(const CheckpointReader& reader);
   void Report(const CheckpointReader& reader, const EvaluationResult& result);
+  // The text of the chief's result.json.
+  absl::StatusOr<std::string> ReadResult() const;
   bool interrupted() const;
 
   const EvaluatorOptions options_;

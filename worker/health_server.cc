@@ -1,11 +1,11 @@
 #include "worker/health_server.h"
 
-#include <chrono>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/server_settings.h"
+#include "grpc/support/time.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
@@ -41,7 +41,7 @@ HealthServer::HealthServer(
     : nothing_(std::move(nothing)), server_(std::move(server)), port_(port) {}
 
 HealthServer::~HealthServer() {
-  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));
 }
 
 void HealthServer::SetServing(bool serving) {

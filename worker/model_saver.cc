@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
@@ -40,6 +42,19 @@ void AddCut(int ps_task, const BeginSnapshotReply& cut,
     saved->set_step(mark.step());
     *saved->mutable_parts() = mark.parts();
   }
+}
+
+// A gradient that is finite can still make an update overflow. Restored, such
+// a model could only fail; the checkpoint before it is the one to keep.
+absl::Status CheckFinite(const CheckpointPiece& piece, int64_t offset,
+                         absl::Span<const float> values) {
+  const int64_t bad = FirstNonFinite(values);
+  if (bad < 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "save '", PieceName(piece), "': element ", offset + bad, " of ",
+      piece.elements, " is ", values[bad],
+      ", wanted a finite number; earlier checkpoints are kept. Lower the "
+      "learning rate, or set non_finite.allow to save it as it is"));
 }
 
 }  // namespace
@@ -121,6 +136,13 @@ absl::Status ModelSaver::CopyPiece(const Cuts& cuts,
         buffer.resize(count * element_bytes);
         RETURN_IF_ERROR(options_.client->ReadSnapshot(
             cuts, tensor, piece.slot, offset, count, buffer.data()));
+        if (piece.dtype == FLOAT32 &&
+            !options_.placed->definition.allow_non_finite) {
+          RETURN_IF_ERROR(
+              CheckFinite(piece, offset,
+                          {reinterpret_cast<const float*>(buffer.data()),
+                           static_cast<size_t>(count)}));
+        }
         return writer->Append({buffer.data(), buffer.size()});
       });
 }

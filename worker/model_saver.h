@@ -25,8 +25,10 @@
 
 namespace muster {
 
-// Writes the shards' model into train_dir. Begin and Enter are for the training
-// thread; the save that Begin returns may run on another.
+// Writes the shards' model into train_dir. A save that would hold a value that
+// is not finite fails with FailedPrecondition naming the parameter, unless the
+// definition allows such values; earlier checkpoints stay. Begin and Enter are
+// for the training thread; the save that Begin returns may run on another.
 class ModelSaver {
  public:
   // All pointers outlive the saver and its saves.

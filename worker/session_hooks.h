@@ -37,6 +37,8 @@ class SessionHooks {
     TrainingSpec training;
     // Global steps in one pass over the training set.
     int64_t steps_per_epoch = 0;
+    // How long the run had trained before this process.
+    absl::Duration trained_before = absl::ZeroDuration();
     // target_step is overwritten.
     Progress::Options progress;
     // No profile if its steps are 0. task_name is overwritten.

@@ -205,7 +205,8 @@ absl::Status WorkerTask::CreateChiefParts() {
   save.seed = options_.training.seed();
   const CheckpointSpec& checkpoint = options_.training.checkpoint();
   save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
-  save.trained_before = TrainedTime(file_system_.get(), options_.train_dir);
+  trained_before_ = TrainedTime(file_system_.get(), options_.train_dir);
+  save.trained_before = trained_before_;
   save.say = say;
   model_saver_ = std::make_unique<ModelSaver>(save);
   evaluator_ = std::make_unique<Evaluator>(test_set_.get(), test_model_.get(),
@@ -264,6 +265,7 @@ absl::Status WorkerTask::CreateHooks() {
   options.training = options_.training;
   options.steps_per_epoch =
       loop_->steps_per_epoch() * static_cast<int64_t>(tasks_.size());
+  options.trained_before = trained_before_;
   options.progress = options_.progress;
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
   SessionHooks::Parts parts;

@@ -137,6 +137,8 @@ class WorkerTask {
 
   std::unique_ptr<FileSystem> file_system_;
   std::unique_ptr<TrainDirLock> lock_;
+  // Of the run, before this process; the chief's.
+  absl::Duration trained_before_ = absl::ZeroDuration();
   std::unique_ptr<HealthServer> health_;
 
   std::unique_ptr<CoordinationLink> coordination_;

@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include "common/base/monotonic_wait.h"
+
 namespace muster {
 namespace {
 
@@ -21,7 +23,7 @@ class JoiningThread : public ClockThread {
 
 bool Clock::Await(absl::Mutex* mu, const absl::Condition& condition,
                   absl::Duration timeout) const {
-  return mu->AwaitWithTimeout(condition, timeout);
+  return AwaitMonotonic(mu, condition, timeout);
 }
 
 std::unique_ptr<ClockThread> Clock::StartThread(

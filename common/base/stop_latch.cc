@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/base/monotonic_wait.h"
+
 namespace muster {
 
 void StopLatch::Stop(StopReason reason) {
@@ -17,7 +19,7 @@ StopReason StopLatch::Wait() {
 
 std::optional<StopReason> StopLatch::WaitFor(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(this, &StopLatch::IsStopped), timeout);
+  AwaitMonotonic(&mu_, absl::Condition(this, &StopLatch::IsStopped), timeout);
   return reason_;
 }
 

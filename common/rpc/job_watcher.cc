@@ -17,6 +17,9 @@ constexpr absl::Duration kWatch = absl::Seconds(5);
 // job: who waited long for it must not miss a job that is over in a moment.
 constexpr absl::Duration kPause = absl::Milliseconds(200);
 constexpr absl::Duration kReconnect = absl::Milliseconds(300);
+// ps task 0 that was not reached for so long has left, or died: it neither
+// drains nor restarts as slowly.
+constexpr absl::Duration kGone = absl::Seconds(5);
 // How often it says that it waits.
 constexpr absl::Duration kSayEvery = absl::Seconds(10);
 
@@ -91,6 +94,12 @@ bool JobWatcher::OnFailure(const grpc::Status& status) {
                                       ": ", status.error_message())});
     return false;
   }
+  if (now - last_heard_ > kGone && options_.has_ended != nullptr &&
+      options_.has_ended()) {
+    options_.latch->Stop(
+        {kExitDone, "the job has ended and its ps tasks left"});
+    return false;
+  }
   if (now - last_said_ >= kSayEvery) {
     last_said_ = now;
     spdlog::warn("waiting for /job:ps/task:0 at {}: {}", options_.address,
@@ -101,7 +110,7 @@ bool JobWatcher::OnFailure(const grpc::Status& status) {
 
 bool JobWatcher::Pause(absl::Duration duration) {
   absl::MutexLock lock(&mu_);
-  return !mu_.AwaitWithTimeout(absl::Condition(&quit_), duration);
+  return !options_.clock->Await(&mu_, absl::Condition(&quit_), duration);
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #define COMMON_RPC_JOB_WATCHER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,9 +18,9 @@
 namespace muster {
 
 // Watches the job on ps task 0 for a task that is no member of it (another ps
-// task, the evaluator), on a thread of its own: when the job is DONE, or when
-// ps task 0 was not reached for max_wait, it stops the latch (exit code 0, or
-// 138).
+// task, the evaluator), on a thread of its own: when the job is DONE (or ps
+// task 0 has gone and has_ended says so), or when ps task 0 was not reached for
+// max_wait, it stops the latch (exit code 0, or 138).
 class JobWatcher {
  public:
   struct Options {
@@ -30,6 +31,10 @@ class JobWatcher {
     absl::Duration max_wait = absl::Hours(2);
     // Keep going when the job is DONE.
     bool keep_serving = false;
+    // Asked on the watcher's thread when ps task 0 was not reached for a few
+    // seconds: is there other proof that the job has ended? Its end may have
+    // come between two Watches. Null: none.
+    std::function<bool()> has_ended;
     // Outlive the watcher.
     const Clock* clock = nullptr;
     StopLatch* latch = nullptr;

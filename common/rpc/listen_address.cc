@@ -26,7 +26,7 @@ absl::StatusOr<Address> ParseListenAddress(absl::string_view text) {
 absl::Status CheckReach(absl::string_view deed, absl::string_view text,
                         const Address& address, bool allow_insecure_network) {
   if (IsLoopback(address) || allow_insecure_network) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(
+  return absl::UnauthenticatedError(absl::StrCat(
       "refusing to ", deed, " ", text,
       ": it is on the network, and this version has neither encryption nor "
       "authentication (TLS comes in a later one). Two ways out: keep the "

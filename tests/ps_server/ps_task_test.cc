@@ -246,7 +246,7 @@ TEST_F(PsTaskTest, RefusesANetworkThatWasNotAllowed) {
   PsTaskOptions options = Options();
   options.bind = "0.0.0.0:0";
   EXPECT_THAT(PsTask::Start(options, &latch_),
-              StatusIs(absl::StatusCode::kPermissionDenied,
+              StatusIs(absl::StatusCode::kUnauthenticated,
                        HasSubstr("--allow_insecure_network")));
 }
 

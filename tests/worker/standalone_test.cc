@@ -225,6 +225,19 @@ TEST_F(StandaloneTest, StopsAfterItsTime) {
   EXPECT_THAT(Lines(), Contains(HasSubstr(": seconds")));
 }
 
+TEST_F(StandaloneTest, ItsTimeGoesOnAfterARestart) {
+  const std::string train_dir = NewTrainDir("train");
+  ASSERT_EQ(Train(train_dir, 0, {"stop.seconds=0.2"}), kExitDone);
+  const auto first = ParseJson(ReadAll(train_dir + "/result.json"));
+  ASSERT_THAT(first, IsOk());
+  // It was over before: the first step ends it (another may be under way).
+  ASSERT_EQ(Train(train_dir, 0, {"stop.seconds=0.2"}), kExitDone);
+  const auto second = ParseJson(ReadAll(train_dir + "/result.json"));
+  ASSERT_THAT(second, IsOk());
+  EXPECT_LE(std::stoll(second->Find("global_step")->text),
+            std::stoll(first->Find("global_step")->text) + 2);
+}
+
 TEST_F(StandaloneTest, StopsAtTheTargetAccuracyAndBeforeTheLimit) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 1000000,

@@ -17,6 +17,7 @@ CheckpointSaver::CheckpointSaver(const Options& options, Begin begin, Say say)
     : options_(options),
       begin_(std::move(begin)),
       say_(std::move(say)),
+      period_(options_.every_steps),
       writer_(options_.clock->StartThread([this] { ThreadLoop(); })) {}
 
 CheckpointSaver::~CheckpointSaver() {
@@ -28,7 +29,7 @@ CheckpointSaver::~CheckpointSaver() {
 }
 
 absl::Status CheckpointSaver::AfterEnter(const EpochRecord& epoch) {
-  last_step_ = epoch.global_step;
+  period_.Start(epoch.global_step);
   last_time_ = epoch.now;
   if (epoch.initialized) StartSave(epoch.global_step, epoch.now);
   return absl::OkStatus();
@@ -68,13 +69,8 @@ std::string CheckpointSaver::newest() const {
   return newest_;
 }
 
-// By steps: when a multiple of the period was reached since the last save (the
-// chief does not see every global step).
 bool CheckpointSaver::IsDue(const StepRecord& step) const {
-  if (options_.every_steps > 0 && step.global_step / options_.every_steps >
-                                      last_step_ / options_.every_steps) {
-    return true;
-  }
+  if (period_.IsOver(step.global_step)) return true;
   if (options_.every > absl::ZeroDuration() &&
       step.now - last_time_ >= options_.every) {
     return true;
@@ -97,7 +93,7 @@ void CheckpointSaver::Note(const absl::Status& saved) {
 
 void CheckpointSaver::StartSave(int64_t global_step, absl::Time now) {
   WaitForWriter();
-  last_step_ = global_step;
+  period_.Start(global_step);
   last_time_ = now;
   absl::StatusOr<PendingSave> save = begin_();
   if (!save.ok()) {
@@ -111,10 +107,10 @@ void CheckpointSaver::SaveNow(std::function<void(const absl::Status&)> done) {
   WaitForWriter();
   absl::StatusOr<PendingSave> save = begin_();
   if (!save.ok()) {
-    SayFailure(last_step_, save.status());
+    SayFailure(period_.last_step(), save.status());
     return done(save.status());
   }
-  last_step_ = save->global_step;
+  period_.Start(save->global_step);
   last_time_ = options_.clock->Now();
   Write(*std::move(save), std::move(done));
 }

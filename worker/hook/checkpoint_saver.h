@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "worker/hook/hook.h"
+#include "worker/hook/step_period.h"
 
 namespace muster {
 
@@ -86,7 +87,7 @@ class CheckpointSaver : public Hook {
   const Say say_;
 
   // Of the training thread.
-  int64_t last_step_ = 0;
+  StepPeriod period_;
   absl::Time last_time_ = absl::InfinitePast();
 
   mutable absl::Mutex mu_;

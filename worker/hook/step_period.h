@@ -15,6 +15,9 @@ class StepPeriod {
   // Counts from here on.
   void Start(int64_t global_step) { last_step_ = global_step; }
 
+  // Of Start.
+  int64_t last_step() const { return last_step_; }
+
   // Has one been passed since Start?
   bool IsOver(int64_t global_step) const {
     return every_ > 0 && global_step / every_ > last_step_ / every_;

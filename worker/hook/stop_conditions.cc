@@ -21,8 +21,9 @@ absl::Status StopConditions::AfterEnter(const EpochRecord& epoch) {
 }
 
 absl::Status StopConditions::AfterStep(const StepRecord& step) {
-  const bool late = options_.after > absl::ZeroDuration() &&
-                    step.now - start_ >= options_.after;
+  const bool late =
+      options_.after > absl::ZeroDuration() &&
+      options_.trained_before + (step.now - start_) >= options_.after;
   if (accurate_) {
     stop_job_("target_accuracy", absl::OkStatus());
   } else if (late) {

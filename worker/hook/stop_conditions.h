@@ -16,8 +16,11 @@ namespace muster {
 class StopConditions : public Hook {
  public:
   struct Options {
-    // Since the first step could be taken; zero: off.
+    // How long the run trains, from when its first step could be taken; zero:
+    // off.
     absl::Duration after = absl::ZeroDuration();
+    // How much of that was before this process.
+    absl::Duration trained_before = absl::ZeroDuration();
     // 0: off.
     double target_accuracy = 0;
   };

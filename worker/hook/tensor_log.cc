@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "worker/hook/sum_of_squares.h"
 
 namespace muster {
 namespace {
@@ -18,15 +19,11 @@ std::string Describe(absl::string_view prefix, absl::Span<const float> values) {
   if (values.empty()) return absl::StrCat(prefix, "elements=0");
   const auto [min, max] = std::minmax_element(values.begin(), values.end());
   double sum = 0;
-  double squares = 0;
-  for (const float value : values) {
-    sum += value;
-    squares += static_cast<double>(value) * value;
-  }
+  for (const float value : values) sum += value;
   return absl::StrFormat("%smin=%.4g %smax=%.4g %smean=%.4g %snorm=%.4g",
                          prefix, *min, prefix, *max, prefix,
                          sum / static_cast<double>(values.size()), prefix,
-                         std::sqrt(squares));
+                         std::sqrt(SumOfSquares(values)));
 }
 
 }  // namespace

@@ -83,6 +83,8 @@ class WatchedFileSystem : public FileSystem {
  protected:
   virtual absl::Status Before(absl::string_view) { return absl::OkStatus(); }
   virtual bool Skips(const std::string&) { return false; }
+  // How much of so many bytes is written before `Before`.
+  virtual size_t Torn(size_t) { return 0; }
 
   FileSystem* const fs_;
 
@@ -93,6 +95,8 @@ class WatchedFileSystem : public FileSystem {
          std::string path)
         : watch_(watch), file_(std::move(file)), path_(std::move(path)) {}
     absl::Status Append(absl::string_view data) override {
+      const size_t torn = watch_->Torn(data.size());
+      if (torn > 0) RETURN_IF_ERROR(file_->Append(data.substr(0, torn)));
       RETURN_IF_ERROR(watch_->Before("append"));
       return file_->Append(data);
     }
@@ -110,11 +114,14 @@ class WatchedFileSystem : public FileSystem {
 
 // ---- T6 ------------------------------------------------------------------
 
+// How much of the data of an append is there when it is killed.
+enum class Tear { kNone, kHalf, kAllButOneByte };
+
 // Ends this process by SIGKILL in place of its `call`-th change.
 class DeadlyFileSystem : public WatchedFileSystem {
  public:
-  DeadlyFileSystem(FileSystem* fs, int call)
-      : WatchedFileSystem(fs), left_(call) {}
+  DeadlyFileSystem(FileSystem* fs, int call, Tear tear = Tear::kNone)
+      : WatchedFileSystem(fs), left_(call), tear_(tear) {}
   // Changes so far, of those that were allowed.
   int left() const { return left_; }
 
@@ -123,9 +130,14 @@ class DeadlyFileSystem : public WatchedFileSystem {
     if (--left_ == 0) raise(SIGKILL);
     return absl::OkStatus();
   }
+  size_t Torn(size_t size) override {
+    if (left_ != 1 || tear_ == Tear::kNone) return 0;
+    return tear_ == Tear::kHalf ? size / 2 : size - std::min<size_t>(size, 1);
+  }
 
  private:
   int left_;
+  const Tear tear_;
 };
 
 // In memory if possible: hundreds of saves, and no fsync matters to a kill.
@@ -153,12 +165,12 @@ class KilledSaveTest : public ::testing::Test {
   }
   // All saves, in a process of their own, which is killed at the `call`-th
   // change. Returns how many of them were reported before.
-  size_t SaveAndKill(int call) {
+  size_t SaveAndKill(int call, Tear tear) {
     int reports[2];
     EXPECT_EQ(pipe(reports), 0);
     const pid_t child = fork();
     if (child == 0) {
-      DeadlyFileSystem deadly(&fs_, call);
+      DeadlyFileSystem deadly(&fs_, call, tear);
       for (const Save& save : kSaves) {
         if (!SaveSmall(&deadly, dir_, save.step, kRetention, save.version)
                  .ok() ||
@@ -205,14 +217,18 @@ bool IsOneOf(const CheckpointReader& reader, const Save* first,
   return false;
 }
 
-TEST_F(KilledSaveTest, AnyStepOfTheProtocolLeavesAWholeCheckpoint) {
+// Each call three times: with nothing, half and nearly all of what it writes.
+class KilledSaveTearTest : public KilledSaveTest,
+                           public ::testing::WithParamInterface<Tear> {};
+
+TEST_P(KilledSaveTearTest, AnyStepOfTheProtocolLeavesAWholeCheckpoint) {
   const auto [calls, before_last] = CountCalls();
   // Every act of the protocol is in it: folder, files, data, fsyncs, renames,
   // removals.
   ASSERT_GT(calls - before_last, 10);
   for (int call = 1; call <= calls; ++call) {
     SCOPED_TRACE(absl::StrCat("killed at call ", call, " of ", calls));
-    const size_t reported = SaveAndKill(call);
+    const size_t reported = SaveAndKill(call, GetParam());
     // As a restarted chief does.
     ASSERT_THAT(CleanTrainDir(&fs_, dir_), IsOk());
     EXPECT_THAT(*fs_.List(dir_), Each(StartsWith("ckpt-")));
@@ -233,6 +249,10 @@ TEST_F(KilledSaveTest, AnyStepOfTheProtocolLeavesAWholeCheckpoint) {
     Empty();
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Tears, KilledSaveTearTest,
+                         ::testing::Values(Tear::kNone, Tear::kHalf,
+                                           Tear::kAllButOneByte));
 
 // ---- T7 ------------------------------------------------------------------
 

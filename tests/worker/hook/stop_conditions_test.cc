@@ -57,6 +57,17 @@ TEST_F(StopConditionsTest, StopsAfterItsTimeAlsoOverARestore) {
   EXPECT_THAT(reasons_, ElementsAre("seconds"));
 }
 
+TEST_F(StopConditionsTest, CountsTheTimeBeforeARestart) {
+  options_.after = absl::Seconds(60);
+  options_.trained_before = absl::Seconds(50);
+  StopConditions hook = Make();
+  Enter(hook, absl::Seconds(1000));
+  Step(hook, absl::Seconds(1009));
+  EXPECT_THAT(reasons_, SizeIs(0));
+  Step(hook, absl::Seconds(1010));
+  EXPECT_THAT(reasons_, ElementsAre("seconds"));
+}
+
 TEST_F(StopConditionsTest, StopsWhenTheTargetIsReached) {
   options_.target_accuracy = 0.9;
   StopConditions hook = Make();
