@@ -7,18 +7,27 @@
 namespace muster {
 
 Evaluator::Evaluator(const DataSet* data_set, CompiledModel* model,
-                     ParameterClient* client)
+                     ParameterClient* client, RoundHolder* rounds)
     : data_set_(data_set),
       model_(model),
       client_(client),
+      rounds_(rounds),
       batch_(MakeBatch(*data_set, model->batch_size())) {
   for (size_t i = 0; i < model->parameters().size(); ++i) {
     into_.push_back(MutableViewOf(model->parameter(static_cast<int>(i))));
   }
 }
 
+absl::Status Evaluator::Pull() {
+  if (rounds_ == nullptr) return client_->PullAndWait(into_);
+  ASSIGN_OR_RETURN(const HoldRoundsReply held, rounds_->Hold());
+  const absl::Status pulled = client_->PullAndWait(into_, held.token());
+  rounds_->Release();
+  return pulled;
+}
+
 absl::StatusOr<EvaluationResult> Evaluator::Evaluate() {
-  RETURN_IF_ERROR(client_->PullAndWait(into_));
+  RETURN_IF_ERROR(Pull());
   return EvaluateModel(*data_set_, model_, batch_, [] { return true; });
 }
 

@@ -10,23 +10,29 @@
 #include "worker/input/batch.h"
 #include "worker/input/data_set.h"
 #include "worker/model/compiled_model.h"
+#include "worker/round_holder.h"
 
 namespace muster {
 
 // Goes through a whole data set in order. One thread.
 class Evaluator {
  public:
-  // `data_set`, `model` (in evaluate mode) and `client` outlive this.
+  // `data_set`, `model` (in evaluate mode), `client` and `rounds` outlive this.
+  // `rounds` is null but in synchronous replication, where every shard's values
+  // are then those after the newest update.
   Evaluator(const DataSet* data_set, CompiledModel* model,
-            ParameterClient* client);
+            ParameterClient* client, RoundHolder* rounds = nullptr);
 
   // Pulls the parameters, then reads the data set in order.
   absl::StatusOr<EvaluationResult> Evaluate();
 
  private:
+  absl::Status Pull();
+
   const DataSet* const data_set_;
   CompiledModel* const model_;
   ParameterClient* const client_;
+  RoundHolder* const rounds_;
   // The model's parameters.
   std::vector<MutableTensorView> into_;
   Batch batch_;

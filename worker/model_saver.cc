@@ -16,6 +16,9 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kCallTimeout = absl::Seconds(10);
+// A cut fails if the shards need more than the second for which rounds are
+// held: a machine that was stopped for a moment.
+constexpr int kCutAttempts = 5;
 
 // The job's state now: a Watch for anything but a version that never is.
 absl::StatusOr<JobState> CurrentState(CoordinationLink* coordination,
@@ -63,14 +66,42 @@ ModelSaver::ModelSaver(Options options) : options_(std::move(options)) {}
 
 void ModelSaver::Enter(int64_t model_epoch) {
   model_epoch_ = model_epoch;
+  if (options_.rounds != nullptr) options_.rounds->Enter(model_epoch);
   start_ = std::min(start_, options_.clock->Now());
 }
 
-absl::StatusOr<PendingSave> ModelSaver::Begin() {
+absl::StatusOr<ModelSaver::Moment> ModelSaver::Cut() const {
+  if (options_.rounds != nullptr) return CutBetweenRounds();
+  Moment moment;
   ASSIGN_OR_RETURN(
-      const JobState state,
+      moment.state,
       CurrentState(options_.coordination, *options_.clock, options_.sender));
-  ASSIGN_OR_RETURN(Cuts cuts, options_.client->BeginSnapshot());
+  ASSIGN_OR_RETURN(moment.cuts, options_.client->BeginSnapshot());
+  return moment;
+}
+
+absl::StatusOr<ModelSaver::Moment> ModelSaver::CutBetweenRounds() const {
+  absl::StatusOr<Moment> moment = CutHeldRounds();
+  for (int attempt = 1; attempt < kCutAttempts; ++attempt) {
+    // Aborted: a shard is past the update. The cuts of the others are ended by
+    // the next.
+    if (!absl::IsAborted(moment.status())) break;
+    moment = CutHeldRounds();
+  }
+  return moment;
+}
+
+absl::StatusOr<ModelSaver::Moment> ModelSaver::CutHeldRounds() const {
+  ASSIGN_OR_RETURN(const HoldRoundsReply held, options_.rounds->Hold());
+  absl::StatusOr<Cuts> cuts = options_.client->BeginSnapshot(held.token());
+  options_.rounds->Release();
+  RETURN_IF_ERROR(cuts.status());
+  return Moment{held.state(), *std::move(cuts)};
+}
+
+absl::StatusOr<PendingSave> ModelSaver::Begin() {
+  ASSIGN_OR_RETURN(Moment moment, Cut());
+  const JobState& state = moment.state;
   CheckpointManifest manifest;
   manifest.set_global_step(state.global_step());
   manifest.set_model_epoch(model_epoch_);
@@ -84,12 +115,13 @@ absl::StatusOr<PendingSave> ModelSaver::Begin() {
       absl::ToDoubleSeconds(options_.trained_before + trained));
   *manifest.mutable_optimizer() = options_.placed->definition.optimizer;
   SavePositions(state, &manifest);
-  for (size_t i = 0; i < cuts.size(); ++i) {
-    AddCut(static_cast<int>(i), cuts[i], &manifest);
+  for (size_t i = 0; i < moment.cuts.size(); ++i) {
+    AddCut(static_cast<int>(i), moment.cuts[i], &manifest);
   }
   PendingSave save;
   save.global_step = state.global_step();
-  save.write = [this, cuts = std::move(cuts), manifest = std::move(manifest)] {
+  save.write = [this, cuts = std::move(moment.cuts),
+                manifest = std::move(manifest)] {
     return Write(cuts, manifest);
   };
   return save;

@@ -19,9 +19,11 @@
 #include "common/checkpoint/retention.h"
 #include "common/rpc/coordination_link.h"
 #include "proto/checkpoint.pb.h"
+#include "proto/coordination_service.pb.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/placed_model.h"
+#include "worker/round_holder.h"
 
 namespace muster {
 
@@ -42,6 +44,9 @@ class ModelSaver {
     ParameterClient* client = nullptr;
     CoordinationLink* coordination = nullptr;
     Sender sender;
+    // Null but in synchronous replication, where every shard is then cut after
+    // the same update. Entered by the saver.
+    RoundHolder* rounds = nullptr;
     const PlacedModel* placed = nullptr;
     // Of each trainable parameter, without "t".
     std::vector<std::string> slots;
@@ -63,6 +68,15 @@ class ModelSaver {
 
  private:
   using Cuts = std::vector<BeginSnapshotReply>;
+  // What the shards hold, and the job's state that goes with it.
+  struct Moment {
+    JobState state;
+    Cuts cuts;
+  };
+
+  absl::StatusOr<Moment> Cut() const;
+  absl::StatusOr<Moment> CutBetweenRounds() const;
+  absl::StatusOr<Moment> CutHeldRounds() const;
 
   absl::StatusOr<std::string> Write(const Cuts& cuts,
                                     CheckpointManifest manifest) const;

@@ -60,6 +60,7 @@ std::string WorkersJson(absl::Span<const TrainingResult::Worker> workers) {
     object.AddNumber("steps_per_s", worker.steps_per_s);
     object.AddNumber("mean_staleness", worker.mean_staleness);
     absl::StrAppend(&json, json.size() > 1 ? ",\n    " : "\n    ",
+    object.AddCount("dropped_steps", worker.dropped_steps);
                     object.Finish());
   }
   return json + "\n  ]";
@@ -95,6 +96,9 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddCount("compute_threads", result.compute_threads);
   json.AddCount("seed", result.seed);
   json.AddCount("batch_size", result.batch_size);
+  for (const auto& [name, value] : result.replication_settings) {
+    json.AddCount(name, value);
+  }
   json.AddNumber("test_accuracy", result.test_accuracy);
   json.AddNumber("test_loss", result.test_loss);
   json.AddCount("test_examples", result.test_examples);
@@ -115,6 +119,7 @@ std::string ResultJson(const TrainingResult& result) {
 
 std::string EvaluationJson(int64_t global_step,
                            const EvaluationResult& result) {
+  json.AddCount("dropped_steps", result.dropped_steps);
   JsonObject object(2);
   object.AddCount("global_step", global_step);
   object.AddNumber("test_accuracy", result.accuracy);

@@ -22,6 +22,7 @@ struct TrainingResult {
     int64_t examples = 0;
     double steps_per_s = 0;
     double mean_staleness = 0;
+    int64_t dropped_steps = 0;
   };
 
   std::string model;
@@ -29,6 +30,8 @@ struct TrainingResult {
   std::string mode;
   // "async", ...
   std::string replication;
+  // The mode's numbers, by their names in ReplicationSpec.
+  std::map<std::string, int64_t> replication_settings;
   std::string optimizer;
   std::string device;
   int num_ps = 0;
@@ -58,6 +61,8 @@ struct TrainingResult {
 
   // "steps", "epochs", "seconds", "target_accuracy", "non_finite", or what a
   // hook of the user's gave.
+  // Of all workers; 0 but in synchronous replication.
+  int64_t dropped_steps = 0;
   std::string stop_reason;
   std::string checkpoint;
   std::string muster_version;

@@ -4,6 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
+#include "worker/hook/dropped_steps.h"
 #include "worker/hook/nan_guard.h"
 #include "worker/hook/stop_conditions.h"
 #include "worker/hook/tensor_log.h"
@@ -93,6 +94,12 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
     hooks->Add(MakeNanGuard(options, parts));
   }
   hooks->Add(MakeProgress(options, parts));
+  if (options.training.replication().has_sync()) {
+    hooks->Add(std::make_unique<DroppedSteps>(
+        [say = parts.say](absl::string_view text) {
+          say(/*is_error=*/false, text);
+        }));
+  }
   if (options.profile.steps > 0) hooks->Add(MakeProfiler(options, parts));
   if (!options.chief) return hooks;
   if (options.training.log_tensors().every_steps() > 0) {

@@ -15,8 +15,7 @@
 namespace muster {
 namespace {
 
-// How often a refused worker asks for a step without news, and how often a
-// shard with an unexpected epoch is asked again.
+// How often a shard with an unexpected epoch is asked again.
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
 // Of a peer's version, in a message.
 constexpr size_t kMaxVersionChars = 40;
@@ -173,41 +172,6 @@ void SessionMachine::On(const CommitEvent& event) {
   peers_.SetModelEpoch(state_.model_epoch());
 }
 
-void SessionMachine::On(const StepEvent& event) {
-  busy_ = false;
-  if (!event.reply.ok()) return ReconnectOrYield(event.reply.status());
-  failures_ = 0;
-  stop_answered_ = event.reply->phase() == STOPPING;
-  const bool gave_up = report_.abandoned;
-  report_ = {};
-  granted_ =
-      event.reply->granted() && event.reply->model_epoch() == entered_epoch_;
-  if (granted_) token_ = event.reply->token();
-  // The answer to a step that was given up grants nothing.
-  if (granted_ || gave_up) return;
-  refused_at_version_ = event.reply->state_version();
-  ask_again_at_ = now_ + kAskAgain;
-}
-
-void SessionMachine::On(const TrainEvent& event) {
-  busy_ = false;
-  granted_ = false;
-  if (event.report.ok()) {
-    failures_ = 0;
-    report_ = *event.report;
-    report_.step = step_;
-    return;
-  }
-  const absl::Status& status = event.report.status();
-  if (!IsTransient(status) && !IsFenced(status)) {
-    return Fail(kExitFailed, std::string(status.message()));
-  }
-  report_ = {};
-  report_.step = step_;
-  report_.abandoned = true;
-  Reconnect(status);
-}
-
 // ---- What the state asks for --------------------------------------------
 
 void SessionMachine::Advance() {
@@ -218,13 +182,19 @@ void SessionMachine::Advance() {
     return Register();
   }
   if (signal_ != 0 && !busy_) return AdvanceSignalled();
+  if (!too_few_.empty()) return AdvanceTooFew();
   if (!Connect()) return;
   AskToSave();
   if (busy_ || Pause()) return;
   if (state_.phase() == DONE) {
-    return ExitWith(kExitDone, "");
+    return JobHasTooFewReplicas()
+               ? ExitWith(kExitRetryable, state_.stop_reason())
+               : ExitWith(kExitDone, "");
   }
   if (state_.phase() == STOPPING && !options_.chief && report_.step == 0) {
+    if (JobHasTooFewReplicas()) {
+      return Fail(kExitRetryable, state_.stop_reason());
+    }
     return Finish("done", /*stop_job=*/false);
   }
   if (!EpochIsUsable(state_, peers_.replies())) return AdvanceWithoutEpoch();
@@ -294,7 +264,7 @@ void SessionMachine::AdvanceWithoutEpoch() {
 
 // Enters the committed epoch if that is not done. False after a failure.
 bool SessionMachine::UseEpoch() {
-  StopWaiting();
+  StopWaiting(&waiting_);
   if (state_.fingerprint() != options_.model_fingerprint) {
     ExitWith(kExitBadConfig,
              absl::StrFormat(
@@ -317,7 +287,7 @@ bool SessionMachine::UseEpoch() {
   entered_epoch_ = last_epoch_ = state_.model_epoch();
   last_incarnations_ = incarnations;
   granted_ = false;
-  refused_at_version_ = -1;
+  refused_at_version_ = asked_version_ = -1;
   actions_.push_back(
       EnterEpoch{entered_epoch_, std::move(incarnations), position});
   return true;
@@ -326,37 +296,6 @@ bool SessionMachine::UseEpoch() {
 bool SessionMachine::InEpoch() const {
   return entered_epoch_ != 0 && entered_epoch_ == state_.model_epoch() &&
          EpochIsUsable(state_, peers_.replies());
-}
-
-void SessionMachine::ReportStep(absl::string_view stop_reason) {
-  busy_ = true;
-  actions_.push_back(
-      SendStep{entered_epoch_, report_, std::string(stop_reason)});
-}
-
-void SessionMachine::AdvanceRunning() {
-  const bool stops = !stop_reason_.empty() && !stop_answered_;
-  if (granted_ && !stops) {
-    greet_at_ = absl::InfiniteFuture();
-    busy_ = true;
-    actions_.push_back(TrainStep{++step_, token_});
-    return;
-  }
-  const bool refused =
-      refused_at_version_ >= state_.state_version() && now_ < ask_again_at_;
-  if (report_.step == 0 && refused) return GreetAgain();
-  ReportStep(stops ? stop_reason_ : "");
-}
-
-// A chief without a step of its own would not notice that a ps was restarted,
-// while those who hold the steps wait for it to restore.
-void SessionMachine::GreetAgain() {
-  if (!options_.chief) return;
-  if (greet_at_ == absl::InfiniteFuture()) greet_at_ = now_ + kAskAgain;
-  if (now_ < greet_at_) return;
-  greet_at_ = absl::InfiniteFuture();
-  peers_.ResetAll();
-  GreetDuePeers();
 }
 
 void SessionMachine::AskToSave() {
@@ -375,6 +314,7 @@ void SessionMachine::Reconnect(const absl::Status& why) {
   if (ending_) return;
   entered_epoch_ = 0;
   granted_ = false;
+  step_waiting_.Stop();
   peers_.ResetAll();
   if (IsFenced(why) && !absl::StartsWith(why.message(), kFencedPrefix)) {
     // A coordinator that does not know us: it is a new one.
@@ -397,10 +337,10 @@ void SessionMachine::AdoptState(const JobState& state) {
   if (state.state_version() >= state_.state_version()) state_ = state;
 }
 
-void SessionMachine::WaitFor(const std::string& what) {
-  std::string line = waiting_.WaitFor(what, now_);
+void SessionMachine::WaitFor(WaitingLine* waiting, const std::string& what) {
+  std::string line = waiting->WaitFor(what, now_);
   const bool limited = state_.phase() != STOPPING && signal_ == 0;
-  if (limited && now_ - waiting_.since() >= options_.max_wait) {
+  if (limited && now_ - waiting->since() >= options_.max_wait) {
     return ExitWith(
         kExitRetryable,
         absl::StrCat("gave up after waiting ",
@@ -409,8 +349,8 @@ void SessionMachine::WaitFor(const std::string& what) {
   if (!line.empty()) actions_.push_back(Say{std::move(line)});
 }
 
-void SessionMachine::StopWaiting() {
-  if (waiting_.Stop()) actions_.push_back(Say{"no longer waiting"});
+void SessionMachine::StopWaiting(WaitingLine* waiting) {
+  if (waiting->Stop()) actions_.push_back(Say{"no longer waiting"});
 }
 
 void SessionMachine::RetryLater() {

@@ -35,6 +35,9 @@ class SessionMachine {
     uint64_t model_fingerprint = 0;
     // Give up after waiting this long for others.
     absl::Duration max_wait = absl::Minutes(10);
+    // How long the question for a step may wait at ps 0 for other workers; zero
+    // in a mode where no step does. A signal is heard so much later.
+    absl::Duration step_wait;
   };
 
   explicit SessionMachine(const Options& options);
@@ -80,8 +83,11 @@ class SessionMachine {
   // The committed epoch is the one that was entered.
   bool InEpoch() const;
   void ReportStep(absl::string_view stop_reason);
+  void OnRefused(const StepReply& reply);
+  void AdvanceTooFew();
+  bool JobHasTooFewReplicas() const;
   void FinishCompleted();
-  void GreetAgain();
+  bool GreetAgain();
   void AskToSave();
   void OnRegisteredToFinish(const absl::Status& status);
 
@@ -95,8 +101,9 @@ class SessionMachine {
   void ExitWith(int code, std::string text);
 
   // Says every 10 s what is waited for; exits when it took too long.
-  void WaitFor(const std::string& what);
-  void StopWaiting();
+  void WaitFor(const std::string& what) { WaitFor(&waiting_, what); }
+  void WaitFor(WaitingLine* waiting, const std::string& what);
+  void StopWaiting(WaitingLine* waiting);
   bool Pause() { return now_ < retry_at_; }
   void RetryLater();
 
@@ -136,6 +143,12 @@ class SessionMachine {
   // After a refusal: ask again when the state changes or at this time.
   int64_t refused_at_version_ = -1;
   absl::Time ask_again_at_ = absl::InfinitePast();
+  // When the last question for a step was sent, and the newest state_version of
+  // any answer.
+  absl::Time asked_at_ = absl::InfinitePast();
+  int64_t asked_version_ = -1;
+  // Why the job cannot go on; "" if it can.
+  std::string too_few_;
   // When an idle chief says Hello again; InfiniteFuture if it is not idle.
   absl::Time greet_at_ = absl::InfiniteFuture();
   // Steps that this incarnation began.
@@ -167,6 +180,8 @@ class SessionMachine {
   bool finish_stops_job_ = false;
 
   WaitingLine waiting_;
+  // For other workers, while the epoch is fine.
+  WaitingLine step_waiting_;
 };
 
 }  // namespace muster

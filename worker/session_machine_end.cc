@@ -33,7 +33,7 @@ void SessionMachine::On(const FinalEvent& event) {
       IsTransient(event.status) && !absl::IsResourceExhausted(event.status);
   if (lost_peer || IsFenced(event.status)) {
     // A ps died while the end was being saved: recover, then try again.
-    if (signal_ == 0) return Reconnect(event.status);
+    if (signal_ == 0 && too_few_.empty()) return Reconnect(event.status);
   }
   final_done_ = true;
   final_status_ = event.status;
@@ -139,7 +139,8 @@ void SessionMachine::AdvanceStopping() {
   std::vector<TaskId> unfinished;
   if (!OthersHaveFinished(state_, options_.self, &unfinished)) {
     WaitFor(absl::StrCat(TaskNames(unfinished), " to finish"));
-    return GreetAgain();
+    GreetAgain();
+    return;
   }
   busy_ = completed_ = true;
   actions_.push_back(RunFinal{/*completed=*/true, state_.stop_reason(),

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/exit_code.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
@@ -152,6 +153,8 @@ struct SendStep {
   int64_t model_epoch;
   StepReport report;
   std::string stop_reason;
+  // How long the answer may wait for other workers.
+  absl::Duration max_wait;
 };
 struct TrainStep {
   int64_t step;

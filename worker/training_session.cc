@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
+#include "worker/dropped_step.h"
 
 namespace muster {
 namespace {
@@ -160,6 +161,7 @@ void TrainingSession::Do(const SendCommit& action) {
   request.set_global_step(action.model.global_step);
   request.set_examples(action.model.examples);
   *request.mutable_stop() = options_.stop;
+  *request.mutable_replication() = options_.replication;
   request.set_epoch_examples(options_.epoch_examples);
   request.set_batch_size(options_.batch_size);
   for (const WorkerState& worker : action.model.workers) {
@@ -206,7 +208,9 @@ void TrainingSession::Do(const SendStep& action) {
   request.set_round(action.report.round);
   request.set_late(action.report.late);
   request.set_stop_reason(action.stop_reason);
-  parts_.coordination->Step(request, Deadline(),
+  request.set_max_wait_ms(
+      static_cast<int32_t>(absl::ToInt64Milliseconds(action.max_wait)));
+  parts_.coordination->Step(request, Deadline() + action.max_wait,
                             PushTo<StepEvent, StepReply>(queue_));
 }
 
@@ -312,6 +316,8 @@ SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
   record.times = reported_.times;
   record.staleness = static_cast<double>(reported_.staleness);
   record.now = parts_.clock->Now();
+  record.dropped =
+      WasDropped(reported_, *answer->reply, options_.sender.task());
   last_loss_ = record.loss;
   stopped_time_ = record.now;
   if (first_step_time_ == absl::InfinitePast()) first_step_time_ = record.now;

@@ -42,6 +42,8 @@ class TrainingSession {
     uint64_t training_fingerprint = 0;
     std::string training_text;
     StopSpec stop;
+    // As the shards are told in Define.
+    ReplicationSpec replication;
     // Rows of one epoch, and of one step.
     int64_t epoch_examples = 0;
     int64_t batch_size = 0;

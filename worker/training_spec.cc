@@ -14,6 +14,7 @@
 #include "common/optimizer/update_rule.h"
 #include "google/protobuf/text_format.h"
 #include "worker/training_override.h"
+#include "worker/replication_settings.h"
 
 namespace muster {
 namespace {
@@ -94,14 +95,6 @@ absl::Status ValidateInput(const InputSpec& input) {
   RETURN_IF_ERROR(CheckNotNegative("input.synthetic_test_examples",
                                    input.synthetic_test_examples()));
   return CheckNotNegative("input.synthetic_classes", input.synthetic_classes());
-}
-
-absl::Status ValidateReplication(const ReplicationSpec& replication) {
-  if (replication.has_async()) return absl::OkStatus();
-  return absl::UnimplementedError(
-      absl::StrCat("replication mode '",
-                   replication.has_sync() ? "sync" : "bounded_staleness",
-                   "' is not available in this version; use async"));
 }
 
 absl::Status ValidateStop(const TrainingSpec& spec) {

@@ -17,8 +17,7 @@ namespace muster {
 // in and checks it. `source` names the text in messages. The registries of
 // layers, update rules and placement strategies must be linked in.
 // Errors: InvalidArgument and NotFound naming the field (with line and column
-// for the text), what was wanted and what was found; Unimplemented for a
-// replication mode that this version lacks.
+// for the text), what was wanted and what was found.
 absl::StatusOr<TrainingSpec> ParseTrainingSpec(
     absl::string_view text, absl::string_view source,
     absl::Span<const std::string> overrides);

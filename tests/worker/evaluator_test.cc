@@ -7,6 +7,7 @@
 
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/round_coordination.h"
 #include "tests/worker/tiny_model.h"
 #include "worker/evaluate_model.h"
 #include "worker/input/fill_batch.h"
@@ -40,6 +41,18 @@ TEST_F(EvaluatorTest, CountsEveryExampleOnceWithThePulledParameters) {
   EXPECT_EQ(result->examples, kClasses);
   EXPECT_EQ(result->accuracy, 0.1);
   EXPECT_NEAR(result->loss, std::log(9 + std::exp(1.0)) - 0.1, kRounding);
+}
+
+TEST_F(EvaluatorTest, PullsWhatIsThereBetweenTwoRounds) {
+  const CountingDataSet data_set(kClasses);
+  const MonotonicClock clock;
+  RoundCoordination coordination(/*round=*/8);
+  RoundHolder rounds(&clock, &coordination, Sender());
+  Evaluator evaluator(&data_set, tiny_.model(), tiny_.client(), &rounds);
+  ASSERT_THAT(evaluator.Evaluate(), IsOk());
+  EXPECT_EQ(tiny_.shard().round(), 8);
+  EXPECT_EQ(coordination.holds, 1);
+  EXPECT_FALSE(coordination.held);
 }
 
 TEST_F(EvaluatorTest, AnEmptyTestSetIsAnError) {

@@ -30,6 +30,7 @@ class SessionMachineTest : public ::testing::Test {
     options.chief_task.set_job("worker");
     options.model_fingerprint = kFingerprint;
     options.max_wait = absl::Seconds(60);
+    options.step_wait = step_wait_;
     for (int i = 0; i < ps_tasks; ++i) {
       options.ps_addresses.push_back(absl::StrCat("host", i, ":2222"));
     }
@@ -136,6 +137,8 @@ class SessionMachineTest : public ::testing::Test {
   std::vector<SessionAction> actions_;
   absl::Time now_ = absl::UnixEpoch();
   int64_t version_ = 0;
+  // Of the machine that Start makes.
+  absl::Duration step_wait_;
 };
 
 }  // namespace muster

@@ -135,14 +135,20 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
                        HasSubstr("m: model.layer: the model has no layers")));
 }
 
-TEST(TrainingSpecTest, SaysWhichReplicationModesAreNotThereYet) {
-  EXPECT_THAT(Parse({"replication.sync.replicas_to_aggregate=2"}),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       HasSubstr("replication mode 'sync' is not available in "
-                                 "this version")));
-  EXPECT_THAT(Parse({"replication=bounded_staleness"}),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       HasSubstr("'bounded_staleness'")));
+TEST(TrainingSpecTest, TakesEveryReplicationMode) {
+  const auto sync = Parse({"replication.sync.replicas_to_aggregate=2",
+                           "replication.sync.when_too_few=EXIT"});
+  ASSERT_THAT(sync, IsOk());
+  EXPECT_EQ(sync->replication().sync().replicas_to_aggregate(), 2);
+  EXPECT_EQ(sync->replication().sync().when_too_few(), EXIT);
+  const auto bounded = Parse({"replication=bounded_staleness",
+                              "replication.bounded_staleness.bound=3"});
+  ASSERT_THAT(bounded, IsOk());
+  EXPECT_EQ(bounded->replication().bounded_staleness().bound(), 3);
+  EXPECT_THAT(Parse({"replication.bounded_staleness.bound=-1"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("replication.bounded_staleness.bound must be "
+                                 "0 or more, found -1")));
 }
 
 TEST(TrainingSpecTest, LoadsAFileOrNamesIt) {

@@ -29,6 +29,9 @@ struct StepRecord {
   int64_t examples = 0;
   // Updates between the pull and the apply, the mean over the shards.
   double staleness = 0;
+  // Synchronous replication: its gradient came too late and is in no update. In
+  // AfterStep only; JobState has the exact counts.
+  bool dropped = false;
   // Monotonic, when the step was counted.
   absl::Time now;
   // In AfterStep only.

@@ -41,6 +41,18 @@ int64_t AddWorker(const WorkerState& before, const WorkerState& after,
   return examples;
 }
 
+// Since the epoch was committed, so that a curve shows when they came.
+void AddDroppedSteps(const JobState& state, Summary* summary) {
+  int64_t dropped = 0;
+  for (const WorkerState& worker : state.workers()) {
+    dropped += worker.dropped_steps();
+    const TaskId& task = worker.sender().task();
+    AddScalar(absl::StrCat(task.job(), "_", task.index(), "/dropped_steps"),
+              static_cast<double>(worker.dropped_steps()), summary);
+  }
+  AddScalar("dropped_steps", static_cast<double>(dropped), summary);
+}
+
 std::vector<int64_t> StalenessBetween(const JobState& before,
                                       const JobState& after) {
   std::vector<int64_t> counts(after.staleness_counts().begin(),
@@ -64,6 +76,8 @@ void AddJobSummaries(const JobCounts& before, const JobCounts& after,
   const int64_t steps = after.state.global_step() - before.state.global_step();
   AddScalar("global_step_per_s", static_cast<double>(steps) / seconds, summary);
   AddScalar("examples_per_s", static_cast<double>(examples) / seconds, summary);
+  // Rounds tell that the replication is synchronous.
+  if (after.state.round() > 0) AddDroppedSteps(after.state, summary);
   const std::vector<int64_t> staleness =
       StalenessBetween(before.state, after.state);
   if (std::any_of(staleness.begin(), staleness.end(),

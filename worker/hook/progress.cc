@@ -38,6 +38,7 @@ absl::Status Progress::AfterEnter(const EpochRecord& epoch) {
 absl::Status Progress::AfterStep(const StepRecord& step) {
   meter_.Add(step);
   global_step_ = step.global_step;
+  if (step.dropped) ++dropped_;
   any_step_ = true;
   const absl::Duration every =
       options_.terminal ? kTerminalEvery : options_.every;
@@ -80,6 +81,7 @@ std::string Progress::Line() const {
       "step=%d loss=%.4g steps_per_s=%.3g examples_per_s=%.0f staleness=%.1f",
       global_step_, meter_.mean_loss(), meter_.steps_per_s(),
       meter_.examples_per_s(), meter_.mean_staleness());
+  if (dropped_ > 0) absl::StrAppend(&line, " dropped=", dropped_);
   const double rate = meter_.global_steps_per_s();
   if (options_.target_step > 0 && rate > 0) {
     const int64_t steps =

@@ -19,7 +19,8 @@ namespace muster {
 //   left=2m10s                                            (all in one line)
 //
 // step is the global step; loss, rates and staleness are this worker's means
-// since the line before.
+// since the line before. dropped=K, once there are any, are the steps of this
+// process that were dropped in synchronous replication.
 class Progress : public Hook {
  public:
   struct Options {
@@ -52,6 +53,7 @@ class Progress : public Hook {
   const Write write_;
   RateMeter meter_;
   int64_t global_step_ = 0;
+  int64_t dropped_ = 0;
   bool shown_ = false;
   bool any_step_ = false;
 };

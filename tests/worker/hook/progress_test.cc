@@ -27,7 +27,7 @@ class ProgressTest : public ::testing::Test {
     epoch.now = now_;
     ASSERT_THAT(progress_->AfterEnter(epoch), IsOk());
   }
-  void Step(absl::Duration length) {
+  void Step(absl::Duration length, bool dropped = false) {
     now_ += length;
     StepRecord step;
     step.now = now_;
@@ -35,6 +35,7 @@ class ProgressTest : public ::testing::Test {
     step.loss = 0.213;
     step.examples = 128;
     step.staleness = 1;
+    step.dropped = dropped;
     ASSERT_THAT(progress_->AfterStep(step), IsOk());
   }
 
@@ -54,6 +55,13 @@ TEST_F(ProgressTest, PlainLineComesEveryPeriod) {
                           "staleness=1.0 left=2m20s",
                           "step=20 loss=0.213 steps_per_s=1 examples_per_s=128 "
                           "staleness=1.0 left=2m10s"));
+}
+
+TEST_F(ProgressTest, CountsTheDroppedStepsOfThisProcess) {
+  Make(Progress::Options());
+  for (int i = 0; i < 20; ++i) Step(absl::Seconds(1), /*dropped=*/i < 12);
+  EXPECT_THAT(texts_, ElementsAre(HasSubstr(" dropped=10"),
+                                  HasSubstr(" dropped=12")));
 }
 
 TEST_F(ProgressTest, LastStepsAreShownAtTheEnd) {

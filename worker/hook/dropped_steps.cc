@@ -1,0 +1,41 @@
+#include "worker/hook/dropped_steps.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kSayEvery = absl::Seconds(10);
+
+}  // namespace
+
+DroppedSteps::DroppedSteps(SayLine say) : say_(std::move(say)) {}
+
+absl::Status DroppedSteps::AfterStep(const StepRecord& step) {
+  if (step.dropped) {
+    ++dropped_;
+    newest_ = step.step;
+  }
+  if (dropped_ == 0 || step.now < say_at_) return absl::OkStatus();
+  say_at_ = step.now + kSayEvery;
+  Say();
+  return absl::OkStatus();
+}
+
+absl::Status DroppedSteps::AtEnd(const EndRecord& end) {
+  static_cast<void>(end);
+  if (dropped_ > 0) Say();
+  return absl::OkStatus();
+}
+
+void DroppedSteps::Say() {
+  say_(absl::StrCat(
+      dropped_, dropped_ == 1 ? " step" : " steps",
+      " of this worker dropped, the last its step ", newest_,
+      ": other workers had made the update when the gradient came"));
+  dropped_ = 0;
+}
+
+}  // namespace muster

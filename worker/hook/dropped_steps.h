@@ -1,0 +1,37 @@
+#ifndef WORKER_HOOK_DROPPED_STEPS_H_
+#define WORKER_HOOK_DROPPED_STEPS_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "worker/hook/hook.h"
+
+namespace muster {
+
+// Synchronous replication: says when steps of this worker were dropped, because
+// their gradients came after the update of their round. At most one line every
+// 10 s, with their count since the line before; what is left, at the end.
+class DroppedSteps : public Hook {
+ public:
+  using SayLine = std::function<void(absl::string_view)>;
+
+  explicit DroppedSteps(SayLine say);
+
+  absl::Status AfterStep(const StepRecord& step) override;
+  absl::Status AtEnd(const EndRecord& end) override;
+
+ private:
+  void Say();
+
+  const SayLine say_;
+  // Since the last line, and the newest of them.
+  int64_t dropped_ = 0;
+  int64_t newest_ = 0;
+  absl::Time say_at_ = absl::InfinitePast();
+};
+
+}  // namespace muster
+
+#endif  // WORKER_HOOK_DROPPED_STEPS_H_

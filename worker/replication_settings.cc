@@ -1,0 +1,119 @@
+#include "worker/replication_settings.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+absl::Status CheckNotNegative(absl::string_view field, int32_t value) {
+  if (value >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("replication.", field, " must be 0 or more, found ", value));
+}
+
+// The first number may not be more than the second.
+absl::Status CheckAtMost(absl::string_view field, int32_t value,
+                         absl::string_view limit_field, int32_t limit,
+                         absl::string_view why) {
+  if (value <= limit) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "replication.sync.", field, " must be at most replication.sync.",
+      limit_field, ", which is ", limit, ", found ", value, ": ", why));
+}
+
+// Numbers that are 0 are not given (yet).
+absl::Status CheckOrder(const SyncReplication& sync) {
+  if (sync.total_replicas() > 0) {
+    RETURN_IF_ERROR(CheckAtMost(
+        "replicas_to_aggregate", sync.replicas_to_aggregate(), "total_replicas",
+        sync.total_replicas(), "no step would have so many gradients"));
+    RETURN_IF_ERROR(CheckAtMost("min_replicas", sync.min_replicas(),
+                                "total_replicas", sync.total_replicas(),
+                                "no step could ever be taken"));
+  }
+  if (sync.replicas_to_aggregate() == 0) return absl::OkStatus();
+  return CheckAtMost("min_replicas", sync.min_replicas(),
+                     "replicas_to_aggregate", sync.replicas_to_aggregate(),
+                     "a step waits for no more gradients than that");
+}
+
+absl::Status FitSync(int replicas, SyncReplication* sync) {
+  if (sync->total_replicas() == 0) sync->set_total_replicas(replicas);
+  if (sync->total_replicas() != replicas) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("replication.sync.total_replicas is ",
+                     sync->total_replicas(), ", but the cluster has ", replicas,
+                     replicas == 1 ? " task that trains" : " tasks that train",
+                     "; give the same number, or 0 for that of the cluster"));
+  }
+  if (sync->replicas_to_aggregate() == 0) {
+    sync->set_replicas_to_aggregate(replicas);
+  }
+  if (sync->min_replicas() == 0) sync->set_min_replicas(1);
+  return CheckOrder(*sync);
+}
+
+}  // namespace
+
+absl::Status ValidateReplication(const ReplicationSpec& replication) {
+  if (replication.has_bounded_staleness()) {
+    return CheckNotNegative("bounded_staleness.bound",
+                            replication.bounded_staleness().bound());
+  }
+  if (!replication.has_sync()) return absl::OkStatus();
+  const SyncReplication& sync = replication.sync();
+  RETURN_IF_ERROR(CheckNotNegative("sync.replicas_to_aggregate",
+                                   sync.replicas_to_aggregate()));
+  RETURN_IF_ERROR(
+      CheckNotNegative("sync.total_replicas", sync.total_replicas()));
+  RETURN_IF_ERROR(CheckNotNegative("sync.min_replicas", sync.min_replicas()));
+  return CheckOrder(sync);
+}
+
+absl::Status FitReplication(int replicas, ReplicationSpec* replication) {
+  if (!replication->has_sync()) return absl::OkStatus();
+  return FitSync(replicas, replication->mutable_sync());
+}
+
+std::map<std::string, int64_t> ReplicationNumbers(
+    const ReplicationSpec& replication) {
+  if (replication.has_bounded_staleness()) {
+    return {{"bound", replication.bounded_staleness().bound()}};
+  }
+  if (!replication.has_sync()) return {};
+  const SyncReplication& sync = replication.sync();
+  return {{"replicas_to_aggregate", sync.replicas_to_aggregate()},
+          {"total_replicas", sync.total_replicas()},
+          {"min_replicas", sync.min_replicas()}};
+}
+
+std::string ReplicationName(const ReplicationSpec& replication) {
+  switch (replication.mode_case()) {
+    case ReplicationSpec::kSync:
+      return "sync";
+    case ReplicationSpec::kBoundedStaleness:
+      return "bounded_staleness";
+    default:
+      return "async";
+  }
+}
+
+std::string DescribeReplication(const ReplicationSpec& replication) {
+  const std::string name = ReplicationName(replication);
+  if (replication.has_sync()) {
+    const SyncReplication& sync = replication.sync();
+    return absl::StrCat(name, ", each step the mean of the first ",
+                        sync.replicas_to_aggregate(), " of ",
+                        sync.total_replicas(), " replicas");
+  }
+  if (replication.has_bounded_staleness()) {
+    return absl::StrCat(name, ", no worker more than ",
+                        replication.bounded_staleness().bound(),
+                        " steps ahead of the slowest");
+  }
+  return name;
+}
+
+}  // namespace muster
