@@ -31,8 +31,9 @@ packages=(
   libfaketime             # the test of clocks that jump
 )
 checks=(
-  clang         # thread-safety analysis, headers that compile alone
-  clang-format  # layout
+  clang            # thread-safety analysis, headers that compile alone
+  clang-format     # layout
+  libclang-rt-dev  # the sanitizers
 )
 
 case "${1-}" in
