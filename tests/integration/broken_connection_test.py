@@ -17,9 +17,9 @@ from tests.integration import recovery
 
 CUTS = 200 if recovery.SOAK else 20
 # Between two of them: long enough for a new connection and some steps.
-PAUSE_S = (0.1, 0.3)
+PAUSE_S = (0.1, 0.2)
 # The job ends by its time. The cuts take half of it on an idle machine.
-JOB_S = 100 if recovery.SOAK else 12
+JOB_S = 80 if recovery.SOAK else 9
 
 # Two million parameters, in several parts on each ps task, and little to
 # compute: most of a step is transfer.

@@ -23,7 +23,7 @@ TIMEOUT_S = 10
 SHORT_WAIT_S = 2
 LONGEST_WAIT_S = 20.0
 # How long the job is watched after a jump.
-WATCH_S = 3.0
+WATCH_S = 1.5
 # The longest time without a step of a worker; a loaded machine included.
 LONGEST_SILENCE_S = 3.0
 HOUR_S = 3600

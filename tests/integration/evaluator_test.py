@@ -116,7 +116,7 @@ class EvaluatorTest(harness.TestCase):
 
     def test_an_old_result_is_not_the_end_of_a_new_job(self):
         self.run_standalone()
-        evaluator = self.start_evaluator("--max_wait=8s")
+        evaluator = self.start_evaluator("--max_wait=6s")
         self.assertEqual(evaluator.wait(), 138, evaluator.output)
 
     def test_ends_by_a_signal_and_without_a_ps(self):
