@@ -81,6 +81,9 @@ def parse_arguments(argv):
                         "repeated")
     parser.add_argument("--compute_threads", type=positive, metavar="T",
                         help="of each worker (default: cores over tasks)")
+    parser.add_argument("--num_devices", type=positive, default=1, metavar="T",
+                        help="towers (replicas of the model on devices of "
+                        "their own) of each worker; default 1")
     parser.add_argument("--restart", type=not_negative, default=0, metavar="N",
                         help="start a task that was killed, or ended with a "
                         "code of 128 or more, again up to N times, as systemd "
@@ -164,8 +167,11 @@ def commands(options, cluster_file, train_dir):
     training = [
         "--training=" + options.training, "--train_dir=" + train_dir,
         "--compute_threads=%d" % threads] + overrides(options)
+    towers = (["--num_devices=%d" % options.num_devices]
+              if options.num_devices > 1 else [])
     for i in range(options.workers):
-        yield "worker", i, worker + ["--task_index=%d" % i] + training
+        yield "worker", i, (
+            worker + ["--task_index=%d" % i] + training + towers)
     if options.evaluator:
         yield "evaluator", 0, worker + ["--job_name=evaluator"] + training
 

@@ -22,6 +22,18 @@ struct StepTensor {
   absl::Span<const float> gradient;
 };
 
+// One tower's part of a step, before the towers' gradients are averaged.
+struct TowerStep {
+  // "cpu:1".
+  std::string device;
+  // Mean over its rows, with penalties.
+  double loss = 0;
+  int64_t correct = 0;
+  int64_t examples = 0;
+  // Of each of ComputedStep::tensors; valid as long as those.
+  std::vector<absl::Span<const float>> gradients;
+};
+
 // When the parts of a step ended; monotonic.
 struct StepTimes {
   absl::Time begun;
@@ -46,6 +58,8 @@ struct ComputedStep {
   int64_t examples = 0;
   // In creation order; valid until the next step.
   absl::Span<const StepTensor> tensors;
+  // At least one; valid until the next step.
+  absl::Span<const TowerStep> towers;
 };
 
 enum class PushDecision {

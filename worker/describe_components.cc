@@ -6,8 +6,8 @@
 #include "common/cluster/placement_strategy.h"
 #include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
-#include "worker/backend/backend.h"
 #include "worker/layer/layer.h"
+#include "worker/tower/device_names.h"
 
 namespace muster {
 namespace {
@@ -56,19 +56,6 @@ std::string DescribeCodecs() {
 }
 
 }  // namespace
-
-std::string DescribeDevices() {
-  std::string text;
-  for (const std::string& name : BackendRegistry::Names()) {
-    const auto factory = BackendRegistry::Find(name);
-    absl::StrAppend(&text, name, "\n");
-    if (!factory.ok()) continue;
-    for (const Device& device : factory->devices()) {
-      absl::StrAppend(&text, "  ", device.name, ": ", device.description, "\n");
-    }
-  }
-  return text;
-}
 
 std::string DescribeComponents() {
   return absl::StrCat("Layers\n", Indent(DescribeLayers()), "\nOptimizers\n",

@@ -9,9 +9,6 @@ namespace muster {
 // placement strategies and backends, with their attributes.
 std::string DescribeComponents();
 
-// The devices of every backend, for `worker --list_devices`.
-std::string DescribeDevices();
-
 }  // namespace muster
 
 #endif  // WORKER_DESCRIBE_COMPONENTS_H_

@@ -46,6 +46,7 @@
 #include "worker/printing.h"
 #include "worker/session_messages.h"
 #include "worker/signal_target.h"
+#include "worker/tower/device_names.h"
 #include "worker/training_spec.h"
 #include "worker/worker_task.h"
 
@@ -89,10 +90,16 @@ ABSL_FLAG(std::string, export_to, "",
           "With --inspect_checkpoint: write the parameters to this new "
           "safetensors file.");
 ABSL_FLAG(std::string, device, "auto",
-          "Backend that computes: auto, cpu or ref.");
+          "What computes: auto, a backend (cpu, ref) or one of its devices "
+          "(cpu:1).");
+ABSL_FLAG(std::vector<std::string>, devices, {},
+          "Several devices, each with a tower (a replica of the model) of this "
+          "worker: --devices=cpu:0,cpu:1. --list_devices prints all.");
+ABSL_FLAG(int, num_devices, 0,
+          "Instead of --devices: the first so many devices of --device.");
 ABSL_FLAG(int, compute_threads, 0,
-          "Threads that compute. 0: the cores, divided by the workers of this "
-          "machine.");
+          "Threads that compute, divided among the towers. 0: the cores, "
+          "divided by the workers of this machine.");
 ABSL_FLAG(std::string, cpus, "", "Cores to run on: 0-3,6. By default all.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Hours(2),
           "End with code 138 after waiting so long for other tasks.");
@@ -150,7 +157,8 @@ CommandLineOptions DescribeCommandLine() {
       {"Checkpoints",
        {"init_from", "init_from_map", "init_from_partial", "inspect_checkpoint",
         "diff_with", "export_to"}},
-      {"Device", {"device", "compute_threads", "cpus"}},
+      {"Device",
+       {"device", "devices", "num_devices", "compute_threads", "cpus"}},
       {"Network", {"bind", "allow_insecure_network"}},
       {"Waiting", {"max_wait", "worker_timeout"}},
       {"Printing",
@@ -296,6 +304,8 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
                                                 TrainingSpec training) {
   ASSIGN_OR_RETURN(WorkerOptions options, MakeTaskOptions<WorkerOptions>(
                                               cluster, std::move(training)));
+  options.devices = absl::GetFlag(FLAGS_devices);
+  options.num_devices = absl::GetFlag(FLAGS_num_devices);
   options.profile_steps = absl::GetFlag(FLAGS_profile_steps);
   options.profile_from_step = absl::GetFlag(FLAGS_profile_from_step);
   Printing printing = MakePrinting(PrintingFlags(cluster.task));
@@ -321,6 +331,11 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   if (absl::GetFlag(FLAGS_profile_steps) > 0) {
     return Fail(absl::InvalidArgumentError(
         "--profile_steps: an evaluator takes no steps; give it to a worker"));
+  }
+  if (!absl::GetFlag(FLAGS_devices).empty() ||
+      absl::GetFlag(FLAGS_num_devices) > 0) {
+    return Fail(absl::InvalidArgumentError(
+        "--devices and --num_devices: an evaluator has one; use --device"));
   }
   StopLatch latch;
   options->clock = &clock;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/base/json_quote.h"
 #include "common/base/status_macros.h"
@@ -59,11 +60,17 @@ std::string WorkersJson(absl::Span<const TrainingResult::Worker> workers) {
     object.AddCount("examples", worker.examples);
     object.AddNumber("steps_per_s", worker.steps_per_s);
     object.AddNumber("mean_staleness", worker.mean_staleness);
-    absl::StrAppend(&json, json.size() > 1 ? ",\n    " : "\n    ",
     object.AddCount("dropped_steps", worker.dropped_steps);
+    absl::StrAppend(&json, json.size() > 1 ? ",\n    " : "\n    ",
                     object.Finish());
   }
   return json + "\n  ]";
+}
+
+std::string TextsJson(absl::Span<const std::string> texts) {
+  std::vector<std::string> quoted;
+  for (const std::string& text : texts) quoted.push_back(JsonQuote(text));
+  return absl::StrCat("[", absl::StrJoin(quoted, ", "), "]");
 }
 
 absl::Status SystemError(const char* what, const std::string& path) {
@@ -89,16 +96,19 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddText("model", result.model);
   json.AddText("mode", result.mode);
   json.AddText("replication", result.replication);
+  for (const auto& [name, value] : result.replication_settings) {
+    json.AddCount(name, value);
+  }
   json.AddText("optimizer", result.optimizer);
   json.AddText("device", result.device);
+  json.Add("devices", TextsJson(result.devices));
   json.Add("cluster", absl::StrCat("{\"ps\": ", result.num_ps,
                                    ", \"worker\": ", result.num_workers, "}"));
   json.AddCount("compute_threads", result.compute_threads);
   json.AddCount("seed", result.seed);
   json.AddCount("batch_size", result.batch_size);
-  for (const auto& [name, value] : result.replication_settings) {
-    json.AddCount(name, value);
-  }
+  json.AddCount("accumulate_batches", result.accumulate_batches);
+  json.AddCount("rows_per_push", result.rows_per_push);
   json.AddNumber("test_accuracy", result.test_accuracy);
   json.AddNumber("test_loss", result.test_loss);
   json.AddCount("test_examples", result.test_examples);
@@ -109,6 +119,7 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddNumber("steps_per_s", result.steps_per_s);
   json.AddNumber("examples_per_s", result.examples_per_s);
   json.Add("workers", WorkersJson(result.workers));
+  json.AddCount("dropped_steps", result.dropped_steps);
   json.AddNumber("wall_s", result.wall_s);
   json.AddNumber("time_to_first_step_s", result.time_to_first_step_s);
   json.AddText("stop_reason", result.stop_reason);
@@ -119,7 +130,6 @@ std::string ResultJson(const TrainingResult& result) {
 
 std::string EvaluationJson(int64_t global_step,
                            const EvaluationResult& result) {
-  json.AddCount("dropped_steps", result.dropped_steps);
   JsonObject object(2);
   object.AddCount("global_step", global_step);
   object.AddNumber("test_accuracy", result.accuracy);

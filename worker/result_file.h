@@ -33,12 +33,18 @@ struct TrainingResult {
   // The mode's numbers, by their names in ReplicationSpec.
   std::map<std::string, int64_t> replication_settings;
   std::string optimizer;
+  // The backend, and the device of each of the chief's towers.
   std::string device;
+  std::vector<std::string> devices;
   int num_ps = 0;
   int num_workers = 0;
   int compute_threads = 0;
   int64_t seed = 0;
+  // Rows of one batch of one tower; batches of each that make one push; rows
+  // of one push of a worker.
   int64_t batch_size = 0;
+  int64_t accumulate_batches = 1;
+  int64_t rows_per_push = 0;
 
   double test_accuracy = 0;
   double test_loss = 0;
@@ -55,14 +61,14 @@ struct TrainingResult {
   double steps_per_s = 0;
   double examples_per_s = 0;
   std::vector<Worker> workers;
+  // Of all workers; 0 but in synchronous replication.
+  int64_t dropped_steps = 0;
   // Of this process, to the end of the evaluation.
   double wall_s = 0;
   double time_to_first_step_s = 0;
 
   // "steps", "epochs", "seconds", "target_accuracy", "non_finite", or what a
   // hook of the user's gave.
-  // Of all workers; 0 but in synchronous replication.
-  int64_t dropped_steps = 0;
   std::string stop_reason;
   std::string checkpoint;
   std::string muster_version;

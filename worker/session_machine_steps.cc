@@ -67,8 +67,10 @@ void SessionMachine::OnRefused(const StepReply& reply) {
                            std::max(asked_version_, state_.state_version()));
   asked_version_ = std::max(asked_version_, reply.state_version());
   ask_again_at_ = waited ? now_ : now_ + kAskAgain;
-  if (reply.waiting_for().empty()) return StopWaiting(&step_waiting_);
   const std::string what = DescribeWait(reply);
+  if (what.empty() || options_.step_wait == absl::ZeroDuration()) {
+    return StopWaiting(&step_waiting_);
+  }
   if (step_waiting_.since() == absl::InfiniteFuture()) {
     step_waiting_.WaitFor(what, asked_at_);
   }

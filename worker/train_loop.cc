@@ -4,32 +4,21 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "common/base/split_mix64.h"
 #include "common/base/status_macros.h"
 
 namespace muster {
 namespace {
 
-// What dropout draws from in one step: other for each worker and each batch,
-// and the same again when the step is run again.
-uint64_t StepSeed(const InputPipeline::Options& input, int64_t position) {
-  // SplitMix64's finalizer (Steele, Lea, Flood, 2014).
-  uint64_t x = input.seed + 0x9e3779b97f4a7c15u *
-                                (static_cast<uint64_t>(position) *
-                                     static_cast<uint64_t>(input.num_workers) +
-                                 static_cast<uint64_t>(input.worker_index) + 1);
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-StepTensor DescribeTensor(CompiledModel& model, int i) {
+StepTensor DescribeTensor(TowerGroup& towers, int i) {
+  CompiledModel& model = towers.model();
   const TensorDef& definition = model.parameters()[i];
   StepTensor tensor;
   tensor.name = definition.name();
   tensor.shape.assign(definition.shape().begin(), definition.shape().end());
   tensor.trainable = definition.kind() == TRAINABLE;
   tensor.value = model.parameter(i);
-  tensor.gradient = model.gradient(i);
+  tensor.gradient = towers.gradient(i);
   return tensor;
 }
 
@@ -38,30 +27,77 @@ StepTensor DescribeTensor(CompiledModel& model, int i) {
 absl::StatusOr<std::unique_ptr<TrainLoop>> TrainLoop::Create(
     const Options& options) {
   auto loop = absl::WrapUnique(new TrainLoop(options));
-  ASSIGN_OR_RETURN(loop->pipeline_,
-                   InputPipeline::Create(options.data_set, options.input));
+  ASSIGN_OR_RETURN(
+      loop->pipeline_,
+      InputPipeline::Create(loop->options_.data_set, loop->options_.input));
   return loop;
 }
 
 TrainLoop::TrainLoop(const Options& options) : options_(options) {
-  for (size_t i = 0; i < options.model->parameters().size(); ++i) {
+  TowerGroup& towers = *options.towers;
+  options_.input.batches_per_step = towers.batches_per_step();
+  options_.input.batches_per_tower = towers.accumulate_batches();
+  for (size_t i = 0; i < towers.model().parameters().size(); ++i) {
     const int tensor = static_cast<int>(i);
-    parameters_.push_back(MutableViewOf(options.model->parameter(tensor)));
-    gradients_.push_back(ViewOf(options.model->gradient(tensor)));
-    tensors_.push_back(DescribeTensor(*options.model, tensor));
+    const absl::Span<float> gradient = towers.gradient(tensor);
+    parameters_.push_back(MutableViewOf(towers.model().parameter(tensor)));
+    gradients_.push_back(ViewOf(absl::Span<const float>(gradient)));
+    tensors_.push_back(DescribeTensor(towers, tensor));
+    if (tensors_.back().trainable) trainable_.push_back(gradient);
   }
 }
 
 absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
   options_.client->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
   if (epoch.data_position == EnterEpoch::kKeepPosition) return absl::OkStatus();
-  if (batch_ == nullptr && pipeline_->position() == epoch.data_position) {
+  if (batches_.empty() && pipeline_->position() == epoch.data_position) {
     return absl::OkStatus();
   }
-  batch_ = nullptr;
+  batches_ = {};
   options_.input.start_step = epoch.data_position;
   ASSIGN_OR_RETURN(pipeline_,
                    InputPipeline::Create(options_.data_set, options_.input));
+  return absl::OkStatus();
+}
+
+absl::Status TrainLoop::Read() {
+  if (!batches_.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(batches_, pipeline_->Next());
+  return absl::OkStatus();
+}
+
+// What dropout draws from: other for each worker, step and batch, and the same
+// again when the step is run again.
+uint64_t TrainLoop::SeedOf(int64_t batch) const {
+  const InputPipeline::Options& input = options_.input;
+  const int64_t step = pipeline_->position();
+  // The number of the batch among those of all workers.
+  const auto number = static_cast<uint64_t>(
+      (step * input.num_workers + input.worker_index) * input.batches_per_step +
+      batch);
+  return SplitMix64(input.seed + kSplitMix64Step * (number + 1));
+}
+
+ComputedStep TrainLoop::Computed() const {
+  const TowerGroup& towers = *options_.towers;
+  ComputedStep computed;
+  computed.loss = towers.loss();
+  computed.correct = towers.correct();
+  computed.examples = towers.examples();
+  computed.tensors = tensors_;
+  computed.towers = towers.steps();
+  return computed;
+}
+
+absl::Status TrainLoop::Push(int64_t step, StepReport* report) {
+  if (options_.change_gradients != nullptr) {
+    options_.change_gradients(trainable_);
+  }
+  ASSIGN_OR_RETURN(
+      const PushOutcome outcome,
+      options_.client->PushAndWait(step, gradients_, report->round));
+  report->staleness = std::llround(outcome.mean_staleness);
+  report->late = outcome.late;
   return absl::OkStatus();
 }
 
@@ -71,35 +107,24 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
   report.step = step;
   report.round = token.round();
   report.times.begun = Now();
-  if (batch_ == nullptr) {
-    ASSIGN_OR_RETURN(batch_, pipeline_->Next());
-  }
-  report.examples = batch_->rows;
+  RETURN_IF_ERROR(Read());
   report.data_position = pipeline_->position();
   report.times.read = Now();
   RETURN_IF_ERROR(options_.client->PullAndWait(parameters_, token));
   report.times.pulled = Now();
-  ASSIGN_OR_RETURN(
-      const CompiledModel::StepResult result,
-      options_.model->Step(*batch_,
-                           StepSeed(options_.input, pipeline_->position())));
-  report.correct = result.correct;
-  report.loss = result.loss;
+  RETURN_IF_ERROR(options_.towers->Run(
+      batches_, [this](int64_t batch) { return SeedOf(batch); }));
+  const ComputedStep computed = Computed();
+  report.examples = computed.examples;
+  report.correct = computed.correct;
+  report.loss = computed.loss;
   report.times.computed = Now();
-  ASSIGN_OR_RETURN(
-      const PushDecision decision,
-      before_push({result.loss, result.correct, batch_->rows, tensors_}));
+  ASSIGN_OR_RETURN(const PushDecision decision, before_push(computed));
   report.times.decided = Now();
-  if (decision == PushDecision::kPush) {
-    ASSIGN_OR_RETURN(
-        const PushOutcome outcome,
-        options_.client->PushAndWait(step, gradients_, token.round()));
-    report.staleness = std::llround(outcome.mean_staleness);
-    report.late = outcome.late;
-  }
+  if (decision == PushDecision::kPush) RETURN_IF_ERROR(Push(step, &report));
   report.times.pushed = Now();
   report.abandoned = decision == PushDecision::kRefuse;
-  batch_ = nullptr;
+  batches_ = {};
   return report;
 }
 

@@ -2,38 +2,48 @@
 #define WORKER_TRAIN_LOOP_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "worker/client/parameter_client.h"
 #include "worker/client/tensor_view.h"
 #include "worker/computed_step.h"
 #include "worker/input/data_set.h"
 #include "worker/input/input_pipeline.h"
-#include "worker/model/compiled_model.h"
 #include "worker/step_runner.h"
+#include "worker/tower/tower_group.h"
 
 namespace muster {
 
-// One worker's steps: pull into the model's own memory, forward and backward,
-// push the gradients from where they lie. Nothing large is allocated after the
-// first step. One thread.
+// One worker's steps: pull into the memory that all towers read, forward and
+// backward of each, push the mean of their gradients from where it lies.
+// Nothing large is allocated after the first step. One thread.
 class TrainLoop : public StepRunner {
  public:
+  // The mean gradients of one step of this worker: of the trainable tensors, in
+  // creation order.
+  using ChangeGradients =
+      std::function<void(absl::Span<const absl::Span<float>> gradients)>;
+
   // The pointers outlive the loop.
   struct Options {
     ParameterClient* client = nullptr;
-    // In train mode.
-    CompiledModel* model = nullptr;
+    TowerGroup* towers = nullptr;
     const DataSet* data_set = nullptr;
     // For StepTimes.
     const Clock* clock = SystemClock();
-    // start_step is overwritten by Enter.
+    // start_step is overwritten by Enter, and the numbers of batches by the
+    // towers' own.
     InputPipeline::Options input;
+    // Changes them in place when the hooks have seen them and let them pass,
+    // before they are pushed; null: they are pushed as they are.
+    ChangeGradients change_gradients;
   };
 
   // Errors: those of InputPipeline::Create.
@@ -50,15 +60,22 @@ class TrainLoop : public StepRunner {
  private:
   explicit TrainLoop(const Options& options);
 
+  // Reads the rows of a step, unless they are there.
+  absl::Status Read();
+  absl::Status Push(int64_t step, StepReport* report);
+  uint64_t SeedOf(int64_t batch) const;
+  ComputedStep Computed() const;
   absl::Time Now() const { return options_.clock->Now(); }
 
   Options options_;
   std::unique_ptr<InputPipeline> pipeline_;
-  // Read but not yet trained on; null if none.
-  const Batch* batch_ = nullptr;
-  // The model's parameters and gradients.
+  // Read but not yet trained on; empty if none.
+  absl::Span<const Batch> batches_;
+  // The first tower's parameters, and what is pushed.
   std::vector<MutableTensorView> parameters_;
   std::vector<TensorView> gradients_;
+  // Of gradients_, those of trainable tensors.
+  std::vector<absl::Span<float>> trainable_;
   // The same, for hooks.
   std::vector<StepTensor> tensors_;
 };

@@ -1,56 +1,76 @@
 #include "worker/training_parts.h"
 
-#include <vector>
+#include <algorithm>
+#include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "worker/input/create_data_set.h"
+#include "worker/tower/device_names.h"
 
 namespace muster {
-namespace {
-
-// "auto": the first of these that is registered and has a device.
-constexpr const char* kPreferredBackends[] = {"cpu", "ref"};
-constexpr absl::string_view kCudaBackend = "cuda";
-
-// A name that is meant to work one day: "unknown" would send the user looking
-// for a typing error or for a driver.
-absl::Status CheckDevice(absl::string_view device) {
-  if (device != kCudaBackend && !absl::StartsWith(device, "cuda:")) {
-    return absl::OkStatus();
-  }
-  if (BackendRegistry::Find(kCudaBackend).ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--device=", device,
-                   ": this version has no CUDA backend; use --device=cpu, or "
-                   "--device=auto, which takes the best that there is"));
-}
-
-absl::StatusOr<std::unique_ptr<Backend>> CreateBest(
-    const std::string& device, const BackendOptions& options) {
-  if (device != "auto") return CreateBackend(device, options);
-  absl::Status last;
-  for (const char* const name : kPreferredBackends) {
-    auto created = CreateBackend(name, options);
-    if (created.ok()) return created;
-    last = created.status();
-  }
-  return last;
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
                                                     int compute_threads) {
-  RETURN_IF_ERROR(CheckDevice(device));
+  ASSIGN_OR_RETURN(const std::string name, ResolveDevice("--device", device));
   BackendOptions options;
   options.compute_threads = compute_threads;
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                   CreateBest(device, options));
+                   CreateBackend(BackendOfDevice(name), options));
   if (backend->dtype() == FLOAT32) return backend;
   return absl::InvalidArgumentError(
       absl::StrCat("--device=", device, ": training needs a float32 backend"));
+}
+
+absl::StatusOr<std::vector<TowerParts>> OpenTowers(
+    const TrainingSpec& training, const std::vector<std::string>& devices,
+    const StepShape& shape, int compute_threads) {
+  const int towers = static_cast<int>(devices.size());
+  const int threads = std::max(1, compute_threads / towers);
+  std::vector<TowerParts> opened;
+  for (const std::string& device : devices) {
+    TowerParts tower;
+    tower.device = device;
+    ASSIGN_OR_RETURN(tower.backend, OpenDevice(device, threads));
+    CompileOptions compile;
+    compile.backend = tower.backend.get();
+    compile.batch_size = shape.batch_size;
+    if (!opened.empty()) compile.parameters_of = opened.front().model.get();
+    ASSIGN_OR_RETURN(tower.model,
+                     CompiledModel::Create(training.model(), compile));
+    opened.push_back(std::move(tower));
+  }
+  return opened;
+}
+
+absl::StatusOr<std::unique_ptr<TowerGroup>> JoinTowers(
+    const TrainingSpec& training, absl::Span<const TowerParts> towers) {
+  TowerGroup::Options options;
+  std::vector<std::string> devices;
+  for (const TowerParts& tower : towers) {
+    Tower::Options one;
+    one.device = tower.device;
+    one.model = tower.model.get();
+    one.accumulate_batches =
+        std::max(1, training.gradient().accumulate_batches());
+    options.towers.push_back(one);
+    devices.push_back(tower.device);
+  }
+  const std::string& controller = training.tower().controller_device();
+  if (!controller.empty()) {
+    ASSIGN_OR_RETURN(const std::string name,
+                     ResolveDevice("tower.controller_device", controller));
+    const auto found = absl::c_find(devices, name);
+    if (found == devices.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tower.controller_device: '", controller,
+                       "' is the device of no tower of this worker; it has ",
+                       absl::StrJoin(devices, ", ")));
+    }
+    options.controller = static_cast<int>(found - devices.begin());
+  }
+  return std::make_unique<TowerGroup>(options);
 }
 
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
@@ -184,6 +185,9 @@ void TrainingSession::Do(const EnterEpoch& action) {
     if (entered_time_ == absl::InfinitePast()) {
       entered_time_ = now;
       first_global_step_ = global_step_;
+      for (const WorkerState& worker : job_state().workers()) {
+        first_examples_ += worker.examples();
+      }
     }
     const EpochRecord epoch{action.model_epoch, global_step_,
                             std::exchange(loaded_initialized_, false), now};
@@ -238,6 +242,20 @@ void TrainingSession::Do(const SaveNow& action) {
   });
 }
 
+// The account of synchronous replication, by worker.
+void TrainingSession::SayDroppedSteps() const {
+  if (!options_.replication.has_sync()) return;
+  std::vector<std::string> workers;
+  for (const WorkerState& worker : job_state().workers()) {
+    workers.push_back(absl::StrCat(TaskName(worker.sender().task()), " ",
+                                   worker.steps(), " (", worker.dropped_steps(),
+                                   ")"));
+  }
+  parts_.say(/*is_error=*/false,
+             absl::StrCat("gradients in updates (dropped): ",
+                          absl::StrJoin(workers, ", ")));
+}
+
 void TrainingSession::Do(const RunFinal& action) {
   parts_.set_serving(false);
   EndRecord end = MakeEnd(action.completed, action.stop_reason);
@@ -245,6 +263,7 @@ void TrainingSession::Do(const RunFinal& action) {
   parts_.say(/*is_error=*/false,
              absl::StrCat("the training ends at step=", end.global_step, ": ",
                           end.stop_reason));
+  SayDroppedSteps();
   absl::Status status = EndHooks(end);
   if (action.completed) {
     // What was evaluated is worth keeping even if it could not be saved.
@@ -295,6 +314,7 @@ absl::StatusOr<PushDecision> TrainingSession::BeforePushHooks(
   record.examples = computed.examples;
   record.now = parts_.clock->Now();
   record.tensors = computed.tensors;
+  record.towers = computed.towers;
   for (Hook* hook : parts_.hooks) {
     ASSIGN_OR_RETURN(const PushDecision decision, hook->BeforePush(record));
     if (decision == PushDecision::kRefuse) return decision;
@@ -315,9 +335,9 @@ SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
   record.examples = reported_.examples;
   record.times = reported_.times;
   record.staleness = static_cast<double>(reported_.staleness);
-  record.now = parts_.clock->Now();
   record.dropped =
       WasDropped(reported_, *answer->reply, options_.sender.task());
+  record.now = parts_.clock->Now();
   last_loss_ = record.loss;
   stopped_time_ = record.now;
   if (first_step_time_ == absl::InfinitePast()) first_step_time_ = record.now;

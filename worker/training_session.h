@@ -92,6 +92,8 @@ class TrainingSession {
   int64_t global_step() const { return global_step_; }
   double last_loss() const { return last_loss_; }
   int64_t first_global_step() const { return first_global_step_; }
+  // Of all workers, when this process began to train.
+  int64_t first_examples() const { return first_examples_; }
   // InfinitePast until then.
   absl::Time first_step_time() const { return first_step_time_; }
   absl::Time entered_time() const { return entered_time_; }
@@ -123,6 +125,7 @@ class TrainingSession {
   void SayLostSteps(const LoadedModel& model) const;
   // Calls AtEnd of all; returns the first error.
   absl::Status EndHooks(const EndRecord& end);
+  void SayDroppedSteps() const;
   EndRecord MakeEnd(bool completed, const std::string& stop_reason);
   absl::Time Deadline() const;
 
@@ -144,6 +147,7 @@ class TrainingSession {
 
   int64_t global_step_ = 0;
   int64_t first_global_step_ = 0;
+  int64_t first_examples_ = 0;
   double last_loss_ = 0;
   absl::Time first_step_time_ = absl::InfinitePast();
   absl::Time entered_time_ = absl::InfinitePast();

@@ -11,16 +11,22 @@
 #include "common/base/text_format.h"
 #include "common/cluster/placement_strategy.h"
 #include "common/codec/codec.h"
+#include "common/optimizer/scale_learning_rate.h"
 #include "common/optimizer/update_rule.h"
 #include "google/protobuf/text_format.h"
-#include "worker/training_override.h"
+#include "worker/gradient_clipper.h"
 #include "worker/replication_settings.h"
+#include "worker/training_override.h"
 
 namespace muster {
 namespace {
 
 // Far more rows than any machine's memory holds of them.
 constexpr int64_t kMaxBatchSize = 1 << 24;
+constexpr int64_t kMaxAccumulateBatches = 1 << 16;
+// Of a batch of an evaluation, where the global batch is all that is known: it
+// is divided in training, and may be too large for one model's memory.
+constexpr int64_t kMostEvaluationRows = 512;
 constexpr int64_t kMaxPrefetch = 1024;
 constexpr int64_t kDefaultPrefetch = 2;
 constexpr int32_t kDefaultKeep = 5;
@@ -51,7 +57,10 @@ void FillDefaults(TrainingSpec* spec) {
   }
   EvaluationSpec* evaluation = spec->mutable_evaluation();
   if (evaluation->batch_size() == 0) {
-    evaluation->set_batch_size(input->batch_size());
+    evaluation->set_batch_size(
+        input->global_batch_size() == 0
+            ? input->batch_size()
+            : std::min(input->global_batch_size(), kMostEvaluationRows));
   }
 }
 
@@ -83,10 +92,43 @@ absl::Status ValidateModel(const ModelSpec& model) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateInput(const InputSpec& input) {
+absl::Status ValidateBatchSize(const InputSpec& input) {
+  if (input.batch_size() != 0 && input.global_batch_size() != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input.batch_size (", input.batch_size(),
+        ", of one tower) and input.global_batch_size (",
+        input.global_batch_size(),
+        ", of all together) are two answers to one question: give one; 0 takes "
+        "the other away"));
+  }
+  const bool global = input.global_batch_size() != 0;
+  return CheckRange<int64_t>(
+      global ? "input.global_batch_size" : "input.batch_size",
+      global ? input.global_batch_size() : input.batch_size(), 1, kMaxBatchSize,
+      absl::StrCat("from 1 to ", kMaxBatchSize));
+}
+
+// How many rows an update will have is not known yet; those of reference make
+// the rate that is written.
+absl::Status ValidateOptimizer(const OptimizerSpec& optimizer) {
+  ASSIGN_OR_RETURN(
+      const ScaledOptimizer scaled,
+      ScaleLearningRate(
+          optimizer, std::max<int64_t>(optimizer.reference_batch_size(), 1)));
+  return CreateUpdateRule(scaled.spec).status();
+}
+
+absl::Status ValidateGradient(const GradientSpec& gradient) {
   RETURN_IF_ERROR(CheckRange<int64_t>(
-      "input.batch_size", input.batch_size(), 1, kMaxBatchSize,
-      absl::StrCat("from 1 to ", kMaxBatchSize)));
+      "gradient.accumulate_batches", gradient.accumulate_batches(), 0,
+      kMaxAccumulateBatches,
+      absl::StrCat("from 0 to ", kMaxAccumulateBatches)));
+  RETURN_IF_ERROR(GradientClipper::Create(gradient.clip()).status());
+  return Annotate(FindCodec(gradient.codec()).status(), "gradient.codec");
+}
+
+absl::Status ValidateInput(const InputSpec& input) {
+  RETURN_IF_ERROR(ValidateBatchSize(input));
   RETURN_IF_ERROR(
       CheckRange<int64_t>("input.prefetch", input.prefetch(), 1, kMaxPrefetch,
                           absl::StrCat("from 1 to ", kMaxPrefetch)));
@@ -194,11 +236,9 @@ absl::StatusOr<TrainingSpec> LoadTrainingSpec(
 absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
   RETURN_IF_ERROR(ValidateModel(spec.model()));
   RETURN_IF_ERROR(ValidateInput(spec.input()));
-  RETURN_IF_ERROR(
-      Annotate(CreateUpdateRule(spec.optimizer()).status(), "optimizer"));
+  RETURN_IF_ERROR(Annotate(ValidateOptimizer(spec.optimizer()), "optimizer"));
   RETURN_IF_ERROR(ValidateReplication(spec.replication()));
-  RETURN_IF_ERROR(
-      Annotate(FindCodec(spec.gradient().codec()).status(), "gradient.codec"));
+  RETURN_IF_ERROR(ValidateGradient(spec.gradient()));
   RETURN_IF_ERROR(Annotate(CreatePlacementStrategy(spec.placement()).status(),
                            "placement"));
   RETURN_IF_ERROR(ValidateNonFinite(spec.non_finite()));

@@ -7,7 +7,9 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/base/fingerprint.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
@@ -17,9 +19,13 @@
 #include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/protocol.h"
+#include "worker/gradient_clipper.h"
 #include "worker/model_fingerprint.h"
+#include "worker/replication_settings.h"
 #include "worker/result_file.h"
+#include "worker/scale_optimizer.h"
 #include "worker/summary_writer.h"
+#include "worker/tower/device_names.h"
 #include "worker/training_parts.h"
 #include "worker/training_spec.h"
 
@@ -29,16 +35,9 @@ namespace {
 // For the counts that the summaries show.
 constexpr absl::Duration kStateTimeout = absl::Seconds(10);
 
-std::string ReplicationName(const ReplicationSpec& replication) {
-  switch (replication.mode_case()) {
-    case ReplicationSpec::kSync:
-      return "sync";
-    case ReplicationSpec::kBoundedStaleness:
-      return "bounded_staleness";
-    default:
-      return "async";
-  }
-}
+// How long the question for a step waits at ps 0 for other workers: as long as
+// it takes until the operator is told whom.
+constexpr absl::Duration kStepWait = absl::Seconds(1);
 
 }  // namespace
 
@@ -59,6 +58,12 @@ absl::StatusOr<PlacedModel> PlaceModel(const TrainingSpec& training,
 
 absl::StatusOr<std::unique_ptr<WorkerTask>> WorkerTask::Create(
     WorkerOptions options, WorkerLinks links) {
+  const int replicas =
+      options.cluster.empty()
+          ? 1
+          : static_cast<int>(options.cluster.training_tasks().size());
+  RETURN_IF_ERROR(
+      FitReplication(replicas, options.training.mutable_replication()));
   auto task = absl::WrapUnique(new WorkerTask(std::move(options)));
   RETURN_IF_ERROR(task->CreateParts(std::move(links)));
   return task;
@@ -100,27 +105,53 @@ absl::Status WorkerTask::CreateHealth() {
   return absl::OkStatus();
 }
 
+absl::Status WorkerTask::CreateTowers() {
+  DeviceChoice choice;
+  choice.device = options_.device;
+  choice.devices = options_.devices;
+  choice.num_devices = options_.num_devices;
+  ASSIGN_OR_RETURN(const std::vector<std::string> devices,
+                   ChooseDevices(choice));
+  ASSIGN_OR_RETURN(
+      shape_,
+      ResolveStepShape(options_.training, static_cast<int64_t>(devices.size()),
+                       static_cast<int64_t>(tasks_.size())));
+  ASSIGN_OR_RETURN(tower_parts_, OpenTowers(options_.training, devices, shape_,
+                                            options_.compute_threads));
+  ASSIGN_OR_RETURN(towers_, JoinTowers(options_.training, tower_parts_));
+  SayTowers();
+  return absl::OkStatus();
+}
+
 absl::Status WorkerTask::CreateModel() {
   const TrainingSpec& training = options_.training;
-  ASSIGN_OR_RETURN(backend_,
-                   OpenDevice(options_.device, options_.compute_threads));
-  CompileOptions compile;
-  compile.backend = backend_.get();
-  compile.batch_size = training.input().batch_size();
-  ASSIGN_OR_RETURN(model_, CompiledModel::Create(training.model(), compile));
-  ASSIGN_OR_RETURN(placed_, PlaceModel(training, model_->parameters(),
+  RETURN_IF_ERROR(CreateTowers());
+  ASSIGN_OR_RETURN(const std::string scaling,
+                   ScaleOptimizer(shape_, &options_.training));
+  if (is_chief() && !scaling.empty()) options_.say(/*is_error=*/false, scaling);
+  ASSIGN_OR_RETURN(placed_, PlaceModel(training, towers_->model().parameters(),
                                        static_cast<int>(ps_addresses_.size())));
   if (!is_chief()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(test_model_, CompileTestModel(training, backend_.get()));
+  const TowerParts& first = tower_parts_.front();
+  if (shape_.towers > 1) {
+    ASSIGN_OR_RETURN(test_backend_,
+                     OpenDevice(first.device, options_.compute_threads));
+  }
+  ASSIGN_OR_RETURN(
+      test_model_,
+      CompileTestModel(training, shape_.towers > 1 ? test_backend_.get()
+                                                   : first.backend.get()));
   SayPlacement();
   return absl::OkStatus();
 }
 
 absl::Status WorkerTask::CreateData() {
   const TrainingSpec& training = options_.training;
-  ASSIGN_OR_RETURN(data_set_, OpenDataSet(training, *model_, Split::kTrain));
+  ASSIGN_OR_RETURN(data_set_,
+                   OpenDataSet(training, towers_->model(), Split::kTrain));
   if (!is_chief()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(test_set_, OpenDataSet(training, *model_, Split::kTest));
+  ASSIGN_OR_RETURN(test_set_,
+                   OpenDataSet(training, towers_->model(), Split::kTest));
   return absl::OkStatus();
 }
 
@@ -135,6 +166,8 @@ absl::Status WorkerTask::CreateClient(
   options.transfer.seed = options_.incarnation;
   ASSIGN_OR_RETURN(options.codec,
                    FindCodec(options_.training.gradient().codec()));
+  options.copy_pushes =
+      options_.cluster.empty() && options_.training.replication().has_sync();
   options.clock = options_.clock;
   client_ = std::make_unique<ParameterClient>(options, std::move(links));
   return client_->SetModel(placed_.tensors, placed_.placement);
@@ -149,15 +182,23 @@ absl::Status WorkerTask::CreateLoop() {
   const InputSpec& input = options_.training.input();
   TrainLoop::Options options;
   options.client = client_.get();
-  options.model = model_.get();
+  options.towers = towers_.get();
   options.data_set = data_set_.get();
   options.clock = options_.clock;
   options.input.seed = static_cast<uint64_t>(options_.training.seed());
   options.input.shuffle = input.shuffle();
-  options.input.batch_size = input.batch_size();
+  options.input.batch_size = shape_.batch_size;
   options.input.worker_index = WorkerIndex();
   options.input.num_workers = static_cast<int64_t>(tasks_.size());
   options.input.prefetch = input.prefetch();
+  ASSIGN_OR_RETURN(
+      const GradientClipper clipper,
+      GradientClipper::Create(options_.training.gradient().clip()));
+  if (clipper.clips()) {
+    options.change_gradients = [clipper](auto gradients) {
+      clipper.Clip(gradients);
+    };
+  }
   ASSIGN_OR_RETURN(loop_, TrainLoop::Create(options));
   return absl::OkStatus();
 }
@@ -183,21 +224,28 @@ absl::Status WorkerTask::CreateChiefParts() {
   load.train_dir = options_.train_dir;
   load.client = client_.get();
   load.placed = &placed_;
-  load.model = model_.get();
+  load.model = &towers_->model();
   load.seed = static_cast<uint64_t>(options_.training.seed());
   load.weights = weights_.get();
   load.tasks = tasks_;
   load.say = options_.say;
   loader_ = std::make_unique<ModelLoader>(load);
 
+  Sender sender;
+  *sender.mutable_task() = options_.self;
+  sender.set_incarnation(options_.incarnation);
+  if (options_.training.replication().has_sync()) {
+    rounds_ = std::make_unique<RoundHolder>(options_.clock, coordination_.get(),
+                                            sender);
+  }
   ModelSaver::Options save;
   save.clock = options_.clock;
   save.file_system = file_system_.get();
   save.train_dir = options_.train_dir;
   save.client = client_.get();
   save.coordination = coordination_.get();
-  *save.sender.mutable_task() = options_.self;
-  save.sender.set_incarnation(options_.incarnation);
+  save.sender = sender;
+  save.rounds = rounds_.get();
   save.placed = &placed_;
   ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule,
                    CreateUpdateRule(options_.training.optimizer()));
@@ -210,7 +258,7 @@ absl::Status WorkerTask::CreateChiefParts() {
   save.say = say;
   model_saver_ = std::make_unique<ModelSaver>(save);
   evaluator_ = std::make_unique<Evaluator>(test_set_.get(), test_model_.get(),
-                                           client_.get());
+                                           client_.get(), rounds_.get());
   return absl::OkStatus();
 }
 
@@ -291,6 +339,9 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
   options.machine.ps_addresses = ps_addresses_;
   options.machine.model_fingerprint = placed_.definition.fingerprint;
   options.machine.max_wait = options_.max_wait;
+  if (!options_.training.replication().has_async()) {
+    options.machine.step_wait = kStepWait;
+  }
   *options.sender.mutable_task() = options_.self;
   options.sender.set_incarnation(options_.incarnation);
   if (!options_.cluster.empty()) {
@@ -300,10 +351,11 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
       options.ps_addresses[static_cast<int>(i)] = ps_addresses_[i];
     }
   }
-  options.training_fingerprint = SemanticFingerprint(options_.training);
-  options.training_text = SemanticText(options_.training);
+  options.training_text = TrainingText();
+  options.training_fingerprint = Fingerprint64(options.training_text);
   options.stop = options_.training.stop();
-  options.batch_size = options_.training.input().batch_size();
+  options.replication = options_.training.replication();
+  options.batch_size = shape_.worker_rows();
   options.epoch_examples = loop_->steps_per_epoch() * options.batch_size *
                            static_cast<int64_t>(tasks_.size());
   return options;
@@ -338,6 +390,30 @@ void WorkerTask::CreateSession() {
       std::make_unique<TrainingSession>(SessionOptions(), std::move(parts));
 }
 
+// What all workers must have alike: the training, and how many towers, or two
+// of them would see the same example.
+std::string WorkerTask::TrainingText() const {
+  std::string text = SemanticText(options_.training);
+  if (shape_.towers > 1) {
+    absl::StrAppend(&text, "towers: ", shape_.towers,
+                    " (--devices or --num_devices)");
+  }
+  return text;
+}
+
+void WorkerTask::SayTowers() const {
+  if (shape_.towers == 1) return;
+  std::vector<std::string> devices;
+  for (const TowerParts& tower : tower_parts_) devices.push_back(tower.device);
+  const std::string& controller = options_.training.tower().controller_device();
+  options_.say(
+      /*is_error=*/false,
+      absl::StrCat(shape_.towers, " towers on ", absl::StrJoin(devices, ", "),
+                   ", each with batches of ", shape_.batch_size,
+                   " rows; gradients are averaged on ",
+                   controller.empty() ? devices.front() : controller));
+}
+
 void WorkerTask::SayPlacement() const {
   const std::string table =
       PlacementTable(placed_.tensors, placed_.placement,
@@ -356,13 +432,19 @@ TrainingResult WorkerTask::DescribeRun() const {
   result.model = training.model().name();
   result.mode = options_.cluster.empty() ? "standalone" : "cluster";
   result.replication = ReplicationName(training.replication());
+  result.replication_settings = ReplicationNumbers(training.replication());
   result.optimizer = training.optimizer().name();
-  result.device = std::string(backend_->name());
+  result.device = std::string(tower_parts_.front().backend->name());
+  for (const TowerParts& tower : tower_parts_) {
+    result.devices.push_back(tower.device);
+  }
   result.num_ps = options_.cluster.num_ps();
   result.num_workers = static_cast<int>(tasks_.size());
   result.compute_threads = options_.compute_threads;
   result.seed = training.seed();
-  result.batch_size = training.input().batch_size();
+  result.batch_size = shape_.batch_size;
+  result.accumulate_batches = shape_.accumulate_batches;
+  result.rows_per_push = shape_.worker_rows();
   result.muster_version = std::string(kMusterVersion);
   return result;
 }
@@ -373,7 +455,9 @@ void WorkerTask::AddSpeed(TrainingResult* result) const {
     worker.task = TaskName(state.sender().task());
     worker.steps = state.steps();
     worker.examples = state.examples();
+    worker.dropped_steps = state.dropped_steps();
     result->examples += state.examples();
+    result->dropped_steps += state.dropped_steps();
     // The first report ends the first step: n reports span n - 1 steps.
     const double steps = static_cast<double>(state.staleness_count());
     if (state.active_s() > 0) {
@@ -386,7 +470,9 @@ void WorkerTask::AddSpeed(TrainingResult* result) const {
                                                session_->entered_time());
   if (train_s > 0) {
     result->steps_per_s = (result->global_step - result->start_step) / train_s;
-    result->examples_per_s = result->steps_per_s * result->batch_size;
+    // A step of synchronous replication has the rows of several workers.
+    result->examples_per_s =
+        (result->examples - session_->first_examples()) / train_s;
   }
   result->wall_s =
       absl::ToDoubleSeconds(options_.clock->Now() - options_.start_time);

@@ -33,9 +33,13 @@
 #include "worker/model_saver.h"
 #include "worker/placed_model.h"
 #include "worker/result_file.h"
+#include "worker/round_holder.h"
 #include "worker/session_hooks.h"
 #include "worker/summary_hooks.h"
+#include "worker/tower/step_shape.h"
+#include "worker/tower/tower_group.h"
 #include "worker/train_loop.h"
+#include "worker/training_parts.h"
 #include "worker/training_session.h"
 
 namespace muster {
@@ -50,8 +54,12 @@ struct WorkerOptions {
   std::string train_dir;
   // Weights that a new training starts from.
   InitialWeights::Options init;
-  // A registered backend, or "auto".
+  // As DeviceChoice has them: a backend, a device or "auto"; or several
+  // devices, one a tower.
   std::string device = "auto";
+  std::vector<std::string> devices;
+  int num_devices = 0;
+  // Of all towers together.
   int compute_threads = 1;
   absl::Duration max_wait = absl::Hours(2);
   // Own health service; "" for none.
@@ -105,6 +113,7 @@ class WorkerTask {
 
   bool is_chief() const { return options_.self == chief_task_; }
   absl::Status CreateParts(WorkerLinks links);
+  absl::Status CreateTowers();
   absl::Status CreateModel();
   absl::Status CreateData();
   absl::Status CreateClient(std::vector<std::unique_ptr<ParameterLink>> links);
@@ -117,19 +126,26 @@ class WorkerTask {
   void CreateSession();
   TrainingSession::Options SessionOptions() const;
   int WorkerIndex() const;
+  std::string TrainingText() const;
+  void SayTowers() const;
   void SayPlacement() const;
   TrainingResult DescribeRun() const;
   void AddSpeed(TrainingResult* result) const;
   absl::Status WriteResult(const EndRecord& end) const;
 
-  const WorkerOptions options_;
+  // The training's rates are scaled when the towers are known, before anybody
+  // reads them; then constant.
+  WorkerOptions options_;
   // From options_.cluster.
   TaskId chief_task_;
   std::vector<TaskId> tasks_;
   std::vector<std::string> ps_addresses_;
 
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<CompiledModel> model_;
+  StepShape shape_;
+  std::vector<TowerParts> tower_parts_;
+  std::unique_ptr<TowerGroup> towers_;
+  // With all compute threads; null if the only tower's has them.
+  std::unique_ptr<Backend> test_backend_;
   std::unique_ptr<CompiledModel> test_model_;
   std::unique_ptr<DataSet> data_set_;
   std::unique_ptr<DataSet> test_set_;
@@ -146,6 +162,8 @@ class WorkerTask {
   std::unique_ptr<TrainLoop> loop_;
   std::unique_ptr<InitialWeights> weights_;
   std::unique_ptr<ModelLoader> loader_;
+  // Null but in synchronous replication.
+  std::unique_ptr<RoundHolder> rounds_;
   std::unique_ptr<ModelSaver> model_saver_;
   std::unique_ptr<Evaluator> evaluator_;
 

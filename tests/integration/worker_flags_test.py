@@ -73,7 +73,8 @@ class WorkerFlagsTest(harness.TestCase):
         self.assertEqual(code, 0)
         for flag in ("--cluster", "--task_index", "--training", "--train_dir",
                      "--set", "--standalone", "--list", "--list_devices",
-                     "--device", "--compute_threads", "--max_wait",
+                     "--device", "--devices", "--num_devices",
+                     "--compute_threads", "--max_wait",
                      "--worker_timeout", "--version", "--placement_dry_run",
                      "--init_from", "--init_from_map", "--init_from_partial",
                      "--inspect_checkpoint", "--diff_with", "--export_to"):
@@ -98,7 +99,7 @@ class WorkerFlagsTest(harness.TestCase):
     def test_list_devices_has_a_cpu(self):
         code, output = self.run_worker("--list_devices")
         self.assertEqual(code, 0)
-        self.assertIn("cpu:0", output)
+        self.assertRegex(output, r"(?m)^  cpu:0 to cpu:\d+: ")
 
     def test_misspelt_flag_gets_the_nearest_one(self):
         self.assert_refused(self.run_worker("--trainign=x"), "--trainign",
@@ -106,6 +107,33 @@ class WorkerFlagsTest(harness.TestCase):
 
     def test_unknown_device(self):
         self.assert_refused(self.standalone("--device=tpu"), "tpu")
+
+    def test_a_device_that_does_not_exist_is_refused_with_those_that_do(self):
+        for flag in ("--device=cpu:1000", "--devices=cpu:0,cpu:1000"):
+            self.assert_refused(self.standalone(flag),
+                                "there is no device 'cpu:1000'",
+                                "there are cpu:0 to cpu:")
+        self.assert_refused(self.standalone("--num_devices=1000"),
+                            "--num_devices=1000: backend 'cpu' has")
+        self.assert_refused(self.standalone("--devices=cpu:0,cpu:0"), "twice")
+
+    def test_a_batch_that_cannot_be_divided_is_refused(self):
+        self.assert_refused(
+            self.standalone("--num_devices=2", "--set=input.batch_size=0",
+                            "--set=input.global_batch_size=7"),
+            "input.global_batch_size: 7 rows", "1 worker(s) * 2 tower(s)")
+        self.assert_refused(
+            self.standalone("--set=input.global_batch_size=8"),
+            "input.batch_size (4", "input.global_batch_size (8")
+
+    def test_trains_on_two_devices(self):
+        code, output = self.standalone("--devices=cpu:0,cpu:1")
+        self.assertEqual(code, 0, output)
+        self.assertIn("2 towers on cpu:0, cpu:1", output)
+        with open(self.path("train/result.json"), encoding="utf-8") as file:
+            result = json.load(file)
+        self.assertEqual(result["devices"], ["cpu:0", "cpu:1"])
+        self.assertEqual(result["examples"], 4 * 2 * 4)
 
     def test_cuda_is_refused_as_not_there_yet(self):
         for device in ("cuda", "cuda:0"):

@@ -52,7 +52,7 @@ class NonFiniteTest : public ::testing::Test {
     ASSERT_THAT(tiny_.Load(bias), IsOk());
     TrainLoop::Options options;
     options.client = tiny_.client();
-    options.model = tiny_.model();
+    options.towers = tiny_.towers();
     options.data_set = data_set_.get();
     options.input.batch_size = kRows;
     options.input.shuffle = false;

@@ -38,6 +38,22 @@ TEST(ResultFileTest, IsValidJsonWithEveryMember) {
   }
 }
 
+TEST(ResultFileTest, TellsTheNumbersOfTheReplication) {
+  TrainingResult result;
+  result.replication = "sync";
+  result.replication_settings = {{"replicas_to_aggregate", 2},
+                                 {"total_replicas", 3}};
+  result.dropped_steps = 7;
+  result.workers.resize(1);
+  result.workers[0].dropped_steps = 7;
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  EXPECT_EQ(json->Find("replicas_to_aggregate")->text, "2");
+  EXPECT_EQ(json->Find("total_replicas")->text, "3");
+  EXPECT_EQ(json->Find("dropped_steps")->text, "7");
+  EXPECT_EQ(json->Find("workers")->items[0].Find("dropped_steps")->text, "7");
+}
+
 TEST(ResultFileTest, NumbersThatAreNotFiniteAreNull) {
   TrainingResult result;
   result.final_loss = std::numeric_limits<double>::quiet_NaN();

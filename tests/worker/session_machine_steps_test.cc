@@ -78,6 +78,17 @@ TEST_F(SessionMachineStepsTest, NamesWhomItWaitsForAfterASecond) {
   EXPECT_NE(Get<TrainStep>(), nullptr);
 }
 
+TEST_F(SessionMachineStepsTest, SaysWhyWhenThereIsNobodyToName) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  StepReply few = Reply(false, 1);
+  few.set_waiting_why("more workers to come: 1 there");
+  Answer(few, kStepWait);
+  ASSERT_NE(Get<Say>(), nullptr);
+  EXPECT_EQ(Get<Say>()->text,
+            "waiting for more workers to come: 1 there; 1 s so far");
+}
+
 TEST_F(SessionMachineStepsTest, AShortWaitIsNotSaid) {
   RunToFirstStep(/*chief=*/false);
   Send(TrainEvent{StepReport()});

@@ -14,6 +14,7 @@
 #include "worker/backend/backend.h"
 #include "worker/client/parameter_client.h"
 #include "worker/model/compiled_model.h"
+#include "worker/tower/tower_group.h"
 
 namespace muster {
 
@@ -35,6 +36,11 @@ class TinyModel {
             classes,
             " } } layer { name: 'loss' type: 'softmax_cross_entropy' }")),
         options);
+    if (mode == CompileOptions::Mode::kTrain) {
+      TowerGroup::Options towers;
+      towers.towers.push_back({"ref:0", model_.get()});
+      towers_ = std::make_unique<TowerGroup>(towers);
+    }
     ParameterClient::Options client;
     client.ps_names = {"/job:ps/task:0"};
     client.clock = &clock_;
@@ -59,12 +65,15 @@ class TinyModel {
   FakeShard& shard() { return shard_; }
   ParameterClient* client() { return client_.get(); }
   CompiledModel* model() { return model_.get(); }
+  // One; null in mode kEvaluate.
+  TowerGroup* towers() { return towers_.get(); }
 
  private:
   const MonotonicClock clock_;
   FakeShard shard_{FakeShard::Faults()};
   const std::unique_ptr<Backend> backend_;
   std::unique_ptr<CompiledModel> model_;
+  std::unique_ptr<TowerGroup> towers_;
   std::unique_ptr<ParameterClient> client_;
 };
 

@@ -26,7 +26,7 @@ class TrainLoopTest : public ::testing::Test {
     ASSERT_THAT(tiny_.Load(std::vector<float>(kClasses, 0.0f)), IsOk());
     TrainLoop::Options options;
     options.client = tiny_.client();
-    options.model = tiny_.model();
+    options.towers = tiny_.towers();
     options.data_set = &data_set_;
     options.input.batch_size = kRows;
     auto loop = TrainLoop::Create(options);

@@ -77,6 +77,15 @@ TEST(TrainingSpecTest, AppliesOverridesInTheirOrder) {
   EXPECT_EQ(spec->stop().steps(), 30);
 }
 
+TEST(TrainingSpecTest, TakesRatesThatFitTheBatch) {
+  EXPECT_THAT(Parse({"optimizer.learning_rate_scaling=SQRT",
+                     "optimizer.reference_batch_size=64",
+                     "optimizer.schedule=piecewise",
+                     "optimizer.schedule.boundary=100,200",
+                     "optimizer.schedule.value=1e-3,1e-4,0"}),
+              IsOk());
+}
+
 TEST(TrainingSpecTest, NamesThePlaceOfAnUnknownField) {
   EXPECT_THAT(
       ParseTrainingSpec("seed: 1\nstop {\n  step: 3\n}", "m.textproto", {}),
@@ -120,6 +129,16 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"optimizer=adma", "did you mean 'adam'?"},
       {"gradient.codec=bf61", "did you mean 'bf16'?"},
       {"optimizer=", "unknown optimizer ''"},
+      {"optimizer.learning_rate_scaling=LINEAR",
+       "optimizer.reference_batch_size is not set"},
+      {"optimizer.reference_batch_size=64",
+       "optimizer.learning_rate_scaling is NONE"},
+      {"optimizer.learning_rate_scaling=LINEER", "did you mean 'LINEAR'?"},
+      {"optimizer.schedule.warmup_steps=-1", "schedule.warmup_steps"},
+      {"optimizer.schedule.power=2", "schedule.power is set, but"},
+      {"gradient.clip.by_value=0", "gradient.clip.by_value must be above 0"},
+      {"gradient.clip.by_norm=-1", "gradient.clip.by_norm"},
+      {"gradient.clip.by_global_norm=1e300", "gradient.clip.by_global_norm"},
       {"optimizer.adam.learning_rate=-1", "learning_rate"},
       {"optimizer.schedule=cosin", "did you mean 'cosine'?"},
       {"placement=gready", "did you mean 'greedy'?"},
@@ -165,7 +184,8 @@ TEST(TrainingSpecTest, FingerprintHoldsWhatIsTrained) {
   for (const char* assignment :
        {"seed=2", "input.batch_size=9", "optimizer=sgd", "placement=greedy",
         "optimizer.adam.beta1=0.8", "model.dense.units=4",
-        "input.shuffle=false", "non_finite.allow=true"}) {
+        "input.shuffle=false", "gradient.clip.by_norm=1",
+        "optimizer.schedule.warmup_steps=3", "non_finite.allow=true"}) {
     EXPECT_NE(FingerprintAfter(assignment), base) << assignment;
   }
   for (const char* assignment :

@@ -38,6 +38,8 @@ struct StepRecord {
   StepTimes times;
   // Parameters and gradients, in BeforePush only (then empty).
   absl::Span<const StepTensor> tensors;
+  // What each tower found, in BeforePush only.
+  absl::Span<const TowerStep> towers;
 };
 
 // A model epoch that this worker begins to train in.

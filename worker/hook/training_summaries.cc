@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/summary/summary_value.h"
 #include "worker/hook/sum_of_squares.h"
 
@@ -18,6 +19,7 @@ TrainingSummaries::TrainingSummaries(int64_t every_steps,
 absl::Status TrainingSummaries::AfterEnter(const EpochRecord& epoch) {
   period_.Start(epoch.global_step);
   sums_ = {};
+  towers_.clear();
   due_ = false;
   return absl::OkStatus();
 }
@@ -26,13 +28,30 @@ absl::Status TrainingSummaries::AfterEnter(const EpochRecord& epoch) {
 absl::StatusOr<PushDecision> TrainingSummaries::BeforePush(
     const StepRecord& step) {
   due_ = period_.IsOver(step.global_step + 1);
-  if (!due_) return PushDecision::kPush;
+  if (step.towers.size() > 1) {
+    towers_.resize(step.towers.size());
+    for (size_t t = 0; t < towers_.size(); ++t) {
+      towers_[t].loss = step.towers[t].loss;
+    }
+  }
+  if (due_) TakeNorms(step);
+  return PushDecision::kPush;
+}
+
+void TrainingSummaries::TakeNorms(const StepRecord& step) {
   double sum = 0;
   for (const StepTensor& tensor : step.tensors) {
     if (tensor.trainable) sum += SumOfSquares(tensor.gradient);
   }
   gradient_norm_ = std::sqrt(sum);
-  return PushDecision::kPush;
+  for (size_t t = 0; t < towers_.size(); ++t) {
+    sum = 0;
+    for (size_t i = 0; i < step.tensors.size(); ++i) {
+      if (!step.tensors[i].trainable) continue;
+      sum += SumOfSquares(step.towers[t].gradients[i]);
+    }
+    towers_[t].gradient_norm = std::sqrt(sum);
+  }
 }
 
 absl::Status TrainingSummaries::AfterStep(const StepRecord& step) {
@@ -40,9 +59,14 @@ absl::Status TrainingSummaries::AfterStep(const StepRecord& step) {
   sums_.loss += step.loss;
   sums_.accuracy += step.accuracy;
   sums_.global_step = step.global_step;
+  for (TowerPoint& tower : towers_) tower.loss_sum += tower.loss;
   if (!std::exchange(due_, false)) return absl::OkStatus();
   Summary summary;
   AddScalar("gradient_norm", gradient_norm_, &summary);
+  for (size_t t = 0; t < towers_.size(); ++t) {
+    AddScalar(absl::StrCat("tower_", t, "/gradient_norm"),
+              towers_[t].gradient_norm, &summary);
+  }
   WritePoint(std::move(summary));
   return absl::OkStatus();
 }
@@ -57,6 +81,10 @@ void TrainingSummaries::WritePoint(Summary summary) {
   const auto steps = static_cast<double>(sums_.steps);
   AddScalar("loss", sums_.loss / steps, &summary);
   AddScalar("accuracy", sums_.accuracy / steps, &summary);
+  for (size_t t = 0; t < towers_.size(); ++t) {
+    AddScalar(absl::StrCat("tower_", t, "/loss"),
+              std::exchange(towers_[t].loss_sum, 0) / steps, &summary);
+  }
   AddScalar("learning_rate", learning_rate_.At(sums_.global_step), &summary);
   write_(sums_.global_step, std::move(summary));
   period_.Start(sums_.global_step);

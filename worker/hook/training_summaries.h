@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "common/optimizer/learning_rate.h"
 #include "proto/summary.pb.h"
@@ -18,6 +19,8 @@ namespace muster {
 //   gradient_norm    sqrt of the sum of squares of all gradients of one step,
 //                    of the trainable parameters
 //   learning_rate    of the next update
+//   tower_N/loss, tower_N/gradient_norm
+//                    the same of each tower by itself, if there are several
 // At the end the steps since the last point get one of their own.
 class TrainingSummaries : public Hook {
  public:
@@ -38,6 +41,15 @@ class TrainingSummaries : public Hook {
     int64_t global_step = 0;
   };
 
+  // One tower's part of the next point.
+  struct TowerPoint {
+    double loss_sum = 0;
+    // Of the step that is being pushed.
+    double loss = 0;
+    double gradient_norm = 0;
+  };
+
+  void TakeNorms(const StepRecord& step);
   // Appends to `summary`, writes it, and begins the next point.
   void WritePoint(Summary summary);
 
@@ -48,6 +60,8 @@ class TrainingSummaries : public Hook {
   // The step that is being pushed gets a point.
   bool due_ = false;
   double gradient_norm_ = 0;
+  // Empty for one tower.
+  std::vector<TowerPoint> towers_;
 };
 
 }  // namespace muster

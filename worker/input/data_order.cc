@@ -30,6 +30,11 @@ absl::Status CheckOptions(const DataOrder::Options& options) {
         absl::StrCat("input.batch_size: wanted a positive number, found ",
                      options.batch_size));
   }
+  if (options.batches_per_step < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data order: wanted 1 or more batches a step, found ",
+                     options.batches_per_step));
+  }
   if (options.worker_index < 0 || options.worker_index >= options.num_workers) {
     return absl::InvalidArgumentError(
         absl::StrCat("data order: wanted a worker in [0, ", options.num_workers,
@@ -57,12 +62,15 @@ std::vector<int64_t> EpochPermutation(int64_t n, uint64_t seed, int64_t epoch,
 absl::StatusOr<DataOrder> DataOrder::Create(int64_t num_examples,
                                             const Options& options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
-  const int64_t steps = num_examples / options.num_workers / options.batch_size;
+  // Divided one by one: a product might overflow.
+  const int64_t steps = num_examples / options.num_workers /
+                        options.batches_per_step / options.batch_size;
   if (steps < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "input.batch_size: ", options.num_workers,
-        " worker(s) with batches of ", options.batch_size, " want ",
-        options.num_workers, " * ", options.batch_size,
+        "input.batch_size: ", options.num_workers, " worker(s) with ",
+        options.batches_per_step, " batch(es) of ", options.batch_size,
+        " want ", options.num_workers, " * ", options.batches_per_step, " * ",
+        options.batch_size,
         " training examples for one step, the data set has ", num_examples));
   }
   return DataOrder(num_examples, steps, options);
@@ -78,7 +86,7 @@ absl::Span<const int64_t> DataOrder::Rows(int64_t step) {
   const int64_t first =
       step % steps_per_epoch_ * options_.num_workers + options_.worker_index;
   return absl::MakeConstSpan(permutation_)
-      .subspan(first * options_.batch_size, options_.batch_size);
+      .subspan(first * rows_per_step_, rows_per_step_);
 }
 
 }  // namespace muster

@@ -16,16 +16,19 @@ std::vector<int64_t> EpochPermutation(int64_t n, uint64_t seed, int64_t epoch,
                                       bool shuffle);
 
 // Which examples a worker reads at each of its steps. All workers step through
-// one permutation an epoch in lock-step: worker i of N takes rows
-// s*N*b + i*b ... + b of it at its step s. The rest (n mod N*b rows, others in
-// each epoch) is left out. One thread at a time.
+// one permutation an epoch in lock-step: with r = c*b rows a step, worker i of
+// N takes rows s*N*r + i*r ... + r of it at its step s, its c batches (those of
+// its towers, and those that it accumulates) one after the other. The rest (n
+// mod N*r rows, others in each epoch) is left out. One thread at a time.
 class DataOrder {
  public:
   struct Options {
     uint64_t seed = 0;
     bool shuffle = true;
-    // b, rows of one step of one worker.
+    // b, rows of one batch.
     int64_t batch_size = 1;
+    // c, batches of one step of one worker.
+    int64_t batches_per_step = 1;
     // i and N.
     int64_t worker_index = 0;
     int64_t num_workers = 1;
@@ -49,10 +52,13 @@ class DataOrder {
             const Options& options)
       : num_examples_(num_examples),
         steps_per_epoch_(steps_per_epoch),
+        rows_per_step_(options.batch_size * options.batches_per_step),
         options_(options) {}
 
   int64_t num_examples_;
   int64_t steps_per_epoch_;
+  // r.
+  int64_t rows_per_step_;
   Options options_;
   // Of epoch_.
   std::vector<int64_t> permutation_;

@@ -13,11 +13,18 @@ namespace {
 // Far more than hides any reading; a limit, because each costs a buffer.
 constexpr int64_t kMaxPrefetch = 1024;
 
+// Steps prepared ahead.
+int64_t StepsAhead(const InputPipeline::Options& options) {
+  return (options.prefetch + options.batches_per_tower - 1) /
+         options.batches_per_tower;
+}
+
 DataOrder::Options OrderOptions(const InputPipeline::Options& options) {
   DataOrder::Options order;
   order.seed = options.seed;
   order.shuffle = options.shuffle;
   order.batch_size = options.batch_size;
+  order.batches_per_step = options.batches_per_step;
   order.worker_index = options.worker_index;
   order.num_workers = options.num_workers;
   return order;
@@ -31,6 +38,11 @@ absl::StatusOr<std::unique_ptr<InputPipeline>> InputPipeline::Create(
     return absl::InvalidArgumentError(
         absl::StrCat("input.prefetch: wanted 0 to ", kMaxPrefetch, ", found ",
                      options.prefetch));
+  }
+  if (options.batches_per_step < 1 || options.batches_per_tower < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input pipeline: wanted 1 or more batches a step and a tower, found ",
+        options.batches_per_step, " and ", options.batches_per_tower));
   }
   if (options.start_step < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -49,12 +61,15 @@ InputPipeline::InputPipeline(const DataSet* data_set, const Options& options,
       order_(std::move(order)),
       position_(options.start_step) {
   // One more than is prepared: the caller reads it.
-  for (int64_t i = 0; i <= options.prefetch; ++i) {
-    batches_.push_back(MakeBatch(*data_set, options.batch_size));
+  batches_.resize(StepsAhead(options) + 1);
+  for (StepBatches& batches : batches_) {
+    for (int64_t i = 0; i < options.batches_per_step; ++i) {
+      batches.push_back(MakeBatch(*data_set, options.batch_size));
+    }
   }
   {
     absl::MutexLock lock(&mu_);
-    for (Batch& batch : batches_) free_.push_back(&batch);
+    for (StepBatches& batches : batches_) free_.push_back(&batches);
   }
   if (options.prefetch > 0) thread_ = std::thread([this] { Prepare(); });
 }
@@ -67,11 +82,11 @@ InputPipeline::~InputPipeline() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::StatusOr<const Batch*> InputPipeline::Next() {
+absl::StatusOr<absl::Span<const Batch>> InputPipeline::Next() {
   if (options_.prefetch == 0) {
-    FillBatch(*data_set_, order_.Rows(position_), batches_[0]);
+    Fill(position_, &batches_[0]);
     ++position_;
-    return &batches_[0];
+    return absl::MakeConstSpan(batches_[0]);
   }
   absl::MutexLock lock(&mu_);
   if (current_ != nullptr) free_.push_back(current_);
@@ -79,26 +94,35 @@ absl::StatusOr<const Batch*> InputPipeline::Next() {
   current_ = ready_.front();
   ready_.pop_front();
   ++position_;
-  return current_;
+  return absl::MakeConstSpan(*current_);
+}
+
+void InputPipeline::Fill(int64_t step, StepBatches* batches) {
+  const absl::Span<const int64_t> rows = order_.Rows(step);
+  for (size_t i = 0; i < batches->size(); ++i) {
+    FillBatch(*data_set_,
+              rows.subspan(i * options_.batch_size, options_.batch_size),
+              (*batches)[i]);
+  }
 }
 
 void InputPipeline::Prepare() {
   for (int64_t step = options_.start_step;; ++step) {
-    Batch* batch = TakeFree();
-    if (batch == nullptr) return;
-    FillBatch(*data_set_, order_.Rows(step), *batch);
+    StepBatches* const batches = TakeFree();
+    if (batches == nullptr) return;
+    Fill(step, batches);
     absl::MutexLock lock(&mu_);
-    ready_.push_back(batch);
+    ready_.push_back(batches);
   }
 }
 
-Batch* InputPipeline::TakeFree() {
+InputPipeline::StepBatches* InputPipeline::TakeFree() {
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(this, &InputPipeline::HasFreeOrStopped));
   if (stopped_) return nullptr;
-  Batch* batch = free_.front();
+  StepBatches* const batches = free_.front();
   free_.pop_front();
-  return batch;
+  return batches;
 }
 
 }  // namespace muster

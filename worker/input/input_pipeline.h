@@ -10,16 +10,18 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_order.h"
 #include "worker/input/data_set.h"
 
 namespace muster {
 
-// The batches of one worker, endlessly, in the order of DataOrder. A thread
-// prepares `prefetch` of them ahead in recycled buffers; the order does not
-// depend on it. Next and position are for one thread; destroying the pipeline
-// stops its own thread.
+// The batches of one worker, endlessly, in the order of DataOrder: for each of
+// its steps as many as its towers and the accumulation of gradients want, which
+// are consecutive slices of the step's rows. A thread prepares `prefetch` of
+// them ahead in recycled buffers; the order does not depend on it. Next and
+// position are for one thread; destroying the pipeline stops its own thread.
 class InputPipeline {
  public:
   struct Options {
@@ -27,12 +29,17 @@ class InputPipeline {
     bool shuffle = true;
     // Rows of one batch.
     int64_t batch_size = 1;
+    // Batches of one local step.
+    int64_t batches_per_step = 1;
     int64_t worker_index = 0;
     int64_t num_workers = 1;
     // The first local step, as saved from position().
     int64_t start_step = 0;
-    // Batches prepared ahead; with 0 each is made by Next itself.
+    // Batches of a tower prepared ahead: of whole steps, so at least those of
+    // one; with 0 each is made by Next itself.
     int64_t prefetch = 2;
+    // Of batches_per_step, how many one tower takes.
+    int64_t batches_per_tower = 1;
   };
 
   // `data_set` must outlive the pipeline. Errors: InvalidArgument (an option
@@ -44,8 +51,9 @@ class InputPipeline {
   InputPipeline& operator=(const InputPipeline&) = delete;
   ~InputPipeline();
 
-  // The next batch, valid until the next call. Waits while it is prepared.
-  absl::StatusOr<const Batch*> Next();
+  // The batches of the next step, valid until the next call. Waits while they
+  // are prepared.
+  absl::StatusOr<absl::Span<const Batch>> Next();
 
   // Local steps read, start_step included: where another pipeline goes on.
   int64_t position() const { return position_; }
@@ -54,13 +62,17 @@ class InputPipeline {
   int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
 
  private:
+  // Of one step.
+  using StepBatches = std::vector<Batch>;
+
   InputPipeline(const DataSet* data_set, const Options& options,
                 DataOrder order);
 
   // The thread: fills free batches until stopped.
   void Prepare();
-  // Waits for a free batch; nullptr when stopped.
-  Batch* TakeFree();
+  // Waits for free batches; nullptr when stopped.
+  StepBatches* TakeFree();
+  void Fill(int64_t step, StepBatches* batches);
   bool HasFreeOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopped_ || !free_.empty();
   }
@@ -77,15 +89,15 @@ class InputPipeline {
 
   // Of the thread that calls Next.
   int64_t position_;
-  Batch* current_ = nullptr;
+  StepBatches* current_ = nullptr;
 
-  // Each batch is owned by the place that points to it: free_, ready_,
-  // current_, or the preparing thread.
-  std::vector<Batch> batches_;
+  // The batches of each step are owned by the place that points to them:
+  // free_, ready_, current_, or the preparing thread.
+  std::vector<StepBatches> batches_;
 
   absl::Mutex mu_;
-  std::deque<Batch*> free_ ABSL_GUARDED_BY(mu_);
-  std::deque<Batch*> ready_ ABSL_GUARDED_BY(mu_);
+  std::deque<StepBatches*> free_ ABSL_GUARDED_BY(mu_);
+  std::deque<StepBatches*> ready_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 
   // Last, so that it starts after all else.

@@ -46,6 +46,13 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
     const ModelSpec& spec, const CompileOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   ASSIGN_OR_RETURN(const ModelGraph graph, ModelGraph::Create(spec));
+  if (options.parameters_of != nullptr &&
+      !options.parameters_of->HasParameters(graph, options.backend->dtype())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("compile model '", spec.name(),
+                     "' with the parameters of another: the other was compiled "
+                     "from another spec or in another type"));
+  }
   const Phase phase =
       options.mode == Mode::kTrain ? Phase::kTraining : Phase::kInference;
   ASSIGN_OR_RETURN(Program program,
@@ -69,7 +76,7 @@ CompiledModel::CompiledModel(const ModelGraph& graph,
       example_elements_(graph.input_shape().num_elements()),
       num_classes_(graph.num_classes()),
       plan_(std::move(plan)) {
-  PlaceParameters(graph);
+  PlaceParameters(graph, options.parameters_of);
   BufferPlacement placement = PlaceBuffers(plan_);
   arena_ = AlignedBuffer(placement.arena_bytes);
   arena_offsets_ = std::move(placement.offsets);
@@ -80,7 +87,22 @@ CompiledModel::CompiledModel(const ModelGraph& graph,
   BindOperands();
 }
 
-void CompiledModel::PlaceParameters(const ModelGraph& graph) {
+bool CompiledModel::HasParameters(const ModelGraph& graph,
+                                  DataType dtype) const {
+  return dtype_ == dtype &&
+         std::equal(parameters_.begin(), parameters_.end(),
+                    graph.parameters().begin(), graph.parameters().end(),
+                    [](const TensorDef& own, const auto& other) {
+                      const TensorDef def = MakeTensorDef(other);
+                      return own.name() == def.name() &&
+                             own.kind() == def.kind() &&
+                             std::equal(own.shape().begin(), own.shape().end(),
+                                        def.shape().begin(), def.shape().end());
+                    });
+}
+
+void CompiledModel::PlaceParameters(const ModelGraph& graph,
+                                    CompiledModel* parameters_of) {
   int64_t total = 0;
   for (const ModelGraph::Parameter& parameter : graph.parameters()) {
     parameters_.push_back(MakeTensorDef(parameter));
@@ -91,7 +113,9 @@ void CompiledModel::PlaceParameters(const ModelGraph& graph) {
     total +=
         (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   }
-  values_ = AlignedBuffer(total);
+  if (parameters_of == nullptr) values_ = AlignedBuffer(total);
+  values_data_ =
+      parameters_of == nullptr ? values_.data() : parameters_of->values_data_;
   if (mode_ == Mode::kTrain) gradients_ = AlignedBuffer(total);
 }
 
@@ -99,7 +123,7 @@ void* CompiledModel::BufferData(int buffer) const {
   const PlanBuffer& where = plan_.buffers[buffer];
   switch (where.space) {
     case BufferSpace::kParameter:
-      return values_.data() + offsets_[where.index];
+      return values_data_ + offsets_[where.index];
     case BufferSpace::kGradient:
       return gradients_.data() + offsets_[where.index];
     case BufferSpace::kArena:
@@ -235,13 +259,13 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Run(
 template <typename T>
 void CompiledModel::WriteMovingAverages() {
   for (const MovingAverage& average : plan_.moving_averages) {
-    const absl::Span<T> delta = SpanOf<T>(&gradients_, average.parameter);
+    const absl::Span<T> delta = SpanOf<T>(gradients_.data(), average.parameter);
     std::fill(delta.begin(), delta.end(), T{0});
   }
   for (const MovingAverage& average : plan_.moving_averages) {
     const T* batch = static_cast<const T*>(BufferData(average.batch_buffer));
     const absl::Span<T> moving = parameter_as<T>(average.parameter);
-    const absl::Span<T> delta = SpanOf<T>(&gradients_, average.parameter);
+    const absl::Span<T> delta = SpanOf<T>(gradients_.data(), average.parameter);
     const T scale = static_cast<T>(average.scale);
     const T rate = static_cast<T>(1 - average.momentum);
     for (size_t i = 0; i < delta.size(); ++i) {

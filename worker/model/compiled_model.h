@@ -19,6 +19,8 @@
 
 namespace muster {
 
+class CompiledModel;
+
 struct CompileOptions {
   enum class Mode {
     kTrain,     // Step
@@ -32,6 +34,10 @@ struct CompileOptions {
   Mode mode = Mode::kTrain;
   // Training only: Step also makes input_gradient().
   bool input_gradient = false;
+  // A model of the same spec and dtype whose parameters this one reads instead
+  // of having its own: several towers, one copy. Not owned; outlives the model.
+  // While one of them runs, nobody may write them.
+  CompiledModel* parameters_of = nullptr;
 };
 
 // A model made ready for one backend, batch size and mode: primitives, and all
@@ -55,8 +61,8 @@ class CompiledModel {
     int64_t correct = 0;
   };
 
-  // Errors: InvalidArgument (see ModelGraph::Create; batch size), and the
-  // backend's.
+  // Errors: InvalidArgument (see ModelGraph::Create; batch size;
+  // parameters_of has other parameters), and the backend's.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> Create(
       const ModelSpec& spec, const CompileOptions& options);
 
@@ -73,7 +79,7 @@ class CompiledModel {
   // The values that the next step uses. REQUIRES: the model computes in T.
   template <typename T>
   absl::Span<T> parameter_as(int i) {
-    return SpanOf<T>(&values_, i);
+    return SpanOf<T>(values_data_, i);
   }
   absl::Span<float> parameter(int i) { return parameter_as<float>(i); }
 
@@ -81,10 +87,14 @@ class CompiledModel {
   // state parameter is to be raised by. REQUIRES: mode kTrain, T as above.
   template <typename T>
   absl::Span<const T> gradient_as(int i) const {
-    return SpanOf<T>(&gradients_, i);
+    return SpanOf<T>(gradients_.data(), i);
   }
   absl::Span<const float> gradient(int i) const {
     return gradient_as<float>(i);
+  }
+  // The same, to change it before it is pushed.
+  absl::Span<float> mutable_gradient(int i) {
+    return SpanOf<float>(gradients_.data(), i);
   }
 
   // [batch, input...] of the last Step. REQUIRES: options.input_gradient.
@@ -116,9 +126,10 @@ class CompiledModel {
   CompiledModel(const ModelGraph& graph, const CompileOptions& options,
                 ExecutionPlan plan);
 
-  void PlaceParameters(const ModelGraph& graph);
+  void PlaceParameters(const ModelGraph& graph, CompiledModel* parameters_of);
   void BindOperands();
 
+  bool HasParameters(const ModelGraph& graph, DataType dtype) const;
   absl::Status CheckBatch(const Batch& batch) const;
   absl::StatusOr<StepResult> Run(const Batch& batch, uint64_t step_seed);
   void BindBatch(const Batch& batch);
@@ -127,7 +138,7 @@ class CompiledModel {
   // The memory of a buffer; nullptr for those of a batch.
   void* BufferData(int buffer) const;
   template <typename T>
-  absl::Span<T> SpanOf(const AlignedBuffer* buffer, int i) const;
+  absl::Span<T> SpanOf(char* buffer, int i) const;
 
   const DataType dtype_;
   const CompileOptions::Mode mode_;
@@ -143,7 +154,9 @@ class CompiledModel {
   // Of each of the plan's buffers, in arena_; -1 for others.
   std::vector<int64_t> arena_offsets_;
 
-  mutable AlignedBuffer values_;
+  // Empty if they are another model's.
+  AlignedBuffer values_;
+  char* values_data_ = nullptr;
   mutable AlignedBuffer gradients_;
   mutable AlignedBuffer arena_;
   // The batch's examples, if they cannot be used where they lie.
@@ -153,9 +166,8 @@ class CompiledModel {
 };
 
 template <typename T>
-absl::Span<T> CompiledModel::SpanOf(const AlignedBuffer* buffer, int i) const {
-  char* data = const_cast<AlignedBuffer*>(buffer)->data();
-  return {reinterpret_cast<T*>(data + offsets_[i]),
+absl::Span<T> CompiledModel::SpanOf(char* buffer, int i) const {
+  return {reinterpret_cast<T*>(buffer + offsets_[i]),
           static_cast<size_t>(sizes_[i])};
 }
 

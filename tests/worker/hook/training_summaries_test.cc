@@ -34,9 +34,11 @@ class TrainingSummariesTest : public ::testing::Test {
     step.loss = loss;
     step.accuracy = accuracy;
     step.tensors = tensors_;
+    step.towers = towers_;
     EXPECT_EQ(*hook_.BeforePush(step), PushDecision::kPush);
     step.global_step = counted;
     step.tensors = {};
+    step.towers = {};
     EXPECT_THAT(hook_.AfterStep(step), IsOk());
   }
 
@@ -44,9 +46,28 @@ class TrainingSummariesTest : public ::testing::Test {
   std::vector<float> gradient_ = {2, 3};
   std::vector<float> more_ = {6};
   std::vector<StepTensor> tensors_;
+  std::vector<TowerStep> towers_;
   WrittenSummaries written_;
   TrainingSummaries hook_{10, HalvingRate(), written_.Writer()};
 };
+
+TEST_F(TrainingSummariesTest, ShowsEachOfSeveralTowers) {
+  const std::vector<float> other = {0, 4};
+  const std::vector<float> zero = {0};
+  towers_.resize(2);
+  towers_[0].gradients = {gradient_, more_, gradient_};
+  towers_[1].gradients = {other, zero, gradient_};
+  for (int i = 0; i < 10; ++i) {
+    towers_[0].loss = i;
+    towers_[1].loss = 2 * i;
+    Step(i, i + 1, 1.5 * i, 0);
+  }
+  ASSERT_EQ(written_.points.size(), 1u);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "tower_0/loss"), 4.5);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "tower_1/loss"), 9);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "tower_0/gradient_norm"), 7);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "tower_1/gradient_norm"), 4);
+}
 
 TEST_F(TrainingSummariesTest, WritesMeansEveryPeriod) {
   for (int i = 0; i < 25; ++i) Step(i, i + 1, i, i / 100.0);

@@ -97,6 +97,32 @@ TEST(DataOrderTest, NoTwoWorkersShareAnExampleInAnEpoch) {
   EXPECT_EQ(seen.size(), 96);
 }
 
+// 2 workers of 2 towers that take 3 batches of 4 rows a step.
+TEST(DataOrderTest, NoTwoTowersShareAnExampleInAnEpoch) {
+  constexpr int64_t kBatch = 4;
+  constexpr int64_t kBatches = 2 * 3;
+  constexpr int64_t kWorkers = 2;
+  constexpr int64_t kExamples = 200;
+  const auto permutation = EpochPermutation(kExamples, kSeed, 0, true);
+  std::set<int64_t> seen;
+  for (int64_t worker = 0; worker < kWorkers; ++worker) {
+    DataOrder::Options options = Options(kBatch, worker, kWorkers);
+    options.batches_per_step = kBatches;
+    DataOrder order = Make(kExamples, options);
+    ASSERT_EQ(order.steps_per_epoch(), 4);
+    for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
+      const auto rows = order.Rows(step);
+      ASSERT_EQ(rows.size(), kBatches * kBatch);
+      const int64_t first = (step * kWorkers + worker) * kBatches * kBatch;
+      for (size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_EQ(rows[i], permutation[first + i]);
+        EXPECT_TRUE(seen.insert(rows[i]).second) << rows[i];
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), 192);
+}
+
 TEST(DataOrderTest, AnyStepMayBeAskedFirst) {
   DataOrder forward = Make(20, Options(3, 0, 2));
   for (int64_t step = 0; step < 7; ++step) forward.Rows(step);
@@ -108,7 +134,7 @@ TEST(DataOrderTest, RefusesASetSmallerThanOneLockStep) {
   EXPECT_THAT(DataOrder::Create(255, Options(128, 0, 2)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("input.batch_size"),
-                             HasSubstr("2 * 128"), HasSubstr("255"))));
+                             HasSubstr("2 * 1 * 128"), HasSubstr("255"))));
 }
 
 TEST(DataOrderTest, RefusesNumbersOutOfRange) {
@@ -117,6 +143,11 @@ TEST(DataOrderTest, RefusesNumbersOutOfRange) {
   EXPECT_FALSE(DataOrder::Create(10, Options(1, 1, 1)).ok());
   EXPECT_FALSE(DataOrder::Create(10, Options(1, -1, 1)).ok());
   EXPECT_FALSE(DataOrder::Create(10, Options(int64_t{1} << 62, 0, 8)).ok());
+  DataOrder::Options options = Options(1, 0, 1);
+  options.batches_per_step = 0;
+  EXPECT_FALSE(DataOrder::Create(10, options).ok());
+  options.batches_per_step = int64_t{1} << 62;
+  EXPECT_FALSE(DataOrder::Create(10, options).ok());
 }
 
 }  // namespace

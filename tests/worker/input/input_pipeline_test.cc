@@ -34,10 +34,11 @@ std::unique_ptr<InputPipeline> Make(const DataSet& data_set,
 std::vector<int32_t> Read(InputPipeline& pipeline, int steps) {
   std::vector<int32_t> labels;
   for (int i = 0; i < steps; ++i) {
-    const absl::StatusOr<const Batch*> batch = pipeline.Next();
-    EXPECT_THAT(batch, IsOk());
-    labels.insert(labels.end(), (*batch)->labels.begin(),
-                  (*batch)->labels.end());
+    const absl::StatusOr<absl::Span<const Batch>> batches = pipeline.Next();
+    EXPECT_THAT(batches, IsOk());
+    for (const Batch& batch : *batches) {
+      labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
+    }
   }
   return labels;
 }
@@ -89,11 +90,13 @@ TEST_F(InputPipelineTest, GoesOnFromASavedPosition) {
 TEST_F(InputPipelineTest, KeepsABatchWholeUntilTheNextCall) {
   const auto pipeline = Make(data_set_, Options(3));
   for (int step = 0; step < 50; ++step) {
-    const absl::StatusOr<const Batch*> batch = pipeline->Next();
-    ASSERT_THAT(batch, IsOk());
-    ASSERT_EQ((*batch)->rows, 4);
+    const absl::StatusOr<absl::Span<const Batch>> batches = pipeline->Next();
+    ASSERT_THAT(batches, IsOk());
+    ASSERT_EQ(batches->size(), 1);
+    const Batch& batch = batches->front();
+    ASSERT_EQ(batch.rows, 4);
     for (int i = 0; i < 4; ++i) {
-      EXPECT_EQ((*batch)->examples.as<float>()[2 * i], (*batch)->labels[i]);
+      EXPECT_EQ(batch.examples.as<float>()[2 * i], batch.labels[i]);
     }
   }
 }
@@ -101,8 +104,38 @@ TEST_F(InputPipelineTest, KeepsABatchWholeUntilTheNextCall) {
 TEST_F(InputPipelineTest, RecyclesItsBuffers) {
   const auto pipeline = Make(data_set_, Options(3));
   std::set<const Batch*> buffers;
-  for (int step = 0; step < 100; ++step) buffers.insert(*pipeline->Next());
+  for (int step = 0; step < 100; ++step) {
+    buffers.insert(pipeline->Next()->data());
+  }
   EXPECT_LE(buffers.size(), 4);
+}
+
+TEST_F(InputPipelineTest, DividesTheRowsOfAStepIntoItsBatches) {
+  InputPipeline::Options large = Options(2);
+  large.batch_size = 12;
+  InputPipeline::Options divided = Options(2);
+  divided.batch_size = 4;
+  divided.batches_per_step = 3;
+  const auto pipeline = Make(data_set_, divided);
+  EXPECT_EQ(pipeline->steps_per_epoch(), 4);
+  EXPECT_EQ(pipeline->Next()->size(), 3);
+  EXPECT_EQ(pipeline->position(), 1);
+  EXPECT_EQ(Read(*Make(data_set_, divided), 10),
+            Read(*Make(data_set_, large), 10));
+}
+
+TEST_F(InputPipelineTest, PreparesWholeStepsAhead) {
+  // 3 of a tower's batches ahead are 2 steps of 2.
+  InputPipeline::Options options = Options(3);
+  options.batch_size = 1;
+  options.batches_per_step = 4;
+  options.batches_per_tower = 2;
+  const auto pipeline = Make(data_set_, options);
+  std::set<const Batch*> buffers;
+  for (int step = 0; step < 50; ++step) {
+    buffers.insert(pipeline->Next()->data());
+  }
+  EXPECT_LE(buffers.size(), 3);
 }
 
 TEST_F(InputPipelineTest, EndsInAnyState) {
@@ -126,6 +159,10 @@ TEST_F(InputPipelineTest, RefusesOptionsOutOfRange) {
   EXPECT_THAT(InputPipeline::Create(&data_set_, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("input.batch_size")));
+  options = Options(1);
+  options.batches_per_step = 0;
+  EXPECT_THAT(InputPipeline::Create(&data_set_, options),
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "worker/backend/cpu/cpu_threads.h"
 #include "worker/backend/cpu/dnnl_layout.h"
 #include "worker/backend/cpu/dnnl_status.h"
+#include "worker/backend/virtual_devices.h"
 
 namespace muster {
 namespace {
@@ -178,10 +179,10 @@ absl::string_view InstructionSet() {
 
 std::vector<Device> Devices() {
   const dnnl::version_t* version = dnnl::version();
-  return {
-      {"cpu:0", absl::StrCat("oneDNN ", version->major, ".", version->minor,
-                             ".", version->patch, ", ", InstructionSet(), ", ",
-                             std::thread::hardware_concurrency(), " cores")}};
+  return VirtualDevices(
+      "cpu", absl::StrCat("oneDNN ", version->major, ".", version->minor, ".",
+                          version->patch, ", ", InstructionSet(), ", ",
+                          std::thread::hardware_concurrency(), " cores"));
 }
 
 [[maybe_unused]] const bool kRegistered =

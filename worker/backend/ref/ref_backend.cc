@@ -6,6 +6,7 @@
 #include "worker/backend/backend.h"
 #include "worker/backend/check_layout.h"
 #include "worker/backend/ref/ref_primitives.h"
+#include "worker/backend/virtual_devices.h"
 
 namespace muster {
 namespace {
@@ -132,11 +133,16 @@ absl::StatusOr<std::unique_ptr<Backend>> Create(const BackendOptions&) {
   return std::make_unique<RefBackend<T>>();
 }
 
-std::vector<Device> Devices() { return {{"cpu:0", "plain loops, one thread"}}; }
+std::vector<Device> DevicesOf(absl::string_view backend) {
+  return VirtualDevices(backend, "plain loops, one thread");
+}
 
 [[maybe_unused]] const bool kRegistered =
-    BackendRegistry::Register("ref", {&Create<float>, &Devices}) &&
-    BackendRegistry::Register("ref_float64", {&Create<double>, &Devices});
+    BackendRegistry::Register(
+        "ref", {&Create<float>, [] { return DevicesOf("ref"); }}) &&
+    BackendRegistry::Register("ref_float64", {&Create<double>, [] {
+                                                return DevicesOf("ref_float64");
+                                              }});
 
 }  // namespace
 }  // namespace muster

@@ -1,0 +1,254 @@
+#include "worker/tower/tower_group.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/model/test_models.h"
+#include "worker/backend/backend.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int64_t kElements = 6;
+constexpr int64_t kClasses = 3;
+constexpr uint64_t kSeed = 5;
+// Between a mean over all rows at once and a mean of means: some float32
+// additions of numbers below 1, in another order.
+constexpr float kRounding = 1e-6f;
+
+constexpr char kMlp[] = R"pb(
+  name: "mlp"
+  input_shape: 6
+  layer {
+    name: "hidden"
+    type: "dense"
+    attr { name: "units" i: 5 }
+    attr { name: "l2" f: 0.01 }
+  }
+  layer { name: "active" type: "tanh" }
+  layer {
+    name: "logits"
+    type: "dense"
+    attr { name: "units" i: 3 }
+  }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+)pb";
+
+constexpr char kNormed[] = R"pb(
+  name: "normed"
+  input_shape: 6
+  layer { name: "norm" type: "batch_norm" }
+  layer { name: "dropped" type: "dropout" }
+  layer {
+    name: "logits"
+    type: "dense"
+    attr { name: "units" i: 3 }
+  }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+)pb";
+
+// Towers with one copy of the parameters.
+class Towers {
+ public:
+  Towers(const std::string& spec, const std::string& backend, int towers,
+         int64_t rows, int64_t accumulate_batches = 1, int controller = 0) {
+    TowerGroup::Options options;
+    options.controller = controller;
+    for (int t = 0; t < towers; ++t) {
+      backends_.push_back(MakeBackend(backend));
+      CompileOptions compile;
+      compile.backend = backends_.back().get();
+      compile.batch_size = rows;
+      if (t > 0) compile.parameters_of = models_.front().get();
+      models_.push_back(Compile(ParseModel(spec), compile));
+      options.towers.push_back({absl::StrCat(backend, ":", t),
+                                models_.back().get(), accumulate_batches});
+    }
+    EXPECT_THAT(models_.front()->InitializeParameters(kSeed), IsOk());
+    group_ = std::make_unique<TowerGroup>(options);
+  }
+
+  TowerGroup& group() { return *group_; }
+  CompiledModel& model(int tower) { return *models_[tower]; }
+  int num_tensors() { return static_cast<int>(model(0).parameters().size()); }
+
+  absl::Status Run(absl::Span<const Batch> batches) {
+    return group_->Run(batches, [](int64_t batch) { return 100 + batch; });
+  }
+  std::vector<float> Gradients() {
+    std::vector<float> all;
+    for (int i = 0; i < num_tensors(); ++i) {
+      const absl::Span<float> gradient = group_->gradient(i);
+      all.insert(all.end(), gradient.begin(), gradient.end());
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Backend>> backends_;
+  std::vector<std::unique_ptr<CompiledModel>> models_;
+  std::unique_ptr<TowerGroup> group_;
+};
+
+// The rows of one batch as `count` of equal size.
+std::vector<Batch> Divide(const Batch& batch, int64_t count) {
+  const int64_t rows = batch.rows / count;
+  std::vector<Batch> parts(count);
+  for (int64_t i = 0; i < count; ++i) {
+    parts[i].rows = rows;
+    parts[i].examples = AlignedBuffer(rows * kElements * sizeof(float));
+    std::copy_n(batch.examples.as<float>() + i * rows * kElements,
+                rows * kElements, parts[i].examples.as<float>());
+    parts[i].labels.assign(batch.labels.begin() + i * rows,
+                           batch.labels.begin() + (i + 1) * rows);
+  }
+  return parts;
+}
+
+void ExpectNear(const std::vector<float>& found,
+                const std::vector<float>& wanted) {
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_NEAR(found[i], wanted[i], kRounding) << "element " << i;
+  }
+}
+
+struct Division {
+  std::string backend;
+  int towers;
+  int64_t accumulate_batches;
+};
+
+class DividedStepTest : public ::testing::TestWithParam<Division> {};
+
+// Neither batch norm (its mean is over a tower's rows) nor dropout (each tower
+// draws its own mask) is in this model: with them it could not hold.
+TEST_P(DividedStepTest, EqualsTheStepOfOneTowerWithAllRows) {
+  const Division& division = GetParam();
+  const int64_t parts = division.towers * division.accumulate_batches;
+  const Batch batch = MakeBatch(24, kElements, kClasses, /*seed=*/1);
+  Towers whole(kMlp, division.backend, 1, 24);
+  ASSERT_THAT(whole.Run(absl::MakeConstSpan(&batch, 1)), IsOk());
+  Towers divided(kMlp, division.backend, division.towers, 24 / parts,
+                 division.accumulate_batches);
+  ASSERT_EQ(divided.group().batches_per_step(), parts);
+  ASSERT_THAT(divided.Run(Divide(batch, parts)), IsOk());
+  ExpectNear(divided.Gradients(), whole.Gradients());
+  EXPECT_NEAR(divided.group().loss(), whole.group().loss(), kRounding);
+  EXPECT_EQ(divided.group().correct(), whole.group().correct());
+  EXPECT_EQ(divided.group().examples(), 24);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Divisions, DividedStepTest,
+    ::testing::Values(Division{"ref", 2, 1}, Division{"ref", 3, 1},
+                      Division{"ref", 1, 4}, Division{"ref", 2, 3},
+                      Division{"cpu", 2, 1}, Division{"cpu", 4, 2}));
+
+TEST(TowerGroupTest, OneTowerIsTheModelItself) {
+  const Batch batch = MakeBatch(8, kElements, kClasses, /*seed=*/1);
+  Towers towers(kNormed, "ref", 1, 8);
+  ASSERT_THAT(towers.Run(absl::MakeConstSpan(&batch, 1)), IsOk());
+  for (int i = 0; i < towers.num_tensors(); ++i) {
+    EXPECT_EQ(towers.group().gradient(i).data(),
+              towers.model(0).gradient(i).data());
+  }
+  const auto alone = towers.model(0).Step(batch, 100);
+  ASSERT_THAT(alone, IsOk());
+  EXPECT_EQ(towers.group().loss(), alone->loss);
+  EXPECT_EQ(towers.group().correct(), alone->correct);
+}
+
+TEST(TowerGroupTest, ShowsWhatEachTowerFound) {
+  const auto batches =
+      Divide(MakeBatch(16, kElements, kClasses, /*seed=*/1), 2);
+  Towers towers(kMlp, "ref", 2, 8);
+  ASSERT_THAT(towers.Run(batches), IsOk());
+  const absl::Span<const TowerStep> steps = towers.group().steps();
+  ASSERT_EQ(steps.size(), 2);
+  for (int t = 0; t < 2; ++t) {
+    Towers alone(kMlp, "ref", 1, 8);
+    ASSERT_THAT(alone.Run(absl::MakeConstSpan(&batches[t], 1)), IsOk());
+    EXPECT_EQ(steps[t].device, absl::StrCat("ref:", t));
+    EXPECT_EQ(steps[t].loss, alone.group().loss());
+    EXPECT_EQ(steps[t].examples, 8);
+    for (int i = 0; i < towers.num_tensors(); ++i) {
+      EXPECT_EQ(steps[t].gradients[i], alone.group().gradient(i));
+    }
+  }
+  EXPECT_EQ(towers.group().loss(), (steps[0].loss + steps[1].loss) / 2);
+}
+
+TEST(TowerGroupTest, OnlyTheFirstTowersMovingAveragesAreMoved) {
+  const auto batches =
+      Divide(MakeBatch(16, kElements, kClasses, /*seed=*/1), 2);
+  Towers towers(kNormed, "ref", 2, 8);
+  ASSERT_THAT(towers.Run(batches), IsOk());
+  int states = 0;
+  for (int i = 0; i < towers.num_tensors(); ++i) {
+    if (towers.model(0).parameters()[i].kind() == TRAINABLE) continue;
+    ++states;
+    EXPECT_EQ(towers.group().gradient(i), towers.model(0).gradient(i));
+    EXPECT_NE(towers.group().gradient(i), towers.model(1).gradient(i));
+  }
+  EXPECT_EQ(states, 2);
+}
+
+TEST(TowerGroupTest, AnyControllerAndAnyRunGivesTheSameBits) {
+  const auto batches =
+      Divide(MakeBatch(24, kElements, kClasses, /*seed=*/1), 6);
+  Towers first(kNormed, "cpu", 3, 4, 2, /*controller=*/0);
+  Towers last(kNormed, "cpu", 3, 4, 2, /*controller=*/2);
+  ASSERT_THAT(first.Run(batches), IsOk());
+  const std::vector<float> gradients = first.Gradients();
+  for (int run = 0; run < 50; ++run) {
+    ASSERT_THAT(first.Run(batches), IsOk());
+    ASSERT_EQ(first.Gradients(), gradients);
+    ASSERT_THAT(last.Run(batches), IsOk());
+    ASSERT_EQ(last.Gradients(), gradients);
+  }
+}
+
+TEST(TowerGroupTest, AllReadOneCopyOfTheParameters) {
+  Towers towers(kMlp, "ref", 2, 8);
+  for (int i = 0; i < towers.num_tensors(); ++i) {
+    EXPECT_EQ(towers.model(0).parameter(i).data(),
+              towers.model(1).parameter(i).data());
+  }
+}
+
+TEST(TowerGroupTest, AnErrorNamesItsTower) {
+  auto batches = Divide(MakeBatch(16, kElements, kClasses, /*seed=*/1), 2);
+  batches[1].labels[3] = kClasses;
+  Towers towers(kMlp, "ref", 2, 8);
+  EXPECT_THAT(towers.Run(batches), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            AllOf(HasSubstr("tower 1 on ref:1"),
+                                                  HasSubstr("layer 'loss'"))));
+  batches[1].labels[3] = 0;
+  EXPECT_THAT(towers.Run(batches), IsOk());
+}
+
+TEST(CompiledModelTest, RefusesTheParametersOfAnotherModel) {
+  const auto backend = MakeBackend("ref");
+  CompileOptions options;
+  options.backend = backend.get();
+  options.batch_size = 2;
+  const auto other = Compile(ParseModel(kNormed), options);
+  options.parameters_of = other.get();
+  EXPECT_THAT(CompiledModel::Create(ParseModel(kMlp), options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("with the parameters of another")));
+}
+
+}  // namespace
+}  // namespace muster

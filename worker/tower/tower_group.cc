@@ -1,0 +1,122 @@
+#include "worker/tower/tower_group.h"
+
+#include <cassert>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "proto/tensor.pb.h"
+#include "worker/tower/gradient_memory.h"
+#include "worker/tower/mean.h"
+
+namespace muster {
+
+TowerGroup::TowerGroup(const Options& options)
+    : controller_(options.controller),
+      accumulate_batches_(options.towers.front().accumulate_batches),
+      outcomes_(options.towers.size()),
+      steps_(options.towers.size()) {
+  assert(controller_ >= 0 && controller_ < options.towers.size());
+  for (const Tower::Options& tower : options.towers) {
+    towers_.push_back(std::make_unique<Tower>(tower));
+  }
+  PlaceGradients();
+  for (int i = 1; i < num_towers(); ++i) {
+    threads_.push_back(
+        std::make_unique<RepeatingThread>([this, i] { RunPhase(i); }));
+  }
+}
+
+// The mean of the trainable tensors has memory of its own, so that each tower's
+// gradient can still be looked at; all else stays where it is.
+void TowerGroup::PlaceGradients() {
+  Tower& first = *towers_.front();
+  const absl::Span<const TensorDef> parameters = first.model().parameters();
+  if (num_towers() > 1) gradients_ = muster::PlaceGradients(model(), &means_);
+  gradients_.resize(parameters.size());
+  averaged_.resize(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const int tensor = static_cast<int>(i);
+    const bool is_averaged =
+        num_towers() > 1 && parameters[i].kind() == TRAINABLE;
+    if (!is_averaged) gradients_[i] = first.gradient(tensor);
+    for (const auto& tower : towers_) {
+      if (is_averaged) averaged_[i].push_back(tower->gradient(tensor));
+    }
+  }
+  for (int t = 0; t < num_towers(); ++t) {
+    steps_[t].device = towers_[t]->device();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      steps_[t].gradients.push_back(towers_[t]->gradient(static_cast<int>(i)));
+    }
+  }
+}
+
+absl::Status TowerGroup::Run(absl::Span<const Batch> batches, SeedOf seed_of) {
+  assert(batches.size() == batches_per_step());
+  const Tower::Work work{batches, 0, num_towers(), seed_of};
+  work_ = &work;
+  phase_ = Phase::kCompute;
+  for (const auto& thread : threads_) thread->Start();
+  Compute(0);
+  for (const auto& thread : threads_) thread->Wait();
+  for (const absl::Status& outcome : outcomes_) RETURN_IF_ERROR(outcome);
+  if (num_towers() == 1) return absl::OkStatus();
+  phase_ = Phase::kMean;
+  if (controller_ == 0) {
+    WriteMeans();
+  } else {
+    threads_[controller_ - 1]->Start();
+    threads_[controller_ - 1]->Wait();
+  }
+  return absl::OkStatus();
+}
+
+void TowerGroup::RunPhase(int tower) {
+  if (phase_ == Phase::kCompute) {
+    Compute(tower);
+  } else {
+    WriteMeans();
+  }
+}
+
+void TowerGroup::Compute(int tower) {
+  Tower::Work work = *work_;
+  work.first = tower;
+  absl::Status status = towers_[tower]->Run(work);
+  if (num_towers() > 1 && !status.ok()) {
+    status = Annotate(status, absl::StrCat("tower ", tower, " on ",
+                                           towers_[tower]->device()));
+  }
+  outcomes_[tower] = std::move(status);
+  TowerStep& step = steps_[tower];
+  step.loss = towers_[tower]->loss();
+  step.correct = towers_[tower]->correct();
+  step.examples = towers_[tower]->examples();
+}
+
+void TowerGroup::WriteMeans() {
+  for (size_t i = 0; i < averaged_.size(); ++i) {
+    if (!averaged_[i].empty()) WriteMean(averaged_[i], gradients_[i]);
+  }
+}
+
+// All towers have equally many rows.
+double TowerGroup::loss() const {
+  double sum = 0;
+  for (const TowerStep& step : steps_) sum += step.loss;
+  return sum / num_towers();
+}
+
+int64_t TowerGroup::correct() const {
+  int64_t sum = 0;
+  for (const TowerStep& step : steps_) sum += step.correct;
+  return sum;
+}
+
+int64_t TowerGroup::examples() const {
+  int64_t sum = 0;
+  for (const TowerStep& step : steps_) sum += step.examples;
+  return sum;
+}
+
+}  // namespace muster

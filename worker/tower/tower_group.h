@@ -1,0 +1,100 @@
+#ifndef WORKER_TOWER_TOWER_GROUP_H_
+#define WORKER_TOWER_TOWER_GROUP_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/tensor/aligned_buffer.h"
+#include "worker/computed_step.h"
+#include "worker/input/batch.h"
+#include "worker/model/compiled_model.h"
+#include "worker/tower/repeating_thread.h"
+#include "worker/tower/tower.h"
+
+namespace muster {
+
+// The towers of one worker: they compute one step side by side, each on a
+// thread of its own (the first on the caller's), and the mean of their
+// gradients is made on the controller device, in the order of the towers, so
+// that every run gives the same bits. All read the parameters of the first
+// tower's model: compile the others with CompileOptions::parameters_of.
+//
+// One tower has no thread, no copy and no mean: its gradients stay where the
+// model computes them. A state tensor's delta is always that of the first
+// tower. Allocates nothing after the first step. One thread.
+class TowerGroup {
+ public:
+  struct Options {
+    // One a tower, alike but for the device; at least one.
+    std::vector<Tower::Options> towers;
+    // The tower on whose device, thread and memory the mean is made.
+    int controller = 0;
+  };
+  using SeedOf = absl::FunctionRef<uint64_t(int64_t batch)>;
+
+  explicit TowerGroup(const Options& options);
+
+  TowerGroup(const TowerGroup&) = delete;
+  TowerGroup& operator=(const TowerGroup&) = delete;
+
+  // Computes one step: the i-th batch of tower t is
+  // batches[i * num_towers() + t]. Errors: of the first tower that has one,
+  // those of CompiledModel::Step; the gradients are then of no use.
+  // REQUIRES: batches_per_step() of them.
+  absl::Status Run(absl::Span<const Batch> batches, SeedOf seed_of);
+
+  // Of the last Run. The mean over all rows, and sums.
+  double loss() const;
+  int64_t correct() const;
+  int64_t examples() const;
+  // The mean over all rows, to be pushed; it may be changed before. `tensor`
+  // counts as in model().parameters().
+  absl::Span<float> gradient(int tensor) { return gradients_[tensor]; }
+  // The same of each tower by itself.
+  absl::Span<const TowerStep> steps() const { return steps_; }
+
+  int num_towers() const { return static_cast<int>(towers_.size()); }
+  int64_t accumulate_batches() const { return accumulate_batches_; }
+  int64_t batches_per_step() const {
+    return num_towers() * accumulate_batches_;
+  }
+  // The first tower's: its parameters are everyone's.
+  CompiledModel& model() { return towers_.front()->model(); }
+
+ private:
+  // What the threads do when they are started.
+  enum class Phase { kCompute, kMean };
+
+  void PlaceGradients();
+  void RunPhase(int tower);
+  void Compute(int tower);
+  void WriteMeans();
+
+  // Constant after construction.
+  const int controller_;
+  const int64_t accumulate_batches_;
+  std::vector<std::unique_ptr<Tower>> towers_;
+  // By tensor: what is averaged, by tower; empty for what is not.
+  std::vector<std::vector<absl::Span<const float>>> averaged_;
+  std::vector<absl::Span<float>> gradients_;
+  AlignedBuffer means_;
+
+  // Of the caller, and while a phase runs, of the threads: written before it.
+  Phase phase_ = Phase::kCompute;
+  const Tower::Work* work_ = nullptr;
+  // By tower, each written by its own thread.
+  std::vector<absl::Status> outcomes_;
+  std::vector<TowerStep> steps_;
+
+  // Of every tower but the first. Last, so that they end before all else.
+  std::vector<std::unique_ptr<RepeatingThread>> threads_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_TOWER_TOWER_GROUP_H_
