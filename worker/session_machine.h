@@ -143,8 +143,8 @@ class SessionMachine {
   // After a refusal: ask again when the state changes or at this time.
   int64_t refused_at_version_ = -1;
   absl::Time ask_again_at_ = absl::InfinitePast();
-  // When the last question for a step was sent, and the newest state_version of
-  // any answer.
+  // When the last question for a step was sent, and the newest state_version
+  // that was known then.
   absl::Time asked_at_ = absl::InfinitePast();
   int64_t asked_version_ = -1;
   // Why the job cannot go on; "" if it can.

@@ -63,8 +63,7 @@ void SessionMachine::OnRefused(const StepReply& reply) {
   // not is, if there is news; else asking would go round and round.
   const bool waited = options_.step_wait > absl::ZeroDuration() &&
                       (now_ - asked_at_ >= options_.step_wait / 2 ||
-                       reply.state_version() >
-                           std::max(asked_version_, state_.state_version()));
+                       reply.state_version() > asked_version_);
   asked_version_ = std::max(asked_version_, reply.state_version());
   ask_again_at_ = waited ? now_ : now_ + kAskAgain;
   const std::string what = DescribeWait(reply);
@@ -99,6 +98,7 @@ void SessionMachine::On(const TrainEvent& event) {
 void SessionMachine::ReportStep(absl::string_view stop_reason) {
   busy_ = true;
   asked_at_ = now_;
+  asked_version_ = std::max(asked_version_, state_.state_version());
   const bool may_wait = stop_reason.empty() && signal_ == 0 &&
                         state_.phase() == RUNNING && !report_.abandoned;
   actions_.push_back(
@@ -116,14 +116,14 @@ void SessionMachine::AdvanceRunning() {
   }
   const bool refused =
       refused_at_version_ >= state_.state_version() && now_ < ask_again_at_;
-  const bool idle = report_.step == 0 && !stops;
+  const bool idle = report_.step == 0;
   if (idle && refused) {
     GreetAgain();
     return;
   }
   // A chief whose questions wait is as idle as one that does not ask.
   const bool waits = options_.step_wait > absl::ZeroDuration();
-  if (idle && waits && GreetAgain()) return;
+  if (idle && waits && !stops && GreetAgain()) return;
   ReportStep(stops ? stop_reason_ : "");
 }
 

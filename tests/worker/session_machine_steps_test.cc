@@ -120,6 +120,14 @@ TEST_F(SessionMachineStepsTest, NewsEndAWaitAndTheNextBeginsAtOnce) {
   EXPECT_EQ(Get<SendStep>(), nullptr);
 }
 
+TEST_F(SessionMachineStepsTest, NewsThatWatchHasToldBeforeAreNewsToo) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  Send(WatchEvent{State(RUNNING, 1, {7})});
+  Answer(Waiting(), kSoon);
+  EXPECT_NE(Get<SendStep>(), nullptr);
+}
+
 TEST_F(SessionMachineStepsTest, GivesUpAWaitThatTakesTooLong) {
   RunToFirstStep(/*chief=*/false);
   Send(TrainEvent{StepReport()});

@@ -45,6 +45,7 @@ struct PushState {
   std::vector<std::vector<int64_t>> versions;
   int64_t step = 0;
   int64_t round = 0;
+  bool copies = false;
 
   absl::Mutex mu;
   PushOutcome outcome ABSL_GUARDED_BY(mu);
@@ -117,10 +118,22 @@ std::vector<TensorView> PiecesOf(const PushState& state,
   return pieces;
 }
 
+// The bytes of one part; none if the transfer has ended.
+std::optional<absl::Cord> DataOf(const PushState& state, Transfer* transfer,
+                                 const TransferMachine::Send& send) {
+  const std::vector<TensorView> pieces = PiecesOf(state, send);
+  if (!state.copies) return MakeHeldCord(transfer, pieces);
+  // While a part is being sent, the push is not done.
+  absl::Cord copy;
+  for (const TensorView& piece : pieces) {
+    copy.Append(absl::string_view(piece.data, piece.size_bytes));
+  }
+  return copy;
+}
+
 void SendPush(const std::shared_ptr<PushState>& state, ParameterLink* link,
               Transfer* transfer, const TransferMachine::Send& send) {
-  std::optional<absl::Cord> data =
-      MakeHeldCord(transfer, PiecesOf(*state, send));
+  std::optional<absl::Cord> data = DataOf(*state, transfer, send);
   if (!data.has_value()) return;
   link->Push({MakePushHeader(*state, send), *std::move(data)}, send.deadline,
              [state, send, shared = transfer->shared_from_this()](
@@ -347,6 +360,7 @@ void ParameterClient::Push(
   state->gradients.assign(gradients.begin(), gradients.end());
   state->step = step;
   state->round = round;
+  state->copies = options_.copy_pushes;
   if (options_.codec != nullptr) {
     state->encoded = TakeEncodedParts();
     state->encoded->Encode(*state->model, gradients);

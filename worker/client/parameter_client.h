@@ -90,6 +90,10 @@ class ParameterClient {
     TransferOptions transfer;
     // Of what is pushed; null: float32 as it is. Outlives the client.
     const Codec* codec = nullptr;
+    // What is pushed is copied once. For shards in this process that keep
+    // gradients (synchronous replication): they would keep the caller's memory,
+    // and no push would ever be done.
+    bool copy_pushes = false;
     // Of one message; more makes more parts of a model.
     int64_t max_part_bytes = kMaxPartBytes;
     // Not owned; outlives the client.
@@ -134,12 +138,12 @@ class ParameterClient {
                            const StepToken& token = {});
 
   // Sends the gradients of `step` (a delta for a STATE tensor), computed from
-  // the last successful pull. Nothing is copied (with a codec they are encoded
-  // once): gRPC reads the gradients where they lie, so their memory must not
-  // change until `done`, which also waits for every buffer of gRPC that refers
-  // to it. Applied exactly once, however often it is sent. Steps of one
-  // incarnation count from 1 and only rise. `round` is that of the step's
-  // token; 0 without one.
+  // the last successful pull. Nothing is copied, but for copy_pushes (with a
+  // codec they are encoded once): gRPC reads the gradients where they lie, so
+  // their memory must not change until `done`, which also waits for every
+  // buffer of gRPC that refers to it. Applied exactly once, however often it is
+  // sent. Steps of one incarnation count from 1 and only rise. `round` is that
+  // of the step's token; 0 without one.
   void Push(int64_t step, int64_t round, absl::Span<const TensorView> gradients,
             std::function<void(absl::StatusOr<PushOutcome>)> done);
   absl::StatusOr<PushOutcome> PushAndWait(

@@ -39,6 +39,7 @@ class ParameterClientTest : public testing::Test {
     options.transfer.backoff.initial = absl::Milliseconds(1);
     options.transfer.backoff.max = absl::Milliseconds(4);
     options.transfer.give_up_after = give_up_after_;
+    options.copy_pushes = copy_pushes_;
     client_ = std::make_unique<ParameterClient>(options, std::move(links));
     std::vector<TensorDef> tensors(3);
     const int64_t sizes[] = {10, kLarge, 700};
@@ -70,6 +71,7 @@ class ParameterClientTest : public testing::Test {
     return client_->PullAndWait(views, token);
   }
 
+  bool copy_pushes_ = false;
   absl::Duration give_up_after_ = absl::Seconds(20);
   MonotonicClock clock_;
   std::vector<std::unique_ptr<FakeShard>> shards_;
@@ -132,6 +134,15 @@ TEST_F(ParameterClientTest, PushIsDoneOnlyWhenNobodyHoldsTheGradients) {
   EXPECT_FALSE(done.HasBeenNotified());
   shards_[1]->KeepFrames(false);
   EXPECT_TRUE(done.HasBeenNotified());
+}
+
+TEST_F(ParameterClientTest, ACopiedPushIsDoneWhileAShardKeepsIt) {
+  copy_pushes_ = true;
+  Connect({});
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(Pull(), IsOk());
+  shards_[1]->KeepFrames(true);
+  EXPECT_THAT(client_->PushAndWait(1, Views(gradients_)), IsOk());
 }
 
 TEST_F(ParameterClientTest, ATokenGoesToEveryShard) {
