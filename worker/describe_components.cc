@@ -5,6 +5,7 @@
 #include "common/base/attributes.h"
 #include "common/cluster/placement_strategy.h"
 #include "common/codec/codec.h"
+#include "common/optimizer/learning_rate.h"
 #include "common/optimizer/update_rule.h"
 #include "worker/layer/layer.h"
 #include "worker/tower/device_names.h"
@@ -59,9 +60,10 @@ std::string DescribeCodecs() {
 
 std::string DescribeComponents() {
   return absl::StrCat("Layers\n", Indent(DescribeLayers()), "\nOptimizers\n",
-                      Indent(DescribeOptimizers()), "\nPlacements\n",
-                      Indent(DescribePlacements()), "\nCodecs\n",
-                      Indent(DescribeCodecs()), "\nBackends\n",
+                      Indent(DescribeOptimizers()), "\nSchedules\n",
+                      Indent(LearningRate::DescribeSchedules()),
+                      "\nPlacements\n", Indent(DescribePlacements()),
+                      "\nCodecs\n", Indent(DescribeCodecs()), "\nBackends\n",
                       Indent(DescribeDevices()));
 }
 

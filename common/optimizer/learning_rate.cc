@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -168,12 +169,24 @@ absl::Status CheckAllUsed(const std::string& name, const Kind& kind,
   return absl::OkStatus();
 }
 
-}  // namespace
-
-std::vector<std::string> LearningRate::ScheduleNames() {
+std::vector<std::string> Names() {
   std::vector<std::string> names;
   for (const auto& [name, kind] : Kinds()) names.push_back(name);
   return names;
+}
+
+}  // namespace
+
+std::string LearningRate::DescribeSchedules() {
+  std::string text;
+  for (const auto& [name, kind] : Kinds()) {
+    absl::StrAppend(&text, name, ": ");
+    for (const std::string& field : kind.fields) {
+      absl::StrAppend(&text, field, ", ");
+    }
+    absl::StrAppend(&text, "warmup_steps\n");
+  }
+  return text;
 }
 
 absl::StatusOr<LearningRate> LearningRate::Create(double base,
@@ -182,7 +195,7 @@ absl::StatusOr<LearningRate> LearningRate::Create(double base,
   const auto it = Kinds().find(name);
   if (it == Kinds().end()) {
     return absl::InvalidArgumentError(
-        UnknownNameMessage("schedule", name, ScheduleNames()));
+        UnknownNameMessage("schedule", name, Names()));
   }
   if (!(base <= kMaxRate)) {
     return absl::InvalidArgumentError(absl::StrCat(

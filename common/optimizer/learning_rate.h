@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/training.pb.h"
@@ -46,8 +45,9 @@ class LearningRate {
   // Before any schedule.
   double base() const { return base_; }
 
-  // All schedules, sorted.
-  static std::vector<std::string> ScheduleNames();
+  // One line for each schedule, sorted: "cosine: decay_steps, alpha,
+  // warmup_steps".
+  static std::string DescribeSchedules();
 
  private:
   // One schedule's formula, without warm-up.

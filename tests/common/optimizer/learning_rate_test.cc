@@ -155,6 +155,13 @@ TEST(LearningRateTest, IsNeverNegativeNorBeyondAFloat) {
   }
 }
 
+TEST(LearningRateTest, DescribesEverySchedule) {
+  EXPECT_THAT(LearningRate::DescribeSchedules(),
+              AllOf(HasSubstr("constant: warmup_steps\n"),
+                    HasSubstr("cosine: decay_steps, alpha, warmup_steps\n"),
+                    HasSubstr("piecewise: boundary, value, warmup_steps\n")));
+}
+
 TEST(LearningRateTest, RefusesARateBeyondAFloat) {
   EXPECT_THAT(LearningRate::Create(1e39, ScheduleSpec()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1e+39")));
