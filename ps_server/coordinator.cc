@@ -49,7 +49,7 @@ absl::Status CheckRestored(const CommitEpochRequest& request) {
   for (const WorkerState& worker : request.workers()) {
     if (IsCount(worker.steps()) && IsCount(worker.examples()) &&
         IsCount(worker.data_position()) && IsCount(worker.staleness_sum()) &&
-        IsCount(worker.staleness_count())) {
+        IsCount(worker.staleness_count()) && IsCount(worker.dropped_steps())) {
       continue;
     }
     return absl::InvalidArgumentError(
@@ -162,6 +162,9 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
     worker.sender = sender;
   } else if (worker.sender.incarnation() != sender.incarnation()) {
     ReturnGrant(worker);
+    if (rounds_.has_value()) rounds_->Withdraw(KeyOf(sender));
+    if (clocks_.has_value()) clocks_->Leave(KeyOf(sender));
+    AnswerOlderStep(KeyOf(sender));
     worker.Replace(sender);
   }
   worker.registered = true;
@@ -242,9 +245,15 @@ absl::Time Coordinator::NextDeadline() const {
   for (const WaitingWatch& watch : watches_) {
     deadline = std::min(deadline, watch.until);
   }
+  for (const WaitingStep& step : waiting_steps_) {
+    deadline = std::min(deadline, step.until);
+  }
   for (const auto& [key, worker] : workers_) {
     if (!worker.IsLive()) continue;
     deadline = std::min(deadline, worker.last_heard + options_.worker_timeout);
+  }
+  if (rounds_.has_value() && rounds_->is_held()) {
+    deadline = std::min(deadline, rounds_->held_until());
   }
   if (phase_ == RUNNING) deadline = std::min(deadline, saves_.NextDeadline());
   return deadline;
@@ -259,6 +268,7 @@ void Coordinator::Tick(absl::Time now) {
     ++state_version_;
     ReturnGrant(worker);
   }
+  CheckRounds(now);
   CheckEnd(now);
   CheckSave(now);
 }
@@ -301,9 +311,12 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
   ps_incarnations_.clear();
   stop_reason_.clear();
   budget_.Clear();
+  rounds_.reset();
+  clocks_.reset();
   saves_.Clear();
   for (auto& [key, worker] : workers_) worker.has_grant = false;
   SetPhase(INITIAL);
+  for (auto& [key, worker] : workers_) AnswerOlderStep(key);
   BeginEpochReply reply;
   reply.set_model_epoch(announced_epoch_);
   *reply.mutable_state() = State();
@@ -336,7 +349,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
                      JobPhase_Name(phase_), "; begin again"));
   }
   RETURN_IF_ERROR(CheckRestored(request));
-  RETURN_IF_ERROR(budget_.Start(request));
+  RETURN_IF_ERROR(StartReplication(request));
   committed_epoch_ = epoch;
   fingerprint_ = request.fingerprint();
   ps_incarnations_ = {request.ps_incarnations().begin(),
@@ -367,6 +380,9 @@ JobState Coordinator::State() const {
   state.set_save_error(saves_.error());
   state.mutable_staleness_counts()->Add(staleness_counts_.begin(),
                                         staleness_counts_.end());
+  if (rounds_.has_value() && rounds_->is_open()) {
+    state.set_round(rounds_->round());
+  }
   return state;
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,8 @@
 #include "ps_server/coordinator_worker.h"
 #include "ps_server/save_requests.h"
 #include "ps_server/step_budget.h"
+#include "ps_server/sync/step_rounds.h"
+#include "ps_server/sync/worker_clocks.h"
 #include "ps_server/task_name.h"
 
 namespace muster {
@@ -22,7 +26,7 @@ struct CoordinatorOptions {
   // A worker that was not heard of for so long is lost: its grant returns, and
   // nobody waits for it. Its next message brings it back.
   absl::Duration worker_timeout = absl::Seconds(30);
-  // The longest that a Watch waits, whatever it asks for.
+  // The longest that a Watch or Step waits, whatever it asks for.
   absl::Duration max_watch = absl::Seconds(30);
   // Tasks that train, by the ClusterSpec. While fewer have come, a job whose
   // tasks have all finished waits so long for the others before it is DONE: a
@@ -79,7 +83,8 @@ class Coordinator {
   absl::StatusOr<CommitEpochReply> CommitEpoch(
       const CommitEpochRequest& request, absl::Time now);
   // OK: TakeStepAnswers gives the answer, at once or later. `step_id` is the
-  // caller's and not in use.
+  // caller's and not in use. A worker has one Step that waits: another one
+  // answers it.
   absl::Status Step(const StepRequest& request, uint64_t step_id,
                     absl::Time now);
   absl::StatusOr<FinishReply> Finish(const FinishRequest& request,
@@ -118,6 +123,12 @@ class Coordinator {
     int64_t state_version;
     absl::Time until;
   };
+  struct WaitingStep {
+    uint64_t step_id;
+    TaskKey task;
+    int64_t state_version;
+    absl::Time until;
+  };
 
   // The worker that sent a message, marked as heard.
   absl::StatusOr<CoordinatorWorker*> FindSender(absl::string_view request,
@@ -138,10 +149,42 @@ class Coordinator {
   absl::Status CheckLease(absl::string_view request, const Sender& sender,
                           absl::Time now);
 
+  // ---- What depends on the mode of replication (coordinator_rounds.cc) ----
+  absl::Status StartReplication(const CommitEpochRequest& request);
+  // The tasks that take part now.
+  std::set<TaskKey> LiveTasks() const;
+  absl::Status CheckRound(const StepRequest& request) const;
+  // In sync: offers the step to the open round, or counts it as dropped.
+  void CountDelivery(CoordinatorWorker& worker, const StepRequest& request,
+                     absl::Time now);
+  bool TryDeliver(const StepRequest& request);
+  void CountDropped(CoordinatorWorker& worker, const Delivery& step,
+                    absl::Time now);
+  // Closes the round that can be closed, returns the grant of an idle one.
+  void CheckRounds(absl::Time now);
+  // Gives the worker a step if there is one for it now; whether it has one.
+  bool TryGrantTo(CoordinatorWorker& worker);
+  bool TryJoinRound(const TaskKey& task);
+  // May an answer wait for other workers?
+  bool StepsWait() const;
+  StepReply MakeStepReply(bool granted) const;
+  // Why `reply` has no grant.
+  void ExplainWait(const TaskKey& task, StepReply& reply) const;
+  void ExplainRound(StepReply& reply) const;
+  void ExplainClocks(const TaskKey& task, StepReply& reply) const;
+  // Answers the worker's Step that waits without a grant.
+  void AnswerOlderStep(const TaskKey& task);
+
+  // ---- Counting (coordinator_steps.cc) -------------------------------------
   void CountReport(CoordinatorWorker& worker, const StepRequest& request,
                    absl::Time now);
+  void CountStep(CoordinatorWorker& worker, const Delivery& step,
+                 absl::Time now);
   absl::Status CheckMayStop(absl::string_view reason,
                             const Sender& sender) const;
+  // Answers a step, or lets it wait for its grant. `asks`: for another one.
+  void Answer(CoordinatorWorker& worker, const StepRequest& request,
+              uint64_t step_id, bool asks, absl::Time now);
   void TakeGrantOf(CoordinatorWorker& worker);
   void ReturnGrant(CoordinatorWorker& worker);
   void RestoreWorkers(const CommitEpochRequest& request);
@@ -183,7 +226,12 @@ class Coordinator {
   // is not.
   absl::Time idle_since_ = absl::InfiniteFuture();
 
+  // One of them, or neither (async), while an epoch is committed.
+  std::optional<StepRounds> rounds_;
+  std::optional<WorkerClocks> clocks_;
+
   std::vector<WaitingWatch> watches_;
+  std::vector<WaitingStep> waiting_steps_;
   std::vector<StepAnswer> step_answers_;
 };
 

@@ -48,6 +48,7 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
   const bool is_current =
       committed_epoch_ != 0 && request.model_epoch() == committed_epoch_;
   if (is_current && request.step() > worker->reported_step) {
+    RETURN_IF_ERROR(CheckRound(request));
     if (!request.abandoned()) {
       CountReport(*worker, request, now);
     } else if (request.step() > worker->abandoned_step) {
@@ -58,39 +59,32 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
   if (is_current && phase_ == RUNNING && !request.stop_reason().empty()) {
     Stop(EscapeForLog(request.stop_reason(), 200));
   }
+  CheckRounds(now);
   CheckEnd(now);
   CheckSave(now);
   // A worker that gave a step up asks for the next in a call of its own.
-  if (is_current && !request.abandoned() && phase_ == RUNNING &&
-      !worker->finished) {
-    if (!saves_.pauses_grants()) TakeGrantOf(*worker);
-    worker->waits_for_grant = !worker->has_grant;
-  }
-
-  StepReply reply;
-  reply.set_granted(is_current && phase_ == RUNNING && !request.abandoned() &&
-                    worker->has_grant);
-  reply.set_global_step(budget_.steps());
-  reply.set_phase(phase_);
-  reply.set_model_epoch(committed_epoch_);
-  reply.set_state_version(state_version_);
-  step_answers_.push_back({step_id, std::move(reply)});
+  const bool asks = is_current && !request.abandoned() && phase_ == RUNNING &&
+                    !worker->finished;
+  Answer(*worker, request, step_id, asks, now);
   return absl::OkStatus();
 }
 
-std::vector<StepAnswer> Coordinator::TakeStepAnswers(absl::Time /*now*/) {
-  return std::exchange(step_answers_, {});
-}
-
-void Coordinator::CutSteps() {}
-
-absl::StatusOr<HoldRoundsReply> Coordinator::HoldRounds(
-    const HoldRoundsRequest& request, absl::Time now) {
-  RETURN_IF_ERROR(CheckLease("hold rounds", request.sender(), now));
-  return absl::FailedPreconditionError(
-      absl::StrCat("hold rounds from ", TaskName(request.sender()),
-                   ": the job's replication has no rounds; a snapshot needs "
-                   "no token"));
+void Coordinator::Answer(CoordinatorWorker& worker, const StepRequest& request,
+                         uint64_t step_id, bool asks, absl::Time now) {
+  const TaskKey task = KeyOf(worker.sender);
+  AnswerOlderStep(task);
+  const bool granted = asks && TryGrantTo(worker);
+  if (asks) worker.waits_for_grant = !granted;
+  const absl::Duration wait =
+      std::clamp(absl::Milliseconds(request.max_wait_ms()),
+                 absl::ZeroDuration(), options_.max_watch);
+  if (asks && !granted && StepsWait() && wait > absl::ZeroDuration()) {
+    waiting_steps_.push_back({step_id, task, state_version_, now + wait});
+    return;
+  }
+  StepReply reply = MakeStepReply(granted);
+  if (asks && !granted) ExplainWait(task, reply);
+  step_answers_.push_back({step_id, std::move(reply)});
 }
 
 absl::Status Coordinator::CheckMayStop(absl::string_view reason,
@@ -108,6 +102,11 @@ void Coordinator::TakeGrantOf(CoordinatorWorker& worker) {
 void Coordinator::CountReport(CoordinatorWorker& worker,
                               const StepRequest& request, absl::Time now) {
   worker.reported_step = request.step();
+  if (rounds_.has_value()) return CountDelivery(worker, request, now);
+  if (clocks_.has_value() && worker.IsLive()) {
+    clocks_->SetLive(LiveTasks());
+    clocks_->FinishStep(KeyOf(worker.sender));
+  }
   // A worker that was lost and comes back took this step on a grant that was
   // returned. It counts if another is left; if not, the job's steps are in
   // other hands, and counting it would pass the limit.
@@ -116,18 +115,21 @@ void Coordinator::CountReport(CoordinatorWorker& worker,
   worker.has_grant = false;
   budget_.Report(request.examples());
 
+  CountStep(worker, Delivery::Of(request), now);
+}
+
+void Coordinator::CountStep(CoordinatorWorker& worker, const Delivery& step,
+                            absl::Time now) {
   ++worker.steps;
-  worker.examples += request.examples();
-  worker.data_position = request.data_position();
-  worker.last_loss = request.loss();
-  worker.staleness_sum += request.staleness();
+  worker.examples += step.examples;
+  worker.staleness_sum += step.staleness;
   ++worker.staleness_count;
-  CountStaleness(request.staleness(), staleness_counts_);
-  if (!worker.first_report.has_value()) worker.first_report = now;
-  worker.last_report = now;
+  CountStaleness(step.staleness, staleness_counts_);
+  worker.PassStep(step.data_position, step.loss, now);
 }
 
 void Coordinator::ReturnGrant(CoordinatorWorker& worker) {
+  if (rounds_.has_value()) rounds_->Leave(KeyOf(worker.sender));
   if (!worker.has_grant) return;
   worker.has_grant = false;
   budget_.Return();
@@ -152,6 +154,7 @@ void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
     worker.data_position = smallest_position_;
     worker.staleness_sum = 0;
     worker.staleness_count = 0;
+    worker.dropped_steps = 0;
     worker.has_grant = false;
     worker.waits_for_grant = false;
   }
@@ -166,6 +169,7 @@ void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
     worker.data_position = saved.data_position();
     worker.staleness_sum = saved.staleness_sum();
     worker.staleness_count = saved.staleness_count();
+    worker.dropped_steps = saved.dropped_steps();
   }
 }
 
@@ -187,6 +191,7 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
     Stop(absl::StrCat(EscapeForLog(request.reason(), 200), " (",
                       TaskName(request.sender()), ")"));
   }
+  CheckRounds(now);
   CheckEnd(now);
   FinishReply reply;
   *reply.mutable_state() = State();

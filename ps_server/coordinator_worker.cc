@@ -23,6 +23,14 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
   last_report = absl::InfinitePast();
 }
 
+void CoordinatorWorker::PassStep(int64_t next_position, double loss,
+                                 absl::Time now) {
+  data_position = next_position;
+  last_loss = loss;
+  if (!first_report.has_value()) first_report = now;
+  last_report = now;
+}
+
 WorkerState CoordinatorWorker::State() const {
   WorkerState state;
   *state.mutable_sender() = sender;
@@ -34,6 +42,7 @@ WorkerState CoordinatorWorker::State() const {
   state.set_last_loss(last_loss);
   state.set_staleness_sum(staleness_sum);
   state.set_staleness_count(staleness_count);
+  state.set_dropped_steps(dropped_steps);
   if (first_report.has_value()) {
     state.set_active_s(absl::ToDoubleSeconds(last_report - *first_report));
   }

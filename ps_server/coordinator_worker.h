@@ -42,6 +42,7 @@ struct CoordinatorWorker {
   double last_loss = 0;
   int64_t staleness_sum = 0;
   int64_t staleness_count = 0;
+  int64_t dropped_steps = 0;
 
   std::array<uint64_t, kRememberedIncarnations> retired{};
   // How many there ever were, those that the ring has forgotten included.
@@ -53,6 +54,9 @@ struct CoordinatorWorker {
 
   // Starts a new incarnation; what the epoch counts stays.
   void Replace(const Sender& new_sender);
+
+  // Notes that a step is over: its rows are not taken again.
+  void PassStep(int64_t next_position, double loss, absl::Time now);
 
   WorkerState State() const;
 };

@@ -88,39 +88,41 @@ absl::Status DuplicateMarks::CheckCurrent(const Sender& sender) const {
                        : " has not said Hello to this ps process"));
 }
 
-absl::StatusOr<std::optional<int64_t>> DuplicateMarks::FindOutcome(
+absl::StatusOr<std::optional<PartOutcome>> DuplicateMarks::FindOutcome(
     const Sender& sender, int64_t step, int32_t part, int32_t parts) const {
   const Worker& worker = *Find(sender);
-  if (step > worker.step) return std::optional<int64_t>();
+  if (step > worker.step) return std::optional<PartOutcome>();
   if (step == worker.step) {
     if (parts != worker.parts) {
       return absl::InvalidArgumentError(absl::StrCat(
           "push of step ", step, " from ", TaskName(sender), ": it has ", parts,
           " parts, an earlier part of the step said ", worker.parts));
     }
-    if (!worker.applied.test(part)) return std::optional<int64_t>();
+    if (!worker.applied.test(part)) return std::optional<PartOutcome>();
   }
-  for (const Outcome& outcome : worker.outcomes) {
-    if (outcome.step == step) return std::optional<int64_t>(outcome.staleness);
+  for (const StepOutcome& known : worker.outcomes) {
+    if (known.step == step) return std::optional<PartOutcome>(known.outcome);
   }
   // So old that nobody waits for the answer.
-  return std::optional<int64_t>(0);
+  return std::optional<PartOutcome>(PartOutcome());
 }
 
-int64_t DuplicateMarks::Record(const Sender& sender, int64_t step, int32_t part,
-                               int32_t parts, int64_t staleness) {
+PartOutcome DuplicateMarks::Record(const Sender& sender, int64_t step,
+                                   int32_t part, int32_t parts,
+                                   PartOutcome outcome) {
   Worker& worker = workers_[KeyOf(sender)];
   assert(step >= worker.step && part < parts && parts <= kMaxParts);
-  Outcome& outcome = worker.outcomes[step % kRememberedSteps];
+  StepOutcome& known = worker.outcomes[step % kRememberedSteps];
   if (step > worker.step) {
     worker.CloseStep(&unfinished_steps_);
     worker.step = step;
     worker.parts = parts;
     worker.applied.reset();
-    outcome = {step, staleness};
+    known = {step, outcome};
   }
   worker.applied.set(part);
-  return outcome.staleness;
+  known.outcome.late |= outcome.late;
+  return known.outcome;
 }
 
 bool DuplicateMarks::IsNewStep(const Sender& sender, int64_t step) const {

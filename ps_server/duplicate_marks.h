@@ -15,6 +15,14 @@
 
 namespace muster {
 
+// The answer that a part got.
+struct PartOutcome {
+  // Of its step, in updates.
+  int64_t staleness = 0;
+  // A part of its step came after the step's update.
+  bool late = false;
+};
+
 // What the shard remembers of each worker so that a push is applied once: the
 // newest step, which of its parts were applied, and the outcomes of the last
 // few steps. A worker starts a step only when it is done with the one before,
@@ -44,19 +52,21 @@ class DuplicateMarks {
   // FailedPrecondition ("fenced: ...").
   absl::Status CheckCurrent(const Sender& sender) const;
 
-  // Returns the first outcome (staleness) if (step, part) was applied before,
-  // nothing if it is new. REQUIRES: CheckCurrent(sender) is OK, step >= 1,
-  // 0 <= part < parts <= kMaxParts.
-  // Errors: InvalidArgument if the step has another number of parts.
-  absl::StatusOr<std::optional<int64_t>> FindOutcome(const Sender& sender,
-                                                     int64_t step, int32_t part,
-                                                     int32_t parts) const;
+  // Returns its step's outcome if (step, part) was applied (or dropped as late)
+  // before, nothing if it is new. REQUIRES: CheckCurrent(sender) is OK, step >=
+  // 1, 0 <= part < parts <= kMaxParts. Errors: InvalidArgument if the step has
+  // another number of parts.
+  absl::StatusOr<std::optional<PartOutcome>> FindOutcome(const Sender& sender,
+                                                         int64_t step,
+                                                         int32_t part,
+                                                         int32_t parts) const;
 
-  // Notes that (step, part) was applied. `staleness` is that of this part; the
-  // step keeps the one of its first part, which is returned.
+  // Notes that (step, part) was applied, or dropped as late. `outcome` is that
+  // of this part; the step keeps the staleness of its first part, and is late
+  // from its first late part on. Returns the step's.
   // REQUIRES: FindOutcome has just found nothing.
-  int64_t Record(const Sender& sender, int64_t step, int32_t part,
-                 int32_t parts, int64_t staleness);
+  PartOutcome Record(const Sender& sender, int64_t step, int32_t part,
+                     int32_t parts, PartOutcome outcome);
 
   // Whether no part of `step` was applied yet.
   bool IsNewStep(const Sender& sender, int64_t step) const;
@@ -74,9 +84,9 @@ class DuplicateMarks {
   static constexpr int kRememberedSteps = 4;
   static constexpr int kRememberedIncarnations = 8;
 
-  struct Outcome {
+  struct StepOutcome {
     int64_t step = 0;
-    int64_t staleness = 0;
+    PartOutcome outcome;
   };
 
   struct Worker {
@@ -85,7 +95,7 @@ class DuplicateMarks {
     int32_t parts = 0;
     std::bitset<kMaxParts> applied;
     // Rings; the newest outcome is the one of `step`.
-    std::array<Outcome, kRememberedSteps> outcomes;
+    std::array<StepOutcome, kRememberedSteps> outcomes;
     std::array<uint64_t, kRememberedIncarnations> retired{};
     // How many there ever were, those that the ring has forgotten included.
     int64_t num_retired = 0;

@@ -26,6 +26,14 @@ absl::StatusOr<const Codec*> CodecOf(absl::string_view what,
                    absl::StrJoin(CodecRegistry::Names(), ", ")));
 }
 
+PushReply MakeReply(const PartOutcome& outcome, bool duplicate) {
+  PushReply reply;
+  reply.set_duplicate(duplicate);
+  reply.set_staleness(outcome.staleness);
+  reply.set_late(outcome.late);
+  return reply;
+}
+
 absl::Status Fenced(absl::string_view what, absl::string_view why) {
   return absl::FailedPreconditionError(
       absl::StrCat(kFencedPrefix, what, ": ", why));
@@ -89,9 +97,11 @@ absl::StatusOr<HelloReply> ParameterShard::Hello(const HelloRequest& request) {
 absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
     const PullRequest& request) {
   RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
-  ASSIGN_OR_RETURN(const std::vector<CheckedSlice> slices,
-                   CheckSlices(What("pull", request.sender()), request.slices(),
-                               tensors_, SliceUnit::kElements));
+  const std::string what = What("pull", request.sender());
+  ASSIGN_OR_RETURN(
+      const std::vector<CheckedSlice> slices,
+      CheckSlices(what, request.slices(), tensors_, SliceUnit::kElements));
+  RETURN_IF_ERROR(policy_->OnToken(what, request.token(), tensors_, *this));
   Frame<PullReply> reply;
   reply.header.set_version(version_);
   *reply.header.mutable_slices() = request.slices();
@@ -110,8 +120,11 @@ absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
 absl::StatusOr<PushReply> ParameterShard::Push(const Frame<PushPart>& request) {
   const absl::StatusOr<PushReply> reply = PushUncounted(request);
   if (reply.ok()) {
-    ++(reply->duplicate() ? counters_.duplicate_parts
-                          : counters_.applied_parts);
+    if (reply->duplicate()) {
+      ++counters_.duplicate_parts;
+    } else if (!reply->late()) {
+      ++counters_.applied_parts;
+    }
   } else {
     ++(reply.status().code() == absl::StatusCode::kFailedPrecondition
            ? counters_.fenced_parts
@@ -128,15 +141,24 @@ absl::StatusOr<PushReply> ParameterShard::PushUncounted(
       absl::StrCat("push of step ", header.step(), " part ", header.part()),
       header.sender());
   RETURN_IF_ERROR(CheckPushNumbers(what, header));
-  ASSIGN_OR_RETURN(const std::optional<int64_t> outcome,
+  ASSIGN_OR_RETURN(const std::optional<PartOutcome> outcome,
                    marks_.FindOutcome(header.sender(), header.step(),
                                       header.part(), header.parts()));
-  PushReply reply;
-  if (outcome.has_value()) {
-    reply.set_duplicate(true);
-    reply.set_staleness(*outcome);
-    return reply;
+  if (outcome.has_value()) return MakeReply(*outcome, /*duplicate=*/true);
+  ASSIGN_OR_RETURN(PushedPart part, CheckPart(what, request));
+  ASSIGN_OR_RETURN(const PartFate fate,
+                   policy_->CheckPart(what, part, tensors_));
+  const PartOutcome counted = CountPart(part, fate);
+  part.staleness = counted.staleness;
+  if (fate == PartFate::kTaken) {
+    policy_->OnPart(std::move(part), tensors_, *this);
   }
+  return MakeReply(counted, /*duplicate=*/false);
+}
+
+absl::StatusOr<PushedPart> ParameterShard::CheckPart(
+    absl::string_view what, const Frame<PushPart>& request) const {
+  const PushPart& header = request.header;
   PushedPart part;
   ASSIGN_OR_RETURN(part.slices, CheckSlices(what, header.slices(), tensors_,
                                             SliceUnit::kWholeBlocks));
@@ -145,12 +167,13 @@ absl::StatusOr<PushReply> ParameterShard::PushUncounted(
                                 request.data.size(), part.codec));
   part.sender = header.sender();
   part.step = header.step();
+  part.part = header.part();
+  part.parts = header.parts();
+  part.round = header.round();
   part.data = request.data;
+  part.staleness = version_ - header.pulled_version();
   if (!allow_non_finite_) RETURN_IF_ERROR(CheckFinitePush(what, part));
-  part.staleness = CountPart(header);
-  reply.set_staleness(part.staleness);
-  policy_->OnPart(std::move(part), *this);
-  return reply;
+  return part;
 }
 
 absl::Status ParameterShard::CheckPushNumbers(absl::string_view what,
@@ -180,19 +203,22 @@ absl::Status ParameterShard::CheckFinitePush(absl::string_view what,
   return CheckFiniteSums(what, part.slices, tensors_, part.data, part.codec);
 }
 
-int64_t ParameterShard::CountPart(const PushPart& header) {
-  const int64_t staleness = version_ - header.pulled_version();
-  if (marks_.IsNewStep(header.sender(), header.step())) {
-    counters_.staleness_sum += staleness;
+PartOutcome ParameterShard::CountPart(const PushedPart& part, PartFate fate) {
+  const bool late = fate == PartFate::kLate;
+  if (late) {
+    ++counters_.late_parts;
+  } else if (marks_.IsNewStep(part.sender, part.step)) {
+    counters_.staleness_sum += part.staleness;
     ++counters_.staleness_count;
-    counters_.staleness_max = std::max(counters_.staleness_max, staleness);
+    counters_.staleness_max = std::max(counters_.staleness_max, part.staleness);
   }
-  if (header.part() == 0) {
-    ++version_;
-    ++counters_.steps;
-  }
-  return marks_.Record(header.sender(), header.step(), header.part(),
-                       header.parts(), staleness);
+  return marks_.Record(part.sender, part.step, part.part, part.parts,
+                       {part.staleness, late});
+}
+
+void ParameterShard::CountUpdate() {
+  ++version_;
+  ++counters_.steps;
 }
 
 void ParameterShard::Apply(const PushedPart& part) {
@@ -201,32 +227,46 @@ void ParameterShard::Apply(const PushedPart& part) {
     TensorBlocks& tensor = tensors_[slice.tensor];
     const int64_t end = NumBlocks(slice.offset + slice.length);
     for (int64_t block = slice.offset / kBlockElements; block < end; ++block) {
-      snapshot_.BeforeWrite(slice.tensor, tensor, block);
-      ApplyToBlock(tensor, block, part.rate_factor, gradient);
+      const BlockUpdate update =
+          BeginUpdate(slice.tensor, block, part.rate_factor);
+      const int64_t elements = tensor.BlockElements(block);
+      for (int64_t done = 0; done < elements;) {
+        const absl::Span<const float> run = gradient.Next(elements - done);
+        ApplyRun(update, tensor, block, done, run);
+        done += static_cast<int64_t>(run.size());
+      }
     }
   }
 }
 
-void ParameterShard::ApplyToBlock(TensorBlocks& tensor, int64_t block,
-                                  double rate_factor, FloatRuns& gradient) {
-  const int64_t elements = tensor.BlockElements(block);
-  float* parameter = tensor.Stream(block, 0);
+void ParameterShard::ApplyBlock(int tensor, int64_t block,
+                                absl::Span<const float> gradient) {
+  const BlockUpdate update = BeginUpdate(tensor, block, /*rate_factor=*/1);
+  ApplyRun(update, tensors_[tensor], block, /*begin=*/0, gradient);
+}
+
+BlockUpdate ParameterShard::BeginUpdate(int tensor, int64_t block,
+                                        double rate_factor) {
+  TensorBlocks& blocks = tensors_[tensor];
+  snapshot_.BeforeWrite(tensor, blocks, block);
+  const int64_t t = blocks.updates(block) + 1;
+  blocks.set_updates(block, t);
+  return {t, rate_factor};
+}
+
+void ParameterShard::ApplyRun(const BlockUpdate& update, TensorBlocks& tensor,
+                              int64_t block, int64_t begin,
+                              absl::Span<const float> run) {
+  float* const parameter = tensor.Stream(block, 0) + begin;
+  const auto count = static_cast<int64_t>(run.size());
+  if (tensor.def().kind() != TRAINABLE) {
+    for (int64_t i = 0; i < count; ++i) parameter[i] += run[i];
+    return;
+  }
   const absl::Span<float* const> slots = tensor.Slots(block);
   run_slots_.assign(slots.begin(), slots.end());
-  const int64_t t = tensor.updates(block) + 1;
-  tensor.set_updates(block, t);
-  for (int64_t done = 0; done < elements;) {
-    const absl::Span<const float> run = gradient.Next(elements - done);
-    const int64_t count = static_cast<int64_t>(run.size());
-    if (tensor.def().kind() == TRAINABLE) {
-      rule_->Apply({t, rate_factor}, run.data(), parameter, run_slots_, count);
-    } else {
-      for (int64_t i = 0; i < count; ++i) parameter[i] += run[i];
-    }
-    parameter += count;
-    for (float*& slot : run_slots_) slot += count;
-    done += count;
-  }
+  for (float*& slot : run_slots_) slot += begin;
+  rule_->Apply(update, run.data(), parameter, run_slots_, count);
 }
 
 ShardState ParameterShard::State() const {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/cluster.pb.h"
@@ -32,6 +33,8 @@ struct ShardOptions {
   uint64_t incarnation = 1;
   // Parameters and slots together; a Define beyond it is refused.
   int64_t max_bytes = int64_t{64} << 30;
+  // Gradients of one round together; a push beyond it is refused.
+  int64_t max_gradient_bytes = int64_t{16} << 30;
 };
 
 // What the shard has seen since the process started.
@@ -41,8 +44,10 @@ struct ShardCounters {
   int64_t fenced_parts = 0;
   // Parts that a check refused (malformed, or NaN).
   int64_t refused_parts = 0;
-  // Steps of which part 0 was applied.
+  // Updates of this shard's version.
   int64_t steps = 0;
+  // Parts that came after their step's update, and were dropped.
+  int64_t late_parts = 0;
   // Steps whose worker went on or was replaced before all parts came.
   int64_t unfinished_steps = 0;
   // Staleness in updates, once for each step.
@@ -114,11 +119,23 @@ class ParameterShard : private PartApplier {
   // Of what a push would add, and of what it would make of a state tensor.
   absl::Status CheckFinitePush(absl::string_view what,
                                const PushedPart& part) const;
-  // Notes the part in the marks and counters; returns its step's staleness.
-  int64_t CountPart(const PushPart& header);
+  // Checks everything of a part that is no duplicate.
+  absl::StatusOr<PushedPart> CheckPart(absl::string_view what,
+                                       const Frame<PushPart>& request) const;
+  // Notes the part in the marks and counters; returns its step's outcome.
+  PartOutcome CountPart(const PushedPart& part, PartFate fate);
+
+  // ---- PartApplier -------------------------------------------------------
   void Apply(const PushedPart& part) override;
-  void ApplyToBlock(TensorBlocks& tensor, int64_t block, double rate_factor,
-                    FloatRuns& gradient);
+  void ApplyBlock(int tensor, int64_t block,
+                  absl::Span<const float> gradient) override;
+  void CountUpdate() override;
+
+  // Starts an update of a block.
+  BlockUpdate BeginUpdate(int tensor, int64_t block, double rate_factor);
+  // Applies a run of the gradient from element `begin` of the block on.
+  void ApplyRun(const BlockUpdate& update, TensorBlocks& tensor, int64_t block,
+                int64_t begin, absl::Span<const float> run);
 
   const ShardOptions options_;
   BufferPool replies_;

@@ -1,6 +1,7 @@
 // The chief's side of ParameterShard: Define, Load, Seal and snapshots.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -54,7 +55,8 @@ absl::StatusOr<DefineReply> ParameterShard::Define(
       CreateUpdateRule(request.optimizer());
   RETURN_IF_ERROR(Annotate(rule.status(), what));
   absl::StatusOr<std::unique_ptr<ReplicationPolicy>> policy =
-      CreateReplicationPolicy(request.replication());
+      CreateReplicationPolicy(request.replication(),
+                              options_.max_gradient_bytes);
   RETURN_IF_ERROR(Annotate(policy.status(), what));
   const absl::Span<const SlotDef> slots = (*rule)->slots();
   RETURN_IF_ERROR(Annotate(
@@ -189,13 +191,15 @@ absl::StatusOr<SealReply> ParameterShard::Seal(const SealRequest& request) {
 absl::StatusOr<BeginSnapshotReply> ParameterShard::BeginSnapshot(
     const BeginSnapshotRequest& request) {
   RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
+  RETURN_IF_ERROR(policy_->OnCut(What("begin snapshot", request.sender()),
+                                 request.token(), tensors_, *this));
   snapshot_.Begin(next_snapshot_++);
   BeginSnapshotReply reply;
   reply.set_snapshot(snapshot_.id());
   reply.set_version(version_);
-  for (DuplicateMark& mark : marks_.Export()) {
-    *reply.add_marks() = std::move(mark);
-  }
+  std::optional<std::vector<DuplicateMark>> marks = policy_->AppliedSteps();
+  if (!marks.has_value()) marks = marks_.Export();
+  for (DuplicateMark& mark : *marks) *reply.add_marks() = std::move(mark);
   return reply;
 }
 

@@ -13,7 +13,8 @@ bool IsLimit(double value) { return std::isfinite(value) && value >= 0; }
 
 }  // namespace
 
-absl::Status StepBudget::Start(const CommitEpochRequest& commit) {
+absl::Status StepBudget::Start(const CommitEpochRequest& commit,
+                               int64_t replicas) {
   const StopSpec& stop = commit.stop();
   if (!IsCount(stop.steps()) || !IsCount(commit.global_step()) ||
       !IsCount(commit.examples()) || !IsCount(commit.batch_size()) ||
@@ -44,6 +45,7 @@ absl::Status StepBudget::Start(const CommitEpochRequest& commit) {
   // An epsilon, because 0.1 * 60000 must be 6000.
   max_examples_ = static_cast<int64_t>(std::floor(max_examples + 1e-6));
   batch_size_ = commit.batch_size();
+  replicas_ = replicas;
   steps_ = commit.global_step();
   examples_ = commit.examples();
   return absl::OkStatus();
@@ -56,8 +58,8 @@ bool StepBudget::StepLeft() const {
 }
 
 bool StepBudget::BatchLeft() const {
-  return max_examples_ == 0 ||
-         examples_ + (outstanding_ + 1) * batch_size_ <= max_examples_;
+  return max_examples_ == 0 || (max_examples_ - examples_) / replicas_ >=
+                                   (outstanding_ + 1) * batch_size_;
 }
 
 bool StepBudget::TryGrant() {

@@ -11,19 +11,22 @@ namespace muster {
 
 // How many steps may still be taken: the exact part of `stop` (the chief
 // watches seconds and accuracy, and asks for the end). A grant
-// reserves one step and one batch of examples; it ends as a report or is
-// returned. So the counts never pass the limits:
+// reserves one step and the examples of that step, which are one batch, or in
+// synchronous replication one batch of each replica that is aggregated; it ends
+// as a report or is returned. So the counts never pass the limits:
 //
 //   steps + outstanding <= stop.steps
-//   examples + outstanding * batch <= floor(stop.epochs * epoch_examples)
+//   examples + outstanding * replicas * batch
+//       <= floor(stop.epochs * epoch_examples)
 //
 // Not thread-safe.
 class StepBudget {
  public:
-  // Starts an epoch where the commit says, with no grants.
+  // Starts an epoch where the commit says, with no grants. A grant is for the
+  // batches of `replicas` workers.
   // Errors: InvalidArgument for numbers that are no counts, no stop condition
   // at all, or stop.epochs without epoch_examples and batch_size.
-  absl::Status Start(const CommitEpochRequest& commit);
+  absl::Status Start(const CommitEpochRequest& commit, int64_t replicas = 1);
 
   // No limits and no grants (before a commit).
   void Clear();
@@ -40,6 +43,7 @@ class StepBudget {
 
   int64_t steps() const { return steps_; }
   int64_t outstanding() const { return outstanding_; }
+  // Of one worker.
   int64_t batch_size() const { return batch_size_; }
 
  private:
@@ -49,6 +53,7 @@ class StepBudget {
   int64_t max_steps_ = 0;     // 0: no limit
   int64_t max_examples_ = 0;  // 0: no limit
   int64_t batch_size_ = 0;
+  int64_t replicas_ = 1;  // whose batches a grant reserves
   int64_t steps_ = 0;
   int64_t examples_ = 0;
   int64_t outstanding_ = 0;

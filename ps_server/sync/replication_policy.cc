@@ -1,31 +1,27 @@
 #include "ps_server/sync/replication_policy.h"
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "ps_server/sync/async_policy.h"
+#include "ps_server/sync/sync_policy.h"
 
 namespace muster {
-namespace {
-
-absl::Status NotThere(absl::string_view mode) {
-  return absl::UnimplementedError(absl::StrCat(
-      "replication { ", mode, " {} } is not in this version; use async {}"));
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ReplicationPolicy>> CreateReplicationPolicy(
-    const ReplicationSpec& spec) {
+    const ReplicationSpec& spec, int64_t max_gradient_bytes) {
   switch (spec.mode_case()) {
     case ReplicationSpec::MODE_NOT_SET:
     case ReplicationSpec::kAsync:
-      return std::make_unique<AsyncPolicy>(spec.async());
+      return std::make_unique<AsyncPolicy>("async", spec.async());
     case ReplicationSpec::kSync:
-      return NotThere("sync");
+      return std::make_unique<SyncPolicy>(max_gradient_bytes);
     case ReplicationSpec::kBoundedStaleness:
-      return NotThere("bounded_staleness");
+      // The bound is kept where steps are granted; a shard applies at once.
+      return std::make_unique<AsyncPolicy>("bounded_staleness",
+                                           AsyncReplication());
   }
-  return NotThere("an unknown mode");
+  return absl::UnimplementedError(
+      "the replication is of a mode that this version does not know; use "
+      "async {}, sync {} or bounded_staleness {}");
 }
 
 }  // namespace muster

@@ -3,15 +3,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/codec/codec.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/training.pb.h"
 #include "ps_server/slice_checks.h"
+#include "ps_server/tensor_table.h"
 
 namespace muster {
 
@@ -19,6 +23,10 @@ namespace muster {
 struct PushedPart {
   Sender sender;
   int64_t step = 0;
+  int32_t part = 0;
+  int32_t parts = 1;
+  // Of the token that the step was taken with; 0: none.
+  int64_t round = 0;
   std::vector<CheckedSlice> slices;
   // Their values, encoded by `codec` (null: float32); shares the received
   // memory.
@@ -30,17 +38,29 @@ struct PushedPart {
   double rate_factor = 1;
 };
 
-// Changes the shard's values by one part.
+// What becomes of a part.
+enum class PartFate {
+  kTaken,  // applied now or later, or not chosen
+  kLate,   // dropped: its update has been made without it
+};
+
+// Changes the shard's values.
 class PartApplier {
  public:
   virtual ~PartApplier() = default;
 
-  // REQUIRES: `part` was checked against the shard's present tensors.
+  // Applies one part. REQUIRES: it was checked against the present tensors.
   virtual void Apply(const PushedPart& part) = 0;
+  // Applies `gradient` (a state tensor's delta is added) to one whole block.
+  virtual void ApplyBlock(int tensor, int64_t block,
+                          absl::Span<const float> gradient) = 0;
+  // Raises the shard's version: one more update is made, or has begun.
+  virtual void CountUpdate() = 0;
 };
 
 // When, and in what company, a pushed part changes the shard. One small class
-// for each mode of ReplicationSpec. Not thread-safe.
+// for each mode of ReplicationSpec, a state machine as the shard is. `what`
+// begins every error message. Not thread-safe.
 class ReplicationPolicy {
  public:
   virtual ~ReplicationPolicy() = default;
@@ -48,14 +68,42 @@ class ReplicationPolicy {
   // As in ReplicationSpec: "async".
   virtual absl::string_view name() const = 0;
 
-  // Applies `part` now, or keeps it and applies it in a later call.
-  virtual void OnPart(PushedPart part, PartApplier& applier) = 0;
+  // Whether `part` may come now; changes nothing.
+  // Errors: InvalidArgument for a round that does not suit the mode or a
+  // gradient that is not one of the whole shard; FailedPrecondition before its
+  // round; ResourceExhausted.
+  virtual absl::StatusOr<PartFate> CheckPart(
+      absl::string_view what, const PushedPart& part,
+      const TensorTable& tensors) const = 0;
+
+  // Applies `part` now, or keeps it for a later call.
+  // REQUIRES: CheckPart has just said kTaken.
+  virtual void OnPart(PushedPart part, const TensorTable& tensors,
+                      PartApplier& applier) = 0;
+
+  // Makes the update that `token` tells of, if it was not made yet. Repeatable.
+  // An error changes nothing: InvalidArgument if the mode has no tokens;
+  // Internal if the shard does not hold what was chosen.
+  virtual absl::Status OnToken(absl::string_view what, const StepToken& token,
+                               const TensorTable& tensors,
+                               PartApplier& applier) = 0;
+
+  // OnToken, after which the values are those of a checkpoint.
+  // Errors: as OnToken; Aborted if they are newer.
+  virtual absl::Status OnCut(absl::string_view what, const StepToken& token,
+                             const TensorTable& tensors,
+                             PartApplier& applier) = 0;
+
+  // The newest step of each worker that is a part of the values; nothing if it
+  // is the newest that the worker has pushed.
+  virtual std::optional<std::vector<DuplicateMark>> AppliedSteps() const = 0;
 };
 
-// The policy that `spec` asks for; async if it names none.
+// The policy that `spec` asks for; async if it names none. One that keeps
+// gradients keeps at most `max_gradient_bytes`.
 // Errors: Unimplemented, naming the mode.
 absl::StatusOr<std::unique_ptr<ReplicationPolicy>> CreateReplicationPolicy(
-    const ReplicationSpec& spec);
+    const ReplicationSpec& spec, int64_t max_gradient_bytes);
 
 }  // namespace muster
 

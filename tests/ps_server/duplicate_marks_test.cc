@@ -26,7 +26,13 @@ class DuplicateMarksTest : public testing::Test {
   std::optional<int64_t> Find(int64_t step, int32_t part, int32_t parts) {
     const auto outcome = marks_.FindOutcome(worker_, step, part, parts);
     EXPECT_THAT(outcome, IsOk());
-    return outcome.value_or(std::nullopt);
+    if (!outcome.ok() || !outcome->has_value()) return std::nullopt;
+    return (*outcome)->staleness;
+  }
+
+  int64_t Record(int64_t step, int32_t part, int32_t parts, int64_t staleness) {
+    return marks_.Record(worker_, step, part, parts, {staleness, false})
+        .staleness;
   }
 
   const Sender worker_ = MakeSender(0, 1);
@@ -35,34 +41,47 @@ class DuplicateMarksTest : public testing::Test {
 
 TEST_F(DuplicateMarksTest, FindsWhatWasRecordedAndNothingElse) {
   EXPECT_EQ(Find(1, 0, 2), std::nullopt);
-  EXPECT_EQ(marks_.Record(worker_, 1, 0, 2, 7), 7);
+  EXPECT_EQ(Record(1, 0, 2, 7), 7);
   EXPECT_THAT(Find(1, 0, 2), Optional(7));
   EXPECT_EQ(Find(1, 1, 2), std::nullopt);
   EXPECT_EQ(Find(2, 0, 2), std::nullopt);
 }
 
 TEST_F(DuplicateMarksTest, AStepKeepsTheStalenessOfItsFirstPart) {
-  EXPECT_EQ(marks_.Record(worker_, 1, 1, 2, 7), 7);
-  EXPECT_EQ(marks_.Record(worker_, 1, 0, 2, 9), 7);
+  EXPECT_EQ(Record(1, 1, 2, 7), 7);
+  EXPECT_EQ(Record(1, 0, 2, 9), 7);
   EXPECT_THAT(Find(1, 0, 2), Optional(7));
+}
+
+TEST_F(DuplicateMarksTest, AStepIsLateFromItsFirstLatePartOn) {
+  EXPECT_FALSE(marks_.Record(worker_, 1, 0, 3, {0, false}).late);
+  EXPECT_TRUE(marks_.Record(worker_, 1, 1, 3, {1, true}).late);
+  EXPECT_TRUE(marks_.Record(worker_, 1, 2, 3, {1, true}).late);
+  for (const int32_t part : {0, 1, 2}) {
+    const auto outcome = marks_.FindOutcome(worker_, 1, part, 3);
+    ASSERT_THAT(outcome, IsOk());
+    ASSERT_TRUE(outcome->has_value());
+    EXPECT_TRUE((*outcome)->late);
+    EXPECT_EQ((*outcome)->staleness, 0);
+  }
 }
 
 TEST_F(DuplicateMarksTest, OlderStepsAreDuplicatesWithTheirOutcome) {
   for (int64_t step = 1; step <= 100; ++step) {
-    marks_.Record(worker_, step, 0, 1, step * 10);
+    Record(step, 0, 1, step * 10);
   }
   EXPECT_THAT(Find(99, 0, 1), Optional(990));
   EXPECT_THAT(Find(1, 0, 1), Optional(0)) << "too old for its outcome";
 }
 
 TEST_F(DuplicateMarksTest, AStepHasOneNumberOfParts) {
-  marks_.Record(worker_, 1, 0, 2, 0);
+  Record(1, 0, 2, 0);
   EXPECT_THAT(marks_.FindOutcome(worker_, 1, 1, 3),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2")));
 }
 
 TEST_F(DuplicateMarksTest, ANewIncarnationStartsAnewAndRetiresTheOld) {
-  marks_.Record(worker_, 5, 0, 1, 0);
+  Record(5, 0, 1, 0);
   const Sender restarted = MakeSender(0, 2);
   TakeOver(restarted);
   EXPECT_THAT(marks_.CheckCurrent(restarted), IsOk());
@@ -92,18 +111,18 @@ TEST_F(DuplicateMarksTest, NobodyTakesOverWithoutHavingConfirmedIt) {
 }
 
 TEST_F(DuplicateMarksTest, CountsStepsThatStayedUnfinished) {
-  marks_.Record(worker_, 1, 0, 2, 0);
-  marks_.Record(worker_, 2, 0, 1, 0);
+  Record(1, 0, 2, 0);
+  Record(2, 0, 1, 0);
   EXPECT_EQ(marks_.unfinished_steps(), 1);
-  marks_.Record(worker_, 3, 1, 2, 0);
+  Record(3, 1, 2, 0);
   TakeOver(MakeSender(0, 2));
   EXPECT_EQ(marks_.unfinished_steps(), 2);
 }
 
 TEST_F(DuplicateMarksTest, ExportsTheNewestStepOfWhoPushed) {
   TakeOver(MakeSender(1, 9));
-  marks_.Record(worker_, 4, 2, 3, 0);
-  marks_.Record(worker_, 4, 0, 3, 0);
+  Record(4, 2, 3, 0);
+  Record(4, 0, 3, 0);
   const std::vector<DuplicateMark> exported = marks_.Export();
   ASSERT_EQ(exported.size(), 1);
   EXPECT_EQ(exported[0].step(), 4);
