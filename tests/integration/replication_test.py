@@ -215,9 +215,27 @@ class SyncTest(ReplicationTestCase):
         job.start_worker(0)
 
     def restart_ps(self, job):
-        job.ps[1].kill()
-        job.start_ps(1)
+        index = self.random.randrange(2)
+        job.ps[index].kill()
+        job.start_ps(index)
         job.workers[0].wait_for(r"restored \S+/ckpt-\d+")
+
+    def test_a_ps_that_is_asked_to_stop_loses_no_step(self):
+        job = self.job(2, 2, ["replication=sync", "checkpoint.every_steps=0"])
+        job.all_train()
+        start = time.monotonic()
+        job.ps[1].send(signal.SIGTERM)
+        self.assertEqual(job.ps[1].wait(), 128 + signal.SIGTERM)
+        saved = job.newest()
+        for parameter, counts in saved.updates().items():
+            self.assertEqual(set(counts), {saved.global_step}, parameter)
+        job.start_ps(1)
+        job.workers[0].wait_for(
+            r"restored \S+/ckpt-0*%d\b" % saved.global_step)
+        self.assertNotIn("acknowledged steps with a ps",
+                         job.workers[0].output)
+        job.training_again(start)
+        job.drain()
 
     def test_too_few_replicas_end_the_job_with_138(self):
         job = self.job(1, 2, ["replication.sync.min_replicas=2",
