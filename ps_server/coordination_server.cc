@@ -68,6 +68,10 @@ absl::Duration CoordinationServer::Advance() {
       options_.on_phase_change(coordinator_.State());
     }
   }
+  if (!told_end_ && coordinator_.EndIsKnown()) {
+    told_end_ = true;
+    if (options_.on_end) options_.on_end();
+  }
   return coordinator_.NextDeadline() - now;
 }
 

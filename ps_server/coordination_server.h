@@ -29,6 +29,8 @@ class CoordinationServer : public CoordinationLink {
     // Called on the server's thread when the phase has changed; must not
     // block.
     std::function<void(const JobState&)> on_phase_change;
+    // The same, once, when the job is done and every ps task knows it.
+    std::function<void()> on_end;
   };
 
   explicit CoordinationServer(Options options);
@@ -83,6 +85,7 @@ class CoordinationServer : public CoordinationLink {
   std::map<uint64_t, ReplyCallback<StepReply>> steps_;
   uint64_t next_call_ = 1;
   JobPhase told_phase_ = INITIAL;
+  bool told_end_ = false;
   // Last: its thread uses all of the above.
   Mailbox mailbox_;
 };

@@ -61,7 +61,8 @@ absl::Status CheckRestored(const CommitEpochRequest& request) {
 
 }  // namespace
 
-Coordinator::Coordinator(CoordinatorOptions options) : options_(options) {}
+Coordinator::Coordinator(CoordinatorOptions options)
+    : options_(options), listeners_(options.worker_timeout) {}
 
 void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
   worker.last_heard = std::max(worker.last_heard, now);
@@ -213,6 +214,10 @@ absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
         absl::StrCat("watch from ", TaskName(request.sender()), ": ",
                      kMaxWatches, " callers wait already; ask again later"));
   }
+  if (request.sender().task().job() == "ps") {
+    listeners_.OnWatch(request.sender().task().index(), request.state_version(),
+                       state_version_, now);
+  }
   const absl::Duration wait =
       std::clamp(absl::Milliseconds(request.max_wait_ms()),
                  absl::ZeroDuration(), options_.max_watch);
@@ -256,7 +261,7 @@ absl::Time Coordinator::NextDeadline() const {
     deadline = std::min(deadline, rounds_->held_until());
   }
   if (phase_ == RUNNING) deadline = std::min(deadline, saves_.NextDeadline());
-  return deadline;
+  return std::min(deadline, listeners_.NextDeadline());
 }
 
 void Coordinator::Tick(absl::Time now) {
@@ -271,6 +276,7 @@ void Coordinator::Tick(absl::Time now) {
   CheckRounds(now);
   CheckEnd(now);
   CheckSave(now);
+  listeners_.Tick(now);
 }
 
 const CoordinatorWorker* Coordinator::LiveChief() const {

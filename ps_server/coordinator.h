@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
 #include "ps_server/coordinator_worker.h"
+#include "ps_server/end_listeners.h"
 #include "ps_server/save_requests.h"
 #include "ps_server/step_budget.h"
 #include "ps_server/sync/step_rounds.h"
@@ -24,7 +25,8 @@ namespace muster {
 
 struct CoordinatorOptions {
   // A worker that was not heard of for so long is lost: its grant returns, and
-  // nobody waits for it. Its next message brings it back.
+  // nobody waits for it. Its next message brings it back. The same goes for a
+  // ps task that is to be told that the job is done.
   absl::Duration worker_timeout = absl::Seconds(30);
   // The longest that a Watch or Step waits, whatever it asks for.
   absl::Duration max_watch = absl::Seconds(30);
@@ -113,6 +115,8 @@ class Coordinator {
 
   JobState State() const;
   JobPhase phase() const { return phase_; }
+  // The job is done, and every ps task that watches it has been told.
+  bool EndIsKnown() const { return phase_ == DONE && listeners_.all_know(); }
   int64_t state_version() const { return state_version_; }
   int64_t global_step() const { return budget_.steps(); }
   int64_t outstanding_grants() const { return budget_.outstanding(); }
@@ -222,6 +226,7 @@ class Coordinator {
   // As JobState.staleness_counts.
   std::vector<int64_t> staleness_counts_;
   SaveRequests saves_;
+  EndListeners listeners_;
   // Since when the job is STOPPING without a live task; InfiniteFuture if it
   // is not.
   absl::Time idle_since_ = absl::InfiniteFuture();

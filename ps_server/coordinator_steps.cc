@@ -225,6 +225,7 @@ void Coordinator::CheckEnd(absl::Time now) {
   idle_since_ = std::min(idle_since_, now);
   if (EverybodyCame() || now >= idle_since_ + options_.latecomer_wait) {
     SetPhase(DONE);
+    listeners_.OnEnd(state_version_, now);
   }
 }
 

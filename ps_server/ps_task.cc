@@ -64,6 +64,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
   coordination.on_phase_change = [this](const JobState& state) {
     OnJobPhase(state);
   };
+  coordination.on_end = [this] { OnJobEnd(); };
   coordination_ = std::make_unique<CoordinationServer>(std::move(coordination));
 }
 
@@ -147,9 +148,10 @@ void PsTask::OnJobPhase(const JobState& state) {
   spdlog::info("job is {} model_epoch={} global_step={} {}",
                JobPhase_Name(state.phase()), state.model_epoch(),
                state.global_step(), state.stop_reason());
-  if (state.phase() == DONE && !options_.keep_serving) {
-    latch_->Stop({0, "the job is done"});
-  }
+}
+
+void PsTask::OnJobEnd() {
+  if (!options_.keep_serving) latch_->Stop({0, "the job is done"});
 }
 
 void PsTask::PublishHealth() {

@@ -82,6 +82,7 @@ class PsTask {
 
   void OnShardPhase(const ShardState& state, const std::string& optimizer);
   void OnJobPhase(const JobState& state);
+  void OnJobEnd();
   // Tells the health service whether this task is ready.
   void PublishHealth();
   // Not ready from here on.

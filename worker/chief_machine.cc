@@ -6,8 +6,8 @@
 
 namespace muster {
 
-bool EpochIsUsable(const JobState& state, absl::Span<const HelloReply> hellos) {
-  if (state.phase() != RUNNING && state.phase() != STOPPING) return false;
+bool ShardsHoldEpoch(const JobState& state,
+                     absl::Span<const HelloReply> hellos) {
   for (size_t i = 0; i < hellos.size(); ++i) {
     const auto it = state.ps_incarnations().find(static_cast<int>(i));
     if (it == state.ps_incarnations().end()) return false;
@@ -15,6 +15,11 @@ bool EpochIsUsable(const JobState& state, absl::Span<const HelloReply> hellos) {
     if (hellos[i].state().model_epoch() > state.model_epoch()) return false;
   }
   return true;
+}
+
+bool EpochIsUsable(const JobState& state, absl::Span<const HelloReply> hellos) {
+  return (state.phase() == RUNNING || state.phase() == STOPPING) &&
+         ShardsHoldEpoch(state, hellos);
 }
 
 int64_t LargestSeenEpoch(const JobState& state,
@@ -50,6 +55,14 @@ SessionAction ChiefMachine::OnBegun(const BeginEpochReply& reply) {
 SessionAction ChiefMachine::OnLoaded(const LoadedModel& model) {
   phase_ = Phase::kCommitting;
   return SendCommit{model_epoch_, model, ps_incarnations_};
+}
+
+bool HasFinished(const JobState& state, const TaskId& task) {
+  return std::any_of(state.workers().begin(), state.workers().end(),
+                     [&task](const WorkerState& worker) {
+                       return worker.sender().task() == task &&
+                              worker.finished();
+                     });
 }
 
 bool OthersHaveFinished(const JobState& state, const TaskId& self,

@@ -12,8 +12,13 @@
 namespace muster {
 
 // Is the committed epoch in `state` the one that the shards hold? `hellos` by
-// ps task. A shard that has a larger epoch is being loaded by a newer chief;
-// one that has another incarnation has lost its memory.
+// ps task.
+bool ShardsHoldEpoch(const JobState& state,
+                     absl::Span<const HelloReply> hellos);
+
+// Is it, and does the job go on? A shard that has a larger epoch is being
+// loaded by a newer chief; one that has another incarnation has lost its
+// memory.
 bool EpochIsUsable(const JobState& state, absl::Span<const HelloReply> hellos);
 
 // The largest epoch that the coordinator or any shard knows.
@@ -52,6 +57,9 @@ class ChiefMachine {
   int64_t model_epoch_ = 0;
   std::vector<uint64_t> ps_incarnations_;
 };
+
+// Has this task finished, or an earlier start of it?
+bool HasFinished(const JobState& state, const TaskId& task);
 
 // Has every other worker that is not lost finished? If not, `unfinished` (may
 // be null) gets their senders' tasks.

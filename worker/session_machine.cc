@@ -17,6 +17,7 @@ namespace {
 
 // How often a shard with an unexpected epoch is asked again.
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
+constexpr int kSaveReportAttempts = 5;
 // Of a peer's version, in a message.
 constexpr size_t kMaxVersionChars = 40;
 
@@ -67,6 +68,7 @@ absl::Time SessionMachine::next_wakeup() const {
   if (ask_again_at_ > now_) next = std::min(next, ask_again_at_);
   if (drain_until_ > now_) next = std::min(next, drain_until_);
   if (greet_at_ > now_) next = std::min(next, greet_at_);
+  if (save_report_at_ > now_) next = std::min(next, save_report_at_);
   // Not those that are over: while a call is under way nothing is said.
   for (const absl::Time due :
        {waiting_.next_due(), waiting_.since() + options_.max_wait}) {
@@ -183,14 +185,11 @@ void SessionMachine::Advance() {
   }
   if (signal_ != 0 && !busy_) return AdvanceSignalled();
   if (!too_few_.empty()) return AdvanceTooFew();
+  if (state_.phase() == DONE && !busy_) return AdvanceDone();
   if (!Connect()) return;
   AskToSave();
+  RepeatSaveReport();
   if (busy_ || Pause()) return;
-  if (state_.phase() == DONE) {
-    return JobHasTooFewReplicas()
-               ? ExitWith(kExitRetryable, state_.stop_reason())
-               : ExitWith(kExitDone, "");
-  }
   if (state_.phase() == STOPPING && !options_.chief && report_.step == 0) {
     if (JobHasTooFewReplicas()) {
       return Fail(kExitRetryable, state_.stop_reason());
@@ -308,6 +307,20 @@ void SessionMachine::AskToSave() {
   actions_.push_back(SaveNow{request});
 }
 
+// The ps that asked has a few seconds.
+void SessionMachine::On(const SaveReportLostEvent& event) {
+  if (event.attempt >= kSaveReportAttempts) return;
+  save_report_ =
+      SendSaveReport{event.save_request, event.error, event.attempt + 1};
+  save_report_at_ = now_ + RetryPause(event.attempt - 1);
+}
+
+void SessionMachine::RepeatSaveReport() {
+  if (!save_report_.has_value() || now_ < save_report_at_) return;
+  actions_.push_back(*std::exchange(save_report_, std::nullopt));
+  save_report_at_ = absl::InfiniteFuture();
+}
+
 // ---- Small moves --------------------------------------------------------
 
 void SessionMachine::Reconnect(const absl::Status& why) {
@@ -339,7 +352,10 @@ void SessionMachine::AdoptState(const JobState& state) {
 
 void SessionMachine::WaitFor(WaitingLine* waiting, const std::string& what) {
   std::string line = waiting->WaitFor(what, now_);
-  const bool limited = state_.phase() != STOPPING && signal_ == 0;
+  // At the end of the job ps task 0 knows for whom to wait.
+  const bool is_end = state_.phase() == STOPPING && registered_with_ != 0 &&
+                      peers_.AllGreeted();
+  const bool limited = !is_end && signal_ == 0;
   if (limited && now_ - waiting->since() >= options_.max_wait) {
     return ExitWith(
         kExitRetryable,

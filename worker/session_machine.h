@@ -2,6 +2,7 @@
 #define WORKER_SESSION_MACHINE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,7 @@ class SessionMachine {
   void On(const TrainEvent& event);
   void On(const FinalEvent& event);
   void On(const FinishEvent& event);
+  void On(const SaveReportLostEvent& event);
   void On(const SignalEvent& event);
   void On(const StopEvent& event);
   void On(const TickEvent&) {}
@@ -79,6 +81,8 @@ class SessionMachine {
   void AdvanceWithoutEpoch();
   void AdvanceRunning();
   void AdvanceStopping();
+  void AdvanceDone();
+  void EndWithoutSave(absl::string_view why);
   bool UseEpoch();
   // The committed epoch is the one that was entered.
   bool InEpoch() const;
@@ -89,6 +93,8 @@ class SessionMachine {
   void FinishCompleted();
   bool GreetAgain();
   void AskToSave();
+  void RepeatSaveReport();
+  bool IsLastFinishAttempt();
   void OnRegisteredToFinish(const absl::Status& status);
 
   // A call failed because a peer is gone or has forgotten us: start over with
@@ -157,6 +163,9 @@ class SessionMachine {
   StepReport report_;
 
   int64_t save_requests_seen_ = 0;
+  // To be sent once more, at this time.
+  std::optional<SendSaveReport> save_report_;
+  absl::Time save_report_at_ = absl::InfiniteFuture();
   int signal_ = 0;
   // A signalled chief waits for nobody after this time.
   absl::Time drain_until_ = absl::InfiniteFuture();

@@ -14,6 +14,9 @@ namespace {
 
 // A lost reply to Finish is most often a ps that has exited, as it should.
 constexpr int kFinishAttempts = 3;
+// In 3.5 s, so that a ps task 0 that has died is back: nobody else would tell
+// it that the job is over.
+constexpr int kChiefFinishAttempts = 8;
 // How long a signalled chief waits for the others' last steps: with its own
 // step before and the save after it, the end is to come within 10 s.
 constexpr absl::Duration kDrainWait = absl::Seconds(5);
@@ -32,6 +35,7 @@ void SessionMachine::On(const FinalEvent& event) {
   const bool lost_peer =
       IsTransient(event.status) && !absl::IsResourceExhausted(event.status);
   if (lost_peer || IsFenced(event.status)) {
+    if (state_.phase() == DONE) return EndWithoutSave(event.status.message());
     // A ps died while the end was being saved: recover, then try again.
     if (signal_ == 0 && too_few_.empty()) return Reconnect(event.status);
   }
@@ -41,15 +45,14 @@ void SessionMachine::On(const FinalEvent& event) {
 
 void SessionMachine::On(const FinishEvent& event) {
   busy_ = false;
-  if (event.reply.ok() || ++finish_attempts_ >= kFinishAttempts ||
-      signal_ != 0) {
-    return ExitWith(exit_code_, exit_text_);
-  }
+  if (event.reply.ok()) return ExitWith(exit_code_, exit_text_);
+  if (IsLastFinishAttempt()) return ExitWith(exit_code_, exit_text_);
   const absl::Status& status = event.reply.status();
   if (options_.chief && IsFenced(status) &&
       !absl::StartsWith(status.message(), kFencedPrefix)) {
     // A ps task 0 that was restarted after the last save. Nobody else is left
     // to tell it that the job is over, and it would wait for ever.
+    if (!finish_stops_job_) finish_attempts_ = 0;
     must_register_ = finish_stops_job_ = true;
   }
   RetryLater();
@@ -61,10 +64,15 @@ void SessionMachine::OnRegisteredToFinish(const absl::Status& status) {
     must_register_ = register_takeover_ != 0;
     return;
   }
-  if (++finish_attempts_ >= kFinishAttempts || signal_ != 0) {
-    return ExitWith(exit_code_, exit_text_);
-  }
+  if (IsLastFinishAttempt()) return ExitWith(exit_code_, exit_text_);
   RetryLater();
+}
+
+bool SessionMachine::IsLastFinishAttempt() {
+  ++finish_attempts_;
+  return signal_ != 0 ||
+         finish_attempts_ >=
+             (options_.chief ? kChiefFinishAttempts : kFinishAttempts);
 }
 
 void SessionMachine::On(const SignalEvent& event) {
@@ -147,6 +155,36 @@ void SessionMachine::AdvanceStopping() {
                               /*failed=*/!stop_failure_.ok()});
 }
 
+// The others end. A chief gets here without its last save if ps task 0 did not
+// hear of it for too long; the shards may still be there.
+void SessionMachine::AdvanceDone() {
+  if (final_done_) return FinishCompleted();
+  if (JobHasTooFewReplicas()) {
+    return ExitWith(kExitRetryable, state_.stop_reason());
+  }
+  if (!options_.chief || HasFinished(state_, options_.self)) {
+    return ExitWith(kExitDone, "");
+  }
+  if (!peers_.AllGreeted()) return EndWithoutSave(peers_.DescribeMissing());
+  if (!ShardsHoldEpoch(state_, peers_.replies())) {
+    return EndWithoutSave("a ps was restarted");
+  }
+  if (!UseEpoch()) return;
+  busy_ = completed_ = true;
+  actions_.push_back(RunFinal{/*completed=*/true, state_.stop_reason(),
+                              /*failed=*/!stop_failure_.ok()});
+}
+
+void SessionMachine::EndWithoutSave(absl::string_view why) {
+  ExitWith(kExitRetryable,
+           absl::StrCat("the job is done, but its last save is missing: ps "
+                        "task 0 did not hear of the chief for too long, and "
+                        "now it is too late (",
+                        why,
+                        "); started again, the job goes on from the newest "
+                        "checkpoint"));
+}
+
 void SessionMachine::FinishCompleted() {
   absl::Status failure = stop_failure_;
   failure.Update(final_status_);
@@ -156,6 +194,7 @@ void SessionMachine::FinishCompleted() {
 }
 
 void SessionMachine::Finish(absl::string_view reason, bool stop_job) {
+  if (!ending_) failures_ = 0;
   ending_ = true;
   busy_ = true;
   finish_reason_ = std::string(reason);

@@ -93,6 +93,12 @@ struct FinalEvent {
 struct FinishEvent {
   absl::StatusOr<FinishReply> reply;
 };
+// The report of a save was tried for the `attempt`th time, and lost.
+struct SaveReportLostEvent {
+  int64_t save_request;
+  std::string error;
+  int attempt;
+};
 struct SignalEvent {
   int signal;
 };
@@ -108,7 +114,8 @@ struct TickEvent {};
 using SessionEvent =
     std::variant<HelloEvent, RegisterEvent, WatchEvent, BeginEpochEvent,
                  LoadEvent, CommitEvent, StepEvent, TrainEvent, FinalEvent,
-                 FinishEvent, SignalEvent, StopEvent, TickEvent>;
+                 FinishEvent, SaveReportLostEvent, SignalEvent, StopEvent,
+                 TickEvent>;
 
 // ---- Actions; each Send... is answered by its event ---------------------
 
@@ -165,6 +172,12 @@ struct TrainStep {
 struct SaveNow {
   int64_t save_request;
 };
+// Once more; may be answered by SaveReportLostEvent.
+struct SendSaveReport {
+  int64_t save_request;
+  std::string error;
+  int attempt;
+};
 // Chief: final save; evaluation and result.json only if `completed`. Each is
 // tried even if the one before it failed. Nothing is saved if a hook has ended
 // the job for a failure.
@@ -190,8 +203,8 @@ struct Exit {
 
 using SessionAction =
     std::variant<SendHello, SendRegister, SendWatch, SendBeginEpoch, LoadModel,
-                 SendCommit, EnterEpoch, SendStep, TrainStep, SaveNow, RunFinal,
-                 SendFinish, Say, Exit>;
+                 SendCommit, EnterEpoch, SendStep, TrainStep, SaveNow,
+                 SendSaveReport, RunFinal, SendFinish, Say, Exit>;
 
 }  // namespace muster
 

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
+#include "worker/call_status.h"
 #include "worker/dropped_step.h"
 
 namespace muster {
@@ -16,6 +17,8 @@ namespace {
 
 // Every control call; Watch has its own.
 constexpr absl::Duration kCallTimeout = absl::Seconds(10);
+// The ps that asked for a save waits 6 s.
+constexpr absl::Duration kSaveReportTimeout = absl::Seconds(1);
 // The longest pause between two ticks: a bound, should next_wakeup be far.
 constexpr absl::Duration kLongestPause = absl::Seconds(5);
 
@@ -25,6 +28,23 @@ ReplyCallback<Reply> PushTo(const std::shared_ptr<EventQueue>& queue) {
   return [queue](absl::StatusOr<Reply> reply) {
     queue->Push(Event{std::move(reply)});
   };
+}
+
+// Thread-safe.
+void ReportSave(CoordinationLink* coordination, const Clock& clock,
+                const std::shared_ptr<EventQueue>& queue, const Sender& sender,
+                const SendSaveReport& report) {
+  ReportSaveRequest request;
+  *request.mutable_sender() = sender;
+  request.set_save_request(report.save_request);
+  request.set_error(report.error);
+  coordination->ReportSave(
+      request, clock.Now() + kSaveReportTimeout,
+      [queue, report](const absl::StatusOr<ReportSaveReply>& reply) {
+        if (reply.ok() || !IsTransient(reply.status())) return;
+        queue->Push(SaveReportLostEvent{report.save_request, report.error,
+                                        report.attempt});
+      });
 }
 
 double Fraction(int64_t part, int64_t whole) {
@@ -230,15 +250,14 @@ void TrainingSession::Do(const TrainStep& action) {
 }
 
 void TrainingSession::Do(const SaveNow& action) {
-  ReportSaveRequest request;
-  *request.mutable_sender() = options_.sender;
-  request.set_save_request(action.save_request);
-  // The ps that asked waits a limited time: a lost report needs no repeat.
+  // At once, on the saver's thread, which may outlive the session, whose own
+  // thread may be in a step.
   parts_.save_now([coordination = parts_.coordination, clock = parts_.clock,
-                   request](const absl::Status& saved) mutable {
-    if (!saved.ok()) request.set_error(std::string(saved.message()));
-    coordination->ReportSave(request, clock->Now() + kCallTimeout,
-                             [](const absl::StatusOr<ReportSaveReply>&) {});
+                   queue = queue_, sender = options_.sender,
+                   number = action.save_request](const absl::Status& saved) {
+    const std::string error = saved.ok() ? "" : std::string(saved.message());
+    ReportSave(coordination, *clock, queue, sender,
+               {number, error, /*attempt=*/1});
   });
 }
 
@@ -254,6 +273,11 @@ void TrainingSession::SayDroppedSteps() const {
   parts_.say(/*is_error=*/false,
              absl::StrCat("gradients in updates (dropped): ",
                           absl::StrJoin(workers, ", ")));
+}
+
+void TrainingSession::Do(const SendSaveReport& action) {
+  ReportSave(parts_.coordination, *parts_.clock, queue_, options_.sender,
+             action);
 }
 
 void TrainingSession::Do(const RunFinal& action) {

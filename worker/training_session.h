@@ -111,6 +111,7 @@ class TrainingSession {
   void Do(const SendStep& action);
   void Do(const TrainStep& action);
   void Do(const SaveNow& action);
+  void Do(const SendSaveReport& action);
   void Do(const RunFinal& action);
   void Do(const SendFinish& action);
   void Do(const Say& action);

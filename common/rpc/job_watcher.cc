@@ -20,6 +20,9 @@ constexpr absl::Duration kReconnect = absl::Milliseconds(300);
 // ps task 0 that was not reached for so long has left, or died: it neither
 // drains nor restarts as slowly.
 constexpr absl::Duration kGone = absl::Seconds(5);
+// For ps task 0 to hear that the end is known.
+constexpr absl::Duration kConfirmTimeout = absl::Seconds(1);
+constexpr int kConfirmAttempts = 3;
 // How often it says that it waits.
 constexpr absl::Duration kSayEvery = absl::Seconds(10);
 
@@ -49,25 +52,33 @@ void JobWatcher::Run() {
   }
 }
 
-bool JobWatcher::WatchOnce() {
+grpc::Status JobWatcher::Watch(absl::Duration wait, absl::Duration timeout,
+                               JobState* state) {
+  const grpc::Status ended(grpc::StatusCode::CANCELLED,
+                           "the watcher has ended");
   grpc::ClientContext context;
-  context.set_deadline(
-      ToGrpcDeadline(options_.clock->Now() + kWatch + kControlTimeout));
+  context.set_deadline(ToGrpcDeadline(options_.clock->Now() + timeout));
   WatchRequest request;
   *request.mutable_sender() = options_.sender;
   request.set_state_version(state_version_);
   request.set_max_wait_ms(
-      static_cast<int32_t>(absl::ToInt64Milliseconds(kWatch)));
+      static_cast<int32_t>(absl::ToInt64Milliseconds(wait)));
   {
     absl::MutexLock lock(&mu_);
-    if (quit_) return false;
+    if (quit_) return ended;
     call_ = &context;
   }
+  const grpc::Status status = stub_->Watch(&context, request, state);
+  absl::MutexLock lock(&mu_);
+  call_ = nullptr;
+  return quit_ ? ended : status;
+}
+
+bool JobWatcher::WatchOnce() {
   JobState state;
-  const grpc::Status status = stub_->Watch(&context, request, &state);
+  const grpc::Status status = Watch(kWatch, kWatch + kControlTimeout, &state);
   {
     absl::MutexLock lock(&mu_);
-    call_ = nullptr;
     if (quit_) return false;
   }
   return status.ok() ? OnState(state) : OnFailure(status);
@@ -78,8 +89,17 @@ bool JobWatcher::OnState(const JobState& state) {
   last_said_ = last_heard_;
   state_version_ = state.state_version();
   if (state.phase() != DONE || options_.keep_serving) return true;
+  ConfirmEnd();
   options_.latch->Stop({0, "the job is done"});
   return false;
+}
+
+void JobWatcher::ConfirmEnd() {
+  JobState state;
+  for (int i = 0; i < kConfirmAttempts; ++i) {
+    if (Watch(absl::ZeroDuration(), kConfirmTimeout, &state).ok()) return;
+    if (!Pause(kPause)) return;
+  }
 }
 
 bool JobWatcher::OnFailure(const grpc::Status& status) {

@@ -20,7 +20,9 @@ namespace muster {
 // Watches the job on ps task 0 for a task that is no member of it (another ps
 // task, the evaluator), on a thread of its own: when the job is DONE (or ps
 // task 0 has gone and has_ended says so), or when ps task 0 was not reached for
-// max_wait, it stops the latch (exit code 0, or 138).
+// max_wait, it stops the latch (exit code 0, or 138). It
+// tells ps task 0 that it knows the end, which is waiting to hear that from the
+// other ps tasks before it leaves.
 class JobWatcher {
  public:
   struct Options {
@@ -49,9 +51,14 @@ class JobWatcher {
 
  private:
   void Run();
+  // Errors: Cancelled if the watcher is being destroyed.
+  grpc::Status Watch(absl::Duration wait, absl::Duration timeout,
+                     JobState* state);
   // One Watch call. Returns whether the thread goes on.
   bool WatchOnce();
   bool OnState(const JobState& state);
+  // Watches from the end on, which is how ps task 0 learns that we know it.
+  void ConfirmEnd();
   bool OnFailure(const grpc::Status& status);
   // Waits; false if the watcher is being destroyed.
   bool Pause(absl::Duration duration);

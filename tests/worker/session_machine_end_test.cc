@@ -67,6 +67,102 @@ TEST_F(SessionMachineEndTest, TriesTheFinalSaveAgainAfterALostPeer) {
   EXPECT_NE(Get<RunFinal>(), nullptr);
 }
 
+// ps task 0 did not hear of the chief for too long and ended the job.
+TEST_F(SessionMachineEndTest, ChiefOfAJobThatIsDoneStillTriesToSave) {
+  RunToFirstStep(/*chief=*/true);
+  Send(TrainEvent{StepReport()});
+  Send(WatchEvent{State(DONE, 1, {7})});
+  EXPECT_EQ(Get<RunFinal>(), nullptr) << "the step is under way";
+  Send(StepEvent{Reply(false, 1, DONE)});
+  ASSERT_NE(Get<RunFinal>(), nullptr);
+  EXPECT_TRUE(Get<RunFinal>()->completed);
+  Send(FinalEvent{absl::OkStatus()});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  Send(FinishEvent{FinishReply()});
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+}
+
+TEST_F(SessionMachineEndTest, ChiefThatCannotSaveAnyMoreSaysSo) {
+  RunToFirstStep(/*chief=*/true);
+  Send(TrainEvent{StepReport()});
+  Send(WatchEvent{State(DONE, 1, {7})});
+  Send(StepEvent{Reply(false, 1, DONE)});
+  ASSERT_NE(Get<RunFinal>(), nullptr);
+  Send(FinalEvent{absl::UnavailableError("refused")});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("last save is missing"));
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("refused"));
+}
+
+TEST_F(SessionMachineEndTest, ChiefWhoseTaskHasFinishedComesBackInVain) {
+  for (const bool finished : {true, false}) {
+    Start(/*chief=*/true);
+    Send(TickEvent{});
+    Send(HelloEvent{0, Shard(17)});  // has lost its memory
+    JobState state = State(DONE, 1, {7});
+    WorkerState* chief = state.add_workers();
+    chief->mutable_sender()->mutable_task()->set_job("worker");
+    chief->set_finished(finished);
+    Send(RegisterEvent{Registered(state)});
+    ASSERT_NE(Get<Exit>(), nullptr);
+    EXPECT_EQ(Get<Exit>()->code, finished ? kExitDone : kExitRetryable);
+  }
+}
+
+TEST_F(SessionMachineEndTest, AWorkerEndsWithTheJobAlthoughAPsIsGone) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{absl::UnavailableError("reset")});
+  Send(WatchEvent{State(DONE, 1, {7})});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+}
+
+// With all ps tasks gone there is nobody who knows for whom to wait.
+TEST_F(SessionMachineEndTest, TheWaitForAPsIsLimitedAtTheEndToo) {
+  RunToFinal();
+  Send(FinalEvent{absl::UnavailableError("reset")});
+  for (int i = 0; i < 61 && Get<Exit>() == nullptr; ++i) {
+    Send(HelloEvent{0, absl::UnavailableError("refused")});
+    Pass(absl::Seconds(1));
+  }
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+}
+
+// A ps task 0 that has died is back within a few seconds, and nobody else would
+// tell it that the job is over.
+TEST_F(SessionMachineEndTest, ChiefTriesForSecondsToFinish) {
+  RunToFinal();
+  Send(FinalEvent{absl::OkStatus()});
+  const absl::Time start = now_;
+  while (Get<Exit>() == nullptr) {
+    if (Get<SendFinish>() != nullptr) {
+      Send(FinishEvent{absl::UnavailableError("refused")});
+    }
+    if (Get<Exit>() == nullptr) Pass(machine_->next_wakeup() - now_);
+  }
+  EXPECT_GE(now_ - start, absl::Seconds(3.5));
+  EXPECT_LE(now_ - start, absl::Seconds(5));
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+}
+
+TEST_F(SessionMachineEndTest, ALostReportOfASaveIsRepeatedSomeTimes) {
+  RunToFirstStep(/*chief=*/true);
+  int attempts = 1;
+  Send(SaveReportLostEvent{3, "disk full", attempts});
+  EXPECT_EQ(Get<SendSaveReport>(), nullptr) << "after a pause";
+  Pass(machine_->next_wakeup() - now_);
+  while (const SendSaveReport* report = Get<SendSaveReport>()) {
+    EXPECT_EQ(report->save_request, 3);
+    EXPECT_EQ(report->error, "disk full");
+    EXPECT_EQ(report->attempt, ++attempts);
+    Send(SaveReportLostEvent{3, "disk full", attempts});
+    Pass(absl::Seconds(1));
+  }
+  EXPECT_EQ(attempts, 5);
+}
+
 TEST_F(SessionMachineEndTest, SignalFinishesTheStepAndReportsIt) {
   RunToFirstStep(/*chief=*/false);
   Send(SignalEvent{15});

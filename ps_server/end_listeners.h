@@ -1,0 +1,49 @@
+#ifndef PS_SERVER_END_LISTENERS_H_
+#define PS_SERVER_END_LISTENERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "absl/time/time.h"
+
+namespace muster {
+
+// The ps tasks that watch the job on ps task 0 to learn its end, and which of
+// them know it: ps task 0 stays until all do. One knows the end when it watches
+// from a version of the state on that has it. Nobody is waited for longer than
+// `patience` after the end, nor who was not heard of for so long.
+// Not thread-safe; no clock, no waiting.
+class EndListeners {
+ public:
+  explicit EndListeners(absl::Duration patience) : patience_(patience) {}
+
+  // The job is done; states from `version` on say so.
+  void OnEnd(int64_t version, absl::Time now);
+  // A Watch of a ps task from `version` on; `newest` is that of now.
+  void OnWatch(int32_t ps_task, int64_t version, int64_t newest,
+               absl::Time now);
+  // This ps task does not listen any more.
+  void Leave(int32_t ps_task) { last_heard_.erase(ps_task); }
+
+  // Lets time pass.
+  void Tick(absl::Time now);
+  // After OnEnd: nobody is left who has to be told.
+  bool all_know() const { return end_version_ > 0 && last_heard_.empty(); }
+  // When Tick next changes something; InfiniteFuture if never.
+  absl::Time NextDeadline() const;
+
+ private:
+  // More than any cluster has tasks.
+  static constexpr size_t kMaxListeners = 4096;
+
+  const absl::Duration patience_;
+  int64_t end_version_ = 0;  // 0: before the end
+  absl::Time end_ = absl::InfiniteFuture();
+  // Of those who do not know the end, by ps task.
+  std::map<int32_t, absl::Time> last_heard_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_END_LISTENERS_H_
