@@ -35,6 +35,10 @@ enum class Bug {
   kForgetsCheckpoints,
   // Two chiefs may use one train_dir.
   kLockIgnored,
+  // Checkpoints are without the duplicate marks.
+  kMarksNotSaved,
+  // The coordinator lets every chief begin and commit epochs.
+  kLeaseIgnored,
 };
 
 }  // namespace muster

@@ -6,10 +6,10 @@
 
 namespace muster {
 
-CountingSteps::CountingSteps(Simulator* simulator, Oracle* oracle,
+CountingSteps::CountingSteps(const SimProcess* process, Oracle* oracle,
                              const SimModel* model, ParameterClient* client,
                              const Sender& sender)
-    : simulator_(simulator),
+    : process_(process),
       oracle_(oracle),
       model_(model),
       client_(client),
@@ -39,7 +39,7 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
     into.push_back(MutableViewOf(absl::MakeSpan(value)));
   }
   RETURN_IF_ERROR(client_->PullAndWait(into, token));
-  simulator_->Sleep(random_.About(model_->scenario.compute));
+  process_->Sleep(random_.About(model_->scenario.compute));
   ComputedStep computed;
   computed.examples = 1;
   RETURN_IF_ERROR(before_push(computed).status());

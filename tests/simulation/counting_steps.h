@@ -7,7 +7,7 @@
 #include "tests/simulation/oracle.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/sim_model.h"
-#include "tests/simulation/simulator.h"
+#include "tests/simulation/sim_process.h"
 #include "worker/client/parameter_client.h"
 #include "worker/step_runner.h"
 
@@ -19,15 +19,16 @@ namespace muster {
 class CountingSteps : public StepRunner {
  public:
   // All outlive the steps.
-  CountingSteps(Simulator* simulator, Oracle* oracle, const SimModel* model,
-                ParameterClient* client, const Sender& sender);
+  CountingSteps(const SimProcess* process, Oracle* oracle,
+                const SimModel* model, ParameterClient* client,
+                const Sender& sender);
 
   absl::Status Enter(const EnterEpoch& epoch) override;
   absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
                                  const BeforePush& before_push) override;
 
  private:
-  Simulator* const simulator_;
+  const SimProcess* const process_;
   Oracle* const oracle_;
   const SimModel* const model_;
   ParameterClient* const client_;

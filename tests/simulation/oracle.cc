@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/train_dir.h"
 #include "tests/simulation/sim_ps.h"
@@ -27,6 +28,32 @@ bool SameBits(const TensorValues& a, const TensorValues& b) {
     }
   }
   return true;
+}
+
+template <typename Parts>
+std::string MarkName(absl::string_view job, int index, uint64_t incarnation,
+                     int64_t step, const Parts& parts) {
+  return absl::StrCat(job, " ", index, " ", incarnation, " ", step, " ",
+                      absl::StrJoin(parts, ","));
+}
+
+std::set<std::string> MarksOf(const BeginSnapshotReply& cut) {
+  std::set<std::string> marks;
+  for (const DuplicateMark& mark : cut.marks()) {
+    marks.insert(
+        MarkName(mark.sender().task().job(), mark.sender().task().index(),
+                 mark.sender().incarnation(), mark.step(), mark.parts()));
+  }
+  return marks;
+}
+
+std::set<std::string> MarksOf(const ShardCut& shard) {
+  std::set<std::string> marks;
+  for (const WorkerMark& mark : shard.marks()) {
+    marks.insert(MarkName(mark.job(), mark.index(), mark.incarnation(),
+                          mark.step(), mark.parts()));
+  }
+  return marks;
 }
 
 }  // namespace
@@ -87,7 +114,8 @@ void Oracle::Saved(const std::string& path) {
     const bool is_a_cut =
         saved.has_value() &&
         std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) {
-          return cut.version == shard.version() && SameBits(cut.values, *saved);
+          return cut.version == shard.version() &&
+                 SameBits(cut.values, *saved) && cut.marks == MarksOf(shard);
         });
     if (is_a_cut) continue;
     return Fail(absl::StrCat(path, " does not hold what ps task ",
@@ -141,7 +169,49 @@ void Oracle::AfterCut(SimPs* ps, const BeginSnapshotReply& cut) {
   if (!values.has_value()) return;
   const int64_t epoch = ps->State().model_epoch();
   simulator_->Note("cut", ps->task(), epoch, cut.version());
-  cuts_[{ps->task(), epoch}].push_back({cut.version(), *values});
+  cuts_[{ps->task(), epoch}].push_back({cut.version(), *values, MarksOf(cut)});
+  CheckMarks(ps, cut);
+}
+
+void Oracle::CheckMarks(SimPs* ps, const BeginSnapshotReply& cut) {
+  const Shard& shard = ShardOf(ps->incarnation(), ps->State().model_epoch());
+  for (const DuplicateMark& mark : cut.marks()) {
+    const std::set<int32_t> parts(mark.parts().begin(), mark.parts().end());
+    for (const auto& [key, pushes] : shard.pushes) {
+      const auto& [part, worker] = key;
+      if (worker != mark.sender().task().index()) continue;
+      for (const auto& [incarnation, step] : pushes.acknowledged) {
+        if (incarnation != mark.sender().incarnation()) continue;
+        const bool is_marked = step < mark.step() ||
+                               (step == mark.step() && parts.count(part) > 0);
+        if (is_marked) continue;
+        Fail(absl::StrCat("ps task ", ps->task(), ": part ", part, " of step ",
+                          step, " of worker ", worker,
+                          " was acknowledged, its mark says step ",
+                          mark.step()));
+      }
+    }
+  }
+}
+
+void Oracle::LeaseUsed(uint64_t ps_incarnation, const Sender& sender) {
+  if (chiefs_[ps_incarnation] == sender.incarnation()) return;
+  Fail(absl::StrCat("incarnation ", sender.incarnation(),
+                    " begins or commits an epoch, the chief is ",
+                    chiefs_[ps_incarnation]));
+}
+
+// Where a step was under way for longer than the pause, or the model was loaded
+// anew meanwhile, production does not promise it.
+void Oracle::PsLeavesSaved(int task) {
+  const SimPs* const ps = network_->ps(0);
+  if (ps == nullptr || ps->coordinator().outstanding_grants() > 0) return;
+  const JobState state = ps->coordinator().State();
+  if (state.model_epoch() == 0 || state.global_step() <= newest_saved_) return;
+  Fail(absl::StrCat("ps task ", task, " leaves and says that the model is ",
+                    "saved; step ", state.global_step(),
+                    " is counted, the newest checkpoint is of step ",
+                    newest_saved_));
 }
 
 void Oracle::AfterCommit(const CommitEpochRequest& request) {
@@ -223,7 +293,10 @@ void Oracle::AtJobEnd(const JobState& state) {
   // chief, which has saved, has told it that the job is over.
   const bool is_told = state.model_epoch() == 0 &&
                        absl::StartsWith(state.stop_reason(), "done ");
-  if (!is_told && state.global_step() != model_->scenario.stop_steps) {
+  const bool is_interrupted =
+      interrupted_ && absl::StartsWith(state.stop_reason(), "interrupted");
+  if (!is_told && !is_interrupted &&
+      state.global_step() != model_->scenario.stop_steps) {
     Fail(absl::StrCat("the job is done (", state.stop_reason(), ") at step ",
                       state.global_step(), " of ",
                       model_->scenario.stop_steps));
@@ -262,8 +335,13 @@ void Oracle::CheckDiskAtEnd() {
         absl::StrCat("no checkpoint at the end: ", newest.status().ToString()));
   }
   const int64_t step = newest->reader->manifest().global_step();
-  if (step == model_->scenario.stop_steps) return;
-  Fail(absl::StrCat("the job is done at step ", model_->scenario.stop_steps,
+  const bool is_told = !end_.has_value() || end_->model_epoch() == 0;
+  // What was counted of an interrupted job nobody knows any more.
+  if (is_told && interrupted_ && step >= newest_saved_) return;
+  const int64_t wanted =
+      is_told ? model_->scenario.stop_steps : end_->global_step();
+  if (step == wanted) return;
+  Fail(absl::StrCat("the job is done at step ", wanted,
                     ", its newest checkpoint is of step ", step));
 }
 

@@ -59,10 +59,21 @@ class Oracle {
   void AfterCommit(const CommitEpochRequest& request);
   void AfterStep(const Coordinator& coordinator);
   void AtJobEnd(const JobState& state);
+  // This start of ps task 0 has this chief registered from here on.
+  void ChiefRegistered(uint64_t ps_incarnation, const Sender& chief) {
+    chiefs_[ps_incarnation] = chief.incarnation();
+  }
+  // It took what only the holder of the chief lease may ask for.
+  void LeaseUsed(uint64_t ps_incarnation, const Sender& sender);
+  // A ps task leaves and says that nothing is lost with it.
+  void PsLeavesSaved(int task);
+  // The chief was asked to end the job early.
+  void ChiefInterrupted() { interrupted_ = true; }
 
   // ---- The end ---------------------------------------------------------
   // As the coordinator saw it; none before.
   const std::optional<JobState>& end() const { return end_; }
+  // The newest checkpoint is of the last step.
   void CheckDiskAtEnd();
 
   int64_t restores() const { return restores_; }
@@ -85,6 +96,7 @@ class Oracle {
   struct Cut {
     int64_t version;
     TensorValues values;
+    std::set<std::string> marks;
   };
   struct Epoch {
     int64_t global_step = 0;
@@ -96,6 +108,8 @@ class Oracle {
     return shards_[{incarnation, epoch}];
   }
   void CheckShard(SimPs* ps);
+  // The marks of a cut have every push that was acknowledged before.
+  void CheckMarks(SimPs* ps, const BeginSnapshotReply& cut);
   void CheckElement(const SimPs& ps, const Shard& shard, int index, int worker,
                     float value);
   void CheckRestored(const CommitEpochRequest& request, SimPs* ps,
@@ -116,7 +130,10 @@ class Oracle {
   std::map<std::pair<int, int64_t>, std::vector<Cut>> cuts_;
   // By (epoch, incarnation of ps task 0).
   std::map<std::pair<int64_t, uint64_t>, Epoch> epochs_;
+  // The newest registered chief, by start of ps task 0.
+  std::map<uint64_t, uint64_t> chiefs_;
   int64_t newest_saved_ = -1;
+  bool interrupted_ = false;
   int64_t restores_ = 0;
   int64_t saves_ = 0;
   int64_t pushes_ = 0;

@@ -47,7 +47,9 @@ INSTANTIATE_TEST_SUITE_P(
                               "AbandonedStepCounted"},
                       Planted{Bug::kTornCut, "TornCut"},
                       Planted{Bug::kForgetsCheckpoints, "ForgetsCheckpoints"},
-                      Planted{Bug::kLockIgnored, "LockIgnored"}),
+                      Planted{Bug::kLockIgnored, "LockIgnored"},
+                      Planted{Bug::kMarksNotSaved, "MarksNotSaved"},
+                      Planted{Bug::kLeaseIgnored, "LeaseIgnored"}),
     [](const ::testing::TestParamInfo<Planted>& info) {
       return std::string(info.param.name);
     });

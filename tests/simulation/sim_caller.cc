@@ -5,7 +5,7 @@
 namespace muster {
 
 void SimCaller::FailAt(absl::Time time, uint64_t id, absl::Status why) {
-  simulator_->RunAt(time, [this, id, why = std::move(why)] {
+  process_->RunAt(time, [this, id, why = std::move(why)] {
     auto call = pending_.extract(id);
     if (!call.empty()) call.mapped().fail(why);
   });

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/rpc/parameter_link.h"
 #include "tests/simulation/sim_network.h"
+#include "tests/simulation/sim_process.h"
 #include "tests/simulation/simulator.h"
 
 namespace muster {
@@ -20,8 +21,9 @@ namespace muster {
 // process dies, or when the caller does. Lives as long as the simulation.
 class SimCaller {
  public:
-  SimCaller(Simulator* simulator, SimNetwork* network, Endpoint self)
-      : simulator_(simulator), network_(network), self_(self) {}
+  // Both outlive the caller.
+  SimCaller(SimProcess* process, SimNetwork* network, Endpoint self)
+      : process_(process), network_(network), self_(self) {}
 
   // Calls serve(ps process, request, reply) at the ps task, unless the request
   // gets lost; twice if it is duplicated.
@@ -46,7 +48,7 @@ class SimCaller {
   bool Settle(uint64_t id) { return pending_.erase(id) > 0; }
   void FailAt(absl::Time time, uint64_t id, absl::Status why);
 
-  Simulator* const simulator_;
+  SimProcess* const process_;
   SimNetwork* const network_;
   const Endpoint self_;
   bool dead_ = false;
@@ -74,7 +76,7 @@ void SimCaller::Call(int ps, Request request, absl::Time deadline,
       return FailAt(network_->Arrival(ps, self_), id,
                     absl::UnavailableError("connection refused"));
     }
-    if (simulator_->Now() >= deadline) return;
+    if (process_->Now() >= deadline) return;
     serve(*process, *shared, [=](absl::StatusOr<Reply> reply) {
       if (!is_first) return;
       const absl::Time arrival = network_->Arrival(ps, self_);
@@ -82,14 +84,16 @@ void SimCaller::Call(int ps, Request request, absl::Time deadline,
         if (fate.loss_is_seen) FailAt(arrival, id, reset);
         return;
       }
-      simulator_->RunAt(arrival, [=] {
+      process_->RunAt(arrival, [=] {
         if (Settle(id)) done(reply);
       });
     });
   };
-  simulator_->RunAt(network_->Arrival(self_, ps), [=] { deliver(true); });
-  if (fate.duplicated) {
-    simulator_->RunAt(network_->Arrival(self_, ps), [=] { deliver(false); });
+  for (const bool is_first : {true, false}) {
+    if (!is_first && !fate.duplicated) continue;
+    process_->simulator()->RunAt(network_->Arrival(self_, ps), [=] {
+      network_->WhenAwake(ps, [=] { deliver(is_first); });
+    });
   }
 }
 

@@ -13,7 +13,7 @@ class SimFileSystem::Writable : public WritableFile {
       : fs_(fs), file_(std::move(file)) {}
 
   absl::Status Append(absl::string_view data) override {
-    RETURN_IF_ERROR(fs_->PauseToWrite("append"));
+    RETURN_IF_ERROR(fs_->PauseToGrow("append"));
     return file_->Append(data);
   }
   absl::Status Sync() override {
@@ -28,14 +28,15 @@ class SimFileSystem::Writable : public WritableFile {
 };
 
 absl::Status SimFileSystem::Pause(const char* call) {
-  if (!dead_) options_.simulator->Sleep(random_.About(options_.mean));
+  if (!dead_) options_.process->Sleep(random_.About(options_.mean));
   if (!dead_) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(call, ": this process is dead"));
 }
 
 absl::Status SimFileSystem::PauseToWrite(const char* call) {
   RETURN_IF_ERROR(Pause(call));
-  options_.simulator->Note(call, static_cast<int64_t>(options_.incarnation));
+  options_.process->simulator()->Note(
+      call, static_cast<int64_t>(options_.incarnation));
   if (options_.disk->lock_holder != options_.incarnation) {
     options_.oracle->Fail(
         absl::StrCat(call, " by a chief that has not the train_dir's lock"));
@@ -43,9 +44,19 @@ absl::Status SimFileSystem::PauseToWrite(const char* call) {
   return absl::OkStatus();
 }
 
+absl::Status SimFileSystem::PauseToGrow(const char* call) {
+  RETURN_IF_ERROR(PauseToWrite(call));
+  if (options_.process->Now() >= options_.disk->full_until) {
+    return absl::OkStatus();
+  }
+  options_.disk->refused = options_.incarnation;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(call, ": no space left on the disk"));
+}
+
 absl::StatusOr<std::unique_ptr<WritableFile>> SimFileSystem::CreateFile(
     const std::string& path) {
-  RETURN_IF_ERROR(PauseToWrite("create file"));
+  RETURN_IF_ERROR(PauseToGrow("create file"));
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
                    options_.disk->files.CreateFile(path));
   return std::make_unique<Writable>(this, std::move(file));
@@ -58,7 +69,7 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> SimFileSystem::OpenFile(
 }
 
 absl::Status SimFileSystem::CreateFolder(const std::string& path) {
-  RETURN_IF_ERROR(PauseToWrite("create folder"));
+  RETURN_IF_ERROR(PauseToGrow("create folder"));
   return options_.disk->files.CreateFolder(path);
 }
 

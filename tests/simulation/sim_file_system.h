@@ -10,7 +10,7 @@
 #include "tests/simulation/bug.h"
 #include "tests/simulation/oracle.h"
 #include "tests/simulation/random.h"
-#include "tests/simulation/simulator.h"
+#include "tests/simulation/sim_process.h"
 
 namespace muster {
 
@@ -19,6 +19,10 @@ struct SimDisk {
   FakeFileSystem files{"train"};
   // The incarnation that holds the lock; 0: nobody.
   uint64_t lock_holder = 0;
+  // Nothing can be written until then.
+  absl::Time full_until = absl::InfinitePast();
+  // The incarnation that was last told so.
+  uint64_t refused = 0;
 };
 
 // The disk as one process sees it: each call takes virtual time, in which
@@ -26,7 +30,7 @@ struct SimDisk {
 class SimFileSystem : public FileSystem {
  public:
   struct Options {
-    Simulator* simulator = nullptr;
+    const SimProcess* process = nullptr;
     SimDisk* disk = nullptr;
     Oracle* oracle = nullptr;
     uint64_t incarnation = 0;
@@ -58,6 +62,8 @@ class SimFileSystem : public FileSystem {
   absl::Status Pause(const char* call);
   // The same for a call that changes something.
   absl::Status PauseToWrite(const char* call);
+  // And one that needs room on the disk. Errors: also ResourceExhausted.
+  absl::Status PauseToGrow(const char* call);
 
   const Options options_;
   Random random_;

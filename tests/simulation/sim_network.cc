@@ -43,6 +43,11 @@ absl::Time SimNetwork::ClearAt(Endpoint from, Endpoint to) const {
   return clear;
 }
 
+void SimNetwork::WhenAwake(int task, const std::function<void()>& function) {
+  if (processes_[task] == nullptr) return function();
+  processes_[task]->RunAwake(function);
+}
+
 void SimNetwork::Clog(Endpoint a, Endpoint b, absl::Time until) {
   clogged_[std::minmax(a, b)] = until;
 }

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/scenario.h"
+#include "tests/simulation/sim_process.h"
 #include "tests/simulation/simulator.h"
 
 namespace muster {
@@ -38,7 +39,8 @@ class SimNetwork {
       : simulator_(simulator),
         scenario_(scenario),
         random_(scenario.seed * 31 + 2),
-        ps_(scenario.num_ps, nullptr) {}
+        ps_(scenario.num_ps, nullptr),
+        processes_(scenario.num_ps, nullptr) {}
 
   Fate Draw();
   // When a message that is sent now arrives.
@@ -51,7 +53,13 @@ class SimNetwork {
 
   // The process that serves this ps task now; null if there is none.
   SimPs* ps(int task) const { return ps_[task]; }
-  void set_ps(int task, SimPs* process) { ps_[task] = process; }
+  // Null: it does not serve any more.
+  void set_ps(int task, SimPs* ps, SimProcess* process) {
+    ps_[task] = ps;
+    processes_[task] = process;
+  }
+  // Runs `function` now, or when the ps task's process is not stopped.
+  void WhenAwake(int task, const std::function<void()>& function);
 
  private:
   absl::Time ClearAt(Endpoint from, Endpoint to) const;
@@ -61,6 +69,7 @@ class SimNetwork {
   Random random_;
   bool healed_ = false;
   std::vector<SimPs*> ps_;
+  std::vector<SimProcess*> processes_;
   std::map<std::pair<Endpoint, Endpoint>, absl::Time> clogged_;
   std::map<Endpoint, absl::Time> all_clogged_;
 };

@@ -15,7 +15,15 @@ namespace {
 constexpr absl::Duration kFarewell = absl::Seconds(1);
 // As ps_server/job_watcher.
 constexpr absl::Duration kWatch = absl::Seconds(5);
-constexpr absl::Duration kWatchPause = absl::Milliseconds(500);
+constexpr absl::Duration kWatchPause = absl::Milliseconds(200);
+constexpr absl::Duration kConfirmTimeout = absl::Seconds(1);
+constexpr int kConfirmAttempts = 3;
+// As ps_server/ps_task and save_asker.
+constexpr absl::Duration kSavePatience = absl::Seconds(6);
+constexpr absl::Duration kAnswerTime = absl::Milliseconds(500);
+constexpr absl::Duration kLeavePatience = absl::Milliseconds(500);
+// CoordinatorOptions.worker_timeout.
+constexpr absl::Duration kEndPatience = absl::Seconds(30);
 
 ShardOptions ShardOptionsOf(const SimPs::Options& options) {
   ShardOptions shard;
@@ -23,6 +31,11 @@ ShardOptions ShardOptionsOf(const SimPs::Options& options) {
   shard.incarnation = options.incarnation;
   return shard;
 }
+
+const auto kServeWatch = [](SimPs& ps, const WatchRequest& watch,
+                            ReplyCallback<JobState> done) {
+  ps.Watch(watch, std::move(done));
+};
 
 Sender Auditor() {
   Sender sender;
@@ -35,7 +48,8 @@ Sender Auditor() {
 
 SimPs::SimPs(const Options& options)
     : options_(options),
-      caller_(options.simulator, options.network, options.task),
+      process_(options.simulator),
+      caller_(&process_, options.network, options.task),
       shard_(ShardOptionsOf(options)) {
   if (options_.task != 0) return;
   CoordinatorOptions coordinator;
@@ -45,14 +59,17 @@ SimPs::SimPs(const Options& options)
 
 void SimPs::Start() {
   alive_ = true;
-  options_.network->set_ps(options_.task, this);
+  options_.network->set_ps(options_.task, this, &process_);
   if (options_.task != 0) WatchJob();
 }
 
 void SimPs::Die() {
   if (!alive_) return;
   alive_ = false;
-  options_.network->set_ps(options_.task, nullptr);
+  process_.Continue();
+  if (options_.network->ps(options_.task) == this) {
+    options_.network->set_ps(options_.task, nullptr, nullptr);
+  }
   caller_.Die();
   watches_.clear();
   steps_.clear();
@@ -134,7 +151,9 @@ absl::StatusOr<PushReply> SimPs::Handle(Frame<PushPart> request) {
 absl::StatusOr<BeginSnapshotReply> SimPs::Handle(BeginSnapshotRequest request) {
   Forge(request.mutable_fence());
   absl::StatusOr<BeginSnapshotReply> reply = shard_.BeginSnapshot(request);
-  if (reply.ok()) options_.oracle->AfterCut(this, *reply);
+  if (!reply.ok()) return reply;
+  options_.oracle->AfterCut(this, *reply);
+  if (options_.bug == Bug::kMarksNotSaved) reply->clear_marks();
   return reply;
 }
 
@@ -155,23 +174,36 @@ absl::StatusOr<EndSnapshotReply> SimPs::Handle(EndSnapshotRequest request) {
 
 absl::StatusOr<RegisterReply> SimPs::Handle(const RegisterRequest& request) {
   absl::StatusOr<RegisterReply> reply = coordinator_->Register(request, Now());
+  if (reply.ok() && reply->takeover() == 0 && request.chief()) {
+    options_.oracle->ChiefRegistered(options_.incarnation, request.sender());
+  }
   Advance();
   return reply;
 }
 
 absl::StatusOr<BeginEpochReply> SimPs::Handle(
     const BeginEpochRequest& request) {
+  BeginEpochRequest forged = request;
+  ForgeLease(forged.mutable_sender());
   absl::StatusOr<BeginEpochReply> reply =
-      coordinator_->BeginEpoch(request, Now());
+      coordinator_->BeginEpoch(forged, Now());
+  if (reply.ok()) {
+    options_.oracle->LeaseUsed(options_.incarnation, request.sender());
+  }
   Advance();
   return reply;
 }
 
 absl::StatusOr<CommitEpochReply> SimPs::Handle(
     const CommitEpochRequest& request) {
+  CommitEpochRequest forged = request;
+  ForgeLease(forged.mutable_sender());
   absl::StatusOr<CommitEpochReply> reply =
-      coordinator_->CommitEpoch(request, Now());
-  if (reply.ok()) options_.oracle->AfterCommit(request);
+      coordinator_->CommitEpoch(forged, Now());
+  if (reply.ok()) {
+    options_.oracle->LeaseUsed(options_.incarnation, request.sender());
+    options_.oracle->AfterCommit(request);
+  }
   Advance();
   return reply;
 }
@@ -204,6 +236,14 @@ absl::StatusOr<ReportSaveReply> SimPs::Handle(
   return reply;
 }
 
+absl::StatusOr<RequestSaveReply> SimPs::Handle(
+    const RequestSaveRequest& request) {
+  absl::StatusOr<RequestSaveReply> reply =
+      coordinator_->RequestSave(request, Now());
+  Advance();
+  return reply;
+}
+
 absl::StatusOr<HoldRoundsReply> SimPs::Handle(
     const HoldRoundsRequest& request) {
   absl::StatusOr<HoldRoundsReply> reply =
@@ -217,6 +257,9 @@ void SimPs::Watch(const WatchRequest& request, ReplyCallback<JobState> done) {
   const absl::Status status = coordinator_->Watch(request, id, Now());
   if (!status.ok()) return done(status);
   watches_[id] = std::move(done);
+  if (request.sender().task().job() == kPsJob) {
+    heard_[request.sender().task().index()] = Now();
+  }
   Advance();
 }
 
@@ -231,54 +274,165 @@ void SimPs::Advance() {
     const auto step = steps_.extract(answer.step_id);
     if (!step.empty()) step.mapped()(answer.reply);
   }
-  if (coordinator_->phase() == DONE) return EndSoon();
+  if (coordinator_->phase() == DONE && done_ == absl::InfiniteFuture()) {
+    done_ = Now();
+    options_.oracle->AtJobEnd(coordinator_->State());
+  }
+  if (coordinator_->EndIsKnown() && !ending_) {
+    ending_ = true;
+    process_.RunAt(Now() + kFarewell, [this] { End(); });
+  }
   const absl::Time tick = coordinator_->NextDeadline();
   if (tick >= next_tick_ || tick == absl::InfiniteFuture()) return;
   next_tick_ = tick;
-  options_.simulator->RunAt(tick, [this, tick] {
+  process_.RunAt(tick, [this, tick] {
     if (next_tick_ == tick) next_tick_ = absl::InfiniteFuture();
     Advance();
   });
 }
 
 // As PsTask::Drain: whoever waits is told, and then it leaves.
-void SimPs::EndSoon() {
-  if (ending_) return;
-  ending_ = true;
-  options_.oracle->AtJobEnd(coordinator_->State());
-  options_.simulator->RunAfter(kFarewell, [this] { End(); });
-}
-
 void SimPs::End() {
   if (!alive_) return;
   for (auto& [id, done] : std::exchange(watches_, {})) {
     done(coordinator_->State());
   }
   ended_ = true;
+  left_ = Now();
   options_.simulator->Note("ps ends", options_.task);
   Die();
 }
 
-void SimPs::WatchJob() {
+bool SimPs::WaitedFor(int task) const {
+  const auto heard = heard_.find(task);
+  return heard == heard_.end() ||
+         left_ >= std::min(heard->second, done_) + kEndPatience;
+}
+
+WatchRequest SimPs::MakeWatch(int64_t version, absl::Duration wait) const {
   WatchRequest request;
   *request.mutable_sender()->mutable_task() = MakeTaskId(kPsJob, options_.task);
   request.mutable_sender()->set_incarnation(options_.incarnation);
-  request.set_state_version(watched_version_);
+  request.set_state_version(version);
   request.set_max_wait_ms(
-      static_cast<int32_t>(absl::ToInt64Milliseconds(kWatch)));
+      static_cast<int32_t>(absl::ToInt64Milliseconds(wait)));
+  return request;
+}
+
+// As JobWatcher.
+void SimPs::WatchJob() {
   caller_.Call<JobState>(
-      0, request, Now() + 2 * kWatch,
+      0, MakeWatch(watched_version_, kWatch), Now() + 2 * kWatch,
       [this](const absl::StatusOr<JobState>& state) {
         if (!alive_) return;
-        if (state.ok() && state->phase() == DONE) return End();
+        if (state.ok() && state->phase() == DONE) {
+          return ConfirmEnd(state->state_version(), 1);
+        }
         watched_version_ = state.ok() ? state->state_version() : 0;
         if (state.ok()) return WatchJob();
-        options_.simulator->RunAfter(kWatchPause, [this] {
+        process_.RunAt(Now() + kWatchPause, [this] {
           if (alive_) WatchJob();
         });
       },
-      [](SimPs& ps, const WatchRequest& watch, ReplyCallback<JobState> done) {
-        ps.Watch(watch, std::move(done));
+      kServeWatch);
+}
+
+void SimPs::ConfirmEnd(int64_t version, int attempt) {
+  caller_.Call<JobState>(
+      0, MakeWatch(version, absl::ZeroDuration()), Now() + kConfirmTimeout,
+      [this, version, attempt](const absl::StatusOr<JobState>& state) {
+        if (!alive_) return;
+        if (state.ok() || attempt == kConfirmAttempts) return End();
+        process_.RunAt(Now() + kWatchPause, [this, version, attempt] {
+          if (alive_) ConfirmEnd(version, attempt + 1);
+        });
+      },
+      kServeWatch);
+}
+
+// ---- After a signal -------------------------------------------------------
+
+// Task 0 asks itself without a network.
+template <typename Reply, typename Request, typename Serve>
+void SimPs::CallFirst(const Request& request, absl::Time deadline,
+                      ReplyCallback<Reply> done, Serve serve) {
+  if (options_.task == 0) return serve(*this, request, std::move(done));
+  caller_.Call<Reply>(0, request, deadline, std::move(done), serve);
+}
+
+void SimPs::Terminate() {
+  if (!alive_ || ending_ || save_wait_.has_value()) return;
+  options_.simulator->Note("ps is terminated", options_.task);
+  save_wait_.emplace(Now() + kSavePatience);
+  RequestSaveRequest request;
+  *request.mutable_sender() = MakeWatch(0, absl::ZeroDuration()).sender();
+  CallFirst<RequestSaveReply>(
+      request, save_wait_->give_up(),
+      [this](const absl::StatusOr<RequestSaveReply>& reply) {
+        if (!alive_) return;
+        if (!reply.ok()) {
+          return OnVerdict(save_wait_->OnFailure(reply.status()));
+        }
+        save_version_ = reply->state().state_version();
+        OnVerdict(save_wait_->OnReply(*reply, Now()));
+      },
+      [](SimPs& ps, const RequestSaveRequest& asked,
+         const ReplyCallback<RequestSaveReply>& done) {
+        done(ps.Handle(asked));
+      });
+}
+
+void SimPs::WatchForSave() {
+  CallFirst<JobState>(
+      MakeWatch(save_version_, save_wait_->give_up() - Now()),
+      save_wait_->give_up() + kAnswerTime,
+      [this](const absl::StatusOr<JobState>& state) {
+        if (!alive_) return;
+        if (!state.ok()) {
+          return OnVerdict(save_wait_->OnFailure(state.status()));
+        }
+        save_version_ = state->state_version();
+        OnVerdict(save_wait_->OnState(*state, Now()));
+      },
+      kServeWatch);
+}
+
+void SimPs::OnVerdict(SaveWait::Verdict verdict) {
+  options_.simulator->Note("ps has asked for a save", options_.task,
+                           static_cast<int64_t>(verdict));
+  switch (verdict) {
+    case SaveWait::Verdict::kWait:
+      return process_.RunAt(Now(), [this] {
+        if (alive_) WatchForSave();
+      });
+    case SaveWait::Verdict::kJobDone:
+      return End();
+    default:
+      Drain(verdict == SaveWait::Verdict::kSaved);
+  }
+}
+
+void SimPs::Drain(bool saved) {
+  if (saved) options_.oracle->PsLeavesSaved(options_.task);
+  options_.network->set_ps(options_.task, nullptr, nullptr);
+  const absl::Status ending = absl::UnavailableError("this ps is ending");
+  for (auto& [id, done] : std::exchange(watches_, {})) done(ending);
+  for (auto& [id, done] : std::exchange(steps_, {})) done(ending);
+  const auto leave = [this] {
+    if (!alive_) return;
+    Die();
+    options_.on_exit(this);
+  };
+  if (options_.task == 0) return leave();
+  RequestSaveRequest request;
+  *request.mutable_sender() = MakeWatch(0, absl::ZeroDuration()).sender();
+  request.set_leaving(true);
+  caller_.Call<RequestSaveReply>(
+      0, request, Now() + kLeavePatience,
+      [leave](const absl::StatusOr<RequestSaveReply>&) { leave(); },
+      [](SimPs& ps, const RequestSaveRequest& asked,
+         const ReplyCallback<RequestSaveReply>& done) {
+        done(ps.Handle(asked));
       });
 }
 
@@ -295,6 +449,12 @@ void SimPs::Forge(Fence* fence) const {
   }
   if (shown_epoch_ == 0) return;
   fence->set_model_epoch(fence->model_epoch() == shown_epoch_ ? epoch : -1);
+}
+
+void SimPs::ForgeLease(Sender* sender) const {
+  if (options_.bug != Bug::kLeaseIgnored) return;
+  const JobState state = coordinator_->State();
+  if (state.has_chief()) *sender = state.chief();
 }
 
 void SimPs::ForgeIdentity(PushPart* header) {

@@ -13,10 +13,12 @@
 #include "proto/coordination_service.pb.h"
 #include "ps_server/coordinator.h"
 #include "ps_server/parameter_shard.h"
+#include "ps_server/save_wait.h"
 #include "tests/simulation/bug.h"
 #include "tests/simulation/oracle.h"
 #include "tests/simulation/sim_caller.h"
 #include "tests/simulation/sim_network.h"
+#include "tests/simulation/sim_process.h"
 #include "tests/simulation/simulator.h"
 
 namespace muster {
@@ -35,6 +37,8 @@ class SimPs {
     uint64_t incarnation = 0;
     int num_workers = 0;
     Bug bug = Bug::kNone;
+    // It has ended after a signal, with code 143.
+    std::function<void(SimPs*)> on_exit;
   };
 
   explicit SimPs(const Options& options);
@@ -43,6 +47,8 @@ class SimPs {
   void Start();
   // kill -9.
   void Die();
+  // SIGTERM: has the chief save, as PsTask and SaveAsker do, and leaves.
+  void Terminate();
   bool alive() const { return alive_; }
   // It has ended by itself, with code 0: the job is done.
   bool ended() const { return ended_; }
@@ -50,6 +56,10 @@ class SimPs {
   // As its peers see it.
   uint64_t incarnation() const { return ShownIncarnation(); }
   SimCaller& caller() { return caller_; }
+  SimProcess& process() { return process_; }
+  // Task 0 has waited as long for this other ps task to learn of the end as
+  // production promises.
+  bool WaitedFor(int task) const;
   // REQUIRES: task 0.
   const Coordinator& coordinator() const { return *coordinator_; }
   ShardState State() const { return shard_.State(); }
@@ -74,6 +84,7 @@ class SimPs {
   absl::StatusOr<CommitEpochReply> Handle(const CommitEpochRequest& request);
   absl::StatusOr<FinishReply> Handle(const FinishRequest& request);
   absl::StatusOr<ReportSaveReply> Handle(const ReportSaveRequest& request);
+  absl::StatusOr<RequestSaveReply> Handle(const RequestSaveRequest& request);
   absl::StatusOr<HoldRoundsReply> Handle(const HoldRoundsRequest& request);
   void Step(StepRequest request, ReplyCallback<StepReply> done);
   void Watch(const WatchRequest& request, ReplyCallback<JobState> done);
@@ -82,14 +93,22 @@ class SimPs {
   absl::Time Now() const { return options_.simulator->Now(); }
   // Lets the coordinator's time pass, answers who waits, ends with the job.
   void Advance();
-  void EndSoon();
   void End();
   // Watches task 0.
   void WatchJob();
+  void ConfirmEnd(int64_t version, int attempt);
+  WatchRequest MakeWatch(int64_t version, absl::Duration wait) const;
+  template <typename Reply, typename Request, typename Serve>
+  void CallFirst(const Request& request, absl::Time deadline,
+                 ReplyCallback<Reply> done, Serve serve);
+  void WatchForSave();
+  void OnVerdict(SaveWait::Verdict verdict);
+  void Drain(bool saved);
 
   // ---- Planted bugs ------------------------------------------------------
   void Forge(Fence* fence) const;
   void ForgeIdentity(PushPart* header);
+  void ForgeLease(Sender* sender) const;
   bool KeepsOldModel(int64_t new_epoch) const;
   ShardState Shown(ShardState state) const;
   uint64_t ShownIncarnation() const;
@@ -97,12 +116,21 @@ class SimPs {
       const ReadSnapshotRequest& request);
 
   const Options options_;
+  SimProcess process_;
   SimCaller caller_;
   ParameterShard shard_;
   std::unique_ptr<Coordinator> coordinator_;
   bool alive_ = false;
   bool ended_ = false;
   bool ending_ = false;
+  // Of task 0: since when the job is done, when it left, and when it heard of
+  // each other ps task.
+  absl::Time done_ = absl::InfiniteFuture();
+  absl::Time left_ = absl::InfiniteFuture();
+  std::map<int, absl::Time> heard_;
+  // After a signal.
+  std::optional<SaveWait> save_wait_;
+  int64_t save_version_ = 0;
 
   uint64_t next_call_ = 1;
   std::map<uint64_t, ReplyCallback<JobState>> watches_;

@@ -56,9 +56,10 @@ class CountersSource : public ModelSource {
   ModelLoader* const loader_;
 };
 
-SimFileSystem::Options FilesOf(const SimWorker::Options& options) {
+SimFileSystem::Options FilesOf(const SimWorker::Options& options,
+                               const SimProcess* process) {
   SimFileSystem::Options files;
-  files.simulator = options.simulator;
+  files.process = process;
   files.disk = options.disk;
   files.oracle = options.oracle;
   files.incarnation = options.incarnation;
@@ -72,8 +73,9 @@ SimFileSystem::Options FilesOf(const SimWorker::Options& options) {
 SimWorker::SimWorker(const Options& options)
     : options_(options),
       name_(absl::StrCat("worker ", options.index)),
-      caller_(options.simulator, options.network, kFirstWorker + options.index),
-      file_system_(FilesOf(options)) {
+      process_(options.simulator),
+      caller_(&process_, options.network, kFirstWorker + options.index),
+      file_system_(FilesOf(options, &process_)) {
   *sender_.mutable_task() = MakeTaskId(kWorkerJob, options_.index);
   sender_.set_incarnation(options_.incarnation);
 }
@@ -81,13 +83,14 @@ SimWorker::SimWorker(const Options& options)
 void SimWorker::Start() {
   options_.simulator->Note("worker starts", options_.index);
   alive_ = true;
-  thread_ = options_.simulator->StartThread([this] { Main(); });
+  thread_ = process_.StartThread([this] { Main(); });
 }
 
 void SimWorker::Die() {
   if (!alive_) return;
   options_.simulator->Note("worker dies", options_.index);
   alive_ = false;
+  process_.Continue();
   if (options_.disk->lock_holder == options_.incarnation) {
     options_.disk->lock_holder = 0;
   }
@@ -153,8 +156,8 @@ absl::Status SimWorker::Create() {
   client.sender = sender_;
   client.transfer.seed = options_.incarnation;
   client.max_part_bytes = scenario.max_part_bytes;
-  client.clock = options_.simulator;
-  client.timers = options_.simulator;
+  client.clock = &process_;
+  client.timers = &process_;
   for (int i = 0; i < scenario.num_ps; ++i) {
     client.ps_names.push_back(TaskName(MakeTaskId(kPsJob, i)));
     links.push_back(std::make_unique<SimParameterLink>(
@@ -165,9 +168,8 @@ absl::Status SimWorker::Create() {
                                     options_.model->placed.placement));
   coordination_ =
       std::make_unique<SimCoordinationLink>(&caller_, options_.oracle);
-  steps_ =
-      std::make_unique<CountingSteps>(options_.simulator, options_.oracle,
-                                      options_.model, client_.get(), sender_);
+  steps_ = std::make_unique<CountingSteps>(
+      &process_, options_.oracle, options_.model, client_.get(), sender_);
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
   session_ =
       std::make_unique<TrainingSession>(SessionOptions(), SessionParts());
@@ -192,7 +194,7 @@ absl::Status SimWorker::CreateChiefParts() {
   source_ = std::make_unique<CountersSource>(&file_system_, options_.model,
                                              client_.get(), loader_.get());
   ModelSaver::Options save;
-  save.clock = options_.simulator;
+  save.clock = &process_;
   save.wall_now = +[] { return absl::UnixEpoch(); };
   save.file_system = &file_system_;
   save.train_dir = kTrainDir;
@@ -206,7 +208,7 @@ absl::Status SimWorker::CreateChiefParts() {
   model_saver_ = std::make_unique<ModelSaver>(save);
   CheckpointSaver::Options saving;
   saving.every_steps = options_.model->scenario.save_every_steps;
-  saving.clock = options_.simulator;
+  saving.clock = &process_;
   checkpoint_saver_ = std::make_unique<CheckpointSaver>(
       saving, [this] { return model_saver_->Begin(); }, say);
   return absl::OkStatus();
@@ -230,7 +232,7 @@ TrainingSession::Options SimWorker::SessionOptions() const {
 
 TrainingSession::Parts SimWorker::SessionParts() {
   TrainingSession::Parts parts;
-  parts.clock = options_.simulator;
+  parts.clock = &process_;
   parts.hello = [this](int ps_task, const HelloRequest& request,
                        ReplyCallback<HelloReply> done) {
     client_->Hello(ps_task, request, std::move(done));
@@ -239,6 +241,9 @@ TrainingSession::Parts SimWorker::SessionParts() {
   parts.steps = steps_.get();
   parts.source = source_.get();
   if (checkpoint_saver_ != nullptr) parts.hooks = {checkpoint_saver_.get()};
+  parts.save_now = [this](std::function<void(const absl::Status&)> done) {
+    checkpoint_saver_->SaveNow(std::move(done));
+  };
   parts.say = [this](bool is_error, absl::string_view text) {
     Say(is_error, text);
   };
@@ -253,6 +258,7 @@ TrainingSession::Parts SimWorker::SessionParts() {
 void SimWorker::Say(bool is_error, absl::string_view text) {
   if (!alive_) return;
   options_.simulator->NoteText(name_, text);
+  said_error_ |= is_error;
   absl::string_view path = text;
   if (!is_error && absl::ConsumePrefix(&path, "saved ")) {
     options_.oracle->Saved(std::string(path));

@@ -13,6 +13,7 @@
 #include "tests/simulation/sim_caller.h"
 #include "tests/simulation/sim_file_system.h"
 #include "tests/simulation/sim_model.h"
+#include "tests/simulation/sim_process.h"
 #include "tests/simulation/simulator.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/checkpoint_saver.h"
@@ -56,6 +57,9 @@ class SimWorker {
   // Its thread has ended.
   bool gone() const { return gone_; }
   SimCaller& caller() { return caller_; }
+  SimProcess& process() { return process_; }
+  // It has said that something went wrong.
+  bool said_error() const { return said_error_; }
 
  private:
   // The thread of the process.
@@ -71,11 +75,13 @@ class SimWorker {
   const Options options_;
   const std::string name_;
   Sender sender_;
+  SimProcess process_;
   SimCaller caller_;
   SimFileSystem file_system_;
   std::unique_ptr<ClockThread> thread_;
   bool alive_ = false;
   bool gone_ = false;
+  bool said_error_ = false;
 
   std::unique_ptr<CoordinationLink> coordination_;
   std::unique_ptr<ParameterClient> client_;

@@ -15,6 +15,8 @@ constexpr absl::Duration kLongestClog = absl::Seconds(5);
 // Longer than any deadline, and than a worker is taken for alive.
 constexpr double kVeryLongClogs = 0.1;
 constexpr absl::Duration kVeryLongClog = absl::Seconds(45);
+// Of the signals to the chief, how many are carried out.
+constexpr double kInterrupts = 0.2;
 
 // The network is whole from here on, and nobody dies any more.
 constexpr absl::Duration kHealAfter = absl::Minutes(3);
@@ -23,6 +25,10 @@ constexpr absl::Duration kHealAfter = absl::Minutes(3);
 constexpr absl::Duration kMustEndBy = absl::Minutes(8);
 // What the tasks may take to leave when the job is done.
 constexpr absl::Duration kLeave = absl::Minutes(2);
+// A supervisor does not wait for ever. The chief tries longer than this to tell
+// ps task 0 that it has finished.
+constexpr absl::Duration kLongestRestart = absl::Seconds(3);
+constexpr absl::Duration kLongestFullDisk = absl::Seconds(2);
 
 }  // namespace
 
@@ -58,7 +64,7 @@ SimulationResult Simulation::Run() {
   const auto failed = [this] { return !oracle_.violation().empty(); };
   simulator_.RunUntil([&] { return failed() || job_ended(); },
                       start + kMustEndBy);
-  if (!failed() && !job_ended() && !IsForgotten()) {
+  if (!failed() && !job_ended()) {
     oracle_.Fail("the job does not end");
   }
   simulator_.RunUntil([&] { return failed() || EverybodyEnded(); },
@@ -86,6 +92,10 @@ void Simulation::StartPs(int task) {
   options.incarnation = next_incarnation_++;
   options.num_workers = scenario_.num_workers;
   options.bug = options_.bug;
+  options.on_exit = [this](SimPs* ps) {
+    const int task = ps->task();
+    RestartSoon([this, task] { StartPs(task); });
+  };
   simulator_.Note("ps starts", task);
   ps_.push_back(std::make_unique<SimPs>(options));
   ps_of_[task] = ps_.back().get();
@@ -113,25 +123,31 @@ void Simulation::StartWorker(int index) {
 }
 
 void Simulation::RestartSoon(std::function<void()> start) {
-  simulator_.RunAfter(random_.About(scenario_.restart),
-                      [this, start = std::move(start)] {
-                        if (!job_ended()) start();
-                      });
+  simulator_.RunAfter(
+      std::min(random_.About(scenario_.restart), kLongestRestart),
+      [this, start = std::move(start)] {
+        if (!job_ended()) start();
+      });
 }
 
 void Simulation::OnExit(SimWorker* worker, int exit_code) {
   exit_codes_[worker->incarnation()] = exit_code;
-  const bool is_newest = worker_of_[worker->index()] == worker;
+  if (worker->said_error()) exits_with_errors_.insert(worker->incarnation());
+  const int index = worker->index();
+  const bool is_newest = worker_of_[index] == worker;
   if (!is_newest && exit_code == kExitBadConfig) return;  // a second chief
-  // From here on nobody could restore what a ps loses: README.md says more.
-  if (exit_code == kExitDone && worker->is_chief()) faults_left_ = 0;
+  if (exit_code == kExitDone && worker->is_chief()) {
+    // From here on nobody could restore what a ps loses: README.md says more.
+    faults_left_ = 0;
+    oracle_.CheckDiskAtEnd();
+  }
   if (exit_code == kExitDone) return;
-  if (exit_code >= 128) {
-    const int index = worker->index();
+  const bool disk_was_full =
+      exit_code == kExitFailed && disk_.refused == worker->incarnation();
+  if (exit_code >= 128 || disk_was_full) {
     return RestartSoon([this, index] { StartWorker(index); });
   }
-  oracle_.Fail(
-      absl::StrCat("worker ", worker->index(), " exits with code ", exit_code));
+  oracle_.Fail(absl::StrCat("worker ", index, " exits with code ", exit_code));
 }
 
 // ---- What happens to the job ------------------------------------------------
@@ -147,11 +163,12 @@ void Simulation::NextFault() {
 }
 
 void Simulation::DoFault() {
-  switch (random_.Between(0, 9)) {
+  const auto ps = static_cast<int>(random_.Between(0, scenario_.num_ps - 1));
+  switch (random_.Between(0, 14)) {
     case 0:
     case 1:
     case 2:
-      return KillPs(static_cast<int>(random_.Between(0, scenario_.num_ps - 1)));
+      return KillPs(ps);
     case 3:
     case 4:
       return KillWorker(0);
@@ -162,6 +179,14 @@ void Simulation::DoFault() {
       return TerminateWorker();
     case 7:
       return StartSecondChief();
+    case 8:
+    case 9:
+      return TerminatePs(ps);
+    case 10:
+    case 11:
+      return StopSomething();
+    case 12:
+      return FillDisk();
     default:
       return ClogSomething();
   }
@@ -191,13 +216,41 @@ void Simulation::KillWorker(int index) {
   RestartSoon([this, index] { StartWorker(index); });
 }
 
-// Not the chief: its SIGTERM ends the job.
+void Simulation::TerminatePs(int task) {
+  SimPs* const ps = ps_of_[task];
+  if (ps != nullptr && ps->alive()) ps->Terminate();
+}
+
+// The chief's SIGTERM ends the job, so that it is rare.
 void Simulation::TerminateWorker() {
   const int index =
       static_cast<int>(random_.Between(0, scenario_.num_workers - 1));
   SimWorker* const worker = worker_of_[index];
-  if (index == 0 || worker == nullptr || !worker->alive()) return;
+  if (worker == nullptr || !worker->alive()) return;
+  if (index == 0 && !random_.Happens(kInterrupts)) return;
+  if (index == 0) oracle_.ChiefInterrupted();
   worker->Terminate(SIGTERM);
+}
+
+// SIGSTOP, and SIGCONT after a while.
+void Simulation::StopSomething() {
+  const absl::Duration longest =
+      random_.Happens(kVeryLongClogs) ? kVeryLongClog : kLongestClog;
+  const absl::Time until = simulator_.Now() + longest * random_.Fraction();
+  const bool is_ps = random_.Happens(0.5);
+  const auto task = static_cast<int>(random_.Between(
+      0, (is_ps ? scenario_.num_ps : scenario_.num_workers) - 1));
+  simulator_.Note("stop", is_ps, task,
+                  absl::ToInt64Milliseconds(until - simulator_.Now()));
+  if (is_ps && ps_of_[task] != nullptr) ps_of_[task]->process().Stop(until);
+  if (!is_ps && worker_of_[task] != nullptr) {
+    worker_of_[task]->process().Stop(until);
+  }
+}
+
+void Simulation::FillDisk() {
+  disk_.full_until = simulator_.Now() + kLongestFullDisk * random_.Fraction();
+  simulator_.Note("disk is full");
 }
 
 // A mistake of whoever starts the tasks: the first one is alive.
@@ -225,15 +278,6 @@ void Simulation::ClogSomething() {
 
 // ---- The end ----------------------------------------------------------------
 
-// All is saved and the chief has left, but ps task 0 is a new start that has
-// heard of nothing: README.md says more.
-bool Simulation::IsForgotten() const {
-  const auto code = exit_codes_.find(worker_of_.at(0)->incarnation());
-  const SimPs* const ps = network_.ps(0);
-  return code != exit_codes_.end() && code->second == kExitDone &&
-         ps != nullptr && ps->coordinator().phase() == INITIAL;
-}
-
 bool Simulation::EverybodyEnded() const {
   return std::none_of(ps_.begin(), ps_.end(),
                       [](const auto& ps) { return ps->alive(); }) &&
@@ -242,24 +286,23 @@ bool Simulation::EverybodyEnded() const {
 }
 
 void Simulation::CheckEnd() {
-  if (job_ended()) CheckTasksAtEnd();
-  // A chief that was lost to the coordinator has not saved the end.
-  bool is_saved = !job_ended();
-  for (int i = 0; job_ended() && i < oracle_.end()->workers_size(); ++i) {
-    const WorkerState& worker = oracle_.end()->workers(i);
-    is_saved |= worker.sender().task().index() == 0 && worker.finished();
+  CheckTasksAtEnd();
+  // A chief that was lost has not saved, and ends with 138 (OnExit checks those
+  // that end with 0); one that could not said so.
+  for (const WorkerState& worker : oracle_.end()->workers()) {
+    const uint64_t incarnation = worker.sender().incarnation();
+    if (worker.sender().task().index() != 0 || !worker.finished()) continue;
+    if (exits_with_errors_.count(incarnation) == 0) oracle_.CheckDiskAtEnd();
   }
-  if (is_saved) oracle_.CheckDiskAtEnd();
 }
 
 void Simulation::CheckTasksAtEnd() {
-  const bool calm = scenario_.faults == 0 && scenario_.lose == 0;
+  const SimPs& first = *ps_of_.at(0);
   for (const auto& ps : ps_) {
-    // One whose connection was clogged or broke just when task 0 left waits
-    // for another start of task 0, and ends with 138.
-    if (ps->alive() && (calm || ps->task() == 0)) {
-      oracle_.Fail(absl::StrCat("ps task ", ps->task(), " does not end"));
+    if (!ps->alive() || (ps->task() != 0 && first.WaitedFor(ps->task()))) {
+      continue;
     }
+    oracle_.Fail(absl::StrCat("ps task ", ps->task(), " does not end"));
   }
   // Who was not a live member at the end has nobody who would tell it (it
   // exits with 138 in the end); all others know.
@@ -270,7 +313,8 @@ void Simulation::CheckTasksAtEnd() {
     const SimWorker* const newest = worker_of_[state.sender().task().index()];
     if (newest->incarnation() != incarnation) continue;
     if (code != exit_codes_.end() &&
-        (code->second == kExitDone || code->second == 128 + SIGTERM)) {
+        (code->second == kExitDone || code->second == 128 + SIGTERM ||
+         disk_.refused == incarnation)) {
       continue;
     }
     // Killed on its last way out.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ class Simulation {
   void NextFault();
   void DoFault();
   void KillPs(int task);
+  void TerminatePs(int task);
+  void StopSomething();
+  void FillDisk();
   void KillWorker(int index);
   void TerminateWorker();
   void StartSecondChief();
@@ -63,7 +67,6 @@ class Simulation {
 
   // ---- The end -------------------------------------------------------------
   bool job_ended() const { return oracle_.end().has_value(); }
-  bool IsForgotten() const;
   bool EverybodyEnded() const;
   void CheckTasksAtEnd();
   void CheckEnd();
@@ -88,6 +91,8 @@ class Simulation {
   std::map<int, SimPs*> ps_of_;
   std::map<int, SimWorker*> worker_of_;
   std::map<uint64_t, int> exit_codes_;  // by incarnation
+  // By incarnation: it exited after an error that it said.
+  std::set<uint64_t> exits_with_errors_;
 };
 
 // Runs one seed. A thrifty way to say it.
