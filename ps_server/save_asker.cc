@@ -53,8 +53,9 @@ SaveWait::Verdict SaveAsker::WatchOnce(SaveWait* wait) {
   WatchRequest request;
   *request.mutable_sender() = self_;
   request.set_state_version(state_version_);
+  // Rounded up: it would ask again and again in the last millisecond.
   request.set_max_wait_ms(static_cast<int32_t>(
-      absl::ToInt64Milliseconds(wait->give_up() - clock_->Now())));
+      1 + absl::ToInt64Milliseconds(wait->give_up() - clock_->Now())));
   grpc::ClientContext context;
   context.set_deadline(ToGrpcDeadline(wait->give_up() + kAnswerTime));
   JobState state;

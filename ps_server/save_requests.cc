@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace muster {
 
 int64_t SaveRequests::Ask(int32_t ps_task, absl::Time now) {
@@ -17,6 +19,11 @@ bool SaveRequests::Answer(int64_t number, absl::string_view error) {
   if (number <= answered_ || number > raised_) return false;
   answered_ = number;
   error_ = std::string(error);
+  if (error_.empty() && step_was_under_way_) {
+    error_ = absl::StrCat("a step was under way for longer than ",
+                          absl::FormatDuration(kDrainTime),
+                          " and may be missing in the checkpoint");
+  }
   return true;
 }
 
@@ -35,6 +42,7 @@ bool SaveRequests::Advance(int64_t outstanding_grants, absl::Time now) {
   }
   if (!HasDue() || (outstanding_grants > 0 && now < drain_until_)) return false;
   raised_ = wanted_;
+  step_was_under_way_ = outstanding_grants > 0;
   return true;
 }
 

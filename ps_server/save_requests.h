@@ -20,7 +20,8 @@ namespace muster {
 //   answered --all Leave, or kLongestPause--> steps are granted again
 class SaveRequests {
  public:
-  // So long a step may take. One that takes longer may be lost.
+  // So long a step may take. One that takes longer may be lost, and then the
+  // answer says so.
   static constexpr absl::Duration kDrainTime = absl::Seconds(3);
   // A ps ends within 10 s; one that has not is dead or stopped.
   static constexpr absl::Duration kLongestPause = absl::Seconds(12);
@@ -59,6 +60,8 @@ class SaveRequests {
   // Of the present or last pause.
   int64_t wanted_ = 0;
   int64_t raised_ = 0;
+  // It was raised although a step was under way.
+  bool step_was_under_way_ = false;
   int64_t answered_ = 0;
   // Of `answered_`.
   std::string error_;

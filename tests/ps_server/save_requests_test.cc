@@ -45,6 +45,12 @@ TEST_F(SaveRequestsTest, DoesNotWaitLongForAStep) {
   now_ += SaveRequests::kDrainTime;
   EXPECT_TRUE(saves_.Advance(kOneGrant, now_));
   EXPECT_EQ(saves_.raised(), 1);
+  // The ps that asked must not say that nothing is lost.
+  EXPECT_TRUE(saves_.Answer(1, ""));
+  EXPECT_NE(saves_.error().find("a step was under way"), std::string::npos);
+  saves_.Leave(1);
+  AskAndAnswer(1);
+  EXPECT_EQ(saves_.error(), "");
 }
 
 TEST_F(SaveRequestsTest, ARepeatAsksForTheSameSave) {

@@ -384,7 +384,8 @@ void SimPs::Terminate() {
 
 void SimPs::WatchForSave() {
   CallFirst<JobState>(
-      MakeWatch(save_version_, save_wait_->give_up() - Now()),
+      MakeWatch(save_version_,
+                save_wait_->give_up() - Now() + absl::Milliseconds(1)),
       save_wait_->give_up() + kAnswerTime,
       [this](const absl::StatusOr<JobState>& state) {
         if (!alive_) return;
