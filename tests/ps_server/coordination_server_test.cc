@@ -19,9 +19,10 @@ using ::testing::HasSubstr;
 
 class CoordinationServerTest : public testing::Test {
  protected:
-  CoordinationServerTest() {
+  explicit CoordinationServerTest(
+      absl::Duration worker_timeout = absl::Milliseconds(50)) {
     CoordinationServer::Options options;
-    options.coordinator.worker_timeout = absl::Milliseconds(50);
+    options.coordinator.worker_timeout = worker_timeout;
     options.clock = &clock_;
     options.on_phase_change = [this](const JobState& state) {
       if (state.phase() == DONE) done_.Notify();
@@ -93,6 +94,106 @@ TEST_F(CoordinationServerTest, TellsThePhase) {
                   [&](auto done) { server_->Finish(request, Soon(), done); }),
               IsOk());
   done_.WaitForNotification();
+}
+
+// A synchronous job of two workers, both with the token of round 1.
+class WaitingStepTest : public CoordinationServerTest {
+ protected:
+  WaitingStepTest() : CoordinationServerTest(absl::Seconds(60)) {
+    for (const Sender& sender : {chief_, worker_}) {
+      EXPECT_THAT(Register(sender), IsOk());
+    }
+    BeginEpochRequest begin;
+    *begin.mutable_sender() = chief_;
+    EXPECT_THAT(AwaitReply<BeginEpochReply>([&](auto done) {
+                  server_->BeginEpoch(begin, Soon(), done);
+                }),
+                IsOk());
+    CommitEpochRequest commit;
+    *commit.mutable_sender() = chief_;
+    commit.set_model_epoch(1);
+    commit.mutable_stop()->set_steps(10);
+    commit.mutable_replication()->mutable_sync()->set_replicas_to_aggregate(2);
+    commit.mutable_replication()->mutable_sync()->set_total_replicas(2);
+    EXPECT_THAT(AwaitReply<CommitEpochReply>([&](auto done) {
+                  server_->CommitEpoch(commit, Soon(), done);
+                }),
+                IsOk());
+    for (const Sender& sender : {chief_, worker_}) {
+      const auto reply = Step(sender, 0, Soon());
+      EXPECT_THAT(reply, IsOk());
+      EXPECT_TRUE(reply->granted());
+    }
+  }
+
+  StepRequest MakeStep(const Sender& sender, int64_t step) const {
+    StepRequest request;
+    *request.mutable_sender() = sender;
+    request.set_model_epoch(1);
+    request.set_step(step);
+    request.set_round(step);
+    request.set_max_wait_ms(20000);
+    return request;
+  }
+  absl::StatusOr<StepReply> Step(const Sender& sender, int64_t step,
+                                 absl::Time deadline) {
+    return AwaitReply<StepReply>([&](auto done) {
+      server_->Step(MakeStep(sender, step), deadline, done);
+    });
+  }
+
+  const Sender worker_ = MakeSender(1, 101);
+};
+
+TEST_F(WaitingStepTest, IsAnsweredByAnotherWorkersReport) {
+  absl::Notification answered;
+  server_->Step(MakeStep(chief_, 1), Soon(),
+                [&](const absl::StatusOr<StepReply>& reply) {
+                  EXPECT_THAT(reply, IsOk());
+                  EXPECT_TRUE(reply->granted());
+                  EXPECT_EQ(reply->token().chosen_size(), 2);
+                  answered.Notify();
+                });
+  EXPECT_TRUE(Step(worker_, 1, Soon())->granted());
+  answered.WaitForNotification();
+}
+
+TEST_F(WaitingStepTest, IsAnsweredBeforeItsDeadline) {
+  const auto reply = Step(chief_, 1, clock_.Now() + absl::Milliseconds(300));
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_FALSE(reply->granted());
+  ASSERT_EQ(reply->waiting_for_size(), 1);
+  EXPECT_EQ(reply->waiting_for(0).index(), 1);
+}
+
+TEST_F(WaitingStepTest, IsAnsweredByAHoldThatEndsByItself) {
+  HoldRoundsRequest hold;
+  *hold.mutable_sender() = chief_;
+  hold.set_model_epoch(1);
+  hold.set_hold(true);
+  EXPECT_THAT(AwaitReply<HoldRoundsReply>(
+                  [&](auto done) { server_->HoldRounds(hold, Soon(), done); }),
+              IsOk());
+  absl::Notification answered;
+  server_->Step(MakeStep(chief_, 1), Soon(),
+                [&](const absl::StatusOr<StepReply>& reply) {
+                  EXPECT_THAT(reply, IsOk());
+                  answered.Notify();
+                });
+  EXPECT_TRUE(Step(worker_, 1, Soon())->granted());
+  answered.WaitForNotification();
+}
+
+TEST_F(WaitingStepTest, IsAnsweredByClose) {
+  absl::Notification answered;
+  server_->Step(MakeStep(chief_, 1), Soon(),
+                [&](const absl::StatusOr<StepReply>& reply) {
+                  EXPECT_THAT(reply, IsOk());
+                  EXPECT_FALSE(reply->granted());
+                  answered.Notify();
+                });
+  server_->Close();
+  answered.WaitForNotification();
 }
 
 TEST_F(CoordinationServerTest, CloseAnswersWhoWaits) {

@@ -351,15 +351,12 @@ TEST_F(ParameterShardTest, ASnapshotStaysWhileTrainingGoesOn) {
               StatusIs(absl::StatusCode::kAborted, HasSubstr("has ended")));
 }
 
-TEST_F(ParameterShardTest, RefusesModesOfLaterVersionsByName) {
-  DefineRequest request = MakeDefine(chief_, {});
-  request.mutable_replication()->mutable_sync();
-  EXPECT_THAT(shard_.Define(request),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("sync")));
-  request.mutable_replication()->mutable_bounded_staleness();
-  EXPECT_THAT(shard_.Define(request), StatusIs(absl::StatusCode::kUnimplemented,
-                                               HasSubstr("bounded_staleness")));
-  EXPECT_EQ(shard_.State().phase(), EMPTY);
+TEST_F(ParameterShardTest, TakesTokensOnlyWhereThereAreRounds) {
+  MakeReady({MakeTensor("w", {2})});
+  PullRequest pull = MakePull(chief_, {MakeSlice("w", 0, 2)});
+  pull.mutable_token()->set_round(1);
+  EXPECT_THAT(shard_.Pull(pull), StatusIs(absl::StatusCode::kInvalidArgument,
+                                          HasSubstr("round 1")));
 }
 
 TEST_F(ParameterShardTest, RestoresUpdateCountsAndKeepsCounting) {

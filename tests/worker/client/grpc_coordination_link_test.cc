@@ -158,6 +158,46 @@ TEST_F(GrpcCoordinationLinkTest, AWaitingWatchHoldsUpNothing) {
   answered.WaitForNotification();
 }
 
+TEST_F(GrpcCoordinationLinkTest, CarriesAHoldAndAStepThatWaits) {
+  ASSERT_THAT(Register(7), IsOk());
+  BeginEpochRequest begin;
+  *begin.mutable_sender() = Chief(7);
+  ASSERT_THAT(Ask(&CoordinationLink::BeginEpoch, begin), IsOk());
+  CommitEpochRequest commit;
+  *commit.mutable_sender() = Chief(7);
+  commit.set_model_epoch(1);
+  commit.mutable_stop()->set_steps(9);
+  commit.mutable_replication()->mutable_sync()->set_replicas_to_aggregate(1);
+  commit.mutable_replication()->mutable_sync()->set_total_replicas(1);
+  ASSERT_THAT(Ask(&CoordinationLink::CommitEpoch, commit), IsOk());
+  StepRequest step;
+  *step.mutable_sender() = Chief(7);
+  step.set_model_epoch(1);
+  step.set_max_wait_ms(20000);
+  const auto granted = Ask(&CoordinationLink::Step, step);
+  ASSERT_THAT(granted, IsOk());
+  EXPECT_EQ(granted->token().round(), 1);
+
+  HoldRoundsRequest hold;
+  *hold.mutable_sender() = Chief(7);
+  hold.set_model_epoch(1);
+  hold.set_hold(true);
+  const auto held = Ask(&CoordinationLink::HoldRounds, hold);
+  ASSERT_THAT(held, IsOk());
+  EXPECT_EQ(held->token().round(), 1);
+  absl::Notification answered;
+  step.set_step(1);
+  step.set_round(1);
+  link_->Step(step, Soon(), [&](const absl::StatusOr<StepReply>& reply) {
+    EXPECT_THAT(reply, IsOk());
+    EXPECT_EQ(reply->token().chosen_size(), 1);
+    answered.Notify();
+  });
+  hold.set_hold(false);
+  ASSERT_THAT(Ask(&CoordinationLink::HoldRounds, hold), IsOk());
+  answered.WaitForNotification();
+}
+
 TEST_F(GrpcCoordinationLinkTest, KeepsTheFencedMessage) {
   ASSERT_THAT(Register(7), IsOk());
   ASSERT_THAT(Register(8), IsOk());
