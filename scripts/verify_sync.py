@@ -213,7 +213,10 @@ def train_in_sync(options, rule, train_dir):
         "--training=" + options.training, "--train_dir=" + train_dir, *fields(
             options, rule, options.batch_size,
             ["replication=sync",
-             "replication.sync.replicas_to_aggregate=%d" % aggregate])])
+             "replication.sync.replicas_to_aggregate=%d" % aggregate,
+             # From the first step on, however late a worker is.
+             "replication.sync.min_replicas=%d" % (
+                 aggregate or options.workers)])])
 
 
 def verify(options, rule, folder):

@@ -29,6 +29,7 @@ class TrainLoopTest : public ::testing::Test {
     options.towers = tiny_.towers();
     options.data_set = &data_set_;
     options.input.batch_size = kRows;
+    options.change_gradients = [this](auto gradients) { change_(gradients); };
     auto loop = TrainLoop::Create(options);
     ASSERT_THAT(loop, IsOk());
     loop_ = *std::move(loop);
@@ -55,6 +56,7 @@ class TrainLoopTest : public ::testing::Test {
   StepToken token_;
   PushDecision decision_ = PushDecision::kPush;
   std::function<void()> while_computing_ = [] {};
+  TrainLoop::ChangeGradients change_ = [](auto) {};
   // What the last step gave to decide on.
   ComputedStep computed_;
 };
@@ -108,6 +110,31 @@ TEST_F(TrainLoopTest, ShowsWhatItIsAboutToPush) {
   EXPECT_EQ(bias.shape, std::vector<int64_t>{kClasses});
   EXPECT_EQ(bias.gradient.data(), tiny_.model()->gradient(1).data());
   EXPECT_EQ(bias.value.size(), kClasses);
+}
+
+TEST_F(TrainLoopTest, ChangesGradientsBetweenTheHooksAndThePush) {
+  std::vector<float> shown;
+  while_computing_ = [&] {
+    const absl::Span<const float> bias = computed_.tensors[1].gradient;
+    shown.assign(bias.begin(), bias.end());
+  };
+  change_ = [](absl::Span<const absl::Span<float>> gradients) {
+    ASSERT_EQ(gradients.size(), 2);
+    for (float& value : gradients[1]) value = 2;
+  };
+  ASSERT_THAT(Run(1), IsOk());
+  const std::vector<float> pushed(kClasses, 2.0f);
+  EXPECT_NE(shown, pushed);
+  EXPECT_EQ(Pushed(), std::string(reinterpret_cast<const char*>(pushed.data()),
+                                  pushed.size() * sizeof(float)));
+}
+
+TEST_F(TrainLoopTest, LeavesARefusedGradientAsItIs) {
+  decision_ = PushDecision::kRefuse;
+  bool changed = false;
+  change_ = [&](auto) { changed = true; };
+  ASSERT_THAT(Run(1), IsOk());
+  EXPECT_FALSE(changed);
 }
 
 TEST_F(TrainLoopTest, PullsWithItsTokenAndPushesForItsRound) {
