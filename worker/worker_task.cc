@@ -1,7 +1,6 @@
 #include "worker/worker_task.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -18,7 +17,6 @@
 #include "common/cluster/task_id.h"
 #include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
-#include "common/rpc/protocol.h"
 #include "worker/gradient_clipper.h"
 #include "worker/model_fingerprint.h"
 #include "worker/replication_settings.h"
@@ -207,6 +205,10 @@ absl::Status WorkerTask::CreateChiefParts() {
   const auto say = [say = options_.say](absl::string_view text) {
     say(/*is_error=*/false, text);
   };
+  if (!options_.training.replication().has_async()) {
+    say(absl::StrCat("replication: ",
+                     DescribeReplication(options_.training.replication())));
+  }
   file_system_ = std::make_unique<PosixFileSystem>();
   if (!options_.train_dir.empty()) {
     ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options_.train_dir));
@@ -425,80 +427,5 @@ void WorkerTask::SayPlacement() const {
 }
 
 int WorkerTask::Run() { return session_->Run(); }
-
-TrainingResult WorkerTask::DescribeRun() const {
-  const TrainingSpec& training = options_.training;
-  TrainingResult result;
-  result.model = training.model().name();
-  result.mode = options_.cluster.empty() ? "standalone" : "cluster";
-  result.replication = ReplicationName(training.replication());
-  result.replication_settings = ReplicationNumbers(training.replication());
-  result.optimizer = training.optimizer().name();
-  result.device = std::string(tower_parts_.front().backend->name());
-  for (const TowerParts& tower : tower_parts_) {
-    result.devices.push_back(tower.device);
-  }
-  result.num_ps = options_.cluster.num_ps();
-  result.num_workers = static_cast<int>(tasks_.size());
-  result.compute_threads = options_.compute_threads;
-  result.seed = training.seed();
-  result.batch_size = shape_.batch_size;
-  result.accumulate_batches = shape_.accumulate_batches;
-  result.rows_per_push = shape_.worker_rows();
-  result.muster_version = std::string(kMusterVersion);
-  return result;
-}
-
-void WorkerTask::AddSpeed(TrainingResult* result) const {
-  for (const WorkerState& state : session_->job_state().workers()) {
-    TrainingResult::Worker worker;
-    worker.task = TaskName(state.sender().task());
-    worker.steps = state.steps();
-    worker.examples = state.examples();
-    worker.dropped_steps = state.dropped_steps();
-    result->examples += state.examples();
-    result->dropped_steps += state.dropped_steps();
-    // The first report ends the first step: n reports span n - 1 steps.
-    const double steps = static_cast<double>(state.staleness_count());
-    if (state.active_s() > 0) {
-      worker.steps_per_s = (steps - 1) / state.active_s();
-    }
-    if (steps > 0) worker.mean_staleness = state.staleness_sum() / steps;
-    result->workers.push_back(worker);
-  }
-  const double train_s = absl::ToDoubleSeconds(session_->stopped_time() -
-                                               session_->entered_time());
-  if (train_s > 0) {
-    result->steps_per_s = (result->global_step - result->start_step) / train_s;
-    // A step of synchronous replication has the rows of several workers.
-    result->examples_per_s =
-        (result->examples - session_->first_examples()) / train_s;
-  }
-  result->wall_s =
-      absl::ToDoubleSeconds(options_.clock->Now() - options_.start_time);
-  result->time_to_first_step_s =
-      absl::ToDoubleSeconds(session_->first_step_time() - options_.start_time);
-}
-
-absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
-  const std::optional<EvaluationResult> evaluated = hooks_->evaluated();
-  if (options_.train_dir.empty() || !evaluated.has_value()) {
-    return absl::OkStatus();
-  }
-  TrainingResult result = DescribeRun();
-  result.test_accuracy = evaluated->accuracy;
-  result.test_loss = evaluated->loss;
-  result.test_examples = evaluated->examples;
-  result.final_loss = session_->last_loss();
-  result.global_step = end.global_step;
-  result.start_step = session_->first_global_step();
-  result.stop_reason = end.stop_reason;
-  result.checkpoint = hooks_->newest_checkpoint();
-  AddSpeed(&result);
-  const std::string path = absl::StrCat(options_.train_dir, "/result.json");
-  RETURN_IF_ERROR(WriteFileAtomically(path, ResultJson(result)));
-  options_.say(/*is_error=*/false, absl::StrCat("wrote ", path));
-  return absl::OkStatus();
-}
 
 }  // namespace muster
