@@ -56,7 +56,8 @@ void BM_Apply(benchmark::State& state, const std::string& name) {
   for (AlignedBuffer& buffer : buffers) slots.push_back(buffer.as<float>());
   int64_t t = 0;
   for (auto _ : state) {
-    (*rule)->Apply({++t}, gradient.as<float>(), parameter.as<float>(), slots, n);
+    (*rule)->Apply({++t}, gradient.as<float>(), parameter.as<float>(), slots,
+                   n);
     benchmark::ClobberMemory();
   }
   // The gradient is read; the parameter and the slots are read and written.
