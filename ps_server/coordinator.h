@@ -157,6 +157,8 @@ class Coordinator {
   absl::Status StartReplication(const CommitEpochRequest& request);
   // The tasks that take part now.
   std::set<TaskKey> LiveTasks() const;
+  // Tells them to the rounds or clocks, before TryGrantTo.
+  void SeeLiveTasks();
   absl::Status CheckRound(const StepRequest& request) const;
   // In sync: offers the step to the open round, or counts it as dropped.
   void CountDelivery(CoordinatorWorker& worker, const StepRequest& request,

@@ -59,6 +59,11 @@ std::set<TaskKey> Coordinator::LiveTasks() const {
   return live;
 }
 
+void Coordinator::SeeLiveTasks() {
+  if (rounds_.has_value()) rounds_->SeeLive(LiveTasks());
+  if (clocks_.has_value()) clocks_->SetLive(LiveTasks());
+}
+
 absl::Status Coordinator::CheckRound(const StepRequest& request) const {
   if (!rounds_.has_value()) {
     if (request.round() == 0 && !request.late()) return absl::OkStatus();
@@ -137,13 +142,10 @@ bool Coordinator::TryJoinRound(const TaskKey& task) {
 bool Coordinator::TryGrantTo(CoordinatorWorker& worker) {
   const TaskKey task = KeyOf(worker.sender);
   if (rounds_.has_value()) {
-    return !rounds_->MustEnd(LiveTasks()) && TryJoinRound(task);
+    return !rounds_->must_end() && TryJoinRound(task);
   }
   if (worker.has_grant) return true;
-  if (clocks_.has_value()) {
-    clocks_->SetLive(LiveTasks());
-    if (!clocks_->MayStart(task)) return false;
-  }
+  if (clocks_.has_value() && !clocks_->MayStart(task)) return false;
   if (!saves_.pauses_grants()) TakeGrantOf(worker);
   return worker.has_grant;
 }
@@ -223,6 +225,7 @@ void Coordinator::AnswerOlderStep(const TaskKey& task) {
 }
 
 std::vector<StepAnswer> Coordinator::TakeStepAnswers(absl::Time now) {
+  if (!waiting_steps_.empty()) SeeLiveTasks();
   for (WaitingStep& step : std::exchange(waiting_steps_, {})) {
     CoordinatorWorker& worker = workers_[step.task];
     const bool granted =

@@ -104,10 +104,9 @@ bool StepRounds::TooFew(const std::set<TaskKey>& live) const {
   return Members(live) < min_replicas_;
 }
 
-bool StepRounds::MustEnd(const std::set<TaskKey>& live) {
+void StepRounds::SeeLive(const std::set<TaskKey>& live) {
   if (!TooFew(live)) had_enough_ = true;
   must_end_ = ends_when_too_few_ && had_enough_ && TooFew(live);
-  return must_end_;
 }
 
 std::vector<TaskKey> StepRounds::Missing(const std::set<TaskKey>& live) const {

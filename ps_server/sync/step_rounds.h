@@ -106,10 +106,10 @@ class StepRounds {
   std::vector<TaskKey> Missing(const std::set<TaskKey>& live) const;
   // So many workers that no round can close.
   bool TooFew(const std::set<TaskKey>& live) const;
-  // Notes who is there: whether there are too few, were enough before, and the
-  // job is to end for that.
-  bool MustEnd(const std::set<TaskKey>& live);
-  // As MustEnd has found it last.
+  // Notes who is there.
+  void SeeLive(const std::set<TaskKey>& live);
+  // There are too few of those whom SeeLive has seen last, were enough before,
+  // and the job is to end for that.
   bool must_end() const { return must_end_; }
   int64_t min_replicas() const { return min_replicas_; }
   int64_t replicas_to_aggregate() const { return replicas_to_aggregate_; }

@@ -102,17 +102,23 @@ TEST(StepRoundsTest, NeverTakesFewerThanTheMinimum) {
   rounds.Deliver(Of(0));
   EXPECT_TRUE(rounds.TooFew(Tasks(1)));
   EXPECT_FALSE(rounds.TryClose(Tasks(1), kNow).has_value());
-  EXPECT_FALSE(rounds.MustEnd(Tasks(1))) << "it waits";
+  rounds.SeeLive(Tasks(2));
+  rounds.SeeLive(Tasks(1));
+  EXPECT_FALSE(rounds.must_end()) << "it waits";
 }
 
 TEST(StepRoundsTest, EndsForTooFewOnlyOnceThereWereEnough) {
   SyncReplication spec = MakeSpec(3, 3, 2);
   spec.set_when_too_few(EXIT);
   StepRounds rounds(spec, 0);
-  EXPECT_FALSE(rounds.MustEnd(Tasks(1))) << "they are still coming";
-  EXPECT_FALSE(rounds.MustEnd(Tasks(2)));
-  EXPECT_TRUE(rounds.MustEnd(Tasks(1)));
-  EXPECT_FALSE(rounds.MustEnd(Tasks(2))) << "it is back";
+  const auto ends_with = [&rounds](int workers) {
+    rounds.SeeLive(Tasks(workers));
+    return rounds.must_end();
+  };
+  EXPECT_FALSE(ends_with(1)) << "they are still coming";
+  EXPECT_FALSE(ends_with(2));
+  EXPECT_TRUE(ends_with(1));
+  EXPECT_FALSE(ends_with(2)) << "it is back";
 }
 
 TEST(StepRoundsTest, NothingClosesWhileItIsHeldOrNobodyIsThere) {
