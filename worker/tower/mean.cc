@@ -1,69 +1,68 @@
 #include "worker/tower/mean.h"
 
-#include <array>
 #include <cassert>
 #include <cstddef>
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "worker/tower/mean.cc"
+#include "hwy/foreach_target.h"  // Compiles this file once for each target.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace muster {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+
+HWY_ATTR void Mean(absl::Span<const absl::Span<const float>> srcs, float scale,
+                   absl::Span<float> dst) {
+  const Floats f;
+  const auto scales = hn::Set(f, scale);
+  const size_t lanes = hn::Lanes(f);
+  size_t i = 0;
+  for (; i + lanes <= dst.size(); i += lanes) {
+    auto sum = hn::LoadU(f, srcs[0].data() + i);
+    for (size_t s = 1; s < srcs.size(); ++s) {
+      sum = hn::Add(sum, hn::LoadU(f, srcs[s].data() + i));
+    }
+    hn::StoreU(hn::Mul(sum, scales), f, dst.data() + i);
+  }
+  for (; i < dst.size(); ++i) {
+    float sum = srcs[0][i];
+    for (size_t s = 1; s < srcs.size(); ++s) sum += srcs[s][i];
+    dst[i] = sum * scale;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace muster
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace muster {
 namespace {
 
-// Elements at a time: loops of a constant length become vector instructions
-// everywhere. The loops are bound by memory: 16 (a cache line) are enough.
-constexpr size_t kLanes = 16;
-using Block = std::array<float, kLanes>;
-
-// The last block of a span may be shorter: zeros stand for what it lacks.
-Block Load(absl::Span<const float> values, size_t at) {
-  Block block{};
-  if (at + kLanes <= values.size()) {
-    for (size_t i = 0; i < kLanes; ++i) block[i] = values[at + i];
-  } else {
-    for (size_t i = at; i < values.size(); ++i) block[i - at] = values[i];
-  }
-  return block;
-}
-
-void Store(const Block& block, absl::Span<float> values, size_t at) {
-  if (at + kLanes <= values.size()) {
-    for (size_t i = 0; i < kLanes; ++i) values[at + i] = block[i];
-  } else {
-    for (size_t i = at; i < values.size(); ++i) values[i] = block[i - at];
-  }
-}
-
-void Add(const Block& block, Block* sum) {
-  for (size_t i = 0; i < kLanes; ++i) (*sum)[i] += block[i];
-}
-
-void Scale(float scale, Block* block) {
-  for (size_t i = 0; i < kLanes; ++i) (*block)[i] *= scale;
-}
+HWY_EXPORT(Mean);
 
 }  // namespace
 
 void WriteMean(absl::Span<const absl::Span<const float>> srcs,
                absl::Span<float> dst) {
-  const float scale = 1.0f / static_cast<float>(srcs.size());
-  for (size_t at = 0; at < dst.size(); at += kLanes) {
-    Block sum = Load(srcs[0], at);
-    for (size_t s = 1; s < srcs.size(); ++s) {
-      assert(srcs[s].size() == dst.size());
-      Add(Load(srcs[s], at), &sum);
-    }
-    Scale(scale, &sum);
-    Store(sum, dst, at);
+  for (const absl::Span<const float> src : srcs) {
+    assert(src.size() == dst.size());
+    static_cast<void>(src);
   }
+  HWY_DYNAMIC_DISPATCH(Mean)
+  (srcs, 1.0f / static_cast<float>(srcs.size()), dst);
 }
 
 void AddAndScale(absl::Span<const float> src, float scale,
                  absl::Span<float> sum) {
   assert(src.size() == sum.size());
-  for (size_t at = 0; at < sum.size(); at += kLanes) {
-    Block block = Load(sum, at);
-    Add(Load(src, at), &block);
-    Scale(scale, &block);
-    Store(block, sum, at);
-  }
+  const absl::Span<const float> srcs[] = {sum, src};
+  HWY_DYNAMIC_DISPATCH(Mean)(absl::MakeConstSpan(srcs), scale, sum);
 }
 
 }  // namespace muster
+#endif  // HWY_ONCE

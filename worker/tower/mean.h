@@ -5,8 +5,8 @@
 
 namespace muster {
 
-// Loops over floats, without a thread of their own; the sums are made in the
-// order of the arguments, so that a result is the same in every run.
+// Loops over floats for the instruction set of this machine; the sums are made
+// in the order of the arguments, so that a result is the same in every run.
 // Thread-safe on memory that does not overlap.
 
 // dst = (srcs[0] + srcs[1] + ...) / srcs.size(). `dst` may be one of them.
