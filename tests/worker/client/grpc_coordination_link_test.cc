@@ -83,6 +83,9 @@ class GrpcCoordinationLinkTest : public testing::Test {
     request.set_protocol_version(kProtocolVersion);
     *request.mutable_sender() = Chief(incarnation);
     request.set_chief(true);
+    const auto reply = Ask(&CoordinationLink::Register, request);
+    if (!reply.ok() || reply->takeover() == 0) return reply;
+    request.set_takeover(reply->takeover());
     return Ask(&CoordinationLink::Register, request);
   }
 
