@@ -220,10 +220,11 @@ void PsTask::PrintAccount() const {
                                 static_cast<double>(counters.staleness_count);
   spdlog::info(
       "ended: steps={} parts={} duplicates={} fenced={} refused={} "
-      "unfinished_steps={} staleness_mean={:.2f} staleness_max={}",
+      "late_parts={} unfinished_steps={} staleness_mean={:.2f} "
+      "staleness_max={}",
       counters.steps, counters.applied_parts, counters.duplicate_parts,
-      counters.fenced_parts, counters.refused_parts, counters.unfinished_steps,
-      mean, counters.staleness_max);
+      counters.fenced_parts, counters.refused_parts, counters.late_parts,
+      counters.unfinished_steps, mean, counters.staleness_max);
 }
 
 }  // namespace muster
