@@ -39,6 +39,11 @@ enum class Bug {
   kMarksNotSaved,
   // The coordinator lets every chief begin and commit epochs.
   kLeaseIgnored,
+  // Synchronous replication: a gradient that comes too late is taken for one
+  // of the open round.
+  kLateApplied,
+  // Synchronous replication: shards count a chosen worker twice.
+  kCountedTwice,
 };
 
 }  // namespace muster

@@ -18,7 +18,7 @@ CountingSteps::CountingSteps(const SimProcess* process, Oracle* oracle,
   for (const TensorDef& tensor : model->placed.tensors) {
     values_.emplace_back(tensor.shape(0));
     gradients_.emplace_back(tensor.shape(0), 0.0f);
-    gradients_.back()[sender.task().index()] = -1;
+    gradients_.back()[sender.task().index()] = -SimModel::kUnit;
   }
 }
 
@@ -38,6 +38,7 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
   for (std::vector<float>& value : values_) {
     into.push_back(MutableViewOf(absl::MakeSpan(value)));
   }
+  oracle_->StepBegun(sender_.incarnation());
   RETURN_IF_ERROR(client_->PullAndWait(into, token));
   process_->Sleep(random_.About(model_->scenario.compute));
   ComputedStep computed;
@@ -49,8 +50,10 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
   }
   ASSIGN_OR_RETURN(const PushOutcome outcome,
                    client_->PushAndWait(step, gradients, token.round()));
-  oracle_->StepCompleted(sender_, epoch_.model_epoch, epoch_.ps_incarnations[0],
-                         step);
+  if (!outcome.late) {
+    oracle_->StepCompleted(sender_, epoch_.model_epoch,
+                           epoch_.ps_incarnations[0], step);
+  }
   StepReport report;
   report.step = step;
   report.examples = 1;

@@ -13,9 +13,9 @@
 
 namespace muster {
 
-// Steps as TrainLoop takes them, but the gradient counts: -1 at this worker's
-// element of every tensor, which a learning rate of 1 makes +1. Integers up to
-// 2^24 are exact in float32.
+// Steps as TrainLoop takes them, but the gradient counts: -kUnit at this
+// worker's element of every tensor, which a learning rate of 1 makes +kUnit.
+// Integers up to 2^24 are exact in float32.
 class CountingSteps : public StepRunner {
  public:
   // All outlive the steps.

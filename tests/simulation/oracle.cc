@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "absl/strings/match.h"
@@ -17,6 +18,8 @@ namespace {
 // Reading a shard costs more than a push; each n-th push is enough, and the
 // cuts, the commits and the end are looked at as well.
 constexpr int64_t kPushesPerCheck = 4;
+// The clock of a worker that has just come.
+constexpr int64_t kEnters = std::numeric_limits<int64_t>::max();
 
 bool SameBits(const TensorValues& a, const TensorValues& b) {
   if (a.size() != b.size()) return false;
@@ -73,9 +76,31 @@ void Oracle::PushSent(int ps, const PushPart& header) {
   ShardOf(header.fence().ps_incarnation(), header.fence().model_epoch())
       .pushes[{header.part(), worker}]
       .sent.insert({header.sender().incarnation(), header.step()});
+  round_of_[{header.sender().incarnation(), header.step()}] = header.round();
 }
 
-void Oracle::PushAcknowledged(int ps, const PushPart& header) {
+void Oracle::StepBegun(uint64_t incarnation) {
+  membership_at_pull_[incarnation] = membership_;
+}
+
+// How stale an update can be, if nobody has come or gone since its pull.
+void Oracle::CheckStaleness(const PushPart& header, const PushReply& reply) {
+  const Scenario& scenario = model_->scenario;
+  if (scenario.mode != Mode::kBoundedStaleness || reply.duplicate() ||
+      membership_at_pull_[header.sender().incarnation()] != membership_) {
+    return;
+  }
+  const int64_t most =
+      int64_t{scenario.num_workers - 1} * (2 * scenario.bound + 1);
+  if (reply.staleness() <= most) return;
+  Fail(absl::StrCat("step ", header.step(), " of worker ",
+                    header.sender().task().index(), " is ", reply.staleness(),
+                    " updates stale, at most ", most, " were promised"));
+}
+
+void Oracle::PushAcknowledged(int ps, const PushPart& header,
+                              const PushReply& reply) {
+  CheckStaleness(header, reply);
   const int worker = header.sender().task().index();
   simulator_->Note("push acknowledged", ps, worker, header.step(),
                    header.part());
@@ -115,7 +140,8 @@ void Oracle::Saved(const std::string& path) {
         saved.has_value() &&
         std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) {
           return cut.version == shard.version() &&
-                 SameBits(cut.values, *saved) && cut.marks == MarksOf(shard);
+                 SameBits(cut.values, *saved) && cut.marks == MarksOf(shard) &&
+                 (!is_sync() || cut.round == manifest.global_step());
         });
     if (is_a_cut) continue;
     return Fail(absl::StrCat(path, " does not hold what ps task ",
@@ -135,6 +161,7 @@ void Oracle::CheckShard(SimPs* ps) {
   if (!values.has_value()) return;
   const Shard& shard = ShardOf(ps->incarnation(), ps->State().model_epoch());
   if (shard.base.empty()) return;  // not committed
+  if (is_sync()) return CheckRounds(*ps, shard, *values);
   for (size_t i = 0; i < values->size(); ++i) {
     for (int worker = 0; worker < model_->scenario.num_workers; ++worker) {
       CheckElement(*ps, shard, static_cast<int>(i), worker,
@@ -143,10 +170,40 @@ void Oracle::CheckShard(SimPs* ps) {
   }
 }
 
+void Oracle::CheckRounds(const SimPs& ps, const Shard& shard,
+                         const TensorValues& values) {
+  const Epoch& epoch = epochs_[{ps.State().model_epoch(), shard.first}];
+  const int64_t updates = ps.State().version();
+  std::vector<float> added(model_->scenario.num_workers, 0.0f);
+  for (int64_t i = 1; i <= updates; ++i) {
+    const auto chosen = epoch.chosen.find(shard.global_step + i);
+    if (chosen == epoch.chosen.end()) {
+      return Fail(absl::StrCat("ps task ", ps.task(), " has made update ",
+                               shard.global_step + i,
+                               ", for which nobody was chosen"));
+    }
+    for (const auto& [worker, incarnation, step] : chosen->second) {
+      added[worker] += static_cast<float>(SimModel::kUnit) /
+                       static_cast<float>(chosen->second.size());
+    }
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    for (int worker = 0; worker < model_->scenario.num_workers; ++worker) {
+      const float wanted = shard.base[i][worker] + added[worker];
+      if (values[i][worker] == wanted) continue;
+      return Fail(absl::StrCat("ps task ", ps.task(), ", tensor ", i,
+                               " after update ", shard.global_step + updates,
+                               ": element ", worker, " is ", values[i][worker],
+                               ", the chosen steps make it ", wanted));
+    }
+  }
+}
+
 void Oracle::CheckElement(const SimPs& ps, const Shard& shard, int index,
                           int worker, float value) {
   const int tensor = model_->tensors_of[ps.task()][index];
-  const auto applied = static_cast<int64_t>(value - shard.base[index][worker]);
+  const float sum = (value - shard.base[index][worker]) / SimModel::kUnit;
+  const auto applied = static_cast<int64_t>(sum);
   const auto pushes = shard.pushes.find({model_->part_of[tensor], worker});
   int64_t sent = 0;
   int64_t acknowledged = 0;
@@ -154,7 +211,8 @@ void Oracle::CheckElement(const SimPs& ps, const Shard& shard, int index,
     sent = static_cast<int64_t>(pushes->second.sent.size());
     acknowledged = static_cast<int64_t>(pushes->second.acknowledged.size());
   }
-  if (acknowledged <= applied && applied <= sent) return;
+  const bool is_whole = sum == static_cast<float>(applied);
+  if (is_whole && acknowledged <= applied && applied <= sent) return;
   Fail(absl::StrCat("ps task ", ps.task(), " in epoch ",
                     ps.State().model_epoch(), ": of worker ", worker, "'s ",
                     "pushes of '", model_->placed.tensors[tensor].name(), "', ",
@@ -169,8 +227,12 @@ void Oracle::AfterCut(SimPs* ps, const BeginSnapshotReply& cut) {
   if (!values.has_value()) return;
   const int64_t epoch = ps->State().model_epoch();
   simulator_->Note("cut", ps->task(), epoch, cut.version());
-  cuts_[{ps->task(), epoch}].push_back({cut.version(), *values, MarksOf(cut)});
-  CheckMarks(ps, cut);
+  const Shard& shard = ShardOf(ps->incarnation(), epoch);
+  cuts_[{ps->task(), epoch}].push_back({cut.version(),
+                                        shard.global_step + cut.version(),
+                                        *values, MarksOf(cut)});
+  // In sync the marks are of the chosen steps alone.
+  if (!is_sync()) CheckMarks(ps, cut);
 }
 
 void Oracle::CheckMarks(SimPs* ps, const BeginSnapshotReply& cut) {
@@ -221,7 +283,7 @@ void Oracle::AfterCommit(const CommitEpochRequest& request) {
   epoch->second.global_step = request.global_step();
   simulator_->Note("commit", request.model_epoch(), request.global_step());
   if (is_new) ++restores_;
-  if (request.global_step() < newest_saved_) {
+  if (is_new && request.global_step() < newest_saved_) {
     Fail(absl::StrCat("epoch ", request.model_epoch(), " begins at step ",
                       request.global_step(), ", but step ", newest_saved_,
                       " was reported as saved"));
@@ -243,6 +305,8 @@ void Oracle::AfterCommit(const CommitEpochRequest& request) {
     if (!values.has_value()) continue;
     CheckRestored(request, ps, *values);
     shard.base = *values;
+    shard.global_step = request.global_step();
+    shard.first = first;
   }
 }
 
@@ -306,6 +370,112 @@ void Oracle::AtJobEnd(const JobState& state) {
   }
 }
 
+// ---- Rounds and clocks ----------------------------------------------------
+
+void Oracle::TokenGiven(uint64_t ps_incarnation, int64_t epoch,
+                        const StepToken& token) {
+  if (token.round() == 0) return;
+  Epoch& e = epochs_[{epoch, ps_incarnation}];
+  const int64_t made = token.round() - 1;
+  simulator_->Note("token", epoch, token.round(), token.chosen_size());
+  if (made == e.global_step && token.chosen().empty()) return;
+  std::vector<std::tuple<int, uint64_t, int64_t>> chosen;
+  for (const ChosenStep& step : token.chosen()) {
+    chosen.emplace_back(step.sender().task().index(),
+                        step.sender().incarnation(), step.step());
+  }
+  const auto [known, is_new] = e.chosen.try_emplace(made, chosen);
+  if (is_new) return CheckChosen(e, token);
+  if (known->second != chosen) {
+    Fail(absl::StrCat("the steps of update ", made, " have changed"));
+  }
+}
+
+void Oracle::CheckChosen(const Epoch& epoch, const StepToken& token) {
+  const Scenario& scenario = model_->scenario;
+  const int64_t made = token.round() - 1;
+  const std::string what =
+      absl::StrCat("update ", made, " is of ", token.chosen_size(), " steps");
+  if (token.chosen_size() > scenario.replicas_to_aggregate ||
+      token.chosen_size() < std::max(1, scenario.min_replicas)) {
+    Fail(absl::StrCat(what, ", wanted ", std::max(1, scenario.min_replicas),
+                      " to ", scenario.replicas_to_aggregate));
+  }
+  std::set<int> workers;
+  for (const ChosenStep& step : token.chosen()) {
+    const int worker = step.sender().task().index();
+    const uint64_t incarnation = step.sender().incarnation();
+    if (!workers.insert(worker).second) {
+      Fail(absl::StrCat(what, ", two of them of worker ", worker));
+    }
+    if (epoch.completed.count({worker, incarnation, step.step()}) == 0) {
+      Fail(absl::StrCat(what, "; not every shard has acknowledged step ",
+                        step.step(), " of worker ", worker));
+    }
+    const int64_t round = round_of_[{incarnation, step.step()}];
+    if (round == made) continue;
+    Fail(absl::StrCat(what, "; step ", step.step(), " of worker ", worker,
+                      " is of round ", round));
+  }
+}
+
+// As production's rules say: who comes, or comes back, starts at the slowest
+// clock, which never falls.
+void Oracle::SampleClocks(uint64_t ps_incarnation,
+                          const Coordinator& coordinator) {
+  if (model_->scenario.mode != Mode::kBoundedStaleness) return;
+  const JobState state = coordinator.State();
+  const std::pair<uint64_t, int64_t> here = {ps_incarnation,
+                                             state.model_epoch()};
+  if (here != clocks_of_) {
+    clocks_of_ = here;
+    clocks_.clear();
+    slowest_ = 0;
+    ++membership_;
+  }
+  std::map<int, WorkerClock> clocks;
+  for (const WorkerState& worker : state.workers()) {
+    if (worker.finished() || worker.lost()) continue;
+    const int index = worker.sender().task().index();
+    WorkerClock clock = clocks_[index];
+    if (clock.incarnation != worker.sender().incarnation()) {
+      clock = {worker.sender().incarnation(), 0, kEnters};
+    } else {
+      clock.clock += worker.steps() - clock.steps;
+    }
+    clock.steps = worker.steps();
+    clocks[index] = clock;
+  }
+  if (clocks.size() < clocks_.size()) ++membership_;
+  clocks_ = std::move(clocks);
+  slowest_ = SlowestClock();
+  for (auto& [index, clock] : clocks_) {
+    if (clock.clock != kEnters) continue;
+    clock.clock = slowest_;
+    ++membership_;
+  }
+}
+
+// Of those that do not enter just now.
+int64_t Oracle::SlowestClock() const {
+  int64_t slowest = kEnters;
+  for (const auto& [index, clock] : clocks_) {
+    slowest = std::min(slowest, clock.clock);
+  }
+  return slowest == kEnters ? slowest_ : slowest;
+}
+
+void Oracle::StepGranted(const Sender& sender) {
+  if (model_->scenario.mode != Mode::kBoundedStaleness) return;
+  const auto clock = clocks_.find(sender.task().index());
+  if (clock == clocks_.end()) return;
+  const int64_t lag = clock->second.clock - slowest_;
+  if (lag <= model_->scenario.bound) return;
+  Fail(absl::StrCat("worker ", sender.task().index(), " may take a step with ",
+                    "a clock lag of ", lag, ", the bound is ",
+                    model_->scenario.bound));
+}
+
 // ---- The disk -------------------------------------------------------------
 
 std::string Oracle::PathOf(int64_t global_step) const {
@@ -328,6 +498,8 @@ std::optional<TensorValues> Oracle::ReadCheckpoint(const std::string& path,
 }
 
 void Oracle::CheckDiskAtEnd() {
+  // The chief was told to end before anybody took a step.
+  if (interrupted_ && end_.has_value() && end_->global_step() == 0) return;
   const absl::StatusOr<CheckpointReader::Newest> newest =
       CheckpointReader::OpenNewest(disk_, train_dir_);
   if (!newest.ok()) {

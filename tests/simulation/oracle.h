@@ -43,7 +43,9 @@ class Oracle {
 
   // ---- A worker's side -------------------------------------------------
   void PushSent(int ps, const PushPart& header);
-  void PushAcknowledged(int ps, const PushPart& header);
+  void PushAcknowledged(int ps, const PushPart& header, const PushReply& reply);
+  // This incarnation is about to pull for a step.
+  void StepBegun(uint64_t incarnation);
   // Every shard has acknowledged the step, in the epoch that ps task 0 had
   // this incarnation in.
   void StepCompleted(const Sender& sender, int64_t epoch,
@@ -59,6 +61,12 @@ class Oracle {
   void AfterCommit(const CommitEpochRequest& request);
   void AfterStep(const Coordinator& coordinator);
   void AtJobEnd(const JobState& state);
+  // This start of ps task 0 has given the token out.
+  void TokenGiven(uint64_t ps_incarnation, int64_t epoch,
+                  const StepToken& token);
+  // Looks at every worker's count of steps, before a step is granted.
+  void SampleClocks(uint64_t ps_incarnation, const Coordinator& coordinator);
+  void StepGranted(const Sender& sender);
   // This start of ps task 0 has this chief registered from here on.
   void ChiefRegistered(uint64_t ps_incarnation, const Sender& chief) {
     chiefs_[ps_incarnation] = chief.incarnation();
@@ -69,6 +77,7 @@ class Oracle {
   void PsLeavesSaved(int task);
   // The chief was asked to end the job early.
   void ChiefInterrupted() { interrupted_ = true; }
+  bool interrupted() const { return interrupted_; }
 
   // ---- The end ---------------------------------------------------------
   // As the coordinator saw it; none before.
@@ -89,12 +98,17 @@ class Oracle {
   };
   // One shard in one epoch.
   struct Shard {
+    // The epoch's, and the start of ps task 0 that has committed it.
+    int64_t global_step = 0;
+    uint64_t first = 0;
     // What it began with, by tensor of the shard; empty before the commit.
     TensorValues base;
     std::map<std::pair<int, int>, Pushes> pushes;  // by (part, worker)
   };
   struct Cut {
     int64_t version;
+    // Of synchronous replication: the update after which it was made.
+    int64_t round;
     TensorValues values;
     std::set<std::string> marks;
   };
@@ -102,14 +116,30 @@ class Oracle {
     int64_t global_step = 0;
     // (worker, incarnation, step)
     std::set<std::tuple<int, uint64_t, int64_t>> completed;
+    // Synchronous replication: the steps of each update.
+    std::map<int64_t, std::vector<std::tuple<int, uint64_t, int64_t>>> chosen;
+  };
+  // Bounded staleness: one live worker's.
+  struct WorkerClock {
+    uint64_t incarnation = 0;
+    // As the coordinator had it last.
+    int64_t steps = 0;
+    int64_t clock = 0;
   };
 
   Shard& ShardOf(uint64_t incarnation, int64_t epoch) {
     return shards_[{incarnation, epoch}];
   }
   void CheckShard(SimPs* ps);
+  int64_t SlowestClock() const;
+  void CheckStaleness(const PushPart& header, const PushReply& reply);
   // The marks of a cut have every push that was acknowledged before.
   void CheckMarks(SimPs* ps, const BeginSnapshotReply& cut);
+  // Synchronous replication: the shard has made exactly the first updates.
+  void CheckRounds(const SimPs& ps, const Shard& shard,
+                   const TensorValues& values);
+  void CheckChosen(const Epoch& epoch, const StepToken& token);
+  bool is_sync() const { return model_->scenario.mode == Mode::kSync; }
   void CheckElement(const SimPs& ps, const Shard& shard, int index, int worker,
                     float value);
   void CheckRestored(const CommitEpochRequest& request, SimPs* ps,
@@ -132,6 +162,16 @@ class Oracle {
   std::map<std::pair<int64_t, uint64_t>, Epoch> epochs_;
   // The newest registered chief, by start of ps task 0.
   std::map<uint64_t, uint64_t> chiefs_;
+  // Synchronous replication: the round of each step, by incarnation and step.
+  std::map<std::pair<uint64_t, int64_t>, int64_t> round_of_;
+  // Bounded staleness: of the live workers, of one start of ps task 0 in one
+  // epoch.
+  std::pair<uint64_t, int64_t> clocks_of_;
+  std::map<int, WorkerClock> clocks_;
+  int64_t slowest_ = 0;
+  // How often workers came or went, and had when an incarnation last pulled.
+  int64_t membership_ = 0;
+  std::map<uint64_t, int64_t> membership_at_pull_;
   int64_t newest_saved_ = -1;
   bool interrupted_ = false;
   int64_t restores_ = 0;

@@ -49,7 +49,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted{Bug::kForgetsCheckpoints, "ForgetsCheckpoints"},
                       Planted{Bug::kLockIgnored, "LockIgnored"},
                       Planted{Bug::kMarksNotSaved, "MarksNotSaved"},
-                      Planted{Bug::kLeaseIgnored, "LeaseIgnored"}),
+                      Planted{Bug::kLeaseIgnored, "LeaseIgnored"},
+                      Planted{Bug::kLateApplied, "LateApplied"},
+                      Planted{Bug::kCountedTwice, "CountedTwice"}),
     [](const ::testing::TestParamInfo<Planted>& info) {
       return std::string(info.param.name);
     });

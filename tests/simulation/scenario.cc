@@ -14,6 +14,30 @@ absl::Duration UpTo(Random& random, absl::Duration longest) {
   return longest * random.Fraction();
 }
 
+// Dice of its own: the rest of a seed's scenario is the same in all modes.
+void DrawMode(Scenario& s) {
+  Random random(s.seed * 0x9e3779b97f4a7c15u + 5);
+  const int64_t mode = random.Between(0, 9);
+  if (mode < 4) return;
+  s.mode = mode < 8 ? Mode::kSync : Mode::kBoundedStaleness;
+  s.replicas_to_aggregate = static_cast<int>(random.Between(1, s.num_workers));
+  s.min_replicas = static_cast<int>(
+      random.Happens(0.2) ? random.Between(1, s.replicas_to_aggregate) : 0);
+  s.bound = static_cast<int>(random.Between(0, 3));
+}
+
+std::string ModeName(const Scenario& s) {
+  switch (s.mode) {
+    case Mode::kAsync:
+      return "async";
+    case Mode::kSync:
+      return absl::StrCat("sync of ", s.replicas_to_aggregate, " (at least ",
+                          s.min_replicas, ")");
+    default:
+      return absl::StrCat("clock lag of ", s.bound);
+  }
+}
+
 }  // namespace
 
 Scenario MakeScenario(uint64_t seed) {
@@ -42,6 +66,7 @@ Scenario MakeScenario(uint64_t seed) {
   s.faults = static_cast<int>(random.Between(0, 7));
   s.between_faults =
       absl::Milliseconds(20) + UpTo(random, absl::Milliseconds(400));
+  DrawMode(s);
   s.restart = absl::Milliseconds(10) + UpTo(random, absl::Milliseconds(1500));
   return s;
 }
@@ -50,10 +75,11 @@ std::string Describe(const Scenario& s) {
   return absl::StrCat(
       s.num_ps, " ps, ", s.num_workers, " workers, ", s.tensors_per_ps,
       " tensors a ps, parts of ", s.max_part_bytes, " bytes, ",
-      s.momentum ? "momentum" : "sgd", ", ", s.stop_steps, " steps, a save in ",
-      s.save_every_steps, ", compute ", absl::FormatDuration(s.compute),
-      ", latency ", absl::FormatDuration(s.latency), ", lose ", s.lose,
-      ", duplicate ", s.duplicate, ", slow ", s.slow, ", file call ",
+      s.momentum ? "momentum" : "sgd", ", ", ModeName(s), ", ", s.stop_steps,
+      " steps, a save in ", s.save_every_steps, ", compute ",
+      absl::FormatDuration(s.compute), ", latency ",
+      absl::FormatDuration(s.latency), ", lose ", s.lose, ", duplicate ",
+      s.duplicate, ", slow ", s.slow, ", file call ",
       absl::FormatDuration(s.file_call), ", power loss ", s.power_loss, ", ",
       s.faults, " faults every ", absl::FormatDuration(s.between_faults),
       ", restart after ", absl::FormatDuration(s.restart));

@@ -8,6 +8,9 @@
 
 namespace muster {
 
+// How the workers' gradients meet.
+enum class Mode { kAsync, kSync, kBoundedStaleness };
+
 // One job and what happens to it: a function of the seed.
 struct Scenario {
   uint64_t seed = 0;
@@ -18,6 +21,12 @@ struct Scenario {
   int tensors_per_ps = 1;
   int64_t max_part_bytes = 0;
   bool momentum = false;
+  Mode mode = Mode::kAsync;
+  // Of sync: of so many workers is the mean; the others are backups.
+  int replicas_to_aggregate = 0;
+  int min_replicas = 0;
+  // Of bounded staleness.
+  int bound = 0;
   int64_t stop_steps = 0;
   int64_t save_every_steps = 0;
   int keep = 2;

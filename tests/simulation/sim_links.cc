@@ -78,7 +78,7 @@ void SimParameterLink::Push(Frame<PushPart> request, absl::Time deadline,
             absl::IsUnavailable(reply.status())) {
           reply = PushReply();
         }
-        if (reply.ok()) oracle_->PushAcknowledged(ps_, header);
+        if (reply.ok()) oracle_->PushAcknowledged(ps_, header, *reply);
         done(std::move(reply));
       });
 }

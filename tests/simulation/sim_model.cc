@@ -39,11 +39,20 @@ SimModel MakeSimModel(const Scenario& scenario) {
   }
   OptimizerSpec& optimizer = model.placed.definition.optimizer;
   optimizer.set_name(scenario.momentum ? "momentum" : "sgd");
-  // A step of gradient -1 adds exactly 1.
+  // A gradient of -1 adds exactly 1.
   AddFloat("learning_rate", 1, &optimizer);
   if (scenario.momentum) {
     AddFloat("momentum", 0, &optimizer);
     model.slots = {"momentum"};
+  }
+  ReplicationSpec& replication = model.placed.definition.replication;
+  if (scenario.mode == Mode::kSync) {
+    SyncReplication& sync = *replication.mutable_sync();
+    sync.set_replicas_to_aggregate(scenario.replicas_to_aggregate);
+    sync.set_total_replicas(scenario.num_workers);
+    sync.set_min_replicas(scenario.min_replicas);
+  } else if (scenario.mode == Mode::kBoundedStaleness) {
+    replication.mutable_bounded_staleness()->set_bound(scenario.bound);
   }
   model.placed.definition.fingerprint = 4711;
   const absl::StatusOr<TransferPlan> plan =

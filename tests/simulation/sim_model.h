@@ -12,9 +12,13 @@ namespace muster {
 using TensorValues = std::vector<std::vector<float>>;
 
 // What is trained: counters. Each tensor has one element a worker; a step of
-// worker w adds 1 to element w of every tensor. So each part of a push, on each
-// shard, says how many steps of each worker were applied to it.
+// worker w adds kUnit to element w of every tensor. So each part of a push, on
+// each shard, says how many steps of each worker were applied to it; and in
+// sync an update of k workers adds kUnit / k, which is a whole number.
 struct SimModel {
+  // Can be divided by every number of workers.
+  static constexpr int kUnit = 12;
+
   Scenario scenario;
   PlacedModel placed;
   // The slots of each tensor.

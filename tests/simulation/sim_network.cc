@@ -8,6 +8,9 @@ namespace {
 // A slow message takes so many times as long, on average.
 constexpr double kSlowFactor = 30;
 constexpr double kLossIsSeen = 0.7;
+// Of the repeats, how many come when their senders may be long dead.
+constexpr double kVeryLate = 0.5;
+constexpr absl::Duration kLatest = absl::Seconds(4);
 
 }  // namespace
 
@@ -29,6 +32,12 @@ absl::Time SimNetwork::Arrival(Endpoint from, Endpoint to) {
     pause += random_.About(scenario_.latency * kSlowFactor);
   }
   return std::max(simulator_->Now() + pause, ClearAt(from, to) + pause);
+}
+
+absl::Time SimNetwork::SecondArrival(Endpoint from, Endpoint to) {
+  const absl::Time soon = Arrival(from, to);
+  if (healed_ || !random_.Happens(kVeryLate)) return soon;
+  return soon + kLatest * random_.Fraction();
 }
 
 absl::Time SimNetwork::ClearAt(Endpoint from, Endpoint to) const {

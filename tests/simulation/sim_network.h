@@ -45,6 +45,8 @@ class SimNetwork {
   Fate Draw();
   // When a message that is sent now arrives.
   absl::Time Arrival(Endpoint from, Endpoint to);
+  // The same for the second of two.
+  absl::Time SecondArrival(Endpoint from, Endpoint to);
   // Nothing passes between the two (or from and to `a`) until then.
   void Clog(Endpoint a, Endpoint b, absl::Time until);
   void ClogAll(Endpoint a, absl::Time until);

@@ -137,6 +137,7 @@ absl::StatusOr<SealReply> SimPs::Handle(SealRequest request) {
 
 absl::StatusOr<Frame<PullReply>> SimPs::Handle(PullRequest request) {
   Forge(request.mutable_fence());
+  ForgeToken(request.mutable_token());
   return shard_.Pull(request);
 }
 
@@ -214,10 +215,15 @@ void SimPs::Step(StepRequest request, ReplyCallback<StepReply> done) {
       !request.abandoned()) {
     request.set_step(++forged_steps_[KeyOf(request.sender())]);
   }
+  if (options_.bug == Bug::kLateApplied && request.round() > 0) {
+    request.set_round(std::max(request.round(), coordinator_->State().round()));
+    request.set_late(false);
+  }
   const uint64_t id = next_call_++;
   const absl::Status status = coordinator_->Step(request, id, Now());
   if (!status.ok()) return done(status);
   steps_[id] = std::move(done);
+  step_senders_[id] = request.sender();
   options_.oracle->AfterStep(*coordinator_);
   Advance();
 }
@@ -248,6 +254,10 @@ absl::StatusOr<HoldRoundsReply> SimPs::Handle(
     const HoldRoundsRequest& request) {
   absl::StatusOr<HoldRoundsReply> reply =
       coordinator_->HoldRounds(request, Now());
+  if (reply.ok()) {
+    options_.oracle->TokenGiven(options_.incarnation, request.model_epoch(),
+                                reply->token());
+  }
   Advance();
   return reply;
 }
@@ -270,7 +280,16 @@ void SimPs::Advance() {
     const auto watch = watches_.extract(answer.watch_id);
     if (!watch.empty()) watch.mapped()(answer.state);
   }
+  options_.oracle->SampleClocks(options_.incarnation, *coordinator_);
   for (const StepAnswer& answer : coordinator_->TakeStepAnswers(Now())) {
+    const Sender asker = step_senders_[answer.step_id];
+    step_senders_.erase(answer.step_id);
+    if (answer.reply.granted()) {
+      options_.oracle->TokenGiven(options_.incarnation,
+                                  answer.reply.model_epoch(),
+                                  answer.reply.token());
+      options_.oracle->StepGranted(asker);
+    }
     const auto step = steps_.extract(answer.step_id);
     if (!step.empty()) step.mapped()(answer.reply);
   }
@@ -458,7 +477,18 @@ void SimPs::ForgeLease(Sender* sender) const {
   if (state.has_chief()) *sender = state.chief();
 }
 
+void SimPs::ForgeToken(StepToken* token) {
+  open_round_ = std::max(open_round_, token->round());
+  if (options_.bug == Bug::kCountedTwice && token->chosen_size() > 0) {
+    const ChosenStep first = token->chosen(0);
+    *token->add_chosen() = first;
+  }
+}
+
 void SimPs::ForgeIdentity(PushPart* header) {
+  if (options_.bug == Bug::kLateApplied && header->round() > 0) {
+    header->set_round(std::max(header->round(), open_round_));
+  }
   if (options_.bug == Bug::kNoFence) {
     header->set_pulled_version(
         std::min(header->pulled_version(), shard_.State().version()));

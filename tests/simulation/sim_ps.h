@@ -109,6 +109,7 @@ class SimPs {
   void Forge(Fence* fence) const;
   void ForgeIdentity(PushPart* header);
   void ForgeLease(Sender* sender) const;
+  void ForgeToken(StepToken* token);
   bool KeepsOldModel(int64_t new_epoch) const;
   ShardState Shown(ShardState state) const;
   uint64_t ShownIncarnation() const;
@@ -135,11 +136,13 @@ class SimPs {
   uint64_t next_call_ = 1;
   std::map<uint64_t, ReplyCallback<JobState>> watches_;
   std::map<uint64_t, ReplyCallback<StepReply>> steps_;
+  std::map<uint64_t, Sender> step_senders_;
   absl::Time next_tick_ = absl::InfiniteFuture();
   int64_t watched_version_ = 0;
 
   // Of planted bugs.
   int64_t forged_step_ = 0;
+  int64_t open_round_ = 0;
   std::map<TaskKey, int64_t> forged_steps_;
   // kMixedEpochs: the epoch that it says it is at; 0: the true one.
   int64_t shown_epoch_ = 0;

@@ -113,6 +113,7 @@ void SimWorker::Main() {
   source_.reset();
   loader_.reset();
   model_saver_.reset();
+  rounds_.reset();
   steps_.reset();
   client_.reset();
   coordination_.reset();
@@ -201,6 +202,11 @@ absl::Status SimWorker::CreateChiefParts() {
   save.client = client_.get();
   save.coordination = coordination_.get();
   save.sender = sender_;
+  if (options_.model->scenario.mode == Mode::kSync) {
+    rounds_ =
+        std::make_unique<RoundHolder>(&process_, coordination_.get(), sender_);
+  }
+  save.rounds = rounds_.get();
   save.placed = &options_.model->placed;
   save.slots = options_.model->slots;
   save.retention.keep = options_.model->scenario.keep;
@@ -227,6 +233,7 @@ TrainingSession::Options SimWorker::SessionOptions() const {
   options.training_fingerprint = 1;
   options.stop.set_steps(options_.model->scenario.stop_steps);
   options.batch_size = 1;
+  options.replication = options_.model->placed.definition.replication;
   return options;
 }
 

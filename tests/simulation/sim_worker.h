@@ -19,6 +19,7 @@
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/model_loader.h"
 #include "worker/model_saver.h"
+#include "worker/round_holder.h"
 #include "worker/training_session.h"
 
 namespace muster {
@@ -88,6 +89,7 @@ class SimWorker {
   std::unique_ptr<CountingSteps> steps_;
   std::unique_ptr<ModelLoader> loader_;
   std::unique_ptr<ModelSource> source_;
+  std::unique_ptr<RoundHolder> rounds_;
   std::unique_ptr<ModelSaver> model_saver_;
   std::unique_ptr<CheckpointSaver> checkpoint_saver_;
   std::unique_ptr<TrainingSession> session_;
