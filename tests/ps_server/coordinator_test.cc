@@ -411,6 +411,34 @@ TEST_F(CoordinatorTest, EndsWhenEveryLiveWorkerHasFinished) {
   EXPECT_EQ(Finish(chief_).phase(), DONE);
 }
 
+TEST_F(CoordinatorTest, TheEndIsKnownWhenEachPsWatchesFromItOn) {
+  StartRun(1, 1);
+  const Sender ps = MakeSender(1, 71, "ps");
+  ASSERT_THAT(Watch(ps, 0), IsOk());
+  Step(chief_, 0);
+  Step(chief_, 1);
+  EXPECT_FALSE(coordinator_.EndIsKnown());
+  const int64_t version = Finish(chief_).state_version();
+  EXPECT_EQ(coordinator_.phase(), DONE);
+  EXPECT_FALSE(coordinator_.EndIsKnown());
+  EXPECT_LE(coordinator_.NextDeadline(), now_ + kTimeout);
+  ASSERT_THAT(Watch(ps, version), IsOk());
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
+// So that a chief that comes back to a job that is done knows whether it has
+// been saved.
+TEST_F(CoordinatorTest, WhoComesBackToTheEndHasFinishedIfItsTaskHad) {
+  StartRun(2, 1);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(worker_);
+  Pass(kTimeout);
+  ASSERT_EQ(coordinator_.phase(), DONE);
+  EXPECT_FALSE(Register(MakeSender(0, 555))->state().workers(0).finished());
+  EXPECT_TRUE(Register(MakeSender(1, 556))->state().workers(1).finished());
+}
+
 TEST_F(CoordinatorTest, WaitsForTheDeadOnlySoLong) {
   StartRun(2, 1);
   Step(chief_, 0);
