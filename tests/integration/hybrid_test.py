@@ -59,8 +59,14 @@ class HybridTest(harness.TestCase):
         flags = ["--training=" + self.write("training.textproto", TRAINING),
                  "--train_dir=" + self.path(name), "--compute_threads=1",
                  "--device=ref", *flags]
-        tasks = [self.start_worker(cluster, i, *flags) for i in range(WORKERS)]
+        # The chief last: nothing begins without it, and a worker that starts
+        # later may find all steps taken.
+        tasks = [self.start_worker(cluster, i, *flags)
+                 for i in reversed(range(1, WORKERS))]
+        for process in tasks:
+            process.wait_for(r"cluster:")
         tasks += [self.start_ps(cluster, i) for i in range(ps)]
+        tasks.append(self.start_worker(cluster, 0, *flags))
         for process in tasks:
             self.assertEqual(process.wait(), 0, process.output)
         with open(os.path.join(self.path(name), "result.json"),
@@ -77,7 +83,8 @@ class HybridTest(harness.TestCase):
         rows = GLOBAL_BATCH // WORKERS
         self.assertEqual(result["rows_per_push"], rows)
         self.assertEqual(result["batch_size"], rows // towers)
-        self.assertEqual(len(result["workers"]), WORKERS)
+        if mode == "sync":
+            self.assertEqual(len(result["workers"]), WORKERS)
         steps = sum(worker["steps"] for worker in result["workers"])
         self.assertEqual(steps, STEPS * pushes)
         self.assertEqual(result["examples"], steps * rows)
