@@ -260,6 +260,9 @@ absl::Time Coordinator::NextDeadline() const {
   if (rounds_.has_value() && rounds_->is_held()) {
     deadline = std::min(deadline, rounds_->held_until());
   }
+  if (rounds_.has_value() && rounds_->Awaited() > 0) {
+    deadline = std::min(deadline, rounds_->assembled_at());
+  }
   if (phase_ == RUNNING) deadline = std::min(deadline, saves_.NextDeadline());
   return std::min(deadline, listeners_.NextDeadline());
 }
@@ -273,6 +276,7 @@ void Coordinator::Tick(absl::Time now) {
     ++state_version_;
     ReturnGrant(worker);
   }
+  SeeLiveTasks(now);
   CheckRounds(now);
   CheckEnd(now);
   CheckSave(now);
@@ -355,7 +359,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
                      JobPhase_Name(phase_), "; begin again"));
   }
   RETURN_IF_ERROR(CheckRestored(request));
-  RETURN_IF_ERROR(StartReplication(request));
+  RETURN_IF_ERROR(StartReplication(request, now));
   committed_epoch_ = epoch;
   fingerprint_ = request.fingerprint();
   ps_incarnations_ = {request.ps_incarnations().begin(),

@@ -154,11 +154,13 @@ class Coordinator {
                           absl::Time now);
 
   // ---- What depends on the mode of replication (coordinator_rounds.cc) ----
-  absl::Status StartReplication(const CommitEpochRequest& request);
+  absl::Status StartReplication(const CommitEpochRequest& request,
+                                absl::Time now);
   // The tasks that take part now.
   std::set<TaskKey> LiveTasks() const;
   // Tells them to the rounds or clocks, before TryGrantTo.
-  void SeeLiveTasks();
+  std::set<TaskKey> RegisteredTasks() const;
+  void SeeLiveTasks(absl::Time now);
   absl::Status CheckRound(const StepRequest& request) const;
   // In sync: offers the step to the open round, or counts it as dropped.
   void CountDelivery(CoordinatorWorker& worker, const StepRequest& request,

@@ -30,7 +30,8 @@ absl::Status RefuseStep(const StepRequest& request, absl::string_view why) {
 
 }  // namespace
 
-absl::Status Coordinator::StartReplication(const CommitEpochRequest& request) {
+absl::Status Coordinator::StartReplication(const CommitEpochRequest& request,
+                                           absl::Time now) {
   const ReplicationSpec& spec = request.replication();
   const std::string what = absl::StrCat("commit epoch ", request.model_epoch());
   int64_t replicas = 1;
@@ -44,7 +45,10 @@ absl::Status Coordinator::StartReplication(const CommitEpochRequest& request) {
   RETURN_IF_ERROR(budget_.Start(request, replicas));
   rounds_.reset();
   clocks_.reset();
-  if (spec.has_sync()) rounds_.emplace(spec.sync(), request.global_step());
+  if (spec.has_sync()) {
+    rounds_.emplace(spec.sync(), request.global_step(), RegisteredTasks(),
+                    now + options_.worker_timeout);
+  }
   if (spec.has_bounded_staleness()) {
     clocks_.emplace(spec.bounded_staleness().bound());
   }
@@ -59,8 +63,16 @@ std::set<TaskKey> Coordinator::LiveTasks() const {
   return live;
 }
 
-void Coordinator::SeeLiveTasks() {
-  if (rounds_.has_value()) rounds_->SeeLive(LiveTasks());
+std::set<TaskKey> Coordinator::RegisteredTasks() const {
+  std::set<TaskKey> registered;
+  for (const auto& [key, worker] : workers_) {
+    if (worker.registered) registered.insert(registered.end(), key);
+  }
+  return registered;
+}
+
+void Coordinator::SeeLiveTasks(absl::Time now) {
+  if (rounds_.has_value()) rounds_->SeeLive(LiveTasks(), now);
   if (clocks_.has_value()) clocks_->SetLive(LiveTasks());
 }
 
@@ -188,6 +200,9 @@ void Coordinator::ExplainRound(StepReply& reply) const {
     AddWaitingFor({KeyOf(chief_)}, reply);
     reply.set_waiting_why(
         absl::StrCat("to cut a checkpoint after step ", budget_.steps()));
+  } else if (rounds_->Missing(live).empty() && rounds_->Awaited() > 0) {
+    reply.set_waiting_why(absl::StrCat(
+        rounds_->Awaited(), " of the job's workers, not started yet"));
   } else {
     AddWaitingFor(rounds_->Missing(live), reply);
     reply.set_waiting_why(
@@ -225,7 +240,7 @@ void Coordinator::AnswerOlderStep(const TaskKey& task) {
 }
 
 std::vector<StepAnswer> Coordinator::TakeStepAnswers(absl::Time now) {
-  if (!waiting_steps_.empty()) SeeLiveTasks();
+  if (!waiting_steps_.empty()) SeeLiveTasks(now);
   for (WaitingStep& step : std::exchange(waiting_steps_, {})) {
     CoordinatorWorker& worker = workers_[step.task];
     const bool granted =

@@ -73,7 +73,7 @@ void Coordinator::Answer(CoordinatorWorker& worker, const StepRequest& request,
                          uint64_t step_id, bool asks, absl::Time now) {
   const TaskKey task = KeyOf(worker.sender);
   AnswerOlderStep(task);
-  if (asks) SeeLiveTasks();
+  if (asks) SeeLiveTasks(now);
   const bool granted = asks && TryGrantTo(worker);
   if (asks) worker.waits_for_grant = !granted;
   const absl::Duration wait =
@@ -105,7 +105,7 @@ void Coordinator::CountReport(CoordinatorWorker& worker,
   worker.reported_step = request.step();
   if (rounds_.has_value()) return CountDelivery(worker, request, now);
   if (clocks_.has_value() && worker.IsLive()) {
-    SeeLiveTasks();
+    SeeLiveTasks(now);
     clocks_->FinishStep(KeyOf(worker.sender));
   }
   // A worker that was lost and comes back took this step on a grant that was

@@ -38,10 +38,14 @@ absl::Status StepRounds::Check(const SyncReplication& spec) {
   return absl::OkStatus();
 }
 
-StepRounds::StepRounds(const SyncReplication& spec, int64_t global_step)
+StepRounds::StepRounds(const SyncReplication& spec, int64_t global_step,
+                       std::set<TaskKey> known, absl::Time assembled_at)
     : replicas_to_aggregate_(spec.replicas_to_aggregate()),
+      total_replicas_(spec.total_replicas()),
       min_replicas_(std::max(1, spec.min_replicas())),
       ends_when_too_few_(spec.when_too_few() == EXIT),
+      known_(std::move(known)),
+      assembled_at_(assembled_at),
       round_(global_step + 1) {}
 
 StepToken StepRounds::token() const {
@@ -88,23 +92,31 @@ bool StepRounds::HasDelivered(const TaskKey& task) const {
   return delivered_.count(task) != 0;
 }
 
-int64_t StepRounds::Members(const std::set<TaskKey>& live) const {
+int64_t StepRounds::Present(const std::set<TaskKey>& live) const {
   const auto gone = std::count_if(
       delivered_.begin(), delivered_.end(),
       [&live](const TaskKey& task) { return live.count(task) == 0; });
   return static_cast<int64_t>(live.size()) + gone;
 }
 
+int64_t StepRounds::Awaited() const {
+  if (assembled_at_ == absl::InfinitePast()) return 0;
+  return std::max<int64_t>(
+      0, total_replicas_ - static_cast<int64_t>(known_.size()));
+}
+
 int64_t StepRounds::Needed(const std::set<TaskKey>& live) const {
   return std::max(min_replicas_,
-                  std::min(replicas_to_aggregate_, Members(live)));
+                  std::min(replicas_to_aggregate_, Present(live) + Awaited()));
 }
 
 bool StepRounds::TooFew(const std::set<TaskKey>& live) const {
-  return Members(live) < min_replicas_;
+  return Present(live) < min_replicas_;
 }
 
-void StepRounds::SeeLive(const std::set<TaskKey>& live) {
+void StepRounds::SeeLive(const std::set<TaskKey>& live, absl::Time now) {
+  known_.insert(live.begin(), live.end());
+  if (now >= assembled_at_) assembled_at_ = absl::InfinitePast();
   if (!TooFew(live)) had_enough_ = true;
   must_end_ = ends_when_too_few_ && had_enough_ && TooFew(live);
 }
@@ -119,6 +131,7 @@ std::vector<TaskKey> StepRounds::Missing(const std::set<TaskKey>& live) const {
 std::optional<ClosedRound> StepRounds::TryClose(const std::set<TaskKey>& live,
                                                 absl::Time now) {
   if (now >= held_until_) Release();
+  SeeLive(live, now);
   const int64_t needed = Needed(live);
   if (!is_open_ || live.empty() || is_held() ||
       static_cast<int64_t>(deliveries_.size()) < needed) {

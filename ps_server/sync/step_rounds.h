@@ -45,9 +45,11 @@ struct ClosedRound {
 //
 //   needed = min(replicas_to_aggregate, members), never below min_replicas
 //
-// where the members are the live workers that have not finished, and who has
-// delivered (its gradient is whole, whatever became of the worker since). A
-// round closes only while somebody is live, and not while it is held.
+// where the members are the live workers that have not finished, who has
+// delivered (its gradient is whole, whatever became of the worker since), and,
+// until `assembled_at`, those of total_replicas that have never come: a job
+// does not begin with whoever is fastest to start. A round closes only while
+// somebody is live, and not while it is held.
 //
 // A pure value: no clock inside. `live` is always the set of tasks that take
 // part now. Not thread-safe.
@@ -61,8 +63,11 @@ class StepRounds {
   // replicas_to_aggregate.
   static absl::Status Check(const SyncReplication& spec);
 
+  // `known` have come before, and are members while they are live only.
   // REQUIRES: Check(spec) is OK.
-  StepRounds(const SyncReplication& spec, int64_t global_step);
+  StepRounds(const SyncReplication& spec, int64_t global_step,
+             std::set<TaskKey> known = {},
+             absl::Time assembled_at = absl::InfinitePast());
 
   // The round that is open, or opened next: global step + 1.
   int64_t round() const { return round_; }
@@ -101,13 +106,18 @@ class StepRounds {
   std::optional<ClosedRound> TryClose(const std::set<TaskKey>& live,
                                       absl::Time now);
 
+  // Of total_replicas, those that have not come and are still waited for.
+  int64_t Awaited() const;
+  // When they are no longer; REQUIRES: Awaited() > 0.
+  absl::Time assembled_at() const { return assembled_at_; }
+
   int64_t Needed(const std::set<TaskKey>& live) const;
   // Live tasks that have not delivered in the round.
   std::vector<TaskKey> Missing(const std::set<TaskKey>& live) const;
   // So many workers that no round can close.
   bool TooFew(const std::set<TaskKey>& live) const;
   // Notes who is there.
-  void SeeLive(const std::set<TaskKey>& live);
+  void SeeLive(const std::set<TaskKey>& live, absl::Time now);
   // There are too few of those whom SeeLive has seen last, were enough before,
   // and the job is to end for that.
   bool must_end() const { return must_end_; }
@@ -115,11 +125,16 @@ class StepRounds {
   int64_t replicas_to_aggregate() const { return replicas_to_aggregate_; }
 
  private:
-  int64_t Members(const std::set<TaskKey>& live) const;
+  // Of the members, those who have come.
+  int64_t Present(const std::set<TaskKey>& live) const;
 
   const int64_t replicas_to_aggregate_;
+  const int64_t total_replicas_;
   const int64_t min_replicas_;
   const bool ends_when_too_few_;
+
+  std::set<TaskKey> known_;
+  absl::Time assembled_at_;
 
   int64_t round_;
   bool is_open_ = false;

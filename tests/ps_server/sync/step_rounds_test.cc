@@ -96,14 +96,35 @@ TEST(StepRoundsTest, NeedsNoMoreThanAreThere) {
   EXPECT_THAT(IndexesOf(closed->chosen), ElementsAre(0, 2));
 }
 
+TEST(StepRoundsTest, DoesNotBeginWithoutThoseWhoAreStillStarting) {
+  constexpr absl::Duration kWait = absl::Seconds(10);
+  StepRounds rounds(MakeSpec(2, 3), 0, /*known=*/{}, kNow + kWait);
+  rounds.Open();
+  rounds.Deliver(Of(0));
+  EXPECT_FALSE(rounds.TryClose(Tasks(1), kNow).has_value());
+  EXPECT_EQ(rounds.Awaited(), 2);
+  const auto closed = rounds.TryClose(Tasks(1), kNow + kWait);
+  ASSERT_TRUE(closed.has_value()) << "they do not come";
+  EXPECT_EQ(rounds.Awaited(), 0);
+}
+
+TEST(StepRoundsTest, DoesNotAwaitAWorkerThatCameAndDied) {
+  StepRounds rounds(MakeSpec(3, 3), 0, /*known=*/{Task(2)},
+                    kNow + absl::Seconds(10));
+  rounds.Open();
+  rounds.Deliver(Of(0));
+  rounds.Deliver(Of(1));
+  EXPECT_TRUE(rounds.TryClose(Tasks(2), kNow).has_value());
+}
+
 TEST(StepRoundsTest, NeverTakesFewerThanTheMinimum) {
   StepRounds rounds(MakeSpec(3, 3, 2), 0);
   rounds.Open();
   rounds.Deliver(Of(0));
   EXPECT_TRUE(rounds.TooFew(Tasks(1)));
   EXPECT_FALSE(rounds.TryClose(Tasks(1), kNow).has_value());
-  rounds.SeeLive(Tasks(2));
-  rounds.SeeLive(Tasks(1));
+  rounds.SeeLive(Tasks(2), kNow);
+  rounds.SeeLive(Tasks(1), kNow);
   EXPECT_FALSE(rounds.must_end()) << "it waits";
 }
 
@@ -112,7 +133,7 @@ TEST(StepRoundsTest, EndsForTooFewOnlyOnceThereWereEnough) {
   spec.set_when_too_few(EXIT);
   StepRounds rounds(spec, 0);
   const auto ends_with = [&rounds](int workers) {
-    rounds.SeeLive(Tasks(workers));
+    rounds.SeeLive(Tasks(workers), kNow);
     return rounds.must_end();
   };
   EXPECT_FALSE(ends_with(1)) << "they are still coming";
