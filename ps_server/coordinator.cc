@@ -313,6 +313,14 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
         "begin epoch: ", TaskName(chief_), " incarnation ",
         absl::Hex(chief_.incarnation()), " is the chief and is alive"));
   }
+  // A repeat that was long on the way must not throw the epoch away that its
+  // sender has committed since.
+  if (request.seen_epoch() < committed_epoch_) {
+    return absl::AbortedError(
+        absl::StrCat("begin epoch: it has seen epoch ", request.seen_epoch(),
+                     ", the committed one is ", committed_epoch_,
+                     "; look at the job's state first"));
+  }
   chief_ = request.sender();
   announced_epoch_ = 1 + std::max({request.seen_epoch(), announced_epoch_,
                                    committed_epoch_, int64_t{0}});

@@ -279,7 +279,12 @@ bool SessionMachine::UseEpoch() {
   std::vector<uint64_t> incarnations = IncarnationsOf(peers_.replies());
   const bool is_last =
       last_epoch_ == state_.model_epoch() && last_incarnations_ == incarnations;
-  if (!is_last) report_ = {};
+  if (!is_last) {
+    report_ = {};
+    // What was saved of another epoch does not end this one.
+    final_done_ = completed_ = false;
+    final_status_ = absl::OkStatus();
+  }
   const int64_t position =
       is_last ? EnterEpoch::kKeepPosition
               : DataPositionOf(state_, options_.self, registered_position_);

@@ -51,6 +51,7 @@ class CoordinatorJob {
                       int64_t global_step = 0) {
     BeginEpochRequest begin;
     *begin.mutable_sender() = MakeSender(0, 100);
+    begin.set_seen_epoch(epoch_);
     const auto begun = coordinator_.BeginEpoch(begin, now_);
     EXPECT_THAT(begun, IsOk());
     if (!begun.ok()) return begun.status();

@@ -35,6 +35,7 @@ class CoordinatorSavesTest : public testing::Test {
   void Restore() {
     BeginEpochRequest begin;
     *begin.mutable_sender() = chief_;
+    begin.set_seen_epoch(coordinator_.State().model_epoch());
     const auto begun = coordinator_.BeginEpoch(begin, now_);
     ASSERT_THAT(begun, IsOk());
     CommitEpochRequest commit;

@@ -52,10 +52,11 @@ class CoordinatorTest : public testing::Test {
   }
 
   absl::StatusOr<BeginEpochReply> Begin(const Sender& sender,
-                                        int64_t seen_epoch = 0) {
+                                        int64_t seen_epoch = -1) {
     BeginEpochRequest request;
     *request.mutable_sender() = sender;
-    request.set_seen_epoch(seen_epoch);
+    request.set_seen_epoch(seen_epoch < 0 ? coordinator_.State().model_epoch()
+                                          : seen_epoch);
     return coordinator_.BeginEpoch(request, now_);
   }
 
@@ -250,6 +251,14 @@ TEST_F(CoordinatorTest, OneChiefAtATime) {
   EXPECT_THAT(coordinator_.CommitEpoch(
                   MakeCommit(second, begun->model_epoch(), 5), now_),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("lease")));
+}
+
+TEST_F(CoordinatorTest, ALateRepeatOfBeginThrowsNoCommittedEpochAway) {
+  StartRun(1, 10);
+  EXPECT_THAT(Begin(chief_, epoch_ - 1),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("committed one")));
+  EXPECT_EQ(coordinator_.phase(), RUNNING);
+  EXPECT_TRUE(Step(chief_, 0).granted());
 }
 
 TEST_F(CoordinatorTest, WorkersCannotBeginAnEpoch) {

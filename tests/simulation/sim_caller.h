@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -93,11 +92,8 @@ void SimCaller::Call(int ps, Request request, absl::Time deadline,
   };
   for (const bool is_first : {true, false}) {
     if (!is_first && !fate.duplicated) continue;
-    // README.md says why this one does not come very late.
-    constexpr bool kIsBegin = std::is_same_v<Request, BeginEpochRequest>;
-    const absl::Time arrival = is_first || kIsBegin
-                                   ? network_->Arrival(self_, ps)
-                                   : network_->SecondArrival(self_, ps);
+    const absl::Time arrival = is_first ? network_->Arrival(self_, ps)
+                                        : network_->SecondArrival(self_, ps);
     process_->simulator()->RunAt(
         arrival, [=] { network_->WhenAwake(ps, [=] { deliver(is_first); }); });
   }

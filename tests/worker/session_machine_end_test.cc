@@ -67,6 +67,26 @@ TEST_F(SessionMachineEndTest, TriesTheFinalSaveAgainAfterALostPeer) {
   EXPECT_NE(Get<RunFinal>(), nullptr);
 }
 
+TEST_F(SessionMachineEndTest, SavesAgainIfThePsWasRestoredBehindTheSave) {
+  RunToFinal();
+  Send(HelloEvent{0, Shard(8)});  // its memory is gone
+  ASSERT_NE(Get<SendRegister>(), nullptr);
+  Send(FinalEvent{absl::OkStatus()});
+  version_ = 0;
+  Send(RegisterEvent{Registered(State(INITIAL))});
+  ASSERT_NE(Get<SendBeginEpoch>(), nullptr);
+  BeginEpochReply begun;
+  begun.set_model_epoch(2);
+  Send(BeginEpochEvent{begun});
+  ASSERT_NE(Get<LoadModel>(), nullptr);
+  Send(LoadEvent{LoadedModel()});
+  CommitEpochReply committed;
+  *committed.mutable_state() = State(STOPPING, 2, {8});
+  Send(CommitEvent{committed});
+  EXPECT_EQ(Get<SendFinish>(), nullptr);
+  EXPECT_NE(Get<RunFinal>(), nullptr);
+}
+
 // ps task 0 did not hear of the chief for too long and ended the job.
 TEST_F(SessionMachineEndTest, ChiefOfAJobThatIsDoneStillTriesToSave) {
   RunToFirstStep(/*chief=*/true);
