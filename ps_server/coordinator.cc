@@ -214,7 +214,9 @@ absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
         absl::StrCat("watch from ", TaskName(request.sender()), ": ",
                      kMaxWatches, " callers wait already; ask again later"));
   }
-  if (request.sender().task().job() == "ps") {
+  // Task 0, which watches itself for a save, need not be told.
+  if (request.sender().task().job() == "ps" &&
+      request.sender().task().index() != 0) {
     listeners_.OnWatch(request.sender().task().index(), request.state_version(),
                        state_version_, now);
   }

@@ -151,6 +151,7 @@ void PsTask::OnJobPhase(const JobState& state) {
 }
 
 void PsTask::OnJobEnd() {
+  end_is_known_.Stop({0, "every ps task knows"});
   if (!options_.keep_serving) latch_->Stop({0, "the job is done"});
 }
 
@@ -189,7 +190,15 @@ bool PsTask::SaveBeforeEnd() {
           : OpenChannel(AddressOfPs(options_.cluster, 0),
                         grpc::InsecureChannelCredentials());
   asker_ = std::make_unique<SaveAsker>(ps_0, Self(), options_.clock);
-  return asker_->AwaitSave(kSavePatience) == SaveWait::Verdict::kJobDone;
+  const absl::Time give_up = options_.clock->Now() + kSavePatience;
+  if (asker_->AwaitSave(kSavePatience) != SaveWait::Verdict::kJobDone) {
+    return false;
+  }
+  // One that did not hear of the end would look for this task for long.
+  if (coordination_ != nullptr) {
+    end_is_known_.WaitFor(give_up - options_.clock->Now());
+  }
+  return true;
 }
 
 void PsTask::Drain() {

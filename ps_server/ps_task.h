@@ -64,8 +64,9 @@ class PsTask {
   // The port that it listens on.
   int port() const { return port_; }
 
-  // After a signal, before Drain: stops being ready and has the chief save.
-  // Takes at most 6 s. Returns whether the job is done.
+  // After a signal, before Drain: stops being ready and has the chief save; if
+  // the job is done, task 0 waits until the other ps tasks know. Takes at most
+  // 6 s. Returns whether the job is done.
   bool SaveBeforeEnd();
 
   // Stops being ready, finishes what is in flight, answers who waits, prints
@@ -92,6 +93,8 @@ class PsTask {
 
   const PsTaskOptions options_;
   StopLatch* const latch_;
+  // Stopped when every ps task knows that the job is done.
+  StopLatch end_is_known_;
   ShardServer shard_;
   // Only on task 0.
   std::unique_ptr<CoordinationServer> coordination_;

@@ -420,6 +420,15 @@ TEST_F(CoordinatorTest, EndsWhenEveryLiveWorkerHasFinished) {
   EXPECT_EQ(Finish(chief_).phase(), DONE);
 }
 
+TEST_F(CoordinatorTest, PsTaskZeroNeedNotTellItself) {
+  StartRun(1, 1);
+  ASSERT_THAT(Watch(MakeSender(0, 70, "ps"), 0), IsOk());
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(chief_);
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
 TEST_F(CoordinatorTest, TheEndIsKnownWhenEachPsWatchesFromItOn) {
   StartRun(1, 1);
   const Sender ps = MakeSender(1, 71, "ps");

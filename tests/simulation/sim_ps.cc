@@ -426,7 +426,8 @@ void SimPs::OnVerdict(SaveWait::Verdict verdict) {
         if (alive_) WatchForSave();
       });
     case SaveWait::Verdict::kJobDone:
-      return End();
+      if (options_.task != 0 || coordinator_->EndIsKnown()) return End();
+      return process_.RunAt(save_wait_->give_up(), [this] { End(); });
     default:
       Drain(verdict == SaveWait::Verdict::kSaved);
   }
