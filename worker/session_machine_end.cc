@@ -91,7 +91,11 @@ void SessionMachine::AdvanceSignalled() {
   if (completed_ && final_done_ && final_status_.ok()) return FinishCompleted();
   exit_code_ = 128 + signal_;
   exit_text_ = absl::StrCat("stopped by signal ", signal_);
-  if (options_.chief && last_epoch_ != 0 && !Drain()) return;
+  // Others may train in an epoch that the chief has not entered itself.
+  const bool has_epoch =
+      last_epoch_ != 0 ||
+      (peers_.AllGreeted() && EpochIsUsable(state_, peers_.replies()));
+  if (options_.chief && has_epoch && !Drain()) return;
   if (!options_.chief && InEpoch() && report_.step != 0) {
     return ReportStep(/*stop_reason=*/"");
   }

@@ -67,6 +67,28 @@ TEST_F(SessionMachineEndTest, TriesTheFinalSaveAgainAfterALostPeer) {
   EXPECT_NE(Get<RunFinal>(), nullptr);
 }
 
+TEST_F(SessionMachineEndTest, ASignalBeforeTheFirstStepSavesWhatOthersDid) {
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7)});
+  Send(RegisterEvent{Registered(State(INITIAL))});
+  BeginEpochReply begun;
+  begun.set_model_epoch(1);
+  Send(BeginEpochEvent{begun});
+  Send(LoadEvent{LoadedModel()});
+  ASSERT_NE(Get<SendCommit>(), nullptr);
+  Send(SignalEvent{15});
+  CommitEpochReply committed;
+  *committed.mutable_state() = State(RUNNING, 1, {7});
+  Send(CommitEvent{committed});
+  EXPECT_EQ(Get<SendFinish>(), nullptr);
+  ASSERT_NE(Get<SendStep>(), nullptr) << "nobody takes another step";
+  EXPECT_EQ(Get<SendStep>()->stop_reason, "interrupted");
+  Send(WatchEvent{State(STOPPING, 1, {7})});
+  Send(StepEvent{Reply(false, 1, STOPPING)});
+  EXPECT_NE(Get<RunFinal>(), nullptr);
+}
+
 TEST_F(SessionMachineEndTest, SavesAgainIfThePsWasRestoredBehindTheSave) {
   RunToFinal();
   Send(HelloEvent{0, Shard(8)});  // its memory is gone
