@@ -13,6 +13,8 @@ from tests.integration import recovery
 LONGEST_GAP_S = 20.0 if recovery.SOAK else 0.3
 # Clusters at a time: most of a start is waiting.
 AT_A_TIME = 6
+# A worker knows so long after the chief's initialization that it is over.
+TOLD_S = 1.0
 # All processes end so long after the last step (T27).
 END_S = 5.0
 SHORT = "--set=stop.steps=60"
@@ -65,6 +67,18 @@ class RecoveryStartTest(recovery.TestCase):
         self.assertLess(seconds, END_S)
         self.assert_free(job)
         self.assertEqual(self.result(job.train_dir)["global_step"], 60)
+
+    def test_who_waits_is_told_at_once_that_the_model_is_there(self):
+        job = recovery.Job(self, 1, 2, [], [])
+        ps = job.start_ps(0)
+        # It has waited long enough to say so; a poll would be slow by now.
+        waiting = job.start_worker(1)
+        waiting.wait_for("waiting for /job:worker/task:0 to initialize")
+        job.start_worker(0)
+        ready = ps.wait_for_line_after("job is RUNNING", 0)
+        told = waiting.wait_for_line_after("no longer waiting", 0)
+        self.say("told: seconds=%.3f limit=%.0f" % (told - ready, TOLD_S))
+        self.assertLess(told - ready, TOLD_S)
 
     def test_a_ps_that_waited_long_does_not_miss_the_end_of_a_short_job(self):
         job = recovery.Job(self, 2, 1, [SHORT], [])
