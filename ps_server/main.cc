@@ -126,7 +126,7 @@ int Run(const ResolvedCluster& cluster) {
     latch.Stop(
         {128 + signal, signal == SIGINT ? "interrupted (SIGINT)" : "SIGTERM"});
   });
-  const MonotonicClock clock;
+  const MonotonicClock clock{};
   spdlog::info("muster {} cluster: {} (from {})", std::string(kMusterVersion),
                cluster.spec.Summary(), cluster.source);
 

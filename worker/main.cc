@@ -408,7 +408,7 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
 }
 
 int Main(const std::vector<std::string>& args) {
-  const MonotonicClock clock;
+  const MonotonicClock clock{};
   const absl::Time start_time = clock.Now();
   const CommandLine command_line =
       ParseCommandLine(args, DescribeCommandLine());

@@ -45,7 +45,7 @@ TEST_F(EvaluatorTest, CountsEveryExampleOnceWithThePulledParameters) {
 
 TEST_F(EvaluatorTest, PullsWhatIsThereBetweenTwoRounds) {
   const CountingDataSet data_set(kClasses);
-  const MonotonicClock clock;
+  const MonotonicClock clock{};
   RoundCoordination coordination(/*round=*/8);
   RoundHolder rounds(&clock, &coordination, Sender());
   Evaluator evaluator(&data_set, tiny_.model(), tiny_.client(), &rounds);

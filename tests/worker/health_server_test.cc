@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 TEST(HealthServerTest, StartsAndTellsItsPort) {
-  const MonotonicClock clock;
+  const MonotonicClock clock{};
   StopLatch latch;
   const auto server = HealthServer::Start(
       "localhost:0", {absl::ZeroDuration(), &clock, &latch});
@@ -22,7 +22,7 @@ TEST(HealthServerTest, StartsAndTellsItsPort) {
 }
 
 TEST(HealthServerTest, TakenPortIsAnError) {
-  const MonotonicClock clock;
+  const MonotonicClock clock{};
   StopLatch latch;
   const PortWait wait = {absl::ZeroDuration(), &clock, &latch};
   const auto first = HealthServer::Start("localhost:0", wait);

@@ -118,7 +118,7 @@ class ModelSaverFiniteTest : public ::testing::Test {
     return options;
   }
 
-  const MonotonicClock clock_;
+  const MonotonicClock clock_{};
   FakeFileSystem files_{kTrainDir};
   PlacedModel placed_;
   CoordinationServer coordination_{CoordinationOptions(&clock_)};

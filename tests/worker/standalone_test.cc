@@ -118,7 +118,7 @@ class StandaloneTest : public ::testing::Test {
     lines_.emplace_back(line);
   }
 
-  const MonotonicClock clock_;
+  const MonotonicClock clock_{};
   uint64_t incarnation_ = 0;
   absl::Mutex mu_;
   std::vector<std::string> lines_;

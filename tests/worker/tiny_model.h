@@ -69,7 +69,7 @@ class TinyModel {
   TowerGroup* towers() { return towers_.get(); }
 
  private:
-  const MonotonicClock clock_;
+  const MonotonicClock clock_{};
   FakeShard shard_{FakeShard::Faults()};
   const std::unique_ptr<Backend> backend_;
   std::unique_ptr<CompiledModel> model_;

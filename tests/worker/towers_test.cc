@@ -171,7 +171,7 @@ class TowersTest : public ::testing::Test {
     return links;
   }
 
-  const MonotonicClock clock_;
+  const MonotonicClock clock_{};
   uint64_t incarnation_ = 0;
   absl::Mutex mu_;
   std::vector<std::string> lines_;

@@ -35,7 +35,7 @@ void TimerQueue::RunAt(absl::Time time, std::function<void()> function) {
 }
 
 void TimerQueue::Run() {
-  const MonotonicClock clock;
+  const MonotonicClock clock{};
   std::unique_lock<std::mutex> lock(mu_);
   while (!stopping_) {
     if (functions_.empty()) {

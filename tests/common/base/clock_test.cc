@@ -11,7 +11,7 @@ namespace muster {
 namespace {
 
 TEST(MonotonicClockTest, NeverGoesBack) {
-  const MonotonicClock clock;
+  const MonotonicClock clock{};
   absl::Time last = clock.Now();
   for (int i = 0; i < 1000; ++i) {
     const absl::Time now = clock.Now();
@@ -21,7 +21,7 @@ TEST(MonotonicClockTest, NeverGoesBack) {
 }
 
 TEST(MonotonicClockTest, WaitsForAThread) {
-  const MonotonicClock clock;
+  const MonotonicClock clock{};
   absl::Mutex mu;
   bool done = false;
   const std::unique_ptr<ClockThread> thread = clock.StartThread([&] {
@@ -34,7 +34,7 @@ TEST(MonotonicClockTest, WaitsForAThread) {
 }
 
 TEST(MonotonicClockTest, GivesUpAfterTheTimeout) {
-  const MonotonicClock clock;
+  const MonotonicClock clock{};
   absl::Mutex mu;
   const bool never = false;
   const absl::Time start = clock.Now();

@@ -74,7 +74,7 @@ class StartServerTest : public testing::Test {
     return builder.BuildAndStart();
   }
 
-  const MonotonicClock clock_;
+  const MonotonicClock clock_{};
   StopLatch latch_;
   int tries_ = 0;
   grpc::CallbackGenericService nothing_;

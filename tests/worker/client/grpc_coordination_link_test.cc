@@ -97,7 +97,7 @@ class GrpcCoordinationLinkTest : public testing::Test {
     return request;
   }
 
-  const MonotonicClock clock_;
+  const MonotonicClock clock_{};
   std::unique_ptr<CoordinationServer> coordination_;
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> server_;

@@ -24,7 +24,7 @@ constexpr absl::Duration kLongEnough = absl::Milliseconds(100);
 
 // A transfer's send function may refer to the stack of who waits for its end.
 TEST(TransferTest, SendsNothingAfterItsEnd) {
-  const MonotonicClock clock;
+  const MonotonicClock clock{};
   TimerQueue timers;
   TransferOptions options;
   options.window_parts = 1;
@@ -59,7 +59,7 @@ TEST(TransferTest, SendsNothingAfterItsEnd) {
 }
 
 TEST(TransferTest, CancelWaitsForASendOnItsWay) {
-  const MonotonicClock clock;
+  const MonotonicClock clock{};
   TimerQueue timers;
   absl::Notification sending;
   absl::Notification go_on;
