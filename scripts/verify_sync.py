@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+from launcher import positive
+
 SCRIPTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(SCRIPTS)
 
@@ -97,13 +99,6 @@ def parse_arguments(argv):
     if options.drop_gradient and options.workers < 2:
         parser.error("--drop_gradient wants --workers of 2 or more")
     return options
-
-
-def positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("wanted a positive number")
-    return value
 
 
 class NoComparison(Exception):
