@@ -6,8 +6,10 @@
 Prints the slowest targets, each skip and each failure with its reason, and as
 the last line "N passed, M failed". A target that did not build, did not run
 or ended without a report counts as one failure, and so does an exit code of
-Bazel that no failed target explains (a BUILD file that does not load). Exits with 0 only if
-something passed and nothing failed. Python 3 standard library only.
+Bazel that no failed target explains (a BUILD file that does not load). Of a
+target that was run again (--flaky_test_attempts) the last attempt counts, and
+what failed before is printed as FLAKY. Exits with 0 only if something passed
+and nothing failed. Python 3 standard library only.
 """
 
 import json
@@ -16,6 +18,8 @@ import urllib.parse
 import xml.etree.ElementTree
 
 SLOWEST = 15
+# Of a failed attempt's report.
+REPORT_LINES = 60
 
 
 def read_events(path):
@@ -32,7 +36,18 @@ class Target:
         self.status = "DID NOT BUILD OR RUN"
         self.seconds = 0.0
         self.cached = False
-        self.reports = []
+        # {(run, shard): the reports of each attempt, in order}
+        self.attempts = {}
+
+    def add_attempt(self, identity, reports):
+        part = (identity.get("run", 1), identity.get("shard", 1))
+        self.attempts.setdefault(part, []).append(reports)
+
+    def reports(self, last):
+        """The reports of the last attempts, or of those before them."""
+        return [report for attempts in self.attempts.values()
+                for attempt in (attempts[-1:] if last else attempts[:-1])
+                for report in attempt]
 
 
 def read_targets(path):
@@ -56,9 +71,9 @@ def read_targets(path):
             one = target(identity["testResult"]["label"])
             one.seconds += int(result.get("testAttemptDurationMillis", 0)) / 1e3
             one.cached |= result.get("cachedLocally", False)
-            one.reports += [output["uri"]
-                            for output in result.get("testActionOutput", [])
-                            if output["name"] == "test.xml"]
+            one.add_attempt(identity["testResult"], [
+                output["uri"] for output in result.get("testActionOutput", [])
+                if output["name"] == "test.xml"])
         elif "testSummary" in identity:
             one = target(identity["testSummary"]["label"])
             one.status = event["testSummary"]["overallStatus"]
@@ -84,20 +99,45 @@ def read_cases(uri):
             yield name, "passed", ""
 
 
+def last_lines(reason):
+    return " ".join(reason.split("\n")[-3:]).strip()[:200]
+
+
+def flaky_lines(target):
+    """About each case that failed in an attempt before the last.
+
+    Bazel prints no log of such an attempt, so the end of its report follows.
+    """
+    lines = []
+    for report in target.reports(last=False):
+        try:
+            failed = [(name, reason)
+                      for name, outcome, reason in read_cases(report)
+                      if outcome == "failed"]
+        except (OSError, xml.etree.ElementTree.ParseError):
+            failed = []
+        for name, reason in failed or [("", "an attempt failed")]:
+            lines.append("FLAKY %s %s:" % (target.label, name))
+            lines += ["    " + line
+                      for line in reason.split("\n")[-REPORT_LINES:]]
+    return lines
+
+
 def count(targets):
     """Returns ({outcome: number}, lines about skips and failures)."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     lines = []
     for target in targets:
         before = counts["failed"]
+        lines += flaky_lines(target)
         try:
-            for report in target.reports:
+            for report in target.reports(last=True):
                 for name, outcome, reason in read_cases(report):
                     counts[outcome] += 1
                     if outcome != "passed":
-                        first = " ".join(reason.split("\n")[-3:]).strip()
                         lines.append("%s %s %s: %s" % (
-                            outcome.upper(), target.label, name, first[:200]))
+                            outcome.upper(), target.label, name,
+                            last_lines(reason)))
         except (OSError, xml.etree.ElementTree.ParseError) as error:
             lines.append("FAILED %s: no report: %s" % (target.label, error))
         if target.status not in ("PASSED", "FLAKY") and \
@@ -127,6 +167,10 @@ def main(argv):
     if len(argv) == 2 and argv[1] != "0" and not counts["failed"]:
         print("FAILED bazel: exit code %s" % argv[1])
         counts["failed"] += 1
+    flaky = [target.label for target in targets if target.status == "FLAKY"]
+    if flaky:
+        print("%d targets passed only when run again: %s" % (
+            len(flaky), " ".join(flaky)))
     print("%d passed, %d failed" % (counts["passed"], counts["failed"]))
     return 1 if counts["failed"] else 0
 
