@@ -47,6 +47,9 @@ ABSL_FLAG(absl::Duration, worker_timeout, absl::Seconds(30),
           "A worker that was not heard of for so long is not waited for.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Hours(2),
           "End with code 138 when ps task 0 was away for so long.");
+ABSL_FLAG(int64_t, push_budget_mb, 256,
+          "MiB of pushed gradients that may wait to be applied; beyond it "
+          "workers are told when to try again.");
 ABSL_FLAG(std::string, log_level, "info",
           "trace, debug, info, warning, error, critical or off.");
 
@@ -76,6 +79,7 @@ CommandLineOptions DescribeCommandLine() {
       {"Cluster",
        {"cluster", "ps_hosts", "worker_hosts", "job_name", "task_index"}},
       {"Network", {"bind", "allow_insecure_network"}},
+      {"Memory", {"push_budget_mb"}},
       {"Waiting", {"keep_serving", "worker_timeout", "max_wait"}}};
   return options;
 }
@@ -120,6 +124,15 @@ bool IsSignal(int exit_code) {
   return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM;
 }
 
+absl::StatusOr<int64_t> PushBudgetBytes() {
+  // Beyond it the shift would overflow.
+  constexpr int64_t kMaxMb = int64_t{1} << 40;
+  const int64_t mb = absl::GetFlag(FLAGS_push_budget_mb);
+  if (mb >= 1 && mb <= kMaxMb) return mb << 20;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--push_budget_mb: wanted MiB, at least 1, found ", mb));
+}
+
 int Run(const ResolvedCluster& cluster) {
   StopLatch latch;
   const StopSignals signals([&latch](int signal) {
@@ -131,6 +144,9 @@ int Run(const ResolvedCluster& cluster) {
                cluster.spec.Summary(), cluster.source);
 
   PsTaskOptions options;
+  const absl::StatusOr<int64_t> push_budget_bytes = PushBudgetBytes();
+  if (!push_budget_bytes.ok()) return Fail(push_budget_bytes.status());
+  options.push_budget_bytes = *push_budget_bytes;
   options.cluster = ToClusterDef(cluster.spec);
   options.task_index = cluster.task.index();
   options.bind = absl::GetFlag(FLAGS_bind);

@@ -53,6 +53,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
       shard_({{options_.cluster, options_.task_index, options_.incarnation,
                options_.max_shard_bytes},
               options_.clock,
+              options_.push_budget_bytes,
               [this](const ShardState& state, const std::string& optimizer) {
                 OnShardPhase(state, optimizer);
               }}) {
@@ -230,10 +231,11 @@ void PsTask::PrintAccount() const {
   spdlog::info(
       "ended: steps={} parts={} duplicates={} fenced={} refused={} "
       "late_parts={} unfinished_steps={} staleness_mean={:.2f} "
-      "staleness_max={}",
+      "staleness_max={} no_room={}",
       counters.steps, counters.applied_parts, counters.duplicate_parts,
       counters.fenced_parts, counters.refused_parts, counters.late_parts,
-      counters.unfinished_steps, mean, counters.staleness_max);
+      counters.unfinished_steps, mean, counters.staleness_max,
+      shard_.refused_for_memory());
 }
 
 }  // namespace muster

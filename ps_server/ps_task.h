@@ -41,6 +41,8 @@ struct PsTaskOptions {
   uint64_t incarnation = 0;
   // Parameters and slots together.
   int64_t max_shard_bytes = int64_t{64} << 30;
+  // Pushed parts that wait to be applied.
+  int64_t push_budget_bytes = int64_t{256} << 20;
   // Outlives the task.
   const Clock* clock = nullptr;
 };

@@ -21,7 +21,9 @@ absl::Status TooLate(int32_t ps_index) {
 }  // namespace
 
 ShardServer::ShardServer(Options options)
-    : options_(std::move(options)), shard_(options_.shard) {}
+    : options_(std::move(options)),
+      budget_(options_.push_budget_bytes),
+      shard_(options_.shard) {}
 
 ShardServer::~ShardServer() { Close(); }
 
@@ -43,6 +45,30 @@ void ShardServer::Submit(
   if (!posted) done(ShuttingDown(options_.shard.ps_index));
 }
 
+template <typename Reply, typename Header>
+void ShardServer::SubmitPart(
+    Frame<Header> request, absl::Time deadline, ReplyCallback<Reply> done,
+    absl::StatusOr<Reply> (ParameterShard::*method)(const Frame<Header>&)) {
+  const auto bytes = static_cast<int64_t>(request.data.size());
+  const absl::Status admitted = budget_.Admit(bytes);
+  if (!admitted.ok()) return done(admitted);
+  const bool posted = mailbox_.Post(
+      [this, request = std::move(request), deadline, done, method, bytes] {
+        const absl::Time start = options_.clock->Now();
+        if (start >= deadline) {
+          budget_.Release(bytes, absl::ZeroDuration());
+          return done(TooLate(options_.shard.ps_index));
+        }
+        absl::StatusOr<Reply> reply = (shard_.*method)(request);
+        budget_.Release(bytes, options_.clock->Now() - start);
+        TellPhase();
+        done(std::move(reply));
+      });
+  if (posted) return;
+  budget_.Release(bytes, absl::ZeroDuration());
+  done(ShuttingDown(options_.shard.ps_index));
+}
+
 void ShardServer::TellPhase() {
   if (!options_.on_phase_change || shard_.phase() == told_phase_) return;
   told_phase_ = shard_.phase();
@@ -61,7 +87,8 @@ void ShardServer::Define(const DefineRequest& request, absl::Time deadline,
 
 void ShardServer::Load(Frame<LoadPart> request, absl::Time deadline,
                        ReplyCallback<LoadReply> done) {
-  Submit(std::move(request), deadline, std::move(done), &ParameterShard::Load);
+  SubmitPart(std::move(request), deadline, std::move(done),
+             &ParameterShard::Load);
 }
 
 void ShardServer::Seal(const SealRequest& request, absl::Time deadline,
@@ -76,7 +103,8 @@ void ShardServer::Pull(const PullRequest& request, absl::Time deadline,
 
 void ShardServer::Push(Frame<PushPart> request, absl::Time deadline,
                        ReplyCallback<PushReply> done) {
-  Submit(std::move(request), deadline, std::move(done), &ParameterShard::Push);
+  SubmitPart(std::move(request), deadline, std::move(done),
+             &ParameterShard::Push);
 }
 
 void ShardServer::BeginSnapshot(const BeginSnapshotRequest& request,

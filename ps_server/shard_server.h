@@ -8,6 +8,7 @@
 #include "common/rpc/parameter_link.h"
 #include "ps_server/mailbox.h"
 #include "ps_server/parameter_shard.h"
+#include "ps_server/push_budget.h"
 
 namespace muster {
 
@@ -25,6 +26,8 @@ class ShardServer : public ParameterLink {
     ShardOptions shard;
     // Outlives the server.
     const Clock* clock = nullptr;
+    // Of pushed and loaded parts that wait for the shard.
+    int64_t push_budget_bytes = int64_t{256} << 20;
     // Called on the shard's thread when a Define or Seal has changed the
     // phase; must not block.
     std::function<void(const ShardState&, const std::string& optimizer)>
@@ -61,15 +64,24 @@ class ShardServer : public ParameterLink {
 
   // What was counted. REQUIRES: Close was called.
   ShardCounters counters() const { return shard_.counters(); }
+  // Parts that found no room.
+  int64_t refused_for_memory() const { return budget_.refused(); }
 
  private:
   // Runs `method` on the shard's thread and gives its result to `done`.
   template <typename Reply, typename Request>
   void Submit(Request request, absl::Time deadline, ReplyCallback<Reply> done,
               absl::StatusOr<Reply> (ParameterShard::*method)(const Request&));
+  // The same for a part with tensor bytes, if there is room for it.
+  template <typename Reply, typename Header>
+  void SubmitPart(
+      Frame<Header> request, absl::Time deadline, ReplyCallback<Reply> done,
+      absl::StatusOr<Reply> (ParameterShard::*method)(const Frame<Header>&));
   void TellPhase();
 
   const Options options_;
+  // Own synchronisation.
+  PushBudget budget_;
   // Used on the mailbox's thread only, until it is closed.
   ParameterShard shard_;
   ShardPhase told_phase_ = EMPTY;

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/protocol.h"
+#include "common/rpc/retry_after.h"
 
 namespace muster {
 namespace {
@@ -82,19 +83,26 @@ TransferMachine::Actions TransferMachine::OnAnswer(int shard_index,
   ++shard.pausing;
   if (ended_) return {};
   if (!MayRepeat(status)) return End(FinalError(shard.name, status));
+  const std::optional<absl::Duration> retry_after = RetryAfter(status);
+  const absl::Duration patience =
+      options_.give_up_after * (retry_after.has_value() ? kPatience : 1);
   if (!shard.failing_since.has_value()) shard.failing_since = now;
-  if (now - *shard.failing_since >= options_.give_up_after) {
+  if (now - *shard.failing_since >= patience) {
     return End(absl::UnavailableError(
         absl::StrCat(WithName(shard.name, status), "; given up after ",
                      absl::FormatDuration(now - *shard.failing_since))));
   }
-  OnFailure(&shard, &part, now);
+  OnFailure(&shard, &part, retry_after, now);
   return Continue(now);
 }
 
-void TransferMachine::OnFailure(Shard* shard, Part* part, absl::Time now) {
+void TransferMachine::OnFailure(Shard* shard, Part* part,
+                                std::optional<absl::Duration> retry_after,
+                                absl::Time now) {
   ++retries_;
-  part->retry_at = now + shard->backoff.Next();
+  // With the jitter on top: all who were refused must not come at once.
+  part->retry_at =
+      now + retry_after.value_or(absl::ZeroDuration()) + shard->backoff.Next();
 }
 
 TransferMachine::Actions TransferMachine::OnTimer(absl::Time now) {

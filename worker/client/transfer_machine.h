@@ -33,10 +33,14 @@ struct TransferOptions {
 //
 // Repeated after a pause: Unavailable, DeadlineExceeded, ResourceExhausted,
 // Cancelled. Anything else ends the transfer at once: "fenced: " as Aborted,
-// others unchanged. After give_up_after the transfer ends with Unavailable.
+// others unchanged. After give_up_after the transfer ends with Unavailable,
+// but after kPatience times as long if the shard says when to come again
+// (RetryAfter): it is there, and has no room.
 // Each message names the shard. Not thread-safe.
 class TransferMachine {
  public:
+  static constexpr int kPatience = 12;
+
   struct Send {
     int shard;
     int part;
@@ -101,7 +105,8 @@ class TransferMachine {
   Actions Continue(absl::Time now);
   void FillWindow(Shard* shard, int index, absl::Time now, Actions* actions);
   Actions End(const absl::Status& status);
-  void OnFailure(Shard* shard, Part* part, absl::Time now);
+  void OnFailure(Shard* shard, Part* part,
+                 std::optional<absl::Duration> retry_after, absl::Time now);
 
   const TransferOptions options_;
   std::vector<Shard> shards_;

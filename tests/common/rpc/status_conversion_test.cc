@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "common/rpc/retry_after.h"
 #include "gtest/gtest.h"
 
 namespace muster {
@@ -21,6 +22,32 @@ TEST(StatusConversionTest, CutsAMessageThatNoTrailerHolds) {
       ToGrpcStatus(absl::InternalError(std::string(100000, 'x')));
   EXPECT_LT(status.error_message().size(), 2100);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
+}
+
+TEST(StatusConversionTest, AHintToTryAgainSurvivesTheRoundTrip) {
+  absl::Status status = absl::ResourceExhaustedError("no room");
+  SetRetryAfter(absl::Milliseconds(1250), &status);
+  const absl::Status back = ToAbslStatus(ToGrpcStatus(status));
+  EXPECT_EQ(back, status);
+  EXPECT_EQ(RetryAfter(back), absl::Milliseconds(1250));
+  EXPECT_EQ(RetryAfter(absl::ResourceExhaustedError("no room")), std::nullopt);
+}
+
+TEST(StatusConversionTest, PassesOverDetailsThatAreNoHint) {
+  for (const char* details : {"\xff\xff\xff", "\x1a\x02\x0a\x00", "x"}) {
+    const absl::Status status = ToAbslStatus(
+        grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "no", details));
+    EXPECT_EQ(status, absl::ResourceExhaustedError("no"));
+  }
+}
+
+TEST(StatusConversionTest, APeersHintIsHeldWithinAMinute) {
+  absl::Status status = absl::ResourceExhaustedError("no room");
+  SetRetryAfter(absl::Hours(1000), &status);
+  EXPECT_EQ(RetryAfter(ToAbslStatus(ToGrpcStatus(status))), absl::Minutes(1));
+  SetRetryAfter(absl::Seconds(-5), &status);
+  EXPECT_EQ(RetryAfter(ToAbslStatus(ToGrpcStatus(status))),
+            absl::ZeroDuration());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/retry_after.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -145,6 +146,39 @@ TEST(TransferMachineTest, GivesUpNamingTheShardAndTheCause) {
                        HasSubstr("/job:ps/task:0: refused; given up after")));
   EXPECT_GE(now - kStart, options.give_up_after);
   EXPECT_LT(now - kStart, options.give_up_after + options.backoff.max);
+}
+
+TEST(TransferMachineTest, ComesAgainWhenTheShardSaysSo) {
+  TransferMachine machine = MakeMachine({{8}});
+  machine.Start(kStart);
+  absl::Status full = absl::ResourceExhaustedError("no room");
+  SetRetryAfter(absl::Seconds(3), &full);
+  const TransferMachine::Actions refused =
+      machine.OnAnswer(0, 0, 1, full, kStart);
+  ASSERT_TRUE(refused.wake_at.has_value());
+  EXPECT_GT(*refused.wake_at, kStart + absl::Seconds(3));
+  EXPECT_EQ(machine.OnTimer(*refused.wake_at).sends.size(), 1);
+}
+
+TEST(TransferMachineTest, IsPatientWithAShardThatHasNoRoom) {
+  TransferOptions options;
+  TransferMachine machine = MakeMachine({{8}}, options);
+  machine.Start(kStart);
+  absl::Status full = absl::ResourceExhaustedError("no room");
+  SetRetryAfter(absl::Seconds(1), &full);
+  absl::Time now = kStart;
+  int attempt = 1;
+  TransferMachine::Actions actions;
+  while (!actions.done.has_value()) {
+    actions = machine.OnAnswer(0, 0, attempt++, full, now);
+    if (actions.wake_at.has_value()) {
+      now = *actions.wake_at;
+      machine.OnTimer(now);
+    }
+    ASSERT_LT(attempt, 1000);
+  }
+  EXPECT_GE(now - kStart, TransferMachine::kPatience * options.give_up_after);
+  EXPECT_THAT(actions.done->message(), HasSubstr("no room"));
 }
 
 TEST(TransferMachineTest, IgnoresALateAnswer) {

@@ -1,0 +1,266 @@
+#include "worker/client/own_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/placement_strategy.h"
+#include "common/cluster/task_id.h"
+#include "common/rpc/incarnation.h"
+#include "common/rpc/listen_address.h"
+#include "common/rpc/protocol.h"
+#include "common/tensor/shape.h"
+#include "grpcpp/security/credentials.h"
+#include "worker/client/grpc_parameter_link.h"
+#include "worker/client/tensor_view.h"
+#include "worker/model_fingerprint.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kPause = absl::Milliseconds(100);
+
+std::string PsName(int ps_task) {
+  return TaskName(MakeTaskId(kPsJob, ps_task));
+}
+
+ParameterClient::Options ClientOptions(const OwnModel::Options& options) {
+  ParameterClient::Options client;
+  *client.sender.mutable_task() = MakeTaskId(kWorkerJob, options.worker_index);
+  client.sender.set_incarnation(NewIncarnation());
+  for (size_t i = 0; i < options.ps_addresses.size(); ++i) {
+    client.ps_names.push_back(PsName(static_cast<int>(i)));
+  }
+  client.transfer.seed = client.sender.incarnation();
+  client.clock = options.clock;
+  return client;
+}
+
+// A peer that is not there (yet), as opposed to one that refuses.
+bool IsAway(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+bool Never(const bool* value) { return *value; }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OwnModel>> OwnModel::Connect(
+    const Options& options, absl::Span<const Tensor> tensors) {
+  std::vector<std::unique_ptr<ParameterLink>> links;
+  for (size_t i = 0; i < options.ps_addresses.size(); ++i) {
+    const std::string& address = options.ps_addresses[i];
+    RETURN_IF_ERROR(
+        CheckConnectAddress(address, options.allow_insecure_network));
+    links.push_back(std::make_unique<GrpcParameterLink>(
+        PeerName{PsName(static_cast<int>(i)), address},
+        grpc::InsecureChannelCredentials()));
+  }
+  return Create(options, tensors, std::move(links));
+}
+
+absl::StatusOr<std::unique_ptr<OwnModel>> OwnModel::Create(
+    const Options& options, absl::Span<const Tensor> tensors,
+    std::vector<std::unique_ptr<ParameterLink>> links) {
+  if (options.ps_addresses.empty() ||
+      links.size() != options.ps_addresses.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a model on ps tasks wants at least one ps address, and a link for "
+        "each; found ",
+        options.ps_addresses.size(), " addresses and ", links.size(),
+        " links"));
+  }
+  if (options.worker_index < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker_index: wanted 0 or more, found ", options.worker_index));
+  }
+  ParameterClient::Options client = ClientOptions(options);
+  const Sender sender = client.sender;
+  auto model = absl::WrapUnique(new OwnModel(
+      options, sender,
+      std::make_unique<ParameterClient>(std::move(client), std::move(links))));
+  RETURN_IF_ERROR(model->SetTensors(tensors));
+  RETURN_IF_ERROR(
+      model->HelloAll(options.clock->Now() + options.max_wait).status());
+  return model;
+}
+
+OwnModel::OwnModel(Options options, Sender sender,
+                   std::unique_ptr<ParameterClient> client)
+    : options_(std::move(options)),
+      sender_(std::move(sender)),
+      client_(std::move(client)) {}
+
+absl::Status OwnModel::SetTensors(absl::Span<const Tensor> tensors) {
+  if (tensors.empty()) {
+    return absl::InvalidArgumentError("a model wants at least one tensor");
+  }
+  for (const Tensor& tensor : tensors) {
+    TensorDef def;
+    def.set_name(tensor.name);
+    def.set_dtype(FLOAT32);
+    for (const int64_t size : tensor.shape) def.add_shape(size);
+    const auto shape = Shape::Create(tensor.shape);
+    if (!shape.ok()) {
+      return Annotate(shape.status(), absl::StrCat("'", tensor.name, "'"));
+    }
+    sizes_.push_back(shape->num_elements());
+    tensors_.push_back(std::move(def));
+  }
+  fingerprint_ = ModelFingerprint(tensors_, options_.optimizer);
+  ASSIGN_OR_RETURN(
+      const std::vector<int> placement,
+      PlaceTensors(tensors_, client_->num_shards(), options_.placement));
+  return client_->SetModel(tensors_, placement);
+}
+
+HelloRequest OwnModel::MakeHello(int ps_task) const {
+  HelloRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  *request.mutable_sender() = sender_;
+  request.set_sender_address(options_.worker_address);
+  for (size_t i = 0; i < options_.ps_addresses.size(); ++i) {
+    (*request.mutable_ps_addresses())[static_cast<int>(i)] =
+        options_.ps_addresses[i];
+  }
+  request.set_ps_index(ps_task);
+  request.set_muster_version(std::string(kMusterVersion));
+  return request;
+}
+
+absl::StatusOr<HelloReply> OwnModel::Hello(int ps_task) {
+  HelloRequest request = MakeHello(ps_task);
+  while (true) {
+    absl::Notification answered;
+    absl::StatusOr<HelloReply> result;
+    client_->Hello(ps_task, request, [&](absl::StatusOr<HelloReply> reply) {
+      result = std::move(reply);
+      answered.Notify();
+    });
+    answered.WaitForNotification();
+    if (!result.ok() || result->takeover() == 0 || request.takeover() != 0) {
+      return result;
+    }
+    request.set_takeover(result->takeover());
+  }
+}
+
+absl::StatusOr<std::vector<HelloReply>> OwnModel::HelloAll(
+    absl::Time deadline) {
+  std::vector<HelloReply> replies;
+  while (static_cast<int>(replies.size()) < client_->num_shards()) {
+    const int ps_task = static_cast<int>(replies.size());
+    absl::StatusOr<HelloReply> reply = Hello(ps_task);
+    if (reply.ok()) {
+      replies.push_back(*std::move(reply));
+    } else if (!IsAway(reply.status()) || options_.clock->Now() >= deadline) {
+      return Annotate(reply.status(),
+                      absl::StrCat("connect to ", PsName(ps_task), " at ",
+                                   options_.ps_addresses[ps_task]));
+    } else {
+      Pause();
+    }
+  }
+  return replies;
+}
+
+absl::Status OwnModel::Initialize(
+    absl::Span<const absl::Span<const float>> values) {
+  RETURN_IF_ERROR(CheckSpans(values));
+  ASSIGN_OR_RETURN(const std::vector<HelloReply> replies,
+                   HelloAll(options_.clock->Now() + options_.max_wait));
+  int64_t epoch = 0;
+  std::vector<uint64_t> incarnations;
+  for (const HelloReply& reply : replies) {
+    epoch = std::max(epoch, reply.state().model_epoch());
+    incarnations.push_back(reply.ps_incarnation());
+  }
+  client_->SetEpoch(epoch + 1, incarnations);
+  ModelDefinition definition;
+  definition.fingerprint = fingerprint_;
+  definition.optimizer = options_.optimizer;
+  definition.replication.mutable_async();
+  std::vector<TensorView> views;
+  for (const auto value : values) views.push_back(ViewOf(value));
+  return client_->LoadModel(definition, views);
+}
+
+std::string OwnModel::Unready(const ShardState& state, int64_t epoch) const {
+  if (state.phase() != READY) return "has no model yet";
+  if (state.fingerprint() != fingerprint_) {
+    return "holds another model (other tensors or another optimizer)";
+  }
+  if (state.model_epoch() != epoch) return "is being initialized";
+  return "";
+}
+
+absl::Status OwnModel::WaitForOthersToInitialize() {
+  const absl::Time deadline = options_.clock->Now() + options_.max_wait;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::vector<HelloReply> replies, HelloAll(deadline));
+    const int64_t epoch = replies[0].state().model_epoch();
+    std::vector<uint64_t> incarnations;
+    std::string unready;
+    for (const HelloReply& reply : replies) {
+      const std::string why = Unready(reply.state(), epoch);
+      if (unready.empty() && !why.empty()) {
+        unready = absl::StrCat(PsName(static_cast<int>(incarnations.size())),
+                               " ", why);
+      }
+      incarnations.push_back(reply.ps_incarnation());
+    }
+    if (unready.empty()) {
+      client_->SetEpoch(epoch, incarnations);
+      return absl::OkStatus();
+    }
+    if (options_.clock->Now() >= deadline) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "wait for another worker to initialize the model: ", unready,
+          " after ", absl::FormatDuration(options_.max_wait)));
+    }
+    Pause();
+  }
+}
+
+absl::Status OwnModel::Pull(absl::Span<const absl::Span<float>> into) {
+  RETURN_IF_ERROR(CheckSpans(into));
+  std::vector<MutableTensorView> views;
+  for (const auto values : into) views.push_back(MutableViewOf(values));
+  return client_->PullAndWait(views);
+}
+
+absl::StatusOr<PushOutcome> OwnModel::Push(
+    absl::Span<const absl::Span<const float>> gradients) {
+  RETURN_IF_ERROR(CheckSpans(gradients));
+  std::vector<TensorView> views;
+  for (const auto gradient : gradients) views.push_back(ViewOf(gradient));
+  return client_->PushAndWait(++step_, views);
+}
+
+void OwnModel::Pause() {
+  const bool never = false;
+  absl::MutexLock lock(&mu_);
+  options_.clock->Await(&mu_, absl::Condition(&Never, &never), kPause);
+}
+
+template <typename T>
+absl::Status OwnModel::CheckSpans(absl::Span<const absl::Span<T>> spans) const {
+  if (spans.size() != sizes_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wanted one span for each of the ", sizes_.size(),
+                     " tensors, found ", spans.size()));
+  }
+  for (size_t i = 0; i < spans.size(); ++i) {
+    if (static_cast<int64_t>(spans[i].size()) != sizes_[i]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", tensors_[i].name(), "' has ", sizes_[i],
+                       " elements, but the span has ", spans[i].size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

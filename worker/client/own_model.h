@@ -1,0 +1,138 @@
+#ifndef WORKER_CLIENT_OWN_MODEL_H_
+#define WORKER_CLIENT_OWN_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/base/clock.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/parameter_service.pb.h"
+#include "proto/tensor.pb.h"
+#include "proto/training.pb.h"
+#include "worker/client/parameter_client.h"
+
+namespace muster {
+
+// A model of the caller's own on running ps tasks: the caller computes the
+// gradients, however it likes; placement, update rule, exactly-once pushes and
+// repeats after lost messages are ours. No TrainingSpec, no chief, no
+// checkpoints: one worker initializes, each pushes when it is ready
+// (asynchronous replication).
+//
+//   OwnModel::Options options;
+//   options.ps_addresses = {"localhost:2222"};
+//   options.optimizer.set_name("adam");
+//   ASSIGN_OR_RETURN(auto model, OwnModel::Connect(options, {{"w", {3, 2}}}));
+//   RETURN_IF_ERROR(model->Initialize({w}));     // worker 0
+//   RETURN_IF_ERROR(model->WaitForOthersToInitialize());  // the other workers
+//   while (...) {
+//     RETURN_IF_ERROR(model->Pull({absl::MakeSpan(w)}));
+//     ... w_gradient = ...
+//     RETURN_IF_ERROR(model->Push({w_gradient}).status());
+//   }
+//
+// own_model_example.cc is a whole program. For use by one thread.
+//
+// Errors of all calls: Unavailable if a ps task is away for too long, naming it
+// and the cause; Aborted ("fenced: ...") once a ps task was started anew or the
+// model was initialized again: its values are gone, and only Initialize, or
+// waiting for who does it, goes on.
+class OwnModel {
+ public:
+  // float32, row-major.
+  struct Tensor {
+    std::string name;
+    std::vector<int64_t> shape;
+  };
+
+  struct Options {
+    // "host:port" of each ps task, in the ClusterSpec's order.
+    std::vector<std::string> ps_addresses;
+    // This process among those that push; one process an index.
+    int worker_index = 0;
+    // The worker's own ClusterSpec address, if the ps tasks' spec lists
+    // workers.
+    std::string worker_address;
+    // The same in every worker, as are the tensors and the placement.
+    OptimizerSpec optimizer;
+    PlacementSpec placement;
+    // Addresses beyond this machine, without encryption.
+    bool allow_insecure_network = false;
+    // For ps tasks to come, and for somebody to initialize.
+    absl::Duration max_wait = absl::Minutes(5);
+    // Not owned; outlives the model.
+    const Clock* clock = SystemClock();
+  };
+
+  // Waits until every ps task answers. Errors: also InvalidArgument for the
+  // options and tensors, Unauthenticated for an address that is not this
+  // machine's, FailedPrecondition for a ps of another version.
+  static absl::StatusOr<std::unique_ptr<OwnModel>> Connect(
+      const Options& options, absl::Span<const Tensor> tensors);
+  // The same over links of the caller's, one a ps address.
+  static absl::StatusOr<std::unique_ptr<OwnModel>> Create(
+      const Options& options, absl::Span<const Tensor> tensors,
+      std::vector<std::unique_ptr<ParameterLink>> links);
+
+  // Sets every parameter, one span a tensor, and its slots to their start
+  // values, whatever the ps tasks held before. For one worker.
+  absl::Status Initialize(absl::Span<const absl::Span<const float>> values);
+  // Returns when another worker has initialized this model: the same tensors
+  // and optimizer. Asks ten times a second. Errors: also DeadlineExceeded
+  // after max_wait, naming the ps task that has no model, or another.
+  absl::Status WaitForOthersToInitialize();
+
+  // Reads every parameter into one span a tensor. After an error their contents
+  // are a mixture.
+  absl::Status Pull(absl::Span<const absl::Span<float>> into);
+  // Applies the update rule to every parameter, with one gradient a tensor;
+  // returns when every ps task has. Computed from what was last pulled; the
+  // outcome's staleness is counted from there. Errors: also FailedPrecondition
+  // if nothing was pulled since the model was initialized.
+  absl::StatusOr<PushOutcome> Push(
+      absl::Span<const absl::Span<const float>> gradients);
+
+  // Of the latest push; 0 before the first.
+  int64_t step() const { return step_; }
+  // For calls that return at once, by callback. Its steps continue step().
+  ParameterClient& client() { return *client_; }
+
+ private:
+  OwnModel(Options options, Sender sender,
+           std::unique_ptr<ParameterClient> client);
+
+  absl::Status SetTensors(absl::Span<const Tensor> tensors);
+  HelloRequest MakeHello(int ps_task) const;
+  // One Hello, confirmed if an earlier start of this worker is known there.
+  absl::StatusOr<HelloReply> Hello(int ps_task);
+  // Asks every ps task until each answers; replies by ps task.
+  absl::StatusOr<std::vector<HelloReply>> HelloAll(absl::Time deadline);
+  // "" if it holds this model at `epoch`, else what it holds.
+  std::string Unready(const ShardState& state, int64_t epoch) const;
+  // A tenth of a second.
+  void Pause();
+  // InvalidArgument unless there is one span a tensor, of its size.
+  template <typename T>
+  absl::Status CheckSpans(absl::Span<const absl::Span<T>> spans) const;
+
+  const Options options_;
+  const Sender sender_;
+  const std::unique_ptr<ParameterClient> client_;
+  std::vector<TensorDef> tensors_;
+  std::vector<int64_t> sizes_;
+  uint64_t fingerprint_ = 0;
+  int64_t step_ = 0;
+  absl::Mutex mu_;  // of Pause
+};
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_OWN_MODEL_H_
