@@ -17,9 +17,9 @@ namespace muster {
 namespace {
 
 struct Flood {
-  const char* address;
-  int steps;
-  int64_t elements;
+  const char* address = nullptr;
+  int steps = 0;
+  int64_t elements = 0;
   absl::Mutex mu;
   int64_t retries ABSL_GUARDED_BY(mu) = 0;
   absl::Status status ABSL_GUARDED_BY(mu);
@@ -92,7 +92,10 @@ absl::Status Run(Flood* flood, int workers) {
 
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
-  muster::Flood flood{argv[1], std::atoi(argv[3]), std::atoll(argv[4])};
+  muster::Flood flood;
+  flood.address = argv[1];
+  flood.steps = std::atoi(argv[3]);
+  flood.elements = std::atoll(argv[4]);
   const absl::Status status = muster::Run(&flood, std::atoi(argv[2]));
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
