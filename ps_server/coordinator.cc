@@ -217,7 +217,7 @@ absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
   // Task 0, which watches itself for a save, need not be told.
   if (request.sender().task().job() == "ps" &&
       request.sender().task().index() != 0) {
-    listeners_.OnWatch(request.sender().task().index(), request.state_version(),
+    listeners_.OnWatch(request.sender(), request.state_version(),
                        state_version_, now);
   }
   const absl::Duration wait =
@@ -374,6 +374,10 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
   fingerprint_ = request.fingerprint();
   ps_incarnations_ = {request.ps_incarnations().begin(),
                       request.ps_incarnations().end()};
+  // They are there, though their first Watch may be lost.
+  for (const auto& [task, incarnation] : ps_incarnations_) {
+    if (task != 0) listeners_.Expect(task, incarnation, now);
+  }
   RestoreWorkers(request);
   SetPhase(RUNNING);
   CheckEnd(now);
