@@ -153,6 +153,8 @@ void TrainingSession::Do(const SendBeginEpoch& action) {
 }
 
 void TrainingSession::Do(const LoadModel& action) {
+  // A save that ended behind the load would be newer than what is loaded.
+  if (parts_.wait_for_saves) parts_.wait_for_saves();
   LoadEvent event = parts_.source->Load(action);
   loaded_initialized_ = event.model.ok() && event.model->initialized;
   if (event.model.ok()) SayLostSteps(*event.model);
