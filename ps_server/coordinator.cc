@@ -352,13 +352,23 @@ absl::Status Coordinator::CheckLease(absl::string_view request,
       absl::Hex(sender.incarnation()), " has lost the chief lease"));
 }
 
+// Not one of another epoch of the same number, when every ps had lost its
+// memory before the first checkpoint.
+bool Coordinator::IsRepeat(const CommitEpochRequest& request) const {
+  return request.model_epoch() > 0 &&
+         request.model_epoch() == committed_epoch_ &&
+         request.fingerprint() == fingerprint_ &&
+         std::map<int32_t, uint64_t>(request.ps_incarnations().begin(),
+                                     request.ps_incarnations().end()) ==
+             ps_incarnations_;
+}
+
 absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
     const CommitEpochRequest& request, absl::Time now) {
   RETURN_IF_ERROR(CheckLease("commit epoch", request.sender(), now));
   CommitEpochReply reply;
   const int64_t epoch = request.model_epoch();
-  if (epoch > 0 && epoch == committed_epoch_ &&
-      request.fingerprint() == fingerprint_) {  // a repeat
+  if (IsRepeat(request)) {
     *reply.mutable_state() = State();
     return reply;
   }

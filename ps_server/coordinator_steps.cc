@@ -39,14 +39,20 @@ absl::Status CheckNumbers(const StepRequest& request, int64_t batch_size) {
 
 }  // namespace
 
+uint64_t Coordinator::FirstPsIncarnation() const {
+  const auto first = ps_incarnations_.find(0);
+  return first == ps_incarnations_.end() ? 0 : first->second;
+}
+
 absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
                                absl::Time now) {
   ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
                    FindSender("step", request.sender(), now));
   RETURN_IF_ERROR(CheckNumbers(request, budget_.batch_size()));
   RETURN_IF_ERROR(CheckMayStop(request.stop_reason(), request.sender()));
-  const bool is_current =
-      committed_epoch_ != 0 && request.model_epoch() == committed_epoch_;
+  const bool is_current = committed_epoch_ != 0 &&
+                          request.model_epoch() == committed_epoch_ &&
+                          request.ps_incarnation() == FirstPsIncarnation();
   if (is_current && request.step() > worker->reported_step) {
     RETURN_IF_ERROR(CheckRound(request));
     if (!request.abandoned()) {

@@ -242,7 +242,7 @@ void SessionMachine::AdvanceWithoutEpoch() {
   granted_ = false;
   if (options_.chief) {
     busy_ = true;
-    actions_.push_back(chief_.Start(state_, peers_.replies()));
+    actions_.push_back(chief_.Start(state_, peers_.replies(), last_epoch_));
     return;
   }
   if (state_.phase() == INITIAL) {

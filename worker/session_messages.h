@@ -158,6 +158,8 @@ struct EnterEpoch {
 // there is a reason.
 struct SendStep {
   int64_t model_epoch;
+  // Of ps task 0 in that epoch.
+  uint64_t ps_incarnation;
   StepReport report;
   std::string stop_reason;
   // How long the answer may wait for other workers.

@@ -225,6 +225,7 @@ void TrainingSession::Do(const SendStep& action) {
   StepRequest request;
   *request.mutable_sender() = options_.sender;
   request.set_model_epoch(action.model_epoch);
+  request.set_ps_incarnation(action.ps_incarnation);
   request.set_step(action.report.step);
   request.set_examples(action.report.examples);
   request.set_data_position(action.report.data_position);
