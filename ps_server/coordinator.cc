@@ -156,8 +156,10 @@ uint64_t Coordinator::WantedTakeover(const RegisterRequest& request) const {
 CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
   const auto [entry, is_new_task] = workers_.try_emplace(KeyOf(sender));
   CoordinatorWorker& worker = entry->second;
-  // Who comes back to a job that is done has finished if its task had.
-  const bool has_finished = phase_ == DONE && worker.finished;
+  // Who comes back to a job that is done has finished if its task had, and has
+  // left nothing to do.
+  const bool has_finished =
+      phase_ == DONE && worker.finished && !worker.unsaved;
   if (is_new_task) worker.data_position = smallest_position_;
   if (!worker.registered) {
     worker.sender = sender;
@@ -256,7 +258,7 @@ absl::Time Coordinator::NextDeadline() const {
     deadline = std::min(deadline, step.until);
   }
   for (const auto& [key, worker] : workers_) {
-    if (!worker.IsLive()) continue;
+    if (!worker.IsLive() && !worker.awaited) continue;
     deadline = std::min(deadline, worker.last_heard + options_.worker_timeout);
   }
   if (rounds_.has_value() && rounds_->is_held()) {
@@ -271,9 +273,9 @@ absl::Time Coordinator::NextDeadline() const {
 
 void Coordinator::Tick(absl::Time now) {
   for (auto& [key, worker] : workers_) {
-    if (!worker.IsLive() || now < worker.last_heard + options_.worker_timeout) {
-      continue;
-    }
+    if (now < worker.last_heard + options_.worker_timeout) continue;
+    worker.awaited = false;
+    if (!worker.IsLive()) continue;
     worker.lost = true;
     ++state_version_;
     ReturnGrant(worker);

@@ -194,6 +194,7 @@ class Coordinator {
   uint64_t FirstPsIncarnation() const;
   absl::Status CheckMayStop(absl::string_view reason,
                             const Sender& sender) const;
+  absl::Status CheckMayFinish(const FinishRequest& request) const;
   // Answers a step, or lets it wait for its grant. `asks`: for another one.
   void Answer(CoordinatorWorker& worker, const StepRequest& request,
               uint64_t step_id, bool asks, absl::Time now);

@@ -191,6 +191,8 @@ struct RunFinal {
 struct SendFinish {
   std::string reason;
   bool stop_job;
+  // As FinishRequest.unsaved.
+  bool unsaved = false;
 };
 // For the log. No event.
 struct Say {

@@ -308,6 +308,7 @@ void TrainingSession::Do(const SendFinish& action) {
   *request.mutable_sender() = options_.sender;
   request.set_reason(action.reason);
   request.set_stop_job(action.stop_job);
+  request.set_unsaved(action.unsaved);
   parts_.coordination->Finish(request, Deadline(),
                               PushTo<FinishEvent, FinishReply>(queue_));
 }

@@ -247,16 +247,17 @@ TEST_F(TrainingSessionTest, IsNotReadyFromTheSignalOn) {
 
 TEST_F(TrainingSessionTest, FailedFinalSaveStillWritesTheResult) {
   recorder_.at_end = absl::ResourceExhaustedError("final save: disk full");
-  EXPECT_EQ(Make()->Run(), kExitFailed);
+  EXPECT_EQ(Make()->Run(), kExitRetryable);
   EXPECT_THAT(results_, ElementsAre(5));
   EXPECT_THAT(errors_, ElementsAre(HasSubstr("final save: disk full")));
   EXPECT_EQ(coordination_.finished().reason(), "done");
+  EXPECT_TRUE(coordination_.finished().unsaved());
 }
 
 TEST_F(TrainingSessionTest, SaysBothIfTheResultCannotBeWrittenEither) {
   recorder_.at_end = absl::ResourceExhaustedError("final save: disk full");
   result_status_ = absl::ResourceExhaustedError("result.json: disk full");
-  EXPECT_EQ(Make()->Run(), kExitFailed);
+  EXPECT_EQ(Make()->Run(), kExitRetryable);
   EXPECT_THAT(errors_, ElementsAre(HasSubstr("result.json: disk full"),
                                    HasSubstr("final save: disk full")));
 }
