@@ -156,8 +156,10 @@ uint64_t Coordinator::WantedTakeover(const RegisterRequest& request) const {
 CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
   const auto [entry, is_new_task] = workers_.try_emplace(KeyOf(sender));
   CoordinatorWorker& worker = entry->second;
-  // Who comes back to a job that is done has finished if its task had.
-  const bool has_finished = phase_ == DONE && worker.finished;
+  // Who comes back to a job that is done has finished if its task had, and has
+  // left nothing to do.
+  const bool has_finished =
+      phase_ == DONE && worker.finished && !worker.unsaved;
   if (is_new_task) worker.data_position = smallest_position_;
   if (!worker.registered) {
     worker.sender = sender;
@@ -217,7 +219,7 @@ absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
   // Task 0, which watches itself for a save, need not be told.
   if (request.sender().task().job() == "ps" &&
       request.sender().task().index() != 0) {
-    listeners_.OnWatch(request.sender().task().index(), request.state_version(),
+    listeners_.OnWatch(request.sender(), request.state_version(),
                        state_version_, now);
   }
   const absl::Duration wait =
@@ -256,7 +258,7 @@ absl::Time Coordinator::NextDeadline() const {
     deadline = std::min(deadline, step.until);
   }
   for (const auto& [key, worker] : workers_) {
-    if (!worker.IsLive()) continue;
+    if (!worker.IsLive() && !worker.awaited) continue;
     deadline = std::min(deadline, worker.last_heard + options_.worker_timeout);
   }
   if (rounds_.has_value() && rounds_->is_held()) {
@@ -271,9 +273,9 @@ absl::Time Coordinator::NextDeadline() const {
 
 void Coordinator::Tick(absl::Time now) {
   for (auto& [key, worker] : workers_) {
-    if (!worker.IsLive() || now < worker.last_heard + options_.worker_timeout) {
-      continue;
-    }
+    if (now < worker.last_heard + options_.worker_timeout) continue;
+    worker.awaited = false;
+    if (!worker.IsLive()) continue;
     worker.lost = true;
     ++state_version_;
     ReturnGrant(worker);
@@ -352,13 +354,23 @@ absl::Status Coordinator::CheckLease(absl::string_view request,
       absl::Hex(sender.incarnation()), " has lost the chief lease"));
 }
 
+// Not one of another epoch of the same number, when every ps had lost its
+// memory before the first checkpoint.
+bool Coordinator::IsRepeat(const CommitEpochRequest& request) const {
+  return request.model_epoch() > 0 &&
+         request.model_epoch() == committed_epoch_ &&
+         request.fingerprint() == fingerprint_ &&
+         std::map<int32_t, uint64_t>(request.ps_incarnations().begin(),
+                                     request.ps_incarnations().end()) ==
+             ps_incarnations_;
+}
+
 absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
     const CommitEpochRequest& request, absl::Time now) {
   RETURN_IF_ERROR(CheckLease("commit epoch", request.sender(), now));
   CommitEpochReply reply;
   const int64_t epoch = request.model_epoch();
-  if (epoch > 0 && epoch == committed_epoch_ &&
-      request.fingerprint() == fingerprint_) {  // a repeat
+  if (IsRepeat(request)) {
     *reply.mutable_state() = State();
     return reply;
   }
@@ -374,6 +386,10 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
   fingerprint_ = request.fingerprint();
   ps_incarnations_ = {request.ps_incarnations().begin(),
                       request.ps_incarnations().end()};
+  // They are there, though their first Watch may be lost.
+  for (const auto& [task, incarnation] : ps_incarnations_) {
+    if (task != 0) listeners_.Expect(task, incarnation, now);
+  }
   RestoreWorkers(request);
   SetPhase(RUNNING);
   CheckEnd(now);

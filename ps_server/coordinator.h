@@ -150,6 +150,8 @@ class Coordinator {
 
   // The holder of the chief lease, if it is alive; else null.
   const CoordinatorWorker* LiveChief() const;
+  // Of the commit of the present epoch.
+  bool IsRepeat(const CommitEpochRequest& request) const;
   absl::Status CheckLease(absl::string_view request, const Sender& sender,
                           absl::Time now);
 
@@ -188,8 +190,11 @@ class Coordinator {
                    absl::Time now);
   void CountStep(CoordinatorWorker& worker, const Delivery& step,
                  absl::Time now);
+  // The start of ps task 0 in the committed epoch; 0: none.
+  uint64_t FirstPsIncarnation() const;
   absl::Status CheckMayStop(absl::string_view reason,
                             const Sender& sender) const;
+  absl::Status CheckMayFinish(const FinishRequest& request) const;
   // Answers a step, or lets it wait for its grant. `asks`: for another one.
   void Answer(CoordinatorWorker& worker, const StepRequest& request,
               uint64_t step_id, bool asks, absl::Time now);

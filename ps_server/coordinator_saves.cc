@@ -32,7 +32,7 @@ absl::StatusOr<RequestSaveReply> Coordinator::RequestSave(
         absl::StrCat("request save: ", TaskName(ps),
                      " is not a ps task; only a ps that stops asks"));
   }
-  if (request.leaving()) listeners_.Leave(ps.task().index());
+  if (request.leaving()) listeners_.Leave(ps);
   RequestSaveReply reply;
   const std::string why_not = WhyNoSave(ps);
   if (!why_not.empty()) {

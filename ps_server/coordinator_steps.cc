@@ -39,14 +39,20 @@ absl::Status CheckNumbers(const StepRequest& request, int64_t batch_size) {
 
 }  // namespace
 
+uint64_t Coordinator::FirstPsIncarnation() const {
+  const auto first = ps_incarnations_.find(0);
+  return first == ps_incarnations_.end() ? 0 : first->second;
+}
+
 absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
                                absl::Time now) {
   ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
                    FindSender("step", request.sender(), now));
   RETURN_IF_ERROR(CheckNumbers(request, budget_.batch_size()));
   RETURN_IF_ERROR(CheckMayStop(request.stop_reason(), request.sender()));
-  const bool is_current =
-      committed_epoch_ != 0 && request.model_epoch() == committed_epoch_;
+  const bool is_current = committed_epoch_ != 0 &&
+                          request.model_epoch() == committed_epoch_ &&
+                          request.ps_incarnation() == FirstPsIncarnation();
   if (is_current && request.step() > worker->reported_step) {
     RETURN_IF_ERROR(CheckRound(request));
     if (!request.abandoned()) {
@@ -174,18 +180,30 @@ void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
   }
 }
 
-absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
-                                                absl::Time now) {
-  ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
-                   FindSender("finish", request.sender(), now));
-  if (request.stop_job() && KeyOf(request.sender()) != KeyOf(chief_)) {
+absl::Status Coordinator::CheckMayFinish(const FinishRequest& request) const {
+  if (KeyOf(request.sender()) == KeyOf(chief_)) return absl::OkStatus();
+  if (request.stop_job()) {
     return absl::InvalidArgumentError(
         absl::StrCat("finish: ", TaskName(request.sender()),
                      " asks everybody to stop, but is not the chief"));
   }
+  if (request.unsaved()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("finish: ", TaskName(request.sender()),
+                     " could not save the model, but is not the chief"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
+                                                absl::Time now) {
+  ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
+                   FindSender("finish", request.sender(), now));
+  RETURN_IF_ERROR(CheckMayFinish(request));
   ReturnGrant(*worker);
   if (!worker->finished) {
     worker->finished = true;
+    worker->unsaved = worker->awaited = request.unsaved();
     ++state_version_;
   }
   if (request.stop_job() && (phase_ == RUNNING || phase_ == INITIAL)) {
@@ -216,10 +234,11 @@ void Coordinator::CheckEnd(absl::Time now) {
     std::string limit = budget_.ReachedLimit();
     if (!limit.empty()) Stop(std::move(limit));
   }
-  const bool anybody_live =
-      std::any_of(workers_.begin(), workers_.end(),
-                  [](const auto& entry) { return entry.second.IsLive(); });
-  if (phase_ != STOPPING || anybody_live) {
+  const bool is_waited_for =
+      std::any_of(workers_.begin(), workers_.end(), [](const auto& entry) {
+        return entry.second.IsLive() || entry.second.awaited;
+      });
+  if (phase_ != STOPPING || is_waited_for) {
     idle_since_ = absl::InfiniteFuture();
     return;
   }

@@ -15,6 +15,8 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
   sender = new_sender;
   finished = false;
   lost = false;
+  unsaved = false;
+  awaited = false;
   reported_step = 0;
   abandoned_step = 0;
   has_grant = false;

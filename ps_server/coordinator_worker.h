@@ -23,6 +23,10 @@ struct CoordinatorWorker {
   bool may_be_chief = false;
   bool finished = false;
   bool lost = false;
+  // It has finished, but could not save the model; another start of it is
+  // waited for, which may.
+  bool unsaved = false;
+  bool awaited = false;
   absl::Time last_heard = absl::InfinitePast();
 
   // Of the current incarnation: the newest step that was reported, the newest

@@ -11,28 +11,48 @@ void EndListeners::OnEnd(int64_t version, absl::Time now) {
   Tick(now);
 }
 
-void EndListeners::OnWatch(int32_t ps_task, int64_t version, int64_t newest,
+void EndListeners::Expect(int32_t ps_task, uint64_t incarnation,
+                          absl::Time now) {
+  if (listeners_.size() < kMaxListeners) {
+    listeners_[ps_task] = {incarnation, now};
+  }
+}
+
+void EndListeners::OnWatch(const Sender& ps, int64_t version, int64_t newest,
                            absl::Time now) {
   // A larger version is that of a former ps task 0.
   if (end_version_ > 0 && version >= end_version_ && version <= newest) {
-    return Leave(ps_task);
+    listeners_.erase(ps.task().index());
+    return;
   }
-  if (last_heard_.size() < kMaxListeners) last_heard_[ps_task] = now;
+  Expect(ps.task().index(), ps.incarnation(), now);
+}
+
+// The farewell of an earlier start may come late.
+void EndListeners::Leave(const Sender& ps) {
+  const auto listener = listeners_.find(ps.task().index());
+  if (listener == listeners_.end() ||
+      listener->second.incarnation != ps.incarnation()) {
+    return;
+  }
+  listeners_.erase(listener);
 }
 
 void EndListeners::Tick(absl::Time now) {
   if (end_version_ == 0) return;
-  for (auto it = last_heard_.begin(); it != last_heard_.end();) {
-    const bool is_over = now >= std::min(it->second, end_) + patience_;
-    it = is_over ? last_heard_.erase(it) : std::next(it);
+  for (auto it = listeners_.begin(); it != listeners_.end();) {
+    const bool is_over =
+        now >= std::min(it->second.last_heard, end_) + patience_;
+    it = is_over ? listeners_.erase(it) : std::next(it);
   }
 }
 
 absl::Time EndListeners::NextDeadline() const {
   absl::Time deadline = absl::InfiniteFuture();
   if (end_version_ == 0) return deadline;
-  for (const auto& [ps_task, heard] : last_heard_) {
-    deadline = std::min(deadline, std::min(heard, end_) + patience_);
+  for (const auto& [ps_task, listener] : listeners_) {
+    deadline =
+        std::min(deadline, std::min(listener.last_heard, end_) + patience_);
   }
   return deadline;
 }

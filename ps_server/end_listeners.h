@@ -6,6 +6,7 @@
 #include <map>
 
 #include "absl/time/time.h"
+#include "proto/parameter_service.pb.h"
 
 namespace muster {
 
@@ -20,20 +21,27 @@ class EndListeners {
 
   // The job is done; states from `version` on say so.
   void OnEnd(int64_t version, absl::Time now);
+  // A ps task is there, and will watch.
+  void Expect(int32_t ps_task, uint64_t incarnation, absl::Time now);
   // A Watch of a ps task from `version` on; `newest` is that of now.
-  void OnWatch(int32_t ps_task, int64_t version, int64_t newest,
+  void OnWatch(const Sender& ps, int64_t version, int64_t newest,
                absl::Time now);
-  // This ps task does not listen any more.
-  void Leave(int32_t ps_task) { last_heard_.erase(ps_task); }
+  // This start of a ps task does not listen any more.
+  void Leave(const Sender& ps);
 
   // Lets time pass.
   void Tick(absl::Time now);
   // After OnEnd: nobody is left who has to be told.
-  bool all_know() const { return end_version_ > 0 && last_heard_.empty(); }
+  bool all_know() const { return end_version_ > 0 && listeners_.empty(); }
   // When Tick next changes something; InfiniteFuture if never.
   absl::Time NextDeadline() const;
 
  private:
+  struct Listener {
+    uint64_t incarnation;
+    absl::Time last_heard;
+  };
+
   // More than any cluster has tasks.
   static constexpr size_t kMaxListeners = 4096;
 
@@ -41,7 +49,7 @@ class EndListeners {
   int64_t end_version_ = 0;  // 0: before the end
   absl::Time end_ = absl::InfiniteFuture();
   // Of those who do not know the end, by ps task.
-  std::map<int32_t, absl::Time> last_heard_;
+  std::map<int32_t, Listener> listeners_;
 };
 
 }  // namespace muster

@@ -403,7 +403,8 @@ class Launcher:
 
 def describe(code):
     meanings = {2: "bad flag, file or configuration", 3: "unusable checkpoint",
-                4: "refused by the security rules", PEERS_LOST: "peers lost"}
+                4: "refused by the security rules",
+                PEERS_LOST: "peers lost, or disk full"}
     if code in meanings:
         return " (%s)" % meanings[code]
     try:

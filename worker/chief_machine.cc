@@ -40,10 +40,13 @@ std::vector<uint64_t> IncarnationsOf(absl::Span<const HelloReply> hellos) {
 }
 
 SessionAction ChiefMachine::Start(const JobState& state,
-                                  absl::Span<const HelloReply> hellos) {
+                                  absl::Span<const HelloReply> hellos,
+                                  int64_t last_epoch) {
   phase_ = Phase::kBeginning;
   ps_incarnations_ = IncarnationsOf(hellos);
-  return SendBeginEpoch{LargestSeenEpoch(state, hellos)};
+  // All of them may have been started anew since.
+  return SendBeginEpoch{
+      std::max({LargestSeenEpoch(state, hellos), last_epoch, model_epoch_})};
 }
 
 SessionAction ChiefMachine::OnBegun(const BeginEpochReply& reply) {

@@ -44,9 +44,9 @@ class ChiefMachine {
   Phase phase() const { return phase_; }
   bool busy() const { return phase_ != Phase::kIdle; }
 
-  // REQUIRES: !busy().
+  // `last_epoch`: the last that this task was in. REQUIRES: !busy().
   SessionAction Start(const JobState& state,
-                      absl::Span<const HelloReply> hellos);
+                      absl::Span<const HelloReply> hellos, int64_t last_epoch);
   SessionAction OnBegun(const BeginEpochReply& reply);
   SessionAction OnLoaded(const LoadedModel& model);
   void OnCommitted() { phase_ = Phase::kIdle; }
@@ -54,6 +54,7 @@ class ChiefMachine {
 
  private:
   Phase phase_ = Phase::kIdle;
+  // The newest that was begun.
   int64_t model_epoch_ = 0;
   std::vector<uint64_t> ps_incarnations_;
 };

@@ -134,6 +134,10 @@ void SessionHooks::SaveNow(std::function<void(const absl::Status&)> done) {
   checkpoint_saver_->SaveNow(std::move(done));
 }
 
+void SessionHooks::WaitForSaves() {
+  if (checkpoint_saver_ != nullptr) checkpoint_saver_->WaitForWriter();
+}
+
 std::string SessionHooks::newest_checkpoint() const {
   return checkpoint_saver_ == nullptr ? "" : checkpoint_saver_->newest();
 }

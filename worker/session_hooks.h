@@ -65,6 +65,8 @@ class SessionHooks {
 
   // A checkpoint now; see CheckpointSaver::SaveNow.
   void SaveNow(std::function<void(const absl::Status&)> done);
+  // Returns when no checkpoint is being written.
+  void WaitForSaves();
   // Folder of the newest checkpoint that this process saved; "" if none.
   std::string newest_checkpoint() const;
   // The newest evaluation of this process; none if there was none, or if that

@@ -63,7 +63,9 @@ std::vector<SessionAction> SessionMachine::Handle(const SessionEvent& event,
 }
 
 absl::Time SessionMachine::next_wakeup() const {
-  absl::Time next = peers_.next_due();
+  absl::Time next = absl::InfiniteFuture();
+  // Who ends greets nobody any more.
+  if (peers_.next_due() > now_) next = peers_.next_due();
   if (retry_at_ > now_) next = std::min(next, retry_at_);
   if (ask_again_at_ > now_) next = std::min(next, ask_again_at_);
   if (drain_until_ > now_) next = std::min(next, drain_until_);
@@ -190,7 +192,8 @@ void SessionMachine::Advance() {
   AskToSave();
   RepeatSaveReport();
   if (busy_ || Pause()) return;
-  if (state_.phase() == STOPPING && !options_.chief && report_.step == 0) {
+  if (state_.phase() == STOPPING && !options_.chief &&
+      (report_.step == 0 || NobodyWantsReport())) {
     if (JobHasTooFewReplicas()) {
       return Fail(kExitRetryable, state_.stop_reason());
     }
@@ -242,7 +245,7 @@ void SessionMachine::AdvanceWithoutEpoch() {
   granted_ = false;
   if (options_.chief) {
     busy_ = true;
-    actions_.push_back(chief_.Start(state_, peers_.replies()));
+    actions_.push_back(chief_.Start(state_, peers_.replies(), last_epoch_));
     return;
   }
   if (state_.phase() == INITIAL) {
@@ -300,6 +303,13 @@ bool SessionMachine::UseEpoch() {
 bool SessionMachine::InEpoch() const {
   return entered_epoch_ != 0 && entered_epoch_ == state_.model_epoch() &&
          EpochIsUsable(state_, peers_.replies());
+}
+
+// The epoch of the report is lost, and the chief, which would have to restore
+// it, has ended.
+bool SessionMachine::NobodyWantsReport() const {
+  return !EpochIsUsable(state_, peers_.replies()) &&
+         HasFinished(state_, options_.chief_task);
 }
 
 void SessionMachine::AskToSave() {

@@ -86,6 +86,7 @@ class SessionMachine {
   bool UseEpoch();
   // The committed epoch is the one that was entered.
   bool InEpoch() const;
+  bool NobodyWantsReport() const;
   void ReportStep(absl::string_view stop_reason);
   void OnRefused(const StepReply& reply);
   void AdvanceTooFew();
@@ -95,6 +96,9 @@ class SessionMachine {
   void AskToSave();
   void RepeatSaveReport();
   bool IsLastFinishAttempt();
+  void OnFinished(const JobState& state);
+  bool JobHasFailed() const;
+  std::string DescribeFailedJob() const;
   void OnRegisteredToFinish(const absl::Status& status);
 
   // A call failed because a peer is gone or has forgotten us: start over with
@@ -178,7 +182,11 @@ class SessionMachine {
   bool completed_ = false;
   bool final_done_ = false;
   absl::Status final_status_;
+  // It ends although the last save could not even be tried.
+  bool lacks_save_ = false;
   int finish_attempts_ = 0;
+  // A chief that has finished waits for the job's end until then.
+  absl::Time finish_until_ = absl::InfiniteFuture();
   // ps task 0 is a new one: it has to know who finishes.
   bool must_register_ = false;
   // Set when the end is decided; Finish leads to it.

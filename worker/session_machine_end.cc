@@ -1,9 +1,11 @@
 // The part of SessionMachine that ends: done, stopped by a signal, failed.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
 #include "worker/call_status.h"
@@ -12,11 +14,20 @@
 namespace muster {
 namespace {
 
+// Begins the reason that a job ends for if its chief has failed.
+constexpr absl::string_view kFailed = "failed: ";
+// The reason of the hook that ends a job whose numbers are not finite.
+constexpr absl::string_view kNonFinite = "non_finite";
+
 // A lost reply to Finish is most often a ps that has exited, as it should.
 constexpr int kFinishAttempts = 3;
 // In 3.5 s, so that a ps task 0 that has died is back: nobody else would tell
 // it that the job is over.
 constexpr int kChiefFinishAttempts = 8;
+// How long, and how often, a chief that has finished looks whether the job is
+// DONE: longer than ps task 0 waits for who has never come.
+constexpr absl::Duration kEndWait = absl::Seconds(5);
+constexpr absl::Duration kEndPoll = absl::Milliseconds(250);
 // How long a signalled chief waits for the others' last steps: with its own
 // step before and the save after it, the end is to come within 10 s.
 constexpr absl::Duration kDrainWait = absl::Seconds(5);
@@ -45,7 +56,7 @@ void SessionMachine::On(const FinalEvent& event) {
 
 void SessionMachine::On(const FinishEvent& event) {
   busy_ = false;
-  if (event.reply.ok()) return ExitWith(exit_code_, exit_text_);
+  if (event.reply.ok()) return OnFinished(event.reply->state());
   if (IsLastFinishAttempt()) return ExitWith(exit_code_, exit_text_);
   const absl::Status& status = event.reply.status();
   if (options_.chief && IsFenced(status) &&
@@ -56,6 +67,19 @@ void SessionMachine::On(const FinishEvent& event) {
     must_register_ = finish_stops_job_ = true;
   }
   RetryLater();
+}
+
+// A chief stays until the job is DONE: for a while ps task 0 may wait for a
+// worker that is still to come, and would it die, nobody else could tell its
+// next start that the job is over.
+void SessionMachine::OnFinished(const JobState& state) {
+  finish_until_ = std::min(finish_until_, now_ + kEndWait);
+  const bool stays = options_.chief && exit_code_ == kExitDone &&
+                     signal_ == 0 && state.phase() == STOPPING &&
+                     now_ < finish_until_;
+  if (!stays) return ExitWith(exit_code_, exit_text_);
+  finish_attempts_ = failures_ = 0;
+  retry_at_ = now_ + kEndPoll;
 }
 
 void SessionMachine::OnRegisteredToFinish(const absl::Status& status) {
@@ -70,9 +94,11 @@ void SessionMachine::OnRegisteredToFinish(const absl::Status& status) {
 
 bool SessionMachine::IsLastFinishAttempt() {
   ++finish_attempts_;
-  return signal_ != 0 ||
-         finish_attempts_ >=
-             (options_.chief ? kChiefFinishAttempts : kFinishAttempts);
+  // No other start of the chief would come and tell.
+  const bool must_tell = options_.chief && exit_code_ == kExitDone;
+  if (signal_ != 0 && !must_tell) return true;
+  return finish_attempts_ >=
+         (options_.chief ? kChiefFinishAttempts : kFinishAttempts);
 }
 
 void SessionMachine::On(const SignalEvent& event) {
@@ -96,6 +122,11 @@ void SessionMachine::AdvanceSignalled() {
       last_epoch_ != 0 ||
       (peers_.AllGreeted() && EpochIsUsable(state_, peers_.replies()));
   if (options_.chief && has_epoch && !Drain()) return;
+  if (options_.chief && has_epoch && !final_done_) {
+    lacks_save_ = true;
+    actions_.push_back(Say{"ending without a last save: a ps task was lost",
+                           /*is_error=*/true});
+  }
   if (!options_.chief && InEpoch() && report_.step != 0) {
     return ReportStep(/*stop_reason=*/"");
   }
@@ -147,6 +178,11 @@ bool SessionMachine::Drain() {
 
 // The chief's end: after all others. (The others end in Advance.)
 void SessionMachine::AdvanceStopping() {
+  if (JobHasTooFewReplicas()) {  // said an earlier start of this task
+    too_few_ = state_.stop_reason();
+    return AdvanceTooFew();
+  }
+  if (JobHasFailed()) return Fail(kExitFailed, DescribeFailedJob());
   if (final_done_) return FinishCompleted();
   std::vector<TaskId> unfinished;
   if (!OthersHaveFinished(state_, options_.self, &unfinished)) {
@@ -166,6 +202,9 @@ void SessionMachine::AdvanceDone() {
   if (JobHasTooFewReplicas()) {
     return ExitWith(kExitRetryable, state_.stop_reason());
   }
+  if (options_.chief && JobHasFailed()) {
+    return ExitWith(kExitFailed, DescribeFailedJob());
+  }
   if (!options_.chief || HasFinished(state_, options_.self)) {
     return ExitWith(kExitDone, "");
   }
@@ -181,19 +220,39 @@ void SessionMachine::AdvanceDone() {
 
 void SessionMachine::EndWithoutSave(absl::string_view why) {
   ExitWith(kExitRetryable,
-           absl::StrCat("the job is done, but its last save is missing: ps "
-                        "task 0 did not hear of the chief for too long, and "
+           absl::StrCat("the job is done, but its last save is missing, and "
                         "now it is too late (",
                         why,
                         "); started again, the job goes on from the newest "
                         "checkpoint"));
 }
 
+// For an earlier start of this task, which has said more.
+bool SessionMachine::JobHasFailed() const {
+  return stop_failure_.ok() &&
+         (absl::StartsWith(state_.stop_reason(), kFailed) ||
+          state_.stop_reason() == kNonFinite);
+}
+
+std::string SessionMachine::DescribeFailedJob() const {
+  return absl::StrCat("the job has ended before: ", state_.stop_reason());
+}
+
 void SessionMachine::FinishCompleted() {
   absl::Status failure = stop_failure_;
   failure.Update(final_status_);
-  exit_code_ = failure.ok() ? kExitDone : kExitFailed;
+  exit_code_ = kExitDone;
+  if (!failure.ok()) {
+    // There may be room again, and ps task 0 keeps the model for a while.
+    exit_code_ =
+        absl::IsResourceExhausted(failure) ? kExitRetryable : kExitFailed;
+  }
   exit_text_ = std::string(failure.message());
+  if (!final_status_.ok() && !options_.ps_addresses[0].empty()) {
+    absl::StrAppend(&exit_text_,
+                    "; the ps tasks keep the model for --worker_timeout, in "
+                    "which another start of this task saves it");
+  }
   Finish("done", /*stop_job=*/false);
 }
 
@@ -203,7 +262,8 @@ void SessionMachine::Finish(absl::string_view reason, bool stop_job) {
   busy_ = true;
   finish_reason_ = std::string(reason);
   finish_stops_job_ = stop_job;
-  actions_.push_back(SendFinish{finish_reason_, stop_job});
+  actions_.push_back(
+      SendFinish{finish_reason_, stop_job, lacks_save_ || !final_status_.ok()});
 }
 
 // Ends with `code`; tells the coordinator first if it knows us. A chief that
@@ -212,7 +272,7 @@ void SessionMachine::Fail(int code, std::string text) {
   if (registered_with_ == 0) return ExitWith(code, std::move(text));
   exit_code_ = code;
   exit_text_ = std::move(text);
-  Finish(absl::StrCat("failed: ", exit_text_), /*stop_job=*/options_.chief);
+  Finish(absl::StrCat(kFailed, exit_text_), /*stop_job=*/options_.chief);
 }
 
 void SessionMachine::ExitWith(int code, std::string text) {

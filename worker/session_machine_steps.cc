@@ -101,9 +101,9 @@ void SessionMachine::ReportStep(absl::string_view stop_reason) {
   asked_version_ = std::max(asked_version_, state_.state_version());
   const bool may_wait = stop_reason.empty() && signal_ == 0 &&
                         state_.phase() == RUNNING && !report_.abandoned;
-  actions_.push_back(
-      SendStep{entered_epoch_, report_, std::string(stop_reason),
-               may_wait ? options_.step_wait : absl::ZeroDuration()});
+  actions_.push_back(SendStep{
+      entered_epoch_, last_incarnations_[0], report_, std::string(stop_reason),
+      may_wait ? options_.step_wait : absl::ZeroDuration()});
 }
 
 void SessionMachine::AdvanceRunning() {

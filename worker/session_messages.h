@@ -158,6 +158,8 @@ struct EnterEpoch {
 // there is a reason.
 struct SendStep {
   int64_t model_epoch;
+  // Of ps task 0 in that epoch.
+  uint64_t ps_incarnation;
   StepReport report;
   std::string stop_reason;
   // How long the answer may wait for other workers.
@@ -189,6 +191,8 @@ struct RunFinal {
 struct SendFinish {
   std::string reason;
   bool stop_job;
+  // As FinishRequest.unsaved.
+  bool unsaved = false;
 };
 // For the log. No event.
 struct Say {

@@ -153,6 +153,8 @@ void TrainingSession::Do(const SendBeginEpoch& action) {
 }
 
 void TrainingSession::Do(const LoadModel& action) {
+  // A save that ended behind the load would be newer than what is loaded.
+  if (parts_.wait_for_saves) parts_.wait_for_saves();
   LoadEvent event = parts_.source->Load(action);
   loaded_initialized_ = event.model.ok() && event.model->initialized;
   if (event.model.ok()) SayLostSteps(*event.model);
@@ -223,6 +225,7 @@ void TrainingSession::Do(const SendStep& action) {
   StepRequest request;
   *request.mutable_sender() = options_.sender;
   request.set_model_epoch(action.model_epoch);
+  request.set_ps_incarnation(action.ps_incarnation);
   request.set_step(action.report.step);
   request.set_examples(action.report.examples);
   request.set_data_position(action.report.data_position);
@@ -305,6 +308,7 @@ void TrainingSession::Do(const SendFinish& action) {
   *request.mutable_sender() = options_.sender;
   request.set_reason(action.reason);
   request.set_stop_job(action.stop_job);
+  request.set_unsaved(action.unsaved);
   parts_.coordination->Finish(request, Deadline(),
                               PushTo<FinishEvent, FinishReply>(queue_));
 }

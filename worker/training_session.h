@@ -67,6 +67,8 @@ class TrainingSession {
     std::function<void(const EnterEpoch&)> on_enter;
     // The chief saves now; `done` may be called from any thread.
     std::function<void(std::function<void(const absl::Status&)> done)> save_now;
+    // Returns when no save is being written. Null if this task does not save.
+    std::function<void()> wait_for_saves;
     // Called on the first step, whenever training stops for a lost peer, when
     // it ends, and from the thread of RequestStop.
     std::function<void(bool serving)> set_serving;

@@ -382,6 +382,7 @@ void WorkerTask::CreateSession() {
   parts.save_now = [this](std::function<void(const absl::Status&)> done) {
     hooks_->SaveNow(std::move(done));
   };
+  parts.wait_for_saves = [this] { hooks_->WaitForSaves(); };
   parts.set_serving = [this](bool serving) {
     if (health_ != nullptr) health_->SetServing(serving);
   };

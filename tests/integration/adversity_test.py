@@ -107,9 +107,9 @@ class AdversityTest(harness.TestCase):
         self.assertEqual(set(os.listdir(self.path("train"))) -
                          {".lock", "summaries"},
                          {"ckpt-000000000000", "result.json"})
-        # The end of the training could not be saved: that is a failure. What
-        # was evaluated is kept.
-        self.assertEqual(code, 1, output)
+        # The end of the training could not be saved; there may be room when it
+        # is tried again. What was evaluated is kept.
+        self.assertEqual(code, 138, output)
         self.assertRegex(output, r"(?m) E /job:worker/task:0 final save: ")
         with open(self.path("train/result.json"), encoding="utf-8") as file:
             result = json.load(file)

@@ -201,8 +201,8 @@ class LauncherTest(harness.TestCase):
         self.assertEqual(launcher.output.count("[worker 0] start"), 3)
         self.assertIn("restart 1 of 2 in 0.2 s", launcher.output)
         self.assertIn("restart 2 of 2 in 0.4 s", launcher.output)
-        self.assertIn("[worker 0] failed first, with exit code 138 (peers lost)",
-                      launcher.output)
+        self.assertIn("[worker 0] failed first, with exit code 138 (peers lost, "
+                      "or disk full)", launcher.output)
 
     def test_a_permanent_failure_is_not_tried_again(self):
         launcher = self.launch('exit 3', "--workers=1", "--restart=5")

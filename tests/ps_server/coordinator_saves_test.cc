@@ -52,6 +52,7 @@ class CoordinatorSavesTest : public testing::Test {
     StepRequest request;
     *request.mutable_sender() = sender;
     request.set_model_epoch(coordinator_.State().model_epoch());
+    request.set_ps_incarnation(kPs1 - 1);
     request.set_step(step);
     const auto reply = AskStep(coordinator_, request, now_);
     EXPECT_THAT(reply, IsOk());

@@ -110,6 +110,17 @@ class CoordinatorTest : public testing::Test {
     return reply.value_or(StepReply());
   }
 
+  // Of a chief that could not save.
+  JobState FinishUnsaved(const Sender& sender) {
+    FinishRequest request;
+    *request.mutable_sender() = sender;
+    request.set_reason("done");
+    request.set_unsaved(true);
+    const auto reply = coordinator_.Finish(request, now_);
+    EXPECT_THAT(reply, IsOk());
+    return reply.ok() ? reply->state() : JobState();
+  }
+
   JobState Finish(const Sender& sender, bool stop_job = false,
                   const std::string& reason = "done") {
     FinishRequest request;
@@ -455,6 +466,91 @@ TEST_F(CoordinatorTest, WhoComesBackToTheEndHasFinishedIfItsTaskHad) {
   ASSERT_EQ(coordinator_.phase(), DONE);
   EXPECT_FALSE(Register(MakeSender(0, 555))->state().workers(0).finished());
   EXPECT_TRUE(Register(MakeSender(1, 556))->state().workers(1).finished());
+}
+
+TEST_F(CoordinatorTest, AnUnsavedModelIsKeptForTheNextStartOfTheChief) {
+  StartRun(2, 1);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(worker_);
+  EXPECT_EQ(FinishUnsaved(chief_).phase(), STOPPING);
+  Pass(kTimeout - absl::Seconds(1));
+  EXPECT_EQ(coordinator_.phase(), STOPPING);
+  const Sender next = MakeSender(0, 555);
+  const auto back = Register(next);
+  ASSERT_THAT(back, IsOk());
+  EXPECT_EQ(back->state().phase(), STOPPING);
+  EXPECT_EQ(back->state().model_epoch(), epoch_);
+  Pass(kTimeout - absl::Seconds(1));
+  EXPECT_EQ(coordinator_.phase(), STOPPING) << "it is alive";
+  EXPECT_EQ(FinishUnsaved(next).phase(), STOPPING) << "no room yet";
+  const Sender last = MakeSender(0, 556);
+  ASSERT_THAT(Register(last), IsOk());
+  EXPECT_EQ(Finish(last).phase(), DONE);
+  EXPECT_TRUE(Register(MakeSender(0, 557))->state().workers(0).finished());
+}
+
+TEST_F(CoordinatorTest, AnUnsavedModelIsKeptOnlySoLong) {
+  StartRun(2, 1);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(worker_);
+  FinishUnsaved(chief_);
+  EXPECT_EQ(coordinator_.NextDeadline(), now_ + kTimeout);
+  Pass(kTimeout);
+  EXPECT_EQ(coordinator_.phase(), DONE);
+  EXPECT_GT(coordinator_.NextDeadline(), now_) << "it does not spin";
+  EXPECT_FALSE(Register(MakeSender(0, 555))->state().workers(0).finished())
+      << "it has still to save";
+}
+
+TEST_F(CoordinatorTest, OnlyTheChiefHasAModelToSave) {
+  StartRun(2, 1);
+  FinishRequest request;
+  *request.mutable_sender() = worker_;
+  request.set_unsaved(true);
+  EXPECT_THAT(coordinator_.Finish(request, now_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("is not the chief")));
+}
+
+TEST_F(CoordinatorTest, ThePsTasksOfTheEpochAreToldOfTheEnd) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  const auto begun = Begin(chief_);
+  ASSERT_THAT(begun, IsOk());
+  epoch_ = begun->model_epoch();
+  CommitEpochRequest commit = MakeCommit(chief_, epoch_, 1);
+  (*commit.mutable_ps_incarnations())[1] = 71;
+  ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+  Step(chief_, 0);
+  Step(chief_, 1);
+  const int64_t version = Finish(chief_).state_version();
+  EXPECT_EQ(coordinator_.phase(), DONE);
+  EXPECT_FALSE(coordinator_.EndIsKnown()) << "its first Watch may be lost";
+  ASSERT_THAT(Watch(MakeSender(1, 71, "ps"), version), IsOk());
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
+TEST_F(CoordinatorTest, AnEpochOfOtherPsStartsIsAnotherOne) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  const auto begun = Begin(chief_);
+  ASSERT_THAT(begun, IsOk());
+  epoch_ = begun->model_epoch();
+  CommitEpochRequest commit = MakeCommit(chief_, epoch_, 3);
+  (*commit.mutable_ps_incarnations())[0] = 70;
+  ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+  EXPECT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk()) << "a repeat";
+  StepRequest step = MakeStep(chief_, 0);
+  step.set_ps_incarnation(70);
+  EXPECT_TRUE(AskStep(coordinator_, step, now_)->granted());
+  // What was on the way to a former ps task 0.
+  (*commit.mutable_ps_incarnations())[0] = 60;
+  EXPECT_THAT(coordinator_.CommitEpoch(commit, now_),
+              StatusIs(absl::StatusCode::kAborted));
+  step = MakeStep(chief_, 1);
+  step.set_ps_incarnation(60);
+  EXPECT_FALSE(AskStep(coordinator_, step, now_)->granted());
+  EXPECT_EQ(coordinator_.global_step(), 0);
 }
 
 TEST_F(CoordinatorTest, WaitsForTheDeadOnlySoLong) {

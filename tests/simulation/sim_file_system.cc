@@ -49,7 +49,6 @@ absl::Status SimFileSystem::PauseToGrow(const char* call) {
   if (options_.process->Now() >= options_.disk->full_until) {
     return absl::OkStatus();
   }
-  options_.disk->refused = options_.incarnation;
   return absl::ResourceExhaustedError(
       absl::StrCat(call, ": no space left on the disk"));
 }

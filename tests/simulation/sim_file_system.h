@@ -21,8 +21,6 @@ struct SimDisk {
   uint64_t lock_holder = 0;
   // Nothing can be written until then.
   absl::Time full_until = absl::InfinitePast();
-  // The incarnation that was last told so.
-  uint64_t refused = 0;
 };
 
 // The disk as one process sees it: each call takes virtual time, in which

@@ -324,7 +324,7 @@ void SimPs::End() {
 
 bool SimPs::WaitedFor(int task) const {
   const auto heard = heard_.find(task);
-  return heard == heard_.end() ||
+  return heard == heard_.end() || gave_up_ ||
          left_ >= std::min(heard->second, done_) + kEndPatience;
 }
 
@@ -427,7 +427,10 @@ void SimPs::OnVerdict(SaveWait::Verdict verdict) {
       });
     case SaveWait::Verdict::kJobDone:
       if (options_.task != 0 || coordinator_->EndIsKnown()) return End();
-      return process_.RunAt(save_wait_->give_up(), [this] { End(); });
+      return process_.RunAt(save_wait_->give_up(), [this] {
+        gave_up_ = alive_;
+        End();
+      });
     default:
       Drain(verdict == SaveWait::Verdict::kSaved);
   }

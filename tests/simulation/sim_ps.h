@@ -128,6 +128,8 @@ class SimPs {
   // each other ps task.
   absl::Time done_ = absl::InfiniteFuture();
   absl::Time left_ = absl::InfiniteFuture();
+  // After a signal it waits only so long for the others to learn of the end.
+  bool gave_up_ = false;
   std::map<int, absl::Time> heard_;
   // After a signal.
   std::optional<SaveWait> save_wait_;

@@ -251,6 +251,9 @@ TrainingSession::Parts SimWorker::SessionParts() {
   parts.save_now = [this](std::function<void(const absl::Status&)> done) {
     checkpoint_saver_->SaveNow(std::move(done));
   };
+  parts.wait_for_saves = [this] {
+    if (checkpoint_saver_ != nullptr) checkpoint_saver_->WaitForWriter();
+  };
   parts.say = [this](bool is_error, absl::string_view text) {
     Say(is_error, text);
   };

@@ -65,11 +65,19 @@ SimulationResult Simulation::Run() {
   simulator_.RunUntil([&] { return failed() || job_ended(); },
                       start + kMustEndBy);
   if (!failed() && !job_ended()) {
+    if (TooFewAreLeft()) {
+      simulator_.NoteText("end", "too few replicas are left");
+      return Result();
+    }
     oracle_.Fail("the job does not end");
   }
   simulator_.RunUntil([&] { return failed() || EverybodyEnded(); },
                       simulator_.Now() + kLeave);
   if (!failed()) CheckEnd();
+  return Result();
+}
+
+SimulationResult Simulation::Result() {
   SimulationResult result;
   result.violation = oracle_.violation();
   result.history = simulator_.history();
@@ -132,7 +140,9 @@ void Simulation::RestartSoon(std::function<void()> start) {
 
 void Simulation::OnExit(SimWorker* worker, int exit_code) {
   exit_codes_[worker->incarnation()] = exit_code;
-  if (worker->said_error()) exits_with_errors_.insert(worker->incarnation());
+  if (exit_code == 128 + SIGTERM && worker->said_error()) {
+    warned_.insert(worker->incarnation());
+  }
   const int index = worker->index();
   const bool is_newest = worker_of_[index] == worker;
   if (!is_newest && exit_code == kExitBadConfig) return;  // a second chief
@@ -144,9 +154,7 @@ void Simulation::OnExit(SimWorker* worker, int exit_code) {
     if (!oracle_.interrupted()) oracle_.CheckDiskAtEnd();
   }
   if (exit_code == kExitDone) return;
-  const bool disk_was_full =
-      exit_code == kExitFailed && disk_.refused == worker->incarnation();
-  if (exit_code >= 128 || disk_was_full) {
+  if (exit_code >= 128) {
     return RestartSoon([this, index] { StartWorker(index); });
   }
   oracle_.Fail(absl::StrCat("worker ", index, " exits with code ", exit_code));
@@ -290,12 +298,25 @@ bool Simulation::EverybodyEnded() const {
 void Simulation::CheckEnd() {
   CheckTasksAtEnd();
   // A chief that was lost has not saved, and ends with 138 (OnExit checks those
-  // that end with 0); one that could not said so.
+  // that end with 0); one that was stopped by a signal may have warned that a
+  // step is missing.
   for (const WorkerState& worker : oracle_.end()->workers()) {
     const uint64_t incarnation = worker.sender().incarnation();
     if (worker.sender().task().index() != 0 || !worker.finished()) continue;
-    if (exits_with_errors_.count(incarnation) == 0) oracle_.CheckDiskAtEnd();
+    if (warned_.count(incarnation) == 0) oracle_.CheckDiskAtEnd();
   }
+}
+
+bool Simulation::TooFewAreLeft() const {
+  if (!oracle_.interrupted() || scenario_.mode != Mode::kSync) return false;
+  int left = 0;
+  for (const auto& [index, worker] : worker_of_) {
+    const auto code = exit_codes_.find(worker->incarnation());
+    const bool has_ended =
+        code != exit_codes_.end() && code->second == kExitDone;
+    if (!has_ended) ++left;
+  }
+  return left < scenario_.min_replicas;
 }
 
 void Simulation::CheckTasksAtEnd() {
@@ -315,8 +336,7 @@ void Simulation::CheckTasksAtEnd() {
     const SimWorker* const newest = worker_of_[state.sender().task().index()];
     if (newest->incarnation() != incarnation) continue;
     if (code != exit_codes_.end() &&
-        (code->second == kExitDone || code->second == 128 + SIGTERM ||
-         disk_.refused == incarnation)) {
+        (code->second == kExitDone || code->second == 128 + SIGTERM)) {
       continue;
     }
     // Killed on its last way out.

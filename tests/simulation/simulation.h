@@ -67,7 +67,12 @@ class Simulation {
 
   // ---- The end -------------------------------------------------------------
   bool job_ended() const { return oracle_.end().has_value(); }
+  SimulationResult Result();
   bool EverybodyEnded() const;
+  // A job that was interrupted goes on, since the chief that was started again
+  // could not attach, and waits without a limit for min_replicas: workers have
+  // ended with the interrupted one.
+  bool TooFewAreLeft() const;
   void CheckTasksAtEnd();
   void CheckEnd();
   void TakeDown();
@@ -91,8 +96,8 @@ class Simulation {
   std::map<int, SimPs*> ps_of_;
   std::map<int, SimWorker*> worker_of_;
   std::map<uint64_t, int> exit_codes_;  // by incarnation
-  // By incarnation: it exited after an error that it said.
-  std::set<uint64_t> exits_with_errors_;
+  // By incarnation: it exited after a signal and an error that it said.
+  std::set<uint64_t> warned_;
 };
 
 // Runs one seed. A thrifty way to say it.

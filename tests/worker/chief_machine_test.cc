@@ -53,13 +53,30 @@ TEST(ChiefMachineTest, HalfLoadedNewerEpochMakesTheOldOneUnusable) {
 TEST(ChiefMachineTest, StartsAboveEveryEpochThatAnyoneHasSeen) {
   ChiefMachine chief;
   const SessionAction action =
-      chief.Start(Committed(3, {7}), {Shard(7, 5), Shard(8, 2)});
+      chief.Start(Committed(3, {7}), {Shard(7, 5), Shard(8, 2)}, 4);
   EXPECT_EQ(std::get<SendBeginEpoch>(action).seen_epoch, 5);
+}
+
+// Every ps was started anew before the first checkpoint.
+TEST(ChiefMachineTest, UsesNoNumberOfItsOwnAgain) {
+  ChiefMachine chief;
+  EXPECT_EQ(std::get<SendBeginEpoch>(chief.Start(JobState(), {Shard(7, 0)}, 4))
+                .seen_epoch,
+            4)
+      << "it was in epoch 4";
+  BeginEpochReply begun;
+  begun.set_model_epoch(5);
+  chief.OnBegun(begun);
+  chief.OnFailed();
+  EXPECT_EQ(std::get<SendBeginEpoch>(chief.Start(JobState(), {Shard(8, 0)}, 4))
+                .seen_epoch,
+            5)
+      << "it has begun epoch 5";
 }
 
 TEST(ChiefMachineTest, LoadsAndCommitsTheBegunEpochForTheGreetedShards) {
   ChiefMachine chief;
-  chief.Start(JobState(), {Shard(7, 0), Shard(8, 0)});
+  chief.Start(JobState(), {Shard(7, 0), Shard(8, 0)}, 0);
   BeginEpochReply begun;
   begun.set_model_epoch(6);
   const auto load = std::get<LoadModel>(chief.OnBegun(begun));

@@ -46,16 +46,126 @@ TEST_F(SessionMachineEndTest, ChiefFinishesLast) {
   EXPECT_EQ(Get<Exit>()->code, kExitDone);
 }
 
-TEST_F(SessionMachineEndTest, FullDiskAtTheEndIsAFailureAndNoLostPeer) {
+// There may be room for the next start of the chief, and the ps tasks keep the
+// model for it.
+TEST_F(SessionMachineEndTest, FullDiskAtTheEndMayBeTriedAgainAndIsTold) {
   RunToFinal();
   Send(FinalEvent{absl::ResourceExhaustedError("final save: disk full")});
-  EXPECT_EQ(Get<SendHello>(), nullptr);
+  EXPECT_EQ(Get<SendHello>(), nullptr) << "no peer is lost";
   ASSERT_NE(Get<SendFinish>(), nullptr);
   EXPECT_EQ(Get<SendFinish>()->reason, "done");
-  Send(FinishEvent{FinishReply()});
+  EXPECT_TRUE(Get<SendFinish>()->unsaved);
+  Send(FinishEvent{Finished(State(STOPPING, 1, {7}))});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("disk full"));
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("another start of this task saves"));
+}
+
+TEST_F(SessionMachineEndTest, AnotherFailureAtTheEndIsFinalAndTold) {
+  RunToFinal();
+  Send(FinalEvent{absl::InternalError("final save: sync: I/O error")});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_TRUE(Get<SendFinish>()->unsaved);
+  Send(FinishEvent{Finished(State(STOPPING, 1, {7}))});
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitFailed);
-  EXPECT_THAT(Get<Exit>()->text, HasSubstr("disk full"));
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("I/O error"));
+}
+
+// The ps tasks of a chief that could not save: its next start does.
+TEST_F(SessionMachineEndTest, AChiefThatComesBackToTheEndSaves) {
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7, 1)});
+  Send(RegisterEvent{Registered(State(STOPPING, 1, {7}))});
+  ASSERT_NE(Get<RunFinal>(), nullptr);
+  EXPECT_TRUE(Get<RunFinal>()->completed);
+  Send(FinalEvent{absl::OkStatus()});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_FALSE(Get<SendFinish>()->unsaved);
+  Send(FinishEvent{Finished(State(DONE, 1, {7}))});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+}
+
+TEST_F(SessionMachineEndTest, AJobThatHasFailedStaysFailed) {
+  for (const JobPhase phase : {STOPPING, DONE}) {
+    for (const char* reason : {"failed: broken", "non_finite"}) {
+      Start(/*chief=*/true);
+      Send(TickEvent{});
+      Send(HelloEvent{0, Shard(7, 1)});
+      JobState state = State(phase, 1, {7});
+      state.set_stop_reason(reason);
+      Send(RegisterEvent{Registered(state)});
+      EXPECT_EQ(Get<RunFinal>(), nullptr) << "nothing is saved";
+      if (phase == STOPPING) {
+        ASSERT_NE(Get<SendFinish>(), nullptr);
+        EXPECT_FALSE(Get<SendFinish>()->unsaved);
+        Send(FinishEvent{Finished(State(DONE, 1, {7}))});
+      }
+      ASSERT_NE(Get<Exit>(), nullptr);
+      EXPECT_EQ(Get<Exit>()->code, kExitFailed);
+      EXPECT_THAT(Get<Exit>()->text, HasSubstr(reason));
+    }
+  }
+}
+
+TEST_F(SessionMachineEndTest, AChiefThatComesBackToTooFewSavesAndEnds) {
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7, 1)});
+  JobState state = State(STOPPING, 1, {7});
+  state.set_stop_reason("failed: too few replicas to go on: 1 there");
+  Send(RegisterEvent{Registered(state)});
+  ASSERT_NE(Get<RunFinal>(), nullptr);
+  EXPECT_FALSE(Get<RunFinal>()->completed);
+  Send(FinalEvent{absl::OkStatus()});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  Send(FinishEvent{Finished(State(DONE, 1, {7}))});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+}
+
+// ps task 0 may wait for a worker that is still to come.
+TEST_F(SessionMachineEndTest, ChiefStaysUntilTheJobIsDone) {
+  RunToFinal();
+  Send(FinalEvent{absl::OkStatus()});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  Send(FinishEvent{Finished(State(STOPPING, 1, {7}))});
+  EXPECT_EQ(Get<Exit>(), nullptr);
+  Pass(machine_->next_wakeup() - now_);
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_FALSE(Get<SendFinish>()->stop_job);
+  // A new ps task 0 is told.
+  Send(FinishEvent{absl::FailedPreconditionError("not registered here")});
+  Pass(machine_->next_wakeup() - now_);
+  ASSERT_NE(Get<SendRegister>(), nullptr);
+  Send(RegisterEvent{Registered(State(INITIAL))});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_TRUE(Get<SendFinish>()->stop_job);
+  Send(FinishEvent{Finished(State(STOPPING))});
+  EXPECT_EQ(Get<Exit>(), nullptr);
+  Pass(machine_->next_wakeup() - now_);
+  Send(FinishEvent{Finished(State(DONE))});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+}
+
+TEST_F(SessionMachineEndTest, ChiefStaysOnlySoLong) {
+  RunToFinal();
+  Send(FinalEvent{absl::OkStatus()});
+  const absl::Time start = now_;
+  while (Get<Exit>() == nullptr && now_ - start < absl::Minutes(1)) {
+    if (Get<SendFinish>() != nullptr) {
+      Send(FinishEvent{Finished(State(STOPPING, 1, {7}))});
+    }
+    if (Get<Exit>() == nullptr) Pass(machine_->next_wakeup() - now_);
+  }
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+  EXPECT_GT(now_ - start, absl::Seconds(2.5)) << "the wait for latecomers";
+  EXPECT_LE(now_ - start, absl::Seconds(5.5));
 }
 
 TEST_F(SessionMachineEndTest, TriesTheFinalSaveAgainAfterALostPeer) {
@@ -186,6 +296,34 @@ TEST_F(SessionMachineEndTest, ChiefTriesForSecondsToFinish) {
   }
   EXPECT_GE(now_ - start, absl::Seconds(3.5));
   EXPECT_LE(now_ - start, absl::Seconds(5));
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+}
+
+TEST_F(SessionMachineEndTest, AChiefThatEndsDoesNotSpinForAPsThatIsGone) {
+  RunToFinal();
+  Send(WatchEvent{absl::UnavailableError("reset")});
+  ASSERT_NE(Get<SendHello>(), nullptr);
+  Send(FinalEvent{absl::OkStatus()});
+  Send(HelloEvent{0, absl::UnavailableError("refused")});
+  Send(SignalEvent{15});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  Pass(absl::Seconds(2));
+  Send(FinishEvent{absl::UnavailableError("refused")});
+  EXPECT_GT(machine_->next_wakeup(), now_);
+}
+
+// ... and that chief has saved: nobody will start it again.
+TEST_F(SessionMachineEndTest, ASignalDoesNotKeepAChiefFromTellingTheEnd) {
+  RunToFinal();
+  Send(FinalEvent{absl::OkStatus()});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  Send(SignalEvent{15});
+  Send(FinishEvent{absl::UnavailableError("refused")});
+  EXPECT_EQ(Get<Exit>(), nullptr);
+  Pass(machine_->next_wakeup() - now_);
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  Send(FinishEvent{Finished(State(STOPPING, 1, {7}))});
+  ASSERT_NE(Get<Exit>(), nullptr) << "it does not stay, though";
   EXPECT_EQ(Get<Exit>()->code, kExitDone);
 }
 
@@ -372,8 +510,48 @@ TEST_F(SessionMachineEndTest, SignalledChiefSaysThatItCouldNotSave) {
   ASSERT_NE(Get<Say>(), nullptr);
   EXPECT_TRUE(Get<Say>()->is_error);
   EXPECT_EQ(Get<Say>()->text, "disk full");
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_TRUE(Get<SendFinish>()->unsaved);
   Send(FinishEvent{FinishReply()});
   EXPECT_EQ(Get<Exit>()->code, 143);
+}
+
+// The steps since the newest checkpoint are gone with the ps: another start of
+// the chief is to take them again.
+TEST_F(SessionMachineEndTest, SignalledChiefOfALostPsSaysThatNothingIsSaved) {
+  RunToFirstStep(/*chief=*/true);
+  Send(SignalEvent{15});
+  Send(TrainEvent{absl::UnavailableError("reset")});
+  Send(HelloEvent{0, Shard(8)});
+  Pass(absl::Seconds(1));
+  ASSERT_NE(Get<SendRegister>(), nullptr);
+  Send(RegisterEvent{Registered(State(STOPPING, 1, {7}))});
+  EXPECT_EQ(Get<RunFinal>(), nullptr);
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_TRUE(Get<SendFinish>()->unsaved);
+  ASSERT_NE(Get<Say>(), nullptr);
+  EXPECT_TRUE(Get<Say>()->is_error);
+  Send(FinishEvent{Finished(State(STOPPING, 1, {7}))});
+  EXPECT_EQ(Get<Exit>()->code, 143);
+}
+
+// The chief has told a new start of ps task 0 that the job is over.
+TEST_F(SessionMachineEndTest, AStepThatNobodyWantsAnyMoreHoldsNobodyUp) {
+  for (const bool chief_has_finished : {false, true}) {
+    RunToFirstStep(/*chief=*/false);
+    Send(TrainEvent{StepReport()});
+    Send(StepEvent{absl::UnavailableError("reset")});
+    ASSERT_NE(Get<SendHello>(), nullptr);
+    Send(HelloEvent{0, Shard(8)});
+    Pass(absl::Seconds(1));
+    ASSERT_NE(Get<SendRegister>(), nullptr);
+    JobState state = State(STOPPING);
+    WorkerState* chief = state.add_workers();
+    chief->mutable_sender()->mutable_task()->set_job("worker");
+    chief->set_finished(chief_has_finished);
+    Send(RegisterEvent{Registered(state)});
+    EXPECT_EQ(Get<SendFinish>() != nullptr, chief_has_finished);
+  }
 }
 
 TEST_F(SessionMachineEndTest, SignalWhileWaitingExitsAtOnce) {

@@ -85,6 +85,12 @@ class SessionMachineTest : public ::testing::Test {
     return reply;
   }
 
+  static FinishReply Finished(const JobState& state) {
+    FinishReply reply;
+    *reply.mutable_state() = state;
+    return reply;
+  }
+
   StepReply Reply(bool granted, int64_t epoch, JobPhase phase = RUNNING) {
     StepReply reply;
     reply.set_granted(granted);

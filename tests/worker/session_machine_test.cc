@@ -337,6 +337,14 @@ TEST_F(SessionMachineTest, AnEpochOfOtherPsStartsIsAnotherOne) {
   EXPECT_EQ(Get<SendStep>()->report.step, 0);
 }
 
+TEST_F(SessionMachineTest, AReportNamesThePsTaskZeroOfItsEpoch) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->model_epoch, 1);
+  EXPECT_EQ(Get<SendStep>()->ps_incarnation, 7);
+}
+
 TEST_F(SessionMachineTest, ChiefRestoresWhenAPsComesBackEmpty) {
   RunToFirstStep(/*chief=*/true);
   Send(TrainEvent{absl::UnavailableError("reset")});
@@ -349,7 +357,7 @@ TEST_F(SessionMachineTest, ChiefRestoresWhenAPsComesBackEmpty) {
   version_ = 0;
   Send(RegisterEvent{Registered(State(INITIAL))});
   ASSERT_NE(Get<SendBeginEpoch>(), nullptr);
-  EXPECT_EQ(Get<SendBeginEpoch>()->seen_epoch, 0);
+  EXPECT_EQ(Get<SendBeginEpoch>()->seen_epoch, 1) << "none is used again";
 }
 
 TEST_F(SessionMachineTest, RegistersAgainWithACoordinatorThatForgotIt) {

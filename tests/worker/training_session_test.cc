@@ -72,6 +72,7 @@ class FakeSteps : public StepRunner {
 class FakeSource : public ModelSource {
  public:
   LoadEvent Load(const LoadModel&) override {
+    saves_before_load = saves_waited_for;
     if (!failure.ok()) return LoadEvent{failure, true};
     LoadedModel model;
     model.initialized = true;
@@ -80,6 +81,9 @@ class FakeSource : public ModelSource {
   int64_t SavedEpoch() override { return saved_epoch; }
   absl::Status failure;
   int64_t saved_epoch = 0;
+  // How often it was waited for saves, now and at the load.
+  int saves_waited_for = 0;
+  int saves_before_load = 0;
 };
 
 // Writes down in which order it was called.
@@ -130,6 +134,7 @@ class TrainingSessionTest : public ::testing::Test {
     parts.save_now = [](const std::function<void(const absl::Status&)>& done) {
       done(absl::OkStatus());
     };
+    parts.wait_for_saves = [this] { ++source_.saves_waited_for; };
     parts.set_serving = [this](bool serving) { serving_ = serving; };
     parts.write_result = [this](const EndRecord& end) {
       results_.push_back(end.global_step);
@@ -188,6 +193,13 @@ TEST_F(TrainingSessionTest, BeginsALargerEpochThanAnyThatWasSaved) {
   EXPECT_EQ(coordination_.committed().model_epoch(), 7);
 }
 
+// Else the steps of a save that ends behind the load were reported as saved,
+// and given up.
+TEST_F(TrainingSessionTest, LoadsNothingWhileACheckpointIsBeingWritten) {
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(source_.saves_before_load, 1);
+}
+
 TEST_F(TrainingSessionTest, NonFiniteLossEndsItBeforeThePush) {
   steps_.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(Make()->Run(), kExitFailed);
@@ -235,16 +247,17 @@ TEST_F(TrainingSessionTest, IsNotReadyFromTheSignalOn) {
 
 TEST_F(TrainingSessionTest, FailedFinalSaveStillWritesTheResult) {
   recorder_.at_end = absl::ResourceExhaustedError("final save: disk full");
-  EXPECT_EQ(Make()->Run(), kExitFailed);
+  EXPECT_EQ(Make()->Run(), kExitRetryable);
   EXPECT_THAT(results_, ElementsAre(5));
   EXPECT_THAT(errors_, ElementsAre(HasSubstr("final save: disk full")));
   EXPECT_EQ(coordination_.finished().reason(), "done");
+  EXPECT_TRUE(coordination_.finished().unsaved());
 }
 
 TEST_F(TrainingSessionTest, SaysBothIfTheResultCannotBeWrittenEither) {
   recorder_.at_end = absl::ResourceExhaustedError("final save: disk full");
   result_status_ = absl::ResourceExhaustedError("result.json: disk full");
-  EXPECT_EQ(Make()->Run(), kExitFailed);
+  EXPECT_EQ(Make()->Run(), kExitRetryable);
   EXPECT_THAT(errors_, ElementsAre(HasSubstr("result.json: disk full"),
                                    HasSubstr("final save: disk full")));
 }
