@@ -78,6 +78,7 @@ class BackupWorkerTest(BoundsTestCase):
         points = [(stamp_s(match[1]), int(match[2])) for match in map(
             STEP_LINE.match, chief.output.splitlines()[begin_line + 1:])
                   if match]
+        self.assertGreater(len(points), 1, "the job stands still")
         (first_s, first), (last_s, last) = points[0], points[-1]
         return (last - first) / (last_s - first_s)
 
