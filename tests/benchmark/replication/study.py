@@ -1,7 +1,8 @@
 """The replication study: trains its rows, and makes its page from the results.
 
-Called by study.sh, from any folder. Python 3 standard library only; the figures
-are drawn by plots.py, in an environment that has matplotlib.
+Called by study.sh, from any folder. Installs what is missing and builds. Python
+3 standard library only; the figures are drawn by plots.py, in an environment
+that has matplotlib.
 """
 
 import argparse
@@ -23,6 +24,10 @@ REQUIREMENTS = os.path.join(FOLDER, "requirements.txt")
 PLOTS_S = 120
 EXIT_FAILED = 1
 EXIT_BAD = 2
+
+
+class NoBinaries(Exception):
+    """There is nothing to train with; the text says why."""
 
 
 def _list_of(parse, what):
@@ -108,7 +113,7 @@ def _add_files(parser):
                         help="override a field of the TrainingSpec in every "
                         "row; may be repeated")
     parser.add_argument("--no_build", action="store_true",
-                        help="use the binaries as they are")
+                        help="install and build nothing")
     parser.add_argument("--bin_dir", metavar="DIR",
                         default=os.path.join(run_row.ROOT, "bazel-bin"),
                         help="where ps_server/ps_server and worker/worker "
@@ -127,11 +132,6 @@ def _check_files(parser, options):
                      rows.SEEDS[0])
     if not os.path.isfile(options.training):
         parser.error("--training: no file '%s'" % options.training)
-    for name in ("ps_server/ps_server", "worker/worker"):
-        path = os.path.join(options.bin_dir, name)
-        if not os.access(path, os.X_OK):
-            parser.error("no binary at '%s'; run bazel build //ps_server "
-                         "//worker" % path)
 
 
 def planned(options):
@@ -170,10 +170,26 @@ def _say(text):
     print("study: " + text, flush=True)
 
 
-def train(options, results):
-    """Trains what is missing. Returns the number of runs that failed."""
-    left = list(missing(options, results))
-    _say("%d runs are there, %d to do" % (len(results), len(left)))
+def build(options):
+    """Raises NoBinaries."""
+    if not options.no_build:
+        for command in (["scripts/install_deps.sh"],
+                        ["bazel", "build", "//ps_server", "//worker"]):
+            try:
+                subprocess.run(command, cwd=run_row.ROOT, check=True,
+                               stdin=subprocess.DEVNULL)
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise NoBinaries("%s: %s" % (" ".join(command),
+                                             error)) from error
+    for name in ("ps_server/ps_server", "worker/worker"):
+        path = os.path.join(options.bin_dir, name)
+        if not os.access(path, os.X_OK):
+            raise NoBinaries("no binary at '%s'; run bazel build //ps_server "
+                             "//worker" % path)
+
+
+def train(options, results, left):
+    """Trains what is left. Returns the number of runs that failed."""
     failed = 0
     for number, (row, seed, settings) in enumerate(left, 1):
         begun = time.monotonic()
@@ -217,10 +233,14 @@ def main(argv):
     options = parse_arguments(argv)
     try:
         results = results_file.read(options.results)
-        failed = 0 if options.report_only else train(options, results)
-    except results_file.BadResults as error:
+        left = [] if options.report_only else list(missing(options, results))
+        _say("%d runs are there, %d to do" % (len(results), len(left)))
+        if left:
+            build(options)
+    except (results_file.BadResults, NoBinaries) as error:
         _say(str(error))
         return EXIT_BAD
+    failed = train(options, results, left)
     try:
         make_page(options, results)
     except (python_environment.EnvironmentFailure, OSError,

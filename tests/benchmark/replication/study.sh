@@ -4,20 +4,6 @@
 # options.
 set -euo pipefail
 folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=$(cd "$folder/../../.." && pwd)
-export PYTHONPATH=$root PYTHONDONTWRITEBYTECODE=1
-
-build=yes
-for argument in "$@"; do
-  case "$argument" in
-    --help | -h | --no_build | --report_only)
-      build=no
-      ;;
-  esac
-done
-
-if [ "$build" = yes ]; then
-  "$root/scripts/install_deps.sh"
-  (cd "$root" && bazel build //ps_server //worker </dev/null)
-fi
+PYTHONPATH=$(cd "$folder/../../.." && pwd)
+export PYTHONPATH PYTHONDONTWRITEBYTECODE=1
 exec python3 -m tests.benchmark.replication.study "$@"
