@@ -93,6 +93,12 @@ def _single(study):
                      for seed, run in sorted(runs.items()))
 
 
+def _setting(run, field):
+    """The last value that a run was given for a field."""
+    return [setting.split("=", 1)[1] for setting in run["settings"]
+            if setting.startswith(field + "=")][-1]
+
+
 def _recipe(study):
     run = study.runs("single" if study.has("single") else
                      next(iter(study.by_row)))[0]
@@ -100,14 +106,14 @@ def _recipe(study):
         %d rows make a batch. A worker of W takes %d / W of them in each step:
         in sync all W together are one update, in async and bounded staleness
         each push is one, so that an epoch has W times as many updates of W
-        times fewer rows. The learning rate is %g, falls along half a cosine
+        times fewer rows. The learning rate is %s, falls along half a cosine
         over the run, and is multiplied by the root of an update's rows over %d
         (`optimizer.learning_rate_scaling: SQRT`). A run of %g epochs has %d
         examples. Rows called "128 rows each" have a batch of %d times W and
         twice the epochs; rows that only show time stop earlier. The settings of
         each run are in its line of `results.jsonl`; those of `%s`:
-        """ % (rows.BATCH, rows.BATCH, rows.LEARNING_RATE, rows.BATCH,
-               run["epochs"], run["examples"], rows.BATCH, run["row"])) + (
+        """ % (rows.BATCH, rows.BATCH, _setting(run, "optimizer.learning_rate"),
+               rows.BATCH, run["epochs"], run["examples"], rows.BATCH, run["row"])) + (
                    "```\n%s\n```\n" % "\n".join(
                        "--set=" + setting for setting in run["settings"]))
 

@@ -105,12 +105,18 @@ class PageTest(harness.TestCase):
         for change, wanted in (
                 ({"foreign_cores": 0.5}, "sync2 seed 1 (0.50 cores)"),
                 ({"commit": "fedcba9876543210"}, "of several commits"),
-                ({"settings": ["input.type=synthetic"]}, "but a trial")):
+                ({"training": "other.textproto"}, "but a trial")):
             text = page.render(made_up.results(
                 made_up.result("single", 1),
                 made_up.result("sync2", 1, **change)))
             self.assertIn(wanted, " ".join(text.split()))
             self.assertRegex(text, "Not run: towers, async2, ssp0_2")
+
+    def test_the_recipe_is_that_of_the_runs(self):
+        run = made_up.result("single", 1)
+        run["settings"].append("optimizer.learning_rate=0.25")
+        self.assertIn("The learning rate is 0.25, falls", " ".join(
+            page.render(made_up.results(run)).split()))
 
     def test_nothing_run_is_a_page_too(self):
         self.assertIn("Nothing has been run yet", page.render({}))
