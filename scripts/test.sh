@@ -52,10 +52,12 @@ scripts/install_deps.sh
 # and the network are at hand: Bazel gives its tests none of them. Where it
 # fails, those tests do, and say why.
 case "${targets[*]}" in
-  *...* | *integration*)
+  *...* | *integration* | *replication*)
     [ -z "${XDG_CACHE_HOME-}" ] ||
       arguments+=("--test_env=XDG_CACHE_HOME=$XDG_CACHE_HOME")
-    tests/integration/python_environment.py >/dev/null || true
+    tests/integration/python_environment.py >/dev/null \
+      tests/integration/requirements.txt \
+      tests/benchmark/replication/requirements.txt || true
     ;;
 esac
 events=$(mktemp)

@@ -12,7 +12,7 @@ def integration_test(name, data = [], size = "medium", tags = []):
     native.sh_test(
         name = name,
         size = size,
-        srcs = ["run_python.sh"],
+        srcs = ["//tests/integration:run_python.sh"],
         args = [native.package_name().replace("/", ".") + "." + name],
         data = [
             name + ".py",

@@ -4,12 +4,13 @@
     python = python_environment.interpreter()
     subprocess.run([python, "read_tensorboard.py", logdir])
 
-  python3 tests/integration/python_environment.py
+  python3 tests/integration/python_environment.py [REQUIREMENTS...]
 
-makes it ahead of the tests and prints where it is. It is kept in the user's
-cache folder ($XDG_CACHE_HOME, else ~/.cache, muster/), one for each text of
-requirements.txt, so that only the first run asks PyPI. Python 3 standard
-library only; Debian's python3-venv makes the environment.
+makes it ahead of the tests and prints where it is; other files of requirements
+have other environments. Each is kept in the user's cache folder
+($XDG_CACHE_HOME, else ~/.cache, muster/), one for each text of such a file, so
+that only the first run asks PyPI. Python 3 standard library only; Debian's
+python3-venv makes the environment.
 """
 
 import fcntl
@@ -56,20 +57,20 @@ def _run(command, what):
         raise EnvironmentFailure("%s failed:\n%s" % (what, output[-2000:]))
 
 
-def _make(folder):
+def _make(folder, requirements):
     _run([sys.executable, "-m", "venv", folder],
          "making a virtual environment (Debian: apt install python3-venv)")
     _run([os.path.join(folder, "bin", "python3"), "-m", "pip", "install",
           "--quiet", "--no-input", "--disable-pip-version-check",
           "--retries", "1", "--timeout", str(CONNECT_S),
-          "--requirement", REQUIREMENTS],
+          "--requirement", requirements],
          "installing %s from PyPI, which needs the network once," %
-         REQUIREMENTS)
+         requirements)
 
 
-def interpreter():
+def interpreter(requirements=REQUIREMENTS):
     """The path of a Python that has the packages. Raises EnvironmentFailure."""
-    with open(REQUIREMENTS, "rb") as file:
+    with open(requirements, "rb") as file:
         key = hashlib.sha256(file.read() + sys.version.encode()).hexdigest()
     folder = os.path.join(cache_folder(), "python-" + key[:16])
     complete = os.path.join(folder, "complete")
@@ -79,7 +80,7 @@ def interpreter():
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(complete):
             shutil.rmtree(folder, ignore_errors=True)
-            _make(folder)
+            _make(folder, requirements)
             with open(complete, "w", encoding="utf-8"):
                 pass
     return os.path.join(folder, "bin", "python3")
@@ -87,6 +88,7 @@ def interpreter():
 
 if __name__ == "__main__":
     try:
-        print(interpreter())
+        for path in sys.argv[1:] or [REQUIREMENTS]:
+            print(interpreter(path))
     except EnvironmentFailure as failure:
         sys.exit("python_environment.py: %s" % failure)

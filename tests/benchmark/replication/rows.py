@@ -1,0 +1,153 @@
+"""What the study trains: its rows, and the flags of each.
+
+Every row goes through the same examples with the same recipe, so that rows
+differ in nothing but how the work is divided and how gradients meet. Python 3
+standard library only.
+"""
+
+import dataclasses
+
+# What is trained, from the root of the tree.
+TRAINING = "worker/model/zoo/mnist_cnn.textproto"
+# Rows whose gradients make one step of the single process, and of all workers
+# together: a worker of W takes BATCH / W in each of its steps.
+BATCH = 128
+# Of Fashion-MNIST, and of the synthetic set that takes its place in a test.
+EXAMPLES = 60000
+# Of updates of BATCH rows; falls to 0 along half a cosine over the run. An
+# update of fewer or more rows has its rate times the root of their part.
+LEARNING_RATE = 0.001
+# Test accuracy whose time is measured.
+TARGET = 0.88
+# For a verdict. The first has the curves, and is the only one of rows that have
+# no limit.
+SEEDS = (1, 2, 3)
+# Points of mean test accuracy that a row may lose against the single process.
+STRICT = 0.5
+LOOSE = 1.5
+
+ASYNC = ("async.staleness_scaled_learning_rate=false",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One way to train. `workers` 0 is a single process."""
+
+    name: str
+    title: str
+    workers: int = 0
+    # "async", "sync" or "bounded_staleness"; "" of a single process.
+    mode: str = ""
+    # Fields below `replication`.
+    replication: tuple = ()
+    # Of each worker.
+    towers: int = 1
+    # Points that may be lost; None: the row shows time.
+    limit: float = None
+    # The part of the study's epochs that is trained; above 1, the schedule is
+    # longer as well.
+    part: float = 1.0
+    # Looks at the test set in a run with a curve; the last is at the end.
+    evaluations: int = 5
+    # Each worker has BATCH rows.
+    grown: bool = False
+    # Its last worker stands still for half of the time.
+    straggler: bool = False
+
+    def global_batch(self):
+        return BATCH * max(1, self.workers) if self.grown else BATCH
+
+    def steps_per_batch(self):
+        """Global steps in which the rows of a global batch are used."""
+        one_for_all = self.mode in ("", "sync")
+        return 1 if one_for_all else self.workers
+
+    def rows_per_step(self):
+        return self.global_batch() // self.steps_per_batch()
+
+    def steps(self, epochs):
+        batches = int(epochs * EXAMPLES / self.global_batch())
+        return max(1, batches) * self.steps_per_batch()
+
+    def has_seed(self, seed):
+        return (seed == SEEDS[0] or self.limit is not None or
+                self.name == "single")
+
+    def settings(self, epochs, seed):
+        """The fields of the TrainingSpec that this row sets."""
+        has_curve = seed == SEEDS[0] and self.evaluations > 1
+        steps = self.steps(epochs * self.part)
+        return [
+            *["replication." + field for field in self.replication],
+            "input.batch_size=0",
+            "input.global_batch_size=%d" % self.global_batch(),
+            "optimizer.learning_rate=%r" % LEARNING_RATE,
+            "optimizer.learning_rate_scaling=SQRT",
+            "optimizer.reference_batch_size=%d" % BATCH,
+            "optimizer.schedule=cosine",
+            "optimizer.schedule.decay_steps=%d" % self.steps(
+                epochs * max(1.0, self.part)),
+            "stop.epochs=0", "stop.steps=%d" % steps,
+            "evaluation.every_steps=%d" % (
+                steps // self.evaluations + 1 if has_curve else 0),
+            "checkpoint.every_seconds=0", "checkpoint.every_steps=0",
+            "summary.every_steps=0", "seed=%d" % seed]
+
+    def threads(self, cores):
+        """Compute threads of each worker."""
+        return max(self.towers, cores // max(1, self.workers), 1)
+
+
+def _sync(workers, aggregate=0):
+    # From the first step on all workers are there.
+    return ("sync.replicas_to_aggregate=%d" % aggregate,
+            "sync.min_replicas=%d" % (aggregate or workers))
+
+
+def _bounded(bound, workers, **settings):
+    return Row("ssp%d_%d" % (bound, workers),
+               "bounded staleness %d, %d worker%s" % (
+                   bound, workers, "s" if workers > 1 else ""),
+               workers, "bounded_staleness",
+               ("bounded_staleness.bound=%d" % bound,), **settings)
+
+
+# What only shows time is trained a part of the way, without a curve.
+_TIME = {"part": 0.5, "evaluations": 1}
+_STRAGGLER = {"part": 0.25, "evaluations": 1, "straggler": True}
+# One epoch of four times fewer updates would not come to the target.
+_GROWN = {"part": 2.0, "evaluations": 8, "grown": True}
+
+ROWS = (
+    Row("single", "one process"),
+    Row("towers", "two towers in one process", towers=2, limit=STRICT),
+    Row("async2", "async, 2 workers", 2, "async", ASYNC, limit=LOOSE),
+    Row("sync2", "sync, 2 workers", 2, "sync", _sync(2), limit=STRICT),
+    _bounded(0, 2, limit=STRICT),
+    _bounded(3, 2, limit=LOOSE),
+    _bounded(10, 2, limit=LOOSE),
+    Row("async4", "async, 4 workers", 4, "async", ASYNC, limit=LOOSE),
+    Row("sync4", "sync, 4 workers", 4, "sync", _sync(4), limit=STRICT),
+    Row("hybrid", "sync, 2 workers of two towers", 2, "sync", _sync(2),
+        towers=2),
+    Row("sync4_grown", "sync, 4 workers, 128 rows each", 4, "sync", _sync(4),
+        **_GROWN),
+    Row("async4_grown", "async, 4 workers, 128 rows each", 4, "async", ASYNC,
+        **_GROWN),
+    Row("async1", "async, 1 worker", 1, "async", ASYNC, **_TIME),
+    Row("sync1", "sync, 1 worker", 1, "sync", _sync(1), **_TIME),
+    _bounded(0, 1, **_TIME),
+    _bounded(0, 4, **_TIME),
+    _bounded(3, 4, **_TIME),
+    _bounded(10, 4, **_TIME),
+    Row("sync2_straggler", "sync, 2 workers, one a straggler", 2, "sync",
+        _sync(2), **_STRAGGLER),
+    Row("sync4_straggler", "sync, 4 workers, one a straggler", 4, "sync",
+        _sync(4), **_STRAGGLER),
+    Row("sync4_backup", "sync, first 3 of 4 workers, one a straggler", 4,
+        "sync", _sync(4, aggregate=3), **_STRAGGLER),
+    Row("async4_straggler", "async, 4 workers, one a straggler", 4, "async",
+        ASYNC, **_STRAGGLER),
+)
+
+BY_NAME = {row.name: row for row in ROWS}
