@@ -1,5 +1,6 @@
 #include "ps_server/buffer_pool.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -12,11 +13,14 @@
 namespace muster {
 namespace {
 
-// Small replies share a page-sized class; larger ones go up by powers of two.
+// Small ones share a page-sized class; larger ones go up in four steps for each
+// power of two, so that at most a quarter is not used: a gradient that is kept
+// for its round must not take twice its bytes.
 size_t SizeClass(size_t size_bytes) {
-  size_t size_class = 4096;
-  while (size_class < size_bytes) size_class *= 2;
-  return size_class;
+  size_t power = 4096;
+  while (power < size_bytes) power *= 2;
+  const size_t step = std::max<size_t>(power / 8, 4096);
+  return (size_bytes + step - 1) / step * step;
 }
 
 }  // namespace

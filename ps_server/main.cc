@@ -24,6 +24,7 @@
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/incarnation.h"
+#include "common/rpc/link_choice.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/ps_task.h"
 #include "spdlog/spdlog.h"
@@ -42,6 +43,9 @@ ABSL_FLAG(std::string, bind, "",
 ABSL_FLAG(bool, allow_insecure_network, false,
           "Listen where other machines can connect, without encryption or "
           "authentication.");
+ABSL_FLAG(std::string, link, "auto",
+          "Shared memory for workers of this machine: auto offers it, "
+          "shared_memory ends with an error if it cannot, grpc does not.");
 ABSL_FLAG(bool, keep_serving, false, "Do not end when the job is done.");
 ABSL_FLAG(absl::Duration, worker_timeout, absl::Seconds(30),
           "A worker that was not heard of for so long is not waited for.");
@@ -78,7 +82,7 @@ CommandLineOptions DescribeCommandLine() {
   options.groups = {
       {"Cluster",
        {"cluster", "ps_hosts", "worker_hosts", "job_name", "task_index"}},
-      {"Network", {"bind", "allow_insecure_network"}},
+      {"Network", {"bind", "allow_insecure_network", "link"}},
       {"Memory", {"push_budget_mb"}},
       {"Waiting", {"keep_serving", "worker_timeout", "max_wait"}}};
   return options;
@@ -143,10 +147,15 @@ int Run(const ResolvedCluster& cluster) {
   spdlog::info("muster {} cluster: {} (from {})", std::string(kMusterVersion),
                cluster.spec.Summary(), cluster.source);
 
+  const absl::StatusOr<LinkChoice> link =
+      ParseLinkChoice(absl::GetFlag(FLAGS_link));
+  if (!link.ok()) return Fail(link.status());
+
   PsTaskOptions options;
   const absl::StatusOr<int64_t> push_budget_bytes = PushBudgetBytes();
   if (!push_budget_bytes.ok()) return Fail(push_budget_bytes.status());
   options.push_budget_bytes = *push_budget_bytes;
+  options.link = *link;
   options.cluster = ToClusterDef(cluster.spec);
   options.task_index = cluster.task.index();
   options.bind = absl::GetFlag(FLAGS_bind);

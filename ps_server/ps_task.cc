@@ -13,6 +13,7 @@
 #include "grpcpp/server_builder.h"
 #include "ps_server/coordination_service.h"
 #include "ps_server/parameter_service.h"
+#include "ps_server/shared_memory_service.h"
 #include "spdlog/spdlog.h"
 
 namespace muster {
@@ -23,6 +24,9 @@ constexpr absl::Duration kDrainTime = absl::Seconds(3);
 // With the drain and the farewell to ps task 0 less than 10 s.
 constexpr absl::Duration kSavePatience = absl::Seconds(6);
 constexpr absl::Duration kLeavePatience = absl::Milliseconds(500);
+
+// Of shared memory, beyond two for each training task.
+constexpr int kSpareConnections = 4;
 
 std::string AddressOfPs(const ClusterDef& cluster, int32_t index) {
   for (const JobDef& job : cluster.job()) {
@@ -43,6 +47,7 @@ absl::StatusOr<std::unique_ptr<PsTask>> PsTask::Start(PsTaskOptions options,
   // A service must be registered before gRPC can offer its health.
   grpc::EnableDefaultHealthCheckService(true);
   auto task = std::unique_ptr<PsTask>(new PsTask(std::move(options), latch));
+  RETURN_IF_ERROR(task->OfferSharedMemory());
   RETURN_IF_ERROR(task->Listen(address));
   return task;
 }
@@ -79,6 +84,27 @@ int PsTask::num_training_tasks() const {
     }
   }
   return tasks;
+}
+
+absl::Status PsTask::OfferSharedMemory() {
+  if (options_.link == LinkChoice::kGrpc) return absl::OkStatus();
+  SharedMemoryListener::Options options;
+  // A worker that was started anew may come before its former self is gone.
+  options.max_connections = 2 * num_training_tasks() + kSpareConnections;
+  options.shard = &shard_;
+  options.clock = options_.clock;
+  absl::StatusOr<std::unique_ptr<SharedMemoryListener>> listener =
+      SharedMemoryListener::Start(options);
+  if (listener.ok()) {
+    shared_memory_ = *std::move(listener);
+    return absl::OkStatus();
+  }
+  if (options_.link == LinkChoice::kSharedMemory) {
+    return Annotate(listener.status(), "--link=shared_memory");
+  }
+  spdlog::warn("link: gRPC only; no shared memory: {}",
+               std::string(listener.status().message()));
+  return absl::OkStatus();
 }
 
 absl::Status PsTask::Listen(const std::string& address) {
@@ -120,6 +146,10 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(const std::string& address) {
     coordination_service_ =
         MakeCoordinationService(coordination_.get(), options_.clock);
     builder.RegisterService(coordination_service_.get());
+  }
+  if (shared_memory_ != nullptr) {
+    shared_memory_service_ = MakeSharedMemoryService(shared_memory_->offer());
+    builder.RegisterService(shared_memory_service_.get());
   }
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   port_ = port;
@@ -215,6 +245,8 @@ void PsTask::Drain() {
     health_ = nullptr;
   }
   shard_.Close();
+  // What the shard has answered, workers have.
+  shared_memory_.reset();
   server_->Wait();
   if (asker_ != nullptr && coordination_ == nullptr) {
     asker_->Leave(kLeavePatience);

@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/stop_latch.h"
 #include "common/rpc/job_watcher.h"
+#include "common/rpc/link_choice.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
@@ -20,6 +21,7 @@
 #include "ps_server/coordination_server.h"
 #include "ps_server/save_asker.h"
 #include "ps_server/shard_server.h"
+#include "ps_server/shared_memory_listener.h"
 
 namespace muster {
 
@@ -30,6 +32,9 @@ struct PsTaskOptions {
   // Where to listen instead of the own ClusterSpec address; "" for that.
   std::string bind;
   bool allow_insecure_network = false;
+  // Offer shared memory to workers of this machine: if it can be had, always
+  // (else it is an error), or never.
+  LinkChoice link = LinkChoice::kAuto;
   // Go on when the job is done.
   bool keep_serving = false;
   absl::Duration worker_timeout = absl::Seconds(30);
@@ -78,6 +83,8 @@ class PsTask {
  private:
   PsTask(PsTaskOptions options, StopLatch* latch);
 
+  // Errors: none of shared memory, unless it is required.
+  absl::Status OfferSharedMemory();
   absl::Status Listen(const std::string& address);
   // One try; null if the port was taken.
   std::unique_ptr<grpc::Server> TryServe(const std::string& address);
@@ -100,8 +107,11 @@ class PsTask {
   ShardServer shard_;
   // Only on task 0.
   std::unique_ptr<CoordinationServer> coordination_;
+  // Null if none is offered.
+  std::unique_ptr<SharedMemoryListener> shared_memory_;
   std::unique_ptr<grpc::Service> parameter_service_;
   std::unique_ptr<grpc::Service> coordination_service_;
+  std::unique_ptr<grpc::Service> shared_memory_service_;
   // Only on other tasks.
   std::unique_ptr<JobWatcher> watcher_;
   int port_ = 0;

@@ -28,6 +28,7 @@
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/incarnation.h"
+#include "common/rpc/link_choice.h"
 #include "common/rpc/listen_address.h"
 #include "common/rpc/protocol.h"
 #include "grpc/support/log.h"
@@ -37,6 +38,7 @@
 #include "spdlog/spdlog.h"
 #include "worker/client/grpc_coordination_link.h"
 #include "worker/client/grpc_parameter_link.h"
+#include "worker/client/shared_memory_link.h"
 #include "worker/compute_cores.h"
 #include "worker/describe_components.h"
 #include "worker/evaluator_task.h"
@@ -113,6 +115,9 @@ ABSL_FLAG(bool, allow_insecure_network, false,
 ABSL_FLAG(std::string, bind, "",
           "Serve health on this host:port instead of the own address in the "
           "cluster.");
+ABSL_FLAG(std::string, link, "auto",
+          "What carries tensors to and from the ps tasks: auto (shared memory "
+          "with those of this machine, else gRPC), shared_memory or grpc.");
 ABSL_FLAG(int64_t, profile_steps, 0,
           "Write a timeline of so many steps of this process to "
           "profile-JOB-INDEX.json in --train_dir: pull, compute, push. Open it "
@@ -159,7 +164,7 @@ CommandLineOptions DescribeCommandLine() {
         "diff_with", "export_to"}},
       {"Device",
        {"device", "devices", "num_devices", "compute_threads", "cpus"}},
-      {"Network", {"bind", "allow_insecure_network"}},
+      {"Network", {"bind", "allow_insecure_network", "link"}},
       {"Waiting", {"max_wait", "worker_timeout"}},
       {"Printing",
        {"list", "list_devices", "placement_dry_run", "progress_every",
@@ -203,15 +208,41 @@ absl::StatusOr<std::string> CheckNetwork(const ResolvedCluster& cluster) {
   return ChooseListenAddress(own.value_or(""), bind, trusted);
 }
 
-WorkerLinks MakeGrpcLinks(const ClusterSpec& spec) {
+absl::StatusOr<LinkChoice> LinkFlag(const ResolvedCluster& cluster) {
+  ASSIGN_OR_RETURN(const LinkChoice choice,
+                   ParseLinkChoice(absl::GetFlag(FLAGS_link)));
+  if (choice != LinkChoice::kAuto && cluster.spec.empty()) {
+    return absl::InvalidArgumentError(
+        "--link: --standalone trains in one process, without links");
+  }
+  return choice;
+}
+
+// The way to one ps.
+std::unique_ptr<ParameterLink> MakeShardLink(
+    const PeerName& peer,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    LinkChoice choice, const Clock* clock) {
+  auto grpc = std::make_unique<GrpcParameterLink>(peer, credentials);
+  if (choice == LinkChoice::kGrpc) return grpc;
+  SharedMemoryLink::Options options;
+  options.peer = peer;
+  options.required = choice == LinkChoice::kSharedMemory;
+  options.say = [](const std::string& line) { spdlog::info("{}", line); };
+  options.clock = clock;
+  return std::make_unique<SharedMemoryLink>(std::move(options),
+                                            std::move(grpc));
+}
+
+WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
+                             const Clock* clock) {
   WorkerLinks links;
   const std::vector<std::string> addresses = spec.ps_addresses();
   const auto credentials = grpc::InsecureChannelCredentials();
   for (size_t i = 0; i < addresses.size(); ++i) {
     const PeerName peer{TaskName(MakeTaskId(kPsJob, static_cast<int>(i))),
                         addresses[i]};
-    links.shards.push_back(
-        std::make_unique<GrpcParameterLink>(peer, credentials));
+    links.shards.push_back(MakeShardLink(peer, credentials, choice, clock));
     if (i > 0) continue;
     links.coordination =
         std::make_unique<GrpcCoordinationLink>(peer, credentials);
@@ -381,6 +412,8 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
   auto init = InitFlags(command_line);
   if (!init.ok()) return Fail(init.status());
   options->init = *std::move(init);
+  const auto link = LinkFlag(cluster);
+  if (!link.ok()) return Fail(link.status());
   SignalTarget target;
   options->clock = &clock;
   options->latch = target.latch();
@@ -388,8 +421,9 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
   SayHello(cluster, options->training, options->compute_threads);
 
   const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
-  WorkerLinks links = cluster.spec.empty() ? MakeLocalLinks(&clock)
-                                           : MakeGrpcLinks(cluster.spec);
+  WorkerLinks links = cluster.spec.empty()
+                          ? MakeLocalLinks(&clock)
+                          : MakeClusterLinks(cluster.spec, *link, &clock);
   const auto task = WorkerTask::Create(*std::move(options), std::move(links));
   std::function<void(int)> on_signal;
   if (task.ok()) {

@@ -60,6 +60,12 @@ def worker():
     return binary("worker/worker")
 
 
+def link_flags():
+    """--link of the workers, for a suite that runs over each link."""
+    link = os.environ.get("MUSTER_LINK")
+    return ["--link=" + link] if link else []
+
+
 def free_ports(count):
     """`count` loopback ports on which nobody listens, each given out once."""
     ports = []
@@ -260,7 +266,7 @@ class TestCase(unittest.TestCase):
     def start_worker(self, cluster, index, *flags):
         return self.start("worker %d" % index, [
             worker(), "--cluster=" + cluster, "--task_index=%d" % index,
-            *flags])
+            *link_flags(), *flags])
 
 
 class ResultWithXml(unittest.TextTestResult):

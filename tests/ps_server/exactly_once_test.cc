@@ -1,5 +1,6 @@
 // Exactly once, at link level: integer gradients make float sums exact, so
 // counters must equal acknowledged pushes whatever the link loses or repeats.
+// Over each kind of link.
 #include <algorithm>
 #include <atomic>
 #include <random>
@@ -12,6 +13,7 @@
 #include "ps_server/shard_server.h"
 #include "tests/ps_server/shard_requests.h"
 #include "tests/testing/await_reply.h"
+#include "tests/testing/linked_shard.h"
 #include "tests/testing/lossy_parameter_link.h"
 #include "tests/testing/status_matchers.h"
 
@@ -22,26 +24,27 @@ constexpr int kWorkers = 4;
 
 // A ready shard with one counter for each worker, and an element that all
 // workers count in.
-class ExactlyOnceTest : public testing::Test {
+class ExactlyOnceTest : public testing::TestWithParam<LinkKind> {
  protected:
   static constexpr int64_t kElements = kWorkers + 1;
 
-  ExactlyOnceTest() : server_(ServerOptions(&clock_)) {
+  ExactlyOnceTest() : shard_(GetParam(), ServerOptions(&clock_)) {
     for (int i = 0; i < kWorkers; ++i) Hello(MakeSender(i, 100 + i));
     const Sender chief = MakeSender(0, 100);
     EXPECT_THAT(AwaitReply<DefineReply>([&](auto done) {
-                  server_.Define(MakeDefine(chief, {Counters()}), Soon(), done);
+                  shard_.link().Define(MakeDefine(chief, {Counters()}), Soon(),
+                                       done);
                 }),
                 IsOk());
     EXPECT_THAT(AwaitReply<LoadReply>([&](auto done) {
-                  server_.Load(
+                  shard_.link().Load(
                       MakeLoad(chief, {MakeSlice("counters", 0, kElements)},
                                BytesOf(std::vector<float>(kElements))),
                       Soon(), done);
                 }),
                 IsOk());
     EXPECT_THAT(AwaitReply<SealReply>([&](auto done) {
-                  server_.Seal(MakeSeal(chief), Soon(), done);
+                  shard_.link().Seal(MakeSeal(chief), Soon(), done);
                 }),
                 IsOk());
   }
@@ -62,7 +65,7 @@ class ExactlyOnceTest : public testing::Test {
     do {
       const absl::StatusOr<HelloReply> reply =
           AwaitReply<HelloReply>([&](auto done) {
-            server_.Hello(MakeHello(sender, takeover), Soon(), done);
+            shard_.link().Hello(MakeHello(sender, takeover), Soon(), done);
           });
       ASSERT_THAT(reply, IsOk());
       takeover = reply->takeover();
@@ -89,7 +92,7 @@ class ExactlyOnceTest : public testing::Test {
 
   std::vector<float> Pull() {
     const auto reply = AwaitReply<Frame<PullReply>>([&](auto done) {
-      server_.Pull(
+      shard_.link().Pull(
           MakePull(MakeSender(0, 100), {MakeSlice("counters", 0, kElements)}),
           Soon(), done);
     });
@@ -98,15 +101,15 @@ class ExactlyOnceTest : public testing::Test {
   }
 
   MonotonicClock clock_;
-  ShardServer server_;
+  LinkedShard shard_;
 };
 
 // T1: each step is sent 100 times, from 4 threads, also after a later step.
-TEST_F(ExactlyOnceTest, AppliesOneOfAHundredRepeats) {
+TEST_P(ExactlyOnceTest, AppliesOneOfAHundredRepeats) {
   constexpr int kRepeats = 100;
   const auto repeat = [this](int64_t step, int count) {
     for (int i = 0; i < count; ++i) {
-      ASSERT_THAT(Push(server_, /*worker=*/1, step), IsOk());
+      ASSERT_THAT(Push(shard_.link(), /*worker=*/1, step), IsOk());
     }
   };
   for (const int64_t step : {1, 2}) {
@@ -119,17 +122,17 @@ TEST_F(ExactlyOnceTest, AppliesOneOfAHundredRepeats) {
   repeat(1, 1);  // out of order, after step 2
 
   EXPECT_THAT(Pull(), testing::ElementsAre(0, 2, 0, 0, 2));
-  server_.Close();
-  EXPECT_EQ(server_.counters().applied_parts, 2);
-  EXPECT_EQ(server_.counters().duplicate_parts, 2 * (kRepeats - 1) + 1);
+  shard_.server().Close();
+  EXPECT_EQ(shard_.server().counters().applied_parts, 2);
+  EXPECT_EQ(shard_.server().counters().duplicate_parts, 2 * (kRepeats - 1) + 1);
 }
 
 // T2: replies lost after the apply, p = 0.2, 2,000 pushes with retries.
-TEST_F(ExactlyOnceTest, CountersEqualAcknowledgedPushesOverALossyLink) {
+TEST_P(ExactlyOnceTest, CountersEqualAcknowledgedPushesOverALossyLink) {
   constexpr int64_t kPushesPerWorker = 500;
   constexpr uint64_t kSeed = 20221;
-  LossyParameterLink link(&server_, {kSeed, /*lose_request=*/0.1,
-                                     /*lose_reply=*/0.2, /*repeat=*/0.1});
+  LossyParameterLink link(&shard_.link(), {kSeed, /*lose_request=*/0.1,
+                                           /*lose_reply=*/0.2, /*repeat=*/0.1});
   RecordProperty("seed", static_cast<int>(kSeed));
   std::vector<int64_t> acknowledged(kWorkers);
   std::vector<std::thread> threads;
@@ -149,13 +152,15 @@ TEST_F(ExactlyOnceTest, CountersEqualAcknowledgedPushesOverALossyLink) {
     EXPECT_EQ(counters[worker], acknowledged[worker]) << "seed " << kSeed;
   }
   EXPECT_EQ(counters[kWorkers], kWorkers * kPushesPerWorker);
-  server_.Close();
-  EXPECT_EQ(server_.counters().applied_parts, kWorkers * kPushesPerWorker);
-  EXPECT_GT(server_.counters().duplicate_parts, 0) << "the link lost nothing";
+  shard_.server().Close();
+  EXPECT_EQ(shard_.server().counters().applied_parts,
+            kWorkers * kPushesPerWorker);
+  EXPECT_GT(shard_.server().counters().duplicate_parts, 0)
+      << "the link lost nothing";
 }
 
 // T25: a worker is back while pushes of its former self are still in flight.
-TEST_F(ExactlyOnceTest, FencesOldPushesInFlightWhenTheWorkerIsBack) {
+TEST_P(ExactlyOnceTest, FencesOldPushesInFlightWhenTheWorkerIsBack) {
   constexpr int kStarts = 20;
   int64_t acknowledged = 0;
   for (int start = 0; start < kStarts; ++start) {
@@ -164,25 +169,26 @@ TEST_F(ExactlyOnceTest, FencesOldPushesInFlightWhenTheWorkerIsBack) {
     Hello(old_self);
     std::atomic<int64_t> steps_of_old = 0;
     std::thread in_flight([&] {
-      for (int64_t step = 1; Push(server_, old_self, step).ok(); ++step) {
+      for (int64_t step = 1; Push(shard_.link(), old_self, step).ok(); ++step) {
         steps_of_old = step;
       }
     });
     while (steps_of_old == 0) std::this_thread::yield();
     Hello(new_self);
-    EXPECT_THAT(Push(server_, old_self, steps_of_old + 2),
+    EXPECT_THAT(Push(shard_.link(), old_self, steps_of_old + 2),
                 StatusIs(absl::StatusCode::kFailedPrecondition,
                          testing::StartsWith("fenced: ")));
-    EXPECT_THAT(Push(server_, new_self, 1), IsOk());
+    EXPECT_THAT(Push(shard_.link(), new_self, 1), IsOk());
     in_flight.join();
     acknowledged += steps_of_old + 1;
   }
   EXPECT_EQ(Pull()[1], acknowledged);
 }
 
-TEST_F(ExactlyOnceTest, ARequestThatIsTooLateIsNotCarriedOut) {
+// At the shard: over gRPC such a request may still arrive in time.
+TEST_P(ExactlyOnceTest, ARequestThatIsTooLateIsNotCarriedOut) {
   const auto reply = AwaitReply<PushReply>([&](auto done) {
-    server_.Push(
+    shard_.server().Push(
         MakePush(MakeSender(0, 100), 1, {MakeSlice("counters", 0, kElements)},
                  BytesOf(std::vector<float>(kElements, -1))),
         clock_.Now(), done);
@@ -192,12 +198,15 @@ TEST_F(ExactlyOnceTest, ARequestThatIsTooLateIsNotCarriedOut) {
   EXPECT_THAT(Pull(), testing::Each(0.0f));
 }
 
-TEST_F(ExactlyOnceTest, AClosedServerAnswersUnavailable) {
-  server_.Close();
-  EXPECT_THAT(Push(server_, 0, 1),
+TEST_P(ExactlyOnceTest, AClosedServerAnswersUnavailable) {
+  shard_.server().Close();
+  EXPECT_THAT(Push(shard_.link(), 0, 1),
               StatusIs(absl::StatusCode::kUnavailable,
                        testing::HasSubstr("shutting down")));
 }
+
+INSTANTIATE_TEST_SUITE_P(Links, ExactlyOnceTest, testing::ValuesIn(kAllLinks),
+                         [](const auto& info) { return NameOf(info.param); });
 
 }  // namespace
 }  // namespace muster

@@ -202,6 +202,17 @@ TEST(BufferPoolTest, UsesABufferAgainWhenItsLastCordIsGone) {
   EXPECT_EQ(first, second);
 }
 
+TEST(BufferPoolTest, LeavesAtMostAQuarterUnused) {
+  for (const size_t part : {16385, 20481, 1 << 20, (1 << 20) + 100, 1114112}) {
+    BufferPool pool(8 << 20);
+    {
+      const absl::Cord cord = pool.Make(part, [](char*) {});
+    }
+    EXPECT_GE(pool.idle_bytes(), part);
+    EXPECT_LE(pool.idle_bytes(), part + part / 4);
+  }
+}
+
 TEST(BufferPoolTest, KeepsNoMoreThanItsLimitAndMayGoFirst) {
   auto pool = std::make_unique<BufferPool>(4096);
   const auto fill = [](char* data) { *data = 'x'; };

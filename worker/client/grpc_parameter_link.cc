@@ -16,6 +16,7 @@ constexpr char kPush[] = "/muster.ParameterService/Push";
 constexpr char kBeginSnapshot[] = "/muster.ParameterService/BeginSnapshot";
 constexpr char kReadSnapshot[] = "/muster.ParameterService/ReadSnapshot";
 constexpr char kEndSnapshot[] = "/muster.ParameterService/EndSnapshot";
+constexpr char kOffer[] = "/muster.SharedMemoryService/Offer";
 
 // Sends a request that is a frame.
 template <typename Header, typename Reply>
@@ -95,6 +96,12 @@ void GrpcParameterLink::EndSnapshot(const EndSnapshotRequest& request,
                                     absl::Time deadline,
                                     ReplyCallback<EndSnapshotReply> done) {
   control_.CallMessage(kEndSnapshot, request, deadline, std::move(done));
+}
+
+void GrpcParameterLink::OfferSharedMemory(
+    absl::Time deadline, ReplyCallback<SharedMemoryOffer> done) {
+  control_.CallMessage(kOffer, SharedMemoryOfferRequest(), deadline,
+                       std::move(done));
 }
 
 }  // namespace muster

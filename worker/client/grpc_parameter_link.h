@@ -7,6 +7,7 @@
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/security/credentials.h"
+#include "proto/shared_memory_service.pb.h"
 #include "worker/client/peer_failure.h"
 #include "worker/client/unary_caller.h"
 
@@ -41,6 +42,11 @@ class GrpcParameterLink : public ParameterLink {
                     ReplyCallback<Frame<SnapshotPart>> done) override;
   void EndSnapshot(const EndSnapshotRequest& request, absl::Time deadline,
                    ReplyCallback<EndSnapshotReply> done) override;
+
+  // Where the ps offers memory to processes of its machine. Errors: also
+  // Unimplemented if it offers none.
+  void OfferSharedMemory(absl::Time deadline,
+                         ReplyCallback<SharedMemoryOffer> done);
 
  private:
   UnaryCaller control_;

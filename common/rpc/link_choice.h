@@ -1,0 +1,23 @@
+#ifndef COMMON_RPC_LINK_CHOICE_H_
+#define COMMON_RPC_LINK_CHOICE_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace muster {
+
+// What carries tensors between a worker and a ps.
+enum class LinkChoice {
+  // Shared memory where it is to be had, else gRPC.
+  kAuto,
+  // Nothing else.
+  kSharedMemory,
+  kGrpc,
+};
+
+// Reads --link: auto, shared_memory or grpc. Errors: InvalidArgument.
+absl::StatusOr<LinkChoice> ParseLinkChoice(absl::string_view text);
+
+}  // namespace muster
+
+#endif  // COMMON_RPC_LINK_CHOICE_H_

@@ -1,0 +1,41 @@
+#ifndef COMMON_SHARED_MEMORY_HANDSHAKE_H_
+#define COMMON_SHARED_MEMORY_HANDSHAKE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/shared_memory/file_descriptor.h"
+#include "common/shared_memory/memory_segment.h"
+
+namespace muster {
+
+// How long either side waits for the other's one packet.
+inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(1);
+
+// 128 random bits as 32 hexadecimal digits: names and tokens.
+std::string NewSecret();
+
+// The worker's side: connects to the socket, shows the token, and gets the
+// segment.
+struct SharedPeer {
+  FileDescriptor socket;
+  MemorySegment segment;
+};
+// Errors: NotFound if no such socket is on this machine; PermissionDenied for
+// another user's; Unavailable, DeadlineExceeded, ResourceExhausted (try
+// again); InvalidArgument for an answer that makes no sense.
+absl::StatusOr<SharedPeer> JoinSegment(absl::string_view socket_name,
+                                       absl::string_view token);
+
+// The ps's side: waits for the token on an accepted socket, and gives the peer
+// a new segment. Errors: PermissionDenied for another user or token;
+// InvalidArgument, Unavailable, DeadlineExceeded, ResourceExhausted.
+absl::StatusOr<MemorySegment> OfferSegment(const FileDescriptor& socket,
+                                           absl::string_view token);
+
+}  // namespace muster
+
+#endif  // COMMON_SHARED_MEMORY_HANDSHAKE_H_

@@ -1,0 +1,100 @@
+#include "common/shared_memory/memory_segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+absl::Status Exhausted(const char* what, size_t size_bytes, int error) {
+  return absl::ResourceExhaustedError(absl::StrCat("shared memory of ",
+                                                   size_bytes, " bytes: ", what,
+                                                   ": ", std::strerror(error)));
+}
+
+absl::Status CheckSize(size_t size_bytes) {
+  if (size_bytes > 0 && size_bytes <= MemorySegment::kMaxBytes) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("shared memory of ", size_bytes, " bytes; wanted 1 to ",
+                   MemorySegment::kMaxBytes));
+}
+
+}  // namespace
+
+absl::StatusOr<MemorySegment> MemorySegment::Create(size_t size_bytes) {
+  RETURN_IF_ERROR(CheckSize(size_bytes));
+  FileDescriptor fd(memfd_create("muster", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) return Exhausted("memfd_create", size_bytes, errno);
+  const auto size = static_cast<off_t>(size_bytes);
+  if (ftruncate(fd.get(), size) != 0) {
+    return Exhausted("ftruncate", size_bytes, errno);
+  }
+  const int error = posix_fallocate(fd.get(), 0, size);
+  if (error != 0) return Exhausted("posix_fallocate", size_bytes, error);
+  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    return Exhausted("sealing", size_bytes, errno);
+  }
+  return Map(std::move(fd), size_bytes);
+}
+
+absl::StatusOr<MemorySegment> MemorySegment::Adopt(FileDescriptor fd,
+                                                   size_t size_bytes) {
+  RETURN_IF_ERROR(CheckSize(size_bytes));
+  struct stat about = {};
+  if (fstat(fd.get(), &about) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shared memory from the peer: fstat: ", std::strerror(errno)));
+  }
+  if (about.st_size < 0 || static_cast<size_t>(about.st_size) != size_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shared memory from the peer has ", about.st_size,
+                     " bytes; wanted ", size_bytes));
+  }
+  const int seals = fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    return absl::InvalidArgumentError(
+        "shared memory from the peer is not sealed against shrinking");
+  }
+  return Map(std::move(fd), size_bytes);
+}
+
+absl::StatusOr<MemorySegment> MemorySegment::Map(FileDescriptor fd,
+                                                 size_t size_bytes) {
+  void* const data = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_POPULATE, fd.get(), 0);
+  if (data == MAP_FAILED) return Exhausted("mmap", size_bytes, errno);
+  return MemorySegment(std::move(fd), static_cast<char*>(data), size_bytes);
+}
+
+MemorySegment::~MemorySegment() {
+  if (data_ != nullptr) munmap(data_, size_bytes_);
+}
+
+MemorySegment::MemorySegment(MemorySegment&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+
+MemorySegment& MemorySegment::operator=(MemorySegment&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(data_, other.data_);
+  std::swap(size_bytes_, other.size_bytes_);
+  return *this;
+}
+
+}  // namespace muster

@@ -1,0 +1,87 @@
+#ifndef PS_SERVER_SHARED_MEMORY_CONNECTION_H_
+#define PS_SERVER_SHARED_MEMORY_CONNECTION_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/rpc/parameter_link.h"
+#include "common/shared_memory/file_descriptor.h"
+#include "common/shared_memory/memory_segment.h"
+#include "common/shared_memory/slot_ring.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "ps_server/buffer_pool.h"
+
+namespace muster {
+
+// One worker's requests through a segment: each message is copied out of it,
+// once, and then checked as one of gRPC's; what the worker does to the segment
+// afterwards changes nothing. Requests become calls of the shard, answers are
+// written to the slots of their requests.
+//
+// Shared by the thread that serves and by the shard's callbacks, which may
+// come after the worker is gone; with the last of them the memory goes.
+class SharedMemoryConnection
+    : public std::enable_shared_from_this<SharedMemoryConnection> {
+ public:
+  struct Parts {
+    // Not owned; both outlive every callback of the shard.
+    ParameterLink* shard = nullptr;
+    const Clock* clock = nullptr;
+    // Shared by the connections of a ps.
+    std::shared_ptr<BufferPool> buffers;
+  };
+
+  SharedMemoryConnection(Parts parts, FileDescriptor socket,
+                         MemorySegment segment);
+
+  SharedMemoryConnection(const SharedMemoryConnection&) = delete;
+  SharedMemoryConnection& operator=(const SharedMemoryConnection&) = delete;
+
+  // Serves until the worker is gone (OK) or breaks the rules (InvalidArgument),
+  // or Shutdown (OK). One thread.
+  absl::Status Serve();
+
+  // Ends Serve. Thread-safe.
+  void Shutdown();
+
+ private:
+  // Slot, kind and size make sense, and the slot is not being answered.
+  absl::Status Accept(const RingEntry& entry);
+  // A private copy of a request.
+  grpc::ByteBuffer CopyRequest(const RingEntry& entry);
+  void Pass(const RingEntry& entry, const grpc::ByteBuffer& request);
+
+  // Callbacks for the shard, which answer in `slot`.
+  template <typename Reply>
+  ReplyCallback<Reply> AnswerMessage(uint32_t slot);
+  template <typename Header>
+  ReplyCallback<Frame<Header>> AnswerFrame(uint32_t slot);
+
+  void Answer(uint32_t slot, const grpc::ByteBuffer& answer);
+  void AnswerError(uint32_t slot, const absl::Status& status);
+  // Hands the slot back to the worker.
+  void Publish(const RingEntry& entry);
+
+  // Constant after construction.
+  const Parts parts_;
+  const FileDescriptor socket_;
+  const MemorySegment segment_;
+
+  // Used by Serve only.
+  RingReader requests_;
+
+  absl::Mutex mu_;
+  RingWriter answers_ ABSL_GUARDED_BY(mu_);
+  // Requests that the shard has.
+  std::array<bool, kNumSlots> in_service_ ABSL_GUARDED_BY(mu_) = {};
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_SHARED_MEMORY_CONNECTION_H_

@@ -1,0 +1,308 @@
+// The ps's side of shared memory, to workers that keep to the rules and to
+// such that do not.
+#include "ps_server/shared_memory_listener.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/rpc/frame_codec.h"
+#include "common/shared_memory/doorbell.h"
+#include "common/shared_memory/handshake.h"
+#include "common/shared_memory/slot_ring.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ps_server/shard_server.h"
+#include "tests/common/shared_memory/open_descriptors.h"
+#include "tests/ps_server/shard_requests.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kLong = absl::Seconds(60);
+constexpr uint32_t kTimeoutMs = 30000;
+
+// A worker that may write anything.
+class RawWorker {
+ public:
+  explicit RawWorker(SharedPeer peer)
+      : peer_(std::move(peer)),
+        requests_(&RingsOf(peer_.segment.data())->requests),
+        answers_(&RingsOf(peer_.segment.data())->answers) {}
+
+  SharedRings& rings() { return *RingsOf(peer_.segment.data()); }
+
+  void Send(const RingEntry& entry) {
+    requests_.Publish(entry);
+    RingBell(peer_.socket);
+  }
+  void Send(uint32_t slot, SharedMethod method, const std::string& message) {
+    std::memcpy(SlotOf(peer_.segment.data(), slot), message.data(),
+                message.size());
+    Send({slot, static_cast<uint32_t>(method),
+          static_cast<uint32_t>(message.size()), kTimeoutMs});
+  }
+
+  // The status of the next answer; none if the ps hung up.
+  std::optional<absl::Status> Await() {
+    while (AwaitEntry(&answers_, peer_.socket, kLong) != RingEvent::kPeerGone) {
+      const absl::StatusOr<std::optional<RingEntry>> entry = answers_.Take();
+      if (!entry.ok() || !entry->has_value()) continue;
+      const RingEntry& answer = **entry;
+      return absl::Status(
+          static_cast<absl::StatusCode>(answer.kind),
+          absl::string_view(SlotOf(peer_.segment.data(), answer.slot),
+                            answer.size_bytes));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  SharedPeer peer_;
+  RingWriter requests_;
+  RingReader answers_;
+};
+
+// Bytes of a push to the shard, which has no model: it is fenced.
+std::string FencedPush() {
+  return MakePush(MakeSender(0, 100), 1, {}, absl::Cord())
+      .header.SerializeAsString();
+}
+
+class SharedMemoryListenerTest : public testing::Test {
+ protected:
+  SharedMemoryListenerTest() : shard_(ShardOptions(&clock_)) { Restart(16); }
+
+  static ShardServer::Options ShardOptions(const Clock* clock) {
+    ShardServer::Options options;
+    options.shard.incarnation = kPsIncarnation;
+    options.clock = clock;
+    return options;
+  }
+
+  void Restart(int max_connections) {
+    SharedMemoryListener::Options options;
+    options.max_connections = max_connections;
+    options.shard = &shard_;
+    options.clock = &clock_;
+    auto listener = SharedMemoryListener::Start(options);
+    ASSERT_THAT(listener, IsOk());
+    listener_ = *std::move(listener);
+  }
+
+  absl::StatusOr<SharedPeer> Join() {
+    return JoinSegment(listener_->offer().socket_name(),
+                       listener_->offer().token());
+  }
+  RawWorker Connect() { return RawWorker(*Join()); }
+
+  void ExpectHangsUpOn(const std::function<void(RawWorker*)>& misbehave) {
+    RawWorker worker = Connect();
+    misbehave(&worker);
+    EXPECT_EQ(worker.Await(), std::nullopt);
+    ExpectServes();
+  }
+
+  // A worker that keeps to the rules is served.
+  void ExpectServes() {
+    RawWorker worker = Connect();
+    worker.Send(0, SharedMethod::kPush, FencedPush());
+    EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                          HasSubstr("fenced: ")));
+  }
+
+  void AwaitConnections(int count) {
+    const absl::Time give_up = clock_.Now() + kLong;
+    while (listener_->connections() != count && clock_.Now() < give_up) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(listener_->connections(), count);
+  }
+
+  MonotonicClock clock_;
+  ShardServer shard_;
+  std::unique_ptr<SharedMemoryListener> listener_;
+};
+
+TEST_F(SharedMemoryListenerTest, PassesRequestsAndAnswers) { ExpectServes(); }
+
+TEST_F(SharedMemoryListenerTest, AnswersEverySlot) {
+  RawWorker worker = Connect();
+  for (int round = 0; round < 3; ++round) {
+    for (uint32_t slot = 0; slot < kNumSlots; ++slot) {
+      worker.Send(slot, SharedMethod::kPush, FencedPush());
+    }
+    for (uint32_t slot = 0; slot < kNumSlots; ++slot) {
+      ASSERT_TRUE(worker.Await().has_value());
+    }
+  }
+}
+
+TEST_F(SharedMemoryListenerTest, MessagesThatMakeNoSenseAreAnswered) {
+  RawWorker worker = Connect();
+  for (const SharedMethod method :
+       {SharedMethod::kLoad, SharedMethod::kPull, SharedMethod::kPush,
+        SharedMethod::kReadSnapshot}) {
+    for (const std::string& garbage :
+         {std::string(100, '\xff'), std::string("\x7a\xff\xff\xff\x7f", 5),
+          std::string(kSlotBytes, '\0')}) {
+      worker.Send(3, method, garbage);
+      EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kInvalidArgument))
+          << static_cast<int>(method);
+    }
+  }
+  worker.Send(3, static_cast<SharedMethod>(77), "");
+  EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kUnimplemented,
+                                        HasSubstr("no request 77")));
+}
+
+TEST_F(SharedMemoryListenerTest, ARequestThatComesTooLateIsNotCarriedOut) {
+  RawWorker worker = Connect();
+  worker.Send({0, static_cast<uint32_t>(SharedMethod::kPull), 0, 0});
+  EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST_F(SharedMemoryListenerTest, HangsUpOnASlotThatIsNotThere) {
+  for (const uint32_t slot : {kNumSlots, 1u << 31, UINT32_MAX}) {
+    ExpectHangsUpOn([slot](RawWorker* worker) {
+      worker->Send({slot, 3, 10, kTimeoutMs});
+    });
+  }
+}
+
+TEST_F(SharedMemoryListenerTest, HangsUpOnAMessageLargerThanASlot) {
+  for (const uint32_t size :
+       {static_cast<uint32_t>(kSlotBytes + 1), UINT32_MAX}) {
+    ExpectHangsUpOn([size](RawWorker* worker) {
+      worker->Send({0, 3, size, kTimeoutMs});
+    });
+  }
+}
+
+TEST_F(SharedMemoryListenerTest, HangsUpOnACountThatCannotBe) {
+  ExpectHangsUpOn([](RawWorker* worker) {
+    worker->rings().requests.published = kNumSlots + 1;
+    worker->Send({0, 3, 0, kTimeoutMs});
+    worker->rings().requests.published = 1u << 20;
+  });
+}
+
+// The shard may have the first one, or have answered it: then the second is
+// like any other.
+TEST_F(SharedMemoryListenerTest, ASecondRequestInASlotHarmsNobody) {
+  for (int i = 0; i < 20; ++i) {
+    RawWorker worker = Connect();
+    for (int j = 0; j < 5; ++j) {
+      worker.Send(0, SharedMethod::kPush, FencedPush());
+    }
+    worker.Await();
+  }
+  ExpectServes();
+}
+
+TEST_F(SharedMemoryListenerTest, ChangingWhatWasSentChangesNothing) {
+  RawWorker worker = Connect();
+  std::atomic<bool> done = false;
+  std::thread scribbler([&] {
+    SharedRings& rings = worker.rings();
+    char* const slot = SlotOf(reinterpret_cast<char*>(&rings), 0);
+    while (!done) {
+      // Flips between a frame and another frame's head.
+      slot[1] ^= 0x55;
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    worker.Send(0, SharedMethod::kPush, FencedPush());
+    ASSERT_TRUE(worker.Await().has_value());
+  }
+  done = true;
+  scribbler.join();
+  ExpectServes();
+}
+
+TEST_F(SharedMemoryListenerTest, AStrangerGetsNothing) {
+  EXPECT_FALSE(JoinSegment(listener_->offer().socket_name(), NewSecret()).ok());
+  ExpectServes();
+}
+
+TEST_F(SharedMemoryListenerTest, WorkersTooManyAreTurnedAway) {
+  Restart(/*max_connections=*/2);
+  std::optional<RawWorker> first = Connect();
+  const RawWorker second = Connect();
+  EXPECT_THAT(Join().status(), StatusIs(absl::StatusCode::kUnavailable));
+  first.reset();
+  AwaitConnections(1);
+  ExpectServes();
+}
+
+TEST_F(SharedMemoryListenerTest, AHundredWorkersLeaveNothing) {
+  { RawWorker first = Connect(); }
+  AwaitConnections(0);
+  const int before = OpenDescriptors();
+  for (int i = 0; i < 100; ++i) {
+    RawWorker worker = Connect();
+    // Half of them go before their answer.
+    worker.Send(0, SharedMethod::kPush, FencedPush());
+    if (i % 2 == 0) worker.Await();
+    if (i % 10 == 0) AwaitConnections(1);
+  }
+  AwaitConnections(0);
+  listener_.reset();
+  shard_.Close();
+  // Without the listener's socket and its eventfd.
+  EXPECT_EQ(OpenDescriptors(), before - 2);
+  EXPECT_EQ(MappedSegments(), 0);
+}
+
+// Of this process's descriptors one is left, for the worker's socket; the
+// listener is asked, and finds none.
+TEST_F(SharedMemoryListenerTest, LivesThroughATimeWithoutDescriptors) {
+  {
+    rlimit before = {};
+    getrlimit(RLIMIT_NOFILE, &before);
+    rlimit few = before;
+    few.rlim_cur = static_cast<rlim_t>(OpenDescriptors() + 10);
+    setrlimit(RLIMIT_NOFILE, &few);
+    std::vector<FileDescriptor> all;
+    do {
+      all.emplace_back(dup(0));
+    } while (all.back().valid());
+    all.resize(all.size() - 2);
+    EXPECT_FALSE(Join().ok());
+    setrlimit(RLIMIT_NOFILE, &before);
+  }
+  ExpectServes();
+}
+
+TEST_F(SharedMemoryListenerTest, ItsEndHangsUp) {
+  RawWorker worker = Connect();
+  AwaitConnections(1);
+  listener_.reset();
+  EXPECT_EQ(worker.Await(), std::nullopt);
+}
+
+TEST_F(SharedMemoryListenerTest, AnswersAfterTheWorkersEndGoNowhere) {
+  for (int i = 0; i < 20; ++i) {
+    RawWorker worker = Connect();
+    for (uint32_t slot = 0; slot < kNumSlots; ++slot) {
+      worker.Send(slot, SharedMethod::kPush, FencedPush());
+    }
+  }
+  AwaitConnections(0);
+  ExpectServes();
+}
+
+}  // namespace
+}  // namespace muster

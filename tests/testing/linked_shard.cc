@@ -1,0 +1,87 @@
+#include "tests/testing/linked_shard.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/server_settings.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "ps_server/parameter_service.h"
+#include "ps_server/shared_memory_service.h"
+#include "worker/client/grpc_parameter_link.h"
+
+namespace muster {
+
+LinkedShard::LinkedShard(LinkKind kind, Options options)
+    : kind_(kind), options_(std::move(options)), server_(options_.shard) {
+  if (kind_ == LinkKind::kInProcess) {
+    link_ = &server_;
+    return;
+  }
+  Serve();
+  own_link_ = Connect();
+  link_ = own_link_.get();
+}
+
+LinkedShard::~LinkedShard() {
+  own_link_.reset();
+  if (grpc_server_ == nullptr) return;
+  grpc_server_->Shutdown(std::chrono::system_clock::now());
+  server_.Close();
+  grpc_server_->Wait();
+}
+
+void LinkedShard::Serve() {
+  services_.push_back(MakeParameterService(&server_, options_.shard.clock));
+  if (kind_ == LinkKind::kSharedMemory && !options_.offers_none) {
+    SharedMemoryListener::Options listen;
+    listen.shard = &server_;
+    listen.clock = options_.shard.clock;
+    absl::StatusOr<std::unique_ptr<SharedMemoryListener>> listener =
+        SharedMemoryListener::Start(listen);
+    EXPECT_TRUE(listener.ok()) << listener.status();
+    listener_ = *std::move(listener);
+    services_.push_back(MakeSharedMemoryService(
+        options_.other_offer.socket_name().empty() ? listener_->offer()
+                                                   : options_.other_offer));
+  }
+  grpc::ServerBuilder builder;
+  ApplyServerSettings({}, &builder);
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port);
+  for (const auto& service : services_) builder.RegisterService(service.get());
+  grpc_server_ = builder.BuildAndStart();
+  address_ = absl::StrCat("127.0.0.1:", port);
+}
+
+std::unique_ptr<ParameterLink> LinkedShard::NewLink() {
+  return kind_ == LinkKind::kInProcess ? nullptr : Connect();
+}
+
+std::unique_ptr<ParameterLink> LinkedShard::Connect() {
+  const PeerName peer{"/job:ps/task:0", address_};
+  auto grpc = std::make_unique<GrpcParameterLink>(
+      peer, grpc::InsecureChannelCredentials());
+  if (kind_ == LinkKind::kGrpc) return grpc;
+  SharedMemoryLink::Options options;
+  options.peer = peer;
+  options.required = options_.required;
+  options.say = [this](const std::string& line) {
+    absl::MutexLock lock(&mu_);
+    said_.push_back(line);
+  };
+  options.clock = options_.shard.clock;
+  return std::make_unique<SharedMemoryLink>(std::move(options),
+                                            std::move(grpc));
+}
+
+std::vector<std::string> LinkedShard::said() const {
+  absl::MutexLock lock(&mu_);
+  return said_;
+}
+
+}  // namespace muster

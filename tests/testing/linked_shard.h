@@ -1,0 +1,97 @@
+#ifndef TESTS_TESTING_LINKED_SHARD_H_
+#define TESTS_TESTING_LINKED_SHARD_H_
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/rpc/parameter_link.h"
+#include "grpcpp/impl/codegen/service_type.h"
+#include "grpcpp/server.h"
+#include "proto/shared_memory_service.pb.h"
+#include "ps_server/shard_server.h"
+#include "ps_server/shared_memory_listener.h"
+#include "worker/client/shared_memory_link.h"
+
+namespace muster {
+
+enum class LinkKind { kInProcess, kGrpc, kSharedMemory };
+
+inline constexpr LinkKind kAllLinks[] = {LinkKind::kInProcess, LinkKind::kGrpc,
+                                         LinkKind::kSharedMemory};
+
+inline const char* NameOf(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::kInProcess:
+      return "InProcess";
+    case LinkKind::kGrpc:
+      return "Grpc";
+    case LinkKind::kSharedMemory:
+      return "SharedMemory";
+  }
+  return "";
+}
+
+inline std::ostream& operator<<(std::ostream& out, LinkKind kind) {
+  return out << NameOf(kind);
+}
+
+// A shard and ways to it: the same tests run over each. Over gRPC and shared
+// memory there is a real server on a free loopback port.
+class LinkedShard {
+ public:
+  struct Options {
+    ShardServer::Options shard;
+    // Over shared memory: whether tensors may take no other way.
+    bool required = true;
+    // What the service answers instead of the listener's offer.
+    SharedMemoryOffer other_offer;
+    // Offer no memory.
+    bool offers_none = false;
+  };
+
+  LinkedShard(LinkKind kind, Options options);
+  LinkedShard(LinkKind kind, ShardServer::Options shard)
+      : LinkedShard(kind, Options{std::move(shard), true, {}, false}) {}
+  ~LinkedShard();
+
+  ShardServer& server() { return server_; }
+  // A link that lives as long as this. Over shared memory its first Hello
+  // connects it.
+  ParameterLink& link() { return *link_; }
+  // Another one; null in this process. It ends before this.
+  std::unique_ptr<ParameterLink> NewLink();
+
+  // Null unless it is shared memory that is offered.
+  SharedMemoryListener* listener() { return listener_.get(); }
+  // The memory is gone, the ps is not.
+  void StopListening() { listener_.reset(); }
+  // What the links said.
+  std::vector<std::string> said() const;
+
+ private:
+  void Serve();
+  std::unique_ptr<ParameterLink> Connect();
+
+  const LinkKind kind_;
+  const Options options_;
+  ShardServer server_;
+  std::unique_ptr<SharedMemoryListener> listener_;
+  std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::unique_ptr<grpc::Server> grpc_server_;
+  std::string address_;
+
+  mutable absl::Mutex mu_;
+  std::vector<std::string> said_ ABSL_GUARDED_BY(mu_);
+
+  // Last: uses all of the above.
+  std::unique_ptr<ParameterLink> own_link_;
+  ParameterLink* link_ = nullptr;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_TESTING_LINKED_SHARD_H_

@@ -1,0 +1,121 @@
+#ifndef WORKER_CLIENT_SHARED_MEMORY_CALLER_H_
+#define WORKER_CLIENT_SHARED_MEMORY_CALLER_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/shared_memory/handshake.h"
+#include "common/shared_memory/slot_ring.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "worker/client/peer_failure.h"
+
+namespace muster {
+
+// Unary calls to one ps through a segment of shared memory, as bytes; over one
+// connection, which ends with either process. A request is copied into a slot
+// before Call returns, unless all slots are in use: then it waits for one. An
+// answer is read in its slot, which is free again when nobody refers to the
+// answer's bytes any more.
+//
+// Thread-safe; no call blocks. `done` is called exactly once, with no lock
+// held: on the thread of Run, or on the caller's if the call fails at once.
+// Shared, because answers may outlive their reader.
+//
+// Errors: what the peer answered, its message unchanged; Unavailable when the
+// connection is lost; DeadlineExceeded, up to kTick late; ResourceExhausted
+// for a request that is larger than a slot.
+class SharedMemoryCaller
+    : public std::enable_shared_from_this<SharedMemoryCaller> {
+ public:
+  using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
+  static constexpr absl::Duration kTick = absl::Milliseconds(250);
+
+  // `clock` (monotonic) outlives this.
+  SharedMemoryCaller(PeerName peer, SharedPeer shared, const Clock* clock);
+
+  SharedMemoryCaller(const SharedMemoryCaller&) = delete;
+  SharedMemoryCaller& operator=(const SharedMemoryCaller&) = delete;
+
+  void Call(SharedMethod method, const grpc::ByteBuffer& request,
+            absl::Time deadline, BytesCallback done);
+
+  // Delivers answers until the connection is lost, fails every call then, and
+  // says why it was lost. Once, on a thread of the owner's.
+  absl::Status Run();
+
+  // Ends Run.
+  void Shutdown();
+
+ private:
+  enum class SlotState {
+    kFree,
+    // Its request is being written, or its answer being read.
+    kHeld,
+    // The ps has it.
+    kInFlight,
+    // The ps has it, but nobody waits any more.
+    kExpired,
+  };
+  struct Slot {
+    SlotState state = SlotState::kFree;
+    absl::Time deadline;
+    BytesCallback done;
+  };
+  struct WaitingCall {
+    SharedMethod method;
+    grpc::ByteBuffer request;
+    absl::Time deadline;
+    BytesCallback done;
+  };
+  // Gives a slot back when it goes.
+  class SlotLease;
+
+  // A free slot, now kHeld; none if all are in use.
+  std::optional<uint32_t> TakeSlot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sends the call through a slot that is kHeld.
+  void Send(uint32_t slot, WaitingCall call);
+  // Sends a waiting call through a slot that is kHeld, or frees it.
+  void ReleaseSlot(uint32_t slot);
+
+  // Errors: InvalidArgument for an entry that makes no sense.
+  absl::Status OnAnswer(const RingEntry& entry);
+  void Deliver(const RingEntry& entry, const BytesCallback& done);
+  grpc::ByteBuffer ReadAnswer(const RingEntry& entry);
+  // Fails the calls whose deadline has passed.
+  void Expire(absl::Time now);
+  // Fails all calls, now and from now on.
+  void Lose(const absl::Status& why);
+  absl::Status Named(absl::StatusCode code, absl::string_view words) const;
+
+  // Constant after construction.
+  const PeerName peer_;
+  const SharedPeer shared_;
+  const Clock* const clock_;
+
+  // Used by Run only.
+  RingReader answers_;
+
+  absl::Mutex mu_;
+  RingWriter requests_ ABSL_GUARDED_BY(mu_);
+  std::array<Slot, kNumSlots> slots_ ABSL_GUARDED_BY(mu_);
+  // The one that was used last is taken first: it is in the caches.
+  std::vector<uint32_t> free_ ABSL_GUARDED_BY(mu_);
+  std::deque<WaitingCall> waiting_ ABSL_GUARDED_BY(mu_);
+  // Why the connection is lost; OK while it is not.
+  absl::Status lost_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_SHARED_MEMORY_CALLER_H_

@@ -1,0 +1,311 @@
+#include "worker/client/shared_memory_link.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/frame_codec.h"
+
+namespace muster {
+namespace {
+
+// Reads an answer that is a message.
+template <typename Reply>
+SharedMemoryCaller::BytesCallback ParseMessage(ReplyCallback<Reply> done) {
+  return [done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> bytes) {
+    if (!bytes.ok()) return done(bytes.status());
+    Reply reply;
+    absl::Cord data;
+    const absl::Status status = DecodeFrameInto(*bytes, &reply, &data);
+    if (!status.ok()) return done(absl::InternalError(status.message()));
+    done(std::move(reply));
+  };
+}
+
+// Reads an answer that is a frame.
+template <typename Header>
+SharedMemoryCaller::BytesCallback ParseFrame(
+    ReplyCallback<Frame<Header>> done) {
+  return [done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> bytes) {
+    if (!bytes.ok()) return done(bytes.status());
+    absl::StatusOr<Frame<Header>> frame = DecodeFrame<Header>(*bytes);
+    // Without it the frame alone holds the slot.
+    bytes->Clear();
+    done(std::move(frame));
+  };
+}
+
+absl::Status Closing() {
+  return absl::CancelledError("the link to the ps is closing");
+}
+
+// What a failed attempt means to who cannot do without.
+absl::Status RequiredButMissing(const PeerName& peer,
+                                const absl::Status& memory) {
+  const std::string text =
+      absl::StrCat(peer.task, " at ", peer.address,
+                   ": no shared memory: ", memory.message());
+  switch (memory.code()) {
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kPermissionDenied:
+      return absl::FailedPreconditionError(
+          absl::StrCat(text, "; start the worker with --link=auto or grpc"));
+    default:
+      return absl::UnavailableError(text);
+  }
+}
+
+}  // namespace
+
+SharedMemoryLink::SharedMemoryLink(Options options,
+                                   std::unique_ptr<GrpcParameterLink> grpc)
+    : options_(std::move(options)),
+      grpc_(std::move(grpc)),
+      thread_(options_.clock->StartThread([this] { Run(); })) {}
+
+SharedMemoryLink::~SharedMemoryLink() {
+  std::shared_ptr<SharedMemoryCaller> open;
+  {
+    absl::MutexLock lock(&mu_);
+    closing_ = true;
+    open = memory_;
+  }
+  if (open != nullptr) open->Shutdown();
+  thread_.reset();
+  // Its callbacks may still bring a Hello.
+  grpc_.reset();
+}
+
+std::shared_ptr<SharedMemoryCaller> SharedMemoryLink::memory() const {
+  absl::MutexLock lock(&mu_);
+  return memory_;
+}
+
+absl::Status SharedMemoryLink::NoMemory() const {
+  return absl::UnavailableError(
+      absl::StrCat(options_.peer.task, " at ", options_.peer.address,
+                   ": the shared memory is gone; the next Hello asks for new"));
+}
+
+void SharedMemoryLink::Say(const std::string& line) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (said_ == line) return;
+    said_ = line;
+  }
+  if (options_.say) {
+    options_.say(absl::StrCat("link to ", options_.peer.task, ": ", line));
+  }
+}
+
+// ---- Hello, and the memory that comes with it -----------------------------
+
+bool SharedMemoryLink::HasMemoryOf(uint64_t incarnation) const {
+  absl::MutexLock lock(&mu_);
+  return memory_ != nullptr && incarnation_ == incarnation;
+}
+
+void SharedMemoryLink::Hello(const HelloRequest& request, absl::Time deadline,
+                             ReplyCallback<HelloReply> done) {
+  grpc_->Hello(request, deadline,
+               [this, deadline,
+                done = std::move(done)](absl::StatusOr<HelloReply> reply) {
+                 // Not greeted yet, if it is to be confirmed.
+                 if (!reply.ok() || reply->takeover() != 0 ||
+                     HasMemoryOf(reply->ps_incarnation())) {
+                   return done(std::move(reply));
+                 }
+                 Greeting greeting{*std::move(reply), {}, done};
+                 grpc_->OfferSharedMemory(
+                     deadline,
+                     [this, greeting = std::move(greeting)](
+                         const absl::StatusOr<SharedMemoryOffer>& offer) {
+                       OnOffer(greeting, offer);
+                     });
+               });
+}
+
+void SharedMemoryLink::OnOffer(Greeting greeting,
+                               const absl::StatusOr<SharedMemoryOffer>& offer) {
+  if (absl::IsUnimplemented(offer.status())) {
+    return Settle(greeting, absl::UnimplementedError("the ps offers none"));
+  }
+  if (!offer.ok()) return Settle(greeting, offer.status());
+  greeting.offer = *offer;
+  {
+    absl::MutexLock lock(&mu_);
+    const bool closing = closing_;
+    const bool is_there =
+        memory_ != nullptr && incarnation_ == greeting.reply.ps_incarnation();
+    if (!closing && !is_there) {
+      // Of a ps that is gone.
+      if (memory_ != nullptr) memory_->Shutdown();
+      greetings_.push_back(std::move(greeting));
+      return;
+    }
+  }
+  greeting.done(greeting.reply);
+}
+
+void SharedMemoryLink::Settle(const Greeting& greeting,
+                              const absl::Status& memory) {
+  if (memory.ok()) {
+    Say("shared memory");
+  } else if (options_.required) {
+    return greeting.done(RequiredButMissing(options_.peer, memory));
+  } else {
+    Say(absl::StrCat("gRPC; no shared memory: ", memory.message()));
+  }
+  greeting.done(greeting.reply);
+}
+
+// ---- The thread ---------------------------------------------------------
+
+void SharedMemoryLink::Run() {
+  for (;;) {
+    const std::unique_ptr<Greeting> greeting = AwaitGreeting();
+    if (greeting == nullptr) return;
+    Connect(*greeting);
+  }
+}
+
+std::unique_ptr<SharedMemoryLink::Greeting> SharedMemoryLink::AwaitGreeting() {
+  std::deque<Greeting> unanswered;
+  {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(this, &SharedMemoryLink::HasWork));
+    if (!closing_) {
+      auto next = std::make_unique<Greeting>(std::move(greetings_.front()));
+      greetings_.pop_front();
+      return next;
+    }
+    unanswered.swap(greetings_);
+  }
+  for (const Greeting& greeting : unanswered) greeting.done(Closing());
+  return nullptr;
+}
+
+void SharedMemoryLink::Connect(const Greeting& greeting) {
+  absl::StatusOr<SharedPeer> peer =
+      JoinSegment(greeting.offer.socket_name(), greeting.offer.token());
+  if (absl::IsNotFound(peer.status())) {
+    return Settle(greeting,
+                  absl::UnavailableError(
+                      "the ps is not on this machine, or in another network "
+                      "namespace of it"));
+  }
+  if (!peer.ok()) return Settle(greeting, peer.status());
+  const auto caller = std::make_shared<SharedMemoryCaller>(
+      options_.peer, *std::move(peer), options_.clock);
+  // Others that came meanwhile and mean the same ps.
+  std::vector<Greeting> same;
+  {
+    absl::MutexLock lock(&mu_);
+    memory_ = caller;
+    incarnation_ = greeting.reply.ps_incarnation();
+    std::deque<Greeting> others;
+    for (Greeting& waiting : greetings_) {
+      if (waiting.reply.ps_incarnation() == incarnation_) {
+        same.push_back(std::move(waiting));
+      } else {
+        others.push_back(std::move(waiting));
+      }
+    }
+    greetings_ = std::move(others);
+    if (closing_ || !greetings_.empty()) caller->Shutdown();
+  }
+  Settle(greeting, absl::OkStatus());
+  for (const Greeting& waiting : same) Settle(waiting, absl::OkStatus());
+  Deliver(caller);
+}
+
+void SharedMemoryLink::Deliver(
+    const std::shared_ptr<SharedMemoryCaller>& caller) {
+  const absl::Status lost = caller->Run();
+  {
+    absl::MutexLock lock(&mu_);
+    memory_ = nullptr;
+    if (closing_) return;
+  }
+  Say(absl::StrCat(options_.required ? "none" : "gRPC",
+                   "; the shared memory was lost: ", lost.message()));
+}
+
+// ---- Messages with tensors ------------------------------------------------
+
+void SharedMemoryLink::Load(Frame<LoadPart> request, absl::Time deadline,
+                            ReplyCallback<LoadReply> done) {
+  const std::shared_ptr<SharedMemoryCaller> shared = memory();
+  if (shared != nullptr) {
+    return shared->Call(SharedMethod::kLoad,
+                        EncodeFrame(request.header, request.data), deadline,
+                        ParseMessage<LoadReply>(std::move(done)));
+  }
+  if (options_.required) return done(NoMemory());
+  grpc_->Load(std::move(request), deadline, std::move(done));
+}
+
+void SharedMemoryLink::Pull(const PullRequest& request, absl::Time deadline,
+                            ReplyCallback<Frame<PullReply>> done) {
+  const std::shared_ptr<SharedMemoryCaller> shared = memory();
+  if (shared != nullptr) {
+    return shared->Call(SharedMethod::kPull, EncodeFrame(request, absl::Cord()),
+                        deadline, ParseFrame<PullReply>(std::move(done)));
+  }
+  if (options_.required) return done(NoMemory());
+  grpc_->Pull(request, deadline, std::move(done));
+}
+
+void SharedMemoryLink::Push(Frame<PushPart> request, absl::Time deadline,
+                            ReplyCallback<PushReply> done) {
+  const std::shared_ptr<SharedMemoryCaller> shared = memory();
+  if (shared != nullptr) {
+    return shared->Call(SharedMethod::kPush,
+                        EncodeFrame(request.header, request.data), deadline,
+                        ParseMessage<PushReply>(std::move(done)));
+  }
+  if (options_.required) return done(NoMemory());
+  grpc_->Push(std::move(request), deadline, std::move(done));
+}
+
+void SharedMemoryLink::ReadSnapshot(const ReadSnapshotRequest& request,
+                                    absl::Time deadline,
+                                    ReplyCallback<Frame<SnapshotPart>> done) {
+  const std::shared_ptr<SharedMemoryCaller> shared = memory();
+  if (shared != nullptr) {
+    return shared->Call(SharedMethod::kReadSnapshot,
+                        EncodeFrame(request, absl::Cord()), deadline,
+                        ParseFrame<SnapshotPart>(std::move(done)));
+  }
+  if (options_.required) return done(NoMemory());
+  grpc_->ReadSnapshot(request, deadline, std::move(done));
+}
+
+// ---- The others -----------------------------------------------------------
+
+void SharedMemoryLink::Define(const DefineRequest& request, absl::Time deadline,
+                              ReplyCallback<DefineReply> done) {
+  grpc_->Define(request, deadline, std::move(done));
+}
+
+void SharedMemoryLink::Seal(const SealRequest& request, absl::Time deadline,
+                            ReplyCallback<SealReply> done) {
+  grpc_->Seal(request, deadline, std::move(done));
+}
+
+void SharedMemoryLink::BeginSnapshot(const BeginSnapshotRequest& request,
+                                     absl::Time deadline,
+                                     ReplyCallback<BeginSnapshotReply> done) {
+  grpc_->BeginSnapshot(request, deadline, std::move(done));
+}
+
+void SharedMemoryLink::EndSnapshot(const EndSnapshotRequest& request,
+                                   absl::Time deadline,
+                                   ReplyCallback<EndSnapshotReply> done) {
+  grpc_->EndSnapshot(request, deadline, std::move(done));
+}
+
+}  // namespace muster
