@@ -158,11 +158,10 @@ void SharedMemoryConnection::Answer(uint32_t slot,
 
 void SharedMemoryConnection::AnswerError(uint32_t slot,
                                          const absl::Status& status) {
-  const grpc::Status cut = ToGrpcStatus(status);
-  const std::string text = cut.error_message();
-  std::memcpy(SlotOf(segment_.data(), slot), text.data(), text.size());
-  Publish({slot, static_cast<uint32_t>(cut.error_code()),
-           static_cast<uint32_t>(text.size())});
+  const std::string bytes = StatusToBytes(status);
+  std::memcpy(SlotOf(segment_.data(), slot), bytes.data(), bytes.size());
+  Publish({slot, static_cast<uint32_t>(status.code()),
+           static_cast<uint32_t>(bytes.size())});
 }
 
 void SharedMemoryConnection::Publish(const RingEntry& entry) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/rpc/retry_after.h"
 #include "proto/status.pb.h"
 
@@ -19,27 +20,34 @@ static_assert(static_cast<int>(absl::StatusCode::kUnauthenticated) ==
 // Metadata may take 8 KiB (server_settings.cc), and percent-encoding may
 // triple a message. Over the limit the peer would see another error.
 constexpr size_t kMaxMessageBytes = 2000;
+constexpr size_t kMaxStatusBytes = 8192;
 
 constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
 
-std::string RetryDetails(absl::Duration pause, const grpc::Status& status) {
-  RetryInfo retry;
-  retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(pause));
-  retry.mutable_retry_delay()->set_nanos(
-      static_cast<int32_t>(absl::ToInt64Nanoseconds(pause % absl::Seconds(1))));
+std::string CutMessage(const absl::Status& status) {
+  std::string message(status.message().substr(0, kMaxMessageBytes));
+  if (status.message().size() > kMaxMessageBytes) message += "...";
+  return message;
+}
+
+StatusDetails ToDetails(const absl::Status& status) {
   StatusDetails details;
-  details.set_code(status.error_code());
-  details.set_message(status.error_message());
+  details.set_code(static_cast<int>(status.code()));
+  details.set_message(CutMessage(status));
+  const auto retry_after = RetryAfter(status);
+  if (!retry_after.has_value()) return details;
+  RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(*retry_after));
+  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(
+      absl::ToInt64Nanoseconds(*retry_after % absl::Seconds(1))));
   google::protobuf::Any* const any = details.add_details();
   any->set_type_url(kRetryInfoUrl);
   any->set_value(retry.SerializeAsString());
-  return details.SerializeAsString();
+  return details;
 }
 
-// The hint in a peer's details, if they are well-formed and have one.
-std::optional<absl::Duration> FindRetryAfter(const std::string& bytes) {
-  StatusDetails details;
-  if (bytes.empty() || !details.ParseFromString(bytes)) return std::nullopt;
+// The hint in a peer's details, if they have one.
+std::optional<absl::Duration> FindRetryAfter(const StatusDetails& details) {
   for (const google::protobuf::Any& any : details.details()) {
     RetryInfo retry;
     if (any.type_url() != kRetryInfoUrl ||
@@ -58,21 +66,43 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()),
                       status.error_message());
-  const auto retry_after = FindRetryAfter(status.error_details());
+  const std::string bytes = status.error_details();
+  StatusDetails details;
+  if (bytes.empty() || !details.ParseFromString(bytes)) return result;
+  const auto retry_after = FindRetryAfter(details);
   if (retry_after.has_value()) SetRetryAfter(*retry_after, &result);
   return result;
 }
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  std::string message(status.message().substr(0, kMaxMessageBytes));
-  if (status.message().size() > kMaxMessageBytes) message += "...";
-  const grpc::Status plain(static_cast<grpc::StatusCode>(status.code()),
-                           message);
-  const auto retry_after = RetryAfter(status);
-  if (!retry_after.has_value()) return plain;
-  return grpc::Status(plain.error_code(), message,
-                      RetryDetails(*retry_after, plain));
+  const StatusDetails details = ToDetails(status);
+  return grpc::Status(
+      static_cast<grpc::StatusCode>(status.code()), details.message(),
+      details.details().empty() ? "" : details.SerializeAsString());
+}
+
+std::string StatusToBytes(const absl::Status& status) {
+  return ToDetails(status).SerializeAsString();
+}
+
+absl::Status StatusFromBytes(absl::string_view bytes) {
+  StatusDetails details;
+  const bool parsed =
+      bytes.size() <= kMaxStatusBytes &&
+      details.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  constexpr int kLastCode =
+      static_cast<int>(absl::StatusCode::kUnauthenticated);
+  if (!parsed || details.code() <= 0 || details.code() > kLastCode) {
+    return absl::InternalError(
+        absl::StrCat("the peer's error cannot be read: ", bytes.size(),
+                     " bytes, code ", details.code()));
+  }
+  absl::Status result(static_cast<absl::StatusCode>(details.code()),
+                      details.message());
+  const auto retry_after = FindRetryAfter(details);
+  if (retry_after.has_value()) SetRetryAfter(*retry_after, &result);
+  return result;
 }
 
 }  // namespace muster

@@ -1,7 +1,10 @@
 #ifndef COMMON_RPC_STATUS_CONVERSION_H_
 #define COMMON_RPC_STATUS_CONVERSION_H_
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "grpcpp/support/status.h"
 
 namespace muster {
@@ -12,6 +15,12 @@ namespace muster {
 // details everything else is passed over.
 absl::Status ToAbslStatus(const grpc::Status& status);
 grpc::Status ToGrpcStatus(const absl::Status& status);
+
+// The same where there is no gRPC (common/shared_memory): a serialized
+// StatusDetails (proto/status.proto), of at most 8 KiB. REQUIRES: !status.ok().
+std::string StatusToBytes(const absl::Status& status);
+// From a peer. Bytes that are none are told as an Internal error.
+absl::Status StatusFromBytes(absl::string_view bytes);
 
 }  // namespace muster
 

@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "common/rpc/frame_codec.h"
+#include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
 #include "common/shared_memory/handshake.h"
 #include "common/shared_memory/slot_ring.h"
@@ -60,10 +61,11 @@ class RawWorker {
       const absl::StatusOr<std::optional<RingEntry>> entry = answers_.Take();
       if (!entry.ok() || !entry->has_value()) continue;
       const RingEntry& answer = **entry;
-      return absl::Status(
-          static_cast<absl::StatusCode>(answer.kind),
-          absl::string_view(SlotOf(peer_.segment.data(), answer.slot),
-                            answer.size_bytes));
+      if (answer.kind == 0) return absl::OkStatus();
+      const absl::Status status = StatusFromBytes(absl::string_view(
+          SlotOf(peer_.segment.data(), answer.slot), answer.size_bytes));
+      EXPECT_EQ(static_cast<uint32_t>(status.code()), answer.kind);
+      return status;
     }
     return std::nullopt;
   }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
+#include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
 #include "grpcpp/support/slice.h"
 
@@ -212,10 +213,11 @@ absl::Status SharedMemoryCaller::OnAnswer(const RingEntry& entry) {
 void SharedMemoryCaller::Deliver(const RingEntry& entry,
                                  const BytesCallback& done) {
   if (entry.kind == 0) return done(ReadAnswer(entry));
-  const std::string text(SlotOf(shared_.segment.data(), entry.slot),
-                         entry.size_bytes);
+  // Copied first: what the ps writes there later changes nothing.
+  const std::string bytes(SlotOf(shared_.segment.data(), entry.slot),
+                          entry.size_bytes);
   ReleaseSlot(entry.slot);
-  done(absl::Status(static_cast<absl::StatusCode>(entry.kind), text));
+  done(StatusFromBytes(bytes));
 }
 
 grpc::ByteBuffer SharedMemoryCaller::ReadAnswer(const RingEntry& entry) {

@@ -33,6 +33,22 @@ TEST(StatusConversionTest, AHintToTryAgainSurvivesTheRoundTrip) {
   EXPECT_EQ(RetryAfter(absl::ResourceExhaustedError("no room")), std::nullopt);
 }
 
+TEST(StatusConversionTest, BytesCarryTheSame) {
+  absl::Status status = absl::ResourceExhaustedError("no \xff room");
+  SetRetryAfter(absl::Milliseconds(7), &status);
+  EXPECT_EQ(StatusFromBytes(StatusToBytes(status)), status);
+  EXPECT_LT(StatusToBytes(absl::InternalError(std::string(100000, 'x'))).size(),
+            2100);
+}
+
+TEST(StatusConversionTest, BytesThatAreNoErrorAreOne) {
+  for (const std::string& bytes :
+       {std::string(), std::string("\xff"), std::string(100000, '\0'),
+        std::string("\x08\x00"), std::string("\x08\x63")}) {
+    EXPECT_EQ(StatusFromBytes(bytes).code(), absl::StatusCode::kInternal);
+  }
+}
+
 TEST(StatusConversionTest, PassesOverDetailsThatAreNoHint) {
   for (const char* details : {"\xff\xff\xff", "\x1a\x02\x0a\x00", "x"}) {
     const absl::Status status = ToAbslStatus(

@@ -13,6 +13,8 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
+#include "common/rpc/retry_after.h"
+#include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
 #include "gmock/gmock.h"
 #include "grpcpp/support/slice.h"
@@ -144,10 +146,31 @@ TEST_F(SharedMemoryCallerTest, CarriesARequestAndItsAnswer) {
 TEST_F(SharedMemoryCallerTest, CarriesAnErrorWithItsWords) {
   Outcome outcome;
   Call("question", outcome);
-  Answer(TakeRequest().slot, "fenced: too late",
+  Answer(TakeRequest().slot,
+         StatusToBytes(absl::FailedPreconditionError("fenced: too late")),
          absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(outcome.status(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                          "fenced: too late"));
+}
+
+TEST_F(SharedMemoryCallerTest, CarriesWhenToComeAgain) {
+  Outcome outcome;
+  Call("question", outcome);
+  absl::Status full = absl::ResourceExhaustedError("no room");
+  SetRetryAfter(absl::Milliseconds(40), &full);
+  Answer(TakeRequest().slot, StatusToBytes(full), full.code());
+  EXPECT_EQ(RetryAfter(outcome.status()), absl::Milliseconds(40));
+}
+
+TEST_F(SharedMemoryCallerTest, AnErrorThatCannotBeReadIsStillOne) {
+  for (const char* bytes : {"\xff\xff", "", "words"}) {
+    Outcome outcome;
+    Call("question", outcome);
+    Answer(TakeRequest().slot, bytes, absl::StatusCode::kNotFound);
+    EXPECT_THAT(outcome.status(),
+                StatusIs(absl::StatusCode::kInternal,
+                         HasSubstr("the peer's error cannot be read")));
+  }
 }
 
 TEST_F(SharedMemoryCallerTest, CarriesMessagesOfEverySize) {
