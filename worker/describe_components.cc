@@ -51,7 +51,8 @@ std::string DescribeCodecs() {
     if (!codec.ok()) continue;
     absl::StrAppend(&text, name, ": ", (*codec)->bytes_per_value(),
                     " bytes a value, relative error at most ",
-                    (*codec)->relative_error(), "\n");
+                    (*codec)->relative_error(), ", largest value ",
+                    (*codec)->largest(), "\n");
   }
   return text;
 }
