@@ -54,6 +54,9 @@ std::string DescribeCodecs() {
                     (*codec)->relative_error(), ", largest value ",
                     (*codec)->largest(), "\n");
   }
+  absl::StrAppend(&text,
+                  "with any of them, gradient.error_feedback adds what it took "
+                  "from one gradient to the next\n");
   return text;
 }
 

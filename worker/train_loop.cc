@@ -107,6 +107,7 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
   report.step = step;
   report.round = token.round();
   report.times.begun = Now();
+  options_.client->SettlePush(token);
   RETURN_IF_ERROR(Read());
   report.data_position = pipeline_->position();
   report.times.read = Now();
