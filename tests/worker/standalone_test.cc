@@ -155,6 +155,29 @@ TEST_F(StandaloneTest, TrainsAsWellWithEncodedGradients) {
       << "a setting made no difference";
 }
 
+TEST_F(StandaloneTest, TellsTheBytesThatACodecSaves) {
+  // 4 bytes of 16 * 4 weights and 4 biases, 10 times.
+  constexpr int64_t kBytes = 4 * (16 * 4 + 4) * 10;
+  const auto train = [this](const std::vector<std::string>& settings) {
+    const std::string train_dir = NewTrainDir("bytes");
+    EXPECT_EQ(Train(train_dir, 10, settings), kExitDone);
+    const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+    EXPECT_THAT(result, IsOk());
+    return *result->Find("gradient");
+  };
+  const JsonValue plain = train({});
+  EXPECT_EQ(plain.Find("codec")->text, "");
+  EXPECT_FALSE(plain.Find("error_feedback")->boolean);
+  EXPECT_EQ(plain.Find("bytes_sent")->text, absl::StrCat(kBytes));
+  EXPECT_EQ(plain.Find("bytes_as_float32")->text, absl::StrCat(kBytes));
+  const JsonValue encoded =
+      train({"gradient.codec=fp16", "gradient.error_feedback=true"});
+  EXPECT_EQ(encoded.Find("codec")->text, "fp16");
+  EXPECT_TRUE(encoded.Find("error_feedback")->boolean);
+  EXPECT_EQ(encoded.Find("bytes_sent")->text, absl::StrCat(kBytes / 2));
+  EXPECT_EQ(encoded.Find("bytes_as_float32")->text, absl::StrCat(kBytes));
+}
+
 TEST_F(StandaloneTest, TrainsToALowerLossAndWritesTheResult) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 100), kExitDone);

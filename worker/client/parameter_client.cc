@@ -83,6 +83,9 @@ struct PushState {
       outcome.mean_staleness =
           static_cast<double>(staleness_sum) / static_cast<double>(parts);
     }
+    outcome.float32_bytes = NumValues(gradients) * sizeof(float);
+    outcome.sent_bytes = EncodedBytes(
+        encoded == nullptr ? nullptr : &encoded->codec(), NumValues(gradients));
     for (const std::vector<int64_t>& of_shard : versions) {
       outcome.pulled_versions.push_back(
           of_shard.empty()

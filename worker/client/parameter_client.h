@@ -44,6 +44,10 @@ struct PushOutcome {
   bool late = false;
   // The version that was pulled, by ps task; the oldest of its parts.
   std::vector<int64_t> pulled_versions;
+  // Of the values, each part counted once: as they were sent, and what they
+  // take as float32.
+  int64_t sent_bytes = 0;
+  int64_t float32_bytes = 0;
 };
 
 // A run of values that the chief loads into one tensor or one of its slots.
