@@ -177,7 +177,7 @@ class Coordinator {
   bool TryJoinRound(const TaskKey& task);
   // May an answer wait for other workers?
   bool StepsWait() const;
-  StepReply MakeStepReply(bool granted) const;
+  StepReply MakeStepReply(const CoordinatorWorker& worker, bool granted) const;
   // Why `reply` has no grant.
   void ExplainWait(const TaskKey& task, StepReply& reply) const;
   void ExplainRound(StepReply& reply) const;

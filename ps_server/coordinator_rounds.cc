@@ -133,7 +133,9 @@ void Coordinator::CheckRounds(absl::Time now) {
   for (const Delivery& step : closed->chosen) examples += step.examples;
   budget_.Report(examples);
   for (const Delivery& step : closed->chosen) {
-    CountStep(workers_[KeyOf(step.sender)], step, now);
+    CoordinatorWorker& worker = workers_[KeyOf(step.sender)];
+    worker.chosen_step = step.step;
+    CountStep(worker, step, now);
   }
   for (const Delivery& step : closed->dropped) {
     CountDropped(workers_[KeyOf(step.sender)], step, now);
@@ -167,14 +169,18 @@ bool Coordinator::StepsWait() const {
   return clocks_.has_value();
 }
 
-StepReply Coordinator::MakeStepReply(bool granted) const {
+StepReply Coordinator::MakeStepReply(const CoordinatorWorker& worker,
+                                     bool granted) const {
   StepReply reply;
   reply.set_granted(granted);
   reply.set_global_step(budget_.steps());
   reply.set_phase(phase_);
   reply.set_model_epoch(committed_epoch_);
   reply.set_state_version(state_version_);
-  if (granted && rounds_.has_value()) *reply.mutable_token() = rounds_->token();
+  if (granted && rounds_.has_value()) {
+    *reply.mutable_token() = rounds_->token();
+    reply.mutable_token()->set_chosen_step(worker.chosen_step);
+  }
   return reply;
 }
 
@@ -233,7 +239,7 @@ void Coordinator::AnswerOlderStep(const TaskKey& task) {
       waiting_steps_.begin(), waiting_steps_.end(),
       [&task](const WaitingStep& step) { return step.task == task; });
   if (older == waiting_steps_.end()) return;
-  StepReply reply = MakeStepReply(/*granted=*/false);
+  StepReply reply = MakeStepReply(workers_[task], /*granted=*/false);
   ExplainWait(task, reply);
   step_answers_.push_back({older->step_id, std::move(reply)});
   waiting_steps_.erase(older);
@@ -251,7 +257,7 @@ std::vector<StepAnswer> Coordinator::TakeStepAnswers(absl::Time now) {
       continue;
     }
     worker.waits_for_grant = !granted;
-    StepReply reply = MakeStepReply(granted);
+    StepReply reply = MakeStepReply(worker, granted);
     if (!granted) ExplainWait(step.task, reply);
     step_answers_.push_back({step.step_id, std::move(reply)});
   }

@@ -89,7 +89,7 @@ void Coordinator::Answer(CoordinatorWorker& worker, const StepRequest& request,
     waiting_steps_.push_back({step_id, task, state_version_, now + wait});
     return;
   }
-  StepReply reply = MakeStepReply(granted);
+  StepReply reply = MakeStepReply(worker, granted);
   if (asks && !granted) ExplainWait(task, reply);
   step_answers_.push_back({step_id, std::move(reply)});
 }

@@ -19,6 +19,7 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
   awaited = false;
   reported_step = 0;
   abandoned_step = 0;
+  chosen_step = 0;
   has_grant = false;
   waits_for_grant = false;
   first_report.reset();

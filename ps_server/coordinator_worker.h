@@ -33,6 +33,8 @@ struct CoordinatorWorker {
   // that was given up, and whether the next one was granted.
   int64_t reported_step = 0;
   int64_t abandoned_step = 0;
+  // Synchronous replication: the newest step that is in an update.
+  int64_t chosen_step = 0;
   bool has_grant = false;
   // It was told to wait for a grant and watches for a change.
   bool waits_for_grant = false;

@@ -51,8 +51,12 @@ std::string DescribeCodecs() {
     if (!codec.ok()) continue;
     absl::StrAppend(&text, name, ": ", (*codec)->bytes_per_value(),
                     " bytes a value, relative error at most ",
-                    (*codec)->relative_error(), "\n");
+                    (*codec)->relative_error(), ", largest value ",
+                    (*codec)->largest(), "\n");
   }
+  absl::StrAppend(&text,
+                  "with any of them, gradient.error_feedback adds what it took "
+                  "from one gradient to the next\n");
   return text;
 }
 

@@ -73,6 +73,15 @@ std::string TextsJson(absl::Span<const std::string> texts) {
   return absl::StrCat("[", absl::StrJoin(quoted, ", "), "]");
 }
 
+std::string GradientJson(const TrainingResult& result) {
+  JsonObject object(4);
+  object.AddText("codec", result.codec);
+  object.Add("error_feedback", result.error_feedback ? "true" : "false");
+  object.AddCount("bytes_sent", result.gradient_bytes_sent);
+  object.AddCount("bytes_as_float32", result.gradient_bytes_float32);
+  return object.Finish();
+}
+
 absl::Status SystemError(const char* what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
 }
@@ -120,6 +129,7 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddNumber("examples_per_s", result.examples_per_s);
   json.Add("workers", WorkersJson(result.workers));
   json.AddCount("dropped_steps", result.dropped_steps);
+  json.Add("gradient", GradientJson(result));
   json.AddNumber("wall_s", result.wall_s);
   json.AddNumber("time_to_first_step_s", result.time_to_first_step_s);
   json.AddText("stop_reason", result.stop_reason);

@@ -63,6 +63,13 @@ struct TrainingResult {
   std::vector<Worker> workers;
   // Of all workers; 0 but in synchronous replication.
   int64_t dropped_steps = 0;
+  // "" for float32.
+  std::string codec;
+  bool error_feedback = false;
+  // Of the gradients that this process has pushed: as they were sent, and what
+  // they take as float32.
+  int64_t gradient_bytes_sent = 0;
+  int64_t gradient_bytes_float32 = 0;
   // Of this process, to the end of the evaluation.
   double wall_s = 0;
   double time_to_first_step_s = 0;

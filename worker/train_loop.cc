@@ -98,6 +98,8 @@ absl::Status TrainLoop::Push(int64_t step, StepReport* report) {
       options_.client->PushAndWait(step, gradients_, report->round));
   report->staleness = std::llround(outcome.mean_staleness);
   report->late = outcome.late;
+  sent_bytes_ += outcome.sent_bytes;
+  float32_bytes_ += outcome.float32_bytes;
   return absl::OkStatus();
 }
 
@@ -107,6 +109,7 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
   report.step = step;
   report.round = token.round();
   report.times.begun = Now();
+  options_.client->SettlePush(token);
   RETURN_IF_ERROR(Read());
   report.data_position = pipeline_->position();
   report.times.read = Now();

@@ -54,6 +54,11 @@ class TrainLoop : public StepRunner {
   absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
                                  const BeforePush& before_push) override;
 
+  // Of the values of all pushes that came through: as they were sent, each part
+  // counted once, and what they take as float32.
+  int64_t sent_bytes() const { return sent_bytes_; }
+  int64_t float32_bytes() const { return float32_bytes_; }
+
   // Local steps of each worker in one epoch.
   int64_t steps_per_epoch() const { return pipeline_->steps_per_epoch(); }
 
@@ -78,6 +83,8 @@ class TrainLoop : public StepRunner {
   std::vector<absl::Span<float>> trainable_;
   // The same, for hooks.
   std::vector<StepTensor> tensors_;
+  int64_t sent_bytes_ = 0;
+  int64_t float32_bytes_ = 0;
 };
 
 }  // namespace muster

@@ -363,8 +363,7 @@ SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
   record.examples = reported_.examples;
   record.times = reported_.times;
   record.staleness = static_cast<double>(reported_.staleness);
-  record.dropped =
-      WasDropped(reported_, *answer->reply, options_.sender.task());
+  record.dropped = WasDropped(reported_, *answer->reply);
   record.now = parts_.clock->Now();
   last_loss_ = record.loss;
   stopped_time_ = record.now;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/fingerprint.h"
 #include "common/base/name_pattern.h"
 #include "common/base/read_file.h"
@@ -124,6 +125,13 @@ absl::Status ValidateGradient(const GradientSpec& gradient) {
       kMaxAccumulateBatches,
       absl::StrCat("from 0 to ", kMaxAccumulateBatches)));
   RETURN_IF_ERROR(GradientClipper::Create(gradient.clip()).status());
+  if (gradient.error_feedback() && gradient.codec().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "gradient.error_feedback keeps what a codec takes from a gradient, but "
+        "gradient.codec is not set: set it to one of ",
+        absl::StrJoin(CodecRegistry::Names(), ", "),
+        ", or leave error_feedback out"));
+  }
   return Annotate(FindCodec(gradient.codec()).status(), "gradient.codec");
 }
 

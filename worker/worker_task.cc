@@ -164,6 +164,7 @@ absl::Status WorkerTask::CreateClient(
   options.transfer.seed = options_.incarnation;
   ASSIGN_OR_RETURN(options.codec,
                    FindCodec(options_.training.gradient().codec()));
+  options.error_feedback = options_.training.gradient().error_feedback();
   options.copy_pushes =
       options_.cluster.empty() && options_.training.replication().has_sync();
   options.clock = options_.clock;

@@ -31,6 +31,10 @@ TrainingResult WorkerTask::DescribeRun() const {
   result.batch_size = shape_.batch_size;
   result.accumulate_batches = shape_.accumulate_batches;
   result.rows_per_push = shape_.worker_rows();
+  result.codec = training.gradient().codec();
+  result.error_feedback = training.gradient().error_feedback();
+  result.gradient_bytes_sent = loop_->sent_bytes();
+  result.gradient_bytes_float32 = loop_->float32_bytes();
   result.muster_version = std::string(kMusterVersion);
   return result;
 }

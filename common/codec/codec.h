@@ -22,9 +22,11 @@ class Codec {
   virtual absl::string_view name() const = 0;
   virtual int64_t bytes_per_value() const = 0;
   // |decoded - value| <= relative_error() * |value| + absolute_error() for
-  // every finite value; infinities and NaN stay what they are.
+  // every value up to largest(), a larger finite one becomes largest(), with
+  // its sign; infinities and NaN stay what they are.
   virtual double relative_error() const = 0;
   virtual double absolute_error() const = 0;
+  virtual double largest() const = 0;
 
   // Neither pointer needs an alignment. The same values give the same bytes on
   // every machine. `encoded` has n * bytes_per_value() bytes.

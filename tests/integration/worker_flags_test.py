@@ -93,7 +93,7 @@ class WorkerFlagsTest(harness.TestCase):
                      "flatten", "dropout", "batch_norm", "add", "concat",
                      "softmax_cross_entropy", "sgd", "momentum", "adagrad",
                      "rmsprop", "adam", "adamw", "ftrl", "round_robin",
-                     "greedy", "pinned", "bf16", "cpu", "ref"):
+                     "greedy", "pinned", "bf16", "fp16", "cpu", "ref"):
             self.assertRegex(output, r"\b%s\b" % name)
 
     def test_list_devices_has_a_cpu(self):

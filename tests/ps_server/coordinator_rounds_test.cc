@@ -74,6 +74,28 @@ TEST_F(CoordinatorRoundsTest, ABackupWorkersStepIsDroppedAndItGoesOn) {
   EXPECT_EQ(WorkerOf(0).dropped_steps(), 1);
 }
 
+// What error feedback at the worker goes by.
+TEST_F(CoordinatorRoundsTest, ATokenTellsWhichStepOfItsWorkerIsInAnUpdate) {
+  Start(3, MakeSyncSpec(1, 3), StopAtStep(10));
+  TakeSteps({kChief, kB, kC}, 1);
+  const auto first = Step(kB, 1, 1);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->token().chosen_step(), 1);
+  EXPECT_EQ(Step(kC, 1, 1)->token().chosen_step(), 0) << "dropped";
+  // The chief's report is late by two rounds; which of its steps was in one
+  // cannot be told from the steps chosen last.
+  EXPECT_EQ(Step(kB, 2, 2)->token().chosen_step(), 2);
+  const auto late = Step(kChief, 1, 1);
+  ASSERT_TRUE(late.has_value());
+  EXPECT_EQ(late->token().round(), 3);
+  EXPECT_EQ(late->token().chosen_step(), 0);
+  EXPECT_EQ(Step(kChief, 2, 3)->token().chosen_step(), 2);
+  // Of another start of the task there is none yet.
+  const Sender again = MakeSender(0, 103);
+  Register(again);
+  EXPECT_EQ(Step(again, 0)->token().chosen_step(), 0);
+}
+
 TEST_F(CoordinatorRoundsTest, AStepThatAShardFoundLateIsDropped) {
   Start(2, MakeSyncSpec(2, 2), StopAtStep(10));
   TakeSteps({kChief, kB}, 1);

@@ -153,6 +153,12 @@ std::vector<PushCase> PushCases() {
          p.data = absl::Cord("\x80\x3f\xc0\x7f\x80\x3f\x80\x3f");
        },
        kInvalid, "at element 1"},
+      {"NaN in fp16",
+       [](Push p) {
+         p.header.set_codec("fp16");
+         p.data = absl::Cord("\x01\xfc\xff\x7b\xff\x7b\xff\x7b");
+       },
+       kInvalid, "at element 0"},
       {"namespace",
        [](Push p) { p.header.mutable_slices(0)->set_namespace_("b"); },
        kUnimplemented, "namespace 'b'"},

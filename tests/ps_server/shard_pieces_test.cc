@@ -82,11 +82,13 @@ TEST(FloatRunsTest, ReadsAnyCutOfTheBytes) {
   }
 }
 
-TEST(FloatRunsTest, DecodesAnyCutOfTheBytes) {
-  const Codec* const codec = FindCodec("bf16").value();
+class EncodedFloatRunsTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(EncodedFloatRunsTest, DecodesAnyCutOfTheBytes) {
+  const Codec* const codec = FindCodec(GetParam()).value();
   std::vector<float> values(3000);
   for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(i % 256);  // exact in bf16
+    values[i] = static_cast<float>(i % 256);  // exact
   }
   const auto n = static_cast<int64_t>(values.size());
   std::string encoded(static_cast<size_t>(EncodedBytes(codec, n)), 0);
@@ -107,6 +109,10 @@ TEST(FloatRunsTest, DecodesAnyCutOfTheBytes) {
     EXPECT_EQ(read, values) << "chunks of " << chunk;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Codecs, EncodedFloatRunsTest,
+                         testing::ValuesIn(CodecRegistry::Names()),
+                         [](const auto& info) { return info.param; });
 
 TEST(FloatRunsTest, UsesAlignedMemoryInPlace) {
   const std::vector<float> values(1000, 2.0f);

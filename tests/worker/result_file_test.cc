@@ -54,6 +54,22 @@ TEST(ResultFileTest, TellsTheNumbersOfTheReplication) {
   EXPECT_EQ(json->Find("workers")->items[0].Find("dropped_steps")->text, "7");
 }
 
+TEST(ResultFileTest, TellsTheBytesOfGradients) {
+  TrainingResult result;
+  result.codec = "fp16";
+  result.error_feedback = true;
+  result.gradient_bytes_sent = 20;
+  result.gradient_bytes_float32 = 40;
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  const JsonValue* const gradient = json->Find("gradient");
+  ASSERT_NE(gradient, nullptr);
+  EXPECT_EQ(gradient->Find("codec")->text, "fp16");
+  EXPECT_TRUE(gradient->Find("error_feedback")->boolean);
+  EXPECT_EQ(gradient->Find("bytes_sent")->text, "20");
+  EXPECT_EQ(gradient->Find("bytes_as_float32")->text, "40");
+}
+
 TEST(ResultFileTest, NumbersThatAreNotFiniteAreNull) {
   TrainingResult result;
   result.final_loss = std::numeric_limits<double>::quiet_NaN();

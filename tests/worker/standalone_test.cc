@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
+#include "common/codec/codec.h"
 #include "ps_server/coordination_server.h"
 #include "ps_server/shard_server.h"
 #include "tests/testing/status_matchers.h"
@@ -125,18 +127,55 @@ class StandaloneTest : public ::testing::Test {
 };
 
 TEST_F(StandaloneTest, TrainsAsWellWithEncodedGradients) {
-  const auto train = [this](const std::string& codec) {
+  const auto train = [this](const std::vector<std::string>& settings) {
     const std::string train_dir = NewTrainDir("codec");
-    EXPECT_EQ(Train(train_dir, 100, {"gradient.codec=" + codec}), kExitDone);
+    EXPECT_EQ(Train(train_dir, 100, settings), kExitDone);
     const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
     EXPECT_THAT(result, IsOk());
     return std::stod(result->Find("test_loss")->text);
   };
-  const double plain = train("");
-  const double encoded = train("bf16");
-  EXPECT_NE(encoded, plain) << "nothing was encoded";
-  // Each of the 100 updates is off by at most 2^-8 of itself.
-  EXPECT_NEAR(encoded, plain, plain / 256 * 4);
+  const double plain = train({});
+  std::set<double> losses = {plain};
+  for (const std::string& name : CodecRegistry::Names()) {
+    const std::string codec = "gradient.codec=" + name;
+    const double encoded = train({codec});
+    const double fed_back = train({codec, "gradient.error_feedback=true"});
+    // Each of the 100 updates is off by at most that much of itself.
+    const double error = FindCodec(name).value()->relative_error();
+    EXPECT_NEAR(encoded, plain, plain * error * 4) << name;
+    EXPECT_NEAR(fed_back, plain, plain * error * 4) << name;
+    // One worker is in every round, and is told so.
+    EXPECT_EQ(
+        train({codec, "gradient.error_feedback=true", "replication=sync"}),
+        fed_back)
+        << name;
+    losses.insert({encoded, fed_back});
+  }
+  EXPECT_EQ(losses.size(), 1 + 2 * CodecRegistry::Names().size())
+      << "a setting made no difference";
+}
+
+TEST_F(StandaloneTest, TellsTheBytesThatACodecSaves) {
+  // 4 bytes of 16 * 4 weights and 4 biases, 10 times.
+  constexpr int64_t kBytes = 4 * (16 * 4 + 4) * 10;
+  const auto train = [this](const std::vector<std::string>& settings) {
+    const std::string train_dir = NewTrainDir("bytes");
+    EXPECT_EQ(Train(train_dir, 10, settings), kExitDone);
+    const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+    EXPECT_THAT(result, IsOk());
+    return *result->Find("gradient");
+  };
+  const JsonValue plain = train({});
+  EXPECT_EQ(plain.Find("codec")->text, "");
+  EXPECT_FALSE(plain.Find("error_feedback")->boolean);
+  EXPECT_EQ(plain.Find("bytes_sent")->text, absl::StrCat(kBytes));
+  EXPECT_EQ(plain.Find("bytes_as_float32")->text, absl::StrCat(kBytes));
+  const JsonValue encoded =
+      train({"gradient.codec=fp16", "gradient.error_feedback=true"});
+  EXPECT_EQ(encoded.Find("codec")->text, "fp16");
+  EXPECT_TRUE(encoded.Find("error_feedback")->boolean);
+  EXPECT_EQ(encoded.Find("bytes_sent")->text, absl::StrCat(kBytes / 2));
+  EXPECT_EQ(encoded.Find("bytes_as_float32")->text, absl::StrCat(kBytes));
 }
 
 TEST_F(StandaloneTest, TrainsToALowerLossAndWritesTheResult) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <set>
 #include <utility>
 
 #include "absl/strings/cord.h"
@@ -26,6 +27,16 @@ std::vector<std::vector<int64_t>> PartBytes(const TransferPlan& plan) {
   return bytes;
 }
 
+// The same parameters: an epoch is told apart by its number and the ps
+// incarnations in it.
+bool SameFences(const ClientModel& a, const ClientModel& b) {
+  return std::equal(a.fences.begin(), a.fences.end(), b.fences.begin(),
+                    b.fences.end(), [](const Fence& x, const Fence& y) {
+                      return x.ps_incarnation() == y.ps_incarnation() &&
+                             x.model_epoch() == y.model_epoch();
+                    });
+}
+
 // One pull on its way. Shared by its callbacks.
 struct PullState {
   std::shared_ptr<const ClientModel> model;
@@ -41,7 +52,7 @@ struct PushState {
   std::shared_ptr<const ClientModel> model;
   std::vector<TensorView> gradients;
   // Null without a codec.
-  std::shared_ptr<EncodedParts> encoded;
+  std::shared_ptr<const EncodedParts> encoded;
   std::vector<std::vector<int64_t>> versions;
   int64_t step = 0;
   int64_t round = 0;
@@ -51,9 +62,12 @@ struct PushState {
   PushOutcome outcome ABSL_GUARDED_BY(mu);
   int64_t staleness_sum ABSL_GUARDED_BY(mu) = 0;
   int64_t parts ABSL_GUARDED_BY(mu) = 0;
+  // (ps task, part)
+  std::set<std::pair<int, int>> acknowledged ABSL_GUARDED_BY(mu);
 
-  void Count(const PushReply& reply) {
+  void Count(const TransferMachine::Send& send, const PushReply& reply) {
     absl::MutexLock lock(&mu);
+    acknowledged.emplace(send.shard, send.part);
     ++parts;
     staleness_sum += reply.staleness();
     outcome.max_staleness =
@@ -69,6 +83,9 @@ struct PushState {
       outcome.mean_staleness =
           static_cast<double>(staleness_sum) / static_cast<double>(parts);
     }
+    outcome.float32_bytes = NumValues(gradients) * sizeof(float);
+    outcome.sent_bytes = EncodedBytes(
+        encoded == nullptr ? nullptr : &encoded->codec(), NumValues(gradients));
     for (const std::vector<int64_t>& of_shard : versions) {
       outcome.pulled_versions.push_back(
           of_shard.empty()
@@ -138,9 +155,26 @@ void SendPush(const std::shared_ptr<PushState>& state, ParameterLink* link,
   link->Push({MakePushHeader(*state, send), *std::move(data)}, send.deadline,
              [state, send, shared = transfer->shared_from_this()](
                  const absl::StatusOr<PushReply>& reply) {
-               if (reply.ok()) state->Count(*reply);
+               if (reply.ok()) state->Count(send, *reply);
                shared->Answer(send, reply.status());
              });
+}
+
+// What became of a push.
+void TellEncoder(PushState& state, const absl::Status& outcome,
+                 PushEncoder* encoder) {
+  absl::MutexLock lock(&state.mu);
+  const bool has_round = state.round != 0;
+  if (!outcome.ok()) {
+    // Of a round nothing is applied before the step is reported.
+    return encoder->OnFailed([&state, has_round](int shard, int part) {
+      state.mu.AssertHeld();
+      return !has_round && state.acknowledged.count({shard, part}) != 0;
+    });
+  }
+  if (state.outcome.late) return encoder->OnDropped();
+  if (has_round) return encoder->OnStored();
+  encoder->OnApplied();
 }
 
 PullRequest MakePullRequest(const PullState& state,
@@ -184,6 +218,10 @@ ParameterClient::ParameterClient(
     : options_(std::move(options)),
       model_(std::make_shared<ClientModel>()),
       next_transfer_(options_.transfer.seed),
+      encoder_(options_.codec == nullptr
+                   ? nullptr
+                   : std::make_unique<PushEncoder>(options_.codec,
+                                                   options_.error_feedback)),
       own_timers_(options_.timers == nullptr ? std::make_unique<TimerQueue>()
                                              : nullptr),
       timers_(options_.timers == nullptr ? own_timers_.get() : options_.timers),
@@ -244,6 +282,7 @@ void ParameterClient::SetEpoch(int64_t model_epoch,
     next->fences[i].set_ps_incarnation(ps_incarnations[i]);
     next->fences[i].set_model_epoch(model_epoch);
   }
+  if (encoder_ != nullptr && !SameFences(*next, *model())) encoder_->Clear();
   absl::MutexLock lock(&mu_);
   model_ = std::move(next);
   pulled_versions_.clear();
@@ -332,15 +371,6 @@ absl::Status ParameterClient::PullAndWait(
   return outcome;
 }
 
-// Those of an earlier push if it is over.
-std::shared_ptr<EncodedParts> ParameterClient::TakeEncodedParts() {
-  absl::MutexLock lock(&mu_);
-  if (encoded_ == nullptr || encoded_.use_count() > 1) {
-    encoded_ = std::make_shared<EncodedParts>(options_.codec);
-  }
-  return encoded_;
-}
-
 void ParameterClient::Push(
     int64_t step, int64_t round, absl::Span<const TensorView> gradients,
     std::function<void(absl::StatusOr<PushOutcome>)> done) {
@@ -362,19 +392,24 @@ void ParameterClient::Push(
   state->round = round;
   state->copies = options_.copy_pushes;
   if (options_.codec != nullptr) {
-    state->encoded = TakeEncodedParts();
-    state->encoded->Encode(*state->model, gradients);
+    state->encoded = encoder_->Encode(step, *state->model, gradients);
   }
   StartTransfer(
       PartBytes(state->model->plan),
       [this, state](Transfer* transfer, const TransferMachine::Send& send) {
         SendPush(state, links_[send.shard].get(), transfer, send);
       },
-      [state, what, done = std::move(done)](const absl::Status& outcome,
-                                            int64_t retries) {
+      [this, state, what, done = std::move(done)](const absl::Status& outcome,
+                                                  int64_t retries) {
+        if (encoder_ != nullptr) TellEncoder(*state, outcome, encoder_.get());
         if (!outcome.ok()) return done(Annotate(outcome, what));
         done(state->Summarize(retries));
       });
+}
+
+void ParameterClient::SettlePush(const StepToken& token) {
+  if (encoder_ == nullptr || token.round() == 0) return;
+  encoder_->Settle(token.chosen_step());
 }
 
 absl::StatusOr<PushOutcome> ParameterClient::PushAndWait(

@@ -22,7 +22,7 @@
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/client/client_model.h"
-#include "worker/client/encoded_parts.h"
+#include "worker/client/push_encoder.h"
 #include "worker/client/tensor_view.h"
 #include "worker/client/timer_queue.h"
 #include "worker/client/transfer.h"
@@ -44,6 +44,10 @@ struct PushOutcome {
   bool late = false;
   // The version that was pulled, by ps task; the oldest of its parts.
   std::vector<int64_t> pulled_versions;
+  // Of the values, each part counted once: as they were sent, and what they
+  // take as float32.
+  int64_t sent_bytes = 0;
+  int64_t float32_bytes = 0;
 };
 
 // A run of values that the chief loads into one tensor or one of its slots.
@@ -90,6 +94,9 @@ class ParameterClient {
     TransferOptions transfer;
     // Of what is pushed; null: float32 as it is. Outlives the client.
     const Codec* codec = nullptr;
+    // What the codec takes from one push is added to the next (PushEncoder).
+    // Then one push is under way at a time.
+    bool error_feedback = false;
     // What is pushed is copied once. For shards in this process that keep
     // gradients (synchronous replication): they would keep the caller's memory,
     // and no push would ever be done.
@@ -123,7 +130,8 @@ class ParameterClient {
   absl::Status SetModel(absl::Span<const TensorDef> tensors,
                         absl::Span<const int> placement);
 
-  // The fences of what follows. `ps_incarnations` by ps task.
+  // The fences of what follows. `ps_incarnations` by ps task. Parameters of
+  // another epoch are owed no residual.
   void SetEpoch(int64_t model_epoch,
                 absl::Span<const uint64_t> ps_incarnations);
 
@@ -148,6 +156,10 @@ class ParameterClient {
             std::function<void(absl::StatusOr<PushOutcome>)> done);
   absl::StatusOr<PushOutcome> PushAndWait(
       int64_t step, absl::Span<const TensorView> gradients, int64_t round = 0);
+
+  // Synchronous replication: the token of a step tells whether the push before
+  // it is in an update; with error feedback it is wanted before the next Push.
+  void SettlePush(const StepToken& token);
 
   // ---- For the chief; each waits for all shards. -------------------------
 
@@ -181,7 +193,6 @@ class ParameterClient {
   using PartVersions = std::vector<std::vector<int64_t>>;
 
   std::shared_ptr<const ClientModel> model() const;
-  std::shared_ptr<EncodedParts> TakeEncodedParts();
 
   // Runs a transfer of parts of these sizes by ps task; `done` on any thread.
   void StartTransfer(const std::vector<std::vector<int64_t>>& part_bytes,
@@ -204,12 +215,13 @@ class ParameterClient {
   // Shared with the transfers that were started with it.
   std::shared_ptr<const ClientModel> model_ ABSL_GUARDED_BY(mu_);
   PartVersions pulled_versions_ ABSL_GUARDED_BY(mu_);
-  // Of the newest push; null without a codec.
-  std::shared_ptr<EncodedParts> encoded_ ABSL_GUARDED_BY(mu_);
   // Also the seed of the transfer's pauses.
   uint64_t next_transfer_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<uint64_t, std::shared_ptr<Transfer>> transfers_
       ABSL_GUARDED_BY(mu_);
+
+  // Own synchronisation. Null without a codec.
+  const std::unique_ptr<PushEncoder> encoder_;
 
   // Own synchronisation. Links go first at destruction: they wait for the
   // callbacks, which use the timers.

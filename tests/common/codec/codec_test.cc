@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 TEST(CodecTest, HasEveryCodecOnce) {
   EXPECT_THAT(CodecRegistry::Validate(), IsOk());
-  EXPECT_THAT(CodecRegistry::Names(), ElementsAre("bf16"));
+  EXPECT_THAT(CodecRegistry::Names(), ElementsAre("bf16", "fp16"));
 }
 
 TEST(CodecTest, EveryCodecSavesBytesAndKeepsSmallIntegers) {

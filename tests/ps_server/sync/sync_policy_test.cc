@@ -266,7 +266,7 @@ class SyncExactnessTest : public testing::TestWithParam<
     codec_ = codec.value_or(nullptr);
   }
 
-  // Small whole numbers: their sums, and their bf16, are exact.
+  // Small whole numbers: their sums are exact, and so is each codec.
   std::vector<float> RandomGradient() {
     std::vector<float> gradient(kModel);
     for (float& value : gradient) {
@@ -348,7 +348,7 @@ TEST_P(SyncExactnessTest, IsBitForBitOneProcess) {
 
 INSTANTIATE_TEST_SUITE_P(Rules, SyncExactnessTest,
                          Combine(Values("sgd", "momentum", "adam"),
-                                 Values(1, 2, 3), Values("", "bf16"),
+                                 Values(1, 2, 3), Values("", "bf16", "fp16"),
                                  Values(1)));
 
 // The sum is made in the token's order, not in that of arrival.

@@ -1,0 +1,79 @@
+#ifndef WORKER_CLIENT_PUSH_ENCODER_H_
+#define WORKER_CLIENT_PUSH_ENCODER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "common/codec/codec.h"
+#include "common/codec/error_feedback.h"
+#include "worker/client/client_model.h"
+#include "worker/client/encoded_parts.h"
+#include "worker/client/tensor_view.h"
+
+namespace muster {
+
+// Encodes a client's pushes, and, with error feedback, knows what becomes of
+// each: what was applied leaves what the codec lost of it as the residual; what
+// was dropped becomes the residual whole, since nobody computes it again; what
+// failed leaves the residual as it was, since its step is run again. Of state
+// tensors nothing is fed back: a delta to a moving average is computed from the
+// value at the shard, so that the next one has what this one lacked.
+//
+// Thread-safe. With error feedback one push is under way at a time: every
+// Encode is followed by OnApplied, OnStored and Settle, OnDropped or OnFailed
+// before the next.
+class PushEncoder {
+ public:
+  // `codec` is not null and outlives this.
+  PushEncoder(const Codec* codec, bool error_feedback);
+
+  // The push of `step`. Its bytes stay what they are as long as they are held.
+  std::shared_ptr<const EncodedParts> Encode(
+      int64_t step, const ClientModel& model,
+      absl::Span<const TensorView> gradients);
+
+  // All parts of the push are in the parameters.
+  void OnApplied();
+  // Every shard has it; Settle tells whether it is in an update.
+  void OnStored();
+  // It is in no update, and never will be.
+  void OnDropped();
+  // The push was given up; only the parts for which is_applied(shard, part) are
+  // in the parameters.
+  void OnFailed(const std::function<bool(int shard, int part)>& is_applied);
+
+  // Ends what OnStored has begun; without one nothing. `chosen_step` is
+  // StepToken's.
+  void Settle(int64_t chosen_step);
+
+  // The parameters are others (another model epoch): nothing is owed to them.
+  void Clear();
+
+ private:
+  // What became of the newest push.
+  enum class Fate { kKnown, kUnderWay, kStored };
+
+  // There is a push whose fate matters.
+  bool IsOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // REQUIRES: IsOpen().
+  void Keep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakeBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Codec* const codec_;
+
+  absl::Mutex mu_;
+  // Null without error feedback.
+  const std::unique_ptr<ErrorFeedback> feedback_ ABSL_PT_GUARDED_BY(mu_);
+  // Of the newest push.
+  std::shared_ptr<EncodedParts> encoded_ ABSL_GUARDED_BY(mu_);
+  int64_t step_ ABSL_GUARDED_BY(mu_) = 0;
+  Fate fate_ ABSL_GUARDED_BY(mu_) = Fate::kKnown;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_PUSH_ENCODER_H_
