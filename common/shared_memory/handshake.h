@@ -12,8 +12,9 @@
 
 namespace muster {
 
-// How long either side waits for the other's one packet.
-inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(1);
+// How long either side waits for the other's one packet. A segment was made in
+// 0.1 s on a machine with a load of 12.
+inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(2);
 
 // 128 random bits as 32 hexadecimal digits: names and tokens.
 std::string NewSecret();

@@ -80,8 +80,12 @@ FileDescriptor TakeDescriptor(msghdr* message) {
 
 absl::Status AwaitPacket(const FileDescriptor& socket, absl::Duration limit) {
   pollfd poll = {socket.get(), POLLIN, 0};
-  const int ready =
-      ::poll(&poll, 1, static_cast<int>(absl::ToInt64Milliseconds(limit)));
+  const int limit_ms = static_cast<int>(absl::ToInt64Milliseconds(limit));
+  int ready = 0;
+  // A signal, or a process that was stopped for a while, is no failure.
+  do {
+    ready = ::poll(&poll, 1, limit_ms);
+  } while (ready < 0 && errno == EINTR);
   if (ready > 0) return absl::OkStatus();
   if (ready < 0) return Failed("poll", errno);
   return absl::DeadlineExceededError(absl::StrCat(

@@ -79,7 +79,9 @@ REASON = missing_right()
 class BrokenConnectionTest(recovery.TestCase):
 
     def test_every_step_is_applied_once(self):
+        # Gradients go where they can be cut off.
         job = self.start_job(ps=2, workers=2, flags=[
+            "--link=grpc",
             "--training=" + self.write("wide.textproto", TRAINING)])
         ports = [int(job.address("ps", index).rsplit(":", 1)[1])
                  for index in range(2)]

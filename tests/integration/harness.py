@@ -233,8 +233,11 @@ class TestCase(unittest.TestCase):
         return os.path.join(self.dir, name)
 
     def write(self, name, text):
-        with open(self.path(name), "w", encoding="utf-8") as file:
+        """Writes a file at once: jobs of one test may read it meanwhile."""
+        unique = "%s.%d" % (self.path(name), threading.get_ident())
+        with open(unique, "w", encoding="utf-8") as file:
             file.write(text)
+        os.replace(unique, self.path(name))
         return self.path(name)
 
     def write_cluster(self, ps=1, workers=1, name="cluster.json",

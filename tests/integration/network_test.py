@@ -109,6 +109,9 @@ class NetworkTest(harness.TestCase):
                    for i in range(2)]
         for worker in workers:
             self.assertEqual(worker.wait(), 0)
+            # Though it is one machine: no socket leads out of a namespace.
+            self.assertIn("link to /job:ps/task:0: gRPC; no shared memory: the "
+                          "ps is not on this machine", worker.output)
         self.assertEqual(ps.wait(), 0)
         with open(self.path("train0/result.json"), encoding="utf-8") as file:
             result = json.load(file)

@@ -1,11 +1,15 @@
 #include "common/shared_memory/local_socket.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "common/shared_memory/handshake.h"
@@ -114,6 +118,27 @@ TEST_F(LocalSocketTest, ALongPacketIsRefused) {
 TEST_F(LocalSocketTest, SilenceHasALimit) {
   EXPECT_THAT(ReceivePacket(far_, 100, absl::Milliseconds(1)),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST_F(LocalSocketTest, ASignalEndsNoWait) {
+  struct sigaction action = {};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+  std::atomic<bool> started = false;
+  absl::StatusOr<Packet> packet = absl::UnknownError("none");
+  std::thread receiver([&] {
+    started = true;
+    packet = ReceivePacket(far_, 100, kSoon);
+  });
+  while (!started) std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i) {
+    pthread_kill(receiver.native_handle(), SIGUSR1);
+    std::this_thread::yield();
+  }
+  ASSERT_THAT(SendPacket(near_, "late"), IsOk());
+  receiver.join();
+  ASSERT_THAT(packet, IsOk());
+  EXPECT_EQ(packet->bytes, "late");
 }
 
 TEST_F(LocalSocketTest, APeerThatIsGoneIsNoticedAtOnce) {
