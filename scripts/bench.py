@@ -4,7 +4,8 @@
 Called by bench.sh. Every round measures everything once, so that a slow minute
 of the machine does not fall on one figure alone, and each side of a ratio is of
 the same round. What is measured is in benchmark/, one module a part. Python 3
-standard library only (--peers needs PyTorch).
+standard library only (--peers needs PyTorch, --pictures makes a Python with
+matplotlib).
 """
 
 import argparse
@@ -14,7 +15,11 @@ import sys
 from benchmark import (data_plane, figures, processes, quiet, report, saves,
                        start, training)
 
-PARTS = (data_plane.PART, data_plane.OPTIMIZER_PART, training.PART, start.PART)
+PARTS = (data_plane.PART, data_plane.OPTIMIZER_PART, data_plane.SIZE_PART,
+         training.PART, start.PART)
+PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
+REQUIREMENTS = os.path.join(processes.ROOT,
+                            "scripts/benchmark/requirements.txt")
 # 3,276,800 float32: the parameters of mnist_cnn.
 MODEL_BYTES = 13107200
 
@@ -46,6 +51,10 @@ def parse_arguments(argv):
                         "quick 30)")
     parser.add_argument("--out", default="bench.json", metavar="FILE",
                         help="where the figures go (default bench.json)")
+    parser.add_argument("--pictures", metavar="DIR",
+                        help="draw scaling and message size there; the first "
+                        "time matplotlib is taken from PyPI, into the user's "
+                        "cache folder")
     parser.add_argument("--saves", action="store_true",
                         help="instead: the time of a step while a checkpoint "
                         "is written and while none is, in the same run")
@@ -110,6 +119,17 @@ def check_programs(chosen):
                 "no program at '%s'; leave out --no_build" % program)
 
 
+def python_with_matplotlib():
+    """Made before anything is measured: the first time it wants the network."""
+    sys.path.append(processes.ROOT)
+    # pylint: disable=import-outside-toplevel
+    from tests.integration import python_environment
+    try:
+        return python_environment.interpreter(REQUIREMENTS)
+    except python_environment.EnvironmentFailure as failure:
+        raise processes.Failure("no pictures: %s" % failure) from None
+
+
 def say(line):
     print(line, file=sys.stderr, flush=True)
 
@@ -122,12 +142,15 @@ def main(argv):
         if options.saves:
             report.write_json(options.out, saves.measure(options))
             return 0
+        drawer = options.pictures and python_with_matplotlib()
         chosen = all_figures(options)
         check_programs(chosen)
         rows = figures.measure(chosen, options.rounds,
                                quiet.Gate(options.patience), say)
         report.print_table(rows)
         report.write_json(options.out, report.document(options, rows))
+        if drawer:
+            processes.run([drawer, PICTURES, options.out, options.pictures])
     except processes.Failure as failure:
         say("bench.sh: %s" % failure)
         return 1

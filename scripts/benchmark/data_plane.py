@@ -10,6 +10,7 @@ from .figures import Figure, Measurement, at_least, at_most
 
 PART = "data_plane"
 OPTIMIZER_PART = "optimizer"
+SIZE_PART = "message_size"
 # Of data_plane --link; the same-host link gets its targets when it is here.
 LINKS = ("grpc", "in_process")
 SAME_HOST_LINK = "shared_memory"
@@ -19,6 +20,8 @@ MEMORY_FACTOR = 20
 LARGE_FACTOR = 30
 SMALL_TENSORS = 10000
 SMALL_PUSH_BYTES = 256
+# 4 KB to 64 MB.
+SIZES = tuple(1 << bits for bits in range(12, 27, 2))
 
 
 def nbytes(count):
@@ -193,6 +196,23 @@ def optimizer(plane):
                  at_most(1.0))
 
 
+def message_sizes(plane):
+    """There and back, by size and way."""
+    ways = [("raw TCP", "raw_tcp", {}),
+            ("gRPC frames", "grpc_frames", {}),
+            ("plain gRPC", "plain_rpc", {"optimizer": "",
+                                         "keep_freed_memory": "false"})]
+    ways += [("push + pull, " + link, "push_pull",
+              {"optimizer": "sgd", "link": link}) for link in LINKS]
+    for series, figure, flags in ways:
+        for size in SIZES[::3] if plane.options.quick else SIZES:
+            yield Figure(
+                "%s, %d KB" % (series, size >> 10), "GB/s",
+                [plane.measure(figure, SIZE_PART, bytes=size, **flags)],
+                lambda numbers: numbers["bytes_per_s"] / 1e9,
+                point=("message_size", series, size))
+
+
 def figures(plane, parts):
     found = []
     if PART in parts:
@@ -200,4 +220,6 @@ def figures(plane, parts):
             found += group(plane)
     if OPTIMIZER_PART in parts:
         found += optimizer(plane)
+    if SIZE_PART in parts:
+        found += message_sizes(plane)
     return found

@@ -6,8 +6,9 @@ ratio are of the same minutes; over the rounds it has a minimum, a median and a
 maximum. Python 3 standard library only.
 """
 
-import shlex
 import statistics
+
+from . import processes
 
 
 class Measurement:
@@ -54,14 +55,19 @@ def at_most(limit):
 
 
 class Figure:
-    """value(numbers of each measurement, in their order) is one sample."""
+    """value(numbers of each measurement, in their order) is one sample.
 
-    def __init__(self, name, unit, measurements, value, target=None):
+    `point`: (picture, series, x) if pictures.py draws it.
+    """
+
+    def __init__(self, name, unit, measurements, value, target=None,
+                 point=None):
         self.name = name
         self.unit = unit
         self.measurements = measurements
         self.value = value
         self.target = target
+        self.point = point
 
     def parts(self):
         return {measurement.part for measurement in self.measurements}
@@ -83,7 +89,9 @@ class Figure:
                 "at least" if self.target.at_least else "at most"),
             "met": self.target and self.target.is_met(value),
             "samples": samples, "noisy_samples": noisy,
-            "command": "; ".join(shlex.join(one.command)
+            "point": self.point and dict(zip(("picture", "series", "x"),
+                                             self.point)),
+            "command": "; ".join(processes.shown(one.command)
                                  for one in self.measurements),
         }
 

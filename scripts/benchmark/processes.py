@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,12 @@ class Process:
         raise Failure("%s: %s" % (
             "not done after %d s" % LIMIT_S if code is None
             else "exit code %d" % code, " ".join(self.command)))
+
+
+def shown(command):
+    """As one types it in the project's folder."""
+    words = ["python3" if word == sys.executable else word for word in command]
+    return shlex.join(words).replace(ROOT + os.sep, "")
 
 
 def run(command):

@@ -101,9 +101,9 @@ def has_torch():
     return True
 
 
-def speed(measurement):
+def speed(measurement, point=None):
     return Figure(measurement.name, "steps/s", [measurement],
-                  lambda numbers: numbers["steps_per_s"])
+                  lambda numbers: numbers["steps_per_s"], point=point)
 
 
 def speed_over(name, fast, references, target=None):
@@ -114,9 +114,13 @@ def speed_over(name, fast, references, target=None):
 
 def figures(training, plane):
     """`plane`: for what a step costs beside its compute."""
-    for one in (*training.standalone.values(), training.towers,
-                *training.clusters.values(), training.independent):
-        yield speed(one)
+    alone = "independent processes"
+    yield speed(training.standalone[1], ("scaling", alone, 1))
+    yield speed(training.standalone[2])
+    yield speed(training.towers)
+    yield speed(training.independent, ("scaling", alone, WORKERS))
+    for (ps, workers), one in training.clusters.items():
+        yield speed(one, ("scaling", "%d ps, grpc" % ps, workers))
     for (ps, workers), one in training.clusters.items():
         if workers != WORKERS:
             continue
@@ -134,9 +138,9 @@ def figures(training, plane):
         return
     for one in training.peers.values():
         yield speed(one)
-    for threads, alone in training.standalone.items():
+    for threads, own in training.standalone.items():
         yield speed_over(
             "standalone over PyTorch's best, %s" % count("thread", threads),
-            alone, [training.peers[threads, layout]
+            own, [training.peers[threads, layout]
                     for layout in PEER_LAYOUTS],
             at_least(1.25) if threads == 1 else None)

@@ -56,20 +56,20 @@ def _run(command, what):
         raise EnvironmentFailure("%s failed:\n%s" % (what, output[-2000:]))
 
 
-def _make(folder):
+def _make(folder, requirements):
     _run([sys.executable, "-m", "venv", folder],
          "making a virtual environment (Debian: apt install python3-venv)")
     _run([os.path.join(folder, "bin", "python3"), "-m", "pip", "install",
           "--quiet", "--no-input", "--disable-pip-version-check",
           "--retries", "1", "--timeout", str(CONNECT_S),
-          "--requirement", REQUIREMENTS],
+          "--requirement", requirements],
          "installing %s from PyPI, which needs the network once," %
-         REQUIREMENTS)
+         requirements)
 
 
-def interpreter():
+def interpreter(requirements=REQUIREMENTS):
     """The path of a Python that has the packages. Raises EnvironmentFailure."""
-    with open(REQUIREMENTS, "rb") as file:
+    with open(requirements, "rb") as file:
         key = hashlib.sha256(file.read() + sys.version.encode()).hexdigest()
     folder = os.path.join(cache_folder(), "python-" + key[:16])
     complete = os.path.join(folder, "complete")
@@ -79,7 +79,7 @@ def interpreter():
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(complete):
             shutil.rmtree(folder, ignore_errors=True)
-            _make(folder)
+            _make(folder, requirements)
             with open(complete, "w", encoding="utf-8"):
                 pass
     return os.path.join(folder, "bin", "python3")
