@@ -53,6 +53,13 @@ class Process:
             "not done after %d s" % LIMIT_S if code is None
             else "exit code %d" % code, " ".join(self.command)))
 
+    def stop(self):
+        """Kills it if it still runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._output.close()
+
 
 def shown(command):
     """As one types it in the project's folder."""

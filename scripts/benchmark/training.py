@@ -84,10 +84,17 @@ def run_copies(command, copies):
     """Runs it in so many processes at once; their steps/s together."""
     with tempfile.TemporaryDirectory() as folder:
         train_dirs = [os.path.join(folder, str(i)) for i in range(copies)]
-        running = [processes.Process(command + ["--train_dir=" + train_dir])
-                   for train_dir in train_dirs]
-        for process in running:
-            process.finish()
+        running = []
+        try:
+            for train_dir in train_dirs:
+                running.append(processes.Process(
+                    command + ["--train_dir=" + train_dir]))
+            for process in running:
+                process.finish()
+        finally:
+            # The others of one that failed.
+            for process in running:
+                process.stop()
         return {"steps_per_s": sum(map(read_result, train_dirs))}
 
 

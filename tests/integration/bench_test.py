@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-from scripts.benchmark import figures, quiet, report
+from scripts.benchmark import figures, processes, quiet, report, training
 from tests.integration import harness
 
 BENCH = os.path.abspath("scripts/bench.py")
@@ -169,6 +169,35 @@ class GateTest(harness.TestCase):
     def test_without_patience_it_only_runs(self):
         self.assertEqual(self.run_gate([1.0, "rest"], patience=0),
                          (False, ["rest"]))
+
+
+class ProcessesTest(harness.TestCase):
+
+    def test_a_failure_names_the_command_and_the_code(self):
+        with self.assertRaisesRegex(processes.Failure,
+                                    "^exit code 3: /bin/sh -c exit 3$"):
+            processes.run(["/bin/sh", "-c", "exit 3"])
+
+    def test_commands_are_shown_as_one_types_them(self):
+        self.assertEqual(
+            processes.shown([sys.executable, processes.ROOT + "/scripts/x.py",
+                             "--optimizer="]),
+            "python3 scripts/x.py --optimizer=")
+
+    def test_the_others_end_with_a_copy_that_fails(self):
+        # Each copy has its folder, .../0 and .../1, as the script's name.
+        script = """case "$0" in
+          */0) cat "$FIFO" >"$FIFO.pid"; exit 5 ;;
+          *) echo $$ >"$FIFO"; exec sleep 100000 ;;
+        esac"""
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        with self.assertRaisesRegex(processes.Failure, "exit code 5"):
+            training.run_copies(
+                ["env", "FIFO=" + fifo, "/bin/sh", "-c", script], copies=2)
+        with open(fifo + ".pid", encoding="ascii") as file:
+            pid = int(file.read())
+        self.assertRaises(ProcessLookupError, os.kill, pid, 0)
 
 
 class BenchTest(harness.TestCase):
