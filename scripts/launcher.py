@@ -84,6 +84,9 @@ def parse_arguments(argv):
     parser.add_argument("--num_devices", type=positive, default=1, metavar="T",
                         help="towers (replicas of the model on devices of "
                         "their own) of each worker; default 1")
+    parser.add_argument("--progress_every", type=seconds, metavar="S",
+                        help="seconds between two progress lines of a worker; "
+                        "0: one for each step (default: the worker's)")
     parser.add_argument("--restart", type=not_negative, default=0, metavar="N",
                         help="start a task that was killed, or ended with a "
                         "code of 128 or more, again up to N times, as systemd "
@@ -108,6 +111,13 @@ def not_negative(text):
     value = int(text)
     if value < 0:
         raise argparse.ArgumentTypeError("wanted 0 or more")
+    return value
+
+
+def seconds(text):
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError("wanted 0 or more seconds")
     return value
 
 
@@ -169,9 +179,11 @@ def commands(options, cluster_file, train_dir):
         "--compute_threads=%d" % threads] + overrides(options)
     towers = (["--num_devices=%d" % options.num_devices]
               if options.num_devices > 1 else [])
+    progress = ([] if options.progress_every is None
+                else ["--progress_every=%r" % options.progress_every])
     for i in range(options.workers):
         yield "worker", i, (
-            worker + ["--task_index=%d" % i] + training + towers)
+            worker + ["--task_index=%d" % i] + training + towers + progress)
     if options.evaluator:
         yield "evaluator", 0, worker + ["--job_name=evaluator"] + training
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The MNIST CNN of the zoo in PyTorch, for bench.sh --peers.
 
-  peer_torch.py THREADS STEPS
+  peer_torch.py THREADS STEPS contiguous|channels_last
 
-One process, channels_last, random images; prints one line of JSON.
+One process, random images; prints one line of JSON.
 """
 
 import json
@@ -17,22 +17,21 @@ BATCH = 128
 WARM_UP = 10
 
 
-def make_model():
+def make_model(layout):
     return nn.Sequential(
         nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), nn.Linear(64 * 7 * 7, 1024), nn.ReLU(),
-        nn.Linear(1024, 10)).to(memory_format=torch.channels_last)
+        nn.Linear(1024, 10)).to(memory_format=layout)
 
 
-def main(threads, steps):
+def main(threads, steps, layout):
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    model = make_model()
+    model = make_model(layout)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     loss_function = nn.CrossEntropyLoss()
-    images = torch.rand(BATCH, 1, 28, 28).contiguous(
-        memory_format=torch.channels_last)
+    images = torch.rand(BATCH, 1, 28, 28).contiguous(memory_format=layout)
     labels = torch.randint(10, (BATCH,))
     for step in range(WARM_UP + steps):
         if step == WARM_UP:
@@ -45,4 +44,6 @@ def main(threads, steps):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]),
+         {"contiguous": torch.contiguous_format,
+          "channels_last": torch.channels_last}[sys.argv[3]])

@@ -1,0 +1,225 @@
+"""Figures of the data plane and of the update rules, by the C++ program.
+
+Python 3 standard library only.
+"""
+
+import os
+
+from . import processes
+from .figures import Figure, Measurement, at_least, at_most
+
+PART = "data_plane"
+OPTIMIZER_PART = "optimizer"
+SIZE_PART = "message_size"
+# Of data_plane --link; the same-host link gets its targets when it is here.
+LINKS = ("grpc", "shared_memory", "in_process")
+SAME_HOST_LINK = "shared_memory"
+CODECS = ("", "bf16")
+# Against the sizes of a model: more than any cache, a large model.
+MEMORY_FACTOR = 20
+LARGE_FACTOR = 30
+SMALL_TENSORS = 10000
+SMALL_PUSH_BYTES = 256
+# 4 KB to 64 MB.
+SIZES = tuple(1 << bits for bits in range(12, 27, 2))
+
+
+def nbytes(count):
+    """"13.1 MB"."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return "%.3g %s" % (count / size, unit)
+    return "%d B" % count
+
+
+def codec_name(codec):
+    return codec or "float32"
+
+
+class DataPlane:
+    """The program, and each of its measurements once."""
+
+    def __init__(self, options):
+        self.options = options
+        self.program = os.path.join(
+            options.bin_dir, "tests/benchmark/data_plane/data_plane")
+        self.measurements = {}
+
+    def measure(self, figure, part=PART, **flags):
+        flags.setdefault("bytes", self.options.bytes)
+        arguments = ["--figure=" + figure] + [
+            "--%s=%s" % flag for flag in sorted(flags.items())]
+        key = " ".join(arguments)
+        if (part, key) not in self.measurements:
+            command = [self.program, *arguments,
+                       "--time=%gms" % (1000 * self.options.burst_s)]
+            self.measurements[part, key] = Measurement(
+                part, key, command, lambda: processes.last_json_line(
+                    processes.run(command), command))
+        return self.measurements[part, key]
+
+    def push_pull(self, link="grpc", codec="", optimizer="sgd", **more):
+        return self.measure("push_pull", link=link, codec=codec,
+                            optimizer=optimizer, **more)
+
+    def memory(self, part=PART):
+        return self.measure("memcpy", part,
+                            bytes=MEMORY_FACTOR * self.options.bytes)
+
+    def plain(self, optimizer, keep):
+        return self.measure("plain_rpc", optimizer=optimizer,
+                            keep_freed_memory="true" if keep else "false")
+
+    def rules(self):
+        command = [self.program, "--list_optimizers"]
+        return processes.run(command).split()
+
+
+def rate(name, measurement):
+    return Figure(name, "GB/s", [measurement],
+                  lambda numbers: numbers["bytes_per_s"] / 1e9)
+
+
+def cpu(name, measurement):
+    return Figure("CPU a step: " + name, "ms", [measurement],
+                  lambda numbers: 1e3 * numbers["cpu_s"])
+
+
+def milliseconds(name, measurement):
+    return Figure(name, "ms", [measurement],
+                  lambda numbers: 1e3 * numbers["median_s"])
+
+
+def times_faster(name, slow, fast, target=None):
+    return Figure(name, "x", [slow, fast], lambda slow_, fast_:
+                  slow_["median_s"] / fast_["median_s"], target)
+
+
+def rate_over(name, fast, reference, target=None):
+    return Figure(name, "x", [fast, reference], lambda fast_, reference_:
+                  fast_["bytes_per_s"] / reference_["bytes_per_s"], target)
+
+
+def limits(plane):
+    size = nbytes(plane.options.bytes)
+    memory = plane.memory()
+    yield rate("memcpy %s, read + written" %
+               nbytes(MEMORY_FACTOR * plane.options.bytes), memory)
+    yield rate("memcpy %s, read + written" % size, plane.measure("memcpy"))
+    for name, one in (
+            ("raw loopback TCP (cubic)", plane.measure("raw_tcp")),
+            ("gRPC frames, nobody looks", plane.measure("grpc_frames")),
+            ("plain gRPC, no optimizer", plane.plain("", keep=False))):
+        yield rate("%s, %s there and back" % (name, size), one)
+        yield cpu("%s, %s there and back" % (name, size), one)
+
+
+def axes(options):
+    """(what varies, flags) of push + pull, one axis at a time."""
+    for codec in CODECS:
+        yield codec_name(codec), {"codec": codec}
+    yield nbytes(LARGE_FACTOR * options.bytes), {
+        "bytes": LARGE_FACTOR * options.bytes}
+    yield "%s in %d tensors" % (nbytes(options.bytes), SMALL_TENSORS), {
+        "tensors": SMALL_TENSORS}
+    for count in (2,) if options.quick else (2, 3, 4):
+        yield "%d workers" % count, {"workers": count}
+    for count in (2,) if options.quick else (2, 3, 4):
+        yield "%d shards" % count, {"shards": count}
+
+
+def push_pull(plane):
+    for link in LINKS:
+        for what, flags in axes(plane.options):
+            name = "push + pull, %s, %s" % (link, what)
+            one = plane.push_pull(link, **flags)
+            yield rate(name, one)
+            yield cpu(name, one)
+    yield rate_over("push + pull, grpc over raw TCP", plane.push_pull(),
+                    plane.measure("raw_tcp"), at_least(0.42))
+
+
+def latency(plane):
+    for link in LINKS:
+        one = plane.measure("push", bytes=SMALL_PUSH_BYTES, tensors=1,
+                            link=link, optimizer="sgd")
+        for name, key in (("median", "median_s"), ("p99", "p99_s")):
+            yield Figure("push of %d B, %s, %s" % (
+                SMALL_PUSH_BYTES, link, name), "us", [one],
+                lambda numbers, key=key: 1e6 * numbers[key])
+
+
+def adam_steps(plane):
+    """A step without compute: push, Adam, pull."""
+    bare = plane.measure("apply", optimizer="adam")
+    plain = plane.plain("adam", keep=False)
+    tuned = plane.plain("adam", keep=True)
+    yield milliseconds("bare Adam kernel", bare)
+    yield milliseconds("step with Adam: plain gRPC", plain)
+    yield milliseconds("step with Adam: plain gRPC, malloc thresholds", tuned)
+    for link in LINKS:
+        for codec in CODECS:
+            yield milliseconds("step with Adam: %s, %s" % (
+                link, codec_name(codec)),
+                plane.push_pull(link, codec, "adam"))
+    yield times_faster("time of a step: plain gRPC over grpc float32", plain,
+                       plane.push_pull("grpc", "", "adam"), at_least(5))
+    yield times_faster("time of a step: plain gRPC over grpc bf16", plain,
+                       plane.push_pull("grpc", "bf16", "adam"), at_least(8))
+    for link in LINKS:
+        step = plane.push_pull(link, "", "adam")
+        same_host = link == SAME_HOST_LINK
+        yield times_faster("time of a step: %s over bare Adam" % link, step, bare,
+                           at_most(1.4) if same_host else None)
+        if link == "grpc":
+            continue
+        yield times_faster("time of a step: plain gRPC over %s" % link, plain, step,
+                           at_least(20) if same_host else None)
+        yield times_faster(
+            "time of a step: plain gRPC with malloc thresholds over %s" % link, tuned,
+            step, at_least(10) if same_host else None)
+
+
+def optimizer(plane):
+    memory = plane.memory(OPTIMIZER_PART)
+
+    def apply(name, codec=""):
+        return plane.measure("apply", OPTIMIZER_PART, optimizer=name,
+                             codec=codec)
+    for name in plane.rules():
+        yield rate("%s, read + written" % name, apply(name))
+        yield rate_over("%s over memcpy" % name, apply(name), memory,
+                        at_least(1.0) if name == "adam" else None)
+    yield Figure("adam with fused bf16 decode over float32, time", "x",
+                 [apply("adam", "bf16"), apply("adam")],
+                 lambda bf16, float32: bf16["median_s"] / float32["median_s"],
+                 at_most(1.0))
+
+
+def message_sizes(plane):
+    """There and back, by size and way."""
+    ways = [("raw TCP", "raw_tcp", {}),
+            ("gRPC frames", "grpc_frames", {}),
+            ("plain gRPC", "plain_rpc", {"optimizer": "",
+                                         "keep_freed_memory": "false"})]
+    ways += [("push + pull, " + link, "push_pull",
+              {"optimizer": "sgd", "link": link}) for link in LINKS]
+    for series, figure, flags in ways:
+        for size in SIZES[::3] if plane.options.quick else SIZES:
+            yield Figure(
+                "%s, %d KB" % (series, size >> 10), "GB/s",
+                [plane.measure(figure, SIZE_PART, bytes=size, **flags)],
+                lambda numbers: numbers["bytes_per_s"] / 1e9,
+                point=("message_size", series, size))
+
+
+def figures(plane, parts):
+    found = []
+    if PART in parts:
+        for group in (limits, push_pull, latency, adam_steps):
+            found += group(plane)
+    if OPTIMIZER_PART in parts:
+        found += optimizer(plane)
+    if SIZE_PART in parts:
+        found += message_sizes(plane)
+    return found

@@ -1,0 +1,159 @@
+#include "tests/benchmark/data_plane/shards.h"
+
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/base/stop_latch.h"
+#include "common/rpc/incarnation.h"
+#include "common/rpc/protocol.h"
+#include "grpcpp/security/credentials.h"
+#include "ps_server/ps_task.h"
+#include "ps_server/shard_server.h"
+#include "tests/benchmark/data_plane/server_process.h"
+#include "tests/testing/lossy_parameter_link.h"
+#include "worker/client/grpc_parameter_link.h"
+#include "worker/client/shared_memory_link.h"
+
+namespace muster {
+namespace {
+
+constexpr char kInProcess[] = "in_process";
+// Every shard is the one ps task of a cluster of its own: a figure needs no
+// coordinator that knows them all, and no port before the task listens.
+constexpr char kAnyPort[] = "127.0.0.1:0";
+
+// Ways to a ps task in another process.
+using ConnectFunction =
+    std::function<std::unique_ptr<ParameterLink>(const PeerName& ps)>;
+
+const std::map<std::string, ConnectFunction>& ProcessLinks() {
+  static const auto& links = *new std::map<std::string, ConnectFunction>{
+      {"grpc",
+       [](const PeerName& ps) {
+         return std::make_unique<GrpcParameterLink>(
+             ps, grpc::InsecureChannelCredentials());
+       }},
+      {"shared_memory",
+       [](const PeerName& ps) {
+         SharedMemoryLink::Options options;
+         options.peer = ps;
+         options.required = true;
+         options.say = [](const std::string&) {};
+         options.clock = SystemClock();
+         return std::make_unique<SharedMemoryLink>(
+             std::move(options),
+             std::make_unique<GrpcParameterLink>(
+                 ps, grpc::InsecureChannelCredentials()));
+       }},
+  };
+  return links;
+}
+
+class ProcessShards : public Shards {
+ public:
+  ProcessShards(std::vector<std::unique_ptr<ServerProcess>> servers,
+                ConnectFunction connect)
+      : servers_(std::move(servers)), connect_(std::move(connect)) {}
+
+  std::unique_ptr<ParameterLink> Connect(int shard) override {
+    return connect_(
+        {absl::StrCat("/job:ps/task:", shard), servers_[shard]->address()});
+  }
+
+  std::vector<pid_t> processes() const override {
+    std::vector<pid_t> pids;
+    for (const auto& server : servers_) pids.push_back(server->pid());
+    return pids;
+  }
+
+ private:
+  const std::vector<std::unique_ptr<ServerProcess>> servers_;
+  const ConnectFunction connect_;
+};
+
+class OwnShards : public Shards {
+ public:
+  explicit OwnShards(int number) {
+    for (int i = 0; i < number; ++i) {
+      ShardServer::Options options;
+      options.shard.incarnation = NewIncarnation();
+      options.clock = SystemClock();
+      servers_.push_back(std::make_unique<ShardServer>(options));
+    }
+  }
+
+  // Loses nothing: it only lets several workers share a shard.
+  std::unique_ptr<ParameterLink> Connect(int shard) override {
+    return std::make_unique<LossyParameterLink>(servers_[shard].get(),
+                                                LossyParameterLink::Options());
+  }
+
+ private:
+  std::vector<std::unique_ptr<ShardServer>> servers_;
+};
+
+ClusterDef OwnCluster(int workers) {
+  ClusterDef cluster;
+  JobDef* const ps = cluster.add_job();
+  ps->set_name("ps");
+  (*ps->mutable_tasks())[0] = kAnyPort;
+  JobDef* const worker = cluster.add_job();
+  worker->set_name("worker");
+  for (int i = 0; i < workers; ++i) (*worker->mutable_tasks())[i] = "";
+  return cluster;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Shards>> StartShards(
+    const WorkloadOptions& options) {
+  if (options.link == kInProcess) {
+    return std::make_unique<OwnShards>(options.shards);
+  }
+  const auto link = ProcessLinks().find(options.link);
+  if (link == ProcessLinks().end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--link=", options.link, ": wanted ", kInProcess, ", ",
+                     absl::StrJoin(ProcessLinks(), ", ",
+                                   [](std::string* out, const auto& known) {
+                                     out->append(known.first);
+                                   })));
+  }
+  std::vector<std::unique_ptr<ServerProcess>> servers(options.shards);
+  for (auto& server : servers) {
+    ASSIGN_OR_RETURN(
+        server,
+        ServerProcess::Start(
+            {"--serve=shard", absl::StrCat("--workers=", options.workers)}));
+  }
+  return std::make_unique<ProcessShards>(std::move(servers), link->second);
+}
+
+absl::Status ServeShard(const WorkloadOptions& options) {
+  StopLatch latch;
+  PsTaskOptions task_options;
+  task_options.cluster = OwnCluster(options.workers);
+  task_options.bind = kAnyPort;
+  task_options.incarnation = NewIncarnation();
+  task_options.clock = SystemClock();
+  ASSIGN_OR_RETURN(const std::unique_ptr<PsTask> task,
+                   PsTask::Start(std::move(task_options), &latch));
+  ServeUntilInputEnds(absl::StrCat("127.0.0.1:", task->port()));
+  return absl::OkStatus();
+}
+
+HelloRequest HelloTo(const Sender& sender) {
+  HelloRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  *request.mutable_sender() = sender;
+  (*request.mutable_ps_addresses())[0] = kAnyPort;
+  request.set_muster_version(std::string(kMusterVersion));
+  return request;
+}
+
+}  // namespace muster

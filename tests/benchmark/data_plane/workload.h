@@ -1,0 +1,50 @@
+#ifndef TESTS_BENCHMARK_DATA_PLANE_WORKLOAD_H_
+#define TESTS_BENCHMARK_DATA_PLANE_WORKLOAD_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace muster {
+
+// What is measured; main.cc has the flags of the same names.
+struct WorkloadOptions {
+  // Of float32 values, one way.
+  int64_t bytes = 13107200;
+  int tensors = 8;
+  int workers = 1;
+  int shards = 1;
+  std::string link = "grpc";
+  // Of what is pushed; "" for float32.
+  std::string codec;
+  // "" for none, where that is possible.
+  std::string optimizer = "adam";
+  bool keep_freed_memory = true;
+};
+
+// What a figure repeats. The memory of all steps is allocated and touched at
+// construction.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+
+  // One step of `worker`; the workers have a thread each.
+  virtual absl::Status Step(int worker) = 0;
+
+  // After the last step: has it done what it claims? Errors: Internal.
+  virtual absl::Status Check() = 0;
+
+  // What a step moves (or, in memory, reads and writes), as float32.
+  virtual int64_t bytes_per_step() const = 0;
+
+  // Processes besides this one whose CPU time is part of a step.
+  virtual std::vector<pid_t> processes() const { return {}; }
+};
+
+}  // namespace muster
+
+#endif  // TESTS_BENCHMARK_DATA_PLANE_WORKLOAD_H_

@@ -1,0 +1,274 @@
+"""scripts/bench.sh: its arithmetic, its patience, and a quick run of the data
+plane on a tiny model. No figure is checked: others use this machine too."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+
+from scripts.benchmark import figures, processes, quiet, report, training
+from tests.integration import harness
+
+BENCH = os.path.abspath("scripts/bench.py")
+BENCH_SH = os.path.abspath("scripts/bench.sh")
+PROGRAM = "tests/benchmark/data_plane/data_plane"
+# An element for each of 10,000 tensors.
+TINY_BYTES = 40000
+# Those of the issue that need no training, and can be measured today.
+TARGETS = {
+    "push + pull, grpc over raw TCP": (0.42, "at least"),
+    "time of a step: plain gRPC over grpc float32": (5, "at least"),
+    "time of a step: plain gRPC over grpc bf16": (8, "at least"),
+    "adam over memcpy": (1.0, "at least"),
+    "adam with fused bf16 decode over float32, time": (1.0, "at most"),
+}
+
+
+def measurement(name, samples, part="part"):
+    """One whose bursts give these, round after round."""
+    rest = iter(samples)
+    return figures.Measurement(part, name, [name, "a b"],
+                               lambda: {"value": next(rest)})
+
+
+def ratio(one, other, target=None):
+    return figures.Figure("ratio", "x", [one, other], lambda one_, other_:
+                          one_["value"] / other_["value"], target)
+
+
+class QuietGate:
+    """Finds every burst quiet but these, counted from 0."""
+
+    def __init__(self, noisy=()):
+        self.noisy = noisy
+        self.bursts = 0
+
+    def run(self, burst):
+        self.bursts += 1
+        return burst(), self.bursts - 1 not in self.noisy
+
+
+def summarize(figure, rounds, gate=None):
+    [row] = figures.measure([figure], rounds, gate or QuietGate(),
+                            lambda line: None)
+    return row
+
+
+class FiguresTest(harness.TestCase):
+
+    def test_a_row_has_minimum_median_and_maximum(self):
+        row = summarize(figures.Figure(
+            "name", "ms", [measurement("one", [5.0, 1.0, 3.0])],
+            lambda numbers: 10 * numbers["value"]), 3)
+        self.assertEqual((row["min"], row["value"], row["max"]),
+                         (10.0, 30.0, 50.0))
+        self.assertEqual(row["samples"], [50.0, 10.0, 30.0])
+        self.assertIsNone(row["met"])
+
+    def test_a_ratio_is_taken_within_each_round(self):
+        # The machine is ten times slower in the second round. Of the medians
+        # the ratio would be 2 / 3.
+        row = summarize(ratio(measurement("one", [2.0, 0.2, 9.0]),
+                              measurement("other", [1.0, 0.1, 3.0])), 3)
+        self.assertEqual([round(one, 9) for one in row["samples"]],
+                         [2.0, 2.0, 3.0])
+        self.assertEqual(row["command"], "one 'a b'; other 'a b'")
+
+    def test_the_median_decides_whether_a_target_is_met(self):
+        for target, samples, met in (
+                (figures.at_least(2.0), [9.0, 2.0, 1.0], True),
+                (figures.at_least(2.0), [9.0, 1.9, 1.8], False),
+                (figures.at_most(2.0), [1.0, 2.0, 9.0], True),
+                (figures.at_most(2.0), [1.0, 2.1, 2.2], False)):
+            row = summarize(ratio(measurement("one", samples),
+                                  measurement("other", [1.0] * 3), target), 3)
+            self.assertIs(row["met"], met, "%s of %s" % (target, samples))
+            self.assertEqual(report.target_text(row),
+                             (str(target), "met" if met else "MISSED"))
+
+    def test_a_ratio_is_noisy_if_a_side_is(self):
+        row = summarize(ratio(measurement("one", [1.0] * 3),
+                              measurement("other", [1.0] * 3)), 3,
+                        QuietGate(noisy=(1, 2, 3)))
+        self.assertEqual(row["noisy_samples"], 2)
+
+    def test_a_measurement_runs_once_a_round_for_all_its_figures(self):
+        shared = measurement("shared", [1.0, 2.0])
+        gate = QuietGate()
+        rows = figures.measure(
+            [ratio(shared, shared), ratio(measurement("own", [4.0, 4.0]),
+                                          shared)], 2, gate, lambda line: None)
+        self.assertEqual(gate.bursts, 4)
+        self.assertEqual(rows[1]["samples"], [4.0, 2.0])
+
+    def test_a_figure_of_two_parts_wants_both(self):
+        one = ratio(measurement("one", [], "a"), measurement("other", [], "b"))
+        self.assertEqual(figures.chosen([one], ["a"]), [])
+        self.assertEqual(figures.chosen([one], ["b", "a"]), [one])
+
+    def test_numbers_have_three_digits(self):
+        self.assertEqual([figures.number(value) for value in (
+            1234.5, 123.4, 12.34, 1.234, 0.1234, 0.001234, 0)],
+            ["1234", "123", "12.3", "1.23", "0.123", "0.00123", "0.000000"])
+
+
+class LoudMachine:
+    """Others use so many cores, look after look and burst after burst."""
+
+    def __init__(self, cores):
+        self.cores = iter(cores)
+        self.busy = self.own = self.now = 0.0
+
+    def busy_s(self):
+        return self.busy
+
+    def own_s(self):
+        return self.own
+
+    def now_s(self):
+        return self.now
+
+    def pass_time(self, seconds):
+        self.now += seconds
+        self.busy += next(self.cores) * seconds
+
+    def burst(self):
+        """One second of it, on a core of our own."""
+        self.pass_time(1.0)
+        self.busy += 1.0
+        self.own += 1.0
+        return self.now
+
+
+class GateTest(harness.TestCase):
+
+    def run_gate(self, cores, patience=100.0):
+        machine = LoudMachine(cores)
+        gate = quiet.Gate(patience, machine)
+        return gate.run(machine.burst)[1], list(machine.cores)
+
+    def test_waits_for_a_quiet_machine(self):
+        self.assertEqual(self.run_gate([1.0, 0.5, 0.0, 0.0, "rest"]),
+                         (True, ["rest"]))
+
+    def test_repeats_a_burst_that_was_disturbed(self):
+        self.assertEqual(self.run_gate([0.0, 0.5, 0.0, 0.0, "rest"]),
+                         (True, ["rest"]))
+
+    def test_gives_up_after_some_disturbed_bursts(self):
+        cores = [0.0, 0.5] * quiet.ATTEMPTS
+        self.assertEqual(self.run_gate(cores + ["rest"]), (False, ["rest"]))
+
+    def test_patience_has_an_end(self):
+        # Three looks of 0.3 s, and then the burst.
+        self.assertEqual(self.run_gate([1.0] * 4 + ["rest"], patience=0.8),
+                         (False, ["rest"]))
+
+    def test_without_patience_it_only_runs(self):
+        self.assertEqual(self.run_gate([1.0, "rest"], patience=0),
+                         (False, ["rest"]))
+
+
+class ProcessesTest(harness.TestCase):
+
+    def test_a_failure_names_the_command_and_the_code(self):
+        with self.assertRaisesRegex(processes.Failure,
+                                    "^exit code 3: /bin/sh -c exit 3$"):
+            processes.run(["/bin/sh", "-c", "exit 3"])
+
+    def test_commands_are_shown_as_one_types_them(self):
+        self.assertEqual(
+            processes.shown([sys.executable, processes.ROOT + "/scripts/x.py",
+                             "--optimizer="]),
+            "python3 scripts/x.py --optimizer=")
+
+    def test_the_others_end_with_a_copy_that_fails(self):
+        # Each copy has its folder, .../0 and .../1, as the script's name.
+        script = """case "$0" in
+          */0) cat "$FIFO" >"$FIFO.pid"; exit 5 ;;
+          *) echo $$ >"$FIFO"; exec sleep 100000 ;;
+        esac"""
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        with self.assertRaisesRegex(processes.Failure, "exit code 5"):
+            training.run_copies(
+                ["env", "FIFO=" + fifo, "/bin/sh", "-c", script], copies=2)
+        with open(fifo + ".pid", encoding="ascii") as file:
+            pid = int(file.read())
+        self.assertRaises(ProcessLookupError, os.kill, pid, 0)
+
+
+class BenchTest(harness.TestCase):
+
+    def bench(self, *flags):
+        return self.start("bench", [sys.executable, BENCH, *flags])
+
+    def test_a_quick_run_gives_every_figure(self):
+        out = self.path("bench.json")
+        bench = self.bench(
+            "--quick", "--only=data_plane", "--only=optimizer", "--no_build",
+            "--bin_dir=" + harness.binary(PROGRAM)[:-len(PROGRAM)],
+            "--patience=0", "--bytes=%d" % TINY_BYTES,
+            "--out=" + out)
+        self.assertEqual(bench.wait(), 0)
+        with open(out, encoding="utf-8") as file:
+            rows = json.load(file)["figures"]
+        names = [row["name"] for row in rows]
+        self.assertEqual(len(names), len(set(names)), names)
+        for row in rows:
+            self.assertEqual(len(row["samples"]), 1, row)
+            self.assertTrue(math.isfinite(row["value"]), row)
+            self.assertGreater(row["value"], 0, row)
+            self.assertIn("data_plane --figure=", row["command"])
+            # In the table, too.
+            self.assertRegex(bench.output,
+                             "(?m)^%s " % re.escape(row["name"]))
+        self.assertEqual(
+            {row["name"]: (row["target"], row["wanted"]) for row in rows
+             if row["target"] is not None}, TARGETS)
+
+    def test_a_mistake_in_the_flags_is_named_before_anything_is_done(self):
+        for flag, message in (
+                ("--only=everything", "invalid choice: 'everything'"),
+                ("--quik", "unrecognized arguments: --quik"),
+                ("--rounds=0", "wanted a positive number"),
+                ("--bytes=8", "at least 40000")):
+            bench = self.bench(flag)
+            self.assertEqual(bench.wait(), 2, flag)
+            self.assertIn(message, bench.output)
+
+    def test_a_missing_program_is_named(self):
+        bench = self.bench("--quick", "--only=data_plane", "--no_build",
+                           "--bin_dir=" + self.dir)
+        self.assertEqual(bench.wait(), 1)
+        self.assertIn("no program at '%s" % self.dir, bench.output)
+
+    def test_the_shell_script_has_help(self):
+        done = subprocess.run([BENCH_SH, "--help"], stdout=subprocess.PIPE,
+                              check=True, timeout=harness.DEADLINE_S)
+        self.assertIn(b"--quick", done.stdout)
+
+
+class ProgramTest(harness.TestCase):
+    """What only the C++ program itself decides."""
+
+    def program(self, *flags):
+        return self.start("data_plane", [harness.binary(PROGRAM), *flags])
+
+    def test_mistakes_exit_with_two_and_are_named(self):
+        for flags, message in (
+                (["--figure=push_pul"], "--figure=push_pul: wanted apply"),
+                (["--figure=push", "--link=x"], "--link=x: wanted in_process"),
+                (["--figure=push", "--codec=x"], "unknown codec 'x'"),
+                (["--figure=push", "--tensors=0"], "--tensors=0: wanted 1 to"),
+                (["--figure=apply", "--workers=2"], "has one worker"),
+                (["--figre=x"], "--figure")):
+            program = self.program(*flags)
+            self.assertEqual(program.wait(), 2, flags)
+            self.assertIn(message, program.output)
+
+
+if __name__ == "__main__":
+    harness.main()
