@@ -230,6 +230,9 @@ void SimPs::Step(StepRequest request, ReplyCallback<StepReply> done) {
 
 absl::StatusOr<FinishReply> SimPs::Handle(const FinishRequest& request) {
   absl::StatusOr<FinishReply> reply = coordinator_->Finish(request, Now());
+  if (request.unsaved()) {
+    unsaved_.try_emplace(request.sender().incarnation(), Now());
+  }
   Advance();
   return reply;
 }
@@ -326,6 +329,11 @@ bool SimPs::WaitedFor(int task) const {
   const auto heard = heard_.find(task);
   return heard == heard_.end() || gave_up_ ||
          left_ >= std::min(heard->second, done_) + kEndPatience;
+}
+
+bool SimPs::KeptModelOf(uint64_t incarnation) const {
+  const auto unsaved = unsaved_.find(incarnation);
+  return unsaved != unsaved_.end() && done_ >= unsaved->second + kEndPatience;
 }
 
 WatchRequest SimPs::MakeWatch(int64_t version, absl::Duration wait) const {

@@ -60,6 +60,9 @@ class SimPs {
   // Task 0 has waited as long for this other ps task to learn of the end as
   // production promises.
   bool WaitedFor(int task) const;
+  // Task 0 has heard that this chief could not save, and has waited as long for
+  // another start of it as production promises before the job was done.
+  bool KeptModelOf(uint64_t incarnation) const;
   // REQUIRES: task 0.
   const Coordinator& coordinator() const { return *coordinator_; }
   ShardState State() const { return shard_.State(); }
@@ -131,6 +134,8 @@ class SimPs {
   // After a signal it waits only so long for the others to learn of the end.
   bool gave_up_ = false;
   std::map<int, absl::Time> heard_;
+  // When chiefs said that they could not save, by incarnation.
+  std::map<uint64_t, absl::Time> unsaved_;
   // After a signal.
   std::optional<SaveWait> save_wait_;
   int64_t save_version_ = 0;

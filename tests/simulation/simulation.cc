@@ -303,7 +303,10 @@ void Simulation::CheckEnd() {
   for (const WorkerState& worker : oracle_.end()->workers()) {
     const uint64_t incarnation = worker.sender().incarnation();
     if (worker.sender().task().index() != 0 || !worker.finished()) continue;
-    if (warned_.count(incarnation) == 0) oracle_.CheckDiskAtEnd();
+    if (warned_.count(incarnation) > 0) continue;
+    // The disk was full, and no other start of the chief came in time.
+    if (ps_of_.at(0)->KeptModelOf(incarnation)) continue;
+    oracle_.CheckDiskAtEnd();
   }
 }
 
@@ -336,7 +339,8 @@ void Simulation::CheckTasksAtEnd() {
     const SimWorker* const newest = worker_of_[state.sender().task().index()];
     if (newest->incarnation() != incarnation) continue;
     if (code != exit_codes_.end() &&
-        (code->second == kExitDone || code->second == 128 + SIGTERM)) {
+        (code->second == kExitDone || code->second == 128 + SIGTERM ||
+         first.KeptModelOf(incarnation))) {
       continue;
     }
     // Killed on its last way out.
