@@ -48,12 +48,13 @@ void AddCut(int ps_task, const BeginSnapshotReply& cut,
 }
 
 // A gradient that is finite can still make an update overflow. Restored, such
-// a model could only fail; the checkpoint before it is the one to keep.
+// a model could only fail; the checkpoint before it is the one to keep. The
+// code is none that the session takes for a lost peer, to be tried again.
 absl::Status CheckFinite(const CheckpointPiece& piece, int64_t offset,
                          absl::Span<const float> values) {
   const int64_t bad = FirstNonFinite(values);
   if (bad < 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
+  return absl::OutOfRangeError(absl::StrCat(
       "save '", PieceName(piece), "': element ", offset + bad, " of ",
       piece.elements, " is ", values[bad],
       ", wanted a finite number; earlier checkpoints are kept. Lower the "

@@ -73,6 +73,16 @@ TEST_F(SessionMachineEndTest, AnotherFailureAtTheEndIsFinalAndTold) {
   EXPECT_THAT(Get<Exit>()->text, HasSubstr("I/O error"));
 }
 
+TEST_F(SessionMachineEndTest, ValuesThatMayNotBeSavedAreNoLostPeer) {
+  RunToFinal();
+  Send(FinalEvent{absl::OutOfRangeError("save 'w': element 3 of 5 is inf")});
+  EXPECT_EQ(Get<SendHello>(), nullptr);
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  Send(FinishEvent{Finished(State(STOPPING, 1, {7}))});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitFailed);
+}
+
 // The ps tasks of a chief that could not save: its next start does.
 TEST_F(SessionMachineEndTest, AChiefThatComesBackToTheEndSaves) {
   Start(/*chief=*/true);
