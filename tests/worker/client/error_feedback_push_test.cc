@@ -1,11 +1,14 @@
 // Error feedback over real shards: whatever becomes of pushes, and however they
 // are rounded, no part of a gradient is lost or counts twice.
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/codec/codec.h"
 #include "common/rpc/protocol.h"
@@ -26,7 +29,8 @@ constexpr int64_t kSizes[] = {10, 5 * kBlockElements + 3};
 // bits of what is left.
 constexpr int kFlushes = 4;
 
-// Refuses pushes of one step, as a shard does that has moved on.
+// Refuses pushes of one step, as a shard does that has moved on. A part that
+// is sent again has the same bytes.
 class FencingLink : public LossyParameterLink {
  public:
   using LossyParameterLink::LossyParameterLink;
@@ -37,10 +41,22 @@ class FencingLink : public LossyParameterLink {
       return done(absl::FailedPreconditionError(
           absl::StrCat(kFencedPrefix, "the shard has moved on")));
     }
+    {
+      absl::MutexLock lock(&mu_);
+      const std::string bytes(request.data);
+      const auto key =
+          std::make_pair(request.header.step(), request.header.part());
+      EXPECT_TRUE(sent_.emplace(key, bytes).first->second == bytes)
+          << "step " << key.first << " part " << key.second;
+    }
     LossyParameterLink::Push(std::move(request), deadline, std::move(done));
   }
 
   int64_t fenced_step = -1;
+
+ private:
+  absl::Mutex mu_;
+  std::map<std::pair<int64_t, int32_t>, std::string> sent_ ABSL_GUARDED_BY(mu_);
 };
 
 // One worker: its client, and the gradients that it made.
