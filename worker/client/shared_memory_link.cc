@@ -1,7 +1,6 @@
 #include "worker/client/shared_memory_link.h"
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
@@ -135,19 +134,20 @@ void SharedMemoryLink::OnOffer(Greeting greeting,
   }
   if (!offer.ok()) return Settle(greeting, offer.status());
   greeting.offer = *offer;
+  // Of a ps that is gone.
+  std::shared_ptr<SharedMemoryCaller> stale;
+  bool waits = false;
   {
     absl::MutexLock lock(&mu_);
-    const bool closing = closing_;
-    const bool is_there =
-        memory_ != nullptr && incarnation_ == greeting.reply.ps_incarnation();
-    if (!closing && !is_there) {
-      // Of a ps that is gone.
-      if (memory_ != nullptr) memory_->Shutdown();
-      greetings_.push_back(std::move(greeting));
-      return;
+    waits = !closing_ && (memory_ == nullptr ||
+                          incarnation_ != greeting.reply.ps_incarnation());
+    if (waits) {
+      stale = memory_;
+      greetings_.push_back(greeting);
     }
   }
-  greeting.done(greeting.reply);
+  if (stale != nullptr) stale->Shutdown();
+  if (!waits) greeting.done(greeting.reply);
 }
 
 void SharedMemoryLink::Settle(const Greeting& greeting,
@@ -200,26 +200,34 @@ void SharedMemoryLink::Connect(const Greeting& greeting) {
   if (!peer.ok()) return Settle(greeting, peer.status());
   const auto caller = std::make_shared<SharedMemoryCaller>(
       options_.peer, *std::move(peer), options_.clock);
-  // Others that came meanwhile and mean the same ps.
+  const std::vector<Greeting> same =
+      Use(caller, greeting.reply.ps_incarnation());
+  Settle(greeting, absl::OkStatus());
+  for (const Greeting& waiting : same) Settle(waiting, absl::OkStatus());
+  Deliver(caller);
+}
+
+std::vector<SharedMemoryLink::Greeting> SharedMemoryLink::Use(
+    const std::shared_ptr<SharedMemoryCaller>& caller, uint64_t incarnation) {
   std::vector<Greeting> same;
+  std::deque<Greeting> others;
+  bool is_stale = false;
   {
     absl::MutexLock lock(&mu_);
     memory_ = caller;
-    incarnation_ = greeting.reply.ps_incarnation();
-    std::deque<Greeting> others;
+    incarnation_ = incarnation;
     for (Greeting& waiting : greetings_) {
-      if (waiting.reply.ps_incarnation() == incarnation_) {
+      if (waiting.reply.ps_incarnation() == incarnation) {
         same.push_back(std::move(waiting));
       } else {
         others.push_back(std::move(waiting));
       }
     }
     greetings_ = std::move(others);
-    if (closing_ || !greetings_.empty()) caller->Shutdown();
+    is_stale = closing_ || !greetings_.empty();
   }
-  Settle(greeting, absl::OkStatus());
-  for (const Greeting& waiting : same) Settle(waiting, absl::OkStatus());
-  Deliver(caller);
+  if (is_stale) caller->Shutdown();
+  return same;
 }
 
 void SharedMemoryLink::Deliver(

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -90,6 +91,10 @@ class SharedMemoryLink : public ParameterLink {
   // The next Hello that waits; null when the link ends.
   std::unique_ptr<Greeting> AwaitGreeting();
   void Connect(const Greeting& greeting);
+  // From now on tensors go through `caller`. Returns the other Hellos that wait
+  // for the same ps.
+  std::vector<Greeting> Use(const std::shared_ptr<SharedMemoryCaller>& caller,
+                            uint64_t incarnation);
   // Serves what is connected until it is lost.
   void Deliver(const std::shared_ptr<SharedMemoryCaller>& caller);
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
