@@ -21,6 +21,10 @@ TARGETS = {
     "push + pull, grpc over raw TCP": (0.42, "at least"),
     "time of a step: plain gRPC over grpc float32": (5, "at least"),
     "time of a step: plain gRPC over grpc bf16": (8, "at least"),
+    "time of a step: shared_memory over bare Adam": (1.4, "at most"),
+    "time of a step: plain gRPC over shared_memory": (20, "at least"),
+    "time of a step: plain gRPC with malloc thresholds over shared_memory":
+        (10, "at least"),
     "adam over memcpy": (1.0, "at least"),
     "adam with fused bf16 decode over float32, time": (1.0, "at most"),
 }

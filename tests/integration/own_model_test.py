@@ -18,7 +18,7 @@ class OwnModelTest(harness.TestCase):
         super().setUp()
         cluster = self.write_cluster(ps=2, workers=2)
         with open(cluster, encoding="utf-8") as file:
-            self.hosts = ",".join(json.load(file)["ps"])
+            self.hosts = ",".join(json.load(file)["cluster"]["ps"])
         self.ps = [self.start("ps %d" % i, [
             harness.ps_server(), "--ps_hosts=" + self.hosts, "--job_name=ps",
             "--task_index=%d" % i]) for i in range(2)]

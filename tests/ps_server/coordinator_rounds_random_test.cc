@@ -151,7 +151,8 @@ class RandomRoundsTest : public testing::TestWithParam<int>,
   }
 
   void OnGrant(int /*i*/, const StepReply& reply) override {
-    const StepToken& token = reply.token();
+    StepToken token = reply.token();
+    token.clear_chosen_step();  // each worker's own
     ASSERT_EQ(token.round(), coordinator().global_step() + 1);
     const int64_t closed = token.round() - 1;
     const auto [known, is_new] =
