@@ -142,11 +142,17 @@ class Job:
             self.cluster, index, *self._flags, *flags)
         return self.workers[index]
 
-    def start(self):
+    def start(self, chief_last=False):
+        """With `chief_last` every worker is there before the first step: one
+        that comes later begins at the others' clock, not at 0."""
         for index in range(len(self.ps)):
             self.start_ps(index)
-        for index in range(len(self.workers)):
+        for index in range(1 if chief_last else 0, len(self.workers)):
             self.start_worker(index)
+        if chief_last:
+            for worker in self.workers[1:]:
+                worker.wait_for("waiting for /job:worker/task:0 to initialize")
+            self.start_worker(0)
         return self
 
     def tasks(self):

@@ -37,10 +37,11 @@ def floats(data):
 
 class ReplicationTestCase(recovery.TestCase):
 
-    def job(self, ps, workers, flags, name="train", ps_flags=()):
+    def job(self, ps, workers, flags, name="train", ps_flags=(),
+            chief_last=False):
         return recovery.Job(self, ps, workers, ["--set=" + flag
                                                 for flag in flags],
-                            ps_flags, name=name).start()
+                            ps_flags, name=name).start(chief_last)
 
     def finish(self, job, deadline_s=harness.DEADLINE_S):
         """Waits for the end by a stop condition; returns result.json."""
@@ -272,7 +273,7 @@ class BoundedStalenessTest(ReplicationTestCase):
         """How many steps the chief has finished more than worker 1, which
         stands still, when it stops itself."""
         job = self.job(1, 2, ["replication.bounded_staleness.bound=%d" % bound],
-                       name="bound_%d" % bound)
+                       name="bound_%d" % bound, chief_last=True)
         job.all_train()
         stopped = time.monotonic()
         job.workers[1].send(signal.SIGSTOP)
@@ -293,7 +294,7 @@ class BoundedStalenessTest(ReplicationTestCase):
 
     def test_it_goes_on_when_the_slow_one_does(self):
         job = self.job(2, 2, ["replication.bounded_staleness.bound=1",
-                              "stop.steps=2000"])
+                              "stop.steps=2000"], chief_last=True)
         job.all_train()
         job.workers[1].send(signal.SIGSTOP)
         job.workers[0].wait_for(r"waiting for /job:worker/task:1 to ")
