@@ -46,9 +46,8 @@ const std::map<std::string, ConnectFunction>& ProcessLinks() {
          options.say = [](const std::string&) {};
          options.clock = SystemClock();
          return std::make_unique<SharedMemoryLink>(
-             std::move(options),
-             std::make_unique<GrpcParameterLink>(
-                 ps, grpc::InsecureChannelCredentials()));
+             std::move(options), std::make_unique<GrpcParameterLink>(
+                                     ps, grpc::InsecureChannelCredentials()));
        }},
   };
   return links;
