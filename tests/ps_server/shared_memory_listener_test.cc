@@ -113,7 +113,10 @@ class SharedMemoryListenerTest : public testing::Test {
   void ExpectHangsUpOn(const std::function<void(RawWorker*)>& misbehave) {
     RawWorker worker = Connect();
     misbehave(&worker);
-    EXPECT_EQ(worker.Await(), std::nullopt);
+    // What came before the misdeed may have been served.
+    std::optional<absl::Status> answer = worker.Await();
+    if (answer.has_value()) answer = worker.Await();
+    EXPECT_EQ(answer, std::nullopt);
     ExpectServes();
   }
 
