@@ -236,7 +236,7 @@ TEST(SyncPolicyOnAnEmptyShardTest, FollowsEveryToken) {
   class NoApplier : public PartApplier {
    public:
     void Apply(const PushedPart&) override { FAIL(); }
-    void ApplyBlock(int, int64_t, absl::Span<const float>) override { FAIL(); }
+    void ApplyToAll(BlockGradient) override { FAIL(); }
     void CountUpdate() override { FAIL(); }
   } applier;
   const StepToken token = MakeToken(9, {MakeChosen(MakeSender(1, 1), 4)});
