@@ -235,7 +235,10 @@ void Oracle::AfterCommit(const CommitEpochRequest& request) {
                       request.global_step(), ", but step ", newest_saved_,
                       " was reported as saved"));
   }
-  for (const auto& [task, incarnation] : request.ps_incarnations()) {
+  // In order: the map's own is another one in each process.
+  const std::map<int, uint64_t> starts(request.ps_incarnations().begin(),
+                                       request.ps_incarnations().end());
+  for (const auto& [task, incarnation] : starts) {
     SimPs* const ps = network_->ps(task);
     // One that has died meanwhile will be found out.
     if (ps == nullptr || ps->incarnation() != incarnation) continue;
