@@ -28,11 +28,7 @@ TEST_F(SessionMachineEndTest, ChiefFinishesLast) {
   RunToFirstStep(/*chief=*/true);
   Send(TrainEvent{StepReport()});
   Send(StepEvent{Reply(false, 1, STOPPING)});
-  JobState state = State(STOPPING, 1, {7});
-  Sender* other = state.add_workers()->mutable_sender();
-  other->set_incarnation(5);
-  other->mutable_task()->set_job("worker");
-  other->mutable_task()->set_index(1);
+  JobState state = StateWithAnother(STOPPING);
   Send(WatchEvent{state});
   EXPECT_EQ(Get<RunFinal>(), nullptr);
   state.set_state_version(++version_);
