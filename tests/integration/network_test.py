@@ -113,8 +113,7 @@ class NetworkTest(harness.TestCase):
             self.assertIn("link to /job:ps/task:0: gRPC; no shared memory: the "
                           "ps is not on this machine", worker.output)
         self.assertEqual(ps.wait(), 0)
-        with open(self.path("train0/result.json"), encoding="utf-8") as file:
-            result = json.load(file)
+        result = self.result("train0")
         self.assertEqual(result["global_step"], 60)
         self.assertEqual(result["cluster"], {"ps": 1, "worker": 2})
         self.assertFalse(os.path.exists(self.path("train1/result.json")))

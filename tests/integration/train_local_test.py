@@ -1,6 +1,5 @@
 """scripts/train_local.sh with the real binaries: its end, its interrupts."""
 
-import json
 import os
 import select
 import signal
@@ -54,15 +53,10 @@ class TrainLocalTest(harness.TestCase):
                                            harness.DEADLINE_S)
             self.assertTrue(readable, "a task is still there")
 
-    def read_result(self):
-        path = os.path.join(self.train_dir, "result.json")
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-
     def test_trains_and_reports(self):
         launcher = self.launch("--ps=2", "--workers=3", "--seed=5")
         self.assertEqual(launcher.wait(), 0)
-        result = self.read_result()
+        result = self.result("train")
         self.assertEqual(result["global_step"], 100)
         self.assertEqual(result["cluster"], {"ps": 2, "worker": 3})
         self.assertEqual(result["seed"], 5)
