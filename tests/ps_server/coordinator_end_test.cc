@@ -217,8 +217,8 @@ TEST_F(CoordinatorEndTest, TheChiefMayStopTheJobAndStayAMember) {
 
 TEST_F(CoordinatorEndTest, AWorkerThatLeavesEarlyDoesNotEndTheJob) {
   StartRun(2, 100);
-  Finish(worker_, false, "interrupted");
-  Finish(chief_, false, "failed");
+  Finish(worker_, /*stop_job=*/false, "interrupted");
+  Finish(chief_, /*stop_job=*/false, "failed");
   EXPECT_EQ(coordinator_.phase(), RUNNING);
 }
 
