@@ -16,21 +16,7 @@ import unittest
 from tests.integration import harness
 
 PORT = 2222
-TRAINING = """
-model {
-  name: "tiny"
-  input_shape: [16]
-  layer { name: "logits" type: "dense" attr { name: "units" i: 3 } }
-  layer { name: "loss" type: "softmax_cross_entropy" }
-}
-input {
-  type: "synthetic" batch_size: 8
-  synthetic_examples: 256 synthetic_test_examples: 64 synthetic_classes: 3
-}
-optimizer { name: "sgd" attr { name: "learning_rate" f: 0.1 } }
-stop { steps: 60 }
-seed: 1
-"""
+TRAINING = harness.softmax_regression(steps=60)
 
 
 def ip(*arguments):
