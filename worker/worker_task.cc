@@ -437,7 +437,7 @@ void WorkerTask::SayPlacement() const {
                      static_cast<int>(ps_addresses_.size()));
   for (const absl::string_view line :
        absl::StrSplit(table, '\n', absl::SkipEmpty())) {
-    options_.say(false, line);
+    options_.say(/*is_error=*/false, line);
   }
 }
 
