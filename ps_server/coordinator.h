@@ -192,6 +192,8 @@ class Coordinator {
                  absl::Time now);
   // The start of ps task 0 in the committed epoch; 0: none.
   uint64_t FirstPsIncarnation() const;
+  // Of the committed epoch; of none, if none is.
+  bool IsCurrent(int64_t model_epoch, uint64_t ps_incarnation) const;
   absl::Status CheckMayStop(absl::string_view reason,
                             const Sender& sender) const;
   absl::Status CheckMayFinish(const FinishRequest& request) const;
