@@ -206,11 +206,21 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   return reply;
 }
 
+// Known here by a late message alone, it would take no state of this ps for
+// newer than that of the one before.
+absl::Status Coordinator::CheckWatched(const WatchRequest& request) const {
+  if (request.state_version() <= state_version_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "watch from ", TaskName(request.sender()), ": version ",
+      request.state_version(), " is of another start of ps task 0; register"));
+}
+
 absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
                                 absl::Time now) {
   // A ps that waits for the end is not a member.
   if (IsTrainingJob(request.sender())) {
     RETURN_IF_ERROR(FindSender("watch", request.sender(), now).status());
+    RETURN_IF_ERROR(CheckWatched(request));
   }
   if (watches_.size() >= kMaxWatches) {
     return absl::ResourceExhaustedError(

@@ -144,6 +144,7 @@ class Coordinator {
   absl::Status CheckRegister(const RegisterRequest& request, absl::Time now);
   // The number that the request has to confirm; 0: none, or it does.
   uint64_t WantedTakeover(const RegisterRequest& request) const;
+  absl::Status CheckWatched(const WatchRequest& request) const;
   // The worker's record from here on.
   CoordinatorWorker& AdmitSender(const Sender& sender);
   bool AnotherIsLive(const TaskKey& key) const;

@@ -173,5 +173,18 @@ TEST_F(CoordinatorEndTest,
                        HasSubstr("training differs")));
 }
 
+// A late copy of its Register came here, so that this start of ps task 0 knows
+// it; it does not know this start.
+TEST_F(CoordinatorEndTest, AWorkerThatWatchesAnotherStartHasToRegister) {
+  WatchRequest request;
+  *request.mutable_sender() = worker_;
+  request.set_state_version(coordinator().state_version());
+  EXPECT_THAT(coordinator().Watch(request, 1, job_.now()), IsOk());
+  request.set_state_version(coordinator().state_version() + 1);
+  EXPECT_THAT(coordinator().Watch(request, 2, job_.now()),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("another start of ps task 0; register")));
+}
+
 }  // namespace
 }  // namespace muster
