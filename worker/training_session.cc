@@ -346,6 +346,7 @@ absl::StatusOr<PushDecision> TrainingSession::BeforePushHooks(
   record.now = parts_.clock->Now();
   record.tensors = computed.tensors;
   record.towers = computed.towers;
+  record.push_begun = computed.push_begun;
   for (Hook* hook : parts_.hooks) {
     ASSIGN_OR_RETURN(const PushDecision decision, hook->BeforePush(record));
     if (decision == PushDecision::kRefuse) return decision;

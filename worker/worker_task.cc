@@ -212,6 +212,7 @@ absl::Status WorkerTask::CreateLoop() {
       clipper.Clip(gradients);
     };
   }
+  options.allow_non_finite = options_.training.non_finite().allow();
   ASSIGN_OR_RETURN(loop_, TrainLoop::Create(options));
   return absl::OkStatus();
 }
@@ -316,6 +317,9 @@ absl::StatusOr<Profiler::Options> WorkerTask::ProfileOptions() const {
   profile.steps = options_.profile_steps;
   profile.from_step = options_.profile_from_step;
   profile.process_id = WorkerIndex();
+  for (const TensorDef& tensor : placed_.tensors) {
+    profile.tensor_names.push_back(tensor.name());
+  }
   profile.path =
       absl::StrCat(options_.train_dir, "/profile-", options_.self.job(), "-",
                    options_.self.index(), ".json");
