@@ -2,6 +2,6 @@
 # Trains on this machine: installs what is missing, builds, and starts one ps
 # and two worker tasks. scripts/train_local.sh --help lists the options.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/run_program.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/run_program.bash"
 
 run_program launcher.py "//ps_server //worker" "$@"

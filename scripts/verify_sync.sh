@@ -3,6 +3,6 @@
 # with batches of N*b: installs what is missing, builds, and trains both ways
 # with each update rule. scripts/verify_sync.sh --help lists the options.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/run_program.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/run_program.bash"
 
 run_program verify_sync.py "//ps_server //worker" "$@"
