@@ -2,6 +2,7 @@
 #define WORKER_CLIENT_GRADUAL_PUSH_H_
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
