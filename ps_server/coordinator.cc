@@ -95,7 +95,7 @@ absl::StatusOr<CoordinatorWorker*> Coordinator::FindSender(
 bool Coordinator::AnotherIsLive(const TaskKey& key) const {
   return std::any_of(workers_.begin(), workers_.end(),
                      [&key](const auto& entry) {
-                       return entry.first != key && entry.second.IsLive();
+                       return entry.first != key && entry.second.IsThere();
                      });
 }
 
@@ -172,6 +172,7 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
   }
   worker.registered = true;
   worker.finished = has_finished;
+  worker.stays = false;
   return worker;
 }
 
@@ -205,11 +206,21 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   return reply;
 }
 
+// Known here by a late message alone, it would take no state of this ps for
+// newer than that of the one before.
+absl::Status Coordinator::CheckWatched(const WatchRequest& request) const {
+  if (request.state_version() <= state_version_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "watch from ", TaskName(request.sender()), ": version ",
+      request.state_version(), " is of another start of ps task 0; register"));
+}
+
 absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
                                 absl::Time now) {
   // A ps that waits for the end is not a member.
   if (IsTrainingJob(request.sender())) {
     RETURN_IF_ERROR(FindSender("watch", request.sender(), now).status());
+    RETURN_IF_ERROR(CheckWatched(request));
   }
   if (watches_.size() >= kMaxWatches) {
     return absl::ResourceExhaustedError(
@@ -258,7 +269,7 @@ absl::Time Coordinator::NextDeadline() const {
     deadline = std::min(deadline, step.until);
   }
   for (const auto& [key, worker] : workers_) {
-    if (!worker.IsLive() && !worker.awaited) continue;
+    if (!worker.IsWaitedFor()) continue;
     deadline = std::min(deadline, worker.last_heard + options_.worker_timeout);
   }
   if (rounds_.has_value() && rounds_->is_held()) {
@@ -274,10 +285,11 @@ absl::Time Coordinator::NextDeadline() const {
 void Coordinator::Tick(absl::Time now) {
   for (auto& [key, worker] : workers_) {
     if (now < worker.last_heard + options_.worker_timeout) continue;
+    if (!worker.IsWaitedFor()) continue;
     worker.awaited = false;
-    if (!worker.IsLive()) continue;
-    worker.lost = true;
     ++state_version_;
+    if (!worker.IsThere()) continue;
+    worker.Lose();
     ReturnGrant(worker);
   }
   SeeLiveTasks(now);
@@ -336,7 +348,10 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
   rounds_.reset();
   clocks_.reset();
   saves_.Clear();
-  for (auto& [key, worker] : workers_) worker.has_grant = false;
+  for (auto& [key, worker] : workers_) {
+    worker.has_grant = false;
+    worker.Rejoin();
+  }
   SetPhase(INITIAL);
   for (auto& [key, worker] : workers_) AnswerOlderStep(key);
   BeginEpochReply reply;

@@ -144,6 +144,7 @@ class Coordinator {
   absl::Status CheckRegister(const RegisterRequest& request, absl::Time now);
   // The number that the request has to confirm; 0: none, or it does.
   uint64_t WantedTakeover(const RegisterRequest& request) const;
+  absl::Status CheckWatched(const WatchRequest& request) const;
   // The worker's record from here on.
   CoordinatorWorker& AdmitSender(const Sender& sender);
   bool AnotherIsLive(const TaskKey& key) const;
@@ -192,6 +193,8 @@ class Coordinator {
                  absl::Time now);
   // The start of ps task 0 in the committed epoch; 0: none.
   uint64_t FirstPsIncarnation() const;
+  // Of the committed epoch; of none, if none is.
+  bool IsCurrent(int64_t model_epoch, uint64_t ps_incarnation) const;
   absl::Status CheckMayStop(absl::string_view reason,
                             const Sender& sender) const;
   absl::Status CheckMayFinish(const FinishRequest& request) const;

@@ -44,15 +44,21 @@ uint64_t Coordinator::FirstPsIncarnation() const {
   return first == ps_incarnations_.end() ? 0 : first->second;
 }
 
+bool Coordinator::IsCurrent(int64_t model_epoch,
+                            uint64_t ps_incarnation) const {
+  return model_epoch == committed_epoch_ &&
+         ps_incarnation == FirstPsIncarnation();
+}
+
 absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
                                absl::Time now) {
   ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
                    FindSender("step", request.sender(), now));
   RETURN_IF_ERROR(CheckNumbers(request, budget_.batch_size()));
   RETURN_IF_ERROR(CheckMayStop(request.stop_reason(), request.sender()));
-  const bool is_current = committed_epoch_ != 0 &&
-                          request.model_epoch() == committed_epoch_ &&
-                          request.ps_incarnation() == FirstPsIncarnation();
+  const bool is_current =
+      committed_epoch_ != 0 &&
+      IsCurrent(request.model_epoch(), request.ps_incarnation());
   if (is_current && request.step() > worker->reported_step) {
     RETURN_IF_ERROR(CheckRound(request));
     if (!request.abandoned()) {
@@ -200,11 +206,21 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
   ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
                    FindSender("finish", request.sender(), now));
   RETURN_IF_ERROR(CheckMayFinish(request));
+  FinishReply reply;
+  if (request.stays() &&
+      (phase_ != STOPPING ||
+       !IsCurrent(request.model_epoch(), request.ps_incarnation()))) {
+    *reply.mutable_state() = State();
+    return reply;
+  }
   ReturnGrant(*worker);
   if (!worker->finished) {
     worker->finished = true;
+    worker->stays = request.stays();
     worker->unsaved = worker->awaited = request.unsaved();
     ++state_version_;
+  } else if (!request.stays()) {
+    worker->stays = false;
   }
   if (request.stop_job() && (phase_ == RUNNING || phase_ == INITIAL)) {
     Stop(absl::StrCat(EscapeForLog(request.reason(), 200), " (",
@@ -212,7 +228,6 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
   }
   CheckRounds(now);
   CheckEnd(now);
-  FinishReply reply;
   *reply.mutable_state() = State();
   return reply;
 }
@@ -235,9 +250,8 @@ void Coordinator::CheckEnd(absl::Time now) {
     if (!limit.empty()) Stop(std::move(limit));
   }
   const bool is_waited_for =
-      std::any_of(workers_.begin(), workers_.end(), [](const auto& entry) {
-        return entry.second.IsLive() || entry.second.awaited;
-      });
+      std::any_of(workers_.begin(), workers_.end(),
+                  [](const auto& entry) { return entry.second.IsWaitedFor(); });
   if (phase_ != STOPPING || is_waited_for) {
     idle_since_ = absl::InfiniteFuture();
     return;

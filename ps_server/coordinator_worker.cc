@@ -17,6 +17,7 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
   lost = false;
   unsaved = false;
   awaited = false;
+  stays = false;
   reported_step = 0;
   abandoned_step = 0;
   chosen_step = 0;
@@ -24,6 +25,16 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
   waits_for_grant = false;
   first_report.reset();
   last_report = absl::InfinitePast();
+}
+
+void CoordinatorWorker::Lose() {
+  Rejoin();
+  lost = true;
+}
+
+void CoordinatorWorker::Rejoin() {
+  if (stays) finished = false;
+  stays = false;
 }
 
 void CoordinatorWorker::PassStep(int64_t next_position, double loss,
@@ -39,6 +50,7 @@ WorkerState CoordinatorWorker::State() const {
   *state.mutable_sender() = sender;
   state.set_finished(finished);
   state.set_lost(lost);
+  state.set_awaited(awaited);
   state.set_steps(steps);
   state.set_examples(examples);
   state.set_data_position(data_position);

@@ -27,6 +27,8 @@ struct CoordinatorWorker {
   // waited for, which may.
   bool unsaved = false;
   bool awaited = false;
+  // It has finished, but is there until the chief has saved.
+  bool stays = false;
   absl::Time last_heard = absl::InfinitePast();
 
   // Of the current incarnation: the newest step that was reported, the newest
@@ -56,10 +58,19 @@ struct CoordinatorWorker {
 
   // Takes part now: registered, heard of, not finished.
   bool IsLive() const { return registered && !lost && !finished; }
+  // Is there, though it may have finished.
+  bool IsThere() const { return IsLive() || stays; }
+  // The job is not DONE without it.
+  bool IsWaitedFor() const { return IsThere() || awaited; }
   bool IsRetired(uint64_t incarnation) const;
 
   // Starts a new incarnation; what the epoch counts stays.
   void Replace(const Sender& new_sender);
+
+  // It was not heard of for too long.
+  void Lose();
+  // A new epoch begins: who stays takes part again.
+  void Rejoin();
 
   // Notes that a step is over: its rows are not taken again.
   void PassStep(int64_t next_position, double loss, absl::Time now);

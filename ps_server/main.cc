@@ -18,6 +18,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/freed_memory.h"
 #include "common/base/logging.h"
+#include "common/base/status_macros.h"
 #include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
 #include "common/cluster/cluster_resolver.h"
@@ -54,6 +55,9 @@ ABSL_FLAG(absl::Duration, max_wait, absl::Hours(2),
 ABSL_FLAG(int64_t, push_budget_mb, 256,
           "MiB of pushed gradients that may wait to be applied; beyond it "
           "workers are told when to try again.");
+ABSL_FLAG(int, apply_threads, 1,
+          "Threads that share the work of applying a large part of a gradient. "
+          "The result is the same to the bit.");
 ABSL_FLAG(std::string, log_level, "info",
           "trace, debug, info, warning, error, critical or off.");
 
@@ -83,7 +87,7 @@ CommandLineOptions DescribeCommandLine() {
       {"Cluster",
        {"cluster", "ps_hosts", "worker_hosts", "job_name", "task_index"}},
       {"Network", {"bind", "allow_insecure_network", "link"}},
-      {"Memory", {"push_budget_mb"}},
+      {"Resources", {"push_budget_mb", "apply_threads"}},
       {"Waiting", {"keep_serving", "worker_timeout", "max_wait"}}};
   return options;
 }
@@ -137,6 +141,31 @@ absl::StatusOr<int64_t> PushBudgetBytes() {
       absl::StrCat("--push_budget_mb: wanted MiB, at least 1, found ", mb));
 }
 
+absl::StatusOr<int> ApplyThreads() {
+  constexpr int kMost = 256;
+  const int threads = absl::GetFlag(FLAGS_apply_threads);
+  if (threads >= 1 && threads <= kMost) return threads;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--apply_threads: wanted 1 to ", kMost, ", found ", threads));
+}
+
+absl::StatusOr<PsTaskOptions> TaskOptions(const ResolvedCluster& cluster) {
+  PsTaskOptions options;
+  ASSIGN_OR_RETURN(options.link, ParseLinkChoice(absl::GetFlag(FLAGS_link)));
+  ASSIGN_OR_RETURN(options.push_budget_bytes, PushBudgetBytes());
+  ASSIGN_OR_RETURN(options.apply_threads, ApplyThreads());
+  options.cluster = ToClusterDef(cluster.spec);
+  options.task_index = cluster.task.index();
+  options.bind = absl::GetFlag(FLAGS_bind);
+  options.allow_insecure_network = absl::GetFlag(FLAGS_allow_insecure_network);
+  options.keep_serving = absl::GetFlag(FLAGS_keep_serving);
+  options.worker_timeout = absl::GetFlag(FLAGS_worker_timeout);
+  options.max_wait = absl::GetFlag(FLAGS_max_wait);
+  options.incarnation = NewIncarnation();
+  options.max_shard_bytes = MaxShardBytes();
+  return options;
+}
+
 int Run(const ResolvedCluster& cluster) {
   StopLatch latch;
   const StopSignals signals([&latch](int signal) {
@@ -147,27 +176,11 @@ int Run(const ResolvedCluster& cluster) {
   spdlog::info("muster {} cluster: {} (from {})", std::string(kMusterVersion),
                cluster.spec.Summary(), cluster.source);
 
-  const absl::StatusOr<LinkChoice> link =
-      ParseLinkChoice(absl::GetFlag(FLAGS_link));
-  if (!link.ok()) return Fail(link.status());
-
-  PsTaskOptions options;
-  const absl::StatusOr<int64_t> push_budget_bytes = PushBudgetBytes();
-  if (!push_budget_bytes.ok()) return Fail(push_budget_bytes.status());
-  options.push_budget_bytes = *push_budget_bytes;
-  options.link = *link;
-  options.cluster = ToClusterDef(cluster.spec);
-  options.task_index = cluster.task.index();
-  options.bind = absl::GetFlag(FLAGS_bind);
-  options.allow_insecure_network = absl::GetFlag(FLAGS_allow_insecure_network);
-  options.keep_serving = absl::GetFlag(FLAGS_keep_serving);
-  options.worker_timeout = absl::GetFlag(FLAGS_worker_timeout);
-  options.max_wait = absl::GetFlag(FLAGS_max_wait);
-  options.incarnation = NewIncarnation();
-  options.max_shard_bytes = MaxShardBytes();
-  options.clock = &clock;
+  absl::StatusOr<PsTaskOptions> options = TaskOptions(cluster);
+  if (!options.ok()) return Fail(options.status());
+  options->clock = &clock;
   absl::StatusOr<std::unique_ptr<PsTask>> task =
-      PsTask::Start(std::move(options), &latch);
+      PsTask::Start(*std::move(options), &latch);
   if (absl::IsCancelled(task.status())) return latch.Wait().exit_code;
   if (!task.ok()) return Fail(task.status());
 

@@ -42,7 +42,7 @@ absl::Status Fenced(absl::string_view what, absl::string_view why) {
 }  // namespace
 
 ParameterShard::ParameterShard(ShardOptions options)
-    : options_(std::move(options)) {}
+    : options_(std::move(options)), applier_(options_.apply_team) {}
 
 std::string ParameterShard::What(absl::string_view request,
                                  const Sender& sender) const {
@@ -172,7 +172,9 @@ absl::StatusOr<PushedPart> ParameterShard::CheckPart(
   part.round = header.round();
   part.data = request.data;
   part.staleness = version_ - header.pulled_version();
-  if (!allow_non_finite_) RETURN_IF_ERROR(CheckFinitePush(what, part));
+  if (!allow_non_finite_) {
+    RETURN_IF_ERROR(applier_.CheckFinitePart(what, part, tensors_));
+  }
   return part;
 }
 
@@ -196,13 +198,6 @@ absl::Status ParameterShard::CheckPushNumbers(absl::string_view what,
   return absl::OkStatus();
 }
 
-absl::Status ParameterShard::CheckFinitePush(absl::string_view what,
-                                             const PushedPart& part) const {
-  RETURN_IF_ERROR(
-      CheckFinite(what, part.slices, tensors_, part.data, part.codec));
-  return CheckFiniteSums(what, part.slices, tensors_, part.data, part.codec);
-}
-
 PartOutcome ParameterShard::CountPart(const PushedPart& part, PartFate fate) {
   const bool late = fate == PartFate::kLate;
   if (late) {
@@ -222,51 +217,11 @@ void ParameterShard::CountUpdate() {
 }
 
 void ParameterShard::Apply(const PushedPart& part) {
-  FloatRuns gradient(part.data, part.codec);
-  for (const CheckedSlice& slice : part.slices) {
-    TensorBlocks& tensor = tensors_[slice.tensor];
-    const int64_t end = NumBlocks(slice.offset + slice.length);
-    for (int64_t block = slice.offset / kBlockElements; block < end; ++block) {
-      const BlockUpdate update =
-          BeginUpdate(slice.tensor, block, part.rate_factor);
-      const int64_t elements = tensor.BlockElements(block);
-      for (int64_t done = 0; done < elements;) {
-        const absl::Span<const float> run = gradient.Next(elements - done);
-        ApplyRun(update, tensor, block, done, run);
-        done += static_cast<int64_t>(run.size());
-      }
-    }
-  }
+  applier_.ApplyPart(part, {&tensors_, rule_.get(), &snapshot_});
 }
 
-void ParameterShard::ApplyBlock(int tensor, int64_t block,
-                                absl::Span<const float> gradient) {
-  const BlockUpdate update = BeginUpdate(tensor, block, /*rate_factor=*/1);
-  ApplyRun(update, tensors_[tensor], block, /*begin=*/0, gradient);
-}
-
-BlockUpdate ParameterShard::BeginUpdate(int tensor, int64_t block,
-                                        double rate_factor) {
-  TensorBlocks& blocks = tensors_[tensor];
-  snapshot_.BeforeWrite(tensor, blocks, block);
-  const int64_t t = blocks.updates(block) + 1;
-  blocks.set_updates(block, t);
-  return {t, rate_factor};
-}
-
-void ParameterShard::ApplyRun(const BlockUpdate& update, TensorBlocks& tensor,
-                              int64_t block, int64_t begin,
-                              absl::Span<const float> run) {
-  float* const parameter = tensor.Stream(block, 0) + begin;
-  const auto count = static_cast<int64_t>(run.size());
-  if (tensor.def().kind() != TRAINABLE) {
-    for (int64_t i = 0; i < count; ++i) parameter[i] += run[i];
-    return;
-  }
-  const absl::Span<float* const> slots = tensor.Slots(block);
-  run_slots_.assign(slots.begin(), slots.end());
-  for (float*& slot : run_slots_) slot += begin;
-  rule_->Apply(update, run.data(), parameter, run_slots_, count);
+void ParameterShard::ApplyToAll(BlockGradient gradient) {
+  applier_.ApplyToAll(gradient, {&tensors_, rule_.get(), &snapshot_});
 }
 
 ShardState ParameterShard::State() const {

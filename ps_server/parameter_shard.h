@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/base/thread_team.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/cluster.pb.h"
@@ -17,7 +18,7 @@
 #include "ps_server/buffer_pool.h"
 #include "ps_server/duplicate_marks.h"
 #include "ps_server/element_ranges.h"
-#include "ps_server/float_runs.h"
+#include "ps_server/gradient_applier.h"
 #include "ps_server/shard_snapshot.h"
 #include "ps_server/slice_checks.h"
 #include "ps_server/sync/replication_policy.h"
@@ -35,6 +36,9 @@ struct ShardOptions {
   int64_t max_bytes = int64_t{64} << 30;
   // Gradients of one round together; a push beyond it is refused.
   int64_t max_gradient_bytes = int64_t{16} << 30;
+  // Shares the work on large parts; null: the caller of the shard does it all.
+  // Outlives the shard.
+  ThreadTeam* apply_team = nullptr;
 };
 
 // What the shard has seen since the process started.
@@ -116,9 +120,6 @@ class ParameterShard : private PartApplier {
   absl::StatusOr<PushReply> PushUncounted(const Frame<PushPart>& request);
   absl::Status CheckPushNumbers(absl::string_view what,
                                 const PushPart& header) const;
-  // Of what a push would add, and of what it would make of a state tensor.
-  absl::Status CheckFinitePush(absl::string_view what,
-                               const PushedPart& part) const;
   // Checks everything of a part that is no duplicate.
   absl::StatusOr<PushedPart> CheckPart(absl::string_view what,
                                        const Frame<PushPart>& request) const;
@@ -127,17 +128,11 @@ class ParameterShard : private PartApplier {
 
   // ---- PartApplier -------------------------------------------------------
   void Apply(const PushedPart& part) override;
-  void ApplyBlock(int tensor, int64_t block,
-                  absl::Span<const float> gradient) override;
+  void ApplyToAll(BlockGradient gradient) override;
   void CountUpdate() override;
 
-  // Starts an update of a block.
-  BlockUpdate BeginUpdate(int tensor, int64_t block, double rate_factor);
-  // Applies a run of the gradient from element `begin` of the block on.
-  void ApplyRun(const BlockUpdate& update, TensorBlocks& tensor, int64_t block,
-                int64_t begin, absl::Span<const float> run);
-
   const ShardOptions options_;
+  GradientApplier applier_;
   BufferPool replies_;
 
   // Of the process.
@@ -157,8 +152,6 @@ class ParameterShard : private PartApplier {
   std::unique_ptr<UpdateRule> rule_;
   std::unique_ptr<ReplicationPolicy> policy_;
   ShardSnapshot snapshot_;
-  // Slot pointers advanced to a run inside a block; kept to allocate nothing.
-  std::vector<float*> run_slots_;
 };
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/count_range.h"
+#include "ps_server/float_runs.h"
 #include "ps_server/parameter_shard.h"
 
 namespace muster {

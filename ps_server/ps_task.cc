@@ -59,6 +59,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
                options_.max_shard_bytes},
               options_.clock,
               options_.push_budget_bytes,
+              options_.apply_threads,
               [this](const ShardState& state, const std::string& optimizer) {
                 OnShardPhase(state, optimizer);
               }}) {

@@ -48,6 +48,8 @@ struct PsTaskOptions {
   int64_t max_shard_bytes = int64_t{64} << 30;
   // Pushed parts that wait to be applied.
   int64_t push_budget_bytes = int64_t{256} << 20;
+  // That share the work of applying a large part.
+  int apply_threads = 1;
   // Outlives the task.
   const Clock* clock = nullptr;
 };

@@ -23,7 +23,16 @@ absl::Status TooLate(int32_t ps_index) {
 ShardServer::ShardServer(Options options)
     : options_(std::move(options)),
       budget_(options_.push_budget_bytes),
-      shard_(options_.shard) {}
+      apply_team_(options_.apply_threads > 1
+                      ? std::make_unique<ThreadTeam>(options_.apply_threads)
+                      : nullptr),
+      shard_(ShardOptionsWithTeam()) {}
+
+ShardOptions ShardServer::ShardOptionsWithTeam() const {
+  ShardOptions shard = options_.shard;
+  shard.apply_team = apply_team_.get();
+  return shard;
+}
 
 ShardServer::~ShardServer() { Close(); }
 

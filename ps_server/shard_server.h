@@ -2,9 +2,11 @@
 #define PS_SERVER_SHARD_SERVER_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/base/thread_team.h"
 #include "common/rpc/parameter_link.h"
 #include "ps_server/mailbox.h"
 #include "ps_server/parameter_shard.h"
@@ -13,9 +15,8 @@
 namespace muster {
 
 // A ParameterShard with the thread that owns it. Behind the gRPC service in a
-// ps process, and called directly by a worker with --standalone. One thread a
-// shard: applying is limited by memory bandwidth, of which one core takes
-// nearly all.
+// ps process, and called directly by a worker with --standalone. One thread
+// owns the shard; others may share its work on a large part.
 //
 // Thread-safe; callbacks run on the shard's thread. A request whose deadline
 // has passed before its turn is not carried out. After Close every call
@@ -23,11 +24,14 @@ namespace muster {
 class ShardServer : public ParameterLink {
  public:
   struct Options {
+    // apply_team is overwritten.
     ShardOptions shard;
     // Outlives the server.
     const Clock* clock = nullptr;
     // Of pushed and loaded parts that wait for the shard.
     int64_t push_budget_bytes = int64_t{256} << 20;
+    // That share the work on a large part, the shard's own one of them.
+    int apply_threads = 1;
     // Called on the shard's thread when a Define or Seal has changed the
     // phase; must not block.
     std::function<void(const ShardState&, const std::string& optimizer)>
@@ -78,10 +82,13 @@ class ShardServer : public ParameterLink {
       Frame<Header> request, absl::Time deadline, ReplyCallback<Reply> done,
       absl::StatusOr<Reply> (ParameterShard::*method)(const Frame<Header>&));
   void TellPhase();
+  ShardOptions ShardOptionsWithTeam() const;
 
   const Options options_;
   // Own synchronisation.
   PushBudget budget_;
+  // Null for one thread.
+  const std::unique_ptr<ThreadTeam> apply_team_;
   // Used on the mailbox's thread only, until it is closed.
   ParameterShard shard_;
   ShardPhase told_phase_ = EMPTY;

@@ -122,7 +122,7 @@ absl::Status CheckDataSize(absl::string_view what,
 }
 
 absl::Status CheckFinite(absl::string_view what,
-                         const std::vector<CheckedSlice>& slices,
+                         absl::Span<const CheckedSlice> slices,
                          const TensorTable& table, const absl::Cord& data,
                          const Codec* codec) {
   FloatRuns runs(data, codec);
@@ -137,7 +137,7 @@ absl::Status CheckFinite(absl::string_view what,
 }
 
 absl::Status CheckFiniteSums(absl::string_view what,
-                             const std::vector<CheckedSlice>& slices,
+                             absl::Span<const CheckedSlice> slices,
                              const TensorTable& table, const absl::Cord& data,
                              const Codec* codec) {
   const auto is_state = [&table](const CheckedSlice& slice) {

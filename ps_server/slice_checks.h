@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/codec/codec.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "proto/tensor.pb.h"
@@ -54,7 +55,7 @@ absl::Status CheckDataSize(absl::string_view what,
 // Checks that every value in `data` is finite; the error (InvalidArgument)
 // names the tensor and the element. REQUIRES: CheckDataSize is OK.
 absl::Status CheckFinite(absl::string_view what,
-                         const std::vector<CheckedSlice>& slices,
+                         absl::Span<const CheckedSlice> slices,
                          const TensorTable& table, const absl::Cord& data,
                          const Codec* codec = nullptr);
 
@@ -63,7 +64,7 @@ absl::Status CheckFinite(absl::string_view what,
 // makes of a finite gradient is not known before it ran.) REQUIRES: the slices
 // are whole blocks, CheckFinite is OK. Errors: InvalidArgument, as CheckFinite.
 absl::Status CheckFiniteSums(absl::string_view what,
-                             const std::vector<CheckedSlice>& slices,
+                             absl::Span<const CheckedSlice> slices,
                              const TensorTable& table, const absl::Cord& data,
                              const Codec* codec = nullptr);
 

@@ -2,25 +2,9 @@
 # Measures this machine: installs what is missing, builds, and prints a table of
 # figures with their targets. scripts/bench.sh --help lists the options.
 set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$(dirname "${BASH_SOURCE[0]}")/run_program.bash"
 
-build=yes
-for argument in "$@"; do
-  case "$argument" in
-    --help | -h)
-      exec python3 "$root/scripts/bench.py" --help
-      ;;
-    --no_build)
-      build=no
-      ;;
-  esac
-done
+# A mistake in a flag must not be told after minutes of building.
+before_build() { python3 "$scripts/bench.py" --check_flags "$@"; }
 
-if [ "$build" = yes ]; then
-  "$root/scripts/install_deps.sh"
-  # A mistake in a flag must not be told after minutes of building.
-  python3 "$root/scripts/bench.py" --check_flags "$@"
-  (cd "$root" &&
-    bazel build //ps_server //worker //tests/benchmark/data_plane </dev/null)
-fi
-exec python3 "$root/scripts/bench.py" "$@"
+run_program bench.py "//ps_server //worker //tests/benchmark/data_plane" "$@"

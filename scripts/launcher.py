@@ -91,13 +91,17 @@ def parse_arguments(argv):
                         help="start a task that was killed, or ended with a "
                         "code of 128 or more, again up to N times, as systemd "
                         "or Kubernetes would (default 0)")
+    add_binary_flags(parser)
+    return parser.parse_args(argv)
+
+
+def add_binary_flags(parser):
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
     parser.add_argument("--bin_dir", metavar="DIR",
                         default=os.path.join(ROOT, "bazel-bin"),
                         help="where ps_server/ps_server and worker/worker "
                         "are (default bazel-bin)")
-    return parser.parse_args(argv)
 
 
 def positive(text):

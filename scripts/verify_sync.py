@@ -15,10 +15,9 @@ import subprocess
 import sys
 import tempfile
 
-from launcher import positive
+from launcher import add_binary_flags, positive
 
 SCRIPTS = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(SCRIPTS)
 
 # Rule -> (learning rate, tolerance). The tolerance is a part of the longest way
 # that a parameter has gone. The two ways add the same numbers in another order,
@@ -84,12 +83,7 @@ def parse_arguments(argv):
     parser.add_argument("--keep", metavar="DIR",
                         help="keep the trainings in this new folder (default: "
                         "they are removed)")
-    parser.add_argument("--no_build", action="store_true",
-                        help="use the binaries as they are")
-    parser.add_argument("--bin_dir", metavar="DIR",
-                        default=os.path.join(ROOT, "bazel-bin"),
-                        help="where ps_server/ps_server and worker/worker "
-                        "are (default bazel-bin)")
+    add_binary_flags(parser)
     options = parser.parse_args(argv)
     options.rules = options.rules.split(",")
     for rule in options.rules:

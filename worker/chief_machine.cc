@@ -68,6 +68,15 @@ bool HasFinished(const JobState& state, const TaskId& task) {
                      });
 }
 
+bool MaySave(const JobState& state, const TaskId& chief) {
+  return std::any_of(state.workers().begin(), state.workers().end(),
+                     [&chief](const WorkerState& worker) {
+                       return worker.sender().task() == chief &&
+                              !worker.lost() &&
+                              (!worker.finished() || worker.awaited());
+                     });
+}
+
 bool OthersHaveFinished(const JobState& state, const TaskId& self,
                         std::vector<TaskId>* unfinished) {
   bool all_finished = true;

@@ -2,11 +2,13 @@
 #define WORKER_COMPUTED_STEP_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "worker/client/slice_send.h"
 
 namespace muster {
 
@@ -45,10 +47,17 @@ struct StepTimes {
   absl::Time decided;
   // Every shard has acknowledged.
   absl::Time pushed;
+  // The forward pass was over and the backward pass begun; the last gradient
+  // was final, and not pushed yet. None where a step is of several towers or
+  // batches.
+  std::optional<absl::Time> forward_end;
+  std::optional<absl::Time> backward_end;
+  // The push on its way, which may have begun before `computed`.
+  std::vector<SliceSend> sends;
 };
 
-// What a worker knows of a step when its gradients are computed and nothing is
-// pushed yet.
+// What a worker knows of a step when its gradients are computed, before it is
+// decided whether they are pushed.
 struct ComputedStep {
   // Mean over the rows, with penalties.
   double loss = 0;
@@ -60,12 +69,14 @@ struct ComputedStep {
   absl::Span<const StepTensor> tensors;
   // At least one; valid until the next step.
   absl::Span<const TowerStep> towers;
+  // Some gradients have left already, in mid-backward (step_push.h).
+  bool push_begun = false;
 };
 
 enum class PushDecision {
   kPush,
-  // Nothing of this step is pushed, and it does not count. The training goes
-  // on with other rows.
+  // Nothing more of this step is pushed, and it does not count. The training
+  // goes on with other rows.
   kRefuse,
 };
 

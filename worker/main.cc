@@ -251,8 +251,10 @@ WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
 }
 
 // --standalone: the one ps is in this process.
-WorkerLinks MakeLocalLinks(const Clock* clock) {
+WorkerLinks MakeLocalLinks(const Clock* clock, int compute_threads) {
   ShardServer::Options shard;
+  // The compute threads have nothing to do while an update is made.
+  shard.apply_threads = compute_threads;
   shard.shard.incarnation = NewIncarnation();
   shard.clock = clock;
   CoordinationServer::Options coordination;
@@ -422,7 +424,7 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
 
   const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
   WorkerLinks links = cluster.spec.empty()
-                          ? MakeLocalLinks(&clock)
+                          ? MakeLocalLinks(&clock, options->compute_threads)
                           : MakeClusterLinks(cluster.spec, *link, &clock);
   const auto task = WorkerTask::Create(*std::move(options), std::move(links));
   std::function<void(int)> on_signal;

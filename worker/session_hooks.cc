@@ -8,17 +8,10 @@
 #include "worker/hook/nan_guard.h"
 #include "worker/hook/stop_conditions.h"
 #include "worker/hook/tensor_log.h"
+#include "worker/schedule_length.h"
 
 namespace muster {
 namespace {
-
-// Where the training stops by steps or epochs; 0 if by neither.
-int64_t TargetStep(const StopSpec& stop, int64_t steps_per_epoch) {
-  const auto by_epochs = static_cast<int64_t>(
-      stop.epochs() * static_cast<double>(steps_per_epoch));
-  if (by_epochs <= 0) return stop.steps();
-  return stop.steps() == 0 ? by_epochs : std::min(stop.steps(), by_epochs);
-}
 
 std::unique_ptr<NanGuard> MakeNanGuard(const SessionHooks::Options& options,
                                        const SessionHooks::Parts& parts) {
@@ -45,7 +38,7 @@ std::unique_ptr<Progress> MakeProgress(const SessionHooks::Options& options,
                                        const SessionHooks::Parts& parts) {
   Progress::Options progress = options.progress;
   progress.target_step =
-      TargetStep(options.training.stop(), options.steps_per_epoch);
+      UpdatesUntilStop(options.training.stop(), options.steps_per_epoch);
   return std::make_unique<Progress>(progress, parts.write_progress);
 }
 

@@ -73,7 +73,8 @@ absl::Time SessionMachine::next_wakeup() const {
   if (save_report_at_ > now_) next = std::min(next, save_report_at_);
   // Not those that are over: while a call is under way nothing is said.
   for (const absl::Time due :
-       {waiting_.next_due(), waiting_.since() + options_.max_wait}) {
+       {waiting_.next_due(), waiting_.since() + options_.max_wait,
+        end_waiting_.next_due()}) {
     if (due > now_) next = std::min(next, due);
   }
   return next;
@@ -180,6 +181,7 @@ void SessionMachine::On(const CommitEvent& event) {
 
 void SessionMachine::Advance() {
   if (ending_) {
+    if (HasSeenTheEnd()) return ExitWith(exit_code_, exit_text_);
     if (busy_ || Pause()) return;
     if (!must_register_) return Finish(finish_reason_, finish_stops_job_);
     busy_ = true;
@@ -194,11 +196,9 @@ void SessionMachine::Advance() {
   if (busy_ || Pause()) return;
   if (state_.phase() == STOPPING && !options_.chief &&
       (report_.step == 0 || NobodyWantsReport())) {
-    if (JobHasTooFewReplicas()) {
-      return Fail(kExitRetryable, state_.stop_reason());
-    }
-    return Finish("done", /*stop_job=*/false);
+    return AdvanceReported();
   }
+  StopWaiting(&end_waiting_);
   if (!EpochIsUsable(state_, peers_.replies())) return AdvanceWithoutEpoch();
   if (!UseEpoch()) return;
   if (state_.phase() == STOPPING && report_.step == 0) {
@@ -343,6 +343,7 @@ void SessionMachine::Reconnect(const absl::Status& why) {
   entered_epoch_ = 0;
   granted_ = false;
   step_waiting_.Stop();
+  end_waiting_.Stop();
   peers_.ResetAll();
   if (IsFenced(why) && !absl::StartsWith(why.message(), kFencedPrefix)) {
     // A coordinator that does not know us: it is a new one.

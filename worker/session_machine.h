@@ -81,6 +81,8 @@ class SessionMachine {
   void AdvanceWithoutEpoch();
   void AdvanceRunning();
   void AdvanceStopping();
+  void AdvanceReported();
+  void Stay();
   void AdvanceDone();
   void EndWithoutSave(absl::string_view why);
   bool UseEpoch();
@@ -96,7 +98,12 @@ class SessionMachine {
   void AskToSave();
   void RepeatSaveReport();
   bool IsLastFinishAttempt();
+  void OnStaying(const FinishEvent& event);
   void OnFinished(const JobState& state);
+  // A chief that stays until the job is DONE knows that it is.
+  bool HasSeenTheEnd() const {
+    return finish_until_ < absl::InfiniteFuture() && state_.phase() == DONE;
+  }
   bool JobHasFailed() const;
   std::string DescribeFailedJob() const;
   void OnRegisteredToFinish(const absl::Status& status);
@@ -199,6 +206,8 @@ class SessionMachine {
   WaitingLine waiting_;
   // For other workers, while the epoch is fine.
   WaitingLine step_waiting_;
+  // For the chief's last save.
+  WaitingLine end_waiting_;
 };
 
 }  // namespace muster

@@ -56,6 +56,7 @@ void SessionMachine::On(const FinalEvent& event) {
 
 void SessionMachine::On(const FinishEvent& event) {
   busy_ = false;
+  if (!ending_) return OnStaying(event);
   if (event.reply.ok()) return OnFinished(event.reply->state());
   if (IsLastFinishAttempt()) return ExitWith(exit_code_, exit_text_);
   const absl::Status& status = event.reply.status();
@@ -176,7 +177,42 @@ bool SessionMachine::Drain() {
   return false;
 }
 
-// The chief's end: after all others. (The others end in Advance.)
+// The end of all but the chief: it takes no more steps, and leaves when the
+// chief has saved. Should a ps be lost before that, the job goes on from an
+// older checkpoint, and wants its workers.
+void SessionMachine::AdvanceReported() {
+  if (JobHasTooFewReplicas()) {
+    return Fail(kExitRetryable, state_.stop_reason());
+  }
+  StopWaiting(&waiting_);
+  if (!MaySave(state_, options_.chief_task)) {
+    StopWaiting(&end_waiting_);
+    return Finish("done", /*stop_job=*/false);
+  }
+  if (!HasFinished(state_, options_.self)) return Stay();
+  WaitFor(&end_waiting_, absl::StrCat(TaskName(options_.chief_task),
+                                      " to save the model and to finish"));
+}
+
+void SessionMachine::Stay() {
+  const auto first_ps = state_.ps_incarnations().find(0);
+  SendFinish finish{"done", /*stop_job=*/false};
+  finish.stays = true;
+  finish.model_epoch = state_.model_epoch();
+  finish.ps_incarnation =
+      first_ps == state_.ps_incarnations().end() ? 0 : first_ps->second;
+  busy_ = true;
+  actions_.push_back(std::move(finish));
+}
+
+void SessionMachine::OnStaying(const FinishEvent& event) {
+  if (!event.reply.ok()) return ReconnectOrYield(event.reply.status());
+  AdoptState(event.reply->state());
+  if (!HasFinished(state_, options_.self)) return RetryLater();
+  failures_ = 0;
+}
+
+// The chief's end: after all others.
 void SessionMachine::AdvanceStopping() {
   if (JobHasTooFewReplicas()) {  // said an earlier start of this task
     too_few_ = state_.stop_reason();

@@ -191,8 +191,11 @@ struct RunFinal {
 struct SendFinish {
   std::string reason;
   bool stop_job;
-  // As FinishRequest.unsaved.
+  // As FinishRequest's.
   bool unsaved = false;
+  bool stays = false;
+  int64_t model_epoch = 0;
+  uint64_t ps_incarnation = 0;
 };
 // For the log. No event.
 struct Say {

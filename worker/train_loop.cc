@@ -41,10 +41,21 @@ TrainLoop::TrainLoop(const Options& options) : options_(options) {
     const int tensor = static_cast<int>(i);
     const absl::Span<float> gradient = towers.gradient(tensor);
     parameters_.push_back(MutableViewOf(towers.model().parameter(tensor)));
-    gradients_.push_back(ViewOf(absl::Span<const float>(gradient)));
+    push_.gradients.push_back(ViewOf(absl::Span<const float>(gradient)));
     tensors_.push_back(DescribeTensor(towers, tensor));
     if (tensors_.back().trainable) trainable_.push_back(gradient);
   }
+  push_.client = options.client;
+  push_.clock = options.clock;
+  push_.early = CanPushEarly();
+  push_.allow_non_finite = options.allow_non_finite;
+}
+
+// Clipping, a codec and a mean over towers or batches come after the backward
+// pass.
+bool TrainLoop::CanPushEarly() const {
+  return options_.push_early && options_.change_gradients == nullptr &&
+         options_.client->can_push_gradually() && options_.towers->can_tell();
 }
 
 absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
@@ -78,7 +89,7 @@ uint64_t TrainLoop::SeedOf(int64_t batch) const {
   return SplitMix64(input.seed + kSplitMix64Step * (number + 1));
 }
 
-ComputedStep TrainLoop::Computed() const {
+ComputedStep TrainLoop::Computed(const StepPush& push) const {
   const TowerGroup& towers = *options_.towers;
   ComputedStep computed;
   computed.loss = towers.loss();
@@ -86,16 +97,16 @@ ComputedStep TrainLoop::Computed() const {
   computed.examples = towers.examples();
   computed.tensors = tensors_;
   computed.towers = towers.steps();
+  computed.push_begun = push.has_left();
   return computed;
 }
 
-absl::Status TrainLoop::Push(int64_t step, StepReport* report) {
+absl::Status TrainLoop::Finish(StepPush* push, StepReport* report) {
   if (options_.change_gradients != nullptr) {
     options_.change_gradients(trainable_);
   }
-  ASSIGN_OR_RETURN(
-      const PushOutcome outcome,
-      options_.client->PushAndWait(step, gradients_, report->round));
+  ASSIGN_OR_RETURN(PushOutcome outcome, push->Finish());
+  report->times.sends = std::move(outcome.sends);
   report->staleness = std::llround(outcome.mean_staleness);
   report->late = outcome.late;
   sent_bytes_ += outcome.sent_bytes;
@@ -115,16 +126,20 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
   report.times.read = Now();
   RETURN_IF_ERROR(options_.client->PullAndWait(parameters_, token));
   report.times.pulled = Now();
+  StepPush push(&push_);
+  RETURN_IF_ERROR(push.Begin(step, report.round));
   RETURN_IF_ERROR(options_.towers->Run(
-      batches_, [this](int64_t batch) { return SeedOf(batch); }));
-  const ComputedStep computed = Computed();
+      batches_, [this](int64_t batch) { return SeedOf(batch); }, &push));
+  report.times.forward_end = push.forward_end();
+  report.times.backward_end = push.backward_end();
+  const ComputedStep computed = Computed(push);
   report.examples = computed.examples;
   report.correct = computed.correct;
   report.loss = computed.loss;
   report.times.computed = Now();
   ASSIGN_OR_RETURN(const PushDecision decision, before_push(computed));
   report.times.decided = Now();
-  if (decision == PushDecision::kPush) RETURN_IF_ERROR(Push(step, &report));
+  if (decision == PushDecision::kPush) RETURN_IF_ERROR(Finish(&push, &report));
   report.times.pushed = Now();
   report.abandoned = decision == PushDecision::kRefuse;
   batches_ = {};

@@ -16,6 +16,7 @@
 #include "worker/computed_step.h"
 #include "worker/input/data_set.h"
 #include "worker/input/input_pipeline.h"
+#include "worker/step_push.h"
 #include "worker/step_runner.h"
 #include "worker/tower/tower_group.h"
 
@@ -44,6 +45,11 @@ class TrainLoop : public StepRunner {
     // Changes them in place when the hooks have seen them and let them pass,
     // before they are pushed; null: they are pushed as they are.
     ChangeGradients change_gradients;
+    // A gradient is pushed as soon as the backward pass has made it (StepPush),
+    // where it is not changed, encoded or averaged after it.
+    bool push_early = true;
+    // What is not finite may leave early, too.
+    bool allow_non_finite = false;
   };
 
   // Errors: those of InputPipeline::Create.
@@ -67,19 +73,21 @@ class TrainLoop : public StepRunner {
 
   // Reads the rows of a step, unless they are there.
   absl::Status Read();
-  absl::Status Push(int64_t step, StepReport* report);
+  bool CanPushEarly() const;
+  absl::Status Finish(StepPush* push, StepReport* report);
   uint64_t SeedOf(int64_t batch) const;
-  ComputedStep Computed() const;
+  ComputedStep Computed(const StepPush& push) const;
   absl::Time Now() const { return options_.clock->Now(); }
 
   Options options_;
   std::unique_ptr<InputPipeline> pipeline_;
   // Read but not yet trained on; empty if none.
   absl::Span<const Batch> batches_;
-  // The first tower's parameters, and what is pushed.
+  // The first tower's parameters.
   std::vector<MutableTensorView> parameters_;
-  std::vector<TensorView> gradients_;
-  // Of gradients_, those of trainable tensors.
+  // With what is pushed.
+  StepPush::Options push_;
+  // Of that, the gradients of trainable tensors.
   std::vector<absl::Span<float>> trainable_;
   // The same, for hooks.
   std::vector<StepTensor> tensors_;

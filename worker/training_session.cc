@@ -309,6 +309,9 @@ void TrainingSession::Do(const SendFinish& action) {
   request.set_reason(action.reason);
   request.set_stop_job(action.stop_job);
   request.set_unsaved(action.unsaved);
+  request.set_stays(action.stays);
+  request.set_model_epoch(action.model_epoch);
+  request.set_ps_incarnation(action.ps_incarnation);
   parts_.coordination->Finish(request, Deadline(),
                               PushTo<FinishEvent, FinishReply>(queue_));
 }
@@ -343,6 +346,7 @@ absl::StatusOr<PushDecision> TrainingSession::BeforePushHooks(
   record.now = parts_.clock->Now();
   record.tensors = computed.tensors;
   record.towers = computed.towers;
+  record.push_begun = computed.push_begun;
   for (Hook* hook : parts_.hooks) {
     ASSIGN_OR_RETURN(const PushDecision decision, hook->BeforePush(record));
     if (decision == PushDecision::kRefuse) return decision;

@@ -17,6 +17,7 @@
 #include "google/protobuf/text_format.h"
 #include "worker/gradient_clipper.h"
 #include "worker/replication_settings.h"
+#include "worker/schedule_length.h"
 #include "worker/training_override.h"
 
 namespace muster {
@@ -110,8 +111,9 @@ absl::Status ValidateBatchSize(const InputSpec& input) {
 }
 
 // How many rows an update will have is not known yet; those of reference make
-// the rate that is written.
-absl::Status ValidateOptimizer(const OptimizerSpec& optimizer) {
+// the rate that is written. Nor how many updates an epoch will have.
+absl::Status ValidateOptimizer(OptimizerSpec optimizer, const StopSpec& stop) {
+  RETURN_IF_ERROR(FitScheduleToTraining(stop, /*epoch_updates=*/1, &optimizer));
   ASSIGN_OR_RETURN(
       const ScaledOptimizer scaled,
       ScaleLearningRate(
@@ -244,7 +246,8 @@ absl::StatusOr<TrainingSpec> LoadTrainingSpec(
 absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
   RETURN_IF_ERROR(ValidateModel(spec.model()));
   RETURN_IF_ERROR(ValidateInput(spec.input()));
-  RETURN_IF_ERROR(Annotate(ValidateOptimizer(spec.optimizer()), "optimizer"));
+  RETURN_IF_ERROR(
+      Annotate(ValidateOptimizer(spec.optimizer(), spec.stop()), "optimizer"));
   RETURN_IF_ERROR(ValidateReplication(spec.replication()));
   RETURN_IF_ERROR(ValidateGradient(spec.gradient()));
   RETURN_IF_ERROR(Annotate(CreatePlacementStrategy(spec.placement()).status(),

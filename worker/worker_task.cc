@@ -22,6 +22,7 @@
 #include "worker/replication_settings.h"
 #include "worker/result_file.h"
 #include "worker/scale_optimizer.h"
+#include "worker/schedule_length.h"
 #include "worker/summary_writer.h"
 #include "worker/tower/device_names.h"
 #include "worker/training_parts.h"
@@ -83,8 +84,10 @@ WorkerTask::~WorkerTask() = default;
 
 absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(CreateHealth());
-  RETURN_IF_ERROR(CreateModel());
+  RETURN_IF_ERROR(CreateTowers());
   RETURN_IF_ERROR(CreateData());
+  RETURN_IF_ERROR(FitOptimizer());
+  RETURN_IF_ERROR(CreateModel());
   coordination_ = std::move(links.coordination);
   RETURN_IF_ERROR(CreateClient(std::move(links.shards)));
   RETURN_IF_ERROR(CreateLoop());
@@ -123,10 +126,6 @@ absl::Status WorkerTask::CreateTowers() {
 
 absl::Status WorkerTask::CreateModel() {
   const TrainingSpec& training = options_.training;
-  RETURN_IF_ERROR(CreateTowers());
-  ASSIGN_OR_RETURN(const std::string scaling,
-                   ScaleOptimizer(shape_, &options_.training));
-  if (is_chief() && !scaling.empty()) options_.say(/*is_error=*/false, scaling);
   ASSIGN_OR_RETURN(placed_, PlaceModel(training, towers_->model().parameters(),
                                        static_cast<int>(ps_addresses_.size())));
   if (!is_chief()) return absl::OkStatus();
@@ -150,6 +149,21 @@ absl::Status WorkerTask::CreateData() {
   if (!is_chief()) return absl::OkStatus();
   ASSIGN_OR_RETURN(test_set_,
                    OpenDataSet(training, towers_->model(), Split::kTest));
+  return absl::OkStatus();
+}
+
+int64_t WorkerTask::EpochUpdates() const {
+  const int64_t rows = shape_.global_rows();
+  return data_set_->num_examples() / rows * rows /
+         UpdateRows(options_.training.replication(), shape_);
+}
+
+absl::Status WorkerTask::FitOptimizer() {
+  TrainingSpec* const training = &options_.training;
+  RETURN_IF_ERROR(FitScheduleToTraining(training->stop(), EpochUpdates(),
+                                        training->mutable_optimizer()));
+  ASSIGN_OR_RETURN(const std::string scaling, ScaleOptimizer(shape_, training));
+  if (is_chief() && !scaling.empty()) options_.say(/*is_error=*/false, scaling);
   return absl::OkStatus();
 }
 
@@ -198,6 +212,7 @@ absl::Status WorkerTask::CreateLoop() {
       clipper.Clip(gradients);
     };
   }
+  options.allow_non_finite = options_.training.non_finite().allow();
   ASSIGN_OR_RETURN(loop_, TrainLoop::Create(options));
   return absl::OkStatus();
 }
@@ -302,6 +317,9 @@ absl::StatusOr<Profiler::Options> WorkerTask::ProfileOptions() const {
   profile.steps = options_.profile_steps;
   profile.from_step = options_.profile_from_step;
   profile.process_id = WorkerIndex();
+  for (const TensorDef& tensor : placed_.tensors) {
+    profile.tensor_names.push_back(tensor.name());
+  }
   profile.path =
       absl::StrCat(options_.train_dir, "/profile-", options_.self.job(), "-",
                    options_.self.index(), ".json");
@@ -314,8 +332,7 @@ absl::Status WorkerTask::CreateHooks() {
   options.chief = is_chief();
   options.saves = !options_.train_dir.empty();
   options.training = options_.training;
-  options.steps_per_epoch =
-      loop_->steps_per_epoch() * static_cast<int64_t>(tasks_.size());
+  options.steps_per_epoch = EpochUpdates();
   options.trained_before = trained_before_;
   options.progress = options_.progress;
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
@@ -424,7 +441,7 @@ void WorkerTask::SayPlacement() const {
                      static_cast<int>(ps_addresses_.size()));
   for (const absl::string_view line :
        absl::StrSplit(table, '\n', absl::SkipEmpty())) {
-    options_.say(false, line);
+    options_.say(/*is_error=*/false, line);
   }
 }
 

@@ -114,8 +114,11 @@ class WorkerTask {
   bool is_chief() const { return options_.self == chief_task_; }
   absl::Status CreateParts(WorkerLinks links);
   absl::Status CreateTowers();
-  absl::Status CreateModel();
   absl::Status CreateData();
+  // Fits the learning rate to the rows of an update and to the length of the
+  // training, before anything else sees the optimizer.
+  absl::Status FitOptimizer();
+  absl::Status CreateModel();
   absl::Status CreateClient(std::vector<std::unique_ptr<ParameterLink>> links);
   absl::Status CreateLoop();
   absl::Status CreateChiefParts();
@@ -126,6 +129,8 @@ class WorkerTask {
   void CreateSession();
   TrainingSession::Options SessionOptions() const;
   int WorkerIndex() const;
+  // Updates of the parameters in one pass over the training set.
+  int64_t EpochUpdates() const;
   std::string TrainingText() const;
   void SayTowers() const;
   void SayPlacement() const;

@@ -1,7 +1,7 @@
 #include "common/rpc/status_conversion.h"
 
-#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/retry_after.h"
@@ -46,18 +46,20 @@ StatusDetails ToDetails(const absl::Status& status) {
   return details;
 }
 
-// The hint in a peer's details, if they have one.
-std::optional<absl::Duration> FindRetryAfter(const StatusDetails& details) {
+// With the hint in the peer's details, if they have one.
+absl::Status WithRetryAfter(const StatusDetails& details, absl::Status status) {
   for (const google::protobuf::Any& any : details.details()) {
     RetryInfo retry;
     if (any.type_url() != kRetryInfoUrl ||
         !retry.ParseFromString(any.value())) {
       continue;
     }
-    return absl::Seconds(retry.retry_delay().seconds()) +
-           absl::Nanoseconds(retry.retry_delay().nanos());
+    SetRetryAfter(absl::Seconds(retry.retry_delay().seconds()) +
+                      absl::Nanoseconds(retry.retry_delay().nanos()),
+                  &status);
+    break;
   }
-  return std::nullopt;
+  return status;
 }
 
 }  // namespace
@@ -69,9 +71,7 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
   const std::string bytes = status.error_details();
   StatusDetails details;
   if (bytes.empty() || !details.ParseFromString(bytes)) return result;
-  const auto retry_after = FindRetryAfter(details);
-  if (retry_after.has_value()) SetRetryAfter(*retry_after, &result);
-  return result;
+  return WithRetryAfter(details, std::move(result));
 }
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
@@ -98,11 +98,9 @@ absl::Status StatusFromBytes(absl::string_view bytes) {
         absl::StrCat("the peer's error cannot be read: ", bytes.size(),
                      " bytes, code ", details.code()));
   }
-  absl::Status result(static_cast<absl::StatusCode>(details.code()),
-                      details.message());
-  const auto retry_after = FindRetryAfter(details);
-  if (retry_after.has_value()) SetRetryAfter(*retry_after, &result);
-  return result;
+  return WithRetryAfter(
+      details, absl::Status(static_cast<absl::StatusCode>(details.code()),
+                            details.message()));
 }
 
 }  // namespace muster

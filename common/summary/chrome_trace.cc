@@ -33,11 +33,24 @@ void ChromeTrace::NameLane(int lane, absl::string_view name) {
 
 void ChromeTrace::AddSpan(int lane, absl::string_view name, absl::Time begin,
                           absl::Time end, int64_t step) {
+  AddSpanWith(lane, name, begin, end, absl::StrFormat(R"("step":%d)", step));
+}
+
+void ChromeTrace::AddTransfer(int lane, absl::string_view name,
+                              absl::Time begin, absl::Time end, int64_t step,
+                              int64_t bytes) {
+  AddSpanWith(lane, name, begin, end,
+              absl::StrFormat(R"("step":%d,"bytes":%d)", step, bytes));
+}
+
+void ChromeTrace::AddSpanWith(int lane, absl::string_view name,
+                              absl::Time begin, absl::Time end,
+                              absl::string_view args) {
   Add(absl::StrFormat(R"({"ph":"X","name":%s,"cat":"step","pid":%d,"tid":%d,)"
-                      R"("ts":%.3f,"dur":%.3f,"args":{"step":%d}})",
+                      R"("ts":%.3f,"dur":%.3f,"args":{%s}})",
                       JsonQuote(name), process_id_, lane,
                       Microseconds(begin - absl::UnixEpoch()),
-                      Microseconds(end - begin), step));
+                      Microseconds(end - begin), args));
 }
 
 std::string ChromeTrace::Json() const {

@@ -25,12 +25,17 @@ class ChromeTrace {
   // REQUIRES: begin <= end.
   void AddSpan(int lane, absl::string_view name, absl::Time begin,
                absl::Time end, int64_t step);
+  // The same, with how many bytes were on their way.
+  void AddTransfer(int lane, absl::string_view name, absl::Time begin,
+                   absl::Time end, int64_t step, int64_t bytes);
 
   // The whole document.
   std::string Json() const;
 
  private:
   void Add(absl::string_view event);
+  void AddSpanWith(int lane, absl::string_view name, absl::Time begin,
+                   absl::Time end, absl::string_view args);
 
   const int64_t process_id_;
   // Of "traceEvents", one a line.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
@@ -51,9 +52,12 @@ class PartApplier {
 
   // Applies one part. REQUIRES: it was checked against the present tensors.
   virtual void Apply(const PushedPart& part) = 0;
-  // Applies `gradient` (a state tensor's delta is added) to one whole block.
-  virtual void ApplyBlock(int tensor, int64_t block,
-                          absl::Span<const float> gradient) = 0;
+  // Writes the gradient (a state tensor's delta) of one block; called from
+  // several threads at once, for each block by one of them.
+  using BlockGradient = absl::FunctionRef<void(int tensor, int64_t block,
+                                               absl::Span<float> gradient)>;
+  // Makes one update of every block.
+  virtual void ApplyToAll(BlockGradient gradient) = 0;
   // Raises the shard's version: one more update is made, or has begun.
   virtual void CountUpdate() = 0;
 };

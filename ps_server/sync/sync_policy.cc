@@ -165,18 +165,13 @@ absl::Status SyncPolicy::OnToken(absl::string_view what, const StepToken& token,
 void SyncPolicy::ApplyMean(const Gradients& chosen, const TensorTable& tensors,
                            PartApplier& applier) {
   const auto count = static_cast<float>(chosen.size());
-  int64_t number = 0;
-  for (int tensor = 0; tensor < tensors.size(); ++tensor) {
-    const int64_t blocks = tensors[tensor].num_blocks();
-    for (int64_t block = 0; block < blocks; ++block, ++number) {
-      sum_.resize(tensors[tensor].BlockElements(block));
-      const absl::Span<float> sum = absl::MakeSpan(sum_);
-      chosen[0]->CopyTo(number, sum);
-      for (size_t i = 1; i < chosen.size(); ++i) chosen[i]->AddTo(number, sum);
-      for (float& value : sum_) value /= count;
-      applier.ApplyBlock(tensor, block, sum_);
-    }
-  }
+  const BlockNumbers numbers(tensors);
+  applier.ApplyToAll([&](int tensor, int64_t block, absl::Span<float> mean) {
+    const int64_t number = numbers.Of(tensor, block);
+    chosen[0]->CopyTo(number, mean);
+    for (size_t i = 1; i < chosen.size(); ++i) chosen[i]->AddTo(number, mean);
+    for (float& value : mean) value /= count;
+  });
   applier.CountUpdate();
 }
 

@@ -65,7 +65,6 @@ class SyncPolicy : public ReplicationPolicy {
   std::map<TaskKey, StoredGradient> gradients_;
   int64_t bytes_ = 0;
   std::map<TaskKey, DuplicateMark> newest_chosen_;
-  std::vector<float> sum_;  // of one block
 };
 
 }  // namespace muster

@@ -111,8 +111,7 @@ class AdversityTest(harness.TestCase):
         # is tried again. What was evaluated is kept.
         self.assertEqual(code, 138, output)
         self.assertRegex(output, r"(?m) E /job:worker/task:0 final save: ")
-        with open(self.path("train/result.json"), encoding="utf-8") as file:
-            result = json.load(file)
+        result = self.result("train")
         self.assertGreater(result["test_accuracy"], 0)
         self.assertTrue(result["checkpoint"].endswith("ckpt-000000000000"))
 

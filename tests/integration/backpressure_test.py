@@ -34,7 +34,8 @@ class BackpressureTest(harness.TestCase):
             return int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)) / 1024
 
     def test_64_workers_push_into_a_bounded_ps(self):
-        ps, applied, retries = self.flood("--push_budget_mb=16")
+        ps, applied, retries = self.flood("--push_budget_mb=16",
+                                          "--apply_threads=3")
         self.assertEqual(applied, WORKERS * STEPS)
         self.assertGreater(retries, 0)
         print("backpressure: peak_mib=%.0f limit=%d retries=%d" % (
@@ -48,6 +49,15 @@ class BackpressureTest(harness.TestCase):
                 "--push_budget_mb=" + value])
             self.assertEqual(code, 2, output)
             self.assertIn("--push_budget_mb: wanted MiB, at least 1", output)
+
+    def test_a_number_of_apply_threads_out_of_range_is_refused(self):
+        for value in ("0", "-1", "257"):
+            code, output = self.run_to_end("ps", [
+                harness.ps_server(), "--ps_hosts=localhost:1", "--job_name=ps",
+                "--apply_threads=" + value])
+            self.assertEqual(code, 2, output)
+            self.assertIn("--apply_threads: wanted 1 to 256, found " + value,
+                          output)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """What codecs do to a training on Fashion-MNIST: real processes."""
 
-import json
 import os
 import unittest
 
@@ -26,22 +25,9 @@ class CodecTest(harness.TestCase):
                 "--set=checkpoint.every_seconds=0",
                 *["--set=" + setting for setting in settings]]
 
-    def result(self, train_dir):
-        with open(os.path.join(self.path(train_dir), "result.json"),
-                  encoding="utf-8") as file:
-            return json.load(file)
-
-    def parameters(self, train_dir, step):
-        path = os.path.join(self.path(train_dir), "ckpt-%012d" % step,
-                            "parameters.safetensors")
-        with open(path, "rb") as file:
-            return file.read()
-
     def train(self, train_dir, steps, *settings):
-        code, output = self.run_to_end(
-            train_dir, [harness.worker(), "--standalone", *self.flags(
-                train_dir, "stop.steps=%d" % steps, *settings)])
-        self.assertEqual(code, 0, output)
+        self.train_standalone(
+            *self.flags(train_dir, "stop.steps=%d" % steps, *settings))
         return self.result(train_dir)
 
     def settings(self, codec, error_feedback):
@@ -64,8 +50,9 @@ class CodecTest(harness.TestCase):
                 self.assertAlmostEqual(
                     result["test_accuracy"], plain["test_accuracy"],
                     delta=TOLERANCE, msg=name)
-                self.assertNotEqual(self.parameters(name, STEPS),
-                                    self.parameters("float32", STEPS), name)
+                self.assertNotEqual(self.parameter_bytes(name, STEPS),
+                                    self.parameter_bytes("float32", STEPS),
+                                    name)
                 self.assertEqual(result["gradient"], {
                     "codec": codec, "error_feedback": error_feedback,
                     "bytes_sent": bytes_as_float32 // 2,
@@ -81,8 +68,8 @@ class CodecTest(harness.TestCase):
                                         "replication=" + mode))]
             for process in tasks:
                 self.assertEqual(process.wait(), 0, process.output)
-            self.assertEqual(self.parameters(mode, 20),
-                             self.parameters("alone", 20), mode)
+            self.assertEqual(self.parameter_bytes(mode, 20),
+                             self.parameter_bytes("alone", 20), mode)
             self.assertEqual(self.result(mode)["gradient"],
                              self.result("alone")["gradient"])
 

@@ -7,22 +7,8 @@ import signal
 
 from tests.integration import harness
 
-TRAINING = """
-model {
-  name: "softmax_regression"
-  input_shape: [64]
-  layer { name: "logits" type: "dense" attr { name: "units" i: 10 } }
-  layer { name: "loss" type: "softmax_cross_entropy" }
-}
-input {
-  type: "synthetic" batch_size: 32
-  synthetic_examples: 2000 synthetic_test_examples: 500 synthetic_classes: 10
-}
-optimizer { name: "sgd" attr { name: "learning_rate" f: 0.1 } }
-checkpoint { every_steps: 100 keep: 1000 }
-stop { steps: 1000 }
-seed: 7
-"""
+TRAINING = harness.softmax_regression(
+    steps=1000, more="checkpoint { every_steps: 100 keep: 1000 }")
 ENDLESS = "--set=stop.steps=100000000"
 EVALUATED = re.compile(r"evaluated \S+/ckpt-(\d+): step=(\d+) "
                        r"test_accuracy=(\S+) test_loss=(\S+) examples=500$")
@@ -35,9 +21,7 @@ class EvaluatorTest(harness.TestCase):
         self.cluster = self.write_cluster(ps=1, workers=1, evaluator=True)
 
     def flags(self, *flags):
-        path = self.write("training.textproto", TRAINING)
-        return ["--training=" + path, "--train_dir=" + self.path("train"),
-                "--compute_threads=1", *flags]
+        return self.training_flags(TRAINING, "train", *flags)
 
     def start_evaluator(self, *flags, cluster=None, env=None):
         return self.start(
@@ -46,9 +30,7 @@ class EvaluatorTest(harness.TestCase):
              "--job_name=evaluator", *self.flags(*flags)], env=env)
 
     def read(self, name):
-        with open(os.path.join(self.path("train"), name),
-                  encoding="utf-8") as file:
-            return json.load(file)
+        return self.read_json(os.path.join("train", name))
 
     def steps_evaluated(self, evaluator):
         return [int(match[2]) for match in map(

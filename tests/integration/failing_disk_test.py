@@ -27,6 +27,14 @@ SLOW_TRAINING = recovery.TRAINING.replace(
             "batch_size: 32", "batch_size: 1000") + """
 summary { every_steps: 0 }
 """
+# Saves at its beginning and at its end alone, and needs both workers.
+SYNC_TRAINING = recovery.TRAINING.replace(
+    "every_steps: %d" % recovery.INTERVAL, "every_steps: 0").replace(
+        "steps: %d" % recovery.ENDLESS, "steps: %d" % STEPS) + """
+replication { sync { min_replicas: 2 } }
+summary { every_steps: 0 }
+"""
+EXIT_RETRY = 138
 
 
 def missing_right():
@@ -46,9 +54,10 @@ REASON = missing_right()
 @unittest.skipIf(REASON is not None, REASON)
 class FailingDiskTest(harness.TestCase):
 
-    def start_traced(self, name, training, *strace):
+    def start_traced(self, name, training, *strace, workers=1):
         """A ps, and the chief under strace; returns (chief, ps)."""
-        cluster = self.write_cluster(ps=1, workers=1, name=name + ".json")
+        cluster = self.write_cluster(ps=1, workers=workers,
+                                     name=name + ".json")
         # What makes the folder is not to be hit.
         os.mkdir(self.path(name))
         ps = self.start_ps(cluster, 0)
@@ -109,6 +118,26 @@ class FailingDiskTest(harness.TestCase):
             name, SLOW_TRAINING, *files, "-e", "trace=write", "-e",
             "inject=write:error=ENOSPC:when=1")
         self.check_one_failure(name, chief, ps, "No space left on device")
+
+    def test_workers_are_there_if_a_ps_dies_before_the_last_save(self):
+        name = "stay"
+        chief, ps = self.start_traced(
+            name, SYNC_TRAINING, "-P", os.path.join(
+                self.path(name), ".tmp-ckpt-%012d" % STEPS,
+                "parameters.safetensors"), "-e", "trace=write", "-e",
+            "inject=write:error=ENOSPC", workers=2)
+        cluster = self.path(name + ".json")
+        training = "--training=" + self.path(name + ".textproto")
+        worker = self.start_worker(cluster, 1, training)
+        self.assertEqual(chief.wait(), EXIT_RETRY, chief.output)
+        ps.kill()
+        ps = self.start_ps(cluster, 0)
+        chief = self.start_worker(cluster, 0, training,
+                                  "--train_dir=" + self.path(name))
+        chief.wait_for(r"restored \S+/ckpt-%012d" % 0)
+        for task in (chief, worker, ps):
+            self.assertEqual(task.wait(), 0, task.output)
+        self.assert_whole(os.path.join(self.path(name), "ckpt-%012d" % STEPS))
 
 
 if __name__ == "__main__":

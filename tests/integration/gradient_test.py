@@ -34,17 +34,11 @@ NORM_TOLERANCE = 2e-6
 class GradientTest(harness.TestCase):
 
     def flags(self, train_dir, *settings):
-        path = self.write("training.textproto", TRAINING)
-        return ["--training=" + path, "--train_dir=" + self.path(train_dir),
-                "--compute_threads=1",
-                *["--set=" + setting for setting in settings]]
+        return self.training_flags(
+            TRAINING, train_dir, *["--set=" + setting for setting in settings])
 
     def train(self, train_dir, *settings):
-        code, output = self.run_to_end(
-            "standalone", [harness.worker(), "--standalone",
-                           *self.flags(train_dir, *settings)])
-        self.assertEqual(code, 0, output)
-        return output
+        return self.train_standalone(*self.flags(train_dir, *settings))
 
     def train_on_cluster(self, train_dir, *settings):
         """Trains with two workers; returns the outputs."""

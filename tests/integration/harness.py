@@ -66,6 +66,27 @@ def link_flags():
     return ["--link=" + link] if link else []
 
 
+def softmax_regression(steps, batch_size=32, examples=2000, test_examples=500,
+                       learning_rate=0.1, more=""):
+    """A training file of one dense layer: a second has hundreds of steps."""
+    return """
+model {
+  name: "softmax_regression"
+  input_shape: [64]
+  layer { name: "logits" type: "dense" attr { name: "units" i: 10 } }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+}
+input {
+  type: "synthetic" batch_size: %d
+  synthetic_examples: %d synthetic_test_examples: %d synthetic_classes: 10
+}
+optimizer { name: "sgd" attr { name: "learning_rate" f: %g } }
+stop { steps: %d }
+seed: 7
+%s
+""" % (batch_size, examples, test_examples, learning_rate, steps, more)
+
+
 def free_ports(count):
     """`count` loopback ports on which nobody listens, each given out once."""
     ports = []
@@ -240,6 +261,27 @@ class TestCase(unittest.TestCase):
         os.replace(unique, self.path(name))
         return self.path(name)
 
+    def read_json(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return json.load(file)
+
+    def result(self, train_dir):
+        """What a training that has ended wrote of itself."""
+        return self.read_json(os.path.join(train_dir, "result.json"))
+
+    def parameter_bytes(self, train_dir, step):
+        """The file of a checkpoint's parameters, as it is."""
+        path = os.path.join(self.path(train_dir), "ckpt-%012d" % step,
+                            "parameters.safetensors")
+        with open(path, "rb") as file:
+            return file.read()
+
+    def training_flags(self, training, train_dir, *flags):
+        """Of a worker; `training` is the text of the training file."""
+        return ["--training=" + self.write("training.textproto", training),
+                "--train_dir=" + self.path(train_dir), "--compute_threads=1",
+                *flags]
+
     def write_cluster(self, ps=1, workers=1, name="cluster.json",
                       evaluator=False):
         """Writes a ClusterSpec of free loopback ports; returns its path."""
@@ -260,6 +302,13 @@ class TestCase(unittest.TestCase):
         process = self.start(name, command, env)
         code = process.wait(deadline_s)
         return code, process.output
+
+    def train_standalone(self, *flags):
+        """Trains in one process, to a good end; returns the output."""
+        code, output = self.run_to_end(
+            "standalone", [worker(), "--standalone", *flags])
+        self.assertEqual(code, 0, output)
+        return output
 
     def start_ps(self, cluster, index, *flags):
         return self.start("ps %d" % index, [

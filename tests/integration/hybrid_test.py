@@ -1,8 +1,5 @@
 """Towers inside each worker, and every way of replication between workers."""
 
-import json
-import os
-
 from tests.integration import harness
 
 STEPS = 60
@@ -11,21 +8,9 @@ WORKERS = 2
 GLOBAL_BATCH = 32
 EXAMPLES = 640
 
-TRAINING = """
-model {
-  name: "softmax_regression"
-  input_shape: [64]
-  layer { name: "logits" type: "dense" attr { name: "units" i: 10 } }
-  layer { name: "loss" type: "softmax_cross_entropy" }
-}
-input {
-  type: "synthetic" batch_size: 16
-  synthetic_examples: %d synthetic_test_examples: 200 synthetic_classes: 10
-}
-optimizer { name: "sgd" attr { name: "learning_rate" f: 0.2 } }
-stop { steps: %d }
-seed: 7
-""" % (EXAMPLES, STEPS)
+TRAINING = harness.softmax_regression(
+    STEPS, batch_size=16, examples=EXAMPLES, test_examples=200,
+    learning_rate=0.2)
 
 # The three rows: what each worker computes of one step.
 TOWERS = {
@@ -56,9 +41,7 @@ class HybridTest(harness.TestCase):
         """Trains to the end on two workers; returns result.json."""
         cluster = self.write_cluster(ps=ps, workers=WORKERS,
                                      name=name + ".json")
-        flags = ["--training=" + self.write("training.textproto", TRAINING),
-                 "--train_dir=" + self.path(name), "--compute_threads=1",
-                 "--device=ref", *flags]
+        flags = self.training_flags(TRAINING, name, "--device=ref", *flags)
         # The chief last: nothing begins without it, and a worker that starts
         # later may find all steps taken.
         tasks = [self.start_worker(cluster, i, *flags)
@@ -69,9 +52,7 @@ class HybridTest(harness.TestCase):
         tasks.append(self.start_worker(cluster, 0, *flags))
         for process in tasks:
             self.assertEqual(process.wait(), 0, process.output)
-        with open(os.path.join(self.path(name), "result.json"),
-                  encoding="utf-8") as file:
-            return json.load(file)
+        return self.result(name)
 
     def check(self, result, ps, mode, pushes, towers):
         self.assertEqual(result["replication"], mode)

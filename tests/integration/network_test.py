@@ -16,21 +16,7 @@ import unittest
 from tests.integration import harness
 
 PORT = 2222
-TRAINING = """
-model {
-  name: "tiny"
-  input_shape: [16]
-  layer { name: "logits" type: "dense" attr { name: "units" i: 3 } }
-  layer { name: "loss" type: "softmax_cross_entropy" }
-}
-input {
-  type: "synthetic" batch_size: 8
-  synthetic_examples: 256 synthetic_test_examples: 64 synthetic_classes: 3
-}
-optimizer { name: "sgd" attr { name: "learning_rate" f: 0.1 } }
-stop { steps: 60 }
-seed: 1
-"""
+TRAINING = harness.softmax_regression(steps=60)
 
 
 def ip(*arguments):
@@ -113,8 +99,7 @@ class NetworkTest(harness.TestCase):
             self.assertIn("link to /job:ps/task:0: gRPC; no shared memory: the "
                           "ps is not on this machine", worker.output)
         self.assertEqual(ps.wait(), 0)
-        with open(self.path("train0/result.json"), encoding="utf-8") as file:
-            result = json.load(file)
+        result = self.result("train0")
         self.assertEqual(result["global_step"], 60)
         self.assertEqual(result["cluster"], {"ps": 1, "worker": 2})
         self.assertFalse(os.path.exists(self.path("train1/result.json")))

@@ -37,22 +37,9 @@ ENDLESS = 100000000
 
 # One dense layer, so that a run of seconds has thousands of steps: its weights
 # are on one ps task, its bias on another. Plain SGD.
-TRAINING = """
-model {
-  name: "softmax_regression"
-  input_shape: [64]
-  layer { name: "logits" type: "dense" attr { name: "units" i: 10 } }
-  layer { name: "loss" type: "softmax_cross_entropy" }
-}
-input {
-  type: "synthetic" batch_size: 32
-  synthetic_examples: 2000 synthetic_test_examples: 2000 synthetic_classes: 10
-}
-optimizer { name: "sgd" attr { name: "learning_rate" f: 0.1 } }
-checkpoint { every_steps: %d keep: 100000 }
-stop { steps: %d }
-seed: 7
-""" % (INTERVAL, ENDLESS)
+TRAINING = harness.softmax_regression(
+    ENDLESS, test_examples=2000,
+    more="checkpoint { every_steps: %d keep: 100000 }" % INTERVAL)
 
 
 def kills(role):
@@ -252,8 +239,3 @@ class TestCase(harness.TestCase):
             "--set=stop.steps=%d" % job.newest().global_step])
         self.assertEqual(code, 0, output)
         return self.result(copy)["test_accuracy"]
-
-    def result(self, train_dir):
-        with open(os.path.join(train_dir, "result.json"),
-                  encoding="utf-8") as file:
-            return json.load(file)

@@ -86,9 +86,7 @@ class TensorBoardTest(harness.TestCase):
     def train(self, *flags):
         worker = self.start_standalone(*flags)
         self.assertEqual(worker.wait(), 0)
-        with open(os.path.join(self.train_dir, "result.json"),
-                  encoding="utf-8") as file:
-            return json.load(file)
+        return self.result(self.train_dir)
 
     def read(self):
         """What both of TensorBoard's readers find, which is the same."""

@@ -1,27 +1,12 @@
 """scripts/train_local.sh with the real binaries: its end, its interrupts."""
 
-import json
 import os
 import select
 import signal
 
 from tests.integration import harness
 
-TRAINING = """
-model {
-  name: "tiny"
-  input_shape: [16]
-  layer { name: "logits" type: "dense" attr { name: "units" i: 3 } }
-  layer { name: "loss" type: "softmax_cross_entropy" }
-}
-input {
-  type: "synthetic" batch_size: 8
-  synthetic_examples: 256 synthetic_test_examples: 64 synthetic_classes: 3
-}
-optimizer { name: "sgd" attr { name: "learning_rate" f: 0.1 } }
-stop { steps: 100 }
-seed: 1
-"""
+TRAINING = harness.softmax_regression(steps=100)
 # Far more than any test waits for.
 ENDLESS = "--steps=1000000000"
 
@@ -54,15 +39,10 @@ class TrainLocalTest(harness.TestCase):
                                            harness.DEADLINE_S)
             self.assertTrue(readable, "a task is still there")
 
-    def read_result(self):
-        path = os.path.join(self.train_dir, "result.json")
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-
     def test_trains_and_reports(self):
         launcher = self.launch("--ps=2", "--workers=3", "--seed=5")
         self.assertEqual(launcher.wait(), 0)
-        result = self.read_result()
+        result = self.result("train")
         self.assertEqual(result["global_step"], 100)
         self.assertEqual(result["cluster"], {"ps": 2, "worker": 3})
         self.assertEqual(result["seed"], 5)
@@ -94,7 +74,7 @@ class TrainLocalTest(harness.TestCase):
         signal.pidfd_send_signal(other, signal.SIGKILL)
         launcher.wait_for(r"\[worker 1\] ended with exit code 137 \(SIGKILL\); "
                           r"restart 1 of 1")
-        launcher.wait_for(r"\[worker 1\].* model=tiny")
+        launcher.wait_for(r"\[worker 1\].* model=softmax_regression")
         signal.pidfd_send_signal(ps, signal.SIGKILL)
         launcher.wait_for(r"\[ps 0\] ended with exit code 137 \(SIGKILL\); "
                           r"restart 1 of 1")

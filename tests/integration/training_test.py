@@ -8,21 +8,7 @@ import time
 
 from tests.integration import harness
 
-TRAINING = """
-model {
-  name: "softmax_regression"
-  input_shape: [64]
-  layer { name: "logits" type: "dense" attr { name: "units" i: 10 } }
-  layer { name: "loss" type: "softmax_cross_entropy" }
-}
-input {
-  type: "synthetic" batch_size: 32
-  synthetic_examples: 2000 synthetic_test_examples: 500 synthetic_classes: 10
-}
-optimizer { name: "sgd" attr { name: "learning_rate" f: 0.1 } }
-stop { steps: 200 }
-seed: 7
-"""
+TRAINING = harness.softmax_regression(steps=200)
 
 # Fast enough that 200 steps of this problem show it; each rule has its own
 # scale.
@@ -37,46 +23,27 @@ ENDLESS = "--set=stop.steps=100000000"
 
 class TrainingTest(harness.TestCase):
 
-    def training_flags(self, train_dir, *flags):
-        path = self.write("training.textproto", TRAINING)
-        return ["--training=" + path, "--train_dir=" + self.path(train_dir),
-                "--compute_threads=1", *flags]
-
     def standalone(self, train_dir, *flags):
-        code, output = self.run_to_end(
-            "standalone", [harness.worker(), "--standalone",
-                           *self.training_flags(train_dir, *flags)])
-        self.assertEqual(code, 0, output)
-        return output
+        return self.train_standalone(
+            *self.training_flags(TRAINING, train_dir, *flags))
 
     def cluster(self, ps, workers, train_dir, *flags):
         """Trains to the end; returns the chief's output."""
         cluster = self.write_cluster(ps=ps, workers=workers)
         servers = [self.start_ps(cluster, i) for i in range(ps)]
-        flags = self.training_flags(train_dir, *flags)
+        flags = self.training_flags(TRAINING, train_dir, *flags)
         tasks = [self.start_worker(cluster, i, *flags) for i in range(workers)]
         for process in tasks + servers:
             self.assertEqual(process.wait(), 0, process.output)
         return tasks[0].output
-
-    def result(self, train_dir):
-        with open(os.path.join(self.path(train_dir), "result.json"),
-                  encoding="utf-8") as file:
-            return json.load(file)
-
-    def parameters(self, train_dir, step):
-        path = os.path.join(self.path(train_dir), "ckpt-%012d" % step,
-                            "parameters.safetensors")
-        with open(path, "rb") as file:
-            return file.read()
 
     # ---- Training
 
     def test_one_ps_and_one_worker_equal_standalone_bit_for_bit(self):
         self.standalone("alone", "--set=optimizer.name=adam")
         self.cluster(1, 1, "cluster", "--set=optimizer.name=adam")
-        self.assertEqual(self.parameters("alone", 200),
-                         self.parameters("cluster", 200))
+        self.assertEqual(self.parameter_bytes("alone", 200),
+                         self.parameter_bytes("cluster", 200))
 
     def first_loss(self):
         """Of the untrained model: no rule and no other worker is in it."""
@@ -110,8 +77,8 @@ class TrainingTest(harness.TestCase):
         self.standalone("whole", adam, "--set=stop.steps=40")
         self.cluster(1, 1, "parts", adam, "--set=stop.steps=20")
         self.cluster(2, 1, "parts", adam, "--set=stop.steps=40")
-        self.assertEqual(self.parameters("whole", 40),
-                         self.parameters("parts", 40))
+        self.assertEqual(self.parameter_bytes("whole", 40),
+                         self.parameter_bytes("parts", 40))
         self.assertEqual(self.result("parts")["start_step"], 20)
 
     def test_resumes_after_a_kill_in_the_middle_of_a_replacement(self):
@@ -129,7 +96,7 @@ class TrainingTest(harness.TestCase):
 
     def test_workers_may_start_before_the_ps(self):
         cluster = self.write_cluster(ps=1, workers=2)
-        flags = self.training_flags("train")
+        flags = self.training_flags(TRAINING, "train")
         other = self.start_worker(cluster, 1, *flags)
         other.wait_for(r"waiting for /job:ps/task:0 at \S+ \(.*refused")
         chief = self.start_worker(cluster, 0, *flags)
@@ -143,18 +110,18 @@ class TrainingTest(harness.TestCase):
             address = json.load(file)["cluster"]["worker"][0]
         with socket.create_server(("127.0.0.1", int(address.split(":")[1]))):
             worker = self.start_worker(cluster, 0,
-                                       *self.training_flags("train"))
+                                       *self.training_flags(TRAINING, "train"))
             self.assertEqual(worker.wait(), 2, worker.output)
         self.assertIn(address, worker.output)
 
     def test_a_second_chief_cannot_use_the_train_dir(self):
         first = self.start(
             "first", [harness.worker(), "--standalone",
-                      *self.training_flags("train", ENDLESS)])
+                      *self.training_flags(TRAINING, "train", ENDLESS)])
         first.wait_for("saved")
         code, output = self.run_to_end(
             "second", [harness.worker(), "--standalone",
-                       *self.training_flags("train")])
+                       *self.training_flags(TRAINING, "train")])
         self.assertEqual(code, 2, output)
         self.assertIn(self.path("train"), output)
 
@@ -167,7 +134,7 @@ class TrainingTest(harness.TestCase):
             "limited",
             limited + [harness.worker(), "--standalone",
                        *self.training_flags(
-                           "train", "--set=optimizer.name=adam",
+                           TRAINING, "train", "--set=optimizer.name=adam",
                            "--set=checkpoint.every_steps=100",
                            "--progress_every=0")])
         # The final save fails too, and that is not forgiven.

@@ -130,8 +130,7 @@ class WorkerFlagsTest(harness.TestCase):
         code, output = self.standalone("--devices=cpu:0,cpu:1")
         self.assertEqual(code, 0, output)
         self.assertIn("2 towers on cpu:0, cpu:1", output)
-        with open(self.path("train/result.json"), encoding="utf-8") as file:
-            result = json.load(file)
+        result = self.result("train")
         self.assertEqual(result["devices"], ["cpu:0", "cpu:1"])
         self.assertEqual(result["examples"], 4 * 2 * 4)
 
@@ -168,8 +167,7 @@ class WorkerFlagsTest(harness.TestCase):
     def test_a_good_file_trains(self):
         code, output = self.standalone()
         self.assertEqual(code, 0, output)
-        with open(self.path("train/result.json"), encoding="utf-8") as file:
-            result = json.load(file)
+        result = self.result("train")
         self.assertEqual(result["global_step"], 4)
 
     def test_missing_training_file(self):

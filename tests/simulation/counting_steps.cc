@@ -1,6 +1,7 @@
 #include "tests/simulation/counting_steps.h"
 
 #include <cmath>
+#include <memory>
 
 #include "common/base/status_macros.h"
 
@@ -40,16 +41,23 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
   }
   oracle_->StepBegun(sender_.incarnation());
   RETURN_IF_ERROR(client_->PullAndWait(into, token));
-  process_->Sleep(random_.About(model_->scenario.compute));
-  ComputedStep computed;
-  computed.examples = 1;
-  RETURN_IF_ERROR(before_push(computed).status());
   std::vector<TensorView> gradients;
   for (const std::vector<float>& gradient : gradients_) {
     gradients.push_back(ViewOf(absl::MakeConstSpan(gradient)));
   }
-  ASSIGN_OR_RETURN(const PushOutcome outcome,
-                   client_->PushAndWait(step, gradients, token.round()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<GradualPush> push,
+                   client_->BeginPush(step, token.round(), gradients));
+  // The last layers' gradients leave in mid-backward.
+  const absl::Duration compute = random_.About(model_->scenario.compute);
+  process_->Sleep(compute / 2);
+  for (size_t i = gradients.size(); i-- > gradients.size() / 2;) {
+    push->Release(static_cast<int>(i));
+  }
+  process_->Sleep(compute / 2);
+  ComputedStep computed;
+  computed.examples = 1;
+  RETURN_IF_ERROR(before_push(computed).status());
+  ASSIGN_OR_RETURN(const PushOutcome outcome, push->Finish());
   if (!outcome.late) {
     oracle_->StepCompleted(sender_, epoch_.model_epoch,
                            epoch_.ps_incarnations[0], step);

@@ -1,13 +1,10 @@
 #include "tests/simulation/oracle.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 #include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/train_dir.h"
 #include "tests/simulation/sim_ps.h"
@@ -18,46 +15,6 @@ namespace {
 // Reading a shard costs more than a push; each n-th push is enough, and the
 // cuts, the commits and the end are looked at as well.
 constexpr int64_t kPushesPerCheck = 4;
-// The clock of a worker that has just come.
-constexpr int64_t kEnters = std::numeric_limits<int64_t>::max();
-
-bool SameBits(const TensorValues& a, const TensorValues& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].size() != b[i].size() ||
-        std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) !=
-            0) {
-      return false;
-    }
-  }
-  return true;
-}
-
-template <typename Parts>
-std::string MarkName(absl::string_view job, int index, uint64_t incarnation,
-                     int64_t step, const Parts& parts) {
-  return absl::StrCat(job, " ", index, " ", incarnation, " ", step, " ",
-                      absl::StrJoin(parts, ","));
-}
-
-std::set<std::string> MarksOf(const BeginSnapshotReply& cut) {
-  std::set<std::string> marks;
-  for (const DuplicateMark& mark : cut.marks()) {
-    marks.insert(
-        MarkName(mark.sender().task().job(), mark.sender().task().index(),
-                 mark.sender().incarnation(), mark.step(), mark.parts()));
-  }
-  return marks;
-}
-
-std::set<std::string> MarksOf(const ShardCut& shard) {
-  std::set<std::string> marks;
-  for (const WorkerMark& mark : shard.marks()) {
-    marks.insert(MarkName(mark.job(), mark.index(), mark.incarnation(),
-                          mark.step(), mark.parts()));
-  }
-  return marks;
-}
 
 }  // namespace
 
@@ -79,15 +36,11 @@ void Oracle::PushSent(int ps, const PushPart& header) {
   round_of_[{header.sender().incarnation(), header.step()}] = header.round();
 }
 
-void Oracle::StepBegun(uint64_t incarnation) {
-  membership_at_pull_[incarnation] = membership_;
-}
-
 // How stale an update can be, if nobody has come or gone since its pull.
 void Oracle::CheckStaleness(const PushPart& header, const PushReply& reply) {
   const Scenario& scenario = model_->scenario;
   if (scenario.mode != Mode::kBoundedStaleness || reply.duplicate() ||
-      membership_at_pull_[header.sender().incarnation()] != membership_) {
+      !clocks_.SameWorkersSincePull(header.sender().incarnation())) {
     return;
   }
   const int64_t most =
@@ -134,16 +87,11 @@ void Oracle::Saved(const std::string& path) {
   for (const ShardCut& shard : manifest.shards()) {
     const std::optional<TensorValues> saved =
         ReadCheckpoint(path, shard.ps_task());
-    const std::vector<Cut>& cuts =
-        cuts_[{shard.ps_task(), manifest.model_epoch()}];
-    const bool is_a_cut =
-        saved.has_value() &&
-        std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) {
-          return cut.version == shard.version() &&
-                 SameBits(cut.values, *saved) && cut.marks == MarksOf(shard) &&
-                 (!is_sync() || cut.round == manifest.global_step());
-        });
-    if (is_a_cut) continue;
+    const ShardCuts& cuts = cuts_[{shard.ps_task(), manifest.model_epoch()}];
+    // Only in sync does a shard know the global step of its cut.
+    const auto global_step =
+        is_sync() ? std::make_optional(manifest.global_step()) : std::nullopt;
+    if (saved.has_value() && cuts.Has(shard, *saved, global_step)) continue;
     return Fail(absl::StrCat(path, " does not hold what ps task ",
                              shard.ps_task(), " had at one instant"));
   }
@@ -228,9 +176,8 @@ void Oracle::AfterCut(SimPs* ps, const BeginSnapshotReply& cut) {
   const int64_t epoch = ps->State().model_epoch();
   simulator_->Note("cut", ps->task(), epoch, cut.version());
   const Shard& shard = ShardOf(ps->incarnation(), epoch);
-  cuts_[{ps->task(), epoch}].push_back({cut.version(),
-                                        shard.global_step + cut.version(),
-                                        *values, MarksOf(cut)});
+  cuts_[{ps->task(), epoch}].Add(cut, shard.global_step + cut.version(),
+                                 *values);
   // In sync the marks are of the chosen steps alone.
   if (!is_sync()) CheckMarks(ps, cut);
 }
@@ -288,7 +235,10 @@ void Oracle::AfterCommit(const CommitEpochRequest& request) {
                       request.global_step(), ", but step ", newest_saved_,
                       " was reported as saved"));
   }
-  for (const auto& [task, incarnation] : request.ps_incarnations()) {
+  // In order: the map's own is another one in each process.
+  const std::map<int, uint64_t> starts(request.ps_incarnations().begin(),
+                                       request.ps_incarnations().end());
+  for (const auto& [task, incarnation] : starts) {
     SimPs* const ps = network_->ps(task);
     // One that has died meanwhile will be found out.
     if (ps == nullptr || ps->incarnation() != incarnation) continue;
@@ -419,57 +369,15 @@ void Oracle::CheckChosen(const Epoch& epoch, const StepToken& token) {
   }
 }
 
-// As production's rules say: who comes, or comes back, starts at the slowest
-// clock, which never falls.
 void Oracle::SampleClocks(uint64_t ps_incarnation,
                           const Coordinator& coordinator) {
   if (model_->scenario.mode != Mode::kBoundedStaleness) return;
-  const JobState state = coordinator.State();
-  const std::pair<uint64_t, int64_t> here = {ps_incarnation,
-                                             state.model_epoch()};
-  if (here != clocks_of_) {
-    clocks_of_ = here;
-    clocks_.clear();
-    slowest_ = 0;
-    ++membership_;
-  }
-  std::map<int, WorkerClock> clocks;
-  for (const WorkerState& worker : state.workers()) {
-    if (worker.finished() || worker.lost()) continue;
-    const int index = worker.sender().task().index();
-    WorkerClock clock = clocks_[index];
-    if (clock.incarnation != worker.sender().incarnation()) {
-      clock = {worker.sender().incarnation(), 0, kEnters};
-    } else {
-      clock.clock += worker.steps() - clock.steps;
-    }
-    clock.steps = worker.steps();
-    clocks[index] = clock;
-  }
-  if (clocks.size() < clocks_.size()) ++membership_;
-  clocks_ = std::move(clocks);
-  slowest_ = SlowestClock();
-  for (auto& [index, clock] : clocks_) {
-    if (clock.clock != kEnters) continue;
-    clock.clock = slowest_;
-    ++membership_;
-  }
-}
-
-// Of those that do not enter just now.
-int64_t Oracle::SlowestClock() const {
-  int64_t slowest = kEnters;
-  for (const auto& [index, clock] : clocks_) {
-    slowest = std::min(slowest, clock.clock);
-  }
-  return slowest == kEnters ? slowest_ : slowest;
+  clocks_.Sample(ps_incarnation, coordinator.State());
 }
 
 void Oracle::StepGranted(const Sender& sender) {
   if (model_->scenario.mode != Mode::kBoundedStaleness) return;
-  const auto clock = clocks_.find(sender.task().index());
-  if (clock == clocks_.end()) return;
-  const int64_t lag = clock->second.clock - slowest_;
+  const int64_t lag = clocks_.LagOf(sender.task().index());
   if (lag <= model_->scenario.bound) return;
   Fail(absl::StrCat("worker ", sender.task().index(), " may take a step with ",
                     "a clock lag of ", lag, ", the bound is ",

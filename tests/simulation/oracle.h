@@ -14,6 +14,8 @@
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
 #include "ps_server/coordinator.h"
+#include "tests/simulation/oracle_clocks.h"
+#include "tests/simulation/shard_cuts.h"
 #include "tests/simulation/sim_model.h"
 #include "tests/simulation/sim_network.h"
 #include "tests/simulation/simulator.h"
@@ -45,7 +47,7 @@ class Oracle {
   void PushSent(int ps, const PushPart& header);
   void PushAcknowledged(int ps, const PushPart& header, const PushReply& reply);
   // This incarnation is about to pull for a step.
-  void StepBegun(uint64_t incarnation);
+  void StepBegun(uint64_t incarnation) { clocks_.Pulls(incarnation); }
   // Every shard has acknowledged the step, in the epoch that ps task 0 had
   // this incarnation in.
   void StepCompleted(const Sender& sender, int64_t epoch,
@@ -105,13 +107,6 @@ class Oracle {
     TensorValues base;
     std::map<std::pair<int, int>, Pushes> pushes;  // by (part, worker)
   };
-  struct Cut {
-    int64_t version;
-    // Of synchronous replication: the update after which it was made.
-    int64_t round;
-    TensorValues values;
-    std::set<std::string> marks;
-  };
   struct Epoch {
     int64_t global_step = 0;
     // (worker, incarnation, step)
@@ -119,19 +114,11 @@ class Oracle {
     // Synchronous replication: the steps of each update.
     std::map<int64_t, std::vector<std::tuple<int, uint64_t, int64_t>>> chosen;
   };
-  // Bounded staleness: one live worker's.
-  struct WorkerClock {
-    uint64_t incarnation = 0;
-    // As the coordinator had it last.
-    int64_t steps = 0;
-    int64_t clock = 0;
-  };
 
   Shard& ShardOf(uint64_t incarnation, int64_t epoch) {
     return shards_[{incarnation, epoch}];
   }
   void CheckShard(SimPs* ps);
-  int64_t SlowestClock() const;
   void CheckStaleness(const PushPart& header, const PushReply& reply);
   // The marks of a cut have every push that was acknowledged before.
   void CheckMarks(SimPs* ps, const BeginSnapshotReply& cut);
@@ -157,21 +144,15 @@ class Oracle {
   std::string violation_;
   std::map<std::pair<uint64_t, int64_t>, Shard> shards_;
   // By (ps task, epoch).
-  std::map<std::pair<int, int64_t>, std::vector<Cut>> cuts_;
+  std::map<std::pair<int, int64_t>, ShardCuts> cuts_;
   // By (epoch, incarnation of ps task 0).
   std::map<std::pair<int64_t, uint64_t>, Epoch> epochs_;
   // The newest registered chief, by start of ps task 0.
   std::map<uint64_t, uint64_t> chiefs_;
   // Synchronous replication: the round of each step, by incarnation and step.
   std::map<std::pair<uint64_t, int64_t>, int64_t> round_of_;
-  // Bounded staleness: of the live workers, of one start of ps task 0 in one
-  // epoch.
-  std::pair<uint64_t, int64_t> clocks_of_;
-  std::map<int, WorkerClock> clocks_;
-  int64_t slowest_ = 0;
-  // How often workers came or went, and had when an incarnation last pulled.
-  int64_t membership_ = 0;
-  std::map<uint64_t, int64_t> membership_at_pull_;
+  // Bounded staleness.
+  OracleClocks clocks_;
   int64_t newest_saved_ = -1;
   bool interrupted_ = false;
   int64_t restores_ = 0;

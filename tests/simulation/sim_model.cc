@@ -1,6 +1,7 @@
 #include "tests/simulation/sim_model.h"
 
 #include <cassert>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 
@@ -14,6 +15,18 @@ void AddFloat(const char* name, double value, OptimizerSpec* optimizer) {
 }
 
 }  // namespace
+
+bool SameBits(const TensorValues& a, const TensorValues& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].size() != b[i].size() ||
+        std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) !=
+            0) {
+      return false;
+    }
+  }
+  return true;
+}
 
 std::vector<TensorDef> SimModel::DefsOf(int ps) const {
   std::vector<TensorDef> defs;

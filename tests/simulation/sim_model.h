@@ -11,6 +11,8 @@ namespace muster {
 // The values of all tensors, in creation order.
 using TensorValues = std::vector<std::vector<float>>;
 
+bool SameBits(const TensorValues& a, const TensorValues& b);
+
 // What is trained: counters. Each tensor has one element a worker; a step of
 // worker w adds kUnit to element w of every tensor. So each part of a push, on
 // each shard, says how many steps of each worker were applied to it; and in

@@ -1,8 +1,6 @@
 #include "tests/simulation/sim_ps.h"
 
 #include <algorithm>
-#include <cstring>
-#include <string>
 #include <utility>
 
 #include "common/cluster/task_id.h"
@@ -32,17 +30,15 @@ ShardOptions ShardOptionsOf(const SimPs::Options& options) {
   return shard;
 }
 
+const auto kServeRequestSave = [](SimPs& ps, const RequestSaveRequest& asked,
+                                  const ReplyCallback<RequestSaveReply>& done) {
+  done(ps.Handle(asked));
+};
+
 const auto kServeWatch = [](SimPs& ps, const WatchRequest& watch,
                             ReplyCallback<JobState> done) {
   ps.Watch(watch, std::move(done));
 };
-
-Sender Auditor() {
-  Sender sender;
-  *sender.mutable_task() = MakeTaskId(kEvaluatorJob, 0);
-  sender.set_incarnation(1);
-  return sender;
-}
 
 }  // namespace
 
@@ -50,7 +46,8 @@ SimPs::SimPs(const Options& options)
     : options_(options),
       process_(options.simulator),
       caller_(&process_, options.network, options.task),
-      shard_(ShardOptionsOf(options)) {
+      shard_(ShardOptionsOf(options)),
+      bugs_(options.bug, options.task, options.incarnation, &shard_) {
   if (options_.task != 0) return;
   CoordinatorOptions coordinator;
   coordinator.expected_tasks = options_.num_workers;
@@ -75,46 +72,19 @@ void SimPs::Die() {
   steps_.clear();
 }
 
-std::optional<std::vector<std::vector<float>>> SimPs::Values(
-    const std::vector<TensorDef>& tensors) {
-  HelloRequest hello;
-  hello.set_protocol_version(kProtocolVersion);
-  *hello.mutable_sender() = Auditor();
-  if (!shard_.Hello(hello).ok()) return std::nullopt;
-  std::vector<std::vector<float>> values;
-  for (const TensorDef& tensor : tensors) {
-    PullRequest pull;
-    *pull.mutable_sender() = Auditor();
-    pull.mutable_fence()->set_ps_incarnation(options_.incarnation);
-    pull.mutable_fence()->set_model_epoch(shard_.State().model_epoch());
-    TensorSlice* const slice = pull.add_slices();
-    slice->set_tensor(tensor.name());
-    slice->set_length(tensor.shape(0));
-    const absl::StatusOr<Frame<PullReply>> reply = shard_.Pull(pull);
-    if (!reply.ok()) return std::nullopt;
-    values.emplace_back(tensor.shape(0));
-    const std::string bytes(reply->data);
-    std::memcpy(values.back().data(), bytes.data(), bytes.size());
-  }
-  return values;
-}
-
 // ---- The shard --------------------------------------------------------
 
 absl::StatusOr<HelloReply> SimPs::Handle(HelloRequest request) {
   absl::StatusOr<HelloReply> reply = shard_.Hello(request);
   if (!reply.ok()) return reply;
-  *reply->mutable_state() = Shown(reply->state());
-  reply->set_ps_incarnation(ShownIncarnation());
+  *reply->mutable_state() = bugs_.Shown(reply->state());
+  reply->set_ps_incarnation(bugs_.ShownIncarnation());
   return reply;
 }
 
 absl::StatusOr<DefineReply> SimPs::Handle(DefineRequest request) {
-  if (KeepsOldModel(request.model_epoch())) {
-    shown_epoch_ = request.model_epoch();
-    return last_define_;
-  }
-  if (request.ps_incarnation() == ShownIncarnation()) {
+  if (bugs_.KeepOldModel(request.model_epoch())) return last_define_;
+  if (request.ps_incarnation() == bugs_.ShownIncarnation()) {
     request.set_ps_incarnation(options_.incarnation);
   }
   absl::StatusOr<DefineReply> reply = shard_.Define(request);
@@ -123,34 +93,34 @@ absl::StatusOr<DefineReply> SimPs::Handle(DefineRequest request) {
 }
 
 absl::StatusOr<LoadReply> SimPs::Handle(Frame<LoadPart> request) {
-  if (shown_epoch_ != 0) return LoadReply();
-  Forge(request.header.mutable_fence());
+  if (bugs_.keeps_old_model()) return LoadReply();
+  bugs_.Forge(request.header.mutable_fence());
   return shard_.Load(request);
 }
 
 absl::StatusOr<SealReply> SimPs::Handle(SealRequest request) {
-  Forge(request.mutable_fence());
+  bugs_.Forge(request.mutable_fence());
   absl::StatusOr<SealReply> reply = shard_.Seal(request);
-  if (reply.ok()) *reply->mutable_state() = Shown(reply->state());
+  if (reply.ok()) *reply->mutable_state() = bugs_.Shown(reply->state());
   return reply;
 }
 
 absl::StatusOr<Frame<PullReply>> SimPs::Handle(PullRequest request) {
-  Forge(request.mutable_fence());
-  ForgeToken(request.mutable_token());
+  bugs_.Forge(request.mutable_fence());
+  bugs_.Forge(request.mutable_token());
   return shard_.Pull(request);
 }
 
 absl::StatusOr<PushReply> SimPs::Handle(Frame<PushPart> request) {
-  Forge(request.header.mutable_fence());
-  ForgeIdentity(&request.header);
+  bugs_.Forge(request.header.mutable_fence());
+  bugs_.Forge(&request.header);
   absl::StatusOr<PushReply> reply = shard_.Push(request);
   options_.oracle->AfterPush(this);
   return reply;
 }
 
 absl::StatusOr<BeginSnapshotReply> SimPs::Handle(BeginSnapshotRequest request) {
-  Forge(request.mutable_fence());
+  bugs_.Forge(request.mutable_fence());
   absl::StatusOr<BeginSnapshotReply> reply = shard_.BeginSnapshot(request);
   if (!reply.ok()) return reply;
   options_.oracle->AfterCut(this, *reply);
@@ -159,15 +129,15 @@ absl::StatusOr<BeginSnapshotReply> SimPs::Handle(BeginSnapshotRequest request) {
 }
 
 absl::StatusOr<Frame<SnapshotPart>> SimPs::Handle(ReadSnapshotRequest request) {
-  Forge(request.mutable_fence());
+  bugs_.Forge(request.mutable_fence());
   if (options_.bug == Bug::kTornCut && request.slot().empty()) {
-    return ReadValuesOfNow(request);
+    return bugs_.ReadValuesOfNow(request);
   }
   return shard_.ReadSnapshot(request);
 }
 
 absl::StatusOr<EndSnapshotReply> SimPs::Handle(EndSnapshotRequest request) {
-  Forge(request.mutable_fence());
+  bugs_.Forge(request.mutable_fence());
   return shard_.EndSnapshot(request);
 }
 
@@ -185,7 +155,7 @@ absl::StatusOr<RegisterReply> SimPs::Handle(const RegisterRequest& request) {
 absl::StatusOr<BeginEpochReply> SimPs::Handle(
     const BeginEpochRequest& request) {
   BeginEpochRequest forged = request;
-  ForgeLease(forged.mutable_sender());
+  bugs_.ForgeLease(*coordinator_, forged.mutable_sender());
   absl::StatusOr<BeginEpochReply> reply =
       coordinator_->BeginEpoch(forged, Now());
   if (reply.ok()) {
@@ -198,7 +168,7 @@ absl::StatusOr<BeginEpochReply> SimPs::Handle(
 absl::StatusOr<CommitEpochReply> SimPs::Handle(
     const CommitEpochRequest& request) {
   CommitEpochRequest forged = request;
-  ForgeLease(forged.mutable_sender());
+  bugs_.ForgeLease(*coordinator_, forged.mutable_sender());
   absl::StatusOr<CommitEpochReply> reply =
       coordinator_->CommitEpoch(forged, Now());
   if (reply.ok()) {
@@ -210,15 +180,7 @@ absl::StatusOr<CommitEpochReply> SimPs::Handle(
 }
 
 void SimPs::Step(StepRequest request, ReplyCallback<StepReply> done) {
-  if (options_.bug == Bug::kAbandonedStepCounted) request.set_abandoned(false);
-  if (options_.bug == Bug::kStepCountedTwice && request.step() > 0 &&
-      !request.abandoned()) {
-    request.set_step(++forged_steps_[KeyOf(request.sender())]);
-  }
-  if (options_.bug == Bug::kLateApplied && request.round() > 0) {
-    request.set_round(std::max(request.round(), coordinator_->State().round()));
-    request.set_late(false);
-  }
+  bugs_.Forge(*coordinator_, &request);
   const uint64_t id = next_call_++;
   const absl::Status status = coordinator_->Step(request, id, Now());
   if (!status.ok()) return done(status);
@@ -403,10 +365,7 @@ void SimPs::Terminate() {
         save_version_ = reply->state().state_version();
         OnVerdict(save_wait_->OnReply(*reply, Now()));
       },
-      [](SimPs& ps, const RequestSaveRequest& asked,
-         const ReplyCallback<RequestSaveReply>& done) {
-        done(ps.Handle(asked));
-      });
+      kServeRequestSave);
 }
 
 void SimPs::WatchForSave() {
@@ -462,82 +421,7 @@ void SimPs::Drain(bool saved) {
   caller_.Call<RequestSaveReply>(
       0, request, Now() + kLeavePatience,
       [leave](const absl::StatusOr<RequestSaveReply>&) { leave(); },
-      [](SimPs& ps, const RequestSaveRequest& asked,
-         const ReplyCallback<RequestSaveReply>& done) {
-        done(ps.Handle(asked));
-      });
-}
-
-// ---- Planted bugs -------------------------------------------------------
-
-void SimPs::Forge(Fence* fence) const {
-  const int64_t epoch = shard_.State().model_epoch();
-  if (options_.bug == Bug::kNoFence) {
-    fence->set_ps_incarnation(options_.incarnation);
-    fence->set_model_epoch(epoch);
-  }
-  if (fence->ps_incarnation() == ShownIncarnation()) {
-    fence->set_ps_incarnation(options_.incarnation);
-  }
-  if (shown_epoch_ == 0) return;
-  fence->set_model_epoch(fence->model_epoch() == shown_epoch_ ? epoch : -1);
-}
-
-void SimPs::ForgeLease(Sender* sender) const {
-  if (options_.bug != Bug::kLeaseIgnored) return;
-  const JobState state = coordinator_->State();
-  if (state.has_chief()) *sender = state.chief();
-}
-
-void SimPs::ForgeToken(StepToken* token) {
-  open_round_ = std::max(open_round_, token->round());
-  if (options_.bug == Bug::kCountedTwice && token->chosen_size() > 0) {
-    const ChosenStep first = token->chosen(0);
-    *token->add_chosen() = first;
-  }
-}
-
-void SimPs::ForgeIdentity(PushPart* header) {
-  if (options_.bug == Bug::kLateApplied && header->round() > 0) {
-    header->set_round(std::max(header->round(), open_round_));
-  }
-  if (options_.bug == Bug::kNoFence) {
-    header->set_pulled_version(
-        std::min(header->pulled_version(), shard_.State().version()));
-  }
-  if (options_.bug != Bug::kNoDuplicateCheck) return;
-  header->set_step(++forged_step_);
-  header->set_part(0);
-  header->set_parts(1);
-}
-
-bool SimPs::KeepsOldModel(int64_t new_epoch) const {
-  return options_.bug == Bug::kMixedEpochs && shard_.phase() == READY &&
-         new_epoch > shard_.State().model_epoch();
-}
-
-ShardState SimPs::Shown(ShardState state) const {
-  if (shown_epoch_ != 0) state.set_model_epoch(shown_epoch_);
-  return state;
-}
-
-uint64_t SimPs::ShownIncarnation() const {
-  return options_.bug == Bug::kRestartUnnoticed ? 1 + options_.task
-                                                : options_.incarnation;
-}
-
-absl::StatusOr<Frame<SnapshotPart>> SimPs::ReadValuesOfNow(
-    const ReadSnapshotRequest& request) {
-  PullRequest pull;
-  *pull.mutable_sender() = request.sender();
-  *pull.mutable_fence() = request.fence();
-  *pull.mutable_slices() = request.slices();
-  absl::StatusOr<Frame<PullReply>> values = shard_.Pull(pull);
-  if (!values.ok()) return values.status();
-  Frame<SnapshotPart> reply;
-  *reply.header.mutable_slices() = request.slices();
-  reply.data = std::move(values->data);
-  return reply;
+      kServeRequestSave);
 }
 
 }  // namespace muster

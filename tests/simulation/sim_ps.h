@@ -16,7 +16,10 @@
 #include "ps_server/save_wait.h"
 #include "tests/simulation/bug.h"
 #include "tests/simulation/oracle.h"
+#include "tests/simulation/ps_bugs.h"
+#include "tests/simulation/shard_audit.h"
 #include "tests/simulation/sim_caller.h"
+#include "tests/simulation/sim_model.h"
 #include "tests/simulation/sim_network.h"
 #include "tests/simulation/sim_process.h"
 #include "tests/simulation/simulator.h"
@@ -54,7 +57,7 @@ class SimPs {
   bool ended() const { return ended_; }
   int task() const { return options_.task; }
   // As its peers see it.
-  uint64_t incarnation() const { return ShownIncarnation(); }
+  uint64_t incarnation() const { return bugs_.ShownIncarnation(); }
   SimCaller& caller() { return caller_; }
   SimProcess& process() { return process_; }
   // Task 0 has waited as long for this other ps task to learn of the end as
@@ -69,8 +72,9 @@ class SimPs {
 
   // The parameters of a READY shard, as the model's tensors `tensors` (those
   // that are placed here); null if it is not READY.
-  std::optional<std::vector<std::vector<float>>> Values(
-      const std::vector<TensorDef>& tensors);
+  std::optional<TensorValues> Values(const std::vector<TensorDef>& tensors) {
+    return AuditShard(&shard_, options_.incarnation, tensors);
+  }
 
   absl::StatusOr<HelloReply> Handle(HelloRequest request);
   absl::StatusOr<DefineReply> Handle(DefineRequest request);
@@ -108,21 +112,13 @@ class SimPs {
   void OnVerdict(SaveWait::Verdict verdict);
   void Drain(bool saved);
 
-  // ---- Planted bugs ------------------------------------------------------
-  void Forge(Fence* fence) const;
-  void ForgeIdentity(PushPart* header);
-  void ForgeLease(Sender* sender) const;
-  void ForgeToken(StepToken* token);
-  bool KeepsOldModel(int64_t new_epoch) const;
-  ShardState Shown(ShardState state) const;
-  uint64_t ShownIncarnation() const;
-  absl::StatusOr<Frame<SnapshotPart>> ReadValuesOfNow(
-      const ReadSnapshotRequest& request);
-
   const Options options_;
   SimProcess process_;
   SimCaller caller_;
   ParameterShard shard_;
+  PsBugs bugs_;
+  // The shard's; it says so again where it keeps an old model.
+  DefineReply last_define_;
   std::unique_ptr<Coordinator> coordinator_;
   bool alive_ = false;
   bool ended_ = false;
@@ -146,14 +142,6 @@ class SimPs {
   std::map<uint64_t, Sender> step_senders_;
   absl::Time next_tick_ = absl::InfiniteFuture();
   int64_t watched_version_ = 0;
-
-  // Of planted bugs.
-  int64_t forged_step_ = 0;
-  int64_t open_round_ = 0;
-  std::map<TaskKey, int64_t> forged_steps_;
-  // kMixedEpochs: the epoch that it says it is at; 0: the true one.
-  int64_t shown_epoch_ = 0;
-  DefineReply last_define_;
 };
 
 }  // namespace muster

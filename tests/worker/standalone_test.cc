@@ -2,11 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,11 +15,9 @@
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/codec/codec.h"
-#include "ps_server/coordination_server.h"
-#include "ps_server/shard_server.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/worker/local_training.h"
 #include "worker/session_messages.h"
-#include "worker/training_spec.h"
 #include "worker/worker_task.h"
 
 namespace muster {
@@ -59,78 +53,30 @@ constexpr char kTraining[] = R"pb(
   seed: 3
 )pb";
 
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-
-class StandaloneTest : public ::testing::Test {
+class StandaloneTest : public LocalTraining {
  protected:
-  // A new folder below the test's own.
-  std::string NewTrainDir(const std::string& name) {
-    std::string path = testing::TempDir() + "/" + name + "XXXXXX";
-    return mkdtemp(path.data());
-  }
-
   int Train(const std::string& train_dir, int64_t steps,
             std::vector<std::string> overrides = {}) {
     overrides.push_back(absl::StrCat("stop.steps=", steps));
-    auto training = ParseTrainingSpec(kTraining, "test", overrides);
-    EXPECT_THAT(training, IsOk());
-    if (!training.ok()) return -1;
-    WorkerOptions options;
-    options.self.set_job("worker");
-    options.training = *training;
-    options.train_dir = train_dir;
-    options.profile_steps = profile_steps_;
-    options.device = "ref";
-    options.clock = &clock_;
-    options.start_time = clock_.Now();
-    options.progress.every = absl::ZeroDuration();
-    options.write_progress = [this](absl::string_view line) { Say(line); };
-    options.say = [this](bool, absl::string_view line) { Say(line); };
-    auto task = WorkerTask::Create(options, LocalLinks());
+    auto options = MakeOptions(kTraining, overrides, train_dir);
+    EXPECT_THAT(options, IsOk());
+    if (!options.ok()) return -1;
+    options->profile_steps = profile_steps_;
+    options->progress.every = absl::ZeroDuration();
+    options->write_progress = [this](absl::string_view line) { Say(line); };
+    const auto task = CreateTask(*options);
     EXPECT_THAT(task, IsOk());
     return task.ok() ? (*task)->Run() : -1;
   }
 
   int64_t profile_steps_ = 0;
-
-  std::vector<std::string> Lines() {
-    absl::MutexLock lock(&mu_);
-    return lines_;
-  }
-
- private:
-  WorkerLinks LocalLinks() {
-    ShardServer::Options shard;
-    shard.shard.incarnation = ++incarnation_;
-    shard.clock = &clock_;
-    CoordinationServer::Options coordination;
-    coordination.clock = &clock_;
-    WorkerLinks links;
-    links.shards.push_back(std::make_unique<ShardServer>(shard));
-    links.coordination = std::make_unique<CoordinationServer>(coordination);
-    return links;
-  }
-  void Say(absl::string_view line) {
-    absl::MutexLock lock(&mu_);
-    lines_.emplace_back(line);
-  }
-
-  const MonotonicClock clock_{};
-  uint64_t incarnation_ = 0;
-  absl::Mutex mu_;
-  std::vector<std::string> lines_;
 };
 
 TEST_F(StandaloneTest, TrainsAsWellWithEncodedGradients) {
   const auto train = [this](const std::vector<std::string>& settings) {
     const std::string train_dir = NewTrainDir("codec");
     EXPECT_EQ(Train(train_dir, 100, settings), kExitDone);
-    const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+    const auto result = ReadResult(train_dir);
     EXPECT_THAT(result, IsOk());
     return std::stod(result->Find("test_loss")->text);
   };
@@ -161,7 +107,7 @@ TEST_F(StandaloneTest, TellsTheBytesThatACodecSaves) {
   const auto train = [this](const std::vector<std::string>& settings) {
     const std::string train_dir = NewTrainDir("bytes");
     EXPECT_EQ(Train(train_dir, 10, settings), kExitDone);
-    const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+    const auto result = ReadResult(train_dir);
     EXPECT_THAT(result, IsOk());
     return *result->Find("gradient");
   };
@@ -181,7 +127,7 @@ TEST_F(StandaloneTest, TellsTheBytesThatACodecSaves) {
 TEST_F(StandaloneTest, TrainsToALowerLossAndWritesTheResult) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 100), kExitDone);
-  const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+  const auto result = ReadResult(train_dir);
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->Find("global_step")->text, "100");
   // Four classes: the loss of a guess is ln 4 = 1.39.
@@ -258,7 +204,7 @@ TEST_F(StandaloneTest, CheckpointOfAnotherModelEndsItWithThree) {
 TEST_F(StandaloneTest, StopsAfterItsTime) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 0, {"stop.seconds=0.2"}), kExitDone);
-  const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+  const auto result = ReadResult(train_dir);
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->Find("stop_reason")->text, "seconds");
   EXPECT_THAT(Lines(), Contains(HasSubstr(": seconds")));
@@ -267,11 +213,11 @@ TEST_F(StandaloneTest, StopsAfterItsTime) {
 TEST_F(StandaloneTest, ItsTimeGoesOnAfterARestart) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 0, {"stop.seconds=0.2"}), kExitDone);
-  const auto first = ParseJson(ReadAll(train_dir + "/result.json"));
+  const auto first = ReadResult(train_dir);
   ASSERT_THAT(first, IsOk());
   // It was over before: the first step ends it (another may be under way).
   ASSERT_EQ(Train(train_dir, 0, {"stop.seconds=0.2"}), kExitDone);
-  const auto second = ParseJson(ReadAll(train_dir + "/result.json"));
+  const auto second = ReadResult(train_dir);
   ASSERT_THAT(second, IsOk());
   EXPECT_LE(std::stoll(second->Find("global_step")->text),
             std::stoll(first->Find("global_step")->text) + 2);
@@ -282,7 +228,7 @@ TEST_F(StandaloneTest, StopsAtTheTargetAccuracyAndBeforeTheLimit) {
   ASSERT_EQ(Train(train_dir, 1000000,
                   {"stop.target_accuracy=0.9", "evaluation.every_steps=5"}),
             kExitDone);
-  const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+  const auto result = ReadResult(train_dir);
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->Find("stop_reason")->text, "target_accuracy");
   EXPECT_GE(std::stod(result->Find("test_accuracy")->text), 0.9);
@@ -295,7 +241,7 @@ TEST_F(StandaloneTest, DivergedTrainingEndsItNamingStepAndTensor) {
   // The first update is about 1e37 and finite, a later one is not.
   EXPECT_EQ(Train(train_dir, 100, {"optimizer.momentum.learning_rate=1e38"}),
             kExitFailed);
-  const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+  const auto result = ReadResult(train_dir);
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->Find("stop_reason")->text, "non_finite");
   EXPECT_THAT(Lines(),
@@ -318,14 +264,14 @@ TEST_F(StandaloneTest, WritesAProfileAndLogsTensors) {
               Contains(HasSubstr("tensor logits/bias [4] step=8 min=")));
   const auto profile = ParseJson(ReadAll(train_dir + "/profile-worker-0.json"));
   ASSERT_THAT(profile, IsOk());
-  // 9 names and 3 times 7 spans.
-  EXPECT_EQ(profile->Find("traceEvents")->items.size(), 30);
+  // 9 names and 2 of the lane of the sends; 3 times 9 spans and 2 tensors.
+  EXPECT_EQ(profile->Find("traceEvents")->items.size(), 44);
 }
 
 TEST_F(StandaloneTest, StopsAfterWholeEpochs) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 0, {"stop.epochs=2"}), kExitDone);
-  const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+  const auto result = ReadResult(train_dir);
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->Find("global_step")->text, "40");  // 2 * 320 / 16.
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/rpc/protocol.h"
 #include "tests/testing/fake_parameter_link.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/backend.h"
@@ -22,7 +23,8 @@ namespace muster {
 // one fake shard: what a step or an evaluation needs, without a cluster.
 class TinyModel {
  public:
-  TinyModel(int64_t classes, int64_t batch_size, CompileOptions::Mode mode)
+  TinyModel(int64_t classes, int64_t batch_size, CompileOptions::Mode mode,
+            int64_t max_part_bytes = kMaxPartBytes)
       : backend_(MakeBackend("ref")) {
     CompileOptions options;
     options.backend = backend_.get();
@@ -44,6 +46,7 @@ class TinyModel {
     ParameterClient::Options client;
     client.ps_names = {"/job:ps/task:0"};
     client.clock = &clock_;
+    client.max_part_bytes = max_part_bytes;
     client.sender.set_incarnation(5);
     std::vector<std::unique_ptr<ParameterLink>> links;
     links.push_back(std::make_unique<FakeParameterLink>(&shard_));
@@ -62,6 +65,7 @@ class TinyModel {
 
   static constexpr uint64_t kIncarnation = 11;
 
+  const Clock* clock() const { return &clock_; }
   FakeShard& shard() { return shard_; }
   ParameterClient* client() { return client_.get(); }
   CompiledModel* model() { return model_.get(); }

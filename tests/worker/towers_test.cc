@@ -2,23 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
-#include "common/base/clock.h"
-#include "common/base/json.h"
 #include "gmock/gmock.h"
-#include "ps_server/coordination_server.h"
-#include "ps_server/shard_server.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/worker/local_training.h"
 #include "worker/session_messages.h"
-#include "worker/training_spec.h"
 #include "worker/worker_task.h"
 
 namespace muster {
@@ -65,15 +57,8 @@ constexpr char kTraining[] = R"pb(
 // a few 2^-24 of itself, and 40 steps of a smooth problem do not blow that up.
 constexpr float kTolerance = 1e-5f;
 
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-
 // One training, in a folder of its own.
-class TowersTest : public ::testing::Test {
+class TowersTest : public LocalTraining {
  protected:
   struct Run {
     std::vector<std::string> overrides = {};
@@ -81,34 +66,18 @@ class TowersTest : public ::testing::Test {
     std::vector<std::string> devices = {};
   };
 
-  std::string NewTrainDir() {
-    std::string path = testing::TempDir() + "/towersXXXXXX";
-    return mkdtemp(path.data());
-  }
-
   absl::StatusOr<std::unique_ptr<WorkerTask>> Create(
       const Run& run, const std::string& train_dir) {
-    auto training = ParseTrainingSpec(kTraining, "test", run.overrides);
-    if (!training.ok()) return training.status();
-    WorkerOptions options;
-    options.self.set_job("worker");
-    options.training = *training;
-    options.train_dir = train_dir;
-    options.device = run.devices.empty() ? "ref" : "auto";
-    options.devices = run.devices;
-    options.num_devices = run.num_devices;
-    options.clock = &clock_;
-    options.start_time = clock_.Now();
-    options.write_progress = [](absl::string_view) {};
-    options.say = [this](bool, absl::string_view line) {
-      absl::MutexLock lock(&mu_);
-      lines_.emplace_back(line);
-    };
-    return WorkerTask::Create(options, LocalLinks());
+    auto options = MakeOptions(kTraining, run.overrides, train_dir);
+    if (!options.ok()) return options.status();
+    if (!run.devices.empty()) options->device = "auto";
+    options->devices = run.devices;
+    options->num_devices = run.num_devices;
+    return CreateTask(*options);
   }
 
   std::string Train(const Run& run, std::string train_dir = "") {
-    if (train_dir.empty()) train_dir = NewTrainDir();
+    if (train_dir.empty()) train_dir = NewTrainDir("towers");
     const auto task = Create(run, train_dir);
     EXPECT_THAT(task, IsOk());
     if (!task.ok()) return train_dir;
@@ -148,33 +117,10 @@ class TowersTest : public ::testing::Test {
   }
 
   std::string Result(const std::string& train_dir, const std::string& field) {
-    const auto result = ParseJson(ReadAll(train_dir + "/result.json"));
+    const auto result = ReadResult(train_dir);
     EXPECT_THAT(result, IsOk());
     return result.ok() ? result->Find(field)->text : "";
   }
-
-  std::vector<std::string> Lines() {
-    absl::MutexLock lock(&mu_);
-    return lines_;
-  }
-
- private:
-  WorkerLinks LocalLinks() {
-    ShardServer::Options shard;
-    shard.shard.incarnation = ++incarnation_;
-    shard.clock = &clock_;
-    CoordinationServer::Options coordination;
-    coordination.clock = &clock_;
-    WorkerLinks links;
-    links.shards.push_back(std::make_unique<ShardServer>(shard));
-    links.coordination = std::make_unique<CoordinationServer>(coordination);
-    return links;
-  }
-
-  const MonotonicClock clock_{};
-  uint64_t incarnation_ = 0;
-  absl::Mutex mu_;
-  std::vector<std::string> lines_;
 };
 
 TEST_F(TowersTest, TwoTowersEqualOneWithTwiceTheBatch) {

@@ -168,5 +168,88 @@ TEST_F(TrainLoopTest, AnEpochBeginsAtItsPosition) {
   EXPECT_EQ(report->data_position, 6);
 }
 
+// Each tensor is a part, and nobody changes gradients.
+class EarlyPushTest : public ::testing::Test {
+ protected:
+  struct Worker {
+    TinyModel tiny{kClasses, kRows, CompileOptions::Mode::kTrain,
+                   /*max_part_bytes=*/4};
+    std::unique_ptr<TrainLoop> loop;
+
+    std::string Shard() {
+      return tiny.shard().values("logits/weights") +
+             tiny.shard().values("logits/bias");
+    }
+  };
+
+  std::unique_ptr<Worker> Make(TrainLoop::Options options = {}) {
+    auto worker = std::make_unique<Worker>();
+    EXPECT_THAT(worker->tiny.Load(std::vector<float>(kClasses, 0.0f)), IsOk());
+    options.client = worker->tiny.client();
+    options.towers = worker->tiny.towers();
+    options.data_set = &data_set_;
+    options.input.batch_size = kRows;
+    auto loop = TrainLoop::Create(options);
+    EXPECT_THAT(loop, IsOk());
+    worker->loop = *std::move(loop);
+    return worker;
+  }
+  // Also tells whether something had left before the decision.
+  static absl::StatusOr<bool> Run(Worker* worker, int64_t step,
+                                  absl::StatusOr<PushDecision> decision) {
+    const std::string before = worker->Shard();
+    bool left = false;
+    const auto report =
+        worker->loop->Run(step, {}, [&](const ComputedStep& computed) {
+          left = computed.push_begun;
+          EXPECT_EQ(left, worker->Shard() != before);
+          return decision;
+        });
+    if (!report.ok()) return report.status();
+    EXPECT_TRUE(report->times.forward_end.has_value());
+    EXPECT_TRUE(report->times.backward_end.has_value());
+    return left;
+  }
+
+  const CountingDataSet data_set_{kClasses};
+};
+
+TEST_F(EarlyPushTest, PushesTheSameBitsAsAfterTheStep) {
+  TrainLoop::Options late_options;
+  late_options.push_early = false;
+  const auto early = Make();
+  const auto late = Make(late_options);
+  for (int64_t step = 1; step <= 20; ++step) {
+    ASSERT_THAT(Run(early.get(), step, PushDecision::kPush),
+                IsOkAndHolds(true));
+    ASSERT_THAT(Run(late.get(), step, PushDecision::kPush),
+                IsOkAndHolds(false));
+    ASSERT_EQ(early->Shard(), late->Shard()) << "step " << step;
+  }
+}
+
+TEST_F(EarlyPushTest, WaitsForWhoeverChangesGradients) {
+  TrainLoop::Options options;
+  options.change_gradients = [](auto gradients) {
+    for (float& value : gradients[1]) value = 2;
+  };
+  const auto worker = Make(options);
+  ASSERT_THAT(Run(worker.get(), 1, PushDecision::kPush), IsOkAndHolds(false));
+  const std::vector<float> pushed(kClasses, 2.0f);
+  EXPECT_EQ(worker->tiny.shard().values("logits/bias"),
+            std::string(reinterpret_cast<const char*>(pushed.data()),
+                        pushed.size() * sizeof(float)));
+}
+
+TEST_F(EarlyPushTest, ARefusedOrFailedStepIsGivenUpAndTheNextIsAsAnyOther) {
+  const auto worker = Make();
+  ASSERT_THAT(Run(worker.get(), 1, PushDecision::kRefuse), IsOk());
+  ASSERT_THAT(Run(worker.get(), 2, absl::OutOfRangeError("no more")),
+              StatusIs(absl::StatusCode::kOutOfRange));
+  const std::string before = worker->Shard();
+  ASSERT_THAT(Run(worker.get(), 3, PushDecision::kPush), IsOk());
+  EXPECT_NE(worker->Shard(), before);
+}
+
 }  // namespace
 }  // namespace muster

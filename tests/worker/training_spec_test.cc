@@ -143,6 +143,7 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"gradient.clip.by_global_norm=1e300", "gradient.clip.by_global_norm"},
       {"optimizer.adam.learning_rate=-1", "learning_rate"},
       {"optimizer.schedule=cosin", "did you mean 'cosine'?"},
+      {"optimizer.schedule=exponential", "schedule.decay_steps must be"},
       {"placement=gready", "did you mean 'greedy'?"},
       {"placement=pinned", "needs at least one pin"},
   };

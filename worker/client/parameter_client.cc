@@ -10,8 +10,7 @@
 #include "common/base/one_shot.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/deadline.h"
-#include "worker/client/encoded_parts.h"
-#include "worker/client/held_cord.h"
+#include "worker/client/push_state.h"
 #include "worker/client/transfer_plan.h"
 
 namespace muster {
@@ -25,6 +24,10 @@ std::vector<std::vector<int64_t>> PartBytes(const TransferPlan& plan) {
     }
   }
   return bytes;
+}
+
+std::string PushName(int64_t step) {
+  return absl::StrCat("push of step ", step);
 }
 
 // The same parameters: an epoch is told apart by its number and the ps
@@ -46,136 +49,6 @@ struct PullState {
   // [ps task][part]; each is written once, by the callback of its part.
   std::vector<std::vector<int64_t>> versions;
 };
-
-// One push on its way. Shared by its callbacks.
-struct PushState {
-  std::shared_ptr<const ClientModel> model;
-  std::vector<TensorView> gradients;
-  // Null without a codec.
-  std::shared_ptr<const EncodedParts> encoded;
-  std::vector<std::vector<int64_t>> versions;
-  int64_t step = 0;
-  int64_t round = 0;
-  bool copies = false;
-
-  absl::Mutex mu;
-  PushOutcome outcome ABSL_GUARDED_BY(mu);
-  int64_t staleness_sum ABSL_GUARDED_BY(mu) = 0;
-  int64_t parts ABSL_GUARDED_BY(mu) = 0;
-  // (ps task, part)
-  std::set<std::pair<int, int>> acknowledged ABSL_GUARDED_BY(mu);
-
-  void Count(const TransferMachine::Send& send, const PushReply& reply) {
-    absl::MutexLock lock(&mu);
-    acknowledged.emplace(send.shard, send.part);
-    ++parts;
-    staleness_sum += reply.staleness();
-    outcome.max_staleness =
-        std::max<int64_t>(outcome.max_staleness, reply.staleness());
-    if (reply.duplicate()) ++outcome.duplicate_parts;
-    if (reply.late()) outcome.late = true;
-  }
-
-  PushOutcome Summarize(int64_t retries) {
-    absl::MutexLock lock(&mu);
-    outcome.retries = retries;
-    if (parts > 0) {
-      outcome.mean_staleness =
-          static_cast<double>(staleness_sum) / static_cast<double>(parts);
-    }
-    outcome.float32_bytes = NumValues(gradients) * sizeof(float);
-    outcome.sent_bytes = EncodedBytes(
-        encoded == nullptr ? nullptr : &encoded->codec(), NumValues(gradients));
-    for (const std::vector<int64_t>& of_shard : versions) {
-      outcome.pulled_versions.push_back(
-          of_shard.empty()
-              ? 0
-              : *std::min_element(of_shard.begin(), of_shard.end()));
-    }
-    return outcome;
-  }
-};
-
-PushPart MakePushHeader(const PushState& state,
-                        const TransferMachine::Send& send) {
-  const ClientModel& model = *state.model;
-  PushPart header;
-  *header.mutable_sender() = model.sender;
-  *header.mutable_fence() = model.fences[send.shard];
-  header.set_step(state.step);
-  header.set_round(state.round);
-  header.set_part(send.part);
-  header.set_parts(static_cast<int32_t>(model.plan.parts[send.shard].size()));
-  header.set_pulled_version(state.versions[send.shard][send.part]);
-  if (state.encoded != nullptr) {
-    header.set_codec(std::string(state.encoded->codec().name()));
-  }
-  const PlannedPart& part = model.plan.parts[send.shard][send.part];
-  for (const PlannedSlice& slice : part.slices) {
-    model.FillSlice(slice, header.add_slices());
-  }
-  return header;
-}
-
-// Where the bytes of one part lie.
-std::vector<TensorView> PiecesOf(const PushState& state,
-                                 const TransferMachine::Send& send) {
-  if (state.encoded != nullptr) {
-    return {state.encoded->part(send.shard, send.part)};
-  }
-  const ClientModel& model = *state.model;
-  std::vector<TensorView> pieces;
-  for (const PlannedSlice& slice :
-       model.plan.parts[send.shard][send.part].slices) {
-    const int64_t element_bytes = model.ElementBytes(slice.tensor, "");
-    pieces.push_back(
-        {state.gradients[slice.tensor].data + slice.offset * element_bytes,
-         slice.length * element_bytes});
-  }
-  return pieces;
-}
-
-// The bytes of one part; none if the transfer has ended.
-std::optional<absl::Cord> DataOf(const PushState& state, Transfer* transfer,
-                                 const TransferMachine::Send& send) {
-  const std::vector<TensorView> pieces = PiecesOf(state, send);
-  if (!state.copies) return MakeHeldCord(transfer, pieces);
-  // While a part is being sent, the push is not done.
-  absl::Cord copy;
-  for (const TensorView& piece : pieces) {
-    copy.Append(absl::string_view(piece.data, piece.size_bytes));
-  }
-  return copy;
-}
-
-void SendPush(const std::shared_ptr<PushState>& state, ParameterLink* link,
-              Transfer* transfer, const TransferMachine::Send& send) {
-  std::optional<absl::Cord> data = DataOf(*state, transfer, send);
-  if (!data.has_value()) return;
-  link->Push({MakePushHeader(*state, send), *std::move(data)}, send.deadline,
-             [state, send, shared = transfer->shared_from_this()](
-                 const absl::StatusOr<PushReply>& reply) {
-               if (reply.ok()) state->Count(send, *reply);
-               shared->Answer(send, reply.status());
-             });
-}
-
-// What became of a push.
-void TellEncoder(PushState& state, const absl::Status& outcome,
-                 PushEncoder* encoder) {
-  absl::MutexLock lock(&state.mu);
-  const bool has_round = state.round != 0;
-  if (!outcome.ok()) {
-    // Of a round nothing is applied before the step is reported.
-    return encoder->OnFailed([&state, has_round](int shard, int part) {
-      state.mu.AssertHeld();
-      return !has_round && state.acknowledged.count({shard, part}) != 0;
-    });
-  }
-  if (state.outcome.late) return encoder->OnDropped();
-  if (has_round) return encoder->OnStored();
-  encoder->OnApplied();
-}
 
 PullRequest MakePullRequest(const PullState& state,
                             const TransferMachine::Send& send) {
@@ -293,8 +166,8 @@ std::shared_ptr<const ClientModel> ParameterClient::model() const {
   return model_;
 }
 
-void ParameterClient::StartTransfer(
-    const std::vector<std::vector<int64_t>>& part_bytes,
+std::shared_ptr<Transfer> ParameterClient::StartTransfer(
+    const std::vector<std::vector<int64_t>>& part_bytes, PartsAre parts,
     Transfer::SendFunction send, Transfer::DoneFunction done) {
   std::shared_ptr<Transfer> transfer;
   {
@@ -302,9 +175,10 @@ void ParameterClient::StartTransfer(
     const uint64_t id = next_transfer_++;
     TransferOptions options = options_.transfer;
     options.seed = id;
+    TransferMachine machine(options, part_bytes, options_.ps_names);
+    if (parts == PartsAre::kClosed) machine.CloseParts();
     transfer = std::make_shared<Transfer>(
-        Transfer::Environment{options_.clock, timers_},
-        TransferMachine(options, part_bytes, options_.ps_names),
+        Transfer::Environment{options_.clock, timers_}, std::move(machine),
         std::move(send),
         [this, id, done = std::move(done)](const absl::Status& status,
                                            int64_t retries) {
@@ -315,6 +189,7 @@ void ParameterClient::StartTransfer(
     transfers_.emplace(id, transfer);
   }
   transfer->Start();
+  return transfer;
 }
 
 absl::Status ParameterClient::RunTransfer(
@@ -322,7 +197,7 @@ absl::Status ParameterClient::RunTransfer(
     Transfer::SendFunction send) {
   OneShot ended(options_.clock);
   absl::Status outcome;
-  StartTransfer(part_bytes, std::move(send),
+  StartTransfer(part_bytes, PartsAre::kOpen, std::move(send),
                 [&](const absl::Status& status, int64_t) {
                   outcome = status;
                   ended.Notify();
@@ -344,7 +219,7 @@ void ParameterClient::Pull(absl::Span<const MutableTensorView> into,
     state->versions.emplace_back(parts.size(), 0);
   }
   StartTransfer(
-      PartBytes(state->model->plan),
+      PartBytes(state->model->plan), PartsAre::kOpen,
       [this, state](Transfer* transfer, const TransferMachine::Send& send) {
         SendPull(state, links_[send.shard].get(), transfer, send);
       },
@@ -371,40 +246,69 @@ absl::Status ParameterClient::PullAndWait(
   return outcome;
 }
 
+absl::StatusOr<std::shared_ptr<PushState>> ParameterClient::MakePush(
+    int64_t step, int64_t round, absl::Span<const TensorView> gradients) {
+  PushState::Options push;
+  {
+    absl::MutexLock lock(&mu_);
+    push.model = model_;
+    push.versions = pulled_versions_;
+  }
+  const std::string what = PushName(step);
+  RETURN_IF_ERROR(Annotate(push.model->CheckViews(gradients), what));
+  if (push.versions.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, ": nothing was pulled in this model epoch"));
+  }
+  push.gradients.assign(gradients.begin(), gradients.end());
+  push.step = step;
+  push.round = round;
+  push.copies = options_.copy_pushes;
+  push.clock = options_.clock;
+  if (options_.codec != nullptr) {
+    push.encoded = encoder_->Encode(step, *push.model, gradients);
+  }
+  return std::make_shared<PushState>(std::move(push));
+}
+
+std::shared_ptr<Transfer> ParameterClient::StartPush(
+    const std::shared_ptr<PushState>& state, PartsAre parts,
+    std::function<void(absl::StatusOr<PushOutcome>)> done) {
+  return StartTransfer(
+      PartBytes(state->model().plan), parts,
+      [this, state](Transfer* transfer, const TransferMachine::Send& send) {
+        state->Send(links_[send.shard].get(), transfer, send);
+      },
+      [this, state, done = std::move(done)](const absl::Status& outcome,
+                                            int64_t retries) {
+        if (encoder_ != nullptr) state->TellEncoder(outcome, encoder_.get());
+        if (!outcome.ok()) {
+          return done(Annotate(outcome, PushName(state->step())));
+        }
+        done(state->Summarize(retries));
+      });
+}
+
 void ParameterClient::Push(
     int64_t step, int64_t round, absl::Span<const TensorView> gradients,
     std::function<void(absl::StatusOr<PushOutcome>)> done) {
-  const std::string what = absl::StrCat("push of step ", step);
-  auto state = std::make_shared<PushState>();
-  {
-    absl::MutexLock lock(&mu_);
-    state->model = model_;
-    state->versions = pulled_versions_;
-  }
-  const absl::Status status = state->model->CheckViews(gradients);
-  if (!status.ok()) return done(Annotate(status, what));
-  if (state->versions.empty()) {
-    return done(absl::FailedPreconditionError(
-        absl::StrCat(what, ": nothing was pulled in this model epoch")));
-  }
-  state->gradients.assign(gradients.begin(), gradients.end());
-  state->step = step;
-  state->round = round;
-  state->copies = options_.copy_pushes;
-  if (options_.codec != nullptr) {
-    state->encoded = encoder_->Encode(step, *state->model, gradients);
-  }
-  StartTransfer(
-      PartBytes(state->model->plan),
-      [this, state](Transfer* transfer, const TransferMachine::Send& send) {
-        SendPush(state, links_[send.shard].get(), transfer, send);
-      },
-      [this, state, what, done = std::move(done)](const absl::Status& outcome,
-                                                  int64_t retries) {
-        if (encoder_ != nullptr) TellEncoder(*state, outcome, encoder_.get());
-        if (!outcome.ok()) return done(Annotate(outcome, what));
-        done(state->Summarize(retries));
-      });
+  const absl::StatusOr<std::shared_ptr<PushState>> state =
+      MakePush(step, round, gradients);
+  if (!state.ok()) return done(state.status());
+  StartPush(*state, PartsAre::kOpen, std::move(done));
+}
+
+absl::StatusOr<std::unique_ptr<GradualPush>> ParameterClient::BeginPush(
+    int64_t step, int64_t round, absl::Span<const TensorView> gradients) {
+  assert(can_push_gradually());
+  ASSIGN_OR_RETURN(const std::shared_ptr<PushState> state,
+                   MakePush(step, round, gradients));
+  auto push = std::make_unique<GradualPush>(options_.clock, state->model());
+  push->Start(StartPush(state, PartsAre::kClosed,
+                        [push = push.get()](absl::StatusOr<PushOutcome> end) {
+                          push->End(std::move(end));
+                        }));
+  return push;
 }
 
 void ParameterClient::SettlePush(const StepToken& token) {

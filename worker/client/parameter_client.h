@@ -22,33 +22,16 @@
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/client/client_model.h"
+#include "worker/client/gradual_push.h"
 #include "worker/client/push_encoder.h"
+#include "worker/client/push_outcome.h"
+#include "worker/client/push_state.h"
 #include "worker/client/tensor_view.h"
 #include "worker/client/timer_queue.h"
 #include "worker/client/transfer.h"
 #include "worker/client/transfer_machine.h"
 
 namespace muster {
-
-// What became of one push, over all parts.
-struct PushOutcome {
-  // In updates between pull and apply.
-  int64_t max_staleness = 0;
-  double mean_staleness = 0;
-  // Parts that had been applied by an earlier attempt.
-  int64_t duplicate_parts = 0;
-  // Sends after the first of each part.
-  int64_t retries = 0;
-  // Synchronous replication: a shard has made the update of that round without
-  // this gradient; no shard uses it.
-  bool late = false;
-  // The version that was pulled, by ps task; the oldest of its parts.
-  std::vector<int64_t> pulled_versions;
-  // Of the values, each part counted once: as they were sent, and what they
-  // take as float32.
-  int64_t sent_bytes = 0;
-  int64_t float32_bytes = 0;
-};
 
 // A run of values that the chief loads into one tensor or one of its slots.
 // The unit of `offset` is that of TensorSlice: elements, or blocks for the
@@ -157,6 +140,14 @@ class ParameterClient {
   absl::StatusOr<PushOutcome> PushAndWait(
       int64_t step, absl::Span<const TensorView> gradients, int64_t round = 0);
 
+  // A push whose gradients are still being computed: their memory is read when
+  // they are released. The push ends before the client does. Errors: as Push.
+  // REQUIRES: can_push_gradually().
+  absl::StatusOr<std::unique_ptr<GradualPush>> BeginPush(
+      int64_t step, int64_t round, absl::Span<const TensorView> gradients);
+  // A codec wants the whole gradient.
+  bool can_push_gradually() const { return options_.codec == nullptr; }
+
   // Synchronous replication: the token of a step tells whether the push before
   // it is in an update; with error feedback it is wanted before the next Push.
   void SettlePush(const StepToken& token);
@@ -194,12 +185,21 @@ class ParameterClient {
 
   std::shared_ptr<const ClientModel> model() const;
 
+  // Whether parts are sent at once or wait until they are opened.
+  enum class PartsAre { kOpen, kClosed };
+
   // Runs a transfer of parts of these sizes by ps task; `done` on any thread.
-  void StartTransfer(const std::vector<std::vector<int64_t>>& part_bytes,
-                     Transfer::SendFunction send, Transfer::DoneFunction done);
+  std::shared_ptr<Transfer> StartTransfer(
+      const std::vector<std::vector<int64_t>>& part_bytes, PartsAre parts,
+      Transfer::SendFunction send, Transfer::DoneFunction done);
   // The same, waiting for the end.
   absl::Status RunTransfer(const std::vector<std::vector<int64_t>>& part_bytes,
                            Transfer::SendFunction send);
+  absl::StatusOr<std::shared_ptr<PushState>> MakePush(
+      int64_t step, int64_t round, absl::Span<const TensorView> gradients);
+  std::shared_ptr<Transfer> StartPush(
+      const std::shared_ptr<PushState>& state, PartsAre parts,
+      std::function<void(absl::StatusOr<PushOutcome>)> done);
   // One message to each shard, call(ps_task, deadline, done), and the replies.
   template <typename Reply>
   absl::StatusOr<std::vector<Reply>> CallAll(

@@ -19,6 +19,14 @@ void Transfer::Start() {
   Proceed();
 }
 
+void Transfer::OpenParts(absl::Span<const TransferMachine::PartId> parts) {
+  {
+    absl::MutexLock lock(&mu_);
+    Perform(machine_.OpenParts(parts, environment_.clock->Now()));
+  }
+  Proceed();
+}
+
 void Transfer::Answer(const TransferMachine::Send& send,
                       const absl::Status& status) {
   {

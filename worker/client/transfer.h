@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "worker/client/timer_queue.h"
 #include "worker/client/transfer_machine.h"
@@ -43,6 +44,9 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
            SendFunction send, DoneFunction done);
 
   void Start();
+  // See TransferMachine::OpenParts. Sends what the window has room for before
+  // it returns, unless another thread does.
+  void OpenParts(absl::Span<const TransferMachine::PartId> parts);
   void Answer(const TransferMachine::Send& send, const absl::Status& status);
   // Ends the transfer, unless it has ended. When it returns, no send is under
   // way and none will come. REQUIRES: not called from the send function.

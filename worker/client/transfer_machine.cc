@@ -59,7 +59,21 @@ TransferMachine::TransferMachine(
   }
 }
 
+void TransferMachine::CloseParts() {
+  for (Shard& shard : shards_) {
+    for (Part& part : shard.parts) part.state = PartState::kClosed;
+  }
+}
+
 TransferMachine::Actions TransferMachine::Start(absl::Time now) {
+  return Continue(now);
+}
+
+TransferMachine::Actions TransferMachine::OpenParts(
+    absl::Span<const PartId> parts, absl::Time now) {
+  for (const PartId& id : parts) {
+    shards_[id.shard].parts[id.part].state = PartState::kWaiting;
+  }
   return Continue(now);
 }
 
@@ -150,7 +164,8 @@ void TransferMachine::FillWindow(Shard* shard, int index, absl::Time now,
       }
       continue;
     }
-    if (part.state == PartState::kDone || part.state == PartState::kInFlight) {
+    if (part.state == PartState::kClosed || part.state == PartState::kDone ||
+        part.state == PartState::kInFlight) {
       continue;
     }
     if (part.state == PartState::kPausing) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/rpc/backoff.h"
 
 namespace muster {
@@ -41,6 +42,10 @@ class TransferMachine {
  public:
   static constexpr int kPatience = 12;
 
+  struct PartId {
+    int shard;
+    int part;
+  };
   struct Send {
     int shard;
     int part;
@@ -62,7 +67,12 @@ class TransferMachine {
                   const std::vector<std::vector<int64_t>>& part_bytes,
                   std::vector<std::string> shard_names);
 
+  // No part is sent until it is opened. Before Start.
+  void CloseParts();
+
   Actions Start(absl::Time now);
+  // These parts may be sent. Once for each, in any order.
+  Actions OpenParts(absl::Span<const PartId> parts, absl::Time now);
   // The answer to a Send. One that was already given is ignored.
   Actions OnAnswer(int shard, int part, int attempt, const absl::Status& status,
                    absl::Time now);
@@ -77,7 +87,7 @@ class TransferMachine {
   int64_t retries() const { return retries_; }
 
  private:
-  enum class PartState { kWaiting, kInFlight, kPausing, kDone };
+  enum class PartState { kClosed, kWaiting, kInFlight, kPausing, kDone };
   struct Part {
     int64_t bytes = 0;
     PartState state = PartState::kWaiting;

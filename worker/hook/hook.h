@@ -40,6 +40,8 @@ struct StepRecord {
   absl::Span<const StepTensor> tensors;
   // What each tower found, in BeforePush only.
   absl::Span<const TowerStep> towers;
+  // Some gradients have left already, in BeforePush only.
+  bool push_begun = false;
 };
 
 // A model epoch that this worker begins to train in.
@@ -83,9 +85,11 @@ class Hook {
     static_cast<void>(epoch);
     return absl::OkStatus();
   }
-  // Gradients are computed, nothing is pushed: global_step and staleness are
-  // not those of the finished step yet. After kRefuse the later hooks are not
-  // asked, and the step has no AfterStep.
+  // Gradients are computed, and the step is not reported: global_step and
+  // staleness are not those of the finished step yet. After kRefuse the later
+  // hooks are not asked, the step has no AfterStep, and nothing more of it is
+  // pushed. With push_begun finite gradients of some layers have left: in
+  // synchronous replication nobody uses them, else they are applied.
   virtual absl::StatusOr<PushDecision> BeforePush(const StepRecord& step) {
     static_cast<void>(step);
     return PushDecision::kPush;

@@ -37,7 +37,10 @@ absl::StatusOr<PushDecision> NanGuard::BeforePush(const StepRecord& step) {
   ++in_a_row_;
   const std::string what = absl::StrCat(
       "step ", step.step, " of ", options_.task_name, " at global step ",
-      step.global_step, ": ", found, "; nothing of it was pushed");
+      step.global_step, ": ", found,
+      step.push_begun ? "; finite gradients of later layers had been pushed, "
+                        "nothing else of it was"
+                      : "; nothing of it was pushed");
   if (in_a_row_ < options_.max_refusals) {
     options_.say(absl::StrCat(what, " (", in_a_row_, " of ",
                               options_.max_refusals, " in a row, ", refused_,

@@ -11,9 +11,11 @@
 namespace muster {
 
 // Refuses to push a step whose loss or gradients are not finite, so that none
-// of it reaches a parameter; says which step and tensor. After so many refused
-// steps in a row the parameters, not the rows, are the cause, and it ends the
-// training: the chief that of the job, another worker its own.
+// of it reaches a parameter; says which step and tensor. (If finite gradients
+// had left in mid-backward, StepRecord::push_begun, none of the rest does.)
+// After so many refused steps in a row the parameters, not the rows, are the
+// cause, and it ends the training: the chief that of the job, another worker
+// its own.
 class NanGuard : public Hook {
  public:
   struct Options {

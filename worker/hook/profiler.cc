@@ -1,13 +1,22 @@
 #include "worker/hook/profiler.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/client/slice_send.h"
 
 namespace muster {
 namespace {
 
-enum Lane { kStep = 1, kPull, kCompute, kPush };
+enum Lane { kStep = 1, kPull, kCompute, kPush, kFirstSend };
+
+// Whether `next` may follow on the lane of `last`. What one message carries has
+// the same times.
+bool FitsBehind(const SliceSend& last, const SliceSend& next) {
+  return last.acknowledged <= next.left ||
+         (last.left == next.left && last.acknowledged == next.acknowledged);
+}
 
 }  // namespace
 
@@ -41,9 +50,37 @@ void Profiler::AddStep(const StepRecord& step) {
   trace_.AddSpan(kStep, "input", times.begun, times.read, step.step);
   trace_.AddSpan(kPull, "pull", times.read, times.pulled, step.step);
   trace_.AddSpan(kCompute, "compute", times.pulled, times.computed, step.step);
+  if (times.forward_end.has_value() && times.backward_end.has_value()) {
+    trace_.AddSpan(kCompute, "forward", times.pulled, *times.forward_end,
+                   step.step);
+    trace_.AddSpan(kCompute, "backward", *times.forward_end,
+                   *times.backward_end, step.step);
+  }
   trace_.AddSpan(kStep, "hooks", times.computed, times.decided, step.step);
   trace_.AddSpan(kPush, "push", times.decided, times.pushed, step.step);
   trace_.AddSpan(kStep, "report", times.pushed, step.now, step.step);
+  AddSends(step);
+}
+
+// Each on the first lane that is free.
+void Profiler::AddSends(const StepRecord& step) {
+  std::vector<SliceSend> sends = step.times.sends;
+  std::stable_sort(
+      sends.begin(), sends.end(),
+      [](const SliceSend& a, const SliceSend& b) { return a.left < b.left; });
+  std::vector<SliceSend> last;  // by lane
+  for (const SliceSend& send : sends) {
+    size_t lane = 0;
+    while (lane < last.size() && !FitsBehind(last[lane], send)) ++lane;
+    if (lane == last.size()) last.emplace_back();
+    last[lane] = send;
+    const int number = kFirstSend + static_cast<int>(lane);
+    if (lane == send_lanes_) {
+      trace_.NameLane(number, absl::StrCat("send ", ++send_lanes_));
+    }
+    trace_.AddTransfer(number, options_.tensor_names[send.tensor], send.left,
+                       send.acknowledged, step.step, send.bytes);
+  }
 }
 
 void Profiler::WriteFile() {

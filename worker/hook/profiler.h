@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -14,8 +15,8 @@ namespace muster {
 
 // Writes a timeline of some steps of this worker: one lane for the steps with
 // what belongs to none of the others (waiting for rows, hooks, the report to
-// ps task 0), and one each for pull, compute and push. Costs nothing outside
-// those steps.
+// ps task 0), one each for pull, compute and push, and as many as are wanted
+// side by side for the tensors on their way. Costs nothing outside those steps.
 //
 // A step is from its grant to its report's answer. Not in it are the hooks'
 // AfterStep calls: they are the gaps.
@@ -30,6 +31,8 @@ class Profiler : public Hook {
     int64_t steps = 0;
     // Of the file.
     std::string path;
+    // In creation order.
+    std::vector<std::string> tensor_names;
   };
   using Write = std::function<absl::Status(const std::string& path,
                                            const std::string& content)>;
@@ -44,12 +47,15 @@ class Profiler : public Hook {
 
  private:
   void AddStep(const StepRecord& step);
+  void AddSends(const StepRecord& step);
   void WriteFile();
 
   const Options options_;
   const Write write_;
   const Say say_;
   ChromeTrace trace_;
+  // Lanes of the tensors on their way so far.
+  int send_lanes_ = 0;
   int64_t recorded_ = 0;
   bool written_ = false;
 };

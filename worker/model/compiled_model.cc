@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -85,6 +86,7 @@ CompiledModel::CompiledModel(const ModelGraph& graph,
     examples_ = AlignedBuffer(batch_size_ * example_elements_ * SizeOf(dtype_));
   }
   BindOperands();
+  FindFinalWrites();
 }
 
 bool CompiledModel::HasParameters(const ModelGraph& graph,
@@ -144,6 +146,37 @@ void CompiledModel::BindOperands() {
   }
 }
 
+// A gradient is final after the last instruction that touches its buffer: the
+// sum over all uses, or the penalty that is added to it.
+void CompiledModel::FindFinalWrites() {
+  constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  std::vector<size_t> last(parameters_.size(), kNone);
+  bool has_loss = false;
+  for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+    for (const BoundOperand& bound : plan_.instructions[i].operands) {
+      const PlanBuffer& buffer = plan_.buffers[bound.buffer];
+      if (buffer.space == BufferSpace::kGradient) last[buffer.index] = i;
+      // The penalties add to it later.
+      if (bound.buffer == plan_.loss_buffer && !has_loss) {
+        loss_instruction_ = i;
+        has_loss = true;
+      }
+    }
+  }
+  final_after_.resize(plan_.instructions.size());
+  for (size_t parameter = 0; parameter < last.size(); ++parameter) {
+    if (last[parameter] == kNone) continue;
+    final_after_[last[parameter]].push_back(static_cast<int>(parameter));
+  }
+  for (const MovingAverage& average : plan_.moving_averages) {
+    std::vector<int>& averaged = averaged_parameters_;
+    if (std::find(averaged.begin(), averaged.end(), average.parameter) ==
+        averaged.end()) {
+      averaged.push_back(average.parameter);
+    }
+  }
+}
+
 absl::Status CompiledModel::InitializeParameters(uint64_t seed) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const TensorDef& def = parameters_[i];
@@ -162,7 +195,7 @@ absl::Status CompiledModel::InitializeParameters(uint64_t seed) {
 }
 
 absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
-    const Batch& batch, uint64_t step_seed) {
+    const Batch& batch, uint64_t step_seed, StepListener* listener) {
   if (mode_ != Mode::kTrain) {
     return absl::FailedPreconditionError(
         "step: the model was compiled for evaluation");
@@ -172,11 +205,16 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
         absl::StrCat("step: the model was compiled for ", batch_size_,
                      " rows, the batch has ", batch.rows));
   }
-  ASSIGN_OR_RETURN(const StepResult result, Run(batch, step_seed));
+  ASSIGN_OR_RETURN(const StepResult result, Run(batch, step_seed, listener));
   if (dtype_ == FLOAT64) {
     WriteMovingAverages<double>();
   } else {
     WriteMovingAverages<float>();
+  }
+  if (listener != nullptr) {
+    for (const int parameter : averaged_parameters_) {
+      listener->OnGradient(parameter);
+    }
   }
   return result;
 }
@@ -187,7 +225,7 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Evaluate(
     return absl::FailedPreconditionError(
         "evaluate: the model was compiled for training");
   }
-  return Run(batch, /*step_seed=*/0);
+  return Run(batch, /*step_seed=*/0, /*listener=*/nullptr);
 }
 
 absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
@@ -234,8 +272,22 @@ void CompiledModel::BindBatch(const Batch& batch) {
   }
 }
 
+double CompiledModel::loss() const {
+  double loss = 0;
+  std::memcpy(&loss, BufferData(plan_.loss_buffer), sizeof(loss));
+  return loss;
+}
+
+void CompiledModel::TellListener(size_t instruction,
+                                 StepListener* listener) const {
+  if (instruction == loss_instruction_) listener->OnForward(loss());
+  for (const int parameter : final_after_[instruction]) {
+    listener->OnGradient(parameter);
+  }
+}
+
 absl::StatusOr<CompiledModel::StepResult> CompiledModel::Run(
-    const Batch& batch, uint64_t step_seed) {
+    const Batch& batch, uint64_t step_seed, StepListener* listener) {
   RETURN_IF_ERROR(CheckBatch(batch));
   BindBatch(batch);
   for (size_t i = 0; i < operands_.size(); ++i) {
@@ -248,9 +300,10 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Run(
     if (!status.ok()) {
       return Annotate(status, absl::StrCat("layer '", instruction.name, "'"));
     }
+    if (listener != nullptr) TellListener(i, listener);
   }
   StepResult result;
-  std::memcpy(&result.loss, BufferData(plan_.loss_buffer), sizeof(result.loss));
+  result.loss = loss();
   std::memcpy(&result.correct, BufferData(plan_.correct_buffer),
               sizeof(result.correct));
   return result;

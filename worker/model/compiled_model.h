@@ -16,6 +16,7 @@
 #include "worker/input/batch.h"
 #include "worker/model/execution_plan.h"
 #include "worker/model/model_graph.h"
+#include "worker/model/step_listener.h"
 
 namespace muster {
 
@@ -105,11 +106,13 @@ class CompiledModel {
   }
 
   // Forward and backward; changes no parameter. `step_seed` chooses what
-  // dropout drops. Allocates nothing after the first call.
+  // dropout drops. `listener`, unless null, hears of the step meanwhile.
+  // Allocates nothing after the first call.
   // Errors: InvalidArgument if the batch has not batch_size rows, holds less
   // memory than it says, or has a label out of range; FailedPrecondition in
   // mode kEvaluate.
-  absl::StatusOr<StepResult> Step(const Batch& batch, uint64_t step_seed);
+  absl::StatusOr<StepResult> Step(const Batch& batch, uint64_t step_seed,
+                                  StepListener* listener = nullptr);
 
   // Forward only. batch.rows may be less than the batch size. Errors: as Step,
   // FailedPrecondition in mode kTrain.
@@ -128,10 +131,14 @@ class CompiledModel {
 
   void PlaceParameters(const ModelGraph& graph, CompiledModel* parameters_of);
   void BindOperands();
+  void FindFinalWrites();
 
   bool HasParameters(const ModelGraph& graph, DataType dtype) const;
   absl::Status CheckBatch(const Batch& batch) const;
-  absl::StatusOr<StepResult> Run(const Batch& batch, uint64_t step_seed);
+  absl::StatusOr<StepResult> Run(const Batch& batch, uint64_t step_seed,
+                                 StepListener* listener);
+  double loss() const;
+  void TellListener(size_t instruction, StepListener* listener) const;
   void BindBatch(const Batch& batch);
   template <typename T>
   void WriteMovingAverages();
@@ -163,6 +170,11 @@ class CompiledModel {
   AlignedBuffer examples_;
   // Of each instruction.
   std::vector<Operands> operands_;
+  // For the listener: the instruction that makes the loss, the parameters whose
+  // gradients are final after each, and those that the averages write.
+  size_t loss_instruction_ = 0;
+  std::vector<std::vector<int>> final_after_;
+  std::vector<int> averaged_parameters_;
 };
 
 template <typename T>

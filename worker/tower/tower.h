@@ -11,6 +11,7 @@
 #include "common/tensor/aligned_buffer.h"
 #include "worker/input/batch.h"
 #include "worker/model/compiled_model.h"
+#include "worker/model/step_listener.h"
 
 namespace muster {
 
@@ -34,6 +35,8 @@ class Tower {
     int64_t first = 0;
     int64_t stride = 1;
     absl::FunctionRef<uint64_t(int64_t batch)> seed_of;
+    // Null for none. REQUIRES: a step of the tower is one batch.
+    StepListener* listener = nullptr;
   };
 
   explicit Tower(const Options& options);

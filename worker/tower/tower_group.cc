@@ -51,9 +51,11 @@ void TowerGroup::PlaceGradients() {
   }
 }
 
-absl::Status TowerGroup::Run(absl::Span<const Batch> batches, SeedOf seed_of) {
+absl::Status TowerGroup::Run(absl::Span<const Batch> batches, SeedOf seed_of,
+                             StepListener* listener) {
   assert(batches.size() == batches_per_step());
-  const Tower::Work work{batches, 0, num_towers(), seed_of};
+  const Tower::Work work{batches, 0, num_towers(), seed_of,
+                         can_tell() ? listener : nullptr};
   work_ = &work;
   phase_ = Phase::kCompute;
   for (const auto& thread : threads_) thread->Start();

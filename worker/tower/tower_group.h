@@ -13,6 +13,7 @@
 #include "worker/computed_step.h"
 #include "worker/input/batch.h"
 #include "worker/model/compiled_model.h"
+#include "worker/model/step_listener.h"
 #include "worker/tower/repeating_thread.h"
 #include "worker/tower/tower.h"
 
@@ -44,9 +45,15 @@ class TowerGroup {
 
   // Computes one step: the i-th batch of tower t is
   // batches[i * num_towers() + t]. Errors: of the first tower that has one,
-  // those of CompiledModel::Step; the gradients are then of no use.
+  // those of CompiledModel::Step; the gradients are then of no use. If
+  // can_tell(), `listener` (null for none) hears of it on this thread.
   // REQUIRES: batches_per_step() of them.
-  absl::Status Run(absl::Span<const Batch> batches, SeedOf seed_of);
+  absl::Status Run(absl::Span<const Batch> batches, SeedOf seed_of,
+                   StepListener* listener = nullptr);
+
+  // A step is one batch of one tower, so that what its model computes is what
+  // is pushed; else a gradient is final only when all of Run is over.
+  bool can_tell() const { return batches_per_step() == 1; }
 
   // Of the last Run. The mean over all rows, and sums.
   double loss() const;

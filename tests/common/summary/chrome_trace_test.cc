@@ -43,5 +43,17 @@ TEST(ChromeTraceTest, WritesSpansAndNamesAsJson) {
   EXPECT_EQ(document->Find("displayTimeUnit")->text, "ms");
 }
 
+TEST(ChromeTraceTest, ATransferHasItsBytes) {
+  ChromeTrace trace("worker", 7);
+  const absl::Time begin = absl::UnixEpoch() + absl::Microseconds(1500);
+  trace.AddTransfer(3, "w", begin, begin + absl::Microseconds(2), 17, 4096);
+  const auto document = ParseJson(trace.Json());
+  ASSERT_THAT(document, IsOk());
+  const JsonValue& span = document->Find("traceEvents")->items.back();
+  EXPECT_EQ(TextOf(span, "name"), "w");
+  EXPECT_EQ(TextOf(*span.Find("args"), "step"), "17");
+  EXPECT_EQ(TextOf(*span.Find("args"), "bytes"), "4096");
+}
+
 }  // namespace
 }  // namespace muster

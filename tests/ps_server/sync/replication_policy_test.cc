@@ -19,8 +19,7 @@ class FakeApplier : public PartApplier {
     steps.push_back(part.step);
     rate_factors.push_back(part.rate_factor);
   }
-  void ApplyBlock(int /*tensor*/, int64_t /*block*/,
-                  absl::Span<const float> /*gradient*/) override {
+  void ApplyToAll(BlockGradient /*gradient*/) override {
     ADD_FAILURE() << "a mean in a mode that has none";
   }
   void CountUpdate() override { ++updates; }

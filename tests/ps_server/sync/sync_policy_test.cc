@@ -126,6 +126,20 @@ TEST_F(SyncPolicyTest, AStepThatIsNotWholeIsAnErrorAndChangesNothing) {
   EXPECT_EQ(WeightAfter(MakeToken(2, {MakeChosen(a_, 1)})), 3);
 }
 
+// A worker's push may begin before it is decided whether the step is pushed.
+TEST_F(SyncPolicyTest, AStepThatWasGivenUpInMidPushIsInNoUpdate) {
+  ASSERT_THAT(Push(a_, 1, 1, -8, SyncShard::kFirstBlock), IsOk());
+  ASSERT_THAT(Push(a_, 1, 1, -8, SyncShard::kAverage), IsOk());
+  ASSERT_THAT(Push(a_, 2, 1, -2, SyncShard::kFirstBlock), IsOk());
+  // What was on its way of the first step comes now.
+  const auto late = Push(a_, 1, 1, -8, SyncShard::kSecondBlock);
+  ASSERT_THAT(late, IsOk());
+  EXPECT_TRUE(late->duplicate());
+  ASSERT_THAT(Push(a_, 2, 1, -2, SyncShard::kSecondBlock), IsOk());
+  ASSERT_THAT(Push(a_, 2, 1, -2, SyncShard::kAverage), IsOk());
+  EXPECT_EQ(WeightAfter(MakeToken(2, {MakeChosen(a_, 2)})), 3);
+}
+
 TEST_F(SyncPolicyTest, APushNeedsItsRoundsPull) {
   EXPECT_THAT(
       Push(a_, 1, 2, 1, SyncShard::kAverage),
@@ -236,7 +250,7 @@ TEST(SyncPolicyOnAnEmptyShardTest, FollowsEveryToken) {
   class NoApplier : public PartApplier {
    public:
     void Apply(const PushedPart&) override { FAIL(); }
-    void ApplyBlock(int, int64_t, absl::Span<const float>) override { FAIL(); }
+    void ApplyToAll(BlockGradient) override { FAIL(); }
     void CountUpdate() override { FAIL(); }
   } applier;
   const StepToken token = MakeToken(9, {MakeChosen(MakeSender(1, 1), 4)});

@@ -1,9 +1,10 @@
 // Every backend against the oracle in double, primitive by primitive, on odd
-// shapes. A layout that a primitive chooses is used as it is.
-#include <memory>
-#include <ostream>
-#include <string>
-#include <tuple>
+// shapes. A layout that a primitive chooses is used as it is. Convolutions and
+// dense layers: backend_parity_products_test.
+#include "tests/worker/backend/backend_parity.h"
+
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,181 +14,6 @@
 
 namespace muster {
 namespace {
-
-constexpr uint64_t kSeed = 20170411;
-// exp, log, tanh, 1/sqrt: a few ulps of float32 each.
-constexpr double kRelative = 1e-5;
-
-std::unique_ptr<Backend> MakeBackend(const std::string& name, int threads) {
-  auto backend = CreateBackend(name, {threads});
-  EXPECT_TRUE(backend.ok()) << backend.status();
-  return backend.ok() ? *std::move(backend) : nullptr;
-}
-
-// A backend by name and threads, beside the oracle.
-class BackendParityTest
-    : public testing::TestWithParam<std::tuple<std::string, int>> {
- protected:
-  using Inputs = std::vector<std::pair<Operand, Values>>;
-
-  // Runs both primitives on the same inputs and compares the outputs.
-  void Compare(Backend::Created tested, Backend::Created wanted,
-               const Inputs& inputs, const std::vector<Operand>& outputs,
-               double tolerance) {
-    PrimitiveRun found(backend_.get(), std::move(tested));
-    PrimitiveRun oracle(oracle_.get(), std::move(wanted));
-    ASSERT_TRUE(found.ok() && oracle.ok());
-    for (const auto& [operand, values] : inputs) {
-      found.Set(operand, values);
-      oracle.Set(operand, values);
-    }
-    ASSERT_EQ(found.Execute(), absl::OkStatus());
-    ASSERT_EQ(oracle.Execute(), absl::OkStatus());
-    for (const Operand output : outputs) {
-      ExpectNear(found.Get(output), oracle.Get(output), tolerance, kRelative,
-                 OperandName(output));
-    }
-  }
-
-  static MemoryLayout OracleLayout(const Shape& shape) {
-    return MemoryLayout::RowMajor(FLOAT64, shape);
-  }
-
-  // Layouts that a backend's convolution may hand to its followers.
-  std::vector<MemoryLayout> SrcLayouts(const Shape& shape) {
-    std::vector<MemoryLayout> layouts = {
-        MemoryLayout::RowMajor(FLOAT32, shape)};
-    if (shape.rank() != 4) return layouts;
-    Conv2dDesc conv;
-    conv.batch = shape.dim(0);
-    conv.src_channels = conv.dst_channels = shape.dim(1);
-    conv.height = shape.dim(2);
-    conv.width = shape.dim(3);
-    auto primitive = backend_->CreateConv2dForward(conv);
-    EXPECT_TRUE(primitive.ok()) << primitive.status();
-    if (!primitive.ok()) return layouts;
-    const MemoryLayout& chosen = (*primitive)->layout(Operand::kDst);
-    if (chosen != layouts[0]) layouts.push_back(chosen);
-    return layouts;
-  }
-
-  const std::unique_ptr<Backend> backend_ =
-      MakeBackend(std::get<0>(GetParam()), std::get<1>(GetParam()));
-  const std::unique_ptr<Backend> oracle_ = MakeBackend("ref_float64", 1);
-};
-
-std::vector<Conv2dDesc> ConvCases() {
-  // kernel h, w, stride h, w, pads top, bottom, left, right.
-  const WindowDesc one = {1, 1, 1, 1, 0, 0, 0, 0};
-  const WindowDesc same3 = {3, 3, 1, 1, 1, 1, 1, 1};
-  const WindowDesc same5 = {5, 5, 1, 1, 2, 2, 2, 2};
-  const WindowDesc strided = {3, 3, 2, 2, 0, 1, 0, 1};
-  const WindowDesc valid5 = {5, 5, 1, 1, 0, 0, 0, 0};
-  const WindowDesc uneven = {3, 5, 2, 1, 2, 0, 1, 3};
-  return {
-      {1, 1, 1, 1, 1, one, true, false},
-      {3, 1, 5, 9, 7, same5, true, true},
-      {1, 3, 17, 8, 8, same3, true, false},
-      {3, 5, 3, 7, 9, strided, false, true},
-      {1, 17, 5, 6, 11, valid5, true, false},
-      {3, 17, 17, 5, 5, uneven, true, true},
-      {1, 32, 16, 6, 6, one, true, true},
-      {3, 16, 32, 7, 7, same5, true, false},
-  };
-}
-
-TEST_P(BackendParityTest, Conv2dForward) {
-  for (const Conv2dDesc& d : ConvCases()) {
-    SCOPED_TRACE(d.dst_shape().ToString());
-    Inputs inputs = {
-        {Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed)},
-        {Operand::kWeights,
-         RandomValues(d.weights_shape().num_elements(), kSeed + 1)}};
-    if (d.has_bias) {
-      inputs.push_back(
-          {Operand::kBias, RandomValues(d.dst_channels, kSeed + 2)});
-    }
-    const int64_t terms =
-        d.src_channels * d.window.kernel_h * d.window.kernel_w + 1;
-    Compare(backend_->CreateConv2dForward(d), oracle_->CreateConv2dForward(d),
-            inputs, {Operand::kDst}, SumTolerance(terms));
-  }
-}
-
-TEST_P(BackendParityTest, Conv2dBackwardData) {
-  for (const Conv2dDesc& d : ConvCases()) {
-    SCOPED_TRACE(d.dst_shape().ToString());
-    const int64_t terms =
-        d.dst_channels * d.window.kernel_h * d.window.kernel_w;
-    Compare(
-        backend_->CreateConv2dBackwardData(d),
-        oracle_->CreateConv2dBackwardData(d),
-        {{Operand::kDiffDst, RandomValues(d.dst_shape().num_elements(), kSeed)},
-         {Operand::kWeights,
-          RandomValues(d.weights_shape().num_elements(), kSeed + 1)}},
-        {Operand::kDiffSrc}, SumTolerance(terms));
-  }
-}
-
-TEST_P(BackendParityTest, Conv2dBackwardWeights) {
-  for (const Conv2dDesc& d : ConvCases()) {
-    SCOPED_TRACE(d.dst_shape().ToString());
-    std::vector<Operand> outputs = {Operand::kDiffWeights};
-    if (d.has_bias) outputs.push_back(Operand::kDiffBias);
-    const int64_t terms = d.dst_shape().num_elements() / d.dst_channels;
-    Compare(backend_->CreateConv2dBackwardWeights(d),
-            oracle_->CreateConv2dBackwardWeights(d),
-            {{Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed)},
-             {Operand::kDiffDst,
-              RandomValues(d.dst_shape().num_elements(), kSeed + 1)}},
-            outputs, SumTolerance(terms));
-  }
-}
-
-std::vector<DenseDesc> DenseCases() {
-  return {{1, 1, 1, true, false},
-          {3, 17, 5, true, true},
-          {1, 5, 17, false, true},
-          {3, 130, 33, true, false},
-          {16, 64, 32, true, true}};
-}
-
-TEST_P(BackendParityTest, DenseForward) {
-  for (const DenseDesc& d : DenseCases()) {
-    SCOPED_TRACE(d.weights_shape().ToString());
-    Inputs inputs = {
-        {Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed)},
-        {Operand::kWeights,
-         RandomValues(d.weights_shape().num_elements(), kSeed + 1)}};
-    if (d.has_bias) {
-      inputs.push_back(
-          {Operand::kBias, RandomValues(d.dst_features, kSeed + 2)});
-    }
-    Compare(backend_->CreateDenseForward(d), oracle_->CreateDenseForward(d),
-            inputs, {Operand::kDst}, SumTolerance(d.src_features + 1));
-  }
-}
-
-TEST_P(BackendParityTest, DenseBackward) {
-  for (const DenseDesc& d : DenseCases()) {
-    SCOPED_TRACE(d.weights_shape().ToString());
-    const Values src = RandomValues(d.src_shape().num_elements(), kSeed);
-    const Values weights =
-        RandomValues(d.weights_shape().num_elements(), kSeed + 1);
-    const Values diff_dst =
-        RandomValues(d.dst_shape().num_elements(), kSeed + 2);
-    Compare(backend_->CreateDenseBackwardData(d),
-            oracle_->CreateDenseBackwardData(d),
-            {{Operand::kDiffDst, diff_dst}, {Operand::kWeights, weights}},
-            {Operand::kDiffSrc}, SumTolerance(d.dst_features));
-    std::vector<Operand> outputs = {Operand::kDiffWeights};
-    if (d.has_bias) outputs.push_back(Operand::kDiffBias);
-    Compare(backend_->CreateDenseBackwardWeights(d),
-            oracle_->CreateDenseBackwardWeights(d),
-            {{Operand::kSrc, src}, {Operand::kDiffDst, diff_dst}}, outputs,
-            SumTolerance(d.batch));
-  }
-}
 
 TEST_P(BackendParityTest, Activation) {
   for (const ActivationKind kind :
@@ -480,23 +306,6 @@ TEST_P(BackendParityTest, InPlaceGivesTheSameBits) {
   }
 }
 
-TEST_P(BackendParityTest, TwoRunsGiveTheSameBits) {
-  for (const Conv2dDesc& d : ConvCases()) {
-    std::vector<char> first;
-    for (int run = 0; run < 2; ++run) {
-      PrimitiveRun conv(backend_.get(),
-                        backend_->CreateConv2dBackwardWeights(d));
-      ASSERT_TRUE(conv.ok());
-      conv.Set(Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed))
-          .Set(Operand::kDiffDst,
-               RandomValues(d.dst_shape().num_elements(), kSeed + 1));
-      ASSERT_EQ(conv.Execute(), absl::OkStatus());
-      if (run == 0) first = conv.Bytes(Operand::kDiffWeights);
-      EXPECT_EQ(conv.Bytes(Operand::kDiffWeights), first);
-    }
-  }
-}
-
 TEST_P(BackendParityTest, RefusesWhatDoesNotFit) {
   Conv2dDesc conv;
   conv.window.kernel_h = 3;  // on a height of 1 without padding
@@ -517,14 +326,9 @@ TEST_P(BackendParityTest, MissingOperandIsAnInternalError) {
   EXPECT_EQ((*add)->Execute(Operands()).code(), absl::StatusCode::kInternal);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Backends, BackendParityTest,
-    testing::Values(std::make_tuple("ref", 1), std::make_tuple("cpu", 1),
-                    std::make_tuple("cpu", 2)),
-    [](const testing::TestParamInfo<BackendParityTest::ParamType>& info) {
-      return absl::StrCat(std::get<0>(info.param), "_threads",
-                          std::get<1>(info.param));
-    });
+INSTANTIATE_TEST_SUITE_P(Backends, BackendParityTest,
+                         BackendParityTest::Backends(),
+                         BackendParityTest::NameOf);
 
 }  // namespace
 }  // namespace muster

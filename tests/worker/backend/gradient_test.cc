@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -57,6 +58,27 @@ class GradientTest : public testing::Test {
     forward->Set(operand, x);
   }
 
+  // Of a primitive with src, weights and bias, all set.
+  void ExpectProductGradients(PrimitiveRun* forward, const Values& diff_dst,
+                              Backend::Created backward_data,
+                              Backend::Created backward_weights) {
+    PrimitiveRun data(oracle_.get(), std::move(backward_data));
+    data.Set(Operand::kDiffDst, diff_dst)
+        .Set(Operand::kWeights, forward->Get(Operand::kWeights));
+    ASSERT_EQ(data.Execute(), absl::OkStatus());
+    ExpectGradientOf(forward, Operand::kSrc, diff_dst,
+                     data.Get(Operand::kDiffSrc));
+
+    PrimitiveRun weights(oracle_.get(), std::move(backward_weights));
+    weights.Set(Operand::kDiffDst, diff_dst)
+        .Set(Operand::kSrc, forward->Get(Operand::kSrc));
+    ASSERT_EQ(weights.Execute(), absl::OkStatus());
+    ExpectGradientOf(forward, Operand::kWeights, diff_dst,
+                     weights.Get(Operand::kDiffWeights));
+    ExpectGradientOf(forward, Operand::kBias, diff_dst,
+                     weights.Get(Operand::kDiffBias));
+  }
+
   static MemoryLayout Layout(const Shape& shape) {
     return MemoryLayout::RowMajor(FLOAT64, shape);
   }
@@ -90,23 +112,9 @@ TEST_F(GradientTest, Conv2d) {
              RandomValues(d.weights_shape().num_elements(), 2))
         .Set(Operand::kBias, RandomValues(d.dst_channels, 3));
     const Values diff_dst = RandomValues(d.dst_shape().num_elements(), 4);
-
-    PrimitiveRun data(oracle_.get(), oracle_->CreateConv2dBackwardData(d));
-    data.Set(Operand::kDiffDst, diff_dst)
-        .Set(Operand::kWeights, forward.Get(Operand::kWeights));
-    ASSERT_EQ(data.Execute(), absl::OkStatus());
-    ExpectGradientOf(&forward, Operand::kSrc, diff_dst,
-                     data.Get(Operand::kDiffSrc));
-
-    PrimitiveRun weights(oracle_.get(),
-                         oracle_->CreateConv2dBackwardWeights(d));
-    weights.Set(Operand::kDiffDst, diff_dst)
-        .Set(Operand::kSrc, forward.Get(Operand::kSrc));
-    ASSERT_EQ(weights.Execute(), absl::OkStatus());
-    ExpectGradientOf(&forward, Operand::kWeights, diff_dst,
-                     weights.Get(Operand::kDiffWeights));
-    ExpectGradientOf(&forward, Operand::kBias, diff_dst,
-                     weights.Get(Operand::kDiffBias));
+    ExpectProductGradients(&forward, diff_dst,
+                           oracle_->CreateConv2dBackwardData(d),
+                           oracle_->CreateConv2dBackwardWeights(d));
   }
 }
 
@@ -117,22 +125,9 @@ TEST_F(GradientTest, Dense) {
       .Set(Operand::kWeights, RandomValues(20, 2))
       .Set(Operand::kBias, RandomValues(4, 3));
   const Values diff_dst = RandomValues(12, 4);
-
-  PrimitiveRun data(oracle_.get(), oracle_->CreateDenseBackwardData(d));
-  data.Set(Operand::kDiffDst, diff_dst)
-      .Set(Operand::kWeights, forward.Get(Operand::kWeights));
-  ASSERT_EQ(data.Execute(), absl::OkStatus());
-  ExpectGradientOf(&forward, Operand::kSrc, diff_dst,
-                   data.Get(Operand::kDiffSrc));
-
-  PrimitiveRun weights(oracle_.get(), oracle_->CreateDenseBackwardWeights(d));
-  weights.Set(Operand::kDiffDst, diff_dst)
-      .Set(Operand::kSrc, forward.Get(Operand::kSrc));
-  ASSERT_EQ(weights.Execute(), absl::OkStatus());
-  ExpectGradientOf(&forward, Operand::kWeights, diff_dst,
-                   weights.Get(Operand::kDiffWeights));
-  ExpectGradientOf(&forward, Operand::kBias, diff_dst,
-                   weights.Get(Operand::kDiffBias));
+  ExpectProductGradients(&forward, diff_dst,
+                         oracle_->CreateDenseBackwardData(d),
+                         oracle_->CreateDenseBackwardWeights(d));
 }
 
 TEST_F(GradientTest, Activation) {

@@ -48,6 +48,41 @@ TEST(TransferMachineTest, KeepsAWindowForEachShard) {
   EXPECT_EQ(next.sends[0].part, 2);
 }
 
+TEST(TransferMachineTest, AClosedPartWaitsUntilItIsOpened) {
+  TransferOptions options;
+  options.window_parts = 2;
+  TransferMachine machine = MakeMachine({{1, 1, 1, 1}, {1}}, options);
+  machine.CloseParts();
+  EXPECT_TRUE(machine.Start(kStart).sends.empty());
+  const TransferMachine::Actions first =
+      machine.OpenParts({{0, 1}, {0, 2}, {0, 3}}, kStart);
+  ASSERT_EQ(first.sends.size(), 2);
+  EXPECT_EQ(first.sends[0].part, 1);
+  EXPECT_EQ(first.sends[1].part, 2);
+  EXPECT_EQ(machine.OnAnswer(0, 1, 1, absl::OkStatus(), kStart).sends.size(),
+            1);
+  for (const int part : {2, 3}) {
+    const TransferMachine::Actions next =
+        machine.OnAnswer(0, part, 1, absl::OkStatus(), kStart);
+    EXPECT_TRUE(next.sends.empty());
+    EXPECT_FALSE(next.done.has_value()) << "two parts are still closed";
+  }
+  EXPECT_EQ(machine.OpenParts({{0, 0}, {1, 0}}, kStart).sends.size(), 2);
+  machine.OnAnswer(0, 0, 1, absl::OkStatus(), kStart);
+  const TransferMachine::Actions last =
+      machine.OnAnswer(1, 0, 1, absl::OkStatus(), kStart);
+  ASSERT_TRUE(last.done.has_value());
+  EXPECT_THAT(*last.done, IsOk());
+}
+
+TEST(TransferMachineTest, OpensNothingAfterItsEnd) {
+  TransferMachine machine = MakeMachine({{1, 1}});
+  machine.CloseParts();
+  machine.Start(kStart);
+  EXPECT_TRUE(machine.Cancel(absl::CancelledError("")).done.has_value());
+  EXPECT_TRUE(machine.OpenParts({{0, 0}, {0, 1}}, kStart).sends.empty());
+}
+
 TEST(TransferMachineTest, GivesLongerToPartsBehindOthers) {
   TransferMachine machine = MakeMachine({{1 << 20, 1 << 20}});
   const TransferMachine::Actions actions = machine.Start(kStart);

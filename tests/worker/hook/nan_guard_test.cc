@@ -74,6 +74,17 @@ TEST_F(NanGuardTest, RefusesNonFiniteGradientsNamingTensorAndStep) {
   }
 }
 
+TEST_F(NanGuardTest, SaysWhatHadLeftBefore) {
+  weights_[70] = kNan;
+  NanGuard guard(options_);
+  EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+  step_.push_begun = true;
+  EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("nothing of it was pushed"),
+                                 HasSubstr("finite gradients of later layers "
+                                           "had been pushed, nothing else")));
+}
+
 TEST_F(NanGuardTest, RefusesANonFiniteChangeOfAStateTensor) {
   mean_[1] = kInf;
   NanGuard guard(options_);

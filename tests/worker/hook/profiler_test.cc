@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/json.h"
 #include "tests/testing/status_matchers.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
 
 // A span of the file, in microseconds.
@@ -56,7 +58,7 @@ class ProfilerTest : public ::testing::Test {
     };
     StepRecord step;
     step.step = number;
-    step.times = {at(0), at(1), at(10), at(80), at(81), at(90)};
+    step.times = {at(0), at(1), at(10), at(80), at(81), at(90), {}, {}, {}};
     step.now = at(100);
     return step;
   }
@@ -133,6 +135,37 @@ TEST_F(ProfilerTest, SpansOfALaneNestOrDoNotTouch) {
       EXPECT_TRUE(apart || a_in_b || b_in_a) << a.name << " " << b.name;
     }
   }
+}
+
+// Three messages, one of them with two tensors; the third leaves when the first
+// is acknowledged.
+TEST_F(ProfilerTest, ShowsTensorsOnTheirWayAndTheBackwardPass) {
+  options_.tensor_names = {"conv/weights", "dense/weights", "dense/bias"};
+  StepRecord step = At(3);
+  const auto at = [&step](int64_t ms) {
+    return step.times.begun + absl::Milliseconds(ms);
+  };
+  step.times.forward_end = at(30);
+  step.times.backward_end = at(75);
+  step.times.sends = {{0, 100, at(70), at(85)},
+                      {1, 4000, at(40), at(60)},
+                      {1, 2000, at(41), at(70)},
+                      {2, 20, at(41), at(70)}};
+  Profiler profiler = Make();
+  ASSERT_THAT(profiler.AfterStep(step), IsOk());
+  ASSERT_THAT(profiler.AtEnd(EndRecord()), IsOk());
+  std::vector<std::string> found;
+  for (const Span& span : Spans()) {
+    found.push_back(absl::StrCat(span.lane, ": ", span.name, " ",
+                                 span.begin / 1e3 - 300, "-",
+                                 span.end / 1e3 - 300));
+  }
+  EXPECT_THAT(
+      found,
+      IsSupersetOf({"compute: compute 10-80", "compute: forward 10-30",
+                    "compute: backward 30-75", "send 1: dense/weights 40-60",
+                    "send 2: dense/weights 41-70", "send 2: dense/bias 41-70",
+                    "send 1: conv/weights 70-85"}));
 }
 
 TEST_F(ProfilerTest, AnEarlyEndWritesWhatThereIs) {

@@ -6,11 +6,23 @@
 #include "gtest/gtest.h"
 #include "tests/worker/model/allocation_counter.h"
 #include "tests/worker/model/test_models.h"
+#include "worker/model/step_listener.h"
 
 namespace muster {
 namespace {
 
 constexpr int64_t kRows = 4;
+
+// Counts what it hears.
+class CountingListener : public StepListener {
+ public:
+  void OnForward(double /*loss*/) override { ++heard_; }
+  void OnGradient(int /*parameter*/) override { ++heard_; }
+  size_t heard() const { return heard_; }
+
+ private:
+  size_t heard_ = 0;
+};
 
 class StepAllocationTest
     : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
@@ -26,10 +38,13 @@ TEST_P(StepAllocationTest, AllocatesNothingAfterTheFirstStep) {
   ASSERT_TRUE(model->InitializeParameters(1).ok());
   const Batch batch = MakeBatch(kRows, 28 * 28, 10, 1);
   ASSERT_TRUE(model->Step(batch, 1).ok());
+  CountingListener listener;
   StartCountingAllocations();
-  const bool ok = model->Step(batch, 2).ok() && model->Step(batch, 3).ok();
+  const bool ok =
+      model->Step(batch, 2).ok() && model->Step(batch, 3, &listener).ok();
   const int allocations = StopCountingAllocations();
   EXPECT_TRUE(ok);
+  EXPECT_EQ(listener.heard(), model->parameters().size() + 1);
   EXPECT_EQ(allocations, 0) << LargestAllocation();
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/backend.h"
+#include "worker/model/step_listener.h"
 
 namespace muster {
 namespace {
@@ -167,6 +169,35 @@ TEST(TowerGroupTest, OneTowerIsTheModelItself) {
   ASSERT_THAT(alone, IsOk());
   EXPECT_EQ(towers.group().loss(), alone->loss);
   EXPECT_EQ(towers.group().correct(), alone->correct);
+}
+
+// Counts the gradients that it hears of.
+class Listener : public StepListener {
+ public:
+  void OnForward(double /*loss*/) override {}
+  void OnGradient(int /*parameter*/) override { ++heard_; }
+  int heard() const { return heard_; }
+
+ private:
+  int heard_ = 0;
+};
+
+// A mean is final only when all have been added.
+TEST(TowerGroupTest, OnlyAStepOfOneBatchIsHeardOf) {
+  for (const auto& [towers, batches] :
+       std::vector<std::pair<int, int>>{{1, 1}, {2, 1}, {1, 2}}) {
+    Towers step(kMlp, "ref", towers, 4, batches);
+    const bool is_one = towers * batches == 1;
+    EXPECT_EQ(step.group().can_tell(), is_one);
+    Listener listener;
+    ASSERT_THAT(step.group().Run(
+                    Divide(MakeBatch(4 * towers * batches, kElements, kClasses,
+                                     /*seed=*/1),
+                           towers * batches),
+                    [](int64_t batch) { return 100 + batch; }, &listener),
+                IsOk());
+    EXPECT_EQ(listener.heard(), is_one ? step.num_tensors() : 0);
+  }
 }
 
 TEST(TowerGroupTest, ShowsWhatEachTowerFound) {

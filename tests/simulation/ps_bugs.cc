@@ -1,0 +1,93 @@
+#include "tests/simulation/ps_bugs.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster {
+
+void PsBugs::Forge(Fence* fence) const {
+  const int64_t epoch = shard_->State().model_epoch();
+  if (bug_ == Bug::kNoFence) {
+    fence->set_ps_incarnation(incarnation_);
+    fence->set_model_epoch(epoch);
+  }
+  if (fence->ps_incarnation() == ShownIncarnation()) {
+    fence->set_ps_incarnation(incarnation_);
+  }
+  if (shown_epoch_ == 0) return;
+  fence->set_model_epoch(fence->model_epoch() == shown_epoch_ ? epoch : -1);
+}
+
+void PsBugs::Forge(StepToken* token) {
+  open_round_ = std::max(open_round_, token->round());
+  if (bug_ == Bug::kCountedTwice && token->chosen_size() > 0) {
+    const ChosenStep first = token->chosen(0);
+    *token->add_chosen() = first;
+  }
+}
+
+void PsBugs::Forge(PushPart* header) {
+  if (bug_ == Bug::kLateApplied && header->round() > 0) {
+    header->set_round(std::max(header->round(), open_round_));
+  }
+  if (bug_ == Bug::kNoFence) {
+    header->set_pulled_version(
+        std::min(header->pulled_version(), shard_->State().version()));
+  }
+  if (bug_ != Bug::kNoDuplicateCheck) return;
+  header->set_step(++forged_step_);
+  header->set_part(0);
+  header->set_parts(1);
+}
+
+void PsBugs::Forge(const Coordinator& coordinator, StepRequest* request) {
+  if (bug_ == Bug::kAbandonedStepCounted) request->set_abandoned(false);
+  if (bug_ == Bug::kStepCountedTwice && request->step() > 0 &&
+      !request->abandoned()) {
+    request->set_step(++forged_steps_[KeyOf(request->sender())]);
+  }
+  if (bug_ == Bug::kLateApplied && request->round() > 0) {
+    request->set_round(std::max(request->round(), coordinator.State().round()));
+    request->set_late(false);
+  }
+}
+
+void PsBugs::ForgeLease(const Coordinator& coordinator, Sender* sender) const {
+  if (bug_ != Bug::kLeaseIgnored) return;
+  const JobState state = coordinator.State();
+  if (state.has_chief()) *sender = state.chief();
+}
+
+bool PsBugs::KeepOldModel(int64_t new_epoch) {
+  if (bug_ != Bug::kMixedEpochs || shard_->phase() != READY ||
+      new_epoch <= shard_->State().model_epoch()) {
+    return false;
+  }
+  shown_epoch_ = new_epoch;
+  return true;
+}
+
+ShardState PsBugs::Shown(ShardState state) const {
+  if (shown_epoch_ != 0) state.set_model_epoch(shown_epoch_);
+  return state;
+}
+
+uint64_t PsBugs::ShownIncarnation() const {
+  return bug_ == Bug::kRestartUnnoticed ? 1 + task_ : incarnation_;
+}
+
+absl::StatusOr<Frame<SnapshotPart>> PsBugs::ReadValuesOfNow(
+    const ReadSnapshotRequest& request) {
+  PullRequest pull;
+  *pull.mutable_sender() = request.sender();
+  *pull.mutable_fence() = request.fence();
+  *pull.mutable_slices() = request.slices();
+  absl::StatusOr<Frame<PullReply>> values = shard_->Pull(pull);
+  if (!values.ok()) return values.status();
+  Frame<SnapshotPart> reply;
+  *reply.header.mutable_slices() = request.slices();
+  reply.data = std::move(values->data);
+  return reply;
+}
+
+}  // namespace muster

@@ -1,0 +1,60 @@
+#ifndef TESTS_SIMULATION_PS_BUGS_H_
+#define TESTS_SIMULATION_PS_BUGS_H_
+
+#include <cstdint>
+#include <map>
+
+#include "absl/status/statusor.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/coordination_service.pb.h"
+#include "proto/parameter_service.pb.h"
+#include "ps_server/coordinator.h"
+#include "ps_server/parameter_shard.h"
+#include "ps_server/task_name.h"
+#include "tests/simulation/bug.h"
+
+namespace muster {
+
+// The planted bug of one start of a ps task: changes what its shard and its
+// coordinator are asked, and what the shard says of itself. Without a bug it
+// changes nothing.
+class PsBugs {
+ public:
+  // `shard` outlives the bugs.
+  PsBugs(Bug bug, int task, uint64_t incarnation, ParameterShard* shard)
+      : bug_(bug), task_(task), incarnation_(incarnation), shard_(shard) {}
+
+  void Forge(Fence* fence) const;
+  void Forge(StepToken* token);
+  void Forge(PushPart* header);
+  void Forge(const Coordinator& coordinator, StepRequest* request);
+  void ForgeLease(const Coordinator& coordinator, Sender* sender) const;
+
+  // The shard is to keep the model that it has, and says from here on that it
+  // is at this epoch.
+  bool KeepOldModel(int64_t new_epoch);
+  bool keeps_old_model() const { return shown_epoch_ != 0; }
+
+  ShardState Shown(ShardState state) const;
+  uint64_t ShownIncarnation() const;
+
+  // In place of the values of the cut.
+  absl::StatusOr<Frame<SnapshotPart>> ReadValuesOfNow(
+      const ReadSnapshotRequest& request);
+
+ private:
+  const Bug bug_;
+  const int task_;
+  const uint64_t incarnation_;
+  ParameterShard* const shard_;
+
+  int64_t forged_step_ = 0;
+  int64_t open_round_ = 0;
+  std::map<TaskKey, int64_t> forged_steps_;
+  // kMixedEpochs: the epoch that it says it is at; 0: the true one.
+  int64_t shown_epoch_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_SIMULATION_PS_BUGS_H_

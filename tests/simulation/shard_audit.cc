@@ -1,0 +1,48 @@
+#include "tests/simulation/shard_audit.h"
+
+#include <cstring>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/cluster/task_id.h"
+#include "common/rpc/parameter_link.h"
+#include "common/rpc/protocol.h"
+
+namespace muster {
+namespace {
+
+Sender Auditor() {
+  Sender sender;
+  *sender.mutable_task() = MakeTaskId(kEvaluatorJob, 0);
+  sender.set_incarnation(1);
+  return sender;
+}
+
+}  // namespace
+
+std::optional<TensorValues> AuditShard(ParameterShard* shard,
+                                       uint64_t incarnation,
+                                       const std::vector<TensorDef>& tensors) {
+  HelloRequest hello;
+  hello.set_protocol_version(kProtocolVersion);
+  *hello.mutable_sender() = Auditor();
+  if (!shard->Hello(hello).ok()) return std::nullopt;
+  TensorValues values;
+  for (const TensorDef& tensor : tensors) {
+    PullRequest pull;
+    *pull.mutable_sender() = Auditor();
+    pull.mutable_fence()->set_ps_incarnation(incarnation);
+    pull.mutable_fence()->set_model_epoch(shard->State().model_epoch());
+    TensorSlice* const slice = pull.add_slices();
+    slice->set_tensor(tensor.name());
+    slice->set_length(tensor.shape(0));
+    const absl::StatusOr<Frame<PullReply>> reply = shard->Pull(pull);
+    if (!reply.ok()) return std::nullopt;
+    values.emplace_back(tensor.shape(0));
+    const std::string bytes(reply->data);
+    std::memcpy(values.back().data(), bytes.data(), bytes.size());
+  }
+  return values;
+}
+
+}  // namespace muster

@@ -1,0 +1,22 @@
+#ifndef TESTS_SIMULATION_SHARD_AUDIT_H_
+#define TESTS_SIMULATION_SHARD_AUDIT_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "proto/tensor.pb.h"
+#include "ps_server/parameter_shard.h"
+#include "tests/simulation/sim_model.h"
+
+namespace muster {
+
+// The values that a shard of this incarnation holds of these of its tensors,
+// asked for as an evaluator asks; null if it is not READY.
+std::optional<TensorValues> AuditShard(ParameterShard* shard,
+                                       uint64_t incarnation,
+                                       const std::vector<TensorDef>& tensors);
+
+}  // namespace muster
+
+#endif  // TESTS_SIMULATION_SHARD_AUDIT_H_

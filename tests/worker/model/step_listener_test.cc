@@ -1,0 +1,189 @@
+#include "worker/model/step_listener.h"
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/model/test_models.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+constexpr int64_t kRows = 4;
+constexpr int64_t kClasses = 3;
+
+// Keeps what a gradient is when it is called final.
+class Listener : public StepListener {
+ public:
+  explicit Listener(const CompiledModel& model) : model_(model) {}
+
+  void OnForward(double loss) override {
+    EXPECT_FALSE(loss_.has_value());
+    loss_ = loss;
+  }
+  void OnGradient(int parameter) override {
+    EXPECT_TRUE(loss_.has_value()) << "a gradient before the loss";
+    order_.push_back(model_.parameters()[parameter].name());
+    heard_.insert(parameter);
+    const absl::Span<const float> gradient = model_.gradient(parameter);
+    values_.emplace_back(gradient.begin(), gradient.end());
+    indices_.push_back(parameter);
+  }
+
+  // That nothing was written to a gradient after it was called final, and that
+  // each was called so once.
+  void ExpectAllFinal() const {
+    EXPECT_THAT(order_, SizeIs(model_.parameters().size()));
+    EXPECT_THAT(heard_, SizeIs(model_.parameters().size()));
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const absl::Span<const float> now = model_.gradient(indices_[i]);
+      EXPECT_EQ(values_[i], std::vector<float>(now.begin(), now.end()))
+          << order_[i];
+    }
+  }
+
+  std::optional<double> loss() const { return loss_; }
+  const std::vector<std::string>& order() const { return order_; }
+
+ private:
+  const CompiledModel& model_;
+  std::optional<double> loss_;
+  std::vector<std::string> order_;
+  std::set<int> heard_;
+  std::vector<int> indices_;
+  std::vector<std::vector<float>> values_;
+};
+
+class StepListenerTest : public testing::TestWithParam<std::string> {
+ protected:
+  void Make(const std::string& spec) {
+    CompileOptions options;
+    options.backend = backend_.get();
+    options.batch_size = kRows;
+    model_ = Compile(ParseModel(spec), options);
+    ASSERT_THAT(model_->InitializeParameters(1), IsOk());
+  }
+  // Two steps, so that no gradient happens to be what it was before.
+  CompiledModel::StepResult Run(Listener* listener, int64_t elements) {
+    EXPECT_THAT(model_->Step(MakeBatch(kRows, elements, kClasses, 1), 1),
+                IsOk());
+    const auto result =
+        model_->Step(MakeBatch(kRows, elements, kClasses, 2), 2, listener);
+    EXPECT_THAT(result, IsOk());
+    return result.value_or(CompiledModel::StepResult());
+  }
+
+  const std::unique_ptr<Backend> backend_ = MakeBackend(GetParam());
+  std::unique_ptr<CompiledModel> model_;
+};
+
+TEST_P(StepListenerTest, HearsOfEachLayerFromTheLastToTheFirst) {
+  Make(R"pb(
+    input_shape: [ 1, 6, 6 ]
+    layer {
+      name: "conv"
+      type: "conv2d"
+      attr { name: "filters" i: 4 }
+      attr { name: "kernel" i: 3 }
+      attr { name: "use_bias" b: false }
+      attr { name: "activation" s: "relu" }
+    }
+    layer { name: "pool" type: "max_pool" }
+    layer { name: "flatten" type: "flatten" }
+    layer {
+      name: "dense"
+      type: "dense"
+      attr { name: "units" i: 6 }
+      attr { name: "use_bias" b: false }
+    }
+    layer {
+      name: "logits"
+      type: "dense"
+      attr { name: "units" i: 3 }
+      attr { name: "use_bias" b: false }
+    }
+    layer { name: "loss" type: "softmax_cross_entropy" }
+  )pb");
+  Listener listener(*model_);
+  const CompiledModel::StepResult result = Run(&listener, 36);
+  listener.ExpectAllFinal();
+  EXPECT_THAT(listener.order(),
+              ElementsAre("logits/weights", "dense/weights", "conv/weights"));
+  EXPECT_EQ(listener.loss(), result.loss);
+}
+
+TEST_P(StepListenerTest, ASharedParameterIsFinalAfterItsLastUseAndItsPenalty) {
+  Make(R"pb(
+    input_shape: [ 5 ]
+    layer {
+      name: "first"
+      type: "dense"
+      attr { name: "units" i: 5 }
+      attr { name: "l2" f: 0.5 }
+    }
+    layer {
+      name: "middle"
+      type: "dense"
+      attr { name: "units" i: 5 }
+    }
+    layer {
+      name: "again"
+      type: "dense"
+      share: "first"
+      attr { name: "units" i: 5 }
+    }
+    layer {
+      name: "logits"
+      type: "dense"
+      attr { name: "units" i: 3 }
+    }
+    layer { name: "loss" type: "softmax_cross_entropy" }
+  )pb");
+  Listener listener(*model_);
+  const CompiledModel::StepResult result = Run(&listener, 5);
+  listener.ExpectAllFinal();
+  EXPECT_LT(*listener.loss(), result.loss) << "the penalty comes later";
+}
+
+TEST_P(StepListenerTest, MovingAveragesComeLast) {
+  Make(R"pb(
+    input_shape: [ 5 ]
+    layer {
+      name: "dense"
+      type: "dense"
+      attr { name: "units" i: 4 }
+    }
+    layer { name: "norm" type: "batch_norm" }
+    layer {
+      name: "logits"
+      type: "dense"
+      attr { name: "units" i: 3 }
+    }
+    layer { name: "loss" type: "softmax_cross_entropy" }
+  )pb");
+  Listener listener(*model_);
+  Run(&listener, 5);
+  listener.ExpectAllFinal();
+  const size_t trainable = listener.order().size() - 2;
+  for (size_t i = 0; i < listener.order().size(); ++i) {
+    for (const TensorDef& tensor : model_->parameters()) {
+      if (tensor.name() != listener.order()[i]) continue;
+      EXPECT_EQ(tensor.kind() == TRAINABLE, i < trainable) << tensor.name();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, StepListenerTest,
+                         testing::Values("ref", "cpu"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace muster

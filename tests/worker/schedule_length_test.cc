@@ -1,0 +1,83 @@
+#include "worker/schedule_length.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::google::protobuf::TextFormat;
+using ::testing::HasSubstr;
+
+StopSpec Stop(const std::string& text) {
+  StopSpec stop;
+  EXPECT_TRUE(TextFormat::ParseFromString(text, &stop));
+  return stop;
+}
+
+OptimizerSpec Scheduled(const std::string& schedule) {
+  OptimizerSpec optimizer;
+  optimizer.set_name("sgd");
+  EXPECT_TRUE(
+      TextFormat::ParseFromString(schedule, optimizer.mutable_schedule()));
+  return optimizer;
+}
+
+TEST(UpdatesUntilStopTest, StepsOrEpochsWhicheverComesFirst) {
+  EXPECT_EQ(UpdatesUntilStop(Stop("steps: 100"), 30), 100);
+  EXPECT_EQ(UpdatesUntilStop(Stop("epochs: 2.5"), 30), 75);
+  EXPECT_EQ(UpdatesUntilStop(Stop("steps: 100 epochs: 2"), 30), 60);
+  EXPECT_EQ(UpdatesUntilStop(Stop("steps: 50 epochs: 2"), 30), 50);
+  EXPECT_EQ(UpdatesUntilStop(Stop("seconds: 5"), 30), 0);
+}
+
+TEST(UpdatesUntilStopTest, IsACountForAnyNumberOfEpochs) {
+  // 0.29 * 100 is 28.999999999999996.
+  EXPECT_EQ(UpdatesUntilStop(Stop("epochs: 0.29"), 100), 29);
+  EXPECT_EQ(UpdatesUntilStop(Stop("epochs: 1e300"), 30), 1000000000000000);
+  EXPECT_EQ(UpdatesUntilStop(Stop("epochs: 1e300 steps: 9"), 30), 9);
+}
+
+TEST(FitScheduleToTrainingTest, GivesAScheduleWithoutALengthThatOfTheTraining) {
+  for (const char* const name : {"name: 'cosine'", "name: 'polynomial'"}) {
+    OptimizerSpec optimizer = Scheduled(name);
+    ASSERT_THAT(FitScheduleToTraining(Stop("epochs: 5"), 468, &optimizer),
+                IsOk());
+    EXPECT_EQ(optimizer.schedule().decay_steps(), 2340) << name;
+  }
+}
+
+TEST(FitScheduleToTrainingTest, ATrainingHasAtLeastOneUpdate) {
+  OptimizerSpec optimizer = Scheduled("name: 'cosine'");
+  ASSERT_THAT(FitScheduleToTraining(Stop("epochs: 0.001"), 30, &optimizer),
+              IsOk());
+  EXPECT_EQ(optimizer.schedule().decay_steps(), 1);
+}
+
+TEST(FitScheduleToTrainingTest, LeavesOtherSchedulesAsTheyAre) {
+  for (const char* const schedule :
+       {"name: 'cosine' decay_steps: 7", "name: 'polynomial' decay_steps: 7",
+        "name: 'exponential'", "name: 'constant'", ""}) {
+    OptimizerSpec optimizer = Scheduled(schedule);
+    // A length that it does not need may be missing.
+    ASSERT_THAT(FitScheduleToTraining(Stop("seconds: 5"), 30, &optimizer),
+                IsOk());
+    EXPECT_EQ(optimizer.schedule().DebugString(),
+              Scheduled(schedule).schedule().DebugString());
+  }
+}
+
+TEST(FitScheduleToTrainingTest, RefusesATrainingWithoutALength) {
+  OptimizerSpec optimizer = Scheduled("name: 'cosine'");
+  EXPECT_THAT(
+      FitScheduleToTraining(Stop("seconds: 5"), 30, &optimizer),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("neither stop.steps nor stop.epochs says how long")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,149 @@
+#include "worker/client/push_state.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
+#include "worker/client/held_cord.h"
+
+namespace muster {
+
+PushState::PushState(Options options) : options_(std::move(options)) {
+  for (const std::vector<PlannedPart>& parts : options_.model->plan.parts) {
+    times_.emplace_back(parts.size());
+  }
+}
+
+PushPart PushState::MakeHeader(const TransferMachine::Send& send) const {
+  const ClientModel& model = *options_.model;
+  PushPart header;
+  *header.mutable_sender() = model.sender;
+  *header.mutable_fence() = model.fences[send.shard];
+  header.set_step(options_.step);
+  header.set_round(options_.round);
+  header.set_part(send.part);
+  header.set_parts(static_cast<int32_t>(model.plan.parts[send.shard].size()));
+  header.set_pulled_version(options_.versions[send.shard][send.part]);
+  if (options_.encoded != nullptr) {
+    header.set_codec(std::string(options_.encoded->codec().name()));
+  }
+  const PlannedPart& part = model.plan.parts[send.shard][send.part];
+  for (const PlannedSlice& slice : part.slices) {
+    model.FillSlice(slice, header.add_slices());
+  }
+  return header;
+}
+
+std::vector<TensorView> PushState::PiecesOf(
+    const TransferMachine::Send& send) const {
+  if (options_.encoded != nullptr) {
+    return {options_.encoded->part(send.shard, send.part)};
+  }
+  const ClientModel& model = *options_.model;
+  std::vector<TensorView> pieces;
+  for (const PlannedSlice& slice :
+       model.plan.parts[send.shard][send.part].slices) {
+    const int64_t element_bytes = model.ElementBytes(slice.tensor, "");
+    pieces.push_back(
+        {options_.gradients[slice.tensor].data + slice.offset * element_bytes,
+         slice.length * element_bytes});
+  }
+  return pieces;
+}
+
+std::optional<absl::Cord> PushState::DataOf(
+    Transfer* transfer, const TransferMachine::Send& send) const {
+  const std::vector<TensorView> pieces = PiecesOf(send);
+  if (!options_.copies) return MakeHeldCord(transfer, pieces);
+  // While a part is being sent, the push is not done.
+  absl::Cord copy;
+  for (const TensorView& piece : pieces) {
+    copy.Append(absl::string_view(piece.data, piece.size_bytes));
+  }
+  return copy;
+}
+
+void PushState::Send(ParameterLink* link, Transfer* transfer,
+                     const TransferMachine::Send& send) {
+  std::optional<absl::Cord> data = DataOf(transfer, send);
+  if (!data.has_value()) return;
+  {
+    absl::MutexLock lock(&mu_);
+    times_[send.shard][send.part].left = options_.clock->Now();
+  }
+  link->Push(
+      {MakeHeader(send), *std::move(data)}, send.deadline,
+      [self = shared_from_this(), send, shared = transfer->shared_from_this()](
+          const absl::StatusOr<PushReply>& reply) {
+        if (reply.ok()) self->Count(send, *reply);
+        shared->Answer(send, reply.status());
+      });
+}
+
+void PushState::Count(const TransferMachine::Send& send,
+                      const PushReply& reply) {
+  absl::MutexLock lock(&mu_);
+  times_[send.shard][send.part].acknowledged = options_.clock->Now();
+  acknowledged_.emplace(send.shard, send.part);
+  ++parts_;
+  staleness_sum_ += reply.staleness();
+  outcome_.max_staleness =
+      std::max<int64_t>(outcome_.max_staleness, reply.staleness());
+  if (reply.duplicate()) ++outcome_.duplicate_parts;
+  if (reply.late()) outcome_.late = true;
+}
+
+void PushState::TellEncoder(const absl::Status& outcome, PushEncoder* encoder) {
+  absl::MutexLock lock(&mu_);
+  const bool has_round = options_.round != 0;
+  if (!outcome.ok()) {
+    // Of a round nothing is applied before the step is reported.
+    return encoder->OnFailed([this, has_round](int shard, int part) {
+      mu_.AssertHeld();
+      return !has_round && acknowledged_.count({shard, part}) != 0;
+    });
+  }
+  if (outcome_.late) return encoder->OnDropped();
+  if (has_round) return encoder->OnStored();
+  encoder->OnApplied();
+}
+
+PushOutcome PushState::Summarize(int64_t retries) {
+  absl::MutexLock lock(&mu_);
+  outcome_.retries = retries;
+  if (parts_ > 0) {
+    outcome_.mean_staleness =
+        static_cast<double>(staleness_sum_) / static_cast<double>(parts_);
+  }
+  const int64_t values = NumValues(options_.gradients);
+  outcome_.float32_bytes = values * sizeof(float);
+  outcome_.sent_bytes = EncodedBytes(
+      options_.encoded == nullptr ? nullptr : &options_.encoded->codec(),
+      values);
+  for (const std::vector<int64_t>& of_shard : options_.versions) {
+    outcome_.pulled_versions.push_back(
+        of_shard.empty() ? 0
+                         : *std::min_element(of_shard.begin(), of_shard.end()));
+  }
+  outcome_.sends = Sends();
+  return outcome_;
+}
+
+std::vector<SliceSend> PushState::Sends() const {
+  std::vector<SliceSend> sends;
+  const TransferPlan& plan = options_.model->plan;
+  for (size_t shard = 0; shard < plan.parts.size(); ++shard) {
+    for (size_t part = 0; part < plan.parts[shard].size(); ++part) {
+      const PartTimes& times = times_[shard][part];
+      for (const PlannedSlice& slice : plan.parts[shard][part].slices) {
+        sends.push_back({slice.tensor,
+                         slice.length * static_cast<int64_t>(sizeof(float)),
+                         times.left, times.acknowledged});
+      }
+    }
+  }
+  return sends;
+}
+
+}  // namespace muster

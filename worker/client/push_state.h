@@ -1,0 +1,95 @@
+#ifndef WORKER_CLIENT_PUSH_STATE_H_
+#define WORKER_CLIENT_PUSH_STATE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/cord.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/parameter_service.pb.h"
+#include "worker/client/client_model.h"
+#include "worker/client/encoded_parts.h"
+#include "worker/client/push_encoder.h"
+#include "worker/client/push_outcome.h"
+#include "worker/client/tensor_view.h"
+#include "worker/client/transfer.h"
+#include "worker/client/transfer_machine.h"
+
+namespace muster {
+
+// One push on its way: what its parts are made of, and what has become of them.
+// Shared by the callbacks of the parts. Thread-safe.
+class PushState : public std::enable_shared_from_this<PushState> {
+ public:
+  struct Options {
+    std::shared_ptr<const ClientModel> model;
+    // One a tensor; not to change before the transfer's end, but for those of
+    // parts that were not opened yet.
+    std::vector<TensorView> gradients;
+    // Null without a codec.
+    std::shared_ptr<const EncodedParts> encoded;
+    // That were pulled, [ps task][part].
+    std::vector<std::vector<int64_t>> versions;
+    int64_t step = 0;
+    int64_t round = 0;
+    // ParameterClient::Options::copy_pushes.
+    bool copies = false;
+    // Outlives this.
+    const Clock* clock = nullptr;
+  };
+
+  explicit PushState(Options options);
+
+  // Sends one part of `transfer` over `link`; Transfer::SendFunction.
+  void Send(ParameterLink* link, Transfer* transfer,
+            const TransferMachine::Send& send);
+
+  // The transfer has ended with `outcome`. `encoder` is not null.
+  void TellEncoder(const absl::Status& outcome, PushEncoder* encoder);
+
+  // Of a transfer that came through, with so many repeated sends.
+  PushOutcome Summarize(int64_t retries);
+
+  const ClientModel& model() const { return *options_.model; }
+  int64_t step() const { return options_.step; }
+
+ private:
+  struct PartTimes {
+    absl::Time left;
+    absl::Time acknowledged;
+  };
+
+  PushPart MakeHeader(const TransferMachine::Send& send) const;
+  // Where the bytes of one part lie.
+  std::vector<TensorView> PiecesOf(const TransferMachine::Send& send) const;
+  // The bytes of one part; none if the transfer has ended.
+  std::optional<absl::Cord> DataOf(Transfer* transfer,
+                                   const TransferMachine::Send& send) const;
+  void Count(const TransferMachine::Send& send, const PushReply& reply);
+  std::vector<SliceSend> Sends() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Constant after construction.
+  const Options options_;
+
+  absl::Mutex mu_;
+  PushOutcome outcome_ ABSL_GUARDED_BY(mu_);
+  int64_t staleness_sum_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t parts_ ABSL_GUARDED_BY(mu_) = 0;
+  // (ps task, part)
+  std::set<std::pair<int, int>> acknowledged_ ABSL_GUARDED_BY(mu_);
+  // [ps task][part]
+  std::vector<std::vector<PartTimes>> times_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_PUSH_STATE_H_

@@ -1,0 +1,25 @@
+#ifndef WORKER_MODEL_STEP_LISTENER_H_
+#define WORKER_MODEL_STEP_LISTENER_H_
+
+namespace muster {
+
+// Hears of a training step while it is computed, on the thread that computes
+// it: what takes long here, the step takes longer. An error ends the step, and
+// what has been heard of it then is all.
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+
+  // The forward pass is over, with this loss: the mean cross-entropy, without
+  // the penalties, which the backward pass adds.
+  virtual void OnForward(double loss) = 0;
+
+  // CompiledModel::gradient(parameter) is what the step leaves there: every use
+  // of the parameter is in it, and its penalty. Once for each parameter, in the
+  // order of the backward pass; state tensors come last.
+  virtual void OnGradient(int parameter) = 0;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_MODEL_STEP_LISTENER_H_
