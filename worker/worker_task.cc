@@ -204,6 +204,8 @@ absl::Status WorkerTask::CreateLoop() {
   options.input.worker_index = WorkerIndex();
   options.input.num_workers = static_cast<int64_t>(tasks_.size());
   options.input.prefetch = input.prefetch();
+  // In one process the shard would take the cores that still compute.
+  options.push_early = !options_.cluster.empty();
   ASSIGN_OR_RETURN(
       const GradientClipper clipper,
       GradientClipper::Create(options_.training.gradient().clip()));

@@ -144,7 +144,7 @@ class RowsTest(harness.TestCase):
         self.assertEqual(rows.BY_NAME["async4"].rows_per_step(), 32)
 
     def test_what_only_shows_time_has_one_seed(self):
-        for name, wanted in (("sync2_straggler", [1]), ("hybrid", [1]),
+        for name, wanted in (("sync2_straggler", [1]), ("ssp3_4", [1]),
                              ("single", [1, 2, 3]), ("ssp0_2", [1, 2, 3])):
             row = rows.BY_NAME[name]
             self.assertEqual([seed for seed in rows.SEEDS

@@ -129,7 +129,7 @@ ROWS = (
     Row("async4", "async, 4 workers", 4, "async", ASYNC, limit=LOOSE),
     Row("sync4", "sync, 4 workers", 4, "sync", _sync(4), limit=STRICT),
     Row("hybrid", "sync, 2 workers of two towers", 2, "sync", _sync(2),
-        towers=2),
+        towers=2, limit=STRICT),
     Row("sync4_grown", "sync, 4 workers, 128 rows each", 4, "sync", _sync(4),
         **_GROWN),
     Row("async4_grown", "async, 4 workers, 128 rows each", 4, "async", ASYNC,

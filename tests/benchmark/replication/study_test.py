@@ -98,7 +98,7 @@ class StudyTest(harness.TestCase):
                 ("--rows=single,sink2", "no row 'sink2'; there are: single, "),
                 ("--rows=single,single", "each once"),
                 ("--seeds=0", "wanted seeds above 0"),
-                ("--seeds=2,7 --rows=hybrid", "these rows have only seed 1"),
+                ("--seeds=2,7 --rows=async1", "these rows have only seed 1"),
                 ("--seeds=1,x", "wanted seeds above 0"),
                 ("--epochs=0", "wanted above 0"),
                 ("--epochs=nan", "wanted above 0"),
