@@ -110,6 +110,12 @@ def _between(a, b, target):
                      for field in ("step", "examples", "wall_s")])
 
 
+def _short(value):
+    """A commit, "0123...", "0123...-changed", or a number, with 12 digits."""
+    digits, dash, rest = value.partition("-")
+    return digits[:12] + dash + rest
+
+
 def doubts(study):
     """Sentences about what makes the figures doubtful; empty if nothing."""
     found = []
@@ -125,7 +131,7 @@ def doubts(study):
         values = sorted({str(run[field]) for run in study.all_runs()})
         if len(values) > 1:
             found.append("The runs are of several %s: %s." % (
-                what, ", ".join(value[:20] for value in values)))
+                what, ", ".join(_short(value) for value in values)))
     other = sorted({run["training"] for run in study.all_runs()} |
                    {setting for run in study.all_runs()
                     for setting in run["settings"]
