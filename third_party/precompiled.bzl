@@ -1,4 +1,4 @@
-"""A precompiled header: clang parses the libraries' headers once."""
+"""Precompiled headers: the libraries' headers are parsed once."""
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "ACTION_NAMES")
@@ -11,13 +11,14 @@ def _precompiled_header_impl(ctx):
         requested_features = ctx.features,
         unsupported_features = ctx.disabled_features,
     )
-    output = ctx.actions.declare_file(ctx.file.hdr.basename + ".pch")
+    output = ctx.outputs.out
     fragment = ctx.fragments.cpp
     variables = cc_common.create_compile_variables(
         feature_configuration = features,
         cc_toolchain = toolchain,
-        source_file = ctx.file.hdr.path,
+        source_file = ctx.files.srcs[0].path,
         output_file = output.path,
+        quote_include_directories = depset(["."]),
         user_compile_flags = fragment.copts + fragment.cxxopts,
         preprocessor_defines = depset(ctx.attr.defines),
         use_pic = True,
@@ -34,8 +35,8 @@ def _precompiled_header_impl(ctx):
             action_name = action,
         ),
         # The later -x wins over the file's ending.
-        arguments = ["-x", "c++-header"] + flags,
-        inputs = depset([ctx.file.hdr], transitive = [toolchain.all_files]),
+        arguments = ["-x", "c++-header"] + flags + ctx.attr.copts,
+        inputs = depset(ctx.files.srcs, transitive = [toolchain.all_files]),
         outputs = [output],
         env = cc_common.get_environment_variables(
             feature_configuration = features,
@@ -43,24 +44,35 @@ def _precompiled_header_impl(ctx):
             variables = variables,
         ),
         mnemonic = "CppPrecompile",
-        progress_message = "Precompiling %{label}",
+        progress_message = "Precompiling " + output.short_path,
     )
     return [
         DefaultInfo(files = depset([output])),
         CcInfo(compilation_context = cc_common.create_compilation_context(
-            headers = depset([output, ctx.file.hdr]),
+            headers = depset([output] + ctx.files.srcs),
         )),
     ]
 
-# Makes HDR.pch with the flags of every other source. Whoever depends on it may
-# be compiled with -include-pch and its path (.bazelrc does so).
+# Parses the first of `srcs` into `out` with the flags of every other source.
+# What depends on it may be compiled with it (.bazelrc does so): clang's
+# -include-pch takes its path; g++ takes NAME.h.gch where -include names NAME.h,
+# if its own flags are the same, and the macros that the headers ask for. There
+# is no NAME.h, so that otherwise it fails, and is not merely slow.
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
+        "copts": attr.string_list(
+            doc = "Flags that .bazelrc adds for what is compiled with it.",
+        ),
         "defines": attr.string_list(
             doc = "What the libraries' own targets define.",
         ),
-        "hdr": attr.label(allow_single_file = [".h"], mandatory = True),
+        "out": attr.output(mandatory = True),
+        "srcs": attr.label_list(
+            allow_files = [".h"],
+            doc = "The header, and those of ours that it includes.",
+            mandatory = True,
+        ),
         "_cc_toolchain": attr.label(
             default = "@bazel_tools//tools/cpp:current_cc_toolchain",
         ),

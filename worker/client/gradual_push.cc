@@ -3,24 +3,21 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "worker/client/part_id.h"
 #include "worker/client/transfer_plan.h"
 
 namespace muster {
 
-GradualPush::GradualPush(const Clock* clock, const ClientModel& model)
-    : parts_of_(model.tensors.size()),
+GradualPush::GradualPush(const Clock* clock,
+                         std::shared_ptr<const ClientModel> model)
+    : model_(std::move(model)),
+      released_(model_->tensors.size(), false),
       outcome_(absl::UnknownError("not ended")),
       ended_(clock) {
-  const auto& parts = model.plan.parts;
-  for (size_t shard = 0; shard < parts.size(); ++shard) {
-    missing_.emplace_back();
-    for (size_t part = 0; part < parts[shard].size(); ++part) {
-      const std::vector<PlannedSlice>& slices = parts[shard][part].slices;
-      missing_[shard].push_back(static_cast<int>(slices.size()));
-      for (const PlannedSlice& slice : slices) {
-        parts_of_[slice.tensor].push_back(
-            {static_cast<int>(shard), static_cast<int>(part)});
-      }
+  for (const std::vector<PlannedPart>& parts : model_->plan.parts) {
+    std::vector<int>& missing = missing_.emplace_back();
+    for (const PlannedPart& part : parts) {
+      missing.push_back(static_cast<int>(part.slices.size()));
     }
   }
 }
@@ -32,19 +29,19 @@ GradualPush::~GradualPush() {
 }
 
 void GradualPush::Release(int tensor) {
-  std::vector<TransferMachine::PartId> whole;
-  for (const TransferMachine::PartId& id : parts_of_[tensor]) {
+  released_[tensor] = true;
+  std::vector<PartId> whole;
+  for (const PartId& id : model_->plan.parts_of[tensor]) {
     if (--missing_[id.shard][id.part] == 0) whole.push_back(id);
   }
-  parts_of_[tensor].clear();
   if (whole.empty()) return;
   has_left_ = true;
   transfer_->OpenParts(whole);
 }
 
 absl::StatusOr<PushOutcome> GradualPush::Finish() {
-  for (size_t tensor = 0; tensor < parts_of_.size(); ++tensor) {
-    Release(static_cast<int>(tensor));
+  for (size_t tensor = 0; tensor < released_.size(); ++tensor) {
+    if (!released_[tensor]) Release(static_cast<int>(tensor));
   }
   ended_.Wait();
   finished_ = true;

@@ -11,7 +11,6 @@
 #include "worker/client/client_model.h"
 #include "worker/client/push_outcome.h"
 #include "worker/client/transfer.h"
-#include "worker/client/transfer_machine.h"
 
 namespace muster {
 
@@ -31,7 +30,7 @@ namespace muster {
 class GradualPush {
  public:
   // `clock` outlives this.
-  GradualPush(const Clock* clock, const ClientModel& model);
+  GradualPush(const Clock* clock, std::shared_ptr<const ClientModel> model);
   // Returns when nobody refers to the gradients any more.
   ~GradualPush();
 
@@ -57,10 +56,10 @@ class GradualPush {
   void End(absl::StatusOr<PushOutcome> outcome);
 
  private:
+  const std::shared_ptr<const ClientModel> model_;
+  std::vector<bool> released_;  // by tensor
   // Slices of each part whose tensors are not released, [ps task][part].
   std::vector<std::vector<int>> missing_;
-  // By tensor: the part of each of its slices; empty when it was released.
-  std::vector<std::vector<TransferMachine::PartId>> parts_of_;
   std::shared_ptr<Transfer> transfer_;
   bool has_left_ = false;
   bool finished_ = false;

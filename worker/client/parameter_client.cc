@@ -275,7 +275,7 @@ std::shared_ptr<Transfer> ParameterClient::StartPush(
     const std::shared_ptr<PushState>& state, PartsAre parts,
     std::function<void(absl::StatusOr<PushOutcome>)> done) {
   return StartTransfer(
-      PartBytes(state->model().plan), parts,
+      PartBytes(state->model()->plan), parts,
       [this, state](Transfer* transfer, const TransferMachine::Send& send) {
         state->Send(links_[send.shard].get(), transfer, send);
       },

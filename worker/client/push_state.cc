@@ -84,9 +84,10 @@ void PushState::Send(ParameterLink* link, Transfer* transfer,
 void PushState::Count(const TransferMachine::Send& send,
                       const PushReply& reply) {
   absl::MutexLock lock(&mu_);
-  times_[send.shard][send.part].acknowledged = options_.clock->Now();
-  acknowledged_.emplace(send.shard, send.part);
-  ++parts_;
+  PartTimes& times = times_[send.shard][send.part];
+  // Sent again, a part may be answered twice.
+  if (times.acknowledged.has_value()) return;
+  times.acknowledged = options_.clock->Now();
   staleness_sum_ += reply.staleness();
   outcome_.max_staleness =
       std::max<int64_t>(outcome_.max_staleness, reply.staleness());
@@ -101,7 +102,7 @@ void PushState::TellEncoder(const absl::Status& outcome, PushEncoder* encoder) {
     // Of a round nothing is applied before the step is reported.
     return encoder->OnFailed([this, has_round](int shard, int part) {
       mu_.AssertHeld();
-      return !has_round && acknowledged_.count({shard, part}) != 0;
+      return !has_round && times_[shard][part].acknowledged.has_value();
     });
   }
   if (outcome_.late) return encoder->OnDropped();
@@ -112,9 +113,13 @@ void PushState::TellEncoder(const absl::Status& outcome, PushEncoder* encoder) {
 PushOutcome PushState::Summarize(int64_t retries) {
   absl::MutexLock lock(&mu_);
   outcome_.retries = retries;
-  if (parts_ > 0) {
+  size_t parts = 0;
+  for (const std::vector<PartTimes>& of_shard : times_) {
+    parts += of_shard.size();
+  }
+  if (parts > 0) {
     outcome_.mean_staleness =
-        static_cast<double>(staleness_sum_) / static_cast<double>(parts_);
+        static_cast<double>(staleness_sum_) / static_cast<double>(parts);
   }
   const int64_t values = NumValues(options_.gradients);
   outcome_.float32_bytes = values * sizeof(float);
@@ -139,7 +144,7 @@ std::vector<SliceSend> PushState::Sends() const {
       for (const PlannedSlice& slice : plan.parts[shard][part].slices) {
         sends.push_back({slice.tensor,
                          slice.length * static_cast<int64_t>(sizeof(float)),
-                         times.left, times.acknowledged});
+                         times.left, *times.acknowledged});
       }
     }
   }

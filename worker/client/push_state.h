@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -59,13 +57,15 @@ class PushState : public std::enable_shared_from_this<PushState> {
   // Of a transfer that came through, with so many repeated sends.
   PushOutcome Summarize(int64_t retries);
 
-  const ClientModel& model() const { return *options_.model; }
+  const std::shared_ptr<const ClientModel>& model() const {
+    return options_.model;
+  }
   int64_t step() const { return options_.step; }
 
  private:
   struct PartTimes {
     absl::Time left;
-    absl::Time acknowledged;
+    std::optional<absl::Time> acknowledged;
   };
 
   PushPart MakeHeader(const TransferMachine::Send& send) const;
@@ -83,9 +83,6 @@ class PushState : public std::enable_shared_from_this<PushState> {
   absl::Mutex mu_;
   PushOutcome outcome_ ABSL_GUARDED_BY(mu_);
   int64_t staleness_sum_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t parts_ ABSL_GUARDED_BY(mu_) = 0;
-  // (ps task, part)
-  std::set<std::pair<int, int>> acknowledged_ ABSL_GUARDED_BY(mu_);
   // [ps task][part]
   std::vector<std::vector<PartTimes>> times_ ABSL_GUARDED_BY(mu_);
 };

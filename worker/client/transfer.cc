@@ -19,7 +19,7 @@ void Transfer::Start() {
   Proceed();
 }
 
-void Transfer::OpenParts(absl::Span<const TransferMachine::PartId> parts) {
+void Transfer::OpenParts(absl::Span<const PartId> parts) {
   {
     absl::MutexLock lock(&mu_);
     Perform(machine_.OpenParts(parts, environment_.clock->Now()));

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "worker/client/part_id.h"
 #include "worker/client/timer_queue.h"
 #include "worker/client/transfer_machine.h"
 
@@ -46,7 +47,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void Start();
   // See TransferMachine::OpenParts. Sends what the window has room for before
   // it returns, unless another thread does.
-  void OpenParts(absl::Span<const TransferMachine::PartId> parts);
+  void OpenParts(absl::Span<const PartId> parts);
   void Answer(const TransferMachine::Send& send, const absl::Status& status);
   // Ends the transfer, unless it has ended. When it returns, no send is under
   // way and none will come. REQUIRES: not called from the send function.

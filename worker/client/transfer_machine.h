@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/rpc/backoff.h"
+#include "worker/client/part_id.h"
 
 namespace muster {
 
@@ -42,10 +43,6 @@ class TransferMachine {
  public:
   static constexpr int kPatience = 12;
 
-  struct PartId {
-    int shard;
-    int part;
-  };
   struct Send {
     int shard;
     int part;

@@ -66,6 +66,20 @@ void AddTensor(int tensor, int64_t elements, int64_t element_bytes,
   }
 }
 
+std::vector<std::vector<PartId>> PartsOf(
+    size_t num_tensors, const std::vector<std::vector<PlannedPart>>& parts) {
+  std::vector<std::vector<PartId>> parts_of(num_tensors);
+  for (size_t shard = 0; shard < parts.size(); ++shard) {
+    for (size_t part = 0; part < parts[shard].size(); ++part) {
+      for (const PlannedSlice& slice : parts[shard][part].slices) {
+        parts_of[slice.tensor].push_back(
+            {static_cast<int>(shard), static_cast<int>(part)});
+      }
+    }
+  }
+  return parts_of;
+}
+
 }  // namespace
 
 absl::StatusOr<TransferPlan> PlanTransfer(absl::Span<const TensorDef> tensors,
@@ -96,6 +110,7 @@ absl::StatusOr<TransferPlan> PlanTransfer(absl::Span<const TensorDef> tensors,
               static_cast<int64_t>(tensor.name().size()),
               &packers[placement[i]]);
   }
+  plan.parts_of = PartsOf(tensors.size(), plan.parts);
   return plan;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "common/rpc/protocol.h"
 #include "proto/tensor.pb.h"
+#include "worker/client/part_id.h"
 
 namespace muster {
 
@@ -24,16 +25,18 @@ struct PlannedPart {
   int64_t bytes = 0;
 };
 
-// How a whole model is cut into parts: parts[shard][part]. A shard without
-// tensors has no parts.
+// How a whole model is cut into parts.
 struct TransferPlan {
+  // [shard][part]. A shard without tensors has no parts.
   std::vector<std::vector<PlannedPart>> parts;
+  // By tensor: the part of each of its slices.
+  std::vector<std::vector<PartId>> parts_of;
 };
 
 // Cuts the tensors into parts of at most `max_part_bytes` (a block or a whole
 // small tensor may be more): in creation order, small tensors share a part,
-// large ones are split between two blocks. The
-// same arguments give the same plan. `placement` has the shard of each tensor.
+// large ones are split between two blocks. The same arguments give the same
+// plan. `placement` has the shard of each tensor.
 // REQUIRES: as many placements as tensors.
 // Errors: InvalidArgument naming the tensor for a bad shape, data type or
 // placement.

@@ -1,6 +1,7 @@
 #include "worker/client/gradual_push.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <thread>
@@ -9,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/base/clock.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fake_parameter_link.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/worker/client/two_shard_fixture.h"
 #include "worker/client/parameter_client.h"
 
 namespace muster {
@@ -25,58 +26,20 @@ using ::testing::SizeIs;
 
 // Shard 0: the end of "large" shares its last part with "small". Shard 1:
 // "other".
-constexpr int64_t kSizes[] = {9 * kBlockElements, 10, 700};
+constexpr std::array<int64_t, 3> kSizes = {9 * kBlockElements, 10, 700};
 enum { kLarge, kSmall, kOther };
 // A push that does not wait is gone in microseconds.
 constexpr absl::Duration kLongEnough = absl::Milliseconds(100);
 
-class GradualPushTest : public ::testing::Test {
+class GradualPushTest : public TwoShardFixture {
  protected:
   void Connect(const FakeShard::Faults& faults) {
-    std::vector<std::unique_ptr<ParameterLink>> links;
-    ParameterClient::Options options;
-    for (int i = 0; i < 2; ++i) {
-      FakeShard::Faults of_shard = faults;
-      of_shard.seed += i;
-      shards_.push_back(std::make_unique<FakeShard>(of_shard));
-      links.push_back(std::make_unique<FakeParameterLink>(shards_[i].get()));
-      options.ps_names.push_back(absl::StrCat("/job:ps/task:", i));
-    }
-    options.clock = &clock_;
-    options.sender.set_incarnation(5);
-    options.transfer.backoff.initial = absl::Milliseconds(1);
-    options.transfer.backoff.max = absl::Milliseconds(4);
-    options.transfer.give_up_after = absl::Seconds(20);
-    client_ = std::make_unique<ParameterClient>(options, std::move(links));
-    std::vector<TensorDef> tensors(3);
-    for (int i = 0; i < 3; ++i) {
-      tensors[i].set_name(absl::StrCat("tensor", i));
-      tensors[i].add_shape(kSizes[i]);
-      tensors[i].set_dtype(FLOAT32);
-      gradients_.emplace_back(kSizes[i], 0.0f);
-    }
-    ASSERT_THAT(client_->SetModel(tensors, {0, 0, 1}), IsOk());
-    client_->SetEpoch(1, {11, 12});
-    ASSERT_THAT(client_->LoadModel({}, Views()), IsOk());
-    Pull();
-  }
-  void Pull() {
-    std::vector<std::vector<float>> values = gradients_;
-    std::vector<MutableTensorView> views;
-    for (auto& tensor : values) {
-      views.push_back(MutableViewOf(absl::MakeSpan(tensor)));
-    }
-    ASSERT_THAT(client_->PullAndWait(views), IsOk());
-  }
-  std::vector<TensorView> Views() const {
-    std::vector<TensorView> views;
-    for (const auto& gradient : gradients_) {
-      views.push_back(ViewOf(absl::MakeConstSpan(gradient)));
-    }
-    return views;
+    TwoShardFixture::Connect(faults, kSizes, {0, 0, 1});
+    ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+    ASSERT_THAT(Pull(), IsOk());
   }
   std::unique_ptr<GradualPush> Begin(int64_t step) {
-    auto push = client_->BeginPush(step, /*round=*/0, Views());
+    auto push = client_->BeginPush(step, /*round=*/0, Views(gradients_));
     EXPECT_THAT(push, IsOk());
     return push.ok() ? *std::move(push) : nullptr;
   }
@@ -90,11 +53,6 @@ class GradualPushTest : public ::testing::Test {
     const auto* const values = reinterpret_cast<const float*>(bytes.data());
     return std::count(values, values + bytes.size() / sizeof(float), value);
   }
-
-  const MonotonicClock clock_{};
-  std::vector<std::unique_ptr<FakeShard>> shards_;
-  std::vector<std::vector<float>> gradients_;
-  std::unique_ptr<ParameterClient> client_;
 };
 
 TEST_F(GradualPushTest, APartLeavesWhenAllItsTensorsAreReleased) {
@@ -159,7 +117,7 @@ TEST_F(GradualPushTest, IsAppliedOnceOverALossyNetwork) {
   Connect(faults);
   constexpr int kSteps = 20;
   for (int step = 1; step <= kSteps; ++step) {
-    Pull();
+    ASSERT_THAT(Pull(), IsOk());
     const auto push = Begin(step);
     for (const int tensor : {kSmall, kOther, kLarge}) {
       Compute(tensor, 1);
@@ -184,7 +142,7 @@ TEST_F(GradualPushTest, GivenUpItSendsNothingMore) {
   EXPECT_EQ(Count(kOther, 3), kSizes[kOther]);
   EXPECT_EQ(Count(kSmall, 2), 0);
   // The next step is as any other.
-  Pull();
+  ASSERT_THAT(Pull(), IsOk());
   const auto next = Begin(2);
   Compute(kOther, 1);
   ASSERT_THAT(next->Finish(), IsOk());
@@ -221,7 +179,7 @@ TEST_F(GradualPushTest, AFailureEndsItBeforeItIsWhole) {
 TEST_F(GradualPushTest, IsRefusedBeforeAPull) {
   Connect({});
   client_->SetEpoch(2, {11, 12});
-  EXPECT_THAT(client_->BeginPush(1, /*round=*/0, Views()),
+  EXPECT_THAT(client_->BeginPush(1, /*round=*/0, Views(gradients_)),
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 

@@ -5,79 +5,30 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/base/clock.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fake_parameter_link.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/worker/client/two_shard_fixture.h"
 
 namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
 
-// A model of a small and a large tensor over two fake shards.
-class ParameterClientTest : public testing::Test {
+// A model of a small and a large tensor on shard 0 and 1, and one more.
+class ParameterClientTest : public TwoShardFixture {
  protected:
   static constexpr int64_t kLarge = 9 * kBlockElements + 5;
 
   void Connect(const FakeShard::Faults& faults) {
-    std::vector<std::unique_ptr<ParameterLink>> links;
-    ParameterClient::Options options;
-    for (int i = 0; i < 2; ++i) {
-      FakeShard::Faults of_shard = faults;
-      of_shard.seed += i;
-      shards_.push_back(std::make_unique<FakeShard>(of_shard));
-      links.push_back(std::make_unique<FakeParameterLink>(shards_[i].get()));
-      options.ps_names.push_back(absl::StrCat("/job:ps/task:", i));
-    }
-    options.clock = &clock_;
-    options.sender.set_incarnation(5);
-    options.transfer.backoff.initial = absl::Milliseconds(1);
-    options.transfer.backoff.max = absl::Milliseconds(4);
-    options.transfer.give_up_after = give_up_after_;
-    options.copy_pushes = copy_pushes_;
-    client_ = std::make_unique<ParameterClient>(options, std::move(links));
-    std::vector<TensorDef> tensors(3);
-    const int64_t sizes[] = {10, kLarge, 700};
+    TwoShardFixture::Connect(faults, {10, kLarge, 700}, {0, 1, 0});
     for (int i = 0; i < 3; ++i) {
-      tensors[i].set_name(absl::StrCat("tensor", i));
-      tensors[i].add_shape(sizes[i]);
-      tensors[i].set_dtype(FLOAT32);
-      values_.emplace_back(sizes[i], 0.0f);
-      gradients_.emplace_back(sizes[i], static_cast<float>(i + 1));
+      gradients_[i].assign(gradients_[i].size(), static_cast<float>(i + 1));
     }
-    ASSERT_THAT(client_->SetModel(tensors, {0, 1, 0}), IsOk());
-    client_->SetEpoch(1, {11, 12});
   }
-
-  std::vector<TensorView> Views(const std::vector<std::vector<float>>& of) {
-    std::vector<TensorView> views;
-    for (const auto& values : of) {
-      views.push_back(ViewOf(absl::MakeConstSpan(values)));
-    }
-    return views;
-  }
-  absl::Status Pull(int64_t round = 0) {
-    std::vector<MutableTensorView> views;
-    for (auto& values : values_) {
-      views.push_back(MutableViewOf(absl::MakeSpan(values)));
-    }
-    StepToken token;
-    token.set_round(round);
-    return client_->PullAndWait(views, token);
-  }
-
-  bool copy_pushes_ = false;
-  absl::Duration give_up_after_ = absl::Seconds(20);
-  MonotonicClock clock_;
-  std::vector<std::unique_ptr<FakeShard>> shards_;
-  std::vector<std::vector<float>> values_;
-  std::vector<std::vector<float>> gradients_;
-  std::unique_ptr<ParameterClient> client_;
 };
 
 TEST_F(ParameterClientTest, PullsWhatWasLoadedAndPushed) {
@@ -137,7 +88,7 @@ TEST_F(ParameterClientTest, PushIsDoneOnlyWhenNobodyHoldsTheGradients) {
 }
 
 TEST_F(ParameterClientTest, ACopiedPushIsDoneWhileAShardKeepsIt) {
-  copy_pushes_ = true;
+  options_.copy_pushes = true;
   Connect({});
   ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
   ASSERT_THAT(Pull(), IsOk());
@@ -189,7 +140,7 @@ TEST_F(ParameterClientTest, FencedIsAborted) {
 }
 
 TEST_F(ParameterClientTest, GivesUpNamingThePs) {
-  give_up_after_ = absl::Milliseconds(20);
+  options_.transfer.give_up_after = absl::Milliseconds(20);
   Connect({});
   ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
   shards_[0]->FailWith(absl::UnavailableError("connection refused"));

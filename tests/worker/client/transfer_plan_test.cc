@@ -13,6 +13,7 @@ namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 TensorDef MakeTensor(const std::string& name, std::vector<int64_t> shape,
                      DataType dtype = FLOAT32) {
@@ -54,6 +55,10 @@ TEST(TransferPlanTest, SplitsLargeTensorsBetweenBlocks) {
   EXPECT_EQ(next, elements);
   // small + 3 blocks, 4 blocks, 2 blocks and 5 elements.
   EXPECT_EQ(plan->parts[0].size(), 3);
+  EXPECT_THAT(plan->parts_of[0], SizeIs(1));
+  ASSERT_THAT(plan->parts_of[1], SizeIs(3));
+  EXPECT_EQ(plan->parts_of[1][2].shard, 0);
+  EXPECT_EQ(plan->parts_of[1][2].part, 2);
 }
 
 TEST(TransferPlanTest, MakesMorePartsIfTheyAreToBeSmall) {

@@ -1,10 +1,7 @@
-// The libraries' headers that most sources include. clang parses them once
-// (precompiled.bzl); no source includes this file.
-#ifndef THIRD_PARTY_PRECOMPILED_H_
-#define THIRD_PARTY_PRECOMPILED_H_
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+// The libraries' headers that most sources include: parsed once
+// (precompiled.bzl). No source includes this file.
+#ifndef THIRD_PARTY_LIBRARY_HEADERS_H_
+#define THIRD_PARTY_LIBRARY_HEADERS_H_
 
 #include <algorithm>
 #include <array>
@@ -63,6 +60,9 @@
 #include "google/protobuf/unknown_field_set.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "grpcpp/grpcpp.h"
+#ifdef __clang__
+// g++ refuses what asks for macros that not every source has.
 #include "spdlog/spdlog.h"
+#endif
 
-#endif  // THIRD_PARTY_PRECOMPILED_H_
+#endif  // THIRD_PARTY_LIBRARY_HEADERS_H_
