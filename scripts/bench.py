@@ -4,8 +4,8 @@
 Called by bench.sh. Every round measures everything once, so that a slow minute
 of the machine does not fall on one figure alone, and each side of a ratio is of
 the same round. What is measured is in benchmark/, one module a part. Python 3
-standard library only (--peers needs PyTorch, --pictures makes a Python with
-matplotlib).
+standard library only (--peers needs PyTorch and makes a Python with TensorFlow,
+--pictures one with matplotlib).
 """
 
 import argparse
@@ -60,7 +60,8 @@ def parse_arguments(argv):
                         "is written and while none is, in the same run")
     parser.add_argument("--peers", action="store_true",
                         help="also the same model in PyTorch, if this python3 "
-                        "can import torch")
+                        "can import torch, and in TensorFlow, which the first "
+                        "time is taken from PyPI into the user's cache folder")
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
     parser.add_argument("--bin_dir", metavar="DIR",

@@ -155,6 +155,21 @@ check_tested() {
   return "$bad"
 }
 
+# Targets with flags of their own, but for warnings, that are not among those
+# that .bazelrc compiles without the precompiled header: g++ would take the
+# header's flags instead, and say nothing.
+check_own_flags() {
+  local found
+  found=$(sources '(^|/)BUILD$|\.bzl$' |
+    xargs grep -nE '^ *copts = ' |
+    grep -vE '"-W[a-z-]+"\],$|^(common/optimizer|worker/backend/cpu)/BUILD:' ||
+    true)
+  [ -z "$found" ] && return 0
+  printf 'check.sh: copts; leave the sources out of the precompiled header %s\n%s\n' \
+    '(.bazelrc), then name their folder here:' "$found"
+  return 1
+}
+
 check_patterns() {
   local bad=0 mains='(ps_server|worker)/main\.cc'
   forbid 'environment read outside main.cc' '\bgetenv\(' "$mains" || bad=1
@@ -182,6 +197,7 @@ check_patterns() {
     "ps_server/[^:]*|worker/main\.cc|worker/standalone[^:]*" || bad=1
   forbid 'worker seen by ps_server or common' '#include "worker/' \
     'worker/[^:]*' || bad=1
+  check_own_flags || bad=1
   check_tested || bad=1
   return "$bad"
 }
@@ -194,9 +210,11 @@ check_readme() {
   help=$(
     for program in bazel-bin/ps_server/ps_server bazel-bin/worker/worker \
       scripts/*.sh; do
-      "$program" --help
+      "$program" --help && continue
+      echo "check.sh: $program --help failed" >&2
+      exit 1
     done
-  )
+  ) || return 1
   for flag in $(grep -ohE -- '(^|[^-a-z])--[a-z][a-z_]+' README.md |
     grep -oE -- '--[a-z_]+' | sort -u); do
     case "$flag" in

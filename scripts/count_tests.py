@@ -7,8 +7,8 @@ Prints the slowest targets, each skip and each failure with its reason, and as
 the last line "N passed, M failed". A target that did not build, did not run
 or ended without a report counts as one failure, and so does an exit code of
 Bazel that no failed target explains (a BUILD file that does not load). Of a
-target that was run again (--flaky_test_attempts) the last attempt counts, and
-what failed before is printed as FLAKY. Exits with 0 only if something passed
+target that was run again (--flaky_test_attempts) the last attempt counts; what
+failed before it passed is printed as FLAKY. Exits with 0 only if something passed
 and nothing failed. Python 3 standard library only.
 """
 
@@ -104,11 +104,13 @@ def last_lines(reason):
 
 
 def flaky_lines(target):
-    """About each case that failed in an attempt before the last.
+    """About each case that failed in an attempt before one that passed.
 
     Bazel prints no log of such an attempt, so the end of its report follows.
     """
     lines = []
+    if target.status != "FLAKY":
+        return lines
     for report in target.reports(last=False):
         try:
             failed = [(name, reason)

@@ -84,6 +84,9 @@ def parse_arguments(argv):
     parser.add_argument("--num_devices", type=positive, default=1, metavar="T",
                         help="towers (replicas of the model on devices of "
                         "their own) of each worker; default 1")
+    parser.add_argument("--link", choices=("auto", "shared_memory", "grpc"),
+                        help="what carries tensors between workers and ps "
+                        "(default: the worker's, auto)")
     parser.add_argument("--progress_every", type=seconds, metavar="S",
                         help="seconds between two progress lines of a worker; "
                         "0: one for each step (default: the worker's)")
@@ -181,13 +184,14 @@ def commands(options, cluster_file, train_dir):
     training = [
         "--training=" + options.training, "--train_dir=" + train_dir,
         "--compute_threads=%d" % threads] + overrides(options)
-    towers = (["--num_devices=%d" % options.num_devices]
-              if options.num_devices > 1 else [])
-    progress = ([] if options.progress_every is None
-                else ["--progress_every=%r" % options.progress_every])
+    of_workers = [] if options.link is None else ["--link=" + options.link]
+    if options.num_devices > 1:
+        of_workers.append("--num_devices=%d" % options.num_devices)
+    if options.progress_every is not None:
+        of_workers.append("--progress_every=%r" % options.progress_every)
     for i in range(options.workers):
         yield "worker", i, (
-            worker + ["--task_index=%d" % i] + training + towers + progress)
+            worker + ["--task_index=%d" % i] + training + of_workers)
     if options.evaluator:
         yield "evaluator", 0, worker + ["--job_name=evaluator"] + training
 

@@ -1,6 +1,6 @@
 """Steps/s of the MNIST CNN (batch 128), in one process and in clusters.
 
-Python 3 standard library only (peers need PyTorch).
+Python 3 standard library only.
 """
 
 import json
@@ -8,16 +8,20 @@ import os
 import sys
 import tempfile
 
-from . import processes
+from . import peers, processes
 from .figures import Figure, Measurement, at_least, at_most
+from .peers import count, speed_over
 
 PART = "training"
 # The cores of the target: one for each worker, none for the ps.
 WORKERS = 2
+# (ps tasks, workers)
+SHAPES = ((1, 1), (1, WORKERS), (2, WORKERS))
 # Links between processes, each with the target for 1 ps + 2 workers over 2
 # processes without one.
-LINK_TARGETS = {"grpc": 0.85}
-PEER_LAYOUTS = ("contiguous", "channels_last")
+LINK_TARGETS = {"shared_memory": 0.95, "grpc": 0.85}
+# Of the link that a worker takes by itself on one machine.
+CPU_TARGETS = {"shared_memory": 0.04}
 
 
 def read_result(train_dir):
@@ -45,17 +49,10 @@ class Training:
         self.independent = self._make(
             "%d standalone at the same time" % WORKERS,
             self._standalone_command("--compute_threads=1"), copies=WORKERS)
+        # By link, ps tasks and workers.
         self.clusters = {
-            (ps, workers): self._make(
-                "%d ps + %s, grpc" % (ps, count("worker", workers)),
-                [sys.executable, processes.LAUNCHER, "--no_build",
-                 "--bin_dir=" + options.bin_dir, "--ps=%d" % ps,
-                 "--workers=%d" % workers, "--compute_threads=1",
-                 "--steps=%d" % (steps * workers)])
-            for ps, workers in ((1, 1), (1, WORKERS), (2, WORKERS))}
-        self.peers = {
-            (threads, layout): self._peer(threads, layout)
-            for threads in (1, 2) for layout in PEER_LAYOUTS}
+            (link, *shape): self._cluster(link, *shape)
+            for link in LINK_TARGETS for shape in SHAPES}
 
     def _standalone_command(self, *flags):
         return [self.worker, "--standalone", "--training=" + processes.MODEL,
@@ -66,18 +63,13 @@ class Training:
         return Measurement(PART, name, command + ["--train_dir=DIR"],
                            lambda: run_copies(command, copies))
 
-    def _peer(self, threads, layout):
-        command = [sys.executable,
-                   os.path.join(processes.ROOT, "scripts/peer_torch.py"),
-                   str(threads), str(self.options.steps), layout]
-        return Measurement(
-            PART, "PyTorch, %s, %s" % (count("thread", threads), layout),
-            command, lambda: processes.last_json_line(
-                processes.run(command), command))
-
-
-def count(what, number):
-    return "%d %s%s" % (number, what, "" if number == 1 else "s")
+    def _cluster(self, link, ps, workers):
+        return self._make(
+            "%d ps + %s, %s" % (ps, count("worker", workers), link),
+            [sys.executable, processes.LAUNCHER, "--no_build",
+             "--bin_dir=" + self.options.bin_dir, "--link=" + link,
+             "--ps=%d" % ps, "--workers=%d" % workers, "--compute_threads=1",
+             "--steps=%d" % (self.options.steps * workers)])
 
 
 def run_copies(command, copies):
@@ -98,25 +90,9 @@ def run_copies(command, copies):
         return {"steps_per_s": sum(map(read_result, train_dirs))}
 
 
-def has_torch():
-    try:
-        import torch  # pylint: disable=unused-import,import-outside-toplevel
-    except ImportError:
-        print("bench.sh: this python3 cannot import torch; no peers",
-              file=sys.stderr)
-        return False
-    return True
-
-
 def speed(measurement, point=None):
     return Figure(measurement.name, "steps/s", [measurement],
                   lambda numbers: numbers["steps_per_s"], point=point)
-
-
-def speed_over(name, fast, references, target=None):
-    return Figure(name, "x", [fast, *references], lambda fast_, *others: (
-        fast_["steps_per_s"] / max(one["steps_per_s"] for one in others)),
-        target)
 
 
 def figures(training, plane):
@@ -126,28 +102,33 @@ def figures(training, plane):
     yield speed(training.standalone[2])
     yield speed(training.towers)
     yield speed(training.independent, ("scaling", alone, WORKERS))
-    for (ps, workers), one in training.clusters.items():
-        yield speed(one, ("scaling", "%d ps, grpc" % ps, workers))
-    for (ps, workers), one in training.clusters.items():
+    for (link, ps, workers), one in training.clusters.items():
+        yield speed(one, ("scaling", "%d ps, %s" % (ps, link), workers))
+    for (link, ps, workers), one in training.clusters.items():
         if workers != WORKERS:
             continue
         yield speed_over("%s over %s" % (one.name, training.independent.name),
                          one, [training.independent],
-                         at_least(LINK_TARGETS["grpc"]) if ps == 1 else None)
+                         at_least(LINK_TARGETS[link]) if ps == 1 else None)
     # One thread computes, so that its seconds are CPU seconds.
     for link in LINK_TARGETS:
         yield Figure(
             "CPU of ps and %s over the compute's" % link, "x",
             [plane.push_pull(link, "", "adam"), training.standalone[1]],
             lambda step, alone: step["cpu_s"] * alone["steps_per_s"],
-            at_most(0.04))
-    if not training.options.peers or not has_torch():
-        return
-    for one in training.peers.values():
-        yield speed(one)
-    for threads, own in training.standalone.items():
-        yield speed_over(
-            "standalone over PyTorch's best, %s" % count("thread", threads),
-            own, [training.peers[threads, layout]
-                    for layout in PEER_LAYOUTS],
-            at_least(1.25) if threads == 1 else None)
+            at_most(CPU_TARGETS[link]) if link in CPU_TARGETS else None)
+    if training.options.peers:
+        yield from peer_figures(training)
+
+
+def peer_figures(training):
+    steps = training.options.steps
+    torch = peers.torch(PART)
+    if torch is not None:
+        yield from peers.torch_figures(torch, training.standalone, steps)
+    tensorflow = peers.tensorflow(PART)
+    if tensorflow is not None:
+        clusters = {link: training.clusters[link, 1, WORKERS]
+                    for link in LINK_TARGETS}
+        yield from peers.tensorflow_figures(
+            tensorflow, training.standalone, clusters, WORKERS, steps)

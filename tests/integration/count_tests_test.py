@@ -89,6 +89,7 @@ class CountTestsTest(unittest.TestCase):
             self.attempt(attempt, FAILED_CASE)
         self.summary("FAILED")
         done = self.count("3")
+        self.assertNotIn("FLAKY", done.stdout)
         self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 1 failed")
         self.assertEqual(done.returncode, 1)
 

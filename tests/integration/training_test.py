@@ -140,10 +140,11 @@ class TrainingTest(harness.TestCase):
         # The final save fails too, and that is not forgiven.
         self.assertEqual(code, 1, output)
         self.assertIn(" step=200 ", output)
-        for step in (0, 100, 200):
-            self.assertEqual(
-                len(re.findall(r"checkpoint at step %d not saved, training "
-                               "goes on" % step, output)), 1, output)
+        # A save that is due while one still runs is left out.
+        steps = re.findall(
+            r"checkpoint at step (\d+) not saved, training goes on", output)
+        self.assertEqual(steps, sorted(set(steps), key=int), output)
+        self.assertEqual(steps[0], "0", output)
         self.assertIn("final save: ", output)
         self.assertFalse([name for name in os.listdir(self.path("train"))
                           if name.startswith("ckpt-")])

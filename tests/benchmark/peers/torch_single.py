@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The MNIST CNN of the zoo in PyTorch, for bench.sh --peers.
 
-  peer_torch.py THREADS STEPS contiguous|channels_last
+  torch_single.py THREADS STEPS contiguous|channels_last
 
 One process, random images; prints one line of JSON.
 """
