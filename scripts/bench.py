@@ -12,11 +12,11 @@ import argparse
 import os
 import sys
 
-from benchmark import (data_plane, figures, processes, quiet, report, saves,
-                       start, training)
+from benchmark import (data_plane, figures, large, processes, quiet, report,
+                       saves, start, training)
 
 PARTS = (data_plane.PART, data_plane.OPTIMIZER_PART, data_plane.SIZE_PART,
-         training.PART, start.PART)
+         large.PART, training.PART, start.PART)
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -106,6 +106,8 @@ def model_bytes(text):
 def all_figures(options):
     plane = data_plane.DataPlane(options)
     found = data_plane.figures(plane, options.only)
+    if large.PART in options.only:
+        found += large.figures(options, plane)
     found += training.figures(training.Training(options), plane)
     found += start.figures(options)
     return figures.chosen(found, options.only)

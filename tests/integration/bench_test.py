@@ -8,7 +8,8 @@ import re
 import subprocess
 import sys
 
-from scripts.benchmark import figures, processes, quiet, report, training
+from scripts.benchmark import (figures, large, peers, processes, quiet, report,
+                               training)
 from tests.integration import harness
 
 BENCH = os.path.abspath("scripts/bench.py")
@@ -188,6 +189,42 @@ class ProcessesTest(harness.TestCase):
                              "--optimizer="]),
             "python3 scripts/x.py --optimizer=")
 
+    def test_each_peer_is_compared_with_what_does_the_same(self):
+        own = {name: figures.Measurement("training", name, [name], None)
+               for name in ("1 thread", "2 threads", "memory", "grpc")}
+        standalone = {1: own["1 thread"], 2: own["2 threads"]}
+        peer = peers.Peer("training", "Peer", "python3")
+        rows = list(peers.torch_figures(peer, standalone, steps=7))
+        rows += peers.tensorflow_figures(
+            peer, standalone, {"shared_memory": own["memory"],
+                               "grpc": own["grpc"]}, workers=2, steps=7)
+        ratios = [row for row in rows if row.unit == "x"]
+        self.assertEqual(
+            [(row.measurements[0].name, row.target and row.target.limit)
+             for row in ratios],
+            [("1 thread", 1.25), ("2 threads", None), ("1 thread", 1.12),
+             ("2 threads", 1.08), ("memory", 2.2), ("grpc", 2.2)])
+        # PyTorch's better layout counts.
+        self.assertEqual(ratios[0].value(*(
+            {"steps_per_s": speed} for speed in (6.0, 2.0, 3.0))), 2.0)
+        for row in rows:
+            program = row.measurements[-1].command[1]
+            self.assertTrue(os.path.exists(program), program)
+
+    def test_a_model_that_does_not_fit_is_left_out(self):
+        self.assertTrue(large.fits("a small one", 1))
+        self.assertFalse(large.fits("a large one", 1 << 60))
+
+    def test_time_is_counted_from_line_to_line(self):
+        text = """2026-01-02 03:04:05.000 I /job:worker/task:0 saved early
+2026-01-02 03:04:06.000 I /job:worker/task:0 step=1 loss=2
+2026-01-02 03:04:07.500 I /job:worker/task:0 step=1 loss=3
+2026-01-02 03:04:09.000 I /job:worker/task:0 saved it
+"""
+        self.assertEqual(large.seconds_between(text, "step=1", "saved "), 1.5)
+        self.assertRaises(processes.Failure, large.seconds_between, text,
+                          "step=2", "saved ")
+
     def test_the_others_end_with_a_copy_that_fails(self):
         # Each copy has its folder, .../0 and .../1, as the script's name.
         script = """case "$0" in
@@ -232,6 +269,19 @@ class BenchTest(harness.TestCase):
         self.assertEqual(
             {row["name"]: (row["target"], row["wanted"]) for row in rows
              if row["target"] is not None}, TARGETS)
+
+    def test_large_models_are_moved_and_saved(self):
+        out = self.path("bench.json")
+        bench = self.bench(
+            "--quick", "--only=large", "--no_build", "--patience=0",
+            "--bin_dir=" + harness.binary(PROGRAM)[:-len(PROGRAM)],
+            "--out=" + out)
+        self.assertEqual(bench.wait(), 0)
+        with open(out, encoding="utf-8") as file:
+            rows = json.load(file)["figures"]
+        self.assertEqual(len(rows), 8, rows)
+        for row in rows:
+            self.assertGreater(row["value"], 0, row)
 
     def test_a_mistake_in_the_flags_is_named_before_anything_is_done(self):
         for flag, message in (

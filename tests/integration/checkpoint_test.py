@@ -270,7 +270,7 @@ class InspectTest(TestCase):
         code, output = self.inspect(self.path("train"))
         self.assertEqual(code, 3, output)
         self.assertRegex(output, r"ckpt-0{10}20  NOT USABLE .*is damaged")
-        self.assertRegex(output, r"ckpt-0{10}10  whole")
+        self.assertRegex(output, r"ckpt-0{12}  whole")
 
     def test_compares_two(self):
         self.assert_trains()
