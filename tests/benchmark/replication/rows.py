@@ -105,13 +105,18 @@ def _sync(workers, aggregate=0):
 
 
 def _bounded(bound, workers, **settings):
-    return Row("ssp%d_%d" % (bound, workers),
-               "bounded staleness %d, %d worker%s" % (
-                   bound, workers, "s" if workers > 1 else ""),
-               workers, "bounded_staleness",
+    name = "ssp%d_%d" % (bound, workers)
+    title = "bounded staleness %d, %d worker%s" % (
+        bound, workers, "s" if workers > 1 else "")
+    if "towers" in settings:
+        name = "hybrid_" + name
+        title += " of two towers"
+    return Row(name, title, workers, "bounded_staleness",
                ("bounded_staleness.bound=%d" % bound,), **settings)
 
 
+# What only shows the accuracy has no curve.
+_ACCURACY = {"evaluations": 1}
 # What only shows time is trained a part of the way, without a curve.
 _TIME = {"part": 0.5, "evaluations": 1}
 _STRAGGLER = {"part": 0.25, "evaluations": 1, "straggler": True}
@@ -130,6 +135,12 @@ ROWS = (
     Row("sync4", "sync, 4 workers", 4, "sync", _sync(4), limit=STRICT),
     Row("hybrid", "sync, 2 workers of two towers", 2, "sync", _sync(2),
         towers=2, limit=STRICT),
+    Row("hybrid_async", "async, 2 workers of two towers", 2, "async", ASYNC,
+        towers=2, limit=LOOSE, **_ACCURACY),
+    _bounded(0, 2, towers=2, limit=STRICT, **_ACCURACY),
+    _bounded(3, 2, towers=2, limit=LOOSE, **_ACCURACY),
+    Row("backup", "sync, first 3 of 4 workers", 4, "sync",
+        _sync(4, aggregate=3), limit=STRICT, **_ACCURACY),
     Row("sync4_grown", "sync, 4 workers, 128 rows each", 4, "sync", _sync(4),
         **_GROWN),
     Row("async4_grown", "async, 4 workers, 128 rows each", 4, "async", ASYNC,
