@@ -109,7 +109,8 @@ def _recipe(study):
         times fewer rows. The learning rate is %s, falls along half a cosine
         over the run, and is multiplied by the root of an update's rows over %d
         (`optimizer.learning_rate_scaling: SQRT`). A run of %g epochs has %d
-        examples. Rows called "128 rows each" have a batch of %d times W and
+        examples; where the first 3 of 4 workers make an update, only theirs
+        count, and there are a third more updates. Rows called "128 rows each" have a batch of %d times W and
         twice the epochs; rows that only show time stop earlier. The settings of
         each run are in its line of `results.jsonl`; those of `%s`:
         """ % (rows.BATCH, rows.BATCH, _setting(run, "optimizer.learning_rate"),

@@ -42,6 +42,9 @@ class Row:
     replication: tuple = ()
     # Of each worker.
     towers: int = 1
+    # Of the workers' gradients, those that make an update; 0: all. The rows of
+    # the others are not trained on, so that there are more updates.
+    aggregate: int = 0
     # Points that may be lost; None: the row shows time.
     limit: float = None
     # The part of the study's epochs that is trained; above 1, the schedule is
@@ -63,11 +66,12 @@ class Row:
         return 1 if one_for_all else self.workers
 
     def rows_per_step(self):
-        return self.global_batch() // self.steps_per_batch()
+        rows = self.global_batch() // self.steps_per_batch()
+        return rows * self.aggregate // self.workers if self.aggregate else rows
 
     def steps(self, epochs):
-        batches = int(epochs * EXAMPLES / self.global_batch())
-        return max(1, batches) * self.steps_per_batch()
+        batches = max(1, int(epochs * EXAMPLES / self.global_batch()))
+        return batches * self.global_batch() // self.rows_per_step()
 
     def has_seed(self, seed):
         return (seed == SEEDS[0] or self.limit is not None or
@@ -140,7 +144,7 @@ ROWS = (
     _bounded(0, 2, towers=2, limit=STRICT, **_ACCURACY),
     _bounded(3, 2, towers=2, limit=LOOSE, **_ACCURACY),
     Row("backup", "sync, first 3 of 4 workers", 4, "sync",
-        _sync(4, aggregate=3), limit=STRICT, **_ACCURACY),
+        _sync(4, aggregate=3), aggregate=3, limit=STRICT, **_ACCURACY),
     Row("sync4_grown", "sync, 4 workers, 128 rows each", 4, "sync", _sync(4),
         **_GROWN),
     Row("async4_grown", "async, 4 workers, 128 rows each", 4, "async", ASYNC,
