@@ -97,6 +97,7 @@ class SessionMachine {
   bool GreetAgain();
   void AskToSave();
   void RepeatSaveReport();
+  bool IsUnknownToNewPs(const absl::Status& status) const;
   bool IsLastFinishAttempt();
   void OnStaying(const FinishEvent& event);
   void OnFinished(const JobState& state);

@@ -58,16 +58,24 @@ void SessionMachine::On(const FinishEvent& event) {
   busy_ = false;
   if (!ending_) return OnStaying(event);
   if (event.reply.ok()) return OnFinished(event.reply->state());
-  if (IsLastFinishAttempt()) return ExitWith(exit_code_, exit_text_);
-  const absl::Status& status = event.reply.status();
-  if (options_.chief && IsFenced(status) &&
-      !absl::StartsWith(status.message(), kFencedPrefix)) {
-    // A ps task 0 that was restarted after the last save. Nobody else is left
-    // to tell it that the job is over, and it would wait for ever.
-    if (!finish_stops_job_) finish_attempts_ = 0;
+  if (IsUnknownToNewPs(event.reply.status())) {
+    // As often as it is restarted.
+    finish_attempts_ = 0;
+    finish_until_ = absl::InfiniteFuture();
     must_register_ = finish_stops_job_ = true;
+  } else if (IsLastFinishAttempt()) {
+    return ExitWith(exit_code_, exit_text_);
   }
   RetryLater();
+}
+
+// Is it the answer of a ps task 0 that was restarted after the last save?
+// Nobody else is left to tell it that the job is over, and it would wait for
+// ever.
+bool SessionMachine::IsUnknownToNewPs(const absl::Status& status) const {
+  return options_.chief && !must_register_ &&
+         (signal_ == 0 || exit_code_ == kExitDone) && IsFenced(status) &&
+         !absl::StartsWith(status.message(), kFencedPrefix);
 }
 
 // A chief stays until the job is DONE: for a while ps task 0 may wait for a

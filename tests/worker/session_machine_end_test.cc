@@ -158,6 +158,36 @@ TEST_F(SessionMachineEndTest, ChiefStaysUntilTheJobIsDone) {
   EXPECT_EQ(Get<Exit>()->code, kExitDone);
 }
 
+// Seed 701173 of the simulation: ps task 0 was restarted twice.
+TEST_F(SessionMachineEndTest, ChiefTellsEachNewPsThatTheJobIsOver) {
+  RunToFinal();
+  Send(FinalEvent{absl::OkStatus()});
+  Send(FinishEvent{Finished(State(STOPPING, 1, {7}))});
+  for (int restart = 0; restart < 3; ++restart) {
+    // As long as a chief tries without an answer, and as one stays.
+    for (int attempt = 0; attempt < 7; ++attempt) {
+      Pass(machine_->next_wakeup() - now_);
+      ASSERT_NE(Get<SendFinish>(), nullptr);
+      Send(FinishEvent{absl::UnavailableError("refused")});
+    }
+    Pass(machine_->next_wakeup() - now_);
+    Send(FinishEvent{absl::FailedPreconditionError("not registered here")});
+    EXPECT_EQ(Get<Exit>(), nullptr);
+    Pass(machine_->next_wakeup() - now_);
+    ASSERT_NE(Get<SendRegister>(), nullptr);
+    version_ = 0;
+    Send(RegisterEvent{Registered(State(INITIAL))});
+    ASSERT_NE(Get<SendFinish>(), nullptr);
+    EXPECT_TRUE(Get<SendFinish>()->stop_job);
+    Send(FinishEvent{Finished(State(STOPPING))});
+    EXPECT_EQ(Get<Exit>(), nullptr) << "restart " << restart;
+  }
+  Pass(machine_->next_wakeup() - now_);
+  Send(FinishEvent{Finished(State(DONE))});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+}
+
 TEST_F(SessionMachineEndTest, ChiefStaysOnlySoLong) {
   RunToFinal();
   Send(FinalEvent{absl::OkStatus()});
