@@ -21,9 +21,9 @@ constexpr absl::string_view kNonFinite = "non_finite";
 
 // A lost reply to Finish is most often a ps that has exited, as it should.
 constexpr int kFinishAttempts = 3;
-// In 3.5 s, so that a ps task 0 that has died is back: nobody else would tell
-// it that the job is over.
-constexpr int kChiefFinishAttempts = 8;
+// In 5.5 s, so that a ps task 0 that has died is back, and one message may be
+// lost: nobody else would tell it that the job is over.
+constexpr int kChiefFinishAttempts = 10;
 // How long, and how often, a chief that has finished looks whether the job is
 // DONE: longer than ps task 0 waits for who has never come.
 constexpr absl::Duration kEndWait = absl::Seconds(5);
