@@ -27,7 +27,7 @@ constexpr int kChiefFinishAttempts = 10;
 // How long, and how often, a chief that has finished looks whether the job is
 // DONE: longer than ps task 0 waits for who has never come, and by default for
 // a worker that stands still. A ps task 0 that is replaced meanwhile is told.
-constexpr absl::Duration kEndWait = absl::Seconds(15);
+constexpr absl::Duration kEndWait = absl::Seconds(35);
 constexpr absl::Duration kEndPoll = absl::Milliseconds(250);
 // How long a signalled chief waits for the others' last steps: with its own
 // step before and the save after it, the end is to come within 10 s.
