@@ -124,12 +124,9 @@ def check_programs(chosen):
 
 def python_with_matplotlib():
     """Made before anything is measured: the first time it wants the network."""
-    sys.path.append(processes.ROOT)
-    # pylint: disable=import-outside-toplevel
-    from tests.integration import python_environment
     try:
-        return python_environment.interpreter(REQUIREMENTS)
-    except python_environment.EnvironmentFailure as failure:
+        return processes.python_with(REQUIREMENTS)
+    except processes.Failure as failure:
         raise processes.Failure("no pictures: %s" % failure) from None
 
 

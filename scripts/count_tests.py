@@ -8,8 +8,8 @@ the last line "N passed, M failed". A target that did not build, did not run
 or ended without a report counts as one failure, and so does an exit code of
 Bazel that no failed target explains (a BUILD file that does not load). Of a
 target that was run again (--flaky_test_attempts) the last attempt counts; what
-failed before it passed is printed as FLAKY. Exits with 0 only if something passed
-and nothing failed. Python 3 standard library only.
+failed before it passed is printed as FLAKY. Exits with 0 only if something
+passed and nothing failed. Python 3 standard library only.
 """
 
 import json

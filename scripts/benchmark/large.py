@@ -4,14 +4,13 @@ checkpoints.
 Python 3 standard library only.
 """
 
-import datetime
 import os
 import re
 import sys
 import tempfile
 
 from . import processes
-from .data_plane import nbytes, rate
+from .data_plane import SMALL_TENSORS, nbytes, rate
 from .figures import Figure, Measurement
 
 PART = "large"
@@ -21,7 +20,6 @@ TENSOR_BYTES = 3 << 30
 SHARD_BYTES = 8 << 30
 # Adam has two slots.
 ADAM_COPIES = 3
-SMALL_TENSORS = 10000
 SMALL_TENSOR_BYTES = 1024
 # Of --quick.
 QUICK_PART = 1024
@@ -76,11 +74,11 @@ def seconds_between(output, begin, end):
         found = LINE.match(line)
         if not found:
             continue
-        time = datetime.datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S.%f")
+        time_s = processes.log_time_s(found[1])
         if found[2].startswith(end) and begun is not None:
-            return (time - begun).total_seconds()
+            return time_s - begun
         if found[2].startswith(begin):
-            begun = time
+            begun = time_s
     raise processes.Failure("no line '%s' after a line '%s'" % (end, begin))
 
 

@@ -49,12 +49,9 @@ def torch(part):
 
 def tensorflow(part):
     """The same; the first time it wants the network."""
-    sys.path.append(processes.ROOT)
-    # pylint: disable=import-outside-toplevel
-    from tests.integration import python_environment
     try:
-        python = python_environment.interpreter(REQUIREMENTS)
-    except python_environment.EnvironmentFailure as failure:
+        python = processes.python_with(REQUIREMENTS)
+    except processes.Failure as failure:
         say("%s; TensorFlow is left out" % failure)
         return None
     return Peer(part, "TensorFlow", python)
@@ -64,9 +61,9 @@ def say(line):
     print("bench.sh: " + line, file=sys.stderr)
 
 
-def speed(measurement):
+def speed(measurement, point=None):
     return Figure(measurement.name, "steps/s", [measurement],
-                  lambda numbers: numbers["steps_per_s"])
+                  lambda numbers: numbers["steps_per_s"], point=point)
 
 
 def speed_over(name, fast, references, target=None):

@@ -1,5 +1,6 @@
 """Runs a program to its end and reads what it printed."""
 
+import datetime
 import json
 import os
 import shlex
@@ -77,3 +78,20 @@ def last_json_line(text, command):
     except (IndexError, ValueError):
         raise Failure("no line of JSON at the end of: %s" %
                       " ".join(command)) from None
+
+
+def log_time_s(stamp):
+    """Seconds, from the beginning of a line of a task's log."""
+    return datetime.datetime.strptime(
+        stamp, "%Y-%m-%d %H:%M:%S.%f").timestamp()
+
+
+def python_with(requirements):
+    """A Python that has these packages of PyPI. Raises Failure."""
+    sys.path.append(ROOT)
+    # pylint: disable=import-outside-toplevel
+    from tests.integration import python_environment
+    try:
+        return python_environment.interpreter(requirements)
+    except python_environment.EnvironmentFailure as failure:
+        raise Failure(str(failure)) from None

@@ -3,7 +3,6 @@
 Python 3 standard library only.
 """
 
-import datetime
 import os
 import re
 import statistics
@@ -26,8 +25,7 @@ def steps_and_saves(output):
         found = STEP_LINE.match(line) or SAVED_LINE.match(line)
         if not found:
             continue
-        time_s = datetime.datetime.strptime(
-            found[1], "%Y-%m-%d %H:%M:%S.%f").timestamp()
+        time_s = processes.log_time_s(found[1])
         if found.re is STEP_LINE:
             ends[int(found[2])] = time_s
         elif int(found[2]) in ends:

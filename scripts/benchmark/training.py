@@ -10,7 +10,7 @@ import tempfile
 
 from . import peers, processes
 from .figures import Figure, Measurement, at_least, at_most
-from .peers import count, speed_over
+from .peers import count, speed, speed_over
 
 PART = "training"
 # The cores of the target: one for each worker, none for the ps.
@@ -37,7 +37,6 @@ class Training:
     def __init__(self, options):
         self.options = options
         self.worker = os.path.join(options.bin_dir, "worker/worker")
-        steps = options.steps
         self.standalone = {
             threads: self._make(
                 "standalone, %s" % count("thread", threads),
@@ -88,11 +87,6 @@ def run_copies(command, copies):
             for process in running:
                 process.stop()
         return {"steps_per_s": sum(map(read_result, train_dirs))}
-
-
-def speed(measurement, point=None):
-    return Figure(measurement.name, "steps/s", [measurement],
-                  lambda numbers: numbers["steps_per_s"], point=point)
 
 
 def figures(training, plane):

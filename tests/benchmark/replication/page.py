@@ -110,9 +110,10 @@ def _recipe(study):
         over the run, and is multiplied by the root of an update's rows over %d
         (`optimizer.learning_rate_scaling: SQRT`). A run of %g epochs has %d
         examples; where the first 3 of 4 workers make an update, only theirs
-        count, and there are a third more updates. Rows called "128 rows each" have a batch of %d times W and
-        twice the epochs; rows that only show time stop earlier. The settings of
-        each run are in its line of `results.jsonl`; those of `%s`:
+        count, and there are a third more updates. Rows called "128 rows each"
+        have a batch of %d times W and twice the epochs; rows that only show
+        time stop earlier. The settings of each run are in its line of
+        `results.jsonl`; those of `%s`:
         """ % (rows.BATCH, rows.BATCH, _setting(run, "optimizer.learning_rate"),
                rows.BATCH, run["epochs"], run["examples"], rows.BATCH, run["row"])) + (
                    "```\n%s\n```\n" % "\n".join(
