@@ -36,13 +36,13 @@ ShardOptions ShardServer::ShardOptionsWithTeam() const {
 
 ShardServer::~ShardServer() { Close(); }
 
-void ShardServer::Close() { mailbox_.Close(); }
+void ShardServer::Close() { strand_.Close(); }
 
 template <typename Reply, typename Request>
 void ShardServer::Submit(
     Request request, absl::Time deadline, ReplyCallback<Reply> done,
     absl::StatusOr<Reply> (ParameterShard::*method)(const Request&)) {
-  const bool posted = mailbox_.Post(
+  const bool posted = strand_.Post(
       [this, request = std::move(request), deadline, done, method] {
         if (options_.clock->Now() >= deadline) {
           return done(TooLate(options_.shard.ps_index));
@@ -61,7 +61,7 @@ void ShardServer::SubmitPart(
   const auto bytes = static_cast<int64_t>(request.data.size());
   const absl::Status admitted = budget_.Admit(bytes);
   if (!admitted.ok()) return done(admitted);
-  const bool posted = mailbox_.Post(
+  const bool posted = strand_.Post(
       [this, request = std::move(request), deadline, done, method, bytes] {
         const absl::Time start = options_.clock->Now();
         if (start >= deadline) {
@@ -135,7 +135,7 @@ void ShardServer::EndSnapshot(const EndSnapshotRequest& request,
 }
 
 void ShardServer::State(absl::Time deadline, ReplyCallback<ShardState> done) {
-  const bool posted = mailbox_.Post([this, deadline, done] {
+  const bool posted = strand_.Post([this, deadline, done] {
     if (options_.clock->Now() >= deadline) {
       return done(TooLate(options_.shard.ps_index));
     }

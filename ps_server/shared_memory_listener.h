@@ -13,7 +13,6 @@
 #include "common/rpc/parameter_link.h"
 #include "common/shared_memory/file_descriptor.h"
 #include "proto/shared_memory_service.pb.h"
-#include "ps_server/buffer_pool.h"
 #include "ps_server/shared_memory_connection.h"
 
 namespace muster {
@@ -78,7 +77,6 @@ class SharedMemoryListener {
   // An eventfd, readable when the listener stops.
   const FileDescriptor stop_;
   const SharedMemoryOffer offer_;
-  const std::shared_ptr<BufferPool> buffers_;
 
   // Own synchronisation.
   std::atomic<int> connections_ = 0;

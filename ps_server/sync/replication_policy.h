@@ -31,8 +31,8 @@ struct PushedPart {
   // Of the token that the step was taken with; 0: none.
   int64_t round = 0;
   std::vector<CheckedSlice> slices;
-  // Their values, encoded by `codec` (null: float32); shares the received
-  // memory.
+  // Their values, encoded by `codec` (null: float32), where they were received:
+  // only until the answer. Who keeps them copies them.
   absl::Cord data;
   const Codec* codec = nullptr;
   // Of its step, in updates.
