@@ -54,6 +54,10 @@ class ShardServer : public ParameterLink {
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override;
+  // The same with memory for the values that the request wants, valid until
+  // `done` returns; see ParameterShard::Push.
+  void PushInto(Frame<PushPart> request, char* values_into, absl::Time deadline,
+                ReplyCallback<Frame<PushReply>> done);
   void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
                      ReplyCallback<BeginSnapshotReply> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
@@ -78,10 +82,9 @@ class ShardServer : public ParameterLink {
   void Submit(Request request, absl::Time deadline, ReplyCallback<Reply> done,
               absl::StatusOr<Reply> (ParameterShard::*method)(const Request&));
   // The same for a part with tensor bytes, if there is room for it.
-  template <typename Reply, typename Header>
-  void SubmitPart(
-      Frame<Header> request, absl::Time deadline, ReplyCallback<Reply> done,
-      absl::StatusOr<Reply> (ParameterShard::*method)(const Frame<Header>&));
+  template <typename Reply, typename Header, typename Method>
+  void SubmitPart(Frame<Header> request, absl::Time deadline,
+                  ReplyCallback<Reply> done, Method method);
   void TellPhase();
   ShardOptions ShardOptionsWithTeam() const;
 

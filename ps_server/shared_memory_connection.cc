@@ -85,7 +85,7 @@ void SharedMemoryConnection::Parse(uint32_t slot, SlotMessage message,
 
 void SharedMemoryConnection::Pass(const RingEntry& entry, SlotMessage message) {
   const uint32_t slot = entry.slot;
-  ParameterLink& shard = *parts_.shard;
+  ShardServer& shard = *parts_.shard;
   const absl::Time deadline =
       parts_.clock->Now() + absl::Milliseconds(entry.timeout_ms);
   switch (static_cast<SharedMethod>(entry.kind)) {
@@ -99,7 +99,8 @@ void SharedMemoryConnection::Pass(const RingEntry& entry, SlotMessage message) {
       });
     case SharedMethod::kPush:
       return Parse<Frame<PushPart>>(slot, std::move(message), [&](auto push) {
-        shard.Push(std::move(push), deadline, AnswerIn<Frame<PushReply>>(slot));
+        shard.PushInto(std::move(push), DataOf(segment_.data(), slot), deadline,
+                       AnswerIn<Frame<PushReply>>(slot));
       });
     case SharedMethod::kReadSnapshot:
       return Parse<ReadSnapshotRequest>(

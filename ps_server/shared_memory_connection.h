@@ -15,6 +15,7 @@
 #include "common/shared_memory/memory_segment.h"
 #include "common/shared_memory/slot_message.h"
 #include "common/shared_memory/slot_ring.h"
+#include "ps_server/shard_server.h"
 
 namespace muster {
 
@@ -30,7 +31,7 @@ class SharedMemoryConnection
  public:
   struct Parts {
     // Not owned; both outlive every callback of the shard.
-    ParameterLink* shard = nullptr;
+    ShardServer* shard = nullptr;
     const Clock* clock = nullptr;
   };
 

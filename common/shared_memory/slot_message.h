@@ -59,7 +59,8 @@ inline bool FitsSlot(uint64_t fields_bytes, uint64_t data_bytes) {
   return fields_bytes <= kSlotFieldsBytes && data_bytes <= kSlotDataBytes;
 }
 
-// Writes `message` to a slot. REQUIRES: it fits.
+// Writes `message` to a slot, in which its data may lie already.
+// REQUIRES: it fits.
 void WriteSlot(const SlotMessage& message, char* segment, uint32_t slot);
 
 }  // namespace muster
