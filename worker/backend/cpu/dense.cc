@@ -4,8 +4,17 @@
 namespace muster {
 namespace {
 
-// Every layout is oneDNN's choice: blocked weights with AVX-512, plain ones
-// (sgemm) without.
+// Activations are in oneDNN's choice of layout; weights and their gradients are
+// canonical, which makes every product an sgemm. With AVX-512 oneDNN would
+// choose blocked weights, and to reorder these there and back costs more than
+// its faster forward saves: 5.3 of 30.4 ms a step in mnist_cnn's dense1 (Zen 4,
+// one thread).
+dnnl::memory::desc WeightsDesc(const DenseDesc& desc) {
+  return dnnl::memory::desc({desc.dst_features, desc.src_features},
+                            dnnl::memory::data_type::f32,
+                            dnnl::memory::format_tag::ab);
+}
+
 dnnl::memory::desc BiasDesc(const DenseDesc& desc) {
   return desc.has_bias ? AnyLayout(desc.bias_shape()) : dnnl::memory::desc();
 }
@@ -14,8 +23,7 @@ dnnl::inner_product_forward::primitive_desc Forward(const CpuContext& context,
                                                     const DenseDesc& desc,
                                                     dnnl::primitive_attr attr) {
   return {{dnnl::prop_kind::forward_training, AnyLayout(desc.src_shape()),
-           AnyLayout(desc.weights_shape()), BiasDesc(desc),
-           AnyLayout(desc.dst_shape())},
+           WeightsDesc(desc), BiasDesc(desc), AnyLayout(desc.dst_shape())},
           attr,
           context.engine};
 }
@@ -47,7 +55,7 @@ CpuPrimitive MakeCpuDenseForward(const CpuContext& context,
 CpuPrimitive MakeCpuDenseBackwardData(const CpuContext& context,
                                       const DenseDesc& desc) {
   const dnnl::inner_product_backward_data::primitive_desc dense(
-      {AnyLayout(desc.src_shape()), AnyLayout(desc.weights_shape()),
+      {AnyLayout(desc.src_shape()), WeightsDesc(desc),
        AnyLayout(desc.dst_shape())},
       ScratchAttr(), context.engine, Forward(context, desc, ScratchAttr()));
   return DnnlPrimitive::Create(
@@ -64,8 +72,8 @@ CpuPrimitive MakeCpuDenseBackwardData(const CpuContext& context,
 CpuPrimitive MakeCpuDenseBackwardWeights(const CpuContext& context,
                                          const DenseDesc& desc) {
   const dnnl::inner_product_backward_weights::primitive_desc dense(
-      {AnyLayout(desc.src_shape()), AnyLayout(desc.weights_shape()),
-       BiasDesc(desc), AnyLayout(desc.dst_shape())},
+      {AnyLayout(desc.src_shape()), WeightsDesc(desc), BiasDesc(desc),
+       AnyLayout(desc.dst_shape())},
       ScratchAttr(), context.engine, Forward(context, desc, ScratchAttr()));
   return DnnlPrimitive::Create(
       context,
