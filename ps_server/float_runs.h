@@ -36,8 +36,9 @@ class FloatRuns {
   absl::Span<const float> Next(int64_t max_elements);
 
  private:
-  // 4 KB: a gathered tile stays in L1.
-  static constexpr int64_t kTileElements = 1024;
+  // 2 KB: a tile stays in L1 beside what the update streams through it, also
+  // when other processes use the core (optimizer_benchmark, BM_FusedDecode).
+  static constexpr int64_t kTileElements = 512;
 
   // The next `count` values, decoded or gathered in the tile.
   absl::Span<const float> NextTile(int64_t count);

@@ -1,35 +1,61 @@
 #include "common/base/finite.h"
 
-#include <array>
 #include <cmath>
-#include <cstring>
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "common/base/finite.cc"
+#include "hwy/foreach_target.h"  // Compiles this file once for each target.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace muster {
-namespace {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
-// Whether a value of 64 is NaN or infinite: all exponent bits are set, so that
-// adding one to the exponent carries into the sign bit. The constant count
-// lets the compiler vectorize at -O2.
-bool AnyNonFinite64(const float* values) {
-  std::array<uint32_t, 64> bits;
-  std::memcpy(bits.data(), values, sizeof(bits));
-  uint32_t carry = 0;
-  for (int i = 0; i < 64; ++i) {
-    carry |= (bits[i] & 0x7fffffffu) + 0x00800000u;
-  }
-  return (carry & 0x80000000u) != 0;
+using Bits = hn::ScalableTag<uint32_t>;
+
+// The sign bit of each lane with a NaN or infinity is set: all their exponent
+// bits are, so that adding one to the exponent carries.
+HWY_ATTR inline hn::Vec<Bits> Carry(const float* values) {
+  const Bits d;
+  const auto bits = hn::LoadU(d, reinterpret_cast<const uint32_t*>(values));
+  return hn::Add(hn::And(bits, hn::Set(d, 0x7fffffffu)),
+                 hn::Set(d, 0x00800000u));
 }
 
-}  // namespace
+// Whole groups of four vectors from 0 on that are finite: their values.
+HWY_ATTR int64_t FinitePrefix(const float* values, int64_t n) {
+  const Bits d;
+  const auto sign = hn::Set(d, 0x80000000u);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const auto first = hn::Or(Carry(values + i), Carry(values + i + lanes));
+    const auto second =
+        hn::Or(Carry(values + i + 2 * lanes), Carry(values + i + 3 * lanes));
+    const auto found = hn::And(hn::Or(first, second), sign);
+    if (!hn::AllTrue(d, hn::Eq(found, hn::Zero(d)))) break;
+  }
+  return i;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace muster
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace muster {
+
+HWY_EXPORT(FinitePrefix);
 
 int64_t FirstNonFinite(absl::Span<const float> values) {
   const int64_t n = static_cast<int64_t>(values.size());
-  int64_t i = 0;
-  while (i + 64 <= n && !AnyNonFinite64(values.data() + i)) i += 64;
-  for (; i < n; ++i) {
+  for (int64_t i = HWY_DYNAMIC_DISPATCH(FinitePrefix)(values.data(), n); i < n;
+       ++i) {
     if (!std::isfinite(values[i])) return i;
   }
   return -1;
 }
 
 }  // namespace muster
+#endif  // HWY_ONCE

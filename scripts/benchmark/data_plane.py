@@ -18,6 +18,8 @@ CODECS = ("", "bf16")
 # Against the sizes of a model: more than any cache, a large model.
 MEMORY_FACTOR = 20
 LARGE_FACTOR = 30
+# Of the tensors of an update rule that is to wait for memory.
+RULE_FACTOR = 5
 SMALL_TENSORS = 10000
 SMALL_PUSH_BYTES = 256
 # 4 KB to 64 MB.
@@ -190,6 +192,11 @@ def optimizer(plane):
         yield rate("%s, read + written" % name, apply(name))
         yield rate_over("%s over memcpy" % name, apply(name), memory,
                         at_least(1.0) if name == "adam" else None)
+        large = plane.measure("apply", OPTIMIZER_PART, optimizer=name,
+                              bytes=RULE_FACTOR * plane.options.bytes)
+        # The time in which memcpy reads and writes as many bytes.
+        yield rate_over("%s over its memory bound" % name, memory, large,
+                        at_most(1.25))
     yield Figure("adam with fused bf16 decode over float32, time", "x",
                  [apply("adam", "bf16"), apply("adam")],
                  lambda bf16, float32: bf16["median_s"] / float32["median_s"],

@@ -35,6 +35,7 @@ std::vector<Conv2dDesc> ConvCases() {
   const WindowDesc same5 = {5, 5, 1, 1, 2, 2, 2, 2};
   const WindowDesc strided = {3, 3, 2, 2, 0, 1, 0, 1};
   const WindowDesc valid5 = {5, 5, 1, 1, 0, 0, 0, 0};
+  const WindowDesc uneven5 = {5, 5, 1, 1, 4, 0, 1, 3};
   const WindowDesc uneven = {3, 5, 2, 1, 2, 0, 1, 3};
   return {
       {1, 1, 1, 1, 1, one, true, false},
@@ -45,6 +46,9 @@ std::vector<Conv2dDesc> ConvCases() {
       {3, 17, 17, 5, 5, uneven, true, true},
       {1, 32, 16, 6, 6, one, true, true},
       {3, 16, 32, 7, 7, same5, true, false},
+      {5, 16, 48, 7, 9, same5, true, true},
+      {2, 32, 16, 15, 14, valid5, false, false},
+      {4, 48, 64, 6, 13, uneven5, true, true},
   };
 }
 
