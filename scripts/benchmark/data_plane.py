@@ -174,7 +174,7 @@ def over_ps_lite(plane, peer):
         peer.program, plane.options.bytes, plane.options.burst_s)
     yield rate(theirs.name, theirs)
     for link, limit in OVER_PS_LITE.items():
-        yield rate_over("push + pull, %s over ps-lite" % link,
+        yield rate_over("push + pull, %s over %s" % (link, peer.name),
                         plane.push_pull(link), theirs, at_least(limit))
 
 

@@ -68,7 +68,9 @@ def ps_lite(part):
     except processes.Failure as failure:
         say("%s; ps-lite is left out" % failure)
         return None
-    return Peer(part, "ps-lite", sys.executable, program)
+    # Of the two forks that the target speaks of.
+    return Peer(part, "ps-lite (BytePS's fork, the slower one)",
+                sys.executable, program)
 
 
 def say(line):

@@ -49,14 +49,14 @@ def machine_of(document):
 def section(document, pictures):
     """The lines between the marks; `pictures` as (link, what it shows)."""
     aimed = [one for one in document["figures"] if one["target"] is not None]
-    lines = [machine_of(document), "%d of %d targets are met by the median." % (
+    lines = ["## Speed", machine_of(document), "%d of %d targets are met by the median." % (
         sum(one["met"] for one in aimed), len(aimed)), "",
         "| figure | unit | target | min / median / max | met |",
         "|---|---|---|---|---|"]
     lines += map(row_of, aimed)
     for link, what in pictures:
         lines += ["", "![%s](%s)" % (what, link)]
-    return lines
+    return lines + [""]
 
 
 def pictures_in(folder, beside):

@@ -27,13 +27,15 @@ DOCUMENT = {
                 figure("slow", [40.25, 0.5, 7.0], 1, "at most", False, 2)]}
 PAGE = "# Title\n%s\n%%s%s\nthe rest\n" % (targets_table.BEGIN,
                                           targets_table.END)
-SECTION = """2 cores of a processor, Linux 6.1; 3 rounds of `scripts/bench.sh --peers`.
+SECTION = """## Speed
+2 cores of a processor, Linux 6.1; 3 rounds of `scripts/bench.sh --peers`.
 1 of 2 targets are met by the median.
 
 | figure | unit | target | min / median / max | met |
 |---|---|---|---|---|
 | fast | x | ≥ 1.50 | 1.00 / 2.00 / 3.00 | yes |
 | slow | x | ≤ 1.00 | 0.500 / 7.00 / 40.2 | **no** (noisy: 2 of 3) |
+
 """
 
 
@@ -59,8 +61,8 @@ class TableTest(harness.TestCase):
         self.write("drawn/timeline.svg", "<svg/>")
         self.assertEqual(
             self.written(PAGE % "", self.path("drawn"))[2],
-            PAGE % (SECTION + "\n![A step, from the profile of a worker]"
-                    "(drawn/timeline.svg)\n"))
+            PAGE % (SECTION + "![A step, from the profile of a worker]"
+                    "(drawn/timeline.svg)\n\n"))
 
     def test_leaves_a_file_without_the_section_as_it_is(self):
         for page in ("# Title\n", targets_table.BEGIN + "\n",

@@ -12,9 +12,10 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +23,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,9 +51,11 @@ constexpr size_t kSliceBytes = 1 << 20;
 constexpr absl::Duration kBombTime = absl::Seconds(60);
 constexpr absl::Duration kIdleTime = absl::Seconds(15);
 
-// The worker: pushes for as long as `go_on` says, at least kMinPushes times.
+// The worker: pushes for as long as `go_on` says, at least kMinPushes times;
+// `begin` is called before the first. Returns the milliseconds of each, sorted.
 absl::StatusOr<std::vector<double>> PushWhile(
-    const std::string& address, const std::function<bool()>& go_on) {
+    const std::string& address, const std::function<void()>& begin,
+    const std::function<bool()>& go_on) {
   OwnModel::Options options;
   options.ps_addresses = {address};
   options.optimizer.set_name("sgd");
@@ -62,6 +64,7 @@ absl::StatusOr<std::vector<double>> PushWhile(
   std::vector<float> values(kElements);
   RETURN_IF_ERROR(model->Initialize({values}));
   RETURN_IF_ERROR(model->Pull({absl::MakeSpan(values)}));
+  begin();
   std::vector<double> push_ms;
   while (push_ms.size() < kMinPushes || go_on()) {
     const absl::Time start = SystemClock()->Now();
@@ -142,18 +145,42 @@ absl::Status Harm(const std::string& address, const std::string& what,
                         : SendBomb(address, number, what == "gzip");
 }
 
+// Another process, so that only the ps is between it and the worker. Starts at
+// the first byte from `go`, and prints what the ps answered.
+[[noreturn]] void BeHostile(int go, const std::string& address,
+                            const std::string& what, int number) {
+  char begin = 0;
+  if (read(go, &begin, 1) == 1) {
+    std::printf("refused=%s\n", Harm(address, what, number).ToString().c_str());
+    std::fflush(stdout);
+  }
+  _exit(0);
+}
+
 absl::Status Run(const std::string& address, const std::string& what,
                  int number) {
-  std::atomic<bool> harming = true;
-  absl::Status refused;
-  std::thread hostile([&] {
-    refused = Harm(address, what, number);
-    harming = false;
-  });
-  const absl::StatusOr<std::vector<double>> push_ms =
-      PushWhile(address, [&] { return harming.load(); });
-  hostile.join();
-  std::printf("refused=%s\n", refused.ToString().c_str());
+  int go[2];
+  if (pipe(go) != 0) return absl::ErrnoToStatus(errno, "pipe");
+  // Before gRPC has threads.
+  const pid_t hostile = fork();
+  if (hostile < 0) return absl::ErrnoToStatus(errno, "fork");
+  if (hostile == 0) {
+    close(go[1]);
+    BeHostile(go[0], address, what, number);
+  }
+  close(go[0]);
+  bool ended = false;
+  const absl::StatusOr<std::vector<double>> push_ms = PushWhile(
+      address,
+      [&] {
+        if (write(go[1], "g", 1) != 1) std::perror("hostile_peer");
+      },
+      [&] {
+        ended = ended || waitpid(hostile, nullptr, WNOHANG) != 0;
+        return !ended;
+      });
+  close(go[1]);
+  if (!ended) waitpid(hostile, nullptr, 0);
   RETURN_IF_ERROR(push_ms.status());
   std::printf("pushes=%zu p99_ms=%.1f\n", push_ms->size(),
               (*push_ms)[push_ms->size() * 99 / 100]);
