@@ -31,8 +31,8 @@ constexpr absl::Duration kLimit = absl::Seconds(5);
 // From the mark that a reader is about to sleep until it does.
 constexpr absl::Duration kFallAsleep = absl::Microseconds(50);
 
-// Keeps this thread on the machine's first or second core. Left alone, Linux
-// puts both ends on one, where a reader that spins only delays its writer.
+// Keeps this thread on the machine's first or second core. Left alone,
+// both ends may share one, where a reader that spins only delays its writer.
 void TakeCore(int number) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
