@@ -4,8 +4,8 @@
 Called by bench.sh. Every round measures everything once, so that a slow minute
 of the machine does not fall on one figure alone, and each side of a ratio is of
 the same round. What is measured is in benchmark/, one module a part. Python 3
-standard library only (--peers needs PyTorch and makes a Python with TensorFlow,
---pictures one with matplotlib).
+standard library only (--peers makes a Python with each framework and builds
+ps-lite, --pictures makes a Python with matplotlib).
 """
 
 import argparse
@@ -13,7 +13,7 @@ import os
 import sys
 
 from benchmark import (data_plane, figures, large, processes, quiet, report,
-                       saves, start, training)
+                       saves, start, targets_table, timeline, training)
 
 PARTS = (data_plane.PART, data_plane.OPTIMIZER_PART, data_plane.SIZE_PART,
          large.PART, training.PART, start.PART)
@@ -52,16 +52,20 @@ def parse_arguments(argv):
     parser.add_argument("--out", default="bench.json", metavar="FILE",
                         help="where the figures go (default bench.json)")
     parser.add_argument("--pictures", metavar="DIR",
-                        help="draw scaling and message size there; the first "
-                        "time matplotlib is taken from PyPI, into the user's "
-                        "cache folder")
+                        help="draw scaling, message size and a step's "
+                        "timeline there; the first time matplotlib is taken "
+                        "from PyPI, into the user's cache folder")
+    parser.add_argument("--table", metavar="FILE",
+                        help="write the figures that have targets into the "
+                        "marked section of this Markdown file")
     parser.add_argument("--saves", action="store_true",
                         help="instead: the time of a step while a checkpoint "
                         "is written and while none is, in the same run")
     parser.add_argument("--peers", action="store_true",
-                        help="also the same model in PyTorch, if this python3 "
-                        "can import torch, and in TensorFlow, which the first "
-                        "time is taken from PyPI into the user's cache folder")
+                        help="also the same model in PyTorch and TensorFlow "
+                        "and the same pushes and pulls in ps-lite; the first "
+                        "time they are taken from PyPI into the user's cache "
+                        "folder")
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
     parser.add_argument("--bin_dir", metavar="DIR",
@@ -116,10 +120,7 @@ def all_figures(options):
 def check_programs(chosen):
     """Fails now, not after a wait, if a program is not there."""
     for one in figures.needed(chosen):
-        program = one.command[0]
-        if not os.access(program, os.X_OK):
-            raise processes.Failure(
-                "no program at '%s'; leave out --no_build" % program)
+        processes.check_program(one.command[0])
 
 
 def python_with_matplotlib():
@@ -143,15 +144,22 @@ def main(argv):
             report.write_json(options.out, saves.measure(options))
             return 0
         drawer = options.pictures and python_with_matplotlib()
+        if options.table:
+            targets_table.check(options.table)
         chosen = all_figures(options)
         check_programs(chosen)
         rows = figures.measure(chosen, options.rounds,
                                quiet.Gate(options.patience), say)
         report.print_table(rows)
-        report.write_json(options.out, report.document(options, rows))
+        document = report.document(options, rows)
+        if drawer and training.PART in options.only:
+            document["timelines"] = timeline.record(options)
+        report.write_json(options.out, document)
         if drawer:
             processes.run([drawer, PICTURES, options.out, options.pictures])
-    except processes.Failure as failure:
+        if options.table:
+            targets_table.write(document, options.table, options.pictures)
+    except (processes.Failure, targets_table.TableFailure) as failure:
         say("bench.sh: %s" % failure)
         return 1
     except OSError as error:

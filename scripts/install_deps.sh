@@ -3,6 +3,7 @@
 #
 #   scripts/install_deps.sh            to build, train and test
 #   scripts/install_deps.sh --checks   also what scripts/check.sh needs
+#   scripts/install_deps.sh --peers    also what bench.sh --peers builds with
 #
 # Does nothing, and asks the network for nothing, when all is there.
 set -euo pipefail
@@ -35,16 +36,20 @@ checks=(
   clang-format     # layout
   libclang-rt-dev  # the sanitizers
 )
+peers=(
+  libzmq3-dev  # the transport of ps-lite
+)
 
 case "${1-}" in
   "") ;;
   --checks) packages+=("${checks[@]}") ;;
+  --peers) packages+=("${peers[@]}") ;;
   --help | -h)
     sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
     exit 0
     ;;
   *)
-    echo "install_deps.sh: unknown argument '$1' (wanted --checks or none)" >&2
+    echo "install_deps.sh: unknown argument '$1' (wanted --checks, --peers or none)" >&2
     exit 2
     ;;
 esac

@@ -90,6 +90,9 @@ def parse_arguments(argv):
     parser.add_argument("--progress_every", type=seconds, metavar="S",
                         help="seconds between two progress lines of a worker; "
                         "0: one for each step (default: the worker's)")
+    parser.add_argument("--profile_steps", type=positive, metavar="K",
+                        help="each worker writes a timeline of K steps, "
+                        "profile-worker-N.json, into train_dir")
     parser.add_argument("--restart", type=not_negative, default=0, metavar="N",
                         help="start a task that was killed, or ended with a "
                         "code of 128 or more, again up to N times, as systemd "
@@ -189,6 +192,8 @@ def commands(options, cluster_file, train_dir):
         of_workers.append("--num_devices=%d" % options.num_devices)
     if options.progress_every is not None:
         of_workers.append("--progress_every=%r" % options.progress_every)
+    if options.profile_steps is not None:
+        of_workers.append("--profile_steps=%d" % options.profile_steps)
     for i in range(options.workers):
         yield "worker", i, (
             worker + ["--task_index=%d" % i] + training + of_workers)

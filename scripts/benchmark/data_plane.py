@@ -5,7 +5,7 @@ Python 3 standard library only.
 
 import os
 
-from . import processes
+from . import peers, processes
 from .figures import Figure, Measurement, at_least, at_most
 
 PART = "data_plane"
@@ -14,7 +14,6 @@ SIZE_PART = "message_size"
 # Of data_plane --link; the same-host link gets its targets when it is here.
 LINKS = ("grpc", "shared_memory", "in_process")
 SAME_HOST_LINK = "shared_memory"
-CODECS = ("", "bf16")
 # Against the sizes of a model: more than any cache, a large model.
 MEMORY_FACTOR = 20
 LARGE_FACTOR = 30
@@ -22,6 +21,8 @@ LARGE_FACTOR = 30
 RULE_FACTOR = 5
 SMALL_TENSORS = 10000
 SMALL_PUSH_BYTES = 256
+HAND_OFF_TARGETS_US = {"spinning": 1, "parked": 100}
+OVER_PS_LITE = {"shared_memory": 8, "grpc": 1.3}
 # 4 KB to 64 MB.
 SIZES = tuple(1 << bits for bits in range(12, 27, 2))
 
@@ -73,8 +74,15 @@ class DataPlane:
                             keep_freed_memory="true" if keep else "false")
 
     def rules(self):
-        command = [self.program, "--list_optimizers"]
-        return processes.run(command).split()
+        return self._listed("--list_optimizers")
+
+    def codecs(self):
+        """With "" for float32."""
+        return ["", *self._listed("--list_codecs")]
+
+    def _listed(self, flag):
+        processes.check_program(self.program)
+        return processes.run([self.program, flag]).split()
 
 
 def rate(name, measurement):
@@ -116,9 +124,10 @@ def limits(plane):
         yield cpu("%s, %s there and back" % (name, size), one)
 
 
-def axes(options):
+def axes(plane):
     """(what varies, flags) of push + pull, one axis at a time."""
-    for codec in CODECS:
+    options = plane.options
+    for codec in plane.codecs():
         yield codec_name(codec), {"codec": codec}
     yield nbytes(LARGE_FACTOR * options.bytes), {
         "bytes": LARGE_FACTOR * options.bytes}
@@ -132,7 +141,7 @@ def axes(options):
 
 def push_pull(plane):
     for link in LINKS:
-        for what, flags in axes(plane.options):
+        for what, flags in axes(plane):
             name = "push + pull, %s, %s" % (link, what)
             one = plane.push_pull(link, **flags)
             yield rate(name, one)
@@ -151,6 +160,26 @@ def latency(plane):
                 lambda numbers, key=key: 1e6 * numbers[key])
 
 
+def hand_offs(plane):
+    """From one process to another; a step is there and back."""
+    for wait, limit_us in HAND_OFF_TARGETS_US.items():
+        yield Figure("hand-off latency, " + wait, "us",
+                     [plane.measure("hand_off_" + wait)],
+                     lambda numbers: 1e6 * numbers["median_s"] / 2,
+                     at_most(limit_us))
+
+
+def over_ps_lite(plane, peer):
+    """Push + pull of the same bytes, added up at the server."""
+    theirs = peer.measure(
+        "push + pull of " + nbytes(plane.options.bytes), "ps_lite.py",
+        peer.program, plane.options.bytes, plane.options.burst_s)
+    yield rate(theirs.name, theirs)
+    for link, limit in OVER_PS_LITE.items():
+        yield rate_over("push + pull, %s over %s" % (link, peer.name),
+                        plane.push_pull(link), theirs, at_least(limit))
+
+
 def adam_steps(plane):
     """A step without compute: push, Adam, pull."""
     bare = plane.measure("apply", optimizer="adam")
@@ -160,7 +189,7 @@ def adam_steps(plane):
     yield milliseconds("step with Adam: plain gRPC", plain)
     yield milliseconds("step with Adam: plain gRPC, malloc thresholds", tuned)
     for link in LINKS:
-        for codec in CODECS:
+        for codec in plane.codecs():
             yield milliseconds("step with Adam: %s, %s" % (
                 link, codec_name(codec)),
                 plane.push_pull(link, codec, "adam"))
@@ -223,8 +252,11 @@ def message_sizes(plane):
 def figures(plane, parts):
     found = []
     if PART in parts:
-        for group in (limits, push_pull, latency, adam_steps):
+        for group in (limits, push_pull, latency, hand_offs, adam_steps):
             found += group(plane)
+        ps_lite = peers.ps_lite(PART) if plane.options.peers else None
+        if ps_lite is not None:
+            found += over_ps_lite(plane, ps_lite)
     if OPTIMIZER_PART in parts:
         found += optimizer(plane)
     if SIZE_PART in parts:

@@ -1,7 +1,8 @@
-"""The same model in PyTorch and TensorFlow, in the same run (--peers).
+"""The same model in PyTorch and TensorFlow, and the same pushes and pulls in
+ps-lite, in the same run (--peers).
 
-PyTorch is what this python3 imports (Debian: python3-torch); TensorFlow is
-taken from PyPI, into a Python of its own. Python 3 standard library only.
+The first time they are taken from PyPI: each framework into a Python of its
+own, ps-lite to be built. Python 3 standard library only.
 """
 
 import os
@@ -11,7 +12,9 @@ from . import processes
 from .figures import Figure, Measurement, at_least
 
 FOLDER = os.path.join(processes.ROOT, "tests/benchmark/peers")
-REQUIREMENTS = os.path.join(FOLDER, "requirements.txt")
+BUILD_PS_LITE = os.path.join(FOLDER, "build_ps_lite.sh")
+# PyTorch brings some gigabytes.
+INSTALL_S = 1800
 TORCH_LAYOUTS = ("contiguous", "channels_last")
 # Of our own process with so many threads over theirs.
 OVER_TORCH = {1: 1.25}
@@ -23,10 +26,12 @@ OVER_TENSORFLOW_PS = 2.2
 class Peer:
     """Runs the programs of one peer."""
 
-    def __init__(self, part, name, python):
+    def __init__(self, part, name, python, program=None):
         self.part = part
         self.name = name
         self.python = python
+        # Of ps-lite: what was built.
+        self.program = program
 
     def measure(self, what, program, *arguments):
         command = [self.python, os.path.join(FOLDER, program),
@@ -37,24 +42,35 @@ class Peer:
 
 
 def torch(part):
-    """None, and a line about it, if it is not there."""
-    try:
-        import torch as _  # pylint: disable=import-outside-toplevel
-    except ImportError:
-        say("this python3 cannot import torch (Debian: python3-torch); it is "
-            "left out")
-        return None
-    return Peer(part, "PyTorch", sys.executable)
+    """None, and a line about it, if it cannot be had."""
+    return in_own_python(part, "PyTorch", "torch_requirements.txt")
 
 
 def tensorflow(part):
-    """The same; the first time it wants the network."""
+    """The same."""
+    return in_own_python(part, "TensorFlow", "tensorflow_requirements.txt")
+
+
+def in_own_python(part, name, requirements):
     try:
-        python = processes.python_with(REQUIREMENTS)
+        return Peer(part, name, processes.python_with(
+            os.path.join(FOLDER, requirements), INSTALL_S))
     except processes.Failure as failure:
-        say("%s; TensorFlow is left out" % failure)
+        say("%s; %s is left out" % (failure, name))
         return None
-    return Peer(part, "TensorFlow", python)
+
+
+def ps_lite(part):
+    """The same; the fork that PyPI has, BytePS's."""
+    try:
+        # Its last line.
+        program = processes.run([BUILD_PS_LITE]).split()[-1]
+    except processes.Failure as failure:
+        say("%s; ps-lite is left out" % failure)
+        return None
+    # Of the two forks that the target speaks of.
+    return Peer(part, "ps-lite (BytePS's fork, the slower one)",
+                sys.executable, program)
 
 
 def say(line):
@@ -77,8 +93,9 @@ def count(what, number):
     return "%d %s%s" % (number, what, "" if number == 1 else "s")
 
 
-def torch_figures(peer, standalone, steps):
-    """`standalone`: our measurements by threads."""
+def torch_figures(peer, standalone, clusters, workers, steps):
+    """`standalone`: our measurements by threads; `clusters`: those of 1 ps +
+    `workers` by link."""
     for threads, own in standalone.items():
         found = [peer.measure(
             "%s, %s" % (count("thread", threads), layout),
@@ -88,10 +105,17 @@ def torch_figures(peer, standalone, steps):
         yield speed_over("standalone over PyTorch's best, %s" %
                          count("thread", threads), own, found,
                          target(OVER_TORCH, threads))
+    found = [peer.measure(
+        "DDP of %s, %s" % (count("worker", workers), layout),
+        "torch_ddp.py", workers, steps, layout) for layout in TORCH_LAYOUTS]
+    yield from map(speed, found)
+    for link, own in clusters.items():
+        yield speed_over("1 ps + %s, %s over PyTorch's best DDP" % (
+            count("worker", workers), link), own, found)
 
 
 def tensorflow_figures(peer, standalone, clusters, workers, steps):
-    """`clusters`: our measurements of 1 ps + `workers` by link."""
+    """The same."""
     for threads, own in standalone.items():
         theirs = peer.measure(count("thread", threads),
                               "tensorflow_single.py", threads, steps)

@@ -62,6 +62,12 @@ class Process:
         self._output.close()
 
 
+def check_program(path):
+    """Raises Failure if it is not there."""
+    if not os.access(path, os.X_OK):
+        raise Failure("no program at '%s'; leave out --no_build" % path)
+
+
 def shown(command):
     """As one types it in the project's folder."""
     words = ["python3" if word == sys.executable else word for word in command]
@@ -86,12 +92,14 @@ def log_time_s(stamp):
         stamp, "%Y-%m-%d %H:%M:%S.%f").timestamp()
 
 
-def python_with(requirements):
-    """A Python that has these packages of PyPI. Raises Failure."""
+def python_with(requirements, limit_s=None):
+    """A Python that has these packages of PyPI; to get them may take so long.
+    Raises Failure."""
     sys.path.append(ROOT)
     # pylint: disable=import-outside-toplevel
     from tests.integration import python_environment
     try:
-        return python_environment.interpreter(requirements)
+        return python_environment.interpreter(
+            requirements, limit_s or python_environment.INSTALL_S)
     except python_environment.EnvironmentFailure as failure:
         raise Failure(str(failure)) from None

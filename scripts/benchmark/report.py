@@ -3,6 +3,8 @@
 import json
 import os
 import platform
+import shlex
+import sys
 
 from .figures import Target, number
 
@@ -52,5 +54,6 @@ def document(options, rows):
     return {"machine": {"architecture": platform.machine(),
                         "cpu": cpu_model(), "kernel": platform.release(),
                         "cores": len(os.sched_getaffinity(0))},
+            "command": shlex.join(["scripts/bench.sh", *sys.argv[1:]]),
             "rounds": options.rounds, "steps": options.steps,
             "bytes": options.bytes, "quick": options.quick, "figures": rows}

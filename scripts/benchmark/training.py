@@ -117,12 +117,11 @@ def figures(training, plane):
 
 def peer_figures(training):
     steps = training.options.steps
-    torch = peers.torch(PART)
-    if torch is not None:
-        yield from peers.torch_figures(torch, training.standalone, steps)
-    tensorflow = peers.tensorflow(PART)
-    if tensorflow is not None:
-        clusters = {link: training.clusters[link, 1, WORKERS]
-                    for link in LINK_TARGETS}
-        yield from peers.tensorflow_figures(
-            tensorflow, training.standalone, clusters, WORKERS, steps)
+    clusters = {link: training.clusters[link, 1, WORKERS]
+                for link in LINK_TARGETS}
+    for peer, figures_of in (
+            (peers.torch(PART), peers.torch_figures),
+            (peers.tensorflow(PART), peers.tensorflow_figures)):
+        if peer is not None:
+            yield from figures_of(peer, training.standalone, clusters,
+                                  WORKERS, steps)

@@ -8,8 +8,8 @@ import re
 import subprocess
 import sys
 
-from scripts.benchmark import (figures, large, peers, processes, quiet, report,
-                               training)
+from scripts.benchmark import (data_plane, figures, large, peers, processes,
+                               quiet, report, training)
 from tests.integration import harness
 
 BENCH = os.path.abspath("scripts/bench.py")
@@ -26,6 +26,8 @@ TARGETS = {
     "time of a step: plain gRPC over shared_memory": (20, "at least"),
     "time of a step: plain gRPC with malloc thresholds over shared_memory":
         (10, "at least"),
+    "hand-off latency, spinning": (1, "at most"),
+    "hand-off latency, parked": (100, "at most"),
     "adam over memcpy": (1.0, "at least"),
     "adam over its memory bound": (1.25, "at most"),
     "adam with fused bf16 decode over float32, time": (1.0, "at most"),
@@ -194,23 +196,39 @@ class ProcessesTest(harness.TestCase):
         own = {name: figures.Measurement("training", name, [name], None)
                for name in ("1 thread", "2 threads", "memory", "grpc")}
         standalone = {1: own["1 thread"], 2: own["2 threads"]}
+        clusters = {"shared_memory": own["memory"], "grpc": own["grpc"]}
         peer = peers.Peer("training", "Peer", "python3")
-        rows = list(peers.torch_figures(peer, standalone, steps=7))
-        rows += peers.tensorflow_figures(
-            peer, standalone, {"shared_memory": own["memory"],
-                               "grpc": own["grpc"]}, workers=2, steps=7)
+        rows = []
+        for figures_of in (peers.torch_figures, peers.tensorflow_figures):
+            rows += figures_of(peer, standalone, clusters, workers=2, steps=7)
         ratios = [row for row in rows if row.unit == "x"]
         self.assertEqual(
             [(row.measurements[0].name, row.target and row.target.limit)
              for row in ratios],
-            [("1 thread", 1.25), ("2 threads", None), ("1 thread", 1.12),
-             ("2 threads", 1.08), ("memory", 2.2), ("grpc", 2.2)])
+            [("1 thread", 1.25), ("2 threads", None), ("memory", None),
+             ("grpc", None), ("1 thread", 1.12), ("2 threads", 1.08),
+             ("memory", 2.2), ("grpc", 2.2)])
         # PyTorch's better layout counts.
         self.assertEqual(ratios[0].value(*(
             {"steps_per_s": speed} for speed in (6.0, 2.0, 3.0))), 2.0)
         for row in rows:
             program = row.measurements[-1].command[1]
             self.assertTrue(os.path.exists(program), program)
+
+    def test_ps_lite_is_compared_over_each_link(self):
+        class Options:
+            bin_dir, bytes, burst_s = "bin", 4096, 0.5
+        peer = peers.Peer("data_plane", "ps-lite", "python3", "a program")
+        theirs, *ratios = data_plane.over_ps_lite(
+            data_plane.DataPlane(Options), peer)
+        self.assertEqual(
+            [(row.measurements[0].name, row.target.limit) for row in ratios],
+            [("--figure=push_pull --bytes=4096 --codec= --link=%s "
+              "--optimizer=sgd" % link, limit)
+             for link, limit in (("shared_memory", 8), ("grpc", 1.3))])
+        command = theirs.measurements[0].command
+        self.assertEqual(command[2:], ["a program", "4096", "0.5"])
+        self.assertTrue(os.path.exists(command[1]), command[1])
 
     def test_a_model_that_does_not_fit_is_left_out(self):
         self.assertTrue(large.fits("a small one", 1))

@@ -50,14 +50,16 @@ class LauncherTest(harness.TestCase):
         launcher = self.launch(
             'echo "worker $*"; touch "$DIR/done"', "--ps=2", "--workers=1",
             "--steps=7", "--seed=3", "--set=input.batch_size=4",
-            "--compute_threads=2", "--progress_every=0.5")
+            "--compute_threads=2", "--progress_every=0.5",
+            "--profile_steps=5")
         self.assertEqual(launcher.wait(), 0)
         cluster_file = os.path.join(self.train_dir, "cluster.json")
         for line in (
                 "[ps 1] ps --cluster=%s --task_index=1" % cluster_file,
                 "[worker 0] worker --cluster=%s --task_index=0 " % cluster_file,
                 "--compute_threads=2 --set=stop.steps=7 --set=stop.epochs=0 "
-                "--set=seed=3 --set=input.batch_size=4 --progress_every=0.5"):
+                "--set=seed=3 --set=input.batch_size=4 --progress_every=0.5 "
+                "--profile_steps=5"):
             self.assertIn(line, launcher.output)
         with open(cluster_file, encoding="utf-8") as file:
             cluster = json.load(file)["cluster"]

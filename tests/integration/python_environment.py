@@ -42,34 +42,36 @@ def cache_folder():
     return os.path.join(base, "muster")
 
 
-def _run(command, what):
+def _run(command, what, limit_s):
     environment = dict(os.environ, HOME=_home())
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, env=environment, timeout=INSTALL_S,
+            stderr=subprocess.STDOUT, env=environment, timeout=limit_s,
             check=False)
     except subprocess.TimeoutExpired:
         raise EnvironmentFailure("%s took more than %d s" %
-                                 (what, INSTALL_S)) from None
+                                 (what, limit_s)) from None
     if done.returncode != 0:
         output = done.stdout.decode("utf-8", "replace").strip()
         raise EnvironmentFailure("%s failed:\n%s" % (what, output[-2000:]))
 
 
-def _make(folder, requirements):
+def _make(folder, requirements, limit_s):
     _run([sys.executable, "-m", "venv", folder],
-         "making a virtual environment (Debian: apt install python3-venv)")
+         "making a virtual environment (Debian: apt install python3-venv)",
+         limit_s)
     _run([os.path.join(folder, "bin", "python3"), "-m", "pip", "install",
           "--quiet", "--no-input", "--disable-pip-version-check",
           "--retries", "1", "--timeout", str(CONNECT_S),
           "--requirement", requirements],
          "installing %s from PyPI, which needs the network once," %
-         requirements)
+         requirements, limit_s)
 
 
-def interpreter(requirements=REQUIREMENTS):
-    """The path of a Python that has the packages. Raises EnvironmentFailure."""
+def interpreter(requirements=REQUIREMENTS, limit_s=INSTALL_S):
+    """The path of a Python that has the packages; to get them may take so
+    long. Raises EnvironmentFailure."""
     with open(requirements, "rb") as file:
         key = hashlib.sha256(file.read() + sys.version.encode()).hexdigest()
     folder = os.path.join(cache_folder(), "python-" + key[:16])
@@ -80,7 +82,7 @@ def interpreter(requirements=REQUIREMENTS):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(complete):
             shutil.rmtree(folder, ignore_errors=True)
-            _make(folder, requirements)
+            _make(folder, requirements, limit_s)
             with open(complete, "w", encoding="utf-8"):
                 pass
     return os.path.join(folder, "bin", "python3")

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 
+from scripts.benchmark import targets_table
 from tests.integration import harness
 
 NOT_RUN = {
@@ -92,7 +93,10 @@ class ReadmeTest(harness.TestCase):
 
     def test_is_not_longer_than_150_lines(self):
         with open("README.md", encoding="utf-8") as file:
-            self.assertLessEqual(len(file.readlines()), 150)
+            text = file.read()
+        # Without the section that bench.sh writes, and its marks.
+        written_by_hand = targets_table.replaced(text, []).count("\n") - 2
+        self.assertLessEqual(written_by_hand, 150)
 
 
 if __name__ == "__main__":

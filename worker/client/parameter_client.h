@@ -214,9 +214,15 @@ class ParameterClient {
       const std::shared_ptr<PushState>& state, PartsAre parts,
       std::function<void(absl::StatusOr<PushOutcome>)> done);
   // One message to each shard, call(ps_task, deadline, done), and the replies.
+  // bytes[ps_task] is of the tensors that it brings, or makes a shard touch:
+  // the time for it grows with them.
   template <typename Reply>
   absl::StatusOr<std::vector<Reply>> CallAll(
+      const std::vector<int64_t>& bytes,
       const std::function<void(int, absl::Time, ReplyCallback<Reply>)>& call);
+  std::vector<int64_t> NoTensors() const {
+    return std::vector<int64_t>(num_shards(), 0);
+  }
   bool HasNoTransfers() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return transfers_.empty();
   }

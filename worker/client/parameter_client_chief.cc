@@ -36,6 +36,16 @@ std::vector<std::vector<int64_t>> RunBytes(const Runs& runs) {
   return bytes;
 }
 
+// The bytes of all tensors of each shard.
+std::vector<int64_t> ShardBytes(const ClientModel& model) {
+  std::vector<int64_t> bytes;
+  for (const std::vector<PlannedPart>& parts : model.plan.parts) {
+    bytes.push_back(0);
+    for (const PlannedPart& part : parts) bytes.back() += part.bytes;
+  }
+  return bytes;
+}
+
 // Cuts one range into runs of at most kMaxPartBytes.
 absl::Status AppendRuns(const ClientModel& model, absl::string_view slot,
                         int tensor, int64_t offset, int64_t length,
@@ -70,12 +80,15 @@ void FillSlice(const ClientModel& model, const Run& run, TensorSlice* slice) {
 
 template <typename Reply>
 absl::StatusOr<std::vector<Reply>> ParameterClient::CallAll(
+    const std::vector<int64_t>& bytes,
     const std::function<void(int, absl::Time, ReplyCallback<Reply>)>& call) {
   // Shared with callbacks that may come after a failed transfer's end. Each
   // element is written by the one callback that is answered OK.
   auto replies = std::make_shared<std::vector<Reply>>(num_shards());
+  std::vector<std::vector<int64_t>> parts;
+  for (const int64_t of_shard : bytes) parts.push_back({of_shard});
   RETURN_IF_ERROR(RunTransfer(
-      std::vector<std::vector<int64_t>>(num_shards(), {0}),
+      parts,
       [&call, replies](Transfer* transfer, const TransferMachine::Send& send) {
         call(send.shard, send.deadline,
              [replies, send, shared = transfer->shared_from_this()](
@@ -107,7 +120,9 @@ absl::StatusOr<std::vector<std::string>> ParameterClient::Define(
   }
   ASSIGN_OR_RETURN(
       const std::vector<DefineReply> replies,
+      // It takes a ps seconds to make room for gigabytes.
       CallAll<DefineReply>(
+          ShardBytes(*model),
           [&](int shard, absl::Time deadline, ReplyCallback<DefineReply> done) {
             links_[shard]->Define(requests[shard], deadline, std::move(done));
           }));
@@ -170,14 +185,15 @@ absl::Status ParameterClient::Load(absl::string_view slot,
 
 absl::StatusOr<std::vector<ShardState>> ParameterClient::Seal() {
   const std::shared_ptr<const ClientModel> model = this->model();
-  ASSIGN_OR_RETURN(const std::vector<SealReply> replies,
-                   CallAll<SealReply>([&](int shard, absl::Time deadline,
+  ASSIGN_OR_RETURN(
+      const std::vector<SealReply> replies,
+      CallAll<SealReply>(NoTensors(), [&](int shard, absl::Time deadline,
                                           ReplyCallback<SealReply> done) {
-                     SealRequest request;
-                     *request.mutable_sender() = model->sender;
-                     *request.mutable_fence() = model->fences[shard];
-                     links_[shard]->Seal(request, deadline, std::move(done));
-                   }));
+        SealRequest request;
+        *request.mutable_sender() = model->sender;
+        *request.mutable_fence() = model->fences[shard];
+        links_[shard]->Seal(request, deadline, std::move(done));
+      }));
   std::vector<ShardState> states;
   for (const SealReply& reply : replies) states.push_back(reply.state());
   return states;
@@ -199,8 +215,8 @@ absl::StatusOr<std::vector<BeginSnapshotReply>> ParameterClient::BeginSnapshot(
     const StepToken& token) {
   const std::shared_ptr<const ClientModel> model = this->model();
   return CallAll<BeginSnapshotReply>(
-      [&](int shard, absl::Time deadline,
-          ReplyCallback<BeginSnapshotReply> done) {
+      NoTensors(), [&](int shard, absl::Time deadline,
+                       ReplyCallback<BeginSnapshotReply> done) {
         BeginSnapshotRequest request;
         *request.mutable_sender() = model->sender;
         *request.mutable_fence() = model->fences[shard];
@@ -254,14 +270,16 @@ absl::Status ParameterClient::ReadSnapshot(
 absl::Status ParameterClient::EndSnapshot(
     absl::Span<const BeginSnapshotReply> snapshots) {
   const std::shared_ptr<const ClientModel> model = this->model();
-  return CallAll<EndSnapshotReply>([&](int shard, absl::Time deadline,
-                                       ReplyCallback<EndSnapshotReply> done) {
-           EndSnapshotRequest request;
-           *request.mutable_sender() = model->sender;
-           *request.mutable_fence() = model->fences[shard];
-           request.set_snapshot(snapshots[shard].snapshot());
-           links_[shard]->EndSnapshot(request, deadline, std::move(done));
-         })
+  return CallAll<EndSnapshotReply>(
+             NoTensors(),
+             [&](int shard, absl::Time deadline,
+                 ReplyCallback<EndSnapshotReply> done) {
+               EndSnapshotRequest request;
+               *request.mutable_sender() = model->sender;
+               *request.mutable_fence() = model->fences[shard];
+               request.set_snapshot(snapshots[shard].snapshot());
+               links_[shard]->EndSnapshot(request, deadline, std::move(done));
+             })
       .status();
 }
 

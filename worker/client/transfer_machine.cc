@@ -156,8 +156,16 @@ TransferMachine::Actions TransferMachine::Continue(absl::Time now) {
 
 void TransferMachine::FillWindow(Shard* shard, int index, absl::Time now,
                                  Actions* actions) {
-  for (size_t i = 0; i < shard->parts.size(); ++i) {
+  // Looks at no more parts than it must: a model that is loaded has one for
+  // each of its tensors.
+  while (shard->first_undone < shard->parts.size() &&
+         shard->parts[shard->first_undone].state == PartState::kDone) {
+    ++shard->first_undone;
+  }
+  int pausing_ahead = shard->pausing;
+  for (size_t i = shard->first_undone; i < shard->parts.size(); ++i) {
     Part& part = shard->parts[i];
+    if (part.state == PartState::kPausing) --pausing_ahead;
     if (part.state == PartState::kPausing && part.retry_at > now) {
       if (!actions->wake_at.has_value() || part.retry_at < *actions->wake_at) {
         actions->wake_at = part.retry_at;
@@ -171,6 +179,7 @@ void TransferMachine::FillWindow(Shard* shard, int index, absl::Time now,
     if (part.state == PartState::kPausing) {
       --shard->pausing;
     } else if (shard->in_flight + shard->pausing >= options_.window_parts) {
+      if (pausing_ahead == 0) break;
       continue;
     }
     part.state = PartState::kInFlight;

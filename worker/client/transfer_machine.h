@@ -104,6 +104,8 @@ class TransferMachine {
     int pausing = 0;
     int64_t in_flight_bytes = 0;
     int done = 0;
+    // Every part before it is done.
+    size_t first_undone = 0;
     // Of the failures since the last success.
     std::optional<absl::Time> failing_since;
   };

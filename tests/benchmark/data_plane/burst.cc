@@ -41,7 +41,8 @@ struct Steps {
     while (status.ok() && go_on(static_cast<int>(seconds.size()))) {
       const absl::Time start = clock.Now();
       status = workload->Step(worker);
-      seconds.push_back(absl::ToDoubleSeconds(clock.Now() - start));
+      seconds.push_back(
+          absl::ToDoubleSeconds(clock.Now() - start - workload->idle()));
     }
   }
 };

@@ -26,6 +26,7 @@
 #include "tests/benchmark/data_plane/bare_apply.h"
 #include "tests/benchmark/data_plane/burst.h"
 #include "tests/benchmark/data_plane/grpc_frames.h"
+#include "tests/benchmark/data_plane/hand_off.h"
 #include "tests/benchmark/data_plane/memory_copy.h"
 #include "tests/benchmark/data_plane/parameter_steps.h"
 #include "tests/benchmark/data_plane/plain_rpc.h"
@@ -34,7 +35,8 @@
 #include "tests/benchmark/data_plane/workload.h"
 
 ABSL_FLAG(std::string, figure, "",
-          "memcpy, raw_tcp, grpc_frames, plain_rpc, apply, push or push_pull.");
+          "apply, grpc_frames, hand_off_parked, hand_off_spinning, memcpy, "
+          "plain_rpc, push, push_pull or raw_tcp.");
 ABSL_FLAG(int64_t, bytes, 13107200, "float32 bytes of all tensors, one way.");
 ABSL_FLAG(int, tensors, 8, "Tensors that they are cut into (push, push_pull).");
 ABSL_FLAG(int, workers, 1, "Workers at the same time (push, push_pull).");
@@ -57,6 +59,7 @@ ABSL_FLAG(std::string, serve, "",
           "For the program itself: be the other end of a figure.");
 ABSL_FLAG(bool, list_optimizers, false,
           "Print the name of every update rule, and end.");
+ABSL_FLAG(bool, list_codecs, false, "Print the name of every codec, and end.");
 
 namespace muster {
 namespace {
@@ -79,6 +82,10 @@ const std::map<std::string, Figure>& Figures() {
   static const auto& figures = *new std::map<std::string, Figure>{
       {"memcpy", {MakeMemoryCopy}},
       {"raw_tcp", {MakeRawTcp}},
+      {"hand_off_spinning",
+       {[](const WorkloadOptions&) { return MakeHandOff(Readers::kSpin); }}},
+      {"hand_off_parked",
+       {[](const WorkloadOptions&) { return MakeHandOff(Readers::kSleep); }}},
       {"grpc_frames", {MakeGrpcFrames}},
       {"plain_rpc", {MakePlainRpc}},
       {"apply", {MakeBareApply}},
@@ -99,6 +106,10 @@ const std::map<std::string, Figure>& Figures() {
 const std::map<std::string, ServeFunction>& Servers() {
   static const auto& servers = *new std::map<std::string, ServeFunction>{
       {"raw_tcp", ServeRawTcp},
+      {"hand_off_spinning",
+       [](const WorkloadOptions&) { return ServeHandOff(Readers::kSpin); }},
+      {"hand_off_parked",
+       [](const WorkloadOptions&) { return ServeHandOff(Readers::kSleep); }},
       {"grpc_frames", [](const WorkloadOptions&) { return ServeGrpcFrames(); }},
       {"plain_rpc", ServePlainRpc},
       {"shard", ServeShard},
@@ -197,6 +208,10 @@ absl::Status Measure(const std::string& name, const Figure& figure,
 absl::Status Run() {
   if (absl::GetFlag(FLAGS_list_optimizers)) {
     std::printf("%s\n", absl::StrJoin(UpdateRuleNames(), "\n").c_str());
+    return absl::OkStatus();
+  }
+  if (absl::GetFlag(FLAGS_list_codecs)) {
+    std::printf("%s\n", absl::StrJoin(CodecRegistry::Names(), "\n").c_str());
     return absl::OkStatus();
   }
   if (absl::GetFlag(FLAGS_keep_freed_memory)) KeepFreedMemory();

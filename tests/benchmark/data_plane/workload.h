@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace muster {
 
@@ -44,6 +45,9 @@ class Workload {
 
   // What a step moves (or, in memory, reads and writes), as float32.
   virtual int64_t bytes_per_step() const = 0;
+
+  // What of the last step was only waiting for the next one to be as it should.
+  virtual absl::Duration idle() const { return absl::ZeroDuration(); }
 
   // Processes besides this one whose CPU time is part of a step.
   virtual std::vector<pid_t> processes() const { return {}; }

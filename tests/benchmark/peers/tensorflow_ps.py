@@ -12,7 +12,6 @@ workers together while all of them ran.
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,20 +21,11 @@ import time
 import tensorflow as tf
 
 import tensorflow_model
+from loopback_ports import free_ports
 
 WARM_UP = 20
 
 tf1 = tf.compat.v1
-
-
-def free_ports(count):
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 class Launcher:

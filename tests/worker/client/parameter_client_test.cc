@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,6 +18,23 @@ namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
+
+// Remembers how long a Define may take.
+class DefineTimer : public FakeParameterLink {
+ public:
+  DefineTimer(FakeShard* shard, const Clock* clock, absl::Duration* time)
+      : FakeParameterLink(shard), clock_(clock), time_(time) {}
+
+  void Define(const DefineRequest& request, absl::Time deadline,
+              ReplyCallback<DefineReply> done) override {
+    *time_ = deadline - clock_->Now();
+    FakeParameterLink::Define(request, deadline, std::move(done));
+  }
+
+ private:
+  const Clock* const clock_;
+  absl::Duration* const time_;
+};
 
 // A model of a small and a large tensor on shard 0 and 1, and one more.
 class ParameterClientTest : public TwoShardFixture {
@@ -46,6 +64,25 @@ TEST_F(ParameterClientTest, PullsWhatWasLoadedAndPushed) {
     EXPECT_EQ(values_[i],
               std::vector<float>(values_[i].size(), 2.0f * (i + 1)));
   }
+}
+
+TEST_F(ParameterClientTest, GivesAShardTimeToMakeRoomForItsTensors) {
+  constexpr int64_t kElements = int64_t{1} << 30;
+  FakeShard shard(FakeShard::Faults{});
+  absl::Duration time;
+  std::vector<std::unique_ptr<ParameterLink>> links;
+  links.push_back(std::make_unique<DefineTimer>(&shard, &clock_, &time));
+  options_.ps_names = {"/job:ps/task:0"};
+  ParameterClient client(options_, std::move(links));
+  TensorDef tensor;
+  tensor.set_name("large");
+  tensor.set_dtype(FLOAT32);
+  tensor.add_shape(kElements);
+  ASSERT_THAT(client.SetModel({tensor}, {0}), IsOk());
+  client.SetEpoch(1, {11});
+  ASSERT_THAT(client.Define({}), IsOk());
+  // What the 4 GiB themselves would have on their way; 10 s are too short.
+  EXPECT_GT(time, 0.9 * TransferTimeout(kElements * 4));
 }
 
 TEST_F(ParameterClientTest, AppliesEachPushOnceOverALossyNetwork) {

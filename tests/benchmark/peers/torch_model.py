@@ -1,0 +1,42 @@
+"""The MNIST CNN of the zoo, in PyTorch's operations, and a batch for it."""
+
+import torch
+from torch import nn
+
+BATCH = 128
+LEARNING_RATE = 1e-3
+LAYOUTS = {"contiguous": torch.contiguous_format,
+           "channels_last": torch.channels_last}
+
+
+def make_model(layout):
+    torch.manual_seed(1)
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(64 * 7 * 7, 1024), nn.ReLU(),
+        nn.Linear(1024, 10)).to(memory_format=LAYOUTS[layout])
+
+
+def batch(layout):
+    """Random images and labels, the same in every step: input costs nothing."""
+    torch.manual_seed(2)
+    images = torch.rand(BATCH, 1, 28, 28)
+    return (images.contiguous(memory_format=LAYOUTS[layout]),
+            torch.randint(10, (BATCH,)))
+
+
+class Trainer:
+    """One step of `model` is step()."""
+
+    def __init__(self, model, layout):
+        self.model = model
+        self.optimizer = torch.optim.Adam(model.parameters(),
+                                          lr=LEARNING_RATE, fused=True)
+        self.loss = nn.CrossEntropyLoss()
+        self.images, self.labels = batch(layout)
+
+    def step(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        self.loss(self.model(self.images), self.labels).backward()
+        self.optimizer.step()

@@ -1,0 +1,97 @@
+"""scripts/bench.sh --table, from made-up figures."""
+
+import json
+import os
+import sys
+
+from scripts.benchmark import targets_table, timeline
+from tests.integration import harness
+
+MODULE = "scripts.benchmark.targets_table"
+
+
+def figure(name, samples, target=None, wanted=None, met=None, noisy=0):
+    ordered = sorted(samples)
+    return {"name": name, "unit": "x", "min": ordered[0], "max": ordered[-1],
+            "value": ordered[len(ordered) // 2], "samples": samples,
+            "target": target, "wanted": wanted, "met": met,
+            "noisy_samples": noisy}
+
+
+DOCUMENT = {
+    "machine": {"cpu": "a processor", "cores": 2, "kernel": "6.1",
+                "architecture": "x86_64"},
+    "rounds": 3, "command": "scripts/bench.sh --peers",
+    "figures": [figure("fast", [3.0, 1.0, 2.0], 1.5, "at least", True),
+                figure("no target", [5.0, 5.0, 5.0]),
+                figure("slow", [40.25, 0.5, 7.0], 1, "at most", False, 2)]}
+PAGE = "# Title\n%s\n%%s%s\nthe rest\n" % (targets_table.BEGIN,
+                                          targets_table.END)
+SECTION = """## Speed
+2 cores of a processor, Linux 6.1; 3 rounds of `scripts/bench.sh --peers`.
+1 of 2 targets are met by the median.
+
+| figure | unit | target | min / median / max | met |
+|---|---|---|---|---|
+| fast | x | ≥ 1.50 | 1.00 / 2.00 / 3.00 | yes |
+| slow | x | ≤ 1.00 | 0.500 / 7.00 / 40.2 | **no** (noisy: 2 of 3) |
+
+"""
+
+
+class TableTest(harness.TestCase):
+
+    def written(self, page, *folder):
+        """What the program makes of a page."""
+        bench = self.write("bench.json", json.dumps(DOCUMENT))
+        path = self.write("page.md", page)
+        code, output = self.run_to_end(
+            "table", [sys.executable, "-m", MODULE, bench, path, *folder])
+        with open(path, encoding="utf-8") as file:
+            return code, output, file.read()
+
+    def test_writes_every_figure_with_a_target(self):
+        for old in ("", "| what | was | there |\n"):
+            code, output, page = self.written(PAGE % old)
+            self.assertEqual((code, output), (0, ""))
+            self.assertEqual(page, PAGE % SECTION)
+
+    def test_shows_the_pictures_that_are_there(self):
+        os.makedirs(self.path("drawn"))
+        self.write("drawn/timeline.svg", "<svg/>")
+        self.assertEqual(
+            self.written(PAGE % "", self.path("drawn"))[2],
+            PAGE % (SECTION + "![A step, from the profile of a worker]"
+                    "(drawn/timeline.svg)\n\n"))
+
+    def test_leaves_a_file_without_the_section_as_it_is(self):
+        for page in ("# Title\n", targets_table.BEGIN + "\n",
+                     targets_table.END + "\n" + targets_table.BEGIN + "\n",
+                     PAGE % "" + PAGE % ""):
+            code, output, after = self.written(page)
+            self.assertEqual(code, 1)
+            self.assertIn("wanted one line '%s'" % targets_table.BEGIN, output)
+            self.assertEqual(after, page)
+
+
+class TimelineTest(harness.TestCase):
+
+    def test_has_the_spans_of_the_last_step_by_lane(self):
+        def lane(number, name):
+            return {"ph": "M", "name": "thread_name", "tid": number,
+                    "args": {"name": name}}
+
+        def span(number, name, begin_us, us, step):
+            return {"ph": "X", "name": name, "tid": number, "ts": begin_us,
+                    "dur": us, "args": {"step": step}}
+        self.assertEqual(
+            timeline.spans({"traceEvents": [
+                lane(1, "pull"), span(1, "pull", 1000, 500, 10),
+                span(1, "pull", 2000, 500.5, 11), lane(2, "send 1"),
+                span(2, "bias", 3000, 250, 11)]}),
+            [{"lane": "pull", "name": "pull", "begin_ms": 0, "ms": 0.5},
+             {"lane": "send 1", "name": "bias", "begin_ms": 1, "ms": 0.25}])
+
+
+if __name__ == "__main__":
+    harness.main()
