@@ -62,7 +62,8 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
               options_.apply_threads,
               [this](const ShardState& state, const std::string& optimizer) {
                 OnShardPhase(state, optimizer);
-              }}) {
+              }}),
+      streams_(&shard_, options_.clock) {
   if (options_.task_index != 0) return;
   CoordinationServer::Options coordination;
   coordination.coordinator.worker_timeout = options_.worker_timeout;
@@ -135,7 +136,7 @@ absl::Status PsTask::Listen(const std::string& address) {
 
 std::unique_ptr<grpc::Server> PsTask::TryServe(const std::string& address) {
   // New services for each try: one can be registered only once.
-  parameter_service_ = MakeParameterService(&shard_, options_.clock);
+  parameter_service_ = MakeParameterService(&shard_, &streams_, options_.clock);
   grpc::ServerBuilder builder;
   ServerSettings settings;
   settings.num_workers = num_training_tasks();
@@ -240,6 +241,7 @@ void PsTask::Drain() {
   if (server_ == nullptr) return;
   // Answers every waiting Watch, so that no call outlives the drain.
   if (coordination_ != nullptr) coordination_->Close();
+  streams_.Close();
   server_->Shutdown(ToGrpcDeadline(options_.clock->Now() + kDrainTime));
   {
     absl::MutexLock lock(&mu_);

@@ -19,6 +19,7 @@
 #include "grpcpp/server.h"
 #include "proto/cluster.pb.h"
 #include "ps_server/coordination_server.h"
+#include "ps_server/exchange_streams.h"
 #include "ps_server/save_asker.h"
 #include "ps_server/shard_server.h"
 #include "ps_server/shared_memory_listener.h"
@@ -107,6 +108,7 @@ class PsTask {
   // Stopped when every ps task knows that the job is done.
   StopLatch end_is_known_;
   ShardServer shard_;
+  ExchangeStreams streams_;
   // Only on task 0.
   std::unique_ptr<CoordinationServer> coordination_;
   // Null if none is offered.

@@ -41,26 +41,6 @@ ReplyCallback<Reply> Answer(grpc::ServerUnaryReactor* reactor, Reply* reply) {
   };
 }
 
-// A callback that ends a call with a frame.
-template <typename Header>
-ReplyCallback<Frame<Header>> AnswerFrame(grpc::ServerUnaryReactor* reactor,
-                                         grpc::ByteBuffer* reply) {
-  return [reactor, reply](absl::StatusOr<Frame<Header>> result) {
-    if (result.ok()) *reply = EncodeFrame(result->header, result->data);
-    reactor->Finish(ToGrpcStatus(result.status()));
-  };
-}
-
-// A callback that ends a call whose request was a frame with a message.
-template <typename Reply>
-ReplyCallback<Reply> AnswerRaw(grpc::ServerUnaryReactor* reactor,
-                               grpc::ByteBuffer* reply) {
-  return [reactor, reply](absl::StatusOr<Reply> result) {
-    if (result.ok()) *reply = EncodeFrame(*result, absl::Cord());
-    reactor->Finish(ToGrpcStatus(result.status()));
-  };
-}
-
 // Reads a message that came as raw bytes. Errors: InvalidArgument.
 template <typename Request>
 absl::StatusOr<Request> ParseRaw(const grpc::ByteBuffer& buffer) {

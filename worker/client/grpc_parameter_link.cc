@@ -9,32 +9,34 @@ namespace {
 
 constexpr char kHello[] = "/muster.ParameterService/Hello";
 constexpr char kDefine[] = "/muster.ParameterService/Define";
-constexpr char kLoad[] = "/muster.ParameterService/Load";
 constexpr char kSeal[] = "/muster.ParameterService/Seal";
-constexpr char kPull[] = "/muster.ParameterService/Pull";
-constexpr char kPush[] = "/muster.ParameterService/Push";
 constexpr char kBeginSnapshot[] = "/muster.ParameterService/BeginSnapshot";
-constexpr char kReadSnapshot[] = "/muster.ParameterService/ReadSnapshot";
 constexpr char kEndSnapshot[] = "/muster.ParameterService/EndSnapshot";
 constexpr char kOffer[] = "/muster.SharedMemoryService/Offer";
 
 // Sends a request that is a frame.
 template <typename Header, typename Reply>
-void SendFrame(UnaryCaller* caller, const char* method,
+void SendFrame(StreamCaller* caller, DataMethod method,
                const Frame<Header>& request, absl::Time deadline,
                ReplyCallback<Reply> done) {
-  caller->CallBytes<Reply>(method, EncodeFrame(request.header, request.data),
-                           deadline, std::move(done));
+  caller->Call(
+      {method, EncodeFrame(request.header, request.data)}, deadline,
+      [done = std::move(done)](const absl::StatusOr<grpc::ByteBuffer>& bytes) {
+        if (!bytes.ok()) return done(bytes.status());
+        absl::StatusOr<Frame<Reply>> reply = DecodeFrame<Reply>(*bytes);
+        if (!reply.ok()) return done(reply.status());
+        done(std::move(reply->header));
+      });
 }
 
 // Sends a message that is answered by a frame.
 template <typename Header, typename Request>
-void ReceiveFrame(UnaryCaller* caller, const char* method,
+void ReceiveFrame(StreamCaller* caller, DataMethod method,
                   const Request& request, absl::Time deadline,
                   ReplyCallback<Frame<Header>> done) {
   caller->Call(
-      method, EncodeFrame(request, absl::Cord()), deadline,
-      [done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> bytes) {
+      {method, EncodeFrame(request, absl::Cord())}, deadline,
+      [done = std::move(done)](const absl::StatusOr<grpc::ByteBuffer>& bytes) {
         if (!bytes.ok()) return done(bytes.status());
         done(DecodeFrame<Header>(*bytes));
       });
@@ -62,7 +64,7 @@ void GrpcParameterLink::Define(const DefineRequest& request,
 
 void GrpcParameterLink::Load(Frame<LoadPart> request, absl::Time deadline,
                              ReplyCallback<LoadReply> done) {
-  SendFrame(&data_, kLoad, request, deadline, std::move(done));
+  SendFrame(&data_, DataMethod::kLoad, request, deadline, std::move(done));
 }
 
 void GrpcParameterLink::Seal(const SealRequest& request, absl::Time deadline,
@@ -72,12 +74,12 @@ void GrpcParameterLink::Seal(const SealRequest& request, absl::Time deadline,
 
 void GrpcParameterLink::Pull(const PullRequest& request, absl::Time deadline,
                              ReplyCallback<Frame<PullReply>> done) {
-  ReceiveFrame(&data_, kPull, request, deadline, std::move(done));
+  ReceiveFrame(&data_, DataMethod::kPull, request, deadline, std::move(done));
 }
 
 void GrpcParameterLink::Push(Frame<PushPart> request, absl::Time deadline,
                              ReplyCallback<PushReply> done) {
-  SendFrame(&data_, kPush, request, deadline, std::move(done));
+  SendFrame(&data_, DataMethod::kPush, request, deadline, std::move(done));
 }
 
 void GrpcParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
@@ -89,7 +91,8 @@ void GrpcParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
 void GrpcParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                      absl::Time deadline,
                                      ReplyCallback<Frame<SnapshotPart>> done) {
-  ReceiveFrame(&data_, kReadSnapshot, request, deadline, std::move(done));
+  ReceiveFrame(&data_, DataMethod::kReadSnapshot, request, deadline,
+               std::move(done));
 }
 
 void GrpcParameterLink::EndSnapshot(const EndSnapshotRequest& request,
