@@ -2,75 +2,71 @@
 
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "common/rpc/frame_codec.h"
+#include "ps_server/serve_call.h"
 
 namespace muster {
 namespace {
 
-// A request that is a frame, answered by a message.
-template <typename Header, typename Reply>
-void PassFrame(ParameterLink* shard,
-               void (ParameterLink::*method)(Frame<Header>, absl::Time,
-                                             ReplyCallback<Reply>),
-               const grpc::ByteBuffer& bytes, absl::Time deadline,
-               BytesCallback answer) {
-  absl::StatusOr<Frame<Header>> request = DecodeFrame<Header>(bytes);
-  if (!request.ok()) return answer(request.status());
-  (shard->*method)(
-      *std::move(request), deadline,
-      [answer = std::move(answer)](const absl::StatusOr<Reply>& reply) {
-        if (!reply.ok()) return answer(reply.status());
-        answer(EncodeFrame(*reply, absl::Cord()));
-      });
+// Answers with a message.
+template <typename Reply>
+ReplyCallback<Reply> AnswerMessage(BytesCallback answer) {
+  return [answer = std::move(answer)](const absl::StatusOr<Reply>& reply) {
+    if (!reply.ok()) return answer(reply.status());
+    answer(EncodeFrame(*reply, absl::Cord()));
+  };
 }
 
-// Reads a message that came as raw bytes. Errors: InvalidArgument.
-template <typename Request>
-absl::StatusOr<Request> ParseRaw(const grpc::ByteBuffer& bytes) {
-  Request request;
-  absl::Cord data;
-  RETURN_IF_ERROR(DecodeFrameInto(bytes, &request, &data));
-  if (data.empty()) return request;
-  return absl::InvalidArgumentError("a request without tensors carries data");
-}
-
-// A request that is a message, answered by a frame.
-template <typename Request, typename Header>
-void PassMessage(ParameterLink* shard,
-                 void (ParameterLink::*method)(const Request&, absl::Time,
-                                               ReplyCallback<Frame<Header>>),
-                 const grpc::ByteBuffer& bytes, absl::Time deadline,
-                 BytesCallback answer) {
-  const absl::StatusOr<Request> request = ParseRaw<Request>(bytes);
-  if (!request.ok()) return answer(request.status());
-  (shard->*method)(
-      *request, deadline,
-      [answer = std::move(answer)](const absl::StatusOr<Frame<Header>>& reply) {
-        if (!reply.ok()) return answer(reply.status());
-        answer(EncodeFrame(reply->header, reply->data));
-      });
+// Answers with a frame.
+template <typename Header>
+ReplyCallback<Frame<Header>> AnswerFrame(BytesCallback answer,
+                                         BufferPool* copies) {
+  return [answer = std::move(answer),
+          copies](const absl::StatusOr<Frame<Header>>& reply) {
+    if (!reply.ok()) return answer(reply.status());
+    answer(EncodeFrame(reply->header, copies == nullptr
+                                          ? reply->data
+                                          : copies->Copy(reply->data)));
+  };
 }
 
 }  // namespace
 
-void PassDataCall(ParameterLink* shard, const ExchangeBody& request,
+void PassDataCall(const DataCallTarget& target, const ExchangeBody& request,
                   absl::Time deadline, BytesCallback answer) {
   const grpc::ByteBuffer& bytes = request.message;
   switch (request.method) {
-    case DataMethod::kLoad:
-      return PassFrame(shard, &ParameterLink::Load, bytes, deadline,
-                       std::move(answer));
-    case DataMethod::kPull:
-      return PassMessage(shard, &ParameterLink::Pull, bytes, deadline,
-                         std::move(answer));
-    case DataMethod::kPush:
-      return PassFrame(shard, &ParameterLink::Push, bytes, deadline,
-                       std::move(answer));
-    case DataMethod::kReadSnapshot:
-      return PassMessage(shard, &ParameterLink::ReadSnapshot, bytes, deadline,
-                         std::move(answer));
+    case DataMethod::kLoad: {
+      absl::StatusOr<Frame<LoadPart>> load = DecodeFrame<LoadPart>(bytes);
+      if (!load.ok()) return answer(load.status());
+      return target.shard->Load(*std::move(load), deadline,
+                                AnswerMessage<LoadReply>(std::move(answer)));
+    }
+    case DataMethod::kPull: {
+      const absl::StatusOr<PullRequest> pull = ParseRaw<PullRequest>(bytes);
+      if (!pull.ok()) return answer(pull.status());
+      return target.shard->Pull(
+          *pull, deadline,
+          AnswerFrame<PullReply>(std::move(answer), target.copies));
+    }
+    case DataMethod::kPush: {
+      absl::StatusOr<Frame<PushPart>> push = DecodeFrame<PushPart>(bytes);
+      if (!push.ok()) return answer(push.status());
+      return target.shard->Push(
+          *std::move(push), deadline,
+          AnswerFrame<PushReply>(std::move(answer), target.copies));
+    }
+    case DataMethod::kReadSnapshot: {
+      const absl::StatusOr<ReadSnapshotRequest> read =
+          ParseRaw<ReadSnapshotRequest>(bytes);
+      if (!read.ok()) return answer(read.status());
+      // A snapshot's values are copies already.
+      return target.shard->ReadSnapshot(
+          *read, deadline,
+          AnswerFrame<SnapshotPart>(std::move(answer), nullptr));
+    }
   }
   answer(absl::UnimplementedError(
       absl::StrCat("there is no call ", static_cast<int>(request.method),

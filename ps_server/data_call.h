@@ -8,17 +8,27 @@
 #include "common/rpc/exchange_codec.h"
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "ps_server/buffer_pool.h"
 
 namespace muster {
 
 using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 
+struct DataCallTarget {
+  // Both outlive every answer.
+  ParameterLink* shard = nullptr;
+  // Where values are copied to, which are the shard's own until it is told that
+  // they were taken; answers may then be kept. Null to hand them on as they
+  // are: their bytes are valid until `answer` returns.
+  BufferPool* copies = nullptr;
+};
+
 // Carries out one call whose request or reply has tensors: reads the request,
-// calls `shard`, and gives the reply's bytes to `answer`, once, possibly before
-// it returns. The bytes share the request's and the shard's memory.
+// calls the shard, and gives the reply's bytes to `answer`, once, possibly
+// before it returns.
 // Errors: the shard's; InvalidArgument for a request that is none,
 // Unimplemented for a method that is none.
-void PassDataCall(ParameterLink* shard, const ExchangeBody& request,
+void PassDataCall(const DataCallTarget& target, const ExchangeBody& request,
                   absl::Time deadline, BytesCallback answer);
 
 }  // namespace muster

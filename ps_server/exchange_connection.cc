@@ -7,7 +7,6 @@
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/support/slice.h"
 #include "proto/parameter_service.pb.h"
-#include "ps_server/data_call.h"
 
 namespace muster {
 namespace {
@@ -100,7 +99,7 @@ void ExchangeConnection::Handle(const grpc::ByteBuffer& bytes) {
           ? absl::InfiniteFuture()
           : parts_.clock->Now() + absl::Milliseconds(header.timeout_ms());
   PassDataCall(
-      parts_.shard, body, deadline,
+      parts_.target, body, deadline,
       [self = shared_from_this(), call = header.call(),
        method = body.method](const absl::StatusOr<grpc::ByteBuffer>& reply) {
         self->Answer(call, method, reply);

@@ -12,9 +12,9 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/rpc/exchange_codec.h"
-#include "common/rpc/parameter_link.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "ps_server/data_call.h"
 
 namespace muster {
 
@@ -35,8 +35,8 @@ class ExchangeConnection
   static constexpr int kMaxUnanswered = 8;
 
   struct Parts {
-    // Not owned; both outlive every callback of the shard.
-    ParameterLink* shard = nullptr;
+    // It and the clock outlive every callback of the shard.
+    DataCallTarget target;
     const Clock* clock = nullptr;
     // Called at the end, when gRPC uses it no more.
     std::function<void(ExchangeConnection*)> done;

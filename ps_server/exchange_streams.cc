@@ -19,8 +19,9 @@ ExchangeConnection* ExchangeStreams::Open(
   const std::string peer = context.peer();
   const auto connection =
       std::make_shared<ExchangeConnection>(ExchangeConnection::Parts{
-          shard_, clock_,
-          [this, peer](ExchangeConnection* ended) { OnDone(peer, ended); }});
+          {shard_, &values_}, clock_, [this, peer](ExchangeConnection* ended) {
+            OnDone(peer, ended);
+          }});
   absl::Status refusal;
   {
     absl::MutexLock lock(&mu_);

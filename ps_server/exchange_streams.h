@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/server_context.h"
+#include "ps_server/buffer_pool.h"
 #include "ps_server/exchange_connection.h"
 
 namespace muster {
@@ -22,7 +23,7 @@ class ExchangeStreams {
   // ones (GRPC_ARG_MAX_CONCURRENT_STREAMS).
   static constexpr int kMaxOfConnection = 4;
 
-  // Both outlive every callback of the shard.
+  // Both, and this, outlive every callback of the shard.
   ExchangeStreams(ParameterLink* shard, const Clock* clock)
       : shard_(shard), clock_(clock) {}
 
@@ -41,6 +42,8 @@ class ExchangeStreams {
 
   ParameterLink* const shard_;
   const Clock* const clock_;
+  // Of answers on their way.
+  BufferPool values_;
 
   absl::Mutex mu_;
   absl::flat_hash_map<ExchangeConnection*, std::shared_ptr<ExchangeConnection>>

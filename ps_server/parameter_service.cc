@@ -4,6 +4,7 @@
 
 #include "grpcpp/support/server_callback.h"
 #include "proto/parameter_service.grpc.pb.h"
+#include "ps_server/buffer_pool.h"
 #include "ps_server/data_call.h"
 #include "ps_server/serve_call.h"
 
@@ -67,13 +68,16 @@ class ParameterServiceShell : public ParameterServiceBase {
   ShardServer* const server_;
   ExchangeStreams* const streams_;
   const Clock* const clock_;
+  // Of answers on their way.
+  BufferPool values_;
 };
 
 grpc::ServerUnaryReactor* ParameterServiceShell::PassData(
     DataMethod method, Context* context, const grpc::ByteBuffer& request,
     grpc::ByteBuffer* reply) {
   Reactor* const reactor = context->DefaultReactor();
-  PassDataCall(server_, {method, request}, DeadlineOf(*context, *clock_),
+  PassDataCall({server_, &values_}, {method, request},
+               DeadlineOf(*context, *clock_),
                [reactor, reply](absl::StatusOr<grpc::ByteBuffer> bytes) {
                  if (bytes.ok()) reply->Swap(&*bytes);
                  reactor->Finish(ToGrpcStatus(bytes.status()));

@@ -20,8 +20,8 @@ absl::Status StepPush::Begin(int64_t step, int64_t round) {
   step_ = step;
   round_ = round;
   if (!options_.early) return absl::OkStatus();
-  ASSIGN_OR_RETURN(push_,
-                   options_.client->BeginPush(step, round, options_.gradients));
+  ASSIGN_OR_RETURN(push_, options_.client->BeginPush(
+                              step, round, options_.gradients, options_.into));
   return absl::OkStatus();
 }
 
@@ -40,7 +40,8 @@ void StepPush::OnGradient(int parameter) {
 
 absl::StatusOr<PushOutcome> StepPush::Finish() {
   if (push_ != nullptr) return push_->Finish();
-  return options_.client->PushAndWait(step_, options_.gradients, round_);
+  return options_.client->PushAndWait(step_, options_.gradients, round_,
+                                      options_.into);
 }
 
 }  // namespace muster

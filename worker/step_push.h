@@ -40,6 +40,10 @@ class StepPush : public StepListener {
     bool early = false;
     // Whether what is not finite may leave early.
     bool allow_non_finite = false;
+    // Where the new values go that come back with the push, one a tensor;
+    // empty: none are wanted. With `early` they come while the step is
+    // computed.
+    std::vector<MutableTensorView> into;
   };
 
   // `options` outlives the push.

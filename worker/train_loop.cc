@@ -49,6 +49,10 @@ TrainLoop::TrainLoop(const Options& options) : options_(options) {
   push_.clock = options.clock;
   push_.early = CanPushEarly();
   push_.allow_non_finite = options.allow_non_finite;
+  if (options.pull_with_push &&
+      !(push_.early && options.hooks_read_parameters)) {
+    push_.into = parameters_;
+  }
 }
 
 // Clipping, a codec and a mean over towers or batches come after the backward
@@ -75,6 +79,16 @@ absl::Status TrainLoop::Read() {
   if (!batches_.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(batches_, pipeline_->Next());
   return absl::OkStatus();
+}
+
+absl::Status TrainLoop::Pull(const StepToken& token) {
+  const bool pushed = std::exchange(pushed_, false);
+  // Another pull of the client's, such as an evaluation's, is a newer one.
+  if (pushed && !push_.into.empty() &&
+      options_.client->HoldsValues(parameters_)) {
+    return absl::OkStatus();
+  }
+  return options_.client->PullAndWait(parameters_, token);
 }
 
 // What dropout draws from: other for each worker, step and batch, and the same
@@ -106,6 +120,7 @@ absl::Status TrainLoop::Finish(StepPush* push, StepReport* report) {
     options_.change_gradients(trainable_);
   }
   ASSIGN_OR_RETURN(PushOutcome outcome, push->Finish());
+  pushed_ = true;
   report->times.sends = std::move(outcome.sends);
   report->staleness = std::llround(outcome.mean_staleness);
   report->late = outcome.late;
@@ -124,7 +139,7 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
   RETURN_IF_ERROR(Read());
   report.data_position = pipeline_->position();
   report.times.read = Now();
-  RETURN_IF_ERROR(options_.client->PullAndWait(parameters_, token));
+  RETURN_IF_ERROR(Pull(token));
   report.times.pulled = Now();
   StepPush push(&push_);
   RETURN_IF_ERROR(push.Begin(step, report.round));

@@ -48,6 +48,12 @@ class TrainLoop : public StepRunner {
     // A gradient is pushed as soon as the backward pass has made it (StepPush),
     // where it is not changed, encoded or averaged after it.
     bool push_early = true;
+    // Each push brings the values of the next step (asynchronous replication);
+    // else every step begins with a pull.
+    bool pull_with_push = false;
+    // A hook may look at parameters in BeforePush: they stay until then, though
+    // gradients leave early, and the next step begins with a pull.
+    bool hooks_read_parameters = false;
     // What is not finite may leave early, too.
     bool allow_non_finite = false;
   };
@@ -73,6 +79,8 @@ class TrainLoop : public StepRunner {
 
   // Reads the rows of a step, unless they are there.
   absl::Status Read();
+  // Pulls, unless the last push has brought the values.
+  absl::Status Pull(const StepToken& token);
   bool CanPushEarly() const;
   absl::Status Finish(StepPush* push, StepReport* report);
   uint64_t SeedOf(int64_t batch) const;
@@ -91,6 +99,8 @@ class TrainLoop : public StepRunner {
   std::vector<absl::Span<float>> trainable_;
   // The same, for hooks.
   std::vector<StepTensor> tensors_;
+  // The last step was; else the next one wants other values, too.
+  bool pushed_ = false;
   int64_t sent_bytes_ = 0;
   int64_t float32_bytes_ = 0;
 };

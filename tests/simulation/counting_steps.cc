@@ -40,13 +40,20 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
     into.push_back(MutableViewOf(absl::MakeSpan(value)));
   }
   oracle_->StepBegun(sender_.incarnation());
-  RETURN_IF_ERROR(client_->PullAndWait(into, token));
+  // As TrainLoop.
+  const bool is_async = model_->scenario.mode == Mode::kAsync;
+  if (!is_async || !client_->HoldsValues(into)) {
+    RETURN_IF_ERROR(client_->PullAndWait(into, token));
+  }
   std::vector<TensorView> gradients;
   for (const std::vector<float>& gradient : gradients_) {
     gradients.push_back(ViewOf(absl::MakeConstSpan(gradient)));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<GradualPush> push,
-                   client_->BeginPush(step, token.round(), gradients));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<GradualPush> push,
+      client_->BeginPush(step, token.round(), gradients,
+                         is_async ? absl::MakeConstSpan(into)
+                                  : absl::Span<const MutableTensorView>()));
   // The last layers' gradients leave in mid-backward.
   const absl::Duration compute = random_.About(model_->scenario.compute);
   process_->Sleep(compute / 2);

@@ -33,9 +33,9 @@ class HeldCalls : public ParameterLink {
       held = std::move(held_.at(step));
       held_.erase(step);
     }
-    PushReply reply;
-    reply.set_staleness(step);
-    held.done(reply);
+    Frame<PushReply> reply;
+    reply.header.set_staleness(step);
+    held.done(std::move(reply));
   }
   // Answers whatever is held, the newest first.
   void AnswerAll() {
@@ -45,9 +45,9 @@ class HeldCalls : public ParameterLink {
       all.swap(held_);
     }
     for (auto it = all.rbegin(); it != all.rend(); ++it) {
-      PushReply reply;
-      reply.set_staleness(it->first);
-      it->second.done(reply);
+      Frame<PushReply> reply;
+      reply.header.set_staleness(it->first);
+      it->second.done(std::move(reply));
     }
   }
   absl::Time deadline_of(int64_t step) const {
@@ -65,7 +65,7 @@ class HeldCalls : public ParameterLink {
   }
 
   void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<PushReply> done) override {
+            ReplyCallback<Frame<PushReply>> done) override {
     absl::MutexLock lock(&mu_);
     held_[request.header.step()] = {deadline, std::move(done)};
     most_held_ = std::max(most_held_, held_.size());
@@ -113,7 +113,7 @@ class HeldCalls : public ParameterLink {
  private:
   struct Held {
     absl::Time deadline;
-    ReplyCallback<PushReply> done;
+    ReplyCallback<Frame<PushReply>> done;
   };
 
   static absl::Status None() { return absl::UnimplementedError("held calls"); }

@@ -29,6 +29,7 @@ class TrainLoopTest : public ::testing::Test {
     options.towers = tiny_.towers();
     options.data_set = &data_set_;
     options.input.batch_size = kRows;
+    options.pull_with_push = true;
     options.change_gradients = [this](auto gradients) { change_(gradients); };
     auto loop = TrainLoop::Create(options);
     ASSERT_THAT(loop, IsOk());
@@ -73,6 +74,39 @@ TEST_F(TrainLoopTest, PushesTheGradientOfABatch) {
             std::string(reinterpret_cast<const char*>(gradient.data()),
                         gradient.size() * sizeof(float)));
   EXPECT_NE(Pushed(), std::string(Pushed().size(), '\0'));
+}
+
+TEST_F(TrainLoopTest, AStepBeginsWithTheValuesThatThePushHasBrought) {
+  ASSERT_THAT(Run(1), IsOk());
+  const absl::Span<const float> bias = tiny_.model()->parameter(1);
+  EXPECT_EQ(Pushed(), std::string(reinterpret_cast<const char*>(bias.data()),
+                                  bias.size() * sizeof(float)));
+  const int64_t pulls = tiny_.shard().pulls();
+  ASSERT_THAT(Run(2), IsOk());
+  EXPECT_EQ(tiny_.shard().pulls(), pulls);
+}
+
+TEST_F(TrainLoopTest, AfterARefusedStepValuesArePulled) {
+  ASSERT_THAT(Run(1), IsOk());
+  decision_ = PushDecision::kRefuse;
+  ASSERT_THAT(Run(2), IsOk());
+  decision_ = PushDecision::kPush;
+  const int64_t pulls = tiny_.shard().pulls();
+  ASSERT_THAT(Run(3), IsOk());
+  EXPECT_GT(tiny_.shard().pulls(), pulls);
+}
+
+TEST_F(TrainLoopTest, AfterAPullBySomebodyElseValuesArePulled) {
+  ASSERT_THAT(Run(1), IsOk());
+  std::vector<float> weights(tiny_.model()->parameter(0).size());
+  std::vector<float> bias(kClasses);
+  ASSERT_THAT(
+      tiny_.client()->PullAndWait({MutableViewOf(absl::MakeSpan(weights)),
+                                   MutableViewOf(absl::MakeSpan(bias))}),
+      IsOk());
+  const int64_t pulls = tiny_.shard().pulls();
+  ASSERT_THAT(Run(2), IsOk());
+  EXPECT_GT(tiny_.shard().pulls(), pulls);
 }
 
 TEST_F(TrainLoopTest, AStepThatIsStoppedPushesNothingAndKeepsItsRows) {

@@ -14,28 +14,12 @@ constexpr char kBeginSnapshot[] = "/muster.ParameterService/BeginSnapshot";
 constexpr char kEndSnapshot[] = "/muster.ParameterService/EndSnapshot";
 constexpr char kOffer[] = "/muster.SharedMemoryService/Offer";
 
-// Sends a request that is a frame.
-template <typename Header, typename Reply>
-void SendFrame(StreamCaller* caller, DataMethod method,
-               const Frame<Header>& request, absl::Time deadline,
-               ReplyCallback<Reply> done) {
+// Sends a request that is answered by a frame.
+template <typename Header>
+void SendFrame(StreamCaller* caller, const ExchangeBody& request,
+               absl::Time deadline, ReplyCallback<Frame<Header>> done) {
   caller->Call(
-      {method, EncodeFrame(request.header, request.data)}, deadline,
-      [done = std::move(done)](const absl::StatusOr<grpc::ByteBuffer>& bytes) {
-        if (!bytes.ok()) return done(bytes.status());
-        absl::StatusOr<Frame<Reply>> reply = DecodeFrame<Reply>(*bytes);
-        if (!reply.ok()) return done(reply.status());
-        done(std::move(reply->header));
-      });
-}
-
-// Sends a message that is answered by a frame.
-template <typename Header, typename Request>
-void ReceiveFrame(StreamCaller* caller, DataMethod method,
-                  const Request& request, absl::Time deadline,
-                  ReplyCallback<Frame<Header>> done) {
-  caller->Call(
-      {method, EncodeFrame(request, absl::Cord())}, deadline,
+      request, deadline,
       [done = std::move(done)](const absl::StatusOr<grpc::ByteBuffer>& bytes) {
         if (!bytes.ok()) return done(bytes.status());
         done(DecodeFrame<Header>(*bytes));
@@ -64,7 +48,13 @@ void GrpcParameterLink::Define(const DefineRequest& request,
 
 void GrpcParameterLink::Load(Frame<LoadPart> request, absl::Time deadline,
                              ReplyCallback<LoadReply> done) {
-  SendFrame(&data_, DataMethod::kLoad, request, deadline, std::move(done));
+  SendFrame<LoadReply>(
+      &data_, {DataMethod::kLoad, EncodeFrame(request.header, request.data)},
+      deadline,
+      [done = std::move(done)](const absl::StatusOr<Frame<LoadReply>>& reply) {
+        if (!reply.ok()) return done(reply.status());
+        done(reply->header);
+      });
 }
 
 void GrpcParameterLink::Seal(const SealRequest& request, absl::Time deadline,
@@ -74,12 +64,15 @@ void GrpcParameterLink::Seal(const SealRequest& request, absl::Time deadline,
 
 void GrpcParameterLink::Pull(const PullRequest& request, absl::Time deadline,
                              ReplyCallback<Frame<PullReply>> done) {
-  ReceiveFrame(&data_, DataMethod::kPull, request, deadline, std::move(done));
+  SendFrame(&data_, {DataMethod::kPull, EncodeFrame(request, absl::Cord())},
+            deadline, std::move(done));
 }
 
 void GrpcParameterLink::Push(Frame<PushPart> request, absl::Time deadline,
-                             ReplyCallback<PushReply> done) {
-  SendFrame(&data_, DataMethod::kPush, request, deadline, std::move(done));
+                             ReplyCallback<Frame<PushReply>> done) {
+  SendFrame(&data_,
+            {DataMethod::kPush, EncodeFrame(request.header, request.data)},
+            deadline, std::move(done));
 }
 
 void GrpcParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
@@ -91,8 +84,9 @@ void GrpcParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
 void GrpcParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                      absl::Time deadline,
                                      ReplyCallback<Frame<SnapshotPart>> done) {
-  ReceiveFrame(&data_, DataMethod::kReadSnapshot, request, deadline,
-               std::move(done));
+  SendFrame(&data_,
+            {DataMethod::kReadSnapshot, EncodeFrame(request, absl::Cord())},
+            deadline, std::move(done));
 }
 
 void GrpcParameterLink::EndSnapshot(const EndSnapshotRequest& request,

@@ -142,6 +142,7 @@ absl::Status ParameterClient::SetModel(absl::Span<const TensorDef> tensors,
   absl::MutexLock lock(&mu_);
   model_ = std::move(next);
   pulled_versions_.clear();
+  pulled_into_.clear();
   return absl::OkStatus();
 }
 
@@ -159,6 +160,7 @@ void ParameterClient::SetEpoch(int64_t model_epoch,
   absl::MutexLock lock(&mu_);
   model_ = std::move(next);
   pulled_versions_.clear();
+  pulled_into_.clear();
 }
 
 std::shared_ptr<const ClientModel> ParameterClient::model() const {
@@ -218,6 +220,10 @@ void ParameterClient::Pull(absl::Span<const MutableTensorView> into,
   for (const std::vector<PlannedPart>& parts : state->model->plan.parts) {
     state->versions.emplace_back(parts.size(), 0);
   }
+  {
+    absl::MutexLock lock(&mu_);
+    pulled_into_.clear();
+  }
   StartTransfer(
       PartBytes(state->model->plan), PartsAre::kOpen,
       [this, state](Transfer* transfer, const TransferMachine::Send& send) {
@@ -226,12 +232,31 @@ void ParameterClient::Pull(absl::Span<const MutableTensorView> into,
       [this, state, done = std::move(done)](const absl::Status& outcome,
                                             int64_t) {
         if (outcome.ok()) {
-          absl::MutexLock lock(&mu_);
-          // Versions of another epoch would be no good to the next push.
-          if (model_ == state->model) pulled_versions_ = state->versions;
+          KeepVersions(state->model, state->into, state->versions);
         }
         done(Annotate(outcome, "pull"));
       });
+}
+
+void ParameterClient::KeepVersions(
+    const std::shared_ptr<const ClientModel>& model,
+    absl::Span<const MutableTensorView> into, PartVersions versions) {
+  absl::MutexLock lock(&mu_);
+  // Those of another epoch would be no good to the next push.
+  if (model_ != model) return;
+  pulled_versions_ = std::move(versions);
+  pulled_into_.assign(into.begin(), into.end());
+}
+
+bool ParameterClient::HoldsValues(
+    absl::Span<const MutableTensorView> into) const {
+  absl::MutexLock lock(&mu_);
+  return !pulled_into_.empty() &&
+         std::equal(into.begin(), into.end(), pulled_into_.begin(),
+                    pulled_into_.end(),
+                    [](const MutableTensorView& a, const MutableTensorView& b) {
+                      return a.data == b.data;
+                    });
 }
 
 absl::Status ParameterClient::PullAndWait(
@@ -247,15 +272,21 @@ absl::Status ParameterClient::PullAndWait(
 }
 
 absl::StatusOr<std::shared_ptr<PushState>> ParameterClient::MakePush(
-    int64_t step, int64_t round, absl::Span<const TensorView> gradients) {
+    int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+    absl::Span<const MutableTensorView> into) {
   PushState::Options push;
   {
     absl::MutexLock lock(&mu_);
     push.model = model_;
     push.versions = pulled_versions_;
+    if (!into.empty()) pulled_into_.clear();
   }
   const std::string what = PushName(step);
   RETURN_IF_ERROR(Annotate(push.model->CheckViews(gradients), what));
+  if (!into.empty()) {
+    RETURN_IF_ERROR(Annotate(push.model->CheckViews(into), what));
+    push.into.assign(into.begin(), into.end());
+  }
   if (push.versions.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, ": nothing was pulled in this model epoch"));
@@ -285,24 +316,29 @@ std::shared_ptr<Transfer> ParameterClient::StartPush(
         if (!outcome.ok()) {
           return done(Annotate(outcome, PushName(state->step())));
         }
+        if (!state->into().empty()) {
+          KeepVersions(state->model(), state->into(), state->NewVersions());
+        }
         done(state->Summarize(retries));
       });
 }
 
 void ParameterClient::Push(
     int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+    absl::Span<const MutableTensorView> into,
     std::function<void(absl::StatusOr<PushOutcome>)> done) {
   const absl::StatusOr<std::shared_ptr<PushState>> state =
-      MakePush(step, round, gradients);
+      MakePush(step, round, gradients, into);
   if (!state.ok()) return done(state.status());
   StartPush(*state, PartsAre::kOpen, std::move(done));
 }
 
 absl::StatusOr<std::unique_ptr<GradualPush>> ParameterClient::BeginPush(
-    int64_t step, int64_t round, absl::Span<const TensorView> gradients) {
+    int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+    absl::Span<const MutableTensorView> into) {
   assert(can_push_gradually());
   ASSIGN_OR_RETURN(const std::shared_ptr<PushState> state,
-                   MakePush(step, round, gradients));
+                   MakePush(step, round, gradients, into));
   auto push = std::make_unique<GradualPush>(options_.clock, state->model());
   push->Start(StartPush(state, PartsAre::kClosed,
                         [push = push.get()](absl::StatusOr<PushOutcome> end) {
@@ -317,10 +353,11 @@ void ParameterClient::SettlePush(const StepToken& token) {
 }
 
 absl::StatusOr<PushOutcome> ParameterClient::PushAndWait(
-    int64_t step, absl::Span<const TensorView> gradients, int64_t round) {
+    int64_t step, absl::Span<const TensorView> gradients, int64_t round,
+    absl::Span<const MutableTensorView> into) {
   OneShot ended(options_.clock);
   absl::StatusOr<PushOutcome> outcome = absl::UnknownError("not ended");
-  Push(step, round, gradients, [&](absl::StatusOr<PushOutcome> result) {
+  Push(step, round, gradients, into, [&](absl::StatusOr<PushOutcome> result) {
     outcome = std::move(result);
     ended.Notify();
   });

@@ -127,6 +127,10 @@ class ParameterClient {
             std::function<void(absl::Status)> done);
   absl::Status PullAndWait(absl::Span<const MutableTensorView> into,
                            const StepToken& token = {});
+  // Whether `into` is where the newest values of this model epoch went, whole:
+  // those of the last pull, or of a push after it. What a push says of its
+  // gradient's age is counted from them.
+  bool HoldsValues(absl::Span<const MutableTensorView> into) const;
 
   // Sends the gradients of `step` (a delta for a STATE tensor), computed from
   // the last successful pull. Nothing is copied, but for copy_pushes (with a
@@ -135,16 +139,24 @@ class ParameterClient {
   // buffer of gRPC that refers to it. Applied exactly once, however often it is
   // sent. Steps of one incarnation count from 1 and only rise. `round` is that
   // of the step's token; 0 without one.
+  // With `into`, one view a tensor, the answers bring the parameters as they
+  // are after this update: a pull without a round trip of its own. Only where
+  // updates are made at once (not in synchronous replication). The memory is
+  // the client's until `done`; after an error its contents are a mixture.
   void Push(int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+            absl::Span<const MutableTensorView> into,
             std::function<void(absl::StatusOr<PushOutcome>)> done);
   absl::StatusOr<PushOutcome> PushAndWait(
-      int64_t step, absl::Span<const TensorView> gradients, int64_t round = 0);
+      int64_t step, absl::Span<const TensorView> gradients, int64_t round = 0,
+      absl::Span<const MutableTensorView> into = {});
 
   // A push whose gradients are still being computed: their memory is read when
-  // they are released. The push ends before the client does. Errors: as Push.
+  // they are released; so is `into` of a tensor its own memory until then. The
+  // push ends before the client does. Errors: as Push.
   // REQUIRES: can_push_gradually().
   absl::StatusOr<std::unique_ptr<GradualPush>> BeginPush(
-      int64_t step, int64_t round, absl::Span<const TensorView> gradients);
+      int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+      absl::Span<const MutableTensorView> into = {});
   // A codec wants the whole gradient.
   bool can_push_gradually() const { return options_.codec == nullptr; }
 
@@ -196,7 +208,12 @@ class ParameterClient {
   absl::Status RunTransfer(const std::vector<std::vector<int64_t>>& part_bytes,
                            Transfer::SendFunction send);
   absl::StatusOr<std::shared_ptr<PushState>> MakePush(
-      int64_t step, int64_t round, absl::Span<const TensorView> gradients);
+      int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+      absl::Span<const MutableTensorView> into);
+  // Values have come, of these versions, with a transfer that used `model`.
+  void KeepVersions(const std::shared_ptr<const ClientModel>& model,
+                    absl::Span<const MutableTensorView> into,
+                    PartVersions versions);
   std::shared_ptr<Transfer> StartPush(
       const std::shared_ptr<PushState>& state, PartsAre parts,
       std::function<void(absl::StatusOr<PushOutcome>)> done);
@@ -215,6 +232,8 @@ class ParameterClient {
   // Shared with the transfers that were started with it.
   std::shared_ptr<const ClientModel> model_ ABSL_GUARDED_BY(mu_);
   PartVersions pulled_versions_ ABSL_GUARDED_BY(mu_);
+  // Where those values are; empty while new ones are on their way there.
+  std::vector<MutableTensorView> pulled_into_ ABSL_GUARDED_BY(mu_);
   // Also the seed of the transfer's pauses.
   uint64_t next_transfer_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<uint64_t, std::shared_ptr<Transfer>> transfers_

@@ -37,6 +37,10 @@ class PushState : public std::enable_shared_from_this<PushState> {
     std::shared_ptr<const EncodedParts> encoded;
     // That were pulled, [ps task][part].
     std::vector<std::vector<int64_t>> versions;
+    // Where the new values go, one a tensor; empty: they are not asked for.
+    // Those of a part are written once it was opened, before the transfer's
+    // end.
+    std::vector<MutableTensorView> into;
     int64_t step = 0;
     int64_t round = 0;
     // ParameterClient::Options::copy_pushes.
@@ -61,11 +65,19 @@ class PushState : public std::enable_shared_from_this<PushState> {
     return options_.model;
   }
   int64_t step() const { return options_.step; }
+  const std::vector<MutableTensorView>& into() const { return options_.into; }
+
+  // Of the new values, [ps task][part]. REQUIRES: the transfer came through,
+  // and they were asked for.
+  std::vector<std::vector<int64_t>> NewVersions() const;
 
  private:
   struct PartTimes {
     absl::Time left;
     std::optional<absl::Time> acknowledged;
+    // Somebody writes, or has written, the new values.
+    bool has_values = false;
+    int64_t new_version = 0;
   };
 
   PushPart MakeHeader(const TransferMachine::Send& send) const;
@@ -74,13 +86,19 @@ class PushState : public std::enable_shared_from_this<PushState> {
   // The bytes of one part; none if the transfer has ended.
   std::optional<absl::Cord> DataOf(Transfer* transfer,
                                    const TransferMachine::Send& send) const;
+  void OnReply(const TransferMachine::Send& send,
+               const absl::StatusOr<Frame<PushReply>>& reply,
+               Transfer* transfer);
   void Count(const TransferMachine::Send& send, const PushReply& reply);
+  // Writes the new values of a part to where they go.
+  absl::Status TakeValues(const TransferMachine::Send& send,
+                          const Frame<PushReply>& reply);
   std::vector<SliceSend> Sends() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Constant after construction.
   const Options options_;
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   PushOutcome outcome_ ABSL_GUARDED_BY(mu_);
   int64_t staleness_sum_ ABSL_GUARDED_BY(mu_) = 0;
   // [ps task][part]
