@@ -58,9 +58,9 @@ void ExchangeConnection::OnReadDone(bool ok) {
   if (!taken) return FinishIfIdle();
   grpc::ByteBuffer bytes;
   bytes.Swap(&incoming_);
-  // The next request may be read while this one is handled.
-  ReadOn();
+  // Before the next one is read: the shard gets them in the order of sending.
   Handle(bytes);
+  ReadOn();
 }
 
 void ExchangeConnection::ReadOn() {

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/stop_latch.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/job_watcher.h"
 #include "common/rpc/link_choice.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -33,6 +34,8 @@ struct PsTaskOptions {
   // Where to listen instead of the own ClusterSpec address; "" for that.
   std::string bind;
   bool allow_insecure_network = false;
+  // Of its server, and of its calls to ps task 0.
+  TaskCredentials credentials = InsecureCredentials();
   // Offer shared memory to workers of this machine: if it can be had, always
   // (else it is an error), or never.
   LinkChoice link = LinkChoice::kAuto;

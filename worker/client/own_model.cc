@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/placement_strategy.h"
 #include "common/cluster/task_id.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/incarnation.h"
 #include "common/rpc/listen_address.h"
 #include "common/rpc/protocol.h"
@@ -71,7 +72,7 @@ absl::StatusOr<std::unique_ptr<OwnModel>> OwnModel::Connect(
         CheckConnectAddress(address, options.allow_insecure_network));
     links.push_back(std::make_unique<GrpcParameterLink>(
         PeerName{PsName(static_cast<int>(i)), address},
-        grpc::InsecureChannelCredentials()));
+        InsecureCredentials().channel));
   }
   return Create(options, tensors, std::move(links));
 }
