@@ -58,9 +58,10 @@ void ExchangeConnection::OnReadDone(bool ok) {
   if (!taken) return FinishIfIdle();
   grpc::ByteBuffer bytes;
   bytes.Swap(&incoming_);
-  // Before the next one is read: the shard gets them in the order of sending.
-  Handle(bytes);
+  // First, so that another thread can go on: this one may have to carry out
+  // what other streams ask of the shard, too.
   ReadOn();
+  Handle(bytes);
 }
 
 void ExchangeConnection::ReadOn() {

@@ -19,7 +19,7 @@
 namespace muster {
 
 // The server's end of one Exchange stream: each request becomes a call of the
-// shard, in the order of sending; answers are written as they come. Beyond
+// shard, answers are written as they come. Beyond
 // kMaxUnanswered requests whose answers have not left, nothing is read, and
 // gRPC's flow control lets the sender wait: what a peer sends without reading
 // takes so much memory and no more.
