@@ -33,13 +33,11 @@
 #include "common/rpc/listen_address.h"
 #include "common/rpc/protocol.h"
 #include "grpc/support/log.h"
-#include "grpcpp/security/credentials.h"
 #include "ps_server/coordination_server.h"
 #include "ps_server/shard_server.h"
 #include "spdlog/spdlog.h"
 #include "worker/client/grpc_coordination_link.h"
-#include "worker/client/grpc_parameter_link.h"
-#include "worker/client/shared_memory_link.h"
+#include "worker/client/shard_link.h"
 #include "worker/compute_cores.h"
 #include "worker/describe_components.h"
 #include "worker/evaluator_task.h"
@@ -219,22 +217,6 @@ absl::StatusOr<LinkChoice> LinkFlag(const ResolvedCluster& cluster) {
   return choice;
 }
 
-// The way to one ps.
-std::unique_ptr<ParameterLink> MakeShardLink(
-    const PeerName& peer,
-    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-    LinkChoice choice, const Clock* clock) {
-  auto grpc = std::make_unique<GrpcParameterLink>(peer, credentials);
-  if (choice == LinkChoice::kGrpc) return grpc;
-  SharedMemoryLink::Options options;
-  options.peer = peer;
-  options.required = choice == LinkChoice::kSharedMemory;
-  options.say = [](const std::string& line) { spdlog::info("{}", line); };
-  options.clock = clock;
-  return std::make_unique<SharedMemoryLink>(std::move(options),
-                                            std::move(grpc));
-}
-
 WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
                              const Clock* clock) {
   WorkerLinks links;
@@ -243,7 +225,9 @@ WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
   for (size_t i = 0; i < addresses.size(); ++i) {
     const PeerName peer{TaskName(MakeTaskId(kPsJob, static_cast<int>(i))),
                         addresses[i]};
-    links.shards.push_back(MakeShardLink(peer, credentials, choice, clock));
+    links.shards.push_back(MakeShardLink(
+        peer, credentials, choice,
+        [](const std::string& line) { spdlog::info("{}", line); }, clock));
     if (i > 0) continue;
     links.coordination =
         std::make_unique<GrpcCoordinationLink>(peer, credentials);

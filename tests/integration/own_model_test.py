@@ -34,6 +34,9 @@ class OwnModelTest(harness.TestCase):
             self.assertEqual(worker.wait(), 0, worker.output)
             found = re.search(LINE, worker.output)
             self.assertTrue(found, worker.output)
+            for i in range(2):
+                self.assertIn("link to /job:ps/task:%d: shared memory" % i,
+                              worker.output)
             for text, value in zip(found.groups(), (2, -3, 1)):
                 self.assertAlmostEqual(float(text), value, delta=0.3)
         for ps in self.ps:

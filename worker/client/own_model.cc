@@ -14,8 +14,7 @@
 #include "common/rpc/listen_address.h"
 #include "common/rpc/protocol.h"
 #include "common/tensor/shape.h"
-#include "grpcpp/security/credentials.h"
-#include "worker/client/grpc_parameter_link.h"
+#include "worker/client/shard_link.h"
 #include "worker/client/tensor_view.h"
 #include "worker/model_fingerprint.h"
 
@@ -70,9 +69,10 @@ absl::StatusOr<std::unique_ptr<OwnModel>> OwnModel::Connect(
     const std::string& address = options.ps_addresses[i];
     RETURN_IF_ERROR(
         CheckConnectAddress(address, options.allow_insecure_network));
-    links.push_back(std::make_unique<GrpcParameterLink>(
-        PeerName{PsName(static_cast<int>(i)), address},
-        InsecureCredentials().channel));
+    links.push_back(
+        MakeShardLink(PeerName{PsName(static_cast<int>(i)), address},
+                      InsecureCredentials().channel, options.link, options.say,
+                      options.clock));
   }
   return Create(options, tensors, std::move(links));
 }

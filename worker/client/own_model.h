@@ -2,6 +2,7 @@
 #define WORKER_CLIENT_OWN_MODEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "common/rpc/link_choice.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/tensor.pb.h"
@@ -65,6 +67,11 @@ class OwnModel {
     // The same in every worker, as are the tensors and the placement.
     OptimizerSpec optimizer;
     PlacementSpec placement;
+    // Shared memory with ps tasks of this machine, gRPC otherwise; or one
+    // alone.
+    LinkChoice link = LinkChoice::kAuto;
+    // Gets a line whenever the way of the tensors changes; null: nobody does.
+    std::function<void(const std::string&)> say;
     // Addresses beyond this machine, without encryption.
     bool allow_insecure_network = false;
     // For ps tasks to come, and for somebody to initialize.

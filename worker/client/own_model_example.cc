@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_split.h"
@@ -22,6 +23,7 @@ absl::Status Train(const char* ps_addresses, int worker) {
   muster::OwnModel::Options options;
   options.ps_addresses = absl::StrSplit(ps_addresses, ',');
   options.worker_index = worker;
+  options.say = [](const std::string& line) { std::puts(line.c_str()); };
   options.optimizer.set_name("adam");
   auto* const rate = options.optimizer.add_attr();
   rate->set_name("learning_rate");
