@@ -39,6 +39,10 @@ ABSL_FLAG(int64_t, bytes, 13107200, "float32 bytes of all tensors, one way.");
 ABSL_FLAG(int, tensors, 8, "Tensors that they are cut into (push, push_pull).");
 ABSL_FLAG(int, workers, 1, "Workers at the same time (push, push_pull).");
 ABSL_FLAG(int, shards, 1, "Shards, a process each (push, push_pull).");
+ABSL_FLAG(int64_t, part_bytes, 0,
+          "Largest part; 0: the client's own choice (push, push_pull).");
+ABSL_FLAG(int, window_parts, 0,
+          "Parts on their way to a shard; 0: the same (push, push_pull).");
 ABSL_FLAG(std::string, link, "grpc", "grpc or in_process (push, push_pull).");
 ABSL_FLAG(std::string, codec, "",
           "Of the gradients: a name of common/codec, or nothing for float32.");
@@ -133,6 +137,8 @@ absl::StatusOr<WorkloadOptions> ReadOptions() {
   options.tensors = absl::GetFlag(FLAGS_tensors);
   options.workers = absl::GetFlag(FLAGS_workers);
   options.shards = absl::GetFlag(FLAGS_shards);
+  options.part_bytes = absl::GetFlag(FLAGS_part_bytes);
+  options.window_parts = absl::GetFlag(FLAGS_window_parts);
   options.link = absl::GetFlag(FLAGS_link);
   options.codec = absl::GetFlag(FLAGS_codec);
   options.optimizer = absl::GetFlag(FLAGS_optimizer);
@@ -143,6 +149,9 @@ absl::StatusOr<WorkloadOptions> ReadOptions() {
   RETURN_IF_ERROR(CheckRange("tensors", options.tensors, 1, options.bytes / 4));
   RETURN_IF_ERROR(CheckRange("workers", options.workers, 1, kMaxTasks));
   RETURN_IF_ERROR(CheckRange("shards", options.shards, 1, kMaxTasks));
+  RETURN_IF_ERROR(
+      CheckRange("part_bytes", options.part_bytes, 0, kMaxPartBytes));
+  RETURN_IF_ERROR(CheckRange("window_parts", options.window_parts, 0, 64));
   RETURN_IF_ERROR(FindCodec(options.codec).status());
   return options;
 }

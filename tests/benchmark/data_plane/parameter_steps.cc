@@ -56,6 +56,10 @@ class BareWorker {
     client.sender.set_incarnation(NewIncarnation());
     client.codec = codec;
     client.clock = SystemClock();
+    if (options.part_bytes > 0) client.max_part_bytes = options.part_bytes;
+    if (options.window_parts > 0) {
+      client.transfer.window_parts = options.window_parts;
+    }
     std::vector<std::unique_ptr<ParameterLink>> links;
     for (int i = 0; i < num_shards_; ++i) {
       client.ps_names.push_back(absl::StrCat("/job:ps/task:", i));

@@ -18,6 +18,10 @@ struct WorkloadOptions {
   int tensors = 8;
   int workers = 1;
   int shards = 1;
+  // Of one message, and how many of them are on the way to each shard; 0: the
+  // client's own choice.
+  int64_t part_bytes = 0;
+  int window_parts = 0;
   std::string link = "grpc";
   // Of what is pushed; "" for float32.
   std::string codec;
