@@ -5,6 +5,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "proto/parameter_service.grpc.pb.h"
 #include "ps_server/buffer_pool.h"
+#include "ps_server/data_call.h"
 #include "ps_server/serve_call.h"
 
 namespace muster {
@@ -23,13 +24,15 @@ using ParameterServiceBase =
     ParameterService::WithRawCallbackMethod_ReadSnapshot<
     ParameterService::WithCallbackMethod_EndSnapshot<
     ParameterService::WithCallbackMethod_State<
-        ParameterService::Service>>>>>>>>>>;
+    ParameterService::WithRawCallbackMethod_Exchange<
+        ParameterService::Service>>>>>>>>>>>;
 // clang-format on
 
 class ParameterServiceShell : public ParameterServiceBase {
  public:
-  ParameterServiceShell(ShardServer* server, const Clock* clock)
-      : server_(server), clock_(clock) {}
+  ParameterServiceShell(ShardServer* server, ExchangeStreams* streams,
+                        const Clock* clock)
+      : server_(server), streams_(streams), clock_(clock) {}
 
   using Reactor = grpc::ServerUnaryReactor;
   using Context = grpc::CallbackServerContext;
@@ -54,18 +57,31 @@ class ParameterServiceShell : public ParameterServiceBase {
                        EndSnapshotReply* reply) override;
   Reactor* State(Context* context, const StateRequest* request,
                  ShardState* reply) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
+      Context* context) override;
 
  private:
+  // A call with tensors.
+  Reactor* PassData(DataMethod method, Context* context,
+                    const grpc::ByteBuffer& request, grpc::ByteBuffer* reply);
+
   ShardServer* const server_;
+  ExchangeStreams* const streams_;
   const Clock* const clock_;
   // Of answers on their way.
   BufferPool values_;
 };
 
-// Ends a call whose request could not be read.
-grpc::ServerUnaryReactor* Refuse(grpc::ServerUnaryReactor* reactor,
-                                 const absl::Status& status) {
-  reactor->Finish(ToGrpcStatus(status));
+grpc::ServerUnaryReactor* ParameterServiceShell::PassData(
+    DataMethod method, Context* context, const grpc::ByteBuffer& request,
+    grpc::ByteBuffer* reply) {
+  Reactor* const reactor = context->DefaultReactor();
+  PassDataCall({server_, &values_}, {method, request},
+               DeadlineOf(*context, *clock_),
+               [reactor, reply](absl::StatusOr<grpc::ByteBuffer> bytes) {
+                 if (bytes.ok()) reply->Swap(&*bytes);
+                 reactor->Finish(ToGrpcStatus(bytes.status()));
+               });
   return reactor;
 }
 
@@ -88,12 +104,7 @@ grpc::ServerUnaryReactor* ParameterServiceShell::Define(
 grpc::ServerUnaryReactor* ParameterServiceShell::Load(
     Context* context, const grpc::ByteBuffer* request,
     grpc::ByteBuffer* reply) {
-  Reactor* const reactor = context->DefaultReactor();
-  absl::StatusOr<Frame<LoadPart>> frame = DecodeFrame<LoadPart>(*request);
-  if (!frame.ok()) return Refuse(reactor, frame.status());
-  server_->Load(*std::move(frame), DeadlineOf(*context, *clock_),
-                AnswerRaw<LoadReply>(reactor, reply));
-  return reactor;
+  return PassData(DataMethod::kLoad, context, *request, reply);
 }
 
 grpc::ServerUnaryReactor* ParameterServiceShell::Seal(
@@ -107,23 +118,13 @@ grpc::ServerUnaryReactor* ParameterServiceShell::Seal(
 grpc::ServerUnaryReactor* ParameterServiceShell::Pull(
     Context* context, const grpc::ByteBuffer* request,
     grpc::ByteBuffer* reply) {
-  Reactor* const reactor = context->DefaultReactor();
-  const absl::StatusOr<PullRequest> parsed = ParseRaw<PullRequest>(*request);
-  if (!parsed.ok()) return Refuse(reactor, parsed.status());
-  server_->Pull(*parsed, DeadlineOf(*context, *clock_),
-                AnswerValues<PullReply>(reactor, reply, &values_));
-  return reactor;
+  return PassData(DataMethod::kPull, context, *request, reply);
 }
 
 grpc::ServerUnaryReactor* ParameterServiceShell::Push(
     Context* context, const grpc::ByteBuffer* request,
     grpc::ByteBuffer* reply) {
-  Reactor* const reactor = context->DefaultReactor();
-  absl::StatusOr<Frame<PushPart>> frame = DecodeFrame<PushPart>(*request);
-  if (!frame.ok()) return Refuse(reactor, frame.status());
-  server_->Push(*std::move(frame), DeadlineOf(*context, *clock_),
-                AnswerValues<PushReply>(reactor, reply, &values_));
-  return reactor;
+  return PassData(DataMethod::kPush, context, *request, reply);
 }
 
 grpc::ServerUnaryReactor* ParameterServiceShell::BeginSnapshot(
@@ -138,13 +139,7 @@ grpc::ServerUnaryReactor* ParameterServiceShell::BeginSnapshot(
 grpc::ServerUnaryReactor* ParameterServiceShell::ReadSnapshot(
     Context* context, const grpc::ByteBuffer* request,
     grpc::ByteBuffer* reply) {
-  Reactor* const reactor = context->DefaultReactor();
-  const absl::StatusOr<ReadSnapshotRequest> parsed =
-      ParseRaw<ReadSnapshotRequest>(*request);
-  if (!parsed.ok()) return Refuse(reactor, parsed.status());
-  server_->ReadSnapshot(*parsed, DeadlineOf(*context, *clock_),
-                        AnswerFrame<SnapshotPart>(reactor, reply));
-  return reactor;
+  return PassData(DataMethod::kReadSnapshot, context, *request, reply);
 }
 
 grpc::ServerUnaryReactor* ParameterServiceShell::EndSnapshot(
@@ -163,11 +158,17 @@ grpc::ServerUnaryReactor* ParameterServiceShell::State(
   return reactor;
 }
 
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
+ParameterServiceShell::Exchange(Context* context) {
+  return streams_->Open(*context);
+}
+
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeParameterService(ShardServer* server,
+                                                    ExchangeStreams* streams,
                                                     const Clock* clock) {
-  return std::make_unique<ParameterServiceShell>(server, clock);
+  return std::make_unique<ParameterServiceShell>(server, streams, clock);
 }
 
 }  // namespace muster

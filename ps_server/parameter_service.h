@@ -5,14 +5,16 @@
 
 #include "common/base/clock.h"
 #include "grpcpp/impl/codegen/service_type.h"
+#include "ps_server/exchange_streams.h"
 #include "ps_server/shard_server.h"
 
 namespace muster {
 
-// ParameterService over gRPC: each call becomes a call of `server`. Frames come
-// and go as raw buffers, their tensor bytes never pass through a protobuf
-// object. Thread-safe. Both arguments outlive the service.
+// ParameterService over gRPC: each call, unary or on a stream, becomes a call
+// of `server`. Frames come and go as raw buffers, their tensor bytes never pass
+// through a protobuf object. Thread-safe. The arguments outlive the service.
 std::unique_ptr<grpc::Service> MakeParameterService(ShardServer* server,
+                                                    ExchangeStreams* streams,
                                                     const Clock* clock);
 
 }  // namespace muster

@@ -8,8 +8,6 @@
 #include "common/rpc/listen_address.h"
 #include "common/rpc/server_settings.h"
 #include "common/rpc/start_server.h"
-#include "grpcpp/security/credentials.h"
-#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "ps_server/coordination_service.h"
 #include "ps_server/parameter_service.h"
@@ -62,7 +60,8 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
               options_.apply_threads,
               [this](const ShardState& state, const std::string& optimizer) {
                 OnShardPhase(state, optimizer);
-              }}) {
+              }}),
+      streams_(&shard_, options_.clock) {
   if (options_.task_index != 0) return;
   CoordinationServer::Options coordination;
   coordination.coordinator.worker_timeout = options_.worker_timeout;
@@ -123,6 +122,7 @@ absl::Status PsTask::Listen(const std::string& address) {
   if (options_.task_index != 0) {
     JobWatcher::Options watch;
     watch.address = AddressOfPs(options_.cluster, 0);
+    watch.credentials = options_.credentials.channel;
     watch.sender = Self();
     watch.max_wait = options_.max_wait;
     watch.keep_serving = options_.keep_serving;
@@ -135,13 +135,13 @@ absl::Status PsTask::Listen(const std::string& address) {
 
 std::unique_ptr<grpc::Server> PsTask::TryServe(const std::string& address) {
   // New services for each try: one can be registered only once.
-  parameter_service_ = MakeParameterService(&shard_, options_.clock);
+  parameter_service_ = MakeParameterService(&shard_, &streams_, options_.clock);
   grpc::ServerBuilder builder;
   ServerSettings settings;
   settings.num_workers = num_training_tasks();
   ApplyServerSettings(settings, &builder);
   int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address, options_.credentials.server, &port);
   builder.RegisterService(parameter_service_.get());
   if (coordination_ != nullptr) {
     coordination_service_ =
@@ -220,7 +220,7 @@ bool PsTask::SaveBeforeEnd() {
       coordination_ != nullptr
           ? server_->InProcessChannel(grpc::ChannelArguments())
           : OpenChannel(AddressOfPs(options_.cluster, 0),
-                        grpc::InsecureChannelCredentials());
+                        options_.credentials.channel);
   asker_ = std::make_unique<SaveAsker>(ps_0, Self(), options_.clock);
   const absl::Time give_up = options_.clock->Now() + kSavePatience;
   if (asker_->AwaitSave(kSavePatience) != SaveWait::Verdict::kJobDone) {
@@ -240,6 +240,7 @@ void PsTask::Drain() {
   if (server_ == nullptr) return;
   // Answers every waiting Watch, so that no call outlives the drain.
   if (coordination_ != nullptr) coordination_->Close();
+  streams_.Close();
   server_->Shutdown(ToGrpcDeadline(options_.clock->Now() + kDrainTime));
   {
     absl::MutexLock lock(&mu_);

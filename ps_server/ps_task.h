@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/stop_latch.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/job_watcher.h"
 #include "common/rpc/link_choice.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -19,6 +20,7 @@
 #include "grpcpp/server.h"
 #include "proto/cluster.pb.h"
 #include "ps_server/coordination_server.h"
+#include "ps_server/exchange_streams.h"
 #include "ps_server/save_asker.h"
 #include "ps_server/shard_server.h"
 #include "ps_server/shared_memory_listener.h"
@@ -32,6 +34,8 @@ struct PsTaskOptions {
   // Where to listen instead of the own ClusterSpec address; "" for that.
   std::string bind;
   bool allow_insecure_network = false;
+  // Of its server, and of its calls to ps task 0.
+  TaskCredentials credentials = InsecureCredentials();
   // Offer shared memory to workers of this machine: if it can be had, always
   // (else it is an error), or never.
   LinkChoice link = LinkChoice::kAuto;
@@ -107,6 +111,7 @@ class PsTask {
   // Stopped when every ps task knows that the job is done.
   StopLatch end_is_known_;
   ShardServer shard_;
+  ExchangeStreams streams_;
   // Only on task 0.
   std::unique_ptr<CoordinationServer> coordination_;
   // Null if none is offered.

@@ -14,7 +14,6 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
-#include "ps_server/buffer_pool.h"
 
 namespace muster {
 
@@ -39,39 +38,6 @@ ReplyCallback<Reply> Answer(grpc::ServerUnaryReactor* reactor, Reply* reply) {
     const grpc::Status status = ToGrpcStatus(result.status());
     if (result.ok()) *reply = *std::move(result);
     reactor->Finish(status);
-  };
-}
-
-// A callback that ends a call with a frame.
-template <typename Header>
-ReplyCallback<Frame<Header>> AnswerFrame(grpc::ServerUnaryReactor* reactor,
-                                         grpc::ByteBuffer* reply) {
-  return [reactor, reply](absl::StatusOr<Frame<Header>> result) {
-    if (result.ok()) *reply = EncodeFrame(result->header, result->data);
-    reactor->Finish(ToGrpcStatus(result.status()));
-  };
-}
-
-// A callback that ends a call with a frame of values, which are the shard's own
-// until it returns. `pool` has room for them, and outlives the callback.
-template <typename Header>
-ReplyCallback<Frame<Header>> AnswerValues(grpc::ServerUnaryReactor* reactor,
-                                          grpc::ByteBuffer* reply,
-                                          BufferPool* pool) {
-  return [answer = AnswerFrame<Header>(reactor, reply),
-          pool](absl::StatusOr<Frame<Header>> result) {
-    if (result.ok()) result->data = pool->Copy(result->data);
-    answer(std::move(result));
-  };
-}
-
-// A callback that ends a call whose request was a frame with a message.
-template <typename Reply>
-ReplyCallback<Reply> AnswerRaw(grpc::ServerUnaryReactor* reactor,
-                               grpc::ByteBuffer* reply) {
-  return [reactor, reply](absl::StatusOr<Reply> result) {
-    if (result.ok()) *reply = EncodeFrame(*result, absl::Cord());
-    reactor->Finish(ToGrpcStatus(result.status()));
   };
 }
 

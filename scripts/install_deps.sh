@@ -28,6 +28,7 @@ packages=(
   python3                 # the launcher and the integration tests
   python3-venv            # tests that give our files to readers from PyPI
   iproute2                # the tests that cut connections and make networks
+  openssl                 # certificates for tests and the benchmark of TLS
   strace                  # the test of disks that fail
   libfaketime             # the test of clocks that jump
 )

@@ -27,12 +27,12 @@
 #include "common/cluster/cluster_resolver.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/incarnation.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/listen_address.h"
 #include "common/rpc/protocol.h"
 #include "grpc/support/log.h"
-#include "grpcpp/security/credentials.h"
 #include "ps_server/coordination_server.h"
 #include "ps_server/shard_server.h"
 #include "spdlog/spdlog.h"
@@ -221,7 +221,7 @@ WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
                              const Clock* clock) {
   WorkerLinks links;
   const std::vector<std::string> addresses = spec.ps_addresses();
-  const auto credentials = grpc::InsecureChannelCredentials();
+  const auto credentials = InsecureCredentials().channel;
   for (size_t i = 0; i < addresses.size(); ++i) {
     const PeerName peer{TaskName(MakeTaskId(kPsJob, static_cast<int>(i))),
                         addresses[i]};

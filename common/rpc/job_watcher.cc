@@ -6,7 +6,6 @@
 #include "common/base/exit_code.h"
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/deadline.h"
-#include "grpcpp/security/credentials.h"
 #include "spdlog/spdlog.h"
 
 namespace muster {
@@ -31,7 +30,7 @@ constexpr absl::Duration kSayEvery = absl::Seconds(10);
 JobWatcher::JobWatcher(Options options)
     : options_(std::move(options)),
       stub_(CoordinationService::NewStub(
-          OpenChannel(options_.address, grpc::InsecureChannelCredentials(),
+          OpenChannel(options_.address, options_.credentials,
                       ChannelSettings{kReconnect}))),
       last_heard_(options_.clock->Now()),
       last_said_(last_heard_) {

@@ -12,7 +12,9 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/stop_latch.h"
+#include "common/rpc/credentials.h"
 #include "grpcpp/client_context.h"
+#include "grpcpp/security/credentials.h"
 #include "proto/coordination_service.grpc.pb.h"
 
 namespace muster {
@@ -28,6 +30,8 @@ class JobWatcher {
   struct Options {
     // ps task 0, "host:port".
     std::string address;
+    std::shared_ptr<grpc::ChannelCredentials> credentials =
+        InsecureCredentials().channel;
     // Own name in the Watch.
     Sender sender;
     absl::Duration max_wait = absl::Hours(2);

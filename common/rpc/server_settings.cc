@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/rpc/loopback_sockets.h"
 #include "common/rpc/protocol.h"
 #include "grpc/impl/codegen/compression_types.h"
 #include "grpc/impl/codegen/grpc_types.h"
@@ -44,6 +45,9 @@ void ApplyServerSettings(const ServerSettings& settings,
   grpc::ResourceQuota quota("muster");
   quota.Resize(QuotaBytes(settings)).SetMaxThreads(settings.max_threads);
   builder->SetResourceQuota(quota);
+
+  // Connections within the machine need no pacing.
+  UnpaceLoopback(builder);
 
   // Clients ping every 10 s (channel_settings.cc); with gRPC's default of one
   // in 5 minutes the server would answer GOAWAY too_many_pings.

@@ -146,6 +146,9 @@ def push_pull(plane):
             one = plane.push_pull(link, **flags)
             yield rate(name, one)
             yield cpu(name, one)
+    tls = plane.push_pull(tls="true")
+    yield rate("push + pull, grpc with mTLS", tls)
+    yield cpu("push + pull, grpc with mTLS", tls)
     yield rate_over("push + pull, grpc over raw TCP", plane.push_pull(),
                     plane.measure("raw_tcp"), at_least(0.42))
 

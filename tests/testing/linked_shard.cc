@@ -16,7 +16,10 @@
 namespace muster {
 
 LinkedShard::LinkedShard(LinkKind kind, Options options)
-    : kind_(kind), options_(std::move(options)), server_(options_.shard) {
+    : kind_(kind),
+      options_(std::move(options)),
+      server_(options_.shard),
+      streams_(&server_, options_.shard.clock) {
   if (kind_ == LinkKind::kInProcess) {
     link_ = &server_;
     return;
@@ -35,7 +38,8 @@ LinkedShard::~LinkedShard() {
 }
 
 void LinkedShard::Serve() {
-  services_.push_back(MakeParameterService(&server_, options_.shard.clock));
+  services_.push_back(
+      MakeParameterService(&server_, &streams_, options_.shard.clock));
   if (kind_ == LinkKind::kSharedMemory && !options_.offers_none) {
     SharedMemoryListener::Options listen;
     listen.shard = &server_;

@@ -12,6 +12,7 @@
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
 #include "proto/shared_memory_service.pb.h"
+#include "ps_server/exchange_streams.h"
 #include "ps_server/shard_server.h"
 #include "ps_server/shared_memory_listener.h"
 #include "worker/client/shared_memory_link.h"
@@ -79,6 +80,7 @@ class LinkedShard {
   const LinkKind kind_;
   const Options options_;
   ShardServer server_;
+  ExchangeStreams streams_;
   std::unique_ptr<SharedMemoryListener> listener_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> grpc_server_;

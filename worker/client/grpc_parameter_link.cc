@@ -9,32 +9,18 @@ namespace {
 
 constexpr char kHello[] = "/muster.ParameterService/Hello";
 constexpr char kDefine[] = "/muster.ParameterService/Define";
-constexpr char kLoad[] = "/muster.ParameterService/Load";
 constexpr char kSeal[] = "/muster.ParameterService/Seal";
-constexpr char kPull[] = "/muster.ParameterService/Pull";
-constexpr char kPush[] = "/muster.ParameterService/Push";
 constexpr char kBeginSnapshot[] = "/muster.ParameterService/BeginSnapshot";
-constexpr char kReadSnapshot[] = "/muster.ParameterService/ReadSnapshot";
 constexpr char kEndSnapshot[] = "/muster.ParameterService/EndSnapshot";
 constexpr char kOffer[] = "/muster.SharedMemoryService/Offer";
 
-// Sends a request that is a frame.
-template <typename Header, typename Reply>
-void SendFrame(UnaryCaller* caller, const char* method,
-               const Frame<Header>& request, absl::Time deadline,
-               ReplyCallback<Reply> done) {
-  caller->CallBytes<Reply>(method, EncodeFrame(request.header, request.data),
-                           deadline, std::move(done));
-}
-
-// Sends a message, with tensors or without, that is answered by a frame.
+// Sends a request that is answered by a frame.
 template <typename Header>
-void ReceiveFrame(UnaryCaller* caller, const char* method,
-                  grpc::ByteBuffer request, absl::Time deadline,
-                  ReplyCallback<Frame<Header>> done) {
+void SendFrame(StreamCaller* caller, const ExchangeBody& request,
+               absl::Time deadline, ReplyCallback<Frame<Header>> done) {
   caller->Call(
-      method, std::move(request), deadline,
-      [done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> bytes) {
+      request, deadline,
+      [done = std::move(done)](const absl::StatusOr<grpc::ByteBuffer>& bytes) {
         if (!bytes.ok()) return done(bytes.status());
         done(DecodeFrame<Header>(*bytes));
       });
@@ -62,7 +48,13 @@ void GrpcParameterLink::Define(const DefineRequest& request,
 
 void GrpcParameterLink::Load(Frame<LoadPart> request, absl::Time deadline,
                              ReplyCallback<LoadReply> done) {
-  SendFrame(&data_, kLoad, request, deadline, std::move(done));
+  SendFrame<LoadReply>(
+      &data_, {DataMethod::kLoad, EncodeFrame(request.header, request.data)},
+      deadline,
+      [done = std::move(done)](const absl::StatusOr<Frame<LoadReply>>& reply) {
+        if (!reply.ok()) return done(reply.status());
+        done(reply->header);
+      });
 }
 
 void GrpcParameterLink::Seal(const SealRequest& request, absl::Time deadline,
@@ -72,14 +64,15 @@ void GrpcParameterLink::Seal(const SealRequest& request, absl::Time deadline,
 
 void GrpcParameterLink::Pull(const PullRequest& request, absl::Time deadline,
                              ReplyCallback<Frame<PullReply>> done) {
-  ReceiveFrame(&data_, kPull, EncodeFrame(request, absl::Cord()), deadline,
-               std::move(done));
+  SendFrame(&data_, {DataMethod::kPull, EncodeFrame(request, absl::Cord())},
+            deadline, std::move(done));
 }
 
 void GrpcParameterLink::Push(Frame<PushPart> request, absl::Time deadline,
                              ReplyCallback<Frame<PushReply>> done) {
-  ReceiveFrame(&data_, kPush, EncodeFrame(request.header, request.data),
-               deadline, std::move(done));
+  SendFrame(&data_,
+            {DataMethod::kPush, EncodeFrame(request.header, request.data)},
+            deadline, std::move(done));
 }
 
 void GrpcParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
@@ -91,8 +84,9 @@ void GrpcParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
 void GrpcParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                      absl::Time deadline,
                                      ReplyCallback<Frame<SnapshotPart>> done) {
-  ReceiveFrame(&data_, kReadSnapshot, EncodeFrame(request, absl::Cord()),
-               deadline, std::move(done));
+  SendFrame(&data_,
+            {DataMethod::kReadSnapshot, EncodeFrame(request, absl::Cord())},
+            deadline, std::move(done));
 }
 
 void GrpcParameterLink::EndSnapshot(const EndSnapshotRequest& request,

@@ -9,12 +9,14 @@
 #include "grpcpp/security/credentials.h"
 #include "proto/shared_memory_service.pb.h"
 #include "worker/client/peer_failure.h"
+#include "worker/client/stream_caller.h"
 #include "worker/client/unary_caller.h"
 
 namespace muster {
 
-// A ParameterLink over gRPC. Two connections to the ps: one for messages with
-// tensors, one for the others, so that a Hello never waits behind 1 MiB parts.
+// A ParameterLink over gRPC. Two connections to the ps: one with a long-lived
+// stream for messages with tensors, one for unary calls with the others, so
+// that a Hello never waits behind 1 MiB parts.
 // Connects by itself, lazily and again after a loss; nothing is repeated here.
 // The destructor cancels what is on its way and waits for its callbacks.
 class GrpcParameterLink : public ParameterLink {
@@ -50,7 +52,7 @@ class GrpcParameterLink : public ParameterLink {
 
  private:
   UnaryCaller control_;
-  UnaryCaller data_;
+  StreamCaller data_;
 };
 
 }  // namespace muster

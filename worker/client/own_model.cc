@@ -9,11 +9,11 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/placement_strategy.h"
 #include "common/cluster/task_id.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/incarnation.h"
 #include "common/rpc/listen_address.h"
 #include "common/rpc/protocol.h"
 #include "common/tensor/shape.h"
-#include "grpcpp/security/credentials.h"
 #include "worker/client/shard_link.h"
 #include "worker/client/tensor_view.h"
 #include "worker/model_fingerprint.h"
@@ -71,8 +71,8 @@ absl::StatusOr<std::unique_ptr<OwnModel>> OwnModel::Connect(
         CheckConnectAddress(address, options.allow_insecure_network));
     links.push_back(
         MakeShardLink(PeerName{PsName(static_cast<int>(i)), address},
-                      grpc::InsecureChannelCredentials(), options.link,
-                      options.say, options.clock));
+                      InsecureCredentials().channel, options.link, options.say,
+                      options.clock));
   }
   return Create(options, tensors, std::move(links));
 }

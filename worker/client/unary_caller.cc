@@ -13,33 +13,10 @@
 
 namespace muster {
 
-// Lives as long as a call, and is the last of it to go.
-class UnaryCaller::AliveMark {
- public:
-  explicit AliveMark(UnaryCaller* caller) : caller_(caller) {
-    absl::MutexLock lock(&caller_->mu_);
-    ++caller_->alive_calls_;
-  }
-  ~AliveMark() {
-    absl::MutexLock lock(&caller_->mu_);
-    --caller_->alive_calls_;
-  }
-
-  AliveMark(const AliveMark&) = delete;
-  AliveMark& operator=(const AliveMark&) = delete;
-
- private:
-  UnaryCaller* const caller_;
-};
-
 struct UnaryCaller::PendingCall {
-  explicit PendingCall(UnaryCaller* caller) : mark(caller) {}
+  explicit PendingCall(AliveCount* count) : alive(count) {}
 
-  // First, so that it outlives the context, which holds the channel. Were the
-  // last reference to the last channel dropped on a thread of gRPC's, that
-  // thread would join itself and free its queue under its own feet (gRPC 1.51,
-  // CallbackAlternativeCQ): the process aborts.
-  const AliveMark mark;
+  const AliveCount::Mark alive;
   grpc::ClientContext context;
   grpc::ByteBuffer request;
   grpc::ByteBuffer reply;
@@ -60,17 +37,12 @@ UnaryCaller::~UnaryCaller() {
     call->context.TryCancel();
   }
   calls.clear();
-  absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(
-      +[](UnaryCaller* caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(caller->mu_) {
-        return caller->IsIdle();
-      },
-      this));
+  alive_.AwaitNone();
 }
 
 void UnaryCaller::Call(const char* method, grpc::ByteBuffer request,
                        absl::Time deadline, BytesCallback done) {
-  auto call = std::make_shared<PendingCall>(this);
+  auto call = std::make_shared<PendingCall>(&alive_);
   call->context.set_deadline(ToGrpcDeadline(deadline));
   call->request.Swap(&request);
   call->done = std::move(done);

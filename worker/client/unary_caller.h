@@ -16,6 +16,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "worker/client/alive_count.h"
 #include "worker/client/peer_failure.h"
 
 namespace muster {
@@ -67,7 +68,6 @@ class UnaryCaller {
   }
 
  private:
-  class AliveMark;
   struct PendingCall;
 
   static grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& from);
@@ -77,22 +77,19 @@ class UnaryCaller {
 
   void Finish(const std::shared_ptr<PendingCall>& call,
               const grpc::Status& status);
-  bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return alive_calls_ == 0;
-  }
 
   // Constant after construction.
   const PeerName peer_;
 
   // Own synchronisation.
   grpc::GenericStub stub_;
+  // Also after `done` has returned.
+  AliveCount alive_;
 
-  mutable absl::Mutex mu_;
+  absl::Mutex mu_;
   // Shared: gRPC's completion and the destructor's cancellation race for it.
   absl::flat_hash_set<std::shared_ptr<PendingCall>> pending_
       ABSL_GUARDED_BY(mu_);
-  // Of which gRPC still holds something, also after `done` has returned.
-  int alive_calls_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace muster

@@ -50,6 +50,11 @@ ABSL_FLAG(std::string, codec, "",
           "Of the gradients: a name of common/codec, or nothing for float32.");
 ABSL_FLAG(std::string, optimizer, "adam",
           "Update rule; nothing for none (plain_rpc).");
+ABSL_FLAG(bool, tls, false,
+          "Mutual TLS, with certificates made for the run by the openssl "
+          "command (push, push_pull; not in_process).");
+ABSL_FLAG(std::string, tls_folder, "",
+          "For the program itself, with --serve: where the certificates are.");
 ABSL_FLAG(bool, keep_freed_memory, true,
           "Keep the memory of freed tensors, as ps_server and worker do.");
 ABSL_FLAG(absl::Duration, time, absl::Milliseconds(500),
@@ -149,6 +154,8 @@ absl::StatusOr<WorkloadOptions> ReadOptions() {
   options.codec = absl::GetFlag(FLAGS_codec);
   options.optimizer = absl::GetFlag(FLAGS_optimizer);
   options.keep_freed_memory = absl::GetFlag(FLAGS_keep_freed_memory);
+  options.tls = absl::GetFlag(FLAGS_tls);
+  options.tls_folder = absl::GetFlag(FLAGS_tls_folder);
   RETURN_IF_ERROR(CheckRange("bytes", options.bytes, 4, kMaxBytes));
   RETURN_IF_ERROR(CheckRange("tensors", options.tensors, 1, options.bytes / 4));
   RETURN_IF_ERROR(CheckRange("workers", options.workers, 1, kMaxTasks));
@@ -169,8 +176,11 @@ void Print(const std::string& name, const Figure& figure,
       name, options.bytes, options.codec, options.optimizer);
   if (figure.has_shards) {
     absl::StrAppendFormat(
-        &line, R"("link": "%s", "tensors": %d, "workers": %d, "shards": %d, )",
-        options.link, options.tensors, options.workers, options.shards);
+        &line,
+        R"("link": "%s", "tls": %s, "tensors": %d, "workers": %d, )"
+        R"("shards": %d, )",
+        options.link, options.tls ? "true" : "false", options.tensors,
+        options.workers, options.shards);
   }
   const double median_s = burst.Quantile(0.5);
   const int64_t bytes_per_step = workload.bytes_per_step();
@@ -192,6 +202,10 @@ absl::Status Measure(const std::string& name, const Figure& figure,
   if (!figure.has_shards && (options.workers != 1 || options.shards != 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--figure=", name, " has one worker and no shards"));
+  }
+  if (!figure.has_shards && options.tls) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--figure=", name, " has no TLS"));
   }
   BurstOptions burst_options;
   burst_options.time = absl::GetFlag(FLAGS_time);

@@ -9,12 +9,14 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/stop_latch.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/incarnation.h"
 #include "common/rpc/protocol.h"
 #include "grpcpp/security/credentials.h"
 #include "ps_server/ps_task.h"
 #include "ps_server/shard_server.h"
 #include "tests/benchmark/data_plane/server_process.h"
+#include "tests/testing/certificates.h"
 #include "tests/testing/lossy_parameter_link.h"
 #include "worker/client/grpc_parameter_link.h"
 #include "worker/client/shared_memory_link.h"
@@ -28,26 +30,26 @@ constexpr char kInProcess[] = "in_process";
 constexpr char kAnyPort[] = "127.0.0.1:0";
 
 // Ways to a ps task in another process.
-using ConnectFunction =
-    std::function<std::unique_ptr<ParameterLink>(const PeerName& ps)>;
+using ChannelCredentials = std::shared_ptr<grpc::ChannelCredentials>;
+using ConnectFunction = std::function<std::unique_ptr<ParameterLink>(
+    const PeerName& ps, const ChannelCredentials& credentials)>;
 
 const std::map<std::string, ConnectFunction>& ProcessLinks() {
   static const auto& links = *new std::map<std::string, ConnectFunction>{
       {"grpc",
-       [](const PeerName& ps) {
-         return std::make_unique<GrpcParameterLink>(
-             ps, grpc::InsecureChannelCredentials());
+       [](const PeerName& ps, const ChannelCredentials& credentials) {
+         return std::make_unique<GrpcParameterLink>(ps, credentials);
        }},
       {"shared_memory",
-       [](const PeerName& ps) {
+       [](const PeerName& ps, const ChannelCredentials& credentials) {
          SharedMemoryLink::Options options;
          options.peer = ps;
          options.required = true;
          options.say = [](const std::string&) {};
          options.clock = SystemClock();
          return std::make_unique<SharedMemoryLink>(
-             std::move(options), std::make_unique<GrpcParameterLink>(
-                                     ps, grpc::InsecureChannelCredentials()));
+             std::move(options),
+             std::make_unique<GrpcParameterLink>(ps, credentials));
        }},
   };
   return links;
@@ -55,13 +57,18 @@ const std::map<std::string, ConnectFunction>& ProcessLinks() {
 
 class ProcessShards : public Shards {
  public:
-  ProcessShards(std::vector<std::unique_ptr<ServerProcess>> servers,
-                ConnectFunction connect)
-      : servers_(std::move(servers)), connect_(std::move(connect)) {}
+  ProcessShards(std::unique_ptr<Certificates> certificates,
+                std::vector<std::unique_ptr<ServerProcess>> servers,
+                ConnectFunction connect, ChannelCredentials credentials)
+      : certificates_(std::move(certificates)),
+        servers_(std::move(servers)),
+        connect_(std::move(connect)),
+        credentials_(std::move(credentials)) {}
 
   std::unique_ptr<ParameterLink> Connect(int shard) override {
     return connect_(
-        {absl::StrCat("/job:ps/task:", shard), servers_[shard]->address()});
+        {absl::StrCat("/job:ps/task:", shard), servers_[shard]->address()},
+        credentials_);
   }
 
   std::vector<pid_t> processes() const override {
@@ -71,8 +78,11 @@ class ProcessShards : public Shards {
   }
 
  private:
+  // Null without TLS.
+  const std::unique_ptr<Certificates> certificates_;
   const std::vector<std::unique_ptr<ServerProcess>> servers_;
   const ConnectFunction connect_;
+  const ChannelCredentials credentials_;
 };
 
 class OwnShards : public Shards {
@@ -111,6 +121,11 @@ ClusterDef OwnCluster(int workers) {
 
 absl::StatusOr<std::unique_ptr<Shards>> StartShards(
     const WorkloadOptions& options) {
+  if (options.link == kInProcess && options.tls) {
+    return absl::InvalidArgumentError(
+        "--tls: there is nothing between "
+        "--link=in_process and its shards");
+  }
   if (options.link == kInProcess) {
     return std::make_unique<OwnShards>(options.shards);
   }
@@ -123,14 +138,23 @@ absl::StatusOr<std::unique_ptr<Shards>> StartShards(
                                      out->append(known.first);
                                    })));
   }
+  std::unique_ptr<Certificates> certificates;
+  std::vector<std::string> flags = {
+      "--serve=shard", absl::StrCat("--workers=", options.workers)};
+  TaskCredentials credentials = InsecureCredentials();
+  if (options.tls) {
+    ASSIGN_OR_RETURN(certificates, Certificates::Make());
+    ASSIGN_OR_RETURN(credentials, MutualTlsCredentials(TlsFilesOf(
+                                      certificates->folder(), "worker")));
+    flags.push_back(absl::StrCat("--tls_folder=", certificates->folder()));
+  }
   std::vector<std::unique_ptr<ServerProcess>> servers(options.shards);
   for (auto& server : servers) {
-    ASSIGN_OR_RETURN(
-        server,
-        ServerProcess::Start(
-            {"--serve=shard", absl::StrCat("--workers=", options.workers)}));
+    ASSIGN_OR_RETURN(server, ServerProcess::Start(flags));
   }
-  return std::make_unique<ProcessShards>(std::move(servers), link->second);
+  return std::make_unique<ProcessShards>(std::move(certificates),
+                                         std::move(servers), link->second,
+                                         credentials.channel);
 }
 
 absl::Status ServeShard(const WorkloadOptions& options) {
@@ -140,6 +164,10 @@ absl::Status ServeShard(const WorkloadOptions& options) {
   task_options.bind = kAnyPort;
   task_options.incarnation = NewIncarnation();
   task_options.clock = SystemClock();
+  if (!options.tls_folder.empty()) {
+    ASSIGN_OR_RETURN(task_options.credentials, MutualTlsCredentials(TlsFilesOf(
+                                                   options.tls_folder, "ps")));
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<PsTask> task,
                    PsTask::Start(std::move(task_options), &latch));
   ServeUntilInputEnds(absl::StrCat("127.0.0.1:", task->port()));

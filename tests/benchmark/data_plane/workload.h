@@ -29,6 +29,10 @@ struct WorkloadOptions {
   // "" for none, where that is possible.
   std::string optimizer = "adam";
   bool keep_freed_memory = true;
+  // Mutual TLS between worker and shards.
+  bool tls = false;
+  // Of a server: where its certificates are.
+  std::string tls_folder;
 };
 
 // What a figure repeats. The memory of all steps is allocated and touched at

@@ -13,7 +13,8 @@
 namespace muster {
 
 // A gRPC server on a free loopback port, with the production settings, that
-// answers every unary method through one function over bytes.
+// answers every unary method, and every call on an Exchange stream as if it
+// were unary, through one function over bytes.
 class FrameServer {
  public:
   // Called on gRPC threads with the method's path.

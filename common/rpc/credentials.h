@@ -1,0 +1,39 @@
+#ifndef COMMON_RPC_CREDENTIALS_H_
+#define COMMON_RPC_CREDENTIALS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+
+namespace muster {
+
+// How a task proves who it is, as a client and as a server, and what it wants
+// of others. Neither is ever null.
+struct TaskCredentials {
+  std::shared_ptr<grpc::ChannelCredentials> channel;
+  std::shared_ptr<grpc::ServerCredentials> server;
+};
+
+// Plaintext; anybody is let in.
+TaskCredentials InsecureCredentials();
+
+// Files in PEM form.
+struct TlsFiles {
+  // Of the authority that every task's certificate is signed by.
+  std::string authority;
+  std::string certificate;
+  std::string key;
+};
+
+// Mutual TLS: both sides show a certificate of the authority, and the client
+// wants the server's to be of the host that it dialled. Read once. Errors:
+// those of reading, naming the file; what is in them shows at the first
+// connection.
+absl::StatusOr<TaskCredentials> MutualTlsCredentials(const TlsFiles& files);
+
+}  // namespace muster
+
+#endif  // COMMON_RPC_CREDENTIALS_H_
