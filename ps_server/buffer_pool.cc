@@ -1,6 +1,7 @@
 #include "ps_server/buffer_pool.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
@@ -77,6 +78,15 @@ absl::Cord BufferPool::Make(size_t size_bytes,
       bytes, [shelf = shelf_, buffer = std::move(buffer)]() mutable {
         shelf->PutBack(std::move(buffer));
       });
+}
+
+absl::Cord BufferPool::Copy(const absl::Cord& bytes) {
+  return Make(bytes.size(), [&bytes](char* data) {
+    for (const absl::string_view chunk : bytes.Chunks()) {
+      std::memcpy(data, chunk.data(), chunk.size());
+      data += chunk.size();
+    }
+  });
 }
 
 size_t BufferPool::idle_bytes() const { return shelf_->idle_bytes(); }

@@ -23,6 +23,9 @@ class BufferPool {
   absl::Cord Make(size_t size_bytes,
                   const std::function<void(char* data)>& fill);
 
+  // The same with a copy of `bytes`.
+  absl::Cord Copy(const absl::Cord& bytes);
+
   // Bytes that wait to be used again.
   size_t idle_bytes() const;
 

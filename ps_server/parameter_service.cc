@@ -4,6 +4,7 @@
 
 #include "grpcpp/support/server_callback.h"
 #include "proto/parameter_service.grpc.pb.h"
+#include "ps_server/buffer_pool.h"
 #include "ps_server/serve_call.h"
 
 namespace muster {
@@ -57,6 +58,8 @@ class ParameterServiceShell : public ParameterServiceBase {
  private:
   ShardServer* const server_;
   const Clock* const clock_;
+  // Of answers on their way.
+  BufferPool values_;
 };
 
 // Ends a call whose request could not be read.
@@ -108,7 +111,7 @@ grpc::ServerUnaryReactor* ParameterServiceShell::Pull(
   const absl::StatusOr<PullRequest> parsed = ParseRaw<PullRequest>(*request);
   if (!parsed.ok()) return Refuse(reactor, parsed.status());
   server_->Pull(*parsed, DeadlineOf(*context, *clock_),
-                AnswerFrame<PullReply>(reactor, reply));
+                AnswerValues<PullReply>(reactor, reply, &values_));
   return reactor;
 }
 
@@ -119,7 +122,7 @@ grpc::ServerUnaryReactor* ParameterServiceShell::Push(
   absl::StatusOr<Frame<PushPart>> frame = DecodeFrame<PushPart>(*request);
   if (!frame.ok()) return Refuse(reactor, frame.status());
   server_->Push(*std::move(frame), DeadlineOf(*context, *clock_),
-                AnswerRaw<PushReply>(reactor, reply));
+                AnswerValues<PushReply>(reactor, reply, &values_));
   return reactor;
 }
 

@@ -11,6 +11,7 @@
 #include "common/codec/codec.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/cluster_check.h"
+#include "ps_server/value_cord.h"
 
 namespace muster {
 namespace {
@@ -24,14 +25,6 @@ absl::StatusOr<const Codec*> CodecOf(absl::string_view what,
       absl::StrCat(what, ": codec '", EscapeForLog(header.codec(), 80),
                    "' is not one that this ps has: ",
                    absl::StrJoin(CodecRegistry::Names(), ", ")));
-}
-
-PushReply MakeReply(const PartOutcome& outcome, bool duplicate) {
-  PushReply reply;
-  reply.set_duplicate(duplicate);
-  reply.set_staleness(outcome.staleness);
-  reply.set_late(outcome.late);
-  return reply;
 }
 
 absl::Status Fenced(absl::string_view what, absl::string_view why) {
@@ -105,24 +98,17 @@ absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
   Frame<PullReply> reply;
   reply.header.set_version(version_);
   *reply.header.mutable_slices() = request.slices();
-  reply.data =
-      replies_.Make(SliceBytes(slices, SliceUnit::kElements), [&](char* data) {
-        float* dst = reinterpret_cast<float*>(data);
-        for (const CheckedSlice& slice : slices) {
-          tensors_[slice.tensor].Read(/*stream=*/0, slice.offset, slice.length,
-                                      dst);
-          dst += slice.length;
-        }
-      });
+  reply.data = ValueCord(tensors_, slices, &replies_);
   return reply;
 }
 
-absl::StatusOr<PushReply> ParameterShard::Push(const Frame<PushPart>& request) {
-  const absl::StatusOr<PushReply> reply = PushUncounted(request);
+absl::StatusOr<Frame<PushReply>> ParameterShard::Push(
+    const Frame<PushPart>& request) {
+  absl::StatusOr<Frame<PushReply>> reply = PushUncounted(request);
   if (reply.ok()) {
-    if (reply->duplicate()) {
+    if (reply->header.duplicate()) {
       ++counters_.duplicate_parts;
-    } else if (!reply->late()) {
+    } else if (!reply->header.late()) {
       ++counters_.applied_parts;
     }
   } else {
@@ -133,7 +119,7 @@ absl::StatusOr<PushReply> ParameterShard::Push(const Frame<PushPart>& request) {
   return reply;
 }
 
-absl::StatusOr<PushReply> ParameterShard::PushUncounted(
+absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
     const Frame<PushPart>& request) {
   const PushPart& header = request.header;
   RETURN_IF_ERROR(CheckPhase(header.sender(), header.fence(), READY));
@@ -144,7 +130,9 @@ absl::StatusOr<PushReply> ParameterShard::PushUncounted(
   ASSIGN_OR_RETURN(const std::optional<PartOutcome> outcome,
                    marks_.FindOutcome(header.sender(), header.step(),
                                       header.part(), header.parts()));
-  if (outcome.has_value()) return MakeReply(*outcome, /*duplicate=*/true);
+  if (outcome.has_value()) {
+    return MakePushReply(what, header, *outcome, /*duplicate=*/true);
+  }
   ASSIGN_OR_RETURN(PushedPart part, CheckPart(what, request));
   ASSIGN_OR_RETURN(const PartFate fate,
                    policy_->CheckPart(what, part, tensors_));
@@ -153,7 +141,24 @@ absl::StatusOr<PushReply> ParameterShard::PushUncounted(
   if (fate == PartFate::kTaken) {
     policy_->OnPart(std::move(part), tensors_, *this);
   }
-  return MakeReply(counted, /*duplicate=*/false);
+  return MakePushReply(what, header, counted, /*duplicate=*/false);
+}
+
+absl::StatusOr<Frame<PushReply>> ParameterShard::MakePushReply(
+    absl::string_view what, const PushPart& header, const PartOutcome& outcome,
+    bool duplicate) {
+  Frame<PushReply> reply;
+  reply.header.set_duplicate(duplicate);
+  reply.header.set_staleness(outcome.staleness);
+  reply.header.set_late(outcome.late);
+  if (!header.wants_values()) return reply;
+  // A duplicate's slices were not looked at yet.
+  ASSIGN_OR_RETURN(
+      const std::vector<CheckedSlice> slices,
+      CheckSlices(what, header.slices(), tensors_, SliceUnit::kElements));
+  reply.header.set_version(version_);
+  reply.data = ValueCord(tensors_, slices, &replies_);
+  return reply;
 }
 
 absl::StatusOr<PushedPart> ParameterShard::CheckPart(
@@ -171,6 +176,7 @@ absl::StatusOr<PushedPart> ParameterShard::CheckPart(
   part.parts = header.parts();
   part.round = header.round();
   part.data = request.data;
+  part.begins_step = marks_.IsNewStep(part.sender, part.step);
   part.staleness = version_ - header.pulled_version();
   if (!allow_non_finite_) {
     RETURN_IF_ERROR(applier_.CheckFinitePart(what, part, tensors_));
@@ -202,7 +208,7 @@ PartOutcome ParameterShard::CountPart(const PushedPart& part, PartFate fate) {
   const bool late = fate == PartFate::kLate;
   if (late) {
     ++counters_.late_parts;
-  } else if (marks_.IsNewStep(part.sender, part.step)) {
+  } else if (part.begins_step) {
     counters_.staleness_sum += part.staleness;
     ++counters_.staleness_count;
     counters_.staleness_max = std::max(counters_.staleness_max, part.staleness);

@@ -66,6 +66,9 @@ struct ShardCounters {
 // nothing. parameter_service.proto says what each request means and
 // README.md the states. Not thread-safe (see ShardServer).
 //
+// The values in an answer lie in the shard: they are to be copied before the
+// next request.
+//
 // Errors of every request: FailedPrecondition with "fenced: " if the sender
 // means a state or is an incarnation that is gone; InvalidArgument, NotFound,
 // Unimplemented for what it says.
@@ -78,7 +81,7 @@ class ParameterShard : private PartApplier {
   absl::StatusOr<LoadReply> Load(const Frame<LoadPart>& request);
   absl::StatusOr<SealReply> Seal(const SealRequest& request);
   absl::StatusOr<Frame<PullReply>> Pull(const PullRequest& request);
-  absl::StatusOr<PushReply> Push(const Frame<PushPart>& request);
+  absl::StatusOr<Frame<PushReply>> Push(const Frame<PushPart>& request);
   absl::StatusOr<BeginSnapshotReply> BeginSnapshot(
       const BeginSnapshotRequest& request);
   absl::StatusOr<Frame<SnapshotPart>> ReadSnapshot(
@@ -117,7 +120,8 @@ class ParameterShard : private PartApplier {
   char* ReadSnapshotSlice(int stream, const CheckedSlice& slice,
                           char* dst) const;
 
-  absl::StatusOr<PushReply> PushUncounted(const Frame<PushPart>& request);
+  absl::StatusOr<Frame<PushReply>> PushUncounted(
+      const Frame<PushPart>& request);
   absl::Status CheckPushNumbers(absl::string_view what,
                                 const PushPart& header) const;
   // Checks everything of a part that is no duplicate.
@@ -125,6 +129,11 @@ class ParameterShard : private PartApplier {
                                        const Frame<PushPart>& request) const;
   // Notes the part in the marks and counters; returns its step's outcome.
   PartOutcome CountPart(const PushedPart& part, PartFate fate);
+
+  absl::StatusOr<Frame<PushReply>> MakePushReply(absl::string_view what,
+                                                 const PushPart& header,
+                                                 const PartOutcome& outcome,
+                                                 bool duplicate);
 
   // ---- PartApplier -------------------------------------------------------
   void Apply(const PushedPart& part) override;

@@ -14,6 +14,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "ps_server/buffer_pool.h"
 
 namespace muster {
 
@@ -48,6 +49,19 @@ ReplyCallback<Frame<Header>> AnswerFrame(grpc::ServerUnaryReactor* reactor,
   return [reactor, reply](absl::StatusOr<Frame<Header>> result) {
     if (result.ok()) *reply = EncodeFrame(result->header, result->data);
     reactor->Finish(ToGrpcStatus(result.status()));
+  };
+}
+
+// A callback that ends a call with a frame of values, which are the shard's own
+// until it returns. `pool` has room for them, and outlives the callback.
+template <typename Header>
+ReplyCallback<Frame<Header>> AnswerValues(grpc::ServerUnaryReactor* reactor,
+                                          grpc::ByteBuffer* reply,
+                                          BufferPool* pool) {
+  return [answer = AnswerFrame<Header>(reactor, reply),
+          pool](absl::StatusOr<Frame<Header>> result) {
+    if (result.ok()) result->data = pool->Copy(result->data);
+    answer(std::move(result));
   };
 }
 

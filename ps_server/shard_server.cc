@@ -111,7 +111,7 @@ void ShardServer::Pull(const PullRequest& request, absl::Time deadline,
 }
 
 void ShardServer::Push(Frame<PushPart> request, absl::Time deadline,
-                       ReplyCallback<PushReply> done) {
+                       ReplyCallback<Frame<PushReply>> done) {
   SubmitPart(std::move(request), deadline, std::move(done),
              &ParameterShard::Push);
 }

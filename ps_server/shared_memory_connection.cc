@@ -105,7 +105,7 @@ void SharedMemoryConnection::Pass(const RingEntry& entry,
       absl::StatusOr<Frame<PushPart>> frame = DecodeFrame<PushPart>(request);
       if (!frame.ok()) return AnswerError(slot, frame.status());
       return parts_.shard->Push(*std::move(frame), deadline,
-                                AnswerMessage<PushReply>(slot));
+                                AnswerFrame<PushReply>(slot));
     }
     case SharedMethod::kReadSnapshot: {
       const absl::StatusOr<ReadSnapshotRequest> read =

@@ -35,18 +35,17 @@ StepParameters::StepParameters(Options options)
       arrivals_(options_.ahead ? PlaceLike(options_.values, &memory_)
                                : options_.values),
       is_there_(options_.values.size(), false) {
-  for (const absl::Span<float>& of : arrivals_) {
-    into_.push_back(MutableViewOf(of));
+  for (size_t i = 0; i < arrivals_.size(); ++i) {
+    into_.push_back(MutableViewOf(arrivals_[i]));
+    views_.push_back(MutableViewOf(options_.values[i]));
   }
 }
 
-absl::Status StepParameters::Fetch(const StepToken& token) {
-  next_begun_ = options_.clock->Now();
-  ASSIGN_OR_RETURN(next_, options_.client->BeginPull(into_, token));
-  return absl::OkStatus();
-}
-
 absl::Status StepParameters::Begin(const StepToken& token) {
+  if (brought_ != nullptr) {
+    BeginWithThoseAtHand();
+    return absl::OkStatus();
+  }
   pull_ = nullptr;
   versions_ = nullptr;
   {
@@ -55,10 +54,25 @@ absl::Status StepParameters::Begin(const StepToken& token) {
     waits_.clear();
     failure_ = absl::OkStatus();
   }
-  if (next_ == nullptr) RETURN_IF_ERROR(Fetch(token));
-  pull_ = std::move(next_);
-  pull_begun_ = next_begun_;
+  pull_begun_ = options_.clock->Now();
+  ASSIGN_OR_RETURN(pull_, options_.client->BeginPull(views_, token));
   return absl::OkStatus();
+}
+
+void StepParameters::BeginWithThoseAtHand() {
+  if (brought_ != nullptr) {
+    versions_ = std::exchange(brought_, nullptr);
+    for (size_t i = 0; options_.ahead && i < arrivals_.size(); ++i) {
+      std::copy(arrivals_[i].begin(), arrivals_[i].end(),
+                options_.values[i].begin());
+    }
+  }
+  pull_ = nullptr;
+  pull_begun_ = pulled_ = options_.clock->Now();
+  absl::MutexLock lock(&mu_);
+  is_there_.assign(is_there_.size(), true);
+  waits_.clear();
+  failure_ = absl::OkStatus();
 }
 
 absl::Status StepParameters::BeforeUse(int parameter) {
@@ -74,10 +88,6 @@ absl::Status StepParameters::BeforeUse(int parameter) {
   if (!status.ok() || is_there_[parameter]) return status;
   is_there_[parameter] = true;
   if (waits) AddWait(parameter, begun);
-  if (options_.ahead) {
-    std::copy(arrivals_[parameter].begin(), arrivals_[parameter].end(),
-              options_.values[parameter].begin());
-  }
   return absl::OkStatus();
 }
 
@@ -91,7 +101,8 @@ void StepParameters::AddWait(int parameter, absl::Time begun) {
 }
 
 absl::Status StepParameters::Finish() {
-  for (size_t i = 0; i < into_.size(); ++i) {
+  if (pull_ == nullptr) return absl::OkStatus();
+  for (size_t i = 0; i < views_.size(); ++i) {
     RETURN_IF_ERROR(BeforeUse(static_cast<int>(i)));
   }
   RETURN_IF_ERROR(pull_->Finish());
@@ -101,7 +112,7 @@ absl::Status StepParameters::Finish() {
 }
 
 void StepParameters::Drop() {
-  next_ = nullptr;
+  brought_ = nullptr;
   pull_ = nullptr;
 }
 
@@ -110,9 +121,9 @@ absl::Status StepParameters::failure() const {
   return failure_;
 }
 
-std::vector<ParameterWait> StepParameters::TakeWaits() {
+std::vector<ParameterWait> StepParameters::waits() const {
   absl::MutexLock lock(&mu_);
-  return std::exchange(waits_, {});
+  return waits_;
 }
 
 }  // namespace muster

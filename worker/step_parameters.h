@@ -2,6 +2,7 @@
 #define WORKER_STEP_PARAMETERS_H_
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -22,12 +23,13 @@
 namespace muster {
 
 // The values that steps are computed from, in the memory that all towers read.
-// A step begins while they are on their way, and waits for each parameter just
-// before it first reads it. Step after step: Begin, BeforeUse on the towers'
-// threads, Finish; all else is for one thread, and not meanwhile.
+// They are pulled, or come with the answers to the push before. A step begins
+// while a pull is on its way, and waits for each parameter just before it first
+// reads it. Step after step: Begin, BeforeUse on the towers' threads, Finish;
+// all else is for one thread, and not meanwhile.
 //
-// `ahead`: the values of the next step arrive while those of this one are still
-// read, in memory of their own, and are copied where they are first used.
+// `ahead`: what a push brings comes while the next step is computed, to memory
+// of its own, and is copied when it is taken.
 class StepParameters : public ParameterGate {
  public:
   struct Options {
@@ -41,25 +43,28 @@ class StepParameters : public ParameterGate {
 
   explicit StepParameters(Options options);
 
-  // Asks for the values of the next Begin. REQUIRES: `ahead`, no other Fetch
-  // before a Begin. Errors: InvalidArgument.
-  absl::Status Fetch(const StepToken& token);
+  // Where a push is to bring values.
+  const std::vector<MutableTensorView>& into() const { return into_; }
+  // It has brought these, or, null, none.
+  void Bring(std::shared_ptr<const PulledVersions> versions) {
+    brought_ = std::move(versions);
+  }
 
-  // The values change from now on: to those of Fetch, or else to those that are
-  // asked for now. Errors: InvalidArgument.
+  // A step begins with the newest values: it takes those that were brought, or
+  // else asks for them. Errors: InvalidArgument.
   absl::Status Begin(const StepToken& token);
+  // A step begins with those that were brought, or else with the same as the
+  // step before.
+  void BeginWithThoseAtHand();
 
   // Thread-safe. Errors: those of the pull.
   absl::Status BeforeUse(int parameter) override;
 
-  // Waits for those that nobody has asked for. Errors: those of the pull.
+  // Waits for those that nobody has used. Errors: those of the pull.
   absl::Status Finish();
 
-  // What was asked for is of no use: gives it up.
+  // What was asked for, or brought, is of no use.
   void Drop();
-
-  // There has been a Fetch for the next Begin.
-  bool is_fetched() const { return next_ != nullptr; }
 
   // ---- Of the step that has begun -----------------------------------------
 
@@ -69,10 +74,11 @@ class StepParameters : public ParameterGate {
   const std::shared_ptr<const PulledVersions>& versions() const {
     return versions_;
   }
-  // For StepTimes: the pull, and who has waited for it.
+  // For StepTimes: the pull (else twice when the step has begun), and who has
+  // waited for it.
   absl::Time pull_begun() const { return pull_begun_; }
   absl::Time pulled() const { return pulled_; }
-  std::vector<ParameterWait> TakeWaits();
+  std::vector<ParameterWait> waits() const;
 
  private:
   void AddWait(int parameter, absl::Time begun)
@@ -80,16 +86,17 @@ class StepParameters : public ParameterGate {
 
   // Constant after construction.
   const Options options_;
-  // Where pulled values arrive.
-  AlignedBuffer memory_;  // empty unless `ahead`
+  // What a push brings; of memory_ if `ahead`.
+  AlignedBuffer memory_;
   std::vector<absl::Span<float>> arrivals_;
   std::vector<MutableTensorView> into_;
+  // What is pulled.
+  std::vector<MutableTensorView> views_;
 
-  // Of the thread that begins steps. The pull of the step, and, `ahead`, that
-  // of the next one.
+  // Of the thread that begins steps. Null if the step began without one.
   std::unique_ptr<GradualPull> pull_;
-  std::unique_ptr<GradualPull> next_;
-  absl::Time next_begun_;
+  // Of the values in arrivals_ that no step has taken.
+  std::shared_ptr<const PulledVersions> brought_;
   absl::Time pull_begun_;
   absl::Time pulled_;
   std::shared_ptr<const PulledVersions> versions_;

@@ -17,9 +17,10 @@ bool IsFinite(const TensorView& view) {
 }  // namespace
 
 absl::Status StepPush::Begin() {
-  ASSIGN_OR_RETURN(push_,
-                   options_.client->BeginPush(step_, round_, options_.gradients,
-                                              options_.parameters->versions()));
+  if (push_ != nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(push_, options_.client->BeginPush(
+                              step_, round_, options_.gradients, options_.into,
+                              options_.parameters->versions()));
   return absl::OkStatus();
 }
 
@@ -40,7 +41,7 @@ void StepPush::OnGradient(int parameter) {
 }
 
 absl::Status StepPush::Leave() {
-  if (push_ == nullptr) RETURN_IF_ERROR(Begin());
+  RETURN_IF_ERROR(Begin());
   push_->ReleaseOthers();
   return absl::OkStatus();
 }

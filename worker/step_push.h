@@ -43,6 +43,10 @@ class StepPush : public StepListener {
     bool early = false;
     // Whether what is not finite may leave early.
     bool allow_non_finite = false;
+    // Where the new values go that come back with the push, one a tensor;
+    // empty: none are wanted. With `early` they come while the step is
+    // computed.
+    std::vector<MutableTensorView> into;
   };
 
   // `options` outlives the push. The round is that of the step's token.
@@ -54,9 +58,12 @@ class StepPush : public StepListener {
   absl::Status OnForward(double loss) override;
   void OnGradient(int parameter) override;
 
-  // Pushes what has not left, without waiting. REQUIRES: the parameters are
-  // finished, and still those that the gradients were computed from. Errors: as
-  // ParameterClient::Push.
+  // The gradients are, or will be, of the parameters as they are now, which
+  // must be finished. Nothing leaves yet. Errors: as ParameterClient::Push.
+  absl::Status Begin();
+
+  // Begins, unless that was done, and pushes what has not left, without
+  // waiting.
   absl::Status Leave();
 
   // The same, unless that was done, and waits for the end.
@@ -68,8 +75,6 @@ class StepPush : public StepListener {
   std::optional<absl::Time> backward_end() const { return backward_end_; }
 
  private:
-  absl::Status Begin();
-
   const Options& options_;
   const int64_t step_;
   const int64_t round_;

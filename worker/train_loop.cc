@@ -59,6 +59,13 @@ TrainLoop::TrainLoop(const Options& options) : options_(options) {
   push_.early = CanPushEarly();
   push_.allow_non_finite = options.allow_non_finite;
   PlacePushed();
+  if (BringsValues()) push_.into = parameters_->into();
+}
+
+// Where they would overwrite what hooks want to see, they are pulled.
+bool TrainLoop::BringsValues() const {
+  return options_.pull_with_push &&
+         !(push_.early && options_.hooks_read_parameters);
 }
 
 void TrainLoop::PlacePushed() {
@@ -141,14 +148,13 @@ absl::Status TrainLoop::RunTowers(StepPush* listener) {
   return parameters_->Finish();
 }
 
-absl::Status TrainLoop::Compute(const StepToken& token, StepPush* listener) {
+absl::Status TrainLoop::BeginAndCompute(const StepToken& token,
+                                        StepPush* listener) {
   RETURN_IF_ERROR(parameters_->Begin(token));
-  const absl::Status status = ComputeWithParameters(listener);
-  if (!status.ok()) parameters_->Drop();
-  return status;
+  return Compute(listener);
 }
 
-absl::Status TrainLoop::ComputeWithParameters(StepPush* listener) {
+absl::Status TrainLoop::Compute(StepPush* listener) {
   const TowerGroup& towers = *options_.towers;
   StepReport report;
   StepTimes& times = report.times;
@@ -161,7 +167,7 @@ absl::Status TrainLoop::ComputeWithParameters(StepPush* listener) {
   times.backward_end = listener->backward_end();
   times.pull_begun = parameters_->pull_begun();
   times.pulled = parameters_->pulled();
-  times.waits = parameters_->TakeWaits();
+  times.waits = parameters_->waits();
   report.data_position = pipeline_->position();
   report.examples = towers.examples();
   report.correct = towers.correct();
@@ -174,11 +180,7 @@ absl::Status TrainLoop::ComputeWithParameters(StepPush* listener) {
 // on its way may come through.
 void TrainLoop::ComputeAhead() {
   StepPush listener(&push_, /*step=*/0, /*round=*/0);
-  // The first time there are no newer ones.
-  const absl::Status status = parameters_->is_fetched()
-                                  ? Compute(StepToken(), &listener)
-                                  : ComputeWithParameters(&listener);
-  if (!status.ok()) parameters_->Drop();
+  Compute(&listener).IgnoreError();
 }
 
 absl::StatusOr<PushOutcome> TrainLoop::Push(StepPush* push) {
@@ -194,6 +196,10 @@ absl::StatusOr<PushOutcome> TrainLoop::PushAndComputeAhead(StepPush* push) {
         options_.towers->gradient(static_cast<int>(i));
     std::copy(gradient.begin(), gradient.end(), copies_[i].begin());
   }
+  RETURN_IF_ERROR(push->Begin());
+  // What the push before has brought is to be out of the way of what this one
+  // brings.
+  parameters_->BeginWithThoseAtHand();
   RETURN_IF_ERROR(push->Leave());
   const int64_t position = pipeline_->position();
   batches_ = {};
@@ -201,19 +207,14 @@ absl::StatusOr<PushOutcome> TrainLoop::PushAndComputeAhead(StepPush* push) {
   absl::StatusOr<PushOutcome> outcome = push->Finish();
   if (!outcome.ok()) {
     computed_.reset();
-    parameters_->Drop();
     RETURN_IF_ERROR(GoTo(position - 1));
-    return outcome;
-  }
-  // As above.
-  if (computed_.has_value() && !parameters_->Fetch(StepToken()).ok()) {
-    parameters_->Drop();
   }
   return outcome;
 }
 
 absl::Status TrainLoop::Finish(StepPush* push, StepReport* report) {
   ASSIGN_OR_RETURN(PushOutcome outcome, Push(push));
+  parameters_->Bring(std::move(outcome.new_versions));
   report->times.pushed = report->times.decided;
   for (const SliceSend& send : outcome.sends) {
     report->times.pushed = std::max(report->times.pushed, send.acknowledged);
@@ -231,7 +232,9 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
   const absl::Time begun = Now();
   options_.client->SettlePush(token);
   StepPush push(&push_, step, token.round());
-  if (!computed_.has_value()) RETURN_IF_ERROR(Compute(token, &push));
+  if (!computed_.has_value()) {
+    RETURN_IF_ERROR(BeginAndCompute(token, &push));
+  }
   StepReport report = *std::exchange(computed_, std::nullopt);
   report.step = step;
   report.round = token.round();

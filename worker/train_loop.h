@@ -30,9 +30,9 @@ namespace muster {
 // forward pass begins while the pull is on its way.
 //
 // With a pipeline_depth of 2 Run computes the gradient of the next step while
-// it pushes this one's, from what was pulled after the push before it. The next
-// Run begins with it. It is thrown away, and its rows are used again, when a
-// step fails or an epoch is entered.
+// it pushes this one's, from what the push before it has brought. The next Run
+// begins with it. It is thrown away, and its rows are used again, when a step
+// fails or an epoch is entered.
 //
 // Nothing large is allocated after the first step. One thread.
 class TrainLoop : public StepRunner {
@@ -58,9 +58,15 @@ class TrainLoop : public StepRunner {
     // A gradient is pushed as soon as the backward pass has made it (StepPush),
     // where it is not changed, encoded or averaged after it.
     bool push_early = true;
+    // Each push brings the values of the next step (asynchronous replication);
+    // else every step begins with a pull.
+    bool pull_with_push = false;
+    // A hook may look at parameters in BeforePush: they stay until then, though
+    // gradients leave early, and the next step begins with a pull.
+    bool hooks_read_parameters = false;
     // What is not finite may leave early, too.
     bool allow_non_finite = false;
-    // 1, or 2 without a token's rounds: AsyncReplication.pipeline_depth.
+    // AsyncReplication.pipeline_depth. 2 wants pull_with_push.
     int pipeline_depth = 1;
   };
 
@@ -90,11 +96,11 @@ class TrainLoop : public StepRunner {
   bool CanPushEarly() const;
   bool is_pipelined() const { return options_.pipeline_depth > 1; }
   void PlacePushed();
-  // Pulls and computes the step after the one before, of which `listener`
-  // hears.
-  absl::Status Compute(const StepToken& token, StepPush* listener);
-  // The same from the parameters at hand.
-  absl::Status ComputeWithParameters(StepPush* listener);
+  bool BringsValues() const;
+  // Begins and computes the next step, of which `listener` hears.
+  absl::Status BeginAndCompute(const StepToken& token, StepPush* listener);
+  // With the parameters that have begun.
+  absl::Status Compute(StepPush* listener);
   absl::Status RunTowers(StepPush* listener);
   void ComputeAhead();
   // Pushes, while it computes the next step if there is to be one.

@@ -206,6 +206,10 @@ absl::Status WorkerTask::CreateLoop() {
   options.input.prefetch = input.prefetch();
   // In one process the shard would take the cores that still compute.
   options.push_early = !options_.cluster.empty();
+  options.pull_with_push = options_.training.replication().has_async();
+  options.hooks_read_parameters =
+      options_.training.log_tensors().every_steps() > 0 ||
+      options_.training.summary().histograms_every_steps() > 0;
   ASSIGN_OR_RETURN(
       const GradientClipper clipper,
       GradientClipper::Create(options_.training.gradient().clip()));

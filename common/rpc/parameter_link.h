@@ -27,6 +27,9 @@ using ReplyCallback = std::function<void(absl::StatusOr<Reply>)>;
 // (ps_server/shard_server.h, for --standalone), or simulated. The requests are
 // those of parameter_service.proto.
 //
+// The bytes of values (PullReply, PushReply) may be the shard's own, and are
+// valid until `done` returns: copy what is to be kept.
+//
 // Thread-safe. Every call returns at once; `done` is called exactly once,
 // possibly before the call returns, on any thread, with no lock held. It must
 // not block. After `deadline` (of the monotonic clock) `done` gets
@@ -50,7 +53,7 @@ class ParameterLink {
   virtual void Pull(const PullRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<PullReply>> done) = 0;
   virtual void Push(Frame<PushPart> request, absl::Time deadline,
-                    ReplyCallback<PushReply> done) = 0;
+                    ReplyCallback<Frame<PushReply>> done) = 0;
   virtual void BeginSnapshot(const BeginSnapshotRequest& request,
                              absl::Time deadline,
                              ReplyCallback<BeginSnapshotReply> done) = 0;

@@ -32,7 +32,7 @@ void AsyncPolicy::OnPart(PushedPart part, const TensorTable& /*tensors*/,
         1.0 / static_cast<double>(std::max<int64_t>(1, part.staleness));
   }
   applier.Apply(part);
-  if (part.part == 0) applier.CountUpdate();
+  if (part.begins_step) applier.CountUpdate();
 }
 
 absl::Status AsyncPolicy::OnToken(absl::string_view what,

@@ -26,6 +26,8 @@ struct PushedPart {
   int64_t step = 0;
   int32_t part = 0;
   int32_t parts = 1;
+  // The first of its step to come.
+  bool begins_step = true;
   // Of the token that the step was taken with; 0: none.
   int64_t round = 0;
   std::vector<CheckedSlice> slices;

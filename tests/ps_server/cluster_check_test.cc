@@ -49,10 +49,12 @@ TEST(ClusterCheckTest, AcceptsTheSameCluster) {
 }
 
 TEST(ClusterCheckTest, NamesAnotherProtocol) {
-  EXPECT_THAT(Check([](HelloRequest& r) { r.set_protocol_version(2); }),
+  EXPECT_THAT(Check([](HelloRequest& r) {
+                r.set_protocol_version(kProtocolVersion + 1);
+              }),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("it speaks protocol 2 (version ''"),
-                             HasSubstr("this ps speaks protocol 1"))));
+                       AllOf(HasSubstr("it speaks protocol 3 (version ''"),
+                             HasSubstr("this ps speaks protocol 2"))));
 }
 
 TEST(ClusterCheckTest, NamesTheFirstDifference) {

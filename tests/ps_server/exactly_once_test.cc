@@ -73,17 +73,17 @@ class ExactlyOnceTest : public testing::TestWithParam<LinkKind> {
   }
 
   // Adds 1 to the worker's counter and to the common one.
-  absl::StatusOr<PushReply> Push(ParameterLink& link, int worker,
-                                 int64_t step) {
+  absl::StatusOr<Frame<PushReply>> Push(ParameterLink& link, int worker,
+                                        int64_t step) {
     return Push(link, MakeSender(worker, 100 + worker), step);
   }
 
-  absl::StatusOr<PushReply> Push(ParameterLink& link, const Sender& sender,
-                                 int64_t step) {
+  absl::StatusOr<Frame<PushReply>> Push(ParameterLink& link,
+                                        const Sender& sender, int64_t step) {
     std::vector<float> gradient(kElements);
     gradient[sender.task().index()] = -1;
     gradient[kWorkers] = -1;
-    return AwaitReply<PushReply>([&](auto done) {
+    return AwaitReply<Frame<PushReply>>([&](auto done) {
       link.Push(MakePush(sender, step, {MakeSlice("counters", 0, kElements)},
                          BytesOf(gradient)),
                 Soon(), done);
@@ -187,7 +187,7 @@ TEST_P(ExactlyOnceTest, FencesOldPushesInFlightWhenTheWorkerIsBack) {
 
 // At the shard: over gRPC such a request may still arrive in time.
 TEST_P(ExactlyOnceTest, ARequestThatIsTooLateIsNotCarriedOut) {
-  const auto reply = AwaitReply<PushReply>([&](auto done) {
+  const auto reply = AwaitReply<Frame<PushReply>>([&](auto done) {
     shard_.server().Push(
         MakePush(MakeSender(0, 100), 1, {MakeSlice("counters", 0, kElements)},
                  BytesOf(std::vector<float>(kElements, -1))),

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/ps_server/shard_requests.h"
+#include "tests/testing/copied_frame.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -63,6 +64,45 @@ class ParameterShardTest : public testing::Test {
   const Sender worker_ = MakeSender(1, 22);
   ParameterShard shard_;
 };
+
+TEST_F(ParameterShardTest, APushIsAnsweredByTheNewValues) {
+  const int64_t elements = kBlockElements + 2;
+  MakeReady({MakeTensor("w", {elements}), MakeTensor("b", {2})});
+  const auto push = [&](int32_t part, std::vector<TensorSlice> slices,
+                        std::vector<float> gradient) {
+    Frame<PushPart> request = MakePush(worker_, 1, std::move(slices),
+                                       BytesOf(gradient), part, /*parts=*/2);
+    request.header.set_wants_values(true);
+    return Copied(shard_.Push(request));
+  };
+  // The last part first, as a backward pass pushes: the step counts from it on.
+  const auto last = push(1, {MakeSlice("b", 0, 2)}, {-1, -2});
+  ASSERT_THAT(last, IsOk());
+  EXPECT_EQ(last->header.version(), 1);
+  EXPECT_THAT(ValuesOf<float>(last->data), ElementsAre(1, 2));
+  std::vector<float> gradient(elements, -1);
+  gradient.back() = -3;
+  const auto first = push(0, {MakeSlice("w", 0, elements)}, gradient);
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(first->header.version(), 1);
+  const std::vector<float> values = ValuesOf<float>(first->data);
+  ASSERT_EQ(values.size(), elements);
+  EXPECT_EQ(values.front(), 1);
+  EXPECT_EQ(values.back(), 3);
+  const auto again = push(1, {MakeSlice("b", 0, 2)}, {-1, -2});
+  ASSERT_THAT(again, IsOk());
+  EXPECT_TRUE(again->header.duplicate());
+  EXPECT_THAT(ValuesOf<float>(again->data), ElementsAre(1, 2));
+}
+
+TEST_F(ParameterShardTest, APushThatWantsNoValuesGetsNone) {
+  MakeReady({MakeTensor("w", {1})});
+  const auto reply = shard_.Push(
+      MakePush(worker_, 1, {MakeSlice("w", 0, 1)}, BytesOf<float>({-1})));
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_TRUE(reply->data.empty());
+  EXPECT_EQ(reply->header.version(), 0);
+}
 
 TEST_F(ParameterShardTest, GoesFromEmptyOverLoadingToReady) {
   EXPECT_EQ(shard_.State().phase(), EMPTY);
@@ -183,14 +223,14 @@ TEST_F(ParameterShardTest, AnswersADuplicateWithTheFirstOutcome) {
   ASSERT_THAT(push(chief_, 1), IsOk());
   const auto first = push(worker_, 1);  // pulled version 0, the shard is at 1
   ASSERT_THAT(first, IsOk());
-  EXPECT_FALSE(first->duplicate());
-  EXPECT_EQ(first->staleness(), 1);
+  EXPECT_FALSE(first->header.duplicate());
+  EXPECT_EQ(first->header.staleness(), 1);
   ASSERT_THAT(push(worker_, 2), IsOk());
 
   const auto again = push(worker_, 1);
   ASSERT_THAT(again, IsOk());
-  EXPECT_TRUE(again->duplicate());
-  EXPECT_EQ(again->staleness(), 1);
+  EXPECT_TRUE(again->header.duplicate());
+  EXPECT_EQ(again->header.staleness(), 1);
   EXPECT_THAT(Pull(MakeSlice("w", 0, 1)), ElementsAre(3));
   EXPECT_EQ(shard_.counters().duplicate_parts, 1);
 }
@@ -200,7 +240,7 @@ TEST_F(ParameterShardTest, VersionCountsStepsNotParts) {
   ASSERT_THAT(shard_.Push(MakePush(worker_, 1, {MakeSlice("b", 0, 1)},
                                    BytesOf<float>({1}), 1, 2)),
               IsOk());
-  EXPECT_EQ(shard_.State().version(), 0);
+  EXPECT_EQ(shard_.State().version(), 1);
   ASSERT_THAT(shard_.Push(MakePush(worker_, 1, {MakeSlice("a", 0, 1)},
                                    BytesOf<float>({1}), 0, 2)),
               IsOk());
@@ -251,7 +291,7 @@ TEST_F(ParameterShardTest, ANewEpochFencesTheOldAndForgetsItsSteps) {
   push.header.mutable_fence()->set_model_epoch(2);
   const auto reply = shard_.Push(push);
   ASSERT_THAT(reply, IsOk());
-  EXPECT_FALSE(reply->duplicate());
+  EXPECT_FALSE(reply->header.duplicate());
 }
 
 TEST_F(ParameterShardTest, ALateRepeatOfALoadDoesNotUndoTraining) {

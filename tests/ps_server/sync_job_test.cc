@@ -162,7 +162,7 @@ class SyncJobTest : public testing::Test {
       push.header.set_pulled_version(version);
       const auto reply = Ask(*shards_[shard], &ShardServer::Push, push);
       EXPECT_THAT(reply, IsOk());
-      late |= reply.ok() && reply->late();
+      late |= reply.ok() && reply->header.late();
     }
     return late;
   }

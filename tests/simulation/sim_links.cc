@@ -1,20 +1,11 @@
 #include "tests/simulation/sim_links.h"
 
-#include <string>
-
-#include "absl/strings/cord.h"
 #include "tests/simulation/sim_ps.h"
+#include "tests/testing/copied_frame.h"
 
 namespace muster {
 namespace {
 
-// As a network does: what arrives is another memory.
-template <typename Header>
-Frame<Header> Copied(const Frame<Header>& frame) {
-  return {frame.header, absl::Cord(std::string(frame.data))};
-}
-
-// Answers carry a ps' memory in Cords that are never written again: no copy.
 template <typename Reply>
 const auto kServe =
     [](SimPs& ps, const auto& request, const ReplyCallback<Reply>& reply) {
@@ -65,20 +56,21 @@ void SimParameterLink::Pull(const PullRequest& request, absl::Time deadline,
 }
 
 void SimParameterLink::Push(Frame<PushPart> request, absl::Time deadline,
-                            ReplyCallback<PushReply> done) {
+                            ReplyCallback<Frame<PushReply>> done) {
   Frame<PushPart> sent = Copied(request);
   request.data.Clear();
   const PushPart header = request.header;
   oracle_->PushSent(ps_, header);
   ForgeIdentity(&sent.header);
-  Send<PushReply>(
+  Send<Frame<PushReply>>(
       std::move(sent), deadline,
-      [this, header, done = std::move(done)](absl::StatusOr<PushReply> reply) {
+      [this, header,
+       done = std::move(done)](absl::StatusOr<Frame<PushReply>> reply) {
         if (bug_ == Bug::kLostReplyIsSuccess &&
             absl::IsUnavailable(reply.status())) {
-          reply = PushReply();
+          reply = Frame<PushReply>();
         }
-        if (reply.ok()) oracle_->PushAcknowledged(ps_, header, *reply);
+        if (reply.ok()) oracle_->PushAcknowledged(ps_, header, reply->header);
         done(std::move(reply));
       });
 }

@@ -5,6 +5,7 @@
 
 #include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
+#include "tests/testing/copied_frame.h"
 
 namespace muster {
 namespace {
@@ -108,13 +109,13 @@ absl::StatusOr<SealReply> SimPs::Handle(SealRequest request) {
 absl::StatusOr<Frame<PullReply>> SimPs::Handle(PullRequest request) {
   bugs_.Forge(request.mutable_fence());
   bugs_.Forge(request.mutable_token());
-  return shard_.Pull(request);
+  return Copied(shard_.Pull(request));
 }
 
-absl::StatusOr<PushReply> SimPs::Handle(Frame<PushPart> request) {
+absl::StatusOr<Frame<PushReply>> SimPs::Handle(Frame<PushPart> request) {
   bugs_.Forge(request.header.mutable_fence());
   bugs_.Forge(&request.header);
-  absl::StatusOr<PushReply> reply = shard_.Push(request);
+  absl::StatusOr<Frame<PushReply>> reply = Copied(shard_.Push(request));
   options_.oracle->AfterPush(this);
   return reply;
 }

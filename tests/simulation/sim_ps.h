@@ -81,7 +81,7 @@ class SimPs {
   absl::StatusOr<LoadReply> Handle(Frame<LoadPart> request);
   absl::StatusOr<SealReply> Handle(SealRequest request);
   absl::StatusOr<Frame<PullReply>> Handle(PullRequest request);
-  absl::StatusOr<PushReply> Handle(Frame<PushPart> request);
+  absl::StatusOr<Frame<PushReply>> Handle(Frame<PushPart> request);
   absl::StatusOr<BeginSnapshotReply> Handle(BeginSnapshotRequest request);
   absl::StatusOr<Frame<SnapshotPart>> Handle(ReadSnapshotRequest request);
   absl::StatusOr<EndSnapshotReply> Handle(EndSnapshotRequest request);

@@ -8,12 +8,13 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "common/rpc/parameter_link.h"
+#include "tests/testing/copied_frame.h"
 
 namespace muster {
 
 // Makes an asynchronous call and waits for its answer:
-//   auto reply = AwaitReply<PushReply>([&](ReplyCallback<PushReply> done) {
-//     link.Push(request, deadline, std::move(done));
+//   auto reply = AwaitReply<SealReply>([&](ReplyCallback<SealReply> done) {
+//     link.Seal(request, deadline, std::move(done));
 //   });
 template <typename Reply>
 absl::StatusOr<Reply> AwaitReply(
@@ -25,7 +26,8 @@ absl::StatusOr<Reply> AwaitReply(
   };
   const auto answer = std::make_shared<Answer>();
   call([answer](absl::StatusOr<Reply> reply) {
-    answer->reply = std::move(reply);
+    // Values are the shard's own until this returns.
+    answer->reply = Copied(std::move(reply));
     answer->given.Notify();
   });
   answer->given.WaitForNotification();

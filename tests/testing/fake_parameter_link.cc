@@ -56,46 +56,68 @@ void FakeParameterLink::Pull(const PullRequest& request, absl::Time,
                              ReplyCallback<Frame<PullReply>> done) {
   done(shard_.Receive<Frame<PullReply>>([&] {
     shard_.mu_.AssertHeld();
+    ++shard_.pulls_;
     shard_.round_ = std::max(shard_.round_, request.token().round());
     Frame<PullReply> reply;
     reply.header.set_version(shard_.version_);
-    for (const TensorSlice& slice : request.slices()) {
-      reply.data.Append(shard_.values_[slice.tensor()].substr(
-          slice.offset() * kFloatBytes, slice.length() * kFloatBytes));
-    }
+    reply.data = shard_.Values(request.slices());
     return reply;
   }));
 }
 
 void FakeParameterLink::Push(Frame<PushPart> request, absl::Time,
-                             ReplyCallback<PushReply> done) {
+                             ReplyCallback<Frame<PushReply>> done) {
   std::string data(request.data);
   const PushPart& header = request.header;
-  absl::StatusOr<PushReply> reply = shard_.Receive<PushReply>([&] {
-    shard_.mu_.AssertHeld();
-    PushReply result;
-    if (header.round() != 0 && header.round() < shard_.round_) {
-      result.set_late(true);
-      return result;
-    }
-    result.set_staleness(shard_.version_ - header.pulled_version());
-    if (!shard_.applied_.insert({header.step(), header.part()}).second) {
-      ++shard_.duplicates_;
-      result.set_duplicate(true);
-      return result;
-    }
-    if (header.part() == 0) ++shard_.version_;
-    const char* src = data.data();
-    for (const TensorSlice& slice : header.slices()) {
-      AddFloats(src, slice.length(),
-                &shard_.values_[slice.tensor()][slice.offset() * kFloatBytes]);
-      src += slice.length() * kFloatBytes;
-    }
-    if (shard_.keep_) shard_.kept_.push_back(request.data);
-    return result;
-  });
+  absl::StatusOr<Frame<PushReply>> reply =
+      shard_.Receive<Frame<PushReply>>([&] {
+        shard_.mu_.AssertHeld();
+        Frame<PushReply> result;
+        result.header = shard_.Apply(header, data);
+        if (!result.header.late() && !result.header.duplicate() &&
+            shard_.keep_) {
+          shard_.kept_.push_back(request.data);
+        }
+        if (!header.wants_values()) return result;
+        result.header.set_version(shard_.version_);
+        result.data = shard_.Values(header.slices());
+        return result;
+      });
   request.data.Clear();
   done(std::move(reply));
+}
+
+PushReply FakeShard::Apply(const PushPart& header, const std::string& data) {
+  PushReply result;
+  if (header.round() != 0 && header.round() < round_) {
+    result.set_late(true);
+    return result;
+  }
+  const auto [step, is_new] =
+      steps_.emplace(header.step(), version_ - header.pulled_version());
+  if (is_new) ++version_;
+  result.set_staleness(step->second);
+  if (!applied_.insert({header.step(), header.part()}).second) {
+    ++duplicates_;
+    result.set_duplicate(true);
+    return result;
+  }
+  const char* src = data.data();
+  for (const TensorSlice& slice : header.slices()) {
+    AddFloats(src, slice.length(),
+              &values_[slice.tensor()][slice.offset() * kFloatBytes]);
+    src += slice.length() * kFloatBytes;
+  }
+  return result;
+}
+
+absl::Cord FakeShard::Values(const Slices& slices) {
+  absl::Cord values;
+  for (const TensorSlice& slice : slices) {
+    values.Append(values_[slice.tensor()].substr(slice.offset() * kFloatBytes,
+                                                 slice.length() * kFloatBytes));
+  }
+  return values;
 }
 
 void FakeParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
@@ -119,10 +141,7 @@ void FakeParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,
   done(shard_.Receive<Frame<SnapshotPart>>([&] {
     shard_.mu_.AssertHeld();
     Frame<SnapshotPart> reply;
-    for (const TensorSlice& slice : request.slices()) {
-      reply.data.Append(shard_.values_[slice.tensor()].substr(
-          slice.offset() * kFloatBytes, slice.length() * kFloatBytes));
-    }
+    reply.data = shard_.Values(request.slices());
     return reply;
   }));
 }

@@ -61,6 +61,11 @@ class FakeShard {
     absl::MutexLock lock(&mu_);
     return round_;
   }
+  // Requests that arrived.
+  int64_t pulls() const {
+    absl::MutexLock lock(&mu_);
+    return pulls_;
+  }
   int64_t duplicates() const {
     absl::MutexLock lock(&mu_);
     return duplicates_;
@@ -68,6 +73,7 @@ class FakeShard {
 
  private:
   friend class FakeParameterLink;
+  using Slices = google::protobuf::RepeatedPtrField<TensorSlice>;
 
   // Runs `handle` as often as the request arrives; the answer that came back.
   template <typename Reply, typename Handle>
@@ -80,6 +86,10 @@ class FakeShard {
     if (Chance(faults_.lost_answers)) return absl::UnavailableError("lost");
     return reply;
   }
+  // What a push does and is answered.
+  PushReply Apply(const PushPart& header, const std::string& data)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Cord Values(const Slices& slices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Chance(uint32_t percent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return random_() % 100 < percent;
   }
@@ -92,7 +102,10 @@ class FakeShard {
   std::vector<absl::Cord> kept_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mu_);
   std::set<std::pair<int64_t, int32_t>> applied_ ABSL_GUARDED_BY(mu_);
+  // Of which a part was applied, and their staleness.
+  std::map<int64_t, int64_t> steps_ ABSL_GUARDED_BY(mu_);
   int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t pulls_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t duplicates_ ABSL_GUARDED_BY(mu_) = 0;
   // The newest of any token.
   int64_t round_ ABSL_GUARDED_BY(mu_) = 0;
@@ -118,7 +131,7 @@ class FakeParameterLink : public ParameterLink {
   void Pull(const PullRequest& request, absl::Time,
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time,
-            ReplyCallback<PushReply> done) override;
+            ReplyCallback<Frame<PushReply>> done) override;
   void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time,
                      ReplyCallback<BeginSnapshotReply> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time,

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "common/rpc/parameter_link.h"
+#include "tests/testing/copied_frame.h"
 
 namespace muster {
 
@@ -41,7 +42,7 @@ class HeldParameterLink : public ParameterLink {
     link_->Pull(request, deadline, pulls_.Wrap(std::move(done)));
   }
   void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<PushReply> done) override {
+            ReplyCallback<Frame<PushReply>> done) override {
     link_->Push(std::move(request), deadline, pushes_.Wrap(std::move(done)));
   }
 
@@ -81,7 +82,7 @@ class HeldParameterLink : public ParameterLink {
     template <typename Reply>
     ReplyCallback<Reply> Wrap(ReplyCallback<Reply> done) {
       return [this, done = std::move(done)](absl::StatusOr<Reply> reply) {
-        Deliver([done, reply = std::move(reply)] { done(reply); });
+        Deliver([done, reply = Copied(std::move(reply))] { done(reply); });
       };
     }
     void Hold(bool hold) {

@@ -31,18 +31,18 @@ class LossyParameterLink : public ParameterLink {
       : link_(link), options_(options), random_(options.seed) {}
 
   void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<PushReply> done) override {
+            ReplyCallback<Frame<PushReply>> done) override {
     if (Happens(options_.lose_request)) {
       return done(absl::UnavailableError("the request was lost"));
     }
     if (Happens(options_.repeat)) {
-      link_->Push(request, deadline, [](absl::StatusOr<PushReply>) {});
+      link_->Push(request, deadline, [](absl::StatusOr<Frame<PushReply>>) {});
     }
     if (!Happens(options_.lose_reply)) {
       return link_->Push(std::move(request), deadline, std::move(done));
     }
     link_->Push(std::move(request), deadline,
-                [done = std::move(done)](absl::StatusOr<PushReply>) {
+                [done = std::move(done)](absl::StatusOr<Frame<PushReply>>) {
                   done(absl::UnavailableError("the reply was lost"));
                 });
   }

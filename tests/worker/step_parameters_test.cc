@@ -54,7 +54,7 @@ TEST_P(StepParametersTest, AParameterIsThereWhenItIsUsed) {
   EXPECT_THAT(parameters_->Finish(), IsOk());
   EXPECT_NE(parameters_->versions(), nullptr);
   EXPECT_LE(parameters_->pull_begun(), parameters_->pulled());
-  EXPECT_THAT(parameters_->TakeWaits(), SizeIs(0));
+  EXPECT_THAT(parameters_->waits(), SizeIs(0));
 }
 
 TEST_P(StepParametersTest, SeveralTowersWaitForOneCopy) {
@@ -85,7 +85,7 @@ TEST_P(StepParametersTest, TellsWhoHasWaited) {
   tiny_.link().ReleasePull();
   tiny_.link().ReleasePull();
   tower.join();
-  for (const ParameterWait& wait : parameters_->TakeWaits()) {
+  for (const ParameterWait& wait : parameters_->waits()) {
     EXPECT_EQ(wait.tensor, kBias);
     EXPECT_LE(wait.from, wait.until);
   }
@@ -111,48 +111,80 @@ INSTANTIATE_TEST_SUITE_P(Memory, StepParametersTest, ::testing::Bool(),
                            return info.param ? "Ahead" : "InPlace";
                          });
 
-class FetchTest : public StepParametersTest {
+// What a push brings: the bias rises by 1.
+class BringTest : public StepParametersTest {
  protected:
-  // The bias on the shard rises by 1.
-  void Push(int64_t step) {
+  std::shared_ptr<const PulledVersions> Push(int64_t step) {
     const std::vector<float> weights(2 * kClasses, 0.0f);
     const std::vector<float> bias(kClasses, 1.0f);
-    ASSERT_THAT(
-        tiny_.client()->PushAndWait(step, {ViewOf(absl::MakeConstSpan(weights)),
-                                           ViewOf(absl::MakeConstSpan(bias))}),
-        IsOk());
+    const auto outcome =
+        tiny_.client()->PushAndWait(step,
+                                    {ViewOf(absl::MakeConstSpan(weights)),
+                                     ViewOf(absl::MakeConstSpan(bias))},
+                                    /*round=*/0, parameters_->into());
+    EXPECT_THAT(outcome, IsOk());
+    return outcome.ok() ? outcome->new_versions : nullptr;
+  }
+  void BeginAndFinish() {
+    ASSERT_THAT(parameters_->Begin({}), IsOk());
+    ASSERT_THAT(parameters_->Finish(), IsOk());
   }
 };
 
-TEST_P(FetchTest, WhatArrivesIsUsedByTheNextStep) {
-  ASSERT_THAT(parameters_->Begin({}), IsOk());
-  ASSERT_THAT(parameters_->Finish(), IsOk());
-  const auto versions = parameters_->versions();
-  Push(1);
-  EXPECT_FALSE(parameters_->is_fetched());
-  ASSERT_THAT(parameters_->Fetch({}), IsOk());
-  EXPECT_TRUE(parameters_->is_fetched());
-  EXPECT_EQ(bias(), 3);
+TEST_P(BringTest, ThePushBringsTheValuesOfTheNextStep) {
+  BeginAndFinish();
+  const auto versions = Push(1);
+  parameters_->Bring(versions);
+  const int64_t pulls = tiny_.shard().pulls();
+  BeginAndFinish();
+  EXPECT_EQ(bias(), 4);
   EXPECT_EQ(parameters_->versions(), versions);
-  Push(2);
-  ASSERT_THAT(parameters_->Begin({}), IsOk());
-  ASSERT_THAT(parameters_->Finish(), IsOk());
-  EXPECT_EQ(bias(), 4) << "of when they were asked for";
-  EXPECT_NE(parameters_->versions(), versions);
+  EXPECT_EQ(parameters_->pull_begun(), parameters_->pulled());
+  EXPECT_EQ(tiny_.shard().pulls(), pulls);
+  // Once: after a step that was not pushed others are wanted.
+  BeginAndFinish();
+  EXPECT_GT(tiny_.shard().pulls(), pulls);
 }
 
-TEST_P(FetchTest, WhatIsDroppedIsAskedForAgain) {
-  ASSERT_THAT(parameters_->Begin({}), IsOk());
-  ASSERT_THAT(parameters_->Finish(), IsOk());
-  ASSERT_THAT(parameters_->Fetch({}), IsOk());
-  Push(1);
+TEST_P(BringTest, WhatIsDroppedIsPulled) {
+  BeginAndFinish();
+  parameters_->Bring(Push(1));
   parameters_->Drop();
-  ASSERT_THAT(parameters_->Begin({}), IsOk());
-  ASSERT_THAT(parameters_->Finish(), IsOk());
+  const int64_t pulls = tiny_.shard().pulls();
+  BeginAndFinish();
+  EXPECT_GT(tiny_.shard().pulls(), pulls);
   EXPECT_EQ(bias(), 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ahead, FetchTest, ::testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(Memory, BringTest, ::testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "Ahead" : "InPlace";
+                         });
+
+class AheadTest : public BringTest {};
+
+TEST_P(AheadTest, WhatAPushBringsDisturbsNobody) {
+  BeginAndFinish();
+  const auto before = parameters_->versions();
+  const auto versions = Push(1);
+  parameters_->Bring(versions);
+  EXPECT_EQ(bias(), 3);
+  EXPECT_EQ(parameters_->versions(), before);
+  parameters_->BeginWithThoseAtHand();
+  EXPECT_EQ(bias(), 4);
+  EXPECT_EQ(parameters_->versions(), versions);
+}
+
+TEST_P(AheadTest, WithoutNewOnesTheOldOnesAreAtHand) {
+  BeginAndFinish();
+  const auto before = parameters_->versions();
+  parameters_->BeginWithThoseAtHand();
+  EXPECT_THAT(parameters_->BeforeUse(kBias), IsOk());
+  ASSERT_THAT(parameters_->Finish(), IsOk());
+  EXPECT_EQ(parameters_->versions(), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ahead, AheadTest, ::testing::Values(true));
 
 }  // namespace
 }  // namespace muster

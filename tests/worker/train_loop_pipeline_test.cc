@@ -31,6 +31,7 @@ class Worker {
     options.data_set = &data_set_;
     options.clock = tiny_.clock();
     options.input.batch_size = kRows;
+    options.pull_with_push = true;
     options.pipeline_depth = pipeline_depth;
     auto loop = TrainLoop::Create(options);
     EXPECT_THAT(loop, IsOk());

@@ -37,7 +37,8 @@ class GradualPush {
   GradualPush(const GradualPush&) = delete;
   GradualPush& operator=(const GradualPush&) = delete;
 
-  // The gradient of `tensor` will not change any more. Once for each.
+  // The gradient of `tensor` will not change any more, and where its new value
+  // goes, if it is wanted, nobody reads or writes. Once for each.
   void Release(int tensor);
 
   // Some part has been released whole.

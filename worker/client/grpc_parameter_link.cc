@@ -27,13 +27,13 @@ void SendFrame(UnaryCaller* caller, const char* method,
                            deadline, std::move(done));
 }
 
-// Sends a message that is answered by a frame.
-template <typename Header, typename Request>
+// Sends a message, with tensors or without, that is answered by a frame.
+template <typename Header>
 void ReceiveFrame(UnaryCaller* caller, const char* method,
-                  const Request& request, absl::Time deadline,
+                  grpc::ByteBuffer request, absl::Time deadline,
                   ReplyCallback<Frame<Header>> done) {
   caller->Call(
-      method, EncodeFrame(request, absl::Cord()), deadline,
+      method, std::move(request), deadline,
       [done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> bytes) {
         if (!bytes.ok()) return done(bytes.status());
         done(DecodeFrame<Header>(*bytes));
@@ -72,12 +72,14 @@ void GrpcParameterLink::Seal(const SealRequest& request, absl::Time deadline,
 
 void GrpcParameterLink::Pull(const PullRequest& request, absl::Time deadline,
                              ReplyCallback<Frame<PullReply>> done) {
-  ReceiveFrame(&data_, kPull, request, deadline, std::move(done));
+  ReceiveFrame(&data_, kPull, EncodeFrame(request, absl::Cord()), deadline,
+               std::move(done));
 }
 
 void GrpcParameterLink::Push(Frame<PushPart> request, absl::Time deadline,
-                             ReplyCallback<PushReply> done) {
-  SendFrame(&data_, kPush, request, deadline, std::move(done));
+                             ReplyCallback<Frame<PushReply>> done) {
+  ReceiveFrame(&data_, kPush, EncodeFrame(request.header, request.data),
+               deadline, std::move(done));
 }
 
 void GrpcParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
@@ -89,7 +91,8 @@ void GrpcParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
 void GrpcParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                      absl::Time deadline,
                                      ReplyCallback<Frame<SnapshotPart>> done) {
-  ReceiveFrame(&data_, kReadSnapshot, request, deadline, std::move(done));
+  ReceiveFrame(&data_, kReadSnapshot, EncodeFrame(request, absl::Cord()),
+               deadline, std::move(done));
 }
 
 void GrpcParameterLink::EndSnapshot(const EndSnapshotRequest& request,

@@ -46,6 +46,20 @@ bool IsAway(const absl::Status& status) {
 
 bool Never(const bool* value) { return *value; }
 
+std::vector<TensorView> ViewsOf(
+    absl::Span<const absl::Span<const float>> spans) {
+  std::vector<TensorView> views;
+  for (const auto values : spans) views.push_back(ViewOf(values));
+  return views;
+}
+
+std::vector<MutableTensorView> ViewsOf(
+    absl::Span<const absl::Span<float>> spans) {
+  std::vector<MutableTensorView> views;
+  for (const auto values : spans) views.push_back(MutableViewOf(values));
+  return views;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OwnModel>> OwnModel::Connect(
@@ -227,17 +241,22 @@ absl::Status OwnModel::WaitForOthersToInitialize() {
 
 absl::Status OwnModel::Pull(absl::Span<const absl::Span<float>> into) {
   RETURN_IF_ERROR(CheckSpans(into));
-  std::vector<MutableTensorView> views;
-  for (const auto values : into) views.push_back(MutableViewOf(values));
-  return client_->PullAndWait(views);
+  return client_->PullAndWait(ViewsOf(into));
 }
 
 absl::StatusOr<PushOutcome> OwnModel::Push(
     absl::Span<const absl::Span<const float>> gradients) {
   RETURN_IF_ERROR(CheckSpans(gradients));
-  std::vector<TensorView> views;
-  for (const auto gradient : gradients) views.push_back(ViewOf(gradient));
-  return client_->PushAndWait(++step_, views);
+  return client_->PushAndWait(++step_, ViewsOf(gradients));
+}
+
+absl::StatusOr<PushOutcome> OwnModel::PushPull(
+    absl::Span<const absl::Span<const float>> gradients,
+    absl::Span<const absl::Span<float>> into) {
+  RETURN_IF_ERROR(CheckSpans(gradients));
+  RETURN_IF_ERROR(CheckSpans(into));
+  return client_->PushAndWait(++step_, ViewsOf(gradients), /*round=*/0,
+                              ViewsOf(into));
 }
 
 void OwnModel::Pause() {

@@ -33,10 +33,11 @@ namespace muster {
 //   ASSIGN_OR_RETURN(auto model, OwnModel::Connect(options, {{"w", {3, 2}}}));
 //   RETURN_IF_ERROR(model->Initialize({w}));     // worker 0
 //   RETURN_IF_ERROR(model->WaitForOthersToInitialize());  // the other workers
+//   RETURN_IF_ERROR(model->Pull({absl::MakeSpan(w)}));
 //   while (...) {
-//     RETURN_IF_ERROR(model->Pull({absl::MakeSpan(w)}));
 //     ... w_gradient = ...
-//     RETURN_IF_ERROR(model->Push({w_gradient}).status());
+//     RETURN_IF_ERROR(
+//         model->PushPull({w_gradient}, {absl::MakeSpan(w)}).status());
 //   }
 //
 // own_model_example.cc is a whole program. For use by one thread.
@@ -99,6 +100,11 @@ class OwnModel {
   // if nothing was pulled since the model was initialized.
   absl::StatusOr<PushOutcome> Push(
       absl::Span<const absl::Span<const float>> gradients);
+  // Push and Pull in one round trip: `into` gets the parameters as they are
+  // after this update. Errors: as both.
+  absl::StatusOr<PushOutcome> PushPull(
+      absl::Span<const absl::Span<const float>> gradients,
+      absl::Span<const absl::Span<float>> into);
 
   // Of the latest push; 0 before the first.
   int64_t step() const { return step_; }

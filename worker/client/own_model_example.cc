@@ -39,10 +39,10 @@ absl::Status Train(const char* ps_addresses, int worker) {
   std::mt19937 random(worker);
   std::uniform_real_distribution<float> uniform(-1, 1);
   float loss = 0;
+  const absl::Status pulled =
+      (*model)->Pull({absl::MakeSpan(w), absl::MakeSpan(bias)});
+  if (!pulled.ok()) return pulled;
   for (int step = 0; step < kSteps; ++step) {
-    const absl::Status pulled =
-        (*model)->Pull({absl::MakeSpan(w), absl::MakeSpan(bias)});
-    if (!pulled.ok()) return pulled;
     std::vector<float> w_gradient(2), bias_gradient(1);
     loss = 0;
     for (int row = 0; row < kRows; ++row) {
@@ -53,7 +53,8 @@ absl::Status Train(const char* ps_addresses, int worker) {
       w_gradient[1] += 2 * error * b / kRows;
       bias_gradient[0] += 2 * error / kRows;
     }
-    const auto pushed = (*model)->Push({w_gradient, bias_gradient});
+    const auto pushed = (*model)->PushPull(
+        {w_gradient, bias_gradient}, {absl::MakeSpan(w), absl::MakeSpan(bias)});
     if (!pushed.ok()) return pushed.status();
   }
   std::printf("worker %d: loss=%.6f y = %.2f a + %.2f b + %.2f\n", worker, loss,

@@ -191,13 +191,16 @@ std::shared_ptr<Transfer> ParameterClient::StartPull(
       },
       [this, state, done = std::move(done)](const absl::Status& outcome,
                                             int64_t) {
-        if (outcome.ok()) {
-          absl::MutexLock lock(&mu_);
-          // Versions of another epoch would be no good to the next push.
-          if (model_ == state->model()) pulled_versions_ = state->versions();
-        }
+        if (outcome.ok()) KeepVersions(state->versions());
         done(Annotate(outcome, "pull"));
       });
+}
+
+void ParameterClient::KeepVersions(
+    std::shared_ptr<const PulledVersions> versions) {
+  absl::MutexLock lock(&mu_);
+  // Those of another epoch would be no good to the next push.
+  if (model_ == versions->model) pulled_versions_ = std::move(versions);
 }
 
 absl::StatusOr<std::unique_ptr<GradualPull>> ParameterClient::BeginPull(
@@ -227,6 +230,7 @@ absl::Status ParameterClient::PullAndWait(
 
 absl::StatusOr<std::shared_ptr<PushState>> ParameterClient::MakePush(
     int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+    absl::Span<const MutableTensorView> into,
     std::shared_ptr<const PulledVersions> versions) {
   PushState::Options push;
   {
@@ -236,6 +240,10 @@ absl::StatusOr<std::shared_ptr<PushState>> ParameterClient::MakePush(
   }
   const std::string what = PushName(step);
   RETURN_IF_ERROR(Annotate(push.model->CheckViews(gradients), what));
+  if (!into.empty()) {
+    RETURN_IF_ERROR(Annotate(push.model->CheckViews(into), what));
+    push.into.assign(into.begin(), into.end());
+  }
   if (versions == nullptr || versions->model != push.model) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, ": nothing was pulled in this model epoch"));
@@ -266,24 +274,30 @@ std::shared_ptr<Transfer> ParameterClient::StartPush(
         if (!outcome.ok()) {
           return done(Annotate(outcome, PushName(state->step())));
         }
-        done(state->Summarize(retries));
+        PushOutcome summary = state->Summarize(retries);
+        if (summary.new_versions != nullptr) {
+          KeepVersions(summary.new_versions);
+        }
+        done(std::move(summary));
       });
 }
 
 void ParameterClient::Push(
     int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+    absl::Span<const MutableTensorView> into,
     std::function<void(absl::StatusOr<PushOutcome>)> done) {
   const absl::StatusOr<std::shared_ptr<PushState>> state =
-      MakePush(step, round, gradients, /*versions=*/nullptr);
+      MakePush(step, round, gradients, into, /*versions=*/nullptr);
   if (!state.ok()) return done(state.status());
   StartPush(*state, PartsAre::kOpen, std::move(done));
 }
 
 absl::StatusOr<std::unique_ptr<GradualPush>> ParameterClient::BeginPush(
     int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+    absl::Span<const MutableTensorView> into,
     std::shared_ptr<const PulledVersions> versions) {
   ASSIGN_OR_RETURN(const std::shared_ptr<PushState> state,
-                   MakePush(step, round, gradients, std::move(versions)));
+                   MakePush(step, round, gradients, into, std::move(versions)));
   auto push = std::make_unique<GradualPush>(options_.clock, state->model());
   push->Start(StartPush(state, PartsAre::kClosed,
                         [push = push.get()](absl::StatusOr<PushOutcome> end) {
@@ -298,10 +312,11 @@ void ParameterClient::SettlePush(const StepToken& token) {
 }
 
 absl::StatusOr<PushOutcome> ParameterClient::PushAndWait(
-    int64_t step, absl::Span<const TensorView> gradients, int64_t round) {
+    int64_t step, absl::Span<const TensorView> gradients, int64_t round,
+    absl::Span<const MutableTensorView> into) {
   OneShot ended(options_.clock);
   absl::StatusOr<PushOutcome> outcome = absl::UnknownError("not ended");
-  Push(step, round, gradients, [&](absl::StatusOr<PushOutcome> result) {
+  Push(step, round, gradients, into, [&](absl::StatusOr<PushOutcome> result) {
     outcome = std::move(result);
     ended.Notify();
   });

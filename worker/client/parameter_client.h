@@ -143,17 +143,25 @@ class ParameterClient {
   // buffer of gRPC that refers to it. Applied exactly once, however often it is
   // sent. Steps of one incarnation count from 1 and only rise. `round` is that
   // of the step's token; 0 without one.
+  // With `into`, one view a tensor, the answers bring the parameters as they
+  // are after this update: a pull without a round trip of its own. Only where
+  // updates are made at once (not in synchronous replication). The memory is
+  // the client's until `done`; after an error its contents are a mixture.
   void Push(int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+            absl::Span<const MutableTensorView> into,
             std::function<void(absl::StatusOr<PushOutcome>)> done);
   absl::StatusOr<PushOutcome> PushAndWait(
-      int64_t step, absl::Span<const TensorView> gradients, int64_t round = 0);
+      int64_t step, absl::Span<const TensorView> gradients, int64_t round = 0,
+      absl::Span<const MutableTensorView> into = {});
 
   // A push whose gradients are still being computed: their memory is read when
-  // they are released (at once, unless can_push_gradually()). They were
-  // computed from the values of `versions`; null: of the last successful pull.
-  // The push ends before the client does. Errors: as Push.
+  // they are released (at once, unless can_push_gradually()); so is `into` of a
+  // tensor its own memory until then. They were computed from the values of
+  // `versions`; null: of those that came last. The push ends before the client
+  // does. Errors: as Push.
   absl::StatusOr<std::unique_ptr<GradualPush>> BeginPush(
       int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+      absl::Span<const MutableTensorView> into = {},
       std::shared_ptr<const PulledVersions> versions = nullptr);
   // A codec wants the whole gradient.
   bool can_push_gradually() const { return options_.codec == nullptr; }
@@ -208,7 +216,10 @@ class ParameterClient {
                                       std::function<void(absl::Status)> done);
   absl::StatusOr<std::shared_ptr<PushState>> MakePush(
       int64_t step, int64_t round, absl::Span<const TensorView> gradients,
+      absl::Span<const MutableTensorView> into,
       std::shared_ptr<const PulledVersions> versions);
+  // Values have come.
+  void KeepVersions(std::shared_ptr<const PulledVersions> versions);
   std::shared_ptr<Transfer> StartPush(
       const std::shared_ptr<PushState>& state, PartsAre parts,
       std::function<void(absl::StatusOr<PushOutcome>)> done);
@@ -226,7 +237,7 @@ class ParameterClient {
   mutable absl::Mutex mu_;
   // Shared with the transfers that were started with it.
   std::shared_ptr<const ClientModel> model_ ABSL_GUARDED_BY(mu_);
-  // Null if nothing was pulled in this epoch.
+  // Of the values that came last; null if none have in this epoch.
   std::shared_ptr<const PulledVersions> pulled_versions_ ABSL_GUARDED_BY(mu_);
   // Also the seed of the transfer's pauses.
   uint64_t next_transfer_ ABSL_GUARDED_BY(mu_);

@@ -25,6 +25,7 @@ PushPart PushState::MakeHeader(const TransferMachine::Send& send) const {
   header.set_part(send.part);
   header.set_parts(static_cast<int32_t>(model.plan.parts[send.shard].size()));
   header.set_pulled_version(options_.versions[send.shard][send.part]);
+  header.set_wants_values(!options_.into.empty());
   if (options_.encoded != nullptr) {
     header.set_codec(std::string(options_.encoded->codec().name()));
   }
@@ -75,10 +76,48 @@ void PushState::Send(ParameterLink* link, Transfer* transfer,
   link->Push(
       {MakeHeader(send), *std::move(data)}, send.deadline,
       [self = shared_from_this(), send, shared = transfer->shared_from_this()](
-          const absl::StatusOr<PushReply>& reply) {
-        if (reply.ok()) self->Count(send, *reply);
-        shared->Answer(send, reply.status());
+          const absl::StatusOr<Frame<PushReply>>& reply) {
+        self->OnReply(send, reply, shared.get());
       });
+}
+
+void PushState::OnReply(const TransferMachine::Send& send,
+                        const absl::StatusOr<Frame<PushReply>>& reply,
+                        Transfer* transfer) {
+  const bool takes_values = !options_.into.empty();
+  // After the end the memory is the caller's again.
+  if (takes_values && !transfer->Hold()) return;
+  absl::Status status = reply.status();
+  if (status.ok() && takes_values) status = TakeValues(send, *reply);
+  if (status.ok()) Count(send, reply->header);
+  transfer->Answer(send, status);
+  if (takes_values) transfer->Release();
+}
+
+absl::Status PushState::TakeValues(const TransferMachine::Send& send,
+                                   const Frame<PushReply>& reply) {
+  {
+    absl::MutexLock lock(&mu_);
+    PartTimes& times = times_[send.shard][send.part];
+    // Sent again, a part may be answered twice, also at once.
+    if (times.has_values) return absl::OkStatus();
+    times.has_values = true;
+    times.new_version = reply.header.version();
+  }
+  return ScatterCord(*options_.model,
+                     options_.model->plan.parts[send.shard][send.part],
+                     reply.data, options_.into);
+}
+
+std::shared_ptr<const PulledVersions> PushState::NewVersions() const {
+  if (options_.into.empty()) return nullptr;
+  auto versions = std::make_shared<PulledVersions>();
+  versions->model = options_.model;
+  for (const std::vector<PartTimes>& of_shard : times_) {
+    std::vector<int64_t>& shard = versions->parts.emplace_back();
+    for (const PartTimes& times : of_shard) shard.push_back(times.new_version);
+  }
+  return versions;
 }
 
 void PushState::Count(const TransferMachine::Send& send,
@@ -131,6 +170,7 @@ PushOutcome PushState::Summarize(int64_t retries) {
         of_shard.empty() ? 0
                          : *std::min_element(of_shard.begin(), of_shard.end()));
   }
+  outcome_.new_versions = NewVersions();
   outcome_.sends = Sends();
   return outcome_;
 }

@@ -16,6 +16,7 @@
 #include "proto/parameter_service.pb.h"
 #include "worker/client/client_model.h"
 #include "worker/client/encoded_parts.h"
+#include "worker/client/pulled_versions.h"
 #include "worker/client/push_encoder.h"
 #include "worker/client/push_outcome.h"
 #include "worker/client/tensor_view.h"
@@ -37,6 +38,10 @@ class PushState : public std::enable_shared_from_this<PushState> {
     std::shared_ptr<const EncodedParts> encoded;
     // That were pulled, [ps task][part].
     std::vector<std::vector<int64_t>> versions;
+    // Where the new values go, one a tensor; empty: they are not asked for.
+    // Those of a part are written once it was opened, before the transfer's
+    // end.
+    std::vector<MutableTensorView> into;
     int64_t step = 0;
     int64_t round = 0;
     // ParameterClient::Options::copy_pushes.
@@ -66,6 +71,9 @@ class PushState : public std::enable_shared_from_this<PushState> {
   struct PartTimes {
     absl::Time left;
     std::optional<absl::Time> acknowledged;
+    // Somebody writes, or has written, the new values.
+    bool has_values = false;
+    int64_t new_version = 0;
   };
 
   PushPart MakeHeader(const TransferMachine::Send& send) const;
@@ -74,8 +82,17 @@ class PushState : public std::enable_shared_from_this<PushState> {
   // The bytes of one part; none if the transfer has ended.
   std::optional<absl::Cord> DataOf(Transfer* transfer,
                                    const TransferMachine::Send& send) const;
+  void OnReply(const TransferMachine::Send& send,
+               const absl::StatusOr<Frame<PushReply>>& reply,
+               Transfer* transfer);
   void Count(const TransferMachine::Send& send, const PushReply& reply);
+  // Writes the new values of a part to where they go.
+  absl::Status TakeValues(const TransferMachine::Send& send,
+                          const Frame<PushReply>& reply);
   std::vector<SliceSend> Sends() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Null if the new values were not asked for.
+  std::shared_ptr<const PulledVersions> NewVersions() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Constant after construction.
   const Options options_;

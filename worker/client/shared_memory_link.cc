@@ -268,12 +268,12 @@ void SharedMemoryLink::Pull(const PullRequest& request, absl::Time deadline,
 }
 
 void SharedMemoryLink::Push(Frame<PushPart> request, absl::Time deadline,
-                            ReplyCallback<PushReply> done) {
+                            ReplyCallback<Frame<PushReply>> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
     return shared->Call(SharedMethod::kPush,
                         EncodeFrame(request.header, request.data), deadline,
-                        ParseMessage<PushReply>(std::move(done)));
+                        ParseFrame<PushReply>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
   grpc_->Push(std::move(request), deadline, std::move(done));

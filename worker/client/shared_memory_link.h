@@ -59,7 +59,7 @@ class SharedMemoryLink : public ParameterLink {
   void Pull(const PullRequest& request, absl::Time deadline,
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<PushReply> done) override;
+            ReplyCallback<Frame<PushReply>> done) override;
   void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
                      ReplyCallback<BeginSnapshotReply> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,

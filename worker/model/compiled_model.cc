@@ -173,15 +173,18 @@ void CompiledModel::FindFirstUses() {
 }
 
 // A gradient is final after the last instruction that touches its buffer: the
-// sum over all uses, or the penalty that is added to it.
+// sum over all uses, or the penalty that is added to it. It is told of when the
+// parameter itself is not read any more, either.
 void CompiledModel::FindFinalWrites() {
   constexpr size_t kNone = std::numeric_limits<size_t>::max();
   std::vector<size_t> last(parameters_.size(), kNone);
+  std::vector<size_t> last_read(parameters_.size(), 0);
   bool has_loss = false;
   for (size_t i = 0; i < plan_.instructions.size(); ++i) {
     for (const BoundOperand& bound : plan_.instructions[i].operands) {
       const PlanBuffer& buffer = plan_.buffers[bound.buffer];
       if (buffer.space == BufferSpace::kGradient) last[buffer.index] = i;
+      if (buffer.space == BufferSpace::kParameter) last_read[buffer.index] = i;
       // The penalties add to it later.
       if (bound.buffer == plan_.loss_buffer && !has_loss) {
         loss_instruction_ = i;
@@ -192,7 +195,8 @@ void CompiledModel::FindFinalWrites() {
   final_after_.resize(plan_.instructions.size());
   for (size_t parameter = 0; parameter < last.size(); ++parameter) {
     if (last[parameter] == kNone) continue;
-    final_after_[last[parameter]].push_back(static_cast<int>(parameter));
+    final_after_[std::max(last[parameter], last_read[parameter])].push_back(
+        static_cast<int>(parameter));
   }
 }
 

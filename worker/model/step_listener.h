@@ -18,8 +18,9 @@ class StepListener {
   virtual absl::Status OnForward(double loss) = 0;
 
   // CompiledModel::gradient(parameter) is what the step leaves there: every use
-  // of the parameter is in it, and its penalty. Once for each parameter, in the
-  // order of the backward pass; state tensors come last.
+  // of the parameter is in it, and its penalty. The step reads the parameter
+  // itself no more. Once for each parameter, in the order of the backward pass;
+  // state tensors come last.
   virtual void OnGradient(int parameter) = 0;
 };
 

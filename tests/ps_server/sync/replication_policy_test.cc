@@ -75,6 +75,7 @@ TEST(ReplicationPolicyTest, AStepIsOneUpdateHoweverManyPartsItHas) {
   for (const int32_t number : {2, 0, 1}) {
     PushedPart part;
     part.part = number;
+    part.begins_step = number == 2;
     (*policy)->OnPart(part, TensorTable(), applier);
   }
   EXPECT_EQ(applier.updates, 1);

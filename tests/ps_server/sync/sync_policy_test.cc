@@ -29,9 +29,9 @@ class SyncPolicyTest : public testing::Test {
     }
   }
 
-  absl::StatusOr<PushReply> Push(const Sender& sender, int64_t step,
-                                 int64_t round, float value,
-                                 SyncShard::Part part) {
+  absl::StatusOr<Frame<PushReply>> Push(const Sender& sender, int64_t step,
+                                        int64_t round, float value,
+                                        SyncShard::Part part) {
     return shard_.shard().Push(
         shard_.MakePart(sender, step, round, Gradient(value), part));
   }
@@ -88,13 +88,13 @@ TEST_F(SyncPolicyTest, DropsWhatComesLateAndSaysSoAgain) {
   shard_.PushStep(a_, 1, 1, Gradient(-2));
   const auto in_time = Push(b_, 1, 1, -8, SyncShard::kFirstBlock);
   ASSERT_THAT(in_time, IsOk());
-  EXPECT_FALSE(in_time->late());
+  EXPECT_FALSE(in_time->header.late());
   EXPECT_EQ(WeightAfter(MakeToken(2, {MakeChosen(a_, 1)})), 3);
   for (const bool duplicate : {false, true}) {
     const auto reply = Push(b_, 1, 1, -8, SyncShard::kAverage);
     ASSERT_THAT(reply, IsOk());
-    EXPECT_TRUE(reply->late());
-    EXPECT_EQ(reply->duplicate(), duplicate);
+    EXPECT_TRUE(reply->header.late());
+    EXPECT_EQ(reply->header.duplicate(), duplicate);
   }
   EXPECT_EQ(shard_.shard().counters().late_parts, 1);
   // Neither is in the next update.
@@ -134,7 +134,7 @@ TEST_F(SyncPolicyTest, AStepThatWasGivenUpInMidPushIsInNoUpdate) {
   // What was on its way of the first step comes now.
   const auto late = Push(a_, 1, 1, -8, SyncShard::kSecondBlock);
   ASSERT_THAT(late, IsOk());
-  EXPECT_TRUE(late->duplicate());
+  EXPECT_TRUE(late->header.duplicate());
   ASSERT_THAT(Push(a_, 2, 1, -2, SyncShard::kSecondBlock), IsOk());
   ASSERT_THAT(Push(a_, 2, 1, -2, SyncShard::kAverage), IsOk());
   EXPECT_EQ(WeightAfter(MakeToken(2, {MakeChosen(a_, 2)})), 3);

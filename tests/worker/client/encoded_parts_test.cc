@@ -32,7 +32,7 @@ class RecordingLink : public LossyParameterLink {
   using LossyParameterLink::LossyParameterLink;
 
   void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<PushReply> done) override {
+            ReplyCallback<Frame<PushReply>> done) override {
     {
       absl::MutexLock lock(&mu_);
       const auto key =

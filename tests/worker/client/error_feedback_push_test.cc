@@ -36,7 +36,7 @@ class FencingLink : public LossyParameterLink {
   using LossyParameterLink::LossyParameterLink;
 
   void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<PushReply> done) override {
+            ReplyCallback<Frame<PushReply>> done) override {
     if (request.header.step() == fenced_step) {
       return done(absl::FailedPreconditionError(
           absl::StrCat(kFencedPrefix, "the shard has moved on")));

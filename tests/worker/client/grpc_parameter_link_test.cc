@@ -74,11 +74,11 @@ class GrpcParameterLinkTest : public testing::Test {
         link_({"/job:ps/task:0", server_.address()},
               grpc::InsecureChannelCredentials()) {}
 
-  absl::StatusOr<PushReply> Push(int64_t step, size_t bytes) {
+  absl::StatusOr<Frame<PushReply>> Push(int64_t step, size_t bytes) {
     Frame<PushPart> frame;
     frame.header.set_step(step);
     frame.data = absl::Cord(std::string(bytes, 'g'));
-    return Await<PushReply>([&](ReplyCallback<PushReply> done) {
+    return Await<Frame<PushReply>>([&](ReplyCallback<Frame<PushReply>> done) {
       link_.Push(frame, In(absl::Seconds(30)), std::move(done));
     });
   }
@@ -88,9 +88,9 @@ class GrpcParameterLinkTest : public testing::Test {
 };
 
 TEST_F(GrpcParameterLinkTest, PushesAWholePart) {
-  const absl::StatusOr<PushReply> reply = Push(1, kMaxPartBytes);
+  const absl::StatusOr<Frame<PushReply>> reply = Push(1, kMaxPartBytes);
   ASSERT_THAT(reply, IsOk());
-  EXPECT_EQ(reply->staleness(), kMaxPartBytes);
+  EXPECT_EQ(reply->header.staleness(), kMaxPartBytes);
 }
 
 TEST_F(GrpcParameterLinkTest, PullsAWholePart) {

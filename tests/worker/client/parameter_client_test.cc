@@ -70,13 +70,51 @@ TEST_F(ParameterClientTest, AppliesEachPushOnceOverALossyNetwork) {
   EXPECT_GT(shards_[1]->duplicates(), 0);
 }
 
+TEST_F(ParameterClientTest, APushBringsTheNewValues) {
+  FakeShard::Faults faults;
+  faults.seed = 20261122;
+  faults.lost_requests = 15;
+  faults.lost_answers = 15;
+  faults.duplicates = 15;
+  Connect(faults);
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(Pull(), IsOk());
+  for (int step = 1; step <= 20; ++step) {
+    const auto outcome = client_->PushAndWait(step, Views(gradients_),
+                                              /*round=*/0, Into(values_));
+    ASSERT_THAT(outcome, IsOk());
+    // Nobody else pushes: each gradient is of the values before it.
+    EXPECT_EQ(outcome->max_staleness, 0);
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_EQ(values_[i],
+                std::vector<float>(values_[i].size(), (step + 1.0f) * (i + 1)));
+    }
+  }
+}
+
+TEST_F(ParameterClientTest, APushTellsWhichValuesItHasBrought) {
+  Connect({});
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(Pull(), IsOk());
+  auto outcome = client_->PushAndWait(1, Views(gradients_));
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_EQ(outcome->new_versions, nullptr);
+  outcome =
+      client_->PushAndWait(2, Views(gradients_), /*round=*/0, Into(values_));
+  ASSERT_THAT(outcome, IsOk());
+  ASSERT_NE(outcome->new_versions, nullptr);
+  for (const std::vector<int64_t>& shard : outcome->new_versions->parts) {
+    EXPECT_EQ(shard, std::vector<int64_t>(shard.size(), 2));
+  }
+}
+
 TEST_F(ParameterClientTest, PushIsDoneOnlyWhenNobodyHoldsTheGradients) {
   Connect({});
   ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
   ASSERT_THAT(Pull(), IsOk());
   shards_[1]->KeepFrames(true);
   absl::Notification done;
-  client_->Push(1, /*round=*/0, Views(gradients_),
+  client_->Push(1, /*round=*/0, Views(gradients_), /*into=*/{},
                 [&](const absl::StatusOr<PushOutcome>& outcome) {
                   EXPECT_THAT(outcome, IsOk());
                   done.Notify();

@@ -68,7 +68,7 @@ class SharedMemoryLinkTest : public testing::Test {
                 IsOk());
   }
   absl::Status Push(ParameterLink* link, int64_t step) {
-    return AwaitReply<PushReply>([&](auto done) {
+    return AwaitReply<Frame<PushReply>>([&](auto done) {
              link->Push(
                  MakePush(chief_, step, {MakeSlice("w", 0, kBlockElements)},
                           BytesOf(std::vector<float>(kBlockElements, -1))),

@@ -69,15 +69,19 @@ class TwoShardFixture : public ::testing::Test {
     return views;
   }
 
-  // Into `values_`.
-  absl::Status Pull(int64_t round = 0) {
+  static std::vector<MutableTensorView> Into(Values& of) {
     std::vector<MutableTensorView> views;
-    for (auto& values : values_) {
+    for (auto& values : of) {
       views.push_back(MutableViewOf(absl::MakeSpan(values)));
     }
+    return views;
+  }
+
+  // Into `values_`.
+  absl::Status Pull(int64_t round = 0) {
     StepToken token;
     token.set_round(round);
-    return client_->PullAndWait(views, token);
+    return client_->PullAndWait(Into(values_), token);
   }
 
   const MonotonicClock clock_{};

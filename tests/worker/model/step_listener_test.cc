@@ -1,5 +1,6 @@
 #include "worker/model/step_listener.h"
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <set>
@@ -20,10 +21,11 @@ using ::testing::SizeIs;
 constexpr int64_t kRows = 4;
 constexpr int64_t kClasses = 3;
 
-// Keeps what a gradient is when it is called final.
+// Keeps what a gradient is when it is called final, and spoils the parameter,
+// which may then get its next value.
 class Listener : public StepListener {
  public:
-  explicit Listener(const CompiledModel& model) : model_(model) {}
+  explicit Listener(CompiledModel* model) : model_(*model) {}
 
   absl::Status OnForward(double loss) override {
     EXPECT_FALSE(loss_.has_value());
@@ -37,17 +39,20 @@ class Listener : public StepListener {
     const absl::Span<const float> gradient = model_.gradient(parameter);
     values_.emplace_back(gradient.begin(), gradient.end());
     indices_.push_back(parameter);
+    for (float& value : model_.parameter(parameter)) value = NAN;
   }
 
-  // That nothing was written to a gradient after it was called final, and that
-  // each was called so once.
-  void ExpectAllFinal() const {
+  // That nothing was written to a gradient after it was called final, that each
+  // was called so once, and that all are those of a step that nobody heard of.
+  void ExpectAllFinal(
+      const std::vector<std::vector<float>>& undisturbed) const {
     EXPECT_THAT(order_, SizeIs(model_.parameters().size()));
     EXPECT_THAT(heard_, SizeIs(model_.parameters().size()));
     for (size_t i = 0; i < order_.size(); ++i) {
       const absl::Span<const float> now = model_.gradient(indices_[i]);
       EXPECT_EQ(values_[i], std::vector<float>(now.begin(), now.end()))
           << order_[i];
+      EXPECT_EQ(values_[i], undisturbed[indices_[i]]) << order_[i];
     }
   }
 
@@ -55,7 +60,7 @@ class Listener : public StepListener {
   const std::vector<std::string>& order() const { return order_; }
 
  private:
-  const CompiledModel& model_;
+  CompiledModel& model_;
   std::optional<double> loss_;
   std::vector<std::string> order_;
   std::set<int> heard_;
@@ -72,8 +77,15 @@ class StepListenerTest : public testing::TestWithParam<std::string> {
     model_ = Compile(ParseModel(spec), options);
     ASSERT_THAT(model_->InitializeParameters(1), IsOk());
   }
-  // Two steps, so that no gradient happens to be what it was before.
+  // Another step between, so that no gradient happens to be what it was before.
   CompiledModel::StepResult Run(Listener* listener, int64_t elements) {
+    EXPECT_THAT(model_->Step(MakeBatch(kRows, elements, kClasses, 2), 2),
+                IsOk());
+    for (size_t i = 0; i < model_->parameters().size(); ++i) {
+      const absl::Span<const float> gradient =
+          model_->gradient(static_cast<int>(i));
+      undisturbed_.emplace_back(gradient.begin(), gradient.end());
+    }
     EXPECT_THAT(model_->Step(MakeBatch(kRows, elements, kClasses, 1), 1),
                 IsOk());
     const auto result =
@@ -84,6 +96,8 @@ class StepListenerTest : public testing::TestWithParam<std::string> {
 
   const std::unique_ptr<Backend> backend_ = MakeBackend(GetParam());
   std::unique_ptr<CompiledModel> model_;
+  // The gradients of the step before anybody listened.
+  std::vector<std::vector<float>> undisturbed_;
 };
 
 TEST_P(StepListenerTest, HearsOfEachLayerFromTheLastToTheFirst) {
@@ -113,9 +127,9 @@ TEST_P(StepListenerTest, HearsOfEachLayerFromTheLastToTheFirst) {
     }
     layer { name: "loss" type: "softmax_cross_entropy" }
   )pb");
-  Listener listener(*model_);
+  Listener listener(model_.get());
   const CompiledModel::StepResult result = Run(&listener, 36);
-  listener.ExpectAllFinal();
+  listener.ExpectAllFinal(undisturbed_);
   EXPECT_THAT(listener.order(),
               ElementsAre("logits/weights", "dense/weights", "conv/weights"));
   EXPECT_EQ(listener.loss(), result.loss);
@@ -148,9 +162,9 @@ TEST_P(StepListenerTest, ASharedParameterIsFinalAfterItsLastUseAndItsPenalty) {
     }
     layer { name: "loss" type: "softmax_cross_entropy" }
   )pb");
-  Listener listener(*model_);
+  Listener listener(model_.get());
   const CompiledModel::StepResult result = Run(&listener, 5);
-  listener.ExpectAllFinal();
+  listener.ExpectAllFinal(undisturbed_);
   EXPECT_LT(*listener.loss(), result.loss) << "the penalty comes later";
 }
 
@@ -170,9 +184,9 @@ TEST_P(StepListenerTest, MovingAveragesComeLast) {
     }
     layer { name: "loss" type: "softmax_cross_entropy" }
   )pb");
-  Listener listener(*model_);
+  Listener listener(model_.get());
   Run(&listener, 5);
-  listener.ExpectAllFinal();
+  listener.ExpectAllFinal(undisturbed_);
   const size_t trainable = listener.order().size() - 2;
   for (size_t i = 0; i < listener.order().size(); ++i) {
     for (const TensorDef& tensor : model_->parameters()) {

@@ -1,0 +1,22 @@
+#ifndef PS_SERVER_VALUE_CORD_H_
+#define PS_SERVER_VALUE_CORD_H_
+
+#include "absl/strings/cord.h"
+#include "absl/types/span.h"
+#include "ps_server/buffer_pool.h"
+#include "ps_server/slice_checks.h"
+#include "ps_server/tensor_table.h"
+
+namespace muster {
+
+// The float32 values of parameters, slice after slice. Of large slices nothing
+// is copied: the Cord refers to the blocks where they lie, and shows what is
+// done to them, so that it is to be copied before the next update. Many small
+// ones are gathered in memory of `pool`. REQUIRES: the slices were checked;
+// `tensors` outlive the Cord.
+absl::Cord ValueCord(const TensorTable& tensors,
+                     absl::Span<const CheckedSlice> slices, BufferPool* pool);
+
+}  // namespace muster
+
+#endif  // PS_SERVER_VALUE_CORD_H_
