@@ -45,7 +45,7 @@ struct ParameterWait {
 };
 
 // When the parts of a step began and ended; monotonic. With a pipeline_depth of
-// 2 all up to `computed` lies in the step before, whose end `begun` comes after.
+// 2 all up to `computed` lies in the step before.
 struct StepTimes {
   absl::Time begun;
   // Its rows were wanted, and are there.

@@ -48,7 +48,10 @@ void Profiler::AddStep(const StepRecord& step) {
   const StepTimes& times = step.times;
   trace_.AddSpan(kStep, "step", times.begun, step.now, step.step);
   trace_.AddSpan(kStep, "input", times.read_begun, times.read, step.step);
-  trace_.AddSpan(kPull, "pull", times.pull_begun, times.pulled, step.step);
+  // Else the push before has brought the parameters.
+  if (times.pull_begun < times.pulled) {
+    trace_.AddSpan(kPull, "pull", times.pull_begun, times.pulled, step.step);
+  }
   trace_.AddSpan(kCompute, "compute", times.compute_begun, times.computed,
                  step.step);
   if (times.forward_end.has_value() && times.backward_end.has_value()) {
