@@ -1,5 +1,8 @@
 #include "ps_server/gradient_applier.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/cord.h"
 #include "common/base/status_macros.h"
@@ -8,6 +11,10 @@
 
 namespace muster {
 namespace {
+
+// What is published is copied when so much of it was updated: 64 KB of a
+// parameter, its gradient and two slots are still in a cache of 512 KB or 1 MB.
+constexpr int64_t kPublishedElements = 16384;
 
 // More than any rule has.
 constexpr size_t kInlinedSlots = 4;
@@ -50,16 +57,26 @@ void ApplyRun(const UpdateRule& rule, double rate_factor, TensorBlocks& tensor,
              count);
 }
 
-// Updates the blocks of one stripe by the values in `data`.
+// Updates the blocks of one stripe by the values in `data`; writes the new ones
+// to `publish_to`, unless null.
 void ApplyStripe(absl::Span<const CheckedSlice> slices, const absl::Cord& data,
-                 const PushedPart& part, const GradientApplier::Model& model) {
+                 const PushedPart& part, char* publish_to,
+                 const GradientApplier::Model& model) {
   FloatRuns gradient(data, part.codec);
   ForEachBlock(slices, [&](int index, int64_t block) {
     TensorBlocks& tensor = (*model.tensors)[index];
     const int64_t elements = tensor.BlockElements(block);
     for (int64_t done = 0; done < elements;) {
-      const absl::Span<const float> run = gradient.Next(elements - done);
+      const int64_t left = elements - done;
+      const absl::Span<const float> run = gradient.Next(
+          publish_to == nullptr ? left : std::min(left, kPublishedElements));
       ApplyRun(*model.rule, part.rate_factor, tensor, block, done, run);
+      if (publish_to != nullptr) {
+        // The run may lie there: it is of no use any more.
+        const size_t bytes = run.size() * sizeof(float);
+        std::memcpy(publish_to, tensor.Stream(block, 0) + done, bytes);
+        publish_to += bytes;
+      }
       done += static_cast<int64_t>(run.size());
     }
   });
@@ -101,8 +118,12 @@ void GradientApplier::ApplyPart(const PushedPart& part, const Model& model) {
   BeginUpdates(part.slices, model);
   const Stripes stripes(part.slices, threads());
   ForEach(stripes, [&](int i) {
+    char* const publish_to =
+        part.publish_to == nullptr
+            ? nullptr
+            : part.publish_to + stripes.begin(i) * sizeof(float);
     ApplyStripe(stripes.slices(i), stripes.DataOf(i, part.data, part.codec),
-                part, model);
+                part, publish_to, model);
   });
 }
 

@@ -39,7 +39,8 @@ class GradientApplier {
   absl::Status CheckFinitePart(absl::string_view what, const PushedPart& part,
                                const TensorTable& tensors) const;
 
-  // Updates the blocks of one part. REQUIRES: it was checked.
+  // Updates the blocks of one part, and publishes what they are then, in one
+  // pass over the memory. REQUIRES: it was checked.
   void ApplyPart(const PushedPart& part, const Model& model);
 
   // Makes one update of every block.

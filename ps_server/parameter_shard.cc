@@ -103,8 +103,8 @@ absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
 }
 
 absl::StatusOr<Frame<PushReply>> ParameterShard::Push(
-    const Frame<PushPart>& request) {
-  absl::StatusOr<Frame<PushReply>> reply = PushUncounted(request);
+    const Frame<PushPart>& request, char* values_into) {
+  absl::StatusOr<Frame<PushReply>> reply = PushUncounted(request, values_into);
   if (reply.ok()) {
     if (reply->header.duplicate()) {
       ++counters_.duplicate_parts;
@@ -120,8 +120,9 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::Push(
 }
 
 absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
-    const Frame<PushPart>& request) {
+    const Frame<PushPart>& request, char* values_into) {
   const PushPart& header = request.header;
+  published_ = {};
   RETURN_IF_ERROR(CheckPhase(header.sender(), header.fence(), READY));
   const std::string what = What(
       absl::StrCat("push of step ", header.step(), " part ", header.part()),
@@ -136,6 +137,10 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
   ASSIGN_OR_RETURN(PushedPart part, CheckPart(what, request));
   ASSIGN_OR_RETURN(const PartFate fate,
                    policy_->CheckPart(what, part, tensors_));
+  // An encoded gradient is shorter than the values, which would overtake it.
+  if (header.wants_values() && part.codec == nullptr) {
+    part.publish_to = values_into;
+  }
   const PartOutcome counted = CountPart(part, fate);
   part.staleness = counted.staleness;
   if (fate == PartFate::kTaken) {
@@ -152,13 +157,21 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::MakePushReply(
   reply.header.set_staleness(outcome.staleness);
   reply.header.set_late(outcome.late);
   if (!header.wants_values()) return reply;
+  reply.header.set_version(version_);
+  ASSIGN_OR_RETURN(reply.data, ValuesOf(what, header));
+  return reply;
+}
+
+absl::StatusOr<absl::Cord> ParameterShard::ValuesOf(absl::string_view what,
+                                                    const PushPart& header) {
+  if (!published_.empty()) {
+    return absl::MakeCordFromExternal(published_, [] {});
+  }
   // A duplicate's slices were not looked at yet.
   ASSIGN_OR_RETURN(
       const std::vector<CheckedSlice> slices,
       CheckSlices(what, header.slices(), tensors_, SliceUnit::kElements));
-  reply.header.set_version(version_);
-  reply.data = ValueCord(tensors_, slices, &replies_);
-  return reply;
+  return ValueCord(tensors_, slices, &replies_);
 }
 
 absl::StatusOr<PushedPart> ParameterShard::CheckPart(
@@ -224,6 +237,9 @@ void ParameterShard::CountUpdate() {
 
 void ParameterShard::Apply(const PushedPart& part) {
   applier_.ApplyPart(part, {&tensors_, rule_.get(), &snapshot_});
+  if (part.publish_to == nullptr) return;
+  published_ = {part.publish_to, static_cast<size_t>(SliceBytes(
+                                     part.slices, SliceUnit::kElements))};
 }
 
 void ParameterShard::ApplyToAll(BlockGradient gradient) {

@@ -81,7 +81,11 @@ class ParameterShard : private PartApplier {
   absl::StatusOr<LoadReply> Load(const Frame<LoadPart>& request);
   absl::StatusOr<SealReply> Seal(const SealRequest& request);
   absl::StatusOr<Frame<PullReply>> Pull(const PullRequest& request);
-  absl::StatusOr<Frame<PushReply>> Push(const Frame<PushPart>& request);
+  // `values_into`, unless null: memory for the values that the request wants.
+  // If the gradient is applied at once they are written there on the way, and
+  // the answer's bytes lie there. The request's bytes may be there, too.
+  absl::StatusOr<Frame<PushReply>> Push(const Frame<PushPart>& request,
+                                        char* values_into = nullptr);
   absl::StatusOr<BeginSnapshotReply> BeginSnapshot(
       const BeginSnapshotRequest& request);
   absl::StatusOr<Frame<SnapshotPart>> ReadSnapshot(
@@ -120,8 +124,8 @@ class ParameterShard : private PartApplier {
   char* ReadSnapshotSlice(int stream, const CheckedSlice& slice,
                           char* dst) const;
 
-  absl::StatusOr<Frame<PushReply>> PushUncounted(
-      const Frame<PushPart>& request);
+  absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
+                                                 char* values_into);
   absl::Status CheckPushNumbers(absl::string_view what,
                                 const PushPart& header) const;
   // Checks everything of a part that is no duplicate.
@@ -134,6 +138,9 @@ class ParameterShard : private PartApplier {
                                                  const PushPart& header,
                                                  const PartOutcome& outcome,
                                                  bool duplicate);
+  // The wanted values, where they lie.
+  absl::StatusOr<absl::Cord> ValuesOf(absl::string_view what,
+                                      const PushPart& header);
 
   // ---- PartApplier -------------------------------------------------------
   void Apply(const PushedPart& part) override;
@@ -161,6 +168,9 @@ class ParameterShard : private PartApplier {
   std::unique_ptr<UpdateRule> rule_;
   std::unique_ptr<ReplicationPolicy> policy_;
   ShardSnapshot snapshot_;
+
+  // Of the push under way: its new values, if they were published.
+  absl::string_view published_;
 };
 
 }  // namespace muster

@@ -36,13 +36,13 @@ ShardOptions ShardServer::ShardOptionsWithTeam() const {
 
 ShardServer::~ShardServer() { Close(); }
 
-void ShardServer::Close() { mailbox_.Close(); }
+void ShardServer::Close() { strand_.Close(); }
 
 template <typename Reply, typename Request>
 void ShardServer::Submit(
     Request request, absl::Time deadline, ReplyCallback<Reply> done,
     absl::StatusOr<Reply> (ParameterShard::*method)(const Request&)) {
-  const bool posted = mailbox_.Post(
+  const bool posted = strand_.Post(
       [this, request = std::move(request), deadline, done, method] {
         if (options_.clock->Now() >= deadline) {
           return done(TooLate(options_.shard.ps_index));
@@ -54,21 +54,20 @@ void ShardServer::Submit(
   if (!posted) done(ShuttingDown(options_.shard.ps_index));
 }
 
-template <typename Reply, typename Header>
-void ShardServer::SubmitPart(
-    Frame<Header> request, absl::Time deadline, ReplyCallback<Reply> done,
-    absl::StatusOr<Reply> (ParameterShard::*method)(const Frame<Header>&)) {
+template <typename Reply, typename Header, typename Method>
+void ShardServer::SubmitPart(Frame<Header> request, absl::Time deadline,
+                             ReplyCallback<Reply> done, Method method) {
   const auto bytes = static_cast<int64_t>(request.data.size());
   const absl::Status admitted = budget_.Admit(bytes);
   if (!admitted.ok()) return done(admitted);
-  const bool posted = mailbox_.Post(
+  const bool posted = strand_.Post(
       [this, request = std::move(request), deadline, done, method, bytes] {
         const absl::Time start = options_.clock->Now();
         if (start >= deadline) {
           budget_.Release(bytes, absl::ZeroDuration());
           return done(TooLate(options_.shard.ps_index));
         }
-        absl::StatusOr<Reply> reply = (shard_.*method)(request);
+        absl::StatusOr<Reply> reply = method(&shard_, request);
         budget_.Release(bytes, options_.clock->Now() - start);
         TellPhase();
         done(std::move(reply));
@@ -97,7 +96,9 @@ void ShardServer::Define(const DefineRequest& request, absl::Time deadline,
 void ShardServer::Load(Frame<LoadPart> request, absl::Time deadline,
                        ReplyCallback<LoadReply> done) {
   SubmitPart(std::move(request), deadline, std::move(done),
-             &ParameterShard::Load);
+             [](ParameterShard* shard, const Frame<LoadPart>& load) {
+               return shard->Load(load);
+             });
 }
 
 void ShardServer::Seal(const SealRequest& request, absl::Time deadline,
@@ -112,8 +113,17 @@ void ShardServer::Pull(const PullRequest& request, absl::Time deadline,
 
 void ShardServer::Push(Frame<PushPart> request, absl::Time deadline,
                        ReplyCallback<Frame<PushReply>> done) {
+  PushInto(std::move(request), /*values_into=*/nullptr, deadline,
+           std::move(done));
+}
+
+void ShardServer::PushInto(Frame<PushPart> request, char* values_into,
+                           absl::Time deadline,
+                           ReplyCallback<Frame<PushReply>> done) {
   SubmitPart(std::move(request), deadline, std::move(done),
-             &ParameterShard::Push);
+             [values_into](ParameterShard* shard, const Frame<PushPart>& push) {
+               return shard->Push(push, values_into);
+             });
 }
 
 void ShardServer::BeginSnapshot(const BeginSnapshotRequest& request,
@@ -135,7 +145,7 @@ void ShardServer::EndSnapshot(const EndSnapshotRequest& request,
 }
 
 void ShardServer::State(absl::Time deadline, ReplyCallback<ShardState> done) {
-  const bool posted = mailbox_.Post([this, deadline, done] {
+  const bool posted = strand_.Post([this, deadline, done] {
     if (options_.clock->Now() >= deadline) {
       return done(TooLate(options_.shard.ps_index));
     }

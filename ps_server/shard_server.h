@@ -8,19 +8,20 @@
 #include "common/base/clock.h"
 #include "common/base/thread_team.h"
 #include "common/rpc/parameter_link.h"
-#include "ps_server/mailbox.h"
 #include "ps_server/parameter_shard.h"
 #include "ps_server/push_budget.h"
+#include "ps_server/strand.h"
 
 namespace muster {
 
-// A ParameterShard with the thread that owns it. Behind the gRPC service in a
-// ps process, and called directly by a worker with --standalone. One thread
-// owns the shard; others may share its work on a large part.
+// A ParameterShard for many callers: behind the gRPC service and the shared
+// memory of a ps process, and called directly by a worker with --standalone.
+// One request runs at a time, on the thread of whoever asks (Strand); others
+// may share its work on a large part.
 //
-// Thread-safe; callbacks run on the shard's thread. A request whose deadline
-// has passed before its turn is not carried out. After Close every call
-// answers Unavailable.
+// Thread-safe; a callback may run on any caller's thread. A request whose
+// deadline has passed before its turn is not carried out. After Close every
+// call answers Unavailable.
 class ShardServer : public ParameterLink {
  public:
   struct Options {
@@ -30,10 +31,10 @@ class ShardServer : public ParameterLink {
     const Clock* clock = nullptr;
     // Of pushed and loaded parts that wait for the shard.
     int64_t push_budget_bytes = int64_t{256} << 20;
-    // That share the work on a large part, the shard's own one of them.
+    // That share the work on a large part, the caller's one of them.
     int apply_threads = 1;
-    // Called on the shard's thread when a Define or Seal has changed the
-    // phase; must not block.
+    // Called when a Define or Seal has changed the phase, one call at a time;
+    // must not block.
     std::function<void(const ShardState&, const std::string& optimizer)>
         on_phase_change;
   };
@@ -53,6 +54,10 @@ class ShardServer : public ParameterLink {
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override;
+  // The same with memory for the values that the request wants, valid until
+  // `done` returns; see ParameterShard::Push.
+  void PushInto(Frame<PushPart> request, char* values_into, absl::Time deadline,
+                ReplyCallback<Frame<PushReply>> done);
   void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
                      ReplyCallback<BeginSnapshotReply> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
@@ -72,15 +77,14 @@ class ShardServer : public ParameterLink {
   int64_t refused_for_memory() const { return budget_.refused(); }
 
  private:
-  // Runs `method` on the shard's thread and gives its result to `done`.
+  // Runs `method` in its turn and gives its result to `done`.
   template <typename Reply, typename Request>
   void Submit(Request request, absl::Time deadline, ReplyCallback<Reply> done,
               absl::StatusOr<Reply> (ParameterShard::*method)(const Request&));
   // The same for a part with tensor bytes, if there is room for it.
-  template <typename Reply, typename Header>
-  void SubmitPart(
-      Frame<Header> request, absl::Time deadline, ReplyCallback<Reply> done,
-      absl::StatusOr<Reply> (ParameterShard::*method)(const Frame<Header>&));
+  template <typename Reply, typename Header, typename Method>
+  void SubmitPart(Frame<Header> request, absl::Time deadline,
+                  ReplyCallback<Reply> done, Method method);
   void TellPhase();
   ShardOptions ShardOptionsWithTeam() const;
 
@@ -89,11 +93,11 @@ class ShardServer : public ParameterLink {
   PushBudget budget_;
   // Null for one thread.
   const std::unique_ptr<ThreadTeam> apply_team_;
-  // Used on the mailbox's thread only, until it is closed.
+  // Used by the strand's tasks only, until it is closed.
   ParameterShard shard_;
   ShardPhase told_phase_ = EMPTY;
-  // Last: its thread uses all of the above.
-  Mailbox mailbox_;
+  // Last: its tasks use all of the above.
+  Strand strand_;
 };
 
 }  // namespace muster

@@ -2,36 +2,20 @@
 
 #include <sys/socket.h>
 
-#include <cstring>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/frame_codec.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
-#include "grpcpp/support/slice.h"
-#include "ps_server/serve_call.h"
 
 namespace muster {
 namespace {
 
 // A wait that is over is begun anew; the peer's end is noticed at once.
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
-
-void DeleteCord(void* cord) { delete static_cast<absl::Cord*>(cord); }
-
-// A slice over `bytes`, which is one piece, and holds it.
-grpc::Slice ShareCord(absl::Cord bytes) {
-  auto held = std::make_unique<absl::Cord>(std::move(bytes));
-  const absl::string_view piece = held->Flatten();
-  return grpc::Slice(const_cast<char*>(piece.data()), piece.size(), &DeleteCord,
-                     held.release());
-}
 
 }  // namespace
 
@@ -54,16 +38,18 @@ absl::Status SharedMemoryConnection::Serve() {
     ASSIGN_OR_RETURN(const std::optional<RingEntry> entry, requests_.Take());
     if (!entry.has_value()) continue;
     RETURN_IF_ERROR(Accept(*entry));
-    Pass(*entry, CopyRequest(*entry));
+    Pass(*entry, ReadRequest(*entry));
   }
 }
 
 absl::Status SharedMemoryConnection::Accept(const RingEntry& entry) {
-  if (entry.slot >= kNumSlots || entry.size_bytes > kSlotBytes) {
+  if (entry.slot >= kNumSlots ||
+      !FitsSlot(entry.fields_bytes, entry.data_bytes)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("shared memory: a request of ", entry.size_bytes,
-                     " bytes in slot ", entry.slot, "; wanted at most ",
-                     kSlotBytes, " in a slot below ", kNumSlots));
+        absl::StrCat("shared memory: a request of ", entry.fields_bytes,
+                     " and ", entry.data_bytes, " bytes in slot ", entry.slot,
+                     "; wanted at most ", kSlotFieldsBytes, " and ",
+                     kSlotDataBytes, " in a slot below ", kNumSlots));
   }
   absl::MutexLock lock(&mu_);
   if (in_service_[entry.slot]) {
@@ -75,93 +61,85 @@ absl::Status SharedMemoryConnection::Accept(const RingEntry& entry) {
   return absl::OkStatus();
 }
 
-grpc::ByteBuffer SharedMemoryConnection::CopyRequest(const RingEntry& entry) {
-  const char* const from = SlotOf(segment_.data(), entry.slot);
-  const grpc::Slice slice =
-      ShareCord(parts_.buffers->Make(entry.size_bytes, [&](char* to) {
-        std::memcpy(to, from, entry.size_bytes);
-      }));
-  return grpc::ByteBuffer(&slice, 1);
+SlotMessage SharedMemoryConnection::ReadRequest(const RingEntry& entry) {
+  SlotMessage request;
+  request.fields.assign(FieldsOf(segment_.data(), entry.slot),
+                        entry.fields_bytes);
+  if (entry.data_bytes > 0) {
+    // Holds the memory, not the slot, which nobody reads after the answer.
+    request.data = absl::MakeCordFromExternal(
+        {DataOf(segment_.data(), entry.slot), entry.data_bytes},
+        [self = shared_from_this()] {});
+  }
+  return request;
 }
 
-void SharedMemoryConnection::Pass(const RingEntry& entry,
-                                  const grpc::ByteBuffer& request) {
+template <typename Request, typename PassOn>
+void SharedMemoryConnection::Parse(uint32_t slot, SlotMessage message,
+                                   const PassOn& pass_on) {
+  Request request;
+  const absl::Status status = ParseSlotMessage(std::move(message), &request);
+  if (!status.ok()) return AnswerError(slot, status);
+  pass_on(std::move(request));
+}
+
+void SharedMemoryConnection::Pass(const RingEntry& entry, SlotMessage message) {
   const uint32_t slot = entry.slot;
+  ShardServer& shard = *parts_.shard;
   const absl::Time deadline =
       parts_.clock->Now() + absl::Milliseconds(entry.timeout_ms);
   switch (static_cast<SharedMethod>(entry.kind)) {
-    case SharedMethod::kLoad: {
-      absl::StatusOr<Frame<LoadPart>> frame = DecodeFrame<LoadPart>(request);
-      if (!frame.ok()) return AnswerError(slot, frame.status());
-      return parts_.shard->Load(*std::move(frame), deadline,
-                                AnswerMessage<LoadReply>(slot));
-    }
-    case SharedMethod::kPull: {
-      const absl::StatusOr<PullRequest> pull = ParseRaw<PullRequest>(request);
-      if (!pull.ok()) return AnswerError(slot, pull.status());
-      return parts_.shard->Pull(*pull, deadline, AnswerFrame<PullReply>(slot));
-    }
-    case SharedMethod::kPush: {
-      absl::StatusOr<Frame<PushPart>> frame = DecodeFrame<PushPart>(request);
-      if (!frame.ok()) return AnswerError(slot, frame.status());
-      return parts_.shard->Push(*std::move(frame), deadline,
-                                AnswerFrame<PushReply>(slot));
-    }
-    case SharedMethod::kReadSnapshot: {
-      const absl::StatusOr<ReadSnapshotRequest> read =
-          ParseRaw<ReadSnapshotRequest>(request);
-      if (!read.ok()) return AnswerError(slot, read.status());
-      return parts_.shard->ReadSnapshot(*read, deadline,
-                                        AnswerFrame<SnapshotPart>(slot));
-    }
+    case SharedMethod::kLoad:
+      return Parse<Frame<LoadPart>>(slot, std::move(message), [&](auto load) {
+        shard.Load(std::move(load), deadline, AnswerIn<LoadReply>(slot));
+      });
+    case SharedMethod::kPull:
+      return Parse<PullRequest>(slot, std::move(message), [&](auto pull) {
+        shard.Pull(pull, deadline, AnswerIn<Frame<PullReply>>(slot));
+      });
+    case SharedMethod::kPush:
+      return Parse<Frame<PushPart>>(slot, std::move(message), [&](auto push) {
+        shard.PushInto(std::move(push), DataOf(segment_.data(), slot), deadline,
+                       AnswerIn<Frame<PushReply>>(slot));
+      });
+    case SharedMethod::kReadSnapshot:
+      return Parse<ReadSnapshotRequest>(
+          slot, std::move(message), [&](auto read) {
+            shard.ReadSnapshot(read, deadline,
+                               AnswerIn<Frame<SnapshotPart>>(slot));
+          });
   }
   AnswerError(slot, absl::UnimplementedError(absl::StrCat(
                         "shared memory: there is no request ", entry.kind)));
 }
 
 template <typename Reply>
-ReplyCallback<Reply> SharedMemoryConnection::AnswerMessage(uint32_t slot) {
+ReplyCallback<Reply> SharedMemoryConnection::AnswerIn(uint32_t slot) {
   return [self = shared_from_this(), slot](const absl::StatusOr<Reply>& reply) {
     if (!reply.ok()) return self->AnswerError(slot, reply.status());
-    self->Answer(slot, EncodeFrame(*reply, absl::Cord()));
+    self->Answer(slot, ToSlotMessage(*reply));
   };
 }
 
-template <typename Header>
-ReplyCallback<Frame<Header>> SharedMemoryConnection::AnswerFrame(
-    uint32_t slot) {
-  return [self = shared_from_this(),
-          slot](const absl::StatusOr<Frame<Header>>& reply) {
-    if (!reply.ok()) return self->AnswerError(slot, reply.status());
-    self->Answer(slot, EncodeFrame(reply->header, reply->data));
-  };
-}
-
-void SharedMemoryConnection::Answer(uint32_t slot,
-                                    const grpc::ByteBuffer& answer) {
-  std::vector<grpc::Slice> slices;
-  if (answer.Length() > kSlotBytes) {
+void SharedMemoryConnection::Answer(uint32_t slot, const SlotMessage& answer) {
+  if (!FitsSlot(answer.fields.size(), answer.data.size())) {
     return AnswerError(
-        slot, absl::ResourceExhaustedError(
-                  absl::StrCat("shared memory: an answer of ", answer.Length(),
-                               " bytes; a slot holds ", kSlotBytes)));
+        slot, absl::ResourceExhaustedError(absl::StrCat(
+                  "shared memory: an answer of ", answer.fields.size(), " and ",
+                  answer.data.size(), " bytes of tensors; a slot holds ",
+                  kSlotFieldsBytes, " and ", kSlotDataBytes)));
   }
-  const grpc::Status dumped = answer.Dump(&slices);
-  if (!dumped.ok()) return AnswerError(slot, ToAbslStatus(dumped));
-  char* to = SlotOf(segment_.data(), slot);
-  for (const grpc::Slice& slice : slices) {
-    std::memcpy(to, slice.begin(), slice.size());
-    to += slice.size();
-  }
-  Publish({slot, /*kind=*/0, static_cast<uint32_t>(answer.Length())});
+  WriteSlot(answer, segment_.data(), slot);
+  Publish({slot, /*kind=*/0, static_cast<uint32_t>(answer.fields.size()),
+           static_cast<uint32_t>(answer.data.size())});
 }
 
 void SharedMemoryConnection::AnswerError(uint32_t slot,
                                          const absl::Status& status) {
-  const std::string bytes = StatusToBytes(status);
-  std::memcpy(SlotOf(segment_.data(), slot), bytes.data(), bytes.size());
+  const SlotMessage error = {StatusToBytes(status), absl::Cord()};
+  WriteSlot(error, segment_.data(), slot);
   Publish({slot, static_cast<uint32_t>(status.code()),
-           static_cast<uint32_t>(bytes.size())});
+           static_cast<uint32_t>(error.fields.size())});
 }
 
 void SharedMemoryConnection::Publish(const RingEntry& entry) {

@@ -13,16 +13,16 @@
 #include "common/rpc/parameter_link.h"
 #include "common/shared_memory/file_descriptor.h"
 #include "common/shared_memory/memory_segment.h"
+#include "common/shared_memory/slot_message.h"
 #include "common/shared_memory/slot_ring.h"
-#include "grpcpp/support/byte_buffer.h"
-#include "ps_server/buffer_pool.h"
+#include "ps_server/shard_server.h"
 
 namespace muster {
 
-// One worker's requests through a segment: each message is copied out of it,
-// once, and then checked as one of gRPC's; what the worker does to the segment
-// afterwards changes nothing. Requests become calls of the shard, answers are
-// written to the slots of their requests.
+// One worker's requests through a segment: the fields of each message are
+// copied out of it, once, and then checked as those of gRPC's; tensor bytes are
+// used where they lie. Requests become calls of the shard, answers are written
+// to the slots of their requests.
 //
 // Shared by the thread that serves and by the shard's callbacks, which may
 // come after the worker is gone; with the last of them the memory goes.
@@ -31,10 +31,8 @@ class SharedMemoryConnection
  public:
   struct Parts {
     // Not owned; both outlive every callback of the shard.
-    ParameterLink* shard = nullptr;
+    ShardServer* shard = nullptr;
     const Clock* clock = nullptr;
-    // Shared by the connections of a ps.
-    std::shared_ptr<BufferPool> buffers;
   };
 
   SharedMemoryConnection(Parts parts, FileDescriptor socket,
@@ -53,17 +51,17 @@ class SharedMemoryConnection
  private:
   // Slot, kind and size make sense, and the slot is not being answered.
   absl::Status Accept(const RingEntry& entry);
-  // A private copy of a request.
-  grpc::ByteBuffer CopyRequest(const RingEntry& entry);
-  void Pass(const RingEntry& entry, const grpc::ByteBuffer& request);
+  // A request: a copy of its fields, and its tensor bytes where they lie.
+  SlotMessage ReadRequest(const RingEntry& entry);
+  void Pass(const RingEntry& entry, SlotMessage message);
+  // Calls pass_on(request), or answers that `message` is none.
+  template <typename Request, typename PassOn>
+  void Parse(uint32_t slot, SlotMessage message, const PassOn& pass_on);
 
-  // Callbacks for the shard, which answer in `slot`.
+  // A callback for the shard, which answers in `slot`.
   template <typename Reply>
-  ReplyCallback<Reply> AnswerMessage(uint32_t slot);
-  template <typename Header>
-  ReplyCallback<Frame<Header>> AnswerFrame(uint32_t slot);
-
-  void Answer(uint32_t slot, const grpc::ByteBuffer& answer);
+  ReplyCallback<Reply> AnswerIn(uint32_t slot);
+  void Answer(uint32_t slot, const SlotMessage& answer);
   void AnswerError(uint32_t slot, const absl::Status& status);
   // Hands the slot back to the worker.
   void Publish(const RingEntry& entry);

@@ -24,8 +24,6 @@ namespace {
 
 // A process without descriptors or memory tries again after this.
 constexpr int kPauseMs = 100;
-// Of requests, for later ones; those of a few workers' windows.
-constexpr size_t kMaxIdleBytes = size_t{64} << 20;
 
 }  // namespace
 
@@ -52,7 +50,6 @@ SharedMemoryListener::SharedMemoryListener(Options options,
       socket_(std::move(socket)),
       stop_(std::move(stop)),
       offer_(std::move(offer)),
-      buffers_(std::make_shared<BufferPool>(kMaxIdleBytes)),
       thread_(options_.clock->StartThread([this] { Listen(); })) {}
 
 SharedMemoryListener::~SharedMemoryListener() {
@@ -138,7 +135,7 @@ void SharedMemoryListener::ServeOne(FileDescriptor socket) {
     return;
   }
   const auto connection = std::make_shared<SharedMemoryConnection>(
-      SharedMemoryConnection::Parts{options_.shard, options_.clock, buffers_},
+      SharedMemoryConnection::Parts{options_.shard, options_.clock},
       std::move(socket), *std::move(segment));
   if (!Register(connection)) return;
   const absl::Status end = connection->Serve();

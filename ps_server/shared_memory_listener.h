@@ -10,10 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
-#include "common/rpc/parameter_link.h"
 #include "common/shared_memory/file_descriptor.h"
 #include "proto/shared_memory_service.pb.h"
-#include "ps_server/buffer_pool.h"
+#include "ps_server/shard_server.h"
 #include "ps_server/shared_memory_connection.h"
 
 namespace muster {
@@ -29,7 +28,7 @@ class SharedMemoryListener {
     // Further workers are turned away, and talk over gRPC.
     int max_connections = 16;
     // Not owned; both outlive the listener and every callback of the shard.
-    ParameterLink* shard = nullptr;
+    ShardServer* shard = nullptr;
     const Clock* clock = nullptr;
   };
 
@@ -78,7 +77,6 @@ class SharedMemoryListener {
   // An eventfd, readable when the listener stops.
   const FileDescriptor stop_;
   const SharedMemoryOffer offer_;
-  const std::shared_ptr<BufferPool> buffers_;
 
   // Own synchronisation.
   std::atomic<int> connections_ = 0;

@@ -24,6 +24,8 @@ class Stripes {
 
   int size() const { return static_cast<int>(stripes_.size()); }
   absl::Span<const CheckedSlice> slices(int i) const;
+  // Elements of all slices before those of stripe i.
+  int64_t begin(int i) const { return stripes_[i].begin; }
   // The values of stripe i in `data`, those of all slices; shares its memory.
   absl::Cord DataOf(int i, const absl::Cord& data, const Codec* codec) const;
 

@@ -179,8 +179,6 @@ absl::Status WorkerTask::CreateClient(
   ASSIGN_OR_RETURN(options.codec,
                    FindCodec(options_.training.gradient().codec()));
   options.error_feedback = options_.training.gradient().error_feedback();
-  options.copy_pushes =
-      options_.cluster.empty() && options_.training.replication().has_sync();
   options.clock = options_.clock;
   client_ = std::make_unique<ParameterClient>(options, std::move(links));
   return client_->SetModel(placed_.tensors, placed_.placement);

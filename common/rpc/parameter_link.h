@@ -27,8 +27,9 @@ using ReplyCallback = std::function<void(absl::StatusOr<Reply>)>;
 // (ps_server/shard_server.h, for --standalone), or simulated. The requests are
 // those of parameter_service.proto.
 //
-// The bytes of values (PullReply, PushReply) may be the shard's own, and are
-// valid until `done` returns: copy what is to be kept.
+// Tensor bytes are never copied on the way: those of a request are read until
+// `done` is called, those of values (PullReply, PushReply) may be the shard's
+// own and are valid until `done` returns. Who keeps them copies them.
 //
 // Thread-safe. Every call returns at once; `done` is called exactly once,
 // possibly before the call returns, on any thread, with no lock held. It must

@@ -14,7 +14,7 @@ namespace muster {
 namespace {
 
 // Raised whenever the layout of the segment or of these packets changes.
-constexpr uint32_t kLayoutVersion = 1;
+constexpr uint32_t kLayoutVersion = 2;
 constexpr char kMagic[8] = {'M', 'U', 'S', 'T', 'E', 'R', 'S', 'M'};
 constexpr size_t kSecretBytes = 32;
 

@@ -6,11 +6,13 @@
 namespace muster {
 
 bool RingWriter::Publish(const RingEntry& entry) {
-  std::atomic<uint32_t>(&words)[4] = ring_->entries[written_ % kNumSlots];
+  std::atomic<uint32_t>(&words)[kEntryWords] =
+      ring_->entries[written_ % kNumSlots];
   words[0].store(entry.slot, std::memory_order_relaxed);
   words[1].store(entry.kind, std::memory_order_relaxed);
-  words[2].store(entry.size_bytes, std::memory_order_relaxed);
-  words[3].store(entry.timeout_ms, std::memory_order_relaxed);
+  words[2].store(entry.fields_bytes, std::memory_order_relaxed);
+  words[3].store(entry.data_bytes, std::memory_order_relaxed);
+  words[4].store(entry.timeout_ms, std::memory_order_relaxed);
   ++written_;
   ring_->published.store(written_, std::memory_order_seq_cst);
   // In the one order of these four: either this sees that the reader sleeps, or
@@ -27,12 +29,14 @@ absl::StatusOr<std::optional<RingEntry>> RingReader::Take() {
         absl::StrCat("shared memory: the peer counts ", waiting,
                      " entries that were not read; there are ", kNumSlots));
   }
-  const std::atomic<uint32_t>(&words)[4] = ring_->entries[read_ % kNumSlots];
+  const std::atomic<uint32_t>(&words)[kEntryWords] =
+      ring_->entries[read_ % kNumSlots];
   RingEntry entry;
   entry.slot = words[0].load(std::memory_order_relaxed);
   entry.kind = words[1].load(std::memory_order_relaxed);
-  entry.size_bytes = words[2].load(std::memory_order_relaxed);
-  entry.timeout_ms = words[3].load(std::memory_order_relaxed);
+  entry.fields_bytes = words[2].load(std::memory_order_relaxed);
+  entry.data_bytes = words[3].load(std::memory_order_relaxed);
+  entry.timeout_ms = words[4].load(std::memory_order_relaxed);
   ++read_;
   return entry;
 }

@@ -15,7 +15,10 @@ namespace muster {
 // and read by the other, and the slots. A slot holds one message, first the
 // request and then its answer; an entry hands it to the other side.
 inline constexpr uint32_t kNumSlots = 8;
-inline constexpr size_t kSlotBytes = kMaxPartBytes + kMaxHeaderBytes;
+// A slot: the message's fields, then, on a page of their own, its tensor bytes.
+inline constexpr size_t kSlotFieldsBytes = kMaxHeaderBytes;
+inline constexpr size_t kSlotDataBytes = kMaxPartBytes;
+inline constexpr size_t kSlotBytes = kSlotFieldsBytes + kSlotDataBytes;
 inline constexpr size_t kSlotsOffset = 4096;
 inline constexpr size_t kSegmentBytes = kSlotsOffset + kNumSlots * kSlotBytes;
 
@@ -32,11 +35,14 @@ struct RingEntry {
   uint32_t slot = 0;
   // Of a request its SharedMethod, of an answer its absl::StatusCode.
   uint32_t kind = 0;
-  // Of the message; of an error its text.
-  uint32_t size_bytes = 0;
+  // Of the message; those of an error are a StatusDetails.
+  uint32_t fields_bytes = 0;
+  uint32_t data_bytes = 0;
   // Of a request: how long the caller waits. 0 in an answer.
   uint32_t timeout_ms = 0;
 };
+
+inline constexpr int kEntryWords = 5;
 
 // One ring, in the segment; all zero at the start. Every field may hold
 // anything if the other process is hostile.
@@ -45,7 +51,7 @@ struct SharedRing {
   alignas(64) std::atomic<uint32_t> published;
   // 1 while the reader waits for a bell.
   alignas(64) std::atomic<uint32_t> reader_sleeps;
-  alignas(64) std::atomic<uint32_t> entries[kNumSlots][4];
+  alignas(64) std::atomic<uint32_t> entries[kNumSlots][kEntryWords];
 };
 
 // At the start of the segment.
@@ -62,8 +68,11 @@ inline SharedRings* RingsOf(char* segment) {
   return reinterpret_cast<SharedRings*>(segment);
 }
 // REQUIRES: slot < kNumSlots.
-inline char* SlotOf(char* segment, uint32_t slot) {
+inline char* FieldsOf(char* segment, uint32_t slot) {
   return segment + kSlotsOffset + slot * kSlotBytes;
+}
+inline char* DataOf(char* segment, uint32_t slot) {
+  return FieldsOf(segment, slot) + kSlotFieldsBytes;
 }
 
 // The side that writes entries. One thread at a time.

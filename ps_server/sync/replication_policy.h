@@ -31,10 +31,13 @@ struct PushedPart {
   // Of the token that the step was taken with; 0: none.
   int64_t round = 0;
   std::vector<CheckedSlice> slices;
-  // Their values, encoded by `codec` (null: float32); shares the received
-  // memory.
+  // Their values, encoded by `codec` (null: float32), where they were received:
+  // only until the answer. Who keeps them copies them.
   absl::Cord data;
   const Codec* codec = nullptr;
+  // Where Apply also writes the new values, float32, slice after slice; null:
+  // nowhere. It may be where `data` lies, if that is not encoded.
+  char* publish_to = nullptr;
   // Of its step, in updates.
   int64_t staleness = 0;
   // Of the learning rate with which it is applied.

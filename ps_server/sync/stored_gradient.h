@@ -27,9 +27,9 @@ class BlockNumbers {
   std::vector<int64_t> first_;  // [tensor], and the total
 };
 
-// One step of one worker as its parts came: encoded, in the memory in which
-// they were received, with the place of each block in them. Parts may come in
-// any order. Not thread-safe.
+// One step of one worker as its parts came, encoded, with the place of each
+// block in them. It shares their memory, which must not change. Parts may come
+// in any order. Not thread-safe.
 class StoredGradient {
  public:
   StoredGradient(const Sender& sender, int64_t step, int32_t parts,

@@ -97,6 +97,7 @@ void SyncPolicy::OnPart(PushedPart part, const TensorTable& tensors,
   }
   StoredGradient& gradient = gradients_.find(KeyOf(part.sender))->second;
   bytes_ += static_cast<int64_t>(part.data.size());
+  part.data = kept_.Copy(part.data);
   gradient.Add(std::move(part), numbers, tensors);
 }
 

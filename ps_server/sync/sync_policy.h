@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "ps_server/buffer_pool.h"
 #include "ps_server/sync/replication_policy.h"
 #include "ps_server/sync/stored_gradient.h"
 #include "ps_server/task_name.h"
@@ -59,6 +60,8 @@ class SyncPolicy : public ReplicationPolicy {
                  PartApplier& applier);
 
   const int64_t max_bytes_;
+  // Of gradients_; first, so that it goes last.
+  BufferPool kept_;
   // The newest update that was made; nothing before the first token.
   std::optional<int64_t> applied_;
   // Of round *applied_ + 1.

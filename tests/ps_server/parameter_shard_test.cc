@@ -95,6 +95,36 @@ TEST_F(ParameterShardTest, APushIsAnsweredByTheNewValues) {
   EXPECT_THAT(ValuesOf<float>(again->data), ElementsAre(1, 2));
 }
 
+// Over several tiles of a block, its end and a second tensor.
+TEST_F(ParameterShardTest, NewValuesTakeThePlaceOfTheGradient) {
+  const int64_t elements = kBlockElements + 20001;
+  MakeReady({MakeTensor("w", {elements}), MakeTensor("b", {3})});
+  std::vector<float> gradient(elements + 3);
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    gradient[i] = -static_cast<float>(i % 1000);
+  }
+  std::vector<float> wanted;
+  for (const float value : gradient) wanted.push_back(-value);
+  char* const place = reinterpret_cast<char*>(gradient.data());
+  Frame<PushPart> request =
+      MakePush(worker_, 1, {MakeSlice("w", 0, elements), MakeSlice("b", 0, 3)},
+               absl::MakeCordFromExternal(
+                   {place, gradient.size() * sizeof(float)}, [] {}));
+  request.header.set_wants_values(true);
+  const auto reply = shard_.Push(request, place);
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(gradient, wanted);
+  ASSERT_EQ(reply->data.size(), gradient.size() * sizeof(float));
+  EXPECT_EQ((*reply->data.chunk_begin()).data(), place);
+  // Nothing is written for a duplicate, whose values are elsewhere.
+  gradient.assign(gradient.size(), 7);
+  const auto again = shard_.Push(request, place);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_TRUE(again->header.duplicate());
+  EXPECT_EQ(ValuesOf<float>(again->data), wanted);
+  EXPECT_EQ(gradient, std::vector<float>(gradient.size(), 7));
+}
+
 TEST_F(ParameterShardTest, APushThatWantsNoValuesGetsNone) {
   MakeReady({MakeTensor("w", {1})});
   const auto reply = shard_.Push(

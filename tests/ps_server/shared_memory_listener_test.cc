@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
@@ -14,10 +13,10 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/rpc/frame_codec.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
 #include "common/shared_memory/handshake.h"
+#include "common/shared_memory/slot_message.h"
 #include "common/shared_memory/slot_ring.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -49,10 +48,9 @@ class RawWorker {
     RingBell(peer_.socket);
   }
   void Send(uint32_t slot, SharedMethod method, const std::string& message) {
-    std::memcpy(SlotOf(peer_.segment.data(), slot), message.data(),
-                message.size());
+    WriteSlot({message, absl::Cord()}, peer_.segment.data(), slot);
     Send({slot, static_cast<uint32_t>(method),
-          static_cast<uint32_t>(message.size()), kTimeoutMs});
+          static_cast<uint32_t>(message.size()), 0, kTimeoutMs});
   }
 
   // The status of the next answer; none if the ps hung up.
@@ -64,7 +62,7 @@ class RawWorker {
       if (answer.kind == 0) return absl::OkStatus();
       // A hostile worker may have written over the slot since.
       const absl::Status status = StatusFromBytes(absl::string_view(
-          SlotOf(peer_.segment.data(), answer.slot), answer.size_bytes));
+          FieldsOf(peer_.segment.data(), answer.slot), answer.fields_bytes));
       return absl::Status(static_cast<absl::StatusCode>(answer.kind),
                           status.message());
     }
@@ -162,7 +160,7 @@ TEST_F(SharedMemoryListenerTest, MessagesThatMakeNoSenseAreAnswered) {
         SharedMethod::kReadSnapshot}) {
     for (const std::string& garbage :
          {std::string(100, '\xff'), std::string("\x7a\xff\xff\xff\x7f", 5),
-          std::string(kSlotBytes, '\0')}) {
+          std::string(kSlotFieldsBytes, '\0')}) {
       worker.Send(3, method, garbage);
       EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kInvalidArgument))
           << static_cast<int>(method);
@@ -175,23 +173,29 @@ TEST_F(SharedMemoryListenerTest, MessagesThatMakeNoSenseAreAnswered) {
 
 TEST_F(SharedMemoryListenerTest, ARequestThatComesTooLateIsNotCarriedOut) {
   RawWorker worker = Connect();
-  worker.Send({0, static_cast<uint32_t>(SharedMethod::kPull), 0, 0});
+  worker.Send({0, static_cast<uint32_t>(SharedMethod::kPull), 0, 0, 0});
   EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
 TEST_F(SharedMemoryListenerTest, HangsUpOnASlotThatIsNotThere) {
   for (const uint32_t slot : {kNumSlots, 1u << 31, UINT32_MAX}) {
     ExpectHangsUpOn([slot](RawWorker* worker) {
-      worker->Send({slot, 3, 10, kTimeoutMs});
+      worker->Send({slot, 3, 10, 0, kTimeoutMs});
     });
   }
 }
 
 TEST_F(SharedMemoryListenerTest, HangsUpOnAMessageLargerThanASlot) {
   for (const uint32_t size :
-       {static_cast<uint32_t>(kSlotBytes + 1), UINT32_MAX}) {
+       {static_cast<uint32_t>(kSlotFieldsBytes + 1), UINT32_MAX}) {
     ExpectHangsUpOn([size](RawWorker* worker) {
-      worker->Send({0, 3, size, kTimeoutMs});
+      worker->Send({0, 3, size, 0, kTimeoutMs});
+    });
+  }
+  for (const uint32_t size :
+       {static_cast<uint32_t>(kSlotDataBytes + 1), UINT32_MAX}) {
+    ExpectHangsUpOn([size](RawWorker* worker) {
+      worker->Send({0, 3, 0, size, kTimeoutMs});
     });
   }
 }
@@ -199,7 +203,7 @@ TEST_F(SharedMemoryListenerTest, HangsUpOnAMessageLargerThanASlot) {
 TEST_F(SharedMemoryListenerTest, HangsUpOnACountThatCannotBe) {
   ExpectHangsUpOn([](RawWorker* worker) {
     worker->rings().requests.published = kNumSlots + 1;
-    worker->Send({0, 3, 0, kTimeoutMs});
+    worker->Send({0, 3, 0, 0, kTimeoutMs});
     worker->rings().requests.published = 1u << 20;
   });
 }
@@ -222,7 +226,7 @@ TEST_F(SharedMemoryListenerTest, ChangingWhatWasSentChangesNothing) {
   std::atomic<bool> done = false;
   std::thread scribbler([&] {
     SharedRings& rings = worker.rings();
-    char* const slot = SlotOf(reinterpret_cast<char*>(&rings), 0);
+    char* const slot = FieldsOf(reinterpret_cast<char*>(&rings), 0);
     while (!done) {
       // Flips between a frame and another frame's head.
       slot[1] ^= 0x55;

@@ -252,7 +252,6 @@ absl::StatusOr<std::shared_ptr<PushState>> ParameterClient::MakePush(
   push.gradients.assign(gradients.begin(), gradients.end());
   push.step = step;
   push.round = round;
-  push.copies = options_.copy_pushes;
   push.clock = options_.clock;
   if (options_.codec != nullptr) {
     push.encoded = encoder_->Encode(step, *push.model, gradients);

@@ -83,10 +83,6 @@ class ParameterClient {
     // What the codec takes from one push is added to the next (PushEncoder).
     // Then one push is under way at a time.
     bool error_feedback = false;
-    // What is pushed is copied once. For shards in this process that keep
-    // gradients (synchronous replication): they would keep the caller's memory,
-    // and no push would ever be done.
-    bool copy_pushes = false;
     // Of one message; more makes more parts of a model.
     int64_t max_part_bytes = kMaxPartBytes;
     // Not owned; outlives the client.
@@ -137,7 +133,7 @@ class ParameterClient {
       absl::Span<const MutableTensorView> into, const StepToken& token = {});
 
   // Sends the gradients of `step` (a delta for a STATE tensor), computed from
-  // the last successful pull. Nothing is copied, but for copy_pushes (with a
+  // the last successful pull. Nothing is copied (with a
   // codec they are encoded once): gRPC reads the gradients where they lie, so
   // their memory must not change until `done`, which also waits for every
   // buffer of gRPC that refers to it. Applied exactly once, however often it is

@@ -53,21 +53,9 @@ std::vector<TensorView> PushState::PiecesOf(
   return pieces;
 }
 
-std::optional<absl::Cord> PushState::DataOf(
-    Transfer* transfer, const TransferMachine::Send& send) const {
-  const std::vector<TensorView> pieces = PiecesOf(send);
-  if (!options_.copies) return MakeHeldCord(transfer, pieces);
-  // While a part is being sent, the push is not done.
-  absl::Cord copy;
-  for (const TensorView& piece : pieces) {
-    copy.Append(absl::string_view(piece.data, piece.size_bytes));
-  }
-  return copy;
-}
-
 void PushState::Send(ParameterLink* link, Transfer* transfer,
                      const TransferMachine::Send& send) {
-  std::optional<absl::Cord> data = DataOf(transfer, send);
+  std::optional<absl::Cord> data = MakeHeldCord(transfer, PiecesOf(send));
   if (!data.has_value()) return;
   {
     absl::MutexLock lock(&mu_);

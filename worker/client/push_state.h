@@ -44,8 +44,6 @@ class PushState : public std::enable_shared_from_this<PushState> {
     std::vector<MutableTensorView> into;
     int64_t step = 0;
     int64_t round = 0;
-    // ParameterClient::Options::copy_pushes.
-    bool copies = false;
     // Outlives this.
     const Clock* clock = nullptr;
   };
@@ -79,9 +77,6 @@ class PushState : public std::enable_shared_from_this<PushState> {
   PushPart MakeHeader(const TransferMachine::Send& send) const;
   // Where the bytes of one part lie.
   std::vector<TensorView> PiecesOf(const TransferMachine::Send& send) const;
-  // The bytes of one part; none if the transfer has ended.
-  std::optional<absl::Cord> DataOf(Transfer* transfer,
-                                   const TransferMachine::Send& send) const;
   void OnReply(const TransferMachine::Send& send,
                const absl::StatusOr<Frame<PushReply>>& reply,
                Transfer* transfer);

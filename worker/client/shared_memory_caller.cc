@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -12,15 +11,9 @@
 #include "common/rpc/protocol.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
-#include "grpcpp/support/slice.h"
 
 namespace muster {
 namespace {
-
-// Of an answer so much is copied before anybody parses it: the fields before
-// its data, at their largest, and the data's tag and length. What follows are
-// values, which the ps may as well have sent otherwise.
-constexpr size_t kHeadBytes = kMaxHeaderBytes + 16;
 
 constexpr uint32_t kLastStatusCode =
     static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
@@ -29,15 +22,6 @@ uint32_t TimeoutMs(absl::Duration left) {
   const int64_t ms =
       absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)));
   return static_cast<uint32_t>(std::clamp<int64_t>(ms, 0, UINT32_MAX));
-}
-
-void CopyTo(char* to, const grpc::ByteBuffer& from) {
-  std::vector<grpc::Slice> slices;
-  if (!from.Dump(&slices).ok()) return;  // only an empty one
-  for (const grpc::Slice& slice : slices) {
-    std::memcpy(to, slice.begin(), slice.size());
-    to += slice.size();
-  }
 }
 
 }  // namespace
@@ -50,8 +34,6 @@ class SharedMemoryCaller::SlotLease {
 
   SlotLease(const SlotLease&) = delete;
   SlotLease& operator=(const SlotLease&) = delete;
-
-  static void Delete(void* lease) { delete static_cast<SlotLease*>(lease); }
 
  private:
   const std::shared_ptr<SharedMemoryCaller> caller_;
@@ -80,16 +62,17 @@ void SharedMemoryCaller::Shutdown() {
 
 // ---- Requests -----------------------------------------------------------
 
-void SharedMemoryCaller::Call(SharedMethod method,
-                              const grpc::ByteBuffer& request,
-                              absl::Time deadline, BytesCallback done) {
-  if (request.Length() > kSlotBytes) {
-    return done(Named(
-        absl::StatusCode::kResourceExhausted,
-        absl::StrCat("a request of ", request.Length(),
-                     " bytes; shared memory takes at most ", kSlotBytes)));
+void SharedMemoryCaller::Call(SharedMethod method, SlotMessage request,
+                              absl::Time deadline, DoneCallback done) {
+  if (!FitsSlot(request.fields.size(), request.data.size())) {
+    return done(
+        Named(absl::StatusCode::kResourceExhausted,
+              absl::StrCat("a request of ", request.fields.size(), " and ",
+                           request.data.size(),
+                           " bytes of tensors; shared memory takes at most ",
+                           kSlotFieldsBytes, " and ", kSlotDataBytes)));
   }
-  WaitingCall call{method, request, deadline, std::move(done)};
+  WaitingCall call{method, std::move(request), deadline, std::move(done)};
   std::optional<uint32_t> slot;
   absl::Status lost;
   {
@@ -122,10 +105,13 @@ void SharedMemoryCaller::Send(uint32_t slot, WaitingCall call) {
     return call.done(Named(absl::StatusCode::kDeadlineExceeded,
                            "the deadline passed before the request was sent"));
   }
-  CopyTo(SlotOf(shared_.segment.data(), slot), call.request);
-  const auto size_bytes = static_cast<uint32_t>(call.request.Length());
+  WriteSlot(call.request, shared_.segment.data(), slot);
+  const RingEntry entry = {slot, static_cast<uint32_t>(call.method),
+                           static_cast<uint32_t>(call.request.fields.size()),
+                           static_cast<uint32_t>(call.request.data.size()),
+                           TimeoutMs(left)};
   // The caller's memory need not wait for the answer.
-  call.request.Clear();
+  call.request.data.Clear();
   bool wants_bell = false;
   absl::Status lost;
   {
@@ -134,8 +120,7 @@ void SharedMemoryCaller::Send(uint32_t slot, WaitingCall call) {
     if (lost.ok()) {
       slots_[slot] = {SlotState::kInFlight, call.deadline,
                       std::move(call.done)};
-      wants_bell = requests_.Publish({slot, static_cast<uint32_t>(call.method),
-                                      size_bytes, TimeoutMs(left)});
+      wants_bell = requests_.Publish(entry);
     }
   }
   if (!lost.ok()) return call.done(lost);
@@ -183,13 +168,15 @@ absl::Status SharedMemoryCaller::Run() {
 }
 
 absl::Status SharedMemoryCaller::OnAnswer(const RingEntry& entry) {
-  if (entry.slot >= kNumSlots || entry.size_bytes > kSlotBytes ||
+  if (entry.slot >= kNumSlots ||
+      !FitsSlot(entry.fields_bytes, entry.data_bytes) ||
       entry.kind > kLastStatusCode) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "shared memory: an answer of ", entry.size_bytes, " bytes in slot ",
-        entry.slot, " with status ", entry.kind, " makes no sense"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("shared memory: an answer of ", entry.fields_bytes,
+                     " and ", entry.data_bytes, " bytes in slot ", entry.slot,
+                     " with status ", entry.kind, " makes no sense"));
   }
-  BytesCallback done;
+  DoneCallback done;
   {
     absl::MutexLock lock(&mu_);
     Slot& slot = slots_[entry.slot];
@@ -211,32 +198,25 @@ absl::Status SharedMemoryCaller::OnAnswer(const RingEntry& entry) {
 }
 
 void SharedMemoryCaller::Deliver(const RingEntry& entry,
-                                 const BytesCallback& done) {
-  if (entry.kind == 0) return done(ReadAnswer(entry));
-  // Copied first: what the ps writes there later changes nothing.
-  const std::string bytes(SlotOf(shared_.segment.data(), entry.slot),
-                          entry.size_bytes);
-  ReleaseSlot(entry.slot);
-  done(StatusFromBytes(bytes));
-}
-
-grpc::ByteBuffer SharedMemoryCaller::ReadAnswer(const RingEntry& entry) {
-  char* const bytes = SlotOf(shared_.segment.data(), entry.slot);
-  const size_t head = std::min<size_t>(entry.size_bytes, kHeadBytes);
-  const grpc::Slice copy(bytes, head);
-  if (head == entry.size_bytes) {
-    ReleaseSlot(entry.slot);
-    return grpc::ByteBuffer(&copy, 1);
+                                 const DoneCallback& done) {
+  // Copied first: what the ps writes there later changes nothing. The values it
+  // might as well have sent otherwise.
+  SlotMessage answer;
+  answer.fields.assign(FieldsOf(shared_.segment.data(), entry.slot),
+                       entry.fields_bytes);
+  const auto lease =
+      std::make_shared<SlotLease>(shared_from_this(), entry.slot);
+  if (entry.kind != 0) return done(StatusFromBytes(answer.fields));
+  if (entry.data_bytes > 0) {
+    answer.data = absl::MakeCordFromExternal(
+        {DataOf(shared_.segment.data(), entry.slot), entry.data_bytes},
+        [lease] {});
   }
-  const grpc::Slice slices[] = {
-      copy,
-      grpc::Slice(bytes + head, entry.size_bytes - head, &SlotLease::Delete,
-                  new SlotLease(shared_from_this(), entry.slot))};
-  return grpc::ByteBuffer(slices, 2);
+  done(std::move(answer));
 }
 
 void SharedMemoryCaller::Expire(absl::Time now) {
-  std::vector<BytesCallback> late;
+  std::vector<DoneCallback> late;
   {
     absl::MutexLock lock(&mu_);
     for (Slot& slot : slots_) {
@@ -253,14 +233,14 @@ void SharedMemoryCaller::Expire(absl::Time now) {
       it = waiting_.erase(it);
     }
   }
-  for (const BytesCallback& done : late) {
+  for (const DoneCallback& done : late) {
     done(Named(absl::StatusCode::kDeadlineExceeded,
                "no answer in time through shared memory"));
   }
 }
 
 void SharedMemoryCaller::Lose(const absl::Status& why) {
-  std::vector<BytesCallback> calls;
+  std::vector<DoneCallback> calls;
   {
     absl::MutexLock lock(&mu_);
     lost_ = why;
@@ -272,7 +252,7 @@ void SharedMemoryCaller::Lose(const absl::Status& why) {
     for (WaitingCall& call : waiting_) calls.push_back(std::move(call.done));
     waiting_.clear();
   }
-  for (const BytesCallback& done : calls) done(why);
+  for (const DoneCallback& done : calls) done(why);
 }
 
 }  // namespace muster

@@ -16,13 +16,13 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/shared_memory/handshake.h"
+#include "common/shared_memory/slot_message.h"
 #include "common/shared_memory/slot_ring.h"
-#include "grpcpp/support/byte_buffer.h"
 #include "worker/client/peer_failure.h"
 
 namespace muster {
 
-// Unary calls to one ps through a segment of shared memory, as bytes; over one
+// Unary calls to one ps through a segment of shared memory; over one
 // connection, which ends with either process. A request is copied into a slot
 // before Call returns, unless all slots are in use: then it waits for one. An
 // answer is read in its slot, which is free again when nobody refers to the
@@ -38,7 +38,7 @@ namespace muster {
 class SharedMemoryCaller
     : public std::enable_shared_from_this<SharedMemoryCaller> {
  public:
-  using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
+  using DoneCallback = std::function<void(absl::StatusOr<SlotMessage>)>;
   static constexpr absl::Duration kTick = absl::Milliseconds(250);
 
   // `clock` (monotonic) outlives this.
@@ -47,8 +47,8 @@ class SharedMemoryCaller
   SharedMemoryCaller(const SharedMemoryCaller&) = delete;
   SharedMemoryCaller& operator=(const SharedMemoryCaller&) = delete;
 
-  void Call(SharedMethod method, const grpc::ByteBuffer& request,
-            absl::Time deadline, BytesCallback done);
+  void Call(SharedMethod method, SlotMessage request, absl::Time deadline,
+            DoneCallback done);
 
   // Delivers answers until the connection is lost, fails every call then, and
   // says why it was lost. Once, on a thread of the owner's.
@@ -70,13 +70,13 @@ class SharedMemoryCaller
   struct Slot {
     SlotState state = SlotState::kFree;
     absl::Time deadline;
-    BytesCallback done;
+    DoneCallback done;
   };
   struct WaitingCall {
     SharedMethod method;
-    grpc::ByteBuffer request;
+    SlotMessage request;
     absl::Time deadline;
-    BytesCallback done;
+    DoneCallback done;
   };
   // Gives a slot back when it goes.
   class SlotLease;
@@ -90,8 +90,7 @@ class SharedMemoryCaller
 
   // Errors: InvalidArgument for an entry that makes no sense.
   absl::Status OnAnswer(const RingEntry& entry);
-  void Deliver(const RingEntry& entry, const BytesCallback& done);
-  grpc::ByteBuffer ReadAnswer(const RingEntry& entry);
+  void Deliver(const RingEntry& entry, const DoneCallback& done);
   // Fails the calls whose deadline has passed.
   void Expire(absl::Time now);
   // Fails all calls, now and from now on.

@@ -2,37 +2,21 @@
 
 #include <utility>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/frame_codec.h"
+#include "common/shared_memory/slot_message.h"
 
 namespace muster {
 namespace {
 
-// Reads an answer that is a message.
 template <typename Reply>
-SharedMemoryCaller::BytesCallback ParseMessage(ReplyCallback<Reply> done) {
-  return [done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> bytes) {
-    if (!bytes.ok()) return done(bytes.status());
+SharedMemoryCaller::DoneCallback ParseAnswer(ReplyCallback<Reply> done) {
+  return [done = std::move(done)](absl::StatusOr<SlotMessage> answer) {
+    if (!answer.ok()) return done(answer.status());
     Reply reply;
-    absl::Cord data;
-    const absl::Status status = DecodeFrameInto(*bytes, &reply, &data);
+    const absl::Status status = ParseSlotMessage(*std::move(answer), &reply);
     if (!status.ok()) return done(absl::InternalError(status.message()));
     done(std::move(reply));
-  };
-}
-
-// Reads an answer that is a frame.
-template <typename Header>
-SharedMemoryCaller::BytesCallback ParseFrame(
-    ReplyCallback<Frame<Header>> done) {
-  return [done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> bytes) {
-    if (!bytes.ok()) return done(bytes.status());
-    absl::StatusOr<Frame<Header>> frame = DecodeFrame<Header>(*bytes);
-    // Without it the frame alone holds the slot.
-    bytes->Clear();
-    done(std::move(frame));
   };
 }
 
@@ -248,9 +232,8 @@ void SharedMemoryLink::Load(Frame<LoadPart> request, absl::Time deadline,
                             ReplyCallback<LoadReply> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kLoad,
-                        EncodeFrame(request.header, request.data), deadline,
-                        ParseMessage<LoadReply>(std::move(done)));
+    return shared->Call(SharedMethod::kLoad, ToSlotMessage(request), deadline,
+                        ParseAnswer<LoadReply>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
   grpc_->Load(std::move(request), deadline, std::move(done));
@@ -260,8 +243,8 @@ void SharedMemoryLink::Pull(const PullRequest& request, absl::Time deadline,
                             ReplyCallback<Frame<PullReply>> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kPull, EncodeFrame(request, absl::Cord()),
-                        deadline, ParseFrame<PullReply>(std::move(done)));
+    return shared->Call(SharedMethod::kPull, ToSlotMessage(request), deadline,
+                        ParseAnswer<Frame<PullReply>>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
   grpc_->Pull(request, deadline, std::move(done));
@@ -271,9 +254,8 @@ void SharedMemoryLink::Push(Frame<PushPart> request, absl::Time deadline,
                             ReplyCallback<Frame<PushReply>> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kPush,
-                        EncodeFrame(request.header, request.data), deadline,
-                        ParseFrame<PushReply>(std::move(done)));
+    return shared->Call(SharedMethod::kPush, ToSlotMessage(request), deadline,
+                        ParseAnswer<Frame<PushReply>>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
   grpc_->Push(std::move(request), deadline, std::move(done));
@@ -284,9 +266,9 @@ void SharedMemoryLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                     ReplyCallback<Frame<SnapshotPart>> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kReadSnapshot,
-                        EncodeFrame(request, absl::Cord()), deadline,
-                        ParseFrame<SnapshotPart>(std::move(done)));
+    return shared->Call(SharedMethod::kReadSnapshot, ToSlotMessage(request),
+                        deadline,
+                        ParseAnswer<Frame<SnapshotPart>>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
   grpc_->ReadSnapshot(request, deadline, std::move(done));

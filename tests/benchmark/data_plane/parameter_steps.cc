@@ -96,13 +96,12 @@ class BareWorker {
     return client_->PushAndWait(++step_, Views(gradients_)).status();
   }
 
-  absl::Status Pull() {
-    std::vector<MutableTensorView> views;
-    views.reserve(parameters_.size());
-    for (auto& values : parameters_) {
-      views.push_back(MutableViewOf(absl::MakeSpan(values)));
-    }
-    return client_->PullAndWait(views);
+  absl::Status Pull() { return client_->PullAndWait(Into()); }
+
+  // In one round trip.
+  absl::Status PushPull() {
+    return client_->PushAndWait(++step_, Views(gradients_), /*round=*/0, Into())
+        .status();
   }
 
   absl::Status Check() const {
@@ -120,6 +119,15 @@ class BareWorker {
     views.reserve(all.size());
     for (const auto& values : all) {
       views.push_back(ViewOf(absl::MakeConstSpan(values)));
+    }
+    return views;
+  }
+
+  std::vector<MutableTensorView> Into() {
+    std::vector<MutableTensorView> views;
+    views.reserve(parameters_.size());
+    for (auto& values : parameters_) {
+      views.push_back(MutableViewOf(absl::MakeSpan(values)));
     }
     return views;
   }
@@ -154,9 +162,8 @@ class ParameterSteps : public Workload {
   }
 
   absl::Status Step(int worker) override {
-    RETURN_IF_ERROR(workers_[worker]->Push());
-    if (kind_ == StepKind::kPush) return absl::OkStatus();
-    return workers_[worker]->Pull();
+    if (kind_ == StepKind::kPush) return workers_[worker]->Push();
+    return workers_[worker]->PushPull();
   }
 
   absl::Status Check() override {

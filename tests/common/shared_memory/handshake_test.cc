@@ -60,7 +60,7 @@ class HandshakeTest : public testing::Test {
     return OfferSegment(peer, token_).status();
   }
 
-  static std::string Greeting(const std::string& token, char version = 1) {
+  static std::string Greeting(const std::string& token, char version = 2) {
     return std::string("MUSTERSM") + version + std::string(7, '\0') + token;
   }
 
@@ -106,7 +106,7 @@ TEST_F(HandshakeTest, AnotherTokenGetsNoMemory) {
 TEST_F(HandshakeTest, GreetingsThatMakeNoSenseAreRefused) {
   ASSERT_EQ(Greeting(token_).size(), kGreetingBytes);
   for (const std::string& bytes :
-       {Greeting(token_, /*version=*/2), Greeting(token_).substr(1),
+       {Greeting(token_, /*version=*/1), Greeting(token_).substr(1),
         Greeting(token_) + "x", "X" + Greeting(token_).substr(1),
         std::string("x"), std::string(1 << 16, 'x')}) {
     EXPECT_THAT(OfferTo(bytes), StatusIs(absl::StatusCode::kInvalidArgument))

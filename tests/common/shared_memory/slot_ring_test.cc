@@ -25,7 +25,7 @@ TEST_F(SlotRingTest, IsEmptyAtTheStart) {
 
 TEST_F(SlotRingTest, HandsOverInOrder) {
   for (uint32_t i = 0; i < 5 * kNumSlots; ++i) {
-    writer_.Publish({i, i + 1, i + 2, i + 3});
+    writer_.Publish({i, i + 1, i + 2, i + 3, i + 4});
     if (i % 3 != 2) continue;
     for (uint32_t taken = i - 2; taken <= i; ++taken) {
       ASSERT_TRUE(reader_.HasEntry());
@@ -34,8 +34,9 @@ TEST_F(SlotRingTest, HandsOverInOrder) {
       ASSERT_TRUE(entry->has_value());
       EXPECT_EQ((*entry)->slot, taken);
       EXPECT_EQ((*entry)->kind, taken + 1);
-      EXPECT_EQ((*entry)->size_bytes, taken + 2);
-      EXPECT_EQ((*entry)->timeout_ms, taken + 3);
+      EXPECT_EQ((*entry)->fields_bytes, taken + 2);
+      EXPECT_EQ((*entry)->data_bytes, taken + 3);
+      EXPECT_EQ((*entry)->timeout_ms, taken + 4);
     }
   }
 }
@@ -77,7 +78,7 @@ TEST_F(SlotRingTest, AnEntryBringsWhatWasWrittenBefore) {
         continue;
       }
       const RingEntry entry = **reader_.Take();
-      ASSERT_EQ(slots[entry.slot], entry.size_bytes);
+      ASSERT_EQ(slots[entry.slot], entry.fields_bytes);
       ++taken;
     }
   });

@@ -95,8 +95,6 @@ class ErrorFeedbackPushTest : public testing::TestWithParam<std::string> {
     options.transfer.backoff.max = absl::Milliseconds(4);
     options.codec = FindCodec(GetParam()).value();
     options.error_feedback = true;
-    // A shard in this process keeps what it was sent for its round.
-    options.copy_pushes = true;
     std::vector<std::unique_ptr<ParameterLink>> links;
     for (int i = 0; i < kShards; ++i) {
       auto link = std::make_unique<FencingLink>(shards_[i].get(), loss);

@@ -125,15 +125,6 @@ TEST_F(ParameterClientTest, PushIsDoneOnlyWhenNobodyHoldsTheGradients) {
   EXPECT_TRUE(done.HasBeenNotified());
 }
 
-TEST_F(ParameterClientTest, ACopiedPushIsDoneWhileAShardKeepsIt) {
-  options_.copy_pushes = true;
-  Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
-  ASSERT_THAT(Pull(), IsOk());
-  shards_[1]->KeepFrames(true);
-  EXPECT_THAT(client_->PushAndWait(1, Views(gradients_)), IsOk());
-}
-
 TEST_F(ParameterClientTest, ATokenGoesToEveryShard) {
   Connect({});
   ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());

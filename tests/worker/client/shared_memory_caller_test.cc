@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,8 +15,8 @@
 #include "common/rpc/retry_after.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
+#include "common/shared_memory/slot_message.h"
 #include "gmock/gmock.h"
-#include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 
@@ -33,8 +32,8 @@ constexpr uint32_t kFirstSlot = kNumSlots - 1;
 // A call's outcome, once it is there.
 class Outcome {
  public:
-  SharedMemoryCaller::BytesCallback Callback() {
-    return [shared = shared_](absl::StatusOr<grpc::ByteBuffer> result) {
+  SharedMemoryCaller::DoneCallback Callback() {
+    return [shared = shared_](absl::StatusOr<SlotMessage> result) {
       shared->result = std::move(result);
       shared->there.Notify();
     };
@@ -45,21 +44,19 @@ class Outcome {
     shared_->there.WaitForNotification();
     return shared_->result.status();
   }
-  std::string bytes() const {
+  std::string fields() const {
     EXPECT_THAT(status(), IsOk());
-    std::vector<grpc::Slice> slices;
-    EXPECT_TRUE(shared_->result->Dump(&slices).ok());
-    std::string all;
-    for (const grpc::Slice& slice : slices) {
-      all.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-    }
-    return all;
+    return shared_->result->fields;
+  }
+  std::string data() const {
+    EXPECT_THAT(status(), IsOk());
+    return std::string(shared_->result->data);
   }
   void Drop() { shared_->result = absl::UnknownError("dropped"); }
 
  private:
   struct Shared {
-    absl::StatusOr<grpc::ByteBuffer> result = absl::UnknownError("none");
+    absl::StatusOr<SlotMessage> result = absl::UnknownError("none");
     absl::Notification there;
   };
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
@@ -86,11 +83,10 @@ class SharedMemoryCallerTest : public testing::Test {
     runner_.join();
   }
 
-  void Call(const std::string& request, const Outcome& outcome,
-            absl::Duration timeout = kLong) {
-    const grpc::Slice slice(request);
+  void Call(const std::string& fields, const Outcome& outcome,
+            absl::Duration timeout = kLong, const std::string& data = "") {
     Outcome copy = outcome;
-    caller_->Call(SharedMethod::kPush, grpc::ByteBuffer(&slice, 1),
+    caller_->Call(SharedMethod::kPush, {fields, absl::Cord(data)},
                   clock_.Now() + timeout, copy.Callback());
   }
 
@@ -99,14 +95,20 @@ class SharedMemoryCallerTest : public testing::Test {
     EXPECT_EQ(AwaitEntry(&requests_, ps_, kLong), RingEvent::kEntry);
     return **requests_.Take();
   }
-  std::string BytesOf(const RingEntry& entry) {
-    return std::string(SlotOf(segment_.data(), entry.slot), entry.size_bytes);
+  std::string RequestFields(const RingEntry& entry) {
+    return std::string(FieldsOf(segment_.data(), entry.slot),
+                       entry.fields_bytes);
   }
-  void Answer(uint32_t slot, const std::string& bytes,
-              absl::StatusCode code = absl::StatusCode::kOk) {
-    std::memcpy(SlotOf(segment_.data(), slot), bytes.data(), bytes.size());
+  std::string RequestData(const RingEntry& entry) {
+    return std::string(DataOf(segment_.data(), entry.slot), entry.data_bytes);
+  }
+  void Answer(uint32_t slot, const std::string& fields,
+              absl::StatusCode code = absl::StatusCode::kOk,
+              const std::string& data = "") {
+    WriteSlot({fields, absl::Cord(data)}, segment_.data(), slot);
     Publish({slot, static_cast<uint32_t>(code),
-             static_cast<uint32_t>(bytes.size())});
+             static_cast<uint32_t>(fields.size()),
+             static_cast<uint32_t>(data.size())});
   }
   void Publish(const RingEntry& entry) {
     answers_.Publish(entry);
@@ -138,9 +140,9 @@ TEST_F(SharedMemoryCallerTest, CarriesARequestAndItsAnswer) {
   EXPECT_EQ(request.kind, static_cast<uint32_t>(SharedMethod::kPush));
   EXPECT_GT(request.timeout_ms, 50000u);
   EXPECT_LE(request.timeout_ms, 60000u);
-  EXPECT_EQ(BytesOf(request), "question");
+  EXPECT_EQ(RequestFields(request), "question");
   Answer(request.slot, "answer");
-  EXPECT_EQ(outcome.bytes(), "answer");
+  EXPECT_EQ(outcome.fields(), "answer");
 }
 
 TEST_F(SharedMemoryCallerTest, CarriesAnErrorWithItsWords) {
@@ -174,24 +176,31 @@ TEST_F(SharedMemoryCallerTest, AnErrorThatCannotBeReadIsStillOne) {
 }
 
 TEST_F(SharedMemoryCallerTest, CarriesMessagesOfEverySize) {
-  for (const size_t size : {size_t{0}, size_t{1}, size_t{65551}, size_t{65552},
-                            size_t{65553}, kSlotBytes}) {
-    Outcome outcome;
-    const std::string bytes(size, 'q');
-    Call(bytes, outcome);
-    const RingEntry request = TakeRequest();
-    EXPECT_EQ(BytesOf(request), bytes);
-    Answer(request.slot, std::string(size, 'a'));
-    EXPECT_EQ(outcome.bytes(), std::string(size, 'a'));
+  for (const size_t fields : {size_t{0}, size_t{1}, kSlotFieldsBytes}) {
+    for (const size_t data : {size_t{0}, size_t{1}, kSlotDataBytes}) {
+      Outcome outcome;
+      Call(std::string(fields, 'q'), outcome, kLong, std::string(data, 'g'));
+      const RingEntry request = TakeRequest();
+      EXPECT_EQ(RequestFields(request), std::string(fields, 'q'));
+      EXPECT_EQ(RequestData(request), std::string(data, 'g'));
+      Answer(request.slot, std::string(fields, 'a'), absl::StatusCode::kOk,
+             std::string(data, 'v'));
+      EXPECT_EQ(outcome.fields(), std::string(fields, 'a'));
+      EXPECT_EQ(outcome.data(), std::string(data, 'v'));
+    }
   }
 }
 
 TEST_F(SharedMemoryCallerTest, RefusesWhatIsLargerThanASlot) {
-  Outcome outcome;
-  Call(std::string(kSlotBytes + 1, 'q'), outcome);
-  EXPECT_THAT(outcome.status(),
-              StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("/job:ps/task:0 at here:1")));
+  Outcome fields;
+  Call(std::string(kSlotFieldsBytes + 1, 'q'), fields);
+  Outcome data;
+  Call("", data, kLong, std::string(kSlotDataBytes + 1, 'g'));
+  for (const Outcome& outcome : {fields, data}) {
+    EXPECT_THAT(outcome.status(),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         HasSubstr("/job:ps/task:0 at here:1")));
+  }
 }
 
 TEST_F(SharedMemoryCallerTest, CallsThatFindNoSlotWaitForOne) {
@@ -201,39 +210,40 @@ TEST_F(SharedMemoryCallerTest, CallsThatFindNoSlotWaitForOne) {
   }
   for (size_t i = 0; i < outcomes.size(); ++i) {
     const RingEntry request = TakeRequest();
-    EXPECT_EQ(BytesOf(request), std::to_string(i));
+    EXPECT_EQ(RequestFields(request), std::to_string(i));
     Answer(request.slot, "answer to " + std::to_string(i));
   }
   for (size_t i = 0; i < outcomes.size(); ++i) {
-    EXPECT_EQ(outcomes[i].bytes(), "answer to " + std::to_string(i));
+    EXPECT_EQ(outcomes[i].fields(), "answer to " + std::to_string(i));
   }
 }
 
 TEST_F(SharedMemoryCallerTest, AnAnswerKeepsItsSlotWhileSomebodyHasIt) {
-  const std::string large(kSlotBytes, 'a');
+  const std::string large(kSlotDataBytes, 'v');
   std::vector<Outcome> outcomes(kNumSlots);
   for (const Outcome& outcome : outcomes) {
     Call("", outcome);
-    Answer(TakeRequest().slot, large);
+    Answer(TakeRequest().slot, "", absl::StatusCode::kOk, large);
   }
-  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.bytes(), large);
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.data(), large);
   Outcome next;
   Call("next", next);
   EXPECT_FALSE(requests_.HasEntry());
   outcomes[3].Drop();
-  EXPECT_EQ(BytesOf(TakeRequest()), "next");
-  EXPECT_EQ(outcomes[4].bytes(), large);
+  EXPECT_EQ(RequestFields(TakeRequest()), "next");
+  EXPECT_EQ(outcomes[4].data(), large);
 }
 
 TEST_F(SharedMemoryCallerTest, AnAnswerMayOutliveTheCaller) {
   Outcome outcome;
   Call("", outcome);
-  Answer(TakeRequest().slot, std::string(kSlotBytes, 'a'));
+  const std::string large(kSlotDataBytes, 'v');
+  Answer(TakeRequest().slot, "", absl::StatusCode::kOk, large);
   EXPECT_THAT(outcome.status(), IsOk());
   caller_->Shutdown();
   runner_.join();
   runner_ = std::thread([] {});
-  EXPECT_EQ(outcome.bytes(), std::string(kSlotBytes, 'a'));
+  EXPECT_EQ(outcome.data(), large);
 }
 
 TEST_F(SharedMemoryCallerTest, ADeadlinePassesWhateverThePsDoes) {
@@ -258,11 +268,11 @@ TEST_F(SharedMemoryCallerTest, ALateAnswerOnlyFreesTheSlot) {
   Call("next", next);
   for (;;) {
     const RingEntry request = TakeRequest();
-    const bool is_next = BytesOf(request) == "next";
+    const bool is_next = RequestFields(request) == "next";
     Answer(request.slot, "answer");
     if (is_next) break;
   }
-  EXPECT_EQ(next.bytes(), "answer");
+  EXPECT_EQ(next.fields(), "answer");
 }
 
 TEST_F(SharedMemoryCallerTest, ThePsEndIsEveryCallsEnd) {
@@ -295,12 +305,13 @@ TEST_P(HostileAnswerTest, EndsTheConnection) {
 
 INSTANTIATE_TEST_SUITE_P(
     Entries, HostileAnswerTest,
-    testing::Values(RingEntry{kNumSlots, 0, 0}, RingEntry{UINT32_MAX, 0, 0},
-                    RingEntry{kFirstSlot, 0,
-                              static_cast<uint32_t>(kSlotBytes + 1)},
-                    RingEntry{kFirstSlot, 0, UINT32_MAX},
-                    RingEntry{kFirstSlot, 17, 0},
-                    RingEntry{kFirstSlot, UINT32_MAX, 0}));
+    testing::Values(
+        RingEntry{kNumSlots, 0, 0}, RingEntry{UINT32_MAX, 0, 0},
+        RingEntry{kFirstSlot, 0, static_cast<uint32_t>(kSlotFieldsBytes + 1)},
+        RingEntry{kFirstSlot, 0, UINT32_MAX},
+        RingEntry{kFirstSlot, 0, 0, static_cast<uint32_t>(kSlotDataBytes + 1)},
+        RingEntry{kFirstSlot, 0, 0, UINT32_MAX}, RingEntry{kFirstSlot, 17, 0},
+        RingEntry{kFirstSlot, UINT32_MAX, 0}));
 
 TEST_F(SharedMemoryCallerTest, AnAnswerToNothingEndsTheConnection) {
   Publish({2, 0, 0});

@@ -1,0 +1,68 @@
+#ifndef COMMON_SHARED_MEMORY_SLOT_MESSAGE_H_
+#define COMMON_SHARED_MEMORY_SLOT_MESSAGE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "common/rpc/parameter_link.h"
+#include "common/shared_memory/slot_ring.h"
+
+namespace muster {
+
+// A message on its way through a slot: the fields of a protobuf message, or of
+// an error, as bytes, and beside them the tensor bytes of a frame.
+struct SlotMessage {
+  std::string fields;
+  absl::Cord data;
+};
+
+template <typename Header>
+SlotMessage ToSlotMessage(const Frame<Header>& frame) {
+  return {frame.header.SerializeAsString(), frame.data};
+}
+template <typename Message>
+SlotMessage ToSlotMessage(const Message& message) {
+  return {message.SerializeAsString(), absl::Cord()};
+}
+
+// Errors: InvalidArgument, naming the type, unless `message` is one.
+template <typename Header>
+absl::Status ParseSlotMessage(SlotMessage message, Frame<Header>* frame) {
+  if (!frame->header.ParseFromString(message.fields)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shared memory: ", message.fields.size(),
+                     " bytes are not a ", frame->header.GetTypeName()));
+  }
+  frame->data = std::move(message.data);
+  return absl::OkStatus();
+}
+template <typename Message>
+absl::Status ParseSlotMessage(SlotMessage message, Message* parsed) {
+  Frame<Message> frame;
+  absl::Status status = ParseSlotMessage(std::move(message), &frame);
+  if (!status.ok()) return status;
+  if (!frame.data.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shared memory: a ", frame.header.GetTypeName(), " carries tensors"));
+  }
+  *parsed = std::move(frame.header);
+  return absl::OkStatus();
+}
+
+// Whether a slot holds it. REQUIRES: the slot's sizes as in RingEntry.
+inline bool FitsSlot(uint64_t fields_bytes, uint64_t data_bytes) {
+  return fields_bytes <= kSlotFieldsBytes && data_bytes <= kSlotDataBytes;
+}
+
+// Writes `message` to a slot, in which its data may lie already.
+// REQUIRES: it fits.
+void WriteSlot(const SlotMessage& message, char* segment, uint32_t slot);
+
+}  // namespace muster
+
+#endif  // COMMON_SHARED_MEMORY_SLOT_MESSAGE_H_
