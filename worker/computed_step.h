@@ -36,22 +36,40 @@ struct TowerStep {
   std::vector<absl::Span<const float>> gradients;
 };
 
-// When the parts of a step ended; monotonic.
+// While the step stood still for a parameter that was not there yet.
+struct ParameterWait {
+  // In creation order.
+  int tensor = 0;
+  absl::Time from;
+  absl::Time until;
+};
+
+// When the parts of a step began and ended; monotonic. With a pipeline_depth of
+// 2 all up to `computed` lies in the step before.
 struct StepTimes {
   absl::Time begun;
-  // Its rows are there.
+  // Its rows were wanted, and are there.
+  absl::Time read_begun;
   absl::Time read;
+  // Its parameters were asked for, and the last byte of them was there.
+  absl::Time pull_begun;
   absl::Time pulled;
+  absl::Time compute_begun;
   absl::Time computed;
   // The hooks have said whether to push.
   absl::Time decided;
   // Every shard has acknowledged.
   absl::Time pushed;
+  // What there was to do until the report.
+  absl::Time ended;
   // The forward pass was over and the backward pass begun; the last gradient
   // was final, and not pushed yet. None where a step is of several towers or
   // batches.
   std::optional<absl::Time> forward_end;
   std::optional<absl::Time> backward_end;
+  // Between compute_begun and computed; of several towers, the first one's that
+  // had to wait for that parameter.
+  std::vector<ParameterWait> waits;
   // The push on its way, which may have begun before `computed`.
   std::vector<SliceSend> sends;
 };

@@ -1,5 +1,7 @@
 #include "worker/replication_settings.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
@@ -7,10 +9,23 @@
 namespace muster {
 namespace {
 
+constexpr int32_t kMaxPipelineDepth = 2;
+
 absl::Status CheckNotNegative(absl::string_view field, int32_t value) {
   if (value >= 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("replication.", field, " must be 0 or more, found ", value));
+}
+
+absl::Status CheckPipeline(const AsyncReplication& async) {
+  const int32_t depth = async.pipeline_depth();
+  if (depth >= 0 && depth <= kMaxPipelineDepth) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "replication.async.pipeline_depth must be 1 or ", kMaxPipelineDepth,
+      ", found ", depth,
+      ": a worker begins to push a step only when the one before it is done, "
+      "so "
+      "that a deeper pipeline would make gradients older, and no step faster"));
 }
 
 // The first number may not be more than the second.
@@ -62,6 +77,7 @@ absl::Status ValidateReplication(const ReplicationSpec& replication) {
     return CheckNotNegative("bounded_staleness.bound",
                             replication.bounded_staleness().bound());
   }
+  if (replication.has_async()) return CheckPipeline(replication.async());
   if (!replication.has_sync()) return absl::OkStatus();
   const SyncReplication& sync = replication.sync();
   RETURN_IF_ERROR(CheckNotNegative("sync.replicas_to_aggregate",
@@ -82,6 +98,8 @@ std::map<std::string, int64_t> ReplicationNumbers(
   if (replication.has_bounded_staleness()) {
     return {{"bound", replication.bounded_staleness().bound()}};
   }
+  const int depth = PipelineDepth(replication);
+  if (depth > 1) return {{"pipeline_depth", depth}};
   if (!replication.has_sync()) return {};
   const SyncReplication& sync = replication.sync();
   return {{"replicas_to_aggregate", sync.replicas_to_aggregate()},
@@ -113,7 +131,16 @@ std::string DescribeReplication(const ReplicationSpec& replication) {
                         replication.bounded_staleness().bound(),
                         " steps ahead of the slowest");
   }
+  if (PipelineDepth(replication) > 1) {
+    return absl::StrCat(
+        name, ", each gradient computed while the one before ",
+        "it is pushed (pipeline_depth: ", PipelineDepth(replication), ")");
+  }
   return name;
+}
+
+int PipelineDepth(const ReplicationSpec& replication) {
+  return std::max(replication.async().pipeline_depth(), 1);
 }
 
 }  // namespace muster

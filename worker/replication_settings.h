@@ -22,9 +22,13 @@ absl::Status ValidateReplication(const ReplicationSpec& replication);
 // Errors: as above.
 absl::Status FitReplication(int replicas, ReplicationSpec* replication);
 
-// The mode's numbers, by the names of their fields; none for async.
+// The mode's numbers, by the names of their fields; for async none that are as
+// they are by default.
 std::map<std::string, int64_t> ReplicationNumbers(
     const ReplicationSpec& replication);
+
+// Steps of which one worker computes or pushes the gradients at a time, from 1.
+int PipelineDepth(const ReplicationSpec& replication);
 
 // "async", "sync" or "bounded_staleness".
 std::string ReplicationName(const ReplicationSpec& replication);

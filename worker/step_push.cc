@@ -16,18 +16,20 @@ bool IsFinite(const TensorView& view) {
 
 }  // namespace
 
-absl::Status StepPush::Begin(int64_t step, int64_t round) {
-  step_ = step;
-  round_ = round;
-  if (!options_.early) return absl::OkStatus();
+absl::Status StepPush::Begin() {
+  if (push_ != nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(push_, options_.client->BeginPush(
-                              step, round, options_.gradients, options_.into));
+                              step_, round_, options_.gradients, options_.into,
+                              options_.parameters->versions()));
   return absl::OkStatus();
 }
 
-void StepPush::OnForward(double loss) {
+absl::Status StepPush::OnForward(double loss) {
   forward_end_ = options_.clock->Now();
   held_ = !options_.allow_non_finite && !std::isfinite(loss);
+  if (!options_.early || held_) return absl::OkStatus();
+  RETURN_IF_ERROR(options_.parameters->Finish());
+  return Begin();
 }
 
 void StepPush::OnGradient(int parameter) {
@@ -38,10 +40,15 @@ void StepPush::OnGradient(int parameter) {
   if (!held_) push_->Release(parameter);
 }
 
+absl::Status StepPush::Leave() {
+  RETURN_IF_ERROR(Begin());
+  push_->ReleaseOthers();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PushOutcome> StepPush::Finish() {
-  if (push_ != nullptr) return push_->Finish();
-  return options_.client->PushAndWait(step_, options_.gradients, round_,
-                                      options_.into);
+  RETURN_IF_ERROR(Leave());
+  return push_->Finish();
 }
 
 }  // namespace muster

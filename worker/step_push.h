@@ -15,6 +15,7 @@
 #include "worker/client/push_outcome.h"
 #include "worker/client/tensor_view.h"
 #include "worker/model/step_listener.h"
+#include "worker/step_parameters.h"
 
 namespace muster {
 
@@ -24,17 +25,19 @@ namespace muster {
 //
 // A step may yet be refused when something has left. So that nothing that is
 // not finite leaves, each gradient is looked at before, and the loss before the
-// first; from the first that is not finite on, all wait for Finish. Destroyed
+// first; from the first that is not finite on, all wait for Leave. Destroyed
 // before Finish the push is given up (GradualPush). One thread.
 class StepPush : public StepListener {
  public:
   struct Options {
-    // Both outlive the push.
+    // All outlive the push.
     ParameterClient* client = nullptr;
     const Clock* clock = nullptr;
+    // What the gradients were computed from. The same.
+    StepParameters* parameters = nullptr;
     // Where they lie: the same in every step, float32, one a tensor.
     std::vector<TensorView> gradients;
-    // Else nothing leaves before Finish. REQUIRES:
+    // Else nothing leaves before Leave. REQUIRES:
     // client->can_push_gradually(), and that nobody changes a gradient when it
     // was heard of.
     bool early = false;
@@ -46,17 +49,24 @@ class StepPush : public StepListener {
     std::vector<MutableTensorView> into;
   };
 
-  // `options` outlives the push.
-  explicit StepPush(const Options* options) : options_(*options) {}
+  // `options` outlives the push. The round is that of the step's token.
+  StepPush(const Options* options, int64_t step, int64_t round)
+      : options_(*options), step_(step), round_(round) {}
 
-  // Before the step is computed. Errors: as ParameterClient::Push.
-  absl::Status Begin(int64_t step, int64_t round);
-
-  void OnForward(double loss) override;
+  // Errors: those of the pull, of which all must be there before anything
+  // leaves; as ParameterClient::Push.
+  absl::Status OnForward(double loss) override;
   void OnGradient(int parameter) override;
 
-  // Pushes what has not left, and waits for the end. Errors: as
-  // ParameterClient::Push.
+  // The gradients are, or will be, of the parameters as they are now, which
+  // must be finished. Nothing leaves yet. Errors: as ParameterClient::Push.
+  absl::Status Begin();
+
+  // Begins, unless that was done, and pushes what has not left, without
+  // waiting.
+  absl::Status Leave();
+
+  // The same, unless that was done, and waits for the end.
   absl::StatusOr<PushOutcome> Finish();
 
   bool has_left() const { return push_ != nullptr && push_->has_left(); }
@@ -66,9 +76,9 @@ class StepPush : public StepListener {
 
  private:
   const Options& options_;
-  int64_t step_ = 0;
-  int64_t round_ = 0;
-  // Null unless early.
+  const int64_t step_;
+  const int64_t round_;
+  // Null until something may leave.
   std::unique_ptr<GradualPush> push_;
   // Something is not finite.
   bool held_ = false;

@@ -1,11 +1,14 @@
 #include "worker/train_loop.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "common/base/split_mix64.h"
 #include "common/base/status_macros.h"
+#include "worker/client/tensor_view.h"
+#include "worker/tower/gradient_memory.h"
 
 namespace muster {
 namespace {
@@ -37,39 +40,69 @@ TrainLoop::TrainLoop(const Options& options) : options_(options) {
   TowerGroup& towers = *options.towers;
   options_.input.batches_per_step = towers.batches_per_step();
   options_.input.batches_per_tower = towers.accumulate_batches();
+  StepParameters::Options parameters;
+  parameters.client = options.client;
+  parameters.clock = options.clock;
+  parameters.ahead = is_pipelined();
   for (size_t i = 0; i < towers.model().parameters().size(); ++i) {
     const int tensor = static_cast<int>(i);
-    const absl::Span<float> gradient = towers.gradient(tensor);
-    parameters_.push_back(MutableViewOf(towers.model().parameter(tensor)));
-    push_.gradients.push_back(ViewOf(absl::Span<const float>(gradient)));
+    parameters.values.push_back(towers.model().parameter(tensor));
     tensors_.push_back(DescribeTensor(towers, tensor));
-    if (tensors_.back().trainable) trainable_.push_back(gradient);
+    if (tensors_.back().trainable) {
+      trainable_.push_back(towers.gradient(tensor));
+    }
   }
+  parameters_ = std::make_unique<StepParameters>(std::move(parameters));
   push_.client = options.client;
   push_.clock = options.clock;
+  push_.parameters = parameters_.get();
   push_.early = CanPushEarly();
   push_.allow_non_finite = options.allow_non_finite;
-  if (options.pull_with_push &&
-      !(push_.early && options.hooks_read_parameters)) {
-    push_.into = parameters_;
+  PlacePushed();
+  if (BringsValues()) push_.into = parameters_->into();
+}
+
+// Where they would overwrite what hooks want to see, they are pulled.
+bool TrainLoop::BringsValues() const {
+  return options_.pull_with_push &&
+         !(push_.early && options_.hooks_read_parameters);
+}
+
+void TrainLoop::PlacePushed() {
+  // A codec takes a copy of its own.
+  if (is_pipelined() && options_.client->can_push_gradually()) {
+    copies_ = PlaceGradients(options_.towers->model(), &copy_);
+  }
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const absl::Span<const float> pushed =
+        copies_.empty() ? options_.towers->gradient(static_cast<int>(i))
+                        : copies_[i];
+    push_.gradients.push_back(ViewOf(pushed));
   }
 }
 
 // Clipping, a codec and a mean over towers or batches come after the backward
-// pass.
+// pass. A pipelined step hides its push behind the next one's passes.
 bool TrainLoop::CanPushEarly() const {
   return options_.push_early && options_.change_gradients == nullptr &&
-         options_.client->can_push_gradually() && options_.towers->can_tell();
+         options_.client->can_push_gradually() && options_.towers->can_tell() &&
+         !is_pipelined();
 }
 
 absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
+  computed_.reset();
+  parameters_->Drop();
   options_.client->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
   if (epoch.data_position == EnterEpoch::kKeepPosition) return absl::OkStatus();
   if (batches_.empty() && pipeline_->position() == epoch.data_position) {
     return absl::OkStatus();
   }
+  return GoTo(epoch.data_position);
+}
+
+absl::Status TrainLoop::GoTo(int64_t position) {
   batches_ = {};
-  options_.input.start_step = epoch.data_position;
+  options_.input.start_step = position;
   ASSIGN_OR_RETURN(pipeline_,
                    InputPipeline::Create(options_.data_set, options_.input));
   return absl::OkStatus();
@@ -79,16 +112,6 @@ absl::Status TrainLoop::Read() {
   if (!batches_.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(batches_, pipeline_->Next());
   return absl::OkStatus();
-}
-
-absl::Status TrainLoop::Pull(const StepToken& token) {
-  const bool pushed = std::exchange(pushed_, false);
-  // Another pull of the client's, such as an evaluation's, is a newer one.
-  if (pushed && !push_.into.empty() &&
-      options_.client->HoldsValues(parameters_)) {
-    return absl::OkStatus();
-  }
-  return options_.client->PullAndWait(parameters_, token);
 }
 
 // What dropout draws from: other for each worker, step and batch, and the same
@@ -103,24 +126,99 @@ uint64_t TrainLoop::SeedOf(int64_t batch) const {
   return SplitMix64(input.seed + kSplitMix64Step * (number + 1));
 }
 
-ComputedStep TrainLoop::Computed(const StepPush& push) const {
-  const TowerGroup& towers = *options_.towers;
+ComputedStep TrainLoop::Computed(const StepReport& report,
+                                 const StepPush& push) const {
   ComputedStep computed;
-  computed.loss = towers.loss();
-  computed.correct = towers.correct();
-  computed.examples = towers.examples();
+  computed.loss = report.loss;
+  computed.correct = report.correct;
+  computed.examples = report.examples;
   computed.tensors = tensors_;
-  computed.towers = towers.steps();
+  computed.towers = options_.towers->steps();
   computed.push_begun = push.has_left();
   return computed;
 }
 
-absl::Status TrainLoop::Finish(StepPush* push, StepReport* report) {
+absl::Status TrainLoop::RunTowers(StepPush* listener) {
+  const absl::Status status = options_.towers->Run(
+      batches_, [this](int64_t batch) { return SeedOf(batch); }, listener,
+      parameters_.get());
+  // As the pull says it, without the tower that has found it out.
+  RETURN_IF_ERROR(parameters_->failure());
+  RETURN_IF_ERROR(status);
+  return parameters_->Finish();
+}
+
+absl::Status TrainLoop::BeginAndCompute(const StepToken& token,
+                                        StepPush* listener) {
+  RETURN_IF_ERROR(parameters_->Begin(token));
+  return Compute(listener);
+}
+
+absl::Status TrainLoop::Compute(StepPush* listener) {
+  const TowerGroup& towers = *options_.towers;
+  StepReport report;
+  StepTimes& times = report.times;
+  times.read_begun = Now();
+  RETURN_IF_ERROR(Read());
+  times.read = times.compute_begun = Now();
+  RETURN_IF_ERROR(RunTowers(listener));
+  times.computed = Now();
+  times.forward_end = listener->forward_end();
+  times.backward_end = listener->backward_end();
+  times.pull_begun = parameters_->pull_begun();
+  times.pulled = parameters_->pulled();
+  times.waits = parameters_->waits();
+  report.data_position = pipeline_->position();
+  report.examples = towers.examples();
+  report.correct = towers.correct();
+  report.loss = towers.loss();
+  computed_ = std::move(report);
+  return absl::OkStatus();
+}
+
+// What fails here is found, and told, by the next Run; the step whose push is
+// on its way may come through.
+void TrainLoop::ComputeAhead() {
+  StepPush listener(&push_, /*step=*/0, /*round=*/0);
+  Compute(&listener).IgnoreError();
+}
+
+absl::StatusOr<PushOutcome> TrainLoop::Push(StepPush* push) {
   if (options_.change_gradients != nullptr) {
     options_.change_gradients(trainable_);
   }
-  ASSIGN_OR_RETURN(PushOutcome outcome, push->Finish());
-  pushed_ = true;
+  return is_pipelined() ? PushAndComputeAhead(push) : push->Finish();
+}
+
+absl::StatusOr<PushOutcome> TrainLoop::PushAndComputeAhead(StepPush* push) {
+  for (size_t i = 0; i < copies_.size(); ++i) {
+    const absl::Span<float> gradient =
+        options_.towers->gradient(static_cast<int>(i));
+    std::copy(gradient.begin(), gradient.end(), copies_[i].begin());
+  }
+  RETURN_IF_ERROR(push->Begin());
+  // What the push before has brought is to be out of the way of what this one
+  // brings.
+  parameters_->BeginWithThoseAtHand();
+  RETURN_IF_ERROR(push->Leave());
+  const int64_t position = pipeline_->position();
+  batches_ = {};
+  ComputeAhead();
+  absl::StatusOr<PushOutcome> outcome = push->Finish();
+  if (!outcome.ok()) {
+    computed_.reset();
+    RETURN_IF_ERROR(GoTo(position - 1));
+  }
+  return outcome;
+}
+
+absl::Status TrainLoop::Finish(StepPush* push, StepReport* report) {
+  ASSIGN_OR_RETURN(PushOutcome outcome, Push(push));
+  parameters_->Bring(std::move(outcome.new_versions));
+  report->times.pushed = report->times.decided;
+  for (const SliceSend& send : outcome.sends) {
+    report->times.pushed = std::max(report->times.pushed, send.acknowledged);
+  }
   report->times.sends = std::move(outcome.sends);
   report->staleness = std::llround(outcome.mean_staleness);
   report->late = outcome.late;
@@ -131,33 +229,23 @@ absl::Status TrainLoop::Finish(StepPush* push, StepReport* report) {
 
 absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
                                           const BeforePush& before_push) {
-  StepReport report;
+  const absl::Time begun = Now();
+  options_.client->SettlePush(token);
+  StepPush push(&push_, step, token.round());
+  if (!computed_.has_value()) {
+    RETURN_IF_ERROR(BeginAndCompute(token, &push));
+  }
+  StepReport report = *std::exchange(computed_, std::nullopt);
   report.step = step;
   report.round = token.round();
-  report.times.begun = Now();
-  options_.client->SettlePush(token);
-  RETURN_IF_ERROR(Read());
-  report.data_position = pipeline_->position();
-  report.times.read = Now();
-  RETURN_IF_ERROR(Pull(token));
-  report.times.pulled = Now();
-  StepPush push(&push_);
-  RETURN_IF_ERROR(push.Begin(step, report.round));
-  RETURN_IF_ERROR(options_.towers->Run(
-      batches_, [this](int64_t batch) { return SeedOf(batch); }, &push));
-  report.times.forward_end = push.forward_end();
-  report.times.backward_end = push.backward_end();
-  const ComputedStep computed = Computed(push);
-  report.examples = computed.examples;
-  report.correct = computed.correct;
-  report.loss = computed.loss;
-  report.times.computed = Now();
-  ASSIGN_OR_RETURN(const PushDecision decision, before_push(computed));
+  report.times.begun = begun;
+  ASSIGN_OR_RETURN(const PushDecision decision,
+                   before_push(Computed(report, push)));
   report.times.decided = Now();
-  if (decision == PushDecision::kPush) RETURN_IF_ERROR(Finish(&push, &report));
-  report.times.pushed = Now();
   report.abandoned = decision == PushDecision::kRefuse;
-  batches_ = {};
+  if (!report.abandoned) RETURN_IF_ERROR(Finish(&push, &report));
+  if (report.abandoned || !is_pipelined()) batches_ = {};
+  report.times.ended = Now();
   return report;
 }
 

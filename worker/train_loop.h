@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,11 +12,13 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "common/tensor/aligned_buffer.h"
 #include "worker/client/parameter_client.h"
-#include "worker/client/tensor_view.h"
+#include "worker/client/push_outcome.h"
 #include "worker/computed_step.h"
 #include "worker/input/data_set.h"
 #include "worker/input/input_pipeline.h"
+#include "worker/step_parameters.h"
 #include "worker/step_push.h"
 #include "worker/step_runner.h"
 #include "worker/tower/tower_group.h"
@@ -23,7 +26,14 @@
 namespace muster {
 
 // One worker's steps: pull into the memory that all towers read, forward and
-// backward of each, push the mean of their gradients from where it lies.
+// backward of each, push the mean of their gradients from where it lies. The
+// forward pass begins while the pull is on its way.
+//
+// With a pipeline_depth of 2 Run computes the gradient of the next step while
+// it pushes this one's, from what the push before it has brought. The next Run
+// begins with it. It is thrown away, and its rows are used again, when a step
+// fails or an epoch is entered.
+//
 // Nothing large is allocated after the first step. One thread.
 class TrainLoop : public StepRunner {
  public:
@@ -56,6 +66,8 @@ class TrainLoop : public StepRunner {
     bool hooks_read_parameters = false;
     // What is not finite may leave early, too.
     bool allow_non_finite = false;
+    // AsyncReplication.pipeline_depth. 2 wants pull_with_push.
+    int pipeline_depth = 1;
   };
 
   // Errors: those of InputPipeline::Create.
@@ -79,28 +91,43 @@ class TrainLoop : public StepRunner {
 
   // Reads the rows of a step, unless they are there.
   absl::Status Read();
-  // Pulls, unless the last push has brought the values.
-  absl::Status Pull(const StepToken& token);
+  // Makes `position` the next step's.
+  absl::Status GoTo(int64_t position);
   bool CanPushEarly() const;
+  bool is_pipelined() const { return options_.pipeline_depth > 1; }
+  void PlacePushed();
+  bool BringsValues() const;
+  // Begins and computes the next step, of which `listener` hears.
+  absl::Status BeginAndCompute(const StepToken& token, StepPush* listener);
+  // With the parameters that have begun.
+  absl::Status Compute(StepPush* listener);
+  absl::Status RunTowers(StepPush* listener);
+  void ComputeAhead();
+  // Pushes, while it computes the next step if there is to be one.
+  absl::StatusOr<PushOutcome> Push(StepPush* push);
+  absl::StatusOr<PushOutcome> PushAndComputeAhead(StepPush* push);
   absl::Status Finish(StepPush* push, StepReport* report);
   uint64_t SeedOf(int64_t batch) const;
-  ComputedStep Computed(const StepPush& push) const;
+  ComputedStep Computed(const StepReport& report, const StepPush& push) const;
   absl::Time Now() const { return options_.clock->Now(); }
 
   Options options_;
   std::unique_ptr<InputPipeline> pipeline_;
   // Read but not yet trained on; empty if none.
   absl::Span<const Batch> batches_;
-  // The first tower's parameters.
-  std::vector<MutableTensorView> parameters_;
-  // With what is pushed.
+  // In the first tower's memory.
+  std::unique_ptr<StepParameters> parameters_;
+  // What is computed and not pushed: of the report, what is known by then.
+  std::optional<StepReport> computed_;
+  // With what is pushed: the towers' gradients, or a copy of them if they are
+  // written while they are on their way.
   StepPush::Options push_;
-  // Of that, the gradients of trainable tensors.
+  AlignedBuffer copy_;
+  std::vector<absl::Span<float>> copies_;
+  // Of the towers' gradients, those of trainable tensors.
   std::vector<absl::Span<float>> trainable_;
   // The same, for hooks.
   std::vector<StepTensor> tensors_;
-  // The last step was; else the next one wants other values, too.
-  bool pushed_ = false;
   int64_t sent_bytes_ = 0;
   int64_t float32_bytes_ = 0;
 };

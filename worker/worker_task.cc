@@ -217,6 +217,7 @@ absl::Status WorkerTask::CreateLoop() {
     };
   }
   options.allow_non_finite = options_.training.non_finite().allow();
+  options.pipeline_depth = PipelineDepth(options_.training.replication());
   ASSIGN_OR_RETURN(loop_, TrainLoop::Create(options));
   return absl::OkStatus();
 }
@@ -225,9 +226,9 @@ absl::Status WorkerTask::CreateChiefParts() {
   const auto say = [say = options_.say](absl::string_view text) {
     say(/*is_error=*/false, text);
   };
-  if (!options_.training.replication().has_async()) {
-    say(absl::StrCat("replication: ",
-                     DescribeReplication(options_.training.replication())));
+  const ReplicationSpec& replication = options_.training.replication();
+  if (!replication.has_async() || PipelineDepth(replication) > 1) {
+    say(absl::StrCat("replication: ", DescribeReplication(replication)));
   }
   file_system_ = std::make_unique<PosixFileSystem>();
   if (!options_.train_dir.empty()) {

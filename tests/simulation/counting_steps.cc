@@ -2,10 +2,28 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "common/base/status_macros.h"
 
 namespace muster {
+namespace {
+
+std::vector<MutableTensorView> Into(TensorValues* values) {
+  std::vector<MutableTensorView> views;
+  for (std::vector<float>& value : *values) {
+    views.push_back(MutableViewOf(absl::MakeSpan(value)));
+  }
+  return views;
+}
+
+ComputedStep Computed() {
+  ComputedStep computed;
+  computed.examples = 1;
+  return computed;
+}
+
+}  // namespace
 
 CountingSteps::CountingSteps(const SimProcess* process, Oracle* oracle,
                              const SimModel* model, ParameterClient* client,
@@ -18,6 +36,7 @@ CountingSteps::CountingSteps(const SimProcess* process, Oracle* oracle,
       random_(sender.incarnation()) {
   for (const TensorDef& tensor : model->placed.tensors) {
     values_.emplace_back(tensor.shape(0));
+    arrivals_.emplace_back(tensor.shape(0));
     gradients_.emplace_back(tensor.shape(0), 0.0f);
     gradients_.back()[sender.task().index()] = -SimModel::kUnit;
   }
@@ -26,45 +45,87 @@ CountingSteps::CountingSteps(const SimProcess* process, Oracle* oracle,
 absl::Status CountingSteps::Enter(const EnterEpoch& epoch) {
   client_->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
   epoch_ = epoch;
+  brought_ = nullptr;
+  is_computed_ = false;
   if (epoch.data_position != EnterEpoch::kKeepPosition) {
     position_ = epoch.data_position;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
-                                              const StepToken& token,
-                                              const BeforePush& before_push) {
-  std::vector<MutableTensorView> into;
-  for (std::vector<float>& value : values_) {
-    into.push_back(MutableViewOf(absl::MakeSpan(value)));
-  }
-  oracle_->StepBegun(sender_.incarnation());
-  // As TrainLoop.
-  const bool is_async = model_->scenario.mode == Mode::kAsync;
-  if (!is_async || !client_->HoldsValues(into)) {
-    RETURN_IF_ERROR(client_->PullAndWait(into, token));
-  }
-  std::vector<TensorView> gradients;
+std::vector<TensorView> CountingSteps::Views() const {
+  std::vector<TensorView> views;
   for (const std::vector<float>& gradient : gradients_) {
-    gradients.push_back(ViewOf(absl::MakeConstSpan(gradient)));
+    views.push_back(ViewOf(absl::MakeConstSpan(gradient)));
   }
+  return views;
+}
+
+// As the forward pass: half of the time, and each tensor when it is needed.
+absl::Status CountingSteps::PullAndCompute(const StepToken& token,
+                                           absl::Duration compute) {
+  if (brought_ != nullptr) {
+    versions_ = std::exchange(brought_, nullptr);
+    process_->Sleep(compute);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<GradualPull> pull,
+                   client_->BeginPull(Into(&values_), token));
+  for (size_t i = 0; i < values_.size(); ++i) {
+    RETURN_IF_ERROR(pull->Await(static_cast<int>(i)));
+    process_->Sleep(compute / values_.size());
+  }
+  RETURN_IF_ERROR(pull->Finish());
+  versions_ = pull->versions();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PushOutcome> CountingSteps::ComputeAndPush(
+    int64_t step, const StepToken& token, const BeforePush& before_push) {
+  const absl::Duration compute = random_.About(model_->scenario.compute);
+  RETURN_IF_ERROR(PullAndCompute(token, compute / 2));
+  std::vector<MutableTensorView> into;
+  if (model_->scenario.mode == Mode::kAsync) into = Into(&values_);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<GradualPush> push,
-      client_->BeginPush(step, token.round(), gradients,
-                         is_async ? absl::MakeConstSpan(into)
-                                  : absl::Span<const MutableTensorView>()));
+      client_->BeginPush(step, token.round(), Views(), into, versions_));
   // The last layers' gradients leave in mid-backward.
-  const absl::Duration compute = random_.About(model_->scenario.compute);
-  process_->Sleep(compute / 2);
-  for (size_t i = gradients.size(); i-- > gradients.size() / 2;) {
+  for (size_t i = gradients_.size(); i-- > gradients_.size() / 2;) {
     push->Release(static_cast<int>(i));
   }
   process_->Sleep(compute / 2);
-  ComputedStep computed;
-  computed.examples = 1;
-  RETURN_IF_ERROR(before_push(computed).status());
-  ASSIGN_OR_RETURN(const PushOutcome outcome, push->Finish());
+  RETURN_IF_ERROR(before_push(Computed()).status());
+  return push->Finish();
+}
+
+// With a pipeline_depth of 2.
+absl::StatusOr<PushOutcome> CountingSteps::PushAndComputeNext(
+    int64_t step, const BeforePush& before_push) {
+  const absl::Duration compute = random_.About(model_->scenario.compute);
+  if (!std::exchange(is_computed_, false)) {
+    RETURN_IF_ERROR(PullAndCompute(StepToken(), compute));
+  }
+  RETURN_IF_ERROR(before_push(Computed()).status());
+  ASSIGN_OR_RETURN(const std::unique_ptr<GradualPush> push,
+                   client_->BeginPush(step, /*round=*/0, Views(),
+                                      Into(&arrivals_), versions_));
+  if (brought_ != nullptr) versions_ = std::exchange(brought_, nullptr);
+  push->ReleaseOthers();
+  process_->Sleep(compute);
+  absl::StatusOr<PushOutcome> outcome = push->Finish();
+  is_computed_ = outcome.ok();
+  return outcome;
+}
+
+absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
+                                              const StepToken& token,
+                                              const BeforePush& before_push) {
+  oracle_->StepBegun(sender_.incarnation());
+  ASSIGN_OR_RETURN(PushOutcome outcome,
+                   model_->scenario.pipeline_depth > 1
+                       ? PushAndComputeNext(step, before_push)
+                       : ComputeAndPush(step, token, before_push));
+  brought_ = std::move(outcome.new_versions);
   if (!outcome.late) {
     oracle_->StepCompleted(sender_, epoch_.model_epoch,
                            epoch_.ps_incarnations[0], step);

@@ -2,6 +2,7 @@
 #define TESTS_SIMULATION_COUNTING_STEPS_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "tests/simulation/oracle.h"
@@ -9,6 +10,9 @@
 #include "tests/simulation/sim_model.h"
 #include "tests/simulation/sim_process.h"
 #include "worker/client/parameter_client.h"
+#include "worker/client/pulled_versions.h"
+#include "worker/client/push_outcome.h"
+#include "worker/client/tensor_view.h"
 #include "worker/step_runner.h"
 
 namespace muster {
@@ -28,6 +32,14 @@ class CountingSteps : public StepRunner {
                                  const BeforePush& before_push) override;
 
  private:
+  std::vector<TensorView> Views() const;
+  absl::Status PullAndCompute(const StepToken& token, absl::Duration compute);
+  absl::StatusOr<PushOutcome> ComputeAndPush(int64_t step,
+                                             const StepToken& token,
+                                             const BeforePush& before_push);
+  absl::StatusOr<PushOutcome> PushAndComputeNext(int64_t step,
+                                                 const BeforePush& before_push);
+
   const SimProcess* const process_;
   Oracle* const oracle_;
   const SimModel* const model_;
@@ -35,7 +47,14 @@ class CountingSteps : public StepRunner {
   const Sender sender_;
   Random random_;
   TensorValues values_;
+  // What a push brings while the next step is computed.
+  TensorValues arrivals_;
   TensorValues gradients_;
+  // Of what the gradients are computed from, and of what the last push brought.
+  std::shared_ptr<const PulledVersions> versions_;
+  std::shared_ptr<const PulledVersions> brought_;
+  // The next step's gradients are there.
+  bool is_computed_ = false;
   EnterEpoch epoch_;
   int64_t position_ = 0;
 };

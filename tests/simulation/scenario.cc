@@ -18,7 +18,10 @@ absl::Duration UpTo(Random& random, absl::Duration longest) {
 void DrawMode(Scenario& s) {
   Random random(s.seed * 0x9e3779b97f4a7c15u + 5);
   const int64_t mode = random.Between(0, 9);
-  if (mode < 4) return;
+  if (mode < 4) {
+    s.pipeline_depth = static_cast<int>(random.Between(1, 2));
+    return;
+  }
   s.mode = mode < 8 ? Mode::kSync : Mode::kBoundedStaleness;
   s.replicas_to_aggregate = static_cast<int>(random.Between(1, s.num_workers));
   s.min_replicas = static_cast<int>(
@@ -29,7 +32,7 @@ void DrawMode(Scenario& s) {
 std::string ModeName(const Scenario& s) {
   switch (s.mode) {
     case Mode::kAsync:
-      return "async";
+      return absl::StrCat("async ", s.pipeline_depth, " deep");
     case Mode::kSync:
       return absl::StrCat("sync of ", s.replicas_to_aggregate, " (at least ",
                           s.min_replicas, ")");

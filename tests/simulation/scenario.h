@@ -22,6 +22,8 @@ struct Scenario {
   int64_t max_part_bytes = 0;
   bool momentum = false;
   Mode mode = Mode::kAsync;
+  // Of async.
+  int pipeline_depth = 1;
   // Of sync: of so many workers is the mean; the others are backups.
   int replicas_to_aggregate = 0;
   int min_replicas = 0;

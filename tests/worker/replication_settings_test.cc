@@ -32,6 +32,8 @@ absl::Status Check(const std::string& text, int replicas) {
 
 TEST(ReplicationSettingsTest, AcceptsEveryMode) {
   EXPECT_THAT(Check("async {}", 3), IsOk());
+  EXPECT_THAT(Check("async { pipeline_depth: 1 }", 3), IsOk());
+  EXPECT_THAT(Check("async { pipeline_depth: 2 }", 1), IsOk());
   EXPECT_THAT(Check("bounded_staleness { bound: 0 }", 3), IsOk());
   EXPECT_THAT(Check("bounded_staleness { bound: 10 }", 1), IsOk());
   EXPECT_THAT(Check("sync {}", 1), IsOk());
@@ -58,6 +60,11 @@ TEST(ReplicationSettingsTest, NamesWhatIsWrong) {
     const char* wanted;
   };
   for (const Case& c : {
+           Case{"async { pipeline_depth: 3 }",
+                "replication.async.pipeline_depth must be 1 or 2, found 3: a "
+                "worker begins to push a step only when the one before it is "
+                "done"},
+           Case{"async { pipeline_depth: -1 }", "must be 1 or 2, found -1"},
            Case{"bounded_staleness { bound: -1 }",
                 "replication.bounded_staleness.bound must be 0 or more, found "
                 "-1"},
@@ -90,6 +97,8 @@ TEST(ReplicationSettingsTest, NamesWhatIsWrong) {
 
 TEST(ReplicationSettingsTest, TellsTheModesNumbers) {
   EXPECT_THAT(ReplicationNumbers(Parse("async {}")), IsEmpty());
+  EXPECT_THAT(ReplicationNumbers(Parse("async { pipeline_depth: 2 }")),
+              ElementsAre(Pair("pipeline_depth", 2)));
   EXPECT_THAT(ReplicationNumbers(Parse("bounded_staleness { bound: 3 }")),
               ElementsAre(Pair("bound", 3)));
   ReplicationSpec sync = Parse("sync { replicas_to_aggregate: 2 }");
@@ -109,6 +118,8 @@ TEST(ReplicationSettingsTest, DescribesTheMode) {
             "bounded_staleness, no worker more than 3 steps ahead of the "
             "slowest");
   EXPECT_EQ(DescribeReplication(ReplicationSpec()), "async");
+  EXPECT_THAT(DescribeReplication(Parse("async { pipeline_depth: 2 }")),
+              HasSubstr("while the one before it is pushed"));
 }
 
 }  // namespace

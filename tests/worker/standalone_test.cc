@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -99,6 +100,38 @@ TEST_F(StandaloneTest, TrainsAsWellWithEncodedGradients) {
   }
   EXPECT_EQ(losses.size(), 1 + 2 * CodecRegistry::Names().size())
       << "a setting made no difference";
+}
+
+TEST_F(StandaloneTest, APipelineTrainsAsWellWithOlderGradients) {
+  constexpr int kSteps = 100;
+  // What one update more of age may change of the loss.
+  constexpr double kTolerance = 0.05;
+  const auto train = [this](const std::vector<std::string>& settings) {
+    const std::string train_dir = NewTrainDir("pipeline");
+    EXPECT_EQ(Train(train_dir, kSteps, settings), kExitDone);
+    const auto result = ReadResult(train_dir);
+    EXPECT_THAT(result, IsOk());
+    return *result;
+  };
+  const auto staleness = [](const JsonValue& result) {
+    return std::stod(
+        result.Find("workers")->items[0].Find("mean_staleness")->text);
+  };
+  const auto loss = [](const JsonValue& result) {
+    return std::stod(result.Find("test_loss")->text);
+  };
+  const JsonValue plain = train({});
+  EXPECT_EQ(staleness(plain), 0);
+  for (const std::string codec : {"", "fp16"}) {
+    const JsonValue pipelined = train(
+        {"replication.async.pipeline_depth=2", "gradient.codec=" + codec});
+    // All but the first are one update old: the worker's own.
+    EXPECT_NEAR(staleness(pipelined), (kSteps - 1.0) / kSteps, 1e-6) << codec;
+    EXPECT_NEAR(loss(pipelined), loss(plain), loss(plain) * kTolerance)
+        << codec;
+    EXPECT_NE(loss(pipelined), loss(plain)) << codec;
+  }
+  EXPECT_THAT(Lines(), Contains(HasSubstr("pipeline_depth: 2")));
 }
 
 TEST_F(StandaloneTest, TellsTheBytesThatACodecSaves) {
@@ -264,8 +297,17 @@ TEST_F(StandaloneTest, WritesAProfileAndLogsTensors) {
               Contains(HasSubstr("tensor logits/bias [4] step=8 min=")));
   const auto profile = ParseJson(ReadAll(train_dir + "/profile-worker-0.json"));
   ASSERT_THAT(profile, IsOk());
-  // 9 names and 2 of the lane of the sends; 3 times 9 spans and 2 tensors.
-  EXPECT_EQ(profile->Find("traceEvents")->items.size(), 44);
+  std::map<std::string, int> spans;
+  for (const JsonValue& event : profile->Find("traceEvents")->items) {
+    if (event.Find("ph")->text == "X") ++spans[event.Find("name")->text];
+  }
+  for (const char* name :
+       {"step", "input", "compute", "forward", "backward", "hooks", "push",
+        "report", "logits/weights", "logits/bias"}) {
+    EXPECT_EQ(spans[name], 3) << name;
+  }
+  // Each push brings the values of the next step.
+  EXPECT_EQ(spans["pull"], 1);
 }
 
 TEST_F(StandaloneTest, StopsAfterWholeEpochs) {

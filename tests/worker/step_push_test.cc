@@ -9,6 +9,7 @@
 
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/tiny_model.h"
+#include "worker/step_parameters.h"
 
 namespace muster {
 namespace {
@@ -22,22 +23,23 @@ class StepPushTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_THAT(tiny_.Load(std::vector<float>(kClasses, 0.0f)), IsOk());
-    std::vector<float> weights(2 * kClasses);
-    std::vector<float> bias(kClasses);
-    ASSERT_THAT(
-        tiny_.client()->PullAndWait({MutableViewOf(absl::MakeSpan(weights)),
-                                     MutableViewOf(absl::MakeSpan(bias))}),
-        IsOk());
+    StepParameters::Options parameters;
+    parameters.client = tiny_.client();
+    parameters.clock = tiny_.clock();
+    parameters.values = {tiny_.model()->parameter(kWeights),
+                         tiny_.model()->parameter(kBias)};
+    parameters_ = std::make_unique<StepParameters>(parameters);
+    ASSERT_THAT(parameters_->Begin({}), IsOk());
+    ASSERT_THAT(parameters_->Finish(), IsOk());
     options_.client = tiny_.client();
     options_.clock = tiny_.clock();
+    options_.parameters = parameters_.get();
     options_.gradients = {ViewOf(absl::MakeConstSpan(weights_)),
                           ViewOf(absl::MakeConstSpan(bias_))};
     options_.early = true;
   }
   std::unique_ptr<StepPush> Begin() {
-    auto push = std::make_unique<StepPush>(&options_);
-    EXPECT_THAT(push->Begin(/*step=*/1, /*round=*/0), IsOk());
-    return push;
+    return std::make_unique<StepPush>(&options_, /*step=*/1, /*round=*/0);
   }
   // Whether the shard has the gradient: it adds what is pushed to zeros.
   bool HasWeights() { return Has("logits/weights", weights_); }
@@ -48,6 +50,7 @@ class StepPushTest : public ::testing::Test {
                   /*max_part_bytes=*/4};
   std::vector<float> weights_ = std::vector<float>(2 * kClasses, 1.0f);
   std::vector<float> bias_ = std::vector<float>(kClasses, 2.0f);
+  std::unique_ptr<StepParameters> parameters_;
   StepPush::Options options_;
 
  private:
@@ -60,7 +63,7 @@ class StepPushTest : public ::testing::Test {
 
 TEST_F(StepPushTest, AGradientLeavesWhenItIsHeardOf) {
   const auto push = Begin();
-  push->OnForward(0.5);
+  ASSERT_THAT(push->OnForward(0.5), IsOk());
   EXPECT_TRUE(push->forward_end().has_value());
   EXPECT_FALSE(push->backward_end().has_value());
   EXPECT_FALSE(push->has_left());
@@ -75,7 +78,7 @@ TEST_F(StepPushTest, AGradientLeavesWhenItIsHeardOf) {
 
 TEST_F(StepPushTest, GivenUpTheRestStays) {
   auto push = Begin();
-  push->OnForward(0.5);
+  ASSERT_THAT(push->OnForward(0.5), IsOk());
   push->OnGradient(kBias);
   push.reset();
   EXPECT_TRUE(HasBias());
@@ -85,7 +88,7 @@ TEST_F(StepPushTest, GivenUpTheRestStays) {
 TEST_F(StepPushTest, ABadLossHoldsAll) {
   for (const double loss : {double{kNan}, double{kInf}}) {
     const auto push = Begin();
-    push->OnForward(loss);
+    ASSERT_THAT(push->OnForward(loss), IsOk());
     push->OnGradient(kBias);
     push->OnGradient(kWeights);
     EXPECT_FALSE(push->has_left());
@@ -96,7 +99,7 @@ TEST_F(StepPushTest, ABadLossHoldsAll) {
 TEST_F(StepPushTest, ABadGradientHoldsItselfAndAllAfterIt) {
   bias_[3] = kInf;
   const auto push = Begin();
-  push->OnForward(0.5);
+  ASSERT_THAT(push->OnForward(0.5), IsOk());
   push->OnGradient(kBias);
   push->OnGradient(kWeights);
   EXPECT_FALSE(push->has_left());
@@ -107,7 +110,7 @@ TEST_F(StepPushTest, WhatNeedNotBeFiniteLeavesAsItIs) {
   options_.allow_non_finite = true;
   bias_[3] = kInf;
   const auto push = Begin();
-  push->OnForward(kInf);
+  ASSERT_THAT(push->OnForward(kInf), IsOk());
   push->OnGradient(kBias);
   EXPECT_TRUE(HasBias());
 }
@@ -115,7 +118,7 @@ TEST_F(StepPushTest, WhatNeedNotBeFiniteLeavesAsItIs) {
 TEST_F(StepPushTest, NotEarlyItLeavesAtTheEnd) {
   options_.early = false;
   const auto push = Begin();
-  push->OnForward(0.5);
+  ASSERT_THAT(push->OnForward(0.5), IsOk());
   push->OnGradient(kBias);
   push->OnGradient(kWeights);
   EXPECT_FALSE(push->has_left());

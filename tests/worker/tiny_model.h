@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/rpc/protocol.h"
 #include "tests/testing/fake_parameter_link.h"
+#include "tests/testing/held_parameter_link.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/backend.h"
 #include "worker/client/parameter_client.h"
@@ -49,7 +50,10 @@ class TinyModel {
     client.max_part_bytes = max_part_bytes;
     client.sender.set_incarnation(5);
     std::vector<std::unique_ptr<ParameterLink>> links;
-    links.push_back(std::make_unique<FakeParameterLink>(&shard_));
+    auto link = std::make_unique<HeldParameterLink>(
+        std::make_unique<FakeParameterLink>(&shard_));
+    link_ = link.get();
+    links.push_back(std::move(link));
     client_ = std::make_unique<ParameterClient>(client, std::move(links));
   }
 
@@ -67,6 +71,8 @@ class TinyModel {
 
   const Clock* clock() const { return &clock_; }
   FakeShard& shard() { return shard_; }
+  // The way to it.
+  HeldParameterLink& link() { return *link_; }
   ParameterClient* client() { return client_.get(); }
   CompiledModel* model() { return model_.get(); }
   // One; null in mode kEvaluate.
@@ -78,6 +84,7 @@ class TinyModel {
   const std::unique_ptr<Backend> backend_;
   std::unique_ptr<CompiledModel> model_;
   std::unique_ptr<TowerGroup> towers_;
+  HeldParameterLink* link_ = nullptr;
   std::unique_ptr<ParameterClient> client_;
 };
 

@@ -134,6 +134,13 @@ TEST_F(TowersTest, TwoTowersEqualOneWithTwiceTheBatch) {
                                       HasSubstr("averaged on ref:0"))));
 }
 
+TEST_F(TowersTest, PipelinedTowersEqualOnePipelinedTower) {
+  const std::string pipeline = "replication.async.pipeline_depth=2";
+  const std::string one = Train({{pipeline}});
+  ExpectNear(Train({{pipeline, "input.batch_size=8"}, 2}), one);
+  EXPECT_NE(Parameters(one), Parameters(Train({})));
+}
+
 TEST_F(TowersTest, AccumulatedBatchesEqualOneLargeBatch) {
   const std::string one = Train({});
   const std::string four =

@@ -1,5 +1,6 @@
 #include "worker/train_loop.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -96,17 +97,53 @@ TEST_F(TrainLoopTest, AfterARefusedStepValuesArePulled) {
   EXPECT_GT(tiny_.shard().pulls(), pulls);
 }
 
-TEST_F(TrainLoopTest, AfterAPullBySomebodyElseValuesArePulled) {
+// An evaluation, and another worker before it.
+TEST_F(TrainLoopTest, ItsAgeIsThatOfItsOwnValuesWhoeverPullsMeanwhile) {
   ASSERT_THAT(Run(1), IsOk());
   std::vector<float> weights(tiny_.model()->parameter(0).size());
   std::vector<float> bias(kClasses);
+  const std::vector<MutableTensorView> into = {
+      MutableViewOf(absl::MakeSpan(weights)),
+      MutableViewOf(absl::MakeSpan(bias))};
+  ASSERT_THAT(tiny_.client()->PullAndWait(into), IsOk());
   ASSERT_THAT(
-      tiny_.client()->PullAndWait({MutableViewOf(absl::MakeSpan(weights)),
-                                   MutableViewOf(absl::MakeSpan(bias))}),
+      tiny_.client()->PushAndWait(100, {ViewOf(absl::MakeConstSpan(weights)),
+                                        ViewOf(absl::MakeConstSpan(bias))}),
       IsOk());
+  ASSERT_THAT(tiny_.client()->PullAndWait(into), IsOk());
   const int64_t pulls = tiny_.shard().pulls();
-  ASSERT_THAT(Run(2), IsOk());
-  EXPECT_GT(tiny_.shard().pulls(), pulls);
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->staleness, 1);
+  EXPECT_EQ(tiny_.shard().pulls(), pulls);
+}
+
+// The forward pass begins while the pull is on its way.
+TEST_F(TrainLoopTest, AFailedPullEndsTheStepAndItsRowsAreUsedAgain) {
+  tiny_.shard().FailWith(absl::FailedPreconditionError("fenced: epoch 1"));
+  const auto failed = Run(1);
+  EXPECT_THAT(failed, StatusIs(absl::StatusCode::kAborted,
+                               ::testing::StartsWith("pull: ")));
+  tiny_.shard().FailWith(absl::OkStatus());
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->data_position, 1);
+}
+
+TEST_F(TrainLoopTest, TheTimesOfAStepFollowEachOther) {
+  const auto report = Run(1);
+  ASSERT_THAT(report, IsOk());
+  const StepTimes& times = report->times;
+  EXPECT_LE(times.begun, times.read_begun);
+  EXPECT_LE(times.read_begun, times.read);
+  EXPECT_LE(times.pull_begun, times.pulled);
+  EXPECT_LE(times.compute_begun, *times.forward_end);
+  EXPECT_LE(*times.forward_end, *times.backward_end);
+  EXPECT_LE(*times.backward_end, times.computed);
+  EXPECT_LE(times.pulled, times.decided);
+  EXPECT_LE(times.computed, times.decided);
+  EXPECT_LE(times.decided, times.pushed);
+  EXPECT_LE(times.pushed, times.ended);
 }
 
 TEST_F(TrainLoopTest, AStepThatIsStoppedPushesNothingAndKeepsItsRows) {

@@ -39,10 +39,14 @@ void GradualPush::Release(int tensor) {
   transfer_->OpenParts(whole);
 }
 
-absl::StatusOr<PushOutcome> GradualPush::Finish() {
+void GradualPush::ReleaseOthers() {
   for (size_t tensor = 0; tensor < released_.size(); ++tensor) {
     if (!released_[tensor]) Release(static_cast<int>(tensor));
   }
+}
+
+absl::StatusOr<PushOutcome> GradualPush::Finish() {
+  ReleaseOthers();
   ended_.Wait();
   finished_ = true;
   return std::move(outcome_);

@@ -44,7 +44,10 @@ class GradualPush {
   // Some part has been released whole.
   bool has_left() const { return has_left_; }
 
-  // Releases the others, and waits for the end: as PushAndWait. Once.
+  // Releases all that were not.
+  void ReleaseOthers();
+
+  // The same, and waits for the end: as PushAndWait. Once.
   absl::StatusOr<PushOutcome> Finish();
 
   // ---- For ParameterClient ------------------------------------------------

@@ -40,50 +40,6 @@ bool SameFences(const ClientModel& a, const ClientModel& b) {
                     });
 }
 
-// One pull on its way. Shared by its callbacks.
-struct PullState {
-  std::shared_ptr<const ClientModel> model;
-  // Without a round: none.
-  StepToken token;
-  std::vector<MutableTensorView> into;
-  // [ps task][part]; each is written once, by the callback of its part.
-  std::vector<std::vector<int64_t>> versions;
-};
-
-PullRequest MakePullRequest(const PullState& state,
-                            const TransferMachine::Send& send) {
-  const ClientModel& model = *state.model;
-  PullRequest request;
-  *request.mutable_sender() = model.sender;
-  *request.mutable_fence() = model.fences[send.shard];
-  for (const PlannedSlice& slice :
-       model.plan.parts[send.shard][send.part].slices) {
-    model.FillSlice(slice, request.add_slices());
-  }
-  if (state.token.round() != 0) *request.mutable_token() = state.token;
-  return request;
-}
-
-void SendPull(const std::shared_ptr<PullState>& state, ParameterLink* link,
-              Transfer* transfer, const TransferMachine::Send& send) {
-  link->Pull(
-      MakePullRequest(*state, send), send.deadline,
-      [state, send, shared = transfer->shared_from_this()](
-          const absl::StatusOr<Frame<PullReply>>& reply) {
-        // After the end the memory is the caller's again.
-        if (!shared->Hold()) return;
-        absl::Status status = reply.status();
-        if (reply.ok()) {
-          status = ScatterCord(*state->model,
-                               state->model->plan.parts[send.shard][send.part],
-                               reply->data, state->into);
-          state->versions[send.shard][send.part] = reply->header.version();
-        }
-        shared->Answer(send, status);
-        shared->Release();
-      });
-}
-
 }  // namespace
 
 ParameterClient::ParameterClient(
@@ -141,8 +97,7 @@ absl::Status ParameterClient::SetModel(absl::Span<const TensorDef> tensors,
   next->fences.resize(num_shards());
   absl::MutexLock lock(&mu_);
   model_ = std::move(next);
-  pulled_versions_.clear();
-  pulled_into_.clear();
+  pulled_versions_ = nullptr;
   return absl::OkStatus();
 }
 
@@ -159,8 +114,7 @@ void ParameterClient::SetEpoch(int64_t model_epoch,
   if (encoder_ != nullptr && !SameFences(*next, *model())) encoder_->Clear();
   absl::MutexLock lock(&mu_);
   model_ = std::move(next);
-  pulled_versions_.clear();
-  pulled_into_.clear();
+  pulled_versions_ = nullptr;
 }
 
 std::shared_ptr<const ClientModel> ParameterClient::model() const {
@@ -211,52 +165,55 @@ absl::Status ParameterClient::RunTransfer(
 void ParameterClient::Pull(absl::Span<const MutableTensorView> into,
                            const StepToken& token,
                            std::function<void(absl::Status)> done) {
-  auto state = std::make_shared<PullState>();
-  state->model = model();
-  const absl::Status status = state->model->CheckViews(into);
-  if (!status.ok()) return done(Annotate(status, "pull"));
-  state->token = token;
-  state->into.assign(into.begin(), into.end());
-  for (const std::vector<PlannedPart>& parts : state->model->plan.parts) {
-    state->versions.emplace_back(parts.size(), 0);
-  }
-  {
-    absl::MutexLock lock(&mu_);
-    pulled_into_.clear();
-  }
-  StartTransfer(
-      PartBytes(state->model->plan), PartsAre::kOpen,
+  const absl::StatusOr<std::shared_ptr<PullState>> state =
+      MakePull(into, token);
+  if (!state.ok()) return done(state.status());
+  StartPull(*state, std::move(done));
+}
+
+absl::StatusOr<std::shared_ptr<PullState>> ParameterClient::MakePull(
+    absl::Span<const MutableTensorView> into, const StepToken& token) const {
+  PullState::Options pull;
+  pull.model = model();
+  RETURN_IF_ERROR(Annotate(pull.model->CheckViews(into), "pull"));
+  pull.token = token;
+  pull.into.assign(into.begin(), into.end());
+  return std::make_shared<PullState>(std::move(pull));
+}
+
+std::shared_ptr<Transfer> ParameterClient::StartPull(
+    const std::shared_ptr<PullState>& state,
+    std::function<void(absl::Status)> done) {
+  return StartTransfer(
+      PartBytes(state->model()->plan), PartsAre::kOpen,
       [this, state](Transfer* transfer, const TransferMachine::Send& send) {
-        SendPull(state, links_[send.shard].get(), transfer, send);
+        state->Send(links_[send.shard].get(), transfer, send);
       },
       [this, state, done = std::move(done)](const absl::Status& outcome,
                                             int64_t) {
-        if (outcome.ok()) {
-          KeepVersions(state->model, state->into, state->versions);
-        }
+        if (outcome.ok()) KeepVersions(state->versions());
         done(Annotate(outcome, "pull"));
       });
 }
 
 void ParameterClient::KeepVersions(
-    const std::shared_ptr<const ClientModel>& model,
-    absl::Span<const MutableTensorView> into, PartVersions versions) {
+    std::shared_ptr<const PulledVersions> versions) {
   absl::MutexLock lock(&mu_);
   // Those of another epoch would be no good to the next push.
-  if (model_ != model) return;
-  pulled_versions_ = std::move(versions);
-  pulled_into_.assign(into.begin(), into.end());
+  if (model_ == versions->model) pulled_versions_ = std::move(versions);
 }
 
-bool ParameterClient::HoldsValues(
-    absl::Span<const MutableTensorView> into) const {
-  absl::MutexLock lock(&mu_);
-  return !pulled_into_.empty() &&
-         std::equal(into.begin(), into.end(), pulled_into_.begin(),
-                    pulled_into_.end(),
-                    [](const MutableTensorView& a, const MutableTensorView& b) {
-                      return a.data == b.data;
-                    });
+absl::StatusOr<std::unique_ptr<GradualPull>> ParameterClient::BeginPull(
+    absl::Span<const MutableTensorView> into, const StepToken& token) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<PullState> state,
+                   MakePull(into, token));
+  auto pull = std::make_unique<GradualPull>(options_.clock, state->model());
+  state->set_on_arrive(
+      [pull = pull.get()](PartId part) { pull->Arrive(part); });
+  pull->Start(StartPull(
+      state, [pull = pull.get(), versions = state->versions()](
+                 const absl::Status& end) { pull->End(end, versions); }));
+  return pull;
 }
 
 absl::Status ParameterClient::PullAndWait(
@@ -273,13 +230,13 @@ absl::Status ParameterClient::PullAndWait(
 
 absl::StatusOr<std::shared_ptr<PushState>> ParameterClient::MakePush(
     int64_t step, int64_t round, absl::Span<const TensorView> gradients,
-    absl::Span<const MutableTensorView> into) {
+    absl::Span<const MutableTensorView> into,
+    std::shared_ptr<const PulledVersions> versions) {
   PushState::Options push;
   {
     absl::MutexLock lock(&mu_);
     push.model = model_;
-    push.versions = pulled_versions_;
-    if (!into.empty()) pulled_into_.clear();
+    if (versions == nullptr) versions = pulled_versions_;
   }
   const std::string what = PushName(step);
   RETURN_IF_ERROR(Annotate(push.model->CheckViews(gradients), what));
@@ -287,10 +244,11 @@ absl::StatusOr<std::shared_ptr<PushState>> ParameterClient::MakePush(
     RETURN_IF_ERROR(Annotate(push.model->CheckViews(into), what));
     push.into.assign(into.begin(), into.end());
   }
-  if (push.versions.empty()) {
+  if (versions == nullptr || versions->model != push.model) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, ": nothing was pulled in this model epoch"));
   }
+  push.versions = versions->parts;
   push.gradients.assign(gradients.begin(), gradients.end());
   push.step = step;
   push.round = round;
@@ -315,10 +273,11 @@ std::shared_ptr<Transfer> ParameterClient::StartPush(
         if (!outcome.ok()) {
           return done(Annotate(outcome, PushName(state->step())));
         }
-        if (!state->into().empty()) {
-          KeepVersions(state->model(), state->into(), state->NewVersions());
+        PushOutcome summary = state->Summarize(retries);
+        if (summary.new_versions != nullptr) {
+          KeepVersions(summary.new_versions);
         }
-        done(state->Summarize(retries));
+        done(std::move(summary));
       });
 }
 
@@ -327,17 +286,17 @@ void ParameterClient::Push(
     absl::Span<const MutableTensorView> into,
     std::function<void(absl::StatusOr<PushOutcome>)> done) {
   const absl::StatusOr<std::shared_ptr<PushState>> state =
-      MakePush(step, round, gradients, into);
+      MakePush(step, round, gradients, into, /*versions=*/nullptr);
   if (!state.ok()) return done(state.status());
   StartPush(*state, PartsAre::kOpen, std::move(done));
 }
 
 absl::StatusOr<std::unique_ptr<GradualPush>> ParameterClient::BeginPush(
     int64_t step, int64_t round, absl::Span<const TensorView> gradients,
-    absl::Span<const MutableTensorView> into) {
-  assert(can_push_gradually());
+    absl::Span<const MutableTensorView> into,
+    std::shared_ptr<const PulledVersions> versions) {
   ASSIGN_OR_RETURN(const std::shared_ptr<PushState> state,
-                   MakePush(step, round, gradients, into));
+                   MakePush(step, round, gradients, into, std::move(versions)));
   auto push = std::make_unique<GradualPush>(options_.clock, state->model());
   push->Start(StartPush(state, PartsAre::kClosed,
                         [push = push.get()](absl::StatusOr<PushOutcome> end) {

@@ -22,7 +22,10 @@
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/client/client_model.h"
+#include "worker/client/gradual_pull.h"
 #include "worker/client/gradual_push.h"
+#include "worker/client/pull_state.h"
+#include "worker/client/pulled_versions.h"
 #include "worker/client/push_encoder.h"
 #include "worker/client/push_outcome.h"
 #include "worker/client/push_state.h"
@@ -123,10 +126,11 @@ class ParameterClient {
             std::function<void(absl::Status)> done);
   absl::Status PullAndWait(absl::Span<const MutableTensorView> into,
                            const StepToken& token = {});
-  // Whether `into` is where the newest values of this model epoch went, whole:
-  // those of the last pull, or of a push after it. What a push says of its
-  // gradient's age is counted from them.
-  bool HoldsValues(absl::Span<const MutableTensorView> into) const;
+
+  // A pull whose tensors are awaited one by one. It ends before the client
+  // does. Errors: InvalidArgument; those of the transfer when it is awaited.
+  absl::StatusOr<std::unique_ptr<GradualPull>> BeginPull(
+      absl::Span<const MutableTensorView> into, const StepToken& token = {});
 
   // Sends the gradients of `step` (a delta for a STATE tensor), computed from
   // the last successful pull. Nothing is copied (with a
@@ -147,12 +151,14 @@ class ParameterClient {
       absl::Span<const MutableTensorView> into = {});
 
   // A push whose gradients are still being computed: their memory is read when
-  // they are released; so is `into` of a tensor its own memory until then. The
-  // push ends before the client does. Errors: as Push.
-  // REQUIRES: can_push_gradually().
+  // they are released (at once, unless can_push_gradually()); so is `into` of a
+  // tensor its own memory until then. They were computed from the values of
+  // `versions`; null: of those that came last. The push ends before the client
+  // does. Errors: as Push.
   absl::StatusOr<std::unique_ptr<GradualPush>> BeginPush(
       int64_t step, int64_t round, absl::Span<const TensorView> gradients,
-      absl::Span<const MutableTensorView> into = {});
+      absl::Span<const MutableTensorView> into = {},
+      std::shared_ptr<const PulledVersions> versions = nullptr);
   // A codec wants the whole gradient.
   bool can_push_gradually() const { return options_.codec == nullptr; }
 
@@ -188,9 +194,6 @@ class ParameterClient {
   absl::Status EndSnapshot(absl::Span<const BeginSnapshotReply> snapshots);
 
  private:
-  // Versions by ps task and part.
-  using PartVersions = std::vector<std::vector<int64_t>>;
-
   std::shared_ptr<const ClientModel> model() const;
 
   // Whether parts are sent at once or wait until they are opened.
@@ -203,13 +206,16 @@ class ParameterClient {
   // The same, waiting for the end.
   absl::Status RunTransfer(const std::vector<std::vector<int64_t>>& part_bytes,
                            Transfer::SendFunction send);
+  absl::StatusOr<std::shared_ptr<PullState>> MakePull(
+      absl::Span<const MutableTensorView> into, const StepToken& token) const;
+  std::shared_ptr<Transfer> StartPull(const std::shared_ptr<PullState>& state,
+                                      std::function<void(absl::Status)> done);
   absl::StatusOr<std::shared_ptr<PushState>> MakePush(
       int64_t step, int64_t round, absl::Span<const TensorView> gradients,
-      absl::Span<const MutableTensorView> into);
-  // Values have come, of these versions, with a transfer that used `model`.
-  void KeepVersions(const std::shared_ptr<const ClientModel>& model,
-                    absl::Span<const MutableTensorView> into,
-                    PartVersions versions);
+      absl::Span<const MutableTensorView> into,
+      std::shared_ptr<const PulledVersions> versions);
+  // Values have come.
+  void KeepVersions(std::shared_ptr<const PulledVersions> versions);
   std::shared_ptr<Transfer> StartPush(
       const std::shared_ptr<PushState>& state, PartsAre parts,
       std::function<void(absl::StatusOr<PushOutcome>)> done);
@@ -233,9 +239,8 @@ class ParameterClient {
   mutable absl::Mutex mu_;
   // Shared with the transfers that were started with it.
   std::shared_ptr<const ClientModel> model_ ABSL_GUARDED_BY(mu_);
-  PartVersions pulled_versions_ ABSL_GUARDED_BY(mu_);
-  // Where those values are; empty while new ones are on their way there.
-  std::vector<MutableTensorView> pulled_into_ ABSL_GUARDED_BY(mu_);
+  // Of the values that came last; null if none have in this epoch.
+  std::shared_ptr<const PulledVersions> pulled_versions_ ABSL_GUARDED_BY(mu_);
   // Also the seed of the transfer's pauses.
   uint64_t next_transfer_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<uint64_t, std::shared_ptr<Transfer>> transfers_

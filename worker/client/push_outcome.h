@@ -2,8 +2,10 @@
 #define WORKER_CLIENT_PUSH_OUTCOME_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "worker/client/pulled_versions.h"
 #include "worker/client/slice_send.h"
 
 namespace muster {
@@ -22,6 +24,8 @@ struct PushOutcome {
   bool late = false;
   // The version that was pulled, by ps task; the oldest of its parts.
   std::vector<int64_t> pulled_versions;
+  // Of the new values, if they were asked for; else null.
+  std::shared_ptr<const PulledVersions> new_versions;
   // Of the values, each part counted once: as they were sent, and what they
   // take as float32.
   int64_t sent_bytes = 0;

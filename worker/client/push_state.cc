@@ -97,11 +97,12 @@ absl::Status PushState::TakeValues(const TransferMachine::Send& send,
                      reply.data, options_.into);
 }
 
-std::vector<std::vector<int64_t>> PushState::NewVersions() const {
-  absl::MutexLock lock(&mu_);
-  std::vector<std::vector<int64_t>> versions;
+std::shared_ptr<const PulledVersions> PushState::NewVersions() const {
+  if (options_.into.empty()) return nullptr;
+  auto versions = std::make_shared<PulledVersions>();
+  versions->model = options_.model;
   for (const std::vector<PartTimes>& of_shard : times_) {
-    std::vector<int64_t>& shard = versions.emplace_back();
+    std::vector<int64_t>& shard = versions->parts.emplace_back();
     for (const PartTimes& times : of_shard) shard.push_back(times.new_version);
   }
   return versions;
@@ -157,6 +158,7 @@ PushOutcome PushState::Summarize(int64_t retries) {
         of_shard.empty() ? 0
                          : *std::min_element(of_shard.begin(), of_shard.end()));
   }
+  outcome_.new_versions = NewVersions();
   outcome_.sends = Sends();
   return outcome_;
 }

@@ -16,6 +16,7 @@
 #include "proto/parameter_service.pb.h"
 #include "worker/client/client_model.h"
 #include "worker/client/encoded_parts.h"
+#include "worker/client/pulled_versions.h"
 #include "worker/client/push_encoder.h"
 #include "worker/client/push_outcome.h"
 #include "worker/client/tensor_view.h"
@@ -63,11 +64,6 @@ class PushState : public std::enable_shared_from_this<PushState> {
     return options_.model;
   }
   int64_t step() const { return options_.step; }
-  const std::vector<MutableTensorView>& into() const { return options_.into; }
-
-  // Of the new values, [ps task][part]. REQUIRES: the transfer came through,
-  // and they were asked for.
-  std::vector<std::vector<int64_t>> NewVersions() const;
 
  private:
   struct PartTimes {
@@ -89,11 +85,14 @@ class PushState : public std::enable_shared_from_this<PushState> {
   absl::Status TakeValues(const TransferMachine::Send& send,
                           const Frame<PushReply>& reply);
   std::vector<SliceSend> Sends() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Null if the new values were not asked for.
+  std::shared_ptr<const PulledVersions> NewVersions() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Constant after construction.
   const Options options_;
 
-  mutable absl::Mutex mu_;
+  absl::Mutex mu_;
   PushOutcome outcome_ ABSL_GUARDED_BY(mu_);
   int64_t staleness_sum_ ABSL_GUARDED_BY(mu_) = 0;
   // [ps task][part]

@@ -47,18 +47,28 @@ absl::Status Profiler::AtEnd(const EndRecord& end) {
 void Profiler::AddStep(const StepRecord& step) {
   const StepTimes& times = step.times;
   trace_.AddSpan(kStep, "step", times.begun, step.now, step.step);
-  trace_.AddSpan(kStep, "input", times.begun, times.read, step.step);
-  trace_.AddSpan(kPull, "pull", times.read, times.pulled, step.step);
-  trace_.AddSpan(kCompute, "compute", times.pulled, times.computed, step.step);
+  trace_.AddSpan(kStep, "input", times.read_begun, times.read, step.step);
+  // Else the push before has brought the parameters.
+  if (times.pull_begun < times.pulled) {
+    trace_.AddSpan(kPull, "pull", times.pull_begun, times.pulled, step.step);
+  }
+  trace_.AddSpan(kCompute, "compute", times.compute_begun, times.computed,
+                 step.step);
   if (times.forward_end.has_value() && times.backward_end.has_value()) {
-    trace_.AddSpan(kCompute, "forward", times.pulled, *times.forward_end,
+    trace_.AddSpan(kCompute, "forward", times.compute_begun, *times.forward_end,
                    step.step);
     trace_.AddSpan(kCompute, "backward", *times.forward_end,
                    *times.backward_end, step.step);
   }
-  trace_.AddSpan(kStep, "hooks", times.computed, times.decided, step.step);
+  for (const ParameterWait& wait : times.waits) {
+    trace_.AddSpan(
+        kCompute, absl::StrCat("wait for ", options_.tensor_names[wait.tensor]),
+        wait.from, wait.until, step.step);
+  }
+  trace_.AddSpan(kStep, "hooks", std::max(times.begun, times.computed),
+                 times.decided, step.step);
   trace_.AddSpan(kPush, "push", times.decided, times.pushed, step.step);
-  trace_.AddSpan(kStep, "report", times.pushed, step.now, step.step);
+  trace_.AddSpan(kStep, "report", times.ended, step.now, step.step);
   AddSends(step);
 }
 

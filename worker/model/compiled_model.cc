@@ -41,6 +41,14 @@ absl::Status CheckOptions(const CompileOptions& options) {
                    "' computes in ", DataTypeName(dtype)));
 }
 
+absl::Status AwaitAll(absl::Span<const int> parameters, ParameterGate* gate) {
+  if (gate == nullptr) return absl::OkStatus();
+  for (const int parameter : parameters) {
+    RETURN_IF_ERROR(gate->BeforeUse(parameter));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
@@ -86,7 +94,9 @@ CompiledModel::CompiledModel(const ModelGraph& graph,
     examples_ = AlignedBuffer(batch_size_ * example_elements_ * SizeOf(dtype_));
   }
   BindOperands();
+  FindFirstUses();
   FindFinalWrites();
+  FindAverages();
 }
 
 bool CompiledModel::HasParameters(const ModelGraph& graph,
@@ -146,6 +156,22 @@ void CompiledModel::BindOperands() {
   }
 }
 
+// Reading, copying to another layout and the penalty alike.
+void CompiledModel::FindFirstUses() {
+  std::vector<bool> used(parameters_.size(), false);
+  first_used_by_.resize(plan_.instructions.size());
+  for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+    for (const BoundOperand& bound : plan_.instructions[i].operands) {
+      const PlanBuffer& buffer = plan_.buffers[bound.buffer];
+      if (buffer.space != BufferSpace::kParameter || used[buffer.index]) {
+        continue;
+      }
+      used[buffer.index] = true;
+      first_used_by_[i].push_back(buffer.index);
+    }
+  }
+}
+
 // A gradient is final after the last instruction that touches its buffer: the
 // sum over all uses, or the penalty that is added to it. It is told of when the
 // parameter itself is not read any more, either.
@@ -172,6 +198,9 @@ void CompiledModel::FindFinalWrites() {
     final_after_[std::max(last[parameter], last_read[parameter])].push_back(
         static_cast<int>(parameter));
   }
+}
+
+void CompiledModel::FindAverages() {
   for (const MovingAverage& average : plan_.moving_averages) {
     std::vector<int>& averaged = averaged_parameters_;
     if (std::find(averaged.begin(), averaged.end(), average.parameter) ==
@@ -199,7 +228,8 @@ absl::Status CompiledModel::InitializeParameters(uint64_t seed) {
 }
 
 absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
-    const Batch& batch, uint64_t step_seed, StepListener* listener) {
+    const Batch& batch, uint64_t step_seed, StepListener* listener,
+    ParameterGate* gate) {
   if (mode_ != Mode::kTrain) {
     return absl::FailedPreconditionError(
         "step: the model was compiled for evaluation");
@@ -209,7 +239,9 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
         absl::StrCat("step: the model was compiled for ", batch_size_,
                      " rows, the batch has ", batch.rows));
   }
-  ASSIGN_OR_RETURN(const StepResult result, Run(batch, step_seed, listener));
+  ASSIGN_OR_RETURN(const StepResult result,
+                   Run(batch, step_seed, listener, gate));
+  RETURN_IF_ERROR(AwaitAll(averaged_parameters_, gate));
   if (dtype_ == FLOAT64) {
     WriteMovingAverages<double>();
   } else {
@@ -229,7 +261,8 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Evaluate(
     return absl::FailedPreconditionError(
         "evaluate: the model was compiled for training");
   }
-  return Run(batch, /*step_seed=*/0, /*listener=*/nullptr);
+  return Run(batch, /*step_seed=*/0, /*listener=*/nullptr,
+             /*gate=*/nullptr);
 }
 
 absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
@@ -282,29 +315,38 @@ double CompiledModel::loss() const {
   return loss;
 }
 
-void CompiledModel::TellListener(size_t instruction,
-                                 StepListener* listener) const {
-  if (instruction == loss_instruction_) listener->OnForward(loss());
+absl::Status CompiledModel::TellListener(size_t instruction,
+                                         StepListener* listener) const {
+  if (listener == nullptr) return absl::OkStatus();
+  if (instruction == loss_instruction_) {
+    RETURN_IF_ERROR(listener->OnForward(loss()));
+  }
   for (const int parameter : final_after_[instruction]) {
     listener->OnGradient(parameter);
   }
+  return absl::OkStatus();
+}
+
+absl::Status CompiledModel::Execute(size_t index, uint64_t step_seed) {
+  const Instruction& instruction = plan_.instructions[index];
+  if (instruction.is_seeded) {
+    operands_[index].seed = CounterRandom(step_seed, instruction.name).Bits(0);
+  }
+  const absl::Status status = instruction.primitive->Execute(operands_[index]);
+  if (status.ok()) return status;
+  return Annotate(status, absl::StrCat("layer '", instruction.name, "'"));
 }
 
 absl::StatusOr<CompiledModel::StepResult> CompiledModel::Run(
-    const Batch& batch, uint64_t step_seed, StepListener* listener) {
+    const Batch& batch, uint64_t step_seed, StepListener* listener,
+    ParameterGate* gate) {
   RETURN_IF_ERROR(CheckBatch(batch));
   BindBatch(batch);
   for (size_t i = 0; i < operands_.size(); ++i) {
-    Instruction& instruction = plan_.instructions[i];
     operands_[i].rows = batch.rows;
-    if (instruction.is_seeded) {
-      operands_[i].seed = CounterRandom(step_seed, instruction.name).Bits(0);
-    }
-    const absl::Status status = instruction.primitive->Execute(operands_[i]);
-    if (!status.ok()) {
-      return Annotate(status, absl::StrCat("layer '", instruction.name, "'"));
-    }
-    if (listener != nullptr) TellListener(i, listener);
+    RETURN_IF_ERROR(AwaitAll(first_used_by_[i], gate));
+    RETURN_IF_ERROR(Execute(i, step_seed));
+    RETURN_IF_ERROR(TellListener(i, listener));
   }
   StepResult result;
   result.loss = loss();

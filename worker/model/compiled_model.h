@@ -16,6 +16,7 @@
 #include "worker/input/batch.h"
 #include "worker/model/execution_plan.h"
 #include "worker/model/model_graph.h"
+#include "worker/model/parameter_gate.h"
 #include "worker/model/step_listener.h"
 
 namespace muster {
@@ -106,13 +107,16 @@ class CompiledModel {
   }
 
   // Forward and backward; changes no parameter. `step_seed` chooses what
-  // dropout drops. `listener`, unless null, hears of the step meanwhile.
-  // Allocates nothing after the first call.
-  // Errors: InvalidArgument if the batch has not batch_size rows, holds less
-  // memory than it says, or has a label out of range; FailedPrecondition in
-  // mode kEvaluate.
+  // dropout drops. `listener`, unless null, hears of the step meanwhile;
+  // `gate`, unless null, is asked for each parameter before the first use of
+  // it, once, in the order of the forward pass (moving averages come last).
+  // Allocates nothing after the first call. Errors: InvalidArgument if the
+  // batch has not batch_size rows, holds less memory than it says, or has a
+  // label out of range; FailedPrecondition in mode kEvaluate; those of the
+  // listener and the gate.
   absl::StatusOr<StepResult> Step(const Batch& batch, uint64_t step_seed,
-                                  StepListener* listener = nullptr);
+                                  StepListener* listener = nullptr,
+                                  ParameterGate* gate = nullptr);
 
   // Forward only. batch.rows may be less than the batch size. Errors: as Step,
   // FailedPrecondition in mode kTrain.
@@ -131,14 +135,17 @@ class CompiledModel {
 
   void PlaceParameters(const ModelGraph& graph, CompiledModel* parameters_of);
   void BindOperands();
+  void FindFirstUses();
   void FindFinalWrites();
+  void FindAverages();
 
   bool HasParameters(const ModelGraph& graph, DataType dtype) const;
   absl::Status CheckBatch(const Batch& batch) const;
   absl::StatusOr<StepResult> Run(const Batch& batch, uint64_t step_seed,
-                                 StepListener* listener);
+                                 StepListener* listener, ParameterGate* gate);
+  absl::Status Execute(size_t instruction, uint64_t step_seed);
   double loss() const;
-  void TellListener(size_t instruction, StepListener* listener) const;
+  absl::Status TellListener(size_t instruction, StepListener* listener) const;
   void BindBatch(const Batch& batch);
   template <typename T>
   void WriteMovingAverages();
@@ -170,10 +177,14 @@ class CompiledModel {
   AlignedBuffer examples_;
   // Of each instruction.
   std::vector<Operands> operands_;
-  // For the listener: the instruction that makes the loss, the parameters whose
-  // gradients are final after each, and those that the averages write.
+  // For the gate: the parameters that each instruction reads first.
+  std::vector<std::vector<int>> first_used_by_;
+  // For the listener: the instruction that makes the loss, and the parameters
+  // whose gradients are final after each.
   size_t loss_instruction_ = 0;
   std::vector<std::vector<int>> final_after_;
+  // After the last instruction their averages are read, and their gradients
+  // written.
   std::vector<int> averaged_parameters_;
 };
 

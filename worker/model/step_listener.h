@@ -1,6 +1,8 @@
 #ifndef WORKER_MODEL_STEP_LISTENER_H_
 #define WORKER_MODEL_STEP_LISTENER_H_
 
+#include "absl/status/status.h"
+
 namespace muster {
 
 // Hears of a training step while it is computed, on the thread that computes
@@ -11,8 +13,9 @@ class StepListener {
   virtual ~StepListener() = default;
 
   // The forward pass is over, with this loss: the mean cross-entropy, without
-  // the penalties, which the backward pass adds.
-  virtual void OnForward(double loss) = 0;
+  // the penalties, which the backward pass adds. An error ends the step, which
+  // returns it as it is.
+  virtual absl::Status OnForward(double loss) = 0;
 
   // CompiledModel::gradient(parameter) is what the step leaves there: every use
   // of the parameter is in it, and its penalty. The step reads the parameter

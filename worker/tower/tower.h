@@ -11,6 +11,7 @@
 #include "common/tensor/aligned_buffer.h"
 #include "worker/input/batch.h"
 #include "worker/model/compiled_model.h"
+#include "worker/model/parameter_gate.h"
 #include "worker/model/step_listener.h"
 
 namespace muster {
@@ -37,6 +38,8 @@ class Tower {
     absl::FunctionRef<uint64_t(int64_t batch)> seed_of;
     // Null for none. REQUIRES: a step of the tower is one batch.
     StepListener* listener = nullptr;
+    // Null if the parameters are there.
+    ParameterGate* gate = nullptr;
   };
 
   explicit Tower(const Options& options);

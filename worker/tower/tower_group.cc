@@ -52,10 +52,10 @@ void TowerGroup::PlaceGradients() {
 }
 
 absl::Status TowerGroup::Run(absl::Span<const Batch> batches, SeedOf seed_of,
-                             StepListener* listener) {
+                             StepListener* listener, ParameterGate* gate) {
   assert(batches.size() == batches_per_step());
-  const Tower::Work work{batches, 0, num_towers(), seed_of,
-                         can_tell() ? listener : nullptr};
+  const Tower::Work work{
+      batches, 0, num_towers(), seed_of, can_tell() ? listener : nullptr, gate};
   work_ = &work;
   phase_ = Phase::kCompute;
   for (const auto& thread : threads_) thread->Start();

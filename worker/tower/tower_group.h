@@ -13,6 +13,7 @@
 #include "worker/computed_step.h"
 #include "worker/input/batch.h"
 #include "worker/model/compiled_model.h"
+#include "worker/model/parameter_gate.h"
 #include "worker/model/step_listener.h"
 #include "worker/tower/repeating_thread.h"
 #include "worker/tower/tower.h"
@@ -46,10 +47,12 @@ class TowerGroup {
   // Computes one step: the i-th batch of tower t is
   // batches[i * num_towers() + t]. Errors: of the first tower that has one,
   // those of CompiledModel::Step; the gradients are then of no use. If
-  // can_tell(), `listener` (null for none) hears of it on this thread.
+  // can_tell(), `listener` (null for none) hears of it on this thread. Every
+  // tower asks `gate` (null if the parameters are there) on its own.
   // REQUIRES: batches_per_step() of them.
   absl::Status Run(absl::Span<const Batch> batches, SeedOf seed_of,
-                   StepListener* listener = nullptr);
+                   StepListener* listener = nullptr,
+                   ParameterGate* gate = nullptr);
 
   // A step is one batch of one tower, so that what its model computes is what
   // is pushed; else a gradient is final only when all of Run is over.

@@ -129,31 +129,20 @@ TEST_F(ParameterClientTest, APushBringsTheNewValues) {
   }
 }
 
-TEST_F(ParameterClientTest, KnowsWhereTheNewestValuesAre) {
-  Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
-  EXPECT_FALSE(client_->HoldsValues(Into(values_)));
-  ASSERT_THAT(Pull(), IsOk());
-  EXPECT_TRUE(client_->HoldsValues(Into(values_)));
-  auto others = values_;
-  EXPECT_FALSE(client_->HoldsValues(Into(others)));
-  ASSERT_THAT(client_->PushAndWait(1, Views(gradients_), 0, Into(others)),
-              IsOk());
-  EXPECT_TRUE(client_->HoldsValues(Into(others)));
-  EXPECT_FALSE(client_->HoldsValues(Into(values_)));
-  client_->SetEpoch(2, {1, 1});
-  EXPECT_FALSE(client_->HoldsValues(Into(others)));
-}
-
-TEST_F(ParameterClientTest, AfterAFailedPushNobodyHoldsValues) {
-  options_.transfer.give_up_after = absl::ZeroDuration();
+TEST_F(ParameterClientTest, APushTellsWhichValuesItHasBrought) {
   Connect({});
   ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
   ASSERT_THAT(Pull(), IsOk());
-  shards_[1]->FailWith(absl::UnavailableError("gone"));
-  EXPECT_THAT(client_->PushAndWait(1, Views(gradients_), 0, Into(values_)),
-              StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_FALSE(client_->HoldsValues(Into(values_)));
+  auto outcome = client_->PushAndWait(1, Views(gradients_));
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_EQ(outcome->new_versions, nullptr);
+  outcome =
+      client_->PushAndWait(2, Views(gradients_), /*round=*/0, Into(values_));
+  ASSERT_THAT(outcome, IsOk());
+  ASSERT_NE(outcome->new_versions, nullptr);
+  for (const std::vector<int64_t>& shard : outcome->new_versions->parts) {
+    EXPECT_EQ(shard, std::vector<int64_t>(shard.size(), 2));
+  }
 }
 
 TEST_F(ParameterClientTest, PushIsDoneOnlyWhenNobodyHoldsTheGradients) {

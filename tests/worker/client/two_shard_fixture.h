@@ -42,16 +42,22 @@ class TwoShardFixture : public ::testing::Test {
       links.push_back(std::make_unique<FakeParameterLink>(shards_[i].get()));
       options_.ps_names.push_back(absl::StrCat("/job:ps/task:", i));
     }
-    client_ = std::make_unique<ParameterClient>(options_, std::move(links));
-    std::vector<TensorDef> tensors(sizes.size());
+    tensors_.resize(sizes.size());
+    placement_.assign(placement.begin(), placement.end());
     for (size_t i = 0; i < sizes.size(); ++i) {
-      tensors[i].set_name(absl::StrCat("tensor", i));
-      tensors[i].add_shape(sizes[i]);
-      tensors[i].set_dtype(FLOAT32);
+      tensors_[i].set_name(absl::StrCat("tensor", i));
+      tensors_[i].add_shape(sizes[i]);
+      tensors_[i].set_dtype(FLOAT32);
       values_.emplace_back(sizes[i], 0.0f);
       gradients_.emplace_back(sizes[i], 0.0f);
     }
-    ASSERT_THAT(client_->SetModel(tensors, placement), IsOk());
+    Reconnect(std::move(links));
+  }
+
+  // Another client, over these links to the same shards.
+  void Reconnect(std::vector<std::unique_ptr<ParameterLink>> links) {
+    client_ = std::make_unique<ParameterClient>(options_, std::move(links));
+    ASSERT_THAT(client_->SetModel(tensors_, placement_), IsOk());
     client_->SetEpoch(1, {11, 12});
   }
 
@@ -83,6 +89,8 @@ class TwoShardFixture : public ::testing::Test {
   std::vector<std::unique_ptr<FakeShard>> shards_;
   Values values_;
   Values gradients_;
+  std::vector<TensorDef> tensors_;
+  std::vector<int> placement_;
   std::unique_ptr<ParameterClient> client_;
 };
 

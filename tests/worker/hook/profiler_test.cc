@@ -51,14 +51,20 @@ class ProfilerTest : public ::testing::Test {
         });
   }
   // Steps of 100 ms: 1 ms for the rows, 9 to pull, 70 to compute, 1 in hooks,
-  // 9 to push, 10 to report.
+  // 9 to push, 1 until the end and 9 to report.
   static StepRecord At(int64_t number) {
     const auto at = [number](int64_t ms) {
       return absl::UnixEpoch() + absl::Milliseconds(100 * number + ms);
     };
     StepRecord step;
     step.step = number;
-    step.times = {at(0), at(1), at(10), at(80), at(81), at(90), {}, {}, {}};
+    step.times.begun = step.times.read_begun = at(0);
+    step.times.read = step.times.pull_begun = at(1);
+    step.times.pulled = step.times.compute_begun = at(10);
+    step.times.computed = at(80);
+    step.times.decided = at(81);
+    step.times.pushed = at(90);
+    step.times.ended = at(91);
     step.now = at(100);
     return step;
   }
@@ -91,6 +97,25 @@ class ProfilerTest : public ::testing::Test {
       spans.push_back(span);
     }
     return spans;
+  }
+
+  // So long after step 3 has begun.
+  static absl::Time AtMs(int64_t ms) {
+    return At(3).times.begun + absl::Milliseconds(ms);
+  }
+  // The profile of step 3 alone: "lane: name begin-end" of each span, in
+  // milliseconds from its begin.
+  std::vector<std::string> Found(const StepRecord& step) {
+    Profiler profiler = Make();
+    EXPECT_THAT(profiler.AfterStep(step), IsOk());
+    EXPECT_THAT(profiler.AtEnd(EndRecord()), IsOk());
+    std::vector<std::string> found;
+    for (const Span& span : Spans()) {
+      found.push_back(absl::StrCat(span.lane, ": ", span.name, " ",
+                                   span.begin / 1e3 - 300, "-",
+                                   span.end / 1e3 - 300));
+    }
+    return found;
   }
 
   Profiler::Options options_;
@@ -142,30 +167,47 @@ TEST_F(ProfilerTest, SpansOfALaneNestOrDoNotTouch) {
 TEST_F(ProfilerTest, ShowsTensorsOnTheirWayAndTheBackwardPass) {
   options_.tensor_names = {"conv/weights", "dense/weights", "dense/bias"};
   StepRecord step = At(3);
-  const auto at = [&step](int64_t ms) {
-    return step.times.begun + absl::Milliseconds(ms);
-  };
-  step.times.forward_end = at(30);
-  step.times.backward_end = at(75);
-  step.times.sends = {{0, 100, at(70), at(85)},
-                      {1, 4000, at(40), at(60)},
-                      {1, 2000, at(41), at(70)},
-                      {2, 20, at(41), at(70)}};
-  Profiler profiler = Make();
-  ASSERT_THAT(profiler.AfterStep(step), IsOk());
-  ASSERT_THAT(profiler.AtEnd(EndRecord()), IsOk());
-  std::vector<std::string> found;
-  for (const Span& span : Spans()) {
-    found.push_back(absl::StrCat(span.lane, ": ", span.name, " ",
-                                 span.begin / 1e3 - 300, "-",
-                                 span.end / 1e3 - 300));
-  }
+  step.times.forward_end = AtMs(30);
+  step.times.backward_end = AtMs(75);
+  step.times.sends = {{0, 100, AtMs(70), AtMs(85)},
+                      {1, 4000, AtMs(40), AtMs(60)},
+                      {1, 2000, AtMs(41), AtMs(70)},
+                      {2, 20, AtMs(41), AtMs(70)}};
   EXPECT_THAT(
-      found,
+      Found(step),
       IsSupersetOf({"compute: compute 10-80", "compute: forward 10-30",
                     "compute: backward 30-75", "send 1: dense/weights 40-60",
                     "send 2: dense/weights 41-70", "send 2: dense/bias 41-70",
                     "send 1: conv/weights 70-85"}));
+}
+
+TEST_F(ProfilerTest, ShowsWhoHasWaitedForAPullThatIsUnderWay) {
+  options_.tensor_names = {"conv/weights", "dense/weights"};
+  StepRecord step = At(3);
+  step.times.compute_begun = AtMs(1);
+  step.times.pulled = AtMs(20);
+  step.times.forward_end = AtMs(30);
+  step.times.backward_end = AtMs(75);
+  step.times.waits = {{0, AtMs(2), AtMs(5)}, {1, AtMs(9), AtMs(20)}};
+  EXPECT_THAT(Found(step),
+              IsSupersetOf({"pull: pull 1-20", "compute: compute 1-80",
+                            "compute: forward 1-30",
+                            "compute: wait for conv/weights 2-5",
+                            "compute: wait for dense/weights 9-20"}));
+}
+
+// A pipeline of two: what was computed in the step before.
+TEST_F(ProfilerTest, AStepThatWasComputedAheadBeginsWithItsHooks) {
+  StepRecord step = At(3);
+  step.times.read_begun = AtMs(-80);
+  step.times.read = AtMs(-79);
+  step.times.compute_begun = AtMs(-79);
+  step.times.computed = AtMs(-10);
+  step.times.decided = AtMs(2);
+  EXPECT_THAT(Found(step),
+              IsSupersetOf({"step: step 0-100", "step: input -80--79",
+                            "compute: compute -79--10", "step: hooks 0-2",
+                            "push: push 2-90", "step: report 91-100"}));
 }
 
 TEST_F(ProfilerTest, AnEarlyEndWritesWhatThereIs) {

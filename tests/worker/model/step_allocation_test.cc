@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/worker/model/allocation_counter.h"
 #include "tests/worker/model/test_models.h"
+#include "worker/model/parameter_gate.h"
 #include "worker/model/step_listener.h"
 
 namespace muster {
@@ -13,10 +14,20 @@ namespace {
 
 constexpr int64_t kRows = 4;
 
+class OpenGate : public ParameterGate {
+ public:
+  absl::Status BeforeUse(int /*parameter*/) override {
+    return absl::OkStatus();
+  }
+};
+
 // Counts what it hears.
 class CountingListener : public StepListener {
  public:
-  void OnForward(double /*loss*/) override { ++heard_; }
+  absl::Status OnForward(double /*loss*/) override {
+    ++heard_;
+    return absl::OkStatus();
+  }
   void OnGradient(int /*parameter*/) override { ++heard_; }
   size_t heard() const { return heard_; }
 
@@ -39,9 +50,10 @@ TEST_P(StepAllocationTest, AllocatesNothingAfterTheFirstStep) {
   const Batch batch = MakeBatch(kRows, 28 * 28, 10, 1);
   ASSERT_TRUE(model->Step(batch, 1).ok());
   CountingListener listener;
+  OpenGate gate;
   StartCountingAllocations();
-  const bool ok =
-      model->Step(batch, 2).ok() && model->Step(batch, 3, &listener).ok();
+  const bool ok = model->Step(batch, 2).ok() &&
+                  model->Step(batch, 3, &listener, &gate).ok();
   const int allocations = StopCountingAllocations();
   EXPECT_TRUE(ok);
   EXPECT_EQ(listener.heard(), model->parameters().size() + 1);

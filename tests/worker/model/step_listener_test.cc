@@ -27,9 +27,10 @@ class Listener : public StepListener {
  public:
   explicit Listener(CompiledModel* model) : model_(*model) {}
 
-  void OnForward(double loss) override {
+  absl::Status OnForward(double loss) override {
     EXPECT_FALSE(loss_.has_value());
     loss_ = loss;
+    return absl::OkStatus();
   }
   void OnGradient(int parameter) override {
     EXPECT_TRUE(loss_.has_value()) << "a gradient before the loss";

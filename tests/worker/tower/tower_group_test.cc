@@ -174,7 +174,7 @@ TEST(TowerGroupTest, OneTowerIsTheModelItself) {
 // Counts the gradients that it hears of.
 class Listener : public StepListener {
  public:
-  void OnForward(double /*loss*/) override {}
+  absl::Status OnForward(double /*loss*/) override { return absl::OkStatus(); }
   void OnGradient(int /*parameter*/) override { ++heard_; }
   int heard() const { return heard_; }
 
