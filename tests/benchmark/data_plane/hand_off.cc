@@ -59,8 +59,9 @@ class RingEnd {
         readers_(readers) {}
 
   // Hands over an entry. `kind` and `size_bytes` are for the other end.
-  void Publish(uint32_t kind, uint32_t size_bytes) {
-    if (writer_.Publish({/*slot=*/0, kind, size_bytes, /*timeout_ms=*/0})) {
+  void Publish(uint32_t kind, uint32_t fields_bytes) {
+    if (writer_.Publish({/*slot=*/0, kind, fields_bytes, /*data_bytes=*/0,
+                         /*timeout_ms=*/0})) {
       RingBell(*socket_);
     }
   }
@@ -115,9 +116,9 @@ class HandOff : public Workload {
 
   absl::Status Step(int) override {
     idle_ = end_.LetOtherSleep();
-    end_.Publish(++sent_, /*size_bytes=*/0);
+    end_.Publish(++sent_, /*fields_bytes=*/0);
     ASSIGN_OR_RETURN(const RingEntry answer, end_.Await());
-    idle_ += absl::Nanoseconds(answer.size_bytes);
+    idle_ += absl::Nanoseconds(answer.fields_bytes);
     answered_ += answer.kind == sent_ ? 1 : 0;
     return absl::OkStatus();
   }
