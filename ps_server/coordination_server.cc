@@ -57,10 +57,7 @@ void CoordinationServer::Close() {
 absl::Duration CoordinationServer::Advance() {
   const absl::Time now = options_.clock->Now();
   coordinator_.Tick(now);
-  for (WatchAnswer& answer : coordinator_.TakeAnswers(now)) {
-    auto watch = watches_.extract(answer.watch_id);
-    if (!watch.empty()) watch.mapped()(std::move(answer.state));
-  }
+  AnswerWatches(now);
   AnswerSteps(now);
   if (coordinator_.phase() != told_phase_) {
     told_phase_ = coordinator_.phase();
@@ -73,6 +70,13 @@ absl::Duration CoordinationServer::Advance() {
     if (options_.on_end) options_.on_end();
   }
   return coordinator_.NextDeadline() - now;
+}
+
+void CoordinationServer::AnswerWatches(absl::Time now) {
+  for (WatchAnswer& answer : coordinator_.TakeAnswers(now)) {
+    auto watch = watches_.extract(answer.watch_id);
+    if (!watch.empty()) watch.mapped()(std::move(answer.state));
+  }
 }
 
 template <typename Reply, typename Request>
@@ -173,6 +177,8 @@ void CoordinationServer::StartWatch(WatchRequest request, absl::Time deadline,
   const absl::Status status = coordinator_.Watch(request, watch_id, now);
   if (!status.ok()) return done(status);
   watches_.emplace(watch_id, std::move(done));
+  // Who need not wait gets the state of his turn, not of what came after him.
+  AnswerWatches(now);
 }
 
 void CoordinationServer::GetJobState(absl::Time deadline,

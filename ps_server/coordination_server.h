@@ -73,6 +73,7 @@ class CoordinationServer : public CoordinationLink {
                   ReplyCallback<JobState> done);
   void StartStep(StepRequest request, absl::Time deadline,
                  ReplyCallback<StepReply> done);
+  void AnswerWatches(absl::Time now);
   void AnswerSteps(absl::Time now);
   // Lets time pass, answers who waits, tells the phase; returns how long it may
   // be left alone.

@@ -66,6 +66,32 @@ TEST_F(CoordinationServerTest, AWatchIsAnsweredByAChange) {
   answered.WaitForNotification();
 }
 
+// While the thread is held up, what comes is carried out in one go.
+TEST_F(CoordinationServerTest, WhoNeedNotWaitIsNotToldOfWhatCameAfter) {
+  absl::Notification held, go_on, registered;
+  server_->GetJobState(Soon(), [&](const absl::StatusOr<JobState>&) {
+    held.Notify();
+    go_on.WaitForNotification();
+  });
+  held.WaitForNotification();
+  absl::StatusOr<JobState> state = absl::UnknownError("none");
+  server_->Watch(MakeWatch(-1), Soon(), [&](absl::StatusOr<JobState> answer) {
+    state = std::move(answer);
+  });
+  RegisterRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  *request.mutable_sender() = chief_;
+  server_->Register(request, Soon(), [&](absl::StatusOr<RegisterReply> reply) {
+    EXPECT_THAT(reply, IsOk());
+    registered.Notify();
+  });
+  go_on.Notify();
+  registered.WaitForNotification();
+  server_->Close();
+  ASSERT_THAT(state, IsOk());
+  EXPECT_EQ(state->workers_size(), 0);
+}
+
 TEST_F(CoordinationServerTest, AWatchIsAnsweredBeforeItsDeadline) {
   const auto state = AwaitReply<JobState>([&](auto done) {
     server_->Watch(MakeWatch(1), clock_.Now() + absl::Milliseconds(300), done);

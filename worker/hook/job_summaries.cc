@@ -13,6 +13,9 @@
 namespace muster {
 namespace {
 
+// At the end only: it holds up nobody's steps.
+constexpr absl::Duration kLastAnswerWait = absl::Seconds(1);
+
 // What is known of the same task before; all zero if nothing is.
 WorkerState StateOf(const TaskId& task, const JobState& state) {
   for (const WorkerState& worker : state.workers()) {
@@ -113,6 +116,14 @@ absl::Status JobSummaries::AfterStep(const StepRecord& step) {
 
 absl::Status JobSummaries::AtEnd(const EndRecord& end) {
   static_cast<void>(end);
+  {
+    // The counts of the last step may be on their way.
+    absl::MutexLock lock(&answer_->mu);
+    const bool& pending = answer_->pending;
+    const auto has_come = +[](const bool* waiting) { return !*waiting; };
+    clock_->Await(&answer_->mu, absl::Condition(has_come, &pending),
+                  kLastAnswerWait);
+  }
   UseAnswer();
   return absl::OkStatus();
 }

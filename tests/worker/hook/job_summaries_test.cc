@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "common/cluster/task_id.h"
@@ -113,6 +114,19 @@ TEST_F(JobSummariesTest, LeavesOutTheCountsOfAnotherEpoch) {
   asked_[1](StateAt(100, 0));
   Step(51);
   EXPECT_TRUE(written_.points.empty());
+}
+
+TEST_F(JobSummariesTest, TheEndWaitsForTheCountsOfTheLastStep) {
+  Enter(0);
+  asked_[0](StateAt(0, 0));
+  clock_.Advance(absl::Seconds(1));
+  Step(100);
+  ASSERT_EQ(asked_.size(), 2u);
+  std::thread answers([&] { asked_[1](StateAt(60, 40)); });
+  EXPECT_THAT(hook_->AtEnd(EndRecord()), IsOk());
+  answers.join();
+  ASSERT_EQ(written_.points.size(), 1u);
+  EXPECT_EQ(written_.points[0].step, 100);
 }
 
 TEST_F(JobSummariesTest, AnAnswerMayComeAfterTheEnd) {
