@@ -40,10 +40,13 @@ def row_of(figure):
 
 def machine_of(document):
     machine = document["machine"]
+    # Where the figures went is nobody's business.
+    command = " ".join(word for word in document["command"].split()
+                       if not word.startswith("--out"))
     return "%d cores of %s, Linux %s; %d round%s of `%s`." % (
         machine["cores"], machine["cpu"], machine["kernel"],
         document["rounds"], "" if document["rounds"] == 1 else "s",
-        document["command"])
+        command)
 
 
 def section(document, pictures):
