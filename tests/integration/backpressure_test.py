@@ -34,7 +34,7 @@ class BackpressureTest(harness.TestCase):
             return int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)) / 1024
 
     def test_64_workers_push_into_a_bounded_ps(self):
-        ps, applied, retries = self.flood("--push_budget_mb=16",
+        ps, applied, retries = self.flood("--push_budget_mb=1",
                                           "--apply_threads=3")
         self.assertEqual(applied, WORKERS * STEPS)
         self.assertGreater(retries, 0)
