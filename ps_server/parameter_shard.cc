@@ -156,8 +156,8 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::MakePushReply(
   reply.header.set_duplicate(duplicate);
   reply.header.set_staleness(outcome.staleness);
   reply.header.set_late(outcome.late);
-  if (!header.wants_values()) return reply;
   reply.header.set_version(version_);
+  if (!header.wants_values()) return reply;
   ASSIGN_OR_RETURN(reply.data, ValuesOf(what, header));
   return reply;
 }
@@ -244,6 +244,25 @@ void ParameterShard::Apply(const PushedPart& part) {
 
 void ParameterShard::ApplyToAll(BlockGradient gradient) {
   applier_.ApplyToAll(gradient, {&tensors_, rule_.get(), &snapshot_});
+}
+
+absl::StatusOr<std::shared_ptr<const ParameterMemory>>
+ParameterShard::ParametersInPlace(int64_t model_epoch) const {
+  const std::string what =
+      absl::StrCat("reading the parameters of /job:ps/task:", options_.ps_index,
+                   " in place");
+  if (phase_ != READY || model_epoch != model_epoch_) {
+    return Fenced(what, absl::StrCat("wanted model epoch ", model_epoch,
+                                     ", the shard is ", ShardPhase_Name(phase_),
+                                     " at epoch ", model_epoch_));
+  }
+  if (!pulled_in_place_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what,
+                     ": the model was defined without replication.async.pull: "
+                     "IN_PLACE"));
+  }
+  return tensors_.memory();
 }
 
 ShardState ParameterShard::State() const {

@@ -19,6 +19,7 @@
 #include "ps_server/duplicate_marks.h"
 #include "ps_server/element_ranges.h"
 #include "ps_server/gradient_applier.h"
+#include "ps_server/parameter_memory.h"
 #include "ps_server/shard_snapshot.h"
 #include "ps_server/slice_checks.h"
 #include "ps_server/sync/replication_policy.h"
@@ -36,6 +37,9 @@ struct ShardOptions {
   int64_t max_bytes = int64_t{64} << 30;
   // Gradients of one round together; a push beyond it is refused.
   int64_t max_gradient_bytes = int64_t{16} << 30;
+  // Parameters that are pulled in place lie where other processes can read
+  // them.
+  bool shares_memory = false;
   // Shares the work on large parts; null: the caller of the shard does it all.
   // Outlives the shard.
   ThreadTeam* apply_team = nullptr;
@@ -92,6 +96,12 @@ class ParameterShard : private PartApplier {
       const ReadSnapshotRequest& request);
   absl::StatusOr<EndSnapshotReply> EndSnapshot(
       const EndSnapshotRequest& request);
+
+  // The memory in which the parameters of `model_epoch` lie. Errors:
+  // FailedPrecondition ("fenced: " for another epoch) if they are not to be
+  // read there.
+  absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
+      int64_t model_epoch) const;
 
   ShardState State() const;
   ShardPhase phase() const { return phase_; }
@@ -161,6 +171,7 @@ class ParameterShard : private PartApplier {
   int64_t model_epoch_ = 0;
   uint64_t fingerprint_ = 0;
   bool allow_non_finite_ = false;
+  bool pulled_in_place_ = false;
   int64_t version_ = 0;
   TensorTable tensors_;
   std::vector<ElementRanges> loaded_;  // [tensor]; only in LOADING

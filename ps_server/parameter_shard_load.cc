@@ -68,7 +68,11 @@ absl::StatusOr<DefineReply> ParameterShard::Define(
   snapshot_.Clear();
   // The old values go first: both together might not fit.
   tensors_ = TensorTable();
-  tensors_ = TensorTable(request.tensors(), slots);
+  pulled_in_place_ = request.replication().async().pull() == IN_PLACE;
+  tensors_ = TensorTable(request.tensors(), slots,
+                         pulled_in_place_ && options_.shares_memory
+                             ? TensorTable::Sharing::kShared
+                             : TensorTable::Sharing::kPrivate);
   loaded_.assign(tensors_.size(), ElementRanges());
   marks_.ForgetSteps();
   rule_ = *std::move(rule);

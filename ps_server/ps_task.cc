@@ -34,6 +34,16 @@ std::string AddressOfPs(const ClusterDef& cluster, int32_t index) {
   return "";
 }
 
+ShardOptions OptionsOfShard(const PsTaskOptions& options) {
+  ShardOptions shard;
+  shard.cluster = options.cluster;
+  shard.ps_index = options.task_index;
+  shard.incarnation = options.incarnation;
+  shard.max_bytes = options.max_shard_bytes;
+  shard.shares_memory = options.link != LinkChoice::kGrpc;
+  return shard;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PsTask>> PsTask::Start(PsTaskOptions options,
@@ -53,11 +63,8 @@ absl::StatusOr<std::unique_ptr<PsTask>> PsTask::Start(PsTaskOptions options,
 PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
     : options_(std::move(options)),
       latch_(latch),
-      shard_({{options_.cluster, options_.task_index, options_.incarnation,
-               options_.max_shard_bytes},
-              options_.clock,
-              options_.push_budget_bytes,
-              options_.apply_threads,
+      shard_({OptionsOfShard(options_), options_.clock,
+              options_.push_budget_bytes, options_.apply_threads,
               [this](const ShardState& state, const std::string& optimizer) {
                 OnShardPhase(state, optimizer);
               }}),

@@ -4,6 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -142,6 +144,31 @@ void ShardServer::EndSnapshot(const EndSnapshotRequest& request,
                               absl::Time deadline,
                               ReplyCallback<EndSnapshotReply> done) {
   Submit(request, deadline, std::move(done), &ParameterShard::EndSnapshot);
+}
+
+absl::StatusOr<std::shared_ptr<const ParameterMemory>>
+ShardServer::ParametersInPlace(int64_t model_epoch) {
+  absl::StatusOr<std::shared_ptr<const ParameterMemory>> memory;
+  absl::Notification asked;
+  const bool posted = strand_.Post([&] {
+    memory = shard_.ParametersInPlace(model_epoch);
+    asked.Notify();
+  });
+  if (!posted) return ShuttingDown(options_.shard.ps_index);
+  asked.WaitForNotification();
+  return memory;
+}
+
+absl::StatusOr<std::shared_ptr<const char>> ShardServer::MapParameters(
+    const Fence& fence, int64_t size_bytes) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const ParameterMemory> memory,
+                   ParametersInPlace(fence.model_epoch()));
+  if (memory->size_bytes() != size_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "/job:ps/task:", options_.shard.ps_index, " has parameters of ",
+        memory->size_bytes(), " bytes; wanted ", size_bytes));
+  }
+  return std::shared_ptr<const char>(memory, memory->data());
 }
 
 void ShardServer::State(absl::Time deadline, ReplyCallback<ShardState> done) {

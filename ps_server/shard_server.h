@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/thread_team.h"
 #include "common/rpc/parameter_link.h"
+#include "ps_server/parameter_memory.h"
 #include "ps_server/parameter_shard.h"
 #include "ps_server/push_budget.h"
 #include "ps_server/strand.h"
@@ -64,6 +65,11 @@ class ShardServer : public ParameterLink {
                     ReplyCallback<Frame<SnapshotPart>> done) override;
   void EndSnapshot(const EndSnapshotRequest& request, absl::Time deadline,
                    ReplyCallback<EndSnapshotReply> done) override;
+  // Waits for its turn.
+  absl::StatusOr<std::shared_ptr<const char>> MapParameters(
+      const Fence& fence, int64_t size_bytes) override;
+  absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
+      int64_t model_epoch);
 
   // What ParameterService.State answers.
   void State(absl::Time deadline, ReplyCallback<ShardState> done);

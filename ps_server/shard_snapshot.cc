@@ -26,10 +26,15 @@ void ShardSnapshot::BeforeWrite(int tensor_index, const TensorBlocks& tensor,
   if (id_ == 0) return;
   const auto [it, inserted] = saved_.try_emplace({tensor_index, block});
   if (!inserted) return;
-  const absl::Span<const float> memory = tensor.BlockMemory(block);
-  it->second.memory.assign(memory.begin(), memory.end());
+  std::vector<float>& streams = it->second.streams;
+  const int64_t elements = tensor.BlockElements(block);
+  streams.reserve(elements * (1 + tensor.num_slots()));
+  for (int stream = 0; stream <= tensor.num_slots(); ++stream) {
+    const float* const values = tensor.Stream(block, stream);
+    streams.insert(streams.end(), values, values + elements);
+  }
   it->second.updates = tensor.updates(block);
-  copied_bytes_ += static_cast<int64_t>(memory.size() * sizeof(float));
+  copied_bytes_ += static_cast<int64_t>(streams.size() * sizeof(float));
 }
 
 void ShardSnapshot::Read(int tensor_index, const TensorBlocks& tensor,
@@ -41,10 +46,10 @@ void ShardSnapshot::Read(int tensor_index, const TensorBlocks& tensor,
     const int64_t begin = offset - block * kBlockElements;
     const int64_t count = std::min(length, tensor.BlockElements(block) - begin);
     const auto saved = saved_.find({tensor_index, block});
-    const float* const values =
-        saved == saved_.end()
-            ? tensor.Stream(block, stream)
-            : saved->second.memory.data() + tensor.StreamOffset(block, stream);
+    const float* const values = saved == saved_.end()
+                                    ? tensor.Stream(block, stream)
+                                    : saved->second.streams.data() +
+                                          stream * tensor.BlockElements(block);
     std::copy_n(values + begin, count, dst);
     dst += count;
     offset += count;

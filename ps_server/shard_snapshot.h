@@ -45,7 +45,7 @@ class ShardSnapshot {
 
  private:
   struct SavedBlock {
-    std::vector<float> memory;  // as TensorBlocks::BlockMemory
+    std::vector<float> streams;  // one after another
     int64_t updates;
   };
 

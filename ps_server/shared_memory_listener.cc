@@ -128,15 +128,34 @@ void SharedMemoryListener::StartServing(FileDescriptor socket) {
 }
 
 void SharedMemoryListener::ServeOne(FileDescriptor socket) {
-  absl::StatusOr<MemorySegment> segment = OfferSegment(socket, offer_.token());
-  if (!segment.ok()) {
-    spdlog::warn("shared memory: turned away: {}",
-                 EscapeForLog(segment.status().message()));
-    return;
+  const auto turned_away = [](const absl::Status& why) {
+    spdlog::warn("shared memory: turned away: {}", EscapeForLog(why.message()));
+  };
+  const absl::StatusOr<SegmentClaim> claim = AwaitClaim(socket, offer_.token());
+  if (!claim.ok()) return turned_away(claim.status());
+  if (claim->parameters_of.has_value()) {
+    const absl::Status given = GiveParameters(socket, *claim->parameters_of);
+    return given.ok() ? void() : turned_away(given);
   }
+  absl::StatusOr<MemorySegment> segment = OfferSegment(socket);
+  if (!segment.ok()) return turned_away(segment.status());
+  Serve(std::move(socket), *std::move(segment));
+}
+
+absl::Status SharedMemoryListener::GiveParameters(const FileDescriptor& socket,
+                                                  int64_t model_epoch) {
+  const absl::StatusOr<std::shared_ptr<const ParameterMemory>> memory =
+      options_.shard->ParametersInPlace(model_epoch);
+  const absl::Status why =
+      memory.ok() ? (*memory)->segment().status() : memory.status();
+  if (!why.ok()) return RefuseClaim(socket, why);
+  return OfferParameters(socket, *(*memory)->segment());
+}
+
+void SharedMemoryListener::Serve(FileDescriptor socket, MemorySegment segment) {
   const auto connection = std::make_shared<SharedMemoryConnection>(
       SharedMemoryConnection::Parts{options_.shard, options_.clock},
-      std::move(socket), *std::move(segment));
+      std::move(socket), std::move(segment));
   if (!Register(connection)) return;
   const absl::Status end = connection->Serve();
   if (!end.ok()) {

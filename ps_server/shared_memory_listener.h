@@ -2,15 +2,18 @@
 #define PS_SERVER_SHARED_MEMORY_LISTENER_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/shared_memory/file_descriptor.h"
+#include "common/shared_memory/memory_segment.h"
 #include "proto/shared_memory_service.pb.h"
 #include "ps_server/shard_server.h"
 #include "ps_server/shared_memory_connection.h"
@@ -19,7 +22,8 @@ namespace muster {
 
 // Gives memory to workers of the same machine and user that show the token,
 // and serves their requests with `shard`: one thread that listens and one for
-// each worker. A worker that dies takes its thread and its memory with it.
+// each worker. A worker that dies takes its thread and its memory with it. Also
+// gives them the shard's parameters to read where those are pulled in place.
 //
 // Thread-safe.
 class SharedMemoryListener {
@@ -66,6 +70,9 @@ class SharedMemoryListener {
   void StartServing(FileDescriptor socket);
   // Greets and serves one worker, on a thread of its own.
   void ServeOne(FileDescriptor socket);
+  void Serve(FileDescriptor socket, MemorySegment segment);
+  absl::Status GiveParameters(const FileDescriptor& socket,
+                              int64_t model_epoch);
   // False if the listener stops.
   bool Register(const std::shared_ptr<SharedMemoryConnection>& connection);
   // Joins threads that have ended.

@@ -26,12 +26,13 @@ int64_t NumElements(const TensorDef& def) {
 }
 
 TensorBlocks::TensorBlocks(const TensorDef& def,
-                           absl::Span<const SlotDef> slots)
+                           absl::Span<const SlotDef> slots, float* parameter)
     : def_(def),
       elements_(NumElements(def)),
       num_blocks_(NumBlocks(elements_)),
       num_slots_(static_cast<int>(slots.size())),
-      memory_(PaddedElements(elements_) * (1 + num_slots_) * sizeof(float)),
+      parameter_(parameter),
+      slots_(PaddedElements(elements_) * num_slots_ * sizeof(float)),
       updates_(num_blocks_, 0) {
   slot_pointers_.reserve(num_blocks_ * num_slots_);
   for (int64_t block = 0; block < num_blocks_; ++block) {
@@ -48,48 +49,25 @@ int64_t TensorBlocks::BlockElements(int64_t block) const {
   return std::min(kBlockElements, elements_ - block * kBlockElements);
 }
 
-int64_t TensorBlocks::BlockStart(int64_t block) const {
-  return block * kBlockElements * (1 + num_slots_);
-}
-
-int64_t TensorBlocks::StreamStride(int64_t block) const {
-  return RoundUpToLine(BlockElements(block));
-}
-
-int64_t TensorBlocks::StreamOffset(int64_t block, int stream) const {
-  assert(stream >= 0 && stream <= num_slots_);
-  return stream * StreamStride(block);
+int64_t TensorBlocks::SlotStart(int64_t block, int slot) const {
+  assert(slot >= 0 && slot < num_slots_);
+  return block * kBlockElements * num_slots_ +
+         slot * RoundUpToLine(BlockElements(block));
 }
 
 float* TensorBlocks::Stream(int64_t block, int stream) {
-  return memory_.as<float>() + BlockStart(block) + StreamOffset(block, stream);
+  return stream == 0 ? parameter_ + block * kBlockElements
+                     : slots_.as<float>() + SlotStart(block, stream - 1);
 }
 
 const float* TensorBlocks::Stream(int64_t block, int stream) const {
-  return memory_.as<float>() + BlockStart(block) + StreamOffset(block, stream);
+  return stream == 0 ? parameter_ + block * kBlockElements
+                     : slots_.as<float>() + SlotStart(block, stream - 1);
 }
 
 absl::Span<float* const> TensorBlocks::Slots(int64_t block) const {
   return absl::MakeConstSpan(slot_pointers_)
       .subspan(block * num_slots_, num_slots_);
-}
-
-void TensorBlocks::Read(int stream, int64_t offset, int64_t length,
-                        float* dst) const {
-  assert(offset >= 0 && offset + length <= elements_);
-  while (length > 0) {
-    const int64_t block = offset / kBlockElements;
-    const int64_t begin = offset - block * kBlockElements;
-    const int64_t count = std::min(length, BlockElements(block) - begin);
-    dst = std::copy_n(Stream(block, stream) + begin, count, dst);
-    offset += count;
-    length -= count;
-  }
-}
-
-absl::Span<const float> TensorBlocks::BlockMemory(int64_t block) const {
-  return absl::MakeConstSpan(memory_.as<float>() + BlockStart(block),
-                             StreamStride(block) * (1 + num_slots_));
 }
 
 }  // namespace muster

@@ -13,19 +13,22 @@
 namespace muster {
 
 // The values of one parameter, cut into blocks of kBlockElements (the last one
-// may be shorter). A block keeps its parameter values, its slots and its count
-// of updates t beside each other, each stream aligned to 64 bytes:
+// may be shorter). The parameter lies in memory of its own; a block's slots lie
+// beside each other, each stream aligned to 64 bytes:
 //
-//   block 0: parameter | slot 0 | slot 1 | ...   block 1: ...
+//   parameter: block 0, block 1, ...
+//   slots:     block 0: slot 0 | slot 1 | ...   block 1: ...
 //
-// A stream is 0 for the parameter itself and 1 + i for slot i. Not
-// thread-safe. Movable, not copyable.
+// A stream is 0 for the parameter itself and 1 + i for slot i. Each block has a
+// count of updates t. Not thread-safe. Movable, not copyable.
 class TensorBlocks {
  public:
-  // Allocates and sets every slot to its start value, parameters and counts
-  // to 0. `slots` is empty for a STATE tensor.
+  // Sets every slot to its start value and the counts to 0. `slots` is empty
+  // for a STATE tensor. `parameter`, as many values as the tensor has elements,
+  // aligned to 64 bytes, outlives this.
   // REQUIRES: `def` was checked: float32, positive dimensions, no overflow.
-  TensorBlocks(const TensorDef& def, absl::Span<const SlotDef> slots);
+  TensorBlocks(const TensorDef& def, absl::Span<const SlotDef> slots,
+               float* parameter);
 
   const TensorDef& def() const { return def_; }
   int64_t elements() const { return elements_; }
@@ -41,14 +44,10 @@ class TensorBlocks {
   // The slots of `block`, for UpdateRule::Apply.
   absl::Span<float* const> Slots(int64_t block) const;
 
-  // Copies elements [offset, offset + length) of one stream to `dst`.
-  // REQUIRES: a range inside the tensor.
-  void Read(int stream, int64_t offset, int64_t length, float* dst) const;
-
-  // Every stream of `block` with the padding between them, in order.
-  absl::Span<const float> BlockMemory(int64_t block) const;
-  // Where `stream` begins in BlockMemory(block).
-  int64_t StreamOffset(int64_t block, int stream) const;
+  // All of the parameter's values.
+  absl::Span<const float> parameter() const {
+    return {parameter_, static_cast<size_t>(elements_)};
+  }
 
   // Updates that were applied to `block`.
   int64_t updates(int64_t block) const { return updates_[block]; }
@@ -61,15 +60,15 @@ class TensorBlocks {
   int64_t slot_bytes() const { return parameter_bytes() * num_slots_; }
 
  private:
-  int64_t BlockStart(int64_t block) const;
-  // Floats from one stream of `block` to the next.
-  int64_t StreamStride(int64_t block) const;
+  // Where stream 1 + `slot` of `block` begins in slots_, in floats.
+  int64_t SlotStart(int64_t block, int slot) const;
 
   TensorDef def_;
   int64_t elements_;
   int64_t num_blocks_;
   int num_slots_;
-  AlignedBuffer memory_;
+  float* parameter_;
+  AlignedBuffer slots_;
   std::vector<float*> slot_pointers_;  // [block][slot]
   std::vector<int64_t> updates_;       // [block]
 };

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/aligned_places.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 
@@ -91,12 +92,21 @@ absl::Status CheckTensorDefs(
 
 TensorTable::TensorTable(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs,
-    absl::Span<const SlotDef> slots) {
+    absl::Span<const SlotDef> slots, Sharing sharing) {
+  AlignedPlaces places;
+  std::vector<int64_t> begins;
+  for (const TensorDef& def : defs) {
+    begins.push_back(places.Add(NumElements(def) * sizeof(float)));
+  }
+  memory_ = sharing == Sharing::kShared
+                ? ParameterMemory::Shared(places.size_bytes())
+                : ParameterMemory::Private(places.size_bytes());
   tensors_.reserve(defs.size());
   for (const TensorDef& def : defs) {
     by_name_.emplace(def.name(), size());
     tensors_.emplace_back(
-        def, def.kind() == TRAINABLE ? slots : absl::Span<const SlotDef>());
+        def, def.kind() == TRAINABLE ? slots : absl::Span<const SlotDef>(),
+        reinterpret_cast<float*>(memory_->data() + begins[size()]));
   }
 }
 

@@ -2,6 +2,7 @@
 #define PS_SERVER_TENSOR_TABLE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "common/optimizer/update_rule.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "proto/tensor.pb.h"
+#include "ps_server/parameter_memory.h"
 #include "ps_server/tensor_blocks.h"
 
 namespace muster {
@@ -30,10 +32,18 @@ absl::Status CheckTensorDefs(
 // The parameters of a shard in creation order, found by name. Not thread-safe.
 class TensorTable {
  public:
+  // Where the parameters are to lie.
+  enum class Sharing {
+    kPrivate,
+    // Where other processes can read them, if the machine has such memory.
+    kShared,
+  };
+
   TensorTable() = default;
   // REQUIRES: `defs` passed CheckTensorDefs.
   TensorTable(const google::protobuf::RepeatedPtrField<TensorDef>& defs,
-              absl::Span<const SlotDef> slots);
+              absl::Span<const SlotDef> slots,
+              Sharing sharing = Sharing::kPrivate);
 
   int size() const { return static_cast<int>(tensors_.size()); }
   TensorBlocks& operator[](int i) { return tensors_[i]; }
@@ -42,10 +52,14 @@ class TensorTable {
   // Errors: NotFound, with the nearest name.
   absl::StatusOr<int> Find(absl::string_view name) const;
 
+  // Of all parameters; null without a definition.
+  const std::shared_ptr<ParameterMemory>& memory() const { return memory_; }
+
   int64_t parameter_bytes() const;
   int64_t slot_bytes() const;
 
  private:
+  std::shared_ptr<ParameterMemory> memory_;
   std::vector<TensorBlocks> tensors_;
   absl::flat_hash_map<std::string, int> by_name_;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/string_view.h"
-#include "common/rpc/protocol.h"
 
 namespace muster {
 namespace {
@@ -11,33 +10,21 @@ namespace {
 // A reference costs an allocation; below this a copy costs less.
 constexpr int64_t kReferFromBytes = 8192;
 
+absl::Span<const float> ValuesOf(const TensorTable& tensors,
+                                 const CheckedSlice& slice) {
+  return tensors[slice.tensor].parameter().subspan(slice.offset, slice.length);
+}
+
 absl::Cord Gather(const TensorTable& tensors,
                   absl::Span<const CheckedSlice> slices, int64_t bytes,
                   BufferPool* pool) {
   return pool->Make(bytes, [&](char* data) {
     float* dst = reinterpret_cast<float*>(data);
     for (const CheckedSlice& slice : slices) {
-      tensors[slice.tensor].Read(/*stream=*/0, slice.offset, slice.length, dst);
-      dst += slice.length;
+      const absl::Span<const float> values = ValuesOf(tensors, slice);
+      dst = std::copy(values.begin(), values.end(), dst);
     }
   });
-}
-
-// Refers to the values of a slice, block by block.
-void Refer(const TensorBlocks& tensor, const CheckedSlice& slice,
-           absl::Cord* cord) {
-  const int64_t end = slice.offset + slice.length;
-  for (int64_t at = slice.offset; at < end;) {
-    const int64_t block = at / kBlockElements;
-    const int64_t begin = at - block * kBlockElements;
-    const int64_t count =
-        std::min(end - at, tensor.BlockElements(block) - begin);
-    const absl::string_view bytes(
-        reinterpret_cast<const char*>(tensor.Stream(block, 0) + begin),
-        count * sizeof(float));
-    cord->Append(absl::MakeCordFromExternal(bytes, [] {}));
-    at += count;
-  }
 }
 
 }  // namespace
@@ -52,7 +39,11 @@ absl::Cord ValueCord(const TensorTable& tensors,
   }
   absl::Cord cord;
   for (const CheckedSlice& slice : slices) {
-    Refer(tensors[slice.tensor], slice, &cord);
+    const absl::Span<const float> values = ValuesOf(tensors, slice);
+    cord.Append(absl::MakeCordFromExternal(
+        {reinterpret_cast<const char*>(values.data()),
+         values.size() * sizeof(float)},
+        [] {}));
   }
   return cord;
 }

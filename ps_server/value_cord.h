@@ -10,8 +10,8 @@
 namespace muster {
 
 // The float32 values of parameters, slice after slice. Of large slices nothing
-// is copied: the Cord refers to the blocks where they lie, and shows what is
-// done to them, so that it is to be copied before the next update. Many small
+// is copied: the Cord refers to them where they lie, and shows what is done to
+// them, so that it is to be copied before the next update. Many small
 // ones are gathered in memory of `pool`. REQUIRES: the slices were checked;
 // `tensors` outlive the Cord.
 absl::Cord ValueCord(const TensorTable& tensors,

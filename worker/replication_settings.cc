@@ -17,6 +17,14 @@ absl::Status CheckNotNegative(absl::string_view field, int32_t value) {
       absl::StrCat("replication.", field, " must be 0 or more, found ", value));
 }
 
+absl::Status CheckPull(const AsyncReplication& async) {
+  if (PullMode_IsValid(async.pull())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("replication.async.pull must be CONSISTENT or IN_PLACE, "
+                   "found ",
+                   static_cast<int>(async.pull())));
+}
+
 absl::Status CheckPipeline(const AsyncReplication& async) {
   const int32_t depth = async.pipeline_depth();
   if (depth >= 0 && depth <= kMaxPipelineDepth) return absl::OkStatus();
@@ -70,6 +78,15 @@ absl::Status FitSync(int replicas, SyncReplication* sync) {
   return CheckOrder(*sync);
 }
 
+std::map<std::string, int64_t> AsyncNumbers(
+    const ReplicationSpec& replication) {
+  std::map<std::string, int64_t> numbers;
+  const int depth = PipelineDepth(replication);
+  if (depth > 1) numbers["pipeline_depth"] = depth;
+  if (PullsInPlace(replication)) numbers["pull_in_place"] = 1;
+  return numbers;
+}
+
 }  // namespace
 
 absl::Status ValidateReplication(const ReplicationSpec& replication) {
@@ -77,7 +94,10 @@ absl::Status ValidateReplication(const ReplicationSpec& replication) {
     return CheckNotNegative("bounded_staleness.bound",
                             replication.bounded_staleness().bound());
   }
-  if (replication.has_async()) return CheckPipeline(replication.async());
+  if (replication.has_async()) {
+    RETURN_IF_ERROR(CheckPull(replication.async()));
+    return CheckPipeline(replication.async());
+  }
   if (!replication.has_sync()) return absl::OkStatus();
   const SyncReplication& sync = replication.sync();
   RETURN_IF_ERROR(CheckNotNegative("sync.replicas_to_aggregate",
@@ -98,9 +118,7 @@ std::map<std::string, int64_t> ReplicationNumbers(
   if (replication.has_bounded_staleness()) {
     return {{"bound", replication.bounded_staleness().bound()}};
   }
-  const int depth = PipelineDepth(replication);
-  if (depth > 1) return {{"pipeline_depth", depth}};
-  if (!replication.has_sync()) return {};
+  if (!replication.has_sync()) return AsyncNumbers(replication);
   const SyncReplication& sync = replication.sync();
   return {{"replicas_to_aggregate", sync.replicas_to_aggregate()},
           {"total_replicas", sync.total_replicas()},
@@ -131,12 +149,21 @@ std::string DescribeReplication(const ReplicationSpec& replication) {
                         replication.bounded_staleness().bound(),
                         " steps ahead of the slowest");
   }
+  std::string text = name;
   if (PipelineDepth(replication) > 1) {
-    return absl::StrCat(
-        name, ", each gradient computed while the one before ",
-        "it is pushed (pipeline_depth: ", PipelineDepth(replication), ")");
+    absl::StrAppend(&text, ", each gradient computed while the one before it ",
+                    "is pushed (pipeline_depth: ", PipelineDepth(replication),
+                    ")");
   }
-  return name;
+  if (PullsInPlace(replication)) {
+    absl::StrAppend(&text, ", parameters read where the ps changes them ",
+                    "(pull: IN_PLACE)");
+  }
+  return text;
+}
+
+bool PullsInPlace(const ReplicationSpec& replication) {
+  return replication.async().pull() == IN_PLACE;
 }
 
 int PipelineDepth(const ReplicationSpec& replication) {

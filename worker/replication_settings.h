@@ -30,6 +30,9 @@ std::map<std::string, int64_t> ReplicationNumbers(
 // Steps of which one worker computes or pushes the gradients at a time, from 1.
 int PipelineDepth(const ReplicationSpec& replication);
 
+// Whether steps read the parameters where the ps tasks keep them.
+bool PullsInPlace(const ReplicationSpec& replication);
+
 // "async", "sync" or "bounded_staleness".
 std::string ReplicationName(const ReplicationSpec& replication);
 

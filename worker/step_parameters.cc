@@ -3,29 +3,27 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/aligned_places.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kAlignedFloats = AlignedBuffer::kAlignment / sizeof(float);
-
 // Memory like that of `values`, each tensor aligned.
 std::vector<absl::Span<float>> PlaceLike(
     const std::vector<absl::Span<float>>& values, AlignedBuffer* memory) {
-  const auto room = [](const absl::Span<float>& of) {
-    return (of.size() + kAlignedFloats - 1) / kAlignedFloats * kAlignedFloats;
-  };
-  size_t floats = 0;
-  for (const absl::Span<float>& of : values) floats += room(of);
-  *memory = AlignedBuffer(floats * sizeof(float));
-  std::vector<absl::Span<float>> places;
-  float* next = memory->as<float>();
+  std::vector<int64_t> elements;
   for (const absl::Span<float>& of : values) {
-    places.emplace_back(next, of.size());
-    next += room(of);
+    elements.push_back(static_cast<int64_t>(of.size()));
   }
-  return places;
+  return PlaceSpans<float>(elements, memory);
+}
+
+// It may be otherwise when the session has found out what happened.
+bool IsTransient(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsUnavailable(status) ||
+         absl::IsDeadlineExceeded(status) || absl::IsCancelled(status);
 }
 
 }  // namespace
@@ -46,6 +44,12 @@ absl::Status StepParameters::Begin(const StepToken& token) {
     BeginWithThoseAtHand();
     return absl::OkStatus();
   }
+  if (options_.in_place && !has_chosen_) RETURN_IF_ERROR(ChoosePlace());
+  if (in_place_.has_value()) {
+    ASSIGN_OR_RETURN(brought_, options_.client->PullVersions());
+    BeginWithThoseAtHand();
+    return absl::OkStatus();
+  }
   pull_ = nullptr;
   versions_ = nullptr;
   {
@@ -59,10 +63,32 @@ absl::Status StepParameters::Begin(const StepToken& token) {
   return absl::OkStatus();
 }
 
+absl::Status StepParameters::ChoosePlace() {
+  absl::StatusOr<ParametersInPlace> mapped = options_.client->MapParameters();
+  if (IsTransient(mapped.status())) return mapped.status();
+  std::vector<const float*> places;
+  if (mapped.ok()) {
+    for (const TensorView& view : mapped->values) {
+      places.push_back(reinterpret_cast<const float*>(view.data));
+    }
+  } else if (const std::string why(mapped.status().message()); why != said_) {
+    said_ = why;
+    options_.say(absl::StrCat(
+        "pull: IN_PLACE is not possible, pulling consistently: ", why));
+  }
+  options_.read_from(places);
+  // Until now the towers may have read from the one before.
+  in_place_.reset();
+  if (mapped.ok()) in_place_ = *std::move(mapped);
+  has_chosen_ = true;
+  return absl::OkStatus();
+}
+
 void StepParameters::BeginWithThoseAtHand() {
   if (brought_ != nullptr) {
     versions_ = std::exchange(brought_, nullptr);
-    for (size_t i = 0; options_.ahead && i < arrivals_.size(); ++i) {
+    const bool copies = options_.ahead && !in_place_.has_value();
+    for (size_t i = 0; copies && i < arrivals_.size(); ++i) {
       std::copy(arrivals_[i].begin(), arrivals_[i].end(),
                 options_.values[i].begin());
     }
@@ -114,6 +140,7 @@ absl::Status StepParameters::Finish() {
 void StepParameters::Drop() {
   brought_ = nullptr;
   pull_ = nullptr;
+  has_chosen_ = false;
 }
 
 absl::Status StepParameters::failure() const {

@@ -1,7 +1,10 @@
 #ifndef WORKER_STEP_PARAMETERS_H_
 #define WORKER_STEP_PARAMETERS_H_
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +18,7 @@
 #include "proto/parameter_service.pb.h"
 #include "worker/client/gradual_pull.h"
 #include "worker/client/parameter_client.h"
+#include "worker/client/parameters_in_place.h"
 #include "worker/client/pulled_versions.h"
 #include "worker/client/tensor_view.h"
 #include "worker/computed_step.h"
@@ -30,6 +34,10 @@ namespace muster {
 //
 // `ahead`: what a push brings comes while the next step is computed, to memory
 // of its own, and is copied when it is taken.
+//
+// `in_place`: the towers read the values where the shards keep them
+// (ParametersInPlace), if that can be done; it is found out at the first step,
+// and again after Drop. Only versions are pulled and brought then.
 class StepParameters : public ParameterGate {
  public:
   struct Options {
@@ -39,12 +47,21 @@ class StepParameters : public ParameterGate {
     // By tensor, what the towers read.
     std::vector<absl::Span<float>> values;
     bool ahead = false;
+    bool in_place = false;
+    // With in_place: makes the towers read each parameter from there; from
+    // `values` again if it is empty.
+    std::function<void(absl::Span<const float* const>)> read_from;
+    // With in_place: gets a line if it cannot be done, and why.
+    std::function<void(const std::string&)> say;
   };
 
   explicit StepParameters(Options options);
 
-  // Where a push is to bring values.
-  const std::vector<MutableTensorView>& into() const { return into_; }
+  // Where a push is to bring values; empty if they are read in place.
+  absl::Span<const MutableTensorView> into() const {
+    return in_place_.has_value() ? absl::Span<const MutableTensorView>()
+                                 : absl::MakeConstSpan(into_);
+  }
   // It has brought these, or, null, none.
   void Bring(std::shared_ptr<const PulledVersions> versions) {
     brought_ = std::move(versions);
@@ -81,6 +98,9 @@ class StepParameters : public ParameterGate {
   std::vector<ParameterWait> waits() const;
 
  private:
+  // Whether the towers read in place in this epoch. Errors: those that may be
+  // others with the next attempt.
+  absl::Status ChoosePlace();
   void AddWait(int parameter, absl::Time begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -93,7 +113,12 @@ class StepParameters : public ParameterGate {
   // What is pulled.
   std::vector<MutableTensorView> views_;
 
-  // Of the thread that begins steps. Null if the step began without one.
+  // Of the thread that begins steps. What the towers read in place; none if
+  // they do not.
+  std::optional<ParametersInPlace> in_place_;
+  bool has_chosen_ = false;
+  std::string said_;
+  // Null if the step began without one.
   std::unique_ptr<GradualPull> pull_;
   // Of the values in arrivals_ that no step has taken.
   std::shared_ptr<const PulledVersions> brought_;

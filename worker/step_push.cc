@@ -18,9 +18,11 @@ bool IsFinite(const TensorView& view) {
 
 absl::Status StepPush::Begin() {
   if (push_ != nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(push_, options_.client->BeginPush(
-                              step_, round_, options_.gradients, options_.into,
-                              options_.parameters->versions()));
+  absl::Span<const MutableTensorView> into;
+  if (options_.brings_values) into = options_.parameters->into();
+  ASSIGN_OR_RETURN(
+      push_, options_.client->BeginPush(step_, round_, options_.gradients, into,
+                                        options_.parameters->versions()));
   return absl::OkStatus();
 }
 

@@ -43,10 +43,9 @@ class StepPush : public StepListener {
     bool early = false;
     // Whether what is not finite may leave early.
     bool allow_non_finite = false;
-    // Where the new values go that come back with the push, one a tensor;
-    // empty: none are wanted. With `early` they come while the step is
-    // computed.
-    std::vector<MutableTensorView> into;
+    // The push brings new values, to parameters->into(). With `early` they come
+    // while the step is computed.
+    bool brings_values = false;
   };
 
   // `options` outlives the push. The round is that of the step's token.

@@ -40,26 +40,48 @@ TrainLoop::TrainLoop(const Options& options) : options_(options) {
   TowerGroup& towers = *options.towers;
   options_.input.batches_per_step = towers.batches_per_step();
   options_.input.batches_per_tower = towers.accumulate_batches();
-  StepParameters::Options parameters;
-  parameters.client = options.client;
-  parameters.clock = options.clock;
-  parameters.ahead = is_pipelined();
   for (size_t i = 0; i < towers.model().parameters().size(); ++i) {
     const int tensor = static_cast<int>(i);
-    parameters.values.push_back(towers.model().parameter(tensor));
     tensors_.push_back(DescribeTensor(towers, tensor));
     if (tensors_.back().trainable) {
       trainable_.push_back(towers.gradient(tensor));
     }
   }
-  parameters_ = std::make_unique<StepParameters>(std::move(parameters));
+  parameters_ = std::make_unique<StepParameters>(ParameterOptions());
   push_.client = options.client;
   push_.clock = options.clock;
   push_.parameters = parameters_.get();
   push_.early = CanPushEarly();
   push_.allow_non_finite = options.allow_non_finite;
+  push_.brings_values = BringsValues();
   PlacePushed();
-  if (BringsValues()) push_.into = parameters_->into();
+}
+
+StepParameters::Options TrainLoop::ParameterOptions() {
+  StepParameters::Options parameters;
+  parameters.client = options_.client;
+  parameters.clock = options_.clock;
+  parameters.ahead = is_pipelined();
+  parameters.in_place = options_.pull_in_place;
+  parameters.say = options_.say;
+  parameters.read_from = [this](absl::Span<const float* const> values) {
+    ReadParametersFrom(values);
+  };
+  CompiledModel& model = options_.towers->model();
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    parameters.values.push_back(model.parameter(static_cast<int>(i)));
+  }
+  return parameters;
+}
+
+void TrainLoop::ReadParametersFrom(absl::Span<const float* const> values) {
+  options_.towers->ReadParametersFrom(values);
+  CompiledModel& model = options_.towers->model();
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    absl::Span<const float>& value = tensors_[i].value;
+    value = model.parameter(static_cast<int>(i));
+    if (!values.empty()) value = {values[i], value.size()};
+  }
 }
 
 // Where they would overwrite what hooks want to see, they are pulled.

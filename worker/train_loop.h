@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -61,8 +62,14 @@ class TrainLoop : public StepRunner {
     // Each push brings the values of the next step (asynchronous replication);
     // else every step begins with a pull.
     bool pull_with_push = false;
-    // A hook may look at parameters in BeforePush: they stay until then, though
-    // gradients leave early, and the next step begins with a pull.
+    // AsyncReplication.pull is IN_PLACE: the towers read the shards' memory, if
+    // they can. REQUIRES: pull_with_push.
+    bool pull_in_place = false;
+    // Gets a line if they cannot.
+    std::function<void(const std::string&)> say;
+    // A hook may look at parameters in BeforePush: they stay until then (but
+    // for those in place), though gradients leave early, and the next step
+    // begins with a pull.
     bool hooks_read_parameters = false;
     // What is not finite may leave early, too.
     bool allow_non_finite = false;
@@ -95,6 +102,8 @@ class TrainLoop : public StepRunner {
   absl::Status GoTo(int64_t position);
   bool CanPushEarly() const;
   bool is_pipelined() const { return options_.pipeline_depth > 1; }
+  StepParameters::Options ParameterOptions();
+  void ReadParametersFrom(absl::Span<const float* const> values);
   void PlacePushed();
   bool BringsValues() const;
   // Begins and computes the next step, of which `listener` hears.

@@ -205,6 +205,10 @@ absl::Status WorkerTask::CreateLoop() {
   // In one process the shard would take the cores that still compute.
   options.push_early = !options_.cluster.empty();
   options.pull_with_push = options_.training.replication().has_async();
+  options.pull_in_place = PullsInPlace(options_.training.replication());
+  options.say = [say = options_.say](absl::string_view text) {
+    say(/*is_error=*/false, text);
+  };
   options.hooks_read_parameters =
       options_.training.log_tensors().every_steps() > 0 ||
       options_.training.summary().histograms_every_steps() > 0;
@@ -227,7 +231,7 @@ absl::Status WorkerTask::CreateChiefParts() {
     say(/*is_error=*/false, text);
   };
   const ReplicationSpec& replication = options_.training.replication();
-  if (!replication.has_async() || PipelineDepth(replication) > 1) {
+  if (!replication.has_async() || !ReplicationNumbers(replication).empty()) {
     say(absl::StrCat("replication: ", DescribeReplication(replication)));
   }
   file_system_ = std::make_unique<PosixFileSystem>();

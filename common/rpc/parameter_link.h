@@ -1,8 +1,11 @@
 #ifndef COMMON_RPC_PARAMETER_LINK_H_
 #define COMMON_RPC_PARAMETER_LINK_H_
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "absl/time/time.h"
@@ -64,6 +67,19 @@ class ParameterLink {
   virtual void EndSnapshot(const EndSnapshotRequest& request,
                            absl::Time deadline,
                            ReplyCallback<EndSnapshotReply> done) = 0;
+
+  // Where the shard keeps the parameters of the fence's model epoch, and goes
+  // on changing them, for this process to read: tensor after tensor as they
+  // were defined, each begun at the next multiple of AlignedBuffer::kAlignment,
+  // `size_bytes` in all. They are there as long as the pointer is held, also
+  // when that epoch, or the ps, is gone. May block for seconds.
+  // Errors: FailedPrecondition and Unimplemented if there is no way (also
+  // "fenced: "); Unavailable, DeadlineExceeded, ResourceExhausted.
+  virtual absl::StatusOr<std::shared_ptr<const char>> MapParameters(
+      const Fence& /*fence*/, int64_t /*size_bytes*/) {
+    return absl::UnimplementedError(
+        "parameters can be read in place through shared memory only");
+  }
 };
 
 }  // namespace muster

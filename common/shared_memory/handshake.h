@@ -1,6 +1,8 @@
 #ifndef COMMON_SHARED_MEMORY_HANDSHAKE_H_
 #define COMMON_SHARED_MEMORY_HANDSHAKE_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -31,11 +33,34 @@ struct SharedPeer {
 absl::StatusOr<SharedPeer> JoinSegment(absl::string_view socket_name,
                                        absl::string_view token);
 
-// The ps's side: waits for the token on an accepted socket, and gives the peer
-// a new segment. Errors: PermissionDenied for another user or token;
-// InvalidArgument, Unavailable, DeadlineExceeded, ResourceExhausted.
-absl::StatusOr<MemorySegment> OfferSegment(const FileDescriptor& socket,
-                                           absl::string_view token);
+// The same for the memory in which the ps keeps the parameters of a model
+// epoch, of this size; to read. Errors: as above, and what the ps refuses with.
+absl::StatusOr<MemorySegment> JoinParameters(absl::string_view socket_name,
+                                             absl::string_view token,
+                                             int64_t model_epoch,
+                                             int64_t size_bytes);
+
+// What a worker wants that has shown the token.
+struct SegmentClaim {
+  // The parameters of this model epoch; none: a segment of its own.
+  std::optional<int64_t> parameters_of;
+};
+
+// The ps's side: waits for the token on an accepted socket.
+// Errors: PermissionDenied for another user or token; InvalidArgument,
+// Unavailable, DeadlineExceeded, ResourceExhausted.
+absl::StatusOr<SegmentClaim> AwaitClaim(const FileDescriptor& socket,
+                                        absl::string_view token);
+
+// Gives the peer a new segment. Errors: Unavailable, ResourceExhausted.
+absl::StatusOr<MemorySegment> OfferSegment(const FileDescriptor& socket);
+
+// Gives the peer the memory of parameters. Errors: Unavailable.
+absl::Status OfferParameters(const FileDescriptor& socket,
+                             const MemorySegment& parameters);
+
+// Tells the peer why it gets none. Errors: Unavailable.
+absl::Status RefuseClaim(const FileDescriptor& socket, const absl::Status& why);
 
 }  // namespace muster
 

@@ -17,7 +17,12 @@
 namespace muster {
 namespace {
 
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+using Access = MemorySegment::Access;
+
+constexpr int SealsFor(Access others) {
+  const int size = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  return others == Access::kRead ? size | F_SEAL_FUTURE_WRITE : size;
+}
 
 absl::Status Exhausted(const char* what, size_t size_bytes, int error) {
   return absl::ResourceExhaustedError(absl::StrCat("shared memory of ",
@@ -36,7 +41,8 @@ absl::Status CheckSize(size_t size_bytes) {
 
 }  // namespace
 
-absl::StatusOr<MemorySegment> MemorySegment::Create(size_t size_bytes) {
+absl::StatusOr<MemorySegment> MemorySegment::Create(size_t size_bytes,
+                                                    Access others) {
   RETURN_IF_ERROR(CheckSize(size_bytes));
   FileDescriptor fd(memfd_create("muster", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return Exhausted("memfd_create", size_bytes, errno);
@@ -46,14 +52,18 @@ absl::StatusOr<MemorySegment> MemorySegment::Create(size_t size_bytes) {
   }
   const int error = posix_fallocate(fd.get(), 0, size);
   if (error != 0) return Exhausted("posix_fallocate", size_bytes, error);
-  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+  ASSIGN_OR_RETURN(MemorySegment segment,
+                   Map(std::move(fd), size_bytes, Access::kReadAndWrite));
+  // After the mapping: none for writing can be made then.
+  if (fcntl(segment.fd(), F_ADD_SEALS, SealsFor(others)) != 0) {
     return Exhausted("sealing", size_bytes, errno);
   }
-  return Map(std::move(fd), size_bytes);
+  return segment;
 }
 
 absl::StatusOr<MemorySegment> MemorySegment::Adopt(FileDescriptor fd,
-                                                   size_t size_bytes) {
+                                                   size_t size_bytes,
+                                                   Access access) {
   RETURN_IF_ERROR(CheckSize(size_bytes));
   struct stat about = {};
   if (fstat(fd.get(), &about) != 0) {
@@ -70,12 +80,15 @@ absl::StatusOr<MemorySegment> MemorySegment::Adopt(FileDescriptor fd,
     return absl::InvalidArgumentError(
         "shared memory from the peer is not sealed against shrinking");
   }
-  return Map(std::move(fd), size_bytes);
+  return Map(std::move(fd), size_bytes, access);
 }
 
 absl::StatusOr<MemorySegment> MemorySegment::Map(FileDescriptor fd,
-                                                 size_t size_bytes) {
-  void* const data = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                                                 size_t size_bytes,
+                                                 Access access) {
+  const int protection =
+      access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* const data = mmap(nullptr, size_bytes, protection,
                           MAP_SHARED | MAP_POPULATE, fd.get(), 0);
   if (data == MAP_FAILED) return Exhausted("mmap", size_bytes, errno);
   return MemorySegment(std::move(fd), static_cast<char*>(data), size_bytes);

@@ -17,19 +17,26 @@ namespace muster {
 class MemorySegment {
  public:
   // A larger one is neither made nor mapped.
-  static constexpr size_t kMaxBytes = size_t{64} << 20;
+  static constexpr size_t kMaxBytes = size_t{1} << 40;
+
+  enum class Access { kReadAndWrite, kRead };
 
   // Makes one of zero bytes; its pages are there at once, so that a machine
-  // without memory is an error here and no signal later.
+  // without memory is an error here and no signal later. This process writes
+  // it; `others` is what who gets the descriptor can do with it.
   // Errors: InvalidArgument for a size of 0 or over kMaxBytes;
-  // ResourceExhausted if memory or file descriptors are used up.
-  static absl::StatusOr<MemorySegment> Create(size_t size_bytes);
+  // ResourceExhausted if memory or file descriptors are used up, or the kernel
+  // (before 5.1) cannot keep others from writing.
+  static absl::StatusOr<MemorySegment> Create(
+      size_t size_bytes, Access others = Access::kReadAndWrite);
 
-  // Maps the one behind `fd`, which came from another process.
+  // Maps the one behind `fd`, which came from another process. What is written
+  // to one for kRead is a fault.
   // Errors: InvalidArgument unless it is a memfd of exactly that size that can
   // never shrink; ResourceExhausted.
-  static absl::StatusOr<MemorySegment> Adopt(FileDescriptor fd,
-                                             size_t size_bytes);
+  static absl::StatusOr<MemorySegment> Adopt(
+      FileDescriptor fd, size_t size_bytes,
+      Access access = Access::kReadAndWrite);
 
   ~MemorySegment();
   MemorySegment(MemorySegment&& other) noexcept;
@@ -43,8 +50,8 @@ class MemorySegment {
   MemorySegment(FileDescriptor fd, char* data, size_t size_bytes)
       : fd_(std::move(fd)), data_(data), size_bytes_(size_bytes) {}
 
-  static absl::StatusOr<MemorySegment> Map(FileDescriptor fd,
-                                           size_t size_bytes);
+  static absl::StatusOr<MemorySegment> Map(FileDescriptor fd, size_t size_bytes,
+                                           Access access);
 
   FileDescriptor fd_;
   char* data_ = nullptr;

@@ -31,6 +31,8 @@ def open_files(process):
 
 class SharedMemoryTest(harness.TestCase):
 
+    runs = 0
+
     def start_training(self, cluster, *flags, index=0, steps=100000):
         return self.start("worker %d" % index, [
             harness.worker(), "--cluster=" + cluster,
@@ -56,6 +58,55 @@ class SharedMemoryTest(harness.TestCase):
             self.assertIn("link to /job:ps/task:%d: shared memory" % i,
                           worker.output)
         self.assertNotIn("lost", worker.output)
+
+    def train_in_place(self, *flags):
+        """Two ps tasks, one worker, 20 steps; what the worker said and its
+        parameters."""
+        cluster = self.write_cluster(ps=2, workers=1)
+        servers = [self.start_ps(cluster, i) for i in range(2)]
+        self.runs += 1
+        folder = self.path("run%d" % self.runs)
+        worker = self.start_training(cluster, "--train_dir=" + folder, *flags,
+                                     steps=20)
+        self.assertEqual(worker.wait(), 0)
+        for server in servers:
+            self.assertEqual(server.wait(), 0)
+        with open(os.path.join(folder, "ckpt-000000000020",
+                               "parameters.safetensors"), "rb") as saved:
+            return worker.output, saved.read()
+
+    def test_parameters_are_read_in_place(self):
+        in_place = "--set=replication.async.pull=IN_PLACE"
+        _, consistent = self.train_in_place()
+        said, parameters = self.train_in_place(in_place)
+        self.assertIn("pull: IN_PLACE", said)
+        self.assertNotIn("not possible", said)
+        # One worker's updates come between its steps.
+        self.assertEqual(parameters, consistent)
+        said, parameters = self.train_in_place(in_place, "--link=grpc")
+        self.assertEqual(said.count(
+            "pull: IN_PLACE is not possible, pulling consistently: "
+            "/job:ps/task:0: parameters can be read in place through shared "
+            "memory only"), 1)
+        self.assertEqual(parameters, consistent)
+
+    def test_parameters_in_place_follow_a_restarted_ps(self):
+        cluster = self.write_cluster()
+        server = self.start_ps(cluster, 0)
+        worker = self.start_training(
+            cluster, "--train_dir=" + self.path("run"),
+            "--set=replication.async.pull=IN_PLACE",
+            "--set=checkpoint.every_steps=50")
+        worker.wait_for(r"step=[1-9]\d\d")
+        # Slots, and parameters.
+        self.assertEqual(mapped_segments(worker), 2)
+        server.send(signal.SIGKILL)
+        server.wait()
+        self.start_ps(cluster, 0)
+        worker.wait_for("restored ")
+        worker.wait_for(r"step=[1-9]\d\d")
+        self.assertNotIn("not possible", worker.output)
+        self.await_segments(worker, 2)
 
     def test_a_ps_that_offers_none_is_spoken_to_over_grpc(self):
         cluster = self.write_cluster()

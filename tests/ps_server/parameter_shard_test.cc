@@ -37,7 +37,11 @@ class ParameterShardTest : public testing::Test {
 
   // Defines, loads zeros into every tensor and seals.
   void MakeReady(const std::vector<TensorDef>& tensors, int64_t epoch = 1) {
-    ASSERT_THAT(shard_.Define(MakeDefine(chief_, tensors, epoch)), IsOk());
+    DefineRequest define = MakeDefine(chief_, tensors, epoch);
+    if (in_place_) {
+      define.mutable_replication()->mutable_async()->set_pull(IN_PLACE);
+    }
+    ASSERT_THAT(shard_.Define(define), IsOk());
     for (const TensorDef& tensor : tensors) {
       int64_t elements = 1;
       for (const int64_t dim : tensor.shape()) elements *= dim;
@@ -62,6 +66,8 @@ class ParameterShardTest : public testing::Test {
 
   const Sender chief_ = MakeSender(0, 11);
   const Sender worker_ = MakeSender(1, 22);
+  // Of the models to be made ready.
+  bool in_place_ = false;
   ParameterShard shard_;
 };
 
@@ -131,7 +137,50 @@ TEST_F(ParameterShardTest, APushThatWantsNoValuesGetsNone) {
       MakePush(worker_, 1, {MakeSlice("w", 0, 1)}, BytesOf<float>({-1})));
   ASSERT_THAT(reply, IsOk());
   EXPECT_TRUE(reply->data.empty());
-  EXPECT_EQ(reply->header.version(), 0);
+  EXPECT_EQ(reply->header.version(), 1);
+}
+
+TEST_F(ParameterShardTest, AVersionCanBeAskedForAlone) {
+  MakeReady({MakeTensor("b", {2})});
+  const auto push = shard_.Push(MakePush(worker_, 1, {MakeSlice("b", 0, 2)},
+                                         BytesOf(std::vector<float>{-1, -2})));
+  ASSERT_THAT(push, IsOk());
+  EXPECT_EQ(push->header.version(), 1);
+  const auto pull = shard_.Pull(MakePull(worker_, {}));
+  ASSERT_THAT(pull, IsOk());
+  EXPECT_EQ(pull->header.version(), 1);
+  EXPECT_TRUE(pull->data.empty());
+}
+
+TEST_F(ParameterShardTest, ParametersInPlaceAreWhereTheyAreUpdated) {
+  const std::vector<TensorDef> tensors = {MakeTensor("b", {2}),
+                                          MakeTensor("w", {3})};
+  EXPECT_THAT(
+      shard_.ParametersInPlace(1),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("fenced: ")));
+  MakeReady(tensors);
+  EXPECT_THAT(shard_.ParametersInPlace(1),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("without replication.async.pull: IN_PLACE")));
+  in_place_ = true;
+  MakeReady(tensors, /*epoch=*/2);
+  EXPECT_THAT(
+      shard_.ParametersInPlace(1),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("fenced: ")));
+  const auto memory = shard_.ParametersInPlace(2);
+  ASSERT_THAT(memory, IsOk());
+  EXPECT_EQ((*memory)->size_bytes(), 128);
+  // "w" begins at the next line of a cache.
+  const float* const w = reinterpret_cast<const float*>((*memory)->data() + 64);
+  EXPECT_EQ(w[2], 0);
+  Frame<PushPart> push = MakePush(worker_, 1, {MakeSlice("w", 0, 3)},
+                                  BytesOf(std::vector<float>{-1, -2, -3}));
+  *push.header.mutable_fence() = MakeFence(2);
+  ASSERT_THAT(shard_.Push(push), IsOk());
+  EXPECT_EQ(w[2], 3);
+  // The model goes, who reads it does not crash.
+  MakeReady(tensors, /*epoch=*/3);
+  EXPECT_EQ(w[2], 3);
 }
 
 TEST_F(ParameterShardTest, GoesFromEmptyOverLoadingToReady) {

@@ -46,6 +46,10 @@ class HeldParameterLink : public ParameterLink {
     link_->Push(std::move(request), deadline, pushes_.Wrap(std::move(done)));
   }
 
+  absl::StatusOr<std::shared_ptr<const char>> MapParameters(
+      const Fence& fence, int64_t size_bytes) override {
+    return link_->MapParameters(fence, size_bytes);
+  }
   void Hello(const HelloRequest& request, absl::Time deadline,
              ReplyCallback<HelloReply> done) override {
     link_->Hello(request, deadline, std::move(done));

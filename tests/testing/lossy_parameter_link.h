@@ -47,6 +47,10 @@ class LossyParameterLink : public ParameterLink {
                 });
   }
 
+  absl::StatusOr<std::shared_ptr<const char>> MapParameters(
+      const Fence& fence, int64_t size_bytes) override {
+    return link_->MapParameters(fence, size_bytes);
+  }
   void Hello(const HelloRequest& request, absl::Time deadline,
              ReplyCallback<HelloReply> done) override {
     link_->Hello(request, deadline, std::move(done));

@@ -65,6 +65,9 @@ TEST(ReplicationSettingsTest, NamesWhatIsWrong) {
                 "worker begins to push a step only when the one before it is "
                 "done"},
            Case{"async { pipeline_depth: -1 }", "must be 1 or 2, found -1"},
+           Case{"async { pull: 7 }",
+                "replication.async.pull must be CONSISTENT or IN_PLACE, found "
+                "7"},
            Case{"bounded_staleness { bound: -1 }",
                 "replication.bounded_staleness.bound must be 0 or more, found "
                 "-1"},
@@ -99,6 +102,8 @@ TEST(ReplicationSettingsTest, TellsTheModesNumbers) {
   EXPECT_THAT(ReplicationNumbers(Parse("async {}")), IsEmpty());
   EXPECT_THAT(ReplicationNumbers(Parse("async { pipeline_depth: 2 }")),
               ElementsAre(Pair("pipeline_depth", 2)));
+  EXPECT_THAT(ReplicationNumbers(Parse("async { pull: IN_PLACE }")),
+              ElementsAre(Pair("pull_in_place", 1)));
   EXPECT_THAT(ReplicationNumbers(Parse("bounded_staleness { bound: 3 }")),
               ElementsAre(Pair("bound", 3)));
   ReplicationSpec sync = Parse("sync { replicas_to_aggregate: 2 }");
@@ -120,6 +125,9 @@ TEST(ReplicationSettingsTest, DescribesTheMode) {
   EXPECT_EQ(DescribeReplication(ReplicationSpec()), "async");
   EXPECT_THAT(DescribeReplication(Parse("async { pipeline_depth: 2 }")),
               HasSubstr("while the one before it is pushed"));
+  EXPECT_EQ(DescribeReplication(Parse("async { pull: IN_PLACE }")),
+            "async, parameters read where the ps changes them (pull: "
+            "IN_PLACE)");
 }
 
 }  // namespace

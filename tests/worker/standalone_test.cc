@@ -28,6 +28,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kTraining[] = R"pb(
   model {
@@ -100,6 +101,25 @@ TEST_F(StandaloneTest, TrainsAsWellWithEncodedGradients) {
   }
   EXPECT_EQ(losses.size(), 1 + 2 * CodecRegistry::Names().size())
       << "a setting made no difference";
+}
+
+// One worker's updates come between its steps, wherever it reads them.
+TEST_F(StandaloneTest, ParametersInPlaceGiveTheSameModel) {
+  const auto train = [this](const std::vector<std::string>& settings) {
+    const std::string train_dir = NewTrainDir("in_place");
+    EXPECT_EQ(Train(train_dir, 20, settings), kExitDone);
+    return ReadAll(train_dir + "/ckpt-000000000020/parameters.safetensors");
+  };
+  const std::string in_place = "replication.async.pull=IN_PLACE";
+  const std::string consistent = train({});
+  EXPECT_FALSE(consistent.empty());
+  EXPECT_EQ(train({in_place}), consistent);
+  EXPECT_EQ(train({in_place, "gradient.codec=bf16"}),
+            train({"gradient.codec=bf16"}));
+  // Then they are read while they are updated.
+  EXPECT_NE(train({in_place, "replication.async.pipeline_depth=2"}), "");
+  EXPECT_THAT(Lines(), Contains(HasSubstr("(pull: IN_PLACE)")));
+  EXPECT_THAT(Lines(), Not(Contains(HasSubstr("not possible"))));
 }
 
 TEST_F(StandaloneTest, APipelineTrainsAsWellWithOlderGradients) {

@@ -123,6 +123,11 @@ class TowersTest : public LocalTraining {
   }
 };
 
+TEST_F(TowersTest, AllReadTheParametersInPlace) {
+  EXPECT_EQ(Parameters(Train({{"replication.async.pull=IN_PLACE"}, 2})),
+            Parameters(Train({{}, 2})));
+}
+
 TEST_F(TowersTest, TwoTowersEqualOneWithTwiceTheBatch) {
   const std::string one = Train({});
   const std::string two = Train({{"input.batch_size=8"}, 2});

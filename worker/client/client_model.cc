@@ -22,8 +22,7 @@ absl::Status CheckViewSizes(const ClientModel& model,
   }
   for (size_t i = 0; i < views.size(); ++i) {
     const int tensor = static_cast<int>(i);
-    const int64_t wanted =
-        model.NumElements(tensor, "") * model.ElementBytes(tensor, "");
+    const int64_t wanted = model.TensorBytes(tensor);
     if (views[i].size_bytes != wanted) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", model.tensors[i].name(), "' has ", wanted,

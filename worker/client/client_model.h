@@ -25,10 +25,18 @@ struct ClientModel {
   std::vector<int> placement;      // the ps task of each tensor
   TransferPlan plan;
   std::vector<Fence> fences;  // by ps task
+  // Gradients are computed from values where the shards keep them, which every
+  // answer to a push makes new ones.
+  bool in_place = false;
 
   // Bytes of one element of a tensor's value (slot "") or slot. The slot "t"
   // counts updates: one INT64 for each block.
   int64_t ElementBytes(int tensor, absl::string_view slot) const;
+
+  // Of a tensor's value.
+  int64_t TensorBytes(int tensor) const {
+    return NumElements(tensor, "") * ElementBytes(tensor, "");
+  }
 
   // One element for each unit of TensorSlice: the elements of the tensor, or
   // its blocks for the slot "t".

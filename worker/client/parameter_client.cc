@@ -95,6 +95,7 @@ absl::Status ParameterClient::SetModel(absl::Span<const TensorDef> tensors,
   next->placement.assign(placement.begin(), placement.end());
   next->plan = std::move(plan);
   next->fences.resize(num_shards());
+  next->in_place = false;
   absl::MutexLock lock(&mu_);
   model_ = std::move(next);
   pulled_versions_ = nullptr;
@@ -111,6 +112,7 @@ void ParameterClient::SetEpoch(int64_t model_epoch,
     next->fences[i].set_ps_incarnation(ps_incarnations[i]);
     next->fences[i].set_model_epoch(model_epoch);
   }
+  next->in_place = false;
   if (encoder_ != nullptr && !SameFences(*next, *model())) encoder_->Clear();
   absl::MutexLock lock(&mu_);
   model_ = std::move(next);

@@ -24,6 +24,7 @@
 #include "worker/client/client_model.h"
 #include "worker/client/gradual_pull.h"
 #include "worker/client/gradual_push.h"
+#include "worker/client/parameters_in_place.h"
 #include "worker/client/pull_state.h"
 #include "worker/client/pulled_versions.h"
 #include "worker/client/push_encoder.h"
@@ -131,6 +132,17 @@ class ParameterClient {
   // does. Errors: InvalidArgument; those of the transfer when it is awaited.
   absl::StatusOr<std::unique_ptr<GradualPull>> BeginPull(
       absl::Span<const MutableTensorView> into, const StepToken& token = {});
+
+  // Parameters in place (asynchronous replication, pull: IN_PLACE): where the
+  // shards keep them, for steps that read them there; from now until SetModel
+  // or SetEpoch each push is of gradients that were computed so, and its
+  // answers say what version the values then are. May block for seconds.
+  // Errors: FailedPrecondition, Unimplemented, PermissionDenied and
+  // InvalidArgument if some shard's cannot be read so; Aborted (fenced); others
+  // may be transient.
+  absl::StatusOr<ParametersInPlace> MapParameters();
+  // What version they are now: as Pull, but without values.
+  absl::StatusOr<std::shared_ptr<const PulledVersions>> PullVersions();
 
   // Sends the gradients of `step` (a delta for a STATE tensor), computed from
   // the last successful pull. Nothing is copied (with a

@@ -283,4 +283,11 @@ absl::Status ParameterClient::EndSnapshot(
       .status();
 }
 
+// For PullVersions.
+template absl::StatusOr<std::vector<Frame<PullReply>>>
+ParameterClient::CallAll<Frame<PullReply>>(
+    const std::vector<int64_t>& bytes,
+    const std::function<void(int, absl::Time, ReplyCallback<Frame<PullReply>>)>&
+        call);
+
 }  // namespace muster

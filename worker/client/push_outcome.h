@@ -24,7 +24,7 @@ struct PushOutcome {
   bool late = false;
   // The version that was pulled, by ps task; the oldest of its parts.
   std::vector<int64_t> pulled_versions;
-  // Of the new values, if they were asked for; else null.
+  // Of the new values, if they were asked for or are read in place; else null.
   std::shared_ptr<const PulledVersions> new_versions;
   // Of the values, each part counted once: as they were sent, and what they
   // take as float32.

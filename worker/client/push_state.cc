@@ -98,7 +98,7 @@ absl::Status PushState::TakeValues(const TransferMachine::Send& send,
 }
 
 std::shared_ptr<const PulledVersions> PushState::NewVersions() const {
-  if (options_.into.empty()) return nullptr;
+  if (options_.into.empty() && !options_.model->in_place) return nullptr;
   auto versions = std::make_shared<PulledVersions>();
   versions->model = options_.model;
   for (const std::vector<PartTimes>& of_shard : times_) {
@@ -115,6 +115,7 @@ void PushState::Count(const TransferMachine::Send& send,
   // Sent again, a part may be answered twice.
   if (times.acknowledged.has_value()) return;
   times.acknowledged = options_.clock->Now();
+  if (options_.into.empty()) times.new_version = reply.version();
   staleness_sum_ += reply.staleness();
   outcome_.max_staleness =
       std::max<int64_t>(outcome_.max_staleness, reply.staleness());

@@ -71,6 +71,7 @@ class PushState : public std::enable_shared_from_this<PushState> {
     std::optional<absl::Time> acknowledged;
     // Somebody writes, or has written, the new values.
     bool has_values = false;
+    // Of the new values, if the step reads them.
     int64_t new_version = 0;
   };
 
@@ -85,7 +86,7 @@ class PushState : public std::enable_shared_from_this<PushState> {
   absl::Status TakeValues(const TransferMachine::Send& send,
                           const Frame<PushReply>& reply);
   std::vector<SliceSend> Sends() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Null if the new values were not asked for.
+  // Null if the new values were not asked for, and are not read in place.
   std::shared_ptr<const PulledVersions> NewVersions() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

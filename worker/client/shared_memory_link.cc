@@ -184,15 +184,16 @@ void SharedMemoryLink::Connect(const Greeting& greeting) {
   if (!peer.ok()) return Settle(greeting, peer.status());
   const auto caller = std::make_shared<SharedMemoryCaller>(
       options_.peer, *std::move(peer), options_.clock);
-  const std::vector<Greeting> same =
-      Use(caller, greeting.reply.ps_incarnation());
+  const std::vector<Greeting> same = Use(caller, greeting);
   Settle(greeting, absl::OkStatus());
   for (const Greeting& waiting : same) Settle(waiting, absl::OkStatus());
   Deliver(caller);
 }
 
 std::vector<SharedMemoryLink::Greeting> SharedMemoryLink::Use(
-    const std::shared_ptr<SharedMemoryCaller>& caller, uint64_t incarnation) {
+    const std::shared_ptr<SharedMemoryCaller>& caller,
+    const Greeting& greeting) {
+  const uint64_t incarnation = greeting.reply.ps_incarnation();
   std::vector<Greeting> same;
   std::deque<Greeting> others;
   bool is_stale = false;
@@ -200,6 +201,7 @@ std::vector<SharedMemoryLink::Greeting> SharedMemoryLink::Use(
     absl::MutexLock lock(&mu_);
     memory_ = caller;
     incarnation_ = incarnation;
+    offer_ = greeting.offer;
     for (Greeting& waiting : greetings_) {
       if (waiting.reply.ps_incarnation() == incarnation) {
         same.push_back(std::move(waiting));
@@ -272,6 +274,24 @@ void SharedMemoryLink::ReadSnapshot(const ReadSnapshotRequest& request,
   }
   if (options_.required) return done(NoMemory());
   grpc_->ReadSnapshot(request, deadline, std::move(done));
+}
+
+absl::StatusOr<std::shared_ptr<const char>> SharedMemoryLink::MapParameters(
+    const Fence& fence, int64_t size_bytes) {
+  SharedMemoryOffer offer;
+  {
+    absl::MutexLock lock(&mu_);
+    if (memory_ == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("there is no shared memory with ", options_.peer.task));
+    }
+    offer = offer_;
+  }
+  ASSIGN_OR_RETURN(MemorySegment memory,
+                   JoinParameters(offer.socket_name(), offer.token(),
+                                  fence.model_epoch(), size_bytes));
+  const auto shared = std::make_shared<MemorySegment>(std::move(memory));
+  return std::shared_ptr<const char>(shared, shared->data());
 }
 
 // ---- The others -----------------------------------------------------------

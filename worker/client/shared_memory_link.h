@@ -66,6 +66,8 @@ class SharedMemoryLink : public ParameterLink {
                     ReplyCallback<Frame<SnapshotPart>> done) override;
   void EndSnapshot(const EndSnapshotRequest& request, absl::Time deadline,
                    ReplyCallback<EndSnapshotReply> done) override;
+  absl::StatusOr<std::shared_ptr<const char>> MapParameters(
+      const Fence& fence, int64_t size_bytes) override;
 
  private:
   // A Hello that was answered, and waits for the memory.
@@ -94,7 +96,7 @@ class SharedMemoryLink : public ParameterLink {
   // From now on tensors go through `caller`. Returns the other Hellos that wait
   // for the same ps.
   std::vector<Greeting> Use(const std::shared_ptr<SharedMemoryCaller>& caller,
-                            uint64_t incarnation);
+                            const Greeting& greeting);
   // Serves what is connected until it is lost.
   void Deliver(const std::shared_ptr<SharedMemoryCaller>& caller);
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -109,8 +111,9 @@ class SharedMemoryLink : public ParameterLink {
   std::deque<Greeting> greetings_ ABSL_GUARDED_BY(mu_);
   // Shared with answers that are still being read.
   std::shared_ptr<SharedMemoryCaller> memory_ ABSL_GUARDED_BY(mu_);
-  // The ps that memory_ is of.
+  // The ps that memory_ is of, and where it is.
   uint64_t incarnation_ ABSL_GUARDED_BY(mu_) = 0;
+  SharedMemoryOffer offer_ ABSL_GUARDED_BY(mu_);
   std::string said_ ABSL_GUARDED_BY(mu_);
 
   // Own synchronisation.

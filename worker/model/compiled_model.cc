@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/aligned_places.h"
 #include "common/tensor/dtype.h"
 #include "worker/layer/counter_random.h"
 #include "worker/model/buffer_placement.h"
@@ -115,27 +116,39 @@ bool CompiledModel::HasParameters(const ModelGraph& graph,
 
 void CompiledModel::PlaceParameters(const ModelGraph& graph,
                                     CompiledModel* parameters_of) {
-  int64_t total = 0;
+  AlignedPlaces places;
   for (const ModelGraph::Parameter& parameter : graph.parameters()) {
     parameters_.push_back(MakeTensorDef(parameter));
     initializers_.push_back(parameter.initializer);
     sizes_.push_back(parameter.shape.num_elements());
-    offsets_.push_back(total);
-    const int64_t bytes = sizes_.back() * static_cast<int64_t>(SizeOf(dtype_));
-    total +=
-        (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+    offsets_.push_back(
+        places.Add(sizes_.back() * static_cast<int64_t>(SizeOf(dtype_))));
   }
-  if (parameters_of == nullptr) values_ = AlignedBuffer(total);
+  if (parameters_of == nullptr) values_ = AlignedBuffer(places.size_bytes());
   values_data_ =
       parameters_of == nullptr ? values_.data() : parameters_of->values_data_;
-  if (mode_ == Mode::kTrain) gradients_ = AlignedBuffer(total);
+  for (const int64_t offset : offsets_) {
+    read_from_.push_back(values_data_ + offset);
+  }
+  if (mode_ == Mode::kTrain) gradients_ = AlignedBuffer(places.size_bytes());
+}
+
+void CompiledModel::ReadParametersFrom(absl::Span<const float* const> values) {
+  assert(values.empty() ||
+         (values.size() == parameters_.size() && dtype_ == FLOAT32));
+  for (size_t i = 0; i < read_from_.size(); ++i) {
+    read_from_[i] = values.empty() ? values_data_ + offsets_[i]
+                                   : reinterpret_cast<const char*>(values[i]);
+  }
+  BindParameters();
 }
 
 void* CompiledModel::BufferData(int buffer) const {
   const PlanBuffer& where = plan_.buffers[buffer];
   switch (where.space) {
     case BufferSpace::kParameter:
-      return values_data_ + offsets_[where.index];
+      // Who reads it changes nothing: Operands::Set.
+      return const_cast<char*>(read_from_[where.index]);
     case BufferSpace::kGradient:
       return gradients_.data() + offsets_[where.index];
     case BufferSpace::kArena:
@@ -152,6 +165,17 @@ void CompiledModel::BindOperands() {
   for (size_t i = 0; i < operands_.size(); ++i) {
     for (const BoundOperand& bound : plan_.instructions[i].operands) {
       operands_[i].Set(bound.operand, BufferData(bound.buffer), bound.index);
+    }
+  }
+}
+
+void CompiledModel::BindParameters() {
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    for (const BoundOperand& bound : plan_.instructions[i].operands) {
+      const PlanBuffer& buffer = plan_.buffers[bound.buffer];
+      if (buffer.space != BufferSpace::kParameter) continue;
+      const void* const values = read_from_[buffer.index];
+      operands_[i].Set(bound.operand, values, bound.index);
     }
   }
 }
@@ -363,7 +387,7 @@ void CompiledModel::WriteMovingAverages() {
   }
   for (const MovingAverage& average : plan_.moving_averages) {
     const T* batch = static_cast<const T*>(BufferData(average.batch_buffer));
-    const absl::Span<T> moving = parameter_as<T>(average.parameter);
+    const T* moving = reinterpret_cast<const T*>(read_from_[average.parameter]);
     const absl::Span<T> delta = SpanOf<T>(gradients_.data(), average.parameter);
     const T scale = static_cast<T>(average.scale);
     const T rate = static_cast<T>(1 - average.momentum);

@@ -78,12 +78,19 @@ class CompiledModel {
   // same on every machine and backend.
   absl::Status InitializeParameters(uint64_t seed);
 
-  // The values that the next step uses. REQUIRES: the model computes in T.
+  // The values that the next step uses, unless it reads others'. REQUIRES: the
+  // model computes in T.
   template <typename T>
   absl::Span<T> parameter_as(int i) {
     return SpanOf<T>(values_data_, i);
   }
   absl::Span<float> parameter(int i) { return parameter_as<float>(i); }
+
+  // From now on steps read parameter i from values[i], which may change at any
+  // time, and goes on being there; from parameter(i) again if `values` is
+  // empty. Allocates nothing. REQUIRES: aligned to AlignedBuffer::kAlignment;
+  // one for each parameter; the model computes in float32.
+  void ReadParametersFrom(absl::Span<const float* const> values);
 
   // Of the last Step; zero before. A trainable parameter's gradient, or what a
   // state parameter is to be raised by. REQUIRES: mode kTrain, T as above.
@@ -135,6 +142,7 @@ class CompiledModel {
 
   void PlaceParameters(const ModelGraph& graph, CompiledModel* parameters_of);
   void BindOperands();
+  void BindParameters();
   void FindFirstUses();
   void FindFinalWrites();
   void FindAverages();
@@ -165,6 +173,8 @@ class CompiledModel {
   // Elements of each parameter, and where it lies in values_ and gradients_.
   std::vector<int64_t> sizes_;
   std::vector<int64_t> offsets_;
+  // Where steps read each parameter.
+  std::vector<const char*> read_from_;
   // Of each of the plan's buffers, in arena_; -1 for others.
   std::vector<int64_t> arena_offsets_;
 

@@ -73,6 +73,10 @@ absl::Status TowerGroup::Run(absl::Span<const Batch> batches, SeedOf seed_of,
   return absl::OkStatus();
 }
 
+void TowerGroup::ReadParametersFrom(absl::Span<const float* const> values) {
+  for (const auto& tower : towers_) tower->model().ReadParametersFrom(values);
+}
+
 void TowerGroup::RunPhase(int tower) {
   if (phase_ == Phase::kCompute) {
     Compute(tower);

@@ -58,6 +58,9 @@ class TowerGroup {
   // is pushed; else a gradient is final only when all of Run is over.
   bool can_tell() const { return batches_per_step() == 1; }
 
+  // CompiledModel::ReadParametersFrom, of every tower.
+  void ReadParametersFrom(absl::Span<const float* const> values);
+
   // Of the last Run. The mean over all rows, and sums.
   double loss() const;
   int64_t correct() const;

@@ -155,7 +155,8 @@ absl::StatusOr<FileDescriptor> AcceptOne(const FileDescriptor& listener) {
 absl::Status Answer(const FileDescriptor& listener, const std::string& token,
                     Readers readers) {
   ASSIGN_OR_RETURN(const FileDescriptor socket, AcceptOne(listener));
-  ASSIGN_OR_RETURN(const MemorySegment segment, OfferSegment(socket, token));
+  RETURN_IF_ERROR(AwaitClaim(socket, token).status());
+  ASSIGN_OR_RETURN(const MemorySegment segment, OfferSegment(socket));
   SharedRings* const rings = RingsOf(segment.data());
   RingEnd end(&socket, &rings->answers, &rings->requests, readers);
   TakeCore(1);

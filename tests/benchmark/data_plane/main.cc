@@ -36,23 +36,24 @@
 
 ABSL_FLAG(std::string, figure, "",
           "apply, grpc_frames, hand_off_parked, hand_off_spinning, memcpy, "
-          "plain_rpc, push, push_pull or raw_tcp.");
+          "plain_rpc, push, push_in_place, push_pull or raw_tcp.");
 ABSL_FLAG(int64_t, bytes, 13107200, "float32 bytes of all tensors, one way.");
-ABSL_FLAG(int, tensors, 8, "Tensors that they are cut into (push, push_pull).");
-ABSL_FLAG(int, workers, 1, "Workers at the same time (push, push_pull).");
-ABSL_FLAG(int, shards, 1, "Shards, a process each (push, push_pull).");
+ABSL_FLAG(int, tensors, 8, "Tensors that they are cut into (push...).");
+ABSL_FLAG(int, workers, 1, "Workers at the same time (push...).");
+ABSL_FLAG(int, shards, 1, "Shards, a process each (push...).");
 ABSL_FLAG(int64_t, part_bytes, 0,
-          "Largest part; 0: the client's own choice (push, push_pull).");
+          "Largest part; 0: the client's own choice (push...).");
 ABSL_FLAG(int, window_parts, 0,
-          "Parts on their way to a shard; 0: the same (push, push_pull).");
-ABSL_FLAG(std::string, link, "grpc", "grpc or in_process (push, push_pull).");
+          "Parts on their way to a shard; 0: the same (push...).");
+ABSL_FLAG(std::string, link, "grpc",
+          "grpc, shared_memory or in_process (push...).");
 ABSL_FLAG(std::string, codec, "",
           "Of the gradients: a name of common/codec, or nothing for float32.");
 ABSL_FLAG(std::string, optimizer, "adam",
           "Update rule; nothing for none (plain_rpc).");
 ABSL_FLAG(bool, tls, false,
           "Mutual TLS, with certificates made for the run by the openssl "
-          "command (push, push_pull; not in_process).");
+          "command (push...; not in_process).");
 ABSL_FLAG(std::string, tls_folder, "",
           "For the program itself, with --serve: where the certificates are.");
 ABSL_FLAG(bool, keep_freed_memory, true,
@@ -97,6 +98,11 @@ const std::map<std::string, Figure>& Figures() {
       {"push",
        {[](const WorkloadOptions& options) {
           return MakeParameterSteps(options, StepKind::kPush);
+        },
+        /*has_shards=*/true}},
+      {"push_in_place",
+       {[](const WorkloadOptions& options) {
+          return MakeParameterSteps(options, StepKind::kPushInPlace);
         },
         /*has_shards=*/true}},
       {"push_pull",

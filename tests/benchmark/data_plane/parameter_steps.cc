@@ -88,16 +88,21 @@ class BareWorker {
     return absl::OkStatus();
   }
 
-  absl::Status LoadModel(const std::string& optimizer) {
+  absl::Status LoadModel(const std::string& optimizer, PullMode pull) {
     ModelDefinition definition;
     definition.fingerprint = 1;
     definition.optimizer.set_name(optimizer);
-    definition.replication.mutable_async();
+    definition.replication.mutable_async()->set_pull(pull);
     return client_->LoadModel(definition, Views(parameters_));
   }
 
   absl::Status Push() {
     return client_->PushAndWait(++step_, Views(gradients_)).status();
+  }
+
+  absl::Status MapParameters() {
+    ASSIGN_OR_RETURN(in_place_, client_->MapParameters());
+    return client_->PullVersions().status();
   }
 
   absl::Status Pull() { return client_->PullAndWait(Into()); }
@@ -110,6 +115,12 @@ class BareWorker {
 
   absl::Status Check() const {
     for (const auto& values : parameters_) {
+      RETURN_IF_ERROR(CheckMoved(values, RuleBlocks::kStart));
+    }
+    for (const TensorView& view : in_place_.values) {
+      const absl::Span<const float> values(
+          reinterpret_cast<const float*>(view.data),
+          view.size_bytes / sizeof(float));
       RETURN_IF_ERROR(CheckMoved(values, RuleBlocks::kStart));
     }
     return absl::OkStatus();
@@ -141,6 +152,7 @@ class BareWorker {
   int64_t step_ = 0;
   Values gradients_;
   Values parameters_;
+  ParametersInPlace in_place_;
   // Goes first: it uses the memory above.
   std::unique_ptr<ParameterClient> client_;
 };
@@ -160,14 +172,18 @@ class ParameterSteps : public Workload {
           std::make_unique<BareWorker>(i, options_, codec, shards_.get()));
       RETURN_IF_ERROR(workers_[i]->SayHello(model));
     }
-    RETURN_IF_ERROR(workers_[0]->LoadModel(options_.optimizer));
-    for (auto& worker : workers_) RETURN_IF_ERROR(worker->Pull());
+    const bool in_place = kind_ == StepKind::kPushInPlace;
+    RETURN_IF_ERROR(workers_[0]->LoadModel(options_.optimizer,
+                                           in_place ? IN_PLACE : CONSISTENT));
+    for (auto& worker : workers_) {
+      RETURN_IF_ERROR(in_place ? worker->MapParameters() : worker->Pull());
+    }
     return absl::OkStatus();
   }
 
   absl::Status Step(int worker) override {
-    if (kind_ == StepKind::kPush) return workers_[worker]->Push();
-    return workers_[worker]->PushPull();
+    if (kind_ == StepKind::kPushAndPull) return workers_[worker]->PushPull();
+    return workers_[worker]->Push();
   }
 
   absl::Status Check() override {

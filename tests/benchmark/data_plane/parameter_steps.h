@@ -8,11 +8,11 @@
 
 namespace muster {
 
-enum class StepKind { kPush, kPushAndPull };
+enum class StepKind { kPush, kPushAndPull, kPushInPlace };
 
 // Steps of workers without a model: each pushes all gradients through its
-// ParameterClient to real shards, which apply them, and pulls all parameters
-// (or only pushes).
+// ParameterClient to real shards, which apply them, and pulls all parameters,
+// or only pushes, or has the parameters in place.
 absl::StatusOr<std::unique_ptr<Workload>> MakeParameterSteps(
     const WorkloadOptions& options, StepKind kind);
 

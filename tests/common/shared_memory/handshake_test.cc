@@ -23,7 +23,8 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kSoon = absl::Seconds(20);
-constexpr size_t kGreetingBytes = 48;
+constexpr size_t kGreetingBytes = 56;
+constexpr int64_t kEpoch = 7;
 
 // A listener, and one peer at a time that it accepts on a thread.
 class HandshakeTest : public testing::Test {
@@ -57,22 +58,52 @@ class HandshakeTest : public testing::Test {
     const FileDescriptor worker = *ConnectLocal(name_);
     const FileDescriptor peer = Accept();
     EXPECT_THAT(SendPacket(worker, bytes), IsOk());
-    return OfferSegment(peer, token_).status();
+    return Offer(peer).status();
   }
 
-  static std::string Greeting(const std::string& token, char version = 2) {
-    return std::string("MUSTERSM") + version + std::string(7, '\0') + token;
+  // The ps's side to who wants a segment.
+  absl::StatusOr<MemorySegment> Offer(const FileDescriptor& peer) {
+    const absl::StatusOr<SegmentClaim> claim = AwaitClaim(peer, token_);
+    if (!claim.ok()) return claim.status();
+    EXPECT_FALSE(claim->parameters_of.has_value());
+    return OfferSegment(peer);
+  }
+
+  // The same to who wants parameters.
+  absl::StatusOr<MemorySegment> JoinParametersWith(
+      const std::function<void(const FileDescriptor&)>& serve) {
+    absl::StatusOr<MemorySegment> joined = absl::UnknownError("not joined");
+    std::thread join([&] {
+      joined = JoinParameters(name_, token_, kEpoch, kParameterBytes);
+    });
+    FileDescriptor peer;
+    while (!peer.valid()) peer = Accept();
+    const absl::StatusOr<SegmentClaim> claim = AwaitClaim(peer, token_);
+    EXPECT_THAT(claim, IsOk());
+    if (claim.ok()) {
+      EXPECT_EQ(claim->parameters_of, kEpoch);
+    }
+    serve(peer);
+    join.join();
+    return joined;
+  }
+
+  static std::string Greeting(const std::string& token, char version = 3,
+                              char wanted = 0) {
+    return std::string("MUSTERSM") + version + std::string(3, '\0') + wanted +
+           std::string(3, '\0') + token + std::string(8, '\0');
   }
 
   // A ps's answer, by hand.
   static std::string Welcome(uint32_t slots, uint64_t slot_bytes,
                              uint64_t segment_bytes) {
-    std::string bytes("MUSTERSM\1\0\0\0", 12);
+    std::string bytes("MUSTERSM\3\0\0\0", 12);
     bytes.append(reinterpret_cast<const char*>(&slots), sizeof(slots));
     bytes.append(reinterpret_cast<const char*>(&slot_bytes), 8);
     return bytes.append(reinterpret_cast<const char*>(&segment_bytes), 8);
   }
 
+  static constexpr size_t kParameterBytes = 12345;
   const std::string name_ = "muster-test-" + NewSecret();
   const std::string token_ = NewSecret();
   FileDescriptor listener_;
@@ -81,9 +112,7 @@ class HandshakeTest : public testing::Test {
 TEST_F(HandshakeTest, BothHaveTheSameMemory) {
   absl::StatusOr<MemorySegment> offered = absl::UnknownError("not offered");
   const absl::StatusOr<SharedPeer> joined =
-      JoinWith([&](const FileDescriptor& peer) {
-        offered = OfferSegment(peer, token_);
-      });
+      JoinWith([&](const FileDescriptor& peer) { offered = Offer(peer); });
   ASSERT_THAT(offered, IsOk());
   ASSERT_THAT(joined, IsOk());
   EXPECT_EQ(joined->segment.size_bytes(), kSegmentBytes);
@@ -106,9 +135,11 @@ TEST_F(HandshakeTest, AnotherTokenGetsNoMemory) {
 TEST_F(HandshakeTest, GreetingsThatMakeNoSenseAreRefused) {
   ASSERT_EQ(Greeting(token_).size(), kGreetingBytes);
   for (const std::string& bytes :
-       {Greeting(token_, /*version=*/1), Greeting(token_).substr(1),
-        Greeting(token_) + "x", "X" + Greeting(token_).substr(1),
-        std::string("x"), std::string(1 << 16, 'x')}) {
+       {Greeting(token_, /*version=*/2),
+        Greeting(token_, /*version=*/3, /*wanted=*/2),
+        Greeting(token_).substr(1), Greeting(token_) + "x",
+        "X" + Greeting(token_).substr(1), std::string("x"),
+        std::string(1 << 16, 'x')}) {
     EXPECT_THAT(OfferTo(bytes), StatusIs(absl::StatusCode::kInvalidArgument))
         << bytes.size();
   }
@@ -117,7 +148,7 @@ TEST_F(HandshakeTest, GreetingsThatMakeNoSenseAreRefused) {
 TEST_F(HandshakeTest, APeerThatSaysNothingIsNotWaitedForLong) {
   const FileDescriptor worker = *ConnectLocal(name_);
   const FileDescriptor peer = Accept();
-  EXPECT_THAT(OfferSegment(peer, token_),
+  EXPECT_THAT(AwaitClaim(peer, token_),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
@@ -126,6 +157,42 @@ TEST_F(HandshakeTest, APsThatTurnsAwayIsUnavailable) {
                 shutdown(peer.get(), SHUT_RDWR);
               }).status(),
               StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(HandshakeTest, ParametersAreReadWhereThePsWritesThem) {
+  const MemorySegment parameters =
+      *MemorySegment::Create(kParameterBytes, MemorySegment::Access::kRead);
+  const absl::StatusOr<MemorySegment> joined =
+      JoinParametersWith([&](const FileDescriptor& peer) {
+        EXPECT_THAT(OfferParameters(peer, parameters), IsOk());
+      });
+  ASSERT_THAT(joined, IsOk());
+  parameters.data()[kParameterBytes - 1] = 'x';
+  EXPECT_EQ(joined->data()[kParameterBytes - 1], 'x');
+}
+
+TEST_F(HandshakeTest, ParametersOfAnotherSizeAreRefused) {
+  const MemorySegment parameters =
+      *MemorySegment::Create(kParameterBytes + 1, MemorySegment::Access::kRead);
+  EXPECT_THAT(JoinParametersWith([&](const FileDescriptor& peer) {
+                EXPECT_THAT(OfferParameters(peer, parameters), IsOk());
+              }).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("has 12346 bytes; wanted 12345")));
+}
+
+TEST_F(HandshakeTest, ARefusalSaysWhy) {
+  EXPECT_THAT(JoinParametersWith([](const FileDescriptor& peer) {
+                EXPECT_THAT(
+                    RefuseClaim(peer, absl::AbortedError("no such epoch")),
+                    IsOk());
+              }).status(),
+              StatusIs(absl::StatusCode::kAborted, "no such epoch"));
+  // One that is none.
+  EXPECT_THAT(JoinParametersWith([](const FileDescriptor& peer) {
+                EXPECT_THAT(SendPacket(peer, Welcome(0, 0, 0) + "?"), IsOk());
+              }).status(),
+              StatusIs(absl::StatusCode::kInternal));
 }
 
 TEST_F(HandshakeTest, NoSocketOfThatNameIsNotFound) {

@@ -48,6 +48,24 @@ TEST(MemorySegmentTest, NobodyCanChangeItsSize) {
   EXPECT_EQ(fcntl(made->fd(), F_ADD_SEALS, F_SEAL_WRITE), -1);
 }
 
+TEST(MemorySegmentTest, OthersCannotWriteWhatIsForReading) {
+  using Access = MemorySegment::Access;
+  const absl::StatusOr<MemorySegment> made =
+      MemorySegment::Create(kBytes, Access::kRead);
+  ASSERT_THAT(made, IsOk());
+  const absl::StatusOr<MemorySegment> adopted =
+      MemorySegment::Adopt(Copy(*made), kBytes, Access::kRead);
+  ASSERT_THAT(adopted, IsOk());
+  std::strcpy(made->data(), "there");
+  EXPECT_STREQ(adopted->data(), "there");
+  EXPECT_THAT(
+      MemorySegment::Adopt(Copy(*made), kBytes),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("mmap")));
+  EXPECT_EQ(mprotect(adopted->data(), kBytes, PROT_READ | PROT_WRITE), -1);
+  EXPECT_EQ(pwrite(made->fd(), "x", 1, 0), -1);
+  EXPECT_EQ(ftruncate(made->fd(), 0), -1);
+}
+
 TEST(MemorySegmentTest, SizesThatMakeNoSenseAreRefused) {
   for (const size_t size :
        {size_t{0}, MemorySegment::kMaxBytes + 1, SIZE_MAX}) {

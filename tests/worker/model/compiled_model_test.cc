@@ -1,11 +1,13 @@
 #include "worker/model/compiled_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/tensor/aligned_places.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -40,6 +42,44 @@ class CompiledModelTest : public testing::TestWithParam<std::string> {
   const std::unique_ptr<Backend> backend_ = MakeBackend(GetParam());
   const Batch batch_ = MakeBatch(kRows, kFeatures, 3, 1);
 };
+
+// Dense, with a penalty, and moving averages: all that reads a parameter.
+TEST_P(CompiledModelTest, ReadsItsParametersElsewhere) {
+  const std::string layers =
+      "layer { name: 'bn' type: 'batch_norm' } "
+      "layer { name: 'hidden' type: 'dense' attr { name: 'units' i: 7 } "
+      "attr { name: 'l2' f: 0.5 } } "
+      "layer { name: 'logits' type: 'dense' attr { name: 'units' i: 3 } } "
+      "layer { name: 'loss' type: 'softmax_cross_entropy' }";
+  const auto wanted = Make(layers);
+  const auto model = Make(layers);
+  AlignedBuffer memory;
+  std::vector<int64_t> sizes;
+  const auto count = static_cast<int>(model->parameters().size());
+  for (int i = 0; i < count; ++i) {
+    for (float& value : wanted->parameter(i)) value += 0.25f;
+    sizes.push_back(static_cast<int64_t>(model->parameter(i).size()));
+  }
+  std::vector<const float*> elsewhere;
+  for (const absl::Span<float> place : PlaceSpans<float>(sizes, &memory)) {
+    const absl::Span<float> from =
+        wanted->parameter(static_cast<int>(elsewhere.size()));
+    std::copy(from.begin(), from.end(), place.begin());
+    elsewhere.push_back(place.data());
+  }
+  const auto own = model->Step(batch_, 1);
+  model->ReadParametersFrom(elsewhere);
+  const auto result = model->Step(batch_, 1);
+  const auto wanted_result = wanted->Step(batch_, 1);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->loss, wanted_result->loss);
+  EXPECT_NE(result->loss, own->loss);
+  for (int i = 0; i < count; ++i) {
+    EXPECT_EQ(model->gradient(i), wanted->gradient(i)) << "parameter " << i;
+  }
+  model->ReadParametersFrom({});
+  EXPECT_EQ(model->Step(batch_, 1)->loss, own->loss);
+}
 
 TEST_P(CompiledModelTest, ZeroWeightsGiveTheLossOfAGuess) {
   const auto model = Make(kHead);

@@ -1,0 +1,34 @@
+#include "ps_server/parameter_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+
+ParameterMemory::ParameterMemory(int64_t size_bytes,
+                                 absl::StatusOr<MemorySegment> segment)
+    : size_bytes_(size_bytes), segment_(std::move(segment)) {
+  if (!segment_.ok()) buffer_ = AlignedBuffer(size_bytes);
+}
+
+std::shared_ptr<ParameterMemory> ParameterMemory::Private(int64_t size_bytes) {
+  return absl::WrapUnique(new ParameterMemory(
+      size_bytes,
+      absl::FailedPreconditionError("the parameters are the ps's alone")));
+}
+
+std::shared_ptr<ParameterMemory> ParameterMemory::Shared(int64_t size_bytes) {
+  // A shard without tensors has one, too.
+  absl::StatusOr<MemorySegment> segment = MemorySegment::Create(
+      std::max<int64_t>(size_bytes, 1), MemorySegment::Access::kRead);
+  if (!segment.ok()) {
+    segment = absl::FailedPreconditionError(absl::StrCat(
+        "the parameters are the ps's alone: ", segment.status().message()));
+  }
+  return absl::WrapUnique(new ParameterMemory(size_bytes, std::move(segment)));
+}
+
+}  // namespace muster

@@ -1,0 +1,89 @@
+// Parameters that are read where the shards keep them.
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/protocol.h"
+#include "common/tensor/aligned_places.h"
+#include "worker/client/parameter_client.h"
+
+namespace muster {
+namespace {
+
+// As the transfers tell it.
+absl::Status Fenced(const absl::Status& status) {
+  if (!absl::StartsWith(status.message(), kFencedPrefix)) return status;
+  return absl::AbortedError(status.message());
+}
+
+// Where each shard begins each of its tensors, and what all take.
+struct ShardPlaces {
+  std::vector<int64_t> begins;        // by tensor
+  std::vector<AlignedPlaces> places;  // by ps task
+};
+
+ShardPlaces PlaceTensors(const ClientModel& model, int num_shards) {
+  ShardPlaces placed;
+  placed.places.resize(num_shards);
+  for (size_t i = 0; i < model.tensors.size(); ++i) {
+    const int tensor = static_cast<int>(i);
+    placed.begins.push_back(
+        placed.places[model.placement[tensor]].Add(model.TensorBytes(tensor)));
+  }
+  return placed;
+}
+
+}  // namespace
+
+absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters() {
+  const std::shared_ptr<const ClientModel> model = this->model();
+  const ShardPlaces placed = PlaceTensors(*model, num_shards());
+  ParametersInPlace in_place;
+  in_place.memory.resize(num_shards());
+  for (int shard = 0; shard < num_shards(); ++shard) {
+    const int64_t bytes = placed.places[shard].size_bytes();
+    if (bytes == 0) continue;
+    absl::StatusOr<std::shared_ptr<const char>> memory =
+        links_[shard]->MapParameters(model->fences[shard], bytes);
+    RETURN_IF_ERROR(
+        Annotate(Fenced(memory.status()), options_.ps_names[shard]));
+    in_place.memory[shard] = *std::move(memory);
+  }
+  for (size_t i = 0; i < model->tensors.size(); ++i) {
+    in_place.values.push_back(
+        {in_place.memory[model->placement[i]].get() + placed.begins[i],
+         model->TensorBytes(static_cast<int>(i))});
+  }
+  auto next = std::make_shared<ClientModel>(*model);
+  next->in_place = true;
+  absl::MutexLock lock(&mu_);
+  model_ = std::move(next);
+  pulled_versions_ = nullptr;
+  return in_place;
+}
+
+absl::StatusOr<std::shared_ptr<const PulledVersions>>
+ParameterClient::PullVersions() {
+  const auto versions = std::make_shared<PulledVersions>();
+  versions->model = model();
+  const ClientModel& of = *versions->model;
+  absl::StatusOr<std::vector<Frame<PullReply>>> replies =
+      CallAll<Frame<PullReply>>(
+          NoTensors(), [&](int shard, absl::Time deadline,
+                           ReplyCallback<Frame<PullReply>> done) {
+            PullRequest request;
+            *request.mutable_sender() = of.sender;
+            *request.mutable_fence() = of.fences[shard];
+            links_[shard]->Pull(request, deadline, std::move(done));
+          });
+  RETURN_IF_ERROR(Annotate(replies.status(), "pull of versions"));
+  for (int shard = 0; shard < num_shards(); ++shard) {
+    versions->parts.emplace_back(of.plan.parts[shard].size(),
+                                 (*replies)[shard].header.version());
+  }
+  KeepVersions(versions);
+  return versions;
+}
+
+}  // namespace muster
