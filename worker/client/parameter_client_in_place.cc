@@ -58,6 +58,10 @@ absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters() {
   auto next = std::make_shared<ClientModel>(*model);
   next->in_place = true;
   absl::MutexLock lock(&mu_);
+  if (model_ != model) {
+    return absl::AbortedError(
+        "another model epoch was set while the parameters were mapped");
+  }
   model_ = std::move(next);
   pulled_versions_ = nullptr;
   return in_place;
