@@ -14,8 +14,7 @@ namespace {
 constexpr size_t kMaxAnswerBytes = kMaxPartBytes + kMaxHeaderBytes;
 
 grpc::ByteBuffer EncodeError(ExchangeReply header, const absl::Status& status) {
-  // The same fields; bytes of ours, which parse.
-  header.mutable_error()->ParseFromString(StatusToBytes(status));
+  *header.mutable_error() = StatusToDetails(status);
   const grpc::Slice slice(header.SerializeAsString());
   return grpc::ByteBuffer(&slice, 1);
 }

@@ -73,7 +73,7 @@ class Stream : public grpc::ServerGenericBidiReactor {
     const absl::StatusOr<grpc::ByteBuffer> reply =
         handler_(PathOf(request.method), request.message);
     if (reply.ok()) return EncodeExchange(header, {request.method, *reply});
-    header.mutable_error()->ParseFromString(StatusToBytes(reply.status()));
+    *header.mutable_error() = StatusToDetails(reply.status());
     const grpc::Slice slice(header.SerializeAsString());
     return grpc::ByteBuffer(&slice, 1);
   }
