@@ -69,12 +69,12 @@ void ExchangeConnection::ReadOn() {
     if (reading_ || ending_ || unanswered_ >= kMaxUnanswered) return;
     reading_ = true;
     // Keeps the stream from being finished meanwhile.
-    starting_read_ = true;
+    ++starting_reads_;
   }
   StartRead(&incoming_);
   {
     absl::MutexLock lock(&mu_);
-    starting_read_ = false;
+    --starting_reads_;
   }
   FinishIfIdle();
 }
@@ -177,7 +177,7 @@ void ExchangeConnection::FinishIfIdle() {
   absl::Status why;
   {
     absl::MutexLock lock(&mu_);
-    const bool idle = !writing_ && !starting_read_ &&
+    const bool idle = !writing_ && starting_reads_ == 0 &&
                       (broken_ || (ending_ && unanswered_ == 0));
     if (!idle || std::exchange(finished_, true)) return;
     why = why_;
