@@ -45,7 +45,8 @@ ABSL_FLAG(int64_t, part_bytes, 0,
           "Largest part; 0: the client's own choice (push, push_pull).");
 ABSL_FLAG(int, window_parts, 0,
           "Parts on their way to a shard; 0: the same (push, push_pull).");
-ABSL_FLAG(std::string, link, "grpc", "grpc or in_process (push, push_pull).");
+ABSL_FLAG(std::string, link, "grpc",
+          "grpc, shared_memory or in_process (push, push_pull).");
 ABSL_FLAG(std::string, codec, "",
           "Of the gradients: a name of common/codec, or nothing for float32.");
 ABSL_FLAG(std::string, optimizer, "adam",
