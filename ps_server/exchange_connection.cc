@@ -14,8 +14,7 @@ namespace {
 constexpr size_t kMaxAnswerBytes = kMaxPartBytes + kMaxHeaderBytes;
 
 grpc::ByteBuffer EncodeError(ExchangeReply header, const absl::Status& status) {
-  // The same fields; bytes of ours, which parse.
-  header.mutable_error()->ParseFromString(StatusToBytes(status));
+  *header.mutable_error() = StatusToDetails(status);
   const grpc::Slice slice(header.SerializeAsString());
   return grpc::ByteBuffer(&slice, 1);
 }
@@ -70,12 +69,12 @@ void ExchangeConnection::ReadOn() {
     if (reading_ || ending_ || unanswered_ >= kMaxUnanswered) return;
     reading_ = true;
     // Keeps the stream from being finished meanwhile.
-    starting_read_ = true;
+    ++starting_reads_;
   }
   StartRead(&incoming_);
   {
     absl::MutexLock lock(&mu_);
-    starting_read_ = false;
+    --starting_reads_;
   }
   FinishIfIdle();
 }
@@ -178,7 +177,7 @@ void ExchangeConnection::FinishIfIdle() {
   absl::Status why;
   {
     absl::MutexLock lock(&mu_);
-    const bool idle = !writing_ && !starting_read_ &&
+    const bool idle = !writing_ && starting_reads_ == 0 &&
                       (broken_ || (ending_ && unanswered_ == 0));
     if (!idle || std::exchange(finished_, true)) return;
     why = why_;

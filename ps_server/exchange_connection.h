@@ -85,7 +85,8 @@ class ExchangeConnection
   std::deque<grpc::ByteBuffer> answers_ ABSL_GUARDED_BY(mu_);
   // gRPC reads, or a thread is about to make it.
   bool reading_ ABSL_GUARDED_BY(mu_) = true;
-  bool starting_read_ ABSL_GUARDED_BY(mu_) = false;
+  // Threads that start a read: while one returns, the next may begin.
+  int starting_reads_ ABSL_GUARDED_BY(mu_) = 0;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   // Nothing more is read.
   bool ending_ ABSL_GUARDED_BY(mu_) = false;

@@ -15,8 +15,8 @@ import sys
 from benchmark import (data_plane, figures, large, processes, quiet, report,
                        saves, start, targets_table, timeline, training)
 
-PARTS = (data_plane.PART, data_plane.OPTIMIZER_PART, data_plane.SIZE_PART,
-         large.PART, training.PART, start.PART)
+PARTS = (data_plane.PART, data_plane.GRID_PART, data_plane.OPTIMIZER_PART,
+         data_plane.SIZE_PART, large.PART, training.PART, start.PART)
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -56,8 +56,9 @@ def parse_arguments(argv):
                         "timeline there; the first time matplotlib is taken "
                         "from PyPI, into the user's cache folder")
     parser.add_argument("--table", metavar="FILE",
-                        help="write the figures that have targets into the "
-                        "marked section of this Markdown file")
+                        help="write the figures that have targets, and those "
+                        "of large models, into the marked section of this "
+                        "Markdown file")
     parser.add_argument("--saves", action="store_true",
                         help="instead: the time of a step while a checkpoint "
                         "is written and while none is, in the same run")

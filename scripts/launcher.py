@@ -9,7 +9,6 @@ whose launcher is gone (PR_SET_PDEATHSIG), so that even kill -9 of the
 launcher leaves nothing behind.
 """
 
-import argparse
 import datetime
 import json
 import os
@@ -20,9 +19,8 @@ import socket
 import sys
 import time
 
+from launcher_flags import parse_arguments
 from local_tasks import Printer, Task
-
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # After the last worker a ps has 5 s to end by itself.
 PS_END_S = 10.0
@@ -43,92 +41,6 @@ LONGEST_RESTART_PAUSE_S = 5.0
 # Below Linux's range for outgoing connections (32768 and up), so that none of
 # them takes a port between our choice and the task's start.
 PORTS = range(20000, 32000)
-
-
-def parse_arguments(argv):
-    """Returns the options; ends the process with 2 after a mistake."""
-    parser = argparse.ArgumentParser(
-        prog="train_local.sh",
-        description="Trains on this machine: installs what is missing, "
-        "builds, starts ps and worker tasks on free loopback ports, and "
-        "evaluates at the end. Ctrl-C drains: the chief saves; a second "
-        "Ctrl-C kills.",
-        allow_abbrev=False)
-    parser.add_argument("--ps", type=positive, default=1, metavar="N",
-                        help="ps tasks (default 1)")
-    parser.add_argument("--workers", type=positive, default=2, metavar="M",
-                        help="worker tasks (default 2)")
-    parser.add_argument("--evaluator", action="store_true",
-                        help="one more task, which evaluates each checkpoint "
-                        "beside the training")
-    stop = parser.add_mutually_exclusive_group()
-    stop.add_argument("--steps", type=positive, metavar="S",
-                      help="stop after S global steps")
-    stop.add_argument("--epochs", type=float, metavar="E",
-                      help="stop after E passes over the training set")
-    parser.add_argument(
-        "--training", metavar="FILE",
-        default=os.path.join(ROOT, "worker/model/zoo/mnist_cnn.textproto"),
-        help="TrainingSpec (default worker/model/zoo/mnist_cnn.textproto)")
-    parser.add_argument("--train_dir", metavar="DIR",
-                        help="checkpoints and result.json; an old one is "
-                        "resumed (default: a new run_DATE_TIME here)")
-    parser.add_argument("--seed", type=int, metavar="K",
-                        help="seed of initial values, shuffling and dropout")
-    parser.add_argument("--set", action="append", default=[],
-                        metavar="FIELD=VALUE",
-                        help="override a field of the TrainingSpec; may be "
-                        "repeated")
-    parser.add_argument("--compute_threads", type=positive, metavar="T",
-                        help="of each worker (default: cores over tasks)")
-    parser.add_argument("--num_devices", type=positive, default=1, metavar="T",
-                        help="towers (replicas of the model on devices of "
-                        "their own) of each worker; default 1")
-    parser.add_argument("--link", choices=("auto", "shared_memory", "grpc"),
-                        help="what carries tensors between workers and ps "
-                        "(default: the worker's, auto)")
-    parser.add_argument("--progress_every", type=seconds, metavar="S",
-                        help="seconds between two progress lines of a worker; "
-                        "0: one for each step (default: the worker's)")
-    parser.add_argument("--profile_steps", type=positive, metavar="K",
-                        help="each worker writes a timeline of K steps, "
-                        "profile-worker-N.json, into train_dir")
-    parser.add_argument("--restart", type=not_negative, default=0, metavar="N",
-                        help="start a task that was killed, or ended with a "
-                        "code of 128 or more, again up to N times, as systemd "
-                        "or Kubernetes would (default 0)")
-    add_binary_flags(parser)
-    return parser.parse_args(argv)
-
-
-def add_binary_flags(parser):
-    parser.add_argument("--no_build", action="store_true",
-                        help="use the binaries as they are")
-    parser.add_argument("--bin_dir", metavar="DIR",
-                        default=os.path.join(ROOT, "bazel-bin"),
-                        help="where ps_server/ps_server and worker/worker "
-                        "are (default bazel-bin)")
-
-
-def positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("wanted a positive number")
-    return value
-
-
-def not_negative(text):
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError("wanted 0 or more")
-    return value
-
-
-def seconds(text):
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError("wanted 0 or more seconds")
-    return value
 
 
 def free_ports(count):

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from launcher import add_binary_flags, positive
+from launcher_flags import add_binary_flags, positive
 
 SCRIPTS = os.path.dirname(os.path.abspath(__file__))
 

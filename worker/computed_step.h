@@ -12,10 +12,11 @@
 
 namespace muster {
 
-// One parameter of the model, as a step has left it: `value` is what was
-// pulled, `gradient` what will be pushed (of a state tensor, the delta of its
-// moving average). Canonical and row-major, in the model's own memory: the next
-// step writes over both.
+// One parameter of the model, as a step has left it: `value` is what the step
+// was computed from, `gradient` what will be pushed (of a state tensor, the
+// delta of its moving average). Canonical and row-major, in the model's own
+// memory: the next step writes over both. The answers to a push that has begun
+// write to `value`, too, unless TrainLoop::Options::hooks_read_parameters.
 struct StepTensor {
   std::string name;
   std::vector<int64_t> shape;

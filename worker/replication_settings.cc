@@ -31,9 +31,8 @@ absl::Status CheckPipeline(const AsyncReplication& async) {
   return absl::InvalidArgumentError(absl::StrCat(
       "replication.async.pipeline_depth must be 1 or ", kMaxPipelineDepth,
       ", found ", depth,
-      ": a worker begins to push a step only when the one before it is done, "
-      "so "
-      "that a deeper pipeline would make gradients older, and no step faster"));
+      ": a worker begins to push a step only when the one before it is done; a "
+      "deeper pipeline would make gradients older, and no step faster"));
 }
 
 // The first number may not be more than the second.

@@ -227,21 +227,32 @@ absl::Status WorkerTask::CreateLoop() {
 }
 
 absl::Status WorkerTask::CreateChiefParts() {
-  const auto say = [say = options_.say](absl::string_view text) {
-    say(/*is_error=*/false, text);
-  };
   const ReplicationSpec& replication = options_.training.replication();
   if (!replication.has_async() || !ReplicationNumbers(replication).empty()) {
-    say(absl::StrCat("replication: ", DescribeReplication(replication)));
+    options_.say(
+        /*is_error=*/false,
+        absl::StrCat("replication: ", DescribeReplication(replication)));
   }
+  RETURN_IF_ERROR(OpenTrainDir());
+  RETURN_IF_ERROR(CreateLoader());
+  RETURN_IF_ERROR(CreateSaver());
+  evaluator_ = std::make_unique<Evaluator>(test_set_.get(), test_model_.get(),
+                                           client_.get(), rounds_.get());
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::OpenTrainDir() {
   file_system_ = std::make_unique<PosixFileSystem>();
-  if (!options_.train_dir.empty()) {
-    ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options_.train_dir));
-    // What a chief that was killed in a save has left there.
-    RETURN_IF_ERROR(CleanTrainDir(file_system_.get(), options_.train_dir));
-  } else {
-    say("no --train_dir: nothing is saved");
+  if (options_.train_dir.empty()) {
+    options_.say(/*is_error=*/false, "no --train_dir: nothing is saved");
+    return absl::OkStatus();
   }
+  ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options_.train_dir));
+  // What a chief that was killed in a save has left there.
+  return CleanTrainDir(file_system_.get(), options_.train_dir);
+}
+
+absl::Status WorkerTask::CreateLoader() {
   ASSIGN_OR_RETURN(
       weights_, InitialWeights::OpenForRun(file_system_.get(), options_.init,
                                            placed_.tensors, options_.train_dir,
@@ -257,21 +268,22 @@ absl::Status WorkerTask::CreateChiefParts() {
   load.tasks = tasks_;
   load.say = options_.say;
   loader_ = std::make_unique<ModelLoader>(load);
+  return absl::OkStatus();
+}
 
-  Sender sender;
-  *sender.mutable_task() = options_.self;
-  sender.set_incarnation(options_.incarnation);
+absl::Status WorkerTask::CreateSaver() {
+  ModelSaver::Options save;
+  *save.sender.mutable_task() = options_.self;
+  save.sender.set_incarnation(options_.incarnation);
   if (options_.training.replication().has_sync()) {
     rounds_ = std::make_unique<RoundHolder>(options_.clock, coordination_.get(),
-                                            sender);
+                                            save.sender);
   }
-  ModelSaver::Options save;
   save.clock = options_.clock;
   save.file_system = file_system_.get();
   save.train_dir = options_.train_dir;
   save.client = client_.get();
   save.coordination = coordination_.get();
-  save.sender = sender;
   save.rounds = rounds_.get();
   save.placed = &placed_;
   ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule,
@@ -282,10 +294,10 @@ absl::Status WorkerTask::CreateChiefParts() {
   save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
   trained_before_ = TrainedTime(file_system_.get(), options_.train_dir);
   save.trained_before = trained_before_;
-  save.say = say;
+  save.say = [say = options_.say](absl::string_view text) {
+    say(/*is_error=*/false, text);
+  };
   model_saver_ = std::make_unique<ModelSaver>(save);
-  evaluator_ = std::make_unique<Evaluator>(test_set_.get(), test_model_.get(),
-                                           client_.get(), rounds_.get());
   return absl::OkStatus();
 }
 

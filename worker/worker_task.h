@@ -122,6 +122,9 @@ class WorkerTask {
   absl::Status CreateClient(std::vector<std::unique_ptr<ParameterLink>> links);
   absl::Status CreateLoop();
   absl::Status CreateChiefParts();
+  absl::Status OpenTrainDir();
+  absl::Status CreateLoader();
+  absl::Status CreateSaver();
   absl::Status CreateHealth();
   SummaryParts MakeSummaryParts();
   absl::Status CreateHooks();

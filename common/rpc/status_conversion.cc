@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/retry_after.h"
-#include "proto/status.pb.h"
 
 namespace muster {
 namespace {
@@ -28,22 +27,6 @@ std::string CutMessage(const absl::Status& status) {
   std::string message(status.message().substr(0, kMaxMessageBytes));
   if (status.message().size() > kMaxMessageBytes) message += "...";
   return message;
-}
-
-StatusDetails ToDetails(const absl::Status& status) {
-  StatusDetails details;
-  details.set_code(static_cast<int>(status.code()));
-  details.set_message(CutMessage(status));
-  const auto retry_after = RetryAfter(status);
-  if (!retry_after.has_value()) return details;
-  RetryInfo retry;
-  retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(*retry_after));
-  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(
-      absl::ToInt64Nanoseconds(*retry_after % absl::Seconds(1))));
-  google::protobuf::Any* const any = details.add_details();
-  any->set_type_url(kRetryInfoUrl);
-  any->set_value(retry.SerializeAsString());
-  return details;
 }
 
 // With the hint in the peer's details, if they have one.
@@ -76,31 +59,52 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  const StatusDetails details = ToDetails(status);
+  const StatusDetails details = StatusToDetails(status);
   return grpc::Status(
       static_cast<grpc::StatusCode>(status.code()), details.message(),
       details.details().empty() ? "" : details.SerializeAsString());
 }
 
-std::string StatusToBytes(const absl::Status& status) {
-  return ToDetails(status).SerializeAsString();
+StatusDetails StatusToDetails(const absl::Status& status) {
+  StatusDetails details;
+  details.set_code(static_cast<int>(status.code()));
+  details.set_message(CutMessage(status));
+  const auto retry_after = RetryAfter(status);
+  if (!retry_after.has_value()) return details;
+  RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(*retry_after));
+  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(
+      absl::ToInt64Nanoseconds(*retry_after % absl::Seconds(1))));
+  google::protobuf::Any* const any = details.add_details();
+  any->set_type_url(kRetryInfoUrl);
+  any->set_value(retry.SerializeAsString());
+  return details;
 }
 
-absl::Status StatusFromBytes(absl::string_view bytes) {
-  StatusDetails details;
-  const bool parsed =
-      bytes.size() <= kMaxStatusBytes &&
-      details.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+absl::Status StatusFromDetails(const StatusDetails& details) {
   constexpr int kLastCode =
       static_cast<int>(absl::StatusCode::kUnauthenticated);
-  if (!parsed || details.code() <= 0 || details.code() > kLastCode) {
+  if (details.code() <= 0 || details.code() > kLastCode) {
     return absl::InternalError(
-        absl::StrCat("the peer's error cannot be read: ", bytes.size(),
-                     " bytes, code ", details.code()));
+        absl::StrCat("the peer's error cannot be read: code ", details.code()));
   }
   return WithRetryAfter(
       details, absl::Status(static_cast<absl::StatusCode>(details.code()),
                             details.message()));
+}
+
+std::string StatusToBytes(const absl::Status& status) {
+  return StatusToDetails(status).SerializeAsString();
+}
+
+absl::Status StatusFromBytes(absl::string_view bytes) {
+  StatusDetails details;
+  if (bytes.size() > kMaxStatusBytes ||
+      !details.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::InternalError(absl::StrCat(
+        "the peer's error cannot be read: ", bytes.size(), " bytes"));
+  }
+  return StatusFromDetails(details);
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/status.h"
+#include "proto/status.pb.h"
 
 namespace muster {
 
@@ -16,8 +17,14 @@ namespace muster {
 absl::Status ToAbslStatus(const grpc::Status& status);
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// The same where there is no gRPC (common/shared_memory): a serialized
-// StatusDetails (proto/status.proto), of at most 8 KiB. REQUIRES: !status.ok().
+// The same as a message, of at most 8 KiB: a field of others
+// (proto/parameter_service.proto). REQUIRES: !status.ok().
+StatusDetails StatusToDetails(const absl::Status& status);
+// From a peer. One without an error's code is told as an Internal error.
+absl::Status StatusFromDetails(const StatusDetails& details);
+
+// The message serialized, where there is no other (common/shared_memory).
+// REQUIRES: !status.ok().
 std::string StatusToBytes(const absl::Status& status);
 // From a peer. Bytes that are none are told as an Internal error.
 absl::Status StatusFromBytes(absl::string_view bytes);

@@ -3,15 +3,17 @@
 Python 3 standard library only.
 """
 
+import itertools
 import os
 
 from . import peers, processes
-from .figures import Figure, Measurement, at_least, at_most
+from .figures import Figure, Measurement, at_least, at_most, count
 
 PART = "data_plane"
+GRID_PART = "grid"
 OPTIMIZER_PART = "optimizer"
 SIZE_PART = "message_size"
-# Of data_plane --link; the same-host link gets its targets when it is here.
+# Of data_plane --link.
 LINKS = ("grpc", "shared_memory", "in_process")
 SAME_HOST_LINK = "shared_memory"
 # Against the sizes of a model: more than any cache, a large model.
@@ -20,6 +22,8 @@ LARGE_FACTOR = 30
 # Of the tensors of an update rule that is to wait for memory.
 RULE_FACTOR = 5
 SMALL_TENSORS = 10000
+# Of workers, and of shards.
+GRID = (1, 2, 4)
 SMALL_PUSH_BYTES = 256
 HAND_OFF_TARGETS_US = {"spinning": 1, "parked": 100}
 OVER_PS_LITE = {"shared_memory": 8, "grpc": 1.3}
@@ -27,12 +31,12 @@ OVER_PS_LITE = {"shared_memory": 8, "grpc": 1.3}
 SIZES = tuple(1 << bits for bits in range(12, 27, 2))
 
 
-def nbytes(count):
+def nbytes(bytes_):
     """"13.1 MB"."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if count >= size:
-            return "%.3g %s" % (count / size, unit)
-    return "%d B" % count
+        if bytes_ >= size:
+            return "%.3g %s" % (bytes_ / size, unit)
+    return "%d B" % bytes_
 
 
 def codec_name(codec):
@@ -120,37 +124,46 @@ def limits(plane):
             ("raw loopback TCP (cubic)", plane.measure("raw_tcp")),
             ("gRPC frames, nobody looks", plane.measure("grpc_frames")),
             ("plain gRPC, no optimizer", plane.plain("", keep=False))):
-        yield rate("%s, %s there and back" % (name, size), one)
-        yield cpu("%s, %s there and back" % (name, size), one)
+        yield from rate_and_cpu("%s, %s there and back" % (name, size), one)
 
 
-def axes(plane):
-    """(what varies, flags) of push + pull, one axis at a time."""
-    options = plane.options
-    for codec in plane.codecs():
-        yield codec_name(codec), {"codec": codec}
-    yield nbytes(LARGE_FACTOR * options.bytes), {
-        "bytes": LARGE_FACTOR * options.bytes}
-    yield "%s in %d tensors" % (nbytes(options.bytes), SMALL_TENSORS), {
+def rate_and_cpu(name, measurement):
+    yield rate(name, measurement)
+    yield cpu(name, measurement)
+
+
+def models(bytes_):
+    """(name, flags): one of a few tensors, a large one, one of many."""
+    yield nbytes(bytes_), {}
+    yield nbytes(LARGE_FACTOR * bytes_), {"bytes": LARGE_FACTOR * bytes_}
+    yield "%s in %d tensors" % (nbytes(bytes_), SMALL_TENSORS), {
         "tensors": SMALL_TENSORS}
-    for count in (2,) if options.quick else (2, 3, 4):
-        yield "%d workers" % count, {"workers": count}
-    for count in (2,) if options.quick else (2, 3, 4):
-        yield "%d shards" % count, {"shards": count}
 
 
 def push_pull(plane):
-    for link in LINKS:
-        for what, flags in axes(plane):
-            name = "push + pull, %s, %s" % (link, what)
-            one = plane.push_pull(link, **flags)
-            yield rate(name, one)
-            yield cpu(name, one)
-    tls = plane.push_pull(tls="true")
-    yield rate("push + pull, grpc with mTLS", tls)
-    yield cpu("push + pull, grpc with mTLS", tls)
+    """Each model over each link with each codec, 1 worker and 1 shard."""
+    for link, codec, (model, flags) in itertools.product(
+            LINKS, plane.codecs(), models(plane.options.bytes)):
+        yield from rate_and_cpu(
+            "push + pull, %s, %s, %s" % (link, codec_name(codec), model),
+            plane.push_pull(link, codec, **flags))
+    yield from rate_and_cpu("push + pull, grpc with mTLS",
+                            plane.push_pull(tls="true"))
     yield rate_over("push + pull, grpc over raw TCP", plane.push_pull(),
-                    plane.measure("raw_tcp"), at_least(0.42))
+                    plane.measure("raw_tcp"), at_least(0.42, stretch=0.7))
+
+
+def grid(plane):
+    """The first of these models by workers and shards."""
+    counts = GRID[:2] if plane.options.quick else GRID
+    for link, codec, workers, shards in itertools.product(
+            LINKS, plane.codecs(), counts, counts):
+        yield from rate_and_cpu(
+            "push + pull, %s, %s, %s, %s" % (
+                link, codec_name(codec), count("worker", workers),
+                count("shard", shards)),
+            plane.push_pull(link, codec, part=GRID_PART, workers=workers,
+                            shards=shards))
 
 
 def latency(plane):
@@ -197,21 +210,25 @@ def adam_steps(plane):
                 link, codec_name(codec)),
                 plane.push_pull(link, codec, "adam"))
     yield times_faster("time of a step: plain gRPC over grpc float32", plain,
-                       plane.push_pull("grpc", "", "adam"), at_least(5))
+                       plane.push_pull("grpc", "", "adam"),
+                       at_least(5, stretch=6))
     yield times_faster("time of a step: plain gRPC over grpc bf16", plain,
-                       plane.push_pull("grpc", "bf16", "adam"), at_least(8))
+                       plane.push_pull("grpc", "bf16", "adam"),
+                       at_least(8, stretch=9))
     for link in LINKS:
         step = plane.push_pull(link, "", "adam")
         same_host = link == SAME_HOST_LINK
-        yield times_faster("time of a step: %s over bare Adam" % link, step, bare,
-                           at_most(1.4) if same_host else None)
+        # The stretch: 0.85 of the kernel's speed.
+        yield times_faster("time of a step: %s over bare Adam" % link, step,
+                           bare, at_most(1.4, stretch=1.18)
+                           if same_host else None)
         if link == "grpc":
             continue
-        yield times_faster("time of a step: plain gRPC over %s" % link, plain, step,
-                           at_least(20) if same_host else None)
+        yield times_faster("time of a step: plain gRPC over %s" % link, plain,
+                           step, at_least(20) if same_host else None)
         yield times_faster(
-            "time of a step: plain gRPC with malloc thresholds over %s" % link, tuned,
-            step, at_least(10) if same_host else None)
+            "time of a step: plain gRPC with malloc thresholds over %s" % link,
+            tuned, step, at_least(10) if same_host else None)
 
 
 def optimizer(plane):
@@ -260,6 +277,8 @@ def figures(plane, parts):
         ps_lite = peers.ps_lite(PART) if plane.options.peers else None
         if ps_lite is not None:
             found += over_ps_lite(plane, ps_lite)
+    if GRID_PART in parts:
+        found += grid(plane)
     if OPTIMIZER_PART in parts:
         found += optimizer(plane)
     if SIZE_PART in parts:

@@ -33,25 +33,51 @@ class Burst:
 
 
 class Target:
-    """`limit` is the least, or else the largest, value that meets it."""
+    """`limit` is the least, or else the largest, value that meets it; so is
+    `stretch`, if there is one, of what is hoped for beyond."""
 
-    def __init__(self, limit, at_least):
+    def __init__(self, limit, at_least, stretch=None):
         self.limit = limit
         self.at_least = at_least
+        self.stretch = stretch
 
     def is_met(self, value):
-        return value >= self.limit if self.at_least else value <= self.limit
+        return self._reaches(value, self.limit)
 
-    def __str__(self):
-        return "%s %s" % (">=" if self.at_least else "<=", number(self.limit))
+    def stretch_is_met(self, value):
+        """None without a stretch."""
+        return self.stretch and self._reaches(value, self.stretch)
+
+    def _reaches(self, value, limit):
+        return value >= limit if self.at_least else value <= limit
+
+    def fields(self, value):
+        """What bench.json says of it and of the figure's value."""
+        return {"target": self.limit,
+                "wanted": "at least" if self.at_least else "at most",
+                "met": self.is_met(value), "stretch": self.stretch,
+                "stretch_met": self.stretch_is_met(value)}
 
 
-def at_least(limit):
-    return Target(limit, True)
+# Of a figure without a target.
+NO_TARGET = dict.fromkeys(("target", "wanted", "met", "stretch",
+                           "stretch_met"))
 
 
-def at_most(limit):
-    return Target(limit, False)
+def limit_text(row, key="target"):
+    """">= 1.50" of a row that has this limit (or "stretch"), else ""."""
+    if row[key] is None:
+        return ""
+    return "%s %s" % (">=" if row["wanted"] == "at least" else "<=",
+                      number(row[key]))
+
+
+def at_least(limit, stretch=None):
+    return Target(limit, True, stretch)
+
+
+def at_most(limit, stretch=None):
+    return Target(limit, False, stretch)
 
 
 class Figure:
@@ -84,11 +110,9 @@ class Figure:
         return {
             "name": self.name, "unit": self.unit, "value": value,
             "min": min(samples), "max": max(samples),
-            "target": self.target and self.target.limit,
-            "wanted": self.target and (
-                "at least" if self.target.at_least else "at most"),
-            "met": self.target and self.target.is_met(value),
+            **(self.target.fields(value) if self.target else NO_TARGET),
             "samples": samples, "noisy_samples": noisy,
+            "parts": sorted(self.parts()),
             "point": self.point and dict(zip(("picture", "series", "x"),
                                              self.point)),
             "command": "; ".join(processes.shown(one.command)
@@ -119,6 +143,11 @@ def measure(figures, rounds, gate, say):
                                     "" if quiet else " (noisy)"))
         done.append(bursts)
     return [figure.summarize(done) for figure in figures]
+
+
+def count(what, number_of):
+    """"1 worker", "2 workers"."""
+    return "%d %s%s" % (number_of, what, "" if number_of == 1 else "s")
 
 
 def number(value):

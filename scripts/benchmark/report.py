@@ -6,14 +6,33 @@ import platform
 import shlex
 import sys
 
-from .figures import Target, number
+from .figures import limit_text, number
 
 
-def target_text(row):
-    if row["target"] is None:
-        return "", ""
-    target = Target(row["target"], row["wanted"] == "at least")
-    return str(target), "met" if row["met"] else "MISSED"
+def verdict_of(row):
+    words = []
+    if row["target"] is not None:
+        words.append("met" if row["met"] else "MISSED")
+    if row["stretch"] is not None:
+        words.append("(stretch %s: %s)" % (
+            limit_text(row, "stretch"),
+            "met" if row["stretch_met"] else "missed"))
+    if row["noisy_samples"]:
+        words.append("(noisy: %d of %d)" % (row["noisy_samples"],
+                                            len(row["samples"])))
+    return " ".join(words)
+
+
+def count_met(rows):
+    """"2 of 3 targets and 1 of 2 stretch targets"."""
+    return " and ".join(
+        "%d of %d %s" % (sum(row[met] for row in aimed), len(aimed), what)
+        for aimed, met, what in (
+            ([row for row in rows if row["target"] is not None], "met",
+             "targets"),
+            ([row for row in rows if row["stretch"] is not None],
+             "stretch_met", "stretch targets"))
+        if aimed or met == "met")
 
 
 def print_table(rows):
@@ -21,16 +40,10 @@ def print_table(rows):
     form = "%%-%ds %%9s %%9s %%9s %%-8s %%8s %%s" % width
     print((form % ("", "min", "median", "max", "", "target", "")).rstrip())
     for row in rows:
-        wanted, verdict = target_text(row)
-        if row["noisy_samples"]:
-            verdict = (verdict + " (noisy: %d of %d)" % (
-                row["noisy_samples"], len(row["samples"]))).strip()
         print((form % (row["name"], number(row["min"]), number(row["value"]),
-                       number(row["max"]), row["unit"], wanted,
-                       verdict)).rstrip())
-    aimed = [row for row in rows if row["target"] is not None]
-    print("%d of %d targets met" % (sum(row["met"] for row in aimed),
-                                    len(aimed)))
+                       number(row["max"]), row["unit"], limit_text(row),
+                       verdict_of(row))).rstrip())
+    print(count_met(rows) + " met")
 
 
 def cpu_model():

@@ -1,41 +1,52 @@
-"""The figures that have targets, as a table in a Markdown file: bench.sh
---table=FILE.
+"""The figures that have targets, and those of large models, as a table in a
+Markdown file: bench.sh --table=FILE.
 
   python3 -m scripts.benchmark.targets_table bench.json FILE [PICTURES]
 
-(in the project's folder) does it again. It replaces what is between the lines BEGIN and END of FILE, and names the pictures
-that are in the folder PICTURES. So no number is typed by hand. Python 3
-standard library only.
+(in the project's folder) does it again. It replaces what is between the lines
+BEGIN and END of FILE, and names the pictures that are in the folder PICTURES.
+So no number is typed by hand. Python 3 standard library only.
 """
 
 import json
 import os
 import sys
 
-from .figures import Target, number
+from . import large
+from .figures import limit_text, number
+from .report import count_met
 
 BEGIN = "<!-- bench.sh --table writes from here -->"
 END = "<!-- to here -->"
 PICTURES = {"scaling.svg": "Steps/s by the number of workers",
             "message_size.svg": "Bytes/s by the size of a message",
             "timeline.svg": "A step, from the profile of a worker"}
+# Whose figures are shown without a target, too.
+SHOWN_PARTS = {large.PART}
+YES = {None: "", True: "yes", False: "**no**"}
 
 
 class TableFailure(Exception):
     """There is no such section; the text says what is wrong."""
 
 
+def is_shown(figure):
+    return figure["target"] is not None or SHOWN_PARTS >= set(figure["parts"])
+
+
 def row_of(figure):
-    target = Target(figure["target"], figure["wanted"] == "at least")
-    met = "yes" if figure["met"] else "**no**"
+    def limit(key):
+        return limit_text(figure, key).replace(">=", "≥").replace("<=", "≤")
+    met = YES[figure["met"]]
     if figure["noisy_samples"]:
         met += " (noisy: %d of %d)" % (
             figure["noisy_samples"], len(figure["samples"]))
-    return "| %s | %s | %s | %s / %s / %s | %s |" % (
+    cells = (
         figure["name"], figure["unit"],
-        str(target).replace(">=", "≥").replace("<=", "≤"),
-        number(figure["min"]), number(figure["value"]), number(figure["max"]),
-        met)
+        " / ".join(number(figure[key]) for key in ("min", "value", "max")),
+        limit("target"), met.strip(),
+        limit("stretch"), YES[figure["stretch_met"]])
+    return "| %s |" % " | ".join(cells)
 
 
 def machine_of(document):
@@ -51,12 +62,12 @@ def machine_of(document):
 
 def section(document, pictures):
     """The lines between the marks; `pictures` as (link, what it shows)."""
-    aimed = [one for one in document["figures"] if one["target"] is not None]
-    lines = ["## Speed", machine_of(document), "%d of %d targets are met by the median." % (
-        sum(one["met"] for one in aimed), len(aimed)), "",
-        "| figure | unit | target | min / median / max | met |",
-        "|---|---|---|---|---|"]
-    lines += map(row_of, aimed)
+    figures = document["figures"]
+    lines = ["## Speed", machine_of(document),
+             "%s are met by the median." % count_met(figures), "",
+             "| figure | unit | min / median / max | target | met "
+             "| stretch | met |", "|---|---|---|---|---|---|---|"]
+    lines += map(row_of, filter(is_shown, figures))
     for link, what in pictures:
         lines += ["", "![%s](%s)" % (what, link)]
     return lines + [""]

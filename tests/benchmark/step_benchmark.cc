@@ -1,6 +1,6 @@
 // Where a training step's time goes: each primitive of a compiled model of the
 // zoo, in the order of the step.
-//   bazel run //tests/benchmark:step_benchmark -- --threads=2
+//   bazel run //tests/benchmark:step_benchmark -- --threads=2 --avx2
 // `min` and `median` are wall time in milliseconds over the steps, `cpu` is the
 // smallest of the calling thread alone: what to compare while others work.
 #include <time.h>
@@ -17,11 +17,14 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/status/status.h"
+#include "hwy/targets.h"
+#include "oneapi/dnnl/dnnl.hpp"
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/backend.h"
 #include "worker/model/compiled_model.h"
 
 ABSL_FLAG(std::string, model, "mnist_cnn", "A model of worker/model/zoo.");
+ABSL_FLAG(bool, avx2, false, "Use no instruction set beyond AVX2.");
 ABSL_FLAG(int, threads, 1, "Threads of the backend.");
 ABSL_FLAG(int, batch_size, 128, "Rows of a step.");
 ABSL_FLAG(int, steps, 20, "Steps that count; three more go before.");
@@ -206,7 +209,15 @@ void Print(Times* times) {
               times->wall[times->wall.size() / 2], cpu, times->name.c_str());
 }
 
+// In oneDNN and in our kernels.
+void ForgetAvx512() {
+  dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+  // Better targets have lower bits.
+  hwy::DisableTargets(HWY_AVX2 - 1);
+}
+
 absl::Status Main() {
+  if (absl::GetFlag(FLAGS_avx2)) ForgetAvx512();
   auto backend = CreateBackend("cpu", {absl::GetFlag(FLAGS_threads)});
   if (!backend.ok()) return backend.status();
   Table table;

@@ -6,32 +6,29 @@
 
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/impl/codegen/service_type.h"
-#include "grpcpp/server.h"
 #include "ps_server/exchange_streams.h"
+#include "tests/testing/loopback_server.h"
 
 namespace muster {
 
-// A gRPC server on a free loopback port, with the production settings, that
-// has Exchange streams to `shard` and nothing else.
+// A LoopbackServer that has Exchange streams to `shard` and nothing else.
 class ExchangeServer {
  public:
   explicit ExchangeServer(ParameterLink* shard);
-  ~ExchangeServer() { Stop(); }
 
   ExchangeServer(const ExchangeServer&) = delete;
   ExchangeServer& operator=(const ExchangeServer&) = delete;
 
   ExchangeStreams& streams() { return streams_; }
-  const std::string& address() const { return address_; }
+  const std::string& address() const { return server_.address(); }
 
   // Breaks every connection. Repeatable.
-  void Stop();
+  void Stop() { server_.Stop(); }
 
  private:
   ExchangeStreams streams_;
   std::unique_ptr<grpc::Service> service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::string address_;
+  LoopbackServer server_;
 };
 
 }  // namespace muster

@@ -12,16 +12,17 @@
 #include "absl/synchronization/mutex.h"
 #include "common/rpc/parameter_link.h"
 #include "tests/testing/copied_frame.h"
+#include "tests/testing/forwarding_parameter_link.h"
 
 namespace muster {
 
 // A link whose pulls and pushes are carried out at once, but answered only when
 // the test says so: a slow network without a clock. Other calls pass untouched.
 // Thread-safe.
-class HeldParameterLink : public ParameterLink {
+class HeldParameterLink : public ForwardingParameterLink {
  public:
   explicit HeldParameterLink(std::unique_ptr<ParameterLink> link)
-      : link_(std::move(link)) {}
+      : ForwardingParameterLink(link.get()), link_(std::move(link)) {}
   // Nobody waits for what is still held.
   ~HeldParameterLink() override {
     HoldPulls(false);
@@ -39,44 +40,13 @@ class HeldParameterLink : public ParameterLink {
 
   void Pull(const PullRequest& request, absl::Time deadline,
             ReplyCallback<Frame<PullReply>> done) override {
-    link_->Pull(request, deadline, pulls_.Wrap(std::move(done)));
+    ForwardingParameterLink::Pull(request, deadline,
+                                  pulls_.Wrap(std::move(done)));
   }
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override {
-    link_->Push(std::move(request), deadline, pushes_.Wrap(std::move(done)));
-  }
-
-  absl::StatusOr<std::shared_ptr<const char>> MapParameters(
-      const Fence& fence, int64_t size_bytes) override {
-    return link_->MapParameters(fence, size_bytes);
-  }
-  void Hello(const HelloRequest& request, absl::Time deadline,
-             ReplyCallback<HelloReply> done) override {
-    link_->Hello(request, deadline, std::move(done));
-  }
-  void Define(const DefineRequest& request, absl::Time deadline,
-              ReplyCallback<DefineReply> done) override {
-    link_->Define(request, deadline, std::move(done));
-  }
-  void Load(Frame<LoadPart> request, absl::Time deadline,
-            ReplyCallback<LoadReply> done) override {
-    link_->Load(std::move(request), deadline, std::move(done));
-  }
-  void Seal(const SealRequest& request, absl::Time deadline,
-            ReplyCallback<SealReply> done) override {
-    link_->Seal(request, deadline, std::move(done));
-  }
-  void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
-                     ReplyCallback<BeginSnapshotReply> done) override {
-    link_->BeginSnapshot(request, deadline, std::move(done));
-  }
-  void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
-                    ReplyCallback<Frame<SnapshotPart>> done) override {
-    link_->ReadSnapshot(request, deadline, std::move(done));
-  }
-  void EndSnapshot(const EndSnapshotRequest& request, absl::Time deadline,
-                   ReplyCallback<EndSnapshotReply> done) override {
-    link_->EndSnapshot(request, deadline, std::move(done));
+    ForwardingParameterLink::Push(std::move(request), deadline,
+                                  pushes_.Wrap(std::move(done)));
   }
 
  private:

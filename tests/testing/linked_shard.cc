@@ -1,13 +1,8 @@
 #include "tests/testing/linked_shard.h"
 
-#include <chrono>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "common/rpc/server_settings.h"
 #include "grpcpp/security/credentials.h"
-#include "grpcpp/security/server_credentials.h"
-#include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 #include "ps_server/parameter_service.h"
 #include "ps_server/shared_memory_service.h"
@@ -29,14 +24,6 @@ LinkedShard::LinkedShard(LinkKind kind, Options options)
   link_ = own_link_.get();
 }
 
-LinkedShard::~LinkedShard() {
-  own_link_.reset();
-  if (grpc_server_ == nullptr) return;
-  grpc_server_->Shutdown(std::chrono::system_clock::now());
-  server_.Close();
-  grpc_server_->Wait();
-}
-
 void LinkedShard::Serve() {
   services_.push_back(
       MakeParameterService(&server_, &streams_, options_.shard.clock));
@@ -52,14 +39,12 @@ void LinkedShard::Serve() {
         options_.other_offer.socket_name().empty() ? listener_->offer()
                                                    : options_.other_offer));
   }
-  grpc::ServerBuilder builder;
-  ApplyServerSettings({}, &builder);
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
-  for (const auto& service : services_) builder.RegisterService(service.get());
-  grpc_server_ = builder.BuildAndStart();
-  address_ = absl::StrCat("127.0.0.1:", port);
+  grpc_server_ =
+      std::make_unique<LoopbackServer>([this](grpc::ServerBuilder* builder) {
+        for (const auto& service : services_) {
+          builder->RegisterService(service.get());
+        }
+      });
 }
 
 std::unique_ptr<ParameterLink> LinkedShard::NewLink() {
@@ -67,7 +52,7 @@ std::unique_ptr<ParameterLink> LinkedShard::NewLink() {
 }
 
 std::unique_ptr<ParameterLink> LinkedShard::Connect() {
-  const PeerName peer{"/job:ps/task:0", address_};
+  const PeerName peer{"/job:ps/task:0", grpc_server_->address()};
   auto grpc = std::make_unique<GrpcParameterLink>(
       peer, grpc::InsecureChannelCredentials());
   if (kind_ == LinkKind::kGrpc) return grpc;

@@ -10,11 +10,11 @@
 #include "absl/synchronization/mutex.h"
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/impl/codegen/service_type.h"
-#include "grpcpp/server.h"
 #include "proto/shared_memory_service.pb.h"
 #include "ps_server/exchange_streams.h"
 #include "ps_server/shard_server.h"
 #include "ps_server/shared_memory_listener.h"
+#include "tests/testing/loopback_server.h"
 #include "worker/client/shared_memory_link.h"
 
 namespace muster {
@@ -57,8 +57,6 @@ class LinkedShard {
   LinkedShard(LinkKind kind, Options options);
   LinkedShard(LinkKind kind, ShardServer::Options shard)
       : LinkedShard(kind, Options{std::move(shard), true, {}, false}) {}
-  ~LinkedShard();
-
   ShardServer& server() { return server_; }
   // A link that lives as long as this. Over shared memory its first Hello
   // connects it.
@@ -83,8 +81,7 @@ class LinkedShard {
   ExchangeStreams streams_;
   std::unique_ptr<SharedMemoryListener> listener_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
-  std::unique_ptr<grpc::Server> grpc_server_;
-  std::string address_;
+  std::unique_ptr<LoopbackServer> grpc_server_;
 
   mutable absl::Mutex mu_;
   std::vector<std::string> said_ ABSL_GUARDED_BY(mu_);

@@ -1,12 +1,11 @@
 #include "worker/step_parameters.h"
 
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/tiny_model.h"
 
@@ -78,17 +77,20 @@ TEST_P(StepParametersTest, SeveralTowersWaitForOneCopy) {
 TEST_P(StepParametersTest, TellsWhoHasWaited) {
   tiny_.link().HoldPulls(true);
   ASSERT_THAT(parameters_->Begin({}), IsOk());
+  const int waits_before = tiny_.clock()->waits();
   std::thread tower(
       [this] { EXPECT_THAT(parameters_->BeforeUse(kBias), IsOk()); });
-  // The answer to the weights' part, then the bias'. The tower may be late, and
-  // then has not waited.
+  tiny_.clock()->AwaitWaits(waits_before + 1);
+  const absl::Time waited = tiny_.clock()->Now();
+  // The answer to the weights' part, then the bias'.
   tiny_.link().ReleasePull();
   tiny_.link().ReleasePull();
   tower.join();
-  for (const ParameterWait& wait : parameters_->waits()) {
-    EXPECT_EQ(wait.tensor, kBias);
-    EXPECT_LE(wait.from, wait.until);
-  }
+  const std::vector<ParameterWait> waits = parameters_->waits();
+  ASSERT_THAT(waits, SizeIs(1));
+  EXPECT_EQ(waits[0].tensor, kBias);
+  EXPECT_LE(waits[0].from, waited);
+  EXPECT_GE(waits[0].until, waited);
 }
 
 TEST_P(StepParametersTest, AFailedPullEndsEveryUse) {

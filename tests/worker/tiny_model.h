@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/clock.h"
 #include "common/rpc/protocol.h"
+#include "tests/testing/counting_clock.h"
 #include "tests/testing/fake_parameter_link.h"
 #include "tests/testing/held_parameter_link.h"
 #include "tests/worker/model/test_models.h"
@@ -69,7 +69,7 @@ class TinyModel {
 
   static constexpr uint64_t kIncarnation = 11;
 
-  const Clock* clock() const { return &clock_; }
+  const CountingClock* clock() const { return &clock_; }
   FakeShard& shard() { return shard_; }
   // The way to it.
   HeldParameterLink& link() { return *link_; }
@@ -79,7 +79,7 @@ class TinyModel {
   TowerGroup* towers() { return towers_.get(); }
 
  private:
-  const MonotonicClock clock_{};
+  const CountingClock clock_{};
   FakeShard shard_{FakeShard::Faults()};
   const std::unique_ptr<Backend> backend_;
   std::unique_ptr<CompiledModel> model_;

@@ -20,11 +20,6 @@ absl::Status Named(const PeerName& peer, absl::StatusCode code,
       code, absl::StrCat(peer.task, " at ", peer.address, ": ", words));
 }
 
-absl::Status StatusOf(const ExchangeReply& reply) {
-  if (!reply.has_error()) return absl::OkStatus();
-  return StatusFromBytes(reply.error().SerializeAsString());
-}
-
 }  // namespace
 
 ExchangeStream::ExchangeStream(Parts parts)
@@ -158,8 +153,7 @@ void ExchangeStream::Deliver(const grpc::ByteBuffer& bytes) {
     done = std::move(call->second.done);
     calls_.erase(call);
   }
-  status = StatusOf(header);
-  if (!status.ok()) return done(status);
+  if (header.has_error()) return done(StatusFromDetails(header.error()));
   done(std::move(body.message));
 }
 

@@ -58,7 +58,7 @@ class RingEnd {
         reader_(read),
         readers_(readers) {}
 
-  // Hands over an entry. `kind` and `size_bytes` are for the other end.
+  // Hands over an entry. `kind` and `fields_bytes` are for the other end.
   void Publish(uint32_t kind, uint32_t fields_bytes) {
     if (writer_.Publish({/*slot=*/0, kind, fields_bytes, /*data_bytes=*/0,
                          /*timeout_ms=*/0})) {

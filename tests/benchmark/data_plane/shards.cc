@@ -1,6 +1,5 @@
 #include "tests/benchmark/data_plane/shards.h"
 
-#include <functional>
 #include <map>
 #include <utility>
 
@@ -11,15 +10,15 @@
 #include "common/base/stop_latch.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/incarnation.h"
+#include "common/rpc/link_choice.h"
 #include "common/rpc/protocol.h"
 #include "grpcpp/security/credentials.h"
 #include "ps_server/ps_task.h"
 #include "ps_server/shard_server.h"
 #include "tests/benchmark/data_plane/server_process.h"
 #include "tests/testing/certificates.h"
-#include "tests/testing/lossy_parameter_link.h"
-#include "worker/client/grpc_parameter_link.h"
-#include "worker/client/shared_memory_link.h"
+#include "tests/testing/forwarding_parameter_link.h"
+#include "worker/client/shard_link.h"
 
 namespace muster {
 namespace {
@@ -29,28 +28,13 @@ constexpr char kInProcess[] = "in_process";
 // coordinator that knows them all, and no port before the task listens.
 constexpr char kAnyPort[] = "127.0.0.1:0";
 
-// Ways to a ps task in another process.
 using ChannelCredentials = std::shared_ptr<grpc::ChannelCredentials>;
-using ConnectFunction = std::function<std::unique_ptr<ParameterLink>(
-    const PeerName& ps, const ChannelCredentials& credentials)>;
 
-const std::map<std::string, ConnectFunction>& ProcessLinks() {
-  static const auto& links = *new std::map<std::string, ConnectFunction>{
-      {"grpc",
-       [](const PeerName& ps, const ChannelCredentials& credentials) {
-         return std::make_unique<GrpcParameterLink>(ps, credentials);
-       }},
-      {"shared_memory",
-       [](const PeerName& ps, const ChannelCredentials& credentials) {
-         SharedMemoryLink::Options options;
-         options.peer = ps;
-         options.required = true;
-         options.say = [](const std::string&) {};
-         options.clock = SystemClock();
-         return std::make_unique<SharedMemoryLink>(
-             std::move(options),
-             std::make_unique<GrpcParameterLink>(ps, credentials));
-       }},
+// Ways to a ps task in another process.
+const std::map<std::string, LinkChoice>& ProcessLinks() {
+  static const auto& links = *new std::map<std::string, LinkChoice>{
+      {"grpc", LinkChoice::kGrpc},
+      {"shared_memory", LinkChoice::kSharedMemory},
   };
   return links;
 }
@@ -59,16 +43,16 @@ class ProcessShards : public Shards {
  public:
   ProcessShards(std::unique_ptr<Certificates> certificates,
                 std::vector<std::unique_ptr<ServerProcess>> servers,
-                ConnectFunction connect, ChannelCredentials credentials)
+                LinkChoice link, ChannelCredentials credentials)
       : certificates_(std::move(certificates)),
         servers_(std::move(servers)),
-        connect_(std::move(connect)),
+        link_(link),
         credentials_(std::move(credentials)) {}
 
   std::unique_ptr<ParameterLink> Connect(int shard) override {
-    return connect_(
+    return MakeShardLink(
         {absl::StrCat("/job:ps/task:", shard), servers_[shard]->address()},
-        credentials_);
+        credentials_, link_, /*say=*/nullptr, SystemClock());
   }
 
   std::vector<pid_t> processes() const override {
@@ -81,7 +65,7 @@ class ProcessShards : public Shards {
   // Null without TLS.
   const std::unique_ptr<Certificates> certificates_;
   const std::vector<std::unique_ptr<ServerProcess>> servers_;
-  const ConnectFunction connect_;
+  const LinkChoice link_;
   const ChannelCredentials credentials_;
 };
 
@@ -96,10 +80,9 @@ class OwnShards : public Shards {
     }
   }
 
-  // Loses nothing: it only lets several workers share a shard.
+  // Several workers share a shard.
   std::unique_ptr<ParameterLink> Connect(int shard) override {
-    return std::make_unique<LossyParameterLink>(servers_[shard].get(),
-                                                LossyParameterLink::Options());
+    return std::make_unique<ForwardingParameterLink>(servers_[shard].get());
   }
 
  private:
@@ -117,18 +100,8 @@ ClusterDef OwnCluster(int workers) {
   return cluster;
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<Shards>> StartShards(
+absl::StatusOr<std::unique_ptr<Shards>> StartProcesses(
     const WorkloadOptions& options) {
-  if (options.link == kInProcess && options.tls) {
-    return absl::InvalidArgumentError(
-        "--tls: there is nothing between "
-        "--link=in_process and its shards");
-  }
-  if (options.link == kInProcess) {
-    return std::make_unique<OwnShards>(options.shards);
-  }
   const auto link = ProcessLinks().find(options.link);
   if (link == ProcessLinks().end()) {
     return absl::InvalidArgumentError(
@@ -155,6 +128,18 @@ absl::StatusOr<std::unique_ptr<Shards>> StartShards(
   return std::make_unique<ProcessShards>(std::move(certificates),
                                          std::move(servers), link->second,
                                          credentials.channel);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Shards>> StartShards(
+    const WorkloadOptions& options) {
+  if (options.link != kInProcess) return StartProcesses(options);
+  if (options.tls) {
+    return absl::InvalidArgumentError(
+        "--tls: there is nothing between --link=in_process and its shards");
+  }
+  return std::make_unique<OwnShards>(options.shards);
 }
 
 absl::Status ServeShard(const WorkloadOptions& options) {

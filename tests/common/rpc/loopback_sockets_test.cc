@@ -7,19 +7,15 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <memory>
 #include <set>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "common/rpc/channel_settings.h"
-#include "common/rpc/server_settings.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/security/credentials.h"
-#include "grpcpp/security/server_credentials.h"
-#include "grpcpp/server.h"
 #include "gtest/gtest.h"
+#include "tests/testing/loopback_server.h"
 
 namespace muster {
 namespace {
@@ -49,21 +45,16 @@ std::multiset<std::string> Congestion() {
 
 TEST(LoopbackSocketsTest, NeitherEndOfAConnectionPaces) {
   grpc::CallbackGenericService service;
-  grpc::ServerBuilder builder;
-  ApplyServerSettings({}, &builder);
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
-  builder.RegisterCallbackGenericService(&service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  const auto channel = OpenChannel(absl::StrCat("127.0.0.1:", port),
-                                   grpc::InsecureChannelCredentials());
+  const LoopbackServer server([&service](grpc::ServerBuilder* builder) {
+    builder->RegisterCallbackGenericService(&service);
+  });
+  const auto channel =
+      OpenChannel(server.address(), grpc::InsecureChannelCredentials());
   ASSERT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() +
                                         std::chrono::seconds(30)));
   const std::multiset<std::string> congestion = Congestion();
   EXPECT_THAT(congestion, SizeIs(2));
   EXPECT_THAT(congestion, Each(AnyOf("cubic", "reno")));
-  server->Shutdown(std::chrono::system_clock::now());
 }
 
 }  // namespace

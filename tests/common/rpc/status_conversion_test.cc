@@ -36,6 +36,7 @@ TEST(StatusConversionTest, AHintToTryAgainSurvivesTheRoundTrip) {
 TEST(StatusConversionTest, BytesCarryTheSame) {
   absl::Status status = absl::ResourceExhaustedError("no \xff room");
   SetRetryAfter(absl::Milliseconds(7), &status);
+  EXPECT_EQ(StatusFromDetails(StatusToDetails(status)), status);
   EXPECT_EQ(StatusFromBytes(StatusToBytes(status)), status);
   EXPECT_LT(StatusToBytes(absl::InternalError(std::string(100000, 'x'))).size(),
             2100);

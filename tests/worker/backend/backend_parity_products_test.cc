@@ -40,6 +40,8 @@ std::vector<Conv2dDesc> ConvCases() {
   return {
       {1, 1, 1, 1, 1, one, true, false},
       {3, 1, 5, 9, 7, same5, true, true},
+      {3, 1, 48, 9, 7, same5, true, true},
+      {2, 1, 16, 6, 13, uneven5, false, true},
       {1, 3, 17, 8, 8, same3, true, false},
       {3, 5, 3, 7, 9, strided, false, true},
       {1, 17, 5, 6, 11, valid5, true, false},

@@ -1,14 +1,9 @@
 #include "tests/worker/client/frame_server.h"
 
-#include <chrono>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/rpc/exchange_codec.h"
-#include "common/rpc/server_settings.h"
 #include "common/rpc/status_conversion.h"
-#include "grpcpp/security/server_credentials.h"
-#include "grpcpp/server_builder.h"
 #include "proto/parameter_service.pb.h"
 
 namespace muster {
@@ -73,7 +68,7 @@ class Stream : public grpc::ServerGenericBidiReactor {
     const absl::StatusOr<grpc::ByteBuffer> reply =
         handler_(PathOf(request.method), request.message);
     if (reply.ok()) return EncodeExchange(header, {request.method, *reply});
-    header.mutable_error()->ParseFromString(StatusToBytes(reply.status()));
+    *header.mutable_error() = StatusToDetails(reply.status());
     const grpc::Slice slice(header.SerializeAsString());
     return grpc::ByteBuffer(&slice, 1);
   }
@@ -117,20 +112,11 @@ class FrameServer::Service : public grpc::CallbackGenericService {
 };
 
 FrameServer::FrameServer(Handler handler)
-    : service_(std::make_unique<Service>(std::move(handler))) {
-  grpc::ServerBuilder builder;
-  ApplyServerSettings({}, &builder);
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
-  builder.RegisterCallbackGenericService(service_.get());
-  server_ = builder.BuildAndStart();
-  address_ = absl::StrCat("127.0.0.1:", port);
-}
+    : service_(std::make_unique<Service>(std::move(handler))),
+      server_([this](grpc::ServerBuilder* builder) {
+        builder->RegisterCallbackGenericService(service_.get());
+      }) {}
 
-FrameServer::~FrameServer() {
-  server_->Shutdown(std::chrono::system_clock::now());
-  server_->Wait();
-}
+FrameServer::~FrameServer() = default;
 
 }  // namespace muster

@@ -7,14 +7,13 @@
 
 #include "absl/status/statusor.h"
 #include "grpcpp/generic/async_generic_service.h"
-#include "grpcpp/server.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "tests/testing/loopback_server.h"
 
 namespace muster {
 
-// A gRPC server on a free loopback port, with the production settings, that
-// answers every unary method, and every call on an Exchange stream as if it
-// were unary, through one function over bytes.
+// A LoopbackServer that answers every unary method, and every call on an
+// Exchange stream as if it were unary, through one function over bytes.
 class FrameServer {
  public:
   // Called on gRPC threads with the method's path.
@@ -25,14 +24,13 @@ class FrameServer {
   ~FrameServer();
 
   // "127.0.0.1:port"
-  const std::string& address() const { return address_; }
+  const std::string& address() const { return server_.address(); }
 
  private:
   class Service;
 
   std::unique_ptr<Service> service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::string address_;
+  LoopbackServer server_;
 };
 
 }  // namespace muster

@@ -4,20 +4,16 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "common/rpc/protocol.h"
-#include "common/rpc/server_settings.h"
 #include "gmock/gmock.h"
 #include "grpcpp/security/credentials.h"
-#include "grpcpp/security/server_credentials.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 #include "ps_server/coordination_server.h"
 #include "ps_server/coordination_service.h"
 #include "tests/testing/await_reply.h"
+#include "tests/testing/loopback_server.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -41,16 +37,12 @@ class GrpcCoordinationLinkTest : public testing::Test {
     options.clock = &clock_;
     coordination_ = std::make_unique<CoordinationServer>(options);
     service_ = MakeCoordinationService(coordination_.get(), &clock_);
-    grpc::ServerBuilder builder;
-    ApplyServerSettings({}, &builder);
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(service_.get());
-    server_ = builder.BuildAndStart();
-    address_ = absl::StrCat("127.0.0.1:", port);
+    server_ =
+        std::make_unique<LoopbackServer>([this](grpc::ServerBuilder* builder) {
+          builder->RegisterService(service_.get());
+        });
     link_ = std::make_unique<GrpcCoordinationLink>(
-        PeerName{"/job:ps/task:0", address_},
+        PeerName{"/job:ps/task:0", server_->address()},
         grpc::InsecureChannelCredentials());
   }
 
@@ -61,8 +53,7 @@ class GrpcCoordinationLinkTest : public testing::Test {
 
   void StopServer() {
     coordination_->Close();
-    server_->Shutdown();
-    server_->Wait();
+    server_->Stop();
   }
 
   absl::Time Soon() const { return clock_.Now() + absl::Seconds(30); }
@@ -100,8 +91,7 @@ class GrpcCoordinationLinkTest : public testing::Test {
   const MonotonicClock clock_{};
   std::unique_ptr<CoordinationServer> coordination_;
   std::unique_ptr<grpc::Service> service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::string address_;
+  std::unique_ptr<LoopbackServer> server_;
   std::unique_ptr<GrpcCoordinationLink> link_;
 };
 
@@ -224,10 +214,9 @@ TEST_F(GrpcCoordinationLinkTest, DestructionEndsAWaitingWatch) {
 TEST_F(GrpcCoordinationLinkTest, NamesAPeerThatIsGone) {
   ASSERT_THAT(Register(7), IsOk());
   StopServer();
-  EXPECT_THAT(
-      Register(7),
-      StatusIs(absl::StatusCode::kUnavailable,
-               HasSubstr(absl::StrCat("/job:ps/task:0 at ", address_, ": "))));
+  EXPECT_THAT(Register(7), StatusIs(absl::StatusCode::kUnavailable,
+                                    HasSubstr("/job:ps/task:0 at " +
+                                              server_->address() + ": ")));
 }
 
 }  // namespace

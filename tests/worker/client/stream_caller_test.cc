@@ -15,7 +15,6 @@
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/frame_codec.h"
 #include "common/rpc/protocol.h"
-#include "common/rpc/server_settings.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -24,6 +23,7 @@
 #include "ps_server/exchange_connection.h"
 #include "tests/testing/exchange_server.h"
 #include "tests/testing/held_calls.h"
+#include "tests/testing/loopback_server.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -241,32 +241,23 @@ class ScriptedServer : public ParameterService::Service {
   using Script =
       std::function<grpc::Status(int, grpc::ServerContext*, Stream*)>;
 
-  explicit ScriptedServer(Script script) : script_(std::move(script)) {
-    grpc::ServerBuilder builder;
-    ApplyServerSettings({}, &builder);
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-    address_ = absl::StrCat("127.0.0.1:", port);
-  }
-  ~ScriptedServer() override {
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_->Wait();
-  }
+  explicit ScriptedServer(Script script)
+      : script_(std::move(script)),
+        server_([this](grpc::ServerBuilder* builder) {
+          builder->RegisterService(this);
+        }) {}
+  ~ScriptedServer() override { server_.Stop(); }
 
   grpc::Status Exchange(grpc::ServerContext* context, Stream* stream) override {
     return script_(++streams_, context, stream);
   }
-  const std::string& address() const { return address_; }
+  const std::string& address() const { return server_.address(); }
   int streams() const { return streams_; }
 
  private:
   const Script script_;
   std::atomic<int> streams_ = 0;
-  std::unique_ptr<grpc::Server> server_;
-  std::string address_;
+  LoopbackServer server_;
 };
 
 // Answers everything.
@@ -364,15 +355,12 @@ TEST(StreamCallerPeerTest, AnErrorIsThePeersOwn) {
 TEST(StreamCallerPeerTest, AnOlderPsIsNamed) {
   class Older : public ParameterService::Service {};
   Older older;
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
-  builder.RegisterService(&older);
-  const auto server = builder.BuildAndStart();
-  const std::string address = absl::StrCat("127.0.0.1:", port);
-  StreamCaller caller(PeerAt(address),
-                      OpenChannel(address, grpc::InsecureChannelCredentials()));
+  const LoopbackServer server([&older](grpc::ServerBuilder* builder) {
+    builder->RegisterService(&older);
+  });
+  StreamCaller caller(
+      PeerAt(server.address()),
+      OpenChannel(server.address(), grpc::InsecureChannelCredentials()));
   EXPECT_THAT(PushTo(&caller, 1), StatusIs(absl::StatusCode::kUnimplemented));
 }
 

@@ -17,42 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr int64_t kRows = 4;
-constexpr int64_t kClasses = 3;
-
-// A convolution, batch norm with its averages, a parameter that two layers
-// read, and a penalty.
-constexpr char kModel[] = R"pb(
-  input_shape: [ 1, 6, 6 ]
-  layer {
-    name: "conv"
-    type: "conv2d"
-    attr { name: "filters" i: 4 }
-    attr { name: "kernel" i: 3 }
-    attr { name: "use_bias" b: false }
-  }
-  layer { name: "norm" type: "batch_norm" }
-  layer { name: "flatten" type: "flatten" }
-  layer {
-    name: "first"
-    type: "dense"
-    attr { name: "units" i: 64 }
-    attr { name: "l2" f: 0.5 }
-    attr { name: "use_bias" b: false }
-  }
-  layer {
-    name: "again"
-    type: "dense"
-    share: "first"
-    attr { name: "units" i: 64 }
-    attr { name: "use_bias" b: false }
-  }
-  layer {
-    name: "logits"
-    type: "dense"
-    attr { name: "units" i: 3 }
-  }
-  layer { name: "loss" type: "softmax_cross_entropy" }
-)pb";
 
 // The values of a model, which are not there before they are asked for.
 class LateValues : public ParameterGate {
@@ -91,7 +55,7 @@ class ParameterGateTest : public testing::TestWithParam<std::string> {
     CompileOptions options;
     options.backend = backend_.get();
     options.batch_size = kRows;
-    model_ = Compile(ParseModel(kModel), options);
+    model_ = Compile(ParseModel(kManyUsesModel), options);
     EXPECT_THAT(model_->InitializeParameters(1), IsOk());
   }
   std::vector<float> Gradients() const {
@@ -105,7 +69,8 @@ class ParameterGateTest : public testing::TestWithParam<std::string> {
   }
 
   const std::unique_ptr<Backend> backend_ = MakeBackend(GetParam());
-  const Batch batch_ = MakeBatch(kRows, 36, kClasses, /*seed=*/1);
+  const Batch batch_ =
+      MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, /*seed=*/1);
   std::unique_ptr<CompiledModel> model_;
 };
 
@@ -124,10 +89,11 @@ TEST_P(ParameterGateTest, NothingIsReadBeforeItIsAskedFor) {
 TEST_P(ParameterGateTest, EachIsAskedForOnceInTheOrderOfTheForwardPass) {
   LateValues values(model_.get());
   ASSERT_THAT(model_->Step(batch_, 1, /*listener=*/nullptr, &values), IsOk());
-  EXPECT_THAT(values.asked(),
-              ElementsAre("conv/weights", "norm/scale", "norm/shift",
-                          "first/weights", "logits/weights", "logits/bias",
-                          "norm/moving_mean", "norm/moving_variance"));
+  EXPECT_THAT(
+      values.asked(),
+      ElementsAre("conv/weights", "norm/scale", "norm/shift", "first/weights",
+                  "middle/weights", "logits/weights", "logits/bias",
+                  "norm/moving_mean", "norm/moving_variance"));
 }
 
 TEST_P(ParameterGateTest, AnErrorEndsTheStepAsItIs) {

@@ -22,6 +22,47 @@ T ValueOrDie(absl::StatusOr<T> value) {
 
 }  // namespace
 
+const char kManyUsesModel[] = R"pb(
+  input_shape: [ 1, 6, 6 ]
+  layer {
+    name: "conv"
+    type: "conv2d"
+    attr { name: "filters" i: 4 }
+    attr { name: "kernel" i: 3 }
+    attr { name: "use_bias" b: false }
+    attr { name: "activation" s: "relu" }
+  }
+  layer { name: "norm" type: "batch_norm" }
+  layer { name: "pool" type: "max_pool" }
+  layer { name: "flatten" type: "flatten" }
+  layer {
+    name: "first"
+    type: "dense"
+    attr { name: "units" i: 16 }
+    attr { name: "l2" f: 0.5 }
+    attr { name: "use_bias" b: false }
+  }
+  layer {
+    name: "middle"
+    type: "dense"
+    attr { name: "units" i: 16 }
+    attr { name: "use_bias" b: false }
+  }
+  layer {
+    name: "again"
+    type: "dense"
+    share: "first"
+    attr { name: "units" i: 16 }
+    attr { name: "use_bias" b: false }
+  }
+  layer {
+    name: "logits"
+    type: "dense"
+    attr { name: "units" i: 3 }
+  }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+)pb";
+
 ModelSpec ParseModel(const std::string& text) {
   ModelSpec spec;
   if (!google::protobuf::TextFormat::ParseFromString(text, &spec)) {

@@ -17,6 +17,13 @@ namespace muster {
 // Ends the test binary if the text is not a ModelSpec.
 ModelSpec ParseModel(const std::string& text);
 
+// For ParseModel, with every use that a step makes of a parameter: a
+// convolution, batch norm with its averages, a dense layer whose weights
+// another one reads again, and a penalty.
+extern const char kManyUsesModel[];
+inline constexpr int64_t kManyUsesElements = 36;
+inline constexpr int64_t kManyUsesClasses = 3;
+
 // worker/model/zoo/NAME.textproto. Ends the test binary if it cannot be read.
 TrainingSpec LoadZooModel(const std::string& name);
 

@@ -1,5 +1,7 @@
 #include "worker/backend/cpu/cpu_primitives.h"
 #include "worker/backend/cpu/dnnl_layout.h"
+#include "worker/backend/cpu/one_channel_conv2d.h"
+#include "worker/backend/cpu/one_channel_kernel.h"
 #include "worker/backend/cpu/winograd_conv2d.h"
 
 namespace muster {
@@ -43,12 +45,22 @@ dnnl::convolution_forward::primitive_desc Forward(const CpuContext& context,
           context.engine};
 }
 
-// The block of channels if our kernel is to be used, else 0: with the layout
-// that oneDNN would choose, so that the layers around need no reorder.
-int64_t WinogradBlock(const CpuContext& context, const Conv2dDesc& desc) {
-  if (!IsForWinograd(desc)) return 0;
+// The block of channels in the layout that oneDNN would choose for dst, 0 if it
+// has none. Our kernels use the same, so that the layers around need no
+// reorder.
+int64_t DstBlock(const CpuContext& context, const Conv2dDesc& desc) {
   const auto dst = LayoutOf(Forward(context, desc, ScratchAttr()).dst_desc());
   return dst.ok() ? ChannelBlock(*dst) : 0;
+}
+
+// That block if the Winograd kernel is to be used, else 0.
+int64_t WinogradBlock(const CpuContext& context, const Conv2dDesc& desc) {
+  return IsForWinograd(desc) ? DstBlock(context, desc) : 0;
+}
+
+// With wider blocks oneDNN has AVX-512, and then is the faster one.
+bool UsesOneChannel(const CpuContext& context, const Conv2dDesc& desc) {
+  return IsForOneChannel(desc) && DstBlock(context, desc) == kOneChannelBlock;
 }
 
 }  // namespace
@@ -104,6 +116,9 @@ CpuPrimitive MakeCpuConv2dBackwardWeights(const CpuContext& context,
                                           const Conv2dDesc& desc) {
   if (const int64_t block = WinogradBlock(context, desc); block != 0) {
     return MakeWinogradBackwardWeights(context, desc, block);
+  }
+  if (UsesOneChannel(context, desc)) {
+    return MakeOneChannelBackwardWeights(context, desc);
   }
   const Geometry geometry(desc.window);
   const dnnl::convolution_backward_weights::primitive_desc conv(

@@ -19,4 +19,14 @@ void ParallelFor(int threads, int64_t n, int64_t grain,
   }
 }
 
+void ForEachThread(
+    int threads, int64_t n,
+    absl::FunctionRef<void(int64_t thread, int64_t begin, int64_t end)> body) {
+  ParallelFor(threads, threads, threads, [&](int64_t first, int64_t last) {
+    for (int64_t thread = first; thread < last; ++thread) {
+      body(thread, n * thread / threads, n * (thread + 1) / threads);
+    }
+  });
+}
+
 }  // namespace muster

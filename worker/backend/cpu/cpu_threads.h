@@ -21,6 +21,12 @@ void UseComputeThreads(int threads);
 void ParallelFor(int threads, int64_t n, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 
+// The same for `threads` ranges whatever n is, some of them then empty: a body
+// with memory of its own is told which it is, 0 to `threads` - 1.
+void ForEachThread(
+    int threads, int64_t n,
+    absl::FunctionRef<void(int64_t thread, int64_t begin, int64_t end)> body);
+
 }  // namespace muster
 
 #endif  // WORKER_BACKEND_CPU_CPU_THREADS_H_

@@ -65,13 +65,11 @@ void ForTiles(
     int threads, const Winograd5x5Shape& shape,
     absl::FunctionRef<void(int64_t thread, int64_t begin, int64_t end)> body) {
   const int64_t groups = (shape.tiles() + kWinogradTiles - 1) / kWinogradTiles;
-  ParallelFor(threads, threads, threads, [&](int64_t first, int64_t last) {
-    for (int64_t thread = first; thread < last; ++thread) {
-      const int64_t begin = groups * thread / threads * kWinogradTiles;
-      const int64_t end = groups * (thread + 1) / threads * kWinogradTiles;
-      body(thread, begin, std::min(end, shape.tiles()));
-    }
-  });
+  ForEachThread(threads, groups,
+                [&](int64_t thread, int64_t begin, int64_t end) {
+                  body(thread, begin * kWinogradTiles,
+                       std::min(end * kWinogradTiles, shape.tiles()));
+                });
 }
 
 // Forward, or the gradient of src. Scratch: the transformed weights, then one

@@ -20,6 +20,22 @@ TEST(CpuThreadsTest, RangesCoverEverythingOnce) {
   }
 }
 
+TEST(CpuThreadsTest, EachThreadHasItsRange) {
+  for (const int threads : {1, 2, 3, 8}) {
+    for (const int64_t n : {0, 1, 7, 100}) {
+      std::vector<std::atomic<int>> visits(n);
+      std::vector<std::atomic<int>> calls(threads);
+      ForEachThread(threads, n,
+                    [&](int64_t thread, int64_t begin, int64_t end) {
+                      ++calls[thread];
+                      for (int64_t i = begin; i < end; ++i) ++visits[i];
+                    });
+      for (const std::atomic<int>& count : visits) EXPECT_EQ(count, 1);
+      for (const std::atomic<int>& count : calls) EXPECT_EQ(count, 1);
+    }
+  }
+}
+
 TEST(CpuThreadsTest, SmallWorkIsOneRange) {
   int calls = 0;
   ParallelFor(/*threads=*/4, /*n=*/9, /*grain=*/10,
