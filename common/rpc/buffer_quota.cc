@@ -1,30 +1,29 @@
 #include "common/rpc/buffer_quota.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
+
 namespace muster {
 
-BufferQuota::BufferQuota(size_t bytes, int max_threads, const Clock* clock)
-    : bytes_(bytes), clock_(clock), quota_("muster") {
-  // Twice as much, so that it is this thread that finds more than `bytes`.
+BufferQuota::BufferQuota(size_t bytes, int max_threads)
+    : bytes_(bytes), end_(eventfd(0, EFD_CLOEXEC)), quota_("muster") {
+  // Twice as much, so that it is the thread that finds more than `bytes`.
   quota_.Resize(2 * bytes_).SetMaxThreads(max_threads);
-  thread_ = clock_->StartThread([this] { Run(); });
+  // Without a descriptor left there is no server either.
+  if (end_.valid()) thread_ = std::thread([this] { Run(); });
 }
 
 BufferQuota::~BufferQuota() {
-  {
-    absl::MutexLock lock(&mu_);
-    closing_ = true;
-  }
-  thread_.reset();
+  if (!thread_.joinable()) return;
+  eventfd_write(end_.get(), 1);
+  thread_.join();
 }
 
 void BufferQuota::Run() {
-  for (;;) {
-    {
-      absl::MutexLock lock(&mu_);
-      if (clock_->Await(&mu_, absl::Condition(&closing_), kTick)) return;
-    }
-    // A quota that becomes smaller than what is in use makes gRPC give back the
-    // difference before Resize returns; one that does not, costs two additions.
+  pollfd end = {end_.get(), POLLIN, 0};
+  while (poll(&end, 1, kTickMs) <= 0) {
+    // A quota that becomes smaller than what is in use has gRPC give back the
+    // difference before Resize returns; otherwise it costs two additions.
     quota_.Resize(bytes_);
     quota_.Resize(2 * bytes_);
   }

@@ -2,12 +2,9 @@
 #define COMMON_RPC_BUFFER_QUOTA_H_
 
 #include <cstddef>
-#include <memory>
+#include <thread>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
-#include "common/base/clock.h"
+#include "common/shared_memory/file_descriptor.h"
 #include "grpcpp/resource_quota.h"
 
 namespace muster {
@@ -18,7 +15,7 @@ namespace muster {
 // and a peer that never pauses keeps that thread reading: a message of 256 MiB
 // got past a quota of 64 MiB by 4 to 190 MiB, the more the idler the machine.
 //
-// The thread looks each kTick whether more than `bytes` are in use, and has
+// The thread looks each kTickMs whether more than `bytes` are in use, and has
 // gRPC give back what is too much there and then: unused buffers, connections
 // without a call, in the end calls, which fail with ResourceExhausted and may
 // be sent again. What comes within a tick is on top.
@@ -27,11 +24,10 @@ namespace muster {
 class BufferQuota {
  public:
   // On loopback 10 to 15 MiB come in that time.
-  static constexpr absl::Duration kTick = absl::Milliseconds(10);
+  static constexpr int kTickMs = 10;
 
-  // `max_threads`: that gRPC may start for synchronous handlers. `clock`
-  // (monotonic) outlives this.
-  BufferQuota(size_t bytes, int max_threads, const Clock* clock);
+  // `max_threads`: that gRPC may start for synchronous handlers.
+  BufferQuota(size_t bytes, int max_threads);
   ~BufferQuota();
 
   BufferQuota(const BufferQuota&) = delete;
@@ -44,16 +40,15 @@ class BufferQuota {
 
   // Constant after construction.
   const size_t bytes_;
-  const Clock* const clock_;
+  // Readable when the thread is to end. Unlike Clock, which has its timeouts
+  // from another thread, it wakes one thread a tick: this one never rests.
+  const FileDescriptor end_;
 
   // Used by the thread only.
   grpc::ResourceQuota quota_;
 
-  absl::Mutex mu_;
-  bool closing_ ABSL_GUARDED_BY(mu_) = false;
-
   // Last: uses all of the above.
-  std::unique_ptr<ClockThread> thread_;
+  std::thread thread_;
 };
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "common/base/clock.h"
 #include "common/rpc/loopback_sockets.h"
 #include "common/rpc/protocol.h"
 #include "grpc/impl/codegen/compression_types.h"
@@ -26,8 +25,8 @@ size_t QuotaBytes(const ServerSettings& settings) {
 
 }  // namespace
 
-std::unique_ptr<BufferQuota> ApplyServerSettings(
-    const ServerSettings& settings, grpc::ServerBuilder* builder) {
+std::unique_ptr<BufferQuota> ApplyServerSettings(const ServerSettings& settings,
+                                                 grpc::ServerBuilder* builder) {
   // By default a second server on a taken port starts and silently shares it.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 
@@ -42,8 +41,8 @@ std::unique_ptr<BufferQuota> ApplyServerSettings(
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
 
   // Bounds what the size limit does not.
-  auto quota = std::make_unique<BufferQuota>(
-      QuotaBytes(settings), settings.max_threads, SystemClock());
+  auto quota =
+      std::make_unique<BufferQuota>(QuotaBytes(settings), settings.max_threads);
   builder->SetResourceQuota(quota->quota());
 
   // Connections within the machine need no pacing.
