@@ -59,6 +59,8 @@ absl::StatusOr<std::vector<double>> PushWhile(
   OwnModel::Options options;
   options.ps_addresses = {address};
   options.optimizer.set_name("sgd");
+  // The way of the hostile one, not past it through shared memory.
+  options.link = LinkChoice::kGrpc;
   ASSIGN_OR_RETURN(const auto model,
                    OwnModel::Connect(options, {{"sums", {kElements}}}));
   std::vector<float> values(kElements);

@@ -11,7 +11,7 @@ namespace muster {
 LoopbackServer::LoopbackServer(
     absl::FunctionRef<void(grpc::ServerBuilder*)> add) {
   grpc::ServerBuilder builder;
-  ApplyServerSettings({}, &builder);
+  buffers_ = ApplyServerSettings({}, &builder);
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
+#include "common/rpc/buffer_quota.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 
@@ -27,6 +28,7 @@ class LoopbackServer {
   void Stop();
 
  private:
+  std::unique_ptr<BufferQuota> buffers_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
 };

@@ -12,8 +12,8 @@
 #include "gtest/gtest.h"
 #include "tests/ps_server/shard_requests.h"
 #include "tests/testing/await_reply.h"
+#include "tests/testing/forwarding_parameter_link.h"
 #include "tests/testing/linked_shard.h"
-#include "tests/testing/lossy_parameter_link.h"
 #include "tests/testing/status_matchers.h"
 #include "worker/client/parameter_client.h"
 
@@ -57,8 +57,8 @@ class ParametersInPlaceTest : public testing::TestWithParam<LinkKind> {
     std::vector<std::unique_ptr<ParameterLink>> links;
     for (int i = 0; i < kShards; ++i) {
       options.ps_names.push_back(absl::StrCat("/job:ps/task:", i));
-      links.push_back(std::make_unique<LossyParameterLink>(
-          &shards_[i]->link(), LossyParameterLink::Options()));
+      links.push_back(
+          std::make_unique<ForwardingParameterLink>(&shards_[i]->link()));
     }
     auto client = std::make_unique<ParameterClient>(options, std::move(links));
     EXPECT_THAT(client->SetModel(tensors_, {0, 1, 1, 0}), IsOk());
