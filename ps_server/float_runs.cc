@@ -14,38 +14,40 @@
 namespace muster {
 namespace {
 
-bool IsFloatAligned(const char* data) {
-  return reinterpret_cast<uintptr_t>(data) % alignof(float) == 0;
+// As EncodedValues want it.
+bool IsAligned(const char* data, ValueFormat format) {
+  return format != ValueFormat::kFloat32 ||
+         reinterpret_cast<uintptr_t>(data) % alignof(float) == 0;
+}
+
+absl::Span<const float> Floats(const EncodedRun& run) {
+  return absl::MakeConstSpan(reinterpret_cast<const float*>(run.values.data),
+                             static_cast<size_t>(run.size));
 }
 
 }  // namespace
 
 absl::Span<const float> FloatRuns::Next(int64_t max_elements) {
-  const int64_t count = std::min(max_elements, kTileElements);
-  if (codec_ != nullptr) return NextTile(count);
-  const absl::string_view chunk = absl::Cord::ChunkRemaining(position_);
-  int64_t direct =
-      std::min<int64_t>(max_elements, chunk.size() / sizeof(float));
-  if (direct < max_elements) direct -= direct % kRunMultiple;
-  if (direct <= 0 || !IsFloatAligned(chunk.data())) return NextTile(count);
-  absl::Cord::Advance(&position_, direct * sizeof(float));
-  return absl::MakeConstSpan(reinterpret_cast<const float*>(chunk.data()),
-                             direct);
+  if (codec_ == nullptr) return Floats(NextEncoded(max_elements));
+  const EncodedRun run = NextEncoded(std::min(max_elements, kTileElements));
+  codec_->Decode(run.values.data, run.size, decoded_.data());
+  return absl::MakeConstSpan(decoded_.data(), static_cast<size_t>(run.size));
 }
 
-absl::Span<const float> FloatRuns::NextTile(int64_t count) {
-  const auto bytes = static_cast<size_t>(EncodedBytes(codec_, count));
-  if (codec_ == nullptr) {
-    Gather(reinterpret_cast<char*>(tile_.data()), bytes);
-  } else if (absl::Cord::ChunkRemaining(position_).size() >= bytes) {
-    codec_->Decode(absl::Cord::ChunkRemaining(position_).data(), count,
-                   tile_.data());
-    absl::Cord::Advance(&position_, bytes);
-  } else {
-    Gather(encoded_.data(), bytes);
-    codec_->Decode(encoded_.data(), count, tile_.data());
+EncodedRun FloatRuns::NextEncoded(int64_t max_elements) {
+  const ValueFormat format = FormatOf(codec_);
+  const absl::string_view chunk = absl::Cord::ChunkRemaining(position_);
+  int64_t direct =
+      std::min<int64_t>(max_elements, static_cast<int64_t>(chunk.size()) /
+                                          EncodedBytes(codec_, 1));
+  if (direct < max_elements) direct -= direct % kRunMultiple;
+  if (direct > 0 && IsAligned(chunk.data(), format)) {
+    absl::Cord::Advance(&position_, EncodedBytes(codec_, direct));
+    return {{format, chunk.data()}, direct};
   }
-  return absl::MakeConstSpan(tile_.data(), count);
+  const int64_t count = std::min(max_elements, kTileElements);
+  Gather(gathered_.data(), static_cast<size_t>(EncodedBytes(codec_, count)));
+  return {{format, gathered_.data()}, count};
 }
 
 void FloatRuns::Gather(char* dst, size_t bytes) {
@@ -61,10 +63,13 @@ void FloatRuns::Gather(char* dst, size_t bytes) {
 
 int64_t FindNonFinite(FloatRuns& runs, int64_t elements) {
   for (int64_t done = 0; done < elements;) {
-    const absl::Span<const float> run = runs.Next(elements - done);
-    const int64_t bad = FirstNonFinite(run);
+    const EncodedRun run = runs.NextEncoded(elements - done);
+    const int64_t bad =
+        runs.codec() == nullptr
+            ? FirstNonFinite(Floats(run))
+            : runs.codec()->FirstNonFinite(run.values.data, run.size);
     if (bad >= 0) return done + bad;
-    done += static_cast<int64_t>(run.size());
+    done += run.size;
   }
   return -1;
 }

@@ -7,12 +7,20 @@
 #include "absl/strings/cord.h"
 #include "absl/types/span.h"
 #include "common/codec/codec.h"
+#include "common/codec/value_format.h"
 
 namespace muster {
 
-// Reads the float32 values of a Cord as runs of memory: without a codec
-// (little-endian) where they lie if a chunk holds enough of them at a float's
-// alignment, else gathered in a small tile; with a codec decoded into the tile.
+// Values as they are encoded, of another's memory.
+struct EncodedRun {
+  EncodedValues values;
+  int64_t size = 0;
+};
+
+// Reads the values of a Cord as runs of memory, where they lie if a chunk holds
+// enough of them at the alignment that they want, else gathered in a small
+// tile: as float32, which a codec's are decoded to in another tile, or as they
+// are encoded.
 //
 //   FloatRuns runs(data);
 //   while (n > 0) { auto run = runs.Next(n); ...; n -= run.size(); }
@@ -24,7 +32,8 @@ class FloatRuns {
  public:
   static constexpr int64_t kRunMultiple = 64;
 
-  // `codec`: null for none. REQUIRES: both outlive this; `data` is not changed.
+  // `codec`: null for none (little-endian float32). REQUIRES: both outlive
+  // this; `data` is not changed.
   explicit FloatRuns(const absl::Cord& data, const Codec* codec = nullptr)
       : position_(data.char_begin()), codec_(codec) {}
 
@@ -34,23 +43,25 @@ class FloatRuns {
   // The next 1 to `max_elements` values, valid until the next call.
   // REQUIRES: that many are left, max_elements > 0.
   absl::Span<const float> Next(int64_t max_elements);
+  EncodedRun NextEncoded(int64_t max_elements);
+
+  // Null for none.
+  const Codec* codec() const { return codec_; }
 
  private:
-  // 2 KB: a tile stays in L1 beside what the update streams through it, also
-  // when other processes use the core (optimizer_benchmark, BM_FusedDecode).
+  // 2 KB: a tile stays in L1 beside what is streamed through it, also when
+  // other processes use the core.
   static constexpr int64_t kTileElements = 512;
 
-  // The next `count` values, decoded or gathered in the tile.
-  absl::Span<const float> NextTile(int64_t count);
   // Copies the next bytes out of however many chunks they lie in.
   void Gather(char* dst, size_t bytes);
 
   absl::Cord::CharIterator position_;
   const Codec* const codec_;
-  std::array<float, kTileElements> tile_;
-  // Encoded values that do not lie in one chunk; no codec takes more bytes than
-  // float32.
-  std::array<char, kTileElements * sizeof(float)> encoded_;
+  // What a codec has encoded.
+  std::array<float, kTileElements> decoded_;
+  // What does not lie in one chunk; no codec takes more bytes than float32.
+  alignas(float) std::array<char, kTileElements * sizeof(float)> gathered_;
 };
 
 // Returns the index of the first value of the next `elements` that is NaN or

@@ -6,15 +6,12 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/cord.h"
 #include "common/base/status_macros.h"
+#include "common/codec/value_format.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/float_runs.h"
 
 namespace muster {
 namespace {
-
-// What is published is copied when so much of it was updated: 64 KB of a
-// parameter, its gradient and two slots are still in a cache of 512 KB or 1 MB.
-constexpr int64_t kPublishedElements = 16384;
 
 // More than any rule has.
 constexpr size_t kInlinedSlots = 4;
@@ -40,44 +37,68 @@ void BeginUpdates(absl::Span<const CheckedSlice> slices,
   });
 }
 
-// Applies a run of the gradient from element `begin` of the block on, as the
-// update that was begun.
-void ApplyRun(const UpdateRule& rule, double rate_factor, TensorBlocks& tensor,
-              int64_t block, int64_t begin, absl::Span<const float> run) {
-  float* const parameter = tensor.Stream(block, 0) + begin;
-  const auto count = static_cast<int64_t>(run.size());
-  if (tensor.def().kind() != TRAINABLE) {
-    for (int64_t i = 0; i < count; ++i) parameter[i] += run[i];
-    return;
+// Where an update changes a block: from element `begin` on.
+struct Place {
+  TensorBlocks* tensor = nullptr;
+  int64_t block = 0;
+  int64_t begin = 0;
+  // Where the new values are also written; null: nowhere. The gradient may lie
+  // there: when it was used it is of no use any more.
+  float* publish_to = nullptr;
+
+  float* parameter() const { return tensor->Stream(block, 0) + begin; }
+};
+
+// Adds a run of values to a state tensor.
+void AddRun(const Place& place, absl::Span<const float> run) {
+  float* const parameter = place.parameter();
+  for (size_t i = 0; i < run.size(); ++i) parameter[i] += run[i];
+  if (place.publish_to == nullptr) return;
+  std::memcpy(place.publish_to, parameter, run.size() * sizeof(float));
+}
+
+// Applies a run of the gradient of a trainable tensor, as the update that was
+// begun.
+void ApplyRun(const UpdateRule& rule, double rate_factor, const Place& place,
+              const EncodedRun& run) {
+  const absl::Span<float* const> whole = place.tensor->Slots(place.block);
+  absl::InlinedVector<float*, kInlinedSlots> slots(whole.begin(), whole.end());
+  for (float*& slot : slots) slot += place.begin;
+  rule.ApplyEncoded(
+      {place.tensor->updates(place.block), rate_factor},
+      {run.values, place.parameter(), slots, run.size, place.publish_to});
+}
+
+// Applies the next run of at most `max_elements` of the gradient; returns how
+// many it had.
+int64_t ApplyNext(const UpdateRule& rule, double rate_factor,
+                  const Place& place, int64_t max_elements,
+                  FloatRuns* gradient) {
+  if (place.tensor->def().kind() == TRAINABLE) {
+    const EncodedRun run = gradient->NextEncoded(max_elements);
+    ApplyRun(rule, rate_factor, place, run);
+    return run.size;
   }
-  absl::InlinedVector<float*, kInlinedSlots> slots(tensor.Slots(block).begin(),
-                                                   tensor.Slots(block).end());
-  for (float*& slot : slots) slot += begin;
-  rule.Apply({tensor.updates(block), rate_factor}, run.data(), parameter, slots,
-             count);
+  const absl::Span<const float> run = gradient->Next(max_elements);
+  AddRun(place, run);
+  return static_cast<int64_t>(run.size());
 }
 
 // Updates the blocks of one stripe by the values in `data`; writes the new ones
 // to `publish_to`, unless null.
 void ApplyStripe(absl::Span<const CheckedSlice> slices, const absl::Cord& data,
-                 const PushedPart& part, char* publish_to,
+                 const PushedPart& part, float* publish_to,
                  const GradientApplier::Model& model) {
   FloatRuns gradient(data, part.codec);
   ForEachBlock(slices, [&](int index, int64_t block) {
     TensorBlocks& tensor = (*model.tensors)[index];
     const int64_t elements = tensor.BlockElements(block);
     for (int64_t done = 0; done < elements;) {
-      const int64_t left = elements - done;
-      const absl::Span<const float> run = gradient.Next(
-          publish_to == nullptr ? left : std::min(left, kPublishedElements));
-      ApplyRun(*model.rule, part.rate_factor, tensor, block, done, run);
-      if (publish_to != nullptr) {
-        // The run may lie there: it is of no use any more.
-        const size_t bytes = run.size() * sizeof(float);
-        std::memcpy(publish_to, tensor.Stream(block, 0) + done, bytes);
-        publish_to += bytes;
-      }
-      done += static_cast<int64_t>(run.size());
+      const Place place = {&tensor, block, done, publish_to};
+      const int64_t count = ApplyNext(*model.rule, part.rate_factor, place,
+                                      elements - done, &gradient);
+      if (publish_to != nullptr) publish_to += count;
+      done += count;
     }
   });
 }
@@ -106,7 +127,9 @@ absl::Status GradientApplier::CheckFinitePart(
   ForEach(stripes, [&](int i) {
     const absl::Span<const CheckedSlice> slices = stripes.slices(i);
     const absl::Cord data = stripes.DataOf(i, part.data, part.codec);
-    found[i] = CheckFinite(what, slices, tensors, data, part.codec);
+    if (!part.is_finite) {
+      found[i] = CheckFinite(what, slices, tensors, data, part.codec);
+    }
     if (!found[i].ok()) return;
     found[i] = CheckFiniteSums(what, slices, tensors, data, part.codec);
   });
@@ -118,10 +141,9 @@ void GradientApplier::ApplyPart(const PushedPart& part, const Model& model) {
   BeginUpdates(part.slices, model);
   const Stripes stripes(part.slices, threads());
   ForEach(stripes, [&](int i) {
-    char* const publish_to =
-        part.publish_to == nullptr
-            ? nullptr
-            : part.publish_to + stripes.begin(i) * sizeof(float);
+    float* const publish_to = part.publish_to == nullptr
+                                  ? nullptr
+                                  : part.publish_to + stripes.begin(i);
     ApplyStripe(stripes.slices(i), stripes.DataOf(i, part.data, part.codec),
                 part, publish_to, model);
   });
@@ -139,8 +161,10 @@ void GradientApplier::ApplyToAll(PartApplier::BlockGradient gradient,
       TensorBlocks& tensor = (*model.tensors)[index];
       values.resize(tensor.BlockElements(block));
       gradient(index, block, absl::MakeSpan(values));
-      ApplyRun(*model.rule, /*rate_factor=*/1, tensor, block, /*begin=*/0,
-               values);
+      const Place place = {&tensor, block, /*begin=*/0, /*publish_to=*/nullptr};
+      if (tensor.def().kind() != TRAINABLE) return AddRun(place, values);
+      ApplyRun(*model.rule, /*rate_factor=*/1, place,
+               {AsEncoded(values.data()), static_cast<int64_t>(values.size())});
     });
   });
 }

@@ -103,8 +103,8 @@ absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
 }
 
 absl::StatusOr<Frame<PushReply>> ParameterShard::Push(
-    const Frame<PushPart>& request, char* values_into) {
-  absl::StatusOr<Frame<PushReply>> reply = PushUncounted(request, values_into);
+    const Frame<PushPart>& request, const PushSlot& slot) {
+  absl::StatusOr<Frame<PushReply>> reply = PushUncounted(request, slot);
   if (reply.ok()) {
     if (reply->header.duplicate()) {
       ++counters_.duplicate_parts;
@@ -120,7 +120,7 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::Push(
 }
 
 absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
-    const Frame<PushPart>& request, char* values_into) {
+    const Frame<PushPart>& request, const PushSlot& slot) {
   const PushPart& header = request.header;
   published_ = {};
   RETURN_IF_ERROR(CheckPhase(header.sender(), header.fence(), READY));
@@ -134,12 +134,12 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
   if (outcome.has_value()) {
     return MakePushReply(what, header, *outcome, /*duplicate=*/true);
   }
-  ASSIGN_OR_RETURN(PushedPart part, CheckPart(what, request));
+  ASSIGN_OR_RETURN(PushedPart part, CheckPart(what, request, slot));
   ASSIGN_OR_RETURN(const PartFate fate,
                    policy_->CheckPart(what, part, tensors_));
   // An encoded gradient is shorter than the values, which would overtake it.
   if (header.wants_values() && part.codec == nullptr) {
-    part.publish_to = values_into;
+    part.publish_to = slot.values_into;
   }
   const PartOutcome counted = CountPart(part, fate);
   part.staleness = counted.staleness;
@@ -175,7 +175,8 @@ absl::StatusOr<absl::Cord> ParameterShard::ValuesOf(absl::string_view what,
 }
 
 absl::StatusOr<PushedPart> ParameterShard::CheckPart(
-    absl::string_view what, const Frame<PushPart>& request) const {
+    absl::string_view what, const Frame<PushPart>& request,
+    const PushSlot& slot) const {
   const PushPart& header = request.header;
   PushedPart part;
   ASSIGN_OR_RETURN(part.slices, CheckSlices(what, header.slices(), tensors_,
@@ -189,6 +190,8 @@ absl::StatusOr<PushedPart> ParameterShard::CheckPart(
   part.parts = header.parts();
   part.round = header.round();
   part.data = request.data;
+  // Encoded, they are no float32.
+  part.is_finite = slot.is_finite && part.codec == nullptr;
   part.begins_step = marks_.IsNewStep(part.sender, part.step);
   part.staleness = version_ - header.pulled_version();
   if (!allow_non_finite_) {
@@ -238,8 +241,9 @@ void ParameterShard::CountUpdate() {
 void ParameterShard::Apply(const PushedPart& part) {
   applier_.ApplyPart(part, {&tensors_, rule_.get(), &snapshot_});
   if (part.publish_to == nullptr) return;
-  published_ = {part.publish_to, static_cast<size_t>(SliceBytes(
-                                     part.slices, SliceUnit::kElements))};
+  published_ = {
+      reinterpret_cast<const char*>(part.publish_to),
+      static_cast<size_t>(SliceBytes(part.slices, SliceUnit::kElements))};
 }
 
 void ParameterShard::ApplyToAll(BlockGradient gradient) {

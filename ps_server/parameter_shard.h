@@ -64,6 +64,18 @@ struct ShardCounters {
   int64_t staleness_max = 0;
 };
 
+// The memory that a push came in, if that is shared with who sent it.
+struct PushSlot {
+  // For the values that the request wants; null: none. If the gradient is
+  // applied at once they are written there on the way, and the answer's bytes
+  // lie there. The request's bytes may be there, too.
+  float* values_into = nullptr;
+  // The sender has seen that the request's bytes, as float32, are finite. It
+  // could write others there at any time, so that looking again would not tell
+  // more.
+  bool is_finite = false;
+};
+
 // One ps task's parameters and what may happen to them: the state machine
 // behind ParameterService. No thread, clock, file or RPC inside; a request is
 // checked whole before anything changes, so that a refused one changed
@@ -85,11 +97,8 @@ class ParameterShard : private PartApplier {
   absl::StatusOr<LoadReply> Load(const Frame<LoadPart>& request);
   absl::StatusOr<SealReply> Seal(const SealRequest& request);
   absl::StatusOr<Frame<PullReply>> Pull(const PullRequest& request);
-  // `values_into`, unless null: memory for the values that the request wants.
-  // If the gradient is applied at once they are written there on the way, and
-  // the answer's bytes lie there. The request's bytes may be there, too.
   absl::StatusOr<Frame<PushReply>> Push(const Frame<PushPart>& request,
-                                        char* values_into = nullptr);
+                                        const PushSlot& slot = {});
   absl::StatusOr<BeginSnapshotReply> BeginSnapshot(
       const BeginSnapshotRequest& request);
   absl::StatusOr<Frame<SnapshotPart>> ReadSnapshot(
@@ -135,12 +144,13 @@ class ParameterShard : private PartApplier {
                           char* dst) const;
 
   absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
-                                                 char* values_into);
+                                                 const PushSlot& slot);
   absl::Status CheckPushNumbers(absl::string_view what,
                                 const PushPart& header) const;
   // Checks everything of a part that is no duplicate.
   absl::StatusOr<PushedPart> CheckPart(absl::string_view what,
-                                       const Frame<PushPart>& request) const;
+                                       const Frame<PushPart>& request,
+                                       const PushSlot& slot) const;
   // Notes the part in the marks and counters; returns its step's outcome.
   PartOutcome CountPart(const PushedPart& part, PartFate fate);
 

@@ -115,16 +115,15 @@ void ShardServer::Pull(const PullRequest& request, absl::Time deadline,
 
 void ShardServer::Push(Frame<PushPart> request, absl::Time deadline,
                        ReplyCallback<Frame<PushReply>> done) {
-  PushInto(std::move(request), /*values_into=*/nullptr, deadline,
-           std::move(done));
+  PushFrom(PushSlot(), std::move(request), deadline, std::move(done));
 }
 
-void ShardServer::PushInto(Frame<PushPart> request, char* values_into,
+void ShardServer::PushFrom(const PushSlot& slot, Frame<PushPart> request,
                            absl::Time deadline,
                            ReplyCallback<Frame<PushReply>> done) {
   SubmitPart(std::move(request), deadline, std::move(done),
-             [values_into](ParameterShard* shard, const Frame<PushPart>& push) {
-               return shard->Push(push, values_into);
+             [slot](ParameterShard* shard, const Frame<PushPart>& push) {
+               return shard->Push(push, slot);
              });
 }
 

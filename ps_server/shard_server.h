@@ -55,10 +55,10 @@ class ShardServer : public ParameterLink {
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override;
-  // The same with memory for the values that the request wants, valid until
-  // `done` returns; see ParameterShard::Push.
-  void PushInto(Frame<PushPart> request, char* values_into, absl::Time deadline,
-                ReplyCallback<Frame<PushReply>> done);
+  // The same of a request that came in shared memory, which is valid until
+  // `done` returns.
+  void PushFrom(const PushSlot& slot, Frame<PushPart> request,
+                absl::Time deadline, ReplyCallback<Frame<PushReply>> done);
   void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
                      ReplyCallback<BeginSnapshotReply> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,

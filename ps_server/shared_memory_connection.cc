@@ -99,7 +99,9 @@ void SharedMemoryConnection::Pass(const RingEntry& entry, SlotMessage message) {
       });
     case SharedMethod::kPush:
       return Parse<Frame<PushPart>>(slot, std::move(message), [&](auto push) {
-        shard.PushInto(std::move(push), DataOf(segment_.data(), slot), deadline,
+        shard.PushFrom({reinterpret_cast<float*>(DataOf(segment_.data(), slot)),
+                        entry.is_finite != 0},
+                       std::move(push), deadline,
                        AnswerIn<Frame<PushReply>>(slot));
       });
     case SharedMethod::kReadSnapshot:

@@ -49,7 +49,7 @@ std::string DescribeCodecs() {
   for (const std::string& name : CodecRegistry::Names()) {
     const auto codec = CodecRegistry::Find(name);
     if (!codec.ok()) continue;
-    absl::StrAppend(&text, name, ": ", (*codec)->bytes_per_value(),
+    absl::StrAppend(&text, name, ": ", EncodedBytes(*codec, 1),
                     " bytes a value, relative error at most ",
                     (*codec)->relative_error(), ", largest value ",
                     (*codec)->largest(), "\n");

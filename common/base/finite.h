@@ -11,6 +11,10 @@ namespace muster {
 // memory at about its speed.
 int64_t FirstNonFinite(absl::Span<const float> values);
 
+// Copies `values` to `dst`, which they do not overlap, and returns whether all
+// of them are finite; in the time of the copy alone.
+bool CopyFinite(absl::Span<const float> values, float* dst);
+
 }  // namespace muster
 
 #endif  // COMMON_BASE_FINITE_H_

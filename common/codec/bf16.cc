@@ -36,8 +36,11 @@ void EncodeBf16(const float* values, int64_t n, char* encoded) {
 }
 
 void DecodeBf16(const char* encoded, int64_t n, float* values) {
-  DecodeHalves(encoded, n, values,
-               [](auto bits) HWY_ATTR { return hn::ShiftLeft<16>(bits); });
+  DecodeHalves<Bf16Load>(encoded, n, values);
+}
+
+int64_t FirstNonFiniteBf16(const char* encoded, int64_t n) {
+  return FirstNonFiniteHalf(encoded, n, /*exponent_unit=*/0x0080);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -50,11 +53,12 @@ namespace {
 
 HWY_EXPORT(EncodeBf16);
 HWY_EXPORT(DecodeBf16);
+HWY_EXPORT(FirstNonFiniteBf16);
 
 class Bf16 : public Codec {
  public:
   absl::string_view name() const override { return "bf16"; }
-  int64_t bytes_per_value() const override { return 2; }
+  ValueFormat format() const override { return ValueFormat::kBf16; }
   // Half of the last of 8 significant bits.
   double relative_error() const override { return 0x1p-8; }
   // Half of the spacing of the smallest values.
@@ -66,6 +70,9 @@ class Bf16 : public Codec {
   }
   void Decode(const char* encoded, int64_t n, float* values) const override {
     HWY_DYNAMIC_DISPATCH(DecodeBf16)(encoded, n, values);
+  }
+  int64_t FirstNonFinite(const char* encoded, int64_t n) const override {
+    return HWY_DYNAMIC_DISPATCH(FirstNonFiniteBf16)(encoded, n);
   }
 };
 

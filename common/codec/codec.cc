@@ -8,9 +8,11 @@ absl::StatusOr<const Codec*> FindCodec(absl::string_view name) {
 }
 
 int64_t EncodedBytes(const Codec* codec, int64_t n) {
-  const int64_t each = codec == nullptr ? static_cast<int64_t>(sizeof(float))
-                                        : codec->bytes_per_value();
-  return n * each;
+  return n * BytesPerValue(FormatOf(codec));
+}
+
+ValueFormat FormatOf(const Codec* codec) {
+  return codec == nullptr ? ValueFormat::kFloat32 : codec->format();
 }
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/registry.h"
+#include "common/codec/value_format.h"
 
 namespace muster {
 
@@ -20,7 +21,7 @@ class Codec {
 
   // As PushPart.codec names it.
   virtual absl::string_view name() const = 0;
-  virtual int64_t bytes_per_value() const = 0;
+  virtual ValueFormat format() const = 0;
   // |decoded - value| <= relative_error() * |value| + absolute_error() for
   // every value up to largest(), a larger finite one becomes largest(), with
   // its sign; infinities and NaN stay what they are.
@@ -29,9 +30,11 @@ class Codec {
   virtual double largest() const = 0;
 
   // Neither pointer needs an alignment. The same values give the same bytes on
-  // every machine. `encoded` has n * bytes_per_value() bytes.
+  // every machine. `encoded` has n * BytesPerValue(format()) bytes.
   virtual void Encode(const float* values, int64_t n, char* encoded) const = 0;
   virtual void Decode(const char* encoded, int64_t n, float* values) const = 0;
+  // The index of the first value that is NaN or infinite, or -1.
+  virtual int64_t FirstNonFinite(const char* encoded, int64_t n) const = 0;
 };
 
 // Codecs by name; each is one source file and one line in codecs.bzl.
@@ -46,6 +49,9 @@ absl::StatusOr<const Codec*> FindCodec(absl::string_view name);
 
 // What n values take: 4 bytes each without a codec.
 int64_t EncodedBytes(const Codec* codec, int64_t n);
+
+// How the values lie that `codec` has encoded: kFloat32 without one.
+ValueFormat FormatOf(const Codec* codec);
 
 }  // namespace muster
 

@@ -16,14 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace muster {
 namespace HWY_NAMESPACE {
 
-using FloatTag = hn::RebindToFloat<BitsTag>;
-
-// As bits of a float32: what its exponent is larger by, and 2^-14.
-constexpr uint32_t kExponentOffset = (127u - 15u) << 23;
-constexpr uint32_t kLeastNormal = (127u - 14u) << 23;
-
-// Not Highway's own conversions: where the machine has none, they drop what is
-// below the normal range.
+// Not Highway's own conversion, as Fp16Load says.
 void EncodeFp16(const float* values, int64_t n, char* encoded) {
   const BitsTag d;
   const FloatTag f;
@@ -34,7 +27,7 @@ void EncodeFp16(const float* values, int64_t n, char* encoded) {
     const auto upper = hn::ShiftRight<13>(magnitude);
     const auto odd = hn::And(upper, hn::Set(d, 1u));
     const auto rounded = hn::ShiftRight<13>(
-        hn::Add(hn::Sub(magnitude, hn::Set(d, kExponentOffset)),
+        hn::Add(hn::Sub(magnitude, hn::Set(d, Fp16Load::kExponentOffset)),
                 hn::Add(odd, hn::Set(d, 0xfffu))));
     const auto normal = hn::Min(rounded, hn::Set(d, 0x7bffu));
     // The last bit of 0.5f is 2^-24, the unit below the normal range: the adder
@@ -43,7 +36,7 @@ void EncodeFp16(const float* values, int64_t n, char* encoded) {
     const auto sum = hn::Add(hn::BitCast(f, magnitude), hn::BitCast(f, half));
     const auto small = hn::Sub(hn::BitCast(d, sum), half);
     const auto finite = hn::IfThenElse(
-        hn::Lt(magnitude, hn::Set(d, kLeastNormal)), small, normal);
+        hn::Lt(magnitude, hn::Set(d, Fp16Load::kLeastNormal)), small, normal);
     const auto nan =
         hn::Or(hn::And(upper, hn::Set(d, 0x3ffu)), hn::Set(d, 0x7e00u));
     const auto special =
@@ -54,26 +47,11 @@ void EncodeFp16(const float* values, int64_t n, char* encoded) {
 }
 
 void DecodeFp16(const char* encoded, int64_t n, float* values) {
-  const BitsTag d;
-  const FloatTag f;
-  DecodeHalves(encoded, n, values, [&](auto bits) HWY_ATTR {
-    const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(d, 0x8000u)));
-    const auto magnitude =
-        hn::ShiftLeft<13>(hn::And(bits, hn::Set(d, 0x7fffu)));
-    const auto normal = hn::Add(magnitude, hn::Set(d, kExponentOffset));
-    const auto special = hn::Or(magnitude, hn::Set(d, 0x7f800000u));
-    // Below the normal range the fraction has no leading 1: as a float it is
-    // given one, worth 2^-14, which is then subtracted.
-    const auto least = hn::Set(d, kLeastNormal);
-    const auto with_one = hn::Add(magnitude, least);
-    const auto small = hn::BitCast(
-        d, hn::Sub(hn::BitCast(f, with_one), hn::BitCast(f, least)));
-    const auto finite = hn::IfThenElse(
-        hn::Lt(magnitude, hn::Set(d, 0x0400u << 13)), small, normal);
-    return hn::Or(sign,
-                  hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x7c00u << 13)),
-                                 finite, special));
-  });
+  DecodeHalves<Fp16Load>(encoded, n, values);
+}
+
+int64_t FirstNonFiniteFp16(const char* encoded, int64_t n) {
+  return FirstNonFiniteHalf(encoded, n, /*exponent_unit=*/0x0400);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -86,11 +64,12 @@ namespace {
 
 HWY_EXPORT(EncodeFp16);
 HWY_EXPORT(DecodeFp16);
+HWY_EXPORT(FirstNonFiniteFp16);
 
 class Fp16 : public Codec {
  public:
   absl::string_view name() const override { return "fp16"; }
-  int64_t bytes_per_value() const override { return 2; }
+  ValueFormat format() const override { return ValueFormat::kFp16; }
   // Half of the last of 11 significant bits.
   double relative_error() const override { return 0x1p-11; }
   // Half of the spacing of the smallest values.
@@ -102,6 +81,9 @@ class Fp16 : public Codec {
   }
   void Decode(const char* encoded, int64_t n, float* values) const override {
     HWY_DYNAMIC_DISPATCH(DecodeFp16)(encoded, n, values);
+  }
+  int64_t FirstNonFinite(const char* encoded, int64_t n) const override {
+    return HWY_DYNAMIC_DISPATCH(FirstNonFiniteFp16)(encoded, n);
   }
 };
 

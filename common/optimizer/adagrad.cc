@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "common/base/attributes.h"
+#include "common/codec/value_format.h"
 #include "common/optimizer/adagrad_ref.h"
 #include "common/optimizer/update_rule_registry.h"
 
@@ -16,16 +17,16 @@ namespace muster {
 namespace HWY_NAMESPACE {
 
 void AdagradKernel(const AdagradFormula::Constants<float>& c,
-                   const float* gradient, float* parameter, float* accumulator,
-                   int64_t n) {
+                   const EncodedValues& gradient, float* parameter,
+                   float* accumulator, int64_t n) {
   const auto learning_rate = hn::Set(FloatTag(), c.learning_rate);
   const auto epsilon = hn::Set(FloatTag(), c.epsilon);
-  UpdateElements(gradient, parameter, accumulator, n,
-                 [&](auto g, auto& p, auto& a) HWY_ATTR {
-                   a = hn::Add(a, hn::Mul(g, g));
-                   p = hn::Sub(p, hn::Div(hn::Mul(learning_rate, g),
-                                          hn::Add(hn::Sqrt(a), epsilon)));
-                 });
+  const auto update = [&](auto g, auto& p, auto& a) HWY_ATTR {
+    a = hn::Add(a, hn::Mul(g, g));
+    p = hn::Sub(
+        p, hn::Div(hn::Mul(learning_rate, g), hn::Add(hn::Sqrt(a), epsilon)));
+  };
+  UpdateElements(gradient, n, update, parameter, accumulator);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -39,7 +40,7 @@ namespace {
 HWY_EXPORT(AdagradKernel);
 
 void ApplyAdagrad(const AdagradFormula::Constants<float>& c,
-                  const float* gradient, float* parameter,
+                  const EncodedValues& gradient, float* parameter,
                   absl::Span<float* const> slots, int64_t n) {
   HWY_DYNAMIC_DISPATCH(AdagradKernel)(c, gradient, parameter, slots[0], n);
 }

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "common/base/attributes.h"
+#include "common/codec/value_format.h"
 #include "common/optimizer/adam_ref.h"
 #include "common/optimizer/update_rule_registry.h"
 
@@ -16,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace muster {
 namespace HWY_NAMESPACE {
 
-void AdamKernel(const AdamConstants<float>& c, const float* gradient,
+void AdamKernel(const AdamConstants<float>& c, const EncodedValues& gradient,
                 float* parameter, float* slot_m, float* slot_v, int64_t n) {
   const FloatTag d;
   const auto beta1 = hn::Set(d, c.beta1);
@@ -27,15 +28,13 @@ void AdamKernel(const AdamConstants<float>& c, const float* gradient,
   const auto root_scale = hn::Set(d, c.root_scale);
   const auto epsilon = hn::Set(d, c.epsilon);
   const auto shrinkage = hn::Set(d, c.shrinkage);
-  UpdateElements(
-      gradient, parameter, slot_m, slot_v, n,
-      [&](auto g, auto& p, auto& m, auto& v) HWY_ATTR {
-        m = hn::Add(hn::Mul(beta1, m), hn::Mul(one_minus_beta1, g));
-        v = hn::Add(hn::Mul(beta2, v), hn::Mul(one_minus_beta2, hn::Mul(g, g)));
-        const auto root = hn::Add(hn::Mul(hn::Sqrt(v), root_scale), epsilon);
-        p = hn::Sub(hn::Mul(shrinkage, p),
-                    hn::Div(hn::Mul(step_size, m), root));
-      });
+  const auto update = [&](auto g, auto& p, auto& m, auto& v) HWY_ATTR {
+    m = hn::Add(hn::Mul(beta1, m), hn::Mul(one_minus_beta1, g));
+    v = hn::Add(hn::Mul(beta2, v), hn::Mul(one_minus_beta2, hn::Mul(g, g)));
+    const auto root = hn::Add(hn::Mul(hn::Sqrt(v), root_scale), epsilon);
+    p = hn::Sub(hn::Mul(shrinkage, p), hn::Div(hn::Mul(step_size, m), root));
+  };
+  UpdateElements(gradient, n, update, parameter, slot_m, slot_v);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -48,7 +47,7 @@ namespace {
 
 HWY_EXPORT(AdamKernel);
 
-void ApplyAdam(const AdamConstants<float>& c, const float* gradient,
+void ApplyAdam(const AdamConstants<float>& c, const EncodedValues& gradient,
                float* parameter, absl::Span<float* const> slots, int64_t n) {
   HWY_DYNAMIC_DISPATCH(AdamKernel)
   (c, gradient, parameter, slots[0], slots[1], n);

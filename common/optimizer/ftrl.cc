@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "common/base/attributes.h"
+#include "common/codec/value_format.h"
 #include "common/optimizer/ftrl_ref.h"
 #include "common/optimizer/update_rule_registry.h"
 
@@ -18,41 +19,42 @@ namespace HWY_NAMESPACE {
 // `after(root, strength, p, z)` ends the update of a vector of elements.
 template <typename After>
 HWY_ATTR void UpdateFtrl(const FtrlFormula::Constants<float>& c,
-                         const float* gradient, float* parameter, float* slot_z,
-                         float* slot_n, int64_t count, const After& after) {
+                         const EncodedValues& gradient, float* parameter,
+                         float* slot_z, float* slot_n, int64_t count,
+                         const After& after) {
   const FloatTag d;
   const auto inverse_rate = hn::Set(d, c.inverse_rate);
   const auto previous_inverse_rate = hn::Set(d, c.previous_inverse_rate);
   const auto beta = hn::Set(d, c.beta);
   const auto l1 = hn::Set(d, c.l1);
   const auto l2 = hn::Set(d, c.l2);
-  UpdateElements(gradient, parameter, slot_z, slot_n, count,
-                 [&](auto g, auto& p, auto& z, auto& n) HWY_ATTR {
-                   const auto old_strength = hn::Mul(hn::Add(beta, hn::Sqrt(n)),
-                                                     previous_inverse_rate);
-                   n = hn::Add(n, hn::Mul(g, g));
-                   const auto root = hn::Add(beta, hn::Sqrt(n));
-                   const auto strength = hn::Mul(root, inverse_rate);
-                   const auto sigma = hn::Sub(strength, old_strength);
-                   z = hn::Add(z, hn::Sub(g, hn::Mul(sigma, p)));
-                   const auto shrunk = hn::Sub(z, hn::CopySign(l1, z));
-                   const auto minimum =
-                       hn::Div(hn::Neg(shrunk), hn::Add(strength, l2));
-                   p = hn::IfThenZeroElse(hn::Le(hn::Abs(z), l1), minimum);
-                   after(root, strength, p, z);
-                 });
+  const auto update = [&](auto g, auto& p, auto& z, auto& n) HWY_ATTR {
+    const auto old_strength =
+        hn::Mul(hn::Add(beta, hn::Sqrt(n)), previous_inverse_rate);
+    n = hn::Add(n, hn::Mul(g, g));
+    const auto root = hn::Add(beta, hn::Sqrt(n));
+    const auto strength = hn::Mul(root, inverse_rate);
+    const auto sigma = hn::Sub(strength, old_strength);
+    z = hn::Add(z, hn::Sub(g, hn::Mul(sigma, p)));
+    const auto shrunk = hn::Sub(z, hn::CopySign(l1, z));
+    const auto minimum = hn::Div(hn::Neg(shrunk), hn::Add(strength, l2));
+    p = hn::IfThenZeroElse(hn::Le(hn::Abs(z), l1), minimum);
+    after(root, strength, p, z);
+  };
+  UpdateElements(gradient, count, update, parameter, slot_z, slot_n);
 }
 
-void FtrlKernel(const FtrlFormula::Constants<float>& c, const float* gradient,
-                float* parameter, float* slot_z, float* slot_n, int64_t count) {
+void FtrlKernel(const FtrlFormula::Constants<float>& c,
+                const EncodedValues& gradient, float* parameter, float* slot_z,
+                float* slot_n, int64_t count) {
   UpdateFtrl(c, gradient, parameter, slot_z, slot_n, count,
              [](auto /*root*/, auto /*strength*/, auto /*p*/, auto& /*z*/)
                  HWY_ATTR {});
 }
 
 void ScaledFtrlKernel(const FtrlFormula::Constants<float>& c,
-                      const float* gradient, float* parameter, float* slot_z,
-                      float* slot_n, int64_t count) {
+                      const EncodedValues& gradient, float* parameter,
+                      float* slot_z, float* slot_n, int64_t count) {
   const auto inverse_rate = hn::Set(FloatTag(), c.unscaled_inverse_rate);
   UpdateFtrl(c, gradient, parameter, slot_z, slot_n, count,
              [&](auto root, auto strength, auto p, auto& z) HWY_ATTR {
@@ -73,8 +75,9 @@ namespace {
 HWY_EXPORT(FtrlKernel);
 HWY_EXPORT(ScaledFtrlKernel);
 
-void ApplyFtrl(const FtrlFormula::Constants<float>& c, const float* gradient,
-               float* parameter, absl::Span<float* const> slots, int64_t n) {
+void ApplyFtrl(const FtrlFormula::Constants<float>& c,
+               const EncodedValues& gradient, float* parameter,
+               absl::Span<float* const> slots, int64_t n) {
   if (c.scaled) {
     HWY_DYNAMIC_DISPATCH(ScaledFtrlKernel)
     (c, gradient, parameter, slots[0], slots[1], n);

@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "common/base/attributes.h"
+#include "common/codec/value_format.h"
 #include "common/optimizer/momentum_ref.h"
 #include "common/optimizer/update_rule_registry.h"
 
@@ -15,27 +16,29 @@ HWY_BEFORE_NAMESPACE();
 namespace muster {
 namespace HWY_NAMESPACE {
 
-void MomentumKernel(float learning_rate, float momentum, const float* gradient,
-                    float* parameter, float* u, int64_t n) {
+void MomentumKernel(float learning_rate, float momentum,
+                    const EncodedValues& gradient, float* parameter, float* u,
+                    int64_t n) {
   const auto lr_v = hn::Set(FloatTag(), learning_rate);
   const auto mu_v = hn::Set(FloatTag(), momentum);
-  UpdateElements(gradient, parameter, u, n,
-                 [&](auto g, auto& p, auto& u_v) HWY_ATTR {
-                   u_v = hn::Add(hn::Mul(mu_v, u_v), g);
-                   p = hn::Sub(p, hn::Mul(lr_v, u_v));
-                 });
+  const auto update = [&](auto g, auto& p, auto& u_v) HWY_ATTR {
+    u_v = hn::Add(hn::Mul(mu_v, u_v), g);
+    p = hn::Sub(p, hn::Mul(lr_v, u_v));
+  };
+  UpdateElements(gradient, n, update, parameter, u);
 }
 
-void NesterovKernel(float learning_rate, float momentum, const float* gradient,
-                    float* parameter, float* u, int64_t n) {
+void NesterovKernel(float learning_rate, float momentum,
+                    const EncodedValues& gradient, float* parameter, float* u,
+                    int64_t n) {
   const auto lr_v = hn::Set(FloatTag(), learning_rate);
   const auto mu_v = hn::Set(FloatTag(), momentum);
-  UpdateElements(gradient, parameter, u, n,
-                 [&](auto g, auto& p, auto& u_v) HWY_ATTR {
-                   u_v = hn::Add(hn::Mul(mu_v, u_v), g);
-                   const auto step = hn::Add(g, hn::Mul(mu_v, u_v));
-                   p = hn::Sub(p, hn::Mul(lr_v, step));
-                 });
+  const auto update = [&](auto g, auto& p, auto& u_v) HWY_ATTR {
+    u_v = hn::Add(hn::Mul(mu_v, u_v), g);
+    const auto step = hn::Add(g, hn::Mul(mu_v, u_v));
+    p = hn::Sub(p, hn::Mul(lr_v, step));
+  };
+  UpdateElements(gradient, n, update, parameter, u);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -50,11 +53,10 @@ HWY_EXPORT(MomentumKernel);
 HWY_EXPORT(NesterovKernel);
 
 template <bool kAlwaysNesterov>
-void ApplyMomentum(
-    const typename MomentumFormula<kAlwaysNesterov>::template Constants<float>&
-        c,
-    const float* gradient, float* parameter, absl::Span<float* const> slots,
-    int64_t n) {
+void ApplyMomentum(const typename MomentumFormula<
+                       kAlwaysNesterov>::template Constants<float>& c,
+                   const EncodedValues& gradient, float* parameter,
+                   absl::Span<float* const> slots, int64_t n) {
   if (c.nesterov) {
     HWY_DYNAMIC_DISPATCH(NesterovKernel)
     (c.learning_rate, c.momentum, gradient, parameter, slots[0], n);

@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "common/base/attributes.h"
+#include "common/codec/value_format.h"
 #include "common/optimizer/rmsprop_ref.h"
 #include "common/optimizer/update_rule_registry.h"
 
@@ -16,36 +17,35 @@ namespace muster {
 namespace HWY_NAMESPACE {
 
 void RmspropKernel(const RmspropFormula::Constants<float>& c,
-                   const float* gradient, float* parameter, float* slot_v,
-                   int64_t n) {
+                   const EncodedValues& gradient, float* parameter,
+                   float* slot_v, int64_t n) {
   const auto learning_rate = hn::Set(FloatTag(), c.learning_rate);
   const auto decay = hn::Set(FloatTag(), c.decay);
   const auto one_minus_decay = hn::Set(FloatTag(), c.one_minus_decay);
   const auto epsilon = hn::Set(FloatTag(), c.epsilon);
-  UpdateElements(
-      gradient, parameter, slot_v, n, [&](auto g, auto& p, auto& v) HWY_ATTR {
-        v = hn::Add(hn::Mul(decay, v), hn::Mul(one_minus_decay, hn::Mul(g, g)));
-        const auto step = hn::Div(g, hn::Add(hn::Sqrt(v), epsilon));
-        p = hn::Sub(p, hn::Mul(learning_rate, step));
-      });
+  const auto update = [&](auto g, auto& p, auto& v) HWY_ATTR {
+    v = hn::Add(hn::Mul(decay, v), hn::Mul(one_minus_decay, hn::Mul(g, g)));
+    const auto step = hn::Div(g, hn::Add(hn::Sqrt(v), epsilon));
+    p = hn::Sub(p, hn::Mul(learning_rate, step));
+  };
+  UpdateElements(gradient, n, update, parameter, slot_v);
 }
 
 void RmspropMomentumKernel(const RmspropFormula::Constants<float>& c,
-                           const float* gradient, float* parameter,
+                           const EncodedValues& gradient, float* parameter,
                            float* slot_v, float* slot_u, int64_t n) {
   const auto learning_rate = hn::Set(FloatTag(), c.learning_rate);
   const auto decay = hn::Set(FloatTag(), c.decay);
   const auto one_minus_decay = hn::Set(FloatTag(), c.one_minus_decay);
   const auto epsilon = hn::Set(FloatTag(), c.epsilon);
   const auto momentum = hn::Set(FloatTag(), c.momentum);
-  UpdateElements(gradient, parameter, slot_v, slot_u, n,
-                 [&](auto g, auto& p, auto& v, auto& u) HWY_ATTR {
-                   v = hn::Add(hn::Mul(decay, v),
-                               hn::Mul(one_minus_decay, hn::Mul(g, g)));
-                   const auto step = hn::Div(g, hn::Add(hn::Sqrt(v), epsilon));
-                   u = hn::Add(hn::Mul(momentum, u), step);
-                   p = hn::Sub(p, hn::Mul(learning_rate, u));
-                 });
+  const auto update = [&](auto g, auto& p, auto& v, auto& u) HWY_ATTR {
+    v = hn::Add(hn::Mul(decay, v), hn::Mul(one_minus_decay, hn::Mul(g, g)));
+    const auto step = hn::Div(g, hn::Add(hn::Sqrt(v), epsilon));
+    u = hn::Add(hn::Mul(momentum, u), step);
+    p = hn::Sub(p, hn::Mul(learning_rate, u));
+  };
+  UpdateElements(gradient, n, update, parameter, slot_v, slot_u);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -60,7 +60,7 @@ HWY_EXPORT(RmspropKernel);
 HWY_EXPORT(RmspropMomentumKernel);
 
 void ApplyRmsprop(const RmspropFormula::Constants<float>& c,
-                  const float* gradient, float* parameter,
+                  const EncodedValues& gradient, float* parameter,
                   absl::Span<float* const> slots, int64_t n) {
   if (slots.size() == 1) {
     HWY_DYNAMIC_DISPATCH(RmspropKernel)(c, gradient, parameter, slots[0], n);

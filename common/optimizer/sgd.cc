@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "common/base/attributes.h"
+#include "common/codec/value_format.h"
 #include "common/optimizer/sgd_ref.h"
 #include "common/optimizer/update_rule_registry.h"
 
@@ -15,12 +16,13 @@ HWY_BEFORE_NAMESPACE();
 namespace muster {
 namespace HWY_NAMESPACE {
 
-void SgdKernel(const SgdFormula::Constants<float>& c, const float* gradient,
-               float* parameter, int64_t n) {
+void SgdKernel(const SgdFormula::Constants<float>& c,
+               const EncodedValues& gradient, float* parameter, int64_t n) {
   const auto learning_rate = hn::Set(FloatTag(), c.learning_rate);
-  UpdateElements(gradient, parameter, n, [&](auto g, auto& p) HWY_ATTR {
+  const auto update = [&](auto g, auto& p) HWY_ATTR {
     p = hn::Sub(p, hn::Mul(learning_rate, g));
-  });
+  };
+  UpdateElements(gradient, n, update, parameter);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -33,8 +35,9 @@ namespace {
 
 HWY_EXPORT(SgdKernel);
 
-void ApplySgd(const SgdFormula::Constants<float>& c, const float* gradient,
-              float* parameter, absl::Span<float* const> /*slots*/, int64_t n) {
+void ApplySgd(const SgdFormula::Constants<float>& c,
+              const EncodedValues& gradient, float* parameter,
+              absl::Span<float* const> /*slots*/, int64_t n) {
   HWY_DYNAMIC_DISPATCH(SgdKernel)(c, gradient, parameter, n);
 }
 

@@ -2,10 +2,11 @@
 // set: included by a rule's source file after hwy/foreach_target.h.
 //
 // One pass over memory. `update` gets vectors of the gradient, the parameter
-// and the slots and changes the latter two in place. A tail shorter than a
-// vector goes through a buffer and the same arithmetic, so an element's result
-// does not depend on its position. Loads and stores are unaligned: a gradient
-// lies where the network left it.
+// and the slots and changes all but the first in place. A gradient that came
+// encoded is decoded in registers. A tail shorter than a vector goes through a
+// buffer and the same arithmetic, so an element's result does not depend on its
+// position. Loads and stores are unaligned: a gradient lies where the network
+// left it.
 
 // Guarded once for each instruction set, as Highway's own *-inl.h files.
 #if defined(COMMON_OPTIMIZER_UPDATE_LOOP_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -17,7 +18,10 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
+#include "common/codec/value_format.h"
+#include "common/codec/value_load-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,96 +30,63 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using FloatTag = hn::ScalableTag<float>;
-
-// A rule without slots: update(gradient, parameter).
-template <typename Update>
-HWY_ATTR void UpdateElements(const float* gradient, float* parameter, int64_t n,
-                             const Update& update) {
+// The elements of one vector, from these pointers on.
+template <typename Load, typename Update, typename... Streams>
+HWY_ATTR HWY_INLINE void UpdateVector(const typename Load::Stored* gradient,
+                                      const Update& update,
+                                      Streams*... streams) {
   const FloatTag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto update_at = [&](const float* g, float* p) HWY_ATTR {
-    auto p_v = hn::LoadU(d, p);
-    update(hn::LoadU(d, g), p_v);
-    hn::StoreU(p_v, d, p);
+  const auto update_all = [&](auto... vectors) HWY_ATTR {
+    update(Load::At(gradient), vectors...);
+    (hn::StoreU(vectors, d, streams), ...);
   };
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) update_at(gradient + i, parameter + i);
-  if (i == n) return;
-  const size_t rest = static_cast<size_t>(n - i) * sizeof(float);
-  float g[hn::MaxLanes(d)] = {};
-  float p[hn::MaxLanes(d)] = {};
-  std::memcpy(g, gradient + i, rest);
-  std::memcpy(p, parameter + i, rest);
-  update_at(g, p);
-  std::memcpy(parameter + i, p, rest);
+  update_all(hn::LoadU(d, streams)...);
 }
 
-// One slot: update(gradient, parameter, slot).
-template <typename Update>
-HWY_ATTR void UpdateElements(const float* gradient, float* parameter,
-                             float* slot, int64_t n, const Update& update) {
+// `count` elements, fewer than a vector's. kStream counts the streams.
+template <typename Load, typename Update, size_t... kStream,
+          typename... Streams>
+HWY_ATTR void UpdateTail(const typename Load::Stored* gradient, size_t count,
+                         const Update& update, std::index_sequence<kStream...>,
+                         Streams*... streams) {
   const FloatTag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto update_at = [&](const float* g, float* p, float* s) HWY_ATTR {
-    auto p_v = hn::LoadU(d, p);
-    auto s_v = hn::LoadU(d, s);
-    update(hn::LoadU(d, g), p_v, s_v);
-    hn::StoreU(p_v, d, p);
-    hn::StoreU(s_v, d, s);
-  };
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    update_at(gradient + i, parameter + i, slot + i);
-  }
-  if (i == n) return;
-  const size_t rest = static_cast<size_t>(n - i) * sizeof(float);
-  float g[hn::MaxLanes(d)] = {};
-  float p[hn::MaxLanes(d)] = {};
-  float s[hn::MaxLanes(d)] = {};
-  std::memcpy(g, gradient + i, rest);
-  std::memcpy(p, parameter + i, rest);
-  std::memcpy(s, slot + i, rest);
-  update_at(g, p, s);
-  std::memcpy(parameter + i, p, rest);
-  std::memcpy(slot + i, s, rest);
+  typename Load::Stored gradient_tail[hn::MaxLanes(d)] = {};
+  std::memcpy(gradient_tail, gradient, count * sizeof(*gradient));
+  float tails[sizeof...(Streams)][hn::MaxLanes(d)] = {};
+  const size_t bytes = count * sizeof(float);
+  (std::memcpy(tails[kStream], streams, bytes), ...);
+  UpdateVector<Load>(gradient_tail, update, tails[kStream]...);
+  (std::memcpy(streams, tails[kStream], bytes), ...);
 }
 
-// Two slots: update(gradient, parameter, slot0, slot1).
-template <typename Update>
-HWY_ATTR void UpdateElements(const float* gradient, float* parameter,
-                             float* slot0, float* slot1, int64_t n,
-                             const Update& update) {
-  const FloatTag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto update_at = [&](const float* g, float* p, float* s0, float* s1)
-                             HWY_ATTR {
-                               auto p_v = hn::LoadU(d, p);
-                               auto s0_v = hn::LoadU(d, s0);
-                               auto s1_v = hn::LoadU(d, s1);
-                               update(hn::LoadU(d, g), p_v, s0_v, s1_v);
-                               hn::StoreU(p_v, d, p);
-                               hn::StoreU(s0_v, d, s0);
-                               hn::StoreU(s1_v, d, s1);
-                             };
+template <typename Load, typename Update, typename... Streams>
+HWY_ATTR void UpdateAll(const char* encoded, int64_t n, const Update& update,
+                        Streams*... streams) {
+  const auto* const gradient =
+      reinterpret_cast<const typename Load::Stored*>(encoded);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    update_at(gradient + i, parameter + i, slot0 + i, slot1 + i);
+    UpdateVector<Load>(gradient + i, update, (streams + i)...);
   }
   if (i == n) return;
-  const size_t rest = static_cast<size_t>(n - i) * sizeof(float);
-  float g[hn::MaxLanes(d)] = {};
-  float p[hn::MaxLanes(d)] = {};
-  float s0[hn::MaxLanes(d)] = {};
-  float s1[hn::MaxLanes(d)] = {};
-  std::memcpy(g, gradient + i, rest);
-  std::memcpy(p, parameter + i, rest);
-  std::memcpy(s0, slot0 + i, rest);
-  std::memcpy(s1, slot1 + i, rest);
-  update_at(g, p, s0, s1);
-  std::memcpy(parameter + i, p, rest);
-  std::memcpy(slot0 + i, s0, rest);
-  std::memcpy(slot1 + i, s1, rest);
+  UpdateTail<Load>(gradient + i, static_cast<size_t>(n - i), update,
+                   std::index_sequence_for<Streams...>(), (streams + i)...);
+}
+
+// Updates n elements: update(gradient, parameter, slot...). `streams` are the
+// parameter and the slots.
+template <typename Update, typename... Streams>
+HWY_ATTR void UpdateElements(const EncodedValues& gradient, int64_t n,
+                             const Update& update, Streams*... streams) {
+  switch (gradient.format) {
+    case ValueFormat::kFloat32:
+      return UpdateAll<Float32Load>(gradient.data, n, update, streams...);
+    case ValueFormat::kBf16:
+      return UpdateAll<Bf16Load>(gradient.data, n, update, streams...);
+    case ValueFormat::kFp16:
+      return UpdateAll<Fp16Load>(gradient.data, n, update, streams...);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/attributes.h"
+#include "common/codec/value_format.h"
 #include "common/optimizer/learning_rate.h"
 #include "proto/training.pb.h"
 
@@ -63,7 +64,28 @@ class UpdateRuleOf {
 };
 
 using SlotDef = SlotDefOf<float>;
-using UpdateRule = UpdateRuleOf<float>;
+
+// A rule that trains: it also takes a gradient as it came over the wire, and
+// hands out what it makes.
+class UpdateRule : public UpdateRuleOf<float> {
+ public:
+  // What an update reads and writes: n elements of each.
+  struct Elements {
+    EncodedValues gradient;
+    float* parameter = nullptr;
+    // In the order of slots().
+    absl::Span<float* const> slots;
+    int64_t n = 0;
+    // The parameter's new values are written here, too, while they are in the
+    // first-level cache; null: nowhere. A float32 gradient may lie here.
+    float* publish_to = nullptr;
+  };
+
+  // Apply of the decoded gradient, to the bit. It is decoded in registers, so
+  // that a shorter one takes less time, not more.
+  virtual void ApplyEncoded(const BlockUpdate& update,
+                            const Elements& elements) const = 0;
+};
 
 // Makes the vectorized rule that `spec` names. Errors: NotFound for an unknown
 // name (the nearest and all known ones are listed); InvalidArgument naming the

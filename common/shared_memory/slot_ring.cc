@@ -13,6 +13,7 @@ bool RingWriter::Publish(const RingEntry& entry) {
   words[2].store(entry.fields_bytes, std::memory_order_relaxed);
   words[3].store(entry.data_bytes, std::memory_order_relaxed);
   words[4].store(entry.timeout_ms, std::memory_order_relaxed);
+  words[5].store(entry.is_finite, std::memory_order_relaxed);
   ++written_;
   ring_->published.store(written_, std::memory_order_seq_cst);
   // In the one order of these four: either this sees that the reader sleeps, or
@@ -37,6 +38,7 @@ absl::StatusOr<std::optional<RingEntry>> RingReader::Take() {
   entry.fields_bytes = words[2].load(std::memory_order_relaxed);
   entry.data_bytes = words[3].load(std::memory_order_relaxed);
   entry.timeout_ms = words[4].load(std::memory_order_relaxed);
+  entry.is_finite = words[5].load(std::memory_order_relaxed);
   ++read_;
   return entry;
 }

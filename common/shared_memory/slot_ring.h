@@ -40,9 +40,12 @@ struct RingEntry {
   uint32_t data_bytes = 0;
   // Of a request: how long the caller waits. 0 in an answer.
   uint32_t timeout_ms = 0;
+  // 1 if its writer has seen that the data, as float32, are all finite. 0: they
+  // are not, or nobody has looked.
+  uint32_t is_finite = 0;
 };
 
-inline constexpr int kEntryWords = 5;
+inline constexpr int kEntryWords = 6;
 
 // One ring, in the segment; all zero at the start. Every field may hold
 // anything if the other process is hostile.

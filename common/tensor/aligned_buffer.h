@@ -1,6 +1,8 @@
 #ifndef COMMON_TENSOR_ALIGNED_BUFFER_H_
 #define COMMON_TENSOR_ALIGNED_BUFFER_H_
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -9,21 +11,20 @@
 namespace muster {
 
 // Owned memory: zeroed at the start, aligned to 64 bytes (a cache line
-// and the widest vector). Movable, not copyable.
+// and the widest vector); of kHugePage bytes and more to that, in pages of that
+// size if the system has them: a loop over megabytes then waits for its memory
+// alone, not for the page table's. Movable, not copyable.
 class AlignedBuffer {
  public:
   static constexpr size_t kAlignment = 64;
+  static constexpr size_t kHugePage = size_t{2} << 20;
 
   AlignedBuffer() = default;
   // Allocates `size_bytes` zero bytes. Ends the process if the machine has no
   // memory left, as operator new does: check sizes from outside first.
   explicit AlignedBuffer(size_t size_bytes)
-      : data_(static_cast<char*>(std::aligned_alloc(
-            kAlignment, RoundUp(size_bytes == 0 ? 1 : size_bytes)))),
-        size_bytes_(size_bytes) {
-    if (data_ == nullptr) std::abort();
-    std::memset(data_.get(), 0, RoundUp(size_bytes == 0 ? 1 : size_bytes));
-  }
+      : data_(Allocate(RoundUp(size_bytes == 0 ? 1 : size_bytes))),
+        size_bytes_(size_bytes) {}
 
   char* data() { return data_.get(); }
   const char* data() const { return data_.get(); }
@@ -45,6 +46,18 @@ class AlignedBuffer {
   };
   static size_t RoundUp(size_t size) {
     return (size + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  static char* Allocate(size_t size) {
+    const bool is_large = size >= kHugePage;
+    void* data = nullptr;
+    if (posix_memalign(&data, is_large ? kHugePage : kAlignment, size) != 0) {
+      std::abort();
+    }
+    // Before they are touched; not what is less than a page at the end. Where
+    // there are no such pages, nothing changes.
+    if (is_large) madvise(data, size / kHugePage * kHugePage, MADV_HUGEPAGE);
+    std::memset(data, 0, size);
+    return static_cast<char*>(data);
   }
 
   std::unique_ptr<char, Free> data_;

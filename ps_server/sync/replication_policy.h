@@ -35,9 +35,11 @@ struct PushedPart {
   // only until the answer. Who keeps them copies them.
   absl::Cord data;
   const Codec* codec = nullptr;
+  // Known to be finite.
+  bool is_finite = false;
   // Where Apply also writes the new values, float32, slice after slice; null:
   // nowhere. It may be where `data` lies, if that is not encoded.
-  char* publish_to = nullptr;
+  float* publish_to = nullptr;
   // Of its step, in updates.
   int64_t staleness = 0;
   // Of the learning rate with which it is applied.

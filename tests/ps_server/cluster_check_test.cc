@@ -53,8 +53,8 @@ TEST(ClusterCheckTest, NamesAnotherProtocol) {
                 r.set_protocol_version(kProtocolVersion + 1);
               }),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("it speaks protocol 3 (version ''"),
-                             HasSubstr("this ps speaks protocol 2"))));
+                       AllOf(HasSubstr("it speaks protocol 4 (version ''"),
+                             HasSubstr("this ps speaks protocol 3"))));
 }
 
 TEST(ClusterCheckTest, NamesTheFirstDifference) {

@@ -170,6 +170,11 @@ class MeetingRule : public UpdateRule {
     if (barrier_->Block()) delete barrier_;
     for (int64_t i = 0; i < n; ++i) parameter[i] -= gradient[i];
   }
+  void ApplyEncoded(const BlockUpdate& update,
+                    const Elements& all) const override {
+    Apply(update, reinterpret_cast<const float*>(all.gradient.data),
+          all.parameter, all.slots, all.n);
+  }
 
  private:
   absl::Barrier* const barrier_ = new absl::Barrier(2);

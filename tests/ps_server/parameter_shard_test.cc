@@ -111,20 +111,22 @@ TEST_F(ParameterShardTest, NewValuesTakeThePlaceOfTheGradient) {
   }
   std::vector<float> wanted;
   for (const float value : gradient) wanted.push_back(-value);
-  char* const place = reinterpret_cast<char*>(gradient.data());
+  const char* const place = reinterpret_cast<char*>(gradient.data());
+  PushSlot slot;
+  slot.values_into = gradient.data();
   Frame<PushPart> request =
       MakePush(worker_, 1, {MakeSlice("w", 0, elements), MakeSlice("b", 0, 3)},
                absl::MakeCordFromExternal(
                    {place, gradient.size() * sizeof(float)}, [] {}));
   request.header.set_wants_values(true);
-  const auto reply = shard_.Push(request, place);
+  const auto reply = shard_.Push(request, slot);
   ASSERT_THAT(reply, IsOk());
   EXPECT_EQ(gradient, wanted);
   ASSERT_EQ(reply->data.size(), gradient.size() * sizeof(float));
   EXPECT_EQ((*reply->data.chunk_begin()).data(), place);
   // Nothing is written for a duplicate, whose values are elsewhere.
   gradient.assign(gradient.size(), 7);
-  const auto again = shard_.Push(request, place);
+  const auto again = shard_.Push(request, slot);
   ASSERT_THAT(again, IsOk());
   EXPECT_TRUE(again->header.duplicate());
   EXPECT_EQ(ValuesOf<float>(again->data), wanted);
@@ -398,6 +400,26 @@ TEST_F(ParameterShardTest, RefusesNonFiniteGradientsByName) {
                  HasSubstr("'b' has NaN or infinity at element 130")));
   }
   EXPECT_THAT(Pull(MakeSlice("a", 0, 100)), Each(0.0f));
+}
+
+TEST_F(ParameterShardTest, TakesTheWordOfWhoSharesTheMemoryOfThePush) {
+  MakeReady({MakeTensor("w", {2})});
+  PushSlot slot;
+  slot.is_finite = true;
+  const auto nan = BytesOf<float>({std::nanf(""), -1});
+  const auto push = [&](int64_t step, const absl::Cord& data,
+                        const std::string& codec) {
+    Frame<PushPart> part =
+        MakePush(worker_, step, {MakeSlice("w", 0, 2)}, data);
+    part.header.set_codec(codec);
+    return shard_.Push(part, slot);
+  };
+  // Said of float32; encoded values were not seen as what they are.
+  EXPECT_THAT(push(1, absl::Cord("\xc0\x7f\x80\x3f"), "bf16"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("NaN or infinity at element 0")));
+  EXPECT_THAT(push(1, nan, ""), IsOk());
+  EXPECT_TRUE(std::isnan(Pull(MakeSlice("w", 0, 2))[0]));
 }
 
 TEST_F(ParameterShardTest, RefusesAStateTensorThatWouldBecomeInfinite) {

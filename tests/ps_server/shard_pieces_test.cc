@@ -111,6 +111,34 @@ TEST_P(EncodedFloatRunsTest, DecodesAnyCutOfTheBytes) {
   }
 }
 
+TEST_P(EncodedFloatRunsTest, HandsOutWhatIsEncodedWhereItLies) {
+  const Codec* const codec = FindCodec(GetParam()).value();
+  const std::string encoded(2000, '\x11');
+  const absl::Cord data =
+      absl::MakeCordFromExternal(absl::string_view(encoded).substr(1), [] {});
+  FloatRuns runs(data, codec);
+  const EncodedRun run = runs.NextEncoded(999);
+  EXPECT_EQ(run.size, 999);
+  EXPECT_EQ(run.values.format, codec->format());
+  EXPECT_EQ(run.values.data, encoded.data() + 1);
+}
+
+TEST_P(EncodedFloatRunsTest, FindsNonFiniteValuesAcrossChunks) {
+  const Codec* const codec = FindCodec(GetParam()).value();
+  for (const int64_t at : {-1, 0, 99, 100, 299}) {
+    std::vector<float> values(300, -3.0f);
+    if (at >= 0) values[at] = NAN;
+    std::string encoded(600, 0);
+    codec->Encode(values.data(), 300, encoded.data());
+    absl::Cord data = absl::MakeCordFromExternal(
+        absl::string_view(encoded).substr(0, 201), [] {});
+    data.Append(absl::MakeCordFromExternal(
+        absl::string_view(encoded).substr(201), [] {}));
+    FloatRuns runs(data, codec);
+    EXPECT_EQ(FindNonFinite(runs, 300), at);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Codecs, EncodedFloatRunsTest,
                          testing::ValuesIn(CodecRegistry::Names()),
                          [](const auto& info) { return info.param; });

@@ -172,9 +172,9 @@ TEST_F(SessionMachineTest, OtherProtocolEndsItAtOnceNamingBoth) {
   EXPECT_EQ(Get<Exit>()->code, kExitBadConfig);
   EXPECT_THAT(
       Get<Exit>()->text,
-      AllOf(HasSubstr("/job:ps/task:0 at host0:2222 speaks protocol 3 "
+      AllOf(HasSubstr("/job:ps/task:0 at host0:2222 speaks protocol 4 "
                       "(version '9.9\\n')"),
-            HasSubstr(absl::StrCat("this worker speaks protocol 2 (version '",
+            HasSubstr(absl::StrCat("this worker speaks protocol 3 (version '",
                                    kMusterVersion, "')"))));
   EXPECT_EQ(Get<SendRegister>(), nullptr);
 }

@@ -290,8 +290,8 @@ TEST_F(TrainingSessionTest, PsOfAnotherProtocolExitsWithTwo) {
   shard_.protocol_version = kProtocolVersion + 1;
   EXPECT_EQ(Make()->Run(), kExitBadConfig);
   EXPECT_EQ(shard_.last_hello.protocol_version(), kProtocolVersion);
-  EXPECT_THAT(errors_, ElementsAre(AllOf(HasSubstr("speaks protocol 3"),
-                                         HasSubstr("speaks protocol 2"))));
+  EXPECT_THAT(errors_, ElementsAre(AllOf(HasSubstr("speaks protocol 4"),
+                                         HasSubstr("speaks protocol 3"))));
 }
 
 TEST_F(TrainingSessionTest, SignalBeforeTheFirstStepExitsCleanly) {

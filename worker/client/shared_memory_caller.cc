@@ -105,11 +105,13 @@ void SharedMemoryCaller::Send(uint32_t slot, WaitingCall call) {
     return call.done(Named(absl::StatusCode::kDeadlineExceeded,
                            "the deadline passed before the request was sent"));
   }
-  WriteSlot(call.request, shared_.segment.data(), slot);
-  const RingEntry entry = {slot, static_cast<uint32_t>(call.method),
+  const bool is_finite = WriteSlot(call.request, shared_.segment.data(), slot);
+  const RingEntry entry = {slot,
+                           static_cast<uint32_t>(call.method),
                            static_cast<uint32_t>(call.request.fields.size()),
                            static_cast<uint32_t>(call.request.data.size()),
-                           TimeoutMs(left)};
+                           TimeoutMs(left),
+                           is_finite ? 1u : 0u};
   // The caller's memory need not wait for the answer.
   call.request.data.Clear();
   bool wants_bell = false;

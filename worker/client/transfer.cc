@@ -1,5 +1,6 @@
 #include "worker/client/transfer.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace muster {
@@ -70,8 +71,22 @@ void Transfer::OnTimer() {
   Proceed();
 }
 
+std::vector<Transfer::Sender>::iterator Transfer::FindSender() {
+  return std::find_if(senders_.begin(), senders_.end(),
+                      [id = std::this_thread::get_id()](const Sender& sender) {
+                        return sender.thread == id;
+                      });
+}
+
 void Transfer::Perform(const TransferMachine::Actions& actions) {
   queue_.insert(queue_.end(), actions.sends.begin(), actions.sends.end());
+  if (!actions.sends.empty()) {
+    auto sender = FindSender();
+    if (sender == senders_.end()) {
+      sender = senders_.insert(sender, {std::this_thread::get_id()});
+    }
+    sender->left += actions.sends.size();
+  }
   if (actions.done.has_value()) {
     outcome_ = actions.done;
     queue_.clear();
@@ -90,22 +105,32 @@ void Transfer::Proceed() {
 void Transfer::SendQueued() {
   {
     absl::MutexLock lock(&mu_);
-    if (sending_) return;
-    sending_ = true;
+    const auto self = FindSender();
+    if (self == senders_.end() || self->is_sending) return;
+    self->is_sending = true;
   }
   for (;;) {
-    TransferMachine::Send send;
+    std::optional<TransferMachine::Send> send;
     {
       absl::MutexLock lock(&mu_);
-      if (queue_.empty()) {
-        sending_ = false;
-        return;
-      }
-      send = queue_.front();
-      queue_.pop_front();
+      send = NextSend();
     }
-    send_(this, send);
+    if (!send.has_value()) return;
+    send_(this, *send);
   }
+}
+
+std::optional<TransferMachine::Send> Transfer::NextSend() {
+  const auto self = FindSender();
+  // The end empties the queue.
+  if (self->left == 0 || queue_.empty()) {
+    senders_.erase(self);
+    return std::nullopt;
+  }
+  --self->left;
+  const TransferMachine::Send send = queue_.front();
+  queue_.pop_front();
+  return send;
 }
 
 void Transfer::DeliverIfFree() {
@@ -115,7 +140,9 @@ void Transfer::DeliverIfFree() {
   {
     absl::MutexLock lock(&mu_);
     // While a thread sends, it may be reading the caller's memory.
-    if (!outcome_.has_value() || holds_ > 0 || sending_ || !done_) return;
+    if (!outcome_.has_value() || holds_ > 0 || !IsNotSending() || !done_) {
+      return;
+    }
     done = std::exchange(done_, nullptr);
     outcome = *outcome_;
     retries = machine_.retries();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -33,8 +34,9 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     Timers* timers;
   };
   // Starts sending one part; every Send is answered by one Answer, possibly
-  // before this returns. Not called by two threads at once, nor after the
-  // transfer's `done`: it may refer to what its caller owns until then.
+  // before this returns. Called by several threads at once, for a part each,
+  // but not after the transfer's `done`: it may refer to what its caller owns
+  // until then.
   using SendFunction =
       std::function<void(Transfer* transfer, const TransferMachine::Send&)>;
   // Gets the outcome and the number of repeated sends.
@@ -46,7 +48,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
 
   void Start();
   // See TransferMachine::OpenParts. Sends what the window has room for before
-  // it returns, unless another thread does.
+  // it returns.
   void OpenParts(absl::Span<const PartId> parts);
   void Answer(const TransferMachine::Send& send, const absl::Status& status);
   // Ends the transfer, unless it has ended. When it returns, no send is under
@@ -59,18 +61,32 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void Release();
 
  private:
+  // A thread that sends, and how many of the queued parts are left to it.
+  struct Sender {
+    std::thread::id thread;
+    size_t left = 0;
+    // A frame of the thread is in SendQueued.
+    bool is_sending = false;
+  };
+
   // In one go with the machine's decision: what was decided before the end must
-  // not be carried out after it.
+  // not be carried out after it. As many sends as it adds are left to this
+  // thread.
   void Perform(const TransferMachine::Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends what is to be sent and delivers the end; after each Perform.
   void Proceed() ABSL_LOCKS_EXCLUDED(mu_);
-  // Sends what is queued, unless another thread (or a frame below) does.
+  // Sends what is left to this thread, unless a frame below does.
   void SendQueued();
+  // The next part that this thread is to send; none if none is left to it.
+  std::optional<TransferMachine::Send> NextSend()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DeliverIfFree();
   void OnTimer();
+  // This thread among senders_, or its end.
+  std::vector<Sender>::iterator FindSender() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsNotSending() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return !sending_;
+    return senders_.empty();
   }
 
   // Constant after construction.
@@ -82,7 +98,10 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // Links may answer before a call returns; without the queue each part would
   // be sent from inside the one before, as deep as there are parts.
   std::deque<TransferMachine::Send> queue_ ABSL_GUARDED_BY(mu_);
-  bool sending_ ABSL_GUARDED_BY(mu_) = false;
+  // Who made room for a part sends it: the answers' thread is awake and has its
+  // memory in its cache, and who started the transfer soon leaves its core to
+  // others.
+  std::vector<Sender> senders_ ABSL_GUARDED_BY(mu_);
   int holds_ ABSL_GUARDED_BY(mu_) = 0;
   std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mu_);
   DoneFunction done_ ABSL_GUARDED_BY(mu_);

@@ -1,5 +1,6 @@
 #include "tests/benchmark/data_plane/parameter_steps.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/codec/codec.h"
 #include "common/rpc/incarnation.h"
+#include "common/tensor/aligned_buffer.h"
 #include "tests/benchmark/data_plane/rule_blocks.h"
 #include "tests/benchmark/data_plane/shards.h"
 #include "tests/testing/await_reply.h"
@@ -44,6 +46,54 @@ Model MakeModel(const WorkloadOptions& options) {
   return model;
 }
 
+// A value for each element of a model, in one piece of memory as a worker's.
+class Values {
+ public:
+  Values() = default;
+  Values(const Model& model, float value) {
+    for (const TensorDef& tensor : model.tensors) {
+      sizes_.push_back(tensor.shape(0));
+      total_ += tensor.shape(0);
+    }
+    memory_ = AlignedBuffer(static_cast<size_t>(total_) * sizeof(float));
+    std::fill_n(memory_.as<float>(), total_, value);
+  }
+
+  absl::Span<const float> all() const {
+    return {memory_.as<float>(), static_cast<size_t>(total_)};
+  }
+  std::vector<TensorView> Views() const {
+    std::vector<TensorView> views;
+    ForEach([&](int64_t offset, int64_t size) {
+      views.push_back(ViewOf(all().subspan(offset, size)));
+    });
+    return views;
+  }
+  std::vector<MutableTensorView> Into() {
+    const absl::Span<float> values(memory_.as<float>(), total_);
+    std::vector<MutableTensorView> views;
+    ForEach([&](int64_t offset, int64_t size) {
+      views.push_back(MutableViewOf(values.subspan(offset, size)));
+    });
+    return views;
+  }
+
+ private:
+  // Calls visit(offset, size) for each tensor.
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
+    int64_t offset = 0;
+    for (const int64_t size : sizes_) {
+      visit(offset, size);
+      offset += size;
+    }
+  }
+
+  std::vector<int64_t> sizes_;
+  int64_t total_ = 0;
+  AlignedBuffer memory_;
+};
+
 // A worker's client and the memory of its parameters and gradients.
 class BareWorker {
  public:
@@ -71,10 +121,8 @@ class BareWorker {
 
   absl::Status SayHello(const Model& model) {
     RETURN_IF_ERROR(client_->SetModel(model.tensors, model.placement));
-    for (const TensorDef& tensor : model.tensors) {
-      gradients_.emplace_back(tensor.shape(0), kGradient);
-      parameters_.emplace_back(tensor.shape(0), RuleBlocks::kStart);
-    }
+    gradients_ = Values(model, kGradient);
+    parameters_ = Values(model, RuleBlocks::kStart);
     std::vector<uint64_t> incarnations;
     for (int i = 0; i < num_shards_; ++i) {
       ASSIGN_OR_RETURN(
@@ -93,11 +141,11 @@ class BareWorker {
     definition.fingerprint = 1;
     definition.optimizer.set_name(optimizer);
     definition.replication.mutable_async()->set_pull(pull);
-    return client_->LoadModel(definition, Views(parameters_));
+    return client_->LoadModel(definition, parameters_.Views());
   }
 
   absl::Status Push() {
-    return client_->PushAndWait(++step_, Views(gradients_)).status();
+    return client_->PushAndWait(++step_, gradients_.Views()).status();
   }
 
   absl::Status MapParameters() {
@@ -105,48 +153,27 @@ class BareWorker {
     return client_->PullVersions().status();
   }
 
-  absl::Status Pull() { return client_->PullAndWait(Into()); }
+  absl::Status Pull() { return client_->PullAndWait(parameters_.Into()); }
 
   // In one round trip.
   absl::Status PushPull() {
-    return client_->PushAndWait(++step_, Views(gradients_), /*round=*/0, Into())
+    return client_
+        ->PushAndWait(++step_, gradients_.Views(), /*round=*/0,
+                      parameters_.Into())
         .status();
   }
 
   absl::Status Check() const {
-    for (const auto& values : parameters_) {
-      RETURN_IF_ERROR(CheckMoved(values, RuleBlocks::kStart));
-    }
     for (const TensorView& view : in_place_.values) {
       const absl::Span<const float> values(
           reinterpret_cast<const float*>(view.data),
           view.size_bytes / sizeof(float));
       RETURN_IF_ERROR(CheckMoved(values, RuleBlocks::kStart));
     }
-    return absl::OkStatus();
+    return CheckMoved(parameters_.all(), RuleBlocks::kStart);
   }
 
  private:
-  using Values = std::vector<std::vector<float>>;
-
-  static std::vector<TensorView> Views(const Values& all) {
-    std::vector<TensorView> views;
-    views.reserve(all.size());
-    for (const auto& values : all) {
-      views.push_back(ViewOf(absl::MakeConstSpan(values)));
-    }
-    return views;
-  }
-
-  std::vector<MutableTensorView> Into() {
-    std::vector<MutableTensorView> views;
-    views.reserve(parameters_.size());
-    for (auto& values : parameters_) {
-      views.push_back(MutableViewOf(absl::MakeSpan(values)));
-    }
-    return views;
-  }
-
   const int num_shards_;
   Sender sender_;
   int64_t step_ = 0;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/codec/value_format.h"
 #include "common/rpc/protocol.h"
 
 namespace muster {
@@ -30,19 +31,19 @@ RuleBlocks::RuleBlocks(std::unique_ptr<UpdateRule> rule, int64_t elements)
   run_slots_.resize(slots_.size());
 }
 
-void RuleBlocks::ApplyRun(int64_t offset, absl::Span<const float> run) {
+void RuleBlocks::ApplyRun(int64_t offset, const EncodedRun& run) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     run_slots_[i] = slots_[i].as<float>() + offset;
   }
-  rule_->Apply({t_}, run.data(), parameter_.as<float>() + offset, run_slots_,
-               static_cast<int64_t>(run.size()));
+  rule_->ApplyEncoded({t_}, {run.values, parameter_.as<float>() + offset,
+                             run_slots_, run.size, /*publish_to=*/nullptr});
 }
 
 void RuleBlocks::Apply(absl::Span<const float> gradient) {
   ++t_;
   for (int64_t offset = 0; offset < elements_; offset += kBlockElements) {
     const int64_t length = std::min(kBlockElements, elements_ - offset);
-    ApplyRun(offset, gradient.subspan(offset, length));
+    ApplyRun(offset, {AsEncoded(gradient.data() + offset), length});
   }
 }
 
@@ -50,10 +51,10 @@ void RuleBlocks::Apply(FloatRuns* gradient) {
   ++t_;
   for (int64_t offset = 0; offset < elements_;) {
     const int64_t left_in_block = kBlockElements - offset % kBlockElements;
-    const absl::Span<const float> run =
-        gradient->Next(std::min(left_in_block, elements_ - offset));
+    const EncodedRun run =
+        gradient->NextEncoded(std::min(left_in_block, elements_ - offset));
     ApplyRun(offset, run);
-    offset += static_cast<int64_t>(run.size());
+    offset += run.size;
   }
 }
 

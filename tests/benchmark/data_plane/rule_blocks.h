@@ -39,7 +39,7 @@ class RuleBlocks {
  private:
   RuleBlocks(std::unique_ptr<UpdateRule> rule, int64_t elements);
 
-  void ApplyRun(int64_t offset, absl::Span<const float> run);
+  void ApplyRun(int64_t offset, const EncodedRun& run);
 
   const std::unique_ptr<UpdateRule> rule_;
   const int64_t elements_;

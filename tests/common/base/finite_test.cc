@@ -47,5 +47,30 @@ TEST(FiniteTest, GivesTheFirstOfTwo) {
   EXPECT_EQ(FirstNonFinite(values), 70);
 }
 
+TEST(FiniteTest, CopiesAndTellsAtEachPlaceOnEveryInstructionSet) {
+  for (const auto target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    SCOPED_TRACE(hwy::TargetName(target));
+    for (size_t at = 0; at < 201; ++at) {
+      std::vector<float> values(200, kMax);
+      values[at % 100] = -kDenormal;
+      if (at < 200) values[at] = kInf;
+      std::vector<float> copy(201, 7);
+      ASSERT_EQ(CopyFinite(values, copy.data()), at == 200) << at;
+      values.push_back(7);
+      ASSERT_EQ(copy, values) << at;
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+TEST(FiniteTest, ACopyOfEveryKindIsToldApart) {
+  for (const float bad : {kNan, -kNan, kInf, -kInf}) {
+    float copy[64];
+    EXPECT_FALSE(CopyFinite(std::vector<float>(64, bad), copy)) << bad;
+  }
+  EXPECT_TRUE(CopyFinite({}, nullptr));
+}
+
 }  // namespace
 }  // namespace muster

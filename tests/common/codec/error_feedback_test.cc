@@ -110,7 +110,7 @@ TEST_P(ErrorFeedbackTest, SmallGradientsArriveInTime) {
     const float gradient = 1 + static_cast<float>(step);
     applied += Encode({gradient})[0];
     Keep();
-    std::vector<char> bytes(codec_->bytes_per_value());
+    std::vector<char> bytes(EncodedBytes(codec_, 1));
     codec_->Encode(&gradient, 1, bytes.data());
     float alone;
     codec_->Decode(bytes.data(), 1, &alone);

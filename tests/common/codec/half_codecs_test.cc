@@ -132,6 +132,19 @@ TEST_P(HalfCodecsTest, DecodesAsTheReference) {
   }
 }
 
+TEST_P(HalfCodecsTest, FindsEveryNonFiniteValueAnywhere) {
+  for (uint32_t bits = 0; bits < 0x10000u; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    // One byte off any alignment, in and behind the vectors.
+    std::vector<char> encoded(2 * 161 + 1, '\x3c');
+    const int64_t at = bits % 161;
+    std::memcpy(encoded.data() + 1 + 2 * at, &half, sizeof(half));
+    const int64_t wanted = std::isfinite(reference_.decode(half)) ? -1 : at;
+    ASSERT_EQ(codec_.FirstNonFinite(encoded.data() + 1, 161), wanted) << bits;
+  }
+  EXPECT_EQ(codec_.FirstNonFinite(nullptr, 0), -1);
+}
+
 TEST_P(HalfCodecsTest, AnyLengthAndAnyAddress) {
   const std::vector<float> all = EveryUpperHalf();
   for (int64_t n = 0; n <= 40; ++n) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/codec/value_format.h"
 #include "common/optimizer/update_rule.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -49,6 +50,16 @@ class RuleState {
   }
   void Apply(int64_t t, const std::vector<T>& gradient) {
     Apply(BlockUpdate{t}, gradient);
+  }
+
+  // The t-th update of all elements, by a rule that trains.
+  void ApplyEncoded(int64_t t, const EncodedValues& gradient,
+                    float* publish_to) {
+    std::vector<float*> slots;
+    for (std::vector<T>& slot : slots_) slots.push_back(slot.data());
+    static_cast<const UpdateRule*>(rule_)->ApplyEncoded(
+        {t}, {gradient, parameter_.data(), slots,
+              static_cast<int64_t>(parameter_.size()), publish_to});
   }
 
   const std::vector<T>& parameter() const { return parameter_; }

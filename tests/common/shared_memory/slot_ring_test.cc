@@ -25,7 +25,7 @@ TEST_F(SlotRingTest, IsEmptyAtTheStart) {
 
 TEST_F(SlotRingTest, HandsOverInOrder) {
   for (uint32_t i = 0; i < 5 * kNumSlots; ++i) {
-    writer_.Publish({i, i + 1, i + 2, i + 3, i + 4});
+    writer_.Publish({i, i + 1, i + 2, i + 3, i + 4, i + 5});
     if (i % 3 != 2) continue;
     for (uint32_t taken = i - 2; taken <= i; ++taken) {
       ASSERT_TRUE(reader_.HasEntry());
@@ -37,6 +37,7 @@ TEST_F(SlotRingTest, HandsOverInOrder) {
       EXPECT_EQ((*entry)->fields_bytes, taken + 2);
       EXPECT_EQ((*entry)->data_bytes, taken + 3);
       EXPECT_EQ((*entry)->timeout_ms, taken + 4);
+      EXPECT_EQ((*entry)->is_finite, taken + 5);
     }
   }
 }

@@ -19,6 +19,21 @@ TEST(AlignedBufferTest, IsAlignedAndZeroed) {
   }
 }
 
+TEST(AlignedBufferTest, ALargeOneBeginsAtAHugePage) {
+  for (const size_t size :
+       {AlignedBuffer::kHugePage - 64, AlignedBuffer::kHugePage,
+        2 * AlignedBuffer::kHugePage + 1}) {
+    const AlignedBuffer buffer(size);
+    EXPECT_EQ(buffer.size_bytes(), size);
+    for (size_t i = 0; i < size; i += 1000) ASSERT_EQ(buffer.data()[i], 0);
+    EXPECT_EQ(buffer.data()[size - 1], 0);
+    if (size < AlignedBuffer::kHugePage) continue;
+    EXPECT_EQ(
+        reinterpret_cast<uintptr_t>(buffer.data()) % AlignedBuffer::kHugePage,
+        0u);
+  }
+}
+
 TEST(AlignedBufferTest, AnEmptyBufferHasNoBytes) {
   const AlignedBuffer none;
   EXPECT_EQ(none.size_bytes(), 0u);

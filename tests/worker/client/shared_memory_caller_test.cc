@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -146,6 +148,20 @@ TEST_F(SharedMemoryCallerTest, CarriesARequestAndItsAnswer) {
   EXPECT_EQ(RequestFields(request), "question");
   Answer(request.slot, "answer");
   EXPECT_EQ(outcome.fields(), "answer");
+}
+
+TEST_F(SharedMemoryCallerTest, TellsOfValuesThatItSawToBeFinite) {
+  for (const float value : {3e38f, std::numeric_limits<float>::infinity()}) {
+    const std::vector<float> values(100, value);
+    Outcome outcome;
+    Call("question", outcome, kLong,
+         std::string(reinterpret_cast<const char*>(values.data()),
+                     values.size() * sizeof(float)));
+    const RingEntry request = TakeRequest();
+    EXPECT_EQ(request.is_finite, std::isfinite(value) ? 1u : 0u);
+    Answer(request.slot, "answer");
+    EXPECT_EQ(outcome.fields(), "answer");
+  }
 }
 
 TEST_F(SharedMemoryCallerTest, CarriesAnErrorWithItsWords) {

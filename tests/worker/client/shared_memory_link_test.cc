@@ -1,5 +1,6 @@
 #include "worker/client/shared_memory_link.h"
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -99,11 +100,14 @@ class SharedMemoryLinkTest : public testing::Test {
                 }),
                 IsOk());
   }
-  absl::Status Push(ParameterLink* link, int64_t step) {
+  // Every element -1, but for the last one.
+  absl::Status Push(ParameterLink* link, int64_t step, float last = -1) {
+    std::vector<float> gradient(kBlockElements, -1);
+    gradient.back() = last;
     return AwaitReply<Frame<PushReply>>([&](auto done) {
              link->Push(
                  MakePush(chief_, step, {MakeSlice("w", 0, kBlockElements)},
-                          BytesOf(std::vector<float>(kBlockElements, -1))),
+                          BytesOf(gradient)),
                  Soon(), done);
            })
         .status();
@@ -125,6 +129,23 @@ class SharedMemoryLinkTest : public testing::Test {
   const Sender chief_ = MakeSender(0, 100);
   MonotonicClock clock_;
 };
+
+TEST_F(SharedMemoryLinkTest, ANonFiniteGradientIsRefusedWhole) {
+  LinkedShard shard(LinkKind::kSharedMemory, Options(/*required=*/true));
+  ParameterLink* const link = &shard.link();
+  ASSERT_NO_FATAL_FAILURE(MakeReady(link));
+  const absl::StatusOr<std::vector<float>> before = Pull(link, 0);
+  ASSERT_THAT(before, IsOk());
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
+                          -std::numeric_limits<float>::infinity()}) {
+    EXPECT_THAT(Push(link, 1, bad),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("'w' has NaN or infinity at element 65535; "
+                                   "nothing was changed")));
+  }
+  EXPECT_EQ(*Pull(link, 0), *before);
+  EXPECT_THAT(Push(link, 1), IsOk());
+}
 
 TEST_F(SharedMemoryLinkTest, CarriesWholePartsBothWays) {
   LinkedShard shard(LinkKind::kSharedMemory, Options(/*required=*/true));

@@ -58,6 +58,56 @@ TEST(TransferTest, SendsNothingAfterItsEnd) {
   EXPECT_EQ(late_sends, 0);
 }
 
+// Who started the transfer may be slow: the parts that answers make room for do
+// not wait for it.
+TEST(TransferTest, WhoBringsAnAnswerSendsTheNextPart) {
+  const MonotonicClock clock{};
+  TimerQueue timers;
+  TransferOptions options;
+  options.window_parts = 1;
+  absl::Notification sending;
+  absl::Notification go_on;
+  std::vector<std::thread::id> senders(2);
+  const auto transfer = std::make_shared<Transfer>(
+      Transfer::Environment{&clock, &timers},
+      TransferMachine(options, {{1, 1}}, {"/job:ps/task:0"}),
+      [&](Transfer*, const TransferMachine::Send& send) {
+        senders[send.part] = std::this_thread::get_id();
+        if (send.part != 0) return go_on.Notify();
+        sending.Notify();
+        go_on.WaitForNotification();
+      },
+      [](const absl::Status&, int64_t) {});
+  std::thread starter([&] { transfer->Start(); });
+  const std::thread::id starter_id = starter.get_id();
+  sending.WaitForNotification();
+  transfer->Answer({0, 0, 1, absl::Time()}, absl::OkStatus());
+  starter.join();
+  EXPECT_EQ(senders[0], starter_id);
+  EXPECT_EQ(senders[1], std::this_thread::get_id());
+}
+
+// A link that answers at once.
+TEST(TransferTest, SendsNoPartFromInsideAnother) {
+  const MonotonicClock clock{};
+  TimerQueue timers;
+  int depth = 0;
+  int sent = 0;
+  const auto transfer = std::make_shared<Transfer>(
+      Transfer::Environment{&clock, &timers},
+      TransferMachine({}, {std::vector<int64_t>(kParts, 1)},
+                      {"/job:ps/task:0"}),
+      [&](Transfer* self, const TransferMachine::Send& send) {
+        EXPECT_EQ(depth++, 0);
+        ++sent;
+        self->Answer(send, absl::OkStatus());
+        --depth;
+      },
+      [](const absl::Status& outcome, int64_t) { EXPECT_TRUE(outcome.ok()); });
+  transfer->Start();
+  EXPECT_EQ(sent, kParts);
+}
+
 TEST(TransferTest, CancelWaitsForASendOnItsWay) {
   const MonotonicClock clock{};
   TimerQueue timers;
