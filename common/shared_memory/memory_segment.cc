@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -22,6 +23,44 @@ using Access = MemorySegment::Access;
 constexpr int SealsFor(Access others) {
   const int size = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   return others == Access::kRead ? size | F_SEAL_FUTURE_WRITE : size;
+}
+
+constexpr size_t kHugePage = size_t{2} << 20;
+// MADV_COLLAPSE of Linux 6.1, which glibc 2.36 does not name.
+constexpr int kCollapse = 25;
+
+// Maps it where a huge page may begin, if it is as large as one.
+void* MapAligned(size_t size_bytes, int protection, int fd) {
+  constexpr int kFlags = MAP_SHARED | MAP_POPULATE;
+  if (size_bytes < kHugePage) {
+    return mmap(nullptr, size_bytes, protection, kFlags, fd, 0);
+  }
+  const size_t room = size_bytes + kHugePage;
+  void* const reserved =
+      mmap(nullptr, room, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return MAP_FAILED;
+  char* const begin = static_cast<char*>(reserved);
+  const size_t before =
+      (kHugePage - reinterpret_cast<uintptr_t>(begin) % kHugePage) % kHugePage;
+  void* const data =
+      mmap(begin + before, size_bytes, protection, kFlags | MAP_FIXED, fd, 0);
+  if (data == MAP_FAILED) {
+    munmap(reserved, room);
+    return MAP_FAILED;
+  }
+  // What is reserved around it, from the next page on.
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t behind = before + (size_bytes + page - 1) / page * page;
+  if (before > 0) munmap(begin, before);
+  if (behind < room) munmap(begin + behind, room - behind);
+  return data;
+}
+
+// Where there are no such pages, nothing changes.
+void UseHugePages(void* data, size_t size_bytes) {
+  const size_t whole = size_bytes / kHugePage * kHugePage;
+  if (whole > 0) madvise(data, whole, kCollapse);
 }
 
 absl::Status Exhausted(const char* what, size_t size_bytes, int error) {
@@ -88,9 +127,9 @@ absl::StatusOr<MemorySegment> MemorySegment::Map(FileDescriptor fd,
                                                  Access access) {
   const int protection =
       access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* const data = mmap(nullptr, size_bytes, protection,
-                          MAP_SHARED | MAP_POPULATE, fd.get(), 0);
+  void* const data = MapAligned(size_bytes, protection, fd.get());
   if (data == MAP_FAILED) return Exhausted("mmap", size_bytes, errno);
+  UseHugePages(data, size_bytes);
   return MemorySegment(std::move(fd), static_cast<char*>(data), size_bytes);
 }
 

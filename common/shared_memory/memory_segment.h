@@ -13,7 +13,7 @@ namespace muster {
 // process can take pages away under the other's feet (SIGBUS); what is in it
 // may change at any time, if the other process is broken or hostile. Movable,
 // not copyable; unmapped and closed at destruction, and gone with the last
-// process that had it.
+// process that had it. In huge pages where it is large and there are such.
 class MemorySegment {
  public:
   // A larger one is neither made nor mapped.

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include "gmock/gmock.h"
@@ -16,6 +19,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr size_t kBytes = 3 * 4096;
@@ -64,6 +68,40 @@ TEST(MemorySegmentTest, OthersCannotWriteWhatIsForReading) {
   EXPECT_EQ(mprotect(adopted->data(), kBytes, PROT_READ | PROT_WRITE), -1);
   EXPECT_EQ(pwrite(made->fd(), "x", 1, 0), -1);
   EXPECT_EQ(ftruncate(made->fd(), 0), -1);
+}
+
+// The sum of one field of /proc/self/smaps over all segments, in KB.
+int64_t MappedKb(const std::string& field) {
+  std::ifstream maps("/proc/self/smaps");
+  std::string line;
+  int64_t sum = 0;
+  bool is_ours = false;
+  while (std::getline(maps, line)) {
+    if (line.find("memfd:muster") != std::string::npos) is_ours = true;
+    if (is_ours && line.rfind(field + ":", 0) == 0) {
+      sum += std::stoll(line.substr(field.size() + 1));
+    }
+    if (line.rfind("VmFlags", 0) == 0) is_ours = false;
+  }
+  return sum;
+}
+
+TEST(MemorySegmentTest, LargeOnesAreInHugePagesWhereThereAreSuch) {
+  constexpr size_t kLarge = (size_t{4} << 20) + 5;
+  {
+    absl::StatusOr<MemorySegment> made = MemorySegment::Create(kLarge);
+    ASSERT_THAT(made, IsOk());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(made->data()) % (2 << 20), 0);
+    made->data()[kLarge - 1] = 'x';
+    const absl::StatusOr<MemorySegment> adopted =
+        MemorySegment::Adopt(Copy(*made), kLarge);
+    ASSERT_THAT(adopted, IsOk());
+    EXPECT_EQ(adopted->data()[kLarge - 1], 'x');
+    // Each whole, and nothing beside it.
+    EXPECT_EQ(MappedKb("Size"), 2 * (4096 + 4));
+    EXPECT_THAT(MappedKb("ShmemPmdMapped"), AnyOf(0, 2 * 4096));
+  }
+  EXPECT_EQ(MappedKb("Size"), 0);
 }
 
 TEST(MemorySegmentTest, SizesThatMakeNoSenseAreRefused) {
