@@ -69,6 +69,11 @@ class DataPlane:
         return self.measure("push_pull", link=link, codec=codec,
                             optimizer=optimizer, **more)
 
+    def in_place(self):
+        """A step after which parameters are read where the shard keeps them."""
+        return self.measure("push_in_place", link=SAME_HOST_LINK,
+                            optimizer="adam")
+
     def memory(self, part=PART):
         return self.measure("memcpy", part,
                             bytes=MEMORY_FACTOR * self.options.bytes)
@@ -215,6 +220,10 @@ def adam_steps(plane):
     yield times_faster("time of a step: plain gRPC over grpc bf16", plain,
                        plane.push_pull("grpc", "bf16", "adam"),
                        at_least(8, stretch=9))
+    in_place = plane.in_place()
+    yield milliseconds("step with Adam: %s, in place" % SAME_HOST_LINK, in_place)
+    yield times_faster("time of a step: %s, in place over bare Adam" %
+                       SAME_HOST_LINK, in_place, bare, at_most(1.18))
     for link in LINKS:
         step = plane.push_pull(link, "", "adam")
         same_host = link == SAME_HOST_LINK

@@ -21,8 +21,11 @@ SHAPES = ((1, 1), (1, WORKERS), (2, WORKERS))
 # processes without one.
 LINK_TARGETS = {"shared_memory": at_least(0.95),
                 "grpc": at_least(0.85, stretch=0.95)}
-# Of the link that a worker takes by itself on one machine.
-CPU_TARGETS = {"shared_memory": 0.04}
+# The link that a worker takes by itself on one machine, and the same with
+# parameters that are read where the ps keeps them.
+SAME_HOST_LINK = "shared_memory"
+IN_PLACE = SAME_HOST_LINK + ", in place"
+CPU_TARGET = 0.04
 
 
 def read_result(train_dir):
@@ -53,6 +56,10 @@ class Training:
         self.clusters = {
             (link, *shape): self._cluster(link, *shape)
             for link in LINK_TARGETS for shape in SHAPES}
+        self.in_place = self._make(
+            "1 ps + %s, %s" % (count("worker", WORKERS), IN_PLACE),
+            self._cluster_command(SAME_HOST_LINK, 1, WORKERS) +
+            ["--set=replication.async.pull=IN_PLACE"])
 
     def _standalone_command(self, *flags):
         return [self.worker, "--standalone", "--training=" + processes.MODEL,
@@ -66,10 +73,14 @@ class Training:
     def _cluster(self, link, ps, workers):
         return self._make(
             "%d ps + %s, %s" % (ps, count("worker", workers), link),
-            [sys.executable, processes.LAUNCHER, "--no_build",
-             "--bin_dir=" + self.options.bin_dir, "--link=" + link,
-             "--ps=%d" % ps, "--workers=%d" % workers, "--compute_threads=1",
-             "--steps=%d" % (self.options.steps * workers)])
+            self._cluster_command(link, ps, workers))
+
+    def _cluster_command(self, link, ps, workers):
+        return [sys.executable, processes.LAUNCHER, "--no_build",
+                "--bin_dir=" + self.options.bin_dir, "--link=" + link,
+                "--ps=%d" % ps, "--workers=%d" % workers,
+                "--compute_threads=1",
+                "--steps=%d" % (self.options.steps * workers)]
 
 
 def run_copies(command, copies):
@@ -99,27 +110,39 @@ def figures(training, plane):
     yield speed(training.independent, ("scaling", alone, WORKERS))
     for (link, ps, workers), one in training.clusters.items():
         yield speed(one, ("scaling", "%d ps, %s" % (ps, link), workers))
+    yield speed(training.in_place)
     for (link, ps, workers), one in training.clusters.items():
-        if workers != WORKERS:
-            continue
-        yield speed_over("%s over %s" % (one.name, training.independent.name),
-                         one, [training.independent],
-                         LINK_TARGETS[link] if ps == 1 else None)
-    # One thread computes, so that its seconds are CPU seconds.
+        if workers == WORKERS:
+            yield over_independent(training, one,
+                                   LINK_TARGETS[link] if ps == 1 else None)
+    yield over_independent(training, training.in_place)
     for link in LINK_TARGETS:
-        yield Figure(
-            "CPU of ps and %s over the compute's" % link, "x",
-            [plane.push_pull(link, "", "adam"), training.standalone[1]],
-            lambda step, alone: step["cpu_s"] * alone["steps_per_s"],
-            at_most(CPU_TARGETS[link]) if link in CPU_TARGETS else None)
+        yield cpu_share(training, link, plane.push_pull(link, "", "adam"),
+                        at_most(CPU_TARGET) if link == SAME_HOST_LINK else None)
+    yield cpu_share(training, IN_PLACE, plane.in_place(), at_most(CPU_TARGET))
     if training.options.peers:
         yield from peer_figures(training)
+
+
+def over_independent(training, cluster, target=None):
+    return speed_over(
+        "%s over %s" % (cluster.name, training.independent.name), cluster,
+        [training.independent], target)
+
+
+def cpu_share(training, way, step, target):
+    # One thread computes, so that its seconds are CPU seconds.
+    return Figure("CPU of ps and %s over the compute's" % way, "x",
+                  [step, training.standalone[1]],
+                  lambda step_, alone: step_["cpu_s"] * alone["steps_per_s"],
+                  target)
 
 
 def peer_figures(training):
     steps = training.options.steps
     clusters = {link: training.clusters[link, 1, WORKERS]
                 for link in LINK_TARGETS}
+    clusters[IN_PLACE] = training.in_place
     for peer, figures_of in (
             (peers.torch(PART), peers.torch_figures),
             (peers.tensorflow(PART), peers.tensorflow_figures)):
