@@ -162,8 +162,6 @@ absl::Status SharedMemoryCaller::Run() {
     next_expiry = now + kTick;
   }
   Shutdown();
-  // To who called it is a peer that went away, whatever it did.
-  Lose(Named(absl::StatusCode::kUnavailable, lost.message()));
   return lost;
 }
 
@@ -239,7 +237,10 @@ void SharedMemoryCaller::Expire(absl::Time now) {
   }
 }
 
-void SharedMemoryCaller::Lose(const absl::Status& why) {
+void SharedMemoryCaller::Fail(const absl::Status& lost) {
+  // To who called it is a peer that went away, whatever it did.
+  const absl::Status why =
+      Named(absl::StatusCode::kUnavailable, lost.message());
   std::vector<DoneCallback> calls;
   {
     absl::MutexLock lock(&mu_);

@@ -29,8 +29,8 @@ namespace muster {
 // answer's bytes any more.
 //
 // Thread-safe; no call blocks. `done` is called exactly once, with no lock
-// held: on the thread of Run, or on the caller's if the call fails at once.
-// Shared, because answers may outlive their reader.
+// held: on the thread of Run and Fail, or on the caller's if the call fails at
+// once. Shared, because answers may outlive their reader.
 //
 // Errors: what the peer answered, its message unchanged; Unavailable when the
 // connection is lost; DeadlineExceeded, up to kTick late; ResourceExhausted
@@ -50,9 +50,13 @@ class SharedMemoryCaller
   void Call(SharedMethod method, SlotMessage request, absl::Time deadline,
             DoneCallback done);
 
-  // Delivers answers until the connection is lost, fails every call then, and
-  // says why it was lost. Once, on a thread of the owner's.
+  // Delivers answers until the connection is lost, and says why it was lost.
+  // Calls wait on: Fail comes next. Once, on a thread of the owner's.
   absl::Status Run();
+
+  // Fails every call, those to come too, because of what Run said. Apart, so
+  // that who is told has no way back to this connection.
+  void Fail(const absl::Status& lost);
 
   // Ends Run.
   void Shutdown();
@@ -93,8 +97,6 @@ class SharedMemoryCaller
   void Deliver(const RingEntry& entry, const DoneCallback& done);
   // Fails the calls whose deadline has passed.
   void Expire(absl::Time now);
-  // Fails all calls, now and from now on.
-  void Lose(const absl::Status& why);
   absl::Status Named(absl::StatusCode code, absl::string_view words) const;
 
   // Constant after construction.

@@ -217,11 +217,14 @@ std::vector<SharedMemoryLink::Greeting> SharedMemoryLink::Use(
 void SharedMemoryLink::Deliver(
     const std::shared_ptr<SharedMemoryCaller>& caller) {
   const absl::Status lost = caller->Run();
+  bool closing = false;
   {
     absl::MutexLock lock(&mu_);
     memory_ = nullptr;
-    if (closing_) return;
+    closing = closing_;
   }
+  caller->Fail(lost);
+  if (closing) return;
   Say(absl::StrCat(options_.required ? "none" : "gRPC",
                    "; the shared memory was lost: ", lost.message()));
 }

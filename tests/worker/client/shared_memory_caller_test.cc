@@ -76,7 +76,10 @@ class SharedMemoryCallerTest : public testing::Test {
                                           kSegmentBytes)};
     caller_ = std::make_shared<SharedMemoryCaller>(
         PeerName{"/job:ps/task:0", "here:1"}, std::move(peer), &clock_);
-    runner_ = std::thread([this] { end_ = caller_->Run(); });
+    runner_ = std::thread([this] {
+      end_ = caller_->Run();
+      caller_->Fail(end_);
+    });
   }
   ~SharedMemoryCallerTest() override {
     caller_->Shutdown();
