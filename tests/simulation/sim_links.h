@@ -58,8 +58,9 @@ class SimParameterLink : public ParameterLink {
 // A worker's way to the coordinator on ps task 0.
 class SimCoordinationLink : public CoordinationLink {
  public:
-  SimCoordinationLink(SimCaller* caller, Oracle* oracle)
-      : caller_(caller), oracle_(oracle) {}
+  // All outlive the link.
+  SimCoordinationLink(SimCaller* caller, SimNetwork* network, Oracle* oracle)
+      : caller_(caller), network_(network), oracle_(oracle) {}
 
   void Register(const RegisterRequest& request, absl::Time deadline,
                 ReplyCallback<RegisterReply> done) override;
@@ -82,8 +83,13 @@ class SimCoordinationLink : public CoordinationLink {
   template <typename Reply, typename Request>
   void Send(const Request& request, absl::Time deadline,
             ReplyCallback<Reply> done);
+  // One that only the holder of the chief lease may send.
+  template <typename Reply, typename Request>
+  void SendAsChief(const Request& request, absl::Time deadline,
+                   ReplyCallback<Reply> done);
 
   SimCaller* const caller_;
+  SimNetwork* const network_;
   Oracle* const oracle_;
 };
 

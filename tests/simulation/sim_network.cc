@@ -1,6 +1,7 @@
 #include "tests/simulation/sim_network.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -11,6 +12,11 @@ constexpr double kLossIsSeen = 0.7;
 // Of the repeats, how many come when their senders may be long dead.
 constexpr double kVeryLate = 0.5;
 constexpr absl::Duration kLatest = absl::Seconds(4);
+// How many starts of the chief a copy of a former one's message meets, where
+// messages come twice, and when: registering, reading a checkpoint and loading
+// it takes about so many messages one after another.
+constexpr double kFromTheGrave = 0.3;
+constexpr double kMessagesOfARestore = 10;
 
 }  // namespace
 
@@ -50,6 +56,19 @@ absl::Time SimNetwork::ClearAt(Endpoint from, Endpoint to) const {
     if (all != all_clogged_.end()) clear = std::max(clear, all->second);
   }
   return clear;
+}
+
+void SimNetwork::KeepCopy(std::function<void()> deliver) {
+  copy_ = std::move(deliver);
+}
+
+void SimNetwork::OnChiefRegistered() {
+  const std::function<void()> deliver = std::exchange(copy_, nullptr);
+  if (deliver == nullptr || healed_ || scenario_.duplicate == 0) return;
+  if (!random_.Happens(kFromTheGrave)) return;
+  simulator_->RunAfter(
+      scenario_.latency * kMessagesOfARestore * random_.Fraction(),
+      [this, deliver] { WhenAwake(0, deliver); });
 }
 
 void SimNetwork::WhenAwake(int task, const std::function<void()>& function) {

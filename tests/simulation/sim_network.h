@@ -47,6 +47,11 @@ class SimNetwork {
   absl::Time Arrival(Endpoint from, Endpoint to);
   // The same for the second of two.
   absl::Time SecondArrival(Endpoint from, Endpoint to);
+  // The chief sends ps task 0 a message about an epoch. A copy of the last such
+  // message may come from the grave: just after the next start of the chief has
+  // registered, whose place it would take. `deliver` is dropped with the next.
+  void KeepCopy(std::function<void()> deliver);
+  void OnChiefRegistered();
   // Nothing passes between the two (or from and to `a`) until then.
   void Clog(Endpoint a, Endpoint b, absl::Time until);
   void ClogAll(Endpoint a, absl::Time until);
@@ -74,6 +79,7 @@ class SimNetwork {
   std::vector<SimProcess*> processes_;
   std::map<std::pair<Endpoint, Endpoint>, absl::Time> clogged_;
   std::map<Endpoint, absl::Time> all_clogged_;
+  std::function<void()> copy_;
 };
 
 }  // namespace muster

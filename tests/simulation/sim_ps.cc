@@ -148,6 +148,7 @@ absl::StatusOr<RegisterReply> SimPs::Handle(const RegisterRequest& request) {
   absl::StatusOr<RegisterReply> reply = coordinator_->Register(request, Now());
   if (reply.ok() && reply->takeover() == 0 && request.chief()) {
     options_.oracle->ChiefRegistered(options_.incarnation, request.sender());
+    options_.network->OnChiefRegistered();
   }
   Advance();
   return reply;

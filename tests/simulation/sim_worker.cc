@@ -167,8 +167,8 @@ absl::Status SimWorker::Create() {
   client_ = std::make_unique<ParameterClient>(client, std::move(links));
   RETURN_IF_ERROR(client_->SetModel(options_.model->placed.tensors,
                                     options_.model->placed.placement));
-  coordination_ =
-      std::make_unique<SimCoordinationLink>(&caller_, options_.oracle);
+  coordination_ = std::make_unique<SimCoordinationLink>(
+      &caller_, options_.network, options_.oracle);
   steps_ = std::make_unique<CountingSteps>(
       &process_, options_.oracle, options_.model, client_.get(), sender_);
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
