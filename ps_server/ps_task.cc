@@ -139,7 +139,7 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(const std::string& address) {
   grpc::ServerBuilder builder;
   ServerSettings settings;
   settings.num_workers = num_training_tasks();
-  ApplyServerSettings(settings, &builder);
+  buffers_ = ApplyServerSettings(settings, &builder);
   int port = 0;
   builder.AddListeningPort(address, options_.credentials.server, &port);
   builder.RegisterService(parameter_service_.get());

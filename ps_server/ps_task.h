@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/stop_latch.h"
+#include "common/rpc/buffer_quota.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/job_watcher.h"
 #include "common/rpc/link_choice.h"
@@ -130,6 +131,7 @@ class PsTask {
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mu_) = nullptr;
 
   // Used by Start, SaveBeforeEnd and Drain only.
+  std::unique_ptr<BufferQuota> buffers_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<SaveAsker> asker_;
   bool drained_ = false;

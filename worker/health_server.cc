@@ -19,26 +19,31 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
   // gRPC starts no server without a service of the application's; this one
   // answers Unimplemented to everything. It can be registered only once.
   std::unique_ptr<grpc::CallbackGenericService> nothing;
+  std::unique_ptr<BufferQuota> buffers;
   const auto serve = [&] {
     nothing = std::make_unique<grpc::CallbackGenericService>();
     grpc::ServerBuilder builder;
-    ApplyServerSettings(ServerSettings(), &builder);
+    buffers = ApplyServerSettings(ServerSettings(), &builder);
     builder.RegisterCallbackGenericService(nothing.get());
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
     return builder.BuildAndStart();
   };
   ASSIGN_OR_RETURN(std::unique_ptr<grpc::Server> server,
                    StartServer(address, wait, serve));
-  auto health = absl::WrapUnique(
-      new HealthServer(std::move(nothing), std::move(server), port));
+  auto health = absl::WrapUnique(new HealthServer(
+      std::move(nothing), std::move(buffers), std::move(server), port));
   health->SetServing(false);
   return health;
 }
 
 HealthServer::HealthServer(
     std::unique_ptr<grpc::CallbackGenericService> nothing,
-    std::unique_ptr<grpc::Server> server, int port)
-    : nothing_(std::move(nothing)), server_(std::move(server)), port_(port) {}
+    std::unique_ptr<BufferQuota> buffers, std::unique_ptr<grpc::Server> server,
+    int port)
+    : nothing_(std::move(nothing)),
+      buffers_(std::move(buffers)),
+      server_(std::move(server)),
+      port_(port) {}
 
 HealthServer::~HealthServer() {
   server_->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/rpc/buffer_quota.h"
 #include "common/rpc/start_server.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
@@ -27,9 +28,11 @@ class HealthServer {
 
  private:
   HealthServer(std::unique_ptr<grpc::CallbackGenericService> nothing,
+               std::unique_ptr<BufferQuota> buffers,
                std::unique_ptr<grpc::Server> server, int port);
 
   const std::unique_ptr<grpc::CallbackGenericService> nothing_;
+  const std::unique_ptr<BufferQuota> buffers_;
   const std::unique_ptr<grpc::Server> server_;
   const int port_;
 };

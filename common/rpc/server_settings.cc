@@ -6,18 +6,17 @@
 #include "common/rpc/protocol.h"
 #include "grpc/impl/codegen/compression_types.h"
 #include "grpc/impl/codegen/grpc_types.h"
-#include "grpcpp/resource_quota.h"
 
 namespace muster {
 namespace {
 
 // A small cluster gets this much: the buffers of a few idle connections and
 // one slow reader must not make gRPC shed load.
-constexpr int64_t kMinQuotaBytes = int64_t{64} << 20;
+constexpr int64_t kMinQuotaBytes = int64_t{32} << 20;
 
 // Twice what honest workers can have on its way, so that a pull and a push of
 // each fit. Without a quota 256 MiB sent to a server whose limit is 4 MiB were
-// buffered whole (270 MiB measured; 77 MiB with a quota of 64 MiB).
+// buffered whole (270 MiB measured; 37 to 60 MiB with one of 32 MiB).
 size_t QuotaBytes(const ServerSettings& settings) {
   const int64_t honest = 2 * std::max<int64_t>(settings.num_workers, 1) *
                          settings.in_flight_bytes_per_worker;
@@ -26,8 +25,8 @@ size_t QuotaBytes(const ServerSettings& settings) {
 
 }  // namespace
 
-void ApplyServerSettings(const ServerSettings& settings,
-                         grpc::ServerBuilder* builder) {
+std::unique_ptr<BufferQuota> ApplyServerSettings(const ServerSettings& settings,
+                                                 grpc::ServerBuilder* builder) {
   // By default a second server on a taken port starts and silently shares it.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 
@@ -42,9 +41,9 @@ void ApplyServerSettings(const ServerSettings& settings,
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
 
   // Bounds what the size limit does not.
-  grpc::ResourceQuota quota("muster");
-  quota.Resize(QuotaBytes(settings)).SetMaxThreads(settings.max_threads);
-  builder->SetResourceQuota(quota);
+  auto quota =
+      std::make_unique<BufferQuota>(QuotaBytes(settings), settings.max_threads);
+  builder->SetResourceQuota(quota->quota());
 
   // Connections within the machine need no pacing.
   UnpaceLoopback(builder);
@@ -63,6 +62,7 @@ void ApplyServerSettings(const ServerSettings& settings,
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 8 * 1024);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 64);
+  return quota;
 }
 
 }  // namespace muster

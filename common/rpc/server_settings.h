@@ -2,7 +2,9 @@
 #define COMMON_RPC_SERVER_SETTINGS_H_
 
 #include <cstdint>
+#include <memory>
 
+#include "common/rpc/buffer_quota.h"
 #include "grpcpp/server_builder.h"
 
 namespace muster {
@@ -18,9 +20,10 @@ struct ServerSettings {
 
 // Sets everything about a Muster server but its address, credentials and
 // services. The one place for it: README.md has the table, the reasons stand
-// beside each line of the code.
-void ApplyServerSettings(const ServerSettings& settings,
-                         grpc::ServerBuilder* builder);
+// beside each line of the code. What it returns is held while the server
+// serves.
+[[nodiscard]] std::unique_ptr<BufferQuota> ApplyServerSettings(
+    const ServerSettings& settings, grpc::ServerBuilder* builder);
 
 }  // namespace muster
 

@@ -32,7 +32,7 @@ ExchangeServer::ExchangeServer(ParameterLink* shard)
     : streams_(shard, SystemClock()),
       service_(std::make_unique<StreamService>(&streams_)) {
   grpc::ServerBuilder builder;
-  ApplyServerSettings({}, &builder);
+  const auto buffers = ApplyServerSettings({}, &builder);
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);

@@ -53,7 +53,7 @@ void LinkedShard::Serve() {
                                                    : options_.other_offer));
   }
   grpc::ServerBuilder builder;
-  ApplyServerSettings({}, &builder);
+  const auto buffers = ApplyServerSettings({}, &builder);
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);

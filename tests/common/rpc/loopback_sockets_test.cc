@@ -50,7 +50,7 @@ std::multiset<std::string> Congestion() {
 TEST(LoopbackSocketsTest, NeitherEndOfAConnectionPaces) {
   grpc::CallbackGenericService service;
   grpc::ServerBuilder builder;
-  ApplyServerSettings({}, &builder);
+  const auto buffers = ApplyServerSettings({}, &builder);
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);

@@ -16,7 +16,7 @@ std::unique_ptr<grpc::Server> Start(int wanted_port,
                                     ParameterService::Service* service,
                                     int* port) {
   grpc::ServerBuilder builder;
-  ApplyServerSettings({}, &builder);
+  const auto buffers = ApplyServerSettings({}, &builder);
   builder.AddListeningPort(absl::StrCat("127.0.0.1:", wanted_port),
                            grpc::InsecureServerCredentials(), port);
   builder.RegisterService(service);

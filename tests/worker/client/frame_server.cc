@@ -119,7 +119,7 @@ class FrameServer::Service : public grpc::CallbackGenericService {
 FrameServer::FrameServer(Handler handler)
     : service_(std::make_unique<Service>(std::move(handler))) {
   grpc::ServerBuilder builder;
-  ApplyServerSettings({}, &builder);
+  const auto buffers = ApplyServerSettings({}, &builder);
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);

@@ -42,7 +42,7 @@ class GrpcCoordinationLinkTest : public testing::Test {
     coordination_ = std::make_unique<CoordinationServer>(options);
     service_ = MakeCoordinationService(coordination_.get(), &clock_);
     grpc::ServerBuilder builder;
-    ApplyServerSettings({}, &builder);
+    const auto buffers = ApplyServerSettings({}, &builder);
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                              &port);

@@ -243,7 +243,7 @@ class ScriptedServer : public ParameterService::Service {
 
   explicit ScriptedServer(Script script) : script_(std::move(script)) {
     grpc::ServerBuilder builder;
-    ApplyServerSettings({}, &builder);
+    const auto buffers = ApplyServerSettings({}, &builder);
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                              &port);
