@@ -3,18 +3,22 @@
 # "N passed, M failed" (test cases, not Bazel's targets). Exits with 0 only if
 # nothing failed.
 #
-#   scripts/test.sh [--soak] [--summary FILE] [BAZEL_TEST_ARGUMENT...]
+#   scripts/test.sh [--soak] [--link grpc|shared_memory] [--summary FILE]
+#                   [BAZEL_TEST_ARGUMENT...]
 #
-# --soak runs the tests of recovery with the full counts of kills, and without a
-# target only those, after 100,000 seeds of the simulation. --summary FILE also
-# writes the last line there. Other arguments go to `bazel test`; without a
-# target among them it tests //... .
+# --soak runs the tests of recovery with the full counts of kills and the hostile
+# peer for its full time, and without a target only those, after 100,000 seeds of
+# the simulation. --link makes workers use this link to the ps tasks, and without
+# a target tests //tests/integration:all . --summary FILE also writes the last
+# line there. Other arguments go to `bazel test`; without a target among them it
+# tests //... .
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
 summary=
 soak=
+link=
 arguments=()
 targets=()
 while [ $# -gt 0 ]; do
@@ -24,6 +28,17 @@ while [ $# -gt 0 ]; do
       exit 0
       ;;
     --soak) soak=yes ;;
+    --link)
+      link=${2:?test.sh: --link wants grpc or shared_memory}
+      case "$link" in
+        grpc | shared_memory) ;;
+        *)
+          echo "test.sh: --link wants grpc or shared_memory, found '$link'" >&2
+          exit 2
+          ;;
+      esac
+      shift
+      ;;
     --summary)
       summary=${2:?test.sh: --summary wants a file}
       shift
@@ -41,9 +56,14 @@ if [ -n "$soak" ]; then
   if [ "${#targets[@]}" -eq 0 ]; then
     simulate=yes
     targets=(//tests/integration:broken_connection_test
+      //tests/integration:hostile_peer_test
       //tests/integration:recovery_signal_test
       //tests/integration:recovery_start_test //tests/integration:recovery_test)
   fi
+fi
+if [ -n "$link" ]; then
+  arguments+=("--test_env=MUSTER_LINK=$link")
+  [ "${#targets[@]}" -gt 0 ] || targets=(//tests/integration:all)
 fi
 [ "${#targets[@]}" -gt 0 ] || targets=(//...)
 

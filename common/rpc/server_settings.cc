@@ -16,7 +16,7 @@ constexpr int64_t kMinQuotaBytes = int64_t{32} << 20;
 
 // Twice what honest workers can have on its way, so that a pull and a push of
 // each fit. Without a quota 256 MiB sent to a server whose limit is 4 MiB were
-// buffered whole (270 MiB measured; 38 to 51 MiB with one of 32 MiB).
+// buffered whole (270 MiB measured; 37 to 60 MiB with one of 32 MiB).
 size_t QuotaBytes(const ServerSettings& settings) {
   const int64_t honest = 2 * std::max<int64_t>(settings.num_workers, 1) *
                          settings.in_flight_bytes_per_worker;

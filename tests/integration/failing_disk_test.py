@@ -61,12 +61,12 @@ class FailingDiskTest(harness.TestCase):
         # What makes the folder is not to be hit.
         os.mkdir(self.path(name))
         ps = self.start_ps(cluster, 0)
-        chief = self.start("chief " + name, [
-            "strace", "-f", "--seccomp-bpf", "-qq", "-o", self.path(
-                name + ".strace"), *strace, harness.worker(),
-            "--cluster=" + cluster, "--task_index=0", "--compute_threads=1",
-            "--train_dir=" + self.path(name), "--training=" + self.write(
-                name + ".textproto", training)])
+        chief = self.start_worker(
+            cluster, 0, "--compute_threads=1",
+            "--train_dir=" + self.path(name),
+            "--training=" + self.write(name + ".textproto", training),
+            under=["strace", "-f", "--seccomp-bpf", "-qq", "-o",
+                   self.path(name + ".strace"), *strace])
         return chief, ps
 
     def assert_whole(self, path):

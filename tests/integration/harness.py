@@ -38,6 +38,7 @@ DEADLINE_S = 60.0
 PR_SET_PDEATHSIG = 1
 # Below Linux's range for outgoing connections (32768 and up).
 PORTS = range(20000, 32000)
+LINK_NAMES = {"grpc": "gRPC", "shared_memory": "shared memory"}
 # Given to a task that may not listen yet.
 _ports_in_use = set()
 _ports_lock = threading.Lock()
@@ -64,6 +65,19 @@ def link_flags():
     """--link of the workers, for a suite that runs over each link."""
     link = os.environ.get("MUSTER_LINK")
     return ["--link=" + link] if link else []
+
+
+def check_link(output):
+    """That a worker which got link_flags() has used that way and no other."""
+    link = os.environ.get("MUSTER_LINK")
+    if not link:
+        return
+    said = set(re.findall(r"link to \S+: (shared memory|gRPC)", output))
+    if not said and not re.search(r"\bstep=[1-9]", output):
+        return  # It ended before it had a ps.
+    if said != {LINK_NAMES[link]}:
+        raise AssertionError("MUSTER_LINK=%s, but the links to the ps tasks "
+                             "were: %s" % (link, sorted(said) or "not said"))
 
 
 def softmax_regression(steps, batch_size=32, examples=2000, test_examples=500,
@@ -236,6 +250,7 @@ class TestCase(unittest.TestCase):
         self.dir = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         self._processes = []
+        self._linked_workers = []
         self.addCleanup(self._end_processes)
 
     def _end_processes(self):
@@ -245,6 +260,8 @@ class TestCase(unittest.TestCase):
             for process in self._processes:
                 sys.stderr.write("--- output of %s\n%s\n" %
                                  (process.name, process.output))
+        for process in self._linked_workers:
+            check_link(process.output)
 
     def _failed(self):
         # Set by ResultWithXml, which is told of a failure before the clean-up.
@@ -315,10 +332,14 @@ class TestCase(unittest.TestCase):
             ps_server(), "--cluster=" + cluster, "--task_index=%d" % index,
             *flags])
 
-    def start_worker(self, cluster, index, *flags):
-        return self.start("worker %d" % index, [
-            worker(), "--cluster=" + cluster, "--task_index=%d" % index,
-            *link_flags(), *flags])
+    def start_worker(self, cluster, index, *flags, under=()):
+        """`under`: the command that runs it, such as a tracer's."""
+        process = self.start("worker %d" % index, [
+            *under, worker(), "--cluster=" + cluster,
+            "--task_index=%d" % index, *link_flags(), *flags])
+        if not any(flag.startswith("--link=") for flag in flags):
+            self._linked_workers.append(process)
+        return process
 
 
 class ResultWithXml(unittest.TextTestResult):

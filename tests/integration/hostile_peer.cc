@@ -1,9 +1,11 @@
 // Somebody who means a ps no good, and a worker beside it:
 //
-//   hostile_peer PS_HOST:PORT plain MIB    one message of so many MiB
-//   hostile_peer PS_HOST:PORT gzip MIB     the same, compressed
-//   hostile_peer PS_HOST:PORT idle COUNT   so many connections that say nothing
-//                                          or, every tenth, a byte now and then
+//   hostile_peer PS_HOST:PORT plain MIB   one message of so many MiB
+//   hostile_peer PS_HOST:PORT gzip MIB    the same, compressed
+//   hostile_peer PS_HOST:PORT idle COUNT [SECONDS]
+//                                         so many connections that say nothing
+//                                         or, every tenth, a byte now and then,
+//                                         for so long (15)
 //
 // While that goes on, the worker pushes. Prints what the hostile one got and
 // how the worker fared, as "refused=... pushes=N p99_ms=M"; exits with 1 if a
@@ -49,7 +51,7 @@ constexpr int64_t kElements = 1 << 16;
 constexpr int kMinPushes = 20;
 constexpr size_t kSliceBytes = 1 << 20;
 constexpr absl::Duration kBombTime = absl::Seconds(60);
-constexpr absl::Duration kIdleTime = absl::Seconds(15);
+constexpr int kIdleSeconds = 15;
 
 // The worker: pushes for as long as `go_on` says, at least kMinPushes times;
 // `begin` is called before the first. Returns the milliseconds of each, sorted.
@@ -113,8 +115,8 @@ absl::StatusOr<FileDescriptor> OpenConnection(int port) {
   return fd;
 }
 
-// Keeps `count` connections open for kIdleTime.
-absl::Status StayIdle(const std::string& address, int count) {
+// Keeps `count` connections open for so long.
+absl::Status StayIdle(const std::string& address, int count, int seconds) {
   int port = 0;
   if (!absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port)) {
     return absl::InvalidArgumentError("no port");
@@ -130,8 +132,7 @@ absl::Status StayIdle(const std::string& address, int count) {
   }
   const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   absl::Notification never;
-  for (size_t i = 0; i < static_cast<size_t>(absl::ToInt64Seconds(kIdleTime));
-       ++i) {
+  for (int i = 0; i < seconds; ++i) {
     for (size_t k = 0; k < connections.size(); k += 10) {
       send(connections[k].get(), &preface[i % preface.size()], 1,
            MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -141,26 +142,31 @@ absl::Status StayIdle(const std::string& address, int count) {
   return absl::OkStatus();
 }
 
-absl::Status Harm(const std::string& address, const std::string& what,
-                  int number) {
-  return what == "idle" ? StayIdle(address, number)
-                        : SendBomb(address, number, what == "gzip");
+struct Harm {
+  std::string what;
+  int number = 0;
+  int idle_seconds = kIdleSeconds;
+};
+
+absl::Status Do(const Harm& harm, const std::string& address) {
+  return harm.what == "idle"
+             ? StayIdle(address, harm.number, harm.idle_seconds)
+             : SendBomb(address, harm.number, harm.what == "gzip");
 }
 
 // Another process, so that only the ps is between it and the worker. Starts at
 // the first byte from `go`, and prints what the ps answered.
 [[noreturn]] void BeHostile(int go, const std::string& address,
-                            const std::string& what, int number) {
+                            const Harm& harm) {
   char begin = 0;
   if (read(go, &begin, 1) == 1) {
-    std::printf("refused=%s\n", Harm(address, what, number).ToString().c_str());
+    std::printf("refused=%s\n", Do(harm, address).ToString().c_str());
     std::fflush(stdout);
   }
   _exit(0);
 }
 
-absl::Status Run(const std::string& address, const std::string& what,
-                 int number) {
+absl::Status Run(const std::string& address, const Harm& harm) {
   int go[2];
   if (pipe(go) != 0) return absl::ErrnoToStatus(errno, "pipe");
   // Before gRPC has threads.
@@ -168,7 +174,7 @@ absl::Status Run(const std::string& address, const std::string& what,
   if (hostile < 0) return absl::ErrnoToStatus(errno, "fork");
   if (hostile == 0) {
     close(go[1]);
-    BeHostile(go[0], address, what, number);
+    BeHostile(go[0], address, harm);
   }
   close(go[0]);
   bool ended = false;
@@ -193,8 +199,10 @@ absl::Status Run(const std::string& address, const std::string& what,
 }  // namespace muster
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
-  const absl::Status status = muster::Run(argv[1], argv[2], std::atoi(argv[3]));
+  if (argc != 4 && argc != 5) return 2;
+  muster::Harm harm{argv[2], std::atoi(argv[3])};
+  if (argc == 5) harm.idle_seconds = std::atoi(argv[4]);
+  const absl::Status status = muster::Run(argv[1], harm);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
 }

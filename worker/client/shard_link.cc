@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "worker/client/grpc_parameter_link.h"
 #include "worker/client/shared_memory_link.h"
 
@@ -13,7 +14,10 @@ std::unique_ptr<ParameterLink> MakeShardLink(
     LinkChoice choice, std::function<void(const std::string&)> say,
     const Clock* clock) {
   auto grpc = std::make_unique<GrpcParameterLink>(peer, credentials);
-  if (choice == LinkChoice::kGrpc) return grpc;
+  if (choice == LinkChoice::kGrpc) {
+    if (say) say(absl::StrCat("link to ", peer.task, ": gRPC"));
+    return grpc;
+  }
   SharedMemoryLink::Options options;
   options.peer = peer;
   options.required = choice == LinkChoice::kSharedMemory;

@@ -14,8 +14,9 @@
 namespace muster {
 
 // The way to one ps: over gRPC, with shared memory for tensors as `choice`
-// says. `say`, unless null, gets a line whenever the way of the tensors
-// changes. `clock` is monotonic and outlives the link.
+// says. `say`, unless null, gets a line that names the way of the tensors, now
+// or when it is known, and whenever it changes. `clock` is monotonic and
+// outlives the link.
 std::unique_ptr<ParameterLink> MakeShardLink(
     const PeerName& peer,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,

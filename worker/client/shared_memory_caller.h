@@ -29,8 +29,8 @@ namespace muster {
 // answer's bytes any more.
 //
 // Thread-safe; no call blocks. `done` is called exactly once, with no lock
-// held: on the thread of Run and Fail, or on the caller's if the call fails at once.
-// Shared, because answers may outlive their reader.
+// held: on the thread of Run and Fail, or on the caller's if the call fails at
+// once. Shared, because answers may outlive their reader.
 //
 // Errors: what the peer answered, its message unchanged; Unavailable when the
 // connection is lost; DeadlineExceeded, up to kTick late; ResourceExhausted

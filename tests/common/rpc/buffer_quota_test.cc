@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kQuotaBytes = 16 << 20;
 // Above it, and below what gRPC alone takes: twice as much.
 constexpr size_t kTooMuch = 24 << 20;
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr absl::Duration kPatience = absl::Seconds(20);
 
 // Keeps each message, and answers when the caller gives up or is given up.
 class Keeper : public grpc::ServerGenericBidiReactor {
