@@ -4,10 +4,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/protocol.h"
 #include "common/shared_memory/slot_message.h"
 
 namespace muster {
 namespace {
+
+// A step of 13.1 MB, Adam, took 5 % less time than in parts of 1 MiB (2 cores
+// of Zen 4), and 15 % less where the cores shared their caches with others:
+// while the first part is copied in and the last one out, only one side works.
+// Over gRPC such parts cost more in messages than they gain.
+constexpr int64_t kMemoryPartBytes = kMaxPartBytes / 2;
 
 template <typename Reply>
 SharedMemoryCaller::DoneCallback ParseAnswer(ReplyCallback<Reply> done) {
@@ -65,6 +72,10 @@ SharedMemoryLink::~SharedMemoryLink() {
 std::shared_ptr<SharedMemoryCaller> SharedMemoryLink::memory() const {
   absl::MutexLock lock(&mu_);
   return memory_;
+}
+
+int64_t SharedMemoryLink::best_part_bytes() const {
+  return memory() == nullptr ? grpc_->best_part_bytes() : kMemoryPartBytes;
 }
 
 absl::Status SharedMemoryLink::NoMemory() const {
