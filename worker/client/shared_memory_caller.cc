@@ -62,7 +62,7 @@ void SharedMemoryCaller::Shutdown() {
 
 // ---- Requests -----------------------------------------------------------
 
-void SharedMemoryCaller::Call(SharedMethod method, SlotMessage request,
+void SharedMemoryCaller::Call(DataMethod method, SlotMessage request,
                               absl::Time deadline, DoneCallback done) {
   if (!FitsSlot(request.fields.size(), request.data.size())) {
     return done(

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/data_method.h"
 #include "common/rpc/protocol.h"
 #include "common/shared_memory/slot_message.h"
 
@@ -243,7 +244,7 @@ void SharedMemoryLink::Load(Frame<LoadPart> request, absl::Time deadline,
                             ReplyCallback<LoadReply> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kLoad, ToSlotMessage(request), deadline,
+    return shared->Call(DataMethod::kLoad, ToSlotMessage(request), deadline,
                         ParseAnswer<LoadReply>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
@@ -254,7 +255,7 @@ void SharedMemoryLink::Pull(const PullRequest& request, absl::Time deadline,
                             ReplyCallback<Frame<PullReply>> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kPull, ToSlotMessage(request), deadline,
+    return shared->Call(DataMethod::kPull, ToSlotMessage(request), deadline,
                         ParseAnswer<Frame<PullReply>>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
@@ -265,7 +266,7 @@ void SharedMemoryLink::Push(Frame<PushPart> request, absl::Time deadline,
                             ReplyCallback<Frame<PushReply>> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kPush, ToSlotMessage(request), deadline,
+    return shared->Call(DataMethod::kPush, ToSlotMessage(request), deadline,
                         ParseAnswer<Frame<PushReply>>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
@@ -277,7 +278,7 @@ void SharedMemoryLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                     ReplyCallback<Frame<SnapshotPart>> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kReadSnapshot, ToSlotMessage(request),
+    return shared->Call(DataMethod::kReadSnapshot, ToSlotMessage(request),
                         deadline,
                         ParseAnswer<Frame<SnapshotPart>>(std::move(done)));
   }
