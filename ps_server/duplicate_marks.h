@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/rpc/protocol.h"
 #include "proto/parameter_service.pb.h"
 #include "ps_server/task_name.h"
 
@@ -34,7 +35,7 @@ struct PartOutcome {
 class DuplicateMarks {
  public:
   // 4 GiB of float32 on one shard at 1 MiB a part.
-  static constexpr int32_t kMaxParts = 4096;
+  static constexpr int32_t kMaxParts = kMaxStepParts;
   // More senders than any cluster has tasks (a cluster file's own limit).
   static constexpr size_t kMaxTasks = 4096;
   // "worker", "chief", "evaluator", "ps".

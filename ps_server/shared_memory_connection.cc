@@ -8,8 +8,10 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/data_method.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
+#include "ps_server/carry_out.h"
 
 namespace muster {
 namespace {
@@ -18,6 +20,43 @@ namespace {
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
 
 }  // namespace
+
+// One request, as CarryOut wants it.
+class SharedMemoryConnection::Call {
+ public:
+  // `connection` outlives this.
+  Call(SharedMemoryConnection* connection, const RingEntry& entry)
+      : connection_(*connection), entry_(entry) {}
+
+  ParameterLink& shard() { return *connection_.parts_.shard; }
+  void Push(Frame<PushPart> push, absl::Time deadline,
+            ReplyCallback<Frame<PushReply>> done) {
+    const PushSlot slot = {reinterpret_cast<float*>(DataOf(
+                               connection_.segment_.data(), entry_.slot)),
+                           entry_.is_finite != 0};
+    connection_.parts_.shard->PushFrom(slot, std::move(push), deadline,
+                                       std::move(done));
+  }
+
+  template <typename Request>
+  absl::StatusOr<Request> Read() {
+    Request request;
+    RETURN_IF_ERROR(
+        ParseSlotMessage(connection_.ReadRequest(entry_), &request));
+    return request;
+  }
+  template <typename Reply>
+  ReplyCallback<Reply> Answer() {
+    return connection_.AnswerIn<Reply>(entry_.slot);
+  }
+  void Fail(const absl::Status& status) {
+    connection_.AnswerError(entry_.slot, status);
+  }
+
+ private:
+  SharedMemoryConnection& connection_;
+  const RingEntry entry_;
+};
 
 SharedMemoryConnection::SharedMemoryConnection(Parts parts,
                                                FileDescriptor socket,
@@ -38,7 +77,10 @@ absl::Status SharedMemoryConnection::Serve() {
     ASSIGN_OR_RETURN(const std::optional<RingEntry> entry, requests_.Take());
     if (!entry.has_value()) continue;
     RETURN_IF_ERROR(Accept(*entry));
-    Pass(*entry, ReadRequest(*entry));
+    const absl::Time deadline =
+        parts_.clock->Now() + absl::Milliseconds(entry->timeout_ms);
+    CarryOut(static_cast<DataMethod>(entry->kind), Call(this, *entry),
+             deadline);
   }
 }
 
@@ -72,47 +114,6 @@ SlotMessage SharedMemoryConnection::ReadRequest(const RingEntry& entry) {
         [self = shared_from_this()] {});
   }
   return request;
-}
-
-template <typename Request, typename PassOn>
-void SharedMemoryConnection::Parse(uint32_t slot, SlotMessage message,
-                                   const PassOn& pass_on) {
-  Request request;
-  const absl::Status status = ParseSlotMessage(std::move(message), &request);
-  if (!status.ok()) return AnswerError(slot, status);
-  pass_on(std::move(request));
-}
-
-void SharedMemoryConnection::Pass(const RingEntry& entry, SlotMessage message) {
-  const uint32_t slot = entry.slot;
-  ShardServer& shard = *parts_.shard;
-  const absl::Time deadline =
-      parts_.clock->Now() + absl::Milliseconds(entry.timeout_ms);
-  switch (static_cast<SharedMethod>(entry.kind)) {
-    case SharedMethod::kLoad:
-      return Parse<Frame<LoadPart>>(slot, std::move(message), [&](auto load) {
-        shard.Load(std::move(load), deadline, AnswerIn<LoadReply>(slot));
-      });
-    case SharedMethod::kPull:
-      return Parse<PullRequest>(slot, std::move(message), [&](auto pull) {
-        shard.Pull(pull, deadline, AnswerIn<Frame<PullReply>>(slot));
-      });
-    case SharedMethod::kPush:
-      return Parse<Frame<PushPart>>(slot, std::move(message), [&](auto push) {
-        shard.PushFrom({reinterpret_cast<float*>(DataOf(segment_.data(), slot)),
-                        entry.is_finite != 0},
-                       std::move(push), deadline,
-                       AnswerIn<Frame<PushReply>>(slot));
-      });
-    case SharedMethod::kReadSnapshot:
-      return Parse<ReadSnapshotRequest>(
-          slot, std::move(message), [&](auto read) {
-            shard.ReadSnapshot(read, deadline,
-                               AnswerIn<Frame<SnapshotPart>>(slot));
-          });
-  }
-  AnswerError(slot, absl::UnimplementedError(absl::StrCat(
-                        "shared memory: there is no request ", entry.kind)));
 }
 
 template <typename Reply>

@@ -49,14 +49,12 @@ class SharedMemoryConnection
   void Shutdown();
 
  private:
+  class Call;
+
   // Slot, kind and size make sense, and the slot is not being answered.
   absl::Status Accept(const RingEntry& entry);
   // A request: a copy of its fields, and its tensor bytes where they lie.
   SlotMessage ReadRequest(const RingEntry& entry);
-  void Pass(const RingEntry& entry, SlotMessage message);
-  // Calls pass_on(request), or answers that `message` is none.
-  template <typename Request, typename PassOn>
-  void Parse(uint32_t slot, SlotMessage message, const PassOn& pass_on);
 
   // A callback for the shard, which answers in `slot`.
   template <typename Reply>

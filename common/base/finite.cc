@@ -59,9 +59,8 @@ int64_t FirstNonFinite(absl::Span<const float> values) {
 }
 
 bool CopyFinite(absl::Span<const float> values, float* dst) {
-  // The look brings a tile into the first-level cache, from where it is copied:
-  // stores of our own to memory that another core has just written waited three
-  // times as long as memcpy's, which on such machines are of another kind.
+  // The look brings a tile into the first-level cache, from where memcpy takes
+  // it: that knows which stores suit the machine.
   constexpr size_t kTile = 2048;
   bool all_finite = true;
   for (size_t done = 0; done < values.size(); done += kTile) {

@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "common/rpc/data_method.h"
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/support/byte_buffer.h"
 
@@ -10,15 +11,6 @@ namespace muster {
 
 // The path of ParameterService.Exchange.
 inline constexpr char kExchangeMethod[] = "/muster.ParameterService/Exchange";
-
-// What a call on an Exchange stream asks for: the number of its field in
-// ExchangeRequest and ExchangeReply. From outside it may be any number.
-enum class DataMethod : int {
-  kLoad = 11,
-  kPull = 12,
-  kPush = 13,
-  kReadSnapshot = 14,
-};
 
 // One message of an Exchange stream, without its header's own fields.
 struct ExchangeBody {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "absl/time/time.h"
+#include "common/rpc/protocol.h"
 #include "proto/parameter_service.pb.h"
 
 namespace muster {
@@ -45,6 +46,11 @@ using ReplyCallback = std::function<void(absl::StatusOr<Reply>)>;
 class ParameterLink {
  public:
   virtual ~ParameterLink() = default;
+
+  // How many tensor bytes in one message make the best of this way as it is
+  // now: whole blocks, at most kMaxPartBytes. It takes messages of any size up
+  // to that.
+  virtual int64_t best_part_bytes() const { return kMaxPartBytes; }
 
   virtual void Hello(const HelloRequest& request, absl::Time deadline,
                      ReplyCallback<HelloReply> done) = 0;

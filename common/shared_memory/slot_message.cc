@@ -27,18 +27,34 @@ bool CopyChunk(absl::string_view bytes, char* to) {
   return is_whole && FirstNonFinite(absl::MakeConstSpan(values, count)) < 0;
 }
 
-}  // namespace
-
-bool WriteSlot(const SlotMessage& message, char* segment, uint32_t slot) {
+// Calls copy(chunk, to) for each chunk of the data.
+template <typename Copy>
+void Write(const SlotMessage& message, char* segment, uint32_t slot,
+           const Copy& copy) {
   std::memcpy(FieldsOf(segment, slot), message.fields.data(),
               message.fields.size());
   char* to = DataOf(segment, slot);
-  bool is_finite = true;
   for (const absl::string_view chunk : message.data.Chunks()) {
-    // What was made in the slot is there.
-    is_finite &= to != chunk.data() && CopyChunk(chunk, to);
+    copy(chunk, to);
     to += chunk.size();
   }
+}
+
+}  // namespace
+
+void WriteSlot(const SlotMessage& message, char* segment, uint32_t slot) {
+  Write(message, segment, slot, [](absl::string_view chunk, char* to) {
+    // What was made in the slot is there.
+    if (to != chunk.data()) std::memcpy(to, chunk.data(), chunk.size());
+  });
+}
+
+bool WriteSlotAndLook(const SlotMessage& message, char* segment,
+                      uint32_t slot) {
+  bool is_finite = true;
+  Write(message, segment, slot, [&](absl::string_view chunk, char* to) {
+    is_finite &= CopyChunk(chunk, to);
+  });
   return is_finite;
 }
 

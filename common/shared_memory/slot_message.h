@@ -59,11 +59,13 @@ inline bool FitsSlot(uint64_t fields_bytes, uint64_t data_bytes) {
   return fields_bytes <= kSlotFieldsBytes && data_bytes <= kSlotDataBytes;
 }
 
-// Writes `message` to a slot, in which its data may lie already. Returns
-// whether the data, as float32, were seen to be finite on the way: false also
-// for what lies there already and for chunks that cut a value. REQUIRES: it
-// fits.
-bool WriteSlot(const SlotMessage& message, char* segment, uint32_t slot);
+// Writes `message` to a slot, in which its data may lie already.
+// REQUIRES: it fits.
+void WriteSlot(const SlotMessage& message, char* segment, uint32_t slot);
+
+// The same of data that lie elsewhere. Returns whether they, as float32, were
+// seen to be finite on the way; false also if a chunk cuts a value.
+bool WriteSlotAndLook(const SlotMessage& message, char* segment, uint32_t slot);
 
 }  // namespace muster
 

@@ -22,18 +22,10 @@ inline constexpr size_t kSlotBytes = kSlotFieldsBytes + kSlotDataBytes;
 inline constexpr size_t kSlotsOffset = 4096;
 inline constexpr size_t kSegmentBytes = kSlotsOffset + kNumSlots * kSlotBytes;
 
-// What is asked for; `RingEntry.kind` of a request.
-enum class SharedMethod : uint32_t {
-  kLoad = 1,
-  kPull = 2,
-  kPush = 3,
-  kReadSnapshot = 4,
-};
-
 // A message in a slot.
 struct RingEntry {
   uint32_t slot = 0;
-  // Of a request its SharedMethod, of an answer its absl::StatusCode.
+  // Of a request its DataMethod, of an answer its absl::StatusCode.
   uint32_t kind = 0;
   // Of the message; those of an error are a StatusDetails.
   uint32_t fields_bytes = 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/rpc/data_method.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
 #include "common/shared_memory/handshake.h"
@@ -47,7 +48,7 @@ class RawWorker {
     requests_.Publish(entry);
     RingBell(peer_.socket);
   }
-  void Send(uint32_t slot, SharedMethod method, const std::string& message) {
+  void Send(uint32_t slot, DataMethod method, const std::string& message) {
     WriteSlot({message, absl::Cord()}, peer_.segment.data(), slot);
     Send({slot, static_cast<uint32_t>(method),
           static_cast<uint32_t>(message.size()), 0, kTimeoutMs});
@@ -121,7 +122,7 @@ class SharedMemoryListenerTest : public testing::Test {
   // A worker that keeps to the rules is served.
   void ExpectServes() {
     RawWorker worker = Connect();
-    worker.Send(0, SharedMethod::kPush, FencedPush());
+    worker.Send(0, DataMethod::kPush, FencedPush());
     EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                           HasSubstr("fenced: ")));
   }
@@ -145,7 +146,7 @@ TEST_F(SharedMemoryListenerTest, AnswersEverySlot) {
   RawWorker worker = Connect();
   for (int round = 0; round < 3; ++round) {
     for (uint32_t slot = 0; slot < kNumSlots; ++slot) {
-      worker.Send(slot, SharedMethod::kPush, FencedPush());
+      worker.Send(slot, DataMethod::kPush, FencedPush());
     }
     for (uint32_t slot = 0; slot < kNumSlots; ++slot) {
       ASSERT_TRUE(worker.Await().has_value());
@@ -155,9 +156,9 @@ TEST_F(SharedMemoryListenerTest, AnswersEverySlot) {
 
 TEST_F(SharedMemoryListenerTest, MessagesThatMakeNoSenseAreAnswered) {
   RawWorker worker = Connect();
-  for (const SharedMethod method :
-       {SharedMethod::kLoad, SharedMethod::kPull, SharedMethod::kPush,
-        SharedMethod::kReadSnapshot}) {
+  for (const DataMethod method :
+       {DataMethod::kLoad, DataMethod::kPull, DataMethod::kPush,
+        DataMethod::kReadSnapshot}) {
     for (const std::string& garbage :
          {std::string(100, '\xff'), std::string("\x7a\xff\xff\xff\x7f", 5),
           std::string(kSlotFieldsBytes, '\0')}) {
@@ -166,14 +167,14 @@ TEST_F(SharedMemoryListenerTest, MessagesThatMakeNoSenseAreAnswered) {
           << static_cast<int>(method);
     }
   }
-  worker.Send(3, static_cast<SharedMethod>(77), "");
+  worker.Send(3, static_cast<DataMethod>(77), "");
   EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kUnimplemented,
-                                        HasSubstr("no request 77")));
+                                        HasSubstr("no call 77")));
 }
 
 TEST_F(SharedMemoryListenerTest, ARequestThatComesTooLateIsNotCarriedOut) {
   RawWorker worker = Connect();
-  worker.Send({0, static_cast<uint32_t>(SharedMethod::kPull), 0, 0, 0});
+  worker.Send({0, static_cast<uint32_t>(DataMethod::kPull), 0, 0, 0});
   EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
@@ -214,7 +215,7 @@ TEST_F(SharedMemoryListenerTest, ASecondRequestInASlotHarmsNobody) {
   for (int i = 0; i < 20; ++i) {
     RawWorker worker = Connect();
     for (int j = 0; j < 5; ++j) {
-      worker.Send(0, SharedMethod::kPush, FencedPush());
+      worker.Send(0, DataMethod::kPush, FencedPush());
     }
     worker.Await();
   }
@@ -234,7 +235,7 @@ TEST_F(SharedMemoryListenerTest, ChangingWhatWasSentChangesNothing) {
     }
   });
   for (int i = 0; i < 200; ++i) {
-    worker.Send(0, SharedMethod::kPush, FencedPush());
+    worker.Send(0, DataMethod::kPush, FencedPush());
     ASSERT_TRUE(worker.Await().has_value());
   }
   done = true;
@@ -264,7 +265,7 @@ TEST_F(SharedMemoryListenerTest, AHundredWorkersLeaveNothing) {
   for (int i = 0; i < 100; ++i) {
     RawWorker worker = Connect();
     // Half of them go before their answer.
-    worker.Send(0, SharedMethod::kPush, FencedPush());
+    worker.Send(0, DataMethod::kPush, FencedPush());
     if (i % 2 == 0) worker.Await();
     if (i % 10 == 0) AwaitConnections(1);
   }
@@ -307,7 +308,7 @@ TEST_F(SharedMemoryListenerTest, AnswersAfterTheWorkersEndGoNowhere) {
   for (int i = 0; i < 20; ++i) {
     RawWorker worker = Connect();
     for (uint32_t slot = 0; slot < kNumSlots; ++slot) {
-      worker.Send(slot, SharedMethod::kPush, FencedPush());
+      worker.Send(slot, DataMethod::kPush, FencedPush());
     }
   }
   AwaitConnections(0);

@@ -68,9 +68,9 @@ SimModel MakeSimModel(const Scenario& scenario) {
     replication.mutable_bounded_staleness()->set_bound(scenario.bound);
   }
   model.placed.definition.fingerprint = 4711;
-  const absl::StatusOr<TransferPlan> plan =
-      PlanTransfer(model.placed.tensors, model.placed.placement,
-                   scenario.num_ps, scenario.max_part_bytes);
+  const absl::StatusOr<TransferPlan> plan = PlanTransfer(
+      model.placed.tensors, model.placed.placement,
+      std::vector<int64_t>(scenario.num_ps, scenario.max_part_bytes));
   assert(plan.ok());
   model.part_of.resize(model.num_tensors());
   for (const std::vector<PlannedPart>& parts : plan->parts) {

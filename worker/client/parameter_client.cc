@@ -11,7 +11,6 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/deadline.h"
 #include "worker/client/push_state.h"
-#include "worker/client/transfer_plan.h"
 
 namespace muster {
 namespace {
@@ -80,15 +79,24 @@ void ParameterClient::Hello(int ps_task, const HelloRequest& request,
                          std::move(done));
 }
 
+absl::StatusOr<TransferPlan> ParameterClient::Plan(
+    absl::Span<const TensorDef> tensors,
+    absl::Span<const int> placement) const {
+  std::vector<int64_t> part_bytes;
+  for (const std::unique_ptr<ParameterLink>& link : links_) {
+    part_bytes.push_back(options_.max_part_bytes > 0 ? options_.max_part_bytes
+                                                     : link->best_part_bytes());
+  }
+  return PlanTransfer(tensors, placement, part_bytes);
+}
+
 absl::Status ParameterClient::SetModel(absl::Span<const TensorDef> tensors,
                                        absl::Span<const int> placement) {
   if (tensors.size() != placement.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         tensors.size(), " tensors, but ", placement.size(), " placements"));
   }
-  ASSIGN_OR_RETURN(
-      TransferPlan plan,
-      PlanTransfer(tensors, placement, num_shards(), options_.max_part_bytes));
+  ASSIGN_OR_RETURN(TransferPlan plan, Plan(tensors, placement));
   auto next = std::make_shared<ClientModel>(*model());
   next->sender = options_.sender;
   next->tensors.assign(tensors.begin(), tensors.end());
@@ -113,7 +121,13 @@ void ParameterClient::SetEpoch(int64_t model_epoch,
     next->fences[i].set_model_epoch(model_epoch);
   }
   next->in_place = false;
-  if (encoder_ != nullptr && !SameFences(*next, *model())) encoder_->Clear();
+  if (!SameFences(*next, *model())) {
+    // The shards know no step of these fences.
+    absl::StatusOr<TransferPlan> plan = Plan(next->tensors, next->placement);
+    assert(plan.ok());
+    next->plan = *std::move(plan);
+    if (encoder_ != nullptr) encoder_->Clear();
+  }
   absl::MutexLock lock(&mu_);
   model_ = std::move(next);
   pulled_versions_ = nullptr;

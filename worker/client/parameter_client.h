@@ -17,7 +17,6 @@
 #include "common/base/clock.h"
 #include "common/codec/codec.h"
 #include "common/rpc/parameter_link.h"
-#include "common/rpc/protocol.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
@@ -34,6 +33,7 @@
 #include "worker/client/timer_queue.h"
 #include "worker/client/transfer.h"
 #include "worker/client/transfer_machine.h"
+#include "worker/client/transfer_plan.h"
 
 namespace muster {
 
@@ -84,8 +84,8 @@ class ParameterClient {
     // What the codec takes from one push is added to the next (PushEncoder).
     // Then one push is under way at a time.
     bool error_feedback = false;
-    // Of one message; more makes more parts of a model.
-    int64_t max_part_bytes = kMaxPartBytes;
+    // Of the tensors in one message; 0: what suits each link.
+    int64_t max_part_bytes = 0;
     // Not owned; outlives the client.
     const Clock* clock = nullptr;
     // The same; null for a thread of the client's own.
@@ -114,7 +114,9 @@ class ParameterClient {
                         absl::Span<const int> placement);
 
   // The fences of what follows. `ps_incarnations` by ps task. Parameters of
-  // another epoch are owed no residual.
+  // another epoch are owed no residual. With new fences the model is cut into
+  // parts anew, as suits the links then; with the same ones the parts keep
+  // their numbers, whatever has become of the links.
   void SetEpoch(int64_t model_epoch,
                 absl::Span<const uint64_t> ps_incarnations);
 
@@ -207,6 +209,9 @@ class ParameterClient {
 
  private:
   std::shared_ptr<const ClientModel> model() const;
+  // Cuts tensors as options_ and the links want it. Errors: InvalidArgument.
+  absl::StatusOr<TransferPlan> Plan(absl::Span<const TensorDef> tensors,
+                                    absl::Span<const int> placement) const;
 
   // Whether parts are sent at once or wait until they are opened.
   enum class PartsAre { kOpen, kClosed };

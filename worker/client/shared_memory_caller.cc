@@ -62,7 +62,7 @@ void SharedMemoryCaller::Shutdown() {
 
 // ---- Requests -----------------------------------------------------------
 
-void SharedMemoryCaller::Call(SharedMethod method, SlotMessage request,
+void SharedMemoryCaller::Call(DataMethod method, SlotMessage request,
                               absl::Time deadline, DoneCallback done) {
   if (!FitsSlot(request.fields.size(), request.data.size())) {
     return done(
@@ -105,7 +105,8 @@ void SharedMemoryCaller::Send(uint32_t slot, WaitingCall call) {
     return call.done(Named(absl::StatusCode::kDeadlineExceeded,
                            "the deadline passed before the request was sent"));
   }
-  const bool is_finite = WriteSlot(call.request, shared_.segment.data(), slot);
+  const bool is_finite =
+      WriteSlotAndLook(call.request, shared_.segment.data(), slot);
   const RingEntry entry = {slot,
                            static_cast<uint32_t>(call.method),
                            static_cast<uint32_t>(call.request.fields.size()),

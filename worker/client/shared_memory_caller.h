@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/rpc/data_method.h"
 #include "common/shared_memory/handshake.h"
 #include "common/shared_memory/slot_message.h"
 #include "common/shared_memory/slot_ring.h"
@@ -47,7 +48,7 @@ class SharedMemoryCaller
   SharedMemoryCaller(const SharedMemoryCaller&) = delete;
   SharedMemoryCaller& operator=(const SharedMemoryCaller&) = delete;
 
-  void Call(SharedMethod method, SlotMessage request, absl::Time deadline,
+  void Call(DataMethod method, SlotMessage request, absl::Time deadline,
             DoneCallback done);
 
   // Delivers answers until the connection is lost, and says why it was lost.
@@ -77,7 +78,7 @@ class SharedMemoryCaller
     DoneCallback done;
   };
   struct WaitingCall {
-    SharedMethod method;
+    DataMethod method;
     SlotMessage request;
     absl::Time deadline;
     DoneCallback done;

@@ -4,10 +4,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/data_method.h"
+#include "common/rpc/protocol.h"
 #include "common/shared_memory/slot_message.h"
 
 namespace muster {
 namespace {
+
+// A step of 13.1 MB, Adam, took 5 % less time than in parts of 1 MiB (2 cores
+// of Zen 4), and 15 % less where the cores shared their caches with others:
+// while the first part is copied in and the last one out, only one side works.
+// Over gRPC such parts cost more in messages than they gain.
+constexpr int64_t kMemoryPartBytes = kMaxPartBytes / 2;
 
 template <typename Reply>
 SharedMemoryCaller::DoneCallback ParseAnswer(ReplyCallback<Reply> done) {
@@ -65,6 +73,10 @@ SharedMemoryLink::~SharedMemoryLink() {
 std::shared_ptr<SharedMemoryCaller> SharedMemoryLink::memory() const {
   absl::MutexLock lock(&mu_);
   return memory_;
+}
+
+int64_t SharedMemoryLink::best_part_bytes() const {
+  return memory() == nullptr ? grpc_->best_part_bytes() : kMemoryPartBytes;
 }
 
 absl::Status SharedMemoryLink::NoMemory() const {
@@ -237,7 +249,7 @@ void SharedMemoryLink::Load(Frame<LoadPart> request, absl::Time deadline,
                             ReplyCallback<LoadReply> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kLoad, ToSlotMessage(request), deadline,
+    return shared->Call(DataMethod::kLoad, ToSlotMessage(request), deadline,
                         ParseAnswer<LoadReply>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
@@ -248,7 +260,7 @@ void SharedMemoryLink::Pull(const PullRequest& request, absl::Time deadline,
                             ReplyCallback<Frame<PullReply>> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kPull, ToSlotMessage(request), deadline,
+    return shared->Call(DataMethod::kPull, ToSlotMessage(request), deadline,
                         ParseAnswer<Frame<PullReply>>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
@@ -259,7 +271,7 @@ void SharedMemoryLink::Push(Frame<PushPart> request, absl::Time deadline,
                             ReplyCallback<Frame<PushReply>> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kPush, ToSlotMessage(request), deadline,
+    return shared->Call(DataMethod::kPush, ToSlotMessage(request), deadline,
                         ParseAnswer<Frame<PushReply>>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
@@ -271,7 +283,7 @@ void SharedMemoryLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                     ReplyCallback<Frame<SnapshotPart>> done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(SharedMethod::kReadSnapshot, ToSlotMessage(request),
+    return shared->Call(DataMethod::kReadSnapshot, ToSlotMessage(request),
                         deadline,
                         ParseAnswer<Frame<SnapshotPart>>(std::move(done)));
   }

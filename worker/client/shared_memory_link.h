@@ -48,6 +48,7 @@ class SharedMemoryLink : public ParameterLink {
   // called from a callback.
   ~SharedMemoryLink() override;
 
+  int64_t best_part_bytes() const override;
   void Hello(const HelloRequest& request, absl::Time deadline,
              ReplyCallback<HelloReply> done) override;
   void Define(const DefineRequest& request, absl::Time deadline,

@@ -80,18 +80,16 @@ std::vector<std::vector<PartId>> PartsOf(
   return parts_of;
 }
 
-}  // namespace
-
-absl::StatusOr<TransferPlan> PlanTransfer(absl::Span<const TensorDef> tensors,
-                                          absl::Span<const int> placement,
-                                          int num_shards,
-                                          int64_t max_part_bytes) {
-  assert(tensors.size() == placement.size());
+// A plan whose shards may have any number of parts.
+absl::StatusOr<TransferPlan> PlanParts(
+    absl::Span<const TensorDef> tensors, absl::Span<const int> placement,
+    absl::Span<const int64_t> max_part_bytes) {
+  const int num_shards = static_cast<int>(max_part_bytes.size());
   TransferPlan plan;
   plan.parts.resize(num_shards);
   std::vector<PartPacker> packers;
-  for (std::vector<PlannedPart>& parts : plan.parts) {
-    packers.emplace_back(max_part_bytes, &parts);
+  for (int i = 0; i < num_shards; ++i) {
+    packers.emplace_back(max_part_bytes[i], &plan.parts[i]);
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorDef& tensor = tensors[i];
@@ -112,6 +110,22 @@ absl::StatusOr<TransferPlan> PlanTransfer(absl::Span<const TensorDef> tensors,
   }
   plan.parts_of = PartsOf(tensors.size(), plan.parts);
   return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<TransferPlan> PlanTransfer(
+    absl::Span<const TensorDef> tensors, absl::Span<const int> placement,
+    absl::Span<const int64_t> max_part_bytes) {
+  assert(tensors.size() == placement.size());
+  ASSIGN_OR_RETURN(TransferPlan plan,
+                   PlanParts(tensors, placement, max_part_bytes));
+  std::vector<int64_t> enough(max_part_bytes.begin(), max_part_bytes.end());
+  for (size_t i = 0; i < enough.size(); ++i) {
+    if (plan.parts[i].size() > kMaxStepParts) enough[i] = kMaxPartBytes;
+  }
+  if (absl::MakeConstSpan(enough) == max_part_bytes) return plan;
+  return PlanParts(tensors, placement, enough);
 }
 
 }  // namespace muster

@@ -6,7 +6,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/rpc/protocol.h"
 #include "proto/tensor.pb.h"
 #include "worker/client/part_id.h"
 
@@ -33,16 +32,16 @@ struct TransferPlan {
   std::vector<std::vector<PartId>> parts_of;
 };
 
-// Cuts the tensors into parts of at most `max_part_bytes` (a block or a whole
-// small tensor may be more): in creation order, small tensors share a part,
+// Cuts the tensors into parts of at most max_part_bytes[shard] (a block or a
+// whole small tensor may be more; so may all parts of a shard that would have
+// more than kMaxStepParts): in creation order, small tensors share a part,
 // large ones are split between two blocks. The same arguments give the same
-// plan. `placement` has the shard of each tensor.
-// REQUIRES: as many placements as tensors.
-// Errors: InvalidArgument naming the tensor for a bad shape, data type or
-// placement.
+// plan. `placement` has the shard of each tensor. REQUIRES: as many placements
+// as tensors. Errors: InvalidArgument naming the tensor for a bad shape, data
+// type or placement.
 absl::StatusOr<TransferPlan> PlanTransfer(
     absl::Span<const TensorDef> tensors, absl::Span<const int> placement,
-    int num_shards, int64_t max_part_bytes = kMaxPartBytes);
+    absl::Span<const int64_t> max_part_bytes);
 
 }  // namespace muster
 

@@ -36,6 +36,18 @@ class DefineTimer : public FakeParameterLink {
   absl::Duration* const time_;
 };
 
+// A way on which other parts than before become the best.
+class ChangingLink : public FakeParameterLink {
+ public:
+  ChangingLink(FakeShard* shard, const int64_t* best)
+      : FakeParameterLink(shard), best_(best) {}
+
+  int64_t best_part_bytes() const override { return *best_; }
+
+ private:
+  const int64_t* const best_;
+};
+
 // A model of a small and a large tensor on shard 0 and 1, and one more.
 class ParameterClientTest : public TwoShardFixture {
  protected:
@@ -143,6 +155,31 @@ TEST_F(ParameterClientTest, APushTellsWhichValuesItHasBrought) {
   for (const std::vector<int64_t>& shard : outcome->new_versions->parts) {
     EXPECT_EQ(shard, std::vector<int64_t>(shard.size(), 2));
   }
+}
+
+TEST_F(ParameterClientTest, PartsSuitTheLinksAndStayThroughAnEpoch) {
+  int64_t best = kMaxPartBytes;
+  Connect({});
+  std::vector<std::unique_ptr<ParameterLink>> links;
+  for (const auto& shard : shards_) {
+    links.push_back(std::make_unique<ChangingLink>(shard.get(), &best));
+  }
+  Reconnect(std::move(links));
+  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  // How many runs of tensors a push of the step has sent.
+  const auto push = [this](int64_t step) {
+    EXPECT_THAT(Pull(), IsOk());
+    return client_->PushAndWait(step, Views(gradients_)).value().sends.size();
+  };
+  EXPECT_EQ(push(1), 2 + 3);
+  best = kBlockElements * 4;
+  client_->SetEpoch(1, {11, 12});
+  EXPECT_EQ(push(2), 2 + 3);
+  client_->SetEpoch(2, {11, 12});
+  EXPECT_EQ(push(3), 2 + 10);
+  best = kMaxPartBytes;
+  client_->SetEpoch(2, {11, 13});
+  EXPECT_EQ(push(4), 2 + 3);
 }
 
 TEST_F(ParameterClientTest, PushIsDoneOnlyWhenNobodyHoldsTheGradients) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
+#include "common/rpc/protocol.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 
@@ -31,7 +32,9 @@ class PushEncoderTest : public testing::Test {
       gradients_.emplace_back(size, kGradient);
     }
     model_.tensors[1].set_kind(STATE);
-    model_.plan = PlanTransfer(model_.tensors, {0, 0, 1}, kShards).value();
+    model_.plan = PlanTransfer(model_.tensors, {0, 0, 1},
+                               std::vector<int64_t>(kShards, kMaxPartBytes))
+                      .value();
   }
 
   // Encodes a gradient of `value` everywhere as the next step; returns what the
@@ -147,7 +150,7 @@ TEST_F(PushEncoderTest, WithoutErrorFeedbackNothingIsOwed) {
   const std::vector<float> values(36, kGradient);
   model_.tensors.resize(1);
   model_.tensors[0].set_shape(0, 36);
-  model_.plan = PlanTransfer(model_.tensors, {0}, 1).value();
+  model_.plan = PlanTransfer(model_.tensors, {0}, {kMaxPartBytes}).value();
   for (int step = 1; step <= 3; ++step) {
     const auto encoded =
         plain.Encode(step, model_, {ViewOf(absl::MakeConstSpan(values))});

@@ -14,6 +14,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
+#include "common/rpc/data_method.h"
 #include "common/rpc/retry_after.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
@@ -91,7 +92,7 @@ class SharedMemoryCallerTest : public testing::Test {
   void Call(const std::string& fields, const Outcome& outcome,
             absl::Duration timeout = kLong, const std::string& data = "") {
     Outcome copy = outcome;
-    caller_->Call(SharedMethod::kPush, {fields, absl::Cord(data)},
+    caller_->Call(DataMethod::kPush, {fields, absl::Cord(data)},
                   clock_.Now() + timeout, copy.Callback());
   }
 
@@ -142,7 +143,7 @@ TEST_F(SharedMemoryCallerTest, CarriesARequestAndItsAnswer) {
   Outcome outcome;
   Call("question", outcome);
   const RingEntry request = TakeRequest();
-  EXPECT_EQ(request.kind, static_cast<uint32_t>(SharedMethod::kPush));
+  EXPECT_EQ(request.kind, static_cast<uint32_t>(DataMethod::kPush));
   EXPECT_GT(request.timeout_ms, 50000u);
   EXPECT_LE(request.timeout_ms, 60000u);
   EXPECT_EQ(RequestFields(request), "question");

@@ -130,6 +130,15 @@ class SharedMemoryLinkTest : public testing::Test {
   MonotonicClock clock_;
 };
 
+TEST_F(SharedMemoryLinkTest, WantsSmallerPartsWhileThereIsMemory) {
+  LinkedShard shard(LinkKind::kSharedMemory, Options(/*required=*/false));
+  ParameterLink* const link = &shard.link();
+  EXPECT_EQ(link->best_part_bytes(), kMaxPartBytes);
+  ASSERT_THAT(Hello(link), IsOk());
+  EXPECT_LT(link->best_part_bytes(), kMaxPartBytes);
+  EXPECT_EQ(link->best_part_bytes() % (kBlockElements * 4), 0);
+}
+
 TEST_F(SharedMemoryLinkTest, ANonFiniteGradientIsRefusedWhole) {
   LinkedShard shard(LinkKind::kSharedMemory, Options(/*required=*/true));
   ParameterLink* const link = &shard.link();

@@ -25,8 +25,9 @@ TensorDef MakeTensor(const std::string& name, std::vector<int64_t> shape,
 }
 
 TEST(TransferPlanTest, FusesSmallTensors) {
-  const absl::StatusOr<TransferPlan> plan = PlanTransfer(
-      {MakeTensor("w", {5, 5, 1, 32}), MakeTensor("b", {32})}, {0, 0}, 2);
+  const absl::StatusOr<TransferPlan> plan =
+      PlanTransfer({MakeTensor("w", {5, 5, 1, 32}), MakeTensor("b", {32})},
+                   {0, 0}, {kMaxPartBytes, kMaxPartBytes});
   ASSERT_THAT(plan, IsOk());
   ASSERT_EQ(plan->parts[0].size(), 1);
   EXPECT_EQ(plan->parts[0][0].slices.size(), 2);
@@ -36,8 +37,9 @@ TEST(TransferPlanTest, FusesSmallTensors) {
 
 TEST(TransferPlanTest, SplitsLargeTensorsBetweenBlocks) {
   const int64_t elements = 9 * kBlockElements + 5;
-  const absl::StatusOr<TransferPlan> plan = PlanTransfer(
-      {MakeTensor("small", {3}), MakeTensor("large", {elements})}, {0, 0}, 1);
+  const absl::StatusOr<TransferPlan> plan =
+      PlanTransfer({MakeTensor("small", {3}), MakeTensor("large", {elements})},
+                   {0, 0}, {kMaxPartBytes});
   ASSERT_THAT(plan, IsOk());
   int64_t next = 0;
   for (const PlannedPart& part : plan->parts[0]) {
@@ -65,7 +67,7 @@ TEST(TransferPlanTest, MakesMorePartsIfTheyAreToBeSmall) {
   const absl::StatusOr<TransferPlan> plan = PlanTransfer(
       {MakeTensor("a", {3}), MakeTensor("b", {1}), MakeTensor("c", {3}),
        MakeTensor("large", {kBlockElements + 5})},
-      {0, 0, 0, 0}, 1, /*max_part_bytes=*/16);
+      {0, 0, 0, 0}, /*max_part_bytes=*/{16});
   ASSERT_THAT(plan, IsOk());
   // a and b, c, a block, the rest.
   ASSERT_EQ(plan->parts[0].size(), 4);
@@ -75,9 +77,33 @@ TEST(TransferPlanTest, MakesMorePartsIfTheyAreToBeSmall) {
   EXPECT_EQ(plan->parts[0][3].slices[0].length, 5);
 }
 
-TEST(TransferPlanTest, DoublesHaveFewerBlocksInAPart) {
+TEST(TransferPlanTest, EachShardHasPartsOfItsOwnSize) {
+  const TensorDef large = MakeTensor("large", {4 * kBlockElements});
   const absl::StatusOr<TransferPlan> plan =
-      PlanTransfer({MakeTensor("w", {4 * kBlockElements}, FLOAT64)}, {0}, 1);
+      PlanTransfer({large, large}, {0, 1}, {kMaxPartBytes, kMaxPartBytes / 2});
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_THAT(plan->parts[0], SizeIs(1));
+  EXPECT_THAT(plan->parts[1], SizeIs(2));
+}
+
+TEST(TransferPlanTest, SmallPartsBecomeLargeOnesWhereTheyWouldBeTooMany) {
+  const auto plan_of = [](int64_t blocks) {
+    return PlanTransfer({MakeTensor("huge", {blocks * kBlockElements}),
+                         MakeTensor("small", {4 * kBlockElements})},
+                        {0, 1}, {kMaxPartBytes / 4, kMaxPartBytes / 4});
+  };
+  absl::StatusOr<TransferPlan> plan = plan_of(kMaxStepParts);
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_THAT(plan->parts[0], SizeIs(kMaxStepParts));
+  plan = plan_of(kMaxStepParts + 1);
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_THAT(plan->parts[0], SizeIs(kMaxStepParts / 4 + 1));
+  EXPECT_THAT(plan->parts[1], SizeIs(4));
+}
+
+TEST(TransferPlanTest, DoublesHaveFewerBlocksInAPart) {
+  const absl::StatusOr<TransferPlan> plan = PlanTransfer(
+      {MakeTensor("w", {4 * kBlockElements}, FLOAT64)}, {0}, {kMaxPartBytes});
   ASSERT_THAT(plan, IsOk());
   EXPECT_EQ(plan->parts[0].size(), 2);
 }
@@ -88,7 +114,7 @@ TEST(TransferPlanTest, ManyLongNamesStayUnderTheHeaderLimit) {
     tensors.push_back(MakeTensor(absl::StrCat(std::string(250, 'n'), i), {1}));
   }
   const absl::StatusOr<TransferPlan> plan =
-      PlanTransfer(tensors, std::vector<int>(1000, 0), 1);
+      PlanTransfer(tensors, std::vector<int>(1000, 0), {kMaxPartBytes});
   ASSERT_THAT(plan, IsOk());
   EXPECT_GT(plan->parts[0].size(), 4);
   for (const PlannedPart& part : plan->parts[0]) {
@@ -97,10 +123,11 @@ TEST(TransferPlanTest, ManyLongNamesStayUnderTheHeaderLimit) {
 }
 
 TEST(TransferPlanTest, RefusesAPlacementThatDoesNotExist) {
-  EXPECT_THAT(PlanTransfer({MakeTensor("w", {1})}, {2}, 2),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("'w': data type float32, placed on ps task 2 "
-                                 "of 2")));
+  EXPECT_THAT(
+      PlanTransfer({MakeTensor("w", {1})}, {2}, {kMaxPartBytes, kMaxPartBytes}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("'w': data type float32, placed on ps task 2 "
+                         "of 2")));
 }
 
 }  // namespace

@@ -1,0 +1,71 @@
+#ifndef PS_SERVER_CARRY_OUT_H_
+#define PS_SERVER_CARRY_OUT_H_
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/rpc/data_method.h"
+#include "common/rpc/parameter_link.h"
+
+namespace muster {
+
+// Reads the request, and has call(request, done) answer it.
+template <typename Request, typename Reply, typename Form, typename Call>
+void ReadAndCall(Form* form, const Call& call) {
+  absl::StatusOr<Request> request = form->template Read<Request>();
+  if (!request.ok()) return form->Fail(request.status());
+  call(*std::move(request), form->template Answer<Reply>());
+}
+
+// Carries out one call whose request or reply has tensors, whatever its form:
+//
+//   class Form {
+//     // Both outlive the answer.
+//     ParameterLink& shard();
+//     // How this form's pushes get to the shard.
+//     void Push(Frame<PushPart>, absl::Time deadline,
+//               ReplyCallback<Frame<PushReply>>);
+//     // The request, a message or a Frame; once. Errors: InvalidArgument.
+//     template <typename Request> absl::StatusOr<Request> Read();
+//     // What gives the reply, or an error, to the caller; once.
+//     template <typename Reply> ReplyCallback<Reply> Answer();
+//     // Gives the caller an error instead.
+//     void Fail(const absl::Status&);
+//   };
+//
+// Errors: the shard's; what Read says; Unimplemented for a method that is none.
+template <typename Form>
+void CarryOut(DataMethod method, Form form, absl::Time deadline) {
+  switch (method) {
+    case DataMethod::kLoad:
+      return ReadAndCall<Frame<LoadPart>, LoadReply>(
+          &form, [&](Frame<LoadPart> load, auto done) {
+            form.shard().Load(std::move(load), deadline, std::move(done));
+          });
+    case DataMethod::kPull:
+      return ReadAndCall<PullRequest, Frame<PullReply>>(
+          &form, [&](const PullRequest& pull, auto done) {
+            form.shard().Pull(pull, deadline, std::move(done));
+          });
+    case DataMethod::kPush:
+      return ReadAndCall<Frame<PushPart>, Frame<PushReply>>(
+          &form, [&](Frame<PushPart> push, auto done) {
+            form.Push(std::move(push), deadline, std::move(done));
+          });
+    case DataMethod::kReadSnapshot:
+      return ReadAndCall<ReadSnapshotRequest, Frame<SnapshotPart>>(
+          &form, [&](const ReadSnapshotRequest& read, auto done) {
+            form.shard().ReadSnapshot(read, deadline, std::move(done));
+          });
+  }
+  form.Fail(absl::UnimplementedError(
+      absl::StrCat("there is no call ", static_cast<uint32_t>(method),
+                   " with tensors; a newer worker?")));
+}
+
+}  // namespace muster
+
+#endif  // PS_SERVER_CARRY_OUT_H_
