@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/rpc/frame_codec.h"
 #include "ps_server/serve_call.h"
+#include "ps_server/value_memory.h"
 
 namespace muster {
 namespace {
@@ -21,14 +23,17 @@ ReplyCallback<Reply> AnswerMessage(BytesCallback answer) {
 
 // Answers with a frame.
 template <typename Header>
-ReplyCallback<Frame<Header>> AnswerFrame(BytesCallback answer,
-                                         BufferPool* copies) {
-  return [answer = std::move(answer),
-          copies](const absl::StatusOr<Frame<Header>>& reply) {
-    if (!reply.ok()) return answer(reply.status());
-    answer(EncodeFrame(reply->header, copies == nullptr
-                                          ? reply->data
-                                          : copies->Copy(reply->data)));
+ReplyCallback<Frame<Header>> AnswerFrame(BytesCallback answer) {
+  return
+      [answer = std::move(answer)](const absl::StatusOr<Frame<Header>>& reply) {
+        if (!reply.ok()) return answer(reply.status());
+        answer(EncodeFrame(reply->header, reply->data));
+      };
+}
+
+ValueMemory MemoryOf(BufferPool* values) {
+  return [values](size_t size_bytes, absl::FunctionRef<void(char*)> fill) {
+    return values->Make(size_bytes, fill);
   };
 }
 
@@ -47,25 +52,22 @@ void PassDataCall(const DataCallTarget& target, const ExchangeBody& request,
     case DataMethod::kPull: {
       const absl::StatusOr<PullRequest> pull = ParseRaw<PullRequest>(bytes);
       if (!pull.ok()) return answer(pull.status());
-      return target.shard->Pull(
-          *pull, deadline,
-          AnswerFrame<PullReply>(std::move(answer), target.copies));
+      return target.shard->PullInto(*pull, MemoryOf(target.values), deadline,
+                                    AnswerFrame<PullReply>(std::move(answer)));
     }
     case DataMethod::kPush: {
       absl::StatusOr<Frame<PushPart>> push = DecodeFrame<PushPart>(bytes);
       if (!push.ok()) return answer(push.status());
-      return target.shard->Push(
-          *std::move(push), deadline,
-          AnswerFrame<PushReply>(std::move(answer), target.copies));
+      return target.shard->PushInto(*std::move(push), MemoryOf(target.values),
+                                    deadline,
+                                    AnswerFrame<PushReply>(std::move(answer)));
     }
     case DataMethod::kReadSnapshot: {
       const absl::StatusOr<ReadSnapshotRequest> read =
           ParseRaw<ReadSnapshotRequest>(bytes);
       if (!read.ok()) return answer(read.status());
-      // A snapshot's values are copies already.
       return target.shard->ReadSnapshot(
-          *read, deadline,
-          AnswerFrame<SnapshotPart>(std::move(answer), nullptr));
+          *read, deadline, AnswerFrame<SnapshotPart>(std::move(answer)));
     }
   }
   answer(absl::UnimplementedError(

@@ -1,11 +1,11 @@
 #include "ps_server/float_runs.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/base/config.h"
 #include "absl/strings/string_view.h"
 #include "common/base/finite.h"
+#include "common/codec/encoded_values.h"
 
 #ifndef ABSL_IS_LITTLE_ENDIAN
 #error "The wire is little-endian and values are used where they lie."
@@ -34,29 +34,8 @@ absl::Span<const float> FloatRuns::Next(int64_t max_elements) {
 }
 
 absl::Span<const float> FloatRuns::NextTile(int64_t count) {
-  const auto bytes = static_cast<size_t>(EncodedBytes(codec_, count));
-  if (codec_ == nullptr) {
-    Gather(reinterpret_cast<char*>(tile_.data()), bytes);
-  } else if (absl::Cord::ChunkRemaining(position_).size() >= bytes) {
-    codec_->Decode(absl::Cord::ChunkRemaining(position_).data(), count,
-                   tile_.data());
-    absl::Cord::Advance(&position_, bytes);
-  } else {
-    Gather(encoded_.data(), bytes);
-    codec_->Decode(encoded_.data(), count, tile_.data());
-  }
+  DecodeNext(codec_, &position_, count, tile_.data());
   return absl::MakeConstSpan(tile_.data(), count);
-}
-
-void FloatRuns::Gather(char* dst, size_t bytes) {
-  while (bytes > 0) {
-    const absl::string_view piece =
-        absl::Cord::ChunkRemaining(position_).substr(0, bytes);
-    std::memcpy(dst, piece.data(), piece.size());
-    absl::Cord::Advance(&position_, piece.size());
-    dst += piece.size();
-    bytes -= piece.size();
-  }
 }
 
 int64_t FindNonFinite(FloatRuns& runs, int64_t elements) {

@@ -42,15 +42,10 @@ class FloatRuns {
 
   // The next `count` values, decoded or gathered in the tile.
   absl::Span<const float> NextTile(int64_t count);
-  // Copies the next bytes out of however many chunks they lie in.
-  void Gather(char* dst, size_t bytes);
 
   absl::Cord::CharIterator position_;
   const Codec* const codec_;
   std::array<float, kTileElements> tile_;
-  // Encoded values that do not lie in one chunk; no codec takes more bytes than
-  // float32.
-  std::array<char, kTileElements * sizeof(float)> encoded_;
 };
 
 // Returns the index of the first value of the next `elements` that is NaN or

@@ -1,18 +1,18 @@
 #include "ps_server/gradient_applier.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/cord.h"
 #include "common/base/status_macros.h"
+#include "common/codec/encoded_values.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/float_runs.h"
 
 namespace muster {
 namespace {
 
-// What is published is copied when so much of it was updated: 64 KB of a
+// What is published is written when so much of it was updated: 64 KB of a
 // parameter, its gradient and two slots are still in a cache of 512 KB or 1 MB.
 constexpr int64_t kPublishedElements = 16384;
 
@@ -73,9 +73,9 @@ void ApplyStripe(absl::Span<const CheckedSlice> slices, const absl::Cord& data,
       ApplyRun(*model.rule, part.rate_factor, tensor, block, done, run);
       if (publish_to != nullptr) {
         // The run may lie there: it is of no use any more.
-        const size_t bytes = run.size() * sizeof(float);
-        std::memcpy(publish_to, tensor.Stream(block, 0) + done, bytes);
-        publish_to += bytes;
+        publish_to =
+            EncodeTo(part.publish_codec, tensor.Stream(block, 0) + done,
+                     static_cast<int64_t>(run.size()), publish_to);
       }
       done += static_cast<int64_t>(run.size());
     }
@@ -121,7 +121,8 @@ void GradientApplier::ApplyPart(const PushedPart& part, const Model& model) {
     char* const publish_to =
         part.publish_to == nullptr
             ? nullptr
-            : part.publish_to + stripes.begin(i) * sizeof(float);
+            : part.publish_to +
+                  EncodedBytes(part.publish_codec, stripes.begin(i));
     ApplyStripe(stripes.slices(i), stripes.DataOf(i, part.data, part.codec),
                 part, publish_to, model);
   });

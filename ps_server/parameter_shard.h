@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/thread_team.h"
+#include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/cluster.pb.h"
@@ -23,6 +25,7 @@
 #include "ps_server/slice_checks.h"
 #include "ps_server/sync/replication_policy.h"
 #include "ps_server/tensor_table.h"
+#include "ps_server/value_memory.h"
 
 namespace muster {
 
@@ -66,8 +69,8 @@ struct ShardCounters {
 // nothing. parameter_service.proto says what each request means and
 // README.md the states. Not thread-safe (see ShardServer).
 //
-// The values in an answer lie in the shard: they are to be copied before the
-// next request.
+// The values in an answer may lie in the shard: they are to be copied before
+// the next request, unless memory was given for them.
 //
 // Errors of every request: FailedPrecondition with "fenced: " if the sender
 // means a state or is an incarnation that is gone; InvalidArgument, NotFound,
@@ -80,12 +83,14 @@ class ParameterShard : private PartApplier {
   absl::StatusOr<DefineReply> Define(const DefineRequest& request);
   absl::StatusOr<LoadReply> Load(const Frame<LoadPart>& request);
   absl::StatusOr<SealReply> Seal(const SealRequest& request);
-  absl::StatusOr<Frame<PullReply>> Pull(const PullRequest& request);
-  // `values_into`, unless null: memory for the values that the request wants.
-  // If the gradient is applied at once they are written there on the way, and
-  // the answer's bytes lie there. The request's bytes may be there, too.
+  // `memory`, unless null, is where the values of the answer go, which may then
+  // be kept. Those of a push whose gradient is applied at once are written on
+  // the way; the request's bytes may lie there, too, if its two codecs take as
+  // many bytes a value.
+  absl::StatusOr<Frame<PullReply>> Pull(const PullRequest& request,
+                                        const ValueMemory& memory = nullptr);
   absl::StatusOr<Frame<PushReply>> Push(const Frame<PushPart>& request,
-                                        char* values_into = nullptr);
+                                        const ValueMemory& memory = nullptr);
   absl::StatusOr<BeginSnapshotReply> BeginSnapshot(
       const BeginSnapshotRequest& request);
   absl::StatusOr<Frame<SnapshotPart>> ReadSnapshot(
@@ -125,7 +130,7 @@ class ParameterShard : private PartApplier {
                           char* dst) const;
 
   absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
-                                                 char* values_into);
+                                                 const ValueMemory& memory);
   absl::Status CheckPushNumbers(absl::string_view what,
                                 const PushPart& header) const;
   // Checks everything of a part that is no duplicate.
@@ -134,13 +139,25 @@ class ParameterShard : private PartApplier {
   // Notes the part in the marks and counters; returns its step's outcome.
   PartOutcome CountPart(const PushedPart& part, PartFate fate);
 
-  absl::StatusOr<Frame<PushReply>> MakePushReply(absl::string_view what,
-                                                 const PushPart& header,
-                                                 const PartOutcome& outcome,
-                                                 bool duplicate);
-  // The wanted values, where they lie.
-  absl::StatusOr<absl::Cord> ValuesOf(absl::string_view what,
-                                      const PushPart& header);
+  // Carries out a part that passed every check; returns the values that it
+  // wants, written on the way if that can be.
+  absl::Cord TakePart(PushedPart part, PartFate fate, bool wants_values,
+                      const ValueMemory& memory);
+  // The values of a part that was taken before, if it wants them.
+  absl::StatusOr<absl::Cord> ValuesOfDuplicate(absl::string_view what,
+                                               const PushPart& header,
+                                               const Codec* codec,
+                                               const ValueMemory& memory);
+  Frame<PushReply> MakePushReply(const PushPart& header,
+                                 const PartOutcome& outcome, bool duplicate,
+                                 absl::Cord values) const;
+  // The values of the slices as they are now.
+  absl::Cord ValuesOf(const std::vector<CheckedSlice>& slices,
+                      const Codec* codec, const ValueMemory& memory);
+  // Memory for them that `fill` writes; of replies_ if `memory` is null.
+  absl::Cord MakeValues(const std::vector<CheckedSlice>& slices,
+                        const Codec* codec, const ValueMemory& memory,
+                        absl::FunctionRef<void(char* data)> fill);
 
   // ---- PartApplier -------------------------------------------------------
   void Apply(const PushedPart& part) override;
@@ -169,8 +186,8 @@ class ParameterShard : private PartApplier {
   std::unique_ptr<ReplicationPolicy> policy_;
   ShardSnapshot snapshot_;
 
-  // Of the push under way: its new values, if they were published.
-  absl::string_view published_;
+  // Of the push under way: Apply has written its new values.
+  bool is_published_ = false;
 };
 
 }  // namespace muster

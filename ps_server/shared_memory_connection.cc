@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -95,12 +96,15 @@ void SharedMemoryConnection::Pass(const RingEntry& entry, SlotMessage message) {
       });
     case SharedMethod::kPull:
       return Parse<PullRequest>(slot, std::move(message), [&](auto pull) {
-        shard.Pull(pull, deadline, AnswerIn<Frame<PullReply>>(slot));
+        shard.PullInto(pull, SlotMemory(slot), deadline,
+                       AnswerIn<Frame<PullReply>>(slot));
       });
     case SharedMethod::kPush:
       return Parse<Frame<PushPart>>(slot, std::move(message), [&](auto push) {
-        shard.PushInto(std::move(push), DataOf(segment_.data(), slot), deadline,
-                       AnswerIn<Frame<PushReply>>(slot));
+        // Of another size, values would overtake the gradient that lies there.
+        const bool in_slot = push.header.codec() == push.header.values_codec();
+        shard.PushInto(std::move(push), in_slot ? SlotMemory(slot) : nullptr,
+                       deadline, AnswerIn<Frame<PushReply>>(slot));
       });
     case SharedMethod::kReadSnapshot:
       return Parse<ReadSnapshotRequest>(
@@ -111,6 +115,14 @@ void SharedMemoryConnection::Pass(const RingEntry& entry, SlotMessage message) {
   }
   AnswerError(slot, absl::UnimplementedError(absl::StrCat(
                         "shared memory: there is no request ", entry.kind)));
+}
+
+ValueMemory SharedMemoryConnection::SlotMemory(uint32_t slot) {
+  return [data = DataOf(segment_.data(), slot)](
+             size_t size_bytes, absl::FunctionRef<void(char*)> fill) {
+    fill(data);
+    return absl::MakeCordFromExternal({data, size_bytes}, [] {});
+  };
 }
 
 template <typename Reply>

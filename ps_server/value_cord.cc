@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/string_view.h"
+#include "common/codec/encoded_values.h"
 #include "common/rpc/protocol.h"
 
 namespace muster {
@@ -11,48 +12,51 @@ namespace {
 // A reference costs an allocation; below this a copy costs less.
 constexpr int64_t kReferFromBytes = 8192;
 
-absl::Cord Gather(const TensorTable& tensors,
-                  absl::Span<const CheckedSlice> slices, int64_t bytes,
-                  BufferPool* pool) {
-  return pool->Make(bytes, [&](char* data) {
-    float* dst = reinterpret_cast<float*>(data);
-    for (const CheckedSlice& slice : slices) {
-      tensors[slice.tensor].Read(/*stream=*/0, slice.offset, slice.length, dst);
-      dst += slice.length;
-    }
-  });
-}
-
-// Refers to the values of a slice, block by block.
-void Refer(const TensorBlocks& tensor, const CheckedSlice& slice,
-           absl::Cord* cord) {
+// Calls body(values, count) for each run of a slice that lies in one block.
+template <typename Body>
+void ForEachRun(const TensorBlocks& tensor, const CheckedSlice& slice,
+                const Body& body) {
   const int64_t end = slice.offset + slice.length;
   for (int64_t at = slice.offset; at < end;) {
     const int64_t block = at / kBlockElements;
     const int64_t begin = at - block * kBlockElements;
     const int64_t count =
         std::min(end - at, tensor.BlockElements(block) - begin);
-    const absl::string_view bytes(
-        reinterpret_cast<const char*>(tensor.Stream(block, 0) + begin),
-        count * sizeof(float));
-    cord->Append(absl::MakeCordFromExternal(bytes, [] {}));
+    body(tensor.Stream(block, /*stream=*/0) + begin, count);
     at += count;
   }
 }
 
 }  // namespace
 
+void WriteValues(const TensorTable& tensors,
+                 absl::Span<const CheckedSlice> slices, const Codec* codec,
+                 char* dst) {
+  for (const CheckedSlice& slice : slices) {
+    ForEachRun(tensors[slice.tensor], slice,
+               [codec, &dst](const float* values, int64_t count) {
+                 dst = EncodeTo(codec, values, count, dst);
+               });
+  }
+}
+
 absl::Cord ValueCord(const TensorTable& tensors,
                      absl::Span<const CheckedSlice> slices, BufferPool* pool) {
-  int64_t elements = 0;
-  for (const CheckedSlice& slice : slices) elements += slice.length;
-  const auto bytes = elements * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = SliceBytes(slices, SliceUnit::kElements);
   if (bytes < kReferFromBytes * static_cast<int64_t>(slices.size())) {
-    return Gather(tensors, slices, bytes, pool);
+    return pool->Make(bytes, [&](char* data) {
+      WriteValues(tensors, slices, /*codec=*/nullptr, data);
+    });
   }
   absl::Cord cord;
   for (const CheckedSlice& slice : slices) {
-    Refer(tensors[slice.tensor], slice, &cord);
+    ForEachRun(tensors[slice.tensor], slice,
+               [&cord](const float* values, int64_t count) {
+                 const absl::string_view bytes_of_run(
+                     reinterpret_cast<const char*>(values),
+                     count * sizeof(float));
+                 cord.Append(absl::MakeCordFromExternal(bytes_of_run, [] {}));
+               });
   }
   return cord;
 }

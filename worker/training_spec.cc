@@ -137,6 +137,10 @@ absl::Status ValidateGradient(const GradientSpec& gradient) {
   return Annotate(FindCodec(gradient.codec()).status(), "gradient.codec");
 }
 
+absl::Status ValidatePull(const PullSpec& pull) {
+  return Annotate(FindCodec(pull.codec()).status(), "pull.codec");
+}
+
 absl::Status ValidateInput(const InputSpec& input) {
   RETURN_IF_ERROR(ValidateBatchSize(input));
   RETURN_IF_ERROR(
@@ -250,6 +254,7 @@ absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
       Annotate(ValidateOptimizer(spec.optimizer(), spec.stop()), "optimizer"));
   RETURN_IF_ERROR(ValidateReplication(spec.replication()));
   RETURN_IF_ERROR(ValidateGradient(spec.gradient()));
+  RETURN_IF_ERROR(ValidatePull(spec.pull()));
   RETURN_IF_ERROR(Annotate(CreatePlacementStrategy(spec.placement()).status(),
                            "placement"));
   RETURN_IF_ERROR(ValidateNonFinite(spec.non_finite()));

@@ -28,7 +28,7 @@ class StreamService : public ParameterService::WithRawCallbackMethod_Exchange<
 
 }  // namespace
 
-ExchangeServer::ExchangeServer(ParameterLink* shard)
+ExchangeServer::ExchangeServer(DataLink* shard)
     : streams_(shard, SystemClock()),
       service_(std::make_unique<StreamService>(&streams_)) {
   grpc::ServerBuilder builder;

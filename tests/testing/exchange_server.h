@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "common/rpc/parameter_link.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
+#include "ps_server/data_link.h"
 #include "ps_server/exchange_streams.h"
 
 namespace muster {
@@ -15,7 +15,7 @@ namespace muster {
 // has Exchange streams to `shard` and nothing else.
 class ExchangeServer {
  public:
-  explicit ExchangeServer(ParameterLink* shard);
+  explicit ExchangeServer(DataLink* shard);
   ~ExchangeServer() { Stop(); }
 
   ExchangeServer(const ExchangeServer&) = delete;

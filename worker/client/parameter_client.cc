@@ -166,17 +166,19 @@ void ParameterClient::Pull(absl::Span<const MutableTensorView> into,
                            const StepToken& token,
                            std::function<void(absl::Status)> done) {
   const absl::StatusOr<std::shared_ptr<PullState>> state =
-      MakePull(into, token);
+      MakePull(into, token, /*codec=*/nullptr);
   if (!state.ok()) return done(state.status());
   StartPull(*state, std::move(done));
 }
 
 absl::StatusOr<std::shared_ptr<PullState>> ParameterClient::MakePull(
-    absl::Span<const MutableTensorView> into, const StepToken& token) const {
+    absl::Span<const MutableTensorView> into, const StepToken& token,
+    const Codec* codec) const {
   PullState::Options pull;
   pull.model = model();
   RETURN_IF_ERROR(Annotate(pull.model->CheckViews(into), "pull"));
   pull.token = token;
+  pull.codec = codec;
   pull.into.assign(into.begin(), into.end());
   return std::make_shared<PullState>(std::move(pull));
 }
@@ -206,7 +208,7 @@ void ParameterClient::KeepVersions(
 absl::StatusOr<std::unique_ptr<GradualPull>> ParameterClient::BeginPull(
     absl::Span<const MutableTensorView> into, const StepToken& token) {
   ASSIGN_OR_RETURN(const std::shared_ptr<PullState> state,
-                   MakePull(into, token));
+                   MakePull(into, token, options_.pull_codec));
   auto pull = std::make_unique<GradualPull>(options_.clock, state->model());
   state->set_on_arrive(
       [pull = pull.get()](PartId part) { pull->Arrive(part); });
@@ -243,6 +245,7 @@ absl::StatusOr<std::shared_ptr<PushState>> ParameterClient::MakePush(
   if (!into.empty()) {
     RETURN_IF_ERROR(Annotate(push.model->CheckViews(into), what));
     push.into.assign(into.begin(), into.end());
+    push.values_codec = options_.pull_codec;
   }
   if (versions == nullptr || versions->model != push.model) {
     return absl::FailedPreconditionError(

@@ -83,6 +83,9 @@ class ParameterClient {
     // What the codec takes from one push is added to the next (PushEncoder).
     // Then one push is under way at a time.
     bool error_feedback = false;
+    // Of the values that steps are computed from: those that BeginPull asks for
+    // and that a push brings; null: float32 as they are. Outlives the client.
+    const Codec* pull_codec = nullptr;
     // Of one message; more makes more parts of a model.
     int64_t max_part_bytes = kMaxPartBytes;
     // Not owned; outlives the client.
@@ -117,8 +120,9 @@ class ParameterClient {
   void SetEpoch(int64_t model_epoch,
                 absl::Span<const uint64_t> ps_incarnations);
 
-  // Reads every parameter, one view a tensor. The views' memory is the
-  // client's until `done`; received bytes are copied once, into it. After an
+  // Reads every parameter, one view a tensor, as float32 whatever the codec.
+  // The views' memory is the client's until `done`; received bytes are copied
+  // once, into it. After an
   // error its contents are a mixture. In synchronous replication the `token`
   // brings every shard to the update before its round (a shard may be further);
   // one without a round asks for what is there.
@@ -127,8 +131,9 @@ class ParameterClient {
   absl::Status PullAndWait(absl::Span<const MutableTensorView> into,
                            const StepToken& token = {});
 
-  // A pull whose tensors are awaited one by one. It ends before the client
-  // does. Errors: InvalidArgument; those of the transfer when it is awaited.
+  // A pull whose tensors are awaited one by one, with the codec. It ends before
+  // the client does. Errors: InvalidArgument; those of the transfer when it is
+  // awaited.
   absl::StatusOr<std::unique_ptr<GradualPull>> BeginPull(
       absl::Span<const MutableTensorView> into, const StepToken& token = {});
 
@@ -207,7 +212,8 @@ class ParameterClient {
   absl::Status RunTransfer(const std::vector<std::vector<int64_t>>& part_bytes,
                            Transfer::SendFunction send);
   absl::StatusOr<std::shared_ptr<PullState>> MakePull(
-      absl::Span<const MutableTensorView> into, const StepToken& token) const;
+      absl::Span<const MutableTensorView> into, const StepToken& token,
+      const Codec* codec) const;
   std::shared_ptr<Transfer> StartPull(const std::shared_ptr<PullState>& state,
                                       std::function<void(absl::Status)> done);
   absl::StatusOr<std::shared_ptr<PushState>> MakePush(

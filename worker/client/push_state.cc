@@ -26,6 +26,9 @@ PushPart PushState::MakeHeader(const TransferMachine::Send& send) const {
   header.set_parts(static_cast<int32_t>(model.plan.parts[send.shard].size()));
   header.set_pulled_version(options_.versions[send.shard][send.part]);
   header.set_wants_values(!options_.into.empty());
+  if (options_.values_codec != nullptr) {
+    header.set_values_codec(std::string(options_.values_codec->name()));
+  }
   if (options_.encoded != nullptr) {
     header.set_codec(std::string(options_.encoded->codec().name()));
   }
@@ -92,15 +95,15 @@ absl::Status PushState::TakeValues(const TransferMachine::Send& send,
     times.has_values = true;
     times.new_version = reply.header.version();
   }
-  return ScatterCord(*options_.model,
-                     options_.model->plan.parts[send.shard][send.part],
-                     reply.data, options_.into);
+  return ScatterValues(options_.model->plan.parts[send.shard][send.part],
+                       options_.values_codec, reply.data, options_.into);
 }
 
 std::shared_ptr<const PulledVersions> PushState::NewVersions() const {
   if (options_.into.empty()) return nullptr;
   auto versions = std::make_shared<PulledVersions>();
   versions->model = options_.model;
+  versions->bytes = BytesOnTheWay(options_.model->plan, options_.values_codec);
   for (const std::vector<PartTimes>& of_shard : times_) {
     std::vector<int64_t>& shard = versions->parts.emplace_back();
     for (const PartTimes& times : of_shard) shard.push_back(times.new_version);

@@ -42,6 +42,8 @@ class PushState : public std::enable_shared_from_this<PushState> {
     // Those of a part are written once it was opened, before the transfer's
     // end.
     std::vector<MutableTensorView> into;
+    // Of these on the way; null: float32 as they are.
+    const Codec* values_codec = nullptr;
     int64_t step = 0;
     int64_t round = 0;
     // Outlives this.
