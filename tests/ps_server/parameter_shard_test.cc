@@ -111,18 +111,23 @@ TEST_F(ParameterShardTest, NewValuesTakeThePlaceOfTheGradient) {
                absl::MakeCordFromExternal(
                    {place, gradient.size() * sizeof(float)}, [] {}));
   request.header.set_wants_values(true);
-  const auto reply = shard_.Push(request, place);
+  const ValueMemory memory = [place](size_t size_bytes,
+                                     absl::FunctionRef<void(char*)> fill) {
+    fill(place);
+    return absl::MakeCordFromExternal({place, size_bytes}, [] {});
+  };
+  const auto reply = shard_.Push(request, memory);
   ASSERT_THAT(reply, IsOk());
   EXPECT_EQ(gradient, wanted);
   ASSERT_EQ(reply->data.size(), gradient.size() * sizeof(float));
   EXPECT_EQ((*reply->data.chunk_begin()).data(), place);
-  // Nothing is written for a duplicate, whose values are elsewhere.
+  // So do those of a duplicate.
   gradient.assign(gradient.size(), 7);
-  const auto again = shard_.Push(request, place);
+  const auto again = shard_.Push(request, memory);
   ASSERT_THAT(again, IsOk());
   EXPECT_TRUE(again->header.duplicate());
   EXPECT_EQ(ValuesOf<float>(again->data), wanted);
-  EXPECT_EQ(gradient, std::vector<float>(gradient.size(), 7));
+  EXPECT_EQ(gradient, wanted);
 }
 
 TEST_F(ParameterShardTest, APushThatWantsNoValuesGetsNone) {

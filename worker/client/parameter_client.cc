@@ -257,7 +257,8 @@ absl::StatusOr<std::shared_ptr<PushState>> ParameterClient::MakePush(
   push.round = round;
   push.clock = options_.clock;
   if (options_.codec != nullptr) {
-    push.encoded = encoder_->Encode(step, *push.model, gradients);
+    push.encoder = encoder_.get();
+    push.encoded = encoder_->Begin(step, *push.model, gradients);
   }
   return std::make_shared<PushState>(std::move(push));
 }
@@ -272,7 +273,7 @@ std::shared_ptr<Transfer> ParameterClient::StartPush(
       },
       [this, state, done = std::move(done)](const absl::Status& outcome,
                                             int64_t retries) {
-        if (encoder_ != nullptr) state->TellEncoder(outcome, encoder_.get());
+        state->TellEncoder(outcome);
         if (!outcome.ok()) {
           return done(Annotate(outcome, PushName(state->step())));
         }

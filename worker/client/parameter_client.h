@@ -139,15 +139,15 @@ class ParameterClient {
 
   // Sends the gradients of `step` (a delta for a STATE tensor), computed from
   // the last successful pull. Nothing is copied (with a
-  // codec they are encoded once): gRPC reads the gradients where they lie, so
-  // their memory must not change until `done`, which also waits for every
-  // buffer of gRPC that refers to it. Applied exactly once, however often it is
-  // sent. Steps of one incarnation count from 1 and only rise. `round` is that
-  // of the step's token; 0 without one.
-  // With `into`, one view a tensor, the answers bring the parameters as they
-  // are after this update: a pull without a round trip of its own. Only where
-  // updates are made at once (not in synchronous replication). The memory is
-  // the client's until `done`; after an error its contents are a mixture.
+  // codec each part is encoded once, when it leaves): gRPC reads the gradients
+  // where they lie, so their memory must not change until `done`, which also
+  // waits for every buffer of gRPC that refers to it. Applied exactly once,
+  // however often it is sent. Steps of one incarnation count from 1 and only
+  // rise. `round` is that of the step's token; 0 without one. With `into`, one
+  // view a tensor, the answers bring the parameters as they are after this
+  // update: a pull without a round trip of its own. Only where updates are made
+  // at once (not in synchronous replication). The memory is the client's until
+  // `done`; after an error its contents are a mixture.
   void Push(int64_t step, int64_t round, absl::Span<const TensorView> gradients,
             absl::Span<const MutableTensorView> into,
             std::function<void(absl::StatusOr<PushOutcome>)> done);
@@ -156,16 +156,13 @@ class ParameterClient {
       absl::Span<const MutableTensorView> into = {});
 
   // A push whose gradients are still being computed: their memory is read when
-  // they are released (at once, unless can_push_gradually()); so is `into` of a
-  // tensor its own memory until then. They were computed from the values of
-  // `versions`; null: of those that came last. The push ends before the client
-  // does. Errors: as Push.
+  // they are released; so is `into` of a tensor its own memory until then. They
+  // were computed from the values of `versions`; null: of those that came last.
+  // The push ends before the client does. Errors: as Push.
   absl::StatusOr<std::unique_ptr<GradualPush>> BeginPush(
       int64_t step, int64_t round, absl::Span<const TensorView> gradients,
       absl::Span<const MutableTensorView> into = {},
       std::shared_ptr<const PulledVersions> versions = nullptr);
-  // A codec wants the whole gradient.
-  bool can_push_gradually() const { return options_.codec == nullptr; }
 
   // Synchronous replication: the token of a step tells whether the push before
   // it is in an update; with error feedback it is wanted before the next Push.

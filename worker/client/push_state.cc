@@ -42,7 +42,8 @@ PushPart PushState::MakeHeader(const TransferMachine::Send& send) const {
 std::vector<TensorView> PushState::PiecesOf(
     const TransferMachine::Send& send) const {
   if (options_.encoded != nullptr) {
-    return {options_.encoded->part(send.shard, send.part)};
+    return {
+        options_.encoder->Part(options_.encoded.get(), send.shard, send.part)};
   }
   const ClientModel& model = *options_.model;
   std::vector<TensorView> pieces;
@@ -125,7 +126,9 @@ void PushState::Count(const TransferMachine::Send& send,
   if (reply.late()) outcome_.late = true;
 }
 
-void PushState::TellEncoder(const absl::Status& outcome, PushEncoder* encoder) {
+void PushState::TellEncoder(const absl::Status& outcome) {
+  PushEncoder* const encoder = options_.encoder;
+  if (encoder == nullptr) return;
   absl::MutexLock lock(&mu_);
   const bool has_round = options_.round != 0;
   if (!outcome.ok()) {

@@ -34,8 +34,9 @@ class PushState : public std::enable_shared_from_this<PushState> {
     // One a tensor; not to change before the transfer's end, but for those of
     // parts that were not opened yet.
     std::vector<TensorView> gradients;
-    // Null without a codec.
-    std::shared_ptr<const EncodedParts> encoded;
+    // Null without a codec, or else of `encoder`, which outlives the transfer.
+    std::shared_ptr<EncodedParts> encoded;
+    PushEncoder* encoder = nullptr;
     // That were pulled, [ps task][part].
     std::vector<std::vector<int64_t>> versions;
     // Where the new values go, one a tensor; empty: they are not asked for.
@@ -56,8 +57,9 @@ class PushState : public std::enable_shared_from_this<PushState> {
   void Send(ParameterLink* link, Transfer* transfer,
             const TransferMachine::Send& send);
 
-  // The transfer has ended with `outcome`. `encoder` is not null.
-  void TellEncoder(const absl::Status& outcome, PushEncoder* encoder);
+  // The transfer has ended with `outcome`: the encoder, if there is one, is to
+  // know.
+  void TellEncoder(const absl::Status& outcome);
 
   // Of a transfer that came through, with so many repeated sends.
   PushOutcome Summarize(int64_t retries);
