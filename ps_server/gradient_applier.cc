@@ -66,18 +66,22 @@ void ApplyStripe(absl::Span<const CheckedSlice> slices, const absl::Cord& data,
   ForEachBlock(slices, [&](int index, int64_t block) {
     TensorBlocks& tensor = (*model.tensors)[index];
     const int64_t elements = tensor.BlockElements(block);
+    int64_t published = 0;
     for (int64_t done = 0; done < elements;) {
       const int64_t left = elements - done;
       const absl::Span<const float> run = gradient.Next(
           publish_to == nullptr ? left : std::min(left, kPublishedElements));
       ApplyRun(*model.rule, part.rate_factor, tensor, block, done, run);
-      if (publish_to != nullptr) {
-        // The run may lie there: it is of no use any more.
-        publish_to =
-            EncodeTo(part.publish_codec, tensor.Stream(block, 0) + done,
-                     static_cast<int64_t>(run.size()), publish_to);
-      }
       done += static_cast<int64_t>(run.size());
+      if (publish_to == nullptr ||
+          (done - published < kPublishedElements && done < elements)) {
+        continue;
+      }
+      // Gradients may lie there: these are of no use any more.
+      publish_to =
+          EncodeTo(part.publish_codec, tensor.Stream(block, 0) + published,
+                   done - published, publish_to);
+      published = done;
     }
   });
 }
