@@ -92,9 +92,13 @@ class CodecTest(harness.TestCase):
                 self.assertEqual(process.wait(), 0, process.output)
             self.assertEqual(self.parameter_bytes(mode, 20),
                              self.parameter_bytes("alone", 20), mode)
-            for way in ("gradient", "pull"):
-                self.assertEqual(self.result(mode)[way],
-                                 self.result("alone")[way])
+            self.assertEqual(self.result(mode)["gradient"],
+                             self.result("alone")["gradient"])
+            # In a round a step pulls; else the push before it brings values.
+            pull = self.result(mode)["pull"]
+            self.assertEqual(pull["codec"], "bf16")
+            self.assertEqual(2 * pull["bytes_received"],
+                             pull["bytes_as_float32"])
 
 
 if __name__ == "__main__":
