@@ -122,10 +122,9 @@ class ParameterClient {
 
   // Reads every parameter, one view a tensor, as float32 whatever the codec.
   // The views' memory is the client's until `done`; received bytes are copied
-  // once, into it. After an
-  // error its contents are a mixture. In synchronous replication the `token`
-  // brings every shard to the update before its round (a shard may be further);
-  // one without a round asks for what is there.
+  // once, into it. After an error its contents are a mixture. In synchronous
+  // replication the `token` brings every shard to the update before its round
+  // (a shard may be further); one without a round asks for what is there.
   void Pull(absl::Span<const MutableTensorView> into, const StepToken& token,
             std::function<void(absl::Status)> done);
   absl::Status PullAndWait(absl::Span<const MutableTensorView> into,
@@ -138,16 +137,17 @@ class ParameterClient {
       absl::Span<const MutableTensorView> into, const StepToken& token = {});
 
   // Sends the gradients of `step` (a delta for a STATE tensor), computed from
-  // the last successful pull. Nothing is copied (with a
-  // codec each part is encoded once, when it leaves): gRPC reads the gradients
-  // where they lie, so their memory must not change until `done`, which also
-  // waits for every buffer of gRPC that refers to it. Applied exactly once,
-  // however often it is sent. Steps of one incarnation count from 1 and only
-  // rise. `round` is that of the step's token; 0 without one. With `into`, one
-  // view a tensor, the answers bring the parameters as they are after this
-  // update: a pull without a round trip of its own. Only where updates are made
-  // at once (not in synchronous replication). The memory is the client's until
-  // `done`; after an error its contents are a mixture.
+  // the last successful pull. Nothing is copied (with a codec each part is
+  // encoded once, when it leaves): gRPC reads the gradients where they lie, so
+  // their memory must not change until `done`, which also waits for every
+  // buffer of gRPC that refers to it. Applied exactly once, however often it is
+  // sent. Steps of one incarnation count from 1 and only rise. `round` is that
+  // of the step's token; 0 without one.
+  // With `into`, one view a tensor, the answers bring the parameters as they
+  // are after this update, with the codec of pulls: a pull without a round trip
+  // of its own. Only where updates are made at once (not in synchronous
+  // replication). The memory is the client's until `done`; after an error its
+  // contents are a mixture.
   void Push(int64_t step, int64_t round, absl::Span<const TensorView> gradients,
             absl::Span<const MutableTensorView> into,
             std::function<void(absl::StatusOr<PushOutcome>)> done);
