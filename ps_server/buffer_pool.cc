@@ -1,7 +1,6 @@
 #include "ps_server/buffer_pool.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/cord_bytes.h"
 #include "common/tensor/aligned_buffer.h"
 
 namespace muster {
@@ -69,7 +69,7 @@ BufferPool::BufferPool(size_t max_idle_bytes)
     : shelf_(std::make_shared<Shelf>(max_idle_bytes)) {}
 
 absl::Cord BufferPool::Make(size_t size_bytes,
-                            const std::function<void(char* data)>& fill) {
+                            absl::FunctionRef<void(char* data)> fill) {
   if (size_bytes == 0) return absl::Cord();
   AlignedBuffer buffer = shelf_->Take(SizeClass(size_bytes));
   fill(buffer.data());
@@ -81,12 +81,7 @@ absl::Cord BufferPool::Make(size_t size_bytes,
 }
 
 absl::Cord BufferPool::Copy(const absl::Cord& bytes) {
-  return Make(bytes.size(), [&bytes](char* data) {
-    for (const absl::string_view chunk : bytes.Chunks()) {
-      std::memcpy(data, chunk.data(), chunk.size());
-      data += chunk.size();
-    }
-  });
+  return Make(bytes.size(), [&bytes](char* data) { CopyCord(bytes, data); });
 }
 
 size_t BufferPool::idle_bytes() const { return shelf_->idle_bytes(); }

@@ -2,9 +2,9 @@
 #define PS_SERVER_BUFFER_POOL_H_
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/cord.h"
 
 namespace muster {
@@ -20,8 +20,7 @@ class BufferPool {
 
   // Returns a Cord of `size_bytes` whose bytes `fill` has written; they are
   // undefined before. `fill` is called once, unless the size is 0.
-  absl::Cord Make(size_t size_bytes,
-                  const std::function<void(char* data)>& fill);
+  absl::Cord Make(size_t size_bytes, absl::FunctionRef<void(char* data)> fill);
 
   // The same with a copy of `bytes`.
   absl::Cord Copy(const absl::Cord& bytes);

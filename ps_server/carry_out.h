@@ -9,6 +9,9 @@
 #include "absl/time/time.h"
 #include "common/rpc/data_method.h"
 #include "common/rpc/parameter_link.h"
+#include "ps_server/data_link.h"
+#include "ps_server/push_context.h"
+#include "ps_server/value_memory.h"
 
 namespace muster {
 
@@ -23,11 +26,11 @@ void ReadAndCall(Form* form, const Call& call) {
 // Carries out one call whose request or reply has tensors, whatever its form:
 //
 //   class Form {
-//     // Both outlive the answer.
-//     ParameterLink& shard();
-//     // How this form's pushes get to the shard.
-//     void Push(Frame<PushPart>, absl::Time deadline,
-//               ReplyCallback<Frame<PushReply>>);
+//     // Outlives the answer.
+//     DataLink& shard();
+//     // Where the values of a pull's answer go, and what is known of a push.
+//     ValueMemory Memory();
+//     PushContext ContextOf(const PushPart&);
 //     // The request, a message or a Frame; once. Errors: InvalidArgument.
 //     template <typename Request> absl::StatusOr<Request> Read();
 //     // What gives the reply, or an error, to the caller; once.
@@ -48,12 +51,15 @@ void CarryOut(DataMethod method, Form form, absl::Time deadline) {
     case DataMethod::kPull:
       return ReadAndCall<PullRequest, Frame<PullReply>>(
           &form, [&](const PullRequest& pull, auto done) {
-            form.shard().Pull(pull, deadline, std::move(done));
+            form.shard().PullInto(pull, form.Memory(), deadline,
+                                  std::move(done));
           });
     case DataMethod::kPush:
       return ReadAndCall<Frame<PushPart>, Frame<PushReply>>(
           &form, [&](Frame<PushPart> push, auto done) {
-            form.Push(std::move(push), deadline, std::move(done));
+            PushContext context = form.ContextOf(push.header);
+            form.shard().PushInto(std::move(push), std::move(context), deadline,
+                                  std::move(done));
           });
     case DataMethod::kReadSnapshot:
       return ReadAndCall<ReadSnapshotRequest, Frame<SnapshotPart>>(

@@ -1,8 +1,8 @@
 #include "ps_server/data_call.h"
 
-#include <type_traits>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/cord.h"
 #include "common/rpc/frame_codec.h"
 #include "ps_server/carry_out.h"
@@ -18,11 +18,14 @@ class GrpcForm {
            BytesCallback answer)
       : target_(target), bytes_(bytes), answer_(std::move(answer)) {}
 
-  ParameterLink& shard() { return *target_.shard; }
-  void Push(Frame<PushPart> push, absl::Time deadline,
-            ReplyCallback<Frame<PushReply>> done) {
-    shard().Push(std::move(push), deadline, std::move(done));
+  DataLink& shard() { return *target_.shard; }
+  ValueMemory Memory() {
+    return [values = target_.values](size_t size_bytes,
+                                     absl::FunctionRef<void(char*)> fill) {
+      return values->Make(size_bytes, fill);
+    };
   }
+  PushContext ContextOf(const PushPart&) { return {Memory()}; }
 
   template <typename Request>
   absl::StatusOr<Request> Read() {
@@ -31,13 +34,9 @@ class GrpcForm {
 
   template <typename Reply>
   ReplyCallback<Reply> Answer() {
-    // A snapshot's values are copies already.
-    BufferPool* const copies =
-        std::is_same_v<Reply, Frame<SnapshotPart>> ? nullptr : target_.copies;
-    return [answer = std::move(answer_),
-            copies](const absl::StatusOr<Reply>& reply) {
+    return [answer = std::move(answer_)](const absl::StatusOr<Reply>& reply) {
       if (!reply.ok()) return answer(reply.status());
-      answer(Encode(*reply, copies));
+      answer(Encode(*reply));
     };
   }
 
@@ -55,14 +54,11 @@ class GrpcForm {
   }
 
   template <typename Header>
-  static grpc::ByteBuffer Encode(const Frame<Header>& frame,
-                                 BufferPool* copies) {
-    return EncodeFrame(frame.header, copies == nullptr
-                                         ? frame.data
-                                         : copies->Copy(frame.data));
+  static grpc::ByteBuffer Encode(const Frame<Header>& frame) {
+    return EncodeFrame(frame.header, frame.data);
   }
   template <typename Message>
-  static grpc::ByteBuffer Encode(const Message& message, BufferPool*) {
+  static grpc::ByteBuffer Encode(const Message& message) {
     return EncodeFrame(message, absl::Cord());
   }
 

@@ -6,9 +6,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/rpc/exchange_codec.h"
-#include "common/rpc/parameter_link.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "ps_server/buffer_pool.h"
+#include "ps_server/data_link.h"
 
 namespace muster {
 
@@ -16,11 +16,9 @@ using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 
 struct DataCallTarget {
   // Both outlive every answer.
-  ParameterLink* shard = nullptr;
-  // Where values are copied to, which are the shard's own until it is told that
-  // they were taken; answers may then be kept. Null to hand them on as they
-  // are: their bytes are valid until `answer` returns.
-  BufferPool* copies = nullptr;
+  DataLink* shard = nullptr;
+  // Of which the memory of values is; an answer may outlive it.
+  BufferPool* values = nullptr;
 };
 
 // Carries out one call whose request or reply has tensors: reads the request,

@@ -8,9 +8,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
-#include "common/rpc/parameter_link.h"
 #include "grpcpp/server_context.h"
 #include "ps_server/buffer_pool.h"
+#include "ps_server/data_link.h"
 #include "ps_server/exchange_connection.h"
 
 namespace muster {
@@ -24,7 +24,7 @@ class ExchangeStreams {
   static constexpr int kMaxOfConnection = 4;
 
   // Both, and this, outlive every callback of the shard.
-  ExchangeStreams(ParameterLink* shard, const Clock* clock)
+  ExchangeStreams(DataLink* shard, const Clock* clock)
       : shard_(shard), clock_(clock) {}
 
   ExchangeStreams(const ExchangeStreams&) = delete;
@@ -40,7 +40,7 @@ class ExchangeStreams {
  private:
   void OnDone(const std::string& peer, ExchangeConnection* connection);
 
-  ParameterLink* const shard_;
+  DataLink* const shard_;
   const Clock* const clock_;
   // Of answers on their way.
   BufferPool values_;

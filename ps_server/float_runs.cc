@@ -1,10 +1,10 @@
 #include "ps_server/float_runs.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/base/config.h"
 #include "absl/strings/string_view.h"
+#include "common/base/cord_bytes.h"
 #include "common/base/finite.h"
 
 #ifndef ABSL_IS_LITTLE_ENDIAN
@@ -46,19 +46,9 @@ EncodedRun FloatRuns::NextEncoded(int64_t max_elements) {
     return {{format, chunk.data()}, direct};
   }
   const int64_t count = std::min(max_elements, kTileElements);
-  Gather(gathered_.data(), static_cast<size_t>(EncodedBytes(codec_, count)));
+  CopyNext(&position_, static_cast<size_t>(EncodedBytes(codec_, count)),
+           gathered_.data());
   return {{format, gathered_.data()}, count};
-}
-
-void FloatRuns::Gather(char* dst, size_t bytes) {
-  while (bytes > 0) {
-    const absl::string_view piece =
-        absl::Cord::ChunkRemaining(position_).substr(0, bytes);
-    std::memcpy(dst, piece.data(), piece.size());
-    absl::Cord::Advance(&position_, piece.size());
-    dst += piece.size();
-    bytes -= piece.size();
-  }
 }
 
 int64_t FindNonFinite(FloatRuns& runs, int64_t elements) {

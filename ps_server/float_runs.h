@@ -53,9 +53,6 @@ class FloatRuns {
   // other processes use the core.
   static constexpr int64_t kTileElements = 512;
 
-  // Copies the next bytes out of however many chunks they lie in.
-  void Gather(char* dst, size_t bytes);
-
   absl::Cord::CharIterator position_;
   const Codec* const codec_;
   // What a codec has encoded.

@@ -1,17 +1,21 @@
 #include "ps_server/gradient_applier.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/cord.h"
 #include "common/base/status_macros.h"
+#include "common/codec/encoded_values.h"
 #include "common/codec/value_format.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/float_runs.h"
 
 namespace muster {
 namespace {
+
+// Of values that are published in a codec's form, so many are written when they
+// were updated: 64 KB of a parameter are still in a cache of 512 KB or 1 MB.
+constexpr int64_t kEncodedElements = 16384;
 
 // More than any rule has.
 constexpr size_t kInlinedSlots = 4;
@@ -85,20 +89,31 @@ int64_t ApplyNext(const UpdateRule& rule, double rate_factor,
 }
 
 // Updates the blocks of one stripe by the values in `data`; writes the new ones
-// to `publish_to`, unless null.
+// to `publish_to`, unless null, where the data may lie.
 void ApplyStripe(absl::Span<const CheckedSlice> slices, const absl::Cord& data,
-                 const PushedPart& part, float* publish_to,
+                 const PushedPart& part, char* publish_to,
                  const GradientApplier::Model& model) {
   FloatRuns gradient(data, part.codec);
+  const bool encodes = publish_to != nullptr && part.publish_codec != nullptr;
   ForEachBlock(slices, [&](int index, int64_t block) {
     TensorBlocks& tensor = (*model.tensors)[index];
     const int64_t elements = tensor.BlockElements(block);
     for (int64_t done = 0; done < elements;) {
-      const Place place = {&tensor, block, done, publish_to};
-      const int64_t count = ApplyNext(*model.rule, part.rate_factor, place,
-                                      elements - done, &gradient);
-      if (publish_to != nullptr) publish_to += count;
+      Place place = {&tensor, block, done};
+      int64_t most = elements - done;
+      if (encodes) {
+        most = std::min(most, kEncodedElements);
+      } else {
+        place.publish_to = reinterpret_cast<float*>(publish_to);
+      }
+      const int64_t count =
+          ApplyNext(*model.rule, part.rate_factor, place, most, &gradient);
       done += count;
+      if (publish_to == nullptr) continue;
+      if (encodes) {
+        EncodeTo(part.publish_codec, place.parameter(), count, publish_to);
+      }
+      publish_to += EncodedBytes(part.publish_codec, count);
     }
   });
 }
@@ -141,9 +156,11 @@ void GradientApplier::ApplyPart(const PushedPart& part, const Model& model) {
   BeginUpdates(part.slices, model);
   const Stripes stripes(part.slices, threads());
   ForEach(stripes, [&](int i) {
-    float* const publish_to = part.publish_to == nullptr
-                                  ? nullptr
-                                  : part.publish_to + stripes.begin(i);
+    char* const publish_to =
+        part.publish_to == nullptr
+            ? nullptr
+            : part.publish_to +
+                  EncodedBytes(part.publish_codec, stripes.begin(i));
     ApplyStripe(stripes.slices(i), stripes.DataOf(i, part.data, part.codec),
                 part, publish_to, model);
   });

@@ -18,11 +18,11 @@ namespace {
 
 // A newer worker may know more codecs than this ps.
 absl::StatusOr<const Codec*> CodecOf(absl::string_view what,
-                                     const PushPart& header) {
-  const auto codec = FindCodec(header.codec());
+                                     const std::string& name) {
+  const auto codec = FindCodec(name);
   if (codec.ok()) return codec;
   return absl::UnimplementedError(
-      absl::StrCat(what, ": codec '", EscapeForLog(header.codec(), 80),
+      absl::StrCat(what, ": codec '", EscapeForLog(name, 80),
                    "' is not one that this ps has: ",
                    absl::StrJoin(CodecRegistry::Names(), ", ")));
 }
@@ -88,23 +88,24 @@ absl::StatusOr<HelloReply> ParameterShard::Hello(const HelloRequest& request) {
 }
 
 absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
-    const PullRequest& request) {
+    const PullRequest& request, const ValueMemory& memory) {
   RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
   const std::string what = What("pull", request.sender());
   ASSIGN_OR_RETURN(
       const std::vector<CheckedSlice> slices,
       CheckSlices(what, request.slices(), tensors_, SliceUnit::kElements));
+  ASSIGN_OR_RETURN(const Codec* const codec, CodecOf(what, request.codec()));
   RETURN_IF_ERROR(policy_->OnToken(what, request.token(), tensors_, *this));
   Frame<PullReply> reply;
   reply.header.set_version(version_);
   *reply.header.mutable_slices() = request.slices();
-  reply.data = ValueCord(tensors_, slices, &replies_);
+  reply.data = ValuesOf(slices, codec, memory);
   return reply;
 }
 
 absl::StatusOr<Frame<PushReply>> ParameterShard::Push(
-    const Frame<PushPart>& request, const PushSlot& slot) {
-  absl::StatusOr<Frame<PushReply>> reply = PushUncounted(request, slot);
+    const Frame<PushPart>& request, const PushContext& context) {
+  absl::StatusOr<Frame<PushReply>> reply = PushUncounted(request, context);
   if (reply.ok()) {
     if (reply->header.duplicate()) {
       ++counters_.duplicate_parts;
@@ -120,68 +121,113 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::Push(
 }
 
 absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
-    const Frame<PushPart>& request, const PushSlot& slot) {
+    const Frame<PushPart>& request, const PushContext& context) {
   const PushPart& header = request.header;
-  published_ = {};
   RETURN_IF_ERROR(CheckPhase(header.sender(), header.fence(), READY));
   const std::string what = What(
       absl::StrCat("push of step ", header.step(), " part ", header.part()),
       header.sender());
   RETURN_IF_ERROR(CheckPushNumbers(what, header));
+  ASSIGN_OR_RETURN(const Codec* const values_codec,
+                   CodecOf(what, header.values_codec()));
   ASSIGN_OR_RETURN(const std::optional<PartOutcome> outcome,
                    marks_.FindOutcome(header.sender(), header.step(),
                                       header.part(), header.parts()));
   if (outcome.has_value()) {
-    return MakePushReply(what, header, *outcome, /*duplicate=*/true);
+    ASSIGN_OR_RETURN(
+        absl::Cord values,
+        ValuesOfDuplicate(what, header, values_codec, context.memory));
+    return MakePushReply(header, *outcome, /*duplicate=*/true,
+                         std::move(values));
   }
-  ASSIGN_OR_RETURN(PushedPart part, CheckPart(what, request, slot));
+  ASSIGN_OR_RETURN(PushedPart part, CheckPart(what, request, context));
   ASSIGN_OR_RETURN(const PartFate fate,
                    policy_->CheckPart(what, part, tensors_));
-  // An encoded gradient is shorter than the values, which would overtake it.
-  if (header.wants_values() && part.codec == nullptr) {
-    part.publish_to = slot.values_into;
-  }
+  part.publish_codec = values_codec;
   const PartOutcome counted = CountPart(part, fate);
   part.staleness = counted.staleness;
-  if (fate == PartFate::kTaken) {
-    policy_->OnPart(std::move(part), tensors_, *this);
-  }
-  return MakePushReply(what, header, counted, /*duplicate=*/false);
+  absl::Cord values =
+      TakePart(std::move(part), fate, header.wants_values(), context.memory);
+  return MakePushReply(header, counted, /*duplicate=*/false, std::move(values));
 }
 
-absl::StatusOr<Frame<PushReply>> ParameterShard::MakePushReply(
-    absl::string_view what, const PushPart& header, const PartOutcome& outcome,
-    bool duplicate) {
+absl::Cord ParameterShard::TakePart(PushedPart part, PartFate fate,
+                                    bool wants_values,
+                                    const ValueMemory& memory) {
+  const std::vector<CheckedSlice> slices = part.slices;
+  const Codec* const codec = part.publish_codec;
+  const auto take = [&] {
+    if (fate != PartFate::kTaken) return;
+    policy_->OnPart(std::move(part), tensors_, *this);
+  };
+  if (!wants_values || slices.empty()) {
+    take();
+    return absl::Cord();
+  }
+  if (memory == nullptr && codec == nullptr) {
+    take();
+    return ValuesOf(slices, codec, memory);
+  }
+  return MakeValues(slices, codec, memory, [&](char* data) {
+    part.publish_to = data;
+    take();
+    if (std::exchange(is_published_, false)) return;
+    WriteValues(tensors_, slices, codec, data);
+  });
+}
+
+absl::StatusOr<absl::Cord> ParameterShard::ValuesOfDuplicate(
+    absl::string_view what, const PushPart& header, const Codec* codec,
+    const ValueMemory& memory) {
+  if (!header.wants_values()) return absl::Cord();
+  // They were not looked at this time.
+  ASSIGN_OR_RETURN(
+      const std::vector<CheckedSlice> slices,
+      CheckSlices(what, header.slices(), tensors_, SliceUnit::kElements));
+  return ValuesOf(slices, codec, memory);
+}
+
+Frame<PushReply> ParameterShard::MakePushReply(const PushPart& header,
+                                               const PartOutcome& outcome,
+                                               bool duplicate,
+                                               absl::Cord values) const {
   Frame<PushReply> reply;
   reply.header.set_duplicate(duplicate);
   reply.header.set_staleness(outcome.staleness);
   reply.header.set_late(outcome.late);
   reply.header.set_version(version_);
-  if (!header.wants_values()) return reply;
-  ASSIGN_OR_RETURN(reply.data, ValuesOf(what, header));
+  reply.data = std::move(values);
   return reply;
 }
 
-absl::StatusOr<absl::Cord> ParameterShard::ValuesOf(absl::string_view what,
-                                                    const PushPart& header) {
-  if (!published_.empty()) {
-    return absl::MakeCordFromExternal(published_, [] {});
+absl::Cord ParameterShard::ValuesOf(const std::vector<CheckedSlice>& slices,
+                                    const Codec* codec,
+                                    const ValueMemory& memory) {
+  if (memory == nullptr && codec == nullptr) {
+    return ValueCord(tensors_, slices, &replies_);
   }
-  // A duplicate's slices were not looked at yet.
-  ASSIGN_OR_RETURN(
-      const std::vector<CheckedSlice> slices,
-      CheckSlices(what, header.slices(), tensors_, SliceUnit::kElements));
-  return ValueCord(tensors_, slices, &replies_);
+  return MakeValues(slices, codec, memory, [&](char* data) {
+    WriteValues(tensors_, slices, codec, data);
+  });
+}
+
+absl::Cord ParameterShard::MakeValues(
+    const std::vector<CheckedSlice>& slices, const Codec* codec,
+    const ValueMemory& memory, absl::FunctionRef<void(char* data)> fill) {
+  const auto bytes =
+      static_cast<size_t>(EncodedBytes(codec, SliceElements(slices)));
+  if (bytes == 0) return absl::Cord();
+  return memory == nullptr ? replies_.Make(bytes, fill) : memory(bytes, fill);
 }
 
 absl::StatusOr<PushedPart> ParameterShard::CheckPart(
     absl::string_view what, const Frame<PushPart>& request,
-    const PushSlot& slot) const {
+    const PushContext& context) const {
   const PushPart& header = request.header;
   PushedPart part;
   ASSIGN_OR_RETURN(part.slices, CheckSlices(what, header.slices(), tensors_,
                                             SliceUnit::kWholeBlocks));
-  ASSIGN_OR_RETURN(part.codec, CodecOf(what, header));
+  ASSIGN_OR_RETURN(part.codec, CodecOf(what, header.codec()));
   RETURN_IF_ERROR(CheckDataSize(what, part.slices, SliceUnit::kWholeBlocks,
                                 request.data.size(), part.codec));
   part.sender = header.sender();
@@ -191,7 +237,7 @@ absl::StatusOr<PushedPart> ParameterShard::CheckPart(
   part.round = header.round();
   part.data = request.data;
   // Encoded, they are no float32.
-  part.is_finite = slot.is_finite && part.codec == nullptr;
+  part.is_finite = context.is_finite && part.codec == nullptr;
   part.begins_step = marks_.IsNewStep(part.sender, part.step);
   part.staleness = version_ - header.pulled_version();
   if (!allow_non_finite_) {
@@ -240,10 +286,7 @@ void ParameterShard::CountUpdate() {
 
 void ParameterShard::Apply(const PushedPart& part) {
   applier_.ApplyPart(part, {&tensors_, rule_.get(), &snapshot_});
-  if (part.publish_to == nullptr) return;
-  published_ = {
-      reinterpret_cast<const char*>(part.publish_to),
-      static_cast<size_t>(SliceBytes(part.slices, SliceUnit::kElements))};
+  is_published_ = part.publish_to != nullptr;
 }
 
 void ParameterShard::ApplyToAll(BlockGradient gradient) {

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/thread_team.h"
+#include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/cluster.pb.h"
@@ -20,10 +22,12 @@
 #include "ps_server/element_ranges.h"
 #include "ps_server/gradient_applier.h"
 #include "ps_server/parameter_memory.h"
+#include "ps_server/push_context.h"
 #include "ps_server/shard_snapshot.h"
 #include "ps_server/slice_checks.h"
 #include "ps_server/sync/replication_policy.h"
 #include "ps_server/tensor_table.h"
+#include "ps_server/value_memory.h"
 
 namespace muster {
 
@@ -64,26 +68,14 @@ struct ShardCounters {
   int64_t staleness_max = 0;
 };
 
-// The memory that a push came in, if that is shared with who sent it.
-struct PushSlot {
-  // For the values that the request wants; null: none. If the gradient is
-  // applied at once they are written there on the way, and the answer's bytes
-  // lie there. The request's bytes may be there, too.
-  float* values_into = nullptr;
-  // The sender has seen that the request's bytes, as float32, are finite. It
-  // could write others there at any time, so that looking again would not tell
-  // more.
-  bool is_finite = false;
-};
-
 // One ps task's parameters and what may happen to them: the state machine
 // behind ParameterService. No thread, clock, file or RPC inside; a request is
 // checked whole before anything changes, so that a refused one changed
 // nothing. parameter_service.proto says what each request means and
 // README.md the states. Not thread-safe (see ShardServer).
 //
-// The values in an answer lie in the shard: they are to be copied before the
-// next request.
+// The values in an answer may lie in the shard: they are to be copied before
+// the next request, unless memory was given for them.
 //
 // Errors of every request: FailedPrecondition with "fenced: " if the sender
 // means a state or is an incarnation that is gone; InvalidArgument, NotFound,
@@ -96,9 +88,12 @@ class ParameterShard : private PartApplier {
   absl::StatusOr<DefineReply> Define(const DefineRequest& request);
   absl::StatusOr<LoadReply> Load(const Frame<LoadPart>& request);
   absl::StatusOr<SealReply> Seal(const SealRequest& request);
-  absl::StatusOr<Frame<PullReply>> Pull(const PullRequest& request);
+  // `memory`, unless null, is where the values of the answer go, which may then
+  // be kept.
+  absl::StatusOr<Frame<PullReply>> Pull(const PullRequest& request,
+                                        const ValueMemory& memory = nullptr);
   absl::StatusOr<Frame<PushReply>> Push(const Frame<PushPart>& request,
-                                        const PushSlot& slot = {});
+                                        const PushContext& context = {});
   absl::StatusOr<BeginSnapshotReply> BeginSnapshot(
       const BeginSnapshotRequest& request);
   absl::StatusOr<Frame<SnapshotPart>> ReadSnapshot(
@@ -144,23 +139,35 @@ class ParameterShard : private PartApplier {
                           char* dst) const;
 
   absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
-                                                 const PushSlot& slot);
+                                                 const PushContext& context);
   absl::Status CheckPushNumbers(absl::string_view what,
                                 const PushPart& header) const;
   // Checks everything of a part that is no duplicate.
   absl::StatusOr<PushedPart> CheckPart(absl::string_view what,
                                        const Frame<PushPart>& request,
-                                       const PushSlot& slot) const;
+                                       const PushContext& context) const;
   // Notes the part in the marks and counters; returns its step's outcome.
   PartOutcome CountPart(const PushedPart& part, PartFate fate);
 
-  absl::StatusOr<Frame<PushReply>> MakePushReply(absl::string_view what,
-                                                 const PushPart& header,
-                                                 const PartOutcome& outcome,
-                                                 bool duplicate);
-  // The wanted values, where they lie.
-  absl::StatusOr<absl::Cord> ValuesOf(absl::string_view what,
-                                      const PushPart& header);
+  // Carries out a part that passed every check; returns the values that it
+  // wants, written on the way if that can be.
+  absl::Cord TakePart(PushedPart part, PartFate fate, bool wants_values,
+                      const ValueMemory& memory);
+  // The values of a part that was taken before, if it wants them.
+  absl::StatusOr<absl::Cord> ValuesOfDuplicate(absl::string_view what,
+                                               const PushPart& header,
+                                               const Codec* codec,
+                                               const ValueMemory& memory);
+  Frame<PushReply> MakePushReply(const PushPart& header,
+                                 const PartOutcome& outcome, bool duplicate,
+                                 absl::Cord values) const;
+  // The values of the slices as they are now.
+  absl::Cord ValuesOf(const std::vector<CheckedSlice>& slices,
+                      const Codec* codec, const ValueMemory& memory);
+  // Memory for them that `fill` writes; of replies_ if `memory` is null.
+  absl::Cord MakeValues(const std::vector<CheckedSlice>& slices,
+                        const Codec* codec, const ValueMemory& memory,
+                        absl::FunctionRef<void(char* data)> fill);
 
   // ---- PartApplier -------------------------------------------------------
   void Apply(const PushedPart& part) override;
@@ -190,8 +197,8 @@ class ParameterShard : private PartApplier {
   std::unique_ptr<ReplicationPolicy> policy_;
   ShardSnapshot snapshot_;
 
-  // Of the push under way: its new values, if they were published.
-  absl::string_view published_;
+  // Of the push under way: Apply has written its new values.
+  bool is_published_ = false;
 };
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include "ps_server/shard_server.h"
 
+#include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -40,16 +41,15 @@ ShardServer::~ShardServer() { Close(); }
 
 void ShardServer::Close() { strand_.Close(); }
 
-template <typename Reply, typename Request>
-void ShardServer::Submit(
-    Request request, absl::Time deadline, ReplyCallback<Reply> done,
-    absl::StatusOr<Reply> (ParameterShard::*method)(const Request&)) {
+template <typename Reply, typename Request, typename Method>
+void ShardServer::Submit(Request request, absl::Time deadline,
+                         ReplyCallback<Reply> done, Method method) {
   const bool posted = strand_.Post(
       [this, request = std::move(request), deadline, done, method] {
         if (options_.clock->Now() >= deadline) {
           return done(TooLate(options_.shard.ps_index));
         }
-        absl::StatusOr<Reply> reply = (shard_.*method)(request);
+        absl::StatusOr<Reply> reply = std::invoke(method, shard_, request);
         TellPhase();
         done(std::move(reply));
       });
@@ -69,7 +69,7 @@ void ShardServer::SubmitPart(Frame<Header> request, absl::Time deadline,
           budget_.Release(bytes, absl::ZeroDuration());
           return done(TooLate(options_.shard.ps_index));
         }
-        absl::StatusOr<Reply> reply = method(&shard_, request);
+        absl::StatusOr<Reply> reply = std::invoke(method, shard_, request);
         budget_.Release(bytes, options_.clock->Now() - start);
         TellPhase();
         done(std::move(reply));
@@ -98,9 +98,7 @@ void ShardServer::Define(const DefineRequest& request, absl::Time deadline,
 void ShardServer::Load(Frame<LoadPart> request, absl::Time deadline,
                        ReplyCallback<LoadReply> done) {
   SubmitPart(std::move(request), deadline, std::move(done),
-             [](ParameterShard* shard, const Frame<LoadPart>& load) {
-               return shard->Load(load);
-             });
+             &ParameterShard::Load);
 }
 
 void ShardServer::Seal(const SealRequest& request, absl::Time deadline,
@@ -110,20 +108,31 @@ void ShardServer::Seal(const SealRequest& request, absl::Time deadline,
 
 void ShardServer::Pull(const PullRequest& request, absl::Time deadline,
                        ReplyCallback<Frame<PullReply>> done) {
-  Submit(request, deadline, std::move(done), &ParameterShard::Pull);
+  PullInto(request, /*memory=*/nullptr, deadline, std::move(done));
+}
+
+void ShardServer::PullInto(const PullRequest& request, ValueMemory memory,
+                           absl::Time deadline,
+                           ReplyCallback<Frame<PullReply>> done) {
+  Submit(request, deadline, std::move(done),
+         [memory = std::move(memory)](ParameterShard& shard,
+                                      const PullRequest& pull) {
+           return shard.Pull(pull, memory);
+         });
 }
 
 void ShardServer::Push(Frame<PushPart> request, absl::Time deadline,
                        ReplyCallback<Frame<PushReply>> done) {
-  PushFrom(PushSlot(), std::move(request), deadline, std::move(done));
+  PushInto(std::move(request), PushContext(), deadline, std::move(done));
 }
 
-void ShardServer::PushFrom(const PushSlot& slot, Frame<PushPart> request,
+void ShardServer::PushInto(Frame<PushPart> request, PushContext context,
                            absl::Time deadline,
                            ReplyCallback<Frame<PushReply>> done) {
   SubmitPart(std::move(request), deadline, std::move(done),
-             [slot](ParameterShard* shard, const Frame<PushPart>& push) {
-               return shard->Push(push, slot);
+             [context = std::move(context)](ParameterShard& shard,
+                                            const Frame<PushPart>& push) {
+               return shard.Push(push, context);
              });
 }
 

@@ -8,10 +8,12 @@
 #include "common/base/clock.h"
 #include "common/base/thread_team.h"
 #include "common/rpc/parameter_link.h"
+#include "ps_server/data_link.h"
 #include "ps_server/parameter_memory.h"
 #include "ps_server/parameter_shard.h"
 #include "ps_server/push_budget.h"
 #include "ps_server/strand.h"
+#include "ps_server/value_memory.h"
 
 namespace muster {
 
@@ -23,7 +25,7 @@ namespace muster {
 // Thread-safe; a callback may run on any caller's thread. A request whose
 // deadline has passed before its turn is not carried out. After Close every
 // call answers Unavailable.
-class ShardServer : public ParameterLink {
+class ShardServer : public DataLink {
  public:
   struct Options {
     // apply_team is overwritten.
@@ -55,10 +57,12 @@ class ShardServer : public ParameterLink {
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override;
-  // The same of a request that came in shared memory, which is valid until
-  // `done` returns.
-  void PushFrom(const PushSlot& slot, Frame<PushPart> request,
-                absl::Time deadline, ReplyCallback<Frame<PushReply>> done);
+  void PullInto(const PullRequest& request, ValueMemory memory,
+                absl::Time deadline,
+                ReplyCallback<Frame<PullReply>> done) override;
+  void PushInto(Frame<PushPart> request, PushContext context,
+                absl::Time deadline,
+                ReplyCallback<Frame<PushReply>> done) override;
   void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
                      ReplyCallback<BeginSnapshotReply> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
@@ -83,10 +87,11 @@ class ShardServer : public ParameterLink {
   int64_t refused_for_memory() const { return budget_.refused(); }
 
  private:
-  // Runs `method` in its turn and gives its result to `done`.
-  template <typename Reply, typename Request>
+  // Runs `method`, of ParameterShard or given one first, in its turn and gives
+  // its result to `done`.
+  template <typename Reply, typename Request, typename Method>
   void Submit(Request request, absl::Time deadline, ReplyCallback<Reply> done,
-              absl::StatusOr<Reply> (ParameterShard::*method)(const Request&));
+              Method method);
   // The same for a part with tensor bytes, if there is room for it.
   template <typename Reply, typename Header, typename Method>
   void SubmitPart(Frame<Header> request, absl::Time deadline,

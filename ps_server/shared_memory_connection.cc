@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -28,14 +29,12 @@ class SharedMemoryConnection::Call {
   Call(SharedMemoryConnection* connection, const RingEntry& entry)
       : connection_(*connection), entry_(entry) {}
 
-  ParameterLink& shard() { return *connection_.parts_.shard; }
-  void Push(Frame<PushPart> push, absl::Time deadline,
-            ReplyCallback<Frame<PushReply>> done) {
-    const PushSlot slot = {reinterpret_cast<float*>(DataOf(
-                               connection_.segment_.data(), entry_.slot)),
-                           entry_.is_finite != 0};
-    connection_.parts_.shard->PushFrom(slot, std::move(push), deadline,
-                                       std::move(done));
+  DataLink& shard() { return *connection_.parts_.shard; }
+  ValueMemory Memory() { return connection_.SlotMemory(entry_.slot); }
+  PushContext ContextOf(const PushPart& push) {
+    // Of another size, values would overtake the gradient that lies there.
+    return {push.codec() == push.values_codec() ? Memory() : nullptr,
+            entry_.is_finite != 0};
   }
 
   template <typename Request>
@@ -114,6 +113,14 @@ SlotMessage SharedMemoryConnection::ReadRequest(const RingEntry& entry) {
         [self = shared_from_this()] {});
   }
   return request;
+}
+
+ValueMemory SharedMemoryConnection::SlotMemory(uint32_t slot) {
+  return [data = DataOf(segment_.data(), slot)](
+             size_t size_bytes, absl::FunctionRef<void(char*)> fill) {
+    fill(data);
+    return absl::MakeCordFromExternal({data, size_bytes}, [] {});
+  };
 }
 
 template <typename Reply>

@@ -16,6 +16,7 @@
 #include "common/shared_memory/slot_message.h"
 #include "common/shared_memory/slot_ring.h"
 #include "ps_server/shard_server.h"
+#include "ps_server/value_memory.h"
 
 namespace muster {
 
@@ -56,6 +57,8 @@ class SharedMemoryConnection
   // A request: a copy of its fields, and its tensor bytes where they lie.
   SlotMessage ReadRequest(const RingEntry& entry);
 
+  // The slot, for the values of its answer.
+  ValueMemory SlotMemory(uint32_t slot);
   // A callback for the shard, which answers in `slot`.
   template <typename Reply>
   ReplyCallback<Reply> AnswerIn(uint32_t slot);

@@ -101,20 +101,23 @@ absl::StatusOr<std::vector<CheckedSlice>> CheckSlices(absl::string_view what,
   return checked;
 }
 
-int64_t SliceBytes(const std::vector<CheckedSlice>& slices, SliceUnit unit) {
+int64_t SliceElements(absl::Span<const CheckedSlice> slices) {
   int64_t elements = 0;
   for (const CheckedSlice& slice : slices) elements += slice.length;
-  return elements * UnitBytes(unit);
+  return elements;
+}
+
+int64_t SliceBytes(absl::Span<const CheckedSlice> slices, SliceUnit unit) {
+  return SliceElements(slices) * UnitBytes(unit);
 }
 
 absl::Status CheckDataSize(absl::string_view what,
                            const std::vector<CheckedSlice>& slices,
                            SliceUnit unit, size_t data_bytes,
                            const Codec* codec) {
-  int64_t wanted = SliceBytes(slices, unit);
-  if (codec != nullptr) {
-    wanted = EncodedBytes(codec, wanted / static_cast<int64_t>(sizeof(float)));
-  }
+  const int64_t wanted = codec == nullptr
+                             ? SliceBytes(slices, unit)
+                             : EncodedBytes(codec, SliceElements(slices));
   if (static_cast<uint64_t>(wanted) == data_bytes) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(what, ": the slices take ", wanted, " bytes, the frame has ",

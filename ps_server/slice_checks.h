@@ -42,8 +42,9 @@ absl::StatusOr<std::vector<CheckedSlice>> CheckSlices(absl::string_view what,
                                                       const TensorTable& table,
                                                       SliceUnit unit);
 
-// The bytes that the slices' values take.
-int64_t SliceBytes(const std::vector<CheckedSlice>& slices, SliceUnit unit);
+// The elements of all slices, and the bytes that they take.
+int64_t SliceElements(absl::Span<const CheckedSlice> slices);
+int64_t SliceBytes(absl::Span<const CheckedSlice> slices, SliceUnit unit);
 
 // Checks that a frame carries exactly the bytes of its slices, whose values are
 // encoded by `codec` (null: as they are).

@@ -9,8 +9,7 @@ namespace muster {
 
 Stripes::Stripes(absl::Span<const CheckedSlice> slices, int most)
     : all_(slices) {
-  int64_t elements = 0;
-  for (const CheckedSlice& slice : slices) elements += slice.length;
+  const int64_t elements = SliceElements(slices);
   const int64_t count = std::min<int64_t>(most, elements / kBlockElements);
   if (count > 1) {
     Cut(slices, (elements + count - 1) / count);

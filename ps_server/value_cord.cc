@@ -1,8 +1,7 @@
 #include "ps_server/value_cord.h"
 
-#include <algorithm>
-
 #include "absl/strings/string_view.h"
+#include "common/codec/encoded_values.h"
 
 namespace muster {
 namespace {
@@ -15,27 +14,25 @@ absl::Span<const float> ValuesOf(const TensorTable& tensors,
   return tensors[slice.tensor].parameter().subspan(slice.offset, slice.length);
 }
 
-absl::Cord Gather(const TensorTable& tensors,
-                  absl::Span<const CheckedSlice> slices, int64_t bytes,
-                  BufferPool* pool) {
-  return pool->Make(bytes, [&](char* data) {
-    float* dst = reinterpret_cast<float*>(data);
-    for (const CheckedSlice& slice : slices) {
-      const absl::Span<const float> values = ValuesOf(tensors, slice);
-      dst = std::copy(values.begin(), values.end(), dst);
-    }
-  });
-}
-
 }  // namespace
+
+void WriteValues(const TensorTable& tensors,
+                 absl::Span<const CheckedSlice> slices, const Codec* codec,
+                 char* dst) {
+  for (const CheckedSlice& slice : slices) {
+    const absl::Span<const float> values = ValuesOf(tensors, slice);
+    dst = EncodeTo(codec, values.data(), static_cast<int64_t>(values.size()),
+                   dst);
+  }
+}
 
 absl::Cord ValueCord(const TensorTable& tensors,
                      absl::Span<const CheckedSlice> slices, BufferPool* pool) {
-  int64_t elements = 0;
-  for (const CheckedSlice& slice : slices) elements += slice.length;
-  const auto bytes = elements * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = SliceBytes(slices, SliceUnit::kElements);
   if (bytes < kReferFromBytes * static_cast<int64_t>(slices.size())) {
-    return Gather(tensors, slices, bytes, pool);
+    return pool->Make(bytes, [&](char* data) {
+      WriteValues(tensors, slices, /*codec=*/nullptr, data);
+    });
   }
   absl::Cord cord;
   for (const CheckedSlice& slice : slices) {

@@ -3,6 +3,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/types/span.h"
+#include "common/codec/codec.h"
 #include "ps_server/buffer_pool.h"
 #include "ps_server/slice_checks.h"
 #include "ps_server/tensor_table.h"
@@ -16,6 +17,11 @@ namespace muster {
 // `tensors` outlive the Cord.
 absl::Cord ValueCord(const TensorTable& tensors,
                      absl::Span<const CheckedSlice> slices, BufferPool* pool);
+
+// Writes the same values to `dst`, encoded by `codec` (null: float32).
+void WriteValues(const TensorTable& tensors,
+                 absl::Span<const CheckedSlice> slices, const Codec* codec,
+                 char* dst);
 
 }  // namespace muster
 

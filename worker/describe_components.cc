@@ -56,7 +56,8 @@ std::string DescribeCodecs() {
   }
   absl::StrAppend(&text,
                   "with any of them, gradient.error_feedback adds what it took "
-                  "from one gradient to the next\n");
+                  "from one gradient to the next; pull.codec is for the "
+                  "parameters that steps are computed from\n");
   return text;
 }
 

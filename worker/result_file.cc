@@ -82,6 +82,14 @@ std::string GradientJson(const TrainingResult& result) {
   return object.Finish();
 }
 
+std::string PullJson(const TrainingResult& result) {
+  JsonObject object(4);
+  object.AddText("codec", result.pull_codec);
+  object.AddCount("bytes_received", result.pull_bytes_received);
+  object.AddCount("bytes_as_float32", result.pull_bytes_float32);
+  return object.Finish();
+}
+
 absl::Status SystemError(const char* what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
 }
@@ -130,6 +138,7 @@ std::string ResultJson(const TrainingResult& result) {
   json.Add("workers", WorkersJson(result.workers));
   json.AddCount("dropped_steps", result.dropped_steps);
   json.Add("gradient", GradientJson(result));
+  json.Add("pull", PullJson(result));
   json.AddNumber("wall_s", result.wall_s);
   json.AddNumber("time_to_first_step_s", result.time_to_first_step_s);
   json.AddText("stop_reason", result.stop_reason);

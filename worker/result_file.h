@@ -70,6 +70,10 @@ struct TrainingResult {
   // they take as float32.
   int64_t gradient_bytes_sent = 0;
   int64_t gradient_bytes_float32 = 0;
+  // The same of the parameters that its steps were computed from.
+  std::string pull_codec;
+  int64_t pull_bytes_received = 0;
+  int64_t pull_bytes_float32 = 0;
   // Of this process, to the end of the evaluation.
   double wall_s = 0;
   double time_to_first_step_s = 0;

@@ -132,9 +132,23 @@ absl::Status StepParameters::Finish() {
     RETURN_IF_ERROR(BeforeUse(static_cast<int>(i)));
   }
   RETURN_IF_ERROR(pull_->Finish());
+  if (versions_ == nullptr) CountBytes(*pull_->versions());
   versions_ = pull_->versions();
   pulled_ = pull_->ended_at();
   return absl::OkStatus();
+}
+
+void StepParameters::Bring(std::shared_ptr<const PulledVersions> versions) {
+  brought_ = std::move(versions);
+  if (brought_ != nullptr) CountBytes(*brought_);
+}
+
+void StepParameters::CountBytes(const PulledVersions& versions) {
+  if (in_place_.has_value()) return;
+  received_bytes_ += versions.bytes;
+  for (const MutableTensorView& view : views_) {
+    float32_bytes_ += view.size_bytes;
+  }
 }
 
 void StepParameters::Drop() {

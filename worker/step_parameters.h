@@ -1,6 +1,7 @@
 #ifndef WORKER_STEP_PARAMETERS_H_
 #define WORKER_STEP_PARAMETERS_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -63,9 +64,7 @@ class StepParameters : public ParameterGate {
                                  : absl::MakeConstSpan(into_);
   }
   // It has brought these, or, null, none.
-  void Bring(std::shared_ptr<const PulledVersions> versions) {
-    brought_ = std::move(versions);
-  }
+  void Bring(std::shared_ptr<const PulledVersions> versions);
 
   // A step begins with the newest values: it takes those that were brought, or
   // else asks for them. Errors: InvalidArgument.
@@ -82,6 +81,11 @@ class StepParameters : public ParameterGate {
 
   // What was asked for, or brought, is of no use.
   void Drop();
+
+  // Of all values that have come: what they took on the way, and would have
+  // taken as float32.
+  int64_t received_bytes() const { return received_bytes_; }
+  int64_t float32_bytes() const { return float32_bytes_; }
 
   // ---- Of the step that has begun -----------------------------------------
 
@@ -103,6 +107,7 @@ class StepParameters : public ParameterGate {
   absl::Status ChoosePlace();
   void AddWait(int parameter, absl::Time begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CountBytes(const PulledVersions& versions);
 
   // Constant after construction.
   const Options options_;
@@ -125,6 +130,8 @@ class StepParameters : public ParameterGate {
   absl::Time pull_begun_;
   absl::Time pulled_;
   std::shared_ptr<const PulledVersions> versions_;
+  int64_t received_bytes_ = 0;
+  int64_t float32_bytes_ = 0;
 
   mutable absl::Mutex mu_;
   // By tensor: its values are where the towers read them.

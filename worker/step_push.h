@@ -37,9 +37,8 @@ class StepPush : public StepListener {
     StepParameters* parameters = nullptr;
     // Where they lie: the same in every step, float32, one a tensor.
     std::vector<TensorView> gradients;
-    // Else nothing leaves before Leave. REQUIRES:
-    // client->can_push_gradually(), and that nobody changes a gradient when it
-    // was heard of.
+    // Else nothing leaves before Leave. REQUIRES: nobody changes a gradient
+    // when it was heard of.
     bool early = false;
     // Whether what is not finite may leave early.
     bool allow_non_finite = false;

@@ -91,8 +91,7 @@ bool TrainLoop::BringsValues() const {
 }
 
 void TrainLoop::PlacePushed() {
-  // A codec takes a copy of its own.
-  if (is_pipelined() && options_.client->can_push_gradually()) {
+  if (is_pipelined()) {
     copies_ = PlaceGradients(options_.towers->model(), &copy_);
   }
   for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -103,12 +102,11 @@ void TrainLoop::PlacePushed() {
   }
 }
 
-// Clipping, a codec and a mean over towers or batches come after the backward
-// pass. A pipelined step hides its push behind the next one's passes.
+// Clipping and a mean over towers or batches come after the backward pass. A
+// pipelined step hides its push behind the next one's passes.
 bool TrainLoop::CanPushEarly() const {
   return options_.push_early && options_.change_gradients == nullptr &&
-         options_.client->can_push_gradually() && options_.towers->can_tell() &&
-         !is_pipelined();
+         options_.towers->can_tell() && !is_pipelined();
 }
 
 absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {

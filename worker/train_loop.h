@@ -89,6 +89,8 @@ class TrainLoop : public StepRunner {
   // counted once, and what they take as float32.
   int64_t sent_bytes() const { return sent_bytes_; }
   int64_t float32_bytes() const { return float32_bytes_; }
+  // What the steps are computed from.
+  const StepParameters& parameters() const { return *parameters_; }
 
   // Local steps of each worker in one epoch.
   int64_t steps_per_epoch() const { return pipeline_->steps_per_epoch(); }

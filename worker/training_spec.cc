@@ -137,6 +137,18 @@ absl::Status ValidateGradient(const GradientSpec& gradient) {
   return Annotate(FindCodec(gradient.codec()).status(), "gradient.codec");
 }
 
+absl::Status ValidatePull(const TrainingSpec& spec) {
+  const std::string& codec = spec.pull().codec();
+  RETURN_IF_ERROR(Annotate(FindCodec(codec).status(), "pull.codec"));
+  if (codec.empty() || !PullsInPlace(spec.replication())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "pull.codec is \"", codec,
+      "\", but with replication.async.pull: IN_PLACE no values are sent; leave "
+      "one of them out"));
+}
+
 absl::Status ValidateInput(const InputSpec& input) {
   RETURN_IF_ERROR(ValidateBatchSize(input));
   RETURN_IF_ERROR(
@@ -250,6 +262,7 @@ absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
       Annotate(ValidateOptimizer(spec.optimizer(), spec.stop()), "optimizer"));
   RETURN_IF_ERROR(ValidateReplication(spec.replication()));
   RETURN_IF_ERROR(ValidateGradient(spec.gradient()));
+  RETURN_IF_ERROR(ValidatePull(spec));
   RETURN_IF_ERROR(Annotate(CreatePlacementStrategy(spec.placement()).status(),
                            "placement"));
   RETURN_IF_ERROR(ValidateNonFinite(spec.non_finite()));

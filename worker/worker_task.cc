@@ -179,6 +179,8 @@ absl::Status WorkerTask::CreateClient(
   ASSIGN_OR_RETURN(options.codec,
                    FindCodec(options_.training.gradient().codec()));
   options.error_feedback = options_.training.gradient().error_feedback();
+  ASSIGN_OR_RETURN(options.pull_codec,
+                   FindCodec(options_.training.pull().codec()));
   options.clock = options_.clock;
   client_ = std::make_unique<ParameterClient>(options, std::move(links));
   return client_->SetModel(placed_.tensors, placed_.placement);

@@ -35,6 +35,9 @@ TrainingResult WorkerTask::DescribeRun() const {
   result.error_feedback = training.gradient().error_feedback();
   result.gradient_bytes_sent = loop_->sent_bytes();
   result.gradient_bytes_float32 = loop_->float32_bytes();
+  result.pull_codec = training.pull().codec();
+  result.pull_bytes_received = loop_->parameters().received_bytes();
+  result.pull_bytes_float32 = loop_->parameters().float32_bytes();
   result.muster_version = std::string(kMusterVersion);
   return result;
 }

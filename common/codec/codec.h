@@ -12,14 +12,14 @@
 
 namespace muster {
 
-// How the float32 values of a gradient lie on the wire. A codec takes the same
-// number of bytes for every value and encodes each by itself, so that a part
-// can be decoded from any value on. Immutable and thread-safe.
+// How float32 values of gradients and parameters lie on the wire. A codec takes
+// the same number of bytes for every value and encodes each by itself, so that
+// a part can be decoded from any value on. Immutable and thread-safe.
 class Codec {
  public:
   virtual ~Codec() = default;
 
-  // As PushPart.codec names it.
+  // As PushPart.codec and PullRequest.codec name it.
   virtual absl::string_view name() const = 0;
   virtual ValueFormat format() const = 0;
   // |decoded - value| <= relative_error() * |value| + absolute_error() for

@@ -5,6 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/base/cord_bytes.h"
 #include "common/base/finite.h"
 
 namespace muster {
@@ -27,34 +28,27 @@ bool CopyChunk(absl::string_view bytes, char* to) {
   return is_whole && FirstNonFinite(absl::MakeConstSpan(values, count)) < 0;
 }
 
-// Calls copy(chunk, to) for each chunk of the data.
-template <typename Copy>
-void Write(const SlotMessage& message, char* segment, uint32_t slot,
-           const Copy& copy) {
+void WriteFields(const SlotMessage& message, char* segment, uint32_t slot) {
   std::memcpy(FieldsOf(segment, slot), message.fields.data(),
               message.fields.size());
-  char* to = DataOf(segment, slot);
-  for (const absl::string_view chunk : message.data.Chunks()) {
-    copy(chunk, to);
-    to += chunk.size();
-  }
 }
 
 }  // namespace
 
 void WriteSlot(const SlotMessage& message, char* segment, uint32_t slot) {
-  Write(message, segment, slot, [](absl::string_view chunk, char* to) {
-    // What was made in the slot is there.
-    if (to != chunk.data()) std::memcpy(to, chunk.data(), chunk.size());
-  });
+  WriteFields(message, segment, slot);
+  CopyCord(message.data, DataOf(segment, slot));
 }
 
 bool WriteSlotAndLook(const SlotMessage& message, char* segment,
                       uint32_t slot) {
+  WriteFields(message, segment, slot);
+  char* to = DataOf(segment, slot);
   bool is_finite = true;
-  Write(message, segment, slot, [&](absl::string_view chunk, char* to) {
+  for (const absl::string_view chunk : message.data.Chunks()) {
     is_finite &= CopyChunk(chunk, to);
-  });
+    to += chunk.size();
+  }
   return is_finite;
 }
 

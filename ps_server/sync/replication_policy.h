@@ -37,9 +37,11 @@ struct PushedPart {
   const Codec* codec = nullptr;
   // Known to be finite.
   bool is_finite = false;
-  // Where Apply also writes the new values, float32, slice after slice; null:
-  // nowhere. It may be where `data` lies, if that is not encoded.
-  float* publish_to = nullptr;
+  // Where Apply also writes the new values, slice after slice, encoded by
+  // `publish_codec` (null: float32); null: nowhere. It may be where `data`
+  // lies, if both take as many bytes a value.
+  char* publish_to = nullptr;
+  const Codec* publish_codec = nullptr;
   // Of its step, in updates.
   int64_t staleness = 0;
   // Of the learning rate with which it is applied.

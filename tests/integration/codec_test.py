@@ -58,8 +58,30 @@ class CodecTest(harness.TestCase):
                     "bytes_sent": bytes_as_float32 // 2,
                     "bytes_as_float32": bytes_as_float32})
 
+    def test_encoded_parameters_train_as_well(self):
+        plain = self.train("float32", STEPS)
+        bytes_as_float32 = plain["pull"]["bytes_as_float32"]
+        self.assertEqual(plain["pull"], {
+            "codec": "", "bytes_received": bytes_as_float32,
+            "bytes_as_float32": bytes_as_float32})
+        for codec in CODECS:
+            for gradient_codec in ("", codec):
+                name = "pull %s gradient %s" % (codec, gradient_codec)
+                result = self.train(
+                    name.replace(" ", "_"), STEPS, "pull.codec=" + codec,
+                    "gradient.codec=" + gradient_codec)
+                print("accuracy: %s %.4f (loss %.4f)" % (
+                    name, result["test_accuracy"], result["test_loss"]))
+                self.assertAlmostEqual(
+                    result["test_accuracy"], plain["test_accuracy"],
+                    delta=TOLERANCE, msg=name)
+                self.assertEqual(result["pull"], {
+                    "codec": codec, "bytes_received": bytes_as_float32 // 2,
+                    "bytes_as_float32": bytes_as_float32})
+
     def test_over_a_network_it_is_the_same_bit_for_bit(self):
-        settings = ["stop.steps=20", *self.settings("fp16", True)]
+        settings = ["stop.steps=20", "pull.codec=bf16",
+                    *self.settings("fp16", True)]
         self.train("alone", 20, *settings)
         for mode in ("async", "sync"):
             cluster = self.write_cluster(ps=1, workers=1)
@@ -72,6 +94,11 @@ class CodecTest(harness.TestCase):
                              self.parameter_bytes("alone", 20), mode)
             self.assertEqual(self.result(mode)["gradient"],
                              self.result("alone")["gradient"])
+            # In a round a step pulls; else the push before it brings values.
+            pull = self.result(mode)["pull"]
+            self.assertEqual(pull["codec"], "bf16")
+            self.assertEqual(2 * pull["bytes_received"],
+                             pull["bytes_as_float32"])
 
 
 if __name__ == "__main__":

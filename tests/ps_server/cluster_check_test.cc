@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -53,8 +54,11 @@ TEST(ClusterCheckTest, NamesAnotherProtocol) {
                 r.set_protocol_version(kProtocolVersion + 1);
               }),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("it speaks protocol 4 (version ''"),
-                             HasSubstr("this ps speaks protocol 3"))));
+                       AllOf(HasSubstr(absl::StrCat("it speaks protocol ",
+                                                    kProtocolVersion + 1,
+                                                    " (version ''")),
+                             HasSubstr(absl::StrCat("this ps speaks protocol ",
+                                                    kProtocolVersion)))));
 }
 
 TEST(ClusterCheckTest, NamesTheFirstDifference) {

@@ -145,6 +145,8 @@ std::vector<PushCase> PushCases() {
        "'int8'"},
       {"codec with escape", [](Push p) { p.header.set_codec("\n\x1b"); },
        kUnimplemented, "\\n\\x1b"},
+      {"codec of values", [](Push p) { p.header.set_values_codec("\n\x1b"); },
+       kUnimplemented, "\\n\\x1b"},
       {"float32 said to be bf16", [](Push p) { p.header.set_codec("bf16"); },
        kInvalid, "take 8 bytes, the frame has 16"},
       {"NaN in bf16",

@@ -111,26 +111,29 @@ TEST_F(ParameterShardTest, NewValuesTakeThePlaceOfTheGradient) {
   }
   std::vector<float> wanted;
   for (const float value : gradient) wanted.push_back(-value);
-  const char* const place = reinterpret_cast<char*>(gradient.data());
-  PushSlot slot;
-  slot.values_into = gradient.data();
+  char* const place = reinterpret_cast<char*>(gradient.data());
   Frame<PushPart> request =
       MakePush(worker_, 1, {MakeSlice("w", 0, elements), MakeSlice("b", 0, 3)},
                absl::MakeCordFromExternal(
                    {place, gradient.size() * sizeof(float)}, [] {}));
   request.header.set_wants_values(true);
-  const auto reply = shard_.Push(request, slot);
+  const PushContext context = {
+      [place](size_t size_bytes, absl::FunctionRef<void(char*)> fill) {
+        fill(place);
+        return absl::MakeCordFromExternal({place, size_bytes}, [] {});
+      }};
+  const auto reply = shard_.Push(request, context);
   ASSERT_THAT(reply, IsOk());
   EXPECT_EQ(gradient, wanted);
   ASSERT_EQ(reply->data.size(), gradient.size() * sizeof(float));
   EXPECT_EQ((*reply->data.chunk_begin()).data(), place);
-  // Nothing is written for a duplicate, whose values are elsewhere.
+  // So do those of a duplicate.
   gradient.assign(gradient.size(), 7);
-  const auto again = shard_.Push(request, slot);
+  const auto again = shard_.Push(request, context);
   ASSERT_THAT(again, IsOk());
   EXPECT_TRUE(again->header.duplicate());
   EXPECT_EQ(ValuesOf<float>(again->data), wanted);
-  EXPECT_EQ(gradient, std::vector<float>(gradient.size(), 7));
+  EXPECT_EQ(gradient, wanted);
 }
 
 TEST_F(ParameterShardTest, APushThatWantsNoValuesGetsNone) {
@@ -404,15 +407,15 @@ TEST_F(ParameterShardTest, RefusesNonFiniteGradientsByName) {
 
 TEST_F(ParameterShardTest, TakesTheWordOfWhoSharesTheMemoryOfThePush) {
   MakeReady({MakeTensor("w", {2})});
-  PushSlot slot;
-  slot.is_finite = true;
+  PushContext context;
+  context.is_finite = true;
   const auto nan = BytesOf<float>({std::nanf(""), -1});
   const auto push = [&](int64_t step, const absl::Cord& data,
                         const std::string& codec) {
     Frame<PushPart> part =
         MakePush(worker_, step, {MakeSlice("w", 0, 2)}, data);
     part.header.set_codec(codec);
-    return shard_.Push(part, slot);
+    return shard_.Push(part, context);
   };
   // Said of float32; encoded values were not seen as what they are.
   EXPECT_THAT(push(1, absl::Cord("\xc0\x7f\x80\x3f"), "bf16"),

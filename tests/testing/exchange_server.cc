@@ -22,7 +22,7 @@ class StreamService : public ParameterService::WithRawCallbackMethod_Exchange<
 
 }  // namespace
 
-ExchangeServer::ExchangeServer(ParameterLink* shard)
+ExchangeServer::ExchangeServer(DataLink* shard)
     : streams_(shard, SystemClock()),
       service_(std::make_unique<StreamService>(&streams_)),
       server_([this](grpc::ServerBuilder* builder) {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "common/rpc/parameter_link.h"
 #include "grpcpp/impl/codegen/service_type.h"
+#include "ps_server/data_link.h"
 #include "ps_server/exchange_streams.h"
 #include "tests/testing/loopback_server.h"
 
@@ -14,7 +14,7 @@ namespace muster {
 // A LoopbackServer that has Exchange streams to `shard` and nothing else.
 class ExchangeServer {
  public:
-  explicit ExchangeServer(ParameterLink* shard);
+  explicit ExchangeServer(DataLink* shard);
 
   ExchangeServer(const ExchangeServer&) = delete;
   ExchangeServer& operator=(const ExchangeServer&) = delete;

@@ -11,13 +11,15 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/rpc/parameter_link.h"
+#include "ps_server/data_link.h"
+#include "ps_server/value_memory.h"
 
 namespace muster {
 
 // A ps task that keeps pushes until a test answers them, in the order that the
 // test likes, and answers a pull at once with as many bytes as its first slice
 // asks for. It has nothing else. Thread-safe.
-class HeldCalls : public ParameterLink {
+class HeldCalls : public DataLink {
  public:
   // Returns when at least `count` pushes are held.
   void AwaitHeld(int count) {
@@ -79,6 +81,15 @@ class HeldCalls : public ParameterLink {
     Frame<PullReply> reply;
     reply.data = absl::Cord(std::string(request.slices(0).length(), 'v'));
     done(std::move(reply));
+  }
+
+  void PushInto(Frame<PushPart> request, ValueMemory, absl::Time deadline,
+                ReplyCallback<Frame<PushReply>> done) override {
+    Push(std::move(request), deadline, std::move(done));
+  }
+  void PullInto(const PullRequest& request, ValueMemory, absl::Time deadline,
+                ReplyCallback<Frame<PullReply>> done) override {
+    Pull(request, deadline, std::move(done));
   }
 
   void Hello(const HelloRequest&, absl::Time,

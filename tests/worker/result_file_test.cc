@@ -70,6 +70,20 @@ TEST(ResultFileTest, TellsTheBytesOfGradients) {
   EXPECT_EQ(gradient->Find("bytes_as_float32")->text, "40");
 }
 
+TEST(ResultFileTest, TellsTheBytesOfPulledParameters) {
+  TrainingResult result;
+  result.pull_codec = "bf16";
+  result.pull_bytes_received = 30;
+  result.pull_bytes_float32 = 60;
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  const JsonValue* const pull = json->Find("pull");
+  ASSERT_NE(pull, nullptr);
+  EXPECT_EQ(pull->Find("codec")->text, "bf16");
+  EXPECT_EQ(pull->Find("bytes_received")->text, "30");
+  EXPECT_EQ(pull->Find("bytes_as_float32")->text, "60");
+}
+
 TEST(ResultFileTest, NumbersThatAreNotFiniteAreNull) {
   TrainingResult result;
   result.final_loss = std::numeric_limits<double>::quiet_NaN();

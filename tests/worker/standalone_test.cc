@@ -122,6 +122,40 @@ TEST_F(StandaloneTest, ParametersInPlaceGiveTheSameModel) {
   EXPECT_THAT(Lines(), Not(Contains(HasSubstr("not possible"))));
 }
 
+TEST_F(StandaloneTest, TrainsAsWellWithEncodedParameters) {
+  const auto train = [this](const std::vector<std::string>& settings) {
+    const std::string train_dir = NewTrainDir("pull");
+    EXPECT_EQ(Train(train_dir, 100, settings), kExitDone);
+    const auto result = ReadResult(train_dir);
+    EXPECT_THAT(result, IsOk());
+    return *result;
+  };
+  const auto loss = [](const JsonValue& result) {
+    return std::stod(result.Find("test_loss")->text);
+  };
+  const JsonValue plain = train({});
+  const JsonValue* const pulled = plain.Find("pull");
+  EXPECT_EQ(pulled->Find("codec")->text, "");
+  EXPECT_EQ(pulled->Find("bytes_received")->text,
+            pulled->Find("bytes_as_float32")->text);
+  for (const std::string& name : CodecRegistry::Names()) {
+    const std::string codec = "pull.codec=" + name;
+    const JsonValue encoded = train({codec});
+    // Each of the 100 gradients is of parameters that are off by so much.
+    const double error = FindCodec(name).value()->relative_error();
+    EXPECT_NEAR(loss(encoded), loss(plain), loss(plain) * error * 4) << name;
+    EXPECT_NE(loss(encoded), loss(plain)) << name;
+    const JsonValue* const pull = encoded.Find("pull");
+    EXPECT_EQ(pull->Find("codec")->text, name);
+    EXPECT_EQ(pull->Find("bytes_as_float32")->text,
+              pulled->Find("bytes_as_float32")->text);
+    EXPECT_EQ(2 * std::stoll(pull->Find("bytes_received")->text),
+              std::stoll(pull->Find("bytes_as_float32")->text));
+    // The values of a round are encoded as those that a push brings.
+    EXPECT_EQ(loss(train({codec, "replication=sync"})), loss(encoded)) << name;
+  }
+}
+
 TEST_F(StandaloneTest, APipelineTrainsAsWellWithOlderGradients) {
   constexpr int kSteps = 100;
   // What one update more of age may change of the loss.

@@ -128,6 +128,8 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"summary.histograms_every_steps=-1", "summary.histograms_every_steps"},
       {"optimizer=adma", "did you mean 'adam'?"},
       {"gradient.codec=bf61", "did you mean 'bf16'?"},
+      {"pull.codec=fp61", "pull.codec"},
+      {"pull.codec=bf61", "did you mean 'bf16'?"},
       {"gradient.error_feedback=true",
        "gradient.codec is not set: set it to one of bf16, fp16"},
       {"optimizer=", "unknown optimizer ''"},

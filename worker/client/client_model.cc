@@ -1,9 +1,7 @@
 #include "worker/client/client_model.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
+#include "common/codec/encoded_values.h"
 #include "common/rpc/protocol.h"
 #include "common/tensor/dtype.h"
 
@@ -30,6 +28,10 @@ absl::Status CheckViewSizes(const ClientModel& model,
     }
   }
   return absl::OkStatus();
+}
+
+int64_t BytesOf(const PlannedPart& part, const Codec* codec) {
+  return EncodedBytes(codec, part.bytes / static_cast<int64_t>(sizeof(float)));
 }
 
 }  // namespace
@@ -62,34 +64,26 @@ absl::Status ClientModel::CheckViews(
   return CheckViewSizes(*this, views);
 }
 
-char* CopyCord(const absl::Cord& data, char* dst) {
-  for (const absl::string_view chunk : data.Chunks()) {
-    std::memcpy(dst, chunk.data(), chunk.size());
-    dst += chunk.size();
+int64_t BytesOnTheWay(const TransferPlan& plan, const Codec* codec) {
+  int64_t bytes = 0;
+  for (const std::vector<PlannedPart>& parts : plan.parts) {
+    for (const PlannedPart& part : parts) bytes += BytesOf(part, codec);
   }
-  return dst;
+  return bytes;
 }
 
-absl::Status ScatterCord(const ClientModel& model, const PlannedPart& part,
-                         const absl::Cord& data,
-                         absl::Span<const MutableTensorView> into) {
-  if (static_cast<int64_t>(data.size()) != part.bytes) {
+absl::Status ScatterValues(const PlannedPart& part, const Codec* codec,
+                           const absl::Cord& data,
+                           absl::Span<const MutableTensorView> into) {
+  const int64_t wanted = BytesOf(part, codec);
+  if (static_cast<int64_t>(data.size()) != wanted) {
     return absl::InternalError(absl::StrCat(
-        "asked for ", part.bytes, " bytes of tensors, got ", data.size()));
+        "asked for ", wanted, " bytes of tensors, got ", data.size()));
   }
-  auto it = data.char_begin();
+  auto position = data.char_begin();
   for (const PlannedSlice& slice : part.slices) {
-    const int64_t element_bytes = model.ElementBytes(slice.tensor, "");
-    char* dst = into[slice.tensor].data + slice.offset * element_bytes;
-    int64_t left = slice.length * element_bytes;
-    while (left > 0) {
-      const absl::string_view run = absl::Cord::ChunkRemaining(it);
-      const auto size = std::min<int64_t>(left, run.size());
-      std::memcpy(dst, run.data(), size);
-      absl::Cord::Advance(&it, size);
-      dst += size;
-      left -= size;
-    }
+    auto* const values = reinterpret_cast<float*>(into[slice.tensor].data);
+    DecodeNext(codec, &position, slice.length, values + slice.offset);
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/codec/codec.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/tensor.pb.h"
 #include "worker/client/tensor_view.h"
@@ -51,15 +52,15 @@ struct ClientModel {
   absl::Status CheckViews(absl::Span<const MutableTensorView> views) const;
 };
 
-// Copies `data` to `dst`, which has at least data.size() bytes. Returns the
-// first byte behind.
-char* CopyCord(const absl::Cord& data, char* dst);
+// What all float32 values take that `codec` encodes (null: as they are).
+int64_t BytesOnTheWay(const TransferPlan& plan, const Codec* codec);
 
-// Copies consecutive runs of `data` to the slices' places in `into` (one view a
-// tensor). Errors: Internal if `data` is not as long as the slices.
-absl::Status ScatterCord(const ClientModel& model, const PlannedPart& part,
-                         const absl::Cord& data,
-                         absl::Span<const MutableTensorView> into);
+// Writes the float32 values in `data`, encoded by `codec` (null: as they are),
+// to the slices' places in `into` (one view a tensor). Errors: Internal if
+// `data` is not as long as the slices.
+absl::Status ScatterValues(const PlannedPart& part, const Codec* codec,
+                           const absl::Cord& data,
+                           absl::Span<const MutableTensorView> into);
 
 }  // namespace muster
 

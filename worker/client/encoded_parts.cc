@@ -1,5 +1,7 @@
 #include "worker/client/encoded_parts.h"
 
+#include <utility>
+
 namespace muster {
 
 int64_t NumValues(absl::Span<const TensorView> gradients) {
@@ -10,38 +12,54 @@ int64_t NumValues(absl::Span<const TensorView> gradients) {
   return values;
 }
 
-void EncodedParts::Encode(const ClientModel& model,
-                          absl::Span<const TensorView> gradients,
-                          ErrorFeedback* feedback) {
-  const int64_t values = NumValues(gradients);
-  bytes_.resize(static_cast<size_t>(EncodedBytes(codec_, values)));
+void EncodedParts::Begin(const ClientModel& model,
+                         absl::Span<const TensorView> gradients) {
+  bytes_.resize(
+      static_cast<size_t>(EncodedBytes(codec_, NumValues(gradients))));
   parts_.resize(model.plan.parts.size());
   runs_.clear();
+  gradients_.clear();
   int64_t begin = 0;
   for (size_t shard = 0; shard < parts_.size(); ++shard) {
     const std::vector<PlannedPart>& planned = model.plan.parts[shard];
-    parts_[shard].resize(planned.size());
+    parts_[shard].assign(planned.size(), Extent());
     for (size_t i = 0; i < planned.size(); ++i) {
       Extent& extent = parts_[shard][i];
-      extent.offset = EncodedBytes(codec_, begin);
+      extent.begin = begin;
+      extent.first_run = runs_.size();
+      extent.runs = planned[i].slices.size();
       for (const PlannedSlice& slice : planned[i].slices) {
-        const Run run{static_cast<int>(shard), static_cast<int>(i),
-                      model.tensors[slice.tensor].kind() == TRAINABLE, begin,
-                      slice.length};
-        const auto* const gradient =
+        runs_.push_back({static_cast<int>(shard), static_cast<int>(i),
+                         model.tensors[slice.tensor].kind() == TRAINABLE, begin,
+                         slice.length});
+        gradients_.push_back(
             reinterpret_cast<const float*>(gradients[slice.tensor].data) +
-            slice.offset;
-        char* const bytes = bytes_.data() + EncodedBytes(codec_, begin);
-        if (feedback != nullptr && run.trainable) {
-          feedback->Encode(begin, slice.length, gradient, bytes);
-        } else {
-          codec_->Encode(gradient, slice.length, bytes);
-        }
-        runs_.push_back(run);
+            slice.offset);
         begin += slice.length;
       }
-      extent.size_bytes = EncodedBytes(codec_, begin) - extent.offset;
+      extent.length = begin - extent.begin;
     }
+  }
+}
+
+TensorView EncodedParts::Part(int shard, int part, ErrorFeedback* feedback) {
+  Extent& extent = parts_[shard][part];
+  if (!std::exchange(extent.is_encoded, true)) {
+    for (size_t i = 0; i < extent.runs; ++i) {
+      EncodeRun(extent.first_run + i, feedback);
+    }
+  }
+  return {bytes_.data() + EncodedBytes(codec_, extent.begin),
+          EncodedBytes(codec_, extent.length)};
+}
+
+void EncodedParts::EncodeRun(size_t index, ErrorFeedback* feedback) {
+  const Run& run = runs_[index];
+  char* const bytes = bytes_.data() + EncodedBytes(codec_, run.begin);
+  if (feedback != nullptr && run.trainable) {
+    feedback->Encode(run.begin, run.length, gradients_[index], bytes);
+  } else {
+    codec_->Encode(gradients_[index], run.length, bytes);
   }
 }
 

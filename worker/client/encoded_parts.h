@@ -1,6 +1,7 @@
 #ifndef WORKER_CLIENT_ENCODED_PARTS_H_
 #define WORKER_CLIENT_ENCODED_PARTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -12,9 +13,10 @@
 
 namespace muster {
 
-// The parts of one push as a codec writes them. They are encoded once: a part
-// that is sent again has the same bytes. Used again for the next push of the
-// same model, it allocates nothing. One thread at a time.
+// The parts of one push as a codec writes them, each encoded when it is first
+// asked for, and once: a part that is sent again has the same bytes. Used again
+// for the next push of the same model, it allocates nothing. One thread at a
+// time.
 class EncodedParts {
  public:
   // A run of values of one tensor in one part. Values are counted over all
@@ -33,28 +35,35 @@ class EncodedParts {
 
   const Codec& codec() const { return *codec_; }
 
-  // Encodes the gradients, one float32 view a tensor of `model`. `feedback`,
-  // unless null, has their residuals by value, and the same codec.
-  void Encode(const ClientModel& model, absl::Span<const TensorView> gradients,
-              ErrorFeedback* feedback = nullptr);
+  // A push of these gradients, one float32 view a tensor of `model`. They are
+  // read when their part is asked for.
+  void Begin(const ClientModel& model, absl::Span<const TensorView> gradients);
 
-  // ---- Valid until the next Encode ----------------------------------------
-  TensorView part(int shard, int part) const {
-    const Extent& extent = parts_[shard][part];
-    return {bytes_.data() + extent.offset, extent.size_bytes};
-  }
+  // ---- Valid until the next Begin -----------------------------------------
+
+  // The bytes of a part. `feedback`, unless null, has the residuals of all
+  // values, and the same codec; it is used if the part is encoded now.
+  TensorView Part(int shard, int part, ErrorFeedback* feedback = nullptr);
   absl::Span<const Run> runs() const { return runs_; }
+  // REQUIRES: its part was asked for.
   const char* bytes_of(const Run& run) const {
     return bytes_.data() + EncodedBytes(codec_, run.begin);
   }
 
  private:
+  // Where a part's values are among all of them, and its runs among all runs.
   struct Extent {
-    int64_t offset = 0;
-    int64_t size_bytes = 0;
+    int64_t begin = 0;
+    int64_t length = 0;
+    size_t first_run = 0;
+    size_t runs = 0;
+    bool is_encoded = false;
   };
 
+  void EncodeRun(size_t index, ErrorFeedback* feedback);
+
   const Codec* const codec_;
+  std::vector<const float*> gradients_;  // by run
   std::vector<std::vector<Extent>> parts_;
   std::vector<Run> runs_;
   std::vector<char> bytes_;

@@ -182,17 +182,19 @@ void ParameterClient::Pull(absl::Span<const MutableTensorView> into,
                            const StepToken& token,
                            std::function<void(absl::Status)> done) {
   const absl::StatusOr<std::shared_ptr<PullState>> state =
-      MakePull(into, token);
+      MakePull(into, token, /*codec=*/nullptr);
   if (!state.ok()) return done(state.status());
   StartPull(*state, std::move(done));
 }
 
 absl::StatusOr<std::shared_ptr<PullState>> ParameterClient::MakePull(
-    absl::Span<const MutableTensorView> into, const StepToken& token) const {
+    absl::Span<const MutableTensorView> into, const StepToken& token,
+    const Codec* codec) const {
   PullState::Options pull;
   pull.model = model();
   RETURN_IF_ERROR(Annotate(pull.model->CheckViews(into), "pull"));
   pull.token = token;
+  pull.codec = codec;
   pull.into.assign(into.begin(), into.end());
   return std::make_shared<PullState>(std::move(pull));
 }
@@ -222,7 +224,7 @@ void ParameterClient::KeepVersions(
 absl::StatusOr<std::unique_ptr<GradualPull>> ParameterClient::BeginPull(
     absl::Span<const MutableTensorView> into, const StepToken& token) {
   ASSIGN_OR_RETURN(const std::shared_ptr<PullState> state,
-                   MakePull(into, token));
+                   MakePull(into, token, options_.pull_codec));
   auto pull = std::make_unique<GradualPull>(options_.clock, state->model());
   state->set_on_arrive(
       [pull = pull.get()](PartId part) { pull->Arrive(part); });
@@ -259,6 +261,7 @@ absl::StatusOr<std::shared_ptr<PushState>> ParameterClient::MakePush(
   if (!into.empty()) {
     RETURN_IF_ERROR(Annotate(push.model->CheckViews(into), what));
     push.into.assign(into.begin(), into.end());
+    push.values_codec = options_.pull_codec;
   }
   if (versions == nullptr || versions->model != push.model) {
     return absl::FailedPreconditionError(
@@ -270,7 +273,8 @@ absl::StatusOr<std::shared_ptr<PushState>> ParameterClient::MakePush(
   push.round = round;
   push.clock = options_.clock;
   if (options_.codec != nullptr) {
-    push.encoded = encoder_->Encode(step, *push.model, gradients);
+    push.encoder = encoder_.get();
+    push.encoded = encoder_->Begin(step, *push.model, gradients);
   }
   return std::make_shared<PushState>(std::move(push));
 }
@@ -285,7 +289,7 @@ std::shared_ptr<Transfer> ParameterClient::StartPush(
       },
       [this, state, done = std::move(done)](const absl::Status& outcome,
                                             int64_t retries) {
-        if (encoder_ != nullptr) state->TellEncoder(outcome, encoder_.get());
+        state->TellEncoder(outcome);
         if (!outcome.ok()) {
           return done(Annotate(outcome, PushName(state->step())));
         }

@@ -84,6 +84,9 @@ class ParameterClient {
     // What the codec takes from one push is added to the next (PushEncoder).
     // Then one push is under way at a time.
     bool error_feedback = false;
+    // Of the values that steps are computed from: those that BeginPull asks for
+    // and that a push brings; null: float32 as they are. Outlives the client.
+    const Codec* pull_codec = nullptr;
     // Of the tensors in one message; 0: what suits each link.
     int64_t max_part_bytes = 0;
     // Not owned; outlives the client.
@@ -120,18 +123,19 @@ class ParameterClient {
   void SetEpoch(int64_t model_epoch,
                 absl::Span<const uint64_t> ps_incarnations);
 
-  // Reads every parameter, one view a tensor. The views' memory is the
-  // client's until `done`; received bytes are copied once, into it. After an
-  // error its contents are a mixture. In synchronous replication the `token`
-  // brings every shard to the update before its round (a shard may be further);
-  // one without a round asks for what is there.
+  // Reads every parameter, one view a tensor, as float32 whatever the codec.
+  // The views' memory is the client's until `done`; received bytes are copied
+  // once, into it. After an error its contents are a mixture. In synchronous
+  // replication the `token` brings every shard to the update before its round
+  // (a shard may be further); one without a round asks for what is there.
   void Pull(absl::Span<const MutableTensorView> into, const StepToken& token,
             std::function<void(absl::Status)> done);
   absl::Status PullAndWait(absl::Span<const MutableTensorView> into,
                            const StepToken& token = {});
 
-  // A pull whose tensors are awaited one by one. It ends before the client
-  // does. Errors: InvalidArgument; those of the transfer when it is awaited.
+  // A pull whose tensors are awaited one by one, with the codec. It ends before
+  // the client does. Errors: InvalidArgument; those of the transfer when it is
+  // awaited.
   absl::StatusOr<std::unique_ptr<GradualPull>> BeginPull(
       absl::Span<const MutableTensorView> into, const StepToken& token = {});
 
@@ -147,16 +151,17 @@ class ParameterClient {
   absl::StatusOr<std::shared_ptr<const PulledVersions>> PullVersions();
 
   // Sends the gradients of `step` (a delta for a STATE tensor), computed from
-  // the last successful pull. Nothing is copied (with a
-  // codec they are encoded once): gRPC reads the gradients where they lie, so
+  // the last successful pull. Nothing is copied (with a codec each part is
+  // encoded once, when it leaves): gRPC reads the gradients where they lie, so
   // their memory must not change until `done`, which also waits for every
   // buffer of gRPC that refers to it. Applied exactly once, however often it is
   // sent. Steps of one incarnation count from 1 and only rise. `round` is that
   // of the step's token; 0 without one.
   // With `into`, one view a tensor, the answers bring the parameters as they
-  // are after this update: a pull without a round trip of its own. Only where
-  // updates are made at once (not in synchronous replication). The memory is
-  // the client's until `done`; after an error its contents are a mixture.
+  // are after this update, with the codec of pulls: a pull without a round trip
+  // of its own. Only where updates are made at once (not in synchronous
+  // replication). The memory is the client's until `done`; after an error its
+  // contents are a mixture.
   void Push(int64_t step, int64_t round, absl::Span<const TensorView> gradients,
             absl::Span<const MutableTensorView> into,
             std::function<void(absl::StatusOr<PushOutcome>)> done);
@@ -165,16 +170,13 @@ class ParameterClient {
       absl::Span<const MutableTensorView> into = {});
 
   // A push whose gradients are still being computed: their memory is read when
-  // they are released (at once, unless can_push_gradually()); so is `into` of a
-  // tensor its own memory until then. They were computed from the values of
-  // `versions`; null: of those that came last. The push ends before the client
-  // does. Errors: as Push.
+  // they are released; so is `into` of a tensor its own memory until then. They
+  // were computed from the values of `versions`; null: of those that came last.
+  // The push ends before the client does. Errors: as Push.
   absl::StatusOr<std::unique_ptr<GradualPush>> BeginPush(
       int64_t step, int64_t round, absl::Span<const TensorView> gradients,
       absl::Span<const MutableTensorView> into = {},
       std::shared_ptr<const PulledVersions> versions = nullptr);
-  // A codec wants the whole gradient.
-  bool can_push_gradually() const { return options_.codec == nullptr; }
 
   // Synchronous replication: the token of a step tells whether the push before
   // it is in an update; with error feedback it is wanted before the next Push.
@@ -224,7 +226,8 @@ class ParameterClient {
   absl::Status RunTransfer(const std::vector<std::vector<int64_t>>& part_bytes,
                            Transfer::SendFunction send);
   absl::StatusOr<std::shared_ptr<PullState>> MakePull(
-      absl::Span<const MutableTensorView> into, const StepToken& token) const;
+      absl::Span<const MutableTensorView> into, const StepToken& token,
+      const Codec* codec) const;
   std::shared_ptr<Transfer> StartPull(const std::shared_ptr<PullState>& state,
                                       std::function<void(absl::Status)> done);
   absl::StatusOr<std::shared_ptr<PushState>> MakePush(

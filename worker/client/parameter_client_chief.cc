@@ -5,6 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/cord_bytes.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
 #include "worker/client/held_cord.h"

@@ -1,5 +1,7 @@
 #include "worker/client/pull_state.h"
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "common/base/status_macros.h"
 #include "worker/client/transfer_plan.h"
@@ -10,6 +12,7 @@ PullState::PullState(Options options)
     : options_(std::move(options)),
       versions_(std::make_shared<PulledVersions>()) {
   versions_->model = options_.model;
+  versions_->bytes = BytesOnTheWay(options_.model->plan, options_.codec);
   for (const std::vector<PlannedPart>& parts : options_.model->plan.parts) {
     versions_->parts.emplace_back(parts.size(), 0);
   }
@@ -25,14 +28,17 @@ PullRequest PullState::MakeRequest(const TransferMachine::Send& send) const {
     model.FillSlice(slice, request.add_slices());
   }
   if (options_.token.round() != 0) *request.mutable_token() = options_.token;
+  if (options_.codec != nullptr) {
+    request.set_codec(std::string(options_.codec->name()));
+  }
   return request;
 }
 
 absl::Status PullState::Take(const TransferMachine::Send& send,
                              const Frame<PullReply>& reply) {
-  const ClientModel& model = *options_.model;
-  RETURN_IF_ERROR(ScatterCord(model, model.plan.parts[send.shard][send.part],
-                              reply.data, options_.into));
+  const TransferPlan& plan = options_.model->plan;
+  RETURN_IF_ERROR(ScatterValues(plan.parts[send.shard][send.part],
+                                options_.codec, reply.data, options_.into));
   versions_->parts[send.shard][send.part] = reply.header.version();
   on_arrive_({send.shard, send.part});
   return absl::OkStatus();

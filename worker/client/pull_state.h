@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/codec/codec.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
 #include "worker/client/client_model.h"
@@ -25,6 +26,8 @@ class PullState : public std::enable_shared_from_this<PullState> {
     std::shared_ptr<const ClientModel> model;
     // Without a round: none.
     StepToken token;
+    // Of the values on the way; null: float32 as they are.
+    const Codec* codec = nullptr;
     // One a tensor.
     std::vector<MutableTensorView> into;
   };

@@ -16,6 +16,8 @@ struct PulledVersions {
   std::shared_ptr<const ClientModel> model;
   // [ps task][part]
   std::vector<std::vector<int64_t>> parts;
+  // What the values took on the way.
+  int64_t bytes = 0;
 };
 
 }  // namespace muster

@@ -7,7 +7,7 @@ PushEncoder::PushEncoder(const Codec* codec, bool error_feedback)
       feedback_(error_feedback ? std::make_unique<ErrorFeedback>(codec)
                                : nullptr) {}
 
-std::shared_ptr<const EncodedParts> PushEncoder::Encode(
+std::shared_ptr<EncodedParts> PushEncoder::Begin(
     int64_t step, const ClientModel& model,
     absl::Span<const TensorView> gradients) {
   absl::MutexLock lock(&mu_);
@@ -19,10 +19,18 @@ std::shared_ptr<const EncodedParts> PushEncoder::Encode(
   if (feedback_ != nullptr && feedback_->values() != values) {
     feedback_->Clear(values);
   }
-  encoded_->Encode(model, gradients, feedback_.get());
+  encoded_->Begin(model, gradients);
   step_ = step;
   fate_ = Fate::kUnderWay;
   return encoded_;
+}
+
+TensorView PushEncoder::Part(EncodedParts* push, int shard, int part) {
+  if (feedback_ == nullptr) return push->Part(shard, part);
+  absl::MutexLock lock(&mu_);
+  // Whom nothing is owed any more gets the gradient alone.
+  const bool is_owed = push == encoded_.get() && fate_ == Fate::kUnderWay;
+  return push->Part(shard, part, is_owed ? feedback_.get() : nullptr);
 }
 
 bool PushEncoder::IsOpen() const {

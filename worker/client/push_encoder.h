@@ -23,20 +23,22 @@ namespace muster {
 // tensors nothing is fed back: a delta to a moving average is computed from the
 // value at the shard, so that the next one has what this one lacked.
 //
-// Thread-safe. With error feedback one push is under way at a time: every
-// Encode is followed by OnApplied, OnStored and Settle, OnDropped or OnFailed
+// Thread-safe. With error feedback one push is under way at a time: every Begin
+// is followed by OnApplied, OnStored and Settle, OnDropped or OnFailed
 // before the next.
 class PushEncoder {
  public:
   // `codec` is not null and outlives this.
   PushEncoder(const Codec* codec, bool error_feedback);
 
-  // The push of `step`. Its bytes stay what they are as long as they are held.
-  std::shared_ptr<const EncodedParts> Encode(
-      int64_t step, const ClientModel& model,
-      absl::Span<const TensorView> gradients);
+  // The push of `step`. Its gradients are read when their part is asked for;
+  // its bytes stay what they are as long as it is held.
+  std::shared_ptr<EncodedParts> Begin(int64_t step, const ClientModel& model,
+                                      absl::Span<const TensorView> gradients);
+  // The bytes of one part of it, encoded now or before. One thread at a time.
+  TensorView Part(EncodedParts* push, int shard, int part);
 
-  // All parts of the push are in the parameters.
+  // All parts of the push were asked for and are in the parameters.
   void OnApplied();
   // Every shard has it; Settle tells whether it is in an update.
   void OnStored();

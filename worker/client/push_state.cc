@@ -26,6 +26,9 @@ PushPart PushState::MakeHeader(const TransferMachine::Send& send) const {
   header.set_parts(static_cast<int32_t>(model.plan.parts[send.shard].size()));
   header.set_pulled_version(options_.versions[send.shard][send.part]);
   header.set_wants_values(!options_.into.empty());
+  if (options_.values_codec != nullptr) {
+    header.set_values_codec(std::string(options_.values_codec->name()));
+  }
   if (options_.encoded != nullptr) {
     header.set_codec(std::string(options_.encoded->codec().name()));
   }
@@ -39,7 +42,8 @@ PushPart PushState::MakeHeader(const TransferMachine::Send& send) const {
 std::vector<TensorView> PushState::PiecesOf(
     const TransferMachine::Send& send) const {
   if (options_.encoded != nullptr) {
-    return {options_.encoded->part(send.shard, send.part)};
+    return {
+        options_.encoder->Part(options_.encoded.get(), send.shard, send.part)};
   }
   const ClientModel& model = *options_.model;
   std::vector<TensorView> pieces;
@@ -92,15 +96,15 @@ absl::Status PushState::TakeValues(const TransferMachine::Send& send,
     times.has_values = true;
     times.new_version = reply.header.version();
   }
-  return ScatterCord(*options_.model,
-                     options_.model->plan.parts[send.shard][send.part],
-                     reply.data, options_.into);
+  return ScatterValues(options_.model->plan.parts[send.shard][send.part],
+                       options_.values_codec, reply.data, options_.into);
 }
 
 std::shared_ptr<const PulledVersions> PushState::NewVersions() const {
   if (options_.into.empty() && !options_.model->in_place) return nullptr;
   auto versions = std::make_shared<PulledVersions>();
   versions->model = options_.model;
+  versions->bytes = BytesOnTheWay(options_.model->plan, options_.values_codec);
   for (const std::vector<PartTimes>& of_shard : times_) {
     std::vector<int64_t>& shard = versions->parts.emplace_back();
     for (const PartTimes& times : of_shard) shard.push_back(times.new_version);
@@ -123,7 +127,9 @@ void PushState::Count(const TransferMachine::Send& send,
   if (reply.late()) outcome_.late = true;
 }
 
-void PushState::TellEncoder(const absl::Status& outcome, PushEncoder* encoder) {
+void PushState::TellEncoder(const absl::Status& outcome) {
+  PushEncoder* const encoder = options_.encoder;
+  if (encoder == nullptr) return;
   absl::MutexLock lock(&mu_);
   const bool has_round = options_.round != 0;
   if (!outcome.ok()) {

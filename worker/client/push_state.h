@@ -34,14 +34,17 @@ class PushState : public std::enable_shared_from_this<PushState> {
     // One a tensor; not to change before the transfer's end, but for those of
     // parts that were not opened yet.
     std::vector<TensorView> gradients;
-    // Null without a codec.
-    std::shared_ptr<const EncodedParts> encoded;
+    // Null without a codec, or else of `encoder`, which outlives the transfer.
+    std::shared_ptr<EncodedParts> encoded;
+    PushEncoder* encoder = nullptr;
     // That were pulled, [ps task][part].
     std::vector<std::vector<int64_t>> versions;
     // Where the new values go, one a tensor; empty: they are not asked for.
     // Those of a part are written once it was opened, before the transfer's
     // end.
     std::vector<MutableTensorView> into;
+    // Of these on the way; null: float32 as they are.
+    const Codec* values_codec = nullptr;
     int64_t step = 0;
     int64_t round = 0;
     // Outlives this.
@@ -54,8 +57,9 @@ class PushState : public std::enable_shared_from_this<PushState> {
   void Send(ParameterLink* link, Transfer* transfer,
             const TransferMachine::Send& send);
 
-  // The transfer has ended with `outcome`. `encoder` is not null.
-  void TellEncoder(const absl::Status& outcome, PushEncoder* encoder);
+  // The transfer has ended with `outcome`: the encoder, if there is one, is to
+  // know.
+  void TellEncoder(const absl::Status& outcome);
 
   // Of a transfer that came through, with so many repeated sends.
   PushOutcome Summarize(int64_t retries);

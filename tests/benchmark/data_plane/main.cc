@@ -48,7 +48,8 @@ ABSL_FLAG(int, window_parts, 0,
 ABSL_FLAG(std::string, link, "grpc",
           "grpc, shared_memory or in_process (push...).");
 ABSL_FLAG(std::string, codec, "",
-          "Of the gradients: a name of common/codec, or nothing for float32.");
+          "Of the gradients and of the values that they bring: a name of "
+          "common/codec, or nothing for float32.");
 ABSL_FLAG(std::string, optimizer, "adam",
           "Update rule; nothing for none (plain_rpc).");
 ABSL_FLAG(bool, tls, false,

@@ -105,6 +105,7 @@ class BareWorker {
     client.sender.mutable_task()->set_index(index);
     client.sender.set_incarnation(NewIncarnation());
     client.codec = codec;
+    client.pull_codec = codec;
     client.clock = SystemClock();
     if (options.part_bytes > 0) client.max_part_bytes = options.part_bytes;
     if (options.window_parts > 0) {

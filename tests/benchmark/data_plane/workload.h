@@ -24,7 +24,7 @@ struct WorkloadOptions {
   int64_t part_bytes = 0;
   int window_parts = 0;
   std::string link = "grpc";
-  // Of what is pushed; "" for float32.
+  // Of what is pushed, and of the values that it brings; "" for float32.
   std::string codec;
   // "" for none, where that is possible.
   std::string optimizer = "adam";

@@ -193,5 +193,21 @@ TEST_F(EncodedPartsTest, HalvesTheBytesAndKeepsTheBound) {
   EXPECT_GT(rounded, 0);
 }
 
+TEST_F(EncodedPartsTest, AGradientThatIsStillComputedLeavesWhenItIsReleased) {
+  LoadZeros();
+  ASSERT_THAT(Pull(), IsOk());
+  const auto push = client_->BeginPush(1, /*round=*/0, ViewsOf(gradients_));
+  ASSERT_THAT(push, IsOk());
+  for (size_t tensor = 0; tensor < gradients_.size(); ++tensor) {
+    gradients_[tensor].assign(gradients_[tensor].size(), -7.0f);
+    (*push)->Release(static_cast<int>(tensor));
+  }
+  ASSERT_THAT((*push)->Finish(), IsOk());
+  ASSERT_THAT(Pull(), IsOk());
+  for (const auto& values : values_) {
+    EXPECT_EQ(values, std::vector<float>(values.size(), 7));
+  }
+}
+
 }  // namespace
 }  // namespace muster

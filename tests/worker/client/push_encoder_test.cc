@@ -47,9 +47,10 @@ class PushEncoderTest : public testing::Test {
     for (const std::vector<float>& gradient : gradients_) {
       views.push_back(ViewOf(absl::MakeConstSpan(gradient)));
     }
-    const auto encoded = encoder_.Encode(++step_, model_, views);
+    const auto encoded = encoder_.Begin(++step_, model_, views);
     std::vector<float> decoded;
     for (const EncodedParts::Run& run : encoded->runs()) {
+      encoder_.Part(encoded.get(), run.shard, run.part);
       std::vector<float> values(run.length);
       codec_->Decode(encoded->bytes_of(run), run.length, values.data());
       EXPECT_EQ(values, std::vector<float>(run.length, values[0]));
@@ -153,9 +154,9 @@ TEST_F(PushEncoderTest, WithoutErrorFeedbackNothingIsOwed) {
   model_.plan = PlanTransfer(model_.tensors, {0}, {kMaxPartBytes}).value();
   for (int step = 1; step <= 3; ++step) {
     const auto encoded =
-        plain.Encode(step, model_, {ViewOf(absl::MakeConstSpan(values))});
+        plain.Begin(step, model_, {ViewOf(absl::MakeConstSpan(values))});
     float first;
-    codec_->Decode(encoded->bytes_of(encoded->runs()[0]), 1, &first);
+    codec_->Decode(plain.Part(encoded.get(), 0, 0).data, 1, &first);
     EXPECT_EQ(first, kSent);
     plain.OnDropped();
   }
@@ -166,12 +167,34 @@ TEST_F(PushEncoderTest, BytesThatAreHeldDoNotChange) {
   for (const std::vector<float>& gradient : gradients_) {
     views.push_back(ViewOf(absl::MakeConstSpan(gradient)));
   }
-  auto held = encoder_.Encode(1, model_, views);
-  const char* const place = held->part(0, 0).data;
-  const std::string bytes(place, held->part(0, 0).size_bytes);
+  auto held = encoder_.Begin(1, model_, views);
+  const TensorView part = encoder_.Part(held.get(), 0, 0);
+  const char* const place = part.data;
+  const std::string bytes(place, part.size_bytes);
   encoder_.OnApplied();
-  EXPECT_NE(encoder_.Encode(2, model_, views)->part(0, 0).data, place);
+  const auto next = encoder_.Begin(2, model_, views);
+  EXPECT_NE(encoder_.Part(next.get(), 0, 0).data, place);
   EXPECT_EQ(std::string(place, bytes.size()), bytes);
+}
+
+// So a push may begin before its gradients are computed.
+TEST_F(PushEncoderTest, AGradientIsReadWhenItsPartIsFirstAskedFor) {
+  std::vector<TensorView> views;
+  for (const std::vector<float>& gradient : gradients_) {
+    views.push_back(ViewOf(absl::MakeConstSpan(gradient)));
+  }
+  const auto push = encoder_.Begin(1, model_, views);
+  const auto first_of = [&](int shard) {
+    float first;
+    codec_->Decode(encoder_.Part(push.get(), shard, 0).data, 1, &first);
+    return first;
+  };
+  gradients_[0].assign(gradients_[0].size(), 2);
+  EXPECT_EQ(first_of(0), 2);
+  gradients_[0].assign(gradients_[0].size(), 3);
+  gradients_[2].assign(gradients_[2].size(), 4);
+  EXPECT_EQ(first_of(0), 2) << "sent again, it has the same bytes";
+  EXPECT_EQ(first_of(1), 4);
 }
 
 }  // namespace
