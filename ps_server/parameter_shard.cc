@@ -137,8 +137,7 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
     ASSIGN_OR_RETURN(
         absl::Cord values,
         ValuesOfDuplicate(what, header, values_codec, context.memory));
-    return MakePushReply(header, *outcome, /*duplicate=*/true,
-                         std::move(values));
+    return MakePushReply(*outcome, /*duplicate=*/true, std::move(values));
   }
   ASSIGN_OR_RETURN(PushedPart part, CheckPart(what, request, context));
   ASSIGN_OR_RETURN(const PartFate fate,
@@ -148,7 +147,7 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
   part.staleness = counted.staleness;
   absl::Cord values =
       TakePart(std::move(part), fate, header.wants_values(), context.memory);
-  return MakePushReply(header, counted, /*duplicate=*/false, std::move(values));
+  return MakePushReply(counted, /*duplicate=*/false, std::move(values));
 }
 
 absl::Cord ParameterShard::TakePart(PushedPart part, PartFate fate,
@@ -187,8 +186,7 @@ absl::StatusOr<absl::Cord> ParameterShard::ValuesOfDuplicate(
   return ValuesOf(slices, codec, memory);
 }
 
-Frame<PushReply> ParameterShard::MakePushReply(const PushPart& header,
-                                               const PartOutcome& outcome,
+Frame<PushReply> ParameterShard::MakePushReply(const PartOutcome& outcome,
                                                bool duplicate,
                                                absl::Cord values) const {
   Frame<PushReply> reply;

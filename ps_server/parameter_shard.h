@@ -158,8 +158,7 @@ class ParameterShard : private PartApplier {
                                                const PushPart& header,
                                                const Codec* codec,
                                                const ValueMemory& memory);
-  Frame<PushReply> MakePushReply(const PushPart& header,
-                                 const PartOutcome& outcome, bool duplicate,
+  Frame<PushReply> MakePushReply(const PartOutcome& outcome, bool duplicate,
                                  absl::Cord values) const;
   // The values of the slices as they are now.
   absl::Cord ValuesOf(const std::vector<CheckedSlice>& slices,

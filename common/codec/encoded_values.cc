@@ -30,7 +30,7 @@ void DecodeNext(const Codec* codec, absl::Cord::CharIterator* position,
     return CopyNext(position, static_cast<size_t>(EncodedBytes(codec, n)),
                     reinterpret_cast<char*>(values));
   }
-  const int64_t each = codec->bytes_per_value();
+  const int64_t each = EncodedBytes(codec, 1);
   while (n > 0) {
     const absl::string_view chunk = absl::Cord::ChunkRemaining(*position);
     int64_t count = std::min<int64_t>(n, chunk.size() / each);

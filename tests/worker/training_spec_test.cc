@@ -159,6 +159,15 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
                        HasSubstr("m: model.layer: the model has no layers")));
 }
 
+TEST(TrainingSpecTest, WhatIsNotSentHasNoCodec) {
+  const std::string in_place = "replication.async.pull=IN_PLACE";
+  EXPECT_THAT(Parse({in_place}), IsOk());
+  EXPECT_THAT(Parse({in_place, "pull.codec=bf16"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("pull.codec is \"bf16\", but with "
+                                 "replication.async.pull: IN_PLACE")));
+}
+
 TEST(TrainingSpecTest, TakesEveryReplicationMode) {
   const auto sync = Parse({"replication.sync.replicas_to_aggregate=2",
                            "replication.sync.when_too_few=EXIT"});

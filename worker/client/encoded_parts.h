@@ -16,7 +16,7 @@ namespace muster {
 // The parts of one push as a codec writes them, each encoded when it is first
 // asked for, and once: a part that is sent again has the same bytes. Used again
 // for the next push of the same model, it allocates nothing. One thread at a
-// time.
+// time, but that several may ask for different parts if nothing is fed back.
 class EncodedParts {
  public:
   // A run of values of one tensor in one part. Values are counted over all

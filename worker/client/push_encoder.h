@@ -35,7 +35,8 @@ class PushEncoder {
   // its bytes stay what they are as long as it is held.
   std::shared_ptr<EncodedParts> Begin(int64_t step, const ClientModel& model,
                                       absl::Span<const TensorView> gradients);
-  // The bytes of one part of it, encoded now or before. One thread at a time.
+  // The bytes of one part of it, encoded now or before. One thread at a
+  // time for each part.
   TensorView Part(EncodedParts* push, int shard, int part);
 
   // All parts of the push were asked for and are in the parameters.
