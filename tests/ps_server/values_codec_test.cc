@@ -121,7 +121,7 @@ TEST_P(ValuesCodecTest, APushIsAnsweredAsItWantsWhereverTheValuesGo) {
     return absl::MakeCordFromExternal(place, [] {});
   };
   Frame<PushPart> push = in_memory.PushOf(1, gradient_codec_, values_codec_);
-  const auto other = in_memory.shard().Push(push, memory);
+  const auto other = in_memory.shard().Push(push, {memory});
   ASSERT_THAT(other, IsOk());
   const std::vector<float> values = in_place.Pull();
   EXPECT_NE(values, Thirds(1));
@@ -131,7 +131,7 @@ TEST_P(ValuesCodecTest, APushIsAnsweredAsItWantsWhereverTheValuesGo) {
   EXPECT_TRUE(other->data == wanted);
   EXPECT_TRUE(place == wanted);
   // A duplicate has those of now.
-  const auto again = in_memory.shard().Push(push, memory);
+  const auto again = in_memory.shard().Push(push, {memory});
   ASSERT_THAT(again, IsOk());
   EXPECT_TRUE(again->header.duplicate());
   EXPECT_TRUE(again->data == wanted);
@@ -145,11 +145,11 @@ TEST_P(ValuesCodecTest, ValuesMayTakeThePlaceOfAGradientOfTheirSize) {
   Frame<PushPart> push = shard.PushOf(1, gradient_codec_, values_codec_);
   push.data = absl::MakeCordFromExternal(place, [] {});
   const auto reply = shard.shard().Push(
-      push, [&place](size_t size_bytes, absl::FunctionRef<void(char*)> fill) {
+      push, {[&place](size_t size_bytes, absl::FunctionRef<void(char*)> fill) {
         EXPECT_EQ(size_bytes, place.size());
         fill(&place[0]);
         return absl::MakeCordFromExternal(place, [] {});
-      });
+      }});
   ASSERT_THAT(reply, IsOk());
   EXPECT_TRUE(place == Encoded(values_codec_, shard.Pull()));
 }
@@ -194,10 +194,10 @@ TEST(ValuesCodecErrorTest, MemoryIsAskedForOnlyWhenEveryCheckHasPassed) {
   Frame<PushPart> push = shard.PushOf(1, "", "bf16");
   push.data = absl::Cord("short");
   const auto refused = shard.shard().Push(
-      push, [](size_t, absl::FunctionRef<void(char*)>) -> absl::Cord {
+      push, {[](size_t, absl::FunctionRef<void(char*)>) -> absl::Cord {
         ADD_FAILURE() << "memory for a push that is refused";
         return absl::Cord();
-      });
+      }});
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument,
                                 HasSubstr("the frame has 5")));
 }

@@ -83,7 +83,7 @@ class HeldCalls : public DataLink {
     done(std::move(reply));
   }
 
-  void PushInto(Frame<PushPart> request, ValueMemory, absl::Time deadline,
+  void PushInto(Frame<PushPart> request, PushContext, absl::Time deadline,
                 ReplyCallback<Frame<PushReply>> done) override {
     Push(std::move(request), deadline, std::move(done));
   }
