@@ -55,6 +55,7 @@ class ForwardingParameterLink : public ParameterLink {
     link_->EndSnapshot(request, deadline, std::move(done));
   }
 
+  int64_t best_part_bytes() const override { return link_->best_part_bytes(); }
   absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& fence, int64_t size_bytes) override {
     return link_->MapParameters(fence, size_bytes);
