@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/registry.h"
+#include "worker/backend/device_streams.h"
 #include "worker/backend/memory_layout.h"
 #include "worker/backend/operation.h"
 #include "worker/backend/primitive.h"
@@ -41,6 +42,12 @@ class Backend {
   virtual absl::string_view name() const = 0;
   // Of activations, parameters and gradients.
   virtual DataType dtype() const = 0;
+
+  // The memory and order of a device of its own; null if operands are the
+  // host's memory. Not null: every operand is memory of streams()->Allocate,
+  // layouts are row-major or the backend's as elsewhere, and softmax
+  // cross-entropy does not check labels.
+  virtual DeviceStreams* streams() { return nullptr; }
 
   // src -> dst. `from` and `to` have the same dtype and shape; each is
   // row-major or was stated by a primitive of this backend.
@@ -120,9 +127,31 @@ struct Device {
   std::string description;  // "AVX2, 8 cores"
 };
 
+// What flags and fields say about GPUs.
+struct GpuOptions {
+  // Tensor cores round the factors of float32 products to TF32.
+  bool tf32 = true;
+  // Products have bf16 factors; all memory stays float32.
+  bool bf16 = false;
+  // Of a device's memory that may be used; of what is free where it is 0 < f <
+  // 1, divided by its virtual devices.
+  double memory_fraction = 1;
+  // The same in bytes; 0: no limit of its own.
+  int64_t memory_limit_bytes = 0;
+  // Each card appears as so many devices, which share it.
+  int virtual_devices = 1;
+  // Folders, separated by colons, in which cuDNN, cuBLAS and NCCL are looked
+  // for first.
+  std::string library_path;
+};
+
 struct BackendOptions {
   // CPU threads that one primitive uses.
   int compute_threads = 1;
+  // Which of the backend's devices: 1 for "cuda:1".
+  int device_index = 0;
+  // Of the cuda backend; others have no use for it.
+  GpuOptions gpu;
 };
 
 // How to make a backend, and where it could run.

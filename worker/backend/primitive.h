@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -71,6 +72,9 @@ class Operands {
 
   // Dropout: chooses the mask. Must differ between layers and steps.
   uint64_t seed = 0;
+  // On a backend with streams the seed is read here, in device memory, when the
+  // work is done: a graph that was captured once has another seed each time.
+  const uint64_t* device_seed = nullptr;
   // Softmax cross-entropy: the rows that count, in [1, N].
   int64_t rows = 0;
 
@@ -103,9 +107,14 @@ class Primitive {
   // or, of a backward primitive, kDiffSrc on kDiffDst.
   bool in_place() const { return in_place_; }
 
-  // Computes. Every operand that it takes must be set; all that it writes is
-  // overwritten unless backend.h says "added". Allocates nothing, starts
-  // nothing that outlives the call.
+  // How it computes, for --log_device_placement: "oneDNN brgconv:avx512_core".
+  // Empty: there was no choice.
+  virtual std::string description() const { return ""; }
+
+  // Computes; on a backend with streams, puts the work into kCompute and
+  // returns. Every operand that it takes must be set; all that it writes is
+  // overwritten unless backend.h says "added". Allocates nothing; on a backend
+  // without streams, starts nothing that outlives the call.
   // Errors: Internal if an operand is missing or the library fails;
   // InvalidArgument on a label or row count out of range.
   absl::Status Execute(const Operands& operands);

@@ -1,0 +1,51 @@
+#ifndef WORKER_BACKEND_CUDA_CUDA_PRIMITIVE_H_
+#define WORKER_BACKEND_CUDA_CUDA_PRIMITIVE_H_
+
+#include <string>
+#include <utility>
+
+#include "worker/backend/cuda/cuda_device.h"
+#include "worker/backend/cuda/gpu_status.h"
+#include "worker/backend/primitive.h"
+
+namespace muster {
+
+// A primitive on one CUDA device: Execute puts its work into kCompute and
+// returns; operands are device memory.
+class CudaPrimitive : public Primitive {
+ public:
+  // What was chosen, for --log_device_placement: "cuDNN implicit_precomp_gemm,
+  // TF32".
+  std::string description() const override { return choice_; }
+
+ protected:
+  // `what` says in messages what is being done, with the shapes: "conv2d
+  // forward of float32 [128, 1, 28, 28] with weights [32, 1, 5, 5]".
+  // `choice`: description(). `device` outlives the primitive.
+  CudaPrimitive(CudaDevice* device, std::string what, std::string choice)
+      : device_(device), what_(std::move(what)), choice_(std::move(choice)) {}
+
+  CudaDevice& device() const { return *device_; }
+  const GpuFunctions& gpu() const { return device_->gpu(); }
+  const std::string& what() const { return what_; }
+  void set_choice(std::string choice) { choice_ = std::move(choice); }
+
+  absl::Status Check(cudaError_t error) const {
+    return CheckCuda(gpu(), error, [this] { return what_; });
+  }
+  absl::Status Check(cudnnStatus_t error) const {
+    return CheckCudnn(gpu(), error, [this] { return what_; });
+  }
+  absl::Status Check(cublasStatus_t error) const {
+    return CheckCublas(gpu(), error, [this] { return what_; });
+  }
+
+ private:
+  CudaDevice* const device_;
+  const std::string what_;
+  std::string choice_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_BACKEND_CUDA_CUDA_PRIMITIVE_H_
