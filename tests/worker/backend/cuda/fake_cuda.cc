@@ -325,9 +325,7 @@ void FakeCuda::AddDeviceFunctions(CudaFunctions* functions) {
   functions->MemGetInfo = [this](size_t* free, size_t* total) {
     return MemGetInfo(free, total);
   };
-  functions->GetErrorString = [](cudaError_t error) {
-    return cudaGetErrorString(error);
-  };
+  functions->GetErrorString = [](cudaError_t) { return "a fake reason"; };
   functions->GetLastError = [this] {
     const absl::MutexLock lock(&mu_);
     return std::exchange(last_error_, cudaSuccess);
