@@ -14,6 +14,7 @@
 #include "worker/model/buffer_placement.h"
 #include "worker/model/memory_planner.h"
 #include "worker/model/plan_compiler.h"
+#include "worker/model/plan_table.h"
 #include "worker/model/program.h"
 
 namespace muster {
@@ -395,6 +396,10 @@ void CompiledModel::WriteMovingAverages() {
       delta[i] += rate * (scale * batch[i] - moving[i]);
     }
   }
+}
+
+std::string CompiledModel::DescribePlan(absl::string_view device) const {
+  return PlanTable(plan_, device);
 }
 
 }  // namespace muster

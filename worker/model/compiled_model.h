@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/tensor/aligned_buffer.h"
 #include "proto/tensor.pb.h"
@@ -40,6 +41,9 @@ struct CompileOptions {
   // of having its own: several towers, one copy. Not owned; outlives the model.
   // While one of them runs, nobody may write them.
   CompiledModel* parameters_of = nullptr;
+  // Training on a backend with streams: record the work of a step as a graph,
+  // and launch that.
+  bool use_graphs = true;
 };
 
 // A model made ready for one backend, batch size and mode: primitives, and all
@@ -128,6 +132,9 @@ class CompiledModel {
   // Forward only. batch.rows may be less than the batch size. Errors: as Step,
   // FailedPrecondition in mode kTrain.
   absl::StatusOr<StepResult> Evaluate(const Batch& batch);
+
+  // PlanTable of this model; `device` is the backend's.
+  std::string DescribePlan(absl::string_view device) const;
 
   int64_t batch_size() const { return batch_size_; }
   int64_t num_classes() const { return num_classes_; }
