@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/tensor/aligned_places.h"
 #include "common/tensor/dtype.h"
+#include "worker/model/device_executor.h"
 #include "worker/model/host_executor.h"
 #include "worker/model/plan_compiler.h"
 #include "worker/model/program.h"
@@ -40,6 +41,14 @@ absl::Status CheckOptions(const CompileOptions& options) {
                    "' computes in ", DataTypeName(dtype)));
 }
 
+absl::StatusOr<std::unique_ptr<PlanExecutor>> CreateExecutor(
+    const ExecutedModel& model, const CompileOptions& options) {
+  DeviceStreams* const streams = options.backend->streams();
+  if (streams == nullptr) return std::make_unique<HostExecutor>(model);
+  return DeviceExecutor::Create(model, streams,
+                                {options.use_graphs, options.say});
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
@@ -66,7 +75,8 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
       CompilePlan(program, graph.parameters(), plan_options, options.backend));
   auto model =
       absl::WrapUnique(new CompiledModel(graph, options, std::move(plan)));
-  model->executor_ = std::make_unique<HostExecutor>(model->AsExecuted());
+  ASSIGN_OR_RETURN(model->executor_,
+                   CreateExecutor(model->AsExecuted(), options));
   return model;
 }
 
@@ -122,13 +132,13 @@ void CompiledModel::PlaceParameters(const ModelGraph& graph,
   }
   const auto bytes = static_cast<size_t>(places.size_bytes());
   if (parameters_of == nullptr) {
-    values_ = AlignedBuffer(bytes);
+    values_ = AlignedBuffer::OfPages(bytes);
     memory_.values = {values_.data(), bytes};
   } else {
     memory_.values = parameters_of->memory_.values;
   }
   if (mode_ == Mode::kTrain) {
-    gradients_ = AlignedBuffer(bytes);
+    gradients_ = AlignedBuffer::OfPages(bytes);
     memory_.gradients = {gradients_.data(), bytes};
   }
   memory_.read_from.resize(parameters_.size());

@@ -2,6 +2,7 @@
 #define WORKER_MODEL_COMPILED_MODEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +43,11 @@ struct CompileOptions {
   // of having its own: several towers, one copy. Not owned; outlives the model.
   // While one of them runs, nobody may write them.
   CompiledModel* parameters_of = nullptr;
+  // On a backend with streams: the second training step is captured, later ones
+  // launch it as a whole.
+  bool use_graphs = true;
+  // Hears, in one line, why steps are not captured; null: nobody.
+  std::function<void(const std::string&)> say;
 };
 
 // A model made ready for one backend, batch size and mode: primitives, and all
@@ -55,7 +61,8 @@ struct CompileOptions {
 //   // model->gradient(i) is the gradient of model->parameters()[i].
 //
 // Parameters and gradients are canonical: row-major, convolution weights
-// [O, I, KH, KW], dense weights [O, I].
+// [O, I, KH, KW], dense weights [O, I]; and in the host's memory, also where
+// the backend computes in another.
 class CompiledModel {
  public:
   struct StepResult {
@@ -120,10 +127,10 @@ class CompiledModel {
   // dropout drops. `listener`, unless null, hears of the step meanwhile;
   // `gate`, unless null, is asked for each parameter before the first use of
   // it, once, in the order of the forward pass (moving averages come last).
-  // Allocates nothing after the first call. Errors: InvalidArgument if the
-  // batch has not batch_size rows, holds less memory than it says, or has a
-  // label out of range; FailedPrecondition in mode kEvaluate; those of the
-  // listener and the gate.
+  // Allocates nothing after the first call, with graphs after the second.
+  // Errors: InvalidArgument if the batch has not batch_size rows, holds less
+  // memory than it says, or has a label out of range; FailedPrecondition in
+  // mode kEvaluate; those of the listener, the gate and the backend's streams.
   absl::StatusOr<StepResult> Step(const Batch& batch, uint64_t step_seed,
                                   StepListener* listener = nullptr,
                                   ParameterGate* gate = nullptr);
