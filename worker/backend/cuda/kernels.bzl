@@ -2,5 +2,7 @@
 
 KERNELS = [
     "cast_kernel",
+    "channel_sum_kernel",
     "elementwise_kernel",
+    "strided_copy_kernel",
 ]
