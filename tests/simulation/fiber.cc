@@ -14,29 +14,49 @@ namespace {
 constexpr size_t kStackBytes = size_t{512} << 10;
 
 // Stacks that are free; a simulation makes dozens, one after another.
-std::vector<void*>& FreeStacks() {
-  static auto& stacks = *new std::vector<void*>();
-  return stacks;
-}
+class FreeStacks {
+ public:
+  FreeStacks() = default;
+  ~FreeStacks() {
+    for (void* const stack : stacks_) munmap(stack, kStackBytes);
+  }
+
+  FreeStacks(const FreeStacks&) = delete;
+  FreeStacks& operator=(const FreeStacks&) = delete;
+
+  // Null if there is none.
+  void* Take() {
+    if (stacks_.empty()) return nullptr;
+    void* const stack = stacks_.back();
+    stacks_.pop_back();
+    return stack;
+  }
+  void Put(void* stack) { stacks_.push_back(stack); }
+
+  // The calling thread's.
+  static FreeStacks& Get() {
+    thread_local FreeStacks stacks;
+    return stacks;
+  }
+
+ private:
+  std::vector<void*> stacks_;
+};
 
 }  // namespace
 
 // Memory for one fiber, used again by the next.
 class Fiber::Stack {
  public:
-  Stack() {
-    if (!FreeStacks().empty()) {
-      memory_ = FreeStacks().back();
-      FreeStacks().pop_back();
-      return;
-    }
+  Stack() : memory_(FreeStacks::Get().Take()) {
+    if (memory_ != nullptr) return;
     memory_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     assert(memory_ != MAP_FAILED);
     // Below it: an overflow must not write into another stack.
     mprotect(memory_, 4096, PROT_NONE);
   }
-  ~Stack() { FreeStacks().push_back(memory_); }
+  ~Stack() { FreeStacks::Get().Put(memory_); }
 
   void* memory() const { return memory_; }
 

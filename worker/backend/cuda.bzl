@@ -1,7 +1,8 @@
 """CUDA C++ as Bazel rules: nvcc compiles the kernels, g++ links them."""
 
-# Ampere and Hopper as machine code; PTX for what comes after them.
+# Turing, Ampere and Hopper as machine code; PTX for what comes after them.
 _ARCHITECTURES = " ".join([
+    "-gencode arch=compute_75,code=sm_75",
     "-gencode arch=compute_80,code=sm_80",
     "-gencode arch=compute_90,code=[sm_90,compute_90]",
 ])
@@ -57,6 +58,8 @@ def cuda_library(name, srcs, hdrs, kernel_hdrs = [], deps = [], visibility = Non
     native.cc_library(
         name = name,
         srcs = objects,
+        # Its users have its headers from elsewhere: a linker may see them later.
+        alwayslink = True,
         # A shared library would not carry the toolkit that it needs.
         linkstatic = True,
         hdrs = hdrs,

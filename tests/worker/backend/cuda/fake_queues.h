@@ -1,0 +1,129 @@
+#ifndef TESTS_WORKER_BACKEND_CUDA_FAKE_QUEUES_H_
+#define TESTS_WORKER_BACKEND_CUDA_FAKE_QUEUES_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "cuda_runtime_api.h"
+
+namespace muster {
+
+// Streams, events and graphs as CUDA's programming guide describes them, on the
+// host. Nothing that is put into a stream is done until somebody waits for it;
+// then the streams' work is done in an order drawn from the seed among those
+// that the events allow, and no further than needed. What lacks an event, or is
+// read too early, therefore has wrong values. Not thread-safe.
+class FakeQueues {
+ public:
+  using Work = std::function<void()>;
+
+  explicit FakeQueues(uint64_t seed) : random_(seed) {}
+
+  FakeQueues(const FakeQueues&) = delete;
+  FakeQueues& operator=(const FakeQueues&) = delete;
+
+  cudaStream_t CreateStream();
+  // Does what is in it first, as CUDA does sooner or later.
+  cudaError_t DestroyStream(cudaStream_t stream);
+  cudaEvent_t CreateEvent();
+  cudaError_t DestroyEvent(cudaEvent_t event);
+
+  // Puts work into the stream, or into the graph that it is captured for.
+  cudaError_t Put(cudaStream_t stream, Work work);
+  bool IsCapturing(cudaStream_t stream) const;
+  // A call was made that the capture which began in `origin` forbids.
+  void SpoilCapture(cudaStream_t origin);
+
+  cudaError_t Record(cudaEvent_t event, cudaStream_t stream, unsigned flags);
+  cudaError_t Wait(cudaStream_t stream, cudaEvent_t event);
+  cudaError_t SynchronizeStream(cudaStream_t stream);
+  cudaError_t SynchronizeEvent(cudaEvent_t event);
+  // Everything in every stream.
+  void SynchronizeAll();
+
+  cudaError_t BeginCapture(cudaStream_t stream);
+  cudaError_t EndCapture(cudaStream_t stream, cudaGraph_t* graph);
+  cudaError_t Instantiate(cudaGraphExec_t* executable, cudaGraph_t graph);
+  cudaError_t Launch(cudaGraphExec_t executable, cudaStream_t stream);
+  cudaError_t DestroyGraph(cudaGraph_t graph);
+  cudaError_t DestroyExecutable(cudaGraphExec_t executable);
+
+  size_t num_streams() const { return streams_.size(); }
+  size_t num_events() const { return events_.size(); }
+  size_t num_graphs() const { return graphs_.size() + executables_.size(); }
+
+ private:
+  struct Capture;
+  struct Event {
+    // How often it was recorded, and how many of these have come.
+    int64_t recorded = 0;
+    int64_t done = 0;
+    // Of its last record, if that was in one: the nodes before it.
+    Capture* capture = nullptr;
+    std::vector<int> nodes;
+  };
+  struct Node {
+    Work work;
+    // Recorded when the node is done; null: none.
+    Event* event = nullptr;
+    std::vector<int> after;
+  };
+  struct Graph {
+    std::vector<Node> nodes;
+  };
+  // A launch of a graph.
+  struct Run {
+    const Graph* graph = nullptr;
+    std::vector<bool> done;
+    // By node: which record of its event this is.
+    std::vector<int64_t> records;
+    size_t num_done = 0;
+  };
+  // One thing in a stream: work, a record, a wait or a graph.
+  struct Item {
+    Work work;
+    Event* recorded = nullptr;
+    Event* awaited = nullptr;
+    int64_t count = 0;
+    std::unique_ptr<Run> run;
+  };
+  struct Stream {
+    std::deque<Item> items;
+    // In a capture: what comes next comes after these nodes.
+    Capture* capture = nullptr;
+    std::vector<int> nodes;
+  };
+  struct Capture {
+    Graph graph;
+    Stream* origin = nullptr;
+    bool is_spoilt = false;
+  };
+
+  Stream* Find(cudaStream_t stream) const;
+  Event* Find(cudaEvent_t event) const;
+  int AddNode(Stream* stream, Node node);
+  static bool IsJoined(const Capture& capture);
+  void Leave(const Capture* capture);
+  bool CanRun(const Item& item) const;
+  // Does one thing of some stream. False if nothing can be done.
+  bool RunOne();
+  void RunFront(Stream* stream);
+  void RunNode(Run* run);
+  template <typename Done>
+  cudaError_t RunUntil(Done done);
+
+  std::mt19937_64 random_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<Event>> events_;
+  std::vector<std::unique_ptr<Graph>> graphs_;
+  std::vector<std::unique_ptr<Graph>> executables_;
+  std::vector<std::unique_ptr<Capture>> captures_;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_WORKER_BACKEND_CUDA_FAKE_QUEUES_H_

@@ -1,0 +1,43 @@
+// Lets g++ compile a .cu file of worker/backend/cuda, and runs its kernels in
+// host memory: the threads of a grid become loops. The kernels are the same
+// source, so their indices, orders and formulas are what is tested here.
+//
+// A generated file includes this header first and then the .cu file
+// (kernels_on_host.bzl). CUDA's headers let g++ see __global__ and __device__
+// as nothing; what else a kernel uses stands here.
+#ifndef TESTS_WORKER_BACKEND_CUDA_KERNEL_ON_HOST_H_
+#define TESTS_WORKER_BACKEND_CUDA_KERNEL_ON_HOST_H_
+
+#include <functional>
+
+#include "cuda_runtime_api.h"
+
+// The memory of one block: blocks run one after another on the thread that
+// launches.
+#undef __shared__
+#define __shared__ static thread_local
+
+// What a kernel sees of its place in the grid.
+inline thread_local uint3 threadIdx = {};
+inline thread_local uint3 blockIdx = {};
+inline thread_local uint3 blockDim = {};
+inline thread_local uint3 gridDim = {};
+
+// Waits until every thread of the block has come here. Ends the process if one
+// of them returns instead: a card may hang or go on with garbage.
+void __syncthreads();
+
+namespace muster {
+
+// cudaErrorInvalidConfiguration for a grid that no device would start.
+cudaError_t CheckGrid(dim3 blocks, dim3 threads);
+
+// Calls `thread` once for each thread of a grid: blocks and the threads of one
+// in order, but that each part of a kernel between barriers ends for the whole
+// block before the next begins. Several host threads may run grids at once.
+// REQUIRES: CheckGrid; `thread` runs no grid.
+void RunOnHost(const std::function<void()>& thread, dim3 blocks, dim3 threads);
+
+}  // namespace muster
+
+#endif  // TESTS_WORKER_BACKEND_CUDA_KERNEL_ON_HOST_H_

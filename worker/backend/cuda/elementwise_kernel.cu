@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/status_macros.h"
+#include "worker/backend/cuda/elementwise_kernel.h"
+#include "worker/backend/cuda/kernel_grid.cuh"
+
+namespace muster {
+namespace {
+
+__device__ float Activation(ActivationKind kind, float src) {
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return src > 0 ? src : 0;
+    case ActivationKind::kSigmoid:
+      return 1 / (1 + expf(-src));
+    case ActivationKind::kTanh:
+      return tanhf(src);
+  }
+  return 0;
+}
+
+__device__ float Derivative(ActivationKind kind, float dst) {
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return dst > 0 ? 1 : 0;
+    case ActivationKind::kSigmoid:
+      return dst * (1 - dst);
+    case ActivationKind::kTanh:
+      return 1 - dst * dst;
+  }
+  return 0;
+}
+
+__global__ void ActivationForwardKernel(ActivationKind kind, const float* src,
+                                        float* dst, int64_t elements) {
+  for (int64_t i = GridIndex(); i < elements; i += GridSize()) {
+    dst[i] = Activation(kind, src[i]);
+  }
+}
+
+__global__ void ActivationBackwardKernel(ActivationKind kind, const float* dst,
+                                         const float* diff_dst, float* diff_src,
+                                         int64_t elements) {
+  for (int64_t i = GridIndex(); i < elements; i += GridSize()) {
+    diff_src[i] = diff_dst[i] * Derivative(kind, dst[i]);
+  }
+}
+
+// What one launch adds: an argument of a kernel is a value.
+constexpr int kMostSources = 8;
+struct Sources {
+  const float* at[kMostSources];
+  int count;
+};
+
+__global__ void ScaledSumKernel(Sources srcs, float scale, float* dst,
+                                int64_t elements) {
+  for (int64_t i = GridIndex(); i < elements; i += GridSize()) {
+    float sum = srcs.at[0][i];
+    for (int k = 1; k < srcs.count; ++k) sum += srcs.at[k][i];
+    dst[i] = scale * sum;
+  }
+}
+
+}  // namespace
+
+absl::Status ActivationForward(const KernelStream& to, ActivationKind kind,
+                               const float* src, float* dst, int64_t elements) {
+  return Launch(to, "ActivationForward", ActivationForwardKernel,
+                BlocksFor(elements), kBlockThreads, kind, src, dst, elements);
+}
+
+absl::Status ActivationBackward(const KernelStream& to, ActivationKind kind,
+                                const float* dst, const float* diff_dst,
+                                float* diff_src, int64_t elements) {
+  return Launch(to, "ActivationBackward", ActivationBackwardKernel,
+                BlocksFor(elements), kBlockThreads, kind, dst, diff_dst,
+                diff_src, elements);
+}
+
+absl::Status ScaledSum(const KernelStream& to,
+                       absl::Span<const float* const> srcs, float scale,
+                       float* dst, int64_t elements) {
+  Sources sources = {{srcs[0]}, 1};
+  size_t next = 1;
+  do {
+    while (next < srcs.size() && sources.count < kMostSources) {
+      sources.at[sources.count++] = srcs[next++];
+    }
+    const bool is_last = next == srcs.size();
+    RETURN_IF_ERROR(Launch(to, "ScaledSum", ScaledSumKernel,
+                           BlocksFor(elements), kBlockThreads, sources,
+                           is_last ? scale : 1.0f, dst, elements));
+    // The next launch goes on from the sum so far.
+    sources = {{dst}, 1};
+  } while (next < srcs.size());
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,33 @@
+#ifndef WORKER_BACKEND_CUDA_ELEMENTWISE_KERNEL_H_
+#define WORKER_BACKEND_CUDA_ELEMENTWISE_KERNEL_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "worker/backend/cuda/kernel_launch.h"
+#include "worker/backend/operation.h"
+
+namespace muster {
+
+// Launchers: device memory in any order of elements, Internal on failure.
+
+// dst = activation(src). dst may be src.
+absl::Status ActivationForward(const KernelStream& to, ActivationKind kind,
+                               const float* src, float* dst, int64_t elements);
+
+// diff_src = diff_dst * the derivative, a function of forward's dst
+// (operation.h). diff_src may be diff_dst.
+absl::Status ActivationBackward(const KernelStream& to, ActivationKind kind,
+                                const float* dst, const float* diff_dst,
+                                float* diff_src, int64_t elements);
+
+// dst = scale * (srcs[0] + srcs[1] + ...), added from the left. dst may be
+// srcs[0]. Several launches for many sources. REQUIRES: one source at least.
+absl::Status ScaledSum(const KernelStream& to,
+                       absl::Span<const float* const> srcs, float scale,
+                       float* dst, int64_t elements);
+
+}  // namespace muster
+
+#endif  // WORKER_BACKEND_CUDA_ELEMENTWISE_KERNEL_H_
