@@ -53,22 +53,18 @@ class FakeCudnn {
     cudnnActivationMode_t mode = CUDNN_ACTIVATION_RELU;
     bool keeps_nan = false;
   };
-  // What a call puts into a stream; nothing if it is refused.
-  struct Work {
-    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  // The tensors of a convolution that fit each other.
+  struct Described {
+    cudnnStatus_t status = CUDNN_STATUS_BAD_PARAM;
     cudaStream_t stream = nullptr;
-    std::function<void()> run;
+    cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+    FakeConvolution convolution;
   };
-  struct Scales {
-    const void* alpha;
-    const void* beta;
+  struct Epilogue {
+    Tensor bias;
+    bool relu = false;
+    bool keeps_nan = false;
   };
-  struct Workspace {
-    void* memory;
-    size_t size_bytes;
-  };
-  template <typename Algorithm>
-  struct Choice;
 
   template <typename R, typename... Arguments>
   std::function<R(Arguments...)> Bind(R (FakeCudnn::*method)(Arguments...)) {
@@ -77,12 +73,17 @@ class FakeCudnn {
     };
   }
 
-  template <typename Descriptors, typename Handle>
-  cudnnStatus_t Make(Descriptors* objects, Handle* handle);
-  template <typename Descriptors, typename Handle>
-  cudnnStatus_t Destroy(Descriptors* objects, Handle handle);
+  // Functions that make and destroy what `objects` holds.
+  template <typename Object, typename State>
+  std::function<cudnnStatus_t(Object*)> Making(
+      FakeObjects<Object, State>* objects);
+  template <typename Object, typename State>
+  std::function<cudnnStatus_t(Object)> Destroying(
+      FakeObjects<Object, State>* objects);
   void AddObjects(CudnnFunctions* functions);
+  void AddSetters(CudnnFunctions* functions);
   void AddConvolutions(CudnnFunctions* functions);
+  void AddWorkspaceSizes(CudnnFunctions* functions);
 
   // The functions of cuDNN, by their names. fake_cudnn.cc:
   cudnnStatus_t SetStream(cudnnHandle_t handle, cudaStream_t stream);
@@ -104,17 +105,11 @@ class FakeCudnn {
                               cudnnNanPropagation_t nan, double coefficient);
 
   // fake_cudnn_convolutions.cc:
-  template <typename Algorithm, typename Perf>
-  cudnnStatus_t List(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-                     cudnnFilterDescriptor_t w,
-                     cudnnConvolutionDescriptor_t convolution,
-                     cudnnTensorDescriptor_t y, int wanted, int* found,
+  template <typename Perf>
+  cudnnStatus_t List(const Described& described, int wanted, int* found,
                      Perf* perfs);
   template <typename Algorithm>
-  cudnnStatus_t WorkspaceSize(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-                              cudnnFilterDescriptor_t w,
-                              cudnnConvolutionDescriptor_t convolution,
-                              cudnnTensorDescriptor_t y, Algorithm algorithm,
+  cudnnStatus_t WorkspaceSize(const Described& described, Algorithm algorithm,
                               size_t* size_bytes);
   cudnnStatus_t Forward(cudnnHandle_t handle, const void* alpha,
                         cudnnTensorDescriptor_t x_desc, const void* x,
@@ -154,18 +149,20 @@ class FakeCudnn {
                           const void* beta, cudnnTensorDescriptor_t c_desc,
                           void* c);
 
-  // The tensors of a convolution, checked against each other. `math` is the
-  // descriptor's if it is not null.
-  cudnnStatus_t Describe(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-                         cudnnFilterDescriptor_t w,
-                         cudnnConvolutionDescriptor_t convolution,
-                         cudnnTensorDescriptor_t y, FakeConvolution* described,
-                         cudnnMathType_t* math = nullptr);
-  template <typename Algorithm>
-  cudnnStatus_t Check(Algorithm algorithm, const Workspace& workspace) const;
-  // Puts `work` into the stream, after it has spoilt the workspace.
-  cudnnStatus_t Put(cudnnHandle_t handle, const Workspace& workspace,
-                    std::function<void()> work);
+  Described Describe(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
+                     cudnnFilterDescriptor_t w,
+                     cudnnConvolutionDescriptor_t convolution,
+                     cudnnTensorDescriptor_t y);
+  // What follows a convolution in the same call.
+  cudnnStatus_t Describe(const Described& described,
+                         cudnnConvolutionFwdAlgo_t algorithm,
+                         cudnnTensorDescriptor_t z,
+                         cudnnTensorDescriptor_t bias,
+                         cudnnActivationDescriptor_t activation,
+                         Epilogue* epilogue);
+  // Spoils the workspace and works, in the stream.
+  cudnnStatus_t Put(cudaStream_t stream, void* workspace,
+                    size_t workspace_bytes, std::function<void()> work);
 
   // Constant after construction.
   const Enqueue enqueue_;
