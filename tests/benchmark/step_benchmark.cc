@@ -218,7 +218,9 @@ void ForgetAvx512() {
 
 absl::Status Main() {
   if (absl::GetFlag(FLAGS_avx2)) ForgetAvx512();
-  auto backend = CreateBackend("cpu", {absl::GetFlag(FLAGS_threads)});
+  BackendOptions cpu;
+  cpu.compute_threads = absl::GetFlag(FLAGS_threads);
+  auto backend = CreateBackend("cpu", cpu);
   if (!backend.ok()) return backend.status();
   Table table;
   TimedBackend timed(*std::move(backend), &table);

@@ -1,33 +1,39 @@
 #ifndef TESTS_WORKER_BACKEND_BACKEND_PARITY_H_
 #define TESTS_WORKER_BACKEND_BACKEND_PARITY_H_
 
+#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "tests/worker/backend/primitive_run.h"
 #include "worker/backend/backend.h"
 
 namespace muster {
 
-// A backend by name and threads, beside the oracle.
-class BackendParityTest
-    : public testing::TestWithParam<std::tuple<std::string, int>> {
- public:
-  // The backends that are compared with the oracle.
-  static auto Backends() {
-    return testing::Values(std::make_tuple("ref", 1), std::make_tuple("cpu", 1),
-                           std::make_tuple("cpu", 2));
-  }
+// A backend that is compared with the oracle.
+struct ParityBackend {
+  // In the names of tests: "cpu_threads2".
+  std::string label;
+  // Unavailable: its device is not there, and the test is skipped.
+  std::function<absl::StatusOr<std::unique_ptr<Backend>>()> make;
+  // Relative error with which it rounds the factors of products: 2^-9 for bf16.
+  double factor_epsilon = 0;
+};
 
+// Those of this binary: each links a definition of its own.
+std::vector<ParityBackend> ParityBackends();
+
+class BackendParityTest : public testing::TestWithParam<ParityBackend> {
+ public:
   static std::string NameOf(const testing::TestParamInfo<ParamType>& info) {
-    return absl::StrCat(std::get<0>(info.param), "_threads",
-                        std::get<1>(info.param));
+    return info.param.label;
   }
 
  protected:
@@ -36,6 +42,23 @@ class BackendParityTest
   static constexpr double kRelative = 1e-5;
 
   using Inputs = std::vector<std::pair<Operand, Values>>;
+
+  void SetUp() override {
+    auto made = GetParam().make();
+    if (absl::IsUnavailable(made.status())) GTEST_SKIP() << made.status();
+    ASSERT_TRUE(made.ok()) << made.status();
+    backend_ = *std::move(made);
+    auto oracle = CreateBackend("ref_float64", {});
+    ASSERT_TRUE(oracle.ok()) << oracle.status();
+    oracle_ = *std::move(oracle);
+  }
+
+  // The absolute tolerance of a sum of `terms` products of factors below 1, of
+  // which the backend may round each; such errors add up as a random walk does.
+  double ProductTolerance(int64_t terms) const {
+    return SumTolerance(terms) + 8 * GetParam().factor_epsilon *
+                                     std::sqrt(static_cast<double>(terms));
+  }
 
   // Runs both primitives on the same inputs and compares the outputs.
   void Compare(Backend::Created tested, Backend::Created wanted,
@@ -78,16 +101,8 @@ class BackendParityTest
     return layouts;
   }
 
-  static std::unique_ptr<Backend> MakeBackend(const std::string& name,
-                                              int threads) {
-    auto backend = CreateBackend(name, {threads});
-    EXPECT_TRUE(backend.ok()) << backend.status();
-    return backend.ok() ? *std::move(backend) : nullptr;
-  }
-
-  const std::unique_ptr<Backend> backend_ =
-      MakeBackend(std::get<0>(GetParam()), std::get<1>(GetParam()));
-  const std::unique_ptr<Backend> oracle_ = MakeBackend("ref_float64", 1);
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Backend> oracle_;
 };
 
 }  // namespace muster

@@ -61,7 +61,7 @@ TEST_P(BackendParityProductsTest, Conv2dForward) {
         d.src_channels * d.window.kernel_h * d.window.kernel_w + 1;
     Compare(backend_->CreateConv2dForward(d), oracle_->CreateConv2dForward(d),
             ForwardInputs(d, d.dst_channels, kSeed), {Operand::kDst},
-            SumTolerance(terms));
+            ProductTolerance(terms));
   }
 }
 
@@ -76,7 +76,7 @@ TEST_P(BackendParityProductsTest, Conv2dBackwardData) {
         {{Operand::kDiffDst, RandomValues(d.dst_shape().num_elements(), kSeed)},
          {Operand::kWeights,
           RandomValues(d.weights_shape().num_elements(), kSeed + 1)}},
-        {Operand::kDiffSrc}, SumTolerance(terms));
+        {Operand::kDiffSrc}, ProductTolerance(terms));
   }
 }
 
@@ -91,7 +91,7 @@ TEST_P(BackendParityProductsTest, Conv2dBackwardWeights) {
             {{Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed)},
              {Operand::kDiffDst,
               RandomValues(d.dst_shape().num_elements(), kSeed + 1)}},
-            outputs, SumTolerance(terms));
+            outputs, ProductTolerance(terms));
   }
 }
 
@@ -125,7 +125,7 @@ TEST_P(BackendParityProductsTest, DenseForward) {
     SCOPED_TRACE(d.weights_shape().ToString());
     Compare(backend_->CreateDenseForward(d), oracle_->CreateDenseForward(d),
             ForwardInputs(d, d.dst_features, kSeed), {Operand::kDst},
-            SumTolerance(d.src_features + 1));
+            ProductTolerance(d.src_features + 1));
   }
 }
 
@@ -140,18 +140,18 @@ TEST_P(BackendParityProductsTest, DenseBackward) {
     Compare(backend_->CreateDenseBackwardData(d),
             oracle_->CreateDenseBackwardData(d),
             {{Operand::kDiffDst, diff_dst}, {Operand::kWeights, weights}},
-            {Operand::kDiffSrc}, SumTolerance(d.dst_features));
+            {Operand::kDiffSrc}, ProductTolerance(d.dst_features));
     std::vector<Operand> outputs = {Operand::kDiffWeights};
     if (d.has_bias) outputs.push_back(Operand::kDiffBias);
     Compare(backend_->CreateDenseBackwardWeights(d),
             oracle_->CreateDenseBackwardWeights(d),
             {{Operand::kSrc, src}, {Operand::kDiffDst, diff_dst}}, outputs,
-            SumTolerance(d.batch));
+            ProductTolerance(d.batch));
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, BackendParityProductsTest,
-                         BackendParityProductsTest::Backends(),
+                         testing::ValuesIn(ParityBackends()),
                          BackendParityProductsTest::NameOf);
 
 }  // namespace

@@ -34,7 +34,9 @@ TEST(BackendsTest, UnknownNameIsAnsweredWithTheNearest) {
 
 TEST(BackendsTest, ThreadsOutOfRangeAreRefused) {
   for (const int threads : {-1, 0, 100000}) {
-    EXPECT_THAT(CreateBackend("cpu", {threads}),
+    BackendOptions options;
+    options.compute_threads = threads;
+    EXPECT_THAT(CreateBackend("cpu", options),
                 StatusIs(absl::StatusCode::kInvalidArgument));
   }
 }

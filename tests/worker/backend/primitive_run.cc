@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 
+#include "common/base/status_macros.h"
 #include "common/tensor/dtype.h"
 #include "gtest/gtest.h"
 
@@ -47,6 +48,62 @@ Values ToValues(const char* data, DataType dtype, int64_t n) {
   return values;
 }
 
+// An operand's bytes on the host.
+struct HostBytes {
+  Operand operand;
+  int index;
+  char* data;
+  int64_t bytes;
+};
+
+// On a backend with streams: copies all to the device, executes, and copies all
+// back. Operands of one address share memory there, too.
+absl::Status ExecuteOnDevice(DeviceStreams* streams, Primitive* primitive,
+                             const Operands& host,
+                             const std::vector<HostBytes>& all) {
+  RETURN_IF_ERROR(streams->MakeCurrent());
+  std::map<char*, std::unique_ptr<DeviceStreams::Buffer>> memory;
+  Operands operands;
+  operands.rows = host.rows;
+  for (const HostBytes& one : all) {
+    auto& buffer = memory[one.data];
+    if (buffer == nullptr) {
+      ASSIGN_OR_RETURN(buffer, streams->Allocate(one.bytes, "an operand"));
+      RETURN_IF_ERROR(
+          streams->CopyToDevice(buffer->data(), one.data, one.bytes));
+    }
+    operands.Set(one.operand, buffer->data(), one.index);
+  }
+  ASSIGN_OR_RETURN(const auto seed,
+                   streams->Allocate(sizeof(host.seed), "a seed"));
+  RETURN_IF_ERROR(
+      streams->CopyToDevice(seed->data(), &host.seed, sizeof(host.seed)));
+  operands.device_seed = reinterpret_cast<const uint64_t*>(seed->data());
+  RETURN_IF_ERROR(streams->Synchronize());
+  RETURN_IF_ERROR(primitive->Execute(operands));
+  RETURN_IF_ERROR(streams->Synchronize());
+  for (const HostBytes& one : all) {
+    RETURN_IF_ERROR(
+        streams->CopyToHost(one.data, memory[one.data]->data(), one.bytes));
+  }
+  return streams->Synchronize();
+}
+
+absl::Status ExecuteAnywhere(Backend* backend, Primitive* primitive,
+                             const Operands& host) {
+  if (backend->streams() == nullptr) return primitive->Execute(host);
+  std::vector<HostBytes> all;
+  for (int i = 0; i < kNumOperands; ++i) {
+    const Operand operand = static_cast<Operand>(i);
+    const auto layouts = primitive->layouts(operand);
+    for (int j = 0; j < static_cast<int>(layouts.size()); ++j) {
+      all.push_back(
+          {operand, j, host.As<char>(operand, j), layouts[j].size_bytes});
+    }
+  }
+  return ExecuteOnDevice(backend->streams(), primitive, host, all);
+}
+
 void Reorder(Backend* backend, const MemoryLayout& from, const void* src,
              const MemoryLayout& to, void* dst) {
   auto reorder = backend->CreateReorder(from, to);
@@ -59,7 +116,8 @@ void Reorder(Backend* backend, const MemoryLayout& from, const void* src,
     scratch = AlignedBuffer((*reorder)->layout(Operand::kScratch).size_bytes);
     operands.Set(Operand::kScratch, scratch.data());
   }
-  const absl::Status status = (*reorder)->Execute(operands);
+  const absl::Status status =
+      ExecuteAnywhere(backend, reorder->get(), operands);
   ASSERT_TRUE(status.ok()) << status;
 }
 
@@ -135,7 +193,9 @@ PrimitiveRun& PrimitiveRun::Alias(Operand result, Operand operand) {
   return *this;
 }
 
-absl::Status PrimitiveRun::Execute() { return primitive_->Execute(operands_); }
+absl::Status PrimitiveRun::Execute() {
+  return ExecuteAnywhere(backend_, primitive_.get(), operands_);
+}
 
 Values PrimitiveRun::Get(Operand operand, int index) const {
   const MemoryLayout& layout = primitive_->layouts(operand)[index];

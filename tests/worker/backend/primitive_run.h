@@ -18,9 +18,10 @@ using Values = std::vector<double>;
 Values RandomValues(int64_t n, uint64_t seed);
 
 // Runs one primitive of any backend on canonical values: puts each operand in
-// the layout that the primitive wants, and takes results back. Memory that was
-// not set is full of NaN, so that what is not written shows. Fails the test
-// (EXPECT, or an empty result) on any error.
+// the layout that the primitive wants, and takes results back; of a backend
+// with streams, to its device and back. Memory that was not set is full of NaN,
+// so that what is not written shows. Fails the test (EXPECT, or an empty
+// result) on any error.
 class PrimitiveRun {
  public:
   // `backend` must outlive the run.

@@ -1,0 +1,44 @@
+#include "tests/worker/backend/cuda/fake_gpu.h"
+
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/worker/backend/cuda/kernel_on_host.h"
+
+namespace muster {
+namespace {
+
+FakeCuda::Options WithKernels(FakeCuda::Options options) {
+  options.run_kernel = &RunOnHost;
+  return options;
+}
+
+}  // namespace
+
+FakeGpu::FakeGpu(FakeCuda::Options options)
+    : cuda_(WithKernels(std::move(options))),
+      cudnn_([this](cudaStream_t stream, std::function<void()> work) {
+        return cuda_.Enqueue(stream, std::move(work));
+      }),
+      cublas_([this](cudaStream_t stream, std::function<void()> work) {
+        return cuda_.Enqueue(stream, std::move(work));
+      }) {
+  GpuFunctions functions;
+  functions.cuda = cuda_.functions();
+  functions.cudnn = cudnn_.functions();
+  functions.cublas = cublas_.functions();
+  functions_ = calls_.Wrap(std::move(functions));
+}
+
+std::string FakeGpu::Leaks() const {
+  std::string leaks;
+  for (const std::string& of :
+       {cuda_.Leaks(), cudnn_.Leaks(), cublas_.Leaks()}) {
+    if (of.empty()) continue;
+    absl::StrAppend(&leaks, leaks.empty() ? "" : "; ", of);
+  }
+  return leaks;
+}
+
+}  // namespace muster
