@@ -99,7 +99,9 @@ std::vector<std::string> FirstUsable(absl::string_view backend, int count,
 // What is wanted could exist, on another machine or in another build: NotFound.
 absl::Status Missing(absl::string_view flag, absl::string_view device,
                      absl::string_view why) {
-  return absl::NotFoundError(absl::StrCat(flag, "=", device, ": ", why));
+  return absl::NotFoundError(absl::StrCat(
+      flag, "=", device, ": ", why, "; use ", flag,
+      "=cpu, or --device=auto, which takes the best that there is"));
 }
 
 absl::Status NoSuchDevice(absl::string_view flag, absl::string_view device,
