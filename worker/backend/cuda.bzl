@@ -12,6 +12,8 @@ _ARCHITECTURES = " ".join([
 _FLAGS = " ".join([
     "-std=c++17",
     "-O3",
+    # The standard library's constexpr functions, and ours, in kernels.
+    "--expt-relaxed-constexpr",
     "--Werror all-warnings",
     "-diag-suppress 2810",
     "-Xcompiler=-fPIC,-Wall",
