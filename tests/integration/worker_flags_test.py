@@ -173,7 +173,7 @@ class WorkerFlagsTest(harness.TestCase):
         for device in ("cuda", "cuda:0"):
             self.assert_refused(self.standalone("--device=" + device),
                                 "--device=%s: " % device,
-                                "use --device=cpu")
+                                "--allow_soft_placement")
 
     def test_training_file_is_required(self):
         self.assert_refused(self.run_worker("--standalone"), "--training")

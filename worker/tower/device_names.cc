@@ -99,9 +99,7 @@ std::vector<std::string> FirstUsable(absl::string_view backend, int count,
 // What is wanted could exist, on another machine or in another build: NotFound.
 absl::Status Missing(absl::string_view flag, absl::string_view device,
                      absl::string_view why) {
-  return absl::NotFoundError(absl::StrCat(
-      flag, "=", device, ": ", why, "; use ", flag,
-      "=cpu, or --device=auto, which takes the best that there is"));
+  return absl::NotFoundError(absl::StrCat(flag, "=", device, ": ", why));
 }
 
 absl::Status NoSuchDevice(absl::string_view flag, absl::string_view device,
@@ -278,7 +276,13 @@ absl::StatusOr<ChosenDevices> ChooseDevices(const DeviceChoice& choice) {
   if (absl::IsNotFound(exact.status()) && choice.allow_soft_placement) {
     return SoftDevices(choice, exact.status());
   }
-  if (!exact.ok()) return AsInvalidArgument(exact.status());
+  if (absl::IsNotFound(exact.status())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(exact.status().message(),
+                     "; --device=auto takes the best that there is, "
+                     "--allow_soft_placement the cpu instead"));
+  }
+  if (!exact.ok()) return exact.status();
   ChosenDevices chosen;
   chosen.names = *std::move(exact);
   if (choice.devices.empty() && choice.device == kAuto) {
