@@ -12,8 +12,9 @@ namespace {
 
 using Row = std::array<std::string, 5>;
 
-// By what it takes: a primitive does not say of which kind it is.
-std::string PassOf(const Primitive& primitive) {
+// By what it takes: a primitive does not say of which kind it is. `backward`:
+// after the loss, where reorders and sums are of gradients.
+std::string PassOf(const Primitive& primitive, bool backward) {
   if (primitive.takes(Operand::kLabels)) return "loss";
   if (primitive.takes(Operand::kLoss)) return "penalty";
   const bool data = primitive.takes(Operand::kDiffSrc);
@@ -21,7 +22,7 @@ std::string PassOf(const Primitive& primitive) {
   if (data && weights) return "backward";
   if (data) return "backward data";
   if (weights) return "backward weights";
-  return "forward";
+  return backward ? "backward" : "forward";
 }
 
 int64_t MemoryBytes(const Primitive& primitive) {
@@ -50,12 +51,15 @@ std::string Line(const Row& row, const std::array<size_t, 5>& widths) {
 std::string PlanTable(const ExecutionPlan& plan, absl::string_view device) {
   std::vector<Row> rows = {
       {"layer", "device", "pass", "primitive", "memory bytes"}};
+  bool backward = false;
   for (const Instruction& instruction : plan.instructions) {
     const Primitive& primitive = *instruction.primitive;
     const std::string description = primitive.description();
-    rows.push_back({instruction.name, std::string(device), PassOf(primitive),
+    rows.push_back({instruction.name, std::string(device),
+                    PassOf(primitive, backward),
                     description.empty() ? "-" : description,
                     absl::StrCat(MemoryBytes(primitive))});
+    backward |= primitive.takes(Operand::kLabels);
   }
   std::array<size_t, 5> widths{};
   for (const Row& row : rows) {

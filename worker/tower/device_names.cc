@@ -276,7 +276,13 @@ absl::StatusOr<ChosenDevices> ChooseDevices(const DeviceChoice& choice) {
   if (absl::IsNotFound(exact.status()) && choice.allow_soft_placement) {
     return SoftDevices(choice, exact.status());
   }
-  if (!exact.ok()) return AsInvalidArgument(exact.status());
+  if (absl::IsNotFound(exact.status())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(exact.status().message(),
+                     "; --device=auto takes the best that there is, "
+                     "--allow_soft_placement the cpu instead"));
+  }
+  if (!exact.ok()) return exact.status();
   ChosenDevices chosen;
   chosen.names = *std::move(exact);
   if (choice.devices.empty() && choice.device == kAuto) {

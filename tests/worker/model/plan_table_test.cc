@@ -48,6 +48,7 @@ TEST(PlanTableTest, HasALineForEachInstruction) {
   Add("loss", "", {Operand::kSrc, Operand::kLabels, Operand::kDiffSrc}, &plan);
   Add("conv1", "", {Operand::kDiffDst, Operand::kDiffSrc}, &plan);
   Add("conv1", "", {Operand::kDiffDst, Operand::kDiffWeights}, &plan);
+  Add("reorder", "", {Operand::kSrc, Operand::kDst}, &plan);
   Add("norm", "", {Operand::kDiffSrc, Operand::kDiffWeights}, &plan);
   Add("conv1/weights", "", {Operand::kLoss, Operand::kDiffWeights}, &plan);
   const std::vector<std::string> lines =
@@ -60,6 +61,7 @@ TEST(PlanTableTest, HasALineForEachInstruction) {
           "loss           cuda:1  loss              -                     0",
           "conv1          cuda:1  backward data     -                     0",
           "conv1          cuda:1  backward weights  -                     0",
+          "reorder        cuda:1  backward          -                     0",
           "norm           cuda:1  backward          -                     0",
           "conv1/weights  cuda:1  penalty           -                     0",
           ""));
