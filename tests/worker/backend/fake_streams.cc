@@ -359,6 +359,7 @@ FakeStreams::EndCapture() {
   RETURN_IF_ERROR(BeginCall("EndCapture"));
   if (capture == nullptr) return Refuse("EndCapture: there is no capture");
   RETURN_IF_ERROR(capture->broken);
+  if (fails_captures_) return Refuse("EndCapture: the fake fails");
   for (const Stream stream : {Stream::kToDevice, Stream::kToHost}) {
     const size_t index = IndexOf(stream);
     if (capture->joined[index] == capture->graph.ops[index].size()) continue;

@@ -69,6 +69,9 @@ class FakeStreams : public DeviceStreams {
   // The `n`th work that is done from now fails, and with it the device.
   void FailWork(int n) { works_until_failure_ = n; }
 
+  // From now on no capture comes to a good end.
+  void FailCaptures() { fails_captures_ = true; }
+
   // Since the start.
   int launches() const { return launches_; }
   // Works of kCompute that were done, also those of graphs.
@@ -124,6 +127,7 @@ class FakeStreams : public DeviceStreams {
   absl::Status failure_;
   int calls_until_failure_ = 0;
   int works_until_failure_ = 0;
+  bool fails_captures_ = false;
   int captures_ = 0;
   int launches_ = 0;
   int64_t computed_ = 0;
