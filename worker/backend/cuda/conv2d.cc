@@ -10,7 +10,7 @@
 #include "worker/backend/cuda/conv2d_source.h"
 #include "worker/backend/cuda/cuda_layout.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_products.h"
+#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/elementwise_kernel.h"
 #include "worker/backend/cuda/product_operand.h"
 #include "worker/backend/cuda/scratch_parts.h"
@@ -216,7 +216,8 @@ class CudaConv2dForward : public CudaPrimitive {
 
 }  // namespace
 
-CudaProduct MakeCudaConv2dForward(CudaDevice* device, const Conv2dDesc& desc) {
+MadePrimitive MakeCudaConv2dForward(CudaDevice* device,
+                                    const Conv2dDesc& desc) {
   ASSIGN_OR_RETURN(
       std::unique_ptr<Conv2dProblem> problem,
       Conv2dProblem::Create(device, desc, DescribeConv2d("forward", desc)));

@@ -10,7 +10,7 @@
 #include "worker/backend/cuda/conv2d_source.h"
 #include "worker/backend/cuda/cuda_layout.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_products.h"
+#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/product_operand.h"
 #include "worker/backend/cuda/scratch_parts.h"
 
@@ -176,8 +176,8 @@ class CudaConv2dBackwardWeights : public CudaPrimitive {
 
 }  // namespace
 
-CudaProduct MakeCudaConv2dBackwardData(CudaDevice* device,
-                                       const Conv2dDesc& desc) {
+MadePrimitive MakeCudaConv2dBackwardData(CudaDevice* device,
+                                         const Conv2dDesc& desc) {
   ASSIGN_OR_RETURN(std::unique_ptr<Conv2dProblem> problem,
                    Conv2dProblem::Create(
                        device, desc, DescribeConv2d("backward data", desc)));
@@ -186,8 +186,8 @@ CudaProduct MakeCudaConv2dBackwardData(CudaDevice* device,
                                                   std::move(problem), perf);
 }
 
-CudaProduct MakeCudaConv2dBackwardWeights(CudaDevice* device,
-                                          const Conv2dDesc& desc) {
+MadePrimitive MakeCudaConv2dBackwardWeights(CudaDevice* device,
+                                            const Conv2dDesc& desc) {
   ASSIGN_OR_RETURN(std::unique_ptr<Conv2dProblem> problem,
                    Conv2dProblem::Create(
                        device, desc, DescribeConv2d("backward weights", desc)));

@@ -6,7 +6,7 @@
 #include "common/base/status_macros.h"
 #include "worker/backend/cuda/channel_sum_kernel.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_products.h"
+#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/matrix_product.h"
 #include "worker/backend/cuda/product_operand.h"
 #include "worker/backend/cuda/scratch_parts.h"
@@ -130,8 +130,8 @@ class CudaDense : public CudaPrimitive {
   int64_t sums_ = 0;
 };
 
-CudaProduct Make(CudaDevice* device, const DenseDesc& desc, const Roles& roles,
-                 const char* direction) {
+MadePrimitive Make(CudaDevice* device, const DenseDesc& desc,
+                   const Roles& roles, const char* direction) {
   const std::string what = Describe(direction, desc);
   ASSIGN_OR_RETURN(std::unique_ptr<MatrixProduct> product,
                    MatrixProduct::Create(device, roles.product, what));
@@ -141,17 +141,17 @@ CudaProduct Make(CudaDevice* device, const DenseDesc& desc, const Roles& roles,
 
 }  // namespace
 
-CudaProduct MakeCudaDenseForward(CudaDevice* device, const DenseDesc& desc) {
+MadePrimitive MakeCudaDenseForward(CudaDevice* device, const DenseDesc& desc) {
   return Make(device, desc, ForwardRoles(desc), "forward");
 }
 
-CudaProduct MakeCudaDenseBackwardData(CudaDevice* device,
-                                      const DenseDesc& desc) {
+MadePrimitive MakeCudaDenseBackwardData(CudaDevice* device,
+                                        const DenseDesc& desc) {
   return Make(device, desc, BackwardDataRoles(desc), "backward data");
 }
 
-CudaProduct MakeCudaDenseBackwardWeights(CudaDevice* device,
-                                         const DenseDesc& desc) {
+MadePrimitive MakeCudaDenseBackwardWeights(CudaDevice* device,
+                                           const DenseDesc& desc) {
   return Make(device, desc, BackwardWeightsRoles(desc), "backward weights");
 }
 
