@@ -141,41 +141,42 @@ class CudaConv2dForward : public CudaPrimitive {
   absl::Status Run(const Operands& operands) override {
     float* const dst = operands.As<float>(Operand::kDst);
     void* const scratch = operands.Get(Operand::kScratch);
-    ASSIGN_OR_RETURN(const Memory memory, Prepare(operands));
+    RETURN_IF_ERROR(Load(operands));
+    const Memory memory = MemoryOf(operands);
     if (is_fused_) {
       const cudnnStatus_t status = Fused(memory);
       if (!IsNotSupported(status)) {
         RETURN_IF_ERROR(Check(status));
-        return dst_.Finish(device().kernels(), dst, scratch);
+        return Check(dst_.Store(kernels(), dst, scratch));
       }
       // cuDNN says only here that it has no such kernel for these shapes.
       is_fused_ = false;
     }
     RETURN_IF_ERROR(Check(Unfused(memory)));
-    RETURN_IF_ERROR(dst_.Finish(device().kernels(), dst, scratch));
+    RETURN_IF_ERROR(Check(dst_.Store(kernels(), dst, scratch)));
     if (!problem_->desc().relu) return absl::OkStatus();
-    return ActivationForward(device().kernels(), ActivationKind::kRelu, dst,
-                             dst, layout(Operand::kDst).shape.num_elements());
+    return Check(ActivationForward(kernels(), ActivationKind::kRelu, dst, dst,
+                                   layout(Operand::kDst).shape.num_elements()));
   }
 
-  absl::StatusOr<Memory> Prepare(const Operands& operands) const {
-    const KernelStream stream = device().kernels();
+  absl::Status Load(const Operands& operands) const {
     void* const scratch = operands.Get(Operand::kScratch);
-    Memory memory = {};
-    ASSIGN_OR_RETURN(
-        memory.src,
-        src_.Read(stream, operands.As<const float>(Operand::kSrc), scratch));
-    ASSIGN_OR_RETURN(
-        memory.weights,
-        weights_.Read(stream, operands.Get(Operand::kWeights), scratch));
-    if (takes(Operand::kBias)) {
-      ASSIGN_OR_RETURN(
-          memory.bias,
-          bias_.Read(stream, operands.Get(Operand::kBias), scratch));
-    }
-    memory.dst = dst_.Target(operands.Get(Operand::kDst), scratch);
-    memory.workspace = ScratchParts::At<>(scratch, workspace_);
-    return memory;
+    RETURN_IF_ERROR(Check(src_.Load(
+        kernels(), operands.As<const float>(Operand::kSrc), scratch)));
+    RETURN_IF_ERROR(Check(weights_.Load(
+        kernels(), operands.As<const float>(Operand::kWeights), scratch)));
+    if (!takes(Operand::kBias)) return absl::OkStatus();
+    return Check(bias_.Load(kernels(), operands.As<const float>(Operand::kBias),
+                            scratch));
+  }
+
+  Memory MemoryOf(const Operands& operands) const {
+    void* const scratch = operands.Get(Operand::kScratch);
+    return {src_.At(operands.As<float>(Operand::kSrc), scratch),
+            weights_.At(operands.Get(Operand::kWeights), scratch),
+            bias_.At(operands.Get(Operand::kBias), scratch),
+            dst_.At(operands.Get(Operand::kDst), scratch),
+            ScratchParts::At<>(scratch, workspace_)};
   }
 
   cudnnStatus_t Fused(const Memory& memory) const {
@@ -195,7 +196,7 @@ class CudaConv2dForward : public CudaPrimitive {
         problem_->weights(), memory.weights, problem_->convolution(),
         algorithm_, memory.workspace, workspace_bytes_, &kZero, problem_->dst(),
         memory.dst);
-    if (status != CUDNN_STATUS_SUCCESS || memory.bias == nullptr) return status;
+    if (status != CUDNN_STATUS_SUCCESS || !takes(Operand::kBias)) return status;
     return gpu().cudnn.AddTensor(device().cudnn(), &kOne, end_.bias.get(),
                                  memory.bias, &kOne, problem_->dst(),
                                  memory.dst);

@@ -79,21 +79,19 @@ class CudaConv2dBackwardData : public CudaPrimitive {
 
  private:
   absl::Status Run(const Operands& operands) override {
-    const KernelStream stream = device().kernels();
-    float* const diff_src = operands.As<float>(Operand::kDiffSrc);
     void* const scratch = operands.Get(Operand::kScratch);
-    ASSIGN_OR_RETURN(
-        const void* const diff_dst,
-        diff_dst_.Read(stream, operands.Get(Operand::kDiffDst), scratch));
-    ASSIGN_OR_RETURN(
-        const void* const weights,
-        weights_.Read(stream, operands.Get(Operand::kWeights), scratch));
+    float* const diff_dst = operands.As<float>(Operand::kDiffDst);
+    float* const weights = operands.As<float>(Operand::kWeights);
+    float* const diff_src = operands.As<float>(Operand::kDiffSrc);
+    RETURN_IF_ERROR(Check(diff_dst_.Load(kernels(), diff_dst, scratch)));
+    RETURN_IF_ERROR(Check(weights_.Load(kernels(), weights, scratch)));
     RETURN_IF_ERROR(Check(gpu().cudnn.ConvolutionBackwardData(
-        device().cudnn(), &kOne, problem_->weights(), weights, problem_->dst(),
-        diff_dst, problem_->convolution(), perf_.algo,
+        device().cudnn(), &kOne, problem_->weights(),
+        weights_.At(weights, scratch), problem_->dst(),
+        diff_dst_.At(diff_dst, scratch), problem_->convolution(), perf_.algo,
         ScratchParts::At<>(scratch, workspace_), perf_.memory, &kZero,
-        problem_->src(), diff_src_.Target(diff_src, scratch))));
-    return diff_src_.Finish(stream, diff_src, scratch);
+        problem_->src(), diff_src_.At(diff_src, scratch))));
+    return Check(diff_src_.Store(kernels(), diff_src, scratch));
   }
 
   const std::unique_ptr<Conv2dProblem> problem_;
@@ -141,26 +139,24 @@ class CudaConv2dBackwardWeights : public CudaPrimitive {
 
  private:
   absl::Status Run(const Operands& operands) override {
-    const KernelStream stream = device().kernels();
-    float* const diff_weights = operands.As<float>(Operand::kDiffWeights);
     void* const scratch = operands.Get(Operand::kScratch);
-    ASSIGN_OR_RETURN(
-        const void* const src,
-        src_.Read(stream, operands.As<const float>(Operand::kSrc), scratch));
-    ASSIGN_OR_RETURN(
-        const void* const diff_dst,
-        diff_dst_.Read(stream, operands.Get(Operand::kDiffDst), scratch));
+    float* const src = operands.As<float>(Operand::kSrc);
+    float* const diff_dst = operands.As<float>(Operand::kDiffDst);
+    float* const diff_weights = operands.As<float>(Operand::kDiffWeights);
+    RETURN_IF_ERROR(Check(src_.Load(kernels(), src, scratch)));
+    RETURN_IF_ERROR(Check(diff_dst_.Load(kernels(), diff_dst, scratch)));
     RETURN_IF_ERROR(Check(gpu().cudnn.ConvolutionBackwardFilter(
-        device().cudnn(), &kOne, problem_->src(), src, problem_->dst(),
-        diff_dst, problem_->convolution(), perf_.algo,
+        device().cudnn(), &kOne, problem_->src(), src_.At(src, scratch),
+        problem_->dst(), diff_dst_.At(diff_dst, scratch),
+        problem_->convolution(), perf_.algo,
         ScratchParts::At<>(scratch, workspace_), perf_.memory, &kZero,
-        problem_->weights(), diff_weights_.Target(diff_weights, scratch))));
-    RETURN_IF_ERROR(diff_weights_.Finish(stream, diff_weights, scratch));
+        problem_->weights(), diff_weights_.At(diff_weights, scratch))));
+    RETURN_IF_ERROR(
+        Check(diff_weights_.Store(kernels(), diff_weights, scratch)));
     if (!takes(Operand::kDiffBias)) return absl::OkStatus();
-    return SumChannels(stream, bias_shape_,
-                       operands.As<const float>(Operand::kDiffDst),
-                       operands.As<float>(Operand::kDiffBias),
-                       ScratchParts::At<float>(scratch, sums_));
+    return Check(SumChannels(kernels(), bias_shape_, diff_dst,
+                             operands.As<float>(Operand::kDiffBias),
+                             ScratchParts::At<float>(scratch, sums_)));
   }
 
   const std::unique_ptr<Conv2dProblem> problem_;

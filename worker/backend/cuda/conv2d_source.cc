@@ -28,25 +28,18 @@ Conv2dSource::Conv2dSource(const Conv2dDesc& desc, const Conv2dProblem& problem,
       operand_(problem.precision(), problem.desc().src_shape().num_elements(),
                scratch) {}
 
-absl::StatusOr<const void*> Conv2dSource::Read(const KernelStream& stream,
-                                               const float* src,
-                                               void* scratch) const {
-  if (is_padded_) {
-    float* const whole = ScratchParts::At<float>(scratch, place_);
-    RETURN_IF_ERROR(StridedCopy(stream, pad_, src, whole));
-    src = whole;
-  }
-  return operand_.Read(stream, src, scratch);
+absl::Status Conv2dSource::Load(const KernelStream& stream, const float* src,
+                                void* scratch) const {
+  if (!is_padded_) return operand_.Load(stream, src, scratch);
+  float* const whole = ScratchParts::At<float>(scratch, place_);
+  RETURN_IF_ERROR(StridedCopy(stream, pad_, src, whole));
+  return operand_.Load(stream, whole, scratch);
 }
 
-void* Conv2dSource::Target(float* diff_src, void* scratch) const {
-  return operand_.Target(Whole(diff_src, scratch), scratch);
-}
-
-absl::Status Conv2dSource::Finish(const KernelStream& stream, float* diff_src,
-                                  void* scratch) const {
+absl::Status Conv2dSource::Store(const KernelStream& stream, float* diff_src,
+                                 void* scratch) const {
   float* const whole = Whole(diff_src, scratch);
-  RETURN_IF_ERROR(operand_.Finish(stream, whole, scratch));
+  RETURN_IF_ERROR(operand_.Store(stream, whole, scratch));
   if (!is_padded_) return absl::OkStatus();
   return StridedCopy(stream, crop_, whole, diff_src);
 }

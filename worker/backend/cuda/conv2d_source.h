@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "worker/backend/cuda/conv2d_problem.h"
 #include "worker/backend/cuda/product_operand.h"
 #include "worker/backend/cuda/scratch_parts.h"
@@ -22,15 +21,16 @@ class Conv2dSource {
   Conv2dSource(const Conv2dDesc& desc, const Conv2dProblem& problem,
                ScratchParts* scratch);
 
-  // What cuDNN reads, in the stream after what is there now.
-  absl::StatusOr<const void*> Read(const KernelStream& stream, const float* src,
-                                   void* scratch) const;
-
-  // Where cuDNN writes.
-  void* Target(float* diff_src, void* scratch) const;
-  // Puts what it has written there into diff_src, without the pads.
-  absl::Status Finish(const KernelStream& stream, float* diff_src,
-                      void* scratch) const;
+  // Where cuDNN reads or writes it.
+  void* At(float* operand, void* scratch) const {
+    return operand_.At(Whole(operand, scratch), scratch);
+  }
+  // Puts src there, with its pads, for cuDNN to read.
+  absl::Status Load(const KernelStream& stream, const float* src,
+                    void* scratch) const;
+  // Puts what cuDNN has written there into diff_src, without the pads.
+  absl::Status Store(const KernelStream& stream, float* diff_src,
+                     void* scratch) const;
 
  private:
   // Where the tensor with its pads is.

@@ -105,19 +105,19 @@ class CudaDense : public CudaPrimitive {
 
   absl::Status Run(const Operands& operands) override {
     void* const scratch = operands.Get(Operand::kScratch);
-    const KernelStream stream = device().kernels();
-    ASSIGN_OR_RETURN(const void* const a,
-                     a_.Read(stream, operands.Get(roles_.a), scratch));
-    ASSIGN_OR_RETURN(const void* const b,
-                     b_.Read(stream, operands.Get(roles_.b), scratch));
-    RETURN_IF_ERROR(product_->Run(
-        a, b, operands.As<const float>(Operand::kBias),
-        operands.As<float>(roles_.d), ScratchParts::At<>(scratch, workspace_)));
+    float* const a = operands.As<float>(roles_.a);
+    float* const b = operands.As<float>(roles_.b);
+    RETURN_IF_ERROR(Check(a_.Load(kernels(), a, scratch)));
+    RETURN_IF_ERROR(Check(b_.Load(kernels(), b, scratch)));
+    RETURN_IF_ERROR(product_->Run(a_.At(a, scratch), b_.At(b, scratch),
+                                  operands.As<const float>(Operand::kBias),
+                                  operands.As<float>(roles_.d),
+                                  ScratchParts::At<>(scratch, workspace_)));
     if (!takes(Operand::kDiffBias)) return absl::OkStatus();
-    return SumChannels(stream, bias_shape_,
-                       operands.As<const float>(Operand::kDiffDst),
-                       operands.As<float>(Operand::kDiffBias),
-                       ScratchParts::At<float>(scratch, sums_));
+    return Check(SumChannels(kernels(), bias_shape_,
+                             operands.As<const float>(Operand::kDiffDst),
+                             operands.As<float>(Operand::kDiffBias),
+                             ScratchParts::At<float>(scratch, sums_)));
   }
 
   const Roles roles_;

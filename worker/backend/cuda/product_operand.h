@@ -4,8 +4,6 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "common/base/status_macros.h"
 #include "worker/backend/cuda/cast_kernel.h"
 #include "worker/backend/cuda/cuda_device.h"
 #include "worker/backend/cuda/scratch_parts.h"
@@ -22,26 +20,21 @@ class ProductOperand {
     if (is_bf16_) place_ = scratch->Add(elements * sizeof(uint16_t));
   }
 
-  // What the library reads, in the stream after what is there now.
-  absl::StatusOr<const void*> Read(const KernelStream& stream,
-                                   const void* operand, void* scratch) const {
-    if (!is_bf16_) return operand;
-    uint16_t* const copy = Copy(scratch);
-    RETURN_IF_ERROR(CastToBf16(stream, static_cast<const float*>(operand), copy,
-                               elements_));
-    return copy;
+  // Where the library reads or writes it.
+  void* At(void* operand, void* scratch) const {
+    return is_bf16_ ? ScratchParts::At<>(scratch, place_) : operand;
   }
-
-  // Where the library writes.
-  void* Target(void* operand, void* scratch) const {
-    return is_bf16_ ? Copy(scratch) : operand;
-  }
-  // Puts what it has written there into the operand.
-  absl::Status Finish(const KernelStream& stream, void* operand,
-                      void* scratch) const {
+  // Puts the operand there, for the library to read.
+  absl::Status Load(const KernelStream& stream, const float* operand,
+                    void* scratch) const {
     if (!is_bf16_) return absl::OkStatus();
-    return CastFromBf16(stream, Copy(scratch), static_cast<float*>(operand),
-                        elements_);
+    return CastToBf16(stream, operand, Copy(scratch), elements_);
+  }
+  // Puts what the library has written there into the operand.
+  absl::Status Store(const KernelStream& stream, float* operand,
+                     void* scratch) const {
+    if (!is_bf16_) return absl::OkStatus();
+    return CastFromBf16(stream, Copy(scratch), operand, elements_);
   }
 
  private:
