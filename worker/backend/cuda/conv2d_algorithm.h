@@ -20,7 +20,8 @@ constexpr size_t kMostConvWorkspaceBytes = size_t{256} << 20;
 // is set to compute as it wants. Its `memory` is the workspace to give.
 //   list(count, &found, perfs): cudnnGetConvolutionXAlgorithm_v7
 //   workspace_size(algorithm, &bytes): cudnnGetConvolutionXWorkspaceSize
-// Errors: Unimplemented if there is none.
+// Errors: Unimplemented if there is none; what cuDNN says of the last one that
+// it refused.
 template <typename Perf, typename List, typename WorkspaceSize>
 absl::StatusOr<Perf> ChooseAlgorithm(const Conv2dProblem& problem, List list,
                                      WorkspaceSize workspace_size) {
@@ -29,16 +30,21 @@ absl::StatusOr<Perf> ChooseAlgorithm(const Conv2dProblem& problem, List list,
   int found = 0;
   RETURN_IF_ERROR(problem.Check(list(kCount, &found, perfs.data())));
   perfs.resize(found);
+  absl::Status refusal;
   for (Perf& perf : perfs) {
     if (perf.status != CUDNN_STATUS_SUCCESS) continue;
     if (perf.determinism != CUDNN_DETERMINISTIC) continue;
     RETURN_IF_ERROR(problem.UseMath(perf.mathType));
     // With the math that was set it may differ from the list's, or be refused.
-    if (workspace_size(perf.algo, &perf.memory) != CUDNN_STATUS_SUCCESS) {
-      continue;
+    const absl::Status known =
+        problem.Check(workspace_size(perf.algo, &perf.memory));
+    if (!known.ok()) {
+      refusal = known;
+    } else if (perf.memory <= kMostConvWorkspaceBytes) {
+      return perf;
     }
-    if (perf.memory <= kMostConvWorkspaceBytes) return perf;
   }
+  RETURN_IF_ERROR(refusal);
   return absl::UnimplementedError(absl::StrCat(
       problem.what(), ": of ", found,
       " algorithms that cuDNN names, none runs on this device, always gives "
