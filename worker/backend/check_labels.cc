@@ -1,16 +1,20 @@
 #include "worker/backend/check_labels.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace muster {
 
+absl::Status CheckRows(const SoftmaxCrossEntropyDesc& desc, int64_t rows) {
+  if (rows >= 1 && rows <= desc.batch) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("softmax cross-entropy: rows must be in [1, ", desc.batch,
+                   "], is ", rows));
+}
+
 absl::Status CheckLabels(const SoftmaxCrossEntropyDesc& desc,
                          const int32_t* labels, int64_t rows) {
-  if (rows < 1 || rows > desc.batch) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("softmax cross-entropy: rows must be in [1, ", desc.batch,
-                     "], is ", rows));
-  }
+  RETURN_IF_ERROR(CheckRows(desc, rows));
   for (int64_t n = 0; n < rows; ++n) {
     if (labels[n] >= 0 && labels[n] < desc.classes) continue;
     return absl::InvalidArgumentError(absl::StrCat(

@@ -8,6 +8,9 @@
 
 namespace muster {
 
+// InvalidArgument unless `rows` is in [1, batch].
+absl::Status CheckRows(const SoftmaxCrossEntropyDesc& desc, int64_t rows);
+
 // InvalidArgument unless `rows` is in [1, batch] and the first `rows` labels
 // are in [0, classes). Labels come from files: a backend calls this before it
 // uses one as an index. `labels` holds at least `rows` values.

@@ -143,11 +143,18 @@ void DeviceExecutor::BindOperandsToDevice() {
   }
 }
 
-absl::Status DeviceExecutor::Run(const Step& step) {
+// The loss reads labels as indices, where no error can be told.
+absl::Status DeviceExecutor::CheckLabelsOf(const Batch& batch) const {
   SoftmaxCrossEntropyDesc loss;
   loss.batch = model_.batch_size;
   loss.classes = model_.num_classes;
-  RETURN_IF_ERROR(CheckLabels(loss, step.batch.labels.data(), step.batch.rows));
+  return NameLayer(
+      CheckLabels(loss, batch.labels.data(), batch.rows),
+      model_.plan->instructions[model_.schedule->loss_instruction]);
+}
+
+absl::Status DeviceExecutor::Run(const Step& step) {
+  RETURN_IF_ERROR(CheckLabelsOf(step.batch));
   RETURN_IF_ERROR(streams_->MakeCurrent());
   absl::Status status = RunOnStreams(step);
   has_run_ |= status.ok();

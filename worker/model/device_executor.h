@@ -92,6 +92,7 @@ class DeviceExecutor : public PlanExecutor {
   char* DeviceData(int buffer) const;
   int64_t CountSeeds() const;
 
+  absl::Status CheckLabelsOf(const Batch& batch) const;
   absl::Status RunOnStreams(const Step& step);
   absl::Status SendInputs(const Step& step);
   absl::Status SendParameters(absl::Span<const int> parameters,

@@ -26,10 +26,14 @@ std::vector<Operands> BindOperands(
   return operands;
 }
 
-absl::Status Execute(const Instruction& instruction, const Operands& operands) {
-  const absl::Status status = instruction.primitive->Execute(operands);
+absl::Status NameLayer(const absl::Status& status,
+                       const Instruction& instruction) {
   if (status.ok()) return status;
   return Annotate(status, absl::StrCat("layer '", instruction.name, "'"));
+}
+
+absl::Status Execute(const Instruction& instruction, const Operands& operands) {
+  return NameLayer(instruction.primitive->Execute(operands), instruction);
 }
 
 uint64_t SeedOf(const Instruction& instruction, uint64_t step_seed) {

@@ -93,6 +93,10 @@ absl::Status AwaitParameters(absl::Span<const int> parameters,
 std::vector<Operands> BindOperands(
     const ExecutionPlan& plan, absl::FunctionRef<void*(int buffer)> memory_of);
 
+// With the instruction's layer in front, unless it is OK.
+absl::Status NameLayer(const absl::Status& status,
+                       const Instruction& instruction);
+
 // Executes its primitive. Errors: the primitive's, with the layer's name.
 absl::Status Execute(const Instruction& instruction, const Operands& operands);
 

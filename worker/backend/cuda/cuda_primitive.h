@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "worker/backend/cuda/cuda_device.h"
 #include "worker/backend/cuda/gpu_status.h"
 #include "worker/backend/primitive.h"
@@ -22,11 +24,12 @@ class CudaPrimitive : public Primitive {
   // `what` says in messages what is being done, with the shapes: "conv2d
   // forward of float32 [128, 1, 28, 28] with weights [32, 1, 5, 5]".
   // `choice`: description(). `device` outlives the primitive.
-  CudaPrimitive(CudaDevice* device, std::string what, std::string choice)
+  CudaPrimitive(CudaDevice* device, std::string what, std::string choice = "")
       : device_(device), what_(std::move(what)), choice_(std::move(choice)) {}
 
   CudaDevice& device() const { return *device_; }
   const GpuFunctions& gpu() const { return device_->gpu(); }
+  KernelStream kernels() const { return device_->kernels(); }
   const std::string& what() const { return what_; }
   void set_choice(std::string choice) { choice_ = std::move(choice); }
 
@@ -38,6 +41,12 @@ class CudaPrimitive : public Primitive {
   }
   absl::Status Check(cublasStatus_t error) const {
     return CheckCublas(gpu(), error, [this] { return what_; });
+  }
+  // What a launcher of a kernel returned.
+  absl::Status Check(const absl::Status& launched) const {
+    if (launched.ok()) return launched;
+    return absl::Status(launched.code(),
+                        absl::StrCat(what_, ": ", launched.message()));
   }
 
  private:
