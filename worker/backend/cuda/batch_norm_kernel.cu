@@ -94,7 +94,7 @@ __global__ void DiffSrcKernel(ChannelShape shape, int64_t elements,
 absl::Status DivideBySize(const KernelStream& to, const ChannelShape& shape,
                           float* sums) {
   const float size = static_cast<float>(ValuesOfChannel(shape));
-  return ScaledSum(to, {sums}, 1 / size, sums, shape.channels);
+  return DividedSum(to, {sums}, size, sums, shape.channels);
 }
 
 absl::Status Normalize(const KernelStream& to, const ChannelShape& shape,
