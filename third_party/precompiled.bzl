@@ -43,6 +43,7 @@ def _precompiled_header_impl(ctx):
             action_name = action,
             variables = variables,
         ),
+        execution_requirements = {} if ctx.attr.cacheable else {"no-cache": "1"},
         mnemonic = "CppPrecompile",
         progress_message = "Precompiling " + output.short_path,
     )
@@ -61,6 +62,10 @@ def _precompiled_header_impl(ctx):
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
+        "cacheable": attr.bool(
+            default = True,
+            doc = "Whether another checkout may take it from a cache.",
+        ),
         "copts": attr.string_list(
             doc = "Flags that .bazelrc adds for what is compiled with it.",
         ),

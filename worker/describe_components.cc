@@ -63,13 +63,13 @@ std::string DescribeCodecs() {
 
 }  // namespace
 
-std::string DescribeComponents() {
+std::string DescribeComponents(const GpuOptions& gpu) {
   return absl::StrCat("Layers\n", Indent(DescribeLayers()), "\nOptimizers\n",
                       Indent(DescribeOptimizers()), "\nSchedules\n",
                       Indent(LearningRate::DescribeSchedules()),
                       "\nPlacements\n", Indent(DescribePlacements()),
                       "\nCodecs\n", Indent(DescribeCodecs()), "\nBackends\n",
-                      Indent(DescribeDevices()));
+                      Indent(DescribeDevices(gpu)));
 }
 
 }  // namespace muster

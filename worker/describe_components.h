@@ -3,11 +3,13 @@
 
 #include <string>
 
+#include "worker/backend/backend.h"
+
 namespace muster {
 
 // What this binary was linked with, for `worker --list`: layers, optimizers,
-// placement strategies and backends, with their attributes.
-std::string DescribeComponents();
+// placement strategies and backends with their devices, and their attributes.
+std::string DescribeComponents(const GpuOptions& gpu);
 
 }  // namespace muster
 

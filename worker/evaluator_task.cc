@@ -5,6 +5,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
@@ -52,9 +53,7 @@ absl::Status EvaluatorTask::CreateParts() {
     ASSIGN_OR_RETURN(health_,
                      HealthServer::Start(options_.listen_address, wait));
   }
-  ASSIGN_OR_RETURN(backend_,
-                   OpenDevice(options_.device, options_.compute_threads));
-  ASSIGN_OR_RETURN(model_, CompileTestModel(options_.training, backend_.get()));
+  RETURN_IF_ERROR(CreateModel());
   ASSIGN_OR_RETURN(test_set_,
                    OpenDataSet(options_.training, *model_, Split::kTest));
   batch_ = MakeBatch(*test_set_, model_->batch_size());
@@ -62,6 +61,24 @@ absl::Status EvaluatorTask::CreateParts() {
     summaries_ =
         MakeSummaryWriter(file_system_.get(), options_.clock,
                           options_.train_dir, kEvaluatorJob, options_.say);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EvaluatorTask::CreateModel() {
+  const DeviceChoice& choice = options_.device_choice;
+  ASSIGN_OR_RETURN(const ChosenDevices devices, ChooseDevices(choice));
+  if (!devices.note.empty()) options_.say(/*is_error=*/false, devices.note);
+  const std::string& device = devices.names.front();
+  ASSIGN_OR_RETURN(
+      backend_,
+      OpenDevice(device, MakeBackendOptions(options_.training, choice.gpu,
+                                            options_.compute_threads)));
+  ASSIGN_OR_RETURN(model_, CompileTestModel(options_.training, backend_.get()));
+  if (!options_.log_device_placement) return absl::OkStatus();
+  for (const absl::string_view line :
+       absl::StrSplit(model_->DescribePlan(device), '\n', absl::SkipEmpty())) {
+    options_.say(/*is_error=*/false, line);
   }
   return absl::OkStatus();
 }

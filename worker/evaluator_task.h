@@ -23,6 +23,7 @@
 #include "worker/input/batch.h"
 #include "worker/input/data_set.h"
 #include "worker/model/compiled_model.h"
+#include "worker/tower/device_names.h"
 
 namespace muster {
 
@@ -33,8 +34,10 @@ struct EvaluatorOptions {
   TrainingSpec training;
   // The chief's.
   std::string train_dir;
-  // A registered backend, or "auto".
-  std::string device = "auto";
+  // Of one device.
+  DeviceChoice device_choice;
+  // As WorkerOptions.
+  bool log_device_placement = false;
   int compute_threads = 1;
   // How long ps task 0 may be away.
   absl::Duration max_wait = absl::Hours(2);
@@ -70,6 +73,8 @@ class EvaluatorTask {
   explicit EvaluatorTask(EvaluatorOptions options);
 
   absl::Status CreateParts();
+  // Chooses and opens the device, and makes the model for it.
+  absl::Status CreateModel();
   absl::StatusOr<EvaluationResult> Evaluate(const CheckpointReader& reader);
   // Reads the checkpoint's parameters into the model.
   absl::Status Load(const CheckpointReader& reader);

@@ -27,7 +27,6 @@
 #include "common/cluster/cluster_resolver.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
-#include "common/rpc/credentials.h"
 #include "common/rpc/incarnation.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/listen_address.h"
@@ -36,8 +35,7 @@
 #include "ps_server/coordination_server.h"
 #include "ps_server/shard_server.h"
 #include "spdlog/spdlog.h"
-#include "worker/client/grpc_coordination_link.h"
-#include "worker/client/shard_link.h"
+#include "worker/cluster_links.h"
 #include "worker/compute_cores.h"
 #include "worker/describe_components.h"
 #include "worker/evaluator_task.h"
@@ -91,13 +89,27 @@ ABSL_FLAG(std::string, export_to, "",
           "With --inspect_checkpoint: write the parameters to this new "
           "safetensors file.");
 ABSL_FLAG(std::string, device, "auto",
-          "What computes: auto, a backend (cpu, ref) or one of its devices "
-          "(cpu:1).");
+          "What computes: a backend (cuda, cpu, ref), one of its devices "
+          "(cuda:1), or auto, the first of these that can be used.");
 ABSL_FLAG(std::vector<std::string>, devices, {},
           "Several devices, each with a tower (a replica of the model) of this "
           "worker: --devices=cpu:0,cpu:1. --list_devices prints all.");
 ABSL_FLAG(int, num_devices, 0,
           "Instead of --devices: the first so many devices of --device.");
+ABSL_FLAG(bool, allow_soft_placement, false,
+          "Compute on the cpu, and say so, where a named device is missing.");
+ABSL_FLAG(bool, log_device_placement, false,
+          "Print what computes each layer: device, implementation, memory.");
+ABSL_FLAG(double, gpu_memory_fraction, 1,
+          "Of a GPU's free memory that may be used, from 0 to 1.");
+ABSL_FLAG(int64_t, gpu_memory_limit_mb, 0,
+          "Of a GPU's memory that may be used, in MiB. 0: no such limit.");
+ABSL_FLAG(int, gpu_virtual_devices, 1,
+          "Make so many devices of each GPU, which share its memory.");
+ABSL_FLAG(
+    std::string, gpu_library_path, "",
+    "Folders, separated by colons, in which to look for cuDNN, cuBLAS and "
+    "NCCL first.");
 ABSL_FLAG(int, compute_threads, 0,
           "Threads that compute, divided among the towers. 0: the cores, "
           "divided by the workers of this machine.");
@@ -135,6 +147,10 @@ ABSL_FLAG(bool, list_devices, false, "Print the devices, and end.");
 namespace muster {
 namespace {
 
+constexpr int64_t kBytesPerMb = int64_t{1} << 20;
+// More than any card has, and few enough to be counted in bytes.
+constexpr int64_t kMaxGpuMemoryMb = int64_t{1} << 30;
+
 std::string Environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -162,7 +178,11 @@ CommandLineOptions DescribeCommandLine() {
        {"init_from", "init_from_map", "init_from_partial", "inspect_checkpoint",
         "diff_with", "export_to"}},
       {"Device",
-       {"device", "devices", "num_devices", "compute_threads", "cpus"}},
+       {"device", "devices", "num_devices", "allow_soft_placement",
+        "log_device_placement", "compute_threads", "cpus"}},
+      {"GPU",
+       {"gpu_memory_fraction", "gpu_memory_limit_mb", "gpu_virtual_devices",
+        "gpu_library_path"}},
       {"Network", {"bind", "allow_insecure_network", "link"}},
       {"Waiting", {"max_wait", "worker_timeout"}},
       {"Printing",
@@ -215,24 +235,6 @@ absl::StatusOr<LinkChoice> LinkFlag(const ResolvedCluster& cluster) {
         "--link: --standalone trains in one process, without links");
   }
   return choice;
-}
-
-WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
-                             const Clock* clock) {
-  WorkerLinks links;
-  const std::vector<std::string> addresses = spec.ps_addresses();
-  const auto credentials = InsecureCredentials().channel;
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    const PeerName peer{TaskName(MakeTaskId(kPsJob, static_cast<int>(i))),
-                        addresses[i]};
-    links.shards.push_back(MakeShardLink(
-        peer, credentials, choice,
-        [](const std::string& line) { spdlog::info("{}", line); }, clock));
-    if (i > 0) continue;
-    links.coordination =
-        std::make_unique<GrpcCoordinationLink>(peer, credentials);
-  }
-  return links;
 }
 
 // --standalone: the one ps is in this process.
@@ -301,6 +303,40 @@ absl::StatusOr<int> SetUpCores(const ResolvedCluster& cluster) {
                         cluster.task);
 }
 
+absl::StatusOr<GpuOptions> GpuFlags() {
+  GpuOptions gpu;
+  const int64_t limit_mb = absl::GetFlag(FLAGS_gpu_memory_limit_mb);
+  gpu.memory_limit_bytes = std::min(limit_mb, kMaxGpuMemoryMb) * kBytesPerMb;
+  gpu.memory_fraction = absl::GetFlag(FLAGS_gpu_memory_fraction);
+  gpu.virtual_devices = absl::GetFlag(FLAGS_gpu_virtual_devices);
+  gpu.library_path = absl::GetFlag(FLAGS_gpu_library_path);
+  RETURN_IF_ERROR(CheckGpuOptions(gpu));
+  return gpu;
+}
+
+absl::StatusOr<DeviceChoice> DeviceFlags() {
+  DeviceChoice choice;
+  choice.device = absl::GetFlag(FLAGS_device);
+  choice.devices = absl::GetFlag(FLAGS_devices);
+  choice.num_devices = absl::GetFlag(FLAGS_num_devices);
+  choice.allow_soft_placement = absl::GetFlag(FLAGS_allow_soft_placement);
+  ASSIGN_OR_RETURN(choice.gpu, GpuFlags());
+  return choice;
+}
+
+// --list and --list_devices.
+int List() {
+  const auto gpu = GpuFlags();
+  if (!gpu.ok()) {
+    std::fputs(absl::StrCat(gpu.status().message(), "\n").c_str(), stderr);
+    return ExitCodeOf(gpu.status());
+  }
+  const std::string text = absl::GetFlag(FLAGS_list) ? DescribeComponents(*gpu)
+                                                     : DescribeDevices(*gpu);
+  std::fputs(text.c_str(), stdout);
+  return kExitDone;
+}
+
 // What a worker and an evaluator have in common.
 template <typename Options>
 absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
@@ -310,9 +346,10 @@ absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
   options.cluster = cluster.spec;
   options.training = std::move(training);
   options.train_dir = absl::GetFlag(FLAGS_train_dir);
-  options.device = absl::GetFlag(FLAGS_device);
+  options.log_device_placement = absl::GetFlag(FLAGS_log_device_placement);
   options.max_wait = absl::GetFlag(FLAGS_max_wait);
   options.incarnation = NewIncarnation();
+  ASSIGN_OR_RETURN(options.device_choice, DeviceFlags());
   ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
   ASSIGN_OR_RETURN(options.compute_threads, SetUpCores(cluster));
   return options;
@@ -322,8 +359,6 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
                                                 TrainingSpec training) {
   ASSIGN_OR_RETURN(WorkerOptions options, MakeTaskOptions<WorkerOptions>(
                                               cluster, std::move(training)));
-  options.devices = absl::GetFlag(FLAGS_devices);
-  options.num_devices = absl::GetFlag(FLAGS_num_devices);
   options.profile_steps = absl::GetFlag(FLAGS_profile_steps);
   options.profile_from_step = absl::GetFlag(FLAGS_profile_from_step);
   Printing printing = MakePrinting(PrintingFlags(cluster.task));
@@ -438,10 +473,7 @@ int Main(const std::vector<std::string>& args) {
   if (command_line.exit_code.has_value()) return *command_line.exit_code;
   if (!absl::GetFlag(FLAGS_inspect_checkpoint).empty()) return Inspect();
   if (absl::GetFlag(FLAGS_list) || absl::GetFlag(FLAGS_list_devices)) {
-    const std::string text =
-        absl::GetFlag(FLAGS_list) ? DescribeComponents() : DescribeDevices();
-    std::fputs(text.c_str(), stdout);
-    return kExitDone;
+    return List();
   }
 
   // What gRPC prints by itself, the links and servers say in better words.

@@ -11,13 +11,22 @@
 #include "worker/tower/device_names.h"
 
 namespace muster {
-absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
-                                                    int compute_threads) {
-  ASSIGN_OR_RETURN(const std::string name, ResolveDevice("--device", device));
+
+BackendOptions MakeBackendOptions(const TrainingSpec& training,
+                                  const GpuOptions& gpu, int compute_threads) {
   BackendOptions options;
   options.compute_threads = compute_threads;
+  options.gpu = gpu;
+  options.gpu.tf32 = training.compute().tf32();
+  options.gpu.bf16 = training.compute().bf16();
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
+                                                    BackendOptions options) {
+  options.device_index = IndexOfDevice(device);
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                   CreateBackend(BackendOfDevice(name), options));
+                   CreateBackend(BackendOfDevice(device), options));
   if (backend->dtype() == FLOAT32) return backend;
   return absl::InvalidArgumentError(
       absl::StrCat("--device=", device, ": training needs a float32 backend"));
@@ -25,17 +34,19 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
 
 absl::StatusOr<std::vector<TowerParts>> OpenTowers(
     const TrainingSpec& training, const std::vector<std::string>& devices,
-    const StepShape& shape, int compute_threads) {
-  const int towers = static_cast<int>(devices.size());
-  const int threads = std::max(1, compute_threads / towers);
+    const StepShape& shape, const BackendOptions& options) {
+  BackendOptions of_tower = options;
+  of_tower.compute_threads =
+      std::max(1, options.compute_threads / static_cast<int>(devices.size()));
   std::vector<TowerParts> opened;
   for (const std::string& device : devices) {
     TowerParts tower;
     tower.device = device;
-    ASSIGN_OR_RETURN(tower.backend, OpenDevice(device, threads));
+    ASSIGN_OR_RETURN(tower.backend, OpenDevice(device, of_tower));
     CompileOptions compile;
     compile.backend = tower.backend.get();
     compile.batch_size = shape.batch_size;
+    compile.use_graphs = training.compute().cuda_graphs();
     if (!opened.empty()) compile.parameters_of = opened.front().model.get();
     ASSIGN_OR_RETURN(tower.model,
                      CompiledModel::Create(training.model(), compile));
@@ -45,7 +56,8 @@ absl::StatusOr<std::vector<TowerParts>> OpenTowers(
 }
 
 absl::StatusOr<std::unique_ptr<TowerGroup>> JoinTowers(
-    const TrainingSpec& training, absl::Span<const TowerParts> towers) {
+    const TrainingSpec& training, absl::Span<const TowerParts> towers,
+    const GpuOptions& gpu) {
   TowerGroup::Options options;
   std::vector<std::string> devices;
   for (const TowerParts& tower : towers) {
@@ -60,7 +72,7 @@ absl::StatusOr<std::unique_ptr<TowerGroup>> JoinTowers(
   const std::string& controller = training.tower().controller_device();
   if (!controller.empty()) {
     ASSIGN_OR_RETURN(const std::string name,
-                     ResolveDevice("tower.controller_device", controller));
+                     ResolveDevice("tower.controller_device", controller, gpu));
     const auto found = absl::c_find(devices, name);
     if (found == devices.end()) {
       return absl::InvalidArgumentError(

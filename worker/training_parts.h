@@ -18,11 +18,15 @@
 
 namespace muster {
 
-// The backend of a device ("cpu:1"), of a backend's first device ("cpu"), or,
-// for "auto", of the best that there is. Errors: InvalidArgument naming
-// --device for one that there is not, or that does not train.
+// What the backends of a process have in common: what the training says of
+// computing, and what the flags say of GPUs.
+BackendOptions MakeBackendOptions(const TrainingSpec& training,
+                                  const GpuOptions& gpu, int compute_threads);
+
+// The backend of a device of ChooseDevices. Errors: those of CreateBackend;
+// InvalidArgument naming --device for one that does not train.
 absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
-                                                    int compute_threads);
+                                                    BackendOptions options);
 
 // What one tower needs.
 struct TowerParts {
@@ -32,16 +36,18 @@ struct TowerParts {
 };
 
 // One tower on each device (of ChooseDevices), with the parameters of the first
-// for all; the compute threads are divided among them. Errors: those of
-// OpenDevice and CompiledModel::Create.
+// for all; the compute threads of `options` are divided among them. Errors:
+// those of OpenDevice and CompiledModel::Create.
 absl::StatusOr<std::vector<TowerParts>> OpenTowers(
     const TrainingSpec& training, const std::vector<std::string>& devices,
-    const StepShape& shape, int compute_threads);
+    const StepShape& shape, const BackendOptions& options);
 
-// The towers as one; `towers` outlive the group. Errors: InvalidArgument if
-// tower.controller_device is the device of none of them.
+// The towers as one; `towers` outlive the group. `gpu` as for ChooseDevices.
+// Errors: InvalidArgument if tower.controller_device is the device of none of
+// them.
 absl::StatusOr<std::unique_ptr<TowerGroup>> JoinTowers(
-    const TrainingSpec& training, absl::Span<const TowerParts> towers);
+    const TrainingSpec& training, absl::Span<const TowerParts> towers,
+    const GpuOptions& gpu);
 
 // The model as it evaluates. Errors: those of CompiledModel::Create.
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(

@@ -57,6 +57,9 @@ void FillDefaults(TrainingSpec* spec) {
   if (non_finite->max_refusals() == 0) {
     non_finite->set_max_refusals(kDefaultMaxRefusals);
   }
+  ComputeSpec* compute = spec->mutable_compute();
+  if (!compute->has_tf32()) compute->set_tf32(true);
+  if (!compute->has_cuda_graphs()) compute->set_cuda_graphs(true);
   EvaluationSpec* evaluation = spec->mutable_evaluation();
   if (evaluation->batch_size() == 0) {
     evaluation->set_batch_size(
@@ -277,6 +280,8 @@ std::string SemanticText(const TrainingSpec& spec) {
   semantic.clear_log_tensors();
   semantic.mutable_non_finite()->clear_max_refusals();
   semantic.clear_summary();
+  // Rounding, as between two kinds of device.
+  semantic.clear_compute();
   semantic.mutable_input()->clear_dir();
   semantic.mutable_input()->clear_prefetch();
   SortAttrs(semantic.mutable_optimizer()->mutable_attr());

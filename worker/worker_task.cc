@@ -107,20 +107,21 @@ absl::Status WorkerTask::CreateHealth() {
 }
 
 absl::Status WorkerTask::CreateTowers() {
-  DeviceChoice choice;
-  choice.device = options_.device;
-  choice.devices = options_.devices;
-  choice.num_devices = options_.num_devices;
-  ASSIGN_OR_RETURN(const std::vector<std::string> devices,
-                   ChooseDevices(choice));
-  ASSIGN_OR_RETURN(
-      shape_,
-      ResolveStepShape(options_.training, static_cast<int64_t>(devices.size()),
-                       static_cast<int64_t>(tasks_.size())));
-  ASSIGN_OR_RETURN(tower_parts_, OpenTowers(options_.training, devices, shape_,
-                                            options_.compute_threads));
-  ASSIGN_OR_RETURN(towers_, JoinTowers(options_.training, tower_parts_));
+  const DeviceChoice& choice = options_.device_choice;
+  ASSIGN_OR_RETURN(const ChosenDevices devices, ChooseDevices(choice));
+  if (!devices.note.empty()) options_.say(/*is_error=*/false, devices.note);
+  ASSIGN_OR_RETURN(shape_,
+                   ResolveStepShape(options_.training,
+                                    static_cast<int64_t>(devices.names.size()),
+                                    static_cast<int64_t>(tasks_.size())));
+  backend_options_ = MakeBackendOptions(options_.training, choice.gpu,
+                                        options_.compute_threads);
+  ASSIGN_OR_RETURN(tower_parts_, OpenTowers(options_.training, devices.names,
+                                            shape_, backend_options_));
+  ASSIGN_OR_RETURN(towers_,
+                   JoinTowers(options_.training, tower_parts_, choice.gpu));
   SayTowers();
+  if (options_.log_device_placement) SayDevicePlacement();
   return absl::OkStatus();
 }
 
@@ -131,8 +132,7 @@ absl::Status WorkerTask::CreateModel() {
   if (!is_chief()) return absl::OkStatus();
   const TowerParts& first = tower_parts_.front();
   if (shape_.towers > 1) {
-    ASSIGN_OR_RETURN(test_backend_,
-                     OpenDevice(first.device, options_.compute_threads));
+    ASSIGN_OR_RETURN(test_backend_, OpenDevice(first.device, backend_options_));
   }
   ASSIGN_OR_RETURN(
       test_model_,
@@ -458,12 +458,20 @@ void WorkerTask::SayTowers() const {
                    controller.empty() ? devices.front() : controller));
 }
 
+void WorkerTask::SayDevicePlacement() const {
+  for (const TowerParts& tower : tower_parts_) {
+    SayLines(tower.model->DescribePlan(tower.device));
+  }
+}
+
 void WorkerTask::SayPlacement() const {
-  const std::string table =
-      PlacementTable(placed_.tensors, placed_.placement,
-                     static_cast<int>(ps_addresses_.size()));
+  SayLines(PlacementTable(placed_.tensors, placed_.placement,
+                          static_cast<int>(ps_addresses_.size())));
+}
+
+void WorkerTask::SayLines(absl::string_view text) const {
   for (const absl::string_view line :
-       absl::StrSplit(table, '\n', absl::SkipEmpty())) {
+       absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     options_.say(/*is_error=*/false, line);
   }
 }

@@ -36,6 +36,7 @@
 #include "worker/round_holder.h"
 #include "worker/session_hooks.h"
 #include "worker/summary_hooks.h"
+#include "worker/tower/device_names.h"
 #include "worker/tower/step_shape.h"
 #include "worker/tower/tower_group.h"
 #include "worker/train_loop.h"
@@ -54,11 +55,10 @@ struct WorkerOptions {
   std::string train_dir;
   // Weights that a new training starts from.
   InitialWeights::Options init;
-  // As DeviceChoice has them: a backend, a device or "auto"; or several
-  // devices, one a tower.
-  std::string device = "auto";
-  std::vector<std::string> devices;
-  int num_devices = 0;
+  // One device a tower.
+  DeviceChoice device_choice;
+  // Say what computes each layer, and with how much memory.
+  bool log_device_placement = false;
   // Of all towers together.
   int compute_threads = 1;
   absl::Duration max_wait = absl::Hours(2);
@@ -136,6 +136,8 @@ class WorkerTask {
   int64_t EpochUpdates() const;
   std::string TrainingText() const;
   void SayTowers() const;
+  void SayDevicePlacement() const;
+  void SayLines(absl::string_view text) const;
   void SayPlacement() const;
   TrainingResult DescribeRun() const;
   void AddSpeed(TrainingResult* result) const;
@@ -148,6 +150,7 @@ class WorkerTask {
   TaskId chief_task_;
   std::vector<TaskId> tasks_;
   std::vector<std::string> ps_addresses_;
+  BackendOptions backend_options_;
 
   StepShape shape_;
   std::vector<TowerParts> tower_parts_;

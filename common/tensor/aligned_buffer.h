@@ -17,14 +17,19 @@ namespace muster {
 class AlignedBuffer {
  public:
   static constexpr size_t kAlignment = 64;
+  static constexpr size_t kPage = 4096;
   static constexpr size_t kHugePage = size_t{2} << 20;
 
   AlignedBuffer() = default;
   // Allocates `size_bytes` zero bytes. Ends the process if the machine has no
   // memory left, as operator new does: check sizes from outside first.
   explicit AlignedBuffer(size_t size_bytes)
-      : data_(Allocate(RoundUp(size_bytes == 0 ? 1 : size_bytes))),
-        size_bytes_(size_bytes) {}
+      : AlignedBuffer(size_bytes, kAlignment) {}
+  // The same, aligned to kPage and alone in its pages: what is done to pages,
+  // as a device's driver pins them, is done to no other memory.
+  static AlignedBuffer OfPages(size_t size_bytes) {
+    return AlignedBuffer(size_bytes, kPage);
+  }
 
   char* data() { return data_.get(); }
   const char* data() const { return data_.get(); }
@@ -44,13 +49,19 @@ class AlignedBuffer {
   struct Free {
     void operator()(char* data) const { std::free(data); }
   };
-  static size_t RoundUp(size_t size) {
-    return (size + kAlignment - 1) / kAlignment * kAlignment;
+  // Of whole units of `alignment`.
+  AlignedBuffer(size_t size_bytes, size_t alignment)
+      : data_(Allocate(RoundUp(size_bytes == 0 ? 1 : size_bytes, alignment),
+                       alignment)),
+        size_bytes_(size_bytes) {}
+
+  static size_t RoundUp(size_t size, size_t alignment) {
+    return (size + alignment - 1) / alignment * alignment;
   }
-  static char* Allocate(size_t size) {
+  static char* Allocate(size_t size, size_t alignment) {
     const bool is_large = size >= kHugePage;
     void* data = nullptr;
-    if (posix_memalign(&data, is_large ? kHugePage : kAlignment, size) != 0) {
+    if (posix_memalign(&data, is_large ? kHugePage : alignment, size) != 0) {
       std::abort();
     }
     // Before they are touched; not what is less than a page at the end. Where

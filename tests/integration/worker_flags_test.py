@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -74,6 +75,9 @@ class WorkerFlagsTest(harness.TestCase):
         for flag in ("--cluster", "--task_index", "--training", "--train_dir",
                      "--set", "--standalone", "--list", "--list_devices",
                      "--device", "--devices", "--num_devices",
+                     "--allow_soft_placement", "--log_device_placement",
+                     "--gpu_memory_fraction", "--gpu_memory_limit_mb",
+                     "--gpu_virtual_devices", "--gpu_library_path",
                      "--compute_threads", "--max_wait",
                      "--worker_timeout", "--version", "--placement_dry_run",
                      "--init_from", "--init_from_map", "--init_from_partial",
@@ -100,6 +104,34 @@ class WorkerFlagsTest(harness.TestCase):
         code, output = self.run_worker("--list_devices")
         self.assertEqual(code, 0)
         self.assertRegex(output, r"(?m)^  cpu:0 to cpu:\d+: ")
+        # Without CUDA, without a card, or with one.
+        self.assertRegex(output, r"(?m)^cuda\n  (none: .*without CUDA|cuda:0: )")
+
+    def test_gpu_flags_out_of_range(self):
+        for flag in ("--gpu_memory_fraction=0", "--gpu_memory_fraction=1.5",
+                     "--gpu_memory_limit_mb=-1", "--gpu_virtual_devices=0"):
+            self.assert_refused(self.standalone(flag), flag.split("=")[0])
+            self.assert_refused(self.run_worker("--list_devices", flag),
+                                flag.split("=")[0])
+
+    def test_soft_placement_takes_the_cpu_in_one_line(self):
+        flags = ["--device=cuda:63"]
+        self.assert_refused(self.standalone(*flags), "--device=cuda:63: ")
+        code, output = self.standalone("--allow_soft_placement", *flags)
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"--device=cuda:63: .*; cpu:0 is used")
+
+    def test_log_device_placement_prints_what_computes(self):
+        code, output = self.standalone("--log_device_placement",
+                                       "--device=cpu:1")
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"logits +cpu:1 +forward +oneDNN \S+ ")
+        self.assertRegex(output, r"logits +cpu:1 +backward weights +oneDNN ")
+
+    def test_a_precision_that_the_device_lacks_is_refused(self):
+        self.assert_refused(
+            self.standalone("--device=cpu", "--set=compute.bf16=true"),
+            "compute.bf16", "backend 'cpu'")
 
     def test_misspelt_flag_gets_the_nearest_one(self):
         self.assert_refused(self.run_worker("--trainign=x"), "--trainign",
@@ -134,12 +166,14 @@ class WorkerFlagsTest(harness.TestCase):
         self.assertEqual(result["devices"], ["cpu:0", "cpu:1"])
         self.assertEqual(result["examples"], 4 * 2 * 4)
 
-    def test_cuda_is_refused_as_not_there_yet(self):
+    def test_cuda_is_refused_where_it_cannot_be_used(self):
+        _, devices = self.run_worker("--list_devices")
+        if re.search(r"(?m)^  cuda:0: (?!unusable)(?!.*; unusable)", devices):
+            self.skipTest("there is a card")
         for device in ("cuda", "cuda:0"):
             self.assert_refused(self.standalone("--device=" + device),
-                                "--device=%s: this version has no CUDA "
-                                "backend; use --device=cpu" % device,
-                                "--device=auto")
+                                "--device=%s: " % device,
+                                "--allow_soft_placement")
 
     def test_training_file_is_required(self):
         self.assert_refused(self.run_worker("--standalone"), "--training")

@@ -37,7 +37,7 @@ absl::StatusOr<WorkerOptions> LocalTraining::MakeOptions(
                    ParseTrainingSpec(training, "test", overrides));
   options.self.set_job("worker");
   options.train_dir = train_dir;
-  options.device = "ref";
+  options.device_choice.device = "ref";
   options.clock = &clock_;
   options.start_time = clock_.Now();
   options.write_progress = [](absl::string_view) {};

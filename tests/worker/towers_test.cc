@@ -70,9 +70,9 @@ class TowersTest : public LocalTraining {
       const Run& run, const std::string& train_dir) {
     auto options = MakeOptions(kTraining, run.overrides, train_dir);
     if (!options.ok()) return options.status();
-    if (!run.devices.empty()) options->device = "auto";
-    options->devices = run.devices;
-    options->num_devices = run.num_devices;
+    if (!run.devices.empty()) options->device_choice.device = "auto";
+    options->device_choice.devices = run.devices;
+    options->device_choice.num_devices = run.num_devices;
     return CreateTask(*options);
   }
 

@@ -52,6 +52,9 @@ TEST(TrainingSpecTest, FillsDefaultsIn) {
   EXPECT_EQ(spec->evaluation().batch_size(), 8);
   EXPECT_EQ(spec->summary().every_steps(), 100);
   EXPECT_EQ(spec->summary().histograms_every_steps(), 0);
+  EXPECT_TRUE(spec->compute().tf32());
+  EXPECT_FALSE(spec->compute().bf16());
+  EXPECT_TRUE(spec->compute().cuda_graphs());
 }
 
 TEST(TrainingSpecTest, SummariesCanBeTurnedOff) {
@@ -206,7 +209,9 @@ TEST(TrainingSpecTest, FingerprintHoldsWhatIsTrained) {
        {"stop.steps=99", "stop.epochs=3", "input.dir=/elsewhere",
         "input.prefetch=7", "checkpoint.every_steps=5", "checkpoint.keep=2",
         "evaluation.every_steps=3", "summary.every_steps=7", "stop.seconds=9",
-        "non_finite.max_refusals=9", "log_tensors.every_steps=7"}) {
+        "non_finite.max_refusals=9", "log_tensors.every_steps=7",
+        "compute.bf16=true", "compute.tf32=false",
+        "compute.cuda_graphs=false"}) {
     EXPECT_EQ(FingerprintAfter(assignment), base) << assignment;
   }
 }

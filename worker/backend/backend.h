@@ -1,11 +1,13 @@
 #ifndef WORKER_BACKEND_BACKEND_H_
 #define WORKER_BACKEND_BACKEND_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -125,9 +127,12 @@ class Backend {
 struct Device {
   std::string name;         // "cpu:0"
   std::string description;  // "AVX2, 8 cores"
+  // Why nothing can be computed on it, and what would help: "no driver: ...".
+  // Empty: it is there.
+  std::string unusable;
 };
 
-// What flags and fields say about GPUs.
+// What flags (--gpu_*) and the training's ComputeSpec say about GPUs.
 struct GpuOptions {
   // Tensor cores round the factors of float32 products to TF32.
   bool tf32 = true;
@@ -145,6 +150,9 @@ struct GpuOptions {
   std::string library_path;
 };
 
+// Errors: InvalidArgument naming the flag that is out of range.
+absl::Status CheckGpuOptions(const GpuOptions& options);
+
 struct BackendOptions {
   // CPU threads that one primitive uses.
   int compute_threads = 1;
@@ -158,17 +166,23 @@ struct BackendOptions {
 struct BackendFactory {
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(const BackendOptions&)>
       create;
-  std::function<std::vector<Device>()> devices;
+  // Never empty: of a kind of device that this machine has none of, the first
+  // is told as unusable.
+  std::function<std::vector<Device>(const GpuOptions&)> devices;
+  // Whether products can have bf16 factors (GpuOptions::bf16).
+  bool bf16 = false;
 };
 
 struct BackendTag {
   static constexpr char kKind[] = "backend";
 };
-// Names: ref, ref_float64, cpu. Link //worker/backend:backends for all.
+// Names: ref, ref_float64, cpu, and cuda in builds with --config=cuda. Link
+// //worker/backend:backends for all.
 using BackendRegistry = Registry<BackendTag, BackendFactory>;
 
 // Makes a registered backend. Errors: NotFound with the known names;
-// InvalidArgument if an option is out of range.
+// InvalidArgument if an option is out of range, or one of the training
+// (compute.bf16) is more than the backend can do.
 absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(
     absl::string_view name, const BackendOptions& options);
 

@@ -4,3 +4,7 @@ BACKENDS = [
     "cpu",
     "ref",
 ]
+
+# Those of --config=cuda. The package is linked as soon as it has such a library.
+CUDA_BACKENDS = [
+]

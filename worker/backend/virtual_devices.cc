@@ -19,7 +19,7 @@ std::vector<Device> VirtualDevices(absl::string_view backend,
   std::vector<Device> devices;
   for (int i = 0; i < std::max(cores, kLeastDevices); ++i) {
     devices.push_back(
-        {absl::StrCat(backend, ":", i), std::string(description)});
+        {absl::StrCat(backend, ":", i), std::string(description), ""});
   }
   return devices;
 }

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <limits>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/aligned_places.h"
 #include "common/tensor/dtype.h"
-#include "worker/layer/counter_random.h"
-#include "worker/model/buffer_placement.h"
-#include "worker/model/memory_planner.h"
+#include "worker/model/device_executor.h"
+#include "worker/model/host_executor.h"
 #include "worker/model/plan_compiler.h"
+#include "worker/model/plan_table.h"
 #include "worker/model/program.h"
 
 namespace muster {
@@ -42,12 +42,12 @@ absl::Status CheckOptions(const CompileOptions& options) {
                    "' computes in ", DataTypeName(dtype)));
 }
 
-absl::Status AwaitAll(absl::Span<const int> parameters, ParameterGate* gate) {
-  if (gate == nullptr) return absl::OkStatus();
-  for (const int parameter : parameters) {
-    RETURN_IF_ERROR(gate->BeforeUse(parameter));
-  }
-  return absl::OkStatus();
+absl::StatusOr<std::unique_ptr<PlanExecutor>> CreateExecutor(
+    const ExecutedModel& model, const CompileOptions& options) {
+  DeviceStreams* const streams = options.backend->streams();
+  if (streams == nullptr) return std::make_unique<HostExecutor>(model);
+  return DeviceExecutor::Create(model, streams,
+                                {options.use_graphs, options.say});
 }
 
 }  // namespace
@@ -74,8 +74,11 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
   ASSIGN_OR_RETURN(
       ExecutionPlan plan,
       CompilePlan(program, graph.parameters(), plan_options, options.backend));
-  return std::unique_ptr<CompiledModel>(
-      new CompiledModel(graph, options, std::move(plan)));
+  auto model =
+      absl::WrapUnique(new CompiledModel(graph, options, std::move(plan)));
+  ASSIGN_OR_RETURN(model->executor_,
+                   CreateExecutor(model->AsExecuted(), options));
+  return model;
 }
 
 CompiledModel::CompiledModel(const ModelGraph& graph,
@@ -85,19 +88,22 @@ CompiledModel::CompiledModel(const ModelGraph& graph,
       batch_size_(options.batch_size),
       example_elements_(graph.input_shape().num_elements()),
       num_classes_(graph.num_classes()),
-      plan_(std::move(plan)) {
+      plan_(std::move(plan)),
+      schedule_(ScheduleStep(plan_, graph.parameters().size())) {
   PlaceParameters(graph, options.parameters_of);
-  BufferPlacement placement = PlaceBuffers(plan_);
-  arena_ = AlignedBuffer(placement.arena_bytes);
-  arena_offsets_ = std::move(placement.offsets);
-  // A float32 training batch is always whole, and used where it lies.
-  if (dtype_ == FLOAT64 || mode_ == Mode::kEvaluate) {
-    examples_ = AlignedBuffer(batch_size_ * example_elements_ * SizeOf(dtype_));
-  }
-  BindOperands();
-  FindFirstUses();
-  FindFinalWrites();
-  FindAverages();
+}
+
+ExecutedModel CompiledModel::AsExecuted() const {
+  ExecutedModel model;
+  model.plan = &plan_;
+  model.schedule = &schedule_;
+  model.parameters = &memory_;
+  model.dtype = dtype_;
+  model.batch_size = batch_size_;
+  model.example_elements = example_elements_;
+  model.num_classes = num_classes_;
+  model.is_training = mode_ == Mode::kTrain;
+  return model;
 }
 
 bool CompiledModel::HasParameters(const ModelGraph& graph,
@@ -121,117 +127,36 @@ void CompiledModel::PlaceParameters(const ModelGraph& graph,
     parameters_.push_back(MakeTensorDef(parameter));
     initializers_.push_back(parameter.initializer);
     sizes_.push_back(parameter.shape.num_elements());
-    offsets_.push_back(
-        places.Add(sizes_.back() * static_cast<int64_t>(SizeOf(dtype_))));
+    memory_.sizes_bytes.push_back(sizes_.back() *
+                                  static_cast<int64_t>(SizeOf(dtype_)));
+    memory_.offsets.push_back(places.Add(memory_.sizes_bytes.back()));
   }
-  if (parameters_of == nullptr) values_ = AlignedBuffer(places.size_bytes());
-  values_data_ =
-      parameters_of == nullptr ? values_.data() : parameters_of->values_data_;
-  for (const int64_t offset : offsets_) {
-    read_from_.push_back(values_data_ + offset);
+  const auto bytes = static_cast<size_t>(places.size_bytes());
+  if (parameters_of == nullptr) {
+    values_ = AlignedBuffer::OfPages(bytes);
+    memory_.values = {values_.data(), bytes};
+  } else {
+    memory_.values = parameters_of->memory_.values;
   }
-  if (mode_ == Mode::kTrain) gradients_ = AlignedBuffer(places.size_bytes());
+  if (mode_ == Mode::kTrain) {
+    gradients_ = AlignedBuffer::OfPages(bytes);
+    memory_.gradients = {gradients_.data(), bytes};
+  }
+  memory_.read_from.resize(parameters_.size());
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    memory_.read_from[i] = memory_.value(static_cast<int>(i));
+  }
 }
 
 void CompiledModel::ReadParametersFrom(absl::Span<const float* const> values) {
   assert(values.empty() ||
          (values.size() == parameters_.size() && dtype_ == FLOAT32));
-  for (size_t i = 0; i < read_from_.size(); ++i) {
-    read_from_[i] = values.empty() ? values_data_ + offsets_[i]
-                                   : reinterpret_cast<const char*>(values[i]);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    memory_.read_from[i] = values.empty()
+                               ? memory_.value(static_cast<int>(i))
+                               : reinterpret_cast<const char*>(values[i]);
   }
-  BindParameters();
-}
-
-void* CompiledModel::BufferData(int buffer) const {
-  const PlanBuffer& where = plan_.buffers[buffer];
-  switch (where.space) {
-    case BufferSpace::kParameter:
-      // Who reads it changes nothing: Operands::Set.
-      return const_cast<char*>(read_from_[where.index]);
-    case BufferSpace::kGradient:
-      return gradients_.data() + offsets_[where.index];
-    case BufferSpace::kArena:
-      return arena_.data() + arena_offsets_[buffer];
-    case BufferSpace::kInput:
-    case BufferSpace::kLabels:
-      return nullptr;
-  }
-  return nullptr;
-}
-
-void CompiledModel::BindOperands() {
-  operands_.resize(plan_.instructions.size());
-  for (size_t i = 0; i < operands_.size(); ++i) {
-    for (const BoundOperand& bound : plan_.instructions[i].operands) {
-      operands_[i].Set(bound.operand, BufferData(bound.buffer), bound.index);
-    }
-  }
-}
-
-void CompiledModel::BindParameters() {
-  for (size_t i = 0; i < operands_.size(); ++i) {
-    for (const BoundOperand& bound : plan_.instructions[i].operands) {
-      const PlanBuffer& buffer = plan_.buffers[bound.buffer];
-      if (buffer.space != BufferSpace::kParameter) continue;
-      const void* const values = read_from_[buffer.index];
-      operands_[i].Set(bound.operand, values, bound.index);
-    }
-  }
-}
-
-// Reading, copying to another layout and the penalty alike.
-void CompiledModel::FindFirstUses() {
-  std::vector<bool> used(parameters_.size(), false);
-  first_used_by_.resize(plan_.instructions.size());
-  for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-    for (const BoundOperand& bound : plan_.instructions[i].operands) {
-      const PlanBuffer& buffer = plan_.buffers[bound.buffer];
-      if (buffer.space != BufferSpace::kParameter || used[buffer.index]) {
-        continue;
-      }
-      used[buffer.index] = true;
-      first_used_by_[i].push_back(buffer.index);
-    }
-  }
-}
-
-// A gradient is final after the last instruction that touches its buffer: the
-// sum over all uses, or the penalty that is added to it. It is told of when the
-// parameter itself is not read any more, either.
-void CompiledModel::FindFinalWrites() {
-  constexpr size_t kNone = std::numeric_limits<size_t>::max();
-  std::vector<size_t> last(parameters_.size(), kNone);
-  std::vector<size_t> last_read(parameters_.size(), 0);
-  bool has_loss = false;
-  for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-    for (const BoundOperand& bound : plan_.instructions[i].operands) {
-      const PlanBuffer& buffer = plan_.buffers[bound.buffer];
-      if (buffer.space == BufferSpace::kGradient) last[buffer.index] = i;
-      if (buffer.space == BufferSpace::kParameter) last_read[buffer.index] = i;
-      // The penalties add to it later.
-      if (bound.buffer == plan_.loss_buffer && !has_loss) {
-        loss_instruction_ = i;
-        has_loss = true;
-      }
-    }
-  }
-  final_after_.resize(plan_.instructions.size());
-  for (size_t parameter = 0; parameter < last.size(); ++parameter) {
-    if (last[parameter] == kNone) continue;
-    final_after_[std::max(last[parameter], last_read[parameter])].push_back(
-        static_cast<int>(parameter));
-  }
-}
-
-void CompiledModel::FindAverages() {
-  for (const MovingAverage& average : plan_.moving_averages) {
-    std::vector<int>& averaged = averaged_parameters_;
-    if (std::find(averaged.begin(), averaged.end(), average.parameter) ==
-        averaged.end()) {
-      averaged.push_back(average.parameter);
-    }
-  }
+  executor_->OnParametersMoved();
 }
 
 absl::Status CompiledModel::InitializeParameters(uint64_t seed) {
@@ -264,15 +189,15 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
                      " rows, the batch has ", batch.rows));
   }
   ASSIGN_OR_RETURN(const StepResult result,
-                   Run(batch, step_seed, listener, gate));
-  RETURN_IF_ERROR(AwaitAll(averaged_parameters_, gate));
+                   Run({batch, step_seed, listener, gate}));
+  RETURN_IF_ERROR(AwaitParameters(schedule_.averaged_parameters, gate));
   if (dtype_ == FLOAT64) {
     WriteMovingAverages<double>();
   } else {
     WriteMovingAverages<float>();
   }
   if (listener != nullptr) {
-    for (const int parameter : averaged_parameters_) {
+    for (const int parameter : schedule_.averaged_parameters) {
       listener->OnGradient(parameter);
     }
   }
@@ -285,8 +210,7 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Evaluate(
     return absl::FailedPreconditionError(
         "evaluate: the model was compiled for training");
   }
-  return Run(batch, /*step_seed=*/0, /*listener=*/nullptr,
-             /*gate=*/nullptr);
+  return Run({batch});
 }
 
 absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
@@ -306,75 +230,14 @@ absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
   return absl::OkStatus();
 }
 
-// Points the instructions that read the batch to its memory, or to a copy if
-// it is in another type or shorter than the primitives read.
-void CompiledModel::BindBatch(const Batch& batch) {
-  const float* examples = batch.examples.as<float>();
-  const int64_t elements = batch.rows * example_elements_;
-  const void* input = examples;
-  if (dtype_ == FLOAT64) {
-    std::copy_n(examples, elements, examples_.as<double>());
-    input = examples_.data();
-  } else if (batch.rows < batch_size_) {
-    std::copy_n(examples, elements, examples_.as<float>());
-    input = examples_.data();
-  }
-  for (size_t i = 0; i < operands_.size(); ++i) {
-    for (const BoundOperand& bound : plan_.instructions[i].operands) {
-      const BufferSpace space = plan_.buffers[bound.buffer].space;
-      if (space == BufferSpace::kInput) {
-        operands_[i].Set(bound.operand, input, bound.index);
-      } else if (space == BufferSpace::kLabels) {
-        operands_[i].Set(bound.operand,
-                         static_cast<const void*>(batch.labels.data()),
-                         bound.index);
-      }
-    }
-  }
-}
-
-double CompiledModel::loss() const {
-  double loss = 0;
-  std::memcpy(&loss, BufferData(plan_.loss_buffer), sizeof(loss));
-  return loss;
-}
-
-absl::Status CompiledModel::TellListener(size_t instruction,
-                                         StepListener* listener) const {
-  if (listener == nullptr) return absl::OkStatus();
-  if (instruction == loss_instruction_) {
-    RETURN_IF_ERROR(listener->OnForward(loss()));
-  }
-  for (const int parameter : final_after_[instruction]) {
-    listener->OnGradient(parameter);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CompiledModel::Execute(size_t index, uint64_t step_seed) {
-  const Instruction& instruction = plan_.instructions[index];
-  if (instruction.is_seeded) {
-    operands_[index].seed = CounterRandom(step_seed, instruction.name).Bits(0);
-  }
-  const absl::Status status = instruction.primitive->Execute(operands_[index]);
-  if (status.ok()) return status;
-  return Annotate(status, absl::StrCat("layer '", instruction.name, "'"));
-}
-
 absl::StatusOr<CompiledModel::StepResult> CompiledModel::Run(
-    const Batch& batch, uint64_t step_seed, StepListener* listener,
-    ParameterGate* gate) {
-  RETURN_IF_ERROR(CheckBatch(batch));
-  BindBatch(batch);
-  for (size_t i = 0; i < operands_.size(); ++i) {
-    operands_[i].rows = batch.rows;
-    RETURN_IF_ERROR(AwaitAll(first_used_by_[i], gate));
-    RETURN_IF_ERROR(Execute(i, step_seed));
-    RETURN_IF_ERROR(TellListener(i, listener));
-  }
+    const PlanExecutor::Step& step) {
+  RETURN_IF_ERROR(CheckBatch(step.batch));
+  RETURN_IF_ERROR(executor_->Run(step));
   StepResult result;
-  result.loss = loss();
-  std::memcpy(&result.correct, BufferData(plan_.correct_buffer),
+  std::memcpy(&result.loss, executor_->Result(plan_.loss_buffer),
+              sizeof(result.loss));
+  std::memcpy(&result.correct, executor_->Result(plan_.correct_buffer),
               sizeof(result.correct));
   return result;
 }
@@ -382,19 +245,27 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Run(
 template <typename T>
 void CompiledModel::WriteMovingAverages() {
   for (const MovingAverage& average : plan_.moving_averages) {
-    const absl::Span<T> delta = SpanOf<T>(gradients_.data(), average.parameter);
+    const absl::Span<T> delta =
+        SpanOf<T>(memory_.gradient(average.parameter), average.parameter);
     std::fill(delta.begin(), delta.end(), T{0});
   }
   for (const MovingAverage& average : plan_.moving_averages) {
-    const T* batch = static_cast<const T*>(BufferData(average.batch_buffer));
-    const T* moving = reinterpret_cast<const T*>(read_from_[average.parameter]);
-    const absl::Span<T> delta = SpanOf<T>(gradients_.data(), average.parameter);
+    const T* batch =
+        static_cast<const T*>(executor_->Result(average.batch_buffer));
+    const T* moving =
+        reinterpret_cast<const T*>(memory_.read_from[average.parameter]);
+    const absl::Span<T> delta =
+        SpanOf<T>(memory_.gradient(average.parameter), average.parameter);
     const T scale = static_cast<T>(average.scale);
     const T rate = static_cast<T>(1 - average.momentum);
     for (size_t i = 0; i < delta.size(); ++i) {
       delta[i] += rate * (scale * batch[i] - moving[i]);
     }
   }
+}
+
+std::string CompiledModel::DescribePlan(absl::string_view device) const {
+  return PlanTable(plan_, device);
 }
 
 }  // namespace muster

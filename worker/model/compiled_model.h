@@ -2,12 +2,14 @@
 #define WORKER_MODEL_COMPILED_MODEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/tensor/aligned_buffer.h"
 #include "proto/tensor.pb.h"
@@ -17,7 +19,9 @@
 #include "worker/model/execution_plan.h"
 #include "worker/model/model_graph.h"
 #include "worker/model/parameter_gate.h"
+#include "worker/model/plan_executor.h"
 #include "worker/model/step_listener.h"
+#include "worker/model/step_schedule.h"
 
 namespace muster {
 
@@ -40,6 +44,11 @@ struct CompileOptions {
   // of having its own: several towers, one copy. Not owned; outlives the model.
   // While one of them runs, nobody may write them.
   CompiledModel* parameters_of = nullptr;
+  // On a backend with streams: the second training step is captured, later ones
+  // launch it as a whole.
+  bool use_graphs = true;
+  // Hears, in one line, why steps are not captured; null: nobody.
+  std::function<void(const std::string&)> say;
 };
 
 // A model made ready for one backend, batch size and mode: primitives, and all
@@ -53,7 +62,8 @@ struct CompileOptions {
 //   // model->gradient(i) is the gradient of model->parameters()[i].
 //
 // Parameters and gradients are canonical: row-major, convolution weights
-// [O, I, KH, KW], dense weights [O, I].
+// [O, I, KH, KW], dense weights [O, I]; and in the host's memory, also where
+// the backend computes in another.
 class CompiledModel {
  public:
   struct StepResult {
@@ -82,7 +92,7 @@ class CompiledModel {
   // model computes in T.
   template <typename T>
   absl::Span<T> parameter_as(int i) {
-    return SpanOf<T>(values_data_, i);
+    return SpanOf<T>(memory_.value(i), i);
   }
   absl::Span<float> parameter(int i) { return parameter_as<float>(i); }
 
@@ -96,31 +106,32 @@ class CompiledModel {
   // state parameter is to be raised by. REQUIRES: mode kTrain, T as above.
   template <typename T>
   absl::Span<const T> gradient_as(int i) const {
-    return SpanOf<T>(gradients_.data(), i);
+    return SpanOf<T>(memory_.gradient(i), i);
   }
   absl::Span<const float> gradient(int i) const {
     return gradient_as<float>(i);
   }
   // The same, to change it before it is pushed.
   absl::Span<float> mutable_gradient(int i) {
-    return SpanOf<float>(gradients_.data(), i);
+    return SpanOf<float>(memory_.gradient(i), i);
   }
 
   // [batch, input...] of the last Step. REQUIRES: options.input_gradient.
   template <typename T>
   absl::Span<const T> input_gradient_as() const {
-    return {static_cast<const T*>(BufferData(plan_.input_gradient_buffer)),
-            static_cast<size_t>(batch_size_ * example_elements_)};
+    return {
+        static_cast<const T*>(executor_->Result(plan_.input_gradient_buffer)),
+        static_cast<size_t>(batch_size_ * example_elements_)};
   }
 
   // Forward and backward; changes no parameter. `step_seed` chooses what
   // dropout drops. `listener`, unless null, hears of the step meanwhile;
   // `gate`, unless null, is asked for each parameter before the first use of
   // it, once, in the order of the forward pass (moving averages come last).
-  // Allocates nothing after the first call. Errors: InvalidArgument if the
-  // batch has not batch_size rows, holds less memory than it says, or has a
-  // label out of range; FailedPrecondition in mode kEvaluate; those of the
-  // listener and the gate.
+  // Allocates nothing after the first call, with graphs after the second.
+  // Errors: InvalidArgument if the batch has not batch_size rows, holds less
+  // memory than it says, or has a label out of range; FailedPrecondition in
+  // mode kEvaluate; those of the listener, the gate and the backend's streams.
   absl::StatusOr<StepResult> Step(const Batch& batch, uint64_t step_seed,
                                   StepListener* listener = nullptr,
                                   ParameterGate* gate = nullptr);
@@ -129,79 +140,53 @@ class CompiledModel {
   // FailedPrecondition in mode kTrain.
   absl::StatusOr<StepResult> Evaluate(const Batch& batch);
 
+  // PlanTable of this model; `device` is the backend's.
+  std::string DescribePlan(absl::string_view device) const;
+
   int64_t batch_size() const { return batch_size_; }
   int64_t num_classes() const { return num_classes_; }
   // Memory for activations, their gradients and workspaces.
-  int64_t arena_bytes() const {
-    return static_cast<int64_t>(arena_.size_bytes());
-  }
+  int64_t arena_bytes() const { return executor_->arena_bytes(); }
 
  private:
   CompiledModel(const ModelGraph& graph, const CompileOptions& options,
                 ExecutionPlan plan);
 
   void PlaceParameters(const ModelGraph& graph, CompiledModel* parameters_of);
-  void BindOperands();
-  void BindParameters();
-  void FindFirstUses();
-  void FindFinalWrites();
-  void FindAverages();
-
   bool HasParameters(const ModelGraph& graph, DataType dtype) const;
+  ExecutedModel AsExecuted() const;
   absl::Status CheckBatch(const Batch& batch) const;
-  absl::StatusOr<StepResult> Run(const Batch& batch, uint64_t step_seed,
-                                 StepListener* listener, ParameterGate* gate);
-  absl::Status Execute(size_t instruction, uint64_t step_seed);
-  double loss() const;
-  absl::Status TellListener(size_t instruction, StepListener* listener) const;
-  void BindBatch(const Batch& batch);
+  absl::StatusOr<StepResult> Run(const PlanExecutor::Step& step);
   template <typename T>
   void WriteMovingAverages();
-  // The memory of a buffer; nullptr for those of a batch.
-  void* BufferData(int buffer) const;
   template <typename T>
-  absl::Span<T> SpanOf(char* buffer, int i) const;
+  absl::Span<T> SpanOf(char* first, int i) const;
 
   const DataType dtype_;
   const CompileOptions::Mode mode_;
   const int64_t batch_size_;
   const int64_t example_elements_;
   const int64_t num_classes_;
-  ExecutionPlan plan_;
+  const ExecutionPlan plan_;
+  const StepSchedule schedule_;
   std::vector<TensorDef> parameters_;
   std::vector<Initializer> initializers_;
-  // Elements of each parameter, and where it lies in values_ and gradients_.
+  // Elements of each parameter.
   std::vector<int64_t> sizes_;
-  std::vector<int64_t> offsets_;
-  // Where steps read each parameter.
-  std::vector<const char*> read_from_;
-  // Of each of the plan's buffers, in arena_; -1 for others.
-  std::vector<int64_t> arena_offsets_;
 
   // Empty if they are another model's.
   AlignedBuffer values_;
-  char* values_data_ = nullptr;
-  mutable AlignedBuffer gradients_;
-  mutable AlignedBuffer arena_;
-  // The batch's examples, if they cannot be used where they lie.
-  AlignedBuffer examples_;
-  // Of each instruction.
-  std::vector<Operands> operands_;
-  // For the gate: the parameters that each instruction reads first.
-  std::vector<std::vector<int>> first_used_by_;
-  // For the listener: the instruction that makes the loss, and the parameters
-  // whose gradients are final after each.
-  size_t loss_instruction_ = 0;
-  std::vector<std::vector<int>> final_after_;
-  // After the last instruction their averages are read, and their gradients
-  // written.
-  std::vector<int> averaged_parameters_;
+  AlignedBuffer gradients_;
+  // Where they lie, with the other model's values.
+  ModelMemory memory_;
+
+  // Last: it refers to all else.
+  std::unique_ptr<PlanExecutor> executor_;
 };
 
 template <typename T>
-absl::Span<T> CompiledModel::SpanOf(char* buffer, int i) const {
-  return {reinterpret_cast<T*>(buffer + offsets_[i]),
-          static_cast<size_t>(sizes_[i])};
+absl::Span<T> CompiledModel::SpanOf(char* first, int i) const {
+  return {reinterpret_cast<T*>(first), static_cast<size_t>(sizes_[i])};
 }
 
 }  // namespace muster

@@ -1,25 +1,47 @@
 #include "worker/tower/device_names.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
-#include "worker/backend/backend.h"
 
 namespace muster {
 namespace {
 
-// "auto": the first of these that is registered and has a device.
-constexpr const char* kPreferredBackends[] = {"cpu", "ref"};
+constexpr absl::string_view kAuto = "auto";
 constexpr absl::string_view kCudaBackend = "cuda";
+// What stands in for a device that is not there.
+constexpr absl::string_view kSoftBackend = "cpu";
+// "auto": the first of these that is linked and has a usable device.
+constexpr absl::string_view kPreferredBackends[] = {kCudaBackend, kSoftBackend,
+                                                    "ref"};
+constexpr absl::string_view kNoCuda =
+    "this program was built without CUDA (bazel build --config=cuda)";
 
-std::vector<Device> DevicesOf(absl::string_view backend) {
+bool IsLinked(absl::string_view backend) {
+  return absl::c_linear_search(BackendRegistry::Names(), backend);
+}
+
+std::vector<Device> DevicesOf(absl::string_view backend,
+                              const GpuOptions& gpu) {
   const auto factory = BackendRegistry::Find(backend);
-  return factory.ok() ? factory->devices() : std::vector<Device>();
+  return factory.ok() ? factory->devices(gpu) : std::vector<Device>();
+}
+
+bool IsUsable(const Device& device) { return device.unusable.empty(); }
+
+// What --list_devices says of a device.
+std::string Describe(const Device& device) {
+  if (IsUsable(device)) return device.description;
+  return absl::StrCat(device.description,
+                      device.description.empty() ? "" : "; ",
+                      "unusable: ", device.unusable);
 }
 
 // "cpu:0 to cpu:7: oneDNN 2.6.3", one element a run of devices that are alike;
@@ -28,61 +50,131 @@ std::vector<std::string> Runs(const std::vector<Device>& devices,
                               bool names_only) {
   std::vector<std::string> runs;
   for (size_t first = 0, last = 0; first < devices.size(); first = last + 1) {
+    const std::string description = Describe(devices[first]);
     last = first;
     while (last + 1 < devices.size() &&
-           devices[last + 1].description == devices[first].description) {
+           Describe(devices[last + 1]) == description) {
       ++last;
     }
     std::string run = devices[first].name;
     if (last > first) absl::StrAppend(&run, " to ", devices[last].name);
-    if (!names_only) absl::StrAppend(&run, ": ", devices[first].description);
+    if (!names_only) absl::StrAppend(&run, ": ", description);
     runs.push_back(std::move(run));
   }
   return runs;
 }
 
-std::string AllDevices() {
+std::vector<Device> UsableDevices(absl::string_view backend,
+                                  const GpuOptions& gpu) {
+  std::vector<Device> devices = DevicesOf(backend, gpu);
+  devices.erase(
+      std::remove_if(devices.begin(), devices.end(),
+                     [](const Device& device) { return !IsUsable(device); }),
+      devices.end());
+  return devices;
+}
+
+std::string AllUsable(const GpuOptions& gpu) {
   std::vector<std::string> all;
   for (const std::string& backend : BackendRegistry::Names()) {
-    for (std::string& run : Runs(DevicesOf(backend), /*names_only=*/true)) {
+    for (std::string& run :
+         Runs(UsableDevices(backend, gpu), /*names_only=*/true)) {
       all.push_back(std::move(run));
     }
   }
   return absl::StrJoin(all, ", ");
 }
 
-absl::Status NoSuchDevice(absl::string_view flag, absl::string_view device) {
-  // A name that is meant to work one day: "no such device" would send the user
-  // looking for a typing error or for a driver.
-  if (BackendOfDevice(device) == kCudaBackend &&
-      !BackendRegistry::Find(kCudaBackend).ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, "=", device,
-                     ": this version has no CUDA backend; use --device=cpu, or "
-                     "--device=auto, which takes the best that there is"));
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, "=", device, ": there is no device '", device,
-                   "'; there are ", AllDevices()));
-}
-
-absl::StatusOr<std::vector<std::string>> FirstDevices(absl::string_view backend,
-                                                      int count) {
+// The first `count` usable devices; fewer if it has fewer.
+std::vector<std::string> FirstUsable(absl::string_view backend, int count,
+                                     const GpuOptions& gpu) {
   std::vector<std::string> names;
-  for (const Device& device : DevicesOf(backend)) {
+  for (const Device& device : UsableDevices(backend, gpu)) {
     if (static_cast<int>(names.size()) == count) break;
     names.push_back(device.name);
   }
-  if (static_cast<int>(names.size()) == count) return names;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--num_devices=", count, ": backend '", backend, "' has ",
-                   names.size(), "; there are ", AllDevices()));
+  return names;
 }
 
-absl::StatusOr<std::vector<std::string>> NamedDevices(
-    const DeviceChoice& choice) {
+// What is wanted could exist, on another machine or in another build: NotFound.
+absl::Status Missing(absl::string_view flag, absl::string_view device,
+                     absl::string_view why) {
+  return absl::NotFoundError(absl::StrCat(flag, "=", device, ": ", why));
+}
+
+absl::Status NoSuchDevice(absl::string_view flag, absl::string_view device,
+                          const GpuOptions& gpu) {
+  const std::string backend = BackendOfDevice(device);
+  if (backend == kCudaBackend && !IsLinked(backend)) {
+    return Missing(flag, device, kNoCuda);
+  }
+  const std::string why = absl::StrCat("there is no device '", device,
+                                       "'; there are ", AllUsable(gpu));
+  if (IsLinked(backend) && IndexOfDevice(device) >= 0) {
+    return Missing(flag, device, why);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(flag, "=", device, ": ", why));
+}
+
+// As ResolveDevice, but NotFound for what is Missing.
+absl::StatusOr<std::string> FindDevice(absl::string_view flag,
+                                       absl::string_view device,
+                                       const GpuOptions& gpu) {
+  const bool is_backend = !absl::StrContains(device, ':');
+  const std::vector<Device> devices = DevicesOf(BackendOfDevice(device), gpu);
+  for (const Device& candidate : devices) {
+    if (is_backend ? IsUsable(candidate) : candidate.name == device) {
+      if (IsUsable(candidate)) return candidate.name;
+      return Missing(flag, device,
+                     absl::StrCat("it cannot be used: ", candidate.unusable));
+    }
+  }
+  if (!is_backend || devices.empty()) return NoSuchDevice(flag, device, gpu);
+  return Missing(flag, device,
+                 absl::StrCat(devices.front().name,
+                              " cannot be used: ", devices.front().unusable));
+}
+
+absl::Status AsInvalidArgument(const absl::Status& status) {
+  return absl::IsNotFound(status) ? absl::InvalidArgumentError(status.message())
+                                  : status;
+}
+
+// Why "auto" took `chosen` and nothing better; "" if there is nothing better,
+// or nobody built this program for it.
+std::string PassedOver(absl::string_view chosen, const GpuOptions& gpu) {
+  if (BackendOfDevice(chosen) == kCudaBackend) return "";
+  const std::vector<Device> devices = DevicesOf(kCudaBackend, gpu);
+  if (devices.empty()) return "";
+  return absl::StrCat(devices.front().name,
+                      " cannot be used: ", devices.front().unusable, "; ",
+                      chosen, " is used");
+}
+
+absl::StatusOr<std::string> BestBackend(const GpuOptions& gpu) {
+  for (const absl::string_view backend : kPreferredBackends) {
+    if (!UsableDevices(backend, gpu).empty()) return std::string(backend);
+  }
+  return absl::InvalidArgumentError(
+      "--device=auto: this program has no usable device");
+}
+
+absl::Status CheckChoice(const DeviceChoice& choice) {
   const int count = static_cast<int>(choice.devices.size());
-  if (choice.device != "auto") {
+  if (choice.num_devices < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--num_devices=", choice.num_devices, ": wanted 1 or more"));
+  }
+  if (count == 0) {
+    if (choice.num_devices <= 1 || !absl::StrContains(choice.device, ':')) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--device=", choice.device, " with --num_devices=", choice.num_devices,
+        ": it is one device; give --device=", BackendOfDevice(choice.device),
+        ", or name all in --devices"));
+  }
+  if (choice.device != kAuto) {
     return absl::InvalidArgumentError(
         absl::StrCat("--device=", choice.device,
                      " and --devices=", absl::StrJoin(choice.devices, ","),
@@ -93,9 +185,15 @@ absl::StatusOr<std::vector<std::string>> NamedDevices(
         absl::StrCat("--num_devices=", choice.num_devices, ": --devices names ",
                      count, "; give --devices alone"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> NamedDevices(
+    const DeviceChoice& choice) {
   std::vector<std::string> names;
   for (const std::string& device : choice.devices) {
-    ASSIGN_OR_RETURN(std::string name, ResolveDevice("--devices", device));
+    ASSIGN_OR_RETURN(std::string name,
+                     FindDevice("--devices", device, choice.gpu));
     if (absl::c_linear_search(names, name)) {
       return absl::InvalidArgumentError(
           absl::StrCat("--devices=", absl::StrJoin(choice.devices, ","),
@@ -106,55 +204,104 @@ absl::StatusOr<std::vector<std::string>> NamedDevices(
   return names;
 }
 
+absl::StatusOr<std::vector<std::string>> FirstDevices(absl::string_view backend,
+                                                      int count,
+                                                      const GpuOptions& gpu) {
+  std::vector<std::string> names = FirstUsable(backend, count, gpu);
+  if (static_cast<int>(names.size()) == count) return names;
+  return absl::NotFoundError(absl::StrCat(
+      "--num_devices=", count, ": backend '", backend, "' has ", names.size(),
+      " that can be used; there are ", AllUsable(gpu)));
+}
+
+// Just what was asked for. NotFound for what is Missing.
+absl::StatusOr<std::vector<std::string>> ExactDevices(
+    const DeviceChoice& choice) {
+  if (!choice.devices.empty()) return NamedDevices(choice);
+  if (choice.device == kAuto) {
+    ASSIGN_OR_RETURN(const std::string backend, BestBackend(choice.gpu));
+    return FirstDevices(backend, std::max(choice.num_devices, 1), choice.gpu);
+  }
+  ASSIGN_OR_RETURN(const std::string first,
+                   FindDevice("--device", choice.device, choice.gpu));
+  if (choice.num_devices <= 1) return std::vector<std::string>{first};
+  return FirstDevices(BackendOfDevice(first), choice.num_devices, choice.gpu);
+}
+
+// As many of the cpu, for what is `missing`.
+absl::StatusOr<ChosenDevices> SoftDevices(const DeviceChoice& choice,
+                                          const absl::Status& missing) {
+  const int count = std::max(
+      {1, choice.num_devices, static_cast<int>(choice.devices.size())});
+  ChosenDevices chosen;
+  chosen.names = FirstUsable(kSoftBackend, count, choice.gpu);
+  if (static_cast<int>(chosen.names.size()) < count) {
+    return AsInvalidArgument(missing);
+  }
+  chosen.note = absl::StrCat(
+      missing.message(), "; ", absl::StrJoin(chosen.names, ", "),
+      count == 1 ? " is" : " are", " used, as --allow_soft_placement says");
+  return chosen;
+}
+
 }  // namespace
 
 std::string BackendOfDevice(absl::string_view device) {
   return std::string(device.substr(0, device.find(':')));
 }
 
+int IndexOfDevice(absl::string_view device) {
+  const size_t colon = device.find(':');
+  int index = -1;
+  const bool is_number = colon != absl::string_view::npos &&
+                         absl::SimpleAtoi(device.substr(colon + 1), &index);
+  // One name a device: not "cpu:01".
+  const bool is_canonical =
+      is_number && absl::StrCat(index) == device.substr(colon + 1);
+  return is_canonical ? index : -1;
+}
+
 absl::StatusOr<std::string> ResolveDevice(absl::string_view flag,
-                                          absl::string_view device) {
-  if (device == "auto") {
-    for (const char* const backend : kPreferredBackends) {
-      const std::vector<Device> devices = DevicesOf(backend);
-      if (!devices.empty()) return devices.front().name;
-    }
-  }
-  for (const Device& candidate : DevicesOf(BackendOfDevice(device))) {
-    if (candidate.name == device || !absl::StrContains(device, ':')) {
-      return candidate.name;
-    }
-  }
-  return NoSuchDevice(flag, device);
+                                          absl::string_view device,
+                                          const GpuOptions& gpu) {
+  auto name = FindDevice(flag, device, gpu);
+  if (!name.ok()) return AsInvalidArgument(name.status());
+  return name;
 }
 
-absl::StatusOr<std::vector<std::string>> ChooseDevices(
-    const DeviceChoice& choice) {
-  if (choice.num_devices < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--num_devices=", choice.num_devices, ": wanted 1 or more"));
+absl::StatusOr<ChosenDevices> ChooseDevices(const DeviceChoice& choice) {
+  RETURN_IF_ERROR(CheckGpuOptions(choice.gpu));
+  RETURN_IF_ERROR(CheckChoice(choice));
+  auto exact = ExactDevices(choice);
+  if (absl::IsNotFound(exact.status()) && choice.allow_soft_placement) {
+    return SoftDevices(choice, exact.status());
   }
-  if (!choice.devices.empty()) return NamedDevices(choice);
-  ASSIGN_OR_RETURN(const std::string first,
-                   ResolveDevice("--device", choice.device));
-  if (choice.num_devices <= 1) return std::vector<std::string>{first};
-  if (absl::StrContains(choice.device, ':')) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--device=", choice.device, " with --num_devices=", choice.num_devices,
-        ": it is one device; give --device=", BackendOfDevice(first),
-        ", or name all in --devices"));
+  if (absl::IsNotFound(exact.status())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(exact.status().message(),
+                     "; --device=auto takes the best that there is, "
+                     "--allow_soft_placement the cpu instead"));
   }
-  return FirstDevices(BackendOfDevice(first), choice.num_devices);
+  if (!exact.ok()) return exact.status();
+  ChosenDevices chosen;
+  chosen.names = *std::move(exact);
+  if (choice.devices.empty() && choice.device == kAuto) {
+    chosen.note = PassedOver(chosen.names.front(), choice.gpu);
+  }
+  return chosen;
 }
 
-std::string DescribeDevices() {
+std::string DescribeDevices(const GpuOptions& gpu) {
   std::string text;
   for (const std::string& backend : BackendRegistry::Names()) {
     absl::StrAppend(&text, backend, "\n");
     for (const std::string& run :
-         Runs(DevicesOf(backend), /*names_only=*/false)) {
+         Runs(DevicesOf(backend, gpu), /*names_only=*/false)) {
       absl::StrAppend(&text, "  ", run, "\n");
     }
+  }
+  if (!IsLinked(kCudaBackend)) {
+    absl::StrAppend(&text, kCudaBackend, "\n  none: ", kNoCuda, "\n");
   }
   return text;
 }

@@ -6,40 +6,59 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "worker/backend/backend.h"
 
 namespace muster {
 
 // A device is called BACKEND:INDEX, "cpu:1"; worker --list_devices prints all.
 
-// The full name of what --device says: a device, a backend (its first device),
-// or "auto" (the first of the best backend that there is). Errors:
-// InvalidArgument naming `flag` and listing the devices, if there is no such.
-absl::StatusOr<std::string> ResolveDevice(absl::string_view flag,
-                                          absl::string_view device);
-
-// "cpu" of "cpu:1".
+// "cpu" and 1 of "cpu:1".
 std::string BackendOfDevice(absl::string_view device);
+int IndexOfDevice(absl::string_view device);
 
 // What the flags ask for.
 struct DeviceChoice {
-  // --device.
+  // --device: a device, a backend (its first devices), or "auto" (the first
+  // usable one of cuda, cpu, ref).
   std::string device = "auto";
   // --devices.
   std::vector<std::string> devices;
   // --num_devices; 0: not given.
   int num_devices = 0;
+  // A device that is not there, or cannot be used, has the cpu in its place.
+  bool allow_soft_placement = false;
+  GpuOptions gpu;
 };
 
-// One device a tower, by full name: `devices`, or the first `num_devices` of
-// the backend `device`. Errors: InvalidArgument if flags contradict each other,
-// a device does not exist, or one is named twice.
-absl::StatusOr<std::vector<std::string>> ChooseDevices(
-    const DeviceChoice& choice);
+// The devices of a choice.
+struct ChosenDevices {
+  // One a tower, by full name.
+  std::vector<std::string> names;
+  // A line for the operator: what was wanted, why it is not to be had, and what
+  // is used instead. Empty if all is as it was asked for.
+  std::string note;
+};
+
+// `choice.devices`, or the first `num_devices` (at least one) of the backend
+// `device`. With allow_soft_placement, if one of them cannot be had, as many
+// devices of the cpu. Errors: InvalidArgument if flags contradict each other, a
+// device is named twice, does not exist or cannot be used, or a GPU option is
+// out of range.
+absl::StatusOr<ChosenDevices> ChooseDevices(const DeviceChoice& choice);
+
+// The full name of a device or of a backend's first. Errors: InvalidArgument
+// naming `flag` and listing the devices, if there is no such, or it cannot be
+// used.
+absl::StatusOr<std::string> ResolveDevice(absl::string_view flag,
+                                          absl::string_view device,
+                                          const GpuOptions& gpu);
 
 // Every device as --list_devices prints it, those that are alike in one line:
 //   cpu
 //     cpu:0 to cpu:7: oneDNN 2.6.3, AVX2, 2 cores
-std::string DescribeDevices();
+//   cuda
+//     cuda:0: unusable: no driver: ...
+std::string DescribeDevices(const GpuOptions& gpu);
 
 }  // namespace muster
 

@@ -34,6 +34,23 @@ TEST(AlignedBufferTest, ALargeOneBeginsAtAHugePage) {
   }
 }
 
+TEST(AlignedBufferTest, IsAloneInItsPages) {
+  for (const size_t size :
+       {size_t{1}, AlignedBuffer::kPage, AlignedBuffer::kPage + 1}) {
+    const AlignedBuffer buffer = AlignedBuffer::OfPages(size);
+    const AlignedBuffer next = AlignedBuffer::OfPages(1);
+    EXPECT_EQ(buffer.size_bytes(), size);
+    const auto begin = reinterpret_cast<uintptr_t>(buffer.data());
+    const auto other = reinterpret_cast<uintptr_t>(next.data());
+    EXPECT_EQ(begin % AlignedBuffer::kPage, 0u);
+    EXPECT_EQ(other % AlignedBuffer::kPage, 0u);
+    EXPECT_TRUE(other < begin ||
+                other - begin >= (size + AlignedBuffer::kPage - 1) /
+                                     AlignedBuffer::kPage *
+                                     AlignedBuffer::kPage);
+  }
+}
+
 TEST(AlignedBufferTest, AnEmptyBufferHasNoBytes) {
   const AlignedBuffer none;
   EXPECT_EQ(none.size_bytes(), 0u);

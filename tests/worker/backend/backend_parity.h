@@ -3,32 +3,18 @@
 
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
+#include "tests/worker/backend/parity_backends.h"
 #include "tests/worker/backend/primitive_run.h"
 #include "worker/backend/backend.h"
 
 namespace muster {
-
-// A backend that is compared with the oracle.
-struct ParityBackend {
-  // In the names of tests: "cpu_threads2".
-  std::string label;
-  // Unavailable: its device is not there, and the test is skipped.
-  std::function<absl::StatusOr<std::unique_ptr<Backend>>()> make;
-  // Relative error with which it rounds the factors of products: 2^-9 for bf16.
-  double factor_epsilon = 0;
-};
-
-// Those of this binary: each links a definition of its own.
-std::vector<ParityBackend> ParityBackends();
 
 class BackendParityTest : public testing::TestWithParam<ParityBackend> {
  public:
@@ -40,6 +26,8 @@ class BackendParityTest : public testing::TestWithParam<ParityBackend> {
   static constexpr uint64_t kSeed = 20170411;
   // exp, log, tanh, 1/sqrt: a few ulps of float32 each.
   static constexpr double kRelative = 1e-5;
+  // RandomValues have so many bits; factors of so many are not rounded.
+  static constexpr int kValueBits = 11;
 
   using Inputs = std::vector<std::pair<Operand, Values>>;
 
@@ -56,8 +44,10 @@ class BackendParityTest : public testing::TestWithParam<ParityBackend> {
   // The absolute tolerance of a sum of `terms` products of factors below 1, of
   // which the backend may round each; such errors add up as a random walk does.
   double ProductTolerance(int64_t terms) const {
-    return SumTolerance(terms) + 8 * GetParam().factor_epsilon *
-                                     std::sqrt(static_cast<double>(terms));
+    const int bits = GetParam().factor_bits;
+    if (bits >= kValueBits) return SumTolerance(terms);
+    return SumTolerance(terms) +
+           8 * std::ldexp(std::sqrt(static_cast<double>(terms)), -bits - 1);
   }
 
   // Runs both primitives on the same inputs and compares the outputs.

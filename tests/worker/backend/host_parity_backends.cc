@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/worker/backend/backend_parity.h"
+#include "tests/worker/backend/parity_backends.h"
 
 namespace muster {
 namespace {

@@ -11,6 +11,8 @@
 #include <new>
 #include <string>
 
+#include "tests/testing/allocation_pause.h"
+
 namespace {
 
 // The largest allocation that oneDNN may make inside a call. Its matrix product
@@ -42,6 +44,7 @@ int FindLibrary(dl_phdr_info* info, size_t /*size*/, void* /*context*/) {
 
 void Count(const void* caller, size_t size) {
   if (!counting.load(std::memory_order_relaxed)) return;
+  if (muster::AllocationPause::is_on()) return;
   const uintptr_t address = reinterpret_cast<uintptr_t>(caller);
   const bool by_library = address >= library_begin && address < library_end;
   if (by_library && size <= kMaxLibraryBytes) return;

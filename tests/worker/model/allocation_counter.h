@@ -9,7 +9,8 @@ namespace muster {
 // in, so that what libraries allocate is seen too. oneDNN's own execute makes a
 // few small nodes a call (its map of arguments) and its matrix product packs
 // operands, which no caller can avoid: those are told apart by the caller's
-// address and not counted up to a limit.
+// address and not counted up to a limit. Nor is what a test's own fake does:
+// tests/testing/allocation_pause.h.
 void StartCountingAllocations();
 
 // False under a sanitizer that replaces malloc itself.

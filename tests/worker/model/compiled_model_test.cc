@@ -205,7 +205,8 @@ TEST_P(CompiledModelTest, RefusesTheOtherMode) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, CompiledModelTest,
-                         testing::Values("ref", "cpu"),
+                         testing::Values("ref", "cpu", "device_of_ref",
+                                         "device_of_cpu"),
                          [](const auto& info) { return info.param; });
 
 TEST(CompiledModelMemoryTest, ReusesMemory) {

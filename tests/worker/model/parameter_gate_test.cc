@@ -105,7 +105,8 @@ TEST_P(ParameterGateTest, AnErrorEndsTheStepAsItIs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ParameterGateTest,
-                         testing::Values("ref", "cpu"),
+                         testing::Values("ref", "cpu", "device_of_ref",
+                                         "device_of_cpu"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "worker/model/plan_compiler.h"
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/model/test_models.h"
@@ -58,6 +60,28 @@ TEST_F(PlanCompilerTest, RefNeedsNoReorder) {
   EXPECT_EQ(CountNamed(plan, "reorder"), 0);
   // Four parameters, each written straight to its gradient.
   EXPECT_EQ(CountGradientBuffers(plan), 4);
+}
+
+TEST_F(PlanCompilerTest, TheCpuSaysWhatItHasChosen) {
+  const ExecutionPlan plan = CompileText(
+      absl::StrCat(
+          "input_shape: [16, 16, 16] "
+          "layer { name: 'conv' type: 'conv2d' attr { name: 'filters' i: 16 } "
+          "attr { name: 'kernel' i: 5 } } "
+          "layer { name: 'pool' type: 'max_pool' attr { name: 'kernel' i: 2 } "
+          "attr { name: 'stride' i: 2 } } "
+          "layer { name: 'flatten' type: 'flatten' } ",
+          kHead),
+      Phase::kTraining, "cpu");
+  std::set<std::string> descriptions;
+  for (const Instruction& instruction : plan.instructions) {
+    const std::string description = instruction.primitive->description();
+    EXPECT_EQ(description.empty(), instruction.name == "loss")
+        << instruction.name;
+    descriptions.insert(description.substr(0, description.find(':')));
+  }
+  EXPECT_THAT(descriptions, testing::IsSupersetOf({"own Winograd F(2x2, 5x5)",
+                                                   "own 2x2 max pool"}));
 }
 
 TEST_F(PlanCompilerTest, TheFirstLayerMakesNoGradientOfTheInput) {

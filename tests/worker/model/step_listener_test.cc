@@ -131,7 +131,8 @@ TEST_P(StepListenerTest, TheLossIsTheStepsWithoutAPenalty) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, StepListenerTest,
-                         testing::Values("ref", "cpu"),
+                         testing::Values("ref", "cpu", "device_of_ref",
+                                         "device_of_cpu"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

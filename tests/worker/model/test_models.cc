@@ -6,12 +6,17 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "google/protobuf/text_format.h"
+#include "tests/worker/backend/fake_device.h"
 #include "worker/layer/counter_random.h"
 #include "worker/training_spec.h"
 
 namespace muster {
 namespace {
+
+constexpr char kDeviceOf[] = "device_of_";
 
 template <typename T>
 T ValueOrDie(absl::StatusOr<T> value) {
@@ -78,6 +83,11 @@ TrainingSpec LoadZooModel(const std::string& name) {
 }
 
 std::unique_ptr<Backend> MakeBackend(const std::string& name) {
+  absl::string_view inner = name;
+  if (absl::ConsumePrefix(&inner, kDeviceOf)) {
+    return std::make_unique<FakeDevice>(MakeBackend(std::string(inner)),
+                                        /*seed=*/1);
+  }
   return ValueOrDie(CreateBackend(name, BackendOptions()));
 }
 

@@ -27,7 +27,8 @@ inline constexpr int64_t kManyUsesClasses = 3;
 // worker/model/zoo/NAME.textproto. Ends the test binary if it cannot be read.
 TrainingSpec LoadZooModel(const std::string& name);
 
-// Ends the test binary if there is none of that name.
+// "device_of_cpu" is a FakeDevice with cpu's primitives. Ends the test binary
+// if there is none of that name.
 std::unique_ptr<Backend> MakeBackend(const std::string& name);
 
 // Uniform examples in [0, 1) and labels, as functions of `seed`.

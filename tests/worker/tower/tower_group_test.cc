@@ -155,7 +155,8 @@ INSTANTIATE_TEST_SUITE_P(
     Divisions, DividedStepTest,
     ::testing::Values(Division{"ref", 2, 1}, Division{"ref", 3, 1},
                       Division{"ref", 1, 4}, Division{"ref", 2, 3},
-                      Division{"cpu", 2, 1}, Division{"cpu", 4, 2}));
+                      Division{"cpu", 2, 1}, Division{"cpu", 4, 2},
+                      Division{"device_of_ref", 2, 3}));
 
 TEST(TowerGroupTest, OneTowerIsTheModelItself) {
   const Batch batch = MakeBatch(8, kElements, kClasses, /*seed=*/1);
@@ -258,15 +259,33 @@ TEST(TowerGroupTest, AllReadOneCopyOfTheParameters) {
   }
 }
 
+// Each thread's work is for its own device, and all read one memory.
+TEST(TowerGroupTest, TowersWithDevicesGiveTheBitsOfTheHost) {
+  Towers host(kNormed, "cpu", 3, 8);
+  Towers devices(kNormed, "device_of_cpu", 3, 8);
+  for (int step = 0; step < 4; ++step) {
+    const auto batches =
+        Divide(MakeBatch(24, kElements, kClasses, /*seed=*/step), 3);
+    ASSERT_THAT(host.Run(batches), IsOk());
+    ASSERT_THAT(devices.Run(batches), IsOk());
+    EXPECT_EQ(devices.Gradients(), host.Gradients()) << "step " << step;
+    EXPECT_EQ(devices.group().loss(), host.group().loss());
+  }
+}
+
 TEST(TowerGroupTest, AnErrorNamesItsTower) {
-  auto batches = Divide(MakeBatch(16, kElements, kClasses, /*seed=*/1), 2);
-  batches[1].labels[3] = kClasses;
-  Towers towers(kMlp, "ref", 2, 8);
-  EXPECT_THAT(towers.Run(batches), StatusIs(absl::StatusCode::kInvalidArgument,
-                                            AllOf(HasSubstr("tower 1 on ref:1"),
-                                                  HasSubstr("layer 'loss'"))));
-  batches[1].labels[3] = 0;
-  EXPECT_THAT(towers.Run(batches), IsOk());
+  for (const std::string backend : {"ref", "device_of_ref"}) {
+    auto batches = Divide(MakeBatch(16, kElements, kClasses, /*seed=*/1), 2);
+    batches[1].labels[3] = kClasses;
+    Towers towers(kMlp, backend, 2, 8);
+    EXPECT_THAT(
+        towers.Run(batches),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 AllOf(HasSubstr(absl::StrCat("tower 1 on ", backend, ":1")),
+                       HasSubstr("layer 'loss'"))));
+    batches[1].labels[3] = 0;
+    EXPECT_THAT(towers.Run(batches), IsOk());
+  }
 }
 
 TEST(CompiledModelTest, RefusesTheParametersOfAnotherModel) {

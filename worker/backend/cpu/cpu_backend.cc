@@ -177,7 +177,7 @@ absl::string_view InstructionSet() {
   }
 }
 
-std::vector<Device> Devices() {
+std::vector<Device> Devices(const GpuOptions& /*gpu*/) {
   const dnnl::version_t* version = dnnl::version();
   return VirtualDevices(
       "cpu", absl::StrCat("oneDNN ", version->major, ".", version->minor, ".",

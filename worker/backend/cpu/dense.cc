@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "common/base/status_macros.h"
 #include "worker/backend/cpu/cpu_primitives.h"
@@ -51,6 +52,10 @@ class TransposedDenseForward : public Primitive {
     if (desc.has_bias) take(Operand::kBias, desc.bias_shape());
     take(Operand::kDst, desc.dst_shape());
     take(Operand::kScratch, Shape{desc.dst_features, desc.batch});
+  }
+
+  std::string description() const override {
+    return "oneDNN sgemm, transposed";
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/backend/cpu/cpu_threads.h"
 #include "worker/backend/cpu/dnnl_layout.h"
@@ -39,6 +40,18 @@ absl::StatusOr<std::unique_ptr<Primitive>> DnnlPrimitive::Create(
   }
   if (config.in_place) result->AllowInPlace();
   return result;
+}
+
+std::string DnnlPrimitive::description() const {
+  const_dnnl_primitive_desc_t desc = nullptr;
+  const char* implementation = nullptr;
+  if (dnnl_primitive_get_primitive_desc(primitive_.get(), &desc) !=
+          dnnl_success ||
+      dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, /*index=*/0,
+                                &implementation) != dnnl_success) {
+    return "oneDNN";
+  }
+  return absl::StrCat("oneDNN ", implementation);
 }
 
 absl::Status DnnlPrimitive::Run(const Operands& operands) {

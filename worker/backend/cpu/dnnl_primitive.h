@@ -2,6 +2,7 @@
 #define WORKER_BACKEND_CPU_DNNL_PRIMITIVE_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,6 +38,9 @@ class DnnlPrimitive : public Primitive {
   // Errors: those of LayoutOf. May throw dnnl::error: call within CatchDnnl.
   static absl::StatusOr<std::unique_ptr<Primitive>> Create(
       const CpuContext& context, const Config& config);
+
+  // oneDNN's name of the implementation that it chose.
+  std::string description() const override;
 
  private:
   struct Bound {

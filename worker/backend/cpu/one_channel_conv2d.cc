@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "worker/backend/cpu/cpu_threads.h"
 #include "worker/backend/cpu/dnnl_layout.h"
@@ -43,6 +44,8 @@ class OneChannelBackwardWeights : public Primitive {
     Take(Operand::kScratch, BytesLayout(threads_ * scratch_of_thread_ *
                                         static_cast<int64_t>(sizeof(float))));
   }
+
+  std::string description() const override { return "own one-channel 5x5"; }
 
  private:
   absl::Status Run(const Operands& operands) override {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -10,6 +11,9 @@
 
 namespace muster {
 namespace {
+
+// Of our kernel.
+constexpr char kDescription[] = "own 2x2 max pool";
 
 // The channel block if our kernel fits, else 0.
 int64_t KernelBlock(const PoolDesc& desc, const MemoryLayout& src) {
@@ -48,6 +52,8 @@ class Pool2x2Forward : public Primitive {
     }
   }
 
+  std::string description() const override { return kDescription; }
+
  private:
   absl::Status Run(const Operands& operands) override {
     uint8_t* workspace = takes(Operand::kWorkspace)
@@ -77,6 +83,8 @@ class Pool2x2Backward : public Primitive {
     Take(Operand::kDiffSrc, ChannelBlockedLayout(desc.src_shape(), block));
     Take(Operand::kWorkspace, KernelWorkspace(dst));
   }
+
+  std::string description() const override { return kDescription; }
 
  private:
   absl::Status Run(const Operands& operands) override {
@@ -109,6 +117,8 @@ class ReluPoolForward : public Primitive {
     }
   }
 
+  std::string description() const override { return pool_->description(); }
+
  private:
   absl::Status Run(const Operands& operands) override {
     RETURN_IF_ERROR(pool_->Execute(operands));
@@ -139,6 +149,8 @@ class ReluPoolBackward : public Primitive {
             : 0;
     Take(Operand::kScratch, BytesLayout(cut_bytes_ + pool_scratch));
   }
+
+  std::string description() const override { return pool_->description(); }
 
  private:
   static constexpr int64_t kAlignment = 64;

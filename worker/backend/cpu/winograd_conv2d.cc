@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "worker/backend/cpu/cpu_threads.h"
@@ -12,6 +13,7 @@
 namespace muster {
 namespace {
 
+constexpr char kDescription[] = "own Winograd F(2x2, 5x5)";
 constexpr int64_t kWindow = 5;
 // Floats in a cache line: each thread's scratch begins at one.
 constexpr int64_t kLine = 16;
@@ -100,6 +102,8 @@ class WinogradConvolution : public Primitive {
                       threads_ * WholeLines(WinogradScratchFloats(shape))));
   }
 
+  std::string description() const override { return kDescription; }
+
  private:
   absl::Status Run(const Operands& operands) override {
     float* const transformed = operands.As<float>(Operand::kScratch);
@@ -139,6 +143,8 @@ class WinogradBackwardWeights : public Primitive {
     if (has_bias_) Take(Operand::kDiffBias, RowMajor(desc.bias_shape()));
     Take(Operand::kScratch, FloatsLayout(threads_ * scratch_of_thread()));
   }
+
+  std::string description() const override { return kDescription; }
 
  private:
   int64_t scratch_of_thread() const {

@@ -139,10 +139,12 @@ std::vector<Device> DevicesOf(absl::string_view backend) {
 
 [[maybe_unused]] const bool kRegistered =
     BackendRegistry::Register(
-        "ref", {&Create<float>, [] { return DevicesOf("ref"); }}) &&
-    BackendRegistry::Register("ref_float64", {&Create<double>, [] {
-                                                return DevicesOf("ref_float64");
-                                              }});
+        "ref",
+        {&Create<float>, [](const GpuOptions&) { return DevicesOf("ref"); }}) &&
+    BackendRegistry::Register("ref_float64",
+                              {&Create<double>, [](const GpuOptions&) {
+                                 return DevicesOf("ref_float64");
+                               }});
 
 }  // namespace
 }  // namespace muster

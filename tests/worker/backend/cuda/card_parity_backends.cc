@@ -2,26 +2,28 @@
 #include <string>
 #include <vector>
 
-#include "tests/worker/backend/backend_parity.h"
+#include "tests/worker/backend/parity_backends.h"
 #include "worker/backend/backend.h"
 
 namespace muster {
 namespace {
 
-// bf16 keeps 8 bits of a factor: an error of 2^-9 of it.
-constexpr double kBf16Epsilon = 1.0 / 512;
+constexpr int kFloat32Bits = 24;
+constexpr int kTf32Bits = 11;
+constexpr int kBf16Bits = 8;
 
 ParityBackend With(const std::string& label, bool tf32, bool bf16) {
   BackendOptions options;
   options.gpu.tf32 = tf32;
   options.gpu.bf16 = bf16;
   return {label, [options] { return CreateBackend("cuda", options); },
-          bf16 ? kBf16Epsilon : 0};
+          bf16   ? kBf16Bits
+          : tf32 ? kTf32Bits
+                 : kFloat32Bits};
 }
 
 }  // namespace
 
-// The values of these tests have 11 bits: TF32 holds them exactly.
 std::vector<ParityBackend> ParityBackends() {
   return {With("tf32", true, false), With("float32", false, false),
           With("bf16", true, true)};

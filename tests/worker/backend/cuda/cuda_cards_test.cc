@@ -33,8 +33,7 @@ TEST(CudaCardsTest, ListsEachCardAndWhyOneIsOfNoUse) {
   EXPECT_EQ((*cards)[0].unusable, "");
   EXPECT_EQ((*cards)[1].unusable, "");
   EXPECT_EQ((*cards)[2].ordinal, 2);
-  EXPECT_EQ((*cards)[2].unusable,
-            "compute capability 7.0: wanted 7.5 or more");
+  EXPECT_EQ((*cards)[2].unusable, "compute capability 7.0: wanted 7.5 or more");
 }
 
 TEST(CudaCardsTest, SaysWhatIsMissing) {

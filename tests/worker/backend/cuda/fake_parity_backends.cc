@@ -4,15 +4,16 @@
 #include <utility>
 #include <vector>
 
-#include "tests/worker/backend/backend_parity.h"
 #include "tests/worker/backend/cuda/fake_gpu.h"
+#include "tests/worker/backend/parity_backends.h"
 #include "worker/backend/cuda/cuda_backend.h"
 
 namespace muster {
 namespace {
 
-// bf16 keeps 8 bits of a factor: an error of 2^-9 of it.
-constexpr double kBf16Epsilon = 1.0 / 512;
+constexpr int kFloat32Bits = 24;
+constexpr int kTf32Bits = 11;
+constexpr int kBf16Bits = 8;
 
 FakeGpu& Card() {
   static FakeGpu* const card = new FakeGpu();
@@ -29,12 +30,13 @@ ParityBackend With(const std::string& label, bool tf32, bool bf16) {
                        [](const std::string&) { return &Card().functions(); })
                 .create(options);
           },
-          bf16 ? kBf16Epsilon : 0};
+          bf16   ? kBf16Bits
+          : tf32 ? kTf32Bits
+                 : kFloat32Bits};
 }
 
 }  // namespace
 
-// The values of these tests have 11 bits: TF32 holds them exactly.
 std::vector<ParityBackend> ParityBackends() {
   return {With("tf32", true, false), With("float32", false, false),
           With("bf16", true, true)};

@@ -1,0 +1,72 @@
+#include "worker/backend/cuda/dynamic_library.h"
+
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kNowhere[] = "/no/such/folder";
+// Whatever runs a C++ program has it.
+constexpr char kCpp[] = "libstdc++.so.6";
+
+void WriteFile(const std::string& path, const std::string& text) {
+  FILE* const file = fopen(path.c_str(), "w");
+  ASSERT_NE(file, nullptr) << path;
+  EXPECT_EQ(fwrite(text.data(), 1, text.size(), file), text.size());
+  EXPECT_EQ(fclose(file), 0);
+}
+
+TEST(DynamicLibraryTest, FindsWhatTheLoaderFinds) {
+  const auto library =
+      DynamicLibrary::Open(kCpp, {testing::TempDir()}, kNowhere);
+  ASSERT_THAT(library, IsOk());
+  const auto symbol = library->Find("__cxa_throw");
+  ASSERT_THAT(symbol, IsOk());
+  EXPECT_NE(*symbol, nullptr);
+}
+
+TEST(DynamicLibraryTest, NamesASymbolThatIsMissing) {
+  const auto library = DynamicLibrary::Open(kCpp, {}, kNowhere);
+  ASSERT_THAT(library, IsOk());
+  EXPECT_THAT(library->Find("cudnnCreate"),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("cudnnCreate"), HasSubstr(kCpp))));
+}
+
+TEST(DynamicLibraryTest, SaysWhereItHasLooked) {
+  EXPECT_THAT(
+      DynamicLibrary::Open("libmuster_has_none.so.1", {"/a", "/b"}, kNowhere),
+      StatusIs(absl::StatusCode::kNotFound,
+               AllOf(HasSubstr("libmuster_has_none.so.1"), HasSubstr("/a, /b"),
+                     HasSubstr("No such file"), HasSubstr(kNowhere))));
+}
+
+// Else another version would be taken in silence.
+TEST(DynamicLibraryTest, RefusesABrokenFileWhereItLooksFirst) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/", kCpp);
+  WriteFile(path, "no library");
+  EXPECT_THAT(DynamicLibrary::Open(kCpp, {testing::TempDir()}, kNowhere),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(path)));
+  EXPECT_EQ(remove(path.c_str()), 0);
+}
+
+TEST(DynamicLibraryTest, LooksInTheLastFolder) {
+  const std::string name = "libmuster_broken.so.1";
+  const std::string path = absl::StrCat(testing::TempDir(), "/", name);
+  WriteFile(path, "no library");
+  EXPECT_THAT(DynamicLibrary::Open(name, {}, testing::TempDir()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(path)));
+  EXPECT_EQ(remove(path.c_str()), 0);
+}
+
+}  // namespace
+}  // namespace muster

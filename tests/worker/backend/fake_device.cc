@@ -1,0 +1,167 @@
+#include "tests/worker/backend/fake_device.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "tests/testing/allocation_pause.h"
+
+namespace muster {
+namespace {
+
+using Created = Backend::Created;
+
+class FakeDevicePrimitive : public Primitive {
+ public:
+  FakeDevicePrimitive(std::unique_ptr<Primitive> inner, bool is_seeded,
+                      FakeStreams* streams)
+      : inner_(std::move(inner)), is_seeded_(is_seeded), streams_(streams) {
+    for (int i = 0; i < kNumOperands; ++i) {
+      const auto operand = static_cast<Operand>(i);
+      for (const MemoryLayout& layout : inner_->layouts(operand)) {
+        Take(operand, layout);
+      }
+    }
+    if (inner_->in_place()) AllowInPlace();
+  }
+
+ private:
+  absl::Status Run(const Operands& operands) override {
+    const AllocationPause pause;
+    RETURN_IF_ERROR(CheckMemory(operands));
+    return streams_->Compute([this, operands] { return RunInner(operands); });
+  }
+
+  absl::Status CheckMemory(const Operands& operands) const {
+    for (int i = 0; i < kNumOperands; ++i) {
+      const auto operand = static_cast<Operand>(i);
+      const absl::Span<const MemoryLayout> taken = layouts(operand);
+      for (int j = 0; j < static_cast<int>(taken.size()); ++j) {
+        RETURN_IF_ERROR(Annotate(
+            streams_->CheckDevice(operands.Get(operand, j),
+                                  taken[j].size_bytes),
+            absl::StrCat("operand ", OperandName(operand), "[", j, "]")));
+      }
+    }
+    if (!is_seeded_) return absl::OkStatus();
+    return Annotate(
+        streams_->CheckDevice(operands.device_seed, sizeof(uint64_t)),
+        "device_seed");
+  }
+
+  // The memory may have been freed since.
+  absl::Status RunInner(Operands operands) {
+    RETURN_IF_ERROR(CheckMemory(operands));
+    if (is_seeded_) operands.seed = *operands.device_seed;
+    return inner_->Execute(operands);
+  }
+
+  const std::unique_ptr<Primitive> inner_;
+  const bool is_seeded_;
+  FakeStreams* const streams_;
+};
+
+}  // namespace
+
+Created FakeDevice::Wrap(Created inner, bool is_seeded) {
+  RETURN_IF_ERROR(inner.status());
+  return std::make_unique<FakeDevicePrimitive>(*std::move(inner), is_seeded,
+                                               &streams_);
+}
+
+Created FakeDevice::CreateReorder(const MemoryLayout& from,
+                                  const MemoryLayout& to) {
+  return Wrap(inner_->CreateReorder(from, to));
+}
+
+Created FakeDevice::CreateConv2dForward(const Conv2dDesc& desc) {
+  return Wrap(inner_->CreateConv2dForward(desc));
+}
+
+Created FakeDevice::CreateConv2dBackwardData(const Conv2dDesc& desc) {
+  return Wrap(inner_->CreateConv2dBackwardData(desc));
+}
+
+Created FakeDevice::CreateConv2dBackwardWeights(const Conv2dDesc& desc) {
+  return Wrap(inner_->CreateConv2dBackwardWeights(desc));
+}
+
+Created FakeDevice::CreateDenseForward(const DenseDesc& desc) {
+  return Wrap(inner_->CreateDenseForward(desc));
+}
+
+Created FakeDevice::CreateDenseBackwardData(const DenseDesc& desc) {
+  return Wrap(inner_->CreateDenseBackwardData(desc));
+}
+
+Created FakeDevice::CreateDenseBackwardWeights(const DenseDesc& desc) {
+  return Wrap(inner_->CreateDenseBackwardWeights(desc));
+}
+
+Created FakeDevice::CreateActivationForward(const ActivationDesc& desc,
+                                            const MemoryLayout& src) {
+  return Wrap(inner_->CreateActivationForward(desc, src));
+}
+
+Created FakeDevice::CreateActivationBackward(const ActivationDesc& desc,
+                                             const MemoryLayout& dst) {
+  return Wrap(inner_->CreateActivationBackward(desc, dst));
+}
+
+Created FakeDevice::CreatePoolForward(const PoolDesc& desc,
+                                      const MemoryLayout& src) {
+  return Wrap(inner_->CreatePoolForward(desc, src));
+}
+
+Created FakeDevice::CreatePoolBackward(const PoolDesc& desc,
+                                       const MemoryLayout& src) {
+  return Wrap(inner_->CreatePoolBackward(desc, src));
+}
+
+Created FakeDevice::CreateDropoutForward(const DropoutDesc& desc,
+                                         const MemoryLayout& src) {
+  return Wrap(inner_->CreateDropoutForward(desc, src), /*is_seeded=*/true);
+}
+
+Created FakeDevice::CreateDropoutBackward(const DropoutDesc& desc,
+                                          const MemoryLayout& src) {
+  return Wrap(inner_->CreateDropoutBackward(desc, src));
+}
+
+Created FakeDevice::CreateBatchNormForward(const BatchNormDesc& desc,
+                                           const MemoryLayout& src) {
+  return Wrap(inner_->CreateBatchNormForward(desc, src));
+}
+
+Created FakeDevice::CreateBatchNormBackward(const BatchNormDesc& desc,
+                                            const MemoryLayout& src) {
+  return Wrap(inner_->CreateBatchNormBackward(desc, src));
+}
+
+Created FakeDevice::CreateAdd(const AddDesc& desc,
+                              absl::Span<const MemoryLayout> srcs) {
+  return Wrap(inner_->CreateAdd(desc, srcs));
+}
+
+Created FakeDevice::CreateConcatForward(const ConcatDesc& desc,
+                                        absl::Span<const MemoryLayout> srcs) {
+  return Wrap(inner_->CreateConcatForward(desc, srcs));
+}
+
+Created FakeDevice::CreateConcatBackward(const ConcatDesc& desc,
+                                         absl::Span<const MemoryLayout> srcs) {
+  return Wrap(inner_->CreateConcatBackward(desc, srcs));
+}
+
+Created FakeDevice::CreateSoftmaxCrossEntropy(
+    const SoftmaxCrossEntropyDesc& desc) {
+  return Wrap(inner_->CreateSoftmaxCrossEntropy(desc));
+}
+
+Created FakeDevice::CreateL2Penalty(const L2PenaltyDesc& desc,
+                                    const MemoryLayout& weights) {
+  return Wrap(inner_->CreateL2Penalty(desc, weights));
+}
+
+}  // namespace muster

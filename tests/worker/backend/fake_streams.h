@@ -1,0 +1,138 @@
+#ifndef TESTS_WORKER_BACKEND_FAKE_STREAMS_H_
+#define TESTS_WORKER_BACKEND_FAKE_STREAMS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/tensor/aligned_buffer.h"
+#include "worker/backend/device_streams.h"
+
+namespace muster {
+
+// A device whose memory is the host's. What is put into a stream waits there
+// and is done only as far as somebody awaits it, in a random order that streams
+// and events allow: where an event is missing, values are wrong.
+//
+// What breaks a rule of DeviceStreams is an error: a thread that did not call
+// MakeCurrent, memory that is not of the device or was freed (and is then full
+// of NaN), an event that was never recorded or has the wrong use, all that may
+// not be in a capture, a capture whose streams are not joined. An error in a
+// stream is that of every call from then on.
+class FakeStreams : public DeviceStreams {
+ public:
+  using Work = std::function<absl::Status()>;
+
+  explicit FakeStreams(uint64_t seed);
+  ~FakeStreams() override;
+
+  FakeStreams(const FakeStreams&) = delete;
+  FakeStreams& operator=(const FakeStreams&) = delete;
+
+  absl::Status MakeCurrent() override;
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(
+      int64_t bytes, absl::string_view what) override;
+  absl::StatusOr<std::unique_ptr<Pin>> PinHost(void* memory,
+                                               int64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<Event>> CreateEvent(EventUse use) override;
+  absl::Status CopyToDevice(void* device, const void* host,
+                            int64_t bytes) override;
+  absl::Status CopyToHost(void* host, const void* device,
+                          int64_t bytes) override;
+  absl::Status Record(Event* event, Stream stream) override;
+  absl::Status Wait(Stream stream, const Event& event) override;
+  absl::Status Await(const Event& event) override;
+  absl::Status BeginCapture() override;
+  absl::StatusOr<std::unique_ptr<Graph>> EndCapture() override;
+  absl::Status Launch(const Graph& graph) override;
+  absl::Status Synchronize() override;
+
+  // What a primitive does: puts `work` into kCompute.
+  absl::Status Compute(Work work);
+  // InvalidArgument unless that is memory of this device.
+  absl::Status CheckDevice(const void* memory, int64_t bytes) const;
+
+  // How often, of all choices, the next work is this stream's: 0 if only where
+  // no other has any.
+  void SetWeight(Stream stream, int weight);
+
+  // The `n`th call from now, counted from 1, fails and does nothing; 0: none.
+  void FailCall(int n) { calls_until_failure_ = n; }
+  // The `n`th work that is done from now fails, and with it the device.
+  void FailWork(int n) { works_until_failure_ = n; }
+
+  // From now on no capture comes to a good end.
+  void FailCaptures() { fails_captures_ = true; }
+
+  // Since the start.
+  int launches() const { return launches_; }
+  // Works of kCompute that were done, also those of graphs.
+  int64_t computed() const { return computed_; }
+
+ private:
+  static constexpr int kStreams = 3;
+  struct EventState;
+  struct Op;
+  struct GraphState;
+  struct GraphRun;
+  struct Capture;
+  class FakeBuffer;
+  class FakeEvent;
+  class FakeGraph;
+  struct Block {
+    AlignedBuffer memory;
+    int64_t bytes = 0;
+    bool is_live = true;
+  };
+
+  // What may be done next: the first of `queue`.
+  struct Choice {
+    std::deque<Op>* queue = nullptr;
+    // Counts it, if it is part of a graph.
+    size_t* done = nullptr;
+    int weight = 0;
+  };
+
+  absl::Status BeginCall(absl::string_view name);
+  absl::Status Refuse(absl::string_view what);
+  absl::Status Join(Stream stream, const EventState& event);
+  absl::Status Put(Stream stream, Op op);
+  absl::Status PutCopy(Stream stream, void* to, const void* from,
+                       int64_t bytes);
+  absl::Status CheckHost(const void* host, int64_t bytes, Stream stream);
+  bool IsCaptured(Stream stream) const;
+  // Ends when nothing can be done any more.
+  absl::Status RunUntil(const std::function<bool()>& is_reached);
+  bool RunOne();
+  void AddChoices(std::vector<Choice>* choices);
+  Choice Choose(const std::vector<Choice>& choices);
+  void Run(const Op& op);
+  bool IsRunnable(const Op& op) const;
+  void Free(char* data);
+
+  std::mt19937_64 random_;
+  std::array<int, kStreams> weights_;
+  std::array<std::deque<Op>, kStreams> queues_;
+  std::unique_ptr<Capture> capture_;
+  // Also of what was freed: late work finds it poisoned.
+  std::vector<Block> blocks_;
+  absl::Status failure_;
+  int calls_until_failure_ = 0;
+  int works_until_failure_ = 0;
+  bool fails_captures_ = false;
+  int captures_ = 0;
+  int launches_ = 0;
+  int64_t computed_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_WORKER_BACKEND_FAKE_STREAMS_H_

@@ -1,0 +1,71 @@
+#include "worker/model/plan_table.h"
+
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/backend/primitive.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Takes what it is told to, and does nothing.
+class NamedPrimitive : public Primitive {
+ public:
+  NamedPrimitive(std::string description, const std::vector<Operand>& operands)
+      : description_(std::move(description)) {
+    for (const Operand operand : operands) {
+      Take(operand, MemoryLayout::RowMajor(FLOAT32, {10}));
+    }
+  }
+
+  std::string description() const override { return description_; }
+
+ private:
+  absl::Status Run(const Operands&) override { return absl::OkStatus(); }
+
+  const std::string description_;
+};
+
+void Add(const std::string& layer, const std::string& description,
+         const std::vector<Operand>& operands, ExecutionPlan* plan) {
+  Instruction instruction;
+  instruction.name = layer;
+  instruction.primitive =
+      std::make_unique<NamedPrimitive>(description, operands);
+  plan->instructions.push_back(std::move(instruction));
+}
+
+TEST(PlanTableTest, HasALineForEachInstruction) {
+  ExecutionPlan plan;
+  Add("conv1", "quick",
+      {Operand::kSrc, Operand::kDst, Operand::kWorkspace, Operand::kScratch},
+      &plan);
+  Add("loss", "", {Operand::kSrc, Operand::kLabels, Operand::kDiffSrc}, &plan);
+  Add("conv1", "", {Operand::kDiffDst, Operand::kDiffSrc}, &plan);
+  Add("conv1", "", {Operand::kDiffDst, Operand::kDiffWeights}, &plan);
+  Add("reorder", "", {Operand::kSrc, Operand::kDst}, &plan);
+  Add("norm", "", {Operand::kDiffSrc, Operand::kDiffWeights}, &plan);
+  Add("conv1/weights", "", {Operand::kLoss, Operand::kDiffWeights}, &plan);
+  const std::vector<std::string> lines =
+      absl::StrSplit(PlanTable(plan, "cuda:1"), '\n');
+  EXPECT_THAT(
+      lines,
+      ElementsAre(
+          "layer          device  pass              primitive  memory bytes",
+          "conv1          cuda:1  forward           quick                80",
+          "loss           cuda:1  loss              -                     0",
+          "conv1          cuda:1  backward data     -                     0",
+          "conv1          cuda:1  backward weights  -                     0",
+          "reorder        cuda:1  backward          -                     0",
+          "norm           cuda:1  backward          -                     0",
+          "conv1/weights  cuda:1  penalty           -                     0",
+          ""));
+}
+
+}  // namespace
+}  // namespace muster

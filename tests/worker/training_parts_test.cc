@@ -1,0 +1,91 @@
+#include "worker/training_parts.h"
+
+#include <memory>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/model/test_models.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Of each backend "recording" that was made.
+std::vector<BackendOptions>& Recorded() {
+  static std::vector<BackendOptions>& options =
+      *new std::vector<BackendOptions>();
+  return options;
+}
+
+[[maybe_unused]] const bool kRegistered = BackendRegistry::Register(
+    "recording", {[](const BackendOptions& options) {
+                    Recorded().push_back(options);
+                    BackendOptions of_ref = options;
+                    of_ref.gpu = GpuOptions();
+                    return CreateBackend("ref", of_ref);
+                  },
+                  [](const GpuOptions&) {
+                    return std::vector<Device>{{"recording:0", "", ""}};
+                  },
+                  /*bf16=*/true});
+
+class TrainingPartsTest : public testing::Test {
+ protected:
+  TrainingPartsTest() {
+    *training_.mutable_model() = ParseModel(
+        "input_shape: [5] "
+        "layer { name: 'logits' type: 'dense' attr { name: 'units' i: 3 } } "
+        "layer { name: 'loss' type: 'softmax_cross_entropy' }");
+    gpu_.memory_fraction = 0.5;
+    gpu_.memory_limit_bytes = 4096;
+    gpu_.virtual_devices = 2;
+    gpu_.library_path = "/somewhere";
+    shape_.batch_size = 4;
+    Recorded().clear();
+  }
+
+  TrainingSpec training_;
+  GpuOptions gpu_;
+  StepShape shape_;
+};
+
+TEST_F(TrainingPartsTest, FlagsAndFieldsReachEachBackend) {
+  training_.mutable_compute()->set_bf16(true);
+  training_.mutable_compute()->set_tf32(false);
+  const auto towers =
+      OpenTowers(training_, {"recording:3", "recording:7"}, shape_,
+                 MakeBackendOptions(training_, gpu_, /*compute_threads=*/5));
+  ASSERT_THAT(towers, IsOk());
+  ASSERT_EQ(Recorded().size(), 2);
+  EXPECT_EQ(Recorded()[0].device_index, 3);
+  EXPECT_EQ(Recorded()[1].device_index, 7);
+  for (const BackendOptions& options : Recorded()) {
+    EXPECT_EQ(options.compute_threads, 2);
+    EXPECT_TRUE(options.gpu.bf16);
+    EXPECT_FALSE(options.gpu.tf32);
+    EXPECT_EQ(options.gpu.memory_fraction, 0.5);
+    EXPECT_EQ(options.gpu.memory_limit_bytes, 4096);
+    EXPECT_EQ(options.gpu.virtual_devices, 2);
+    EXPECT_EQ(options.gpu.library_path, "/somewhere");
+  }
+}
+
+TEST_F(TrainingPartsTest, APrecisionThatTheDeviceLacksIsRefused) {
+  training_.mutable_compute()->set_bf16(true);
+  EXPECT_THAT(OpenDevice("ref:0", MakeBackendOptions(training_, gpu_, 1)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("compute.bf16: backend 'ref'")));
+}
+
+TEST_F(TrainingPartsTest, TrainsInFloat32Only) {
+  EXPECT_THAT(
+      OpenDevice("ref_float64:0", MakeBackendOptions(training_, gpu_, 1)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("--device=ref_float64:0: training needs")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,42 @@
+#ifndef WORKER_BACKEND_CUDA_DYNAMIC_LIBRARY_H_
+#define WORKER_BACKEND_CUDA_DYNAMIC_LIBRARY_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+// A shared library that is looked for when the program runs. It is never
+// closed: threads and exit handlers that it has started go on in its code. A
+// value.
+class DynamicLibrary {
+ public:
+  // Opens `name` ("libcudnn.so.9") from the first of `folders` that has it,
+  // else from where the system's loader looks, else from `last_folder`.
+  // Errors: NotFound with all these places; FailedPrecondition if a file is
+  // there that the loader refuses.
+  static absl::StatusOr<DynamicLibrary> Open(
+      const std::string& name, const std::vector<std::string>& folders,
+      const std::string& last_folder);
+
+  // The address of `symbol`. Errors: FailedPrecondition if the library, of
+  // another version then, has none.
+  absl::StatusOr<void*> Find(const char* symbol) const;
+
+ private:
+  DynamicLibrary(std::string path, void* handle)
+      : path_(std::move(path)), handle_(handle) {}
+
+  // Null without an error if `path` is no file.
+  static absl::StatusOr<void*> OpenFile(const std::string& path);
+
+  std::string path_;
+  void* handle_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_BACKEND_CUDA_DYNAMIC_LIBRARY_H_

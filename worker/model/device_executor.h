@@ -1,0 +1,148 @@
+#ifndef WORKER_MODEL_DEVICE_EXECUTOR_H_
+#define WORKER_MODEL_DEVICE_EXECUTOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "worker/backend/device_streams.h"
+#include "worker/model/plan_executor.h"
+#include "worker/model/result_copies.h"
+#include "worker/model/staging_area.h"
+
+namespace muster {
+
+// Executes a plan in the memory of a device with streams. Parameters and
+// gradients stay in host memory too, which is pinned: each step copies every
+// parameter that it reads to the device, and every gradient back.
+//
+//   kToDevice   batch, seeds, parameters in the order of the forward pass
+//   kCompute      each instruction waits for the parameters that it reads first
+//   kToHost         loss, gradients as they are final, at the end the results
+//
+// A step puts all of it into the streams and then awaits loss and gradients one
+// after another, and tells the listener, while the device still computes. Then
+// nothing of it is left in the streams, also if it failed.
+//
+// With graphs the second step of a training is captured, from the first
+// instruction to the last copy to the host; from then on a step copies the
+// inputs and all parameters to the device and launches that.
+class DeviceExecutor : public PlanExecutor {
+ public:
+  struct Options {
+    bool use_graphs = true;
+    // Hears why steps are not captured; null: nobody.
+    std::function<void(const std::string&)> say;
+  };
+
+  // `streams` outlives the executor. Errors: Unimplemented if the model does
+  // not compute in float32; those of DeviceStreams.
+  static absl::StatusOr<std::unique_ptr<DeviceExecutor>> Create(
+      const ExecutedModel& model, DeviceStreams* streams,
+      const Options& options);
+
+  DeviceExecutor(const DeviceExecutor&) = delete;
+  DeviceExecutor& operator=(const DeviceExecutor&) = delete;
+
+  // Errors besides: those of DeviceStreams; InvalidArgument if a label is out
+  // of range, before anything is done.
+  absl::Status Run(const Step& step) override;
+  // Each step reads them where they are then.
+  void OnParametersMoved() override {}
+  const void* Result(int buffer) const override {
+    return results_->Result(buffer);
+  }
+  int64_t arena_bytes() const override { return arena_->size_bytes(); }
+
+ private:
+  using Stream = DeviceStreams::Stream;
+  using Event = DeviceStreams::Event;
+
+  // What goes to the host after an instruction, and is told of.
+  struct Delivery {
+    size_t after = 0;
+    bool has_loss = false;
+    absl::Span<const int> gradients;
+    // In kToHost.
+    std::unique_ptr<Event> arrived;
+  };
+  // What else is put into the streams before an instruction.
+  using Before = absl::FunctionRef<absl::Status(size_t instruction)>;
+
+  DeviceExecutor(const ExecutedModel& model, DeviceStreams* streams,
+                 const Options& options)
+      : model_(model),
+        streams_(streams),
+        say_(options.say),
+        use_graphs_(options.use_graphs && model.is_training) {}
+
+  absl::Status Allocate();
+  absl::Status PinParameters();
+  absl::Status CreateEvents();
+  absl::Status PlanDeliveries();
+  void BindOperandsToDevice();
+  // The memory of a buffer.
+  char* DeviceData(int buffer) const;
+  int64_t CountSeeds() const;
+
+  absl::Status CheckLabelsOf(const Batch& batch) const;
+  absl::Status RunOnStreams(const Step& step);
+  absl::Status SendInputs(const Step& step);
+  absl::Status SendParameters(absl::Span<const int> parameters,
+                              ParameterGate* gate);
+  absl::Status LetComputeWaitForInputs();
+  absl::Status EnqueueCaptured(const Step& step);
+  void Capture();
+  absl::StatusOr<std::unique_ptr<DeviceStreams::Graph>> TryCapture();
+  absl::Status EnqueueInstructions(Before before);
+  absl::Status EnqueueDelivery(const Delivery& delivery);
+  absl::Status EnqueueResults();
+  absl::Status AwaitDeliveries(StepListener* listener);
+
+  const ExecutedModel model_;
+  DeviceStreams* const streams_;
+  const std::function<void(const std::string&)> say_;
+
+  // Of each of the plan's buffers, in arena_; -1 for others.
+  std::vector<int64_t> arena_offsets_;
+  std::unique_ptr<DeviceStreams::Buffer> arena_;
+  // As in ModelMemory.
+  std::unique_ptr<DeviceStreams::Buffer> values_;
+  std::unique_ptr<DeviceStreams::Buffer> gradients_;
+  std::unique_ptr<DeviceStreams::Pin> pinned_values_;
+  std::unique_ptr<DeviceStreams::Pin> pinned_gradients_;
+  std::unique_ptr<StagingArea> staging_;
+  std::unique_ptr<ResultCopies> results_;
+  // Of each instruction.
+  std::vector<Operands> operands_;
+  std::vector<Delivery> deliveries_;
+  // The first instruction that changes the loss while it may still be on its
+  // way to the host.
+  size_t changes_loss_ = 0;
+
+  // Between streams: the last input that was put into kToDevice, the last
+  // instruction that was put into kCompute, the last copy of which kCompute
+  // must hear in kToHost. Recorded again and again.
+  std::unique_ptr<Event> sent_;
+  std::unique_ptr<Event> computed_;
+  std::unique_ptr<Event> fetched_;
+  // For the host: all is done.
+  std::unique_ptr<Event> finished_;
+
+  bool use_graphs_;
+  // A step has succeeded, so that whatever a library does at its first use is
+  // behind us: not all of it may be captured.
+  bool has_run_ = false;
+  std::unique_ptr<DeviceStreams::Graph> graph_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_MODEL_DEVICE_EXECUTOR_H_

@@ -1,0 +1,49 @@
+#ifndef WORKER_MODEL_HOST_EXECUTOR_H_
+#define WORKER_MODEL_HOST_EXECUTOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/tensor/aligned_buffer.h"
+#include "worker/model/plan_executor.h"
+
+namespace muster {
+
+// Executes a plan in the host's memory: one instruction after another, on the
+// calling thread. Parameters, gradients and whole float32 batches are used
+// where they lie.
+class HostExecutor : public PlanExecutor {
+ public:
+  explicit HostExecutor(const ExecutedModel& model);
+
+  HostExecutor(const HostExecutor&) = delete;
+  HostExecutor& operator=(const HostExecutor&) = delete;
+
+  absl::Status Run(const Step& step) override;
+  void OnParametersMoved() override;
+  const void* Result(int buffer) const override { return BufferData(buffer); }
+  int64_t arena_bytes() const override {
+    return static_cast<int64_t>(arena_.size_bytes());
+  }
+
+ private:
+  // The memory of a buffer; nullptr for those of a batch.
+  void* BufferData(int buffer) const;
+  void BindBatch(const Batch& batch);
+  absl::Status TellListener(size_t instruction, StepListener* listener) const;
+
+  const ExecutedModel model_;
+  // Of each of the plan's buffers, in arena_; -1 for others.
+  std::vector<int64_t> arena_offsets_;
+  mutable AlignedBuffer arena_;
+  // The batch's examples, if they cannot be used where they lie.
+  AlignedBuffer examples_;
+  // Of each instruction.
+  std::vector<Operands> operands_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_MODEL_HOST_EXECUTOR_H_

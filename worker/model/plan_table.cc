@@ -1,0 +1,75 @@
+#include "worker/model/plan_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+using Row = std::array<std::string, 5>;
+
+// By what it takes: a primitive does not say of which kind it is. `backward`:
+// after the loss, where reorders and sums are of gradients.
+std::string PassOf(const Primitive& primitive, bool backward) {
+  if (primitive.takes(Operand::kLabels)) return "loss";
+  if (primitive.takes(Operand::kLoss)) return "penalty";
+  const bool data = primitive.takes(Operand::kDiffSrc);
+  const bool weights = primitive.takes(Operand::kDiffWeights);
+  if (data && weights) return "backward";
+  if (data) return "backward data";
+  if (weights) return "backward weights";
+  return backward ? "backward" : "forward";
+}
+
+int64_t MemoryBytes(const Primitive& primitive) {
+  int64_t bytes = 0;
+  for (const Operand operand : {Operand::kWorkspace, Operand::kScratch}) {
+    for (const MemoryLayout& layout : primitive.layouts(operand)) {
+      bytes += layout.size_bytes;
+    }
+  }
+  return bytes;
+}
+
+std::string Line(const Row& row, const std::array<size_t, 5>& widths) {
+  std::string line;
+  for (size_t i = 0; i < row.size(); ++i) {
+    const std::string gap(widths[i] - row[i].size(), ' ');
+    const bool is_number = i + 1 == row.size();
+    absl::StrAppend(&line, i == 0 ? "" : "  ", is_number ? gap : row[i],
+                    is_number ? row[i] : gap);
+  }
+  return absl::StrCat(line, "\n");
+}
+
+}  // namespace
+
+std::string PlanTable(const ExecutionPlan& plan, absl::string_view device) {
+  std::vector<Row> rows = {
+      {"layer", "device", "pass", "primitive", "memory bytes"}};
+  bool backward = false;
+  for (const Instruction& instruction : plan.instructions) {
+    const Primitive& primitive = *instruction.primitive;
+    const std::string description = primitive.description();
+    rows.push_back({instruction.name, std::string(device),
+                    PassOf(primitive, backward),
+                    description.empty() ? "-" : description,
+                    absl::StrCat(MemoryBytes(primitive))});
+    backward |= primitive.takes(Operand::kLabels);
+  }
+  std::array<size_t, 5> widths{};
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string table;
+  for (const Row& row : rows) absl::StrAppend(&table, Line(row, widths));
+  return table;
+}
+
+}  // namespace muster
