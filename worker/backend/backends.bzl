@@ -7,4 +7,5 @@ BACKENDS = [
 
 # Those of --config=cuda. The package is linked as soon as it has such a library.
 CUDA_BACKENDS = [
+    "cuda",
 ]
