@@ -19,6 +19,9 @@ struct CudaPrecision {
   bool tf32 = true;
   // The factors are rounded to bf16 instead; sums stay float32.
   bool bf16 = false;
+
+  // Of the factors.
+  const char* name() const { return bf16 ? "bf16" : tf32 ? "TF32" : "float32"; }
 };
 
 // A CUDA device that is open: its streams, and cuDNN and cuBLASLt bound to

@@ -58,6 +58,22 @@ MadePrimitive MakeCudaSoftmaxCrossEntropy(CudaDevice* device,
 MadePrimitive MakeCudaL2Penalty(CudaDevice* device, const L2PenaltyDesc& desc,
                                 const MemoryLayout& weights);
 
+// cuDNN's: activations nhwc, weights krsc. Errors of these and of cuBLASLt's:
+// Unimplemented if the library has no algorithm; Internal with what it says;
+// all with the shapes.
+MadePrimitive MakeCudaConv2dForward(CudaDevice* device, const Conv2dDesc& desc);
+MadePrimitive MakeCudaConv2dBackwardData(CudaDevice* device,
+                                         const Conv2dDesc& desc);
+MadePrimitive MakeCudaConv2dBackwardWeights(CudaDevice* device,
+                                            const Conv2dDesc& desc);
+
+// cuBLASLt's: row-major.
+MadePrimitive MakeCudaDenseForward(CudaDevice* device, const DenseDesc& desc);
+MadePrimitive MakeCudaDenseBackwardData(CudaDevice* device,
+                                        const DenseDesc& desc);
+MadePrimitive MakeCudaDenseBackwardWeights(CudaDevice* device,
+                                           const DenseDesc& desc);
+
 }  // namespace muster
 
 #endif  // WORKER_BACKEND_CUDA_CUDA_PRIMITIVES_H_

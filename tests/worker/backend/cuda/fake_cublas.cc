@@ -270,7 +270,7 @@ cublasStatus_t FakeCublas::AlgoGetHeuristic(
     results[*found] = {};
     results[(*found)++].state = kNotSupported;
   }
-  Algorithm algorithm;
+  Algorithm algorithm = {};
   algorithm.magic = kMagic;
   algorithm.fingerprint = FingerprintOf(product);
   if (prefers.workspace_bytes >= kWorkspaceBytes) {

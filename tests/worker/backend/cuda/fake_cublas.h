@@ -73,11 +73,11 @@ class FakeCublas {
   };
   // What an algorithm of this fake says, in its opaque words.
   struct Algorithm {
-    uint64_t magic = 0;
+    uint64_t magic;
     // Of the product that it is for.
-    uint64_t fingerprint = 0;
-    uint64_t workspace_bytes = 0;
-    uint32_t alignments[4] = {};
+    uint64_t fingerprint;
+    uint64_t workspace_bytes;
+    uint32_t alignments[4];
   };
 
   template <typename Result, typename... Arguments>
