@@ -15,6 +15,11 @@ namespace muster {
 // All primitives share the memory of the one that takes most.
 constexpr size_t kMostConvWorkspaceBytes = size_t{256} << 20;
 
+// CUDNN_STATUS_NOT_SUPPORTED or one of its subcodes.
+inline bool IsNotSupported(cudnnStatus_t status) {
+  return CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED;
+}
+
 // The fastest algorithm by cuDNN's own estimate that the device can run, that
 // always gives the same bits, and whose workspace is not too large; `problem`
 // is set to compute as it wants. Its `memory` is the workspace to give.
@@ -34,9 +39,9 @@ absl::StatusOr<Perf> ChooseAlgorithm(const Conv2dProblem& problem, List list,
     if (perf.determinism != CUDNN_DETERMINISTIC) continue;
     RETURN_IF_ERROR(problem.UseMath(perf.mathType));
     // With the math that was set it may differ from the list's, or be refused.
-    if (workspace_size(perf.algo, &perf.memory) != CUDNN_STATUS_SUCCESS) {
-      continue;
-    }
+    const cudnnStatus_t sized = workspace_size(perf.algo, &perf.memory);
+    if (IsNotSupported(sized)) continue;
+    RETURN_IF_ERROR(problem.Check(sized));
     if (perf.memory <= kMostConvWorkspaceBytes) return perf;
   }
   return absl::UnimplementedError(absl::StrCat(
