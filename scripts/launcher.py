@@ -19,6 +19,7 @@ import socket
 import sys
 import time
 
+import local_gpus
 from launcher_flags import parse_arguments
 from local_tasks import Printer, Task
 
@@ -84,21 +85,23 @@ def overrides(options):
     return ["--set=" + field for field in fields + options.set]
 
 
-def commands(options, cluster_file, train_dir):
-    """Yields (job, index, command line) of every task."""
+def commands(options, cluster_file, train_dir, gpus):
+    """Yields (job, index, command line, GPU) of every task. GPU is its
+    CUDA_VISIBLE_DEVICES; a ps has none."""
     cores = len(os.sched_getaffinity(0))
     threads = options.compute_threads or max(
         1, cores // (options.ps + options.workers + options.evaluator))
     for i in range(options.ps):
         yield "ps", i, [
             os.path.join(options.bin_dir, "ps_server", "ps_server"),
-            "--cluster=" + cluster_file, "--task_index=%d" % i]
+            "--cluster=" + cluster_file, "--task_index=%d" % i], ""
     worker = [
         os.path.join(options.bin_dir, "worker", "worker"),
         "--cluster=" + cluster_file]
     training = [
         "--training=" + options.training, "--train_dir=" + train_dir,
-        "--compute_threads=%d" % threads] + overrides(options)
+        "--compute_threads=%d" % threads] + overrides(options) + (
+            options.worker_flag)
     of_workers = [] if options.link is None else ["--link=" + options.link]
     if options.num_devices > 1:
         of_workers.append("--num_devices=%d" % options.num_devices)
@@ -107,10 +110,17 @@ def commands(options, cluster_file, train_dir):
     if options.profile_steps is not None:
         of_workers.append("--profile_steps=%d" % options.profile_steps)
     for i in range(options.workers):
-        yield "worker", i, (
-            worker + ["--task_index=%d" % i] + training + of_workers)
+        yield "worker", i, (worker + ["--task_index=%d" % i] + training +
+                            of_workers), gpu_of(i, gpus)
     if options.evaluator:
-        yield "evaluator", 0, worker + ["--job_name=evaluator"] + training
+        # Beside the workers, as one more of them.
+        yield "evaluator", 0, (
+            worker + ["--job_name=evaluator"] + training), gpu_of(
+                options.workers, gpus)
+
+
+def gpu_of(index, gpus):
+    return gpus[index % len(gpus)] if gpus else ""
 
 
 class Launcher:
@@ -137,8 +147,8 @@ class Launcher:
             signal.signal(signum, lambda *_: None)
         self.selector.register(self.signal_pipe[0], selectors.EVENT_READ,
                                ("signal", None))
-        for number, (job, index, command) in enumerate(commands_):
-            task = Task(job, number, index, command)
+        for number, (job, index, command, gpu) in enumerate(commands_):
+            task = Task(job, number, index, command, gpu)
             self.tasks.append(task)
             self.watch(task)
 
@@ -237,7 +247,7 @@ class Launcher:
             if old.process.stdout in self.selector.get_map():
                 self.selector.unregister(old.process.stdout)
             old.process.stdout.close()
-            task = Task(old.job, old.number, old.index, old.command)
+            task = Task(old.job, old.number, old.index, old.command, old.gpu)
             task.restarts = old.restarts + 1
             self.tasks[number] = task
             self.watch(task)
@@ -401,7 +411,8 @@ def main(argv):
     launcher = Launcher(printer, options.restart)
     started = time.time()
     try:
-        launcher.start(commands(options, cluster_file, train_dir))
+        launcher.start(commands(options, cluster_file, train_dir,
+                                local_gpus.visible(options.gpus)))
         launcher.run()
         if launcher.root_cause is not None:
             launcher.report_failure()

@@ -48,6 +48,14 @@ def parse_arguments(argv):
     parser.add_argument("--num_devices", type=positive, default=1, metavar="T",
                         help="towers (replicas of the model on devices of "
                         "their own) of each worker; default 1")
+    parser.add_argument("--gpus", type=gpus, default="auto", metavar="N",
+                        help="worker I computes on GPU I mod N, as "
+                        "CUDA_VISIBLE_DEVICES tells it: a number, none, or auto "
+                        "(all that nvidia-smi lists; default)")
+    parser.add_argument("--worker_flag", action="append", default=[],
+                        metavar="FLAG",
+                        help="a further flag of every worker and the evaluator, "
+                        "as --worker_flag=--device=cpu; may be repeated")
     parser.add_argument("--link", choices=("auto", "shared_memory", "grpc"),
                         help="what carries tensors between workers and ps "
                         "(default: the worker's, auto)")
@@ -86,6 +94,10 @@ def not_negative(text):
     if value < 0:
         raise argparse.ArgumentTypeError("wanted 0 or more")
     return value
+
+
+def gpus(text):
+    return text if text in ("auto", "none") else positive(text)
 
 
 def seconds(text):

@@ -43,11 +43,13 @@ def die_with_parent(parent):
 class Task:
     """A process and what it printed."""
 
-    def __init__(self, job, number, index, command):
+    def __init__(self, job, number, index, command, gpu):
         self.job = job
         self.number = number
         self.index = index
         self.command = command
+        # Its CUDA_VISIBLE_DEVICES.
+        self.gpu = gpu
         self.name = "%s %d" % (job, index)
         # How often this task was started before.
         self.restarts = 0
@@ -59,6 +61,7 @@ class Task:
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
+            env=dict(os.environ, CUDA_VISIBLE_DEVICES=gpu),
             preexec_fn=lambda: die_with_parent(parent))
         os.set_blocking(self.process.stdout.fileno(), False)
         self.pidfd = os.pidfd_open(self.process.pid)

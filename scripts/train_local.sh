@@ -3,5 +3,6 @@
 # and two worker tasks. scripts/train_local.sh --help lists the options.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/run_program.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/cuda_config.bash"
 
-run_program launcher.py "//ps_server //worker" "$@"
+run_program launcher.py "$(cuda_config "$@") //ps_server //worker" "$@"

@@ -1,6 +1,11 @@
 """Python test programs as Bazel tests."""
 
-def integration_test(name, data = [], size = "medium", tags = []):
+def integration_test(
+        name,
+        data = [],
+        size = "medium",
+        tags = [],
+        target_compatible_with = []):
     """Runs NAME.py, which uses harness.py, with `data` beside it.
 
     Args:
@@ -8,6 +13,7 @@ def integration_test(name, data = [], size = "medium", tags = []):
       data: what it starts or reads, such as "//worker".
       size: Bazel's, which sets the time limit (medium: 5 minutes).
       tags: Bazel's.
+      target_compatible_with: Bazel's.
     """
     native.sh_test(
         name = name,
@@ -19,4 +25,5 @@ def integration_test(name, data = [], size = "medium", tags = []):
             "//tests/integration:harness.py",
         ] + data,
         tags = tags,
+        target_compatible_with = target_compatible_with,
     )

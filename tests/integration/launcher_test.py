@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import select
 import signal
 import sys
+import unittest
 
 from tests.integration import harness
 
@@ -238,6 +240,75 @@ class LauncherTest(harness.TestCase):
             code, output = self.run_to_end(
                 "launcher", [sys.executable, LAUNCHER, *flags])
             self.assertEqual(code, 2, output)
+
+    def launch_with_gpus(self, cards, *flags, told=None):
+        """Three workers that say which GPU they see; `cards` of nvidia-smi."""
+        self.write_binary("smi", "")
+        smi = self.write("smi/nvidia-smi", "#!/bin/sh\n" + "".join(
+            "echo 'GPU %d: a card (UUID: GPU-%d)'\n" % (i, i)
+            for i in range(cards)))
+        os.chmod(smi, 0o755)
+        self.env["PATH"] = self.path("smi") + ":" + self.env["PATH"]
+        self.env.pop("CUDA_VISIBLE_DEVICES", None)
+        if told is not None:
+            self.env["CUDA_VISIBLE_DEVICES"] = told
+        launcher = self.launch(
+            'echo "sees <$CUDA_VISIBLE_DEVICES>"; touch "$DIR/done"',
+            "--workers=3", *flags,
+            ps=PS.replace("pid=", "sees=<$CUDA_VISIBLE_DEVICES> pid="))
+        self.assertEqual(launcher.wait(), 0)
+        self.assertIn("sees=<> ", launcher.output)
+        return [re.search(r"\[worker %d\] sees <(.*)>" % i,
+                          launcher.output).group(1) for i in range(3)]
+
+    def test_spreads_the_workers_over_the_gpus(self):
+        self.assertEqual(self.launch_with_gpus(2), ["0", "1", "0"])
+
+    def test_spreads_over_as_many_gpus_as_it_is_told(self):
+        self.assertEqual(self.launch_with_gpus(4, "--gpus=3"), ["0", "1", "2"])
+
+    def test_gives_no_gpu_to_those_who_want_none(self):
+        self.assertEqual(self.launch_with_gpus(2, "--gpus=none"), [""] * 3)
+        self.assertEqual(self.launch_with_gpus(0), [""] * 3)
+
+    def test_takes_only_gpus_that_it_may_see(self):
+        self.assertEqual(self.launch_with_gpus(8, told="5,GPU-7"),
+                         ["5", "GPU-7", "5"])
+
+    def test_hands_worker_flags_on(self):
+        launcher = self.launch('echo "worker $*"; touch "$DIR/done"',
+                               "--workers=1", "--worker_flag=--device=cpu",
+                               "--worker_flag=--log_device_placement")
+        self.assertEqual(launcher.wait(), 0)
+        self.assertIn("--device=cpu --log_device_placement", launcher.output)
+
+    def build_configuration(self, *arguments, **programs):
+        """What train_local.sh builds with, if these programs are there."""
+        folder = self.path("programs")
+        os.makedirs(folder, exist_ok=True)
+        for name, text in programs.items():
+            path = self.write("programs/" + name.replace("_", "-"),
+                              "#!/bin/sh\n" + text)
+            os.chmod(path, 0o755)
+        code, output = self.run_to_end("cuda_config", [
+            "/bin/bash", "-c",
+            'source scripts/cuda_config.bash; cuda_config "$@"', "-",
+            *arguments], env={"PATH": folder})
+        self.assertEqual(code, 0)
+        return output.strip()
+
+    def test_builds_with_cuda_where_there_is_a_gpu_and_the_toolkit(self):
+        there = {"nvidia_smi": "exit 0\n", "nvcc": "exit 0\n"}
+        self.assertEqual(self.build_configuration("--ps=1", **there),
+                         "--config=cuda")
+        for none in (["--gpus=none"], ["--gpus", "none"]):
+            self.assertEqual(self.build_configuration(*none, **there), "")
+
+    @unittest.skipIf(os.path.exists("/dev/nvidia0"), "there is a GPU")
+    def test_builds_without_cuda_where_there_is_no_gpu(self):
+        self.assertEqual(self.build_configuration(nvcc="exit 0\n"), "")
+        self.assertEqual(self.build_configuration(
+            nvidia_smi="exit 9\n", nvcc="exit 0\n"), "")
 
 
 if __name__ == "__main__":

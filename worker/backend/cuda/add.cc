@@ -25,8 +25,8 @@ class CudaAdd : public CudaPrimitive {
     for (int i = 0; i < static_cast<int>(srcs_.size()); ++i) {
       srcs_[i] = operands.As<const float>(Operand::kSrc, i);
     }
-    return Check(ScaledSum(kernels(), srcs_, /*scale=*/1,
-                           operands.As<float>(Operand::kDst), elements_));
+    return Check(DividedSum(kernels(), srcs_, /*divisor=*/1,
+                            operands.As<float>(Operand::kDst), elements_));
   }
 
   const int64_t elements_;

@@ -22,9 +22,9 @@ __device__ int64_t ChannelOf(const ChannelShape& shape, int64_t index) {
 }
 
 // sums [parts, channels] of (src - mean)^2.
-__global__ void SumSquaresKernel(ChannelShape shape, int64_t parts,
-                                 const float* src, const float* mean,
-                                 float* sums) {
+__global__ void SumDistancesKernel(ChannelShape shape, int64_t parts,
+                                   const float* src, const float* mean,
+                                   float* sums) {
   const int64_t threads = parts * shape.channels;
   for (int64_t i = GridIndex(); i < threads; i += GridSize()) {
     const ChannelPart at = PartAt(shape, parts, i);
@@ -94,7 +94,7 @@ __global__ void DiffSrcKernel(ChannelShape shape, int64_t elements,
 absl::Status DivideBySize(const KernelStream& to, const ChannelShape& shape,
                           float* sums) {
   const float size = static_cast<float>(ValuesOfChannel(shape));
-  return ScaledSum(to, {sums}, 1 / size, sums, shape.channels);
+  return DividedSum(to, {sums}, size, sums, shape.channels);
 }
 
 absl::Status Normalize(const KernelStream& to, const ChannelShape& shape,
@@ -127,9 +127,9 @@ absl::Status BatchNormTraining(const KernelStream& to,
   RETURN_IF_ERROR(DivideBySize(to, shape, memory.mean));
   const int64_t parts = PartsOf(shape);
   const int64_t threads = parts * shape.channels;
-  RETURN_IF_ERROR(Launch(to, "SumSquares", SumSquaresKernel, BlocksFor(threads),
-                         kBlockThreads, shape, parts, memory.src, memory.mean,
-                         memory.scratch));
+  RETURN_IF_ERROR(Launch(to, "SumDistances", SumDistancesKernel,
+                         BlocksFor(threads), kBlockThreads, shape, parts,
+                         memory.src, memory.mean, memory.scratch));
   RETURN_IF_ERROR(SumChannels(to, {parts, shape.channels, 1}, memory.scratch,
                               memory.variance, memory.scratch + threads));
   RETURN_IF_ERROR(DivideBySize(to, shape, memory.variance));

@@ -54,12 +54,12 @@ struct Sources {
   int count;
 };
 
-__global__ void ScaledSumKernel(Sources srcs, float scale, float* dst,
-                                int64_t elements) {
+__global__ void DividedSumKernel(Sources srcs, float divisor, float* dst,
+                                 int64_t elements) {
   for (int64_t i = GridIndex(); i < elements; i += GridSize()) {
     float sum = srcs.at[0][i];
     for (int k = 1; k < srcs.count; ++k) sum += srcs.at[k][i];
-    dst[i] = scale * sum;
+    dst[i] = sum / divisor;
   }
 }
 
@@ -79,9 +79,9 @@ absl::Status ActivationBackward(const KernelStream& to, ActivationKind kind,
                 diff_src, elements);
 }
 
-absl::Status ScaledSum(const KernelStream& to,
-                       absl::Span<const float* const> srcs, float scale,
-                       float* dst, int64_t elements) {
+absl::Status DividedSum(const KernelStream& to,
+                        absl::Span<const float* const> srcs, float divisor,
+                        float* dst, int64_t elements) {
   Sources sources = {{srcs[0]}, 1};
   size_t next = 1;
   do {
@@ -89,9 +89,9 @@ absl::Status ScaledSum(const KernelStream& to,
       sources.at[sources.count++] = srcs[next++];
     }
     const bool is_last = next == srcs.size();
-    RETURN_IF_ERROR(Launch(to, "ScaledSum", ScaledSumKernel,
+    RETURN_IF_ERROR(Launch(to, "DividedSum", DividedSumKernel,
                            BlocksFor(elements), kBlockThreads, sources,
-                           is_last ? scale : 1.0f, dst, elements));
+                           is_last ? divisor : 1.0f, dst, elements));
     // The next launch goes on from the sum so far.
     sources = {{dst}, 1};
   } while (next < srcs.size());

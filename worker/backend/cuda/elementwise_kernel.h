@@ -22,11 +22,11 @@ absl::Status ActivationBackward(const KernelStream& to, ActivationKind kind,
                                 const float* dst, const float* diff_dst,
                                 float* diff_src, int64_t elements);
 
-// dst = scale * (srcs[0] + srcs[1] + ...), added from the left. dst may be
+// dst = (srcs[0] + srcs[1] + ...) / divisor, added from the left. dst may be
 // srcs[0]. Several launches for many sources. REQUIRES: one source at least.
-absl::Status ScaledSum(const KernelStream& to,
-                       absl::Span<const float* const> srcs, float scale,
-                       float* dst, int64_t elements);
+absl::Status DividedSum(const KernelStream& to,
+                        absl::Span<const float* const> srcs, float divisor,
+                        float* dst, int64_t elements);
 
 }  // namespace muster
 

@@ -12,7 +12,6 @@
 namespace muster {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
@@ -141,8 +140,7 @@ TEST(CudaBackendTest, EveryCallThatFailsWhileItOpensIsTold) {
     gpu.calls().Reset(n);
     const absl::Status status = factory.create({}).status();
     if (status.ok()) break;
-    EXPECT_THAT(status,
-                StatusIs(absl::StatusCode::kInternal, HasSubstr(" says ")))
+    EXPECT_THAT(std::string(status.message()), HasSubstr(" says "))
         << gpu.calls().failed();
   }
   // Cards, streams, cuDNN and cuBLAS; those after are of its end.

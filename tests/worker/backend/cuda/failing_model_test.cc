@@ -39,11 +39,17 @@ constexpr char kEveryPrimitive[] = R"pb(
     attr { name: "l2" f: 0.1 }
   }
   layer {
-    name: "bare"
+    name: "uneven"
     type: "conv2d"
     attr { name: "filters" i: 4 }
     attr { name: "kernel" i: 2 }
     attr { name: "padding" s: "same" }
+  }
+  layer {
+    name: "narrower"
+    type: "conv2d"
+    attr { name: "filters" i: 4 }
+    attr { name: "kernel" i: 1 }
     attr { name: "use_bias" b: false }
   }
   layer { name: "norm" type: "batch_norm" }
@@ -133,7 +139,9 @@ TEST_P(FailingModelTest, EachCallInTurn) {
     const absl::Status status = UseCard(card, GetParam());
     const std::string failed = card.calls().failed();
     SCOPED_TRACE(testing::Message() << "call " << n << ", " << failed);
-    if (!IsEnd(failed)) {
+    // The one that ends a capture ends it, also if it fails; here it is not
+    // made.
+    if (!IsEnd(failed) && failed != "cudaStreamEndCapture") {
       EXPECT_EQ(card.Leaks(), "");
     }
     if (status.ok()) continue;
@@ -163,10 +171,12 @@ TEST(FailingModelCoverageTest, EveryFunctionIsCalled) {
           MUSTER_CUBLAS_FUNCTIONS(MUSTER_NAME)};
 #undef MUSTER_NAME
   for (const std::string& function : all) {
-    // What is said of errors, and of an allocation that failed.
+    // What is said of errors, and of an allocation that failed; a bias where
+    // cuDNN has no fused kernel (conv2d_test).
     if (absl::StrContains(function, "Version") ||
         absl::StrContains(function, "String") ||
-        function == "cudaGetLastError" || function == "cudaMemGetInfo") {
+        function == "cudaGetLastError" || function == "cudaMemGetInfo" ||
+        function == "cudnnAddTensor") {
       continue;
     }
     EXPECT_TRUE(counts.contains(function)) << function;

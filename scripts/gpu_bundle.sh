@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Makes the folder that a machine with a GPU needs to test and measure Muster,
+# without building or installing anything there, and packs it.
+# scripts/gpu_bundle.sh --help lists the options.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/run_program.bash"
+
+run_program gpu_bundle.py \
+  "--config=cuda //worker //ps_server //tests/worker/backend/cuda:gpu_tests" "$@"

@@ -1,0 +1,107 @@
+"""The trainings whose speed is measured, ours and PyTorch's.
+
+Part of run_all.py. Python 3 standard library only.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from timed_runs import ROOT
+
+LAUNCHER = os.path.join(ROOT, "scripts/launcher.py")
+TORCH = os.path.join(ROOT, "tests/benchmark/peers/torch_gpu.py")
+# To start, read the data, capture, save and evaluate.
+AROUND_S = 30.0
+# torch.compile builds its kernels with a compiler.
+TORCH_AROUND_S = 90.0
+
+
+def model(name):
+    return os.path.join(ROOT, "worker/model/zoo/%s.textproto" % name)
+
+
+class Trainings:
+    """Each for options.seconds, on options' device."""
+
+    def __init__(self, runs, options, folders, programs):
+        self.runs = runs
+        self.programs = programs
+        self.seconds = options.seconds
+        self.device = "cpu" if options.cpu else "cuda"
+        # Of every process of ours that computes.
+        self.flags = ["--device=" + self.device]
+        if not options.cpu:
+            self.flags.append("--gpu_library_path=" + ":".join(folders))
+
+    def fields(self, *more):
+        return ["--set=" + field for field in (
+            "input.dir=" + os.path.join(ROOT, "data"), "stop.steps=0",
+            "stop.epochs=0", "stop.seconds=%g" % self.seconds,
+            "summary.every_steps=0", *more)]
+
+    def standalone(self, what, model_name, *flags, fields=()):
+        self._measure(what, [
+            os.path.join(self.programs, "worker/worker"), "--standalone", "--training=" + model(model_name),
+            *self.flags, *flags, *self.fields(*fields)])
+
+    def cluster(self, ps, workers):
+        self._measure("mnist_cnn, %d ps + %d workers" % (ps, workers), [
+            sys.executable, LAUNCHER, "--no_build", "--bin_dir=" + self.programs,
+            "--ps=%d" % ps, "--workers=%d" % workers,
+            "--gpus=" + ("none" if self.device == "cpu" else "auto"),
+            "--training=" + model("mnist_cnn"),
+            *["--worker_flag=" + flag for flag in self.flags], *self.fields()])
+
+    def _measure(self, what, command):
+        with tempfile.TemporaryDirectory() as train_dir:
+            self.runs.measure(
+                "%s on %s" % (what, self.device), "steps/s",
+                command + ["--train_dir=" + train_dir],
+                self.seconds + AROUND_S, lambda _: steps_per_s(train_dir))
+
+
+def steps_per_s(train_dir):
+    with open(os.path.join(train_dir, "result.json"), encoding="utf-8") as file:
+        result = json.load(file)
+    # Each worker's own rate, from its first to its last step.
+    return round(sum(one["steps_per_s"] for one in result["workers"]), 2)
+
+
+def has_torch():
+    return subprocess.run(
+        [sys.executable, "-c", "import torch; assert torch.cuda.is_available()"],
+        capture_output=True, check=False).returncode == 0
+
+
+def torch_figures(runs, options):
+    skip = ("--cpu" if options.cpu else
+            None if has_torch() else "no PyTorch with a GPU here")
+    for way in ("eager", "compile"):
+        for precision in ("tf32", "bf16"):
+            runs.measure(
+                "PyTorch %s, mnist_cnn, %s" % (way, precision), "steps/s",
+                [sys.executable, TORCH, "%g" % options.seconds, way, precision],
+                options.seconds + TORCH_AROUND_S,
+                lambda text: round(
+                    json.loads(text.splitlines()[-1])["steps_per_s"], 2),
+                skip)
+
+
+def figures(runs, options, folders, programs):
+    ours = Trainings(runs, options, folders, programs)
+    ours.standalone("mnist_cnn, standalone", "mnist_cnn")
+    if not options.cpu:
+        ours.standalone("mnist_cnn, standalone, bf16", "mnist_cnn",
+                        fields=["compute.bf16=true"])
+        ours.standalone("mnist_cnn, standalone, without CUDA graphs",
+                        "mnist_cnn", fields=["compute.cuda_graphs=false"])
+    ours.standalone("mnist_cnn, standalone, 2 devices", "mnist_cnn",
+                    "--num_devices=2", *(
+                        [] if options.cpu else ["--gpu_virtual_devices=2"]))
+    ours.cluster(ps=1, workers=1)
+    ours.cluster(ps=1, workers=2)
+    ours.standalone("inception_small, standalone", "inception_small")
+    torch_figures(runs, options)

@@ -1,0 +1,102 @@
+#include "worker/backend/cuda/elementwise_kernel.h"
+
+#include <limits>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/backend/cuda/host_stream.h"
+
+namespace muster {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using Floats = std::vector<float>;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+class ElementwiseKernelTest : public testing::Test {
+ protected:
+  Floats Forward(ActivationKind kind, const Floats& src) {
+    Floats dst(src.size());
+    EXPECT_THAT(ActivationForward(stream_.get(), kind, src.data(), dst.data(),
+                                  static_cast<int64_t>(src.size())),
+                IsOk());
+    return dst;
+  }
+  Floats Backward(ActivationKind kind, const Floats& dst) {
+    const Floats diff_dst(dst.size(), 2.0f);
+    Floats diff_src(dst.size());
+    EXPECT_THAT(
+        ActivationBackward(stream_.get(), kind, dst.data(), diff_dst.data(),
+                           diff_src.data(), static_cast<int64_t>(dst.size())),
+        IsOk());
+    return diff_src;
+  }
+  Floats Sum(const std::vector<Floats>& srcs, float divisor) {
+    std::vector<const float*> pointers;
+    for (const Floats& src : srcs) pointers.push_back(src.data());
+    Floats dst(srcs[0].size());
+    EXPECT_THAT(DividedSum(stream_.get(), pointers, divisor, dst.data(),
+                           static_cast<int64_t>(dst.size())),
+                IsOk());
+    return dst;
+  }
+
+  HostStream stream_;
+};
+
+TEST_F(ElementwiseKernelTest, ActivationsHoldAtTheEnds) {
+  const Floats ends = {-kInfinity, 0, kInfinity};
+  EXPECT_THAT(Forward(ActivationKind::kRelu, ends),
+              ElementsAre(0, 0, kInfinity));
+  EXPECT_THAT(Forward(ActivationKind::kSigmoid, ends), ElementsAre(0, 0.5, 1));
+  EXPECT_THAT(Forward(ActivationKind::kTanh, ends), ElementsAre(-1, 0, 1));
+}
+
+TEST_F(ElementwiseKernelTest, DerivativesAreOfDst) {
+  const Floats dst = {0, 0.5, 1};
+  EXPECT_THAT(Backward(ActivationKind::kRelu, dst), ElementsAre(0, 2, 2));
+  EXPECT_THAT(Backward(ActivationKind::kSigmoid, dst), ElementsAre(0, 0.5, 0));
+  EXPECT_THAT(Backward(ActivationKind::kTanh, dst), ElementsAre(2, 1.5, 0));
+}
+
+TEST_F(ElementwiseKernelTest, SumsAnyNumberOfSources) {
+  for (const int count : {1, 2, 8, 9, 15, 16, 40}) {
+    SCOPED_TRACE(count);
+    std::vector<Floats> srcs;
+    float wanted = 0;
+    for (int i = 0; i < count; ++i) {
+      srcs.push_back(Floats(3, static_cast<float>(i + 1)));
+      wanted += static_cast<float>(i + 1);
+    }
+    EXPECT_THAT(Sum(srcs, 3), Each(wanted / 3));
+  }
+}
+
+TEST_F(ElementwiseKernelTest, SumsIntoItsFirstSource) {
+  Floats sum = {1, 2};
+  const Floats other = {10, 20};
+  const std::vector<const float*> srcs = {
+      sum.data(),   other.data(), other.data(), other.data(), other.data(),
+      other.data(), other.data(), other.data(), other.data(), other.data()};
+  ASSERT_THAT(DividedSum(stream_.get(), srcs, 1, sum.data(), 2), IsOk());
+  EXPECT_THAT(sum, ElementsAre(91, 182));
+}
+
+TEST_F(ElementwiseKernelTest, TakesMoreElementsThanTheGridHasThreads) {
+  const Floats src(kMostBlocks * kBlockThreads + 1, -1.0f);
+  EXPECT_EQ(Forward(ActivationKind::kRelu, src), Floats(src.size(), 0));
+  EXPECT_EQ(Backward(ActivationKind::kRelu, src), Floats(src.size(), 0));
+  EXPECT_EQ(Sum({src, src}, 4), Floats(src.size(), -0.5f));
+}
+
+TEST_F(ElementwiseKernelTest, NoElementsAreNoError) {
+  EXPECT_THAT(Forward(ActivationKind::kRelu, {}), ElementsAre());
+  EXPECT_THAT(Sum({{}, {}}, 1), ElementsAre());
+}
+
+}  // namespace
+}  // namespace muster
