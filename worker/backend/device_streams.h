@@ -59,7 +59,9 @@ class DeviceStreams {
   // message. Errors: ResourceExhausted with the bytes asked for, used and free.
   virtual absl::StatusOr<std::unique_ptr<Buffer>> Allocate(
       int64_t bytes, absl::string_view what) = 0;
-  // Of memory that outlives the pin. Pins nothing that is pinned already.
+  // Of memory that outlives the pin and is alone in its pages, the first of
+  // which it begins (AlignedBuffer::OfPages): pages are pinned, each once. Pins
+  // nothing that is pinned already.
   virtual absl::StatusOr<std::unique_ptr<Pin>> PinHost(void* memory,
                                                        int64_t bytes) = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> CreateEvent(EventUse use) = 0;

@@ -1,7 +1,9 @@
 #ifndef TESTS_WORKER_BACKEND_FAKE_DEVICE_H_
 #define TESTS_WORKER_BACKEND_FAKE_DEVICE_H_
 
+#include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "tests/worker/backend/fake_streams.h"
 #include "worker/backend/backend.h"

@@ -186,6 +186,9 @@ absl::StatusOr<std::unique_ptr<DeviceStreams::Pin>> FakeStreams::PinHost(
     void* memory, int64_t bytes) {
   const AllocationPause pause;
   RETURN_IF_ERROR(BeginCall("PinHost"));
+  if (reinterpret_cast<uintptr_t>(memory) % AlignedBuffer::kPage != 0) {
+    return Refuse("PinHost: the memory does not begin at a page");
+  }
   return PinnedPages::OfProcess().Pin(memory, bytes);
 }
 

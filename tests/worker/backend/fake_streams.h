@@ -24,9 +24,10 @@ namespace muster {
 //
 // What breaks a rule of DeviceStreams is an error: a thread that did not call
 // MakeCurrent, memory that is not of the device or was freed (and is then full
-// of NaN), an event that was never recorded or has the wrong use, all that may
-// not be in a capture, a capture whose streams are not joined. An error in a
-// stream is that of every call from then on.
+// of NaN), host memory that is pinned in mid-page or copied while it is in
+// part, an event that was never recorded or has the wrong use, all that may not
+// be in a capture, a capture whose streams are not joined. An error in a stream
+// is that of every call from then on.
 class FakeStreams : public DeviceStreams {
  public:
   using Work = std::function<absl::Status()>;

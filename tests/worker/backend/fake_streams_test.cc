@@ -1,6 +1,7 @@
 #include "tests/worker/backend/fake_streams.h"
 
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -108,6 +109,11 @@ TEST_F(FakeStreamsTest, RefusesACopyOfPagesThatArePinnedInPart) {
   EXPECT_THAT(streams_.CopyToDevice((*memory)->data(), pages.data(),
                                     2 * AlignedBuffer::kPage),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("part")));
+}
+
+TEST_F(FakeStreamsTest, RefusesAPinInMidPage) {
+  EXPECT_THAT(streams_.PinHost(host_.data() + 64, 1),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("page")));
 }
 
 TEST_F(FakeStreamsTest, AGraphIsDoneByEachLaunch) {
