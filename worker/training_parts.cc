@@ -32,58 +32,89 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
       absl::StrCat("--device=", device, ": training needs a float32 backend"));
 }
 
-absl::StatusOr<std::vector<TowerParts>> OpenTowers(
+namespace {
+
+absl::StatusOr<int> FindController(const TrainingSpec& training,
+                                   const std::vector<std::string>& devices,
+                                   const GpuOptions& gpu) {
+  const std::string& controller = training.tower().controller_device();
+  if (controller.empty()) return 0;
+  ASSIGN_OR_RETURN(const std::string name,
+                   ResolveDevice("tower.controller_device", controller, gpu));
+  const auto found = absl::c_find(devices, name);
+  if (found != devices.end()) return static_cast<int>(found - devices.begin());
+  return absl::InvalidArgumentError(
+      absl::StrCat("tower.controller_device: '", controller,
+                   "' is the device of no tower of this worker; it has ",
+                   absl::StrJoin(devices, ", ")));
+}
+
+absl::StatusOr<std::vector<TowerParts>> OpenBackends(
+    const std::vector<std::string>& devices, BackendOptions options) {
+  options.compute_threads =
+      std::max(1, options.compute_threads / static_cast<int>(devices.size()));
+  std::vector<TowerParts> towers(devices.size());
+  for (size_t i = 0; i < devices.size(); ++i) {
+    towers[i].device = devices[i];
+    ASSIGN_OR_RETURN(towers[i].backend, OpenDevice(devices[i], options));
+  }
+  return towers;
+}
+
+// Null if the devices are of several kinds, or the backend has none.
+absl::StatusOr<std::unique_ptr<DeviceMean>> MakeMean(
+    const std::vector<TowerParts>& towers) {
+  Backend& first = *towers.front().backend;
+  std::vector<Backend*> members;
+  for (const TowerParts& tower : towers) {
+    if (tower.backend->name() != first.name()) return nullptr;
+    members.push_back(tower.backend.get());
+  }
+  if (members.size() == 1) return nullptr;
+  return first.CreateMean(members);
+}
+
+}  // namespace
+
+absl::StatusOr<OpenedTowers> OpenTowers(
     const TrainingSpec& training, const std::vector<std::string>& devices,
     const StepShape& shape, const BackendOptions& options,
     const std::function<void(const std::string&)>& say) {
-  BackendOptions of_tower = options;
-  of_tower.compute_threads =
-      std::max(1, options.compute_threads / static_cast<int>(devices.size()));
-  std::vector<TowerParts> opened;
-  for (const std::string& device : devices) {
-    TowerParts tower;
-    tower.device = device;
-    ASSIGN_OR_RETURN(tower.backend, OpenDevice(device, of_tower));
-    CompileOptions compile;
-    compile.backend = tower.backend.get();
-    compile.batch_size = shape.batch_size;
-    compile.use_graphs = training.compute().cuda_graphs();
-    compile.say = say;
-    if (!opened.empty()) compile.parameters_of = opened.front().model.get();
-    ASSIGN_OR_RETURN(tower.model,
+  OpenedTowers opened;
+  ASSIGN_OR_RETURN(opened.controller,
+                   FindController(training, devices, options.gpu));
+  ASSIGN_OR_RETURN(opened.towers, OpenBackends(devices, options));
+  ASSIGN_OR_RETURN(opened.mean, MakeMean(opened.towers));
+  CompileOptions compile;
+  compile.batch_size = shape.batch_size;
+  compile.use_graphs = training.compute().cuda_graphs();
+  compile.say = say;
+  compile.mean = opened.mean.get();
+  for (size_t i = 0; i < opened.towers.size(); ++i) {
+    compile.backend = opened.towers[i].backend.get();
+    compile.mean_member = static_cast<int>(i);
+    compile.keeps_mean =
+        compile.mean == nullptr || compile.mean_member == opened.controller;
+    ASSIGN_OR_RETURN(opened.towers[i].model,
                      CompiledModel::Create(training.model(), compile));
-    opened.push_back(std::move(tower));
+    compile.parameters_of = opened.towers.front().model.get();
   }
   return opened;
 }
 
-absl::StatusOr<std::unique_ptr<TowerGroup>> JoinTowers(
-    const TrainingSpec& training, absl::Span<const TowerParts> towers,
-    const GpuOptions& gpu) {
+std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,
+                                       const OpenedTowers& opened) {
   TowerGroup::Options options;
-  std::vector<std::string> devices;
-  for (const TowerParts& tower : towers) {
+  for (const TowerParts& tower : opened.towers) {
     Tower::Options one;
     one.device = tower.device;
     one.model = tower.model.get();
     one.accumulate_batches =
         std::max(1, training.gradient().accumulate_batches());
     options.towers.push_back(one);
-    devices.push_back(tower.device);
   }
-  const std::string& controller = training.tower().controller_device();
-  if (!controller.empty()) {
-    ASSIGN_OR_RETURN(const std::string name,
-                     ResolveDevice("tower.controller_device", controller, gpu));
-    const auto found = absl::c_find(devices, name);
-    if (found == devices.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tower.controller_device: '", controller,
-                       "' is the device of no tower of this worker; it has ",
-                       absl::StrJoin(devices, ", ")));
-    }
-    options.controller = static_cast<int>(found - devices.begin());
-  }
+  options.controller = opened.controller;
+  options.devices_make_mean = opened.mean != nullptr;
   return std::make_unique<TowerGroup>(options);
 }
 

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "proto/training.pb.h"
 #include "worker/backend/backend.h"
+#include "worker/backend/device_mean.h"
 #include "worker/input/data_set.h"
 #include "worker/model/compiled_model.h"
 #include "worker/tower/step_shape.h"
@@ -36,20 +37,28 @@ struct TowerParts {
   std::unique_ptr<CompiledModel> model;
 };
 
+// The towers of one worker.
+struct OpenedTowers {
+  std::vector<TowerParts> towers;
+  // The one that has the mean: of tower.controller_device.
+  int controller = 0;
+  // Makes it where the gradients are; null: the host does.
+  std::unique_ptr<DeviceMean> mean;
+};
+
 // One tower on each device (of ChooseDevices), with the parameters of the first
 // for all; the compute threads of `options` are divided among them. `say` is
-// CompileOptions::say. Errors: those of OpenDevice and CompiledModel::Create.
-absl::StatusOr<std::vector<TowerParts>> OpenTowers(
+// CompileOptions::say. Errors: those of OpenDevice, Backend::CreateMean and
+// CompiledModel::Create; InvalidArgument if tower.controller_device is the
+// device of none of them.
+absl::StatusOr<OpenedTowers> OpenTowers(
     const TrainingSpec& training, const std::vector<std::string>& devices,
     const StepShape& shape, const BackendOptions& options,
     const std::function<void(const std::string&)>& say);
 
-// The towers as one; `towers` outlive the group. `gpu` as for ChooseDevices.
-// Errors: InvalidArgument if tower.controller_device is the device of none of
-// them.
-absl::StatusOr<std::unique_ptr<TowerGroup>> JoinTowers(
-    const TrainingSpec& training, absl::Span<const TowerParts> towers,
-    const GpuOptions& gpu);
+// The towers as one; `opened` outlives the group.
+std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,
+                                       const OpenedTowers& opened);
 
 // The model as it evaluates. Errors: those of CompiledModel::Create.
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(

@@ -117,13 +117,12 @@ absl::Status WorkerTask::CreateTowers() {
   backend_options_ = MakeBackendOptions(options_.training, choice.gpu,
                                         options_.compute_threads);
   ASSIGN_OR_RETURN(
-      tower_parts_,
+      opened_,
       OpenTowers(options_.training, devices.names, shape_, backend_options_,
                  [say = options_.say](const std::string& line) {
                    say(/*is_error=*/false, line);
                  }));
-  ASSIGN_OR_RETURN(towers_,
-                   JoinTowers(options_.training, tower_parts_, choice.gpu));
+  towers_ = JoinTowers(options_.training, opened_);
   SayTowers();
   if (options_.log_device_placement) SayDevicePlacement();
   return absl::OkStatus();
@@ -134,7 +133,7 @@ absl::Status WorkerTask::CreateModel() {
   ASSIGN_OR_RETURN(placed_, PlaceModel(training, towers_->model().parameters(),
                                        static_cast<int>(ps_addresses_.size())));
   if (!is_chief()) return absl::OkStatus();
-  const TowerParts& first = tower_parts_.front();
+  const TowerParts& first = opened_.towers.front();
   if (shape_.towers > 1) {
     ASSIGN_OR_RETURN(test_backend_, OpenDevice(first.device, backend_options_));
   }
@@ -452,7 +451,8 @@ std::string WorkerTask::TrainingText() const {
 void WorkerTask::SayTowers() const {
   if (shape_.towers == 1) return;
   std::vector<std::string> devices;
-  for (const TowerParts& tower : tower_parts_) devices.push_back(tower.device);
+  for (const TowerParts& tower : opened_.towers)
+    devices.push_back(tower.device);
   const std::string& controller = options_.training.tower().controller_device();
   options_.say(
       /*is_error=*/false,
@@ -463,7 +463,7 @@ void WorkerTask::SayTowers() const {
 }
 
 void WorkerTask::SayDevicePlacement() const {
-  for (const TowerParts& tower : tower_parts_) {
+  for (const TowerParts& tower : opened_.towers) {
     SayLines(tower.model->DescribePlan(tower.device));
   }
 }

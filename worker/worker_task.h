@@ -153,7 +153,7 @@ class WorkerTask {
   BackendOptions backend_options_;
 
   StepShape shape_;
-  std::vector<TowerParts> tower_parts_;
+  OpenedTowers opened_;
   std::unique_ptr<TowerGroup> towers_;
   // With all compute threads; null if the only tower's has them.
   std::unique_ptr<Backend> test_backend_;

@@ -20,8 +20,8 @@ TrainingResult WorkerTask::DescribeRun() const {
   result.replication = ReplicationName(training.replication());
   result.replication_settings = ReplicationNumbers(training.replication());
   result.optimizer = training.optimizer().name();
-  result.device = std::string(tower_parts_.front().backend->name());
-  for (const TowerParts& tower : tower_parts_) {
+  result.device = std::string(opened_.towers.front().backend->name());
+  for (const TowerParts& tower : opened_.towers) {
     result.devices.push_back(tower.device);
   }
   result.num_ps = options_.cluster.num_ps();

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/registry.h"
+#include "worker/backend/device_mean.h"
 #include "worker/backend/device_streams.h"
 #include "worker/backend/memory_layout.h"
 #include "worker/backend/operation.h"
@@ -50,6 +51,14 @@ class Backend {
   // layouts are row-major or the backend's as elsewhere, and softmax
   // cross-entropy does not check labels.
   virtual DeviceStreams* streams() { return nullptr; }
+
+  // The mean over devices of this kind, of which this is the first of
+  // `members`; they outlive it. Null: they have no common way, and the host
+  // makes the mean. Errors: those of the library that they have.
+  virtual absl::StatusOr<std::unique_ptr<DeviceMean>> CreateMean(
+      absl::Span<Backend* const> /*members*/) {
+    return nullptr;
+  }
 
   // src -> dst. `from` and `to` have the same dtype and shape; each is
   // row-major or was stated by a primitive of this backend.

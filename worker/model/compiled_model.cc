@@ -46,8 +46,13 @@ absl::StatusOr<std::unique_ptr<PlanExecutor>> CreateExecutor(
     const ExecutedModel& model, const CompileOptions& options) {
   DeviceStreams* const streams = options.backend->streams();
   if (streams == nullptr) return std::make_unique<HostExecutor>(model);
-  return DeviceExecutor::Create(model, streams,
-                                {options.use_graphs, options.say});
+  DeviceExecutor::Options device;
+  device.use_graphs = options.use_graphs;
+  device.say = options.say;
+  device.mean = options.mean;
+  device.mean_member = options.mean_member;
+  device.keeps_mean = options.keeps_mean;
+  return DeviceExecutor::Create(model, streams, device);
 }
 
 }  // namespace
@@ -184,9 +189,11 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
         "step: the model was compiled for evaluation");
   }
   if (batch.rows != batch_size_) {
-    return absl::InvalidArgumentError(
+    const absl::Status status = absl::InvalidArgumentError(
         absl::StrCat("step: the model was compiled for ", batch_size_,
                      " rows, the batch has ", batch.rows));
+    executor_->Skip(status);
+    return status;
   }
   ASSIGN_OR_RETURN(const StepResult result,
                    Run({batch, step_seed, listener, gate}));
@@ -232,7 +239,11 @@ absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
 
 absl::StatusOr<CompiledModel::StepResult> CompiledModel::Run(
     const PlanExecutor::Step& step) {
-  RETURN_IF_ERROR(CheckBatch(step.batch));
+  const absl::Status fits = CheckBatch(step.batch);
+  if (!fits.ok()) {
+    executor_->Skip(fits);
+    return fits;
+  }
   RETURN_IF_ERROR(executor_->Run(step));
   StepResult result;
   std::memcpy(&result.loss, executor_->Result(plan_.loss_buffer),

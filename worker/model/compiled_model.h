@@ -15,6 +15,7 @@
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/backend/backend.h"
+#include "worker/backend/device_mean.h"
 #include "worker/input/batch.h"
 #include "worker/model/execution_plan.h"
 #include "worker/model/model_graph.h"
@@ -44,6 +45,13 @@ struct CompileOptions {
   // of having its own: several towers, one copy. Not owned; outlives the model.
   // While one of them runs, nobody may write them.
   CompiledModel* parameters_of = nullptr;
+  // On a backend with streams, one of several towers: its gradients become the
+  // mean over all members before they come to the host, which is only where
+  // `keeps_mean`; elsewhere gradient() is of no meaning. Not owned; outlives
+  // the model. Then all parameters are awaited before a step begins to compute.
+  DeviceMean* mean = nullptr;
+  int mean_member = 0;
+  bool keeps_mean = true;
   // On a backend with streams: the second training step is captured, later ones
   // launch it as a whole.
   bool use_graphs = true;

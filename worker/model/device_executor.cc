@@ -154,8 +154,6 @@ absl::Status DeviceExecutor::CheckLabelsOf(const Batch& batch) const {
 }
 
 absl::Status DeviceExecutor::Run(const Step& step) {
-  RETURN_IF_ERROR(CheckLabelsOf(step.batch));
-  RETURN_IF_ERROR(streams_->MakeCurrent());
   absl::Status status = RunOnStreams(step);
   has_run_ |= status.ok();
   // The first error says what happened; what comes after it follows from it.
@@ -163,10 +161,36 @@ absl::Status DeviceExecutor::Run(const Step& step) {
   return status;
 }
 
+void DeviceExecutor::Skip(const absl::Status& why) {
+  if (mean_ != nullptr) mean_->Join(mean_member_, why).IgnoreError();
+}
+
 absl::Status DeviceExecutor::RunOnStreams(const Step& step) {
+  const bool all_parameters = mean_ != nullptr || (use_graphs_ && has_run_);
+  absl::Status status = Begin(step, all_parameters);
+  if (mean_ != nullptr) status = mean_->Join(mean_member_, status);
+  RETURN_IF_ERROR(status);
+  status = Compute(step, all_parameters);
+  // The others would wait on their devices.
+  if (mean_ != nullptr && !status.ok()) mean_->Abort();
+  return status;
+}
+
+// All that others may have to do with: what comes after it is the device's.
+absl::Status DeviceExecutor::Begin(const Step& step, bool all_parameters) {
+  RETURN_IF_ERROR(CheckLabelsOf(step.batch));
+  RETURN_IF_ERROR(streams_->MakeCurrent());
   RETURN_IF_ERROR(SendInputs(step));
-  if (use_graphs_ && has_run_) {
-    RETURN_IF_ERROR(EnqueueCaptured(step));
+  if (!all_parameters) return absl::OkStatus();
+  for (const std::vector<int>& parameters : model_.schedule->first_used_by) {
+    RETURN_IF_ERROR(SendParameters(parameters, step.gate));
+  }
+  return LetComputeWaitForInputs();
+}
+
+absl::Status DeviceExecutor::Compute(const Step& step, bool has_parameters) {
+  if (has_parameters) {
+    RETURN_IF_ERROR(EnqueueCaptured());
   } else {
     RETURN_IF_ERROR(EnqueueInstructions([&](size_t instruction) {
       const std::vector<int>& read_first =
@@ -210,13 +234,9 @@ absl::Status DeviceExecutor::LetComputeWaitForInputs() {
   return streams_->Wait(Stream::kCompute, *sent_);
 }
 
-// The inputs go to the device outside of the graph.
-absl::Status DeviceExecutor::EnqueueCaptured(const Step& step) {
-  for (const std::vector<int>& parameters : model_.schedule->first_used_by) {
-    RETURN_IF_ERROR(SendParameters(parameters, step.gate));
-  }
-  RETURN_IF_ERROR(LetComputeWaitForInputs());
-  if (graph_ == nullptr) Capture();
+// The inputs are on the device, or on their way, outside of the graph.
+absl::Status DeviceExecutor::EnqueueCaptured() {
+  if (use_graphs_ && has_run_ && graph_ == nullptr) Capture();
   if (graph_ != nullptr) return streams_->Launch(*graph_);
   return EnqueueInstructions([](size_t) { return absl::OkStatus(); });
 }
@@ -267,13 +287,23 @@ absl::Status DeviceExecutor::EnqueueDelivery(const Delivery& delivery) {
     RETURN_IF_ERROR(results_->FetchForwardLoss());
     RETURN_IF_ERROR(streams_->Record(fetched_.get(), Stream::kToHost));
   }
-  const ModelMemory& host = *model_.parameters;
   for (const int parameter : delivery.gradients) {
-    RETURN_IF_ERROR(streams_->CopyToHost(
-        host.gradient(parameter), gradients_->data() + host.offsets[parameter],
-        host.sizes_bytes[parameter]));
+    RETURN_IF_ERROR(EnqueueGradient(parameter));
   }
   return streams_->Record(delivery.arrived.get(), Stream::kToHost);
+}
+
+absl::Status DeviceExecutor::EnqueueGradient(int parameter) {
+  const ModelMemory& host = *model_.parameters;
+  char* const device = gradients_->data() + host.offsets[parameter];
+  const int64_t bytes = host.sizes_bytes[parameter];
+  if (mean_ != nullptr) {
+    RETURN_IF_ERROR(
+        mean_->Average(mean_member_, reinterpret_cast<float*>(device),
+                       bytes / static_cast<int64_t>(sizeof(float))));
+  }
+  if (!keeps_mean_) return absl::OkStatus();
+  return streams_->CopyToHost(host.gradient(parameter), device, bytes);
 }
 
 // At the end kCompute waits for kToHost, as a capture wants it.

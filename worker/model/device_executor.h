@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "worker/backend/device_mean.h"
 #include "worker/backend/device_streams.h"
 #include "worker/model/plan_executor.h"
 #include "worker/model/result_copies.h"
@@ -40,6 +41,10 @@ class DeviceExecutor : public PlanExecutor {
     bool use_graphs = true;
     // Hears why steps are not captured; null: nobody.
     std::function<void(const std::string&)> say;
+    // CompileOptions: mean, mean_member, keeps_mean.
+    DeviceMean* mean = nullptr;
+    int mean_member = 0;
+    bool keeps_mean = true;
   };
 
   // `streams` outlives the executor. Errors: Unimplemented if the model does
@@ -52,8 +57,10 @@ class DeviceExecutor : public PlanExecutor {
   DeviceExecutor& operator=(const DeviceExecutor&) = delete;
 
   // Errors besides: those of DeviceStreams; InvalidArgument if a label is out
-  // of range, before anything is done.
+  // of range, before anything is done; Cancelled if another member of the mean
+  // has failed.
   absl::Status Run(const Step& step) override;
+  void Skip(const absl::Status& why) override;
   // Each step reads them where they are then.
   void OnParametersMoved() override {}
   const void* Result(int buffer) const override {
@@ -81,6 +88,9 @@ class DeviceExecutor : public PlanExecutor {
       : model_(model),
         streams_(streams),
         say_(options.say),
+        mean_(options.mean),
+        mean_member_(options.mean_member),
+        keeps_mean_(options.keeps_mean),
         use_graphs_(options.use_graphs && model.is_training) {}
 
   absl::Status Allocate();
@@ -94,21 +104,27 @@ class DeviceExecutor : public PlanExecutor {
 
   absl::Status CheckLabelsOf(const Batch& batch) const;
   absl::Status RunOnStreams(const Step& step);
+  absl::Status Begin(const Step& step, bool all_parameters);
+  absl::Status Compute(const Step& step, bool has_parameters);
   absl::Status SendInputs(const Step& step);
   absl::Status SendParameters(absl::Span<const int> parameters,
                               ParameterGate* gate);
   absl::Status LetComputeWaitForInputs();
-  absl::Status EnqueueCaptured(const Step& step);
+  absl::Status EnqueueCaptured();
   void Capture();
   absl::StatusOr<std::unique_ptr<DeviceStreams::Graph>> TryCapture();
   absl::Status EnqueueInstructions(Before before);
   absl::Status EnqueueDelivery(const Delivery& delivery);
+  absl::Status EnqueueGradient(int parameter);
   absl::Status EnqueueResults();
   absl::Status AwaitDeliveries(StepListener* listener);
 
   const ExecutedModel model_;
   DeviceStreams* const streams_;
   const std::function<void(const std::string&)> say_;
+  DeviceMean* const mean_;
+  const int mean_member_;
+  const bool keeps_mean_;
 
   // Of each of the plan's buffers, in arena_; -1 for others.
   std::vector<int64_t> arena_offsets_;

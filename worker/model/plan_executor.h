@@ -75,6 +75,9 @@ class PlanExecutor {
   // listener, as they are.
   virtual absl::Status Run(const Step& step) = 0;
 
+  // A step is not run: nobody waits for it.
+  virtual void Skip(const absl::Status& /*why*/) {}
+
   // ModelMemory::read_from has changed.
   virtual void OnParametersMoved() = 0;
 

@@ -12,6 +12,7 @@ namespace muster {
 
 TowerGroup::TowerGroup(const Options& options)
     : controller_(options.controller),
+      devices_make_mean_(options.devices_make_mean),
       accumulate_batches_(options.towers.front().accumulate_batches),
       outcomes_(options.towers.size()),
       steps_(options.towers.size()) {
@@ -31,22 +32,30 @@ TowerGroup::TowerGroup(const Options& options)
 void TowerGroup::PlaceGradients() {
   Tower& first = *towers_.front();
   const absl::Span<const TensorDef> parameters = first.model().parameters();
-  if (num_towers() > 1) gradients_ = muster::PlaceGradients(model(), &means_);
+  const bool makes_mean = num_towers() > 1 && !devices_make_mean_;
+  if (makes_mean) gradients_ = muster::PlaceGradients(model(), &means_);
   gradients_.resize(parameters.size());
   averaged_.resize(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
     const int tensor = static_cast<int>(i);
-    const bool is_averaged =
-        num_towers() > 1 && parameters[i].kind() == TRAINABLE;
-    if (!is_averaged) gradients_[i] = first.gradient(tensor);
-    for (const auto& tower : towers_) {
-      if (is_averaged) averaged_[i].push_back(tower->gradient(tensor));
+    const bool is_averaged = parameters[i].kind() == TRAINABLE;
+    if (!is_averaged || num_towers() == 1) {
+      gradients_[i] = first.gradient(tensor);
+    } else if (devices_make_mean_) {
+      gradients_[i] = towers_[controller_]->gradient(tensor);
+    } else {
+      for (const auto& tower : towers_) {
+        averaged_[i].push_back(tower->gradient(tensor));
+      }
     }
   }
   for (int t = 0; t < num_towers(); ++t) {
     steps_[t].device = towers_[t]->device();
     for (size_t i = 0; i < parameters.size(); ++i) {
-      steps_[t].gradients.push_back(towers_[t]->gradient(static_cast<int>(i)));
+      const bool is_mean =
+          devices_make_mean_ && parameters[i].kind() == TRAINABLE;
+      steps_[t].gradients.push_back(
+          is_mean ? gradients_[i] : towers_[t]->gradient(static_cast<int>(i)));
     }
   }
 }
@@ -61,8 +70,8 @@ absl::Status TowerGroup::Run(absl::Span<const Batch> batches, SeedOf seed_of,
   for (const auto& thread : threads_) thread->Start();
   Compute(0);
   for (const auto& thread : threads_) thread->Wait();
-  for (const absl::Status& outcome : outcomes_) RETURN_IF_ERROR(outcome);
-  if (num_towers() == 1) return absl::OkStatus();
+  RETURN_IF_ERROR(FirstError());
+  if (num_towers() == 1 || devices_make_mean_) return absl::OkStatus();
   phase_ = Phase::kMean;
   if (controller_ == 0) {
     WriteMeans();
@@ -71,6 +80,19 @@ absl::Status TowerGroup::Run(absl::Span<const Batch> batches, SeedOf seed_of,
     threads_[controller_ - 1]->Wait();
   }
   return absl::OkStatus();
+}
+
+// Those that only ended because of another come last.
+absl::Status TowerGroup::FirstError() const {
+  absl::Status cancelled;
+  for (const absl::Status& outcome : outcomes_) {
+    if (!absl::IsCancelled(outcome)) {
+      RETURN_IF_ERROR(outcome);
+    } else if (cancelled.ok()) {
+      cancelled = outcome;
+    }
+  }
+  return cancelled;
 }
 
 void TowerGroup::ReadParametersFrom(absl::Span<const float* const> values) {

@@ -36,6 +36,9 @@ class TowerGroup {
     std::vector<Tower::Options> towers;
     // The tower on whose device, thread and memory the mean is made.
     int controller = 0;
+    // The models were compiled with a common DeviceMean: the controller's has
+    // what the devices made of all gradients, and keeps it.
+    bool devices_make_mean = false;
   };
   using SeedOf = absl::FunctionRef<uint64_t(int64_t batch)>;
 
@@ -68,7 +71,7 @@ class TowerGroup {
   // The mean over all rows, to be pushed; it may be changed before. `tensor`
   // counts as in model().parameters().
   absl::Span<float> gradient(int tensor) { return gradients_[tensor]; }
-  // The same of each tower by itself.
+  // The same of each tower by itself; the mean where the devices make it.
   absl::Span<const TowerStep> steps() const { return steps_; }
 
   int num_towers() const { return static_cast<int>(towers_.size()); }
@@ -88,8 +91,11 @@ class TowerGroup {
   void Compute(int tower);
   void WriteMeans();
 
+  absl::Status FirstError() const;
+
   // Constant after construction.
   const int controller_;
+  const bool devices_make_mean_;
   const int64_t accumulate_batches_;
   std::vector<std::unique_ptr<Tower>> towers_;
   // By tensor: what is averaged, by tower; empty for what is not.

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "tests/testing/allocation_pause.h"
+#include "tests/worker/backend/fake_mean.h"
 
 namespace muster {
 namespace {
@@ -63,6 +65,15 @@ class FakeDevicePrimitive : public Primitive {
 };
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceMean>> FakeDevice::CreateMean(
+    absl::Span<Backend* const> members) {
+  std::vector<FakeStreams*> streams;
+  for (Backend* const member : members) {
+    streams.push_back(static_cast<FakeDevice*>(member)->streams());
+  }
+  return std::make_unique<FakeMean>(std::move(streams));
+}
 
 Created FakeDevice::Wrap(Created inner, bool is_seeded) {
   RETURN_IF_ERROR(inner.status());

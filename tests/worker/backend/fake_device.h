@@ -23,6 +23,9 @@ class FakeDevice : public Backend {
   absl::string_view name() const override { return "fake_device"; }
   DataType dtype() const override { return inner_->dtype(); }
   FakeStreams* streams() override { return &streams_; }
+  // A FakeMean. REQUIRES: each member is a FakeDevice.
+  absl::StatusOr<std::unique_ptr<DeviceMean>> CreateMean(
+      absl::Span<Backend* const> members) override;
 
   Created CreateReorder(const MemoryLayout& from,
                         const MemoryLayout& to) override;

@@ -224,6 +224,14 @@ absl::Status FakeStreams::Compute(Work work) {
   return Put(Stream::kCompute, std::move(op));
 }
 
+absl::Status FakeStreams::PutWork(Stream stream, Work work) {
+  const AllocationPause pause;
+  RETURN_IF_ERROR(BeginCall("work"));
+  Op op;
+  op.work = std::move(work);
+  return Put(stream, std::move(op));
+}
+
 // Pages that are pinned in part, and pages that are not in a graph, are
 // refused.
 absl::Status FakeStreams::CheckHost(const void* host, int64_t bytes,

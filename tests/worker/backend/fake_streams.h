@@ -58,6 +58,8 @@ class FakeStreams : public DeviceStreams {
 
   // What a primitive does: puts `work` into kCompute.
   absl::Status Compute(Work work);
+  // Puts what is no copy into any stream.
+  absl::Status PutWork(Stream stream, Work work);
   // InvalidArgument unless that is memory of this device.
   absl::Status CheckDevice(const void* memory, int64_t bytes) const;
 

@@ -13,6 +13,7 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/backend.h"
+#include "worker/backend/device_mean.h"
 #include "worker/model/step_listener.h"
 
 namespace muster {
@@ -63,14 +64,20 @@ constexpr char kNormed[] = R"pb(
 class Towers {
  public:
   Towers(const std::string& spec, const std::string& backend, int towers,
-         int64_t rows, int64_t accumulate_batches = 1, int controller = 0) {
+         int64_t rows, int64_t accumulate_batches = 1, int controller = 0,
+         bool devices_make_mean = false) {
     TowerGroup::Options options;
     options.controller = controller;
+    options.devices_make_mean = devices_make_mean;
+    for (int t = 0; t < towers; ++t) backends_.push_back(MakeBackend(backend));
+    if (devices_make_mean) MakeMean();
     for (int t = 0; t < towers; ++t) {
-      backends_.push_back(MakeBackend(backend));
       CompileOptions compile;
-      compile.backend = backends_.back().get();
+      compile.backend = backends_[t].get();
       compile.batch_size = rows;
+      compile.mean = mean_.get();
+      compile.mean_member = t;
+      compile.keeps_mean = !devices_make_mean || t == controller;
       if (t > 0) compile.parameters_of = models_.front().get();
       models_.push_back(Compile(ParseModel(spec), compile));
       options.towers.push_back({absl::StrCat(backend, ":", t),
@@ -97,7 +104,16 @@ class Towers {
   }
 
  private:
+  void MakeMean() {
+    std::vector<Backend*> members;
+    for (const auto& backend : backends_) members.push_back(backend.get());
+    auto mean = members.front()->CreateMean(members);
+    ASSERT_THAT(mean, IsOk());
+    mean_ = *std::move(mean);
+  }
+
   std::vector<std::unique_ptr<Backend>> backends_;
+  std::unique_ptr<DeviceMean> mean_;
   std::vector<std::unique_ptr<CompiledModel>> models_;
   std::unique_ptr<TowerGroup> group_;
 };
@@ -271,6 +287,45 @@ TEST(TowerGroupTest, TowersWithDevicesGiveTheBitsOfTheHost) {
     EXPECT_EQ(devices.Gradients(), host.Gradients()) << "step " << step;
     EXPECT_EQ(devices.group().loss(), host.group().loss());
   }
+}
+
+// Also where the step is captured, and with several batches a step.
+TEST(TowerGroupTest, DevicesMakeTheMeanThatTheHostMakes) {
+  for (const int64_t accumulate_batches : {1, 2}) {
+    for (const int controller : {0, 2}) {
+      SCOPED_TRACE(absl::StrCat(accumulate_batches, " ", controller));
+      Towers host(kNormed, "device_of_cpu", 3, 8, accumulate_batches);
+      Towers devices(kNormed, "device_of_cpu", 3, 8, accumulate_batches,
+                     controller, /*devices_make_mean=*/true);
+      for (int step = 0; step < 4; ++step) {
+        const auto batches = Divide(
+            MakeBatch(24 * accumulate_batches, kElements, kClasses, step),
+            3 * accumulate_batches);
+        ASSERT_THAT(host.Run(batches), IsOk());
+        ASSERT_THAT(devices.Run(batches), IsOk());
+        ExpectNear(devices.Gradients(), host.Gradients());
+        EXPECT_EQ(devices.group().loss(), host.group().loss());
+        EXPECT_EQ(devices.group().steps()[1].gradients[0].data(),
+                  devices.group().gradient(0).data());
+      }
+    }
+  }
+}
+
+TEST(TowerGroupTest, ATowerThatFailsHoldsNoneOfTheOthersUp) {
+  auto batches = Divide(MakeBatch(16, kElements, kClasses, /*seed=*/1), 2);
+  Towers towers(kMlp, "device_of_ref", 2, 8, 1, 0, /*devices_make_mean=*/true);
+  batches[1].labels[3] = kClasses;
+  EXPECT_THAT(towers.Run(batches),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("tower 1 on device_of_ref:1")));
+  batches[1].labels[3] = 0;
+  batches[1].rows = 7;
+  EXPECT_THAT(towers.Run(batches),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("tower 1 on device_of_ref:1")));
+  batches[1].rows = 8;
+  EXPECT_THAT(towers.Run(batches), IsOk());
 }
 
 TEST(TowerGroupTest, AnErrorNamesItsTower) {
