@@ -52,8 +52,8 @@ class CudaStreams : public DeviceStreams {
   absl::Status Launch(const Graph& graph) override;
   absl::Status Synchronize() override;
 
-  // kCompute.
   cudaStream_t compute() const { return Of(Stream::kCompute); }
+  cudaStream_t to_host() const { return Of(Stream::kToHost); }
   // What Allocate holds at this moment.
   int64_t used_bytes() const { return used_bytes_; }
 

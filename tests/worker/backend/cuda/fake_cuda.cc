@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "worker/backend/cuda/host_kernel.h"
 
 namespace muster {
@@ -17,6 +18,8 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 constexpr size_t kPage = 4096;
+// A device that does nothing for so long hangs.
+constexpr absl::Duration kPatience = absl::Seconds(20);
 // NaN in every type: what nobody wrote shows.
 constexpr int kPoison = 0xff;
 
@@ -266,13 +269,26 @@ cudaError_t FakeCuda::EndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 template <typename Call>
 cudaError_t FakeCuda::Working(Call call) {
   const absl::MutexLock lock(&mu_);
-  const Opened opened(*this);
-  return call(&queues_);
+  for (;;) {
+    const int64_t seen = queues_.puts();
+    {
+      const Opened opened(*this);
+      const cudaError_t error = call(&queues_);
+      if (error != cudaErrorLaunchTimeout) return error;
+    }
+    const auto has_more = [this, seen]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      return queues_.puts() != seen;
+    };
+    if (!mu_.AwaitWithTimeout(absl::Condition(&has_more), kPatience)) {
+      return cudaErrorLaunchTimeout;
+    }
+  }
 }
 
-cudaError_t FakeCuda::Enqueue(cudaStream_t stream, std::function<void()> work) {
+cudaError_t FakeCuda::Enqueue(cudaStream_t stream, std::function<void()> work,
+                              std::function<bool()> ready) {
   const absl::MutexLock lock(&mu_);
-  return queues_.Put(stream, std::move(work));
+  return queues_.Put(stream, std::move(work), std::move(ready));
 }
 
 std::string FakeCuda::Leaks() const {

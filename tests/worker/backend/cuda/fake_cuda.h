@@ -50,9 +50,11 @@ class FakeCuda {
   // Outlived by this.
   CudaFunctions functions();
 
-  // For the fakes of the other libraries: work in a stream. InvalidResource-
-  // Handle if there is no such stream.
-  cudaError_t Enqueue(cudaStream_t stream, std::function<void()> work);
+  // For the fakes of the other libraries: work in a stream, which waits until
+  // it is ready, if that is not null; asked and done one at a time.
+  // InvalidResourceHandle if there is no such stream.
+  cudaError_t Enqueue(cudaStream_t stream, std::function<void()> work,
+                      std::function<bool()> ready = nullptr);
 
   // What was made and not destroyed: "1 stream, 3 allocations"; empty: nothing.
   std::string Leaks() const;
@@ -97,7 +99,8 @@ class FakeCuda {
                            void** arguments, cudaStream_t stream);
   cudaError_t BeginCapture(cudaStream_t stream);
   cudaError_t EndCapture(cudaStream_t stream, cudaGraph_t* graph);
-  // A call of the queues that does work.
+  // A call of the queues that does work. Where it stands still for want of what
+  // another thread has yet to put into its streams, it waits for that.
   template <typename Call>
   cudaError_t Working(Call call);
 

@@ -81,18 +81,25 @@ int FakeQueues::AddNode(Stream* stream, Node node) {
   return index;
 }
 
-cudaError_t FakeQueues::Put(cudaStream_t stream, Work work) {
+void FakeQueues::Append(Stream* stream, Item item) {
+  stream->items.push_back(std::move(item));
+  ++puts_;
+}
+
+cudaError_t FakeQueues::Put(cudaStream_t stream, Work work, Ready ready) {
   Stream* const to = Find(stream);
   if (to == nullptr) return cudaErrorInvalidResourceHandle;
   if (to->capture != nullptr) {
     Node node;
     node.work = std::move(work);
+    node.ready = std::move(ready);
     AddNode(to, std::move(node));
     return cudaSuccess;
   }
   Item item;
   item.work = std::move(work);
-  to->items.push_back(std::move(item));
+  item.ready = std::move(ready);
+  Append(to, std::move(item));
   return cudaSuccess;
 }
 
@@ -117,7 +124,7 @@ cudaError_t FakeQueues::Record(cudaEvent_t event, cudaStream_t stream,
   Item item;
   item.recorded = recorded;
   item.count = ++recorded->recorded;
-  in->items.push_back(std::move(item));
+  Append(in, std::move(item));
   return cudaSuccess;
 }
 
@@ -145,24 +152,35 @@ cudaError_t FakeQueues::Wait(cudaStream_t stream, cudaEvent_t event) {
   Item item;
   item.awaited = awaited;
   item.count = awaited->recorded;
-  in->items.push_back(std::move(item));
+  Append(in, std::move(item));
   return cudaSuccess;
 }
 
-bool FakeQueues::CanRun(const Item& item) const {
-  return item.awaited == nullptr || item.awaited->done >= item.count;
+std::vector<int> FakeQueues::ReadyNodes(const Run& run) {
+  const std::vector<Node>& nodes = run.graph->nodes;
+  std::vector<int> ready;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const bool is_ready =
+        !run.done[i] &&
+        std::all_of(nodes[i].after.begin(), nodes[i].after.end(),
+                    [&](int before) { return run.done[before]; }) &&
+        (nodes[i].ready == nullptr || nodes[i].ready());
+    if (is_ready) ready.push_back(static_cast<int>(i));
+  }
+  return ready;
+}
+
+bool FakeQueues::CanRun(const Item& item) {
+  if (item.run != nullptr && item.run->num_done < item.run->done.size()) {
+    return !ReadyNodes(*item.run).empty();
+  }
+  return (item.awaited == nullptr || item.awaited->done >= item.count) &&
+         (item.ready == nullptr || item.ready());
 }
 
 void FakeQueues::RunNode(Run* run) {
   const std::vector<Node>& nodes = run->graph->nodes;
-  std::vector<int> ready;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const bool can_run =
-        !run->done[i] &&
-        std::all_of(nodes[i].after.begin(), nodes[i].after.end(),
-                    [&](int before) { return run->done[before]; });
-    if (can_run) ready.push_back(static_cast<int>(i));
-  }
+  const std::vector<int> ready = ReadyNodes(*run);
   const int chosen = ready[random_() % ready.size()];
   if (nodes[chosen].work != nullptr) nodes[chosen].work();
   if (nodes[chosen].event != nullptr) {
@@ -317,7 +335,7 @@ cudaError_t FakeQueues::Launch(cudaGraphExec_t executable,
   }
   Item item;
   item.run = std::move(run);
-  to->items.push_back(std::move(item));
+  Append(to, std::move(item));
   return cudaSuccess;
 }
 

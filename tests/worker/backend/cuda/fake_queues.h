@@ -20,6 +20,8 @@ namespace muster {
 class FakeQueues {
  public:
   using Work = std::function<void()>;
+  // Whether work that is next in its stream may be done.
+  using Ready = std::function<bool()>;
 
   explicit FakeQueues(uint64_t seed) : random_(seed) {}
 
@@ -32,8 +34,11 @@ class FakeQueues {
   cudaEvent_t CreateEvent();
   cudaError_t DestroyEvent(cudaEvent_t event);
 
-  // Puts work into the stream, or into the graph that it is captured for.
-  cudaError_t Put(cudaStream_t stream, Work work);
+  // Puts work into the stream, or into the graph that it is captured for; it
+  // waits until it is ready, if that is not null.
+  cudaError_t Put(cudaStream_t stream, Work work, Ready ready = nullptr);
+  // Items that were put into streams so far.
+  int64_t puts() const { return puts_; }
   bool IsCapturing(cudaStream_t stream) const;
   // A call was made that the capture which began in `origin` forbids.
   void SpoilCapture(cudaStream_t origin);
@@ -68,6 +73,7 @@ class FakeQueues {
   };
   struct Node {
     Work work;
+    Ready ready;
     // Recorded when the node is done; null: none.
     Event* event = nullptr;
     std::vector<int> after;
@@ -86,6 +92,7 @@ class FakeQueues {
   // One thing in a stream: work, a record, a wait or a graph.
   struct Item {
     Work work;
+    Ready ready;
     Event* recorded = nullptr;
     Event* awaited = nullptr;
     int64_t count = 0;
@@ -108,7 +115,9 @@ class FakeQueues {
   int AddNode(Stream* stream, Node node);
   static bool IsJoined(const Capture& capture);
   void Leave(const Capture* capture);
-  bool CanRun(const Item& item) const;
+  static bool CanRun(const Item& item);
+  static std::vector<int> ReadyNodes(const Run& run);
+  void Append(Stream* stream, Item item);
   // Does one thing of some stream. False if nothing can be done.
   bool RunOne();
   void RunFront(Stream* stream);
@@ -122,6 +131,7 @@ class FakeQueues {
   std::vector<std::unique_ptr<Graph>> graphs_;
   std::vector<std::unique_ptr<Graph>> executables_;
   std::vector<std::unique_ptr<Capture>> captures_;
+  int64_t puts_ = 0;
 };
 
 }  // namespace muster
