@@ -50,6 +50,7 @@ class CudaDevice {
 
   const GpuFunctions& gpu() const { return *gpu_; }
   const std::string& name() const { return options_.name; }
+  int ordinal() const { return options_.ordinal; }
   const CudaPrecision& precision() const { return options_.precision; }
   CudaStreams& streams() { return *streams_; }
   cudnnHandle_t cudnn() const { return cudnn_; }

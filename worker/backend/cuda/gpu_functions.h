@@ -121,7 +121,9 @@ inline cudaError_t Malloc(void** memory, size_t bytes) {
   X(CommDestroy, ncclCommDestroy)       \
   X(CommInitAll, ncclCommInitAll)       \
   X(GetErrorString, ncclGetErrorString) \
-  X(GetVersion, ncclGetVersion)
+  X(GetVersion, ncclGetVersion)         \
+  X(GroupEnd, ncclGroupEnd)             \
+  X(GroupStart, ncclGroupStart)
 
 namespace muster {
 

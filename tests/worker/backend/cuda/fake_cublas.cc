@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <initializer_list>
-#include <limits>
 #include <vector>
 
 #include "absl/hash/hash.h"
@@ -143,13 +142,7 @@ cublasStatus_t FakeCublas::DescSetAttribute(
 cublasStatus_t FakeCublas::LayoutCreate(cublasLtMatrixLayout_t* layout,
                                         cudaDataType_t type, uint64_t rows,
                                         uint64_t columns, int64_t leading) {
-  constexpr uint64_t kMost = std::numeric_limits<int32_t>::max();
-  if (layout == nullptr || leading < static_cast<int64_t>(rows)) {
-    return kInvalid;
-  }
-  if (rows == 0 || columns == 0 || rows > kMost || columns > kMost) {
-    return kInvalid;
-  }
+  if (layout == nullptr) return kInvalid;
   const absl::MutexLock lock(&mu_);
   *layout = layouts_.Make({type, static_cast<int64_t>(rows),
                            static_cast<int64_t>(columns), leading});
@@ -212,6 +205,11 @@ cublasStatus_t FakeCublas::Describe(
   for (const void* found :
        std::initializer_list<const void*>{how, as, bs, cs, ds}) {
     if (found == nullptr) return kInvalid;
+  }
+  // Looked at here and not where they are made.
+  for (const Layout* layout : {as, bs, cs, ds}) {
+    if (layout->rows < 1 || layout->columns < 1) return kInvalid;
+    if (layout->leading < layout->rows) return kInvalid;
   }
   const bool a_turned = how->transpose_a == CUBLAS_OP_T;
   const bool b_turned = how->transpose_b == CUBLAS_OP_T;

@@ -26,12 +26,7 @@ cudnnStatus_t SetPacked(FakeConvolution::Tensor* tensor, cudnnDataType_t type,
   if (format != CUDNN_TENSOR_NCHW && format != CUDNN_TENSOR_NHWC) {
     return kBadParameter;
   }
-  const FakeConvolution::Tensor set = {type, format, sizes};
-  // "limited to 2 giga-elements".
-  if (set.elements() > std::numeric_limits<int32_t>::max()) {
-    return CUDNN_STATUS_NOT_SUPPORTED;
-  }
-  *tensor = set;
+  *tensor = {type, format, sizes};
   return kOk;
 }
 
@@ -47,7 +42,7 @@ template <typename Object, typename State>
 std::function<cudnnStatus_t(Object*)> FakeCudnn::Making(
     FakeObjects<Object, State>* objects) {
   return [this, objects](Object* made) {
-    if (made == nullptr) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+    if (made == nullptr) return kBadParameter;
     const absl::MutexLock lock(&mu_);
     *made = objects->Make();
     return kOk;
@@ -129,6 +124,9 @@ cudnnStatus_t FakeCudnn::SetTensor(cudnnTensorDescriptor_t tensor,
                                    cudnnTensorFormat_t format,
                                    cudnnDataType_t type, int n, int c, int h,
                                    int w) {
+  // Of filters nobody asks this.
+  constexpr double kMostElements = std::numeric_limits<int32_t>::max();
+  if (1.0 * n * c * h * w > kMostElements) return CUDNN_STATUS_NOT_SUPPORTED;
   const absl::MutexLock lock(&mu_);
   return SetPacked(tensors_.Find(tensor), type, format, {n, c, h, w});
 }

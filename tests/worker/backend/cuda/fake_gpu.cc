@@ -23,18 +23,23 @@ FakeGpu::FakeGpu(FakeCuda::Options options)
       }),
       cublas_([this](cudaStream_t stream, std::function<void()> work) {
         return cuda_.Enqueue(stream, std::move(work));
-      }) {
+      }),
+      nccl_(cuda_.functions(),
+            [this](cudaStream_t stream, std::function<void()> work) {
+              return cuda_.Enqueue(stream, std::move(work));
+            }) {
   GpuFunctions functions;
   functions.cuda = cuda_.functions();
   functions.cudnn = cudnn_.functions();
   functions.cublas = cublas_.functions();
+  functions.nccl = nccl_.functions();
   functions_ = calls_.Wrap(std::move(functions));
 }
 
 std::string FakeGpu::Leaks() const {
   std::string leaks;
   for (const std::string& of :
-       {cuda_.Leaks(), cudnn_.Leaks(), cublas_.Leaks()}) {
+       {cuda_.Leaks(), cudnn_.Leaks(), cublas_.Leaks(), nccl_.Leaks()}) {
     if (of.empty()) continue;
     absl::StrAppend(&leaks, leaks.empty() ? "" : "; ", of);
   }

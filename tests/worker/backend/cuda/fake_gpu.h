@@ -7,6 +7,7 @@
 #include "tests/worker/backend/cuda/fake_cublas.h"
 #include "tests/worker/backend/cuda/fake_cuda.h"
 #include "tests/worker/backend/cuda/fake_cudnn.h"
+#include "tests/worker/backend/cuda/fake_nccl.h"
 #include "worker/backend/cuda/gpu_functions.h"
 
 namespace muster {
@@ -34,6 +35,7 @@ class FakeGpu {
   FakeCuda cuda_;
   FakeCudnn cudnn_;
   FakeCublas cublas_;
+  FakeNccl nccl_;
   FailingCalls calls_;
   GpuFunctions functions_;
 };
