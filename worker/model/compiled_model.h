@@ -174,7 +174,7 @@ class CompiledModel {
   AlignedBuffer values_;
   AlignedBuffer gradients_;
   // Where they lie, with the other model's values.
-  ParameterMemory memory_;
+  ParameterPlaces memory_;
 
   // Last: it refers to all else.
   std::unique_ptr<PlanExecutor> executor_;

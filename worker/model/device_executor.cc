@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<DeviceExecutor>> DeviceExecutor::Create(
 absl::Status DeviceExecutor::Allocate() {
   BufferPlacement placement = PlaceBuffers(*model_.plan);
   arena_offsets_ = std::move(placement.offsets);
-  const ParameterMemory& host = *model_.parameters;
+  const ParameterPlaces& host = *model_.parameters;
   ASSIGN_OR_RETURN(arena_, streams_->Allocate(placement.arena_bytes,
                                               "activations and workspaces"));
   ASSIGN_OR_RETURN(values_,
@@ -72,7 +72,7 @@ absl::Status DeviceExecutor::Allocate() {
 }
 
 absl::Status DeviceExecutor::PinParameters() {
-  const ParameterMemory& host = *model_.parameters;
+  const ParameterPlaces& host = *model_.parameters;
   ASSIGN_OR_RETURN(pinned_values_,
                    streams_->PinHost(host.values.data(),
                                      static_cast<int64_t>(host.values.size())));
@@ -196,7 +196,7 @@ absl::Status DeviceExecutor::SendInputs(const Step& step) {
 absl::Status DeviceExecutor::SendParameters(absl::Span<const int> parameters,
                                             ParameterGate* gate) {
   RETURN_IF_ERROR(AwaitParameters(parameters, gate));
-  const ParameterMemory& host = *model_.parameters;
+  const ParameterPlaces& host = *model_.parameters;
   for (const int parameter : parameters) {
     RETURN_IF_ERROR(streams_->CopyToDevice(
         values_->data() + host.offsets[parameter], host.read_from[parameter],
@@ -267,7 +267,7 @@ absl::Status DeviceExecutor::EnqueueDelivery(const Delivery& delivery) {
     RETURN_IF_ERROR(results_->FetchForwardLoss());
     RETURN_IF_ERROR(streams_->Record(fetched_.get(), Stream::kToHost));
   }
-  const ParameterMemory& host = *model_.parameters;
+  const ParameterPlaces& host = *model_.parameters;
   for (const int parameter : delivery.gradients) {
     RETURN_IF_ERROR(streams_->CopyToHost(
         host.gradient(parameter), gradients_->data() + host.offsets[parameter],
