@@ -186,7 +186,7 @@ class CompiledModel {
   AlignedBuffer values_;
   AlignedBuffer gradients_;
   // Where they lie, with the other model's values.
-  ModelMemory memory_;
+  ParameterPlaces memory_;
 
   // Last: it refers to all else.
   std::unique_ptr<PlanExecutor> executor_;

@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<DeviceExecutor>> DeviceExecutor::Create(
 absl::Status DeviceExecutor::Allocate() {
   BufferPlacement placement = PlaceBuffers(*model_.plan);
   arena_offsets_ = std::move(placement.offsets);
-  const ModelMemory& host = *model_.parameters;
+  const ParameterPlaces& host = *model_.parameters;
   ASSIGN_OR_RETURN(arena_, streams_->Allocate(placement.arena_bytes,
                                               "activations and workspaces"));
   ASSIGN_OR_RETURN(values_,
@@ -72,7 +72,7 @@ absl::Status DeviceExecutor::Allocate() {
 }
 
 absl::Status DeviceExecutor::PinParameters() {
-  const ModelMemory& host = *model_.parameters;
+  const ParameterPlaces& host = *model_.parameters;
   ASSIGN_OR_RETURN(pinned_values_,
                    streams_->PinHost(host.values.data(),
                                      static_cast<int64_t>(host.values.size())));
@@ -220,7 +220,7 @@ absl::Status DeviceExecutor::SendInputs(const Step& step) {
 absl::Status DeviceExecutor::SendParameters(absl::Span<const int> parameters,
                                             ParameterGate* gate) {
   RETURN_IF_ERROR(AwaitParameters(parameters, gate));
-  const ModelMemory& host = *model_.parameters;
+  const ParameterPlaces& host = *model_.parameters;
   for (const int parameter : parameters) {
     RETURN_IF_ERROR(streams_->CopyToDevice(
         values_->data() + host.offsets[parameter], host.read_from[parameter],
@@ -294,7 +294,7 @@ absl::Status DeviceExecutor::EnqueueDelivery(const Delivery& delivery) {
 }
 
 absl::Status DeviceExecutor::EnqueueGradient(int parameter) {
-  const ModelMemory& host = *model_.parameters;
+  const ParameterPlaces& host = *model_.parameters;
   char* const device = gradients_->data() + host.offsets[parameter];
   const int64_t bytes = host.sizes_bytes[parameter];
   if (mean_ != nullptr) {

@@ -129,7 +129,7 @@ class DeviceExecutor : public PlanExecutor {
   // Of each of the plan's buffers, in arena_; -1 for others.
   std::vector<int64_t> arena_offsets_;
   std::unique_ptr<DeviceStreams::Buffer> arena_;
-  // As in ModelMemory.
+  // As in ParameterPlaces.
   std::unique_ptr<DeviceStreams::Buffer> values_;
   std::unique_ptr<DeviceStreams::Buffer> gradients_;
   std::unique_ptr<DeviceStreams::Pin> pinned_values_;

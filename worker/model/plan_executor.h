@@ -18,7 +18,7 @@
 namespace muster {
 
 // Where a model's canonical parameters and gradients lie, in host memory.
-struct ModelMemory {
+struct ParameterPlaces {
   // Each is one piece of memory. The values may be those of another model; the
   // gradients are empty if the model is not for training.
   absl::Span<char> values;
@@ -42,7 +42,7 @@ struct ModelMemory {
 struct ExecutedModel {
   const ExecutionPlan* plan = nullptr;
   const StepSchedule* schedule = nullptr;
-  const ModelMemory* parameters = nullptr;
+  const ParameterPlaces* parameters = nullptr;
   DataType dtype = FLOAT32;
   // The most rows of a batch.
   int64_t batch_size = 0;
@@ -78,7 +78,7 @@ class PlanExecutor {
   // A step is not run: nobody waits for it.
   virtual void Skip(const absl::Status& /*why*/) {}
 
-  // ModelMemory::read_from has changed.
+  // ParameterPlaces::read_from has changed.
   virtual void OnParametersMoved() = 0;
 
   // What the last Run left in a buffer that is live_at_end; zero before.
