@@ -9,9 +9,9 @@
 namespace muster {
 
 // A function with a stack of its own that can be left in the middle and gone on
-// with later: a thread of the simulation, or of a kernel on the host. All fibers
-// of one run are made, run and destroyed on one real thread, one at a time, so
-// that nothing depends on the system's scheduler.
+// with later: a thread of the simulation, or of a kernel on the host. All
+// fibers of one run are made, run and destroyed on one real thread, one at a
+// time, so that nothing depends on the system's scheduler.
 class Fiber {
  public:
   explicit Fiber(std::function<void()> body);
