@@ -27,6 +27,8 @@ TESTS = "tests/worker/backend/cuda/card_*_test"
 # Of glibc, which belongs to a kernel and a loader: a machine's own is taken
 # where it is new enough, so that these lie apart.
 GLIBC = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util))\.so\.\d+$")
+# The parts of it that NVIDIA's libraries want beside ours.
+MORE_GLIBC = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1")
 # What lies in the bundle as it lies here.
 PLAIN = ["LICENSE", "scripts/launcher.py", "scripts/launcher_flags.py",
          "scripts/local_gpus.py", "scripts/local_tasks.py",
@@ -108,6 +110,9 @@ def copy_binaries(bin_dir, out):
         needed.update(libraries(source))
         copies.append(os.path.join(out, name))
         strip(source, copies[-1])
+    for name in MORE_GLIBC:
+        needed.setdefault(name, os.path.join(
+            os.path.dirname(needed["libc.so.6"]), name))
     for name, path in sorted(needed.items()):
         folder = "glibc" if GLIBC.match(name) else "lib"
         strip(os.path.realpath(path), os.path.join(out, folder, name))
@@ -184,7 +189,7 @@ def pack(out):
     """Returns the archive's path and size."""
     archive = out + ".tar.xz"
     command = ["tar", "--create", "--file", archive, "--use-compress-program",
-               "xz -6 --threads=0", "--owner=0", "--group=0", "--directory",
+               "xz -2 --threads=0", "--owner=0", "--group=0", "--directory",
                os.path.dirname(os.path.abspath(out)), os.path.basename(out)]
     result = subprocess.run(command, capture_output=True, text=True,
                             check=False)

@@ -34,7 +34,8 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
 
 absl::StatusOr<std::vector<TowerParts>> OpenTowers(
     const TrainingSpec& training, const std::vector<std::string>& devices,
-    const StepShape& shape, const BackendOptions& options) {
+    const StepShape& shape, const BackendOptions& options,
+    const std::function<void(const std::string&)>& say) {
   BackendOptions of_tower = options;
   of_tower.compute_threads =
       std::max(1, options.compute_threads / static_cast<int>(devices.size()));
@@ -47,6 +48,7 @@ absl::StatusOr<std::vector<TowerParts>> OpenTowers(
     compile.backend = tower.backend.get();
     compile.batch_size = shape.batch_size;
     compile.use_graphs = training.compute().cuda_graphs();
+    compile.say = say;
     if (!opened.empty()) compile.parameters_of = opened.front().model.get();
     ASSIGN_OR_RETURN(tower.model,
                      CompiledModel::Create(training.model(), compile));

@@ -3,6 +3,7 @@
 #ifndef WORKER_TRAINING_PARTS_H_
 #define WORKER_TRAINING_PARTS_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,11 +37,12 @@ struct TowerParts {
 };
 
 // One tower on each device (of ChooseDevices), with the parameters of the first
-// for all; the compute threads of `options` are divided among them. Errors:
-// those of OpenDevice and CompiledModel::Create.
+// for all; the compute threads of `options` are divided among them. `say` is
+// CompileOptions::say. Errors: those of OpenDevice and CompiledModel::Create.
 absl::StatusOr<std::vector<TowerParts>> OpenTowers(
     const TrainingSpec& training, const std::vector<std::string>& devices,
-    const StepShape& shape, const BackendOptions& options);
+    const StepShape& shape, const BackendOptions& options,
+    const std::function<void(const std::string&)>& say);
 
 // The towers as one; `towers` outlive the group. `gpu` as for ChooseDevices.
 // Errors: InvalidArgument if tower.controller_device is the device of none of

@@ -116,8 +116,12 @@ absl::Status WorkerTask::CreateTowers() {
                                     static_cast<int64_t>(tasks_.size())));
   backend_options_ = MakeBackendOptions(options_.training, choice.gpu,
                                         options_.compute_threads);
-  ASSIGN_OR_RETURN(tower_parts_, OpenTowers(options_.training, devices.names,
-                                            shape_, backend_options_));
+  ASSIGN_OR_RETURN(
+      tower_parts_,
+      OpenTowers(options_.training, devices.names, shape_, backend_options_,
+                 [say = options_.say](const std::string& line) {
+                   say(/*is_error=*/false, line);
+                 }));
   ASSIGN_OR_RETURN(towers_,
                    JoinTowers(options_.training, tower_parts_, choice.gpu));
   SayTowers();

@@ -55,9 +55,9 @@ class TrainingPartsTest : public testing::Test {
 TEST_F(TrainingPartsTest, FlagsAndFieldsReachEachBackend) {
   training_.mutable_compute()->set_bf16(true);
   training_.mutable_compute()->set_tf32(false);
-  const auto towers =
-      OpenTowers(training_, {"recording:3", "recording:7"}, shape_,
-                 MakeBackendOptions(training_, gpu_, /*compute_threads=*/5));
+  const auto towers = OpenTowers(
+      training_, {"recording:3", "recording:7"}, shape_,
+      MakeBackendOptions(training_, gpu_, /*compute_threads=*/5), nullptr);
   ASSERT_THAT(towers, IsOk());
   ASSERT_EQ(Recorded().size(), 2);
   EXPECT_EQ(Recorded()[0].device_index, 3);

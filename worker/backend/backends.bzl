@@ -5,6 +5,7 @@ BACKENDS = [
     "ref",
 ]
 
-# Those of --config=cuda. The package is linked as soon as it has such a library.
+# Those of --config=cuda alone.
 CUDA_BACKENDS = [
+    "cuda",
 ]
