@@ -3,6 +3,7 @@
 
 #include <ucontext.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -14,7 +15,12 @@ namespace muster {
 // time, so that nothing depends on the system's scheduler.
 class Fiber {
  public:
-  explicit Fiber(std::function<void()> body);
+  // Production's deepest calls (text formats, checkpoints) take a fraction of
+  // it.
+  static constexpr size_t kStackBytes = size_t{512} << 10;
+
+  // `stack_bytes`: whole pages, of which the lowest is a guard.
+  explicit Fiber(std::function<void()> body, size_t stack_bytes = kStackBytes);
   // REQUIRES: done(), or never resumed.
   ~Fiber();
 
