@@ -451,14 +451,16 @@ std::string WorkerTask::TrainingText() const {
 void WorkerTask::SayTowers() const {
   if (shape_.towers == 1) return;
   std::vector<std::string> devices;
-  for (const TowerParts& tower : opened_.towers)
+  for (const TowerParts& tower : opened_.towers) {
     devices.push_back(tower.device);
+  }
   const std::string& controller = options_.training.tower().controller_device();
   options_.say(
       /*is_error=*/false,
       absl::StrCat(shape_.towers, " towers on ", absl::StrJoin(devices, ", "),
                    ", each with batches of ", shape_.batch_size,
-                   " rows; gradients are averaged on ",
+                   " rows; gradients are averaged ",
+                   opened_.mean != nullptr ? "by the devices, for " : "on ",
                    controller.empty() ? devices.front() : controller));
 }
 

@@ -4,34 +4,35 @@
 
 #include <cassert>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
 namespace muster {
 namespace {
 
-// Production's deepest calls (text formats, checkpoints) take a fraction of it.
-constexpr size_t kStackBytes = size_t{512} << 10;
-
-// Stacks that are free; a simulation makes dozens, one after another.
+// Stacks that are free, by size; a simulation makes dozens, one after another.
 class FreeStacks {
  public:
   FreeStacks() = default;
   ~FreeStacks() {
-    for (void* const stack : stacks_) munmap(stack, kStackBytes);
+    for (const auto& [bytes, stacks] : stacks_) {
+      for (void* const stack : stacks) munmap(stack, bytes);
+    }
   }
 
   FreeStacks(const FreeStacks&) = delete;
   FreeStacks& operator=(const FreeStacks&) = delete;
 
   // Null if there is none.
-  void* Take() {
-    if (stacks_.empty()) return nullptr;
-    void* const stack = stacks_.back();
-    stacks_.pop_back();
+  void* Take(size_t bytes) {
+    std::vector<void*>& stacks = stacks_[bytes];
+    if (stacks.empty()) return nullptr;
+    void* const stack = stacks.back();
+    stacks.pop_back();
     return stack;
   }
-  void Put(void* stack) { stacks_.push_back(stack); }
+  void Put(void* stack, size_t bytes) { stacks_[bytes].push_back(stack); }
 
   // The calling thread's.
   static FreeStacks& Get() {
@@ -40,7 +41,7 @@ class FreeStacks {
   }
 
  private:
-  std::vector<void*> stacks_;
+  std::map<size_t, std::vector<void*>> stacks_;
 };
 
 }  // namespace
@@ -48,27 +49,29 @@ class FreeStacks {
 // Memory for one fiber, used again by the next.
 class Fiber::Stack {
  public:
-  Stack() : memory_(FreeStacks::Get().Take()) {
+  explicit Stack(size_t bytes)
+      : bytes_(bytes), memory_(FreeStacks::Get().Take(bytes)) {
     if (memory_ != nullptr) return;
-    memory_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+    memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     assert(memory_ != MAP_FAILED);
     // Below it: an overflow must not write into another stack.
     mprotect(memory_, 4096, PROT_NONE);
   }
-  ~Stack() { FreeStacks::Get().Put(memory_); }
+  ~Stack() { FreeStacks::Get().Put(memory_, bytes_); }
 
   void* memory() const { return memory_; }
 
  private:
+  const size_t bytes_;
   void* memory_;
 };
 
-Fiber::Fiber(std::function<void()> body)
-    : body_(std::move(body)), stack_(std::make_unique<Stack>()) {
+Fiber::Fiber(std::function<void()> body, size_t stack_bytes)
+    : body_(std::move(body)), stack_(std::make_unique<Stack>(stack_bytes)) {
   getcontext(&own_);
   own_.uc_stack.ss_sp = stack_->memory();
-  own_.uc_stack.ss_size = kStackBytes;
+  own_.uc_stack.ss_size = stack_bytes;
   own_.uc_link = &resumer_;
   const auto self = reinterpret_cast<uintptr_t>(this);
   // makecontext passes ints only.

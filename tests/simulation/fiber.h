@@ -3,18 +3,24 @@
 
 #include <ucontext.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
 namespace muster {
 
 // A function with a stack of its own that can be left in the middle and gone on
-// with later: a thread of the simulation, or of a kernel on the host. All fibers
-// of one run are made, run and destroyed on one real thread, one at a time, so
-// that nothing depends on the system's scheduler.
+// with later: a thread of the simulation, or of a kernel on the host. All
+// fibers of one run are made, run and destroyed on one real thread, one at a
+// time, so that nothing depends on the system's scheduler.
 class Fiber {
  public:
-  explicit Fiber(std::function<void()> body);
+  // Production's deepest calls (text formats, checkpoints) take a fraction of
+  // it.
+  static constexpr size_t kStackBytes = size_t{512} << 10;
+
+  // `stack_bytes`: whole pages, of which the lowest is a guard.
+  explicit Fiber(std::function<void()> body, size_t stack_bytes = kStackBytes);
   // REQUIRES: done(), or never resumed.
   ~Fiber();
 

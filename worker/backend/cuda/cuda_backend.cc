@@ -11,6 +11,7 @@
 #include "worker/backend/cuda/cuda_cards.h"
 #include "worker/backend/cuda/cuda_device.h"
 #include "worker/backend/cuda/cuda_primitives.h"
+#include "worker/backend/cuda/nccl_mean.h"
 
 namespace muster {
 namespace {
@@ -24,6 +25,15 @@ class CudaBackend : public Backend {
   absl::string_view name() const override { return "cuda"; }
   DataType dtype() const override { return FLOAT32; }
   DeviceStreams* streams() override { return &device_->streams(); }
+  // By NCCL, on cards of their own.
+  absl::StatusOr<std::unique_ptr<DeviceMean>> CreateMean(
+      absl::Span<Backend* const> members) override {
+    std::vector<CudaDevice*> devices;
+    for (Backend* const member : members) {
+      devices.push_back(static_cast<CudaBackend*>(member)->device_.get());
+    }
+    return NcclMean::Create(std::move(devices));
+  }
 
   Created CreateReorder(const MemoryLayout& from,
                         const MemoryLayout& to) override {

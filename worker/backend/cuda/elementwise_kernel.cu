@@ -58,7 +58,10 @@ __global__ void DividedSumKernel(Sources srcs, float divisor, float* dst,
                                  int64_t elements) {
   for (int64_t i = GridIndex(); i < elements; i += GridSize()) {
     float sum = srcs.at[0][i];
-    for (int k = 1; k < srcs.count; ++k) sum += srcs.at[k][i];
+    // A bound that is known when compiled keeps the pointers out of the stack.
+    for (int k = 1; k < kMostSources; ++k) {
+      if (k < srcs.count) sum += srcs.at[k][i];
+    }
     dst[i] = sum / divisor;
   }
 }

@@ -121,9 +121,7 @@ inline cudaError_t Malloc(void** memory, size_t bytes) {
   X(CommDestroy, ncclCommDestroy)       \
   X(CommInitAll, ncclCommInitAll)       \
   X(GetErrorString, ncclGetErrorString) \
-  X(GetVersion, ncclGetVersion)         \
-  X(GroupEnd, ncclGroupEnd)             \
-  X(GroupStart, ncclGroupStart)
+  X(GetVersion, ncclGetVersion)
 
 namespace muster {
 

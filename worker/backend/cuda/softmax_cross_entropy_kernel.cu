@@ -24,8 +24,10 @@ struct Largest {
   }
 };
 
-// Of a row, for every thread of the block. The last barrier lets `shared` be
-// used again.
+// The two reductions of a row run in turn, each with memory of its own: the
+// barrier of one lets the other's memory be used again.
+
+// Of a row, for every thread of the block.
 __device__ Largest LargestOfRow(const float* row, int64_t classes) {
   __shared__ Largest shared[kRowThreads];
   Largest largest = {-INFINITY, classes};
@@ -35,7 +37,6 @@ __device__ Largest LargestOfRow(const float* row, int64_t classes) {
   shared[threadIdx.x] = largest;
   __syncthreads();
   for (int i = 0; i < kRowThreads; ++i) largest.Meet(shared[i]);
-  __syncthreads();
   return largest;
 }
 
@@ -51,7 +52,6 @@ __device__ float SumOfExponentials(const float* row, int64_t classes,
   __syncthreads();
   sum = 0;
   for (int i = 0; i < kRowThreads; ++i) sum += shared[i];
-  __syncthreads();
   return sum;
 }
 

@@ -25,8 +25,9 @@ FakeGpu::FakeGpu(FakeCuda::Options options)
         return cuda_.Enqueue(stream, std::move(work));
       }),
       nccl_(cuda_.functions(),
-            [this](cudaStream_t stream, std::function<void()> work) {
-              return cuda_.Enqueue(stream, std::move(work));
+            [this](cudaStream_t stream, std::function<void()> work,
+                   std::function<bool()> ready) {
+              return cuda_.Enqueue(stream, std::move(work), std::move(ready));
             }) {
   GpuFunctions functions;
   functions.cuda = cuda_.functions();

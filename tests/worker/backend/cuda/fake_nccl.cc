@@ -28,9 +28,7 @@ NcclFunctions FakeNccl::functions() {
   };
   functions.CommInitAll = Bind(&FakeNccl::CommInitAll);
   functions.CommDestroy = Bind(&FakeNccl::CommDestroy);
-  functions.CommAbort = Bind(&FakeNccl::CommDestroy);
-  functions.GroupStart = Bind(&FakeNccl::GroupStart);
-  functions.GroupEnd = Bind(&FakeNccl::GroupEnd);
+  functions.CommAbort = Bind(&FakeNccl::CommAbort);
   functions.AllReduce = Bind(&FakeNccl::AllReduce);
   return functions;
 }
@@ -57,9 +55,11 @@ ncclResult_t FakeNccl::CommInitAll(ncclComm_t* communicators, int count,
     if (!used.insert(device).second) return ncclInvalidUsage;
   }
   const absl::MutexLock lock(&mu_);
-  ++cliques_;
+  const auto clique = std::make_shared<Clique>();
+  clique->brought.resize(count);
+  clique->has_brought.resize(count, false);
   for (int rank = 0; rank < count; ++rank) {
-    communicators[rank] = communicators_.Make({cliques_, rank, count});
+    communicators[rank] = communicators_.Make({clique, rank});
   }
   return ncclSuccess;
 }
@@ -70,114 +70,66 @@ ncclResult_t FakeNccl::CommDestroy(ncclComm_t communicator) {
                                               : ncclInvalidArgument;
 }
 
-ncclResult_t FakeNccl::GroupStart() {
-  const absl::MutexLock lock(&mu_);
-  ++groups_[std::this_thread::get_id()].depth;
-  return ncclSuccess;
-}
-
-ncclResult_t FakeNccl::AllReduce(const void* from, void* to, size_t count,
-                                 ncclDataType_t type, ncclRedOp_t operation,
-                                 ncclComm_t communicator, cudaStream_t stream) {
-  std::vector<Call> alone;
+// Whoever waits for this rank goes on, with values of no meaning.
+ncclResult_t FakeNccl::CommAbort(ncclComm_t communicator) {
   {
     const absl::MutexLock lock(&mu_);
-    const Communicator* const by = communicators_.Find(communicator);
-    if (by == nullptr || from == nullptr || to == nullptr) {
-      return ncclInvalidArgument;
-    }
-    // NCCL has more of both; this fake has not.
-    if (type != ncclFloat32) return ncclInvalidArgument;
-    if (operation != ncclSum && operation != ncclAvg) {
-      return ncclInvalidArgument;
-    }
-    const Call call = {*by,
-                       static_cast<const float*>(from),
-                       static_cast<float*>(to),
-                       count,
-                       operation,
-                       stream};
-    Group& group = groups_[std::this_thread::get_id()];
-    if (group.depth > 0) {
-      group.calls.push_back(call);
-      return ncclSuccess;
-    }
-    if (by->ranks > 1) return ncclInvalidUsage;
-    alone.push_back(call);
+    const Communicator* const found = communicators_.Find(communicator);
+    if (found == nullptr) return ncclInvalidArgument;
+    found->clique->is_aborted = true;
   }
-  return Start(alone);
+  return CommDestroy(communicator);
 }
 
-ncclResult_t FakeNccl::GroupEnd() {
-  std::vector<Call> calls;
-  {
-    const absl::MutexLock lock(&mu_);
-    Group& group = groups_[std::this_thread::get_id()];
-    if (group.depth == 0) return ncclInvalidUsage;
-    if (--group.depth > 0) return ncclSuccess;
-    calls.swap(group.calls);
-  }
-  std::map<int, std::vector<Call>> cliques;
-  for (const Call& call : calls) cliques[call.by.clique].push_back(call);
-  for (auto& [clique, together] : cliques) {
-    std::sort(
-        together.begin(), together.end(),
-        [](const Call& a, const Call& b) { return a.by.rank < b.by.rank; });
-    const ncclResult_t error = Start(together);
-    if (error != ncclSuccess) return error;
-  }
-  return ncclSuccess;
-}
-
-ncclResult_t FakeNccl::Start(const std::vector<Call>& calls) {
-  if (static_cast<int>(calls.size()) != calls[0].by.ranks) {
-    return ncclInvalidUsage;
-  }
-  for (size_t rank = 0; rank < calls.size(); ++rank) {
-    const Call& call = calls[rank];
-    if (call.by.rank != static_cast<int>(rank)) return ncclInvalidUsage;
-    if (call.count != calls[0].count) return ncclInvalidUsage;
-    if (call.operation != calls[0].operation) return ncclInvalidUsage;
-  }
-  return Meet(calls) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+bool FakeNccl::Clique::IsWhole() const {
+  return std::all_of(has_brought.begin(), has_brought.end(),
+                     [](bool has) { return has; });
 }
 
 // Each stream brings its values, waits for all others', and then takes what
-// they give together.
-cudaError_t FakeNccl::Meet(const std::vector<Call>& calls) {
-  using Values = std::vector<std::vector<float>>;
-  const auto brought = std::make_shared<Values>(calls.size());
-  std::vector<cudaEvent_t> events(calls.size());
-  for (size_t rank = 0; rank < calls.size(); ++rank) {
-    const Call& call = calls[rank];
-    cudaError_t error = enqueue_(call.stream, [brought, rank, call] {
-      (*brought)[rank].assign(call.from, call.from + call.count);
-    });
-    if (error != cudaSuccess) return error;
-    error = cuda_.EventCreateWithFlags(&events[rank], cudaEventDisableTiming);
-    if (error != cudaSuccess) return error;
-    error = cuda_.EventRecordWithFlags(events[rank], call.stream,
-                                       cudaEventRecordDefault);
-    if (error != cudaSuccess) return error;
-  }
-  for (const Call& call : calls) {
-    for (const cudaEvent_t event : events) {
-      const cudaError_t error = cuda_.StreamWaitEvent(call.stream, event, 0);
-      if (error != cudaSuccess) return error;
+// they give together; when all have, the next call may begin.
+ncclResult_t FakeNccl::AllReduce(const void* from, void* to, size_t count,
+                                 ncclDataType_t type, ncclRedOp_t operation,
+                                 ncclComm_t communicator, cudaStream_t stream) {
+  Communicator by;
+  {
+    const absl::MutexLock lock(&mu_);
+    const Communicator* const found = communicators_.Find(communicator);
+    if (found == nullptr || from == nullptr || to == nullptr) {
+      return ncclInvalidArgument;
     }
-    const cudaError_t error = enqueue_(call.stream, [brought, call] {
-      for (size_t i = 0; i < call.count; ++i) {
-        float sum = 0;
-        for (const std::vector<float>& values : *brought) sum += values[i];
-        call.to[i] = call.operation == ncclAvg
-                         ? sum / static_cast<float>(brought->size())
-                         : sum;
-      }
-    });
-    if (error != cudaSuccess) return error;
+    by = *found;
   }
-  for (const cudaEvent_t event : events) cuda_.EventDestroy(event);
-  return cudaSuccess;
+  // NCCL has more of both; this fake has not.
+  if (type != ncclFloat32) return ncclInvalidArgument;
+  if (operation != ncclSum && operation != ncclAvg) return ncclInvalidArgument;
+  const auto bring = [by, values = static_cast<const float*>(from), count] {
+    by.clique->brought[by.rank].assign(values, values + count);
+    by.clique->has_brought[by.rank] = true;
+  };
+  const auto take = [by, values = static_cast<float*>(to), count, operation] {
+    Clique& clique = *by.clique;
+    const size_t ranks = clique.brought.size();
+    for (size_t i = 0; i < count && !clique.is_aborted; ++i) {
+      float sum = 0;
+      // A rank with another count would make garbage.
+      for (const auto& brought : clique.brought) sum += brought.at(i);
+      values[i] =
+          operation == ncclAvg ? sum / static_cast<float>(ranks) : sum;
+    }
+    if (++clique.num_taken < static_cast<int>(ranks)) return;
+    clique.num_taken = 0;
+    std::fill(clique.has_brought.begin(), clique.has_brought.end(), false);
+  };
+  cudaError_t error = enqueue_(stream, bring, [by] {
+    return by.clique->is_aborted || !by.clique->has_brought[by.rank];
+  });
+  if (error == cudaSuccess) {
+    error = enqueue_(stream, take, [by] {
+      return by.clique->is_aborted || by.clique->IsWhole();
+    });
+  }
+  return error == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 }  // namespace muster

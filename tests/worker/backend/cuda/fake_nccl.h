@@ -3,9 +3,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,18 +16,18 @@
 namespace muster {
 
 // NCCL within one process, on the host: sums and means of float32 over devices,
-// added in the order of their ranks. A stream goes on only when every rank's
-// has come to the same call. What would wait for ever, or make garbage, is
-// refused: a call of one of several ranks outside of a group, counts that
-// differ, a group without one call of each rank. (NCCL takes several in a
-// group, and several threads; this fake does not.) Thread-safe.
+// added in the order of their ranks. Every rank has a thread and makes its calls
+// one by one; a stream goes on only when every rank's has come to the same call.
+// Refuses a device twice, and counts that differ. (NCCL has groups, for one
+// thread that speaks for several ranks; this fake has not.) Thread-safe.
 class FakeNccl {
  public:
-  // Puts work into a stream.
-  using Enqueue =
-      std::function<cudaError_t(cudaStream_t, std::function<void()>)>;
+  // Puts work into a stream, where it waits until it is ready. Works are asked
+  // and done one at a time.
+  using Enqueue = std::function<cudaError_t(
+      cudaStream_t, std::function<void()> work, std::function<bool()> ready)>;
 
-  // `cuda` has the events of the streams.
+  // `cuda` knows the devices.
   FakeNccl(CudaFunctions cuda, Enqueue enqueue)
       : cuda_(std::move(cuda)), enqueue_(std::move(enqueue)) {}
 
@@ -42,24 +41,19 @@ class FakeNccl {
   std::string Leaks() const;
 
  private:
+  // Those that were made together, and the call at which they meet. Of the
+  // works, which are done one at a time.
+  struct Clique {
+    std::vector<std::vector<float>> brought;
+    std::vector<bool> has_brought;
+    int num_taken = 0;
+    bool is_aborted = false;
+
+    bool IsWhole() const;
+  };
   struct Communicator {
-    // The same for those that were made together.
-    int clique = 0;
+    std::shared_ptr<Clique> clique;
     int rank = 0;
-    int ranks = 0;
-  };
-  struct Call {
-    Communicator by;
-    const float* from;
-    float* to;
-    size_t count;
-    ncclRedOp_t operation;
-    cudaStream_t stream;
-  };
-  // Of one thread.
-  struct Group {
-    int depth = 0;
-    std::vector<Call> calls;
   };
 
   template <typename... Arguments>
@@ -74,15 +68,10 @@ class FakeNccl {
   ncclResult_t CommInitAll(ncclComm_t* communicators, int count,
                            const int* devices);
   ncclResult_t CommDestroy(ncclComm_t communicator);
-  ncclResult_t GroupStart();
-  ncclResult_t GroupEnd();
+  ncclResult_t CommAbort(ncclComm_t communicator);
   ncclResult_t AllReduce(const void* from, void* to, size_t count,
                          ncclDataType_t type, ncclRedOp_t operation,
                          ncclComm_t communicator, cudaStream_t stream);
-
-  // `calls` are a clique's in a group, by rank.
-  ncclResult_t Start(const std::vector<Call>& calls);
-  cudaError_t Meet(const std::vector<Call>& calls);
 
   // Constant after construction.
   const CudaFunctions cuda_;
@@ -90,8 +79,6 @@ class FakeNccl {
 
   mutable absl::Mutex mu_;
   FakeObjects<ncclComm_t, Communicator> communicators_ ABSL_GUARDED_BY(mu_);
-  int cliques_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<std::thread::id, Group> groups_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace muster

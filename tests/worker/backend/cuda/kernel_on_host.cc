@@ -10,6 +10,9 @@
 namespace muster {
 namespace {
 
+// Kernels call little. AddressSanitizer clears all of it at each switch.
+constexpr size_t kStackBytes = size_t{32} << 10;
+
 // One grid as it runs. A fiber runs threads of a block one after another until
 // one of them waits at a barrier; then another fiber goes on with the rest. So
 // a kernel without barriers is a plain loop in one fiber.
@@ -24,7 +27,8 @@ class Grid {
     next_ = 0;
     std::vector<std::unique_ptr<Fiber>> waiting;
     while (next_ < threads_) {
-      auto fiber = std::make_unique<Fiber>([this] { RunThreads(); });
+      auto fiber =
+          std::make_unique<Fiber>([this] { RunThreads(); }, kStackBytes);
       Resume(*fiber);
       if (!fiber->done()) waiting.push_back(std::move(fiber));
     }
