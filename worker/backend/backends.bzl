@@ -6,6 +6,4 @@ BACKENDS = [
 ]
 
 # Those of --config=cuda alone.
-CUDA_BACKENDS = [
-
-]
+CUDA_BACKENDS = ["cuda"]
