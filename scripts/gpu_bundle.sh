@@ -8,8 +8,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/cuda_config.bash"
 
 before_build() {
   has_cuda_toolkit && return
-  echo "gpu_bundle: no nvcc on PATH or in /usr/local/cuda/bin; install the CUDA" \
-    "toolkit, or give --no_build" >&2
+  echo "gpu_bundle: wanted nvcc on PATH or in /usr/local/cuda/bin, cublasLt.h," \
+    "cudnn.h and nccl.h; install the CUDA toolkit, cuDNN and NCCL, or give" \
+    "--no_build" >&2
   exit 1
 }
 
