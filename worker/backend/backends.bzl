@@ -6,4 +6,6 @@ BACKENDS = [
 ]
 
 # Those of --config=cuda alone.
-CUDA_BACKENDS = ["cuda"]
+CUDA_BACKENDS = [
+    "cuda",
+]

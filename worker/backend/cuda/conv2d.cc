@@ -70,11 +70,6 @@ const char* NameOf(cudnnConvolutionFwdAlgo_t algorithm) {
   }
 }
 
-// CUDNN_STATUS_NOT_SUPPORTED or one of its subcodes.
-bool IsNotSupported(cudnnStatus_t status) {
-  return CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED;
-}
-
 // The descriptors of what ends a convolution with a bias.
 struct BiasEnd {
   explicit BiasEnd(const GpuFunctions& gpu)

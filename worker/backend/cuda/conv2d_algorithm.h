@@ -15,13 +15,17 @@ namespace muster {
 // All primitives share the memory of the one that takes most.
 constexpr size_t kMostConvWorkspaceBytes = size_t{256} << 20;
 
+// CUDNN_STATUS_NOT_SUPPORTED or one of its subcodes.
+inline bool IsNotSupported(cudnnStatus_t status) {
+  return CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED;
+}
+
 // The fastest algorithm by cuDNN's own estimate that the device can run, that
 // always gives the same bits, and whose workspace is not too large; `problem`
 // is set to compute as it wants. Its `memory` is the workspace to give.
 //   list(count, &found, perfs): cudnnGetConvolutionXAlgorithm_v7
 //   workspace_size(algorithm, &bytes): cudnnGetConvolutionXWorkspaceSize
-// Errors: Unimplemented if there is none; what cuDNN says of the last one that
-// it refused.
+// Errors: Unimplemented if there is none.
 template <typename Perf, typename List, typename WorkspaceSize>
 absl::StatusOr<Perf> ChooseAlgorithm(const Conv2dProblem& problem, List list,
                                      WorkspaceSize workspace_size) {
@@ -30,21 +34,16 @@ absl::StatusOr<Perf> ChooseAlgorithm(const Conv2dProblem& problem, List list,
   int found = 0;
   RETURN_IF_ERROR(problem.Check(list(kCount, &found, perfs.data())));
   perfs.resize(found);
-  absl::Status refusal;
   for (Perf& perf : perfs) {
     if (perf.status != CUDNN_STATUS_SUCCESS) continue;
     if (perf.determinism != CUDNN_DETERMINISTIC) continue;
     RETURN_IF_ERROR(problem.UseMath(perf.mathType));
     // With the math that was set it may differ from the list's, or be refused.
-    const absl::Status known =
-        problem.Check(workspace_size(perf.algo, &perf.memory));
-    if (!known.ok()) {
-      refusal = known;
-    } else if (perf.memory <= kMostConvWorkspaceBytes) {
-      return perf;
-    }
+    const cudnnStatus_t sized = workspace_size(perf.algo, &perf.memory);
+    if (IsNotSupported(sized)) continue;
+    RETURN_IF_ERROR(problem.Check(sized));
+    if (perf.memory <= kMostConvWorkspaceBytes) return perf;
   }
-  RETURN_IF_ERROR(refusal);
   return absl::UnimplementedError(absl::StrCat(
       problem.what(), ": of ", found,
       " algorithms that cuDNN names, none runs on this device, always gives "

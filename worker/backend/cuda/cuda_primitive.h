@@ -31,7 +31,6 @@ class CudaPrimitive : public Primitive {
   const GpuFunctions& gpu() const { return device_->gpu(); }
   KernelStream kernels() const { return device_->kernels(); }
   const std::string& what() const { return what_; }
-  void set_choice(std::string choice) { choice_ = std::move(choice); }
 
   absl::Status Check(cudaError_t error) const {
     return CheckCuda(gpu(), error, [this] { return what_; });
@@ -52,7 +51,7 @@ class CudaPrimitive : public Primitive {
  private:
   CudaDevice* const device_;
   const std::string what_;
-  std::string choice_;
+  const std::string choice_;
 };
 
 }  // namespace muster

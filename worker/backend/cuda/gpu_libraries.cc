@@ -35,11 +35,12 @@ absl::StatusOr<std::vector<std::string>> FoldersOf(
   return folders;
 }
 
-absl::StatusOr<DynamicLibrary> OpenLibrary(
+// Without it there is no device to use, as without a driver.
+absl::StatusOr<DynamicLibrary> OpenNeeded(
     const char* name, const std::vector<std::string>& folders) {
   auto library = DynamicLibrary::Open(name, folders, kToolkitFolder);
   if (!absl::IsNotFound(library.status())) return library;
-  return absl::NotFoundError(
+  return absl::UnavailableError(
       absl::StrCat(library.status().message(),
                    "; install it, or name its folder in --gpu_library_path"));
 }
@@ -88,11 +89,11 @@ absl::StatusOr<std::unique_ptr<const GpuFunctions>> LoadGpuFunctions(
   ASSIGN_OR_RETURN(const auto folders, FoldersOf(library_path));
   auto gpu = std::make_unique<GpuFunctions>();
   gpu->cuda = LinkedRuntime();
-  ASSIGN_OR_RETURN(const auto cublas, OpenLibrary(kCublas, folders));
+  ASSIGN_OR_RETURN(const auto cublas, OpenNeeded(kCublas, folders));
   RETURN_IF_ERROR(FindAll(cublas, &gpu->cublas));
-  ASSIGN_OR_RETURN(const auto cudnn, OpenLibrary(kCudnn, folders));
+  ASSIGN_OR_RETURN(const auto cudnn, OpenNeeded(kCudnn, folders));
   RETURN_IF_ERROR(FindAll(cudnn, &gpu->cudnn));
-  const auto nccl = OpenLibrary(kNccl, folders);
+  const auto nccl = DynamicLibrary::Open(kNccl, folders, kToolkitFolder);
   if (absl::IsNotFound(nccl.status())) return gpu;
   RETURN_IF_ERROR(nccl.status());
   RETURN_IF_ERROR(FindAll(*nccl, &gpu->nccl));

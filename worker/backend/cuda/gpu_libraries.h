@@ -17,7 +17,7 @@ namespace muster {
 // until the program ends.
 //
 // Without NCCL its members are empty. Errors: InvalidArgument if a folder is
-// none; NotFound if cuDNN or cuBLASLt is nowhere; FailedPrecondition if a
+// none; Unavailable if cuDNN or cuBLASLt is nowhere; FailedPrecondition if a
 // library is broken or of another version.
 absl::StatusOr<std::unique_ptr<const GpuFunctions>> LoadGpuFunctions(
     absl::string_view library_path);

@@ -1,0 +1,151 @@
+// Convolutions on a fake card: what backend_parity_products_test does not ask.
+#include <cstdint>
+#include <string>
+
+#include "tests/worker/backend/cuda/product_test.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kSeed = 1;
+
+class Conv2dTest : public ProductTest {
+ protected:
+  // [2, 3, 5, 4] with pads that are not the same on opposite sides.
+  static Conv2dDesc Uneven() {
+    Conv2dDesc desc;
+    desc.batch = 2;
+    desc.src_channels = 3;
+    desc.dst_channels = 4;
+    desc.height = 5;
+    desc.width = 4;
+    desc.window = {3, 2, 1, 1, 2, 0, 0, 1};
+    desc.relu = true;
+    return desc;
+  }
+
+  // dst of random operands, computed twice.
+  static Values Forward(Backend* backend, const Conv2dDesc& desc) {
+    PrimitiveRun run(backend, backend->CreateConv2dForward(desc));
+    if (!run.ok()) return {};
+    run.Set(Operand::kSrc, RandomValues(desc.src_shape().num_elements(), kSeed))
+        .Set(Operand::kWeights,
+             RandomValues(desc.weights_shape().num_elements(), kSeed + 1))
+        .Set(Operand::kBias, RandomValues(desc.dst_channels, kSeed + 2));
+    EXPECT_THAT(run.Execute(), IsOk());
+    EXPECT_THAT(run.Execute(), IsOk());
+    return run.Get(Operand::kDst);
+  }
+
+  // The one element of a convolution of 1x1 by `values`.
+  static double Product(Backend* backend, double src, double weights) {
+    PrimitiveRun run(backend, backend->CreateConv2dForward(Conv2dDesc()));
+    if (!run.ok()) return 0;
+    run.Set(Operand::kSrc, {src})
+        .Set(Operand::kWeights, {weights})
+        .Set(Operand::kBias, {0});
+    EXPECT_THAT(run.Execute(), IsOk());
+    return run.Get(Operand::kDst)[0];
+  }
+};
+
+TEST_F(Conv2dTest, RoundsFactorsAsPrecisionSays) {
+  EXPECT_EQ(Product(Make(/*tf32=*/false).get(), kFine, 1), kFine);
+  EXPECT_EQ(Product(Make(/*tf32=*/true).get(), kFine, 1), 1);
+  EXPECT_EQ(Product(Make(/*tf32=*/true).get(), 1, kFine), 1);
+  EXPECT_EQ(Product(Make(/*tf32=*/true, /*bf16=*/true).get(), 1.0 / 3, 1),
+            171.0 / 512);
+}
+
+TEST_F(Conv2dTest, SaysWhatItHasChosen) {
+  const auto backend = Make(/*tf32=*/true);
+  EXPECT_EQ((*backend->CreateConv2dForward({}))->description(),
+            "cuDNN implicit_precomp_gemm, TF32");
+  EXPECT_EQ((*backend->CreateConv2dBackwardData({}))->description(),
+            "cuDNN data algorithm 1, TF32");
+  EXPECT_EQ((*backend->CreateConv2dBackwardWeights({}))->description(),
+            "cuDNN filter algorithm 1, TF32");
+}
+
+TEST_F(Conv2dTest, StatesChannelsLast) {
+  const auto backend = Make(/*tf32=*/true);
+  const auto primitive = backend->CreateConv2dForward(Uneven());
+  ASSERT_THAT(primitive, IsOk());
+  EXPECT_EQ((*primitive)->layout(Operand::kSrc).format, "nhwc");
+  EXPECT_EQ((*primitive)->layout(Operand::kWeights).format, "krsc");
+  EXPECT_EQ((*primitive)->layout(Operand::kDst).format, "nhwc");
+}
+
+TEST_F(Conv2dTest, WithOneChannelStatesRowMajor) {
+  const auto backend = Make(/*tf32=*/true);
+  const auto primitive = backend->CreateConv2dForward({});
+  ASSERT_THAT(primitive, IsOk());
+  for (const Operand operand :
+       {Operand::kSrc, Operand::kWeights, Operand::kDst}) {
+    EXPECT_TRUE((*primitive)->layout(operand).is_row_major());
+  }
+}
+
+TEST_F(Conv2dTest, WhatCudnnDoesNotFuseIsDoneStepByStep) {
+  const auto fused = functions_.cudnn.ConvolutionBiasActivationForward;
+  for (const bool bf16 : {false, true}) {
+    const auto backend = Make(/*tf32=*/false, bf16);
+    functions_.cudnn.ConvolutionBiasActivationForward = fused;
+    const Values at_once = Forward(backend.get(), Uneven());
+    functions_.cudnn.ConvolutionBiasActivationForward = [](auto...) {
+      return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
+    };
+    // In bf16 the steps round a sum of a few units once more.
+    const double tolerance = bf16 ? 1.0 / 64 : 1e-6;
+    ExpectNear(Forward(backend.get(), Uneven()), at_once, tolerance, 0, "dst");
+  }
+}
+
+TEST_F(Conv2dTest, RefusesAlgorithmsThatGiveOtherBitsEachTime) {
+  const auto list = functions_.cudnn.GetConvolutionBackwardDataAlgorithm_v7;
+  functions_.cudnn.GetConvolutionBackwardDataAlgorithm_v7 =
+      [list](auto handle, auto w, auto dy, auto convolution, auto dx, int count,
+             int* found, cudnnConvolutionBwdDataAlgoPerf_t* perfs) {
+        const cudnnStatus_t status =
+            list(handle, w, dy, convolution, dx, count, found, perfs);
+        for (int i = 0; i < *found; ++i) {
+          perfs[i].determinism = CUDNN_NON_DETERMINISTIC;
+        }
+        return status;
+      };
+  EXPECT_THAT(Make(/*tf32=*/true)->CreateConv2dBackwardData(Uneven()),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr("conv2d backward data of float32 [2, 3, "
+                                       "5, 4] with weights [4, 3, 3, 2]"),
+                             HasSubstr("of 4 algorithms"))));
+}
+
+TEST_F(Conv2dTest, RefusesMoreThanCudnnCanCount) {
+  Conv2dDesc desc;
+  desc.batch = int64_t{1} << 20;
+  desc.height = desc.width = 46;
+  EXPECT_THAT(Make(/*tf32=*/true)->CreateConv2dForward(desc),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr("[1048576, 1, 46, 46]"),
+                             HasSubstr("smaller batch"))));
+}
+
+TEST_F(Conv2dTest, EveryFailureNamesTheOperationAndItsShapes) {
+  const std::string shapes =
+      " of float32 [2, 3, 5, 4] with weights [4, 3, 3, 2]";
+  ExpectEveryFailureSays(
+      [](Backend* b) { return b->CreateConv2dForward(Uneven()); },
+      "conv2d forward" + shapes);
+  ExpectEveryFailureSays(
+      [](Backend* b) { return b->CreateConv2dBackwardData(Uneven()); },
+      "conv2d backward data" + shapes);
+  ExpectEveryFailureSays(
+      [](Backend* b) { return b->CreateConv2dBackwardWeights(Uneven()); },
+      "conv2d backward weights" + shapes);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,99 @@
+// Dense layers on a fake card: what backend_parity_products_test does not ask.
+#include <cstdint>
+#include <string>
+
+#include "tests/worker/backend/cuda/product_test.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class DenseTest : public ProductTest {
+ protected:
+  // Odd sizes.
+  static DenseDesc Odd() { return {3, 7, 5, true, true}; }
+
+  static double Product(Backend* backend, double src, double weights) {
+    PrimitiveRun run(backend, backend->CreateDenseForward(DenseDesc()));
+    if (!run.ok()) return 0;
+    run.Set(Operand::kSrc, {src})
+        .Set(Operand::kWeights, {weights})
+        .Set(Operand::kBias, {0});
+    EXPECT_THAT(run.Execute(), IsOk());
+    return run.Get(Operand::kDst)[0];
+  }
+};
+
+TEST_F(DenseTest, RoundsFactorsAsPrecisionSays) {
+  EXPECT_EQ(Product(Make(/*tf32=*/false).get(), kFine, 1), kFine);
+  EXPECT_EQ(Product(Make(/*tf32=*/true).get(), kFine, 1), 1);
+  EXPECT_EQ(Product(Make(/*tf32=*/true).get(), 1, kFine), 1);
+  EXPECT_EQ(Product(Make(/*tf32=*/true, /*bf16=*/true).get(), 1.0 / 3, 1),
+            171.0 / 512);
+}
+
+// Sums and results of bf16 products stay float32, and so does the bias.
+TEST_F(DenseTest, RoundsNothingButFactors) {
+  const auto backend = Make(/*tf32=*/true, /*bf16=*/true);
+  PrimitiveRun run(backend.get(), backend->CreateDenseForward({1, 2, 1}));
+  ASSERT_TRUE(run.ok());
+  run.Set(Operand::kSrc, {1, 1})
+      .Set(Operand::kWeights, {1, 1.0 / 1024})
+      .Set(Operand::kBias, {kFine});
+  ASSERT_THAT(run.Execute(), IsOk());
+  EXPECT_EQ(run.Get(Operand::kDst)[0], 1 + 1.0 / 1024 + kFine);
+}
+
+TEST_F(DenseTest, SaysWhatItHasChosen) {
+  const auto backend = Make(/*tf32=*/false);
+  EXPECT_EQ((*backend->CreateDenseForward(Odd()))->description(),
+            "cuBLASLt, float32");
+}
+
+// Operands are aligned to 64 bytes alone; cuBLASLt wants more of a workspace.
+TEST_F(DenseTest, TakesOperandsThatAreBarelyAligned) {
+  constexpr int64_t kBarely = 64;
+  const auto backend = Make(/*tf32=*/true, /*bf16=*/true);
+  for (const auto& primitive : {backend->CreateDenseForward(Odd()),
+                                backend->CreateDenseBackwardData(Odd()),
+                                backend->CreateDenseBackwardWeights(Odd())}) {
+    ASSERT_THAT(primitive, IsOk());
+    std::vector<std::unique_ptr<DeviceStreams::Buffer>> memory;
+    const Operands operands =
+        Allocate(backend.get(), **primitive, &memory, kBarely);
+    EXPECT_THAT((*primitive)->Execute(operands), IsOk());
+    EXPECT_THAT(backend->streams()->Synchronize(), IsOk());
+  }
+}
+
+TEST_F(DenseTest, SaysThatCublasHasNoAlgorithm) {
+  functions_.cublas.MatmulAlgoGetHeuristic =
+      [](auto, auto, auto, auto, auto, auto, auto, int, auto, int* found) {
+        *found = 0;
+        return CUBLAS_STATUS_SUCCESS;
+      };
+  EXPECT_THAT(
+      Make(/*tf32=*/true)->CreateDenseForward(Odd()),
+      StatusIs(absl::StatusCode::kUnimplemented,
+               AllOf(HasSubstr(
+                         "dense forward of float32 [3, 7] with weights [5, 7]"),
+                     HasSubstr("of 0 algorithms"))));
+}
+
+TEST_F(DenseTest, EveryFailureNamesTheOperationAndItsShapes) {
+  const std::string shapes = " of float32 [3, 7] with weights [5, 7]";
+  ExpectEveryFailureSays(
+      [](Backend* b) { return b->CreateDenseForward(Odd()); },
+      "dense forward" + shapes);
+  ExpectEveryFailureSays(
+      [](Backend* b) { return b->CreateDenseBackwardData(Odd()); },
+      "dense backward data" + shapes);
+  ExpectEveryFailureSays(
+      [](Backend* b) { return b->CreateDenseBackwardWeights(Odd()); },
+      "dense backward weights" + shapes);
+}
+
+}  // namespace
+}  // namespace muster
