@@ -101,7 +101,7 @@ ABSL_FLAG(bool, allow_soft_placement, false,
 ABSL_FLAG(bool, log_device_placement, false,
           "Print what computes each layer: device, implementation, memory.");
 ABSL_FLAG(double, gpu_memory_fraction, 1,
-          "Of a GPU's free memory that may be used, from 0 to 1.");
+          "Of a GPU's memory that may be used: 0.5 for half of it.");
 ABSL_FLAG(int64_t, gpu_memory_limit_mb, 0,
           "Of a GPU's memory that may be used, in MiB. 0: no such limit.");
 ABSL_FLAG(int, gpu_virtual_devices, 1,

@@ -12,7 +12,7 @@ import sys
 
 import find_libraries
 from bundled_figures import figures
-from timed_runs import Runs, programs
+from timed_runs import Runs, programs, test_outcome
 
 TEST_LIMIT_S = 60
 # Each kernel runs many times slower.
@@ -45,14 +45,16 @@ def run_tests(runs, options, folder, environment):
     reason = "--cpu" if options.cpu else None
     for test in tests:
         name = os.path.basename(test)
-        runs.check(name, [test], TEST_LIMIT_S, reason, environment)
+        runs.measure(name, "", [test], TEST_LIMIT_S, test_outcome, reason,
+                     environment)
     for tool in SANITIZERS:
         for test in tests:
             command = [sanitizer or "compute-sanitizer", "--tool=" + tool,
                        "--target-processes=all", "--error-exitcode=1", test]
             missing = None if sanitizer else "no compute-sanitizer here"
-            runs.check("%s of %s" % (tool, os.path.basename(test)), command,
-                       SANITIZER_LIMIT_S, reason or missing, environment)
+            runs.measure("%s of %s" % (tool, os.path.basename(test)), "",
+                         command, SANITIZER_LIMIT_S, test_outcome,
+                         reason or missing, environment)
 
 
 def main(argv):
@@ -65,9 +67,9 @@ def main(argv):
             folders + [environment.get("LD_LIBRARY_PATH", "")]).rstrip(":")
     folder = programs()
     runs = Runs(options.time_limit)
-    runs.check("list of devices", [
+    runs.measure("list of devices", "", [
         os.path.join(folder, "worker/worker"), "--list_devices",
-        "--gpu_library_path=" + ":".join(folders)], 30)
+        "--gpu_library_path=" + ":".join(folders)], 30, str.splitlines)
     # Figures first: they are what a short stay on a machine is for.
     figures(runs, options, folders, folder)
     run_tests(runs, options, folder, environment)

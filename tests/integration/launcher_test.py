@@ -297,6 +297,8 @@ class LauncherTest(harness.TestCase):
         self.assertEqual(code, 0)
         return output.strip()
 
+    @unittest.skipUnless(os.path.exists("/usr/local/cuda/include/cudnn.h"),
+                         "there is no CUDA toolkit")
     def test_builds_with_cuda_where_there_is_a_gpu_and_the_toolkit(self):
         there = {"nvidia_smi": "exit 0\n", "nvcc": "exit 0\n"}
         self.assertEqual(self.build_configuration("--ps=1", **there),

@@ -3,15 +3,19 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/worker/backend/fake_device.h"
 #include "tests/worker/model/test_models.h"
 
 namespace muster {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // Of each backend "recording" that was made.
 std::vector<BackendOptions>& Recorded() {
@@ -32,6 +36,21 @@ std::vector<BackendOptions>& Recorded() {
                   },
                   /*bf16=*/true});
 
+// A device that captures nothing, so that a model which tries to says so.
+[[maybe_unused]] const bool kFakeRegistered = BackendRegistry::Register(
+    "fake_device", {[](const BackendOptions& options)
+                        -> absl::StatusOr<std::unique_ptr<Backend>> {
+                      ASSIGN_OR_RETURN(std::unique_ptr<Backend> ref,
+                                       CreateBackend("ref", options));
+                      auto device = std::make_unique<FakeDevice>(std::move(ref),
+                                                                 /*seed=*/1);
+                      device->streams()->FailCaptures();
+                      return device;
+                    },
+                    [](const GpuOptions&) {
+                      return std::vector<Device>{{"fake_device:0", "", ""}};
+                    }});
+
 class TrainingPartsTest : public testing::Test {
  protected:
   TrainingPartsTest() {
@@ -45,6 +64,23 @@ class TrainingPartsTest : public testing::Test {
     gpu_.library_path = "/somewhere";
     shape_.batch_size = 4;
     Recorded().clear();
+  }
+
+  // What was said in three steps on the device that captures nothing.
+  std::vector<std::string> SaidOnFakeDevice() {
+    std::vector<std::string> said;
+    auto towers =
+        OpenTowers(training_, {"fake_device:0"}, shape_,
+                   MakeBackendOptions(training_, gpu_, 1),
+                   [&](const std::string& line) { said.push_back(line); });
+    EXPECT_THAT(towers, IsOk());
+    if (!towers.ok()) return said;
+    const Batch batch = MakeBatch(/*rows=*/4, /*example_elements=*/5,
+                                  /*classes=*/3, /*seed=*/1);
+    for (int step = 0; step < 3; ++step) {
+      EXPECT_THAT(towers->front().model->Step(batch, step), IsOk());
+    }
+    return said;
   }
 
   TrainingSpec training_;
@@ -71,6 +107,13 @@ TEST_F(TrainingPartsTest, FlagsAndFieldsReachEachBackend) {
     EXPECT_EQ(options.gpu.virtual_devices, 2);
     EXPECT_EQ(options.gpu.library_path, "/somewhere");
   }
+}
+
+TEST_F(TrainingPartsTest, GraphsAreCapturedUnlessTheTrainingSaysNo) {
+  training_.mutable_compute()->set_cuda_graphs(true);
+  EXPECT_THAT(SaidOnFakeDevice(), ElementsAre(HasSubstr("captured")));
+  training_.mutable_compute()->set_cuda_graphs(false);
+  EXPECT_THAT(SaidOnFakeDevice(), IsEmpty());
 }
 
 TEST_F(TrainingPartsTest, APrecisionThatTheDeviceLacksIsRefused) {

@@ -147,10 +147,10 @@ struct GpuOptions {
   bool tf32 = true;
   // Products have bf16 factors; all memory stays float32.
   bool bf16 = false;
-  // Of a device's memory that may be used; of what is free where it is 0 < f <
-  // 1, divided by its virtual devices.
+  // Of a card's memory that may be used, by its virtual devices together. 0 < f
+  // <= 1; 1: all that is free.
   double memory_fraction = 1;
-  // The same in bytes; 0: no limit of its own.
+  // The same in bytes; 0: no such limit. The smaller one counts.
   int64_t memory_limit_bytes = 0;
   // Each card appears as so many devices, which share it.
   int virtual_devices = 1;
