@@ -18,9 +18,9 @@ namespace muster {
 // the cards themselves: the same bits on all of them.
 class NcclMean : public DeviceMean {
  public:
-  // Null if two devices are parts of one card, which NCCL takes once only, or if
-  // NCCL is not installed. `devices` outlive this. Errors: Internal with what
-  // NCCL says.
+  // Null if two devices are parts of one card, which NCCL takes once only, or
+  // if NCCL is not installed. `devices` outlive this. Errors: Internal with
+  // what NCCL says.
   static absl::StatusOr<std::unique_ptr<NcclMean>> Create(
       std::vector<CudaDevice*> devices);
   ~NcclMean() override;

@@ -72,12 +72,17 @@ ncclResult_t FakeNccl::CommDestroy(ncclComm_t communicator) {
 
 // Whoever waits for this rank goes on, with values of no meaning.
 ncclResult_t FakeNccl::CommAbort(ncclComm_t communicator) {
+  std::shared_ptr<Clique> clique;
   {
     const absl::MutexLock lock(&mu_);
     const Communicator* const found = communicators_.Find(communicator);
     if (found == nullptr) return ncclInvalidArgument;
-    found->clique->is_aborted = true;
+    clique = found->clique;
   }
+  clique->is_aborted = true;
+  // So that somebody looks.
+  enqueue_(
+      clique->stream, [] {}, nullptr);
   return CommDestroy(communicator);
 }
 
@@ -114,13 +119,13 @@ ncclResult_t FakeNccl::AllReduce(const void* from, void* to, size_t count,
       float sum = 0;
       // A rank with another count would make garbage.
       for (const auto& brought : clique.brought) sum += brought.at(i);
-      values[i] =
-          operation == ncclAvg ? sum / static_cast<float>(ranks) : sum;
+      values[i] = operation == ncclAvg ? sum / static_cast<float>(ranks) : sum;
     }
     if (++clique.num_taken < static_cast<int>(ranks)) return;
     clique.num_taken = 0;
     std::fill(clique.has_brought.begin(), clique.has_brought.end(), false);
   };
+  by.clique->stream = stream;
   cudaError_t error = enqueue_(stream, bring, [by] {
     return by.clique->is_aborted || !by.clique->has_brought[by.rank];
   });

@@ -1,6 +1,7 @@
 #ifndef TESTS_WORKER_BACKEND_CUDA_FAKE_NCCL_H_
 #define TESTS_WORKER_BACKEND_CUDA_FAKE_NCCL_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,10 +17,11 @@
 namespace muster {
 
 // NCCL within one process, on the host: sums and means of float32 over devices,
-// added in the order of their ranks. Every rank has a thread and makes its calls
-// one by one; a stream goes on only when every rank's has come to the same call.
-// Refuses a device twice, and counts that differ. (NCCL has groups, for one
-// thread that speaks for several ranks; this fake has not.) Thread-safe.
+// added in the order of their ranks. Every rank has a thread and makes its
+// calls one by one; a stream goes on only when every rank's has come to the
+// same call. Refuses a device twice, and counts that differ. (NCCL has groups,
+// for one thread that speaks for several ranks; this fake has not.)
+// Thread-safe.
 class FakeNccl {
  public:
   // Puts work into a stream, where it waits until it is ready. Works are asked
@@ -47,7 +49,9 @@ class FakeNccl {
     std::vector<std::vector<float>> brought;
     std::vector<bool> has_brought;
     int num_taken = 0;
-    bool is_aborted = false;
+    std::atomic<bool> is_aborted{false};
+    // Of the last call.
+    std::atomic<cudaStream_t> stream{nullptr};
 
     bool IsWhole() const;
   };

@@ -26,10 +26,11 @@ class FakeNcclTest : public testing::Test {
   }
 
   FakeCuda cuda_{Cards()};
-  FakeNccl fake_{cuda_.functions(),
-                 [this](cudaStream_t stream, std::function<void()> work) {
-                   return cuda_.Enqueue(stream, std::move(work));
-                 }};
+  FakeNccl fake_{
+      cuda_.functions(), [this](cudaStream_t stream, std::function<void()> work,
+                                std::function<bool()> ready) {
+        return cuda_.Enqueue(stream, std::move(work), std::move(ready));
+      }};
   const NcclFunctions nccl_ = fake_.functions();
   ncclComm_t comms_[2] = {};
   float value_ = 0;
@@ -43,27 +44,6 @@ TEST_F(FakeNcclTest, RefusesADeviceTwice) {
 TEST_F(FakeNcclTest, RefusesADeviceThatIsNone) {
   const int third[] = {2};
   EXPECT_EQ(nccl_.CommInitAll(comms_, 1, third), ncclInvalidArgument);
-}
-
-TEST_F(FakeNcclTest, RefusesToWaitForEver) {
-  EXPECT_EQ(Reduce(0), ncclInvalidUsage);
-}
-
-TEST_F(FakeNcclTest, RefusesAGroupWithoutARank) {
-  nccl_.GroupStart();
-  EXPECT_EQ(Reduce(0), ncclSuccess);
-  EXPECT_EQ(nccl_.GroupEnd(), ncclInvalidUsage);
-}
-
-TEST_F(FakeNcclTest, RefusesCountsThatDiffer) {
-  nccl_.GroupStart();
-  EXPECT_EQ(Reduce(0, 1), ncclSuccess);
-  EXPECT_EQ(Reduce(1, 2), ncclSuccess);
-  EXPECT_EQ(nccl_.GroupEnd(), ncclInvalidUsage);
-}
-
-TEST_F(FakeNcclTest, RefusesAnEndWithoutAStart) {
-  EXPECT_EQ(nccl_.GroupEnd(), ncclInvalidUsage);
 }
 
 TEST_F(FakeNcclTest, RefusesWhatIsDestroyed) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -67,68 +69,87 @@ class NcclMeanTest : public testing::Test {
   std::vector<std::unique_ptr<DeviceStreams::Buffer>> memory_;
 };
 
+// What each member is told, on a thread of its own, of the mean of `memory` and
+// of its arrival.
+std::vector<absl::Status> AverageAll(NcclMean* mean,
+                                     const std::vector<CudaDevice*>& devices,
+                                     const std::vector<float*>& memory) {
+  std::vector<absl::Status> told(devices.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    threads.emplace_back([&, i] {
+      DeviceStreams& streams = devices[i]->streams();
+      told[i] = streams.MakeCurrent();
+      if (told[i].ok()) {
+        told[i] = mean->Average(static_cast<int>(i), memory[i], kElements);
+      }
+      if (!told[i].ok()) mean->Abort();
+      const absl::Status waited = streams.Synchronize();
+      if (told[i].ok()) told[i] = waited;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return told;
+}
+
 TEST_F(NcclMeanTest, EveryDeviceHasTheMean) {
   CudaDevice* const first = Open(0);
   CudaDevice* const second = Open(1);
-  auto mean = NcclMean::Create({first, second});
+  const auto mean = NcclMean::Create({first, second});
   ASSERT_THAT(mean, IsOk());
   std::vector<float> ours = {1, 2, 3};
   std::vector<float> theirs = {3, -2, 0};
-  float* const memory[] = {Allocate(first, &ours), Allocate(second, &theirs)};
-  ASSERT_THAT((*mean)->Run(memory, kElements), IsOk());
+  const std::vector<float*> memory = {Allocate(first, &ours),
+                                      Allocate(second, &theirs)};
+  EXPECT_THAT(AverageAll(mean->get(), {first, second}, memory), Each(IsOk()));
   EXPECT_THAT(Read(first, memory[0]), ElementsAre(2, 0, 1.5));
   EXPECT_THAT(Read(second, memory[1]), ElementsAre(2, 0, 1.5));
 }
 
-TEST_F(NcclMeanTest, TheMeanOfOneIsItself) {
-  CudaDevice* const device = Open(0);
-  auto mean = NcclMean::Create({device});
+TEST_F(NcclMeanTest, PartsOfOneCardHaveNone) {
+  const auto mean = NcclMean::Create({Open(1), Open(1)});
   ASSERT_THAT(mean, IsOk());
-  std::vector<float> values = {1, 2, 3};
-  float* const memory[] = {Allocate(device, &values)};
-  ASSERT_THAT((*mean)->Run(memory, kElements), IsOk());
-  EXPECT_THAT(Read(device, memory[0]), ElementsAre(1, 2, 3));
+  EXPECT_EQ(*mean, nullptr);
 }
 
-TEST_F(NcclMeanTest, RefusesACardTwice) {
-  EXPECT_THAT(
-      NcclMean::Create({Open(1), Open(1)}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("cuda:0, cuda:1"), HasSubstr("card 1 twice"))));
-}
-
-TEST_F(NcclMeanTest, SaysThatNcclIsMissing) {
+TEST_F(NcclMeanTest, WithoutNcclThereIsNone) {
   functions_.nccl = {};
-  EXPECT_THAT(NcclMean::Create({Open(0), Open(1)}),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       AllOf(HasSubstr("libnccl.so.2"),
-                             HasSubstr("--gpu_library_path"))));
+  const auto mean = NcclMean::Create({Open(0), Open(1)});
+  ASSERT_THAT(mean, IsOk());
+  EXPECT_EQ(*mean, nullptr);
 }
 
-TEST_F(NcclMeanTest, EveryFailureNamesTheDevices) {
+TEST_F(NcclMeanTest, AConnectionThatFailsNamesTheDevices) {
   CudaDevice* const first = Open(0);
   CudaDevice* const second = Open(1);
   gpu_.calls().Reset(1);
   EXPECT_THAT(NcclMean::Create({first, second}),
               StatusIs(absl::StatusCode::kInternal,
                        HasSubstr("connect cuda:0, cuda:1 by NCCL: NCCL says")));
-  gpu_.calls().Reset(0);
-  auto mean = NcclMean::Create({first, second});
+}
+
+// The other one does not wait for ever.
+TEST_F(NcclMeanTest, AMemberThatFailsEndsItForAll) {
+  CudaDevice* const first = Open(0);
+  CudaDevice* const second = Open(1);
+  const auto mean = NcclMean::Create({first, second});
   ASSERT_THAT(mean, IsOk());
   std::vector<float> values = {1, 2, 3};
-  float* const memory[] = {Allocate(first, &values), Allocate(second, &values)};
-  int64_t call = 1;
-  for (;; ++call) {
-    gpu_.calls().Reset(call);
-    const absl::Status status = (*mean)->Run(memory, kElements);
-    if (gpu_.calls().failed().empty()) break;
-    EXPECT_THAT(status,
-                StatusIs(absl::StatusCode::kInternal,
-                         HasSubstr("mean of 3 elements over cuda:0, cuda:1")))
-        << gpu_.calls().failed();
-  }
-  // A group, one call a device.
-  EXPECT_EQ(call, 5);
+  float* const memory = Allocate(first, &values);
+  ASSERT_THAT(first->streams().MakeCurrent(), IsOk());
+  // One has put its work, and waits for the other, which fails.
+  ASSERT_THAT((*mean)->Average(0, memory, kElements), IsOk());
+  gpu_.calls().Reset(1);
+  EXPECT_THAT(
+      (*mean)->Average(1, memory, kElements),
+      StatusIs(absl::StatusCode::kInternal,
+               AllOf(HasSubstr("mean of 3 elements over cuda:0, cuda:1"),
+                     HasSubstr("NCCL says"))));
+  (*mean)->Abort();
+  EXPECT_THAT(first->streams().Synchronize(), IsOk());
+  EXPECT_THAT((*mean)->Average(0, memory, kElements),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("another device has failed before")));
 }
 
 TEST_F(NcclMeanTest, LeavesNothingBehind) {
