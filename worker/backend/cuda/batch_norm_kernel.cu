@@ -106,17 +106,14 @@ absl::Status Normalize(const KernelStream& to, const ChannelShape& shape,
 
 }  // namespace
 
-// The sums of squares of the parts; summing takes no less for the mean.
+// The sums of the parts, for the mean and then for the variance.
 int64_t BatchNormForwardScratch(const ChannelShape& shape) {
-  const int64_t parts = PartsOf(shape);
-  return parts * shape.channels + ChannelSumScratch({parts, shape.channels, 1});
+  return PartsOf(shape) * shape.channels;
 }
 
-// The sums, those of the parts, and what summing these takes.
+// Both sums of the parts, and of all.
 int64_t BatchNormBackwardScratch(const ChannelShape& shape) {
-  const int64_t parts = PartsOf(shape);
-  const int64_t columns = 2 * shape.channels;
-  return columns + parts * columns + ChannelSumScratch({parts, columns, 1});
+  return (PartsOf(shape) + 1) * 2 * shape.channels;
 }
 
 absl::Status BatchNormTraining(const KernelStream& to,
@@ -131,7 +128,7 @@ absl::Status BatchNormTraining(const KernelStream& to,
                          BlocksFor(threads), kBlockThreads, shape, parts,
                          memory.src, memory.mean, memory.scratch));
   RETURN_IF_ERROR(SumChannels(to, {parts, shape.channels, 1}, memory.scratch,
-                              memory.variance, memory.scratch + threads));
+                              memory.variance, memory.scratch));
   RETURN_IF_ERROR(DivideBySize(to, shape, memory.variance));
   return Normalize(to, shape, epsilon, memory);
 }
@@ -147,13 +144,13 @@ absl::Status BatchNormBackward(const KernelStream& to,
                                const BatchNormMemory& memory) {
   const int64_t parts = PartsOf(shape);
   const int64_t columns = 2 * shape.channels;
-  float* const sums = memory.scratch;
-  float* const sums_of_parts = sums + columns;
+  float* const sums_of_parts = memory.scratch;
+  float* const sums = memory.scratch + parts * columns;
   RETURN_IF_ERROR(Launch(to, "SumGradients", SumGradientsKernel,
                          BlocksFor(parts * shape.channels), kBlockThreads,
                          shape, parts, epsilon, memory, sums_of_parts));
-  RETURN_IF_ERROR(SumChannels(to, {parts, columns, 1}, sums_of_parts, sums,
-                              sums_of_parts + parts * columns));
+  RETURN_IF_ERROR(
+      SumChannels(to, {parts, columns, 1}, sums_of_parts, sums, sums_of_parts));
   const int64_t elements = Elements(shape);
   return Launch(to, "DiffSrc", DiffSrcKernel, BlocksFor(elements),
                 kBlockThreads, shape, elements, epsilon, memory, sums);

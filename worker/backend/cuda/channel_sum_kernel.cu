@@ -35,9 +35,9 @@ absl::Status Sum(const KernelStream& to, ChannelShape shape, const T* src,
                            BlocksFor(threads), kBlockThreads, shape, parts, src,
                            sums));
     if (parts == 1) return absl::OkStatus();
+    // From now on a thread writes where it alone has read: at its first value.
     src = sums;
     shape = {parts, shape.channels, 1};
-    scratch += threads;
   }
 }
 
@@ -50,13 +50,8 @@ int64_t PartsOf(const ChannelShape& shape) {
 }
 
 int64_t ChannelSumScratch(const ChannelShape& shape) {
-  int64_t elements = 0;
-  ChannelShape rest = shape;
-  for (int64_t parts = PartsOf(rest); parts > 1; parts = PartsOf(rest)) {
-    elements += parts * shape.channels;
-    rest = {parts, shape.channels, 1};
-  }
-  return elements;
+  const int64_t parts = PartsOf(shape);
+  return parts == 1 ? 0 : parts * shape.channels;
 }
 
 absl::Status SumChannels(const KernelStream& to, const ChannelShape& shape,

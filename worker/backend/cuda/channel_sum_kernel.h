@@ -27,7 +27,7 @@ int64_t PartsOf(const ChannelShape& shape);
 int64_t ChannelSumScratch(const ChannelShape& shape);
 
 // Launchers: device memory, Internal on failure. dst [channels] = the sum of
-// src over all values of each channel.
+// src over all values of each channel. scratch may be src if inner is 1.
 absl::Status SumChannels(const KernelStream& to, const ChannelShape& shape,
                          const float* src, float* dst, float* scratch);
 absl::Status SumChannels(const KernelStream& to, const ChannelShape& shape,

@@ -29,10 +29,9 @@ __global__ void AddToLossKernel(double scale, const double* sum, double* loss) {
 
 }  // namespace
 
-// The sums of the parts, what summing them takes, and their sum.
+// The sums of the parts, and their sum.
 int64_t L2PenaltyScratch(int64_t elements) {
-  const int64_t parts = PartsOf(ShapeOf(elements));
-  return parts + ChannelSumScratch(ShapeOf(parts)) + 1;
+  return PartsOf(ShapeOf(elements)) + 1;
 }
 
 absl::Status AddL2Penalty(const KernelStream& to, double scale,
@@ -40,12 +39,11 @@ absl::Status AddL2Penalty(const KernelStream& to, double scale,
                           float* diff_weights, double* scratch) {
   const ChannelShape shape = ShapeOf(elements);
   const int64_t parts = PartsOf(shape);
-  double* const sum = scratch + L2PenaltyScratch(elements) - 1;
+  double* const sum = scratch + parts;
   RETURN_IF_ERROR(Launch(to, "SumSquares", SumSquaresKernel, BlocksFor(parts),
                          kBlockThreads, shape, parts, scale, weights,
                          diff_weights, scratch));
-  RETURN_IF_ERROR(
-      SumChannels(to, ShapeOf(parts), scratch, sum, scratch + parts));
+  RETURN_IF_ERROR(SumChannels(to, ShapeOf(parts), scratch, sum, scratch));
   return Launch(to, "AddToLoss", AddToLossKernel, 1, 1, scale, sum, loss);
 }
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/backend/cuda/host_stream.h"
@@ -62,6 +63,20 @@ TEST(ChannelSumKernelTest, RoundsPartsOfALongSumApart) {
   src[0] = 16777216;
   const HostStream stream;
   EXPECT_NEAR(Sum(stream, shape, src)[0], 16777216.0f + Values(shape) - 1, 64);
+}
+
+TEST(ChannelSumKernelTest, SumsColumnsWhereTheyLie) {
+  const ChannelShape shape = {20000, 3, 1};
+  std::vector<float> memory(Values(shape) * shape.channels);
+  for (int64_t i = 0; i < static_cast<int64_t>(memory.size()); ++i) {
+    memory[i] = static_cast<float>(i % shape.channels);
+  }
+  std::vector<float> dst(shape.channels);
+  const HostStream stream;
+  ASSERT_THAT(SumChannels(stream.get(), shape, memory.data(), dst.data(),
+                          memory.data()),
+              IsOk());
+  EXPECT_THAT(dst, testing::ElementsAre(0, 20000, 40000));
 }
 
 TEST(ChannelSumKernelTest, AFewValuesTakeOneLaunchAndNoScratch) {
