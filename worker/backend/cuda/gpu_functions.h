@@ -117,11 +117,9 @@ inline cudaError_t Malloc(void** memory, size_t bytes) {
 
 #define MUSTER_NCCL_FUNCTIONS(X)        \
   X(AllReduce, ncclAllReduce)           \
-  X(CommAbort, ncclCommAbort)           \
   X(CommDestroy, ncclCommDestroy)       \
   X(CommInitAll, ncclCommInitAll)       \
   X(GetErrorString, ncclGetErrorString) \
-  X(GetVersion, ncclGetVersion)         \
   X(GroupEnd, ncclGroupEnd)             \
   X(GroupStart, ncclGroupStart)
 

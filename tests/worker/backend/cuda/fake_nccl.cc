@@ -10,10 +10,6 @@ namespace muster {
 
 NcclFunctions FakeNccl::functions() {
   NcclFunctions functions;
-  functions.GetVersion = [](int* version) {
-    *version = NCCL_VERSION_CODE;
-    return ncclSuccess;
-  };
   functions.GetErrorString = [](ncclResult_t error) {
     switch (error) {
       case ncclSuccess:
@@ -28,7 +24,6 @@ NcclFunctions FakeNccl::functions() {
   };
   functions.CommInitAll = Bind(&FakeNccl::CommInitAll);
   functions.CommDestroy = Bind(&FakeNccl::CommDestroy);
-  functions.CommAbort = Bind(&FakeNccl::CommDestroy);
   functions.GroupStart = Bind(&FakeNccl::GroupStart);
   functions.GroupEnd = Bind(&FakeNccl::GroupEnd);
   functions.AllReduce = Bind(&FakeNccl::AllReduce);
