@@ -115,13 +115,12 @@ inline cudaError_t Malloc(void** memory, size_t bytes) {
   X(MatrixLayoutCreate, cublasLtMatrixLayoutCreate)                     \
   X(MatrixLayoutDestroy, cublasLtMatrixLayoutDestroy)
 
-#define MUSTER_NCCL_FUNCTIONS(X)        \
-  X(AllReduce, ncclAllReduce)           \
-  X(CommAbort, ncclCommAbort)           \
-  X(CommDestroy, ncclCommDestroy)       \
-  X(CommInitAll, ncclCommInitAll)       \
-  X(GetErrorString, ncclGetErrorString) \
-  X(GetVersion, ncclGetVersion)
+#define MUSTER_NCCL_FUNCTIONS(X)  \
+  X(AllReduce, ncclAllReduce)     \
+  X(CommAbort, ncclCommAbort)     \
+  X(CommDestroy, ncclCommDestroy) \
+  X(CommInitAll, ncclCommInitAll) \
+  X(GetErrorString, ncclGetErrorString)
 
 namespace muster {
 

@@ -191,6 +191,24 @@ cublasStatus_t FakeCublas::PreferenceSetAttribute(
   }
 }
 
+// cuBLASLt has more of each; this fake has not.
+bool FakeCublas::IsSupported(const Operation& how, const Layout& a,
+                             const Layout& b, const Layout& c,
+                             const Layout& d) {
+  const bool is_bf16 = a.type == CUDA_R_16BF;
+  if (a.type != b.type || (!is_bf16 && a.type != CUDA_R_32F)) return false;
+  if (c.type != CUDA_R_32F || d.type != CUDA_R_32F) return false;
+  if (how.scale != CUDA_R_32F) return false;
+  if (how.compute != CUBLAS_COMPUTE_32F &&
+      (how.compute != CUBLAS_COMPUTE_32F_FAST_TF32 || is_bf16)) {
+    return false;
+  }
+  return how.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
+         how.epilogue == CUBLASLT_EPILOGUE_RELU ||
+         how.epilogue == CUBLASLT_EPILOGUE_BIAS ||
+         how.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+}
+
 cublasStatus_t FakeCublas::Describe(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
     cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
@@ -220,19 +238,7 @@ cublasStatus_t FakeCublas::Describe(
   if (cs->rows != ds->rows || cs->columns != ds->columns) return kInvalid;
   const bool has_bias = (how->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
   if (has_bias && how->bias == nullptr) return kInvalid;
-  // cuBLASLt has more of each; this fake has not.
-  const bool is_bf16 = as->type == CUDA_R_16BF;
-  const bool is_supported =
-      as->type == bs->type && (is_bf16 || as->type == CUDA_R_32F) &&
-      cs->type == CUDA_R_32F && ds->type == CUDA_R_32F &&
-      how->scale == CUDA_R_32F &&
-      (how->compute == CUBLAS_COMPUTE_32F ||
-       (how->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && !is_bf16)) &&
-      (how->epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
-       how->epilogue == CUBLASLT_EPILOGUE_RELU ||
-       how->epilogue == CUBLASLT_EPILOGUE_BIAS ||
-       how->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS);
-  if (!is_supported) return kNotSupported;
+  if (!IsSupported(*how, *as, *bs, *cs, *ds)) return kNotSupported;
   *product = {*how, *as, *bs, *ds, depth};
   return kOk;
 }
@@ -285,6 +291,15 @@ cublasStatus_t FakeCublas::AlgoGetHeuristic(
   return kOk;
 }
 
+cublasStatus_t FakeCublas::CheckOperands(
+    const Algorithm& chosen, const std::array<const void*, 4>& operands) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i] == nullptr) return kInvalid;
+    if (!IsAligned(operands[i], chosen.alignments[i])) return kNotSupported;
+  }
+  return kOk;
+}
+
 cublasStatus_t FakeCublas::Matmul(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void* alpha,
     const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
@@ -303,11 +318,8 @@ cublasStatus_t FakeCublas::Matmul(
   if (chosen.magic != kMagic || chosen.fingerprint != FingerprintOf(product)) {
     return kInvalid;
   }
-  const void* const operands[] = {a, b, c, d};
-  for (int i = 0; i < 4; ++i) {
-    if (operands[i] == nullptr) return kInvalid;
-    if (!IsAligned(operands[i], chosen.alignments[i])) return kNotSupported;
-  }
+  const cublasStatus_t placed = CheckOperands(chosen, {a, b, c, d});
+  if (placed != kOk) return placed;
   if (alpha == nullptr || beta == nullptr) return kInvalid;
   if (workspace_bytes < chosen.workspace_bytes) return kInvalid;
   if (workspace_bytes > 0 &&

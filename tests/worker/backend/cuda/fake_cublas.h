@@ -1,6 +1,7 @@
 #ifndef TESTS_WORKER_BACKEND_CUDA_FAKE_CUBLAS_H_
 #define TESTS_WORKER_BACKEND_CUDA_FAKE_CUBLAS_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -89,6 +90,11 @@ class FakeCublas {
   }
 
   static uint64_t FingerprintOf(const Product& product);
+  static bool IsSupported(const Operation& how, const Layout& a,
+                          const Layout& b, const Layout& c, const Layout& d);
+  // A, B, C and D.
+  static cublasStatus_t CheckOperands(
+      const Algorithm& chosen, const std::array<const void*, 4>& operands);
 
   // The functions of cuBLASLt, by their names.
   cublasStatus_t Create(cublasLtHandle_t* handle);

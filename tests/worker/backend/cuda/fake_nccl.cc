@@ -10,10 +10,6 @@ namespace muster {
 
 NcclFunctions FakeNccl::functions() {
   NcclFunctions functions;
-  functions.GetVersion = [](int* version) {
-    *version = NCCL_VERSION_CODE;
-    return ncclSuccess;
-  };
   functions.GetErrorString = [](ncclResult_t error) {
     switch (error) {
       case ncclSuccess:
