@@ -12,7 +12,7 @@ import sys
 
 import find_libraries
 from bundled_figures import figures
-from timed_runs import Runs, programs, test_outcome
+from timed_runs import Runs, programs, tests_passed
 
 TEST_LIMIT_S = 60
 # Each kernel runs many times slower.
@@ -45,15 +45,15 @@ def run_tests(runs, options, folder, environment):
     reason = "--cpu" if options.cpu else None
     for test in tests:
         name = os.path.basename(test)
-        runs.measure(name, "", [test], TEST_LIMIT_S, test_outcome, reason,
+        runs.measure(name, "tests passed", [test], TEST_LIMIT_S, tests_passed, reason,
                      environment)
     for tool in SANITIZERS:
         for test in tests:
             command = [sanitizer or "compute-sanitizer", "--tool=" + tool,
                        "--target-processes=all", "--error-exitcode=1", test]
             missing = None if sanitizer else "no compute-sanitizer here"
-            runs.measure("%s of %s" % (tool, os.path.basename(test)), "",
-                         command, SANITIZER_LIMIT_S, test_outcome,
+            runs.measure("%s of %s" % (tool, os.path.basename(test)), "tests passed",
+                         command, SANITIZER_LIMIT_S, tests_passed,
                          reason or missing, environment)
 
 
