@@ -22,8 +22,8 @@ LAST_LINES = 15
 
 
 def programs():
-    """The folder of worker/worker and the others: as they are where the machine's
-    own glibc is new enough, else with the one that the bundle brings."""
+    """The folder of worker/worker and the others: as they are where the
+    machine's own glibc is new enough, else with the one of the bundle."""
     worker = os.path.join(ROOT, "worker/worker")
     runs = subprocess.run([worker, "--version"], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, check=False)
