@@ -38,7 +38,8 @@ RUN = "scripts/gpu_run"
 WRAPPER = """#!/bin/sh
 root=$(cd "$(dirname "$0")/../.." && pwd)
 exec "$root/glibc/ld-linux-x86-64.so.2" \\
-  --library-path "$root/glibc:$root/lib:$LD_LIBRARY_PATH" "$root/%s" "$@"
+  --library-path "$root/glibc:$root/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \\
+  "$root/%s" "$@"
 """
 
 

@@ -8,11 +8,11 @@ source "$(dirname "${BASH_SOURCE[0]}")/cuda_config.bash"
 
 before_build() {
   has_cuda_toolkit && return
-  echo "gpu_bundle: wanted nvcc on PATH or in /usr/local/cuda/bin, cublasLt.h," \
-    "cudnn.h and nccl.h; install the CUDA toolkit, cuDNN and NCCL, or give" \
+  echo "gpu_bundle: wanted nvcc on PATH or in /usr/local/cuda/bin," \
+    "cublasLt.h, cudnn.h and nccl.h; install the CUDA toolkit, cuDNN and NCCL, or give" \
     "--no_build" >&2
   exit 1
 }
 
-run_program gpu_bundle.py \
-  "--config=cuda //worker //ps_server //tests/worker/backend/cuda:gpu_tests" "$@"
+tests=//tests/worker/backend/cuda:gpu_tests
+run_program gpu_bundle.py "--config=cuda //worker //ps_server $tests" "$@"

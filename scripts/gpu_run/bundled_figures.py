@@ -47,13 +47,15 @@ class Trainings:
     def standalone(self, what, model_name, *flags, fields=(), times=1):
         seconds = times * self.seconds
         self._measure(what, seconds, [
-            os.path.join(self.programs, "worker/worker"), "--standalone", "--training=" + model(model_name),
+            os.path.join(self.programs, "worker/worker"), "--standalone",
+            "--training=" + model(model_name),
             *self.flags, *flags, *self.fields(seconds, *fields)])
 
     def cluster(self, ps, workers):
         self._measure("mnist_cnn, %d ps + %d workers" % (
             ps, workers), self.seconds, [
-            sys.executable, LAUNCHER, "--no_build", "--bin_dir=" + self.programs,
+            sys.executable, LAUNCHER, "--no_build",
+            "--bin_dir=" + self.programs,
             "--ps=%d" % ps, "--workers=%d" % workers,
             "--gpus=" + ("none" if self.device == "cpu" else "auto"),
             "--training=" + model("mnist_cnn"),
@@ -65,7 +67,8 @@ class Trainings:
             self.runs.measure(
                 "%s on %s" % (what, self.device), "steps/s",
                 command + ["--train_dir=" + train_dir],
-                seconds + AROUND_S[self.device], lambda _: steps_per_s(train_dir))
+                seconds + AROUND_S[self.device],
+                lambda _: steps_per_s(train_dir))
 
 
 def steps_per_s(train_dir):
@@ -80,7 +83,8 @@ def steps_per_s(train_dir):
 
 def has_torch():
     return subprocess.run(
-        [sys.executable, "-c", "import torch; assert torch.cuda.is_available()"],
+        [sys.executable, "-c",
+         "import torch; assert torch.cuda.is_available()"],
         capture_output=True, check=False).returncode == 0
 
 

@@ -18,7 +18,7 @@ SYSTEM = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/lib/x86_64-linux-gnu")
 
 
 def _python_folders():
-    """Where `pip install torch` puts them: nvidia/cudnn/lib, nvidia/cu13/lib."""
+    """Where `pip install torch` puts them: nvidia/cudnn/lib and so on."""
     roots = {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"],
              site.getusersitepackages(), *site.getsitepackages()}
     # Of the python that has PyTorch, if it is another one.

@@ -4,6 +4,7 @@ Part of run_all.py. Python 3 standard library only.
 """
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -21,8 +22,8 @@ LAST_LINES = 15
 
 
 def programs():
-    """The folder of worker/worker and the others: as they are where the machine's
-    own glibc is new enough, else with the one that the bundle brings."""
+    """The folder of worker/worker and the others: as they are where the
+    machine's own glibc is new enough, else with the one of the bundle."""
     worker = os.path.join(ROOT, "worker/worker")
     runs = subprocess.run([worker, "--version"], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, check=False)
@@ -33,11 +34,14 @@ class Skipped(Exception):
     """A program ended well without having done its work; the text says why."""
 
 
-def test_outcome(text):
-    """Of a GoogleTest program that has exited with 0."""
-    if "[  SKIPPED ]" in text:
-        raise Skipped("a test found no card that it can use")
-    return "passed"
+def tests_passed(text):
+    """How many of a GoogleTest program that has exited with 0."""
+    passed = re.search(r"\[  PASSED  \] (\d+) test", text)
+    if passed is None:
+        raise ValueError("no count of tests that passed")
+    if passed.group(1) == "0":
+        raise Skipped("the tests found no card that they can use")
+    return int(passed.group(1))
 
 
 class Runs:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import unittest
 
 from tests.integration import harness
 
@@ -63,6 +64,15 @@ class GpuBundleTest(harness.TestCase):
         code, output = self.run_bundled("with_glibc/worker/worker", "--version")
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"^muster \d")
+
+    @unittest.skipIf(os.geteuid() != 0, "chroot wants root")
+    def test_needs_no_file_of_the_machine(self):
+        for program in self.programs():
+            name = "/" + os.path.relpath(program, self.bundle)
+            code, output = self.run_to_end("chroot", [
+                "/usr/sbin/chroot", self.bundle, "/glibc/ld-linux-x86-64.so.2",
+                "--library-path", "/glibc:/lib", name, "--help"], env=BARE)
+            self.assertEqual(code, 0, output)
 
     def test_refuses_a_folder_that_is_there(self):
         code, output = self.run_to_end("gpu_bundle.sh", [

@@ -105,7 +105,8 @@ class WorkerFlagsTest(harness.TestCase):
         self.assertEqual(code, 0)
         self.assertRegex(output, r"(?m)^  cpu:0 to cpu:\d+: ")
         # Without CUDA, without a card, or with one.
-        self.assertRegex(output, r"(?m)^cuda\n  (none: .*without CUDA|cuda:0: )")
+        self.assertRegex(output,
+                         r"(?m)^cuda\n  (none: .*without CUDA|cuda:0: )")
 
     def test_gpu_flags_out_of_range(self):
         for flag in ("--gpu_memory_fraction=0", "--gpu_memory_fraction=1.5",
