@@ -87,7 +87,9 @@ absl::Status DeviceExecutor::CreateEvents() {
   for (std::unique_ptr<Event>* event : {&sent_, &computed_, &fetched_}) {
     ASSIGN_OR_RETURN(*event, streams_->CreateEvent(EventUse::kStreams));
   }
-  ASSIGN_OR_RETURN(finished_, streams_->CreateEvent(EventUse::kHost));
+  for (std::unique_ptr<Event>* event : {&finished_, &launched_}) {
+    ASSIGN_OR_RETURN(*event, streams_->CreateEvent(EventUse::kHost));
+  }
   return absl::OkStatus();
 }
 
@@ -199,6 +201,14 @@ absl::Status DeviceExecutor::Compute(const Step& step, bool has_parameters) {
       RETURN_IF_ERROR(SendParameters(read_first, step.gate));
       return LetComputeWaitForInputs();
     }));
+  }
+  if (has_parameters && graph_ != nullptr) {
+    RETURN_IF_ERROR(streams_->Record(launched_.get(), Stream::kCompute));
+    RETURN_IF_ERROR(streams_->Await(*launched_));
+    for (const Delivery& delivery : deliveries_) {
+      RETURN_IF_ERROR(Tell(delivery, step.listener));
+    }
+    return absl::OkStatus();
   }
   RETURN_IF_ERROR(AwaitDeliveries(step.listener));
   return streams_->Await(*finished_);
@@ -319,13 +329,19 @@ absl::Status DeviceExecutor::EnqueueResults() {
 absl::Status DeviceExecutor::AwaitDeliveries(StepListener* listener) {
   for (const Delivery& delivery : deliveries_) {
     RETURN_IF_ERROR(streams_->Await(*delivery.arrived));
-    if (listener == nullptr) continue;
-    if (delivery.has_loss) {
-      RETURN_IF_ERROR(listener->OnForward(results_->forward_loss()));
-    }
-    for (const int parameter : delivery.gradients) {
-      listener->OnGradient(parameter);
-    }
+    RETURN_IF_ERROR(Tell(delivery, listener));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceExecutor::Tell(const Delivery& delivery,
+                                  StepListener* listener) const {
+  if (listener == nullptr) return absl::OkStatus();
+  if (delivery.has_loss) {
+    RETURN_IF_ERROR(listener->OnForward(results_->forward_loss()));
+  }
+  for (const int parameter : delivery.gradients) {
+    listener->OnGradient(parameter);
   }
   return absl::OkStatus();
 }

@@ -34,7 +34,9 @@ namespace muster {
 //
 // With graphs the second step of a training is captured, from the first
 // instruction to the last copy to the host; from then on a step copies the
-// inputs and all parameters to the device and launches that.
+// inputs and all parameters to the device, launches that, and awaits its end
+// before it tells of anything: CUDA does not say whether an event that a graph
+// records is awaited for the launch at hand or for one before it.
 class DeviceExecutor : public PlanExecutor {
  public:
   struct Options {
@@ -118,6 +120,7 @@ class DeviceExecutor : public PlanExecutor {
   absl::Status EnqueueGradient(int parameter);
   absl::Status EnqueueResults();
   absl::Status AwaitDeliveries(StepListener* listener);
+  absl::Status Tell(const Delivery& delivery, StepListener* listener) const;
 
   const ExecutedModel model_;
   DeviceStreams* const streams_;
@@ -149,8 +152,10 @@ class DeviceExecutor : public PlanExecutor {
   std::unique_ptr<Event> sent_;
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Event> fetched_;
-  // For the host: all is done.
+  // For the host: all is done, recorded after the last copy, or after a launch
+  // in kCompute, which has waited for it.
   std::unique_ptr<Event> finished_;
+  std::unique_ptr<Event> launched_;
 
   bool use_graphs_;
   // A step has succeeded, so that whatever a library does at its first use is
