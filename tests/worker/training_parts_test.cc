@@ -78,7 +78,7 @@ class TrainingPartsTest : public testing::Test {
     const Batch batch = MakeBatch(/*rows=*/4, /*example_elements=*/5,
                                   /*classes=*/3, /*seed=*/1);
     for (int step = 0; step < 3; ++step) {
-      EXPECT_THAT(towers->front().model->Step(batch, step), IsOk());
+      EXPECT_THAT(towers->towers.front().model->Step(batch, step), IsOk());
     }
     return said;
   }
