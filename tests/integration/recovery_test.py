@@ -13,9 +13,6 @@ from tests.integration import recovery
 # The longest time without a step of a worker that nothing was done to; a loaded
 # machine included.
 LONGEST_SILENCE_S = 3.0
-# The newest checkpoint is at most one interval old, and was begun before: steps
-# that are taken during a save are lost with it.
-SAVE_STEPS = recovery.INTERVAL
 # How long a test waits for a moment inside the writing of a checkpoint.
 WRITE_S = 5.0
 # Of the accuracy on the test set, against a run without faults (T3).
@@ -123,6 +120,7 @@ class RecoveryTest(recovery.TestCase):
     def kill_and_restart_ps(self, job, index, wait_for_reason):
         """Returns (seconds until all train again, the restored checkpoint)."""
         step = job.step()
+        whole = job.newest()
         start = time.monotonic()
         job.ps[index].kill()
         if wait_for_reason:
@@ -134,8 +132,8 @@ class RecoveryTest(recovery.TestCase):
         job.start_ps(index)
         restored_at, base = self.restored_checkpoint(job, start)
         seconds = job.training_again(restored_at) - start
-        self.assertLessEqual(step - base.global_step,
-                             recovery.INTERVAL + SAVE_STEPS)
+        # No more is lost than what was not saved when the ps was killed.
+        self.assertGreaterEqual(base.global_step, whole.global_step)
         # ps 0 alone knows what was acknowledged.
         if index != 0 and step > base.global_step:
             self.assertRegex(job.workers[0].output,
@@ -183,7 +181,6 @@ class RecoveryTest(recovery.TestCase):
         job = self.start_job(ps=2, workers=2)
         job.workers[0].wait_for(r"saved \S+/ckpt-\d*[1-9]\d*$")
         self.pause()
-        step = job.step()
         for task in job.tasks():
             task.kill()
         newest = job.checkpoints()[-1]
@@ -191,8 +188,6 @@ class RecoveryTest(recovery.TestCase):
         job.start()
         _, base = self.restored_checkpoint(job, start)
         self.assertEqual(base.folder, newest)
-        self.assertLessEqual(step - base.global_step,
-                             recovery.INTERVAL + SAVE_STEPS)
         job.training_again(start)
         self.check_sums_since(base, job.drain())
 
