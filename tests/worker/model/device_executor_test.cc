@@ -3,16 +3,20 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/backend/fake_device.h"
 #include "tests/worker/model/test_models.h"
+#include "worker/backend/device_mean.h"
+#include "worker/tower/mean.h"
 
 namespace muster {
 namespace {
@@ -28,51 +32,54 @@ constexpr float kLearningRate = 0.05f;
 constexpr int kSteps = 4;
 // Each another order of the same work.
 constexpr uint64_t kSeeds = 20;
-// More than the calls, or the pieces of work, of a step of DroppingModel.
+constexpr int kMembers = 3;
+// More than the calls, or the pieces of work, of a step of WideModel.
 constexpr int kMostCalls = 1000;
 
 std::vector<float> Copy(absl::Span<const float> values) {
   return {values.begin(), values.end()};
 }
 
+// Plain SGD on the host.
+void Update(CompiledModel* model) {
+  for (int i = 0; i < static_cast<int>(model->parameters().size()); ++i) {
+    const bool is_state = model->parameters()[i].kind() == STATE;
+    const absl::Span<float> values = model->parameter(i);
+    for (size_t k = 0; k < values.size(); ++k) {
+      const float gradient = model->gradient(i)[k];
+      values[k] += is_state ? gradient : -kLearningRate * gradient;
+    }
+  }
+}
+
 // A model that is trained, on a fake device or on the host.
 class Trainee {
  public:
   Trainee(std::unique_ptr<Backend> backend, const ModelSpec& spec,
-          bool use_graphs = true)
+          bool use_graphs = true, DeviceMean* mean = nullptr)
       : backend_(std::move(backend)) {
     CompileOptions options;
     options.backend = backend_.get();
     options.batch_size = kRows;
     options.use_graphs = use_graphs;
+    options.mean = mean;
     options.say = [this](const std::string& line) { said_.push_back(line); };
     model_ = Compile(spec, options);
     EXPECT_THAT(model_->InitializeParameters(1), IsOk());
   }
 
-  // A step, and plain SGD on the host.
+  // A step, and its update.
   absl::StatusOr<CompiledModel::StepResult> Train(
       const Batch& batch, uint64_t seed, StepListener* listener = nullptr,
       ParameterGate* gate = nullptr) {
     auto result = model_->Step(batch, seed, listener, gate);
-    if (result.ok()) Update();
+    if (result.ok()) Update(model_.get());
     return result;
   }
   CompiledModel& model() { return *model_; }
   const std::vector<std::string>& said() const { return said_; }
 
  private:
-  void Update() {
-    for (int i = 0; i < static_cast<int>(model_->parameters().size()); ++i) {
-      const bool is_state = model_->parameters()[i].kind() == STATE;
-      const absl::Span<float> values = model_->parameter(i);
-      for (size_t k = 0; k < values.size(); ++k) {
-        const float gradient = model_->gradient(i)[k];
-        values[k] += is_state ? gradient : -kLearningRate * gradient;
-      }
-    }
-  }
-
   const std::unique_ptr<Backend> backend_;
   std::unique_ptr<CompiledModel> model_;
   std::vector<std::string> said_;
@@ -100,9 +107,12 @@ void ExpectSameSteps(Trainee* device, Trainee* host, int64_t elements,
   }
 }
 
-// kManyUsesModel with dropout.
-ModelSpec DroppingModel() {
-  std::string text = kManyUsesModel;
+// kManyUsesModel with dropout, and with weights of two dense layers that are
+// each worth a stretch: of 256 x 256.
+ModelSpec WideModel() {
+  std::string text = absl::StrReplaceAll(
+      kManyUsesModel, {{"\"filters\" i: 4", "\"filters\" i: 64"},
+                       {"\"units\" i: 16", "\"units\" i: 256"}});
   const std::string flatten = "layer { name: \"flatten\" type: \"flatten\" }";
   const size_t place = text.find(flatten);
   EXPECT_NE(place, std::string::npos);
@@ -111,6 +121,9 @@ ModelSpec DroppingModel() {
               "layer { name: 'drop2' type: 'dropout' } ");
   return ParseModel(text);
 }
+// Up to the reader of each, to the loss, to the gradient of one, to the
+// penalty, to the gradient of the other, to the end.
+constexpr int kWideStretches = 7;
 
 std::unique_ptr<FakeDevice> MakeDevice(const std::string& inner,
                                        uint64_t seed = 1) {
@@ -126,11 +139,91 @@ TEST_P(DeviceExecutorOrderTest, AnyOrderGivesTheBitsOfTheHost) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     auto backend = MakeDevice(inner, seed);
     FakeStreams* const streams = backend->streams();
-    Trainee device(std::move(backend), DroppingModel(), use_graphs);
-    Trainee host(MakeBackend(inner), DroppingModel());
+    Trainee device(std::move(backend), WideModel(), use_graphs);
+    Trainee host(MakeBackend(inner), WideModel());
     ExpectSameSteps(&device, &host, kManyUsesElements, kManyUsesClasses);
-    EXPECT_EQ(streams->launches(), use_graphs ? kSteps - 1 : 0);
+    EXPECT_EQ(streams->launches(),
+              use_graphs ? kWideStretches * (kSteps - 1) : 0);
     EXPECT_THAT(device.said(), SizeIs(0));
+  }
+}
+
+// Several models of one spec that read the parameters of the first.
+class Members {
+ public:
+  // With a mean that the devices make; else the host makes it.
+  Members(std::vector<std::unique_ptr<Backend>> backends, bool use_graphs)
+      : backends_(std::move(backends)) {
+    if (backends_.front()->streams() != nullptr) {
+      std::vector<Backend*> members;
+      for (const auto& backend : backends_) members.push_back(backend.get());
+      mean_ = *members.front()->CreateMean(members);
+    }
+    for (const auto& backend : backends_) {
+      CompileOptions options;
+      options.backend = backend.get();
+      options.batch_size = kRows;
+      options.use_graphs = use_graphs;
+      options.mean = mean_.get();
+      options.mean_member = static_cast<int>(models_.size());
+      options.keeps_mean = models_.empty();
+      if (!models_.empty()) options.parameters_of = models_.front().get();
+      models_.push_back(Compile(WideModel(), options));
+    }
+    EXPECT_THAT(models_.front()->InitializeParameters(1), IsOk());
+  }
+
+  // A step of each on a thread of its own, and an update by their mean.
+  void Train(uint64_t step) {
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < models_.size(); ++i) {
+      threads.emplace_back([this, step, i] {
+        const Batch batch = MakeBatch(kRows, kManyUsesElements,
+                                      kManyUsesClasses, 10 * step + i);
+        EXPECT_THAT(models_[i]->Step(batch, step), IsOk());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (mean_ == nullptr) WriteMeans();
+    Update(models_.front().get());
+  }
+  CompiledModel& first() { return *models_.front(); }
+
+ private:
+  // Moving averages are the first model's.
+  void WriteMeans() {
+    for (int i = 0; i < static_cast<int>(first().parameters().size()); ++i) {
+      if (first().parameters()[i].kind() == STATE) continue;
+      std::vector<absl::Span<const float>> gradients;
+      for (const auto& model : models_) {
+        gradients.push_back(model->gradient(i));
+      }
+      WriteMean(gradients, first().mutable_gradient(i));
+    }
+  }
+
+  const std::vector<std::unique_ptr<Backend>> backends_;
+  std::unique_ptr<DeviceMean> mean_;
+  std::vector<std::unique_ptr<CompiledModel>> models_;
+};
+
+TEST_P(DeviceExecutorOrderTest, AMeanHasTheBitsOfTheHosts) {
+  const auto& [inner, use_graphs] = GetParam();
+  for (uint64_t seed = 0; seed < kSeeds; seed += kMembers) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::vector<std::unique_ptr<Backend>> devices;
+    std::vector<std::unique_ptr<Backend>> hosts;
+    for (int i = 0; i < kMembers; ++i) {
+      devices.push_back(MakeDevice(inner, seed + i));
+      hosts.push_back(MakeBackend(inner));
+    }
+    Members device(std::move(devices), use_graphs);
+    Members host(std::move(hosts), use_graphs);
+    for (int step = 0; step < kSteps; ++step) {
+      device.Train(step);
+      host.Train(step);
+      ExpectSameGradients(device.first(), host.first());
+    }
   }
 }
 
@@ -146,12 +239,22 @@ INSTANTIATE_TEST_SUITE_P(Backends, DeviceExecutorOrderTest,
 class DeviceExecutorZooTest
     : public testing::TestWithParam<std::tuple<std::string, bool>> {};
 
+// Up to the first large dense layer (mnist_cnn; mlp begins with it), to the
+// loss, to its gradient where that is not the last, to the end.
+int StretchesOf(const std::string& model) {
+  return model == "mnist_cnn" ? 4 : 2;
+}
+
 TEST_P(DeviceExecutorZooTest, StepsHaveTheBitsOfTheHost) {
   const auto& [name, use_graphs] = GetParam();
   const ModelSpec spec = LoadZooModel(name).model();
-  Trainee device(MakeDevice("cpu"), spec, use_graphs);
+  auto backend = MakeDevice("cpu");
+  FakeStreams* const streams = backend->streams();
+  Trainee device(std::move(backend), spec, use_graphs);
   Trainee host(MakeBackend("cpu"), spec);
   ExpectSameSteps(&device, &host, 28 * 28, 10);
+  EXPECT_EQ(streams->launches(),
+            use_graphs ? StretchesOf(name) * (kSteps - 1) : 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -169,7 +272,7 @@ class DeviceExecutorTest : public testing::TestWithParam<bool> {
   DeviceExecutorTest() {
     auto backend = MakeDevice("ref");
     streams_ = backend->streams();
-    device_ = std::make_unique<Trainee>(std::move(backend), DroppingModel(),
+    device_ = std::make_unique<Trainee>(std::move(backend), WideModel(),
                                         /*use_graphs=*/GetParam());
   }
   absl::Status Train(StepListener* listener = nullptr,
@@ -183,18 +286,29 @@ class DeviceExecutorTest : public testing::TestWithParam<bool> {
   std::unique_ptr<Trainee> device_;
 };
 
-// Notes how much of a step was computed when it heard of the loss and of the
-// first gradient; may end the step.
+int IndexOf(CompiledModel& model, absl::string_view parameter) {
+  for (int i = 0; i < static_cast<int>(model.parameters().size()); ++i) {
+    if (model.parameters()[i].name() == parameter) return i;
+  }
+  ADD_FAILURE() << "no " << parameter;
+  return -1;
+}
+
+// Notes how much of a step was computed when it heard of the loss and of a
+// gradient; may end the step.
 class EarlyListener : public StepListener {
  public:
-  explicit EarlyListener(const FakeStreams* streams) : streams_(*streams) {}
+  EarlyListener(const FakeStreams* streams, int parameter)
+      : streams_(*streams), parameter_(parameter) {}
 
   absl::Status OnForward(double /*loss*/) override {
+    EXPECT_EQ(at_gradient_, 0) << "a gradient before the loss";
     at_loss_ = streams_.computed();
     return outcome_;
   }
-  void OnGradient(int /*parameter*/) override {
-    if (at_gradient_ == 0) at_gradient_ = streams_.computed();
+  void OnGradient(int parameter) override {
+    EXPECT_GT(at_loss_, 0) << "a gradient before the loss";
+    if (parameter == parameter_) at_gradient_ = streams_.computed();
   }
 
   void EndStep(const absl::Status& outcome) { outcome_ = outcome; }
@@ -203,6 +317,7 @@ class EarlyListener : public StepListener {
 
  private:
   const FakeStreams& streams_;
+  const int parameter_;
   absl::Status outcome_;
   int64_t at_loss_ = 0;
   int64_t at_gradient_ = 0;
@@ -211,27 +326,72 @@ class EarlyListener : public StepListener {
 TEST_P(DeviceExecutorTest, TellsOfTheLossAndAGradientWhileTheRestIsComputed) {
   // What can be copied is.
   streams_->SetWeight(Stream::kCompute, 0);
+  const int middle = IndexOf(device_->model(), "middle/weights");
   for (int step = 0; step < kSteps; ++step) {
     SCOPED_TRACE(absl::StrCat("step ", step));
     const int64_t before = streams_->computed();
-    EarlyListener listener(streams_);
+    EarlyListener listener(streams_, middle);
     ASSERT_THAT(Train(&listener), IsOk());
     EXPECT_GT(listener.at_loss(), before);
-    if (GetParam() && step > 0) {
-      // A launch is awaited whole.
-      EXPECT_EQ(listener.at_gradient(), streams_->computed());
-      continue;
-    }
-    EXPECT_GT(listener.at_gradient(), listener.at_loss());
-    // At least the backward passes of the other dense layers, the pool, the
-    // norm and the convolution.
+    // The backward passes of two dense layers.
+    EXPECT_GT(listener.at_gradient(), listener.at_loss() + 2);
+    // At least the backward passes of the first dense layer, the dropouts, the
+    // pool, the norm and the convolution.
     EXPECT_LT(listener.at_gradient(), streams_->computed() - 5);
+  }
+}
+
+// How many graphs were launched before each parameter was asked for.
+class LaunchGate : public ParameterGate {
+ public:
+  LaunchGate(const FakeStreams* streams, size_t num_parameters)
+      : streams_(*streams),
+        before_(streams->launches()),
+        launched_(num_parameters, -1) {}
+
+  absl::Status BeforeUse(int parameter) override {
+    EXPECT_EQ(launched_[parameter], -1) << "asked twice";
+    launched_[parameter] = streams_.launches() - before_;
+    return absl::OkStatus();
+  }
+  const std::vector<int>& launched() const { return launched_; }
+
+ private:
+  const FakeStreams& streams_;
+  const int before_;
+  std::vector<int> launched_;
+};
+
+TEST_P(DeviceExecutorTest, ComputesWhileLaterParametersAreOnTheirWay) {
+  CompiledModel& model = device_->model();
+  for (int step = 0; step < kSteps; ++step) {
+    LaunchGate gate(streams_, model.parameters().size());
+    ASSERT_THAT(Train(/*listener=*/nullptr, &gate), IsOk());
+    if (!GetParam() || step == 0) continue;
+    EXPECT_EQ(gate.launched()[IndexOf(model, "conv/weights")], 0);
+    EXPECT_EQ(gate.launched()[IndexOf(model, "first/weights")], 1);
+    EXPECT_EQ(gate.launched()[IndexOf(model, "middle/weights")], 2);
+  }
+}
+
+TEST_P(DeviceExecutorTest, WithAMeanAllParametersAreThereBeforeItComputes) {
+  auto backend = MakeDevice("ref");
+  const FakeStreams& streams = *backend->streams();
+  const auto mean = backend->CreateMean({backend.get()});
+  ASSERT_THAT(mean, IsOk());
+  Trainee device(std::move(backend), WideModel(), GetParam(), mean->get());
+  CompiledModel& model = device.model();
+  for (int step = 0; step < kSteps; ++step) {
+    LaunchGate gate(&streams, model.parameters().size());
+    ASSERT_THAT(device.Train(batch_, 1, /*listener=*/nullptr, &gate), IsOk());
+    EXPECT_EQ(gate.launched()[IndexOf(model, "middle/weights")], 0);
+    EXPECT_EQ(gate.launched()[IndexOf(model, "logits/bias")], 0);
   }
 }
 
 TEST_P(DeviceExecutorTest, AnErrorOfTheListenerLeavesNothingInTheStreams) {
   for (int step = 0; step < kSteps; ++step) {
-    EarlyListener listener(streams_);
+    EarlyListener listener(streams_, /*parameter=*/0);
     listener.EndStep(absl::AbortedError("fenced: gone"));
     EXPECT_EQ(Train(&listener), absl::AbortedError("fenced: gone"));
     const int64_t computed = streams_->computed();
@@ -243,7 +403,7 @@ TEST_P(DeviceExecutorTest, AnErrorOfTheListenerLeavesNothingInTheStreams) {
 
 // Fails the n-th call of a step, for every n.
 TEST_P(DeviceExecutorTest, AnyCallThatFailsEndsItsStepOnly) {
-  Trainee host(MakeBackend("ref"), DroppingModel());
+  Trainee host(MakeBackend("ref"), WideModel());
   for (int step = 0; step < kSteps; ++step) {
     const Batch batch =
         MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, step);
@@ -274,7 +434,7 @@ TEST_P(DeviceExecutorTest, ADeviceThatFailsSaysSoEachTime) {
     SCOPED_TRACE(absl::StrCat("work ", failed + 1));
     auto backend = MakeDevice("ref", failed);
     FakeStreams* const streams = backend->streams();
-    Trainee device(std::move(backend), DroppingModel(), GetParam());
+    Trainee device(std::move(backend), WideModel(), GetParam());
     for (int step = 0; step < failed % kSteps; ++step) {
       ASSERT_THAT(device.Train(batch_, step), IsOk());
     }
@@ -303,7 +463,7 @@ TEST(DeviceExecutorCreationTest, AnyCallThatFailsIsTheErrorOfTheCreation) {
   int failed = 0;
   for (bool has_failed = true; has_failed && failed < kMostCalls; ++failed) {
     backend->streams()->FailCall(failed + 1);
-    const auto model = CompiledModel::Create(DroppingModel(), options);
+    const auto model = CompiledModel::Create(WideModel(), options);
     has_failed = !model.ok();
     if (has_failed) {
       ASSERT_THAT(model, StatusIs(absl::StatusCode::kInternal,
@@ -321,9 +481,9 @@ TEST(DeviceExecutorInputTest, TheGradientOfTheInputComesToTheHost) {
   options.backend = backend.get();
   options.batch_size = kRows;
   options.input_gradient = true;
-  const auto device = Compile(DroppingModel(), options);
+  const auto device = Compile(WideModel(), options);
   options.backend = host_backend.get();
-  const auto host = Compile(DroppingModel(), options);
+  const auto host = Compile(WideModel(), options);
   ASSERT_THAT(device->InitializeParameters(1), IsOk());
   ASSERT_THAT(host->InitializeParameters(1), IsOk());
   for (int step = 0; step < kSteps; ++step) {
@@ -342,7 +502,7 @@ TEST(DeviceExecutorCreationTest, RefusesOtherTypesThanFloat32) {
   CompileOptions options;
   options.backend = backend.get();
   options.batch_size = kRows;
-  EXPECT_THAT(CompiledModel::Create(DroppingModel(), options),
+  EXPECT_THAT(CompiledModel::Create(WideModel(), options),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("float64")));
 }
 
@@ -351,7 +511,7 @@ class DeviceExecutorGraphTest : public testing::Test {
   DeviceExecutorGraphTest() {
     auto backend = MakeDevice("ref");
     streams_ = backend->streams();
-    device_ = std::make_unique<Trainee>(std::move(backend), DroppingModel());
+    device_ = std::make_unique<Trainee>(std::move(backend), WideModel());
   }
 
   const Batch batch_ =
@@ -361,7 +521,7 @@ class DeviceExecutorGraphTest : public testing::Test {
 };
 
 TEST_F(DeviceExecutorGraphTest, ACaptureThatFailsIsSaidOnce) {
-  Trainee host(MakeBackend("ref"), DroppingModel());
+  Trainee host(MakeBackend("ref"), WideModel());
   ASSERT_THAT(device_->Train(batch_, 0), IsOk());
   ASSERT_THAT(host.Train(batch_, 0), IsOk());
   streams_->FailCaptures();
@@ -376,7 +536,7 @@ TEST_F(DeviceExecutorGraphTest, ACaptureThatFailsIsSaidOnce) {
 }
 
 TEST_F(DeviceExecutorGraphTest, AnyCallThatFailsInACaptureIsNoError) {
-  Trainee host(MakeBackend("ref"), DroppingModel());
+  Trainee host(MakeBackend("ref"), WideModel());
   ASSERT_THAT(host.Train(batch_, 0), IsOk());
   ASSERT_THAT(host.Train(batch_, 1), IsOk());
   int in_capture = 0;
@@ -385,7 +545,7 @@ TEST_F(DeviceExecutorGraphTest, AnyCallThatFailsInACaptureIsNoError) {
     SCOPED_TRACE(absl::StrCat("call ", call));
     auto backend = MakeDevice("ref", call);
     FakeStreams* const streams = backend->streams();
-    Trainee device(std::move(backend), DroppingModel());
+    Trainee device(std::move(backend), WideModel());
     ASSERT_THAT(device.Train(batch_, 0), IsOk());
     streams->FailCall(call);
     if (!device.Train(batch_, 1).ok()) continue;
@@ -431,9 +591,9 @@ TEST_F(DeviceExecutorGraphTest, AnEvaluationIsNotCaptured) {
   options.backend = backend.get();
   options.batch_size = kRows;
   options.mode = Mode::kEvaluate;
-  const auto device = Compile(DroppingModel(), options);
+  const auto device = Compile(WideModel(), options);
   options.backend = host_backend.get();
-  const auto host = Compile(DroppingModel(), options);
+  const auto host = Compile(WideModel(), options);
   ASSERT_THAT(device->InitializeParameters(1), IsOk());
   ASSERT_THAT(host->InitializeParameters(1), IsOk());
   for (const int64_t rows : {kRows, int64_t{1}, kRows - 1, kRows}) {
