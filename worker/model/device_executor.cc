@@ -186,9 +186,9 @@ absl::Status DeviceExecutor::SendInputs(const Step& step) {
 
 absl::Status DeviceExecutor::SendParameters(absl::Span<const int> parameters,
                                             ParameterGate* gate) {
-  RETURN_IF_ERROR(AwaitParameters(parameters, gate));
   const ParameterPlaces& host = *model_.parameters;
   for (const int parameter : parameters) {
+    RETURN_IF_ERROR(AwaitParameters({parameter}, gate));
     RETURN_IF_ERROR(streams_->CopyToDevice(
         values_->data() + host.offsets[parameter], host.read_from[parameter],
         host.sizes_bytes[parameter]));

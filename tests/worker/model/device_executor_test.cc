@@ -92,15 +92,32 @@ void ExpectSameGradients(CompiledModel& found, CompiledModel& wanted) {
   }
 }
 
+// Keeps the loss that it hears.
+class LossListener : public StepListener {
+ public:
+  absl::Status OnForward(double loss) override {
+    loss_ = loss;
+    return absl::OkStatus();
+  }
+  void OnGradient(int /*parameter*/) override {}
+  double loss() const { return loss_; }
+
+ private:
+  double loss_ = 0;
+};
+
 void ExpectSameSteps(Trainee* device, Trainee* host, int64_t elements,
                      int64_t classes) {
   for (int step = 0; step < kSteps; ++step) {
     SCOPED_TRACE(absl::StrCat("step ", step));
     const Batch batch = MakeBatch(kRows, elements, classes, step);
-    const auto found = device->Train(batch, step);
-    const auto wanted = host->Train(batch, step);
+    LossListener heard;
+    LossListener wanted_heard;
+    const auto found = device->Train(batch, step, &heard);
+    const auto wanted = host->Train(batch, step, &wanted_heard);
     ASSERT_THAT(found, IsOk());
     ASSERT_THAT(wanted, IsOk());
+    EXPECT_EQ(heard.loss(), wanted_heard.loss());
     EXPECT_EQ(found->loss, wanted->loss);
     EXPECT_EQ(found->correct, wanted->correct);
     ExpectSameGradients(device->model(), host->model());
@@ -275,9 +292,8 @@ class DeviceExecutorTest : public testing::TestWithParam<bool> {
     device_ = std::make_unique<Trainee>(std::move(backend), WideModel(),
                                         /*use_graphs=*/GetParam());
   }
-  absl::Status Train(StepListener* listener = nullptr,
-                     ParameterGate* gate = nullptr) {
-    return device_->Train(batch_, 1, listener, gate).status();
+  absl::Status Train(StepListener* listener = nullptr) {
+    return device_->Train(batch_, 1, listener).status();
   }
 
   const Batch batch_ =
@@ -338,54 +354,6 @@ TEST_P(DeviceExecutorTest, TellsOfTheLossAndAGradientWhileTheRestIsComputed) {
     // At least the backward passes of the first dense layer, the dropouts, the
     // pool, the norm and the convolution.
     EXPECT_LT(listener.at_gradient(), streams_->computed() - 5);
-  }
-}
-
-// How many graphs were launched before each parameter was asked for.
-class LaunchGate : public ParameterGate {
- public:
-  LaunchGate(const FakeStreams* streams, size_t num_parameters)
-      : streams_(*streams),
-        before_(streams->launches()),
-        launched_(num_parameters, -1) {}
-
-  absl::Status BeforeUse(int parameter) override {
-    EXPECT_EQ(launched_[parameter], -1) << "asked twice";
-    launched_[parameter] = streams_.launches() - before_;
-    return absl::OkStatus();
-  }
-  const std::vector<int>& launched() const { return launched_; }
-
- private:
-  const FakeStreams& streams_;
-  const int before_;
-  std::vector<int> launched_;
-};
-
-TEST_P(DeviceExecutorTest, ComputesWhileLaterParametersAreOnTheirWay) {
-  CompiledModel& model = device_->model();
-  for (int step = 0; step < kSteps; ++step) {
-    LaunchGate gate(streams_, model.parameters().size());
-    ASSERT_THAT(Train(/*listener=*/nullptr, &gate), IsOk());
-    if (!GetParam() || step == 0) continue;
-    EXPECT_EQ(gate.launched()[IndexOf(model, "conv/weights")], 0);
-    EXPECT_EQ(gate.launched()[IndexOf(model, "first/weights")], 1);
-    EXPECT_EQ(gate.launched()[IndexOf(model, "middle/weights")], 2);
-  }
-}
-
-TEST_P(DeviceExecutorTest, WithAMeanAllParametersAreThereBeforeItComputes) {
-  auto backend = MakeDevice("ref");
-  const FakeStreams& streams = *backend->streams();
-  const auto mean = backend->CreateMean({backend.get()});
-  ASSERT_THAT(mean, IsOk());
-  Trainee device(std::move(backend), WideModel(), GetParam(), mean->get());
-  CompiledModel& model = device.model();
-  for (int step = 0; step < kSteps; ++step) {
-    LaunchGate gate(&streams, model.parameters().size());
-    ASSERT_THAT(device.Train(batch_, 1, /*listener=*/nullptr, &gate), IsOk());
-    EXPECT_EQ(gate.launched()[IndexOf(model, "middle/weights")], 0);
-    EXPECT_EQ(gate.launched()[IndexOf(model, "logits/bias")], 0);
   }
 }
 
@@ -519,6 +487,57 @@ class DeviceExecutorGraphTest : public testing::Test {
   FakeStreams* streams_ = nullptr;
   std::unique_ptr<Trainee> device_;
 };
+
+// How many graphs were launched before each parameter was asked for.
+class LaunchGate : public ParameterGate {
+ public:
+  LaunchGate(const FakeStreams* streams, size_t num_parameters)
+      : streams_(*streams),
+        before_(streams->launches()),
+        launched_(num_parameters, -1) {}
+
+  absl::Status BeforeUse(int parameter) override {
+    EXPECT_EQ(launched_[parameter], -1) << "asked twice";
+    launched_[parameter] = streams_.launches() - before_;
+    return absl::OkStatus();
+  }
+  const std::vector<int>& launched() const { return launched_; }
+
+ private:
+  const FakeStreams& streams_;
+  const int before_;
+  std::vector<int> launched_;
+};
+
+TEST_F(DeviceExecutorGraphTest, ComputesWhileLaterParametersAreOnTheirWay) {
+  CompiledModel& model = device_->model();
+  for (int step = 0; step < kSteps; ++step) {
+    LaunchGate gate(streams_, model.parameters().size());
+    ASSERT_THAT(device_->Train(batch_, 1, /*listener=*/nullptr, &gate), IsOk());
+    if (step == 0) continue;
+    EXPECT_EQ(gate.launched()[IndexOf(model, "conv/weights")], 0);
+    EXPECT_EQ(gate.launched()[IndexOf(model, "first/weights")], 1);
+    EXPECT_EQ(gate.launched()[IndexOf(model, "middle/weights")], 2);
+  }
+}
+
+TEST_F(DeviceExecutorGraphTest,
+       WithAMeanAllParametersAreThereBeforeItComputes) {
+  auto backend = MakeDevice("ref");
+  const FakeStreams& streams = *backend->streams();
+  const auto mean = backend->CreateMean({backend.get()});
+  ASSERT_THAT(mean, IsOk());
+  Trainee device(std::move(backend), WideModel(), /*use_graphs=*/true,
+                 mean->get());
+  CompiledModel& model = device.model();
+  for (int step = 0; step < kSteps; ++step) {
+    LaunchGate gate(&streams, model.parameters().size());
+    ASSERT_THAT(device.Train(batch_, 1, /*listener=*/nullptr, &gate), IsOk());
+    EXPECT_EQ(gate.launched()[IndexOf(model, "middle/weights")], 0);
+    EXPECT_EQ(gate.launched()[IndexOf(model, "logits/bias")], 0);
+    EXPECT_EQ(streams.launches(), kWideStretches * step);
+  }
+}
 
 TEST_F(DeviceExecutorGraphTest, ACaptureThatFailsIsSaidOnce) {
   Trainee host(MakeBackend("ref"), WideModel());
