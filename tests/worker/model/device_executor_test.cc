@@ -3,20 +3,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/worker/backend/fake_device.h"
-#include "tests/worker/model/test_models.h"
+#include "tests/worker/model/trainee.h"
 #include "worker/backend/device_mean.h"
-#include "worker/tower/mean.h"
 
 namespace muster {
 namespace {
@@ -26,263 +21,15 @@ using ::testing::SizeIs;
 using Mode = CompileOptions::Mode;
 using Stream = DeviceStreams::Stream;
 
-constexpr int64_t kRows = 4;
-constexpr float kLearningRate = 0.05f;
+constexpr int64_t kRows = Trainee::kRows;
 // Plain, captured, and launched twice.
 constexpr int kSteps = 4;
-// Each another order of the same work.
-constexpr uint64_t kSeeds = 20;
-constexpr int kMembers = 3;
 // More than the calls, or the pieces of work, of a step of WideModel.
 constexpr int kMostCalls = 1000;
 
 std::vector<float> Copy(absl::Span<const float> values) {
   return {values.begin(), values.end()};
 }
-
-// Plain SGD on the host.
-void Update(CompiledModel* model) {
-  for (int i = 0; i < static_cast<int>(model->parameters().size()); ++i) {
-    const bool is_state = model->parameters()[i].kind() == STATE;
-    const absl::Span<float> values = model->parameter(i);
-    for (size_t k = 0; k < values.size(); ++k) {
-      const float gradient = model->gradient(i)[k];
-      values[k] += is_state ? gradient : -kLearningRate * gradient;
-    }
-  }
-}
-
-// A model that is trained, on a fake device or on the host.
-class Trainee {
- public:
-  Trainee(std::unique_ptr<Backend> backend, const ModelSpec& spec,
-          bool use_graphs = true, DeviceMean* mean = nullptr)
-      : backend_(std::move(backend)) {
-    CompileOptions options;
-    options.backend = backend_.get();
-    options.batch_size = kRows;
-    options.use_graphs = use_graphs;
-    options.mean = mean;
-    options.say = [this](const std::string& line) { said_.push_back(line); };
-    model_ = Compile(spec, options);
-    EXPECT_THAT(model_->InitializeParameters(1), IsOk());
-  }
-
-  // A step, and its update.
-  absl::StatusOr<CompiledModel::StepResult> Train(
-      const Batch& batch, uint64_t seed, StepListener* listener = nullptr,
-      ParameterGate* gate = nullptr) {
-    auto result = model_->Step(batch, seed, listener, gate);
-    if (result.ok()) Update(model_.get());
-    return result;
-  }
-  CompiledModel& model() { return *model_; }
-  const std::vector<std::string>& said() const { return said_; }
-
- private:
-  const std::unique_ptr<Backend> backend_;
-  std::unique_ptr<CompiledModel> model_;
-  std::vector<std::string> said_;
-};
-
-void ExpectSameGradients(CompiledModel& found, CompiledModel& wanted) {
-  for (int i = 0; i < static_cast<int>(wanted.parameters().size()); ++i) {
-    ASSERT_TRUE(found.gradient(i) == wanted.gradient(i))
-        << wanted.parameters()[i].name();
-  }
-}
-
-// Keeps the loss that it hears.
-class LossListener : public StepListener {
- public:
-  absl::Status OnForward(double loss) override {
-    loss_ = loss;
-    return absl::OkStatus();
-  }
-  void OnGradient(int /*parameter*/) override {}
-  double loss() const { return loss_; }
-
- private:
-  double loss_ = 0;
-};
-
-void ExpectSameSteps(Trainee* device, Trainee* host, int64_t elements,
-                     int64_t classes) {
-  for (int step = 0; step < kSteps; ++step) {
-    SCOPED_TRACE(absl::StrCat("step ", step));
-    const Batch batch = MakeBatch(kRows, elements, classes, step);
-    LossListener heard;
-    LossListener wanted_heard;
-    const auto found = device->Train(batch, step, &heard);
-    const auto wanted = host->Train(batch, step, &wanted_heard);
-    ASSERT_THAT(found, IsOk());
-    ASSERT_THAT(wanted, IsOk());
-    EXPECT_EQ(heard.loss(), wanted_heard.loss());
-    EXPECT_EQ(found->loss, wanted->loss);
-    EXPECT_EQ(found->correct, wanted->correct);
-    ExpectSameGradients(device->model(), host->model());
-  }
-}
-
-// kManyUsesModel with dropout, and with weights of two dense layers that are
-// each worth a stretch: of 256 x 256.
-ModelSpec WideModel() {
-  std::string text = absl::StrReplaceAll(
-      kManyUsesModel, {{"\"filters\" i: 4", "\"filters\" i: 64"},
-                       {"\"units\" i: 16", "\"units\" i: 256"}});
-  const std::string flatten = "layer { name: \"flatten\" type: \"flatten\" }";
-  const size_t place = text.find(flatten);
-  EXPECT_NE(place, std::string::npos);
-  text.insert(place + flatten.size(),
-              "layer { name: 'drop1' type: 'dropout' } "
-              "layer { name: 'drop2' type: 'dropout' } ");
-  return ParseModel(text);
-}
-// Up to the reader of each, to the loss, to the gradient of one, to the
-// penalty, to the gradient of the other, to the end.
-constexpr int kWideStretches = 7;
-
-std::unique_ptr<FakeDevice> MakeDevice(const std::string& inner,
-                                       uint64_t seed = 1) {
-  return std::make_unique<FakeDevice>(MakeBackend(inner), seed);
-}
-
-class DeviceExecutorOrderTest
-    : public testing::TestWithParam<std::tuple<std::string, bool>> {};
-
-TEST_P(DeviceExecutorOrderTest, AnyOrderGivesTheBitsOfTheHost) {
-  const auto& [inner, use_graphs] = GetParam();
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    SCOPED_TRACE(absl::StrCat("seed ", seed));
-    auto backend = MakeDevice(inner, seed);
-    FakeStreams* const streams = backend->streams();
-    Trainee device(std::move(backend), WideModel(), use_graphs);
-    Trainee host(MakeBackend(inner), WideModel());
-    ExpectSameSteps(&device, &host, kManyUsesElements, kManyUsesClasses);
-    EXPECT_EQ(streams->launches(),
-              use_graphs ? kWideStretches * (kSteps - 1) : 0);
-    EXPECT_THAT(device.said(), SizeIs(0));
-  }
-}
-
-// Several models of one spec that read the parameters of the first.
-class Members {
- public:
-  // With a mean that the devices make; else the host makes it.
-  Members(std::vector<std::unique_ptr<Backend>> backends, bool use_graphs)
-      : backends_(std::move(backends)) {
-    if (backends_.front()->streams() != nullptr) {
-      std::vector<Backend*> members;
-      for (const auto& backend : backends_) members.push_back(backend.get());
-      mean_ = *members.front()->CreateMean(members);
-    }
-    for (const auto& backend : backends_) {
-      CompileOptions options;
-      options.backend = backend.get();
-      options.batch_size = kRows;
-      options.use_graphs = use_graphs;
-      options.mean = mean_.get();
-      options.mean_member = static_cast<int>(models_.size());
-      options.keeps_mean = models_.empty();
-      if (!models_.empty()) options.parameters_of = models_.front().get();
-      models_.push_back(Compile(WideModel(), options));
-    }
-    EXPECT_THAT(models_.front()->InitializeParameters(1), IsOk());
-  }
-
-  // A step of each on a thread of its own, and an update by their mean.
-  void Train(uint64_t step) {
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < models_.size(); ++i) {
-      threads.emplace_back([this, step, i] {
-        const Batch batch = MakeBatch(kRows, kManyUsesElements,
-                                      kManyUsesClasses, 10 * step + i);
-        EXPECT_THAT(models_[i]->Step(batch, step), IsOk());
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    if (mean_ == nullptr) WriteMeans();
-    Update(models_.front().get());
-  }
-  CompiledModel& first() { return *models_.front(); }
-
- private:
-  // Moving averages are the first model's.
-  void WriteMeans() {
-    for (int i = 0; i < static_cast<int>(first().parameters().size()); ++i) {
-      if (first().parameters()[i].kind() == STATE) continue;
-      std::vector<absl::Span<const float>> gradients;
-      for (const auto& model : models_) {
-        gradients.push_back(model->gradient(i));
-      }
-      WriteMean(gradients, first().mutable_gradient(i));
-    }
-  }
-
-  const std::vector<std::unique_ptr<Backend>> backends_;
-  std::unique_ptr<DeviceMean> mean_;
-  std::vector<std::unique_ptr<CompiledModel>> models_;
-};
-
-TEST_P(DeviceExecutorOrderTest, AMeanHasTheBitsOfTheHosts) {
-  const auto& [inner, use_graphs] = GetParam();
-  for (uint64_t seed = 0; seed < kSeeds; seed += kMembers) {
-    SCOPED_TRACE(absl::StrCat("seed ", seed));
-    std::vector<std::unique_ptr<Backend>> devices;
-    std::vector<std::unique_ptr<Backend>> hosts;
-    for (int i = 0; i < kMembers; ++i) {
-      devices.push_back(MakeDevice(inner, seed + i));
-      hosts.push_back(MakeBackend(inner));
-    }
-    Members device(std::move(devices), use_graphs);
-    Members host(std::move(hosts), use_graphs);
-    for (int step = 0; step < kSteps; ++step) {
-      device.Train(step);
-      host.Train(step);
-      ExpectSameGradients(device.first(), host.first());
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Backends, DeviceExecutorOrderTest,
-                         testing::Combine(testing::Values("ref", "cpu"),
-                                          testing::Bool()),
-                         [](const auto& info) {
-                           return std::get<0>(info.param) +
-                                  (std::get<1>(info.param) ? "_graphs"
-                                                           : "_plain");
-                         });
-
-class DeviceExecutorZooTest
-    : public testing::TestWithParam<std::tuple<std::string, bool>> {};
-
-// Up to the first large dense layer (mnist_cnn; mlp begins with it), to the
-// loss, to its gradient where that is not the last, to the end.
-int StretchesOf(const std::string& model) {
-  return model == "mnist_cnn" ? 4 : 2;
-}
-
-TEST_P(DeviceExecutorZooTest, StepsHaveTheBitsOfTheHost) {
-  const auto& [name, use_graphs] = GetParam();
-  const ModelSpec spec = LoadZooModel(name).model();
-  auto backend = MakeDevice("cpu");
-  FakeStreams* const streams = backend->streams();
-  Trainee device(std::move(backend), spec, use_graphs);
-  Trainee host(MakeBackend("cpu"), spec);
-  ExpectSameSteps(&device, &host, 28 * 28, 10);
-  EXPECT_EQ(streams->launches(),
-            use_graphs ? StretchesOf(name) * (kSteps - 1) : 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Zoo, DeviceExecutorZooTest,
-    testing::Combine(testing::Values("mnist_cnn", "softmax_regression", "mlp",
-                                     "inception_small"),
-                     testing::Bool()),
-    [](const auto& info) {
-      return std::get<0>(info.param) +
-             (std::get<1>(info.param) ? "_graphs" : "_plain");
-    });
 
 class DeviceExecutorTest : public testing::TestWithParam<bool> {
  protected:
