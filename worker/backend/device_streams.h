@@ -15,8 +15,8 @@ namespace muster {
 // streams run side by side but for the events that they wait for. A primitive
 // puts its work into kCompute.
 //
-// A capture makes a graph of what is put into the streams, which then is not
-// done: Launch does all of it with one call, again and again.
+// A capture makes a graph of what primitives put into kCompute, which then is
+// not done: Launch does all of it with one call, again and again.
 //
 // Errors of every call: Internal with the operation and the library's reason,
 // also for work that was put into a stream earlier and has failed since.
@@ -38,9 +38,7 @@ class DeviceStreams {
    public:
     virtual ~Pin() = default;
   };
-  // A place in a stream: everything before the last Record. Either streams wait
-  // for it, or the host awaits it, also where a graph records it.
-  enum class EventUse { kStreams, kHost };
+  // A place in a stream: everything before the last Record.
   class Event {
    public:
     virtual ~Event() = default;
@@ -64,7 +62,7 @@ class DeviceStreams {
   // nothing that is pinned already.
   virtual absl::StatusOr<std::unique_ptr<Pin>> PinHost(void* memory,
                                                        int64_t bytes) = 0;
-  virtual absl::StatusOr<std::unique_ptr<Event>> CreateEvent(EventUse use) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Event>> CreateEvent() = 0;
 
   // Put into kToDevice and kToHost. The host's memory stays as it is until the
   // copy is done; memory that is not pinned may make the call wait.
@@ -75,15 +73,13 @@ class DeviceStreams {
 
   virtual absl::Status Record(Event* event, Stream stream) = 0;
   // What is put into `stream` from now on starts when `event`, as it was last
-  // recorded, has come. REQUIRES: EventUse::kStreams.
+  // recorded, has come.
   virtual absl::Status Wait(Stream stream, const Event& event) = 0;
-  // Waits on the host. An event that was recorded in a capture is recorded by
-  // each Launch. REQUIRES: EventUse::kHost.
+  // The same for the host.
   virtual absl::Status Await(const Event& event) = 0;
 
-  // A capture begins with kCompute; another stream is part of it once it waits
-  // for an event that was recorded in it, and must be waited for by kCompute
-  // before the end. Nothing may be allocated or awaited meanwhile.
+  // From one to the other primitives are executed and nothing else is called.
+  // EndCapture ends a capture in which a call has failed, too.
   virtual absl::Status BeginCapture() = 0;
   virtual absl::StatusOr<std::unique_ptr<Graph>> EndCapture() = 0;
   // Put into kCompute.

@@ -52,8 +52,8 @@ struct CompileOptions {
   DeviceMean* mean = nullptr;
   int mean_member = 0;
   bool keeps_mean = true;
-  // On a backend with streams: the second training step is captured, later ones
-  // launch it as a whole.
+  // On a backend with streams: the second training step is captured, in a few
+  // graphs, which later ones launch.
   bool use_graphs = true;
   // Hears, in one line, why steps are not captured; null: nobody.
   std::function<void(const std::string&)> say;

@@ -11,23 +11,6 @@
 #include "worker/model/buffer_placement.h"
 
 namespace muster {
-namespace {
-
-using EventUse = DeviceStreams::EventUse;
-
-// The first instruction after the one that makes the loss that touches it; the
-// number of instructions if there is none.
-size_t FindLossChange(const ExecutionPlan& plan, size_t loss_instruction) {
-  for (size_t i = loss_instruction + 1; i < plan.instructions.size(); ++i) {
-    for (const BoundOperand& bound : plan.instructions[i].operands) {
-      if (bound.buffer == plan.loss_buffer) return i;
-    }
-  }
-  return plan.instructions.size();
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<DeviceExecutor>> DeviceExecutor::Create(
     const ExecutedModel& model, DeviceStreams* streams,
     const Options& options) {
@@ -41,8 +24,9 @@ absl::StatusOr<std::unique_ptr<DeviceExecutor>> DeviceExecutor::Create(
   RETURN_IF_ERROR(streams->MakeCurrent());
   RETURN_IF_ERROR(executor->Allocate());
   RETURN_IF_ERROR(executor->PinParameters());
+  executor->stretches_ =
+      DivideStep(*model.plan, *model.schedule, model.parameters->sizes_bytes);
   RETURN_IF_ERROR(executor->CreateEvents());
-  RETURN_IF_ERROR(executor->PlanDeliveries());
   executor->BindOperandsToDevice();
   return executor;
 }
@@ -85,27 +69,15 @@ absl::Status DeviceExecutor::PinParameters() {
 
 absl::Status DeviceExecutor::CreateEvents() {
   for (std::unique_ptr<Event>* event : {&sent_, &computed_, &fetched_}) {
-    ASSIGN_OR_RETURN(*event, streams_->CreateEvent(EventUse::kStreams));
+    ASSIGN_OR_RETURN(*event, streams_->CreateEvent());
   }
-  for (std::unique_ptr<Event>* event : {&finished_, &launched_}) {
-    ASSIGN_OR_RETURN(*event, streams_->CreateEvent(EventUse::kHost));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status DeviceExecutor::PlanDeliveries() {
-  const StepSchedule& schedule = *model_.schedule;
-  changes_loss_ = FindLossChange(*model_.plan, schedule.loss_instruction);
-  // Nobody hears of an evaluation before its end.
-  if (!model_.is_training) return absl::OkStatus();
-  for (size_t i = 0; i < schedule.final_after.size(); ++i) {
-    Delivery delivery;
-    delivery.after = i;
-    delivery.has_loss = i == schedule.loss_instruction;
-    delivery.gradients = schedule.final_after[i];
-    if (!delivery.has_loss && delivery.gradients.empty()) continue;
-    ASSIGN_OR_RETURN(delivery.arrived, streams_->CreateEvent(EventUse::kHost));
-    deliveries_.push_back(std::move(delivery));
+  arrived_.resize(stretches_.size());
+  for (size_t i = 0; i < stretches_.size(); ++i) {
+    const Stretch& stretch = stretches_[i];
+    if (stretch.makes_loss || !stretch.gradients.empty() ||
+        i + 1 == stretches_.size()) {
+      ASSIGN_OR_RETURN(arrived_[i], streams_->CreateEvent());
+    }
   }
   return absl::OkStatus();
 }
@@ -168,50 +140,35 @@ void DeviceExecutor::Skip(const absl::Status& why) {
 }
 
 absl::Status DeviceExecutor::RunOnStreams(const Step& step) {
-  const bool all_parameters = mean_ != nullptr || (use_graphs_ && has_run_);
-  absl::Status status = Begin(step, all_parameters);
+  absl::Status status = Begin(step);
   if (mean_ != nullptr) status = mean_->Join(mean_member_, status);
   RETURN_IF_ERROR(status);
-  status = Compute(step, all_parameters);
+  status = Compute(step);
   // The others would wait on their devices.
   if (mean_ != nullptr && !status.ok()) mean_->Abort();
   return status;
 }
 
-// All that others may have to do with: what comes after it is the device's.
-absl::Status DeviceExecutor::Begin(const Step& step, bool all_parameters) {
+// All that others may have to do with: what comes after it is the device's, if
+// others wait for it.
+absl::Status DeviceExecutor::Begin(const Step& step) {
   RETURN_IF_ERROR(CheckLabelsOf(step.batch));
   RETURN_IF_ERROR(streams_->MakeCurrent());
   RETURN_IF_ERROR(SendInputs(step));
-  if (!all_parameters) return absl::OkStatus();
-  for (const std::vector<int>& parameters : model_.schedule->first_used_by) {
-    RETURN_IF_ERROR(SendParameters(parameters, step.gate));
+  if (mean_ == nullptr) return absl::OkStatus();
+  for (const Stretch& stretch : stretches_) {
+    RETURN_IF_ERROR(AwaitParameters(stretch.parameters, step.gate));
   }
-  return LetComputeWaitForInputs();
+  return absl::OkStatus();
 }
 
-absl::Status DeviceExecutor::Compute(const Step& step, bool has_parameters) {
-  if (has_parameters) {
-    RETURN_IF_ERROR(EnqueueCaptured());
-  } else {
-    RETURN_IF_ERROR(EnqueueInstructions([&](size_t instruction) {
-      const std::vector<int>& read_first =
-          model_.schedule->first_used_by[instruction];
-      if (read_first.empty()) return absl::OkStatus();
-      RETURN_IF_ERROR(SendParameters(read_first, step.gate));
-      return LetComputeWaitForInputs();
-    }));
+absl::Status DeviceExecutor::Compute(const Step& step) {
+  if (use_graphs_ && has_run_ && graphs_.empty()) Capture();
+  ParameterGate* const gate = mean_ == nullptr ? step.gate : nullptr;
+  for (size_t i = 0; i < stretches_.size(); ++i) {
+    RETURN_IF_ERROR(EnqueueStretch(i, gate));
   }
-  if (has_parameters && graph_ != nullptr) {
-    RETURN_IF_ERROR(streams_->Record(launched_.get(), Stream::kCompute));
-    RETURN_IF_ERROR(streams_->Await(*launched_));
-    for (const Delivery& delivery : deliveries_) {
-      RETURN_IF_ERROR(Tell(delivery, step.listener));
-    }
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(AwaitDeliveries(step.listener));
-  return streams_->Await(*finished_);
+  return AwaitDeliveries(step.listener);
 }
 
 absl::Status DeviceExecutor::SendInputs(const Step& step) {
@@ -229,9 +186,9 @@ absl::Status DeviceExecutor::SendInputs(const Step& step) {
 
 absl::Status DeviceExecutor::SendParameters(absl::Span<const int> parameters,
                                             ParameterGate* gate) {
-  RETURN_IF_ERROR(AwaitParameters(parameters, gate));
   const ParameterPlaces& host = *model_.parameters;
   for (const int parameter : parameters) {
+    RETURN_IF_ERROR(AwaitParameters({parameter}, gate));
     RETURN_IF_ERROR(streams_->CopyToDevice(
         values_->data() + host.offsets[parameter], host.read_from[parameter],
         host.sizes_bytes[parameter]));
@@ -244,63 +201,72 @@ absl::Status DeviceExecutor::LetComputeWaitForInputs() {
   return streams_->Wait(Stream::kCompute, *sent_);
 }
 
-// The inputs are on the device, or on their way, outside of the graph.
-absl::Status DeviceExecutor::EnqueueCaptured() {
-  if (use_graphs_ && has_run_ && graph_ == nullptr) Capture();
-  if (graph_ != nullptr) return streams_->Launch(*graph_);
-  return EnqueueInstructions([](size_t) { return absl::OkStatus(); });
-}
-
 void DeviceExecutor::Capture() {
-  auto graph = TryCapture();
-  if (graph.ok()) {
-    graph_ = *std::move(graph);
+  auto graphs = TryCapture();
+  if (graphs.ok()) {
+    graphs_ = *std::move(graphs);
     return;
   }
   use_graphs_ = false;
   if (say_ == nullptr) return;
   say_(
-      absl::StrCat("a step cannot be captured as a graph, each operation is "
+      absl::StrCat("a step cannot be captured as graphs, each operation is "
                    "launched by itself from now on: ",
-                   graph.status().message()));
+                   graphs.status().message()));
 }
 
-absl::StatusOr<std::unique_ptr<DeviceStreams::Graph>>
+absl::StatusOr<std::vector<std::unique_ptr<DeviceStreams::Graph>>>
 DeviceExecutor::TryCapture() {
-  RETURN_IF_ERROR(streams_->BeginCapture());
-  const absl::Status enqueued =
-      EnqueueInstructions([](size_t) { return absl::OkStatus(); });
-  // Also to end a capture that has failed.
-  auto graph = streams_->EndCapture();
-  RETURN_IF_ERROR(enqueued);
-  return graph;
-}
-
-absl::Status DeviceExecutor::EnqueueInstructions(Before before) {
-  auto delivery = deliveries_.begin();
-  for (size_t i = 0; i < operands_.size(); ++i) {
-    RETURN_IF_ERROR(before(i));
-    if (i == changes_loss_ && !deliveries_.empty()) {
-      RETURN_IF_ERROR(streams_->Wait(Stream::kCompute, *fetched_));
-    }
-    RETURN_IF_ERROR(Execute(model_.plan->instructions[i], operands_[i]));
-    if (delivery == deliveries_.end() || delivery->after != i) continue;
-    RETURN_IF_ERROR(EnqueueDelivery(*delivery++));
+  std::vector<std::unique_ptr<Graph>> graphs;
+  for (const Stretch& stretch : stretches_) {
+    RETURN_IF_ERROR(streams_->BeginCapture());
+    const absl::Status executed = ExecuteInstructions(stretch);
+    // Also to end a capture that has failed.
+    auto graph = streams_->EndCapture();
+    RETURN_IF_ERROR(executed);
+    RETURN_IF_ERROR(graph.status());
+    graphs.push_back(*std::move(graph));
   }
-  return EnqueueResults();
+  return graphs;
 }
 
-absl::Status DeviceExecutor::EnqueueDelivery(const Delivery& delivery) {
+absl::Status DeviceExecutor::EnqueueStretch(size_t index, ParameterGate* gate) {
+  const Stretch& stretch = stretches_[index];
+  if (!stretch.parameters.empty()) {
+    RETURN_IF_ERROR(SendParameters(stretch.parameters, gate));
+    RETURN_IF_ERROR(LetComputeWaitForInputs());
+  }
+  if (stretch.changes_loss) {
+    RETURN_IF_ERROR(streams_->Wait(Stream::kCompute, *fetched_));
+  }
+  RETURN_IF_ERROR(graphs_.empty() ? ExecuteInstructions(stretch)
+                                  : streams_->Launch(*graphs_[index]));
+  if (arrived_[index] == nullptr) return absl::OkStatus();
+  return EnqueueDelivery(index);
+}
+
+absl::Status DeviceExecutor::ExecuteInstructions(const Stretch& stretch) {
+  for (size_t i = stretch.begin; i < stretch.end; ++i) {
+    RETURN_IF_ERROR(Execute(model_.plan->instructions[i], operands_[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceExecutor::EnqueueDelivery(size_t index) {
+  const Stretch& stretch = stretches_[index];
   RETURN_IF_ERROR(streams_->Record(computed_.get(), Stream::kCompute));
   RETURN_IF_ERROR(streams_->Wait(Stream::kToHost, *computed_));
-  if (delivery.has_loss) {
+  if (stretch.makes_loss) {
     RETURN_IF_ERROR(results_->FetchForwardLoss());
     RETURN_IF_ERROR(streams_->Record(fetched_.get(), Stream::kToHost));
   }
-  for (const int parameter : delivery.gradients) {
+  for (const int parameter : stretch.gradients) {
     RETURN_IF_ERROR(EnqueueGradient(parameter));
   }
-  return streams_->Record(delivery.arrived.get(), Stream::kToHost);
+  if (index + 1 == stretches_.size()) {
+    RETURN_IF_ERROR(results_->FetchResults());
+  }
+  return streams_->Record(arrived_[index].get(), Stream::kToHost);
 }
 
 absl::Status DeviceExecutor::EnqueueGradient(int parameter) {
@@ -316,31 +282,22 @@ absl::Status DeviceExecutor::EnqueueGradient(int parameter) {
   return streams_->CopyToHost(host.gradient(parameter), device, bytes);
 }
 
-// At the end kCompute waits for kToHost, as a capture wants it.
-absl::Status DeviceExecutor::EnqueueResults() {
-  RETURN_IF_ERROR(streams_->Record(computed_.get(), Stream::kCompute));
-  RETURN_IF_ERROR(streams_->Wait(Stream::kToHost, *computed_));
-  RETURN_IF_ERROR(results_->FetchResults());
-  RETURN_IF_ERROR(streams_->Record(finished_.get(), Stream::kToHost));
-  RETURN_IF_ERROR(streams_->Record(fetched_.get(), Stream::kToHost));
-  return streams_->Wait(Stream::kCompute, *fetched_);
-}
-
 absl::Status DeviceExecutor::AwaitDeliveries(StepListener* listener) {
-  for (const Delivery& delivery : deliveries_) {
-    RETURN_IF_ERROR(streams_->Await(*delivery.arrived));
-    RETURN_IF_ERROR(Tell(delivery, listener));
+  for (size_t i = 0; i < stretches_.size(); ++i) {
+    if (arrived_[i] == nullptr) continue;
+    RETURN_IF_ERROR(streams_->Await(*arrived_[i]));
+    RETURN_IF_ERROR(Tell(stretches_[i], listener));
   }
   return absl::OkStatus();
 }
 
-absl::Status DeviceExecutor::Tell(const Delivery& delivery,
+absl::Status DeviceExecutor::Tell(const Stretch& stretch,
                                   StepListener* listener) const {
   if (listener == nullptr) return absl::OkStatus();
-  if (delivery.has_loss) {
+  if (stretch.makes_loss) {
     RETURN_IF_ERROR(listener->OnForward(results_->forward_loss()));
   }
-  for (const int parameter : delivery.gradients) {
+  for (const int parameter : stretch.gradients) {
     listener->OnGradient(parameter);
   }
   return absl::OkStatus();

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -17,6 +16,7 @@
 #include "worker/model/plan_executor.h"
 #include "worker/model/result_copies.h"
 #include "worker/model/staging_area.h"
+#include "worker/model/step_stretches.h"
 
 namespace muster {
 
@@ -25,18 +25,15 @@ namespace muster {
 // parameter that it reads to the device, and every gradient back.
 //
 //   kToDevice   batch, seeds, parameters in the order of the forward pass
-//   kCompute      each instruction waits for the parameters that it reads first
+//   kCompute      stretches of instructions; each waits for what it reads first
 //   kToHost         loss, gradients as they are final, at the end the results
 //
 // A step puts all of it into the streams and then awaits loss and gradients one
 // after another, and tells the listener, while the device still computes. Then
 // nothing of it is left in the streams, also if it failed.
 //
-// With graphs the second step of a training is captured, from the first
-// instruction to the last copy to the host; from then on a step copies the
-// inputs and all parameters to the device, launches that, and awaits its end
-// before it tells of anything: CUDA does not say whether an event that a graph
-// records is awaited for the launch at hand or for one before it.
+// With graphs the second step of a training captures each stretch, and from
+// then on a stretch is one launch. All else is the same.
 class DeviceExecutor : public PlanExecutor {
  public:
   struct Options {
@@ -73,17 +70,7 @@ class DeviceExecutor : public PlanExecutor {
  private:
   using Stream = DeviceStreams::Stream;
   using Event = DeviceStreams::Event;
-
-  // What goes to the host after an instruction, and is told of.
-  struct Delivery {
-    size_t after = 0;
-    bool has_loss = false;
-    absl::Span<const int> gradients;
-    // In kToHost.
-    std::unique_ptr<Event> arrived;
-  };
-  // What else is put into the streams before an instruction.
-  using Before = absl::FunctionRef<absl::Status(size_t instruction)>;
+  using Graph = DeviceStreams::Graph;
 
   DeviceExecutor(const ExecutedModel& model, DeviceStreams* streams,
                  const Options& options)
@@ -98,7 +85,6 @@ class DeviceExecutor : public PlanExecutor {
   absl::Status Allocate();
   absl::Status PinParameters();
   absl::Status CreateEvents();
-  absl::Status PlanDeliveries();
   void BindOperandsToDevice();
   // The memory of a buffer.
   char* DeviceData(int buffer) const;
@@ -106,21 +92,20 @@ class DeviceExecutor : public PlanExecutor {
 
   absl::Status CheckLabelsOf(const Batch& batch) const;
   absl::Status RunOnStreams(const Step& step);
-  absl::Status Begin(const Step& step, bool all_parameters);
-  absl::Status Compute(const Step& step, bool has_parameters);
+  absl::Status Begin(const Step& step);
+  absl::Status Compute(const Step& step);
   absl::Status SendInputs(const Step& step);
   absl::Status SendParameters(absl::Span<const int> parameters,
                               ParameterGate* gate);
   absl::Status LetComputeWaitForInputs();
-  absl::Status EnqueueCaptured();
   void Capture();
-  absl::StatusOr<std::unique_ptr<DeviceStreams::Graph>> TryCapture();
-  absl::Status EnqueueInstructions(Before before);
-  absl::Status EnqueueDelivery(const Delivery& delivery);
+  absl::StatusOr<std::vector<std::unique_ptr<Graph>>> TryCapture();
+  absl::Status EnqueueStretch(size_t index, ParameterGate* gate);
+  absl::Status ExecuteInstructions(const Stretch& stretch);
+  absl::Status EnqueueDelivery(size_t index);
   absl::Status EnqueueGradient(int parameter);
-  absl::Status EnqueueResults();
   absl::Status AwaitDeliveries(StepListener* listener);
-  absl::Status Tell(const Delivery& delivery, StepListener* listener) const;
+  absl::Status Tell(const Stretch& stretch, StepListener* listener) const;
 
   const ExecutedModel model_;
   DeviceStreams* const streams_;
@@ -141,27 +126,24 @@ class DeviceExecutor : public PlanExecutor {
   std::unique_ptr<ResultCopies> results_;
   // Of each instruction.
   std::vector<Operands> operands_;
-  std::vector<Delivery> deliveries_;
-  // The first instruction that changes the loss while it may still be on its
-  // way to the host.
-  size_t changes_loss_ = 0;
+  std::vector<Stretch> stretches_;
+  // Of each stretch: in kToHost, what goes after it has arrived; null if that
+  // is nothing. The last one's is the end of all.
+  std::vector<std::unique_ptr<Event>> arrived_;
 
   // Between streams: the last input that was put into kToDevice, the last
-  // instruction that was put into kCompute, the last copy of which kCompute
-  // must hear in kToHost. Recorded again and again.
+  // stretch that was put into kCompute, the copy of the loss in kToHost.
+  // Recorded again and again.
   std::unique_ptr<Event> sent_;
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Event> fetched_;
-  // For the host: all is done, recorded after the last copy, or after a launch
-  // in kCompute, which has waited for it.
-  std::unique_ptr<Event> finished_;
-  std::unique_ptr<Event> launched_;
 
   bool use_graphs_;
   // A step has succeeded, so that whatever a library does at its first use is
   // behind us: not all of it may be captured.
   bool has_run_ = false;
-  std::unique_ptr<DeviceStreams::Graph> graph_;
+  // Of each stretch; empty if none is captured.
+  std::vector<std::unique_ptr<Graph>> graphs_;
 };
 
 }  // namespace muster

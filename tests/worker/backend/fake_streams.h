@@ -25,9 +25,8 @@ namespace muster {
 // What breaks a rule of DeviceStreams is an error: a thread that did not call
 // MakeCurrent, memory that is not of the device or was freed (and is then full
 // of NaN), host memory that is pinned in mid-page or copied while it is in
-// part, an event that was never recorded or has the wrong use, all that may not
-// be in a capture, a capture whose streams are not joined. An error in a stream
-// is that of every call from then on.
+// part, an event that was never recorded, in a capture all but primitives. An
+// error in a stream is that of every call from then on.
 class FakeStreams : public DeviceStreams {
  public:
   using Work = std::function<absl::Status()>;
@@ -43,7 +42,7 @@ class FakeStreams : public DeviceStreams {
       int64_t bytes, absl::string_view what) override;
   absl::StatusOr<std::unique_ptr<Pin>> PinHost(void* memory,
                                                int64_t bytes) override;
-  absl::StatusOr<std::unique_ptr<Event>> CreateEvent(EventUse use) override;
+  absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
   absl::Status CopyToDevice(void* device, const void* host,
                             int64_t bytes) override;
   absl::Status CopyToHost(void* host, const void* device,
@@ -84,8 +83,6 @@ class FakeStreams : public DeviceStreams {
   static constexpr int kStreams = 3;
   struct EventState;
   struct Op;
-  struct GraphState;
-  struct GraphRun;
   struct Capture;
   class FakeBuffer;
   class FakeEvent;
@@ -96,29 +93,19 @@ class FakeStreams : public DeviceStreams {
     bool is_live = true;
   };
 
-  // What may be done next: the first of `queue`.
-  struct Choice {
-    std::deque<Op>* queue = nullptr;
-    // Counts it, if it is part of a graph.
-    size_t* done = nullptr;
-    int weight = 0;
-  };
-
   absl::Status BeginCall(absl::string_view name);
-  absl::Status Refuse(absl::string_view what);
-  absl::Status Join(Stream stream, const EventState& event);
-  absl::Status Put(Stream stream, Op op);
+  // Of what may not be in a capture.
+  absl::Status BeginCallOutside(absl::string_view name);
+  void Put(Stream stream, Op op);
+  void PutWorkInto(Stream stream, Work work);
   absl::Status PutCopy(Stream stream, void* to, const void* from,
                        int64_t bytes);
-  absl::Status CheckHost(const void* host, int64_t bytes, Stream stream);
-  bool IsCaptured(Stream stream) const;
   // Ends when nothing can be done any more.
   absl::Status RunUntil(const std::function<bool()>& is_reached);
   bool RunOne();
-  void AddChoices(std::vector<Choice>* choices);
-  Choice Choose(const std::vector<Choice>& choices);
+  // A stream whose first op may be done; null: there is none.
+  std::deque<Op>* Choose();
   void Run(const Op& op);
-  bool IsRunnable(const Op& op) const;
   void Free(char* data);
 
   std::mt19937_64 random_;
@@ -131,7 +118,6 @@ class FakeStreams : public DeviceStreams {
   int calls_until_failure_ = 0;
   int works_until_failure_ = 0;
   bool fails_captures_ = false;
-  int captures_ = 0;
   int launches_ = 0;
   int64_t computed_ = 0;
 };

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/worker/backend/fake_device.h"
-#include "tests/worker/model/test_models.h"
+#include "tests/worker/model/trainee.h"
+#include "worker/backend/device_mean.h"
 
 namespace muster {
 namespace {
@@ -22,159 +21,26 @@ using ::testing::SizeIs;
 using Mode = CompileOptions::Mode;
 using Stream = DeviceStreams::Stream;
 
-constexpr int64_t kRows = 4;
-constexpr float kLearningRate = 0.05f;
+constexpr int64_t kRows = Trainee::kRows;
 // Plain, captured, and launched twice.
 constexpr int kSteps = 4;
-// Each another order of the same work.
-constexpr uint64_t kSeeds = 20;
-// More than the calls, or the pieces of work, of a step of DroppingModel.
+// More than the calls, or the pieces of work, of a step of WideModel.
 constexpr int kMostCalls = 1000;
 
 std::vector<float> Copy(absl::Span<const float> values) {
   return {values.begin(), values.end()};
 }
 
-// A model that is trained, on a fake device or on the host.
-class Trainee {
- public:
-  Trainee(std::unique_ptr<Backend> backend, const ModelSpec& spec,
-          bool use_graphs = true)
-      : backend_(std::move(backend)) {
-    CompileOptions options;
-    options.backend = backend_.get();
-    options.batch_size = kRows;
-    options.use_graphs = use_graphs;
-    options.say = [this](const std::string& line) { said_.push_back(line); };
-    model_ = Compile(spec, options);
-    EXPECT_THAT(model_->InitializeParameters(1), IsOk());
-  }
-
-  // A step, and plain SGD on the host.
-  absl::StatusOr<CompiledModel::StepResult> Train(
-      const Batch& batch, uint64_t seed, StepListener* listener = nullptr,
-      ParameterGate* gate = nullptr) {
-    auto result = model_->Step(batch, seed, listener, gate);
-    if (result.ok()) Update();
-    return result;
-  }
-  CompiledModel& model() { return *model_; }
-  const std::vector<std::string>& said() const { return said_; }
-
- private:
-  void Update() {
-    for (int i = 0; i < static_cast<int>(model_->parameters().size()); ++i) {
-      const bool is_state = model_->parameters()[i].kind() == STATE;
-      const absl::Span<float> values = model_->parameter(i);
-      for (size_t k = 0; k < values.size(); ++k) {
-        const float gradient = model_->gradient(i)[k];
-        values[k] += is_state ? gradient : -kLearningRate * gradient;
-      }
-    }
-  }
-
-  const std::unique_ptr<Backend> backend_;
-  std::unique_ptr<CompiledModel> model_;
-  std::vector<std::string> said_;
-};
-
-void ExpectSameGradients(CompiledModel& found, CompiledModel& wanted) {
-  for (int i = 0; i < static_cast<int>(wanted.parameters().size()); ++i) {
-    ASSERT_TRUE(found.gradient(i) == wanted.gradient(i))
-        << wanted.parameters()[i].name();
-  }
-}
-
-void ExpectSameSteps(Trainee* device, Trainee* host, int64_t elements,
-                     int64_t classes) {
-  for (int step = 0; step < kSteps; ++step) {
-    SCOPED_TRACE(absl::StrCat("step ", step));
-    const Batch batch = MakeBatch(kRows, elements, classes, step);
-    const auto found = device->Train(batch, step);
-    const auto wanted = host->Train(batch, step);
-    ASSERT_THAT(found, IsOk());
-    ASSERT_THAT(wanted, IsOk());
-    EXPECT_EQ(found->loss, wanted->loss);
-    EXPECT_EQ(found->correct, wanted->correct);
-    ExpectSameGradients(device->model(), host->model());
-  }
-}
-
-// kManyUsesModel with dropout.
-ModelSpec DroppingModel() {
-  std::string text = kManyUsesModel;
-  const std::string flatten = "layer { name: \"flatten\" type: \"flatten\" }";
-  const size_t place = text.find(flatten);
-  EXPECT_NE(place, std::string::npos);
-  text.insert(place + flatten.size(),
-              "layer { name: 'drop1' type: 'dropout' } "
-              "layer { name: 'drop2' type: 'dropout' } ");
-  return ParseModel(text);
-}
-
-std::unique_ptr<FakeDevice> MakeDevice(const std::string& inner,
-                                       uint64_t seed = 1) {
-  return std::make_unique<FakeDevice>(MakeBackend(inner), seed);
-}
-
-class DeviceExecutorOrderTest
-    : public testing::TestWithParam<std::tuple<std::string, bool>> {};
-
-TEST_P(DeviceExecutorOrderTest, AnyOrderGivesTheBitsOfTheHost) {
-  const auto& [inner, use_graphs] = GetParam();
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    SCOPED_TRACE(absl::StrCat("seed ", seed));
-    auto backend = MakeDevice(inner, seed);
-    FakeStreams* const streams = backend->streams();
-    Trainee device(std::move(backend), DroppingModel(), use_graphs);
-    Trainee host(MakeBackend(inner), DroppingModel());
-    ExpectSameSteps(&device, &host, kManyUsesElements, kManyUsesClasses);
-    EXPECT_EQ(streams->launches(), use_graphs ? kSteps - 1 : 0);
-    EXPECT_THAT(device.said(), SizeIs(0));
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Backends, DeviceExecutorOrderTest,
-                         testing::Combine(testing::Values("ref", "cpu"),
-                                          testing::Bool()),
-                         [](const auto& info) {
-                           return std::get<0>(info.param) +
-                                  (std::get<1>(info.param) ? "_graphs"
-                                                           : "_plain");
-                         });
-
-class DeviceExecutorZooTest
-    : public testing::TestWithParam<std::tuple<std::string, bool>> {};
-
-TEST_P(DeviceExecutorZooTest, StepsHaveTheBitsOfTheHost) {
-  const auto& [name, use_graphs] = GetParam();
-  const ModelSpec spec = LoadZooModel(name).model();
-  Trainee device(MakeDevice("cpu"), spec, use_graphs);
-  Trainee host(MakeBackend("cpu"), spec);
-  ExpectSameSteps(&device, &host, 28 * 28, 10);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Zoo, DeviceExecutorZooTest,
-    testing::Combine(testing::Values("mnist_cnn", "softmax_regression", "mlp",
-                                     "inception_small"),
-                     testing::Bool()),
-    [](const auto& info) {
-      return std::get<0>(info.param) +
-             (std::get<1>(info.param) ? "_graphs" : "_plain");
-    });
-
 class DeviceExecutorTest : public testing::TestWithParam<bool> {
  protected:
   DeviceExecutorTest() {
     auto backend = MakeDevice("ref");
     streams_ = backend->streams();
-    device_ = std::make_unique<Trainee>(std::move(backend), DroppingModel(),
+    device_ = std::make_unique<Trainee>(std::move(backend), WideModel(),
                                         /*use_graphs=*/GetParam());
   }
-  absl::Status Train(StepListener* listener = nullptr,
-                     ParameterGate* gate = nullptr) {
-    return device_->Train(batch_, 1, listener, gate).status();
+  absl::Status Train(StepListener* listener = nullptr) {
+    return device_->Train(batch_, 1, listener).status();
   }
 
   const Batch batch_ =
@@ -183,18 +49,29 @@ class DeviceExecutorTest : public testing::TestWithParam<bool> {
   std::unique_ptr<Trainee> device_;
 };
 
-// Notes how much of a step was computed when it heard of the loss and of the
-// first gradient; may end the step.
+int IndexOf(CompiledModel& model, absl::string_view parameter) {
+  for (int i = 0; i < static_cast<int>(model.parameters().size()); ++i) {
+    if (model.parameters()[i].name() == parameter) return i;
+  }
+  ADD_FAILURE() << "no " << parameter;
+  return -1;
+}
+
+// Notes how much of a step was computed when it heard of the loss and of a
+// gradient; may end the step.
 class EarlyListener : public StepListener {
  public:
-  explicit EarlyListener(const FakeStreams* streams) : streams_(*streams) {}
+  EarlyListener(const FakeStreams* streams, int parameter)
+      : streams_(*streams), parameter_(parameter) {}
 
   absl::Status OnForward(double /*loss*/) override {
+    EXPECT_EQ(at_gradient_, 0) << "a gradient before the loss";
     at_loss_ = streams_.computed();
     return outcome_;
   }
-  void OnGradient(int /*parameter*/) override {
-    if (at_gradient_ == 0) at_gradient_ = streams_.computed();
+  void OnGradient(int parameter) override {
+    EXPECT_GT(at_loss_, 0) << "a gradient before the loss";
+    if (parameter == parameter_) at_gradient_ = streams_.computed();
   }
 
   void EndStep(const absl::Status& outcome) { outcome_ = outcome; }
@@ -203,6 +80,7 @@ class EarlyListener : public StepListener {
 
  private:
   const FakeStreams& streams_;
+  const int parameter_;
   absl::Status outcome_;
   int64_t at_loss_ = 0;
   int64_t at_gradient_ = 0;
@@ -211,27 +89,24 @@ class EarlyListener : public StepListener {
 TEST_P(DeviceExecutorTest, TellsOfTheLossAndAGradientWhileTheRestIsComputed) {
   // What can be copied is.
   streams_->SetWeight(Stream::kCompute, 0);
+  const int middle = IndexOf(device_->model(), "middle/weights");
   for (int step = 0; step < kSteps; ++step) {
     SCOPED_TRACE(absl::StrCat("step ", step));
     const int64_t before = streams_->computed();
-    EarlyListener listener(streams_);
+    EarlyListener listener(streams_, middle);
     ASSERT_THAT(Train(&listener), IsOk());
     EXPECT_GT(listener.at_loss(), before);
-    if (GetParam() && step > 0) {
-      // A launch is awaited whole.
-      EXPECT_EQ(listener.at_gradient(), streams_->computed());
-      continue;
-    }
-    EXPECT_GT(listener.at_gradient(), listener.at_loss());
-    // At least the backward passes of the other dense layers, the pool, the
-    // norm and the convolution.
+    // The backward passes of two dense layers.
+    EXPECT_GT(listener.at_gradient(), listener.at_loss() + 2);
+    // At least the backward passes of the first dense layer, the dropouts, the
+    // pool, the norm and the convolution.
     EXPECT_LT(listener.at_gradient(), streams_->computed() - 5);
   }
 }
 
 TEST_P(DeviceExecutorTest, AnErrorOfTheListenerLeavesNothingInTheStreams) {
   for (int step = 0; step < kSteps; ++step) {
-    EarlyListener listener(streams_);
+    EarlyListener listener(streams_, /*parameter=*/0);
     listener.EndStep(absl::AbortedError("fenced: gone"));
     EXPECT_EQ(Train(&listener), absl::AbortedError("fenced: gone"));
     const int64_t computed = streams_->computed();
@@ -243,7 +118,7 @@ TEST_P(DeviceExecutorTest, AnErrorOfTheListenerLeavesNothingInTheStreams) {
 
 // Fails the n-th call of a step, for every n.
 TEST_P(DeviceExecutorTest, AnyCallThatFailsEndsItsStepOnly) {
-  Trainee host(MakeBackend("ref"), DroppingModel());
+  Trainee host(MakeBackend("ref"), WideModel());
   for (int step = 0; step < kSteps; ++step) {
     const Batch batch =
         MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, step);
@@ -274,7 +149,7 @@ TEST_P(DeviceExecutorTest, ADeviceThatFailsSaysSoEachTime) {
     SCOPED_TRACE(absl::StrCat("work ", failed + 1));
     auto backend = MakeDevice("ref", failed);
     FakeStreams* const streams = backend->streams();
-    Trainee device(std::move(backend), DroppingModel(), GetParam());
+    Trainee device(std::move(backend), WideModel(), GetParam());
     for (int step = 0; step < failed % kSteps; ++step) {
       ASSERT_THAT(device.Train(batch_, step), IsOk());
     }
@@ -303,7 +178,7 @@ TEST(DeviceExecutorCreationTest, AnyCallThatFailsIsTheErrorOfTheCreation) {
   int failed = 0;
   for (bool has_failed = true; has_failed && failed < kMostCalls; ++failed) {
     backend->streams()->FailCall(failed + 1);
-    const auto model = CompiledModel::Create(DroppingModel(), options);
+    const auto model = CompiledModel::Create(WideModel(), options);
     has_failed = !model.ok();
     if (has_failed) {
       ASSERT_THAT(model, StatusIs(absl::StatusCode::kInternal,
@@ -321,9 +196,9 @@ TEST(DeviceExecutorInputTest, TheGradientOfTheInputComesToTheHost) {
   options.backend = backend.get();
   options.batch_size = kRows;
   options.input_gradient = true;
-  const auto device = Compile(DroppingModel(), options);
+  const auto device = Compile(WideModel(), options);
   options.backend = host_backend.get();
-  const auto host = Compile(DroppingModel(), options);
+  const auto host = Compile(WideModel(), options);
   ASSERT_THAT(device->InitializeParameters(1), IsOk());
   ASSERT_THAT(host->InitializeParameters(1), IsOk());
   for (int step = 0; step < kSteps; ++step) {
@@ -342,7 +217,7 @@ TEST(DeviceExecutorCreationTest, RefusesOtherTypesThanFloat32) {
   CompileOptions options;
   options.backend = backend.get();
   options.batch_size = kRows;
-  EXPECT_THAT(CompiledModel::Create(DroppingModel(), options),
+  EXPECT_THAT(CompiledModel::Create(WideModel(), options),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("float64")));
 }
 
@@ -351,7 +226,7 @@ class DeviceExecutorGraphTest : public testing::Test {
   DeviceExecutorGraphTest() {
     auto backend = MakeDevice("ref");
     streams_ = backend->streams();
-    device_ = std::make_unique<Trainee>(std::move(backend), DroppingModel());
+    device_ = std::make_unique<Trainee>(std::move(backend), WideModel());
   }
 
   const Batch batch_ =
@@ -360,8 +235,59 @@ class DeviceExecutorGraphTest : public testing::Test {
   std::unique_ptr<Trainee> device_;
 };
 
+// How many graphs were launched before each parameter was asked for.
+class LaunchGate : public ParameterGate {
+ public:
+  LaunchGate(const FakeStreams* streams, size_t num_parameters)
+      : streams_(*streams),
+        before_(streams->launches()),
+        launched_(num_parameters, -1) {}
+
+  absl::Status BeforeUse(int parameter) override {
+    EXPECT_EQ(launched_[parameter], -1) << "asked twice";
+    launched_[parameter] = streams_.launches() - before_;
+    return absl::OkStatus();
+  }
+  const std::vector<int>& launched() const { return launched_; }
+
+ private:
+  const FakeStreams& streams_;
+  const int before_;
+  std::vector<int> launched_;
+};
+
+TEST_F(DeviceExecutorGraphTest, ComputesWhileLaterParametersAreOnTheirWay) {
+  CompiledModel& model = device_->model();
+  for (int step = 0; step < kSteps; ++step) {
+    LaunchGate gate(streams_, model.parameters().size());
+    ASSERT_THAT(device_->Train(batch_, 1, /*listener=*/nullptr, &gate), IsOk());
+    if (step == 0) continue;
+    EXPECT_EQ(gate.launched()[IndexOf(model, "conv/weights")], 0);
+    EXPECT_EQ(gate.launched()[IndexOf(model, "first/weights")], 1);
+    EXPECT_EQ(gate.launched()[IndexOf(model, "middle/weights")], 2);
+  }
+}
+
+TEST_F(DeviceExecutorGraphTest,
+       WithAMeanAllParametersAreThereBeforeItComputes) {
+  auto backend = MakeDevice("ref");
+  const FakeStreams& streams = *backend->streams();
+  const auto mean = backend->CreateMean({backend.get()});
+  ASSERT_THAT(mean, IsOk());
+  Trainee device(std::move(backend), WideModel(), /*use_graphs=*/true,
+                 mean->get());
+  CompiledModel& model = device.model();
+  for (int step = 0; step < kSteps; ++step) {
+    LaunchGate gate(&streams, model.parameters().size());
+    ASSERT_THAT(device.Train(batch_, 1, /*listener=*/nullptr, &gate), IsOk());
+    EXPECT_EQ(gate.launched()[IndexOf(model, "middle/weights")], 0);
+    EXPECT_EQ(gate.launched()[IndexOf(model, "logits/bias")], 0);
+    EXPECT_EQ(streams.launches(), kWideStretches * step);
+  }
+}
+
 TEST_F(DeviceExecutorGraphTest, ACaptureThatFailsIsSaidOnce) {
-  Trainee host(MakeBackend("ref"), DroppingModel());
+  Trainee host(MakeBackend("ref"), WideModel());
   ASSERT_THAT(device_->Train(batch_, 0), IsOk());
   ASSERT_THAT(host.Train(batch_, 0), IsOk());
   streams_->FailCaptures();
@@ -376,7 +302,7 @@ TEST_F(DeviceExecutorGraphTest, ACaptureThatFailsIsSaidOnce) {
 }
 
 TEST_F(DeviceExecutorGraphTest, AnyCallThatFailsInACaptureIsNoError) {
-  Trainee host(MakeBackend("ref"), DroppingModel());
+  Trainee host(MakeBackend("ref"), WideModel());
   ASSERT_THAT(host.Train(batch_, 0), IsOk());
   ASSERT_THAT(host.Train(batch_, 1), IsOk());
   int in_capture = 0;
@@ -385,7 +311,7 @@ TEST_F(DeviceExecutorGraphTest, AnyCallThatFailsInACaptureIsNoError) {
     SCOPED_TRACE(absl::StrCat("call ", call));
     auto backend = MakeDevice("ref", call);
     FakeStreams* const streams = backend->streams();
-    Trainee device(std::move(backend), DroppingModel());
+    Trainee device(std::move(backend), WideModel());
     ASSERT_THAT(device.Train(batch_, 0), IsOk());
     streams->FailCall(call);
     if (!device.Train(batch_, 1).ok()) continue;
@@ -431,9 +357,9 @@ TEST_F(DeviceExecutorGraphTest, AnEvaluationIsNotCaptured) {
   options.backend = backend.get();
   options.batch_size = kRows;
   options.mode = Mode::kEvaluate;
-  const auto device = Compile(DroppingModel(), options);
+  const auto device = Compile(WideModel(), options);
   options.backend = host_backend.get();
-  const auto host = Compile(DroppingModel(), options);
+  const auto host = Compile(WideModel(), options);
   ASSERT_THAT(device->InitializeParameters(1), IsOk());
   ASSERT_THAT(host->InitializeParameters(1), IsOk());
   for (const int64_t rows : {kRows, int64_t{1}, kRows - 1, kRows}) {

@@ -55,18 +55,15 @@ class CudaPin : public DeviceStreams::Pin {
 
 class CudaEvent : public DeviceStreams::Event {
  public:
-  CudaEvent(const GpuFunctions& gpu, cudaEvent_t event,
-            DeviceStreams::EventUse use)
-      : gpu_(gpu), event_(event), use_(use) {}
+  CudaEvent(const GpuFunctions& gpu, cudaEvent_t event)
+      : gpu_(gpu), event_(event) {}
   ~CudaEvent() override { gpu_.cuda.EventDestroy(event_); }
 
   cudaEvent_t get() const { return event_; }
-  DeviceStreams::EventUse use() const { return use_; }
 
  private:
   const GpuFunctions& gpu_;
   const cudaEvent_t event_;
-  const DeviceStreams::EventUse use_;
 };
 
 class CudaGraph : public DeviceStreams::Graph {
@@ -187,13 +184,13 @@ absl::StatusOr<std::unique_ptr<DeviceStreams::Pin>> CudaStreams::PinHost(
   return std::make_unique<CudaPin>(gpu_, memory);
 }
 
-absl::StatusOr<std::unique_ptr<DeviceStreams::Event>> CudaStreams::CreateEvent(
-    EventUse use) {
+absl::StatusOr<std::unique_ptr<DeviceStreams::Event>>
+CudaStreams::CreateEvent() {
   cudaEvent_t event = nullptr;
   RETURN_IF_ERROR(
       Check(gpu_.cuda.EventCreateWithFlags(&event, cudaEventDisableTiming),
             [] { return "create an event"; }));
-  return std::make_unique<CudaEvent>(gpu_, event, use);
+  return std::make_unique<CudaEvent>(gpu_, event);
 }
 
 absl::Status CudaStreams::CopyToDevice(void* device, const void* host,
@@ -213,12 +210,7 @@ absl::Status CudaStreams::CopyToHost(void* host, const void* device,
 }
 
 absl::Status CudaStreams::Record(Event* event, Stream stream) {
-  // In a graph it is a node of its own then, and not an edge.
-  const bool is_node =
-      is_capturing_ && static_cast<CudaEvent*>(event)->use() == EventUse::kHost;
-  return Check(gpu_.cuda.EventRecordWithFlags(
-                   EventOf(*event), Of(stream),
-                   is_node ? cudaEventRecordExternal : cudaEventRecordDefault),
+  return Check(gpu_.cuda.EventRecord(EventOf(*event), Of(stream)),
                [] { return "record an event"; });
 }
 
@@ -233,16 +225,13 @@ absl::Status CudaStreams::Await(const Event& event) {
 }
 
 absl::Status CudaStreams::BeginCapture() {
-  RETURN_IF_ERROR(Check(
+  return Check(
       gpu_.cuda.StreamBeginCapture(compute(), cudaStreamCaptureModeThreadLocal),
-      [] { return "begin to capture a graph"; }));
-  is_capturing_ = true;
-  return absl::OkStatus();
+      [] { return "begin to capture a graph"; });
 }
 
 absl::StatusOr<std::unique_ptr<DeviceStreams::Graph>>
 CudaStreams::EndCapture() {
-  is_capturing_ = false;
   cudaGraph_t graph = nullptr;
   RETURN_IF_ERROR(Check(gpu_.cuda.StreamEndCapture(compute(), &graph),
                         [] { return "end the capture of a graph"; }));

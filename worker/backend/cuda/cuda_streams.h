@@ -39,7 +39,7 @@ class CudaStreams : public DeviceStreams {
       int64_t bytes, absl::string_view what) override;
   absl::StatusOr<std::unique_ptr<Pin>> PinHost(void* memory,
                                                int64_t bytes) override;
-  absl::StatusOr<std::unique_ptr<Event>> CreateEvent(EventUse use) override;
+  absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
   absl::Status CopyToDevice(void* device, const void* host,
                             int64_t bytes) override;
   absl::Status CopyToHost(void* host, const void* device,
@@ -73,7 +73,6 @@ class CudaStreams : public DeviceStreams {
   const Options options_;
   std::array<cudaStream_t, 3> streams_ = {};
   int64_t used_bytes_ = 0;
-  bool is_capturing_ = false;
 };
 
 }  // namespace muster

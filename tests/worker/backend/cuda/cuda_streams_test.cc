@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "common/base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -20,7 +21,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Stream = DeviceStreams::Stream;
-using EventUse = DeviceStreams::EventUse;
 
 constexpr uint64_t kSeeds = 20;
 constexpr size_t kMemory = 1 << 20;
@@ -44,8 +44,8 @@ struct Card {
     streams = *std::move(created);
   }
 
-  std::unique_ptr<DeviceStreams::Event> Event(EventUse use) {
-    auto event = streams->CreateEvent(use);
+  std::unique_ptr<DeviceStreams::Event> Event() {
+    auto event = streams->CreateEvent();
     EXPECT_THAT(event, IsOk());
     return *std::move(event);
   }
@@ -75,10 +75,9 @@ class RoundTrip {
         result_(card->Buffer(kBytes)),
         from_pin_(card->Pin(&from)),
         to_pin_(card->Pin(&to)),
-        arrived_(card->Event(EventUse::kStreams)),
-        computed_(card->Event(EventUse::kStreams)),
-        left_(card->Event(EventUse::kStreams)),
-        done_(card->Event(EventUse::kHost)) {}
+        arrived_(card->Event()),
+        computed_(card->Event()),
+        done_(card->Event()) {}
 
   void CopyIn() {
     DeviceStreams& streams = *card_.streams;
@@ -87,8 +86,7 @@ class RoundTrip {
     EXPECT_THAT(streams.Record(arrived_.get(), Stream::kToDevice), IsOk());
     EXPECT_THAT(streams.Wait(Stream::kCompute, *arrived_), IsOk());
   }
-  void ComputeAndCopyOut() {
-    DeviceStreams& streams = *card_.streams;
+  void Compute() {
     EXPECT_EQ(card_.fake.Enqueue(card_.streams->compute(),
                                  [this] {
                                    const int* in = AsInts(*device_);
@@ -98,15 +96,13 @@ class RoundTrip {
                                    }
                                  }),
               cudaSuccess);
+  }
+  void CopyOut() {
+    DeviceStreams& streams = *card_.streams;
     EXPECT_THAT(streams.Record(computed_.get(), Stream::kCompute), IsOk());
     EXPECT_THAT(streams.Wait(Stream::kToHost, *computed_), IsOk());
     EXPECT_THAT(streams.CopyToHost(to.data(), result_->data(), kBytes), IsOk());
     EXPECT_THAT(streams.Record(done_.get(), Stream::kToHost), IsOk());
-  }
-  void Join() {
-    DeviceStreams& streams = *card_.streams;
-    EXPECT_THAT(streams.Record(left_.get(), Stream::kToHost), IsOk());
-    EXPECT_THAT(streams.Wait(Stream::kCompute, *left_), IsOk());
   }
   absl::Status Await() { return card_.streams->Await(*done_); }
 
@@ -127,7 +123,6 @@ class RoundTrip {
   const std::unique_ptr<DeviceStreams::Pin> to_pin_;
   const std::unique_ptr<DeviceStreams::Event> arrived_;
   const std::unique_ptr<DeviceStreams::Event> computed_;
-  const std::unique_ptr<DeviceStreams::Event> left_;
   const std::unique_ptr<DeviceStreams::Event> done_;
 };
 
@@ -137,7 +132,8 @@ TEST(CudaStreamsTest, EventsOrderTheStreams) {
     Card card(seed);
     RoundTrip trip(&card);
     trip.CopyIn();
-    trip.ComputeAndCopyOut();
+    trip.Compute();
+    trip.CopyOut();
     EXPECT_THAT(trip.to, Each(0)) << "done before anybody waited";
     ASSERT_THAT(trip.Await(), IsOk());
     EXPECT_THAT(trip.to, ElementsAre(2, 4, 6));
@@ -150,14 +146,14 @@ TEST(CudaStreamsTest, AGraphDoesTheSameAgain) {
     Card card(seed);
     RoundTrip trip(&card);
     ASSERT_THAT(card.streams->BeginCapture(), IsOk());
-    trip.ComputeAndCopyOut();
-    trip.Join();
+    trip.Compute();
     const auto graph = card.streams->EndCapture();
     ASSERT_THAT(graph, IsOk());
     for (int i = 1; i <= 3; ++i) {
       trip.from = {i, 10 * i, 100 * i};
       trip.CopyIn();
       ASSERT_THAT(card.streams->Launch(**graph), IsOk());
+      trip.CopyOut();
       ASSERT_THAT(trip.Await(), IsOk());
       EXPECT_THAT(trip.to, ElementsAre(2 * i, 20 * i, 200 * i));
     }
@@ -165,18 +161,23 @@ TEST(CudaStreamsTest, AGraphDoesTheSameAgain) {
   }
 }
 
-TEST(CudaStreamsTest, AStreamThatIsNotJoinedSpoilsACapture) {
+TEST(CudaStreamsTest, WhatACaptureForbidsSpoilsIt) {
   Card card;
   RoundTrip trip(&card);
+  const auto event = card.Event();
+  ASSERT_THAT(card.streams->Record(event.get(), Stream::kToDevice), IsOk());
   ASSERT_THAT(card.streams->BeginCapture(), IsOk());
-  trip.ComputeAndCopyOut();
+  trip.Compute();
+  EXPECT_THAT(card.streams->Wait(Stream::kCompute, *event),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("CUDA says")));
   EXPECT_THAT(card.streams->EndCapture(),
               StatusIs(absl::StatusCode::kInternal,
                        AllOf(HasSubstr("cuda:0: end the capture of a graph"),
                              HasSubstr("CUDA says"))));
   // The streams are of use again.
   trip.CopyIn();
-  trip.ComputeAndCopyOut();
+  trip.Compute();
+  trip.CopyOut();
   ASSERT_THAT(trip.Await(), IsOk());
   EXPECT_THAT(trip.to, ElementsAre(2, 4, 6));
 }
@@ -252,35 +253,23 @@ TEST(CudaStreamsTest, NoSuchDeviceIsUnavailable) {
 absl::Status UseAll(const GpuFunctions& gpu) {
   CudaStreams::Options options;
   options.name = "cuda:0";
-  auto created = CudaStreams::Create(&gpu, options);
-  if (!created.ok()) return created.status();
-  CudaStreams& streams = **created;
+  ASSIGN_OR_RETURN(const auto created, CudaStreams::Create(&gpu, options));
+  CudaStreams& streams = *created;
   std::vector<int> host(4);
-  const auto buffer = streams.Allocate(16, "a test");
-  if (!buffer.ok()) return buffer.status();
-  const auto pin = streams.PinHost(host.data(), 16);
-  if (!pin.ok()) return pin.status();
-  const auto event = streams.CreateEvent(EventUse::kStreams);
-  if (!event.ok()) return event.status();
-  const auto end = streams.CreateEvent(EventUse::kHost);
-  if (!end.ok()) return end.status();
-  absl::Status status = streams.BeginCapture();
-  if (status.ok()) status = streams.Record(event->get(), Stream::kCompute);
-  if (status.ok()) status = streams.Wait(Stream::kToHost, **event);
-  if (status.ok()) {
-    status = streams.CopyToHost(host.data(), (*buffer)->data(), 16);
-  }
-  if (status.ok()) status = streams.Record(event->get(), Stream::kToHost);
-  if (status.ok()) status = streams.Wait(Stream::kCompute, **event);
-  if (status.ok()) status = streams.Record(end->get(), Stream::kCompute);
-  const auto graph = streams.EndCapture();
-  if (!status.ok()) return status;
-  if (!graph.ok()) return graph.status();
-  status = streams.CopyToDevice((*buffer)->data(), host.data(), 16);
-  if (status.ok()) status = streams.Launch(**graph);
-  if (status.ok()) status = streams.Await(**end);
-  if (status.ok()) status = streams.Synchronize();
-  return status;
+  ASSIGN_OR_RETURN(const auto buffer, streams.Allocate(16, "a test"));
+  ASSIGN_OR_RETURN(const auto pin, streams.PinHost(host.data(), 16));
+  ASSIGN_OR_RETURN(const auto event, streams.CreateEvent());
+  RETURN_IF_ERROR(streams.BeginCapture());
+  ASSIGN_OR_RETURN(const auto graph, streams.EndCapture());
+  RETURN_IF_ERROR(streams.CopyToDevice(buffer->data(), host.data(), 16));
+  RETURN_IF_ERROR(streams.Record(event.get(), Stream::kToDevice));
+  RETURN_IF_ERROR(streams.Wait(Stream::kCompute, *event));
+  RETURN_IF_ERROR(streams.Launch(*graph));
+  RETURN_IF_ERROR(streams.Record(event.get(), Stream::kCompute));
+  RETURN_IF_ERROR(streams.Wait(Stream::kToHost, *event));
+  RETURN_IF_ERROR(streams.CopyToHost(host.data(), buffer->data(), 16));
+  RETURN_IF_ERROR(streams.Await(*event));
+  return streams.Synchronize();
 }
 
 TEST(CudaStreamsTest, EveryCallThatFailsIsToldAndLeavesNothingBehind) {

@@ -394,11 +394,10 @@ void FakeCuda::AddStreamFunctions(CudaFunctions* functions) {
   functions->EventDestroy = [this](cudaEvent_t event) {
     return Working([&](FakeQueues* q) { return q->DestroyEvent(event); });
   };
-  functions->EventRecordWithFlags =
-      [this](cudaEvent_t event, cudaStream_t stream, unsigned flags) {
-        const absl::MutexLock lock(&mu_);
-        return queues_.Record(event, stream, flags);
-      };
+  functions->EventRecord = [this](cudaEvent_t event, cudaStream_t stream) {
+    const absl::MutexLock lock(&mu_);
+    return queues_.Record(event, stream);
+  };
   functions->EventSynchronize = [this](cudaEvent_t event) {
     return Working([&](FakeQueues* q) { return q->SynchronizeEvent(event); });
   };
@@ -434,8 +433,8 @@ void FakeCuda::AddGraphFunctions(CudaFunctions* functions) {
     return queues_.DestroyGraph(graph);
   };
   functions->GraphExecDestroy = [this](cudaGraphExec_t executable) {
-    return Working(
-        [&](FakeQueues* q) { return q->DestroyExecutable(executable); });
+    const absl::MutexLock lock(&mu_);
+    return queues_.DestroyExecutable(executable);
   };
 }
 

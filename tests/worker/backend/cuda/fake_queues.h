@@ -17,6 +17,9 @@ namespace muster {
 // then the streams' work is done in an order drawn from the seed among those
 // that the events allow, and no further than needed. What lacks an event, or is
 // read too early, therefore has wrong values. Not thread-safe.
+//
+// A capture is of one stream: CUDA lets others join it by events that were
+// recorded in it, this refuses the record.
 class FakeQueues {
  public:
   using Work = std::function<void()>;
@@ -34,16 +37,16 @@ class FakeQueues {
   cudaEvent_t CreateEvent();
   cudaError_t DestroyEvent(cudaEvent_t event);
 
-  // Puts work into the stream, or into the graph that it is captured for; it
+  // Puts work into the stream, or into the graph that is captured from it; it
   // waits until it is ready, if that is not null.
   cudaError_t Put(cudaStream_t stream, Work work, Ready ready = nullptr);
   // Items that were put into streams so far.
   int64_t puts() const { return puts_; }
   bool IsCapturing(cudaStream_t stream) const;
-  // A call was made that the capture which began in `origin` forbids.
-  void SpoilCapture(cudaStream_t origin);
+  // A call was made that the capture of `stream` forbids.
+  void SpoilCapture(cudaStream_t stream);
 
-  cudaError_t Record(cudaEvent_t event, cudaStream_t stream, unsigned flags);
+  cudaError_t Record(cudaEvent_t event, cudaStream_t stream);
   cudaError_t Wait(cudaStream_t stream, cudaEvent_t event);
   cudaError_t SynchronizeStream(cudaStream_t stream);
   cudaError_t SynchronizeEvent(cudaEvent_t event);
@@ -62,66 +65,40 @@ class FakeQueues {
   size_t num_graphs() const { return graphs_.size() + executables_.size(); }
 
  private:
-  struct Capture;
   struct Event {
     // How often it was recorded, and how many of these have come.
     int64_t recorded = 0;
     int64_t done = 0;
-    // Of its last record, if that was in one: the nodes before it.
-    Capture* capture = nullptr;
-    std::vector<int> nodes;
   };
-  struct Node {
-    Work work;
-    Ready ready;
-    // Recorded when the node is done; null: none.
-    Event* event = nullptr;
-    std::vector<int> after;
-  };
-  struct Graph {
-    std::vector<Node> nodes;
-  };
-  // A launch of a graph.
-  struct Run {
-    const Graph* graph = nullptr;
-    std::vector<bool> done;
-    // By node: which record of its event this is.
-    std::vector<int64_t> records;
-    size_t num_done = 0;
-  };
-  // One thing in a stream: work, a record, a wait or a graph.
+  // One thing in a stream: work, a record or a wait.
   struct Item {
     Work work;
     Ready ready;
     Event* recorded = nullptr;
     Event* awaited = nullptr;
     int64_t count = 0;
-    std::unique_ptr<Run> run;
   };
-  struct Stream {
-    std::deque<Item> items;
-    // In a capture: what comes next comes after these nodes.
-    Capture* capture = nullptr;
-    std::vector<int> nodes;
+  // Works, in order.
+  struct Graph {
+    std::vector<Item> items;
   };
   struct Capture {
     Graph graph;
-    Stream* origin = nullptr;
     bool is_spoilt = false;
+  };
+  struct Stream {
+    std::deque<Item> items;
+    // Null: what is put into it is not captured.
+    std::unique_ptr<Capture> capture;
   };
 
   Stream* Find(cudaStream_t stream) const;
   Event* Find(cudaEvent_t event) const;
-  int AddNode(Stream* stream, Node node);
-  static bool IsJoined(const Capture& capture);
-  void Leave(const Capture* capture);
+  static cudaError_t Spoil(Stream* stream, cudaError_t error);
   static bool CanRun(const Item& item);
-  static std::vector<int> ReadyNodes(const Run& run);
   void Append(Stream* stream, Item item);
   // Does one thing of some stream. False if nothing can be done.
   bool RunOne();
-  void RunFront(Stream* stream);
-  void RunNode(Run* run);
   template <typename Done>
   cudaError_t RunUntil(Done done);
 
@@ -130,7 +107,6 @@ class FakeQueues {
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<std::unique_ptr<Graph>> graphs_;
   std::vector<std::unique_ptr<Graph>> executables_;
-  std::vector<std::unique_ptr<Capture>> captures_;
   int64_t puts_ = 0;
 };
 
