@@ -129,16 +129,17 @@ class FakeCardTest(harness.TestCase):
 
     def test_two_towers(self):
         cpu, _ = self.train("cpu", "--device=cpu", "--num_devices=2")
-        for name, flags in {
-                "cards": ["--num_devices=2"],
-                # Both on card 0, where NCCL makes no mean: the host does.
-                "parts": ["--num_devices=2", "--gpu_virtual_devices=2"],
-                "accumulated": ["--num_devices=2", "--set=input.batch_size=4",
-                                "--set=gradient.accumulate_batches=2"],
-        }.items():
+        for name, where, flags in (
+                ("cards", "by the devices", []),
+                # Both on card 0, where NCCL makes no mean.
+                ("parts", "on cuda:0", ["--gpu_virtual_devices=2"]),
+                ("accumulated", "by the devices", [
+                    "--set=input.batch_size=4",
+                    "--set=gradient.accumulate_batches=2"])):
             with self.subTest(name):
-                result, _ = self.train(name, *flags)
+                result, output = self.train(name, "--num_devices=2", *flags)
                 self.check_learned(result, ["cuda:0", "cuda:1"])
+                self.assertIn("gradients are averaged " + where, output)
                 self.assertEqual(result["rows_per_push"], 16)
                 self.assertAlmostEqual(result["test_loss"], cpu["test_loss"],
                                        delta=TOLERANCE)
