@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Packs worker, ps_server and the tests of the cuda backend for a machine with
-a GPU.
+"""Packs worker, ps_server, a benchmark and the tests of the cuda backend for a
+machine with a GPU.
 
 Called by gpu_bundle.sh. Python 3 standard library only.
 """
@@ -24,6 +24,8 @@ TRAINING_EXAMPLES = 10000
 DATA_SET = "/usr/share/datasets/fashion-mnist"
 # The tests that want a card, as their BUILD file names them.
 TESTS = "tests/worker/backend/cuda/card_*_test"
+# What limits a step with a ps: copies, and the update rule.
+BENCHMARK = "tests/benchmark/data_plane/data_plane"
 # Of glibc, which belongs to a kernel and a loader: a machine's own is taken
 # where it is new enough, so that these lie apart.
 GLIBC = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util))\.so\.\d+$")
@@ -33,7 +35,8 @@ MORE_GLIBC = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1")
 PLAIN = ["LICENSE", "scripts/launcher.py", "scripts/launcher_flags.py",
          "scripts/local_gpus.py", "scripts/local_tasks.py",
          "tests/benchmark/peers/torch_gpu.py",
-         "tests/benchmark/peers/torch_model.py", "worker/model/zoo/*.textproto"]
+         "tests/benchmark/peers/torch_model.py",
+         "tests/worker/model/golden/losses.txt", "worker/model/zoo/*.textproto"]
 RUN = "scripts/gpu_run"
 WRAPPER = """#!/bin/sh
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -65,6 +68,7 @@ def binaries(bin_dir):
     wants it."""
     yield os.path.join(bin_dir, "worker/worker"), "worker/worker"
     yield os.path.join(bin_dir, "ps_server/ps_server"), "ps_server/ps_server"
+    yield os.path.join(bin_dir, BENCHMARK), "benchmark/data_plane"
     tests = sorted(glob.glob(os.path.join(bin_dir, TESTS)))
     if not tests:
         raise Failure("no test of a card at '%s/%s'; leave out --no_build" %

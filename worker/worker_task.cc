@@ -134,13 +134,14 @@ absl::Status WorkerTask::CreateModel() {
                                        static_cast<int>(ps_addresses_.size())));
   if (!is_chief()) return absl::OkStatus();
   const TowerParts& first = opened_.towers.front();
-  if (shape_.towers > 1) {
+  Backend* backend = first.backend.get();
+  // In host memory a tower has a part of the threads, and an evaluation all; a
+  // device of its own is open, and its memory counted, once.
+  if (shape_.towers > 1 && backend->streams() == nullptr) {
     ASSIGN_OR_RETURN(test_backend_, OpenDevice(first.device, backend_options_));
+    backend = test_backend_.get();
   }
-  ASSIGN_OR_RETURN(
-      test_model_,
-      CompileTestModel(training, shape_.towers > 1 ? test_backend_.get()
-                                                   : first.backend.get()));
+  ASSIGN_OR_RETURN(test_model_, CompileTestModel(training, backend));
   SayPlacement();
   return absl::OkStatus();
 }

@@ -155,7 +155,7 @@ class WorkerTask {
   StepShape shape_;
   OpenedTowers opened_;
   std::unique_ptr<TowerGroup> towers_;
-  // With all compute threads; null if the only tower's has them.
+  // With all compute threads; null if the first tower's has them, or has none.
   std::unique_ptr<Backend> test_backend_;
   std::unique_ptr<CompiledModel> test_model_;
   std::unique_ptr<DataSet> data_set_;

@@ -1,4 +1,4 @@
-"""The trainings whose speed is measured, ours and PyTorch's.
+"""What is measured: trainings, ours and PyTorch's, and what limits them.
 
 Part of run_all.py. Python 3 standard library only.
 """
@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+import card_samples
+import targets
 from timed_runs import ROOT
 
 LAUNCHER = os.path.join(ROOT, "scripts/launcher.py")
@@ -17,6 +19,8 @@ TORCH = os.path.join(ROOT, "tests/benchmark/peers/torch_gpu.py")
 AROUND_S = {"cuda": 30.0, "cpu": 120.0}
 # torch.compile builds its kernels with a compiler.
 TORCH_AROUND_S = 90.0
+# Of a figure of data_plane, which takes a second.
+DATA_PLANE_LIMIT_S = 60.0
 
 
 def model(name):
@@ -46,29 +50,54 @@ class Trainings:
 
     def standalone(self, what, model_name, *flags, fields=(), times=1):
         seconds = times * self.seconds
-        self._measure(what, seconds, [
+        return self._measure(what, seconds, [
             os.path.join(self.programs, "worker/worker"), "--standalone",
             "--training=" + model(model_name),
             *self.flags, *flags, *self.fields(seconds, *fields)])
 
-    def cluster(self, ps, workers):
-        self._measure("mnist_cnn, %d ps + %d workers" % (
-            ps, workers), self.seconds, [
+    def cluster(self, ps, workers, model_name="mnist_cnn", times=1):
+        seconds = times * self.seconds
+        return self._measure("%s, %d ps + %d workers" % (
+            model_name, ps, workers), seconds, [
             sys.executable, LAUNCHER, "--no_build",
             "--bin_dir=" + self.programs,
             "--ps=%d" % ps, "--workers=%d" % workers,
             "--gpus=" + ("none" if self.device == "cpu" else "auto"),
-            "--training=" + model("mnist_cnn"),
+            "--training=" + model(model_name),
             *["--worker_flag=" + flag for flag in self.flags],
-            *self.fields(self.seconds)])
+            *self.fields(seconds)])
+
+    def sampled(self, what, train):
+        """`train()`, and what nvidia-smi says of the card meanwhile."""
+        if self.device == "cpu":
+            train()
+            return
+        with card_samples.CardSamples() as samples:
+            row = train()
+        how = "nvidia-smi " + " ".join(card_samples.ARGUMENTS)
+        self.runs.derive(
+            "GPU busy in %s, by samples" % what, "%",
+            lambda: samples.median(card_samples.BUSY), how)
+        for column, where in ((card_samples.RECEIVED, "to the GPU"),
+                              (card_samples.SENT, "to the host")):
+            self.runs.derive(
+                "MB %s in a step of %s, by samples" % (where, what), "MB",
+                lambda column=column: per_step(samples.median(column), row),
+                how)
 
     def _measure(self, what, seconds, command):
         with tempfile.TemporaryDirectory() as train_dir:
-            self.runs.measure(
+            return self.runs.measure(
                 "%s on %s" % (what, self.device), "steps/s",
                 command + ["--train_dir=" + train_dir],
                 seconds + AROUND_S[self.device],
                 lambda _: steps_per_s(train_dir))
+
+
+def per_step(per_s, row):
+    if "value" not in row:
+        raise ValueError("its training gave no steps/s")
+    return round(per_s / row["value"], 3)
 
 
 def steps_per_s(train_dir):
@@ -102,19 +131,41 @@ def torch_figures(runs, options):
                 skip)
 
 
+def limits(runs, options, programs, environment):
+    """What a step with a ps cannot be faster than."""
+    for name, unit, figure, read in (
+            (targets.TO_DEVICE, "GB/s", "to_device",
+             lambda line: line["bytes_per_s"] / 1e9),
+            (targets.TO_HOST, "GB/s", "to_host",
+             lambda line: line["bytes_per_s"] / 1e9),
+            (targets.ADAM, "steps/s", "apply",
+             lambda line: 1 / line["median_s"])):
+        runs.measure(
+            name, unit, [
+                os.path.join(programs, "benchmark/data_plane"),
+                "--figure=" + figure, "--bytes=%d" % targets.MODEL_BYTES],
+            DATA_PLANE_LIMIT_S,
+            lambda text, read=read: round(
+                read(json.loads(text.splitlines()[-1])), 2),
+            "--cpu" if options.cpu and figure != "apply" else None,
+            environment)
+
+
 def figures(runs, options, folders, programs):
     ours = Trainings(runs, options, folders, programs)
-    ours.standalone("mnist_cnn, standalone", "mnist_cnn")
+    ours.sampled(targets.ONE,
+                 lambda: ours.standalone(targets.ONE, "mnist_cnn"))
     if not options.cpu:
-        ours.standalone("mnist_cnn, standalone, bf16", "mnist_cnn",
+        ours.standalone(targets.BF16, "mnist_cnn",
                         fields=["compute.bf16=true"])
-        ours.standalone("mnist_cnn, standalone, without CUDA graphs",
-                        "mnist_cnn", fields=["compute.cuda_graphs=false"])
-    ours.standalone("mnist_cnn, standalone, 2 devices", "mnist_cnn",
+        ours.standalone(targets.PLAIN, "mnist_cnn",
+                        fields=["compute.cuda_graphs=false"])
+    ours.standalone(targets.TOWERS, "mnist_cnn",
                     "--num_devices=2", *(
                         [] if options.cpu else ["--gpu_virtual_devices=2"]))
-    ours.cluster(ps=1, workers=1)
+    ours.sampled(targets.PAIR, lambda: ours.cluster(ps=1, workers=1))
     ours.cluster(ps=1, workers=2)
     # Its steps are long.
-    ours.standalone("inception_small, standalone", "inception_small", times=3)
+    ours.standalone(targets.INCEPTION, "inception_small", times=3)
+    ours.cluster(ps=1, workers=1, model_name="inception_small", times=3)
     torch_figures(runs, options)

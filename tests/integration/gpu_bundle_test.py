@@ -1,7 +1,6 @@
 """scripts/gpu_bundle.sh, and the CPU part of what it makes."""
 
 import glob
-import json
 import os
 import re
 import shutil
@@ -41,7 +40,8 @@ class GpuBundleTest(harness.TestCase):
             deadline_s=PATIENCE_S, env=BARE)
 
     def programs(self):
-        return [path for folder in ("worker", "ps_server", "gpu_tests")
+        return [path for folder in ("worker", "ps_server", "benchmark",
+                                    "gpu_tests")
                 for path in glob.glob(os.path.join(self.bundle, folder, "*"))
                 if os.path.isfile(path) and os.access(path, os.X_OK)]
 
@@ -49,7 +49,7 @@ class GpuBundleTest(harness.TestCase):
         self.assertLess(os.path.getsize(self.bundle + ".tar.xz"), MAX_BYTES)
 
     def test_brings_every_library_but_glibc(self):
-        self.assertGreaterEqual(len(self.programs()), 4)
+        self.assertGreaterEqual(len(self.programs()), 9)
         for program in self.programs():
             found = subprocess.run(["ldd", program], env=BARE, check=True,
                                    capture_output=True, text=True).stdout
@@ -81,30 +81,48 @@ class GpuBundleTest(harness.TestCase):
         self.assertEqual(code, 2, output)
         self.assertIn("is there already", output)
 
+    def test_brings_what_its_tests_read(self):
+        for path in ("tests/worker/model/golden/losses.txt",
+                     "worker/model/zoo/mnist_cnn.textproto"):
+            self.assertTrue(os.path.exists(os.path.join(self.bundle, path)))
+
     def results(self, *flags):
-        """The rows by name, and run_all.sh's exit code."""
+        """The rows by name, and run_all.sh's exit code and output."""
         path = self.path("results.json")
-        code, _ = self.run_bundled("run_all.sh", "--out=" + path, *flags)
-        with open(path, encoding="utf-8") as file:
-            return {row["name"]: row for row in json.load(file)["rows"]}, code
+        code, output = self.run_bundled("run_all.sh", "--out=" + path, *flags)
+        self.report = self.read_json(path)
+        return {row["name"]: row for row in self.report["rows"]}, code, output
+
+    def ratio(self, name):
+        return next(one for one in self.report["targets"]
+                    if one["name"] == name)
 
     def test_measures_on_the_cpu_what_wants_no_gpu(self):
-        rows, code = self.results("--cpu", "--seconds=2")
+        rows, code, output = self.results("--cpu", "--seconds=2")
         self.assertEqual(code, 0, rows)
         for name in ("mnist_cnn, standalone on cpu",
                      "mnist_cnn, 1 ps + 1 workers on cpu",
                      "mnist_cnn, 1 ps + 2 workers on cpu",
-                     "inception_small, standalone on cpu"):
+                     "inception_small, standalone on cpu",
+                     "inception_small, 1 ps + 1 workers on cpu",
+                     "Adam of mnist_cnn's parameters, one thread"):
             self.assertGreater(rows[name]["value"], 0)
             self.assertEqual(rows[name]["unit"], "steps/s")
             self.assertTrue(rows[name]["command"])
-        for name in ("card_backend_parity_test",
+        for name in ("card_backend_parity_test", "card_parity_test",
+                     "parameters of mnist_cnn to the GPU, pinned",
                      "memcheck of card_backend_parity_test",
                      "PyTorch eager, mnist_cnn, tf32"):
             self.assertEqual(rows[name]["skipped"], "--cpu")
+        one = self.ratio("inception_small, 1 ps + 1 workers / "
+                         "inception_small, standalone")
+        self.assertGreater(one["ratio"], 0)
+        self.assertEqual(one["met"], one["ratio"] >= one["wanted"])
+        self.assertRegex(output, r"mnist_cnn, standalone / PyTorch eager, tf32 "
+                         r".* not measured, because PyTorch .*: --cpu")
 
     def test_says_what_it_had_no_time_for(self):
-        rows, code = self.results("--cpu", "--time_limit=1")
+        rows, code, _ = self.results("--cpu", "--time_limit=1")
         self.assertEqual(code, 0, rows)
         self.assertEqual(rows["inception_small, standalone on cpu"]["skipped"],
                          "no time left of 1 s")
@@ -112,12 +130,20 @@ class GpuBundleTest(harness.TestCase):
     def test_what_fails_is_a_row_with_its_last_lines(self):
         if shutil.which("nvidia-smi") or os.path.exists("/dev/nvidia0"):
             self.skipTest("there may be a card")
-        rows, code = self.results("--seconds=1")
+        rows, code, _ = self.results("--seconds=1")
         self.assertEqual(code, 1)
         row = rows["mnist_cnn, standalone on cuda"]
         self.assertEqual(row["failed"], "exit code 2")
         self.assertIn("cuda:0 cannot be used", row["output"][-1])
-        self.assertIn("no card", rows["card_backend_parity_test"]["skipped"])
+        for name in ("card_backend_parity_test", "card_gradient_check_test",
+                     "card_parity_test", "card_step_allocation_test"):
+            self.assertIn("no card", rows[name]["skipped"])
+        self.assertEqual(
+            rows["GPU busy in mnist_cnn, standalone, by samples"]["skipped"],
+            "no nvidia-smi here")
+        self.assertEqual(
+            rows["parameters of mnist_cnn to the GPU, pinned"]["failed"],
+            "exit code 1")
         self.assertRegex("\n".join(rows["list of devices"]["value"]),
                          "cuda:0: unusable")
 

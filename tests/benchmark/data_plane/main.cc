@@ -25,6 +25,7 @@
 #include "spdlog/spdlog.h"
 #include "tests/benchmark/data_plane/bare_apply.h"
 #include "tests/benchmark/data_plane/burst.h"
+#include "tests/benchmark/data_plane/device_copy.h"
 #include "tests/benchmark/data_plane/grpc_frames.h"
 #include "tests/benchmark/data_plane/hand_off.h"
 #include "tests/benchmark/data_plane/memory_copy.h"
@@ -36,7 +37,8 @@
 
 ABSL_FLAG(std::string, figure, "",
           "apply, grpc_frames, hand_off_parked, hand_off_spinning, memcpy, "
-          "plain_rpc, push, push_in_place, push_pull or raw_tcp.");
+          "plain_rpc, push, push_in_place, push_pull, raw_tcp, to_device or "
+          "to_host (of a GPU).");
 ABSL_FLAG(int64_t, bytes, 13107200, "float32 bytes of all tensors, one way.");
 ABSL_FLAG(int, tensors, 8, "Tensors that they are cut into (push...).");
 ABSL_FLAG(int, workers, 1, "Workers at the same time (push...).");
@@ -111,6 +113,12 @@ const std::map<std::string, Figure>& Figures() {
           return MakeParameterSteps(options, StepKind::kPushAndPull);
         },
         /*has_shards=*/true}},
+      {"to_device", {[](const WorkloadOptions& options) {
+         return MakeDeviceCopy(options, CopyTo::kDevice);
+       }}},
+      {"to_host", {[](const WorkloadOptions& options) {
+         return MakeDeviceCopy(options, CopyTo::kHost);
+       }}},
   };
   return figures;
 }

@@ -1,6 +1,7 @@
 #ifndef TESTS_WORKER_BACKEND_PARITY_BACKENDS_H_
 #define TESTS_WORKER_BACKEND_PARITY_BACKENDS_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +20,9 @@ struct ParityBackend {
   std::function<absl::StatusOr<std::unique_ptr<Backend>>()> make;
   // It rounds the factors of products to so many bits of mantissa: 8 of bf16.
   int factor_bits = 24;
+  // How many calls to its device's libraries have made something so far:
+  // memory, events, graphs, descriptors. Null: it has no such libraries.
+  std::function<int64_t()> calls_that_make = nullptr;
 };
 
 // Those of this binary: each links a definition of its own.

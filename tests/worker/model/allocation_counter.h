@@ -5,9 +5,9 @@
 
 namespace muster {
 
-// Replaces malloc, operator new and their kin in the binary that compiles it
-// in, so that what libraries allocate is seen too. oneDNN's own execute makes a
-// few small nodes a call (its map of arguments) and its matrix product packs
+// Replaces malloc, operator new and their kin in the binary that links it, so
+// that what libraries allocate is seen too. oneDNN's own execute makes a few
+// small nodes a call (its map of arguments) and its matrix product packs
 // operands, which no caller can avoid: those are told apart by the caller's
 // address and not counted up to a limit. Nor is what a test's own fake does:
 // tests/testing/allocation_pause.h.

@@ -1,15 +1,18 @@
-// Every layer's gradients, of each parameter and of the model's input, against
-// central finite differences on the ref backend in double precision.
+// Every layer's gradients on each backend, of each parameter and of the model's
+// input, against central finite differences on ref in double precision.
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/worker/backend/parity_backends.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/layer/counter_random.h"
 #include "worker/layer/layer.h"
@@ -20,12 +23,14 @@ namespace {
 constexpr uint64_t kSeed = 5;
 constexpr uint64_t kStepSeed = 77;
 constexpr int64_t kRows = 3;
-// Input values are floats, so their step is a power of two; parameters are
-// doubles and use the same.
+// Values are floats, so their step is a power of two.
 const double kStep = std::ldexp(1.0, -14);
 // The difference quotient's own error: kStep^2 / 6 times a third derivative
 // (below 10 in these models) plus rounding 1e-16 / kStep.
 constexpr double kTolerance = 1e-7;
+// The gradients of these models are below 1, sums of some dozens of float32
+// products, each rounded to 6e-8.
+constexpr double kFloat32Tolerance = 5e-6;
 
 struct GradientCase {
   std::string name;
@@ -133,32 +138,63 @@ std::vector<GradientCase> Cases() {
   };
 }
 
-class GradientCheckTest : public testing::TestWithParam<GradientCase> {
+// Those whose factors have all bits; fewer make ReLUs and maxima change sides,
+// and backend_parity_test compares them.
+std::vector<ParityBackend> Backends() {
+  std::vector<ParityBackend> backends = ParityBackends();
+  backends.erase(std::remove_if(backends.begin(), backends.end(),
+                                [](const ParityBackend& backend) {
+                                  return backend.factor_bits < 24;
+                                }),
+                 backends.end());
+  return backends;
+}
+
+using Case = std::tuple<GradientCase, ParityBackend>;
+
+class GradientCheckTest : public testing::TestWithParam<Case> {
+ public:
+  static std::string NameOf(const testing::TestParamInfo<Case>& info) {
+    return absl::StrCat(std::get<0>(info.param).name, "_",
+                        std::get<1>(info.param).label);
+  }
+
  protected:
   void SetUp() override {
-    spec_ = ParseModel(absl::StrCat("input_shape: ", GetParam().input_shape,
-                                    " ", GetParam().layers));
-    CompileOptions options;
-    options.backend = backend_.get();
-    options.batch_size = kRows;
-    options.input_gradient = true;
-    model_ = Compile(spec_, options);
-    // Not the initializers' zeros and ones: they hide errors.
-    for (size_t i = 0; i < model_->parameters().size(); ++i) {
-      const CounterRandom random(kSeed, model_->parameters()[i].name());
-      absl::Span<double> values = model_->parameter_as<double>(i);
-      for (size_t j = 0; j < values.size(); ++j) {
-        values[j] =
-            std::ldexp(static_cast<double>(random.Bits(j) >> 40), -24) - 0.45;
-      }
-    }
+    auto made = std::get<1>(GetParam()).make();
+    if (absl::IsUnavailable(made.status())) GTEST_SKIP() << made.status();
+    ASSERT_TRUE(made.ok()) << made.status();
+    backend_ = *std::move(made);
+    const GradientCase& model = std::get<0>(GetParam());
+    spec_ = ParseModel(
+        absl::StrCat("input_shape: ", model.input_shape, " ", model.layers));
+    exact_ = MakeModel<double>(ref_.get());
     elements_ = 1;
     for (const int64_t dim : spec_.input_shape()) elements_ *= dim;
-    batch_ = MakeBatch(kRows, elements_, model_->num_classes(), kSeed);
+    batch_ = MakeBatch(kRows, elements_, exact_->num_classes(), kSeed);
+  }
+
+  template <typename T>
+  std::unique_ptr<CompiledModel> MakeModel(Backend* backend) {
+    CompileOptions options;
+    options.backend = backend;
+    options.batch_size = kRows;
+    options.input_gradient = true;
+    auto model = Compile(spec_, options);
+    // Not the initializers' zeros and ones: they hide errors.
+    for (size_t i = 0; i < model->parameters().size(); ++i) {
+      const CounterRandom random(kSeed, model->parameters()[i].name());
+      absl::Span<T> values = model->template parameter_as<T>(i);
+      for (size_t j = 0; j < values.size(); ++j) {
+        values[j] = std::ldexp(static_cast<float>(random.Bits(j) >> 40), -24) -
+                    0.453125f;
+      }
+    }
+    return model;
   }
 
   double Loss() {
-    const auto result = model_->Step(batch_, kStepSeed);
+    const auto result = exact_->Step(batch_, kStepSeed);
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? result->loss : 0;
   }
@@ -181,46 +217,57 @@ class GradientCheckTest : public testing::TestWithParam<GradientCase> {
     return std::abs(*quotient - quotient_for(kStep / 2)) < kTolerance;
   }
 
-  template <typename T>
-  void Check(const std::string& name, absl::Span<const double> gradient,
-             T* values) {
+  template <typename T, typename G>
+  void Check(const std::string& name, absl::Span<const G> gradient, T* values) {
+    const double tolerance =
+        backend_->dtype() == FLOAT64 ? kTolerance : kFloat32Tolerance;
     int checked = 0;
     for (size_t i = 0; i < gradient.size(); ++i) {
       double quotient = 0;
       if (!Difference(&values[i], &quotient)) continue;
       ++checked;
-      EXPECT_NEAR(gradient[i], quotient, kTolerance) << name << "[" << i << "]";
+      EXPECT_NEAR(gradient[i], quotient, tolerance) << name << "[" << i << "]";
     }
     // Kinks are rare; a wrong skip would hide a whole gradient.
     EXPECT_GE(checked, 0.9 * gradient.size()) << name;
   }
 
-  const std::unique_ptr<Backend> backend_ = MakeBackend("ref_float64");
+  // The gradients of a model that computes in T.
+  template <typename T>
+  void CheckAll() {
+    const auto model = MakeModel<T>(backend_.get());
+    const auto result = model->Step(batch_, kStepSeed);
+    ASSERT_TRUE(result.ok()) << result.status();
+    for (size_t i = 0; i < model->parameters().size(); ++i) {
+      if (model->parameters()[i].kind() == STATE) continue;
+      Check(model->parameters()[i].name(), model->template gradient_as<T>(i),
+            exact_->parameter_as<double>(i).data());
+    }
+    Check("input", model->template input_gradient_as<T>(),
+          batch_.examples.as<float>());
+  }
+
+  const std::unique_ptr<Backend> ref_ = MakeBackend("ref_float64");
+  std::unique_ptr<Backend> backend_;
   ModelSpec spec_;
-  std::unique_ptr<CompiledModel> model_;
+  // Whose losses are compared.
+  std::unique_ptr<CompiledModel> exact_;
   Batch batch_;
   int64_t elements_ = 0;
 };
 
 TEST_P(GradientCheckTest, AgreesWithFiniteDifferences) {
-  Loss();
-  std::vector<std::vector<double>> gradients;
-  for (size_t i = 0; i < model_->parameters().size(); ++i) {
-    const absl::Span<const double> gradient = model_->gradient_as<double>(i);
-    gradients.emplace_back(gradient.begin(), gradient.end());
+  if (backend_->dtype() == FLOAT64) {
+    CheckAll<double>();
+  } else {
+    CheckAll<float>();
   }
-  const absl::Span<const double> input = model_->input_gradient_as<double>();
-  const std::vector<double> input_gradient(input.begin(), input.end());
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    if (model_->parameters()[i].kind() == STATE) continue;
-    Check(model_->parameters()[i].name(), gradients[i],
-          model_->parameter_as<double>(i).data());
-  }
-  Check<float>("input", input_gradient, batch_.examples.as<float>());
 }
 
-INSTANTIATE_TEST_SUITE_P(Layers, GradientCheckTest, testing::ValuesIn(Cases()),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Layers, GradientCheckTest,
+                         testing::Combine(testing::ValuesIn(Cases()),
+                                          testing::ValuesIn(Backends())),
+                         GradientCheckTest::NameOf);
 
 TEST(GradientCheckCasesTest, CoverEveryRegisteredLayer) {
   std::set<std::string> covered;

@@ -196,17 +196,26 @@ Device None(const absl::Status& why) {
   return device;
 }
 
+// "9.19.0" of 91900.
+std::string VersionText(size_t version) {
+  return absl::StrCat(version / 10000, ".", version % 10000 / 100, ".",
+                      version % 100);
+}
+
 std::vector<Device> List(const absl::StatusOr<const GpuFunctions*>& gpu,
                          const GpuOptions& options) {
   if (!gpu.ok()) return {None(gpu.status())};
   const auto cards = ListCudaCards(**gpu);
   if (!cards.ok()) return {None(cards.status())};
+  const std::string libraries =
+      absl::StrCat(", cuDNN ", VersionText((*gpu)->cudnn.GetVersion()),
+                   ", cuBLASLt ", VersionText((*gpu)->cublas.GetVersion()));
   std::vector<Device> devices;
   for (const CudaCard& card : *cards) {
     for (int part = 1; part <= options.virtual_devices; ++part) {
       Device device;
       device.name = NameOf(static_cast<int>(devices.size()));
-      device.description = card.Describe();
+      device.description = absl::StrCat(card.Describe(), libraries);
       device.unusable = card.unusable;
       if (options.virtual_devices > 1) {
         absl::StrAppend(&device.description, ", card ", card.ordinal, " part ",

@@ -12,11 +12,26 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-absl::string_view Advice(cudaError_t error) {
+// "13.0" of 13000.
+std::string VersionText(int version) {
+  return absl::StrCat(version / 1000, ".", version % 1000 / 10);
+}
+
+std::string OlderDriver(const GpuFunctions& gpu) {
+  int version = 0;
+  const bool is_there =
+      gpu.cuda.DriverGetVersion(&version) == cudaSuccess && version > 0;
+  return absl::StrCat(
+      is_there ? absl::StrCat("NVIDIA's driver is one for CUDA ",
+                              VersionText(version))
+               : "there is no driver of NVIDIA",
+      "; install one for CUDA ", CUDART_VERSION / 1000, " or newer");
+}
+
+std::string Advice(const GpuFunctions& gpu, cudaError_t error) {
   switch (error) {
     case cudaErrorInsufficientDriver:
-      return "install NVIDIA's driver for CUDA 13 or newer (nvidia-smi tells "
-             "the one that is there)";
+      return OlderDriver(gpu);
     case cudaErrorNoDevice:
       return "there is no card, or CUDA_VISIBLE_DEVICES hides all of them "
              "(nvidia-smi -L lists them)";
@@ -28,7 +43,7 @@ absl::string_view Advice(cudaError_t error) {
 absl::Status NoCards(const GpuFunctions& gpu, cudaError_t error) {
   const absl::Status status = CudaError(gpu, error, "look for CUDA devices");
   return absl::UnavailableError(
-      absl::StrCat(status.message(), "; ", Advice(error)));
+      absl::StrCat(status.message(), "; ", Advice(gpu, error)));
 }
 
 absl::StatusOr<CudaCard> LookAt(const GpuFunctions& gpu, int ordinal) {

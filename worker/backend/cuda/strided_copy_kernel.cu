@@ -8,11 +8,12 @@ namespace muster {
 namespace {
 
 // The dimensions by falling stride in dst, so that neighbouring threads write
-// neighbouring elements.
+// neighbouring elements. A stable sort would allocate.
 StridedCopyShape InOrderOfDst(const StridedCopyShape& shape) {
   std::array<int, 4> order = {0, 1, 2, 3};
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return shape.dst_strides[a] > shape.dst_strides[b];
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return std::make_pair(shape.dst_strides[b], a) <
+           std::make_pair(shape.dst_strides[a], b);
   });
   StridedCopyShape result = shape;
   for (int i = 0; i < 4; ++i) {

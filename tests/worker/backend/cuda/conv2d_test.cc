@@ -39,25 +39,12 @@ class Conv2dTest : public ProductTest {
     EXPECT_THAT(run.Execute(), IsOk());
     return run.Get(Operand::kDst);
   }
-
-  // The one element of a convolution of 1x1 by `values`.
-  static double Product(Backend* backend, double src, double weights) {
-    PrimitiveRun run(backend, backend->CreateConv2dForward(Conv2dDesc()));
-    if (!run.ok()) return 0;
-    run.Set(Operand::kSrc, {src})
-        .Set(Operand::kWeights, {weights})
-        .Set(Operand::kBias, {0});
-    EXPECT_THAT(run.Execute(), IsOk());
-    return run.Get(Operand::kDst)[0];
-  }
 };
 
 TEST_F(Conv2dTest, RoundsFactorsAsPrecisionSays) {
-  EXPECT_EQ(Product(Make(/*tf32=*/false).get(), kFine, 1), kFine);
-  EXPECT_EQ(Product(Make(/*tf32=*/true).get(), kFine, 1), 1);
-  EXPECT_EQ(Product(Make(/*tf32=*/true).get(), 1, kFine), 1);
-  EXPECT_EQ(Product(Make(/*tf32=*/true, /*bf16=*/true).get(), 1.0 / 3, 1),
-            171.0 / 512);
+  ExpectRoundsFactorsAsPrecisionSays([](Backend* backend) {
+    return backend->CreateConv2dForward(Conv2dDesc());
+  });
 }
 
 TEST_F(Conv2dTest, SaysWhatItHasChosen) {

@@ -39,11 +39,19 @@ TEST(CudaCardsTest, ListsEachCardAndWhyOneIsOfNoUse) {
 TEST(CudaCardsTest, SaysWhatIsMissing) {
   FakeCuda::Options options;
   options.no_device = cudaErrorInsufficientDriver;
+  options.driver_version = 12040;
   FakeCuda old(options);
-  EXPECT_THAT(ListCudaCards({old.functions(), {}, {}, {}}),
+  EXPECT_THAT(
+      ListCudaCards({old.functions(), {}, {}, {}}),
+      StatusIs(absl::StatusCode::kUnavailable,
+               AllOf(HasSubstr("look for CUDA devices: CUDA says"),
+                     HasSubstr("NVIDIA's driver is one for CUDA 12.4; install "
+                               "one for CUDA 13 or newer"))));
+  options.driver_version = 0;
+  FakeCuda no_driver(options);
+  EXPECT_THAT(ListCudaCards({no_driver.functions(), {}, {}, {}}),
               StatusIs(absl::StatusCode::kUnavailable,
-                       AllOf(HasSubstr("look for CUDA devices: CUDA says"),
-                             HasSubstr("install NVIDIA's driver"))));
+                       HasSubstr("there is no driver of NVIDIA; install one")));
   options.no_device = cudaErrorNoDevice;
   FakeCuda none(options);
   EXPECT_THAT(ListCudaCards({none.functions(), {}, {}, {}}),

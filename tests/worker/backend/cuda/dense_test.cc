@@ -14,24 +14,12 @@ class DenseTest : public ProductTest {
  protected:
   // Odd sizes.
   static DenseDesc Odd() { return {3, 7, 5, true, true}; }
-
-  static double Product(Backend* backend, double src, double weights) {
-    PrimitiveRun run(backend, backend->CreateDenseForward(DenseDesc()));
-    if (!run.ok()) return 0;
-    run.Set(Operand::kSrc, {src})
-        .Set(Operand::kWeights, {weights})
-        .Set(Operand::kBias, {0});
-    EXPECT_THAT(run.Execute(), IsOk());
-    return run.Get(Operand::kDst)[0];
-  }
 };
 
 TEST_F(DenseTest, RoundsFactorsAsPrecisionSays) {
-  EXPECT_EQ(Product(Make(/*tf32=*/false).get(), kFine, 1), kFine);
-  EXPECT_EQ(Product(Make(/*tf32=*/true).get(), kFine, 1), 1);
-  EXPECT_EQ(Product(Make(/*tf32=*/true).get(), 1, kFine), 1);
-  EXPECT_EQ(Product(Make(/*tf32=*/true, /*bf16=*/true).get(), 1.0 / 3, 1),
-            171.0 / 512);
+  ExpectRoundsFactorsAsPrecisionSays([](Backend* backend) {
+    return backend->CreateDenseForward(DenseDesc());
+  });
 }
 
 // Sums and results of bf16 products stay float32, and so does the bias.

@@ -1,5 +1,9 @@
 #include "tests/worker/backend/cuda/failing_calls.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "tests/testing/allocation_pause.h"
+
 namespace muster {
 namespace {
 
@@ -26,6 +30,14 @@ ncclResult_t Failure() {
   return ncclInternalError;
 }
 
+bool Makes(absl::string_view name) {
+  for (const absl::string_view part :
+       {"Create", "Init", "Instantiate", "Malloc", "Register"}) {
+    if (absl::StrContains(name, part)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 template <typename Result, typename... Arguments>
@@ -34,6 +46,7 @@ void FailingCalls::WrapOne(std::function<Result(Arguments...)>* function,
   if (*function == nullptr) return;
   if constexpr (kCanFail<Result>) {
     *function = [this, call = *function, name](Arguments... arguments) {
+      const AllocationPause pause;
       if (Fails(name)) return Failure<Result>();
       return call(arguments...);
     };
@@ -79,6 +92,15 @@ std::string FailingCalls::failed() const {
 absl::flat_hash_map<std::string, int64_t> FailingCalls::counts() const {
   const absl::MutexLock lock(&mu_);
   return counts_;
+}
+
+int64_t FailingCalls::calls_that_make() const {
+  const absl::MutexLock lock(&mu_);
+  int64_t calls = 0;
+  for (const auto& [name, count] : counts_) {
+    if (Makes(name)) calls += count;
+  }
+  return calls;
 }
 
 bool FailingCalls::Fails(const char* name) {

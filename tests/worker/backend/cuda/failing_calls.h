@@ -16,7 +16,8 @@ namespace muster {
 
 // Counts the calls that go through a table of functions, and lets the n-th fail
 // instead of being made: each of CUDA, cuDNN, cuBLASLt and NCCL that returns a
-// code. Thread-safe.
+// code. What they allocate on the host is theirs (AllocationPause).
+// Thread-safe.
 class FailingCalls {
  public:
   // Outlived by this.
@@ -29,6 +30,9 @@ class FailingCalls {
   std::string failed() const;
   // By name, how often it was called since this was made.
   absl::flat_hash_map<std::string, int64_t> counts() const;
+  // Of those, the ones that made something: memory, pinned memory, streams,
+  // events, graphs, handles or descriptors.
+  int64_t calls_that_make() const;
 
  private:
   // Whether this call is to fail.

@@ -327,7 +327,7 @@ CudaFunctions FakeCuda::functions() {
 
 void FakeCuda::AddDeviceFunctions(CudaFunctions* functions) {
   functions->DriverGetVersion = [this](int* version) {
-    *version = options_.no_device == cudaErrorInsufficientDriver ? 0 : 13000;
+    *version = options_.driver_version;
     return cudaSuccess;
   };
   functions->GetDeviceCount = [this](int* count) {

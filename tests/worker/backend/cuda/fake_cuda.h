@@ -35,6 +35,8 @@ class FakeCuda {
     std::vector<Device> devices = {Device()};
     // What cudaGetDeviceCount says instead.
     cudaError_t no_device = cudaSuccess;
+    // What cudaDriverGetVersion says; 0: there is none.
+    int driver_version = 13000;
     // Calls `thread` for each thread of a grid.
     std::function<void(const std::function<void()>& thread, dim3 blocks,
                        dim3 threads)>

@@ -17,6 +17,7 @@ FakeCuda::Options Cards() {
   const char* const cards = std::getenv("FAKE_CARDS");
   if (cards != nullptr && absl::string_view(cards) == "none") {
     options.no_device = cudaErrorInsufficientDriver;
+    options.driver_version = 0;
   }
   return options;
 }

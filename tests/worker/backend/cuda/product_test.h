@@ -35,6 +35,16 @@ class ProductTest : public testing::Test {
     return backend.ok() ? *std::move(backend) : nullptr;
   }
 
+  // Of what `create` makes: a product of one factor by another.
+  void ExpectRoundsFactorsAsPrecisionSays(const Create& create) {
+    EXPECT_EQ(Product(Make(/*tf32=*/false).get(), create, kFine, 1), kFine);
+    EXPECT_EQ(Product(Make(/*tf32=*/true).get(), create, kFine, 1), 1);
+    EXPECT_EQ(Product(Make(/*tf32=*/true).get(), create, 1, kFine), 1);
+    EXPECT_EQ(
+        Product(Make(/*tf32=*/true, /*bf16=*/true).get(), create, 1.0 / 3, 1),
+        171.0 / 512);
+  }
+
   // Lets each call of making and executing a primitive fail in turn: each time
   // there is an error that says `what`, and nothing stays behind.
   void ExpectEveryFailureSays(const Create& create, const std::string& what) {
@@ -74,6 +84,17 @@ class ProductTest : public testing::Test {
   GpuFunctions functions_ = gpu_.functions();
 
  private:
+  static double Product(Backend* backend, const Create& create, double src,
+                        double weights) {
+    PrimitiveRun run(backend, create(backend));
+    if (!run.ok()) return 0;
+    run.Set(Operand::kSrc, {src})
+        .Set(Operand::kWeights, {weights})
+        .Set(Operand::kBias, {0});
+    EXPECT_THAT(run.Execute(), IsOk());
+    return run.Get(Operand::kDst)[0];
+  }
+
   // False if `act` makes fewer calls.
   bool FailsAt(int64_t call, const std::string& what,
                const std::function<absl::Status()>& act) {

@@ -3,8 +3,8 @@
 
 For each update rule, the mean cross-entropy of 20 consecutive steps of the
 network of worker/model/zoo/mnist_cnn.textproto. The initial parameters and
-the batches are a formula (see Uniform), which parity_test.cc computes too, so
-that only the losses are stored.
+the batches are a formula (see Uniform), which golden_training.cc computes
+too, so that only the losses are stored.
 
     apt-get install python3-torch   # 1.13
     ./generate.py > losses.txt      # about half a minute

@@ -1,0 +1,241 @@
+"""The worker on fake cards (fake_cuda_backend.cc): all of it but CUDA itself."""
+
+import math
+import os
+import re
+
+from tests.integration import harness
+
+STEPS = 60
+# Every kind of layer that the tests below look for, in the table of devices.
+TRAINING = """
+model {
+  name: "tiny_cnn"
+  input_shape: [1, 8, 8]
+  layer {
+    name: "conv" type: "conv2d"
+    attr { name: "filters" i: 4 } attr { name: "kernel" i: 3 }
+    attr { name: "activation" s: "relu" }
+  }
+  layer { name: "pool" type: "max_pool" }
+  layer { name: "flatten" type: "flatten" }
+  layer { name: "logits" type: "dense" attr { name: "units" i: 4 } }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+}
+input {
+  type: "synthetic" batch_size: 8
+  synthetic_examples: 256 synthetic_test_examples: 64 synthetic_classes: 4
+}
+compute { tf32: false }
+optimizer { name: "adam" attr { name: "learning_rate" f: 0.01 } }
+stop { steps: %d }
+seed: 7
+""" % STEPS
+# Of a model that guesses among four classes.
+FIRST_LOSS = math.log(4)
+# 60 steps of this problem get below it; without gradients, or with wrong ones,
+# it stays.
+LOSS_RATIO = 0.8
+# Of test losses. The first steps of Adam divide by the root of small numbers,
+# which magnifies what float32 sums in another order differ by.
+TOLERANCE = 1e-3
+NO_CARDS = dict(os.environ, FAKE_CARDS="none")
+
+
+def fake_card_worker():
+    return harness.binary("tests/worker/backend/cuda/fake_card_worker")
+
+
+class FakeCardTest(harness.TestCase):
+
+    def run_worker(self, *flags, env=None):
+        return self.run_to_end("worker", [fake_card_worker(), *flags], env=env)
+
+    def try_train(self, name, *flags, env=None):
+        """Alone; returns (exit code, output)."""
+        return self.run_worker("--standalone",
+                               *self.training_flags(TRAINING, name, *flags),
+                               env=env)
+
+    def train(self, name, *flags, env=None):
+        """To a good end; returns (result.json, output)."""
+        code, output = self.try_train(name, *flags, env=env)
+        self.assertEqual(code, 0, output)
+        return self.result(name), output
+
+    def check_learned(self, result, devices):
+        self.assertEqual(result["devices"], devices)
+        self.assertEqual(result["global_step"], STEPS)
+        self.assertTrue(math.isfinite(result["final_loss"]))
+        self.assertLess(result["test_loss"], LOSS_RATIO * FIRST_LOSS)
+
+    def test_trains_on_the_card_without_being_told_to(self):
+        result, output = self.train("cuda")
+        self.check_learned(result, ["cuda:0"])
+        self.assertNotIn("cannot be used", output)
+        cpu, _ = self.train("cpu", "--device=cpu")
+        self.check_learned(cpu, ["cpu:0"])
+        self.assertAlmostEqual(result["test_loss"], cpu["test_loss"],
+                               delta=TOLERANCE)
+
+    def test_graphs_change_no_bit(self):
+        self.train("with")
+        self.train("without", "--set=compute.cuda_graphs=false")
+        self.assertEqual(self.parameter_bytes("with", STEPS),
+                         self.parameter_bytes("without", STEPS))
+
+    def test_low_precision_learns_too(self):
+        for field in ("tf32", "bf16"):
+            result, _ = self.train(field, "--set=compute.%s=true" % field)
+            self.check_learned(result, ["cuda:0"])
+        self.assertNotEqual(self.parameter_bytes("tf32", STEPS),
+                            self.parameter_bytes("bf16", STEPS))
+
+    def train_on_cluster(self, name, workers, *flags):
+        """With one ps; returns what the chief printed."""
+        cluster = self.write_cluster(ps=1, workers=workers)
+        flags = self.training_flags(TRAINING, name, *flags)
+        tasks = [self.start_ps(cluster, 0)] + [
+            self.start("worker %d" % i, [
+                fake_card_worker(), "--cluster=" + cluster,
+                "--task_index=%d" % i, *flags])
+            for i in range(workers)]
+        for task in tasks:
+            self.assertEqual(task.wait(), 0, task.output)
+        return tasks[1].output
+
+    def test_a_ps_and_a_worker_over_shared_memory(self):
+        output = self.train_on_cluster("pair", 1)
+        self.assertRegex(output, r"link to /job:ps/task:0: shared memory")
+        result = self.result("pair")
+        self.check_learned(result, ["cuda:0"])
+        self.assertEqual(result["cluster"], {"ps": 1, "worker": 1})
+        alone, _ = self.train("alone")
+        self.assertAlmostEqual(result["test_loss"], alone["test_loss"],
+                               delta=TOLERANCE)
+
+    def test_parameters_are_read_in_place_of_a_ps(self):
+        self.train_on_cluster("in_place", 1,
+                              "--set=replication.async.pull=IN_PLACE")
+        self.check_learned(self.result("in_place"), ["cuda:0"])
+
+    def test_two_synchronous_workers_on_one_card(self):
+        self.train_on_cluster("two", 2,
+                              "--set=replication.sync.total_replicas=2",
+                              "--set=replication.sync.min_replicas=2")
+        result = self.result("two")
+        self.check_learned(result, ["cuda:0"])
+        self.assertEqual(len(result["workers"]), 2)
+
+    def test_two_towers(self):
+        cpu, _ = self.train("cpu", "--device=cpu", "--num_devices=2")
+        for name, where, flags in (
+                ("cards", "by the devices", []),
+                # Both on card 0, where NCCL makes no mean.
+                ("parts", "on cuda:0", ["--gpu_virtual_devices=2"]),
+                ("accumulated", "by the devices", [
+                    "--set=input.batch_size=4",
+                    "--set=gradient.accumulate_batches=2"])):
+            with self.subTest(name):
+                result, output = self.train(name, "--num_devices=2", *flags)
+                self.check_learned(result, ["cuda:0", "cuda:1"])
+                self.assertIn("gradients are averaged " + where, output)
+                self.assertEqual(result["rows_per_push"], 16)
+                self.assertAlmostEqual(result["test_loss"], cpu["test_loss"],
+                                       delta=TOLERANCE)
+
+    def test_a_checkpoint_goes_from_card_to_cpu_and_back(self):
+        self.train("moved", "--set=stop.steps=20")
+        _, output = self.train("moved", "--set=stop.steps=40", "--device=cpu")
+        self.assertRegex(output, r"restored \S*ckpt-000000000020")
+        result, output = self.train("moved")
+        self.assertRegex(output, r"restored \S*ckpt-000000000040")
+        self.check_learned(result, ["cuda:0"])
+        through, _ = self.train("through")
+        self.assertAlmostEqual(result["test_loss"], through["test_loss"],
+                               delta=TOLERANCE)
+
+    def test_too_little_memory_says_how_much_and_what_to_do(self):
+        rows = ["--set=input.batch_size=2000",
+                "--set=input.synthetic_examples=4000"]
+        code, output = self.try_train("little", "--gpu_memory_limit_mb=1",
+                                      *rows)
+        self.assertEqual(code, 2, output)
+        self.assertRegex(
+            output, r"cuda:0: allocate .*: asked for \d+ bytes; used are \d+ "
+            r"of the 1048576 that --gpu_memory_fraction or "
+            r"--gpu_memory_limit_mb allows; raise it, or take a smaller batch")
+        # A part of a card has a part of the limit.
+        code, output = self.try_train(
+            "part", "--gpu_memory_limit_mb=4", "--gpu_virtual_devices=2",
+            "--num_devices=2", *rows)
+        self.assertEqual(code, 2, output)
+        self.assertRegex(output, r"of the 2097152 that ")
+
+    def test_an_evaluation_is_counted_to_the_memory_of_its_tower(self):
+        for towers in (1, 2):
+            code, output = self.try_train(
+                "towers%d" % towers, "--num_devices=%d" % towers,
+                "--gpu_memory_limit_mb=1", "--set=evaluation.batch_size=2000")
+            self.assertEqual(code, 2, output)
+            self.assertRegex(output, r"asked for \d+ bytes; used are [1-9]\d* "
+                             r"of the 1048576 ")
+
+    def test_more_than_the_card_has_says_what_is_free(self):
+        code, output = self.try_train(
+            "huge", "--set=input.batch_size=2000000",
+            "--set=input.synthetic_examples=2000000")
+        self.assertEqual(code, 2, output)
+        self.assertRegex(output, r"cuda:0: allocate .*asked for \d+ bytes; "
+                         r".*\d+ of 1073741824 are free on the device")
+
+    def test_tells_what_computes_each_layer(self):
+        _, output = self.train("told", "--log_device_placement",
+                               "--set=compute.tf32=true")
+        for line in (r"layer +device +pass +primitive +memory bytes",
+                     r"conv +cuda:0 +forward +cuDNN \w+, TF32 +\d+",
+                     r"pool +cuda:0 +forward +- +\d+",
+                     r"logits +cuda:0 +forward +cuBLASLt, TF32 +\d+",
+                     r"loss +cuda:0 +loss +- +\d+",
+                     r"logits +cuda:0 +backward data +cuBLASLt, TF32 +\d+",
+                     r"conv +cuda:0 +backward weights +cuDNN .*, TF32 +\d+"):
+            self.assertRegex(output, r"(?m) %s$" % line)
+
+    def test_a_missing_device_is_refused_or_the_cpu_stands_in(self):
+        code, output = self.try_train("refused", "--device=cuda:2")
+        self.assertEqual(code, 2, output)
+        self.assertRegex(output, r"--device=cuda:2: there is no device "
+                         r"'cuda:2'; there are .*cuda:0 to cuda:1")
+        result, output = self.train("soft", "--device=cuda:2",
+                                    "--allow_soft_placement")
+        self.assertEqual(len(re.findall(
+            r"--device=cuda:2: there is no device .*; cpu:0 is used, as "
+            r"--allow_soft_placement says", output)), 1, output)
+        self.check_learned(result, ["cpu:0"])
+
+    def test_without_a_driver_the_cpu_trains(self):
+        result, output = self.train("fallback", env=NO_CARDS)
+        self.check_learned(result, ["cpu:0"])
+        self.assertEqual(len(re.findall(
+            r"cuda:0 cannot be used: .*; cpu:0 is used", output)), 1, output)
+        code, output = self.try_train("wanted", "--device=cuda", env=NO_CARDS)
+        self.assertEqual(code, 2, output)
+        self.assertRegex(output, r"--device=cuda: cuda:0 cannot be used: ")
+
+    def test_lists_the_cards_or_why_there_are_none(self):
+        code, output = self.run_worker("--list_devices")
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"(?m)^cuda\n  cuda:0 to cuda:1: Fake GPU, "
+                         r"compute capability 9.0, 1.0 GiB, "
+                         r"cuDNN 9\.\d+\.\d+, cuBLASLt 13\.\d+\.\d+$")
+        _, output = self.run_worker("--list_devices",
+                                    "--gpu_virtual_devices=2")
+        self.assertRegex(output, r"cuda:3: .*, card 1 part 2 of 2")
+        code, output = self.run_worker("--list_devices", env=NO_CARDS)
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"(?m)^cuda\n  cuda:0: unusable: .*"
+                         r"no driver of NVIDIA; install one for CUDA 13")
+
+
+if __name__ == "__main__":
+    harness.main()

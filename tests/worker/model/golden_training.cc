@@ -1,0 +1,161 @@
+#include "tests/worker/model/golden_training.h"
+
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "absl/types/span.h"
+#include "common/optimizer/update_rule.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/worker/model/test_models.h"
+
+namespace muster {
+namespace {
+
+constexpr int kRows = 4;
+constexpr int kBatches = 4;
+constexpr int64_t kExampleElements = 28 * 28;
+constexpr int kClasses = 10;
+constexpr uint64_t kExamplesStream = 100;
+constexpr uint64_t kLabelsStream = 200;
+// Of each parameter: the amplitude of its first values is 2^-exponent.
+constexpr int kExponents[] = {3, 6, 4, 6, 5, 6, 4, 6};
+
+// generate.py's Uniform: element i of a stream, in [0, 2^24).
+int64_t Uniform(uint64_t stream, uint64_t i) {
+  uint64_t z = ((stream << 32) + i + 1) * 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return static_cast<int64_t>((z ^ (z >> 31)) >> 40);
+}
+
+Batch GoldenBatch(int index) {
+  Batch batch;
+  batch.rows = kRows;
+  batch.examples = AlignedBuffer(kRows * kExampleElements * sizeof(float));
+  for (int64_t i = 0; i < kRows * kExampleElements; ++i) {
+    batch.examples.as<float>()[i] = std::ldexp(
+        static_cast<float>(Uniform(kExamplesStream + index, i)), -24);
+  }
+  for (int64_t i = 0; i < kRows; ++i) {
+    batch.labels.push_back(
+        static_cast<int32_t>(Uniform(kLabelsStream + index, i) % kClasses));
+  }
+  return batch;
+}
+
+OptimizerSpec RuleSpec(const std::string& rule) {
+  static const std::map<std::string, std::string> kSettings = {
+      {"sgd", "name: 'sgd' attr { name: 'learning_rate' f: 0.05 }"},
+      {"momentum",
+       "name: 'momentum' attr { name: 'learning_rate' f: 0.02 } "
+       "attr { name: 'momentum' f: 0.9 }"},
+      {"nesterov",
+       "name: 'nesterov' attr { name: 'learning_rate' f: 0.02 } "
+       "attr { name: 'momentum' f: 0.9 }"},
+      {"adagrad", "name: 'adagrad' attr { name: 'learning_rate' f: 0.001 }"},
+      {"rmsprop",
+       "name: 'rmsprop' attr { name: 'learning_rate' f: 0.0002 } "
+       "attr { name: 'decay' f: 0.9 }"},
+      {"adam", "name: 'adam' attr { name: 'learning_rate' f: 0.001 }"},
+      {"adamw",
+       "name: 'adamw' attr { name: 'learning_rate' f: 0.001 } "
+       "attr { name: 'weight_decay' f: 0.01 }"},
+  };
+  OptimizerSpec spec;
+  EXPECT_TRUE(
+      google::protobuf::TextFormat::ParseFromString(kSettings.at(rule), &spec));
+  return spec;
+}
+
+// One parameter's slots.
+template <typename T>
+class Slots {
+ public:
+  Slots(const UpdateRuleOf<T>& rule, size_t elements) {
+    for (const auto& def : rule.slots()) {
+      values_.emplace_back(elements, def.initial_value);
+    }
+    for (std::vector<T>& slot : values_) pointers_.push_back(slot.data());
+  }
+  absl::Span<T* const> pointers() const { return pointers_; }
+
+ private:
+  std::vector<std::vector<T>> values_;
+  std::vector<T*> pointers_;
+};
+
+template <typename T>
+void SetFirstValues(CompiledModel* model) {
+  for (size_t p = 0; p < model->parameters().size(); ++p) {
+    absl::Span<T> values = model->template parameter_as<T>(p);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = std::ldexp(static_cast<T>(Uniform(p, i) - (1 << 23)),
+                             -(23 + kExponents[p]));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<double> GoldenLosses(const std::string& rule) {
+  std::ifstream file("tests/worker/model/golden/losses.txt");
+  EXPECT_TRUE(file.good());
+  std::vector<double> losses;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream fields(line);
+    std::string name;
+    size_t step = 0;
+    double loss = 0;
+    fields >> name >> step >> loss;
+    if (name != rule) continue;
+    EXPECT_EQ(step, losses.size());
+    losses.push_back(loss);
+  }
+  EXPECT_EQ(losses.size(), kGoldenSteps);
+  return losses;
+}
+
+template <typename T>
+std::vector<double> TrainGolden(Backend* backend, const std::string& rule_name,
+                                int steps) {
+  CompileOptions options;
+  options.backend = backend;
+  options.batch_size = kRows;
+  const std::unique_ptr<CompiledModel> model =
+      Compile(LoadZooModel("mnist_cnn").model(), options);
+  SetFirstValues<T>(model.get());
+  auto rule = CreateReferenceRule<T>(RuleSpec(rule_name));
+  EXPECT_TRUE(rule.ok()) << rule.status();
+  std::vector<Slots<T>> slots;
+  for (size_t p = 0; p < model->parameters().size(); ++p) {
+    slots.emplace_back(**rule, model->template parameter_as<T>(p).size());
+  }
+  std::vector<double> losses;
+  for (int step = 0; step < steps; ++step) {
+    const auto result = model->Step(GoldenBatch(step % kBatches), 0);
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (!result.ok()) break;
+    losses.push_back(result->loss);
+    for (size_t p = 0; p < slots.size(); ++p) {
+      absl::Span<T> values = model->template parameter_as<T>(p);
+      (*rule)->Apply({step + 1}, model->template gradient_as<T>(p).data(),
+                     values.data(), slots[p].pointers(), values.size());
+    }
+  }
+  return losses;
+}
+
+template std::vector<double> TrainGolden<float>(Backend*, const std::string&,
+                                                int);
+template std::vector<double> TrainGolden<double>(Backend*, const std::string&,
+                                                 int);
+
+}  // namespace muster

@@ -1,0 +1,26 @@
+// Trainings of the zoo's mnist_cnn whose losses PyTorch has computed in float64
+// (golden/losses.txt, made by golden/generate.py).
+#ifndef TESTS_WORKER_MODEL_GOLDEN_TRAINING_H_
+#define TESTS_WORKER_MODEL_GOLDEN_TRAINING_H_
+
+#include <string>
+#include <vector>
+
+#include "worker/backend/backend.h"
+
+namespace muster {
+
+constexpr int kGoldenSteps = 20;
+
+// PyTorch's loss of each of kGoldenSteps steps; "sgd", "adam", ...
+std::vector<double> GoldenLosses(const std::string& rule);
+
+// Trains in T, which is the backend's dtype, and returns the loss of each step;
+// fewer, with a failure of the test, if one fails. T: float or double.
+template <typename T>
+std::vector<double> TrainGolden(Backend* backend, const std::string& rule_name,
+                                int steps);
+
+}  // namespace muster
+
+#endif  // TESTS_WORKER_MODEL_GOLDEN_TRAINING_H_
