@@ -28,10 +28,13 @@ inline thread_local uint3 gridDim = {};
 // of them returns instead: a card may hang or go on with garbage.
 void __syncthreads();
 
-// Arithmetic that nvcc never contracts (kernels_on_host.bzl keeps g++ from it).
+// Arithmetic that nvcc never contracts, nor g++: a product is stored first.
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
-inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fmul_rn(float a, float b) {
+  const volatile float product = a * b;
+  return product;
+}
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fsqrt_rn(float a) { return std::sqrt(a); }
 

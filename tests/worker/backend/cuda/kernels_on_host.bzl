@@ -27,8 +27,6 @@ def kernels_on_host(name, kernels, package, deps):
         name = name,
         testonly = True,
         srcs = [kernel + "_on_host.cc" for kernel in kernels],
-        # What a kernel rounds by name (__fmul_rn) is rounded so.
-        copts = ["-ffp-contract=off"],
         # Only launchers call them, which a linker would see too late.
         alwayslink = True,
         linkstatic = True,
