@@ -11,8 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/worker/backend/fake_device.h"
 #include "tests/worker/local_training.h"
+#include "tests/worker/update_device.h"
 #include "worker/session_messages.h"
 #include "worker/worker_task.h"
 
@@ -55,31 +55,15 @@ constexpr char kTraining[] = R"pb(
 
 constexpr char kOff[] = "compute.update_on_device=false";
 
-// Orders the fake device's work; another order for each device.
-uint64_t next_seed = 1;
-
-[[maybe_unused]] const bool kRegistered = BackendRegistry::Register(
-    "fake", {[](const BackendOptions& options)
-                 -> absl::StatusOr<std::unique_ptr<Backend>> {
-               auto inner = CreateBackend("ref", options);
-               if (!inner.ok()) return inner.status();
-               return std::make_unique<FakeDevice>(*std::move(inner),
-                                                   next_seed++);
-             },
-             [](const GpuOptions&) {
-               return std::vector<Device>{{"fake:0", "not there", ""}};
-             }});
-
 class WorkerTaskUpdateTest : public LocalTraining {
  protected:
   int Run(const std::string& train_dir, int64_t steps,
           std::vector<std::string> overrides) {
-    SCOPED_TRACE(absl::StrCat("fake device of seed ", next_seed));
     overrides.push_back(absl::StrCat("stop.steps=", steps));
     auto options = MakeOptions(kTraining, overrides, train_dir);
     EXPECT_THAT(options, IsOk());
     if (!options.ok()) return -1;
-    options->device_choice.device = "fake";
+    options->device_choice.device = kUpdateDevice;
     const auto task = CreateTask(*options);
     EXPECT_THAT(task, IsOk());
     return task.ok() ? (*task)->Run() : -1;
@@ -106,7 +90,8 @@ class WorkerTaskUpdateTest : public LocalTraining {
     EXPECT_THAT(Lines(), Not(Contains(HasSubstr("updated there"))));
     EXPECT_TRUE(Train(5, overrides) == wanted);
     EXPECT_THAT(Lines(),
-                Contains("parameters stay on fake:0, and are updated there"));
+                Contains(absl::StrCat("parameters stay on ", kUpdateDevice,
+                                      ", and are updated there")));
   }
 
   static std::vector<std::string> With(std::vector<std::string> overrides,
