@@ -118,6 +118,17 @@ void ApplyStripe(absl::Span<const CheckedSlice> slices, const absl::Cord& data,
   });
 }
 
+// Has the updates made that were begun.
+void ApplyByHolder(const PushedPart& part,
+                   const GradientApplier::Model& model) {
+  ForEachBlock(part.slices, [&](int index, int64_t block) {
+    const TensorBlocks& tensor = (*model.tensors)[index];
+    const int64_t begin = block * kBlockElements;
+    model.holder->Update(index, begin, begin + tensor.BlockElements(block),
+                         {tensor.updates(block), part.rate_factor});
+  });
+}
+
 std::vector<CheckedSlice> AllOf(const TensorTable& tensors) {
   std::vector<CheckedSlice> slices;
   for (int i = 0; i < tensors.size(); ++i) {
@@ -154,6 +165,7 @@ absl::Status GradientApplier::CheckFinitePart(
 
 void GradientApplier::ApplyPart(const PushedPart& part, const Model& model) {
   BeginUpdates(part.slices, model);
+  if (model.holder != nullptr) return ApplyByHolder(part, model);
   const Stripes stripes(part.slices, threads());
   ForEach(stripes, [&](int i) {
     char* const publish_to =

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "common/base/thread_team.h"
 #include "common/optimizer/update_rule.h"
+#include "common/rpc/parameter_holder.h"
 #include "ps_server/shard_snapshot.h"
 #include "ps_server/stripes.h"
 #include "ps_server/sync/replication_policy.h"
@@ -28,6 +29,8 @@ class GradientApplier {
     TensorTable* tensors = nullptr;
     const UpdateRule* rule = nullptr;
     ShardSnapshot* snapshot = nullptr;
+    // Of the parameters; null: they are updated where they are.
+    ParameterHolder* holder = nullptr;
   };
 
   // `team`: null for the caller's thread alone; else it outlives this.
@@ -40,7 +43,8 @@ class GradientApplier {
                                const TensorTable& tensors) const;
 
   // Updates the blocks of one part, and publishes what they are then, in one
-  // pass over the memory. REQUIRES: it was checked.
+  // pass over the memory; or counts their updates, and has them made by who
+  // holds the parameters. REQUIRES: it was checked.
   void ApplyPart(const PushedPart& part, const Model& model);
 
   // Makes one update of every block.

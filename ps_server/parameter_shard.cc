@@ -27,6 +27,9 @@ absl::StatusOr<const Codec*> CodecOf(absl::string_view what,
                    absl::StrJoin(CodecRegistry::Names(), ", ")));
 }
 
+// Of the replication, where each push is one update of its blocks.
+constexpr absl::string_view kHoldableMode = "async";
+
 absl::Status Fenced(absl::string_view what, absl::string_view why) {
   return absl::FailedPreconditionError(
       absl::StrCat(kFencedPrefix, what, ": ", why));
@@ -96,6 +99,7 @@ absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
       CheckSlices(what, request.slices(), tensors_, SliceUnit::kElements));
   ASSIGN_OR_RETURN(const Codec* const codec, CodecOf(what, request.codec()));
   RETURN_IF_ERROR(policy_->OnToken(what, request.token(), tensors_, *this));
+  if (!slices.empty()) RETURN_IF_ERROR(Annotate(held_.WriteBack(), what));
   Frame<PullReply> reply;
   reply.header.set_version(version_);
   *reply.header.mutable_slices() = request.slices();
@@ -128,6 +132,7 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
       absl::StrCat("push of step ", header.step(), " part ", header.part()),
       header.sender());
   RETURN_IF_ERROR(CheckPushNumbers(what, header));
+  RETURN_IF_ERROR(held_.CheckPush(what, header));
   ASSIGN_OR_RETURN(const Codec* const values_codec,
                    CodecOf(what, header.values_codec()));
   ASSIGN_OR_RETURN(const std::optional<PartOutcome> outcome,
@@ -238,7 +243,7 @@ absl::StatusOr<PushedPart> ParameterShard::CheckPart(
   part.is_finite = context.is_finite && part.codec == nullptr;
   part.begins_step = marks_.IsNewStep(part.sender, part.step);
   part.staleness = version_ - header.pulled_version();
-  if (!allow_non_finite_) {
+  if (!allow_non_finite_ && held_.holder() == nullptr) {
     RETURN_IF_ERROR(applier_.CheckFinitePart(what, part, tensors_));
   }
   return part;
@@ -283,7 +288,9 @@ void ParameterShard::CountUpdate() {
 }
 
 void ParameterShard::Apply(const PushedPart& part) {
-  applier_.ApplyPart(part, {&tensors_, rule_.get(), &snapshot_});
+  applier_.ApplyPart(part,
+                     {&tensors_, rule_.get(), &snapshot_, held_.holder()});
+  held_.SetBehind();
   is_published_ = part.publish_to != nullptr;
 }
 
@@ -307,7 +314,24 @@ ParameterShard::ParametersInPlace(int64_t model_epoch) const {
                      ": the model was defined without replication.async.pull: "
                      "IN_PLACE"));
   }
+  if (held_.holder() != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, ": they are held elsewhere"));
+  }
   return tensors_.memory();
+}
+
+absl::Status ParameterShard::HoldParameters(const Sender& sender,
+                                            const Fence& fence,
+                                            ParameterHolder* holder) {
+  RETURN_IF_ERROR(CheckPhase(sender, fence, READY));
+  const std::string what = What("holding the parameters", sender);
+  if (policy_->name() != kHoldableMode) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, ": the replication is ", policy_->name(),
+                     ", wanted ", kHoldableMode));
+  }
+  return held_.Hold(what, sender, holder, &tensors_);
 }
 
 ShardState ParameterShard::State() const {

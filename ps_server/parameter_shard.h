@@ -14,6 +14,7 @@
 #include "common/base/thread_team.h"
 #include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
+#include "common/rpc/parameter_holder.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/cluster.pb.h"
 #include "proto/parameter_service.pb.h"
@@ -21,6 +22,7 @@
 #include "ps_server/duplicate_marks.h"
 #include "ps_server/element_ranges.h"
 #include "ps_server/gradient_applier.h"
+#include "ps_server/held_parameters.h"
 #include "ps_server/parameter_memory.h"
 #include "ps_server/push_context.h"
 #include "ps_server/shard_snapshot.h"
@@ -106,6 +108,14 @@ class ParameterShard : private PartApplier {
   // read there.
   absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
       int64_t model_epoch) const;
+
+  // From now on, until the next Define, `holder` has the parameters and slots
+  // and updates them (ParameterHolder); it outlives that. Again, and another
+  // one: it takes over. Errors: FailedPrecondition if the replication is not
+  // asynchronous, or there are state tensors; those of the holder, and then
+  // nobody holds them.
+  absl::Status HoldParameters(const Sender& sender, const Fence& fence,
+                              ParameterHolder* holder);
 
   ShardState State() const;
   ShardPhase phase() const { return phase_; }
@@ -195,6 +205,7 @@ class ParameterShard : private PartApplier {
   std::unique_ptr<UpdateRule> rule_;
   std::unique_ptr<ReplicationPolicy> policy_;
   ShardSnapshot snapshot_;
+  HeldParameters held_;
 
   // Of the push under way: Apply has written its new values.
   bool is_published_ = false;

@@ -66,6 +66,7 @@ absl::StatusOr<DefineReply> ParameterShard::Define(
       what));
 
   snapshot_.Clear();
+  held_.End();
   // The old values go first: both together might not fit.
   tensors_ = TensorTable();
   pulled_in_place_ = request.replication().async().pull() == IN_PLACE;
@@ -198,6 +199,7 @@ absl::StatusOr<BeginSnapshotReply> ParameterShard::BeginSnapshot(
   RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
   RETURN_IF_ERROR(policy_->OnCut(What("begin snapshot", request.sender()),
                                  request.token(), tensors_, *this));
+  RETURN_IF_ERROR(held_.WriteBack());
   snapshot_.Begin(next_snapshot_++);
   BeginSnapshotReply reply;
   reply.set_snapshot(snapshot_.id());

@@ -179,6 +179,20 @@ absl::StatusOr<std::shared_ptr<const char>> ShardServer::MapParameters(
   return std::shared_ptr<const char>(memory, memory->data());
 }
 
+absl::Status ShardServer::HoldParameters(const Sender& sender,
+                                         const Fence& fence,
+                                         ParameterHolder* holder) {
+  absl::Status status;
+  absl::Notification asked;
+  const bool posted = strand_.Post([&] {
+    status = shard_.HoldParameters(sender, fence, holder);
+    asked.Notify();
+  });
+  if (!posted) return ShuttingDown(options_.shard.ps_index);
+  asked.WaitForNotification();
+  return status;
+}
+
 void ShardServer::State(absl::Time deadline, ReplyCallback<ShardState> done) {
   const bool posted = strand_.Post([this, deadline, done] {
     if (options_.clock->Now() >= deadline) {

@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/thread_team.h"
+#include "common/rpc/parameter_holder.h"
 #include "common/rpc/parameter_link.h"
 #include "ps_server/data_link.h"
 #include "ps_server/parameter_memory.h"
@@ -72,6 +73,8 @@ class ShardServer : public DataLink {
   // Waits for its turn.
   absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& fence, int64_t size_bytes) override;
+  absl::Status HoldParameters(const Sender& sender, const Fence& fence,
+                              ParameterHolder* holder) override;
   absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
       int64_t model_epoch);
 

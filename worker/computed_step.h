@@ -2,10 +2,12 @@
 #define WORKER_COMPUTED_STEP_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "worker/client/slice_send.h"
@@ -84,12 +86,17 @@ struct ComputedStep {
   int64_t correct = 0;
   // Rows.
   int64_t examples = 0;
-  // In creation order; valid until the next step.
+  // In creation order; valid until the next step. With fetch_tensors they are
+  // elsewhere, and to be had by it; of towers, too.
   absl::Span<const StepTensor> tensors;
   // At least one; valid until the next step.
   absl::Span<const TowerStep> towers;
   // Some gradients have left already, in mid-backward (step_push.h).
   bool push_begun = false;
+  // Known without a look at them; else false.
+  bool gradients_are_finite = false;
+  // Copies what `tensors` refers to there, each time; null: it is there.
+  std::function<absl::Status()> fetch_tensors;
 };
 
 enum class PushDecision {

@@ -44,7 +44,8 @@ absl::Status StepParameters::Begin(const StepToken& token) {
     BeginWithThoseAtHand();
     return absl::OkStatus();
   }
-  if (options_.in_place && !has_chosen_) RETURN_IF_ERROR(ChoosePlace());
+  if (!has_chosen_ && options_.holder != nullptr) RETURN_IF_ERROR(LetHold());
+  if (!has_chosen_ && options_.in_place) RETURN_IF_ERROR(ChoosePlace());
   if (in_place_.has_value()) {
     ASSIGN_OR_RETURN(brought_, options_.client->PullVersions());
     BeginWithThoseAtHand();
@@ -60,6 +61,14 @@ absl::Status StepParameters::Begin(const StepToken& token) {
   }
   pull_begun_ = options_.clock->Now();
   ASSIGN_OR_RETURN(pull_, options_.client->BeginPull(views_, token));
+  return absl::OkStatus();
+}
+
+absl::Status StepParameters::LetHold() {
+  in_place_.reset();
+  RETURN_IF_ERROR(options_.client->HoldParameters(options_.holder));
+  in_place_.emplace();
+  has_chosen_ = true;
   return absl::OkStatus();
 }
 

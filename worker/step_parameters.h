@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "common/rpc/parameter_holder.h"
 #include "common/tensor/aligned_buffer.h"
 #include "proto/parameter_service.pb.h"
 #include "worker/client/gradual_pull.h"
@@ -49,6 +50,10 @@ class StepParameters : public ParameterGate {
     std::vector<absl::Span<float>> values;
     bool ahead = false;
     bool in_place = false;
+    // Has the values, and updates them, from the first step on, and again after
+    // Drop; the towers read them there. As with in_place, only versions are
+    // pulled and brought. Null: nobody.
+    ParameterHolder* holder = nullptr;
     // With in_place: makes the towers read each parameter from there; from
     // `values` again if it is empty.
     std::function<void(absl::Span<const float* const>)> read_from;
@@ -105,6 +110,7 @@ class StepParameters : public ParameterGate {
   // Whether the towers read in place in this epoch. Errors: those that may be
   // others with the next attempt.
   absl::Status ChoosePlace();
+  absl::Status LetHold();
   void AddWait(int parameter, absl::Time begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CountBytes(const PulledVersions& versions);
@@ -119,7 +125,7 @@ class StepParameters : public ParameterGate {
   std::vector<MutableTensorView> views_;
 
   // Of the thread that begins steps. What the towers read in place; none if
-  // they do not.
+  // they do not; empty with a holder.
   std::optional<ParametersInPlace> in_place_;
   bool has_chosen_ = false;
   std::string said_;

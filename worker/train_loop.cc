@@ -63,6 +63,7 @@ StepParameters::Options TrainLoop::ParameterOptions() {
   parameters.clock = options_.clock;
   parameters.ahead = is_pipelined();
   parameters.in_place = options_.pull_in_place;
+  parameters.holder = options_.update;
   parameters.say = options_.say;
   parameters.read_from = [this](absl::Span<const float* const> values) {
     ReadParametersFrom(values);
@@ -155,6 +156,10 @@ ComputedStep TrainLoop::Computed(const StepReport& report,
   computed.tensors = tensors_;
   computed.towers = options_.towers->steps();
   computed.push_begun = push.has_left();
+  if (DeviceUpdate* const update = options_.update; update != nullptr) {
+    computed.gradients_are_finite = update->gradients_are_finite();
+    computed.fetch_tensors = [update] { return update->FetchTensors(); };
+  }
   return computed;
 }
 

@@ -19,6 +19,7 @@
 #include "worker/computed_step.h"
 #include "worker/input/data_set.h"
 #include "worker/input/input_pipeline.h"
+#include "worker/model/device_update.h"
 #include "worker/step_parameters.h"
 #include "worker/step_push.h"
 #include "worker/step_runner.h"
@@ -67,6 +68,10 @@ class TrainLoop : public StepRunner {
     bool pull_in_place = false;
     // Gets a line if they cannot.
     std::function<void(const std::string&)> say;
+    // Of the only tower's model: the parameters are held and updated there.
+    // REQUIRES: pull_with_push, not pull_in_place, no pipeline; a shard of this
+    // process; one batch a step; no change_gradients.
+    DeviceUpdate* update = nullptr;
     // A hook may look at parameters in BeforePush: they stay until then (but
     // for those in place), though gradients leave early, and the next step
     // begins with a pull.

@@ -347,6 +347,8 @@ absl::StatusOr<PushDecision> TrainingSession::BeforePushHooks(
   record.tensors = computed.tensors;
   record.towers = computed.towers;
   record.push_begun = computed.push_begun;
+  record.gradients_are_finite = computed.gradients_are_finite;
+  record.fetch_tensors = computed.fetch_tensors;
   for (Hook* hook : parts_.hooks) {
     ASSIGN_OR_RETURN(const PushDecision decision, hook->BeforePush(record));
     if (decision == PushDecision::kRefuse) return decision;

@@ -90,6 +90,7 @@ absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(CreateModel());
   coordination_ = std::move(links.coordination);
   RETURN_IF_ERROR(CreateClient(std::move(links.shards)));
+  RETURN_IF_ERROR(PlaceUpdates());
   RETURN_IF_ERROR(CreateLoop());
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
   RETURN_IF_ERROR(CreateHooks());
@@ -211,7 +212,9 @@ absl::Status WorkerTask::CreateLoop() {
   // In one process the shard would take the cores that still compute.
   options.push_early = !options_.cluster.empty();
   options.pull_with_push = options_.training.replication().has_async();
-  options.pull_in_place = PullsInPlace(options_.training.replication());
+  options.update = update_;
+  options.pull_in_place =
+      update_ == nullptr && PullsInPlace(options_.training.replication());
   options.say = [say = options_.say](absl::string_view text) {
     say(/*is_error=*/false, text);
   };

@@ -16,6 +16,7 @@
 #include "common/checkpoint/train_dir_lock.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
+#include "common/optimizer/update_rule.h"
 #include "common/rpc/coordination_link.h"
 #include "common/rpc/parameter_link.h"
 #include "common/summary/event_file_writer.h"
@@ -29,6 +30,7 @@
 #include "worker/initial_weights.h"
 #include "worker/input/data_set.h"
 #include "worker/model/compiled_model.h"
+#include "worker/model/device_update.h"
 #include "worker/model_loader.h"
 #include "worker/model_saver.h"
 #include "worker/placed_model.h"
@@ -120,6 +122,8 @@ class WorkerTask {
   absl::Status FitOptimizer();
   absl::Status CreateModel();
   absl::Status CreateClient(std::vector<std::unique_ptr<ParameterLink>> links);
+  // Lets the device update the parameters, where that can be.
+  absl::Status PlaceUpdates();
   absl::Status CreateLoop();
   absl::Status CreateChiefParts();
   absl::Status OpenTrainDir();
@@ -153,7 +157,11 @@ class WorkerTask {
   BackendOptions backend_options_;
 
   StepShape shape_;
+  // Of update_.
+  std::unique_ptr<UpdateRule> update_rule_;
   OpenedTowers opened_;
+  // The model's; null if the shards update the parameters.
+  DeviceUpdate* update_ = nullptr;
   std::unique_ptr<TowerGroup> towers_;
   // With all compute threads; null if the first tower's has them, or has none.
   std::unique_ptr<Backend> test_backend_;

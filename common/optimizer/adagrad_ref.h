@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "common/base/attributes.h"
 #include "common/optimizer/learning_rate.h"
+#include "common/optimizer/update_constants.h"
 #include "common/optimizer/update_rule.h"
 
 namespace muster {
@@ -26,10 +27,7 @@ namespace muster {
 class AdagradFormula {
  public:
   template <typename T>
-  struct Constants {
-    T learning_rate;
-    T epsilon;
-  };
+  using Constants = AdagradConstants<T>;
 
   AdagradFormula(const Attributes& attributes,
                  const LearningRate& learning_rate)

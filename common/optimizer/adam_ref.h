@@ -24,25 +24,10 @@
 #include "absl/types/span.h"
 #include "common/base/attributes.h"
 #include "common/optimizer/learning_rate.h"
+#include "common/optimizer/update_constants.h"
 #include "common/optimizer/update_rule.h"
 
 namespace muster {
-
-// The constants of one update, of both rules.
-template <typename T>
-struct AdamConstants {
-  T beta1;
-  T one_minus_beta1;
-  T beta2;
-  T one_minus_beta2;
-  // lr / (1 - beta1^t).
-  T step_size;
-  // 1 / sqrt(1 - beta2^t).
-  T root_scale;
-  T epsilon;
-  // 1 - lr * weight_decay; 1 changes nothing, not even a bit.
-  T shrinkage;
-};
 
 template <bool kDecoupledWeightDecay>
 class AdamFormula {

@@ -35,6 +35,7 @@
 #include "absl/types/span.h"
 #include "common/base/attributes.h"
 #include "common/optimizer/learning_rate.h"
+#include "common/optimizer/update_constants.h"
 #include "common/optimizer/update_rule.h"
 
 namespace muster {
@@ -42,17 +43,7 @@ namespace muster {
 class FtrlFormula {
  public:
   template <typename T>
-  struct Constants {
-    // 1 / (f * lr), 1 / lr and 1 / lr'.
-    T inverse_rate;
-    T unscaled_inverse_rate;
-    T previous_inverse_rate;
-    // f is not 1.
-    bool scaled;
-    T beta;
-    T l1;
-    T l2;
-  };
+  using Constants = FtrlConstants<T>;
 
   FtrlFormula(const Attributes& attributes, const LearningRate& learning_rate)
       : learning_rate_(learning_rate),

@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "common/base/attributes.h"
 #include "common/optimizer/learning_rate.h"
+#include "common/optimizer/update_constants.h"
 #include "common/optimizer/update_rule.h"
 
 namespace muster {
@@ -28,11 +29,7 @@ template <bool kAlwaysNesterov>
 class MomentumFormula {
  public:
   template <typename T>
-  struct Constants {
-    T learning_rate;
-    T momentum;
-    bool nesterov;
-  };
+  using Constants = MomentumConstants<T>;
 
   MomentumFormula(const Attributes& attributes,
                   const LearningRate& learning_rate)

@@ -20,6 +20,7 @@
 #include "absl/types/span.h"
 #include "common/base/attributes.h"
 #include "common/optimizer/learning_rate.h"
+#include "common/optimizer/update_constants.h"
 #include "common/optimizer/update_rule.h"
 
 namespace muster {
@@ -27,13 +28,7 @@ namespace muster {
 class RmspropFormula {
  public:
   template <typename T>
-  struct Constants {
-    T learning_rate;
-    T decay;
-    T one_minus_decay;
-    T epsilon;
-    T momentum;
-  };
+  using Constants = RmspropConstants<T>;
 
   RmspropFormula(const Attributes& attributes,
                  const LearningRate& learning_rate)

@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "common/base/attributes.h"
 #include "common/optimizer/learning_rate.h"
+#include "common/optimizer/update_constants.h"
 #include "common/optimizer/update_rule.h"
 
 namespace muster {
@@ -22,9 +23,7 @@ namespace muster {
 class SgdFormula {
  public:
   template <typename T>
-  struct Constants {
-    T learning_rate;
-  };
+  using Constants = SgdConstants<T>;
 
   SgdFormula(const Attributes& /*attributes*/,
              const LearningRate& learning_rate)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "common/base/attributes.h"
 #include "common/codec/value_format.h"
 #include "common/optimizer/learning_rate.h"
+#include "common/optimizer/update_constants.h"
 #include "proto/training.pb.h"
 
 namespace muster {
@@ -65,6 +67,12 @@ class UpdateRuleOf {
 
 using SlotDef = SlotDefOf<float>;
 
+// Of one update; empty for a rule that devices have no kernel for.
+using UpdateConstants =
+    std::variant<std::monostate, SgdConstants<float>, MomentumConstants<float>,
+                 AdagradConstants<float>, RmspropConstants<float>,
+                 AdamConstants<float>, FtrlConstants<float>>;
+
 // A rule that trains: it also takes a gradient as it came over the wire, and
 // hands out what it makes.
 class UpdateRule : public UpdateRuleOf<float> {
@@ -85,6 +93,12 @@ class UpdateRule : public UpdateRuleOf<float> {
   // that a shorter one takes less time, not more.
   virtual void ApplyEncoded(const BlockUpdate& update,
                             const Elements& elements) const = 0;
+
+  // What Apply of this update goes by, for whoever makes it elsewhere: always
+  // of the same alternative. REQUIRES: update.t >= 1.
+  virtual UpdateConstants ConstantsAt(const BlockUpdate& /*update*/) const {
+    return std::monostate();
+  }
 };
 
 // Makes the vectorized rule that `spec` names. Errors: NotFound for an unknown

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -117,6 +119,15 @@ class VectorRule : public UpdateRule {
       kKernel(constants, all.gradient.From(done), parameter, slots, n);
       std::memcpy(all.publish_to + done, parameter, n * sizeof(float));
       for (float*& slot : slots) slot += n;
+    }
+  }
+
+  UpdateConstants ConstantsAt(const BlockUpdate& update) const override {
+    using Constants = typename Formula::template Constants<float>;
+    if constexpr (std::is_constructible_v<UpdateConstants, Constants>) {
+      return formula_.template ConstantsAt<float>(update);
+    } else {
+      return std::monostate();
     }
   }
 

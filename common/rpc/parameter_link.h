@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "absl/time/time.h"
+#include "common/rpc/parameter_holder.h"
 #include "common/rpc/protocol.h"
 #include "proto/parameter_service.pb.h"
 
@@ -85,6 +86,18 @@ class ParameterLink {
       const Fence& /*fence*/, int64_t /*size_bytes*/) {
     return absl::UnimplementedError(
         "parameters can be read in place through shared memory only");
+  }
+
+  // `holder` has the shard's parameters from now on (ParameterHolder), until
+  // the next Define; it outlives that. Of a shard of this process only: no
+  // message says so. Waits for its turn. Errors: FailedPrecondition (also
+  // "fenced: ") and Unimplemented if it cannot be; Unavailable; those of the
+  // holder.
+  virtual absl::Status HoldParameters(const Sender& /*sender*/,
+                                      const Fence& /*fence*/,
+                                      ParameterHolder* /*holder*/) {
+    return absl::UnimplementedError(
+        "only the parameters of a shard of this process can be held");
   }
 };
 

@@ -9,10 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/registry.h"
+#include "common/optimizer/update_rule.h"
 #include "worker/backend/device_mean.h"
+#include "worker/backend/device_rule.h"
 #include "worker/backend/device_streams.h"
 #include "worker/backend/memory_layout.h"
 #include "worker/backend/operation.h"
@@ -58,6 +61,14 @@ class Backend {
   virtual absl::StatusOr<std::unique_ptr<DeviceMean>> CreateMean(
       absl::Span<Backend* const> /*members*/) {
     return nullptr;
+  }
+
+  // `rule`, which outlives it, on the memory of streams(). Errors:
+  // Unimplemented if the backend has none, or none for this rule.
+  virtual absl::StatusOr<std::unique_ptr<DeviceRule>> CreateRule(
+      const UpdateRule* /*rule*/) {
+    return absl::UnimplementedError(absl::StrCat(
+        "update on the device: the backend '", name(), "' has no rules"));
   }
 
   // src -> dst. `from` and `to` have the same dtype and shape; each is

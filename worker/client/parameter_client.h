@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/codec/codec.h"
+#include "common/rpc/parameter_holder.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/tensor.pb.h"
@@ -147,6 +148,11 @@ class ParameterClient {
   // InvalidArgument if some shard's cannot be read so; Aborted (fenced); others
   // may be transient.
   absl::StatusOr<ParametersInPlace> MapParameters();
+  // `holder` has the parameters from now on (ParameterHolder), until the next
+  // Define; it outlives the client. Pushes are then as after MapParameters. May
+  // wait for a device. Errors: FailedPrecondition with several shards; those of
+  // ParameterLink::HoldParameters, Aborted for fenced.
+  absl::Status HoldParameters(ParameterHolder* holder);
   // What version they are now: as Pull, but without values.
   absl::StatusOr<std::shared_ptr<const PulledVersions>> PullVersions();
 
@@ -214,6 +220,10 @@ class ParameterClient {
   // Cuts tensors as options_ and the links want it. Errors: InvalidArgument.
   absl::StatusOr<TransferPlan> Plan(absl::Span<const TensorDef> tensors,
                                     absl::Span<const int> placement) const;
+
+  // `from`, which is set still, is from now on a model whose parameters are
+  // read elsewhere than where a pull writes. Errors: Aborted if it is not set.
+  absl::Status SetInPlace(const std::shared_ptr<const ClientModel>& from);
 
   // Whether parts are sent at once or wait until they are opened.
   enum class PartsAre { kOpen, kClosed };

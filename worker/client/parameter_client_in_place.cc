@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
 #include "common/tensor/aligned_places.h"
@@ -55,16 +56,35 @@ absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters() {
         {in_place.memory[model->placement[i]].get() + placed.begins[i],
          model->TensorBytes(static_cast<int>(i))});
   }
-  auto next = std::make_shared<ClientModel>(*model);
+  RETURN_IF_ERROR(SetInPlace(model));
+  return in_place;
+}
+
+absl::Status ParameterClient::HoldParameters(ParameterHolder* holder) {
+  const std::shared_ptr<const ClientModel> model = this->model();
+  if (num_shards() != 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("hold the parameters: they are on ", num_shards(),
+                     " ps tasks, wanted one"));
+  }
+  const absl::Status held = links_.front()->HoldParameters(
+      model->sender, model->fences.front(), holder);
+  RETURN_IF_ERROR(Annotate(Fenced(held), options_.ps_names.front()));
+  return SetInPlace(model);
+}
+
+absl::Status ParameterClient::SetInPlace(
+    const std::shared_ptr<const ClientModel>& from) {
+  auto next = std::make_shared<ClientModel>(*from);
   next->in_place = true;
   absl::MutexLock lock(&mu_);
-  if (model_ != model) {
+  if (model_ != from) {
     return absl::AbortedError(
         "another model epoch was set while the parameters were mapped");
   }
   model_ = std::move(next);
   pulled_versions_ = nullptr;
-  return in_place;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const PulledVersions>>

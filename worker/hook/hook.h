@@ -36,12 +36,21 @@ struct StepRecord {
   absl::Time now;
   // In AfterStep only.
   StepTimes times;
-  // Parameters and gradients, in BeforePush only (then empty).
+  // Parameters and gradients, in BeforePush only (then empty). Who looks at
+  // them, or at those of towers, calls FetchTensors first.
   absl::Span<const StepTensor> tensors;
   // What each tower found, in BeforePush only.
   absl::Span<const TowerStep> towers;
   // Some gradients have left already, in BeforePush only.
   bool push_begun = false;
+  // As in ComputedStep.
+  bool gradients_are_finite = false;
+  std::function<absl::Status()> fetch_tensors;
+
+  // Brings `tensors` from where the step was computed. Errors: the device's.
+  absl::Status FetchTensors() const {
+    return fetch_tensors == nullptr ? absl::OkStatus() : fetch_tensors();
+  }
 };
 
 // A model epoch that this worker begins to train in.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/finite.h"
+#include "common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -28,7 +29,11 @@ std::string FindNonFinite(const StepRecord& step) {
 NanGuard::NanGuard(Options options) : options_(std::move(options)) {}
 
 absl::StatusOr<PushDecision> NanGuard::BeforePush(const StepRecord& step) {
-  const std::string found = FindNonFinite(step);
+  std::string found;
+  if (!step.gradients_are_finite || !std::isfinite(step.loss)) {
+    RETURN_IF_ERROR(step.FetchTensors());
+    found = FindNonFinite(step);
+  }
   if (found.empty()) {
     in_a_row_ = 0;
     return PushDecision::kPush;

@@ -49,6 +49,7 @@ absl::StatusOr<PushDecision> TensorLog::BeforePush(const StepRecord& step) {
   if (every_steps_ <= 0 || step.step % every_steps_ != 0) {
     return PushDecision::kPush;
   }
+  RETURN_IF_ERROR(step.FetchTensors());
   for (const StepTensor& tensor : step.tensors) {
     if (pattern_ != nullptr && !pattern_->MatchesWhole(tensor.name)) continue;
     say_(absl::StrCat("tensor ", tensor.name, " [",

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/summary/histogram.h"
 #include "common/summary/summary_value.h"
 #include "worker/hook/sum_of_squares.h"
@@ -35,6 +36,7 @@ absl::StatusOr<PushDecision> TensorSummaries::BeforePush(
     const StepRecord& step) {
   summary_.Clear();
   if (!period_.IsOver(step.global_step + 1)) return PushDecision::kPush;
+  RETURN_IF_ERROR(step.FetchTensors());
   for (const StepTensor& tensor : step.tensors) {
     AddTensor("parameter", tensor.name, tensor.value, &summary_);
     if (!tensor.trainable) continue;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/summary/summary_value.h"
 #include "worker/hook/sum_of_squares.h"
 
@@ -34,7 +35,9 @@ absl::StatusOr<PushDecision> TrainingSummaries::BeforePush(
       towers_[t].loss = step.towers[t].loss;
     }
   }
-  if (due_) TakeNorms(step);
+  if (!due_) return PushDecision::kPush;
+  RETURN_IF_ERROR(step.FetchTensors());
+  TakeNorms(step);
   return PushDecision::kPush;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,6 +17,7 @@
 #include "proto/training.pb.h"
 #include "worker/backend/backend.h"
 #include "worker/backend/device_mean.h"
+#include "worker/backend/device_rule.h"
 #include "worker/input/batch.h"
 #include "worker/model/execution_plan.h"
 #include "worker/model/model_graph.h"
@@ -109,6 +111,17 @@ class CompiledModel {
   // empty. Allocates nothing. REQUIRES: aligned to AlignedBuffer::kAlignment;
   // one for each parameter; the model computes in float32.
   void ReadParametersFrom(absl::Span<const float* const> values);
+
+  // On a backend with streams, before the first Step: from now on steps read
+  // the parameters where the result holds and updates them, by `rule`
+  // (DeviceUpdate), and it alone brings parameter(i) and gradient(i) to the
+  // host. The result is the model's. REQUIRES: no mean and no
+  // ReadParametersFrom; mode kTrain. Errors: Unimplemented without a device;
+  // those of its streams.
+  absl::StatusOr<DeviceUpdate*> UpdateOnDevice(std::unique_ptr<DeviceRule> rule,
+                                               int num_slots) {
+    return executor_->UpdateOnDevice(std::move(rule), num_slots);
+  }
 
   // Of the last Step; zero before. A trainable parameter's gradient, or what a
   // state parameter is to be raised by. REQUIRES: mode kTrain, T as above.

@@ -55,6 +55,23 @@ absl::Status DeviceExecutor::Allocate() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<DeviceUpdate*> DeviceExecutor::UpdateOnDevice(
+    std::unique_ptr<DeviceRule> rule, int num_slots) {
+  DeviceUpdate::Options options;
+  options.streams = streams_;
+  options.places = model_.parameters;
+  options.values = reinterpret_cast<float*>(values_->data());
+  options.gradients = reinterpret_cast<const float*>(gradients_->data());
+  ASSIGN_OR_RETURN(update_,
+                   DeviceUpdate::Create(std::move(rule), num_slots, options));
+  // Nothing is on its way that would be worth the end of a stretch.
+  stretches_ = DivideStep(
+      *model_.plan, *model_.schedule,
+      std::vector<int64_t>(model_.parameters->sizes_bytes.size(), 0));
+  RETURN_IF_ERROR(CreateEvents());
+  return update_.get();
+}
+
 absl::Status DeviceExecutor::PinParameters() {
   const ParameterPlaces& host = *model_.parameters;
   ASSIGN_OR_RETURN(pinned_values_,
@@ -71,6 +88,7 @@ absl::Status DeviceExecutor::CreateEvents() {
   for (std::unique_ptr<Event>* event : {&sent_, &computed_, &fetched_}) {
     ASSIGN_OR_RETURN(*event, streams_->CreateEvent());
   }
+  arrived_.clear();
   arrived_.resize(stretches_.size());
   for (size_t i = 0; i < stretches_.size(); ++i) {
     const Stretch& stretch = stretches_[i];
@@ -128,6 +146,12 @@ absl::Status DeviceExecutor::CheckLabelsOf(const Batch& batch) const {
 }
 
 absl::Status DeviceExecutor::Run(const Step& step) {
+  if (update_ == nullptr) return RunAlone(step);
+  const absl::MutexLock lock(update_->mu());
+  return RunAlone(step);
+}
+
+absl::Status DeviceExecutor::RunAlone(const Step& step) {
   absl::Status status = RunOnStreams(step);
   has_run_ |= status.ok();
   // The first error says what happened; what comes after it follows from it.
@@ -154,6 +178,7 @@ absl::Status DeviceExecutor::RunOnStreams(const Step& step) {
 absl::Status DeviceExecutor::Begin(const Step& step) {
   RETURN_IF_ERROR(CheckLabelsOf(step.batch));
   RETURN_IF_ERROR(streams_->MakeCurrent());
+  if (update_ != nullptr) RETURN_IF_ERROR(update_->Flush());
   RETURN_IF_ERROR(SendInputs(step));
   if (mean_ == nullptr) return absl::OkStatus();
   for (const Stretch& stretch : stretches_) {
@@ -232,7 +257,7 @@ DeviceExecutor::TryCapture() {
 
 absl::Status DeviceExecutor::EnqueueStretch(size_t index, ParameterGate* gate) {
   const Stretch& stretch = stretches_[index];
-  if (!stretch.parameters.empty()) {
+  if (update_ == nullptr && !stretch.parameters.empty()) {
     RETURN_IF_ERROR(SendParameters(stretch.parameters, gate));
     RETURN_IF_ERROR(LetComputeWaitForInputs());
   }
@@ -249,7 +274,9 @@ absl::Status DeviceExecutor::ExecuteInstructions(const Stretch& stretch) {
   for (size_t i = stretch.begin; i < stretch.end; ++i) {
     RETURN_IF_ERROR(Execute(model_.plan->instructions[i], operands_[i]));
   }
-  return absl::OkStatus();
+  const bool is_last = stretch.end == operands_.size();
+  if (update_ == nullptr || !is_last) return absl::OkStatus();
+  return update_->EnqueueCheck();
 }
 
 absl::Status DeviceExecutor::EnqueueDelivery(size_t index) {
@@ -265,6 +292,7 @@ absl::Status DeviceExecutor::EnqueueDelivery(size_t index) {
   }
   if (index + 1 == stretches_.size()) {
     RETURN_IF_ERROR(results_->FetchResults());
+    if (update_ != nullptr) RETURN_IF_ERROR(update_->FetchCheck());
   }
   return streams_->Record(arrived_[index].get(), Stream::kToHost);
 }
@@ -278,7 +306,7 @@ absl::Status DeviceExecutor::EnqueueGradient(int parameter) {
         mean_->Average(mean_member_, reinterpret_cast<float*>(device),
                        bytes / static_cast<int64_t>(sizeof(float))));
   }
-  if (!keeps_mean_) return absl::OkStatus();
+  if (!keeps_mean_ || update_ != nullptr) return absl::OkStatus();
   return streams_->CopyToHost(host.gradient(parameter), device, bytes);
 }
 

@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "worker/backend/device_mean.h"
 #include "worker/backend/device_streams.h"
+#include "worker/model/device_update.h"
 #include "worker/model/plan_executor.h"
 #include "worker/model/result_copies.h"
 #include "worker/model/staging_area.h"
@@ -31,6 +32,10 @@ namespace muster {
 // A step puts all of it into the streams and then awaits loss and gradients one
 // after another, and tells the listener, while the device still computes. Then
 // nothing of it is left in the streams, also if it failed.
+//
+// With UpdateOnDevice parameters and gradients stay on the device, where they
+// are updated; a step copies none of them, and counts at its end which
+// gradients are not finite. It has no more stretches than the loss makes.
 //
 // With graphs the second step of a training captures each stretch, and from
 // then on a stretch is one launch. All else is the same.
@@ -62,6 +67,8 @@ class DeviceExecutor : public PlanExecutor {
   void Skip(const absl::Status& why) override;
   // Each step reads them where they are then.
   void OnParametersMoved() override {}
+  absl::StatusOr<DeviceUpdate*> UpdateOnDevice(std::unique_ptr<DeviceRule> rule,
+                                               int num_slots) override;
   const void* Result(int buffer) const override {
     return results_->Result(buffer);
   }
@@ -91,6 +98,8 @@ class DeviceExecutor : public PlanExecutor {
   int64_t CountSeeds() const;
 
   absl::Status CheckLabelsOf(const Batch& batch) const;
+  // Nobody else uses the streams meanwhile.
+  absl::Status RunAlone(const Step& step);
   absl::Status RunOnStreams(const Step& step);
   absl::Status Begin(const Step& step);
   absl::Status Compute(const Step& step);
@@ -124,6 +133,8 @@ class DeviceExecutor : public PlanExecutor {
   std::unique_ptr<DeviceStreams::Pin> pinned_gradients_;
   std::unique_ptr<StagingArea> staging_;
   std::unique_ptr<ResultCopies> results_;
+  // Null: the host has the parameters.
+  std::unique_ptr<DeviceUpdate> update_;
   // Of each instruction.
   std::vector<Operands> operands_;
   std::vector<Stretch> stretches_;

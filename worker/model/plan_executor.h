@@ -2,12 +2,15 @@
 #define WORKER_MODEL_PLAN_EXECUTOR_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "proto/tensor.pb.h"
+#include "worker/backend/device_rule.h"
 #include "worker/backend/primitive.h"
 #include "worker/input/batch.h"
 #include "worker/model/execution_plan.h"
@@ -16,6 +19,8 @@
 #include "worker/model/step_schedule.h"
 
 namespace muster {
+
+class DeviceUpdate;
 
 // Where a model's canonical parameters and gradients lie, in host memory.
 struct ParameterPlaces {
@@ -80,6 +85,17 @@ class PlanExecutor {
 
   // ParameterPlaces::read_from has changed.
   virtual void OnParametersMoved() = 0;
+
+  // From now on the parameters that Run reads are those that the result has on
+  // the device, made by `rule` with `num_slots` slots (DeviceUpdate), and no
+  // gradient comes to the host by itself. Before the first Run. The result is
+  // the executor's. Errors: Unimplemented without a device; those of its
+  // streams.
+  virtual absl::StatusOr<DeviceUpdate*> UpdateOnDevice(
+      std::unique_ptr<DeviceRule> /*rule*/, int /*num_slots*/) {
+    return absl::UnimplementedError(
+        "update on the device: the model computes in the host's memory");
+  }
 
   // What the last Run left in a buffer that is live_at_end; zero before.
   virtual const void* Result(int buffer) const = 0;

@@ -1,5 +1,6 @@
 #include "tests/worker/backend/fake_device.h"
 
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -64,7 +65,58 @@ class FakeDevicePrimitive : public Primitive {
   FakeStreams* const streams_;
 };
 
+// Reads and writes what is in the memory when the work is done.
+class FakeDeviceRule : public DeviceRule {
+ public:
+  FakeDeviceRule(const UpdateRule* rule, FakeStreams* streams)
+      : rule_(rule), streams_(streams) {}
+
+  absl::Status Apply(const BlockUpdate& update, const float* gradient,
+                     float* parameter, absl::Span<float* const> slots,
+                     int64_t n) override {
+    const AllocationPause pause;
+    const std::vector<float*> kept(slots.begin(), slots.end());
+    RETURN_IF_ERROR(Check(gradient, n));
+    RETURN_IF_ERROR(Check(parameter, n));
+    for (float* const slot : kept) RETURN_IF_ERROR(Check(slot, n));
+    return streams_->Compute([=] {
+      rule_->Apply(update, gradient, parameter, kept, n);
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status CountNonFinite(const float* values, int64_t n,
+                              int32_t* counts) override {
+    const AllocationPause pause;
+    RETURN_IF_ERROR(Check(values, n));
+    RETURN_IF_ERROR(
+        streams_->CheckDevice(counts, num_counts() * sizeof(int32_t)));
+    return streams_->Compute([=] {
+      counts[0] = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        if (!std::isfinite(values[i])) ++counts[0];
+      }
+      return absl::OkStatus();
+    });
+  }
+  int64_t num_counts() const override { return 2; }
+
+ private:
+  absl::Status Check(const float* memory, int64_t n) const {
+    return streams_->CheckDevice(memory,
+                                 n * static_cast<int64_t>(sizeof(float)));
+  }
+
+  const UpdateRule* const rule_;
+  FakeStreams* const streams_;
+};
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceRule>> FakeDevice::CreateRule(
+    const UpdateRule* rule) {
+  return std::make_unique<FakeDeviceRule>(rule, &streams_);
+}
 
 absl::StatusOr<std::unique_ptr<DeviceMean>> FakeDevice::CreateMean(
     absl::Span<Backend* const> members) {

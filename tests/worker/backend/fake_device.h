@@ -27,6 +27,10 @@ class FakeDevice : public Backend {
   absl::StatusOr<std::unique_ptr<DeviceMean>> CreateMean(
       absl::Span<Backend* const> members) override;
 
+  // The rule itself, in the work.
+  absl::StatusOr<std::unique_ptr<DeviceRule>> CreateRule(
+      const UpdateRule* rule) override;
+
   Created CreateReorder(const MemoryLayout& from,
                         const MemoryLayout& to) override;
   Created CreateConv2dForward(const Conv2dDesc& desc) override;

@@ -74,6 +74,33 @@ TEST_F(NanGuardTest, RefusesNonFiniteGradientsNamingTensorAndStep) {
   }
 }
 
+// The gradients are on a device, which has looked at them.
+TEST_F(NanGuardTest, FetchesGradientsOnlyIfTheyAreNotFinite) {
+  int fetches = 0;
+  step_.fetch_tensors = [&] {
+    ++fetches;
+    return absl::OkStatus();
+  };
+  step_.gradients_are_finite = true;
+  NanGuard guard(options_);
+  EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kPush));
+  EXPECT_EQ(fetches, 0);
+  step_.gradients_are_finite = false;
+  weights_[70] = kNan;
+  EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+  EXPECT_EQ(fetches, 1);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("'conv1/weights' is nan")));
+  step_.gradients_are_finite = true;
+  step_.loss = kInf;
+  EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+  step_.fetch_tensors = [] {
+    return absl::InternalError("the device is gone");
+  };
+  EXPECT_THAT(
+      guard.BeforePush(step_),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("the device is gone")));
+}
+
 TEST_F(NanGuardTest, SaysWhatHadLeftBefore) {
   weights_[70] = kNan;
   NanGuard guard(options_);

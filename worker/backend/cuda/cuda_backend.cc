@@ -35,6 +35,11 @@ class CudaBackend : public Backend {
     return NcclMean::Create(std::move(devices));
   }
 
+  absl::StatusOr<std::unique_ptr<DeviceRule>> CreateRule(
+      const UpdateRule* rule) override {
+    return MakeCudaRule(device_.get(), rule);
+  }
+
   Created CreateReorder(const MemoryLayout& from,
                         const MemoryLayout& to) override {
     RETURN_IF_ERROR(CheckReorder(from, to, dtype()));

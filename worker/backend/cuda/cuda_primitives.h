@@ -8,7 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/optimizer/update_rule.h"
 #include "worker/backend/cuda/cuda_device.h"
+#include "worker/backend/device_rule.h"
 #include "worker/backend/memory_layout.h"
 #include "worker/backend/operation.h"
 #include "worker/backend/primitive.h"
@@ -73,6 +75,11 @@ MadePrimitive MakeCudaDenseBackwardData(CudaDevice* device,
                                         const DenseDesc& desc);
 MadePrimitive MakeCudaDenseBackwardWeights(CudaDevice* device,
                                            const DenseDesc& desc);
+
+// Kernels of our own for a rule of common/optimizer, which outlives it. Errors:
+// Unimplemented if there is none.
+absl::StatusOr<std::unique_ptr<DeviceRule>> MakeCudaRule(
+    CudaDevice* device, const UpdateRule* rule);
 
 }  // namespace muster
 

@@ -10,4 +10,5 @@ KERNELS = [
     "pool_kernel",
     "softmax_cross_entropy_kernel",
     "strided_copy_kernel",
+    "update_rule_kernel",
 ]

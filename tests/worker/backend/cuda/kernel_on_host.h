@@ -8,6 +8,7 @@
 #ifndef TESTS_WORKER_BACKEND_CUDA_KERNEL_ON_HOST_H_
 #define TESTS_WORKER_BACKEND_CUDA_KERNEL_ON_HOST_H_
 
+#include <cmath>
 #include <functional>
 
 #include "cuda_runtime_api.h"
@@ -26,6 +27,16 @@ inline thread_local uint3 gridDim = {};
 // Waits until every thread of the block has come here. Ends the process if one
 // of them returns instead: a card may hang or go on with garbage.
 void __syncthreads();
+
+// Arithmetic that nvcc never contracts, nor g++: a product is stored first.
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) {
+  const volatile float product = a * b;
+  return product;
+}
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float a) { return std::sqrt(a); }
 
 namespace muster {
 

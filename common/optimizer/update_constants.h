@@ -1,0 +1,69 @@
+// What one update of a block has as numbers, of each rule: computed in double
+// from t, the rate and the attributes (Formula::ConstantsAt), then narrowed. A
+// kernel for a device takes them as they are, so that its bits are the host's.
+// Includes nothing that nvcc would have to read.
+#ifndef COMMON_OPTIMIZER_UPDATE_CONSTANTS_H_
+#define COMMON_OPTIMIZER_UPDATE_CONSTANTS_H_
+
+namespace muster {
+
+template <typename T>
+struct SgdConstants {
+  T learning_rate;
+};
+
+template <typename T>
+struct MomentumConstants {
+  T learning_rate;
+  T momentum;
+  bool nesterov;
+};
+
+template <typename T>
+struct AdagradConstants {
+  T learning_rate;
+  T epsilon;
+};
+
+template <typename T>
+struct RmspropConstants {
+  T learning_rate;
+  T decay;
+  T one_minus_decay;
+  T epsilon;
+  // 0: there is no slot for it.
+  T momentum;
+};
+
+// Of both rules.
+template <typename T>
+struct AdamConstants {
+  T beta1;
+  T one_minus_beta1;
+  T beta2;
+  T one_minus_beta2;
+  // lr / (1 - beta1^t).
+  T step_size;
+  // 1 / sqrt(1 - beta2^t).
+  T root_scale;
+  T epsilon;
+  // 1 - lr * weight_decay; 1 changes nothing, not even a bit.
+  T shrinkage;
+};
+
+template <typename T>
+struct FtrlConstants {
+  // 1 / (f * lr), 1 / lr and 1 / lr'.
+  T inverse_rate;
+  T unscaled_inverse_rate;
+  T previous_inverse_rate;
+  // f is not 1.
+  bool scaled;
+  T beta;
+  T l1;
+  T l2;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_OPTIMIZER_UPDATE_CONSTANTS_H_

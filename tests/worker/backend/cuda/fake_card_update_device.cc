@@ -1,0 +1,7 @@
+#include "tests/worker/update_device.h"
+
+namespace muster {
+
+const char kUpdateDevice[] = "cuda:0";
+
+}  // namespace muster
