@@ -160,6 +160,8 @@ def figures(runs, options, folders, programs):
                         fields=["compute.bf16=true"])
         ours.standalone(targets.PLAIN, "mnist_cnn",
                         fields=["compute.cuda_graphs=false"])
+        ours.standalone(targets.HOST_UPDATE, "mnist_cnn",
+                        fields=["compute.update_on_device=false"])
     ours.standalone(targets.TOWERS, "mnist_cnn",
                     "--num_devices=2", *(
                         [] if options.cpu else ["--gpu_virtual_devices=2"]))

@@ -106,6 +106,25 @@ class TargetsTest(harness.TestCase):
         self.assertEqual(found["mnist_cnn, standalone, bf16 / "
                                "PyTorch compile, bf16"]["ratio"], 0.5)
 
+    def test_pytorchs_best_is_what_counts(self):
+        name = "mnist_cnn, standalone / PyTorch's best, tf32"
+        ours = row(targets.ONE + " on cuda", 330)
+        eager = row("PyTorch eager, mnist_cnn, tf32", 100)
+        compiled = row("PyTorch compile, mnist_cnn, tf32", 300)
+        self.assertEqual(
+            self.evaluated(ours, eager, compiled)[name],
+            {"name": name, "wanted": 1.2, "ratio": 1.1, "met": False})
+        # The best is not known without one of them.
+        self.assertNotIn("met", self.evaluated(ours, eager)[name])
+
+    def test_steps_a_second_are_wanted_of_a_card(self):
+        name = "mnist_cnn, standalone / the 8000 a second wanted of an H100"
+        self.assertTrue(self.evaluated(
+            row(targets.ONE + " on cuda", 8800))[name]["met"])
+        on_cpu = targets.evaluate([row(targets.ONE + " on cpu", 14)], "cpu")
+        self.assertIn("not a GPU", next(
+            one for one in on_cpu if one["name"] == name)["not_measured"])
+
     def test_says_why_a_ratio_is_missing(self):
         found = self.evaluated(
             row(targets.INCEPTION + " on cuda", 10),
