@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/input/poisoned_data_set.h"
 #include "tests/worker/tiny_model.h"
 #include "worker/hook/nan_guard.h"
 #include "worker/train_loop.h"
@@ -28,27 +28,14 @@ constexpr int64_t kClasses = 8;
 // Unshuffled: step k has rows 2k - 2 and 2k - 1.
 constexpr int64_t kRows = 2;
 constexpr int64_t kBadStep = 3;
+// Its last one.
+constexpr int64_t kBadRow = kRows * kBadStep - 1;
 constexpr float kHuge = 3e38f;
-
-// Examples of which one has a value that a real one never has.
-class PoisonedDataSet : public CountingDataSet {
- public:
-  explicit PoisonedDataSet(float poison)
-      : CountingDataSet(kClasses), poison_(poison) {}
-
-  void Read(int64_t index, float* example, int32_t* label) const override {
-    CountingDataSet::Read(index, example, label);
-    if (index == 2 * kBadStep - 1) example[1] = poison_;
-  }
-
- private:
-  const float poison_;
-};
 
 class NonFiniteTest : public ::testing::Test {
  protected:
   void Start(float poison, const std::vector<float>& bias) {
-    data_set_ = std::make_unique<PoisonedDataSet>(poison);
+    data_set_ = std::make_unique<PoisonedDataSet>(kClasses, kBadRow, poison);
     ASSERT_THAT(tiny_.Load(bias), IsOk());
     TrainLoop::Options options;
     options.client = tiny_.client();

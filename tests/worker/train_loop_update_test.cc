@@ -17,7 +17,7 @@
 #include "ps_server/shard_server.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/backend/fake_device.h"
-#include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/input/poisoned_data_set.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/nan_guard.h"
@@ -34,21 +34,10 @@ constexpr int64_t kClasses = 8;
 // Unshuffled: step k has rows 2k - 2 and 2k - 1.
 constexpr int64_t kRows = 2;
 constexpr int64_t kBadStep = 3;
+// Its last one.
+constexpr int64_t kBadRow = kRows * kBadStep - 1;
 constexpr uint64_t kIncarnation = 7;
 constexpr uint64_t kSeed = 4;
-
-// One of its examples is infinite.
-class PoisonedDataSet : public CountingDataSet {
- public:
-  PoisonedDataSet() : CountingDataSet(kClasses) {}
-
-  void Read(int64_t index, float* example, int32_t* label) const override {
-    CountingDataSet::Read(index, example, label);
-    if (index == 2 * kBadStep - 1) {
-      example[1] = std::numeric_limits<float>::infinity();
-    }
-  }
-};
 
 OptimizerSpec Adam() {
   OptimizerSpec spec;
@@ -156,7 +145,8 @@ class Training {
   }
 
   const MonotonicClock clock_{};
-  const PoisonedDataSet data_set_;
+  const PoisonedDataSet data_set_{kClasses, kBadRow,
+                                  std::numeric_limits<float>::infinity()};
   FakeDevice device_;
   const std::unique_ptr<UpdateRule> rule_;
   std::unique_ptr<CompiledModel> model_;

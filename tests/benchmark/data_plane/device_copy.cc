@@ -70,8 +70,7 @@ class DeviceCopy : public Workload {
     RETURN_IF_ERROR(streams.MakeCurrent());
     ASSIGN_OR_RETURN(device_, streams.Allocate(bytes_, "what is copied"));
     ASSIGN_OR_RETURN(host_, PinnedBuffer::Create(&streams, bytes_));
-    ASSIGN_OR_RETURN(done_,
-                     streams.CreateEvent(DeviceStreams::EventUse::kHost));
+    ASSIGN_OR_RETURN(done_, streams.CreateEvent());
     std::memset(host_->data(), kByte, bytes_);
     RETURN_IF_ERROR(Copy(CopyTo::kDevice));
     return streams.Synchronize();

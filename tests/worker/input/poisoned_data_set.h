@@ -1,0 +1,28 @@
+#ifndef TESTS_WORKER_INPUT_POISONED_DATA_SET_H_
+#define TESTS_WORKER_INPUT_POISONED_DATA_SET_H_
+
+#include <cstdint>
+
+#include "tests/worker/input/counting_data_set.h"
+
+namespace muster {
+
+// Example `index` has a value that a real one never has.
+class PoisonedDataSet : public CountingDataSet {
+ public:
+  PoisonedDataSet(int64_t num_examples, int64_t index, float poison)
+      : CountingDataSet(num_examples), index_(index), poison_(poison) {}
+
+  void Read(int64_t index, float* example, int32_t* label) const override {
+    CountingDataSet::Read(index, example, label);
+    if (index == index_) example[1] = poison_;
+  }
+
+ private:
+  const int64_t index_;
+  const float poison_;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_WORKER_INPUT_POISONED_DATA_SET_H_
