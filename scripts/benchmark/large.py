@@ -49,6 +49,7 @@ summary { every_steps: 0 }
 seed: 1
 """
 LINE = re.compile(r"^(\S+ \S+) I \S+ (.*)$")
+LINE_RESOLUTION_S = 0.001
 
 
 def available_bytes():
@@ -70,7 +71,7 @@ def fits(what, bytes_):
 
 def seconds_between(output, begin, end):
     """From the last line that begins like `begin` before the first that begins
-    like `end`."""
+    like `end`; at least what their times tell apart."""
     begun = None
     for line in output.splitlines():
         found = LINE.match(line)
@@ -78,7 +79,7 @@ def seconds_between(output, begin, end):
             continue
         time_s = processes.log_time_s(found[1])
         if found[2].startswith(end) and begun is not None:
-            return time_s - begun
+            return max(time_s - begun, LINE_RESOLUTION_S)
         if found[2].startswith(begin):
             begun = time_s
     raise processes.Failure("no line '%s' after a line '%s'" % (end, begin))

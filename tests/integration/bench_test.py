@@ -267,6 +267,12 @@ class ProcessesTest(harness.TestCase):
         self.assertRaises(processes.Failure, large.seconds_between, text,
                           "step=2", "saved ")
 
+    def test_lines_of_one_millisecond_are_one_apart(self):
+        text = """2026-01-02 03:04:06.000 I /job:worker/task:0 step=1 loss=2
+2026-01-02 03:04:06.000 I /job:worker/task:0 saved it
+"""
+        self.assertEqual(large.seconds_between(text, "step=1", "saved "), 0.001)
+
     def test_the_others_end_with_a_copy_that_fails(self):
         # Each copy has its folder, .../0 and .../1, as the script's name.
         script = """case "$0" in
