@@ -239,6 +239,7 @@ absl::StatusOr<PushOutcome> TrainLoop::PushAndComputeAhead(StepPush* push) {
 
 absl::Status TrainLoop::Finish(StepPush* push, StepReport* report) {
   ASSIGN_OR_RETURN(PushOutcome outcome, Push(push));
+  if (options_.update != nullptr) options_.update->Start();
   parameters_->Bring(std::move(outcome.new_versions));
   report->times.pushed = report->times.decided;
   for (const SliceSend& send : outcome.sends) {

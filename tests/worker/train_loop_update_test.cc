@@ -179,6 +179,15 @@ TEST(TrainLoopUpdateTest, ARefusedStepIsTheSameAndChangesNothing) {
   EXPECT_EQ(device.said(), host.said());
 }
 
+TEST(TrainLoopUpdateTest, TheUpdateIsOnTheDeviceWhenTheStepEnds) {
+  SCOPED_TRACE(absl::StrCat("seed ", kSeed));
+  Training device(/*on_device=*/true);
+  ASSERT_THAT(device.Run(1), IsOk());
+  const int64_t computed = device.streams().computed();
+  ASSERT_THAT(device.streams().Synchronize(), IsOk());
+  EXPECT_EQ(device.streams().computed(), computed + 1);
+}
+
 TEST(TrainLoopUpdateTest, NothingIsReadOfADeviceThatHasFailed) {
   SCOPED_TRACE(absl::StrCat("seed ", kSeed));
   Training device(/*on_device=*/true);

@@ -94,6 +94,13 @@ absl::Status DeviceUpdate::Flush() {
   return failure_;
 }
 
+void DeviceUpdate::Start() {
+  absl::MutexLock lock(&mu_);
+  if (!has_taken_ || !options_.streams->MakeCurrent().ok()) return;
+  // Kept in failure_.
+  Flush().IgnoreError();
+}
+
 absl::Status DeviceUpdate::EnqueueCheck() {
   return rule_->CountNonFinite(options_.gradients, size_bytes() / kFloatBytes,
                                reinterpret_cast<int32_t*>(counts_->data()));

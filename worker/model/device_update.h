@@ -25,7 +25,8 @@ namespace muster {
 // one launch.
 //
 // The executor holds mu() while it uses the device's streams, from the first
-// call of a step to the end of its last work. Everything else locks it itself.
+// call of a step to the end of its last work. Everything else locks it itself;
+// updates may still be in kCompute between two steps, and nothing else.
 class DeviceUpdate : public ParameterHolder {
  public:
   // All outlive the update.
@@ -46,7 +47,7 @@ class DeviceUpdate : public ParameterHolder {
 
   absl::Mutex* mu() ABSL_LOCK_RETURNED(mu_) { return &mu_; }
 
-  // Puts the updates that are due into kCompute. Errors: also those of an
+  // Puts the updates into kCompute that are due yet. Errors: also those of an
   // update that failed before; FailedPrecondition before Take.
   absl::Status Flush();
   // Put the look at all gradients into kCompute, and what it found into
@@ -58,6 +59,10 @@ class DeviceUpdate : public ParameterHolder {
 
   // Of the last step: no gradient has a NaN or an infinity.
   bool gradients_are_finite() const;
+  // Puts the updates that are due into kCompute, while the host has other
+  // things to do before the next step. What it fails of is told by that step,
+  // and by every WriteBack until the next Take.
+  void Start() ABSL_LOCKS_EXCLUDED(mu_);
   // Copies parameters and gradients to the host, and waits for that. Errors:
   // those of DeviceStreams.
   absl::Status FetchTensors() ABSL_LOCKS_EXCLUDED(mu_);

@@ -219,6 +219,31 @@ TEST(DeviceUpdateTest, AnUpdateOfEverythingIsOneLaunch) {
   EXPECT_EQ(held.streams().computed(), before + 1);
 }
 
+TEST(DeviceUpdateTest, AnUpdateThatWasStartedIsMadeOnce) {
+  Held held;
+  Plain plain;
+  held.update().Start();
+  ASSERT_THAT(held.Take(), IsOk());
+  for (int64_t t = 1; t <= 3; ++t) {
+    ExpectSameSteps(&held, &plain, t, t);
+    held.update().Start();
+  }
+  ASSERT_THAT(held.WriteBack(), IsOk());
+  EXPECT_TRUE(held.shard() == plain.shard());
+}
+
+TEST(DeviceUpdateTest, WhatAStartFailsOfIsTold) {
+  Held held;
+  ASSERT_THAT(held.Take(), IsOk());
+  ASSERT_THAT(held.Compute(BatchOf(1)), IsOk());
+  held.Update({1});
+  // The first makes the device current.
+  held.streams().FailCall(2);
+  held.update().Start();
+  EXPECT_THAT(held.WriteBack(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(held.Compute(BatchOf(2)), StatusIs(absl::StatusCode::kInternal));
+}
+
 TEST(DeviceUpdateTest, BlocksMayHaveUpdatesOfTheirOwn) {
   Held held;
   Plain plain;
