@@ -169,6 +169,7 @@ absl::Status WorkerTask::FitOptimizer() {
                                         training->mutable_optimizer()));
   ASSIGN_OR_RETURN(const std::string scaling, ScaleOptimizer(shape_, training));
   if (is_chief() && !scaling.empty()) options_.say(/*is_error=*/false, scaling);
+  ASSIGN_OR_RETURN(update_rule_, CreateUpdateRule(training->optimizer()));
   return absl::OkStatus();
 }
 
@@ -295,9 +296,8 @@ absl::Status WorkerTask::CreateSaver() {
   save.coordination = coordination_.get();
   save.rounds = rounds_.get();
   save.placed = &placed_;
-  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule,
-                   CreateUpdateRule(options_.training.optimizer()));
-  for (const SlotDef& slot : rule->slots()) save.slots.push_back(slot.name);
+  for (const SlotDef& slot : update_rule_->slots())
+    save.slots.push_back(slot.name);
   save.seed = options_.training.seed();
   const CheckpointSpec& checkpoint = options_.training.checkpoint();
   save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};

@@ -157,7 +157,7 @@ class WorkerTask {
   BackendOptions backend_options_;
 
   StepShape shape_;
-  // Of update_.
+  // The shards' rule, as FitOptimizer leaves it; update_'s, too.
   std::unique_ptr<UpdateRule> update_rule_;
   OpenedTowers opened_;
   // The model's; null if the shards update the parameters.

@@ -24,8 +24,6 @@ absl::Status WorkerTask::PlaceUpdates() {
   site.tensors = tower.model->parameters();
   std::string why = WhyShardUpdates(options_.training, site);
   if (why.empty()) {
-    ASSIGN_OR_RETURN(update_rule_,
-                     CreateUpdateRule(options_.training.optimizer()));
     absl::StatusOr<std::unique_ptr<DeviceRule>> rule =
         tower.backend->CreateRule(update_rule_.get());
     if (rule.ok()) {

@@ -1,9 +1,12 @@
 // What one update of a block has as numbers, of each rule: computed in double
 // from t, the rate and the attributes (Formula::ConstantsAt), then narrowed. A
-// kernel for a device takes them as they are, so that its bits are the host's.
-// Includes nothing that nvcc would have to read.
+// kernel for a device takes them as they are, so that its bits are the host's;
+// it is chosen by their type: another formula has a struct of its own, also
+// with the same numbers. Includes only what nvcc reads, too.
 #ifndef COMMON_OPTIMIZER_UPDATE_CONSTANTS_H_
 #define COMMON_OPTIMIZER_UPDATE_CONSTANTS_H_
+
+#include <variant>
 
 namespace muster {
 
@@ -63,6 +66,12 @@ struct FtrlConstants {
   T l1;
   T l2;
 };
+
+// Of one update; empty for a rule that devices have no kernel for.
+using UpdateConstants =
+    std::variant<std::monostate, SgdConstants<float>, MomentumConstants<float>,
+                 AdagradConstants<float>, RmspropConstants<float>,
+                 AdamConstants<float>, FtrlConstants<float>>;
 
 }  // namespace muster
 

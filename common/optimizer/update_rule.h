@@ -67,12 +67,6 @@ class UpdateRuleOf {
 
 using SlotDef = SlotDefOf<float>;
 
-// Of one update; empty for a rule that devices have no kernel for.
-using UpdateConstants =
-    std::variant<std::monostate, SgdConstants<float>, MomentumConstants<float>,
-                 AdagradConstants<float>, RmspropConstants<float>,
-                 AdamConstants<float>, FtrlConstants<float>>;
-
 // A rule that trains: it also takes a gradient as it came over the wire, and
 // hands out what it makes.
 class UpdateRule : public UpdateRuleOf<float> {

@@ -25,9 +25,8 @@ class CudaRule : public DeviceRule {
     elements.parameter = parameter;
     std::copy(slots.begin(), slots.end(), elements.slots);
     elements.n = n;
-    return std::visit(
-        [&](const auto& constants) { return Launch(constants, elements); },
-        rule_->ConstantsAt(update));
+    return UpdateElements(device_->kernels(), rule_->ConstantsAt(update),
+                          elements);
   }
 
   absl::Status CountNonFinite(const float* values, int64_t n,
@@ -37,15 +36,6 @@ class CudaRule : public DeviceRule {
   int64_t num_counts() const override { return kNonFiniteCounts; }
 
  private:
-  template <typename Constants>
-  absl::Status Launch(const Constants& constants,
-                      const UpdatedElements& elements) const {
-    return UpdateElements(device_->kernels(), constants, elements);
-  }
-  absl::Status Launch(std::monostate, const UpdatedElements&) const {
-    return absl::InternalError("update: the rule has no kernel");
-  }
-
   CudaDevice* const device_;
   const UpdateRule* const rule_;
 };

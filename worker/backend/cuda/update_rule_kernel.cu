@@ -3,6 +3,7 @@
 // which would give other bits than the host's.
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 #include "worker/backend/cuda/kernel_grid.cuh"
 #include "worker/backend/cuda/update_rule_kernel.h"
@@ -118,6 +119,11 @@ absl::Status LaunchUpdate(const KernelStream& to, const Constants& constants,
                 kBlockThreads, constants, elements);
 }
 
+absl::Status LaunchUpdate(const KernelStream&, std::monostate,
+                          const UpdatedElements&) {
+  return absl::InternalError("update: the rule has no kernel");
+}
+
 __global__ void CountNonFiniteKernel(const float* values, int64_t n,
                                      int32_t* counts) {
   __shared__ int32_t shared[kBlockThreads];
@@ -133,39 +139,11 @@ __global__ void CountNonFiniteKernel(const float* values, int64_t n,
 }  // namespace
 
 absl::Status UpdateElements(const KernelStream& to,
-                            const SgdConstants<float>& constants,
+                            const UpdateConstants& constants,
                             const UpdatedElements& elements) {
-  return LaunchUpdate(to, constants, elements);
-}
-
-absl::Status UpdateElements(const KernelStream& to,
-                            const MomentumConstants<float>& constants,
-                            const UpdatedElements& elements) {
-  return LaunchUpdate(to, constants, elements);
-}
-
-absl::Status UpdateElements(const KernelStream& to,
-                            const AdagradConstants<float>& constants,
-                            const UpdatedElements& elements) {
-  return LaunchUpdate(to, constants, elements);
-}
-
-absl::Status UpdateElements(const KernelStream& to,
-                            const RmspropConstants<float>& constants,
-                            const UpdatedElements& elements) {
-  return LaunchUpdate(to, constants, elements);
-}
-
-absl::Status UpdateElements(const KernelStream& to,
-                            const AdamConstants<float>& constants,
-                            const UpdatedElements& elements) {
-  return LaunchUpdate(to, constants, elements);
-}
-
-absl::Status UpdateElements(const KernelStream& to,
-                            const FtrlConstants<float>& constants,
-                            const UpdatedElements& elements) {
-  return LaunchUpdate(to, constants, elements);
+  return std::visit(
+      [&](const auto& of_rule) { return LaunchUpdate(to, of_rule, elements); },
+      constants);
 }
 
 absl::Status CountNonFinite(const KernelStream& to, const float* values,

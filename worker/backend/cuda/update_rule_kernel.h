@@ -21,25 +21,11 @@ struct UpdatedElements {
   int64_t n = 0;
 };
 
-// Launchers: device memory, Internal on failure. One update of all elements, to
-// the bit as common/optimizer makes it: every operation is rounded by itself.
+// A launcher: device memory, Internal on failure, and without constants. One
+// update of all elements, to the bit as common/optimizer makes it: every
+// operation is rounded by itself.
 absl::Status UpdateElements(const KernelStream& to,
-                            const SgdConstants<float>& constants,
-                            const UpdatedElements& elements);
-absl::Status UpdateElements(const KernelStream& to,
-                            const MomentumConstants<float>& constants,
-                            const UpdatedElements& elements);
-absl::Status UpdateElements(const KernelStream& to,
-                            const AdagradConstants<float>& constants,
-                            const UpdatedElements& elements);
-absl::Status UpdateElements(const KernelStream& to,
-                            const RmspropConstants<float>& constants,
-                            const UpdatedElements& elements);
-absl::Status UpdateElements(const KernelStream& to,
-                            const AdamConstants<float>& constants,
-                            const UpdatedElements& elements);
-absl::Status UpdateElements(const KernelStream& to,
-                            const FtrlConstants<float>& constants,
+                            const UpdateConstants& constants,
                             const UpdatedElements& elements);
 
 // What CountNonFinite writes, at most; a fraction of a step's other results.

@@ -67,24 +67,13 @@ class DeviceState {
       elements.slots[i] = slots_[i].data();
     }
     elements.n = static_cast<int64_t>(gradient.size());
-    return std::visit(
-        [&](const auto& constants) { return Launch(constants, elements); },
-        rule_->ConstantsAt(update));
+    return UpdateElements(stream_.get(), rule_->ConstantsAt(update), elements);
   }
 
   const std::vector<float>& parameter() const { return parameter_; }
   const std::vector<std::vector<float>>& slots() const { return slots_; }
 
  private:
-  template <typename Constants>
-  absl::Status Launch(const Constants& constants,
-                      const UpdatedElements& elements) const {
-    return UpdateElements(stream_.get(), constants, elements);
-  }
-  absl::Status Launch(std::monostate, const UpdatedElements&) const {
-    return absl::UnimplementedError("a rule without a kernel");
-  }
-
   const HostStream stream_;
   const UpdateRule* const rule_;
   std::vector<float> parameter_;
