@@ -183,7 +183,7 @@ absl::Status CompiledModel::InitializeParameters(uint64_t seed) {
 
 absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
     const Batch& batch, uint64_t step_seed, StepListener* listener,
-    ParameterGate* gate) {
+    ParameterGate* gate, SeededBatch next) {
   if (mode_ != Mode::kTrain) {
     return absl::FailedPreconditionError(
         "step: the model was compiled for evaluation");
@@ -195,8 +195,10 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
     executor_->Skip(status);
     return status;
   }
+  // What is wrong with the next batch is its own step's to say.
+  if (next.batch != nullptr && !CheckBatch(*next.batch).ok()) next = {};
   ASSIGN_OR_RETURN(const StepResult result,
-                   Run({batch, step_seed, listener, gate}));
+                   Run({batch, step_seed, listener, gate, next}));
   RETURN_IF_ERROR(AwaitParameters(schedule_.averaged_parameters, gate));
   if (dtype_ == FLOAT64) {
     WriteMovingAverages<double>();

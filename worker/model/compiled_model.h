@@ -54,8 +54,8 @@ struct CompileOptions {
   DeviceMean* mean = nullptr;
   int mean_member = 0;
   bool keeps_mean = true;
-  // On a backend with streams: the second training step is captured, in a few
-  // graphs, which later ones launch.
+  // On a backend with streams: the second and the third training step are
+  // captured, each in a few graphs, which later ones launch in turns.
   bool use_graphs = true;
   // Hears, in one line, why steps are not captured; null: nobody.
   std::function<void(const std::string&)> say;
@@ -149,13 +149,17 @@ class CompiledModel {
   // dropout drops. `listener`, unless null, hears of the step meanwhile;
   // `gate`, unless null, is asked for each parameter before the first use of
   // it, once, in the order of the forward pass (moving averages come last).
-  // Allocates nothing after the first call, with graphs after the second.
-  // Errors: InvalidArgument if the batch has not batch_size rows, holds less
-  // memory than it says, or has a label out of range; FailedPrecondition in
-  // mode kEvaluate; those of the listener, the gate and the backend's streams.
+  // `next` is what the next Step will probably be with, as far as it is known:
+  // a device gets it while it computes this one. It may change afterwards, with
+  // a new id. Allocates nothing after the first call, with graphs after the
+  // third. Errors: InvalidArgument if the batch has not batch_size rows, holds
+  // less memory than it says, or has a label out of range; FailedPrecondition
+  // in mode kEvaluate; those of the listener, the gate and the backend's
+  // streams.
   absl::StatusOr<StepResult> Step(const Batch& batch, uint64_t step_seed,
                                   StepListener* listener = nullptr,
-                                  ParameterGate* gate = nullptr);
+                                  ParameterGate* gate = nullptr,
+                                  SeededBatch next = {});
 
   // Forward only. batch.rows may be less than the batch size. Errors: as Step,
   // FailedPrecondition in mode kTrain.

@@ -60,11 +60,13 @@ void TowerGroup::PlaceGradients() {
   }
 }
 
-absl::Status TowerGroup::Run(absl::Span<const Batch> batches, SeedOf seed_of,
+absl::Status TowerGroup::Run(absl::Span<const SeededBatch> batches,
+                             absl::Span<const SeededBatch> next,
                              StepListener* listener, ParameterGate* gate) {
   assert(batches.size() == batches_per_step());
+  assert(next.empty() || next.size() == batches_per_step());
   const Tower::Work work{
-      batches, 0, num_towers(), seed_of, can_tell() ? listener : nullptr, gate};
+      batches, next, 0, num_towers(), can_tell() ? listener : nullptr, gate};
   work_ = &work;
   phase_ = Phase::kCompute;
   for (const auto& thread : threads_) thread->Start();
