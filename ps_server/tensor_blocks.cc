@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "common/tensor/aligned_buffer.h"
+
 namespace muster {
 namespace {
 
@@ -25,14 +27,20 @@ int64_t NumElements(const TensorDef& def) {
   return elements;
 }
 
+int64_t SlotMemoryBytes(const TensorDef& def, size_t num_slots) {
+  return PaddedElements(NumElements(def)) *
+         static_cast<int64_t>(num_slots * sizeof(float));
+}
+
 TensorBlocks::TensorBlocks(const TensorDef& def,
-                           absl::Span<const SlotDef> slots, float* parameter)
+                           absl::Span<const SlotDef> slots, float* parameter,
+                           float* slot_memory)
     : def_(def),
       elements_(NumElements(def)),
       num_blocks_(NumBlocks(elements_)),
       num_slots_(static_cast<int>(slots.size())),
       parameter_(parameter),
-      slots_(PaddedElements(elements_) * num_slots_ * sizeof(float)),
+      slot_memory_(slot_memory),
       updates_(num_blocks_, 0) {
   slot_pointers_.reserve(num_blocks_ * num_slots_);
   for (int64_t block = 0; block < num_blocks_; ++block) {
@@ -57,12 +65,12 @@ int64_t TensorBlocks::SlotStart(int64_t block, int slot) const {
 
 float* TensorBlocks::Stream(int64_t block, int stream) {
   return stream == 0 ? parameter_ + block * kBlockElements
-                     : slots_.as<float>() + SlotStart(block, stream - 1);
+                     : slot_memory_ + SlotStart(block, stream - 1);
 }
 
 const float* TensorBlocks::Stream(int64_t block, int stream) const {
   return stream == 0 ? parameter_ + block * kBlockElements
-                     : slots_.as<float>() + SlotStart(block, stream - 1);
+                     : slot_memory_ + SlotStart(block, stream - 1);
 }
 
 absl::Span<float* const> TensorBlocks::Slots(int64_t block) const {

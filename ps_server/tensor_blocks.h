@@ -1,20 +1,20 @@
 #ifndef PS_SERVER_TENSOR_BLOCKS_H_
 #define PS_SERVER_TENSOR_BLOCKS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/protocol.h"
-#include "common/tensor/aligned_buffer.h"
 #include "proto/tensor.pb.h"
 
 namespace muster {
 
 // The values of one parameter, cut into blocks of kBlockElements (the last one
-// may be shorter). The parameter lies in memory of its own; a block's slots lie
-// beside each other, each stream aligned to 64 bytes:
+// may be shorter). The parameter and the slots lie in memories of the owner's;
+// a block's slots lie beside each other, each stream aligned to 64 bytes:
 //
 //   parameter: block 0, block 1, ...
 //   slots:     block 0: slot 0 | slot 1 | ...   block 1: ...
@@ -25,10 +25,11 @@ class TensorBlocks {
  public:
   // Sets every slot to its start value and the counts to 0. `slots` is empty
   // for a STATE tensor. `parameter`, as many values as the tensor has elements,
-  // aligned to 64 bytes, outlives this.
+  // and `slot_memory` of SlotMemoryBytes, both aligned to 64 bytes, outlive
+  // this.
   // REQUIRES: `def` was checked: float32, positive dimensions, no overflow.
   TensorBlocks(const TensorDef& def, absl::Span<const SlotDef> slots,
-               float* parameter);
+               float* parameter, float* slot_memory);
 
   const TensorDef& def() const { return def_; }
   int64_t elements() const { return elements_; }
@@ -60,7 +61,7 @@ class TensorBlocks {
   int64_t slot_bytes() const { return parameter_bytes() * num_slots_; }
 
  private:
-  // Where stream 1 + `slot` of `block` begins in slots_, in floats.
+  // Where stream 1 + `slot` of `block` begins in slot_memory_, in floats.
   int64_t SlotStart(int64_t block, int slot) const;
 
   TensorDef def_;
@@ -68,13 +69,16 @@ class TensorBlocks {
   int64_t num_blocks_;
   int num_slots_;
   float* parameter_;
-  AlignedBuffer slots_;
+  float* slot_memory_;
   std::vector<float*> slot_pointers_;  // [block][slot]
   std::vector<int64_t> updates_;       // [block]
 };
 
 // Elements of a checked definition.
 int64_t NumElements(const TensorDef& def);
+
+// What so many slots of it take in TensorBlocks, with padding.
+int64_t SlotMemoryBytes(const TensorDef& def, size_t num_slots);
 
 // Blocks of a tensor of `elements`.
 inline int64_t NumBlocks(int64_t elements) {

@@ -93,20 +93,30 @@ absl::Status CheckTensorDefs(
 TensorTable::TensorTable(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs,
     absl::Span<const SlotDef> slots, Sharing sharing) {
+  const auto slots_of = [slots](const TensorDef& def) {
+    return def.kind() == TRAINABLE ? slots : absl::Span<const SlotDef>();
+  };
   AlignedPlaces places;
+  AlignedPlaces slot_places;
   std::vector<int64_t> begins;
+  std::vector<int64_t> slot_begins;
   for (const TensorDef& def : defs) {
     begins.push_back(places.Add(NumElements(def) * sizeof(float)));
+    slot_begins.push_back(
+        slot_places.Add(SlotMemoryBytes(def, slots_of(def).size())));
   }
   memory_ = sharing == Sharing::kShared
                 ? ParameterMemory::Shared(places.size_bytes())
                 : ParameterMemory::Private(places.size_bytes());
+  slot_memory_ = AlignedBuffer(slot_places.size_bytes());
   tensors_.reserve(defs.size());
   for (const TensorDef& def : defs) {
-    by_name_.emplace(def.name(), size());
+    const int i = size();
+    by_name_.emplace(def.name(), i);
     tensors_.emplace_back(
-        def, def.kind() == TRAINABLE ? slots : absl::Span<const SlotDef>(),
-        reinterpret_cast<float*>(memory_->data() + begins[size()]));
+        def, slots_of(def),
+        reinterpret_cast<float*>(memory_->data() + begins[i]),
+        reinterpret_cast<float*>(slot_memory_.data() + slot_begins[i]));
   }
 }
 

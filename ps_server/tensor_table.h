@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/optimizer/update_rule.h"
+#include "common/tensor/aligned_buffer.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "proto/tensor.pb.h"
 #include "ps_server/parameter_memory.h"
@@ -60,6 +61,10 @@ class TensorTable {
 
  private:
   std::shared_ptr<ParameterMemory> memory_;
+  // Of the slots of all tensors, in their order. One piece: huge pages hold all
+  // of it, also where no tensor is as large as one. With slots of 26 MB in 8
+  // pieces a step through shared memory took a tenth longer (2 cores of EPYC).
+  AlignedBuffer slot_memory_;
   std::vector<TensorBlocks> tensors_;
   absl::flat_hash_map<std::string, int> by_name_;
 };

@@ -4,17 +4,21 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
 #include "common/tensor/aligned_buffer.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/repeated_ptr_field.h"
 #include "gtest/gtest.h"
 #include "ps_server/buffer_pool.h"
 #include "ps_server/element_ranges.h"
 #include "ps_server/float_runs.h"
 #include "ps_server/shard_snapshot.h"
 #include "ps_server/tensor_blocks.h"
+#include "ps_server/tensor_table.h"
 #include "tests/ps_server/shard_requests.h"
 
 namespace muster {
@@ -22,6 +26,7 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(ElementRangesTest, JoinsWhatTouchesAndFindsTheFirstHole) {
   ElementRanges ranges;
@@ -169,9 +174,11 @@ TEST(FloatRunsTest, FindsNonFiniteValuesAnywhere) {
 
 TEST(TensorBlocksTest, KeepsStreamsApartAndAligned) {
   const std::vector<SlotDef> slots = {{"m", 0.5f}, {"v", 2.0f}};
+  const TensorDef def = MakeTensor("w", {2, kBlockElements + 3});
   AlignedBuffer parameter(2 * (kBlockElements + 3) * sizeof(float));
-  TensorBlocks tensor(MakeTensor("w", {2, kBlockElements + 3}), slots,
-                      parameter.as<float>());
+  AlignedBuffer slot_memory(SlotMemoryBytes(def, slots.size()));
+  TensorBlocks tensor(def, slots, parameter.as<float>(),
+                      slot_memory.as<float>());
   ASSERT_EQ(tensor.num_blocks(), 3);
   EXPECT_EQ(tensor.BlockElements(2), 6);
   for (int64_t block = 0; block < 3; ++block) {
@@ -194,10 +201,54 @@ TEST(TensorBlocksTest, KeepsStreamsApartAndAligned) {
               ElementsAre(0, 0, 10, 10));
 }
 
+// Where the slots of the next tensor begin if they follow these.
+const float* EndOfSlots(const TensorBlocks& tensor) {
+  const int64_t last = tensor.num_blocks() - 1;
+  const int64_t padded = (tensor.BlockElements(last) + 15) / 16 * 16;
+  return tensor.Stream(last, tensor.num_slots()) + padded;
+}
+
+TEST(TensorTableTest, SlotsOfSmallTensorsFillHugePagesTogether) {
+  const std::vector<SlotDef> slots = {{"m", 0.5f}, {"v", 2.0f}};
+  google::protobuf::RepeatedPtrField<TensorDef> defs;
+  *defs.Add() = MakeTensor("first", {kBlockElements + 3});
+  *defs.Add() = MakeTensor("mean", {kBlockElements}, STATE);
+  for (int i = 0; i < 4; ++i) {
+    *defs.Add() = MakeTensor(absl::StrCat("w", i), {kBlockElements});
+  }
+  TensorTable table(defs, slots);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(table[0].Stream(0, 1)) %
+                AlignedBuffer::kHugePage,
+            0u);
+  EXPECT_THAT(table[1].Slots(0), IsEmpty());
+  EXPECT_EQ(table[2].Stream(0, 1), EndOfSlots(table[0]));
+  for (int i = 3; i < table.size(); ++i) {
+    EXPECT_EQ(table[i].Stream(0, 1), EndOfSlots(table[i - 1])) << i;
+  }
+}
+
+TEST(TensorTableTest, KeepsTheSlotsOfTensorsApart) {
+  const std::vector<SlotDef> slots = {{"m", 0.5f}, {"v", 2.0f}};
+  google::protobuf::RepeatedPtrField<TensorDef> defs;
+  for (const int64_t size : {1, 17, 5}) {
+    *defs.Add() = MakeTensor(absl::StrCat("w", size), {size});
+  }
+  TensorTable made(defs, slots);
+  TensorTable table = std::move(made);
+  for (int i = 0; i < table.size(); ++i) {
+    for (int slot = 0; slot < 2; ++slot) {
+      const absl::Span<float> values(table[i].Slots(0)[slot],
+                                     table[i].elements());
+      EXPECT_THAT(values, Each(slots[slot].initial_value)) << i;
+      std::fill(values.begin(), values.end(), -1.0f);
+    }
+  }
+}
+
 TEST(ShardSnapshotTest, CopiesABlockOnceWhenItIsFirstWritten) {
   AlignedBuffer parameter(2 * kBlockElements * sizeof(float));
   TensorBlocks tensor(MakeTensor("w", {2 * kBlockElements}), {},
-                      parameter.as<float>());
+                      parameter.as<float>(), /*slot_memory=*/nullptr);
   ShardSnapshot snapshot;
   snapshot.BeforeWrite(0, tensor, 0);
   EXPECT_EQ(snapshot.copied_bytes(), 0) << "there is no snapshot";
