@@ -95,7 +95,7 @@ struct ComputedStep {
   bool push_begun = false;
   // Known without a look at them; else false.
   bool gradients_are_finite = false;
-  // Copies what `tensors` refers to there, each time; null: it is there.
+  // Copies what `tensors` refers to there, once; null: it is there.
   std::function<absl::Status()> fetch_tensors;
 };
 

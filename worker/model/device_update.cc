@@ -82,6 +82,7 @@ absl::Status DeviceUpdate::Apply(const Due& due) {
 
 absl::Status DeviceUpdate::Flush() {
   mu_.AssertHeld();
+  has_fetched_ = false;
   if (!has_taken_) {
     return absl::FailedPreconditionError(
         "step: the parameters are not on the device; they are to be taken "
@@ -125,13 +126,16 @@ absl::Status DeviceUpdate::FetchValues() {
 
 absl::Status DeviceUpdate::FetchTensors() {
   absl::MutexLock lock(&mu_);
+  if (has_fetched_) return absl::OkStatus();
   DeviceStreams* const streams = options_.streams;
   RETURN_IF_ERROR(streams->MakeCurrent());
   RETURN_IF_ERROR(streams->Synchronize());
   RETURN_IF_ERROR(FetchValues());
   RETURN_IF_ERROR(streams->CopyToHost(options_.places->gradients.data(),
                                       options_.gradients, size_bytes()));
-  return streams->Synchronize();
+  RETURN_IF_ERROR(streams->Synchronize());
+  has_fetched_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status DeviceUpdate::CheckTensors(

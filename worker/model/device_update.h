@@ -63,8 +63,8 @@ class DeviceUpdate : public ParameterHolder {
   // things to do before the next step. What it fails of is told by that step,
   // and by every WriteBack until the next Take.
   void Start() ABSL_LOCKS_EXCLUDED(mu_);
-  // Copies parameters and gradients to the host, and waits for that. Errors:
-  // those of DeviceStreams.
+  // Copies parameters and gradients to the host, and waits for that; once after
+  // each step or update. Errors: those of DeviceStreams.
   absl::Status FetchTensors() ABSL_LOCKS_EXCLUDED(mu_);
 
   // ---- ParameterHolder ----------------------------------------------------
@@ -111,6 +111,8 @@ class DeviceUpdate : public ParameterHolder {
 
   absl::Mutex mu_;
   bool has_taken_ ABSL_GUARDED_BY(mu_) = false;
+  // The host has the parameters and gradients of the last step.
+  bool has_fetched_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Due> due_ ABSL_GUARDED_BY(mu_);
   // What an update failed of: what is held is of no use.
   absl::Status failure_ ABSL_GUARDED_BY(mu_);

@@ -278,6 +278,25 @@ TEST(DeviceUpdateTest, FetchesWhatTheStepWasComputedFrom) {
   }
 }
 
+// Several hooks that look at the same tensors.
+TEST(DeviceUpdateTest, FetchesOnceAStep) {
+  Held held;
+  Plain plain;
+  ASSERT_THAT(held.Take(), IsOk());
+  for (int64_t t = 1; t <= 3; ++t) {
+    ExpectSameSteps(&held, &plain, t, t);
+    // What fails is not taken for fetched.
+    held.streams().FailCall(3);
+    EXPECT_THAT(held.update().FetchTensors(),
+                StatusIs(absl::StatusCode::kInternal));
+    ASSERT_THAT(held.update().FetchTensors(), IsOk());
+    held.streams().FailCall(1);
+    EXPECT_THAT(held.update().FetchTensors(), IsOk());
+    held.streams().FailCall(0);
+    EXPECT_TRUE(held.model().gradient(0) == plain.model().gradient(0)) << t;
+  }
+}
+
 TEST(DeviceUpdateTest, ARefusedStepChangesNothing) {
   Held held;
   Plain plain;
