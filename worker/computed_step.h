@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "worker/client/slice_send.h"
+#include "worker/model/device_trace.h"
 
 namespace muster {
 
@@ -75,6 +76,10 @@ struct StepTimes {
   std::vector<ParameterWait> waits;
   // The push on its way, which may have begun before `computed`.
   std::vector<SliceSend> sends;
+  // Of a step of a profile (ProfiledSteps), else empty: what the device of each
+  // tower did between compute_begun and computed and, if parameters are updated
+  // there, the update by the push before.
+  std::vector<DeviceTrace> devices;
 };
 
 // What a worker knows of a step when its gradients are computed, before it is

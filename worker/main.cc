@@ -359,8 +359,8 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
                                                 TrainingSpec training) {
   ASSIGN_OR_RETURN(WorkerOptions options, MakeTaskOptions<WorkerOptions>(
                                               cluster, std::move(training)));
-  options.profile_steps = absl::GetFlag(FLAGS_profile_steps);
-  options.profile_from_step = absl::GetFlag(FLAGS_profile_from_step);
+  options.profiled.first = absl::GetFlag(FLAGS_profile_from_step);
+  options.profiled.count = absl::GetFlag(FLAGS_profile_steps);
   Printing printing = MakePrinting(PrintingFlags(cluster.task));
   options.progress = std::move(printing.progress);
   options.write_progress = std::move(printing.write_progress);

@@ -183,7 +183,7 @@ absl::Status CompiledModel::InitializeParameters(uint64_t seed) {
 
 absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
     const Batch& batch, uint64_t step_seed, StepListener* listener,
-    ParameterGate* gate) {
+    ParameterGate* gate, DeviceTrace* trace) {
   if (mode_ != Mode::kTrain) {
     return absl::FailedPreconditionError(
         "step: the model was compiled for evaluation");
@@ -196,7 +196,7 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
     return status;
   }
   ASSIGN_OR_RETURN(const StepResult result,
-                   Run({batch, step_seed, listener, gate}));
+                   Run({batch, step_seed, listener, gate, trace}));
   RETURN_IF_ERROR(AwaitParameters(schedule_.averaged_parameters, gate));
   if (dtype_ == FLOAT64) {
     WriteMovingAverages<double>();

@@ -19,6 +19,7 @@
 #include "worker/backend/device_mean.h"
 #include "worker/backend/device_rule.h"
 #include "worker/input/batch.h"
+#include "worker/model/device_trace.h"
 #include "worker/model/execution_plan.h"
 #include "worker/model/model_graph.h"
 #include "worker/model/parameter_gate.h"
@@ -148,14 +149,17 @@ class CompiledModel {
   // Forward and backward; changes no parameter. `step_seed` chooses what
   // dropout drops. `listener`, unless null, hears of the step meanwhile;
   // `gate`, unless null, is asked for each parameter before the first use of
-  // it, once, in the order of the forward pass (moving averages come last).
-  // Allocates nothing after the first call, with graphs after the second.
+  // it, once, in the order of the forward pass (moving averages come last);
+  // `trace`, unless null, gets what a backend with streams does in the step.
+  // Without a trace allocates nothing after the first call, with graphs after
+  // the second.
   // Errors: InvalidArgument if the batch has not batch_size rows, holds less
   // memory than it says, or has a label out of range; FailedPrecondition in
   // mode kEvaluate; those of the listener, the gate and the backend's streams.
   absl::StatusOr<StepResult> Step(const Batch& batch, uint64_t step_seed,
                                   StepListener* listener = nullptr,
-                                  ParameterGate* gate = nullptr);
+                                  ParameterGate* gate = nullptr,
+                                  DeviceTrace* trace = nullptr);
 
   // Forward only. batch.rows may be less than the batch size. Errors: as Step,
   // FailedPrecondition in mode kTrain.

@@ -88,11 +88,20 @@ absl::Status DeviceUpdate::Flush() {
         "step: the parameters are not on the device; they are to be taken "
         "first");
   }
-  for (const Due& due : due_) {
-    if (failure_.ok()) failure_ = Apply(due);
-  }
+  if (failure_.ok()) failure_ = ApplyDue();
   due_.clear();
   return failure_;
+}
+
+absl::Status DeviceUpdate::ApplyDue() {
+  if (due_.empty()) return absl::OkStatus();
+  return options_.timer->Time({DeviceStreams::Stream::kCompute, "update"},
+                              [this] {
+                                mu_.AssertHeld();
+                                for (const Due& due : due_)
+                                  RETURN_IF_ERROR(Apply(due));
+                                return absl::OkStatus();
+                              });
 }
 
 void DeviceUpdate::Start() {
@@ -109,7 +118,7 @@ absl::Status DeviceUpdate::EnqueueCheck() {
 
 absl::Status DeviceUpdate::FetchCheck() {
   return options_.streams->CopyToHost(host_counts_->data(), counts_->data(),
-                                      counts_->size_bytes());
+                                      check_bytes());
 }
 
 bool DeviceUpdate::gradients_are_finite() const {

@@ -14,6 +14,7 @@
 #include "common/rpc/parameter_holder.h"
 #include "worker/backend/device_rule.h"
 #include "worker/backend/device_streams.h"
+#include "worker/model/device_timer.h"
 #include "worker/model/pinned_buffer.h"
 #include "worker/model/plan_executor.h"
 
@@ -37,6 +38,8 @@ class DeviceUpdate : public ParameterHolder {
     // On the device, with the same offsets.
     float* values = nullptr;
     const float* gradients = nullptr;
+    // The executor's; used under mu().
+    DeviceTimer* timer = nullptr;
   };
 
   // Slots are `num_slots` for each parameter. Errors: those of DeviceStreams.
@@ -54,6 +57,7 @@ class DeviceUpdate : public ParameterHolder {
   // kToHost.
   absl::Status EnqueueCheck();
   absl::Status FetchCheck();
+  int64_t check_bytes() const { return counts_->size_bytes(); }
 
   // ---- Between steps ------------------------------------------------------
 
@@ -92,6 +96,7 @@ class DeviceUpdate : public ParameterHolder {
   absl::Status SendAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status FetchValues() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Apply(const Due& due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status ApplyDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t size_bytes() const {
     return static_cast<int64_t>(options_.places->values.size());
   }

@@ -37,6 +37,8 @@ class StagingArea {
   void SetBatch(const Batch& batch);
   absl::Span<uint64_t> seeds();
 
+  int64_t size_bytes() const { return size_bytes_; }
+
   // Puts the copy into kToDevice.
   absl::Status Send();
 

@@ -25,9 +25,10 @@ absl::Status Tower::Run(const Work& work) {
   for (int64_t i = 0; i < options_.accumulate_batches; ++i) {
     const int64_t index = work.first + i * work.stride;
     const Batch& batch = work.batches[index];
-    ASSIGN_OR_RETURN(const CompiledModel::StepResult result,
-                     options_.model->Step(batch, work.seed_of(index),
-                                          work.listener, work.gate));
+    ASSIGN_OR_RETURN(
+        const CompiledModel::StepResult result,
+        options_.model->Step(batch, work.seed_of(index), work.listener,
+                             work.gate, work.trace));
     loss_ += result.loss;
     correct_ += result.correct;
     examples_ += batch.rows;

@@ -61,11 +61,14 @@ void TowerGroup::PlaceGradients() {
 }
 
 absl::Status TowerGroup::Run(absl::Span<const Batch> batches, SeedOf seed_of,
-                             StepListener* listener, ParameterGate* gate) {
+                             StepListener* listener, ParameterGate* gate,
+                             absl::Span<DeviceTrace> traces) {
   assert(batches.size() == batches_per_step());
+  assert(traces.empty() || traces.size() == towers_.size());
   const Tower::Work work{
       batches, 0, num_towers(), seed_of, can_tell() ? listener : nullptr, gate};
   work_ = &work;
+  traces_ = traces;
   phase_ = Phase::kCompute;
   for (const auto& thread : threads_) thread->Start();
   Compute(0);
@@ -110,6 +113,7 @@ void TowerGroup::RunPhase(int tower) {
 void TowerGroup::Compute(int tower) {
   Tower::Work work = *work_;
   work.first = tower;
+  if (!traces_.empty()) work.trace = &traces_[tower];
   absl::Status status = towers_[tower]->Run(work);
   if (num_towers() > 1 && !status.ok()) {
     status = Annotate(status, absl::StrCat("tower ", tower, " on ",

@@ -34,8 +34,7 @@ class ProfilerTest : public ::testing::Test {
   ProfilerTest() {
     options_.task_name = "/job:worker/task:1";
     options_.process_id = 1;
-    options_.from_step = 3;
-    options_.steps = 2;
+    options_.steps = {/*first=*/3, /*count=*/2};
     options_.path = "dir/profile.json";
   }
   Profiler Make() {
@@ -146,7 +145,7 @@ TEST_F(ProfilerTest, WritesTheStepsThatWereAskedFor) {
 
 // What ui.perfetto.dev wants of X events on one thread.
 TEST_F(ProfilerTest, SpansOfALaneNestOrDoNotTouch) {
-  options_.steps = 5;
+  options_.steps.count = 5;
   Profiler profiler = Make();
   Run(profiler, 9);
   const std::vector<Span> spans = Spans();
