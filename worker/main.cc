@@ -131,8 +131,8 @@ ABSL_FLAG(std::string, link, "auto",
           "with those of this machine, else gRPC), shared_memory or grpc.");
 ABSL_FLAG(int64_t, profile_steps, 0,
           "Write a timeline of so many steps of this process to "
-          "profile-JOB-INDEX.json in --train_dir: pull, compute, push. Open it "
-          "in ui.perfetto.dev or chrome://tracing.");
+          "profile-JOB-INDEX.json in --train_dir: pull, compute, push, what a "
+          "GPU does. Open it in ui.perfetto.dev or chrome://tracing.");
 ABSL_FLAG(int64_t, profile_from_step, 10,
           "With --profile_steps: the first of them, counted from 1 in this "
           "process. The first steps are slower than the rest.");
