@@ -121,8 +121,8 @@ class TraceTest(harness.TestCase):
         trace = device_trace.DeviceTrace(self.profile(
             ("device compute", "forward", 0, 10, 1, 0),
             ("device compute", "forward", 10, 20, 1, 0),
-            ("device compute", "forward", 100, 110, 2, 0),
-            ("device compute", "forward", 110, 120, 2, 0)))
+            ("device compute", "forward", 100, 130, 2, 0),
+            ("device compute", "forward", 130, 140, 2, 0)))
         self.assertEqual(trace.busy_percent(), 20)
 
     def test_the_rows_of_a_traced_training(self):
