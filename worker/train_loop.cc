@@ -122,7 +122,7 @@ absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
 }
 
 absl::Status TrainLoop::GoTo(int64_t position) {
-  batches_ = {};
+  batches_.clear();
   options_.input.start_step = position;
   ASSIGN_OR_RETURN(pipeline_,
                    InputPipeline::Create(options_.data_set, options_.input));
@@ -131,18 +131,27 @@ absl::Status TrainLoop::GoTo(int64_t position) {
 
 absl::Status TrainLoop::Read() {
   if (!batches_.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(batches_, pipeline_->Next());
+  ASSIGN_OR_RETURN(const absl::Span<const Batch> read, pipeline_->Next());
+  AddSeeds(read, pipeline_->position(), &batches_);
   return absl::OkStatus();
+}
+
+void TrainLoop::AddSeeds(absl::Span<const Batch> batches, int64_t position,
+                         std::vector<SeededBatch>* seeded) const {
+  seeded->clear();
+  for (size_t i = 0; i < batches.size(); ++i) {
+    seeded->push_back({&batches[i], SeedOf(position, static_cast<int64_t>(i))});
+  }
 }
 
 // What dropout draws from: other for each worker, step and batch, and the same
 // again when the step is run again.
-uint64_t TrainLoop::SeedOf(int64_t batch) const {
+uint64_t TrainLoop::SeedOf(int64_t position, int64_t batch) const {
   const InputPipeline::Options& input = options_.input;
-  const int64_t step = pipeline_->position();
   // The number of the batch among those of all workers.
   const auto number = static_cast<uint64_t>(
-      (step * input.num_workers + input.worker_index) * input.batches_per_step +
+      (position * input.num_workers + input.worker_index) *
+          input.batches_per_step +
       batch);
   return SplitMix64(input.seed + kSplitMix64Step * (number + 1));
 }
@@ -174,9 +183,9 @@ std::vector<DeviceTrace> TrainLoop::NewTraces(int64_t step) const {
 
 absl::Status TrainLoop::RunTowers(StepPush* listener,
                                   absl::Span<DeviceTrace> traces) {
-  const absl::Status status = options_.towers->Run(
-      batches_, [this](int64_t batch) { return SeedOf(batch); }, listener,
-      parameters_.get(), traces);
+  AddSeeds(pipeline_->Peek(), pipeline_->position() + 1, &next_);
+  const absl::Status status = options_.towers->Run(batches_, next_, listener,
+                                                   parameters_.get(), traces);
   // As the pull says it, without the tower that has found it out.
   RETURN_IF_ERROR(parameters_->failure());
   RETURN_IF_ERROR(status);
@@ -238,7 +247,7 @@ absl::StatusOr<PushOutcome> TrainLoop::PushAndComputeAhead(StepPush* push) {
   parameters_->BeginWithThoseAtHand();
   RETURN_IF_ERROR(push->Leave());
   const int64_t position = pipeline_->position();
-  batches_ = {};
+  batches_.clear();
   ComputeAhead(push->step() + 1);
   absl::StatusOr<PushOutcome> outcome = push->Finish();
   if (!outcome.ok()) {
@@ -281,7 +290,7 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
   report.times.decided = Now();
   report.abandoned = decision == PushDecision::kRefuse;
   if (!report.abandoned) RETURN_IF_ERROR(Finish(&push, &report));
-  if (report.abandoned || !is_pipelined()) batches_ = {};
+  if (report.abandoned || !is_pipelined()) batches_.clear();
   report.times.ended = Now();
   return report;
 }

@@ -129,14 +129,20 @@ class TrainLoop : public StepRunner {
   absl::StatusOr<PushOutcome> Push(StepPush* push);
   absl::StatusOr<PushOutcome> PushAndComputeAhead(StepPush* push);
   absl::Status Finish(StepPush* push, StepReport* report);
-  uint64_t SeedOf(int64_t batch) const;
+  // What the loop knows of a step's batches: `position` is the pipeline's when
+  // it has read them.
+  void AddSeeds(absl::Span<const Batch> batches, int64_t position,
+                std::vector<SeededBatch>* seeded) const;
+  uint64_t SeedOf(int64_t position, int64_t batch) const;
   ComputedStep Computed(const StepReport& report, const StepPush& push) const;
   absl::Time Now() const { return options_.clock->Now(); }
 
   Options options_;
   std::unique_ptr<InputPipeline> pipeline_;
   // Read but not yet trained on; empty if none.
-  absl::Span<const Batch> batches_;
+  std::vector<SeededBatch> batches_;
+  // Those after them, if they are prepared; for one call.
+  std::vector<SeededBatch> next_;
   // In the first tower's memory.
   std::unique_ptr<StepParameters> parameters_;
   // What is computed and not pushed: of the report, what is known by then.

@@ -41,6 +41,10 @@ constexpr int64_t kBadStep = 3;
 constexpr int64_t kBadRow = kRows * kBadStep - 1;
 constexpr uint64_t kIncarnation = 7;
 constexpr uint64_t kSeed = 4;
+// Of Adam.
+constexpr int64_t kSlots = 2;
+// In which the thread that prepares batches comes to run.
+constexpr int64_t kMostSteps = 10000;
 
 OptimizerSpec Adam() {
   OptimizerSpec spec;
@@ -215,6 +219,32 @@ TEST(TrainLoopUpdateTest, OnlyAStepOfTheProfileIsTimed) {
   }
 }
 
+// As soon as the input is that far ahead.
+TEST(TrainLoopUpdateTest, TheNextBatchGoesToTheDeviceWhileAStepComputes) {
+  SCOPED_TRACE(absl::StrCat("seed ", kSeed));
+  Training device(/*on_device=*/true);
+  Training host(/*on_device=*/false);
+  // A step copies nothing in but its batch and the next one, the first one also
+  // the parameters and Adam's slots.
+  int64_t steps = 0;
+  int64_t before = kSlots + 1;
+  int64_t copies = 0;
+  while (copies < 2 && steps < kMostSteps) {
+    ASSERT_THAT(device.Run(++steps), IsOk());
+    copies = device.streams().copies_to_device() - before;
+    before += copies;
+  }
+  EXPECT_EQ(copies, 2);
+  ASSERT_THAT(device.Run(++steps), IsOk());
+  EXPECT_LT(device.streams().copies_to_device() - before, 2) << "its own again";
+  const int64_t then = steps + kBadStep;
+  while (steps < then) ASSERT_THAT(device.Run(++steps), IsOk());
+  for (int64_t step = 1; step <= steps; ++step) {
+    ASSERT_THAT(host.Run(step), IsOk());
+  }
+  EXPECT_EQ(*device.Pull(), *host.Pull());
+}
+
 TEST(TrainLoopUpdateTest, NothingIsReadOfADeviceThatHasFailed) {
   SCOPED_TRACE(absl::StrCat("seed ", kSeed));
   Training device(/*on_device=*/true);
@@ -231,8 +261,8 @@ TEST(TrainLoopUpdateTest, ACallThatFailsIsToldAndChangesNothing) {
   ASSERT_THAT(device.Run(1), IsOk());
   ASSERT_THAT(host.Run(1), IsOk());
   EXPECT_EQ(*device.Pull(), *host.Pull());
-  // Of the step, when it has begun.
-  device.streams().FailCall(4);
+  // Of the step, when it has begun; before it is captured.
+  device.streams().FailCall(2);
   EXPECT_THAT(device.Run(2), StatusIs(absl::StatusCode::kInternal));
   EXPECT_EQ(*device.Pull(), *host.Pull());
   ASSERT_THAT(device.Run(2), IsOk());

@@ -17,6 +17,15 @@ struct Batch {
   // int32 [rows], each in [0, classes).
   std::vector<int32_t> labels;
   int64_t rows = 0;
+  // Of these contents: no other filling of any batch has it; 0: none.
+  int64_t id = 0;
+};
+
+// A batch, and what a step with it draws from where it is random (dropout).
+struct SeededBatch {
+  // Null: none.
+  const Batch* batch = nullptr;
+  uint64_t seed = 0;
 };
 
 }  // namespace muster

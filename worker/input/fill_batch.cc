@@ -1,8 +1,17 @@
 #include "worker/input/fill_batch.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace muster {
+namespace {
+
+int64_t NewId() {
+  static std::atomic<int64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
 
 Batch MakeBatch(const DataSet& data_set, int64_t batch_size) {
   Batch batch;
@@ -20,6 +29,7 @@ void FillBatch(const DataSet& data_set, absl::Span<const int64_t> indices,
     data_set.Read(indices[i], example + i * elements, &batch.labels[i]);
   }
   batch.rows = static_cast<int64_t>(indices.size());
+  batch.id = NewId();
 }
 
 void FillBatchInOrder(const DataSet& data_set, int64_t first, Batch& batch) {
@@ -30,6 +40,7 @@ void FillBatchInOrder(const DataSet& data_set, int64_t first, Batch& batch) {
     data_set.Read(first + i, batch.examples.as<float>() + i * elements,
                   &batch.labels[i]);
   }
+  batch.id = NewId();
 }
 
 }  // namespace muster

@@ -12,13 +12,15 @@ namespace muster {
 // An empty batch with room for `batch_size` examples of `data_set`.
 Batch MakeBatch(const DataSet& data_set, int64_t batch_size);
 
-// Fills `batch` with the examples of these indices; allocates nothing.
+// Fills `batch` with the examples of these indices, and gives it a new id;
+// allocates nothing.
 // REQUIRES: the batch has room for them.
 void FillBatch(const DataSet& data_set, absl::Span<const int64_t> indices,
                Batch& batch);
 
 // Fills `batch` with the examples from `first` on, in order, as many as there
-// are and have room. `batch.rows` is 0 after the last one.
+// are and have room, and gives it a new id. `batch.rows` is 0 after the last
+// one.
 void FillBatchInOrder(const DataSet& data_set, int64_t first, Batch& batch);
 
 }  // namespace muster

@@ -97,6 +97,12 @@ absl::StatusOr<absl::Span<const Batch>> InputPipeline::Next() {
   return absl::MakeConstSpan(*current_);
 }
 
+absl::Span<const Batch> InputPipeline::Peek() {
+  const absl::MutexLock lock(&mu_);
+  if (ready_.empty()) return {};
+  return absl::MakeConstSpan(*ready_.front());
+}
+
 void InputPipeline::Fill(int64_t step, StepBatches* batches) {
   const absl::Span<const int64_t> rows = order_.Rows(step);
   for (size_t i = 0; i < batches->size(); ++i) {

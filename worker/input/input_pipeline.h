@@ -20,8 +20,9 @@ namespace muster {
 // The batches of one worker, endlessly, in the order of DataOrder: for each of
 // its steps as many as its towers and the accumulation of gradients want, which
 // are consecutive slices of the step's rows. A thread prepares `prefetch` of
-// them ahead in recycled buffers; the order does not depend on it. Next and
-// position are for one thread; destroying the pipeline stops its own thread.
+// them ahead in recycled buffers; the order does not depend on it. Next, Peek
+// and position are for one thread; destroying the pipeline stops its own
+// thread.
 class InputPipeline {
  public:
   struct Options {
@@ -54,6 +55,10 @@ class InputPipeline {
   // The batches of the next step, valid until the next call. Waits while they
   // are prepared.
   absl::StatusOr<absl::Span<const Batch>> Next();
+
+  // What the next call of Next returns, if it is prepared already, else
+  // nothing; valid as long as that.
+  absl::Span<const Batch> Peek();
 
   // Local steps read, start_step included: where another pipeline goes on.
   int64_t position() const { return position_; }

@@ -55,11 +55,26 @@ struct CompileOptions {
   DeviceMean* mean = nullptr;
   int mean_member = 0;
   bool keeps_mean = true;
-  // On a backend with streams: the second training step is captured, in a few
-  // graphs, which later ones launch.
+  // On a backend with streams: the second and the third training step are
+  // captured, each in a few graphs, which later ones launch in turns.
   bool use_graphs = true;
   // Hears, in one line, why steps are not captured; null: nobody.
   std::function<void(const std::string&)> say;
+};
+
+// Who has to do with a training step; nobody need.
+struct StepOptions {
+  // Hears of the step meanwhile.
+  StepListener* listener = nullptr;
+  // Is asked for each parameter before the first use of it, once, in the order
+  // of the forward pass (moving averages come last).
+  ParameterGate* gate = nullptr;
+  // What the next step will probably be with, as far as it is known: a device
+  // gets it while it computes this one. It may change afterwards, with a new
+  // id.
+  SeededBatch next = {};
+  // Gets what a backend with streams does in the step.
+  DeviceTrace* trace = nullptr;
 };
 
 // A model made ready for one backend, batch size and mode: primitives, and all
@@ -147,19 +162,13 @@ class CompiledModel {
   }
 
   // Forward and backward; changes no parameter. `step_seed` chooses what
-  // dropout drops. `listener`, unless null, hears of the step meanwhile;
-  // `gate`, unless null, is asked for each parameter before the first use of
-  // it, once, in the order of the forward pass (moving averages come last);
-  // `trace`, unless null, gets what a backend with streams does in the step.
-  // Without a trace allocates nothing after the first call, with graphs after
-  // the second.
-  // Errors: InvalidArgument if the batch has not batch_size rows, holds less
-  // memory than it says, or has a label out of range; FailedPrecondition in
-  // mode kEvaluate; those of the listener, the gate and the backend's streams.
+  // dropout drops. Without a trace it allocates nothing after the first call,
+  // with graphs after the third. Errors: InvalidArgument if the batch has not
+  // batch_size rows, holds less memory than it says, or has a label out of
+  // range; FailedPrecondition in mode kEvaluate; those of the listener, the
+  // gate and the backend's streams.
   absl::StatusOr<StepResult> Step(const Batch& batch, uint64_t step_seed,
-                                  StepListener* listener = nullptr,
-                                  ParameterGate* gate = nullptr,
-                                  DeviceTrace* trace = nullptr);
+                                  const StepOptions& options = {});
 
   // Forward only. batch.rows may be less than the batch size. Errors: as Step,
   // FailedPrecondition in mode kTrain.

@@ -11,6 +11,7 @@
 #include "worker/model/buffer_placement.h"
 
 namespace muster {
+
 absl::StatusOr<std::unique_ptr<DeviceExecutor>> DeviceExecutor::Create(
     const ExecutedModel& model, DeviceStreams* streams,
     const Options& options) {
@@ -27,7 +28,6 @@ absl::StatusOr<std::unique_ptr<DeviceExecutor>> DeviceExecutor::Create(
   executor->stretches_ =
       DivideStep(*model.plan, *model.schedule, model.parameters->sizes_bytes);
   RETURN_IF_ERROR(executor->CreateEvents());
-  executor->BindOperandsToDevice();
   return executor;
 }
 
@@ -43,15 +43,29 @@ absl::Status DeviceExecutor::Allocate() {
   ASSIGN_OR_RETURN(gradients_, streams_->Allocate(
                                    static_cast<int64_t>(host.gradients.size()),
                                    "gradients"));
-  ASSIGN_OR_RETURN(
-      staging_,
-      StagingArea::Create(streams_, {model_.batch_size, model_.example_elements,
-                                     CountSeeds()}));
-  ASSIGN_OR_RETURN(
-      results_,
-      ResultCopies::Create(
-          model_.plan, [this](int buffer) { return DeviceData(buffer); },
-          streams_));
+  RETURN_IF_ERROR(CreateSides());
+  // No result is in a side.
+  ASSIGN_OR_RETURN(results_, ResultCopies::Create(
+                                 model_.plan,
+                                 [this](int buffer) {
+                                   return DeviceData(buffer, sides_.front());
+                                 },
+                                 streams_));
+  return absl::OkStatus();
+}
+
+absl::Status DeviceExecutor::CreateSides() {
+  StagingArea::Size size;
+  size.rows = model_.batch_size;
+  size.example_elements = model_.example_elements;
+  size.seeds = CountSeeds();
+  seeds_.resize(size.seeds);
+  sides_.resize(model_.is_training ? 2 : 1);
+  for (Side& side : sides_) {
+    ASSIGN_OR_RETURN(side.staging,
+                     StagingArea::Create(streams_, &timer_, size));
+    BindOperandsToDevice(&side);
+  }
   return absl::OkStatus();
 }
 
@@ -107,7 +121,7 @@ int64_t DeviceExecutor::CountSeeds() const {
                        [](const Instruction& i) { return i.is_seeded; });
 }
 
-char* DeviceExecutor::DeviceData(int buffer) const {
+char* DeviceExecutor::DeviceData(int buffer, const Side& side) const {
   const PlanBuffer& where = model_.plan->buffers[buffer];
   const std::vector<int64_t>& offsets = model_.parameters->offsets;
   switch (where.space) {
@@ -118,20 +132,21 @@ char* DeviceExecutor::DeviceData(int buffer) const {
     case BufferSpace::kArena:
       return arena_->data() + arena_offsets_[buffer];
     case BufferSpace::kInput:
-      return staging_->device_examples();
+      return side.staging->device_examples();
     case BufferSpace::kLabels:
-      return staging_->device_labels();
+      return side.staging->device_labels();
   }
   return nullptr;
 }
 
-void DeviceExecutor::BindOperandsToDevice() {
-  operands_ = BindOperands(*model_.plan,
-                           [this](int buffer) { return DeviceData(buffer); });
-  const uint64_t* seed = staging_->device_seeds();
-  for (size_t i = 0; i < operands_.size(); ++i) {
+void DeviceExecutor::BindOperandsToDevice(Side* side) const {
+  side->operands = BindOperands(*model_.plan, [this, side](int buffer) {
+    return DeviceData(buffer, *side);
+  });
+  const uint64_t* seed = side->staging->device_seeds();
+  for (size_t i = 0; i < side->operands.size(); ++i) {
     if (model_.plan->instructions[i].is_seeded) {
-      operands_[i].device_seed = seed++;
+      side->operands[i].device_seed = seed++;
     }
   }
 }
@@ -155,8 +170,11 @@ absl::Status DeviceExecutor::Run(const Step& step) {
 absl::Status DeviceExecutor::RunAlone(const Step& step) {
   absl::Status status = RunOnStreams(step);
   has_run_ |= status.ok();
+  if (status.ok()) return status;
   // The first error says what happened; what comes after it follows from it.
-  if (!status.ok()) streams_->Synchronize().IgnoreError();
+  streams_->Synchronize().IgnoreError();
+  // It may have been a batch that did not arrive.
+  for (Side& side : sides_) side.staging->Forget();
   return status;
 }
 
@@ -181,7 +199,7 @@ absl::Status DeviceExecutor::Begin(const Step& step) {
   RETURN_IF_ERROR(streams_->MakeCurrent());
   RETURN_IF_ERROR(timer_.Begin(step.trace));
   if (update_ != nullptr) RETURN_IF_ERROR(update_->Flush());
-  RETURN_IF_ERROR(SendInputs(step));
+  RETURN_IF_ERROR(TakeSide(step));
   if (mean_ == nullptr) return absl::OkStatus();
   for (const Stretch& stretch : stretches_) {
     RETURN_IF_ERROR(AwaitParameters(stretch.parameters, step.gate));
@@ -190,28 +208,42 @@ absl::Status DeviceExecutor::Begin(const Step& step) {
 }
 
 absl::Status DeviceExecutor::Compute(const Step& step) {
-  if (use_graphs_ && has_run_ && graphs_.empty()) Capture();
+  if (use_graphs_ && has_run_ && sides_[side_].graphs.empty()) Capture();
   ParameterGate* const gate = mean_ == nullptr ? step.gate : nullptr;
   for (size_t i = 0; i < stretches_.size(); ++i) {
     RETURN_IF_ERROR(EnqueueStretch(i, gate));
   }
+  // The device has all of this step; until it is done the host has time.
+  RETURN_IF_ERROR(StageNext(step.next));
   RETURN_IF_ERROR(AwaitDeliveries(step.listener));
   return timer_.Finish();
 }
 
-absl::Status DeviceExecutor::SendInputs(const Step& step) {
-  staging_->SetBatch(step.batch);
+// The other side, with the step's batch, which it may have already.
+absl::Status DeviceExecutor::TakeSide(const Step& step) {
+  Side& side = other_side();
+  const SeededBatch batch = {&step.batch, step.seed};
+  if (!side.staging->Has(batch)) RETURN_IF_ERROR(Stage(batch, &side));
+  side_ = &side - sides_.data();
+  return streams_->Wait(Stream::kCompute, side.staging->sent());
+}
+
+// REQUIRES: the side is not that of a step on its way.
+absl::Status DeviceExecutor::Stage(const SeededBatch& batch, Side* side) {
   size_t next_seed = 0;
-  for (size_t i = 0; i < operands_.size(); ++i) {
-    operands_[i].rows = step.batch.rows;
+  for (size_t i = 0; i < side->operands.size(); ++i) {
+    side->operands[i].rows = batch.batch->rows;
     const Instruction& instruction = model_.plan->instructions[i];
-    if (!instruction.is_seeded) continue;
-    staging_->seeds()[next_seed++] = SeedOf(instruction, step.seed);
+    if (instruction.is_seeded) {
+      seeds_[next_seed++] = SeedOf(instruction, batch.seed);
+    }
   }
-  RETURN_IF_ERROR(timer_.Time(
-      {Stream::kToDevice, "batch", /*tensor=*/-1, staging_->size_bytes()},
-      [this] { return staging_->Send(); }));
-  return LetComputeWaitForInputs();
+  return side->staging->Send(batch, seeds_);
+}
+
+absl::Status DeviceExecutor::StageNext(const SeededBatch& next) {
+  if (next.batch == nullptr || sides_.size() == 1) return absl::OkStatus();
+  return Stage(next, &other_side());
 }
 
 absl::Status DeviceExecutor::SendParameters(absl::Span<const int> parameters,
@@ -228,7 +260,7 @@ absl::Status DeviceExecutor::SendParameters(absl::Span<const int> parameters,
   return absl::OkStatus();
 }
 
-absl::Status DeviceExecutor::LetComputeWaitForInputs() {
+absl::Status DeviceExecutor::LetComputeWaitForParameters() {
   RETURN_IF_ERROR(streams_->Record(sent_.get(), Stream::kToDevice));
   return streams_->Wait(Stream::kCompute, *sent_);
 }
@@ -236,10 +268,11 @@ absl::Status DeviceExecutor::LetComputeWaitForInputs() {
 void DeviceExecutor::Capture() {
   auto graphs = TryCapture();
   if (graphs.ok()) {
-    graphs_ = *std::move(graphs);
+    sides_[side_].graphs = *std::move(graphs);
     return;
   }
   use_graphs_ = false;
+  for (Side& side : sides_) side.graphs.clear();
   if (say_ == nullptr) return;
   say_(
       absl::StrCat("a step cannot be captured as graphs, each operation is "
@@ -266,7 +299,7 @@ absl::Status DeviceExecutor::EnqueueStretch(size_t index, ParameterGate* gate) {
   const Stretch& stretch = stretches_[index];
   if (update_ == nullptr && !stretch.parameters.empty()) {
     RETURN_IF_ERROR(SendParameters(stretch.parameters, gate));
-    RETURN_IF_ERROR(LetComputeWaitForInputs());
+    RETURN_IF_ERROR(LetComputeWaitForParameters());
   }
   if (stretch.changes_loss) {
     RETURN_IF_ERROR(streams_->Wait(Stream::kCompute, *fetched_));
@@ -282,16 +315,18 @@ absl::Status DeviceExecutor::ComputeStretch(size_t index) {
   const auto loss = static_cast<size_t>(model_.schedule->loss_instruction);
   const char* const name = stretch.begin <= loss ? "forward" : "backward";
   return timer_.Time({Stream::kCompute, name}, [&] {
-    return graphs_.empty() ? ExecuteInstructions(stretch)
-                           : streams_->Launch(*graphs_[index]);
+    const Side& side = sides_[side_];
+    return side.graphs.empty() ? ExecuteInstructions(stretch)
+                               : streams_->Launch(*side.graphs[index]);
   });
 }
 
 absl::Status DeviceExecutor::ExecuteInstructions(const Stretch& stretch) {
   for (size_t i = stretch.begin; i < stretch.end; ++i) {
-    RETURN_IF_ERROR(Execute(model_.plan->instructions[i], operands_[i]));
+    RETURN_IF_ERROR(
+        Execute(model_.plan->instructions[i], sides_[side_].operands[i]));
   }
-  const bool is_last = stretch.end == operands_.size();
+  const bool is_last = stretch.end == model_.plan->instructions.size();
   if (update_ == nullptr || !is_last) return absl::OkStatus();
   return update_->EnqueueCheck();
 }

@@ -34,12 +34,17 @@ namespace muster {
 // after another, and tells the listener, while the device still computes. Then
 // nothing of it is left in the streams, also if it failed.
 //
+// A training has two sides, each with memory for a batch, which steps take in
+// turns. So the next batch goes to the other side while a step computes, if it
+// is known; that copy may be left in kToDevice.
+//
 // With UpdateOnDevice parameters and gradients stay on the device, where they
 // are updated; a step copies none of them, and counts at its end which
 // gradients are not finite. It has no more stretches than the loss makes.
 //
-// With graphs the second step of a training captures each stretch, and from
-// then on a stretch is one launch. All else is the same.
+// With graphs the second and the third step of a training capture each stretch,
+// for one side each, and from then on a stretch is one launch. All else is the
+// same.
 //
 // In a step with a trace timed events lie around each stretch and each copy, so
 // between graphs, not in them.
@@ -82,6 +87,13 @@ class DeviceExecutor : public PlanExecutor {
   using Stream = DeviceStreams::Stream;
   using Event = DeviceStreams::Event;
   using Graph = DeviceStreams::Graph;
+  struct Side {
+    std::unique_ptr<StagingArea> staging;
+    // Of each instruction.
+    std::vector<Operands> operands;
+    // Of each stretch; empty if none is captured.
+    std::vector<std::unique_ptr<Graph>> graphs;
+  };
 
   DeviceExecutor(const ExecutedModel& model, DeviceStreams* streams,
                  const Options& options)
@@ -96,10 +108,11 @@ class DeviceExecutor : public PlanExecutor {
 
   absl::Status Allocate();
   absl::Status PinParameters();
+  absl::Status CreateSides();
   absl::Status CreateEvents();
-  void BindOperandsToDevice();
-  // The memory of a buffer.
-  char* DeviceData(int buffer) const;
+  void BindOperandsToDevice(Side* side) const;
+  // The memory of a buffer, as this side has it.
+  char* DeviceData(int buffer, const Side& side) const;
   int64_t CountSeeds() const;
 
   absl::Status CheckLabelsOf(const Batch& batch) const;
@@ -108,10 +121,13 @@ class DeviceExecutor : public PlanExecutor {
   absl::Status RunOnStreams(const Step& step);
   absl::Status Begin(const Step& step);
   absl::Status Compute(const Step& step);
-  absl::Status SendInputs(const Step& step);
+  absl::Status TakeSide(const Step& step);
+  absl::Status Stage(const SeededBatch& batch, Side* side);
+  absl::Status StageNext(const SeededBatch& next);
+  Side& other_side() { return sides_[(side_ + 1) % sides_.size()]; }
   absl::Status SendParameters(absl::Span<const int> parameters,
                               ParameterGate* gate);
-  absl::Status LetComputeWaitForInputs();
+  absl::Status LetComputeWaitForParameters();
   void Capture();
   absl::StatusOr<std::vector<std::unique_ptr<Graph>>> TryCapture();
   absl::Status EnqueueStretch(size_t index, ParameterGate* gate);
@@ -138,18 +154,21 @@ class DeviceExecutor : public PlanExecutor {
   std::unique_ptr<DeviceStreams::Buffer> gradients_;
   std::unique_ptr<DeviceStreams::Pin> pinned_values_;
   std::unique_ptr<DeviceStreams::Pin> pinned_gradients_;
-  std::unique_ptr<StagingArea> staging_;
   std::unique_ptr<ResultCopies> results_;
   // Null: the host has the parameters.
   std::unique_ptr<DeviceUpdate> update_;
-  // Of each instruction.
-  std::vector<Operands> operands_;
+  // Two for training; one for evaluation, whose batches are not known before.
+  std::vector<Side> sides_;
+  // Of the step that is computed, or of the last one.
+  size_t side_ = 0;
+  // Of what Stage sends; here, so that it allocates nothing.
+  std::vector<uint64_t> seeds_;
   std::vector<Stretch> stretches_;
   // Of each stretch: in kToHost, what goes after it has arrived; null if that
   // is nothing. The last one's is the end of all.
   std::vector<std::unique_ptr<Event>> arrived_;
 
-  // Between streams: the last input that was put into kToDevice, the last
+  // Between streams: the last parameter that was put into kToDevice, the last
   // stretch that was put into kCompute, the copy of the loss in kToHost.
   // Recorded again and again.
   std::unique_ptr<Event> sent_;
@@ -163,8 +182,6 @@ class DeviceExecutor : public PlanExecutor {
   // A step has succeeded, so that whatever a library does at its first use is
   // behind us: not all of it may be captured.
   bool has_run_ = false;
-  // Of each stretch; empty if none is captured.
-  std::vector<std::unique_ptr<Graph>> graphs_;
 };
 
 }  // namespace muster

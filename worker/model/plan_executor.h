@@ -70,6 +70,10 @@ class PlanExecutor {
     // Null for none.
     StepListener* listener = nullptr;
     ParameterGate* gate = nullptr;
+    // What the next Run will probably be with: an executor may bring it to
+    // where that computes. It is of a size that the model takes, and is not
+    // looked at after this Run.
+    SeededBatch next = {};
     // Null: nobody wants one. Else gets what the device does in the step.
     DeviceTrace* trace = nullptr;
   };

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "worker/backend/device_streams.h"
 #include "worker/input/batch.h"
+#include "worker/model/device_timer.h"
 #include "worker/model/pinned_buffer.h"
 
 namespace muster {
@@ -25,22 +26,31 @@ class StagingArea {
     int64_t seeds = 0;
   };
 
-  // `streams` outlives the area. Errors: those of DeviceStreams.
+  // `streams` and `timer`, which times the copies, outlive the area. Errors:
+  // those of DeviceStreams.
   static absl::StatusOr<std::unique_ptr<StagingArea>> Create(
-      DeviceStreams* streams, const Size& size);
+      DeviceStreams* streams, DeviceTimer* timer, const Size& size);
 
   StagingArea(const StagingArea&) = delete;
   StagingArea& operator=(const StagingArea&) = delete;
+  // Waits for a copy that is on its way.
+  ~StagingArea();
 
-  // Rows that the batch does not have keep what was there before. REQUIRES, as
-  // for what is written to seeds(): what was sent before has arrived.
-  void SetBatch(const Batch& batch);
-  absl::Span<uint64_t> seeds();
+  // Puts the copy of a batch and its seeds into kToDevice; waits until the last
+  // one has arrived. Rows that the batch does not have keep what was there
+  // before. REQUIRES: nothing that reads the device's memory is left in a
+  // stream; Size::seeds of them.
+  absl::Status Send(const SeededBatch& batch, absl::Span<const uint64_t> seeds);
+  // Whether the last Send was of this batch, with the same id and seed.
+  bool Has(const SeededBatch& batch) const {
+    return batch_id_ != 0 && batch_id_ == batch.batch->id &&
+           seed_ == batch.seed;
+  }
+  // Has nothing any more, as before the first Send.
+  void Forget() { batch_id_ = 0; }
 
-  int64_t size_bytes() const { return size_bytes_; }
-
-  // Puts the copy into kToDevice.
-  absl::Status Send();
+  // The last Send; of no meaning before.
+  const DeviceStreams::Event& sent() const { return *sent_; }
 
   // Memory of the device: float32 [rows, example_elements], int32 [rows], and
   // the seeds.
@@ -51,9 +61,12 @@ class StagingArea {
   }
 
  private:
-  StagingArea(DeviceStreams* streams, const Size& size);
+  StagingArea(DeviceStreams* streams, DeviceTimer* timer, const Size& size);
+
+  void Write(const Batch& batch, absl::Span<const uint64_t> seeds);
 
   DeviceStreams* const streams_;
+  DeviceTimer* const timer_;
   const Size size_;
   // Where they begin in both memories; the examples at 0.
   int64_t labels_begin_ = 0;
@@ -61,6 +74,12 @@ class StagingArea {
   int64_t size_bytes_ = 0;
   std::unique_ptr<PinnedBuffer> host_;
   std::unique_ptr<DeviceStreams::Buffer> device_;
+  std::unique_ptr<DeviceStreams::Event> sent_;
+
+  bool was_sent_ = false;
+  // Batch::id; 0: of nothing.
+  int64_t batch_id_ = 0;
+  uint64_t seed_ = 0;
 };
 
 }  // namespace muster

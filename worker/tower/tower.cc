@@ -23,19 +23,25 @@ absl::Status Tower::Run(const Work& work) {
   loss_ = 0;
   correct_ = examples_ = 0;
   for (int64_t i = 0; i < options_.accumulate_batches; ++i) {
-    const int64_t index = work.first + i * work.stride;
-    const Batch& batch = work.batches[index];
-    ASSIGN_OR_RETURN(
-        const CompiledModel::StepResult result,
-        options_.model->Step(batch, work.seed_of(index), work.listener,
-                             work.gate, work.trace));
+    const SeededBatch& now = work.batches[work.first + i * work.stride];
+    ASSIGN_OR_RETURN(const CompiledModel::StepResult result,
+                     options_.model->Step(*now.batch, now.seed,
+                                          {work.listener, work.gate,
+                                           BatchAfter(work, i), work.trace}));
     loss_ += result.loss;
     correct_ += result.correct;
-    examples_ += batch.rows;
+    examples_ += now.batch->rows;
     if (options_.accumulate_batches > 1) Accumulate(i);
   }
   loss_ /= static_cast<double>(options_.accumulate_batches);
   return absl::OkStatus();
+}
+
+SeededBatch Tower::BatchAfter(const Work& work, int64_t i) const {
+  if (i + 1 < options_.accumulate_batches) {
+    return work.batches[work.first + (i + 1) * work.stride];
+  }
+  return work.next.empty() ? SeededBatch() : work.next[work.first];
 }
 
 // Adds the gradients of the batch that is done; `done` were before it.

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/tensor/aligned_buffer.h"
@@ -31,12 +30,12 @@ class Tower {
     int64_t accumulate_batches = 1;
   };
   // The tower's batches of one step are `batches[first]`, [first + stride], ...
-  // A batch has a seed, by its index, for what dropout drops.
   struct Work {
-    absl::Span<const Batch> batches;
+    absl::Span<const SeededBatch> batches;
+    // Those of the next step, all or none, as far as they are known.
+    absl::Span<const SeededBatch> next;
     int64_t first = 0;
     int64_t stride = 1;
-    absl::FunctionRef<uint64_t(int64_t batch)> seed_of;
     // Null for none. REQUIRES: a step of the tower is one batch.
     StepListener* listener = nullptr;
     // Null if the parameters are there.
@@ -67,6 +66,7 @@ class Tower {
   CompiledModel& model() { return *options_.model; }
 
  private:
+  SeededBatch BatchAfter(const Work& work, int64_t i) const;
   void Accumulate(int64_t done);
 
   const Options options_;

@@ -60,13 +60,15 @@ void TowerGroup::PlaceGradients() {
   }
 }
 
-absl::Status TowerGroup::Run(absl::Span<const Batch> batches, SeedOf seed_of,
+absl::Status TowerGroup::Run(absl::Span<const SeededBatch> batches,
+                             absl::Span<const SeededBatch> next,
                              StepListener* listener, ParameterGate* gate,
                              absl::Span<DeviceTrace> traces) {
   assert(batches.size() == batches_per_step());
+  assert(next.empty() || next.size() == batches_per_step());
   assert(traces.empty() || traces.size() == towers_.size());
   const Tower::Work work{
-      batches, 0, num_towers(), seed_of, can_tell() ? listener : nullptr, gate};
+      batches, next, 0, num_towers(), can_tell() ? listener : nullptr, gate};
   work_ = &work;
   traces_ = traces;
   phase_ = Phase::kCompute;

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/tensor/aligned_buffer.h"
@@ -41,7 +40,6 @@ class TowerGroup {
     // what the devices made of all gradients, and keeps it.
     bool devices_make_mean = false;
   };
-  using SeedOf = absl::FunctionRef<uint64_t(int64_t batch)>;
 
   explicit TowerGroup(const Options& options);
 
@@ -49,13 +47,16 @@ class TowerGroup {
   TowerGroup& operator=(const TowerGroup&) = delete;
 
   // Computes one step: the i-th batch of tower t is
-  // batches[i * num_towers() + t]. Errors: of the first tower that has one,
-  // those of CompiledModel::Step; the gradients are then of no use. If
+  // batches[i * num_towers() + t]. `next` are those of the step after it, if
+  // they are known (CompiledModel::Step). Errors: of the first tower that has
+  // one, those of CompiledModel::Step; the gradients are then of no use. If
   // can_tell(), `listener` (null for none) hears of it on this thread. Every
   // tower asks `gate` (null if the parameters are there) on its own, and
   // appends what its device does to its own of `traces` (empty: not wanted).
-  // REQUIRES: batches_per_step() of them; no traces, or one a tower.
-  absl::Status Run(absl::Span<const Batch> batches, SeedOf seed_of,
+  // REQUIRES: batches_per_step() of them, and of the next ones, or none; no
+  // traces, or one a tower.
+  absl::Status Run(absl::Span<const SeededBatch> batches,
+                   absl::Span<const SeededBatch> next = {},
                    StepListener* listener = nullptr,
                    ParameterGate* gate = nullptr,
                    absl::Span<DeviceTrace> traces = {});

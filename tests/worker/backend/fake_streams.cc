@@ -244,6 +244,7 @@ absl::Status FakeStreams::CopyToDevice(void* device, const void* host,
                                        int64_t bytes) {
   const AllocationPause pause;
   RETURN_IF_ERROR(BeginCallOutside("CopyToDevice"));
+  ++copies_to_device_;
   return PutCopy(Stream::kToDevice, device, host, bytes);
 }
 

@@ -84,6 +84,8 @@ class FakeStreams : public DeviceStreams {
 
   // Since the start.
   int launches() const { return launches_; }
+  // Copies that were put into kToDevice.
+  int64_t copies_to_device() const { return copies_to_device_; }
   // Works of kCompute that were done, also those of graphs.
   int64_t computed() const { return computed_; }
   // Timed events that were recorded.
@@ -129,6 +131,7 @@ class FakeStreams : public DeviceStreams {
   int works_until_failure_ = 0;
   bool fails_captures_ = false;
   int launches_ = 0;
+  int64_t copies_to_device_ = 0;
   int64_t computed_ = 0;
   int64_t timed_records_ = 0;
   // Of the device.

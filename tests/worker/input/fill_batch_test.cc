@@ -1,5 +1,7 @@
 #include "worker/input/fill_batch.h"
 
+#include <set>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/input/counting_data_set.h"
@@ -18,6 +20,23 @@ TEST(FillBatchTest, CopiesTheChosenExamples) {
   EXPECT_THAT(absl::MakeSpan(batch.labels).subspan(0, 2), ElementsAre(7, 2));
   EXPECT_THAT(absl::MakeSpan(batch.examples.as<float>(), 4),
               ElementsAre(7, 7.5f, 2, 2.5f));
+}
+
+TEST(FillBatchTest, EachFillingHasAnIdOfItsOwn) {
+  const CountingDataSet data_set(5);
+  Batch batch = MakeBatch(data_set, 3);
+  Batch other = MakeBatch(data_set, 3);
+  std::set<int64_t> ids = {batch.id};
+  EXPECT_EQ(batch.id, 0);
+  for (int i = 0; i < 2; ++i) {
+    FillBatch(data_set, {1, 2}, batch);
+    ids.insert(batch.id);
+    FillBatchInOrder(data_set, 1, batch);
+    ids.insert(batch.id);
+    FillBatch(data_set, {1, 2}, other);
+    ids.insert(other.id);
+  }
+  EXPECT_EQ(ids.size(), 7);
 }
 
 TEST(FillBatchTest, TakesTheRestInOrder) {

@@ -1,6 +1,7 @@
 #include "worker/input/input_pipeline.h"
 
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -72,6 +73,32 @@ TEST_F(InputPipelineTest, OrderDoesNotDependOnPrefetch) {
   for (const int64_t prefetch : {1, 2, 7}) {
     EXPECT_EQ(Read(*Make(data_set_, Options(prefetch)), 40), inline_labels);
   }
+}
+
+TEST_F(InputPipelineTest, PeekShowsWhatNextReturns) {
+  const auto pipeline = Make(data_set_, Options(2));
+  for (int step = 0; step < 10; ++step) {
+    absl::Span<const Batch> shown = pipeline->Peek();
+    // The thread will come to it.
+    while (shown.empty()) {
+      std::this_thread::yield();
+      shown = pipeline->Peek();
+    }
+    const int64_t id = shown.front().id;
+    EXPECT_NE(id, 0);
+    EXPECT_EQ(pipeline->position(), step);
+    const auto next = pipeline->Next();
+    ASSERT_THAT(next, IsOk());
+    EXPECT_EQ(next->data(), shown.data());
+    EXPECT_EQ(next->front().id, id);
+  }
+}
+
+TEST_F(InputPipelineTest, NothingIsPreparedWithoutPrefetch) {
+  const auto pipeline = Make(data_set_, Options(0));
+  EXPECT_TRUE(pipeline->Peek().empty());
+  ASSERT_THAT(pipeline->Next(), IsOk());
+  EXPECT_TRUE(pipeline->Peek().empty());
 }
 
 TEST_F(InputPipelineTest, GoesOnFromASavedPosition) {

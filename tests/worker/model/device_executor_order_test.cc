@@ -22,8 +22,8 @@ namespace {
 using ::testing::SizeIs;
 
 constexpr int64_t kRows = Trainee::kRows;
-// Plain, captured, and launched twice.
-constexpr int kSteps = 4;
+// Plain, captured for each side, and launched twice.
+constexpr int kSteps = 5;
 // Each another order of the same work.
 constexpr uint64_t kSeeds = 20;
 constexpr int kMembers = 3;
@@ -42,14 +42,25 @@ class LossListener : public StepListener {
   double loss_ = 0;
 };
 
+// Whether a step is told which batch comes after it.
+enum class Foresight { kNone, kNextBatch };
+
 void ExpectSameSteps(Trainee* device, Trainee* host, int64_t elements,
-                     int64_t classes) {
+                     int64_t classes, Foresight foresight) {
+  Batch next = MakeBatch(kRows, elements, classes, /*seed=*/0);
   for (int step = 0; step < kSteps; ++step) {
     SCOPED_TRACE(absl::StrCat("step ", step));
-    const Batch batch = MakeBatch(kRows, elements, classes, step);
+    const Batch batch =
+        std::exchange(next, MakeBatch(kRows, elements, classes, step + 1));
+    next.id = step + 1;
+    SeededBatch known;
+    if (foresight == Foresight::kNextBatch) {
+      known = {&next, static_cast<uint64_t>(step + 1)};
+    }
     LossListener heard;
     LossListener wanted_heard;
-    const auto found = device->Train(batch, step, &heard);
+    const auto found =
+        device->Train(batch, step, &heard, /*gate=*/nullptr, known);
     const auto wanted = host->Train(batch, step, &wanted_heard);
     ASSERT_THAT(found, IsOk());
     ASSERT_THAT(wanted, IsOk());
@@ -71,7 +82,8 @@ TEST_P(DeviceExecutorOrderTest, AnyOrderGivesTheBitsOfTheHost) {
     FakeStreams* const streams = backend->streams();
     Trainee device(std::move(backend), WideModel(), use_graphs);
     Trainee host(MakeBackend(inner), WideModel());
-    ExpectSameSteps(&device, &host, kManyUsesElements, kManyUsesClasses);
+    ExpectSameSteps(&device, &host, kManyUsesElements, kManyUsesClasses,
+                    seed % 2 == 0 ? Foresight::kNone : Foresight::kNextBatch);
     EXPECT_EQ(streams->launches(),
               use_graphs ? kWideStretches * (kSteps - 1) : 0);
     EXPECT_THAT(device.said(), SizeIs(0));
@@ -182,7 +194,7 @@ TEST_P(DeviceExecutorZooTest, StepsHaveTheBitsOfTheHost) {
   FakeStreams* const streams = backend->streams();
   Trainee device(std::move(backend), spec, use_graphs);
   Trainee host(MakeBackend("cpu"), spec);
-  ExpectSameSteps(&device, &host, 28 * 28, 10);
+  ExpectSameSteps(&device, &host, 28 * 28, 10, Foresight::kNextBatch);
   EXPECT_EQ(streams->launches(),
             use_graphs ? StretchesOf(name) * (kSteps - 1) : 0);
 }

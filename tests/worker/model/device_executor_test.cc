@@ -22,8 +22,8 @@ using Mode = CompileOptions::Mode;
 using Stream = DeviceStreams::Stream;
 
 constexpr int64_t kRows = Trainee::kRows;
-// Plain, captured, and launched twice.
-constexpr int kSteps = 4;
+// Plain, captured for each side, and launched twice.
+constexpr int kSteps = 5;
 // More than the calls, or the pieces of work, of a step of WideModel.
 constexpr int kMostCalls = 1000;
 
@@ -126,7 +126,9 @@ TEST_P(DeviceExecutorTest, AnyCallThatFailsEndsItsStepOnly) {
     for (bool has_failed = true; has_failed && failed < kMostCalls; ++failed) {
       SCOPED_TRACE(absl::StrCat("step ", step, ", call ", failed + 1));
       streams_->FailCall(failed + 1);
-      const auto result = device_->model().Step(batch, step);
+      const auto result = device_->model().Step(
+          batch, step,
+          {/*listener=*/nullptr, /*gate=*/nullptr, {&batch_, /*seed=*/9}});
       // A call that fails in a capture only ends that.
       has_failed = !result.ok();
       if (has_failed) {
@@ -163,6 +165,88 @@ TEST_P(DeviceExecutorTest, ADeviceThatFailsSaysSoEachTime) {
   }
   EXPECT_GT(failed, 20);
   EXPECT_LT(failed, kMostCalls);
+}
+
+// How many copies to the device a step had put when it asked for its first
+// parameter, and when it told of its loss.
+class CopyCounts : public ParameterGate, public StepListener {
+ public:
+  explicit CopyCounts(const FakeStreams* streams)
+      : streams_(*streams), begun_(streams->copies_to_device()) {}
+
+  absl::Status BeforeUse(int /*parameter*/) override {
+    if (at_first_use_ < 0) at_first_use_ = copies();
+    return absl::OkStatus();
+  }
+  absl::Status OnForward(double /*loss*/) override {
+    at_loss_ = copies();
+    return absl::OkStatus();
+  }
+  void OnGradient(int /*parameter*/) override {}
+
+  int64_t at_first_use() const { return at_first_use_; }
+  int64_t at_loss() const { return at_loss_; }
+  int64_t copies() const { return streams_.copies_to_device() - begun_; }
+
+ private:
+  const FakeStreams& streams_;
+  const int64_t begun_;
+  int64_t at_first_use_ = -1;
+  int64_t at_loss_ = -1;
+};
+
+TEST_P(DeviceExecutorTest, TheNextBatchGoesWhileAStepComputes) {
+  Batch batches[2];
+  int64_t steady = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    SCOPED_TRACE(absl::StrCat("step ", step));
+    Batch& next = batches[(step + 1) % 2];
+    if (step == 0) batches[0] = MakeBatch(kRows, kManyUsesElements, 1, 0);
+    next = MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, step + 1);
+    next.id = step + 1;
+    CopyCounts counts(streams_);
+    ASSERT_THAT(device_->Train(batches[step % 2], step, &counts, &counts,
+                               {&next, static_cast<uint64_t>(step + 1)}),
+                IsOk());
+    // The first one did not know of its own.
+    EXPECT_EQ(counts.at_first_use(), step == 0 ? 1 : 0);
+    EXPECT_EQ(counts.at_loss(), counts.copies());
+    if (step == 0) steady = counts.copies() - 1;
+    EXPECT_EQ(counts.copies(), step == 0 ? steady + 1 : steady);
+  }
+}
+
+// Another object with the id is the same batch; the rest are not.
+TEST_P(DeviceExecutorTest, AStepIsOfItsOwnBatchWhateverWasSaidBefore) {
+  Trainee host(MakeBackend("ref"), WideModel());
+  Batch told = MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, 100);
+  told.id = 100;
+  for (int step = 0; step < 2 * kSteps; ++step) {
+    SCOPED_TRACE(absl::StrCat("step ", step));
+    Batch batch = MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, step);
+    const int kind = step % 4;
+    // Another id, none, the same with another seed; the batch itself.
+    batch.id = kind == 0 ? step + 1 : 0;
+    if (kind >= 2) {
+      batch = MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, 100);
+      batch.id = 100;
+    }
+    const uint64_t seed = kind == 2 ? 8 : 9;
+    ASSERT_THAT(device_->model().Step(batch, seed,
+                                      {nullptr, nullptr, {&told, /*seed=*/9}}),
+                IsOk());
+    ASSERT_THAT(host.model().Step(batch, seed), IsOk());
+    ExpectSameGradients(device_->model(), host.model());
+  }
+}
+
+TEST_P(DeviceExecutorTest, ANextBatchOfAnotherSizeIsItsOwnStepsError) {
+  Batch small = MakeBatch(kRows + 1, kManyUsesElements, kManyUsesClasses, 1);
+  small.id = 1;
+  ASSERT_THAT(device_->Train(batch_, 1, nullptr, nullptr, {&small, 2}), IsOk());
+  EXPECT_THAT(device_->Train(small, 2),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Train(), IsOk());
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, DeviceExecutorTest, testing::Bool(),
@@ -210,6 +294,23 @@ TEST(DeviceExecutorInputTest, TheGradientOfTheInputComesToTheHost) {
                 host->input_gradient_as<float>())
         << "step " << step;
   }
+}
+
+// Its memory goes, and the device would still read and write it.
+TEST(DeviceExecutorInputTest, ANextBatchOnItsWayArrivesBeforeTheModelIsGone) {
+  const auto backend = MakeDevice("ref");
+  FakeStreams* const streams = backend->streams();
+  streams->SetWeight(Stream::kToDevice, 0);
+  CompileOptions options;
+  options.backend = backend.get();
+  options.batch_size = kRows;
+  auto model = Compile(WideModel(), options);
+  ASSERT_THAT(model->InitializeParameters(1), IsOk());
+  const Batch batch =
+      MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, /*seed=*/1);
+  ASSERT_THAT(model->Step(batch, 1, {nullptr, nullptr, {&batch, 2}}), IsOk());
+  model.reset();
+  EXPECT_THAT(streams->Synchronize(), IsOk());
 }
 
 TEST(DeviceExecutorCreationTest, RefusesOtherTypesThanFloat32) {

@@ -82,14 +82,14 @@ class DeviceExecutorTraceTest : public testing::TestWithParam<bool> {
     device_ = std::make_unique<Trainee>(std::move(backend), WideModel(),
                                         /*use_graphs=*/GetParam());
   }
-  absl::Status Step(DeviceTrace* trace) {
+  absl::Status Step(DeviceTrace* trace, SeededBatch next = {}) {
     return device_->model()
-        .Step(batch_, /*step_seed=*/1, /*listener=*/nullptr, /*gate=*/nullptr,
-              trace)
+        .Step(batch_, /*step_seed=*/1,
+              {/*listener=*/nullptr, /*gate=*/nullptr, next, trace})
         .status();
   }
 
-  const Batch batch_ =
+  Batch batch_ =
       MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, /*seed=*/1);
   FakeStreams* streams_ = nullptr;
   std::unique_ptr<Trainee> device_;
@@ -130,6 +130,21 @@ TEST_P(DeviceExecutorTraceTest, ShowsEachStretchAndEachCopy) {
     EXPECT_GE(compute[0].begin, in[0].end);
     EXPECT_GE(out[0].begin, compute[2].end);
     EXPECT_GE(out.back().begin, compute.back().end);
+  }
+}
+
+TEST_P(DeviceExecutorTraceTest, TheNextBatchIsInTheTraceOfTheStepThatSendsIt) {
+  batch_.id = 7;
+  for (int step = 0; step < kSteps; ++step) {
+    DeviceTrace trace;
+    ASSERT_THAT(Step(&trace, {&batch_, /*seed=*/1}), IsOk());
+    int batches = 0;
+    for (const DeviceSpan& span : trace.spans) {
+      if (span.name == std::string("batch")) ++batches;
+    }
+    // The first step's own, too.
+    EXPECT_EQ(batches, step == 0 ? 2 : 1);
+    EXPECT_STREQ(Of(trace, Stream::kToDevice).back().name, "batch");
   }
 }
 
@@ -187,7 +202,7 @@ TEST_P(DeviceExecutorTraceTest, ShowsTheMeanOfSeveralDevices) {
   CompiledModel& model = device.model();
   DeviceTrace trace;
   const absl::Time begin = trace.clock->Now();
-  ASSERT_THAT(model.Step(batch_, 1, nullptr, nullptr, &trace), IsOk());
+  ASSERT_THAT(model.Step(batch_, 1, {nullptr, nullptr, {}, &trace}), IsOk());
   const std::vector<DeviceSpan> out = Of(trace, Stream::kToHost);
   ExpectInOrder(out, begin, trace.clock->Now());
   const auto bytes = BytesByName(model, out);
@@ -204,7 +219,8 @@ TEST(HostExecutorTraceTest, TheHostsMemoryIsNoDevice) {
   Trainee host(MakeBackend("ref"), WideModel());
   const Batch batch = MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, 1);
   DeviceTrace trace;
-  ASSERT_THAT(host.model().Step(batch, 1, nullptr, nullptr, &trace), IsOk());
+  ASSERT_THAT(host.model().Step(batch, 1, {nullptr, nullptr, {}, &trace}),
+              IsOk());
   EXPECT_THAT(trace.spans, IsEmpty());
 }
 

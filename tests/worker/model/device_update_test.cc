@@ -284,8 +284,9 @@ TEST(DeviceUpdateTest, AnUpdateIsInTheTraceOfTheNextStep) {
   ASSERT_THAT(held.Take(), IsOk());
   for (int64_t t = 1; t <= 4; ++t) {
     DeviceTrace trace;
-    ASSERT_THAT(held.model().Step(BatchOf(t), 0, nullptr, nullptr, &trace),
-                IsOk());
+    ASSERT_THAT(
+        held.model().Step(BatchOf(t), 0, {nullptr, nullptr, {}, &trace}),
+        IsOk());
     std::string names;
     for (const DeviceSpan& span : trace.spans) {
       absl::StrAppend(&names, span.name, " ");

@@ -75,20 +75,21 @@ class StepAllocationTest : public testing::TestWithParam<Case> {
     ASSERT_TRUE(model->InitializeParameters(1).ok());
     const Batch batch = MakeBatch(kRows, 28 * 28, 10, 1);
     ASSERT_TRUE(model->Step(batch, 1).ok());
-    // Captured as a graph.
-    if (use_graphs) {
+    // Captured as graphs, for both of the places that a batch goes to.
+    for (int step = 0; use_graphs && step < 2; ++step) {
       ASSERT_TRUE(model->Step(batch, 1).ok());
     }
     // Leaves nothing to the steps after it.
     DeviceTrace trace;
-    ASSERT_TRUE(model->Step(batch, 1, nullptr, nullptr, &trace).ok());
+    ASSERT_TRUE(model->Step(batch, 1, {nullptr, nullptr, {}, &trace}).ok());
     EXPECT_EQ(trace.spans.empty(), backend_->streams() == nullptr);
     CountingListener listener;
     OpenGate gate;
     const int64_t calls = CallsThatMake();
     StartCountingAllocations();
-    const bool ok = model->Step(batch, 2).ok() &&
-                    model->Step(batch, 3, &listener, &gate).ok();
+    const bool ok =
+        model->Step(batch, 2).ok() &&
+        model->Step(batch, 3, {&listener, &gate, {&batch, /*seed=*/4}}).ok();
     const int allocations = StopCountingAllocations();
     EXPECT_TRUE(ok);
     EXPECT_EQ(listener.heard(), model->parameters().size() + 1);

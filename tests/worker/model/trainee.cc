@@ -40,8 +40,9 @@ Trainee::Trainee(std::unique_ptr<Backend> backend, const ModelSpec& spec,
 absl::StatusOr<CompiledModel::StepResult> Trainee::Train(const Batch& batch,
                                                          uint64_t seed,
                                                          StepListener* listener,
-                                                         ParameterGate* gate) {
-  auto result = model_->Step(batch, seed, listener, gate);
+                                                         ParameterGate* gate,
+                                                         SeededBatch next) {
+  auto result = model_->Step(batch, seed, {listener, gate, next});
   if (result.ok()) Update(model_.get());
   return result;
 }

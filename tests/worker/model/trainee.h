@@ -30,7 +30,7 @@ class Trainee {
   // A step, and its update.
   absl::StatusOr<CompiledModel::StepResult> Train(
       const Batch& batch, uint64_t seed, StepListener* listener = nullptr,
-      ParameterGate* gate = nullptr);
+      ParameterGate* gate = nullptr, SeededBatch next = {});
   CompiledModel& model() { return *model_; }
   const std::vector<std::string>& said() const { return said_; }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/worker/backend/fake_device.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/backend.h"
 #include "worker/backend/device_mean.h"
@@ -61,6 +62,14 @@ constexpr char kNormed[] = R"pb(
   layer { name: "loss" type: "softmax_cross_entropy" }
 )pb";
 
+std::vector<SeededBatch> Seeded(absl::Span<const Batch> batches) {
+  std::vector<SeededBatch> seeded;
+  for (const Batch& batch : batches) {
+    seeded.push_back({&batch, 100 + seeded.size()});
+  }
+  return seeded;
+}
+
 // Towers with one copy of the parameters.
 class Towers {
  public:
@@ -92,8 +101,15 @@ class Towers {
   CompiledModel& model(int tower) { return *models_[tower]; }
   int num_tensors() { return static_cast<int>(model(0).parameters().size()); }
 
-  absl::Status Run(absl::Span<const Batch> batches) {
-    return group_->Run(batches, [](int64_t batch) { return 100 + batch; });
+  absl::Status Run(absl::Span<const Batch> batches,
+                   absl::Span<const Batch> next = {}) {
+    return group_->Run(Seeded(batches), Seeded(next));
+  }
+  // REQUIRES: a backend "device_of_...".
+  int64_t CopiesToDevice(int tower) {
+    return static_cast<FakeDevice&>(*backends_[tower])
+        .streams()
+        ->copies_to_device();
   }
   std::vector<float> Gradients() {
     std::vector<float> all;
@@ -208,11 +224,10 @@ TEST(TowerGroupTest, OnlyAStepOfOneBatchIsHeardOf) {
     const bool is_one = towers * batches == 1;
     EXPECT_EQ(step.group().can_tell(), is_one);
     Listener listener;
-    ASSERT_THAT(step.group().Run(
-                    Divide(MakeBatch(4 * towers * batches, kElements, kClasses,
-                                     /*seed=*/1),
-                           towers * batches),
-                    [](int64_t batch) { return 100 + batch; }, &listener),
+    const auto divided =
+        Divide(MakeBatch(4 * towers * batches, kElements, kClasses, /*seed=*/1),
+               towers * batches);
+    ASSERT_THAT(step.group().Run(Seeded(divided), /*next=*/{}, &listener),
                 IsOk());
     EXPECT_EQ(listener.heard(), is_one ? step.num_tensors() : 0);
   }
@@ -313,6 +328,39 @@ TEST(TowerGroupTest, DevicesMakeTheMeanThatTheHostMakes) {
   }
 }
 
+// That of its own next batch, also in the next step. A batch without an id is
+// not known again, and goes twice.
+TEST(TowerGroupTest, ABatchGoesToItsDeviceWithTheOneBefore) {
+  constexpr int kSteps = 4;
+  constexpr int kTowers = 2;
+  constexpr int kBatches = 2;
+  Towers host(kMlp, "ref", kTowers, 4, kBatches);
+  Towers known(kMlp, "device_of_ref", kTowers, 4, kBatches);
+  Towers unknown(kMlp, "device_of_ref", kTowers, 4, kBatches);
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<std::vector<Batch>> batches;
+    for (const int seed : {step, step, step + 1, step + 1}) {
+      batches.push_back(
+          Divide(MakeBatch(4 * kTowers * kBatches, kElements, kClasses, seed),
+                 kTowers * kBatches));
+    }
+    for (int i = 0; i < kTowers * kBatches; ++i) {
+      batches[0][i].id = 1 + step * kTowers * kBatches + i;
+      batches[2][i].id = 1 + (step + 1) * kTowers * kBatches + i;
+    }
+    ASSERT_THAT(host.Run(batches[0]), IsOk());
+    ASSERT_THAT(known.Run(batches[0], batches[2]), IsOk());
+    ASSERT_THAT(unknown.Run(batches[1], batches[3]), IsOk());
+    EXPECT_EQ(known.Gradients(), host.Gradients()) << "step " << step;
+    EXPECT_EQ(unknown.Gradients(), host.Gradients()) << "step " << step;
+  }
+  for (int tower = 0; tower < kTowers; ++tower) {
+    // All but the very first.
+    EXPECT_EQ(unknown.CopiesToDevice(tower) - known.CopiesToDevice(tower),
+              kSteps * kBatches - 1);
+  }
+}
+
 TEST(TowerGroupTest, ATowerThatFailsHoldsNoneOfTheOthersUp) {
   auto batches = Divide(MakeBatch(16, kElements, kClasses, /*seed=*/1), 2);
   Towers towers(kMlp, "device_of_ref", 2, 8, 1, 0, /*devices_make_mean=*/true);
@@ -336,9 +384,8 @@ TEST(TowerGroupTest, EachTowerHasATraceOfAllItsBatches) {
   const auto batches =
       Divide(MakeBatch(2 * kTowers * kBatches, kElements, kClasses, /*seed=*/1),
              kTowers * kBatches);
-  const auto seed_of = [](int64_t batch) { return 100 + batch; };
   std::vector<DeviceTrace> traces(kTowers);
-  ASSERT_THAT(towers.group().Run(batches, seed_of, nullptr, nullptr,
+  ASSERT_THAT(towers.group().Run(Seeded(batches), {}, nullptr, nullptr,
                                  absl::MakeSpan(traces)),
               IsOk());
   // Not again.
@@ -346,7 +393,7 @@ TEST(TowerGroupTest, EachTowerHasATraceOfAllItsBatches) {
   for (const DeviceTrace& trace : traces) {
     EXPECT_EQ(std::count_if(trace.spans.begin(), trace.spans.end(),
                             [](const DeviceSpan& span) {
-                              return span.name == std::string("batch");
+                              return span.name == std::string("results");
                             }),
               kBatches);
   }

@@ -87,9 +87,14 @@ absl::Status Train(Backend* backend, const Batch& batch) {
   ASSIGN_OR_RETURN(const auto model,
                    CompiledModel::Create(ParseModel(kEveryPrimitive), options));
   RETURN_IF_ERROR(model->InitializeParameters(1));
-  // The second is captured, the third launched.
-  for (uint64_t step = 1; step <= 3; ++step) {
-    RETURN_IF_ERROR(model->Step(batch, step).status());
+  // The second and the third are captured, the fourth is launched; each but the
+  // first has its batch on the device already.
+  for (uint64_t step = 1; step <= 4; ++step) {
+    RETURN_IF_ERROR(
+        model
+            ->Step(batch, step,
+                   {/*listener=*/nullptr, /*gate=*/nullptr, {&batch, step + 1}})
+            .status());
   }
   return absl::OkStatus();
 }
@@ -113,7 +118,8 @@ absl::Status UseCard(const FakeGpu& gpu, bool bf16) {
       MakeCudaFactory([&gpu](const std::string&) {
         return absl::StatusOr<const GpuFunctions*>(&gpu.functions());
       }).create(options));
-  const Batch batch = MakeBatch(kRows, kElements, kClasses, /*seed=*/1);
+  Batch batch = MakeBatch(kRows, kElements, kClasses, /*seed=*/1);
+  batch.id = 1;
   RETURN_IF_ERROR(Train(backend.get(), batch));
   return Evaluate(backend.get(), batch);
 }
