@@ -346,7 +346,7 @@ TEST(TowerGroupTest, EachTowerHasATraceOfAllItsBatches) {
   for (const DeviceTrace& trace : traces) {
     EXPECT_EQ(std::count_if(trace.spans.begin(), trace.spans.end(),
                             [](const DeviceSpan& span) {
-                              return span.name == std::string("batch");
+                              return span.name == std::string("results");
                             }),
               kBatches);
   }

@@ -15,6 +15,7 @@
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/cuda/cuda_backend.h"
 #include "worker/model/compiled_model.h"
+#include "worker/model/device_trace.h"
 
 namespace muster {
 namespace {
@@ -87,9 +88,13 @@ absl::Status Train(Backend* backend, const Batch& batch) {
   ASSIGN_OR_RETURN(const auto model,
                    CompiledModel::Create(ParseModel(kEveryPrimitive), options));
   RETURN_IF_ERROR(model->InitializeParameters(1));
-  // The second is captured, the third launched.
+  // The second is captured, the third launched, and has a trace.
   for (uint64_t step = 1; step <= 3; ++step) {
-    RETURN_IF_ERROR(model->Step(batch, step).status());
+    DeviceTrace trace;
+    RETURN_IF_ERROR(model
+                        ->Step(batch, step, /*listener=*/nullptr,
+                               /*gate=*/nullptr, step == 3 ? &trace : nullptr)
+                        .status());
   }
   return absl::OkStatus();
 }
