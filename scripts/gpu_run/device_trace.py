@@ -12,8 +12,7 @@ FIRST = "forward"
 
 
 class DeviceTrace:
-    """Of whole periods: from where the first step begins to compute to where
-    the last one does."""
+    """Of the steps of one device."""
 
     def __init__(self, profile):
         """`profile` is the JSON of the file. Raises ValueError."""
@@ -35,13 +34,14 @@ class DeviceTrace:
         if len(begins) < 2:
             raise ValueError("the profile has %d steps of a device; wanted 2 "
                              "or more" % len(begins))
-        self.periods = len(begins) - 1
+        self.steps = len(begins)
         self._begin = min(begins.values())
         self._end = max(begins.values())
 
     def busy_percent(self):
-        """Of the time: what lies between the first and the last kernel of a
-        stretch of layers counts, with the gaps between kernels."""
+        """Of whole periods: from where the first step begins to compute to
+        where the last one does. What lies between the first and the last kernel
+        of a stretch of layers counts, with the gaps between kernels."""
         # The spans of a lane do not overlap.
         busy = sum(max(0, min(span["ts"] + span["dur"], self._end) -
                        max(span["ts"], self._begin))
@@ -49,10 +49,9 @@ class DeviceTrace:
         return round(100 * busy / (self._end - self._begin), 1)
 
     def bytes_a_step(self, lane):
-        """Of the copies in `lane`."""
+        """Of the copies in `lane`, the mean."""
         return sum(span["args"].get("bytes", 0)
-                   for span in self._spans.get(lane, ())
-                   if self._begin <= span["ts"] < self._end) / self.periods
+                   for span in self._spans.get(lane, ())) / self.steps
 
 
 def read(path):

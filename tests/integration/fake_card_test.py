@@ -13,6 +13,8 @@ import device_trace  # pylint: disable=wrong-import-position
 STEPS = 60
 # Of which a profile is written, from the tenth on.
 PROFILED = 5
+# Eight images of 64 and their labels, each at the start of a line.
+BATCH = 8 * 64 * 4 + 64
 # Bytes of each.
 PARAMETERS = {"conv/weights": 4 * 4 * 3 * 3, "conv/bias": 4 * 4,
               "logits/weights": 4 * 4 * 36, "logits/bias": 4 * 4}
@@ -138,13 +140,18 @@ class FakeCardTest(harness.TestCase):
             self.assertEqual(names, {"forward", "backward"} | (
                 {"update"} if name != "sent" else set()))
             trace = device_trace.DeviceTrace(profile)
-            self.assertEqual(trace.periods, PROFILED - 1)
+            self.assertEqual(trace.steps, PROFILED)
             self.assertGreater(trace.busy_percent(), 0)
             self.assertLessEqual(trace.busy_percent(), 100)
-            moved[name] = [trace.bytes_a_step(lane) for lane in (
-                device_trace.TO_DEVICE, device_trace.TO_HOST)]
-        # Eight images of 64 and their labels, each at the start of a line.
-        self.assertEqual(moved["held"][0], 8 * 64 * 4 + 64)
+            batches = [span["args"]["bytes"]
+                       for span in spans[device_trace.TO_DEVICE]
+                       if span["name"] == "batch"]
+            # One may be copied in the step before, or for the step after.
+            self.assertAlmostEqual(len(batches), PROFILED, delta=1)
+            self.assertEqual(set(batches), {BATCH})
+            self.assertGreaterEqual(trace.bytes_a_step(device_trace.TO_DEVICE),
+                                    BATCH * (PROFILED - 1) / PROFILED)
+            moved[name] = trace.bytes_a_step(device_trace.TO_HOST)
         self.assertEqual(moved["held"], moved["plain"])
         # Of "sent", the last one.
         for lane, others in ((device_trace.TO_DEVICE, {"batch"}),
@@ -154,8 +161,6 @@ class FakeCardTest(harness.TestCase):
             self.assertEqual(set(copies), others | set(PARAMETERS))
             for parameter, size in PARAMETERS.items():
                 self.assertEqual(copies[parameter], size)
-        self.assertEqual(moved["sent"][0] - moved["held"][0],
-                         sum(PARAMETERS.values()))
 
     def test_low_precision_learns_too(self):
         for field in ("tf32", "bf16"):
@@ -192,8 +197,7 @@ class FakeCardTest(harness.TestCase):
         profile, spans = self.profile("pair")
         self.check_lanes(spans)
         self.assertIn("push", spans)
-        self.assertEqual(device_trace.DeviceTrace(profile).periods,
-                         PROFILED - 1)
+        self.assertEqual(device_trace.DeviceTrace(profile).steps, PROFILED)
 
     def test_parameters_are_read_in_place_of_a_ps(self):
         self.train_on_cluster("in_place", 1,

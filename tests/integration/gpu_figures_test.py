@@ -103,7 +103,7 @@ class TraceTest(harness.TestCase):
                 (compute, "update", at + 80, at + 90, step + 1, 0)]
         return self.profile(*spans, lanes=lanes)
 
-    def test_counts_whole_periods(self):
+    def test_is_busy_in_whole_periods(self):
         for count in (2, 3, 30):
             trace = device_trace.DeviceTrace(self.steps(count))
             self.assertEqual(trace.busy_percent(), 60)
