@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "worker/client/slice_send.h"
+#include "worker/model/device_trace.h"
 
 namespace muster {
 
@@ -75,6 +76,10 @@ struct StepTimes {
   std::vector<ParameterWait> waits;
   // The push on its way, which may have begun before `computed`.
   std::vector<SliceSend> sends;
+  // Of a step of a profile (ProfiledSteps), else empty: what the device of each
+  // tower did between compute_begun and computed and, if parameters are updated
+  // there, the update by the push before.
+  std::vector<DeviceTrace> devices;
 };
 
 // What a worker knows of a step when its gradients are computed, before it is
@@ -95,7 +100,7 @@ struct ComputedStep {
   bool push_begun = false;
   // Known without a look at them; else false.
   bool gradients_are_finite = false;
-  // Copies what `tensors` refers to there, each time; null: it is there.
+  // Copies what `tensors` refers to there, once; null: it is there.
   std::function<absl::Status()> fetch_tensors;
 };
 

@@ -131,8 +131,8 @@ ABSL_FLAG(std::string, link, "auto",
           "with those of this machine, else gRPC), shared_memory or grpc.");
 ABSL_FLAG(int64_t, profile_steps, 0,
           "Write a timeline of so many steps of this process to "
-          "profile-JOB-INDEX.json in --train_dir: pull, compute, push. Open it "
-          "in ui.perfetto.dev or chrome://tracing.");
+          "profile-JOB-INDEX.json in --train_dir: pull, compute, push, what a "
+          "GPU does. Open it in ui.perfetto.dev or chrome://tracing.");
 ABSL_FLAG(int64_t, profile_from_step, 10,
           "With --profile_steps: the first of them, counted from 1 in this "
           "process. The first steps are slower than the rest.");
@@ -359,8 +359,8 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
                                                 TrainingSpec training) {
   ASSIGN_OR_RETURN(WorkerOptions options, MakeTaskOptions<WorkerOptions>(
                                               cluster, std::move(training)));
-  options.profile_steps = absl::GetFlag(FLAGS_profile_steps);
-  options.profile_from_step = absl::GetFlag(FLAGS_profile_from_step);
+  options.profiled.first = absl::GetFlag(FLAGS_profile_from_step);
+  options.profiled.count = absl::GetFlag(FLAGS_profile_steps);
   Printing printing = MakePrinting(PrintingFlags(cluster.task));
   options.progress = std::move(printing.progress);
   options.write_progress = std::move(printing.write_progress);

@@ -93,7 +93,7 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
           say(/*is_error=*/false, text);
         }));
   }
-  if (options.profile.steps > 0) hooks->Add(MakeProfiler(options, parts));
+  if (options.profile.steps.count > 0) hooks->Add(MakeProfiler(options, parts));
   if (!options.chief) return hooks;
   if (options.training.log_tensors().every_steps() > 0) {
     ASSIGN_OR_RETURN(auto tensor_log, MakeTensorLog(options, parts));

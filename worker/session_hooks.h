@@ -41,7 +41,7 @@ class SessionHooks {
     absl::Duration trained_before = absl::ZeroDuration();
     // target_step is overwritten.
     Progress::Options progress;
-    // No profile if its steps are 0. task_name is overwritten.
+    // No profile if its steps are none. task_name is overwritten.
     Profiler::Options profile;
   };
   // What the hooks work with; all of it outlives them.

@@ -67,6 +67,7 @@ class StepPush : public StepListener {
   // The same, unless that was done, and waits for the end.
   absl::StatusOr<PushOutcome> Finish();
 
+  int64_t step() const { return step_; }
   bool has_left() const { return push_ != nullptr && push_->has_left(); }
   // When the loss was heard of, and the last gradient; none if nobody said so.
   std::optional<absl::Time> forward_end() const { return forward_end_; }

@@ -172,10 +172,20 @@ ComputedStep TrainLoop::Computed(const StepReport& report,
   return computed;
 }
 
-absl::Status TrainLoop::RunTowers(StepPush* listener) {
+std::vector<DeviceTrace> TrainLoop::NewTraces(int64_t step) const {
+  std::vector<DeviceTrace> traces;
+  if (!options_.profiled.Has(step)) return traces;
+  for (const TowerStep& tower : options_.towers->steps()) {
+    traces.push_back({tower.device, options_.clock});
+  }
+  return traces;
+}
+
+absl::Status TrainLoop::RunTowers(StepPush* listener,
+                                  absl::Span<DeviceTrace> traces) {
   AddSeeds(pipeline_->Peek(), pipeline_->position() + 1, &next_);
-  const absl::Status status =
-      options_.towers->Run(batches_, next_, listener, parameters_.get());
+  const absl::Status status = options_.towers->Run(batches_, next_, listener,
+                                                   parameters_.get(), traces);
   // As the pull says it, without the tower that has found it out.
   RETURN_IF_ERROR(parameters_->failure());
   RETURN_IF_ERROR(status);
@@ -192,10 +202,11 @@ absl::Status TrainLoop::Compute(StepPush* listener) {
   const TowerGroup& towers = *options_.towers;
   StepReport report;
   StepTimes& times = report.times;
+  times.devices = NewTraces(listener->step());
   times.read_begun = Now();
   RETURN_IF_ERROR(Read());
   times.read = times.compute_begun = Now();
-  RETURN_IF_ERROR(RunTowers(listener));
+  RETURN_IF_ERROR(RunTowers(listener, absl::MakeSpan(times.devices)));
   times.computed = Now();
   times.forward_end = listener->forward_end();
   times.backward_end = listener->backward_end();
@@ -212,8 +223,8 @@ absl::Status TrainLoop::Compute(StepPush* listener) {
 
 // What fails here is found, and told, by the next Run; the step whose push is
 // on its way may come through.
-void TrainLoop::ComputeAhead() {
-  StepPush listener(&push_, /*step=*/0, /*round=*/0);
+void TrainLoop::ComputeAhead(int64_t step) {
+  StepPush listener(&push_, step, /*round=*/0);
   Compute(&listener).IgnoreError();
 }
 
@@ -237,7 +248,7 @@ absl::StatusOr<PushOutcome> TrainLoop::PushAndComputeAhead(StepPush* push) {
   RETURN_IF_ERROR(push->Leave());
   const int64_t position = pipeline_->position();
   batches_.clear();
-  ComputeAhead();
+  ComputeAhead(push->step() + 1);
   absl::StatusOr<PushOutcome> outcome = push->Finish();
   if (!outcome.ok()) {
     computed_.reset();

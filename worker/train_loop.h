@@ -19,7 +19,9 @@
 #include "worker/computed_step.h"
 #include "worker/input/data_set.h"
 #include "worker/input/input_pipeline.h"
+#include "worker/model/device_trace.h"
 #include "worker/model/device_update.h"
+#include "worker/profiled_steps.h"
 #include "worker/step_parameters.h"
 #include "worker/step_push.h"
 #include "worker/step_runner.h"
@@ -78,6 +80,8 @@ class TrainLoop : public StepRunner {
     bool hooks_read_parameters = false;
     // What is not finite may leave early, too.
     bool allow_non_finite = false;
+    // StepTimes::devices is of these.
+    ProfiledSteps profiled;
     // AsyncReplication.pipeline_depth. 2 wants pull_with_push.
     int pipeline_depth = 1;
   };
@@ -113,12 +117,14 @@ class TrainLoop : public StepRunner {
   void ReadParametersFrom(absl::Span<const float* const> values);
   void PlacePushed();
   bool BringsValues() const;
+  // Empty unless the step is one of those profiled.
+  std::vector<DeviceTrace> NewTraces(int64_t step) const;
   // Begins and computes the next step, of which `listener` hears.
   absl::Status BeginAndCompute(const StepToken& token, StepPush* listener);
   // With the parameters that have begun.
   absl::Status Compute(StepPush* listener);
-  absl::Status RunTowers(StepPush* listener);
-  void ComputeAhead();
+  absl::Status RunTowers(StepPush* listener, absl::Span<DeviceTrace> traces);
+  void ComputeAhead(int64_t step);
   // Pushes, while it computes the next step if there is to be one.
   absl::StatusOr<PushOutcome> Push(StepPush* push);
   absl::StatusOr<PushOutcome> PushAndComputeAhead(StepPush* push);

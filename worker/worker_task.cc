@@ -231,6 +231,7 @@ absl::Status WorkerTask::CreateLoop() {
     };
   }
   options.allow_non_finite = options_.training.non_finite().allow();
+  options.profiled = options_.profiled;
   options.pipeline_depth = PipelineDepth(options_.training.replication());
   ASSIGN_OR_RETURN(loop_, TrainLoop::Create(options));
   return absl::OkStatus();
@@ -334,18 +335,17 @@ SummaryParts WorkerTask::MakeSummaryParts() {
 
 absl::StatusOr<Profiler::Options> WorkerTask::ProfileOptions() const {
   Profiler::Options profile;
-  if (options_.profile_steps < 0 || options_.profile_from_step < 1) {
+  profile.steps = options_.profiled;
+  if (profile.steps.count < 0 || profile.steps.first < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--profile_steps=", options_.profile_steps,
-                     " --profile_from_step=", options_.profile_from_step,
+        absl::StrCat("--profile_steps=", profile.steps.count,
+                     " --profile_from_step=", profile.steps.first,
                      ": wanted 0 or more steps, and a first one from 1"));
   }
-  if (options_.profile_steps > 0 && options_.train_dir.empty()) {
+  if (profile.steps.count > 0 && options_.train_dir.empty()) {
     return absl::InvalidArgumentError(
         "--profile_steps wants a --train_dir to write the profile to");
   }
-  profile.steps = options_.profile_steps;
-  profile.from_step = options_.profile_from_step;
   profile.process_id = WorkerIndex();
   for (const TensorDef& tensor : placed_.tensors) {
     profile.tensor_names.push_back(tensor.name());

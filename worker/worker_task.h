@@ -34,6 +34,7 @@
 #include "worker/model_loader.h"
 #include "worker/model_saver.h"
 #include "worker/placed_model.h"
+#include "worker/profiled_steps.h"
 #include "worker/result_file.h"
 #include "worker/round_holder.h"
 #include "worker/session_hooks.h"
@@ -66,10 +67,8 @@ struct WorkerOptions {
   absl::Duration max_wait = absl::Hours(2);
   // Own health service; "" for none.
   std::string listen_address;
-  // Steps of this process to write a timeline of, into train_dir; 0: none.
-  int64_t profile_steps = 0;
-  // The first of them, from 1.
-  int64_t profile_from_step = 1;
+  // To write a timeline of, into train_dir.
+  ProfiledSteps profiled;
   Progress::Options progress;
   Progress::Write write_progress;
   // A line for the operator, from any thread.

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 import card_samples
+import device_trace
 import targets
 from timed_runs import ROOT
 
@@ -19,6 +20,8 @@ TORCH = os.path.join(ROOT, "tests/benchmark/peers/torch_gpu.py")
 AROUND_S = {"cuda": 30.0, "cpu": 120.0}
 # torch.compile builds its kernels with a compiler.
 TORCH_AROUND_S = 90.0
+# Steps of a trace, long after the second, which captures.
+TRACE = ["--profile_steps=50", "--profile_from_step=200"]
 # Of a figure of data_plane, which takes a second.
 DATA_PLANE_LIMIT_S = 60.0
 
@@ -50,54 +53,56 @@ class Trainings:
 
     def standalone(self, what, model_name, *flags, fields=(), times=1):
         seconds = times * self.seconds
-        return self._measure(what, seconds, [
+        self._measure(what, seconds, flags, [
             os.path.join(self.programs, "worker/worker"), "--standalone",
             "--training=" + model(model_name),
             *self.flags, *flags, *self.fields(seconds, *fields)])
 
-    def cluster(self, ps, workers, model_name="mnist_cnn", times=1):
+    def cluster(self, ps, workers, *flags, model_name="mnist_cnn", times=1):
         seconds = times * self.seconds
-        return self._measure("%s, %d ps + %d workers" % (
-            model_name, ps, workers), seconds, [
+        self._measure("%s, %d ps + %d workers" % (
+            model_name, ps, workers), seconds, flags, [
             sys.executable, LAUNCHER, "--no_build",
             "--bin_dir=" + self.programs,
             "--ps=%d" % ps, "--workers=%d" % workers,
             "--gpus=" + ("none" if self.device == "cpu" else "auto"),
             "--training=" + model(model_name),
-            *["--worker_flag=" + flag for flag in self.flags],
+            *["--worker_flag=" + flag for flag in (*self.flags, *flags)],
             *self.fields(seconds)])
 
-    def sampled(self, what, train):
-        """`train()`, and what nvidia-smi says of the card meanwhile."""
+    def traced(self, what, train):
+        """`train(*flags)`, and what the card did meanwhile: as the worker's
+        profile has it, and beside that as nvidia-smi says."""
         if self.device == "cpu":
             train()
             return
         with card_samples.CardSamples() as samples:
-            row = train()
-        how = "nvidia-smi " + " ".join(card_samples.ARGUMENTS)
-        self.runs.derive(
-            "GPU busy in %s, by samples" % what, "%",
-            lambda: samples.median(card_samples.BUSY), how)
-        for column, where in ((card_samples.RECEIVED, "to the GPU"),
-                              (card_samples.SENT, "to the host")):
-            self.runs.derive(
-                "MB %s in a step of %s, by samples" % (where, what), "MB",
-                lambda column=column: per_step(samples.median(column), row),
-                how)
+            train(*TRACE)
+        self.runs.derive(targets.BUSY % what + ", by samples", "%",
+                         samples.busy_percent,
+                         "nvidia-smi " + " ".join(card_samples.ARGUMENTS))
 
-    def _measure(self, what, seconds, command):
+    def _measure(self, what, seconds, flags, command):
         with tempfile.TemporaryDirectory() as train_dir:
-            return self.runs.measure(
+            self.runs.measure(
                 "%s on %s" % (what, self.device), "steps/s",
                 command + ["--train_dir=" + train_dir],
                 seconds + AROUND_S[self.device],
                 lambda _: steps_per_s(train_dir))
+            if TRACE[0] in flags:
+                trace_figures(self.runs, what, train_dir)
 
 
-def per_step(per_s, row):
-    if "value" not in row:
-        raise ValueError("its training gave no steps/s")
-    return round(per_s / row["value"], 3)
+def trace_figures(runs, what, train_dir):
+    """Rows of what the card of worker 0 did, by its profile."""
+    path = os.path.join(train_dir, "profile-worker-0.json")
+    how = "the profile of %s" % what
+    runs.derive(targets.BUSY % what, "%",
+                lambda: device_trace.read(path).busy_percent(), how)
+    for name, lane in ((targets.MB_TO_DEVICE, device_trace.TO_DEVICE),
+                       (targets.MB_TO_HOST, device_trace.TO_HOST)):
+        runs.derive(name % what, "MB", lambda lane=lane: round(
+            device_trace.read(path).bytes_a_step(lane) / 1e6, 6), how)
 
 
 def steps_per_s(train_dir):
@@ -153,8 +158,8 @@ def limits(runs, options, programs, environment):
 
 def figures(runs, options, folders, programs):
     ours = Trainings(runs, options, folders, programs)
-    ours.sampled(targets.ONE,
-                 lambda: ours.standalone(targets.ONE, "mnist_cnn"))
+    ours.traced(targets.ONE, lambda *flags: ours.standalone(
+        targets.ONE, "mnist_cnn", *flags))
     if not options.cpu:
         ours.standalone(targets.BF16, "mnist_cnn",
                         fields=["compute.bf16=true"])
@@ -165,9 +170,9 @@ def figures(runs, options, folders, programs):
     ours.standalone(targets.TOWERS, "mnist_cnn",
                     "--num_devices=2", *(
                         [] if options.cpu else ["--gpu_virtual_devices=2"]))
-    ours.sampled(targets.PAIR, lambda: ours.cluster(ps=1, workers=1))
-    ours.cluster(ps=1, workers=2)
+    ours.traced(targets.PAIR, lambda *flags: ours.cluster(1, 1, *flags))
+    ours.cluster(1, 2)
     # Its steps are long.
     ours.standalone(targets.INCEPTION, "inception_small", times=3)
-    ours.cluster(ps=1, workers=1, model_name="inception_small", times=3)
+    ours.cluster(1, 1, model_name="inception_small", times=3)
     torch_figures(runs, options)

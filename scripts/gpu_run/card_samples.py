@@ -9,11 +9,10 @@ import tempfile
 
 import find_libraries
 
-# Utilization and PCIe's throughput, once a second.
-ARGUMENTS = ["dmon", "-i", "0", "-s", "ut", "-d", "1"]
-# The part of a second in which a kernel ran; what the card received and sent.
-BUSY, RECEIVED, SENT = "sm", "rxpci", "txpci"
-UNITS = {BUSY: "%", RECEIVED: "MB/s", SENT: "MB/s"}
+# Utilization, once a second.
+ARGUMENTS = ["dmon", "-i", "0", "-s", "u", "-d", "1"]
+# The percents of a second in which a kernel ran.
+BUSY = "sm"
 FEWEST = 3
 
 
@@ -22,7 +21,7 @@ class CardSamples:
 
         with CardSamples() as samples:
             ...
-        samples.median("sm")
+        samples.busy_percent()
     """
 
     def __init__(self):
@@ -48,15 +47,15 @@ class CardSamples:
         self._rows = parse(self._output.read())
         self._output.close()
 
-    def median(self, column):
-        """Of the seconds in which the card was busy. Raises ValueError."""
+    def busy_percent(self):
+        """The median of the seconds in which the card was busy. Raises
+        ValueError."""
         if self._program is None:
             raise ValueError("no nvidia-smi here")
-        values = [row[column] for row in self._rows
-                  if column in row and row.get(BUSY, 0) > 0]
+        values = [row[BUSY] for row in self._rows if row.get(BUSY, 0) > 0]
         if len(values) < FEWEST:
-            raise ValueError("nvidia-smi dmon gave %d samples of '%s' of a busy "
-                             "card; wanted %d" % (len(values), column, FEWEST))
+            raise ValueError("nvidia-smi dmon gave %d samples of a busy card; "
+                             "wanted %d" % (len(values), FEWEST))
         return statistics.median(values)
 
 

@@ -8,6 +8,10 @@ MODEL_BYTES = 13098536
 TO_DEVICE = "parameters of mnist_cnn to the GPU, pinned"
 TO_HOST = "parameters of mnist_cnn to the host, pinned"
 H100_STEPS_PER_S = 8000
+# Of a training that is traced.
+BUSY = "GPU busy in %s"
+MB_TO_DEVICE = "MB to the GPU in a step of %s"
+MB_TO_HOST = "MB to the host in a step of %s"
 # As many as a ps has by default.
 ADAM = "Adam of mnist_cnn's parameters, one thread"
 
@@ -35,10 +39,10 @@ class Figures:
     def ours(self, name):
         return self.value("%s on %s" % (name, self._device))
 
-    def on_card(self, name):
+    def of_card(self, name):
         if self._device != "cuda":
             raise NotMeasured("this is not a GPU")
-        return self.ours(name)
+        return self.value(name)
 
     def host_limit(self):
         """Steps/s that neither PCIe nor the ps's update rule lets be exceeded:
@@ -65,6 +69,15 @@ def _over_best_torch(name, precision):
                 for way in ("eager", "compile")))
 
 
+def _of_trace(name):
+    yield ("%s / all of the time" % (BUSY % name),
+           lambda rows: rows.of_card(BUSY % name) / 100)
+    for figure in (MB_TO_DEVICE % name, MB_TO_HOST % name):
+        yield ("%s / its parameters" % figure,
+               lambda rows, figure=figure: rows.of_card(figure) * 1e6 /
+               MODEL_BYTES)
+
+
 ONE = "mnist_cnn, standalone"
 BF16 = "mnist_cnn, standalone, bf16"
 PLAIN = "mnist_cnn, standalone, without CUDA graphs"
@@ -80,7 +93,7 @@ TARGETS = (
     (_over_best_torch(ONE, "tf32"), 1.2),
     (_over_best_torch(BF16, "bf16"), 1.2),
     (("%s / the %d a second wanted of an H100" % (ONE, H100_STEPS_PER_S),
-      lambda rows: rows.on_card(ONE) / H100_STEPS_PER_S), 1.0),
+      lambda rows: rows.of_card(ONE + " on cuda") / H100_STEPS_PER_S), 1.0),
     (_over_torch(ONE, "eager, tf32"), None),
     (_over_torch(ONE, "compile, tf32"), None),
     (_over_torch(BF16, "eager, bf16"), None),
@@ -94,6 +107,8 @@ TARGETS = (
     (_over(TOWERS, ONE), None),
     (_over(THREE, ONE), None),
     (_over(THREE, PAIR), None),
+    # What the card did, by its trace.
+    *((one, None) for name in (ONE, PAIR) for one in _of_trace(name)),
 )
 
 

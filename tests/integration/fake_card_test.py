@@ -3,10 +3,21 @@
 import math
 import os
 import re
+import sys
 
 from tests.integration import harness
 
+sys.path.insert(0, os.path.abspath("scripts/gpu_run"))
+import device_trace  # pylint: disable=wrong-import-position
+
 STEPS = 60
+# Of which a profile is written, from the tenth on.
+PROFILED = 5
+# Eight images of 64 and their labels, each at the start of a line.
+BATCH = 8 * 64 * 4 + 64
+# Bytes of each.
+PARAMETERS = {"conv/weights": 4 * 4 * 3 * 3, "conv/bias": 4 * 4,
+              "logits/weights": 4 * 4 * 36, "logits/bias": 4 * 4}
 # Every kind of layer that the tests below look for, in the table of devices.
 TRAINING = """
 model {
@@ -84,6 +95,73 @@ class FakeCardTest(harness.TestCase):
         self.assertEqual(self.parameter_bytes("with", STEPS),
                          self.parameter_bytes("without", STEPS))
 
+    def profile(self, name):
+        """Of worker 0: the JSON, and {lane: its spans}."""
+        profile = self.read_json(name + "/profile-worker-0.json")
+        lanes = {event["tid"]: event["args"]["name"]
+                 for event in profile["traceEvents"]
+                 if event["name"] == "thread_name"}
+        spans = {}
+        for event in profile["traceEvents"]:
+            if event["ph"] == "X":
+                spans.setdefault(lanes[event["tid"]], []).append(event)
+        return profile, spans
+
+    def check_lanes(self, spans):
+        """What the card did lies where the host has waited for it; of a lane
+        nothing overlaps. Times are written as thousandths of a microsecond, of
+        numbers that have not as many digits."""
+        rounding = 1.0
+        computed = {span["args"]["step"]: span for span in spans["compute"]
+                    if span["name"] == "compute"}
+        self.assertEqual(len(computed), PROFILED)
+        for lane in (device_trace.COMPUTE, device_trace.TO_DEVICE,
+                     device_trace.TO_HOST):
+            end = 0
+            for span in spans[lane]:
+                self.assertGreaterEqual(span["ts"], end - rounding, span)
+                end = span["ts"] + span["dur"]
+                if span["name"] == "update":
+                    continue
+                around = computed[span["args"]["step"]]
+                self.assertGreaterEqual(span["ts"], around["ts"] - rounding)
+                self.assertLessEqual(
+                    end, around["ts"] + around["dur"] + rounding)
+
+    def test_a_profile_shows_what_the_card_does(self):
+        moved = {}
+        for name, flags in (
+                ("held", []), ("plain", ["--set=compute.cuda_graphs=false"]),
+                ("sent", ["--set=compute.update_on_device=false"])):
+            self.train(name, "--profile_steps=%d" % PROFILED, *flags)
+            profile, spans = self.profile(name)
+            self.check_lanes(spans)
+            names = {span["name"] for span in spans[device_trace.COMPUTE]}
+            self.assertEqual(names, {"forward", "backward"} | (
+                {"update"} if name != "sent" else set()))
+            trace = device_trace.DeviceTrace(profile)
+            self.assertEqual(trace.steps, PROFILED)
+            self.assertGreater(trace.busy_percent(), 0)
+            self.assertLessEqual(trace.busy_percent(), 100)
+            batches = [span["args"]["bytes"]
+                       for span in spans[device_trace.TO_DEVICE]
+                       if span["name"] == "batch"]
+            # One may be copied in the step before, or for the step after.
+            self.assertAlmostEqual(len(batches), PROFILED, delta=1)
+            self.assertEqual(set(batches), {BATCH})
+            self.assertGreaterEqual(trace.bytes_a_step(device_trace.TO_DEVICE),
+                                    BATCH * (PROFILED - 1) / PROFILED)
+            moved[name] = trace.bytes_a_step(device_trace.TO_HOST)
+        self.assertEqual(moved["held"], moved["plain"])
+        # Of "sent", the last one.
+        for lane, others in ((device_trace.TO_DEVICE, {"batch"}),
+                             (device_trace.TO_HOST, {"loss", "results"})):
+            copies = {span["name"]: span["args"]["bytes"]
+                      for span in spans[lane]}
+            self.assertEqual(set(copies), others | set(PARAMETERS))
+            for parameter, size in PARAMETERS.items():
+                self.assertEqual(copies[parameter], size)
+
     def test_low_precision_learns_too(self):
         for field in ("tf32", "bf16"):
             result, _ = self.train(field, "--set=compute.%s=true" % field)
@@ -114,6 +192,13 @@ class FakeCardTest(harness.TestCase):
         self.assertAlmostEqual(result["test_loss"], alone["test_loss"],
                                delta=TOLERANCE)
 
+    def test_a_profile_of_a_worker_with_a_ps(self):
+        self.train_on_cluster("pair", 1, "--profile_steps=%d" % PROFILED)
+        profile, spans = self.profile("pair")
+        self.check_lanes(spans)
+        self.assertIn("push", spans)
+        self.assertEqual(device_trace.DeviceTrace(profile).steps, PROFILED)
+
     def test_parameters_are_read_in_place_of_a_ps(self):
         self.train_on_cluster("in_place", 1,
                               "--set=replication.async.pull=IN_PLACE")
@@ -143,6 +228,17 @@ class FakeCardTest(harness.TestCase):
                 self.assertEqual(result["rows_per_push"], 16)
                 self.assertAlmostEqual(result["test_loss"], cpu["test_loss"],
                                        delta=TOLERANCE)
+
+    def test_a_profile_has_lanes_for_each_tower(self):
+        self.train("cards", "--num_devices=2", "--profile_steps=%d" % PROFILED)
+        _, spans = self.profile("cards")
+        for card in ("cuda:0", "cuda:1"):
+            self.assertEqual(
+                {span["args"]["step"] for span in
+                 spans["device compute of " + card]},
+                set(range(10, 10 + PROFILED)))
+            self.assertIn("mean of conv/weights", {
+                span["name"] for span in spans["to host of " + card]})
 
     def test_a_checkpoint_goes_from_card_to_cpu_and_back(self):
         self.train("moved", "--set=stop.steps=20")

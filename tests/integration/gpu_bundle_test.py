@@ -141,6 +141,11 @@ class GpuBundleTest(harness.TestCase):
         self.assertEqual(
             rows["GPU busy in mnist_cnn, standalone, by samples"]["skipped"],
             "no nvidia-smi here")
+        for name in ("GPU busy in mnist_cnn, standalone",
+                     "MB to the GPU in a step of mnist_cnn, standalone",
+                     "MB to the host in a step of mnist_cnn, "
+                     "1 ps + 1 workers"):
+            self.assertRegex(rows[name]["skipped"], "no profile")
         self.assertEqual(
             rows["parameters of mnist_cnn to the GPU, pinned"]["failed"],
             "exit code 1")

@@ -1,26 +1,30 @@
 """What run_all.sh of a GPU bundle makes of its figures."""
 
+import json
 import os
 import sys
 
 from tests.integration import harness
 
 sys.path.insert(0, os.path.abspath("scripts/gpu_run"))
+import bundled_figures  # pylint: disable=wrong-import-position
 import card_samples  # pylint: disable=wrong-import-position
+import device_trace  # pylint: disable=wrong-import-position
 import find_libraries  # pylint: disable=wrong-import-position
 import targets  # pylint: disable=wrong-import-position
+import timed_runs  # pylint: disable=wrong-import-position
 
 # As dmon prints it; a card of a container does not tell all.
 DMON = """#!/bin/sh
 cat <<END
-# gpu     sm    mem    enc    dec    jpg    ofa  rxpci  txpci
-# Idx      %      %      %      %      %      %   MB/s   MB/s
-    0      0      0      0      0      0      0      1      2
-    0     90     10      0      0      -      -   5000   4000
-    0     80     10      0      0      -      -   6000   4100
-# gpu     sm    mem    enc    dec    jpg    ofa  rxpci  txpci
-# Idx      %      %      %      %      %      %   MB/s   MB/s
-    0     70     10      0      0      -      -   7000      -
+# gpu     sm    mem    enc    dec    jpg    ofa
+# Idx      %%      %%      %%      %%      %%      %%
+    0      0      0      0      0      0      0
+    0     90     10      0      0      -      -
+    0     80     10      0      0      -      -
+# gpu     sm    mem    enc    dec    jpg    ofa
+# Idx      %%      %%      %%      %%      %%      %%
+    0     %2s     10      0      0      -      -
 END
 exec cat "$FIFO"
 """
@@ -32,8 +36,9 @@ def row(name, value=None, **more):
 
 class SamplesTest(harness.TestCase):
 
-    def samples(self):
+    def samples(self, last_percent):
         """Of a dmon that is a script: waits until it has printed all."""
+        os.chmod(self.write("nvidia-smi", DMON % last_percent), 0o755)
         with card_samples.CardSamples() as samples:
             os.close(os.open(os.environ["FIFO"], os.O_WRONLY))
         return samples
@@ -43,7 +48,6 @@ class SamplesTest(harness.TestCase):
         fifo = self.path("fifo")
         # Opened by the script when it has printed all.
         os.mkfifo(fifo)
-        os.chmod(self.write("nvidia-smi", DMON), 0o755)
         for name, value in (("FIFO", fifo), ("PATH", "%s:%s" % (
                 self.dir, os.environ["PATH"]))):
             self.addCleanup(os.environ.__setitem__, name,
@@ -51,13 +55,11 @@ class SamplesTest(harness.TestCase):
             os.environ[name] = value
 
     def test_takes_the_median_of_the_busy_seconds(self):
-        samples = self.samples()
-        self.assertEqual(samples.median(card_samples.BUSY), 80)
-        self.assertEqual(samples.median(card_samples.RECEIVED), 6000)
+        self.assertEqual(self.samples("70").busy_percent(), 80)
 
     def test_says_what_the_card_does_not_tell(self):
-        with self.assertRaisesRegex(ValueError, "2 samples of 'txpci'"):
-            self.samples().median(card_samples.SENT)
+        with self.assertRaisesRegex(ValueError, "2 samples of a busy card"):
+            self.samples("-").busy_percent()
 
     def test_says_that_there_is_no_nvidia_smi(self):
         os.environ["PATH"] = "/nowhere"
@@ -66,7 +68,91 @@ class SamplesTest(harness.TestCase):
         with card_samples.CardSamples() as samples:
             pass
         with self.assertRaisesRegex(ValueError, "no nvidia-smi"):
-            samples.median(card_samples.BUSY)
+            samples.busy_percent()
+
+
+class TraceTest(harness.TestCase):
+
+    LANES = {1: "step", 5: "device compute", 6: "to device", 7: "to host"}
+
+    def profile(self, *spans, lanes=None):
+        """Of (lane, name, begin, end, step, bytes), in microseconds."""
+        lanes = lanes or self.LANES
+        ids = {name: number for number, name in lanes.items()}
+        return {"traceEvents": [
+            {"ph": "M", "name": "thread_name", "tid": number,
+             "args": {"name": name}} for number, name in lanes.items()] + [
+            {"ph": "X", "name": name, "tid": ids[lane], "ts": begin,
+             "dur": end - begin, "args": dict(
+                 {"step": step}, **({"bytes": size} if size else {}))}
+            for lane, name, begin, end, step, size in spans]}
+
+    def steps(self, count, lanes=None, compute="device compute"):
+        """Of 100 us: 20 and 30 busy, then 10 of the update, which is in the
+        next one's trace; 400 bytes in, 4 and 8 out."""
+        spans = []
+        for step in range(1, count + 1):
+            at = 1000 + 100 * step
+            spans += [
+                ("step", "step", at - 10, at + 85, step, 0),
+                ("to device", "batch", at - 5, at - 1, step, 400),
+                (compute, "forward", at, at + 20, step, 0),
+                ("to host", "loss", at + 20, at + 21, step, 4),
+                (compute, "backward", at + 30, at + 60, step, 0),
+                ("to host", "results", at + 60, at + 62, step, 8),
+                (compute, "update", at + 80, at + 90, step + 1, 0)]
+        return self.profile(*spans, lanes=lanes)
+
+    def test_is_busy_in_whole_periods(self):
+        for count in (2, 3, 30):
+            trace = device_trace.DeviceTrace(self.steps(count))
+            self.assertEqual(trace.busy_percent(), 60)
+            self.assertEqual(trace.bytes_a_step(device_trace.TO_DEVICE), 400)
+            self.assertEqual(trace.bytes_a_step(device_trace.TO_HOST), 12)
+
+    def test_what_lies_over_the_end_of_the_last_period_counts_in_part(self):
+        trace = device_trace.DeviceTrace(self.profile(
+            ("device compute", "update", 0, 10, 1, 0),
+            ("device compute", "forward", 10, 50, 1, 0),
+            ("device compute", "forward", 110, 150, 2, 0)))
+        self.assertEqual(trace.busy_percent(), 40)
+
+    def test_a_step_has_several_stretches_before_the_loss(self):
+        trace = device_trace.DeviceTrace(self.profile(
+            ("device compute", "forward", 0, 10, 1, 0),
+            ("device compute", "forward", 10, 20, 1, 0),
+            ("device compute", "forward", 100, 130, 2, 0),
+            ("device compute", "forward", 130, 140, 2, 0)))
+        self.assertEqual(trace.busy_percent(), 20)
+
+    def test_the_rows_of_a_traced_training(self):
+        runs = timed_runs.Runs(limit_s=60)
+        bundled_figures.trace_figures(runs, targets.ONE, self.dir)
+        self.write("profile-worker-0.json", json.dumps(self.steps(30)))
+        bundled_figures.trace_figures(runs, targets.ONE, self.dir)
+        one = "mnist_cnn, standalone"
+        names = ["GPU busy in " + one, "MB to the GPU in a step of " + one,
+                 "MB to the host in a step of " + one]
+        self.assertEqual([row["name"] for row in runs.rows], 2 * names)
+        self.assertEqual([row.get("skipped") for row in runs.rows],
+                         3 * ["no profile: No such file or directory"] +
+                         3 * [None])
+        self.assertEqual([(row["value"], row["unit"])
+                          for row in runs.rows[3:]],
+                         [(60, "%"), (0.0004, "MB"), (0.000012, "MB")])
+
+    def test_says_what_is_missing(self):
+        for why, profile in (
+                ("1 steps", self.steps(1)),
+                ("on several devices", self.steps(
+                    3, {**self.LANES, 5: "device compute of cuda:0"},
+                    "device compute of cuda:0")),
+                ("the host's memory", self.profile(
+                    ("step", "step", 0, 10, 1, 0)))):
+            with self.assertRaisesRegex(ValueError, why):
+                device_trace.DeviceTrace(profile)
+        with self.assertRaisesRegex(ValueError, "no profile: No such file"):
+            device_trace.read(self.path("none.json"))
 
 
 class TargetsTest(harness.TestCase):
@@ -124,6 +210,22 @@ class TargetsTest(harness.TestCase):
         on_cpu = targets.evaluate([row(targets.ONE + " on cpu", 14)], "cpu")
         self.assertIn("not a GPU", next(
             one for one in on_cpu if one["name"] == name)["not_measured"])
+
+    def test_tells_what_the_card_did(self):
+        found = self.evaluated(
+            row(targets.BUSY % targets.ONE, 87.5),
+            row(targets.MB_TO_HOST % targets.PAIR,
+                targets.MODEL_BYTES / 1e6),
+            row(targets.MB_TO_DEVICE % targets.PAIR,
+                skipped="no profile: No such file or directory"))
+        self.assertEqual(
+            found["GPU busy in mnist_cnn, standalone / all of the time"], {
+                "name": "GPU busy in mnist_cnn, standalone / all of the time",
+                "wanted": None, "ratio": 0.875})
+        of_pair = "in a step of mnist_cnn, 1 ps + 1 workers / its parameters"
+        self.assertEqual(found["MB to the host " + of_pair]["ratio"], 1)
+        self.assertRegex(found["MB to the GPU " + of_pair]["not_measured"],
+                         "no profile")
 
     def test_says_why_a_ratio_is_missing(self):
         found = self.evaluated(

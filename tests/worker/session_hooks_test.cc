@@ -116,7 +116,7 @@ TEST_F(SessionHooksTest, NonFiniteStepsAreRefusedUnlessAllowed) {
 }
 
 TEST_F(SessionHooksTest, EveryWorkerCanBeProfiled) {
-  options_.profile.steps = 1;
+  options_.profile.steps.count = 1;
   options_.profile.path = "profile.json";
   const auto hooks = Make();
   StepRecord step;

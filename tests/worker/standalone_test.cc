@@ -63,7 +63,7 @@ class StandaloneTest : public LocalTraining {
     auto options = MakeOptions(kTraining, overrides, train_dir);
     EXPECT_THAT(options, IsOk());
     if (!options.ok()) return -1;
-    options->profile_steps = profile_steps_;
+    options->profiled.count = profile_steps_;
     options->progress.every = absl::ZeroDuration();
     options->write_progress = [this](absl::string_view line) { Say(line); };
     const auto task = CreateTask(*options);

@@ -112,6 +112,18 @@ TEST(TrainLoopPipelineTest, RowsAndCountsAreThoseOfEachStep) {
   }
 }
 
+// What is computed ahead is of the step after.
+TEST(TrainLoopPipelineTest, AStepOfTheProfileIsTracedWhenItIsComputed) {
+  TrainLoop::Options options;
+  options.profiled = {/*first=*/3, /*count=*/1};
+  Worker worker(2, options);
+  for (int64_t step = 1; step <= 4; ++step) {
+    const auto report = worker.Run(step);
+    ASSERT_THAT(report, IsOk());
+    EXPECT_EQ(report->times.devices.size(), step == 3 ? 1 : 0) << step;
+  }
+}
+
 // The gradient of the rows at `position` of a model of zeros.
 std::vector<float> FirstGradient(int64_t position) {
   Worker worker(1);

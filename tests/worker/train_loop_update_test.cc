@@ -21,6 +21,7 @@
 #include "tests/worker/model/test_models.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/nan_guard.h"
+#include "worker/profiled_steps.h"
 #include "worker/train_loop.h"
 
 namespace muster {
@@ -28,7 +29,9 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 constexpr int64_t kClasses = 8;
 // Unshuffled: step k has rows 2k - 2 and 2k - 1.
@@ -52,7 +55,7 @@ OptimizerSpec Adam() {
 // A worker with its shard; on the device, or as ever.
 class Training {
  public:
-  explicit Training(bool on_device)
+  explicit Training(bool on_device, const ProfiledSteps& profiled = {})
       : device_(MakeBackend("ref"), kSeed), rule_(*CreateUpdateRule(Adam())) {
     CompileOptions compile;
     compile.backend = &device_;
@@ -69,7 +72,7 @@ class Training {
     towers.towers.push_back({"fake:0", model_.get()});
     towers_ = std::make_unique<TowerGroup>(towers);
     ConnectShard();
-    StartLoop(on_device);
+    StartLoop(on_device, profiled);
   }
 
   absl::StatusOr<StepReport> Run(int64_t number) {
@@ -129,7 +132,7 @@ class Training {
         IsOk());
   }
 
-  void StartLoop(bool on_device) {
+  void StartLoop(bool on_device, const ProfiledSteps& profiled) {
     TrainLoop::Options options;
     options.client = client_.get();
     options.towers = towers_.get();
@@ -138,6 +141,7 @@ class Training {
     options.input.shuffle = false;
     options.push_early = false;
     options.pull_with_push = true;
+    options.profiled = profiled;
     if (on_device) {
       options.update =
           *model_->UpdateOnDevice(*device_.CreateRule(rule_.get()),
@@ -190,6 +194,29 @@ TEST(TrainLoopUpdateTest, TheUpdateIsOnTheDeviceWhenTheStepEnds) {
   const int64_t computed = device.streams().computed();
   ASSERT_THAT(device.streams().Synchronize(), IsOk());
   EXPECT_EQ(device.streams().computed(), computed + 1);
+}
+
+TEST(TrainLoopUpdateTest, OnlyAStepOfTheProfileIsTimed) {
+  SCOPED_TRACE(absl::StrCat("seed ", kSeed));
+  Training device(/*on_device=*/true, {/*first=*/2, /*count=*/1});
+  for (int64_t step : {1, 2, 4}) {
+    const auto report = device.Run(step);
+    ASSERT_THAT(report, IsOk());
+    if (step != 2) {
+      EXPECT_THAT(report->times.devices, IsEmpty());
+      continue;
+    }
+    ASSERT_THAT(report->times.devices, SizeIs(1));
+    const DeviceTrace& trace = report->times.devices[0];
+    EXPECT_EQ(trace.device, "fake:0");
+    EXPECT_THAT(trace.spans, Not(IsEmpty()));
+    for (const DeviceSpan& span : trace.spans) {
+      EXPECT_GE(span.begin, report->times.compute_begun) << span.name;
+      EXPECT_LE(span.end, report->times.computed) << span.name;
+    }
+    // And of the update after it.
+    EXPECT_EQ(device.streams().timed_records(), 1 + 2 * trace.spans.size() + 2);
+  }
 }
 
 // As soon as the input is that far ahead.

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace muster {
 
@@ -63,6 +64,8 @@ class DeviceStreams {
   virtual absl::StatusOr<std::unique_ptr<Pin>> PinHost(void* memory,
                                                        int64_t bytes) = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> CreateEvent() = 0;
+  // One of which the device notes the time when it comes, which costs a little.
+  virtual absl::StatusOr<std::unique_ptr<Event>> CreateTimedEvent() = 0;
 
   // Put into kToDevice and kToHost. The host's memory stays as it is until the
   // copy is done; memory that is not pinned may make the call wait.
@@ -77,6 +80,10 @@ class DeviceStreams {
   virtual absl::Status Wait(Stream stream, const Event& event) = 0;
   // The same for the host.
   virtual absl::Status Await(const Event& event) = 0;
+  // From one event to the other, as the device saw them. REQUIRES: both are
+  // timed; as they were last recorded they have come, `from` not after `to`.
+  virtual absl::StatusOr<absl::Duration> ElapsedTime(const Event& from,
+                                                     const Event& to) = 0;
 
   // From one to the other primitives are executed and nothing else is called.
   // EndCapture ends a capture in which a call has failed, too.

@@ -9,7 +9,20 @@
 namespace muster {
 namespace {
 
-enum Lane { kStep = 1, kPull, kCompute, kPush, kFirstSend };
+// How many lanes there are for tensors on their way is known at the end only.
+enum Lane {
+  kStep = 1,
+  kPull,
+  kCompute,
+  kPush,
+  kFirstDevice,
+  kFirstSend = 1000,
+};
+
+// In the order of DeviceStreams::Stream.
+constexpr const char* kStreamNames[] = {"device compute", "to device",
+                                        "to host"};
+constexpr int kStreams = 3;
 
 // Whether `next` may follow on the lane of `last`. What one message carries has
 // the same times.
@@ -32,9 +45,12 @@ Profiler::Profiler(const Options& options, Write write, Say say)
 }
 
 absl::Status Profiler::AfterStep(const StepRecord& step) {
-  if (written_ || step.step < options_.from_step) return absl::OkStatus();
-  AddStep(step);
-  if (++recorded_ >= options_.steps) WriteFile();
+  if (written_) return absl::OkStatus();
+  if (options_.steps.Has(step.step)) {
+    AddStep(step);
+    ++recorded_;
+  }
+  if (options_.steps.AreBefore(step.step + 1)) WriteFile();
   return absl::OkStatus();
 }
 
@@ -69,7 +85,43 @@ void Profiler::AddStep(const StepRecord& step) {
                  times.decided, step.step);
   trace_.AddSpan(kPush, "push", times.decided, times.pushed, step.step);
   trace_.AddSpan(kStep, "report", times.ended, step.now, step.step);
+  AddDevices(step);
   AddSends(step);
+}
+
+void Profiler::NameDeviceLanes(const std::vector<DeviceTrace>& devices) {
+  if (std::exchange(has_named_devices_, true)) return;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const std::string of =
+        devices.size() == 1 ? "" : absl::StrCat(" of ", devices[i].device);
+    for (int stream = 0; stream < kStreams; ++stream) {
+      trace_.NameLane(kFirstDevice + kStreams * static_cast<int>(i) + stream,
+                      absl::StrCat(kStreamNames[stream], of));
+    }
+  }
+}
+
+void Profiler::AddDevices(const StepRecord& step) {
+  int first_lane = kFirstDevice;
+  for (const DeviceTrace& device : step.times.devices) {
+    // A device without streams has no lanes.
+    if (!device.spans.empty()) NameDeviceLanes(step.times.devices);
+    for (const DeviceSpan& span : device.spans) {
+      std::string name = span.name;
+      if (span.tensor >= 0) {
+        absl::StrAppend(&name, name.empty() ? "" : " of ",
+                        options_.tensor_names[span.tensor]);
+      }
+      const int lane = first_lane + static_cast<int>(span.stream);
+      if (span.bytes == 0) {
+        trace_.AddSpan(lane, name, span.begin, span.end, step.step);
+      } else {
+        trace_.AddTransfer(lane, name, span.begin, span.end, step.step,
+                           span.bytes);
+      }
+    }
+    first_lane += kStreams;
+  }
 }
 
 // Each on the first lane that is free.
@@ -98,7 +150,7 @@ void Profiler::WriteFile() {
   if (recorded_ == 0) {
     return say_(/*is_error=*/true,
                 absl::StrCat("no profile: the training ended before step ",
-                             options_.from_step, " of this process"));
+                             options_.steps.first, " of this process"));
   }
   const absl::Status status = write_(options_.path, trace_.Json());
   if (!status.ok()) {

@@ -10,13 +10,17 @@
 #include "absl/strings/string_view.h"
 #include "common/summary/chrome_trace.h"
 #include "worker/hook/hook.h"
+#include "worker/model/device_trace.h"
+#include "worker/profiled_steps.h"
 
 namespace muster {
 
 // Writes a timeline of some steps of this worker: one lane for the steps with
 // what belongs to none of the others (waiting for rows, hooks, the report to
-// ps task 0), one each for pull, compute and push, and as many as are wanted
-// side by side for the tensors on their way. Costs nothing outside those steps.
+// ps task 0), one each for pull, compute and push, three for each device with
+// streams, and as many as are wanted side by side for the tensors on their way.
+// Costs nothing outside those steps. A step that was given up, or refused, is
+// not in it.
 //
 // A step is from its grant to its report's answer. Not in it are the hooks'
 // AfterStep calls: they are the gaps.
@@ -26,9 +30,7 @@ class Profiler : public Hook {
     // "/job:worker/task:1", and a number of its own among the processes.
     std::string task_name;
     int64_t process_id = 0;
-    // Of this process, from 1; `steps` is more than 0.
-    int64_t from_step = 1;
-    int64_t steps = 0;
+    ProfiledSteps steps;
     // Of the file.
     std::string path;
     // In creation order.
@@ -47,6 +49,8 @@ class Profiler : public Hook {
 
  private:
   void AddStep(const StepRecord& step);
+  void AddDevices(const StepRecord& step);
+  void NameDeviceLanes(const std::vector<DeviceTrace>& devices);
   void AddSends(const StepRecord& step);
   void WriteFile();
 
@@ -54,6 +58,7 @@ class Profiler : public Hook {
   const Write write_;
   const Say say_;
   ChromeTrace trace_;
+  bool has_named_devices_ = false;
   // Lanes of the tensors on their way so far.
   int send_lanes_ = 0;
   int64_t recorded_ = 0;

@@ -182,8 +182,7 @@ absl::Status CompiledModel::InitializeParameters(uint64_t seed) {
 }
 
 absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
-    const Batch& batch, uint64_t step_seed, StepListener* listener,
-    ParameterGate* gate, SeededBatch next) {
+    const Batch& batch, uint64_t step_seed, const StepOptions& options) {
   if (mode_ != Mode::kTrain) {
     return absl::FailedPreconditionError(
         "step: the model was compiled for evaluation");
@@ -195,19 +194,21 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
     executor_->Skip(status);
     return status;
   }
+  SeededBatch next = options.next;
   // What is wrong with the next batch is its own step's to say.
   if (next.batch != nullptr && !CheckBatch(*next.batch).ok()) next = {};
   ASSIGN_OR_RETURN(const StepResult result,
-                   Run({batch, step_seed, listener, gate, next}));
-  RETURN_IF_ERROR(AwaitParameters(schedule_.averaged_parameters, gate));
+                   Run({batch, step_seed, options.listener, options.gate, next,
+                        options.trace}));
+  RETURN_IF_ERROR(AwaitParameters(schedule_.averaged_parameters, options.gate));
   if (dtype_ == FLOAT64) {
     WriteMovingAverages<double>();
   } else {
     WriteMovingAverages<float>();
   }
-  if (listener != nullptr) {
+  if (options.listener != nullptr) {
     for (const int parameter : schedule_.averaged_parameters) {
-      listener->OnGradient(parameter);
+      options.listener->OnGradient(parameter);
     }
   }
   return result;

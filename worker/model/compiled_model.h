@@ -19,6 +19,7 @@
 #include "worker/backend/device_mean.h"
 #include "worker/backend/device_rule.h"
 #include "worker/input/batch.h"
+#include "worker/model/device_trace.h"
 #include "worker/model/execution_plan.h"
 #include "worker/model/model_graph.h"
 #include "worker/model/parameter_gate.h"
@@ -59,6 +60,21 @@ struct CompileOptions {
   bool use_graphs = true;
   // Hears, in one line, why steps are not captured; null: nobody.
   std::function<void(const std::string&)> say;
+};
+
+// Who has to do with a training step; nobody need.
+struct StepOptions {
+  // Hears of the step meanwhile.
+  StepListener* listener = nullptr;
+  // Is asked for each parameter before the first use of it, once, in the order
+  // of the forward pass (moving averages come last).
+  ParameterGate* gate = nullptr;
+  // What the next step will probably be with, as far as it is known: a device
+  // gets it while it computes this one. It may change afterwards, with a new
+  // id.
+  SeededBatch next = {};
+  // Gets what a backend with streams does in the step.
+  DeviceTrace* trace = nullptr;
 };
 
 // A model made ready for one backend, batch size and mode: primitives, and all
@@ -146,20 +162,13 @@ class CompiledModel {
   }
 
   // Forward and backward; changes no parameter. `step_seed` chooses what
-  // dropout drops. `listener`, unless null, hears of the step meanwhile;
-  // `gate`, unless null, is asked for each parameter before the first use of
-  // it, once, in the order of the forward pass (moving averages come last).
-  // `next` is what the next Step will probably be with, as far as it is known:
-  // a device gets it while it computes this one. It may change afterwards, with
-  // a new id. Allocates nothing after the first call, with graphs after the
-  // third. Errors: InvalidArgument if the batch has not batch_size rows, holds
-  // less memory than it says, or has a label out of range; FailedPrecondition
-  // in mode kEvaluate; those of the listener, the gate and the backend's
-  // streams.
+  // dropout drops. Without a trace it allocates nothing after the first call,
+  // with graphs after the third. Errors: InvalidArgument if the batch has not
+  // batch_size rows, holds less memory than it says, or has a label out of
+  // range; FailedPrecondition in mode kEvaluate; those of the listener, the
+  // gate and the backend's streams.
   absl::StatusOr<StepResult> Step(const Batch& batch, uint64_t step_seed,
-                                  StepListener* listener = nullptr,
-                                  ParameterGate* gate = nullptr,
-                                  SeededBatch next = {});
+                                  const StepOptions& options = {});
 
   // Forward only. batch.rows may be less than the batch size. Errors: as Step,
   // FailedPrecondition in mode kTrain.

@@ -62,7 +62,8 @@ absl::Status DeviceExecutor::CreateSides() {
   seeds_.resize(size.seeds);
   sides_.resize(model_.is_training ? 2 : 1);
   for (Side& side : sides_) {
-    ASSIGN_OR_RETURN(side.staging, StagingArea::Create(streams_, size));
+    ASSIGN_OR_RETURN(side.staging,
+                     StagingArea::Create(streams_, &timer_, size));
     BindOperandsToDevice(&side);
   }
   return absl::OkStatus();
@@ -75,6 +76,7 @@ absl::StatusOr<DeviceUpdate*> DeviceExecutor::UpdateOnDevice(
   options.places = model_.parameters;
   options.values = reinterpret_cast<float*>(values_->data());
   options.gradients = reinterpret_cast<const float*>(gradients_->data());
+  options.timer = &timer_;
   ASSIGN_OR_RETURN(update_,
                    DeviceUpdate::Create(std::move(rule), num_slots, options));
   // Nothing is on its way that would be worth the end of a stretch.
@@ -195,6 +197,7 @@ absl::Status DeviceExecutor::RunOnStreams(const Step& step) {
 absl::Status DeviceExecutor::Begin(const Step& step) {
   RETURN_IF_ERROR(CheckLabelsOf(step.batch));
   RETURN_IF_ERROR(streams_->MakeCurrent());
+  RETURN_IF_ERROR(timer_.Begin(step.trace));
   if (update_ != nullptr) RETURN_IF_ERROR(update_->Flush());
   RETURN_IF_ERROR(TakeSide(step));
   if (mean_ == nullptr) return absl::OkStatus();
@@ -212,7 +215,8 @@ absl::Status DeviceExecutor::Compute(const Step& step) {
   }
   // The device has all of this step; until it is done the host has time.
   RETURN_IF_ERROR(StageNext(step.next));
-  return AwaitDeliveries(step.listener);
+  RETURN_IF_ERROR(AwaitDeliveries(step.listener));
+  return timer_.Finish();
 }
 
 // The other side, with the step's batch, which it may have already.
@@ -247,9 +251,11 @@ absl::Status DeviceExecutor::SendParameters(absl::Span<const int> parameters,
   const ParameterPlaces& host = *model_.parameters;
   for (const int parameter : parameters) {
     RETURN_IF_ERROR(AwaitParameters({parameter}, gate));
-    RETURN_IF_ERROR(streams_->CopyToDevice(
-        values_->data() + host.offsets[parameter], host.read_from[parameter],
-        host.sizes_bytes[parameter]));
+    const int64_t bytes = host.sizes_bytes[parameter];
+    RETURN_IF_ERROR(timer_.Time({Stream::kToDevice, "", parameter, bytes}, [&] {
+      return streams_->CopyToDevice(values_->data() + host.offsets[parameter],
+                                    host.read_from[parameter], bytes);
+    }));
   }
   return absl::OkStatus();
 }
@@ -298,11 +304,21 @@ absl::Status DeviceExecutor::EnqueueStretch(size_t index, ParameterGate* gate) {
   if (stretch.changes_loss) {
     RETURN_IF_ERROR(streams_->Wait(Stream::kCompute, *fetched_));
   }
-  const Side& side = sides_[side_];
-  RETURN_IF_ERROR(side.graphs.empty() ? ExecuteInstructions(stretch)
-                                      : streams_->Launch(*side.graphs[index]));
+  RETURN_IF_ERROR(ComputeStretch(index));
   if (arrived_[index] == nullptr) return absl::OkStatus();
   return EnqueueDelivery(index);
+}
+
+absl::Status DeviceExecutor::ComputeStretch(size_t index) {
+  const Stretch& stretch = stretches_[index];
+  // The loss is made by the last instruction of a stretch.
+  const auto loss = static_cast<size_t>(model_.schedule->loss_instruction);
+  const char* const name = stretch.begin <= loss ? "forward" : "backward";
+  return timer_.Time({Stream::kCompute, name}, [&] {
+    const Side& side = sides_[side_];
+    return side.graphs.empty() ? ExecuteInstructions(stretch)
+                               : streams_->Launch(*side.graphs[index]);
+  });
 }
 
 absl::Status DeviceExecutor::ExecuteInstructions(const Stretch& stretch) {
@@ -320,16 +336,15 @@ absl::Status DeviceExecutor::EnqueueDelivery(size_t index) {
   RETURN_IF_ERROR(streams_->Record(computed_.get(), Stream::kCompute));
   RETURN_IF_ERROR(streams_->Wait(Stream::kToHost, *computed_));
   if (stretch.makes_loss) {
-    RETURN_IF_ERROR(results_->FetchForwardLoss());
+    RETURN_IF_ERROR(
+        timer_.Time({Stream::kToHost, "loss", /*tensor=*/-1, sizeof(double)},
+                    [this] { return results_->FetchForwardLoss(); }));
     RETURN_IF_ERROR(streams_->Record(fetched_.get(), Stream::kToHost));
   }
   for (const int parameter : stretch.gradients) {
     RETURN_IF_ERROR(EnqueueGradient(parameter));
   }
-  if (index + 1 == stretches_.size()) {
-    RETURN_IF_ERROR(results_->FetchResults());
-    if (update_ != nullptr) RETURN_IF_ERROR(update_->FetchCheck());
-  }
+  if (index + 1 == stretches_.size()) RETURN_IF_ERROR(EnqueueResults());
   return streams_->Record(arrived_[index].get(), Stream::kToHost);
 }
 
@@ -338,12 +353,24 @@ absl::Status DeviceExecutor::EnqueueGradient(int parameter) {
   char* const device = gradients_->data() + host.offsets[parameter];
   const int64_t bytes = host.sizes_bytes[parameter];
   if (mean_ != nullptr) {
-    RETURN_IF_ERROR(
-        mean_->Average(mean_member_, reinterpret_cast<float*>(device),
-                       bytes / static_cast<int64_t>(sizeof(float))));
+    RETURN_IF_ERROR(timer_.Time({Stream::kToHost, "mean", parameter}, [&] {
+      return mean_->Average(mean_member_, reinterpret_cast<float*>(device),
+                            bytes / static_cast<int64_t>(sizeof(float)));
+    }));
   }
   if (!keeps_mean_ || update_ != nullptr) return absl::OkStatus();
-  return streams_->CopyToHost(host.gradient(parameter), device, bytes);
+  return timer_.Time({Stream::kToHost, "", parameter, bytes}, [&] {
+    return streams_->CopyToHost(host.gradient(parameter), device, bytes);
+  });
+}
+
+absl::Status DeviceExecutor::EnqueueResults() {
+  const int64_t bytes = results_->results_bytes() +
+                        (update_ == nullptr ? 0 : update_->check_bytes());
+  return timer_.Time({Stream::kToHost, "results", /*tensor=*/-1, bytes}, [&] {
+    RETURN_IF_ERROR(results_->FetchResults());
+    return update_ == nullptr ? absl::OkStatus() : update_->FetchCheck();
+  });
 }
 
 absl::Status DeviceExecutor::AwaitDeliveries(StepListener* listener) {

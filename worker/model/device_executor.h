@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "worker/backend/device_mean.h"
 #include "worker/backend/device_streams.h"
+#include "worker/model/device_timer.h"
 #include "worker/model/device_update.h"
 #include "worker/model/plan_executor.h"
 #include "worker/model/result_copies.h"
@@ -44,6 +45,9 @@ namespace muster {
 // With graphs the second and the third step of a training capture each stretch,
 // for one side each, and from then on a stretch is one launch. All else is the
 // same.
+//
+// In a step with a trace timed events lie around each stretch and each copy, so
+// between graphs, not in them.
 class DeviceExecutor : public PlanExecutor {
  public:
   struct Options {
@@ -99,6 +103,7 @@ class DeviceExecutor : public PlanExecutor {
         mean_(options.mean),
         mean_member_(options.mean_member),
         keeps_mean_(options.keeps_mean),
+        timer_(streams),
         use_graphs_(options.use_graphs && model.is_training) {}
 
   absl::Status Allocate();
@@ -126,9 +131,11 @@ class DeviceExecutor : public PlanExecutor {
   void Capture();
   absl::StatusOr<std::vector<std::unique_ptr<Graph>>> TryCapture();
   absl::Status EnqueueStretch(size_t index, ParameterGate* gate);
+  absl::Status ComputeStretch(size_t index);
   absl::Status ExecuteInstructions(const Stretch& stretch);
   absl::Status EnqueueDelivery(size_t index);
   absl::Status EnqueueGradient(int parameter);
+  absl::Status EnqueueResults();
   absl::Status AwaitDeliveries(StepListener* listener);
   absl::Status Tell(const Stretch& stretch, StepListener* listener) const;
 
@@ -167,6 +174,9 @@ class DeviceExecutor : public PlanExecutor {
   std::unique_ptr<Event> sent_;
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Event> fetched_;
+
+  // With UpdateOnDevice the update's, too, under its mu().
+  DeviceTimer timer_;
 
   bool use_graphs_;
   // A step has succeeded, so that whatever a library does at its first use is

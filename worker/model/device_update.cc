@@ -82,16 +82,26 @@ absl::Status DeviceUpdate::Apply(const Due& due) {
 
 absl::Status DeviceUpdate::Flush() {
   mu_.AssertHeld();
+  has_fetched_ = false;
   if (!has_taken_) {
     return absl::FailedPreconditionError(
         "step: the parameters are not on the device; they are to be taken "
         "first");
   }
-  for (const Due& due : due_) {
-    if (failure_.ok()) failure_ = Apply(due);
-  }
+  if (failure_.ok()) failure_ = ApplyDue();
   due_.clear();
   return failure_;
+}
+
+absl::Status DeviceUpdate::ApplyDue() {
+  if (due_.empty()) return absl::OkStatus();
+  return options_.timer->Time({DeviceStreams::Stream::kCompute, "update"},
+                              [this] {
+                                mu_.AssertHeld();
+                                for (const Due& due : due_)
+                                  RETURN_IF_ERROR(Apply(due));
+                                return absl::OkStatus();
+                              });
 }
 
 void DeviceUpdate::Start() {
@@ -108,7 +118,7 @@ absl::Status DeviceUpdate::EnqueueCheck() {
 
 absl::Status DeviceUpdate::FetchCheck() {
   return options_.streams->CopyToHost(host_counts_->data(), counts_->data(),
-                                      counts_->size_bytes());
+                                      check_bytes());
 }
 
 bool DeviceUpdate::gradients_are_finite() const {
@@ -125,13 +135,16 @@ absl::Status DeviceUpdate::FetchValues() {
 
 absl::Status DeviceUpdate::FetchTensors() {
   absl::MutexLock lock(&mu_);
+  if (has_fetched_) return absl::OkStatus();
   DeviceStreams* const streams = options_.streams;
   RETURN_IF_ERROR(streams->MakeCurrent());
   RETURN_IF_ERROR(streams->Synchronize());
   RETURN_IF_ERROR(FetchValues());
   RETURN_IF_ERROR(streams->CopyToHost(options_.places->gradients.data(),
                                       options_.gradients, size_bytes()));
-  return streams->Synchronize();
+  RETURN_IF_ERROR(streams->Synchronize());
+  has_fetched_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status DeviceUpdate::CheckTensors(

@@ -14,6 +14,7 @@
 #include "common/rpc/parameter_holder.h"
 #include "worker/backend/device_rule.h"
 #include "worker/backend/device_streams.h"
+#include "worker/model/device_timer.h"
 #include "worker/model/pinned_buffer.h"
 #include "worker/model/plan_executor.h"
 
@@ -37,6 +38,8 @@ class DeviceUpdate : public ParameterHolder {
     // On the device, with the same offsets.
     float* values = nullptr;
     const float* gradients = nullptr;
+    // The executor's; used under mu().
+    DeviceTimer* timer = nullptr;
   };
 
   // Slots are `num_slots` for each parameter. Errors: those of DeviceStreams.
@@ -54,6 +57,7 @@ class DeviceUpdate : public ParameterHolder {
   // kToHost.
   absl::Status EnqueueCheck();
   absl::Status FetchCheck();
+  int64_t check_bytes() const { return counts_->size_bytes(); }
 
   // ---- Between steps ------------------------------------------------------
 
@@ -63,8 +67,8 @@ class DeviceUpdate : public ParameterHolder {
   // things to do before the next step. What it fails of is told by that step,
   // and by every WriteBack until the next Take.
   void Start() ABSL_LOCKS_EXCLUDED(mu_);
-  // Copies parameters and gradients to the host, and waits for that. Errors:
-  // those of DeviceStreams.
+  // Copies parameters and gradients to the host, and waits for that; once after
+  // each step or update. Errors: those of DeviceStreams.
   absl::Status FetchTensors() ABSL_LOCKS_EXCLUDED(mu_);
 
   // ---- ParameterHolder ----------------------------------------------------
@@ -92,6 +96,7 @@ class DeviceUpdate : public ParameterHolder {
   absl::Status SendAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status FetchValues() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Apply(const Due& due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status ApplyDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t size_bytes() const {
     return static_cast<int64_t>(options_.places->values.size());
   }
@@ -111,6 +116,8 @@ class DeviceUpdate : public ParameterHolder {
 
   absl::Mutex mu_;
   bool has_taken_ ABSL_GUARDED_BY(mu_) = false;
+  // The host has the parameters and gradients of the last step.
+  bool has_fetched_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Due> due_ ABSL_GUARDED_BY(mu_);
   // What an update failed of: what is held is of no use.
   absl::Status failure_ ABSL_GUARDED_BY(mu_);

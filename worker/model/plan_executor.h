@@ -13,6 +13,7 @@
 #include "worker/backend/device_rule.h"
 #include "worker/backend/primitive.h"
 #include "worker/input/batch.h"
+#include "worker/model/device_trace.h"
 #include "worker/model/execution_plan.h"
 #include "worker/model/parameter_gate.h"
 #include "worker/model/step_listener.h"
@@ -73,6 +74,8 @@ class PlanExecutor {
     // where that computes. It is of a size that the model takes, and is not
     // looked at after this Run.
     SeededBatch next = {};
+    // Null: nobody wants one. Else gets what the device does in the step.
+    DeviceTrace* trace = nullptr;
   };
 
   virtual ~PlanExecutor() = default;

@@ -42,6 +42,12 @@ absl::Status ResultCopies::FetchResults() {
   return absl::OkStatus();
 }
 
+int64_t ResultCopies::results_bytes() const {
+  int64_t bytes = 0;
+  for (const Copy& copy : results_) bytes += copy.size_bytes;
+  return bytes;
+}
+
 double ResultCopies::forward_loss() const {
   double loss = 0;
   std::memcpy(&loss, host_->data() + forward_loss_.begin, sizeof(loss));

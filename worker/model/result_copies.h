@@ -31,6 +31,8 @@ class ResultCopies {
   // Put copies into kToHost.
   absl::Status FetchForwardLoss();
   absl::Status FetchResults();
+  // What FetchResults copies.
+  int64_t results_bytes() const;
 
   // What has come; zero before.
   double forward_loss() const;

@@ -8,8 +8,9 @@
 
 namespace muster {
 
-StagingArea::StagingArea(DeviceStreams* streams, const Size& size)
-    : streams_(streams), size_(size) {
+StagingArea::StagingArea(DeviceStreams* streams, DeviceTimer* timer,
+                         const Size& size)
+    : streams_(streams), timer_(timer), size_(size) {
   AlignedPlaces places;
   places.Add(size.rows * size.example_elements *
              static_cast<int64_t>(sizeof(float)));
@@ -20,8 +21,8 @@ StagingArea::StagingArea(DeviceStreams* streams, const Size& size)
 }
 
 absl::StatusOr<std::unique_ptr<StagingArea>> StagingArea::Create(
-    DeviceStreams* streams, const Size& size) {
-  auto area = absl::WrapUnique(new StagingArea(streams, size));
+    DeviceStreams* streams, DeviceTimer* timer, const Size& size) {
+  auto area = absl::WrapUnique(new StagingArea(streams, timer, size));
   ASSIGN_OR_RETURN(area->host_,
                    PinnedBuffer::Create(streams, area->size_bytes_));
   ASSIGN_OR_RETURN(area->device_,
@@ -40,10 +41,13 @@ absl::Status StagingArea::Send(const SeededBatch& batch,
   Forget();
   if (was_sent_) RETURN_IF_ERROR(streams_->Await(*sent_));
   Write(*batch.batch, seeds);
+  constexpr auto kToDevice = DeviceStreams::Stream::kToDevice;
   RETURN_IF_ERROR(
-      streams_->CopyToDevice(device_->data(), host_->data(), size_bytes_));
-  RETURN_IF_ERROR(
-      streams_->Record(sent_.get(), DeviceStreams::Stream::kToDevice));
+      timer_->Time({kToDevice, "batch", /*tensor=*/-1, size_bytes_}, [this] {
+        return streams_->CopyToDevice(device_->data(), host_->data(),
+                                      size_bytes_);
+      }));
+  RETURN_IF_ERROR(streams_->Record(sent_.get(), kToDevice));
   was_sent_ = true;
   batch_id_ = batch.batch->id;
   seed_ = batch.seed;

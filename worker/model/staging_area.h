@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "worker/backend/device_streams.h"
 #include "worker/input/batch.h"
+#include "worker/model/device_timer.h"
 #include "worker/model/pinned_buffer.h"
 
 namespace muster {
@@ -25,9 +26,10 @@ class StagingArea {
     int64_t seeds = 0;
   };
 
-  // `streams` outlives the area. Errors: those of DeviceStreams.
+  // `streams` and `timer`, which times the copies, outlive the area. Errors:
+  // those of DeviceStreams.
   static absl::StatusOr<std::unique_ptr<StagingArea>> Create(
-      DeviceStreams* streams, const Size& size);
+      DeviceStreams* streams, DeviceTimer* timer, const Size& size);
 
   StagingArea(const StagingArea&) = delete;
   StagingArea& operator=(const StagingArea&) = delete;
@@ -59,11 +61,12 @@ class StagingArea {
   }
 
  private:
-  StagingArea(DeviceStreams* streams, const Size& size);
+  StagingArea(DeviceStreams* streams, DeviceTimer* timer, const Size& size);
 
   void Write(const Batch& batch, absl::Span<const uint64_t> seeds);
 
   DeviceStreams* const streams_;
+  DeviceTimer* const timer_;
   const Size size_;
   // Where they begin in both memories; the examples at 0.
   int64_t labels_begin_ = 0;

@@ -25,8 +25,9 @@ absl::Status Tower::Run(const Work& work) {
   for (int64_t i = 0; i < options_.accumulate_batches; ++i) {
     const SeededBatch& now = work.batches[work.first + i * work.stride];
     ASSIGN_OR_RETURN(const CompiledModel::StepResult result,
-                     options_.model->Step(*now.batch, now.seed, work.listener,
-                                          work.gate, BatchAfter(work, i)));
+                     options_.model->Step(*now.batch, now.seed,
+                                          {work.listener, work.gate,
+                                           BatchAfter(work, i), work.trace}));
     loss_ += result.loss;
     correct_ += result.correct;
     examples_ += now.batch->rows;

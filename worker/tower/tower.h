@@ -10,6 +10,7 @@
 #include "common/tensor/aligned_buffer.h"
 #include "worker/input/batch.h"
 #include "worker/model/compiled_model.h"
+#include "worker/model/device_trace.h"
 #include "worker/model/parameter_gate.h"
 #include "worker/model/step_listener.h"
 
@@ -39,6 +40,8 @@ class Tower {
     StepListener* listener = nullptr;
     // Null if the parameters are there.
     ParameterGate* gate = nullptr;
+    // Null: nobody wants one. Of all batches together.
+    DeviceTrace* trace = nullptr;
   };
 
   explicit Tower(const Options& options);

@@ -62,12 +62,15 @@ void TowerGroup::PlaceGradients() {
 
 absl::Status TowerGroup::Run(absl::Span<const SeededBatch> batches,
                              absl::Span<const SeededBatch> next,
-                             StepListener* listener, ParameterGate* gate) {
+                             StepListener* listener, ParameterGate* gate,
+                             absl::Span<DeviceTrace> traces) {
   assert(batches.size() == batches_per_step());
   assert(next.empty() || next.size() == batches_per_step());
+  assert(traces.empty() || traces.size() == towers_.size());
   const Tower::Work work{
       batches, next, 0, num_towers(), can_tell() ? listener : nullptr, gate};
   work_ = &work;
+  traces_ = traces;
   phase_ = Phase::kCompute;
   for (const auto& thread : threads_) thread->Start();
   Compute(0);
@@ -112,6 +115,7 @@ void TowerGroup::RunPhase(int tower) {
 void TowerGroup::Compute(int tower) {
   Tower::Work work = *work_;
   work.first = tower;
+  if (!traces_.empty()) work.trace = &traces_[tower];
   absl::Status status = towers_[tower]->Run(work);
   if (num_towers() > 1 && !status.ok()) {
     status = Annotate(status, absl::StrCat("tower ", tower, " on ",

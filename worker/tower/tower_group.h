@@ -12,6 +12,7 @@
 #include "worker/computed_step.h"
 #include "worker/input/batch.h"
 #include "worker/model/compiled_model.h"
+#include "worker/model/device_trace.h"
 #include "worker/model/parameter_gate.h"
 #include "worker/model/step_listener.h"
 #include "worker/tower/repeating_thread.h"
@@ -50,12 +51,15 @@ class TowerGroup {
   // they are known (CompiledModel::Step). Errors: of the first tower that has
   // one, those of CompiledModel::Step; the gradients are then of no use. If
   // can_tell(), `listener` (null for none) hears of it on this thread. Every
-  // tower asks `gate` (null if the parameters are there) on its own.
-  // REQUIRES: batches_per_step() of them, and of the next ones, or none.
+  // tower asks `gate` (null if the parameters are there) on its own, and
+  // appends what its device does to its own of `traces` (empty: not wanted).
+  // REQUIRES: batches_per_step() of them, and of the next ones, or none; no
+  // traces, or one a tower.
   absl::Status Run(absl::Span<const SeededBatch> batches,
                    absl::Span<const SeededBatch> next = {},
                    StepListener* listener = nullptr,
-                   ParameterGate* gate = nullptr);
+                   ParameterGate* gate = nullptr,
+                   absl::Span<DeviceTrace> traces = {});
 
   // A step is one batch of one tower, so that what its model computes is what
   // is pushed; else a gradient is final only when all of Run is over.
@@ -106,6 +110,7 @@ class TowerGroup {
   // Of the caller, and while a phase runs, of the threads: written before it.
   Phase phase_ = Phase::kCompute;
   const Tower::Work* work_ = nullptr;
+  absl::Span<DeviceTrace> traces_;
   // By tower, each written by its own thread.
   std::vector<absl::Status> outcomes_;
   std::vector<TowerStep> steps_;

@@ -29,8 +29,13 @@ thread_local const FakeStreams* current_device = nullptr;
 
 // An event's records are counted: the `n`th one has come if `come` >= n.
 struct FakeStreams::EventState {
+  bool is_timed = false;
   int64_t recorded = 0;
   int64_t come = 0;
+  // When the last one came.
+  absl::Duration at;
+
+  bool has_come() const { return recorded > 0 && come >= recorded; }
 };
 
 // What waits in a stream.
@@ -70,6 +75,8 @@ class FakeStreams::FakeBuffer : public Buffer {
 
 class FakeStreams::FakeEvent : public Event {
  public:
+  explicit FakeEvent(bool is_timed) { state_->is_timed = is_timed; }
+
   const std::shared_ptr<EventState>& state() const { return state_; }
   static const std::shared_ptr<EventState>& Of(const Event& event) {
     return static_cast<const FakeEvent&>(event).state();
@@ -170,7 +177,14 @@ absl::StatusOr<std::unique_ptr<DeviceStreams::Event>>
 FakeStreams::CreateEvent() {
   const AllocationPause pause;
   RETURN_IF_ERROR(BeginCallOutside("CreateEvent"));
-  return std::make_unique<FakeEvent>();
+  return std::make_unique<FakeEvent>(/*is_timed=*/false);
+}
+
+absl::StatusOr<std::unique_ptr<DeviceStreams::Event>>
+FakeStreams::CreateTimedEvent() {
+  const AllocationPause pause;
+  RETURN_IF_ERROR(BeginCallOutside("CreateTimedEvent"));
+  return std::make_unique<FakeEvent>(/*is_timed=*/true);
 }
 
 void FakeStreams::Put(Stream stream, Op op) {
@@ -248,6 +262,7 @@ absl::Status FakeStreams::Record(Event* event, Stream stream) {
   op.kind = Op::Kind::kRecord;
   op.event = FakeEvent::Of(*event);
   op.ticket = ++op.event->recorded;
+  if (op.event->is_timed) ++timed_records_;
   Put(stream, std::move(op));
   return absl::OkStatus();
 }
@@ -272,6 +287,23 @@ absl::Status FakeStreams::Await(const Event& event) {
     return absl::InternalError("Await: never recorded");
   }
   return RunUntil([&state] { return state.come >= state.recorded; });
+}
+
+absl::StatusOr<absl::Duration> FakeStreams::ElapsedTime(const Event& from,
+                                                        const Event& to) {
+  RETURN_IF_ERROR(BeginCallOutside("ElapsedTime"));
+  const EventState& begin = *FakeEvent::Of(from);
+  const EventState& end = *FakeEvent::Of(to);
+  if (!begin.is_timed || !end.is_timed) {
+    return absl::InternalError("ElapsedTime: an event without timing");
+  }
+  if (!begin.has_come() || !end.has_come()) {
+    return absl::InternalError("ElapsedTime: an event has not come");
+  }
+  if (end.at < begin.at) {
+    return absl::InternalError("ElapsedTime: the first event came last");
+  }
+  return end.at - begin.at;
 }
 
 absl::Status FakeStreams::BeginCapture() {
@@ -356,8 +388,10 @@ bool FakeStreams::RunOne() {
 void FakeStreams::Run(const Op& op) {
   if (op.kind == Op::Kind::kRecord) {
     op.event->come = std::max(op.event->come, op.ticket);
+    op.event->at = now_;
   }
   if (op.kind != Op::Kind::kWork) return;
+  now_ += kWorkTime;
   if (works_until_failure_ > 0 && --works_until_failure_ == 0) {
     failure_ = absl::InternalError("the fake fails: work in a stream");
   } else {

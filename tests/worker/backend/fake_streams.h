@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/tensor/aligned_buffer.h"
 #include "worker/backend/device_streams.h"
 
@@ -27,9 +28,13 @@ namespace muster {
 // of NaN), host memory that is pinned in mid-page or copied while it is in
 // part, an event that was never recorded, in a capture all but primitives. An
 // error in a stream is that of every call from then on.
+//
+// A piece of work takes the device kWorkTime, and nothing else takes any.
 class FakeStreams : public DeviceStreams {
  public:
   using Work = std::function<absl::Status()>;
+  // Less than the host takes to do it: nothing ends later than the host sees.
+  static constexpr absl::Duration kWorkTime = absl::Nanoseconds(4);
 
   explicit FakeStreams(uint64_t seed);
   ~FakeStreams() override;
@@ -43,6 +48,7 @@ class FakeStreams : public DeviceStreams {
   absl::StatusOr<std::unique_ptr<Pin>> PinHost(void* memory,
                                                int64_t bytes) override;
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
+  absl::StatusOr<std::unique_ptr<Event>> CreateTimedEvent() override;
   absl::Status CopyToDevice(void* device, const void* host,
                             int64_t bytes) override;
   absl::Status CopyToHost(void* host, const void* device,
@@ -50,6 +56,8 @@ class FakeStreams : public DeviceStreams {
   absl::Status Record(Event* event, Stream stream) override;
   absl::Status Wait(Stream stream, const Event& event) override;
   absl::Status Await(const Event& event) override;
+  absl::StatusOr<absl::Duration> ElapsedTime(const Event& from,
+                                             const Event& to) override;
   absl::Status BeginCapture() override;
   absl::StatusOr<std::unique_ptr<Graph>> EndCapture() override;
   absl::Status Launch(const Graph& graph) override;
@@ -80,6 +88,8 @@ class FakeStreams : public DeviceStreams {
   int64_t copies_to_device() const { return copies_to_device_; }
   // Works of kCompute that were done, also those of graphs.
   int64_t computed() const { return computed_; }
+  // Timed events that were recorded.
+  int64_t timed_records() const { return timed_records_; }
 
  private:
   static constexpr int kStreams = 3;
@@ -123,6 +133,9 @@ class FakeStreams : public DeviceStreams {
   int launches_ = 0;
   int64_t copies_to_device_ = 0;
   int64_t computed_ = 0;
+  int64_t timed_records_ = 0;
+  // Of the device.
+  absl::Duration now_;
 };
 
 }  // namespace muster

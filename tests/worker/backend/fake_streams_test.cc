@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "common/tensor/aligned_buffer.h"
@@ -138,6 +139,8 @@ TEST_F(FakeStreamsTest, RefusesInACaptureAllButPrimitives) {
       [&] { return streams_.Wait(Stream::kCompute, *sent_); },
       [&] { return streams_.CopyToHost(host(), device(), kBytes); },
       [&] { return streams_.CopyToDevice(device(), host(), kBytes); },
+      [&] { return streams_.CreateTimedEvent().status(); },
+      [&] { return streams_.ElapsedTime(*sent_, *arrived_).status(); },
       [&] { return streams_.BeginCapture(); },
       [&] { return streams_.Synchronize(); }};
   for (const auto& call : refused) {
@@ -155,6 +158,43 @@ TEST_F(FakeStreamsTest, RefusesEventsThatWereNeverRecorded) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("never")));
   EXPECT_THAT(streams_.Wait(Stream::kCompute, *sent_),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("never")));
+}
+
+TEST_F(FakeStreamsTest, TimePassesWithTheWork) {
+  const auto begun = streams_.CreateTimedEvent();
+  const auto done = streams_.CreateTimedEvent();
+  ASSERT_THAT(begun, IsOk());
+  ASSERT_THAT(done, IsOk());
+  for (const int works : {3, 1}) {
+    ASSERT_THAT(streams_.Record(begun->get(), Stream::kCompute), IsOk());
+    for (int i = 0; i < works; ++i) ASSERT_THAT(Double(), IsOk());
+    ASSERT_THAT(streams_.Record(done->get(), Stream::kCompute), IsOk());
+    ASSERT_THAT(streams_.Await(**done), IsOk());
+    EXPECT_THAT(streams_.ElapsedTime(**begun, **done),
+                IsOkAndHolds(works * FakeStreams::kWorkTime));
+  }
+  EXPECT_EQ(streams_.timed_records(), 4);
+}
+
+TEST_F(FakeStreamsTest, RefusesTimesThatItDoesNotHave) {
+  const auto begun = *streams_.CreateTimedEvent();
+  const auto done = *streams_.CreateTimedEvent();
+  const auto expect_refused = [&](const DeviceStreams::Event& from,
+                                  const DeviceStreams::Event& to,
+                                  const std::string& why) {
+    EXPECT_THAT(streams_.ElapsedTime(from, to),
+                StatusIs(absl::StatusCode::kInternal, HasSubstr(why)));
+  };
+  ASSERT_THAT(streams_.Record(begun.get(), Stream::kCompute), IsOk());
+  ASSERT_THAT(streams_.Record(sent_.get(), Stream::kCompute), IsOk());
+  ASSERT_THAT(streams_.Synchronize(), IsOk());
+  expect_refused(*begun, *done, "has not come");
+  ASSERT_THAT(Double(), IsOk());
+  ASSERT_THAT(streams_.Record(done.get(), Stream::kCompute), IsOk());
+  expect_refused(*begun, *done, "has not come");
+  ASSERT_THAT(streams_.Synchronize(), IsOk());
+  expect_refused(*sent_, *done, "without timing");
+  expect_refused(*done, *begun, "came last");
 }
 
 TEST_F(FakeStreamsTest, FreedMemoryIsPoisonedAndRefused) {

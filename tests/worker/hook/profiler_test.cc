@@ -19,7 +19,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 using ::testing::SizeIs;
+using Stream = DeviceStreams::Stream;
 
 // A span of the file, in microseconds.
 struct Span {
@@ -34,8 +36,7 @@ class ProfilerTest : public ::testing::Test {
   ProfilerTest() {
     options_.task_name = "/job:worker/task:1";
     options_.process_id = 1;
-    options_.from_step = 3;
-    options_.steps = 2;
+    options_.steps = {/*first=*/3, /*count=*/2};
     options_.path = "dir/profile.json";
   }
   Profiler Make() {
@@ -146,7 +147,7 @@ TEST_F(ProfilerTest, WritesTheStepsThatWereAskedFor) {
 
 // What ui.perfetto.dev wants of X events on one thread.
 TEST_F(ProfilerTest, SpansOfALaneNestOrDoNotTouch) {
-  options_.steps = 5;
+  options_.steps.count = 5;
   Profiler profiler = Make();
   Run(profiler, 9);
   const std::vector<Span> spans = Spans();
@@ -196,6 +197,56 @@ TEST_F(ProfilerTest, ShowsWhoHasWaitedForAPullThatIsUnderWay) {
                             "compute: wait for dense/weights 9-20"}));
 }
 
+// What a step of one tower did on its device.
+DeviceTrace TraceOf(const std::string& device) {
+  const auto at = [](int64_t ms) {
+    return absl::UnixEpoch() + absl::Milliseconds(300 + ms);
+  };
+  DeviceTrace trace;
+  trace.device = device;
+  trace.spans = {
+      {Stream::kCompute, "update", -1, 0, at(-5), at(-4)},
+      {Stream::kToDevice, "batch", -1, 400, at(11), at(12)},
+      {Stream::kToDevice, "", 1, 20, at(12), at(14)},
+      {Stream::kCompute, "forward", -1, 0, at(14), at(30)},
+      {Stream::kToHost, "mean", 1, 0, at(40), at(41)},
+      {Stream::kToHost, "", 1, 20, at(41), at(43)},
+  };
+  return trace;
+}
+
+TEST_F(ProfilerTest, ShowsWhatADeviceDid) {
+  options_.tensor_names = {"conv/weights", "dense/bias"};
+  StepRecord step = At(3);
+  step.times.devices = {TraceOf("cuda:0")};
+  EXPECT_THAT(
+      Found(step),
+      IsSupersetOf(
+          {"device compute: update -5--4", "to device: batch 11-12",
+           "to device: dense/bias 12-14", "device compute: forward 14-30",
+           "to host: mean of dense/bias 40-41", "to host: dense/bias 41-43"}));
+  EXPECT_THAT(content_, HasSubstr(R"("args":{"step":3,"bytes":400}})"));
+}
+
+TEST_F(ProfilerTest, EachOfSeveralDevicesHasItsLanes) {
+  options_.tensor_names = {"conv/weights", "dense/bias"};
+  StepRecord step = At(3);
+  step.times.devices = {TraceOf("cuda:0"), TraceOf("cuda:1")};
+  step.times.sends = {{0, 100, AtMs(70), AtMs(85)}};
+  EXPECT_THAT(Found(step),
+              IsSupersetOf({"device compute of cuda:0: forward 14-30",
+                            "device compute of cuda:1: forward 14-30",
+                            "to host of cuda:1: dense/bias 41-43",
+                            "send 1: conv/weights 70-85"}));
+}
+
+TEST_F(ProfilerTest, ADeviceWithoutStreamsHasNoLanes) {
+  StepRecord step = At(3);
+  step.times.devices.resize(2);
+  EXPECT_THAT(Found(step), SizeIs(7));
+  EXPECT_THAT(content_, Not(HasSubstr("device")));
+}
+
 // A pipeline of two: what was computed in the step before.
 TEST_F(ProfilerTest, AStepThatWasComputedAheadBeginsWithItsHooks) {
   StepRecord step = At(3);
@@ -215,6 +266,15 @@ TEST_F(ProfilerTest, AnEarlyEndWritesWhatThereIs) {
   Run(profiler, 3);
   EXPECT_THAT(paths_, SizeIs(0));
   ASSERT_THAT(profiler.AtEnd(EndRecord()), IsOk());
+  EXPECT_THAT(Spans(), SizeIs(7));
+}
+
+// Who counts on the last one may wait for ever.
+TEST_F(ProfilerTest, WritesWithoutStepsThatWereRefused) {
+  Profiler profiler = Make();
+  Run(profiler, 3);
+  EXPECT_THAT(profiler.AfterStep(At(5)), IsOk());
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("profile of 1 steps")));
   EXPECT_THAT(Spans(), SizeIs(7));
 }
 

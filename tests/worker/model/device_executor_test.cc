@@ -126,9 +126,9 @@ TEST_P(DeviceExecutorTest, AnyCallThatFailsEndsItsStepOnly) {
     for (bool has_failed = true; has_failed && failed < kMostCalls; ++failed) {
       SCOPED_TRACE(absl::StrCat("step ", step, ", call ", failed + 1));
       streams_->FailCall(failed + 1);
-      const auto result =
-          device_->model().Step(batch, step, /*listener=*/nullptr,
-                                /*gate=*/nullptr, {&batch_, /*seed=*/9});
+      const auto result = device_->model().Step(
+          batch, step,
+          {/*listener=*/nullptr, /*gate=*/nullptr, {&batch_, /*seed=*/9}});
       // A call that fails in a capture only ends that.
       has_failed = !result.ok();
       if (has_failed) {
@@ -232,8 +232,8 @@ TEST_P(DeviceExecutorTest, AStepIsOfItsOwnBatchWhateverWasSaidBefore) {
       batch.id = 100;
     }
     const uint64_t seed = kind == 2 ? 8 : 9;
-    ASSERT_THAT(device_->model().Step(batch, seed, nullptr, nullptr,
-                                      {&told, /*seed=*/9}),
+    ASSERT_THAT(device_->model().Step(batch, seed,
+                                      {nullptr, nullptr, {&told, /*seed=*/9}}),
                 IsOk());
     ASSERT_THAT(host.model().Step(batch, seed), IsOk());
     ExpectSameGradients(device_->model(), host.model());
@@ -308,7 +308,7 @@ TEST(DeviceExecutorInputTest, ANextBatchOnItsWayArrivesBeforeTheModelIsGone) {
   ASSERT_THAT(model->InitializeParameters(1), IsOk());
   const Batch batch =
       MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, /*seed=*/1);
-  ASSERT_THAT(model->Step(batch, 1, nullptr, nullptr, {&batch, 2}), IsOk());
+  ASSERT_THAT(model->Step(batch, 1, {nullptr, nullptr, {&batch, 2}}), IsOk());
   model.reset();
   EXPECT_THAT(streams->Synchronize(), IsOk());
 }

@@ -278,6 +278,47 @@ TEST(DeviceUpdateTest, FetchesWhatTheStepWasComputedFrom) {
   }
 }
 
+// What Start put into kCompute, and what the next step does.
+TEST(DeviceUpdateTest, AnUpdateIsInTheTraceOfTheNextStep) {
+  Held held;
+  ASSERT_THAT(held.Take(), IsOk());
+  for (int64_t t = 1; t <= 4; ++t) {
+    DeviceTrace trace;
+    ASSERT_THAT(
+        held.model().Step(BatchOf(t), 0, {nullptr, nullptr, {}, &trace}),
+        IsOk());
+    std::string names;
+    for (const DeviceSpan& span : trace.spans) {
+      absl::StrAppend(&names, span.name, " ");
+      EXPECT_GT(span.end, span.begin) << span.name;
+    }
+    EXPECT_EQ(names, absl::StrCat(t == 1 ? "" : "update ",
+                                  "batch forward loss backward results "));
+    held.Update({t});
+    // Else it is the first thing of the step.
+    if (t % 2 == 0) held.update().Start();
+  }
+}
+
+// Several hooks that look at the same tensors.
+TEST(DeviceUpdateTest, FetchesOnceAStep) {
+  Held held;
+  Plain plain;
+  ASSERT_THAT(held.Take(), IsOk());
+  for (int64_t t = 1; t <= 3; ++t) {
+    ExpectSameSteps(&held, &plain, t, t);
+    // What fails is not taken for fetched.
+    held.streams().FailCall(3);
+    EXPECT_THAT(held.update().FetchTensors(),
+                StatusIs(absl::StatusCode::kInternal));
+    ASSERT_THAT(held.update().FetchTensors(), IsOk());
+    held.streams().FailCall(1);
+    EXPECT_THAT(held.update().FetchTensors(), IsOk());
+    held.streams().FailCall(0);
+    EXPECT_TRUE(held.model().gradient(0) == plain.model().gradient(0)) << t;
+  }
+}
+
 TEST(DeviceUpdateTest, ARefusedStepChangesNothing) {
   Held held;
   Plain plain;

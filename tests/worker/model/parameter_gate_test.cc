@@ -80,7 +80,7 @@ TEST_P(ParameterGateTest, NothingIsReadBeforeItIsAskedFor) {
   const std::vector<float> gradients = Gradients();
   LateValues values(model_.get());
   const auto result =
-      model_->Step(batch_, /*step_seed=*/1, /*listener=*/nullptr, &values);
+      model_->Step(batch_, /*step_seed=*/1, {/*listener=*/nullptr, &values});
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->loss, wanted->loss);
   EXPECT_EQ(Gradients(), gradients);
@@ -88,7 +88,7 @@ TEST_P(ParameterGateTest, NothingIsReadBeforeItIsAskedFor) {
 
 TEST_P(ParameterGateTest, EachIsAskedForOnceInTheOrderOfTheForwardPass) {
   LateValues values(model_.get());
-  ASSERT_THAT(model_->Step(batch_, 1, /*listener=*/nullptr, &values), IsOk());
+  ASSERT_THAT(model_->Step(batch_, 1, {/*listener=*/nullptr, &values}), IsOk());
   EXPECT_THAT(
       values.asked(),
       ElementsAre("conv/weights", "norm/scale", "norm/shift", "first/weights",
@@ -99,7 +99,7 @@ TEST_P(ParameterGateTest, EachIsAskedForOnceInTheOrderOfTheForwardPass) {
 TEST_P(ParameterGateTest, AnErrorEndsTheStepAsItIs) {
   LateValues values(model_.get());
   values.FailAt("first/weights");
-  const auto result = model_->Step(batch_, 1, /*listener=*/nullptr, &values);
+  const auto result = model_->Step(batch_, 1, {/*listener=*/nullptr, &values});
   EXPECT_EQ(result.status(), absl::AbortedError("fenced: gone"));
   EXPECT_EQ(values.asked().back(), "first/weights");
 }

@@ -12,6 +12,7 @@
 #include "tests/worker/backend/parity_backends.h"
 #include "tests/worker/model/allocation_counter.h"
 #include "tests/worker/model/test_models.h"
+#include "worker/model/device_trace.h"
 #include "worker/model/parameter_gate.h"
 #include "worker/model/step_listener.h"
 
@@ -78,13 +79,17 @@ class StepAllocationTest : public testing::TestWithParam<Case> {
     for (int step = 0; use_graphs && step < 2; ++step) {
       ASSERT_TRUE(model->Step(batch, 1).ok());
     }
+    // Leaves nothing to the steps after it.
+    DeviceTrace trace;
+    ASSERT_TRUE(model->Step(batch, 1, {nullptr, nullptr, {}, &trace}).ok());
+    EXPECT_EQ(trace.spans.empty(), backend_->streams() == nullptr);
     CountingListener listener;
     OpenGate gate;
     const int64_t calls = CallsThatMake();
     StartCountingAllocations();
     const bool ok =
         model->Step(batch, 2).ok() &&
-        model->Step(batch, 3, &listener, &gate, {&batch, /*seed=*/4}).ok();
+        model->Step(batch, 3, {&listener, &gate, {&batch, /*seed=*/4}}).ok();
     const int allocations = StopCountingAllocations();
     EXPECT_TRUE(ok);
     EXPECT_EQ(listener.heard(), model->parameters().size() + 1);

@@ -89,7 +89,7 @@ class StepListenerTest : public testing::TestWithParam<std::string> {
     EXPECT_THAT(model_->Step(MakeBatch(kRows, elements, kClasses, 1), 1),
                 IsOk());
     const auto result =
-        model_->Step(MakeBatch(kRows, elements, kClasses, 2), 2, listener);
+        model_->Step(MakeBatch(kRows, elements, kClasses, 2), 2, {listener});
     EXPECT_THAT(result, IsOk());
     return result.value_or(CompiledModel::StepResult());
   }

@@ -42,7 +42,7 @@ absl::StatusOr<CompiledModel::StepResult> Trainee::Train(const Batch& batch,
                                                          StepListener* listener,
                                                          ParameterGate* gate,
                                                          SeededBatch next) {
-  auto result = model_->Step(batch, seed, listener, gate, next);
+  auto result = model_->Step(batch, seed, {listener, gate, next});
   if (result.ok()) Update(model_.get());
   return result;
 }

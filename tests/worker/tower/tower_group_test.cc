@@ -15,6 +15,7 @@
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/backend.h"
 #include "worker/backend/device_mean.h"
+#include "worker/model/device_trace.h"
 #include "worker/model/step_listener.h"
 
 namespace muster {
@@ -374,6 +375,28 @@ TEST(TowerGroupTest, ATowerThatFailsHoldsNoneOfTheOthersUp) {
                        HasSubstr("tower 1 on device_of_ref:1")));
   batches[1].rows = 8;
   EXPECT_THAT(towers.Run(batches), IsOk());
+}
+
+TEST(TowerGroupTest, EachTowerHasATraceOfAllItsBatches) {
+  constexpr int kTowers = 2;
+  constexpr int kBatches = 3;
+  Towers towers(kMlp, "device_of_ref", kTowers, 2, kBatches);
+  const auto batches =
+      Divide(MakeBatch(2 * kTowers * kBatches, kElements, kClasses, /*seed=*/1),
+             kTowers * kBatches);
+  std::vector<DeviceTrace> traces(kTowers);
+  ASSERT_THAT(towers.group().Run(Seeded(batches), {}, nullptr, nullptr,
+                                 absl::MakeSpan(traces)),
+              IsOk());
+  // Not again.
+  ASSERT_THAT(towers.Run(batches), IsOk());
+  for (const DeviceTrace& trace : traces) {
+    EXPECT_EQ(std::count_if(trace.spans.begin(), trace.spans.end(),
+                            [](const DeviceSpan& span) {
+                              return span.name == std::string("results");
+                            }),
+              kBatches);
+  }
 }
 
 TEST(TowerGroupTest, AnErrorNamesItsTower) {

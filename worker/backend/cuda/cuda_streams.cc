@@ -185,12 +185,21 @@ absl::StatusOr<std::unique_ptr<DeviceStreams::Pin>> CudaStreams::PinHost(
 }
 
 absl::StatusOr<std::unique_ptr<DeviceStreams::Event>>
-CudaStreams::CreateEvent() {
+CudaStreams::CreateEventWith(unsigned flags) {
   cudaEvent_t event = nullptr;
-  RETURN_IF_ERROR(
-      Check(gpu_.cuda.EventCreateWithFlags(&event, cudaEventDisableTiming),
-            [] { return "create an event"; }));
+  RETURN_IF_ERROR(Check(gpu_.cuda.EventCreateWithFlags(&event, flags),
+                        [] { return "create an event"; }));
   return std::make_unique<CudaEvent>(gpu_, event);
+}
+
+absl::StatusOr<std::unique_ptr<DeviceStreams::Event>>
+CudaStreams::CreateEvent() {
+  return CreateEventWith(cudaEventDisableTiming);
+}
+
+absl::StatusOr<std::unique_ptr<DeviceStreams::Event>>
+CudaStreams::CreateTimedEvent() {
+  return CreateEventWith(cudaEventDefault);
 }
 
 absl::Status CudaStreams::CopyToDevice(void* device, const void* host,
@@ -222,6 +231,15 @@ absl::Status CudaStreams::Wait(Stream stream, const Event& event) {
 absl::Status CudaStreams::Await(const Event& event) {
   return Check(gpu_.cuda.EventSynchronize(EventOf(event)),
                [] { return "wait for the device"; });
+}
+
+absl::StatusOr<absl::Duration> CudaStreams::ElapsedTime(const Event& from,
+                                                        const Event& to) {
+  float ms = 0;
+  RETURN_IF_ERROR(
+      Check(gpu_.cuda.EventElapsedTime(&ms, EventOf(from), EventOf(to)),
+            [] { return "read the time between two events"; }));
+  return absl::Milliseconds(ms);
 }
 
 absl::Status CudaStreams::BeginCapture() {

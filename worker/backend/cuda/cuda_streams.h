@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "worker/backend/cuda/gpu_functions.h"
 #include "worker/backend/device_streams.h"
 
@@ -40,6 +41,7 @@ class CudaStreams : public DeviceStreams {
   absl::StatusOr<std::unique_ptr<Pin>> PinHost(void* memory,
                                                int64_t bytes) override;
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
+  absl::StatusOr<std::unique_ptr<Event>> CreateTimedEvent() override;
   absl::Status CopyToDevice(void* device, const void* host,
                             int64_t bytes) override;
   absl::Status CopyToHost(void* host, const void* device,
@@ -47,6 +49,8 @@ class CudaStreams : public DeviceStreams {
   absl::Status Record(Event* event, Stream stream) override;
   absl::Status Wait(Stream stream, const Event& event) override;
   absl::Status Await(const Event& event) override;
+  absl::StatusOr<absl::Duration> ElapsedTime(const Event& from,
+                                             const Event& to) override;
   absl::Status BeginCapture() override;
   absl::StatusOr<std::unique_ptr<Graph>> EndCapture() override;
   absl::Status Launch(const Graph& graph) override;
@@ -66,6 +70,7 @@ class CudaStreams : public DeviceStreams {
   }
   template <typename Describe>
   absl::Status Check(cudaError_t error, Describe describe) const;
+  absl::StatusOr<std::unique_ptr<Event>> CreateEventWith(unsigned flags);
   absl::Status CheckLimit(int64_t bytes, absl::string_view what) const;
   absl::Status OutOfMemory(int64_t bytes, absl::string_view what) const;
 

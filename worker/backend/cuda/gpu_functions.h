@@ -37,6 +37,7 @@ inline cudaError_t Malloc(void** memory, size_t bytes) {
   X(DriverGetVersion, cudaDriverGetVersion)            \
   X(EventCreateWithFlags, cudaEventCreateWithFlags)    \
   X(EventDestroy, cudaEventDestroy)                    \
+  X(EventElapsedTime, cudaEventElapsedTime)            \
   X(EventRecord, cudaEventRecord)                      \
   X(EventSynchronize, cudaEventSynchronize)            \
   X(Free, cudaFree)                                    \

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -46,6 +48,11 @@ struct Card {
 
   std::unique_ptr<DeviceStreams::Event> Event() {
     auto event = streams->CreateEvent();
+    EXPECT_THAT(event, IsOk());
+    return *std::move(event);
+  }
+  std::unique_ptr<DeviceStreams::Event> TimedEvent() {
+    auto event = streams->CreateTimedEvent();
     EXPECT_THAT(event, IsOk());
     return *std::move(event);
   }
@@ -182,6 +189,60 @@ TEST(CudaStreamsTest, WhatACaptureForbidsSpoilsIt) {
   EXPECT_THAT(trip.to, ElementsAre(2, 4, 6));
 }
 
+TEST(CudaStreamsTest, TimedEventsTellHowLongTheDeviceTook) {
+  Card card;
+  const auto begun = card.TimedEvent();
+  const auto done = card.TimedEvent();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_THAT(card.streams->Record(begun.get(), Stream::kCompute), IsOk());
+    const absl::Time before = SystemClock()->Now();
+    absl::Time from;
+    absl::Time to;
+    ASSERT_EQ(card.fake.Enqueue(card.streams->compute(),
+                                [&] {
+                                  from = SystemClock()->Now();
+                                  to = from;
+                                  while (to - from < absl::Milliseconds(2)) {
+                                    to = SystemClock()->Now();
+                                  }
+                                }),
+              cudaSuccess);
+    ASSERT_THAT(card.streams->Record(done.get(), Stream::kCompute), IsOk());
+    ASSERT_THAT(card.streams->Await(*done), IsOk());
+    const auto elapsed = card.streams->ElapsedTime(*begun, *done);
+    ASSERT_THAT(elapsed, IsOk());
+    // A float of milliseconds.
+    EXPECT_GE(*elapsed, to - from - absl::Microseconds(1));
+    EXPECT_LE(*elapsed, SystemClock()->Now() - before);
+  }
+}
+
+TEST(CudaStreamsTest, TimesThatTheCardDoesNotHaveAreRefused) {
+  Card card;
+  const auto plain = card.Event();
+  const auto begun = card.TimedEvent();
+  const auto done = card.TimedEvent();
+  const auto expect_refused = [&](const DeviceStreams::Event& from,
+                                  const DeviceStreams::Event& to) {
+    EXPECT_THAT(
+        card.streams->ElapsedTime(from, to),
+        StatusIs(absl::StatusCode::kInternal,
+                 AllOf(HasSubstr("cuda:0: read the time between two events"),
+                       HasSubstr("CUDA says"))));
+  };
+  ASSERT_THAT(card.streams->Record(begun.get(), Stream::kCompute), IsOk());
+  ASSERT_THAT(card.streams->Record(plain.get(), Stream::kCompute), IsOk());
+  ASSERT_THAT(card.streams->Synchronize(), IsOk());
+  // Never recorded; not done yet; made without timing.
+  expect_refused(*begun, *done);
+  ASSERT_THAT(card.streams->Record(done.get(), Stream::kCompute), IsOk());
+  expect_refused(*begun, *done);
+  ASSERT_THAT(card.streams->Synchronize(), IsOk());
+  expect_refused(*plain, *done);
+  expect_refused(*begun, *plain);
+  EXPECT_THAT(card.streams->ElapsedTime(*begun, *done), IsOk());
+}
+
 TEST(CudaStreamsTest, MemoryIsCleared) {
   Card card;
   const auto buffer = card.Buffer(sizeof(int) * 4);
@@ -259,6 +320,8 @@ absl::Status UseAll(const GpuFunctions& gpu) {
   ASSIGN_OR_RETURN(const auto buffer, streams.Allocate(16, "a test"));
   ASSIGN_OR_RETURN(const auto pin, streams.PinHost(host.data(), 16));
   ASSIGN_OR_RETURN(const auto event, streams.CreateEvent());
+  ASSIGN_OR_RETURN(const auto timed, streams.CreateTimedEvent());
+  RETURN_IF_ERROR(streams.Record(timed.get(), Stream::kToHost));
   RETURN_IF_ERROR(streams.BeginCapture());
   ASSIGN_OR_RETURN(const auto graph, streams.EndCapture());
   RETURN_IF_ERROR(streams.CopyToDevice(buffer->data(), host.data(), 16));
@@ -269,7 +332,8 @@ absl::Status UseAll(const GpuFunctions& gpu) {
   RETURN_IF_ERROR(streams.Wait(Stream::kToHost, *event));
   RETURN_IF_ERROR(streams.CopyToHost(host.data(), buffer->data(), 16));
   RETURN_IF_ERROR(streams.Await(*event));
-  return streams.Synchronize();
+  RETURN_IF_ERROR(streams.Synchronize());
+  return streams.ElapsedTime(*timed, *timed).status();
 }
 
 TEST(CudaStreamsTest, EveryCallThatFailsIsToldAndLeavesNothingBehind) {

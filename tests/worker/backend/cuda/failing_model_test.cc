@@ -15,6 +15,7 @@
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/cuda/cuda_backend.h"
 #include "worker/model/compiled_model.h"
+#include "worker/model/device_trace.h"
 
 namespace muster {
 namespace {
@@ -87,13 +88,14 @@ absl::Status Train(Backend* backend, const Batch& batch) {
   ASSIGN_OR_RETURN(const auto model,
                    CompiledModel::Create(ParseModel(kEveryPrimitive), options));
   RETURN_IF_ERROR(model->InitializeParameters(1));
-  // The second and the third are captured, the fourth is launched; each but the
-  // first has its batch on the device already.
+  // The second and the third are captured, the fourth is launched, and has a
+  // trace; each but the first has its batch on the device already.
   for (uint64_t step = 1; step <= 4; ++step) {
-    RETURN_IF_ERROR(model
-                        ->Step(batch, step, /*listener=*/nullptr,
-                               /*gate=*/nullptr, {&batch, step + 1})
-                        .status());
+    DeviceTrace trace;
+    StepOptions with;
+    with.next = {&batch, step + 1};
+    if (step == 4) with.trace = &trace;
+    RETURN_IF_ERROR(model->Step(batch, step, with).status());
   }
   return absl::OkStatus();
 }

@@ -321,6 +321,7 @@ CudaFunctions FakeCuda::functions() {
   AddDeviceFunctions(&functions);
   AddMemoryFunctions(&functions);
   AddStreamFunctions(&functions);
+  AddEventFunctions(&functions);
   AddGraphFunctions(&functions);
   return functions;
 }
@@ -386,10 +387,17 @@ void FakeCuda::AddStreamFunctions(CudaFunctions* functions) {
     const absl::MutexLock lock(&mu_);
     return queues_.Wait(stream, event);
   };
-  functions->EventCreateWithFlags = [this](cudaEvent_t* event, unsigned) {
+  functions->LaunchKernel = [this](const void* kernel, dim3 blocks,
+                                   dim3 threads, void** arguments, size_t,
+                                   cudaStream_t stream) {
+    return LaunchKernel(kernel, blocks, threads, arguments, stream);
+  };
+}
+
+void FakeCuda::AddEventFunctions(CudaFunctions* functions) {
+  functions->EventCreateWithFlags = [this](cudaEvent_t* event, unsigned flags) {
     const absl::MutexLock lock(&mu_);
-    *event = queues_.CreateEvent();
-    return cudaSuccess;
+    return queues_.CreateEvent(event, flags);
   };
   functions->EventDestroy = [this](cudaEvent_t event) {
     return Working([&](FakeQueues* q) { return q->DestroyEvent(event); });
@@ -401,10 +409,10 @@ void FakeCuda::AddStreamFunctions(CudaFunctions* functions) {
   functions->EventSynchronize = [this](cudaEvent_t event) {
     return Working([&](FakeQueues* q) { return q->SynchronizeEvent(event); });
   };
-  functions->LaunchKernel = [this](const void* kernel, dim3 blocks,
-                                   dim3 threads, void** arguments, size_t,
-                                   cudaStream_t stream) {
-    return LaunchKernel(kernel, blocks, threads, arguments, stream);
+  functions->EventElapsedTime = [this](float* ms, cudaEvent_t start,
+                                       cudaEvent_t end) {
+    const absl::MutexLock lock(&mu_);
+    return queues_.ElapsedTime(ms, start, end);
   };
 }
 

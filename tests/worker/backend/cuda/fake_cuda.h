@@ -109,6 +109,7 @@ class FakeCuda {
   void AddDeviceFunctions(CudaFunctions* functions);
   void AddMemoryFunctions(CudaFunctions* functions);
   void AddStreamFunctions(CudaFunctions* functions);
+  void AddEventFunctions(CudaFunctions* functions);
   void AddGraphFunctions(CudaFunctions* functions);
 
   // Constant after construction.

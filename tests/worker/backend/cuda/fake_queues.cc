@@ -49,8 +49,13 @@ cudaError_t FakeQueues::DestroyStream(cudaStream_t stream) {
   return Destroy(&streams_, stream);
 }
 
-cudaEvent_t FakeQueues::CreateEvent() {
-  return Own<cudaEvent_t>(&events_, std::make_unique<Event>());
+cudaError_t FakeQueues::CreateEvent(cudaEvent_t* event, unsigned flags) {
+  constexpr unsigned kKnown = cudaEventBlockingSync | cudaEventDisableTiming;
+  if ((flags & ~kKnown) != 0) return cudaErrorInvalidValue;
+  auto made = std::make_unique<Event>();
+  made->is_timed = (flags & cudaEventDisableTiming) == 0;
+  *event = Own<cudaEvent_t>(&events_, std::move(made));
+  return cudaSuccess;
 }
 
 // Streams that wait for it, or are to record it, must be done with it first.
@@ -150,6 +155,7 @@ bool FakeQueues::RunOne() {
   if (item.work != nullptr) item.work();
   if (item.recorded != nullptr) {
     item.recorded->done = std::max(item.recorded->done, item.count);
+    item.recorded->at = std::chrono::steady_clock::now();
   }
   return true;
 }
@@ -176,6 +182,21 @@ cudaError_t FakeQueues::SynchronizeEvent(cudaEvent_t event) {
   Event* const found = Find(event);
   if (found == nullptr) return cudaErrorInvalidResourceHandle;
   return RunUntil([&] { return found->done >= found->recorded; });
+}
+
+cudaError_t FakeQueues::ElapsedTime(float* ms, cudaEvent_t start,
+                                    cudaEvent_t end) const {
+  const Event* const from = Find(start);
+  const Event* const to = Find(end);
+  if (from == nullptr || to == nullptr || !from->has_time() ||
+      !to->has_time()) {
+    return cudaErrorInvalidResourceHandle;
+  }
+  if (from->done < from->recorded || to->done < to->recorded) {
+    return cudaErrorNotReady;
+  }
+  *ms = std::chrono::duration<float, std::milli>(to->at - from->at).count();
+  return cudaSuccess;
 }
 
 void FakeQueues::SynchronizeAll() {

@@ -1,6 +1,7 @@
 #ifndef TESTS_WORKER_BACKEND_CUDA_FAKE_QUEUES_H_
 #define TESTS_WORKER_BACKEND_CUDA_FAKE_QUEUES_H_
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -34,7 +35,7 @@ class FakeQueues {
   cudaStream_t CreateStream();
   // Does what is in it first, as CUDA does sooner or later.
   cudaError_t DestroyStream(cudaStream_t stream);
-  cudaEvent_t CreateEvent();
+  cudaError_t CreateEvent(cudaEvent_t* event, unsigned flags);
   cudaError_t DestroyEvent(cudaEvent_t event);
 
   // Puts work into the stream, or into the graph that is captured from it; it
@@ -50,6 +51,8 @@ class FakeQueues {
   cudaError_t Wait(cudaStream_t stream, cudaEvent_t event);
   cudaError_t SynchronizeStream(cudaStream_t stream);
   cudaError_t SynchronizeEvent(cudaEvent_t event);
+  // Of the host's time, at which the events were come to.
+  cudaError_t ElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) const;
   // Everything in every stream.
   void SynchronizeAll();
 
@@ -69,6 +72,11 @@ class FakeQueues {
     // How often it was recorded, and how many of these have come.
     int64_t recorded = 0;
     int64_t done = 0;
+    // Made without cudaEventDisableTiming; when the last record came.
+    bool is_timed = false;
+    std::chrono::steady_clock::time_point at;
+
+    bool has_time() const { return is_timed && recorded > 0; }
   };
   // One thing in a stream: work, a record or a wait.
   struct Item {
