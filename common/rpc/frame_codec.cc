@@ -1,5 +1,6 @@
 #include "common/rpc/frame_codec.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,14 @@ grpc::Slice ShareChunk(const absl::Cord& owner, absl::string_view chunk) {
                      new absl::Cord(owner));
 }
 
-// The bytes of `slices` from `begin` on.
-absl::Cord ShareSlices(const std::vector<grpc::Slice>& slices, size_t begin) {
+// The bytes of `frame`, whose slices these are, from `begin` on. They hold the
+// frame, not slices: a received slice that is the last one of its memory must
+// not be dropped by itself. gRPC then looks after its quota, which it cannot on
+// a thread that is not in one of its calls (it follows a null pointer if the
+// quota is exceeded just then); the end of a ByteBuffer is such a call.
+absl::Cord ShareSlices(const grpc::ByteBuffer& frame,
+                       const std::vector<grpc::Slice>& slices, size_t begin) {
+  const auto owner = std::make_shared<const grpc::ByteBuffer>(frame);
   absl::Cord data;
   for (const grpc::Slice& slice : slices) {
     if (begin >= slice.size()) {
@@ -51,7 +58,7 @@ absl::Cord ShareSlices(const std::vector<grpc::Slice>& slices, size_t begin) {
     if (bytes.size() < kCopyBelowBytes) {
       data.Append(bytes);
     } else {
-      data.Append(absl::MakeCordFromExternal(bytes, [slice] {}));
+      data.Append(absl::MakeCordFromExternal(bytes, [owner] {}));
     }
   }
   return data;
@@ -80,7 +87,7 @@ absl::Status DecodeFrameInto(const grpc::ByteBuffer& frame, MessageLite* header,
   ASSIGN_OR_RETURN(const LastField last,
                    FindLastField(*header, kData, buffer.Length(), &buffer));
   RETURN_IF_ERROR(ParseHeader(last, &buffer, header));
-  *data = ShareSlices(slices, last.begin);
+  *data = ShareSlices(frame, slices, last.begin);
   return absl::OkStatus();
 }
 

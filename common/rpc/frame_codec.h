@@ -21,8 +21,8 @@ namespace muster {
 grpc::ByteBuffer EncodeFrame(const google::protobuf::MessageLite& header,
                              const absl::Cord& data);
 
-// Reads a frame into `header` and `data`. `data` holds references to the
-// received slices; nothing but the header is parsed, copied or allocated for.
+// Reads a frame into `header` and `data`. `data` holds the received frame, and
+// each piece of it the whole; nothing but the header is parsed or copied.
 // A slice may begin at any address: do not take floats to be aligned.
 // Errors: InvalidArgument, naming the message type, unless the header is a
 // valid message of at most kMaxHeaderBytes and field 15, if there, is the last

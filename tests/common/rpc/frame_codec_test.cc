@@ -1,5 +1,7 @@
 #include "common/rpc/frame_codec.h"
 
+#include <dlfcn.h>
+
 #include <cstdint>
 #include <random>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
+#include "common/rpc/last_field.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "grpcpp/support/slice.h"
@@ -140,6 +143,45 @@ TEST(FrameCodecTest, DataOutlivesTheBuffer) {
   buffer.Clear();
   ASSERT_THAT(frame, IsOk());
   EXPECT_EQ(std::string(frame->data), bytes);
+}
+
+// Where gRPC keeps what it needs on a thread to look after its quota; null
+// outside its calls.
+bool IsInACallOfGrpc() {
+  void* const* const context = static_cast<void* const*>(
+      dlsym(RTLD_DEFAULT, "_ZN9grpc_core7ExecCtx9exec_ctx_E"));
+  EXPECT_NE(context, nullptr) << "another gRPC: find its ExecCtx::exec_ctx_";
+  return context != nullptr && *context != nullptr;
+}
+
+// Whoever drops it last: received memory goes back to gRPC's quota.
+TEST(FrameCodecTest, ReceivedMemoryEndsInACallOfGrpc) {
+  static int ended;
+  ended = 0;
+  const std::string header = MakeHeader().SerializeAsString();
+  std::string first = MakeBytes(600);
+  std::string second = MakeBytes(700);
+  const auto end = [](void*) {
+    EXPECT_TRUE(IsInACallOfGrpc());
+    ++ended;
+  };
+  EXPECT_FALSE(IsInACallOfGrpc());
+  absl::Cord data;
+  {
+    const std::vector<grpc::Slice> slices = {
+        grpc::Slice(header + FieldPrefix(15, first.size() + second.size())),
+        grpc::Slice(first.data(), first.size(), end, &first),
+        grpc::Slice(second.data(), second.size(), end, &second)};
+    const grpc::ByteBuffer buffer(slices.data(), slices.size());
+    auto frame = DecodeFrame<PushPart>(buffer);
+    ASSERT_THAT(frame, IsOk());
+    data = std::move(frame->data);
+  }
+  EXPECT_EQ(data, first + second);
+  data = data.Subcord(first.size(), second.size());
+  EXPECT_EQ(ended, 0) << "a piece holds the whole";
+  data.Clear();
+  EXPECT_EQ(ended, 2);
 }
 
 TEST(FrameCodecTest, RefusesAFieldAfterTheData) {
