@@ -73,8 +73,8 @@ absl::Status HeldParameters::CheckUpdate(absl::string_view what,
         absl::StrCat(what, ": nobody holds the parameters"));
   }
   if (IsSame(sender, sender_)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      what, ": the parameters are held by ", TaskName(sender_)));
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, ": the parameters are held by ", TaskName(sender_)));
 }
 
 absl::Status HeldParameters::WriteBack() {

@@ -29,7 +29,8 @@ ShardServer::ShardServer(Options options)
       apply_team_(options_.apply_threads > 1
                       ? std::make_unique<ThreadTeam>(options_.apply_threads)
                       : nullptr),
-      shard_(ShardOptionsWithTeam()) {}
+      shard_(ShardOptionsWithTeam()),
+      strand_(options_.clock) {}
 
 ShardOptions ShardServer::ShardOptionsWithTeam() const {
   ShardOptions shard = options_.shard;
@@ -168,8 +169,8 @@ absl::Status ShardServer::RunAndWait(absl::FunctionRef<void()> task) {
 absl::StatusOr<std::shared_ptr<const ParameterMemory>>
 ShardServer::ParametersInPlace(int64_t model_epoch) {
   absl::StatusOr<std::shared_ptr<const ParameterMemory>> memory;
-  RETURN_IF_ERROR(RunAndWait(
-      [&] { memory = shard_.ParametersInPlace(model_epoch); }));
+  RETURN_IF_ERROR(
+      RunAndWait([&] { memory = shard_.ParametersInPlace(model_epoch); }));
   return memory;
 }
 

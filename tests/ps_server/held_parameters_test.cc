@@ -251,7 +251,9 @@ TEST_F(HeldParametersTest, PullsAndSnapshotsSeeWhatIsHeld) {
   const auto cut = held_.BeginSnapshot();
   const auto wanted = plain_.BeginSnapshot();
   ASSERT_THAT(cut, IsOk());
-  EXPECT_EQ(cut->SerializeAsString(), wanted->SerializeAsString());
+  EXPECT_EQ(cut->version(), wanted->version());
+  ASSERT_EQ(cut->marks_size(), 1);
+  EXPECT_EQ(cut->marks(0).step(), 4);
   ExpectSameSnapshot(cut->snapshot(), wanted->snapshot());
 }
 

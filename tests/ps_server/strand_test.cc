@@ -1,24 +1,31 @@
 #include "ps_server/strand.h"
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/fake_clock.h"
 
 namespace muster {
 namespace {
 
 TEST(StrandTest, RunsATaskBeforePostReturns) {
-  Strand strand;
+  const MonotonicClock clock{};
+  Strand strand(&clock);
   std::thread::id ran_on;
   ASSERT_TRUE(strand.Post([&] { ran_on = std::this_thread::get_id(); }));
   EXPECT_EQ(ran_on, std::this_thread::get_id());
 }
 
 TEST(StrandTest, WhatATaskPostsRunsAfterIt) {
-  Strand strand;
+  const MonotonicClock clock{};
+  Strand strand(&clock);
   std::vector<int> ran;
   ASSERT_TRUE(strand.Post([&] {
     EXPECT_TRUE(strand.Post([&] { ran.push_back(2); }));
@@ -28,8 +35,9 @@ TEST(StrandTest, WhatATaskPostsRunsAfterIt) {
 }
 
 TEST(StrandTest, TakesPostsFromManyThreadsAndRunsOneAtATime) {
+  const MonotonicClock clock{};
   int sum = 0;  // no lock: one task runs at a time
-  Strand strand;
+  Strand strand(&clock);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
@@ -43,8 +51,67 @@ TEST(StrandTest, TakesPostsFromManyThreadsAndRunsOneAtATime) {
   EXPECT_EQ(sum, 2000);
 }
 
+// Each reading is a turn later, so that every turn is over when it has begun.
+class LeapingClock : public FakeClock {
+ public:
+  absl::Time Now() const override {
+    leaps_.Advance(Strand::kTurn);
+    return leaps_.Now();
+  }
+
+ private:
+  mutable FakeClock leaps_;
+};
+
+TEST(StrandTest, RunsOneAtATimeInOrderWhenEveryTurnIsOver) {
+  const LeapingClock clock;
+  // No lock: one task runs at a time.
+  std::vector<int> last(4, 0);
+  Strand strand(&clock);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 1; i <= 500; ++i) {
+        EXPECT_TRUE(strand.Post([&last, t, i] {
+          EXPECT_EQ(last[t], i - 1);
+          last[t] = i;
+        }));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  strand.Close();
+  EXPECT_EQ(last, std::vector<int>(4, 500));
+}
+
+// Others never let the queue become empty.
+TEST(StrandTest, WhoHasRunForATurnIsRelievedByTheNextToPost) {
+  constexpr int64_t kNever = 100'000'000;
+  FakeClock clock;
+  Strand strand(&clock);
+  absl::Notification begun;
+  std::atomic<bool> relieved = false;
+  int64_t runs = 0;
+  std::function<void()> again = [&] {
+    if (relieved || runs == kNever) return;
+    if (++runs == 1) begun.Notify();
+    EXPECT_TRUE(strand.Post(again));
+  };
+  std::thread busy([&] {
+    EXPECT_TRUE(strand.Post(again));
+    relieved = true;
+  });
+  begun.WaitForNotification();
+  clock.Advance(Strand::kTurn);
+  EXPECT_TRUE(strand.Post([] {}));
+  busy.join();
+  strand.Close();
+  EXPECT_LT(runs, kNever);
+}
+
 TEST(StrandTest, WhoPostsWhileAnotherRunsDoesNotWait) {
-  Strand strand;
+  const MonotonicClock clock{};
+  Strand strand(&clock);
   absl::Notification begun, go_on;
   bool second = false;
   std::thread runner([&] {
@@ -62,14 +129,16 @@ TEST(StrandTest, WhoPostsWhileAnotherRunsDoesNotWait) {
 }
 
 TEST(StrandTest, RefusesAfterCloseAndClosesTwice) {
-  Strand strand;
+  const MonotonicClock clock{};
+  Strand strand(&clock);
   strand.Close();
   strand.Close();
   EXPECT_FALSE(strand.Post([] { FAIL(); }));
 }
 
 TEST(StrandTest, CloseWaitsForWhatRuns) {
-  Strand strand;
+  const MonotonicClock clock{};
+  Strand strand(&clock);
   absl::Notification begun, go_on;
   bool ended = false;
   std::thread runner([&] {
@@ -88,7 +157,8 @@ TEST(StrandTest, CloseWaitsForWhatRuns) {
 }
 
 TEST(StrandTest, FreesATaskBeforeTheNextRuns) {
-  Strand strand;
+  const MonotonicClock clock{};
+  Strand strand(&clock);
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = held;
   ASSERT_TRUE(strand.Post([&, held = std::move(held)] {

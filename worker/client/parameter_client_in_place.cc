@@ -96,8 +96,9 @@ absl::StatusOr<PushOutcome> ParameterClient::UpdateHeld(
   const int64_t pulled = VersionOf(versions);
   request.set_pulled_version(pulled);
   const absl::StatusOr<PushReply> reply = links_.front()->UpdateHeld(request);
-  RETURN_IF_ERROR(Annotate(Fenced(reply.status()),
-                           absl::StrCat(what, ": ", options_.ps_names.front())));
+  RETURN_IF_ERROR(
+      Annotate(Fenced(reply.status()),
+               absl::StrCat(what, ": ", options_.ps_names.front())));
   PushOutcome outcome;
   outcome.max_staleness = reply->staleness();
   outcome.mean_staleness = static_cast<double>(reply->staleness());
