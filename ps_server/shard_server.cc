@@ -29,8 +29,7 @@ ShardServer::ShardServer(Options options)
       apply_team_(options_.apply_threads > 1
                       ? std::make_unique<ThreadTeam>(options_.apply_threads)
                       : nullptr),
-      shard_(ShardOptionsWithTeam()),
-      strand_(options_.clock) {}
+      shard_(ShardOptionsWithTeam()) {}
 
 ShardOptions ShardServer::ShardOptionsWithTeam() const {
   ShardOptions shard = options_.shard;

@@ -1,62 +1,54 @@
 #include "ps_server/strand.h"
 
+#include <cassert>
 #include <utility>
 
 namespace muster {
+namespace {
+
+thread_local const Strand::Attendance* attendance = nullptr;
+
+}  // namespace
+
+Strand::Attendance::Attendance(const Strand* strand,
+                               const std::function<void()>* attend)
+    : strand_(strand), attend_(*attend) {
+  assert(attendance == nullptr);
+  attendance = this;
+}
+
+Strand::Attendance::~Attendance() { attendance = nullptr; }
 
 bool Strand::Post(Task task) {
   {
     absl::MutexLock lock(&mu_);
     if (closed_) return false;
-    if (!Append(std::move(task))) return true;
+    tasks_.push_back(std::move(task));
+    if (running_) return true;
+    running_ = true;
   }
   Run();
   return true;
 }
 
-bool Strand::Append(Task task) {
-  tasks_.push_back(std::move(task));
-  const std::thread::id self = std::this_thread::get_id();
-  if (running_) {
-    // A task that posts would wait for itself.
-    if (successor_ != Successor::kWanted || runner_ == self) return false;
-    successor_ = Successor::kWaiting;
-    mu_.Await(absl::Condition(this, &Strand::MayGo));
-    successor_ = Successor::kNone;
-  }
-  running_ = true;
-  runner_ = self;
-  return true;
-}
-
 void Strand::Run() {
-  const absl::Time begun = clock_.Now();
   for (;;) {
     // Freed before the next one runs: it may hold much.
     Task task;
     {
       absl::MutexLock lock(&mu_);
-      task = Next(begun);
+      if (tasks_.empty()) {
+        running_ = false;
+        return;
+      }
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
     }
-    if (task == nullptr) return;
     task();
+    if (attendance != nullptr && attendance->strand_ == this) {
+      attendance->attend_();
+    }
   }
-}
-
-Strand::Task Strand::Next(absl::Time begun) {
-  if (successor_ == Successor::kWaiting) {
-    successor_ = Successor::kGo;
-    return nullptr;
-  }
-  if (tasks_.empty()) {
-    running_ = false;
-    successor_ = Successor::kNone;
-    return nullptr;
-  }
-  if (clock_.Now() - begun >= kTurn) successor_ = Successor::kWanted;
-  Task task = std::move(tasks_.front());
-  tasks_.pop_front();
-  return task;
 }
 
 void Strand::Close() {
