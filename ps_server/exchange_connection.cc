@@ -44,8 +44,11 @@ void ExchangeConnection::Start() { StartRead(&incoming_); }
 
 void ExchangeConnection::OnReadDone(bool ok) {
   bool taken = false;
+  grpc::ByteBuffer bytes;
   {
     absl::MutexLock lock(&mu_);
+    // Before anybody can read on, into the same place.
+    bytes.Swap(&incoming_);
     reading_ = false;
     taken = ok && !ending_;
     if (taken) {
@@ -55,8 +58,6 @@ void ExchangeConnection::OnReadDone(bool ok) {
     }
   }
   if (!taken) return FinishIfIdle();
-  grpc::ByteBuffer bytes;
-  bytes.Swap(&incoming_);
   // First, so that another thread can go on: this one may have to carry out
   // what other streams ask of the shard, too.
   ReadOn();

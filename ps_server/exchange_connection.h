@@ -75,11 +75,12 @@ class ExchangeConnection
   // Constant after construction.
   const Parts parts_;
 
-  // Used by the one that reads, or writes, in turn.
-  grpc::ByteBuffer incoming_;
+  // Used by the one that writes, in turn.
   grpc::ByteBuffer outgoing_;
 
   absl::Mutex mu_;
+  // gRPC writes here while reading_.
+  grpc::ByteBuffer incoming_ ABSL_GUARDED_BY(mu_);
   // Requests that were read and whose answers have not left.
   int unanswered_ ABSL_GUARDED_BY(mu_) = 0;
   std::deque<grpc::ByteBuffer> answers_ ABSL_GUARDED_BY(mu_);

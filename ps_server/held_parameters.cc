@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "ps_server/task_name.h"
 
 namespace muster {
 namespace {
@@ -38,6 +39,7 @@ absl::Status HeldParameters::Hold(absl::string_view what, const Sender& sender,
   RETURN_IF_ERROR(WriteBack());
   holder_ = nullptr;
   std::vector<HeldTensor> places;
+  std::vector<CheckedSlice> slices;
   for (int i = 0; i < tensors->size(); ++i) {
     TensorBlocks& tensor = (*tensors)[i];
     if (tensor.def().kind() != TRAINABLE) {
@@ -46,26 +48,33 @@ absl::Status HeldParameters::Hold(absl::string_view what, const Sender& sender,
                        "' is a state tensor; wanted trainable ones only"));
     }
     places.push_back(PlacesOf(tensor));
+    slices.push_back({i, 0, tensor.elements()});
   }
   RETURN_IF_ERROR(Annotate(holder->Take(places), what));
   places_ = std::move(places);
+  slices_ = std::move(slices);
   sender_ = sender;
   holder_ = holder;
   is_behind_ = false;
   return absl::OkStatus();
 }
 
-absl::Status HeldParameters::CheckPush(absl::string_view what,
-                                       const PushPart& push) const {
+absl::Status HeldParameters::CheckPush(absl::string_view what) const {
   if (holder_ == nullptr) return absl::OkStatus();
-  if (IsSame(push.sender(), sender_) && push.codec().empty() &&
-      !push.wants_values()) {
-    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, ": the parameters are held by ", TaskName(sender_),
+                   ", who alone updates them; nothing can be pushed"));
+}
+
+absl::Status HeldParameters::CheckUpdate(absl::string_view what,
+                                         const Sender& sender) const {
+  if (holder_ == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, ": nobody holds the parameters"));
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      what, ": the parameters are held by ", sender_.task().job(), ":",
-      sender_.task().index(),
-      "; wanted a push of its own, as float32, that wants no values"));
+  if (IsSame(sender, sender_)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, ": the parameters are held by ", TaskName(sender_)));
 }
 
 absl::Status HeldParameters::WriteBack() {

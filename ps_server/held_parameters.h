@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "common/rpc/parameter_holder.h"
 #include "proto/parameter_service.pb.h"
+#include "ps_server/slice_checks.h"
 #include "ps_server/tensor_table.h"
 
 namespace muster {
@@ -27,8 +28,12 @@ class HeldParameters {
   // Null if nobody holds them.
   ParameterHolder* holder() const { return holder_; }
 
-  // Whether `push` may come. Errors: FailedPrecondition.
-  absl::Status CheckPush(absl::string_view what, const PushPart& push) const;
+  // Whether values may be pushed, and whether `sender` may have everything
+  // updated that is held. Errors: FailedPrecondition.
+  absl::Status CheckPush(absl::string_view what) const;
+  absl::Status CheckUpdate(absl::string_view what, const Sender& sender) const;
+  // All that is held.
+  const std::vector<CheckedSlice>& slices() const { return slices_; }
   // An update was made.
   void SetBehind() { is_behind_ = holder_ != nullptr; }
 
@@ -39,6 +44,7 @@ class HeldParameters {
   ParameterHolder* holder_ = nullptr;
   Sender sender_;
   std::vector<HeldTensor> places_;
+  std::vector<CheckedSlice> slices_;
   bool is_behind_ = false;
 };
 

@@ -110,29 +110,36 @@ absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
 absl::StatusOr<Frame<PushReply>> ParameterShard::Push(
     const Frame<PushPart>& request, const PushContext& context) {
   absl::StatusOr<Frame<PushReply>> reply = PushUncounted(request, context);
-  if (reply.ok()) {
-    if (reply->header.duplicate()) {
-      ++counters_.duplicate_parts;
-    } else if (!reply->header.late()) {
-      ++counters_.applied_parts;
-    }
-  } else {
-    ++(reply.status().code() == absl::StatusCode::kFailedPrecondition
+  CountReply(reply.status(), reply.ok() ? reply->header : PushReply());
+  return reply;
+}
+
+void ParameterShard::CountReply(const absl::Status& status,
+                                const PushReply& reply) {
+  if (!status.ok()) {
+    ++(status.code() == absl::StatusCode::kFailedPrecondition
            ? counters_.fenced_parts
            : counters_.refused_parts);
+  } else if (reply.duplicate()) {
+    ++counters_.duplicate_parts;
+  } else if (!reply.late()) {
+    ++counters_.applied_parts;
   }
-  return reply;
+}
+
+std::string ParameterShard::WhatPush(const PushPart& header) const {
+  return What(
+      absl::StrCat("push of step ", header.step(), " part ", header.part()),
+      header.sender());
 }
 
 absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
     const Frame<PushPart>& request, const PushContext& context) {
   const PushPart& header = request.header;
   RETURN_IF_ERROR(CheckPhase(header.sender(), header.fence(), READY));
-  const std::string what = What(
-      absl::StrCat("push of step ", header.step(), " part ", header.part()),
-      header.sender());
+  const std::string what = WhatPush(header);
   RETURN_IF_ERROR(CheckPushNumbers(what, header));
-  RETURN_IF_ERROR(held_.CheckPush(what, header));
+  RETURN_IF_ERROR(held_.CheckPush(what));
   ASSIGN_OR_RETURN(const Codec* const values_codec,
                    CodecOf(what, header.values_codec()));
   ASSIGN_OR_RETURN(const std::optional<PartOutcome> outcome,
@@ -142,7 +149,8 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
     ASSIGN_OR_RETURN(
         absl::Cord values,
         ValuesOfDuplicate(what, header, values_codec, context.memory));
-    return MakePushReply(*outcome, /*duplicate=*/true, std::move(values));
+    return Frame<PushReply>{MakePushReply(*outcome, /*duplicate=*/true),
+                            std::move(values)};
   }
   ASSIGN_OR_RETURN(PushedPart part, CheckPart(what, request, context));
   ASSIGN_OR_RETURN(const PartFate fate,
@@ -152,7 +160,8 @@ absl::StatusOr<Frame<PushReply>> ParameterShard::PushUncounted(
   part.staleness = counted.staleness;
   absl::Cord values =
       TakePart(std::move(part), fate, header.wants_values(), context.memory);
-  return MakePushReply(counted, /*duplicate=*/false, std::move(values));
+  return Frame<PushReply>{MakePushReply(counted, /*duplicate=*/false),
+                          std::move(values)};
 }
 
 absl::Cord ParameterShard::TakePart(PushedPart part, PartFate fate,
@@ -191,15 +200,13 @@ absl::StatusOr<absl::Cord> ParameterShard::ValuesOfDuplicate(
   return ValuesOf(slices, codec, memory);
 }
 
-Frame<PushReply> ParameterShard::MakePushReply(const PartOutcome& outcome,
-                                               bool duplicate,
-                                               absl::Cord values) const {
-  Frame<PushReply> reply;
-  reply.header.set_duplicate(duplicate);
-  reply.header.set_staleness(outcome.staleness);
-  reply.header.set_late(outcome.late);
-  reply.header.set_version(version_);
-  reply.data = std::move(values);
+PushReply ParameterShard::MakePushReply(const PartOutcome& outcome,
+                                        bool duplicate) const {
+  PushReply reply;
+  reply.set_duplicate(duplicate);
+  reply.set_staleness(outcome.staleness);
+  reply.set_late(outcome.late);
+  reply.set_version(version_);
   return reply;
 }
 
@@ -227,25 +234,30 @@ absl::StatusOr<PushedPart> ParameterShard::CheckPart(
     absl::string_view what, const Frame<PushPart>& request,
     const PushContext& context) const {
   const PushPart& header = request.header;
-  PushedPart part;
+  PushedPart part = MakePart(header);
   ASSIGN_OR_RETURN(part.slices, CheckSlices(what, header.slices(), tensors_,
                                             SliceUnit::kWholeBlocks));
   ASSIGN_OR_RETURN(part.codec, CodecOf(what, header.codec()));
   RETURN_IF_ERROR(CheckDataSize(what, part.slices, SliceUnit::kWholeBlocks,
                                 request.data.size(), part.codec));
+  part.data = request.data;
+  // Encoded, they are no float32.
+  part.is_finite = context.is_finite && part.codec == nullptr;
+  if (!allow_non_finite_) {
+    RETURN_IF_ERROR(applier_.CheckFinitePart(what, part, tensors_));
+  }
+  return part;
+}
+
+PushedPart ParameterShard::MakePart(const PushPart& header) const {
+  PushedPart part;
   part.sender = header.sender();
   part.step = header.step();
   part.part = header.part();
   part.parts = header.parts();
   part.round = header.round();
-  part.data = request.data;
-  // Encoded, they are no float32.
-  part.is_finite = context.is_finite && part.codec == nullptr;
   part.begins_step = marks_.IsNewStep(part.sender, part.step);
   part.staleness = version_ - header.pulled_version();
-  if (!allow_non_finite_ && held_.holder() == nullptr) {
-    RETURN_IF_ERROR(applier_.CheckFinitePart(what, part, tensors_));
-  }
   return part;
 }
 
@@ -332,6 +344,32 @@ absl::Status ParameterShard::HoldParameters(const Sender& sender,
                      ", wanted ", kHoldableMode));
   }
   return held_.Hold(what, sender, holder, &tensors_);
+}
+
+absl::StatusOr<PushReply> ParameterShard::UpdateHeld(const PushPart& request) {
+  absl::StatusOr<PushReply> reply = UpdateHeldUncounted(request);
+  CountReply(reply.status(), reply.ok() ? *reply : PushReply());
+  return reply;
+}
+
+absl::StatusOr<PushReply> ParameterShard::UpdateHeldUncounted(
+    const PushPart& request) {
+  RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
+  const std::string what = WhatPush(request);
+  RETURN_IF_ERROR(CheckPushNumbers(what, request));
+  RETURN_IF_ERROR(held_.CheckUpdate(what, request.sender()));
+  ASSIGN_OR_RETURN(const std::optional<PartOutcome> outcome,
+                   marks_.FindOutcome(request.sender(), request.step(),
+                                      request.part(), request.parts()));
+  if (outcome.has_value()) return MakePushReply(*outcome, /*duplicate=*/true);
+  PushedPart part = MakePart(request);
+  part.slices = held_.slices();
+  ASSIGN_OR_RETURN(const PartFate fate,
+                   policy_->CheckPart(what, part, tensors_));
+  const PartOutcome counted = CountPart(part, fate);
+  part.staleness = counted.staleness;
+  policy_->OnPart(std::move(part), tensors_, *this);
+  return MakePushReply(counted, /*duplicate=*/false);
 }
 
 ShardState ParameterShard::State() const {

@@ -116,6 +116,8 @@ class ParameterShard : private PartApplier {
   // nobody holds them.
   absl::Status HoldParameters(const Sender& sender, const Fence& fence,
                               ParameterHolder* holder);
+  // An update of all of them (ParameterLink::UpdateHeld).
+  absl::StatusOr<PushReply> UpdateHeld(const PushPart& request);
 
   ShardState State() const;
   ShardPhase phase() const { return phase_; }
@@ -150,12 +152,17 @@ class ParameterShard : private PartApplier {
 
   absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
                                                  const PushContext& context);
+  absl::StatusOr<PushReply> UpdateHeldUncounted(const PushPart& request);
+  void CountReply(const absl::Status& status, const PushReply& reply);
+  std::string WhatPush(const PushPart& header) const;
   absl::Status CheckPushNumbers(absl::string_view what,
                                 const PushPart& header) const;
   // Checks everything of a part that is no duplicate.
   absl::StatusOr<PushedPart> CheckPart(absl::string_view what,
                                        const Frame<PushPart>& request,
                                        const PushContext& context) const;
+  // What the header alone says of it.
+  PushedPart MakePart(const PushPart& header) const;
   // Notes the part in the marks and counters; returns its step's outcome.
   PartOutcome CountPart(const PushedPart& part, PartFate fate);
 
@@ -168,8 +175,7 @@ class ParameterShard : private PartApplier {
                                                const PushPart& header,
                                                const Codec* codec,
                                                const ValueMemory& memory);
-  Frame<PushReply> MakePushReply(const PartOutcome& outcome, bool duplicate,
-                                 absl::Cord values) const;
+  PushReply MakePushReply(const PartOutcome& outcome, bool duplicate) const;
   // The values of the slices as they are now.
   absl::Cord ValuesOf(const std::vector<CheckedSlice>& slices,
                       const Codec* codec, const ValueMemory& memory);

@@ -154,16 +154,22 @@ void ShardServer::EndSnapshot(const EndSnapshotRequest& request,
   Submit(request, deadline, std::move(done), &ParameterShard::EndSnapshot);
 }
 
+absl::Status ShardServer::RunAndWait(absl::FunctionRef<void()> task) {
+  absl::Notification done;
+  const bool posted = strand_.Post([&] {
+    task();
+    done.Notify();
+  });
+  if (!posted) return ShuttingDown(options_.shard.ps_index);
+  done.WaitForNotification();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<const ParameterMemory>>
 ShardServer::ParametersInPlace(int64_t model_epoch) {
   absl::StatusOr<std::shared_ptr<const ParameterMemory>> memory;
-  absl::Notification asked;
-  const bool posted = strand_.Post([&] {
-    memory = shard_.ParametersInPlace(model_epoch);
-    asked.Notify();
-  });
-  if (!posted) return ShuttingDown(options_.shard.ps_index);
-  asked.WaitForNotification();
+  RETURN_IF_ERROR(
+      RunAndWait([&] { memory = shard_.ParametersInPlace(model_epoch); }));
   return memory;
 }
 
@@ -183,14 +189,15 @@ absl::Status ShardServer::HoldParameters(const Sender& sender,
                                          const Fence& fence,
                                          ParameterHolder* holder) {
   absl::Status status;
-  absl::Notification asked;
-  const bool posted = strand_.Post([&] {
-    status = shard_.HoldParameters(sender, fence, holder);
-    asked.Notify();
-  });
-  if (!posted) return ShuttingDown(options_.shard.ps_index);
-  asked.WaitForNotification();
+  RETURN_IF_ERROR(RunAndWait(
+      [&] { status = shard_.HoldParameters(sender, fence, holder); }));
   return status;
+}
+
+absl::StatusOr<PushReply> ShardServer::UpdateHeld(const PushPart& request) {
+  absl::StatusOr<PushReply> reply;
+  RETURN_IF_ERROR(RunAndWait([&] { reply = shard_.UpdateHeld(request); }));
+  return reply;
 }
 
 void ShardServer::State(absl::Time deadline, ReplyCallback<ShardState> done) {

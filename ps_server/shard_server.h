@@ -5,6 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/thread_team.h"
 #include "common/rpc/parameter_holder.h"
@@ -75,6 +78,7 @@ class ShardServer : public DataLink {
       const Fence& fence, int64_t size_bytes) override;
   absl::Status HoldParameters(const Sender& sender, const Fence& fence,
                               ParameterHolder* holder) override;
+  absl::StatusOr<PushReply> UpdateHeld(const PushPart& request) override;
   absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
       int64_t model_epoch);
 
@@ -83,6 +87,19 @@ class ShardServer : public DataLink {
 
   // Carries out what was asked, then refuses everything. Repeatable.
   void Close();
+
+  // While it lives, its thread calls `attend` between two requests that it
+  // carries out (Strand::Attendance): others may ask without end, and a call
+  // returns only when nothing is left.
+  class Attendance {
+   public:
+    // Both outlive this.
+    Attendance(const ShardServer* server, const std::function<void()>* attend)
+        : attendance_(&server->strand_, attend) {}
+
+   private:
+    const Strand::Attendance attendance_;
+  };
 
   // What was counted. REQUIRES: Close was called.
   ShardCounters counters() const { return shard_.counters(); }
@@ -99,6 +116,8 @@ class ShardServer : public DataLink {
   template <typename Reply, typename Header, typename Method>
   void SubmitPart(Frame<Header> request, absl::Time deadline,
                   ReplyCallback<Reply> done, Method method);
+  // Runs `task` in its turn, and waits for that. Errors: Unavailable.
+  absl::Status RunAndWait(absl::FunctionRef<void()> task);
   void TellPhase();
   ShardOptions ShardOptionsWithTeam() const;
 

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -69,18 +70,27 @@ SharedMemoryConnection::SharedMemoryConnection(Parts parts,
 void SharedMemoryConnection::Shutdown() { shutdown(socket_.get(), SHUT_RDWR); }
 
 absl::Status SharedMemoryConnection::Serve() {
+  const std::function<void()> attend = [this] {
+    if (failure_.ok()) failure_ = TakeRequest();
+  };
+  const ShardServer::Attendance attendance(parts_.shard, &attend);
   for (;;) {
     const RingEvent event = AwaitEntry(&requests_, socket_, kLongestWait);
     if (event == RingEvent::kPeerGone) return absl::OkStatus();
     if (event == RingEvent::kTimeout) continue;
-    ASSIGN_OR_RETURN(const std::optional<RingEntry> entry, requests_.Take());
-    if (!entry.has_value()) continue;
-    RETURN_IF_ERROR(Accept(*entry));
-    const absl::Time deadline =
-        parts_.clock->Now() + absl::Milliseconds(entry->timeout_ms);
-    CarryOut(static_cast<DataMethod>(entry->kind), Call(this, *entry),
-             deadline);
+    RETURN_IF_ERROR(TakeRequest());
+    RETURN_IF_ERROR(failure_);
   }
+}
+
+absl::Status SharedMemoryConnection::TakeRequest() {
+  ASSIGN_OR_RETURN(const std::optional<RingEntry> entry, requests_.Take());
+  if (!entry.has_value()) return absl::OkStatus();
+  RETURN_IF_ERROR(Accept(*entry));
+  const absl::Time deadline =
+      parts_.clock->Now() + absl::Milliseconds(entry->timeout_ms);
+  CarryOut(static_cast<DataMethod>(entry->kind), Call(this, *entry), deadline);
+  return absl::OkStatus();
 }
 
 absl::Status SharedMemoryConnection::Accept(const RingEntry& entry) {

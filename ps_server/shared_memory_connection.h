@@ -52,6 +52,8 @@ class SharedMemoryConnection
  private:
   class Call;
 
+  // Passes the next request to the shard, if there is one.
+  absl::Status TakeRequest();
   // Slot, kind and size make sense, and the slot is not being answered.
   absl::Status Accept(const RingEntry& entry);
   // A request: a copy of its fields, and its tensor bytes where they lie.
@@ -74,6 +76,8 @@ class SharedMemoryConnection
 
   // Used by Serve only.
   RingReader requests_;
+  // What TakeRequest failed of between others' requests.
+  absl::Status failure_;
 
   absl::Mutex mu_;
   RingWriter answers_ ABSL_GUARDED_BY(mu_);

@@ -1,8 +1,23 @@
 #include "ps_server/strand.h"
 
+#include <cassert>
 #include <utility>
 
 namespace muster {
+namespace {
+
+thread_local const Strand::Attendance* attendance = nullptr;
+
+}  // namespace
+
+Strand::Attendance::Attendance(const Strand* strand,
+                               const std::function<void()>* attend)
+    : strand_(strand), attend_(*attend) {
+  assert(attendance == nullptr);
+  attendance = this;
+}
+
+Strand::Attendance::~Attendance() { attendance = nullptr; }
 
 bool Strand::Post(Task task) {
   {
@@ -30,6 +45,9 @@ void Strand::Run() {
       tasks_.pop_front();
     }
     task();
+    if (attendance != nullptr && attendance->strand_ == this) {
+      attendance->attend_();
+    }
   }
 }
 

@@ -14,9 +14,31 @@ namespace muster {
 // those that others post meanwhile, before Post returns. A state machine so
 // costs its callers no change of threads, which takes longer than most of what
 // it does. What a task did is visible to the next one. Thread-safe.
+//
+// Others may post without end, and Post does not return until there is nothing
+// left: a thread with other duties, such as to read what comes next, sees to
+// them with an Attendance.
 class Strand {
  public:
   using Task = std::function<void()>;
+
+  // While it lives, its thread calls `attend` after each task of the strand
+  // that it runs, with no lock held. That may post. One a thread.
+  class Attendance {
+   public:
+    // Both outlive this.
+    Attendance(const Strand* strand, const std::function<void()>* attend);
+    ~Attendance();
+
+    Attendance(const Attendance&) = delete;
+    Attendance& operator=(const Attendance&) = delete;
+
+   private:
+    friend class Strand;
+
+    const Strand* const strand_;
+    const std::function<void()>& attend_;
+  };
 
   Strand() = default;
   // Closes.

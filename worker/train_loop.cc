@@ -232,6 +232,9 @@ absl::StatusOr<PushOutcome> TrainLoop::Push(StepPush* push) {
   if (options_.change_gradients != nullptr) {
     options_.change_gradients(trainable_);
   }
+  if (options_.update != nullptr) {
+    return options_.client->UpdateHeld(push->step(), *parameters_->versions());
+  }
   return is_pipelined() ? PushAndComputeAhead(push) : push->Finish();
 }
 
@@ -261,7 +264,9 @@ absl::Status TrainLoop::Finish(StepPush* push, StepReport* report) {
   ASSIGN_OR_RETURN(PushOutcome outcome, Push(push));
   if (options_.update != nullptr) options_.update->Start();
   parameters_->Bring(std::move(outcome.new_versions));
-  report->times.pushed = report->times.decided;
+  // With an update on the device nothing is sent.
+  report->times.pushed =
+      options_.update != nullptr ? Now() : report->times.decided;
   for (const SliceSend& send : outcome.sends) {
     report->times.pushed = std::max(report->times.pushed, send.acknowledged);
   }

@@ -23,12 +23,12 @@ struct HeldTensor {
 // with one owner (ParameterLink::HoldParameters). While a shard is held:
 //
 // - Versions, counts of updates, duplicate marks, staleness and rate factors
-//   stay the shard's, and advance with each push as ever: it tells the holder
-//   which blocks to update, as which update.
-// - The gradient of a push is the one that the holder has at that moment; the
-//   bytes of the message are not looked at, nor checked to be finite. Pushes
-//   come from the worker that the holder belongs to, one at a time, float32,
-//   and want no values back; all others are refused.
+//   stay the shard's, and advance with each step as they do with a push: it
+//   tells the holder which blocks to update, as which update.
+// - A step of the worker that the holder belongs to is one request
+//   (ParameterLink::UpdateHeld) with no values: its gradients are those that
+//   the holder has at that moment, and nobody here looks whether they are
+//   finite. Pushes are refused, whoever sends them.
 // - The shard's memory is what it was at the last WriteBack (at first, Take),
 //   and nobody else writes there. Before a request reads values or slots (pull,
 //   begin of a snapshot) the shard has them written back; if that fails, the

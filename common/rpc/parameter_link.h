@@ -99,6 +99,16 @@ class ParameterLink {
     return absl::UnimplementedError(
         "only the parameters of a shard of this process can be held");
   }
+
+  // One update of all parameters, by who holds them: as a push of one part
+  // whose slices are the whole shard, with the gradients that the holder has.
+  // `request` has no slices, codec or round. Waits for its turn; carried out
+  // when it returns. Errors: FailedPrecondition (also "fenced: ") if the sender
+  // does not hold them; InvalidArgument, Unavailable.
+  virtual absl::StatusOr<PushReply> UpdateHeld(const PushPart& /*request*/) {
+    return absl::UnimplementedError(
+        "only a shard of this process can have its parameters held");
+  }
 };
 
 }  // namespace muster

@@ -149,9 +149,23 @@ class TestShard {
                                        const std::vector<float>& gradient) {
     Frame<PushPart> push = MakePush(worker_, step, {AllSlices()[part]},
                                     BytesOf(gradient), part, /*parts=*/2);
-    push.header.set_pulled_version(std::max<int64_t>(0, step - 2));
+    push.header.set_pulled_version(PulledBefore(step));
     ASSIGN_OR_RETURN(Frame<PushReply> reply, shard_->Push(push));
     return reply.header;
+  }
+
+  // Of whoever holds the parameters.
+  absl::StatusOr<PushReply> Update(int64_t step) {
+    return shard_->UpdateHeld(UpdateOf(step));
+  }
+  PushPart UpdateOf(int64_t step) const {
+    PushPart update;
+    *update.mutable_sender() = worker_;
+    *update.mutable_fence() = MakeFence();
+    update.set_step(step);
+    update.set_parts(1);
+    update.set_pulled_version(PulledBefore(step));
+    return update;
   }
 
   absl::StatusOr<std::vector<float>> Pull(int64_t epoch = 1) {
@@ -180,11 +194,14 @@ class TestShard {
     return bytes;
   }
 
-  ParameterShard& operator*() { return *shard_; }
   ParameterShard* operator->() { return shard_.get(); }
-  const Sender& worker() const { return worker_; }
 
  private:
+  // Two updates ago, or one.
+  static int64_t PulledBefore(int64_t step) {
+    return std::max<int64_t>(0, step - 2);
+  }
+
   void Append(const ReadSnapshotRequest& request, std::string* bytes) {
     const auto reply = shard_->ReadSnapshot(request);
     EXPECT_THAT(reply, IsOk());
@@ -197,11 +214,10 @@ class TestShard {
 
 class HeldParametersTest : public testing::Test {
  protected:
-  // A step of both; the held shard's message has a gradient of no meaning.
+  // A step of both.
   void Step(int64_t step) {
     holder_.gradient = Gradient(step);
-    const auto found =
-        held_.Push(step, std::vector<float>(kAll, std::nanf("")));
+    const auto found = held_.Update(step);
     const auto wanted = plain_.Push(step, Gradient(step));
     ASSERT_THAT(found, IsOk());
     ASSERT_THAT(wanted, IsOk());
@@ -235,7 +251,9 @@ TEST_F(HeldParametersTest, PullsAndSnapshotsSeeWhatIsHeld) {
   const auto cut = held_.BeginSnapshot();
   const auto wanted = plain_.BeginSnapshot();
   ASSERT_THAT(cut, IsOk());
-  EXPECT_EQ(cut->SerializeAsString(), wanted->SerializeAsString());
+  EXPECT_EQ(cut->version(), wanted->version());
+  ASSERT_EQ(cut->marks_size(), 1);
+  EXPECT_EQ(cut->marks(0).step(), 4);
   ExpectSameSnapshot(cut->snapshot(), wanted->snapshot());
 }
 
@@ -253,7 +271,7 @@ TEST_F(HeldParametersTest, AnOpenSnapshotKeepsWhatItBeganWith) {
   ExpectSameSnapshot(cut->snapshot(), wanted->snapshot());
 }
 
-TEST_F(HeldParametersTest, CountsAdvanceAsForAPush) {
+TEST_F(HeldParametersTest, CountsAdvanceAsWithPushes) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
   for (int64_t step = 1; step <= 3; ++step) Step(step);
   EXPECT_EQ(held_->State().version(), 3);
@@ -262,11 +280,12 @@ TEST_F(HeldParametersTest, CountsAdvanceAsForAPush) {
   EXPECT_GT(held_->counters().staleness_sum, 0);
 }
 
-TEST_F(HeldParametersTest, ARepeatedPushIsNotMadeTwice) {
+TEST_F(HeldParametersTest, ARepeatedUpdateIsNotMadeTwice) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
   Step(1);
   Step(1);
-  EXPECT_EQ(held_->counters().duplicate_parts, 2);
+  EXPECT_EQ(held_->counters().applied_parts, 1);
+  EXPECT_EQ(held_->counters().duplicate_parts, 1);
   ExpectSamePull();
 }
 
@@ -311,28 +330,46 @@ TEST_F(HeldParametersTest, AHolderThatCannotTakeThemHoldsNothing) {
   EXPECT_THAT(
       held_.Hold(&holder_),
       StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("no memory")));
+  EXPECT_THAT(held_.Update(1),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("nobody holds the parameters")));
   ASSERT_THAT(held_.Push(1, Gradient(1)), IsOk());
   ASSERT_THAT(plain_.Push(1, Gradient(1)), IsOk());
   ExpectSamePull();
 }
 
-TEST_F(HeldParametersTest, RefusesPushesThatWantOrBringValues) {
+TEST_F(HeldParametersTest, RefusesPushesAndUpdatesOfOthers) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
-  const auto push = [&](const auto& change) {
-    Frame<PushPart> request = MakePush(held_.worker(), 1, AllSlices(),
-                                       BytesOf(std::vector<float>(kAll)));
-    change(&request.header);
-    return held_->Push(request).status();
-  };
   const auto refusal = StatusIs(absl::StatusCode::kFailedPrecondition,
-                                HasSubstr("held by worker:0"));
-  EXPECT_THAT(push([](PushPart* part) { part->set_wants_values(true); }),
-              refusal);
-  EXPECT_THAT(push([](PushPart* part) { part->set_codec("bf16"); }), refusal);
+                                HasSubstr("held by /job:worker/task:0"));
+  EXPECT_THAT(held_.Push(1, Gradient(1)), refusal);
   const Sender other = MakeSender(1, 22);
   ASSERT_THAT(held_->Hello(MakeHello(other)), IsOk());
-  EXPECT_THAT(push([&](PushPart* part) { *part->mutable_sender() = other; }),
-              refusal);
+  PushPart update = held_.UpdateOf(1);
+  *update.mutable_sender() = other;
+  EXPECT_THAT(held_->UpdateHeld(update), refusal);
+  EXPECT_EQ(held_->counters().fenced_parts, 2);
+  EXPECT_EQ(held_->State().version(), 0);
+}
+
+TEST_F(HeldParametersTest, AnUpdateIsCheckedAsAPush) {
+  ASSERT_THAT(held_.Hold(&holder_), IsOk());
+  const auto update = [&](const auto& change) {
+    PushPart request = held_.UpdateOf(1);
+    change(&request);
+    return held_->UpdateHeld(request).status();
+  };
+  EXPECT_THAT(
+      update([](PushPart* of) { of->mutable_fence()->set_model_epoch(2); }),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("fenced: ")));
+  EXPECT_THAT(update([](PushPart* of) { of->set_step(0); }),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(update([](PushPart* of) { of->set_part(1); }),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(update([](PushPart* of) { of->set_pulled_version(1); }),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(update([](PushPart* of) { of->set_round(1); }),
+              StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(held_->State().version(), 0);
 }
 

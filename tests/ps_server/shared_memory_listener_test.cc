@@ -82,6 +82,20 @@ std::string FencedPush() {
       .header.SerializeAsString();
 }
 
+// Does something when it is first read.
+class MeddlingClock : public MonotonicClock {
+ public:
+  absl::Time Now() const override {
+    if (!std::exchange(has_meddled_, true)) meddle();
+    return MonotonicClock::Now();
+  }
+
+  std::function<void()> meddle;
+
+ private:
+  mutable bool has_meddled_ = false;
+};
+
 class SharedMemoryListenerTest : public testing::Test {
  protected:
   SharedMemoryListenerTest() : shard_(ShardOptions(&clock_)) { Restart(16); }
@@ -93,10 +107,11 @@ class SharedMemoryListenerTest : public testing::Test {
     return options;
   }
 
-  void Restart(int max_connections) {
+  void Restart(int max_connections) { Restart(max_connections, &shard_); }
+  void Restart(int max_connections, ShardServer* shard) {
     SharedMemoryListener::Options options;
     options.max_connections = max_connections;
-    options.shard = &shard_;
+    options.shard = shard;
     options.clock = &clock_;
     auto listener = SharedMemoryListener::Start(options);
     ASSERT_THAT(listener, IsOk());
@@ -152,6 +167,33 @@ TEST_F(SharedMemoryListenerTest, AnswersEverySlot) {
       ASSERT_TRUE(worker.Await().has_value());
     }
   }
+}
+
+// The worker's thread carries out a request after which others never stop.
+TEST_F(SharedMemoryListenerTest, AWorkerIsServedAmongOthersWhoNeverStop) {
+  constexpr int64_t kNever = 2'000'000;
+  // Read by the shard in the first request's turn.
+  MeddlingClock clock;
+  ShardServer shard(ShardOptions(&clock));
+  std::atomic<bool> is_served = false;
+  int64_t asked = 0;
+  const std::function<void(const absl::StatusOr<ShardState>&)> ask =
+      [&](const absl::StatusOr<ShardState>&) {
+        if (is_served || asked == kNever) return;
+        ++asked;
+        shard.State(absl::InfiniteFuture(), ask);
+      };
+  clock.meddle = [&ask] { ask(ShardState()); };
+  Restart(/*max_connections=*/1, &shard);
+  RawWorker worker = Connect();
+  worker.Send(0, DataMethod::kPush, FencedPush());
+  ASSERT_TRUE(worker.Await().has_value());
+  worker.Send(1, DataMethod::kPush, FencedPush());
+  EXPECT_TRUE(worker.Await().has_value());
+  is_served = true;
+  listener_.reset();
+  EXPECT_GT(asked, 0);
+  EXPECT_LT(asked, kNever);
 }
 
 TEST_F(SharedMemoryListenerTest, MessagesThatMakeNoSenseAreAnswered) {

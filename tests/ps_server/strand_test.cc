@@ -1,5 +1,6 @@
 #include "ps_server/strand.h"
 
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -59,6 +60,33 @@ TEST(StrandTest, WhoPostsWhileAnotherRunsDoesNotWait) {
   go_on.Notify();
   runner.join();
   EXPECT_TRUE(second);
+}
+
+// Others never let the queue become empty, before the thread has had its say.
+TEST(StrandTest, AThreadThatRunsOthersTasksSeesToItsOwnDuties) {
+  Strand strand, other;
+  int attended = 0;
+  int runs = 0;
+  const std::function<void()> attend = [&] {
+    ++attended;
+    EXPECT_TRUE(other.Post([] {}));
+  };
+  std::function<void()> again = [&] {
+    if (++runs == 100 || attended == 3) return;
+    EXPECT_TRUE(strand.Post(again));
+  };
+  {
+    const Strand::Attendance attendance(&strand, &attend);
+    EXPECT_TRUE(strand.Post(again));
+    EXPECT_EQ(runs, 4);
+    EXPECT_EQ(attended, 4);
+    // Who posts has nothing to see to while another thread runs it.
+    std::thread runner([&] { EXPECT_TRUE(strand.Post([] {})); });
+    runner.join();
+    EXPECT_EQ(attended, 4);
+  }
+  EXPECT_TRUE(strand.Post([] {}));
+  EXPECT_EQ(attended, 4);
 }
 
 TEST(StrandTest, RefusesAfterCloseAndClosesTwice) {

@@ -149,10 +149,16 @@ class ParameterClient {
   // may be transient.
   absl::StatusOr<ParametersInPlace> MapParameters();
   // `holder` has the parameters from now on (ParameterHolder), until the next
-  // Define; it outlives the client. Pushes are then as after MapParameters. May
-  // wait for a device. Errors: FailedPrecondition with several shards; those of
-  // ParameterLink::HoldParameters, Aborted for fenced.
+  // Define; it outlives the client. UpdateHeld takes the place of pushes then.
+  // May wait for a device. Errors: FailedPrecondition with several shards;
+  // those of ParameterLink::HoldParameters, Aborted for fenced.
   absl::Status HoldParameters(ParameterHolder* holder);
+  // The holder's gradients, computed from the values of `versions`, are the
+  // update of `step`: as a push that sends nothing. Waits for the shard, not
+  // for a device. Errors: FailedPrecondition if `versions` is of another model
+  // epoch; those of ParameterLink::UpdateHeld, Aborted for fenced.
+  absl::StatusOr<PushOutcome> UpdateHeld(int64_t step,
+                                         const PulledVersions& versions);
   // What version they are now: as Pull, but without values.
   absl::StatusOr<std::shared_ptr<const PulledVersions>> PullVersions();
 

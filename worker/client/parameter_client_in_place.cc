@@ -35,6 +35,12 @@ ShardPlaces PlaceTensors(const ClientModel& model, int num_shards) {
   return placed;
 }
 
+// Of the only shard; 0 if it has nothing.
+int64_t VersionOf(const PulledVersions& versions) {
+  const std::vector<int64_t>& parts = versions.parts.front();
+  return parts.empty() ? 0 : parts.front();
+}
+
 }  // namespace
 
 absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters() {
@@ -71,6 +77,38 @@ absl::Status ParameterClient::HoldParameters(ParameterHolder* holder) {
       model->sender, model->fences.front(), holder);
   RETURN_IF_ERROR(Annotate(Fenced(held), options_.ps_names.front()));
   return SetInPlace(model);
+}
+
+absl::StatusOr<PushOutcome> ParameterClient::UpdateHeld(
+    int64_t step, const PulledVersions& versions) {
+  const std::shared_ptr<const ClientModel> model = this->model();
+  const std::string what = absl::StrCat("update of step ", step);
+  if (versions.model != model) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, ": its values are of another model epoch"));
+  }
+  PushPart request;
+  *request.mutable_sender() = model->sender;
+  *request.mutable_fence() = model->fences.front();
+  request.set_step(step);
+  request.set_parts(1);
+  // They were all pulled at once.
+  const int64_t pulled = VersionOf(versions);
+  request.set_pulled_version(pulled);
+  const absl::StatusOr<PushReply> reply = links_.front()->UpdateHeld(request);
+  RETURN_IF_ERROR(
+      Annotate(Fenced(reply.status()),
+               absl::StrCat(what, ": ", options_.ps_names.front())));
+  PushOutcome outcome;
+  outcome.max_staleness = reply->staleness();
+  outcome.mean_staleness = static_cast<double>(reply->staleness());
+  outcome.duplicate_parts = reply->duplicate() ? 1 : 0;
+  outcome.pulled_versions = {pulled};
+  auto brought = std::make_shared<PulledVersions>(versions);
+  for (int64_t& part : brought->parts.front()) part = reply->version();
+  outcome.new_versions = brought;
+  KeepVersions(std::move(brought));
+  return outcome;
 }
 
 absl::Status ParameterClient::SetInPlace(
