@@ -3,11 +3,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/backend/cuda/fake_gpu.h"
+#include "tests/worker/model/test_models.h"
+#include "worker/model/compiled_model.h"
 
 namespace muster {
 namespace {
@@ -128,6 +132,29 @@ TEST(CudaBackendTest, TheSmallerLimitCounts) {
   EXPECT_THAT((*backend)->streams()->Allocate(3 * kMiB, "a test"),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("of the 2097152")));
+}
+
+// As towers are made: all cards are opened first, and the last one is current.
+TEST(CudaBackendTest, EachCardMakesAndRunsItsOwnModel) {
+  FakeGpu gpu(Cards(2));
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (const int index : {0, 1}) {
+    BackendOptions options;
+    options.device_index = index;
+    auto backend = FactoryOf(gpu).create(options);
+    ASSERT_THAT(backend, IsOk());
+    backends.push_back(*std::move(backend));
+  }
+  for (const auto& backend : backends) {
+    CompileOptions options;
+    options.backend = backend.get();
+    options.batch_size = 2;
+    const auto model =
+        CompiledModel::Create(ParseModel(kManyUsesModel), options);
+    ASSERT_THAT(model, IsOk());
+    const Batch batch = MakeBatch(2, kManyUsesElements, kManyUsesClasses, 1);
+    EXPECT_THAT((*model)->Step(batch, /*step_seed=*/1), IsOk());
+  }
 }
 
 TEST(CudaBackendTest, EveryCallThatFailsWhileItOpensIsTold) {

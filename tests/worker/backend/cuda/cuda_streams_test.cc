@@ -310,6 +310,34 @@ TEST(CudaStreamsTest, NoSuchDeviceIsUnavailable) {
                        HasSubstr("cuda:3: use the device: CUDA says")));
 }
 
+// What CUDA or its libraries refuse, or do on the wrong device.
+TEST(CudaStreamsTest, WorkIsForTheCurrentDevice) {
+  FakeCuda::Options cards = OneDevice(1);
+  cards.devices.resize(2, cards.devices[0]);
+  FakeCuda fake(cards);
+  const GpuFunctions gpu = {fake.functions(), {}, {}, {}};
+  CudaStreams::Options options;
+  const auto first = CudaStreams::Create(&gpu, options);
+  ASSERT_THAT(first, IsOk());
+  const auto event = (*first)->CreateEvent();
+  ASSERT_THAT(event, IsOk());
+  const auto buffer = (*first)->Allocate(16, "a test");
+  ASSERT_THAT(buffer, IsOk());
+  options.ordinal = 1;
+  const auto second = CudaStreams::Create(&gpu, options);
+  ASSERT_THAT(second, IsOk());
+  const auto refused = StatusIs(absl::StatusCode::kInternal);
+  std::vector<int> host(4);
+  EXPECT_THAT((*first)->CopyToDevice((*buffer)->data(), host.data(), 16),
+              refused);
+  EXPECT_THAT((*first)->Record(event->get(), Stream::kCompute), refused);
+  EXPECT_THAT((*first)->Wait(Stream::kCompute, **event), refused);
+  EXPECT_THAT((*first)->BeginCapture(), refused);
+  EXPECT_THAT((*second)->Record(event->get(), Stream::kCompute), refused);
+  ASSERT_THAT((*first)->MakeCurrent(), IsOk());
+  EXPECT_THAT((*first)->Record(event->get(), Stream::kCompute), IsOk());
+}
+
 // All that this class does, once; the first error ends it.
 absl::Status UseAll(const GpuFunctions& gpu) {
   CudaStreams::Options options;
