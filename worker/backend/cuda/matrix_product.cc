@@ -26,11 +26,9 @@ cudaDataType_t FactorType(const CudaPrecision& precision) {
   return precision.bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
+// Not those with a ReLU: they make 0 of NaN.
 cublasLtEpilogue_t EpilogueOf(const MatrixProduct::Options& options) {
-  if (options.has_bias) {
-    return options.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
-  }
-  return options.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+  return options.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 }  // namespace

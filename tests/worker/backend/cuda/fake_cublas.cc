@@ -365,7 +365,8 @@ void FakeCublas::Product::Compute(const void* a_memory, const void* b_memory,
       float value = alpha * sum;
       if (beta != 0) value += beta * c_memory[at];
       if (has_bias) value += bias[row];
-      d_memory[at] = relu && value < 0 ? 0 : value;
+      // Real cards make 0 of NaN, too.
+      d_memory[at] = relu && !(value > 0) ? 0 : value;
     }
   }
 }
