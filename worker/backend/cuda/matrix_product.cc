@@ -121,9 +121,14 @@ absl::Status MatrixProduct::ChooseAlgorithm() {
   RETURN_IF_ERROR(CreatePreference(&preference));
   std::array<cublasLtMatmulHeuristicResult_t, kAlgorithms> results;
   int found = 0;
-  RETURN_IF_ERROR(Check(cublas.MatmulAlgoGetHeuristic(
+  const cublasStatus_t listed = cublas.MatmulAlgoGetHeuristic(
       device_->cublas(), operation_.get(), a_.get(), b_.get(), d_.get(),
-      d_.get(), preference.get(), kAlgorithms, results.data(), &found)));
+      d_.get(), preference.get(), kAlgorithms, results.data(), &found);
+  if (listed == CUBLAS_STATUS_NOT_SUPPORTED) {
+    found = 0;
+  } else {
+    RETURN_IF_ERROR(Check(listed));
+  }
   for (int i = 0; i < found; ++i) {
     if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
     algorithm_ = results[i].algo;
