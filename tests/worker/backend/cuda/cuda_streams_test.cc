@@ -299,6 +299,33 @@ TEST(CudaStreamsTest, HostMemoryThatIsNotPinnedIsCopiedAllTheSame) {
   EXPECT_EQ(host, 7);
 }
 
+TEST(CudaStreamsTest, MemoryThatCannotBePinnedIsUsedAsItIs) {
+  for (const cudaError_t error :
+       {cudaErrorNotSupported, cudaErrorInvalidValue, cudaErrorNotPermitted,
+        cudaErrorOperatingSystem, cudaErrorMemoryAllocation}) {
+    Card card;
+    card.gpu.cuda.HostRegister = [error](auto...) { return error; };
+    EXPECT_EQ(card.streams->unpinned(), "");
+    RoundTrip trip(&card);
+    EXPECT_THAT(card.streams->unpinned(),
+                HasSubstr("cuda:0: pin 12 bytes of host memory: CUDA says"));
+    trip.CopyIn();
+    trip.Compute();
+    trip.CopyOut();
+    ASSERT_THAT(trip.Await(), IsOk());
+    EXPECT_THAT(trip.to, ElementsAre(2, 4, 6));
+  }
+}
+
+TEST(CudaStreamsTest, ADeviceThatIsBrokenPinsNothing) {
+  Card card;
+  card.gpu.cuda.HostRegister = [](auto...) { return cudaErrorIllegalAddress; };
+  std::vector<int> host(8);
+  EXPECT_THAT(card.streams->PinHost(host.data(), sizeof(int) * 8),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("cuda:0: pin 32 bytes of host memory")));
+}
+
 TEST(CudaStreamsTest, NoSuchDeviceIsUnavailable) {
   FakeCuda fake(OneDevice(1));
   const GpuFunctions gpu = {fake.functions(), {}, {}, {}};
