@@ -38,7 +38,9 @@ namespace muster {
 //
 // Every Create fails with InvalidArgument if the description is not valid,
 // and with Unimplemented if this backend cannot do it.
-// Thread-safe for creation; a primitive is for one thread at a time.
+// Thread-safe for creation; a primitive is for one thread at a time. Where
+// streams() is not null, a thread that creates or executes has called its
+// MakeCurrent.
 class Backend {
  public:
   using Created = absl::StatusOr<std::unique_ptr<Primitive>>;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -60,9 +61,12 @@ class DeviceStreams {
       int64_t bytes, absl::string_view what) = 0;
   // Of memory that outlives the pin and is alone in its pages, the first of
   // which it begins (AlignedBuffer::OfPages): pages are pinned, each once. Pins
-  // nothing that is pinned already.
+  // nothing that is pinned already, and nothing where the system does not let
+  // it (unpinned()): copies are slower then, and calls wait for them.
   virtual absl::StatusOr<std::unique_ptr<Pin>> PinHost(void* memory,
                                                        int64_t bytes) = 0;
+  // Why PinHost last pinned nothing; empty: the system has always let it.
+  virtual std::string unpinned() const { return ""; }
   virtual absl::StatusOr<std::unique_ptr<Event>> CreateEvent() = 0;
   // One of which the device notes the time when it comes, which costs a little.
   virtual absl::StatusOr<std::unique_ptr<Event>> CreateTimedEvent() = 0;

@@ -73,6 +73,9 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
   ASSIGN_OR_RETURN(Program program,
                    LowerModel(graph, options.batch_size, phase));
   FuseActivations(&program);
+  // Primitives ask libraries of the device whose handles they hold.
+  DeviceStreams* const streams = options.backend->streams();
+  if (streams != nullptr) RETURN_IF_ERROR(streams->MakeCurrent());
   PlanOptions plan_options;
   plan_options.input_gradient =
       options.input_gradient && phase == Phase::kTraining;

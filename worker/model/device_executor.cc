@@ -28,7 +28,18 @@ absl::StatusOr<std::unique_ptr<DeviceExecutor>> DeviceExecutor::Create(
   executor->stretches_ =
       DivideStep(*model.plan, *model.schedule, model.parameters->sizes_bytes);
   RETURN_IF_ERROR(executor->CreateEvents());
+  executor->SayIfUnpinned();
   return executor;
+}
+
+void DeviceExecutor::SayIfUnpinned() const {
+  const std::string why = streams_->unpinned();
+  if (why.empty() || say_ == nullptr) return;
+  say_(
+      absl::StrCat("host memory is not pinned, so that copies are slower and "
+                   "steps wait for them; raise the limit of locked memory "
+                   "(ulimit -l) if it is that: ",
+                   why));
 }
 
 absl::Status DeviceExecutor::Allocate() {

@@ -108,6 +108,7 @@ class DeviceExecutor : public PlanExecutor {
 
   absl::Status Allocate();
   absl::Status PinParameters();
+  void SayIfUnpinned() const;
   absl::Status CreateSides();
   absl::Status CreateEvents();
   void BindOperandsToDevice(Side* side) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/backend/parity_backends.h"
 #include "tests/worker/backend/primitive_run.h"
@@ -54,19 +55,27 @@ class BackendParityTest : public testing::TestWithParam<ParityBackend> {
   void Compare(Backend::Created tested, Backend::Created wanted,
                const Inputs& inputs, const std::vector<Operand>& outputs,
                double tolerance) {
-    PrimitiveRun found(backend_.get(), std::move(tested));
-    PrimitiveRun oracle(oracle_.get(), std::move(wanted));
-    ASSERT_TRUE(found.ok() && oracle.ok());
-    for (const auto& [operand, values] : inputs) {
-      found.Set(operand, values);
-      oracle.Set(operand, values);
-    }
-    ASSERT_EQ(found.Execute(), absl::OkStatus());
-    ASSERT_EQ(oracle.Execute(), absl::OkStatus());
-    for (const Operand output : outputs) {
-      ExpectNear(found.Get(output), oracle.Get(output), tolerance, kRelative,
-                 OperandName(output));
-    }
+    RunBoth(std::move(tested), std::move(wanted), inputs,
+            [&](const PrimitiveRun& found, const PrimitiveRun& oracle) {
+              for (const Operand output : outputs) {
+                ExpectNear(found.Get(output), oracle.Get(output), tolerance,
+                           kRelative, OperandName(output));
+              }
+            });
+  }
+
+  // oneDNN's maxima are those of the instruction, which drops NaN.
+  bool KeepsNan() const { return backend_->name() != "cpu"; }
+
+  // EXPECTs NaN in dst where the oracle has it, somewhere, and nowhere else.
+  void CompareNan(Backend::Created tested, Backend::Created wanted,
+                  const Inputs& inputs) {
+    RunBoth(std::move(tested), std::move(wanted), inputs,
+            [](const PrimitiveRun& found, const PrimitiveRun& oracle) {
+              const Values wanted_dst = oracle.Get(Operand::kDst);
+              EXPECT_THAT(wanted_dst, testing::Contains(testing::IsNan()));
+              EXPECT_EQ(AreNan(found.Get(Operand::kDst)), AreNan(wanted_dst));
+            });
   }
 
   static MemoryLayout OracleLayout(const Shape& shape) {
@@ -93,6 +102,29 @@ class BackendParityTest : public testing::TestWithParam<ParityBackend> {
 
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Backend> oracle_;
+
+ private:
+  static std::vector<bool> AreNan(const Values& values) {
+    std::vector<bool> are_nan;
+    for (const double value : values) are_nan.push_back(std::isnan(value));
+    return are_nan;
+  }
+
+  // Calls look(found, oracle) when both are done.
+  template <typename Look>
+  void RunBoth(Backend::Created tested, Backend::Created wanted,
+               const Inputs& inputs, Look look) {
+    PrimitiveRun found(backend_.get(), std::move(tested));
+    PrimitiveRun oracle(oracle_.get(), std::move(wanted));
+    ASSERT_TRUE(found.ok() && oracle.ok());
+    for (const auto& [operand, values] : inputs) {
+      found.Set(operand, values);
+      oracle.Set(operand, values);
+    }
+    ASSERT_EQ(found.Execute(), absl::OkStatus());
+    ASSERT_EQ(oracle.Execute(), absl::OkStatus());
+    look(found, oracle);
+  }
 };
 
 }  // namespace muster

@@ -1,4 +1,5 @@
 // Convolutions and dense layers of every backend against the oracle in double.
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -54,6 +55,14 @@ std::vector<Conv2dDesc> ConvCases() {
   };
 }
 
+std::vector<DenseDesc> DenseCases() {
+  return {{1, 1, 1, true, false},
+          {3, 17, 5, true, true},
+          {1, 5, 17, false, true},
+          {3, 130, 33, true, false},
+          {16, 64, 32, true, true}};
+}
+
 TEST_P(BackendParityProductsTest, Conv2dForward) {
   for (const Conv2dDesc& d : ConvCases()) {
     SCOPED_TRACE(d.dst_shape().ToString());
@@ -62,6 +71,26 @@ TEST_P(BackendParityProductsTest, Conv2dForward) {
     Compare(backend_->CreateConv2dForward(d), oracle_->CreateConv2dForward(d),
             ForwardInputs(d, d.dst_channels, kSeed), {Operand::kDst},
             ProductTolerance(terms));
+  }
+}
+
+// With and without a bias and a ReLU after it.
+TEST_P(BackendParityProductsTest, ProductsKeepNan) {
+  if (!KeepsNan()) GTEST_SKIP() << "this backend drops NaN";
+  const auto with_nan = [](std::vector<std::pair<Operand, Values>> inputs) {
+    inputs[0].second[0] = std::nan("");
+    return inputs;
+  };
+  for (const Conv2dDesc& d : ConvCases()) {
+    SCOPED_TRACE(d.dst_shape().ToString());
+    CompareNan(backend_->CreateConv2dForward(d),
+               oracle_->CreateConv2dForward(d),
+               with_nan(ForwardInputs(d, d.dst_channels, kSeed)));
+  }
+  for (const DenseDesc& d : DenseCases()) {
+    SCOPED_TRACE(d.weights_shape().ToString());
+    CompareNan(backend_->CreateDenseForward(d), oracle_->CreateDenseForward(d),
+               with_nan(ForwardInputs(d, d.dst_features, kSeed)));
   }
 }
 
@@ -110,14 +139,6 @@ TEST_P(BackendParityProductsTest, TwoRunsGiveTheSameBits) {
       EXPECT_EQ(conv.Bytes(Operand::kDiffWeights), first);
     }
   }
-}
-
-std::vector<DenseDesc> DenseCases() {
-  return {{1, 1, 1, true, false},
-          {3, 17, 5, true, true},
-          {1, 5, 17, false, true},
-          {3, 130, 33, true, false},
-          {16, 64, 32, true, true}};
 }
 
 TEST_P(BackendParityProductsTest, DenseForward) {

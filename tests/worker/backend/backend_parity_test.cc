@@ -3,6 +3,7 @@
 // dense layers: backend_parity_products_test.
 #include "tests/worker/backend/backend_parity.h"
 
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -35,6 +36,21 @@ TEST_P(BackendParityTest, Activation) {
                 {Operand::kDiffSrc}, SumTolerance(1));
       }
     }
+  }
+}
+
+TEST_P(BackendParityTest, ActivationKeepsNan) {
+  if (!KeepsNan()) GTEST_SKIP() << "this backend drops NaN";
+  const Shape shape = {3, 17};
+  Values values = RandomValues(shape.num_elements(), kSeed);
+  values[20] = std::nan("");
+  for (const ActivationKind kind :
+       {ActivationKind::kRelu, ActivationKind::kSigmoid,
+        ActivationKind::kTanh}) {
+    CompareNan(backend_->CreateActivationForward(
+                   {kind}, MemoryLayout::RowMajor(FLOAT32, shape)),
+               oracle_->CreateActivationForward({kind}, OracleLayout(shape)),
+               {{Operand::kSrc, values}});
   }
 }
 
@@ -88,6 +104,20 @@ TEST_P(BackendParityTest, PoolForwardAndBackward) {
                  wanted_back.Get(Operand::kDiffSrc), tolerance, kRelative,
                  "diff_src");
     }
+  }
+}
+
+// Not the last under its window, so that others are compared with it.
+TEST_P(BackendParityTest, PoolKeepsNan) {
+  if (!KeepsNan()) GTEST_SKIP() << "this backend drops NaN";
+  for (PoolDesc d : PoolCases()) {
+    d.phase = Phase::kInference;
+    Values src = RandomValues(d.src_shape().num_elements(), kSeed);
+    src[0] = std::nan("");
+    CompareNan(backend_->CreatePoolForward(
+                   d, MemoryLayout::RowMajor(FLOAT32, d.src_shape())),
+               oracle_->CreatePoolForward(d, OracleLayout(d.src_shape())),
+               {{Operand::kSrc, src}});
   }
 }
 

@@ -94,6 +94,25 @@ absl::StatusOr<BiasEnd> CreateBiasEnd(const Conv2dProblem& problem) {
   return end;
 }
 
+// Whether cuDNN adds the bias, and does the ReLU, in the convolution's call.
+// kUntried: it is asked at the first call.
+enum class Fusion { kNone, kUntried, kTaken, kRefused };
+
+// For descriptions: the rest of one.
+const char* NameOf(Fusion fusion) {
+  switch (fusion) {
+    case Fusion::kNone:
+      return "";
+    case Fusion::kUntried:
+      return ", bias fused if cuDNN can";
+    case Fusion::kTaken:
+      return ", bias fused";
+    case Fusion::kRefused:
+      return ", bias by itself";
+  }
+  return "";
+}
+
 class CudaConv2dForward : public CudaPrimitive {
  public:
   CudaConv2dForward(CudaDevice* device, const Conv2dDesc& desc,
@@ -113,7 +132,9 @@ class CudaConv2dForward : public CudaPrimitive {
               &scratch_),
         dst_(device->precision(), desc.dst_shape().num_elements(), &scratch_),
         workspace_(scratch_.Add(workspace_bytes_)),
-        is_fused_(desc.has_bias && perf.algo == kFusing) {
+        fusion_(!desc.has_bias         ? Fusion::kNone
+                : perf.algo == kFusing ? Fusion::kUntried
+                                       : Fusion::kRefused) {
     Take(Operand::kSrc, NhwcLayout(desc.src_shape()));
     Take(Operand::kWeights, KrscLayout(desc.weights_shape()));
     if (desc.has_bias) {
@@ -121,6 +142,10 @@ class CudaConv2dForward : public CudaPrimitive {
     }
     Take(Operand::kDst, NhwcLayout(desc.dst_shape()));
     if (!scratch_.empty()) Take(Operand::kScratch, scratch_.layout());
+  }
+
+  std::string description() const override {
+    return absl::StrCat(CudaPrimitive::description(), NameOf(fusion_));
   }
 
  private:
@@ -138,20 +163,30 @@ class CudaConv2dForward : public CudaPrimitive {
     void* const scratch = operands.Get(Operand::kScratch);
     RETURN_IF_ERROR(Load(operands));
     const Memory memory = MemoryOf(operands);
-    if (is_fused_) {
+    if (fusion_ == Fusion::kUntried || fusion_ == Fusion::kTaken) {
       const cudnnStatus_t status = Fused(memory);
-      if (!IsNotSupported(status)) {
+      if (!IsRefused(status)) {
         RETURN_IF_ERROR(Check(status));
+        fusion_ = Fusion::kTaken;
         return Check(dst_.Store(kernels(), dst, scratch));
       }
-      // cuDNN says only here that it has no such kernel for these shapes.
-      is_fused_ = false;
+      fusion_ = Fusion::kRefused;
     }
     RETURN_IF_ERROR(Check(Unfused(memory)));
     RETURN_IF_ERROR(Check(dst_.Store(kernels(), dst, scratch)));
     if (!problem_->desc().relu) return absl::OkStatus();
     return Check(ActivationForward(kernels(), ActivationKind::kRelu, dst, dst,
                                    layout(Operand::kDst).shape.num_elements()));
+  }
+
+  // cuDNN says only when it is asked to compute that it has no such kernel for
+  // these shapes, in some cases as a bad parameter: that is forgiven at the
+  // first call, since what it has taken once is good.
+  bool IsRefused(cudnnStatus_t status) const {
+    const bool is_bad_parameter =
+        CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_BAD_PARAM;
+    return IsNotSupported(status) ||
+           (is_bad_parameter && fusion_ == Fusion::kUntried);
   }
 
   absl::Status Load(const Operands& operands) const {
@@ -207,7 +242,7 @@ class CudaConv2dForward : public CudaPrimitive {
   const ProductOperand bias_;
   const ProductOperand dst_;
   const int64_t workspace_;
-  bool is_fused_;
+  Fusion fusion_;
 };
 
 }  // namespace

@@ -32,7 +32,12 @@ absl::StatusOr<Perf> ChooseAlgorithm(const Conv2dProblem& problem, List list,
   constexpr int kCount = 32;  // more than there are
   std::vector<Perf> perfs(kCount);
   int found = 0;
-  RETURN_IF_ERROR(problem.Check(list(kCount, &found, perfs.data())));
+  const cudnnStatus_t listed = list(kCount, &found, perfs.data());
+  if (IsNotSupported(listed)) {
+    found = 0;
+  } else {
+    RETURN_IF_ERROR(problem.Check(listed));
+  }
   perfs.resize(found);
   for (Perf& perf : perfs) {
     if (perf.status != CUDNN_STATUS_SUCCESS) continue;

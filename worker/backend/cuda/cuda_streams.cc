@@ -79,6 +79,15 @@ class CudaGraph : public DeviceStreams::Graph {
   const cudaGraphExec_t graph_;
 };
 
+// Whether cudaHostRegister says of the memory, or the system, that it cannot be
+// pinned: too much is locked, or the kernel or the kind of memory forbids it.
+// All else is of the device, and its next call would fail, too.
+bool CannotBePinned(cudaError_t error) {
+  return error == cudaErrorInvalidValue || error == cudaErrorMemoryAllocation ||
+         error == cudaErrorNotPermitted || error == cudaErrorNotSupported ||
+         error == cudaErrorOperatingSystem;
+}
+
 cudaEvent_t EventOf(const DeviceStreams::Event& event) {
   return static_cast<const CudaEvent&>(event).get();
 }
@@ -178,9 +187,15 @@ absl::StatusOr<std::unique_ptr<DeviceStreams::Pin>> CudaStreams::PinHost(
     gpu_.cuda.GetLastError();
     return std::make_unique<CudaPin>(gpu_, nullptr);
   }
-  RETURN_IF_ERROR(Check(error, [&] {
+  const absl::Status pinned = Check(error, [&] {
     return absl::StrCat("pin ", bytes, " bytes of host memory");
-  }));
+  });
+  if (CannotBePinned(error)) {
+    gpu_.cuda.GetLastError();
+    unpinned_ = std::string(pinned.message());
+    return std::make_unique<CudaPin>(gpu_, nullptr);
+  }
+  RETURN_IF_ERROR(pinned);
   return std::make_unique<CudaPin>(gpu_, memory);
 }
 

@@ -40,6 +40,7 @@ class CudaStreams : public DeviceStreams {
       int64_t bytes, absl::string_view what) override;
   absl::StatusOr<std::unique_ptr<Pin>> PinHost(void* memory,
                                                int64_t bytes) override;
+  std::string unpinned() const override { return unpinned_; }
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
   absl::StatusOr<std::unique_ptr<Event>> CreateTimedEvent() override;
   absl::Status CopyToDevice(void* device, const void* host,
@@ -78,6 +79,7 @@ class CudaStreams : public DeviceStreams {
   const Options options_;
   std::array<cudaStream_t, 3> streams_ = {};
   int64_t used_bytes_ = 0;
+  std::string unpinned_;
 };
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include "worker/backend/cuda/channel_sum_kernel.h"
 #include "worker/backend/cuda/cuda_primitive.h"
 #include "worker/backend/cuda/cuda_primitives.h"
+#include "worker/backend/cuda/elementwise_kernel.h"
 #include "worker/backend/cuda/matrix_product.h"
 #include "worker/backend/cuda/product_operand.h"
 #include "worker/backend/cuda/scratch_parts.h"
@@ -31,12 +32,11 @@ struct Roles {
 
 Roles ForwardRoles(const DenseDesc& desc) {
   // transpose(dst) = weights * transpose(src), O x N.
-  return {
-      Operand::kWeights,
-      Operand::kSrc,
-      Operand::kDst,
-      {desc.dst_features, desc.batch, desc.src_features,
-       /*transpose_a=*/true, /*transpose_b=*/false, desc.has_bias, desc.relu}};
+  return {Operand::kWeights,
+          Operand::kSrc,
+          Operand::kDst,
+          {desc.dst_features, desc.batch, desc.src_features,
+           /*transpose_a=*/true, /*transpose_b=*/false, desc.has_bias}};
 }
 
 Roles BackwardDataRoles(const DenseDesc& desc) {
@@ -72,7 +72,7 @@ Shape ShapeOf(const DenseDesc& desc, Operand operand) {
   }
 }
 
-// One product with its bias, or the bias's gradient beside it.
+// One product with its bias and ReLU, or the bias's gradient beside it.
 class CudaDense : public CudaPrimitive {
  public:
   CudaDense(CudaDevice* device, const DenseDesc& desc, const Roles& roles,
@@ -80,6 +80,7 @@ class CudaDense : public CudaPrimitive {
       : CudaPrimitive(device, what,
                       absl::StrCat("cuBLASLt, ", device->precision().name())),
         roles_(roles),
+        relu_(desc.relu && roles.d == Operand::kDst),
         bias_shape_({desc.batch, desc.dst_features, 1}),
         product_(std::move(product)),
         a_(device->precision(), ShapeOf(desc, roles.a).num_elements(),
@@ -113,6 +114,12 @@ class CudaDense : public CudaPrimitive {
                                   operands.As<const float>(Operand::kBias),
                                   operands.As<float>(roles_.d),
                                   ScratchParts::At<>(scratch, workspace_)));
+    if (relu_) {
+      float* const dst = operands.As<float>(Operand::kDst);
+      return Check(
+          ActivationForward(kernels(), ActivationKind::kRelu, dst, dst,
+                            layout(Operand::kDst).shape.num_elements()));
+    }
     if (!takes(Operand::kDiffBias)) return absl::OkStatus();
     return Check(SumChannels(kernels(), bias_shape_,
                              operands.As<const float>(Operand::kDiffDst),
@@ -121,6 +128,7 @@ class CudaDense : public CudaPrimitive {
   }
 
   const Roles roles_;
+  const bool relu_;
   const ChannelShape bias_shape_;
   const std::unique_ptr<MatrixProduct> product_;
   ScratchParts scratch_;

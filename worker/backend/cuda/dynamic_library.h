@@ -14,13 +14,22 @@ namespace muster {
 // value.
 class DynamicLibrary {
  public:
-  // Opens `name` ("libcudnn.so.9") from the first of `folders` that has it,
-  // else from where the system's loader looks, else from `last_folder`.
-  // Errors: NotFound with all these places; FailedPrecondition if a file is
-  // there that the loader refuses.
+  // Opens `name` ("libcudnn.so.9") from the first of `folders` whose file of
+  // that name loads, else from where the system's loader looks, else from
+  // `last_folder`. Errors: NotFound with all these places; FailedPrecondition
+  // with all reasons if a file is there, and none loads.
   static absl::StatusOr<DynamicLibrary> Open(
       const std::string& name, const std::vector<std::string>& folders,
       const std::string& last_folder);
+
+  // Where it was opened: "/usr/lib/x86_64-linux-gnu".
+  std::string folder() const;
+
+  // Opens `name`, which this library would open by itself later and not well do
+  // without, from this library's folder, else from where the system's loader
+  // looks. Errors: NotFound; FailedPrecondition if there is one in the folder
+  // that does not load.
+  absl::StatusOr<DynamicLibrary> OpenPart(const std::string& name) const;
 
   // The address of `symbol`. Errors: FailedPrecondition if the library, of
   // another version then, has none.
@@ -30,8 +39,7 @@ class DynamicLibrary {
   DynamicLibrary(std::string path, void* handle)
       : path_(std::move(path)), handle_(handle) {}
 
-  // Null without an error if `path` is no file.
-  static absl::StatusOr<void*> OpenFile(const std::string& path);
+  static absl::StatusOr<DynamicLibrary> OpenFile(const std::string& path);
 
   std::string path_;
   void* handle_;

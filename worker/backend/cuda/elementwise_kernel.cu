@@ -11,7 +11,7 @@ namespace {
 __device__ float Activation(ActivationKind kind, float src) {
   switch (kind) {
     case ActivationKind::kRelu:
-      return src > 0 ? src : 0;
+      return src < 0 ? 0 : src;  // NaN stays
     case ActivationKind::kSigmoid:
       return 1 / (1 + expf(-src));
     case ActivationKind::kTanh:

@@ -12,7 +12,7 @@ namespace muster {
 
 // Launchers: device memory in any order of elements, Internal on failure.
 
-// dst = activation(src). dst may be src.
+// dst = activation(src), NaN of NaN. dst may be src.
 absl::Status ActivationForward(const KernelStream& to, ActivationKind kind,
                                const float* src, float* dst, int64_t elements);
 

@@ -19,6 +19,16 @@ namespace {
 constexpr char kToolkitFolder[] = "/usr/local/cuda/lib64";
 constexpr char kCublas[] = "libcublasLt.so.13";
 constexpr char kCudnn[] = "libcudnn.so.9";
+// Those that convolutions want. libcudnn.so.9 itself is a shell that opens them
+// at the first call, and ends the process, or fails step by step, where one is
+// missing.
+constexpr const char* kCudnnParts[] = {
+    "libcudnn_graph.so.9",
+    "libcudnn_ops.so.9",
+    "libcudnn_cnn.so.9",
+    "libcudnn_heuristic.so.9",
+    "libcudnn_engines_precompiled.so.9",
+};
 constexpr char kNccl[] = "libnccl.so.2";
 
 absl::StatusOr<std::vector<std::string>> FoldersOf(
@@ -43,6 +53,19 @@ absl::StatusOr<DynamicLibrary> OpenNeeded(
   return absl::UnavailableError(
       absl::StrCat(library.status().message(),
                    "; install it, or name its folder in --gpu_library_path"));
+}
+
+// Whether all of cuDNN is there. The parts stay open, and are then what it
+// finds.
+absl::Status OpenCudnnParts(const DynamicLibrary& cudnn) {
+  for (const char* part : kCudnnParts) {
+    const absl::Status status = cudnn.OpenPart(part).status();
+    if (status.ok()) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the cuDNN in ", cudnn.folder(), " is not whole: ", status.message(),
+        "; install all of it"));
+  }
+  return absl::OkStatus();
 }
 
 template <typename Signature>
@@ -92,6 +115,7 @@ absl::StatusOr<std::unique_ptr<const GpuFunctions>> LoadGpuFunctions(
   ASSIGN_OR_RETURN(const auto cublas, OpenNeeded(kCublas, folders));
   RETURN_IF_ERROR(FindAll(cublas, &gpu->cublas));
   ASSIGN_OR_RETURN(const auto cudnn, OpenNeeded(kCudnn, folders));
+  RETURN_IF_ERROR(OpenCudnnParts(cudnn));
   RETURN_IF_ERROR(FindAll(cudnn, &gpu->cudnn));
   const auto nccl = DynamicLibrary::Open(kNccl, folders, kToolkitFolder);
   if (absl::IsNotFound(nccl.status())) return gpu;

@@ -26,11 +26,9 @@ cudaDataType_t FactorType(const CudaPrecision& precision) {
   return precision.bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
+// Not those with a ReLU: they make 0 of NaN.
 cublasLtEpilogue_t EpilogueOf(const MatrixProduct::Options& options) {
-  if (options.has_bias) {
-    return options.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
-  }
-  return options.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+  return options.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 }  // namespace
@@ -123,9 +121,14 @@ absl::Status MatrixProduct::ChooseAlgorithm() {
   RETURN_IF_ERROR(CreatePreference(&preference));
   std::array<cublasLtMatmulHeuristicResult_t, kAlgorithms> results;
   int found = 0;
-  RETURN_IF_ERROR(Check(cublas.MatmulAlgoGetHeuristic(
+  const cublasStatus_t listed = cublas.MatmulAlgoGetHeuristic(
       device_->cublas(), operation_.get(), a_.get(), b_.get(), d_.get(),
-      d_.get(), preference.get(), kAlgorithms, results.data(), &found)));
+      d_.get(), preference.get(), kAlgorithms, results.data(), &found);
+  if (listed == CUBLAS_STATUS_NOT_SUPPORTED) {
+    found = 0;
+  } else {
+    RETURN_IF_ERROR(Check(listed));
+  }
   for (int i = 0; i < found; ++i) {
     if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
     algorithm_ = results[i].algo;

@@ -25,9 +25,8 @@ class MatrixProduct {
     // A lies as depth x rows, B as columns x depth.
     bool transpose_a = false;
     bool transpose_b = false;
-    // A vector of `rows` is added to each column; max(0, .) ends it.
+    // A vector of `rows` is added to each column.
     bool has_bias = false;
-    bool relu = false;
   };
 
   // `what` says in messages what is being done. `device` outlives the product.

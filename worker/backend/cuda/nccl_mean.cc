@@ -5,6 +5,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "worker/backend/cuda/gpu_status.h"
 
@@ -20,12 +21,12 @@ bool AreOnDistinctCards(const std::vector<CudaDevice*>& devices) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<NcclMean>> NcclMean::Create(
-    std::vector<CudaDevice*> devices) {
+    std::vector<CudaDevice*> devices, absl::Duration patience) {
   const GpuFunctions& gpu = devices.front()->gpu();
   if (gpu.nccl.CommInitAll == nullptr || !AreOnDistinctCards(devices)) {
     return nullptr;
   }
-  auto mean = absl::WrapUnique(new NcclMean(std::move(devices)));
+  auto mean = absl::WrapUnique(new NcclMean(std::move(devices), patience));
   std::vector<int> ordinals;
   for (const CudaDevice* device : mean->devices_) {
     ordinals.push_back(device->ordinal());
@@ -41,17 +42,27 @@ absl::StatusOr<std::unique_ptr<NcclMean>> NcclMean::Create(
 
 NcclMean::~NcclMean() { EndAll(/*abort=*/false); }
 
+std::vector<ncclComm_t> NcclMean::TakeAll() {
+  absl::MutexLock lock(&mu_);
+  std::vector<ncclComm_t> taken(comms_.size());
+  // Nobody begins a call from now on.
+  taken.swap(comms_);
+  const auto is_idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return calls_ == 0;
+  };
+  SystemClock()->Await(&mu_, absl::Condition(&is_idle), patience_);
+  return taken;
+}
+
 // What fails here has failed before, or harms nobody any more.
 void NcclMean::EndAll(bool abort) {
-  absl::MutexLock lock(&mu_);
-  for (ncclComm_t& comm : comms_) {
+  for (const ncclComm_t comm : TakeAll()) {
     if (comm == nullptr) continue;
     if (abort) {
       gpu().nccl.CommAbort(comm);
     } else {
       gpu().nccl.CommDestroy(comm);
     }
-    comm = nullptr;
   }
 }
 
@@ -74,6 +85,7 @@ absl::Status NcclMean::Average(int member, float* data, int64_t elements) {
   {
     absl::MutexLock lock(&mu_);
     comm = comms_[member];
+    if (comm != nullptr) ++calls_;
   }
   const auto describe = [&] {
     return absl::StrCat("mean of ", elements, " elements over ", Names());
@@ -82,11 +94,14 @@ absl::Status NcclMean::Average(int member, float* data, int64_t elements) {
     return absl::InternalError(
         absl::StrCat(describe(), ": another device has failed before"));
   }
-  return CheckNccl(
-      gpu(),
+  const ncclResult_t result =
       gpu().nccl.AllReduce(data, data, elements, ncclFloat32, ncclAvg, comm,
-                           devices_[member]->streams().to_host()),
-      describe);
+                           devices_[member]->streams().to_host());
+  {
+    absl::MutexLock lock(&mu_);
+    --calls_;
+  }
+  return CheckNccl(gpu(), result, describe);
 }
 
 }  // namespace muster

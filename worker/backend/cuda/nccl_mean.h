@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "worker/backend/cuda/cuda_device.h"
 #include "worker/backend/device_mean.h"
 
@@ -16,34 +17,51 @@ namespace muster {
 
 // The mean of what several cards of this process have computed, made by NCCL on
 // the cards themselves: the same bits on all of them.
+//
+// NCCL forbids two threads on one communicator, and the last abort frees what
+// all have in common. So an abort lets no call begin, and waits for those that
+// other members are within. They put work into a stream and return; but one
+// that connects first, or finds its stream full, waits for the other members,
+// and only an abort ends that. Hence the wait has an end, after which all are
+// aborted: then a process whose training has failed may crash instead of
+// hanging. (ncclCommRevoke has no leave either to be called by another thread.)
 class NcclMean : public DeviceMean {
  public:
+  // How long an abort waits for calls of other members.
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
+
   // Null if two devices are parts of one card, which NCCL takes once only, or
   // if NCCL is not installed. `devices` outlive this. Errors: Internal with
   // what NCCL says.
   static absl::StatusOr<std::unique_ptr<NcclMean>> Create(
-      std::vector<CudaDevice*> devices);
+      std::vector<CudaDevice*> devices, absl::Duration patience = kPatience);
   ~NcclMean() override;
 
   absl::Status Average(int member, float* data, int64_t elements) override;
   void Abort() override;
 
  private:
-  explicit NcclMean(std::vector<CudaDevice*> devices)
+  NcclMean(std::vector<CudaDevice*> devices, absl::Duration patience)
       : DeviceMean(static_cast<int>(devices.size())),
         devices_(std::move(devices)),
+        patience_(patience),
         comms_(devices_.size()) {}
 
   const GpuFunctions& gpu() const { return devices_[0]->gpu(); }
   // "cuda:0, cuda:1".
   std::string Names() const;
   void EndAll(bool abort);
+  // Leaves none; returns when no call uses them, or patience is over.
+  std::vector<ncclComm_t> TakeAll();
 
   const std::vector<CudaDevice*> devices_;
+  const absl::Duration patience_;
 
   absl::Mutex mu_;
   // By member; null until it is made, and after Abort.
   std::vector<ncclComm_t> comms_ ABSL_GUARDED_BY(mu_);
+  // Of NCCL, by members, that have not returned.
+  int calls_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace muster

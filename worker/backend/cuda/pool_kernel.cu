@@ -98,7 +98,8 @@ __global__ void MaxPoolForwardKernel(PoolShape s, int64_t elements,
     float largest = relu_before ? 0 : -INFINITY;
     int32_t taken = kNone;
     ForEachPixelUnder(s, PlaceInDst(s, i), src, [&](int64_t pixel, float v) {
-      if (v <= largest) return;
+      // The first NaN stays.
+      if (v <= largest || largest != largest) return;
       largest = v;
       taken = static_cast<int32_t>(pixel);
     });

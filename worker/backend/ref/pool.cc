@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "worker/backend/ref/ref_primitives.h"
@@ -77,7 +78,8 @@ class PoolForward : public Primitive {
           desc_.relu_before ? T{0} : -std::numeric_limits<T>::infinity();
       int64_t argmax = kNone;
       ForEachSrc(desc_, region, [&](int64_t i) {
-        if (src[i] <= largest) return;
+        // The first NaN stays.
+        if (src[i] <= largest || std::isnan(largest)) return;
         largest = src[i];
         argmax = i;
       });

@@ -8,6 +8,7 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kSeed = 1;
@@ -27,8 +28,10 @@ class Conv2dTest : public ProductTest {
     return desc;
   }
 
-  // dst of random operands, computed twice.
-  static Values Forward(Backend* backend, const Conv2dDesc& desc) {
+  // dst of random operands, computed twice by what then describes itself so at
+  // its end.
+  static Values Forward(Backend* backend, const Conv2dDesc& desc,
+                        const std::string& end) {
     PrimitiveRun run(backend, backend->CreateConv2dForward(desc));
     if (!run.ok()) return {};
     run.Set(Operand::kSrc, RandomValues(desc.src_shape().num_elements(), kSeed))
@@ -37,6 +40,7 @@ class Conv2dTest : public ProductTest {
         .Set(Operand::kBias, RandomValues(desc.dst_channels, kSeed + 2));
     EXPECT_THAT(run.Execute(), IsOk());
     EXPECT_THAT(run.Execute(), IsOk());
+    EXPECT_THAT(run.primitive().description(), EndsWith(end));
     return run.Get(Operand::kDst);
   }
 };
@@ -50,7 +54,7 @@ TEST_F(Conv2dTest, RoundsFactorsAsPrecisionSays) {
 TEST_F(Conv2dTest, SaysWhatItHasChosen) {
   const auto backend = Make(/*tf32=*/true);
   EXPECT_EQ((*backend->CreateConv2dForward({}))->description(),
-            "cuDNN implicit_precomp_gemm, TF32");
+            "cuDNN implicit_precomp_gemm, TF32, bias fused if cuDNN can");
   EXPECT_EQ((*backend->CreateConv2dBackwardData({}))->description(),
             "cuDNN data algorithm 1, TF32");
   EXPECT_EQ((*backend->CreateConv2dBackwardWeights({}))->description(),
@@ -81,14 +85,45 @@ TEST_F(Conv2dTest, WhatCudnnDoesNotFuseIsDoneStepByStep) {
   for (const bool bf16 : {false, true}) {
     const auto backend = Make(/*tf32=*/false, bf16);
     functions_.cudnn.ConvolutionBiasActivationForward = fused;
-    const Values at_once = Forward(backend.get(), Uneven());
-    functions_.cudnn.ConvolutionBiasActivationForward = [](auto...) {
-      return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
-    };
+    const Values at_once = Forward(backend.get(), Uneven(), ", bias fused");
     // In bf16 the steps round a sum of a few units once more.
     const double tolerance = bf16 ? 1.0 / 64 : 1e-6;
-    ExpectNear(Forward(backend.get(), Uneven()), at_once, tolerance, 0, "dst");
+    for (const cudnnStatus_t refusal :
+         {CUDNN_STATUS_NOT_SUPPORTED_SHAPE, CUDNN_STATUS_BAD_PARAM,
+          CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH}) {
+      functions_.cudnn.ConvolutionBiasActivationForward = [refusal](auto...) {
+        return refusal;
+      };
+      ExpectNear(Forward(backend.get(), Uneven(), ", bias by itself"), at_once,
+                 tolerance, 0, "dst");
+    }
   }
+}
+
+// What has worked is not given up: something else is wrong then.
+TEST_F(Conv2dTest, ABadParameterAfterTheFirstCallIsAnError) {
+  const auto backend = Make(/*tf32=*/true);
+  const auto fused = functions_.cudnn.ConvolutionBiasActivationForward;
+  PrimitiveRun run(backend.get(), backend->CreateConv2dForward(Conv2dDesc()));
+  ASSERT_TRUE(run.ok());
+  run.Set(Operand::kSrc, {1})
+      .Set(Operand::kWeights, {1})
+      .Set(Operand::kBias, {1});
+  ASSERT_THAT(run.Execute(), IsOk());
+  functions_.cudnn.ConvolutionBiasActivationForward = [](auto...) {
+    return CUDNN_STATUS_BAD_PARAM;
+  };
+  EXPECT_THAT(run.Execute(), StatusIs(absl::StatusCode::kInternal,
+                                      HasSubstr("CUDNN_STATUS_BAD_PARAM")));
+}
+
+TEST_F(Conv2dTest, WhatCudnnDoesNotSupportIsUnimplemented) {
+  functions_.cudnn.GetConvolutionForwardAlgorithm_v7 = [](auto...) {
+    return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
+  };
+  EXPECT_THAT(
+      Make(/*tf32=*/true)->CreateConv2dForward(Uneven()),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("of 0 algorithms")));
 }
 
 TEST_F(Conv2dTest, RefusesAlgorithmsThatGiveOtherBitsEachTime) {

@@ -3,15 +3,20 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/backend/cuda/fake_gpu.h"
+#include "tests/worker/model/test_models.h"
+#include "worker/model/compiled_model.h"
 
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
@@ -128,6 +133,65 @@ TEST(CudaBackendTest, TheSmallerLimitCounts) {
   EXPECT_THAT((*backend)->streams()->Allocate(3 * kMiB, "a test"),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("of the 2097152")));
+}
+
+// As towers are made: all cards are opened first, and the last one is current.
+TEST(CudaBackendTest, EachCardMakesAndRunsItsOwnModel) {
+  FakeGpu gpu(Cards(2));
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (const int index : {0, 1}) {
+    BackendOptions options;
+    options.device_index = index;
+    auto backend = FactoryOf(gpu).create(options);
+    ASSERT_THAT(backend, IsOk());
+    backends.push_back(*std::move(backend));
+  }
+  for (const auto& backend : backends) {
+    CompileOptions options;
+    options.backend = backend.get();
+    options.batch_size = 2;
+    const auto model =
+        CompiledModel::Create(ParseModel(kManyUsesModel), options);
+    ASSERT_THAT(model, IsOk());
+    const Batch batch = MakeBatch(2, kManyUsesElements, kManyUsesClasses, 1);
+    EXPECT_THAT((*model)->Step(batch, /*step_seed=*/1), IsOk());
+  }
+}
+
+// The loss of three steps, with what `say` heard.
+std::vector<double> Losses(Backend* backend, std::vector<std::string>* said) {
+  CompileOptions options;
+  options.backend = backend;
+  options.batch_size = 2;
+  options.say = [said](const std::string& line) { said->push_back(line); };
+  const auto model = Compile(ParseModel(kManyUsesModel), options);
+  EXPECT_THAT(model->InitializeParameters(1), IsOk());
+  std::vector<double> losses;
+  for (uint64_t step = 1; step <= 3; ++step) {
+    const Batch batch = MakeBatch(2, kManyUsesElements, kManyUsesClasses, step);
+    const auto result = model->Step(batch, step);
+    EXPECT_THAT(result, IsOk());
+    if (result.ok()) losses.push_back(result->loss);
+  }
+  return losses;
+}
+
+TEST(CudaBackendTest, TrainsWithoutPinnedMemoryAndSaysSo) {
+  FakeGpu gpu(Cards(1));
+  GpuFunctions functions = gpu.functions();
+  const BackendFactory factory =
+      MakeCudaFactory([&functions](const std::string&) {
+        return absl::StatusOr<const GpuFunctions*>(&functions);
+      });
+  std::vector<std::string> said;
+  const std::vector<double> pinned = Losses(factory.create({})->get(), &said);
+  EXPECT_THAT(said, ElementsAre());
+  functions.cuda.HostRegister = [](auto...) { return cudaErrorNotSupported; };
+  EXPECT_EQ(Losses(factory.create({})->get(), &said), pinned);
+  EXPECT_THAT(said,
+              ElementsAre(AllOf(HasSubstr("host memory is not pinned"),
+                                HasSubstr("cuda:0: pin "),
+                                HasSubstr("CUDA says a fake reason (801)"))));
 }
 
 TEST(CudaBackendTest, EveryCallThatFailsWhileItOpensIsTold) {

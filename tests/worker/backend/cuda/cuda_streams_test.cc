@@ -299,6 +299,33 @@ TEST(CudaStreamsTest, HostMemoryThatIsNotPinnedIsCopiedAllTheSame) {
   EXPECT_EQ(host, 7);
 }
 
+TEST(CudaStreamsTest, MemoryThatCannotBePinnedIsUsedAsItIs) {
+  for (const cudaError_t error :
+       {cudaErrorNotSupported, cudaErrorInvalidValue, cudaErrorNotPermitted,
+        cudaErrorOperatingSystem, cudaErrorMemoryAllocation}) {
+    Card card;
+    card.gpu.cuda.HostRegister = [error](auto...) { return error; };
+    EXPECT_EQ(card.streams->unpinned(), "");
+    RoundTrip trip(&card);
+    EXPECT_THAT(card.streams->unpinned(),
+                HasSubstr("cuda:0: pin 12 bytes of host memory: CUDA says"));
+    trip.CopyIn();
+    trip.Compute();
+    trip.CopyOut();
+    ASSERT_THAT(trip.Await(), IsOk());
+    EXPECT_THAT(trip.to, ElementsAre(2, 4, 6));
+  }
+}
+
+TEST(CudaStreamsTest, ADeviceThatIsBrokenPinsNothing) {
+  Card card;
+  card.gpu.cuda.HostRegister = [](auto...) { return cudaErrorIllegalAddress; };
+  std::vector<int> host(8);
+  EXPECT_THAT(card.streams->PinHost(host.data(), sizeof(int) * 8),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("cuda:0: pin 32 bytes of host memory")));
+}
+
 TEST(CudaStreamsTest, NoSuchDeviceIsUnavailable) {
   FakeCuda fake(OneDevice(1));
   const GpuFunctions gpu = {fake.functions(), {}, {}, {}};
@@ -308,6 +335,34 @@ TEST(CudaStreamsTest, NoSuchDeviceIsUnavailable) {
   EXPECT_THAT(CudaStreams::Create(&gpu, options),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("cuda:3: use the device: CUDA says")));
+}
+
+// What CUDA or its libraries refuse, or do on the wrong device.
+TEST(CudaStreamsTest, WorkIsForTheCurrentDevice) {
+  FakeCuda::Options cards = OneDevice(1);
+  cards.devices.resize(2, cards.devices[0]);
+  FakeCuda fake(cards);
+  const GpuFunctions gpu = {fake.functions(), {}, {}, {}};
+  CudaStreams::Options options;
+  const auto first = CudaStreams::Create(&gpu, options);
+  ASSERT_THAT(first, IsOk());
+  const auto event = (*first)->CreateEvent();
+  ASSERT_THAT(event, IsOk());
+  const auto buffer = (*first)->Allocate(16, "a test");
+  ASSERT_THAT(buffer, IsOk());
+  options.ordinal = 1;
+  const auto second = CudaStreams::Create(&gpu, options);
+  ASSERT_THAT(second, IsOk());
+  const auto refused = StatusIs(absl::StatusCode::kInternal);
+  std::vector<int> host(4);
+  EXPECT_THAT((*first)->CopyToDevice((*buffer)->data(), host.data(), 16),
+              refused);
+  EXPECT_THAT((*first)->Record(event->get(), Stream::kCompute), refused);
+  EXPECT_THAT((*first)->Wait(Stream::kCompute, **event), refused);
+  EXPECT_THAT((*first)->BeginCapture(), refused);
+  EXPECT_THAT((*second)->Record(event->get(), Stream::kCompute), refused);
+  ASSERT_THAT((*first)->MakeCurrent(), IsOk());
+  EXPECT_THAT((*first)->Record(event->get(), Stream::kCompute), IsOk());
 }
 
 // All that this class does, once; the first error ends it.

@@ -70,6 +70,15 @@ TEST_F(DenseTest, SaysThatCublasHasNoAlgorithm) {
                      HasSubstr("of 0 algorithms"))));
 }
 
+TEST_F(DenseTest, WhatCublasDoesNotSupportIsUnimplemented) {
+  functions_.cublas.MatmulAlgoGetHeuristic = [](auto...) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  };
+  EXPECT_THAT(
+      Make(/*tf32=*/true)->CreateDenseForward(Odd()),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("of 0 algorithms")));
+}
+
 TEST_F(DenseTest, EveryFailureNamesTheOperationAndItsShapes) {
   const std::string shapes = " of float32 [3, 7] with weights [5, 7]";
   ExpectEveryFailureSays(

@@ -1,5 +1,8 @@
 #include "worker/backend/cuda/dynamic_library.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 
@@ -50,13 +53,49 @@ TEST(DynamicLibraryTest, SaysWhereItHasLooked) {
                      HasSubstr("No such file"), HasSubstr(kNowhere))));
 }
 
-// Else another version would be taken in silence.
-TEST(DynamicLibraryTest, RefusesABrokenFileWhereItLooksFirst) {
+TEST(DynamicLibraryTest, PassesOverABrokenFile) {
   const std::string path = absl::StrCat(testing::TempDir(), "/", kCpp);
   WriteFile(path, "no library");
-  EXPECT_THAT(DynamicLibrary::Open(kCpp, {testing::TempDir()}, kNowhere),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(path)));
+  const auto library =
+      DynamicLibrary::Open(kCpp, {testing::TempDir()}, kNowhere);
   EXPECT_EQ(remove(path.c_str()), 0);
+  ASSERT_THAT(library, IsOk());
+  EXPECT_THAT(library->Find("__cxa_throw"), IsOk());
+  EXPECT_NE(library->folder(), testing::TempDir());
+}
+
+TEST(DynamicLibraryTest, SaysOfEachFileWhyItDoesNotLoad) {
+  const std::string name = "libmuster_broken.so.1";
+  const std::string first = absl::StrCat(testing::TempDir(), "/", name);
+  const std::string other = absl::StrCat(testing::TempDir(), "/other");
+  ASSERT_EQ(mkdir(other.c_str(), 0700), 0);
+  const std::string second = absl::StrCat(other, "/", name);
+  WriteFile(first, "no library");
+  WriteFile(second, "no library");
+  EXPECT_THAT(DynamicLibrary::Open(name, {testing::TempDir()}, other),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr(first), HasSubstr(second),
+                             HasSubstr("replace the file"))));
+  EXPECT_EQ(remove(first.c_str()), 0);
+  EXPECT_EQ(remove(second.c_str()), 0);
+  EXPECT_EQ(rmdir(other.c_str()), 0);
+}
+
+TEST(DynamicLibraryTest, KnowsItsFolder) {
+  const auto library = DynamicLibrary::Open(kCpp, {}, kNowhere);
+  ASSERT_THAT(library, IsOk());
+  const std::string path = absl::StrCat(library->folder(), "/", kCpp);
+  EXPECT_EQ(access(path.c_str(), F_OK), 0) << path;
+}
+
+TEST(DynamicLibraryTest, OpensAPartFromItsFolderOrTheLoaders) {
+  const auto library = DynamicLibrary::Open(kCpp, {}, kNowhere);
+  ASSERT_THAT(library, IsOk());
+  EXPECT_THAT(library->OpenPart("libc.so.6"), IsOk());
+  EXPECT_THAT(library->OpenPart("libmuster_has_none.so.1"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("libmuster_has_none.so.1"),
+                             HasSubstr(library->folder()))));
 }
 
 TEST(DynamicLibraryTest, LooksInTheLastFolder) {

@@ -13,6 +13,7 @@ namespace {
 
 using testing::Each;
 using testing::ElementsAre;
+using testing::IsNan;
 using Floats = std::vector<float>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -54,6 +55,15 @@ TEST_F(ElementwiseKernelTest, ActivationsHoldAtTheEnds) {
               ElementsAre(0, 0, kInfinity));
   EXPECT_THAT(Forward(ActivationKind::kSigmoid, ends), ElementsAre(0, 0.5, 1));
   EXPECT_THAT(Forward(ActivationKind::kTanh, ends), ElementsAre(-1, 0, 1));
+}
+
+TEST_F(ElementwiseKernelTest, ActivationsKeepNan) {
+  const Floats nan = {std::numeric_limits<float>::quiet_NaN()};
+  for (const ActivationKind kind :
+       {ActivationKind::kRelu, ActivationKind::kSigmoid,
+        ActivationKind::kTanh}) {
+    EXPECT_THAT(Forward(kind, nan), ElementsAre(IsNan()));
+  }
 }
 
 TEST_F(ElementwiseKernelTest, DerivativesAreOfDst) {

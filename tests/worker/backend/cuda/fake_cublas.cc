@@ -93,7 +93,7 @@ std::string FakeCublas::Leaks() const {
 cublasStatus_t FakeCublas::Create(cublasLtHandle_t* handle) {
   if (handle == nullptr) return kInvalid;
   const absl::MutexLock lock(&mu_);
-  *handle = handles_.Make();
+  *handle = handles_.Make({current_device_()});
   return kOk;
 }
 
@@ -214,7 +214,9 @@ cublasStatus_t FakeCublas::Describe(
     cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, Product* product) {
   const absl::MutexLock lock(&mu_);
-  if (handles_.Find(handle) == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  const Handle* const of = handles_.Find(handle);
+  if (of == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (of->device != current_device_()) return kInvalid;
   const Operation* const how = operations_.Find(operation);
   const Layout* const as = layouts_.Find(a);
   const Layout* const bs = layouts_.Find(b);
@@ -363,7 +365,8 @@ void FakeCublas::Product::Compute(const void* a_memory, const void* b_memory,
       float value = alpha * sum;
       if (beta != 0) value += beta * c_memory[at];
       if (has_bias) value += bias[row];
-      d_memory[at] = relu && value < 0 ? 0 : value;
+      // Real cards make 0 of NaN, too.
+      d_memory[at] = relu && !(value > 0) ? 0 : value;
     }
   }
 }

@@ -21,14 +21,19 @@ namespace muster {
 //
 // The first algorithm that it offers, if there may be several, cannot be used;
 // the others want all the alignment that was promised, and a workspace that is
-// aligned to 256 bytes. Thread-safe.
+// aligned to 256 bytes. A handle is of the device that was current when it was
+// made, and is refused while another one is. Thread-safe.
 class FakeCublas {
  public:
   // Puts work into a stream.
   using Enqueue =
       std::function<cudaError_t(cudaStream_t, std::function<void()>)>;
 
-  explicit FakeCublas(Enqueue enqueue) : enqueue_(std::move(enqueue)) {}
+  // `current_device`: of the calling thread.
+  explicit FakeCublas(
+      Enqueue enqueue, std::function<int()> current_device = [] { return 0; })
+      : enqueue_(std::move(enqueue)),
+        current_device_(std::move(current_device)) {}
 
   FakeCublas(const FakeCublas&) = delete;
   FakeCublas& operator=(const FakeCublas&) = delete;
@@ -40,7 +45,9 @@ class FakeCublas {
   std::string Leaks() const;
 
  private:
-  struct Handle {};
+  struct Handle {
+    int device = 0;
+  };
   struct Operation {
     cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
     cudaDataType_t scale = CUDA_R_32F;
@@ -138,6 +145,7 @@ class FakeCublas {
 
   // Constant after construction.
   const Enqueue enqueue_;
+  const std::function<int()> current_device_;
 
   mutable absl::Mutex mu_;
   FakeObjects<cublasLtHandle_t, Handle> handles_ ABSL_GUARDED_BY(mu_);

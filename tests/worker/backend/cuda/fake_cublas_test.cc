@@ -53,10 +53,12 @@ class FakeCublasTest : public testing::Test {
                           kWorkspace, nullptr);
   }
 
+  int current_device_ = 0;
   FakeCublas fake_{[](cudaStream_t, std::function<void()> work) {
-    work();
-    return cudaSuccess;
-  }};
+                     work();
+                     return cudaSuccess;
+                   },
+                   [this] { return current_device_; }};
   const CublasFunctions cublas_ = fake_.functions();
   cublasLtHandle_t handle_ = nullptr;
   cublasLtMatmulDesc_t operation_ = nullptr;
@@ -80,6 +82,15 @@ TEST_F(FakeCublasTest, MultipliesColumnMajor) {
   ASSERT_EQ(Multiply(), kOk);
   EXPECT_EQ(d[0], 531);
   EXPECT_EQ(d[1], 642);
+}
+
+TEST_F(FakeCublasTest, RefusesAHandleOfAnotherDevice) {
+  current_device_ = 1;
+  EXPECT_EQ(Choose(), CUBLAS_STATUS_INVALID_VALUE);
+  current_device_ = 0;
+  ASSERT_EQ(Choose(), kOk);
+  current_device_ = 1;
+  EXPECT_EQ(Multiply(), CUBLAS_STATUS_INVALID_VALUE);
 }
 
 TEST_F(FakeCublasTest, TurnsWhatIsToBeTurned) {

@@ -70,8 +70,18 @@ FakeCuda::FakeCuda(Options options)
 FakeCuda::~FakeCuda() { munmap(region_, region_bytes_); }
 
 int FakeCuda::current_device() const {
+  const absl::MutexLock lock(&mu_);
+  return CurrentDevice();
+}
+
+int FakeCuda::CurrentDevice() const {
   const auto found = current_.find(std::this_thread::get_id());
   return found == current_.end() ? 0 : found->second;
+}
+
+bool FakeCuda::IsElsewhere(cudaStream_t stream) const {
+  const int device = queues_.DeviceOf(stream);
+  return device >= 0 && device != CurrentDevice();
 }
 
 bool FakeCuda::ForbiddenInCapture() {
@@ -126,15 +136,15 @@ cudaError_t FakeCuda::SetDevice(int device) {
 
 cudaError_t FakeCuda::MemGetInfo(size_t* free, size_t* total) {
   const absl::MutexLock lock(&mu_);
-  *total = options_.devices[current_device()].memory_bytes;
-  *free = *total - used_[current_device()];
+  *total = options_.devices[CurrentDevice()].memory_bytes;
+  *free = *total - used_[CurrentDevice()];
   return cudaSuccess;
 }
 
 cudaError_t FakeCuda::Malloc(void** memory, size_t bytes) {
   const absl::MutexLock lock(&mu_);
   if (ForbiddenInCapture()) return cudaErrorStreamCaptureUnsupported;
-  const int device = current_device();
+  const int device = CurrentDevice();
   const size_t size = RoundUp(bytes, kAlignment);
   char* place = region_ + device_starts_[device];
   const char* const end = place + options_.devices[device].memory_bytes;
@@ -214,6 +224,7 @@ cudaError_t FakeCuda::CopyPageable(void* to, const void* from, size_t bytes,
 cudaError_t FakeCuda::Memcpy(void* to, const void* from, size_t bytes,
                              cudaMemcpyKind kind, cudaStream_t stream) {
   const absl::MutexLock lock(&mu_);
+  if (IsElsewhere(stream)) return cudaErrorInvalidResourceHandle;
   const bool to_device = kind != cudaMemcpyDeviceToHost;
   const bool from_device = kind != cudaMemcpyHostToDevice;
   if (bytes == 0) return cudaSuccess;
@@ -231,6 +242,7 @@ cudaError_t FakeCuda::Memcpy(void* to, const void* from, size_t bytes,
 cudaError_t FakeCuda::Memset(void* memory, int value, size_t bytes,
                              cudaStream_t stream) {
   const absl::MutexLock lock(&mu_);
+  if (IsElsewhere(stream)) return cudaErrorInvalidResourceHandle;
   if (!IsDevice(memory, bytes)) return cudaErrorInvalidValue;
   return queues_.Put(
       stream, [memory, value, bytes] { std::memset(memory, value, bytes); });
@@ -246,6 +258,7 @@ cudaError_t FakeCuda::LaunchKernel(const void* kernel, dim3 blocks,
     last_error_ = cudaErrorInvalidConfiguration;
     return last_error_;
   }
+  if (IsElsewhere(stream)) return cudaErrorInvalidResourceHandle;
   ++launches_;
   return queues_.Put(
       stream, [run = options_.run_kernel,
@@ -255,6 +268,7 @@ cudaError_t FakeCuda::LaunchKernel(const void* kernel, dim3 blocks,
 
 cudaError_t FakeCuda::BeginCapture(cudaStream_t stream) {
   const absl::MutexLock lock(&mu_);
+  if (IsElsewhere(stream)) return cudaErrorInvalidResourceHandle;
   const cudaError_t error = queues_.BeginCapture(stream);
   if (error == cudaSuccess) capturing_[std::this_thread::get_id()] = stream;
   return error;
@@ -373,7 +387,7 @@ void FakeCuda::AddMemoryFunctions(CudaFunctions* functions) {
 void FakeCuda::AddStreamFunctions(CudaFunctions* functions) {
   functions->StreamCreateWithFlags = [this](cudaStream_t* stream, unsigned) {
     const absl::MutexLock lock(&mu_);
-    *stream = queues_.CreateStream();
+    *stream = queues_.CreateStream(CurrentDevice());
     return cudaSuccess;
   };
   functions->StreamDestroy = [this](cudaStream_t stream) {
@@ -385,6 +399,7 @@ void FakeCuda::AddStreamFunctions(CudaFunctions* functions) {
   functions->StreamWaitEvent = [this](cudaStream_t stream, cudaEvent_t event,
                                       unsigned) {
     const absl::MutexLock lock(&mu_);
+    if (IsElsewhere(stream)) return cudaErrorInvalidResourceHandle;
     return queues_.Wait(stream, event);
   };
   functions->LaunchKernel = [this](const void* kernel, dim3 blocks,
@@ -397,13 +412,14 @@ void FakeCuda::AddStreamFunctions(CudaFunctions* functions) {
 void FakeCuda::AddEventFunctions(CudaFunctions* functions) {
   functions->EventCreateWithFlags = [this](cudaEvent_t* event, unsigned flags) {
     const absl::MutexLock lock(&mu_);
-    return queues_.CreateEvent(event, flags);
+    return queues_.CreateEvent(event, flags, CurrentDevice());
   };
   functions->EventDestroy = [this](cudaEvent_t event) {
     return Working([&](FakeQueues* q) { return q->DestroyEvent(event); });
   };
   functions->EventRecord = [this](cudaEvent_t event, cudaStream_t stream) {
     const absl::MutexLock lock(&mu_);
+    if (IsElsewhere(stream)) return cudaErrorInvalidResourceHandle;
     return queues_.Record(event, stream);
   };
   functions->EventSynchronize = [this](cudaEvent_t event) {
@@ -434,6 +450,7 @@ void FakeCuda::AddGraphFunctions(CudaFunctions* functions) {
   functions->GraphLaunch = [this](cudaGraphExec_t executable,
                                   cudaStream_t stream) {
     const absl::MutexLock lock(&mu_);
+    if (IsElsewhere(stream)) return cudaErrorInvalidResourceHandle;
     return queues_.Launch(executable, stream);
   };
   functions->GraphDestroy = [this](cudaGraph_t graph) {

@@ -21,6 +21,10 @@ namespace muster {
 // not there, with CUDA's rules; what CUDA refuses, it refuses with the same
 // code. Device memory cannot be touched but by work in a stream: the host that
 // reads or writes it dies at once. Streams: FakeQueues. Thread-safe.
+//
+// Work goes only into the streams of the calling thread's current device: CUDA
+// says so of kernels, DeviceStreams of everything. Waiting and destroying are
+// for every thread.
 class FakeCuda {
  public:
   struct Device {
@@ -52,8 +56,11 @@ class FakeCuda {
   // Outlived by this.
   CudaFunctions functions();
 
-  // For the fakes of the other libraries: work in a stream, which waits until
-  // it is ready, if that is not null; asked and done one at a time.
+  // The calling thread's.
+  int current_device() const;
+
+  // For the fakes of the other libraries: work in a stream of any device, which
+  // waits until it is ready, if that is not null; asked and done one at a time.
   // InvalidResourceHandle if there is no such stream.
   cudaError_t Enqueue(cudaStream_t stream, std::function<void()> work,
                       std::function<bool()> ready = nullptr);
@@ -73,7 +80,9 @@ class FakeCuda {
   // Makes device memory accessible while it lives.
   class Opened;
 
-  int current_device() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  int CurrentDevice() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // Whether the stream is of a device other than the current one.
+  bool IsElsewhere(cudaStream_t stream) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // Spoils the capture of this thread, if there is one: CUDA forbids the call
   // there.
   bool ForbiddenInCapture() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

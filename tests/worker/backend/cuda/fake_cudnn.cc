@@ -80,7 +80,7 @@ CudnnFunctions FakeCudnn::functions() {
 }
 
 void FakeCudnn::AddObjects(CudnnFunctions* functions) {
-  functions->Create = Making(&handles_);
+  functions->Create = Bind(&FakeCudnn::Create);
   functions->Destroy = Destroying(&handles_);
   functions->CreateTensorDescriptor = Making(&tensors_);
   functions->DestroyTensorDescriptor = Destroying(&tensors_);
@@ -112,9 +112,22 @@ std::string FakeCudnn::Leaks() const {
   return leaks;
 }
 
+FakeCudnn::Handle* FakeCudnn::FindHandle(cudnnHandle_t handle) {
+  Handle* const found = handles_.Find(handle);
+  const bool is_here = found != nullptr && found->device == current_device_();
+  return is_here ? found : nullptr;
+}
+
+cudnnStatus_t FakeCudnn::Create(cudnnHandle_t* handle) {
+  if (handle == nullptr) return kBadParameter;
+  const absl::MutexLock lock(&mu_);
+  *handle = handles_.Make({current_device_(), nullptr});
+  return kOk;
+}
+
 cudnnStatus_t FakeCudnn::SetStream(cudnnHandle_t handle, cudaStream_t stream) {
   const absl::MutexLock lock(&mu_);
-  Handle* const found = handles_.Find(handle);
+  Handle* const found = FindHandle(handle);
   if (found == nullptr) return kBadParameter;
   found->stream = stream;
   return kOk;

@@ -19,14 +19,20 @@ namespace muster {
 // type is FMA, as on Ampere and later.
 //
 // Its lists of algorithms begin with some that must not be taken: not
-// supported, with a huge workspace, not deterministic. Thread-safe.
+// supported, with a huge workspace, not deterministic. A handle is of the
+// device that was current when it was made, and is refused while another one
+// is. Thread-safe.
 class FakeCudnn {
  public:
   // Puts work into a stream.
   using Enqueue =
       std::function<cudaError_t(cudaStream_t, std::function<void()>)>;
 
-  explicit FakeCudnn(Enqueue enqueue) : enqueue_(std::move(enqueue)) {}
+  // `current_device`: of the calling thread.
+  explicit FakeCudnn(
+      Enqueue enqueue, std::function<int()> current_device = [] { return 0; })
+      : enqueue_(std::move(enqueue)),
+        current_device_(std::move(current_device)) {}
 
   FakeCudnn(const FakeCudnn&) = delete;
   FakeCudnn& operator=(const FakeCudnn&) = delete;
@@ -39,6 +45,7 @@ class FakeCudnn {
 
  private:
   struct Handle {
+    int device = 0;
     cudaStream_t stream = nullptr;
   };
   // Its sizes are zero until it is set.
@@ -85,7 +92,11 @@ class FakeCudnn {
   void AddConvolutions(CudnnFunctions* functions);
   void AddWorkspaceSizes(CudnnFunctions* functions);
 
+  // Null if there is none, or if it is another device's.
+  Handle* FindHandle(cudnnHandle_t handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   // The functions of cuDNN, by their names. fake_cudnn.cc:
+  cudnnStatus_t Create(cudnnHandle_t* handle);
   cudnnStatus_t SetStream(cudnnHandle_t handle, cudaStream_t stream);
   cudnnStatus_t SetTensor(cudnnTensorDescriptor_t tensor,
                           cudnnTensorFormat_t format, cudnnDataType_t type,
@@ -166,6 +177,7 @@ class FakeCudnn {
 
   // Constant after construction.
   const Enqueue enqueue_;
+  const std::function<int()> current_device_;
 
   mutable absl::Mutex mu_;
   FakeObjects<cudnnHandle_t, Handle> handles_ ABSL_GUARDED_BY(mu_);

@@ -195,7 +195,7 @@ FakeCudnn::Described FakeCudnn::Describe(
     cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t y) {
   const absl::MutexLock lock(&mu_);
   Described result;
-  const Handle* const of = handles_.Find(handle);
+  const Handle* const of = FindHandle(handle);
   const Tensor* const x_tensor = tensors_.Find(x);
   const Tensor* const w_tensor = filters_.Find(w);
   const Tensor* const y_tensor = tensors_.Find(y);
@@ -404,7 +404,7 @@ cudnnStatus_t FakeCudnn::AddTensor(cudnnHandle_t handle, const void* alpha,
   Tensor to;
   {
     const absl::MutexLock lock(&mu_);
-    const Handle* const of = handles_.Find(handle);
+    const Handle* const of = FindHandle(handle);
     const Tensor* const a_tensor = tensors_.Find(a_desc);
     const Tensor* const c_tensor = tensors_.Find(c_desc);
     if (!AllSet({of, a_tensor, c_tensor})) return kBadParameter;

@@ -60,10 +60,12 @@ class FakeCudnnTest : public testing::Test {
         activation_, y_, y.data());
   }
 
+  int current_device_ = 0;
   FakeCudnn fake_{[this](cudaStream_t, std::function<void()> work) {
-    if (enqueued_ == cudaSuccess) work();
-    return enqueued_;
-  }};
+                    if (enqueued_ == cudaSuccess) work();
+                    return enqueued_;
+                  },
+                  [this] { return current_device_; }};
   const CudnnFunctions cudnn_ = fake_.functions();
   cudaError_t enqueued_ = cudaSuccess;
   cudnnHandle_t handle_ = nullptr;
@@ -81,6 +83,17 @@ class FakeCudnnTest : public testing::Test {
   std::vector<float> bias = {10};
   std::vector<float> y = {NAN, NAN};
 };
+
+TEST_F(FakeCudnnTest, RefusesAHandleOfAnotherDevice) {
+  current_device_ = 1;
+  EXPECT_EQ(Forward(), CUDNN_STATUS_BAD_PARAM);
+  size_t bytes = 0;
+  EXPECT_EQ(cudnn_.GetConvolutionForwardWorkspaceSize(
+                handle_, x_, w_, convolution_, y_, kForward, &bytes),
+            CUDNN_STATUS_BAD_PARAM);
+  current_device_ = 0;
+  EXPECT_EQ(Forward(), kOk);
+}
 
 TEST_F(FakeCudnnTest, ComputesACrossCorrelation) {
   ASSERT_EQ(Forward(), kOk);

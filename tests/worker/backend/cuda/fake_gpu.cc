@@ -18,12 +18,16 @@ FakeCuda::Options WithKernels(FakeCuda::Options options) {
 
 FakeGpu::FakeGpu(FakeCuda::Options options)
     : cuda_(WithKernels(std::move(options))),
-      cudnn_([this](cudaStream_t stream, std::function<void()> work) {
-        return cuda_.Enqueue(stream, std::move(work));
-      }),
-      cublas_([this](cudaStream_t stream, std::function<void()> work) {
-        return cuda_.Enqueue(stream, std::move(work));
-      }),
+      cudnn_(
+          [this](cudaStream_t stream, std::function<void()> work) {
+            return cuda_.Enqueue(stream, std::move(work));
+          },
+          [this] { return cuda_.current_device(); }),
+      cublas_(
+          [this](cudaStream_t stream, std::function<void()> work) {
+            return cuda_.Enqueue(stream, std::move(work));
+          },
+          [this] { return cuda_.current_device(); }),
       nccl_(cuda_.functions(),
             [this](cudaStream_t stream, std::function<void()> work,
                    std::function<bool()> ready) {

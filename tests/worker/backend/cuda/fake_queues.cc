@@ -39,8 +39,15 @@ FakeQueues::Event* FakeQueues::Find(cudaEvent_t event) const {
   return found == events_.end() ? nullptr : found->get();
 }
 
-cudaStream_t FakeQueues::CreateStream() {
-  return Own<cudaStream_t>(&streams_, std::make_unique<Stream>());
+cudaStream_t FakeQueues::CreateStream(int device) {
+  auto made = std::make_unique<Stream>();
+  made->device = device;
+  return Own<cudaStream_t>(&streams_, std::move(made));
+}
+
+int FakeQueues::DeviceOf(cudaStream_t stream) const {
+  const Stream* const found = Find(stream);
+  return found == nullptr ? -1 : found->device;
 }
 
 cudaError_t FakeQueues::DestroyStream(cudaStream_t stream) {
@@ -49,10 +56,12 @@ cudaError_t FakeQueues::DestroyStream(cudaStream_t stream) {
   return Destroy(&streams_, stream);
 }
 
-cudaError_t FakeQueues::CreateEvent(cudaEvent_t* event, unsigned flags) {
+cudaError_t FakeQueues::CreateEvent(cudaEvent_t* event, unsigned flags,
+                                    int device) {
   constexpr unsigned kKnown = cudaEventBlockingSync | cudaEventDisableTiming;
   if ((flags & ~kKnown) != 0) return cudaErrorInvalidValue;
   auto made = std::make_unique<Event>();
+  made->device = device;
   made->is_timed = (flags & cudaEventDisableTiming) == 0;
   *event = Own<cudaEvent_t>(&events_, std::move(made));
   return cudaSuccess;
@@ -105,7 +114,7 @@ cudaError_t FakeQueues::Put(cudaStream_t stream, Work work, Ready ready) {
 cudaError_t FakeQueues::Record(cudaEvent_t event, cudaStream_t stream) {
   Event* const recorded = Find(event);
   Stream* const in = Find(stream);
-  if (recorded == nullptr || in == nullptr) {
+  if (recorded == nullptr || in == nullptr || recorded->device != in->device) {
     return cudaErrorInvalidResourceHandle;
   }
   if (in->capture != nullptr) {
@@ -188,8 +197,8 @@ cudaError_t FakeQueues::ElapsedTime(float* ms, cudaEvent_t start,
                                     cudaEvent_t end) const {
   const Event* const from = Find(start);
   const Event* const to = Find(end);
-  if (from == nullptr || to == nullptr || !from->has_time() ||
-      !to->has_time()) {
+  if (from == nullptr || to == nullptr || from->device != to->device ||
+      !from->has_time() || !to->has_time()) {
     return cudaErrorInvalidResourceHandle;
   }
   if (from->done < from->recorded || to->done < to->recorded) {
@@ -209,6 +218,7 @@ cudaError_t FakeQueues::BeginCapture(cudaStream_t stream) {
   if (found == nullptr) return cudaErrorInvalidResourceHandle;
   if (found->capture != nullptr) return cudaErrorIllegalState;
   found->capture = std::make_unique<Capture>();
+  found->capture->graph.device = found->device;
   return cudaSuccess;
 }
 
@@ -236,7 +246,8 @@ cudaError_t FakeQueues::Launch(cudaGraphExec_t executable,
                                cudaStream_t stream) {
   const auto found = FindOwned(executables_, executable);
   Stream* const to = Find(stream);
-  if (found == executables_.end() || to == nullptr) {
+  if (found == executables_.end() || to == nullptr ||
+      (*found)->device != to->device) {
     return cudaErrorInvalidResourceHandle;
   }
   // CUDA would make it a part of the graph.

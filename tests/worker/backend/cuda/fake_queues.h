@@ -21,6 +21,9 @@ namespace muster {
 //
 // A capture is of one stream: CUDA lets others join it by events that were
 // recorded in it, this refuses the record.
+//
+// Streams and events are of the device that was current when they were made,
+// and a graph is of its stream's. Refuses what mixes devices.
 class FakeQueues {
  public:
   using Work = std::function<void()>;
@@ -32,10 +35,10 @@ class FakeQueues {
   FakeQueues(const FakeQueues&) = delete;
   FakeQueues& operator=(const FakeQueues&) = delete;
 
-  cudaStream_t CreateStream();
+  cudaStream_t CreateStream(int device);
   // Does what is in it first, as CUDA does sooner or later.
   cudaError_t DestroyStream(cudaStream_t stream);
-  cudaError_t CreateEvent(cudaEvent_t* event, unsigned flags);
+  cudaError_t CreateEvent(cudaEvent_t* event, unsigned flags, int device);
   cudaError_t DestroyEvent(cudaEvent_t event);
 
   // Puts work into the stream, or into the graph that is captured from it; it
@@ -44,6 +47,8 @@ class FakeQueues {
   // Items that were put into streams so far.
   int64_t puts() const { return puts_; }
   bool IsCapturing(cudaStream_t stream) const;
+  // -1 if there is no such stream.
+  int DeviceOf(cudaStream_t stream) const;
   // A call was made that the capture of `stream` forbids.
   void SpoilCapture(cudaStream_t stream);
 
@@ -69,6 +74,7 @@ class FakeQueues {
 
  private:
   struct Event {
+    int device = 0;
     // How often it was recorded, and how many of these have come.
     int64_t recorded = 0;
     int64_t done = 0;
@@ -88,6 +94,7 @@ class FakeQueues {
   };
   // Works, in order.
   struct Graph {
+    int device = 0;
     std::vector<Item> items;
   };
   struct Capture {
@@ -95,6 +102,7 @@ class FakeQueues {
     bool is_spoilt = false;
   };
   struct Stream {
+    int device = 0;
     std::deque<Item> items;
     // Null: what is put into it is not captured.
     std::unique_ptr<Capture> capture;

@@ -23,6 +23,18 @@ using testing::HasSubstr;
 
 constexpr char kToolkit[] = "/usr/local/cuda/lib64";
 
+// The files that this process has mapped, "libcudnn_ops" of them.
+std::string Mapped(const std::string& name) {
+  FILE* const maps = fopen("/proc/self/maps", "r");
+  char line[4096];
+  std::string found;
+  while (fgets(line, sizeof(line), maps) != nullptr) {
+    if (absl::StrContains(line, name)) found = line;
+  }
+  fclose(maps);
+  return found;
+}
+
 TEST(GpuLibrariesTest, FindsEveryFunction) {
   const auto gpu = LoadGpuFunctions("");
   ASSERT_THAT(gpu, IsOk());
@@ -46,6 +58,15 @@ TEST(GpuLibrariesTest, FindsEveryFunction) {
 #undef MUSTER_EXPECT
   EXPECT_EQ((*gpu)->cudnn.GetVersion() / 10000, CUDNN_MAJOR);
   EXPECT_EQ((*gpu)->cublas.GetVersion() / 10000, CUBLAS_VER_MAJOR);
+}
+
+// Before anything of cuDNN is called.
+TEST(GpuLibrariesTest, OpensAllPartsOfCudnn) {
+  ASSERT_THAT(LoadGpuFunctions(""), IsOk());
+  for (const std::string part :
+       {"graph", "ops", "cnn", "heuristic", "engines_precompiled"}) {
+    EXPECT_NE(Mapped(absl::StrCat("libcudnn_", part, ".so.9")), "") << part;
+  }
 }
 
 TEST(GpuLibrariesTest, SaysWhyThereIsNoDevice) {
@@ -86,6 +107,12 @@ class GpuLibrariesFolderTest : public testing::Test {
   std::string PathOf(const std::string& name) const {
     return absl::StrCat(folder_, "/", name);
   }
+  void Break(const std::string& name) {
+    FILE* const file = fopen(PathOf(name).c_str(), "w");
+    ASSERT_NE(file, nullptr);
+    fputs("no library", file);
+    fclose(file);
+  }
   void Link(const std::string& target, const std::string& name) {
     ASSERT_EQ(symlink(target.c_str(), PathOf(name).c_str()), 0) << name;
   }
@@ -93,14 +120,25 @@ class GpuLibrariesFolderTest : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(GpuLibrariesFolderTest, RefusesABrokenFile) {
-  FILE* const file = fopen(PathOf("libcudnn.so.9").c_str(), "w");
-  ASSERT_NE(file, nullptr);
-  fputs("no library", file);
-  fclose(file);
-  EXPECT_THAT(LoadGpuFunctions(folder_),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr(PathOf("libcudnn.so.9"))));
+TEST_F(GpuLibrariesFolderTest, PassesOverABrokenFile) {
+  Break("libcudnn.so.9");
+  EXPECT_THAT(LoadGpuFunctions(folder_), IsOk());
+}
+
+// cuDNN would end the process, or go on with a part of another version.
+TEST_F(GpuLibrariesFolderTest, RefusesACudnnWithABrokenPart) {
+  for (const std::string part :
+       {"graph", "ops", "cnn", "heuristic", "engines_precompiled"}) {
+    Link(absl::StrCat(kToolkit, "/libcudnn.so.9"), "libcudnn.so.9");
+    const std::string name = absl::StrCat("libcudnn_", part, ".so.9");
+    Break(name);
+    EXPECT_THAT(
+        LoadGpuFunctions(folder_),
+        StatusIs(absl::StatusCode::kFailedPrecondition,
+                 AllOf(HasSubstr("is not whole"), HasSubstr(PathOf(name)))));
+    unlink(PathOf(name).c_str());
+    unlink(PathOf("libcudnn.so.9").c_str());
+  }
 }
 
 TEST_F(GpuLibrariesFolderTest, NamesAFunctionThatIsMissing) {
@@ -109,18 +147,6 @@ TEST_F(GpuLibrariesFolderTest, NamesAFunctionThatIsMissing) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("cublasLtCreate"),
                              HasSubstr(PathOf("libcublasLt.so.13")))));
-}
-
-// The files that this process has mapped, "libcudnn_ops" of them.
-std::string Mapped(const std::string& name) {
-  FILE* const maps = fopen("/proc/self/maps", "r");
-  char line[4096];
-  std::string found;
-  while (fgets(line, sizeof(line), maps) != nullptr) {
-    if (absl::StrContains(line, name)) found = line;
-  }
-  fclose(maps);
-  return found;
 }
 
 TEST_F(GpuLibrariesFolderTest, CudnnFindsItsParts) {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -150,6 +152,65 @@ TEST_F(NcclMeanTest, AMemberThatFailsEndsItForAll) {
   EXPECT_THAT((*mean)->Average(0, memory, kElements),
               StatusIs(absl::StatusCode::kInternal,
                        HasSubstr("another device has failed before")));
+}
+
+// NCCL would free what the call uses.
+TEST_F(NcclMeanTest, AnAbortWaitsForTheCallOfAnotherMember) {
+  CudaDevice* const first = Open(0);
+  const auto mean = NcclMean::Create({first, Open(1)});
+  ASSERT_THAT(mean, IsOk());
+  std::vector<float> values = {1, 2, 3};
+  float* const memory = Allocate(first, &values);
+  absl::Notification begun;
+  absl::Notification aborted;
+  bool aborted_within = true;
+  functions_.nccl.AllReduce = [&](auto...) {
+    begun.Notify();
+    // Long enough for an abort that does not wait.
+    aborted_within =
+        aborted.WaitForNotificationWithTimeout(absl::Milliseconds(50));
+    return ncclSuccess;
+  };
+  functions_.nccl.CommAbort =
+      [&, abort = functions_.nccl.CommAbort](ncclComm_t comm) {
+        if (!aborted.HasBeenNotified()) aborted.Notify();
+        return abort(comm);
+      };
+  std::thread other(
+      [&] { EXPECT_THAT((*mean)->Average(0, memory, kElements), IsOk()); });
+  begun.WaitForNotification();
+  (*mean)->Abort();
+  other.join();
+  EXPECT_FALSE(aborted_within);
+  EXPECT_TRUE(aborted.HasBeenNotified());
+}
+
+// As one does that waits for another member to connect.
+TEST_F(NcclMeanTest, AnAbortEndsACallThatDoesNotReturn) {
+  CudaDevice* const first = Open(0);
+  const auto mean = NcclMean::Create({first, Open(1)}, absl::Milliseconds(10));
+  ASSERT_THAT(mean, IsOk());
+  std::vector<float> values = {1, 2, 3};
+  float* const memory = Allocate(first, &values);
+  absl::Notification begun;
+  absl::Notification aborted;
+  functions_.nccl.AllReduce = [&](auto...) {
+    begun.Notify();
+    aborted.WaitForNotification();
+    return ncclRemoteError;
+  };
+  functions_.nccl.CommAbort =
+      [&, abort = functions_.nccl.CommAbort](ncclComm_t comm) {
+        if (!aborted.HasBeenNotified()) aborted.Notify();
+        return abort(comm);
+      };
+  std::thread other([&] {
+    EXPECT_THAT((*mean)->Average(0, memory, kElements),
+                StatusIs(absl::StatusCode::kInternal));
+  });
+  begun.WaitForNotification();
+  (*mean)->Abort();
+  other.join();
 }
 
 TEST_F(NcclMeanTest, LeavesNothingBehind) {
