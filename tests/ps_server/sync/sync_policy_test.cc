@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "gmock/gmock.h"
+#include "ps_server/count_range.h"
 #include "tests/ps_server/sync/sync_shard.h"
 
 namespace muster {
@@ -159,6 +160,37 @@ TEST_F(SyncPolicyTest, APushNeedsItsRoundsPull) {
   EXPECT_THAT(shard_.shard().Push(stale),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("1 updates before")));
+}
+
+constexpr int64_t kNoRounds[] = {-1, std::numeric_limits<int64_t>::min(),
+                                 kMaxCount + 1,
+                                 std::numeric_limits<int64_t>::max()};
+
+// One that was taken for the first would make all that follows late.
+TEST_F(SyncPolicyTest, ATokenOfANumberThatIsNoRoundChangesNothing) {
+  SyncShard fresh(SyncShard::MakeSyncModel());
+  ASSERT_THAT(fresh.Hello(a_), IsOk());
+  for (const int64_t round : kNoRounds) {
+    EXPECT_THAT(
+        fresh.Pull(a_, MakeToken(round)),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token")));
+    EXPECT_THAT(
+        Cut(MakeToken(round)),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token")));
+  }
+  ASSERT_THAT(fresh.Pull(a_, MakeToken(1)), IsOk());
+  const auto pushed = fresh.shard().Push(
+      fresh.MakePart(a_, 1, 1, Gradient(1), SyncShard::kAverage));
+  ASSERT_THAT(pushed, IsOk());
+  EXPECT_FALSE(pushed->header.late());
+}
+
+TEST_F(SyncPolicyTest, RefusesAPartOfANumberThatIsNoRound) {
+  for (const int64_t round : kNoRounds) {
+    EXPECT_THAT(
+        Push(a_, 1, round, 1, SyncShard::kAverage),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("round")));
+  }
 }
 
 TEST_F(SyncPolicyTest, AGradientHasEachBlockOnce) {
