@@ -73,7 +73,8 @@ struct ShardCounters {
 // One ps task's parameters and what may happen to them: the state machine
 // behind ParameterService. No thread, clock, file or RPC inside; a request is
 // checked whole before anything changes, so that a refused one changed
-// nothing. parameter_service.proto says what each request means and
+// nothing; but a Define for which the machine has no memory leaves the shard
+// EMPTY. parameter_service.proto says what each request means and
 // README.md the states. Not thread-safe (see ShardServer).
 //
 // The values in an answer may lie in the shard: they are to be copied before
@@ -132,6 +133,11 @@ class ParameterShard : private PartApplier {
   // CheckFence, and the phase is `phase`.
   absl::Status CheckPhase(const Sender& sender, const Fence& fence,
                           ShardPhase phase) const;
+
+  // Frees what the shard holds of a model and makes room for that of `request`,
+  // which was checked. Errors: ResourceExhausted; the shard is EMPTY then.
+  absl::Status ReplaceTensors(const DefineRequest& request,
+                              absl::Span<const SlotDef> slots);
 
   // A stream of a tensor: 0 is the parameter, 1 + i slot i, kCounts "t".
   static constexpr int kCounts = -1;

@@ -65,29 +65,39 @@ absl::StatusOr<DefineReply> ParameterShard::Define(
                       options_.max_bytes),
       what));
 
-  snapshot_.Clear();
-  held_.End();
-  // The old values go first: both together might not fit.
-  tensors_ = TensorTable();
-  pulled_in_place_ = request.replication().async().pull() == IN_PLACE;
-  tensors_ = TensorTable(request.tensors(), slots,
-                         pulled_in_place_ && options_.shares_memory
-                             ? TensorTable::Sharing::kShared
-                             : TensorTable::Sharing::kPrivate);
-  loaded_.assign(tensors_.size(), ElementRanges());
-  marks_.ForgetSteps();
+  RETURN_IF_ERROR(Annotate(ReplaceTensors(request, slots), what));
   rule_ = *std::move(rule);
   policy_ = *std::move(policy);
   optimizer_name_ = request.optimizer().name();
   fingerprint_ = request.fingerprint();
   allow_non_finite_ = request.allow_non_finite();
   model_epoch_ = epoch;
-  version_ = 0;
   phase_ = LOADING;
 
   DefineReply reply;
   for (const SlotDef& slot : rule_->slots()) reply.add_slots(slot.name);
   return reply;
+}
+
+absl::Status ParameterShard::ReplaceTensors(const DefineRequest& request,
+                                            absl::Span<const SlotDef> slots) {
+  snapshot_.Clear();
+  held_.End();
+  // The old values go first: both together might not fit.
+  tensors_ = TensorTable();
+  loaded_.clear();
+  marks_.ForgetSteps();
+  phase_ = EMPTY;
+  fingerprint_ = 0;
+  version_ = 0;
+  pulled_in_place_ = request.replication().async().pull() == IN_PLACE;
+  ASSIGN_OR_RETURN(
+      tensors_, TensorTable::Create(request.tensors(), slots,
+                                    pulled_in_place_ && options_.shares_memory
+                                        ? TensorTable::Sharing::kShared
+                                        : TensorTable::Sharing::kPrivate));
+  loaded_.assign(tensors_.size(), ElementRanges());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> ParameterShard::FindStream(absl::string_view slot) const {

@@ -172,9 +172,11 @@ void PsTask::OnShardPhase(const ShardState& state,
         "ready: tensors={} bytes={} slot_bytes={} optimizer={} model_epoch={}",
         state.tensors(), state.bytes(), state.slot_bytes(), optimizer,
         state.model_epoch());
-  } else {
+  } else if (state.phase() == LOADING) {
     spdlog::info("loading: tensors={} model_epoch={}", state.tensors(),
                  state.model_epoch());
+  } else {
+    spdlog::warn("empty: the machine has no memory for the model");
   }
   {
     absl::MutexLock lock(&mu_);

@@ -216,7 +216,7 @@ TEST(TensorTableTest, SlotsOfSmallTensorsFillHugePagesTogether) {
   for (int i = 0; i < 4; ++i) {
     *defs.Add() = MakeTensor(absl::StrCat("w", i), {kBlockElements});
   }
-  TensorTable table(defs, slots);
+  TensorTable table = *TensorTable::Create(defs, slots);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(table[0].Stream(0, 1)) %
                 AlignedBuffer::kHugePage,
             0u);
@@ -233,8 +233,7 @@ TEST(TensorTableTest, KeepsTheSlotsOfTensorsApart) {
   for (const int64_t size : {1, 17, 5}) {
     *defs.Add() = MakeTensor(absl::StrCat("w", size), {size});
   }
-  TensorTable made(defs, slots);
-  TensorTable table = std::move(made);
+  TensorTable table = *TensorTable::Create(defs, slots);
   for (int i = 0; i < table.size(); ++i) {
     for (int slot = 0; slot < 2; ++slot) {
       const absl::Span<float> values(table[i].Slots(0)[slot],
