@@ -274,11 +274,11 @@ void PsTask::PrintAccount() const {
   spdlog::info(
       "ended: steps={} parts={} duplicates={} fenced={} refused={} "
       "late_parts={} unfinished_steps={} staleness_mean={:.2f} "
-      "staleness_max={} no_room={}",
+      "staleness_max={} no_room={} given_up_snapshots={}",
       counters.steps, counters.applied_parts, counters.duplicate_parts,
       counters.fenced_parts, counters.refused_parts, counters.late_parts,
       counters.unfinished_steps, mean, counters.staleness_max,
-      shard_.refused_for_memory());
+      shard_.refused_for_memory(), counters.given_up_snapshots);
 }
 
 }  // namespace muster

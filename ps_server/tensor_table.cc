@@ -68,7 +68,7 @@ absl::Status CheckDef(const TensorDef& def) {
 
 }  // namespace
 
-absl::Status CheckTensorDefs(
+absl::StatusOr<int64_t> CheckTensorDefs(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,
     int64_t max_bytes) {
   absl::flat_hash_set<absl::string_view> names;
@@ -89,7 +89,7 @@ absl::Status CheckTensorDefs(
     }
     left -= NumElements(def) * static_cast<int64_t>(sizeof(float)) * streams;
   }
-  return absl::OkStatus();
+  return left;
 }
 
 absl::StatusOr<TensorTable> TensorTable::Create(

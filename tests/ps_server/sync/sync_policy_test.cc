@@ -231,6 +231,28 @@ TEST_F(SyncPolicyTest, KeepsOneGradientForEachTask) {
   EXPECT_THAT(small.Pull(b_, MakeToken(2)), IsOk());
 }
 
+// Half of what the parameters leave.
+TEST_F(SyncPolicyTest, GradientsTakeNoMoreThanTheModelLeaves) {
+  constexpr int64_t kModelBytes = kModel * sizeof(float);
+  for (const int64_t short_of : {0, 2}) {
+    SyncShard small(SyncShard::MakeSyncModel(), int64_t{1} << 30,
+                    3 * kModelBytes - short_of);
+    ASSERT_THAT(small.Hello(a_), IsOk());
+    ASSERT_THAT(small.Pull(a_, MakeToken(1)), IsOk());
+    absl::Status pushed;
+    for (const SyncShard::Part part :
+         {SyncShard::kFirstBlock, SyncShard::kSecondBlock,
+          SyncShard::kAverage}) {
+      pushed.Update(small.shard()
+                        .Push(small.MakePart(a_, 1, 1, Gradient(1), part))
+                        .status());
+    }
+    EXPECT_THAT(pushed,
+                StatusIs(short_of == 0 ? absl::StatusCode::kOk
+                                       : absl::StatusCode::kResourceExhausted));
+  }
+}
+
 TEST_F(SyncPolicyTest, RefusesWhatIsNotFinite) {
   EXPECT_THAT(Push(a_, 1, 1, std::numeric_limits<float>::infinity(),
                    SyncShard::kAverage),
