@@ -1,6 +1,6 @@
 #include "ps_server/shard_snapshot.h"
 
-#include <string>
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -21,11 +21,18 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+// Of all values: what fresh memory does not hold.
+constexpr float kStart = 3;
+
 constexpr int64_t kBlockBytes = kBlockElements * sizeof(float);
 
-// A tensor of three blocks and a snapshot of it.
+// A tensor of three blocks, and a snapshot of it.
 class ShardSnapshotTest : public testing::Test {
  protected:
+  ShardSnapshotTest() {
+    std::fill_n(parameter_.as<float>(), tensor_.elements(), kStart);
+  }
+
   void Write(int64_t block, float value) {
     snapshot_.Reserve(0, tensor_, block);
     tensor_.set_updates(block, tensor_.updates(block) + 1);
@@ -50,7 +57,7 @@ TEST_F(ShardSnapshotTest, CopiesABlockOnceWhenItIsFirstWritten) {
   std::vector<float> read(2);
   for (int repeat = 0; repeat < 2; ++repeat) {
     snapshot_.Read(0, tensor_, 0, kBlockElements - 1, 2, read.data());
-    EXPECT_THAT(read, ElementsAre(0, 0));
+    EXPECT_THAT(read, ElementsAre(kStart, kStart));
   }
   EXPECT_EQ(snapshot_.Updates(0, tensor_, 1), 0);
   snapshot_.End(7);
@@ -93,10 +100,10 @@ TEST_F(ShardSnapshotTest, ThreadsSaveBlocksAtTheSameTime) {
   for (std::thread& thread : threads) thread.join();
   std::vector<float> read(3 * kBlockElements, -1);
   snapshot_.Read(0, tensor_, 0, 0, 3 * kBlockElements, read.data());
-  EXPECT_THAT(read, Each(0));
+  EXPECT_THAT(read, Each(kStart));
 }
 
-// A shard of two blocks of zeros, with a chief that takes snapshots of it.
+// A shard of two blocks, with a chief that takes snapshots of it.
 class SnapshotOfAShard {
  public:
   static constexpr int64_t kElements = 2 * kBlockElements;
@@ -107,9 +114,10 @@ class SnapshotOfAShard {
     DefineRequest define = MakeDefine(chief_, {MakeTensor("w", {kElements})});
     if (sync) define.mutable_replication()->mutable_sync();
     EXPECT_THAT(shard_.Define(define), IsOk());
-    EXPECT_THAT(shard_.Load(MakeLoad(chief_, {All()},
-                                     BytesOf(std::vector<float>(kElements)))),
-                IsOk());
+    EXPECT_THAT(
+        shard_.Load(MakeLoad(chief_, {All()},
+                             BytesOf(std::vector<float>(kElements, kStart)))),
+        IsOk());
     EXPECT_THAT(shard_.Seal(MakeSeal(chief_)), IsOk());
   }
 
@@ -173,7 +181,7 @@ TEST(SnapshotOfAShardTest, WithoutRoomItFailsAndTrainingGoesOn) {
   SnapshotOfAShard shard(options);
   const uint64_t snapshot = shard.Begin();
   ASSERT_THAT(shard.Push(1, shard.Block(0)), IsOk());
-  EXPECT_THAT(shard.Read(snapshot), IsOkAndHolds(Each(0)));
+  EXPECT_THAT(shard.Read(snapshot), IsOkAndHolds(Each(kStart)));
   ASSERT_THAT(shard.Push(2, shard.Block(1)), IsOk());
   EXPECT_THAT(shard.Read(snapshot),
               StatusIs(absl::StatusCode::kAborted,
@@ -181,14 +189,14 @@ TEST(SnapshotOfAShardTest, WithoutRoomItFailsAndTrainingGoesOn) {
                              HasSubstr("the 262144 bytes left"),
                              HasSubstr("use more ps tasks"))));
   EXPECT_EQ(shard.shard().counters().given_up_snapshots, 1);
-  EXPECT_THAT(shard.Read(shard.Begin()), IsOkAndHolds(Each(1)));
+  EXPECT_THAT(shard.Read(shard.Begin()), IsOkAndHolds(Each(kStart + 1)));
 }
 
 TEST(SnapshotOfAShardTest, EndsWithTheIncarnationThatBeganIt) {
   SnapshotOfAShard shard({});
   const uint64_t snapshot = shard.Begin();
   ASSERT_THAT(shard.shard().Hello(MakeHello(MakeSender(1, 22))), IsOk());
-  EXPECT_THAT(shard.Read(snapshot), IsOkAndHolds(Each(0)));
+  EXPECT_THAT(shard.Read(snapshot), IsOkAndHolds(Each(kStart)));
   shard.RestartChief();
   EXPECT_THAT(shard.Read(snapshot),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("has ended")));
@@ -212,8 +220,8 @@ TEST(SnapshotOfAShardTest, StaysWhileThreadsMakeASyncUpdate) {
   *pull.mutable_token() = token;
   const auto pulled = shard.shard().Pull(pull);
   ASSERT_THAT(pulled, IsOk());
-  EXPECT_THAT(ValuesOf<float>(pulled->data), Each(1));
-  EXPECT_THAT(shard.Read(snapshot), IsOkAndHolds(Each(0)));
+  EXPECT_THAT(ValuesOf<float>(pulled->data), Each(kStart + 1));
+  EXPECT_THAT(shard.Read(snapshot), IsOkAndHolds(Each(kStart)));
 }
 
 }  // namespace
