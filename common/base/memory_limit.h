@@ -11,8 +11,8 @@ namespace muster {
 // least of `machine_bytes`, what the machine has, and the limits of the cgroups
 // that the process is in (a container, a job of a batch system, a unit of
 // systemd). Those of version 2 (memory.max) and 1 (memory.limit_in_bytes) are
-// looked for in the process's own group and in all above it, below `root`, which
-// ends with "/": "/" but in tests. What cannot be read limits nothing.
+// looked for in the process's own group and in all above it, below `root`,
+// which ends with "/": "/" but in tests. What cannot be read limits nothing.
 int64_t MemoryLimit(absl::string_view root, int64_t machine_bytes);
 
 }  // namespace muster
