@@ -31,12 +31,14 @@ void ForEachBlock(absl::Span<const CheckedSlice> slices, const Body& body) {
   }
 }
 
-// Not for threads: a snapshot is one for all blocks.
+// Counts the updates of the blocks, after which each is to be saved (for the
+// snapshot) and then changed. Not for threads: a snapshot is one for all
+// blocks.
 void BeginUpdates(absl::Span<const CheckedSlice> slices,
                   const GradientApplier::Model& model) {
   ForEachBlock(slices, [&model](int tensor, int64_t block) {
     TensorBlocks& blocks = (*model.tensors)[tensor];
-    model.snapshot->BeforeWrite(tensor, blocks, block);
+    model.snapshot->Reserve(tensor, blocks, block);
     blocks.set_updates(block, blocks.updates(block) + 1);
   });
 }
@@ -97,6 +99,7 @@ void ApplyStripe(absl::Span<const CheckedSlice> slices, const absl::Cord& data,
   const bool encodes = publish_to != nullptr && part.publish_codec != nullptr;
   ForEachBlock(slices, [&](int index, int64_t block) {
     TensorBlocks& tensor = (*model.tensors)[index];
+    model.snapshot->Save(index, tensor, block);
     const int64_t elements = tensor.BlockElements(block);
     for (int64_t done = 0; done < elements;) {
       Place place = {&tensor, block, done};
@@ -123,6 +126,7 @@ void ApplyByHolder(const PushedPart& part,
                    const GradientApplier::Model& model) {
   ForEachBlock(part.slices, [&](int index, int64_t block) {
     const TensorBlocks& tensor = (*model.tensors)[index];
+    model.snapshot->Save(index, tensor, block);
     const int64_t begin = block * kBlockElements;
     model.holder->Update(index, begin, begin + tensor.BlockElements(block),
                          {tensor.updates(block), part.rate_factor});
@@ -190,6 +194,7 @@ void GradientApplier::ApplyToAll(PartApplier::BlockGradient gradient,
       TensorBlocks& tensor = (*model.tensors)[index];
       values.resize(tensor.BlockElements(block));
       gradient(index, block, absl::MakeSpan(values));
+      model.snapshot->Save(index, tensor, block);
       const Place place = {&tensor, block, /*begin=*/0, /*publish_to=*/nullptr};
       if (tensor.def().kind() != TRAINABLE) return AddRun(place, values);
       ApplyRun(*model.rule, /*rate_factor=*/1, place,

@@ -18,6 +18,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/freed_memory.h"
 #include "common/base/logging.h"
+#include "common/base/memory_limit.h"
 #include "common/base/status_macros.h"
 #include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
@@ -116,11 +117,12 @@ ClusterDef ToClusterDef(const ClusterSpec& spec) {
   return def;
 }
 
-// Nine tenths of the machine's memory: a Define beyond it is refused instead
-// of ending in the hands of the kernel.
+// Nine tenths of the memory that this process can have: a Define beyond it is
+// refused instead of ending in the hands of the kernel.
 int64_t MaxShardBytes() {
-  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) / 10 * 9 *
-         sysconf(_SC_PAGESIZE);
+  const int64_t machine_bytes =
+      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return MemoryLimit("/", machine_bytes) / 10 * 9;
 }
 
 int Fail(const absl::Status& status) {

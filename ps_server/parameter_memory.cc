@@ -1,6 +1,7 @@
 #include "ps_server/parameter_memory.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -9,15 +10,23 @@
 namespace muster {
 
 ParameterMemory::ParameterMemory(int64_t size_bytes,
-                                 absl::StatusOr<MemorySegment> segment)
-    : size_bytes_(size_bytes), segment_(std::move(segment)) {
-  if (!segment_.ok()) buffer_ = AlignedBuffer(size_bytes);
+                                 absl::StatusOr<MemorySegment> segment,
+                                 AlignedBuffer buffer)
+    : size_bytes_(size_bytes),
+      segment_(std::move(segment)),
+      buffer_(std::move(buffer)) {}
+
+std::shared_ptr<ParameterMemory> ParameterMemory::CreatePrivate(
+    int64_t size_bytes, const absl::Status& why) {
+  std::optional<AlignedBuffer> buffer = AlignedBuffer::TryCreate(size_bytes);
+  if (!buffer.has_value()) return nullptr;
+  return absl::WrapUnique(
+      new ParameterMemory(size_bytes, why, *std::move(buffer)));
 }
 
 std::shared_ptr<ParameterMemory> ParameterMemory::Private(int64_t size_bytes) {
-  return absl::WrapUnique(new ParameterMemory(
-      size_bytes,
-      absl::FailedPreconditionError("the parameters are the ps's alone")));
+  return CreatePrivate(size_bytes, absl::FailedPreconditionError(
+                                       "the parameters are the ps's alone"));
 }
 
 std::shared_ptr<ParameterMemory> ParameterMemory::Shared(int64_t size_bytes) {
@@ -25,8 +34,9 @@ std::shared_ptr<ParameterMemory> ParameterMemory::Shared(int64_t size_bytes) {
   absl::StatusOr<MemorySegment> segment = MemorySegment::Create(
       std::max<int64_t>(size_bytes, 1), MemorySegment::Access::kRead);
   if (!segment.ok()) {
-    segment = absl::FailedPreconditionError(absl::StrCat(
-        "the parameters are the ps's alone: ", segment.status().message()));
+    return CreatePrivate(size_bytes, absl::FailedPreconditionError(absl::StrCat(
+                                         "the parameters are the ps's alone: ",
+                                         segment.status().message())));
   }
   return absl::WrapUnique(new ParameterMemory(size_bytes, std::move(segment)));
 }

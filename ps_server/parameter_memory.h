@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/shared_memory/memory_segment.h"
 #include "common/tensor/aligned_buffer.h"
 
@@ -16,10 +16,10 @@ namespace muster {
 // AlignedBuffer::kAlignment. Other processes may read it if it is shared.
 class ParameterMemory {
  public:
-  // Of this process alone, zeroed.
+  // Of this process alone, zeroed; null if the machine has no memory for it.
   static std::shared_ptr<ParameterMemory> Private(int64_t size_bytes);
   // That other processes can map to read, never to write. Private if the
-  // machine has none; segment() then says why.
+  // machine has none; segment() then says why. Null as above.
   static std::shared_ptr<ParameterMemory> Shared(int64_t size_bytes);
 
   char* data() { return segment_.ok() ? segment_->data() : buffer_.data(); }
@@ -32,7 +32,12 @@ class ParameterMemory {
   const absl::StatusOr<MemorySegment>& segment() const { return segment_; }
 
  private:
-  ParameterMemory(int64_t size_bytes, absl::StatusOr<MemorySegment> segment);
+  // In `segment`, or else in `buffer`.
+  ParameterMemory(int64_t size_bytes, absl::StatusOr<MemorySegment> segment,
+                  AlignedBuffer buffer = {});
+  // Of this process alone because of `why`.
+  static std::shared_ptr<ParameterMemory> CreatePrivate(
+      int64_t size_bytes, const absl::Status& why);
 
   const int64_t size_bytes_;
   const absl::StatusOr<MemorySegment> segment_;

@@ -81,6 +81,10 @@ absl::StatusOr<HelloReply> ParameterShard::Hello(const HelloRequest& request) {
   RETURN_IF_ERROR(CheckHello(request, options_.cluster, options_.ps_index));
   ASSIGN_OR_RETURN(const uint64_t takeover,
                    marks_.Admit(request.sender(), request.takeover()));
+  // Nobody else knows that there is a snapshot, and it costs memory.
+  if (snapshot_.id() != 0 && !marks_.CheckCurrent(snapshot_owner_).ok()) {
+    snapshot_.Clear();
+  }
   HelloReply reply;
   reply.set_takeover(takeover);
   reply.set_protocol_version(kProtocolVersion);
@@ -390,6 +394,7 @@ ShardState ParameterShard::State() const {
 ShardCounters ParameterShard::counters() const {
   ShardCounters counters = counters_;
   counters.unfinished_steps = marks_.unfinished_steps();
+  counters.given_up_snapshots = snapshot_.times_given_up();
   return counters;
 }
 

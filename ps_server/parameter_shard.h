@@ -2,6 +2,7 @@
 #define PS_SERVER_PARAMETER_SHARD_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,10 +40,13 @@ struct ShardOptions {
   int32_t ps_index = 0;
   // Random, not 0, new at every start of the process.
   uint64_t incarnation = 1;
-  // Parameters and slots together; a Define beyond it is refused.
+  // Parameters and slots together; a Define beyond it is refused. What a model
+  // leaves of it is for the copies of a snapshot, and in synchronous
+  // replication half of that for gradients.
   int64_t max_bytes = int64_t{64} << 30;
-  // Gradients of one round together; a push beyond it is refused.
-  int64_t max_gradient_bytes = int64_t{16} << 30;
+  // Gradients of one round together; a push beyond it, or beyond what is left
+  // for them, is refused.
+  int64_t max_gradient_bytes = std::numeric_limits<int64_t>::max();
   // Parameters that are pulled in place lie where other processes can read
   // them.
   bool shares_memory = false;
@@ -64,6 +68,8 @@ struct ShardCounters {
   int64_t late_parts = 0;
   // Steps whose worker went on or was replaced before all parts came.
   int64_t unfinished_steps = 0;
+  // Snapshots whose copies found no room.
+  int64_t given_up_snapshots = 0;
   // Staleness in updates, once for each step.
   int64_t staleness_sum = 0;
   int64_t staleness_count = 0;
@@ -73,7 +79,8 @@ struct ShardCounters {
 // One ps task's parameters and what may happen to them: the state machine
 // behind ParameterService. No thread, clock, file or RPC inside; a request is
 // checked whole before anything changes, so that a refused one changed
-// nothing. parameter_service.proto says what each request means and
+// nothing; but a Define for which the machine has no memory leaves the shard
+// EMPTY. parameter_service.proto says what each request means and
 // README.md the states. Not thread-safe (see ShardServer).
 //
 // The values in an answer may lie in the shard: they are to be copied before
@@ -135,6 +142,11 @@ class ParameterShard : private PartApplier {
   absl::Status CheckPhase(const Sender& sender, const Fence& fence,
                           ShardPhase phase) const;
 
+  // Frees what the shard holds of a model and makes room for that of `request`,
+  // which was checked. Errors: ResourceExhausted; the shard is EMPTY then.
+  absl::Status ReplaceTensors(const DefineRequest& request,
+                              absl::Span<const SlotDef> slots);
+
   // A stream of a tensor: 0 is the parameter, 1 + i slot i, kCounts "t".
   static constexpr int kCounts = -1;
   absl::StatusOr<int> FindStream(absl::string_view slot) const;
@@ -146,6 +158,8 @@ class ParameterShard : private PartApplier {
                           const std::vector<CheckedSlice>& slices,
                           const absl::Cord& data);
 
+  // Errors: Aborted if `snapshot` has ended.
+  absl::Status CheckSnapshot(absl::string_view what, uint64_t snapshot) const;
   // Writes one slice of the snapshot to `dst`; returns where it ends.
   char* ReadSnapshotSlice(int stream, const CheckedSlice& slice,
                           char* dst) const;
@@ -211,6 +225,8 @@ class ParameterShard : private PartApplier {
   std::unique_ptr<UpdateRule> rule_;
   std::unique_ptr<ReplicationPolicy> policy_;
   ShardSnapshot snapshot_;
+  Sender snapshot_owner_;
+  int64_t max_copy_bytes_ = 0;
   HeldParameters held_;
 
   // Of the push under way: Apply has written its new values.

@@ -25,6 +25,19 @@ std::string SlotNames(const UpdateRule& rule) {
                        });
 }
 
+// What is to be had beside parameters and slots: for the gradients of a round,
+// and for the copies of a snapshot.
+struct Room {
+  int64_t gradient_bytes;
+  int64_t copy_bytes;
+};
+
+// Half each, if gradients are kept.
+Room RoomBeside(const ReplicationSpec& replication, int64_t left_bytes) {
+  const int64_t gradient_bytes = replication.has_sync() ? left_bytes / 2 : 0;
+  return {gradient_bytes, left_bytes - gradient_bytes};
+}
+
 std::vector<int64_t> ReadCounts(const absl::Cord& data) {
   std::vector<int64_t> counts(data.size() / sizeof(int64_t));
   char* dst = reinterpret_cast<char*>(counts.data());
@@ -55,39 +68,51 @@ absl::StatusOr<DefineReply> ParameterShard::Define(
   absl::StatusOr<std::unique_ptr<UpdateRule>> rule =
       CreateUpdateRule(request.optimizer());
   RETURN_IF_ERROR(Annotate(rule.status(), what));
-  absl::StatusOr<std::unique_ptr<ReplicationPolicy>> policy =
-      CreateReplicationPolicy(request.replication(),
-                              options_.max_gradient_bytes);
-  RETURN_IF_ERROR(Annotate(policy.status(), what));
   const absl::Span<const SlotDef> slots = (*rule)->slots();
-  RETURN_IF_ERROR(Annotate(
-      CheckTensorDefs(request.tensors(), static_cast<int>(slots.size()),
-                      options_.max_bytes),
-      what));
+  const absl::StatusOr<int64_t> left = CheckTensorDefs(
+      request.tensors(), static_cast<int>(slots.size()), options_.max_bytes);
+  RETURN_IF_ERROR(Annotate(left.status(), what));
+  const Room room = RoomBeside(request.replication(), *left);
+  absl::StatusOr<std::unique_ptr<ReplicationPolicy>> policy =
+      CreateReplicationPolicy(
+          request.replication(),
+          std::min(options_.max_gradient_bytes, room.gradient_bytes));
+  RETURN_IF_ERROR(Annotate(policy.status(), what));
 
-  snapshot_.Clear();
-  held_.End();
-  // The old values go first: both together might not fit.
-  tensors_ = TensorTable();
-  pulled_in_place_ = request.replication().async().pull() == IN_PLACE;
-  tensors_ = TensorTable(request.tensors(), slots,
-                         pulled_in_place_ && options_.shares_memory
-                             ? TensorTable::Sharing::kShared
-                             : TensorTable::Sharing::kPrivate);
-  loaded_.assign(tensors_.size(), ElementRanges());
-  marks_.ForgetSteps();
+  RETURN_IF_ERROR(Annotate(ReplaceTensors(request, slots), what));
   rule_ = *std::move(rule);
   policy_ = *std::move(policy);
+  max_copy_bytes_ = room.copy_bytes;
   optimizer_name_ = request.optimizer().name();
   fingerprint_ = request.fingerprint();
   allow_non_finite_ = request.allow_non_finite();
   model_epoch_ = epoch;
-  version_ = 0;
   phase_ = LOADING;
 
   DefineReply reply;
   for (const SlotDef& slot : rule_->slots()) reply.add_slots(slot.name);
   return reply;
+}
+
+absl::Status ParameterShard::ReplaceTensors(const DefineRequest& request,
+                                            absl::Span<const SlotDef> slots) {
+  snapshot_.Clear();
+  held_.End();
+  // The old values go first: both together might not fit.
+  tensors_ = TensorTable();
+  loaded_.clear();
+  marks_.ForgetSteps();
+  phase_ = EMPTY;
+  fingerprint_ = 0;
+  version_ = 0;
+  pulled_in_place_ = request.replication().async().pull() == IN_PLACE;
+  ASSIGN_OR_RETURN(
+      tensors_, TensorTable::Create(request.tensors(), slots,
+                                    pulled_in_place_ && options_.shares_memory
+                                        ? TensorTable::Sharing::kShared
+                                        : TensorTable::Sharing::kPrivate));
+  loaded_.assign(tensors_.size(), ElementRanges());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> ParameterShard::FindStream(absl::string_view slot) const {
@@ -200,7 +225,8 @@ absl::StatusOr<BeginSnapshotReply> ParameterShard::BeginSnapshot(
   RETURN_IF_ERROR(policy_->OnCut(What("begin snapshot", request.sender()),
                                  request.token(), tensors_, *this));
   RETURN_IF_ERROR(held_.WriteBack());
-  snapshot_.Begin(next_snapshot_++);
+  snapshot_.Begin(next_snapshot_++, max_copy_bytes_);
+  snapshot_owner_ = request.sender();
   BeginSnapshotReply reply;
   reply.set_snapshot(snapshot_.id());
   reply.set_version(version_);
@@ -210,14 +236,25 @@ absl::StatusOr<BeginSnapshotReply> ParameterShard::BeginSnapshot(
   return reply;
 }
 
+absl::Status ParameterShard::CheckSnapshot(absl::string_view what,
+                                           uint64_t snapshot) const {
+  if (snapshot != 0 && snapshot == snapshot_.id()) return absl::OkStatus();
+  if (snapshot != 0 && snapshot == snapshot_.given_up()) {
+    return absl::AbortedError(absl::StrCat(
+        what, ": snapshot ", snapshot,
+        " was given up, so that training goes on: copies of what it changes ",
+        "would pass the ", max_copy_bytes_,
+        " bytes left beside the model; use more ps tasks, or more memory"));
+  }
+  return absl::AbortedError(
+      absl::StrCat(what, ": snapshot ", snapshot, " has ended; begin another"));
+}
+
 absl::StatusOr<Frame<SnapshotPart>> ParameterShard::ReadSnapshot(
     const ReadSnapshotRequest& request) {
   RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
   const std::string what = What("read snapshot", request.sender());
-  if (request.snapshot() == 0 || request.snapshot() != snapshot_.id()) {
-    return absl::AbortedError(absl::StrCat(
-        what, ": snapshot ", request.snapshot(), " has ended; begin another"));
-  }
+  RETURN_IF_ERROR(CheckSnapshot(what, request.snapshot()));
   const absl::StatusOr<int> stream = FindStream(request.slot());
   RETURN_IF_ERROR(Annotate(stream.status(), what));
   const SliceUnit unit =

@@ -23,8 +23,11 @@ constexpr absl::Duration kDrainTime = absl::Seconds(3);
 constexpr absl::Duration kSavePatience = absl::Seconds(6);
 constexpr absl::Duration kLeavePatience = absl::Milliseconds(500);
 
-// Of shared memory, beyond two for each training task.
+// Connections of shared memory, beyond two for each training task.
 constexpr int kSpareConnections = 4;
+// With a cluster that lists no training tasks (programs of one's own): as many
+// as their number is not known. 544 MiB, if they come.
+constexpr int kUnlistedConnections = 64;
 
 std::string AddressOfPs(const ClusterDef& cluster, int32_t index) {
   for (const JobDef& job : cluster.job()) {
@@ -97,7 +100,9 @@ absl::Status PsTask::OfferSharedMemory() {
   if (options_.link == LinkChoice::kGrpc) return absl::OkStatus();
   SharedMemoryListener::Options options;
   // A worker that was started anew may come before its former self is gone.
-  options.max_connections = 2 * num_training_tasks() + kSpareConnections;
+  options.max_connections = num_training_tasks() == 0
+                                ? kUnlistedConnections
+                                : 2 * num_training_tasks() + kSpareConnections;
   options.shard = &shard_;
   options.clock = options_.clock;
   absl::StatusOr<std::unique_ptr<SharedMemoryListener>> listener =
@@ -172,9 +177,11 @@ void PsTask::OnShardPhase(const ShardState& state,
         "ready: tensors={} bytes={} slot_bytes={} optimizer={} model_epoch={}",
         state.tensors(), state.bytes(), state.slot_bytes(), optimizer,
         state.model_epoch());
-  } else {
+  } else if (state.phase() == LOADING) {
     spdlog::info("loading: tensors={} model_epoch={}", state.tensors(),
                  state.model_epoch());
+  } else {
+    spdlog::warn("empty: the machine has no memory for the model");
   }
   {
     absl::MutexLock lock(&mu_);
@@ -272,11 +279,11 @@ void PsTask::PrintAccount() const {
   spdlog::info(
       "ended: steps={} parts={} duplicates={} fenced={} refused={} "
       "late_parts={} unfinished_steps={} staleness_mean={:.2f} "
-      "staleness_max={} no_room={}",
+      "staleness_max={} no_room={} given_up_snapshots={}",
       counters.steps, counters.applied_parts, counters.duplicate_parts,
       counters.fenced_parts, counters.refused_parts, counters.late_parts,
       counters.unfinished_steps, mean, counters.staleness_max,
-      shard_.refused_for_memory());
+      shard_.refused_for_memory(), counters.given_up_snapshots);
 }
 
 }  // namespace muster

@@ -49,7 +49,8 @@ struct PsTaskOptions {
   absl::Duration port_wait = absl::Seconds(10);
   // Random, not 0.
   uint64_t incarnation = 0;
-  // Parameters and slots together.
+  // Parameters and slots together, with what is kept beside them
+  // (ShardOptions).
   int64_t max_shard_bytes = int64_t{64} << 30;
   // Pushed parts that wait to be applied.
   int64_t push_budget_bytes = int64_t{256} << 20;

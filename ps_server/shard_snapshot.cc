@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cassert>
+#include <new>
+#include <utility>
 
 namespace muster {
 
-void ShardSnapshot::Begin(uint64_t id) {
+void ShardSnapshot::Begin(uint64_t id, int64_t max_bytes) {
   assert(id != 0);
   Clear();
   id_ = id;
+  max_bytes_ = max_bytes;
 }
 
 void ShardSnapshot::End(uint64_t id) {
@@ -21,20 +24,37 @@ void ShardSnapshot::Clear() {
   copied_bytes_ = 0;
 }
 
-void ShardSnapshot::BeforeWrite(int tensor_index, const TensorBlocks& tensor,
-                                int64_t block) {
+void ShardSnapshot::GiveUp() {
+  given_up_ = id_;
+  ++times_given_up_;
+  Clear();
+}
+
+void ShardSnapshot::Reserve(int tensor_index, const TensorBlocks& tensor,
+                            int64_t block) {
   if (id_ == 0) return;
   const auto [it, inserted] = saved_.try_emplace({tensor_index, block});
   if (!inserted) return;
-  std::vector<float>& streams = it->second.streams;
-  const int64_t elements = tensor.BlockElements(block);
-  streams.reserve(elements * (1 + tensor.num_slots()));
-  for (int stream = 0; stream <= tensor.num_slots(); ++stream) {
-    const float* const values = tensor.Stream(block, stream);
-    streams.insert(streams.end(), values, values + elements);
-  }
+  const int64_t floats = tensor.BlockElements(block) * (1 + tensor.num_slots());
+  const int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
+  if (bytes > max_bytes_ - copied_bytes_) return GiveUp();
+  // Not zeroed: its pages are for the thread that saves the block.
+  it->second.values.reset(new (std::nothrow) float[floats]);
+  if (it->second.values == nullptr) return GiveUp();
   it->second.updates = tensor.updates(block);
-  copied_bytes_ += static_cast<int64_t>(streams.size() * sizeof(float));
+  copied_bytes_ += bytes;
+}
+
+void ShardSnapshot::Save(int tensor_index, const TensorBlocks& tensor,
+                         int64_t block) {
+  if (id_ == 0) return;
+  SavedBlock& saved = saved_.find({tensor_index, block})->second;
+  if (std::exchange(saved.is_saved, true)) return;
+  const int64_t elements = tensor.BlockElements(block);
+  for (int stream = 0; stream <= tensor.num_slots(); ++stream) {
+    std::copy_n(tensor.Stream(block, stream), elements,
+                saved.values.get() + stream * elements);
+  }
 }
 
 void ShardSnapshot::Read(int tensor_index, const TensorBlocks& tensor,
@@ -46,10 +66,10 @@ void ShardSnapshot::Read(int tensor_index, const TensorBlocks& tensor,
     const int64_t begin = offset - block * kBlockElements;
     const int64_t count = std::min(length, tensor.BlockElements(block) - begin);
     const auto saved = saved_.find({tensor_index, block});
-    const float* const values = saved == saved_.end()
-                                    ? tensor.Stream(block, stream)
-                                    : saved->second.streams.data() +
-                                          stream * tensor.BlockElements(block);
+    const float* const values =
+        saved == saved_.end()
+            ? tensor.Stream(block, stream)
+            : saved->second.values.get() + stream * tensor.BlockElements(block);
     std::copy_n(values + begin, count, dst);
     dst += count;
     offset += count;

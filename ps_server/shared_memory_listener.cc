@@ -25,6 +25,27 @@ namespace {
 // A process without descriptors or memory tries again after this.
 constexpr int kPauseMs = 100;
 
+// Of workers that are told at the same time that there are too many. Each may
+// take kHandshakeTimeout to show its token; those beyond are not told.
+constexpr int kMostRefusals = 8;
+
+absl::Status TooMany(int max_connections) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("this ps serves ", max_connections,
+                   " connections through shared memory, and has them"));
+}
+
+void SayTurnedAway(const absl::Status& why) {
+  spdlog::warn("shared memory: turned away: {}", EscapeForLog(why.message()));
+}
+
+// Tells a worker that has shown the token why it gets nothing.
+void Refuse(const FileDescriptor& socket, const absl::Status& why) {
+  SayTurnedAway(why);
+  // It may be gone by now.
+  RefuseClaim(socket, why).IgnoreError();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SharedMemoryListener>>
@@ -91,36 +112,37 @@ bool SharedMemoryListener::AcceptOne() {
   }
   const absl::Status user = CheckPeerUser(peer);
   if (!user.ok()) {
-    spdlog::warn("shared memory: turned away: {}", std::string(user.message()));
+    SayTurnedAway(user);
     return true;
   }
-  if (connections_ >= options_.max_connections) {
-    spdlog::warn(
-        "shared memory: turned away: there are {} connections, the most that "
-        "this "
-        "ps serves",
-        options_.max_connections);
-    return true;
+  if (connections_ < options_.max_connections) {
+    StartServing(std::move(peer), &connections_,
+                 &SharedMemoryListener::ServeOne);
+  } else if (refusals_ < kMostRefusals) {
+    StartServing(std::move(peer), &refusals_, &SharedMemoryListener::RefuseOne);
+  } else {
+    SayTurnedAway(TooMany(options_.max_connections));
   }
-  StartServing(std::move(peer));
   return true;
 }
 
-void SharedMemoryListener::StartServing(FileDescriptor socket) {
+void SharedMemoryListener::StartServing(
+    FileDescriptor socket, std::atomic<int>* count,
+    void (SharedMemoryListener::*serve)(FileDescriptor)) {
   // A function must be copyable.
   auto peer = std::make_shared<FileDescriptor>(std::move(socket));
   Server server;
   server.ended = std::make_shared<std::atomic<bool>>(false);
-  ++connections_;
+  ++*count;
   try {
-    server.thread =
-        options_.clock->StartThread([this, peer, ended = server.ended] {
-          ServeOne(std::move(*peer));
-          --connections_;
+    server.thread = options_.clock->StartThread(
+        [this, peer, count, serve, ended = server.ended] {
+          (this->*serve)(std::move(*peer));
+          --*count;
           *ended = true;
         });
   } catch (const std::system_error& error) {
-    --connections_;
+    --*count;
     spdlog::warn("shared memory: no thread for a worker: {}", error.what());
     return;
   }
@@ -128,18 +150,21 @@ void SharedMemoryListener::StartServing(FileDescriptor socket) {
 }
 
 void SharedMemoryListener::ServeOne(FileDescriptor socket) {
-  const auto turned_away = [](const absl::Status& why) {
-    spdlog::warn("shared memory: turned away: {}", EscapeForLog(why.message()));
-  };
   const absl::StatusOr<SegmentClaim> claim = AwaitClaim(socket, offer_.token());
-  if (!claim.ok()) return turned_away(claim.status());
+  if (!claim.ok()) return SayTurnedAway(claim.status());
   if (claim->parameters_of.has_value()) {
     const absl::Status given = GiveParameters(socket, *claim->parameters_of);
-    return given.ok() ? void() : turned_away(given);
+    return given.ok() ? void() : SayTurnedAway(given);
   }
   absl::StatusOr<MemorySegment> segment = OfferSegment(socket);
-  if (!segment.ok()) return turned_away(segment.status());
+  if (!segment.ok()) return Refuse(socket, segment.status());
   Serve(std::move(socket), *std::move(segment));
+}
+
+void SharedMemoryListener::RefuseOne(FileDescriptor socket) {
+  const absl::StatusOr<SegmentClaim> claim = AwaitClaim(socket, offer_.token());
+  if (!claim.ok()) return SayTurnedAway(claim.status());
+  Refuse(socket, TooMany(options_.max_connections));
 }
 
 absl::Status SharedMemoryListener::GiveParameters(const FileDescriptor& socket,

@@ -29,7 +29,7 @@ namespace muster {
 class SharedMemoryListener {
  public:
   struct Options {
-    // Further workers are turned away, and talk over gRPC.
+    // Further workers are told so, and talk over gRPC.
     int max_connections = 16;
     // Not owned; both outlive the listener and every callback of the shard.
     ShardServer* shard = nullptr;
@@ -67,9 +67,14 @@ class SharedMemoryListener {
   bool AwaitWorker(bool may_accept) const;
   // False if none can be accepted for a while.
   bool AcceptOne();
-  void StartServing(FileDescriptor socket);
-  // Greets and serves one worker, on a thread of its own.
+  // Has `serve` do with one worker what it does, on a thread of its own, and
+  // counts it in `count` meanwhile.
+  void StartServing(FileDescriptor socket, std::atomic<int>* count,
+                    void (SharedMemoryListener::*serve)(FileDescriptor));
+  // Greets and serves one worker.
   void ServeOne(FileDescriptor socket);
+  // Greets one worker and tells it that there are too many.
+  void RefuseOne(FileDescriptor socket);
   void Serve(FileDescriptor socket, MemorySegment segment);
   absl::Status GiveParameters(const FileDescriptor& socket,
                               int64_t model_epoch);
@@ -87,6 +92,8 @@ class SharedMemoryListener {
 
   // Own synchronisation.
   std::atomic<int> connections_ = 0;
+  // Workers that are being told that there are too many.
+  std::atomic<int> refusals_ = 0;
 
   absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

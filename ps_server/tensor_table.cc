@@ -1,6 +1,8 @@
 #include "ps_server/tensor_table.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
@@ -66,7 +68,7 @@ absl::Status CheckDef(const TensorDef& def) {
 
 }  // namespace
 
-absl::Status CheckTensorDefs(
+absl::StatusOr<int64_t> CheckTensorDefs(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,
     int64_t max_bytes) {
   absl::flat_hash_set<absl::string_view> names;
@@ -87,10 +89,10 @@ absl::Status CheckTensorDefs(
     }
     left -= NumElements(def) * static_cast<int64_t>(sizeof(float)) * streams;
   }
-  return absl::OkStatus();
+  return left;
 }
 
-TensorTable::TensorTable(
+absl::StatusOr<TensorTable> TensorTable::Create(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs,
     absl::Span<const SlotDef> slots, Sharing sharing) {
   const auto slots_of = [slots](const TensorDef& def) {
@@ -105,19 +107,35 @@ TensorTable::TensorTable(
     slot_begins.push_back(
         slot_places.Add(SlotMemoryBytes(def, slots_of(def).size())));
   }
-  memory_ = sharing == Sharing::kShared
-                ? ParameterMemory::Shared(places.size_bytes())
-                : ParameterMemory::Private(places.size_bytes());
-  slot_memory_ = AlignedBuffer(slot_places.size_bytes());
-  tensors_.reserve(defs.size());
+  TensorTable table;
+  RETURN_IF_ERROR(
+      table.Allocate(places.size_bytes(), slot_places.size_bytes(), sharing));
+  table.tensors_.reserve(defs.size());
   for (const TensorDef& def : defs) {
-    const int i = size();
-    by_name_.emplace(def.name(), i);
-    tensors_.emplace_back(
+    const int i = table.size();
+    table.by_name_.emplace(def.name(), i);
+    table.tensors_.emplace_back(
         def, slots_of(def),
-        reinterpret_cast<float*>(memory_->data() + begins[i]),
-        reinterpret_cast<float*>(slot_memory_.data() + slot_begins[i]));
+        reinterpret_cast<float*>(table.memory_->data() + begins[i]),
+        reinterpret_cast<float*>(table.slot_memory_.data() + slot_begins[i]));
   }
+  return table;
+}
+
+absl::Status TensorTable::Allocate(int64_t parameter_bytes, int64_t slot_bytes,
+                                   Sharing sharing) {
+  memory_ = sharing == Sharing::kShared
+                ? ParameterMemory::Shared(parameter_bytes)
+                : ParameterMemory::Private(parameter_bytes);
+  std::optional<AlignedBuffer> slots = AlignedBuffer::TryCreate(slot_bytes);
+  if (memory_ != nullptr && slots.has_value()) {
+    slot_memory_ = *std::move(slots);
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the machine has no memory for parameters of ",
+                   parameter_bytes, " bytes and slots of ", slot_bytes,
+                   "; use more ps tasks, or end what else runs there"));
 }
 
 absl::StatusOr<int> TensorTable::Find(absl::string_view name) const {

@@ -23,10 +23,10 @@ namespace muster {
 // Checks the definitions that a chief sent: names (grammar, no two alike),
 // shapes (rank, positive dimensions, no overflow), float32, known kind,
 // canonical layout; and that parameters with `num_slots` slots each trainable
-// tensor take at most `max_bytes`. Allocates nothing.
-// Errors name the tensor: InvalidArgument; Unimplemented for another dtype or
-// layout; ResourceExhausted.
-absl::Status CheckTensorDefs(
+// tensor take at most `max_bytes`. Returns how many of those are left.
+// Allocates nothing. Errors name the tensor: InvalidArgument; Unimplemented for
+// another dtype or layout; ResourceExhausted.
+absl::StatusOr<int64_t> CheckTensorDefs(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,
     int64_t max_bytes);
 
@@ -40,11 +40,13 @@ class TensorTable {
     kShared,
   };
 
+  // Of no tensors.
   TensorTable() = default;
-  // REQUIRES: `defs` passed CheckTensorDefs.
-  TensorTable(const google::protobuf::RepeatedPtrField<TensorDef>& defs,
-              absl::Span<const SlotDef> slots,
-              Sharing sharing = Sharing::kPrivate);
+  // REQUIRES: `defs` passed CheckTensorDefs. Errors: ResourceExhausted if the
+  // machine has no memory for them.
+  static absl::StatusOr<TensorTable> Create(
+      const google::protobuf::RepeatedPtrField<TensorDef>& defs,
+      absl::Span<const SlotDef> slots, Sharing sharing = Sharing::kPrivate);
 
   int size() const { return static_cast<int>(tensors_.size()); }
   TensorBlocks& operator[](int i) { return tensors_[i]; }
@@ -60,6 +62,10 @@ class TensorTable {
   int64_t slot_bytes() const;
 
  private:
+  // Errors: ResourceExhausted.
+  absl::Status Allocate(int64_t parameter_bytes, int64_t slot_bytes,
+                        Sharing sharing);
+
   std::shared_ptr<ParameterMemory> memory_;
   // Of the slots of all tensors, in their order. One piece: huge pages hold all
   // of it, also where no tensor is as large as one. With slots of 26 MB in 8

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 namespace muster {
 
@@ -25,8 +26,19 @@ class AlignedBuffer {
   // memory left, as operator new does: check sizes from outside first.
   explicit AlignedBuffer(size_t size_bytes)
       : AlignedBuffer(size_bytes, kAlignment) {}
-  // The same, aligned to kPage and alone in its pages: what is done to pages,
-  // as a device's driver pins them, is done to no other memory.
+  // The same, where the size is another's wish; nothing if there is no memory.
+  static std::optional<AlignedBuffer> TryCreate(size_t size_bytes) {
+    const size_t size = RoundUp(size_bytes == 0 ? 1 : size_bytes, kAlignment);
+    char* const data = TryAllocate(size, kAlignment);
+    if (data == nullptr) return std::nullopt;
+    AlignedBuffer buffer;
+    buffer.data_.reset(data);
+    buffer.size_bytes_ = size_bytes;
+    return buffer;
+  }
+  // The same as the constructor, aligned to kPage and alone in its pages: what
+  // is done to pages, as a device's driver pins them, is done to no other
+  // memory.
   static AlignedBuffer OfPages(size_t size_bytes) {
     return AlignedBuffer(size_bytes, kPage);
   }
@@ -59,10 +71,15 @@ class AlignedBuffer {
     return (size + alignment - 1) / alignment * alignment;
   }
   static char* Allocate(size_t size, size_t alignment) {
+    char* const data = TryAllocate(size, alignment);
+    if (data == nullptr) std::abort();
+    return data;
+  }
+  static char* TryAllocate(size_t size, size_t alignment) {
     const bool is_large = size >= kHugePage;
     void* data = nullptr;
     if (posix_memalign(&data, is_large ? kHugePage : alignment, size) != 0) {
-      std::abort();
+      return nullptr;
     }
     // Before they are touched; not what is less than a page at the end. Where
     // there are no such pages, nothing changes.

@@ -95,7 +95,8 @@ class ReplicationPolicy {
                       PartApplier& applier) = 0;
 
   // Makes the update that `token` tells of, if it was not made yet. Repeatable.
-  // An error changes nothing: InvalidArgument if the mode has no tokens;
+  // An error changes nothing: InvalidArgument if the mode has no tokens, or for
+  // a round that is no count (count_range.h);
   // Internal if the shard does not hold what was chosen.
   virtual absl::Status OnToken(absl::string_view what, const StepToken& token,
                                const TensorTable& tensors,

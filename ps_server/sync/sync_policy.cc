@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
+#include "ps_server/count_range.h"
 
 namespace muster {
 namespace {
@@ -43,6 +44,11 @@ absl::StatusOr<PartFate> SyncPolicy::CheckRound(absl::string_view what,
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": it names no round; a step of synchronous ",
                      "replication is taken with a token"));
+  }
+  if (!IsCount(part.round)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": it is of round ", part.round,
+                     ", no round is above ", kMaxCount));
   }
   if (applied_.has_value() && part.round <= *applied_) return PartFate::kLate;
   if (!applied_.has_value() || part.round > *applied_ + 1) {
@@ -132,12 +138,13 @@ absl::StatusOr<SyncPolicy::Gradients> SyncPolicy::FindChosen(
 absl::Status SyncPolicy::OnToken(absl::string_view what, const StepToken& token,
                                  const TensorTable& tensors,
                                  PartApplier& applier) {
-  const int64_t update = token.round() - 1;
   if (token.round() == 0) return absl::OkStatus();
-  if (update < 0) {
+  if (!IsCount(token.round())) {
     return absl::InvalidArgumentError(
-        absl::StrCat(what, ": a token of round ", token.round()));
+        absl::StrCat(what, ": a token of round ", token.round(),
+                     "; rounds are counted from 1 to ", kMaxCount));
   }
+  const int64_t update = token.round() - 1;
   if (applied_.has_value() && update <= *applied_) return absl::OkStatus();
   // The first token after a load; or a shard that nobody pulls from.
   if ((!applied_.has_value() && token.chosen().empty()) ||

@@ -184,7 +184,7 @@ TEST(GradientApplierTest, TwoThreadsApplyTwoBlocksAtTheSameTime) {
   ThreadTeam team(2);
   google::protobuf::RepeatedPtrField<TensorDef> defs;
   *defs.Add() = MakeTensor("weights", {2 * kBlockElements});
-  TensorTable tensors(defs, {});
+  TensorTable tensors = *TensorTable::Create(defs, {});
   const MeetingRule rule;
   ShardSnapshot snapshot;
   GradientApplier applier(&team);

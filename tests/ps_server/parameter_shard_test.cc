@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,6 +16,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -201,6 +203,33 @@ TEST_F(ParameterShardTest, GoesFromEmptyOverLoadingToReady) {
   EXPECT_EQ(shard_.State().bytes(), 12);
   EXPECT_THAT(Pull(MakeSlice("w", 1, 2)), ElementsAre(2, 3));
 }
+
+#if !defined(ABSL_HAVE_ADDRESS_SANITIZER) && \
+    !defined(ABSL_HAVE_THREAD_SANITIZER)
+// Sanitizers' malloc ends the process.
+TEST_F(ParameterShardTest, AModelThatTheMachineHasNoMemoryForEndsNothing) {
+  ShardOptions options = TestOptions();
+  options.max_bytes = std::numeric_limits<int64_t>::max();
+  ParameterShard shard(options);
+  ASSERT_THAT(shard.Hello(MakeHello(chief_)), IsOk());
+  ASSERT_THAT(shard.Define(MakeDefine(chief_, {MakeTensor("w", {3})})), IsOk());
+  // 256 TiB: more than a process can address.
+  EXPECT_THAT(shard.Define(MakeDefine(
+                  chief_, {MakeTensor("w", {int64_t{1} << 46})}, /*epoch=*/2)),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(StartsWith("define from "),
+                             HasSubstr("281474976710656 bytes"),
+                             HasSubstr("use more ps tasks"))));
+  EXPECT_EQ(shard.State().phase(), EMPTY);
+  EXPECT_EQ(shard.State().bytes(), 0);
+  EXPECT_THAT(
+      shard.Load(
+          MakeLoad(chief_, {MakeSlice("w", 0, 3)}, BytesOf<float>({1, 2, 3}))),
+      StatusIs(absl::StatusCode::kFailedPrecondition, StartsWith("fenced: ")));
+  EXPECT_THAT(shard.Define(MakeDefine(chief_, {MakeTensor("w", {3})}, 2)),
+              IsOk());
+}
+#endif
 
 TEST_F(ParameterShardTest, SealNamesTheFirstTensorThatIsNotWhole) {
   ASSERT_THAT(shard_.Define(MakeDefine(

@@ -1,4 +1,4 @@
-// The small parts of a shard: ranges, runs, blocks, snapshots, buffers.
+// The small parts of a shard: ranges, runs, blocks, buffers.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -16,7 +16,6 @@
 #include "ps_server/buffer_pool.h"
 #include "ps_server/element_ranges.h"
 #include "ps_server/float_runs.h"
-#include "ps_server/shard_snapshot.h"
 #include "ps_server/tensor_blocks.h"
 #include "ps_server/tensor_table.h"
 #include "tests/ps_server/shard_requests.h"
@@ -216,7 +215,7 @@ TEST(TensorTableTest, SlotsOfSmallTensorsFillHugePagesTogether) {
   for (int i = 0; i < 4; ++i) {
     *defs.Add() = MakeTensor(absl::StrCat("w", i), {kBlockElements});
   }
-  TensorTable table(defs, slots);
+  TensorTable table = *TensorTable::Create(defs, slots);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(table[0].Stream(0, 1)) %
                 AlignedBuffer::kHugePage,
             0u);
@@ -233,8 +232,7 @@ TEST(TensorTableTest, KeepsTheSlotsOfTensorsApart) {
   for (const int64_t size : {1, 17, 5}) {
     *defs.Add() = MakeTensor(absl::StrCat("w", size), {size});
   }
-  TensorTable made(defs, slots);
-  TensorTable table = std::move(made);
+  TensorTable table = *TensorTable::Create(defs, slots);
   for (int i = 0; i < table.size(); ++i) {
     for (int slot = 0; slot < 2; ++slot) {
       const absl::Span<float> values(table[i].Slots(0)[slot],
@@ -243,33 +241,6 @@ TEST(TensorTableTest, KeepsTheSlotsOfTensorsApart) {
       std::fill(values.begin(), values.end(), -1.0f);
     }
   }
-}
-
-TEST(ShardSnapshotTest, CopiesABlockOnceWhenItIsFirstWritten) {
-  AlignedBuffer parameter(2 * kBlockElements * sizeof(float));
-  TensorBlocks tensor(MakeTensor("w", {2 * kBlockElements}), {},
-                      parameter.as<float>(), /*slot_memory=*/nullptr);
-  ShardSnapshot snapshot;
-  snapshot.BeforeWrite(0, tensor, 0);
-  EXPECT_EQ(snapshot.copied_bytes(), 0) << "there is no snapshot";
-  snapshot.Begin(1);
-  for (int write = 1; write <= 2; ++write) {
-    snapshot.BeforeWrite(0, tensor, 1);
-    *tensor.Stream(1, 0) = static_cast<float>(write);
-    tensor.set_updates(1, write);
-  }
-  EXPECT_EQ(snapshot.copied_bytes(), kBlockElements * 4);
-  std::vector<float> read(2);
-  for (int repeat = 0; repeat < 2; ++repeat) {
-    snapshot.Read(0, tensor, 0, kBlockElements - 1, 2, read.data());
-    EXPECT_THAT(read, ElementsAre(0, 0));
-  }
-  EXPECT_EQ(snapshot.Updates(0, tensor, 1), 0);
-  snapshot.End(7);
-  EXPECT_EQ(snapshot.id(), 1) << "another's End";
-  snapshot.End(1);
-  EXPECT_EQ(snapshot.id(), 0);
-  EXPECT_EQ(snapshot.copied_bytes(), 0);
 }
 
 TEST(BufferPoolTest, UsesABufferAgainWhenItsLastCordIsGone) {

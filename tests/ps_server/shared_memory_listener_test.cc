@@ -17,6 +17,7 @@
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
 #include "common/shared_memory/handshake.h"
+#include "common/shared_memory/local_socket.h"
 #include "common/shared_memory/slot_message.h"
 #include "common/shared_memory/slot_ring.h"
 #include "gmock/gmock.h"
@@ -74,6 +75,29 @@ class RawWorker {
   SharedPeer peer_;
   RingWriter requests_;
   RingReader answers_;
+};
+
+// While it lives, this process can open so many file descriptors.
+class DescriptorsLeft {
+ public:
+  explicit DescriptorsLeft(int left) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(OpenDescriptors() + 10);
+    setrlimit(RLIMIT_NOFILE, &few);
+    do {
+      taken_.emplace_back(dup(0));
+    } while (taken_.back().valid());
+    taken_.resize(taken_.size() - 1 - left);
+  }
+  ~DescriptorsLeft() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+  DescriptorsLeft(const DescriptorsLeft&) = delete;
+  DescriptorsLeft& operator=(const DescriptorsLeft&) = delete;
+
+ private:
+  rlimit before_ = {};
+  std::vector<FileDescriptor> taken_;
 };
 
 // Bytes of a push to the shard, which has no model: it is fenced.
@@ -294,9 +318,29 @@ TEST_F(SharedMemoryListenerTest, WorkersTooManyAreTurnedAway) {
   Restart(/*max_connections=*/2);
   std::optional<RawWorker> first = Connect();
   const RawWorker second = Connect();
-  EXPECT_THAT(Join().status(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(Join().status(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("serves 2 connections through shared")));
+  EXPECT_THAT(
+      JoinSegment(listener_->offer().socket_name(), NewSecret()).status(),
+      StatusIs(absl::StatusCode::kUnavailable))
+      << "a stranger is told nothing";
   first.reset();
   AwaitConnections(1);
+  ExpectServes();
+}
+
+TEST_F(SharedMemoryListenerTest, ThoseWhoSayNothingTakeNoMoreThanTheirPlaces) {
+  Restart(/*max_connections=*/2);
+  std::vector<FileDescriptor> silent;
+  for (int i = 0; i < 20; ++i) {
+    auto socket = ConnectLocal(listener_->offer().socket_name());
+    ASSERT_THAT(socket, IsOk());
+    silent.push_back(*std::move(socket));
+  }
+  EXPECT_THAT(Join().status(), StatusIs(absl::StatusCode::kUnavailable));
+  silent.clear();
+  AwaitConnections(0);
   ExpectServes();
 }
 
@@ -323,18 +367,19 @@ TEST_F(SharedMemoryListenerTest, AHundredWorkersLeaveNothing) {
 // listener is asked, and finds none.
 TEST_F(SharedMemoryListenerTest, LivesThroughATimeWithoutDescriptors) {
   {
-    rlimit before = {};
-    getrlimit(RLIMIT_NOFILE, &before);
-    rlimit few = before;
-    few.rlim_cur = static_cast<rlim_t>(OpenDescriptors() + 10);
-    setrlimit(RLIMIT_NOFILE, &few);
-    std::vector<FileDescriptor> all;
-    do {
-      all.emplace_back(dup(0));
-    } while (all.back().valid());
-    all.resize(all.size() - 2);
+    const DescriptorsLeft one(1);
     EXPECT_FALSE(Join().ok());
-    setrlimit(RLIMIT_NOFILE, &before);
+  }
+  ExpectServes();
+}
+
+// Two are left, for the sockets of both sides.
+TEST_F(SharedMemoryListenerTest, SaysWhyItCannotMakeASegment) {
+  {
+    const DescriptorsLeft two(2);
+    EXPECT_THAT(Join().status(),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         HasSubstr("bytes: memfd_create: Too many open")));
   }
   ExpectServes();
 }

@@ -29,9 +29,12 @@ namespace muster {
 // answer is read in its slot, which is free again when nobody refers to the
 // answer's bytes any more.
 //
-// Thread-safe; no call blocks. `done` is called exactly once, with no lock
-// held: on the thread of Run and Fail, or on the caller's if the call fails at
-// once. Shared, because answers may outlive their reader.
+// Thread-safe; no call blocks. `done` is called exactly once, with no lock of
+// this class held: on the thread of Run and Fail, on the caller's if the call
+// fails at once, or, if a call that waited for a slot can no longer be sent, on
+// that of who drops the last reference to another call's answer: the slot is
+// handed on there. So answers are dropped without a lock that a `done` takes.
+// Shared, because answers may outlive their reader.
 //
 // Errors: what the peer answered, its message unchanged; Unavailable when the
 // connection is lost; DeadlineExceeded, up to kTick late; ResourceExhausted

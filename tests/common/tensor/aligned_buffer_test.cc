@@ -1,8 +1,10 @@
 #include "common/tensor/aligned_buffer.h"
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
+#include "absl/base/config.h"
 #include "gtest/gtest.h"
 
 namespace muster {
@@ -58,6 +60,25 @@ TEST(AlignedBufferTest, AnEmptyBufferHasNoBytes) {
   const AlignedBuffer empty(0);
   EXPECT_EQ(empty.size_bytes(), 0u);
 }
+
+TEST(AlignedBufferTest, IsMadeIfThereIsMemory) {
+  for (const size_t size :
+       {size_t{0}, size_t{5}, AlignedBuffer::kHugePage + 1}) {
+    const std::optional<AlignedBuffer> buffer = AlignedBuffer::TryCreate(size);
+    ASSERT_TRUE(buffer.has_value());
+    EXPECT_EQ(buffer->size_bytes(), size);
+    EXPECT_EQ(buffer->data()[size == 0 ? 0 : size - 1], 0);
+  }
+}
+
+#if !defined(ABSL_HAVE_ADDRESS_SANITIZER) && \
+    !defined(ABSL_HAVE_THREAD_SANITIZER)
+// Sanitizers' malloc ends the process.
+TEST(AlignedBufferTest, IsNotMadeIfThereIsNone) {
+  // More than a process can address.
+  EXPECT_FALSE(AlignedBuffer::TryCreate(size_t{1} << 48).has_value());
+}
+#endif
 
 TEST(AlignedBufferTest, MovesItsMemory) {
   AlignedBuffer a(8);

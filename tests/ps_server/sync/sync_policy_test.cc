@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "gmock/gmock.h"
+#include "ps_server/count_range.h"
 #include "tests/ps_server/sync/sync_shard.h"
 
 namespace muster {
@@ -161,6 +162,37 @@ TEST_F(SyncPolicyTest, APushNeedsItsRoundsPull) {
                        HasSubstr("1 updates before")));
 }
 
+constexpr int64_t kNoRounds[] = {-1, std::numeric_limits<int64_t>::min(),
+                                 kMaxCount + 1,
+                                 std::numeric_limits<int64_t>::max()};
+
+// One that was taken for the first would make all that follows late.
+TEST_F(SyncPolicyTest, ATokenOfANumberThatIsNoRoundChangesNothing) {
+  SyncShard fresh(SyncShard::MakeSyncModel());
+  ASSERT_THAT(fresh.Hello(a_), IsOk());
+  for (const int64_t round : kNoRounds) {
+    EXPECT_THAT(
+        fresh.Pull(a_, MakeToken(round)),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token")));
+    EXPECT_THAT(
+        Cut(MakeToken(round)),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token")));
+  }
+  ASSERT_THAT(fresh.Pull(a_, MakeToken(1)), IsOk());
+  const auto pushed = fresh.shard().Push(
+      fresh.MakePart(a_, 1, 1, Gradient(1), SyncShard::kAverage));
+  ASSERT_THAT(pushed, IsOk());
+  EXPECT_FALSE(pushed->header.late());
+}
+
+TEST_F(SyncPolicyTest, RefusesAPartOfANumberThatIsNoRound) {
+  for (const int64_t round : kNoRounds) {
+    EXPECT_THAT(
+        Push(a_, 1, round, 1, SyncShard::kAverage),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("round")));
+  }
+}
+
 TEST_F(SyncPolicyTest, AGradientHasEachBlockOnce) {
   ASSERT_THAT(Push(a_, 1, 1, 1, SyncShard::kAverage), IsOk());
   Frame<PushPart> again =
@@ -197,6 +229,28 @@ TEST_F(SyncPolicyTest, KeepsOneGradientForEachTask) {
   ASSERT_THAT(values, IsOk());
   EXPECT_EQ(values->front(), 11);
   EXPECT_THAT(small.Pull(b_, MakeToken(2)), IsOk());
+}
+
+// Half of what the parameters leave.
+TEST_F(SyncPolicyTest, GradientsTakeNoMoreThanTheModelLeaves) {
+  constexpr int64_t kModelBytes = kModel * sizeof(float);
+  for (const int64_t short_of : {0, 2}) {
+    SyncShard small(SyncShard::MakeSyncModel(), int64_t{1} << 30,
+                    3 * kModelBytes - short_of);
+    ASSERT_THAT(small.Hello(a_), IsOk());
+    ASSERT_THAT(small.Pull(a_, MakeToken(1)), IsOk());
+    absl::Status pushed;
+    for (const SyncShard::Part part :
+         {SyncShard::kFirstBlock, SyncShard::kSecondBlock,
+          SyncShard::kAverage}) {
+      pushed.Update(small.shard()
+                        .Push(small.MakePart(a_, 1, 1, Gradient(1), part))
+                        .status());
+    }
+    EXPECT_THAT(pushed,
+                StatusIs(short_of == 0 ? absl::StatusCode::kOk
+                                       : absl::StatusCode::kResourceExhausted));
+  }
 }
 
 TEST_F(SyncPolicyTest, RefusesWhatIsNotFinite) {

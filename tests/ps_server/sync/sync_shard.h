@@ -46,8 +46,9 @@ class SyncShard {
 
   // `define` says how it replicates and updates.
   explicit SyncShard(const DefineRequest& define,
-                     int64_t max_gradient_bytes = int64_t{1} << 30)
-      : shard_(Options(max_gradient_bytes)) {
+                     int64_t max_gradient_bytes = int64_t{1} << 30,
+                     int64_t max_bytes = ShardOptions().max_bytes)
+      : shard_(Options(max_gradient_bytes, max_bytes)) {
     EXPECT_THAT(Hello(chief_), IsOk());
     EXPECT_THAT(shard_.Define(define), IsOk());
     EXPECT_THAT(
@@ -129,8 +130,9 @@ class SyncShard {
   const Sender& chief() const { return chief_; }
 
  private:
-  static ShardOptions Options(int64_t max_gradient_bytes) {
+  static ShardOptions Options(int64_t max_gradient_bytes, int64_t max_bytes) {
     ShardOptions options;
+    options.max_bytes = max_bytes;
     options.incarnation = kPsIncarnation;
     options.max_gradient_bytes = max_gradient_bytes;
     return options;
