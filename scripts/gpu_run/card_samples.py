@@ -57,11 +57,17 @@ class CardSamples:
 
     def __exit__(self, *_):
         if self._child is not None:
+            self._end()
+        if self._output is not None:
+            self._output.close()
+
+    def _end(self):
+        try:
+            self._child.ask_to_end()
+        finally:
             if not self._child.end():
                 self._why = "nvidia-smi is unkillable"
             self._text = processes.ends_of(self._output)
-        if self._output is not None:
-            self._output.close()
 
     def busy(self):
         """Fields of a row: the median of the samples in which the card was

@@ -50,9 +50,15 @@ def _ending_signals():
 
 def take_signals():
     """From now on a signal that would end this program raises Interrupted, in
-    the next wait and nowhere else; and orphans of children are ours."""
+    the next wait and nowhere else."""
     signal.pthread_sigmask(signal.SIG_BLOCK,
                            _ending_signals() | {signal.SIGCHLD})
+
+
+def adopt_orphans():
+    """From now on what a child has started and left becomes a child of this
+    program, which can see it end. (A container's first process may be one that
+    does not even look.)"""
     _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -119,7 +125,7 @@ class Child:
             os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _group_is_gone(self):
-        # Orphans of the group are our children, by take_signals().
+        # Orphans of the group are our children, by adopt_orphans().
         try:
             while os.waitpid(-self._process.pid, os.WNOHANG)[0] != 0:
                 pass

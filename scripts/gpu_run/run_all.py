@@ -131,6 +131,7 @@ class Session:
 def main(argv):
     options = parse_arguments(argv)
     processes.take_signals()
+    processes.adopt_orphans()
     try:
         report = open_report(options.out)
     except OSError as error:
