@@ -6,7 +6,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -14,25 +13,26 @@ namespace {
 // All symbols at once: what is missing shows here and not in the first step.
 constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;
 
-}  // namespace
-
-absl::StatusOr<void*> DynamicLibrary::OpenFile(const std::string& path) {
+// Null if `path` is no file, or none that the loader takes; its reason is then
+// added to `refused`.
+void* OpenFile(const std::string& path, std::vector<std::string>* refused) {
   if (access(path.c_str(), F_OK) != 0) return nullptr;
   void* const handle = dlopen(path.c_str(), kFlags);
   if (handle == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("load ", path, ": ", dlerror(),
-                     "; replace the file, or look in another folder"));
+    refused->push_back(absl::StrCat(path, ": ", dlerror()));
   }
   return handle;
 }
 
+}  // namespace
+
 absl::StatusOr<DynamicLibrary> DynamicLibrary::Open(
     const std::string& name, const std::vector<std::string>& folders,
     const std::string& last_folder) {
+  std::vector<std::string> refused;
   for (const std::string& folder : folders) {
     const std::string path = absl::StrCat(folder, "/", name);
-    ASSIGN_OR_RETURN(void* const handle, OpenFile(path));
+    void* const handle = OpenFile(path, &refused);
     if (handle != nullptr) return DynamicLibrary(path, handle);
   }
   if (void* const handle = dlopen(name.c_str(), kFlags); handle != nullptr) {
@@ -40,11 +40,18 @@ absl::StatusOr<DynamicLibrary> DynamicLibrary::Open(
   }
   const std::string reason = dlerror();
   const std::string path = absl::StrCat(last_folder, "/", name);
-  ASSIGN_OR_RETURN(void* const handle, OpenFile(path));
-  if (handle != nullptr) return DynamicLibrary(path, handle);
-  return absl::NotFoundError(absl::StrCat(
-      "find ", name, ": not in [", absl::StrJoin(folders, ", "),
-      "], not where the loader looks (", reason, "), not in ", last_folder));
+  if (void* const handle = OpenFile(path, &refused); handle != nullptr) {
+    return DynamicLibrary(path, handle);
+  }
+  if (refused.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "find ", name, ": not in [", absl::StrJoin(folders, ", "),
+        "], not where the loader looks (", reason, "), not in ", last_folder));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("load ", name, ": ", absl::StrJoin(refused, "; "),
+                   "; where the loader looks: ", reason,
+                   "; replace the file, or look in another folder"));
 }
 
 absl::StatusOr<void*> DynamicLibrary::Find(const char* symbol) const {

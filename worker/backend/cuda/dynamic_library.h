@@ -14,10 +14,11 @@ namespace muster {
 // value.
 class DynamicLibrary {
  public:
-  // Opens `name` ("libcudnn.so.9") from the first of `folders` that has it,
-  // else from where the system's loader looks, else from `last_folder`.
-  // Errors: NotFound with all these places; FailedPrecondition if a file is
-  // there that the loader refuses.
+  // Opens `name` ("libcudnn.so.9") from the first of `folders` where it loads,
+  // else from where the system's loader looks, else from `last_folder`. A file
+  // that the loader refuses, for what it needs is missing, say, is passed over.
+  // Errors: NotFound with all these places; FailedPrecondition, with the
+  // loader's reason for each, if there were files that it refuses.
   static absl::StatusOr<DynamicLibrary> Open(
       const std::string& name, const std::vector<std::string>& folders,
       const std::string& last_folder);
@@ -29,9 +30,6 @@ class DynamicLibrary {
  private:
   DynamicLibrary(std::string path, void* handle)
       : path_(std::move(path)), handle_(handle) {}
-
-  // Null without an error if `path` is no file.
-  static absl::StatusOr<void*> OpenFile(const std::string& path);
 
   std::string path_;
   void* handle_;
