@@ -10,7 +10,7 @@ import unittest
 
 from tests.integration import harness
 
-MAX_BYTES = 60 << 20
+MAX_BYTES = 56 << 20
 # What a bare machine has.
 BARE = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
 # To pack and to train, on a machine that does other things too.
