@@ -32,14 +32,16 @@ class Figures:
         self._device = device
 
     def value(self, name, field="value"):
-        row = self._rows.get(name)
-        if row is None:
-            raise NotMeasured("%s was not run" % name)
+        row = self._rows.get(name, {})
         if row.get(field) is None:
-            raise NotMeasured("%s: %s" % (
-                name, row.get("skipped") or row.get("failed") or
-                "it has no " + field))
+            raise NotMeasured("%s: %s" % (name, self._why(name, field)))
         return row[field]
+
+    def _why(self, name, field="value"):
+        """There is no such field."""
+        row = self._rows.get(name, {"failed": "it was not run"})
+        return (row.get("skipped") or row.get("failed") or
+                "it has no " + field)
 
     def ours(self, name, field="value"):
         return self.value("%s on %s" % (name, self._device), field)
@@ -66,18 +68,20 @@ class Figures:
         """(steps/s, a remark: which way that is, and why others are not
         known)."""
         found = {}
-        missing = []
+        missing = {}
         for way in WAYS:
             name = name_of(way, precision)
             try:
                 found[way] = self.value(name)
-            except NotMeasured as why:
-                missing.append(str(why))
+            except NotMeasured:
+                missing.setdefault(self._why(name), []).append(way)
+        without = "; ".join("%s: %s" % (", ".join(ways), why)
+                            for why, ways in missing.items())
         if not found:
-            raise NotMeasured("; ".join(missing))
+            raise NotMeasured("PyTorch " + without)
         best = max(found, key=found.get)
         return found[best], "PyTorch's best is %s%s" % (
-            best, "; without " + "; ".join(missing) if missing else "")
+            best, "; without " + without if without else "")
 
 
 def _over(name, other, field="value"):

@@ -65,10 +65,15 @@ def last_object(text):
 
 
 def notes_of(text):
-    """The first lines that tell of something unusual, each once."""
-    lines = (line.strip()[:LINE_CHARACTERS] for line in text.splitlines()
-             if NOTED.search(line) and not OF_GOOGLE_TEST.match(line.strip()))
-    return list(dict.fromkeys(lines))[:MAX_NOTES]
+    """The first lines that tell of something unusual; of those that differ in
+    numbers alone, such as the time, one."""
+    found = {}
+    for line in text.splitlines():
+        line = line.strip()
+        if NOTED.search(line) and not OF_GOOGLE_TEST.match(line):
+            found.setdefault(re.sub(r"\d+", "0", line),
+                             line[:LINE_CHARACTERS])
+    return list(found.values())[:MAX_NOTES]
 
 
 def fields_of(made):
