@@ -61,12 +61,9 @@ class Report:
                 title, LOG_BYTES)).encode("utf-8", "replace")
         if len(entry) > self._log_bytes_left:
             return
-        try:
-            with open(self.log_path, "ab") as file:
-                file.write(entry)
+        with contextlib.suppress(OSError), open(self.log_path, "ab") as file:
+            file.write(entry)
             self._log_bytes_left -= len(entry)
-        except OSError:
-            pass
 
 
 def open_report(path):
@@ -92,8 +89,7 @@ def say(text):
 
 
 def show(text, file=None):
-    """Prints. Nobody may be listening any more, which ends nothing."""
-    try:
+    """Prints. Nobody may be listening any more, or in an alphabet that lacks
+    some of it, which ends nothing."""
+    with contextlib.suppress(OSError, ValueError):
         print(text, file=file, flush=True)
-    except OSError:
-        pass
