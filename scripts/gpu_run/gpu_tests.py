@@ -68,36 +68,42 @@ def kernel_filter(sanitizer):
                  if option in told), [])
 
 
-def run_tests(runs, options, folder, environment):
-    """Every test by itself, then under each tool of compute-sanitizer."""
-    tests = sorted(glob.glob(os.path.join(folder, "gpu_tests", "*")))
-    skip = "--cpu" if options.cpu else None
-    for test in tests:
-        runs.measure(Part(
-            os.path.basename(test), "tests passed", [test], TEST_LIMIT_S,
-            tests_passed, TEST_NEEDS_S, skip, environment))
-    if not tests:
-        raise ValueError("no tests in '%s/gpu_tests'; make the bundle anew" %
-                         folder)
-    with runs.guarded("compute-sanitizer"):
-        sanitize(runs, tests, skip, environment)
+class GpuTests:
+    """Those in gpu_tests/ of `folder`."""
 
+    def __init__(self, runs, options, folder, environment):
+        self._runs = runs
+        self._folder = os.path.join(folder, "gpu_tests")
+        self._environment = environment
+        self._skip = "--cpu" if options.cpu else None
 
-def sanitize(runs, tests, skip, environment):
-    sanitizer = find_libraries.program("compute-sanitizer")
-    if skip is None and sanitizer is None:
-        skip = "no compute-sanitizer here"
-    ours = [] if skip else kernel_filter(sanitizer)
-    names = [os.path.basename(test) for test in tests]
-    # False comes before True.
-    for name in sorted(set(names) - set(NOT_SANITIZED),
-                       key=lambda name: (name != FIRST_SANITIZED, name)):
-        test = tests[names.index(name)]
-        for tool in SANITIZERS:
-            runs.measure(Part(
-                "%s of %s" % (tool, name), "tests passed",
-                [sanitizer or "compute-sanitizer", "--tool", tool,
-                 *(ours if tool in FILTERED else []),
-                 "--target-processes", "all", "--error-exitcode", "1", test],
-                SANITIZER_LIMIT_S, tests_passed, SANITIZER_NEEDS_S, skip,
-                environment, not_supported))
+    def run(self):
+        """Every test by itself. Raises ValueError if there is none."""
+        tests = sorted(glob.glob(os.path.join(self._folder, "*")))
+        if not tests:
+            raise ValueError("no tests in '%s'; make the bundle anew" %
+                             self._folder)
+        for test in tests:
+            self._runs.measure(Part(
+                os.path.basename(test), "tests passed", [test], TEST_LIMIT_S,
+                tests_passed, TEST_NEEDS_S, self._skip, self._environment))
+
+    def sanitize(self):
+        """Under each tool of compute-sanitizer, where there is time left."""
+        sanitizer = find_libraries.program("compute-sanitizer")
+        skip = self._skip
+        if skip is None and sanitizer is None:
+            skip = "no compute-sanitizer here"
+        ours = [] if skip else kernel_filter(sanitizer)
+        # False comes before True.
+        for name in sorted(set(os.listdir(self._folder)) - set(NOT_SANITIZED),
+                           key=lambda name: (name != FIRST_SANITIZED, name)):
+            for tool in SANITIZERS:
+                self._runs.measure(Part(
+                    "%s of %s" % (tool, name), "tests passed",
+                    [sanitizer or "compute-sanitizer", "--tool", tool,
+                     *(ours if tool in FILTERED else []),
+                     "--target-processes", "all", "--error-exitcode", "1",
+                     os.path.join(self._folder, name)],
+                    SANITIZER_LIMIT_S, tests_passed, SANITIZER_NEEDS_S, skip,
+                    self._environment, not_supported))

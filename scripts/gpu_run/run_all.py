@@ -15,7 +15,8 @@ import targets
 from bundled_figures import figures, limits
 from report import open_report, say, show
 from timed_runs import ROOT, Part, Runs
-from torch_figures import torch_figures
+from torch_figures import (FIRST_WAYS, LAST_WAYS, torch_figures,
+                           why_no_torch)
 
 # Less than ten minutes, after which some machines kill all that runs.
 TIME_LIMIT_S = 510
@@ -115,10 +116,19 @@ class Session:
             limits(runs, options, self.programs, self.environment)
         with runs.guarded("trainings"):
             figures(runs, options, self.folders, self.programs)
+        no_torch = "nobody could look for PyTorch"
+        with runs.guarded("a look for PyTorch"):
+            no_torch = why_no_torch(runs, options)
         with runs.guarded("PyTorch's trainings"):
-            torch_figures(runs, options)
+            torch_figures(runs, options, FIRST_WAYS, no_torch)
+        tests = gpu_tests.GpuTests(runs, options, self.programs,
+                                   self.environment)
         with runs.guarded("tests"):
-            gpu_tests.run_tests(runs, options, self.programs, self.environment)
+            tests.run()
+        with runs.guarded("PyTorch's other trainings"):
+            torch_figures(runs, options, LAST_WAYS, no_torch)
+        with runs.guarded("compute-sanitizer"):
+            tests.sanitize()
         self.end = "complete"
 
     def exit_code(self):

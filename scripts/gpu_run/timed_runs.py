@@ -192,12 +192,12 @@ class Runs:
                     "s" % (self._limit_s, left_s)}
         if outcome.timed_out:
             return {"failed": "not done after %.0f s" % part.limit_s}
-        excuse = part.excuse(outcome.text)
-        if excuse is not None:
-            return {"skipped": excuse}
-        if outcome.code != 0:
-            return {"failed": processes.ending(outcome.code)}
         try:
+            excuse = part.excuse(outcome.text)
+            if excuse is not None:
+                return {"skipped": excuse}
+            if outcome.code != 0:
+                return {"failed": processes.ending(outcome.code)}
             return fields_of(part.read(outcome.text))
         except Skipped as why:
             return {"skipped": str(why)}

@@ -15,8 +15,10 @@ IMPORT_S = 120.0
 # torch.compile builds its kernels with a compiler.
 AROUND_S = 90.0
 LEAST_AROUND_S = {"compile": 25.0}
-# The fastest first; those in PyTorch's own layout last.
-WAYS = ("graph", "compile", "eager", "graph contiguous", "eager contiguous")
+# The fastest first; in PyTorch's own layout, which is mostly slower, last.
+FIRST_WAYS = ("graph", "compile", "eager")
+LAST_WAYS = ("graph contiguous", "eager contiguous")
+WAYS = FIRST_WAYS + LAST_WAYS
 PRECISIONS = ("tf32", "bf16")
 VERSIONS = """
 import json, torch
@@ -56,9 +58,9 @@ def why_no_torch(runs, options):
     return why if options.cpu else "no PyTorch with a GPU here: " + why
 
 
-def torch_figures(runs, options):
-    skip = why_no_torch(runs, options)
-    for way in WAYS:
+def torch_figures(runs, options, ways, skip):
+    """`skip`: what why_no_torch() has returned."""
+    for way in ways:
         for precision in PRECISIONS:
             runs.measure(Part(
                 name_of(way, precision), "steps/s",

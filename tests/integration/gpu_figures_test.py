@@ -34,8 +34,7 @@ def row(name, value=None, **more):
 class SamplesTest(harness.TestCase):
 
     def samples(self, last_percent):
-        """Of an nvidia-smi that is a script: waits until it has printed
-        all."""
+        """Of an nvidia-smi that is a script; waits until it has printed."""
         os.chmod(self.write("nvidia-smi", SAMPLES % last_percent), 0o755)
         with card_samples.CardSamples() as samples:
             os.close(os.open(os.environ["FIFO"], os.O_WRONLY))
@@ -131,7 +130,8 @@ class TraceTest(harness.TestCase):
         self.write("profile-worker-0.json", json.dumps(self.steps(30)))
         bundled_figures.trace_figures(runs, targets.ONE, self.dir, 9500)
         one = "mnist_cnn, standalone"
-        names = ["GPU busy at most in " + one, "MB to the GPU in a step of " + one,
+        names = ["GPU busy at most in " + one,
+                 "MB to the GPU in a step of " + one,
                  "MB to the host in a step of " + one]
         self.assertEqual([row["name"] for row in runs.rows], 2 * names)
         self.assertEqual([row.get("skipped") for row in runs.rows],
@@ -290,7 +290,8 @@ class TargetsTest(harness.TestCase):
         self.assertNotIn("met", found[pair])
         eager = found["mnist_cnn, standalone / PyTorch eager, tf32"]
         self.assertRegex(eager["not_measured"], "no PyTorch")
-        self.assertRegex(found[self.PAIR_RATIO]["not_measured"], "it was not run")
+        self.assertRegex(found[self.PAIR_RATIO]["not_measured"],
+                         "it was not run")
 
     def test_steps_of_several_rows_are_compared_in_examples(self):
         found = self.evaluated(

@@ -196,7 +196,9 @@ class TimeTest(RunsTestCase):
         self.patch(torch_figures, "IMPORT_S", SHORT_S)
         options = unittest.mock.Mock(cpu=False, seconds=1)
         with unittest.mock.patch.dict(os.environ, PYTHONPATH=self.dir):
-            torch_figures.torch_figures(self.runs, options)
+            torch_figures.torch_figures(
+                self.runs, options, torch_figures.WAYS,
+                torch_figures.why_no_torch(self.runs, options))
         first, *others = self.runs.rows
         self.assertEqual(first["failed"], "not done after 0 s")
         self.assertEqual({row["skipped"] for row in others}, {
@@ -283,27 +285,32 @@ class ReasonsTest(RunsTestCase):
         self.assertEqual(row["skipped"], "UNAVAILABLE: no card")
 
     def sanitized(self, sanitizer):
-        """Rows of one test under a compute-sanitizer that is a script."""
+        """Rows of tests under a compute-sanitizer that is a script."""
         self.program("compute-sanitizer", sanitizer)
-        test = self.program("card_backend_parity_test",
-                            "#!/bin/sh\necho '[  PASSED  ] 3 tests.'\n")
+        os.makedirs(self.path("gpu_tests"), exist_ok=True)
+        for name in ("a", "card_backend_parity", "card_parity"):
+            self.program("gpu_tests/%s_test" % name,
+                         "#!/bin/sh\necho '[  PASSED  ] 3 tests.'\n")
         self.patch(find_libraries, "TOOLKITS", ())
         with unittest.mock.patch.dict(os.environ, PATH=self.dir + ":" +
                                       os.environ["PATH"]):
-            gpu_tests.sanitize(self.runs, [test], None, None)
+            gpu_tests.GpuTests(self.runs, unittest.mock.Mock(cpu=False),
+                               self.dir, None).sanitize()
         return self.runs.rows
 
     def test_a_sanitizer_watches_our_kernels(self):
         rows = self.sanitized(
             "#!/bin/sh\n[ $1 != --help ] || exec echo '  --kernel-regex arg'\n"
             "for last; do :; done\nexec $last\n")
-        self.assertEqual([row["name"].split()[0] for row in rows],
-                         ["memcheck", "racecheck", "initcheck"])
+        self.assertEqual([row["name"] for row in rows], [
+            "%s of %s_test" % (tool, test)
+            for test in ("card_backend_parity", "a")
+            for tool in ("memcheck", "racecheck", "initcheck")])
         for row in rows:
             self.assertEqual(row["value"], 3)
         # Initcheck has to see what other kernels write.
         self.assertEqual([" --kernel-regex kns=muster " in row["command"]
-                          for row in rows], [True, True, False])
+                          for row in rows], 2 * [True, True, False])
 
     def test_a_gpu_that_no_sanitizer_can_watch_is_no_failure(self):
         for code in (0, 1):
