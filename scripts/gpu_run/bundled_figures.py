@@ -77,7 +77,7 @@ class Trainings:
     def measure(self, what, command, times=1):
         """A row of the training; `command` is made as by the two above."""
         seconds = times * self.seconds
-        with self.runs.guarded(what), train_folder() as train_dir:
+        with self.runs.guarded(what), TrainFolder() as train_dir:
             self._train(what, seconds, train_dir, command(seconds))
 
     def trace(self, what, command):
@@ -85,7 +85,7 @@ class Trainings:
         what the card did meanwhile, as the worker's profile has it, and beside
         that as nvidia-smi says. Both take time from a step."""
         with self.runs.guarded(targets.TRACED % what), \
-                train_folder() as train_dir:
+                TrainFolder() as train_dir:
             with card_samples.CardSamples() as samples:
                 self._train(targets.TRACED % what, TRACED_S, train_dir,
                             command(TRACED_S, *TRACE))
@@ -105,7 +105,7 @@ class Trainings:
             skip=launcher_cannot() if LAUNCHER in command else None))
 
 
-class train_folder:  # pylint: disable=invalid-name
+class TrainFolder:
     """A temporary folder. What cannot be removed, for a process that still
     writes there, say, is left. Raises OSError if there can be none."""
 

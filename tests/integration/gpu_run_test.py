@@ -140,7 +140,7 @@ class PartsTest(RunsTestCase):
                           "^IndexError: list index out of range$")
 
     def test_a_folder_that_cannot_be_removed(self):
-        with bundled_figures.train_folder() as folder:
+        with bundled_figures.TrainFolder() as folder:
             shutil.rmtree(folder)
 
     def test_what_a_part_has_started_ends_with_it(self):
