@@ -93,14 +93,12 @@ class GpuLibrariesFolderTest : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(GpuLibrariesFolderTest, RefusesABrokenFile) {
+TEST_F(GpuLibrariesFolderTest, PassesOverABrokenFile) {
   FILE* const file = fopen(PathOf("libcudnn.so.9").c_str(), "w");
   ASSERT_NE(file, nullptr);
   fputs("no library", file);
   fclose(file);
-  EXPECT_THAT(LoadGpuFunctions(folder_),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr(PathOf("libcudnn.so.9"))));
+  EXPECT_THAT(LoadGpuFunctions(folder_), IsOk());
 }
 
 TEST_F(GpuLibrariesFolderTest, NamesAFunctionThatIsMissing) {
