@@ -13,7 +13,8 @@ has_cuda_toolkit() {
 }
 
 # cuda_config [ARGUMENT...]: prints --config=cuda if this machine has a GPU and
-# what the build wants of NVIDIA, unless the arguments say --gpus=none.
+# what the build wants of NVIDIA, unless the arguments say --gpus=none. One line
+# to stderr if there is a GPU and the rest is missing.
 cuda_config() {
   local argument previous=
   for argument in "$@"; do
@@ -24,6 +25,11 @@ cuda_config() {
     [ "$argument" != --gpus ] || previous=--gpus
   done
   nvidia-smi -L >/dev/null 2>&1 || [ -e /dev/nvidia0 ] || return 0
-  has_cuda_toolkit || return 0
+  if ! has_cuda_toolkit; then
+    echo "cuda_config: there is a GPU, but no nvcc on PATH or in" \
+      "/usr/local/cuda/bin, or not all of cublasLt.h, cudnn.h and nccl.h:" \
+      "building without CUDA; install the CUDA toolkit, cuDNN and NCCL" >&2
+    return 0
+  fi
   echo --config=cuda
 }

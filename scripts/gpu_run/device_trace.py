@@ -31,17 +31,24 @@ class DeviceTrace:
         for span in self._spans[COMPUTE]:
             if span["name"] == FIRST:
                 begins.setdefault(span["args"]["step"], span["ts"])
-        if len(begins) < 2:
-            raise ValueError("the profile has %d steps of a device; wanted 2 "
-                             "or more" % len(begins))
         self.steps = len(begins)
-        self._begin = min(begins.values())
-        self._end = max(begins.values())
+        self._begin = min(begins.values(), default=0)
+        self._end = max(begins.values(), default=0)
+        if self._end <= self._begin:
+            raise ValueError("the profile has %d steps of a device, over %g "
+                             "us; wanted 2 or more, with time between them" % (
+                                 self.steps, self._end - self._begin))
+
+    def period_us(self):
+        """The mean, from where a step begins to compute to where the next one
+        does."""
+        return (self._end - self._begin) / (self.steps - 1)
 
     def busy_percent(self):
-        """Of whole periods: from where the first step begins to compute to
-        where the last one does. What lies between the first and the last kernel
-        of a stretch of layers counts, with the gaps between kernels."""
+        """At most, of whole periods: from where the first step begins to
+        compute to where the last one does. What lies between the first and the
+        last kernel of a stretch of layers counts, with the gaps between
+        kernels."""
         # The spans of a lane do not overlap.
         busy = sum(max(0, min(span["ts"] + span["dur"], self._end) -
                        max(span["ts"], self._begin))
@@ -55,7 +62,8 @@ class DeviceTrace:
 
 
 def read(path):
-    """Raises ValueError."""
+    """Raises ValueError, and Exceptions of all kinds if the file is no
+    profile."""
     try:
         with open(path, encoding="utf-8") as file:
             return DeviceTrace(json.load(file))

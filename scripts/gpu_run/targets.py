@@ -3,13 +3,17 @@
 Part of run_all.py. Python 3 standard library only.
 """
 
+from torch_figures import WAYS, name_of
+
 # Of mnist_cnn's 3,274,634 parameters, each way in each step with a ps.
 MODEL_BYTES = 13098536
 TO_DEVICE = "parameters of mnist_cnn to the GPU, pinned"
 TO_HOST = "parameters of mnist_cnn to the host, pinned"
 H100_STEPS_PER_S = 8000
-# Of a training that is traced.
-BUSY = "GPU busy in %s"
+# Of a training that is traced: the row itself, and rows of the trace. Gaps
+# inside a stretch of layers count as busy.
+TRACED = "%s, traced"
+BUSY = "GPU busy at most in %s"
 MB_TO_DEVICE = "MB to the GPU in a step of %s"
 MB_TO_HOST = "MB to the host in a step of %s"
 # As many as a ps has by default.
@@ -27,17 +31,27 @@ class Figures:
         self._rows = {row["name"]: row for row in rows}
         self._device = device
 
-    def value(self, name):
-        row = self._rows.get(name)
-        if row is None:
-            raise NotMeasured("%s was not run" % name)
-        if "value" not in row:
-            raise NotMeasured("%s: %s" % (
-                name, row.get("skipped") or row["failed"]))
-        return row["value"]
+    def value(self, name, field="value"):
+        row = self._rows.get(name, {})
+        if row.get(field) is None:
+            raise NotMeasured("%s: %s" % (name, self._why(name, field)))
+        return row[field]
 
-    def ours(self, name):
-        return self.value("%s on %s" % (name, self._device))
+    def _why(self, name, field="value"):
+        """There is no such field."""
+        row = self._rows.get(name, {"failed": "it was not run"})
+        return (row.get("skipped") or row.get("failed") or
+                "it has no " + field)
+
+    def ours(self, name, field="value"):
+        return self.value("%s on %s" % (name, self._device), field)
+
+    def updated_on(self, name):
+        """Who has updated the parameters of a training of ours."""
+        try:
+            return self.ours(name, "updated_on")
+        except NotMeasured:
+            return "?"
 
     def of_card(self, name):
         if self._device != "cuda":
@@ -50,23 +64,51 @@ class Figures:
         copies = min(self.value(TO_DEVICE), self.value(TO_HOST))
         return min(copies * 1e9 / MODEL_BYTES, self.value(ADAM))
 
+    def best_torch(self, precision):
+        """(steps/s, a remark: which way that is, and why others are not
+        known)."""
+        found = {}
+        missing = {}
+        for way in WAYS:
+            name = name_of(way, precision)
+            try:
+                found[way] = self.value(name)
+            except NotMeasured:
+                missing.setdefault(self._why(name), []).append(way)
+        without = "; ".join("%s: %s" % (", ".join(ways), why)
+                            for why, ways in missing.items())
+        if not found:
+            raise NotMeasured("PyTorch " + without)
+        best = max(found, key=found.get)
+        return found[best], "PyTorch's best is %s%s" % (
+            best, "; without " + without if without else "")
 
-def _over(name, other):
-    return ("%s / %s" % (name, other),
-            lambda rows: rows.ours(name) / rows.ours(other))
+
+def _over(name, other, field="value"):
+    """Of two trainings of ours; the remark says who updates parameters."""
+    def ratio(rows):
+        quotient = rows.ours(name, field) / rows.ours(other, field)
+        return quotient, "updated on the %s / on the %s" % (
+            rows.updated_on(name), rows.updated_on(other))
+    return ("%s / %s%s" % (name, other, "" if field == "value" else
+                           ", in examples"), ratio)
 
 
-def _over_torch(name, peer):
-    return ("%s / PyTorch %s" % (name, peer),
-            lambda rows: rows.ours(name) / rows.value(
-                "PyTorch %s, mnist_cnn, %s" % tuple(peer.split(", "))))
+def _over_in_examples(name, other):
+    """Where steps have different numbers of rows."""
+    return _over(name, other, "examples_per_s")
+
+
+def _over_torch(name, way, precision):
+    return ("%s / PyTorch %s, %s" % (name, way, precision),
+            lambda rows: rows.ours(name) / rows.value(name_of(way, precision)))
 
 
 def _over_best_torch(name, precision):
-    return ("%s / PyTorch's best, %s" % (name, precision),
-            lambda rows: rows.ours(name) / max(
-                rows.value("PyTorch %s, mnist_cnn, %s" % (way, precision))
-                for way in ("eager", "compile")))
+    def ratio(rows):
+        best, remark = rows.best_torch(precision)
+        return rows.ours(name) / best, remark
+    return "%s / PyTorch's best, %s" % (name, precision), ratio
 
 
 def _of_trace(name):
@@ -88,25 +130,29 @@ THREE = "mnist_cnn, 1 ps + 2 workers"
 INCEPTION = "inception_small, standalone"
 INCEPTION_PAIR = "inception_small, 1 ps + 1 workers"
 
-# Name and ratio, and the least that is wanted; None: only told.
+# Name and ratio, and the least that is wanted; None: only told. A ratio is a
+# number, or that and a remark.
 TARGETS = (
     (_over_best_torch(ONE, "tf32"), 1.2),
     (_over_best_torch(BF16, "bf16"), 1.2),
     (("%s / the %d a second wanted of an H100" % (ONE, H100_STEPS_PER_S),
       lambda rows: rows.of_card(ONE + " on cuda") / H100_STEPS_PER_S), 1.0),
-    (_over_torch(ONE, "eager, tf32"), None),
-    (_over_torch(ONE, "compile, tf32"), None),
-    (_over_torch(BF16, "eager, bf16"), None),
-    (_over_torch(BF16, "compile, bf16"), None),
+    *((_over_torch(name, way, precision), None)
+      for name, precision in ((ONE, "tf32"), (BF16, "bf16")) for way in WAYS),
     (("%s / the smaller of PCIe's rate and Adam's" % PAIR,
       lambda rows: rows.ours(PAIR) / rows.host_limit()), 0.8),
     (_over(INCEPTION_PAIR, INCEPTION), 0.9),
     (_over(ONE, PLAIN), None),
     (_over(ONE, HOST_UPDATE), None),
-    # The rows of the original system: towers, and workers, over one device.
-    (_over(TOWERS, ONE), None),
-    (_over(THREE, ONE), None),
-    (_over(THREE, PAIR), None),
+    # The rows of the original system: towers, and workers, over one device. A
+    # step of towers has the rows of all, so that examples are compared.
+    (_over_in_examples(TOWERS, ONE), None),
+    (_over_in_examples(THREE, ONE), None),
+    (_over_in_examples(THREE, PAIR), None),
+    # The same over the one that has its parameters on the host, as they have.
+    (_over_in_examples(TOWERS, HOST_UPDATE), None),
+    (_over_in_examples(PAIR, HOST_UPDATE), None),
+    (_over_in_examples(THREE, HOST_UPDATE), None),
     # What the card did, by its trace.
     *((one, None) for name in (ONE, PAIR) for one in _of_trace(name)),
 )
@@ -115,17 +161,28 @@ TARGETS = (
 def evaluate(rows, device):
     """One object for each of TARGETS."""
     figures = Figures(rows, device)
-    found = []
-    for (name, ratio), wanted in TARGETS:
-        one = {"name": name, "wanted": wanted}
-        try:
-            one["ratio"] = round(ratio(figures), 3)
-            if wanted is not None:
-                one["met"] = one["ratio"] >= wanted
-        except NotMeasured as why:
-            one["not_measured"] = str(why)
-        found.append(one)
-    return found
+    return [dict({"name": name, "wanted": wanted},
+                 **_evaluated(ratio, wanted, figures))
+            for (name, ratio), wanted in TARGETS]
+
+
+def _evaluated(ratio, wanted, figures):
+    """The ratio and whether it is met, or why it is not known."""
+    try:
+        found = ratio(figures)
+        number, remark = found if isinstance(found, tuple) else (found, None)
+        fields = {"ratio": round(number, 3)}
+    except NotMeasured as why:
+        return {"not_measured": str(why)}
+    except Exception as error:  # pylint: disable=broad-except
+        # A figure of 0, say: the other ratios are known all the same.
+        return {"not_measured": "it cannot be computed: %s: %s" % (
+            type(error).__name__, error)}
+    if wanted is not None:
+        fields["met"] = fields["ratio"] >= wanted
+    if remark is not None:
+        fields["remark"] = remark
+    return fields
 
 
 def table(evaluated):
@@ -138,6 +195,7 @@ def table(evaluated):
                 width, one["name"], "-", wanted, one["not_measured"]))
             continue
         met = {True: "yes", False: "NO", None: "-"}[one.get("met")]
-        lines.append("%-*s  %7.3f  %6s  %s" % (
-            width, one["name"], one["ratio"], wanted, met))
+        remark = "  (%s)" % one["remark"] if "remark" in one else ""
+        lines.append("%-*s  %7.3f  %6s  %s%s" % (
+            width, one["name"], one["ratio"], wanted, met, remark))
     return "\n".join(lines)

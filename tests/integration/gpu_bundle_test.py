@@ -10,7 +10,7 @@ import unittest
 
 from tests.integration import harness
 
-MAX_BYTES = 60 << 20
+MAX_BYTES = 56 << 20
 # What a bare machine has.
 BARE = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
 # To pack and to train, on a machine that does other things too.
@@ -98,7 +98,10 @@ class GpuBundleTest(harness.TestCase):
                     if one["name"] == name)
 
     def test_measures_on_the_cpu_what_wants_no_gpu(self):
-        rows, code, output = self.results("--cpu", "--seconds=2")
+        # Two steps of the long training, on a machine that does other things:
+        # there one was seen to take 7.5 s, with two threads that wait for each
+        # other in every layer.
+        rows, code, output = self.results("--cpu", "--seconds=4")
         self.assertEqual(code, 0, rows)
         for name in ("mnist_cnn, standalone on cpu",
                      "mnist_cnn, 1 ps + 1 workers on cpu",
@@ -114,6 +117,21 @@ class GpuBundleTest(harness.TestCase):
                      "memcheck of card_backend_parity_test",
                      "PyTorch eager, mnist_cnn, tf32"):
             self.assertEqual(rows[name]["skipped"], "--cpu")
+        self.assertEqual(self.report["end"], "complete")
+        self.assertIs(self.report["with_glibc"], False)
+        towers = rows["mnist_cnn, standalone, 2 devices on cpu"]
+        self.assertEqual(towers["rows_per_step"], 2 * 128)
+        self.assertAlmostEqual(towers["examples_per_s"] / towers["value"],
+                               2 * 128, delta=1)
+        self.assertEqual(towers["updated_on"], "host")
+        self.assertEqual(rows["mnist_cnn, 1 ps + 2 workers on cpu"][
+            "updated_on"], "ps")
+        inception = rows["inception_small, standalone on cpu"]
+        self.assertRegex(inception["notes"][0], "not possible, the host "
+                         "updates the parameters: ")
+        with open(self.path("results.log"), encoding="utf-8") as file:
+            self.assertIn("=== inception_small, standalone on cpu\n",
+                          file.read())
         one = self.ratio("inception_small, 1 ps + 1 workers / "
                          "inception_small, standalone")
         self.assertGreater(one["ratio"], 0)
@@ -124,8 +142,9 @@ class GpuBundleTest(harness.TestCase):
     def test_says_what_it_had_no_time_for(self):
         rows, code, _ = self.results("--cpu", "--time_limit=1")
         self.assertEqual(code, 0, rows)
-        self.assertEqual(rows["inception_small, standalone on cpu"]["skipped"],
-                         "no time left of 1 s")
+        self.assertRegex(
+            rows["inception_small, standalone on cpu"]["skipped"],
+            "^no time left of 1 s: it needs 22 s, and 0 are left$")
 
     def test_what_fails_is_a_row_with_its_last_lines(self):
         if shutil.which("nvidia-smi") or os.path.exists("/dev/nvidia0"):
@@ -137,11 +156,12 @@ class GpuBundleTest(harness.TestCase):
         self.assertIn("cuda:0 cannot be used", row["output"][-1])
         for name in ("card_backend_parity_test", "card_gradient_check_test",
                      "card_parity_test", "card_step_allocation_test"):
-            self.assertIn("no card", rows[name]["skipped"])
+            self.assertIn("look for CUDA devices", rows[name]["skipped"])
         self.assertEqual(
-            rows["GPU busy in mnist_cnn, standalone, by samples"]["skipped"],
+            rows["GPU busy at most in mnist_cnn, standalone, by samples"][
+                "skipped"],
             "no nvidia-smi here")
-        for name in ("GPU busy in mnist_cnn, standalone",
+        for name in ("GPU busy at most in mnist_cnn, standalone",
                      "MB to the GPU in a step of mnist_cnn, standalone",
                      "MB to the host in a step of mnist_cnn, "
                      "1 ps + 1 workers"):

@@ -14,17 +14,14 @@ import find_libraries  # pylint: disable=wrong-import-position
 import targets  # pylint: disable=wrong-import-position
 import timed_runs  # pylint: disable=wrong-import-position
 
-# As dmon prints it; a card of a container does not tell all.
-DMON = """#!/bin/sh
+# As nvidia-smi prints it; a card of a container does not tell all.
+SAMPLES = """#!/bin/sh
 cat <<END
-# gpu     sm    mem    enc    dec    jpg    ofa
-# Idx      %%      %%      %%      %%      %%      %%
-    0      0      0      0      0      0      0
-    0     90     10      0      0      -      -
-    0     80     10      0      0      -      -
-# gpu     sm    mem    enc    dec    jpg    ofa
-# Idx      %%      %%      %%      %%      %%      %%
-    0     %2s     10      0      0      -      -
+0, 345
+90, 1980
+[N/A], 1980
+80, 1965
+%s, 1950
 END
 exec cat "$FIFO"
 """
@@ -37,8 +34,8 @@ def row(name, value=None, **more):
 class SamplesTest(harness.TestCase):
 
     def samples(self, last_percent):
-        """Of a dmon that is a script: waits until it has printed all."""
-        os.chmod(self.write("nvidia-smi", DMON % last_percent), 0o755)
+        """Of an nvidia-smi that is a script; waits until it has printed."""
+        os.chmod(self.write("nvidia-smi", SAMPLES % last_percent), 0o755)
         with card_samples.CardSamples() as samples:
             os.close(os.open(os.environ["FIFO"], os.O_WRONLY))
         return samples
@@ -55,11 +52,12 @@ class SamplesTest(harness.TestCase):
             os.environ[name] = value
 
     def test_takes_the_median_of_the_busy_seconds(self):
-        self.assertEqual(self.samples("70").busy_percent(), 80)
+        self.assertEqual(self.samples("70").busy(), {
+            "value": 80, "samples": 3, "sm_clock_mhz": 1965})
 
     def test_says_what_the_card_does_not_tell(self):
         with self.assertRaisesRegex(ValueError, "2 samples of a busy card"):
-            self.samples("-").busy_percent()
+            self.samples("-").busy()
 
     def test_says_that_there_is_no_nvidia_smi(self):
         os.environ["PATH"] = "/nowhere"
@@ -68,7 +66,7 @@ class SamplesTest(harness.TestCase):
         with card_samples.CardSamples() as samples:
             pass
         with self.assertRaisesRegex(ValueError, "no nvidia-smi"):
-            samples.busy_percent()
+            samples.busy()
 
 
 class TraceTest(harness.TestCase):
@@ -107,6 +105,7 @@ class TraceTest(harness.TestCase):
         for count in (2, 3, 30):
             trace = device_trace.DeviceTrace(self.steps(count))
             self.assertEqual(trace.busy_percent(), 60)
+            self.assertEqual(trace.period_us(), 100)
             self.assertEqual(trace.bytes_a_step(device_trace.TO_DEVICE), 400)
             self.assertEqual(trace.bytes_a_step(device_trace.TO_HOST), 12)
 
@@ -127,11 +126,12 @@ class TraceTest(harness.TestCase):
 
     def test_the_rows_of_a_traced_training(self):
         runs = timed_runs.Runs(limit_s=60)
-        bundled_figures.trace_figures(runs, targets.ONE, self.dir)
+        bundled_figures.trace_figures(runs, targets.ONE, self.dir, None)
         self.write("profile-worker-0.json", json.dumps(self.steps(30)))
-        bundled_figures.trace_figures(runs, targets.ONE, self.dir)
+        bundled_figures.trace_figures(runs, targets.ONE, self.dir, 9500)
         one = "mnist_cnn, standalone"
-        names = ["GPU busy in " + one, "MB to the GPU in a step of " + one,
+        names = ["GPU busy at most in " + one,
+                 "MB to the GPU in a step of " + one,
                  "MB to the host in a step of " + one]
         self.assertEqual([row["name"] for row in runs.rows], 2 * names)
         self.assertEqual([row.get("skipped") for row in runs.rows],
@@ -140,6 +140,25 @@ class TraceTest(harness.TestCase):
         self.assertEqual([(row["value"], row["unit"])
                           for row in runs.rows[3:]],
                          [(60, "%"), (0.0004, "MB"), (0.000012, "MB")])
+        busy = runs.rows[3]
+        self.assertEqual(busy["period_us"], 100)
+        self.assertEqual(busy["measured_period_us"], 105.263)
+        self.assertNotIn("notes", busy)
+
+    def test_a_profile_that_slows_its_steps_says_so(self):
+        trace = device_trace.DeviceTrace(self.steps(3))
+        for steps_per_s in (8900, 11200):
+            self.assertRegex(
+                bundled_figures.busy(trace, steps_per_s)["notes"][0],
+                "a profiled step took 100.0 us.* differ by more than 10 %")
+        for steps_per_s in (9200, 10900):
+            self.assertNotIn("notes", bundled_figures.busy(trace, steps_per_s))
+
+    def test_a_profile_of_no_length(self):
+        with self.assertRaisesRegex(ValueError, "2 steps of a device, over 0"):
+            device_trace.DeviceTrace(self.profile(
+                ("device compute", "forward", 5, 9, 1, 0),
+                ("device compute", "forward", 5, 9, 2, 0)))
 
     def test_says_what_is_missing(self):
         for why, profile in (
@@ -153,6 +172,29 @@ class TraceTest(harness.TestCase):
                 device_trace.DeviceTrace(profile)
         with self.assertRaisesRegex(ValueError, "no profile: No such file"):
             device_trace.read(self.path("none.json"))
+
+
+class TrainingTest(harness.TestCase):
+
+    def figures(self, text="", **more):
+        self.write("result.json", json.dumps(dict({
+            "mode": "standalone", "rows_per_push": 128,
+            "workers": [{"steps_per_s": 10.5}, {"steps_per_s": 9.5}]},
+                                                  **more)))
+        return bundled_figures.training_figures(self.dir, text)
+
+    def test_a_training_gives_examples_and_who_updates(self):
+        self.assertEqual(self.figures(), {
+            "value": 20, "examples_per_s": 2560, "rows_per_step": 128,
+            "updated_on": "host"})
+        self.assertEqual(self.figures("parameters stay on cuda:0, and are "
+                                      "updated there")["updated_on"], "device")
+        self.assertEqual(self.figures(mode="cluster")["updated_on"], "ps")
+
+    def test_a_training_without_steps_gives_none(self):
+        for workers in ([], [{"steps_per_s": 0}]):
+            with self.assertRaisesRegex(ValueError, "fewer than two steps"):
+                self.figures(workers=workers)
 
 
 class TargetsTest(harness.TestCase):
@@ -199,9 +241,20 @@ class TargetsTest(harness.TestCase):
         compiled = row("PyTorch compile, mnist_cnn, tf32", 300)
         self.assertEqual(
             self.evaluated(ours, eager, compiled)[name],
-            {"name": name, "wanted": 1.2, "ratio": 1.1, "met": False})
-        # The best is not known without one of them.
-        self.assertNotIn("met", self.evaluated(ours, eager)[name])
+            dict(self.evaluated(ours, eager, compiled)[name],
+                 ratio=1.1, met=False))
+        # Others have failed, which leaves a best.
+        for way in ("graph", "graph contiguous"):
+            found = self.evaluated(
+                ours, eager, row("PyTorch %s, mnist_cnn, tf32" % way, 110),
+                row("PyTorch compile, mnist_cnn, tf32", failed="exit code 1"))
+            self.assertEqual(found[name]["ratio"], 3)
+            self.assertIs(found[name]["met"], True)
+            self.assertRegex(
+                found[name]["remark"], "^PyTorch's best is %s; without .*"
+                "compile: exit code 1" % way)
+        self.assertRegex(self.evaluated(ours)[name]["not_measured"],
+                         "^PyTorch graph, compile, eager, .*: it was not run$")
 
     def test_steps_a_second_are_wanted_of_a_card(self):
         name = "mnist_cnn, standalone / the 8000 a second wanted of an H100"
@@ -212,6 +265,7 @@ class TargetsTest(harness.TestCase):
             one for one in on_cpu if one["name"] == name)["not_measured"])
 
     def test_tells_what_the_card_did(self):
+        busy = "GPU busy at most in mnist_cnn, standalone / all of the time"
         found = self.evaluated(
             row(targets.BUSY % targets.ONE, 87.5),
             row(targets.MB_TO_HOST % targets.PAIR,
@@ -219,9 +273,7 @@ class TargetsTest(harness.TestCase):
             row(targets.MB_TO_DEVICE % targets.PAIR,
                 skipped="no profile: No such file or directory"))
         self.assertEqual(
-            found["GPU busy in mnist_cnn, standalone / all of the time"], {
-                "name": "GPU busy in mnist_cnn, standalone / all of the time",
-                "wanted": None, "ratio": 0.875})
+            found[busy], {"name": busy, "wanted": None, "ratio": 0.875})
         of_pair = "in a step of mnist_cnn, 1 ps + 1 workers / its parameters"
         self.assertEqual(found["MB to the host " + of_pair]["ratio"], 1)
         self.assertRegex(found["MB to the GPU " + of_pair]["not_measured"],
@@ -238,7 +290,37 @@ class TargetsTest(harness.TestCase):
         self.assertNotIn("met", found[pair])
         eager = found["mnist_cnn, standalone / PyTorch eager, tf32"]
         self.assertRegex(eager["not_measured"], "no PyTorch")
-        self.assertRegex(found[self.PAIR_RATIO]["not_measured"], "was not run")
+        self.assertRegex(found[self.PAIR_RATIO]["not_measured"],
+                         "it was not run")
+
+    def test_steps_of_several_rows_are_compared_in_examples(self):
+        found = self.evaluated(
+            row(targets.ONE + " on cuda", 100, examples_per_s=12800,
+                updated_on="device"),
+            row(targets.TOWERS + " on cuda", 50, examples_per_s=12800,
+                updated_on="host"),
+            row(targets.THREE + " on cuda", 150, examples_per_s=19200,
+                updated_on="ps"),
+            row(targets.HOST_UPDATE + " on cuda", 80, examples_per_s=10240,
+                updated_on="host"))
+        for name, other, ratio, remark in (
+                (targets.TOWERS, targets.ONE, 1, "host / on the device"),
+                (targets.THREE, targets.ONE, 1.5, "ps / on the device"),
+                (targets.TOWERS, targets.HOST_UPDATE, 1.25,
+                 "host / on the host")):
+            one = found["%s / %s, in examples" % (name, other)]
+            self.assertEqual(one["ratio"], ratio)
+            self.assertEqual(one["remark"], "updated on the " + remark)
+
+    def test_a_figure_of_zero_leaves_the_other_ratios(self):
+        found = self.evaluated(row(targets.ONE + " on cuda", 100),
+                               row(targets.PLAIN + " on cuda", 0),
+                               row(targets.HOST_UPDATE + " on cuda", 50))
+        self.assertRegex(
+            found["%s / %s" % (targets.ONE, targets.PLAIN)]["not_measured"],
+            "^it cannot be computed: ZeroDivisionError")
+        self.assertEqual(
+            found["%s / %s" % (targets.ONE, targets.HOST_UPDATE)]["ratio"], 2)
 
     def test_the_table_has_a_line_for_each(self):
         lines = targets.table(targets.evaluate([
@@ -247,7 +329,7 @@ class TargetsTest(harness.TestCase):
         self.assertEqual(len(lines), 1 + len(targets.TARGETS))
         line = next(line for line in lines
                     if line.startswith(targets.INCEPTION_PAIR))
-        self.assertRegex(line, r" 0\.800  >= 0\.9  NO$")
+        self.assertRegex(line, r" 0\.800  >= 0\.9  NO  \(updated on the ")
 
 
 if __name__ == "__main__":

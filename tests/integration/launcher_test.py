@@ -282,8 +282,9 @@ class LauncherTest(harness.TestCase):
         self.assertEqual(launcher.wait(), 0)
         self.assertIn("--device=cpu --log_device_placement", launcher.output)
 
-    def build_configuration(self, *arguments, **programs):
-        """What train_local.sh builds with, if these programs are there."""
+    def build_configuration(self, *arguments, before=":", **programs):
+        """What train_local.sh builds with, if these programs are there;
+        `before` is run first."""
         folder = self.path("programs")
         os.makedirs(folder, exist_ok=True)
         for name, text in programs.items():
@@ -292,8 +293,8 @@ class LauncherTest(harness.TestCase):
             os.chmod(path, 0o755)
         code, output = self.run_to_end("cuda_config", [
             "/bin/bash", "-c",
-            'source scripts/cuda_config.bash; cuda_config "$@"', "-",
-            *arguments], env={"PATH": folder})
+            'source scripts/cuda_config.bash; %s; cuda_config "$@"' % before,
+            "-", *arguments], env={"PATH": folder})
         self.assertEqual(code, 0)
         return output.strip()
 
@@ -305,6 +306,14 @@ class LauncherTest(harness.TestCase):
                          "--config=cuda")
         for none in (["--gpus=none"], ["--gpus", "none"]):
             self.assertEqual(self.build_configuration(*none, **there), "")
+
+    def test_says_that_a_gpu_is_of_no_use_without_the_toolkit(self):
+        without = "has_cuda_toolkit() { false; }"
+        gpu = {"nvidia_smi": "exit 0\n"}
+        self.assertRegex(self.build_configuration(before=without, **gpu),
+                         "^cuda_config: there is a GPU, but no nvcc .*$")
+        self.assertEqual(self.build_configuration("--gpus=none", before=without,
+                                                  **gpu), "")
 
     @unittest.skipIf(os.path.exists("/dev/nvidia0"), "there is a GPU")
     def test_builds_without_cuda_where_there_is_no_gpu(self):

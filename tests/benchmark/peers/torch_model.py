@@ -28,12 +28,15 @@ def batch(layout, device="cpu"):
 
 class Trainer:
     """One step of `model` is step(). bf16: factors of products are rounded to
-    it, by autocast."""
+    it, by autocast. capturable: the optimizer's step can be part of a CUDA
+    graph."""
 
-    def __init__(self, model, layout, device="cpu", bf16=False):
+    def __init__(self, model, layout, device="cpu", bf16=False,
+                 capturable=False):
         self.model = model
         self.optimizer = torch.optim.Adam(model.parameters(),
-                                          lr=LEARNING_RATE, fused=True)
+                                          lr=LEARNING_RATE, fused=True,
+                                          capturable=capturable)
         self.loss = nn.CrossEntropyLoss()
         self.images, self.labels = batch(layout, device)
         self.autocast = torch.autocast(device, torch.bfloat16, enabled=bf16)

@@ -64,6 +64,28 @@ TEST(DynamicLibraryTest, PassesOverABrokenFile) {
   EXPECT_NE(library->folder(), testing::TempDir());
 }
 
+// It may want a newer system than this, where another folder has one for it.
+TEST(DynamicLibraryTest, TakesTheFirstFolderWhereItLoads) {
+  const std::string broken = absl::StrCat(testing::TempDir(), "/broken");
+  const std::string whole = absl::StrCat(testing::TempDir(), "/whole");
+  const std::string name = "libmuster_somewhere.so.1";
+  ASSERT_EQ(mkdir(broken.c_str(), 0755), 0);
+  ASSERT_EQ(mkdir(whole.c_str(), 0755), 0);
+  WriteFile(absl::StrCat(broken, "/", name), "no library");
+  const auto loaded = DynamicLibrary::Open(kCpp, {}, kNowhere);
+  ASSERT_THAT(loaded, IsOk());
+  const std::string file = absl::StrCat(loaded->folder(), "/", kCpp);
+  const std::string link = absl::StrCat(whole, "/", name);
+  ASSERT_EQ(symlink(file.c_str(), link.c_str()), 0);
+
+  EXPECT_THAT(DynamicLibrary::Open(name, {broken, whole}, kNowhere), IsOk());
+  EXPECT_THAT(DynamicLibrary::Open(name, {broken}, whole), IsOk());
+
+  EXPECT_EQ(remove(link.c_str()), 0);
+  EXPECT_EQ(remove(absl::StrCat(broken, "/", name).c_str()), 0);
+  EXPECT_EQ(rmdir(broken.c_str()) + rmdir(whole.c_str()), 0);
+}
+
 TEST(DynamicLibraryTest, SaysOfEachFileWhyItDoesNotLoad) {
   const std::string name = "libmuster_broken.so.1";
   const std::string first = absl::StrCat(testing::TempDir(), "/", name);
