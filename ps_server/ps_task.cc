@@ -23,11 +23,10 @@ constexpr absl::Duration kDrainTime = absl::Seconds(3);
 constexpr absl::Duration kSavePatience = absl::Seconds(6);
 constexpr absl::Duration kLeavePatience = absl::Milliseconds(500);
 
-// Connections of shared memory, beyond two for each training task.
+// Connections of shared memory, beyond two for each training task; all that
+// there are for programs of one's own, which a cluster need not list. Each may
+// take 8.5 MiB.
 constexpr int kSpareConnections = 4;
-// With a cluster that lists no training tasks (programs of one's own): as many
-// as their number is not known. 544 MiB, if they come.
-constexpr int kUnlistedConnections = 64;
 
 std::string AddressOfPs(const ClusterDef& cluster, int32_t index) {
   for (const JobDef& job : cluster.job()) {
@@ -100,9 +99,7 @@ absl::Status PsTask::OfferSharedMemory() {
   if (options_.link == LinkChoice::kGrpc) return absl::OkStatus();
   SharedMemoryListener::Options options;
   // A worker that was started anew may come before its former self is gone.
-  options.max_connections = num_training_tasks() == 0
-                                ? kUnlistedConnections
-                                : 2 * num_training_tasks() + kSpareConnections;
+  options.max_connections = 2 * num_training_tasks() + kSpareConnections;
   options.shard = &shard_;
   options.clock = options_.clock;
   absl::StatusOr<std::unique_ptr<SharedMemoryListener>> listener =
