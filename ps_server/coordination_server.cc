@@ -59,6 +59,9 @@ absl::Duration CoordinationServer::Advance() {
   coordinator_.Tick(now);
   AnswerWatches(now);
   AnswerSteps(now);
+  for (const std::string& line : coordinator_.TakeLines()) {
+    if (options_.say) options_.say(line);
+  }
   if (coordinator_.phase() != told_phase_) {
     told_phase_ = coordinator_.phase();
     if (options_.on_phase_change) {

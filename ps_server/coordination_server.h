@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -29,6 +30,8 @@ class CoordinationServer : public CoordinationLink {
     // Called on the server's thread when the phase has changed; must not
     // block.
     std::function<void(const JobState&)> on_phase_change;
+    // A line for the operator (Coordinator::TakeLines).
+    std::function<void(const std::string&)> say;
     // The same, once, when the job is done and every ps task knows it.
     std::function<void()> on_end;
   };

@@ -69,6 +69,9 @@ void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
   if (!worker.lost) return;
   worker.lost = false;
   ++state_version_;
+  if (worker.registered) {
+    Say(absl::StrCat(TaskName(worker.sender), " is back"));
+  }
 }
 
 absl::StatusOr<CoordinatorWorker*> Coordinator::FindSender(
@@ -168,6 +171,9 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
     if (rounds_.has_value()) rounds_->Withdraw(KeyOf(sender));
     if (clocks_.has_value()) clocks_->Leave(KeyOf(sender));
     AnswerOlderStep(KeyOf(sender));
+    Say(absl::StrCat(TaskName(sender), " was started anew: incarnation ",
+                     absl::Hex(sender.incarnation()), " replaces ",
+                     absl::Hex(worker.sender.incarnation())));
     worker.Replace(sender);
   }
   worker.registered = true;
@@ -253,6 +259,14 @@ std::vector<WatchAnswer> Coordinator::TakeAnswers(absl::Time now) {
   return answers;
 }
 
+void Coordinator::Say(std::string line) {
+  if (lines_.size() < kMaxLines) lines_.push_back(std::move(line));
+}
+
+std::vector<std::string> Coordinator::TakeLines() {
+  return std::exchange(lines_, {});
+}
+
 void Coordinator::CutWatch(uint64_t watch_id) {
   for (WaitingWatch& watch : watches_) {
     if (watch.watch_id == watch_id) watch.until = absl::InfinitePast();
@@ -289,6 +303,8 @@ void Coordinator::Tick(absl::Time now) {
     worker.awaited = false;
     ++state_version_;
     if (!worker.IsThere()) continue;
+    Say(absl::StrCat("lost ", TaskName(worker.sender), ": not heard of for ",
+                     absl::FormatDuration(now - worker.last_heard)));
     worker.Lose();
     ReturnGrant(worker);
   }

@@ -71,6 +71,8 @@ class Coordinator {
   static constexpr size_t kMaxTasks = 4096;
   // One a task, and as many whose callers have asked again.
   static constexpr size_t kMaxWatches = 2 * kMaxTasks;
+  // Between two calls of TakeLines.
+  static constexpr size_t kMaxLines = 1024;
 
   explicit Coordinator(CoordinatorOptions options = {});
 
@@ -109,6 +111,9 @@ class Coordinator {
   std::vector<StepAnswer> TakeStepAnswers(absl::Time now);
   // Answers every Step that waits in the next TakeStepAnswers.
   void CutSteps();
+  // What happened since the last call that an operator wants to know, a line
+  // each: a worker was lost, came back, was replaced.
+  std::vector<std::string> TakeLines();
   // When the next watch ends or the next worker gets lost; InfiniteFuture if
   // nothing can.
   absl::Time NextDeadline() const;
@@ -139,6 +144,8 @@ class Coordinator {
                                                 const Sender& sender,
                                                 absl::Time now);
   void Hear(CoordinatorWorker& worker, absl::Time now);
+  // A line for TakeLines.
+  void Say(std::string line);
   absl::Status CheckTraining(const RegisterRequest& request) const;
   // Errors as Register.
   absl::Status CheckRegister(const RegisterRequest& request, absl::Time now);
@@ -250,6 +257,8 @@ class Coordinator {
   std::vector<WaitingWatch> watches_;
   std::vector<WaitingStep> waiting_steps_;
   std::vector<StepAnswer> step_answers_;
+  // At most kMaxLines: those beyond are not kept.
+  std::vector<std::string> lines_;
 };
 
 }  // namespace muster

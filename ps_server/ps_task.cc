@@ -79,6 +79,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
   coordination.on_phase_change = [this](const JobState& state) {
     OnJobPhase(state);
   };
+  coordination.say = [](const std::string& line) { spdlog::info("{}", line); };
   coordination.on_end = [this] { OnJobEnd(); };
   coordination_ = std::make_unique<CoordinationServer>(std::move(coordination));
 }
