@@ -206,6 +206,7 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
     chief_ = sender;
   }
   ++state_version_;
+  CheckPause(now);
 
   reply.set_data_position(worker.data_position);
   *reply.mutable_state() = State();
@@ -276,6 +277,8 @@ void Coordinator::CutWatch(uint64_t watch_id) {
 absl::Time Coordinator::NextDeadline() const {
   absl::Time deadline = absl::InfiniteFuture();
   if (phase_ == STOPPING) deadline = idle_since_ + options_.latecomer_wait;
+  // Otherwise the end waits for a step, too.
+  if (LiveTasks().empty()) deadline = std::min(deadline, LastSaveDeadline());
   for (const WaitingWatch& watch : watches_) {
     deadline = std::min(deadline, watch.until);
   }
@@ -312,6 +315,7 @@ void Coordinator::Tick(absl::Time now) {
   CheckRounds(now);
   CheckEnd(now);
   CheckSave(now);
+  CheckPause(now);
   listeners_.Tick(now);
 }
 
@@ -364,6 +368,8 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
   rounds_.reset();
   clocks_.reset();
   saves_.Clear();
+  unsaved_.Clear();
+  last_save_made_ = false;
   for (auto& [key, worker] : workers_) {
     worker.has_grant = false;
     worker.Rejoin();
@@ -412,6 +418,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
                      JobPhase_Name(phase_), "; begin again"));
   }
   RETURN_IF_ERROR(CheckRestored(request));
+  RETURN_IF_ERROR(unsaved_.Start(request, now));
   RETURN_IF_ERROR(StartReplication(request, now));
   committed_epoch_ = epoch;
   fingerprint_ = request.fingerprint();
@@ -445,6 +452,7 @@ JobState Coordinator::State() const {
   state.set_save_requests(saves_.raised());
   state.set_saves_answered(saves_.answered());
   state.set_save_error(saves_.error());
+  state.set_unsaved((phase_ == STOPPING || phase_ == DONE) && AwaitsLastSave());
   state.mutable_staleness_counts()->Add(staleness_counts_.begin(),
                                         staleness_counts_.end());
   if (rounds_.has_value() && rounds_->is_open()) {

@@ -20,6 +20,7 @@
 #include "ps_server/sync/step_rounds.h"
 #include "ps_server/sync/worker_clocks.h"
 #include "ps_server/task_name.h"
+#include "ps_server/unsaved_steps.h"
 
 namespace muster {
 
@@ -30,6 +31,9 @@ struct CoordinatorOptions {
   absl::Duration worker_timeout = absl::Seconds(30);
   // The longest that a Watch or Step waits, whatever it asks for.
   absl::Duration max_watch = absl::Seconds(30);
+  // How long the end of a job waits for a chief that is lost, and has the last
+  // save still to make; then the job ends without it (JobState.unsaved).
+  absl::Duration max_wait = absl::Hours(2);
   // Tasks that train, by the ClusterSpec. While fewer have come, a job whose
   // tasks have all finished waits so long for the others before it is DONE: a
   // worker that comes late to a short job is told that all is done instead of
@@ -158,6 +162,18 @@ class Coordinator {
 
   // The holder of the chief lease, if it is alive; else null.
   const CoordinatorWorker* LiveChief() const;
+
+  // ---- What a lost chief has not saved (coordinator_saves.cc) --------------
+  // Would further steps be lost, with nobody there to save them?
+  bool NeedsChief(absl::Time now) const;
+  // Begins or ends the pause of grants until the chief is back.
+  void CheckPause(absl::Time now);
+  // Is the save at the end of the job still to be made?
+  bool AwaitsLastSave() const;
+  // The chief that would make it does not come back.
+  bool GivesUpLastSave(absl::Time now);
+  // When it gives up; InfiniteFuture while there is a chief.
+  absl::Time LastSaveDeadline() const;
   // Of the commit of the present epoch.
   bool IsRepeat(const CommitEpochRequest& request) const;
   absl::Status CheckLease(absl::string_view request, const Sender& sender,
@@ -181,7 +197,7 @@ class Coordinator {
   // Closes the round that can be closed, returns the grant of an idle one.
   void CheckRounds(absl::Time now);
   // Gives the worker a step if there is one for it now; whether it has one.
-  bool TryGrantTo(CoordinatorWorker& worker);
+  bool TryGrantTo(CoordinatorWorker& worker, absl::Time now);
   bool TryJoinRound(const TaskKey& task);
   // May an answer wait for other workers?
   bool StepsWait() const;
@@ -216,6 +232,7 @@ class Coordinator {
   void Stop(std::string reason);
   // STOPPING when the limit is reached, DONE when nobody is left.
   void CheckEnd(absl::Time now);
+  void End(absl::Time now);
   bool EverybodyCame() const;
   // Why a ps need not wait for a save; "" if it should.
   std::string WhyNoSave(const Sender& ps) const;
@@ -245,6 +262,14 @@ class Coordinator {
   // As JobState.staleness_counts.
   std::vector<int64_t> staleness_counts_;
   SaveRequests saves_;
+  UnsavedSteps unsaved_;
+  // No step is granted until the chief is back.
+  bool needs_chief_ = false;
+  // The chief has finished, and has nothing more to save.
+  bool last_save_made_ = false;
+  // Since when the last save waits for a chief that is gone; InfiniteFuture if
+  // it does not.
+  absl::Time chief_gone_since_ = absl::InfiniteFuture();
   EndListeners listeners_;
   // Since when the job is STOPPING without a live task; InfiniteFuture if it
   // is not.

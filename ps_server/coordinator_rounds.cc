@@ -146,21 +146,22 @@ bool Coordinator::TryJoinRound(const TaskKey& task) {
   if (rounds_->HasJoined(task)) return true;
   if (saves_.pauses_grants() || rounds_->HasDelivered(task)) return false;
   if (!rounds_->is_open()) {
-    if (!budget_.TryGrant()) return false;
+    if (needs_chief_ || !budget_.TryGrant()) return false;
     rounds_->Open();
   }
   rounds_->Join(task);
   return true;
 }
 
-bool Coordinator::TryGrantTo(CoordinatorWorker& worker) {
+bool Coordinator::TryGrantTo(CoordinatorWorker& worker, absl::Time now) {
+  CheckPause(now);
   const TaskKey task = KeyOf(worker.sender);
   if (rounds_.has_value()) {
     return !rounds_->must_end() && TryJoinRound(task);
   }
   if (worker.has_grant) return true;
   if (clocks_.has_value() && !clocks_->MayStart(task)) return false;
-  if (!saves_.pauses_grants()) TakeGrantOf(worker);
+  if (!saves_.pauses_grants() && !needs_chief_) TakeGrantOf(worker);
   return worker.has_grant;
 }
 
@@ -188,6 +189,11 @@ void Coordinator::ExplainWait(const TaskKey& task, StepReply& reply) const {
   if (phase_ != RUNNING) return;
   if (saves_.pauses_grants()) {
     reply.set_waiting_why("a ps task that stops to be saved and to leave");
+  } else if (needs_chief_) {
+    AddWaitingFor({KeyOf(chief_)}, reply);
+    reply.set_waiting_why(absl::StrCat(
+        "to come back and save the model: ",
+        unsaved_.Describe(budget_.steps() + budget_.outstanding())));
   } else if (rounds_.has_value()) {
     ExplainRound(reply);
   } else if (clocks_.has_value()) {
@@ -250,7 +256,7 @@ std::vector<StepAnswer> Coordinator::TakeStepAnswers(absl::Time now) {
   for (WaitingStep& step : std::exchange(waiting_steps_, {})) {
     CoordinatorWorker& worker = workers_[step.task];
     const bool granted =
-        phase_ == RUNNING && worker.IsLive() && TryGrantTo(worker);
+        phase_ == RUNNING && worker.IsLive() && TryGrantTo(worker, now);
     if (!granted && StepsWait() && step.state_version == state_version_ &&
         now < step.until) {
       waiting_steps_.push_back(std::move(step));

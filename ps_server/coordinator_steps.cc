@@ -86,7 +86,7 @@ void Coordinator::Answer(CoordinatorWorker& worker, const StepRequest& request,
   const TaskKey task = KeyOf(worker.sender);
   AnswerOlderStep(task);
   if (asks) SeeLiveTasks(now);
-  const bool granted = asks && TryGrantTo(worker);
+  const bool granted = asks && TryGrantTo(worker, now);
   if (asks) worker.waits_for_grant = !granted;
   const absl::Duration wait =
       std::clamp(absl::Milliseconds(request.max_wait_ms()),
@@ -226,6 +226,10 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
     Stop(absl::StrCat(EscapeForLog(request.reason(), 200), " (",
                       TaskName(request.sender()), ")"));
   }
+  if (phase_ == STOPPING && !request.stays() && !request.unsaved() &&
+      KeyOf(request.sender()) == KeyOf(chief_)) {
+    last_save_made_ = true;
+  }
   CheckRounds(now);
   CheckEnd(now);
   *reply.mutable_state() = State();
@@ -249,7 +253,9 @@ void Coordinator::CheckEnd(absl::Time now) {
     std::string limit = budget_.ReachedLimit();
     if (!limit.empty()) Stop(std::move(limit));
   }
+  if (GivesUpLastSave(now)) return End(now);
   const bool is_waited_for =
+      AwaitsLastSave() ||
       std::any_of(workers_.begin(), workers_.end(),
                   [](const auto& entry) { return entry.second.IsWaitedFor(); });
   if (phase_ != STOPPING || is_waited_for) {
@@ -258,9 +264,14 @@ void Coordinator::CheckEnd(absl::Time now) {
   }
   idle_since_ = std::min(idle_since_, now);
   if (EverybodyCame() || now >= idle_since_ + options_.latecomer_wait) {
-    SetPhase(DONE);
-    listeners_.OnEnd(state_version_, now);
+    End(now);
   }
+}
+
+void Coordinator::End(absl::Time now) {
+  chief_gone_since_ = absl::InfiniteFuture();
+  SetPhase(DONE);
+  listeners_.OnEnd(state_version_, now);
 }
 
 }  // namespace muster

@@ -52,7 +52,8 @@ ABSL_FLAG(bool, keep_serving, false, "Do not end when the job is done.");
 ABSL_FLAG(absl::Duration, worker_timeout, absl::Seconds(30),
           "A worker that was not heard of for so long is not waited for.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Hours(2),
-          "End with code 138 when ps task 0 was away for so long.");
+          "End with code 138 when ps task 0 was away for so long, or (task 0) "
+          "a lost chief that has the last save still to make.");
 ABSL_FLAG(int64_t, push_budget_mb, 256,
           "MiB of pushed gradients that may wait to be applied; beyond it "
           "workers are told when to try again.");
@@ -190,7 +191,7 @@ int Run(const ResolvedCluster& cluster) {
   spdlog::info("ending: {}", reason.text);
   const bool job_is_done =
       IsSignal(reason.exit_code) && (*task)->SaveBeforeEnd();
-  if (reason.exit_code == 0) StopLatch().WaitFor(kFarewell);
+  if (!IsSignal(reason.exit_code)) StopLatch().WaitFor(kFarewell);
   (*task)->Drain();
   return job_is_done ? 0 : reason.exit_code;
 }

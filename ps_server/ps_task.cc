@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/deadline.h"
@@ -74,6 +75,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
   if (options_.task_index != 0) return;
   CoordinationServer::Options coordination;
   coordination.coordinator.worker_timeout = options_.worker_timeout;
+  coordination.coordinator.max_wait = options_.max_wait;
   coordination.coordinator.expected_tasks = num_training_tasks();
   coordination.clock = options_.clock;
   coordination.on_phase_change = [this](const JobState& state) {
@@ -192,11 +194,14 @@ void PsTask::OnJobPhase(const JobState& state) {
   spdlog::info("job is {} model_epoch={} global_step={} {}",
                JobPhase_Name(state.phase()), state.model_epoch(),
                state.global_step(), state.stop_reason());
+  if (state.phase() == DONE && state.unsaved()) {
+    end_ = {kExitRetryable, std::string(kJobUnsaved)};
+  }
 }
 
 void PsTask::OnJobEnd() {
   end_is_known_.Stop({0, "every ps task knows"});
-  if (!options_.keep_serving) latch_->Stop({0, "the job is done"});
+  if (!options_.keep_serving) latch_->Stop(end_);
 }
 
 void PsTask::PublishHealth() {

@@ -43,7 +43,8 @@ struct PsTaskOptions {
   // Go on when the job is done.
   bool keep_serving = false;
   absl::Duration worker_timeout = absl::Seconds(30);
-  // How long ps task 0 may be away (other tasks).
+  // How long ps task 0 may be away (other tasks), and how long the end of a job
+  // waits for a lost chief that has it still to save (task 0).
   absl::Duration max_wait = absl::Hours(2);
   // How long a taken port is tried again.
   absl::Duration port_wait = absl::Seconds(10);
@@ -114,6 +115,8 @@ class PsTask {
   StopLatch end_is_known_;
   ShardServer shard_;
   ExchangeStreams streams_;
+  // How the job has ended, once it has; used on the coordinator's thread.
+  StopReason end_ = {0, "the job is done"};
   // Only on task 0.
   std::unique_ptr<CoordinationServer> coordination_;
   // Null if none is offered.

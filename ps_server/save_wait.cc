@@ -21,7 +21,10 @@ SaveWait::Verdict SaveWait::OnReply(const RequestSaveReply& reply,
 }
 
 SaveWait::Verdict SaveWait::OnState(const JobState& state, absl::Time now) {
-  if (state.phase() == DONE) return Verdict::kJobDone;
+  if (state.phase() == DONE) {
+    return state.unsaved() ? GiveUp("the job has ended without its last save")
+                           : Verdict::kJobDone;
+  }
   if (state.saves_answered() >= save_request_) {
     return state.save_error().empty() ? Verdict::kSaved
                                       : GiveUp(state.save_error());

@@ -130,10 +130,23 @@ absl::StatusOr<PendingSave> ModelSaver::Begin() {
 
 absl::StatusOr<std::string> ModelSaver::Write(
     const Cuts& cuts, CheckpointManifest manifest) const {
-  absl::StatusOr<std::string> path = WriteFiles(cuts, std::move(manifest));
+  absl::StatusOr<std::string> path = WriteFiles(cuts, manifest);
   // A shard that is gone has no snapshot left to end.
   options_.client->EndSnapshot(cuts).IgnoreError();
+  if (path.ok()) Report(manifest);
   return path;
+}
+
+// Should it get lost, ps task 0 takes more steps for unsaved than are, until
+// the next save.
+void ModelSaver::Report(const CheckpointManifest& manifest) const {
+  ReportSaveRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_global_step(manifest.global_step());
+  request.set_model_epoch(manifest.model_epoch());
+  options_.coordination->ReportSave(
+      request, options_.clock->Now() + kCallTimeout,
+      [](const absl::StatusOr<ReportSaveReply>&) {});
 }
 
 absl::StatusOr<std::string> ModelSaver::WriteFiles(

@@ -82,6 +82,8 @@ class ModelSaver {
                                     CheckpointManifest manifest) const;
   absl::StatusOr<std::string> WriteFiles(const Cuts& cuts,
                                          CheckpointManifest manifest) const;
+  // Tells ps task 0 that the model of then is saved.
+  void Report(const CheckpointManifest& manifest) const;
   absl::Status CopyPiece(const Cuts& cuts, const CheckpointPiece& piece,
                          CheckpointWriter* writer) const;
 

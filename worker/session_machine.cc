@@ -368,9 +368,11 @@ void SessionMachine::AdoptState(const JobState& state) {
 
 void SessionMachine::WaitFor(WaitingLine* waiting, const std::string& what) {
   std::string line = waiting->WaitFor(what, now_);
-  // At the end of the job ps task 0 knows for whom to wait.
+  // At the end of the job ps task 0 knows for whom to wait, but for a chief
+  // that is lost.
   const bool is_end = state_.phase() == STOPPING && registered_with_ != 0 &&
-                      peers_.AllGreeted();
+                      peers_.AllGreeted() &&
+                      MaySave(state_, options_.chief_task);
   const bool limited = !is_end && signal_ == 0;
   if (limited && now_ - waiting->since() >= options_.max_wait) {
     return ExitWith(

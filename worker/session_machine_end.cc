@@ -194,13 +194,16 @@ void SessionMachine::AdvanceReported() {
     return Fail(kExitRetryable, state_.stop_reason());
   }
   StopWaiting(&waiting_);
-  if (!MaySave(state_, options_.chief_task)) {
+  const bool chief_is_there = MaySave(state_, options_.chief_task);
+  if (!chief_is_there && !state_.unsaved()) {
     StopWaiting(&end_waiting_);
     return Finish("done", /*stop_job=*/false);
   }
   if (!HasFinished(state_, options_.self)) return Stay();
-  WaitFor(&end_waiting_, absl::StrCat(TaskName(options_.chief_task),
-                                      " to save the model and to finish"));
+  WaitFor(&end_waiting_,
+          absl::StrCat(TaskName(options_.chief_task),
+                       chief_is_there ? "" : ", which is lost, to come back,",
+                       " to save the model and to finish"));
 }
 
 void SessionMachine::Stay() {
@@ -249,6 +252,14 @@ void SessionMachine::AdvanceDone() {
   }
   if (options_.chief && JobHasFailed()) {
     return ExitWith(kExitFailed, DescribeFailedJob());
+  }
+  if (!options_.chief && state_.unsaved()) {
+    return ExitWith(
+        kExitRetryable,
+        absl::StrCat("the job has ended without its last save, as ",
+                     TaskName(options_.chief_task),
+                     " did not come back: started again, it goes on from the "
+                     "newest checkpoint"));
   }
   if (!options_.chief || HasFinished(state_, options_.self)) {
     return ExitWith(kExitDone, "");

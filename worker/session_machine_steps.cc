@@ -67,9 +67,7 @@ void SessionMachine::OnRefused(const StepReply& reply) {
   asked_version_ = std::max(asked_version_, reply.state_version());
   ask_again_at_ = waited ? now_ : now_ + kAskAgain;
   const std::string what = DescribeWait(reply);
-  if (what.empty() || options_.step_wait == absl::ZeroDuration()) {
-    return StopWaiting(&step_waiting_);
-  }
+  if (what.empty()) return StopWaiting(&step_waiting_);
   if (step_waiting_.since() == absl::InfiniteFuture()) {
     step_waiting_.WaitFor(what, asked_at_);
   }

@@ -156,7 +156,8 @@ void TrainingSession::Do(const LoadModel& action) {
   // A save that ended behind the load would be newer than what is loaded.
   if (parts_.wait_for_saves) parts_.wait_for_saves();
   LoadEvent event = parts_.source->Load(action);
-  loaded_initialized_ = event.model.ok() && event.model->initialized;
+  loaded_ = event.model.ok();
+  loaded_initialized_ = loaded_ && event.model->initialized;
   if (event.model.ok()) SayLostSteps(*event.model);
   queue_->Push(std::move(event));
 }
@@ -185,6 +186,9 @@ void TrainingSession::Do(const SendCommit& action) {
   request.set_examples(action.model.examples);
   *request.mutable_stop() = options_.stop;
   *request.mutable_replication() = options_.replication;
+  request.set_saves(options_.saves);
+  request.set_save_every_steps(options_.checkpoint.every_steps());
+  request.set_save_every_seconds(options_.checkpoint.every_seconds());
   request.set_epoch_examples(options_.epoch_examples);
   request.set_batch_size(options_.batch_size);
   for (const WorkerState& worker : action.model.workers) {
@@ -212,7 +216,8 @@ void TrainingSession::Do(const EnterEpoch& action) {
       }
     }
     const EpochRecord epoch{action.model_epoch, global_step_,
-                            std::exchange(loaded_initialized_, false), now};
+                            std::exchange(loaded_initialized_, false),
+                            !std::exchange(loaded_, false), now};
     for (Hook* hook : parts_.hooks) {
       if (status.ok()) status = hook->AfterEnter(epoch);
     }

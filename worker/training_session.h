@@ -44,6 +44,9 @@ class TrainingSession {
     StopSpec stop;
     // As the shards are told in Define.
     ReplicationSpec replication;
+    // The chief: does it save, and how often?
+    bool saves = false;
+    CheckpointSpec checkpoint;
     // Rows of one epoch, and of one step.
     int64_t epoch_examples = 0;
     int64_t batch_size = 0;
@@ -145,6 +148,8 @@ class TrainingSession {
   std::atomic<bool> draining_{false};
 
   StepReport reported_;
+  // What this process has loaded and not yet entered.
+  bool loaded_ = false;
   bool loaded_initialized_ = false;
   int exit_code_ = -1;
 

@@ -405,6 +405,8 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
   options.training_fingerprint = Fingerprint64(options.training_text);
   options.stop = options_.training.stop();
   options.replication = options_.training.replication();
+  options.saves = is_chief() && !options_.train_dir.empty();
+  options.checkpoint = options_.training.checkpoint();
   options.batch_size = shape_.worker_rows();
   options.epoch_examples = loop_->steps_per_epoch() * options.batch_size *
                            static_cast<int64_t>(tasks_.size());

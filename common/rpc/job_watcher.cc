@@ -89,7 +89,9 @@ bool JobWatcher::OnState(const JobState& state) {
   state_version_ = state.state_version();
   if (state.phase() != DONE || options_.keep_serving) return true;
   ConfirmEnd();
-  options_.latch->Stop({0, "the job is done"});
+  options_.latch->Stop(
+      state.unsaved() ? StopReason{kExitRetryable, std::string(kJobUnsaved)}
+                      : StopReason{kExitDone, "the job is done"});
   return false;
 }
 

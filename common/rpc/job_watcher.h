@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -19,12 +20,17 @@
 
 namespace muster {
 
+// Why a task ends when the job does, if JobState.unsaved says so.
+inline constexpr absl::string_view kJobUnsaved =
+    "the job has ended without its last save, as its chief did not come back: "
+    "started again, it goes on from the newest checkpoint";
+
 // Watches the job on ps task 0 for a task that is no member of it (another ps
 // task, the evaluator), on a thread of its own: when the job is DONE (or ps
 // task 0 has gone and has_ended says so), or when ps task 0 was not reached for
-// max_wait, it stops the latch (exit code 0, or 138). It
-// tells ps task 0 that it knows the end, which is waiting to hear that from the
-// other ps tasks before it leaves.
+// max_wait, it stops the latch (exit code 0, or 138, also of a job that ended
+// without its last save). It tells ps task 0 that it knows the end, which is
+// waiting to hear that from the other ps tasks before it leaves.
 class JobWatcher {
  public:
   struct Options {

@@ -99,6 +99,39 @@ class RecoveryTest(recovery.TestCase):
                           if name.startswith((".tmp", ".old"))], [])
         self.report("chief", seconds)
 
+    def test_a_lost_chief_costs_no_more_than_the_interval_of_saves(self):
+        job = self.start_job(ps=1, workers=2, ps_flags=["--worker_timeout=1s"])
+        job.workers[0].kill()
+        job.ps[0].wait_for(r"no step is granted until /job:worker/task:0 is "
+                           r"back to save the model: \d+ steps since")
+        start = time.monotonic()
+        job.start_worker(0)
+        job.training_again(start)
+        self.check_sums(job, job.drain(), extra=1)
+
+    def test_the_end_waits_for_a_lost_chief_to_save(self):
+        flags = ["--set=checkpoint.every_steps=0", "--set=stop.steps=6000"]
+        ps_flags = ["--worker_timeout=1s"]
+        back = recovery.Job(self, 1, 2, flags, ps_flags, name="back").start()
+        gone = recovery.Job(self, 1, 2, flags, ps_flags + ["--max_wait=1s"],
+                            name="gone").start()
+        for job in (back, gone):
+            job.all_train()
+            job.workers[0].kill()
+        for job in (back, gone):
+            job.ps[0].wait_for("reached its end; waiting for "
+                               "/job:worker/task:0 to come back and save")
+        # It comes back, and saves.
+        back.start_worker(0)
+        for task in back.tasks():
+            self.assertEqual(task.wait(), 0, task.output)
+        self.assertEqual(back.newest().global_step, 6000)
+        self.assertEqual(self.result(back.train_dir)["global_step"], 6000)
+        # It does not, and nobody calls that a success.
+        for task in (gone.ps[0], gone.workers[1]):
+            self.assertEqual(task.wait(), 138, task.output)
+            self.assertIn("without its last save", task.output)
+
     # ---- A ps
 
     def restored_checkpoint(self, job, since):

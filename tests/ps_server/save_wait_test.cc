@@ -49,6 +49,15 @@ TEST_F(SaveWaitTest, ASaveThatIsThereNeedsNoWait) {
             Verdict::kSaved);
 }
 
+TEST_F(SaveWaitTest, AJobThatEndedUnsavedHasLostSomething) {
+  Ask();
+  JobState state = MakeState(DONE, 1, 1);
+  EXPECT_EQ(wait_.OnState(state, now_), Verdict::kJobDone);
+  state.set_unsaved(true);
+  EXPECT_EQ(wait_.OnState(state, now_), Verdict::kNotSaved);
+  EXPECT_THAT(wait_.reason(), HasSubstr("without its last save"));
+}
+
 TEST_F(SaveWaitTest, TellsWhyTheSaveFailed) {
   Ask();
   JobState state = MakeState(RUNNING, 2, 2);

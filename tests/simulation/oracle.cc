@@ -315,6 +315,7 @@ void Oracle::AtJobEnd(const JobState& state) {
                       state.global_step(), " of ",
                       model_->scenario.stop_steps));
   }
+  if (!is_told && !interrupted_ && !state.unsaved()) CheckDiskAtEnd();
   for (int i = 0; i < model_->scenario.num_ps; ++i) {
     if (network_->ps(i) != nullptr) CheckShard(network_->ps(i));
   }

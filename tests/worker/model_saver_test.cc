@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/testing/fake_clock.h"
+#include "tests/testing/fake_file_system.h"
 #include "tests/testing/fake_parameter_link.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/round_coordination.h"
@@ -35,6 +36,8 @@ class ModelSaverTest : public ::testing::Test {
     options.client = client_.get();
     options.coordination = &coordination_;
     options.rounds = &rounds_;
+    options.file_system = &files_;
+    options.train_dir = "train";
     options.placed = &placed_;
     saver_ = std::make_unique<ModelSaver>(options);
     saver_->Enter(1);
@@ -46,6 +49,7 @@ class ModelSaverTest : public ::testing::Test {
   RoundCoordination coordination_{kRound};
   RoundHolder rounds_{&clock_, &coordination_, Sender()};
   PlacedModel placed_;
+  FakeFileSystem files_{"train"};
   std::unique_ptr<ModelSaver> saver_;
 };
 
@@ -57,6 +61,25 @@ TEST_F(ModelSaverTest, CutsEveryShardAtTheHeldRound) {
   EXPECT_EQ(shards_[1].round(), kRound);
   EXPECT_EQ(coordination_.holds, 1);
   EXPECT_FALSE(coordination_.held);
+}
+
+TEST_F(ModelSaverTest, TellsWhichStepIsSaved) {
+  const auto save = saver_->Begin();
+  ASSERT_THAT(save, IsOk());
+  EXPECT_EQ(coordination_.saves_reported().size(), 0);
+  ASSERT_THAT(save->write(), IsOk());
+  ASSERT_EQ(coordination_.saves_reported().size(), 1);
+  const ReportSaveRequest report = coordination_.saves_reported().front();
+  EXPECT_EQ(report.global_step(), kRound - 1);
+  EXPECT_EQ(report.model_epoch(), 1);
+}
+
+TEST_F(ModelSaverTest, ASaveThatFailsIsNotTold) {
+  const auto save = saver_->Begin();
+  ASSERT_THAT(save, IsOk());
+  files_.FailFrom(1, absl::ResourceExhaustedError("full"));
+  EXPECT_FALSE(save->write().ok());
+  EXPECT_EQ(coordination_.saves_reported().size(), 0);
 }
 
 TEST_F(ModelSaverTest, ACutThatComesTooLateIsTriedAgain) {

@@ -96,6 +96,49 @@ TEST_F(SessionMachineStayTest, AWorkerDoesNotStayForALostChief) {
   ExpectLeaves();
 }
 
+TEST_F(SessionMachineStayTest, AWorkerStaysForALostChiefThatHasToSave) {
+  RunToStay();
+  JobState state = StateOfStay();
+  state.set_unsaved(true);
+  state.mutable_workers(0)->set_lost(true);
+  Send(WatchEvent{state});
+  EXPECT_EQ(Get<SendFinish>(), nullptr);
+  state.set_state_version(++version_);
+  state.mutable_workers(0)->set_lost(false);
+  Send(WatchEvent{state});
+  EXPECT_EQ(Get<SendFinish>(), nullptr);
+  state.set_state_version(++version_);
+  state.mutable_workers(0)->set_finished(true);
+  state.set_unsaved(false);
+  Send(WatchEvent{state});
+  ExpectLeaves();
+}
+
+TEST_F(SessionMachineStayTest, AWorkerOfAJobThatEndedUnsavedIsNotDone) {
+  RunToStay();
+  JobState state = State(DONE, 1, {7});
+  state.set_unsaved(true);
+  Send(WatchEvent{state});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("without its last save"));
+}
+
+TEST_F(SessionMachineStayTest, ALostChiefIsWaitedForOnlySoLong) {
+  RunToStay();
+  JobState state = StateOfStay();
+  state.set_unsaved(true);
+  state.mutable_workers(0)->set_lost(true);
+  Send(WatchEvent{state});
+  Pass(absl::Seconds(59));
+  EXPECT_EQ(Get<Exit>(), nullptr);
+  Pass(absl::Seconds(1));
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+  EXPECT_THAT(Get<Exit>()->text,
+              HasSubstr("/job:worker/task:0, which is lost"));
+}
+
 // What the chief had not saved is gone with the ps.
 TEST_F(SessionMachineStayTest, AWorkerThatStayedTrainsAgainAfterARestore) {
   RunToStay();

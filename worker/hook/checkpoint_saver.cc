@@ -31,7 +31,9 @@ CheckpointSaver::~CheckpointSaver() {
 absl::Status CheckpointSaver::AfterEnter(const EpochRecord& epoch) {
   period_.Start(epoch.global_step);
   last_time_ = epoch.now;
-  if (epoch.initialized) StartSave(epoch.global_step, epoch.now);
+  if (epoch.initialized || epoch.attached) {
+    StartSave(epoch.global_step, epoch.now);
+  }
   return absl::OkStatus();
 }
 

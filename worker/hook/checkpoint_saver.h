@@ -25,7 +25,8 @@ struct PendingSave {
   std::function<absl::StatusOr<std::string>()> write;
 };
 
-// Saves checkpoints: right after an initialization, every so many global steps
+// Saves checkpoints: right after an initialization, and when a chief comes back
+// to a job that went on without it; every so many global steps
 // or seconds, on request, and at the end. Between two steps the values are
 // fixed on the shards (one short RPC each); a thread of this hook's own then
 // reads and writes them while the training goes on. A save that is due while

@@ -59,6 +59,8 @@ struct EpochRecord {
   int64_t global_step = 0;
   // The chief of this process initialized it; there is no checkpoint yet.
   bool initialized = false;
+  // It went on without this process, which has not loaded it.
+  bool attached = false;
   absl::Time now;
 };
 

@@ -89,6 +89,18 @@ TEST_F(CheckpointSaverTest, DoesNotSaveAgainWhatWasRestored) {
   EXPECT_THAT(begun_, IsEmpty());
 }
 
+// The job went on while no chief was there to save it.
+TEST_F(CheckpointSaverTest, SavesWhatWentOnWithoutIt) {
+  Make({});
+  global_step_ = 7;
+  EpochRecord epoch;
+  epoch.attached = true;
+  epoch.global_step = 7;
+  ASSERT_THAT(saver_->AfterEnter(epoch), IsOk());
+  saver_->WaitForWriter();
+  EXPECT_EQ(saver_->newest(), "ckpt-7");
+}
+
 TEST_F(CheckpointSaverTest, SavesWhenAMultipleOfThePeriodWasPassed) {
   CheckpointSaver::Options options;
   options.every_steps = 10;
