@@ -21,7 +21,8 @@ void AdagradKernel(const AdagradFormula::Constants<float>& c,
                    float* accumulator, int64_t n) {
   const auto learning_rate = hn::Set(FloatTag(), c.learning_rate);
   const auto epsilon = hn::Set(FloatTag(), c.epsilon);
-  const auto update = [&](auto g, auto& p, auto& a) HWY_ATTR {
+  const auto update = [&](auto pushed, auto& p, auto& a) HWY_ATTR {
+    const auto g = Squarable(pushed);
     a = hn::Add(a, hn::Mul(g, g));
     p = hn::Sub(
         p, hn::Div(hn::Mul(learning_rate, g), hn::Add(hn::Sqrt(a), epsilon)));

@@ -5,6 +5,7 @@
 //
 // Source: torch.optim.Adagrad (lr_decay 0; use a schedule). Epsilon is outside
 // the root and never 0: a unit that is never active has g and a of 0.
+// A g whose square is no normal number is 0 (SquarableGradient).
 // tf.train.AdagradOptimizer has no epsilon and starts a at 0.1: set
 // initial_accumulator_value 0.1 and epsilon 1e-30 for its numbers.
 // Slots: accumulator (a), initial_accumulator_value at first. Defaults:
@@ -48,8 +49,9 @@ class AdagradFormula {
   }
 
   template <typename T>
-  static void Update(const Constants<T>& c, T gradient, T* parameter,
+  static void Update(const Constants<T>& c, T pushed, T* parameter,
                      absl::Span<T* const> slots, int64_t i) {
+    const T gradient = SquarableGradient(pushed);
     T& a = slots[0][i];
     a += gradient * gradient;
     *parameter -= c.learning_rate * gradient / (std::sqrt(a) + c.epsilon);

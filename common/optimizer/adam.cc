@@ -28,7 +28,8 @@ void AdamKernel(const AdamConstants<float>& c, const EncodedValues& gradient,
   const auto root_scale = hn::Set(d, c.root_scale);
   const auto epsilon = hn::Set(d, c.epsilon);
   const auto shrinkage = hn::Set(d, c.shrinkage);
-  const auto update = [&](auto g, auto& p, auto& m, auto& v) HWY_ATTR {
+  const auto update = [&](auto pushed, auto& p, auto& m, auto& v) HWY_ATTR {
+    const auto g = Squarable(pushed);
     m = hn::Add(hn::Mul(beta1, m), hn::Mul(one_minus_beta1, g));
     v = hn::Add(hn::Mul(beta2, v), hn::Mul(one_minus_beta2, hn::Mul(g, g)));
     const auto root = hn::Add(hn::Mul(hn::Sqrt(v), root_scale), epsilon);

@@ -65,8 +65,9 @@ class AdamFormula {
   }
 
   template <typename T>
-  static void Update(const Constants<T>& c, T gradient, T* parameter,
+  static void Update(const Constants<T>& c, T pushed, T* parameter,
                      absl::Span<T* const> slots, int64_t i) {
+    const T gradient = SquarableGradient(pushed);
     T& m = slots[0][i];
     T& v = slots[1][i];
     m = c.beta1 * m + c.one_minus_beta1 * gradient;

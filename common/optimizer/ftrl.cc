@@ -28,7 +28,8 @@ HWY_ATTR void UpdateFtrl(const FtrlFormula::Constants<float>& c,
   const auto beta = hn::Set(d, c.beta);
   const auto l1 = hn::Set(d, c.l1);
   const auto l2 = hn::Set(d, c.l2);
-  const auto update = [&](auto g, auto& p, auto& z, auto& n) HWY_ATTR {
+  const auto update = [&](auto pushed, auto& p, auto& z, auto& n) HWY_ATTR {
+    const auto g = Squarable(pushed);
     const auto old_strength =
         hn::Mul(hn::Add(beta, hn::Sqrt(n)), previous_inverse_rate);
     n = hn::Add(n, hn::Mul(g, g));

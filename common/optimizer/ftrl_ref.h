@@ -22,6 +22,8 @@
 // The rule writes p from z alone: initial values other than 0 fade within the
 // first updates. tf.train.FtrlOptimizer is the same with beta 0, n starting at
 // 0.1, and its l2 half as large as ours.
+// A g whose square is no normal number is 0 (SquarableGradient): with beta 0
+// there would be no n to divide z by.
 // Slots: z and n, 0 at first (paper). Defaults: learning_rate 0.1 (its
 // experiments' magnitude), beta 1 ("usually good enough"), l1 0, l2 0.
 #ifndef COMMON_OPTIMIZER_FTRL_REF_H_
@@ -70,8 +72,9 @@ class FtrlFormula {
   }
 
   template <typename T>
-  static void Update(const Constants<T>& c, T gradient, T* parameter,
+  static void Update(const Constants<T>& c, T pushed, T* parameter,
                      absl::Span<T* const> slots, int64_t i) {
+    const T gradient = SquarableGradient(pushed);
     T& z = slots[0][i];
     T& n = slots[1][i];
     const T old_strength = (c.beta + std::sqrt(n)) * c.previous_inverse_rate;

@@ -23,7 +23,8 @@ void RmspropKernel(const RmspropFormula::Constants<float>& c,
   const auto decay = hn::Set(FloatTag(), c.decay);
   const auto one_minus_decay = hn::Set(FloatTag(), c.one_minus_decay);
   const auto epsilon = hn::Set(FloatTag(), c.epsilon);
-  const auto update = [&](auto g, auto& p, auto& v) HWY_ATTR {
+  const auto update = [&](auto pushed, auto& p, auto& v) HWY_ATTR {
+    const auto g = Squarable(pushed);
     v = hn::Add(hn::Mul(decay, v), hn::Mul(one_minus_decay, hn::Mul(g, g)));
     const auto step = hn::Div(g, hn::Add(hn::Sqrt(v), epsilon));
     p = hn::Sub(p, hn::Mul(learning_rate, step));
@@ -39,7 +40,8 @@ void RmspropMomentumKernel(const RmspropFormula::Constants<float>& c,
   const auto one_minus_decay = hn::Set(FloatTag(), c.one_minus_decay);
   const auto epsilon = hn::Set(FloatTag(), c.epsilon);
   const auto momentum = hn::Set(FloatTag(), c.momentum);
-  const auto update = [&](auto g, auto& p, auto& v, auto& u) HWY_ATTR {
+  const auto update = [&](auto pushed, auto& p, auto& v, auto& u) HWY_ATTR {
+    const auto g = Squarable(pushed);
     v = hn::Add(hn::Mul(decay, v), hn::Mul(one_minus_decay, hn::Mul(g, g)));
     const auto step = hn::Div(g, hn::Add(hn::Sqrt(v), epsilon));
     u = hn::Add(hn::Mul(momentum, u), step);

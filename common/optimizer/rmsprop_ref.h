@@ -51,8 +51,9 @@ class RmspropFormula {
   }
 
   template <typename T>
-  static void Update(const Constants<T>& c, T gradient, T* parameter,
+  static void Update(const Constants<T>& c, T pushed, T* parameter,
                      absl::Span<T* const> slots, int64_t i) {
+    const T gradient = SquarableGradient(pushed);
     T& v = slots[0][i];
     v = c.decay * v + c.one_minus_decay * (gradient * gradient);
     T step = gradient / (std::sqrt(v) + c.epsilon);

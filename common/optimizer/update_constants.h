@@ -6,6 +6,7 @@
 #ifndef COMMON_OPTIMIZER_UPDATE_CONSTANTS_H_
 #define COMMON_OPTIMIZER_UPDATE_CONSTANTS_H_
 
+#include <cmath>
 #include <variant>
 
 namespace muster {
@@ -66,6 +67,20 @@ struct FtrlConstants {
   T l1;
   T l2;
 };
+
+// The square of a smaller gradient is no normal number: it is 0, or has few
+// digits, and the gradient over the root of such squares would be anything.
+template <typename T>
+inline constexpr T kSmallestSquarable = static_cast<T>(0x1p-511);
+template <>
+inline constexpr float kSmallestSquarable<float> = 0x1p-63F;
+
+// What a rule takes that divides by a root of squares: a gradient that cannot
+// be squared is 0 to it. NaN stays NaN.
+template <typename T>
+T SquarableGradient(T gradient) {
+  return std::abs(gradient) < kSmallestSquarable<T> ? T{0} : gradient;
+}
 
 // Of one update; empty for a rule that devices have no kernel for.
 using UpdateConstants =

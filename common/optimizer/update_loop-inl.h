@@ -22,6 +22,7 @@
 
 #include "common/codec/value_format.h"
 #include "common/codec/value_load-inl.h"
+#include "common/optimizer/update_constants.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,6 +30,13 @@ namespace muster {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+
+// SquarableGradient, of each element.
+template <typename Vector>
+HWY_ATTR HWY_INLINE Vector Squarable(Vector gradient) {
+  const auto smallest = hn::Set(FloatTag(), kSmallestSquarable<float>);
+  return hn::IfThenZeroElse(hn::Lt(hn::Abs(gradient), smallest), gradient);
+}
 
 // The elements of one vector, from these pointers on.
 template <typename Load, typename Update, typename... Streams>

@@ -52,6 +52,13 @@ std::vector<float> Random(size_t n, std::mt19937* generator) {
   return values;
 }
 
+// With some that the rules of squares take for 0, and some just above.
+std::vector<float> RandomGradient(size_t n, std::mt19937* generator) {
+  std::vector<float> values = Random(n, generator);
+  for (size_t i = 0; i < n; i += 3) values[i] *= 1e-19f;
+  return values;
+}
+
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return false;
   // memcmp takes no null pointer, not even for nothing.
@@ -104,7 +111,7 @@ class EveryRuleTest : public ::testing::TestWithParam<const char*> {
     RuleState<float> fast(fast_.get(), start);
     RuleState<float> reference(reference_.get(), start);
     for (int64_t t = 1; t <= 5; ++t) {
-      const std::vector<float> gradient = Random(n, &generator);
+      const std::vector<float> gradient = RandomGradient(n, &generator);
       const BlockUpdate update{t, 1.0 / static_cast<double>(t % 3 + 1)};
       fast.Apply(update, gradient);
       reference.Apply(update, gradient);
@@ -234,6 +241,12 @@ TEST_P(EveryRuleTest, StaysFiniteOnZeroGradients) {
   }
 }
 
+TEST_P(EveryRuleTest, TakesNaNForNothingElse) {
+  RuleState<float> state(fast_.get(), {1.0f});
+  state.Apply(1, {std::nanf("")});
+  EXPECT_TRUE(std::isnan(state.parameter()[0]));
+}
+
 TEST_P(EveryRuleTest, StepsAgainstTheGradient) {
   RuleState<float> state(fast_.get(), {0.0f, 0.0f});
   state.Apply(1, {4.0f, -4.0f});
@@ -242,6 +255,42 @@ TEST_P(EveryRuleTest, StepsAgainstTheGradient) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Specs, EveryRuleTest, ::testing::ValuesIn(kSpecs));
+
+// Squares of these are 0, denormal or normal in float, and normal in double.
+TEST(UpdateRuleTest, TinyGradientsMoveNothingFartherThanExactOnesWould) {
+  const std::vector<float> gradients = {1e-45f,     3e-40f, 1e-30f, 1e-23f,
+                                        -3e-23f,    1e-22f, 1e-20f, 1.08e-19f,
+                                        -1.09e-19f, 1e-18f, 0.01f};
+  for (const char* const text :
+       {"name: 'ftrl' attr { name: 'beta' f: 0 }",
+        "name: 'adagrad' attr { name: 'epsilon' f: 1e-30 }",
+        "name: 'rmsprop' attr { name: 'epsilon' f: 1e-30 }",
+        "name: 'rmsprop' attr { name: 'epsilon' f: 1e-30 } "
+        "attr { name: 'momentum' f: 0.5 }",
+        "name: 'adam' attr { name: 'epsilon' f: 1e-30 }",
+        "name: 'adamw' attr { name: 'epsilon' f: 1e-30 }"}) {
+    const auto rule = CreateUpdateRule(ParseOptimizer(text));
+    const auto exact_rule = CreateReferenceRule<double>(ParseOptimizer(text));
+    ASSERT_THAT(rule, IsOk());
+    ASSERT_THAT(exact_rule, IsOk());
+    RuleState<float> state(rule->get(),
+                           std::vector<float>(gradients.size(), 0.0f));
+    RuleState<double> exact(exact_rule->get(),
+                            std::vector<double>(gradients.size(), 0.0));
+    for (int64_t t = 1; t <= 300; ++t) {
+      state.Apply(t, gradients);
+      exact.Apply(t, {gradients.begin(), gradients.end()});
+      for (size_t i = 0; i < gradients.size(); ++i) {
+        // Adam's v has four digits where its squares begin to be normal.
+        EXPECT_LE(std::abs(state.parameter()[i]),
+                  std::abs(exact.parameter()[i]) * (1 + 1e-3))
+            << text << ", gradient " << gradients[i] << ", update " << t;
+      }
+    }
+    EXPECT_NEAR(state.parameter().back(), exact.parameter().back(),
+                1e-4 * std::abs(exact.parameter().back()));
+  }
+}
 
 TEST(UpdateRuleTest, SgdIsExactOnIntegers) {
   auto rule = CreateUpdateRule(

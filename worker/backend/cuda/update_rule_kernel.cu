@@ -26,6 +26,12 @@ __device__ inline float RootAndSum(float a, float b) {
   return __fadd_rn(__fsqrt_rn(a), b);
 }
 
+// SquarableGradient.
+__device__ inline float Squarable(float gradient) {
+  constexpr float kSmallest = kSmallestSquarable<float>;
+  return fabsf(gradient) < kSmallest ? 0.0f : gradient;
+}
+
 __device__ inline float Descend(float parameter, float rate, float step) {
   return __fsub_rn(parameter, __fmul_rn(rate, step));
 }
@@ -46,7 +52,7 @@ __device__ inline void UpdateAt(const MomentumConstants<float>& c,
 
 __device__ inline void UpdateAt(const AdagradConstants<float>& c,
                                 const UpdatedElements& e, int64_t i) {
-  const float g = e.gradient[i];
+  const float g = Squarable(e.gradient[i]);
   const float a = __fadd_rn(e.slots[0][i], __fmul_rn(g, g));
   const float step =
       __fdiv_rn(__fmul_rn(c.learning_rate, g), RootAndSum(a, c.epsilon));
@@ -56,7 +62,7 @@ __device__ inline void UpdateAt(const AdagradConstants<float>& c,
 
 __device__ inline void UpdateAt(const RmspropConstants<float>& c,
                                 const UpdatedElements& e, int64_t i) {
-  const float g = e.gradient[i];
+  const float g = Squarable(e.gradient[i]);
   const float v =
       SumOfProducts(c.decay, e.slots[0][i], c.one_minus_decay, __fmul_rn(g, g));
   float step = __fdiv_rn(g, RootAndSum(v, c.epsilon));
@@ -70,7 +76,7 @@ __device__ inline void UpdateAt(const RmspropConstants<float>& c,
 
 __device__ inline void UpdateAt(const AdamConstants<float>& c,
                                 const UpdatedElements& e, int64_t i) {
-  const float g = e.gradient[i];
+  const float g = Squarable(e.gradient[i]);
   const float m = SumOfProducts(c.beta1, e.slots[0][i], c.one_minus_beta1, g);
   const float v =
       SumOfProducts(c.beta2, e.slots[1][i], c.one_minus_beta2, __fmul_rn(g, g));
@@ -83,7 +89,7 @@ __device__ inline void UpdateAt(const AdamConstants<float>& c,
 
 __device__ inline void UpdateAt(const FtrlConstants<float>& c,
                                 const UpdatedElements& e, int64_t i) {
-  const float g = e.gradient[i];
+  const float g = Squarable(e.gradient[i]);
   float n = e.slots[1][i];
   float p = e.parameter[i];
   const float old_strength =

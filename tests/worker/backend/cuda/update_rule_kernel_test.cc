@@ -31,6 +31,7 @@ const char* const kSpecs[] = {
     "name: 'adam'",
     "name: 'adamw'",
     "name: 'ftrl' attr { name: 'l1' f: 0.2 } attr { name: 'l2' f: 0.1 }",
+    "name: 'ftrl' attr { name: 'beta' f: 0 }",
     "name: 'adam' schedule { name: 'cosine' decay_steps: 7 warmup_steps: 3 }",
     "name: 'ftrl' schedule { name: 'exponential' decay_rate: 0.5 "
     "decay_steps: 2 }",
