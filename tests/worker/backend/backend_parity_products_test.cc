@@ -76,7 +76,6 @@ TEST_P(BackendParityProductsTest, Conv2dForward) {
 
 // With and without a bias and a ReLU after it.
 TEST_P(BackendParityProductsTest, ProductsKeepNan) {
-  if (!KeepsNan()) GTEST_SKIP() << "this backend drops NaN";
   const auto with_nan = [](std::vector<std::pair<Operand, Values>> inputs) {
     inputs[0].second[0] = std::nan("");
     return inputs;
@@ -85,7 +84,8 @@ TEST_P(BackendParityProductsTest, ProductsKeepNan) {
     SCOPED_TRACE(d.dst_shape().ToString());
     CompareNan(backend_->CreateConv2dForward(d),
                oracle_->CreateConv2dForward(d),
-               with_nan(ForwardInputs(d, d.dst_channels, kSeed)));
+               with_nan(ForwardInputs(d, d.dst_channels, kSeed)),
+               /*may_spread=*/d.window.kernel_h == 5 && d.src_channels > 1);
   }
   for (const DenseDesc& d : DenseCases()) {
     SCOPED_TRACE(d.weights_shape().ToString());

@@ -40,7 +40,6 @@ TEST_P(BackendParityTest, Activation) {
 }
 
 TEST_P(BackendParityTest, ActivationKeepsNan) {
-  if (!KeepsNan()) GTEST_SKIP() << "this backend drops NaN";
   const Shape shape = {3, 17};
   Values values = RandomValues(shape.num_elements(), kSeed);
   values[20] = std::nan("");
@@ -107,17 +106,22 @@ TEST_P(BackendParityTest, PoolForwardAndBackward) {
   }
 }
 
-// Not the last under its window, so that others are compared with it.
+// At each of the first 2x2 places, beside infinities.
 TEST_P(BackendParityTest, PoolKeepsNan) {
-  if (!KeepsNan()) GTEST_SKIP() << "this backend drops NaN";
   for (PoolDesc d : PoolCases()) {
     d.phase = Phase::kInference;
-    Values src = RandomValues(d.src_shape().num_elements(), kSeed);
-    src[0] = std::nan("");
-    CompareNan(backend_->CreatePoolForward(
-                   d, MemoryLayout::RowMajor(FLOAT32, d.src_shape())),
-               oracle_->CreatePoolForward(d, OracleLayout(d.src_shape())),
-               {{Operand::kSrc, src}});
+    for (const MemoryLayout& layout : SrcLayouts(d.src_shape())) {
+      for (const int64_t at : {int64_t{0}, int64_t{1}, d.width, d.width + 1}) {
+        SCOPED_TRACE(absl::StrCat(layout.ToString(), " at ", at));
+        Values src = RandomValues(d.src_shape().num_elements(), kSeed);
+        src[0] = HUGE_VAL;
+        src[1] = -HUGE_VAL;
+        src[at] = std::nan("");
+        CompareNan(backend_->CreatePoolForward(d, layout),
+                   oracle_->CreatePoolForward(d, OracleLayout(d.src_shape())),
+                   {{Operand::kSrc, src}});
+      }
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #include "common/base/status_macros.h"
 #include "worker/backend/cpu/cpu_primitives.h"
 #include "worker/backend/cpu/dnnl_layout.h"
+#include "worker/backend/cpu/relu.h"
 
 namespace muster {
 namespace {
@@ -32,6 +33,9 @@ dnnl::eltwise_forward::primitive_desc Forward(const CpuContext& context,
 CpuPrimitive MakeCpuActivationForward(const CpuContext& context,
                                       const ActivationDesc& desc,
                                       const MemoryLayout& src) {
+  if (desc.kind == ActivationKind::kRelu) {
+    return MakeRelu(context.threads, src);
+  }
   ASSIGN_OR_RETURN(const dnnl::memory::desc src_desc, DnnlDescOf(src));
   const auto eltwise = Forward(context, desc, src_desc);
   return DnnlPrimitive::Create(

@@ -1,7 +1,11 @@
+#include <utility>
+
+#include "common/base/status_macros.h"
 #include "worker/backend/cpu/cpu_primitives.h"
 #include "worker/backend/cpu/dnnl_layout.h"
 #include "worker/backend/cpu/one_channel_conv2d.h"
 #include "worker/backend/cpu/one_channel_kernel.h"
+#include "worker/backend/cpu/relu.h"
 #include "worker/backend/cpu/winograd_conv2d.h"
 
 namespace muster {
@@ -34,14 +38,13 @@ dnnl::memory::desc SrcDesc(const Conv2dDesc& desc) {
 }
 
 dnnl::convolution_forward::primitive_desc Forward(const CpuContext& context,
-                                                  const Conv2dDesc& desc,
-                                                  dnnl::primitive_attr attr) {
+                                                  const Conv2dDesc& desc) {
   const Geometry geometry(desc.window);
   return {{dnnl::prop_kind::forward_training, kAlgorithm, SrcDesc(desc),
            AnyLayout(desc.weights_shape()), BiasDesc(desc),
            AnyLayout(desc.dst_shape()), geometry.strides, geometry.pads_begin,
            geometry.pads_end},
-          attr,
+          ScratchAttr(),
           context.engine};
 }
 
@@ -49,7 +52,7 @@ dnnl::convolution_forward::primitive_desc Forward(const CpuContext& context,
 // has none. Our kernels use the same, so that the layers around need no
 // reorder.
 int64_t DstBlock(const CpuContext& context, const Conv2dDesc& desc) {
-  const auto dst = LayoutOf(Forward(context, desc, ScratchAttr()).dst_desc());
+  const auto dst = LayoutOf(Forward(context, desc).dst_desc());
   return dst.ok() ? ChannelBlock(*dst) : 0;
 }
 
@@ -70,24 +73,21 @@ CpuPrimitive MakeCpuConv2dForward(const CpuContext& context,
   if (const int64_t block = WinogradBlock(context, desc); block != 0) {
     return MakeWinogradForward(context, desc, block);
   }
-  dnnl::primitive_attr attr = ScratchAttr();
-  if (desc.relu) {
-    dnnl::post_ops post_ops;
-    post_ops.append_eltwise(/*scale=*/1, dnnl::algorithm::eltwise_relu,
-                            /*alpha=*/0, /*beta=*/0);
-    attr.set_post_ops(post_ops);
-  }
-  const auto conv = Forward(context, desc, attr);
-  return DnnlPrimitive::Create(
-      context,
-      {dnnl::convolution_forward(conv),
-       {{DNNL_ARG_SRC, Operand::kSrc, conv.src_desc()},
-        {DNNL_ARG_WEIGHTS, Operand::kWeights, conv.weights_desc()},
-        {DNNL_ARG_BIAS, Operand::kBias, conv.bias_desc()},
-        {DNNL_ARG_DST, Operand::kDst, conv.dst_desc()},
-        {DNNL_ARG_SCRATCHPAD, Operand::kScratch, conv.scratchpad_desc()}},
-       /*in_place=*/false,
-       "conv2d forward"});
+  const auto conv = Forward(context, desc);
+  ASSIGN_OR_RETURN(
+      auto primitive,
+      DnnlPrimitive::Create(
+          context,
+          {dnnl::convolution_forward(conv),
+           {{DNNL_ARG_SRC, Operand::kSrc, conv.src_desc()},
+            {DNNL_ARG_WEIGHTS, Operand::kWeights, conv.weights_desc()},
+            {DNNL_ARG_BIAS, Operand::kBias, conv.bias_desc()},
+            {DNNL_ARG_DST, Operand::kDst, conv.dst_desc()},
+            {DNNL_ARG_SCRATCHPAD, Operand::kScratch, conv.scratchpad_desc()}},
+           /*in_place=*/false,
+           "conv2d forward"}));
+  if (!desc.relu) return primitive;
+  return WithRelu(context.threads, std::move(primitive));
 }
 
 CpuPrimitive MakeCpuConv2dBackwardData(const CpuContext& context,
@@ -100,7 +100,7 @@ CpuPrimitive MakeCpuConv2dBackwardData(const CpuContext& context,
       {kAlgorithm, AnyLayout(desc.src_shape()), AnyLayout(desc.weights_shape()),
        AnyLayout(desc.dst_shape()), geometry.strides, geometry.pads_begin,
        geometry.pads_end},
-      ScratchAttr(), context.engine, Forward(context, desc, ScratchAttr()));
+      ScratchAttr(), context.engine, Forward(context, desc));
   return DnnlPrimitive::Create(
       context,
       {dnnl::convolution_backward_data(conv),
@@ -125,7 +125,7 @@ CpuPrimitive MakeCpuConv2dBackwardWeights(const CpuContext& context,
       {kAlgorithm, SrcDesc(desc), AnyLayout(desc.weights_shape()),
        BiasDesc(desc), AnyLayout(desc.dst_shape()), geometry.strides,
        geometry.pads_begin, geometry.pads_end},
-      ScratchAttr(), context.engine, Forward(context, desc, ScratchAttr()));
+      ScratchAttr(), context.engine, Forward(context, desc));
   return DnnlPrimitive::Create(
       context,
       {dnnl::convolution_backward_weights(conv),

@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "common/base/status_macros.h"
 #include "worker/backend/cpu/cpu_primitives.h"
 #include "worker/backend/cpu/cpu_threads.h"
 #include "worker/backend/cpu/dnnl_layout.h"
 #include "worker/backend/cpu/dnnl_status.h"
+#include "worker/backend/cpu/relu.h"
 
 namespace muster {
 namespace {
@@ -27,11 +29,10 @@ dnnl::memory::desc BiasDesc(const DenseDesc& desc) {
 }
 
 dnnl::inner_product_forward::primitive_desc Forward(const CpuContext& context,
-                                                    const DenseDesc& desc,
-                                                    dnnl::primitive_attr attr) {
+                                                    const DenseDesc& desc) {
   return {{dnnl::prop_kind::forward_training, AnyLayout(desc.src_shape()),
            WeightsDesc(desc), BiasDesc(desc), AnyLayout(desc.dst_shape())},
-          attr,
+          ScratchAttr(),
           context.engine};
 }
 
@@ -116,24 +117,21 @@ CpuPrimitive MakeCpuDenseForward(const CpuContext& context,
   if (desc.dst_features > desc.batch) {
     return std::make_unique<TransposedDenseForward>(context, desc);
   }
-  dnnl::primitive_attr attr = ScratchAttr();
-  if (desc.relu) {
-    dnnl::post_ops post_ops;
-    post_ops.append_eltwise(/*scale=*/1, dnnl::algorithm::eltwise_relu,
-                            /*alpha=*/0, /*beta=*/0);
-    attr.set_post_ops(post_ops);
-  }
-  const auto dense = Forward(context, desc, attr);
-  return DnnlPrimitive::Create(
-      context,
-      {dnnl::inner_product_forward(dense),
-       {{DNNL_ARG_SRC, Operand::kSrc, dense.src_desc()},
-        {DNNL_ARG_WEIGHTS, Operand::kWeights, dense.weights_desc()},
-        {DNNL_ARG_BIAS, Operand::kBias, dense.bias_desc()},
-        {DNNL_ARG_DST, Operand::kDst, dense.dst_desc()},
-        {DNNL_ARG_SCRATCHPAD, Operand::kScratch, dense.scratchpad_desc()}},
-       /*in_place=*/false,
-       "dense forward"});
+  const auto dense = Forward(context, desc);
+  ASSIGN_OR_RETURN(
+      auto primitive,
+      DnnlPrimitive::Create(
+          context,
+          {dnnl::inner_product_forward(dense),
+           {{DNNL_ARG_SRC, Operand::kSrc, dense.src_desc()},
+            {DNNL_ARG_WEIGHTS, Operand::kWeights, dense.weights_desc()},
+            {DNNL_ARG_BIAS, Operand::kBias, dense.bias_desc()},
+            {DNNL_ARG_DST, Operand::kDst, dense.dst_desc()},
+            {DNNL_ARG_SCRATCHPAD, Operand::kScratch, dense.scratchpad_desc()}},
+           /*in_place=*/false,
+           "dense forward"}));
+  if (!desc.relu) return primitive;
+  return WithRelu(context.threads, std::move(primitive));
 }
 
 CpuPrimitive MakeCpuDenseBackwardData(const CpuContext& context,
@@ -141,7 +139,7 @@ CpuPrimitive MakeCpuDenseBackwardData(const CpuContext& context,
   const dnnl::inner_product_backward_data::primitive_desc dense(
       {AnyLayout(desc.src_shape()), WeightsDesc(desc),
        AnyLayout(desc.dst_shape())},
-      ScratchAttr(), context.engine, Forward(context, desc, ScratchAttr()));
+      ScratchAttr(), context.engine, Forward(context, desc));
   return DnnlPrimitive::Create(
       context,
       {dnnl::inner_product_backward_data(dense),
@@ -158,7 +156,7 @@ CpuPrimitive MakeCpuDenseBackwardWeights(const CpuContext& context,
   const dnnl::inner_product_backward_weights::primitive_desc dense(
       {AnyLayout(desc.src_shape()), WeightsDesc(desc), BiasDesc(desc),
        AnyLayout(desc.dst_shape())},
-      ScratchAttr(), context.engine, Forward(context, desc, ScratchAttr()));
+      ScratchAttr(), context.engine, Forward(context, desc));
   return DnnlPrimitive::Create(
       context,
       {dnnl::inner_product_backward_weights(dense),

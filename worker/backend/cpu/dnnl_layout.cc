@@ -1,5 +1,6 @@
 #include "worker/backend/cpu/dnnl_layout.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -151,6 +152,26 @@ absl::StatusOr<dnnl::memory::desc> DnnlDescOf(const MemoryLayout& layout) {
     return FormatError(layout);
   }
   return result;
+}
+
+int64_t OffsetOf(const dnnl::memory::desc& desc,
+                 absl::Span<const int64_t> index) {
+  const dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
+  dnnl_dims_t outer = {};
+  std::copy(index.begin(), index.end(), outer);
+  int64_t offset = 0, stride = 1;
+  // The last block is the innermost.
+  for (int i = blocking.inner_nblks - 1; i >= 0; --i) {
+    const int64_t block = blocking.inner_blks[i];
+    int64_t& within = outer[blocking.inner_idxs[i]];
+    offset += within % block * stride;
+    within /= block;
+    stride *= block;
+  }
+  for (int i = 0; i < desc.data.ndims; ++i) {
+    offset += outer[i] * blocking.strides[i];
+  }
+  return offset;
 }
 
 dnnl::memory::desc AnyLayout(const Shape& shape) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "oneapi/dnnl/dnnl.hpp"
 #include "worker/backend/memory_layout.h"
 
@@ -20,6 +21,11 @@ absl::StatusOr<MemoryLayout> LayoutOf(const dnnl::memory::desc& desc);
 
 // Errors: InvalidArgument if the format is not one of the above.
 absl::StatusOr<dnnl::memory::desc> DnnlDescOf(const MemoryLayout& layout);
+
+// Where the element of this index lies, in elements. REQUIRES: a descriptor of
+// DnnlDescOf, an index for each dimension.
+int64_t OffsetOf(const dnnl::memory::desc& desc,
+                 absl::Span<const int64_t> index);
 
 // A descriptor that lets the primitive choose.
 dnnl::memory::desc AnyLayout(const Shape& shape);

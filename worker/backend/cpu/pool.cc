@@ -6,7 +6,9 @@
 #include "worker/backend/cpu/cpu_primitives.h"
 #include "worker/backend/cpu/cpu_threads.h"
 #include "worker/backend/cpu/dnnl_layout.h"
+#include "worker/backend/cpu/nan_keeping_pool.h"
 #include "worker/backend/cpu/pool2x2_kernel.h"
+#include "worker/backend/cpu/relu.h"
 #include "worker/backend/cpu/vector_kernels.h"
 
 namespace muster {
@@ -102,34 +104,6 @@ class Pool2x2Backward : public Primitive {
   const Pool2x2Shape shape_;
 };
 
-int64_t FloatsOf(const MemoryLayout& layout) {
-  return layout.size_bytes / static_cast<int64_t>(sizeof(float));
-}
-
-// max(relu(x)) = relu(max(x)), so ReLU runs over the smaller dst.
-class ReluPoolForward : public Primitive {
- public:
-  explicit ReluPoolForward(std::unique_ptr<Primitive> pool)
-      : pool_(std::move(pool)) {
-    for (const Operand operand : {Operand::kSrc, Operand::kDst,
-                                  Operand::kWorkspace, Operand::kScratch}) {
-      if (pool_->takes(operand)) Take(operand, pool_->layout(operand));
-    }
-  }
-
-  std::string description() const override { return pool_->description(); }
-
- private:
-  absl::Status Run(const Operands& operands) override {
-    RETURN_IF_ERROR(pool_->Execute(operands));
-    ReluInPlace(operands.As<float>(Operand::kDst),
-                FloatsOf(layout(Operand::kDst)));
-    return absl::OkStatus();
-  }
-
-  const std::unique_ptr<Primitive> pool_;
-};
-
 // The gradient passes where dst > 0, then goes back through the pool. Scratch:
 // the cut diff_dst, then the pool's own.
 class ReluPoolBackward : public Primitive {
@@ -160,7 +134,8 @@ class ReluPoolBackward : public Primitive {
     float* const cut = reinterpret_cast<float*>(scratch);
     ReluBackward(operands.As<const float>(Operand::kDst),
                  operands.As<const float>(Operand::kDiffDst), cut,
-                 FloatsOf(layout(Operand::kDiffDst)));
+                 layout(Operand::kDiffDst).size_bytes /
+                     static_cast<int64_t>(sizeof(float)));
     inner_.Set(Operand::kDiffDst, cut);
     inner_.Set(Operand::kDiffSrc, operands.Get(Operand::kDiffSrc));
     inner_.Set(Operand::kWorkspace, operands.Get(Operand::kWorkspace));
@@ -187,8 +162,12 @@ CpuPrimitive MakeCpuPoolForward(const CpuContext& context, const PoolDesc& desc,
   }
   ASSIGN_OR_RETURN(auto pool,
                    MakeDnnlPoolForward(context, WithoutRelu(desc), src));
+  if (desc.kind == PoolKind::kMax) {
+    ASSIGN_OR_RETURN(pool, KeepingNan(context.threads, desc, std::move(pool)));
+  }
   if (!desc.relu_before) return pool;
-  return std::make_unique<ReluPoolForward>(std::move(pool));
+  // max(relu(x)) = relu(max(x)), so ReLU runs over the smaller dst.
+  return WithRelu(context.threads, std::move(pool));
 }
 
 CpuPrimitive MakeCpuPoolBackward(const CpuContext& context,

@@ -33,11 +33,11 @@ HWY_ATTR inline Maximum MaximumOf(const float* upper, const float* lower,
   const float* const others[] = {upper + block, lower, lower + block};
   for (int k = 0; k < 3; ++k) {
     const auto value = hn::LoadU(f, others[k]);
-    // Strictly greater: the first of equals stays.
-    const auto greater = hn::Gt(value, max.value);
-    max.value = hn::IfThenElse(greater, value, max.value);
-    max.index = hn::IfThenElse(hn::RebindMask(i, greater), hn::Set(i, k + 1),
-                               max.index);
+    // The first of equals stays, and the first NaN; no number is <= a NaN.
+    const auto stays = hn::Or(hn::Le(value, max.value), hn::IsNaN(max.value));
+    max.value = hn::IfThenElse(stays, max.value, value);
+    max.index =
+        hn::IfThenElse(hn::RebindMask(i, stays), max.index, hn::Set(i, k + 1));
   }
   return max;
 }

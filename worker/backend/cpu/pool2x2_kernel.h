@@ -18,11 +18,12 @@ struct Pool2x2Shape {
 };
 
 // In the workspace, one byte an element of dst: which of the window's elements
-// (row-major 0 to 3, the first of equals) is the maximum, or kNoneKept where
-// the ReLU cut all of them.
+// (row-major 0 to 3, the first of equals or NaN) is the maximum, or kNoneKept
+// where the ReLU cut all of them.
 constexpr uint8_t kNoneKept = 4;
 
-// dst = maxpool(relu ? max(src, 0) : src). `workspace` may be null.
+// dst = maxpool(relu ? max(src, 0) : src), NaN of a window with a NaN.
+// `workspace` may be null.
 void MaxPool2x2Forward(const Pool2x2Shape& shape, bool relu, int64_t begin,
                        int64_t end, const float* src, float* dst,
                        uint8_t* workspace);

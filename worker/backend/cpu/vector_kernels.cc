@@ -28,15 +28,17 @@ HWY_ATTR void Add(const float* a, const float* b, float* dst, int64_t n) {
   for (; i < n; ++i) dst[i] = a[i] + b[i];
 }
 
-HWY_ATTR void Relu(float* x, int64_t n) {
+// Without Max: of NaN and 0 the instruction takes 0.
+HWY_ATTR void Relu(const float* src, float* dst, int64_t n) {
   const Floats f;
   const auto zero = hn::Zero(f);
   const int64_t whole = WholeVectors(n);
   int64_t i = 0;
   for (; i < whole; i += hn::Lanes(f)) {
-    hn::StoreU(hn::Max(hn::LoadU(f, x + i), zero), f, x + i);
+    const auto value = hn::LoadU(f, src + i);
+    hn::StoreU(hn::IfThenZeroElse(hn::Le(value, zero), value), f, dst + i);
   }
-  for (; i < n; ++i) x[i] = x[i] > 0 ? x[i] : 0;
+  for (; i < n; ++i) dst[i] = src[i] <= 0 ? 0 : src[i];
 }
 
 HWY_ATTR void ReluGradient(const float* dst, const float* diff_dst,
@@ -120,7 +122,9 @@ void AddVectors(const float* a, const float* b, float* dst, int64_t n) {
   HWY_DYNAMIC_DISPATCH(Add)(a, b, dst, n);
 }
 
-void ReluInPlace(float* x, int64_t n) { HWY_DYNAMIC_DISPATCH(Relu)(x, n); }
+void ReluForward(const float* src, float* dst, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(Relu)(src, dst, n);
+}
 
 void ReluBackward(const float* dst, const float* diff_dst, float* diff_src,
                   int64_t n) {

@@ -11,8 +11,8 @@ namespace muster {
 // dst = a + b. dst may be a or b.
 void AddVectors(const float* a, const float* b, float* dst, int64_t n);
 
-// x = max(x, 0).
-void ReluInPlace(float* x, int64_t n);
+// dst = src <= 0 ? 0 : src: NaN stays NaN. dst may be src.
+void ReluForward(const float* src, float* dst, int64_t n);
 
 // diff_src = dst > 0 ? diff_dst : 0.
 void ReluBackward(const float* dst, const float* diff_dst, float* diff_src,

@@ -1,5 +1,7 @@
 #include "worker/backend/cpu/dnnl_layout.h"
 
+#include <cstdint>
+#include <numeric>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -35,6 +37,27 @@ TEST(DnnlLayoutTest, EveryBlockedLayoutComesBackWhole) {
     const auto again = DnnlDescOf(*layout);
     ASSERT_THAT(again, IsOk());
     EXPECT_TRUE(*again == desc) << layout->ToString();
+  }
+}
+
+// As oneDNN itself puts elements from row-major order into a layout.
+TEST(DnnlLayoutTest, KnowsWhereEachElementLies) {
+  const dnnl::memory::dims dims = {3, 17, 2, 4};
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  dnnl::stream stream(engine);
+  dnnl::memory plain(Desc(dims, kFloat, Tag::nchw), engine);
+  auto* const values = static_cast<float*>(plain.get_data_handle());
+  std::iota(values, values + 3 * 17 * 2 * 4, 1.0f);
+  for (const Tag tag : {Tag::nchw, Tag::nhwc, Tag::nChw8c, Tag::nChw16c,
+                        Tag::OIhw8i8o, Tag::OIhw4i16o4i}) {
+    dnnl::memory other(Desc(dims, kFloat, tag), engine);
+    dnnl::reorder(plain, other).execute(stream, plain, other);
+    const auto* const found = static_cast<float*>(other.get_data_handle());
+    for (int64_t i = 0; i < 3 * 17 * 2 * 4; ++i) {
+      const int64_t at = OffsetOf(
+          other.get_desc(), {i / 4 / 2 / 17, i / 4 / 2 % 17, i / 4 % 2, i % 4});
+      ASSERT_EQ(found[at], values[i]) << i;
+    }
   }
 }
 

@@ -1,11 +1,13 @@
 #include "worker/backend/cpu/pool2x2_kernel.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "hwy/highway.h"
 
@@ -108,6 +110,26 @@ TEST_P(Pool2x2KernelTest, WorksWithoutWorkspace) {
   MaxPool2x2Forward(s, /*relu=*/true, 0, s.planes, src.data(), dst.data(),
                     nullptr);
   EXPECT_EQ(dst, Plain(s, true, src, std::vector<float>(n)).dst);
+}
+
+// One window, whose elements from `at` on are NaN, the rest infinite or below.
+TEST(Pool2x2KernelNanTest, TakesTheFirstNan) {
+  const Pool2x2Shape one = {1, 2, 2, 8};
+  for (const float rest : {HUGE_VALF, 1.0f, -1.0f, -HUGE_VALF}) {
+    for (int at = 0; at < 4; ++at) {
+      for (const int nans : {1, 4 - at}) {
+        std::vector<float> src(4 * one.block, rest), dst(one.block);
+        std::fill_n(src.begin() + at * one.block, nans * one.block, NAN);
+        for (const bool relu : {false, true}) {
+          std::vector<uint8_t> workspace(one.block);
+          MaxPool2x2Forward(one, relu, 0, 1, src.data(), dst.data(),
+                            workspace.data());
+          EXPECT_THAT(dst, testing::Each(testing::IsNan())) << at;
+          EXPECT_THAT(workspace, testing::Each(at)) << rest;
+        }
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Pool2x2KernelTest,
