@@ -3,6 +3,8 @@
 #define WORKER_CALL_STATUS_H_
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "common/rpc/protocol.h"
 
 namespace muster {
 
@@ -24,6 +26,12 @@ inline bool IsTransient(const absl::Status& status) {
 inline bool IsFenced(const absl::Status& status) {
   return status.code() == absl::StatusCode::kFailedPrecondition ||
          status.code() == absl::StatusCode::kNotFound;
+}
+
+// The answer of a ps to Hello, or of the coordinator: a newer start of this
+// task has taken over.
+inline bool IsReplaced(const absl::Status& status) {
+  return absl::StartsWith(status.message(), kFencedPrefix);
 }
 
 }  // namespace muster

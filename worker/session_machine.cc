@@ -22,6 +22,7 @@ constexpr int kSaveReportAttempts = 5;
 constexpr size_t kMaxVersionChars = 40;
 
 int ExitCodeOfRefusal(const absl::Status& status) {
+  if (IsReplaced(status)) return kExitFailed;
   const bool insecure = status.code() == absl::StatusCode::kUnauthenticated ||
                         status.code() == absl::StatusCode::kPermissionDenied;
   return insecure ? kExitInsecure : kExitBadConfig;

@@ -108,6 +108,7 @@ class SessionMachine {
   bool JobHasFailed() const;
   std::string DescribeFailedJob() const;
   void OnRegisteredToFinish(const absl::Status& status);
+  bool YieldAtEnd(const absl::Status& why);
 
   // A call failed because a peer is gone or has forgotten us: start over with
   // Hello, keeping what is known.

@@ -59,6 +59,7 @@ void SessionMachine::On(const FinishEvent& event) {
   busy_ = false;
   if (!ending_) return OnStaying(event);
   if (event.reply.ok()) return OnFinished(event.reply->state());
+  if (YieldAtEnd(event.reply.status())) return;
   if (IsUnknownToNewPs(event.reply.status())) {
     // As often as it is restarted.
     finish_attempts_ = 0;
@@ -98,8 +99,17 @@ void SessionMachine::OnRegisteredToFinish(const absl::Status& status) {
     must_register_ = register_takeover_ != 0;
     return;
   }
+  if (YieldAtEnd(status)) return;
   if (IsLastFinishAttempt()) return ExitWith(exit_code_, exit_text_);
   RetryLater();
+}
+
+// A newer start of this task has taken over: what has become of the job is its
+// to say. A failure or a signal of this one's own goes before.
+bool SessionMachine::YieldAtEnd(const absl::Status& why) {
+  if (!IsReplaced(why) || exit_code_ != kExitDone) return false;
+  ExitWith(kExitFailed, std::string(why.message()));
+  return true;
 }
 
 bool SessionMachine::IsLastFinishAttempt() {

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/rpc/protocol.h"
 #include "tests/worker/session_machine_fixture.h"
 #include "worker/session_machine.h"
 
@@ -67,6 +70,17 @@ TEST_F(SessionMachineEndTest, AnotherFailureAtTheEndIsFinalAndTold) {
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitFailed);
   EXPECT_THAT(Get<Exit>()->text, HasSubstr("I/O error"));
+}
+
+TEST_F(SessionMachineEndTest, WhoIsReplacedAtTheEndLeavesTheEndToItsSuccessor) {
+  RunToFinal();
+  Send(FinalEvent{absl::OkStatus()});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  Send(FinishEvent{absl::FailedPreconditionError(
+      absl::StrCat(kFencedPrefix, "finish: was replaced by a newer start"))});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitFailed);
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("newer start"));
 }
 
 TEST_F(SessionMachineEndTest, ValuesThatMayNotBeSavedAreNoLostPeer) {

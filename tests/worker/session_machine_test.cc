@@ -188,6 +188,24 @@ TEST_F(SessionMachineTest, RefusedCredentialsEndItWithTheirOwnCode) {
   EXPECT_EQ(Get<Exit>()->code, kExitInsecure);
 }
 
+// By a shard or by the coordinator, whoever hears of the newer start first.
+TEST_F(SessionMachineTest, WhoIsReplacedHasFailed) {
+  const absl::Status replaced = absl::FailedPreconditionError(absl::StrCat(
+      kFencedPrefix, "incarnation 1 was replaced by a newer start"));
+  Start(/*chief=*/false);
+  Send(TickEvent{});
+  Send(HelloEvent{0, replaced});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitFailed);
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("newer start"));
+  Start(/*chief=*/false);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7)});
+  Send(RegisterEvent{replaced});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitFailed);
+}
+
 TEST_F(SessionMachineTest, OtherTrainingSpecEndsItAtOnce) {
   Start(/*chief=*/false);
   Send(TickEvent{});

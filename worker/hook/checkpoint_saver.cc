@@ -31,6 +31,12 @@ CheckpointSaver::~CheckpointSaver() {
 absl::Status CheckpointSaver::AfterEnter(const EpochRecord& epoch) {
   period_.Start(epoch.global_step);
   last_time_ = epoch.now;
+  {
+    // The job may have gone back: its steps to come are others than those that
+    // were saved under the same numbers.
+    absl::MutexLock lock(&mu_);
+    saved_step_ = -1;
+  }
   if (epoch.initialized || epoch.attached) {
     StartSave(epoch.global_step, epoch.now);
   }

@@ -97,6 +97,7 @@ class CheckpointSaver : public Hook {
   PendingSave work_ ABSL_GUARDED_BY(mu_);
   // Who waits for work_; may be null.
   std::function<void(const absl::Status&)> work_done_ ABSL_GUARDED_BY(mu_);
+  // Of this epoch; -1: nothing was saved in it.
   int64_t saved_step_ ABSL_GUARDED_BY(mu_) = -1;
   // Saves since the last one that did not fail.
   int failures_ ABSL_GUARDED_BY(mu_) = 0;

@@ -112,6 +112,20 @@ TEST_F(CheckpointSaverTest, SavesWhenAMultipleOfThePeriodWasPassed) {
   EXPECT_THAT(begun_, ElementsAre(12));  // The end was saved already.
 }
 
+TEST_F(CheckpointSaverTest, AStepThatWasTakenAnewIsSavedAnew) {
+  CheckpointSaver::Options options;
+  options.every_steps = 10;
+  Make(options);
+  Enter(/*initialized=*/false);
+  StepTo(10);
+  saver_->WaitForWriter();
+  global_step_ = 5;
+  Enter(/*initialized=*/false);
+  global_step_ = 10;
+  ASSERT_THAT(End(), IsOk());
+  EXPECT_THAT(begun_, ElementsAre(10, 10));
+}
+
 TEST_F(CheckpointSaverTest, SavesBySeconds) {
   CheckpointSaver::Options options;
   options.every = absl::Seconds(3);
