@@ -1,6 +1,7 @@
 #include "common/base/command_line.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -50,6 +52,16 @@ std::string Wanted(const absl::CommandLineFlag& flag) {
   if (flag.IsOfType<double>() || flag.IsOfType<float>()) return "a number";
   if (flag.IsOfType<absl::Duration>()) return "a duration like 10s or 5m";
   return "text";
+}
+
+// A duration, or a number of seconds.
+bool ReadDuration(absl::string_view text, absl::Duration* duration) {
+  double seconds = 0;
+  if (!absl::SimpleAtod(text, &seconds)) {
+    return absl::ParseDuration(text, duration);
+  }
+  *duration = absl::Seconds(seconds);
+  return std::isfinite(seconds);
 }
 
 void AppendFlagHelp(const std::string& name, const absl::CommandLineFlag& flag,
@@ -187,12 +199,34 @@ class ArgumentReader {
         nearest.empty() ? "; --help lists the flags" : ""));
   }
 
-  static absl::Status Set(absl::string_view value,
-                          absl::CommandLineFlag* flag) {
+  absl::Status Set(absl::string_view value, absl::CommandLineFlag* flag) const {
+    if (flag->IsOfType<absl::Duration>()) return SetDuration(value, flag);
     std::string reason;
     if (flag->ParseFrom(value, &reason)) return absl::OkStatus();
+    return Refuse(value, *flag, "");
+  }
+
+  absl::Status SetDuration(absl::string_view value,
+                           absl::CommandLineFlag* flag) const {
+    const bool from_zero = Contains(options_.flags_from_zero, flag->Name());
+    const absl::string_view range = from_zero ? ", 0 or more" : ", more than 0";
+    absl::Duration duration;
+    if (!ReadDuration(value, &duration) || duration < absl::ZeroDuration() ||
+        (duration == absl::ZeroDuration() && !from_zero)) {
+      return Refuse(value, *flag, range);
+    }
+    std::string reason;
+    if (flag->ParseFrom(absl::AbslUnparseFlag(duration), &reason)) {
+      return absl::OkStatus();
+    }
+    return Refuse(value, *flag, range);
+  }
+
+  static absl::Status Refuse(absl::string_view value,
+                             const absl::CommandLineFlag& flag,
+                             absl::string_view range) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--", flag->Name(), " must be ", Wanted(*flag),
+        absl::StrCat("--", flag.Name(), " must be ", Wanted(flag), range,
                      ", found '", EscapeForLog(value), "'"));
   }
 

@@ -31,6 +31,8 @@ struct CommandLineOptions {
   // Flags that may be given several times. Their values are collected in
   // CommandLine::repeated; the ABSL_FLAG itself keeps its default.
   std::vector<std::string> repeated_flags;
+  // Durations that may be zero; all others must be more.
+  std::vector<std::string> flags_from_zero;
 };
 
 // What a command line asks for.
@@ -47,11 +49,11 @@ struct CommandLine {
 // Sets the program's ABSL_FLAGs from `args` (without the program's name).
 // Understands --name=value, --name value, --bool, --nobool, one dash for two,
 // and --flagfile=FILE (one argument a line; lines starting with # are
-// comments). Mistakes: an unknown flag (the nearest is offered), a bad or
-// missing value (says what is wanted), an argument that is no flag, a flagfile
-// that cannot be read. absl's own parser exits with 1 in all these cases and
-// after --help, and a script could not tell them apart.
-// Not thread-safe; call it once, first in main.
+// comments). A duration may be a plain number: of seconds. Mistakes: an unknown
+// flag (the nearest is offered), a bad or missing value (says what is wanted),
+// an argument that is no flag, a flagfile that cannot be read. absl's own
+// parser exits with 1 in all these cases and after --help, and a script could
+// not tell them apart. Not thread-safe; call it once, first in main.
 CommandLine ParseCommandLine(absl::Span<const std::string> args,
                              const CommandLineOptions& options);
 

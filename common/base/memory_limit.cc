@@ -1,5 +1,8 @@
 #include "common/base/memory_limit.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -79,6 +82,27 @@ int64_t MemoryLimit(absl::string_view root, int64_t machine_bytes) {
     }
   }
   return limit;
+}
+
+int64_t OwnMemoryLimit() {
+  const int64_t machine_bytes =
+      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const int64_t limit = MemoryLimit("/", machine_bytes);
+  rlimit space = {};
+  // RLIM_INFINITY is larger than any limit.
+  if (getrlimit(RLIMIT_AS, &space) != 0 ||
+      space.rlim_cur > static_cast<rlim_t>(limit)) {
+    return limit;
+  }
+  return static_cast<int64_t>(space.rlim_cur);
+}
+
+absl::Status CheckMemory(absl::string_view what, int64_t wanted_bytes,
+                         int64_t limit_bytes) {
+  if (wanted_bytes <= limit_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " wants ", wanted_bytes,
+                   " bytes of memory, this process can have ", limit_bytes));
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace muster {
@@ -14,6 +15,21 @@ namespace muster {
 // looked for in the process's own group and in all above it, below `root`,
 // which ends with "/": "/" but in tests. What cannot be read limits nothing.
 int64_t MemoryLimit(absl::string_view root, int64_t machine_bytes);
+
+// The same for this process on this machine, and no more than its address
+// space may grow to (ulimit -v).
+int64_t OwnMemoryLimit();
+
+// The product of two numbers that are not negative; INT64_MAX if it is above.
+inline int64_t SaturatingProduct(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+// Errors: InvalidArgument, "WHAT wants N bytes of memory, there are M", if
+// `wanted_bytes` are more than `limit_bytes`.
+absl::Status CheckMemory(absl::string_view what, int64_t wanted_bytes,
+                         int64_t limit_bytes);
 
 }  // namespace muster
 

@@ -5,10 +5,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace muster {
 
@@ -32,9 +34,15 @@ class NamePattern {
   // Does it match the name from its beginning to its end?
   bool MatchesWhole(const std::string& name) const;
 
- private:
-  NamePattern() = default;
+  // Errors: InvalidArgument, beginning with `field`, if it matches none of
+  // `names`; with the nearest of them, or the first.
+  absl::Status CheckMatches(absl::string_view field,
+                            absl::Span<const std::string> names) const;
 
+ private:
+  explicit NamePattern(std::string text) : text_(std::move(text)) {}
+
+  const std::string text_;
   regex_t regex_;
   bool compiled_ = false;
 };

@@ -59,6 +59,12 @@ absl::Status BadAddress(absl::string_view text, absl::string_view problem) {
 }  // namespace
 
 absl::StatusOr<Address> ParseAddress(absl::string_view text) {
+  const size_t scheme = text.find("://");
+  if (scheme != absl::string_view::npos) {
+    return BadAddress(
+        text, absl::StrCat("is a URL; leave '",
+                           EscapeForLog(text.substr(0, scheme + 3)), "' out"));
+  }
   const size_t colon = text.rfind(':');
   if (colon == absl::string_view::npos) return BadAddress(text, "has no port");
   absl::string_view host = text.substr(0, colon);

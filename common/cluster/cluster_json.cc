@@ -118,8 +118,24 @@ absl::Status ParseTask(const JsonValue& task, ClusterSource* source) {
   return absl::OkStatus();
 }
 
+// Beside "cluster" a job would be ignored. TF_CONFIG has other things there
+// ("environment", "job").
+absl::Status CheckNoJobs(const JsonValue& root) {
+  for (const auto& [key, value] : root.members) {
+    const bool is_job = ParseJobName(EscapeForLog(key)).ok() ||
+                        value.kind == JsonValue::Kind::kArray;
+    if (!is_job || key == "cluster" || key == "task") continue;
+    return ErrorAt(value, absl::StrCat("'", EscapeForLog(key),
+                                       "' stands beside 'cluster', where it "
+                                       "has no effect: move it into "
+                                       "'cluster'"));
+  }
+  return absl::OkStatus();
+}
+
 // `root` may have "cluster" and "task"; without "cluster" there is no spec.
 absl::StatusOr<ClusterSource> ParseWrapped(const JsonValue& root) {
+  RETURN_IF_ERROR(CheckNoJobs(root));
   ClusterSource source;
   if (const JsonValue* cluster = root.Find("cluster"); cluster != nullptr) {
     ASSIGN_OR_RETURN(source.spec, ParseJobs(*cluster));

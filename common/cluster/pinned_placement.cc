@@ -31,6 +31,7 @@ class PinnedPlacement : public PlacementStrategy {
   absl::StatusOr<std::vector<int>> Place(absl::Span<const TensorDef> tensors,
                                          int num_ps) const override {
     RETURN_IF_ERROR(CheckTasks(num_ps));
+    RETURN_IF_ERROR(CheckPatterns(tensors));
     std::vector<int> tasks;
     std::vector<TensorDef> unpinned;
     for (const TensorDef& tensor : tensors) {
@@ -55,6 +56,16 @@ class PinnedPlacement : public PlacementStrategy {
             "placement.pin '", pin.text, "': ps_task ", pin.ps_task,
             " is not in the cluster, which has ", num_ps, " ps tasks"));
       }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckPatterns(absl::Span<const TensorDef> tensors) const {
+    std::vector<std::string> names;
+    for (const TensorDef& tensor : tensors) names.push_back(tensor.name());
+    for (const Pin& pin : pins_) {
+      RETURN_IF_ERROR(
+          pin.pattern->CheckMatches("placement.pin.pattern", names));
     }
     return absl::OkStatus();
   }

@@ -15,6 +15,7 @@ ABSL_FLAG(int, task_index, 0, "Index of this task.");
 ABSL_FLAG(std::string, cluster, "", "The cluster file.\nJSON or text.");
 ABSL_FLAG(bool, standalone, false, "One process.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Minutes(5), "Patience.");
+ABSL_FLAG(absl::Duration, progress_every, absl::Seconds(10), "Lines.");
 ABSL_FLAG(std::string, set, "", "Overrides path=value.");
 
 namespace muster {
@@ -36,6 +37,7 @@ class CommandLineTest : public testing::Test {
     options.flags_file = "common/base/command_line_test.cc";
     options.groups = {{"Cluster", {"cluster", "task_index", "standalone"}}};
     options.repeated_flags = {"set"};
+    options.flags_from_zero = {"progress_every"};
     return ParseCommandLine(args, options);
   }
 
@@ -63,6 +65,23 @@ TEST_F(CommandLineTest, SetsFlagsInEveryForm) {
       Parse({"--standalone=true", "--task_index", "-1"}).exit_code.has_value());
   EXPECT_TRUE(absl::GetFlag(FLAGS_standalone));
   EXPECT_EQ(absl::GetFlag(FLAGS_task_index), -1);
+}
+
+TEST_F(CommandLineTest, ADurationWithoutAUnitIsInSeconds) {
+  struct Case {
+    const char* arg;
+    absl::Duration wanted;
+  };
+  for (const Case& c : {Case{"--max_wait=2", absl::Seconds(2)},
+                        Case{"--max_wait=0.5", absl::Milliseconds(500)},
+                        Case{"--max_wait=1e3", absl::Seconds(1000)},
+                        Case{"--max_wait=1h30m", absl::Minutes(90)}}) {
+    const CommandLine line = Parse({c.arg});
+    EXPECT_FALSE(line.exit_code.has_value()) << line.error;
+    EXPECT_EQ(absl::GetFlag(FLAGS_max_wait), c.wanted) << c.arg;
+  }
+  EXPECT_FALSE(Parse({"--progress_every=0"}).exit_code.has_value());
+  EXPECT_EQ(absl::GetFlag(FLAGS_progress_every), absl::ZeroDuration());
 }
 
 TEST_F(CommandLineTest, CollectsRepeatedFlagsInTheirOrder) {
@@ -107,7 +126,16 @@ TEST_F(CommandLineTest, AMistakeExitsWith2AndSaysWhatIsWanted) {
       {{"--task_index=1.5"}, "--task_index must be a whole number"},
       {{"--task_index="}, "--task_index must be a whole number, found ''"},
       {{"--task_index"}, "--task_index needs a value: a whole number"},
-      {{"--max_wait=10"}, "--max_wait must be a duration like 10s or 5m"},
+      {{"--max_wait=10x"},
+       "--max_wait must be a duration like 10s or 5m, more than 0, found "
+       "'10x'"},
+      {{"--max_wait="}, "--max_wait must be a duration like 10s or 5m"},
+      {{"--max_wait=0"}, "--max_wait must be a duration like 10s or 5m"},
+      {{"--max_wait=-1s"}, "more than 0, found '-1s'"},
+      {{"--max_wait=nan"}, "more than 0, found 'nan'"},
+      {{"--progress_every=nan"},
+       "--progress_every must be a duration like 10s or 5m, 0 or more"},
+      {{"--progress_every=-1"}, "0 or more, found '-1'"},
       {{"--standalone=maybe"}, "--standalone must be true or false"},
       {{"--nocluster"}, "unknown flag --nocluster; did you mean --cluster?"},
       {{"--set"}, "--set needs a value"},

@@ -1,11 +1,15 @@
 #include "common/base/memory_limit.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
 
 namespace muster {
 namespace {
@@ -85,6 +89,23 @@ TEST_F(MemoryLimitTest, WhatMakesNoSenseLimitsNothing) {
     Write("sys/fs/cgroup/a/memory.max", text);
     EXPECT_EQ(Limit(), kMachine) << text;
   }
+}
+
+TEST(OwnMemoryLimitTest, IsSomeMemory) {
+  EXPECT_GT(OwnMemoryLimit(), int64_t{1} << 20);
+}
+
+TEST(CheckMemoryTest, SaysWhatIsWantedAndWhatIsThere) {
+  EXPECT_THAT(CheckMemory("a model", 100, 100), IsOk());
+  EXPECT_THAT(CheckMemory("a model", 101, 100),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "a model wants 101 bytes of memory, this process can "
+                       "have 100"));
+}
+
+TEST(SaturatingProductTest, StopsAtTheLargestNumber) {
+  EXPECT_EQ(SaturatingProduct(6, 7), 42);
+  EXPECT_EQ(SaturatingProduct(int64_t{1} << 62, 2), INT64_MAX);
 }
 
 }  // namespace

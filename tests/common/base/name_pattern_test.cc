@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/testing/status_matchers.h"
 
@@ -18,6 +19,23 @@ TEST(NamePatternTest, MatchesWholeNamesOnly) {
   EXPECT_TRUE((*pattern)->MatchesWhole("conv1/b"));
   EXPECT_FALSE((*pattern)->MatchesWhole("conv1/bias"));
   EXPECT_FALSE((*pattern)->MatchesWhole("a/conv1/b"));
+}
+
+TEST(NamePatternTest, SaysWhichNamesThereAreIfItMatchesNone) {
+  std::vector<std::string> names = {"conv1/weights", "conv1/bias"};
+  const auto pattern = NamePattern::Create("pattern", "conv1/wieghts");
+  ASSERT_THAT(pattern, IsOk());
+  EXPECT_THAT((*pattern)->CheckMatches("pattern", names),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "pattern 'conv1/wieghts' matches no whole name; did you "
+                       "mean 'conv1/weights'? there are: conv1/weights, "
+                       "conv1/bias"));
+  names.resize(30, "dense");
+  EXPECT_THAT((*pattern)->CheckMatches("pattern", names),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("dense, and 10 more")));
+  names.push_back("conv1/wieghts");
+  EXPECT_THAT((*pattern)->CheckMatches("pattern", names), IsOk());
 }
 
 TEST(NamePatternTest, RefusesWhatCouldTakeForEver) {

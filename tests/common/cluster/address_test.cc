@@ -64,6 +64,8 @@ TEST(AddressTest, RefusesWhatIsNoAddressAndSaysWhy) {
       {"a..b:22", "neither"},
       {"-a:22", "neither"},
       {"http//x:22", "neither"},
+      {"http://x:22", "is a URL; leave 'http://' out; wanted host:port"},
+      {"grpc://x:22/", "is a URL; leave 'grpc://' out"},
       {std::string(64, 'a') + ":22", "neither"},
       {std::string("a\0b:22", 6), "neither"},
   };

@@ -60,6 +60,10 @@ TEST(ClusterJsonTest, NamesThePlaceOfAMistake) {
       {"{\"ps\": [\"h:1\", \"h:1\"]}", "duplicate address 'h:1'"},
       {"{\"cluster\": {\"worker\": [\"h:1\"]}}", "no ps task"},
       {"{\"cluster\": []}", "c.json:1:13: the cluster must be an object"},
+      {"{\"cluster\": {\"ps\": [\"h:1\"]},\n \"worker\": {\"0\": \"w:1\"}}",
+       "c.json:2:12: 'worker' stands beside 'cluster'"},
+      {"{\"cluster\": {\"ps\": [\"h:1\"]}, \"wroker\": [\"w:1\"]}",
+       "'wroker' stands beside 'cluster'"},
   };
   for (const Case& c : kCases) {
     EXPECT_THAT(ParseClusterJson(c.text, "c.json"),
@@ -117,6 +121,7 @@ TEST(TfConfigTest, RefusesABadTask) {
   const Case kCases[] = {
       {"[]", "TF_CONFIG:1:1: the value must be an object, found list"},
       {"{", "TF_CONFIG:1:2: wanted a key"},
+      {R"({"ps": ["p:1"]})", "'ps' stands beside 'cluster'"},
       {R"({"task": 3})", "'task' must be an object"},
       {R"({"task": {"type": 1}})", "'task.type' must be a job name"},
       {R"({"task": {"type": "werker"}})", "did you mean 'worker'"},

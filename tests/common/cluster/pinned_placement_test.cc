@@ -25,9 +25,18 @@ PlacementSpec Pinned(const std::string& pattern, int ps_task) {
 TEST(PinnedPlacementTest, PinsWholeNamesAndPlacesTheRestByTheFallback) {
   EXPECT_THAT(PlaceTensors(MnistCnnTensors(), 3, Pinned("conv[12]/.*", 2)),
               IsOkAndHolds(std::vector<int>{2, 2, 2, 2, 0, 1, 2, 0}));
-  // "dense" matches a part of names only.
-  EXPECT_THAT(PlaceTensors(MnistCnnTensors(), 2, Pinned("dense", 1)),
-              IsOkAndHolds(std::vector<int>{0, 1, 0, 1, 0, 1, 0, 1}));
+}
+
+TEST(PinnedPlacementTest, APatternThatMatchesNothingIsRefusedByName) {
+  // It matches a part of names only.
+  EXPECT_THAT(
+      PlaceTensors(MnistCnnTensors(), 2, Pinned("dense", 1)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("placement.pin.pattern 'dense' matches no whole name; "
+                         "there are: conv1/weights, conv1/bias, ")));
+  EXPECT_THAT(PlaceTensors(MnistCnnTensors(), 2, Pinned("conv1/weight", 1)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("did you mean 'conv1/weights'?")));
 }
 
 TEST(PinnedPlacementTest, FindsAWholeMatchBehindAShorterAlternative) {
@@ -87,7 +96,7 @@ TEST(PinnedPlacementTest, EndsOnAPatternThatBacktracksWithoutLimit) {
   // In a backtracking matcher this takes 2^40 steps.
   const TensorDef tensor = MakeTensor(std::string(40, 'a') + "b", {1});
   EXPECT_THAT(PlaceTensors({tensor}, 2, Pinned("(a|a)*(a|a)*c", 1)),
-              IsOkAndHolds(std::vector<int>{0}));
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+#ifndef COMMON_BASE_READABLE_NUMBER_H_
+#define COMMON_BASE_READABLE_NUMBER_H_
+
+#include <string>
+
+namespace muster {
+
+// A number for people: `digits` significant digits, but all of its whole part,
+// and no power of ten from 0.0001 to 10^15: "1583", "15.8", "0.00123".
+std::string ReadableNumber(double value, int digits);
+
+}  // namespace muster
+
+#endif  // COMMON_BASE_READABLE_NUMBER_H_
