@@ -55,10 +55,13 @@ struct Place {
   float* parameter() const { return tensor->Stream(block, 0) + begin; }
 };
 
-// Adds a run of values to a state tensor.
+// Adds a run of deltas to a state tensor, which decays first.
 void AddRun(const Place& place, absl::Span<const float> run) {
   float* const parameter = place.parameter();
-  for (size_t i = 0; i < run.size(); ++i) parameter[i] += run[i];
+  const float decay = place.tensor->def().decay();
+  for (size_t i = 0; i < run.size(); ++i) {
+    parameter[i] = DecayAndAdd(parameter[i], decay, run[i]);
+  }
   if (place.publish_to == nullptr) return;
   std::memcpy(place.publish_to, parameter, run.size() * sizeof(float));
 }

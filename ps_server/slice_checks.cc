@@ -163,11 +163,13 @@ absl::Status CheckFiniteSums(absl::string_view what,
       const float* const values =
           tensor.Stream(at / kBlockElements, /*stream=*/0) + in_block;
       for (size_t i = 0; i < run.size(); ++i) {
-        if (std::isfinite(values[i] + run[i])) continue;
+        const float decay = tensor.def().decay();
+        if (std::isfinite(DecayAndAdd(values[i], decay, run[i]))) continue;
         return absl::InvalidArgumentError(absl::StrCat(
             what, ": '", tensor.def().name(), "' would become infinite at ",
-            "element ", at + static_cast<int64_t>(i), " (", values[i], " + ",
-            run[i], "); nothing was changed"));
+            "element ", at + static_cast<int64_t>(i), " (",
+            values[i] - decay * values[i], " + ", run[i],
+            "); nothing was changed"));
       }
     }
   }

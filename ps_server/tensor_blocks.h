@@ -74,6 +74,13 @@ class TensorBlocks {
   std::vector<int64_t> updates_;       // [block]
 };
 
+// What a pushed delta makes of a value of a state tensor; `decay` is its
+// definition's. In this order nothing of a value is left by a decay of 1, and
+// no value falls below 0 while the deltas do not.
+inline float DecayAndAdd(float value, float decay, float delta) {
+  return (value - decay * value) + delta;
+}
+
 // Elements of a checked definition.
 int64_t NumElements(const TensorDef& def);
 

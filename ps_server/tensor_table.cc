@@ -38,6 +38,17 @@ absl::Status CheckName(const std::string& name) {
   return absl::OkStatus();
 }
 
+absl::Status CheckDecay(const TensorDef& def) {
+  const bool in_range = def.decay() >= 0 && def.decay() <= 1;  // no NaN
+  if (def.decay() == 0 || (def.kind() == STATE && in_range)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("define '", def.name(), "': decay ", def.decay(), " of a ",
+                   TensorKind_Name(def.kind()),
+                   " tensor; wanted 0 to 1 for a STATE tensor, 0 for others"));
+}
+
 absl::Status CheckDef(const TensorDef& def) {
   RETURN_IF_ERROR(CheckName(def.name()));
   const std::string what = absl::StrCat("define '", def.name(), "'");
@@ -50,6 +61,7 @@ absl::Status CheckDef(const TensorDef& def) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": unknown tensor kind ", def.kind()));
   }
+  RETURN_IF_ERROR(CheckDecay(def));
   if (!def.layout().empty()) {
     return absl::UnimplementedError(
         absl::StrCat(what, ": layout '", Printable(def.layout()),

@@ -22,10 +22,11 @@ namespace muster {
 
 // Checks the definitions that a chief sent: names (grammar, no two alike),
 // shapes (rank, positive dimensions, no overflow), float32, known kind,
-// canonical layout; and that parameters with `num_slots` slots each trainable
-// tensor take at most `max_bytes`. Returns how many of those are left.
-// Allocates nothing. Errors name the tensor: InvalidArgument; Unimplemented for
-// another dtype or layout; ResourceExhausted.
+// a decay from 0 to 1 of state tensors only, canonical layout; and that
+// parameters with `num_slots` slots each trainable tensor take at most
+// `max_bytes`. Returns how many of those are left. Allocates nothing. Errors
+// name the tensor: InvalidArgument; Unimplemented for another dtype or layout;
+// ResourceExhausted.
 absl::StatusOr<int64_t> CheckTensorDefs(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,
     int64_t max_bytes);

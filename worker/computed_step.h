@@ -16,8 +16,8 @@
 namespace muster {
 
 // One parameter of the model, as a step has left it: `value` is what the step
-// was computed from, `gradient` what will be pushed (of a state tensor, the
-// delta of its moving average). Canonical and row-major, in the model's own
+// was computed from, `gradient` what will be pushed (of a state tensor, what is
+// added to its moving average). Canonical and row-major, in the model's own
 // memory: the next step writes over both. The answers to a push that has begun
 // write to `value`, too, unless TrainLoop::Options::hooks_read_parameters.
 struct StepTensor {

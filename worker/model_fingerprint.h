@@ -9,9 +9,10 @@
 
 namespace muster {
 
-// A hash of the tensors (names, shapes, kinds, in creation order) and of the
-// optimizer with its settings: what a shard holds and does. The same on every
-// machine; never 0.
+// A hash of the tensors (names, shapes, kinds, decays, in creation order) and
+// of the optimizer with its settings: what a shard holds and does. The same on
+// every machine; never 0. Checkpoints of another one may fit all the same
+// (CheckCompatible).
 uint64_t ModelFingerprint(absl::Span<const TensorDef> tensors,
                           const OptimizerSpec& optimizer);
 

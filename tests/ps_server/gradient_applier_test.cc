@@ -52,6 +52,7 @@ class TeamShard {
         MakeDefine(worker_, {MakeTensor("weights", {kWeights}),
                              MakeTensor("bias", {kBias}),
                              MakeTensor("average", {kAverage}, STATE)});
+    define.mutable_tensors(2)->set_decay(0.1F);
     define.mutable_optimizer()->set_name(optimizer);
     if (sync) define.mutable_replication()->mutable_sync();
     EXPECT_THAT(shard_.Define(define), IsOk());

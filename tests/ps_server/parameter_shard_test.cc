@@ -261,6 +261,44 @@ TEST_F(ParameterShardTest, AppliesTheRuleToTrainableAndAddsToState) {
   EXPECT_THAT(Pull(MakeSlice("mean", 0, 2)), ElementsAre(3, 4));
 }
 
+TEST_F(ParameterShardTest, AStateTensorDecaysBeforeItIsAddedTo) {
+  TensorDef mean = MakeTensor("mean", {3}, STATE);
+  mean.set_decay(0.25F);
+  MakeReady({MakeTensor("w", {2}), mean});
+  for (const int64_t step : {1, 2}) {
+    ASSERT_THAT(
+        shard_.Push(MakePush(worker_, step,
+                             {MakeSlice("w", 0, 2), MakeSlice("mean", 0, 3)},
+                             BytesOf<float>({1, -2, 8, 16, -32}))),
+        IsOk());
+  }
+  EXPECT_THAT(Pull(MakeSlice("w", 0, 2)), ElementsAre(-2, 4));
+  EXPECT_THAT(Pull(MakeSlice("mean", 0, 3)), ElementsAre(14, 28, -56));
+  // Plain sums would overflow.
+  const float most = std::numeric_limits<float>::max();
+  for (int64_t step = 3; step < 10; ++step) {
+    EXPECT_THAT(shard_.Push(MakePush(worker_, step, {MakeSlice("mean", 0, 3)},
+                                     BytesOf<float>({0, most / 4, -most / 4}))),
+                IsOk());
+  }
+}
+
+TEST_F(ParameterShardTest, RefusesADecayOutOfRangeOrOfATrainableTensor) {
+  const auto define = [this](TensorKind kind, float decay) {
+    TensorDef def = MakeTensor("mean", {1}, kind);
+    def.set_decay(decay);
+    return shard_.Define(MakeDefine(chief_, {def})).status();
+  };
+  const auto is_refused = StatusIs(absl::StatusCode::kInvalidArgument,
+                                   HasSubstr("define 'mean': decay"));
+  for (const float decay :
+       {-0.1F, 1.5F, std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    EXPECT_THAT(define(STATE, decay), is_refused) << decay;
+  }
+  EXPECT_THAT(define(TRAINABLE, 0.5F), is_refused);
+  EXPECT_THAT(define(STATE, 1), IsOk());
+}
+
 // Both parts of a step have the step's staleness, though the first one raises
 // the shard's version.
 TEST_F(ParameterShardTest, DividesTheLearningRateByAStepsStaleness) {

@@ -21,7 +21,7 @@ TEST(ModelFingerprintTest, IsAFunctionOfItsArguments) {
   EXPECT_NE(ModelFingerprint({}, {}), 0);
 }
 
-TEST(ModelFingerprintTest, DiffersByNameShapeOrderKindAndOptimizer) {
+TEST(ModelFingerprintTest, DiffersByNameShapeOrderKindDecayAndOptimizer) {
   const std::vector<TensorDef> tensors = {Tensor("a", 1), Tensor("b", 2)};
   const uint64_t fingerprint = ModelFingerprint(tensors, {});
   EXPECT_NE(fingerprint,
@@ -33,6 +33,9 @@ TEST(ModelFingerprintTest, DiffersByNameShapeOrderKindAndOptimizer) {
   std::vector<TensorDef> state = tensors;
   state[1].set_kind(STATE);
   EXPECT_NE(fingerprint, ModelFingerprint(state, {}));
+  std::vector<TensorDef> slower = state;
+  slower[1].set_decay(0.01F);
+  EXPECT_NE(ModelFingerprint(state, {}), ModelFingerprint(slower, {}));
   OptimizerSpec adam;
   adam.set_name("adam");
   EXPECT_NE(fingerprint, ModelFingerprint(tensors, adam));

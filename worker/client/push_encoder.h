@@ -20,8 +20,8 @@ namespace muster {
 // each: what was applied leaves what the codec lost of it as the residual; what
 // was dropped becomes the residual whole, since nobody computes it again; what
 // failed leaves the residual as it was, since its step is run again. Of state
-// tensors nothing is fed back: a delta to a moving average is computed from the
-// value at the shard, so that the next one has what this one lacked.
+// tensors nothing is fed back: what is owed of a batch with large values could
+// take an average of small ones, such as a variance, below 0.
 //
 // Thread-safe. With error feedback one push is under way at a time: every Begin
 // is followed by OnApplied, OnStored and Settle, OnDropped or OnFailed

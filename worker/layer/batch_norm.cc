@@ -11,7 +11,7 @@ namespace {
 class BatchNorm : public Layer {
  public:
   BatchNorm(const Shape& input, double momentum, double epsilon)
-      : Layer(input, Parameters({input.dim(0)})),
+      : Layer(input, Parameters({input.dim(0)}, 1 - momentum)),
         momentum_(momentum),
         epsilon_(epsilon) {}
 
@@ -39,13 +39,14 @@ class BatchNorm : public Layer {
   }
 
  private:
-  static std::vector<ParameterDef> Parameters(const Shape& shape) {
+  static std::vector<ParameterDef> Parameters(const Shape& shape,
+                                              double decay) {
     const Initializer zeros{Initializer::Kind::kZeros};
     const Initializer ones{Initializer::Kind::kOnes};
     return {{"scale", shape, TRAINABLE, ones},
             {"shift", shape, TRAINABLE, zeros},
-            {"moving_mean", shape, STATE, zeros},
-            {"moving_variance", shape, STATE, ones}};
+            {"moving_mean", shape, STATE, zeros, /*l2=*/0, decay},
+            {"moving_variance", shape, STATE, ones, /*l2=*/0, decay}};
   }
 
   const double momentum_;

@@ -26,6 +26,9 @@ struct ParameterDef {
   Initializer initializer;
   // The loss has l2 times the sum of squares of this parameter.
   double l2 = 0;
+  // State only: TensorDef.decay of a step in which this layer alone pushes to
+  // it.
+  double decay = 0;
 };
 
 // One layer of a model, for fixed input shapes: what it makes, which

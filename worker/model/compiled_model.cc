@@ -28,6 +28,7 @@ TensorDef MakeTensorDef(const ModelGraph::Parameter& parameter) {
   // On the wire and in files; a float64 model is for tests.
   def.set_dtype(FLOAT32);
   def.set_kind(parameter.kind);
+  def.set_decay(static_cast<float>(parameter.decay));
   return def;
 }
 
@@ -203,6 +204,7 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
   ASSIGN_OR_RETURN(const StepResult result,
                    Run({batch, step_seed, options.listener, options.gate, next,
                         options.trace}));
+  // No step reads moving averages, but what answers the push may write to them.
   RETURN_IF_ERROR(AwaitParameters(schedule_.averaged_parameters, options.gate));
   if (dtype_ == FLOAT64) {
     WriteMovingAverages<double>();
@@ -269,14 +271,13 @@ void CompiledModel::WriteMovingAverages() {
   for (const MovingAverage& average : plan_.moving_averages) {
     const T* batch =
         static_cast<const T*>(executor_->Result(average.batch_buffer));
-    const T* moving =
-        reinterpret_cast<const T*>(memory_.read_from[average.parameter]);
     const absl::Span<T> delta =
         SpanOf<T>(memory_.gradient(average.parameter), average.parameter);
     const T scale = static_cast<T>(average.scale);
+    const T momentum = static_cast<T>(average.momentum);
     const T rate = static_cast<T>(1 - average.momentum);
     for (size_t i = 0; i < delta.size(); ++i) {
-      delta[i] += rate * (scale * batch[i] - moving[i]);
+      delta[i] = momentum * delta[i] + rate * (scale * batch[i]);
     }
   }
 }

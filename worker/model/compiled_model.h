@@ -139,8 +139,9 @@ class CompiledModel {
     return executor_->UpdateOnDevice(std::move(rule), num_slots);
   }
 
-  // Of the last Step; zero before. A trainable parameter's gradient, or what a
-  // state parameter is to be raised by. REQUIRES: mode kTrain, T as above.
+  // Of the last Step; zero before. A trainable parameter's gradient, or what is
+  // to be added to a state parameter that has decayed (TensorDef.decay).
+  // REQUIRES: mode kTrain, T as above.
   template <typename T>
   absl::Span<const T> gradient_as(int i) const {
     return SpanOf<T>(memory_.gradient(i), i);

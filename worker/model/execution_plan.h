@@ -51,8 +51,11 @@ struct Instruction {
   bool is_seeded = false;
 };
 
-// After a training step: gradient(moving) = (1 - momentum) * (batch - moving),
-// added over the readers of shared averages.
+// After a training step gradient(moving), 0 at first, becomes
+//   momentum * gradient(moving) + (1 - momentum) * scale * batch
+// for each reader of the averages in the order of the layers. Added to a value
+// that decays by 1 minus the product of their momentums (TensorDef.decay), it
+// is what they would have made of the value, one after another.
 struct MovingAverage {
   int batch_buffer = -1;
   int parameter = -1;

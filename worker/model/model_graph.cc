@@ -168,7 +168,7 @@ absl::Status ModelGraph::AddParameters(const LayerSpec& layer, Node* node) {
   for (const ParameterDef& def : node->layer->parameters()) {
     node->parameters.push_back(static_cast<int>(parameters_.size()));
     parameters_.push_back({absl::StrCat(layer.name(), "/", def.name), def.shape,
-                           def.kind, def.initializer, def.l2});
+                           def.kind, def.initializer, def.l2, def.decay});
     const std::string& name = parameters_.back().name;
     const auto same =
         std::find_if(parameters_.begin(), parameters_.end() - 1,
@@ -180,8 +180,7 @@ absl::Status ModelGraph::AddParameters(const LayerSpec& layer, Node* node) {
   return absl::OkStatus();
 }
 
-absl::Status ModelGraph::ShareParameters(const LayerSpec& layer,
-                                         Node* node) const {
+absl::Status ModelGraph::ShareParameters(const LayerSpec& layer, Node* node) {
   const int other = FindNode(layer.share());
   if (other < 0) {
     return absl::InvalidArgumentError(
@@ -203,6 +202,10 @@ absl::Status ModelGraph::ShareParameters(const LayerSpec& layer,
         "needs ", own[i].name, " of shape ", own[i].shape.ToString(),
         " and cannot share '", shared.name, "' of layer '", layer.share(),
         "', whose shape is ", shared.shape.ToString()));
+  }
+  for (size_t i = 0; i < own.size(); ++i) {
+    double& decay = parameters_[theirs[i]].decay;
+    decay += own[i].decay * (1 - decay);
   }
   node->parameters = theirs;
   return absl::OkStatus();

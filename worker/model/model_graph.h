@@ -40,6 +40,8 @@ class ModelGraph {
     TensorKind kind = TRAINABLE;
     Initializer initializer;
     double l2 = 0;
+    // TensorDef.decay of one step of all layers that share it.
+    double decay = 0;
   };
 
   // Errors, all InvalidArgument and naming the layer: empty model, bad input
@@ -66,7 +68,7 @@ class ModelGraph {
   absl::StatusOr<std::vector<int>> FindInputs(const ModelSpec& spec,
                                               int index) const;
   absl::Status AddParameters(const LayerSpec& layer, Node* node);
-  absl::Status ShareParameters(const LayerSpec& layer, Node* node) const;
+  absl::Status ShareParameters(const LayerSpec& layer, Node* node);
   absl::Status CheckEnds() const;
   // -1 if there is none.
   int FindNode(const std::string& name) const;

@@ -78,6 +78,7 @@ TEST(ManifestTest, ALaterFormatWithoutItsLastLineIsDamaged) {
 TEST(CheckCompatibleTest, TakesTheSameModelInAnyOrderAndOtherSettings) {
   std::vector<TensorDef> parameters = ExampleParameters();
   std::swap(parameters[0], parameters[2]);
+  parameters[0].set_decay(0.5F);
   EXPECT_THAT(CheckCompatible(ExampleParsed(), parameters, Optimizer("adam")),
               IsOk());
 }

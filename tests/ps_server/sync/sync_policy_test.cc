@@ -71,6 +71,22 @@ TEST_F(SyncPolicyTest, AppliesTheMeanOfTheChosenWithTheToken) {
   EXPECT_EQ(shard_.shard().counters().staleness_max, 0);
 }
 
+TEST_F(SyncPolicyTest, AStateTensorDecaysOnceARound) {
+  DefineRequest define = SyncShard::MakeSyncModel();
+  define.mutable_tensors(1)->set_decay(0.5F);
+  SyncShard shard(define);
+  for (const Sender& worker : {a_, b_}) {
+    ASSERT_THAT(shard.Hello(worker), IsOk());
+    ASSERT_THAT(shard.Pull(worker, MakeToken(1)), IsOk());
+  }
+  shard.PushStep(a_, 1, 1, Gradient(2));
+  shard.PushStep(b_, 1, 1, Gradient(4));
+  const auto values =
+      shard.Pull(a_, MakeToken(2, {MakeChosen(a_, 1), MakeChosen(b_, 1)}));
+  ASSERT_THAT(values, IsOk());
+  EXPECT_EQ(values->back(), 1 - 0.5F + 3);
+}
+
 TEST_F(SyncPolicyTest, LeavesOutWhatWasNotChosen) {
   shard_.PushStep(a_, 1, 1, Gradient(-2));
   shard_.PushStep(b_, 1, 1, Gradient(-4));

@@ -104,7 +104,8 @@ TEST(LayersTest, DescriptionHasEveryLayerAndAttribute) {
 }
 
 TEST(LayersTest, BatchNormHasTrainableAndStateParameters) {
-  const Created layer = Build("batch_norm", "", {{3, 2, 2}});
+  const Created layer =
+      Build("batch_norm", "attr { name: 'momentum' f: 0.75 }", {{3, 2, 2}});
   ASSERT_THAT(layer, IsOk());
   const auto parameters = (*layer)->parameters();
   EXPECT_EQ(parameters[0].kind, TRAINABLE);
@@ -113,6 +114,9 @@ TEST(LayersTest, BatchNormHasTrainableAndStateParameters) {
   EXPECT_EQ(parameters[2].kind, STATE);
   EXPECT_EQ(parameters[3].kind, STATE);
   EXPECT_EQ(parameters[3].initializer.kind, Initializer::Kind::kOnes);
+  EXPECT_EQ(parameters[1].decay, 0);
+  EXPECT_EQ(parameters[2].decay, 0.25);
+  EXPECT_EQ(parameters[3].decay, 0.25);
 }
 
 TEST(LayersTest, ConvolutionWithoutBiasHasWeightsOnly) {

@@ -43,7 +43,7 @@ class CompiledModelTest : public testing::TestWithParam<std::string> {
   const Batch batch_ = MakeBatch(kRows, kFeatures, 3, 1);
 };
 
-// Dense, with a penalty, and moving averages: all that reads a parameter.
+// Dense, with a penalty, and batch norm: all that reads a parameter.
 TEST_P(CompiledModelTest, ReadsItsParametersElsewhere) {
   const std::string layers =
       "layer { name: 'bn' type: 'batch_norm' } "
@@ -167,6 +167,9 @@ TEST_P(CompiledModelTest, MovingAveragesMoveTowardsTheBatch) {
                         kHead));
   ASSERT_EQ(model->parameters()[2].name(), "norm/moving_mean");
   EXPECT_EQ(model->parameters()[2].kind(), STATE);
+  EXPECT_EQ(model->parameters()[2].decay(), 0.25F);
+  EXPECT_EQ(model->parameters()[1].decay(), 0);
+  // What the averages are here is the shard's affair.
   for (float& m : model->parameter(2)) m = 2;
   ASSERT_THAT(model->Step(batch_, 1), IsOk());
   for (int64_t c = 0; c < kFeatures; ++c) {
@@ -179,8 +182,30 @@ TEST_P(CompiledModelTest, MovingAveragesMoveTowardsTheBatch) {
       const double d = batch_.examples.as<float>()[n * kFeatures + c] - mean;
       variance += d * d / (kRows - 1);
     }
-    EXPECT_NEAR(model->gradient(2)[c], 0.25 * (mean - 2), 1e-6);
-    EXPECT_NEAR(model->gradient(3)[c], 0.25 * (variance - 1), 1e-6);
+    EXPECT_NEAR(model->gradient(2)[c], 0.25 * mean, 1e-6);
+    EXPECT_NEAR(model->gradient(3)[c], 0.25 * variance, 1e-6);
+  }
+}
+
+TEST_P(CompiledModelTest, SharedAveragesAreMovedOneAfterAnother) {
+  const std::string once =
+      "layer { name: 'a' type: 'batch_norm' attr { name: 'momentum' f: 0.25 } "
+      "} ";
+  const std::string twice = absl::StrCat(
+      once,
+      "layer { name: 'b' type: 'batch_norm' share: 'a' attr { name: 'momentum' "
+      "f: 0.5 } } ");
+  const auto first = Make(absl::StrCat(once, kHead));
+  const auto both = Make(absl::StrCat(twice, kHead));
+  ASSERT_EQ(both->parameters().size(), first->parameters().size());
+  EXPECT_EQ(both->parameters()[2].decay(), 1 - 0.25F * 0.5F);
+  ASSERT_THAT(first->Step(batch_, 1), IsOk());
+  ASSERT_THAT(both->Step(batch_, 1), IsOk());
+  // What the second reads has a mean of 0 and a variance of 1, but for epsilon.
+  for (int64_t c = 0; c < kFeatures; ++c) {
+    EXPECT_NEAR(both->gradient(2)[c], 0.5 * first->gradient(2)[c], 1e-6);
+    EXPECT_NEAR(both->gradient(3)[c],
+                0.5 * first->gradient(3)[c] + 0.5 * kRows / (kRows - 1), 1e-2);
   }
 }
 

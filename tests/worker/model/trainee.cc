@@ -15,11 +15,13 @@ constexpr float kLearningRate = 0.05f;
 
 void Update(CompiledModel* model) {
   for (int i = 0; i < static_cast<int>(model->parameters().size()); ++i) {
-    const bool is_state = model->parameters()[i].kind() == STATE;
+    const TensorDef& definition = model->parameters()[i];
     const absl::Span<float> values = model->parameter(i);
     for (size_t k = 0; k < values.size(); ++k) {
       const float gradient = model->gradient(i)[k];
-      values[k] += is_state ? gradient : -kLearningRate * gradient;
+      values[k] += definition.kind() == STATE
+                       ? gradient - definition.decay() * values[k]
+                       : -kLearningRate * gradient;
     }
   }
 }
