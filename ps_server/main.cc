@@ -16,9 +16,9 @@
 #include "common/base/command_line.h"
 #include "common/base/end_process.h"
 #include "common/base/exit_code.h"
-#include "common/base/freed_memory.h"
 #include "common/base/logging.h"
 #include "common/base/memory_limit.h"
+#include "common/base/process_setup.h"
 #include "common/base/status_macros.h"
 #include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
@@ -197,13 +197,12 @@ int Run(const ResolvedCluster& cluster) {
 }
 
 int Main(const std::vector<std::string>& args) {
+  SetUpProcess();
   const CommandLine command_line =
       ParseCommandLine(args, DescribeCommandLine());
   std::fputs(command_line.out.c_str(), stdout);
   std::fputs(command_line.error.c_str(), stderr);
   if (command_line.exit_code.has_value()) return *command_line.exit_code;
-
-  KeepFreedMemory();
 
   const absl::StatusOr<ResolvedCluster> cluster = ResolveOwnCluster();
   LogOptions log;

@@ -121,9 +121,13 @@ absl::Status PsTask::OfferSharedMemory() {
 
 absl::Status PsTask::Listen(const std::string& address) {
   ASSIGN_OR_RETURN(
-      server_,
-      StartServer(address, {options_.port_wait, options_.clock, latch_},
-                  [&] { return TryServe(address); }));
+      ListeningServer listening,
+      StartServer(
+          address, {options_.port_wait, options_.clock, latch_},
+          [this](ServerListener* listener) { return TryServe(listener); }));
+  server_ = std::move(listening.server);
+  listener_ = std::move(listening.listener);
+  port_ = listener_->port();
   spdlog::info("listening on {} incarnation={:016x}", address,
                options_.incarnation);
   {
@@ -145,15 +149,14 @@ absl::Status PsTask::Listen(const std::string& address) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<grpc::Server> PsTask::TryServe(const std::string& address) {
+std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
   // New services for each try: one can be registered only once.
   parameter_service_ = MakeParameterService(&shard_, &streams_, options_.clock);
   grpc::ServerBuilder builder;
   ServerSettings settings;
   settings.num_workers = num_training_tasks();
   buffers_ = ApplyServerSettings(settings, &builder);
-  int port = 0;
-  builder.AddListeningPort(address, options_.credentials.server, &port);
+  listener->AddTo(&builder, options_.credentials.server);
   builder.RegisterService(parameter_service_.get());
   if (coordination_ != nullptr) {
     coordination_service_ =
@@ -164,9 +167,7 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(const std::string& address) {
     shared_memory_service_ = MakeSharedMemoryService(shared_memory_->offer());
     builder.RegisterService(shared_memory_service_.get());
   }
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  port_ = port;
-  return server;
+  return builder.BuildAndStart();
 }
 
 void PsTask::OnShardPhase(const ShardState& state,
@@ -258,6 +259,7 @@ void PsTask::Drain() {
   // Answers every waiting Watch, so that no call outlives the drain.
   if (coordination_ != nullptr) coordination_->Close();
   streams_.Close();
+  listener_.reset();
   server_->Shutdown(ToGrpcDeadline(options_.clock->Now() + kDrainTime));
   {
     absl::MutexLock lock(&mu_);

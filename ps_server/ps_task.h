@@ -16,6 +16,7 @@
 #include "common/rpc/credentials.h"
 #include "common/rpc/job_watcher.h"
 #include "common/rpc/link_choice.h"
+#include "common/rpc/server_listener.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
@@ -95,8 +96,8 @@ class PsTask {
   // Errors: none of shared memory, unless it is required.
   absl::Status OfferSharedMemory();
   absl::Status Listen(const std::string& address);
-  // One try; null if the port was taken.
-  std::unique_ptr<grpc::Server> TryServe(const std::string& address);
+  // One try; null if gRPC refused.
+  std::unique_ptr<grpc::Server> TryServe(ServerListener* listener);
   int num_training_tasks() const;
 
   void OnShardPhase(const ShardState& state, const std::string& optimizer);
@@ -137,6 +138,7 @@ class PsTask {
   // Used by Start, SaveBeforeEnd and Drain only.
   std::unique_ptr<BufferQuota> buffers_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ServerListener> listener_;
   std::unique_ptr<SaveAsker> asker_;
   bool drained_ = false;
 };

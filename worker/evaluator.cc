@@ -1,5 +1,7 @@
 #include "worker/evaluator.h"
 
+#include <utility>
+
 #include "common/base/status_macros.h"
 #include "worker/evaluate_model.h"
 #include "worker/input/fill_batch.h"
@@ -20,10 +22,10 @@ Evaluator::Evaluator(const DataSet* data_set, CompiledModel* model,
 
 absl::Status Evaluator::Pull() {
   if (rounds_ == nullptr) return client_->PullAndWait(into_);
-  ASSIGN_OR_RETURN(const HoldRoundsReply held, rounds_->Hold());
-  const absl::Status pulled = client_->PullAndWait(into_, held.token());
-  rounds_->Release();
-  return pulled;
+  return rounds_->RunHeld(
+      [this](const StepToken& token, RoundHolder::Done done) {
+        client_->Pull(into_, token, std::move(done));
+      });
 }
 
 absl::StatusOr<EvaluationResult> Evaluator::Evaluate() {

@@ -15,37 +15,36 @@ namespace muster {
 absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
     const std::string& address, const PortWait& wait) {
   grpc::EnableDefaultHealthCheckService(true);
-  int port = 0;
   // gRPC starts no server without a service of the application's; this one
   // answers Unimplemented to everything. It can be registered only once.
   std::unique_ptr<grpc::CallbackGenericService> nothing;
   std::unique_ptr<BufferQuota> buffers;
-  const auto serve = [&] {
+  const auto serve = [&](ServerListener* listener) {
     nothing = std::make_unique<grpc::CallbackGenericService>();
     grpc::ServerBuilder builder;
     buffers = ApplyServerSettings(ServerSettings(), &builder);
     builder.RegisterCallbackGenericService(nothing.get());
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+    listener->AddTo(&builder, grpc::InsecureServerCredentials());
     return builder.BuildAndStart();
   };
-  ASSIGN_OR_RETURN(std::unique_ptr<grpc::Server> server,
-                   StartServer(address, wait, serve));
+  ASSIGN_OR_RETURN(ListeningServer server, StartServer(address, wait, serve));
   auto health = absl::WrapUnique(new HealthServer(
-      std::move(nothing), std::move(buffers), std::move(server), port));
+      std::move(nothing), std::move(buffers), std::move(server)));
   health->SetServing(false);
   return health;
 }
 
 HealthServer::HealthServer(
     std::unique_ptr<grpc::CallbackGenericService> nothing,
-    std::unique_ptr<BufferQuota> buffers, std::unique_ptr<grpc::Server> server,
-    int port)
+    std::unique_ptr<BufferQuota> buffers, ListeningServer listening)
     : nothing_(std::move(nothing)),
       buffers_(std::move(buffers)),
-      server_(std::move(server)),
-      port_(port) {}
+      server_(std::move(listening.server)),
+      listener_(std::move(listening.listener)),
+      port_(listener_->port()) {}
 
 HealthServer::~HealthServer() {
+  listener_.reset();
   server_->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));
 }
 

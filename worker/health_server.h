@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/rpc/buffer_quota.h"
+#include "common/rpc/server_listener.h"
 #include "common/rpc/start_server.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
@@ -28,12 +29,12 @@ class HealthServer {
 
  private:
   HealthServer(std::unique_ptr<grpc::CallbackGenericService> nothing,
-               std::unique_ptr<BufferQuota> buffers,
-               std::unique_ptr<grpc::Server> server, int port);
+               std::unique_ptr<BufferQuota> buffers, ListeningServer listening);
 
   const std::unique_ptr<grpc::CallbackGenericService> nothing_;
   const std::unique_ptr<BufferQuota> buffers_;
   const std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ServerListener> listener_;
   const int port_;
 };
 

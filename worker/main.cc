@@ -18,8 +18,8 @@
 #include "common/base/command_line.h"
 #include "common/base/end_process.h"
 #include "common/base/exit_code.h"
-#include "common/base/freed_memory.h"
 #include "common/base/logging.h"
+#include "common/base/process_setup.h"
 #include "common/base/status_macros.h"
 #include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
@@ -464,6 +464,7 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
 }
 
 int Main(const std::vector<std::string>& args) {
+  SetUpProcess();
   const MonotonicClock clock{};
   const absl::Time start_time = clock.Now();
   const CommandLine command_line =
@@ -478,7 +479,6 @@ int Main(const std::vector<std::string>& args) {
 
   // What gRPC prints by itself, the links and servers say in better words.
   gpr_set_log_function([](gpr_log_func_args*) {});
-  KeepFreedMemory();
 
   const absl::StatusOr<ResolvedCluster> cluster = ResolveOwnCluster();
   LogOptions log;

@@ -8,6 +8,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
+#include "worker/call_status.h"
 #include "worker/worker_positions.h"
 
 namespace muster {
@@ -18,9 +19,13 @@ LoadEvent ModelLoader::Load(const LoadModel& epoch) {
   settled_ = true;
   options_.client->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
   if (options_.train_dir.empty()) return Initialize();
+  const absl::StatusOr<std::vector<int64_t>> steps =
+      ListCheckpoints(options_.file_system, options_.train_dir);
+  // A folder that is gone is no new training.
+  if (!steps.ok()) return LoadEvent{steps.status(), true};
+  if (steps->empty()) return Initialize();
   absl::StatusOr<CheckpointReader::Newest> newest =
       CheckpointReader::OpenNewest(options_.file_system, options_.train_dir);
-  if (absl::IsNotFound(newest.status())) return Initialize();
   if (!newest.ok()) return LoadEvent{newest.status(), true};
   for (const std::string& warning : newest->warnings) {
     options_.say(/*is_error=*/true, warning);
@@ -29,9 +34,13 @@ LoadEvent ModelLoader::Load(const LoadModel& epoch) {
   const absl::Status compatible =
       CheckCompatible(reader.manifest(), options_.placed->tensors,
                       options_.placed->definition.optimizer);
-  if (compatible.ok()) return LoadEvent{Restore(reader), false};
-  return LoadEvent{
-      Annotate(compatible, absl::StrCat("restore ", reader.path())), true};
+  if (!compatible.ok()) {
+    return LoadEvent{
+        Annotate(compatible, absl::StrCat("restore ", reader.path())), true};
+  }
+  absl::StatusOr<LoadedModel> restored = Restore(reader);
+  const bool unusable = IsOfFile(restored.status());
+  return LoadEvent{std::move(restored), unusable};
 }
 
 void ModelLoader::Enter() {
@@ -88,8 +97,8 @@ absl::Status ModelLoader::RestorePiece(const CheckpointReader& reader,
   return ForEachRun(
       piece.elements, element_bytes, [&](int64_t offset, int64_t count) {
         buffer.resize(count * element_bytes);
-        RETURN_IF_ERROR(reader.Read(piece.parameter.name(), piece.slot, offset,
-                                    count, buffer.data()));
+        RETURN_IF_ERROR(OfFile(reader.Read(piece.parameter.name(), piece.slot,
+                                           offset, count, buffer.data())));
         range.offset = offset;
         range.values = {buffer.data(), static_cast<int64_t>(buffer.size())};
         return options_.client->Load(piece.slot, {range});

@@ -10,6 +10,7 @@
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
 #include "worker/blocking_call.h"
+#include "worker/call_status.h"
 #include "worker/worker_positions.h"
 
 namespace muster {
@@ -157,13 +158,13 @@ absl::StatusOr<std::string> ModelSaver::WriteFiles(
   options.global_step = manifest.global_step();
   options.retention = options_.retention;
   ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointWriter> writer,
-                   CheckpointWriter::Create(options, options_.placed->tensors,
-                                            options_.slots));
+                   OfFile(CheckpointWriter::Create(
+                       options, options_.placed->tensors, options_.slots)));
   for (const CheckpointPiece& piece : writer->pieces()) {
     RETURN_IF_ERROR(CopyPiece(cuts, piece, writer.get()));
   }
   ASSIGN_OR_RETURN(const CheckpointWriter::Committed committed,
-                   writer->Commit(std::move(manifest)));
+                   OfFile(writer->Commit(std::move(manifest))));
   for (const std::string& warning : committed.warnings) options_.say(warning);
   return committed.path;
 }
@@ -189,7 +190,7 @@ absl::Status ModelSaver::CopyPiece(const Cuts& cuts,
                           {reinterpret_cast<const float*>(buffer.data()),
                            static_cast<size_t>(count)}));
         }
-        return writer->Append({buffer.data(), buffer.size()});
+        return OfFile(writer->Append({buffer.data(), buffer.size()}));
       });
 }
 

@@ -2,7 +2,10 @@
 #define WORKER_ROUND_HOLDER_H_
 
 #include <cstdint>
+#include <functional>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/rpc/coordination_link.h"
@@ -14,7 +17,7 @@ namespace muster {
 // all shards after the same update. One thread.
 //
 //   ASSIGN_OR_RETURN(const HoldRoundsReply held, holder->Hold());
-//   ... pull or cut with held.token() ...
+//   ... cut with held.token() ...
 //   holder->Release();
 class RoundHolder {
  public:
@@ -35,8 +38,19 @@ class RoundHolder {
   // Does not wait: a lost message costs the rest of the second.
   void Release();
 
+  // Holds the rounds while `run` is under way, however long that takes: it gets
+  // the token, and calls `done` on any thread when it has ended. Begun anew, a
+  // few times, if a round was closed meanwhile (the hold was lost): then what
+  // it has seen may be of several updates. Errors: those of Hold and of `run`;
+  // Aborted if each time a round was closed.
+  using Done = std::function<void(absl::Status)>;
+  absl::Status RunHeld(absl::FunctionRef<void(const StepToken&, Done)> run);
+
  private:
   HoldRoundsRequest MakeRequest(bool hold) const;
+  absl::Status TryRunHeld(absl::FunctionRef<void(const StepToken&, Done)> run);
+  // Holds on. Errors: those of Hold; Aborted if another round is open.
+  absl::Status HoldOn(int64_t round);
 
   const Clock& clock_;
   CoordinationLink* const coordination_;

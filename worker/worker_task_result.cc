@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
+#include "worker/call_status.h"
 #include "worker/replication_settings.h"
 #include "worker/result_file.h"
 #include "worker/worker_task.h"
@@ -89,7 +90,7 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   result.checkpoint = hooks_->newest_checkpoint();
   AddSpeed(&result);
   const std::string path = absl::StrCat(options_.train_dir, "/result.json");
-  RETURN_IF_ERROR(WriteFileAtomically(path, ResultJson(result)));
+  RETURN_IF_ERROR(OfFile(WriteFileAtomically(path, ResultJson(result))));
   options_.say(/*is_error=*/false, absl::StrCat("wrote ", path));
   return absl::OkStatus();
 }

@@ -37,8 +37,8 @@ class ReadableFile {
 // The few things that checkpoints want of a file system; a seam for tests that
 // need a full disk or a power cut (tests/testing/fake_file_system.h).
 // Thread-safe. Errors name the path and the system's reason, with the code of
-// absl::ErrnoToStatus: ResourceExhausted for a full disk, NotFound,
-// AlreadyExists, PermissionDenied, ...
+// absl::ErrnoToStatus: ResourceExhausted for a full disk or a limit
+// of the process, NotFound, AlreadyExists, PermissionDenied, ...
 class FileSystem {
  public:
   virtual ~FileSystem() = default;

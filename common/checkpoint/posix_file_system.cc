@@ -19,7 +19,11 @@ namespace {
 
 absl::Status ErrnoError(absl::string_view action, const std::string& path) {
   const int error = errno;
-  return absl::ErrnoToStatus(error, absl::StrCat(action, " '", path, "'"));
+  const absl::Status status =
+      absl::ErrnoToStatus(error, absl::StrCat(action, " '", path, "'"));
+  if (error != EFBIG) return status;
+  // A limit of this process's files (ulimit -f) is a disk that is full.
+  return absl::ResourceExhaustedError(status.message());
 }
 
 // Repeats a call that a signal interrupted.

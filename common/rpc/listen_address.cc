@@ -1,12 +1,15 @@
 #include "common/rpc/listen_address.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -35,19 +38,101 @@ absl::Status CheckReach(absl::string_view deed, absl::string_view text,
       "everybody, pass --allow_insecure_network"));
 }
 
-// Binds and closes a socket; 0 or errno.
-int TryBind(const addrinfo& where) {
-  const int fd = socket(where.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return errno;
-  // As gRPC does: connections of an ended server do not count.
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  int error = 0;
-  if (bind(fd, where.ai_addr, where.ai_addrlen) != 0 || listen(fd, 1) != 0) {
-    error = errno;
+// An address as the system has it.
+struct SocketAddress {
+  sockaddr_storage bytes = {};
+  socklen_t size = 0;
+};
+
+in_port_t& PortOf(SocketAddress& address) {
+  return address.bytes.ss_family == AF_INET6
+             ? reinterpret_cast<sockaddr_in6&>(address.bytes).sin6_port
+             : reinterpret_cast<sockaddr_in&>(address.bytes).sin_port;
+}
+
+SocketAddress FromInfo(const addrinfo& info) {
+  SocketAddress address;
+  address.size = info.ai_addrlen;
+  std::memcpy(&address.bytes, info.ai_addr, info.ai_addrlen);
+  return address;
+}
+
+// All that a name stands for, each once (/etc/hosts may name one twice).
+absl::StatusOr<std::vector<SocketAddress>> Resolve(absl::string_view address) {
+  ASSIGN_OR_RETURN(const Address parsed, ParseListenAddress(address));
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int lookup = getaddrinfo(
+      parsed.host.c_str(), absl::StrCat(parsed.port).c_str(), &hints, &found);
+  if (lookup != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "listen on ", address, ": no such host: ", gai_strerror(lookup)));
   }
-  close(fd);
-  return error;
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    const SocketAddress next = FromInfo(*one);
+    const bool known = absl::c_any_of(addresses, [&](const auto& other) {
+      return std::memcmp(&other.bytes, &next.bytes, sizeof(next.bytes)) == 0;
+    });
+    if (!known) addresses.push_back(next);
+  }
+  freeaddrinfo(found);
+  return addresses;
+}
+
+// As gRPC has it for a server with a keepalive: what is sent and not
+// acknowledged for so long ends the connection.
+constexpr int kUserTimeoutMs = 10000;
+
+void SetOption(const FileDescriptor& socket, int level, int option, int value) {
+  setsockopt(socket.get(), level, option, &value, sizeof(value));
+}
+
+// A listening socket, or none and errno. Accepted ones inherit its options.
+FileDescriptor ListenAt(const SocketAddress& where) {
+  FileDescriptor socket(::socket(
+      where.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return socket;
+  // Connections of an ended server do not count.
+  SetOption(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  SetOption(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  SetOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+  if (where.bytes.ss_family == AF_INET6) {
+    SetOption(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  }
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&where.bytes),
+           where.size) == 0 &&
+      listen(socket.get(), SOMAXCONN) == 0) {
+    return socket;
+  }
+  const int error = errno;
+  socket = FileDescriptor();
+  errno = error;
+  return socket;
+}
+
+// 0.0.0.0 as [::], which takes connections of either kind, where there is IPv6.
+FileDescriptor ListenAtAny(SocketAddress where) {
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(where.bytes);
+  if (where.bytes.ss_family == AF_INET && v4.sin_addr.s_addr == INADDR_ANY) {
+    SocketAddress all;
+    all.size = sizeof(sockaddr_in6);
+    all.bytes.ss_family = AF_INET6;
+    PortOf(all) = PortOf(where);
+    FileDescriptor socket = ListenAt(all);
+    if (socket.valid() || errno == EADDRINUSE) return socket;
+  }
+  return ListenAt(where);
+}
+
+in_port_t BoundPort(const FileDescriptor& socket) {
+  SocketAddress address;
+  address.size = sizeof(address.bytes);
+  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.bytes),
+              &address.size);
+  return PortOf(address);
 }
 
 }  // namespace
@@ -70,28 +155,24 @@ absl::Status CheckConnectAddress(absl::string_view address,
   return CheckReach("connect to", address, parsed, allow_insecure_network);
 }
 
-absl::Status TryListen(absl::string_view address) {
-  ASSIGN_OR_RETURN(const Address parsed, ParseListenAddress(address));
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const int lookup = getaddrinfo(
-      parsed.host.c_str(), absl::StrCat(parsed.port).c_str(), &hints, &found);
-  if (lookup != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "listen on ", address, ": no such host: ", gai_strerror(lookup)));
+absl::StatusOr<ListeningSockets> ListenOn(absl::string_view address) {
+  ASSIGN_OR_RETURN(std::vector<SocketAddress> places, Resolve(address));
+  // All of a name's addresses, or half of the peers would talk to whoever holds
+  // the other.
+  ListeningSockets listening;
+  int error = 0;
+  for (SocketAddress& place : places) {
+    // Port 0: the first one's.
+    if (listening.port != 0) PortOf(place) = htons(listening.port);
+    FileDescriptor socket = ListenAtAny(place);
+    if (!socket.valid()) {
+      if (error != EADDRINUSE) error = errno;
+      continue;
+    }
+    listening.port = ntohs(BoundPort(socket));
+    listening.sockets.push_back(std::move(socket));
   }
-  // All of a name's addresses: gRPC would be content with one of them, and
-  // half of the peers would talk to whoever holds the other.
-  int error = EADDRNOTAVAIL;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    const int result = TryBind(*one);
-    if (error == EADDRNOTAVAIL || result == EADDRINUSE) error = result;
-    if (error == EADDRINUSE) break;
-  }
-  freeaddrinfo(found);
-  if (error == 0) return absl::OkStatus();
+  if (error != EADDRINUSE && !listening.sockets.empty()) return listening;
   const std::string message =
       absl::StrCat("listen on ", address, ": ", std::strerror(error));
   if (error == EADDRINUSE) {

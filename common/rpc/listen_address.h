@@ -2,10 +2,12 @@
 #define COMMON_RPC_LISTEN_ADDRESS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/shared_memory/file_descriptor.h"
 
 namespace muster {
 
@@ -22,11 +24,18 @@ absl::StatusOr<std::string> ChooseListenAddress(
 absl::Status CheckConnectAddress(absl::string_view address,
                                  bool allow_insecure_network);
 
-// Why one cannot listen on `address`, for a message: tries it and says what
-// the system answers. OK if one can.
-// Errors: Unavailable if the port is taken; InvalidArgument if the address is
-// not this machine's.
-absl::Status TryListen(absl::string_view address);
+// Sockets that listen on one port of this machine.
+struct ListeningSockets {
+  // One for each address of the name; not blocking.
+  std::vector<FileDescriptor> sockets;
+  int port = 0;
+};
+
+// Listens on all addresses of `address`, for this process alone; 0.0.0.0 and
+// [::] are every address of either kind. Port 0: any free one.
+// Errors: Unavailable if the port is taken at one of them; InvalidArgument if
+// no address is this machine's.
+absl::StatusOr<ListeningSockets> ListenOn(absl::string_view address);
 
 }  // namespace muster
 

@@ -6,12 +6,10 @@
 
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/cluster/address.h"
 #include "grpc/support/sync.h"
-#include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/version_info.h"
 
 // gRPC's way to a socket is public (ChannelArguments::SetSocketMutator), but
@@ -76,18 +74,9 @@ void Unpace(int fd) {
   }
 }
 
-// gRPC calls it for each socket of a client that was told so, and of a server.
+// gRPC calls it for each socket of a client that was told so.
 bool OnSocket(const grpc_mutate_socket_info* info, grpc_socket_mutator*) {
-  switch (info->usage) {
-    case GRPC_FD_CLIENT_CONNECTION_USAGE:
-      Unpace(info->fd);
-      break;
-    case GRPC_FD_SERVER_LISTENER_USAGE:
-      break;
-    case GRPC_FD_SERVER_CONNECTION_USAGE:
-      if (HasLoopbackPeer(info->fd)) Unpace(info->fd);
-      break;
-  }
+  Unpace(info->fd);
   return true;  // or gRPC would close it
 }
 
@@ -103,15 +92,6 @@ void SetMutator(grpc::ChannelArguments* arguments) {
   arguments->SetSocketMutator(mutator.release());  // which owns it
 }
 
-class ServerOption : public grpc::ServerBuilderOption {
- public:
-  void UpdateArguments(grpc::ChannelArguments* arguments) override {
-    SetMutator(arguments);
-  }
-  void UpdatePlugins(
-      std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*) override {}
-};
-
 }  // namespace
 
 void UnpaceLoopback(const std::string& address,
@@ -120,8 +100,8 @@ void UnpaceLoopback(const std::string& address,
   if (parsed.ok() && IsLoopback(*parsed)) SetMutator(arguments);
 }
 
-void UnpaceLoopback(grpc::ServerBuilder* builder) {
-  builder->SetOption(std::make_unique<ServerOption>());
+void UnpaceLoopback(int fd) {
+  if (HasLoopbackPeer(fd)) Unpace(fd);
 }
 
 }  // namespace muster

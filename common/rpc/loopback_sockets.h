@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
 
 namespace muster {
@@ -20,8 +19,8 @@ namespace muster {
 void UnpaceLoopback(const std::string& address,
                     grpc::ChannelArguments* arguments);
 
-// For the connections of a server whose peers have loopback addresses.
-void UnpaceLoopback(grpc::ServerBuilder* builder);
+// For a connection that a server has accepted, if its peer has such an address.
+void UnpaceLoopback(int fd);
 
 }  // namespace muster
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "common/rpc/loopback_sockets.h"
 #include "common/rpc/protocol.h"
 #include "grpc/impl/codegen/compression_types.h"
 #include "grpc/impl/codegen/grpc_types.h"
@@ -27,9 +26,6 @@ size_t QuotaBytes(const ServerSettings& settings) {
 
 std::unique_ptr<BufferQuota> ApplyServerSettings(const ServerSettings& settings,
                                                  grpc::ServerBuilder* builder) {
-  // By default a second server on a taken port starts and silently shares it.
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-
   // A part and its header, not more; nothing legitimate is larger.
   builder->SetMaxReceiveMessageSize(kMaxPartBytes + kMaxHeaderBytes);
   builder->SetMaxSendMessageSize(kMaxPartBytes + kMaxHeaderBytes);
@@ -44,9 +40,6 @@ std::unique_ptr<BufferQuota> ApplyServerSettings(const ServerSettings& settings,
   auto quota =
       std::make_unique<BufferQuota>(QuotaBytes(settings), settings.max_threads);
   builder->SetResourceQuota(quota->quota());
-
-  // Connections within the machine need no pacing.
-  UnpaceLoopback(builder);
 
   // Clients ping every 10 s (channel_settings.cc); with gRPC's default of one
   // in 5 minutes the server would answer GOAWAY too_many_pings.

@@ -18,10 +18,10 @@ struct ServerSettings {
   int max_threads = 64;
 };
 
-// Sets everything about a Muster server but its address, credentials and
-// services. The one place for it: README.md has the table, the reasons stand
-// beside each line of the code. What it returns is held while the server
-// serves.
+// Sets everything about a Muster server but where it listens (ServerListener),
+// its credentials and services. The one place for it: README.md has the table,
+// the reasons stand beside each line of the code. What it returns is held while
+// the server serves.
 [[nodiscard]] std::unique_ptr<BufferQuota> ApplyServerSettings(
     const ServerSettings& settings, grpc::ServerBuilder* builder);
 

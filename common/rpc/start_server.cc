@@ -1,31 +1,43 @@
 #include "common/rpc/start_server.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/rpc/listen_address.h"
+#include "absl/strings/string_view.h"
+#include "spdlog/spdlog.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::Duration kPortPause = absl::Milliseconds(200);
 
+void SayShortage(absl::string_view line) {
+  spdlog::warn("{}", std::string(line));
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(
+absl::StatusOr<ListeningServer> StartServer(
     const std::string& address, const PortWait& wait,
-    absl::FunctionRef<std::unique_ptr<grpc::Server>()> serve) {
+    absl::FunctionRef<std::unique_ptr<grpc::Server>(ServerListener*)> serve) {
   const absl::Time give_up = wait.clock->Now() + wait.limit;
   while (true) {
-    const absl::Status free = TryListen(address);
-    if (free.ok()) {
-      std::unique_ptr<grpc::Server> server = serve();
-      if (server != nullptr) return server;
+    absl::StatusOr<std::unique_ptr<ServerListener>> listener =
+        ServerListener::Listen(address);
+    if (listener.ok()) {
+      std::unique_ptr<grpc::Server> server = serve(listener->get());
+      if (server != nullptr) {
+        (*listener)->Start(wait.clock, &SayShortage);
+        return ListeningServer{std::move(server), *std::move(listener)};
+      }
     }
-    if (!free.ok() && !absl::IsUnavailable(free)) return free;
+    const absl::Status& status = listener.status();
+    if (!status.ok() && !absl::IsUnavailable(status)) return status;
     if (wait.clock->Now() >= give_up) {
       return absl::UnavailableError(absl::StrCat(
-          free.ok() ? absl::StrCat("listen on ", address, ": gRPC refused")
-                    : std::string(free.message()),
+          status.ok() ? absl::StrCat("listen on ", address, ": gRPC refused")
+                      : std::string(status.message()),
           " (tried for ", absl::FormatDuration(wait.limit), ")"));
     }
     if (wait.latch->WaitFor(kPortPause).has_value()) {

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/stop_latch.h"
+#include "common/rpc/server_listener.h"
 #include "grpcpp/server.h"
 
 namespace muster {
@@ -21,14 +22,22 @@ struct PortWait {
   StopLatch* latch = nullptr;
 };
 
-// Calls `serve`, which is to build and start a server on `address` and gives
-// null if gRPC refused, once `address` is free, until there is a server.
+// A server, and where its connections come in. The listener goes first: then
+// the server shuts down with those that it has.
+struct ListeningServer {
+  std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<ServerListener> listener;
+};
+
+// Listens on `address`, once it is free, and calls `serve`, which is to build a
+// server that has the listener (AddTo) and to start it, and gives null if gRPC
+// refused, until there is a server. wait.clock outlives it.
 // Errors: Unavailable, naming the address, for a port that stayed taken;
 // InvalidArgument for an address that is not this machine's; Cancelled if the
 // latch was stopped meanwhile.
-absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(
+absl::StatusOr<ListeningServer> StartServer(
     const std::string& address, const PortWait& wait,
-    absl::FunctionRef<std::unique_ptr<grpc::Server>()> serve);
+    absl::FunctionRef<std::unique_ptr<grpc::Server>(ServerListener*)> serve);
 
 }  // namespace muster
 

@@ -129,7 +129,7 @@ class TrainingTest(harness.TestCase):
 
     def test_training_goes_on_when_a_save_fails(self):
         # The parameters file fits into 8 KiB, the slots file does not.
-        limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 4; exec "$@"', "x"]
+        limited = ["bash", "-c", 'ulimit -f 4; exec "$@"', "x"]
         code, output = self.run_to_end(
             "limited",
             limited + [harness.worker(), "--standalone",
@@ -137,8 +137,8 @@ class TrainingTest(harness.TestCase):
                            TRAINING, "train", "--set=optimizer.name=adam",
                            "--set=checkpoint.every_steps=100",
                            "--progress_every=0")])
-        # The final save fails too, and that is not forgiven.
-        self.assertEqual(code, 1, output)
+        # The final save fails too: as on a full disk, it may be tried again.
+        self.assertEqual(code, 138, output)
         self.assertIn(" step=200 ", output)
         # A save that is due while one still runs is left out.
         steps = re.findall(

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/rpc/server_settings.h"
 #include "grpcpp/security/server_credentials.h"
 
@@ -12,16 +13,17 @@ LoopbackServer::LoopbackServer(
     absl::FunctionRef<void(grpc::ServerBuilder*)> add) {
   grpc::ServerBuilder builder;
   buffers_ = ApplyServerSettings({}, &builder);
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
+  listener_ = *ServerListener::Listen("127.0.0.1:0");
+  listener_->AddTo(&builder, grpc::InsecureServerCredentials());
   add(&builder);
   server_ = builder.BuildAndStart();
-  address_ = absl::StrCat("127.0.0.1:", port);
+  listener_->Start(SystemClock(), [](absl::string_view) {});
+  address_ = absl::StrCat("127.0.0.1:", listener_->port());
 }
 
 void LoopbackServer::Stop() {
   if (server_ == nullptr) return;
+  listener_.reset();
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
   server_.reset();

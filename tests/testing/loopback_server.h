@@ -6,6 +6,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "common/rpc/buffer_quota.h"
+#include "common/rpc/server_listener.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 
@@ -30,6 +31,7 @@ class LoopbackServer {
  private:
   std::unique_ptr<BufferQuota> buffers_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ServerListener> listener_;
   std::string address_;
 };
 

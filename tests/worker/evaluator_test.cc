@@ -51,7 +51,19 @@ TEST_F(EvaluatorTest, PullsWhatIsThereBetweenTwoRounds) {
   Evaluator evaluator(&data_set, tiny_.model(), tiny_.client(), &rounds);
   ASSERT_THAT(evaluator.Evaluate(), IsOk());
   EXPECT_EQ(tiny_.shard().round(), 8);
-  EXPECT_EQ(coordination.holds, 1);
+  EXPECT_FALSE(coordination.held);
+}
+
+TEST_F(EvaluatorTest, PullsAnewWhatARoundHasMixed) {
+  const CountingDataSet data_set(kClasses);
+  const MonotonicClock clock{};
+  RoundCoordination coordination(/*round=*/8);
+  // Closed after the pull began: the first hold was lost.
+  coordination.after_hold = [&coordination] { coordination.set_round(9); };
+  RoundHolder rounds(&clock, &coordination, Sender());
+  Evaluator evaluator(&data_set, tiny_.model(), tiny_.client(), &rounds);
+  ASSERT_THAT(evaluator.Evaluate(), IsOk());
+  EXPECT_EQ(tiny_.shard().round(), 9);
   EXPECT_FALSE(coordination.held);
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/rpc/protocol.h"
 #include "tests/worker/session_machine_fixture.h"
+#include "worker/call_status.h"
 #include "worker/session_machine.h"
 
 namespace muster {
@@ -70,6 +71,25 @@ TEST_F(SessionMachineEndTest, AnotherFailureAtTheEndIsFinalAndTold) {
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitFailed);
   EXPECT_THAT(Get<Exit>()->text, HasSubstr("I/O error"));
+}
+
+// A folder that is gone has the code of a coordinator that has forgotten us.
+TEST_F(SessionMachineEndTest, AFileThatCannotBeWrittenIsNoLostPeer) {
+  for (const absl::Status& status :
+       {absl::NotFoundError("final save: create folder 'train/.tmp': gone"),
+        absl::FailedPreconditionError("rename to 'train': is a directory"),
+        absl::DeadlineExceededError("write 'train': timed out"),
+        absl::AbortedError("write 'train': stale file handle")}) {
+    RunToFinal();
+    Send(FinalEvent{OfFile(status)});
+    EXPECT_EQ(Get<SendHello>(), nullptr);
+    ASSERT_NE(Get<SendFinish>(), nullptr) << status;
+    EXPECT_TRUE(Get<SendFinish>()->unsaved);
+    Send(FinishEvent{Finished(State(STOPPING, 1, {7}))});
+    ASSERT_NE(Get<Exit>(), nullptr);
+    EXPECT_EQ(Get<Exit>()->code, kExitFailed);
+    EXPECT_THAT(Get<Exit>()->text, HasSubstr("'train"));
+  }
 }
 
 TEST_F(SessionMachineEndTest, WhoIsReplacedAtTheEndLeavesTheEndToItsSuccessor) {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -65,13 +67,18 @@ class StandaloneTest : public LocalTraining {
     if (!options.ok()) return -1;
     options->profiled.count = profile_steps_;
     options->progress.every = absl::ZeroDuration();
-    options->write_progress = [this](absl::string_view line) { Say(line); };
+    options->write_progress = [this](absl::string_view line) {
+      Say(line);
+      on_progress_();
+    };
     const auto task = CreateTask(*options);
     EXPECT_THAT(task, IsOk());
     return task.ok() ? (*task)->Run() : -1;
   }
 
   int64_t profile_steps_ = 0;
+  // Called after each line of progress: after a step.
+  std::function<void()> on_progress_ = [] {};
 };
 
 TEST_F(StandaloneTest, TrainsAsWellWithEncodedGradients) {
@@ -286,6 +293,37 @@ TEST_F(StandaloneTest, CheckpointOfAnotherModelEndsItWithThree) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 10), kExitDone);
   EXPECT_EQ(Train(train_dir, 20, {"optimizer.name=adam"}), kExitBadCheckpoint);
+}
+
+// The codes of these files' errors are also those of a ps that is lost, for
+// which the end would be tried again and again.
+TEST_F(StandaloneTest, AResultThatCannotBeWrittenEndsItNamingTheFile) {
+  const std::string train_dir = NewTrainDir("train");
+  std::filesystem::create_directory(train_dir + "/result.json");
+  EXPECT_EQ(Train(train_dir, 1), kExitFailed);
+  EXPECT_THAT(Lines(), Contains(HasSubstr(train_dir + "/result.json")));
+  PosixFileSystem file_system;
+  EXPECT_THAT(ListCheckpoints(&file_system, train_dir),
+              IsOkAndHolds(ElementsAre(1, 0)));
+}
+
+TEST_F(StandaloneTest, ALastSaveWithoutItsFolderEndsItNamingIt) {
+  const std::string train_dir = NewTrainDir("train");
+  on_progress_ = [&train_dir] { std::filesystem::remove_all(train_dir); };
+  EXPECT_EQ(Train(train_dir, 10), kExitFailed);
+  EXPECT_THAT(Lines(),
+              Contains(AllOf(HasSubstr("final save: "), HasSubstr(train_dir))));
+}
+
+TEST_F(StandaloneTest, AFolderThatIsGoneIsNoNewTraining) {
+  const std::string train_dir = NewTrainDir("train");
+  const auto options = MakeOptions(kTraining, {"stop.steps=1"}, train_dir);
+  ASSERT_THAT(options, IsOk());
+  const auto task = CreateTask(*options);
+  ASSERT_THAT(task, IsOk());
+  std::filesystem::remove_all(train_dir);
+  EXPECT_EQ((*task)->Run(), kExitBadCheckpoint);
+  EXPECT_THAT(Lines(), Contains(HasSubstr(train_dir)));
 }
 
 TEST_F(StandaloneTest, StopsAfterItsTime) {

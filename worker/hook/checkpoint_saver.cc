@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/call_status.h"
 
 namespace muster {
 namespace {
@@ -69,7 +70,9 @@ absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
 absl::Status CheckpointSaver::SaveAtEnd() {
   absl::StatusOr<PendingSave> save = begin_();
   if (!save.ok()) return Annotate(save.status(), "final save");
-  return Annotate(WriteFiles(*save), "final save");
+  const absl::Status written = WriteFiles(*save);
+  const absl::Status named = Annotate(written, "final save");
+  return IsOfFile(written) ? OfFile(named) : named;
 }
 
 std::string CheckpointSaver::newest() const {

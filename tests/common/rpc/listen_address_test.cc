@@ -37,7 +37,7 @@ TEST(ListenAddressTest, NamesWhatDoesNotParse) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'localhost'")));
 }
 
-TEST(ListenAddressTest, TryListenTellsATakenPortFromAForeignAddress) {
+TEST(ListenAddressTest, ListenOnTellsATakenPortFromAForeignAddress) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -47,14 +47,32 @@ TEST(ListenAddressTest, TryListenTellsATakenPortFromAForeignAddress) {
   ASSERT_EQ(listen(fd, 1), 0);
   ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
   // localhost may have an IPv6 address too, which is free.
-  EXPECT_THAT(TryListen(absl::StrCat("localhost:", ntohs(address.sin_port))),
+  EXPECT_THAT(ListenOn(absl::StrCat("localhost:", ntohs(address.sin_port))),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("in use")));
   close(fd);
-  EXPECT_THAT(TryListen("127.0.0.1:0"), IsOk());
+  EXPECT_THAT(ListenOn("127.0.0.1:0"), IsOk());
   // TEST-NET-1 belongs to nobody.
   EXPECT_THAT(
-      TryListen("192.0.2.1:0"),
+      ListenOn("192.0.2.1:0"),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("192.0.2.1:0")));
+}
+
+// getaddrinfo names both kinds of loopback addresses; peers may use either.
+TEST(ListenAddressTest, AllAddressesOfANameHaveOnePort) {
+  const auto listening = ListenOn("localhost:0");
+  ASSERT_THAT(listening, IsOk());
+  for (const FileDescriptor& socket : listening->sockets) {
+    sockaddr_storage address = {};
+    socklen_t size = sizeof(address);
+    ASSERT_EQ(
+        getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size),
+        0);
+    // At the same place for both.
+    EXPECT_EQ(ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port),
+              listening->port);
+  }
+  EXPECT_THAT(ListenOn(absl::StrCat("localhost:", listening->port)),
+              StatusIs(absl::StatusCode::kUnavailable));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <functional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -66,52 +67,55 @@ class StartServerTest : public testing::Test {
  protected:
   PortWait Wait(absl::Duration limit) { return {limit, &clock_, &latch_}; }
 
-  std::unique_ptr<grpc::Server> Serve() {
+  std::unique_ptr<grpc::Server> Serve(ServerListener* listener) {
     ++tries_;
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(&nothing_);
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials());
+    listener->AddTo(&builder, grpc::InsecureServerCredentials());
     return builder.BuildAndStart();
   }
 
   const MonotonicClock clock_{};
   StopLatch latch_;
   int tries_ = 0;
+  const std::function<std::unique_ptr<grpc::Server>(ServerListener*)> serve_ =
+      [this](ServerListener* listener) { return Serve(listener); };
   grpc::CallbackGenericService nothing_;
 };
 
 TEST_F(StartServerTest, GivesTheServer) {
-  EXPECT_THAT(StartServer("127.0.0.1:0", Wait(absl::ZeroDuration()),
-                          [&] { return Serve(); }),
-              IsOkAndHolds(NotNull()));
+  const auto started =
+      StartServer("127.0.0.1:0", Wait(absl::ZeroDuration()), serve_);
+  ASSERT_THAT(started, IsOk());
+  EXPECT_THAT(started->server, NotNull());
+  EXPECT_GT(started->listener->port(), 0);
   EXPECT_EQ(tries_, 1);
 }
 
 TEST_F(StartServerTest, AsksAgainWhenGrpcRefused) {
   bool refused = false;
-  const auto serve = [&]() -> std::unique_ptr<grpc::Server> {
-    if (refused) return Serve();
+  const auto serve =
+      [&](ServerListener* listener) -> std::unique_ptr<grpc::Server> {
+    if (refused) return Serve(listener);
     refused = true;
     return nullptr;
   };
   EXPECT_THAT(StartServer("127.0.0.1:0", Wait(absl::Seconds(10)), serve),
-              IsOkAndHolds(NotNull()));
+              IsOk());
 }
 
 TEST_F(StartServerTest, WaitsUntilThePortIsFree) {
   TakenPort taken;
   const FreeingClock clock(&taken);
   const PortWait wait = {absl::Seconds(10), &clock, &latch_};
-  EXPECT_THAT(StartServer(taken.address(), wait, [&] { return Serve(); }),
-              IsOkAndHolds(NotNull()));
+  EXPECT_THAT(StartServer(taken.address(), wait, serve_), IsOk());
   EXPECT_EQ(tries_, 1) << "asked while the port was taken";
 }
 
 TEST_F(StartServerTest, NamesAPortThatStaysTaken) {
   const TakenPort taken;
   EXPECT_THAT(
-      StartServer(taken.address(), Wait(absl::ZeroDuration()),
-                  [&] { return Serve(); }),
+      StartServer(taken.address(), Wait(absl::ZeroDuration()), serve_),
       StatusIs(absl::StatusCode::kUnavailable, HasSubstr(taken.address())));
   EXPECT_EQ(tries_, 0);
 }
@@ -120,8 +124,7 @@ TEST_F(StartServerTest, AStopEndsTheWait) {
   const TakenPort taken;
   latch_.Stop({143, "SIGTERM"});
   const absl::Time start = clock_.Now();
-  EXPECT_THAT(StartServer(taken.address(), Wait(absl::Minutes(10)),
-                          [&] { return Serve(); }),
+  EXPECT_THAT(StartServer(taken.address(), Wait(absl::Minutes(10)), serve_),
               StatusIs(absl::StatusCode::kCancelled));
   EXPECT_LT(clock_.Now() - start, absl::Minutes(1));
 }
@@ -129,8 +132,7 @@ TEST_F(StartServerTest, AStopEndsTheWait) {
 TEST_F(StartServerTest, DoesNotWaitForAForeignAddress) {
   // TEST-NET-1 belongs to nobody.
   EXPECT_THAT(
-      StartServer("192.0.2.1:0", Wait(absl::Minutes(10)),
-                  [&] { return Serve(); }),
+      StartServer("192.0.2.1:0", Wait(absl::Minutes(10)), serve_),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("192.0.2.1:0")));
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "tests/testing/status_matchers.h"
+#include "worker/call_status.h"
 
 namespace muster {
 namespace {
@@ -225,6 +226,16 @@ TEST_F(CheckpointSaverTest, TheFinalSaveIsBegunAnewOnceUnlessTheDiskIsFull) {
   write_error_ = absl::ResourceExhaustedError("No space left on device");
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_THAT(begun_, ElementsAre(1, 1, 1));
+}
+
+TEST_F(CheckpointSaverTest, TheFinalSaveTellsAFileFromAPeer) {
+  Make({});
+  Enter(/*initialized=*/false);
+  StepTo(1);
+  write_error_ = OfFile(absl::NotFoundError("'train' is gone"));
+  EXPECT_TRUE(IsOfFile(End()));
+  write_error_ = absl::NotFoundError("a ps has forgotten us");
+  EXPECT_FALSE(IsOfFile(End()));
 }
 
 TEST_F(CheckpointSaverTest, LostShardAtBeginIsSaidAndPassedOver) {
