@@ -1,5 +1,7 @@
 #include "common/rpc/start_server.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/rpc/listen_address.h"
@@ -15,6 +17,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(
     const std::string& address, const PortWait& wait,
     absl::FunctionRef<std::unique_ptr<grpc::Server>()> serve) {
   const absl::Time give_up = wait.clock->Now() + wait.limit;
+  bool said = wait.say == nullptr;
   while (true) {
     const absl::Status free = TryListen(address);
     if (free.ok()) {
@@ -22,11 +25,16 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(
       if (server != nullptr) return server;
     }
     if (!free.ok() && !absl::IsUnavailable(free)) return free;
+    const std::string why =
+        free.ok() ? absl::StrCat("listen on ", address, ": gRPC refused")
+                  : std::string(free.message());
     if (wait.clock->Now() >= give_up) {
       return absl::UnavailableError(absl::StrCat(
-          free.ok() ? absl::StrCat("listen on ", address, ": gRPC refused")
-                    : std::string(free.message()),
-          " (tried for ", absl::FormatDuration(wait.limit), ")"));
+          why, " (tried for ", absl::FormatDuration(wait.limit), ")"));
+    }
+    if (!std::exchange(said, true)) {
+      wait.say(absl::StrCat(why, "; trying again for ",
+                            absl::FormatDuration(wait.limit)));
     }
     if (wait.latch->WaitFor(kPortPause).has_value()) {
       return absl::CancelledError(absl::StrCat(

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -17,6 +18,8 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::NotNull;
 
@@ -105,6 +108,19 @@ TEST_F(StartServerTest, WaitsUntilThePortIsFree) {
   EXPECT_THAT(StartServer(taken.address(), wait, [&] { return Serve(); }),
               IsOkAndHolds(NotNull()));
   EXPECT_EQ(tries_, 1) << "asked while the port was taken";
+}
+
+TEST_F(StartServerTest, SaysAtOnceThatItWaitsForATakenPort) {
+  TakenPort taken;
+  const FreeingClock clock(&taken);
+  std::vector<std::string> lines;
+  const PortWait wait = {
+      absl::Seconds(10), &clock, &latch_,
+      [&lines](absl::string_view line) { lines.emplace_back(line); }};
+  EXPECT_THAT(StartServer(taken.address(), wait, [&] { return Serve(); }),
+              IsOkAndHolds(NotNull()));
+  EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr(taken.address()),
+                                       HasSubstr("trying again for 10s"))));
 }
 
 TEST_F(StartServerTest, NamesAPortThatStaysTaken) {
