@@ -72,7 +72,25 @@ absl::Duration CoordinationServer::Advance() {
     told_end_ = true;
     if (options_.on_end) options_.on_end();
   }
-  return coordinator_.NextDeadline() - now;
+  SayWait(now);
+  return std::min(coordinator_.NextDeadline(), waiting_.next_due()) - now;
+}
+
+void CoordinationServer::SayWait(absl::Time now) {
+  if (!options_.awaited || !options_.say) return;
+  // Steps do not raise the version; what matters then does.
+  if (coordinator_.phase() == INITIAL ||
+      coordinator_.state_version() != awaited_version_) {
+    awaited_version_ = coordinator_.state_version();
+    awaited_ = options_.awaited(coordinator_.State());
+  }
+  std::string line;
+  if (!awaited_.empty()) {
+    line = waiting_.WaitFor(awaited_, now);
+  } else if (waiting_.Stop()) {
+    line = "no longer waiting";
+  }
+  if (!line.empty()) options_.say(line);
 }
 
 void CoordinationServer::AnswerWatches(absl::Time now) {

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/waiting_line.h"
 #include "common/rpc/coordination_link.h"
 #include "ps_server/coordinator.h"
 #include "ps_server/mailbox.h"
@@ -30,8 +31,13 @@ class CoordinationServer : public CoordinationLink {
     // Called on the server's thread when the phase has changed; must not
     // block.
     std::function<void(const JobState&)> on_phase_change;
-    // A line for the operator (Coordinator::TakeLines).
+    // A line for the operator (Coordinator::TakeLines, and for whom the job
+    // waits).
     std::function<void(const std::string&)> say;
+    // Asked there, each second at least while the job is INITIAL, then when the
+    // state has changed: for whom the job waits; "" for nobody. Null: for
+    // nobody.
+    std::function<std::string(const JobState&)> awaited;
     // The same, once, when the job is done and every ps task knows it.
     std::function<void()> on_end;
   };
@@ -78,6 +84,8 @@ class CoordinationServer : public CoordinationLink {
                  ReplyCallback<StepReply> done);
   void AnswerWatches(absl::Time now);
   void AnswerSteps(absl::Time now);
+  // Says, when it is due, for whom the job waits.
+  void SayWait(absl::Time now);
   // Lets time pass, answers who waits, tells the phase; returns how long it may
   // be left alone.
   absl::Duration Advance();
@@ -90,6 +98,10 @@ class CoordinationServer : public CoordinationLink {
   uint64_t next_call_ = 1;
   JobPhase told_phase_ = INITIAL;
   bool told_end_ = false;
+  // As options_.awaited says it of the state of this version.
+  std::string awaited_;
+  int64_t awaited_version_ = 0;
+  WaitingLine waiting_;
   // Last: its thread uses all of the above.
   Mailbox mailbox_;
 };

@@ -69,9 +69,9 @@ void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
   if (!worker.lost) return;
   worker.lost = false;
   ++state_version_;
-  if (worker.registered) {
-    Say(absl::StrCat(TaskName(worker.sender), " is back"));
-  }
+  if (!worker.registered) return;
+  Say(absl::StrCat(TaskName(worker.sender), " is back"));
+  SayUpdateRows();
 }
 
 absl::StatusOr<CoordinatorWorker*> Coordinator::FindSender(
@@ -166,6 +166,8 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
   if (is_new_task) worker.data_position = smallest_position_;
   if (!worker.registered) {
     worker.sender = sender;
+    // One that a manifest named counted as lost, but none was.
+    worker.lost = false;
   } else if (worker.sender.incarnation() != sender.incarnation()) {
     ReturnGrant(worker);
     if (rounds_.has_value()) rounds_->Withdraw(KeyOf(sender));
@@ -300,6 +302,7 @@ absl::Time Coordinator::NextDeadline() const {
 }
 
 void Coordinator::Tick(absl::Time now) {
+  bool lost_some = false;
   for (auto& [key, worker] : workers_) {
     if (now < worker.last_heard + options_.worker_timeout) continue;
     if (!worker.IsWaitedFor()) continue;
@@ -307,10 +310,12 @@ void Coordinator::Tick(absl::Time now) {
     ++state_version_;
     if (!worker.IsThere()) continue;
     Say(absl::StrCat("lost ", TaskName(worker.sender), ": not heard of for ",
-                     absl::FormatDuration(now - worker.last_heard)));
+                     absl::ToInt64Seconds(now - worker.last_heard), " s"));
+    lost_some = true;
     worker.Lose();
     ReturnGrant(worker);
   }
+  if (lost_some) SayUpdateRows();
   SeeLiveTasks(now);
   CheckRounds(now);
   CheckEnd(now);

@@ -188,6 +188,8 @@ class Coordinator {
   std::set<TaskKey> RegisteredTasks() const;
   void SeeLiveTasks(absl::Time now);
   absl::Status CheckRound(const StepRequest& request) const;
+  // In sync: says how many rows an update has now.
+  void SayUpdateRows();
   // In sync: offers the step to the open round, or counts it as dropped.
   void CountDelivery(CoordinatorWorker& worker, const StepRequest& request,
                      absl::Time now);

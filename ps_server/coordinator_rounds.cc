@@ -63,6 +63,18 @@ std::set<TaskKey> Coordinator::LiveTasks() const {
   return live;
 }
 
+void Coordinator::SayUpdateRows() {
+  if (!rounds_.has_value() || phase_ != RUNNING) return;
+  const std::set<TaskKey> live = LiveTasks();
+  // What is missing then is said by who waits for it.
+  if (live.empty() || rounds_->TooFew(live)) return;
+  const int64_t gradients = std::min(rounds_->replicas_to_aggregate(),
+                                     static_cast<int64_t>(live.size()));
+  Say(absl::StrCat("the training goes on: an update now has ",
+                   gradients * budget_.batch_size(), " rows, of ", gradients,
+                   gradients == 1 ? " worker" : " workers"));
+}
+
 std::set<TaskKey> Coordinator::RegisteredTasks() const {
   std::set<TaskKey> registered;
   for (const auto& [key, worker] : workers_) {

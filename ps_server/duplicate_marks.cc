@@ -88,6 +88,11 @@ absl::Status DuplicateMarks::CheckCurrent(const Sender& sender) const {
                        : " has not said Hello to this ps process"));
 }
 
+uint64_t DuplicateMarks::CurrentIncarnation(const Sender& sender) const {
+  const Worker* const worker = Find(sender);
+  return worker == nullptr ? 0 : worker->incarnation;
+}
+
 absl::StatusOr<std::optional<PartOutcome>> DuplicateMarks::FindOutcome(
     const Sender& sender, int64_t step, int32_t part, int32_t parts) const {
   const Worker& worker = *Find(sender);

@@ -53,6 +53,9 @@ class DuplicateMarks {
   // FailedPrecondition ("fenced: ...").
   absl::Status CheckCurrent(const Sender& sender) const;
 
+  // The current incarnation of the sender's task; 0: none has come.
+  uint64_t CurrentIncarnation(const Sender& sender) const;
+
   // Returns its step's outcome if (step, part) was applied (or dropped as late)
   // before, nothing if it is new. REQUIRES: CheckCurrent(sender) is OK, step >=
   // 1, 0 <= part < parts <= kMaxParts. Errors: InvalidArgument if the step has

@@ -129,6 +129,10 @@ class ParameterShard : private PartApplier {
   ShardState State() const;
   ShardPhase phase() const { return phase_; }
   ShardCounters counters() const;
+  // As DuplicateMarks'.
+  uint64_t CurrentIncarnation(const Sender& sender) const {
+    return marks_.CurrentIncarnation(sender);
+  }
   // "" before the first Define.
   const std::string& optimizer_name() const { return optimizer_name_; }
 

@@ -1,5 +1,6 @@
 #include "ps_server/ps_task.h"
 
+#include <functional>
 #include <utility>
 
 #include "common/base/exit_code.h"
@@ -10,6 +11,7 @@
 #include "common/rpc/server_settings.h"
 #include "common/rpc/start_server.h"
 #include "grpcpp/server_builder.h"
+#include "ps_server/awaited_workers.h"
 #include "ps_server/coordination_service.h"
 #include "ps_server/parameter_service.h"
 #include "ps_server/shared_memory_service.h"
@@ -47,6 +49,18 @@ ShardOptions OptionsOfShard(const PsTaskOptions& options) {
   return shard;
 }
 
+void LogInfo(absl::string_view line) { spdlog::info("{}", std::string(line)); }
+
+// On task 0 the coordinator says of workers what the shard could say, too.
+std::function<void(const std::string&)> SayOfShard(int32_t task_index) {
+  if (task_index == 0) return nullptr;
+  return LogInfo;
+}
+
+void LogWarning(absl::string_view line) {
+  spdlog::warn("{}", std::string(line));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PsTask>> PsTask::Start(PsTaskOptions options,
@@ -66,43 +80,51 @@ absl::StatusOr<std::unique_ptr<PsTask>> PsTask::Start(PsTaskOptions options,
 PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
     : options_(std::move(options)),
       latch_(latch),
+      training_tasks_(TrainingTasks(options_.cluster)),
       shard_({OptionsOfShard(options_), options_.clock,
               options_.push_budget_bytes, options_.apply_threads,
               [this](const ShardState& state, const std::string& optimizer) {
                 OnShardPhase(state, optimizer);
-              }}),
+              },
+              SayOfShard(options_.task_index)}),
       streams_(&shard_, options_.clock) {
   if (options_.task_index != 0) return;
   CoordinationServer::Options coordination;
   coordination.coordinator.worker_timeout = options_.worker_timeout;
   coordination.coordinator.max_wait = options_.max_wait;
-  coordination.coordinator.expected_tasks = num_training_tasks();
+  coordination.coordinator.expected_tasks =
+      static_cast<int>(training_tasks_.size());
   coordination.clock = options_.clock;
   coordination.on_phase_change = [this](const JobState& state) {
     OnJobPhase(state);
   };
-  coordination.say = [](const std::string& line) { spdlog::info("{}", line); };
+  coordination.say = LogInfo;
+  coordination.awaited = [this](const JobState& state) {
+    return DescribeAwaited(state);
+  };
   coordination.on_end = [this] { OnJobEnd(); };
   coordination_ = std::make_unique<CoordinationServer>(std::move(coordination));
 }
 
 PsTask::~PsTask() { Drain(); }
 
-int PsTask::num_training_tasks() const {
-  int tasks = 0;
-  for (const JobDef& job : options_.cluster.job()) {
-    if (job.name() == "worker" || job.name() == "chief") {
-      tasks += static_cast<int>(job.tasks_size());
-    }
+std::string PsTask::DescribeAwaited(const JobState& state) {
+  bool has_model = false;
+  {
+    absl::MutexLock lock(&mu_);
+    // Nobody can come before it listens.
+    if (health_ == nullptr) return "";
+    has_model = ready_;
   }
-  return tasks;
+  return DescribeAwaitedWorkers(training_tasks_, state, has_model);
 }
 
 absl::Status PsTask::OfferSharedMemory() {
   if (options_.link == LinkChoice::kGrpc) return absl::OkStatus();
   SharedMemoryListener::Options options;
   // A worker that was started anew may come before its former self is gone.
-  options.max_connections = 2 * num_training_tasks() + kSpareConnections;
+  options.max_connections =
+      2 * static_cast<int>(training_tasks_.size()) + kSpareConnections;
   options.shard = &shard_;
   options.clock = options_.clock;
   absl::StatusOr<std::unique_ptr<SharedMemoryListener>> listener =
@@ -123,7 +145,7 @@ absl::Status PsTask::Listen(const std::string& address) {
   ASSIGN_OR_RETURN(
       ListeningServer listening,
       StartServer(
-          address, {options_.port_wait, options_.clock, latch_},
+          address, {options_.port_wait, options_.clock, latch_, LogWarning},
           [this](ServerListener* listener) { return TryServe(listener); }));
   server_ = std::move(listening.server);
   listener_ = std::move(listening.listener);
@@ -142,6 +164,10 @@ absl::Status PsTask::Listen(const std::string& address) {
     watch.sender = Self();
     watch.max_wait = options_.max_wait;
     watch.keep_serving = options_.keep_serving;
+    watch.awaited = [this](const JobState& state) {
+      return DescribeAwaited(state);
+    };
+    watch.say = LogInfo;
     watch.clock = options_.clock;
     watch.latch = latch_;
     watcher_ = std::make_unique<JobWatcher>(std::move(watch));
@@ -154,7 +180,7 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
   parameter_service_ = MakeParameterService(&shard_, &streams_, options_.clock);
   grpc::ServerBuilder builder;
   ServerSettings settings;
-  settings.num_workers = num_training_tasks();
+  settings.num_workers = static_cast<int>(training_tasks_.size());
   buffers_ = ApplyServerSettings(settings, &builder);
   listener->AddTo(&builder, options_.credentials.server);
   builder.RegisterService(parameter_service_.get());
@@ -255,9 +281,9 @@ void PsTask::Drain() {
   if (std::exchange(drained_, true)) return;
   StopBeingReady();
   watcher_.reset();
-  if (server_ == nullptr) return;
   // Answers every waiting Watch, so that no call outlives the drain.
   if (coordination_ != nullptr) coordination_->Close();
+  if (server_ == nullptr) return;
   streams_.Close();
   listener_.reset();
   server_->Shutdown(ToGrpcDeadline(options_.clock->Now() + kDrainTime));

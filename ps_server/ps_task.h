@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -26,6 +27,7 @@
 #include "ps_server/save_asker.h"
 #include "ps_server/shard_server.h"
 #include "ps_server/shared_memory_listener.h"
+#include "ps_server/task_name.h"
 
 namespace muster {
 
@@ -98,7 +100,8 @@ class PsTask {
   absl::Status Listen(const std::string& address);
   // One try; null if gRPC refused.
   std::unique_ptr<grpc::Server> TryServe(ServerListener* listener);
-  int num_training_tasks() const;
+  // For whom this task waits; "" for nobody.
+  std::string DescribeAwaited(const JobState& state);
 
   void OnShardPhase(const ShardState& state, const std::string& optimizer);
   void OnJobPhase(const JobState& state);
@@ -112,6 +115,7 @@ class PsTask {
 
   const PsTaskOptions options_;
   StopLatch* const latch_;
+  const std::vector<TaskKey> training_tasks_;
   // Stopped when every ps task knows that the job is done.
   StopLatch end_is_known_;
   ShardServer shard_;

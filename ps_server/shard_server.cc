@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
+#include "ps_server/task_name.h"
 
 namespace muster {
 namespace {
@@ -87,7 +88,23 @@ void ShardServer::TellPhase() {
 
 void ShardServer::Hello(const HelloRequest& request, absl::Time deadline,
                         ReplyCallback<HelloReply> done) {
-  Submit(request, deadline, std::move(done), &ParameterShard::Hello);
+  Submit(request, deadline, std::move(done),
+         [this](ParameterShard& shard, const HelloRequest& hello) {
+           return Greet(shard, hello);
+         });
+}
+
+absl::StatusOr<HelloReply> ShardServer::Greet(
+    ParameterShard& shard, const HelloRequest& request) const {
+  const uint64_t before = shard.CurrentIncarnation(request.sender());
+  absl::StatusOr<HelloReply> reply = shard.Hello(request);
+  const uint64_t after = shard.CurrentIncarnation(request.sender());
+  if (options_.say && before != 0 && after != before) {
+    options_.say(absl::StrCat(
+        TaskName(request.sender()), " was started anew: incarnation ",
+        absl::Hex(after), " replaces ", absl::Hex(before)));
+  }
+  return reply;
 }
 
 void ShardServer::Define(const DefineRequest& request, absl::Time deadline,

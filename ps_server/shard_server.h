@@ -44,6 +44,9 @@ class ShardServer : public DataLink {
     // must not block.
     std::function<void(const ShardState&, const std::string& optimizer)>
         on_phase_change;
+    // A line for the operator, in the same way: a start of a task was replaced
+    // by another one.
+    std::function<void(const std::string&)> say;
   };
 
   explicit ShardServer(Options options);
@@ -118,6 +121,8 @@ class ShardServer : public DataLink {
                   ReplyCallback<Reply> done, Method method);
   // Runs `task` in its turn, and waits for that. Errors: Unavailable.
   absl::Status RunAndWait(absl::FunctionRef<void()> task);
+  absl::StatusOr<HelloReply> Greet(ParameterShard& shard,
+                                   const HelloRequest& request) const;
   void TellPhase();
   ShardOptions ShardOptionsWithTeam() const;
 

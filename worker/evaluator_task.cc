@@ -50,6 +50,9 @@ absl::Status EvaluatorTask::CreateParts() {
     PortWait wait;
     wait.clock = options_.clock;
     wait.latch = options_.latch;
+    wait.say = [this](absl::string_view line) {
+      options_.say(/*is_error=*/false, line);
+    };
     ASSIGN_OR_RETURN(health_,
                      HealthServer::Start(options_.listen_address, wait));
   }
@@ -90,6 +93,9 @@ int EvaluatorTask::Run() {
   *watch.sender.mutable_task() = options_.self;
   watch.sender.set_incarnation(options_.incarnation);
   watch.max_wait = options_.max_wait;
+  watch.say = [this](absl::string_view line) {
+    options_.say(/*is_error=*/false, line);
+  };
   watch.clock = options_.clock;
   watch.latch = &job;
   // The chief leaves its result just before the end.

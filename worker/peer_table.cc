@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
+// With the pauses of the connection (channel_settings.h) less than a second.
+constexpr absl::Duration kLongestHelloPause = absl::Milliseconds(500);
 
 }  // namespace
 
@@ -18,9 +21,17 @@ std::string PsName(int ps_task, const std::string& address) {
                       address);
 }
 
+std::string WithoutPsName(absl::string_view text, const std::string& ps) {
+  return absl::StrReplaceAll(text, {{absl::StrCat(ps, ": "), ""}});
+}
+
 absl::Duration RetryPause(int failures) {
   // 2^5 * 50 ms is beyond the longest pause already.
   return std::min(kLongestPause, kFirstPause * (1 << std::min(failures, 5)));
+}
+
+absl::Duration HelloPause(int failures) {
+  return std::min(kLongestHelloPause, RetryPause(failures));
 }
 
 PeerTable::PeerTable(std::vector<std::string> addresses)
@@ -48,7 +59,7 @@ void PeerTable::OnReply(int ps_task, const absl::StatusOr<HelloReply>& reply,
   if (reply.ok() && reply->takeover() != 0) {
     // A second number in a row: somebody else takes over at the same time.
     const bool is_first = peer.takeover == 0;
-    peer.not_before = is_first ? now : now + RetryPause(peer.failures++);
+    peer.not_before = is_first ? now : now + HelloPause(peer.failures++);
     peer.takeover = reply->takeover();
     peer.cause = "another start of this task is known there";
     return;
@@ -60,8 +71,9 @@ void PeerTable::OnReply(int ps_task, const absl::StatusOr<HelloReply>& reply,
     replies_[ps_task] = *reply;
     return;
   }
-  peer.cause = std::string(reply.status().message());
-  peer.not_before = now + RetryPause(peer.failures);
+  peer.cause =
+      WithoutPsName(reply.status().message(), PsName(ps_task, peer.address));
+  peer.not_before = now + HelloPause(peer.failures);
   ++peer.failures;
 }
 

@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/parameter_service.pb.h"
 
 namespace muster {
 
 // Which ps tasks have answered Hello, why the others have not, and when each
-// is to be tried again (50 ms, doubled up to 1 s: a ps that comes up is seen
-// within a second). Not thread-safe; no clock, no waiting.
+// is to be tried again (50 ms, doubled up to 500: with the pauses of the
+// connection, channel_settings.h, a ps that comes up is seen within a second).
+// Not thread-safe; no clock, no waiting.
 class PeerTable {
  public:
   // "host:port" by ps task; "" in this process.
@@ -65,8 +67,14 @@ class PeerTable {
 // "/job:ps/task:1 at localhost:2223".
 std::string PsName(int ps_task, const std::string& address);
 
+// `text` without "PS: " before a cause: what follows a peer's name does not say
+// it again.
+std::string WithoutPsName(absl::string_view text, const std::string& ps);
+
 // The pause before try number `failures` + 1.
 absl::Duration RetryPause(int failures);
+// The same before a Hello.
+absl::Duration HelloPause(int failures);
 
 }  // namespace muster
 

@@ -11,6 +11,7 @@
 #include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
 #include "worker/call_status.h"
+#include "worker/client/failing_time.h"
 
 namespace muster {
 namespace {
@@ -101,7 +102,8 @@ void SessionMachine::On(const HelloEvent& event) {
   }
   if (ending_ || IsTransient(event.reply.status())) return;
   ExitWith(ExitCodeOfRefusal(event.reply.status()),
-           absl::StrCat(ps, " refused: ", event.reply.status().message()));
+           absl::StrCat(ps, " refused: ",
+                        WithoutPsName(event.reply.status().message(), ps)));
 }
 
 void SessionMachine::On(const RegisterEvent& event) {
@@ -117,6 +119,7 @@ void SessionMachine::On(const RegisterEvent& event) {
     save_requests_seen_ = 0;
     registered_position_ = event.reply->data_position();
     state_ = event.reply->state();
+    SayIfFinishedBefore();
     failures_ = 0;
     return;
   }
@@ -217,10 +220,11 @@ bool SessionMachine::Connect() {
   }
   if (registered_with_ == 0) {
     if (!register_in_flight_ && !Pause()) Register();
-    WaitFor(absl::StrCat(PsName(0, options_.ps_addresses[0]),
-                         " to register this task",
-                         reconnect_cause_.empty() ? "" : " (", reconnect_cause_,
-                         reconnect_cause_.empty() ? "" : ")"));
+    const std::string ps_0 = PsName(0, options_.ps_addresses[0]);
+    const std::string cause = WithoutPsName(reconnect_cause_, ps_0);
+    WaitFor(absl::StrCat(ps_0, " to register this task",
+                         cause.empty() ? "" : " (", cause,
+                         cause.empty() ? "" : ")"));
     return false;
   }
   if (!watching_ && !Pause()) {
@@ -351,6 +355,12 @@ void SessionMachine::Reconnect(const absl::Status& why) {
     registered_with_ = 0;
   }
   reconnect_cause_ = std::string(why.message());
+  // The wait began with the loss; half of the limit is left to ask who is
+  // there.
+  if (const absl::Duration failing = FailingTime(why);
+      failing > absl::ZeroDuration()) {
+    waiting_.TakeOver(now_ - std::min(failing, options_.max_wait / 2), now_);
+  }
   RetryLater();
 }
 
@@ -365,6 +375,7 @@ void SessionMachine::ReconnectOrYield(const absl::Status& why) {
 
 void SessionMachine::AdoptState(const JobState& state) {
   if (state.state_version() >= state_.state_version()) state_ = state;
+  SayIfFinishedBefore();
 }
 
 void SessionMachine::WaitFor(WaitingLine* waiting, const std::string& what) {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/base/waiting_line.h"
 #include "proto/cluster.pb.h"
 #include "proto/coordination_service.pb.h"
 #include "worker/chief_machine.h"
 #include "worker/peer_table.h"
 #include "worker/session_messages.h"
-#include "worker/waiting_line.h"
 
 namespace muster {
 
@@ -115,6 +115,7 @@ class SessionMachine {
   void Reconnect(const absl::Status& why);
   void ReconnectOrYield(const absl::Status& why);
   void AdoptState(const JobState& state);
+  void SayIfFinishedBefore();
   void Finish(absl::string_view reason, bool stop_job);
   void Fail(int code, std::string text);
   void ExitWith(int code, std::string text);
@@ -166,6 +167,7 @@ class SessionMachine {
   // that was known then.
   absl::Time asked_at_ = absl::InfinitePast();
   int64_t asked_version_ = -1;
+  bool said_finished_before_ = false;
   // Why the job cannot go on; "" if it can.
   std::string too_few_;
   // When an idle chief says Hello again; InfiniteFuture if it is not idle.

@@ -293,6 +293,20 @@ void SessionMachine::EndWithoutSave(absl::string_view why) {
                         "checkpoint"));
 }
 
+// A finished run that is started again has nothing to do, which looks like a
+// failure to train unless it is said.
+void SessionMachine::SayIfFinishedBefore() {
+  const bool is_over = state_.phase() == STOPPING || state_.phase() == DONE;
+  const std::string& reason = state_.stop_reason();
+  const bool reached = reason == "steps" || reason == "epochs" ||
+                       reason == "seconds" || reason == "target_accuracy";
+  if (!is_over || !reached || step_ != 0 || said_finished_before_) return;
+  said_finished_before_ = true;
+  actions_.push_back(
+      Say{absl::StrCat("the training was finished already: step ",
+                       state_.global_step(), ", by stop.", reason)});
+}
+
 // For an earlier start of this task, which has said more.
 bool SessionMachine::JobHasFailed() const {
   return stop_failure_.ok() &&

@@ -103,6 +103,9 @@ absl::Status WorkerTask::CreateHealth() {
   PortWait wait;
   wait.clock = options_.clock;
   wait.latch = options_.latch;
+  wait.say = [this](absl::string_view line) {
+    options_.say(/*is_error=*/false, line);
+  };
   ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.listen_address, wait));
   return absl::OkStatus();
 }
@@ -188,6 +191,9 @@ absl::Status WorkerTask::CreateClient(
   ASSIGN_OR_RETURN(options.pull_codec,
                    FindCodec(options_.training.pull().codec()));
   options.clock = options_.clock;
+  options.say = [say = options_.say](absl::string_view line) {
+    say(/*is_error=*/false, line);
+  };
   client_ = std::make_unique<ParameterClient>(options, std::move(links));
   return client_->SetModel(placed_.tensors, placed_.placement);
 }

@@ -37,6 +37,9 @@ std::shared_ptr<grpc::Channel> OpenChannel(
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    static_cast<int>(absl::ToInt64Milliseconds(
                        settings.max_reconnect_backoff)));
+  // How long one attempt may take: 20 s by default, in which a host that was
+  // down when it began is not asked again.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
 
   // gRPC's own retry keeps at most 256 KiB of a call, so it never repeats a
   // part; ours does, with the same identity.

@@ -1,12 +1,13 @@
 #include "common/rpc/job_watcher.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 #include "common/rpc/channel_settings.h"
+#include "common/rpc/connection_cause.h"
 #include "common/rpc/deadline.h"
-#include "spdlog/spdlog.h"
 
 namespace muster {
 namespace {
@@ -15,25 +16,26 @@ constexpr absl::Duration kWatch = absl::Seconds(5);
 // Together less than the second for which ps task 0 stays after the end of the
 // job: who waited long for it must not miss a job that is over in a moment.
 constexpr absl::Duration kPause = absl::Milliseconds(200);
-constexpr absl::Duration kReconnect = absl::Milliseconds(300);
 // ps task 0 that was not reached for so long has left, or died: it neither
 // drains nor restarts as slowly.
 constexpr absl::Duration kGone = absl::Seconds(5);
 // For ps task 0 to hear that the end is known.
 constexpr absl::Duration kConfirmTimeout = absl::Seconds(1);
 constexpr int kConfirmAttempts = 3;
-// How often it says that it waits.
-constexpr absl::Duration kSayEvery = absl::Seconds(10);
+
+std::string CauseOf(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED
+             ? "no answer in time"
+             : ConnectionCause(status.error_message());
+}
 
 }  // namespace
 
 JobWatcher::JobWatcher(Options options)
     : options_(std::move(options)),
       stub_(CoordinationService::NewStub(
-          OpenChannel(options_.address, options_.credentials,
-                      ChannelSettings{kReconnect}))),
-      last_heard_(options_.clock->Now()),
-      last_said_(last_heard_) {
+          OpenChannel(options_.address, options_.credentials))),
+      last_heard_(options_.clock->Now()) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -75,7 +77,10 @@ grpc::Status JobWatcher::Watch(absl::Duration wait, absl::Duration timeout,
 
 bool JobWatcher::WatchOnce() {
   JobState state;
-  const grpc::Status status = Watch(kWatch, kWatch + kControlTimeout, &state);
+  // The next line may be due before anything changes.
+  const absl::Duration wait =
+      std::clamp(waiting_.next_due() - options_.clock->Now(), kPause, kWatch);
+  const grpc::Status status = Watch(wait, wait + kControlTimeout, &state);
   {
     absl::MutexLock lock(&mu_);
     if (quit_) return false;
@@ -85,9 +90,11 @@ bool JobWatcher::WatchOnce() {
 
 bool JobWatcher::OnState(const JobState& state) {
   last_heard_ = options_.clock->Now();
-  last_said_ = last_heard_;
   state_version_ = state.state_version();
-  if (state.phase() != DONE || options_.keep_serving) return true;
+  if (state.phase() != DONE || options_.keep_serving) {
+    SayWait(options_.awaited ? options_.awaited(state) : "");
+    return true;
+  }
   ConfirmEnd();
   options_.latch->Stop(
       state.unsaved() ? StopReason{kExitRetryable, std::string(kJobUnsaved)}
@@ -107,12 +114,15 @@ bool JobWatcher::OnFailure(const grpc::Status& status) {
   const absl::Time now = options_.clock->Now();
   // A new ps task 0 counts its versions from the start.
   state_version_ = 0;
+  const std::string ps_0 = absl::StrCat("/job:ps/task:0 at ", options_.address,
+                                        " (", CauseOf(status), ")");
   if (now - last_heard_ > options_.max_wait) {
     options_.latch->Stop(
-        {kExitRetryable, absl::StrCat("/job:ps/task:0 at ", options_.address,
-                                      " was not reached for ",
-                                      absl::FormatDuration(options_.max_wait),
-                                      ": ", status.error_message())});
+        {kExitRetryable,
+         absl::StrCat("gave up after waiting ",
+                      absl::FormatDuration(options_.max_wait), " for ", ps_0,
+                      ", which knows whether the job goes on; start it, then "
+                      "this task again, or wait longer (--max_wait)")});
     return false;
   }
   if (now - last_heard_ > kGone && options_.has_ended != nullptr &&
@@ -121,12 +131,18 @@ bool JobWatcher::OnFailure(const grpc::Status& status) {
         {kExitDone, "the job has ended and its ps tasks left"});
     return false;
   }
-  if (now - last_said_ >= kSayEvery) {
-    last_said_ = now;
-    spdlog::warn("waiting for /job:ps/task:0 at {}: {}", options_.address,
-                 status.error_message());
-  }
+  SayWait(ps_0);
   return Pause(kPause);
+}
+
+void JobWatcher::SayWait(const std::string& what) {
+  std::string line;
+  if (!what.empty()) {
+    line = waiting_.WaitFor(what, options_.clock->Now());
+  } else if (waiting_.Stop()) {
+    line = "no longer waiting";
+  }
+  if (!line.empty() && options_.say) options_.say(line);
 }
 
 bool JobWatcher::Pause(absl::Duration duration) {

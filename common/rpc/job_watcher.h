@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/stop_latch.h"
+#include "common/base/waiting_line.h"
 #include "common/rpc/credentials.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/security/credentials.h"
@@ -29,7 +30,8 @@ inline constexpr absl::string_view kJobUnsaved =
 // task, the evaluator), on a thread of its own: when the job is DONE (or ps
 // task 0 has gone and has_ended says so), or when ps task 0 was not reached for
 // max_wait, it stops the latch (exit code 0, or 138, also of a job that ended
-// without its last save). It tells ps task 0 that it knows the end, which is
+// without its last save). It says for whom the task waits: for ps task 0, or for
+// whom `awaited` names. It tells ps task 0 that it knows the end, which is
 // waiting to hear that from the other ps tasks before it leaves.
 class JobWatcher {
  public:
@@ -47,6 +49,11 @@ class JobWatcher {
     // seconds: is there other proof that the job has ended? Its end may have
     // come between two Watches. Null: none.
     std::function<bool()> has_ended;
+    // Also asked there: for whom of the job this task waits; "" for nobody.
+    // Null: for nobody.
+    std::function<std::string(const JobState&)> awaited;
+    // A line for the operator, on the watcher's thread; null: none.
+    std::function<void(absl::string_view)> say;
     // Outlive the watcher.
     const Clock* clock = nullptr;
     StopLatch* latch = nullptr;
@@ -70,6 +77,8 @@ class JobWatcher {
   // Watches from the end on, which is how ps task 0 learns that we know it.
   void ConfirmEnd();
   bool OnFailure(const grpc::Status& status);
+  // Says, when it is due, that this task waits; "" for no longer.
+  void SayWait(const std::string& what);
   // Waits; false if the watcher is being destroyed.
   bool Pause(absl::Duration duration);
 
@@ -79,7 +88,7 @@ class JobWatcher {
   // The thread's own.
   int64_t state_version_ = 0;
   absl::Time last_heard_;
-  absl::Time last_said_;
+  WaitingLine waiting_;
 
   absl::Mutex mu_;
   bool quit_ ABSL_GUARDED_BY(mu_) = false;

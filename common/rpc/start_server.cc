@@ -22,6 +22,7 @@ absl::StatusOr<ListeningServer> StartServer(
     const std::string& address, const PortWait& wait,
     absl::FunctionRef<std::unique_ptr<grpc::Server>(ServerListener*)> serve) {
   const absl::Time give_up = wait.clock->Now() + wait.limit;
+  bool said = wait.say == nullptr;
   while (true) {
     absl::StatusOr<std::unique_ptr<ServerListener>> listener =
         ServerListener::Listen(address);
@@ -34,11 +35,16 @@ absl::StatusOr<ListeningServer> StartServer(
     }
     const absl::Status& status = listener.status();
     if (!status.ok() && !absl::IsUnavailable(status)) return status;
+    const std::string why =
+        status.ok() ? absl::StrCat("listen on ", address, ": gRPC refused")
+                    : std::string(status.message());
     if (wait.clock->Now() >= give_up) {
       return absl::UnavailableError(absl::StrCat(
-          status.ok() ? absl::StrCat("listen on ", address, ": gRPC refused")
-                      : std::string(status.message()),
-          " (tried for ", absl::FormatDuration(wait.limit), ")"));
+          why, " (tried for ", absl::FormatDuration(wait.limit), ")"));
+    }
+    if (!std::exchange(said, true)) {
+      wait.say(absl::StrCat(why, "; trying again for ",
+                            absl::FormatDuration(wait.limit)));
     }
     if (wait.latch->WaitFor(kPortPause).has_value()) {
       return absl::CancelledError(absl::StrCat(

@@ -1,11 +1,13 @@
 #ifndef COMMON_RPC_START_SERVER_H_
 #define COMMON_RPC_START_SERVER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/stop_latch.h"
@@ -20,6 +22,8 @@ struct PortWait {
   // Both outlive the call.
   const Clock* clock = nullptr;
   StopLatch* latch = nullptr;
+  // Gets a line, once, when the port has to be waited for; may be null.
+  std::function<void(absl::string_view)> say = nullptr;
 };
 
 // A server, and where its connections come in. The listener goes first: then

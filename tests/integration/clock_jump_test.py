@@ -33,6 +33,8 @@ HOUR_S = 3600
 class ClockJumpTest(recovery.TestCase):
 
     def setUp(self):
+        # Registered first, so that it runs when the processes have ended.
+        self.addCleanup(self.remove_shared_memory)
         super().setUp()
         self.offset = self.path("offset")
         self.jump_to(0)
@@ -43,6 +45,15 @@ class ClockJumpTest(recovery.TestCase):
 
     def start(self, name, command, env=None, cwd=None):
         return super().start(name, command, env or self.env, cwd)
+
+    def remove_shared_memory(self):
+        """What libfaketime leaves in processes that end without atexit."""
+        for process in self._processes:
+            for name in ("faketime_shm_%d", "sem.faketime_sem_%d"):
+                try:
+                    os.remove(os.path.join("/dev/shm", name % process.pid))
+                except FileNotFoundError:
+                    pass
 
     def jump_to(self, seconds):
         """Every task's wall clock is so far from the machine's from now on."""

@@ -74,6 +74,7 @@ class RecoveryStartTest(recovery.TestCase):
         # It has waited long enough to say so; a poll would be slow by now.
         waiting = job.start_worker(1)
         waiting.wait_for("waiting for /job:worker/task:0 to initialize")
+        ps.wait_for("waiting for /job:worker/task:0.* to come; ")
         job.start_worker(0)
         ready = ps.wait_for_line_after("job is RUNNING", 0)
         told = waiting.wait_for_line_after("no longer waiting", 0)

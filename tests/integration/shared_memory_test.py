@@ -174,8 +174,10 @@ class SharedMemoryTest(harness.TestCase):
         server.send(signal.SIGKILL)
         server.wait()
         noticed = worker.wait_for_line_after(
-            "the shared memory was lost: the peer closed", killed)
+            LINK + r"connection lost; the ps at \S+ is gone", killed)
         self.assertLess(noticed - killed, 1.0)
+        worker.wait_for_line_after(
+            r"waiting for /job:ps/task:0 at .*connection refused", killed)
         self.await_segments(worker, 0)
         server = self.start_ps(cluster, 0)
         back = worker.wait_for_line_after(CONNECTED, killed)

@@ -1,8 +1,10 @@
 #include "ps_server/coordination_server.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "common/rpc/protocol.h"
@@ -16,6 +18,7 @@ namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class CoordinationServerTest : public testing::Test {
  protected:
@@ -97,6 +100,29 @@ TEST_F(CoordinationServerTest, AWatchIsAnsweredBeforeItsDeadline) {
     server_->Watch(MakeWatch(1), clock_.Now() + absl::Milliseconds(300), done);
   });
   EXPECT_THAT(state, IsOk());
+}
+
+TEST_F(CoordinationServerTest, SaysForWhomItWaitsAndWhenNoLonger) {
+  absl::Mutex mu;
+  std::vector<std::string> lines;
+  CoordinationServer::Options options;
+  options.clock = &clock_;
+  options.awaited = [](const JobState& state) {
+    return state.workers_size() == 0 ? "the chief" : "";
+  };
+  options.say = [&](const std::string& line) {
+    absl::MutexLock lock(&mu);
+    lines.push_back(line);
+  };
+  server_ = std::make_unique<CoordinationServer>(options);
+  const auto said = [&lines] { return !lines.empty(); };
+  mu.LockWhen(absl::Condition(&said));
+  mu.Unlock();
+  ASSERT_THAT(Register(chief_), IsOk());
+  server_->Close();
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_THAT(lines[0], StartsWith("waiting for the chief; "));
+  EXPECT_EQ(lines[1], "no longer waiting");
 }
 
 TEST_F(CoordinationServerTest, TimePassesWithoutRequests) {

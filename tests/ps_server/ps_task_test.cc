@@ -7,9 +7,12 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
+#include "common/rpc/job_watcher.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
@@ -25,6 +28,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
 
 class PsTaskTest : public testing::Test {
  protected:
@@ -270,6 +275,37 @@ TEST_F(PsTaskTest, AnotherPsFollowsTaskZeroToTheEnd) {
   EXPECT_EQ(reason->exit_code, 0);
 }
 
+TEST_F(PsTaskTest, WhoWatchesTheJobSaysForWhomItWaits) {
+  absl::Mutex mu;
+  std::vector<std::string> lines;
+  StopLatch latch;
+  JobWatcher::Options watch;
+  watch.address = absl::StrCat("127.0.0.1:", task_->port());
+  *watch.sender.mutable_task() = MakeSender(1, 1, "ps").task();
+  watch.awaited = [](const JobState& state) {
+    return state.workers_size() == 0 ? "the chief" : "";
+  };
+  watch.say = [&](absl::string_view line) {
+    absl::MutexLock lock(&mu);
+    lines.emplace_back(line);
+  };
+  watch.clock = &clock_;
+  watch.latch = &latch;
+  const auto await = [&](size_t count) {
+    const auto said = [&lines, count] { return lines.size() >= count; };
+    absl::MutexLock lock(&mu);
+    mu.Await(absl::Condition(&said));
+  };
+  {
+    const JobWatcher watcher(watch);
+    await(1);
+    RegisterChief();
+    await(2);
+  }
+  EXPECT_THAT(lines, ElementsAre(StartsWith("waiting for the chief; "),
+                                 "no longer waiting"));
+}
+
 TEST_F(PsTaskTest, AnotherPsEndsWhenTaskZeroStaysAway) {
   PsTaskOptions options = Options();
   (*options.cluster.mutable_job(0)->mutable_tasks())[0] =
@@ -284,7 +320,12 @@ TEST_F(PsTaskTest, AnotherPsEndsWhenTaskZeroStaysAway) {
   const std::optional<StopReason> reason = latch.WaitFor(absl::Seconds(20));
   ASSERT_TRUE(reason.has_value());
   EXPECT_EQ(reason->exit_code, 138);
-  EXPECT_THAT(reason->text, HasSubstr("/job:ps/task:0"));
+  // Not in gRPC's words.
+  EXPECT_THAT(
+      reason->text,
+      MatchesRegex("gave up after waiting 300ms for /job:ps/task:0 at "
+                   "127.0.0.1:[0-9]+ .connection refused; nothing listens "
+                   "there yet., which knows whether the job goes on; .*"));
 }
 
 }  // namespace

@@ -46,6 +46,36 @@ TEST_F(SessionMachineEndTest, ChiefFinishesLast) {
   EXPECT_EQ(Get<Exit>()->code, kExitDone);
 }
 
+// Started again, it has nothing to train.
+TEST_F(SessionMachineEndTest, WhoComesToAFinishedTrainingSaysSoAndByWhat) {
+  for (const bool chief : {false, true}) {
+    Start(chief);
+    Send(TickEvent{});
+    Send(HelloEvent{0, Shard(7)});
+    Send(RegisterEvent{Registered(State(INITIAL))});
+    EXPECT_EQ(Get<Say>(), nullptr);
+    JobState state = State(STOPPING, 1, {7});
+    state.set_stop_reason("steps");
+    state.set_global_step(1000);
+    Send(WatchEvent{state});
+    ASSERT_NE(Get<Say>(), nullptr);
+    EXPECT_EQ(Get<Say>()->text,
+              "the training was finished already: step 1000, by stop.steps");
+    state.set_state_version(++version_);
+    Send(WatchEvent{state});
+    EXPECT_EQ(Get<Say>(), nullptr) << "once";
+  }
+}
+
+TEST_F(SessionMachineEndTest, WhoHasTrainedDoesNotCallItFinishedAlready) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  JobState state = State(STOPPING, 1, {7});
+  state.set_stop_reason("steps");
+  Send(WatchEvent{state});
+  EXPECT_EQ(Get<Say>(), nullptr);
+}
+
 // There may be room for the next start of the chief, and the ps tasks keep the
 // model for it.
 TEST_F(SessionMachineEndTest, FullDiskAtTheEndMayBeTriedAgainAndIsTold) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/rpc/protocol.h"
 #include "tests/worker/session_machine_fixture.h"
+#include "worker/client/failing_time.h"
 
 namespace muster {
 namespace {
@@ -140,6 +141,28 @@ TEST_F(SessionMachineTest, SaysForWhomItWaitsEveryTenSeconds) {
   }
   EXPECT_GE(lines, 3);
   EXPECT_LE(lines, 4);
+}
+
+// The transfer, which found the loss, has said the first line.
+TEST_F(SessionMachineTest, CountsFromTheLossThatATransferFound) {
+  RunToFirstStep(/*chief=*/false);
+  absl::Status lost = absl::UnavailableError("given up");
+  SetFailingTime(absl::Seconds(5), &lost);
+  // It stood in the queue behind the step.
+  Send(WatchEvent{absl::UnavailableError("reset")});
+  Send(TrainEvent{lost});
+  const absl::Status refused =
+      absl::UnavailableError("/job:ps/task:0 at host0:2222: refused");
+  Send(HelloEvent{0, refused});
+  for (int second = 6; second < 11; ++second) {
+    Pass(absl::Seconds(1));
+    EXPECT_EQ(Get<Say>(), nullptr) << second;
+    Send(HelloEvent{0, refused});
+  }
+  Pass(absl::Seconds(1));
+  ASSERT_NE(Get<Say>(), nullptr);
+  EXPECT_EQ(Get<Say>()->text,
+            "waiting for /job:ps/task:0 at host0:2222 (refused); 11 s so far");
 }
 
 TEST_F(SessionMachineTest, GivesUpAfterMaxWaitNamingTheMissing) {

@@ -10,6 +10,7 @@
 #include "common/base/one_shot.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/deadline.h"
+#include "worker/client/failing_time.h"
 #include "worker/client/push_state.h"
 
 namespace muster {
@@ -23,6 +24,13 @@ std::vector<std::vector<int64_t>> PartBytes(const TransferPlan& plan) {
     }
   }
   return bytes;
+}
+
+// With the context of Annotate.
+absl::Status NameFailure(const absl::Status& outcome, absl::string_view what) {
+  absl::Status named = Annotate(outcome, what);
+  SetFailingTime(FailingTime(outcome), &named);
+  return named;
 }
 
 std::string PushName(int64_t step) {
@@ -150,8 +158,8 @@ std::shared_ptr<Transfer> ParameterClient::StartTransfer(
     TransferMachine machine(options, part_bytes, options_.ps_names);
     if (parts == PartsAre::kClosed) machine.CloseParts();
     transfer = std::make_shared<Transfer>(
-        Transfer::Environment{options_.clock, timers_}, std::move(machine),
-        std::move(send),
+        Transfer::Environment{options_.clock, timers_, options_.say},
+        std::move(machine), std::move(send),
         [this, id, done = std::move(done)](const absl::Status& status,
                                            int64_t retries) {
           done(status, retries);
@@ -210,7 +218,7 @@ std::shared_ptr<Transfer> ParameterClient::StartPull(
       [this, state, done = std::move(done)](const absl::Status& outcome,
                                             int64_t) {
         if (outcome.ok()) KeepVersions(state->versions());
-        done(Annotate(outcome, "pull"));
+        done(NameFailure(outcome, "pull"));
       });
 }
 
@@ -291,7 +299,7 @@ std::shared_ptr<Transfer> ParameterClient::StartPush(
                                             int64_t retries) {
         state->TellEncoder(outcome);
         if (!outcome.ok()) {
-          return done(Annotate(outcome, PushName(state->step())));
+          return done(NameFailure(outcome, PushName(state->step())));
         }
         PushOutcome summary = state->Summarize(retries);
         if (summary.new_versions != nullptr) {

@@ -94,6 +94,9 @@ class ParameterClient {
     const Clock* clock = nullptr;
     // The same; null for a thread of the client's own.
     Timers* timers = nullptr;
+    // A line for the operator, on any thread: which ps task a transfer waits
+    // for. May be null.
+    std::function<void(absl::string_view)> say;
   };
 
   // `links` by ps task. REQUIRES: as many links as names, at least one.

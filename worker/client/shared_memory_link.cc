@@ -148,6 +148,10 @@ void SharedMemoryLink::OnOffer(Greeting greeting,
 
 void SharedMemoryLink::Settle(const Greeting& greeting,
                               const absl::Status& memory) {
+  {
+    absl::MutexLock lock(&mu_);
+    lost_.clear();
+  }
   if (memory.ok()) {
     Say("shared memory");
   } else if (options_.required) {
@@ -236,11 +240,35 @@ void SharedMemoryLink::Deliver(
     absl::MutexLock lock(&mu_);
     memory_ = nullptr;
     closing = closing_;
+    lost_ = closing ? "" : std::string(lost.message());
+  }
+  // What comes instead is said when it is there: most often the ps is gone.
+  if (!closing) {
+    Say(absl::StrCat("connection lost; ",
+                     absl::IsUnavailable(lost)
+                         ? absl::StrCat("the ps at ", options_.peer.address,
+                                        " is gone or going")
+                         : std::string(lost.message())));
   }
   caller->Fail(lost);
-  if (closing) return;
-  Say(absl::StrCat(options_.required ? "none" : "gRPC",
-                   "; the shared memory was lost: ", lost.message()));
+}
+
+void SharedMemoryLink::SayInstead() {
+  std::string lost;
+  {
+    absl::MutexLock lock(&mu_);
+    lost.swap(lost_);
+  }
+  if (!lost.empty()) Say(absl::StrCat("gRPC; no shared memory: ", lost));
+}
+
+template <typename Reply>
+ReplyCallback<Reply> SharedMemoryLink::SayIfAnswered(
+    ReplyCallback<Reply> done) {
+  return [this, done = std::move(done)](absl::StatusOr<Reply> reply) {
+    if (reply.ok()) SayInstead();
+    done(std::move(reply));
+  };
 }
 
 // ---- Messages with tensors ------------------------------------------------
@@ -253,7 +281,7 @@ void SharedMemoryLink::Load(Frame<LoadPart> request, absl::Time deadline,
                         ParseAnswer<LoadReply>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
-  grpc_->Load(std::move(request), deadline, std::move(done));
+  grpc_->Load(std::move(request), deadline, SayIfAnswered(std::move(done)));
 }
 
 void SharedMemoryLink::Pull(const PullRequest& request, absl::Time deadline,
@@ -264,7 +292,7 @@ void SharedMemoryLink::Pull(const PullRequest& request, absl::Time deadline,
                         ParseAnswer<Frame<PullReply>>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
-  grpc_->Pull(request, deadline, std::move(done));
+  grpc_->Pull(request, deadline, SayIfAnswered(std::move(done)));
 }
 
 void SharedMemoryLink::Push(Frame<PushPart> request, absl::Time deadline,
@@ -275,7 +303,7 @@ void SharedMemoryLink::Push(Frame<PushPart> request, absl::Time deadline,
                         ParseAnswer<Frame<PushReply>>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
-  grpc_->Push(std::move(request), deadline, std::move(done));
+  grpc_->Push(std::move(request), deadline, SayIfAnswered(std::move(done)));
 }
 
 void SharedMemoryLink::ReadSnapshot(const ReadSnapshotRequest& request,
@@ -288,7 +316,7 @@ void SharedMemoryLink::ReadSnapshot(const ReadSnapshotRequest& request,
                         ParseAnswer<Frame<SnapshotPart>>(std::move(done)));
   }
   if (options_.required) return done(NoMemory());
-  grpc_->ReadSnapshot(request, deadline, std::move(done));
+  grpc_->ReadSnapshot(request, deadline, SayIfAnswered(std::move(done)));
 }
 
 absl::StatusOr<std::shared_ptr<const char>> SharedMemoryLink::MapParameters(

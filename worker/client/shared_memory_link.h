@@ -88,6 +88,11 @@ class SharedMemoryLink : public ParameterLink {
   // Answers the Hello: `memory` says whether there is memory, or why not.
   void Settle(const Greeting& greeting, const absl::Status& memory);
   void Say(const std::string& line);
+  // After a loss: gRPC carries the tensors now.
+  void SayInstead();
+  // `done`, which says that gRPC does, if it did.
+  template <typename Reply>
+  ReplyCallback<Reply> SayIfAnswered(ReplyCallback<Reply> done);
 
   // The thread.
   void Run();
@@ -116,6 +121,8 @@ class SharedMemoryLink : public ParameterLink {
   uint64_t incarnation_ ABSL_GUARDED_BY(mu_) = 0;
   SharedMemoryOffer offer_ ABSL_GUARDED_BY(mu_);
   std::string said_ ABSL_GUARDED_BY(mu_);
+  // Why the memory was lost, until it is said what comes instead; else "".
+  std::string lost_ ABSL_GUARDED_BY(mu_);
 
   // Own synchronisation.
   std::unique_ptr<GrpcParameterLink> grpc_;

@@ -80,6 +80,7 @@ std::vector<Transfer::Sender>::iterator Transfer::FindSender() {
 
 void Transfer::Perform(const TransferMachine::Actions& actions) {
   queue_.insert(queue_.end(), actions.sends.begin(), actions.sends.end());
+  lines_.insert(lines_.end(), actions.lines.begin(), actions.lines.end());
   if (!actions.sends.empty()) {
     auto sender = FindSender();
     if (sender == senders_.end()) {
@@ -98,8 +99,19 @@ void Transfer::Perform(const TransferMachine::Actions& actions) {
 }
 
 void Transfer::Proceed() {
+  SayLines();
   SendQueued();
   DeliverIfFree();
+}
+
+void Transfer::SayLines() {
+  std::vector<std::string> lines;
+  {
+    absl::MutexLock lock(&mu_);
+    lines.swap(lines_);
+  }
+  if (environment_.say == nullptr) return;
+  for (const std::string& line : lines) environment_.say(line);
 }
 
 void Transfer::SendQueued() {

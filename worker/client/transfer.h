@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -32,6 +33,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   struct Environment {
     const Clock* clock;
     Timers* timers;
+    // Gets TransferMachine's lines, on any thread; may be null.
+    std::function<void(absl::string_view)> say = nullptr;
   };
   // Starts sending one part; every Send is answered by one Answer, possibly
   // before this returns. Called by several threads at once, for a part each,
@@ -74,8 +77,10 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // thread.
   void Perform(const TransferMachine::Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sends what is to be sent and delivers the end; after each Perform.
+  // Says what is to be said, sends what is to be sent and delivers the end;
+  // after each Perform.
   void Proceed() ABSL_LOCKS_EXCLUDED(mu_);
+  void SayLines();
   // Sends what is left to this thread, unless a frame below does.
   void SendQueued();
   // The next part that this thread is to send; none if none is left to it.
@@ -102,6 +107,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // memory in its cache, and who started the transfer soon leaves its core to
   // others.
   std::vector<Sender> senders_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
   int holds_ ABSL_GUARDED_BY(mu_) = 0;
   std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mu_);
   DoneFunction done_ ABSL_GUARDED_BY(mu_);

@@ -9,6 +9,7 @@
 #include "common/rpc/deadline.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/retry_after.h"
+#include "worker/client/failing_time.h"
 
 namespace muster {
 namespace {
@@ -89,8 +90,10 @@ TransferMachine::Actions TransferMachine::OnAnswer(int shard_index,
   if (status.ok()) {
     part.state = PartState::kDone;
     ++shard.done;
-    shard.failing_since.reset();
     shard.backoff.Reset();
+    if (shard.waiting.Stop()) {
+      lines_.push_back(absl::StrCat("no longer waiting for ", shard.name));
+    }
     return Continue(now);
   }
   part.state = PartState::kPausing;
@@ -100,11 +103,14 @@ TransferMachine::Actions TransferMachine::OnAnswer(int shard_index,
   const std::optional<absl::Duration> retry_after = RetryAfter(status);
   const absl::Duration patience =
       options_.give_up_after * (retry_after.has_value() ? kPatience : 1);
-  if (!shard.failing_since.has_value()) shard.failing_since = now;
-  if (now - *shard.failing_since >= patience) {
-    return End(absl::UnavailableError(
-        absl::StrCat(WithName(shard.name, status), "; given up after ",
-                     absl::FormatDuration(now - *shard.failing_since))));
+  const std::string failure = WithName(shard.name, status);
+  SayWait(&shard, failure, now);
+  const absl::Duration failing = now - shard.waiting.since();
+  if (failing >= patience) {
+    absl::Status error = absl::UnavailableError(absl::StrCat(
+        failure, "; given up after ", absl::FormatDuration(failing)));
+    SetFailingTime(failing, &error);
+    return End(error);
   }
   OnFailure(&shard, &part, retry_after, now);
   return Continue(now);
@@ -117,6 +123,12 @@ void TransferMachine::OnFailure(Shard* shard, Part* part,
   // With the jitter on top: all who were refused must not come at once.
   part->retry_at =
       now + retry_after.value_or(absl::ZeroDuration()) + shard->backoff.Next();
+}
+
+void TransferMachine::SayWait(Shard* shard, absl::string_view failure,
+                              absl::Time now) {
+  std::string line = shard->waiting.WaitFor(failure, now);
+  if (!line.empty()) lines_.push_back(std::move(line));
 }
 
 TransferMachine::Actions TransferMachine::OnTimer(absl::Time now) {
@@ -144,6 +156,7 @@ TransferMachine::Actions TransferMachine::Continue(absl::Time now) {
     all_done &= shards_[i].done == static_cast<int>(shards_[i].parts.size());
   }
   if (all_done) return End(absl::OkStatus());
+  actions.lines = std::exchange(lines_, {});
   if (actions.wake_at.has_value()) {
     if (*actions.wake_at < next_timer_) {
       next_timer_ = *actions.wake_at;
@@ -196,6 +209,7 @@ TransferMachine::Actions TransferMachine::End(const absl::Status& status) {
   ended_ = true;
   Actions actions;
   actions.done = status;
+  actions.lines = std::exchange(lines_, {});
   return actions;
 }
 

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/base/waiting_line.h"
 #include "common/rpc/backoff.h"
 #include "worker/client/part_id.h"
 
@@ -23,7 +25,8 @@ struct TransferOptions {
   // Long enough for a broken connection, short enough that a worker soon says
   // which ps it waits for: that is the session's part, which starts then.
   absl::Duration give_up_after = absl::Seconds(5);
-  Backoff::Options backoff;
+  // An attempt a second at least, so that it is soon said who is waited for.
+  Backoff::Options backoff = {absl::Milliseconds(100), absl::Seconds(1)};
   // Of the pauses between attempts.
   uint64_t seed = 1;
 };
@@ -37,7 +40,7 @@ struct TransferOptions {
 // Cancelled. Anything else ends the transfer at once: "fenced: " as Aborted,
 // others unchanged. After give_up_after the transfer ends with Unavailable,
 // but after kPatience times as long if the shard says when to come again
-// (RetryAfter): it is there, and has no room.
+// (RetryAfter): it is there, and has no room. That error carries FailingTime.
 // Each message names the shard. Not thread-safe.
 class TransferMachine {
  public:
@@ -52,6 +55,9 @@ class TransferMachine {
   };
   struct Actions {
     std::vector<Send> sends;
+    // For the operator: a shard that has failed for a second is waited for, or
+    // no longer is.
+    std::vector<std::string> lines;
     // Call OnTimer then. Not asked for again while such a call is due by then.
     std::optional<absl::Time> wake_at;
     // The end, reported once. Parts may still be on their way after an error;
@@ -106,8 +112,8 @@ class TransferMachine {
     int done = 0;
     // Every part before it is done.
     size_t first_undone = 0;
-    // Of the failures since the last success.
-    std::optional<absl::Time> failing_since;
+    // For the shard, from its first failure since the last success on.
+    WaitingLine waiting;
   };
 
   // Everything that may be done now.
@@ -116,10 +122,14 @@ class TransferMachine {
   Actions End(const absl::Status& status);
   void OnFailure(Shard* shard, Part* part,
                  std::optional<absl::Duration> retry_after, absl::Time now);
+  // Says, when it is due, that the shard is waited for.
+  void SayWait(Shard* shard, absl::string_view failure, absl::Time now);
 
   const TransferOptions options_;
   std::vector<Shard> shards_;
   int64_t retries_ = 0;
+  // For the next Actions.
+  std::vector<std::string> lines_;
   // The earliest OnTimer that was asked for and has not come.
   absl::Time next_timer_ = absl::InfiniteFuture();
   bool ended_ = false;

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -18,6 +19,8 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::NotNull;
 
@@ -110,6 +113,19 @@ TEST_F(StartServerTest, WaitsUntilThePortIsFree) {
   const PortWait wait = {absl::Seconds(10), &clock, &latch_};
   EXPECT_THAT(StartServer(taken.address(), wait, serve_), IsOk());
   EXPECT_EQ(tries_, 1) << "asked while the port was taken";
+}
+
+TEST_F(StartServerTest, SaysAtOnceThatItWaitsForATakenPort) {
+  TakenPort taken;
+  const FreeingClock clock(&taken);
+  std::vector<std::string> lines;
+  const PortWait wait = {
+      absl::Seconds(10), &clock, &latch_,
+      [&lines](absl::string_view line) { lines.emplace_back(line); }};
+  EXPECT_THAT(StartServer(taken.address(), wait, [&] { return Serve(); }),
+              IsOkAndHolds(NotNull()));
+  EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr(taken.address()),
+                                       HasSubstr("trying again for 10s"))));
 }
 
 TEST_F(StartServerTest, NamesAPortThatStaysTaken) {

@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 // More than one part, and no whole number of any unit.
 constexpr int64_t kElements = 3 * kMaxPartBytes / 4 - 5;
@@ -259,10 +260,13 @@ TEST_F(SharedMemoryLinkTest, GoesOnOverGrpcWhenTheMemoryIsLost) {
   while (shard.said().size() < 2 && clock_.Now() < give_up) {
     std::this_thread::yield();
   }
+  EXPECT_EQ((*Pull(&shard.link(), 0))[0], 2);
   EXPECT_THAT(shard.said(),
               ElementsAre("link to /job:ps/task:0: shared memory",
-                          HasSubstr("gRPC; the shared memory was lost")));
-  EXPECT_EQ((*Pull(&shard.link(), 0))[0], 2);
+                          MatchesRegex("link to /job:ps/task:0: connection "
+                                       "lost; the ps at .* is gone or going"),
+                          "link to /job:ps/task:0: gRPC; no shared memory: the "
+                          "peer closed the shared memory"));
 }
 
 TEST_F(SharedMemoryLinkTest, HelloOfManyAtOnceConnectsOnce) {

@@ -12,11 +12,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
+#include "worker/client/failing_time.h"
 
 namespace muster {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const absl::Time kStart = absl::UnixEpoch() + absl::Seconds(1000);
 
@@ -136,6 +139,58 @@ TEST(TransferMachineTest, AsksForATimerOnce) {
   // Too early: what was asked for still comes.
   EXPECT_FALSE(machine.OnTimer(kStart).wake_at.has_value());
   EXPECT_EQ(machine.OnTimer(*failed.wake_at).sends.size(), 1);
+}
+
+// Long before it is given up: the session, which says it then, is not asked
+// until the transfer has ended.
+TEST(TransferMachineTest, SaysForWhomItWaitsASecondAfterTheLoss) {
+  TransferMachine machine = MakeMachine({{8}, {8}});
+  machine.Start(kStart);
+  const absl::Status refused = absl::UnavailableError("refused");
+  TransferMachine::Actions actions = machine.OnAnswer(0, 0, 1, refused, kStart);
+  absl::Time now = kStart;
+  int attempt = 1;
+  std::vector<std::pair<absl::Duration, std::string>> lines;
+  while (!actions.done.has_value() && now < kStart + absl::Minutes(1)) {
+    now += absl::Milliseconds(50);
+    actions = machine.OnTimer(now);
+    for (const std::string& line : actions.lines) {
+      lines.emplace_back(now - kStart, line);
+    }
+    if (actions.sends.empty()) continue;
+    ++attempt;
+    actions = machine.OnAnswer(0, 0, attempt, refused, now);
+    for (const std::string& line : actions.lines) {
+      lines.emplace_back(now - kStart, line);
+    }
+  }
+  ASSERT_EQ(lines.size(), 1);
+  EXPECT_GE(lines[0].first, absl::Seconds(1));
+  EXPECT_LE(lines[0].first, absl::Seconds(2));
+  EXPECT_EQ(lines[0].second, "waiting for /job:ps/task:0: refused; 1 s so far");
+  ASSERT_TRUE(actions.done.has_value());
+  EXPECT_EQ(FailingTime(*actions.done), now - kStart);
+  EXPECT_GE(FailingTime(*actions.done), absl::Seconds(5));
+}
+
+TEST(TransferMachineTest, SaysThatItWaitsNoLonger) {
+  TransferMachine machine = MakeMachine({{8, 8}});
+  machine.Start(kStart);
+  const absl::Status refused = absl::UnavailableError("refused");
+  machine.OnAnswer(0, 0, 1, refused, kStart);
+  const absl::Time later = kStart + absl::Seconds(1);
+  ASSERT_EQ(machine.OnTimer(later).sends.size(), 1);
+  EXPECT_EQ(machine.OnAnswer(0, 0, 2, refused, later).lines.size(), 1);
+  EXPECT_THAT(machine.OnAnswer(0, 1, 1, absl::OkStatus(), later).lines,
+              ElementsAre("no longer waiting for /job:ps/task:0"));
+  // In silence, if nothing was said.
+  const absl::Time again = later + absl::Seconds(1);
+  ASSERT_EQ(machine.OnTimer(again).sends.size(), 1);
+  machine.OnAnswer(0, 0, 3, refused, again);
+  const absl::Time end = again + absl::Milliseconds(900);
+  ASSERT_EQ(machine.OnTimer(end).sends.size(), 1);
+  EXPECT_THAT(machine.OnAnswer(0, 0, 4, absl::OkStatus(), end).lines,
+              IsEmpty());
 }
 
 TEST(TransferMachineTest, FencedEndsAtOnceAsAborted) {

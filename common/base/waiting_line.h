@@ -1,5 +1,5 @@
-#ifndef WORKER_WAITING_LINE_H_
-#define WORKER_WAITING_LINE_H_
+#ifndef COMMON_BASE_WAITING_LINE_H_
+#define COMMON_BASE_WAITING_LINE_H_
 
 #include <string>
 
@@ -15,6 +15,10 @@ class WaitingLine {
   // At `now` the task waits for `what`. Returns the line that is due now, ""
   // if none is.
   std::string WaitFor(absl::string_view what, absl::Time now);
+
+  // It has waited since then, and what was due until `now` was said elsewhere.
+  // Does nothing if it has waited for longer.
+  void TakeOver(absl::Time since, absl::Time now);
 
   // Not waiting any more. True if a line was said, so that its end can be.
   bool Stop();
@@ -32,4 +36,4 @@ class WaitingLine {
 
 }  // namespace muster
 
-#endif  // WORKER_WAITING_LINE_H_
+#endif  // COMMON_BASE_WAITING_LINE_H_

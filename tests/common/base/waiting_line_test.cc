@@ -1,4 +1,4 @@
-#include "worker/waiting_line.h"
+#include "common/base/waiting_line.h"
 
 #include <gtest/gtest.h>
 
@@ -41,6 +41,20 @@ TEST_F(WaitingLineTest, EachWaitCountsFromItsOwnStart) {
   line_.Stop();
   EXPECT_EQ(At(absl::Seconds(100)), "");
   EXPECT_EQ(At(absl::Seconds(102)), "waiting for /job:ps/task:0; 2 s so far");
+}
+
+TEST_F(WaitingLineTest, TakesAWaitOverWithItsStartAndWhatWasSaid) {
+  line_.TakeOver(absl::UnixEpoch(), absl::UnixEpoch() + absl::Seconds(5));
+  EXPECT_EQ(At(absl::Seconds(5)), "");
+  EXPECT_EQ(At(absl::Seconds(11)), "waiting for /job:ps/task:0; 11 s so far");
+  EXPECT_TRUE(line_.Stop());
+  // It has noticed later.
+  At(absl::Seconds(5));
+  line_.TakeOver(absl::UnixEpoch(), absl::UnixEpoch() + absl::Seconds(6));
+  EXPECT_EQ(line_.since(), absl::UnixEpoch());
+  EXPECT_TRUE(line_.Stop());
+  line_.TakeOver(absl::UnixEpoch(), absl::UnixEpoch() + absl::Milliseconds(5));
+  EXPECT_FALSE(line_.Stop()) << "nothing was said";
 }
 
 }  // namespace

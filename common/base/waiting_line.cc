@@ -1,4 +1,4 @@
-#include "worker/waiting_line.h"
+#include "common/base/waiting_line.h"
 
 #include <utility>
 
@@ -22,6 +22,14 @@ std::string WaitingLine::WaitFor(absl::string_view what, absl::Time now) {
   said_ = true;
   return absl::StrCat("waiting for ", what, "; ",
                       absl::ToInt64Seconds(now - since_), " s so far");
+}
+
+void WaitingLine::TakeOver(absl::Time since, absl::Time now) {
+  if (since_ <= since) return;
+  since_ = since;
+  say_at_ = since + kSayFirst;
+  said_ = said_ || say_at_ <= now;
+  while (say_at_ <= now) say_at_ += kSayEvery;
 }
 
 bool WaitingLine::Stop() {
