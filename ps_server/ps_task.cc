@@ -75,6 +75,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
   CoordinationServer::Options coordination;
   coordination.coordinator.worker_timeout = options_.worker_timeout;
   coordination.coordinator.expected_tasks = num_training_tasks();
+  coordination.coordinator.cluster = options_.cluster;
   coordination.clock = options_.clock;
   coordination.on_phase_change = [this](const JobState& state) {
     OnJobPhase(state);
