@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/count_range.h"
@@ -22,21 +20,14 @@ bool SameProcess(const Sender& a, const Sender& b) {
   return KeyOf(a) == KeyOf(b) && a.incarnation() == b.incarnation();
 }
 
-// "line 3 is 'a: 1' here and 'a: 2' there".
-std::string FirstDifference(absl::string_view known, absl::string_view given) {
-  const std::vector<absl::string_view> a = absl::StrSplit(known, '\n');
-  const std::vector<absl::string_view> b = absl::StrSplit(given, '\n');
-  const auto line = [](const std::vector<absl::string_view>& lines, size_t i) {
-    return i < lines.size()
-               ? absl::StrCat("'", EscapeForLog(lines[i], 200), "'")
-               : std::string("missing");
-  };
-  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-    if (line(a, i) == line(b, i)) continue;
-    return absl::StrCat("line ", i + 1, " is ", line(b, i), ", there it is ",
-                        line(a, i));
-  }
-  return "the fingerprints differ, the texts do not";
+// A sender without the fields that nobody here knows: it is kept, and told to
+// everybody.
+Sender MakeSender(const TaskKey& key, uint64_t incarnation) {
+  Sender sender;
+  sender.mutable_task()->set_job(key.first);
+  sender.mutable_task()->set_index(key.second);
+  sender.set_incarnation(incarnation);
+  return sender;
 }
 
 // What a manifest says of the workers.
@@ -62,7 +53,9 @@ absl::Status CheckRestored(const CommitEpochRequest& request) {
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options)
-    : options_(options), listeners_(options.worker_timeout) {}
+    : options_(std::move(options)),
+      listed_(options_.cluster),
+      listeners_(options_.worker_timeout) {}
 
 void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
   worker.last_heard = std::max(worker.last_heard, now);
@@ -102,19 +95,6 @@ bool Coordinator::AnotherIsLive(const TaskKey& key) const {
                      });
 }
 
-absl::Status Coordinator::CheckTraining(const RegisterRequest& request) const {
-  const TaskKey key = KeyOf(request.sender());
-  if (training_owner_.first.empty() || !AnotherIsLive(key) ||
-      request.training_fingerprint() == training_fingerprint_) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "register ", TaskName(key), ": its training differs from that of ",
-      TaskName(training_owner_), ": ",
-      FirstDifference(training_text_, request.training_text()),
-      "; start all tasks with one training file"));
-}
-
 absl::Status Coordinator::CheckRegister(const RegisterRequest& request,
                                         absl::Time now) {
   const Sender& sender = request.sender();
@@ -131,15 +111,17 @@ absl::Status Coordinator::CheckRegister(const RegisterRequest& request,
                      ": wanted a task of job worker or chief with an "
                      "incarnation"));
   }
+  RETURN_IF_ERROR(listed_.Check(absl::StrCat("register ", TaskName(key)), key));
   const auto known = workers_.find(key);
   if (known != workers_.end() &&
       known->second.IsRetired(sender.incarnation())) {
     return FindSender("register", sender, now).status();
   }
-  if (known == workers_.end() && workers_.size() >= kMaxTasks) {
+  if (!HasRoomFor(key)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("register ", TaskName(key), ": this job has ", kMaxTasks,
-                     " tasks already"));
+        absl::StrCat("register ", TaskName(key), ": this job has ",
+                     options_.max_unlisted_tasks,
+                     " tasks already that its cluster does not list"));
   }
   return CheckTraining(request);
 }
@@ -164,7 +146,8 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
   const bool has_finished =
       phase_ == DONE && worker.finished && !worker.unsaved;
   if (is_new_task) worker.data_position = smallest_position_;
-  if (!worker.registered) {
+  // A task that is known from a manifest alone has no process yet.
+  if (worker.sender.incarnation() == 0) {
     worker.sender = sender;
     // One that a manifest named counted as lost, but none was.
     worker.lost = false;
@@ -193,18 +176,14 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
     *reply.mutable_state() = State();
     return reply;
   }
-  const Sender& sender = request.sender();
-  const TaskKey key = KeyOf(sender);
-  training_fingerprint_ = request.training_fingerprint();
-  if (training_owner_.first.empty() || !AnotherIsLive(key)) {
-    training_owner_ = key;
-    training_text_ = request.training_text();
-  }
+  const TaskKey key = KeyOf(request.sender());
+  const Sender sender = MakeSender(key, request.sender().incarnation());
+  AdoptTraining(request);
 
   CoordinatorWorker& worker = AdmitSender(sender);
-  worker.may_be_chief = request.chief();
+  worker.may_be_chief = IsChief(request);
   Hear(worker, now);
-  if (request.chief() && (LiveChief() == nullptr || KeyOf(chief_) == key)) {
+  if (worker.may_be_chief && (LiveChief() == nullptr || KeyOf(chief_) == key)) {
     chief_ = sender;
   }
   ++state_version_;
@@ -343,11 +322,7 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
         absl::StrCat("begin epoch: ", TaskName(request.sender()),
                      " is not the chief of this cluster"));
   }
-  if (!IsCount(request.seen_epoch())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("begin epoch: seen epoch ", request.seen_epoch(),
-                     " is not a count of restores; is a manifest damaged?"));
-  }
+  RETURN_IF_ERROR(CheckSeenEpoch(request.seen_epoch()));
   const CoordinatorWorker* const holder = LiveChief();
   if (holder != nullptr && !SameProcess(holder->sender, request.sender())) {
     return absl::AbortedError(absl::StrCat(
@@ -362,7 +337,7 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
                      ", the committed one is ", committed_epoch_,
                      "; look at the job's state first"));
   }
-  chief_ = request.sender();
+  chief_ = sender->sender;
   announced_epoch_ = 1 + std::max({request.seen_epoch(), announced_epoch_,
                                    committed_epoch_, int64_t{0}});
   committed_epoch_ = 0;
@@ -423,6 +398,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
                      JobPhase_Name(phase_), "; begin again"));
   }
   RETURN_IF_ERROR(CheckRestored(request));
+  RETURN_IF_ERROR(CheckRestoredTasks(request));
   RETURN_IF_ERROR(unsaved_.Start(request, now));
   RETURN_IF_ERROR(StartReplication(request, now));
   committed_epoch_ = epoch;

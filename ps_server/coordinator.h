@@ -12,9 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/cluster.pb.h"
 #include "proto/coordination_service.pb.h"
 #include "ps_server/coordinator_worker.h"
 #include "ps_server/end_listeners.h"
+#include "ps_server/listed_tasks.h"
 #include "ps_server/save_requests.h"
 #include "ps_server/step_budget.h"
 #include "ps_server/sync/step_rounds.h"
@@ -40,6 +42,11 @@ struct CoordinatorOptions {
   // waiting for a ps that has left.
   int expected_tasks = 0;
   absl::Duration latecomer_wait = absl::Milliseconds(2500);
+  // What this ps knows of its cluster; empty for --standalone.
+  ClusterDef cluster;
+  // How many tasks may register beside those of the cluster: as many as a
+  // cluster can have, since it need not list the workers.
+  size_t max_unlisted_tasks = 4096;
 };
 
 // The answer to a Watch that waited.
@@ -150,7 +157,6 @@ class Coordinator {
   void Hear(CoordinatorWorker& worker, absl::Time now);
   // A line for TakeLines.
   void Say(std::string line);
-  absl::Status CheckTraining(const RegisterRequest& request) const;
   // Errors as Register.
   absl::Status CheckRegister(const RegisterRequest& request, absl::Time now);
   // The number that the request has to confirm; 0: none, or it does.
@@ -178,6 +184,19 @@ class Coordinator {
   bool IsRepeat(const CommitEpochRequest& request) const;
   absl::Status CheckLease(absl::string_view request, const Sender& sender,
                           absl::Time now);
+
+  // ---- What is taken (coordinator_admission.cc) ----------------------------
+  // The cluster makes the sender the chief.
+  bool IsChief(const RegisterRequest& request) const;
+  absl::Status CheckTraining(const RegisterRequest& request) const;
+  bool MayBringTraining(const RegisterRequest& request) const;
+  // The job's from here on: that of the chief, or of who came before it.
+  void AdoptTraining(const RegisterRequest& request);
+  // No member any more: its next message is told to register.
+  void Expel(CoordinatorWorker& worker);
+  bool HasRoomFor(const TaskKey& key) const;
+  absl::Status CheckRestoredTasks(const CommitEpochRequest& request) const;
+  absl::Status CheckSeenEpoch(int64_t seen) const;
 
   // ---- What depends on the mode of replication (coordinator_rounds.cc) ----
   absl::Status StartReplication(const CommitEpochRequest& request,
@@ -242,6 +261,7 @@ class Coordinator {
   void CheckSave(absl::Time now);
 
   const CoordinatorOptions options_;
+  const ListedTasks listed_;
 
   int64_t state_version_ = 1;
   JobPhase phase_ = INITIAL;
@@ -251,6 +271,7 @@ class Coordinator {
   uint64_t training_fingerprint_ = 0;
   std::string training_text_;
   TaskKey training_owner_;  // who brought it; job "" if nobody
+  bool training_is_chiefs_ = false;
 
   // The chief lease; incarnation 0 if nobody has it.
   Sender chief_;

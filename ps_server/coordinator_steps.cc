@@ -1,6 +1,7 @@
 // The part of Coordinator that counts: reports, grants and the end.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -154,6 +155,11 @@ void Coordinator::ReturnGrant(CoordinatorWorker& worker) {
 }
 
 void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
+  // Those that an earlier manifest alone knew.
+  for (auto it = workers_.begin(); it != workers_.end();) {
+    it = it->second.sender.incarnation() == 0 ? workers_.erase(it)
+                                              : std::next(it);
+  }
   staleness_counts_.clear();
   smallest_position_ = 0;
   for (int i = 0; i < request.workers_size(); ++i) {
@@ -173,8 +179,9 @@ void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
   }
   for (const WorkerState& saved : request.workers()) {
     CoordinatorWorker& worker = workers_[KeyOf(saved.sender())];
-    if (!worker.registered) {
-      *worker.sender.mutable_task() = saved.sender().task();
+    if (worker.sender.incarnation() == 0) {
+      worker.sender.mutable_task()->set_job(saved.sender().task().job());
+      worker.sender.mutable_task()->set_index(saved.sender().task().index());
       worker.lost = true;
     }
     worker.steps = saved.steps();

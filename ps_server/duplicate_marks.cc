@@ -53,11 +53,13 @@ absl::StatusOr<uint64_t> DuplicateMarks::Admit(const Sender& sender,
   const uint64_t incarnation = sender.incarnation();
   const auto it = workers_.find(KeyOf(sender));
   if (it == workers_.end()) {
-    if (workers_.size() >= kMaxTasks) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("Hello from ", TaskName(sender), ": this ps serves ",
-                       kMaxTasks, " tasks already"));
+    const bool is_listed = listed_.Contains(KeyOf(sender));
+    if (!is_listed && unlisted_ >= kMaxTasks) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "Hello from ", TaskName(sender), ": this ps serves ", kMaxTasks,
+          " tasks already that its cluster does not list"));
     }
+    if (!is_listed) ++unlisted_;
     workers_[KeyOf(sender)].incarnation = incarnation;
     return 0;
   }

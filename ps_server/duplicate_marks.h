@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/rpc/protocol.h"
 #include "proto/parameter_service.pb.h"
+#include "ps_server/listed_tasks.h"
 #include "ps_server/task_name.h"
 
 namespace muster {
@@ -36,17 +38,22 @@ class DuplicateMarks {
  public:
   // 4 GiB of float32 on one shard at 1 MiB a part.
   static constexpr int32_t kMaxParts = kMaxStepParts;
-  // More senders than any cluster has tasks (a cluster file's own limit).
+  // Tasks beside those of the cluster, which need not list the workers: as many
+  // as a cluster can have.
   static constexpr size_t kMaxTasks = 4096;
   // "worker", "chief", "evaluator", "ps".
   static constexpr size_t kMaxJobName = 32;
+
+  // There is always room for the listed tasks.
+  explicit DuplicateMarks(ListedTasks listed = ListedTasks())
+      : listed_(std::move(listed)) {}
 
   // Makes `sender` the current incarnation of its task and returns 0. If
   // another one is current, nothing changes, and the number that `takeover` has
   // to be for that is returned (HelloReply.takeover). Repeatable.
   // Errors: InvalidArgument for incarnation 0 or a longer job name;
   // FailedPrecondition ("fenced:") if it was retired; ResourceExhausted beyond
-  // kMaxTasks.
+  // kMaxTasks that are not listed.
   absl::StatusOr<uint64_t> Admit(const Sender& sender, uint64_t takeover);
 
   // OK if `sender` is the current incarnation of its task, else
@@ -113,7 +120,9 @@ class DuplicateMarks {
   static absl::Status CheckHello(const Sender& sender);
   const Worker* Find(const Sender& sender) const;
 
+  const ListedTasks listed_;
   std::map<TaskKey, Worker> workers_;
+  size_t unlisted_ = 0;
   int64_t unfinished_steps_ = 0;
 };
 

@@ -48,7 +48,8 @@ ABSL_FLAG(bool, allow_insecure_network, false,
 ABSL_FLAG(std::string, link, "auto",
           "Shared memory for workers of this machine: auto offers it, "
           "shared_memory ends with an error if it cannot, grpc does not.");
-ABSL_FLAG(bool, keep_serving, false, "Do not end when the job is done.");
+ABSL_FLAG(bool, keep_serving, false,
+          "Do not end when the job is done. Another job is refused.");
 ABSL_FLAG(absl::Duration, worker_timeout, absl::Seconds(30),
           "A worker that was not heard of for so long is not waited for.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Hours(2),

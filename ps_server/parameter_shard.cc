@@ -38,7 +38,9 @@ absl::Status Fenced(absl::string_view what, absl::string_view why) {
 }  // namespace
 
 ParameterShard::ParameterShard(ShardOptions options)
-    : options_(std::move(options)), applier_(options_.apply_team) {}
+    : options_(std::move(options)),
+      applier_(options_.apply_team),
+      marks_(ListedTasks(options_.cluster)) {}
 
 std::string ParameterShard::What(absl::string_view request,
                                  const Sender& sender) const {

@@ -24,6 +24,7 @@
 #include "ps_server/element_ranges.h"
 #include "ps_server/gradient_applier.h"
 #include "ps_server/held_parameters.h"
+#include "ps_server/listed_tasks.h"
 #include "ps_server/parameter_memory.h"
 #include "ps_server/push_context.h"
 #include "ps_server/shard_snapshot.h"

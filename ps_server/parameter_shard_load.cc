@@ -65,6 +65,12 @@ absl::StatusOr<DefineReply> ParameterShard::Define(
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": model epoch ", epoch, " is above ", kMaxCount));
   }
+  // A shard that was started anew may come to a job that was restored often.
+  if (model_epoch_ != 0 && epoch - model_epoch_ > kMaxEpochJump) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": model epoch ", epoch,
+        " is no count of restores: ", "the shard is at ", model_epoch_));
+  }
   absl::StatusOr<std::unique_ptr<UpdateRule>> rule =
       CreateUpdateRule(request.optimizer());
   RETURN_IF_ERROR(Annotate(rule.status(), what));

@@ -94,6 +94,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
   coordination.coordinator.max_wait = options_.max_wait;
   coordination.coordinator.expected_tasks =
       static_cast<int>(training_tasks_.size());
+  coordination.coordinator.cluster = options_.cluster;
   coordination.clock = options_.clock;
   coordination.on_phase_change = [this](const JobState& state) {
     OnJobPhase(state);

@@ -194,6 +194,20 @@ absl::Status ModelSaver::CopyPiece(const Cuts& cuts,
       });
 }
 
+int64_t NewestSavedStep(FileSystem* file_system, const std::string& train_dir) {
+  if (train_dir.empty()) return -1;
+  const absl::StatusOr<std::vector<int64_t>> steps =
+      ListCheckpoints(file_system, train_dir);
+  if (!steps.ok()) return -1;
+  const auto newest =
+      std::find_if(steps->begin(), steps->end(), [&](const int64_t step) {
+        return ReadManifestFile(file_system, absl::StrCat(train_dir, "/",
+                                                          CheckpointName(step)))
+            .ok();
+      });
+  return newest == steps->end() ? -1 : *newest;
+}
+
 absl::Duration TrainedTime(FileSystem* file_system,
                            const std::string& train_dir) {
   const absl::StatusOr<std::vector<int64_t>> steps =

@@ -93,6 +93,10 @@ class ModelSaver {
   absl::Time start_ = absl::InfiniteFuture();
 };
 
+// The step of the newest checkpoint whose manifest can be read; -1 if there is
+// none.
+int64_t NewestSavedStep(FileSystem* file_system, const std::string& train_dir);
+
 // How long the run of a train_dir has trained, by the newest manifest that can
 // be read; 0 if there is none.
 absl::Duration TrainedTime(FileSystem* file_system,

@@ -119,6 +119,7 @@ void SessionMachine::On(const RegisterEvent& event) {
     save_requests_seen_ = 0;
     registered_position_ = event.reply->data_position();
     state_ = event.reply->state();
+    came_in_time_ |= state_.phase() != DONE;
     SayIfFinishedBefore();
     failures_ = 0;
     return;
@@ -365,10 +366,14 @@ void SessionMachine::Reconnect(const absl::Status& why) {
 }
 
 // After a failure of the coordinator's calls: its fence means that a newer
-// start of this task has taken over.
+// start of this task has taken over, an invalid argument that this one is wrong.
 void SessionMachine::ReconnectOrYield(const absl::Status& why) {
   if (!ending_ && absl::StartsWith(why.message(), kFencedPrefix)) {
     return ExitWith(kExitFailed, std::string(why.message()));
+  }
+  if (!ending_ && absl::IsInvalidArgument(why)) {
+    if (busy_) return ExitWith(kExitBadConfig, std::string(why.message()));
+    return Fail(kExitBadConfig, std::string(why.message()));
   }
   Reconnect(why);
 }

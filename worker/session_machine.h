@@ -11,6 +11,7 @@
 #include "proto/cluster.pb.h"
 #include "proto/coordination_service.pb.h"
 #include "worker/chief_machine.h"
+#include "worker/job_goal.h"
 #include "worker/peer_table.h"
 #include "worker/session_messages.h"
 
@@ -39,6 +40,12 @@ class SessionMachine {
     // How long the question for a step may wait at ps 0 for other workers; zero
     // in a mode where no step does. A signal is heard so much later.
     absl::Duration step_wait;
+    // A task that comes when the job is over looks whether this is reached.
+    JobGoal goal;
+    // The chief: there is a train_dir, and the step of its newest checkpoint
+    // when this process began; -1 if it has none.
+    bool saves = false;
+    int64_t saved_step = -1;
   };
 
   explicit SessionMachine(const Options& options);
@@ -84,6 +91,9 @@ class SessionMachine {
   void AdvanceReported();
   void Stay();
   void AdvanceDone();
+  bool IsSaved() const;
+  std::string DescribeEarlierEnd() const;
+  void EndTooLate();
   void EndWithoutSave(absl::string_view why);
   bool UseEpoch();
   // The committed epoch is the one that was entered.
@@ -138,6 +148,8 @@ class SessionMachine {
   // Incarnation of the ps 0 that knows us; 0: not registered.
   uint64_t registered_with_ = 0;
   int64_t registered_position_ = 0;
+  // It was registered when the job was not over yet.
+  bool came_in_time_ = false;
   std::string reconnect_cause_;
   bool register_in_flight_ = false;
   // As RegisterRequest.takeover.

@@ -254,13 +254,14 @@ void SessionMachine::AdvanceStopping() {
 }
 
 // The others end. A chief gets here without its last save if ps task 0 did not
-// hear of it for too long; the shards may still be there.
+// hear of it for too long, or had a Finish that was not its own; the shards may
+// still be there.
 void SessionMachine::AdvanceDone() {
   if (final_done_) return FinishCompleted();
   if (JobHasTooFewReplicas()) {
     return ExitWith(kExitRetryable, state_.stop_reason());
   }
-  if (options_.chief && JobHasFailed()) {
+  if ((options_.chief || !came_in_time_) && JobHasFailed()) {
     return ExitWith(kExitFailed, DescribeFailedJob());
   }
   if (!options_.chief && state_.unsaved()) {
@@ -271,7 +272,12 @@ void SessionMachine::AdvanceDone() {
                      " did not come back: started again, it goes on from the "
                      "newest checkpoint"));
   }
-  if (!options_.chief || HasFinished(state_, options_.self)) {
+  const bool is_done = !options_.chief || HasFinished(state_, options_.self);
+  if (is_done && !came_in_time_ && !IsReached(options_.goal, state_)) {
+    return EndTooLate();
+  }
+  if (is_done && (!options_.chief || IsSaved())) {
+    if (!came_in_time_) actions_.push_back(Say{DescribeEarlierEnd()});
     return ExitWith(kExitDone, "");
   }
   if (!peers_.AllGreeted()) return EndWithoutSave(peers_.DescribeMissing());
@@ -282,6 +288,31 @@ void SessionMachine::AdvanceDone() {
   busy_ = completed_ = true;
   actions_.push_back(RunFinal{/*completed=*/true, state_.stop_reason(),
                               /*failed=*/!stop_failure_.ok()});
+}
+
+// An earlier start of this chief has done so, or there is nothing to save: a new
+// start of ps task 0 that was told of the end has no model.
+bool SessionMachine::IsSaved() const {
+  return !options_.saves || options_.saved_step == state_.global_step() ||
+         (!came_in_time_ && state_.model_epoch() == 0);
+}
+
+std::string SessionMachine::DescribeEarlierEnd() const {
+  return absl::StrCat("the job was over before this task came (",
+                      state_.stop_reason(), ", at step ", state_.global_step(),
+                      ")");
+}
+
+// A ps that keeps serving has another job; one that was stopped goes on with
+// new ps tasks.
+void SessionMachine::EndTooLate() {
+  const std::string& reason = state_.stop_reason();
+  const bool is_another = reason == "steps" || reason == "epochs" ||
+                          reason == "seconds" || reason == "target_accuracy";
+  ExitWith(is_another ? kExitBadConfig : kExitRetryable,
+           absl::StrCat(DescribeEarlierEnd(), ", and ", Describe(options_.goal),
+                        " of this training is not reached; a ps serves one "
+                        "job: start the ps tasks anew to train"));
 }
 
 void SessionMachine::EndWithoutSave(absl::string_view why) {

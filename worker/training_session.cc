@@ -22,6 +22,9 @@ constexpr absl::Duration kSaveReportTimeout = absl::Seconds(1);
 // The longest pause between two ticks: a bound, should next_wakeup be far.
 constexpr absl::Duration kLongestPause = absl::Seconds(5);
 
+// A model epoch of a checkpoint that is larger by more is damaged.
+constexpr int64_t kMaxSavedRestores = 1'000'000'000;
+
 // A callback that turns a reply into an event.
 template <typename Event, typename Reply>
 ReplyCallback<Reply> PushTo(const std::shared_ptr<EventQueue>& queue) {
@@ -146,10 +149,23 @@ void TrainingSession::Do(const SendWatch& action) {
 void TrainingSession::Do(const SendBeginEpoch& action) {
   BeginEpochRequest request;
   *request.mutable_sender() = options_.sender;
-  request.set_seen_epoch(
-      std::max(action.seen_epoch, parts_.source->SavedEpoch()));
+  request.set_seen_epoch(SeenEpoch(action.seen_epoch));
   parts_.coordination->BeginEpoch(
       request, Deadline(), PushTo<BeginEpochEvent, BeginEpochReply>(queue_));
+}
+
+// A damaged count that got into a checkpoint must not end its training for
+// good; messages of former ps tasks do not fit in any case.
+int64_t TrainingSession::SeenEpoch(int64_t seen_epoch) const {
+  const int64_t saved = parts_.source->SavedEpoch();
+  if (saved <= seen_epoch + kMaxSavedRestores) {
+    return std::max(saved, seen_epoch);
+  }
+  parts_.say(/*is_error=*/true,
+             absl::StrCat("a checkpoint is of model epoch ", saved,
+                          ", which is no count of restores: counting on from ",
+                          seen_epoch));
+  return seen_epoch;
 }
 
 void TrainingSession::Do(const LoadModel& action) {

@@ -132,6 +132,7 @@ class TrainingSession {
   // Calls AtEnd of all; returns the first error.
   absl::Status EndHooks(const EndRecord& end);
   void SayDroppedSteps() const;
+  int64_t SeenEpoch(int64_t seen_epoch) const;
   EndRecord MakeEnd(bool completed, const std::string& stop_reason);
   absl::Time Deadline() const;
 

@@ -398,6 +398,11 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
   if (!options_.training.replication().has_async()) {
     options.machine.step_wait = kStepWait;
   }
+  options.machine.saves = !options_.train_dir.empty();
+  if (is_chief()) {
+    options.machine.saved_step =
+        NewestSavedStep(file_system_.get(), options_.train_dir);
+  }
   *options.sender.mutable_task() = options_.self;
   options.sender.set_incarnation(options_.incarnation);
   if (!options_.cluster.empty()) {
@@ -416,6 +421,8 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
   options.batch_size = shape_.worker_rows();
   options.epoch_examples = loop_->steps_per_epoch() * options.batch_size *
                            static_cast<int64_t>(tasks_.size());
+  options.machine.goal = {options.stop, options.epoch_examples,
+                          UpdateRows(options.replication, shape_)};
   return options;
 }
 

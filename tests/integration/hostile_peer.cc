@@ -6,6 +6,9 @@
 //                                         so many connections that say nothing
 //                                         or, every tenth, a byte now and then,
 //                                         for so long (15)
+//   hostile_peer PS_HOST:PORT strangers COUNT
+//                                         as many Hellos of tasks that it makes
+//                                         up, then one of worker 1
 //
 // While that goes on, the worker pushes. Prints what the hostile one got and
 // how the worker fared, as "refused=... pushes=N p99_ms=M"; exits with 1 if a
@@ -35,13 +38,16 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/task_id.h"
 #include "common/rpc/deadline.h"
+#include "common/rpc/protocol.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/file_descriptor.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "proto/parameter_service.grpc.pb.h"
 #include "worker/client/own_model.h"
 
 namespace muster {
@@ -52,14 +58,18 @@ constexpr int kMinPushes = 20;
 constexpr size_t kSliceBytes = 1 << 20;
 constexpr absl::Duration kBombTime = absl::Seconds(60);
 constexpr int kIdleSeconds = 15;
+// The addresses of workers 0 and 1 where the ps is to list them.
+constexpr char kWorkerAddress[] = "localhost:1";
+constexpr char kOtherAddress[] = "localhost:2";
 
 // The worker: pushes for as long as `go_on` says, at least kMinPushes times;
 // `begin` is called before the first. Returns the milliseconds of each, sorted.
 absl::StatusOr<std::vector<double>> PushWhile(
-    const std::string& address, const std::function<void()>& begin,
-    const std::function<bool()>& go_on) {
+    const std::string& address, const std::string& worker_address,
+    const std::function<void()>& begin, const std::function<bool()>& go_on) {
   OwnModel::Options options;
   options.ps_addresses = {address};
+  options.worker_address = worker_address;
   options.optimizer.set_name("sgd");
   // The way of the hostile one, not past it through shared memory.
   options.link = LinkChoice::kGrpc;
@@ -142,6 +152,31 @@ absl::Status StayIdle(const std::string& address, int count, int seconds) {
   return absl::OkStatus();
 }
 
+// Returns the answer of the ps to worker 1, which comes after `count` tasks of a
+// job that its cluster does not list.
+absl::Status SayHellos(const std::string& address, int count) {
+  const auto stub = ParameterService::NewStub(
+      grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  HelloRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  (*request.mutable_ps_addresses())[0] = address;
+  request.mutable_sender()->set_incarnation(1);
+  request.mutable_sender()->mutable_task()->set_job("stranger");
+  grpc::Status outcome;
+  for (int i = 0; i <= count; ++i) {
+    request.mutable_sender()->mutable_task()->set_index(i);
+    if (i == count) {
+      *request.mutable_sender()->mutable_task() = MakeTaskId(kWorkerJob, 1);
+      request.set_sender_address(kOtherAddress);
+    }
+    grpc::ClientContext context;
+    context.set_deadline(ToGrpcDeadline(SystemClock()->Now() + kBombTime));
+    HelloReply reply;
+    outcome = stub->Hello(&context, request, &reply);
+  }
+  return ToAbslStatus(outcome);
+}
+
 struct Harm {
   std::string what;
   int number = 0;
@@ -149,6 +184,7 @@ struct Harm {
 };
 
 absl::Status Do(const Harm& harm, const std::string& address) {
+  if (harm.what == "strangers") return SayHellos(address, harm.number);
   return harm.what == "idle"
              ? StayIdle(address, harm.number, harm.idle_seconds)
              : SendBomb(address, harm.number, harm.what == "gzip");
@@ -179,7 +215,7 @@ absl::Status Run(const std::string& address, const Harm& harm) {
   close(go[0]);
   bool ended = false;
   const absl::StatusOr<std::vector<double>> push_ms = PushWhile(
-      address,
+      address, harm.what == "strangers" ? kWorkerAddress : "",
       [&] {
         if (write(go[1], "g", 1) != 1) std::perror("hostile_peer");
       },

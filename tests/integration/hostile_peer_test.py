@@ -18,11 +18,11 @@ class HostilePeerTest(harness.TestCase):
             return int(re.search(field + r":\s+(\d+) kB",
                                  file.read()).group(1)) / 1024
 
-    def harm(self, what, *numbers):
+    def harm(self, what, *numbers, ps_flags=()):
         """What the ps answered to it; the worker's pushes have all worked."""
         host = "localhost:%d" % harness.free_ports(1)[0]
         ps = self.start("ps", [harness.ps_server(), "--ps_hosts=" + host,
-                               "--job_name=ps"])
+                               "--job_name=ps", *ps_flags])
         ps.wait_for("listening on")
         before = self.memory_mib(ps, "VmRSS")
         code, output = self.run_to_end(
@@ -45,6 +45,11 @@ class HostilePeerTest(harness.TestCase):
     def test_2000_idle_connections_stop_nobody(self):
         seconds = 60 if os.environ.get("MUSTER_SOAK") else 15
         self.assertEqual(self.harm("idle", 2000, seconds), "OK")
+
+    def test_tasks_that_nobody_lists_lock_no_worker_out(self):
+        self.assertEqual(self.harm(
+            "strangers", 4200,
+            ps_flags=["--worker_hosts=localhost:1,localhost:2"]), "OK")
 
 
 if __name__ == "__main__":

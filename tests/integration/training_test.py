@@ -115,6 +115,34 @@ class TrainingTest(harness.TestCase):
         self.assertRegex(worker.output,
                          "listen on %s: .* trying again for 10s" % address)
 
+    def test_a_ps_that_keeps_serving_refuses_a_second_job_by_name(self):
+        cluster = self.write_cluster()
+        self.start_ps(cluster, 0, "--keep_serving")
+
+        def train(train_dir, *flags):
+            worker = self.start_worker(
+                cluster, 0, "--link=grpc",
+                *self.training_flags(TRAINING, train_dir, *flags))
+            return worker.wait(), worker.output
+
+        code, output = train("first")
+        self.assertEqual(code, 0, output)
+        code, output = train("other", "--set=optimizer.sgd.learning_rate=0.2")
+        self.assertEqual(code, 2, output)
+        self.assertRegex(output, r"the job of this ps is done \(steps, at step "
+                         r"200\).* line \d+ is .*start the ps tasks anew")
+        code, output = train("longer", "--set=stop.steps=400")
+        self.assertEqual(code, 2, output)
+        self.assertRegex(output, r"was over before this task came .*stop\.steps "
+                         r"400 of this training is not reached")
+        # The same job: what another train_dir lacks is saved there.
+        for train_dir in ("first", "copy"):
+            code, output = train(train_dir)
+            self.assertEqual(code, 0, output)
+        self.assertIn("the training ends at step=200", output)
+        self.assertEqual(self.parameter_bytes("first", 200),
+                         self.parameter_bytes("copy", 200))
+
     def test_a_second_chief_cannot_use_the_train_dir(self):
         first = self.start(
             "first", [harness.worker(), "--standalone",

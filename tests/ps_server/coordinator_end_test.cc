@@ -9,6 +9,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 using CoordinatorEndTest = CoordinatorTest;
@@ -57,6 +58,21 @@ TEST_F(CoordinatorEndTest, WhoComesBackToTheEndHasFinishedIfItsTaskHad) {
   ASSERT_EQ(coordinator_.phase(), DONE);
   EXPECT_FALSE(Register(MakeSender(0, 555))->state().workers(0).finished());
   EXPECT_TRUE(Register(MakeSender(1, 556))->state().workers(1).finished());
+}
+
+// ps_server --keep_serving.
+TEST_F(CoordinatorEndTest, APsWhoseJobIsDoneRefusesAnother) {
+  StartRun(1, 1);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(chief_);
+  ASSERT_EQ(coordinator_.phase(), DONE);
+  EXPECT_THAT(Register(MakeSender(0, 555), "b"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("is done (steps, at step 1)"),
+                             HasSubstr("line 1 is 'b', there it is 'a'"),
+                             HasSubstr("start the ps tasks anew"))));
+  EXPECT_THAT(Register(MakeSender(0, 555), "a"), IsOk()) << "it is the same";
 }
 
 TEST_F(CoordinatorEndTest, AnUnsavedModelIsKeptForTheNextStartOfTheChief) {

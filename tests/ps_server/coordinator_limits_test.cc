@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "common/rpc/protocol.h"
@@ -22,11 +23,15 @@ constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 class CoordinatorLimitsTest : public testing::Test {
  protected:
   absl::Status Register(const Sender& sender) {
+    return Register(sender, coordinator_);
+  }
+
+  absl::Status Register(const Sender& sender, Coordinator& coordinator) {
     RegisterRequest request;
     request.set_protocol_version(kProtocolVersion);
     *request.mutable_sender() = sender;
     request.set_chief(sender.task().index() == 0);
-    return coordinator_.Register(request, now_).status();
+    return coordinator.Register(request, now_).status();
   }
 
   absl::StatusOr<BeginEpochReply> Begin(int64_t seen_epoch) {
@@ -60,20 +65,110 @@ class CoordinatorLimitsTest : public testing::Test {
   Coordinator coordinator_;
 };
 
-TEST_F(CoordinatorLimitsTest, MembersAreBounded) {
-  // By a restore: that many registrations would each answer with all states.
+TEST_F(CoordinatorLimitsTest, MembersThatAreNotListedAreBounded) {
+  CoordinatorOptions options;
+  options.max_unlisted_tasks = 3;
+  JobDef* const job = options.cluster.add_job();
+  job->set_name("chief");
+  (*job->mutable_tasks())[0] = "localhost:1";
+  Coordinator coordinator(options);
+  for (int32_t i = 0; i < 3; ++i) {
+    ASSERT_THAT(Register(MakeSender(i, 1), coordinator), IsOk());
+  }
+  EXPECT_THAT(Register(MakeSender(1 << 20, 1), coordinator),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("3")));
+  EXPECT_THAT(Register(MakeSender(2, 1), coordinator), IsOk()) << "it is known";
+  EXPECT_THAT(Register(MakeSender(0, 1, "chief"), coordinator), IsOk())
+      << "it is listed";
+}
+
+TEST_F(CoordinatorLimitsTest, ATaskThatTheClusterDoesNotListIsRefused) {
+  CoordinatorOptions options;
+  JobDef* const job = options.cluster.add_job();
+  job->set_name("worker");
+  for (int32_t i = 0; i < 2; ++i) (*job->mutable_tasks())[i] = "localhost:1";
+  Coordinator coordinator(options);
+  EXPECT_THAT(Register(MakeSender(77, 1), coordinator),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("does not list /job:worker/task:77")));
+  EXPECT_EQ(coordinator.State().workers_size(), 0);
+  EXPECT_THAT(Register(MakeSender(1, 1), coordinator), IsOk());
+}
+
+// Whatever a task says of itself.
+TEST_F(CoordinatorLimitsTest, WorkerOneIsNoChief) {
+  RegisterRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  *request.mutable_sender() = MakeSender(1, 1);
+  request.set_chief(true);
+  ASSERT_THAT(coordinator_.Register(request, now_), IsOk());
+  EXPECT_FALSE(coordinator_.State().has_chief());
+  BeginEpochRequest begin;
+  *begin.mutable_sender() = request.sender();
+  EXPECT_THAT(coordinator_.BeginEpoch(begin, now_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("is not the chief")));
+}
+
+TEST_F(CoordinatorLimitsTest, WhatIsKeptOfASenderHasKnownFieldsOnly) {
+  Sender sender = chief_;
+  const std::string blob(1 << 20, 'x');
+  sender.GetReflection()->MutableUnknownFields(&sender)->AddLengthDelimited(
+      99, blob);
+  ASSERT_THAT(Register(sender), IsOk());
+  EXPECT_LT(coordinator_.State().ByteSizeLong(), 1000);
+}
+
+TEST_F(CoordinatorLimitsTest, ARestoreLocksNobodyOut) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  for (const int32_t first : {0, 10000}) {
+    const auto begun = Begin(coordinator_.State().model_epoch());
+    ASSERT_THAT(begun, IsOk());
+    CommitEpochRequest commit = MakeCommit(begun->model_epoch());
+    for (int32_t i = 0; i < static_cast<int32_t>(Coordinator::kMaxTasks); ++i) {
+      *commit.add_workers()->mutable_sender() = MakeSender(first + i, 0);
+    }
+    ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+  }
+  EXPECT_EQ(coordinator_.State().workers_size(), 1 + Coordinator::kMaxTasks)
+      << "those of the first manifest are forgotten";
+  EXPECT_THAT(Register(MakeSender(1 << 20, 1)), IsOk());
+}
+
+TEST_F(CoordinatorLimitsTest, ARestoreOfInventedWorkersIsRefused) {
   ASSERT_THAT(Register(chief_), IsOk());
   ASSERT_THAT(Begin(0), IsOk());
-  CommitEpochRequest commit = MakeCommit(1);
-  for (size_t i = 1; i < Coordinator::kMaxTasks; ++i) {
-    *commit.add_workers()->mutable_sender() =
-        MakeSender(static_cast<int32_t>(i), 1);
+  const std::string long_name(1 << 20, 'w');
+  const std::vector<std::vector<Sender>> invented = {
+      {MakeSender(0, 0, long_name)},
+      {MakeSender(0, 0, "ps")},
+      {MakeSender(-1, 0)},
+      {MakeSender(1, 0), MakeSender(1, 0)}};
+  for (const std::vector<Sender>& senders : invented) {
+    CommitEpochRequest commit = MakeCommit(1);
+    for (const Sender& sender : senders) {
+      *commit.add_workers()->mutable_sender() = sender;
+    }
+    EXPECT_THAT(coordinator_.CommitEpoch(commit, now_),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("commit epoch: worker ")));
   }
-  ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
-  EXPECT_THAT(
-      Register(MakeSender(1 << 20, 1)),
-      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("4096")));
-  EXPECT_THAT(Register(MakeSender(7, 2)), IsOk()) << "it is known";
+  CommitEpochRequest commit = MakeCommit(1);
+  WorkerState* const worker = commit.add_workers();
+  *worker->mutable_sender() = MakeSender(1, 0);
+  worker->GetReflection()->MutableUnknownFields(worker)->AddLengthDelimited(
+      99, long_name);
+  EXPECT_THAT(coordinator_.CommitEpoch(commit, now_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bytes")));
+}
+
+TEST_F(CoordinatorLimitsTest, AnEpochDoesNotJump) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  ASSERT_THAT(Begin(7), IsOk());
+  EXPECT_THAT(Begin(999'999'999'999'990),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("no count of restores")));
+  EXPECT_EQ(Begin(8)->model_epoch(), 9);
 }
 
 TEST_F(CoordinatorLimitsTest, WaitingWatchesAreBounded) {

@@ -27,6 +27,34 @@ TEST_F(CoordinatorTest, RefusesAnotherTrainingWithTheFirstDifferentLine) {
   EXPECT_THAT(Register(worker_, "model: 1\nlr: 0.1\n"), IsOk());
 }
 
+// Worker 1 came first, with a mistake; it is told when it says something.
+TEST_F(CoordinatorTest, TheTrainingOfTheChiefIsTheJobs) {
+  ASSERT_THAT(Register(worker_, "model: 1\nlr: 0.2\n"), IsOk());
+  const Sender right = MakeSender(2, 102);
+  ASSERT_THAT(Register(right, "model: 1\nlr: 0.2\n"), IsOk());
+  ASSERT_THAT(Register(chief_, "model: 1\nlr: 0.1\n"), IsOk());
+  EXPECT_TRUE(coordinator_.State().workers(1).lost()) << "nobody waits for it";
+  EXPECT_THAT(Watch(worker_, 0), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                          HasSubstr("register")));
+  EXPECT_THAT(Register(worker_, "model: 1\nlr: 0.2\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("from that of /job:worker/task:0: line 2 is "
+                                 "'lr: 0.2', there it is 'lr: 0.1'")));
+  // Another start of it that has no mistake.
+  ASSERT_THAT(Register(MakeSender(2, 202), "model: 1\nlr: 0.1\n"), IsOk());
+  EXPECT_THAT(Watch(MakeSender(2, 202), 0), IsOk());
+  EXPECT_FALSE(coordinator_.State().workers(2).lost());
+}
+
+TEST_F(CoordinatorTest, AWorkerDoesNotReplaceTheTrainingOfALostChief) {
+  ASSERT_THAT(Register(chief_, "a"), IsOk());
+  Pass(kTimeout);
+  EXPECT_THAT(Register(worker_, "b"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("training differs")));
+  EXPECT_THAT(Register(worker_, "a"), IsOk());
+}
+
 TEST_F(CoordinatorTest, ALoneSurvivorMayBringAnotherTraining) {
   ASSERT_THAT(Register(chief_, "a"), IsOk());
   EXPECT_THAT(Register(MakeSender(0, 200), "b"), IsOk());

@@ -141,6 +141,20 @@ TEST_F(DuplicateMarksTest, MemoryIsBounded) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0")));
 }
 
+TEST_F(DuplicateMarksTest, ThereIsAlwaysRoomForTheTasksOfTheCluster) {
+  ClusterDef cluster;
+  JobDef* const job = cluster.add_job();
+  job->set_name("worker");
+  (*job->mutable_tasks())[0] = "localhost:1";
+  DuplicateMarks marks{ListedTasks(cluster)};
+  for (int32_t i = 0; i < DuplicateMarks::kMaxTasks; ++i) {
+    ASSERT_THAT(marks.Admit(MakeSender(i, 1, "invented"), 0), IsOkAndHolds(0));
+  }
+  EXPECT_THAT(marks.Admit(MakeSender(1 << 20, 1, "invented"), 0),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(marks.Admit(worker_, 0), IsOkAndHolds(0));
+}
+
 TEST_F(DuplicateMarksTest, AJobNameOfAnyLengthIsNotKept) {
   EXPECT_THAT(marks_.Admit(MakeSender(0, 1, std::string(1 << 20, 'j')), 0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("job")));

@@ -190,6 +190,16 @@ TEST_F(ParameterShardTest, ParametersInPlaceAreWhereTheyAreUpdated) {
   EXPECT_EQ(w[2], 3);
 }
 
+TEST_F(ParameterShardTest, AModelEpochDoesNotJump) {
+  const std::vector<TensorDef> tensors = {MakeTensor("w", {3})};
+  MakeReady(tensors, /*epoch=*/7);
+  EXPECT_THAT(shard_.Define(MakeDefine(chief_, tensors, 999'999'999'999'990)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("no count of restores: the shard is at 7")));
+  EXPECT_EQ(shard_.State().phase(), READY);
+  MakeReady(tensors, /*epoch=*/8);
+}
+
 TEST_F(ParameterShardTest, GoesFromEmptyOverLoadingToReady) {
   EXPECT_EQ(shard_.State().phase(), EMPTY);
   ASSERT_THAT(shard_.Define(MakeDefine(chief_, {MakeTensor("w", {3})})),

@@ -182,6 +182,7 @@ absl::Status SimWorker::CreateChiefParts() {
     Say(is_error, text);
   };
   RETURN_IF_ERROR(CleanTrainDir(&file_system_, kTrainDir));
+  saved_step_ = NewestSavedStep(&file_system_, kTrainDir);
   ModelLoader::Options load;
   load.file_system = &file_system_;
   load.train_dir = kTrainDir;
@@ -228,6 +229,9 @@ TrainingSession::Options SimWorker::SessionOptions() const {
   options.machine.model_fingerprint =
       options_.model->placed.definition.fingerprint;
   options.machine.max_wait = kMaxWait;
+  options.machine.goal.stop.set_steps(options_.model->scenario.stop_steps);
+  options.machine.saves = is_chief();
+  options.machine.saved_step = saved_step_;
   options.machine.ps_addresses.assign(options_.model->scenario.num_ps, "sim");
   options.sender = sender_;
   options.training_fingerprint = 1;

@@ -90,6 +90,8 @@ class SimWorker {
   std::unique_ptr<ModelLoader> loader_;
   std::unique_ptr<ModelSource> source_;
   std::unique_ptr<RoundHolder> rounds_;
+  // The step of the newest checkpoint when this start began; -1: none.
+  int64_t saved_step_ = -1;
   std::unique_ptr<ModelSaver> model_saver_;
   std::unique_ptr<CheckpointSaver> checkpoint_saver_;
   std::unique_ptr<TrainingSession> session_;

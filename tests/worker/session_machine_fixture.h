@@ -31,6 +31,9 @@ class SessionMachineTest : public ::testing::Test {
     options.model_fingerprint = kFingerprint;
     options.max_wait = absl::Seconds(60);
     options.step_wait = step_wait_;
+    options.goal = goal_;
+    options.saves = saves_;
+    options.saved_step = saved_step_;
     for (int i = 0; i < ps_tasks; ++i) {
       options.ps_addresses.push_back(absl::StrCat("host", i, ":2222"));
     }
@@ -145,6 +148,9 @@ class SessionMachineTest : public ::testing::Test {
   int64_t version_ = 0;
   // Of the machine that Start makes.
   absl::Duration step_wait_;
+  JobGoal goal_;
+  bool saves_ = false;
+  int64_t saved_step_ = -1;
 };
 
 }  // namespace muster

@@ -194,6 +194,14 @@ TEST_F(TrainingSessionTest, BeginsALargerEpochThanAnyThatWasSaved) {
   EXPECT_EQ(coordination_.committed().model_epoch(), 7);
 }
 
+// One message had brought the count there.
+TEST_F(TrainingSessionTest, ADamagedEpochOfACheckpointIsNotCountedOnFrom) {
+  source_.saved_epoch = 999'999'999'999'990;
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(coordination_.committed().model_epoch(), 1);
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("no count of restores")));
+}
+
 // Else the steps of a save that ends behind the load were reported as saved,
 // and given up.
 TEST_F(TrainingSessionTest, LoadsNothingWhileACheckpointIsBeingWritten) {
