@@ -277,7 +277,9 @@ void SessionMachine::AdvanceDone() {
     return EndTooLate();
   }
   if (is_done && (!options_.chief || IsSaved())) {
-    if (!came_in_time_) actions_.push_back(Say{DescribeEarlierEnd()});
+    if (!came_in_time_ && !said_finished_before_) {
+      actions_.push_back(Say{DescribeEarlierEnd()});
+    }
     return ExitWith(kExitDone, "");
   }
   if (!peers_.AllGreeted()) return EndWithoutSave(peers_.DescribeMissing());
