@@ -4,38 +4,14 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <chrono>
-#include <thread>
+
+#include "common/base/spin_until.h"
 
 namespace muster {
 namespace {
 
-// A sleep and a wake cost 56 to 100 us where this was measured, a hand-off
-// between two that spin 0.13 us. Longer than this is better spent by others.
-constexpr std::chrono::microseconds kSpin{20};
-constexpr int kLooksPerTime = 32;
 // Bells that are taken at once; what is left wakes the next wait.
 constexpr int kMaxBells = 64;
-
-void Relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-bool Spin(const RingReader& ring) {
-  // Alone on one core, a spin only keeps the peer from running.
-  static const bool has_cores = std::thread::hardware_concurrency() > 1;
-  if (!has_cores) return ring.HasEntry();
-  const auto end = std::chrono::steady_clock::now() + kSpin;
-  do {
-    for (int i = 0; i < kLooksPerTime; ++i) {
-      if (ring.HasEntry()) return true;
-      Relax();
-    }
-  } while (std::chrono::steady_clock::now() < end);
-  return false;
-}
 
 // Takes the bells that have rung. False if the peer is gone.
 bool TakeBells(const FileDescriptor& socket) {
@@ -54,7 +30,7 @@ bool TakeBells(const FileDescriptor& socket) {
 
 RingEvent AwaitEntry(RingReader* ring, const FileDescriptor& socket,
                      absl::Duration limit) {
-  if (Spin(*ring)) return RingEvent::kEntry;
+  if (SpinUntil([&] { return ring->HasEntry(); })) return RingEvent::kEntry;
   ring->StartSleep();
   bool alive = true;
   if (!ring->HasEntry()) {

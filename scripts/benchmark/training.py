@@ -1,4 +1,5 @@
-"""Steps/s of the MNIST CNN (batch 128), in one process and in clusters.
+"""Steps/s of the MNIST CNN (batch 128), in one process and in clusters; of the
+MLP beside a busy core.
 
 Python 3 standard library only.
 """
@@ -26,6 +27,12 @@ LINK_TARGETS = {"shared_memory": at_least(0.95),
 SAME_HOST_LINK = "shared_memory"
 IN_PLACE = SAME_HOST_LINK + ", in place"
 CPU_TARGET = 0.04
+# Of two threads over one while another process keeps a core busy. The MLP's
+# steps are short, and its threads meet often in them.
+BESIDE_BUSY_TARGET = at_least(0.9)
+MLP = os.path.join(processes.ROOT, "worker/model/zoo/mlp.textproto")
+MLP_STEPS = 10
+BUSY = [sys.executable, "-c", "while True: pass"]
 
 
 def read_result(train_dir):
@@ -46,6 +53,14 @@ class Training:
                 "standalone, %s" % count("thread", threads),
                 self._standalone_command("--compute_threads=%d" % threads))
             for threads in (1, 2)}
+        self.beside_busy = {
+            threads: self._make(
+                "MLP beside a busy core, %s" % count("thread", threads),
+                self._standalone_command(
+                    "--compute_threads=%d" % threads, model=MLP,
+                    steps=MLP_STEPS * self.options.steps),
+                beside=[BUSY])
+            for threads in (1, 2)}
         self.towers = self._make(
             "standalone, 2 towers", self._standalone_command(
                 "--num_devices=2", "--compute_threads=2"))
@@ -61,14 +76,14 @@ class Training:
             self._cluster_command(SAME_HOST_LINK, 1, WORKERS) +
             ["--set=replication.async.pull=IN_PLACE"])
 
-    def _standalone_command(self, *flags):
-        return [self.worker, "--standalone", "--training=" + processes.MODEL,
-                "--set=stop.steps=%d" % self.options.steps,
+    def _standalone_command(self, *flags, model=processes.MODEL, steps=None):
+        return [self.worker, "--standalone", "--training=" + model,
+                "--set=stop.steps=%d" % (steps or self.options.steps),
                 "--set=stop.epochs=0", *flags]
 
-    def _make(self, name, command, copies=1):
+    def _make(self, name, command, copies=1, beside=()):
         return Measurement(PART, name, command + ["--train_dir=DIR"],
-                           lambda: run_copies(command, copies))
+                           lambda: run_copies(command, copies, beside))
 
     def _cluster(self, link, ps, workers):
         return self._make(
@@ -83,20 +98,23 @@ class Training:
                 "--steps=%d" % (self.options.steps * workers)]
 
 
-def run_copies(command, copies):
-    """Runs it in so many processes at once; their steps/s together."""
+def run_copies(command, copies, beside=()):
+    """Runs it in so many processes at once; their steps/s together. `beside`:
+    commands that run meanwhile, and do not end by themselves."""
     with tempfile.TemporaryDirectory() as folder:
         train_dirs = [os.path.join(folder, str(i)) for i in range(copies)]
-        running = []
+        running, others = [], []
         try:
+            for other in beside:
+                others.append(processes.Process(other))
             for train_dir in train_dirs:
                 running.append(processes.Process(
                     command + ["--train_dir=" + train_dir]))
             for process in running:
                 process.finish()
         finally:
-            # The others of one that failed.
-            for process in running:
+            # The others of one that failed, and what ran beside.
+            for process in running + others:
                 process.stop()
         return {"steps_per_s": sum(map(read_result, train_dirs))}
 
@@ -106,6 +124,10 @@ def figures(training, plane):
     alone = "independent processes"
     yield speed(training.standalone[1], ("scaling", alone, 1))
     yield speed(training.standalone[2])
+    one, two = (training.beside_busy[threads] for threads in (1, 2))
+    yield speed(one)
+    yield speed(two)
+    yield speed_over("%s over 1" % two.name, two, [one], BESIDE_BUSY_TARGET)
     yield speed(training.towers)
     yield speed(training.independent, ("scaling", alone, WORKERS))
     for (link, ps, workers), one in training.clusters.items():

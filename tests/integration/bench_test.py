@@ -276,17 +276,22 @@ class ProcessesTest(harness.TestCase):
     def test_the_others_end_with_a_copy_that_fails(self):
         # Each copy has its folder, .../0 and .../1, as the script's name.
         script = """case "$0" in
-          */0) cat "$FIFO" >"$FIFO.pid"; exit 5 ;;
+          */0) cat "$FIFO" >"$FIFO.pid"; cat "$BESIDE" >"$BESIDE.pid"; exit 5 ;;
           *) echo $$ >"$FIFO"; exec sleep 100000 ;;
         esac"""
-        fifo = self.path("fifo")
-        os.mkfifo(fifo)
+        beside = 'echo $$ >"$BESIDE"; exec sleep 100000'
+        fifos = [self.path("fifo"), self.path("beside")]
+        shell = ["env", "FIFO=" + fifos[0], "BESIDE=" + fifos[1], "/bin/sh",
+                 "-c"]
+        for fifo in fifos:
+            os.mkfifo(fifo)
         with self.assertRaisesRegex(processes.Failure, "exit code 5"):
-            training.run_copies(
-                ["env", "FIFO=" + fifo, "/bin/sh", "-c", script], copies=2)
-        with open(fifo + ".pid", encoding="ascii") as file:
-            pid = int(file.read())
-        self.assertRaises(ProcessLookupError, os.kill, pid, 0)
+            training.run_copies(shell + [script], copies=2,
+                                beside=[shell + [beside]])
+        for fifo in fifos:
+            with open(fifo + ".pid", encoding="ascii") as file:
+                pid = int(file.read())
+            self.assertRaises(ProcessLookupError, os.kill, pid, 0)
 
 
 class BenchTest(harness.TestCase):

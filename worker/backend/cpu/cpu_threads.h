@@ -7,17 +7,22 @@
 
 namespace muster {
 
-// Threads of the cpu backend: one OpenMP pool, oneDNN's and ours.
+// Threads of the cpu backend: one team for each thread that calls, oneDNN's and
+// ours. oneDNN is built on OpenMP; the six functions of its library that it
+// calls are defined here. libgomp's own spin for milliseconds while they wait,
+// and a job waits until each of them has had a core: beside other processes two
+// threads were a tenth as fast as one. Here who waits soon sleeps, and a part
+// that no other thread has begun is computed by the caller.
 
 // Lets primitives of oneDNN that the calling thread makes or executes use
-// `threads` threads. OpenMP keeps this number per calling thread, so it is said
+// `threads` threads. The number is kept per calling thread, so it is said
 // before each of them; it costs a store.
 void UseComputeThreads(int threads);
 
 // Calls body(begin, end) for `threads` consecutive ranges that together are
 // [0, n), in parallel; for one range where n < `grain`. The division depends on
 // the arguments alone, so results do not change between runs.
-// REQUIRES: `body` throws nothing.
+// REQUIRES: `body` throws nothing, and calls neither this nor ForEachThread.
 void ParallelFor(int threads, int64_t n, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 
