@@ -39,6 +39,10 @@ std::string FirstDifference(absl::string_view known, absl::string_view given) {
   return "the fingerprints differ, the texts do not";
 }
 
+bool IsCarried(const DataPosition& position) {
+  return position.ByteSizeLong() <= CoordinatorWorker::kMaxPositionBytes;
+}
+
 // What a manifest says of the workers.
 absl::Status CheckRestored(const CommitEpochRequest& request) {
   if (request.workers_size() > static_cast<int>(Coordinator::kMaxTasks)) {
@@ -48,13 +52,21 @@ absl::Status CheckRestored(const CommitEpochRequest& request) {
   }
   for (const WorkerState& worker : request.workers()) {
     if (IsCount(worker.steps()) && IsCount(worker.examples()) &&
-        IsCount(worker.data_position()) && IsCount(worker.staleness_sum()) &&
-        IsCount(worker.staleness_count()) && IsCount(worker.dropped_steps())) {
+        IsCount(worker.staleness_sum()) && IsCount(worker.staleness_count()) &&
+        IsCount(worker.dropped_steps()) && IsCarried(worker.position())) {
       continue;
     }
     return absl::InvalidArgumentError(
         absl::StrCat("commit epoch: a count of ", TaskName(worker.sender()),
-                     " is out of range; is the manifest damaged?"));
+                     " is out of range, or its data position above ",
+                     CoordinatorWorker::kMaxPositionBytes,
+                     " bytes; is the manifest damaged?"));
+  }
+  if (!IsCarried(request.start_position())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "commit epoch: the start position has ",
+        request.start_position().ByteSizeLong(), " bytes; wanted at most ",
+        CoordinatorWorker::kMaxPositionBytes));
   }
   return absl::OkStatus();
 }
@@ -163,7 +175,7 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
   // left nothing to do.
   const bool has_finished =
       phase_ == DONE && worker.finished && !worker.unsaved;
-  if (is_new_task) worker.data_position = smallest_position_;
+  if (is_new_task) worker.position = start_position_;
   if (!worker.registered) {
     worker.sender = sender;
   } else if (worker.sender.incarnation() != sender.incarnation()) {
@@ -207,7 +219,7 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   }
   ++state_version_;
 
-  reply.set_data_position(worker.data_position);
+  *reply.mutable_position() = worker.position;
   *reply.mutable_state() = State();
   return reply;
 }

@@ -37,9 +37,9 @@ void CoordinatorWorker::Rejoin() {
   stays = false;
 }
 
-void CoordinatorWorker::PassStep(int64_t next_position, double loss,
+void CoordinatorWorker::PassStep(const DataPosition& next_position, double loss,
                                  absl::Time now) {
-  data_position = next_position;
+  position = next_position;
   last_loss = loss;
   if (!first_report.has_value()) first_report = now;
   last_report = now;
@@ -53,7 +53,7 @@ WorkerState CoordinatorWorker::State() const {
   state.set_awaited(awaited);
   state.set_steps(steps);
   state.set_examples(examples);
-  state.set_data_position(data_position);
+  *state.mutable_position() = position;
   state.set_last_loss(last_loss);
   state.set_staleness_sum(staleness_sum);
   state.set_staleness_count(staleness_count);

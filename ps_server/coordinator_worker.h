@@ -2,17 +2,21 @@
 #define PS_SERVER_COORDINATOR_WORKER_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
+#include "proto/training.pb.h"
 
 namespace muster {
 
 // What ps task 0 knows of one worker (or chief) task. A value; Coordinator
 // owns the rules.
 struct CoordinatorWorker {
+  // The largest position that is taken from outside.
+  static constexpr size_t kMaxPositionBytes = 256;
   // The last incarnations that a newer one replaced; their messages are
   // fenced.
   static constexpr int kRememberedIncarnations = 8;
@@ -46,7 +50,8 @@ struct CoordinatorWorker {
   // Of the model epoch, over all incarnations.
   int64_t steps = 0;
   int64_t examples = 0;
-  int64_t data_position = 0;
+  // Carried unread, as the worker or the manifest says it.
+  DataPosition position;
   double last_loss = 0;
   int64_t staleness_sum = 0;
   int64_t staleness_count = 0;
@@ -73,7 +78,7 @@ struct CoordinatorWorker {
   void Rejoin();
 
   // Notes that a step is over: its rows are not taken again.
-  void PassStep(int64_t next_position, double loss, absl::Time now);
+  void PassStep(const DataPosition& next_position, double loss, absl::Time now);
 
   WorkerState State() const;
 };

@@ -8,7 +8,6 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
-#include "worker/worker_positions.h"
 
 namespace muster {
 
@@ -29,9 +28,14 @@ LoadEvent ModelLoader::Load(const LoadModel& epoch) {
   const absl::Status compatible =
       CheckCompatible(reader.manifest(), options_.placed->tensors,
                       options_.placed->definition.optimizer);
-  if (compatible.ok()) return LoadEvent{Restore(reader), false};
-  return LoadEvent{
-      Annotate(compatible, absl::StrCat("restore ", reader.path())), true};
+  const std::string what = absl::StrCat("restore ", reader.path());
+  if (!compatible.ok()) return LoadEvent{Annotate(compatible, what), true};
+  absl::StatusOr<RestoredPositions> positions =
+      RestorePositions(reader.manifest(), options_.tasks, options_.rows);
+  if (!positions.ok()) {
+    return LoadEvent{Annotate(positions.status(), what), true};
+  }
+  return LoadEvent{Restore(reader, *std::move(positions)), false};
 }
 
 void ModelLoader::Enter() {
@@ -59,8 +63,8 @@ int64_t ModelLoader::SavedEpoch() {
   return epoch;
 }
 
-absl::StatusOr<LoadedModel> ModelLoader::Restore(
-    const CheckpointReader& reader) {
+absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
+                                                 RestoredPositions positions) {
   RETURN_IF_ERROR(
       options_.client->Define(options_.placed->definition).status());
   for (const CheckpointPiece& piece : reader.pieces()) {
@@ -71,8 +75,12 @@ absl::StatusOr<LoadedModel> ModelLoader::Restore(
   LoadedModel loaded;
   loaded.global_step = manifest.global_step();
   loaded.examples = manifest.examples();
-  loaded.workers = RestorePositions(manifest, options_.tasks);
+  loaded.workers = std::move(positions.workers);
+  loaded.start_position = std::move(positions.start);
   options_.say(/*is_error=*/false, absl::StrCat("restored ", reader.path()));
+  if (!positions.note.empty()) {
+    options_.say(/*is_error=*/false, positions.note);
+  }
   return loaded;
 }
 

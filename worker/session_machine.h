@@ -135,7 +135,7 @@ class SessionMachine {
   JobState state_;
   // Incarnation of the ps 0 that knows us; 0: not registered.
   uint64_t registered_with_ = 0;
-  int64_t registered_position_ = 0;
+  DataPosition registered_position_;
   std::string reconnect_cause_;
   bool register_in_flight_ = false;
   // As RegisterRequest.takeover.

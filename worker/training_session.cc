@@ -190,6 +190,7 @@ void TrainingSession::Do(const SendCommit& action) {
   for (const WorkerState& worker : action.model.workers) {
     *request.add_workers() = worker;
   }
+  *request.mutable_start_position() = action.model.start_position;
   for (size_t i = 0; i < action.ps_incarnations.size(); ++i) {
     (*request.mutable_ps_incarnations())[static_cast<int>(i)] =
         action.ps_incarnations[i];
@@ -202,7 +203,7 @@ void TrainingSession::Do(const EnterEpoch& action) {
   const absl::Time now = parts_.clock->Now();
   absl::Status status = parts_.steps->Enter(action);
   parts_.on_enter(action);
-  if (action.data_position != EnterEpoch::kKeepPosition) {
+  if (action.position.has_value()) {
     global_step_ = job_state().global_step();
     if (entered_time_ == absl::InfinitePast()) {
       entered_time_ = now;
@@ -228,7 +229,7 @@ void TrainingSession::Do(const SendStep& action) {
   request.set_ps_incarnation(action.ps_incarnation);
   request.set_step(action.report.step);
   request.set_examples(action.report.examples);
-  request.set_data_position(action.report.data_position);
+  *request.mutable_position() = action.report.position;
   request.set_loss(action.report.loss);
   request.set_staleness(action.report.staleness);
   request.set_abandoned(action.report.abandoned);

@@ -127,7 +127,7 @@ TEST_F(CoordinatorStepsTest, CollectsStatisticsForTheResult) {
   const WorkerState state = coordinator_.State().workers(0);
   EXPECT_EQ(state.steps(), 2);
   EXPECT_EQ(state.examples(), 20);
-  EXPECT_EQ(state.data_position(), 2);
+  EXPECT_EQ(state.position().rows(), 2);
   EXPECT_EQ(state.last_loss(), 0.5);
   EXPECT_EQ(state.active_s(), 3);
   EXPECT_EQ(state.staleness_sum(), 2);
@@ -167,7 +167,9 @@ TEST_F(CoordinatorStepsTest, RefusesNumbersOutOfRange) {
            [](StepRequest& r) { r.set_examples(-1); },
            [](StepRequest& r) { r.set_examples(11); },
            [](StepRequest& r) { r.set_staleness(-1); },
-           [](StepRequest& r) { r.set_data_position(-1); }}) {
+           [](StepRequest& r) {
+             r.mutable_position()->set_kind(std::string(300, 'x'));
+           }}) {
     StepRequest request = MakeStep(chief_, 1);
     spoil(request);
     EXPECT_THAT(AskStep(coordinator_, request, now_),

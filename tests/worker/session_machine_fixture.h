@@ -81,7 +81,7 @@ class SessionMachineTest : public ::testing::Test {
   RegisterReply Registered(const JobState& state, int64_t position = 0) {
     RegisterReply reply;
     *reply.mutable_state() = state;
-    reply.set_data_position(position);
+    reply.mutable_position()->set_rows(position);
     return reply;
   }
 

@@ -65,7 +65,7 @@ TEST_F(SessionMachineTest, ConfirmsThatItTakesOverWhereItIsAsked) {
   EXPECT_EQ(Get<SendRegister>()->takeover, 33);
   Send(RegisterEvent{Registered(State(RUNNING, 1, {7}), 12)});
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_EQ(Get<EnterEpoch>()->data_position, 12);
+  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 12);
 }
 
 TEST_F(SessionMachineTest, ChiefAttachesToACommittedEpoch) {
@@ -75,7 +75,7 @@ TEST_F(SessionMachineTest, ChiefAttachesToACommittedEpoch) {
   Send(RegisterEvent{Registered(State(RUNNING, 4, {7}), 12)});
   EXPECT_EQ(Get<SendBeginEpoch>(), nullptr);
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_EQ(Get<EnterEpoch>()->data_position, 12);
+  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 12);
 }
 
 TEST_F(SessionMachineTest, ChiefRestoresAllWhenOneShardLostItsMemory) {
@@ -265,7 +265,7 @@ TEST_F(SessionMachineTest, RepeatsALostReportWithTheSameStep) {
   EXPECT_EQ(Get<SendStep>()->report.step, 1);
   EXPECT_FALSE(Get<SendStep>()->report.abandoned);
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_EQ(Get<EnterEpoch>()->data_position, EnterEpoch::kKeepPosition);
+  EXPECT_FALSE(Get<EnterEpoch>()->position.has_value());
 }
 
 TEST_F(SessionMachineTest, RefusedWorkerAsksAgainWhenTheStateChanges) {
@@ -303,12 +303,12 @@ TEST_F(SessionMachineTest, FencedWorkerWaitsForTheNewEpochAndGoesOn) {
   WorkerState* self = state.add_workers();
   self->mutable_sender()->mutable_task()->set_job("worker");
   self->mutable_sender()->mutable_task()->set_index(1);
-  self->set_data_position(3);
+  self->mutable_position()->set_rows(3);
   Send(WatchEvent{state});
   Send(HelloEvent{0, Shard(7, 2)});
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
   EXPECT_EQ(Get<EnterEpoch>()->model_epoch, 2);
-  EXPECT_EQ(Get<EnterEpoch>()->data_position, 3);
+  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 3);
   ASSERT_NE(Get<SendStep>(), nullptr);
   EXPECT_EQ(Get<SendStep>()->report.step, 0);
 }
@@ -332,7 +332,7 @@ TEST_F(SessionMachineTest, AnEpochOfOtherPsStartsIsAnotherOne) {
   Send(HelloEvent{0, Shard(8, 1)});
   Send(RegisterEvent{Registered(State(RUNNING, 1, {8}), 3)});
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_EQ(Get<EnterEpoch>()->data_position, 3);
+  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 3);
   // What is lost with the old one is not reported to the new one.
   ASSERT_NE(Get<SendStep>(), nullptr);
   EXPECT_EQ(Get<SendStep>()->report.step, 0);
