@@ -447,6 +447,7 @@ JobState Coordinator::State() const {
   state.set_model_epoch(committed_epoch_);
   state.set_fingerprint(fingerprint_);
   state.set_global_step(budget_.steps());
+  state.set_examples(budget_.examples());
   if (chief_.incarnation() != 0) *state.mutable_chief() = chief_;
   for (const auto& [key, worker] : workers_) {
     *state.add_workers() = worker.State();

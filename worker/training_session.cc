@@ -208,9 +208,7 @@ void TrainingSession::Do(const EnterEpoch& action) {
     if (entered_time_ == absl::InfinitePast()) {
       entered_time_ = now;
       first_global_step_ = global_step_;
-      for (const WorkerState& worker : job_state().workers()) {
-        first_examples_ += worker.examples();
-      }
+      first_examples_ = job_state().examples();
     }
     const EpochRecord epoch{action.model_epoch, global_step_,
                             std::exchange(loaded_initialized_, false), now};

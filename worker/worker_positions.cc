@@ -84,7 +84,6 @@ bool HadSameSteps(const Positions& workers, absl::Span<const TaskId> tasks,
 
 void SavePositions(const JobState& state, absl::Span<const TaskId> tasks,
                    CheckpointManifest* manifest) {
-  int64_t examples = 0;
   for (const WorkerState& worker : state.workers()) {
     WorkerPosition* position = manifest->add_workers();
     position->set_job(worker.sender().task().job());
@@ -92,7 +91,6 @@ void SavePositions(const JobState& state, absl::Span<const TaskId> tasks,
     *position->mutable_position() = worker.position();
     position->set_steps(worker.steps());
     position->set_examples(worker.examples());
-    examples += worker.examples();
   }
   const Positions known(manifest->workers().begin(), manifest->workers().end());
   for (const TaskId& task : tasks) {
@@ -101,7 +99,7 @@ void SavePositions(const JobState& state, absl::Span<const TaskId> tasks,
     position->set_job(task.job());
     position->set_index(task.index());
   }
-  manifest->set_examples(examples);
+  manifest->set_examples(state.examples());
 }
 
 absl::StatusOr<RestoredPositions> RestorePositions(

@@ -43,13 +43,13 @@ TrainingResult WorkerTask::DescribeRun() const {
 }
 
 void WorkerTask::AddSpeed(TrainingResult* result) const {
+  result->examples = session_->job_state().examples();
   for (const WorkerState& state : session_->job_state().workers()) {
     TrainingResult::Worker worker;
     worker.task = TaskName(state.sender().task());
     worker.steps = state.steps();
     worker.examples = state.examples();
     worker.dropped_steps = state.dropped_steps();
-    result->examples += state.examples();
     result->dropped_steps += state.dropped_steps();
     // The first report ends the first step: n reports span n - 1 steps.
     const double steps = static_cast<double>(state.staleness_count());

@@ -134,6 +134,29 @@ TEST_F(CoordinatorStepsTest, CollectsStatisticsForTheResult) {
   EXPECT_EQ(state.staleness_count(), 2);
 }
 
+// Whoever is in no list any more has taken the rest.
+TEST_F(CoordinatorStepsTest, ExamplesAreThoseOfTheWholeRun) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  ASSERT_THAT(Begin(chief_), IsOk());
+  CommitEpochRequest commit = MakeCommit(chief_, 1, 0);
+  commit.mutable_stop()->set_epochs(1);
+  commit.set_epoch_examples(60);
+  commit.set_examples(40);
+  WorkerState* const saved = commit.add_workers();
+  *saved->mutable_sender() = chief_;
+  saved->set_examples(10);
+  ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+  epoch_ = 1;
+  EXPECT_EQ(coordinator_.State().examples(), 40);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Step(chief_, 2);
+  const JobState state = coordinator_.State();
+  EXPECT_EQ(state.examples(), 60);
+  EXPECT_EQ(state.workers(0).examples(), 30);
+  EXPECT_EQ(state.phase(), STOPPING);
+}
+
 TEST_F(CoordinatorStepsTest, CountsHowOftenEachStalenessOccurs) {
   StartRun(2, 100);
   int64_t step = 0;

@@ -48,6 +48,7 @@ CheckpointManifest TwoWorkers() {
   JobState state;
   AddWorker(&state, 0, MakeDataPosition({0, 30}, 10), 3);
   AddWorker(&state, 1, MakeDataPosition({0, 40}, 10), 4);
+  state.set_examples(100);
   return Save(state, 2);
 }
 
@@ -63,8 +64,8 @@ RowPosition At(const DataPosition& position) {
   return ReadRowPosition(position).value_or(RowPosition{-1, -1});
 }
 
-TEST(WorkerPositionsTest, SavesTheSumOfExamples) {
-  EXPECT_EQ(TwoWorkers().examples(), 35);
+TEST(WorkerPositionsTest, SavesTheExamplesOfThoseThatAreInNoList) {
+  EXPECT_EQ(TwoWorkers().examples(), 100);
 }
 
 TEST(WorkerPositionsTest, TheSameStepsGoOnWhereEachWas) {
