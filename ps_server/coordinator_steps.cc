@@ -141,7 +141,7 @@ void Coordinator::CountStep(CoordinatorWorker& worker, const Delivery& step,
   worker.staleness_sum += step.staleness;
   ++worker.staleness_count;
   CountStaleness(step.staleness, staleness_counts_);
-  worker.PassStep(step.position, step.loss, now);
+  worker.PassStep(step.position, step.loss, /*counts=*/true, now);
 }
 
 void Coordinator::ReturnGrant(CoordinatorWorker& worker) {
@@ -160,6 +160,7 @@ void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
   staleness_counts_.clear();
   start_position_ = request.start_position();
   for (auto& [key, worker] : workers_) {
+    worker.ResetRate();
     worker.steps = 0;
     worker.examples = 0;
     worker.position = start_position_;

@@ -23,8 +23,13 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
   chosen_step = 0;
   has_grant = false;
   waits_for_grant = false;
+  ResetRate();
+}
+
+void CoordinatorWorker::ResetRate() {
   first_report.reset();
   last_report = absl::InfinitePast();
+  active_steps = 0;
 }
 
 void CoordinatorWorker::Lose() {
@@ -38,10 +43,15 @@ void CoordinatorWorker::Rejoin() {
 }
 
 void CoordinatorWorker::PassStep(const DataPosition& next_position, double loss,
-                                 absl::Time now) {
+                                 bool counts, absl::Time now) {
   position = next_position;
   last_loss = loss;
-  if (!first_report.has_value()) first_report = now;
+  // The first report ends the first step: n reports span n - 1 steps.
+  if (!first_report.has_value()) {
+    first_report = now;
+  } else if (counts) {
+    ++active_steps;
+  }
   last_report = now;
 }
 
@@ -60,6 +70,7 @@ WorkerState CoordinatorWorker::State() const {
   state.set_dropped_steps(dropped_steps);
   if (first_report.has_value()) {
     state.set_active_s(absl::ToDoubleSeconds(last_report - *first_report));
+    state.set_active_steps(active_steps);
   }
   return state;
 }

@@ -44,8 +44,10 @@ struct CoordinatorWorker {
   bool has_grant = false;
   // It was told to wait for a grant and watches for a change.
   bool waits_for_grant = false;
+  // In this model epoch; and the counted steps after the first report.
   std::optional<absl::Time> first_report;
   absl::Time last_report = absl::InfinitePast();
+  int64_t active_steps = 0;
 
   // Of the model epoch, over all incarnations.
   int64_t steps = 0;
@@ -72,13 +74,18 @@ struct CoordinatorWorker {
   // Starts a new incarnation; what the epoch counts stays.
   void Replace(const Sender& new_sender);
 
+  // Forgets when it was active.
+  void ResetRate();
+
   // It was not heard of for too long.
   void Lose();
   // A new epoch begins: who stays takes part again.
   void Rejoin();
 
-  // Notes that a step is over: its rows are not taken again.
-  void PassStep(const DataPosition& next_position, double loss, absl::Time now);
+  // Notes that a step is over: its rows are not taken again. `counts`: it is in
+  // the model.
+  void PassStep(const DataPosition& next_position, double loss, bool counts,
+                absl::Time now);
 
   WorkerState State() const;
 };

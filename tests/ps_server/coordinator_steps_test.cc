@@ -134,6 +134,44 @@ TEST_F(CoordinatorStepsTest, CollectsStatisticsForTheResult) {
   EXPECT_EQ(state.staleness_count(), 2);
 }
 
+TEST_F(CoordinatorStepsTest, TheRateIsThatOfOneIncarnation) {
+  StartRun(1, 100);
+  Step(chief_, 0);
+  for (int64_t step = 1; step <= 5; ++step) {
+    now_ += absl::Seconds(1);
+    Step(chief_, step);
+  }
+  EXPECT_EQ(coordinator_.State().workers(0).active_steps(), 4);
+  const Sender again = MakeSender(0, 200);
+  ASSERT_THAT(Register(again), IsOk());
+  Step(again, 0);
+  Step(again, 1);
+  now_ += absl::Seconds(1);
+  Step(again, 2);
+  const WorkerState state = coordinator_.State().workers(0);
+  EXPECT_EQ(state.steps(), 7);
+  EXPECT_EQ(state.active_steps(), 1);
+  EXPECT_EQ(state.active_s(), 1);
+}
+
+TEST_F(CoordinatorStepsTest, TheRateIsThatOfOneEpoch) {
+  StartRun(1, 100);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  now_ += absl::Seconds(50);
+  const auto begun = Begin(chief_);
+  ASSERT_THAT(begun, IsOk());
+  epoch_ = begun->model_epoch();
+  ASSERT_THAT(coordinator_.CommitEpoch(MakeCommit(chief_, epoch_, 100), now_),
+              IsOk());
+  Step(chief_, 0);
+  Step(chief_, 2);
+  now_ += absl::Seconds(1);
+  Step(chief_, 3);
+  EXPECT_EQ(coordinator_.State().workers(0).active_steps(), 1);
+  EXPECT_EQ(coordinator_.State().workers(0).active_s(), 1);
+}
+
 // Whoever is in no list any more has taken the rest.
 TEST_F(CoordinatorStepsTest, ExamplesAreThoseOfTheWholeRun) {
   ASSERT_THAT(Register(chief_), IsOk());
