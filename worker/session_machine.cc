@@ -47,6 +47,11 @@ const WorkerState* FindWorker(const JobState& state, const TaskId& task) {
 
 }  // namespace
 
+std::string DescribeLostSteps(const TaskId& task, int64_t steps) {
+  return absl::StrCat(TaskName(task), " lost ", steps, " acknowledged ",
+                      steps == 1 ? "step" : "steps", " with a ps");
+}
+
 SessionMachine::SessionMachine(const Options& options)
     : options_(options), peers_(options.ps_addresses) {}
 
@@ -284,6 +289,7 @@ bool SessionMachine::UseEpoch() {
   if (!is_last) {
     const WorkerState* const self = FindWorker(state_, options_.self);
     position = self != nullptr ? self->position() : registered_position_;
+    SayLostSteps(self != nullptr ? self->steps() : 0, incarnations[0]);
     report_ = {};
     // What was saved of another epoch does not end this one.
     final_done_ = completed_ = false;
@@ -296,6 +302,19 @@ bool SessionMachine::UseEpoch() {
   actions_.push_back(
       EnterEpoch{entered_epoch_, std::move(incarnations), std::move(position)});
   return true;
+}
+
+// Those that went with ps task 0. If another ps was lost, ps task 0 knows of
+// it, and the chief says it.
+void SessionMachine::SayLostSteps(int64_t kept, uint64_t first_ps_incarnation) {
+  const bool is_another =
+      last_epoch_ != 0 && last_incarnations_[0] != first_ps_incarnation;
+  if (is_another && acknowledged_ > kept) {
+    actions_.push_back(
+        Say{DescribeLostSteps(options_.self, acknowledged_ - kept)});
+  }
+  acknowledged_ = kept;
+  undecided_step_ = 0;
 }
 
 bool SessionMachine::InEpoch() const {

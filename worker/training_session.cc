@@ -161,7 +161,8 @@ void TrainingSession::Do(const LoadModel& action) {
   queue_->Push(std::move(event));
 }
 
-// What the restored model does not have, as far as ps task 0 still knew it.
+// What the restored model does not have, as far as ps task 0 still knew it: of
+// a new one each worker says it itself, when it enters the epoch.
 void TrainingSession::SayLostSteps(const LoadedModel& model) const {
   for (const WorkerState& before : job_state().workers()) {
     const TaskId& task = before.sender().task();
@@ -171,8 +172,7 @@ void TrainingSession::SayLostSteps(const LoadedModel& model) const {
     }
     if (before.steps() <= kept) continue;
     parts_.say(/*is_error=*/false,
-               absl::StrCat(TaskName(task), " lost ", before.steps() - kept,
-                            " acknowledged steps with a ps"));
+               DescribeLostSteps(task, before.steps() - kept));
   }
 }
 

@@ -338,6 +338,60 @@ TEST_F(SessionMachineTest, AnEpochOfOtherPsStartsIsAnotherOne) {
   EXPECT_EQ(Get<SendStep>()->report.step, 0);
 }
 
+TEST_F(SessionMachineTest, SaysWhatItHasLostWithPsTaskZero) {
+  RunToFirstStep(/*chief=*/false);
+  for (int step = 1; step <= 3; ++step) {
+    Send(TrainEvent{StepReport()});
+    Send(StepEvent{Reply(/*granted=*/step < 3, 1)});
+  }
+  Send(WatchEvent{absl::UnavailableError("gone")});
+  Pass(absl::Seconds(1));
+  // Its successor has restored one of the three.
+  Send(HelloEvent{0, Shard(8, 2)});
+  Send(RegisterEvent{Registered(StateWithSelf(2, 8, /*steps=*/1))});
+  ASSERT_NE(Get<EnterEpoch>(), nullptr);
+  EXPECT_EQ(Said("lost "),
+            "/job:worker/task:1 lost 2 acknowledged steps with a ps");
+}
+
+// The chief says it.
+TEST_F(SessionMachineTest, SaysNothingOfWhatPsTaskZeroKnowsToBeLost) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  Send(StepEvent{Reply(/*granted=*/true, 1)});
+  Send(TrainEvent{absl::AbortedError("fenced: epoch 2")});
+  Send(HelloEvent{0, Shard(7, 2)});
+  Pass(absl::Seconds(1));
+  Send(WatchEvent{StateWithSelf(2, 7, /*steps=*/0)});
+  Send(HelloEvent{0, Shard(7, 2)});
+  ASSERT_NE(Get<EnterEpoch>(), nullptr);
+  EXPECT_EQ(Said("lost "), "");
+}
+
+// A gradient that was dropped was never in the model.
+TEST_F(SessionMachineTest, CountsNoDroppedStepAsLost) {
+  step_wait_ = absl::Seconds(5);
+  Start(/*chief=*/false);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7, 1)});
+  Send(RegisterEvent{Registered(State(RUNNING, 1, {7}))});
+  StepReply reply = Reply(/*granted=*/true, 1);
+  for (const int64_t chosen : {0, 1, 1}) {
+    reply.mutable_token()->set_round(reply.token().round() + 1);
+    reply.mutable_token()->set_chosen_step(chosen);
+    Send(StepEvent{reply});
+    Send(TrainEvent{StepReport()});
+  }
+  // Of the third step nothing is known.
+  Send(StepEvent{Reply(/*granted=*/false, 1)});
+  Send(WatchEvent{absl::UnavailableError("gone")});
+  Pass(absl::Seconds(1));
+  Send(HelloEvent{0, Shard(8, 2)});
+  Send(RegisterEvent{Registered(StateWithSelf(2, 8, /*steps=*/0))});
+  EXPECT_EQ(Said("lost "),
+            "/job:worker/task:1 lost 1 acknowledged step with a ps");
+}
+
 TEST_F(SessionMachineTest, AReportNamesThePsTaskZeroOfItsEpoch) {
   RunToFirstStep(/*chief=*/false);
   Send(TrainEvent{StepReport()});
