@@ -30,6 +30,10 @@ Sender MakeSender(const TaskKey& key, uint64_t incarnation) {
   return sender;
 }
 
+bool IsCarried(const DataPosition& position) {
+  return position.ByteSizeLong() <= CoordinatorWorker::kMaxPositionBytes;
+}
+
 // What a manifest says of the workers.
 absl::Status CheckRestored(const CommitEpochRequest& request) {
   if (request.workers_size() > static_cast<int>(Coordinator::kMaxTasks)) {
@@ -39,13 +43,21 @@ absl::Status CheckRestored(const CommitEpochRequest& request) {
   }
   for (const WorkerState& worker : request.workers()) {
     if (IsCount(worker.steps()) && IsCount(worker.examples()) &&
-        IsCount(worker.data_position()) && IsCount(worker.staleness_sum()) &&
-        IsCount(worker.staleness_count()) && IsCount(worker.dropped_steps())) {
+        IsCount(worker.staleness_sum()) && IsCount(worker.staleness_count()) &&
+        IsCount(worker.dropped_steps()) && IsCarried(worker.position())) {
       continue;
     }
     return absl::InvalidArgumentError(
         absl::StrCat("commit epoch: a count of ", TaskName(worker.sender()),
-                     " is out of range; is the manifest damaged?"));
+                     " is out of range, or its data position above ",
+                     CoordinatorWorker::kMaxPositionBytes,
+                     " bytes; is the manifest damaged?"));
+  }
+  if (!IsCarried(request.start_position())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "commit epoch: the start position has ",
+        request.start_position().ByteSizeLong(), " bytes; wanted at most ",
+        CoordinatorWorker::kMaxPositionBytes));
   }
   return absl::OkStatus();
 }
@@ -145,7 +157,7 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
   // left nothing to do.
   const bool has_finished =
       phase_ == DONE && worker.finished && !worker.unsaved;
-  if (is_new_task) worker.data_position = smallest_position_;
+  if (is_new_task) worker.position = start_position_;
   // A task that is known from a manifest alone has no process yet.
   if (worker.sender.incarnation() == 0) {
     worker.sender = sender;
@@ -189,7 +201,7 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   ++state_version_;
   CheckPause(now);
 
-  reply.set_data_position(worker.data_position);
+  *reply.mutable_position() = worker.position;
   *reply.mutable_state() = State();
   return reply;
 }
@@ -423,6 +435,7 @@ JobState Coordinator::State() const {
   state.set_model_epoch(committed_epoch_);
   state.set_fingerprint(fingerprint_);
   state.set_global_step(budget_.steps());
+  state.set_examples(budget_.examples());
   if (chief_.incarnation() != 0) *state.mutable_chief() = chief_;
   for (const auto& [key, worker] : workers_) {
     *state.add_workers() = worker.State();

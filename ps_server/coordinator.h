@@ -280,7 +280,7 @@ class Coordinator {
   uint64_t fingerprint_ = 0;
   std::map<int32_t, uint64_t> ps_incarnations_;
   // Where a worker without a position of its own goes on.
-  int64_t smallest_position_ = 0;
+  DataPosition start_position_;
   StepBudget budget_;
   // As JobState.staleness_counts.
   std::vector<int64_t> staleness_counts_;

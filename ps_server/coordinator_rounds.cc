@@ -127,7 +127,7 @@ void Coordinator::CountDelivery(CoordinatorWorker& worker,
 void Coordinator::CountDropped(CoordinatorWorker& worker, const Delivery& step,
                                absl::Time now) {
   ++worker.dropped_steps;
-  worker.PassStep(step.data_position, step.loss, now);
+  worker.PassStep(step.position, step.loss, /*counts=*/false, now);
 }
 
 void Coordinator::CheckRounds(absl::Time now) {

@@ -27,15 +27,18 @@ void CountStaleness(int64_t staleness, std::vector<int64_t>& counts) {
 absl::Status CheckNumbers(const StepRequest& request, int64_t batch_size) {
   if (request.step() >= 0 && request.examples() >= 0 &&
       (batch_size == 0 || request.examples() <= batch_size) &&
-      request.examples() <= kMaxStepCount && IsCount(request.data_position()) &&
-      request.staleness() >= 0 && request.staleness() <= kMaxStepCount) {
+      request.examples() <= kMaxStepCount && request.staleness() >= 0 &&
+      request.staleness() <= kMaxStepCount &&
+      request.position().ByteSizeLong() <=
+          CoordinatorWorker::kMaxPositionBytes) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "step ", request.step(), " from ", TaskName(request.sender()),
       ": examples ", request.examples(), " (a step has ", batch_size,
-      "), data position ", request.data_position(), ", staleness ",
-      request.staleness(), ": a count is out of range"));
+      "), staleness ", request.staleness(), ", a data position of ",
+      request.position().ByteSizeLong(), " bytes (at most ",
+      CoordinatorWorker::kMaxPositionBytes, "): a count is out of range"));
 }
 
 }  // namespace
@@ -139,7 +142,7 @@ void Coordinator::CountStep(CoordinatorWorker& worker, const Delivery& step,
   worker.staleness_sum += step.staleness;
   ++worker.staleness_count;
   CountStaleness(step.staleness, staleness_counts_);
-  worker.PassStep(step.data_position, step.loss, now);
+  worker.PassStep(step.position, step.loss, /*counts=*/true, now);
 }
 
 void Coordinator::ReturnGrant(CoordinatorWorker& worker) {
@@ -161,16 +164,12 @@ void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
                                               : std::next(it);
   }
   staleness_counts_.clear();
-  smallest_position_ = 0;
-  for (int i = 0; i < request.workers_size(); ++i) {
-    const int64_t position = request.workers(i).data_position();
-    smallest_position_ =
-        i == 0 ? position : std::min(smallest_position_, position);
-  }
+  start_position_ = request.start_position();
   for (auto& [key, worker] : workers_) {
+    worker.ResetRate();
     worker.steps = 0;
     worker.examples = 0;
-    worker.data_position = smallest_position_;
+    worker.position = start_position_;
     worker.staleness_sum = 0;
     worker.staleness_count = 0;
     worker.dropped_steps = 0;
@@ -186,7 +185,7 @@ void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
     }
     worker.steps = saved.steps();
     worker.examples = saved.examples();
-    worker.data_position = saved.data_position();
+    worker.position = saved.position();
     worker.staleness_sum = saved.staleness_sum();
     worker.staleness_count = saved.staleness_count();
     worker.dropped_steps = saved.dropped_steps();

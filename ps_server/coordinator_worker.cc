@@ -23,8 +23,13 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
   chosen_step = 0;
   has_grant = false;
   waits_for_grant = false;
+  ResetRate();
+}
+
+void CoordinatorWorker::ResetRate() {
   first_report.reset();
   last_report = absl::InfinitePast();
+  active_steps = 0;
 }
 
 void CoordinatorWorker::Lose() {
@@ -37,11 +42,16 @@ void CoordinatorWorker::Rejoin() {
   stays = false;
 }
 
-void CoordinatorWorker::PassStep(int64_t next_position, double loss,
-                                 absl::Time now) {
-  data_position = next_position;
+void CoordinatorWorker::PassStep(const DataPosition& next_position, double loss,
+                                 bool counts, absl::Time now) {
+  position = next_position;
   last_loss = loss;
-  if (!first_report.has_value()) first_report = now;
+  // The first report ends the first step: n reports span n - 1 steps.
+  if (!first_report.has_value()) {
+    first_report = now;
+  } else if (counts) {
+    ++active_steps;
+  }
   last_report = now;
 }
 
@@ -53,13 +63,14 @@ WorkerState CoordinatorWorker::State() const {
   state.set_awaited(awaited);
   state.set_steps(steps);
   state.set_examples(examples);
-  state.set_data_position(data_position);
+  *state.mutable_position() = position;
   state.set_last_loss(last_loss);
   state.set_staleness_sum(staleness_sum);
   state.set_staleness_count(staleness_count);
   state.set_dropped_steps(dropped_steps);
   if (first_report.has_value()) {
     state.set_active_s(absl::ToDoubleSeconds(last_report - *first_report));
+    state.set_active_steps(active_steps);
   }
   return state;
 }

@@ -2,17 +2,21 @@
 #define PS_SERVER_COORDINATOR_WORKER_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
+#include "proto/training.pb.h"
 
 namespace muster {
 
 // What ps task 0 knows of one worker (or chief) task. A value; Coordinator
 // owns the rules.
 struct CoordinatorWorker {
+  // The largest position that is taken from outside.
+  static constexpr size_t kMaxPositionBytes = 256;
   // The last incarnations that a newer one replaced; their messages are
   // fenced.
   static constexpr int kRememberedIncarnations = 8;
@@ -40,13 +44,16 @@ struct CoordinatorWorker {
   bool has_grant = false;
   // It was told to wait for a grant and watches for a change.
   bool waits_for_grant = false;
+  // In this model epoch; and the counted steps after the first report.
   std::optional<absl::Time> first_report;
   absl::Time last_report = absl::InfinitePast();
+  int64_t active_steps = 0;
 
   // Of the model epoch, over all incarnations.
   int64_t steps = 0;
   int64_t examples = 0;
-  int64_t data_position = 0;
+  // Carried unread, as the worker or the manifest says it.
+  DataPosition position;
   double last_loss = 0;
   int64_t staleness_sum = 0;
   int64_t staleness_count = 0;
@@ -67,13 +74,18 @@ struct CoordinatorWorker {
   // Starts a new incarnation; what the epoch counts stays.
   void Replace(const Sender& new_sender);
 
+  // Forgets when it was active.
+  void ResetRate();
+
   // It was not heard of for too long.
   void Lose();
   // A new epoch begins: who stays takes part again.
   void Rejoin();
 
-  // Notes that a step is over: its rows are not taken again.
-  void PassStep(int64_t next_position, double loss, absl::Time now);
+  // Notes that a step is over: its rows are not taken again. `counts`: it is in
+  // the model.
+  void PassStep(const DataPosition& next_position, double loss, bool counts,
+                absl::Time now);
 
   WorkerState State() const;
 };

@@ -42,6 +42,7 @@ class StepBudget {
   std::string ReachedLimit() const;
 
   int64_t steps() const { return steps_; }
+  int64_t examples() const { return examples_; }
   int64_t outstanding() const { return outstanding_; }
   // Of one worker.
   int64_t batch_size() const { return batch_size_; }

@@ -11,9 +11,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_layout.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/safetensors_writer.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/cluster/task_id.h"
@@ -26,6 +28,7 @@ namespace muster {
 namespace {
 
 constexpr int64_t kPieceBytes = 1 << 20;
+constexpr size_t kMaxKindChars = 40;
 
 std::string ShapeOf(const CheckpointPiece& piece) {
   if (piece.slot == kUpdateCountsSlot) {
@@ -71,6 +74,18 @@ std::string Table(const CheckpointReader& reader) {
   return text;
 }
 
+std::string DescribePosition(const CheckpointManifest& manifest,
+                             const WorkerPosition& worker) {
+  if (manifest.format_version() < kFirstFormatWithPositions) {
+    return absl::StrCat("data_position=", worker.data_position());
+  }
+  const DataPosition& position = worker.position();
+  return absl::StrFormat("position=%s epoch=%d rows=%d step_rows=%d",
+                         EscapeForLog(position.kind(), kMaxKindChars),
+                         position.epoch(), position.rows(),
+                         position.step_rows());
+}
+
 std::string Describe(const CheckpointReader& reader) {
   const CheckpointManifest& manifest = reader.manifest();
   std::string text = absl::StrFormat(
@@ -80,9 +95,9 @@ std::string Describe(const CheckpointReader& reader) {
       manifest.muster_version(), manifest.fingerprint(), manifest.seed(),
       manifest.examples(), manifest.optimizer().name());
   for (const WorkerPosition& worker : manifest.workers()) {
-    absl::StrAppendFormat(&text, "  %s data_position=%d steps=%d examples=%d\n",
+    absl::StrAppendFormat(&text, "  %s %s steps=%d examples=%d\n",
                           TaskName(MakeTaskId(worker.job(), worker.index())),
-                          worker.data_position(), worker.steps(),
+                          DescribePosition(manifest, worker), worker.steps(),
                           worker.examples());
   }
   for (const ShardCut& shard : manifest.shards()) {

@@ -9,7 +9,6 @@
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
 #include "worker/call_status.h"
-#include "worker/worker_positions.h"
 
 namespace muster {
 
@@ -34,11 +33,15 @@ LoadEvent ModelLoader::Load(const LoadModel& epoch) {
   const absl::Status compatible =
       CheckCompatible(reader.manifest(), options_.placed->tensors,
                       options_.placed->definition.optimizer);
-  if (!compatible.ok()) {
-    return LoadEvent{
-        Annotate(compatible, absl::StrCat("restore ", reader.path())), true};
+  const std::string what = absl::StrCat("restore ", reader.path());
+  if (!compatible.ok()) return LoadEvent{Annotate(compatible, what), true};
+  absl::StatusOr<RestoredPositions> positions =
+      RestorePositions(reader.manifest(), options_.tasks, options_.rows);
+  if (!positions.ok()) {
+    return LoadEvent{Annotate(positions.status(), what), true};
   }
-  absl::StatusOr<LoadedModel> restored = Restore(reader);
+  absl::StatusOr<LoadedModel> restored =
+      Restore(reader, *std::move(positions));
   const bool unusable = IsOfFile(restored.status());
   return LoadEvent{std::move(restored), unusable};
 }
@@ -68,8 +71,8 @@ int64_t ModelLoader::SavedEpoch() {
   return epoch;
 }
 
-absl::StatusOr<LoadedModel> ModelLoader::Restore(
-    const CheckpointReader& reader) {
+absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
+                                                 RestoredPositions positions) {
   RETURN_IF_ERROR(
       options_.client->Define(options_.placed->definition).status());
   for (const CheckpointPiece& piece : reader.pieces()) {
@@ -80,8 +83,12 @@ absl::StatusOr<LoadedModel> ModelLoader::Restore(
   LoadedModel loaded;
   loaded.global_step = manifest.global_step();
   loaded.examples = manifest.examples();
-  loaded.workers = RestorePositions(manifest, options_.tasks);
+  loaded.workers = std::move(positions.workers);
+  loaded.start_position = std::move(positions.start);
   options_.say(/*is_error=*/false, absl::StrCat("restored ", reader.path()));
+  if (!positions.note.empty()) {
+    options_.say(/*is_error=*/false, positions.note);
+  }
   return loaded;
 }
 

@@ -14,6 +14,7 @@
 #include "worker/model/compiled_model.h"
 #include "worker/placed_model.h"
 #include "worker/step_runner.h"
+#include "worker/worker_positions.h"
 
 namespace muster {
 
@@ -33,8 +34,9 @@ class ModelLoader : public ModelSource {
     uint64_t seed = 0;
     // Take the place of the seeded values that they have; may be null.
     const InitialWeights* weights = nullptr;
-    // Who will take steps.
+    // Who will take steps, and of which rows.
     std::vector<TaskId> tasks;
+    TakenRows rows;
     std::function<void(bool is_error, absl::string_view)> say;
   };
 
@@ -48,7 +50,9 @@ class ModelLoader : public ModelSource {
   void Enter();
 
  private:
-  absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader);
+  // The model of a checkpoint that was found to be usable.
+  absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader,
+                                      RestoredPositions positions);
   LoadEvent Initialize();
   absl::Status MakeValues();
   absl::StatusOr<LoadedModel> SendValues();

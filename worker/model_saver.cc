@@ -116,7 +116,7 @@ absl::StatusOr<PendingSave> ModelSaver::Begin() {
   manifest.set_trained_s(
       absl::ToDoubleSeconds(options_.trained_before + trained));
   *manifest.mutable_optimizer() = options_.placed->definition.optimizer;
-  SavePositions(state, &manifest);
+  SavePositions(state, options_.tasks, &manifest);
   for (size_t i = 0; i < moment.cuts.size(); ++i) {
     AddCut(static_cast<int>(i), moment.cuts[i], &manifest);
   }

@@ -48,6 +48,8 @@ class ModelSaver {
     // the same update. Entered by the saver.
     RoundHolder* rounds = nullptr;
     const PlacedModel* placed = nullptr;
+    // Who takes steps.
+    std::vector<TaskId> tasks;
     // Of each trainable parameter, without "t".
     std::vector<std::string> slots;
     int64_t seed = 0;

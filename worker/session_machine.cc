@@ -39,17 +39,20 @@ absl::Status CheckProtocol(const HelloReply& reply, const std::string& ps) {
       kMusterVersion, "'); install one version everywhere"));
 }
 
-// Where `self` goes on after a restore; `otherwise` if the state does not know.
-int64_t DataPositionOf(const JobState& state, const TaskId& self,
-                       int64_t otherwise) {
+// What the state knows of a task; nullptr if nothing.
+const WorkerState* FindWorker(const JobState& state, const TaskId& task) {
   for (const WorkerState& worker : state.workers()) {
-    const TaskId& task = worker.sender().task();
-    if (task == self) return worker.data_position();
+    if (worker.sender().task() == task) return &worker;
   }
-  return otherwise;
+  return nullptr;
 }
 
 }  // namespace
+
+std::string DescribeLostSteps(const TaskId& task, int64_t steps) {
+  return absl::StrCat(TaskName(task), " lost ", steps, " acknowledged ",
+                      steps == 1 ? "step" : "steps", " with a ps");
+}
 
 SessionMachine::SessionMachine(const Options& options)
     : options_(options), peers_(options.ps_addresses) {}
@@ -117,7 +120,7 @@ void SessionMachine::On(const RegisterEvent& event) {
     if (!peers_.AllGreeted() || register_takeover_ != 0) return;
     registered_with_ = peers_.replies()[0].ps_incarnation();
     save_requests_seen_ = 0;
-    registered_position_ = event.reply->data_position();
+    registered_position_ = event.reply->position();
     state_ = event.reply->state();
     came_in_time_ |= state_.phase() != DONE;
     SayIfFinishedBefore();
@@ -288,22 +291,36 @@ bool SessionMachine::UseEpoch() {
   std::vector<uint64_t> incarnations = IncarnationsOf(peers_.replies());
   const bool is_last =
       last_epoch_ == state_.model_epoch() && last_incarnations_ == incarnations;
+  std::optional<DataPosition> position;
   if (!is_last) {
+    const WorkerState* const self = FindWorker(state_, options_.self);
+    position = self != nullptr ? self->position() : registered_position_;
+    SayLostSteps(self != nullptr ? self->steps() : 0, incarnations[0]);
     report_ = {};
     // What was saved of another epoch does not end this one.
     final_done_ = completed_ = false;
     final_status_ = absl::OkStatus();
   }
-  const int64_t position =
-      is_last ? EnterEpoch::kKeepPosition
-              : DataPositionOf(state_, options_.self, registered_position_);
   entered_epoch_ = last_epoch_ = state_.model_epoch();
   last_incarnations_ = incarnations;
   granted_ = false;
   refused_at_version_ = asked_version_ = -1;
   actions_.push_back(
-      EnterEpoch{entered_epoch_, std::move(incarnations), position});
+      EnterEpoch{entered_epoch_, std::move(incarnations), std::move(position)});
   return true;
+}
+
+// Those that went with ps task 0. If another ps was lost, ps task 0 knows of
+// it, and the chief says it.
+void SessionMachine::SayLostSteps(int64_t kept, uint64_t first_ps_incarnation) {
+  const bool is_another =
+      last_epoch_ != 0 && last_incarnations_[0] != first_ps_incarnation;
+  if (is_another && acknowledged_ > kept) {
+    actions_.push_back(
+        Say{DescribeLostSteps(options_.self, acknowledged_ - kept)});
+  }
+  acknowledged_ = kept;
+  undecided_step_ = 0;
 }
 
 bool SessionMachine::InEpoch() const {

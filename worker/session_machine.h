@@ -17,6 +17,9 @@
 
 namespace muster {
 
+// "/job:worker/task:1 lost 12 acknowledged steps with a ps".
+std::string DescribeLostSteps(const TaskId& task, int64_t steps);
+
 // The life of one worker or chief, from its first Hello to its exit code:
 // README.md draws it. What happened comes in as events, what is to be done goes
 // out as actions; the machine itself knows no thread, clock, file or RPC.
@@ -101,6 +104,10 @@ class SessionMachine {
   bool NobodyWantsReport() const;
   void ReportStep(absl::string_view stop_reason);
   void OnRefused(const StepReply& reply);
+  // Counts the steps of this worker that ps task 0 has counted.
+  void CountAcknowledged(const StepReply& reply);
+  // The epoch that is entered has kept so many of them.
+  void SayLostSteps(int64_t kept, uint64_t first_ps_incarnation);
   void AdvanceTooFew();
   bool JobHasTooFewReplicas() const;
   void FinishCompleted();
@@ -147,7 +154,7 @@ class SessionMachine {
   JobState state_;
   // Incarnation of the ps 0 that knows us; 0: not registered.
   uint64_t registered_with_ = 0;
-  int64_t registered_position_ = 0;
+  DataPosition registered_position_;
   // It was registered when the job was not over yet.
   bool came_in_time_ = false;
   std::string reconnect_cause_;
@@ -188,6 +195,10 @@ class SessionMachine {
   int64_t step_ = 0;
   // Not yet acknowledged; step 0: none.
   StepReport report_;
+  // Steps of this task, over all its incarnations, in the last epoch.
+  int64_t acknowledged_ = 0;
+  // Acknowledged, but not known to be in the model; 0: none.
+  int64_t undecided_step_ = 0;
 
   int64_t save_requests_seen_ = 0;
   // To be sent once more, at this time.

@@ -40,6 +40,7 @@ void SessionMachine::On(const StepEvent& event) {
   failures_ = 0;
   stop_answered_ = reply.phase() == STOPPING;
   const bool gave_up = report_.abandoned;
+  CountAcknowledged(reply);
   report_ = {};
   granted_ = reply.granted() && reply.model_epoch() == entered_epoch_;
   if (reply.too_few_replicas()) {
@@ -54,6 +55,21 @@ void SessionMachine::On(const StepEvent& event) {
   // The answer to a step that was given up grants nothing.
   if (granted_ || gave_up) return;
   OnRefused(reply);
+}
+
+// In synchronous replication only the next step's token says whether a step is
+// in the model.
+void SessionMachine::CountAcknowledged(const StepReply& reply) {
+  if (reply.model_epoch() != last_epoch_) return;
+  if (!report_.abandoned && !report_.late && report_.step != 0) {
+    undecided_step_ = report_.step;
+  }
+  const bool has_rounds = token_.round() != 0;
+  if (undecided_step_ == 0 || (has_rounds && !reply.granted())) return;
+  if (!has_rounds || reply.token().chosen_step() >= undecided_step_) {
+    ++acknowledged_;
+  }
+  undecided_step_ = 0;
 }
 
 void SessionMachine::OnRefused(const StepReply& reply) {

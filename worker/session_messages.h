@@ -4,6 +4,7 @@
 #define WORKER_SESSION_MESSAGES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "common/base/exit_code.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
+#include "proto/training.pb.h"
 #include "worker/computed_step.h"
 
 namespace muster {
@@ -32,6 +34,8 @@ struct LoadedModel {
   bool initialized = false;
   // From the manifest; empty after an initialization.
   std::vector<WorkerState> workers;
+  // As CommitEpochRequest.start_position.
+  DataPosition start_position;
 };
 
 // What one step did, as the coordinator is told.
@@ -40,7 +44,8 @@ struct StepReport {
   int64_t examples = 0;
   // Of the examples; the coordinator does not want it, hooks do.
   int64_t correct = 0;
-  int64_t data_position = 0;
+  // Where this worker's data goes on.
+  DataPosition position;
   double loss = 0;
   int64_t staleness = 0;
   // Of the token that the step was taken with; 0: the mode has none.
@@ -148,11 +153,10 @@ struct SendCommit {
 };
 // The epoch is usable: set the fences and the data position. No event.
 struct EnterEpoch {
-  // The same epoch as before: the data goes on where it is.
-  static constexpr int64_t kKeepPosition = -1;
   int64_t model_epoch;
   std::vector<uint64_t> ps_incarnations;
-  int64_t data_position;
+  // None in the same epoch as before: the data goes on where it is.
+  std::optional<DataPosition> position;
 };
 // Report (if report.step > 0) and ask for a step; or for the end of the job, if
 // there is a reason.

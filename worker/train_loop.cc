@@ -114,16 +114,16 @@ absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
   computed_.reset();
   parameters_->Drop();
   options_.client->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
-  if (epoch.data_position == EnterEpoch::kKeepPosition) return absl::OkStatus();
-  if (batches_.empty() && pipeline_->position() == epoch.data_position) {
+  if (!epoch.position.has_value()) return absl::OkStatus();
+  if (batches_.empty() && pipeline_->IsAt(*epoch.position)) {
     return absl::OkStatus();
   }
-  return GoTo(epoch.data_position);
+  return GoTo(*epoch.position);
 }
 
-absl::Status TrainLoop::GoTo(int64_t position) {
+absl::Status TrainLoop::GoTo(const DataPosition& position) {
   batches_.clear();
-  options_.input.start_step = position;
+  options_.input.start = position;
   ASSIGN_OR_RETURN(pipeline_,
                    InputPipeline::Create(options_.data_set, options_.input));
   return absl::OkStatus();
@@ -131,28 +131,29 @@ absl::Status TrainLoop::GoTo(int64_t position) {
 
 absl::Status TrainLoop::Read() {
   if (!batches_.empty()) return absl::OkStatus();
+  read_at_ = pipeline_->position();
   ASSIGN_OR_RETURN(const absl::Span<const Batch> read, pipeline_->Next());
-  AddSeeds(read, pipeline_->position(), &batches_);
+  AddSeeds(read, pipeline_->step_number(), &batches_);
   return absl::OkStatus();
 }
 
-void TrainLoop::AddSeeds(absl::Span<const Batch> batches, int64_t position,
+void TrainLoop::AddSeeds(absl::Span<const Batch> batches, uint64_t number,
                          std::vector<SeededBatch>* seeded) const {
   seeded->clear();
   for (size_t i = 0; i < batches.size(); ++i) {
-    seeded->push_back({&batches[i], SeedOf(position, static_cast<int64_t>(i))});
+    seeded->push_back({&batches[i], SeedOf(number, static_cast<int64_t>(i))});
   }
 }
 
 // What dropout draws from: other for each worker, step and batch, and the same
 // again when the step is run again.
-uint64_t TrainLoop::SeedOf(int64_t position, int64_t batch) const {
+uint64_t TrainLoop::SeedOf(uint64_t step_number, int64_t batch) const {
   const InputPipeline::Options& input = options_.input;
   // The number of the batch among those of all workers.
-  const auto number = static_cast<uint64_t>(
-      (position * input.num_workers + input.worker_index) *
+  const uint64_t number =
+      (step_number * input.num_workers + input.worker_index) *
           input.batches_per_step +
-      batch);
+      batch;
   return SplitMix64(input.seed + kSplitMix64Step * (number + 1));
 }
 
@@ -183,7 +184,7 @@ std::vector<DeviceTrace> TrainLoop::NewTraces(int64_t step) const {
 
 absl::Status TrainLoop::RunTowers(StepPush* listener,
                                   absl::Span<DeviceTrace> traces) {
-  AddSeeds(pipeline_->Peek(), pipeline_->position() + 1, &next_);
+  AddSeeds(pipeline_->Peek(), pipeline_->next_step_number(), &next_);
   const absl::Status status = options_.towers->Run(batches_, next_, listener,
                                                    parameters_.get(), traces);
   // As the pull says it, without the tower that has found it out.
@@ -213,7 +214,7 @@ absl::Status TrainLoop::Compute(StepPush* listener) {
   times.pull_begun = parameters_->pull_begun();
   times.pulled = parameters_->pulled();
   times.waits = parameters_->waits();
-  report.data_position = pipeline_->position();
+  report.position = pipeline_->position();
   report.examples = towers.examples();
   report.correct = towers.correct();
   report.loss = towers.loss();
@@ -249,13 +250,13 @@ absl::StatusOr<PushOutcome> TrainLoop::PushAndComputeAhead(StepPush* push) {
   // brings.
   parameters_->BeginWithThoseAtHand();
   RETURN_IF_ERROR(push->Leave());
-  const int64_t position = pipeline_->position();
+  const DataPosition begun_at = read_at_;
   batches_.clear();
   ComputeAhead(push->step() + 1);
   absl::StatusOr<PushOutcome> outcome = push->Finish();
   if (!outcome.ok()) {
     computed_.reset();
-    RETURN_IF_ERROR(GoTo(position - 1));
+    RETURN_IF_ERROR(GoTo(begun_at));
   }
   return outcome;
 }

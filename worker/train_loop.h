@@ -53,8 +53,8 @@ class TrainLoop : public StepRunner {
     const DataSet* data_set = nullptr;
     // For StepTimes.
     const Clock* clock = SystemClock();
-    // start_step is overwritten by Enter, and the numbers of batches by the
-    // towers' own.
+    // start is overwritten by Enter, and the numbers of batches by the towers'
+    // own.
     InputPipeline::Options input;
     // Changes them in place when the hooks have seen them and let them pass,
     // before they are pushed; null: they are pushed as they are.
@@ -110,7 +110,7 @@ class TrainLoop : public StepRunner {
   // Reads the rows of a step, unless they are there.
   absl::Status Read();
   // Makes `position` the next step's.
-  absl::Status GoTo(int64_t position);
+  absl::Status GoTo(const DataPosition& position);
   bool CanPushEarly() const;
   bool is_pipelined() const { return options_.pipeline_depth > 1; }
   StepParameters::Options ParameterOptions();
@@ -129,11 +129,10 @@ class TrainLoop : public StepRunner {
   absl::StatusOr<PushOutcome> Push(StepPush* push);
   absl::StatusOr<PushOutcome> PushAndComputeAhead(StepPush* push);
   absl::Status Finish(StepPush* push, StepReport* report);
-  // What the loop knows of a step's batches: `position` is the pipeline's when
-  // it has read them.
-  void AddSeeds(absl::Span<const Batch> batches, int64_t position,
+  // What the loop knows of the batches of the pipeline's step `number`.
+  void AddSeeds(absl::Span<const Batch> batches, uint64_t number,
                 std::vector<SeededBatch>* seeded) const;
-  uint64_t SeedOf(int64_t position, int64_t batch) const;
+  uint64_t SeedOf(uint64_t step_number, int64_t batch) const;
   ComputedStep Computed(const StepReport& report, const StepPush& push) const;
   absl::Time Now() const { return options_.clock->Now(); }
 
@@ -141,6 +140,8 @@ class TrainLoop : public StepRunner {
   std::unique_ptr<InputPipeline> pipeline_;
   // Read but not yet trained on; empty if none.
   std::vector<SeededBatch> batches_;
+  // Where those were read that were read last.
+  DataPosition read_at_;
   // Those after them, if they are prepared; for one call.
   std::vector<SeededBatch> next_;
   // In the first tower's memory.

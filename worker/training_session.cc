@@ -178,7 +178,8 @@ void TrainingSession::Do(const LoadModel& action) {
   queue_->Push(std::move(event));
 }
 
-// What the restored model does not have, as far as ps task 0 still knew it.
+// What the restored model does not have, as far as ps task 0 still knew it: of
+// a new one each worker says it itself, when it enters the epoch.
 void TrainingSession::SayLostSteps(const LoadedModel& model) const {
   for (const WorkerState& before : job_state().workers()) {
     const TaskId& task = before.sender().task();
@@ -188,8 +189,7 @@ void TrainingSession::SayLostSteps(const LoadedModel& model) const {
     }
     if (before.steps() <= kept) continue;
     parts_.say(/*is_error=*/false,
-               absl::StrCat(TaskName(task), " lost ", before.steps() - kept,
-                            " acknowledged steps with a ps"));
+               DescribeLostSteps(task, before.steps() - kept));
   }
 }
 
@@ -210,6 +210,7 @@ void TrainingSession::Do(const SendCommit& action) {
   for (const WorkerState& worker : action.model.workers) {
     *request.add_workers() = worker;
   }
+  *request.mutable_start_position() = action.model.start_position;
   for (size_t i = 0; i < action.ps_incarnations.size(); ++i) {
     (*request.mutable_ps_incarnations())[static_cast<int>(i)] =
         action.ps_incarnations[i];
@@ -222,14 +223,12 @@ void TrainingSession::Do(const EnterEpoch& action) {
   const absl::Time now = parts_.clock->Now();
   absl::Status status = parts_.steps->Enter(action);
   parts_.on_enter(action);
-  if (action.data_position != EnterEpoch::kKeepPosition) {
+  if (action.position.has_value()) {
     global_step_ = job_state().global_step();
     if (entered_time_ == absl::InfinitePast()) {
       entered_time_ = now;
       first_global_step_ = global_step_;
-      for (const WorkerState& worker : job_state().workers()) {
-        first_examples_ += worker.examples();
-      }
+      first_examples_ = job_state().examples();
     }
     const EpochRecord epoch{action.model_epoch, global_step_,
                             std::exchange(loaded_initialized_, false),
@@ -249,7 +248,7 @@ void TrainingSession::Do(const SendStep& action) {
   request.set_ps_incarnation(action.ps_incarnation);
   request.set_step(action.report.step);
   request.set_examples(action.report.examples);
-  request.set_data_position(action.report.data_position);
+  *request.mutable_position() = action.report.position;
   request.set_loss(action.report.loss);
   request.set_staleness(action.report.staleness);
   request.set_abandoned(action.report.abandoned);

@@ -283,6 +283,7 @@ absl::Status WorkerTask::CreateLoader() {
   load.seed = static_cast<uint64_t>(options_.training.seed());
   load.weights = weights_.get();
   load.tasks = tasks_;
+  load.rows = {data_set_->num_examples(), shape_.worker_rows()};
   load.say = options_.say;
   loader_ = std::make_unique<ModelLoader>(load);
   return absl::OkStatus();
@@ -303,6 +304,7 @@ absl::Status WorkerTask::CreateSaver() {
   save.coordination = coordination_.get();
   save.rounds = rounds_.get();
   save.placed = &placed_;
+  save.tasks = tasks_;
   for (const SlotDef& slot : update_rule_->slots())
     save.slots.push_back(slot.name);
   save.seed = options_.training.seed();

@@ -44,20 +44,19 @@ TrainingResult WorkerTask::DescribeRun() const {
 }
 
 void WorkerTask::AddSpeed(TrainingResult* result) const {
+  result->examples = session_->job_state().examples();
   for (const WorkerState& state : session_->job_state().workers()) {
     TrainingResult::Worker worker;
     worker.task = TaskName(state.sender().task());
     worker.steps = state.steps();
     worker.examples = state.examples();
     worker.dropped_steps = state.dropped_steps();
-    result->examples += state.examples();
     result->dropped_steps += state.dropped_steps();
-    // The first report ends the first step: n reports span n - 1 steps.
-    const double steps = static_cast<double>(state.staleness_count());
     if (state.active_s() > 0) {
-      worker.steps_per_s = (steps - 1) / state.active_s();
+      worker.steps_per_s = state.active_steps() / state.active_s();
     }
-    if (steps > 0) worker.mean_staleness = state.staleness_sum() / steps;
+    const double pushes = static_cast<double>(state.staleness_count());
+    if (pushes > 0) worker.mean_staleness = state.staleness_sum() / pushes;
     result->workers.push_back(worker);
   }
   const double train_s = absl::ToDoubleSeconds(session_->stopped_time() -

@@ -16,7 +16,9 @@ namespace muster {
 // Raised when an old reader would misread or wrongly refuse a checkpoint.
 //   1: the first one
 //   2: the times, and the last line: a CRC of all bytes of the text before it
-inline constexpr int kCheckpointFormatVersion = 2;
+//   3: positions in the data are messages; before, counts of steps
+inline constexpr int kCheckpointFormatVersion = 3;
+inline constexpr int kFirstFormatWithPositions = 3;
 
 // The text of manifest.textproto, with format_version and manifest_crc32c set.
 // (Other versions are for tests of the reader.)

@@ -10,8 +10,8 @@
 namespace muster {
 
 Delivery Delivery::Of(const StepRequest& report) {
-  return {report.sender(),        report.step(), report.examples(),
-          report.data_position(), report.loss(), report.staleness()};
+  return {report.sender(),   report.step(), report.examples(),
+          report.position(), report.loss(), report.staleness()};
 }
 
 absl::Status StepRounds::Check(const SyncReplication& spec) {

@@ -21,8 +21,8 @@ struct Delivery {
   Sender sender;
   int64_t step = 0;
   int64_t examples = 0;
-  // What its worker's data_position becomes once it is chosen or dropped.
-  int64_t data_position = 0;
+  // What its worker's position becomes once it is chosen or dropped.
+  DataPosition position;
   double loss = 0;
   int64_t staleness = 0;
 

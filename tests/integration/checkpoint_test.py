@@ -263,7 +263,8 @@ class InspectTest(TestCase):
         self.assertRegex(output, r"hidden/weights +float32 +1792 bytes  "
                                  r"crc32c=[0-9a-f]{8}  \[7, 64\]")
         self.assertIn("hidden/weights/m ", output)
-        self.assertIn("/job:worker/task:0 data_position=20 steps=20", output)
+        self.assertIn("/job:worker/task:0 position=rows epoch=0 rows=160 "
+                      "step_rows=8 steps=20", output)
         damaged = bytearray(self.read(20))
         damaged[-1] ^= 1
         self.replace(20, "parameters.safetensors", damaged)
@@ -354,12 +355,12 @@ class ResumeTest(TestCase):
         self.assert_trains()
         text = self.read(20, "manifest.textproto")
         text = text[:text.rindex(b"# crc32c")].replace(
-            b"format_version: 2", b"format_version: 3\ninvented_later: 1")
+            b"format_version: 3", b"format_version: 4\ninvented_later: 1")
         text += b"# crc32c of the text above: %08x\n" % crc32c(text)
         self.replace(20, "manifest.textproto", text)
         code, output = self.train("--set=stop.steps=30")
         self.assertEqual(code, 3, output)
-        self.assertRegex(output, r"(?m) E .*format version 3 .*reads up to 2")
+        self.assertRegex(output, r"(?m) E .*format version 4 .*reads up to 3")
         self.assertEqual(self.read(20, "manifest.textproto"), text)
 
     def test_another_model_ends_it_with_3_and_changes_nothing(self):

@@ -50,7 +50,7 @@ def limit(role):
     return LIMITS[role] * (1.0 if SOAK else CI_SLACK)
 
 
-def _field(name, text):
+def field(name, text):
     """A number of a text proto; zeros are left out of the text."""
     match = re.search(r"(?m)^ *%s: (\d+)" % name, text)
     return int(match[1]) if match else 0
@@ -64,10 +64,10 @@ class Checkpoint:
         with open(os.path.join(folder, "manifest.textproto"),
                   encoding="utf-8") as file:
             self.manifest = file.read()
-        self.global_step = _field("global_step", self.manifest)
+        self.global_step = field("global_step", self.manifest)
         # By task index.
         self.worker_steps = {
-            _field("index", text): _field("steps", text)
+            field("index", text): field("steps", text)
             for text in re.findall(r"(?ms)^workers \{(.*?)^\}", self.manifest)}
 
     def tensors(self, name):

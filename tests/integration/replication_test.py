@@ -22,6 +22,8 @@ WORKER_TIMEOUT_S = 2.0
 # The longest time that the others may stand still for it: the rest is a loaded
 # machine with two cores.
 LONGEST_SILENCE_S = WORKER_TIMEOUT_S + 3.0
+# As recovery.TRAINING has them.
+EXAMPLES = 2000
 # A silence that is longer than this is no slow step.
 STANDS_STILL_S = 1.0
 
@@ -164,9 +166,12 @@ class SyncTest(ReplicationTestCase):
         manifest = job.newest().manifest
         for index, worker in enumerate(workers):
             text = re.findall(r"(?ms)^workers \{(.*?)^\}", manifest)[index]
-            position = int(re.search(r"data_position: (\d+)", text)[1])
-            self.assertEqual(position,
-                             worker["steps"] + worker["dropped_steps"])
+            epoch, rows, step_rows = (
+                recovery.field(name, text)
+                for name in ("epoch", "rows", "step_rows"))
+            self.assertEqual(
+                epoch * (EXAMPLES // step_rows) + rows // step_rows,
+                worker["steps"] + worker["dropped_steps"])
 
     def test_a_killed_worker_is_given_up_and_comes_back(self):
         job = self.job(2, 2, ["replication=sync"], ps_flags=[

@@ -43,7 +43,7 @@ class CoordinatorJob {
       reply = coordinator_.Register(request, now_);
       ASSERT_THAT(reply, IsOk());
     }
-    registered_position_ = reply->data_position();
+    registered_position_ = reply->position().rows();
     Settle();
   }
 
@@ -78,7 +78,7 @@ class CoordinatorJob {
     request.set_step(step);
     request.set_round(round);
     request.set_examples(step == 0 ? 0 : kBatch);
-    request.set_data_position(step);
+    request.mutable_position()->set_rows(step);
     request.set_max_wait_ms(kWaitMs);
     return request;
   }

@@ -206,7 +206,11 @@ TEST_F(CoordinatorLimitsTest, ACommitOfHugeNumbersIsRefused) {
            [](CommitEpochRequest& r) { r.add_workers()->set_steps(kHuge); },
            [](CommitEpochRequest& r) { r.add_workers()->set_examples(-1); },
            [](CommitEpochRequest& r) {
-             r.add_workers()->set_data_position(-1);
+             r.add_workers()->mutable_position()->set_kind(
+                 std::string(300, 'x'));
+           },
+           [](CommitEpochRequest& r) {
+             r.mutable_start_position()->set_kind(std::string(300, 'x'));
            },
            [](CommitEpochRequest& r) {
              r.add_workers()->set_staleness_sum(kHuge);

@@ -127,11 +127,72 @@ TEST_F(CoordinatorStepsTest, CollectsStatisticsForTheResult) {
   const WorkerState state = coordinator_.State().workers(0);
   EXPECT_EQ(state.steps(), 2);
   EXPECT_EQ(state.examples(), 20);
-  EXPECT_EQ(state.data_position(), 2);
+  EXPECT_EQ(state.position().rows(), 2);
   EXPECT_EQ(state.last_loss(), 0.5);
   EXPECT_EQ(state.active_s(), 3);
   EXPECT_EQ(state.staleness_sum(), 2);
   EXPECT_EQ(state.staleness_count(), 2);
+}
+
+TEST_F(CoordinatorStepsTest, TheRateIsThatOfOneIncarnation) {
+  StartRun(1, 100);
+  Step(chief_, 0);
+  for (int64_t step = 1; step <= 5; ++step) {
+    now_ += absl::Seconds(1);
+    Step(chief_, step);
+  }
+  EXPECT_EQ(coordinator_.State().workers(0).active_steps(), 4);
+  const Sender again = MakeSender(0, 200);
+  ASSERT_THAT(Register(again), IsOk());
+  Step(again, 0);
+  Step(again, 1);
+  now_ += absl::Seconds(1);
+  Step(again, 2);
+  const WorkerState state = coordinator_.State().workers(0);
+  EXPECT_EQ(state.steps(), 7);
+  EXPECT_EQ(state.active_steps(), 1);
+  EXPECT_EQ(state.active_s(), 1);
+}
+
+TEST_F(CoordinatorStepsTest, TheRateIsThatOfOneEpoch) {
+  StartRun(1, 100);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  now_ += absl::Seconds(50);
+  const auto begun = Begin(chief_);
+  ASSERT_THAT(begun, IsOk());
+  epoch_ = begun->model_epoch();
+  ASSERT_THAT(coordinator_.CommitEpoch(MakeCommit(chief_, epoch_, 100), now_),
+              IsOk());
+  Step(chief_, 0);
+  Step(chief_, 2);
+  now_ += absl::Seconds(1);
+  Step(chief_, 3);
+  EXPECT_EQ(coordinator_.State().workers(0).active_steps(), 1);
+  EXPECT_EQ(coordinator_.State().workers(0).active_s(), 1);
+}
+
+// Whoever is in no list any more has taken the rest.
+TEST_F(CoordinatorStepsTest, ExamplesAreThoseOfTheWholeRun) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  ASSERT_THAT(Begin(chief_), IsOk());
+  CommitEpochRequest commit = MakeCommit(chief_, 1, 0);
+  commit.mutable_stop()->set_epochs(1);
+  commit.set_epoch_examples(60);
+  commit.set_examples(40);
+  WorkerState* const saved = commit.add_workers();
+  *saved->mutable_sender() = chief_;
+  saved->set_examples(10);
+  ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+  epoch_ = 1;
+  EXPECT_EQ(coordinator_.State().examples(), 40);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Step(chief_, 2);
+  const JobState state = coordinator_.State();
+  EXPECT_EQ(state.examples(), 60);
+  EXPECT_EQ(state.workers(0).examples(), 30);
+  EXPECT_EQ(state.phase(), STOPPING);
 }
 
 TEST_F(CoordinatorStepsTest, CountsHowOftenEachStalenessOccurs) {
@@ -167,7 +228,9 @@ TEST_F(CoordinatorStepsTest, RefusesNumbersOutOfRange) {
            [](StepRequest& r) { r.set_examples(-1); },
            [](StepRequest& r) { r.set_examples(11); },
            [](StepRequest& r) { r.set_staleness(-1); },
-           [](StepRequest& r) { r.set_data_position(-1); }}) {
+           [](StepRequest& r) {
+             r.mutable_position()->set_kind(std::string(300, 'x'));
+           }}) {
     StepRequest request = MakeStep(chief_, 1);
     spoil(request);
     EXPECT_THAT(AskStep(coordinator_, request, now_),

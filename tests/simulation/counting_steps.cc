@@ -47,9 +47,8 @@ absl::Status CountingSteps::Enter(const EnterEpoch& epoch) {
   epoch_ = epoch;
   brought_ = nullptr;
   is_computed_ = false;
-  if (epoch.data_position != EnterEpoch::kKeepPosition) {
-    position_ = epoch.data_position;
-  }
+  if (!epoch.position.has_value()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(position_, ReadRowPosition(*epoch.position));
   return absl::OkStatus();
 }
 
@@ -133,7 +132,9 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
   StepReport report;
   report.step = step;
   report.examples = 1;
-  report.data_position = ++position_;
+  // A step of all workers takes a row of each.
+  position_.rows += model_->scenario.num_workers;
+  report.position = MakeDataPosition(position_, model_->scenario.num_workers);
   report.round = token.round();
   report.late = outcome.late;
   report.staleness = std::llround(outcome.mean_staleness);

@@ -13,6 +13,7 @@
 #include "worker/client/pulled_versions.h"
 #include "worker/client/push_outcome.h"
 #include "worker/client/tensor_view.h"
+#include "worker/input/row_position.h"
 #include "worker/step_runner.h"
 
 namespace muster {
@@ -56,7 +57,7 @@ class CountingSteps : public StepRunner {
   // The next step's gradients are there.
   bool is_computed_ = false;
   EnterEpoch epoch_;
-  int64_t position_ = 0;
+  RowPosition position_;
 };
 
 }  // namespace muster

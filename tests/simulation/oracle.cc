@@ -298,6 +298,16 @@ void Oracle::AfterStep(const Coordinator& coordinator) {
     Fail(absl::StrCat("global step ", state.global_step(), " of ",
                       model_->scenario.stop_steps));
   }
+  // A step of all workers takes a row of each.
+  for (const WorkerState& worker : state.workers()) {
+    if (worker.position().rows() >=
+        worker.steps() * model_->scenario.num_workers) {
+      continue;
+    }
+    Fail(absl::StrCat(TaskName(worker.sender()), " goes on from row ",
+                      worker.position().rows(), " after ", worker.steps(),
+                      " steps"));
+  }
 }
 
 void Oracle::AtJobEnd(const JobState& state) {

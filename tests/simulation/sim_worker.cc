@@ -14,6 +14,8 @@ namespace muster {
 namespace {
 
 constexpr char kTrainDir[] = "train";
+// More than any simulation takes.
+constexpr int64_t kDataSetRows = int64_t{1} << 40;
 // Longer than any simulation: whoever waits so long has found a bug.
 constexpr absl::Duration kMaxWait = absl::Hours(24);
 
@@ -191,6 +193,7 @@ absl::Status SimWorker::CreateChiefParts() {
   for (int i = 0; i < options_.model->scenario.num_workers; ++i) {
     load.tasks.push_back(MakeTaskId(kWorkerJob, i));
   }
+  load.rows = {kDataSetRows, /*worker_rows=*/1};
   load.say = say;
   loader_ = std::make_unique<ModelLoader>(load);
   source_ = std::make_unique<CountersSource>(&file_system_, options_.model,
@@ -209,6 +212,7 @@ absl::Status SimWorker::CreateChiefParts() {
   }
   save.rounds = rounds_.get();
   save.placed = &options_.model->placed;
+  save.tasks = load.tasks;
   save.slots = options_.model->slots;
   save.retention.keep = options_.model->scenario.keep;
   save.say = [say](absl::string_view text) { say(false, text); };

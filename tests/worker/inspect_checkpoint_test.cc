@@ -75,7 +75,8 @@ TEST_F(InspectCheckpointTest, ListsTheTensorsOfOne) {
       inspection.text,
       AllOf(HasSubstr("train/ckpt-000000000010: whole\n"),
             HasSubstr("optimizer=adam"),
-            HasSubstr("/job:worker/task:0 data_position=10"),
+            HasSubstr("/job:worker/task:0 position=rows epoch=0 rows=10 "
+                      "step_rows=0 steps="),
             ContainsRegex("dense/weights +float32 +24 bytes  "
                           "crc32c=[0-9a-f]{8}  \\[3, 2\\]\n"),
             ContainsRegex("bn/mean +float32 +16 bytes .*\\[4\\] state\n"),

@@ -91,7 +91,7 @@ TEST_P(BadGradientTest, IsNamedAndReachesNoParameter) {
   const auto next = Run(kBadStep + 1);
   ASSERT_THAT(next, IsOk());
   EXPECT_FALSE(next->abandoned);
-  EXPECT_EQ(next->data_position, kBadStep + 1);
+  EXPECT_EQ(next->position.rows(), kRows * (kBadStep + 1));
   EXPECT_NE(Shard(), before);
 }
 

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/rpc/protocol.h"
 #include "worker/session_machine.h"
@@ -60,6 +63,17 @@ class SessionMachineTest : public ::testing::Test {
     return nullptr;
   }
 
+  // The first line with `part`; "" if there is none.
+  std::string Said(absl::string_view part) const {
+    for (const SessionAction& action : actions_) {
+      const Say* const say = std::get_if<Say>(&action);
+      if (say != nullptr && absl::StrContains(say->text, part)) {
+        return say->text;
+      }
+    }
+    return "";
+  }
+
   static HelloReply Shard(uint64_t incarnation, int64_t epoch = 0) {
     HelloReply reply;
     reply.set_protocol_version(kProtocolVersion);
@@ -84,7 +98,7 @@ class SessionMachineTest : public ::testing::Test {
   RegisterReply Registered(const JobState& state, int64_t position = 0) {
     RegisterReply reply;
     *reply.mutable_state() = state;
-    reply.set_data_position(position);
+    reply.mutable_position()->set_rows(position);
     return reply;
   }
 
@@ -122,6 +136,16 @@ class SessionMachineTest : public ::testing::Test {
     Send(StepEvent{Reply(false, 1, STOPPING)});
     ASSERT_NE(Get<RunFinal>(), nullptr);
     EXPECT_TRUE(Get<RunFinal>()->completed);
+  }
+
+  // RUNNING, and worker 1 has made so many steps of the epoch.
+  JobState StateWithSelf(int64_t epoch, uint64_t incarnation, int64_t steps) {
+    JobState state = State(RUNNING, epoch, {incarnation});
+    WorkerState* self = state.add_workers();
+    self->mutable_sender()->mutable_task()->set_job("worker");
+    self->mutable_sender()->mutable_task()->set_index(1);
+    self->set_steps(steps);
+    return state;
   }
 
   // A state with a live worker 1.

@@ -66,7 +66,7 @@ TEST_F(SessionMachineTest, ConfirmsThatItTakesOverWhereItIsAsked) {
   EXPECT_EQ(Get<SendRegister>()->takeover, 33);
   Send(RegisterEvent{Registered(State(RUNNING, 1, {7}), 12)});
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_EQ(Get<EnterEpoch>()->data_position, 12);
+  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 12);
 }
 
 TEST_F(SessionMachineTest, ChiefAttachesToACommittedEpoch) {
@@ -76,7 +76,7 @@ TEST_F(SessionMachineTest, ChiefAttachesToACommittedEpoch) {
   Send(RegisterEvent{Registered(State(RUNNING, 4, {7}), 12)});
   EXPECT_EQ(Get<SendBeginEpoch>(), nullptr);
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_EQ(Get<EnterEpoch>()->data_position, 12);
+  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 12);
 }
 
 TEST_F(SessionMachineTest, ChiefRestoresAllWhenOneShardLostItsMemory) {
@@ -306,7 +306,7 @@ TEST_F(SessionMachineTest, RepeatsALostReportWithTheSameStep) {
   EXPECT_EQ(Get<SendStep>()->report.step, 1);
   EXPECT_FALSE(Get<SendStep>()->report.abandoned);
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_EQ(Get<EnterEpoch>()->data_position, EnterEpoch::kKeepPosition);
+  EXPECT_FALSE(Get<EnterEpoch>()->position.has_value());
 }
 
 TEST_F(SessionMachineTest, RefusedWorkerAsksAgainWhenTheStateChanges) {
@@ -344,12 +344,12 @@ TEST_F(SessionMachineTest, FencedWorkerWaitsForTheNewEpochAndGoesOn) {
   WorkerState* self = state.add_workers();
   self->mutable_sender()->mutable_task()->set_job("worker");
   self->mutable_sender()->mutable_task()->set_index(1);
-  self->set_data_position(3);
+  self->mutable_position()->set_rows(3);
   Send(WatchEvent{state});
   Send(HelloEvent{0, Shard(7, 2)});
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
   EXPECT_EQ(Get<EnterEpoch>()->model_epoch, 2);
-  EXPECT_EQ(Get<EnterEpoch>()->data_position, 3);
+  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 3);
   ASSERT_NE(Get<SendStep>(), nullptr);
   EXPECT_EQ(Get<SendStep>()->report.step, 0);
 }
@@ -373,10 +373,64 @@ TEST_F(SessionMachineTest, AnEpochOfOtherPsStartsIsAnotherOne) {
   Send(HelloEvent{0, Shard(8, 1)});
   Send(RegisterEvent{Registered(State(RUNNING, 1, {8}), 3)});
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_EQ(Get<EnterEpoch>()->data_position, 3);
+  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 3);
   // What is lost with the old one is not reported to the new one.
   ASSERT_NE(Get<SendStep>(), nullptr);
   EXPECT_EQ(Get<SendStep>()->report.step, 0);
+}
+
+TEST_F(SessionMachineTest, SaysWhatItHasLostWithPsTaskZero) {
+  RunToFirstStep(/*chief=*/false);
+  for (int step = 1; step <= 3; ++step) {
+    Send(TrainEvent{StepReport()});
+    Send(StepEvent{Reply(/*granted=*/step < 3, 1)});
+  }
+  Send(WatchEvent{absl::UnavailableError("gone")});
+  Pass(absl::Seconds(1));
+  // Its successor has restored one of the three.
+  Send(HelloEvent{0, Shard(8, 2)});
+  Send(RegisterEvent{Registered(StateWithSelf(2, 8, /*steps=*/1))});
+  ASSERT_NE(Get<EnterEpoch>(), nullptr);
+  EXPECT_EQ(Said("lost "),
+            "/job:worker/task:1 lost 2 acknowledged steps with a ps");
+}
+
+// The chief says it.
+TEST_F(SessionMachineTest, SaysNothingOfWhatPsTaskZeroKnowsToBeLost) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  Send(StepEvent{Reply(/*granted=*/true, 1)});
+  Send(TrainEvent{absl::AbortedError("fenced: epoch 2")});
+  Send(HelloEvent{0, Shard(7, 2)});
+  Pass(absl::Seconds(1));
+  Send(WatchEvent{StateWithSelf(2, 7, /*steps=*/0)});
+  Send(HelloEvent{0, Shard(7, 2)});
+  ASSERT_NE(Get<EnterEpoch>(), nullptr);
+  EXPECT_EQ(Said("lost "), "");
+}
+
+// A gradient that was dropped was never in the model.
+TEST_F(SessionMachineTest, CountsNoDroppedStepAsLost) {
+  step_wait_ = absl::Seconds(5);
+  Start(/*chief=*/false);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7, 1)});
+  Send(RegisterEvent{Registered(State(RUNNING, 1, {7}))});
+  StepReply reply = Reply(/*granted=*/true, 1);
+  for (const int64_t chosen : {0, 1, 1}) {
+    reply.mutable_token()->set_round(reply.token().round() + 1);
+    reply.mutable_token()->set_chosen_step(chosen);
+    Send(StepEvent{reply});
+    Send(TrainEvent{StepReport()});
+  }
+  // Of the third step nothing is known.
+  Send(StepEvent{Reply(/*granted=*/false, 1)});
+  Send(WatchEvent{absl::UnavailableError("gone")});
+  Pass(absl::Seconds(1));
+  Send(HelloEvent{0, Shard(8, 2)});
+  Send(RegisterEvent{Registered(StateWithSelf(2, 8, /*steps=*/0))});
+  EXPECT_EQ(Said("lost "),
+            "/job:worker/task:1 lost 1 acknowledged step with a ps");
 }
 
 TEST_F(SessionMachineTest, AReportNamesThePsTaskZeroOfItsEpoch) {

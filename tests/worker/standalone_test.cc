@@ -244,6 +244,22 @@ TEST_F(StandaloneTest, ResumedTrainingEqualsOneThatWasNotInterrupted) {
   }
 }
 
+TEST_F(StandaloneTest, AnotherBatchSizeGoesOnAtTheSameRow) {
+  PosixFileSystem file_system;
+  const std::string train_dir = NewTrainDir("train");
+  ASSERT_EQ(Train(train_dir, 3), kExitDone);
+  ASSERT_EQ(Train(train_dir, 5, {"input.batch_size=20"}), kExitDone);
+  const auto manifest =
+      ReadManifestFile(&file_system, train_dir + "/ckpt-000000000005");
+  ASSERT_THAT(manifest, IsOk());
+  ASSERT_EQ(manifest->workers_size(), 1);
+  const DataPosition& position = manifest->workers(0).position();
+  EXPECT_EQ(position.epoch(), 0);
+  EXPECT_EQ(position.rows(), 3 * 16 + 2 * 20);
+  EXPECT_EQ(position.step_rows(), 20);
+  EXPECT_EQ(manifest->examples(), 3 * 16 + 2 * 20);
+}
+
 TEST_F(StandaloneTest, TheTimeTrainedGoesOnAfterARestart) {
   PosixFileSystem file_system;
   const std::string train_dir = NewTrainDir("train");

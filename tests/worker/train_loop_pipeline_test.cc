@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/tiny_model.h"
+#include "worker/input/row_position.h"
 #include "worker/train_loop.h"
 
 namespace muster {
@@ -18,6 +20,13 @@ namespace {
 
 constexpr int64_t kClasses = 8;
 constexpr int64_t kRows = 4;
+// The data set has a row a class: two steps an epoch.
+const DataPosition kAfterFiveSteps = MakeDataPosition({2, kRows}, kRows);
+
+int64_t StepsTo(const DataPosition& position) {
+  return (position.epoch() * kClasses + position.rows()) / kRows;
+}
+
 // What is not held back is over in microseconds.
 constexpr absl::Duration kLongEnough = absl::Milliseconds(100);
 
@@ -45,7 +54,8 @@ class Worker {
       }) {
     return loop_->Run(step, StepToken(), before_push);
   }
-  absl::Status Enter(int64_t epoch, int64_t position) {
+  absl::Status Enter(int64_t epoch,
+                     const std::optional<DataPosition>& position) {
     return loop_->Enter({epoch, {TinyModel::kIncarnation}, position});
   }
 
@@ -107,7 +117,7 @@ TEST(TrainLoopPipelineTest, RowsAndCountsAreThoseOfEachStep) {
     const auto report = worker.Run(step);
     ASSERT_THAT(report, IsOk());
     EXPECT_EQ(report->step, step);
-    EXPECT_EQ(report->data_position, step);
+    EXPECT_EQ(StepsTo(report->position), step);
     EXPECT_EQ(report->examples, kRows);
   }
 }
@@ -124,10 +134,11 @@ TEST(TrainLoopPipelineTest, AStepOfTheProfileIsTracedWhenItIsComputed) {
   }
 }
 
-// The gradient of the rows at `position` of a model of zeros.
-std::vector<float> FirstGradient(int64_t position) {
+// The gradient of the rows after `steps` steps, of a model of zeros.
+std::vector<float> FirstGradient(int64_t steps) {
   Worker worker(1);
-  EXPECT_THAT(worker.Enter(1, position), IsOk());
+  EXPECT_THAT(worker.Enter(1, MakeDataPosition({0, steps * kRows}, kRows)),
+              IsOk());
   EXPECT_THAT(worker.Run(1), IsOk());
   return worker.bias();
 }
@@ -188,11 +199,11 @@ TEST(TrainLoopPipelineTest, AfterAFailedPushItsRowsAreUsedAgain) {
               StatusIs(absl::StatusCode::kAborted));
   EXPECT_EQ(worker.bias(), before);
   worker.tiny().shard().FailWith(absl::OkStatus());
-  ASSERT_THAT(worker.Enter(1, EnterEpoch::kKeepPosition), IsOk());
+  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
   for (int64_t step = 3; step <= 5; ++step) {
     const auto report = worker.Run(step);
     ASSERT_THAT(report, IsOk());
-    EXPECT_EQ(report->data_position, step - 1);
+    EXPECT_EQ(StepsTo(report->position), step - 1);
     EXPECT_EQ(report->staleness, step == 3 ? 0 : 1);
   }
 }
@@ -202,14 +213,14 @@ TEST(TrainLoopPipelineTest, AfterAFailedPushItsRowsAreUsedAgain) {
 TEST(TrainLoopPipelineTest, AFailedPullFailsTheStepThatWantsIt) {
   Worker worker(2);
   ASSERT_THAT(worker.Run(1), IsOk());
-  ASSERT_THAT(worker.Enter(1, EnterEpoch::kKeepPosition), IsOk());
+  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
   worker.tiny().shard().FailWith(absl::FailedPreconditionError("fenced: x"));
   const auto failed = worker.Run(2);
   EXPECT_THAT(failed, StatusIs(absl::StatusCode::kAborted));
   worker.tiny().shard().FailWith(absl::OkStatus());
   const auto report = worker.Run(3);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(report->data_position, 2);
+  EXPECT_EQ(StepsTo(report->position), 2);
 }
 
 TEST(TrainLoopPipelineTest, AStoppedStepKeepsItsRows) {
@@ -225,7 +236,7 @@ TEST(TrainLoopPipelineTest, AStoppedStepKeepsItsRows) {
   EXPECT_EQ(worker.bias(), before);
   const auto report = worker.Run(3);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(report->data_position, 2);
+  EXPECT_EQ(StepsTo(report->position), 2);
 }
 
 TEST(TrainLoopPipelineTest, ARefusedStepPassesItsRowsOver) {
@@ -238,27 +249,27 @@ TEST(TrainLoopPipelineTest, ARefusedStepPassesItsRowsOver) {
   EXPECT_EQ(worker.bias(), before);
   const auto report = worker.Run(3);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(report->data_position, 3);
+  EXPECT_EQ(StepsTo(report->position), 3);
   EXPECT_EQ(report->staleness, 0);
 }
 
 TEST(TrainLoopPipelineTest, AnEpochThrowsAwayWhatWasComputed) {
   Worker worker(2);
   ASSERT_THAT(worker.Run(1), IsOk());
-  ASSERT_THAT(worker.Enter(2, 5), IsOk());
+  ASSERT_THAT(worker.Enter(2, kAfterFiveSteps), IsOk());
   const auto report = worker.Run(2);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(report->data_position, 6);
+  EXPECT_EQ(StepsTo(report->position), 6);
   EXPECT_EQ(report->staleness, 0);
 }
 
 TEST(TrainLoopPipelineTest, TheSameEpochKeepsTheRowsOfWhatWasComputed) {
   Worker worker(2);
   ASSERT_THAT(worker.Run(1), IsOk());
-  ASSERT_THAT(worker.Enter(1, EnterEpoch::kKeepPosition), IsOk());
+  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
   const auto report = worker.Run(2);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(report->data_position, 2);
+  EXPECT_EQ(StepsTo(report->position), 2);
   EXPECT_EQ(report->staleness, 0);
 }
 

@@ -12,12 +12,20 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/tiny_model.h"
+#include "worker/input/row_position.h"
 
 namespace muster {
 namespace {
 
 constexpr int64_t kClasses = 8;
 constexpr int64_t kRows = 4;
+// The data set has a row a class: two steps an epoch.
+const DataPosition kAfterFiveSteps = MakeDataPosition({2, kRows}, kRows);
+
+int64_t StepsTo(const DataPosition& position) {
+  return (position.epoch() * kClasses + position.rows()) / kRows;
+}
+
 // Rounding of a sum of a few float32.
 constexpr double kRounding = 1e-6;
 
@@ -68,7 +76,7 @@ TEST_F(TrainLoopTest, PushesTheGradientOfABatch) {
   ASSERT_THAT(report, IsOk());
   EXPECT_EQ(report->step, 1);
   EXPECT_EQ(report->examples, kRows);
-  EXPECT_EQ(report->data_position, 1);
+  EXPECT_EQ(StepsTo(report->position), 1);
   EXPECT_NEAR(report->loss, std::log(kClasses), kRounding);
   const absl::Span<const float> gradient = tiny_.model()->gradient(1);
   EXPECT_EQ(Pushed(),
@@ -127,7 +135,7 @@ TEST_F(TrainLoopTest, AFailedPullEndsTheStepAndItsRowsAreUsedAgain) {
   tiny_.shard().FailWith(absl::OkStatus());
   const auto report = Run(2);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(report->data_position, 1);
+  EXPECT_EQ(StepsTo(report->position), 1);
 }
 
 TEST_F(TrainLoopTest, TheTimesOfAStepFollowEachOther) {
@@ -152,7 +160,7 @@ TEST_F(TrainLoopTest, AStepThatIsStoppedPushesNothingAndKeepsItsRows) {
   EXPECT_EQ(Pushed(), std::string(Pushed().size(), '\0'));
   const auto report = Run(2);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(report->data_position, 1);
+  EXPECT_EQ(StepsTo(report->position), 1);
 }
 
 TEST_F(TrainLoopTest, ARefusedStepPushesNothingAndPassesItsRowsOver) {
@@ -165,7 +173,7 @@ TEST_F(TrainLoopTest, ARefusedStepPushesNothingAndPassesItsRowsOver) {
   const auto report = Run(2);
   ASSERT_THAT(report, IsOk());
   EXPECT_FALSE(report->abandoned);
-  EXPECT_EQ(report->data_position, 2);
+  EXPECT_EQ(StepsTo(report->position), 2);
 }
 
 TEST_F(TrainLoopTest, ShowsWhatItIsAboutToPush) {
@@ -228,15 +236,24 @@ TEST_F(TrainLoopTest, AStepAfterALateOneHasNewRows) {
   const auto report = Run(2);
   ASSERT_THAT(report, IsOk());
   EXPECT_FALSE(report->late);
-  EXPECT_EQ(report->data_position, 2);
+  EXPECT_EQ(StepsTo(report->position), 2);
+}
+
+TEST_F(TrainLoopTest, NamesAPositionOfAnUnknownKind) {
+  DataPosition tokens;
+  tokens.set_kind("tokens");
+  EXPECT_THAT(loop_->Enter({2, {TinyModel::kIncarnation}, tokens}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       ::testing::HasSubstr("its kind is 'tokens'")));
 }
 
 TEST_F(TrainLoopTest, AnEpochBeginsAtItsPosition) {
   ASSERT_THAT(Run(1), IsOk());
-  ASSERT_THAT(loop_->Enter({2, {TinyModel::kIncarnation}, 5}), IsOk());
+  ASSERT_THAT(loop_->Enter({2, {TinyModel::kIncarnation}, kAfterFiveSteps}),
+              IsOk());
   const auto report = Run(2);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(report->data_position, 6);
+  EXPECT_EQ(StepsTo(report->position), 6);
 }
 
 // Each tensor is a part, and nobody changes gradients.

@@ -73,20 +73,36 @@ absl::StatusOr<DataOrder> DataOrder::Create(int64_t num_examples,
         options.batch_size,
         " training examples for one step, the data set has ", num_examples));
   }
-  return DataOrder(num_examples, steps, options);
+  return DataOrder(num_examples, options);
 }
 
-absl::Span<const int64_t> DataOrder::Rows(int64_t step) {
-  const int64_t epoch = step / steps_per_epoch_;
-  if (epoch != epoch_) {
-    permutation_ =
-        EpochPermutation(num_examples_, options_.seed, epoch, options_.shuffle);
-    epoch_ = epoch;
+RowPosition DataOrder::BeginOf(const RowPosition& position) const {
+  if (num_examples_ - position.rows >= step_rows()) return position;
+  return {position.epoch + 1, 0};
+}
+
+RowPosition DataOrder::After(const RowPosition& position) const {
+  RowPosition after = BeginOf(position);
+  after.rows += step_rows();
+  return after;
+}
+
+uint64_t DataOrder::StepNumber(const RowPosition& after) const {
+  return static_cast<uint64_t>(after.epoch) *
+             static_cast<uint64_t>(steps_per_epoch()) +
+         static_cast<uint64_t>(after.rows / step_rows());
+}
+
+absl::Span<const int64_t> DataOrder::Rows(const RowPosition& position) {
+  const RowPosition begin = BeginOf(position);
+  if (begin.epoch != epoch_) {
+    permutation_ = EpochPermutation(num_examples_, options_.seed, begin.epoch,
+                                    options_.shuffle);
+    epoch_ = begin.epoch;
   }
-  const int64_t first =
-      step % steps_per_epoch_ * options_.num_workers + options_.worker_index;
   return absl::MakeConstSpan(permutation_)
-      .subspan(first * rows_per_step_, rows_per_step_);
+      .subspan(begin.rows + options_.worker_index * rows_per_step_,
+               rows_per_step_);
 }
 
 }  // namespace muster

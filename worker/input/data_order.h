@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "worker/input/row_position.h"
 
 namespace muster {
 
@@ -17,9 +18,12 @@ std::vector<int64_t> EpochPermutation(int64_t n, uint64_t seed, int64_t epoch,
 
 // Which examples a worker reads at each of its steps. All workers step through
 // one permutation an epoch in lock-step: with r = c*b rows a step, worker i of
-// N takes rows s*N*r + i*r ... + r of it at its step s, its c batches (those of
-// its towers, and those that it accumulates) one after the other. The rest (n
-// mod N*r rows, others in each epoch) is left out. One thread at a time.
+// N takes rows p + i*r ... + r of it at the step that begins at row p, its c
+// batches (those of its towers, and those that it accumulates) one after the
+// other; the next step begins at row p + N*r. An epoch may be gone on with at
+// any row. The rest of it, when fewer than N*r rows are left (others in each
+// epoch), is left out, and nothing else, whatever b, c and N were before. One
+// thread at a time, but for what is const.
 class DataOrder {
  public:
   struct Options {
@@ -40,23 +44,33 @@ class DataOrder {
                                           const Options& options);
 
   // Steps that each worker makes in one epoch.
-  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  int64_t steps_per_epoch() const { return num_examples_ / step_rows(); }
 
-  // The indices of local step `step`, counted from 0 over all epochs. Valid
-  // until the next call. REQUIRES: step >= 0. Going on to another epoch costs
-  // O(n), another step nothing.
-  absl::Span<const int64_t> Rows(int64_t step);
+  // N*r.
+  int64_t step_rows() const { return rows_per_step_ * options_.num_workers; }
+
+  // The position after the step that is taken from `position`.
+  RowPosition After(const RowPosition& position) const;
+
+  // The number of the step that ends at `after`: one of its own for each step
+  // of a worker in a run. 1, 2, ... if all were taken with one N*r.
+  uint64_t StepNumber(const RowPosition& after) const;
+
+  // The indices of the step that begins at `position`, or with the next epoch
+  // if too few rows are left of this one. Valid until the next call. REQUIRES:
+  // counts. Going on to another epoch costs O(n), another step nothing.
+  absl::Span<const int64_t> Rows(const RowPosition& position);
 
  private:
-  DataOrder(int64_t num_examples, int64_t steps_per_epoch,
-            const Options& options)
+  DataOrder(int64_t num_examples, const Options& options)
       : num_examples_(num_examples),
-        steps_per_epoch_(steps_per_epoch),
         rows_per_step_(options.batch_size * options.batches_per_step),
         options_(options) {}
 
+  // Where the step that is taken from `position` begins.
+  RowPosition BeginOf(const RowPosition& position) const;
+
   int64_t num_examples_;
-  int64_t steps_per_epoch_;
   // r.
   int64_t rows_per_step_;
   Options options_;

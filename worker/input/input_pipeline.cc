@@ -44,22 +44,19 @@ absl::StatusOr<std::unique_ptr<InputPipeline>> InputPipeline::Create(
         "input pipeline: wanted 1 or more batches a step and a tower, found ",
         options.batches_per_step, " and ", options.batches_per_tower));
   }
-  if (options.start_step < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "data position: wanted 0 or more steps, found ", options.start_step));
-  }
+  ASSIGN_OR_RETURN(const RowPosition start, ReadRowPosition(options.start));
   ASSIGN_OR_RETURN(DataOrder order, DataOrder::Create(data_set->num_examples(),
                                                       OrderOptions(options)));
   return std::unique_ptr<InputPipeline>(
-      new InputPipeline(data_set, options, std::move(order)));
+      new InputPipeline(data_set, options, start, std::move(order)));
 }
 
 InputPipeline::InputPipeline(const DataSet* data_set, const Options& options,
-                             DataOrder order)
+                             const RowPosition& start, DataOrder order)
     : data_set_(data_set),
       options_(options),
       order_(std::move(order)),
-      position_(options.start_step) {
+      position_(start) {
   // One more than is prepared: the caller reads it.
   batches_.resize(StepsAhead(options) + 1);
   for (StepBatches& batches : batches_) {
@@ -71,7 +68,9 @@ InputPipeline::InputPipeline(const DataSet* data_set, const Options& options,
     absl::MutexLock lock(&mu_);
     for (StepBatches& batches : batches_) free_.push_back(&batches);
   }
-  if (options.prefetch > 0) thread_ = std::thread([this] { Prepare(); });
+  if (options.prefetch > 0) {
+    thread_ = std::thread([this, start] { Prepare(start); });
+  }
 }
 
 InputPipeline::~InputPipeline() {
@@ -85,7 +84,7 @@ InputPipeline::~InputPipeline() {
 absl::StatusOr<absl::Span<const Batch>> InputPipeline::Next() {
   if (options_.prefetch == 0) {
     Fill(position_, &batches_[0]);
-    ++position_;
+    position_ = order_.After(position_);
     return absl::MakeConstSpan(batches_[0]);
   }
   absl::MutexLock lock(&mu_);
@@ -93,7 +92,7 @@ absl::StatusOr<absl::Span<const Batch>> InputPipeline::Next() {
   mu_.Await(absl::Condition(this, &InputPipeline::HasReady));
   current_ = ready_.front();
   ready_.pop_front();
-  ++position_;
+  position_ = order_.After(position_);
   return absl::MakeConstSpan(*current_);
 }
 
@@ -103,8 +102,13 @@ absl::Span<const Batch> InputPipeline::Peek() {
   return absl::MakeConstSpan(*ready_.front());
 }
 
-void InputPipeline::Fill(int64_t step, StepBatches* batches) {
-  const absl::Span<const int64_t> rows = order_.Rows(step);
+bool InputPipeline::IsAt(const DataPosition& position) const {
+  const absl::StatusOr<RowPosition> at = ReadRowPosition(position);
+  return at.ok() && *at == position_;
+}
+
+void InputPipeline::Fill(const RowPosition& position, StepBatches* batches) {
+  const absl::Span<const int64_t> rows = order_.Rows(position);
   for (size_t i = 0; i < batches->size(); ++i) {
     FillBatch(*data_set_,
               rows.subspan(i * options_.batch_size, options_.batch_size),
@@ -112,11 +116,11 @@ void InputPipeline::Fill(int64_t step, StepBatches* batches) {
   }
 }
 
-void InputPipeline::Prepare() {
-  for (int64_t step = options_.start_step;; ++step) {
+void InputPipeline::Prepare(RowPosition position) {
+  for (;; position = order_.After(position)) {
     StepBatches* const batches = TakeFree();
     if (batches == nullptr) return;
-    Fill(step, batches);
+    Fill(position, batches);
     absl::MutexLock lock(&mu_);
     ready_.push_back(batches);
   }

@@ -11,18 +11,19 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "proto/training.pb.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_order.h"
 #include "worker/input/data_set.h"
+#include "worker/input/row_position.h"
 
 namespace muster {
 
 // The batches of one worker, endlessly, in the order of DataOrder: for each of
 // its steps as many as its towers and the accumulation of gradients want, which
 // are consecutive slices of the step's rows. A thread prepares `prefetch` of
-// them ahead in recycled buffers; the order does not depend on it. Next, Peek
-// and position are for one thread; destroying the pipeline stops its own
-// thread.
+// them ahead in recycled buffers; the order does not depend on it. For one
+// thread; destroying the pipeline stops its own.
 class InputPipeline {
  public:
   struct Options {
@@ -34,8 +35,8 @@ class InputPipeline {
     int64_t batches_per_step = 1;
     int64_t worker_index = 0;
     int64_t num_workers = 1;
-    // The first local step, as saved from position().
-    int64_t start_step = 0;
+    // Where it begins: the position() of a worker of any run.
+    DataPosition start;
     // Batches of a tower prepared ahead: of whole steps, so at least those of
     // one; with 0 each is made by Next itself.
     int64_t prefetch = 2;
@@ -44,7 +45,8 @@ class InputPipeline {
   };
 
   // `data_set` must outlive the pipeline. Errors: InvalidArgument (an option
-  // out of range, or a data set smaller than one step of all workers).
+  // out of range, a start of an unknown kind, or a data set smaller than one
+  // step of all workers).
   static absl::StatusOr<std::unique_ptr<InputPipeline>> Create(
       const DataSet* data_set, const Options& options);
 
@@ -60,8 +62,19 @@ class InputPipeline {
   // nothing; valid as long as that.
   absl::Span<const Batch> Peek();
 
-  // Local steps read, start_step included: where another pipeline goes on.
-  int64_t position() const { return position_; }
+  // Where another pipeline goes on after what Next has returned.
+  DataPosition position() const {
+    return MakeDataPosition(position_, order_.step_rows());
+  }
+  // Is it there? Not at what is no position.
+  bool IsAt(const DataPosition& position) const;
+
+  // As DataOrder::StepNumber: of what Next has returned last, and of what it
+  // returns next.
+  uint64_t step_number() const { return order_.StepNumber(position_); }
+  uint64_t next_step_number() const {
+    return order_.StepNumber(order_.After(position_));
+  }
 
   // Local steps of each worker in one epoch.
   int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
@@ -71,13 +84,13 @@ class InputPipeline {
   using StepBatches = std::vector<Batch>;
 
   InputPipeline(const DataSet* data_set, const Options& options,
-                DataOrder order);
+                const RowPosition& start, DataOrder order);
 
-  // The thread: fills free batches until stopped.
-  void Prepare();
+  // The thread: fills free batches, from `position` on, until stopped.
+  void Prepare(RowPosition position);
   // Waits for free batches; nullptr when stopped.
   StepBatches* TakeFree();
-  void Fill(int64_t step, StepBatches* batches);
+  void Fill(const RowPosition& position, StepBatches* batches);
   bool HasFreeOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopped_ || !free_.empty();
   }
@@ -89,11 +102,11 @@ class InputPipeline {
   const DataSet* const data_set_;
   const Options options_;
 
-  // Of the preparing thread; of Next if there is none.
+  // But for what is const, of the preparing thread; of Next if there is none.
   DataOrder order_;
 
   // Of the thread that calls Next.
-  int64_t position_;
+  RowPosition position_;
   StepBatches* current_ = nullptr;
 
   // The batches of each step are owned by the place that points to them:

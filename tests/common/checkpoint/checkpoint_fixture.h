@@ -65,7 +65,8 @@ inline CheckpointManifest ExampleManifest(int64_t step) {
   manifest.mutable_optimizer()->set_name("adam");
   WorkerPosition* const worker = manifest.add_workers();
   worker->set_job("worker");
-  worker->set_data_position(step);
+  worker->mutable_position()->set_kind("rows");
+  worker->mutable_position()->set_rows(step);
   return manifest;
 }
 

@@ -63,7 +63,7 @@ TEST_F(CheckpointTest, FindsWhatWasSaved) {
   const CheckpointManifest& manifest = newest->reader->manifest();
   EXPECT_EQ(manifest.parameters(0).name(), "dense/weights");
   EXPECT_EQ(manifest.fingerprint(), 0x1234567890abcdef);
-  EXPECT_EQ(manifest.workers(0).data_position(), 100);
+  EXPECT_EQ(manifest.workers(0).position().rows(), 100);
   EXPECT_THAT(Names(), ElementsAre("ckpt-000000000100"));
 }
 

@@ -56,10 +56,19 @@ TEST(ManifestTest, NoticesAnEdit) {
 TEST(ManifestTest, NamesANewerFormat) {
   CheckpointManifest manifest = ExampleManifest(4);
   manifest.set_muster_version("9.1");
-  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 3)),
+  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 4)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("format version 3"), HasSubstr("9.1"),
-                             HasSubstr("up to 2"))));
+                       AllOf(HasSubstr("format version 4"), HasSubstr("9.1"),
+                             HasSubstr("up to 3"))));
+}
+
+// The CRC of its manifests covers the positions of then.
+TEST(ManifestTest, ReadsTheFormatWhosePositionsAreSteps) {
+  CheckpointManifest manifest = ExampleManifest(4);
+  manifest.add_workers()->set_data_position(7);
+  const auto read = ParseManifest(*FormatManifest(manifest, 2));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->workers().rbegin()->data_position(), 7);
 }
 
 TEST(ManifestTest, ReadsTheFirstFormatWhichHasNoLastLine) {

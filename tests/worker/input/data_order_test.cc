@@ -79,8 +79,8 @@ TEST(DataOrderTest, SlicesThePermutationByWorker) {
   const auto permutation = EpochPermutation(20, kSeed, 1, /*shuffle=*/true);
   DataOrder order = Make(20, Options(/*batch_size=*/3, /*worker_index=*/1, 2));
   ASSERT_EQ(order.steps_per_epoch(), 3);
-  // Step 5 is step 2 of epoch 1: rows 2*2*3 + 1*3 and on.
-  EXPECT_THAT(order.Rows(5),
+  // The third step: rows 2*2*3 + 1*3 and on.
+  EXPECT_THAT(order.Rows({1, 12}),
               ElementsAre(permutation[15], permutation[16], permutation[17]));
 }
 
@@ -89,7 +89,7 @@ TEST(DataOrderTest, NoTwoWorkersShareAnExampleInAnEpoch) {
   for (int64_t worker = 0; worker < 3; ++worker) {
     DataOrder order = Make(100, Options(/*batch_size=*/4, worker, 3));
     for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
-      for (const int64_t row : order.Rows(step)) {
+      for (const int64_t row : order.Rows({0, step * order.step_rows()})) {
         EXPECT_TRUE(seen.insert(row).second) << row;
       }
     }
@@ -111,7 +111,7 @@ TEST(DataOrderTest, NoTwoTowersShareAnExampleInAnEpoch) {
     DataOrder order = Make(kExamples, options);
     ASSERT_EQ(order.steps_per_epoch(), 4);
     for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
-      const auto rows = order.Rows(step);
+      const auto rows = order.Rows({0, step * order.step_rows()});
       ASSERT_EQ(rows.size(), kBatches * kBatch);
       const int64_t first = (step * kWorkers + worker) * kBatches * kBatch;
       for (size_t i = 0; i < rows.size(); ++i) {
@@ -125,9 +125,48 @@ TEST(DataOrderTest, NoTwoTowersShareAnExampleInAnEpoch) {
 
 TEST(DataOrderTest, AnyStepMayBeAskedFirst) {
   DataOrder forward = Make(20, Options(3, 0, 2));
-  for (int64_t step = 0; step < 7; ++step) forward.Rows(step);
+  for (int64_t rows = 0; rows < 18; rows += 6) forward.Rows({1, rows});
   DataOrder at_once = Make(20, Options(3, 0, 2));
-  EXPECT_EQ(at_once.Rows(7), forward.Rows(7));
+  EXPECT_EQ(at_once.Rows({2, 6}), forward.Rows({2, 6}));
+}
+
+TEST(DataOrderTest, AnEpochMayBeGoneOnWithAtAnyRow) {
+  const auto permutation = EpochPermutation(20, kSeed, 1, /*shuffle=*/true);
+  DataOrder order = Make(20, Options(/*batch_size=*/3, /*worker_index=*/1, 2));
+  EXPECT_THAT(order.Rows({1, 5}),
+              ElementsAre(permutation[8], permutation[9], permutation[10]));
+  EXPECT_EQ(order.After({1, 5}), (RowPosition{1, 11}));
+  // The last that has a step left.
+  EXPECT_EQ(order.After({1, 14}), (RowPosition{1, 20}));
+}
+
+TEST(DataOrderTest, TooFewRowsForAStepAreLeftOut) {
+  DataOrder order = Make(20, Options(/*batch_size=*/3, /*worker_index=*/1, 2));
+  for (const int64_t rows : {15, 20, 1000}) {
+    EXPECT_EQ(order.After({1, rows}), (RowPosition{2, 6}));
+    const auto next = order.Rows({1, rows});
+    const std::vector<int64_t> taken(next.begin(), next.end());
+    EXPECT_EQ(absl::MakeConstSpan(taken), order.Rows({2, 0}));
+  }
+}
+
+TEST(DataOrderTest, NumbersTheSteps) {
+  DataOrder order = Make(20, Options(/*batch_size=*/3, /*worker_index=*/1, 2));
+  RowPosition position;
+  for (uint64_t number = 1; number <= 10; ++number) {
+    position = order.After(position);
+    EXPECT_EQ(order.StepNumber(position), number);
+  }
+  // From any row on: other numbers for other steps.
+  for (int64_t start = 0; start < 20; ++start) {
+    position = {0, start};
+    uint64_t last = 0;
+    for (int step = 0; step < 10; ++step) {
+      position = order.After(position);
+      EXPECT_GT(order.StepNumber(position), last);
+      last = order.StepNumber(position);
+    }
+  }
 }
 
 TEST(DataOrderTest, RefusesASetSmallerThanOneLockStep) {

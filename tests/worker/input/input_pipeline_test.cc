@@ -59,11 +59,16 @@ TEST_F(InputPipelineTest, FollowsTheDataOrderOverEpochs) {
   ASSERT_THAT(order, IsOk());
   const auto pipeline = Make(data_set_, Options(2));
   EXPECT_EQ(pipeline->steps_per_epoch(), 12);
+  RowPosition position;
   for (int step = 0; step < 30; ++step) {
     const std::vector<int32_t> labels = Read(*pipeline, 1);
+    const auto rows = order->Rows(position);
     EXPECT_EQ(std::vector<int64_t>(labels.begin(), labels.end()),
-              std::vector<int64_t>(order->Rows(step).begin(),
-                                   order->Rows(step).end()));
+              std::vector<int64_t>(rows.begin(), rows.end()));
+    position = order->After(position);
+    EXPECT_TRUE(pipeline->IsAt(MakeDataPosition(position, 8)));
+    EXPECT_EQ(pipeline->step_number(), step + 1);
+    EXPECT_EQ(pipeline->next_step_number(), step + 2);
   }
 }
 
@@ -86,7 +91,7 @@ TEST_F(InputPipelineTest, PeekShowsWhatNextReturns) {
     }
     const int64_t id = shown.front().id;
     EXPECT_NE(id, 0);
-    EXPECT_EQ(pipeline->position(), step);
+    EXPECT_EQ(pipeline->step_number(), step);
     const auto next = pipeline->Next();
     ASSERT_THAT(next, IsOk());
     EXPECT_EQ(next->data(), shown.data());
@@ -105,11 +110,17 @@ TEST_F(InputPipelineTest, GoesOnFromASavedPosition) {
   for (const int64_t prefetch : {0, 3}) {
     const auto whole = Make(data_set_, Options(prefetch));
     Read(*whole, 17);
-    EXPECT_EQ(whole->position(), 17);
+    // An epoch is 12 steps of 8 rows.
+    const DataPosition position = whole->position();
+    EXPECT_EQ(position.kind(), "rows");
+    EXPECT_EQ(position.epoch(), 1);
+    EXPECT_EQ(position.rows(), 5 * 8);
+    EXPECT_EQ(position.step_rows(), 8);
     InputPipeline::Options options = Options(prefetch);
-    options.start_step = whole->position();
+    options.start = position;
     const auto rest = Make(data_set_, options);
-    EXPECT_EQ(rest->position(), 17);
+    EXPECT_TRUE(rest->IsAt(position));
+    EXPECT_EQ(rest->step_number(), 17);
     EXPECT_EQ(Read(*rest, 20), Read(*whole, 20));
   }
 }
@@ -146,7 +157,7 @@ TEST_F(InputPipelineTest, DividesTheRowsOfAStepIntoItsBatches) {
   const auto pipeline = Make(data_set_, divided);
   EXPECT_EQ(pipeline->steps_per_epoch(), 4);
   EXPECT_EQ(pipeline->Next()->size(), 3);
-  EXPECT_EQ(pipeline->position(), 1);
+  EXPECT_EQ(pipeline->position().rows(), 2 * 12);
   EXPECT_EQ(Read(*Make(data_set_, divided), 10),
             Read(*Make(data_set_, large), 10));
 }
@@ -177,7 +188,7 @@ TEST_F(InputPipelineTest, RefusesOptionsOutOfRange) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("input.prefetch")));
   options = Options(1);
-  options.start_step = -1;
+  options.start = MakeDataPosition({0, -1}, 8);
   EXPECT_THAT(
       InputPipeline::Create(&data_set_, options),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("data position")));
