@@ -150,6 +150,9 @@ void SessionMachine::On(const BeginEpochEvent& event) {
     return;
   }
   chief_.OnFailed();
+  if (absl::IsInvalidArgument(event.reply.status())) {
+    return FailRefused(event.reply.status());
+  }
   if (event.reply.status().code() == absl::StatusCode::kAborted) {
     // An earlier incarnation of the chief is not given up yet.
     WaitFor(std::string(event.reply.status().message()));
@@ -178,6 +181,9 @@ void SessionMachine::On(const CommitEvent& event) {
   busy_ = false;
   if (!event.reply.ok()) {
     chief_.OnFailed();
+    if (absl::IsInvalidArgument(event.reply.status())) {
+      return FailRefused(event.reply.status());
+    }
     return ReconnectOrYield(event.reply.status());
   }
   chief_.OnCommitted();
@@ -393,6 +399,12 @@ void SessionMachine::ReconnectOrYield(const absl::Status& why) {
     return Fail(kExitBadConfig, std::string(why.message()));
   }
   Reconnect(why);
+}
+
+// What the chief asks for is wrong, and would be the next time.
+void SessionMachine::FailRefused(const absl::Status& why) {
+  Fail(kExitBadConfig, absl::StrCat(PsName(0, options_.ps_addresses[0]),
+                                    " refused: ", why.message()));
 }
 
 void SessionMachine::AdoptState(const JobState& state) {

@@ -131,6 +131,7 @@ class SessionMachine {
   // Hello, keeping what is known.
   void Reconnect(const absl::Status& why);
   void ReconnectOrYield(const absl::Status& why);
+  void FailRefused(const absl::Status& why);
   void AdoptState(const JobState& state);
   void SayIfFinishedBefore();
   void Finish(absl::string_view reason, bool stop_job);

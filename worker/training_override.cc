@@ -2,11 +2,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -95,8 +98,25 @@ bool AddNumber(const FieldDescriptor* field, absl::string_view item,
   return true;
 }
 
+// The whole list, as text: one message in braces, or several with commas.
+absl::Status SetMessages(const FieldDescriptor* field, absl::string_view value,
+                         Message* message) {
+  const absl::string_view text = absl::StripAsciiWhitespace(value);
+  if (!absl::StartsWith(text, "{")) {
+    return BadValue("text in braces, one or several with commas", value);
+  }
+  const std::unique_ptr<Message> read(message->New());
+  RETURN_IF_ERROR(ParseTextProto(absl::StrCat(field->name(), ": [", text, "]"),
+                                 "the value", read.get()));
+  message->GetReflection()->SwapFields(message, read.get(), {field});
+  return absl::OkStatus();
+}
+
 absl::Status SetList(const FieldDescriptor* field, absl::string_view value,
                      Message* message) {
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    return SetMessages(field, value, message);
+  }
   const bool whole = field->cpp_type() == FieldDescriptor::CPPTYPE_INT64;
   if (!whole && field->cpp_type() != FieldDescriptor::CPPTYPE_DOUBLE) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -8,8 +8,9 @@
 namespace muster {
 
 // Changes one field of `spec`: the --set flag's "path=value". A path is
-//   - a scalar field: stop.steps=100, input.dir=/data, seed=7; a list of
-//     numbers is written 1,28,28;
+//   - a scalar field: stop.steps=100, input.dir=/data, seed=7;
+//   - a list, as a whole: of numbers 1,28,28, of messages their text in braces:
+//     placement.pin={pattern: "conv.*" ps_task: 1}, {pattern: ".*" ps_task: 0};
 //   - a part that is chosen by name: optimizer=sgd, placement=greedy,
 //     input=synthetic, optimizer.schedule=cosine, replication=async.
 //     Another optimizer starts with its own default attributes;

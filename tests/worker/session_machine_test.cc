@@ -89,6 +89,38 @@ TEST_F(SessionMachineTest, ChiefRestoresAllWhenOneShardLostItsMemory) {
   EXPECT_EQ(Get<SendBeginEpoch>()->seen_epoch, 4);
 }
 
+TEST_F(SessionMachineTest, ChiefEndsWith2IfItsCommitIsRefusedForGood) {
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7)});
+  Send(RegisterEvent{Registered(State(INITIAL))});
+  BeginEpochReply begun;
+  begun.set_model_epoch(1);
+  Send(BeginEpochEvent{begun});
+  Send(LoadEvent{LoadedModel()});
+  Send(CommitEvent{absl::InvalidArgumentError("stop.epochs is no count")});
+  ASSERT_NE(Get<SendFinish>(), nullptr) << "it would try for ever";
+  EXPECT_TRUE(Get<SendFinish>()->stop_job);
+  Send(FinishEvent{Finished(State(DONE))});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitBadConfig);
+  EXPECT_THAT(Get<Exit>()->text,
+              AllOf(HasSubstr("/job:ps/task:0 at host0:2222 refused: "),
+                    HasSubstr("stop.epochs is no count")));
+}
+
+TEST_F(SessionMachineTest, ChiefEndsWith2IfItsEpochIsRefusedForGood) {
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7)});
+  Send(RegisterEvent{Registered(State(INITIAL))});
+  Send(BeginEpochEvent{absl::InvalidArgumentError("epoch above the limit")});
+  Send(FinishEvent{Finished(State(DONE))});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitBadConfig);
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("epoch above the limit"));
+}
+
 TEST_F(SessionMachineTest, ChiefWaitsWhileItsPredecessorHoldsTheLease) {
   Start(/*chief=*/true);
   Send(TickEvent{});

@@ -55,6 +55,21 @@ TEST(TrainingOverrideTest, SetsScalarFieldsOfEveryType) {
   EXPECT_EQ(After("gradient.clip.by_norm=2").gradient().clip().by_norm(), 2);
 }
 
+TEST(TrainingOverrideTest, SetsAListOfMessagesAsAWhole) {
+  TrainingSpec spec = After("placement.pin={pattern: 'a.*' ps_task: 1}");
+  ASSERT_EQ(spec.placement().pin_size(), 1);
+  EXPECT_EQ(spec.placement().pin(0).pattern(), "a.*");
+  EXPECT_EQ(spec.placement().pin(0).ps_task(), 1);
+  ASSERT_THAT(
+      ApplyOverride(
+          "placement.pin= {pattern: \"b\"}, {pattern: 'c=' ps_task: 2} ",
+          &spec),
+      IsOk());
+  ASSERT_EQ(spec.placement().pin_size(), 2);
+  EXPECT_EQ(spec.placement().pin(0).pattern(), "b");
+  EXPECT_EQ(spec.placement().pin(1).pattern(), "c=");
+}
+
 TEST(TrainingOverrideTest, ChoosesPartsByName) {
   EXPECT_EQ(After("placement=greedy").placement().strategy(), "greedy");
   EXPECT_EQ(After("input=synthetic").input().type(), "synthetic");
@@ -114,7 +129,8 @@ TEST(TrainingOverrideTest, NamesTheMistakeAndTheNearestName) {
       {"optimizer.schedule.value=1,x", "be numbers separated by commas"},
       {"optimizer.schedule.value=inf", "numbers separated by commas"},
       {"optimizer.learning_rate_scaling=SQR", "did you mean 'SQRT'?"},
-      {"model.layer=conv", "can only be set in the file"},
+      {"model.layer=conv", "must be text in braces"},
+      {"placement.pin={patern: 'a'}", "did you mean 'pattern'?"},
       {"stop=3", "StopSpec needs a field: steps, epochs"},
       {"replication=asynch", "did you mean 'async'?"},
       {"optimizer.sgd.learning_rate=1", "the optimizer is 'adam', not 'sgd'"},

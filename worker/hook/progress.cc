@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/readable_number.h"
 
 namespace muster {
 namespace {
@@ -78,9 +79,10 @@ void Progress::Show(bool last) {
 
 std::string Progress::Line() const {
   std::string line = absl::StrFormat(
-      "step=%d loss=%.4g steps_per_s=%.3g examples_per_s=%.0f staleness=%.1f",
-      global_step_, meter_.mean_loss(), meter_.steps_per_s(),
-      meter_.examples_per_s(), meter_.mean_staleness());
+      "step=%d loss=%s steps_per_s=%s examples_per_s=%.0f staleness=%.1f",
+      global_step_, ReadableNumber(meter_.mean_loss(), 4),
+      ReadableNumber(meter_.steps_per_s(), 3), meter_.examples_per_s(),
+      meter_.mean_staleness());
   if (dropped_ > 0) absl::StrAppend(&line, " dropped=", dropped_);
   const double rate = meter_.global_steps_per_s();
   if (options_.target_step > 0 && rate > 0) {

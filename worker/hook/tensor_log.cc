@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/readable_number.h"
 #include "common/base/status_macros.h"
 #include "worker/hook/sum_of_squares.h"
 
 namespace muster {
 namespace {
+
+constexpr char kField[] = "log_tensors.pattern";
 
 // "min=... max=... mean=... norm=...", each name after `prefix`.
 std::string Describe(absl::string_view prefix, absl::Span<const float> values) {
@@ -20,10 +23,12 @@ std::string Describe(absl::string_view prefix, absl::Span<const float> values) {
   const auto [min, max] = std::minmax_element(values.begin(), values.end());
   double sum = 0;
   for (const float value : values) sum += value;
-  return absl::StrFormat("%smin=%.4g %smax=%.4g %smean=%.4g %snorm=%.4g",
-                         prefix, *min, prefix, *max, prefix,
-                         sum / static_cast<double>(values.size()), prefix,
-                         std::sqrt(SumOfSquares(values)));
+  const double mean = sum / static_cast<double>(values.size());
+  const double norm = std::sqrt(SumOfSquares(values));
+  return absl::StrCat(prefix, "min=", ReadableNumber(*min, 4), " ", prefix,
+                      "max=", ReadableNumber(*max, 4), " ", prefix,
+                      "mean=", ReadableNumber(mean, 4), " ", prefix,
+                      "norm=", ReadableNumber(norm, 4));
 }
 
 }  // namespace
@@ -32,8 +37,7 @@ absl::StatusOr<std::unique_ptr<TensorLog>> TensorLog::Create(
     const LogTensorsSpec& spec, Say say) {
   std::unique_ptr<NamePattern> pattern;
   if (!spec.pattern().empty()) {
-    ASSIGN_OR_RETURN(
-        pattern, NamePattern::Create("log_tensors.pattern", spec.pattern()));
+    ASSIGN_OR_RETURN(pattern, NamePattern::Create(kField, spec.pattern()));
   }
   return absl::WrapUnique(
       new TensorLog(spec.every_steps(), std::move(pattern), std::move(say)));
@@ -58,6 +62,16 @@ absl::StatusOr<PushDecision> TensorLog::BeforePush(const StepRecord& step) {
                       Describe("gradient_", tensor.gradient)));
   }
   return PushDecision::kPush;
+}
+
+absl::Status CheckTensorLog(const LogTensorsSpec& spec,
+                            absl::Span<const TensorDef> tensors) {
+  if (spec.pattern().empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::unique_ptr<NamePattern> pattern,
+                   NamePattern::Create(kField, spec.pattern()));
+  std::vector<std::string> names;
+  for (const TensorDef& tensor : tensors) names.push_back(tensor.name());
+  return pattern->CheckMatches(kField, names);
 }
 
 }  // namespace muster

@@ -6,9 +6,12 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/base/name_pattern.h"
+#include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/hook/hook.h"
 
@@ -39,6 +42,11 @@ class TensorLog : public Hook {
   const std::unique_ptr<NamePattern> pattern_;
   const Say say_;
 };
+
+// Errors: InvalidArgument if the pattern of `spec` matches none of `tensors`,
+// or is none.
+absl::Status CheckTensorLog(const LogTensorsSpec& spec,
+                            absl::Span<const TensorDef> tensors);
 
 }  // namespace muster
 

@@ -1,6 +1,8 @@
 #include "worker/input/byte_source.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -149,8 +151,15 @@ absl::Status OpenError(int error) {
 
 absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(
     const std::string& path) {
-  FilePtr file(std::fopen(path.c_str(), "rbe"));
-  if (file == nullptr) return OpenError(errno);
+  // A fifo without a writer would be waited for.
+  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return OpenError(errno);
+  FilePtr file(fdopen(fd, "rb"));
+  if (file == nullptr) {
+    const int error = errno;
+    close(fd);
+    return OpenError(error);
+  }
   ASSIGN_OR_RETURN(const int64_t size, RegularFileSize(file.get()));
   uint8_t magic[2];
   ASSIGN_OR_RETURN(const size_t got,

@@ -2,6 +2,7 @@
 #define WORKER_INPUT_DATA_SET_H_
 
 #include <cstdint>
+#include <string>
 
 #include "common/tensor/shape.h"
 
@@ -22,6 +23,10 @@ class DataSet {
 
   // Every label is in [0, num_classes).
   virtual int64_t num_classes() const = 0;
+
+  // Where the largest label was read, for an error about it: "row 7 of 'FILE'";
+  // "" if it comes from no file.
+  virtual std::string LargestLabelPlace() const { return ""; }
 
   // Writes example `index`: example_shape().num_elements() values in [0, 1],
   // row-major, and its label. REQUIRES: 0 <= index < num_examples().

@@ -71,17 +71,25 @@ absl::StatusOr<std::unique_ptr<DataSet>> IdxDataSet::Create(
   ASSIGN_OR_RETURN(IdxFile labels, ReadIdxFile(labels_path, IdxKind::kLabels));
   RETURN_IF_ERROR(
       CheckShapes(images_path, images, labels_path, labels, input_shape));
-  return std::unique_ptr<DataSet>(new IdxDataSet(
-      input_shape, std::move(images.values), std::move(labels.values)));
+  return std::unique_ptr<DataSet>(
+      new IdxDataSet(input_shape, std::move(images.values),
+                     std::move(labels.values), labels_path));
 }
 
 IdxDataSet::IdxDataSet(const Shape& example_shape, std::vector<uint8_t> images,
-                       std::vector<uint8_t> labels)
+                       std::vector<uint8_t> labels, std::string labels_path)
     : example_shape_(example_shape),
       images_(std::move(images)),
       labels_(std::move(labels)),
+      labels_path_(std::move(labels_path)),
       example_bytes_(example_shape.num_elements()),
       num_classes_(*std::max_element(labels_.begin(), labels_.end()) + 1) {}
+
+std::string IdxDataSet::LargestLabelPlace() const {
+  const auto largest = std::max_element(labels_.begin(), labels_.end());
+  return absl::StrCat("row ", largest - labels_.begin(), " of '", labels_path_,
+                      "'");
+}
 
 void IdxDataSet::Read(int64_t index, float* example, int32_t* label) const {
   const uint8_t* image = images_.data() + index * example_bytes_;

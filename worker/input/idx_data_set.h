@@ -29,16 +29,18 @@ class IdxDataSet : public DataSet {
   const Shape& example_shape() const override { return example_shape_; }
   // One more than the largest label.
   int64_t num_classes() const override { return num_classes_; }
+  std::string LargestLabelPlace() const override;
   void Read(int64_t index, float* example, int32_t* label) const override;
 
  private:
   IdxDataSet(const Shape& example_shape, std::vector<uint8_t> images,
-             std::vector<uint8_t> labels);
+             std::vector<uint8_t> labels, std::string labels_path);
 
   const Shape example_shape_;
   // [N, example_bytes_] and [N].
   const std::vector<uint8_t> images_;
   const std::vector<uint8_t> labels_;
+  const std::string labels_path_;
   const int64_t example_bytes_;
   const int64_t num_classes_;
 };

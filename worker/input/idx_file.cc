@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "common/base/memory_limit.h"
 #include "common/base/status_macros.h"
 #include "worker/input/byte_source.h"
 
@@ -91,6 +92,7 @@ absl::StatusOr<IdxFile> ReadFrom(ByteSource& source, IdxKind kind) {
   ASSIGN_OR_RETURN(const int64_t count, CountValues(file.shape));
   const int64_t header_bytes = 4 + 4 * RankOf(kind);
   RETURN_IF_ERROR(CheckSize(source, header_bytes, count));
+  RETURN_IF_ERROR(CheckMemory(NameOf(kind), count, OwnMemoryLimit()));
   file.values.resize(count);
   RETURN_IF_ERROR(ReadAll(source, file.values.data(), count, NameOf(kind)));
   RETURN_IF_ERROR(CheckEnd(source, header_bytes + count));

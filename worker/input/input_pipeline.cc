@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/memory_limit.h"
 #include "common/base/status_macros.h"
 #include "worker/input/fill_batch.h"
 
@@ -17,6 +18,26 @@ constexpr int64_t kMaxPrefetch = 1024;
 int64_t StepsAhead(const InputPipeline::Options& options) {
   return (options.prefetch + options.batches_per_tower - 1) /
          options.batches_per_tower;
+}
+
+// The order of an epoch, and the batches. REQUIRES: what DataOrder checks.
+absl::Status CheckSize(const DataSet& data_set,
+                       const InputPipeline::Options& options,
+                       int64_t limit_bytes) {
+  const int64_t rows = SaturatingProduct(
+      SaturatingProduct(StepsAhead(options) + 1, options.batches_per_step),
+      options.batch_size);
+  const int64_t row_bytes =
+      data_set.example_shape().num_elements() * int64_t{sizeof(float)} +
+      int64_t{sizeof(int32_t)};
+  RETURN_IF_ERROR(CheckMemory(
+      absl::StrCat("input: ", rows, " rows in batches, with input.prefetch=",
+                   options.prefetch, ","),
+      SaturatingProduct(rows, row_bytes), limit_bytes));
+  return CheckMemory(
+      absl::StrCat("input: the order of ", data_set.num_examples(),
+                   " training examples"),
+      SaturatingProduct(data_set.num_examples(), sizeof(int64_t)), limit_bytes);
 }
 
 DataOrder::Options OrderOptions(const InputPipeline::Options& options) {
@@ -47,6 +68,7 @@ absl::StatusOr<std::unique_ptr<InputPipeline>> InputPipeline::Create(
   ASSIGN_OR_RETURN(const RowPosition start, ReadRowPosition(options.start));
   ASSIGN_OR_RETURN(DataOrder order, DataOrder::Create(data_set->num_examples(),
                                                       OrderOptions(options)));
+  RETURN_IF_ERROR(CheckSize(*data_set, options, OwnMemoryLimit()));
   return std::unique_ptr<InputPipeline>(
       new InputPipeline(data_set, options, start, std::move(order)));
 }

@@ -57,6 +57,14 @@ TEST_F(ProgressTest, PlainLineComesEveryPeriod) {
                           "staleness=1.0 left=2m10s"));
 }
 
+TEST_F(ProgressTest, RatesAreNoPowersOfTen) {
+  Make(Progress::Options());
+  for (int i = 0; i < 20000; ++i) Step(absl::Microseconds(500));
+  EXPECT_THAT(
+      texts_,
+      ElementsAre(HasSubstr(" steps_per_s=2000 examples_per_s=256000 ")));
+}
+
 TEST_F(ProgressTest, CountsTheDroppedStepsOfThisProcess) {
   Make(Progress::Options());
   for (int i = 0; i < 20; ++i) Step(absl::Seconds(1), /*dropped=*/i < 12);

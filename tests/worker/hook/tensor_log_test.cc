@@ -72,5 +72,18 @@ TEST_F(TensorLogTest, RefusesAPatternThatIsNone) {
                        HasSubstr("log_tensors.pattern '('")));
 }
 
+TEST_F(TensorLogTest, APatternThatMatchesNothingIsRefusedByName) {
+  std::vector<TensorDef> tensors(1);
+  tensors[0].set_name("conv1/weights");
+  EXPECT_THAT(CheckTensorLog(spec_, tensors), IsOk());
+  spec_.set_pattern("conv1/.*");
+  EXPECT_THAT(CheckTensorLog(spec_, tensors), IsOk());
+  spec_.set_pattern("conv1");
+  EXPECT_THAT(CheckTensorLog(spec_, tensors),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("log_tensors.pattern 'conv1' matches no whole "
+                                 "name; there are: conv1/weights")));
+}
+
 }  // namespace
 }  // namespace muster

@@ -66,6 +66,16 @@ TEST(IdxDataSetTest, RefusesAnotherNumberOfLabels) {
                        AllOf(HasSubstr("5 images"), HasSubstr("1 labels"))));
 }
 
+TEST(IdxDataSetTest, NamesTheRowOfTheLargestLabel) {
+  const std::string dir = MakeTempDir();
+  WriteDataSet(dir, /*train=*/3, /*test=*/2);
+  const std::string path = WriteFile(dir, "train-labels-idx1-ubyte",
+                                     IdxHeader(2049, {3}) + "\1\xff\2");
+  const auto data_set = IdxDataSet::Create(dir, kShape, "train");
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_EQ((*data_set)->LargestLabelPlace(), "row 1 of '" + path + "'");
+}
+
 TEST(IdxDataSetTest, RefusesAnotherImageSize) {
   const std::string dir = MakeTempDir();
   WriteDataSet(dir, /*train=*/5, /*test=*/2);

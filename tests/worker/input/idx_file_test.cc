@@ -1,6 +1,7 @@
 #include "worker/input/idx_file.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -70,6 +71,16 @@ TEST_F(IdxFileTest, NamesAMissingFile) {
 
 TEST_F(IdxFileTest, RefusesAFolder) {
   EXPECT_FALSE(ReadIdxFile(dir_, IdxKind::kLabels).ok());
+}
+
+// Nobody writes to it: to open it would take for ever.
+TEST_F(IdxFileTest, RefusesAFifo) {
+  const std::string path = dir_ + "/fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(
+      ReadIdxFile(path, IdxKind::kLabels),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("/fifo'"), HasSubstr("not a regular file"))));
 }
 
 TEST_F(IdxFileTest, RefusesAnotherMagicNumber) {

@@ -99,6 +99,21 @@ TEST_F(InputPipelineTest, PeekShowsWhatNextReturns) {
   }
 }
 
+TEST_F(InputPipelineTest, RefusesWhatNoMemoryHolds) {
+  const CountingDataSet data_set(int64_t{1} << 50);
+  EXPECT_THAT(
+      InputPipeline::Create(&data_set, Options(2)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("the order of 1125899906842624 training examples "
+                         "wants 9007199254740992 bytes of memory")));
+  InputPipeline::Options options = Options(1024);
+  options.batch_size = int64_t{1} << 40;
+  EXPECT_THAT(InputPipeline::Create(&data_set, options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("rows in batches, with input.prefetch=1024, "
+                                 "wants ")));
+}
+
 TEST_F(InputPipelineTest, NothingIsPreparedWithoutPrefetch) {
   const auto pipeline = Make(data_set_, Options(0));
   EXPECT_TRUE(pipeline->Peek().empty());
