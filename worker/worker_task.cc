@@ -142,7 +142,8 @@ absl::Status WorkerTask::CreateModel() {
     ASSIGN_OR_RETURN(test_backend_, OpenDevice(first.device, backend_options_));
     backend = test_backend_.get();
   }
-  ASSIGN_OR_RETURN(test_model_, CompileTestModel(training, backend));
+  ASSIGN_OR_RETURN(test_model_,
+                   CompileTestModel(training, backend, MemoryBytes(opened_)));
   SayPlacement();
   return absl::OkStatus();
 }
