@@ -8,6 +8,9 @@
 namespace muster {
 namespace {
 
+// In gRPC 1.51's message, "(1200000 vs. 1114112)" behind it.
+constexpr absl::string_view kTooLarge = "message larger than max";
+
 struct Cause {
   absl::string_view pattern;  // in gRPC 1.51's message
   absl::string_view words;
@@ -41,6 +44,13 @@ absl::Status ExplainPeerFailure(const PeerName& peer,
   if (status.code() == absl::StatusCode::kDeadlineExceeded) {
     return absl::DeadlineExceededError(
         absl::StrCat(where, "no answer in time (", words, ")"));
+  }
+  // gRPC calls it a lack of room, which might pass.
+  if (status.code() == absl::StatusCode::kResourceExhausted &&
+      absl::StrContains(status.message(), kTooLarge)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, "the training does not fit into a message (", words,
+                     "); use fewer layers"));
   }
   if (status.code() != absl::StatusCode::kUnavailable) return status;
   for (const Cause& cause : kCauses) {
