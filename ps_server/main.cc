@@ -1,6 +1,5 @@
 // ps_server: holds a shard of the parameters. See README.md.
 #include <signal.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/end_process.h"
+#include "common/base/exhaustion.h"
 #include "common/base/exit_code.h"
 #include "common/base/logging.h"
 #include "common/base/memory_limit.h"
@@ -22,6 +22,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
+#include "common/base/thread_supply.h"
 #include "common/cluster/cluster_resolver.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
@@ -69,6 +70,8 @@ namespace {
 
 // After DONE, for peers that ask a last time.
 constexpr absl::Duration kFarewell = absl::Seconds(1);
+// About as many as gRPC, timers and signals have.
+constexpr int kOtherThreads = 16;
 
 std::string Environment(const char* name) {
   const char* const value = std::getenv(name);
@@ -121,11 +124,7 @@ ClusterDef ToClusterDef(const ClusterSpec& spec) {
 
 // Nine tenths of the memory that this process can have: a Define beyond it is
 // refused instead of ending in the hands of the kernel.
-int64_t MaxShardBytes() {
-  const int64_t machine_bytes =
-      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  return MemoryLimit("/", machine_bytes) / 10 * 9;
-}
+int64_t MaxShardBytes() { return OwnMemoryLimit() / 10 * 9; }
 
 int Fail(const absl::Status& status) {
   spdlog::critical("{}", std::string(status.message()));
@@ -148,16 +147,20 @@ absl::StatusOr<int64_t> PushBudgetBytes() {
 absl::StatusOr<int> ApplyThreads() {
   constexpr int kMost = 256;
   const int threads = absl::GetFlag(FLAGS_apply_threads);
-  if (threads >= 1 && threads <= kMost) return threads;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--apply_threads: wanted 1 to ", kMost, ", found ", threads));
+  if (threads < 1 || threads > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--apply_threads: wanted 1 to ", kMost, ", found ", threads));
+  }
+  RETURN_IF_ERROR(CheckThreads(threads + kOtherThreads));
+  return threads;
 }
 
-absl::StatusOr<PsTaskOptions> TaskOptions(const ResolvedCluster& cluster) {
+absl::StatusOr<PsTaskOptions> TaskOptions(const ResolvedCluster& cluster,
+                                          int apply_threads) {
   PsTaskOptions options;
   ASSIGN_OR_RETURN(options.link, ParseLinkChoice(absl::GetFlag(FLAGS_link)));
   ASSIGN_OR_RETURN(options.push_budget_bytes, PushBudgetBytes());
-  ASSIGN_OR_RETURN(options.apply_threads, ApplyThreads());
+  options.apply_threads = apply_threads;
   options.cluster = ToClusterDef(cluster.spec);
   options.task_index = cluster.task.index();
   options.bind = absl::GetFlag(FLAGS_bind);
@@ -171,6 +174,9 @@ absl::StatusOr<PsTaskOptions> TaskOptions(const ResolvedCluster& cluster) {
 }
 
 int Run(const ResolvedCluster& cluster) {
+  // Before gRPC, which does not end without its threads.
+  const absl::StatusOr<int> apply_threads = ApplyThreads();
+  if (!apply_threads.ok()) return Fail(apply_threads.status());
   StopLatch latch;
   const StopSignals signals([&latch](int signal) {
     latch.Stop(
@@ -180,7 +186,7 @@ int Run(const ResolvedCluster& cluster) {
   spdlog::info("muster {} cluster: {} (from {})", std::string(kMusterVersion),
                cluster.spec.Summary(), cluster.source);
 
-  absl::StatusOr<PsTaskOptions> options = TaskOptions(cluster);
+  absl::StatusOr<PsTaskOptions> options = TaskOptions(cluster, *apply_threads);
   if (!options.ok()) return Fail(options.status());
   options->clock = &clock;
   absl::StatusOr<std::unique_ptr<PsTask>> task =
@@ -220,6 +226,7 @@ int Main(const std::vector<std::string>& args) {
 }  // namespace muster
 
 int main(int argc, char** argv) {
+  muster::ExplainExhaustion("ps_server");
   muster::EndProcess(
       muster::Main(std::vector<std::string>(argv + 1, argv + argc)));
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/memory_limit.h"
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/aligned_places.h"
@@ -95,9 +96,11 @@ absl::StatusOr<int64_t> CheckTensorDefs(
     // By division: a product of checked factors could still overflow.
     if (NumElements(def) >
         left / static_cast<int64_t>(sizeof(float)) / streams) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "define '", def.name(), "': the shard would pass its limit of ",
-          max_bytes, " bytes; use more ps tasks"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "define '", def.name(), "': ",
+          SaturatingProduct(NumElements(def), streams * int64_t{sizeof(float)}),
+          " bytes with its slots, ", left, " are left of the ", max_bytes,
+          " that the shard may have; use more ps tasks"));
     }
     left -= NumElements(def) * static_cast<int64_t>(sizeof(float)) * streams;
   }

@@ -25,8 +25,7 @@ namespace muster {
 // a decay from 0 to 1 of state tensors only, canonical layout; and that
 // parameters with `num_slots` slots each trainable tensor take at most
 // `max_bytes`. Returns how many of those are left. Allocates nothing. Errors
-// name the tensor: InvalidArgument; Unimplemented for another dtype or layout;
-// ResourceExhausted.
+// name the tensor: InvalidArgument; Unimplemented for another dtype or layout.
 absl::StatusOr<int64_t> CheckTensorDefs(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,
     int64_t max_bytes);

@@ -16,6 +16,9 @@
 namespace muster {
 namespace {
 
+// More than any machine has cores.
+constexpr int kMostThreads = 1024;
+
 // The host of an address of a checked cluster; "" for a task that it lacks.
 std::string HostOf(const ClusterSpec& spec, const TaskId& task) {
   const auto text = spec.AddressOf(task);
@@ -51,9 +54,10 @@ absl::Status PinToCpus(const std::string& text) {
 
 absl::StatusOr<int> ComputeThreads(int asked, const ClusterSpec& spec,
                                    const TaskId& self) {
-  if (asked < 0) {
+  if (asked < 0 || asked > kMostThreads) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--compute_threads=", asked, ": wanted 0 or more"));
+        absl::StrCat("--compute_threads=", asked, ": wanted 1 to ",
+                     kMostThreads, ", or 0 for the cores"));
   }
   if (asked > 0) return asked;
   cpu_set_t cpus;

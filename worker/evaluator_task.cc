@@ -77,7 +77,8 @@ absl::Status EvaluatorTask::CreateModel() {
       backend_,
       OpenDevice(device, MakeBackendOptions(options_.training, choice.gpu,
                                             options_.compute_threads)));
-  ASSIGN_OR_RETURN(model_, CompileTestModel(options_.training, backend_.get()));
+  ASSIGN_OR_RETURN(model_, CompileTestModel(options_.training, backend_.get(),
+                                            /*taken_bytes=*/0));
   if (!options_.log_device_placement) return absl::OkStatus();
   for (const absl::string_view line :
        absl::StrSplit(model_->DescribePlan(device), '\n', absl::SkipEmpty())) {

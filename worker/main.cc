@@ -17,12 +17,14 @@
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/end_process.h"
+#include "common/base/exhaustion.h"
 #include "common/base/exit_code.h"
 #include "common/base/logging.h"
 #include "common/base/process_setup.h"
 #include "common/base/status_macros.h"
 #include "common/base/stop_latch.h"
 #include "common/base/stop_signals.h"
+#include "common/base/thread_supply.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/cluster/cluster_resolver.h"
 #include "common/cluster/cluster_spec.h"
@@ -32,8 +34,6 @@
 #include "common/rpc/listen_address.h"
 #include "common/rpc/protocol.h"
 #include "grpc/support/log.h"
-#include "ps_server/coordination_server.h"
-#include "ps_server/shard_server.h"
 #include "spdlog/spdlog.h"
 #include "worker/cluster_links.h"
 #include "worker/compute_cores.h"
@@ -45,6 +45,7 @@
 #include "worker/printing.h"
 #include "worker/session_messages.h"
 #include "worker/signal_target.h"
+#include "worker/standalone_links.h"
 #include "worker/tower/device_names.h"
 #include "worker/training_spec.h"
 #include "worker/worker_task.h"
@@ -64,8 +65,10 @@ ABSL_FLAG(std::string, training, "",
           "File with the training spec, as text proto; worker/model/zoo has "
           "examples.");
 ABSL_FLAG(std::vector<std::string>, set, {},
-          "Overrides a field: --set=optimizer.adam.learning_rate=3e-4. May be "
-          "given several times.");
+          "Overrides a field: --set=optimizer.adam.learning_rate=3e-4, and a "
+          "list as a whole: --set=model.input_shape=1,28,28, --set='placement."
+          "pin={pattern: \"conv.*\" ps_task: 1}, {...}'. A stop.* replaces "
+          "all stops of the file. May be given several times.");
 ABSL_FLAG(std::string, train_dir, "",
           "Folder for checkpoints and result.json; only the chief uses it. A "
           "training that is there goes on.");
@@ -136,8 +139,8 @@ ABSL_FLAG(int64_t, profile_steps, 0,
 ABSL_FLAG(int64_t, profile_from_step, 10,
           "With --profile_steps: the first of them, counted from 1 in this "
           "process. The first steps are slower than the rest.");
-ABSL_FLAG(double, progress_every, 10,
-          "Seconds between progress lines where there is no terminal.");
+ABSL_FLAG(absl::Duration, progress_every, absl::Seconds(10),
+          "Between progress lines where there is no terminal; 0: each step.");
 ABSL_FLAG(std::string, log_level, "info",
           "trace, debug, info, warning, error, critical or off.");
 ABSL_FLAG(bool, list, false,
@@ -148,6 +151,8 @@ namespace muster {
 namespace {
 
 constexpr int64_t kBytesPerMb = int64_t{1} << 20;
+// About as many as gRPC, input, timers and signals have.
+constexpr int kOtherThreads = 16;
 // More than any card has, and few enough to be counted in bytes.
 constexpr int64_t kMaxGpuMemoryMb = int64_t{1} << 30;
 
@@ -189,6 +194,7 @@ CommandLineOptions DescribeCommandLine() {
        {"list", "list_devices", "placement_dry_run", "progress_every",
         "profile_steps", "profile_from_step", "log_level"}}};
   options.repeated_flags = {"set", "init_from_map"};
+  options.flags_from_zero = {"progress_every"};
   return options;
 }
 
@@ -237,22 +243,6 @@ absl::StatusOr<LinkChoice> LinkFlag(const ResolvedCluster& cluster) {
   return choice;
 }
 
-// --standalone: the one ps is in this process.
-WorkerLinks MakeLocalLinks(const Clock* clock, int compute_threads) {
-  ShardServer::Options shard;
-  // The compute threads have nothing to do while an update is made.
-  shard.apply_threads = compute_threads;
-  shard.shard.incarnation = NewIncarnation();
-  shard.clock = clock;
-  CoordinationServer::Options coordination;
-  coordination.coordinator.worker_timeout = absl::GetFlag(FLAGS_worker_timeout);
-  coordination.clock = clock;
-  WorkerLinks links;
-  links.shards.push_back(std::make_unique<ShardServer>(shard));
-  links.coordination = std::make_unique<CoordinationServer>(coordination);
-  return links;
-}
-
 std::vector<std::string> Repeated(const CommandLine& command_line,
                                   const char* flag) {
   const auto values = command_line.repeated.find(flag);
@@ -290,7 +280,7 @@ int Inspect() {
 PrintingOptions PrintingFlags(const TaskId& self) {
   PrintingOptions options;
   options.label = absl::StrCat(self.job(), " ", self.index());
-  options.progress_every = absl::Seconds(absl::GetFlag(FLAGS_progress_every));
+  options.progress_every = absl::GetFlag(FLAGS_progress_every);
   options.no_color = Environment("NO_COLOR");
   options.columns = Environment("COLUMNS");
   return options;
@@ -299,8 +289,11 @@ PrintingOptions PrintingFlags(const TaskId& self) {
 // Pins this process, and says how many threads compute.
 absl::StatusOr<int> SetUpCores(const ResolvedCluster& cluster) {
   RETURN_IF_ERROR(PinToCpus(absl::GetFlag(FLAGS_cpus)));
-  return ComputeThreads(absl::GetFlag(FLAGS_compute_threads), cluster.spec,
-                        cluster.task);
+  ASSIGN_OR_RETURN(const int threads,
+                   ComputeThreads(absl::GetFlag(FLAGS_compute_threads),
+                                  cluster.spec, cluster.task));
+  RETURN_IF_ERROR(CheckThreads(threads + kOtherThreads));
+  return threads;
 }
 
 absl::StatusOr<GpuOptions> GpuFlags() {
@@ -311,6 +304,7 @@ absl::StatusOr<GpuOptions> GpuFlags() {
   gpu.virtual_devices = absl::GetFlag(FLAGS_gpu_virtual_devices);
   gpu.library_path = absl::GetFlag(FLAGS_gpu_library_path);
   RETURN_IF_ERROR(CheckGpuOptions(gpu));
+  RETURN_IF_ERROR(CheckGpuFlags(gpu));
   return gpu;
 }
 
@@ -434,6 +428,9 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
   auto init = InitFlags(command_line);
   if (!init.ok()) return Fail(init.status());
   options->init = *std::move(init);
+  options->stop_source =
+      StopSource(options->training, absl::GetFlag(FLAGS_training),
+                 Repeated(command_line, "set"));
   const auto link = LinkFlag(cluster);
   if (!link.ok()) return Fail(link.status());
   SignalTarget target;
@@ -443,9 +440,11 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
   SayHello(cluster, options->training, options->compute_threads);
 
   const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
-  WorkerLinks links = cluster.spec.empty()
-                          ? MakeLocalLinks(&clock, options->compute_threads)
-                          : MakeClusterLinks(cluster.spec, *link, &clock);
+  WorkerLinks links =
+      cluster.spec.empty()
+          ? MakeStandaloneLinks(&clock, options->compute_threads,
+                                absl::GetFlag(FLAGS_worker_timeout))
+          : MakeClusterLinks(cluster.spec, *link, &clock);
   const auto task = WorkerTask::Create(*std::move(options), std::move(links));
   std::function<void(int)> on_signal;
   if (task.ok()) {
@@ -495,6 +494,7 @@ int Main(const std::vector<std::string>& args) {
 }  // namespace muster
 
 int main(int argc, char** argv) {
+  muster::ExplainExhaustion("worker");
   muster::EndProcess(
       muster::Main(std::vector<std::string>(argv + 1, argv + argc)));
 }

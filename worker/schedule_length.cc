@@ -1,15 +1,18 @@
 #include "worker/schedule_length.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/readable_number.h"
 
 namespace muster {
 namespace {
 
-// More than any training makes; a double holds it exactly.
-constexpr double kMostUpdates = 1e15;
+// A double holds it exactly.
+constexpr double kMostUpdates = kMostCounted;
 // Because 0.1 * 30 must be 3.
 constexpr double kEpsilon = 1e-6;
 
@@ -19,6 +22,45 @@ bool FallsOverTraining(const ScheduleSpec& schedule) {
 }
 
 }  // namespace
+
+absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples) {
+  if (stop.epochs() == 0) return absl::OkStatus();
+  const double examples = stop.epochs() * static_cast<double>(num_examples);
+  if (examples >= 1 && examples <= kMostUpdates) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "stop.epochs is ", stop.epochs(), ", of ", num_examples,
+      " training examples: wanted 1 to ", kMostCounted,
+      " examples in all; 0 epochs are no limit, if another stop is set"));
+}
+
+std::string DescribeStop(const StopSpec& stop, int64_t epoch_updates,
+                         absl::string_view source) {
+  std::vector<std::string> ends;
+  const int64_t last = UpdatesUntilStop(stop, epoch_updates);
+  const bool by_steps = stop.steps() > 0 && last == stop.steps();
+  if (stop.steps() > 0 || stop.epochs() > 0) {
+    const std::string steps = absl::StrCat("stop.steps=", stop.steps());
+    const std::string epochs =
+        absl::StrCat("stop.epochs=", ReadableNumber(stop.epochs(), 6));
+    const bool both = stop.steps() > 0 && stop.epochs() > 0;
+    ends.push_back(absl::StrCat(
+        "at step ", last, " (", by_steps ? steps : epochs,
+        both ? absl::StrCat("; ", by_steps ? epochs : steps, " is later") : "",
+        ")"));
+  }
+  if (stop.seconds() > 0) {
+    ends.push_back(absl::StrCat("after ", ReadableNumber(stop.seconds(), 6),
+                                " s of training (stop.seconds)"));
+  }
+  if (stop.target_accuracy() > 0) {
+    ends.push_back(absl::StrCat("at a test accuracy of ",
+                                stop.target_accuracy(),
+                                " (stop.target_accuracy)"));
+  }
+  return absl::StrCat("the training ends ", absl::StrJoin(ends, " or "),
+                      ends.size() > 1 ? ", whichever comes first" : "", ", as ",
+                      source, " says");
+}
 
 int64_t UpdatesUntilStop(const StopSpec& stop, int64_t epoch_updates) {
   if (stop.epochs() == 0) return stop.steps();

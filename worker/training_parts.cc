@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/memory_limit.h"
 #include "common/base/status_macros.h"
 #include "worker/input/create_data_set.h"
 #include "worker/tower/device_names.h"
@@ -89,6 +90,7 @@ absl::StatusOr<OpenedTowers> OpenTowers(
   compile.batch_size = shape.batch_size;
   compile.use_graphs = training.compute().cuda_graphs();
   compile.say = say;
+  compile.memory_limit_bytes = OwnMemoryLimit();
   compile.mean = opened.mean.get();
   for (size_t i = 0; i < opened.towers.size(); ++i) {
     compile.backend = opened.towers[i].backend.get();
@@ -97,9 +99,18 @@ absl::StatusOr<OpenedTowers> OpenTowers(
         compile.mean == nullptr || compile.mean_member == opened.controller;
     ASSIGN_OR_RETURN(opened.towers[i].model,
                      CompiledModel::Create(training.model(), compile));
+    compile.memory_limit_bytes -= opened.towers[i].model->memory_bytes();
     compile.parameters_of = opened.towers.front().model.get();
   }
   return opened;
+}
+
+int64_t MemoryBytes(const OpenedTowers& opened) {
+  int64_t bytes = 0;
+  for (const TowerParts& tower : opened.towers) {
+    bytes += tower.model->memory_bytes();
+  }
+  return bytes;
 }
 
 std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,
@@ -119,8 +130,9 @@ std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,
 }
 
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(
-    const TrainingSpec& training, Backend* backend) {
+    const TrainingSpec& training, Backend* backend, int64_t taken_bytes) {
   CompileOptions compile;
+  compile.memory_limit_bytes = OwnMemoryLimit() - taken_bytes;
   compile.backend = backend;
   compile.mode = CompileOptions::Mode::kEvaluate;
   compile.batch_size = training.evaluation().batch_size() > 0
@@ -139,9 +151,13 @@ absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
       CreateDataSet(training.input(), shape,
                     static_cast<uint64_t>(training.seed()), split));
   if (data_set->num_classes() <= model.num_classes()) return data_set;
+  const std::string place = data_set->LargestLabelPlace();
   return absl::InvalidArgumentError(absl::StrCat(
-      "the data set has ", data_set->num_classes(),
-      " classes, the last layer of model '", training.model().name(), "' has ",
+      "the data set has ", data_set->num_classes(), " classes",
+      place.empty() ? ""
+                    : absl::StrCat(" (the label in ", place, " is ",
+                                   data_set->num_classes() - 1, ")"),
+      ", the last layer of model '", training.model().name(), "' has ",
       model.num_classes(), " outputs: give it as many"));
 }
 

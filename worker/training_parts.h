@@ -60,9 +60,13 @@ absl::StatusOr<OpenedTowers> OpenTowers(
 std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,
                                        const OpenedTowers& opened);
 
-// The model as it evaluates. Errors: those of CompiledModel::Create.
+// What their models hold of the host's memory.
+int64_t MemoryBytes(const OpenedTowers& opened);
+
+// The model as it evaluates, beside others that hold `taken_bytes`. Errors:
+// those of CompiledModel::Create.
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(
-    const TrainingSpec& training, Backend* backend);
+    const TrainingSpec& training, Backend* backend, int64_t taken_bytes);
 
 // The data set as `model` reads it. Errors: those of CreateDataSet;
 // InvalidArgument if it has more classes than the model.

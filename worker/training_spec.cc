@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/fingerprint.h"
@@ -14,6 +17,8 @@
 #include "common/codec/codec.h"
 #include "common/optimizer/scale_learning_rate.h"
 #include "common/optimizer/update_rule.h"
+#include "common/rpc/protocol.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
 #include "worker/gradient_clipper.h"
 #include "worker/replication_settings.h"
@@ -22,6 +27,8 @@
 
 namespace muster {
 namespace {
+
+using ::google::protobuf::FieldDescriptor;
 
 // Far more rows than any machine's memory holds of them.
 constexpr int64_t kMaxBatchSize = 1 << 24;
@@ -34,6 +41,41 @@ constexpr int64_t kDefaultPrefetch = 2;
 constexpr int32_t kDefaultKeep = 5;
 constexpr int32_t kDefaultMaxRefusals = 3;
 constexpr int64_t kDefaultSummarySteps = 100;
+// Of a message, with room for what is beside the text.
+constexpr int64_t kMaxTextBytes = kMaxPartBytes;
+
+// The stop conditions that `overrides` name.
+std::vector<const FieldDescriptor*> NamedStops(
+    absl::Span<const std::string> overrides) {
+  std::vector<const FieldDescriptor*> named;
+  const auto* type = StopSpec::descriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const std::string path = absl::StrCat("stop.", type->field(i)->name(), "=");
+    const auto names = [&path](const std::string& assignment) {
+      return absl::StartsWith(assignment, path);
+    };
+    if (absl::c_any_of(overrides, names)) named.push_back(type->field(i));
+  }
+  return named;
+}
+
+// Is one of these conditions on?
+bool IsAnyOn(const StopSpec& stop,
+             absl::Span<const FieldDescriptor* const> conditions) {
+  return absl::c_any_of(conditions, [&stop](const FieldDescriptor* field) {
+    return stop.GetReflection()->HasField(stop, field);
+  });
+}
+
+void ReplaceStops(absl::Span<const std::string> overrides, StopSpec* stop) {
+  const std::vector<const FieldDescriptor*> named = NamedStops(overrides);
+  if (!IsAnyOn(*stop, named)) return;
+  for (int i = 0; i < stop->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = stop->GetDescriptor()->field(i);
+    if (absl::c_linear_search(named, field)) continue;
+    stop->GetReflection()->ClearField(stop, field);
+  }
+}
 
 void FillDefaults(TrainingSpec* spec) {
   InputSpec* input = spec->mutable_input();
@@ -80,6 +122,12 @@ absl::Status CheckRange(absl::string_view field, T value, T min, T max,
 
 absl::Status CheckNotNegative(absl::string_view field, int64_t value) {
   return CheckRange<int64_t>(field, value, 0, INT64_MAX, "0 or more");
+}
+
+absl::Status CheckCount(absl::string_view field, int64_t value) {
+  return CheckRange<int64_t>(
+      field, value, 0, kMostCounted,
+      absl::StrCat("from 0 (not set) to ", kMostCounted));
 }
 
 absl::Status CheckFiniteNotNegative(absl::string_view field, double value) {
@@ -158,15 +206,15 @@ absl::Status ValidateInput(const InputSpec& input) {
       CheckRange<int64_t>("input.prefetch", input.prefetch(), 1, kMaxPrefetch,
                           absl::StrCat("from 1 to ", kMaxPrefetch)));
   RETURN_IF_ERROR(
-      CheckNotNegative("input.synthetic_examples", input.synthetic_examples()));
-  RETURN_IF_ERROR(CheckNotNegative("input.synthetic_test_examples",
-                                   input.synthetic_test_examples()));
+      CheckCount("input.synthetic_examples", input.synthetic_examples()));
+  RETURN_IF_ERROR(CheckCount("input.synthetic_test_examples",
+                             input.synthetic_test_examples()));
   return CheckNotNegative("input.synthetic_classes", input.synthetic_classes());
 }
 
 absl::Status ValidateStop(const TrainingSpec& spec) {
   const StopSpec& stop = spec.stop();
-  RETURN_IF_ERROR(CheckNotNegative("stop.steps", stop.steps()));
+  RETURN_IF_ERROR(CheckCount("stop.steps", stop.steps()));
   RETURN_IF_ERROR(CheckFiniteNotNegative("stop.epochs", stop.epochs()));
   RETURN_IF_ERROR(CheckFiniteNotNegative("stop.seconds", stop.seconds()));
   RETURN_IF_ERROR(CheckRange<double>("stop.target_accuracy",
@@ -246,6 +294,7 @@ absl::StatusOr<TrainingSpec> ParseTrainingSpec(
   for (const std::string& assignment : overrides) {
     RETURN_IF_ERROR(ApplyOverride(assignment, &spec));
   }
+  ReplaceStops(overrides, spec.mutable_stop());
   FillDefaults(&spec);
   RETURN_IF_ERROR(Annotate(ValidateTrainingSpec(spec), source));
   return spec;
@@ -256,6 +305,12 @@ absl::StatusOr<TrainingSpec> LoadTrainingSpec(
   const auto text = ReadFile(path);
   if (!text.ok()) return Annotate(text.status(), "--training");
   return ParseTrainingSpec(*text, path, overrides);
+}
+
+std::string StopSource(const TrainingSpec& spec, absl::string_view source,
+                       absl::Span<const std::string> overrides) {
+  return IsAnyOn(spec.stop(), NamedStops(overrides)) ? "--set"
+                                                     : std::string(source);
 }
 
 absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
@@ -291,6 +346,14 @@ std::string SemanticText(const TrainingSpec& spec) {
   std::string text;
   google::protobuf::TextFormat::PrintToString(semantic, &text);
   return text;
+}
+
+absl::Status CheckTextSize(const TrainingSpec& spec) {
+  const auto size = static_cast<int64_t>(SemanticText(spec).size());
+  if (size <= kMaxTextBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the training has ", size, " bytes of text, at most ", kMaxTextBytes,
+      " can be sent to ps task 0: use fewer layers, or shorter names"));
 }
 
 uint64_t SemanticFingerprint(const TrainingSpec& spec) {

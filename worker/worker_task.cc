@@ -18,6 +18,7 @@
 #include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
 #include "worker/gradient_clipper.h"
+#include "worker/hook/tensor_log.h"
 #include "worker/model_fingerprint.h"
 #include "worker/replication_settings.h"
 #include "worker/result_file.h"
@@ -47,6 +48,7 @@ absl::StatusOr<PlacedModel> PlaceModel(const TrainingSpec& training,
   placed.tensors.assign(tensors.begin(), tensors.end());
   ASSIGN_OR_RETURN(placed.placement,
                    PlaceTensors(tensors, num_ps, training.placement()));
+  RETURN_IF_ERROR(CheckTensorLog(training.log_tensors(), tensors));
   placed.definition.optimizer = training.optimizer();
   placed.definition.replication = training.replication();
   placed.definition.allow_non_finite = training.non_finite().allow();
@@ -63,6 +65,8 @@ absl::StatusOr<std::unique_ptr<WorkerTask>> WorkerTask::Create(
           : static_cast<int>(options.cluster.training_tasks().size());
   RETURN_IF_ERROR(
       FitReplication(replicas, options.training.mutable_replication()));
+  if (!options.cluster.empty())
+    RETURN_IF_ERROR(CheckTextSize(options.training));
   auto task = absl::WrapUnique(new WorkerTask(std::move(options)));
   RETURN_IF_ERROR(task->CreateParts(std::move(links)));
   return task;
@@ -145,7 +149,8 @@ absl::Status WorkerTask::CreateModel() {
     ASSIGN_OR_RETURN(test_backend_, OpenDevice(first.device, backend_options_));
     backend = test_backend_.get();
   }
-  ASSIGN_OR_RETURN(test_model_, CompileTestModel(training, backend));
+  ASSIGN_OR_RETURN(test_model_,
+                   CompileTestModel(training, backend, MemoryBytes(opened_)));
   SayPlacement();
   return absl::OkStatus();
 }
@@ -168,10 +173,14 @@ int64_t WorkerTask::EpochUpdates() const {
 
 absl::Status WorkerTask::FitOptimizer() {
   TrainingSpec* const training = &options_.training;
+  RETURN_IF_ERROR(CheckEpochs(training->stop(), data_set_->num_examples()));
   RETURN_IF_ERROR(FitScheduleToTraining(training->stop(), EpochUpdates(),
                                         training->mutable_optimizer()));
   ASSIGN_OR_RETURN(const std::string scaling, ScaleOptimizer(shape_, training));
   if (is_chief() && !scaling.empty()) options_.say(/*is_error=*/false, scaling);
+  const std::string end =
+      DescribeStop(training->stop(), EpochUpdates(), options_.stop_source);
+  if (is_chief()) options_.say(/*is_error=*/false, end);
   ASSIGN_OR_RETURN(update_rule_, CreateUpdateRule(training->optimizer()));
   return absl::OkStatus();
 }

@@ -54,6 +54,8 @@ struct WorkerOptions {
   ClusterSpec cluster;
   // Checked.
   TrainingSpec training;
+  // StopSource of it, to be told.
+  std::string stop_source = "the training";
   // "": nothing is saved or restored.
   std::string train_dir;
   // Weights that a new training starts from.
@@ -88,7 +90,8 @@ struct WorkerLinks {
   std::unique_ptr<CoordinationLink> coordination;
 };
 
-// Places the model's parameters. Errors: those of PlaceTensors.
+// Places the model's parameters. Errors: those of PlaceTensors;
+// InvalidArgument if log_tensors names none of them.
 absl::StatusOr<PlacedModel> PlaceModel(const TrainingSpec& training,
                                        absl::Span<const TensorDef> tensors,
                                        int num_ps);

@@ -47,6 +47,26 @@ class PsServerFlagsTest(harness.TestCase):
         self.assert_refused("--max_wait=banana",
                             says=["--max_wait", "banana", "duration"])
 
+    def test_times_that_make_no_sense_are_refused(self):
+        for flag in ("--max_wait=0", "--worker_timeout=-1s",
+                     "--worker_timeout=nan"):
+            self.assert_refused(flag, says=flag.split("="))
+
+    def test_too_little_room_for_threads_is_said(self):
+        # 8 MiB of address space for each thread.
+        code, output = self.run_to_end("ps_server", [
+            "sh", "-c", 'ulimit -v 1500000; exec "$0" "$@"',
+            harness.ps_server(), "--ps_hosts=localhost:7",
+            "--worker_hosts=localhost:8", "--apply_threads=250"])
+        self.assertEqual(code, 2, output)
+        self.assertIn("starting threads: wanted 266, could start ", output)
+
+    def test_a_url_is_no_address(self):
+        self.assert_refused("--ps_hosts=http://localhost:7",
+                            "--worker_hosts=localhost:8",
+                            says=["'http://localhost:7'", "is a URL",
+                                  "host:port"])
+
     def test_no_cluster_at_all(self):
         self.assert_refused(says=["--cluster=FILE"])
 

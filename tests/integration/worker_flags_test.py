@@ -115,6 +115,33 @@ class WorkerFlagsTest(harness.TestCase):
             self.assert_refused(self.run_worker("--list_devices", flag),
                                 flag.split("=")[0])
 
+    def test_gpu_flags_are_refused_by_a_program_without_cuda(self):
+        _, devices = self.run_worker("--list_devices")
+        if "built without CUDA" not in devices:
+            self.skipTest("it was built with CUDA")
+        for flag in ("--gpu_memory_fraction=0.5", "--gpu_memory_limit_mb=9",
+                     "--gpu_virtual_devices=2", "--gpu_library_path=/lib"):
+            self.assert_refused(self.run_worker("--list_devices", flag),
+                                flag.split("=")[0] + ": ", "without CUDA")
+        self.assert_refused(self.standalone("--gpu_virtual_devices=2"),
+                            "--gpu_virtual_devices: ", "without CUDA")
+
+    def test_numbers_and_times_that_make_no_sense_are_refused(self):
+        for flag in ("--compute_threads=1000000", "--max_wait=0",
+                     "--max_wait=-5", "--worker_timeout=0",
+                     "--progress_every=nan", "--progress_every=-1s"):
+            self.assert_refused(self.standalone(flag), *flag.split("="))
+
+    def test_too_little_room_for_threads_is_said(self):
+        path = self.write("training.textproto", TRAINING)
+        # 8 MiB of address space for each thread.
+        code, output = self.run_to_end("worker", [
+            "sh", "-c", 'ulimit -v 1500000; exec "$0" "$@"', harness.worker(),
+            "--standalone", "--training=" + path, "--compute_threads=500"])
+        self.assertEqual(code, 2, output)
+        self.assertRegex(output, r"starting threads: wanted 516, could start "
+                         r"\d+ .*ulimit -v")
+
     def test_soft_placement_takes_the_cpu_in_one_line(self):
         flags = ["--device=cuda:63"]
         self.assert_refused(self.standalone(*flags), "--device=cuda:63: ")
@@ -224,6 +251,40 @@ class WorkerFlagsTest(harness.TestCase):
         self.assert_refused(self.standalone("--set=stop.steps=many"),
                             "stop.steps", "many")
 
+    def test_a_stop_on_the_command_line_is_the_only_one_and_is_said(self):
+        code, output = self.standalone("--set=stop.epochs=1",
+                                       "--progress_every=0")
+        self.assertEqual(code, 0, output)
+        self.assertIn("the training ends at step 16 (stop.epochs=1), as --set "
+                      "says", output)
+        self.assertEqual(self.result("train")["global_step"], 16)
+        code, output = self.standalone()
+        self.assertRegex(output, r"ends at step 4 \(stop.steps=4\), as "
+                         r"\S+/training.textproto says")
+
+    def test_a_stop_that_is_no_count_is_refused(self):
+        for override in ("stop.steps=9000000000000000000", "stop.epochs=1e14"):
+            self.assert_refused(self.standalone("--set=" + override),
+                                override.split("=", maxsplit=1)[0],
+                                "1000000000000000")
+
+    def test_a_pattern_that_matches_nothing_is_refused(self):
+        pins = ["--set=placement=pinned", '--set=placement.pin='
+                '{pattern: "logits/wieghts" ps_task: 0}']
+        self.assert_refused(self.standalone(*pins), "'logits/wieghts'",
+                            "did you mean 'logits/weights'?")
+        self.assert_refused(self.standalone("--set=log_tensors.every_steps=1",
+                                            "--set=log_tensors.pattern=conv"),
+                            "log_tensors.pattern 'conv'", "logits/bias")
+
+    def test_what_does_not_fit_into_memory_is_refused(self):
+        self.assert_refused(
+            self.standalone(training=TRAINING.replace("i: 3", "i: 1073741824")),
+            "model 'tiny'", "bytes of memory")
+        self.assert_refused(
+            self.standalone("--set=input.synthetic_examples=1000000000000000"),
+            "1000000000000000 training examples", "bytes of memory")
+
     def test_misspelt_layer_gets_the_nearest_one(self):
         self.assert_refused(
             self.standalone(training=TRAINING.replace('"dense"', '"dens"')),
@@ -295,6 +356,14 @@ class WorkerFlagsTest(harness.TestCase):
             self.standalone(
                 *self.idx_training(train_images_idx3_ubyte=LABELS)),
             "train-images-idx3-ubyte", "2051", "2049")
+
+    def test_a_damaged_label_is_named(self):
+        labels = bytearray(LABELS)
+        labels[-3] = 200
+        self.assert_refused(
+            self.standalone(
+                *self.idx_training(train_labels_idx1_ubyte=bytes(labels))),
+            "row 5 of '", "train-labels-idx1-ubyte", "200")
 
     def test_gzip_bomb(self):
         bomb = gzip.compress(IMAGES + bytes(64 << 20))

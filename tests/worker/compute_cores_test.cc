@@ -37,6 +37,10 @@ TEST(ComputeCoresTest, ThreadsThatAreAskedForAreGiven) {
               IsOkAndHolds(3));
   EXPECT_THAT(ComputeThreads(-1, ClusterSpec(), MakeTaskId(kWorkerJob, 0)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1")));
+  EXPECT_THAT(
+      ComputeThreads(1000000, ClusterSpec(), MakeTaskId(kWorkerJob, 0)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("--compute_threads=1000000: wanted 1 to 1024")));
 }
 
 TEST(ComputeCoresTest, TheTasksOfAMachineShareItsCores) {

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "ps_server/count_range.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -40,6 +41,37 @@ TEST(UpdatesUntilStopTest, IsACountForAnyNumberOfEpochs) {
   EXPECT_EQ(UpdatesUntilStop(Stop("epochs: 0.29"), 100), 29);
   EXPECT_EQ(UpdatesUntilStop(Stop("epochs: 1e300"), 30), 1000000000000000);
   EXPECT_EQ(UpdatesUntilStop(Stop("epochs: 1e300 steps: 9"), 30), 9);
+}
+
+TEST(CheckEpochsTest, WantsACountThatPsTask0Takes) {
+  EXPECT_EQ(kMostCounted, kMaxCount);
+  EXPECT_THAT(CheckEpochs(Stop("epochs: 0.5"), 2), IsOk());
+  EXPECT_THAT(CheckEpochs(Stop("steps: 3"), 2), IsOk());
+  for (const char* const epochs : {"epochs: 1e14", "epochs: 1e-9"}) {
+    EXPECT_THAT(CheckEpochs(Stop(epochs), 60000),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("of 60000 training examples: wanted 1 to "
+                                   "1000000000000000 examples in all")))
+        << epochs;
+  }
+}
+
+TEST(DescribeStopTest, NamesTheConditionThatWillEndTheTraining) {
+  EXPECT_EQ(DescribeStop(Stop("steps: 40"), 30, "--set"),
+            "the training ends at step 40 (stop.steps=40), as --set says");
+  EXPECT_EQ(DescribeStop(Stop("epochs: 2.5"), 30, "m.textproto"),
+            "the training ends at step 75 (stop.epochs=2.5), as m.textproto "
+            "says");
+  EXPECT_EQ(DescribeStop(Stop("steps: 40 epochs: 5"), 30, "m"),
+            "the training ends at step 40 (stop.steps=40; stop.epochs=5 is "
+            "later), as m says");
+  EXPECT_EQ(DescribeStop(Stop("steps: 400 epochs: 5 seconds: 60 "
+                              "target_accuracy: 0.9"),
+                         30, "m"),
+            "the training ends at step 150 (stop.epochs=5; stop.steps=400 is "
+            "later) or after 60 s of training (stop.seconds) or at a test "
+            "accuracy of 0.9 (stop.target_accuracy), whichever comes first, as "
+            "m says");
 }
 
 TEST(FitScheduleToTrainingTest, GivesAScheduleWithoutALengthThatOfTheTraining) {

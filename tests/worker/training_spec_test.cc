@@ -72,6 +72,25 @@ TEST(TrainingSpecTest, EachStopConditionIsEnough) {
   }
 }
 
+TEST(TrainingSpecTest, AStopOfTheCommandLineReplacesTheFilesStops) {
+  const auto epochs = Parse({"stop.epochs=2"});
+  ASSERT_THAT(epochs, IsOk());
+  EXPECT_EQ(epochs->stop().epochs(), 2);
+  EXPECT_EQ(epochs->stop().steps(), 0);
+  EXPECT_EQ(StopSource(*epochs, "m.textproto", {"stop.epochs=2"}), "--set");
+  const auto both = Parse({"stop.epochs=2", "stop.steps=7"});
+  ASSERT_THAT(both, IsOk());
+  EXPECT_EQ(both->stop().epochs(), 2);
+  EXPECT_EQ(both->stop().steps(), 7);
+}
+
+TEST(TrainingSpecTest, AStopThatIsTurnedOffReplacesNoOther) {
+  const auto spec = Parse({"stop.epochs=0"});
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_EQ(spec->stop().steps(), 10);
+  EXPECT_EQ(StopSource(*spec, "m.textproto", {"stop.epochs=0"}), "m.textproto");
+}
+
 TEST(TrainingSpecTest, AppliesOverridesInTheirOrder) {
   const auto spec = Parse({"optimizer=sgd", "optimizer.sgd.learning_rate=0.5",
                            "stop.steps=20", "stop.steps=30"});
@@ -113,7 +132,12 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"model.input_shape=0", "each size of model.input_shape"},
       {"model.input_shape=-4", "found -4"},
       {"stop.steps=0", "one of stop.steps, stop.epochs, stop.seconds"},
-      {"stop.steps=-1", "stop.steps must be 0 or more, found -1"},
+      {"stop.steps=-1",
+       "stop.steps must be from 0 (not set) to 1000000000000000, found -1"},
+      {"stop.steps=1000000000000001", "found 1000000000000001"},
+      {"stop.steps=9223372036854775807", "stop.steps must be from 0"},
+      {"input.synthetic_examples=4611686018427387904",
+       "input.synthetic_examples must be from 0"},
       {"stop.epochs=-0.5", "stop.epochs"},
       {"stop.seconds=-1", "stop.seconds must be 0 or more and finite"},
       {"stop.seconds=nan", "stop.seconds"},
@@ -221,6 +245,17 @@ TEST(TrainingSpecTest, SemanticTextNamesNoPaths) {
   ASSERT_THAT(spec, IsOk());
   EXPECT_THAT(SemanticText(*spec),
               AllOf(HasSubstr("batch_size: 8"), Not(HasSubstr("secret"))));
+}
+
+TEST(TrainingSpecTest, ATextThatFitsIntoNoMessageIsRefused) {
+  auto spec = Parse({});
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_THAT(CheckTextSize(*spec), IsOk());
+  const LayerSpec layer = spec->model().layer(0);
+  for (int i = 0; i < 20000; ++i) *spec->mutable_model()->add_layer() = layer;
+  EXPECT_THAT(CheckTextSize(*spec),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("at most 1048576 can be sent to ps task 0")));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/memory_limit.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/aligned_places.h"
 #include "common/tensor/dtype.h"
@@ -43,10 +44,34 @@ absl::Status CheckOptions(const CompileOptions& options) {
                    "' computes in ", DataTypeName(dtype)));
 }
 
+// Before anything is made of the model: a backend may not take such sizes.
+absl::Status CheckParameters(const ModelGraph& graph,
+                             const CompileOptions& options) {
+  int64_t elements = 0;
+  for (const ModelGraph::Parameter& parameter : graph.parameters()) {
+    elements += parameter.shape.num_elements();
+  }
+  const bool trains = options.mode == Mode::kTrain;
+  const int copies =
+      (options.parameters_of == nullptr ? 1 : 0) + (trains ? 1 : 0);
+  return CheckMemory(
+      absl::StrCat("the model, with ", elements, " parameter values",
+                   trains ? " and their gradients," : ","),
+      elements * copies *
+          static_cast<int64_t>(SizeOf(options.backend->dtype())),
+      options.memory_limit_bytes);
+}
+
 absl::StatusOr<std::unique_ptr<PlanExecutor>> CreateExecutor(
     const ExecutedModel& model, const CompileOptions& options) {
   DeviceStreams* const streams = options.backend->streams();
-  if (streams == nullptr) return std::make_unique<HostExecutor>(model);
+  if (streams == nullptr) {
+    return HostExecutor::Create(
+        model,
+        static_cast<int64_t>(model.parameters->values.size() +
+                             model.parameters->gradients.size()),
+        options.memory_limit_bytes);
+  }
   DeviceExecutor::Options device;
   device.use_graphs = options.use_graphs;
   device.say = options.say;
@@ -69,6 +94,8 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
                      "' with the parameters of another: the other was compiled "
                      "from another spec or in another type"));
   }
+  RETURN_IF_ERROR(Annotate(CheckParameters(graph, options),
+                           absl::StrCat("compile model '", spec.name(), "'")));
   const Phase phase =
       options.mode == Mode::kTrain ? Phase::kTraining : Phase::kInference;
   ASSIGN_OR_RETURN(Program program,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,6 +59,8 @@ struct CompileOptions {
   // On a backend with streams: the second and the third training step are
   // captured, each in a few graphs, which later ones launch in turns.
   bool use_graphs = true;
+  // Of the host's memory, for all that the model holds.
+  int64_t memory_limit_bytes = std::numeric_limits<int64_t>::max();
   // Hears, in one line, why steps are not captured; null: nobody.
   std::function<void(const std::string&)> say;
 };
@@ -100,7 +103,8 @@ class CompiledModel {
   };
 
   // Errors: InvalidArgument (see ModelGraph::Create; batch size;
-  // parameters_of has other parameters), and the backend's.
+  // parameters_of has other parameters; more memory than the limit, before
+  // any is taken), and the backend's.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> Create(
       const ModelSpec& spec, const CompileOptions& options);
 
@@ -182,6 +186,12 @@ class CompiledModel {
   int64_t num_classes() const { return num_classes_; }
   // Memory for activations, their gradients and workspaces.
   int64_t arena_bytes() const { return executor_->arena_bytes(); }
+  // Of the host's memory.
+  int64_t memory_bytes() const {
+    return static_cast<int64_t>(values_.size_bytes() +
+                                gradients_.size_bytes()) +
+           executor_->host_bytes();
+  }
 
  private:
   CompiledModel(const ModelGraph& graph, const CompileOptions& options,

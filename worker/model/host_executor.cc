@@ -4,14 +4,35 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/memory_limit.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/dtype.h"
-#include "worker/model/buffer_placement.h"
 
 namespace muster {
 
-HostExecutor::HostExecutor(const ExecutedModel& model) : model_(model) {
+absl::StatusOr<std::unique_ptr<HostExecutor>> HostExecutor::Create(
+    const ExecutedModel& model, int64_t taken_bytes, int64_t limit_bytes) {
+  const auto check = [&](int64_t bytes) {
+    return CheckMemory(absl::StrCat("the model, with activations of ",
+                                    model.batch_size, " rows,"),
+                       taken_bytes + std::min(bytes, INT64_MAX - taken_bytes),
+                       limit_bytes);
+  };
+  // One by one first: their sum might overflow.
+  for (const PlanBuffer& buffer : model.plan->buffers) {
+    if (buffer.space != BufferSpace::kArena) continue;
+    RETURN_IF_ERROR(check(buffer.size_bytes));
+  }
   BufferPlacement placement = PlaceBuffers(*model.plan);
+  RETURN_IF_ERROR(check(placement.arena_bytes));
+  return absl::WrapUnique(new HostExecutor(model, std::move(placement)));
+}
+
+HostExecutor::HostExecutor(const ExecutedModel& model,
+                           BufferPlacement placement)
+    : model_(model) {
   arena_ = AlignedBuffer(placement.arena_bytes);
   arena_offsets_ = std::move(placement.offsets);
   if (model.dtype == FLOAT64 || !model.is_training) {

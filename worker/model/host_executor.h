@@ -3,10 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/tensor/aligned_buffer.h"
+#include "worker/model/buffer_placement.h"
 #include "worker/model/plan_executor.h"
 
 namespace muster {
@@ -16,7 +19,10 @@ namespace muster {
 // where they lie.
 class HostExecutor : public PlanExecutor {
  public:
-  explicit HostExecutor(const ExecutedModel& model);
+  // `taken_bytes`: what the model holds already. Errors: InvalidArgument if it
+  // would then hold more than `limit_bytes`.
+  static absl::StatusOr<std::unique_ptr<HostExecutor>> Create(
+      const ExecutedModel& model, int64_t taken_bytes, int64_t limit_bytes);
 
   HostExecutor(const HostExecutor&) = delete;
   HostExecutor& operator=(const HostExecutor&) = delete;
@@ -27,8 +33,11 @@ class HostExecutor : public PlanExecutor {
   int64_t arena_bytes() const override {
     return static_cast<int64_t>(arena_.size_bytes());
   }
+  int64_t host_bytes() const override { return arena_bytes(); }
 
  private:
+  HostExecutor(const ExecutedModel& model, BufferPlacement placement);
+
   // The memory of a buffer; nullptr for those of a batch.
   void* BufferData(int buffer) const;
   void BindBatch(const Batch& batch);

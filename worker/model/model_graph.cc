@@ -18,6 +18,8 @@ constexpr char kInputName[] = "input";
 // A parameter's name may have 255 characters on the wire, and its layer is
 // only the first half of it.
 constexpr size_t kMaxNameLength = 200;
+// Of values, gradients and padding the bytes can still be counted.
+constexpr int64_t kMaxElements = int64_t{1} << 58;
 
 std::string Title(const LayerSpec& layer) {
   return absl::StrCat("layer '", layer.name(), "' (", layer.type(), ")");
@@ -49,6 +51,7 @@ absl::StatusOr<ModelGraph> ModelGraph::Create(const ModelSpec& spec) {
     RETURN_IF_ERROR(graph.AddLayer(spec, i));
   }
   RETURN_IF_ERROR(graph.CheckEnds());
+  RETURN_IF_ERROR(graph.CheckSize());
   return graph;
 }
 
@@ -208,6 +211,21 @@ absl::Status ModelGraph::ShareParameters(const LayerSpec& layer, Node* node) {
     decay += own[i].decay * (1 - decay);
   }
   node->parameters = theirs;
+  return absl::OkStatus();
+}
+
+// So that sums over the parameters do not overflow.
+absl::Status ModelGraph::CheckSize() const {
+  int64_t left = kMaxElements;
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.shape.num_elements() <= left) {
+      left -= parameter.shape.num_elements();
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has more than ", kMaxElements, " parameter values with '",
+        parameter.name, "' of shape ", parameter.shape.ToString()));
+  }
   return absl::OkStatus();
 }
 

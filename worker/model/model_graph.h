@@ -49,7 +49,7 @@ class ModelGraph {
   // (with the nearest name), inputs that come later, wrong number of inputs,
   // shapes that a layer cannot take (both layers with their shapes), outputs
   // that nobody reads, no loss at the end, a loss before the end, `share` of
-  // something whose parameters differ.
+  // something whose parameters differ, more bytes than can be counted.
   static absl::StatusOr<ModelGraph> Create(const ModelSpec& spec);
 
   absl::Span<const Node> nodes() const { return nodes_; }
@@ -70,6 +70,7 @@ class ModelGraph {
   absl::Status AddParameters(const LayerSpec& layer, Node* node);
   absl::Status ShareParameters(const LayerSpec& layer, Node* node);
   absl::Status CheckEnds() const;
+  absl::Status CheckSize() const;
   // -1 if there is none.
   int FindNode(const std::string& name) const;
   std::vector<std::string> NodeNames() const;

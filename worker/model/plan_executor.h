@@ -109,6 +109,8 @@ class PlanExecutor {
 
   // Memory for activations, their gradients and workspaces.
   virtual int64_t arena_bytes() const = 0;
+  // How much of that is the host's memory.
+  virtual int64_t host_bytes() const { return 0; }
 };
 
 // Asks `gate`, unless it is null, for each of `parameters`.

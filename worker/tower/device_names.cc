@@ -291,6 +291,26 @@ absl::StatusOr<ChosenDevices> ChooseDevices(const DeviceChoice& choice) {
   return chosen;
 }
 
+absl::Status CheckGpuFlags(const GpuOptions& gpu) {
+  const GpuOptions unset;
+  std::vector<std::string> flags;
+  if (gpu.memory_fraction != unset.memory_fraction) {
+    flags.push_back("--gpu_memory_fraction");
+  }
+  if (gpu.memory_limit_bytes != unset.memory_limit_bytes) {
+    flags.push_back("--gpu_memory_limit_mb");
+  }
+  if (gpu.virtual_devices != unset.virtual_devices) {
+    flags.push_back("--gpu_virtual_devices");
+  }
+  if (gpu.library_path != unset.library_path) {
+    flags.push_back("--gpu_library_path");
+  }
+  if (flags.empty() || IsLinked(kCudaBackend)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      absl::StrJoin(flags, ", "), ": ", kNoCuda, ", and has no GPU to use"));
+}
+
 std::string DescribeDevices(const GpuOptions& gpu) {
   std::string text;
   for (const std::string& backend : BackendRegistry::Names()) {

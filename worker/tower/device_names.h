@@ -53,6 +53,10 @@ absl::StatusOr<std::string> ResolveDevice(absl::string_view flag,
                                           absl::string_view device,
                                           const GpuOptions& gpu);
 
+// Errors: InvalidArgument naming each flag of `gpu` that is not its default, in
+// a program without CUDA.
+absl::Status CheckGpuFlags(const GpuOptions& gpu);
+
 // Every device as --list_devices prints it, those that are alike in one line:
 //   cpu
 //     cpu:0 to cpu:7: oneDNN 2.6.3, AVX2, 2 cores

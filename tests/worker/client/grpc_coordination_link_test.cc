@@ -95,6 +95,19 @@ class GrpcCoordinationLinkTest : public testing::Test {
   std::unique_ptr<GrpcCoordinationLink> link_;
 };
 
+// gRPC's code for it is that of a lack of room, after which one tries again.
+TEST_F(GrpcCoordinationLinkTest, AMessageOverTheLimitIsRefusedForGood) {
+  RegisterRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  *request.mutable_sender() = Chief(7);
+  request.set_training_text(
+      std::string(kMaxPartBytes + kMaxHeaderBytes + 1, 't'));
+  EXPECT_THAT(Ask(&CoordinationLink::Register, request),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the training does not fit into a message "
+                                 "(Sent message larger than max")));
+}
+
 TEST_F(GrpcCoordinationLinkTest, CarriesAWholeRun) {
   ASSERT_THAT(Register(7), IsOk());
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/tensor/aligned_places.h"
+#include "common/tensor/dtype.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -42,6 +43,47 @@ class CompiledModelTest : public testing::TestWithParam<std::string> {
   const std::unique_ptr<Backend> backend_ = MakeBackend(GetParam());
   const Batch batch_ = MakeBatch(kRows, kFeatures, 3, 1);
 };
+
+TEST_P(CompiledModelTest, TakesNoMoreMemoryThanItsLimit) {
+  if (backend_->streams() != nullptr) {
+    GTEST_SKIP() << "activations are in the device's memory";
+  }
+  CompileOptions options;
+  options.backend = backend_.get();
+  options.batch_size = kRows;
+  const ModelSpec spec = ParseModel(absl::StrCat("input_shape: [5] ", kHead));
+  const int64_t needed = Compile(spec, options)->memory_bytes();
+  options.memory_limit_bytes = needed;
+  EXPECT_THAT(CompiledModel::Create(spec, options), IsOk());
+  options.memory_limit_bytes = needed - 1;
+  EXPECT_THAT(
+      CompiledModel::Create(spec, options),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr(absl::StrCat(
+                   "the model, with activations of 4 rows, wants ", needed,
+                   " bytes of memory, this process can have ", needed - 1))));
+}
+
+TEST_P(CompiledModelTest, IsRefusedBeforeItTakesAnyMemory) {
+  CompileOptions options;
+  options.backend = backend_.get();
+  options.batch_size = kRows;
+  options.memory_limit_bytes = int64_t{1} << 30;
+  const ModelSpec spec = ParseModel(
+      "name: 'wide' input_shape: [5] "
+      "layer { name: 'logits' type: 'dense' "
+      "        attr { name: 'units' i: 1073741824 } } "
+      "layer { name: 'loss' type: 'softmax_cross_entropy' }");
+  // 2^30 * (5 + 1), and their gradients.
+  const int64_t bytes =
+      (int64_t{6} << 30) * 2 * static_cast<int64_t>(SizeOf(backend_->dtype()));
+  EXPECT_THAT(CompiledModel::Create(spec, options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr(absl::StrCat(
+                           "compile model 'wide': the model, with 6442450944 "
+                           "parameter values and their gradients, wants ",
+                           bytes, " bytes of memory"))));
+}
 
 // Dense, with a penalty, and batch norm: all that reads a parameter.
 TEST_P(CompiledModelTest, ReadsItsParametersElsewhere) {

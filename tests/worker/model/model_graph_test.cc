@@ -171,5 +171,14 @@ TEST(ModelGraphTest, RefusesToShareOtherShapesAndNamesBothLayers) {
                 AllOf(HasSubstr("'b'"), HasSubstr("'x'")));
 }
 
+TEST(ModelGraphTest, RefusesMoreParametersThanCanBeCounted) {
+  const std::string wide =
+      "' type: 'dense' attr { name: 'units' i: 536870912 } } ";
+  ExpectRefused(
+      Flat("layer { name: 'a" + wide + "layer { name: 'b" + wide),
+      AllOf(HasSubstr("more than 288230376151711744"),
+            HasSubstr("'b/weights' of shape [536870912, 536870912]")));
+}
+
 }  // namespace
 }  // namespace muster

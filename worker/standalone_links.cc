@@ -1,0 +1,29 @@
+#include "worker/standalone_links.h"
+
+#include <memory>
+
+#include "common/base/memory_limit.h"
+#include "common/rpc/incarnation.h"
+#include "ps_server/coordination_server.h"
+#include "ps_server/shard_server.h"
+
+namespace muster {
+
+WorkerLinks MakeStandaloneLinks(const Clock* clock, int threads,
+                                absl::Duration worker_timeout) {
+  ShardServer::Options shard;
+  // The compute threads have nothing to do while an update is made.
+  shard.apply_threads = threads;
+  shard.shard.incarnation = NewIncarnation();
+  shard.shard.max_bytes = OwnMemoryLimit() / 10 * 9;
+  shard.clock = clock;
+  CoordinationServer::Options coordination;
+  coordination.coordinator.worker_timeout = worker_timeout;
+  coordination.clock = clock;
+  WorkerLinks links;
+  links.shards.push_back(std::make_unique<ShardServer>(shard));
+  links.coordination = std::make_unique<CoordinationServer>(coordination);
+  return links;
+}
+
+}  // namespace muster

@@ -1,0 +1,17 @@
+#ifndef WORKER_STANDALONE_LINKS_H_
+#define WORKER_STANDALONE_LINKS_H_
+
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "worker/worker_task.h"
+
+namespace muster {
+
+// --standalone: the one ps is in this process, and applies gradients with
+// `threads`. `clock` outlives the links.
+WorkerLinks MakeStandaloneLinks(const Clock* clock, int threads,
+                                absl::Duration worker_timeout);
+
+}  // namespace muster
+
+#endif  // WORKER_STANDALONE_LINKS_H_
