@@ -184,6 +184,9 @@ class SyncTest(ReplicationTestCase):
             r"waiting for /job:worker/task:1 to push its gradient of step \d+",
             killed)
         chief.wait_for_line_after("no longer waiting", killed)
+        job.ps[0].wait_for("lost /job:worker/task:1: not heard of for ")
+        job.ps[0].wait_for(
+            r"the training goes on: an update now has \d+ rows, of 1 worker")
         step = job.step()
         while job.step() < step + 50:
             chief.wait_for_line_after(r" step=", time.monotonic())
