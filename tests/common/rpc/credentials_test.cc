@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/rpc/server_listener.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/async_generic_service.h"
@@ -36,12 +38,15 @@ class CredentialsTest : public testing::Test {
 
   CredentialsTest() {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", Of(*own_, "ps").server, &port_);
+    listener_ = *ServerListener::Listen("127.0.0.1:0");
+    listener_->AddTo(&builder, Of(*own_, "ps").server);
     // Without a service gRPC does not start.
     builder.RegisterCallbackGenericService(&service_);
     server_ = builder.BuildAndStart();
+    listener_->Start(SystemClock(), [](absl::string_view) {});
   }
   ~CredentialsTest() override {
+    listener_.reset();
     server_->Shutdown(std::chrono::system_clock::now());
   }
 
@@ -60,15 +65,16 @@ class CredentialsTest : public testing::Test {
   template <typename Patience>
   bool Connects(const std::shared_ptr<grpc::ChannelCredentials>& credentials,
                 Patience patience) {
-    return grpc::CreateChannel(absl::StrCat("127.0.0.1:", port_), credentials)
+    return grpc::CreateChannel(absl::StrCat("127.0.0.1:", listener_->port()),
+                               credentials)
         ->WaitForConnected(std::chrono::system_clock::now() + patience);
   }
 
   static std::unique_ptr<Certificates> own_;
   static std::unique_ptr<Certificates> other_;
-  int port_ = 0;
   grpc::CallbackGenericService service_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ServerListener> listener_;
 };
 
 std::unique_ptr<Certificates> CredentialsTest::own_;
