@@ -389,7 +389,8 @@ void SessionMachine::Reconnect(const absl::Status& why) {
 }
 
 // After a failure of the coordinator's calls: its fence means that a newer
-// start of this task has taken over, an invalid argument that this one is wrong.
+// start of this task has taken over, an invalid argument that this one is
+// wrong.
 void SessionMachine::ReconnectOrYield(const absl::Status& why) {
   if (!ending_ && absl::StartsWith(why.message(), kFencedPrefix)) {
     return ExitWith(kExitFailed, std::string(why.message()));

@@ -292,8 +292,8 @@ void SessionMachine::AdvanceDone() {
                               /*failed=*/!stop_failure_.ok()});
 }
 
-// An earlier start of this chief has done so, or there is nothing to save: a new
-// start of ps task 0 that was told of the end has no model.
+// An earlier start of this chief has done so, or there is nothing to save: a
+// new start of ps task 0 that was told of the end has no model.
 bool SessionMachine::IsSaved() const {
   return !options_.saves || options_.saved_step == state_.global_step() ||
          (!came_in_time_ && state_.model_epoch() == 0);

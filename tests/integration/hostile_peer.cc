@@ -152,8 +152,8 @@ absl::Status StayIdle(const std::string& address, int count, int seconds) {
   return absl::OkStatus();
 }
 
-// Returns the answer of the ps to worker 1, which comes after `count` tasks of a
-// job that its cluster does not list.
+// Returns the answer of the ps to worker 1, which comes after `count` tasks of
+// a job that its cluster does not list.
 absl::Status SayHellos(const std::string& address, int count) {
   const auto stub = ParameterService::NewStub(
       grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));

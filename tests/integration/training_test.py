@@ -133,8 +133,8 @@ class TrainingTest(harness.TestCase):
                          r"200\).* line \d+ is .*start the ps tasks anew")
         code, output = train("longer", "--set=stop.steps=400")
         self.assertEqual(code, 2, output)
-        self.assertRegex(output, r"was over before this task came .*stop\.steps "
-                         r"400 of this training is not reached")
+        self.assertRegex(output, r"was over before this task came .*"
+                         r"stop\.steps 400 of this training is not reached")
         # The same job: what another train_dir lacks is saved there.
         for train_dir in ("first", "copy"):
             code, output = train(train_dir)
