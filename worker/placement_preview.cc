@@ -5,7 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/placement_table.h"
 #include "worker/model/model_graph.h"
-#include "worker/worker_task.h"
+#include "worker/place_model.h"
 
 namespace muster {
 

@@ -12,14 +12,12 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
-#include "common/cluster/placement_strategy.h"
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
 #include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
 #include "worker/gradient_clipper.h"
-#include "worker/hook/tensor_log.h"
-#include "worker/model_fingerprint.h"
+#include "worker/place_model.h"
 #include "worker/replication_settings.h"
 #include "worker/result_file.h"
 #include "worker/scale_optimizer.h"
@@ -40,22 +38,6 @@ constexpr absl::Duration kStateTimeout = absl::Seconds(10);
 constexpr absl::Duration kStepWait = absl::Seconds(1);
 
 }  // namespace
-
-absl::StatusOr<PlacedModel> PlaceModel(const TrainingSpec& training,
-                                       absl::Span<const TensorDef> tensors,
-                                       int num_ps) {
-  PlacedModel placed;
-  placed.tensors.assign(tensors.begin(), tensors.end());
-  ASSIGN_OR_RETURN(placed.placement,
-                   PlaceTensors(tensors, num_ps, training.placement()));
-  RETURN_IF_ERROR(CheckTensorLog(training.log_tensors(), tensors));
-  placed.definition.optimizer = training.optimizer();
-  placed.definition.replication = training.replication();
-  placed.definition.allow_non_finite = training.non_finite().allow();
-  placed.definition.fingerprint =
-      ModelFingerprint(tensors, training.optimizer());
-  return placed;
-}
 
 absl::StatusOr<std::unique_ptr<WorkerTask>> WorkerTask::Create(
     WorkerOptions options, WorkerLinks links) {

@@ -90,12 +90,6 @@ struct WorkerLinks {
   std::unique_ptr<CoordinationLink> coordination;
 };
 
-// Places the model's parameters. Errors: those of PlaceTensors;
-// InvalidArgument if log_tensors names none of them.
-absl::StatusOr<PlacedModel> PlaceModel(const TrainingSpec& training,
-                                       absl::Span<const TensorDef> tensors,
-                                       int num_ps);
-
 // A worker or chief process, put together: device, model, data, client, hooks,
 // session. Run once.
 class WorkerTask {

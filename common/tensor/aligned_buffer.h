@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 
 namespace muster {
@@ -22,8 +23,8 @@ class AlignedBuffer {
   static constexpr size_t kHugePage = size_t{2} << 20;
 
   AlignedBuffer() = default;
-  // Allocates `size_bytes` zero bytes. Ends the process if the machine has no
-  // memory left, as operator new does: check sizes from outside first.
+  // Allocates `size_bytes` zero bytes. Throws std::bad_alloc if the machine has
+  // no memory left, as operator new does: check sizes from outside first.
   explicit AlignedBuffer(size_t size_bytes)
       : AlignedBuffer(size_bytes, kAlignment) {}
   // The same, where the size is another's wish; nothing if there is no memory.
@@ -72,7 +73,7 @@ class AlignedBuffer {
   }
   static char* Allocate(size_t size, size_t alignment) {
     char* const data = TryAllocate(size, alignment);
-    if (data == nullptr) std::abort();
+    if (data == nullptr) throw std::bad_alloc();
     return data;
   }
   static char* TryAllocate(size_t size, size_t alignment) {
