@@ -122,8 +122,7 @@ TEST_F(StartServerTest, SaysAtOnceThatItWaitsForATakenPort) {
   const PortWait wait = {
       absl::Seconds(10), &clock, &latch_,
       [&lines](absl::string_view line) { lines.emplace_back(line); }};
-  EXPECT_THAT(StartServer(taken.address(), wait, [&] { return Serve(); }),
-              IsOkAndHolds(NotNull()));
+  EXPECT_THAT(StartServer(taken.address(), wait, serve_), IsOk());
   EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr(taken.address()),
                                        HasSubstr("trying again for 10s"))));
 }
