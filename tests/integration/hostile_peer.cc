@@ -95,8 +95,11 @@ absl::Status SendBomb(const std::string& address, int mib, bool compressed) {
   const std::vector<grpc::Slice> slices(
       mib, grpc::Slice(std::string(kSliceBytes, '\0')));
   const grpc::ByteBuffer bomb(slices.data(), slices.size());
-  grpc::GenericStub stub(
-      grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  const auto channel =
+      grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  // gRPC compresses before it greets the ps, which waits 10 s for that.
+  channel->WaitForConnected(ToGrpcDeadline(SystemClock()->Now() + kBombTime));
+  grpc::GenericStub stub(channel);
   grpc::ClientContext context;
   if (compressed) context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
   context.set_deadline(ToGrpcDeadline(SystemClock()->Now() + kBombTime));
