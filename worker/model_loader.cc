@@ -40,8 +40,7 @@ LoadEvent ModelLoader::Load(const LoadModel& epoch) {
   if (!positions.ok()) {
     return LoadEvent{Annotate(positions.status(), what), true};
   }
-  absl::StatusOr<LoadedModel> restored =
-      Restore(reader, *std::move(positions));
+  absl::StatusOr<LoadedModel> restored = Restore(reader, *std::move(positions));
   const bool unusable = IsOfFile(restored.status());
   return LoadEvent{std::move(restored), unusable};
 }

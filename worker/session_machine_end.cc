@@ -330,8 +330,8 @@ void SessionMachine::EndWithoutSave(absl::string_view why) {
 // failure to train unless it is said.
 void SessionMachine::SayIfFinishedBefore() {
   // Who comes when it is DONE says so as it ends.
-  const bool is_over = state_.phase() == STOPPING ||
-                       (state_.phase() == DONE && came_in_time_);
+  const bool is_over =
+      state_.phase() == STOPPING || (state_.phase() == DONE && came_in_time_);
   const std::string& reason = state_.stop_reason();
   const bool reached = reason == "steps" || reason == "epochs" ||
                        reason == "seconds" || reason == "target_accuracy";

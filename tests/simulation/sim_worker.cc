@@ -241,8 +241,7 @@ TrainingSession::Options SimWorker::SessionOptions() const {
   options.training_fingerprint = 1;
   options.stop.set_steps(options_.model->scenario.stop_steps);
   options.saves = is_chief();
-  options.checkpoint.set_every_steps(
-      options_.model->scenario.save_every_steps);
+  options.checkpoint.set_every_steps(options_.model->scenario.save_every_steps);
   options.batch_size = 1;
   options.replication = options_.model->placed.definition.replication;
   return options;
