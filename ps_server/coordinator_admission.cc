@@ -5,33 +5,15 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "common/base/escape.h"
 #include "ps_server/coordinator.h"
 #include "ps_server/count_range.h"
+#include "ps_server/text_difference.h"
 
 namespace muster {
 namespace {
 
 // The most that a commit may say of one worker: several times what there is.
 constexpr size_t kMaxWorkerBytes = 1024;
-
-// "line 3 is 'a: 1' here and 'a: 2' there".
-std::string FirstDifference(absl::string_view known, absl::string_view given) {
-  const std::vector<absl::string_view> a = absl::StrSplit(known, '\n');
-  const std::vector<absl::string_view> b = absl::StrSplit(given, '\n');
-  const auto line = [](const std::vector<absl::string_view>& lines, size_t i) {
-    return i < lines.size()
-               ? absl::StrCat("'", EscapeForLog(lines[i], 200), "'")
-               : std::string("missing");
-  };
-  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-    if (line(a, i) == line(b, i)) continue;
-    return absl::StrCat("line ", i + 1, " is ", line(b, i), ", there it is ",
-                        line(a, i));
-  }
-  return "the fingerprints differ, the texts do not";
-}
 
 }  // namespace
 
