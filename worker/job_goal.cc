@@ -1,6 +1,5 @@
 #include "worker/job_goal.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -9,13 +8,6 @@
 
 namespace muster {
 namespace {
-
-int64_t ExamplesOf(const JobState& job) {
-  int64_t examples = 0;
-  for (const WorkerState& worker : job.workers()) examples += worker.examples();
-  // Workers may have left, with what they had counted.
-  return std::max(examples, job.examples());
-}
 
 bool HasCondition(const StopSpec& stop) {
   return stop.steps() > 0 || stop.epochs() > 0 || stop.seconds() > 0 ||
@@ -30,7 +22,7 @@ bool IsReached(const JobGoal& goal, const JobState& job) {
   if (stop.steps() > 0 && job.global_step() >= stop.steps()) return true;
   const double most = stop.epochs() * static_cast<double>(goal.epoch_examples);
   if (stop.epochs() > 0 &&
-      static_cast<double>(ExamplesOf(job) + goal.update_examples) > most) {
+      static_cast<double>(job.examples() + goal.update_examples) > most) {
     return true;
   }
   const std::string& reason = job.stop_reason();

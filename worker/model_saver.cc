@@ -1,6 +1,7 @@
 #include "worker/model_saver.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,6 +61,21 @@ absl::Status CheckFinite(const CheckpointPiece& piece, int64_t offset,
       piece.elements, " is ", values[bad],
       ", wanted a finite number; earlier checkpoints are kept. Lower the "
       "learning rate, or set non_finite.allow to save it as it is"));
+}
+
+// The newest manifest that can be read.
+std::optional<CheckpointManifest> NewestManifest(FileSystem* file_system,
+                                                 const std::string& train_dir) {
+  if (train_dir.empty()) return std::nullopt;
+  const absl::StatusOr<std::vector<int64_t>> steps =
+      ListCheckpoints(file_system, train_dir);
+  if (!steps.ok()) return std::nullopt;
+  for (const int64_t step : *steps) {
+    absl::StatusOr<CheckpointManifest> manifest = ReadManifestFile(
+        file_system, absl::StrCat(train_dir, "/", CheckpointName(step)));
+    if (manifest.ok()) return *std::move(manifest);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -195,30 +211,17 @@ absl::Status ModelSaver::CopyPiece(const Cuts& cuts,
 }
 
 int64_t NewestSavedStep(FileSystem* file_system, const std::string& train_dir) {
-  if (train_dir.empty()) return -1;
-  const absl::StatusOr<std::vector<int64_t>> steps =
-      ListCheckpoints(file_system, train_dir);
-  if (!steps.ok()) return -1;
-  const auto newest =
-      std::find_if(steps->begin(), steps->end(), [&](const int64_t step) {
-        return ReadManifestFile(file_system, absl::StrCat(train_dir, "/",
-                                                          CheckpointName(step)))
-            .ok();
-      });
-  return newest == steps->end() ? -1 : *newest;
+  const std::optional<CheckpointManifest> newest =
+      NewestManifest(file_system, train_dir);
+  return newest.has_value() ? newest->global_step() : -1;
 }
 
 absl::Duration TrainedTime(FileSystem* file_system,
                            const std::string& train_dir) {
-  const absl::StatusOr<std::vector<int64_t>> steps =
-      ListCheckpoints(file_system, train_dir);
-  if (!steps.ok()) return absl::ZeroDuration();
-  for (const int64_t step : *steps) {
-    const absl::StatusOr<CheckpointManifest> manifest = ReadManifestFile(
-        file_system, absl::StrCat(train_dir, "/", CheckpointName(step)));
-    if (manifest.ok()) return absl::Seconds(manifest->trained_s());
-  }
-  return absl::ZeroDuration();
+  const std::optional<CheckpointManifest> newest =
+      NewestManifest(file_system, train_dir);
+  return newest.has_value() ? absl::Seconds(newest->trained_s())
+                            : absl::ZeroDuration();
 }
 
 }  // namespace muster

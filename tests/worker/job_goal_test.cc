@@ -11,6 +11,7 @@ JobState EndedFor(const std::string& reason, int64_t steps = 0,
   job.set_phase(DONE);
   job.set_stop_reason(reason);
   job.set_global_step(steps);
+  job.set_examples(examples);
   job.add_workers()->set_examples(examples);
   return job;
 }
