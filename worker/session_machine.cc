@@ -150,9 +150,6 @@ void SessionMachine::On(const BeginEpochEvent& event) {
     return;
   }
   chief_.OnFailed();
-  if (absl::IsInvalidArgument(event.reply.status())) {
-    return FailRefused(event.reply.status());
-  }
   if (event.reply.status().code() == absl::StatusCode::kAborted) {
     // An earlier incarnation of the chief is not given up yet.
     WaitFor(std::string(event.reply.status().message()));
@@ -181,9 +178,6 @@ void SessionMachine::On(const CommitEvent& event) {
   busy_ = false;
   if (!event.reply.ok()) {
     chief_.OnFailed();
-    if (absl::IsInvalidArgument(event.reply.status())) {
-      return FailRefused(event.reply.status());
-    }
     return ReconnectOrYield(event.reply.status());
   }
   chief_.OnCommitted();
@@ -397,12 +391,12 @@ void SessionMachine::ReconnectOrYield(const absl::Status& why) {
   }
   if (!ending_ && absl::IsInvalidArgument(why)) {
     if (busy_) return ExitWith(kExitBadConfig, std::string(why.message()));
-    return Fail(kExitBadConfig, std::string(why.message()));
+    return FailRefused(why);
   }
   Reconnect(why);
 }
 
-// What the chief asks for is wrong, and would be the next time.
+// What this task asks for is wrong, and would be the next time.
 void SessionMachine::FailRefused(const absl::Status& why) {
   Fail(kExitBadConfig, absl::StrCat(PsName(0, options_.ps_addresses[0]),
                                     " refused: ", why.message()));

@@ -33,6 +33,12 @@ constexpr absl::Duration kEndPoll = absl::Milliseconds(250);
 // step before and the save after it, the end is to come within 10 s.
 constexpr absl::Duration kDrainWait = absl::Seconds(5);
 
+// The job has ended as its training wanted.
+bool IsStopCondition(absl::string_view reason) {
+  return reason == "steps" || reason == "epochs" || reason == "seconds" ||
+         reason == "target_accuracy";
+}
+
 std::string TaskNames(const std::vector<TaskId>& tasks) {
   return absl::StrJoin(tasks, ", ", [](std::string* out, const TaskId& task) {
     absl::StrAppend(out, TaskName(task));
@@ -308,9 +314,7 @@ std::string SessionMachine::DescribeEarlierEnd() const {
 // A ps that keeps serving has another job; one that was stopped goes on with
 // new ps tasks.
 void SessionMachine::EndTooLate() {
-  const std::string& reason = state_.stop_reason();
-  const bool is_another = reason == "steps" || reason == "epochs" ||
-                          reason == "seconds" || reason == "target_accuracy";
+  const bool is_another = IsStopCondition(state_.stop_reason());
   ExitWith(is_another ? kExitBadConfig : kExitRetryable,
            absl::StrCat(DescribeEarlierEnd(), ", and ", Describe(options_.goal),
                         " of this training is not reached; a ps serves one "
@@ -333,9 +337,9 @@ void SessionMachine::SayIfFinishedBefore() {
   const bool is_over =
       state_.phase() == STOPPING || (state_.phase() == DONE && came_in_time_);
   const std::string& reason = state_.stop_reason();
-  const bool reached = reason == "steps" || reason == "epochs" ||
-                       reason == "seconds" || reason == "target_accuracy";
-  if (!is_over || !reached || step_ != 0 || said_finished_before_) return;
+  if (!is_over || !IsStopCondition(reason) || step_ != 0 ||
+      said_finished_before_)
+    return;
   said_finished_before_ = true;
   actions_.push_back(
       Say{absl::StrCat("the training was finished already: step ",
