@@ -416,6 +416,23 @@ std::optional<TensorValues> Oracle::ReadCheckpoint(const std::string& path,
   return values;
 }
 
+uint64_t Oracle::NewestParameters() {
+  const absl::StatusOr<CheckpointReader::Newest> newest =
+      CheckpointReader::OpenNewest(disk_, train_dir_);
+  if (!newest.ok()) return 0;
+  RunningHash hash;
+  for (int ps = 0; ps < model_->scenario.num_ps; ++ps) {
+    const std::optional<TensorValues> values =
+        ReadCheckpoint(newest->reader->path(), ps);
+    if (!values.has_value()) return 0;
+    for (const std::vector<float>& tensor : *values) {
+      hash.Add({reinterpret_cast<const char*>(tensor.data()),
+                tensor.size() * sizeof(float)});
+    }
+  }
+  return hash.value();
+}
+
 void Oracle::CheckDiskAtEnd() {
   // The chief was told to end before anybody took a step.
   if (interrupted_ && end_.has_value() && end_->global_step() == 0) return;

@@ -86,6 +86,8 @@ class Oracle {
   const std::optional<JobState>& end() const { return end_; }
   // The newest checkpoint is of the last step.
   void CheckDiskAtEnd();
+  // The hash of the parameters in the newest checkpoint; 0 if there is none.
+  uint64_t NewestParameters();
 
   int64_t restores() const { return restores_; }
   int64_t saves() const { return saves_; }

@@ -12,8 +12,11 @@ class SimFileSystem::Writable : public WritableFile {
   Writable(SimFileSystem* fs, std::unique_ptr<WritableFile> file)
       : fs_(fs), file_(std::move(file)) {}
 
+  // Takes no time and is no event: what is appended lies in the page cache
+  // until Sync, and into how many pieces a file is cut is no promise.
   absl::Status Append(absl::string_view data) override {
-    RETURN_IF_ERROR(fs_->PauseToGrow("append"));
+    RETURN_IF_ERROR(fs_->CheckWrite("append"));
+    RETURN_IF_ERROR(fs_->CheckRoom("append"));
     return file_->Append(data);
   }
   absl::Status Sync() override {
@@ -29,6 +32,10 @@ class SimFileSystem::Writable : public WritableFile {
 
 absl::Status SimFileSystem::Pause(const char* call) {
   if (!dead_) options_.process->Sleep(random_.About(options_.mean));
+  return CheckAlive(call);
+}
+
+absl::Status SimFileSystem::CheckAlive(const char* call) const {
   if (!dead_) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(call, ": this process is dead"));
 }
@@ -37,6 +44,11 @@ absl::Status SimFileSystem::PauseToWrite(const char* call) {
   RETURN_IF_ERROR(Pause(call));
   options_.process->simulator()->Note(
       call, static_cast<int64_t>(options_.incarnation));
+  return CheckWrite(call);
+}
+
+absl::Status SimFileSystem::CheckWrite(const char* call) const {
+  RETURN_IF_ERROR(CheckAlive(call));
   if (options_.disk->lock_holder != options_.incarnation) {
     options_.oracle->Fail(
         absl::StrCat(call, " by a chief that has not the train_dir's lock"));
@@ -46,6 +58,10 @@ absl::Status SimFileSystem::PauseToWrite(const char* call) {
 
 absl::Status SimFileSystem::PauseToGrow(const char* call) {
   RETURN_IF_ERROR(PauseToWrite(call));
+  return CheckRoom(call);
+}
+
+absl::Status SimFileSystem::CheckRoom(const char* call) const {
   if (options_.process->Now() >= options_.disk->full_until) {
     return absl::OkStatus();
   }

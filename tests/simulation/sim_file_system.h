@@ -62,6 +62,9 @@ class SimFileSystem : public FileSystem {
   absl::Status PauseToWrite(const char* call);
   // And one that needs room on the disk. Errors: also ResourceExhausted.
   absl::Status PauseToGrow(const char* call);
+  absl::Status CheckAlive(const char* call) const;
+  absl::Status CheckWrite(const char* call) const;
+  absl::Status CheckRoom(const char* call) const;
 
   const Options options_;
   Random random_;

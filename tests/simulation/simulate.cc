@@ -2,6 +2,7 @@
 //
 //   simulate --seed=17                 one seed, with its history
 //   simulate --first=1 --seeds=100000  many; stops at the first that fails
+//   simulate --histories               what simulation_test compares with
 #include <cstdint>
 #include <cstdio>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tests/simulation/histories.h"
 #include "tests/simulation/simulation.h"
 
 ABSL_FLAG(uint64_t, seed, 0, "run this seed alone and print its history");
@@ -17,6 +19,7 @@ ABSL_FLAG(uint64_t, first, 1, "the first of many seeds");
 ABSL_FLAG(uint64_t, seeds, 1000, "how many seeds");
 ABSL_FLAG(int, bug, 0, "plant this bug, a number of tests/simulation/bug.h");
 ABSL_FLAG(bool, quiet, false, "with --seed: no history");
+ABSL_FLAG(bool, histories, false, "print the histories of seeds 1 to --seeds");
 ABSL_FLAG(bool, keep_going, false, "count failing seeds instead of stopping");
 
 namespace muster {
@@ -67,6 +70,13 @@ int RunMany(uint64_t first, uint64_t count) {
   return failed == 0 ? 0 : 1;
 }
 
+int PrintHistories(uint64_t count) {
+  Histories histories;
+  for (uint64_t seed = 1; seed <= count; ++seed) histories.Add(Simulate(seed));
+  std::fputs(histories.text().c_str(), stdout);
+  return 0;
+}
+
 }  // namespace
 }  // namespace muster
 
@@ -74,6 +84,9 @@ int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
   const uint64_t seed = absl::GetFlag(FLAGS_seed);
   if (seed != 0) return muster::RunOne(seed);
+  if (absl::GetFlag(FLAGS_histories)) {
+    return muster::PrintHistories(absl::GetFlag(FLAGS_seeds));
+  }
   return muster::RunMany(absl::GetFlag(FLAGS_first),
                          absl::GetFlag(FLAGS_seeds));
 }

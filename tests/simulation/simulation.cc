@@ -66,7 +66,7 @@ SimulationResult Simulation::Run() {
                       start + kMustEndBy);
   if (!failed() && !job_ended()) {
     if (TooFewAreLeft()) {
-      simulator_.NoteText("end", "too few replicas are left");
+      simulator_.Note("too few replicas are left");
       return Result();
     }
     oracle_.Fail("the job does not end");
@@ -81,6 +81,7 @@ SimulationResult Simulation::Result() {
   SimulationResult result;
   result.violation = oracle_.violation();
   result.history = simulator_.history();
+  result.parameters = oracle_.NewestParameters();
   result.virtual_time = simulator_.elapsed();
   result.faults = faults_;
   result.restores = oracle_.restores();

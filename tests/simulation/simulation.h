@@ -25,6 +25,8 @@ struct SimulationResult {
   std::string violation;
   // Two runs with one history were the same.
   uint64_t history = 0;
+  // The hash of the parameters in the newest checkpoint; 0 if there is none.
+  uint64_t parameters = 0;
   absl::Duration virtual_time;
   int64_t faults = 0;
   int64_t restores = 0;

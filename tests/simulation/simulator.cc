@@ -134,26 +134,17 @@ bool Simulator::RunUntil(const std::function<bool()>& done, absl::Time until) {
   return true;
 }
 
-void Simulator::Hash(absl::string_view bytes) {
-  for (const char byte : bytes) {
-    history_ = (history_ ^ static_cast<unsigned char>(byte)) * 1099511628211u;
-  }
-}
-
 void Simulator::Note(absl::string_view what, int64_t a, int64_t b, int64_t c,
                      int64_t d) {
   const int64_t numbers[] = {absl::ToInt64Nanoseconds(elapsed()), a, b, c, d};
-  Hash(what);
-  Hash({reinterpret_cast<const char*>(numbers), sizeof(numbers)});
+  history_.Add(what);
+  history_.Add({reinterpret_cast<const char*>(numbers), sizeof(numbers)});
   if (!verbose_) return;
   absl::FPrintF(stderr, "%12.6f %s %d %d %d %d\n",
                 absl::ToDoubleSeconds(elapsed()), what, a, b, c, d);
 }
 
 void Simulator::NoteText(absl::string_view who, absl::string_view text) {
-  Note("says");
-  Hash(who);
-  Hash(text);
   if (!verbose_) return;
   absl::FPrintF(stderr, "%12.6f %s: %s\n", absl::ToDoubleSeconds(elapsed()),
                 who, text);

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "tests/simulation/fiber.h"
+#include "tests/simulation/running_hash.h"
 #include "worker/client/timer_queue.h"
 
 namespace muster {
@@ -48,12 +49,14 @@ class Simulator : public Clock, public Timers {
   // can ever happen again, or if threads run on and on without a wait.
   bool RunUntil(const std::function<bool()>& done, absl::Time until);
 
-  // One line of the run's history.
+  // One event of the run's history.
   void Note(absl::string_view what, int64_t a = 0, int64_t b = 0, int64_t c = 0,
             int64_t d = 0);
+  // A text for whoever reads the history; no event of it, so that the words of
+  // a line can change and the history stays the same.
   void NoteText(absl::string_view who, absl::string_view text);
-  // Of all notes so far: two runs with one hash were the same.
-  uint64_t history() const { return history_; }
+  // The hash of all events so far: two runs with one hash were the same.
+  uint64_t history() const { return history_.value(); }
   absl::Duration elapsed() const { return now_ - Start(); }
 
  private:
@@ -66,11 +69,10 @@ class Simulator : public Clock, public Timers {
   // Goes to the next event or timeout, not beyond `until`.
   bool Advance(absl::Time until);
   bool StepOnce(absl::Time until);
-  void Hash(absl::string_view bytes);
 
   const bool verbose_;
   absl::Time now_ = Start();
-  uint64_t history_ = 14695981039346656037u;  // FNV-1a
+  RunningHash history_;
 
   // mutable: production starts threads and waits through a const Clock.
   mutable std::vector<std::shared_ptr<Thread>> threads_;
