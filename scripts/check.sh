@@ -79,11 +79,11 @@ check_thread_safety() {
 
 # A source whose first include is its own header shows, when the build compiles
 # it, that the header compiles alone: nothing stands before it. That holds if a
-# BUILD file lists the source.
+# BUILD file lists the source, or has a unit or a test of its name.
 built() {
-  local folder
-  folder=$(dirname "$1")
-  grep -sqF "\"$(basename "$1")\"" "$folder/BUILD"
+  local file
+  file=$(basename "$1")
+  grep -sqE "\"${file%.cc}(\\.cc)?\"" "$(dirname "$1")/BUILD"
 }
 
 # Prints "built HEADER" or "alone HEADER" (nothing includes it first: to be
@@ -161,8 +161,8 @@ check_tested() {
 check_own_flags() {
   local found
   found=$(sources '(^|/)BUILD$|\.bzl$' |
-    xargs grep -nE '^ *copts = ' |
-    grep -vE '"-W[a-z-]+"\],$|^(common/optimizer|worker/backend/cpu)/BUILD:' ||
+    xargs grep -nE '\bcopts = ' |
+    grep -vE 'copts = \["-W[a-z-]+"\],|^(common/optimizer|worker/backend/cpu)/BUILD:' ||
     true)
   [ -z "$found" ] && return 0
   printf 'check.sh: copts; leave the sources out of the precompiled header %s\n%s\n' \

@@ -1,0 +1,69 @@
+"""A unit is a class or a family of functions: NAME.h and NAME.cc, or one of them.
+
+    unit("step_budget", deps = ["//common/rpc:protocol"])
+    unit_test("step_budget_test")
+
+What nearly all of them include is among their deps without being named.
+"""
+
+_DEPS = ["//third_party:absl"]
+_MACROS = "//common/base:status_macros"
+_TEST_DEPS = [
+    "//tests/testing:status_matchers",
+    "//third_party:gtest_main",
+]
+
+def _common_deps(name):
+    is_macros = _MACROS == "//{}:{}".format(native.package_name(), name)
+    return _DEPS if is_macros else _DEPS + [_MACROS]
+
+def unit(name, srcs = None, hdrs = None, deps = [], **kwargs):
+    """A library of NAME.cc and NAME.h, as far as they exist.
+
+    In tests/ it is for tests only.
+
+    Args:
+      name: the stem of its files.
+      srcs: its sources, where they have other names or are several.
+      hdrs: its headers, likewise.
+      deps: what it includes besides Abseil and the status macros.
+      **kwargs: passed on to cc_library.
+    """
+    if srcs == None:
+        srcs = native.glob([name + ".cc"])
+    if hdrs == None:
+        hdrs = native.glob([name + ".h"])
+    if not srcs and not hdrs:
+        fail("unit('{}'): there is neither {}.cc nor {}.h".format(name, name, name))
+    native.cc_library(
+        name = name,
+        testonly = native.package_name().startswith("tests/"),
+        srcs = srcs,
+        hdrs = hdrs,
+        deps = deps + _common_deps(name),
+        **kwargs
+    )
+
+def unit_test(name, of = "", srcs = None, size = "small", deps = [], **kwargs):
+    """The test NAME.cc of the unit of the same name in the mirrored folder.
+
+    Args:
+      name: the unit's name, and "_test".
+      of: another unit of that folder, or None.
+      srcs: its sources, if there are others than NAME.cc.
+      size: as cc_test's.
+      deps: what it includes besides the unit, GoogleTest, the status matchers
+        and what every unit has.
+      **kwargs: passed on to cc_test.
+    """
+    tested = []
+    if of != None:
+        folder = native.package_name()[len("tests/"):]
+        tested = ["//{}:{}".format(folder, of or name[:-len("_test")])]
+    native.cc_test(
+        name = name,
+        size = size,
+        srcs = srcs or [name + ".cc"],
+        deps = deps + tested + _common_deps(name) + _TEST_DEPS,
+        **kwargs
+    )
