@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/rpc/data_method.h"
+#include "common/rpc/frame/data_method.h"
 #include "common/rpc/parameter_link.h"
 #include "ps_server/data_link.h"
 #include "ps_server/push_context.h"

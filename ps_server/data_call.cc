@@ -4,7 +4,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/cord.h"
-#include "common/rpc/frame_codec.h"
+#include "common/rpc/frame/frame_codec.h"
 #include "ps_server/carry_out.h"
 #include "ps_server/serve_call.h"
 

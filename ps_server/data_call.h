@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/rpc/exchange_codec.h"
+#include "common/rpc/frame/exchange_codec.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "ps_server/buffer_pool.h"
 #include "ps_server/data_link.h"

@@ -3,13 +3,13 @@
 #include <functional>
 #include <utility>
 
-#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
+#include "common/process/exit_code.h"
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/deadline.h"
-#include "common/rpc/listen_address.h"
-#include "common/rpc/server_settings.h"
-#include "common/rpc/start_server.h"
+#include "common/rpc/server/listen_address.h"
+#include "common/rpc/server/server_settings.h"
+#include "common/rpc/server/start_server.h"
 #include "grpcpp/server_builder.h"
 #include "ps_server/awaited_workers.h"
 #include "ps_server/coordination_service.h"

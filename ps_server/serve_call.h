@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/frame_codec.h"
+#include "common/rpc/frame/frame_codec.h"
 #include "common/rpc/parameter_link.h"
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/server_context.h"

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
-#include "common/shared_memory/file_descriptor.h"
+#include "common/base/file_descriptor.h"
 #include "common/shared_memory/memory_segment.h"
 #include "proto/shared_memory_service.pb.h"
 #include "ps_server/shard_server.h"

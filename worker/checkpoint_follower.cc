@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
+#include "common/process/exit_code.h"
 
 namespace muster {
 

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/base/stop_latch.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
+#include "common/process/stop_latch.h"
 #include "worker/checkpoint_queue.h"
 #include "worker/hook/evaluation.h"
 

@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/base/attributes.h"
 #include "common/cluster/placement_strategy.h"
 #include "common/codec/codec.h"
+#include "common/config/attributes.h"
 #include "common/optimizer/learning_rate.h"
 #include "common/optimizer/update_rule.h"
 #include "worker/layer/layer.h"

@@ -4,7 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/server_settings.h"
+#include "common/rpc/server/server_settings.h"
 #include "grpc/support/time.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/server_credentials.h"

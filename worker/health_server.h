@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/rpc/buffer_quota.h"
-#include "common/rpc/server_listener.h"
-#include "common/rpc/start_server.h"
+#include "common/rpc/server/server_listener.h"
+#include "common/rpc/server/start_server.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
 

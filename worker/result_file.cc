@@ -11,8 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "common/base/json_quote.h"
 #include "common/base/status_macros.h"
+#include "common/config/json_quote.h"
 
 namespace muster {
 namespace {

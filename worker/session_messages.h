@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/base/exit_code.h"
+#include "common/process/exit_code.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/training.pb.h"

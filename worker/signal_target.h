@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/base/stop_latch.h"
+#include "common/process/stop_latch.h"
 
 namespace muster {
 

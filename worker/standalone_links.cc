@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "common/base/memory_limit.h"
+#include "common/process/memory_limit.h"
 #include "common/rpc/incarnation.h"
 #include "ps_server/coordination_server.h"
 #include "ps_server/shard_server.h"

@@ -9,9 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/escape.h"
-#include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
+#include "common/config/json.h"
 #include "proto/cluster.pb.h"
 
 namespace muster {

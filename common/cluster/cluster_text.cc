@@ -1,7 +1,7 @@
 #include "common/cluster/cluster_text.h"
 
 #include "common/base/status_macros.h"
-#include "common/base/text_format.h"
+#include "common/config/text_format.h"
 #include "proto/cluster.pb.h"
 
 namespace muster {

@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/name_pattern.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/placement_strategy.h"
+#include "common/config/name_pattern.h"
 
 namespace muster {
 namespace {

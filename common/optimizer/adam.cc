@@ -1,8 +1,8 @@
 #include <functional>
 #include <vector>
 
-#include "common/base/attributes.h"
 #include "common/codec/value_format.h"
+#include "common/config/attributes.h"
 #include "common/optimizer/adam_ref.h"
 #include "common/optimizer/update_rule_registry.h"
 

@@ -1,7 +1,7 @@
 #include <vector>
 
-#include "common/base/attributes.h"
 #include "common/codec/value_format.h"
+#include "common/config/attributes.h"
 #include "common/optimizer/rmsprop_ref.h"
 #include "common/optimizer/update_rule_registry.h"
 

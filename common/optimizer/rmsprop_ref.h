@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/base/attributes.h"
+#include "common/config/attributes.h"
 #include "common/optimizer/learning_rate.h"
 #include "common/optimizer/update_constants.h"
 #include "common/optimizer/update_rule.h"

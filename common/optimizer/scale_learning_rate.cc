@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/attributes.h"
 #include "common/base/status_macros.h"
+#include "common/config/attributes.h"
 #include "common/optimizer/update_rule.h"
 
 namespace muster {

@@ -13,9 +13,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "common/base/attributes.h"
 #include "common/base/registry.h"
 #include "common/codec/value_format.h"
+#include "common/config/attributes.h"
 #include "common/optimizer/learning_rate.h"
 #include "common/optimizer/update_rule.h"
 

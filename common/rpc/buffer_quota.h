@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <thread>
 
-#include "common/shared_memory/file_descriptor.h"
+#include "common/base/file_descriptor.h"
 #include "grpcpp/resource_quota.h"
 
 namespace muster {

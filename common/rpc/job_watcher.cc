@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/exit_code.h"
+#include "common/process/exit_code.h"
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/connection_cause.h"
 #include "common/rpc/deadline.h"

@@ -2,7 +2,7 @@
 #define COMMON_SHARED_MEMORY_DOORBELL_H_
 
 #include "absl/time/time.h"
-#include "common/shared_memory/file_descriptor.h"
+#include "common/base/file_descriptor.h"
 #include "common/shared_memory/slot_ring.h"
 
 namespace muster {

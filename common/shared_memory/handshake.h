@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/shared_memory/file_descriptor.h"
+#include "common/base/file_descriptor.h"
 #include "common/shared_memory/memory_segment.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "absl/status/statusor.h"
-#include "common/shared_memory/file_descriptor.h"
+#include "common/base/file_descriptor.h"
 
 namespace muster {
 

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/json_quote.h"
+#include "common/config/json_quote.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/rpc/deadline.h"
-#include "common/rpc/exchange_codec.h"
+#include "common/rpc/frame/exchange_codec.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
-#include "common/rpc/server_settings.h"
+#include "common/rpc/server/server_settings.h"
 #include "grpcpp/security/server_credentials.h"
 
 namespace muster {

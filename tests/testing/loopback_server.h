@@ -6,7 +6,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "common/rpc/buffer_quota.h"
-#include "common/rpc/server_listener.h"
+#include "common/rpc/server/server_listener.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 

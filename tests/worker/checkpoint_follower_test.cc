@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/exit_code.h"
 #include "common/checkpoint/checkpoint_layout.h"
 #include "common/checkpoint/train_dir.h"
+#include "common/process/exit_code.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
-#include "common/base/stop_latch.h"
+#include "common/process/stop_latch.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {

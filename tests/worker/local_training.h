@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
-#include "common/base/json.h"
+#include "common/config/json.h"
 #include "gtest/gtest.h"
 #include "worker/worker_task.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <sstream>
 
-#include "common/base/json.h"
+#include "common/config/json.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {

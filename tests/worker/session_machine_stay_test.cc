@@ -3,7 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/base/exit_code.h"
+#include "common/process/exit_code.h"
 #include "tests/worker/session_machine_fixture.h"
 #include "worker/session_machine.h"
 

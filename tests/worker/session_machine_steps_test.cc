@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "common/base/exit_code.h"
+#include "common/process/exit_code.h"
 #include "tests/worker/session_machine_fixture.h"
 #include "worker/session_machine.h"
 

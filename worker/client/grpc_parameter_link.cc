@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/rpc/frame_codec.h"
+#include "common/rpc/frame/frame_codec.h"
 
 namespace muster {
 namespace {

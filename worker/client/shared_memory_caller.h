@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "common/rpc/data_method.h"
+#include "common/rpc/frame/data_method.h"
 #include "common/shared_memory/handshake.h"
 #include "common/shared_memory/slot_message.h"
 #include "common/shared_memory/slot_ring.h"

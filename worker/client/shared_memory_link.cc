@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/data_method.h"
+#include "common/rpc/frame/data_method.h"
 #include "common/rpc/protocol.h"
 #include "common/shared_memory/slot_message.h"
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/base/name_pattern.h"
+#include "common/config/name_pattern.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/hook/hook.h"

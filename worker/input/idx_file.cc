@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
-#include "common/base/memory_limit.h"
 #include "common/base/status_macros.h"
+#include "common/process/memory_limit.h"
 #include "worker/input/byte_source.h"
 
 namespace muster {

@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/memory_limit.h"
 #include "common/base/status_macros.h"
+#include "common/process/memory_limit.h"
 #include "worker/input/fill_batch.h"
 
 namespace muster {

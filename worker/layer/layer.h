@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/base/attributes.h"
 #include "common/base/registry.h"
+#include "common/config/attributes.h"
 #include "common/tensor/shape.h"
 #include "proto/tensor.pb.h"
 #include "worker/layer/initializer.h"

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/base/attributes.h"
+#include "common/config/attributes.h"
 #include "common/tensor/shape.h"
 #include "worker/layer/layer.h"
 

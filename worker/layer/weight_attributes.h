@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/attributes.h"
+#include "common/config/attributes.h"
 #include "common/tensor/shape.h"
 #include "worker/layer/layer.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/base/attributes.h"
+#include "common/config/attributes.h"
 #include "common/tensor/shape.h"
 #include "worker/backend/operation.h"
 

@@ -7,8 +7,8 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/memory_limit.h"
 #include "common/base/status_macros.h"
+#include "common/process/memory_limit.h"
 #include "common/tensor/aligned_places.h"
 #include "common/tensor/dtype.h"
 #include "worker/model/device_executor.h"

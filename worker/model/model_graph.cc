@@ -7,9 +7,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/attributes.h"
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
+#include "common/config/attributes.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/base/stop_latch.h"
+#include "common/process/stop_latch.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/incarnation.h"
 #include "common/rpc/link_choice.h"

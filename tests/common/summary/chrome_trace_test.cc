@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "common/base/json.h"
+#include "common/config/json.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {

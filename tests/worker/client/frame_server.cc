@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/rpc/exchange_codec.h"
+#include "common/rpc/frame/exchange_codec.h"
 #include "common/rpc/status_conversion.h"
 #include "proto/parameter_service.pb.h"
 

@@ -7,7 +7,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "common/rpc/deadline.h"
-#include "common/rpc/frame_codec.h"
+#include "common/rpc/frame/frame_codec.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"

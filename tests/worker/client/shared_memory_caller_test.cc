@@ -14,7 +14,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
-#include "common/rpc/data_method.h"
+#include "common/rpc/frame/data_method.h"
 #include "common/rpc/retry_after.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"

@@ -13,7 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "common/rpc/channel_settings.h"
-#include "common/rpc/frame_codec.h"
+#include "common/rpc/frame/frame_codec.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"

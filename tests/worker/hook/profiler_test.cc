@@ -10,7 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/json.h"
+#include "common/config/json.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {

@@ -1,0 +1,40 @@
+#ifndef COMMON_BASE_FILE_DESCRIPTOR_H_
+#define COMMON_BASE_FILE_DESCRIPTOR_H_
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace muster {
+
+// Owns an open file descriptor, or none (-1). Movable, not copyable.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() { Close(); }
+
+  FileDescriptor(FileDescriptor&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    if (this != &other) {
+      Close();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  void Close() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  int fd_ = -1;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_BASE_FILE_DESCRIPTOR_H_

@@ -1,0 +1,17 @@
+#ifndef COMMON_PROCESS_PROCESS_SETUP_H_
+#define COMMON_PROCESS_PROCESS_SETUP_H_
+
+namespace muster {
+
+// What both binaries ask of the system. Call it first in main.
+//
+// A file beyond the limit of its size, and a pipe that nobody reads (`| head`),
+// are errors of the call that writes, and not a signal that ends the process
+// without a word. The process may have as many file descriptors as it may ask
+// for: the usual limit of 1,024 is there for programs that select(2). Freed
+// memory is kept (freed_memory.h).
+void SetUpProcess();
+
+}  // namespace muster
+
+#endif  // COMMON_PROCESS_PROCESS_SETUP_H_

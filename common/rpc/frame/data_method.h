@@ -1,0 +1,20 @@
+#ifndef COMMON_RPC_FRAME_DATA_METHOD_H_
+#define COMMON_RPC_FRAME_DATA_METHOD_H_
+
+#include <cstdint>
+
+namespace muster {
+
+// The calls whose request or reply has tensors, as streams and shared memory
+// name them: by the number of their field in ExchangeRequest and ExchangeReply.
+// From outside it may be any number.
+enum class DataMethod : uint32_t {
+  kLoad = 11,
+  kPull = 12,
+  kPush = 13,
+  kReadSnapshot = 14,
+};
+
+}  // namespace muster
+
+#endif  // COMMON_RPC_FRAME_DATA_METHOD_H_

@@ -1,0 +1,186 @@
+#include "common/rpc/server/listen_address.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/address.h"
+
+namespace muster {
+namespace {
+
+absl::StatusOr<Address> ParseListenAddress(absl::string_view text) {
+  if (!absl::EndsWith(text, ":0")) return ParseAddress(text);
+  text.remove_suffix(1);
+  ASSIGN_OR_RETURN(Address address, ParseAddress(absl::StrCat(text, "1")));
+  address.port = 0;
+  return address;
+}
+
+absl::Status CheckReach(absl::string_view deed, absl::string_view text,
+                        const Address& address, bool allow_insecure_network) {
+  if (IsLoopback(address) || allow_insecure_network) return absl::OkStatus();
+  return absl::UnauthenticatedError(absl::StrCat(
+      "refusing to ", deed, " ", text,
+      ": it is on the network, and this version has neither encryption nor "
+      "authentication (TLS comes in a later one). Two ways out: keep the "
+      "cluster on one machine (localhost addresses, or --bind=localhost:PORT "
+      "behind a tunnel of your own), or, on a network where you trust "
+      "everybody, pass --allow_insecure_network"));
+}
+
+// An address as the system has it.
+struct SocketAddress {
+  sockaddr_storage bytes = {};
+  socklen_t size = 0;
+};
+
+in_port_t& PortOf(SocketAddress& address) {
+  return address.bytes.ss_family == AF_INET6
+             ? reinterpret_cast<sockaddr_in6&>(address.bytes).sin6_port
+             : reinterpret_cast<sockaddr_in&>(address.bytes).sin_port;
+}
+
+SocketAddress FromInfo(const addrinfo& info) {
+  SocketAddress address;
+  address.size = info.ai_addrlen;
+  std::memcpy(&address.bytes, info.ai_addr, info.ai_addrlen);
+  return address;
+}
+
+// All that a name stands for, each once (/etc/hosts may name one twice).
+absl::StatusOr<std::vector<SocketAddress>> Resolve(absl::string_view address) {
+  ASSIGN_OR_RETURN(const Address parsed, ParseListenAddress(address));
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int lookup = getaddrinfo(
+      parsed.host.c_str(), absl::StrCat(parsed.port).c_str(), &hints, &found);
+  if (lookup != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "listen on ", address, ": no such host: ", gai_strerror(lookup)));
+  }
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    const SocketAddress next = FromInfo(*one);
+    const bool known = absl::c_any_of(addresses, [&](const auto& other) {
+      return std::memcmp(&other.bytes, &next.bytes, sizeof(next.bytes)) == 0;
+    });
+    if (!known) addresses.push_back(next);
+  }
+  freeaddrinfo(found);
+  return addresses;
+}
+
+// As gRPC has it for a server with a keepalive: what is sent and not
+// acknowledged for so long ends the connection.
+constexpr int kUserTimeoutMs = 10000;
+
+void SetOption(const FileDescriptor& socket, int level, int option, int value) {
+  setsockopt(socket.get(), level, option, &value, sizeof(value));
+}
+
+// A listening socket, or none and errno. Accepted ones inherit its options.
+FileDescriptor ListenAt(const SocketAddress& where) {
+  FileDescriptor socket(::socket(
+      where.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return socket;
+  // Connections of an ended server do not count.
+  SetOption(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  SetOption(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  SetOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+  if (where.bytes.ss_family == AF_INET6) {
+    SetOption(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  }
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&where.bytes),
+           where.size) == 0 &&
+      listen(socket.get(), SOMAXCONN) == 0) {
+    return socket;
+  }
+  const int error = errno;
+  socket = FileDescriptor();
+  errno = error;
+  return socket;
+}
+
+// 0.0.0.0 as [::], which takes connections of either kind, where there is IPv6.
+FileDescriptor ListenAtAny(SocketAddress where) {
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(where.bytes);
+  if (where.bytes.ss_family == AF_INET && v4.sin_addr.s_addr == INADDR_ANY) {
+    SocketAddress all;
+    all.size = sizeof(sockaddr_in6);
+    all.bytes.ss_family = AF_INET6;
+    PortOf(all) = PortOf(where);
+    FileDescriptor socket = ListenAt(all);
+    if (socket.valid() || errno == EADDRINUSE) return socket;
+  }
+  return ListenAt(where);
+}
+
+in_port_t BoundPort(const FileDescriptor& socket) {
+  SocketAddress address;
+  address.size = sizeof(address.bytes);
+  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.bytes),
+              &address.size);
+  return PortOf(address);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ChooseListenAddress(
+    absl::string_view cluster_address, absl::string_view bind,
+    bool allow_insecure_network) {
+  const std::string text(bind.empty() ? cluster_address : bind);
+  const absl::StatusOr<Address> address = ParseListenAddress(text);
+  RETURN_IF_ERROR(
+      Annotate(address.status(), absl::StrCat("listen on '", text, "'")));
+  RETURN_IF_ERROR(
+      CheckReach("listen on", text, *address, allow_insecure_network));
+  return text;
+}
+
+absl::Status CheckConnectAddress(absl::string_view address,
+                                 bool allow_insecure_network) {
+  ASSIGN_OR_RETURN(const Address parsed, ParseAddress(address));
+  return CheckReach("connect to", address, parsed, allow_insecure_network);
+}
+
+absl::StatusOr<ListeningSockets> ListenOn(absl::string_view address) {
+  ASSIGN_OR_RETURN(std::vector<SocketAddress> places, Resolve(address));
+  // All of a name's addresses, or half of the peers would talk to whoever holds
+  // the other.
+  ListeningSockets listening;
+  int error = 0;
+  for (SocketAddress& place : places) {
+    // Port 0: the first one's.
+    if (listening.port != 0) PortOf(place) = htons(listening.port);
+    FileDescriptor socket = ListenAtAny(place);
+    if (!socket.valid()) {
+      if (error != EADDRINUSE) error = errno;
+      continue;
+    }
+    listening.port = ntohs(BoundPort(socket));
+    listening.sockets.push_back(std::move(socket));
+  }
+  if (error != EADDRINUSE && !listening.sockets.empty()) return listening;
+  const std::string message =
+      absl::StrCat("listen on ", address, ": ", std::strerror(error));
+  if (error == EADDRINUSE) {
+    return absl::UnavailableError(
+        absl::StrCat(message, "; `ss -ltnp` shows who holds the port"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      message, "; is it an address of this machine? --bind gives another"));
+}
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+#ifndef COMMON_RPC_SERVER_LISTEN_ADDRESS_H_
+#define COMMON_RPC_SERVER_LISTEN_ADDRESS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/file_descriptor.h"
+
+namespace muster {
+
+// Where a task listens: `bind` if it is given (port 0: any free port), else its
+// ClusterSpec address. Without `allow_insecure_network` only loopback will do:
+// nothing is encrypted and nobody is asked who he is.
+// Errors: InvalidArgument if it does not parse; Unauthenticated, with the
+// ways out, for another machine's reach.
+absl::StatusOr<std::string> ChooseListenAddress(
+    absl::string_view cluster_address, absl::string_view bind,
+    bool allow_insecure_network);
+
+// Whether a task may connect to `address`, "host:port": the same rule.
+absl::Status CheckConnectAddress(absl::string_view address,
+                                 bool allow_insecure_network);
+
+// Sockets that listen on one port of this machine.
+struct ListeningSockets {
+  // One for each address of the name; not blocking.
+  std::vector<FileDescriptor> sockets;
+  int port = 0;
+};
+
+// Listens on all addresses of `address`, for this process alone; 0.0.0.0 and
+// [::] are every address of either kind. Port 0: any free one.
+// Errors: Unavailable if the port is taken at one of them; InvalidArgument if
+// no address is this machine's.
+absl::StatusOr<ListeningSockets> ListenOn(absl::string_view address);
+
+}  // namespace muster
+
+#endif  // COMMON_RPC_SERVER_LISTEN_ADDRESS_H_

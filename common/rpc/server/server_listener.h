@@ -1,0 +1,94 @@
+#ifndef COMMON_RPC_SERVER_SERVER_LISTENER_H_
+#define COMMON_RPC_SERVER_SERVER_LISTENER_H_
+
+#include <poll.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/file_descriptor.h"
+#include "common/rpc/server/listen_address.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+
+namespace muster {
+
+// Where the connections of a gRPC server come in: holds the listening sockets,
+// and a thread that accepts and hands each connection to the server. gRPC's own
+// listener ends for good when a process is without file descriptors for a
+// moment (README.md); this one tries again, and connections wait meanwhile.
+//
+//   ASSIGN_OR_RETURN(auto listener, ServerListener::Listen(address));
+//   listener->AddTo(&builder, credentials);
+//   auto server = builder.BuildAndStart();
+//   listener->Start(clock, say);
+//   ...
+//   listener.reset();  // nobody comes in any more
+//   server->Shutdown();
+//
+// Used by one thread.
+class ServerListener {
+ public:
+  // One line for the log, from the accepting thread.
+  using Say = std::function<void(absl::string_view)>;
+
+  // Takes the port, for this process alone. Errors: those of ListenOn;
+  // ResourceExhausted without descriptors.
+  static absl::StatusOr<std::unique_ptr<ServerListener>> Listen(
+      const std::string& address);
+  // Stops accepting and frees the port. What was accepted is the server's.
+  ~ServerListener();
+
+  ServerListener(const ServerListener&) = delete;
+  ServerListener& operator=(const ServerListener&) = delete;
+
+  // Where it listens, for port 0.
+  int port() const { return port_; }
+
+  // Before the server is built. With another builder the first one's server
+  // gets nothing.
+  void AddTo(grpc::ServerBuilder* builder,
+             std::shared_ptr<grpc::ServerCredentials> credentials);
+
+  // Begins to accept. REQUIRES: the builder's server has started. `clock`
+  // outlives the listener.
+  void Start(const Clock* clock, Say say);
+
+ private:
+  ServerListener(ListeningSockets sockets, FileDescriptor stop);
+
+  void Accept();
+  // False after a stop.
+  bool AwaitConnections(bool may_accept);
+  // Takes one connection from each socket that has some. False if the system
+  // gave none.
+  bool AcceptReady();
+  bool AcceptOne(int socket);
+  // Once in a while: it may come again and again.
+  void SayShortage(int error);
+
+  const std::vector<FileDescriptor> sockets_;
+  const int port_;
+  // An eventfd.
+  const FileDescriptor stop_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
+  const Clock* clock_ = nullptr;
+  Say say_;
+
+  // Of the accepting thread: first stop_, then the sockets.
+  std::vector<pollfd> polls_;
+  absl::Time said_ = absl::InfinitePast();
+
+  // Last: it uses all the others.
+  std::unique_ptr<ClockThread> thread_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_RPC_SERVER_SERVER_LISTENER_H_

@@ -1,0 +1,53 @@
+#include "common/config/name_pattern.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(NamePatternTest, MatchesWholeNamesOnly) {
+  const auto pattern = NamePattern::Create("pattern", "conv[0-9]+/(weights|b)");
+  ASSERT_THAT(pattern, IsOk());
+  EXPECT_TRUE((*pattern)->MatchesWhole("conv12/weights"));
+  EXPECT_TRUE((*pattern)->MatchesWhole("conv1/b"));
+  EXPECT_FALSE((*pattern)->MatchesWhole("conv1/bias"));
+  EXPECT_FALSE((*pattern)->MatchesWhole("a/conv1/b"));
+}
+
+TEST(NamePatternTest, SaysWhichNamesThereAreIfItMatchesNone) {
+  std::vector<std::string> names = {"conv1/weights", "conv1/bias"};
+  const auto pattern = NamePattern::Create("pattern", "conv1/wieghts");
+  ASSERT_THAT(pattern, IsOk());
+  EXPECT_THAT((*pattern)->CheckMatches("pattern", names),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "pattern 'conv1/wieghts' matches no whole name; did you "
+                       "mean 'conv1/weights'? there are: conv1/weights, "
+                       "conv1/bias"));
+  names.resize(30, "dense");
+  EXPECT_THAT((*pattern)->CheckMatches("pattern", names),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("dense, and 10 more")));
+  names.push_back("conv1/wieghts");
+  EXPECT_THAT((*pattern)->CheckMatches("pattern", names), IsOk());
+}
+
+TEST(NamePatternTest, RefusesWhatCouldTakeForEver) {
+  for (const std::string& text :
+       {std::string(), std::string(257, 'a'), std::string("a{1,9}"),
+        std::string("(a)\\1"), std::string("a\0b", 3), std::string("(")}) {
+    EXPECT_THAT(NamePattern::Create("log_tensors.pattern", text),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("log_tensors.pattern '")))
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,124 @@
+#include "common/rpc/server/server_listener.h"
+
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/rpc/channel_settings.h"
+#include "common/rpc/server/server_settings.h"
+#include "gmock/gmock.h"
+#include "grpcpp/security/credentials.h"
+#include "gtest/gtest.h"
+#include "proto/parameter_service.grpc.pb.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience(30);
+
+// While it lives, this process gets no further file descriptor.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest_free = dup(0);
+    close(lowest_free);
+    rlimit now = before_;
+    now.rlim_cur = lowest_free;
+    setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+class ServerListenerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto listener = ServerListener::Listen("127.0.0.1:0");
+    ASSERT_THAT(listener, IsOk());
+    listener_ = *std::move(listener);
+    grpc::ServerBuilder builder;
+    buffers_ = ApplyServerSettings({}, &builder);
+    builder.RegisterService(&service_);
+    listener_->AddTo(&builder, grpc::InsecureServerCredentials());
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    listener_->Start(SystemClock(), [this](absl::string_view line) {
+      line_ = std::string(line);
+      said_.Notify();
+    });
+  }
+  void TearDown() override {
+    listener_.reset();
+    server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  std::shared_ptr<grpc::Channel> Connect() const {
+    return OpenChannel(absl::StrCat("127.0.0.1:", listener_->port()),
+                       grpc::InsecureChannelCredentials());
+  }
+  // The service knows no method.
+  static bool Answers(const std::shared_ptr<grpc::Channel>& channel) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    context.set_wait_for_ready(true);
+    HelloReply reply;
+    return ParameterService::NewStub(channel)
+               ->Hello(&context, HelloRequest(), &reply)
+               .error_code() == grpc::StatusCode::UNIMPLEMENTED;
+  }
+  bool ConnectSocket(int socket) const {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<in_port_t>(listener_->port()));
+    return connect(socket, reinterpret_cast<sockaddr*>(&address),
+                   sizeof(address)) == 0;
+  }
+
+  ParameterService::Service service_;
+  std::unique_ptr<BufferQuota> buffers_;
+  std::unique_ptr<ServerListener> listener_;
+  std::unique_ptr<grpc::Server> server_;
+  absl::Notification said_;
+  std::string line_;
+};
+
+TEST_F(ServerListenerTest, AMomentWithoutDescriptorsIsOverWhenItIsOver) {
+  const auto before = Connect();
+  ASSERT_TRUE(Answers(before));
+  const FileDescriptor waiting(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  {
+    const NoDescriptors none;
+    ASSERT_TRUE(ConnectSocket(waiting.get()));
+    said_.WaitForNotification();
+    EXPECT_THAT(line_, HasSubstr("Too many open files"));
+    EXPECT_TRUE(Answers(before)) << "calls on other connections go on";
+  }
+  EXPECT_TRUE(Answers(Connect()));
+}
+
+TEST_F(ServerListenerTest, FreesThePort) {
+  const std::string address = absl::StrCat("127.0.0.1:", listener_->port());
+  const auto connected = Connect();
+  ASSERT_TRUE(Answers(connected));
+  EXPECT_THAT(ServerListener::Listen(address),
+              StatusIs(absl::StatusCode::kUnavailable));
+  listener_.reset();
+  EXPECT_THAT(ServerListener::Listen(address), IsOk());
+  EXPECT_TRUE(Answers(connected)) << "the server has it still";
+}
+
+}  // namespace
+}  // namespace muster
