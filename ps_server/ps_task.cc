@@ -11,10 +11,10 @@
 #include "common/rpc/server/server_settings.h"
 #include "common/rpc/server/start_server.h"
 #include "grpcpp/server_builder.h"
-#include "ps_server/awaited_workers.h"
-#include "ps_server/coordination_service.h"
-#include "ps_server/parameter_service.h"
-#include "ps_server/shared_memory_service.h"
+#include "ps_server/coordinator/awaited_workers.h"
+#include "ps_server/service/coordination_service.h"
+#include "ps_server/service/parameter_service.h"
+#include "ps_server/service/shared_memory_service.h"
 #include "spdlog/spdlog.h"
 
 namespace muster {

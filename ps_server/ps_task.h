@@ -22,12 +22,12 @@
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
 #include "proto/cluster.pb.h"
-#include "ps_server/coordination_server.h"
-#include "ps_server/exchange_streams.h"
-#include "ps_server/save_asker.h"
-#include "ps_server/shard_server.h"
-#include "ps_server/shared_memory_listener.h"
-#include "ps_server/task_name.h"
+#include "ps_server/caller/task_name.h"
+#include "ps_server/service/coordination_server.h"
+#include "ps_server/service/exchange_streams.h"
+#include "ps_server/service/save_asker.h"
+#include "ps_server/service/shard_server.h"
+#include "ps_server/service/shared_memory_listener.h"
 
 namespace muster {
 

@@ -11,7 +11,7 @@
 namespace muster {
 
 // The largest count of steps or examples that ps task 0 takes
-// (ps_server/count_range.h).
+// (ps_server/caller/count_range.h).
 inline constexpr int64_t kMostCounted = 1'000'000'000'000'000;
 
 // Errors: InvalidArgument if stop.epochs of `num_examples` are no count of

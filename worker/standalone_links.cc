@@ -4,8 +4,8 @@
 
 #include "common/process/memory_limit.h"
 #include "common/rpc/incarnation.h"
-#include "ps_server/coordination_server.h"
-#include "ps_server/shard_server.h"
+#include "ps_server/service/coordination_server.h"
+#include "ps_server/service/shard_server.h"
 
 namespace muster {
 

@@ -29,8 +29,8 @@ using ReplyCallback = std::function<void(absl::StatusOr<Reply>)>;
 
 // One ps task's ParameterService, wherever it is: behind gRPC
 // (worker/client/grpc_parameter_link.h), in this process
-// (ps_server/shard_server.h, for --standalone), or simulated. The requests are
-// those of parameter_service.proto.
+// (ps_server/service/shard_server.h, for --standalone), or simulated. The
+// requests are those of parameter_service.proto.
 //
 // Tensor bytes are never copied on the way: those of a request are read until
 // `done` is called, those of values (PullReply, PushReply) may be the shard's

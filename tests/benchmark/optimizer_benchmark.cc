@@ -24,7 +24,7 @@
 #include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
 #include "common/tensor/aligned_buffer.h"
-#include "ps_server/float_runs.h"
+#include "ps_server/block/float_runs.h"
 #include "tests/benchmark/data_plane/rule_blocks.h"
 
 namespace muster {

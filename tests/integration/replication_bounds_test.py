@@ -42,7 +42,7 @@ BOUNDED_STEPS = 6000
 # with each, so that the others come to the bound.
 CUT_EVERY_STEPS = 5
 # Between a worker's pull and its push each other finishes at most so many
-# steps (ps_server/sync/worker_clocks.h).
+# steps (ps_server/coordinator/worker_clocks.h).
 MOST_STALENESS = (WORKERS - 1) * (2 * BOUND + 1)
 
 

@@ -20,7 +20,7 @@
 #include "gtest/gtest.h"
 #include "proto/coordination_service.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"
-#include "tests/ps_server/shard_requests.h"
+#include "tests/ps_server/shard/shard_requests.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
-#include "ps_server/coordinator.h"
+#include "ps_server/coordinator/coordinator.h"
 #include "tests/simulation/oracle_clocks.h"
 #include "tests/simulation/shard_cuts.h"
 #include "tests/simulation/sim_model.h"

@@ -8,9 +8,9 @@
 #include "common/rpc/parameter_link.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
-#include "ps_server/coordinator.h"
-#include "ps_server/parameter_shard.h"
-#include "ps_server/task_name.h"
+#include "ps_server/caller/task_name.h"
+#include "ps_server/coordinator/coordinator.h"
+#include "ps_server/shard/parameter_shard.h"
 #include "tests/simulation/bug.h"
 
 namespace muster {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "proto/tensor.pb.h"
-#include "ps_server/parameter_shard.h"
+#include "ps_server/shard/parameter_shard.h"
 #include "tests/simulation/sim_model.h"
 
 namespace muster {

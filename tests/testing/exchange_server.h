@@ -5,8 +5,8 @@
 #include <string>
 
 #include "grpcpp/impl/codegen/service_type.h"
-#include "ps_server/data_link.h"
-#include "ps_server/exchange_streams.h"
+#include "ps_server/service/data_link.h"
+#include "ps_server/service/exchange_streams.h"
 #include "tests/testing/loopback_server.h"
 
 namespace muster {

@@ -4,8 +4,8 @@
 
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
-#include "ps_server/parameter_service.h"
-#include "ps_server/shared_memory_service.h"
+#include "ps_server/service/parameter_service.h"
+#include "ps_server/service/shared_memory_service.h"
 #include "worker/client/grpc_parameter_link.h"
 
 namespace muster {

@@ -11,9 +11,9 @@
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "proto/shared_memory_service.pb.h"
-#include "ps_server/exchange_streams.h"
-#include "ps_server/shard_server.h"
-#include "ps_server/shared_memory_listener.h"
+#include "ps_server/service/exchange_streams.h"
+#include "ps_server/service/shard_server.h"
+#include "ps_server/service/shared_memory_listener.h"
 #include "tests/testing/loopback_server.h"
 #include "worker/client/shared_memory_link.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "ps_server/coordination_server.h"
-#include "ps_server/shard_server.h"
+#include "ps_server/service/coordination_server.h"
+#include "ps_server/service/shard_server.h"
 #include "worker/training_spec.h"
 
 namespace muster {

@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "common/rpc/protocol.h"
 #include "gtest/gtest.h"
-#include "ps_server/shard_server.h"
+#include "ps_server/service/shard_server.h"
 #include "tests/testing/forwarding_parameter_link.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "ps_server/count_range.h"
+#include "ps_server/caller/count_range.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {

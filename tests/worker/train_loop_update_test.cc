@@ -14,7 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/protocol.h"
-#include "ps_server/shard_server.h"
+#include "ps_server/service/shard_server.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/backend/fake_device.h"
 #include "tests/worker/input/poisoned_data_set.h"

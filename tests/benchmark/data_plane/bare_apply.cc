@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/codec/codec.h"
-#include "ps_server/float_runs.h"
+#include "ps_server/block/float_runs.h"
 #include "tests/benchmark/data_plane/rule_blocks.h"
 
 namespace muster {

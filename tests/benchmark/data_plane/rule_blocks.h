@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "common/optimizer/update_rule.h"
 #include "common/tensor/aligned_buffer.h"
-#include "ps_server/float_runs.h"
+#include "ps_server/block/float_runs.h"
 
 namespace muster {
 

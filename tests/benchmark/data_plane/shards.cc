@@ -14,7 +14,7 @@
 #include "common/rpc/protocol.h"
 #include "grpcpp/security/credentials.h"
 #include "ps_server/ps_task.h"
-#include "ps_server/shard_server.h"
+#include "ps_server/service/shard_server.h"
 #include "tests/benchmark/data_plane/server_process.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/forwarding_parameter_link.h"

@@ -14,7 +14,7 @@
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ps_server/shard_server.h"
+#include "ps_server/service/shard_server.h"
 #include "tests/testing/lossy_parameter_link.h"
 #include "tests/testing/status_matchers.h"
 #include "worker/client/parameter_client.h"

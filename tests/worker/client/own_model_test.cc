@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ps_server/shard_server.h"
+#include "ps_server/service/shard_server.h"
 #include "tests/testing/lossy_parameter_link.h"
 #include "tests/testing/status_matchers.h"
 

@@ -10,7 +10,7 @@
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/ps_server/shard_requests.h"
+#include "tests/ps_server/shard/shard_requests.h"
 #include "tests/testing/await_reply.h"
 #include "tests/testing/forwarding_parameter_link.h"
 #include "tests/testing/linked_shard.h"

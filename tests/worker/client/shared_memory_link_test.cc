@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/shared_memory/open_descriptors.h"
-#include "tests/ps_server/shard_requests.h"
+#include "tests/ps_server/shard/shard_requests.h"
 #include "tests/testing/await_reply.h"
 #include "tests/testing/linked_shard.h"
 #include "tests/testing/status_matchers.h"

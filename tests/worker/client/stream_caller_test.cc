@@ -20,7 +20,7 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "proto/parameter_service.grpc.pb.h"
-#include "ps_server/exchange_connection.h"
+#include "ps_server/service/exchange_connection.h"
 #include "tests/testing/exchange_server.h"
 #include "tests/testing/held_calls.h"
 #include "tests/testing/loopback_server.h"

@@ -1,0 +1,25 @@
+#ifndef PS_SERVER_CALLER_TASK_NAME_H_
+#define PS_SERVER_CALLER_TASK_NAME_H_
+
+#include <string>
+#include <utility>
+
+#include "proto/cluster.pb.h"
+#include "proto/parameter_service.pb.h"
+
+namespace muster {
+
+// A task as a map key: (job, index).
+using TaskKey = std::pair<std::string, int32_t>;
+
+// The key of the task that sent a message.
+TaskKey KeyOf(const Sender& sender);
+
+// "/job:worker/task:1", safe to print: what a peer sent as a job name is
+// escaped and cut to a sensible length.
+std::string TaskName(const TaskKey& key);
+std::string TaskName(const Sender& sender);
+
+}  // namespace muster
+
+#endif  // PS_SERVER_CALLER_TASK_NAME_H_

@@ -1,0 +1,314 @@
+#ifndef PS_SERVER_COORDINATOR_COORDINATOR_H_
+#define PS_SERVER_COORDINATOR_COORDINATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/cluster.pb.h"
+#include "proto/coordination_service.pb.h"
+#include "ps_server/caller/listed_tasks.h"
+#include "ps_server/caller/task_name.h"
+#include "ps_server/coordinator/coordinator_worker.h"
+#include "ps_server/coordinator/end_listeners.h"
+#include "ps_server/coordinator/save_requests.h"
+#include "ps_server/coordinator/step_budget.h"
+#include "ps_server/coordinator/step_rounds.h"
+#include "ps_server/coordinator/unsaved_steps.h"
+#include "ps_server/coordinator/worker_clocks.h"
+
+namespace muster {
+
+struct CoordinatorOptions {
+  // A worker that was not heard of for so long is lost: its grant returns, and
+  // nobody waits for it. Its next message brings it back. The same goes for a
+  // ps task that is to be told that the job is done.
+  absl::Duration worker_timeout = absl::Seconds(30);
+  // The longest that a Watch or Step waits, whatever it asks for.
+  absl::Duration max_watch = absl::Seconds(30);
+  // How long the end of a job waits for a chief that is lost, and has the last
+  // save still to make; then the job ends without it (JobState.unsaved).
+  absl::Duration max_wait = absl::Hours(2);
+  // Tasks that train, by the ClusterSpec. While fewer have come, a job whose
+  // tasks have all finished waits so long for the others before it is DONE: a
+  // worker that comes late to a short job is told that all is done instead of
+  // waiting for a ps that has left.
+  int expected_tasks = 0;
+  absl::Duration latecomer_wait = absl::Milliseconds(2500);
+  // What this ps knows of its cluster; empty for --standalone.
+  ClusterDef cluster;
+  // How many tasks may register beside those of the cluster: as many as a
+  // cluster can have, since it need not list the workers.
+  size_t max_unlisted_tasks = 4096;
+};
+
+// The answer to a Watch that waited.
+struct WatchAnswer {
+  uint64_t watch_id = 0;
+  JobState state;
+};
+
+// The answer to a Step.
+struct StepAnswer {
+  uint64_t step_id = 0;
+  StepReply reply;
+};
+
+// The cluster's memory on ps task 0: members, model epoch and chief lease,
+// global step and its grants, the end. The state machine behind
+// CoordinationService: no thread, clock, file or RPC inside, and a function of
+// its calls alone. coordination_service.proto says what each request means and
+// README.md the rules. `now` never goes back. Not thread-safe (see
+// CoordinationServer).
+//
+// A Watch or a Step may have to wait: after each call, TakeAnswers and
+// TakeStepAnswers give those that need not wait longer, and NextDeadline when
+// to call Tick at the latest.
+//
+// Errors: FailedPrecondition with "fenced: " from an incarnation that was
+// replaced, without it from one that is not registered (this ps may have been
+// restarted: register again); InvalidArgument; ResourceExhausted beyond the
+// limits below; Aborted as the messages say.
+class Coordinator {
+ public:
+  // More than any cluster has tasks (a cluster file's own limit).
+  static constexpr size_t kMaxTasks = 4096;
+  // One a task, and as many whose callers have asked again.
+  static constexpr size_t kMaxWatches = 2 * kMaxTasks;
+  // Between two calls of TakeLines.
+  static constexpr size_t kMaxLines = 1024;
+
+  explicit Coordinator(CoordinatorOptions options = {});
+
+  absl::StatusOr<RegisterReply> Register(const RegisterRequest& request,
+                                         absl::Time now);
+  // OK: TakeAnswers gives the answer, at once or later. `watch_id` is the
+  // caller's and not in use.
+  absl::Status Watch(const WatchRequest& request, uint64_t watch_id,
+                     absl::Time now);
+  absl::StatusOr<BeginEpochReply> BeginEpoch(const BeginEpochRequest& request,
+                                             absl::Time now);
+  absl::StatusOr<CommitEpochReply> CommitEpoch(
+      const CommitEpochRequest& request, absl::Time now);
+  // OK: TakeStepAnswers gives the answer, at once or later. `step_id` is the
+  // caller's and not in use. A worker has one Step that waits: another one
+  // answers it.
+  absl::Status Step(const StepRequest& request, uint64_t step_id,
+                    absl::Time now);
+  absl::StatusOr<FinishReply> Finish(const FinishRequest& request,
+                                     absl::Time now);
+  absl::StatusOr<RequestSaveReply> RequestSave(
+      const RequestSaveRequest& request, absl::Time now);
+  absl::StatusOr<ReportSaveReply> ReportSave(const ReportSaveRequest& request,
+                                             absl::Time now);
+  absl::StatusOr<HoldRoundsReply> HoldRounds(const HoldRoundsRequest& request,
+                                             absl::Time now);
+
+  // Lets time pass: workers get lost.
+  void Tick(absl::Time now);
+
+  // Watches that are answered now, in the order in which they came.
+  std::vector<WatchAnswer> TakeAnswers(absl::Time now);
+  // Answers a Watch with the present state in the next TakeAnswers.
+  void CutWatch(uint64_t watch_id);
+  // Steps that are answered now, in the order in which they came.
+  std::vector<StepAnswer> TakeStepAnswers(absl::Time now);
+  // Answers every Step that waits in the next TakeStepAnswers.
+  void CutSteps();
+  // What happened since the last call that an operator wants to know, a line
+  // each: a worker was lost, came back, was replaced.
+  std::vector<std::string> TakeLines();
+  // When the next watch ends or the next worker gets lost; InfiniteFuture if
+  // nothing can.
+  absl::Time NextDeadline() const;
+
+  JobState State() const;
+  JobPhase phase() const { return phase_; }
+  // The job is done, and every ps task that watches it has been told.
+  bool EndIsKnown() const { return phase_ == DONE && listeners_.all_know(); }
+  int64_t state_version() const { return state_version_; }
+  int64_t global_step() const { return budget_.steps(); }
+  int64_t outstanding_grants() const { return budget_.outstanding(); }
+
+ private:
+  struct WaitingWatch {
+    uint64_t watch_id;
+    int64_t state_version;
+    absl::Time until;
+  };
+  struct WaitingStep {
+    uint64_t step_id;
+    TaskKey task;
+    int64_t state_version;
+    absl::Time until;
+  };
+
+  // The worker that sent a message, marked as heard.
+  absl::StatusOr<CoordinatorWorker*> FindSender(absl::string_view request,
+                                                const Sender& sender,
+                                                absl::Time now);
+  void Hear(CoordinatorWorker& worker, absl::Time now);
+  // A line for TakeLines.
+  void Say(std::string line);
+  // Errors as Register.
+  absl::Status CheckRegister(const RegisterRequest& request, absl::Time now);
+  // The number that the request has to confirm; 0: none, or it does.
+  uint64_t WantedTakeover(const RegisterRequest& request) const;
+  absl::Status CheckWatched(const WatchRequest& request) const;
+  // The worker's record from here on.
+  CoordinatorWorker& AdmitSender(const Sender& sender);
+  bool AnotherIsLive(const TaskKey& key) const;
+
+  // The holder of the chief lease, if it is alive; else null.
+  const CoordinatorWorker* LiveChief() const;
+
+  // ---- What a lost chief has not saved (coordinator_saves.cc) --------------
+  // Would further steps be lost, with nobody there to save them?
+  bool NeedsChief(absl::Time now) const;
+  // Begins or ends the pause of grants until the chief is back.
+  void CheckPause(absl::Time now);
+  // Is the save at the end of the job still to be made?
+  bool AwaitsLastSave() const;
+  // The chief that would make it does not come back.
+  bool GivesUpLastSave(absl::Time now);
+  // When it gives up; InfiniteFuture while there is a chief.
+  absl::Time LastSaveDeadline() const;
+  // Of the commit of the present epoch.
+  bool IsRepeat(const CommitEpochRequest& request) const;
+  absl::Status CheckLease(absl::string_view request, const Sender& sender,
+                          absl::Time now);
+
+  // ---- What is taken (coordinator_admission.cc) ----------------------------
+  // The cluster makes the sender the chief.
+  bool IsChief(const RegisterRequest& request) const;
+  absl::Status CheckTraining(const RegisterRequest& request) const;
+  bool MayBringTraining(const RegisterRequest& request) const;
+  // The job's from here on: that of the chief, or of who came before it.
+  void AdoptTraining(const RegisterRequest& request);
+  // No member any more: its next message is told to register.
+  void Expel(CoordinatorWorker& worker);
+  bool HasRoomFor(const TaskKey& key) const;
+  absl::Status CheckRestoredTasks(const CommitEpochRequest& request) const;
+  absl::Status CheckSeenEpoch(int64_t seen) const;
+
+  // ---- What depends on the mode of replication (coordinator_rounds.cc) ----
+  absl::Status StartReplication(const CommitEpochRequest& request,
+                                absl::Time now);
+  // The tasks that take part now.
+  std::set<TaskKey> LiveTasks() const;
+  // Tells them to the rounds or clocks, before TryGrantTo.
+  std::set<TaskKey> RegisteredTasks() const;
+  void SeeLiveTasks(absl::Time now);
+  absl::Status CheckRound(const StepRequest& request) const;
+  // In sync: says how many rows an update has now.
+  void SayUpdateRows();
+  // In sync: offers the step to the open round, or counts it as dropped.
+  void CountDelivery(CoordinatorWorker& worker, const StepRequest& request,
+                     absl::Time now);
+  bool TryDeliver(const StepRequest& request);
+  void CountDropped(CoordinatorWorker& worker, const Delivery& step,
+                    absl::Time now);
+  // Closes the round that can be closed, returns the grant of an idle one.
+  void CheckRounds(absl::Time now);
+  // Gives the worker a step if there is one for it now; whether it has one.
+  bool TryGrantTo(CoordinatorWorker& worker, absl::Time now);
+  bool TryJoinRound(const TaskKey& task);
+  // May an answer wait for other workers?
+  bool StepsWait() const;
+  StepReply MakeStepReply(const CoordinatorWorker& worker, bool granted) const;
+  // Why `reply` has no grant.
+  void ExplainWait(const TaskKey& task, StepReply& reply) const;
+  void ExplainRound(StepReply& reply) const;
+  void ExplainClocks(const TaskKey& task, StepReply& reply) const;
+  // Answers the worker's Step that waits without a grant.
+  void AnswerOlderStep(const TaskKey& task);
+
+  // ---- Counting (coordinator_steps.cc) -------------------------------------
+  void CountReport(CoordinatorWorker& worker, const StepRequest& request,
+                   absl::Time now);
+  void CountStep(CoordinatorWorker& worker, const Delivery& step,
+                 absl::Time now);
+  // The start of ps task 0 in the committed epoch; 0: none.
+  uint64_t FirstPsIncarnation() const;
+  // Of the committed epoch; of none, if none is.
+  bool IsCurrent(int64_t model_epoch, uint64_t ps_incarnation) const;
+  absl::Status CheckMayStop(absl::string_view reason,
+                            const Sender& sender) const;
+  absl::Status CheckMayFinish(const FinishRequest& request) const;
+  // Answers a step, or lets it wait for its grant. `asks`: for another one.
+  void Answer(CoordinatorWorker& worker, const StepRequest& request,
+              uint64_t step_id, bool asks, absl::Time now);
+  void TakeGrantOf(CoordinatorWorker& worker);
+  void ReturnGrant(CoordinatorWorker& worker);
+  void RestoreWorkers(const CommitEpochRequest& request);
+
+  void SetPhase(JobPhase phase);
+  void Stop(std::string reason);
+  // STOPPING when the limit is reached, DONE when nobody is left.
+  void CheckEnd(absl::Time now);
+  void End(absl::Time now);
+  bool EverybodyCame() const;
+  // Why a ps need not wait for a save; "" if it should.
+  std::string WhyNoSave(const Sender& ps) const;
+  // Raises a save that is due, ends a pause that is over.
+  void CheckSave(absl::Time now);
+
+  const CoordinatorOptions options_;
+  const ListedTasks listed_;
+
+  int64_t state_version_ = 1;
+  JobPhase phase_ = INITIAL;
+  std::string stop_reason_;
+
+  std::map<TaskKey, CoordinatorWorker> workers_;
+  uint64_t training_fingerprint_ = 0;
+  std::string training_text_;
+  TaskKey training_owner_;  // who brought it; job "" if nobody
+  bool training_is_chiefs_ = false;
+
+  // The chief lease; incarnation 0 if nobody has it.
+  Sender chief_;
+  int64_t announced_epoch_ = 0;  // the largest that BeginEpoch gave out
+  int64_t committed_epoch_ = 0;
+  uint64_t fingerprint_ = 0;
+  std::map<int32_t, uint64_t> ps_incarnations_;
+  // Where a worker without a position of its own goes on.
+  DataPosition start_position_;
+  StepBudget budget_;
+  // As JobState.staleness_counts.
+  std::vector<int64_t> staleness_counts_;
+  SaveRequests saves_;
+  UnsavedSteps unsaved_;
+  // No step is granted until the chief is back.
+  bool needs_chief_ = false;
+  // The chief has finished, and has nothing more to save.
+  bool last_save_made_ = false;
+  // Since when the last save waits for a chief that is gone; InfiniteFuture if
+  // it does not.
+  absl::Time chief_gone_since_ = absl::InfiniteFuture();
+  EndListeners listeners_;
+  // Since when the job is STOPPING without a live task; InfiniteFuture if it
+  // is not.
+  absl::Time idle_since_ = absl::InfiniteFuture();
+
+  // One of them, or neither (async), while an epoch is committed.
+  std::optional<StepRounds> rounds_;
+  std::optional<WorkerClocks> clocks_;
+
+  std::vector<WaitingWatch> watches_;
+  std::vector<WaitingStep> waiting_steps_;
+  std::vector<StepAnswer> step_answers_;
+  // At most kMaxLines: those beyond are not kept.
+  std::vector<std::string> lines_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_COORDINATOR_COORDINATOR_H_

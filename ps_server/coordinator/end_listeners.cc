@@ -1,0 +1,60 @@
+#include "ps_server/coordinator/end_listeners.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace muster {
+
+void EndListeners::OnEnd(int64_t version, absl::Time now) {
+  end_version_ = version;
+  end_ = now;
+  Tick(now);
+}
+
+void EndListeners::Expect(int32_t ps_task, uint64_t incarnation,
+                          absl::Time now) {
+  if (listeners_.size() < kMaxListeners) {
+    listeners_[ps_task] = {incarnation, now};
+  }
+}
+
+void EndListeners::OnWatch(const Sender& ps, int64_t version, int64_t newest,
+                           absl::Time now) {
+  // A larger version is that of a former ps task 0.
+  if (end_version_ > 0 && version >= end_version_ && version <= newest) {
+    listeners_.erase(ps.task().index());
+    return;
+  }
+  Expect(ps.task().index(), ps.incarnation(), now);
+}
+
+// The farewell of an earlier start may come late.
+void EndListeners::Leave(const Sender& ps) {
+  const auto listener = listeners_.find(ps.task().index());
+  if (listener == listeners_.end() ||
+      listener->second.incarnation != ps.incarnation()) {
+    return;
+  }
+  listeners_.erase(listener);
+}
+
+void EndListeners::Tick(absl::Time now) {
+  if (end_version_ == 0) return;
+  for (auto it = listeners_.begin(); it != listeners_.end();) {
+    const bool is_over =
+        now >= std::min(it->second.last_heard, end_) + patience_;
+    it = is_over ? listeners_.erase(it) : std::next(it);
+  }
+}
+
+absl::Time EndListeners::NextDeadline() const {
+  absl::Time deadline = absl::InfiniteFuture();
+  if (end_version_ == 0) return deadline;
+  for (const auto& [ps_task, listener] : listeners_) {
+    deadline =
+        std::min(deadline, std::min(listener.last_heard, end_) + patience_);
+  }
+  return deadline;
+}
+
+}  // namespace muster

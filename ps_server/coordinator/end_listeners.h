@@ -1,0 +1,57 @@
+#ifndef PS_SERVER_COORDINATOR_END_LISTENERS_H_
+#define PS_SERVER_COORDINATOR_END_LISTENERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "absl/time/time.h"
+#include "proto/parameter_service.pb.h"
+
+namespace muster {
+
+// The ps tasks that watch the job on ps task 0 to learn its end, and which of
+// them know it: ps task 0 stays until all do. One knows the end when it watches
+// from a version of the state on that has it. Nobody is waited for longer than
+// `patience` after the end, nor who was not heard of for so long.
+// Not thread-safe; no clock, no waiting.
+class EndListeners {
+ public:
+  explicit EndListeners(absl::Duration patience) : patience_(patience) {}
+
+  // The job is done; states from `version` on say so.
+  void OnEnd(int64_t version, absl::Time now);
+  // A ps task is there, and will watch.
+  void Expect(int32_t ps_task, uint64_t incarnation, absl::Time now);
+  // A Watch of a ps task from `version` on; `newest` is that of now.
+  void OnWatch(const Sender& ps, int64_t version, int64_t newest,
+               absl::Time now);
+  // This start of a ps task does not listen any more.
+  void Leave(const Sender& ps);
+
+  // Lets time pass.
+  void Tick(absl::Time now);
+  // After OnEnd: nobody is left who has to be told.
+  bool all_know() const { return end_version_ > 0 && listeners_.empty(); }
+  // When Tick next changes something; InfiniteFuture if never.
+  absl::Time NextDeadline() const;
+
+ private:
+  struct Listener {
+    uint64_t incarnation;
+    absl::Time last_heard;
+  };
+
+  // More than any cluster has tasks.
+  static constexpr size_t kMaxListeners = 4096;
+
+  const absl::Duration patience_;
+  int64_t end_version_ = 0;  // 0: before the end
+  absl::Time end_ = absl::InfiniteFuture();
+  // Of those who do not know the end, by ps task.
+  std::map<int32_t, Listener> listeners_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_COORDINATOR_END_LISTENERS_H_

@@ -1,0 +1,88 @@
+#include "ps_server/coordinator/step_budget.h"
+
+#include <cassert>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "ps_server/caller/count_range.h"
+
+namespace muster {
+namespace {
+
+bool IsLimit(double value) { return std::isfinite(value) && value >= 0; }
+
+}  // namespace
+
+absl::Status StepBudget::Start(const CommitEpochRequest& commit,
+                               int64_t replicas) {
+  const StopSpec& stop = commit.stop();
+  if (!IsCount(stop.steps()) || !IsCount(commit.global_step()) ||
+      !IsCount(commit.examples()) || !IsCount(commit.batch_size()) ||
+      !IsCount(commit.epoch_examples()) || !IsLimit(stop.epochs()) ||
+      !IsLimit(stop.seconds()) || !IsLimit(stop.target_accuracy())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("commit epoch: a count or a stop condition is negative or "
+                     "above ",
+                     kMaxCount));
+  }
+  if (stop.steps() == 0 && stop.epochs() == 0 && stop.seconds() == 0 &&
+      stop.target_accuracy() == 0) {
+    return absl::InvalidArgumentError(
+        "commit epoch: no stop condition; set stop.steps, stop.epochs, "
+        "stop.seconds or stop.target_accuracy");
+  }
+  const double max_examples =
+      stop.epochs() * static_cast<double>(commit.epoch_examples());
+  if (stop.epochs() > 0 && (commit.batch_size() == 0 || max_examples < 1 ||
+                            max_examples > static_cast<double>(kMaxCount))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("commit epoch: stop.epochs ", stop.epochs(), " of ",
+                     commit.epoch_examples(), " examples in batches of ",
+                     commit.batch_size(), " is not a count of examples"));
+  }
+  Clear();
+  max_steps_ = stop.steps();
+  // An epsilon, because 0.1 * 60000 must be 6000.
+  max_examples_ = static_cast<int64_t>(std::floor(max_examples + 1e-6));
+  batch_size_ = commit.batch_size();
+  replicas_ = replicas;
+  steps_ = commit.global_step();
+  examples_ = commit.examples();
+  return absl::OkStatus();
+}
+
+void StepBudget::Clear() { *this = StepBudget(); }
+
+bool StepBudget::StepLeft() const {
+  return max_steps_ == 0 || steps_ + outstanding_ < max_steps_;
+}
+
+bool StepBudget::BatchLeft() const {
+  return max_examples_ == 0 || (max_examples_ - examples_) / replicas_ >=
+                                   (outstanding_ + 1) * batch_size_;
+}
+
+bool StepBudget::TryGrant() {
+  if (!StepLeft() || !BatchLeft()) return false;
+  ++outstanding_;
+  return true;
+}
+
+void StepBudget::Return() {
+  assert(outstanding_ > 0);
+  --outstanding_;
+}
+
+void StepBudget::Report(int64_t examples) {
+  Return();
+  ++steps_;
+  examples_ += examples;
+}
+
+std::string StepBudget::ReachedLimit() const {
+  if (outstanding_ > 0) return "";
+  if (!StepLeft()) return "steps";
+  return BatchLeft() ? "" : "epochs";
+}
+
+}  // namespace muster

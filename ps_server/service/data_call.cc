@@ -1,0 +1,78 @@
+#include "ps_server/service/data_call.h"
+
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/cord.h"
+#include "common/rpc/frame/frame_codec.h"
+#include "ps_server/service/carry_out.h"
+#include "ps_server/service/serve_call.h"
+
+namespace muster {
+namespace {
+
+// As CarryOut wants it.
+class GrpcForm {
+ public:
+  GrpcForm(const DataCallTarget& target, const grpc::ByteBuffer& bytes,
+           BytesCallback answer)
+      : target_(target), bytes_(bytes), answer_(std::move(answer)) {}
+
+  DataLink& shard() { return *target_.shard; }
+  ValueMemory Memory() {
+    return [values = target_.values](size_t size_bytes,
+                                     absl::FunctionRef<void(char*)> fill) {
+      return values->Make(size_bytes, fill);
+    };
+  }
+  PushContext ContextOf(const PushPart&) { return {Memory()}; }
+
+  template <typename Request>
+  absl::StatusOr<Request> Read() {
+    return ReadAs(static_cast<Request*>(nullptr));
+  }
+
+  template <typename Reply>
+  ReplyCallback<Reply> Answer() {
+    return [answer = std::move(answer_)](const absl::StatusOr<Reply>& reply) {
+      if (!reply.ok()) return answer(reply.status());
+      answer(Encode(*reply));
+    };
+  }
+
+  void Fail(const absl::Status& status) { answer_(status); }
+
+ private:
+  // The type of the null pointer is that of the request.
+  template <typename Header>
+  absl::StatusOr<Frame<Header>> ReadAs(const Frame<Header>*) {
+    return DecodeFrame<Header>(bytes_);
+  }
+  template <typename Message>
+  absl::StatusOr<Message> ReadAs(const Message*) {
+    return ParseRaw<Message>(bytes_);
+  }
+
+  template <typename Header>
+  static grpc::ByteBuffer Encode(const Frame<Header>& frame) {
+    return EncodeFrame(frame.header, frame.data);
+  }
+  template <typename Message>
+  static grpc::ByteBuffer Encode(const Message& message) {
+    return EncodeFrame(message, absl::Cord());
+  }
+
+  const DataCallTarget target_;
+  const grpc::ByteBuffer& bytes_;
+  BytesCallback answer_;
+};
+
+}  // namespace
+
+void PassDataCall(const DataCallTarget& target, const ExchangeBody& request,
+                  absl::Time deadline, BytesCallback answer) {
+  CarryOut(request.method, GrpcForm(target, request.message, std::move(answer)),
+           deadline);
+}
+
+}  // namespace muster

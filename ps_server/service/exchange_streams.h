@@ -1,0 +1,58 @@
+#ifndef PS_SERVER_SERVICE_EXCHANGE_STREAMS_H_
+#define PS_SERVER_SERVICE_EXCHANGE_STREAMS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "grpcpp/server_context.h"
+#include "ps_server/block/buffer_pool.h"
+#include "ps_server/service/data_link.h"
+#include "ps_server/service/exchange_connection.h"
+
+namespace muster {
+
+// Every Exchange stream of a ps. Thread-safe. Outlives the gRPC server.
+class ExchangeStreams {
+ public:
+  // An honest worker has one, and another one for a moment after it broke.
+  // Together they may have fewer calls on their way than gRPC allows unary
+  // ones (GRPC_ARG_MAX_CONCURRENT_STREAMS).
+  static constexpr int kMaxOfConnection = 4;
+
+  // Both, and this, outlive every callback of the shard.
+  ExchangeStreams(DataLink* shard, const Clock* clock)
+      : shard_(shard), clock_(clock) {}
+
+  ExchangeStreams(const ExchangeStreams&) = delete;
+  ExchangeStreams& operator=(const ExchangeStreams&) = delete;
+
+  // A stream that a peer has opened. One too many ends with ResourceExhausted.
+  ExchangeConnection* Open(const grpc::CallbackServerContext& context);
+
+  // Ends every stream, those that come later at once, when what was read is
+  // answered; without that a server waits for them when it shuts down.
+  void Close();
+
+ private:
+  void OnDone(const std::string& peer, ExchangeConnection* connection);
+
+  DataLink* const shard_;
+  const Clock* const clock_;
+  // Of answers on their way.
+  BufferPool values_;
+
+  absl::Mutex mu_;
+  absl::flat_hash_map<ExchangeConnection*, std::shared_ptr<ExchangeConnection>>
+      open_ ABSL_GUARDED_BY(mu_);
+  // By connection, which gRPC's name of the peer tells ("ipv4:10.0.0.1:4321").
+  absl::flat_hash_map<std::string, int> of_peer_ ABSL_GUARDED_BY(mu_);
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_SERVICE_EXCHANGE_STREAMS_H_

@@ -1,0 +1,81 @@
+#include "ps_server/service/save_asker.h"
+
+#include "common/rpc/deadline.h"
+#include "common/rpc/status_conversion.h"
+#include "grpcpp/client_context.h"
+#include "spdlog/spdlog.h"
+
+namespace muster {
+namespace {
+
+// A Watch is answered by ps task 0 before its deadline.
+constexpr absl::Duration kAnswerTime = absl::Milliseconds(500);
+
+}  // namespace
+
+SaveAsker::SaveAsker(const std::shared_ptr<grpc::Channel>& ps_0,
+                     const Sender& self, const Clock* clock)
+    : stub_(CoordinationService::NewStub(ps_0)), self_(self), clock_(clock) {}
+
+SaveWait::Verdict SaveAsker::AwaitSave(absl::Duration patience) {
+  const absl::Time start = clock_->Now();
+  SaveWait wait(start + patience);
+  SaveWait::Verdict verdict = Ask(&wait);
+  while (verdict == SaveWait::Verdict::kWait) verdict = WatchOnce(&wait);
+  const std::string took = absl::FormatDuration(
+      absl::Trunc(clock_->Now() - start, absl::Milliseconds(1)));
+  switch (verdict) {
+    case SaveWait::Verdict::kSaved:
+      spdlog::info("the chief has saved the model (asked {} ago)", took);
+      break;
+    case SaveWait::Verdict::kJobDone:
+      spdlog::info("the job is done");
+      break;
+    default:
+      spdlog::warn("ending without a new checkpoint: {}", wait.reason());
+  }
+  return verdict;
+}
+
+SaveWait::Verdict SaveAsker::Ask(SaveWait* wait) {
+  RequestSaveRequest request;
+  *request.mutable_sender() = self_;
+  grpc::ClientContext context;
+  context.set_deadline(ToGrpcDeadline(wait->give_up()));
+  RequestSaveReply reply;
+  const grpc::Status status = stub_->RequestSave(&context, request, &reply);
+  if (!status.ok()) return wait->OnFailure(ToAbslStatus(status));
+  state_version_ = reply.state().state_version();
+  return wait->OnReply(reply, clock_->Now());
+}
+
+SaveWait::Verdict SaveAsker::WatchOnce(SaveWait* wait) {
+  WatchRequest request;
+  *request.mutable_sender() = self_;
+  request.set_state_version(state_version_);
+  // Rounded up: it would ask again and again in the last millisecond.
+  request.set_max_wait_ms(static_cast<int32_t>(
+      1 + absl::ToInt64Milliseconds(wait->give_up() - clock_->Now())));
+  grpc::ClientContext context;
+  context.set_deadline(ToGrpcDeadline(wait->give_up() + kAnswerTime));
+  JobState state;
+  const grpc::Status status = stub_->Watch(&context, request, &state);
+  if (!status.ok()) return wait->OnFailure(ToAbslStatus(status));
+  state_version_ = state.state_version();
+  return wait->OnState(state, clock_->Now());
+}
+
+void SaveAsker::Leave(absl::Duration patience) {
+  RequestSaveRequest request;
+  *request.mutable_sender() = self_;
+  request.set_leaving(true);
+  grpc::ClientContext context;
+  context.set_deadline(ToGrpcDeadline(clock_->Now() + patience));
+  RequestSaveReply reply;
+  const grpc::Status status = stub_->RequestSave(&context, request, &reply);
+  if (!status.ok()) {
+    spdlog::debug("leaving was not told: {}", status.error_message());
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,111 @@
+#ifndef PS_SERVER_SERVICE_SHARED_MEMORY_LISTENER_H_
+#define PS_SERVER_SERVICE_SHARED_MEMORY_LISTENER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/file_descriptor.h"
+#include "common/shared_memory/memory_segment.h"
+#include "proto/shared_memory_service.pb.h"
+#include "ps_server/service/shard_server.h"
+#include "ps_server/service/shared_memory_connection.h"
+
+namespace muster {
+
+// Gives memory to workers of the same machine and user that show the token,
+// and serves their requests with `shard`: one thread that listens and one for
+// each worker. A worker that dies takes its thread and its memory with it. Also
+// gives them the shard's parameters to read where those are pulled in place.
+//
+// Thread-safe.
+class SharedMemoryListener {
+ public:
+  struct Options {
+    // Further workers are told so, and talk over gRPC.
+    int max_connections = 16;
+    // Not owned; both outlive the listener and every callback of the shard.
+    ShardServer* shard = nullptr;
+    const Clock* clock = nullptr;
+  };
+
+  // Errors: Unavailable, ResourceExhausted.
+  static absl::StatusOr<std::unique_ptr<SharedMemoryListener>> Start(
+      Options options);
+  // Closes every connection; what the shard answers after that is lost.
+  ~SharedMemoryListener();
+
+  SharedMemoryListener(const SharedMemoryListener&) = delete;
+  SharedMemoryListener& operator=(const SharedMemoryListener&) = delete;
+
+  // What a worker needs to connect.
+  const SharedMemoryOffer& offer() const { return offer_; }
+
+  // Workers that are being served, or greeted.
+  int connections() const { return connections_; }
+
+ private:
+  // A thread that serves one worker.
+  struct Server {
+    std::shared_ptr<std::atomic<bool>> ended;
+    std::unique_ptr<ClockThread> thread;
+  };
+
+  SharedMemoryListener(Options options, FileDescriptor socket,
+                       FileDescriptor stop, SharedMemoryOffer offer);
+
+  void Listen();
+  // Waits for a worker, or for a while if none can be accepted. False at the
+  // end.
+  bool AwaitWorker(bool may_accept) const;
+  // False if none can be accepted for a while.
+  bool AcceptOne();
+  // Has `serve` do with one worker what it does, on a thread of its own, and
+  // counts it in `count` meanwhile.
+  void StartServing(FileDescriptor socket, std::atomic<int>* count,
+                    void (SharedMemoryListener::*serve)(FileDescriptor));
+  // Greets and serves one worker.
+  void ServeOne(FileDescriptor socket);
+  // Greets one worker and tells it that there are too many.
+  void RefuseOne(FileDescriptor socket);
+  void Serve(FileDescriptor socket, MemorySegment segment);
+  absl::Status GiveParameters(const FileDescriptor& socket,
+                              int64_t model_epoch);
+  // False if the listener stops.
+  bool Register(const std::shared_ptr<SharedMemoryConnection>& connection);
+  // Joins threads that have ended.
+  void Reap();
+
+  // Constant after construction.
+  const Options options_;
+  const FileDescriptor socket_;
+  // An eventfd, readable when the listener stops.
+  const FileDescriptor stop_;
+  const SharedMemoryOffer offer_;
+
+  // Own synchronisation.
+  std::atomic<int> connections_ = 0;
+  // Workers that are being told that there are too many.
+  std::atomic<int> refusals_ = 0;
+
+  absl::Mutex mu_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::weak_ptr<SharedMemoryConnection>> open_ ABSL_GUARDED_BY(mu_);
+
+  // Used by the thread below, and by the destructor after it.
+  std::vector<Server> servers_;
+
+  // Last: uses all of the above.
+  std::unique_ptr<ClockThread> thread_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_SERVICE_SHARED_MEMORY_LISTENER_H_

@@ -1,0 +1,243 @@
+#ifndef PS_SERVER_SHARD_PARAMETER_SHARD_H_
+#define PS_SERVER_SHARD_PARAMETER_SHARD_H_
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/base/thread_team.h"
+#include "common/codec/codec.h"
+#include "common/optimizer/update_rule.h"
+#include "common/rpc/parameter_holder.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/cluster.pb.h"
+#include "proto/parameter_service.pb.h"
+#include "ps_server/block/buffer_pool.h"
+#include "ps_server/block/element_ranges.h"
+#include "ps_server/block/parameter_memory.h"
+#include "ps_server/block/shard_snapshot.h"
+#include "ps_server/block/slice_checks.h"
+#include "ps_server/block/tensor_table.h"
+#include "ps_server/caller/listed_tasks.h"
+#include "ps_server/shard/duplicate_marks.h"
+#include "ps_server/shard/gradient_applier.h"
+#include "ps_server/shard/held_parameters.h"
+#include "ps_server/shard/push_context.h"
+#include "ps_server/shard/replication_policy.h"
+#include "ps_server/shard/value_memory.h"
+
+namespace muster {
+
+struct ShardOptions {
+  // What this ps knows of its cluster; empty for --standalone.
+  ClusterDef cluster;
+  int32_t ps_index = 0;
+  // Random, not 0, new at every start of the process.
+  uint64_t incarnation = 1;
+  // Parameters and slots together; a Define beyond it is refused. What a model
+  // leaves of it is for the copies of a snapshot, and in synchronous
+  // replication half of that for gradients.
+  int64_t max_bytes = int64_t{64} << 30;
+  // Gradients of one round together; a push beyond it, or beyond what is left
+  // for them, is refused.
+  int64_t max_gradient_bytes = std::numeric_limits<int64_t>::max();
+  // Parameters that are pulled in place lie where other processes can read
+  // them.
+  bool shares_memory = false;
+  // Shares the work on large parts; null: the caller of the shard does it all.
+  // Outlives the shard.
+  ThreadTeam* apply_team = nullptr;
+};
+
+// What the shard has seen since the process started.
+struct ShardCounters {
+  int64_t applied_parts = 0;
+  int64_t duplicate_parts = 0;
+  int64_t fenced_parts = 0;
+  // Parts that a check refused (malformed, or NaN).
+  int64_t refused_parts = 0;
+  // Updates of this shard's version.
+  int64_t steps = 0;
+  // Parts that came after their step's update, and were dropped.
+  int64_t late_parts = 0;
+  // Steps whose worker went on or was replaced before all parts came.
+  int64_t unfinished_steps = 0;
+  // Snapshots whose copies found no room.
+  int64_t given_up_snapshots = 0;
+  // Staleness in updates, once for each step.
+  int64_t staleness_sum = 0;
+  int64_t staleness_count = 0;
+  int64_t staleness_max = 0;
+};
+
+// One ps task's parameters and what may happen to them: the state machine
+// behind ParameterService. No thread, clock, file or RPC inside; a request is
+// checked whole before anything changes, so that a refused one changed
+// nothing; but a Define for which the machine has no memory leaves the shard
+// EMPTY. parameter_service.proto says what each request means and
+// README.md the states. Not thread-safe (see ShardServer).
+//
+// The values in an answer may lie in the shard: they are to be copied before
+// the next request, unless memory was given for them.
+//
+// Errors of every request: FailedPrecondition with "fenced: " if the sender
+// means a state or is an incarnation that is gone; InvalidArgument, NotFound,
+// Unimplemented for what it says.
+class ParameterShard : private PartApplier {
+ public:
+  explicit ParameterShard(ShardOptions options);
+
+  absl::StatusOr<HelloReply> Hello(const HelloRequest& request);
+  absl::StatusOr<DefineReply> Define(const DefineRequest& request);
+  absl::StatusOr<LoadReply> Load(const Frame<LoadPart>& request);
+  absl::StatusOr<SealReply> Seal(const SealRequest& request);
+  // `memory`, unless null, is where the values of the answer go, which may then
+  // be kept.
+  absl::StatusOr<Frame<PullReply>> Pull(const PullRequest& request,
+                                        const ValueMemory& memory = nullptr);
+  absl::StatusOr<Frame<PushReply>> Push(const Frame<PushPart>& request,
+                                        const PushContext& context = {});
+  absl::StatusOr<BeginSnapshotReply> BeginSnapshot(
+      const BeginSnapshotRequest& request);
+  absl::StatusOr<Frame<SnapshotPart>> ReadSnapshot(
+      const ReadSnapshotRequest& request);
+  absl::StatusOr<EndSnapshotReply> EndSnapshot(
+      const EndSnapshotRequest& request);
+
+  // The memory in which the parameters of `model_epoch` lie. Errors:
+  // FailedPrecondition ("fenced: " for another epoch) if they are not to be
+  // read there.
+  absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
+      int64_t model_epoch) const;
+
+  // From now on, until the next Define, `holder` has the parameters and slots
+  // and updates them (ParameterHolder); it outlives that. Again, and another
+  // one: it takes over. Errors: FailedPrecondition if the replication is not
+  // asynchronous, or there are state tensors; those of the holder, and then
+  // nobody holds them.
+  absl::Status HoldParameters(const Sender& sender, const Fence& fence,
+                              ParameterHolder* holder);
+  // An update of all of them (ParameterLink::UpdateHeld).
+  absl::StatusOr<PushReply> UpdateHeld(const PushPart& request);
+
+  ShardState State() const;
+  ShardPhase phase() const { return phase_; }
+  ShardCounters counters() const;
+  // As DuplicateMarks'.
+  uint64_t CurrentIncarnation(const Sender& sender) const {
+    return marks_.CurrentIncarnation(sender);
+  }
+  // "" before the first Define.
+  const std::string& optimizer_name() const { return optimizer_name_; }
+
+ private:
+  // The start of an error message: "push of ... to /job:ps/task:0".
+  std::string What(absl::string_view request, const Sender& sender) const;
+
+  absl::Status CheckSender(const Sender& sender, uint64_t ps_incarnation) const;
+  absl::Status CheckFence(const Sender& sender, const Fence& fence) const;
+  // CheckFence, and the phase is `phase`.
+  absl::Status CheckPhase(const Sender& sender, const Fence& fence,
+                          ShardPhase phase) const;
+
+  // Frees what the shard holds of a model and makes room for that of `request`,
+  // which was checked. Errors: ResourceExhausted; the shard is EMPTY then.
+  absl::Status ReplaceTensors(const DefineRequest& request,
+                              absl::Span<const SlotDef> slots);
+
+  // A stream of a tensor: 0 is the parameter, 1 + i slot i, kCounts "t".
+  static constexpr int kCounts = -1;
+  absl::StatusOr<int> FindStream(absl::string_view slot) const;
+  absl::Status CheckHasStream(absl::string_view what, int stream,
+                              const std::vector<CheckedSlice>& slices) const;
+  void LoadValues(int stream, const std::vector<CheckedSlice>& slices,
+                  const absl::Cord& data);
+  absl::Status LoadCounts(absl::string_view what,
+                          const std::vector<CheckedSlice>& slices,
+                          const absl::Cord& data);
+
+  // Errors: Aborted if `snapshot` has ended.
+  absl::Status CheckSnapshot(absl::string_view what, uint64_t snapshot) const;
+  // Writes one slice of the snapshot to `dst`; returns where it ends.
+  char* ReadSnapshotSlice(int stream, const CheckedSlice& slice,
+                          char* dst) const;
+
+  absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
+                                                 const PushContext& context);
+  absl::StatusOr<PushReply> UpdateHeldUncounted(const PushPart& request);
+  void CountReply(const absl::Status& status, const PushReply& reply);
+  std::string WhatPush(const PushPart& header) const;
+  absl::Status CheckPushNumbers(absl::string_view what,
+                                const PushPart& header) const;
+  // Checks everything of a part that is no duplicate.
+  absl::StatusOr<PushedPart> CheckPart(absl::string_view what,
+                                       const Frame<PushPart>& request,
+                                       const PushContext& context) const;
+  // What the header alone says of it.
+  PushedPart MakePart(const PushPart& header) const;
+  // Notes the part in the marks and counters; returns its step's outcome.
+  PartOutcome CountPart(const PushedPart& part, PartFate fate);
+
+  // Carries out a part that passed every check; returns the values that it
+  // wants, written on the way if that can be.
+  absl::Cord TakePart(PushedPart part, PartFate fate, bool wants_values,
+                      const ValueMemory& memory);
+  // The values of a part that was taken before, if it wants them.
+  absl::StatusOr<absl::Cord> ValuesOfDuplicate(absl::string_view what,
+                                               const PushPart& header,
+                                               const Codec* codec,
+                                               const ValueMemory& memory);
+  PushReply MakePushReply(const PartOutcome& outcome, bool duplicate) const;
+  // The values of the slices as they are now.
+  absl::Cord ValuesOf(const std::vector<CheckedSlice>& slices,
+                      const Codec* codec, const ValueMemory& memory);
+  // Memory for them that `fill` writes; of replies_ if `memory` is null.
+  absl::Cord MakeValues(const std::vector<CheckedSlice>& slices,
+                        const Codec* codec, const ValueMemory& memory,
+                        absl::FunctionRef<void(char* data)> fill);
+
+  // ---- PartApplier -------------------------------------------------------
+  void Apply(const PushedPart& part) override;
+  void ApplyToAll(BlockGradient gradient) override;
+  void CountUpdate() override;
+
+  const ShardOptions options_;
+  GradientApplier applier_;
+  BufferPool replies_;
+
+  // Of the process.
+  DuplicateMarks marks_;
+  ShardCounters counters_;
+  uint64_t next_snapshot_ = 1;
+
+  // Of the model epoch.
+  ShardPhase phase_ = EMPTY;
+  int64_t model_epoch_ = 0;
+  uint64_t fingerprint_ = 0;
+  bool allow_non_finite_ = false;
+  bool pulled_in_place_ = false;
+  int64_t version_ = 0;
+  TensorTable tensors_;
+  std::vector<ElementRanges> loaded_;  // [tensor]; only in LOADING
+  std::string optimizer_name_;
+  std::unique_ptr<UpdateRule> rule_;
+  std::unique_ptr<ReplicationPolicy> policy_;
+  ShardSnapshot snapshot_;
+  Sender snapshot_owner_;
+  int64_t max_copy_bytes_ = 0;
+  HeldParameters held_;
+
+  // Of the push under way: Apply has written its new values.
+  bool is_published_ = false;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_SHARD_PARAMETER_SHARD_H_

@@ -1,0 +1,124 @@
+#ifndef PS_SERVER_SHARD_REPLICATION_POLICY_H_
+#define PS_SERVER_SHARD_REPLICATION_POLICY_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/codec/codec.h"
+#include "proto/parameter_service.pb.h"
+#include "proto/training.pb.h"
+#include "ps_server/block/slice_checks.h"
+#include "ps_server/block/tensor_table.h"
+
+namespace muster {
+
+// A part of a worker's step that passed every check and is no duplicate.
+struct PushedPart {
+  Sender sender;
+  int64_t step = 0;
+  int32_t part = 0;
+  int32_t parts = 1;
+  // The first of its step to come.
+  bool begins_step = true;
+  // Of the token that the step was taken with; 0: none.
+  int64_t round = 0;
+  std::vector<CheckedSlice> slices;
+  // Their values, encoded by `codec` (null: float32), where they were received:
+  // only until the answer. Who keeps them copies them.
+  absl::Cord data;
+  const Codec* codec = nullptr;
+  // Known to be finite.
+  bool is_finite = false;
+  // Where Apply also writes the new values, slice after slice, encoded by
+  // `publish_codec` (null: float32); null: nowhere. It may be where `data`
+  // lies, if both take as many bytes a value.
+  char* publish_to = nullptr;
+  const Codec* publish_codec = nullptr;
+  // Of its step, in updates.
+  int64_t staleness = 0;
+  // Of the learning rate with which it is applied.
+  double rate_factor = 1;
+};
+
+// What becomes of a part.
+enum class PartFate {
+  kTaken,  // applied now or later, or not chosen
+  kLate,   // dropped: its update has been made without it
+};
+
+// Changes the shard's values.
+class PartApplier {
+ public:
+  virtual ~PartApplier() = default;
+
+  // Applies one part. REQUIRES: it was checked against the present tensors.
+  virtual void Apply(const PushedPart& part) = 0;
+  // Writes the gradient (a state tensor's delta) of one block; called from
+  // several threads at once, for each block by one of them.
+  using BlockGradient = absl::FunctionRef<void(int tensor, int64_t block,
+                                               absl::Span<float> gradient)>;
+  // Makes one update of every block.
+  virtual void ApplyToAll(BlockGradient gradient) = 0;
+  // Raises the shard's version: one more update is made, or has begun.
+  virtual void CountUpdate() = 0;
+};
+
+// When, and in what company, a pushed part changes the shard. One small class
+// for each mode of ReplicationSpec, a state machine as the shard is. `what`
+// begins every error message. Not thread-safe.
+class ReplicationPolicy {
+ public:
+  virtual ~ReplicationPolicy() = default;
+
+  // As in ReplicationSpec: "async".
+  virtual absl::string_view name() const = 0;
+
+  // Whether `part` may come now; changes nothing.
+  // Errors: InvalidArgument for a round that does not suit the mode or a
+  // gradient that is not one of the whole shard; FailedPrecondition before its
+  // round; ResourceExhausted.
+  virtual absl::StatusOr<PartFate> CheckPart(
+      absl::string_view what, const PushedPart& part,
+      const TensorTable& tensors) const = 0;
+
+  // Applies `part` now, or keeps it for a later call.
+  // REQUIRES: CheckPart has just said kTaken.
+  virtual void OnPart(PushedPart part, const TensorTable& tensors,
+                      PartApplier& applier) = 0;
+
+  // Makes the update that `token` tells of, if it was not made yet. Repeatable.
+  // An error changes nothing: InvalidArgument if the mode has no tokens, or for
+  // a round that is no count (count_range.h);
+  // Internal if the shard does not hold what was chosen.
+  virtual absl::Status OnToken(absl::string_view what, const StepToken& token,
+                               const TensorTable& tensors,
+                               PartApplier& applier) = 0;
+
+  // OnToken, after which the values are those of a checkpoint.
+  // Errors: as OnToken; Aborted if they are newer.
+  virtual absl::Status OnCut(absl::string_view what, const StepToken& token,
+                             const TensorTable& tensors,
+                             PartApplier& applier) = 0;
+
+  // The newest step of each worker that is a part of the values; nothing if it
+  // is the newest that the worker has pushed.
+  virtual std::optional<std::vector<DuplicateMark>> AppliedSteps() const = 0;
+};
+
+// The policy that `spec` asks for; async if it names none. One that keeps
+// gradients keeps at most `max_gradient_bytes`.
+// Errors: Unimplemented, naming the mode.
+absl::StatusOr<std::unique_ptr<ReplicationPolicy>> CreateReplicationPolicy(
+    const ReplicationSpec& spec, int64_t max_gradient_bytes);
+
+}  // namespace muster
+
+#endif  // PS_SERVER_SHARD_REPLICATION_POLICY_H_

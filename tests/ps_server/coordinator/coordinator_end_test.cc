@@ -1,0 +1,242 @@
+// The end of a job: who is waited for, who is told, what is kept meanwhile.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/ps_server/coordinator/ask_step.h"
+#include "tests/ps_server/coordinator/coordinator_fixture.h"
+#include "tests/ps_server/shard/shard_requests.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+using CoordinatorEndTest = CoordinatorTest;
+
+TEST_F(CoordinatorEndTest, EndsWhenEveryLiveWorkerHasFinished) {
+  StartRun(2, 1);
+  Step(chief_, 0);
+  EXPECT_EQ(Step(chief_, 1).phase(), STOPPING);
+  EXPECT_EQ(Finish(worker_).phase(), STOPPING);
+  EXPECT_EQ(Finish(worker_).phase(), STOPPING);  // a repeat
+  EXPECT_EQ(Finish(chief_).phase(), DONE);
+}
+
+TEST_F(CoordinatorEndTest, PsTaskZeroNeedNotTellItself) {
+  StartRun(1, 1);
+  ASSERT_THAT(Watch(MakeSender(0, 70, "ps"), 0), IsOk());
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(chief_);
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
+TEST_F(CoordinatorEndTest, TheEndIsKnownWhenEachPsWatchesFromItOn) {
+  StartRun(1, 1);
+  const Sender ps = MakeSender(1, 71, "ps");
+  ASSERT_THAT(Watch(ps, 0), IsOk());
+  Step(chief_, 0);
+  Step(chief_, 1);
+  EXPECT_FALSE(coordinator_.EndIsKnown());
+  const int64_t version = Finish(chief_).state_version();
+  EXPECT_EQ(coordinator_.phase(), DONE);
+  EXPECT_FALSE(coordinator_.EndIsKnown());
+  EXPECT_LE(coordinator_.NextDeadline(), now_ + kTimeout);
+  ASSERT_THAT(Watch(ps, version), IsOk());
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
+// So that a chief that comes back to a job that is done knows whether it has
+// been saved.
+TEST_F(CoordinatorEndTest, WhoComesBackToTheEndHasFinishedIfItsTaskHad) {
+  StartRun(2, 1);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(worker_);
+  Pass(kTimeout);
+  ASSERT_EQ(coordinator_.phase(), DONE);
+  EXPECT_FALSE(Register(MakeSender(0, 555))->state().workers(0).finished());
+  EXPECT_TRUE(Register(MakeSender(1, 556))->state().workers(1).finished());
+}
+
+// ps_server --keep_serving.
+TEST_F(CoordinatorEndTest, APsWhoseJobIsDoneRefusesAnother) {
+  StartRun(1, 1);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(chief_);
+  ASSERT_EQ(coordinator_.phase(), DONE);
+  EXPECT_THAT(Register(MakeSender(0, 555), "b"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("is done (steps, at step 1)"),
+                             HasSubstr("line 1 is 'b', there it is 'a'"),
+                             HasSubstr("start the ps tasks anew"))));
+  EXPECT_THAT(Register(MakeSender(0, 555), "a"), IsOk()) << "it is the same";
+}
+
+TEST_F(CoordinatorEndTest, AnUnsavedModelIsKeptForTheNextStartOfTheChief) {
+  StartRun(2, 1);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(worker_);
+  EXPECT_EQ(FinishUnsaved(chief_).phase(), STOPPING);
+  Pass(kTimeout - absl::Seconds(1));
+  EXPECT_EQ(coordinator_.phase(), STOPPING);
+  const Sender next = MakeSender(0, 555);
+  const auto back = Register(next);
+  ASSERT_THAT(back, IsOk());
+  EXPECT_EQ(back->state().phase(), STOPPING);
+  EXPECT_EQ(back->state().model_epoch(), epoch_);
+  Pass(kTimeout - absl::Seconds(1));
+  EXPECT_EQ(coordinator_.phase(), STOPPING) << "it is alive";
+  EXPECT_EQ(FinishUnsaved(next).phase(), STOPPING) << "no room yet";
+  const Sender last = MakeSender(0, 556);
+  ASSERT_THAT(Register(last), IsOk());
+  EXPECT_EQ(Finish(last).phase(), DONE);
+  EXPECT_TRUE(Register(MakeSender(0, 557))->state().workers(0).finished());
+}
+
+TEST_F(CoordinatorEndTest, AnUnsavedModelIsKeptOnlySoLong) {
+  StartRun(2, 1);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(worker_);
+  FinishUnsaved(chief_);
+  EXPECT_EQ(coordinator_.NextDeadline(), now_ + kTimeout);
+  Pass(kTimeout);
+  EXPECT_EQ(coordinator_.phase(), DONE);
+  EXPECT_GT(coordinator_.NextDeadline(), now_) << "it does not spin";
+  EXPECT_FALSE(Register(MakeSender(0, 555))->state().workers(0).finished())
+      << "it has still to save";
+}
+
+TEST_F(CoordinatorEndTest, OnlyTheChiefHasAModelToSave) {
+  StartRun(2, 1);
+  FinishRequest request;
+  *request.mutable_sender() = worker_;
+  request.set_unsaved(true);
+  EXPECT_THAT(coordinator_.Finish(request, now_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("is not the chief")));
+}
+
+TEST_F(CoordinatorEndTest, ThePsTasksOfTheEpochAreToldOfTheEnd) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  const auto begun = Begin(chief_);
+  ASSERT_THAT(begun, IsOk());
+  epoch_ = begun->model_epoch();
+  CommitEpochRequest commit = MakeCommit(chief_, epoch_, 1);
+  (*commit.mutable_ps_incarnations())[1] = 71;
+  ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+  Step(chief_, 0);
+  Step(chief_, 1);
+  const int64_t version = Finish(chief_).state_version();
+  EXPECT_EQ(coordinator_.phase(), DONE);
+  EXPECT_FALSE(coordinator_.EndIsKnown()) << "its first Watch may be lost";
+  ASSERT_THAT(Watch(MakeSender(1, 71, "ps"), version), IsOk());
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
+TEST_F(CoordinatorEndTest, WaitsForTheDeadOnlySoLong) {
+  StartRun(2, 1);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(chief_);
+  EXPECT_EQ(coordinator_.phase(), STOPPING);
+  EXPECT_EQ(coordinator_.NextDeadline(), now_ + kTimeout);
+  Pass(kTimeout);
+  EXPECT_EQ(coordinator_.phase(), DONE);
+}
+
+// Fixture for a cluster of two workers.
+class LatecomerTest : public CoordinatorTest {
+ protected:
+  LatecomerTest() : CoordinatorTest(TwoExpected()) {}
+
+  static CoordinatorOptions TwoExpected() {
+    CoordinatorOptions options = Options();
+    options.expected_tasks = 2;
+    return options;
+  }
+
+  // A job of which only the chief has come, at its end.
+  void FinishWithoutTheWorker() {
+    StartRun(1, 1);
+    Step(chief_, 0);
+    Step(chief_, 1);
+    EXPECT_EQ(Finish(chief_).phase(), STOPPING);
+  }
+
+  const absl::Duration wait_ = TwoExpected().latecomer_wait;
+};
+
+TEST_F(LatecomerTest, AFinishedJobWaitsAWhileForAWorkerThatNeverCame) {
+  FinishWithoutTheWorker();
+  EXPECT_EQ(coordinator_.NextDeadline(), now_ + wait_);
+  Pass(wait_ / 2);
+  EXPECT_EQ(coordinator_.phase(), STOPPING);
+  Pass(wait_ / 2);
+  EXPECT_EQ(coordinator_.phase(), DONE);
+}
+
+TEST_F(LatecomerTest, AWorkerThatComesLateIsToldAndEndsTheWait) {
+  FinishWithoutTheWorker();
+  Pass(wait_ / 2);
+  const auto late = Register(worker_);
+  ASSERT_THAT(late, IsOk());
+  EXPECT_EQ(late->state().phase(), STOPPING);
+  Pass(wait_);
+  EXPECT_EQ(coordinator_.phase(), STOPPING);
+  EXPECT_EQ(Finish(worker_).phase(), DONE);
+}
+
+TEST_F(CoordinatorEndTest, TheChiefMayStopTheJob) {
+  StartRun(2, 100);
+  Step(worker_, 0);
+  FinishRequest request;
+  *request.mutable_sender() = worker_;
+  request.set_stop_job(true);
+  EXPECT_THAT(
+      coordinator_.Finish(request, now_),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not the chief")));
+  const JobState state = Finish(chief_, /*stop_job=*/true, "interrupted");
+  EXPECT_EQ(state.phase(), STOPPING);
+  EXPECT_EQ(state.stop_reason(), "interrupted (/job:worker/task:0)");
+  // The step that was under way still counts.
+  EXPECT_EQ(Step(worker_, 1).global_step(), 1);
+  EXPECT_EQ(Finish(worker_).phase(), DONE);
+}
+
+TEST_F(CoordinatorEndTest, TheChiefMayStopTheJobAndStayAMember) {
+  StartRun(2, 100);
+  EXPECT_TRUE(Step(chief_, 0).granted());
+  EXPECT_TRUE(Step(worker_, 0).granted());
+  StepRequest request = MakeStep(worker_, 1);
+  request.set_stop_reason("seconds");
+  EXPECT_THAT(
+      AskStep(coordinator_, request, now_),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not the chief")));
+  request = MakeStep(chief_, 1);
+  request.set_stop_reason("seconds");
+  const auto reply = AskStep(coordinator_, request, now_);
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_FALSE(reply->granted());
+  EXPECT_EQ(reply->phase(), STOPPING);
+  EXPECT_EQ(reply->global_step(), 1);
+  EXPECT_EQ(coordinator_.State().stop_reason(), "seconds");
+  // The step that was under way still counts; the chief is waited for.
+  EXPECT_EQ(Step(worker_, 1).global_step(), 2);
+  EXPECT_EQ(Finish(worker_).phase(), STOPPING);
+  EXPECT_EQ(Finish(chief_).phase(), DONE);
+}
+
+TEST_F(CoordinatorEndTest, AWorkerThatLeavesEarlyDoesNotEndTheJob) {
+  StartRun(2, 100);
+  Finish(worker_, /*stop_job=*/false, "interrupted");
+  Finish(chief_, /*stop_job=*/false, "failed");
+  EXPECT_EQ(coordinator_.phase(), RUNNING);
+}
+
+}  // namespace
+}  // namespace muster

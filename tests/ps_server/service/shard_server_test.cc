@@ -1,0 +1,46 @@
+#include "ps_server/service/shard_server.h"
+
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/ps_server/shard/shard_requests.h"
+#include "tests/testing/await_reply.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(ShardServerTest, SaysOnceThatAStartOfATaskReplacedAnother) {
+  const MonotonicClock clock{};
+  std::vector<std::string> lines;
+  ShardServer::Options options;
+  options.shard.incarnation = kPsIncarnation;
+  options.clock = &clock;
+  options.say = [&lines](const std::string& line) { lines.push_back(line); };
+  ShardServer server(options);
+  const auto hello = [&](uint64_t incarnation, uint64_t takeover) {
+    const absl::StatusOr<HelloReply> reply =
+        AwaitReply<HelloReply>([&](auto done) {
+          server.Hello(MakeHello(MakeSender(1, incarnation), takeover),
+                       clock.Now() + absl::Seconds(30), done);
+        });
+    EXPECT_THAT(reply, IsOk());
+    return reply->takeover();
+  };
+  hello(0x65, 0);
+  const uint64_t takeover = hello(0xabc, 0);
+  EXPECT_THAT(lines, IsEmpty()) << "nothing has changed";
+  for (int i = 0; i < 2; ++i) hello(0xabc, takeover);
+  EXPECT_THAT(lines,
+              ElementsAre("/job:worker/task:1 was started anew: incarnation "
+                          "abc replaces 65"));
+}
+
+}  // namespace
+}  // namespace muster

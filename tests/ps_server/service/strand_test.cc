@@ -1,0 +1,128 @@
+#include "ps_server/service/strand.h"
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+TEST(StrandTest, RunsATaskBeforePostReturns) {
+  Strand strand;
+  std::thread::id ran_on;
+  ASSERT_TRUE(strand.Post([&] { ran_on = std::this_thread::get_id(); }));
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+}
+
+TEST(StrandTest, WhatATaskPostsRunsAfterIt) {
+  Strand strand;
+  std::vector<int> ran;
+  ASSERT_TRUE(strand.Post([&] {
+    EXPECT_TRUE(strand.Post([&] { ran.push_back(2); }));
+    ran.push_back(1);
+  }));
+  EXPECT_EQ(ran, std::vector<int>({1, 2}));
+}
+
+TEST(StrandTest, TakesPostsFromManyThreadsAndRunsOneAtATime) {
+  int sum = 0;  // no lock: one task runs at a time
+  Strand strand;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        EXPECT_TRUE(strand.Post([&sum] { ++sum; }));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  strand.Close();
+  EXPECT_EQ(sum, 2000);
+}
+
+TEST(StrandTest, WhoPostsWhileAnotherRunsDoesNotWait) {
+  Strand strand;
+  absl::Notification begun, go_on;
+  bool second = false;
+  std::thread runner([&] {
+    EXPECT_TRUE(strand.Post([&] {
+      begun.Notify();
+      go_on.WaitForNotification();
+    }));
+  });
+  begun.WaitForNotification();
+  EXPECT_TRUE(strand.Post([&second] { second = true; }));
+  EXPECT_FALSE(second);
+  go_on.Notify();
+  runner.join();
+  EXPECT_TRUE(second);
+}
+
+// Others never let the queue become empty, before the thread has had its say.
+TEST(StrandTest, AThreadThatRunsOthersTasksSeesToItsOwnDuties) {
+  Strand strand, other;
+  int attended = 0;
+  int runs = 0;
+  const std::function<void()> attend = [&] {
+    ++attended;
+    EXPECT_TRUE(other.Post([] {}));
+  };
+  std::function<void()> again = [&] {
+    if (++runs == 100 || attended == 3) return;
+    EXPECT_TRUE(strand.Post(again));
+  };
+  {
+    const Strand::Attendance attendance(&strand, &attend);
+    EXPECT_TRUE(strand.Post(again));
+    EXPECT_EQ(runs, 4);
+    EXPECT_EQ(attended, 4);
+    // Who posts has nothing to see to while another thread runs it.
+    std::thread runner([&] { EXPECT_TRUE(strand.Post([] {})); });
+    runner.join();
+    EXPECT_EQ(attended, 4);
+  }
+  EXPECT_TRUE(strand.Post([] {}));
+  EXPECT_EQ(attended, 4);
+}
+
+TEST(StrandTest, RefusesAfterCloseAndClosesTwice) {
+  Strand strand;
+  strand.Close();
+  strand.Close();
+  EXPECT_FALSE(strand.Post([] { FAIL(); }));
+}
+
+TEST(StrandTest, CloseWaitsForWhatRuns) {
+  Strand strand;
+  absl::Notification begun, go_on;
+  bool ended = false;
+  std::thread runner([&] {
+    EXPECT_TRUE(strand.Post([&] {
+      begun.Notify();
+      go_on.WaitForNotification();
+      ended = true;
+    }));
+  });
+  begun.WaitForNotification();
+  std::thread helper([&] { go_on.Notify(); });
+  strand.Close();
+  EXPECT_TRUE(ended);
+  helper.join();
+  runner.join();
+}
+
+TEST(StrandTest, FreesATaskBeforeTheNextRuns) {
+  Strand strand;
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = held;
+  ASSERT_TRUE(strand.Post([&, held = std::move(held)] {
+    EXPECT_TRUE(strand.Post([&] { EXPECT_TRUE(watch.expired()); }));
+  }));
+}
+
+}  // namespace
+}  // namespace muster
