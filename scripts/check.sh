@@ -176,14 +176,14 @@ check_patterns() {
   forbid 'flag read outside main.cc' 'absl::GetFlag\(' "$mains" || bad=1
   forbid 'std::mutex (use absl::Mutex)' \
     'std::(mutex|shared_mutex|condition_variable)\b' \
-    '(worker/client/timer_queue|common/base/monotonic_wait)[^:]*' || bad=1
+    '(worker/client/link/timer_queue|common/base/monotonic_wait)[^:]*' || bad=1
   # A wall clock that is set must not fire or hold up any timeout. Stamps for
   # people are what it is for.
   forbid 'wait or deadline by the wall clock (use Clock)' \
     '\b((Await|Wait)With(Timeout|Deadline)\(|system_clock|GPR_CLOCK_REALTIME)' \
     'common/base/monotonic_wait[^:]*' || bad=1
   forbid 'wall clock (Clock is monotonic)' 'absl::Now\b' \
-    '(common/summary/event_file|worker/model_saver)\.h' || bad=1
+    '(common/summary/event_file|worker/checkpoint/model_saver)\.h' || bad=1
   forbid 'detached thread' '\.detach\(\)' 'none' || bad=1
   forbid 'sleep' '\b(sleep|usleep|sleep_for|SleepFor) *\(' 'none' || bad=1
   forbid 'using namespace' '^ *using namespace ' 'none' || bad=1

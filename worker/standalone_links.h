@@ -3,7 +3,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "worker/worker_task.h"
+#include "worker/task/worker_task.h"
 
 namespace muster {
 

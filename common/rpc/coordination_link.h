@@ -8,7 +8,7 @@
 namespace muster {
 
 // The CoordinationService of ps task 0, behind gRPC
-// (worker/client/grpc_coordination_link.h), in this process
+// (worker/client/link/grpc_coordination_link.h), in this process
 // (ps_server/service/coordination_server.h), or simulated. Calls behave as
 // those of ParameterLink.
 class CoordinationLink {

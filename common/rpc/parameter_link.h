@@ -28,7 +28,7 @@ template <typename Reply>
 using ReplyCallback = std::function<void(absl::StatusOr<Reply>)>;
 
 // One ps task's ParameterService, wherever it is: behind gRPC
-// (worker/client/grpc_parameter_link.h), in this process
+// (worker/client/link/grpc_parameter_link.h), in this process
 // (ps_server/service/shard_server.h, for --standalone), or simulated. The
 // requests are those of parameter_service.proto.
 //

@@ -21,7 +21,7 @@
 #include "oneapi/dnnl/dnnl.hpp"
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/backend.h"
-#include "worker/model/compiled_model.h"
+#include "worker/executor/compiled_model.h"
 
 ABSL_FLAG(std::string, model, "mnist_cnn", "A model of worker/model/zoo.");
 ABSL_FLAG(bool, avx2, false, "Use no instruction set beyond AVX2.");

@@ -14,7 +14,7 @@
 #include "worker/client/push_outcome.h"
 #include "worker/client/tensor_view.h"
 #include "worker/input/row_position.h"
-#include "worker/step_runner.h"
+#include "worker/session/step_runner.h"
 
 namespace muster {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tests/simulation/scenario.h"
-#include "worker/placed_model.h"
+#include "worker/training/placed_model.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "tests/simulation/simulator.h"
-#include "worker/client/timer_queue.h"
+#include "worker/client/link/timer_queue.h"
 
 namespace muster {
 

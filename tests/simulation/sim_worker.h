@@ -15,12 +15,12 @@
 #include "tests/simulation/sim_model.h"
 #include "tests/simulation/sim_process.h"
 #include "tests/simulation/simulator.h"
+#include "worker/checkpoint/model_loader.h"
+#include "worker/checkpoint/model_saver.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/checkpoint_saver.h"
-#include "worker/model_loader.h"
-#include "worker/model_saver.h"
-#include "worker/round_holder.h"
-#include "worker/training_session.h"
+#include "worker/session/round_holder.h"
+#include "worker/session/training_session.h"
 
 namespace muster {
 

@@ -16,7 +16,7 @@
 #include "common/base/clock.h"
 #include "tests/simulation/fiber.h"
 #include "tests/simulation/running_hash.h"
-#include "worker/client/timer_queue.h"
+#include "worker/client/link/timer_queue.h"
 
 namespace muster {
 

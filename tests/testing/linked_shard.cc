@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "ps_server/service/parameter_service.h"
 #include "ps_server/service/shared_memory_service.h"
-#include "worker/client/grpc_parameter_link.h"
+#include "worker/client/link/grpc_parameter_link.h"
 
 namespace muster {
 

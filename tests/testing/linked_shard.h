@@ -15,7 +15,7 @@
 #include "ps_server/service/shard_server.h"
 #include "ps_server/service/shared_memory_listener.h"
 #include "tests/testing/loopback_server.h"
-#include "worker/client/shared_memory_link.h"
+#include "worker/client/link/shared_memory_link.h"
 
 namespace muster {
 

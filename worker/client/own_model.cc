@@ -14,9 +14,9 @@
 #include "common/rpc/protocol.h"
 #include "common/rpc/server/listen_address.h"
 #include "common/tensor/shape.h"
-#include "worker/client/shard_link.h"
+#include "worker/client/link/shard_link.h"
+#include "worker/client/model_fingerprint.h"
 #include "worker/client/tensor_view.h"
-#include "worker/model_fingerprint.h"
 
 namespace muster {
 namespace {

@@ -17,8 +17,8 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "worker/client/link/timer_queue.h"
 #include "worker/client/part_id.h"
-#include "worker/client/timer_queue.h"
 #include "worker/client/transfer_machine.h"
 
 namespace muster {

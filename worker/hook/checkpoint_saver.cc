@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "worker/call_status.h"
+#include "worker/client/call_status.h"
 
 namespace muster {
 namespace {

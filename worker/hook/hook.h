@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "worker/computed_step.h"
+#include "worker/tower/computed_step.h"
 
 namespace muster {
 

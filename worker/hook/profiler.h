@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/summary/chrome_trace.h"
+#include "worker/executor/device_trace.h"
 #include "worker/hook/hook.h"
-#include "worker/model/device_trace.h"
-#include "worker/profiled_steps.h"
+#include "worker/tower/profiled_steps.h"
 
 namespace muster {
 

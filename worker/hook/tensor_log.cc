@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/readable_number.h"
 #include "common/base/status_macros.h"
-#include "worker/hook/sum_of_squares.h"
+#include "worker/tower/sum_of_squares.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/summary/histogram.h"
 #include "common/summary/summary_value.h"
-#include "worker/hook/sum_of_squares.h"
+#include "worker/tower/sum_of_squares.h"
 
 namespace muster {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/summary/summary_value.h"
-#include "worker/hook/sum_of_squares.h"
+#include "worker/tower/sum_of_squares.h"
 
 namespace muster {
 

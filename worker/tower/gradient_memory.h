@@ -5,7 +5,7 @@
 
 #include "absl/types/span.h"
 #include "common/tensor/aligned_buffer.h"
-#include "worker/model/compiled_model.h"
+#include "worker/executor/compiled_model.h"
 
 namespace muster {
 

@@ -8,11 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/tensor/aligned_buffer.h"
+#include "worker/executor/compiled_model.h"
+#include "worker/executor/device_trace.h"
+#include "worker/executor/parameter_gate.h"
+#include "worker/executor/step_listener.h"
 #include "worker/input/batch.h"
-#include "worker/model/compiled_model.h"
-#include "worker/model/device_trace.h"
-#include "worker/model/parameter_gate.h"
-#include "worker/model/step_listener.h"
 
 namespace muster {
 

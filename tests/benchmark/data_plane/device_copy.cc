@@ -7,7 +7,7 @@
 #include "common/base/status_macros.h"
 #include "worker/backend/backend.h"
 #include "worker/backend/device_streams.h"
-#include "worker/model/pinned_buffer.h"
+#include "worker/executor/pinned_buffer.h"
 
 namespace muster {
 namespace {

@@ -17,8 +17,8 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "tests/benchmark/data_plane/server_process.h"
-#include "tests/worker/client/frame_server.h"
-#include "worker/client/unary_caller.h"
+#include "tests/worker/client/link/frame_server.h"
+#include "worker/client/link/unary_caller.h"
 
 namespace muster {
 namespace {

@@ -18,7 +18,7 @@
 #include "tests/benchmark/data_plane/server_process.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/forwarding_parameter_link.h"
-#include "worker/client/shard_link.h"
+#include "worker/client/link/shard_link.h"
 
 namespace muster {
 namespace {

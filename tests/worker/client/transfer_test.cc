@@ -10,7 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "gtest/gtest.h"
-#include "worker/client/timer_queue.h"
+#include "worker/client/link/timer_queue.h"
 
 namespace muster {
 namespace {

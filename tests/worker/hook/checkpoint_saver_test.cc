@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "tests/testing/status_matchers.h"
-#include "worker/call_status.h"
+#include "worker/client/call_status.h"
 
 namespace muster {
 namespace {

@@ -12,9 +12,9 @@
 #include "tests/worker/backend/parity_backends.h"
 #include "tests/worker/model/allocation_counter.h"
 #include "tests/worker/model/test_models.h"
-#include "worker/model/device_trace.h"
-#include "worker/model/parameter_gate.h"
-#include "worker/model/step_listener.h"
+#include "worker/executor/device_trace.h"
+#include "worker/executor/parameter_gate.h"
+#include "worker/executor/step_listener.h"
 
 namespace muster {
 namespace {

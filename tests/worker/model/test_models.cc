@@ -11,7 +11,7 @@
 #include "google/protobuf/text_format.h"
 #include "tests/worker/backend/fake_device.h"
 #include "worker/layer/counter_random.h"
-#include "worker/training_spec.h"
+#include "worker/training/training_spec.h"
 
 namespace muster {
 namespace {

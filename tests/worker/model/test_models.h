@@ -9,8 +9,8 @@
 
 #include "proto/training.pb.h"
 #include "worker/backend/backend.h"
+#include "worker/executor/compiled_model.h"
 #include "worker/input/batch.h"
-#include "worker/model/compiled_model.h"
 
 namespace muster {
 

@@ -15,8 +15,8 @@
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/backend.h"
 #include "worker/backend/device_mean.h"
-#include "worker/model/device_trace.h"
-#include "worker/model/step_listener.h"
+#include "worker/executor/device_trace.h"
+#include "worker/executor/step_listener.h"
 
 namespace muster {
 namespace {

@@ -11,7 +11,7 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/backend/cuda/fake_gpu.h"
 #include "tests/worker/model/test_models.h"
-#include "worker/model/compiled_model.h"
+#include "worker/executor/compiled_model.h"
 
 namespace muster {
 namespace {

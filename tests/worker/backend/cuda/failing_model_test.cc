@@ -14,8 +14,8 @@
 #include "tests/worker/backend/cuda/fake_gpu.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/cuda/cuda_backend.h"
-#include "worker/model/compiled_model.h"
-#include "worker/model/device_trace.h"
+#include "worker/executor/compiled_model.h"
+#include "worker/executor/device_trace.h"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/worker/update_device.h"
+#include "tests/worker/step/update_device.h"
 
 namespace muster {
 

@@ -1,0 +1,106 @@
+// The cut between two rounds; tests/worker/task/standalone_test.cc saves and
+// restores whole models.
+#include "worker/checkpoint/model_saver.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/fake_file_system.h"
+#include "tests/testing/fake_parameter_link.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/session/round_coordination.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kRound = 8;
+
+class ModelSaverTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ParameterClient::Options client;
+    client.ps_names = {"/job:ps/task:0", "/job:ps/task:1"};
+    client.clock = &clock_;
+    std::vector<std::unique_ptr<ParameterLink>> links;
+    links.push_back(std::make_unique<FakeParameterLink>(&shards_[0]));
+    links.push_back(std::make_unique<FakeParameterLink>(&shards_[1]));
+    client_ = std::make_unique<ParameterClient>(client, std::move(links));
+    ASSERT_THAT(client_->SetModel({}, {}), IsOk());
+    client_->SetEpoch(1, {11, 12});
+    ModelSaver::Options options;
+    options.clock = &clock_;
+    options.client = client_.get();
+    options.coordination = &coordination_;
+    options.rounds = &rounds_;
+    options.file_system = &files_;
+    options.train_dir = "train";
+    options.placed = &placed_;
+    saver_ = std::make_unique<ModelSaver>(options);
+    saver_->Enter(1);
+  }
+
+  FakeClock clock_;
+  FakeShard shards_[2] = {FakeShard{{}}, FakeShard{{}}};
+  std::unique_ptr<ParameterClient> client_;
+  RoundCoordination coordination_{kRound};
+  RoundHolder rounds_{&clock_, &coordination_, Sender()};
+  PlacedModel placed_;
+  FakeFileSystem files_{"train"};
+  std::unique_ptr<ModelSaver> saver_;
+};
+
+TEST_F(ModelSaverTest, CutsEveryShardAtTheHeldRound) {
+  const auto save = saver_->Begin();
+  ASSERT_THAT(save, IsOk());
+  EXPECT_EQ(save->global_step, kRound - 1);
+  EXPECT_EQ(shards_[0].round(), kRound);
+  EXPECT_EQ(shards_[1].round(), kRound);
+  EXPECT_EQ(coordination_.holds, 1);
+  EXPECT_FALSE(coordination_.held);
+}
+
+TEST_F(ModelSaverTest, TellsWhichStepIsSaved) {
+  const auto save = saver_->Begin();
+  ASSERT_THAT(save, IsOk());
+  EXPECT_EQ(coordination_.saves_reported().size(), 0);
+  ASSERT_THAT(save->write(), IsOk());
+  ASSERT_EQ(coordination_.saves_reported().size(), 1);
+  const ReportSaveRequest report = coordination_.saves_reported().front();
+  EXPECT_EQ(report.global_step(), kRound - 1);
+  EXPECT_EQ(report.model_epoch(), 1);
+}
+
+TEST_F(ModelSaverTest, ASaveThatFailsIsNotTold) {
+  const auto save = saver_->Begin();
+  ASSERT_THAT(save, IsOk());
+  files_.FailFrom(1, absl::ResourceExhaustedError("full"));
+  EXPECT_FALSE(save->write().ok());
+  EXPECT_EQ(coordination_.saves_reported().size(), 0);
+}
+
+TEST_F(ModelSaverTest, ACutThatComesTooLateIsTriedAgain) {
+  coordination_.after_hold = [this] {
+    shards_[1].AdvanceToRound(kRound + 1);
+    coordination_.set_round(kRound + 1);
+  };
+  const auto save = saver_->Begin();
+  ASSERT_THAT(save, IsOk());
+  EXPECT_EQ(save->global_step, kRound);
+  EXPECT_EQ(shards_[0].round(), kRound + 1);
+  EXPECT_EQ(coordination_.holds, 2);
+  EXPECT_FALSE(coordination_.held);
+}
+
+TEST_F(ModelSaverTest, ReleasesTheRoundsWhenNoCutSucceeds) {
+  shards_[1].AdvanceToRound(kRound + 1);
+  EXPECT_THAT(saver_->Begin(), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_EQ(coordination_.holds, coordination_.releases);
+  EXPECT_FALSE(coordination_.held);
+}
+
+}  // namespace
+}  // namespace muster

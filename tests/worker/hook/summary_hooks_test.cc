@@ -1,0 +1,132 @@
+#include "worker/hook/summary_hooks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/common/summary/read_events.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/fake_file_system.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::IsSupersetOf;
+using ::testing::SizeIs;
+
+class SummaryHooksTest : public ::testing::Test {
+ protected:
+  SummaryHooksTest() : files_("logs") {
+    EventFileWriter::Options options;
+    options.file.file_system = &files_;
+    options.file.folder = "logs/chief";
+    options.clock = &clock_;
+    // Nothing is written unless it is asked for.
+    options.flush_every = absl::Hours(1);
+    options.say = [](bool, absl::string_view) {};
+    writer_ = std::make_unique<EventFileWriter>(options);
+    parts_.writer = writer_.get();
+    parts_.clock = &clock_;
+    parts_.ask_job_state = [](const auto& done) { done(JobState()); };
+    training_.mutable_optimizer()->set_name("sgd");
+    training_.mutable_summary()->set_every_steps(1);
+  }
+
+  std::vector<std::unique_ptr<Hook>> MakeHooks() {
+    auto hooks = MakeSummaryHooks(training_, parts_);
+    EXPECT_THAT(hooks, IsOk());
+    return *std::move(hooks);
+  }
+
+  // Of all points on the disk.
+  std::set<std::string> Tags() {
+    std::set<std::string> tags;
+    const auto names = files_.List("logs/chief");
+    if (!names.ok()) return tags;
+    for (const std::string& name : *names) {
+      for (const Event& event :
+           ReadEvents(files_.Contents("logs/chief/" + name))) {
+        for (const auto& value : event.summary().value()) {
+          tags.insert(value.tag());
+        }
+      }
+    }
+    return tags;
+  }
+
+  FakeFileSystem files_;
+  FakeClock clock_;
+  TrainingSpec training_;
+  std::unique_ptr<EventFileWriter> writer_;
+  SummaryParts parts_;
+};
+
+TEST_F(SummaryHooksTest, OneStepFillsTheCurves) {
+  training_.mutable_summary()->set_histograms_every_steps(1);
+  const std::vector<float> values = {1, 2};
+  const std::vector<StepTensor> tensors = {{"w", {2}, true, values, values}};
+  const auto hooks = MakeHooks();
+  for (const auto& hook : hooks) ASSERT_THAT(hook->AfterEnter({}), IsOk());
+  clock_.Advance(absl::Seconds(1));
+  StepRecord step;
+  step.tensors = tensors;
+  for (const auto& hook : hooks) ASSERT_THAT(hook->BeforePush(step), IsOk());
+  step.tensors = {};
+  step.global_step = 1;
+  for (const auto& hook : hooks) ASSERT_THAT(hook->AfterStep(step), IsOk());
+  MakeEvaluationSummaries(writer_.get())(1, {10, 0.5, 1});
+  writer_->Flush();
+  EXPECT_THAT(Tags(), IsSupersetOf(
+                          {"training_spec", "loss", "accuracy", "learning_rate",
+                           "gradient_norm", "global_step_per_s", "parameters/w",
+                           "gradients/w", "test_accuracy", "test_loss"}));
+}
+
+TEST_F(SummaryHooksTest, PeriodsChooseTheHooks) {
+  EXPECT_THAT(MakeHooks(), SizeIs(3));
+  training_.mutable_summary()->set_histograms_every_steps(10);
+  EXPECT_THAT(MakeHooks(), SizeIs(4));
+  training_.mutable_summary()->set_every_steps(0);
+  EXPECT_THAT(MakeHooks(), SizeIs(2));
+  EXPECT_TRUE(HasSummaries(training_));
+  training_.mutable_summary()->set_histograms_every_steps(0);
+  EXPECT_FALSE(HasSummaries(training_));
+}
+
+TEST_F(SummaryHooksTest, WithoutAWriterThereIsNothingToDo) {
+  parts_.writer = nullptr;
+  EXPECT_THAT(MakeHooks(), SizeIs(0));
+}
+
+TEST_F(SummaryHooksTest, ACheckpointIsNotAheadOfTheCurves) {
+  std::set<std::string> at_the_save;
+  const CheckpointSaver::Begin begin =
+      WriteSummariesFirst(writer_.get(), [&]() -> absl::StatusOr<PendingSave> {
+        return PendingSave{1, [&]() -> absl::StatusOr<std::string> {
+                             at_the_save = Tags();
+                             return "ckpt-1";
+                           }};
+      });
+  MakeEvaluationSummaries(writer_.get())(1, {10, 0.5, 1});
+  const auto save = begin();
+  ASSERT_THAT(save, IsOk());
+  EXPECT_TRUE(Tags().empty());
+  EXPECT_EQ(save->write().value(), "ckpt-1");
+  EXPECT_EQ(at_the_save.count("test_loss"), 1u);
+}
+
+TEST_F(SummaryHooksTest, ASaveThatDoesNotBeginIsHandedOn) {
+  const CheckpointSaver::Begin begin =
+      WriteSummariesFirst(writer_.get(), []() -> absl::StatusOr<PendingSave> {
+        return absl::UnavailableError("gone");
+      });
+  EXPECT_THAT(begin(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,31 @@
+#include "worker/session/event_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace muster {
+namespace {
+
+TEST(EventQueueTest, KeepsTheOrder) {
+  EventQueue queue;
+  queue.Push(SignalEvent{1});
+  queue.Push(SignalEvent{2});
+  EXPECT_EQ(std::get<SignalEvent>(*queue.Pop(absl::ZeroDuration())).signal, 1);
+  EXPECT_EQ(std::get<SignalEvent>(*queue.Pop(absl::ZeroDuration())).signal, 2);
+}
+
+TEST(EventQueueTest, GivesNothingAfterTheTimeout) {
+  EventQueue queue;
+  EXPECT_FALSE(queue.Pop(absl::ZeroDuration()).has_value());
+}
+
+TEST(EventQueueTest, WakesForAnEventOfAnotherThread) {
+  EventQueue queue;
+  std::thread other([&queue] { queue.Push(TickEvent{}); });
+  EXPECT_TRUE(queue.Pop(absl::InfiniteDuration()).has_value());
+  other.join();
+}
+
+}  // namespace
+}  // namespace muster

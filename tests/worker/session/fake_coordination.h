@@ -1,0 +1,198 @@
+#ifndef TESTS_WORKER_SESSION_FAKE_COORDINATION_H_
+#define TESTS_WORKER_SESSION_FAKE_COORDINATION_H_
+
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/rpc/coordination_link.h"
+
+namespace muster {
+
+// A coordinator for one worker that grants `steps` steps and then stops the
+// job. Answers before the call returns, except a Watch without news, which
+// waits for the next change.
+class FakeCoordination : public CoordinationLink {
+ public:
+  explicit FakeCoordination(int64_t steps) : steps_(steps) {
+    state_.set_state_version(1);
+  }
+
+  void Register(const RegisterRequest& request, absl::Time deadline,
+                ReplyCallback<RegisterReply> done) override {
+    static_cast<void>(deadline);
+    RegisterReply reply;
+    {
+      absl::MutexLock lock(&mu_);
+      registered_ = request;
+      *reply.mutable_state() = state_;
+    }
+    done(reply);
+  }
+
+  void Watch(const WatchRequest& request, absl::Time deadline,
+             ReplyCallback<JobState> done) override {
+    static_cast<void>(deadline);
+    JobState state;
+    {
+      absl::MutexLock lock(&mu_);
+      ++watches_;
+      if (request.state_version() == state_.state_version()) {
+        waiting_ = std::move(done);
+        return;
+      }
+      state = state_;
+    }
+    done(state);
+  }
+
+  void BeginEpoch(const BeginEpochRequest& request, absl::Time deadline,
+                  ReplyCallback<BeginEpochReply> done) override {
+    static_cast<void>(deadline);
+    BeginEpochReply reply;
+    reply.set_model_epoch(request.seen_epoch() + 1);
+    done(reply);
+  }
+
+  void CommitEpoch(const CommitEpochRequest& request, absl::Time deadline,
+                   ReplyCallback<CommitEpochReply> done) override {
+    static_cast<void>(deadline);
+    CommitEpochReply reply;
+    {
+      absl::MutexLock lock(&mu_);
+      committed_ = request;
+      state_.set_model_epoch(request.model_epoch());
+      state_.set_fingerprint(request.fingerprint());
+      state_.set_global_step(request.global_step());
+      *state_.mutable_ps_incarnations() = request.ps_incarnations();
+    }
+    SetPhase(RUNNING);
+    *reply.mutable_state() = State();
+    done(reply);
+  }
+
+  void Step(const StepRequest& request, absl::Time deadline,
+            ReplyCallback<StepReply> done) override {
+    static_cast<void>(deadline);
+    StepReply reply;
+    bool stop = false;
+    {
+      absl::MutexLock lock(&mu_);
+      steps_reported_.push_back(request);
+      if (request.step() > 0 && !request.abandoned()) {
+        state_.set_global_step(state_.global_step() + 1);
+      }
+      stop = state_.global_step() >= steps_;
+      if (!request.stop_reason().empty()) {
+        state_.set_stop_reason(request.stop_reason());
+        stop = true;
+      }
+    }
+    if (stop) SetPhase(STOPPING);
+    const JobState state = State();
+    reply.set_granted(!stop && !request.abandoned());
+    reply.set_global_step(state.global_step());
+    reply.set_phase(state.phase());
+    reply.set_model_epoch(state.model_epoch());
+    reply.set_state_version(state.state_version());
+    done(reply);
+  }
+
+  void Finish(const FinishRequest& request, absl::Time deadline,
+              ReplyCallback<FinishReply> done) override {
+    static_cast<void>(deadline);
+    {
+      absl::MutexLock lock(&mu_);
+      finished_ = request;
+    }
+    done(FinishReply());
+  }
+
+  void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
+                  ReplyCallback<ReportSaveReply> done) override {
+    static_cast<void>(deadline);
+    {
+      absl::MutexLock lock(&mu_);
+      saves_reported_.push_back(request);
+    }
+    done(ReportSaveReply());
+  }
+
+  // Of an asynchronous job.
+  void HoldRounds(const HoldRoundsRequest& request, absl::Time deadline,
+                  ReplyCallback<HoldRoundsReply> done) override {
+    static_cast<void>(request);
+    static_cast<void>(deadline);
+    done(absl::FailedPreconditionError("the job has no rounds"));
+  }
+
+  JobState State() const {
+    absl::MutexLock lock(&mu_);
+    return state_;
+  }
+  // Non-zero step numbers and whether they were abandoned.
+  std::vector<StepRequest> steps_reported() const {
+    absl::MutexLock lock(&mu_);
+    return steps_reported_;
+  }
+  FinishRequest finished() const {
+    absl::MutexLock lock(&mu_);
+    return finished_;
+  }
+  CommitEpochRequest committed() const {
+    absl::MutexLock lock(&mu_);
+    return committed_;
+  }
+  RegisterRequest registered() const {
+    absl::MutexLock lock(&mu_);
+    return registered_;
+  }
+  std::vector<ReportSaveRequest> saves_reported() const {
+    absl::MutexLock lock(&mu_);
+    return saves_reported_;
+  }
+  int watches() const {
+    absl::MutexLock lock(&mu_);
+    return watches_;
+  }
+
+  void SetPhase(JobPhase phase) {
+    ReplyCallback<JobState> done;
+    JobState state;
+    {
+      absl::MutexLock lock(&mu_);
+      if (state_.phase() == phase) return;
+      state_.set_phase(phase);
+      state_.set_state_version(state_.state_version() + 1);
+      state = state_;
+      done = std::exchange(waiting_, nullptr);
+    }
+    if (done != nullptr) done(state);
+  }
+  // Ends a waiting Watch with this error.
+  void FailWatch(const absl::Status& status) {
+    ReplyCallback<JobState> done;
+    {
+      absl::MutexLock lock(&mu_);
+      done = std::exchange(waiting_, nullptr);
+    }
+    if (done != nullptr) done(status);
+  }
+
+ private:
+  const int64_t steps_;
+  mutable absl::Mutex mu_;
+  JobState state_ ABSL_GUARDED_BY(mu_);
+  ReplyCallback<JobState> waiting_ ABSL_GUARDED_BY(mu_);
+  std::vector<StepRequest> steps_reported_ ABSL_GUARDED_BY(mu_);
+  FinishRequest finished_ ABSL_GUARDED_BY(mu_);
+  CommitEpochRequest committed_ ABSL_GUARDED_BY(mu_);
+  RegisterRequest registered_ ABSL_GUARDED_BY(mu_);
+  std::vector<ReportSaveRequest> saves_reported_ ABSL_GUARDED_BY(mu_);
+  int watches_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_WORKER_SESSION_FAKE_COORDINATION_H_

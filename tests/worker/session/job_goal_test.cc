@@ -1,0 +1,69 @@
+#include "worker/session/job_goal.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+JobState EndedFor(const std::string& reason, int64_t steps = 0,
+                  int64_t examples = 0) {
+  JobState job;
+  job.set_phase(DONE);
+  job.set_stop_reason(reason);
+  job.set_global_step(steps);
+  job.set_examples(examples);
+  job.add_workers()->set_examples(examples);
+  return job;
+}
+
+TEST(JobGoalTest, StepsAreReachedByTheGlobalStep) {
+  JobGoal goal;
+  goal.stop.set_steps(20);
+  EXPECT_TRUE(IsReached(goal, EndedFor("steps", 20)));
+  EXPECT_TRUE(IsReached(goal, EndedFor("interrupted", 20)));
+  EXPECT_FALSE(IsReached(goal, EndedFor("steps", 19)));
+  EXPECT_FALSE(IsReached(goal, EndedFor("epochs", 19)));
+}
+
+TEST(JobGoalTest, EpochsAreReachedWhenNoUpdateIsLeft) {
+  JobGoal goal;
+  goal.stop.set_epochs(2);
+  goal.epoch_examples = 100;
+  goal.update_examples = 30;
+  EXPECT_TRUE(IsReached(goal, EndedFor("epochs", 6, 180)));
+  EXPECT_FALSE(IsReached(goal, EndedFor("epochs", 5, 150)));
+  JobState total = EndedFor("epochs", 6, 60);
+  total.set_examples(180);
+  EXPECT_TRUE(IsReached(goal, total)) << "workers have left";
+}
+
+TEST(JobGoalTest, WhatTheChiefJudgesIsReachedIfTheJobEndedForIt) {
+  JobGoal goal;
+  goal.stop.set_seconds(60);
+  EXPECT_TRUE(IsReached(goal, EndedFor("seconds")));
+  EXPECT_FALSE(IsReached(goal, EndedFor("target_accuracy")));
+  EXPECT_FALSE(IsReached(goal, EndedFor("steps", 20)));
+}
+
+TEST(JobGoalTest, AnEndBeforeTheEndReachesNothing) {
+  JobGoal goal;
+  goal.stop.set_steps(20);
+  EXPECT_FALSE(IsReached(goal, EndedFor("interrupted")));
+  EXPECT_FALSE(
+      IsReached(goal, EndedFor("interrupted (/job:worker/task:0)", 19)));
+  EXPECT_FALSE(IsReached(goal, EndedFor("failed: broken")));
+  EXPECT_FALSE(IsReached(goal, EndedFor("non_finite")));
+  EXPECT_TRUE(IsReached(goal, EndedFor("plateau"))) << "a hook's reason";
+  EXPECT_TRUE(IsReached(goal, EndedFor("done (/job:worker/task:0)")))
+      << "told to a new start of ps task 0";
+}
+
+TEST(JobGoalTest, NamesItsConditions) {
+  JobGoal goal;
+  goal.stop.set_steps(3'000'000);
+  goal.stop.set_epochs(1.5);
+  EXPECT_EQ(Describe(goal), "stop.steps 3000000 or stop.epochs 1.5");
+}
+
+}  // namespace
+}  // namespace muster

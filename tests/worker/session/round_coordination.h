@@ -1,0 +1,52 @@
+#ifndef TESTS_WORKER_SESSION_ROUND_COORDINATION_H_
+#define TESTS_WORKER_SESSION_ROUND_COORDINATION_H_
+
+#include <functional>
+#include <utility>
+
+#include "tests/worker/session/fake_coordination.h"
+
+namespace muster {
+
+// The coordinator of a synchronous job, which holds its rounds when asked to.
+// For one thread.
+class RoundCoordination : public FakeCoordination {
+ public:
+  // The job is at global step `round` - 1.
+  explicit RoundCoordination(int64_t round)
+      : FakeCoordination(/*steps=*/0), round_(round) {}
+
+  void HoldRounds(const HoldRoundsRequest& request, absl::Time deadline,
+                  ReplyCallback<HoldRoundsReply> done) override {
+    static_cast<void>(deadline);
+    held = request.hold();
+    ++(request.hold() ? holds : releases);
+    last = request;
+    HoldRoundsReply reply;
+    reply.mutable_token()->set_round(round_);
+    reply.mutable_state()->set_global_step(round_ - 1 + state_ahead);
+    if (!failure.ok()) return done(failure);
+    done(reply);
+    if (request.hold()) after_hold();
+  }
+
+  void set_round(int64_t round) { round_ = round; }
+
+  absl::Status failure;
+  // What a wrong coordinator adds to the state's step.
+  int64_t state_ahead = 0;
+  // Called when a hold is answered.
+  std::function<void()> after_hold = [] {};
+
+  bool held = false;
+  int holds = 0;
+  int releases = 0;
+  HoldRoundsRequest last;
+
+ private:
+  int64_t round_;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_WORKER_SESSION_ROUND_COORDINATION_H_

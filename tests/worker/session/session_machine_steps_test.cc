@@ -1,0 +1,207 @@
+// How the machine waits for other workers' steps.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/process/exit_code.h"
+#include "tests/worker/session/session_machine_fixture.h"
+#include "worker/session/session_machine.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kStepWait = absl::Seconds(1);
+constexpr absl::Duration kSoon = absl::Milliseconds(10);
+
+class SessionMachineStepsTest : public SessionMachineTest {
+ protected:
+  SessionMachineStepsTest() { step_wait_ = kStepWait; }
+
+  // A refusal that names worker 2.
+  StepReply Waiting() {
+    StepReply reply = Reply(false, 1);
+    TaskId* other = reply.add_waiting_for();
+    other->set_job("worker");
+    other->set_index(2);
+    reply.set_waiting_why("to push its gradient of step 120");
+    return reply;
+  }
+  StepReply TooFew() {
+    StepReply reply = Waiting();
+    reply.set_too_few_replicas(true);
+    return reply;
+  }
+  void Answer(const StepReply& reply, absl::Duration after) {
+    now_ += after;
+    Send(StepEvent{reply});
+  }
+};
+
+TEST_F(SessionMachineStepsTest, AQuestionMayWaitForOthers) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->max_wait, kStepWait);
+}
+
+TEST_F(SessionMachineStepsTest, InAsyncNoQuestionWaits) {
+  step_wait_ = absl::ZeroDuration();
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->max_wait, absl::ZeroDuration());
+}
+
+TEST_F(SessionMachineStepsTest, NamesWhomItWaitsForAfterASecond) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  Answer(Waiting(), kStepWait);
+  ASSERT_NE(Get<Say>(), nullptr);
+  EXPECT_EQ(Get<Say>()->text,
+            "waiting for /job:worker/task:2 to push its gradient of step 120; "
+            "1 s so far");
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->report.step, 0);
+  int lines = 0;
+  for (int second = 2; second <= 20; ++second) {
+    Answer(Waiting(), kStepWait);
+    if (Get<Say>() != nullptr) ++lines;
+    ASSERT_NE(Get<SendStep>(), nullptr) << second;
+  }
+  EXPECT_EQ(lines, 1);
+  Answer(Reply(true, 1), kSoon);
+  ASSERT_NE(Get<Say>(), nullptr);
+  EXPECT_EQ(Get<Say>()->text, "no longer waiting");
+  EXPECT_NE(Get<TrainStep>(), nullptr);
+}
+
+TEST_F(SessionMachineStepsTest, SaysWhyWhenThereIsNobodyToName) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  StepReply few = Reply(false, 1);
+  few.set_waiting_why("more workers to come: 1 there");
+  Answer(few, kStepWait);
+  ASSERT_NE(Get<Say>(), nullptr);
+  EXPECT_EQ(Get<Say>()->text,
+            "waiting for more workers to come: 1 there; 1 s so far");
+}
+
+TEST_F(SessionMachineStepsTest, AShortWaitIsNotSaid) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  Answer(Reply(true, 1), kStepWait / 2);
+  EXPECT_EQ(Get<Say>(), nullptr);
+  EXPECT_NE(Get<TrainStep>(), nullptr);
+}
+
+TEST_F(SessionMachineStepsTest, ARefusalThatHasNotWaitedIsNotRepeatedAtOnce) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  Answer(Waiting(), kSoon);
+  EXPECT_EQ(Get<SendStep>(), nullptr);
+  Pass(kSoon);
+  EXPECT_EQ(Get<SendStep>(), nullptr);
+  Pass(absl::Seconds(1));
+  EXPECT_NE(Get<SendStep>(), nullptr);
+}
+
+TEST_F(SessionMachineStepsTest, NewsEndAWaitAndTheNextBeginsAtOnce) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  StepReply news = Waiting();
+  news.set_state_version(version_ + 1);
+  Answer(news, kSoon);
+  EXPECT_NE(Get<SendStep>(), nullptr);
+  // The same again is no news.
+  Answer(news, kSoon);
+  EXPECT_EQ(Get<SendStep>(), nullptr);
+}
+
+TEST_F(SessionMachineStepsTest, NewsThatWatchHasToldBeforeAreNewsToo) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  Send(WatchEvent{State(RUNNING, 1, {7})});
+  Answer(Waiting(), kSoon);
+  EXPECT_NE(Get<SendStep>(), nullptr);
+}
+
+TEST_F(SessionMachineStepsTest, GivesUpAWaitThatTakesTooLong) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  for (int second = 1; second < 60; ++second) {
+    Answer(Waiting(), kStepWait);
+    ASSERT_EQ(Get<Exit>(), nullptr) << second;
+  }
+  Answer(Waiting(), kStepWait);
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("/job:worker/task:2 to push"));
+}
+
+TEST_F(SessionMachineStepsTest, AChiefThatWaitsStillNoticesARestartedPs) {
+  RunToFirstStep(/*chief=*/true);
+  Send(TrainEvent{StepReport()});
+  Answer(Waiting(), kStepWait);
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  Answer(Waiting(), kStepWait);
+  ASSERT_NE(Get<SendHello>(), nullptr);
+  EXPECT_EQ(Get<SendStep>(), nullptr);
+  Send(HelloEvent{0, Shard(7, 1)});
+  EXPECT_NE(Get<SendStep>(), nullptr);
+}
+
+TEST_F(SessionMachineStepsTest, ASignalledWorkerDoesNotWaitForOthers) {
+  RunToFirstStep(/*chief=*/false);
+  Send(SignalEvent{15});
+  Send(TrainEvent{StepReport()});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->max_wait, absl::ZeroDuration());
+}
+
+TEST_F(SessionMachineStepsTest, AWorkerOfTooFewEndsRetryable) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  Answer(TooFew(), kSoon);
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_FALSE(Get<SendFinish>()->stop_job);
+  Send(FinishEvent{FinishReply()});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+  EXPECT_EQ(Get<Exit>()->text,
+            "too few replicas to go on: /job:worker/task:2 to push its "
+            "gradient of step 120");
+}
+
+TEST_F(SessionMachineStepsTest, AChiefOfTooFewSavesAndEndsTheJob) {
+  RunToFirstStep(/*chief=*/true);
+  Send(TrainEvent{StepReport()});
+  Answer(TooFew(), kSoon);
+  ASSERT_NE(Get<RunFinal>(), nullptr);
+  EXPECT_FALSE(Get<RunFinal>()->completed);
+  Send(FinalEvent{absl::UnavailableError("ps 1 is away")});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_TRUE(Get<SendFinish>()->stop_job);
+  EXPECT_THAT(Get<SendFinish>()->reason, HasSubstr("too few replicas"));
+  Send(FinishEvent{FinishReply()});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+}
+
+TEST_F(SessionMachineStepsTest, WhoseChiefHasEndedForTooFewEndsRetryableToo) {
+  RunToFirstStep(/*chief=*/false);
+  JobState state = State(STOPPING, 1, {7});
+  state.set_stop_reason("failed: too few replicas to go on: ...");
+  Send(WatchEvent{state});
+  Send(TrainEvent{StepReport()});
+  Send(StepEvent{Reply(false, 1, STOPPING)});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  Send(FinishEvent{FinishReply()});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,318 @@
+#include "worker/session/training_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/protocol.h"
+#include "tests/worker/session/fake_coordination.h"
+#include "worker/hook/nan_guard.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr int64_t kSteps = 5;
+
+// A shard that answers Hello; the session itself asks it for nothing else.
+struct FakeShard {
+  void Hello(const HelloRequest& request, ReplyCallback<HelloReply> done) {
+    last_hello = request;
+    if (!refusal.ok()) return done(refusal);
+    HelloReply reply;
+    reply.set_protocol_version(protocol_version);
+    reply.set_ps_incarnation(7);
+    done(reply);
+  }
+
+  HelloRequest last_hello;
+  absl::Status refusal;
+  int32_t protocol_version = kProtocolVersion;
+};
+
+class FakeSteps : public StepRunner {
+ public:
+  absl::Status Enter(const EnterEpoch& epoch) override {
+    entered.push_back(epoch.model_epoch);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
+                                 const BeforePush& before_push) override {
+    if (step == fail_at) return failure;
+    StepReport report;
+    report.loss = loss;
+    report.round = token.round();
+    report.correct = 96;
+    report.examples = 128;
+    ComputedStep computed;
+    computed.loss = loss;
+    computed.correct = report.correct;
+    computed.examples = report.examples;
+    const auto decision = before_push(computed);
+    if (!decision.ok()) return decision.status();
+    report.abandoned = *decision == PushDecision::kRefuse;
+    return report;
+  }
+
+  std::vector<int64_t> entered;
+  double loss = 0.5;
+  int64_t fail_at = -1;
+  absl::Status failure;
+};
+
+class FakeSource : public ModelSource {
+ public:
+  LoadEvent Load(const LoadModel&) override {
+    saves_before_load = saves_waited_for;
+    if (!failure.ok()) return LoadEvent{failure, true};
+    LoadedModel model;
+    model.initialized = true;
+    return LoadEvent{model};
+  }
+  int64_t SavedEpoch() override { return saved_epoch; }
+  absl::Status failure;
+  int64_t saved_epoch = 0;
+  // How often it was waited for saves, now and at the load.
+  int saves_waited_for = 0;
+  int saves_before_load = 0;
+};
+
+// Writes down in which order it was called.
+class RecordingHook : public Hook {
+ public:
+  absl::Status AfterEnter(const EpochRecord& epoch) override {
+    calls.push_back(epoch.initialized ? "enter new" : "enter");
+    return absl::OkStatus();
+  }
+  absl::Status AfterStep(const StepRecord& step) override {
+    calls.push_back(absl::StrCat("step ", step.global_step));
+    if (after_step != nullptr) after_step(step);
+    return absl::OkStatus();
+  }
+  absl::Status AtEnd(const EndRecord& end) override {
+    calls.push_back(absl::StrCat("end ", end.global_step));
+    return at_end;
+  }
+  std::vector<std::string> calls;
+  std::function<void(const StepRecord&)> after_step;
+  absl::Status at_end;
+};
+
+class TrainingSessionTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<TrainingSession> Make() {
+    TrainingSession::Options options;
+    options.machine.self.set_job("worker");
+    options.machine.chief = true;
+    options.machine.ps_addresses = {"host:1"};
+    options.machine.model_fingerprint = 9;
+    options.sender.set_incarnation(3);
+    options.ps_addresses[0] = "host:1";
+    options.training_text = "seed: 1";
+    TrainingSession::Parts parts;
+    parts.clock = &clock_;
+    parts.hello = [this](int, const HelloRequest& request, auto done) {
+      shard_.Hello(request, std::move(done));
+    };
+    parts.on_enter = [](const EnterEpoch&) {};
+    parts.coordination = &coordination_;
+    parts.steps = &steps_;
+    parts.source = &source_;
+    parts.hooks = hooks_;
+    parts.say = [this](bool is_error, absl::string_view text) {
+      (is_error ? errors_ : said_).emplace_back(text);
+    };
+    parts.save_now = [](const std::function<void(const absl::Status&)>& done) {
+      done(absl::OkStatus());
+    };
+    parts.wait_for_saves = [this] { ++source_.saves_waited_for; };
+    parts.set_serving = [this](bool serving) { serving_ = serving; };
+    parts.write_result = [this](const EndRecord& end) {
+      results_.push_back(end.global_step);
+      return result_status_;
+    };
+    auto session = std::make_unique<TrainingSession>(options, std::move(parts));
+    session_ = session.get();
+    return session;
+  }
+
+  MonotonicClock clock_;
+  FakeCoordination coordination_{kSteps};
+  FakeShard shard_;
+  FakeSteps steps_;
+  FakeSource source_;
+  RecordingHook recorder_;
+  // Of the session that Make returned.
+  TrainingSession* session_ = nullptr;
+  NanGuard guard_{
+      {"/job:worker/task:0", /*max_refusals=*/2,
+       [this](absl::string_view reason, const absl::Status& why) {
+         session_->StopJob(reason, why);
+       },
+       [this](absl::string_view text) { refusals_.emplace_back(text); }}};
+  std::vector<Hook*> hooks_{&guard_, &recorder_};
+  std::vector<std::string> said_;
+  std::vector<std::string> errors_;
+  std::vector<std::string> refusals_;
+  std::vector<int64_t> results_;
+  absl::Status result_status_;
+  bool serving_ = false;
+};
+
+TEST_F(TrainingSessionTest, TrainsToTheEnd) {
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_THAT(recorder_.calls,
+              ElementsAre("enter new", "step 1", "step 2", "step 3", "step 4",
+                          "step 5", "end 5"));
+  EXPECT_THAT(results_, ElementsAre(5));
+  EXPECT_EQ(coordination_.finished().reason(), "done");
+  EXPECT_FALSE(serving_);
+}
+
+TEST_F(TrainingSessionTest, IntroducesItselfCompletely) {
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(shard_.last_hello.sender().incarnation(), 3);
+  EXPECT_EQ(shard_.last_hello.ps_addresses().at(0), "host:1");
+  EXPECT_GT(shard_.last_hello.protocol_version(), 0);
+  EXPECT_EQ(coordination_.registered().training_text(), "seed: 1");
+  EXPECT_EQ(coordination_.committed().ps_incarnations().at(0), 7);
+}
+
+TEST_F(TrainingSessionTest, BeginsALargerEpochThanAnyThatWasSaved) {
+  source_.saved_epoch = 6;
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(coordination_.committed().model_epoch(), 7);
+}
+
+// One message had brought the count there.
+TEST_F(TrainingSessionTest, ADamagedEpochOfACheckpointIsNotCountedOnFrom) {
+  source_.saved_epoch = 999'999'999'999'990;
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(coordination_.committed().model_epoch(), 1);
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("no count of restores")));
+}
+
+// Else the steps of a save that ends behind the load were reported as saved,
+// and given up.
+TEST_F(TrainingSessionTest, LoadsNothingWhileACheckpointIsBeingWritten) {
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(source_.saves_before_load, 1);
+}
+
+TEST_F(TrainingSessionTest, NonFiniteLossEndsItBeforeThePush) {
+  steps_.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Make()->Run(), kExitFailed);
+  EXPECT_THAT(refusals_, ElementsAre(HasSubstr("1 of 2 in a row")));
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("loss is nan")));
+  EXPECT_EQ(coordination_.State().stop_reason(), "non_finite");
+  EXPECT_EQ(coordination_.State().global_step(), 0);
+  // Evaluated all the same, but no step was one.
+  EXPECT_THAT(recorder_.calls, ElementsAre("enter new", "end 0"));
+  EXPECT_THAT(results_, ElementsAre(0));
+}
+
+TEST_F(TrainingSessionTest, AHookEndsTheJobAfterItsStep) {
+  recorder_.after_step = [this](const StepRecord& step) {
+    if (step.step == 2) session_->StopJob("target_accuracy", absl::OkStatus());
+  };
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_THAT(recorder_.calls,
+              ElementsAre("enter new", "step 1", "step 2", "end 2"));
+  EXPECT_EQ(coordination_.State().stop_reason(), "target_accuracy");
+  EXPECT_THAT(said_, Contains(HasSubstr("ends at step=2: target_accuracy")));
+  EXPECT_THAT(results_, ElementsAre(2));
+}
+
+TEST_F(TrainingSessionTest, HooksSeeTheStepsAccuracy) {
+  std::vector<double> accuracies;
+  recorder_.after_step = [&accuracies](const StepRecord& step) {
+    accuracies.push_back(step.accuracy);
+  };
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_THAT(accuracies, Each(0.75));
+}
+
+TEST_F(TrainingSessionTest, IsNotReadyFromTheSignalOn) {
+  recorder_.after_step = [this](const StepRecord& step) {
+    if (step.step != 2) return;
+    EXPECT_TRUE(serving_);
+    session_->RequestStop(15);
+    EXPECT_FALSE(serving_);
+  };
+  EXPECT_EQ(Make()->Run(), 143);
+  EXPECT_FALSE(serving_);
+  EXPECT_EQ(coordination_.State().stop_reason(), "interrupted");
+}
+
+TEST_F(TrainingSessionTest, FailedFinalSaveStillWritesTheResult) {
+  recorder_.at_end = absl::ResourceExhaustedError("final save: disk full");
+  EXPECT_EQ(Make()->Run(), kExitRetryable);
+  EXPECT_THAT(results_, ElementsAre(5));
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("final save: disk full")));
+  EXPECT_EQ(coordination_.finished().reason(), "done");
+  EXPECT_TRUE(coordination_.finished().unsaved());
+}
+
+TEST_F(TrainingSessionTest, SaysBothIfTheResultCannotBeWrittenEither) {
+  recorder_.at_end = absl::ResourceExhaustedError("final save: disk full");
+  result_status_ = absl::ResourceExhaustedError("result.json: disk full");
+  EXPECT_EQ(Make()->Run(), kExitRetryable);
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("result.json: disk full"),
+                                   HasSubstr("final save: disk full")));
+}
+
+TEST_F(TrainingSessionTest, AbandonsAFencedStepAndTakesAnother) {
+  steps_.fail_at = 2;
+  steps_.failure = absl::AbortedError("fenced: moved on");
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  std::vector<int64_t> abandoned;
+  for (const StepRequest& request : coordination_.steps_reported()) {
+    if (request.abandoned()) abandoned.push_back(request.step());
+  }
+  EXPECT_THAT(abandoned, ElementsAre(2));
+  EXPECT_THAT(results_, ElementsAre(5));
+}
+
+TEST_F(TrainingSessionTest, UnusableCheckpointExitsWithThree) {
+  source_.failure = absl::FailedPreconditionError("conv1/weights differs");
+  EXPECT_EQ(Make()->Run(), kExitBadCheckpoint);
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("conv1/weights differs")));
+}
+
+TEST_F(TrainingSessionTest, OtherClusterExitsWithTwo) {
+  shard_.refusal = absl::FailedPreconditionError("of another cluster");
+  EXPECT_EQ(Make()->Run(), kExitBadConfig);
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("of another cluster")));
+}
+
+TEST_F(TrainingSessionTest, PsOfAnotherProtocolExitsWithTwo) {
+  shard_.protocol_version = kProtocolVersion + 1;
+  EXPECT_EQ(Make()->Run(), kExitBadConfig);
+  EXPECT_EQ(shard_.last_hello.protocol_version(), kProtocolVersion);
+  const auto speaks = [](int32_t version) {
+    return HasSubstr(absl::StrCat("speaks protocol ", version));
+  };
+  EXPECT_THAT(errors_, ElementsAre(AllOf(speaks(kProtocolVersion + 1),
+                                         speaks(kProtocolVersion))));
+}
+
+TEST_F(TrainingSessionTest, SignalBeforeTheFirstStepExitsCleanly) {
+  auto session = Make();
+  session->RequestStop(15);
+  EXPECT_EQ(session->Run(), 143);
+  EXPECT_THAT(said_, Contains("stopped by signal 15"));
+  EXPECT_THAT(errors_, SizeIs(0));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,277 @@
+// TrainLoop with a pipeline_depth of 2.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/step/tiny_model.h"
+#include "worker/input/row_position.h"
+#include "worker/step/train_loop.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kClasses = 8;
+constexpr int64_t kRows = 4;
+// The data set has a row a class: two steps an epoch.
+const DataPosition kAfterFiveSteps = MakeDataPosition({2, kRows}, kRows);
+
+int64_t StepsTo(const DataPosition& position) {
+  return (position.epoch() * kClasses + position.rows()) / kRows;
+}
+
+// What is not held back is over in microseconds.
+constexpr absl::Duration kLongEnough = absl::Milliseconds(100);
+
+// A worker and its shard, to which the fake adds what is pushed.
+class Worker {
+ public:
+  explicit Worker(int pipeline_depth, TrainLoop::Options options = {}) {
+    EXPECT_THAT(tiny_.Load(std::vector<float>(kClasses, 0.0f)), IsOk());
+    options.client = tiny_.client();
+    options.towers = tiny_.towers();
+    options.data_set = &data_set_;
+    options.clock = tiny_.clock();
+    options.input.batch_size = kRows;
+    options.pull_with_push = true;
+    options.pipeline_depth = pipeline_depth;
+    auto loop = TrainLoop::Create(options);
+    EXPECT_THAT(loop, IsOk());
+    loop_ = *std::move(loop);
+  }
+
+  absl::StatusOr<StepReport> Run(
+      int64_t step,
+      const StepRunner::BeforePush& before_push = [](const ComputedStep&) {
+        return PushDecision::kPush;
+      }) {
+    return loop_->Run(step, StepToken(), before_push);
+  }
+  absl::Status Enter(int64_t epoch,
+                     const std::optional<DataPosition>& position) {
+    return loop_->Enter({epoch, {TinyModel::kIncarnation}, position});
+  }
+
+  std::vector<float> bias() {
+    const std::string bytes = tiny_.shard().values("logits/bias");
+    const auto* const values = reinterpret_cast<const float*>(bytes.data());
+    return {values, values + kClasses};
+  }
+  TinyModel& tiny() { return tiny_; }
+
+ private:
+  const CountingDataSet data_set_{kClasses};
+  TinyModel tiny_{kClasses, kRows, CompileOptions::Mode::kTrain};
+  std::unique_ptr<TrainLoop> loop_;
+};
+
+absl::StatusOr<PushDecision> Refuse(const ComputedStep& /*computed*/) {
+  return PushDecision::kRefuse;
+}
+
+TEST(TrainLoopPipelineTest, TheNextStepIsComputedBeforeThisIsAcknowledged) {
+  Worker worker(2);
+  worker.tiny().link().HoldPushes(true);
+  absl::StatusOr<StepReport> first;
+  absl::Notification returned;
+  std::thread runner([&] {
+    first = worker.Run(1);
+    returned.Notify();
+  });
+  EXPECT_FALSE(returned.WaitForNotificationWithTimeout(kLongEnough))
+      << "no shard has acknowledged";
+  worker.tiny().link().HoldPushes(false);
+  runner.join();
+  ASSERT_THAT(first, IsOk());
+  const auto second = worker.Run(2);
+  ASSERT_THAT(second, IsOk());
+  EXPECT_LT(second->times.computed, first->times.pushed);
+  EXPECT_LE(first->times.pushed, first->times.ended);
+  EXPECT_LE(second->times.computed, second->times.begun);
+  EXPECT_LE(second->times.begun, second->times.pushed);
+}
+
+TEST(TrainLoopPipelineTest, TheWorkersOwnUpdateCountsAsStaleness) {
+  Worker two(2);
+  Worker one(1);
+  for (int64_t step = 1; step <= 5; ++step) {
+    const auto pipelined = two.Run(step);
+    ASSERT_THAT(pipelined, IsOk());
+    EXPECT_EQ(pipelined->staleness, step == 1 ? 0 : 1) << "step " << step;
+    const auto report = one.Run(step);
+    ASSERT_THAT(report, IsOk());
+    EXPECT_EQ(report->staleness, 0);
+  }
+}
+
+TEST(TrainLoopPipelineTest, RowsAndCountsAreThoseOfEachStep) {
+  Worker worker(2);
+  for (int64_t step = 1; step <= 5; ++step) {
+    const auto report = worker.Run(step);
+    ASSERT_THAT(report, IsOk());
+    EXPECT_EQ(report->step, step);
+    EXPECT_EQ(StepsTo(report->position), step);
+    EXPECT_EQ(report->examples, kRows);
+  }
+}
+
+// What is computed ahead is of the step after.
+TEST(TrainLoopPipelineTest, AStepOfTheProfileIsTracedWhenItIsComputed) {
+  TrainLoop::Options options;
+  options.profiled = {/*first=*/3, /*count=*/1};
+  Worker worker(2, options);
+  for (int64_t step = 1; step <= 4; ++step) {
+    const auto report = worker.Run(step);
+    ASSERT_THAT(report, IsOk());
+    EXPECT_EQ(report->times.devices.size(), step == 3 ? 1 : 0) << step;
+  }
+}
+
+// The gradient of the rows after `steps` steps, of a model of zeros.
+std::vector<float> FirstGradient(int64_t steps) {
+  Worker worker(1);
+  EXPECT_THAT(worker.Enter(1, MakeDataPosition({0, steps * kRows}, kRows)),
+              IsOk());
+  EXPECT_THAT(worker.Run(1), IsOk());
+  return worker.bias();
+}
+
+TEST(TrainLoopPipelineTest, TheSecondStepIsOfWhatTheFirstWasOf) {
+  Worker worker(2);
+  ASSERT_THAT(worker.Run(1), IsOk());
+  EXPECT_EQ(worker.bias(), FirstGradient(0));
+  ASSERT_THAT(worker.Run(2), IsOk());
+  std::vector<float> wanted = FirstGradient(0);
+  const std::vector<float> second = FirstGradient(1);
+  for (size_t i = 0; i < wanted.size(); ++i) wanted[i] += second[i];
+  EXPECT_EQ(worker.bias(), wanted);
+}
+
+TEST(TrainLoopPipelineTest, HooksSeeWhatAGradientWasComputedFrom) {
+  Worker worker(2);
+  // Of each step: what the hooks saw, and what the shard then had.
+  std::vector<std::vector<float>> seen;
+  std::vector<std::vector<float>> on_shard;
+  for (int64_t step = 1; step <= 5; ++step) {
+    ASSERT_THAT(worker.Run(step,
+                           [&](const ComputedStep& computed) {
+                             const auto bias = computed.tensors[1].value;
+                             seen.emplace_back(bias.begin(), bias.end());
+                             return PushDecision::kPush;
+                           }),
+                IsOk());
+    on_shard.push_back(worker.bias());
+  }
+  const std::vector<float> zeros(kClasses, 0.0f);
+  EXPECT_EQ(seen, (std::vector<std::vector<float>>{zeros, zeros, on_shard[0],
+                                                   on_shard[1], on_shard[2]}));
+}
+
+TEST(TrainLoopPipelineTest, GradientsAreChangedBeforeTheyLeave) {
+  TrainLoop::Options options;
+  options.change_gradients = [](auto gradients) {
+    for (float& value : gradients[1]) value = 2;
+  };
+  Worker worker(2, options);
+  for (int64_t step = 1; step <= 3; ++step) {
+    ASSERT_THAT(worker.Run(step), IsOk());
+    EXPECT_EQ(worker.bias(), std::vector<float>(kClasses, 2.0f * step));
+  }
+}
+
+TEST(TrainLoopPipelineTest, AfterAFailedPushItsRowsAreUsedAgain) {
+  Worker worker(2);
+  ASSERT_THAT(worker.Run(1), IsOk());
+  const std::vector<float> before = worker.bias();
+  ASSERT_THAT(worker.Run(2,
+                         [&](const ComputedStep&) {
+                           worker.tiny().shard().FailWith(
+                               absl::FailedPreconditionError("fenced: gone"));
+                           return PushDecision::kPush;
+                         }),
+              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_EQ(worker.bias(), before);
+  worker.tiny().shard().FailWith(absl::OkStatus());
+  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
+  for (int64_t step = 3; step <= 5; ++step) {
+    const auto report = worker.Run(step);
+    ASSERT_THAT(report, IsOk());
+    EXPECT_EQ(StepsTo(report->position), step - 1);
+    EXPECT_EQ(report->staleness, step == 3 ? 0 : 1);
+  }
+}
+
+// What fails while the next step is computed fails that one, not the one whose
+// push comes through.
+TEST(TrainLoopPipelineTest, AFailedPullFailsTheStepThatWantsIt) {
+  Worker worker(2);
+  ASSERT_THAT(worker.Run(1), IsOk());
+  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
+  worker.tiny().shard().FailWith(absl::FailedPreconditionError("fenced: x"));
+  const auto failed = worker.Run(2);
+  EXPECT_THAT(failed, StatusIs(absl::StatusCode::kAborted));
+  worker.tiny().shard().FailWith(absl::OkStatus());
+  const auto report = worker.Run(3);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(StepsTo(report->position), 2);
+}
+
+TEST(TrainLoopPipelineTest, AStoppedStepKeepsItsRows) {
+  Worker worker(2);
+  ASSERT_THAT(worker.Run(1), IsOk());
+  const std::vector<float> before = worker.bias();
+  EXPECT_THAT(
+      worker.Run(2,
+                 [](const ComputedStep&) -> absl::StatusOr<PushDecision> {
+                   return absl::OutOfRangeError("loss is nan");
+                 }),
+      StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_EQ(worker.bias(), before);
+  const auto report = worker.Run(3);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(StepsTo(report->position), 2);
+}
+
+TEST(TrainLoopPipelineTest, ARefusedStepPassesItsRowsOver) {
+  Worker worker(2);
+  ASSERT_THAT(worker.Run(1), IsOk());
+  const std::vector<float> before = worker.bias();
+  const auto refused = worker.Run(2, Refuse);
+  ASSERT_THAT(refused, IsOk());
+  EXPECT_TRUE(refused->abandoned);
+  EXPECT_EQ(worker.bias(), before);
+  const auto report = worker.Run(3);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(StepsTo(report->position), 3);
+  EXPECT_EQ(report->staleness, 0);
+}
+
+TEST(TrainLoopPipelineTest, AnEpochThrowsAwayWhatWasComputed) {
+  Worker worker(2);
+  ASSERT_THAT(worker.Run(1), IsOk());
+  ASSERT_THAT(worker.Enter(2, kAfterFiveSteps), IsOk());
+  const auto report = worker.Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(StepsTo(report->position), 6);
+  EXPECT_EQ(report->staleness, 0);
+}
+
+TEST(TrainLoopPipelineTest, TheSameEpochKeepsTheRowsOfWhatWasComputed) {
+  Worker worker(2);
+  ASSERT_THAT(worker.Run(1), IsOk());
+  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
+  const auto report = worker.Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(StepsTo(report->position), 2);
+  EXPECT_EQ(report->staleness, 0);
+}
+
+}  // namespace
+}  // namespace muster

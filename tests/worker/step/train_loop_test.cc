@@ -1,0 +1,343 @@
+#include "worker/step/train_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/step/tiny_model.h"
+#include "worker/input/row_position.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kClasses = 8;
+constexpr int64_t kRows = 4;
+// The data set has a row a class: two steps an epoch.
+const DataPosition kAfterFiveSteps = MakeDataPosition({2, kRows}, kRows);
+
+int64_t StepsTo(const DataPosition& position) {
+  return (position.epoch() * kClasses + position.rows()) / kRows;
+}
+
+// Rounding of a sum of a few float32.
+constexpr double kRounding = 1e-6;
+
+class TrainLoopTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_THAT(tiny_.Load(std::vector<float>(kClasses, 0.0f)), IsOk());
+    TrainLoop::Options options;
+    options.client = tiny_.client();
+    options.towers = tiny_.towers();
+    options.data_set = &data_set_;
+    options.input.batch_size = kRows;
+    options.pull_with_push = true;
+    options.change_gradients = [this](auto gradients) { change_(gradients); };
+    auto loop = TrainLoop::Create(options);
+    ASSERT_THAT(loop, IsOk());
+    loop_ = *std::move(loop);
+  }
+
+  absl::StatusOr<StepReport> Run(int64_t step,
+                                 const absl::Status& before_push = {}) {
+    return loop_->Run(
+        step, token_,
+        [&](const ComputedStep& step) -> absl::StatusOr<PushDecision> {
+          computed_ = step;
+          while_computing_();
+          if (!before_push.ok()) return before_push;
+          return decision_;
+        });
+  }
+  // The shard's bias: it started at zero, and the fake adds what is pushed.
+  std::string Pushed() { return tiny_.shard().values("logits/bias"); }
+
+  const CountingDataSet data_set_{kClasses};
+  TinyModel tiny_{kClasses, kRows, CompileOptions::Mode::kTrain};
+  std::unique_ptr<TrainLoop> loop_;
+  // Of the steps to come.
+  StepToken token_;
+  PushDecision decision_ = PushDecision::kPush;
+  std::function<void()> while_computing_ = [] {};
+  TrainLoop::ChangeGradients change_ = [](auto) {};
+  // What the last step gave to decide on.
+  ComputedStep computed_;
+};
+
+TEST_F(TrainLoopTest, PushesTheGradientOfABatch) {
+  const auto report = Run(1);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->step, 1);
+  EXPECT_EQ(report->examples, kRows);
+  EXPECT_EQ(StepsTo(report->position), 1);
+  EXPECT_NEAR(report->loss, std::log(kClasses), kRounding);
+  const absl::Span<const float> gradient = tiny_.model()->gradient(1);
+  EXPECT_EQ(Pushed(),
+            std::string(reinterpret_cast<const char*>(gradient.data()),
+                        gradient.size() * sizeof(float)));
+  EXPECT_NE(Pushed(), std::string(Pushed().size(), '\0'));
+}
+
+TEST_F(TrainLoopTest, AStepBeginsWithTheValuesThatThePushHasBrought) {
+  ASSERT_THAT(Run(1), IsOk());
+  const absl::Span<const float> bias = tiny_.model()->parameter(1);
+  EXPECT_EQ(Pushed(), std::string(reinterpret_cast<const char*>(bias.data()),
+                                  bias.size() * sizeof(float)));
+  const int64_t pulls = tiny_.shard().pulls();
+  ASSERT_THAT(Run(2), IsOk());
+  EXPECT_EQ(tiny_.shard().pulls(), pulls);
+}
+
+TEST_F(TrainLoopTest, AfterARefusedStepValuesArePulled) {
+  ASSERT_THAT(Run(1), IsOk());
+  decision_ = PushDecision::kRefuse;
+  ASSERT_THAT(Run(2), IsOk());
+  decision_ = PushDecision::kPush;
+  const int64_t pulls = tiny_.shard().pulls();
+  ASSERT_THAT(Run(3), IsOk());
+  EXPECT_GT(tiny_.shard().pulls(), pulls);
+}
+
+// An evaluation, and another worker before it.
+TEST_F(TrainLoopTest, ItsAgeIsThatOfItsOwnValuesWhoeverPullsMeanwhile) {
+  ASSERT_THAT(Run(1), IsOk());
+  std::vector<float> weights(tiny_.model()->parameter(0).size());
+  std::vector<float> bias(kClasses);
+  const std::vector<MutableTensorView> into = {
+      MutableViewOf(absl::MakeSpan(weights)),
+      MutableViewOf(absl::MakeSpan(bias))};
+  ASSERT_THAT(tiny_.client()->PullAndWait(into), IsOk());
+  ASSERT_THAT(
+      tiny_.client()->PushAndWait(100, {ViewOf(absl::MakeConstSpan(weights)),
+                                        ViewOf(absl::MakeConstSpan(bias))}),
+      IsOk());
+  ASSERT_THAT(tiny_.client()->PullAndWait(into), IsOk());
+  const int64_t pulls = tiny_.shard().pulls();
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->staleness, 1);
+  EXPECT_EQ(tiny_.shard().pulls(), pulls);
+}
+
+// The forward pass begins while the pull is on its way.
+TEST_F(TrainLoopTest, AFailedPullEndsTheStepAndItsRowsAreUsedAgain) {
+  tiny_.shard().FailWith(absl::FailedPreconditionError("fenced: epoch 1"));
+  const auto failed = Run(1);
+  EXPECT_THAT(failed, StatusIs(absl::StatusCode::kAborted,
+                               ::testing::StartsWith("pull: ")));
+  tiny_.shard().FailWith(absl::OkStatus());
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(StepsTo(report->position), 1);
+}
+
+TEST_F(TrainLoopTest, TheTimesOfAStepFollowEachOther) {
+  const auto report = Run(1);
+  ASSERT_THAT(report, IsOk());
+  const StepTimes& times = report->times;
+  EXPECT_LE(times.begun, times.read_begun);
+  EXPECT_LE(times.read_begun, times.read);
+  EXPECT_LE(times.pull_begun, times.pulled);
+  EXPECT_LE(times.compute_begun, *times.forward_end);
+  EXPECT_LE(*times.forward_end, *times.backward_end);
+  EXPECT_LE(*times.backward_end, times.computed);
+  EXPECT_LE(times.pulled, times.decided);
+  EXPECT_LE(times.computed, times.decided);
+  EXPECT_LE(times.decided, times.pushed);
+  EXPECT_LE(times.pushed, times.ended);
+}
+
+TEST_F(TrainLoopTest, AStepThatIsStoppedPushesNothingAndKeepsItsRows) {
+  EXPECT_THAT(Run(1, absl::OutOfRangeError("loss is nan")),
+              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_EQ(Pushed(), std::string(Pushed().size(), '\0'));
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(StepsTo(report->position), 1);
+}
+
+TEST_F(TrainLoopTest, ARefusedStepPushesNothingAndPassesItsRowsOver) {
+  decision_ = PushDecision::kRefuse;
+  const auto refused = Run(1);
+  ASSERT_THAT(refused, IsOk());
+  EXPECT_TRUE(refused->abandoned);
+  EXPECT_EQ(Pushed(), std::string(Pushed().size(), '\0'));
+  decision_ = PushDecision::kPush;
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_FALSE(report->abandoned);
+  EXPECT_EQ(StepsTo(report->position), 2);
+}
+
+TEST_F(TrainLoopTest, ShowsWhatItIsAboutToPush) {
+  const auto report = Run(1);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(computed_.loss, report->loss);
+  EXPECT_EQ(computed_.correct, report->correct);
+  EXPECT_EQ(computed_.examples, kRows);
+  ASSERT_EQ(computed_.tensors.size(), 2);
+  const StepTensor& bias = computed_.tensors[1];
+  EXPECT_EQ(bias.name, "logits/bias");
+  EXPECT_TRUE(bias.trainable);
+  EXPECT_EQ(bias.shape, std::vector<int64_t>{kClasses});
+  EXPECT_EQ(bias.gradient.data(), tiny_.model()->gradient(1).data());
+  EXPECT_EQ(bias.value.size(), kClasses);
+}
+
+TEST_F(TrainLoopTest, ChangesGradientsBetweenTheHooksAndThePush) {
+  std::vector<float> shown;
+  while_computing_ = [&] {
+    const absl::Span<const float> bias = computed_.tensors[1].gradient;
+    shown.assign(bias.begin(), bias.end());
+  };
+  change_ = [](absl::Span<const absl::Span<float>> gradients) {
+    ASSERT_EQ(gradients.size(), 2);
+    for (float& value : gradients[1]) value = 2;
+  };
+  ASSERT_THAT(Run(1), IsOk());
+  const std::vector<float> pushed(kClasses, 2.0f);
+  EXPECT_NE(shown, pushed);
+  EXPECT_EQ(Pushed(), std::string(reinterpret_cast<const char*>(pushed.data()),
+                                  pushed.size() * sizeof(float)));
+}
+
+TEST_F(TrainLoopTest, LeavesARefusedGradientAsItIs) {
+  decision_ = PushDecision::kRefuse;
+  bool changed = false;
+  change_ = [&](auto) { changed = true; };
+  ASSERT_THAT(Run(1), IsOk());
+  EXPECT_FALSE(changed);
+}
+
+TEST_F(TrainLoopTest, PullsWithItsTokenAndPushesForItsRound) {
+  token_.set_round(4);
+  const auto report = Run(1);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(tiny_.shard().round(), 4);
+  EXPECT_EQ(report->round, 4);
+  EXPECT_FALSE(report->late);
+}
+
+TEST_F(TrainLoopTest, AStepAfterALateOneHasNewRows) {
+  token_.set_round(4);
+  while_computing_ = [this] { tiny_.shard().AdvanceToRound(5); };
+  const auto late = Run(1);
+  ASSERT_THAT(late, IsOk());
+  EXPECT_TRUE(late->late);
+  EXPECT_EQ(Pushed(), std::string(Pushed().size(), '\0'));
+  token_.set_round(5);
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_FALSE(report->late);
+  EXPECT_EQ(StepsTo(report->position), 2);
+}
+
+TEST_F(TrainLoopTest, NamesAPositionOfAnUnknownKind) {
+  DataPosition tokens;
+  tokens.set_kind("tokens");
+  EXPECT_THAT(loop_->Enter({2, {TinyModel::kIncarnation}, tokens}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       ::testing::HasSubstr("its kind is 'tokens'")));
+}
+
+TEST_F(TrainLoopTest, AnEpochBeginsAtItsPosition) {
+  ASSERT_THAT(Run(1), IsOk());
+  ASSERT_THAT(loop_->Enter({2, {TinyModel::kIncarnation}, kAfterFiveSteps}),
+              IsOk());
+  const auto report = Run(2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(StepsTo(report->position), 6);
+}
+
+// Each tensor is a part, and nobody changes gradients.
+class EarlyPushTest : public ::testing::Test {
+ protected:
+  struct Worker {
+    TinyModel tiny{kClasses, kRows, CompileOptions::Mode::kTrain,
+                   /*max_part_bytes=*/4};
+    std::unique_ptr<TrainLoop> loop;
+
+    std::string Shard() {
+      return tiny.shard().values("logits/weights") +
+             tiny.shard().values("logits/bias");
+    }
+  };
+
+  std::unique_ptr<Worker> Make(TrainLoop::Options options = {}) {
+    auto worker = std::make_unique<Worker>();
+    EXPECT_THAT(worker->tiny.Load(std::vector<float>(kClasses, 0.0f)), IsOk());
+    options.client = worker->tiny.client();
+    options.towers = worker->tiny.towers();
+    options.data_set = &data_set_;
+    options.input.batch_size = kRows;
+    auto loop = TrainLoop::Create(options);
+    EXPECT_THAT(loop, IsOk());
+    worker->loop = *std::move(loop);
+    return worker;
+  }
+  // Also tells whether something had left before the decision.
+  static absl::StatusOr<bool> Run(Worker* worker, int64_t step,
+                                  absl::StatusOr<PushDecision> decision) {
+    const std::string before = worker->Shard();
+    bool left = false;
+    const auto report =
+        worker->loop->Run(step, {}, [&](const ComputedStep& computed) {
+          left = computed.push_begun;
+          EXPECT_EQ(left, worker->Shard() != before);
+          return decision;
+        });
+    if (!report.ok()) return report.status();
+    EXPECT_TRUE(report->times.forward_end.has_value());
+    EXPECT_TRUE(report->times.backward_end.has_value());
+    return left;
+  }
+
+  const CountingDataSet data_set_{kClasses};
+};
+
+TEST_F(EarlyPushTest, PushesTheSameBitsAsAfterTheStep) {
+  TrainLoop::Options late_options;
+  late_options.push_early = false;
+  const auto early = Make();
+  const auto late = Make(late_options);
+  for (int64_t step = 1; step <= 20; ++step) {
+    ASSERT_THAT(Run(early.get(), step, PushDecision::kPush),
+                IsOkAndHolds(true));
+    ASSERT_THAT(Run(late.get(), step, PushDecision::kPush),
+                IsOkAndHolds(false));
+    ASSERT_EQ(early->Shard(), late->Shard()) << "step " << step;
+  }
+}
+
+TEST_F(EarlyPushTest, WaitsForWhoeverChangesGradients) {
+  TrainLoop::Options options;
+  options.change_gradients = [](auto gradients) {
+    for (float& value : gradients[1]) value = 2;
+  };
+  const auto worker = Make(options);
+  ASSERT_THAT(Run(worker.get(), 1, PushDecision::kPush), IsOkAndHolds(false));
+  const std::vector<float> pushed(kClasses, 2.0f);
+  EXPECT_EQ(worker->tiny.shard().values("logits/bias"),
+            std::string(reinterpret_cast<const char*>(pushed.data()),
+                        pushed.size() * sizeof(float)));
+}
+
+TEST_F(EarlyPushTest, ARefusedOrFailedStepIsGivenUpAndTheNextIsAsAnyOther) {
+  const auto worker = Make();
+  ASSERT_THAT(Run(worker.get(), 1, PushDecision::kRefuse), IsOk());
+  ASSERT_THAT(Run(worker.get(), 2, absl::OutOfRangeError("no more")),
+              StatusIs(absl::StatusCode::kOutOfRange));
+  const std::string before = worker->Shard();
+  ASSERT_THAT(Run(worker.get(), 3, PushDecision::kPush), IsOk());
+  EXPECT_NE(worker->Shard(), before);
+}
+
+}  // namespace
+}  // namespace muster

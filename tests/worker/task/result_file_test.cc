@@ -1,0 +1,116 @@
+#include "worker/task/result_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "common/config/json.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(ResultFileTest, IsValidJsonWithEveryMember) {
+  TrainingResult result;
+  result.model = "a \"quoted\"\nname";
+  result.test_accuracy = 0.91;
+  result.workers.resize(2);
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  EXPECT_EQ(json->Find("model")->text, result.model);
+  EXPECT_EQ(json->Find("test_accuracy")->text, "0.91");
+  EXPECT_EQ(json->Find("workers")->items.size(), 2);
+  for (const char* name :
+       {"mode", "replication", "optimizer", "cluster", "seed", "test_loss",
+        "final_loss", "global_step", "steps_per_s", "examples_per_s", "wall_s",
+        "time_to_first_step_s", "stop_reason", "muster_version"}) {
+    EXPECT_NE(json->Find(name), nullptr) << name;
+  }
+}
+
+TEST(ResultFileTest, TellsTheNumbersOfTheReplication) {
+  TrainingResult result;
+  result.replication = "sync";
+  result.replication_settings = {{"replicas_to_aggregate", 2},
+                                 {"total_replicas", 3}};
+  result.dropped_steps = 7;
+  result.workers.resize(1);
+  result.workers[0].dropped_steps = 7;
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  EXPECT_EQ(json->Find("replicas_to_aggregate")->text, "2");
+  EXPECT_EQ(json->Find("total_replicas")->text, "3");
+  EXPECT_EQ(json->Find("dropped_steps")->text, "7");
+  EXPECT_EQ(json->Find("workers")->items[0].Find("dropped_steps")->text, "7");
+}
+
+TEST(ResultFileTest, TellsTheBytesOfGradients) {
+  TrainingResult result;
+  result.codec = "fp16";
+  result.error_feedback = true;
+  result.gradient_bytes_sent = 20;
+  result.gradient_bytes_float32 = 40;
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  const JsonValue* const gradient = json->Find("gradient");
+  ASSERT_NE(gradient, nullptr);
+  EXPECT_EQ(gradient->Find("codec")->text, "fp16");
+  EXPECT_TRUE(gradient->Find("error_feedback")->boolean);
+  EXPECT_EQ(gradient->Find("bytes_sent")->text, "20");
+  EXPECT_EQ(gradient->Find("bytes_as_float32")->text, "40");
+}
+
+TEST(ResultFileTest, TellsTheBytesOfPulledParameters) {
+  TrainingResult result;
+  result.pull_codec = "bf16";
+  result.pull_bytes_received = 30;
+  result.pull_bytes_float32 = 60;
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  const JsonValue* const pull = json->Find("pull");
+  ASSERT_NE(pull, nullptr);
+  EXPECT_EQ(pull->Find("codec")->text, "bf16");
+  EXPECT_EQ(pull->Find("bytes_received")->text, "30");
+  EXPECT_EQ(pull->Find("bytes_as_float32")->text, "60");
+}
+
+TEST(ResultFileTest, NumbersThatAreNotFiniteAreNull) {
+  TrainingResult result;
+  result.final_loss = std::numeric_limits<double>::quiet_NaN();
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  EXPECT_EQ(json->Find("final_loss")->kind, JsonValue::Kind::kNull);
+}
+
+TEST(ResultFileTest, ReplacesTheFileAndLeavesNothingElse) {
+  const std::string path = testing::TempDir() + "/result.json";
+  ASSERT_THAT(WriteFileAtomically(path, "old"), IsOk());
+  ASSERT_THAT(WriteFileAtomically(path, "new"), IsOk());
+  EXPECT_EQ(ReadAll(path), "new");
+  EXPECT_FALSE(std::ifstream(path + ".tmp").good());
+}
+
+TEST(ResultFileTest, NamesThePathThatItCannotWrite) {
+  EXPECT_THAT(WriteFileAtomically("/nonexistent/result.json", "x"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       testing::HasSubstr("/nonexistent/result.json")));
+}
+
+TEST(ResultFileTest, AnEvaluationIsFourNumbers) {
+  EXPECT_EQ(EvaluationJson(200, {500, 0.75, 0.5}),
+            "{\n  \"global_step\": 200,\n  \"test_accuracy\": 0.75,\n"
+            "  \"test_loss\": 0.5,\n  \"test_examples\": 500\n}\n");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,134 @@
+#include "worker/training/training_parts.h"
+
+#include <memory>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/backend/fake_device.h"
+#include "tests/worker/model/test_models.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Of each backend "recording" that was made.
+std::vector<BackendOptions>& Recorded() {
+  static std::vector<BackendOptions>& options =
+      *new std::vector<BackendOptions>();
+  return options;
+}
+
+[[maybe_unused]] const bool kRegistered = BackendRegistry::Register(
+    "recording", {[](const BackendOptions& options) {
+                    Recorded().push_back(options);
+                    BackendOptions of_ref = options;
+                    of_ref.gpu = GpuOptions();
+                    return CreateBackend("ref", of_ref);
+                  },
+                  [](const GpuOptions&) {
+                    return std::vector<Device>{{"recording:0", "", ""}};
+                  },
+                  /*bf16=*/true});
+
+// A device that captures nothing, so that a model which tries to says so.
+[[maybe_unused]] const bool kFakeRegistered = BackendRegistry::Register(
+    "fake_device", {[](const BackendOptions& options)
+                        -> absl::StatusOr<std::unique_ptr<Backend>> {
+                      ASSIGN_OR_RETURN(std::unique_ptr<Backend> ref,
+                                       CreateBackend("ref", options));
+                      auto device = std::make_unique<FakeDevice>(std::move(ref),
+                                                                 /*seed=*/1);
+                      device->streams()->FailCaptures();
+                      return device;
+                    },
+                    [](const GpuOptions&) {
+                      return std::vector<Device>{{"fake_device:0", "", ""}};
+                    }});
+
+class TrainingPartsTest : public testing::Test {
+ protected:
+  TrainingPartsTest() {
+    *training_.mutable_model() = ParseModel(
+        "input_shape: [5] "
+        "layer { name: 'logits' type: 'dense' attr { name: 'units' i: 3 } } "
+        "layer { name: 'loss' type: 'softmax_cross_entropy' }");
+    gpu_.memory_fraction = 0.5;
+    gpu_.memory_limit_bytes = 4096;
+    gpu_.virtual_devices = 2;
+    gpu_.library_path = "/somewhere";
+    shape_.batch_size = 4;
+    Recorded().clear();
+  }
+
+  // What was said in three steps on the device that captures nothing.
+  std::vector<std::string> SaidOnFakeDevice() {
+    std::vector<std::string> said;
+    auto towers =
+        OpenTowers(training_, {"fake_device:0"}, shape_,
+                   MakeBackendOptions(training_, gpu_, 1),
+                   [&](const std::string& line) { said.push_back(line); });
+    EXPECT_THAT(towers, IsOk());
+    if (!towers.ok()) return said;
+    const Batch batch = MakeBatch(/*rows=*/4, /*example_elements=*/5,
+                                  /*classes=*/3, /*seed=*/1);
+    for (int step = 0; step < 3; ++step) {
+      EXPECT_THAT(towers->towers.front().model->Step(batch, step), IsOk());
+    }
+    return said;
+  }
+
+  TrainingSpec training_;
+  GpuOptions gpu_;
+  StepShape shape_;
+};
+
+TEST_F(TrainingPartsTest, FlagsAndFieldsReachEachBackend) {
+  training_.mutable_compute()->set_bf16(true);
+  training_.mutable_compute()->set_tf32(false);
+  const auto towers = OpenTowers(
+      training_, {"recording:3", "recording:7"}, shape_,
+      MakeBackendOptions(training_, gpu_, /*compute_threads=*/5), nullptr);
+  ASSERT_THAT(towers, IsOk());
+  ASSERT_EQ(Recorded().size(), 2);
+  EXPECT_EQ(Recorded()[0].device_index, 3);
+  EXPECT_EQ(Recorded()[1].device_index, 7);
+  for (const BackendOptions& options : Recorded()) {
+    EXPECT_EQ(options.compute_threads, 2);
+    EXPECT_TRUE(options.gpu.bf16);
+    EXPECT_FALSE(options.gpu.tf32);
+    EXPECT_EQ(options.gpu.memory_fraction, 0.5);
+    EXPECT_EQ(options.gpu.memory_limit_bytes, 4096);
+    EXPECT_EQ(options.gpu.virtual_devices, 2);
+    EXPECT_EQ(options.gpu.library_path, "/somewhere");
+  }
+}
+
+TEST_F(TrainingPartsTest, GraphsAreCapturedUnlessTheTrainingSaysNo) {
+  training_.mutable_compute()->set_cuda_graphs(true);
+  EXPECT_THAT(SaidOnFakeDevice(), ElementsAre(HasSubstr("captured")));
+  training_.mutable_compute()->set_cuda_graphs(false);
+  EXPECT_THAT(SaidOnFakeDevice(), IsEmpty());
+}
+
+TEST_F(TrainingPartsTest, APrecisionThatTheDeviceLacksIsRefused) {
+  training_.mutable_compute()->set_bf16(true);
+  EXPECT_THAT(OpenDevice("ref:0", MakeBackendOptions(training_, gpu_, 1)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("compute.bf16: backend 'ref'")));
+}
+
+TEST_F(TrainingPartsTest, TrainsInFloat32Only) {
+  EXPECT_THAT(
+      OpenDevice("ref_float64:0", MakeBackendOptions(training_, gpu_, 1)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("--device=ref_float64:0: training needs")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,153 @@
+#include "worker/checkpoint/model_loader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/manifest_file.h"
+#include "common/checkpoint/train_dir.h"
+#include "worker/client/call_status.h"
+
+namespace muster {
+
+ModelLoader::ModelLoader(Options options) : options_(std::move(options)) {}
+
+LoadEvent ModelLoader::Load(const LoadModel& epoch) {
+  settled_ = true;
+  options_.client->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
+  if (options_.train_dir.empty()) return Initialize();
+  const absl::StatusOr<std::vector<int64_t>> steps =
+      ListCheckpoints(options_.file_system, options_.train_dir);
+  // A folder that is gone is no new training.
+  if (!steps.ok()) return LoadEvent{steps.status(), true};
+  if (steps->empty()) return Initialize();
+  absl::StatusOr<CheckpointReader::Newest> newest =
+      CheckpointReader::OpenNewest(options_.file_system, options_.train_dir);
+  if (!newest.ok()) return LoadEvent{newest.status(), true};
+  for (const std::string& warning : newest->warnings) {
+    options_.say(/*is_error=*/true, warning);
+  }
+  const CheckpointReader& reader = *newest->reader;
+  const absl::Status compatible =
+      CheckCompatible(reader.manifest(), options_.placed->tensors,
+                      options_.placed->definition.optimizer);
+  const std::string what = absl::StrCat("restore ", reader.path());
+  if (!compatible.ok()) return LoadEvent{Annotate(compatible, what), true};
+  absl::StatusOr<RestoredPositions> positions =
+      RestorePositions(reader.manifest(), options_.tasks, options_.rows);
+  if (!positions.ok()) {
+    return LoadEvent{Annotate(positions.status(), what), true};
+  }
+  absl::StatusOr<LoadedModel> restored = Restore(reader, *std::move(positions));
+  const bool unusable = IsOfFile(restored.status());
+  return LoadEvent{std::move(restored), unusable};
+}
+
+void ModelLoader::Enter() {
+  if (options_.weights != nullptr && !settled_) {
+    options_.say(/*is_error=*/false,
+                 absl::StrCat("--init_from=", options_.weights->path(),
+                              " is not used: the ps tasks hold a model, and "
+                              "its training goes on"));
+  }
+  settled_ = true;
+}
+
+int64_t ModelLoader::SavedEpoch() {
+  int64_t epoch = 0;
+  if (options_.train_dir.empty()) return epoch;
+  const absl::StatusOr<std::vector<int64_t>> steps =
+      ListCheckpoints(options_.file_system, options_.train_dir);
+  if (!steps.ok()) return epoch;  // Load will say why
+  for (const int64_t step : *steps) {
+    const absl::StatusOr<CheckpointManifest> manifest = ReadManifestFile(
+        options_.file_system,
+        absl::StrCat(options_.train_dir, "/", CheckpointName(step)));
+    if (manifest.ok()) epoch = std::max(epoch, manifest->model_epoch());
+  }
+  return epoch;
+}
+
+absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
+                                                 RestoredPositions positions) {
+  RETURN_IF_ERROR(
+      options_.client->Define(options_.placed->definition).status());
+  for (const CheckpointPiece& piece : reader.pieces()) {
+    RETURN_IF_ERROR(RestorePiece(reader, piece));
+  }
+  RETURN_IF_ERROR(options_.client->Seal().status());
+  const CheckpointManifest& manifest = reader.manifest();
+  LoadedModel loaded;
+  loaded.global_step = manifest.global_step();
+  loaded.examples = manifest.examples();
+  loaded.workers = std::move(positions.workers);
+  loaded.start_position = std::move(positions.start);
+  options_.say(/*is_error=*/false, absl::StrCat("restored ", reader.path()));
+  if (!positions.note.empty()) {
+    options_.say(/*is_error=*/false, positions.note);
+  }
+  return loaded;
+}
+
+absl::Status ModelLoader::RestorePiece(const CheckpointReader& reader,
+                                       const CheckpointPiece& piece) {
+  const std::vector<TensorDef>& tensors = options_.placed->tensors;
+  LoadRange range;
+  while (tensors[range.tensor].name() != piece.parameter.name()) {
+    ++range.tensor;  // CheckCompatible found every name.
+  }
+  const int64_t element_bytes = piece.size_bytes / piece.elements;
+  std::vector<char> buffer;
+  return ForEachRun(
+      piece.elements, element_bytes, [&](int64_t offset, int64_t count) {
+        buffer.resize(count * element_bytes);
+        RETURN_IF_ERROR(OfFile(reader.Read(piece.parameter.name(), piece.slot,
+                                           offset, count, buffer.data())));
+        range.offset = offset;
+        range.values = {buffer.data(), static_cast<int64_t>(buffer.size())};
+        return options_.client->Load(piece.slot, {range});
+      });
+}
+
+LoadEvent ModelLoader::Initialize() {
+  const absl::Status made = MakeValues();
+  if (!made.ok()) return LoadEvent{made, true};
+  return LoadEvent{SendValues(), false};
+}
+
+absl::Status ModelLoader::MakeValues() {
+  RETURN_IF_ERROR(options_.model->InitializeParameters(options_.seed));
+  if (options_.weights == nullptr) return absl::OkStatus();
+  for (size_t i = 0; i < options_.placed->tensors.size(); ++i) {
+    RETURN_IF_ERROR(
+        Annotate(options_.weights->Read(
+                     i, options_.model->parameter(static_cast<int>(i))),
+                 absl::StrCat("start from ", options_.weights->path())));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LoadedModel> ModelLoader::SendValues() {
+  const int num_tensors = static_cast<int>(options_.placed->tensors.size());
+  std::vector<TensorView> values;
+  for (int i = 0; i < num_tensors; ++i) {
+    const absl::Span<const float> parameter = options_.model->parameter(i);
+    values.push_back(ViewOf(parameter));
+  }
+  RETURN_IF_ERROR(
+      options_.client->LoadModel(options_.placed->definition, values));
+  LoadedModel loaded;
+  loaded.initialized = true;
+  std::string line = absl::StrCat("initialized ", num_tensors,
+                                  " parameters with seed ", options_.seed);
+  if (options_.weights != nullptr) {
+    absl::StrAppend(&line, ", ", options_.weights->num_tensors(),
+                    " of them from ", options_.weights->path());
+  }
+  options_.say(/*is_error=*/false, line);
+  return loaded;
+}
+
+}  // namespace muster

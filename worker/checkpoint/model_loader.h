@@ -1,0 +1,69 @@
+#ifndef WORKER_CHECKPOINT_MODEL_LOADER_H_
+#define WORKER_CHECKPOINT_MODEL_LOADER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/file_system.h"
+#include "worker/checkpoint/initial_weights.h"
+#include "worker/checkpoint/worker_positions.h"
+#include "worker/client/parameter_client.h"
+#include "worker/executor/compiled_model.h"
+#include "worker/session/step_runner.h"
+#include "worker/training/placed_model.h"
+
+namespace muster {
+
+// The chief's way to a model on every shard: the newest whole checkpoint of
+// train_dir, or else given weights, or else seeded initial values. One thread.
+class ModelLoader : public ModelSource {
+ public:
+  // All pointers outlive the loader.
+  struct Options {
+    FileSystem* file_system = nullptr;
+    // "" never restores.
+    std::string train_dir;
+    ParameterClient* client = nullptr;
+    const PlacedModel* placed = nullptr;
+    // Makes the initial values; a pull overwrites them anyway.
+    CompiledModel* model = nullptr;
+    uint64_t seed = 0;
+    // Take the place of the seeded values that they have; may be null.
+    const InitialWeights* weights = nullptr;
+    // Who will take steps, and of which rows.
+    std::vector<TaskId> tasks;
+    TakenRows rows;
+    std::function<void(bool is_error, absl::string_view)> say;
+  };
+
+  explicit ModelLoader(Options options);
+
+  LoadEvent Load(const LoadModel& epoch) override;
+  int64_t SavedEpoch() override;
+
+  // Training begins. Says so if that is with a model that was on the shards
+  // before, and not with the given weights.
+  void Enter();
+
+ private:
+  // The model of a checkpoint that was found to be usable.
+  absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader,
+                                      RestoredPositions positions);
+  LoadEvent Initialize();
+  absl::Status MakeValues();
+  absl::StatusOr<LoadedModel> SendValues();
+  absl::Status RestorePiece(const CheckpointReader& reader,
+                            const CheckpointPiece& piece);
+
+  const Options options_;
+  // Load was called, or Enter has said that it was not.
+  bool settled_ = false;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_CHECKPOINT_MODEL_LOADER_H_

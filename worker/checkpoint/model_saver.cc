@@ -1,0 +1,227 @@
+#include "worker/checkpoint/model_saver.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/base/finite.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/manifest_file.h"
+#include "common/checkpoint/train_dir.h"
+#include "worker/checkpoint/worker_positions.h"
+#include "worker/client/blocking_call.h"
+#include "worker/client/call_status.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kCallTimeout = absl::Seconds(10);
+// A cut fails if the shards need more than the second for which rounds are
+// held: a machine that was stopped for a moment.
+constexpr int kCutAttempts = 5;
+
+// The job's state now: a Watch for anything but a version that never is.
+absl::StatusOr<JobState> CurrentState(CoordinationLink* coordination,
+                                      const Clock& clock,
+                                      const Sender& sender) {
+  WatchRequest request;
+  *request.mutable_sender() = sender;
+  request.set_state_version(-1);
+  return BlockingCall<JobState>(clock, [&](auto done) {
+    coordination->Watch(request, clock.Now() + kCallTimeout, std::move(done));
+  });
+}
+
+void AddCut(int ps_task, const BeginSnapshotReply& cut,
+            CheckpointManifest* manifest) {
+  ShardCut* shard = manifest->add_shards();
+  shard->set_ps_task(ps_task);
+  shard->set_version(cut.version());
+  for (const DuplicateMark& mark : cut.marks()) {
+    WorkerMark* saved = shard->add_marks();
+    saved->set_job(mark.sender().task().job());
+    saved->set_index(mark.sender().task().index());
+    saved->set_incarnation(mark.sender().incarnation());
+    saved->set_step(mark.step());
+    *saved->mutable_parts() = mark.parts();
+  }
+}
+
+// A gradient that is finite can still make an update overflow. Restored, such
+// a model could only fail; the checkpoint before it is the one to keep. The
+// code is none that the session takes for a lost peer, to be tried again.
+absl::Status CheckFinite(const CheckpointPiece& piece, int64_t offset,
+                         absl::Span<const float> values) {
+  const int64_t bad = FirstNonFinite(values);
+  if (bad < 0) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat(
+      "save '", PieceName(piece), "': element ", offset + bad, " of ",
+      piece.elements, " is ", values[bad],
+      ", wanted a finite number; earlier checkpoints are kept. Lower the "
+      "learning rate, or set non_finite.allow to save it as it is"));
+}
+
+// The newest manifest that can be read.
+std::optional<CheckpointManifest> NewestManifest(FileSystem* file_system,
+                                                 const std::string& train_dir) {
+  if (train_dir.empty()) return std::nullopt;
+  const absl::StatusOr<std::vector<int64_t>> steps =
+      ListCheckpoints(file_system, train_dir);
+  if (!steps.ok()) return std::nullopt;
+  for (const int64_t step : *steps) {
+    absl::StatusOr<CheckpointManifest> manifest = ReadManifestFile(
+        file_system, absl::StrCat(train_dir, "/", CheckpointName(step)));
+    if (manifest.ok()) return *std::move(manifest);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+ModelSaver::ModelSaver(Options options) : options_(std::move(options)) {}
+
+void ModelSaver::Enter(int64_t model_epoch) {
+  model_epoch_ = model_epoch;
+  if (options_.rounds != nullptr) options_.rounds->Enter(model_epoch);
+  start_ = std::min(start_, options_.clock->Now());
+}
+
+absl::StatusOr<ModelSaver::Moment> ModelSaver::Cut() const {
+  if (options_.rounds != nullptr) return CutBetweenRounds();
+  Moment moment;
+  ASSIGN_OR_RETURN(
+      moment.state,
+      CurrentState(options_.coordination, *options_.clock, options_.sender));
+  ASSIGN_OR_RETURN(moment.cuts, options_.client->BeginSnapshot());
+  return moment;
+}
+
+absl::StatusOr<ModelSaver::Moment> ModelSaver::CutBetweenRounds() const {
+  absl::StatusOr<Moment> moment = CutHeldRounds();
+  for (int attempt = 1; attempt < kCutAttempts; ++attempt) {
+    // Aborted: a shard is past the update. The cuts of the others are ended by
+    // the next.
+    if (!absl::IsAborted(moment.status())) break;
+    moment = CutHeldRounds();
+  }
+  return moment;
+}
+
+absl::StatusOr<ModelSaver::Moment> ModelSaver::CutHeldRounds() const {
+  ASSIGN_OR_RETURN(const HoldRoundsReply held, options_.rounds->Hold());
+  absl::StatusOr<Cuts> cuts = options_.client->BeginSnapshot(held.token());
+  options_.rounds->Release();
+  RETURN_IF_ERROR(cuts.status());
+  return Moment{held.state(), *std::move(cuts)};
+}
+
+absl::StatusOr<PendingSave> ModelSaver::Begin() {
+  ASSIGN_OR_RETURN(Moment moment, Cut());
+  const JobState& state = moment.state;
+  CheckpointManifest manifest;
+  manifest.set_global_step(state.global_step());
+  manifest.set_model_epoch(model_epoch_);
+  manifest.set_fingerprint(options_.placed->definition.fingerprint);
+  manifest.set_seed(options_.seed);
+  // A stamp for people; the clock may be wrong or be set.
+  manifest.set_saved_unix_ms(absl::ToUnixMillis(options_.wall_now()));
+  const absl::Duration trained =
+      std::max(options_.clock->Now() - start_, absl::ZeroDuration());
+  manifest.set_trained_s(
+      absl::ToDoubleSeconds(options_.trained_before + trained));
+  *manifest.mutable_optimizer() = options_.placed->definition.optimizer;
+  SavePositions(state, options_.tasks, &manifest);
+  for (size_t i = 0; i < moment.cuts.size(); ++i) {
+    AddCut(static_cast<int>(i), moment.cuts[i], &manifest);
+  }
+  PendingSave save;
+  save.global_step = state.global_step();
+  save.write = [this, cuts = std::move(moment.cuts),
+                manifest = std::move(manifest)] {
+    return Write(cuts, manifest);
+  };
+  return save;
+}
+
+absl::StatusOr<std::string> ModelSaver::Write(
+    const Cuts& cuts, CheckpointManifest manifest) const {
+  absl::StatusOr<std::string> path = WriteFiles(cuts, manifest);
+  // A shard that is gone has no snapshot left to end.
+  options_.client->EndSnapshot(cuts).IgnoreError();
+  if (path.ok()) Report(manifest);
+  return path;
+}
+
+// Should it get lost, ps task 0 takes more steps for unsaved than are, until
+// the next save.
+void ModelSaver::Report(const CheckpointManifest& manifest) const {
+  ReportSaveRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_global_step(manifest.global_step());
+  request.set_model_epoch(manifest.model_epoch());
+  options_.coordination->ReportSave(
+      request, options_.clock->Now() + kCallTimeout,
+      [](const absl::StatusOr<ReportSaveReply>&) {});
+}
+
+absl::StatusOr<std::string> ModelSaver::WriteFiles(
+    const Cuts& cuts, CheckpointManifest manifest) const {
+  CheckpointWriter::Options options;
+  options.file_system = options_.file_system;
+  options.train_dir = options_.train_dir;
+  options.global_step = manifest.global_step();
+  options.retention = options_.retention;
+  ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointWriter> writer,
+                   OfFile(CheckpointWriter::Create(
+                       options, options_.placed->tensors, options_.slots)));
+  for (const CheckpointPiece& piece : writer->pieces()) {
+    RETURN_IF_ERROR(CopyPiece(cuts, piece, writer.get()));
+  }
+  ASSIGN_OR_RETURN(const CheckpointWriter::Committed committed,
+                   OfFile(writer->Commit(std::move(manifest))));
+  for (const std::string& warning : committed.warnings) options_.say(warning);
+  return committed.path;
+}
+
+absl::Status ModelSaver::CopyPiece(const Cuts& cuts,
+                                   const CheckpointPiece& piece,
+                                   CheckpointWriter* writer) const {
+  int tensor = 0;
+  while (options_.placed->tensors[tensor].name() != piece.parameter.name()) {
+    ++tensor;  // The writer was given the same tensors.
+  }
+  const int64_t element_bytes = piece.size_bytes / piece.elements;
+  std::vector<char> buffer;
+  return ForEachRun(
+      piece.elements, element_bytes, [&](int64_t offset, int64_t count) {
+        buffer.resize(count * element_bytes);
+        RETURN_IF_ERROR(options_.client->ReadSnapshot(
+            cuts, tensor, piece.slot, offset, count, buffer.data()));
+        if (piece.dtype == FLOAT32 &&
+            !options_.placed->definition.allow_non_finite) {
+          RETURN_IF_ERROR(
+              CheckFinite(piece, offset,
+                          {reinterpret_cast<const float*>(buffer.data()),
+                           static_cast<size_t>(count)}));
+        }
+        return OfFile(writer->Append({buffer.data(), buffer.size()}));
+      });
+}
+
+int64_t NewestSavedStep(FileSystem* file_system, const std::string& train_dir) {
+  const std::optional<CheckpointManifest> newest =
+      NewestManifest(file_system, train_dir);
+  return newest.has_value() ? newest->global_step() : -1;
+}
+
+absl::Duration TrainedTime(FileSystem* file_system,
+                           const std::string& train_dir) {
+  const std::optional<CheckpointManifest> newest =
+      NewestManifest(file_system, train_dir);
+  return newest.has_value() ? absl::Seconds(newest->trained_s())
+                            : absl::ZeroDuration();
+}
+
+}  // namespace muster

@@ -1,0 +1,109 @@
+#ifndef WORKER_CHECKPOINT_MODEL_SAVER_H_
+#define WORKER_CHECKPOINT_MODEL_SAVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/checkpoint/checkpoint_layout.h"
+#include "common/checkpoint/checkpoint_writer.h"
+#include "common/checkpoint/file_system.h"
+#include "common/checkpoint/retention.h"
+#include "common/rpc/coordination_link.h"
+#include "proto/checkpoint.pb.h"
+#include "proto/coordination_service.pb.h"
+#include "worker/client/parameter_client.h"
+#include "worker/hook/checkpoint_saver.h"
+#include "worker/session/round_holder.h"
+#include "worker/training/placed_model.h"
+
+namespace muster {
+
+// Writes the shards' model into train_dir. A save that would hold a value that
+// is not finite fails with FailedPrecondition naming the parameter, unless the
+// definition allows such values; earlier checkpoints stay. Begin and Enter are
+// for the training thread; the save that Begin returns may run on another.
+class ModelSaver {
+ public:
+  // All pointers outlive the saver and its saves.
+  struct Options {
+    const Clock* clock = nullptr;
+    // For the manifest's stamp only.
+    absl::Time (*wall_now)() = &absl::Now;
+    FileSystem* file_system = nullptr;
+    // Exists and is locked by this process.
+    std::string train_dir;
+    ParameterClient* client = nullptr;
+    CoordinationLink* coordination = nullptr;
+    Sender sender;
+    // Null but in synchronous replication, where every shard is then cut after
+    // the same update. Entered by the saver.
+    RoundHolder* rounds = nullptr;
+    const PlacedModel* placed = nullptr;
+    // Who takes steps.
+    std::vector<TaskId> tasks;
+    // Of each trainable parameter, without "t".
+    std::vector<std::string> slots;
+    int64_t seed = 0;
+    Retention retention;
+    // How long the run had trained before this process.
+    absl::Duration trained_before;
+    std::function<void(absl::string_view)> say;
+  };
+
+  explicit ModelSaver(Options options);
+
+  // The epoch that saves are of from here on. The time that the run has
+  // trained counts from the first one.
+  void Enter(int64_t model_epoch);
+
+  // Fixes the shards' values and the job's counts now.
+  absl::StatusOr<PendingSave> Begin();
+
+ private:
+  using Cuts = std::vector<BeginSnapshotReply>;
+  // What the shards hold, and the job's state that goes with it.
+  struct Moment {
+    JobState state;
+    Cuts cuts;
+  };
+
+  absl::StatusOr<Moment> Cut() const;
+  absl::StatusOr<Moment> CutBetweenRounds() const;
+  absl::StatusOr<Moment> CutHeldRounds() const;
+
+  absl::StatusOr<std::string> Write(const Cuts& cuts,
+                                    CheckpointManifest manifest) const;
+  absl::StatusOr<std::string> WriteFiles(const Cuts& cuts,
+                                         CheckpointManifest manifest) const;
+  // Tells ps task 0 that the model of then is saved.
+  void Report(const CheckpointManifest& manifest) const;
+  absl::Status CopyPiece(const Cuts& cuts, const CheckpointPiece& piece,
+                         CheckpointWriter* writer) const;
+
+  const Options options_;
+  int64_t model_epoch_ = 0;
+  // When the first epoch was entered.
+  absl::Time start_ = absl::InfiniteFuture();
+};
+
+// The step of the newest checkpoint whose manifest can be read; -1 if there is
+// none.
+int64_t NewestSavedStep(FileSystem* file_system, const std::string& train_dir);
+
+// How long the run of a train_dir has trained, by the newest manifest that can
+// be read; 0 if there is none.
+absl::Duration TrainedTime(FileSystem* file_system,
+                           const std::string& train_dir);
+
+}  // namespace muster
+
+#endif  // WORKER_CHECKPOINT_MODEL_SAVER_H_

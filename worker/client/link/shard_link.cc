@@ -1,0 +1,30 @@
+#include "worker/client/link/shard_link.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/client/link/grpc_parameter_link.h"
+#include "worker/client/link/shared_memory_link.h"
+
+namespace muster {
+
+std::unique_ptr<ParameterLink> MakeShardLink(
+    const PeerName& peer,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    LinkChoice choice, std::function<void(const std::string&)> say,
+    const Clock* clock) {
+  auto grpc = std::make_unique<GrpcParameterLink>(peer, credentials);
+  if (choice == LinkChoice::kGrpc) {
+    if (say) say(absl::StrCat("link to ", peer.task, ": gRPC"));
+    return grpc;
+  }
+  SharedMemoryLink::Options options;
+  options.peer = peer;
+  options.required = choice == LinkChoice::kSharedMemory;
+  options.say = std::move(say);
+  options.clock = clock;
+  return std::make_unique<SharedMemoryLink>(std::move(options),
+                                            std::move(grpc));
+}
+
+}  // namespace muster

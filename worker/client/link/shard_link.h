@@ -1,0 +1,28 @@
+#ifndef WORKER_CLIENT_LINK_SHARD_LINK_H_
+#define WORKER_CLIENT_LINK_SHARD_LINK_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/rpc/link_choice.h"
+#include "common/rpc/parameter_link.h"
+#include "grpcpp/security/credentials.h"
+#include "worker/client/link/peer_failure.h"
+
+namespace muster {
+
+// The way to one ps: over gRPC, with shared memory for tensors as `choice`
+// says. `say`, unless null, gets a line that names the way of the tensors, now
+// or when it is known, and whenever it changes. `clock` is monotonic and
+// outlives the link.
+std::unique_ptr<ParameterLink> MakeShardLink(
+    const PeerName& peer,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    LinkChoice choice, std::function<void(const std::string&)> say,
+    const Clock* clock);
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_LINK_SHARD_LINK_H_

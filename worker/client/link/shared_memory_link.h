@@ -1,0 +1,136 @@
+#ifndef WORKER_CLIENT_LINK_SHARED_MEMORY_LINK_H_
+#define WORKER_CLIENT_LINK_SHARED_MEMORY_LINK_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "common/rpc/parameter_link.h"
+#include "common/shared_memory/slot_ring.h"
+#include "proto/shared_memory_service.pb.h"
+#include "worker/client/link/grpc_parameter_link.h"
+#include "worker/client/link/peer_failure.h"
+#include "worker/client/link/shared_memory_caller.h"
+
+namespace muster {
+
+// A ParameterLink to a ps that may be on this machine. What carries tensors
+// (Load, Pull, Push, ReadSnapshot) goes through shared memory, the rest over
+// gRPC. The memory is asked for with each Hello while there is none, before
+// that is answered; it ends with the ps, and with another incarnation of it
+// comes another. Without memory tensors go over gRPC, too, unless it is
+// required: then Hello fails.
+//
+// One thread of its own connects and delivers answers.
+class SharedMemoryLink : public ParameterLink {
+ public:
+  struct Options {
+    PeerName peer;
+    // Never gRPC for tensors.
+    bool required = false;
+    // Gets a line whenever the way of the tensors changes, and why. On any
+    // thread.
+    std::function<void(const std::string&)> say;
+    // Monotonic; outlives the link.
+    const Clock* clock = nullptr;
+  };
+
+  SharedMemoryLink(Options options, std::unique_ptr<GrpcParameterLink> grpc);
+  // Ends every call; their callbacks have run when it returns. REQUIRES: not
+  // called from a callback.
+  ~SharedMemoryLink() override;
+
+  int64_t best_part_bytes() const override;
+  void Hello(const HelloRequest& request, absl::Time deadline,
+             ReplyCallback<HelloReply> done) override;
+  void Define(const DefineRequest& request, absl::Time deadline,
+              ReplyCallback<DefineReply> done) override;
+  void Load(Frame<LoadPart> request, absl::Time deadline,
+            ReplyCallback<LoadReply> done) override;
+  void Seal(const SealRequest& request, absl::Time deadline,
+            ReplyCallback<SealReply> done) override;
+  void Pull(const PullRequest& request, absl::Time deadline,
+            ReplyCallback<Frame<PullReply>> done) override;
+  void Push(Frame<PushPart> request, absl::Time deadline,
+            ReplyCallback<Frame<PushReply>> done) override;
+  void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
+                     ReplyCallback<BeginSnapshotReply> done) override;
+  void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
+                    ReplyCallback<Frame<SnapshotPart>> done) override;
+  void EndSnapshot(const EndSnapshotRequest& request, absl::Time deadline,
+                   ReplyCallback<EndSnapshotReply> done) override;
+  absl::StatusOr<std::shared_ptr<const char>> MapParameters(
+      const Fence& fence, int64_t size_bytes) override;
+
+ private:
+  // A Hello that was answered, and waits for the memory.
+  struct Greeting {
+    HelloReply reply;
+    SharedMemoryOffer offer;
+    ReplyCallback<HelloReply> done;
+  };
+
+  // Null while there is none.
+  std::shared_ptr<SharedMemoryCaller> memory() const;
+  absl::Status NoMemory() const;
+
+  bool HasMemoryOf(uint64_t incarnation) const;
+  void OnOffer(Greeting greeting,
+               const absl::StatusOr<SharedMemoryOffer>& offer);
+  // Answers the Hello: `memory` says whether there is memory, or why not.
+  void Settle(const Greeting& greeting, const absl::Status& memory);
+  void Say(const std::string& line);
+  // After a loss: gRPC carries the tensors now.
+  void SayInstead();
+  // `done`, which says that gRPC does, if it did.
+  template <typename Reply>
+  ReplyCallback<Reply> SayIfAnswered(ReplyCallback<Reply> done);
+
+  // The thread.
+  void Run();
+  // The next Hello that waits; null when the link ends.
+  std::unique_ptr<Greeting> AwaitGreeting();
+  void Connect(const Greeting& greeting);
+  // From now on tensors go through `caller`. Returns the other Hellos that wait
+  // for the same ps.
+  std::vector<Greeting> Use(const std::shared_ptr<SharedMemoryCaller>& caller,
+                            const Greeting& greeting);
+  // Serves what is connected until it is lost.
+  void Deliver(const std::shared_ptr<SharedMemoryCaller>& caller);
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return closing_ || !greetings_.empty();
+  }
+
+  // Constant after construction.
+  const Options options_;
+
+  mutable absl::Mutex mu_;
+  bool closing_ ABSL_GUARDED_BY(mu_) = false;
+  std::deque<Greeting> greetings_ ABSL_GUARDED_BY(mu_);
+  // Shared with answers that are still being read.
+  std::shared_ptr<SharedMemoryCaller> memory_ ABSL_GUARDED_BY(mu_);
+  // The ps that memory_ is of, and where it is.
+  uint64_t incarnation_ ABSL_GUARDED_BY(mu_) = 0;
+  SharedMemoryOffer offer_ ABSL_GUARDED_BY(mu_);
+  std::string said_ ABSL_GUARDED_BY(mu_);
+  // Why the memory was lost, until it is said what comes instead; else "".
+  std::string lost_ ABSL_GUARDED_BY(mu_);
+
+  // Own synchronisation.
+  std::unique_ptr<GrpcParameterLink> grpc_;
+
+  // Last: uses all of the above.
+  std::unique_ptr<ClockThread> thread_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_LINK_SHARED_MEMORY_LINK_H_

@@ -1,0 +1,89 @@
+#include "worker/client/link/unary_caller.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/rpc/deadline.h"
+#include "common/rpc/status_conversion.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/support/proto_buffer_reader.h"
+#include "grpcpp/support/slice.h"
+#include "grpcpp/support/stub_options.h"
+
+namespace muster {
+
+struct UnaryCaller::PendingCall {
+  explicit PendingCall(AliveCount* count) : alive(count) {}
+
+  const AliveCount::Mark alive;
+  grpc::ClientContext context;
+  grpc::ByteBuffer request;
+  grpc::ByteBuffer reply;
+  BytesCallback done;
+};
+
+UnaryCaller::UnaryCaller(PeerName peer, std::shared_ptr<grpc::Channel> channel)
+    : peer_(std::move(peer)), stub_(std::move(channel)) {}
+
+UnaryCaller::~UnaryCaller() {
+  std::vector<std::shared_ptr<PendingCall>> calls;
+  {
+    absl::MutexLock lock(&mu_);
+    calls.assign(pending_.begin(), pending_.end());
+  }
+  // Outside the lock: a completion may run inside TryCancel.
+  for (const std::shared_ptr<PendingCall>& call : calls) {
+    call->context.TryCancel();
+  }
+  calls.clear();
+  alive_.AwaitNone();
+}
+
+void UnaryCaller::Call(const char* method, grpc::ByteBuffer request,
+                       absl::Time deadline, BytesCallback done) {
+  auto call = std::make_shared<PendingCall>(&alive_);
+  call->context.set_deadline(ToGrpcDeadline(deadline));
+  call->request.Swap(&request);
+  call->done = std::move(done);
+  {
+    absl::MutexLock lock(&mu_);
+    pending_.insert(call);
+  }
+  stub_.UnaryCall(
+      &call->context, method, grpc::StubOptions(), &call->request, &call->reply,
+      [this, call](const grpc::Status& status) { Finish(call, status); });
+}
+
+void UnaryCaller::Finish(const std::shared_ptr<PendingCall>& call,
+                         const grpc::Status& status) {
+  // gRPC may keep the context a little longer; the tensors need not wait.
+  call->request.Clear();
+  if (status.ok()) {
+    call->done(std::move(call->reply));
+  } else {
+    call->done(ExplainPeerFailure(peer_, ToAbslStatus(status)));
+  }
+  call->done = nullptr;
+  // `call` itself is still held by the caller of this function.
+  absl::MutexLock lock(&mu_);
+  pending_.erase(call);
+}
+
+grpc::ByteBuffer UnaryCaller::Serialize(
+    const google::protobuf::MessageLite& from) {
+  const grpc::Slice slice(from.SerializeAsString());
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+absl::Status UnaryCaller::Parse(grpc::ByteBuffer* bytes,
+                                google::protobuf::MessageLite* to) {
+  grpc::ProtoBufferReader reader(bytes);
+  if (!reader.status().ok() || !to->ParseFromZeroCopyStream(&reader)) {
+    return absl::InternalError(
+        absl::StrCat("the peer's answer is not a ", to->GetTypeName()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,97 @@
+#ifndef WORKER_CLIENT_LINK_UNARY_CALLER_H_
+#define WORKER_CLIENT_LINK_UNARY_CALLER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/rpc/parameter_link.h"
+#include "google/protobuf/message_lite.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "worker/client/link/alive_count.h"
+#include "worker/client/link/peer_failure.h"
+
+namespace muster {
+
+// Unary gRPC calls to one peer over one channel, as bytes: requests and
+// replies that carry tensors must not pass through protobuf objects, and one
+// path serves the others too. Thread-safe; no call blocks. `done` is called
+// exactly once, on a gRPC thread, with no lock held.
+//
+// Errors: what the peer answered, its message unchanged; Unavailable and
+// DeadlineExceeded with a readable cause (peer_failure.h).
+class UnaryCaller {
+ public:
+  using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
+
+  UnaryCaller(PeerName peer, std::shared_ptr<grpc::Channel> channel);
+  // Cancels what is on its way and waits until every `done` has returned and
+  // no call holds the channel any more. REQUIRES: not called from a `done`.
+  ~UnaryCaller();
+
+  UnaryCaller(const UnaryCaller&) = delete;
+  UnaryCaller& operator=(const UnaryCaller&) = delete;
+
+  // `method` is the whole path, "/muster.ParameterService/Push", and outlives
+  // the call. `deadline` is of MonotonicClock.
+  void Call(const char* method, grpc::ByteBuffer request, absl::Time deadline,
+            BytesCallback done);
+
+  // The same for messages without tensor bytes.
+  template <typename Reply>
+  void CallMessage(const char* method,
+                   const google::protobuf::MessageLite& request,
+                   absl::Time deadline, ReplyCallback<Reply> done) {
+    CallBytes<Reply>(method, Serialize(request), deadline, std::move(done));
+  }
+
+  // The same for a request that is already bytes.
+  template <typename Reply>
+  void CallBytes(const char* method, grpc::ByteBuffer request,
+                 absl::Time deadline, ReplyCallback<Reply> done) {
+    Call(method, std::move(request), deadline,
+         [done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> bytes) {
+           if (!bytes.ok()) return done(bytes.status());
+           Reply reply;
+           const absl::Status status = Parse(&*bytes, &reply);
+           if (!status.ok()) return done(status);
+           done(std::move(reply));
+         });
+  }
+
+ private:
+  struct PendingCall;
+
+  static grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& from);
+  // Errors: Internal.
+  static absl::Status Parse(grpc::ByteBuffer* bytes,
+                            google::protobuf::MessageLite* to);
+
+  void Finish(const std::shared_ptr<PendingCall>& call,
+              const grpc::Status& status);
+
+  // Constant after construction.
+  const PeerName peer_;
+
+  // Own synchronisation.
+  grpc::GenericStub stub_;
+  // Also after `done` has returned.
+  AliveCount alive_;
+
+  absl::Mutex mu_;
+  // Shared: gRPC's completion and the destructor's cancellation race for it.
+  absl::flat_hash_set<std::shared_ptr<PendingCall>> pending_
+      ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_LINK_UNARY_CALLER_H_

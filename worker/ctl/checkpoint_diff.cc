@@ -1,0 +1,149 @@
+#include "worker/ctl/checkpoint_diff.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_layout.h"
+#include "common/tensor/dtype.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kPieceBytes = 1 << 20;
+constexpr int kMostLines = 20;
+
+std::map<std::string, const CheckpointPiece*> ByName(
+    const CheckpointReader& reader) {
+  std::map<std::string, const CheckpointPiece*> pieces;
+  for (const CheckpointPiece& piece : reader.pieces()) {
+    pieces[PieceName(piece)] = &piece;
+  }
+  return pieces;
+}
+
+std::string Describe(const CheckpointPiece& piece) {
+  return absl::StrCat("[", absl::StrJoin(piece.parameter.shape(), ", "),
+                      "] of ", DataTypeName(piece.dtype));
+}
+
+// How far apart the values of one tensor are.
+struct Distance {
+  int64_t count = 0;
+  int64_t first = -1;
+  // Infinite if one of two values is not a number.
+  double largest = 0;
+};
+
+template <typename T>
+void AddRun(const std::string& a, const std::string& b, int64_t offset,
+            Distance* distance) {
+  for (size_t i = 0; i < a.size() / sizeof(T); ++i) {
+    T left;
+    T right;
+    std::memcpy(&left, a.data() + i * sizeof(T), sizeof(T));
+    std::memcpy(&right, b.data() + i * sizeof(T), sizeof(T));
+    if (std::memcmp(&left, &right, sizeof(T)) == 0) continue;
+    if (distance->count++ == 0) {
+      distance->first = offset + static_cast<int64_t>(i);
+    }
+    const double apart =
+        std::abs(static_cast<double>(left) - static_cast<double>(right));
+    distance->largest =
+        std::max(distance->largest, std::isnan(apart) ? HUGE_VAL : apart);
+  }
+}
+
+void AddRun(DataType dtype, const std::string& a, const std::string& b,
+            int64_t offset, Distance* distance) {
+  switch (dtype) {
+    case FLOAT64:
+      return AddRun<double>(a, b, offset, distance);
+    case INT64:
+      return AddRun<int64_t>(a, b, offset, distance);
+    case INT32:
+      return AddRun<int32_t>(a, b, offset, distance);
+    case UINT8:
+      return AddRun<uint8_t>(a, b, offset, distance);
+    default:
+      return AddRun<float>(a, b, offset, distance);
+  }
+}
+
+absl::StatusOr<Distance> Measure(const CheckpointReader& a,
+                                 const CheckpointReader& b,
+                                 const CheckpointPiece& piece) {
+  const auto size = static_cast<int64_t>(SizeOf(piece.dtype));
+  const int64_t longest = kPieceBytes / size;
+  Distance distance;
+  std::string left;
+  std::string right;
+  for (int64_t offset = 0; offset < piece.elements; offset += longest) {
+    const int64_t count = std::min(longest, piece.elements - offset);
+    left.resize(static_cast<size_t>(count * size));
+    right.resize(left.size());
+    const std::string& name = piece.parameter.name();
+    RETURN_IF_ERROR(a.Read(name, piece.slot, offset, count, left.data()));
+    RETURN_IF_ERROR(b.Read(name, piece.slot, offset, count, right.data()));
+    if (left != right) AddRun(piece.dtype, left, right, offset, &distance);
+  }
+  return distance;
+}
+
+// What differs in a tensor that both have; "" if nothing does.
+absl::StatusOr<std::string> CompareTensor(const CheckpointReader& a,
+                                          const CheckpointReader& b,
+                                          const CheckpointPiece& in_a,
+                                          const CheckpointPiece& in_b) {
+  if (Describe(in_a) != Describe(in_b)) {
+    return absl::StrCat(Describe(in_a), " and ", Describe(in_b));
+  }
+  ASSIGN_OR_RETURN(const Distance distance, Measure(a, b, in_a));
+  if (distance.count == 0) return "";
+  return absl::StrFormat(
+      "%d of %d elements differ, the first is %d; largest difference %g",
+      distance.count, in_a.elements, distance.first, distance.largest);
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointDiff> CompareCheckpoints(const CheckpointReader& a,
+                                                  const CheckpointReader& b) {
+  const auto in_a = ByName(a);
+  const auto in_b = ByName(b);
+  std::vector<std::string> lines;
+  for (const auto& [name, piece] : in_a) {
+    const auto other = in_b.find(name);
+    if (other == in_b.end()) {
+      lines.push_back(absl::StrCat(name, ": only in ", a.path()));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::string differs,
+                     CompareTensor(a, b, *piece, *other->second));
+    if (!differs.empty()) lines.push_back(absl::StrCat(name, ": ", differs));
+  }
+  for (const auto& [name, piece] : in_b) {
+    if (in_a.count(name) == 0) {
+      lines.push_back(absl::StrCat(name, ": only in ", b.path()));
+    }
+  }
+  CheckpointDiff diff;
+  diff.equal = lines.empty();
+  for (size_t i = 0; i < lines.size() && i < kMostLines; ++i) {
+    absl::StrAppend(&diff.text, lines[i], "\n");
+  }
+  absl::StrAppend(&diff.text, a.path(), " (step ", a.manifest().global_step(),
+                  ") and ", b.path(), " (step ", b.manifest().global_step(),
+                  "): ", lines.size(), " of ",
+                  std::max(in_a.size(), in_b.size()), " tensors differ\n");
+  return diff;
+}
+
+}  // namespace muster

@@ -1,0 +1,316 @@
+#include "worker/executor/compiled_model.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/process/memory_limit.h"
+#include "common/tensor/aligned_places.h"
+#include "common/tensor/dtype.h"
+#include "worker/executor/device_executor.h"
+#include "worker/executor/host_executor.h"
+#include "worker/model/plan_compiler.h"
+#include "worker/model/plan_table.h"
+#include "worker/model/program.h"
+
+namespace muster {
+namespace {
+
+using Mode = CompileOptions::Mode;
+
+TensorDef MakeTensorDef(const ModelGraph::Parameter& parameter) {
+  TensorDef def;
+  def.set_name(parameter.name);
+  for (const int64_t dim : parameter.shape.dims()) def.add_shape(dim);
+  // On the wire and in files; a float64 model is for tests.
+  def.set_dtype(FLOAT32);
+  def.set_kind(parameter.kind);
+  def.set_decay(static_cast<float>(parameter.decay));
+  return def;
+}
+
+absl::Status CheckOptions(const CompileOptions& options) {
+  if (options.backend == nullptr) {
+    return absl::InvalidArgumentError("compile a model: no backend is given");
+  }
+  const DataType dtype = options.backend->dtype();
+  if (dtype == FLOAT32 || dtype == FLOAT64) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("compile a model: backend '", options.backend->name(),
+                   "' computes in ", DataTypeName(dtype)));
+}
+
+// Before anything is made of the model: a backend may not take such sizes.
+absl::Status CheckParameters(const ModelGraph& graph,
+                             const CompileOptions& options) {
+  int64_t elements = 0;
+  for (const ModelGraph::Parameter& parameter : graph.parameters()) {
+    elements += parameter.shape.num_elements();
+  }
+  const bool trains = options.mode == Mode::kTrain;
+  const int copies =
+      (options.parameters_of == nullptr ? 1 : 0) + (trains ? 1 : 0);
+  return CheckMemory(
+      absl::StrCat("the model, with ", elements, " parameter values",
+                   trains ? " and their gradients," : ","),
+      elements * copies *
+          static_cast<int64_t>(SizeOf(options.backend->dtype())),
+      options.memory_limit_bytes);
+}
+
+absl::StatusOr<std::unique_ptr<PlanExecutor>> CreateExecutor(
+    const ExecutedModel& model, const CompileOptions& options) {
+  DeviceStreams* const streams = options.backend->streams();
+  if (streams == nullptr) {
+    return HostExecutor::Create(
+        model,
+        static_cast<int64_t>(model.parameters->values.size() +
+                             model.parameters->gradients.size()),
+        options.memory_limit_bytes);
+  }
+  DeviceExecutor::Options device;
+  device.use_graphs = options.use_graphs;
+  device.say = options.say;
+  device.mean = options.mean;
+  device.mean_member = options.mean_member;
+  device.keeps_mean = options.keeps_mean;
+  return DeviceExecutor::Create(model, streams, device);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
+    const ModelSpec& spec, const CompileOptions& options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  ASSIGN_OR_RETURN(const ModelGraph graph, ModelGraph::Create(spec));
+  if (options.parameters_of != nullptr &&
+      !options.parameters_of->HasParameters(graph, options.backend->dtype())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("compile model '", spec.name(),
+                     "' with the parameters of another: the other was compiled "
+                     "from another spec or in another type"));
+  }
+  RETURN_IF_ERROR(Annotate(CheckParameters(graph, options),
+                           absl::StrCat("compile model '", spec.name(), "'")));
+  const Phase phase =
+      options.mode == Mode::kTrain ? Phase::kTraining : Phase::kInference;
+  ASSIGN_OR_RETURN(Program program,
+                   LowerModel(graph, options.batch_size, phase));
+  FuseActivations(&program);
+  // Primitives ask libraries of the device whose handles they hold.
+  DeviceStreams* const streams = options.backend->streams();
+  if (streams != nullptr) RETURN_IF_ERROR(streams->MakeCurrent());
+  PlanOptions plan_options;
+  plan_options.input_gradient =
+      options.input_gradient && phase == Phase::kTraining;
+  ASSIGN_OR_RETURN(
+      ExecutionPlan plan,
+      CompilePlan(program, graph.parameters(), plan_options, options.backend));
+  auto model =
+      absl::WrapUnique(new CompiledModel(graph, options, std::move(plan)));
+  ASSIGN_OR_RETURN(model->executor_,
+                   CreateExecutor(model->AsExecuted(), options));
+  return model;
+}
+
+CompiledModel::CompiledModel(const ModelGraph& graph,
+                             const CompileOptions& options, ExecutionPlan plan)
+    : dtype_(options.backend->dtype()),
+      mode_(options.mode),
+      batch_size_(options.batch_size),
+      example_elements_(graph.input_shape().num_elements()),
+      num_classes_(graph.num_classes()),
+      plan_(std::move(plan)),
+      schedule_(ScheduleStep(plan_, graph.parameters().size())) {
+  PlaceParameters(graph, options.parameters_of);
+}
+
+ExecutedModel CompiledModel::AsExecuted() const {
+  ExecutedModel model;
+  model.plan = &plan_;
+  model.schedule = &schedule_;
+  model.parameters = &memory_;
+  model.dtype = dtype_;
+  model.batch_size = batch_size_;
+  model.example_elements = example_elements_;
+  model.num_classes = num_classes_;
+  model.is_training = mode_ == Mode::kTrain;
+  return model;
+}
+
+bool CompiledModel::HasParameters(const ModelGraph& graph,
+                                  DataType dtype) const {
+  return dtype_ == dtype &&
+         std::equal(parameters_.begin(), parameters_.end(),
+                    graph.parameters().begin(), graph.parameters().end(),
+                    [](const TensorDef& own, const auto& other) {
+                      const TensorDef def = MakeTensorDef(other);
+                      return own.name() == def.name() &&
+                             own.kind() == def.kind() &&
+                             std::equal(own.shape().begin(), own.shape().end(),
+                                        def.shape().begin(), def.shape().end());
+                    });
+}
+
+void CompiledModel::PlaceParameters(const ModelGraph& graph,
+                                    CompiledModel* parameters_of) {
+  AlignedPlaces places;
+  for (const ModelGraph::Parameter& parameter : graph.parameters()) {
+    parameters_.push_back(MakeTensorDef(parameter));
+    initializers_.push_back(parameter.initializer);
+    sizes_.push_back(parameter.shape.num_elements());
+    memory_.sizes_bytes.push_back(sizes_.back() *
+                                  static_cast<int64_t>(SizeOf(dtype_)));
+    memory_.offsets.push_back(places.Add(memory_.sizes_bytes.back()));
+  }
+  const auto bytes = static_cast<size_t>(places.size_bytes());
+  if (parameters_of == nullptr) {
+    values_ = AlignedBuffer::OfPages(bytes);
+    memory_.values = {values_.data(), bytes};
+  } else {
+    memory_.values = parameters_of->memory_.values;
+  }
+  if (mode_ == Mode::kTrain) {
+    gradients_ = AlignedBuffer::OfPages(bytes);
+    memory_.gradients = {gradients_.data(), bytes};
+  }
+  memory_.read_from.resize(parameters_.size());
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    memory_.read_from[i] = memory_.value(static_cast<int>(i));
+  }
+}
+
+void CompiledModel::ReadParametersFrom(absl::Span<const float* const> values) {
+  assert(values.empty() ||
+         (values.size() == parameters_.size() && dtype_ == FLOAT32));
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    memory_.read_from[i] = values.empty()
+                               ? memory_.value(static_cast<int>(i))
+                               : reinterpret_cast<const char*>(values[i]);
+  }
+  executor_->OnParametersMoved();
+}
+
+absl::Status CompiledModel::InitializeParameters(uint64_t seed) {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const TensorDef& def = parameters_[i];
+    const std::vector<int64_t> dims(def.shape().begin(), def.shape().end());
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+    const int index = static_cast<int>(i);
+    if (dtype_ == FLOAT64) {
+      FillInitialValues(initializers_[i], seed, def.name(), shape,
+                        parameter_as<double>(index));
+    } else {
+      FillInitialValues(initializers_[i], seed, def.name(), shape,
+                        parameter_as<float>(index));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
+    const Batch& batch, uint64_t step_seed, const StepOptions& options) {
+  if (mode_ != Mode::kTrain) {
+    return absl::FailedPreconditionError(
+        "step: the model was compiled for evaluation");
+  }
+  if (batch.rows != batch_size_) {
+    const absl::Status status = absl::InvalidArgumentError(
+        absl::StrCat("step: the model was compiled for ", batch_size_,
+                     " rows, the batch has ", batch.rows));
+    executor_->Skip(status);
+    return status;
+  }
+  SeededBatch next = options.next;
+  // What is wrong with the next batch is its own step's to say.
+  if (next.batch != nullptr && !CheckBatch(*next.batch).ok()) next = {};
+  ASSIGN_OR_RETURN(const StepResult result,
+                   Run({batch, step_seed, options.listener, options.gate, next,
+                        options.trace}));
+  // No step reads moving averages, but what answers the push may write to them.
+  RETURN_IF_ERROR(AwaitParameters(schedule_.averaged_parameters, options.gate));
+  if (dtype_ == FLOAT64) {
+    WriteMovingAverages<double>();
+  } else {
+    WriteMovingAverages<float>();
+  }
+  if (options.listener != nullptr) {
+    for (const int parameter : schedule_.averaged_parameters) {
+      options.listener->OnGradient(parameter);
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<CompiledModel::StepResult> CompiledModel::Evaluate(
+    const Batch& batch) {
+  if (mode_ != Mode::kEvaluate) {
+    return absl::FailedPreconditionError(
+        "evaluate: the model was compiled for training");
+  }
+  return Run({batch});
+}
+
+absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
+  if (batch.rows < 1 || batch.rows > batch_size_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model takes 1 to ", batch_size_,
+                     " rows, the batch has ", batch.rows));
+  }
+  const size_t needed = batch.rows * example_elements_ * sizeof(float);
+  if (batch.examples.size_bytes() < needed ||
+      batch.labels.size() < static_cast<size_t>(batch.rows)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a batch of ", batch.rows, " rows needs ", needed,
+        " bytes of examples and a label a row; it has ",
+        batch.examples.size_bytes(), " and ", batch.labels.size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CompiledModel::StepResult> CompiledModel::Run(
+    const PlanExecutor::Step& step) {
+  const absl::Status fits = CheckBatch(step.batch);
+  if (!fits.ok()) {
+    executor_->Skip(fits);
+    return fits;
+  }
+  RETURN_IF_ERROR(executor_->Run(step));
+  StepResult result;
+  std::memcpy(&result.loss, executor_->Result(plan_.loss_buffer),
+              sizeof(result.loss));
+  std::memcpy(&result.correct, executor_->Result(plan_.correct_buffer),
+              sizeof(result.correct));
+  return result;
+}
+
+template <typename T>
+void CompiledModel::WriteMovingAverages() {
+  for (const MovingAverage& average : plan_.moving_averages) {
+    const absl::Span<T> delta =
+        SpanOf<T>(memory_.gradient(average.parameter), average.parameter);
+    std::fill(delta.begin(), delta.end(), T{0});
+  }
+  for (const MovingAverage& average : plan_.moving_averages) {
+    const T* batch =
+        static_cast<const T*>(executor_->Result(average.batch_buffer));
+    const absl::Span<T> delta =
+        SpanOf<T>(memory_.gradient(average.parameter), average.parameter);
+    const T scale = static_cast<T>(average.scale);
+    const T momentum = static_cast<T>(average.momentum);
+    const T rate = static_cast<T>(1 - average.momentum);
+    for (size_t i = 0; i < delta.size(); ++i) {
+      delta[i] = momentum * delta[i] + rate * (scale * batch[i]);
+    }
+  }
+}
+
+std::string CompiledModel::DescribePlan(absl::string_view device) const {
+  return PlanTable(plan_, device);
+}
+
+}  // namespace muster

@@ -1,0 +1,129 @@
+#include "worker/executor/host_executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/process/memory_limit.h"
+#include "common/tensor/dtype.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<HostExecutor>> HostExecutor::Create(
+    const ExecutedModel& model, int64_t taken_bytes, int64_t limit_bytes) {
+  const auto check = [&](int64_t bytes) {
+    return CheckMemory(absl::StrCat("the model, with activations of ",
+                                    model.batch_size, " rows,"),
+                       taken_bytes + std::min(bytes, INT64_MAX - taken_bytes),
+                       limit_bytes);
+  };
+  // One by one first: their sum might overflow.
+  for (const PlanBuffer& buffer : model.plan->buffers) {
+    if (buffer.space != BufferSpace::kArena) continue;
+    RETURN_IF_ERROR(check(buffer.size_bytes));
+  }
+  BufferPlacement placement = PlaceBuffers(*model.plan);
+  RETURN_IF_ERROR(check(placement.arena_bytes));
+  return absl::WrapUnique(new HostExecutor(model, std::move(placement)));
+}
+
+HostExecutor::HostExecutor(const ExecutedModel& model,
+                           BufferPlacement placement)
+    : model_(model) {
+  arena_ = AlignedBuffer(placement.arena_bytes);
+  arena_offsets_ = std::move(placement.offsets);
+  if (model.dtype == FLOAT64 || !model.is_training) {
+    examples_ = AlignedBuffer(model.batch_size * model.example_elements *
+                              SizeOf(model.dtype));
+  }
+  operands_ = BindOperands(*model.plan,
+                           [this](int buffer) { return BufferData(buffer); });
+}
+
+void* HostExecutor::BufferData(int buffer) const {
+  const PlanBuffer& where = model_.plan->buffers[buffer];
+  switch (where.space) {
+    case BufferSpace::kParameter:
+      // Who reads it changes nothing: Operands::Set.
+      return const_cast<char*>(model_.parameters->read_from[where.index]);
+    case BufferSpace::kGradient:
+      return model_.parameters->gradient(where.index);
+    case BufferSpace::kArena:
+      return arena_.data() + arena_offsets_[buffer];
+    case BufferSpace::kInput:
+    case BufferSpace::kLabels:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+void HostExecutor::OnParametersMoved() {
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    for (const BoundOperand& bound : model_.plan->instructions[i].operands) {
+      const PlanBuffer& buffer = model_.plan->buffers[bound.buffer];
+      if (buffer.space != BufferSpace::kParameter) continue;
+      operands_[i].Set(bound.operand, BufferData(bound.buffer), bound.index);
+    }
+  }
+}
+
+// Points the instructions that read the batch to its memory, or to a copy if
+// it is in another type or shorter than the primitives read.
+void HostExecutor::BindBatch(const Batch& batch) {
+  const float* examples = batch.examples.as<float>();
+  const int64_t elements = batch.rows * model_.example_elements;
+  const void* input = examples;
+  if (model_.dtype == FLOAT64) {
+    std::copy_n(examples, elements, examples_.as<double>());
+    input = examples_.data();
+  } else if (batch.rows < model_.batch_size) {
+    std::copy_n(examples, elements, examples_.as<float>());
+    input = examples_.data();
+  }
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    operands_[i].rows = batch.rows;
+    for (const BoundOperand& bound : model_.plan->instructions[i].operands) {
+      const BufferSpace space = model_.plan->buffers[bound.buffer].space;
+      if (space == BufferSpace::kInput) {
+        operands_[i].Set(bound.operand, input, bound.index);
+      } else if (space == BufferSpace::kLabels) {
+        operands_[i].Set(bound.operand,
+                         static_cast<const void*>(batch.labels.data()),
+                         bound.index);
+      }
+    }
+  }
+}
+
+absl::Status HostExecutor::TellListener(size_t instruction,
+                                        StepListener* listener) const {
+  if (listener == nullptr) return absl::OkStatus();
+  if (instruction == model_.schedule->loss_instruction) {
+    double loss = 0;
+    std::memcpy(&loss, Result(model_.plan->loss_buffer), sizeof(loss));
+    RETURN_IF_ERROR(listener->OnForward(loss));
+  }
+  for (const int parameter : model_.schedule->final_after[instruction]) {
+    listener->OnGradient(parameter);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostExecutor::Run(const Step& step) {
+  BindBatch(step.batch);
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const Instruction& instruction = model_.plan->instructions[i];
+    if (instruction.is_seeded)
+      operands_[i].seed = SeedOf(instruction, step.seed);
+    RETURN_IF_ERROR(
+        AwaitParameters(model_.schedule->first_used_by[i], step.gate));
+    RETURN_IF_ERROR(Execute(instruction, operands_[i]));
+    RETURN_IF_ERROR(TellListener(i, step.listener));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

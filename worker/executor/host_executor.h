@@ -1,0 +1,58 @@
+#ifndef WORKER_EXECUTOR_HOST_EXECUTOR_H_
+#define WORKER_EXECUTOR_HOST_EXECUTOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/tensor/aligned_buffer.h"
+#include "worker/executor/plan_executor.h"
+#include "worker/model/buffer_placement.h"
+
+namespace muster {
+
+// Executes a plan in the host's memory: one instruction after another, on the
+// calling thread. Parameters, gradients and whole float32 batches are used
+// where they lie.
+class HostExecutor : public PlanExecutor {
+ public:
+  // `taken_bytes`: what the model holds already. Errors: InvalidArgument if it
+  // would then hold more than `limit_bytes`.
+  static absl::StatusOr<std::unique_ptr<HostExecutor>> Create(
+      const ExecutedModel& model, int64_t taken_bytes, int64_t limit_bytes);
+
+  HostExecutor(const HostExecutor&) = delete;
+  HostExecutor& operator=(const HostExecutor&) = delete;
+
+  absl::Status Run(const Step& step) override;
+  void OnParametersMoved() override;
+  const void* Result(int buffer) const override { return BufferData(buffer); }
+  int64_t arena_bytes() const override {
+    return static_cast<int64_t>(arena_.size_bytes());
+  }
+  int64_t host_bytes() const override { return arena_bytes(); }
+
+ private:
+  HostExecutor(const ExecutedModel& model, BufferPlacement placement);
+
+  // The memory of a buffer; nullptr for those of a batch.
+  void* BufferData(int buffer) const;
+  void BindBatch(const Batch& batch);
+  absl::Status TellListener(size_t instruction, StepListener* listener) const;
+
+  const ExecutedModel model_;
+  // Of each of the plan's buffers, in arena_; -1 for others.
+  std::vector<int64_t> arena_offsets_;
+  mutable AlignedBuffer arena_;
+  // The batch's examples, if they cannot be used where they lie.
+  AlignedBuffer examples_;
+  // Of each instruction.
+  std::vector<Operands> operands_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_EXECUTOR_HOST_EXECUTOR_H_

@@ -1,0 +1,84 @@
+#include "worker/hook/summary_hooks.h"
+
+#include <string>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/optimizer/update_rule.h"
+#include "common/summary/summary_value.h"
+#include "google/protobuf/text_format.h"
+#include "worker/hook/session_summaries.h"
+#include "worker/hook/tensor_summaries.h"
+#include "worker/hook/training_summaries.h"
+
+namespace muster {
+namespace {
+
+WriteSummary WriteTo(EventFileWriter* writer) {
+  return [writer](int64_t global_step, Summary summary) {
+    writer->Add(global_step, std::move(summary));
+  };
+}
+
+std::unique_ptr<Hook> MakeSessionSummaries(const TrainingSpec& training,
+                                           EventFileWriter* writer) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(training, &text);
+  return std::make_unique<SessionSummaries>(
+      std::move(text),
+      [writer](int64_t first_step) { writer->AddSessionStart(first_step); },
+      WriteTo(writer));
+}
+
+}  // namespace
+
+bool HasSummaries(const TrainingSpec& training) {
+  return training.summary().every_steps() > 0 ||
+         training.summary().histograms_every_steps() > 0;
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
+    const TrainingSpec& training, const SummaryParts& parts) {
+  std::vector<std::unique_ptr<Hook>> hooks;
+  if (parts.writer == nullptr) return hooks;
+  const WriteSummary write = WriteTo(parts.writer);
+  const SummarySpec& summary = training.summary();
+  hooks.push_back(MakeSessionSummaries(training, parts.writer));
+  if (summary.every_steps() > 0) {
+    ASSIGN_OR_RETURN(const LearningRate learning_rate,
+                     LearningRateOf(training.optimizer()));
+    hooks.push_back(std::make_unique<TrainingSummaries>(summary.every_steps(),
+                                                        learning_rate, write));
+    hooks.push_back(std::make_unique<JobSummaries>(
+        summary.every_steps(), parts.clock, parts.ask_job_state, write));
+  }
+  if (summary.histograms_every_steps() > 0) {
+    hooks.push_back(std::make_unique<TensorSummaries>(
+        summary.histograms_every_steps(), write));
+  }
+  return hooks;
+}
+
+Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer) {
+  return [writer](int64_t global_step, const EvaluationResult& result) {
+    Summary summary;
+    AddScalar("test_accuracy", result.accuracy, &summary);
+    AddScalar("test_loss", result.loss, &summary);
+    writer->Add(global_step, std::move(summary));
+  };
+}
+
+CheckpointSaver::Begin WriteSummariesFirst(EventFileWriter* writer,
+                                           CheckpointSaver::Begin begin) {
+  if (writer == nullptr) return begin;
+  return [writer, begin]() -> absl::StatusOr<PendingSave> {
+    ASSIGN_OR_RETURN(PendingSave save, begin());
+    save.write = [writer, write = std::move(save.write)] {
+      writer->Flush();
+      return write();
+    };
+    return save;
+  };
+}
+
+}  // namespace muster

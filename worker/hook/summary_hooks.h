@@ -1,0 +1,47 @@
+#ifndef WORKER_HOOK_SUMMARY_HOOKS_H_
+#define WORKER_HOOK_SUMMARY_HOOKS_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/summary/event_file_writer.h"
+#include "proto/training.pb.h"
+#include "worker/hook/checkpoint_saver.h"
+#include "worker/hook/evaluation.h"
+#include "worker/hook/hook.h"
+#include "worker/hook/job_summaries.h"
+
+namespace muster {
+
+// What the summary hooks work with; all of it outlives them.
+struct SummaryParts {
+  // Null: nothing is written.
+  EventFileWriter* writer = nullptr;
+  const Clock* clock = SystemClock();
+  // Asks ps task 0 for the job's state.
+  JobSummaries::Ask ask_job_state;
+};
+
+// Are there points to write? Else nobody needs a writer.
+bool HasSummaries(const TrainingSpec& training);
+
+// The chief's, in the order in which they are called; none without a writer.
+// Errors: those of the optimizer's settings.
+absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
+    const TrainingSpec& training, const SummaryParts& parts);
+
+// Writes what the chief's evaluations find: test_accuracy, test_loss.
+// REQUIRES: `writer` is not null.
+Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer);
+
+// `begin`, but what a save writes, it writes after the points up to its step:
+// if the process is killed and the training goes on from that checkpoint, its
+// curves have no gap. `writer` may be null, and outlives the saves.
+CheckpointSaver::Begin WriteSummariesFirst(EventFileWriter* writer,
+                                           CheckpointSaver::Begin begin);
+
+}  // namespace muster
+
+#endif  // WORKER_HOOK_SUMMARY_HOOKS_H_

@@ -1,0 +1,95 @@
+#include "worker/session/chief_machine.h"
+
+#include <algorithm>
+
+#include "common/cluster/task_id.h"
+
+namespace muster {
+
+bool ShardsHoldEpoch(const JobState& state,
+                     absl::Span<const HelloReply> hellos) {
+  for (size_t i = 0; i < hellos.size(); ++i) {
+    const auto it = state.ps_incarnations().find(static_cast<int>(i));
+    if (it == state.ps_incarnations().end()) return false;
+    if (it->second != hellos[i].ps_incarnation()) return false;
+    if (hellos[i].state().model_epoch() > state.model_epoch()) return false;
+  }
+  return true;
+}
+
+bool EpochIsUsable(const JobState& state, absl::Span<const HelloReply> hellos) {
+  return (state.phase() == RUNNING || state.phase() == STOPPING) &&
+         ShardsHoldEpoch(state, hellos);
+}
+
+int64_t LargestSeenEpoch(const JobState& state,
+                         absl::Span<const HelloReply> hellos) {
+  int64_t epoch = state.model_epoch();
+  for (const HelloReply& hello : hellos) {
+    epoch = std::max(epoch, hello.state().model_epoch());
+  }
+  return epoch;
+}
+
+std::vector<uint64_t> IncarnationsOf(absl::Span<const HelloReply> hellos) {
+  std::vector<uint64_t> incarnations;
+  for (const HelloReply& hello : hellos) {
+    incarnations.push_back(hello.ps_incarnation());
+  }
+  return incarnations;
+}
+
+SessionAction ChiefMachine::Start(const JobState& state,
+                                  absl::Span<const HelloReply> hellos,
+                                  int64_t last_epoch) {
+  phase_ = Phase::kBeginning;
+  ps_incarnations_ = IncarnationsOf(hellos);
+  // All of them may have been started anew since.
+  return SendBeginEpoch{
+      std::max({LargestSeenEpoch(state, hellos), last_epoch, model_epoch_})};
+}
+
+SessionAction ChiefMachine::OnBegun(const BeginEpochReply& reply) {
+  phase_ = Phase::kLoading;
+  model_epoch_ = reply.model_epoch();
+  return LoadModel{model_epoch_, ps_incarnations_};
+}
+
+SessionAction ChiefMachine::OnLoaded(const LoadedModel& model) {
+  phase_ = Phase::kCommitting;
+  return SendCommit{model_epoch_, model, ps_incarnations_};
+}
+
+bool HasFinished(const JobState& state, const TaskId& task) {
+  return std::any_of(state.workers().begin(), state.workers().end(),
+                     [&task](const WorkerState& worker) {
+                       return worker.sender().task() == task &&
+                              worker.finished();
+                     });
+}
+
+bool MaySave(const JobState& state, const TaskId& chief) {
+  return std::any_of(state.workers().begin(), state.workers().end(),
+                     [&chief](const WorkerState& worker) {
+                       return worker.sender().task() == chief &&
+                              !worker.lost() &&
+                              (!worker.finished() || worker.awaited());
+                     });
+}
+
+bool OthersHaveFinished(const JobState& state, const TaskId& self,
+                        std::vector<TaskId>* unfinished) {
+  bool all_finished = true;
+  for (const WorkerState& worker : state.workers()) {
+    const TaskId& task = worker.sender().task();
+    if (task == self) continue;
+    // A worker known only from a manifest has no process yet.
+    if (worker.sender().incarnation() == 0) continue;
+    if (worker.finished() || worker.lost()) continue;
+    all_finished = false;
+    if (unfinished != nullptr) unfinished->push_back(task);
+  }
+  return all_finished;
+}
+
+}  // namespace muster

@@ -1,0 +1,222 @@
+// What happens to a session, and what it then does. SessionMachine turns the
+// first into the second; TrainingSession carries the second out.
+#ifndef WORKER_SESSION_SESSION_MESSAGES_H_
+#define WORKER_SESSION_SESSION_MESSAGES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/process/exit_code.h"
+#include "proto/coordination_service.pb.h"
+#include "proto/parameter_service.pb.h"
+#include "proto/training.pb.h"
+#include "worker/tower/computed_step.h"
+
+namespace muster {
+
+// Not the end that was wanted: neither done nor stopped by a signal.
+inline bool IsFailure(int exit_code) {
+  return exit_code == kExitRetryable ||
+         (exit_code != kExitDone && exit_code < 128);
+}
+
+// The chief's model is on the shards, not yet committed.
+struct LoadedModel {
+  int64_t global_step = 0;
+  int64_t examples = 0;
+  // Not restored: there is no checkpoint of it yet.
+  bool initialized = false;
+  // From the manifest; empty after an initialization.
+  std::vector<WorkerState> workers;
+  // As CommitEpochRequest.start_position.
+  DataPosition start_position;
+};
+
+// What one step did, as the coordinator is told.
+struct StepReport {
+  int64_t step = 0;
+  int64_t examples = 0;
+  // Of the examples; the coordinator does not want it, hooks do.
+  int64_t correct = 0;
+  // Where this worker's data goes on.
+  DataPosition position;
+  double loss = 0;
+  int64_t staleness = 0;
+  // Of the token that the step was taken with; 0: the mode has none.
+  int64_t round = 0;
+  // The gradient came too late for its round, and was dropped.
+  bool late = false;
+  // For hooks.
+  StepTimes times;
+  // Nothing, or not all, was pushed: it counts for nothing.
+  bool abandoned = false;
+};
+
+// ---- Events -------------------------------------------------------------
+
+struct HelloEvent {
+  int ps_task;
+  absl::StatusOr<HelloReply> reply;
+};
+struct RegisterEvent {
+  absl::StatusOr<RegisterReply> reply;
+};
+// An OK Watch goes on by itself; after an error it has stopped.
+struct WatchEvent {
+  absl::StatusOr<JobState> state;
+};
+struct BeginEpochEvent {
+  absl::StatusOr<BeginEpochReply> reply;
+};
+struct LoadEvent {
+  absl::StatusOr<LoadedModel> model;
+  // The checkpoint, not a peer, is why it failed.
+  bool checkpoint_unusable = false;
+};
+struct CommitEvent {
+  absl::StatusOr<CommitEpochReply> reply;
+};
+// The answer to SendStep.
+struct StepEvent {
+  absl::StatusOr<StepReply> reply;
+};
+// Pull, compute and push are done. Aborted: fenced; Unavailable or
+// DeadlineExceeded: a ps is gone; anything else is fatal.
+struct TrainEvent {
+  absl::StatusOr<StepReport> report;
+};
+// The final save and evaluation are done.
+struct FinalEvent {
+  absl::Status status;
+};
+struct FinishEvent {
+  absl::StatusOr<FinishReply> reply;
+};
+// The report of a save was tried for the `attempt`th time, and lost.
+struct SaveReportLostEvent {
+  int64_t save_request;
+  std::string error;
+  int attempt;
+};
+struct SignalEvent {
+  int signal;
+};
+// A hook ends the job: `reason` is what result.json says. Not OK: the exit code
+// tells of a failure, and its message why. Only the chief can.
+struct StopEvent {
+  std::string reason;
+  absl::Status failure;
+};
+// Time has passed; see SessionMachine::next_wakeup.
+struct TickEvent {};
+
+using SessionEvent =
+    std::variant<HelloEvent, RegisterEvent, WatchEvent, BeginEpochEvent,
+                 LoadEvent, CommitEvent, StepEvent, TrainEvent, FinalEvent,
+                 FinishEvent, SaveReportLostEvent, SignalEvent, StopEvent,
+                 TickEvent>;
+
+// ---- Actions; each Send... is answered by its event ---------------------
+
+struct SendHello {
+  int ps_task;
+  // As HelloRequest.takeover.
+  uint64_t takeover = 0;
+};
+struct SendRegister {
+  // As RegisterRequest.takeover.
+  uint64_t takeover = 0;
+};
+// Starts watching from this version on.
+struct SendWatch {
+  int64_t state_version;
+};
+struct SendBeginEpoch {
+  int64_t seen_epoch;
+};
+// Restore the newest checkpoint, or initialize, and seal every shard.
+struct LoadModel {
+  int64_t model_epoch;
+  // By ps task.
+  std::vector<uint64_t> ps_incarnations;
+};
+struct SendCommit {
+  int64_t model_epoch;
+  LoadedModel model;
+  std::vector<uint64_t> ps_incarnations;
+};
+// The epoch is usable: set the fences and the data position. No event.
+struct EnterEpoch {
+  int64_t model_epoch;
+  std::vector<uint64_t> ps_incarnations;
+  // None in the same epoch as before: the data goes on where it is.
+  std::optional<DataPosition> position;
+};
+// Report (if report.step > 0) and ask for a step; or for the end of the job, if
+// there is a reason.
+struct SendStep {
+  int64_t model_epoch;
+  // Of ps task 0 in that epoch.
+  uint64_t ps_incarnation;
+  StepReport report;
+  std::string stop_reason;
+  // How long the answer may wait for other workers.
+  absl::Duration max_wait;
+};
+struct TrainStep {
+  int64_t step;
+  // Without a round in a mode that has none.
+  StepToken token;
+};
+// A ps asked for a save (it is about to stop): save and report. No event.
+struct SaveNow {
+  int64_t save_request;
+};
+// Once more; may be answered by SaveReportLostEvent.
+struct SendSaveReport {
+  int64_t save_request;
+  std::string error;
+  int attempt;
+};
+// Chief: final save; evaluation and result.json only if `completed`. Each is
+// tried even if the one before it failed. Nothing is saved if a hook has ended
+// the job for a failure.
+struct RunFinal {
+  bool completed;
+  std::string stop_reason;
+  bool failed = false;
+};
+struct SendFinish {
+  std::string reason;
+  bool stop_job;
+  // As FinishRequest's.
+  bool unsaved = false;
+  bool stays = false;
+  int64_t model_epoch = 0;
+  uint64_t ps_incarnation = 0;
+};
+// For the log. No event.
+struct Say {
+  std::string text;
+  bool is_error = false;
+};
+// The end. `text` says why if `code` is not 0.
+struct Exit {
+  int code;
+  std::string text;
+};
+
+using SessionAction =
+    std::variant<SendHello, SendRegister, SendWatch, SendBeginEpoch, LoadModel,
+                 SendCommit, EnterEpoch, SendStep, TrainStep, SaveNow,
+                 SendSaveReport, RunFinal, SendFinish, Say, Exit>;
+
+}  // namespace muster
+
+#endif  // WORKER_SESSION_SESSION_MESSAGES_H_

@@ -1,0 +1,54 @@
+#ifndef WORKER_SESSION_STEP_RUNNER_H_
+#define WORKER_SESSION_STEP_RUNNER_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/session/session_messages.h"
+#include "worker/tower/computed_step.h"
+
+namespace muster {
+
+// Takes one step. TrainLoop does; tests have a fake. One thread.
+class StepRunner {
+ public:
+  virtual ~StepRunner() = default;
+
+  // Decides, when gradients are computed, whether they are pushed; an error
+  // ends the step too, and is returned by Run.
+  using BeforePush =
+      std::function<absl::StatusOr<PushDecision>(const ComputedStep&)>;
+
+  // Goes on in this epoch, at its data position. Errors: InvalidArgument.
+  virtual absl::Status Enter(const EnterEpoch& epoch) = 0;
+
+  // Pulls, computes, pushes; returns when every shard has acknowledged, or
+  // with an abandoned report after a refusal: the next step has other rows.
+  // The token goes with the pull and its round with the push; without a round
+  // the mode has none.
+  // Errors: Aborted (fenced), Unavailable and DeadlineExceeded (a ps is gone):
+  // the step is given up, and the same rows are used for the next; others are
+  // fatal.
+  virtual absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
+                                         const BeforePush& before_push) = 0;
+};
+
+// Loads the model that a new epoch begins with. ModelLoader does.
+class ModelSource {
+ public:
+  virtual ~ModelSource() = default;
+
+  // Restores the newest checkpoint, or initializes; returns the event that
+  // tells which, or why neither.
+  virtual LoadEvent Load(const LoadModel& epoch) = 0;
+
+  // The largest epoch of any checkpoint; 0 if there is none. A new one must be
+  // larger: what is still on its way from an old one must not fit.
+  virtual int64_t SavedEpoch() { return 0; }
+};
+
+}  // namespace muster
+
+#endif  // WORKER_SESSION_STEP_RUNNER_H_

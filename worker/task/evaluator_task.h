@@ -1,0 +1,101 @@
+#ifndef WORKER_TASK_EVALUATOR_TASK_H_
+#define WORKER_TASK_EVALUATOR_TASK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/file_system.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/process/stop_latch.h"
+#include "common/summary/event_file_writer.h"
+#include "proto/training.pb.h"
+#include "worker/backend/backend.h"
+#include "worker/executor/compiled_model.h"
+#include "worker/hook/evaluation.h"
+#include "worker/input/batch.h"
+#include "worker/input/data_set.h"
+#include "worker/task/health_server.h"
+#include "worker/tower/device_names.h"
+
+namespace muster {
+
+struct EvaluatorOptions {
+  TaskId self;
+  ClusterSpec cluster;
+  // Checked.
+  TrainingSpec training;
+  // The chief's.
+  std::string train_dir;
+  // Of one device.
+  DeviceChoice device_choice;
+  // As WorkerOptions.
+  bool log_device_placement = false;
+  int compute_threads = 1;
+  // How long ps task 0 may be away.
+  absl::Duration max_wait = absl::Hours(2);
+  // Own health service; "" for none.
+  std::string listen_address;
+  // A line for the operator, from any thread.
+  std::function<void(bool is_error, absl::string_view)> say;
+  // Random and not 0.
+  uint64_t incarnation = 1;
+  // Both outlive the task. The latch ends Create and Run.
+  const Clock* clock = nullptr;
+  StopLatch* latch = nullptr;
+};
+
+// The evaluator process: evaluates each checkpoint that the chief saves on the
+// test set. It reads files and asks ps task 0 whether the job is done, nothing
+// more: no shard, no worker and no quorum knows of it, and its death disturbs
+// nobody. If ps task 0 has gone, a result.json that was not there at the start
+// says that the job is done. It writes train_dir/summaries/evaluator and
+// train_dir/evaluator.json (the newest result). Run once.
+class EvaluatorTask {
+ public:
+  // Errors: what is wrong with the configuration or the data, by name;
+  // Cancelled if the latch was stopped meanwhile.
+  static absl::StatusOr<std::unique_ptr<EvaluatorTask>> Create(
+      EvaluatorOptions options);
+  ~EvaluatorTask();
+
+  // Evaluates until the job is done; returns the exit code.
+  int Run();
+
+ private:
+  explicit EvaluatorTask(EvaluatorOptions options);
+
+  absl::Status CreateParts();
+  // Chooses and opens the device, and makes the model for it.
+  absl::Status CreateModel();
+  absl::StatusOr<EvaluationResult> Evaluate(const CheckpointReader& reader);
+  // Reads the checkpoint's parameters into the model.
+  absl::Status Load(const CheckpointReader& reader);
+  void Report(const CheckpointReader& reader, const EvaluationResult& result);
+  // The text of the chief's result.json.
+  absl::StatusOr<std::string> ReadResult() const;
+  bool interrupted() const;
+
+  const EvaluatorOptions options_;
+  const std::unique_ptr<FileSystem> file_system_;
+  std::unique_ptr<HealthServer> health_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<CompiledModel> model_;
+  std::unique_ptr<DataSet> test_set_;
+  Batch batch_;
+  // Null if the training spec wants no summaries.
+  std::unique_ptr<EventFileWriter> summaries_;
+  // The step of the newest point of the curves; -1: none of this process.
+  int64_t last_step_ = -1;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_TASK_EVALUATOR_TASK_H_

@@ -1,0 +1,176 @@
+#include "worker/task/result_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/config/json_quote.h"
+
+namespace muster {
+namespace {
+
+std::string Number(double value) {
+  // JSON has no NaN; 17 digits would show noise that nobody reads.
+  return std::isfinite(value) ? absl::StrFormat("%.9g", value) : "null";
+}
+
+// The members of an object, one a line.
+class JsonObject {
+ public:
+  explicit JsonObject(int indent) : indent_(indent) {}
+
+  void Add(absl::string_view name, absl::string_view raw_value) {
+    absl::StrAppend(&members_, members_.empty() ? "\n" : ",\n",
+                    std::string(indent_, ' '), JsonQuote(name), ": ",
+                    raw_value);
+  }
+  void AddText(absl::string_view name, absl::string_view value) {
+    Add(name, JsonQuote(value));
+  }
+  void AddNumber(absl::string_view name, double value) {
+    Add(name, Number(value));
+  }
+  void AddCount(absl::string_view name, int64_t value) {
+    Add(name, absl::StrCat(value));
+  }
+  std::string Finish() const {
+    return absl::StrCat("{", members_, "\n", std::string(indent_ - 2, ' '),
+                        "}");
+  }
+
+ private:
+  const int indent_;
+  std::string members_;
+};
+
+std::string WorkersJson(absl::Span<const TrainingResult::Worker> workers) {
+  std::string json = "[";
+  for (const TrainingResult::Worker& worker : workers) {
+    JsonObject object(6);
+    object.AddText("task", worker.task);
+    object.AddCount("steps", worker.steps);
+    object.AddCount("examples", worker.examples);
+    object.AddNumber("steps_per_s", worker.steps_per_s);
+    object.AddNumber("mean_staleness", worker.mean_staleness);
+    object.AddCount("dropped_steps", worker.dropped_steps);
+    absl::StrAppend(&json, json.size() > 1 ? ",\n    " : "\n    ",
+                    object.Finish());
+  }
+  return json + "\n  ]";
+}
+
+std::string TextsJson(absl::Span<const std::string> texts) {
+  std::vector<std::string> quoted;
+  for (const std::string& text : texts) quoted.push_back(JsonQuote(text));
+  return absl::StrCat("[", absl::StrJoin(quoted, ", "), "]");
+}
+
+std::string GradientJson(const TrainingResult& result) {
+  JsonObject object(4);
+  object.AddText("codec", result.codec);
+  object.Add("error_feedback", result.error_feedback ? "true" : "false");
+  object.AddCount("bytes_sent", result.gradient_bytes_sent);
+  object.AddCount("bytes_as_float32", result.gradient_bytes_float32);
+  return object.Finish();
+}
+
+std::string PullJson(const TrainingResult& result) {
+  JsonObject object(4);
+  object.AddText("codec", result.pull_codec);
+  object.AddCount("bytes_received", result.pull_bytes_received);
+  object.AddCount("bytes_as_float32", result.pull_bytes_float32);
+  return object.Finish();
+}
+
+absl::Status SystemError(const char* what, const std::string& path) {
+  return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
+}
+
+absl::Status WriteAll(int fd, absl::string_view content,
+                      const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t written = write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return SystemError("write", path);
+    content.remove_prefix(written);
+  }
+  if (fsync(fd) != 0) return SystemError("fsync", path);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string ResultJson(const TrainingResult& result) {
+  JsonObject json(2);
+  json.AddText("model", result.model);
+  json.AddText("mode", result.mode);
+  json.AddText("replication", result.replication);
+  for (const auto& [name, value] : result.replication_settings) {
+    json.AddCount(name, value);
+  }
+  json.AddText("optimizer", result.optimizer);
+  json.AddText("device", result.device);
+  json.Add("devices", TextsJson(result.devices));
+  json.Add("cluster", absl::StrCat("{\"ps\": ", result.num_ps,
+                                   ", \"worker\": ", result.num_workers, "}"));
+  json.AddCount("compute_threads", result.compute_threads);
+  json.AddCount("seed", result.seed);
+  json.AddCount("batch_size", result.batch_size);
+  json.AddCount("accumulate_batches", result.accumulate_batches);
+  json.AddCount("rows_per_push", result.rows_per_push);
+  json.AddNumber("test_accuracy", result.test_accuracy);
+  json.AddNumber("test_loss", result.test_loss);
+  json.AddCount("test_examples", result.test_examples);
+  json.AddNumber("final_loss", result.final_loss);
+  json.AddCount("global_step", result.global_step);
+  json.AddCount("start_step", result.start_step);
+  json.AddCount("examples", result.examples);
+  json.AddNumber("steps_per_s", result.steps_per_s);
+  json.AddNumber("examples_per_s", result.examples_per_s);
+  json.Add("workers", WorkersJson(result.workers));
+  json.AddCount("dropped_steps", result.dropped_steps);
+  json.Add("gradient", GradientJson(result));
+  json.Add("pull", PullJson(result));
+  json.AddNumber("wall_s", result.wall_s);
+  json.AddNumber("time_to_first_step_s", result.time_to_first_step_s);
+  json.AddText("stop_reason", result.stop_reason);
+  json.AddText("checkpoint", result.checkpoint);
+  json.AddText("muster_version", result.muster_version);
+  return json.Finish() + "\n";
+}
+
+std::string EvaluationJson(int64_t global_step,
+                           const EvaluationResult& result) {
+  JsonObject object(2);
+  object.AddCount("global_step", global_step);
+  object.AddNumber("test_accuracy", result.accuracy);
+  object.AddNumber("test_loss", result.loss);
+  object.AddCount("test_examples", result.examples);
+  return object.Finish() + "\n";
+}
+
+absl::Status WriteFileAtomically(const std::string& path,
+                                 const std::string& content) {
+  const std::string temporary = path + ".tmp";
+  const int fd =
+      open(temporary.c_str(),
+           O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (fd < 0) return SystemError("open", temporary);
+  absl::Status status = WriteAll(fd, content, temporary);
+  if (close(fd) != 0 && status.ok()) status = SystemError("close", temporary);
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
+    status = SystemError("rename to", path);
+  }
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace muster

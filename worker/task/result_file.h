@@ -1,0 +1,101 @@
+#ifndef WORKER_TASK_RESULT_FILE_H_
+#define WORKER_TASK_RESULT_FILE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "worker/hook/evaluation.h"
+
+namespace muster {
+
+// What a completed training came to: the content of result.json.
+struct TrainingResult {
+  // One worker's part of the run.
+  struct Worker {
+    std::string task;
+    int64_t steps = 0;
+    int64_t examples = 0;
+    double steps_per_s = 0;
+    double mean_staleness = 0;
+    int64_t dropped_steps = 0;
+  };
+
+  std::string model;
+  // "standalone" or "cluster".
+  std::string mode;
+  // "async", ...
+  std::string replication;
+  // The mode's numbers, by their names in ReplicationSpec.
+  std::map<std::string, int64_t> replication_settings;
+  std::string optimizer;
+  // The backend, and the device of each of the chief's towers.
+  std::string device;
+  std::vector<std::string> devices;
+  int num_ps = 0;
+  int num_workers = 0;
+  int compute_threads = 0;
+  int64_t seed = 0;
+  // Rows of one batch of one tower; batches of each that make one push; rows
+  // of one push of a worker.
+  int64_t batch_size = 0;
+  int64_t accumulate_batches = 1;
+  int64_t rows_per_push = 0;
+
+  double test_accuracy = 0;
+  double test_loss = 0;
+  int64_t test_examples = 0;
+  // Of the chief's last step.
+  double final_loss = 0;
+  // Updates over all workers, of all runs in this train_dir.
+  int64_t global_step = 0;
+  // Where this run began; 0 unless it was resumed.
+  int64_t start_step = 0;
+  int64_t examples = 0;
+
+  // Over all workers, from the chief's entry to the end of the training.
+  double steps_per_s = 0;
+  double examples_per_s = 0;
+  std::vector<Worker> workers;
+  // Of all workers; 0 but in synchronous replication.
+  int64_t dropped_steps = 0;
+  // "" for float32.
+  std::string codec;
+  bool error_feedback = false;
+  // Of the gradients that this process has pushed: as they were sent, and what
+  // they take as float32.
+  int64_t gradient_bytes_sent = 0;
+  int64_t gradient_bytes_float32 = 0;
+  // The same of the parameters that its steps were computed from.
+  std::string pull_codec;
+  int64_t pull_bytes_received = 0;
+  int64_t pull_bytes_float32 = 0;
+  // Of this process, to the end of the evaluation.
+  double wall_s = 0;
+  double time_to_first_step_s = 0;
+
+  // "steps", "epochs", "seconds", "target_accuracy", "non_finite", or what a
+  // hook of the user's gave.
+  std::string stop_reason;
+  std::string checkpoint;
+  std::string muster_version;
+};
+
+// The result as JSON, indented. A number that is not finite is null.
+std::string ResultJson(const TrainingResult& result);
+
+// What evaluator.json says of the newest checkpoint that was evaluated.
+std::string EvaluationJson(int64_t global_step, const EvaluationResult& result);
+
+// Replaces the file atomically: it is the old or the new one, also after a
+// power cut. Errors: the system's, naming the path.
+absl::Status WriteFileAtomically(const std::string& path,
+                                 const std::string& content);
+
+}  // namespace muster
+
+#endif  // WORKER_TASK_RESULT_FILE_H_

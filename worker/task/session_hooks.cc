@@ -1,0 +1,143 @@
+#include "worker/task/session_hooks.h"
+
+#include <algorithm>
+
+#include "absl/memory/memory.h"
+#include "common/base/status_macros.h"
+#include "worker/hook/dropped_steps.h"
+#include "worker/hook/nan_guard.h"
+#include "worker/hook/stop_conditions.h"
+#include "worker/hook/tensor_log.h"
+#include "worker/training/schedule_length.h"
+
+namespace muster {
+namespace {
+
+std::unique_ptr<NanGuard> MakeNanGuard(const SessionHooks::Options& options,
+                                       const SessionHooks::Parts& parts) {
+  NanGuard::Options guard;
+  guard.task_name = options.task_name;
+  guard.max_refusals = options.training.non_finite().max_refusals();
+  if (options.chief) guard.stop_job = parts.stop_job;
+  guard.say = [say = parts.say](absl::string_view text) {
+    say(/*is_error=*/true, text);
+  };
+  return std::make_unique<NanGuard>(std::move(guard));
+}
+
+std::unique_ptr<StopConditions> MakeStopConditions(
+    const SessionHooks::Options& options, const SessionHooks::Parts& parts) {
+  StopConditions::Options stop;
+  stop.after = absl::Seconds(options.training.stop().seconds());
+  stop.trained_before = options.trained_before;
+  stop.target_accuracy = options.training.stop().target_accuracy();
+  return std::make_unique<StopConditions>(stop, parts.stop_job);
+}
+
+std::unique_ptr<Progress> MakeProgress(const SessionHooks::Options& options,
+                                       const SessionHooks::Parts& parts) {
+  Progress::Options progress = options.progress;
+  progress.target_step =
+      UpdatesUntilStop(options.training.stop(), options.steps_per_epoch);
+  return std::make_unique<Progress>(progress, parts.write_progress);
+}
+
+std::unique_ptr<Profiler> MakeProfiler(const SessionHooks::Options& options,
+                                       const SessionHooks::Parts& parts) {
+  Profiler::Options profile = options.profile;
+  profile.task_name = options.task_name;
+  return std::make_unique<Profiler>(profile, parts.write_file, parts.say);
+}
+
+absl::StatusOr<std::unique_ptr<TensorLog>> MakeTensorLog(
+    const SessionHooks::Options& options, const SessionHooks::Parts& parts) {
+  return TensorLog::Create(options.training.log_tensors(),
+                           [say = parts.say](absl::string_view text) {
+                             say(/*is_error=*/false, text);
+                           });
+}
+
+std::unique_ptr<CheckpointSaver> MakeCheckpointSaver(
+    const SessionHooks::Options& options, const SessionHooks::Parts& parts) {
+  const CheckpointSpec& checkpoint = options.training.checkpoint();
+  CheckpointSaver::Options saving;
+  saving.every_steps = checkpoint.every_steps();
+  saving.every = absl::Seconds(checkpoint.every_seconds());
+  return std::make_unique<CheckpointSaver>(
+      saving, WriteSummariesFirst(parts.summaries.writer, parts.begin_save),
+      parts.say);
+}
+
+std::unique_ptr<Evaluation> MakeEvaluation(const SessionHooks::Options& options,
+                                           const SessionHooks::Parts& parts) {
+  return std::make_unique<Evaluation>(
+      options.training.evaluation().every_steps(), parts.evaluate,
+      [say = parts.say](absl::string_view text) {
+        say(/*is_error=*/false, text);
+      });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
+    const Options& options, const Parts& parts) {
+  auto hooks = absl::WrapUnique(new SessionHooks());
+  // The order of the calls: worker/hook/README.md says why.
+  if (!options.training.non_finite().allow()) {
+    hooks->Add(MakeNanGuard(options, parts));
+  }
+  hooks->Add(MakeProgress(options, parts));
+  if (options.training.replication().has_sync()) {
+    hooks->Add(std::make_unique<DroppedSteps>(
+        [say = parts.say](absl::string_view text) {
+          say(/*is_error=*/false, text);
+        }));
+  }
+  if (options.profile.steps.count > 0) hooks->Add(MakeProfiler(options, parts));
+  if (!options.chief) return hooks;
+  if (options.training.log_tensors().every_steps() > 0) {
+    ASSIGN_OR_RETURN(auto tensor_log, MakeTensorLog(options, parts));
+    hooks->Add(std::move(tensor_log));
+  }
+  ASSIGN_OR_RETURN(auto summary_hooks,
+                   MakeSummaryHooks(options.training, parts.summaries));
+  for (auto& hook : summary_hooks) hooks->Add(std::move(hook));
+  if (options.saves) {
+    hooks->checkpoint_saver_ = hooks->Add(MakeCheckpointSaver(options, parts));
+  }
+  hooks->evaluation_ = hooks->Add(MakeEvaluation(options, parts));
+  StopConditions* const stop = hooks->Add(MakeStopConditions(options, parts));
+  hooks->evaluation_->AddListener(
+      [stop](int64_t global_step, const EvaluationResult& result) {
+        static_cast<void>(global_step);
+        stop->OnEvaluation(result);
+      });
+  if (parts.summaries.writer != nullptr) {
+    hooks->evaluation_->AddListener(
+        MakeEvaluationSummaries(parts.summaries.writer));
+  }
+  return hooks;
+}
+
+void SessionHooks::SaveNow(std::function<void(const absl::Status&)> done) {
+  if (checkpoint_saver_ == nullptr) {
+    return done(absl::FailedPreconditionError(
+        "the chief has no --train_dir to save to"));
+  }
+  checkpoint_saver_->SaveNow(std::move(done));
+}
+
+void SessionHooks::WaitForSaves() {
+  if (checkpoint_saver_ != nullptr) checkpoint_saver_->WaitForWriter();
+}
+
+std::string SessionHooks::newest_checkpoint() const {
+  return checkpoint_saver_ == nullptr ? "" : checkpoint_saver_->newest();
+}
+
+std::optional<EvaluationResult> SessionHooks::evaluated() const {
+  if (evaluation_ == nullptr) return std::nullopt;
+  return evaluation_->result();
+}
+
+}  // namespace muster

@@ -1,0 +1,97 @@
+#ifndef WORKER_TASK_SESSION_HOOKS_H_
+#define WORKER_TASK_SESSION_HOOKS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/training.pb.h"
+#include "worker/hook/checkpoint_saver.h"
+#include "worker/hook/evaluation.h"
+#include "worker/hook/hook.h"
+#include "worker/hook/profiler.h"
+#include "worker/hook/progress.h"
+#include "worker/hook/summary_hooks.h"
+
+namespace muster {
+
+// Makes and owns the hooks of one process, in the order in which they are
+// called: worker/hook/README.md has the table. To add one, give Create a line
+// where the hook belongs in that order.
+class SessionHooks {
+ public:
+  struct Options {
+    // For messages: "/job:worker/task:0".
+    std::string task_name;
+    bool chief = false;
+    // Has the chief a train_dir to save to?
+    bool saves = false;
+    // Checked.
+    TrainingSpec training;
+    // Global steps in one pass over the training set.
+    int64_t steps_per_epoch = 0;
+    // How long the run had trained before this process.
+    absl::Duration trained_before = absl::ZeroDuration();
+    // target_step is overwritten.
+    Progress::Options progress;
+    // No profile if its steps are none. task_name is overwritten.
+    Profiler::Options profile;
+  };
+  // What the hooks work with; all of it outlives them.
+  struct Parts {
+    Progress::Write write_progress;
+    // A line for the operator, from any thread.
+    std::function<void(bool is_error, absl::string_view)> say;
+    Profiler::Write write_file;
+    // Of the chief only.
+    CheckpointSaver::Begin begin_save;
+    Evaluation::Evaluate evaluate;
+    RequestStop stop_job;
+    SummaryParts summaries;
+  };
+
+  // Errors: those of the hooks' own making.
+  static absl::StatusOr<std::unique_ptr<SessionHooks>> Create(
+      const Options& options, const Parts& parts);
+
+  const std::vector<Hook*>& in_order() const { return in_order_; }
+
+  // A checkpoint now; see CheckpointSaver::SaveNow.
+  void SaveNow(std::function<void(const absl::Status&)> done);
+  // Returns when no checkpoint is being written.
+  void WaitForSaves();
+  // Folder of the newest checkpoint that this process saved; "" if none.
+  std::string newest_checkpoint() const;
+  // The newest evaluation of this process; none if there was none, or if that
+  // of the end failed.
+  std::optional<EvaluationResult> evaluated() const;
+
+ private:
+  SessionHooks() = default;
+
+  // Appends to the order.
+  template <typename T>
+  T* Add(std::unique_ptr<T> hook) {
+    T* const added = hook.get();
+    in_order_.push_back(added);
+    owned_.push_back(std::move(hook));
+    return added;
+  }
+
+  std::vector<std::unique_ptr<Hook>> owned_;
+  std::vector<Hook*> in_order_;
+  // Null if this process has none; of owned_.
+  CheckpointSaver* checkpoint_saver_ = nullptr;
+  Evaluation* evaluation_ = nullptr;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_TASK_SESSION_HOOKS_H_

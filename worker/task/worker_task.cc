@@ -1,0 +1,499 @@
+#include "worker/task/worker_task.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/base/fingerprint.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/posix_file_system.h"
+#include "common/checkpoint/train_dir.h"
+#include "common/cluster/placement_table.h"
+#include "common/cluster/task_id.h"
+#include "common/codec/codec.h"
+#include "common/optimizer/update_rule.h"
+#include "worker/hook/summary_writer.h"
+#include "worker/task/result_file.h"
+#include "worker/tower/device_names.h"
+#include "worker/tower/gradient_clipper.h"
+#include "worker/training/place_model.h"
+#include "worker/training/replication_settings.h"
+#include "worker/training/scale_optimizer.h"
+#include "worker/training/schedule_length.h"
+#include "worker/training/training_parts.h"
+#include "worker/training/training_spec.h"
+
+namespace muster {
+namespace {
+
+// For the counts that the summaries show.
+constexpr absl::Duration kStateTimeout = absl::Seconds(10);
+
+// How long the question for a step waits at ps 0 for other workers: as long as
+// it takes until the operator is told whom.
+constexpr absl::Duration kStepWait = absl::Seconds(1);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WorkerTask>> WorkerTask::Create(
+    WorkerOptions options, WorkerLinks links) {
+  const int replicas =
+      options.cluster.empty()
+          ? 1
+          : static_cast<int>(options.cluster.training_tasks().size());
+  RETURN_IF_ERROR(
+      FitReplication(replicas, options.training.mutable_replication()));
+  if (!options.cluster.empty())
+    RETURN_IF_ERROR(CheckTextSize(options.training));
+  auto task = absl::WrapUnique(new WorkerTask(std::move(options)));
+  RETURN_IF_ERROR(task->CreateParts(std::move(links)));
+  return task;
+}
+
+WorkerTask::WorkerTask(WorkerOptions options) : options_(std::move(options)) {
+  if (options_.cluster.empty()) {
+    chief_task_ = options_.self;
+    tasks_ = {options_.self};
+    ps_addresses_ = {""};
+    return;
+  }
+  chief_task_ = options_.cluster.chief();
+  tasks_ = options_.cluster.training_tasks();
+  ps_addresses_ = options_.cluster.ps_addresses();
+}
+
+WorkerTask::~WorkerTask() = default;
+
+absl::Status WorkerTask::CreateParts(WorkerLinks links) {
+  RETURN_IF_ERROR(CreateHealth());
+  RETURN_IF_ERROR(CreateTowers());
+  RETURN_IF_ERROR(CreateData());
+  RETURN_IF_ERROR(FitOptimizer());
+  RETURN_IF_ERROR(CreateModel());
+  coordination_ = std::move(links.coordination);
+  RETURN_IF_ERROR(CreateClient(std::move(links.shards)));
+  RETURN_IF_ERROR(PlaceUpdates());
+  RETURN_IF_ERROR(CreateLoop());
+  if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
+  RETURN_IF_ERROR(CreateHooks());
+  CreateSession();
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateHealth() {
+  if (options_.listen_address.empty()) return absl::OkStatus();
+  PortWait wait;
+  wait.clock = options_.clock;
+  wait.latch = options_.latch;
+  wait.say = [this](absl::string_view line) {
+    options_.say(/*is_error=*/false, line);
+  };
+  ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.listen_address, wait));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateTowers() {
+  const DeviceChoice& choice = options_.device_choice;
+  ASSIGN_OR_RETURN(const ChosenDevices devices, ChooseDevices(choice));
+  if (!devices.note.empty()) options_.say(/*is_error=*/false, devices.note);
+  ASSIGN_OR_RETURN(shape_,
+                   ResolveStepShape(options_.training,
+                                    static_cast<int64_t>(devices.names.size()),
+                                    static_cast<int64_t>(tasks_.size())));
+  backend_options_ = MakeBackendOptions(options_.training, choice.gpu,
+                                        options_.compute_threads);
+  ASSIGN_OR_RETURN(
+      opened_,
+      OpenTowers(options_.training, devices.names, shape_, backend_options_,
+                 [say = options_.say](const std::string& line) {
+                   say(/*is_error=*/false, line);
+                 }));
+  towers_ = JoinTowers(options_.training, opened_);
+  SayTowers();
+  if (options_.log_device_placement) SayDevicePlacement();
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateModel() {
+  const TrainingSpec& training = options_.training;
+  ASSIGN_OR_RETURN(placed_, PlaceModel(training, towers_->model().parameters(),
+                                       static_cast<int>(ps_addresses_.size())));
+  if (!is_chief()) return absl::OkStatus();
+  const TowerParts& first = opened_.towers.front();
+  Backend* backend = first.backend.get();
+  // In host memory a tower has a part of the threads, and an evaluation all; a
+  // device of its own is open, and its memory counted, once.
+  if (shape_.towers > 1 && backend->streams() == nullptr) {
+    ASSIGN_OR_RETURN(test_backend_, OpenDevice(first.device, backend_options_));
+    backend = test_backend_.get();
+  }
+  ASSIGN_OR_RETURN(test_model_,
+                   CompileTestModel(training, backend, MemoryBytes(opened_)));
+  SayPlacement();
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateData() {
+  const TrainingSpec& training = options_.training;
+  ASSIGN_OR_RETURN(data_set_,
+                   OpenDataSet(training, towers_->model(), Split::kTrain));
+  if (!is_chief()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(test_set_,
+                   OpenDataSet(training, towers_->model(), Split::kTest));
+  return absl::OkStatus();
+}
+
+int64_t WorkerTask::EpochUpdates() const {
+  const int64_t rows = shape_.global_rows();
+  return data_set_->num_examples() / rows * rows /
+         UpdateRows(options_.training.replication(), shape_);
+}
+
+absl::Status WorkerTask::FitOptimizer() {
+  TrainingSpec* const training = &options_.training;
+  RETURN_IF_ERROR(CheckEpochs(training->stop(), data_set_->num_examples()));
+  RETURN_IF_ERROR(FitScheduleToTraining(training->stop(), EpochUpdates(),
+                                        training->mutable_optimizer()));
+  ASSIGN_OR_RETURN(const std::string scaling, ScaleOptimizer(shape_, training));
+  if (is_chief() && !scaling.empty()) options_.say(/*is_error=*/false, scaling);
+  const std::string end =
+      DescribeStop(training->stop(), EpochUpdates(), options_.stop_source);
+  if (is_chief()) options_.say(/*is_error=*/false, end);
+  ASSIGN_OR_RETURN(update_rule_, CreateUpdateRule(training->optimizer()));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateClient(
+    std::vector<std::unique_ptr<ParameterLink>> links) {
+  ParameterClient::Options options;
+  *options.sender.mutable_task() = options_.self;
+  options.sender.set_incarnation(options_.incarnation);
+  for (size_t i = 0; i < links.size(); ++i) {
+    options.ps_names.push_back(TaskName(MakeTaskId(kPsJob, i)));
+  }
+  options.transfer.seed = options_.incarnation;
+  ASSIGN_OR_RETURN(options.codec,
+                   FindCodec(options_.training.gradient().codec()));
+  options.error_feedback = options_.training.gradient().error_feedback();
+  ASSIGN_OR_RETURN(options.pull_codec,
+                   FindCodec(options_.training.pull().codec()));
+  options.clock = options_.clock;
+  options.say = [say = options_.say](absl::string_view line) {
+    say(/*is_error=*/false, line);
+  };
+  client_ = std::make_unique<ParameterClient>(options, std::move(links));
+  return client_->SetModel(placed_.tensors, placed_.placement);
+}
+
+int WorkerTask::WorkerIndex() const {
+  const auto it = std::find(tasks_.begin(), tasks_.end(), options_.self);
+  return static_cast<int>(it - tasks_.begin());
+}
+
+absl::Status WorkerTask::CreateLoop() {
+  const InputSpec& input = options_.training.input();
+  TrainLoop::Options options;
+  options.client = client_.get();
+  options.towers = towers_.get();
+  options.data_set = data_set_.get();
+  options.clock = options_.clock;
+  options.input.seed = static_cast<uint64_t>(options_.training.seed());
+  options.input.shuffle = input.shuffle();
+  options.input.batch_size = shape_.batch_size;
+  options.input.worker_index = WorkerIndex();
+  options.input.num_workers = static_cast<int64_t>(tasks_.size());
+  options.input.prefetch = input.prefetch();
+  // In one process the shard would take the cores that still compute.
+  options.push_early = !options_.cluster.empty();
+  options.pull_with_push = options_.training.replication().has_async();
+  options.update = update_;
+  options.pull_in_place =
+      update_ == nullptr && PullsInPlace(options_.training.replication());
+  options.say = [say = options_.say](absl::string_view text) {
+    say(/*is_error=*/false, text);
+  };
+  options.hooks_read_parameters =
+      options_.training.log_tensors().every_steps() > 0 ||
+      options_.training.summary().histograms_every_steps() > 0;
+  ASSIGN_OR_RETURN(
+      const GradientClipper clipper,
+      GradientClipper::Create(options_.training.gradient().clip()));
+  if (clipper.clips()) {
+    options.change_gradients = [clipper](auto gradients) {
+      clipper.Clip(gradients);
+    };
+  }
+  options.allow_non_finite = options_.training.non_finite().allow();
+  options.profiled = options_.profiled;
+  options.pipeline_depth = PipelineDepth(options_.training.replication());
+  ASSIGN_OR_RETURN(loop_, TrainLoop::Create(options));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateChiefParts() {
+  const ReplicationSpec& replication = options_.training.replication();
+  if (!replication.has_async() || !ReplicationNumbers(replication).empty()) {
+    options_.say(
+        /*is_error=*/false,
+        absl::StrCat("replication: ", DescribeReplication(replication)));
+  }
+  RETURN_IF_ERROR(OpenTrainDir());
+  RETURN_IF_ERROR(CreateLoader());
+  RETURN_IF_ERROR(CreateSaver());
+  evaluator_ = std::make_unique<Evaluator>(test_set_.get(), test_model_.get(),
+                                           client_.get(), rounds_.get());
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::OpenTrainDir() {
+  file_system_ = std::make_unique<PosixFileSystem>();
+  if (options_.train_dir.empty()) {
+    options_.say(/*is_error=*/false, "no --train_dir: nothing is saved");
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options_.train_dir));
+  // What a chief that was killed in a save has left there.
+  return CleanTrainDir(file_system_.get(), options_.train_dir);
+}
+
+absl::Status WorkerTask::CreateLoader() {
+  ASSIGN_OR_RETURN(
+      weights_, InitialWeights::OpenForRun(file_system_.get(), options_.init,
+                                           placed_.tensors, options_.train_dir,
+                                           options_.say));
+  ModelLoader::Options load;
+  load.file_system = file_system_.get();
+  load.train_dir = options_.train_dir;
+  load.client = client_.get();
+  load.placed = &placed_;
+  load.model = &towers_->model();
+  load.seed = static_cast<uint64_t>(options_.training.seed());
+  load.weights = weights_.get();
+  load.tasks = tasks_;
+  load.rows = {data_set_->num_examples(), shape_.worker_rows()};
+  load.say = options_.say;
+  loader_ = std::make_unique<ModelLoader>(load);
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::CreateSaver() {
+  ModelSaver::Options save;
+  *save.sender.mutable_task() = options_.self;
+  save.sender.set_incarnation(options_.incarnation);
+  if (options_.training.replication().has_sync()) {
+    rounds_ = std::make_unique<RoundHolder>(options_.clock, coordination_.get(),
+                                            save.sender);
+  }
+  save.clock = options_.clock;
+  save.file_system = file_system_.get();
+  save.train_dir = options_.train_dir;
+  save.client = client_.get();
+  save.coordination = coordination_.get();
+  save.rounds = rounds_.get();
+  save.placed = &placed_;
+  save.tasks = tasks_;
+  for (const SlotDef& slot : update_rule_->slots())
+    save.slots.push_back(slot.name);
+  save.seed = options_.training.seed();
+  const CheckpointSpec& checkpoint = options_.training.checkpoint();
+  save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
+  trained_before_ = TrainedTime(file_system_.get(), options_.train_dir);
+  save.trained_before = trained_before_;
+  save.say = [say = options_.say](absl::string_view text) {
+    say(/*is_error=*/false, text);
+  };
+  model_saver_ = std::make_unique<ModelSaver>(save);
+  return absl::OkStatus();
+}
+
+SummaryParts WorkerTask::MakeSummaryParts() {
+  if (!is_chief() || options_.train_dir.empty() ||
+      !HasSummaries(options_.training)) {
+    return {};
+  }
+  summaries_ = MakeSummaryWriter(file_system_.get(), options_.clock,
+                                 options_.train_dir, kChiefJob, options_.say);
+  SummaryParts parts;
+  parts.writer = summaries_.get();
+  parts.clock = options_.clock;
+  parts.ask_job_state = [this](ReplyCallback<JobState> done) {
+    WatchRequest request;
+    *request.mutable_sender()->mutable_task() = options_.self;
+    request.mutable_sender()->set_incarnation(options_.incarnation);
+    // None has this number: it is answered at once.
+    request.set_state_version(-1);
+    coordination_->Watch(request, options_.clock->Now() + kStateTimeout,
+                         std::move(done));
+  };
+  return parts;
+}
+
+absl::StatusOr<Profiler::Options> WorkerTask::ProfileOptions() const {
+  Profiler::Options profile;
+  profile.steps = options_.profiled;
+  if (profile.steps.count < 0 || profile.steps.first < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--profile_steps=", profile.steps.count,
+                     " --profile_from_step=", profile.steps.first,
+                     ": wanted 0 or more steps, and a first one from 1"));
+  }
+  if (profile.steps.count > 0 && options_.train_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "--profile_steps wants a --train_dir to write the profile to");
+  }
+  profile.process_id = WorkerIndex();
+  for (const TensorDef& tensor : placed_.tensors) {
+    profile.tensor_names.push_back(tensor.name());
+  }
+  profile.path =
+      absl::StrCat(options_.train_dir, "/profile-", options_.self.job(), "-",
+                   options_.self.index(), ".json");
+  return profile;
+}
+
+absl::Status WorkerTask::CreateHooks() {
+  SessionHooks::Options options;
+  options.task_name = TaskName(options_.self);
+  options.chief = is_chief();
+  options.saves = !options_.train_dir.empty();
+  options.training = options_.training;
+  options.steps_per_epoch = EpochUpdates();
+  options.trained_before = trained_before_;
+  options.progress = options_.progress;
+  ASSIGN_OR_RETURN(options.profile, ProfileOptions());
+  SessionHooks::Parts parts;
+  parts.write_file = &WriteFileAtomically;
+  parts.write_progress = options_.write_progress;
+  parts.say = options_.say;
+  parts.begin_save = [this] { return model_saver_->Begin(); };
+  parts.evaluate = [this] { return evaluator_->Evaluate(); };
+  parts.stop_job = [this](absl::string_view reason,
+                          const absl::Status& failure) {
+    session_->StopJob(reason, failure);
+  };
+  parts.summaries = MakeSummaryParts();
+  ASSIGN_OR_RETURN(hooks_, SessionHooks::Create(options, parts));
+  return absl::OkStatus();
+}
+
+TrainingSession::Options WorkerTask::SessionOptions() const {
+  TrainingSession::Options options;
+  options.machine.self = options_.self;
+  options.machine.chief = is_chief();
+  options.machine.chief_task = chief_task_;
+  options.machine.ps_addresses = ps_addresses_;
+  options.machine.model_fingerprint = placed_.definition.fingerprint;
+  options.machine.max_wait = options_.max_wait;
+  if (!options_.training.replication().has_async()) {
+    options.machine.step_wait = kStepWait;
+  }
+  options.machine.saves = !options_.train_dir.empty();
+  if (is_chief()) {
+    options.machine.saved_step =
+        NewestSavedStep(file_system_.get(), options_.train_dir);
+  }
+  *options.sender.mutable_task() = options_.self;
+  options.sender.set_incarnation(options_.incarnation);
+  if (!options_.cluster.empty()) {
+    const auto own = options_.cluster.AddressOf(options_.self);
+    if (own.ok()) options.sender_address = *own;
+    for (size_t i = 0; i < ps_addresses_.size(); ++i) {
+      options.ps_addresses[static_cast<int>(i)] = ps_addresses_[i];
+    }
+  }
+  options.training_text = TrainingText();
+  options.training_fingerprint = Fingerprint64(options.training_text);
+  options.stop = options_.training.stop();
+  options.replication = options_.training.replication();
+  options.saves = is_chief() && !options_.train_dir.empty();
+  options.checkpoint = options_.training.checkpoint();
+  options.batch_size = shape_.worker_rows();
+  options.epoch_examples = loop_->steps_per_epoch() * options.batch_size *
+                           static_cast<int64_t>(tasks_.size());
+  options.machine.goal = {options.stop, options.epoch_examples,
+                          UpdateRows(options.replication, shape_)};
+  return options;
+}
+
+void WorkerTask::CreateSession() {
+  TrainingSession::Parts parts;
+  parts.clock = options_.clock;
+  parts.hello = [this](int ps_task, const HelloRequest& request,
+                       ReplyCallback<HelloReply> done) {
+    client_->Hello(ps_task, request, std::move(done));
+  };
+  parts.coordination = coordination_.get();
+  parts.steps = loop_.get();
+  parts.source = loader_.get();
+  parts.hooks = hooks_->in_order();
+  parts.say = options_.say;
+  parts.on_enter = [this](const EnterEpoch& epoch) {
+    if (loader_ != nullptr) loader_->Enter();
+    if (model_saver_ != nullptr) model_saver_->Enter(epoch.model_epoch);
+  };
+  parts.save_now = [this](std::function<void(const absl::Status&)> done) {
+    hooks_->SaveNow(std::move(done));
+  };
+  parts.wait_for_saves = [this] { hooks_->WaitForSaves(); };
+  parts.set_serving = [this](bool serving) {
+    if (health_ != nullptr) health_->SetServing(serving);
+  };
+  parts.write_result = [this](const EndRecord& end) {
+    return WriteResult(end);
+  };
+  session_ =
+      std::make_unique<TrainingSession>(SessionOptions(), std::move(parts));
+}
+
+// What all workers must have alike: the training, and how many towers, or two
+// of them would see the same example.
+std::string WorkerTask::TrainingText() const {
+  std::string text = SemanticText(options_.training);
+  if (shape_.towers > 1) {
+    absl::StrAppend(&text, "towers: ", shape_.towers,
+                    " (--devices or --num_devices)");
+  }
+  return text;
+}
+
+void WorkerTask::SayTowers() const {
+  if (shape_.towers == 1) return;
+  std::vector<std::string> devices;
+  for (const TowerParts& tower : opened_.towers) {
+    devices.push_back(tower.device);
+  }
+  const std::string& controller = options_.training.tower().controller_device();
+  options_.say(
+      /*is_error=*/false,
+      absl::StrCat(shape_.towers, " towers on ", absl::StrJoin(devices, ", "),
+                   ", each with batches of ", shape_.batch_size,
+                   " rows; gradients are averaged ",
+                   opened_.mean != nullptr ? "by the devices, for " : "on ",
+                   controller.empty() ? devices.front() : controller));
+}
+
+void WorkerTask::SayDevicePlacement() const {
+  for (const TowerParts& tower : opened_.towers) {
+    SayLines(tower.model->DescribePlan(tower.device));
+  }
+}
+
+void WorkerTask::SayPlacement() const {
+  SayLines(PlacementTable(placed_.tensors, placed_.placement,
+                          static_cast<int>(ps_addresses_.size())));
+}
+
+void WorkerTask::SayLines(absl::string_view text) const {
+  for (const absl::string_view line :
+       absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    options_.say(/*is_error=*/false, line);
+  }
+}
+
+int WorkerTask::Run() { return session_->Run(); }
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+#ifndef WORKER_TRAINING_SCALE_OPTIMIZER_H_
+#define WORKER_TRAINING_SCALE_OPTIMIZER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/training.pb.h"
+#include "worker/tower/step_shape.h"
+
+namespace muster {
+
+// Rows whose mean gradient is one update of the parameters. async and bounded
+// staleness apply each worker's push alone; sync the mean of
+// replicas_to_aggregate pushes, by default of all total_replicas, by default of
+// all workers. A step of sync that closes with fewer, because workers are lost,
+// has fewer rows: the number stays that of the whole job.
+int64_t UpdateRows(const ReplicationSpec& replication, const StepShape& shape);
+
+// Carries out optimizer.learning_rate_scaling for the job's UpdateRows, in the
+// one TrainingSpec that shards, checkpoints, curves and fingerprints are made
+// from. Returns the line to print, "" if nothing is scaled. Errors: those of
+// ScaleLearningRate.
+absl::StatusOr<std::string> ScaleOptimizer(const StepShape& shape,
+                                           TrainingSpec* training);
+
+}  // namespace muster
+
+#endif  // WORKER_TRAINING_SCALE_OPTIMIZER_H_

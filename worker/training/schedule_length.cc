@@ -1,0 +1,88 @@
+#include "worker/training/schedule_length.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/readable_number.h"
+
+namespace muster {
+namespace {
+
+// A double holds it exactly.
+constexpr double kMostUpdates = kMostCounted;
+// Because 0.1 * 30 must be 3.
+constexpr double kEpsilon = 1e-6;
+
+bool FallsOverTraining(const ScheduleSpec& schedule) {
+  return schedule.decay_steps() == 0 &&
+         (schedule.name() == "cosine" || schedule.name() == "polynomial");
+}
+
+}  // namespace
+
+absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples) {
+  if (stop.epochs() == 0) return absl::OkStatus();
+  const double examples = stop.epochs() * static_cast<double>(num_examples);
+  if (examples >= 1 && examples <= kMostUpdates) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "stop.epochs is ", stop.epochs(), ", of ", num_examples,
+      " training examples: wanted 1 to ", kMostCounted,
+      " examples in all; 0 epochs are no limit, if another stop is set"));
+}
+
+std::string DescribeStop(const StopSpec& stop, int64_t epoch_updates,
+                         absl::string_view source) {
+  std::vector<std::string> ends;
+  const int64_t last = UpdatesUntilStop(stop, epoch_updates);
+  const bool by_steps = stop.steps() > 0 && last == stop.steps();
+  if (stop.steps() > 0 || stop.epochs() > 0) {
+    const std::string steps = absl::StrCat("stop.steps=", stop.steps());
+    const std::string epochs =
+        absl::StrCat("stop.epochs=", ReadableNumber(stop.epochs(), 6));
+    const bool both = stop.steps() > 0 && stop.epochs() > 0;
+    ends.push_back(absl::StrCat(
+        "at step ", last, " (", by_steps ? steps : epochs,
+        both ? absl::StrCat("; ", by_steps ? epochs : steps, " is later") : "",
+        ")"));
+  }
+  if (stop.seconds() > 0) {
+    ends.push_back(absl::StrCat("after ", ReadableNumber(stop.seconds(), 6),
+                                " s of training (stop.seconds)"));
+  }
+  if (stop.target_accuracy() > 0) {
+    ends.push_back(absl::StrCat("at a test accuracy of ",
+                                stop.target_accuracy(),
+                                " (stop.target_accuracy)"));
+  }
+  return absl::StrCat("the training ends ", absl::StrJoin(ends, " or "),
+                      ends.size() > 1 ? ", whichever comes first" : "", ", as ",
+                      source, " says");
+}
+
+int64_t UpdatesUntilStop(const StopSpec& stop, int64_t epoch_updates) {
+  if (stop.epochs() == 0) return stop.steps();
+  const auto by_epochs = static_cast<int64_t>(
+      std::min(stop.epochs() * static_cast<double>(epoch_updates) + kEpsilon,
+               kMostUpdates));
+  return stop.steps() == 0 ? by_epochs : std::min(stop.steps(), by_epochs);
+}
+
+absl::Status FitScheduleToTraining(const StopSpec& stop, int64_t epoch_updates,
+                                   OptimizerSpec* optimizer) {
+  if (!FallsOverTraining(optimizer->schedule())) return absl::OkStatus();
+  if (stop.steps() == 0 && stop.epochs() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "schedule.decay_steps is not set, so that the schedule '",
+        optimizer->schedule().name(),
+        "' falls over the whole training; but neither stop.steps nor "
+        "stop.epochs says how long that is: set one of the three"));
+  }
+  optimizer->mutable_schedule()->set_decay_steps(
+      std::max<int64_t>(UpdatesUntilStop(stop, epoch_updates), 1));
+  return absl::OkStatus();
+}
+
+}  // namespace muster

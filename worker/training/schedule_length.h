@@ -1,0 +1,40 @@
+#ifndef WORKER_TRAINING_SCHEDULE_LENGTH_H_
+#define WORKER_TRAINING_SCHEDULE_LENGTH_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/training.pb.h"
+
+namespace muster {
+
+// The largest count of steps or examples that ps task 0 takes
+// (ps_server/caller/count_range.h).
+inline constexpr int64_t kMostCounted = 1'000'000'000'000'000;
+
+// Errors: InvalidArgument if stop.epochs of `num_examples` are no count of
+// examples from 1 to kMostCounted.
+absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples);
+
+// What will end the training, in one line, and that `source` says so: "the
+// training ends at step 40 (stop.steps=40), as --set says". An epoch has
+// `epoch_updates`.
+std::string DescribeStop(const StopSpec& stop, int64_t epoch_updates,
+                         absl::string_view source);
+
+// Updates of the parameters until the training stops by steps or by epochs,
+// whichever comes first; 0 if by neither. An epoch has `epoch_updates`.
+int64_t UpdatesUntilStop(const StopSpec& stop, int64_t epoch_updates);
+
+// A cosine or polynomial schedule without decay_steps falls over the whole
+// training: sets its decay_steps to UpdatesUntilStop. Any other schedule stays
+// as it is. Errors: InvalidArgument if the training stops neither by steps nor
+// by epochs, and so has no length.
+absl::Status FitScheduleToTraining(const StopSpec& stop, int64_t epoch_updates,
+                                   OptimizerSpec* optimizer);
+
+}  // namespace muster
+
+#endif  // WORKER_TRAINING_SCHEDULE_LENGTH_H_

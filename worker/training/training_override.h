@@ -1,0 +1,27 @@
+#ifndef WORKER_TRAINING_TRAINING_OVERRIDE_H_
+#define WORKER_TRAINING_TRAINING_OVERRIDE_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/training.pb.h"
+
+namespace muster {
+
+// Changes one field of `spec`: the --set flag's "path=value". A path is
+//   - a scalar field: stop.steps=100, input.dir=/data, seed=7;
+//   - a list, as a whole: of numbers 1,28,28, of messages their text in braces:
+//     placement.pin={pattern: "conv.*" ps_task: 1}, {pattern: ".*" ps_task: 0};
+//   - a part that is chosen by name: optimizer=sgd, placement=greedy,
+//     input=synthetic, optimizer.schedule=cosine, replication=async.
+//     Another optimizer starts with its own default attributes;
+//   - an optimizer's attribute, checked by the optimizer's own table:
+//     optimizer.adam.learning_rate=3e-4, or optimizer.learning_rate=3e-4;
+//   - a layer's attribute or type: model.conv1.filters=16, model.act.type=tanh.
+// The registries of layers and update rules must be linked in.
+// Errors: InvalidArgument or NotFound, "--set path=value: ..." with the name
+// that is unknown and its nearest neighbour, or with what a value must be.
+absl::Status ApplyOverride(absl::string_view assignment, TrainingSpec* spec);
+
+}  // namespace muster
+
+#endif  // WORKER_TRAINING_TRAINING_OVERRIDE_H_

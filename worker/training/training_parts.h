@@ -1,0 +1,78 @@
+// What a TrainingSpec is made into, by the tasks that train and by the one that
+// evaluates.
+#ifndef WORKER_TRAINING_TRAINING_PARTS_H_
+#define WORKER_TRAINING_TRAINING_PARTS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "proto/training.pb.h"
+#include "worker/backend/backend.h"
+#include "worker/backend/device_mean.h"
+#include "worker/executor/compiled_model.h"
+#include "worker/input/data_set.h"
+#include "worker/tower/step_shape.h"
+#include "worker/tower/tower_group.h"
+
+namespace muster {
+
+// What the backends of a process have in common: what the training says of
+// computing, and what the flags say of GPUs.
+BackendOptions MakeBackendOptions(const TrainingSpec& training,
+                                  const GpuOptions& gpu, int compute_threads);
+
+// The backend of a device of ChooseDevices. Errors: those of CreateBackend;
+// InvalidArgument naming --device for one that does not train.
+absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
+                                                    BackendOptions options);
+
+// What one tower needs.
+struct TowerParts {
+  std::string device;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<CompiledModel> model;
+};
+
+// The towers of one worker.
+struct OpenedTowers {
+  std::vector<TowerParts> towers;
+  // The one that has the mean: of tower.controller_device.
+  int controller = 0;
+  // Makes it where the gradients are; null: the host does.
+  std::unique_ptr<DeviceMean> mean;
+};
+
+// One tower on each device (of ChooseDevices), with the parameters of the first
+// for all; the compute threads of `options` are divided among them. `say` is
+// CompileOptions::say. Errors: those of OpenDevice, Backend::CreateMean and
+// CompiledModel::Create; InvalidArgument if tower.controller_device is the
+// device of none of them.
+absl::StatusOr<OpenedTowers> OpenTowers(
+    const TrainingSpec& training, const std::vector<std::string>& devices,
+    const StepShape& shape, const BackendOptions& options,
+    const std::function<void(const std::string&)>& say);
+
+// The towers as one; `opened` outlives the group.
+std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,
+                                       const OpenedTowers& opened);
+
+// What their models hold of the host's memory.
+int64_t MemoryBytes(const OpenedTowers& opened);
+
+// The model as it evaluates, beside others that hold `taken_bytes`. Errors:
+// those of CompiledModel::Create.
+absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(
+    const TrainingSpec& training, Backend* backend, int64_t taken_bytes);
+
+// The data set as `model` reads it. Errors: those of CreateDataSet;
+// InvalidArgument if it has more classes than the model.
+absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
+    const TrainingSpec& training, const CompiledModel& model, Split split);
+
+}  // namespace muster
+
+#endif  // WORKER_TRAINING_TRAINING_PARTS_H_

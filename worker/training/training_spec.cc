@@ -1,0 +1,363 @@
+#include "worker/training/training_spec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/fingerprint.h"
+#include "common/base/read_file.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/placement_strategy.h"
+#include "common/codec/codec.h"
+#include "common/config/name_pattern.h"
+#include "common/config/text_format.h"
+#include "common/optimizer/scale_learning_rate.h"
+#include "common/optimizer/update_rule.h"
+#include "common/rpc/protocol.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/text_format.h"
+#include "worker/tower/gradient_clipper.h"
+#include "worker/training/replication_settings.h"
+#include "worker/training/schedule_length.h"
+#include "worker/training/training_override.h"
+
+namespace muster {
+namespace {
+
+using ::google::protobuf::FieldDescriptor;
+
+// Far more rows than any machine's memory holds of them.
+constexpr int64_t kMaxBatchSize = 1 << 24;
+constexpr int64_t kMaxAccumulateBatches = 1 << 16;
+// Of a batch of an evaluation, where the global batch is all that is known: it
+// is divided in training, and may be too large for one model's memory.
+constexpr int64_t kMostEvaluationRows = 512;
+constexpr int64_t kMaxPrefetch = 1024;
+constexpr int64_t kDefaultPrefetch = 2;
+constexpr int32_t kDefaultKeep = 5;
+constexpr int32_t kDefaultMaxRefusals = 3;
+constexpr int64_t kDefaultSummarySteps = 100;
+// Of a message, with room for what is beside the text.
+constexpr int64_t kMaxTextBytes = kMaxPartBytes;
+
+// The stop conditions that `overrides` name.
+std::vector<const FieldDescriptor*> NamedStops(
+    absl::Span<const std::string> overrides) {
+  std::vector<const FieldDescriptor*> named;
+  const auto* type = StopSpec::descriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const std::string path = absl::StrCat("stop.", type->field(i)->name(), "=");
+    const auto names = [&path](const std::string& assignment) {
+      return absl::StartsWith(assignment, path);
+    };
+    if (absl::c_any_of(overrides, names)) named.push_back(type->field(i));
+  }
+  return named;
+}
+
+// Is one of these conditions on?
+bool IsAnyOn(const StopSpec& stop,
+             absl::Span<const FieldDescriptor* const> conditions) {
+  return absl::c_any_of(conditions, [&stop](const FieldDescriptor* field) {
+    return stop.GetReflection()->HasField(stop, field);
+  });
+}
+
+void ReplaceStops(absl::Span<const std::string> overrides, StopSpec* stop) {
+  const std::vector<const FieldDescriptor*> named = NamedStops(overrides);
+  if (!IsAnyOn(*stop, named)) return;
+  for (int i = 0; i < stop->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = stop->GetDescriptor()->field(i);
+    if (absl::c_linear_search(named, field)) continue;
+    stop->GetReflection()->ClearField(stop, field);
+  }
+}
+
+void FillDefaults(TrainingSpec* spec) {
+  InputSpec* input = spec->mutable_input();
+  if (!input->has_shuffle()) input->set_shuffle(true);
+  if (!input->has_prefetch()) input->set_prefetch(kDefaultPrefetch);
+  ScheduleSpec* schedule = spec->mutable_optimizer()->mutable_schedule();
+  if (schedule->name().empty()) schedule->set_name("constant");
+  ReplicationSpec* replication = spec->mutable_replication();
+  if (replication->mode_case() == ReplicationSpec::MODE_NOT_SET) {
+    replication->mutable_async();
+  }
+  PlacementSpec* placement = spec->mutable_placement();
+  if (placement->strategy().empty()) placement->set_strategy("round_robin");
+  CheckpointSpec* checkpoint = spec->mutable_checkpoint();
+  if (checkpoint->keep() == 0) checkpoint->set_keep(kDefaultKeep);
+  SummarySpec* summary = spec->mutable_summary();
+  if (!summary->has_every_steps()) {
+    summary->set_every_steps(kDefaultSummarySteps);
+  }
+  NonFiniteSpec* non_finite = spec->mutable_non_finite();
+  if (non_finite->max_refusals() == 0) {
+    non_finite->set_max_refusals(kDefaultMaxRefusals);
+  }
+  ComputeSpec* compute = spec->mutable_compute();
+  if (!compute->has_tf32()) compute->set_tf32(true);
+  if (!compute->has_cuda_graphs()) compute->set_cuda_graphs(true);
+  EvaluationSpec* evaluation = spec->mutable_evaluation();
+  if (evaluation->batch_size() == 0) {
+    evaluation->set_batch_size(
+        input->global_batch_size() == 0
+            ? input->batch_size()
+            : std::min(input->global_batch_size(), kMostEvaluationRows));
+  }
+}
+
+template <typename T>
+absl::Status CheckRange(absl::string_view field, T value, T min, T max,
+                        absl::string_view wanted) {
+  // Written so that NaN fails.
+  if (value >= min && value <= max) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " must be ", wanted, ", found ", value));
+}
+
+absl::Status CheckNotNegative(absl::string_view field, int64_t value) {
+  return CheckRange<int64_t>(field, value, 0, INT64_MAX, "0 or more");
+}
+
+absl::Status CheckCount(absl::string_view field, int64_t value) {
+  return CheckRange<int64_t>(
+      field, value, 0, kMostCounted,
+      absl::StrCat("from 0 (not set) to ", kMostCounted));
+}
+
+absl::Status CheckFiniteNotNegative(absl::string_view field, double value) {
+  return CheckRange<double>(field, value, 0, 1e15, "0 or more and finite");
+}
+
+absl::Status ValidateModel(const ModelSpec& model) {
+  if (model.layer().empty()) {
+    return absl::InvalidArgumentError("model.layer: the model has no layers");
+  }
+  for (const int64_t size : model.input_shape()) {
+    RETURN_IF_ERROR(CheckRange<int64_t>("each size of model.input_shape", size,
+                                        1, INT32_MAX, "1 or more"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateBatchSize(const InputSpec& input) {
+  if (input.batch_size() != 0 && input.global_batch_size() != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input.batch_size (", input.batch_size(),
+        ", of one tower) and input.global_batch_size (",
+        input.global_batch_size(),
+        ", of all together) are two answers to one question: give one; 0 takes "
+        "the other away"));
+  }
+  const bool global = input.global_batch_size() != 0;
+  return CheckRange<int64_t>(
+      global ? "input.global_batch_size" : "input.batch_size",
+      global ? input.global_batch_size() : input.batch_size(), 1, kMaxBatchSize,
+      absl::StrCat("from 1 to ", kMaxBatchSize));
+}
+
+// How many rows an update will have is not known yet; those of reference make
+// the rate that is written. Nor how many updates an epoch will have.
+absl::Status ValidateOptimizer(OptimizerSpec optimizer, const StopSpec& stop) {
+  RETURN_IF_ERROR(FitScheduleToTraining(stop, /*epoch_updates=*/1, &optimizer));
+  ASSIGN_OR_RETURN(
+      const ScaledOptimizer scaled,
+      ScaleLearningRate(
+          optimizer, std::max<int64_t>(optimizer.reference_batch_size(), 1)));
+  return CreateUpdateRule(scaled.spec).status();
+}
+
+absl::Status ValidateGradient(const GradientSpec& gradient) {
+  RETURN_IF_ERROR(CheckRange<int64_t>(
+      "gradient.accumulate_batches", gradient.accumulate_batches(), 0,
+      kMaxAccumulateBatches,
+      absl::StrCat("from 0 to ", kMaxAccumulateBatches)));
+  RETURN_IF_ERROR(GradientClipper::Create(gradient.clip()).status());
+  if (gradient.error_feedback() && gradient.codec().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "gradient.error_feedback keeps what a codec takes from a gradient, but "
+        "gradient.codec is not set: set it to one of ",
+        absl::StrJoin(CodecRegistry::Names(), ", "),
+        ", or leave error_feedback out"));
+  }
+  return Annotate(FindCodec(gradient.codec()).status(), "gradient.codec");
+}
+
+absl::Status ValidatePull(const TrainingSpec& spec) {
+  const std::string& codec = spec.pull().codec();
+  RETURN_IF_ERROR(Annotate(FindCodec(codec).status(), "pull.codec"));
+  if (codec.empty() || !PullsInPlace(spec.replication())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "pull.codec is \"", codec,
+      "\", but with replication.async.pull: IN_PLACE no values are sent; leave "
+      "one of them out"));
+}
+
+absl::Status ValidateInput(const InputSpec& input) {
+  RETURN_IF_ERROR(ValidateBatchSize(input));
+  RETURN_IF_ERROR(
+      CheckRange<int64_t>("input.prefetch", input.prefetch(), 1, kMaxPrefetch,
+                          absl::StrCat("from 1 to ", kMaxPrefetch)));
+  RETURN_IF_ERROR(
+      CheckCount("input.synthetic_examples", input.synthetic_examples()));
+  RETURN_IF_ERROR(CheckCount("input.synthetic_test_examples",
+                             input.synthetic_test_examples()));
+  return CheckNotNegative("input.synthetic_classes", input.synthetic_classes());
+}
+
+absl::Status ValidateStop(const TrainingSpec& spec) {
+  const StopSpec& stop = spec.stop();
+  RETURN_IF_ERROR(CheckCount("stop.steps", stop.steps()));
+  RETURN_IF_ERROR(CheckFiniteNotNegative("stop.epochs", stop.epochs()));
+  RETURN_IF_ERROR(CheckFiniteNotNegative("stop.seconds", stop.seconds()));
+  RETURN_IF_ERROR(CheckRange<double>("stop.target_accuracy",
+                                     stop.target_accuracy(), 0, 1,
+                                     "from 0 to 1 (0.9 means 90 %)"));
+  if (stop.target_accuracy() > 0 && spec.evaluation().every_steps() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "stop.target_accuracy is ", stop.target_accuracy(),
+        " but evaluation.every_steps is 0, so that nobody would see it "
+        "reached: set evaluation.every_steps to the global steps between two "
+        "evaluations"));
+  }
+  if (stop.steps() == 0 && stop.epochs() == 0 && stop.seconds() == 0 &&
+      stop.target_accuracy() == 0) {
+    return absl::InvalidArgumentError(
+        "stop: one of stop.steps, stop.epochs, stop.seconds and "
+        "stop.target_accuracy must be more than 0, or the training would never "
+        "end");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateLogTensors(const LogTensorsSpec& log) {
+  RETURN_IF_ERROR(
+      CheckNotNegative("log_tensors.every_steps", log.every_steps()));
+  if (log.pattern().empty()) return absl::OkStatus();
+  if (log.every_steps() == 0) {
+    return absl::InvalidArgumentError(
+        "log_tensors.pattern has no effect while log_tensors.every_steps is "
+        "0: set it to the steps between two times");
+  }
+  return NamePattern::Create("log_tensors.pattern", log.pattern()).status();
+}
+
+absl::Status ValidateNonFinite(const NonFiniteSpec& non_finite) {
+  if (non_finite.max_refusals() >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "non_finite.max_refusals must be 1 or more, found ",
+      non_finite.max_refusals(), "; non_finite.allow turns the refusing off"));
+}
+
+absl::Status ValidatePeriods(const TrainingSpec& spec) {
+  const CheckpointSpec& checkpoint = spec.checkpoint();
+  RETURN_IF_ERROR(
+      CheckNotNegative("checkpoint.every_steps", checkpoint.every_steps()));
+  RETURN_IF_ERROR(CheckFiniteNotNegative("checkpoint.every_seconds",
+                                         checkpoint.every_seconds()));
+  RETURN_IF_ERROR(CheckRange<int32_t>("checkpoint.keep", checkpoint.keep(), 1,
+                                      INT32_MAX, "1 or more"));
+  RETURN_IF_ERROR(CheckFiniteNotNegative("checkpoint.keep_every_hours",
+                                         checkpoint.keep_every_hours()));
+  RETURN_IF_ERROR(
+      CheckNotNegative("summary.every_steps", spec.summary().every_steps()));
+  RETURN_IF_ERROR(CheckNotNegative("summary.histograms_every_steps",
+                                   spec.summary().histograms_every_steps()));
+  RETURN_IF_ERROR(CheckNotNegative("evaluation.every_steps",
+                                   spec.evaluation().every_steps()));
+  RETURN_IF_ERROR(CheckRange<int64_t>(
+      "evaluation.batch_size", spec.evaluation().batch_size(), 1, kMaxBatchSize,
+      absl::StrCat("from 1 to ", kMaxBatchSize)));
+  RETURN_IF_ERROR(ValidateLogTensors(spec.log_tensors()));
+  return ValidateStop(spec);
+}
+
+void SortAttrs(google::protobuf::RepeatedPtrField<Attr>* attrs) {
+  std::sort(attrs->begin(), attrs->end(),
+            [](const Attr& a, const Attr& b) { return a.name() < b.name(); });
+}
+
+}  // namespace
+
+absl::StatusOr<TrainingSpec> ParseTrainingSpec(
+    absl::string_view text, absl::string_view source,
+    absl::Span<const std::string> overrides) {
+  TrainingSpec spec;
+  RETURN_IF_ERROR(ParseTextProto(text, source, &spec));
+  for (const std::string& assignment : overrides) {
+    RETURN_IF_ERROR(ApplyOverride(assignment, &spec));
+  }
+  ReplaceStops(overrides, spec.mutable_stop());
+  FillDefaults(&spec);
+  RETURN_IF_ERROR(Annotate(ValidateTrainingSpec(spec), source));
+  return spec;
+}
+
+absl::StatusOr<TrainingSpec> LoadTrainingSpec(
+    absl::string_view path, absl::Span<const std::string> overrides) {
+  const auto text = ReadFile(path);
+  if (!text.ok()) return Annotate(text.status(), "--training");
+  return ParseTrainingSpec(*text, path, overrides);
+}
+
+std::string StopSource(const TrainingSpec& spec, absl::string_view source,
+                       absl::Span<const std::string> overrides) {
+  return IsAnyOn(spec.stop(), NamedStops(overrides)) ? "--set"
+                                                     : std::string(source);
+}
+
+absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
+  RETURN_IF_ERROR(ValidateModel(spec.model()));
+  RETURN_IF_ERROR(ValidateInput(spec.input()));
+  RETURN_IF_ERROR(
+      Annotate(ValidateOptimizer(spec.optimizer(), spec.stop()), "optimizer"));
+  RETURN_IF_ERROR(ValidateReplication(spec.replication()));
+  RETURN_IF_ERROR(ValidateGradient(spec.gradient()));
+  RETURN_IF_ERROR(ValidatePull(spec));
+  RETURN_IF_ERROR(Annotate(CreatePlacementStrategy(spec.placement()).status(),
+                           "placement"));
+  RETURN_IF_ERROR(ValidateNonFinite(spec.non_finite()));
+  return ValidatePeriods(spec);
+}
+
+std::string SemanticText(const TrainingSpec& spec) {
+  TrainingSpec semantic = spec;
+  semantic.clear_checkpoint();
+  semantic.clear_stop();
+  semantic.clear_evaluation();
+  semantic.clear_log_tensors();
+  semantic.mutable_non_finite()->clear_max_refusals();
+  semantic.clear_summary();
+  // Rounding, as between two kinds of device.
+  semantic.clear_compute();
+  semantic.mutable_input()->clear_dir();
+  semantic.mutable_input()->clear_prefetch();
+  SortAttrs(semantic.mutable_optimizer()->mutable_attr());
+  for (LayerSpec& layer : *semantic.mutable_model()->mutable_layer()) {
+    SortAttrs(layer.mutable_attr());
+  }
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(semantic, &text);
+  return text;
+}
+
+absl::Status CheckTextSize(const TrainingSpec& spec) {
+  const auto size = static_cast<int64_t>(SemanticText(spec).size());
+  if (size <= kMaxTextBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the training has ", size, " bytes of text, at most ", kMaxTextBytes,
+      " can be sent to ps task 0: use fewer layers, or shorter names"));
+}
+
+uint64_t SemanticFingerprint(const TrainingSpec& spec) {
+  return Fingerprint64(SemanticText(spec));
+}
+
+}  // namespace muster
