@@ -170,6 +170,30 @@ check_own_flags() {
   return 1
 }
 
+# Every unit lies in a room, and Bazel knows who may see the room
+# (third_party/rooms.bzl): so no include goes up. What each binary begins with
+# lies at the top of its house.
+check_rooms() {
+  local found bad=0
+  found=$(find common ps_server worker -maxdepth 1 -name '*.cc' -o \
+    -maxdepth 1 -name '*.h' |
+    grep -vE '^(ps_server/(main|ps_task)|worker/(main|standalone_links))\.' ||
+    true)
+  if [ -n "$found" ]; then
+    printf 'check.sh: in no room (a folder of third_party/rooms.bzl):\n%s\n' \
+      "$found"
+    bad=1
+  fi
+  found=$(find common ps_server worker -name BUILD |
+    xargs grep -LF 'default_visibility = seen_by()' || true)
+  if [ -n "$found" ]; then
+    printf 'check.sh: without package(default_visibility = seen_by()):\n%s\n' \
+      "$found"
+    bad=1
+  fi
+  return "$bad"
+}
+
 check_patterns() {
   local bad=0 mains='(ps_server|worker)/main\.cc'
   forbid 'environment read outside main.cc' '\bgetenv\(' "$mains" || bad=1
@@ -198,6 +222,7 @@ check_patterns() {
   forbid 'worker seen by ps_server or common' '#include "worker/' \
     'worker/[^:]*' || bad=1
   check_own_flags || bad=1
+  check_rooms || bad=1
   check_tested || bad=1
   return "$bad"
 }
