@@ -30,8 +30,9 @@ class CoordinationLink {
                       ReplyCallback<FinishReply> done) = 0;
   virtual void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
                           ReplyCallback<ReportSaveReply> done) = 0;
-  virtual void HoldRounds(const HoldRoundsRequest& request, absl::Time deadline,
-                          ReplyCallback<HoldRoundsReply> done) = 0;
+  virtual void PauseRounds(const PauseRoundsRequest& request,
+                           absl::Time deadline,
+                           ReplyCallback<PauseRoundsReply> done) = 0;
 };
 
 }  // namespace muster

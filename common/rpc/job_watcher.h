@@ -12,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "common/base/waiting_line.h"
+#include "common/base/wait_reporter.h"
 #include "common/process/stop_latch.h"
 #include "common/rpc/credentials.h"
 #include "grpcpp/client_context.h"
@@ -88,7 +88,7 @@ class JobWatcher {
   // The thread's own.
   int64_t state_version_ = 0;
   absl::Time last_heard_;
-  WaitingLine waiting_;
+  WaitReporter waiting_;
 
   absl::Mutex mu_;
   bool quit_ ABSL_GUARDED_BY(mu_) = false;

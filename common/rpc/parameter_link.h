@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "absl/time/time.h"
-#include "common/rpc/parameter_holder.h"
+#include "common/rpc/device_parameters.h"
 #include "common/rpc/protocol.h"
 #include "proto/parameter_service.pb.h"
 
@@ -88,14 +88,14 @@ class ParameterLink {
         "parameters can be read in place through shared memory only");
   }
 
-  // `holder` has the shard's parameters from now on (ParameterHolder), until
+  // `holder` has the shard's parameters from now on (DeviceParameters), until
   // the next Define; it outlives that. Of a shard of this process only: no
   // message says so. Waits for its turn. Errors: FailedPrecondition (also
   // "fenced: ") and Unimplemented if it cannot be; Unavailable; those of the
   // holder.
-  virtual absl::Status HoldParameters(const Sender& /*sender*/,
-                                      const Fence& /*fence*/,
-                                      ParameterHolder* /*holder*/) {
+  virtual absl::Status KeepOnDevice(const Sender& /*sender*/,
+                                    const Fence& /*fence*/,
+                                    DeviceParameters* /*holder*/) {
     return absl::UnimplementedError(
         "only the parameters of a shard of this process can be held");
   }
@@ -105,7 +105,8 @@ class ParameterLink {
   // `request` has no slices, codec or round. Waits for its turn; carried out
   // when it returns. Errors: FailedPrecondition (also "fenced: ") if the sender
   // does not hold them; InvalidArgument, Unavailable.
-  virtual absl::StatusOr<PushReply> UpdateHeld(const PushPart& /*request*/) {
+  virtual absl::StatusOr<PushReply> UpdateOnDevice(
+      const PushPart& /*request*/) {
     return absl::UnimplementedError(
         "only a shard of this process can have its parameters held");
   }

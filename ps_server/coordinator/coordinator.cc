@@ -7,7 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/caller/count_range.h"
-#include "ps_server/caller/takeover_number.h"
+#include "ps_server/caller/takeover_token.h"
 
 namespace muster {
 namespace {
@@ -146,7 +146,7 @@ uint64_t Coordinator::WantedTakeover(const RegisterRequest& request) const {
   const uint64_t current = worker.sender.incarnation();
   if (current == incarnation) return 0;
   const uint64_t wanted =
-      TakeoverNumber(current, incarnation, worker.num_retired);
+      TakeoverToken(current, incarnation, worker.num_retired);
   return request.takeover() == wanted ? 0 : wanted;
 }
 

@@ -108,8 +108,8 @@ class Coordinator {
       const RequestSaveRequest& request, absl::Time now);
   absl::StatusOr<ReportSaveReply> ReportSave(const ReportSaveRequest& request,
                                              absl::Time now);
-  absl::StatusOr<HoldRoundsReply> HoldRounds(const HoldRoundsRequest& request,
-                                             absl::Time now);
+  absl::StatusOr<PauseRoundsReply> PauseRounds(
+      const PauseRoundsRequest& request, absl::Time now);
 
   // Lets time pass: workers get lost.
   void Tick(absl::Time now);

@@ -286,8 +286,8 @@ void Coordinator::CutSteps() {
   for (WaitingStep& step : waiting_steps_) step.until = absl::InfinitePast();
 }
 
-absl::StatusOr<HoldRoundsReply> Coordinator::HoldRounds(
-    const HoldRoundsRequest& request, absl::Time now) {
+absl::StatusOr<PauseRoundsReply> Coordinator::PauseRounds(
+    const PauseRoundsRequest& request, absl::Time now) {
   RETURN_IF_ERROR(CheckLease("hold rounds", request.sender(), now));
   if (committed_epoch_ == 0 || request.model_epoch() != committed_epoch_) {
     return absl::AbortedError(absl::StrCat(
@@ -300,7 +300,7 @@ absl::StatusOr<HoldRoundsReply> Coordinator::HoldRounds(
                      ": the job's replication has no rounds; a snapshot needs "
                      "no token"));
   }
-  if (request.hold()) {
+  if (request.pause()) {
     rounds_->Hold(now);
   } else {
     rounds_->Release();
@@ -308,7 +308,7 @@ absl::StatusOr<HoldRoundsReply> Coordinator::HoldRounds(
     CheckEnd(now);
     CheckSave(now);
   }
-  HoldRoundsReply reply;
+  PauseRoundsReply reply;
   *reply.mutable_token() = rounds_->token();
   *reply.mutable_state() = State();
   return reply;

@@ -169,10 +169,10 @@ void CoordinationServer::ReportSave(const ReportSaveRequest& request,
   Submit(request, deadline, std::move(done), &Coordinator::ReportSave);
 }
 
-void CoordinationServer::HoldRounds(const HoldRoundsRequest& request,
-                                    absl::Time deadline,
-                                    ReplyCallback<HoldRoundsReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::HoldRounds);
+void CoordinationServer::PauseRounds(const PauseRoundsRequest& request,
+                                     absl::Time deadline,
+                                     ReplyCallback<PauseRoundsReply> done) {
+  Submit(request, deadline, std::move(done), &Coordinator::PauseRounds);
 }
 
 void CoordinationServer::RequestSave(const RequestSaveRequest& request,

@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "common/base/waiting_line.h"
+#include "common/base/wait_reporter.h"
 #include "common/rpc/coordination_link.h"
 #include "ps_server/coordinator/coordinator.h"
 #include "ps_server/service/mailbox.h"
@@ -59,8 +59,8 @@ class CoordinationServer : public CoordinationLink {
               ReplyCallback<FinishReply> done) override;
   void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
                   ReplyCallback<ReportSaveReply> done) override;
-  void HoldRounds(const HoldRoundsRequest& request, absl::Time deadline,
-                  ReplyCallback<HoldRoundsReply> done) override;
+  void PauseRounds(const PauseRoundsRequest& request, absl::Time deadline,
+                   ReplyCallback<PauseRoundsReply> done) override;
 
   // For ps tasks alone.
   void RequestSave(const RequestSaveRequest& request, absl::Time deadline,
@@ -101,7 +101,7 @@ class CoordinationServer : public CoordinationLink {
   // As options_.awaited says it of the state of this version.
   std::string awaited_;
   int64_t awaited_version_ = 0;
-  WaitingLine waiting_;
+  WaitReporter waiting_;
   // Last: its thread uses all of the above.
   Mailbox mailbox_;
 };

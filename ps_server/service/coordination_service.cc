@@ -31,8 +31,8 @@ class CoordinationServiceShell : public CoordinationService::CallbackService {
                        RequestSaveReply* reply) override;
   Reactor* ReportSave(Context* context, const ReportSaveRequest* request,
                       ReportSaveReply* reply) override;
-  Reactor* HoldRounds(Context* context, const HoldRoundsRequest* request,
-                      HoldRoundsReply* reply) override;
+  Reactor* PauseRounds(Context* context, const PauseRoundsRequest* request,
+                       PauseRoundsReply* reply) override;
   Reactor* GetJobState(Context* context, const JobStateRequest* request,
                        JobState* reply) override;
 
@@ -102,10 +102,10 @@ grpc::ServerUnaryReactor* CoordinationServiceShell::ReportSave(
   return Serve(context, *request, reply, &CoordinationServer::ReportSave);
 }
 
-grpc::ServerUnaryReactor* CoordinationServiceShell::HoldRounds(
-    Context* context, const HoldRoundsRequest* request,
-    HoldRoundsReply* reply) {
-  return Serve(context, *request, reply, &CoordinationServer::HoldRounds);
+grpc::ServerUnaryReactor* CoordinationServiceShell::PauseRounds(
+    Context* context, const PauseRoundsRequest* request,
+    PauseRoundsReply* reply) {
+  return Serve(context, *request, reply, &CoordinationServer::PauseRounds);
 }
 
 grpc::ServerUnaryReactor* CoordinationServiceShell::GetJobState(

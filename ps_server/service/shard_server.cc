@@ -202,18 +202,17 @@ absl::StatusOr<std::shared_ptr<const char>> ShardServer::MapParameters(
   return std::shared_ptr<const char>(memory, memory->data());
 }
 
-absl::Status ShardServer::HoldParameters(const Sender& sender,
-                                         const Fence& fence,
-                                         ParameterHolder* holder) {
+absl::Status ShardServer::KeepOnDevice(const Sender& sender, const Fence& fence,
+                                       DeviceParameters* holder) {
   absl::Status status;
-  RETURN_IF_ERROR(RunAndWait(
-      [&] { status = shard_.HoldParameters(sender, fence, holder); }));
+  RETURN_IF_ERROR(
+      RunAndWait([&] { status = shard_.KeepOnDevice(sender, fence, holder); }));
   return status;
 }
 
-absl::StatusOr<PushReply> ShardServer::UpdateHeld(const PushPart& request) {
+absl::StatusOr<PushReply> ShardServer::UpdateOnDevice(const PushPart& request) {
   absl::StatusOr<PushReply> reply;
-  RETURN_IF_ERROR(RunAndWait([&] { reply = shard_.UpdateHeld(request); }));
+  RETURN_IF_ERROR(RunAndWait([&] { reply = shard_.UpdateOnDevice(request); }));
   return reply;
 }
 

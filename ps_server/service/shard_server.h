@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/thread_team.h"
-#include "common/rpc/parameter_holder.h"
+#include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
 #include "ps_server/block/parameter_memory.h"
 #include "ps_server/service/data_link.h"
@@ -79,9 +79,9 @@ class ShardServer : public DataLink {
   // Waits for its turn.
   absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& fence, int64_t size_bytes) override;
-  absl::Status HoldParameters(const Sender& sender, const Fence& fence,
-                              ParameterHolder* holder) override;
-  absl::StatusOr<PushReply> UpdateHeld(const PushPart& request) override;
+  absl::Status KeepOnDevice(const Sender& sender, const Fence& fence,
+                            DeviceParameters* holder) override;
+  absl::StatusOr<PushReply> UpdateOnDevice(const PushPart& request) override;
   absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
       int64_t model_epoch);
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
-#include "ps_server/caller/takeover_number.h"
+#include "ps_server/caller/takeover_token.h"
 
 namespace muster {
 
@@ -67,7 +67,7 @@ absl::StatusOr<uint64_t> DuplicateMarks::Admit(const Sender& sender,
   if (worker.incarnation == incarnation) return 0;
   if (worker.IsRetired(incarnation)) return CheckCurrent(sender);
   const uint64_t wanted =
-      TakeoverNumber(worker.incarnation, incarnation, worker.num_retired);
+      TakeoverToken(worker.incarnation, incarnation, worker.num_retired);
   if (takeover != wanted) return wanted;
   worker.CloseStep(&unfinished_steps_);
   worker.Replace(incarnation);

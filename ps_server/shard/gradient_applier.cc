@@ -125,7 +125,7 @@ void ApplyStripe(absl::Span<const CheckedSlice> slices, const absl::Cord& data,
 }
 
 // Has the updates made that were begun.
-void ApplyByHolder(const PushedPart& part,
+void ApplyOnDevice(const PushedPart& part,
                    const GradientApplier::Model& model) {
   ForEachBlock(part.slices, [&](int index, int64_t block) {
     const TensorBlocks& tensor = (*model.tensors)[index];
@@ -172,7 +172,7 @@ absl::Status GradientApplier::CheckFinitePart(
 
 void GradientApplier::ApplyPart(const PushedPart& part, const Model& model) {
   BeginUpdates(part.slices, model);
-  if (model.holder != nullptr) return ApplyByHolder(part, model);
+  if (model.holder != nullptr) return ApplyOnDevice(part, model);
   const Stripes stripes(part.slices, threads());
   ForEach(stripes, [&](int i) {
     char* const publish_to =

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "common/base/thread_team.h"
 #include "common/optimizer/update_rule.h"
-#include "common/rpc/parameter_holder.h"
+#include "common/rpc/device_parameters.h"
 #include "ps_server/block/shard_snapshot.h"
 #include "ps_server/block/stripes.h"
 #include "ps_server/block/tensor_table.h"
@@ -30,7 +30,7 @@ class GradientApplier {
     const UpdateRule* rule = nullptr;
     ShardSnapshot* snapshot = nullptr;
     // Of the parameters; null: they are updated where they are.
-    ParameterHolder* holder = nullptr;
+    DeviceParameters* holder = nullptr;
   };
 
   // `team`: null for the caller's thread alone; else it outlives this.

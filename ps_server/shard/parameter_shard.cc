@@ -339,9 +339,9 @@ ParameterShard::ParametersInPlace(int64_t model_epoch) const {
   return tensors_.memory();
 }
 
-absl::Status ParameterShard::HoldParameters(const Sender& sender,
-                                            const Fence& fence,
-                                            ParameterHolder* holder) {
+absl::Status ParameterShard::KeepOnDevice(const Sender& sender,
+                                          const Fence& fence,
+                                          DeviceParameters* holder) {
   RETURN_IF_ERROR(CheckPhase(sender, fence, READY));
   const std::string what = What("holding the parameters", sender);
   if (policy_->name() != kHoldableMode) {
@@ -352,13 +352,14 @@ absl::Status ParameterShard::HoldParameters(const Sender& sender,
   return held_.Hold(what, sender, holder, &tensors_);
 }
 
-absl::StatusOr<PushReply> ParameterShard::UpdateHeld(const PushPart& request) {
-  absl::StatusOr<PushReply> reply = UpdateHeldUncounted(request);
+absl::StatusOr<PushReply> ParameterShard::UpdateOnDevice(
+    const PushPart& request) {
+  absl::StatusOr<PushReply> reply = UpdateOnDeviceUncounted(request);
   CountReply(reply.status(), reply.ok() ? *reply : PushReply());
   return reply;
 }
 
-absl::StatusOr<PushReply> ParameterShard::UpdateHeldUncounted(
+absl::StatusOr<PushReply> ParameterShard::UpdateOnDeviceUncounted(
     const PushPart& request) {
   RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
   const std::string what = WhatPush(request);

@@ -15,7 +15,7 @@
 #include "common/base/thread_team.h"
 #include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
-#include "common/rpc/parameter_holder.h"
+#include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/cluster.pb.h"
 #include "proto/parameter_service.pb.h"
@@ -26,9 +26,9 @@
 #include "ps_server/block/slice_checks.h"
 #include "ps_server/block/tensor_table.h"
 #include "ps_server/caller/listed_tasks.h"
+#include "ps_server/shard/device_resident_parameters.h"
 #include "ps_server/shard/duplicate_marks.h"
 #include "ps_server/shard/gradient_applier.h"
-#include "ps_server/shard/held_parameters.h"
 #include "ps_server/shard/push_context.h"
 #include "ps_server/shard/replication_policy.h"
 #include "ps_server/shard/value_memory.h"
@@ -118,14 +118,14 @@ class ParameterShard : private PartApplier {
       int64_t model_epoch) const;
 
   // From now on, until the next Define, `holder` has the parameters and slots
-  // and updates them (ParameterHolder); it outlives that. Again, and another
+  // and updates them (DeviceParameters); it outlives that. Again, and another
   // one: it takes over. Errors: FailedPrecondition if the replication is not
   // asynchronous, or there are state tensors; those of the holder, and then
   // nobody holds them.
-  absl::Status HoldParameters(const Sender& sender, const Fence& fence,
-                              ParameterHolder* holder);
-  // An update of all of them (ParameterLink::UpdateHeld).
-  absl::StatusOr<PushReply> UpdateHeld(const PushPart& request);
+  absl::Status KeepOnDevice(const Sender& sender, const Fence& fence,
+                            DeviceParameters* holder);
+  // An update of all of them (ParameterLink::UpdateOnDevice).
+  absl::StatusOr<PushReply> UpdateOnDevice(const PushPart& request);
 
   ShardState State() const;
   ShardPhase phase() const { return phase_; }
@@ -171,7 +171,7 @@ class ParameterShard : private PartApplier {
 
   absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
                                                  const PushContext& context);
-  absl::StatusOr<PushReply> UpdateHeldUncounted(const PushPart& request);
+  absl::StatusOr<PushReply> UpdateOnDeviceUncounted(const PushPart& request);
   void CountReply(const absl::Status& status, const PushReply& reply);
   std::string WhatPush(const PushPart& header) const;
   absl::Status CheckPushNumbers(absl::string_view what,
@@ -232,7 +232,7 @@ class ParameterShard : private PartApplier {
   ShardSnapshot snapshot_;
   Sender snapshot_owner_;
   int64_t max_copy_bytes_ = 0;
-  HeldParameters held_;
+  DeviceResidentParameters held_;
 
   // Of the push under way: Apply has written its new values.
   bool is_published_ = false;

@@ -189,7 +189,7 @@ absl::Status SyncPolicy::OnCut(absl::string_view what, const StepToken& token,
   if (token.round() == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": a cut of synchronous replication needs the ",
-                     "token that HoldRounds answers"));
+                     "token that PauseRounds answers"));
   }
   RETURN_IF_ERROR(OnToken(what, token, tensors, applier));
   if (*applied_ == token.round() - 1) return absl::OkStatus();

@@ -48,7 +48,7 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "proto/parameter_service.grpc.pb.h"
-#include "worker/client/own_model.h"
+#include "worker/client/client.h"
 
 namespace muster {
 namespace {
@@ -67,14 +67,14 @@ constexpr char kOtherAddress[] = "localhost:2";
 absl::StatusOr<std::vector<double>> PushWhile(
     const std::string& address, const std::string& worker_address,
     const std::function<void()>& begin, const std::function<bool()>& go_on) {
-  OwnModel::Options options;
+  Client::Options options;
   options.ps_addresses = {address};
   options.worker_address = worker_address;
   options.optimizer.set_name("sgd");
   // The way of the hostile one, not past it through shared memory.
   options.link = LinkChoice::kGrpc;
   ASSIGN_OR_RETURN(const auto model,
-                   OwnModel::Connect(options, {{"sums", {kElements}}}));
+                   Client::Connect(options, {{"sums", {kElements}}}));
   std::vector<float> values(kElements);
   RETURN_IF_ERROR(model->Initialize({values}));
   RETURN_IF_ERROR(model->Pull({absl::MakeSpan(values)}));

@@ -1,4 +1,4 @@
-"""worker/client/own_model_example: a user's own program on real ps tasks."""
+"""worker/client/client_example: a user's own program on real ps tasks."""
 
 import json
 import os
@@ -7,12 +7,12 @@ import signal
 
 from tests.integration import harness
 
-EXAMPLE = os.path.abspath("worker/client/own_model_example")
+EXAMPLE = os.path.abspath("worker/client/client_example")
 README = os.path.abspath("worker/client/README.md")
 LINE = r"loss=[\d.]+ y = ([-\d.]+) a \+ ([-\d.]+) b \+ ([-\d.]+)"
 
 
-class OwnModelTest(harness.TestCase):
+class ClientTest(harness.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -47,7 +47,7 @@ class OwnModelTest(harness.TestCase):
     def test_the_readme_names_this_program(self):
         with open(README, encoding="utf-8") as file:
             text = file.read()
-        self.assertIn("bazel-bin/worker/client/own_model_example "
+        self.assertIn("bazel-bin/worker/client/client_example "
                       "localhost:2222 0 &", text)
 
     def test_wrong_arguments_exit_with_2(self):

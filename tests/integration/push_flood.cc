@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
-#include "worker/client/own_model.h"
+#include "worker/client/client.h"
 
 namespace muster {
 namespace {
@@ -25,16 +25,16 @@ struct Flood {
   absl::Status status ABSL_GUARDED_BY(mu);
 };
 
-absl::StatusOr<std::unique_ptr<OwnModel>> Connect(const Flood& flood,
-                                                  int worker) {
-  OwnModel::Options options;
+absl::StatusOr<std::unique_ptr<Client>> Connect(const Flood& flood,
+                                                int worker) {
+  Client::Options options;
   options.ps_addresses = {flood.address};
   options.worker_index = worker;
   options.optimizer.set_name("sgd");
   Attr* const rate = options.optimizer.add_attr();
   rate->set_name("learning_rate");
   rate->set_f(1);
-  return OwnModel::Connect(options, {{"sums", {flood.elements}}});
+  return Client::Connect(options, {{"sums", {flood.elements}}});
 }
 
 absl::Status PushAll(Flood* flood, int worker) {

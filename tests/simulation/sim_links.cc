@@ -174,9 +174,9 @@ void SimCoordinationLink::ReportSave(const ReportSaveRequest& request,
   Send(request, deadline, std::move(done));
 }
 
-void SimCoordinationLink::HoldRounds(const HoldRoundsRequest& request,
-                                     absl::Time deadline,
-                                     ReplyCallback<HoldRoundsReply> done) {
+void SimCoordinationLink::PauseRounds(const PauseRoundsRequest& request,
+                                      absl::Time deadline,
+                                      ReplyCallback<PauseRoundsReply> done) {
   Send(request, deadline, std::move(done));
 }
 

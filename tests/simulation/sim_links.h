@@ -76,8 +76,8 @@ class SimCoordinationLink : public CoordinationLink {
               ReplyCallback<FinishReply> done) override;
   void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
                   ReplyCallback<ReportSaveReply> done) override;
-  void HoldRounds(const HoldRoundsRequest& request, absl::Time deadline,
-                  ReplyCallback<HoldRoundsReply> done) override;
+  void PauseRounds(const PauseRoundsRequest& request, absl::Time deadline,
+                   ReplyCallback<PauseRoundsReply> done) override;
 
  private:
   template <typename Reply, typename Request>

@@ -217,10 +217,10 @@ absl::StatusOr<RequestSaveReply> SimPs::Handle(
   return reply;
 }
 
-absl::StatusOr<HoldRoundsReply> SimPs::Handle(
-    const HoldRoundsRequest& request) {
-  absl::StatusOr<HoldRoundsReply> reply =
-      coordinator_->HoldRounds(request, Now());
+absl::StatusOr<PauseRoundsReply> SimPs::Handle(
+    const PauseRoundsRequest& request) {
+  absl::StatusOr<PauseRoundsReply> reply =
+      coordinator_->PauseRounds(request, Now());
   if (reply.ok()) {
     options_.oracle->TokenGiven(options_.incarnation, request.model_epoch(),
                                 reply->token());

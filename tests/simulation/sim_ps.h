@@ -92,7 +92,7 @@ class SimPs {
   absl::StatusOr<FinishReply> Handle(const FinishRequest& request);
   absl::StatusOr<ReportSaveReply> Handle(const ReportSaveRequest& request);
   absl::StatusOr<RequestSaveReply> Handle(const RequestSaveRequest& request);
-  absl::StatusOr<HoldRoundsReply> Handle(const HoldRoundsRequest& request);
+  absl::StatusOr<PauseRoundsReply> Handle(const PauseRoundsRequest& request);
   void Step(StepRequest request, ReplyCallback<StepReply> done);
   void Watch(const WatchRequest& request, ReplyCallback<JobState> done);
 

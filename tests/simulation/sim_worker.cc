@@ -208,7 +208,7 @@ absl::Status SimWorker::CreateChiefParts() {
   save.sender = sender_;
   if (options_.model->scenario.mode == Mode::kSync) {
     rounds_ =
-        std::make_unique<RoundHolder>(&process_, coordination_.get(), sender_);
+        std::make_unique<RoundPauser>(&process_, coordination_.get(), sender_);
   }
   save.rounds = rounds_.get();
   save.placed = &options_.model->placed;

@@ -19,7 +19,7 @@
 #include "worker/checkpoint/model_saver.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/checkpoint_saver.h"
-#include "worker/session/round_holder.h"
+#include "worker/session/round_pauser.h"
 #include "worker/session/training_session.h"
 
 namespace muster {
@@ -89,7 +89,7 @@ class SimWorker {
   std::unique_ptr<CountingSteps> steps_;
   std::unique_ptr<ModelLoader> loader_;
   std::unique_ptr<ModelSource> source_;
-  std::unique_ptr<RoundHolder> rounds_;
+  std::unique_ptr<RoundPauser> rounds_;
   // The step of the newest checkpoint when this start began; -1: none.
   int64_t saved_step_ = -1;
   std::unique_ptr<ModelSaver> model_saver_;

@@ -99,18 +99,18 @@ absl::StatusOr<ModelSaver::Moment> ModelSaver::Cut() const {
 }
 
 absl::StatusOr<ModelSaver::Moment> ModelSaver::CutBetweenRounds() const {
-  absl::StatusOr<Moment> moment = CutHeldRounds();
+  absl::StatusOr<Moment> moment = CutPausedRounds();
   for (int attempt = 1; attempt < kCutAttempts; ++attempt) {
     // Aborted: a shard is past the update. The cuts of the others are ended by
     // the next.
     if (!absl::IsAborted(moment.status())) break;
-    moment = CutHeldRounds();
+    moment = CutPausedRounds();
   }
   return moment;
 }
 
-absl::StatusOr<ModelSaver::Moment> ModelSaver::CutHeldRounds() const {
-  ASSIGN_OR_RETURN(const HoldRoundsReply held, options_.rounds->Hold());
+absl::StatusOr<ModelSaver::Moment> ModelSaver::CutPausedRounds() const {
+  ASSIGN_OR_RETURN(const PauseRoundsReply held, options_.rounds->Hold());
   absl::StatusOr<Cuts> cuts = options_.client->BeginSnapshot(held.token());
   options_.rounds->Release();
   RETURN_IF_ERROR(cuts.status());

@@ -22,7 +22,7 @@
 #include "proto/coordination_service.pb.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/checkpoint_saver.h"
-#include "worker/session/round_holder.h"
+#include "worker/session/round_pauser.h"
 #include "worker/training/placed_model.h"
 
 namespace muster {
@@ -46,7 +46,7 @@ class ModelSaver {
     Sender sender;
     // Null but in synchronous replication, where every shard is then cut after
     // the same update. Entered by the saver.
-    RoundHolder* rounds = nullptr;
+    RoundPauser* rounds = nullptr;
     const PlacedModel* placed = nullptr;
     // Who takes steps.
     std::vector<TaskId> tasks;
@@ -78,7 +78,7 @@ class ModelSaver {
 
   absl::StatusOr<Moment> Cut() const;
   absl::StatusOr<Moment> CutBetweenRounds() const;
-  absl::StatusOr<Moment> CutHeldRounds() const;
+  absl::StatusOr<Moment> CutPausedRounds() const;
 
   absl::StatusOr<std::string> Write(const Cuts& cuts,
                                     CheckpointManifest manifest) const;

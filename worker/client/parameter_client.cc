@@ -155,7 +155,7 @@ std::shared_ptr<Transfer> ParameterClient::StartTransfer(
     const uint64_t id = next_transfer_++;
     TransferOptions options = options_.transfer;
     options.seed = id;
-    TransferMachine machine(options, part_bytes, options_.ps_names);
+    TransferWindow machine(options, part_bytes, options_.ps_names);
     if (parts == PartsAre::kClosed) machine.CloseParts();
     transfer = std::make_shared<Transfer>(
         Transfer::Environment{options_.clock, timers_, options_.say},
@@ -212,7 +212,7 @@ std::shared_ptr<Transfer> ParameterClient::StartPull(
     std::function<void(absl::Status)> done) {
   return StartTransfer(
       PartBytes(state->model()->plan), PartsAre::kOpen,
-      [this, state](Transfer* transfer, const TransferMachine::Send& send) {
+      [this, state](Transfer* transfer, const TransferWindow::Send& send) {
         state->Send(links_[send.shard].get(), transfer, send);
       },
       [this, state, done = std::move(done)](const absl::Status& outcome,
@@ -292,7 +292,7 @@ std::shared_ptr<Transfer> ParameterClient::StartPush(
     std::function<void(absl::StatusOr<PushOutcome>)> done) {
   return StartTransfer(
       PartBytes(state->model()->plan), parts,
-      [this, state](Transfer* transfer, const TransferMachine::Send& send) {
+      [this, state](Transfer* transfer, const TransferWindow::Send& send) {
         state->Send(links_[send.shard].get(), transfer, send);
       },
       [this, state, done = std::move(done)](const absl::Status& outcome,

@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/codec/codec.h"
-#include "common/rpc/parameter_holder.h"
+#include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/tensor.pb.h"
@@ -33,8 +33,8 @@
 #include "worker/client/push_state.h"
 #include "worker/client/tensor_view.h"
 #include "worker/client/transfer.h"
-#include "worker/client/transfer_machine.h"
 #include "worker/client/transfer_plan.h"
+#include "worker/client/transfer_window.h"
 
 namespace muster {
 
@@ -151,17 +151,17 @@ class ParameterClient {
   // InvalidArgument if some shard's cannot be read so; Aborted (fenced); others
   // may be transient.
   absl::StatusOr<ParametersInPlace> MapParameters();
-  // `holder` has the parameters from now on (ParameterHolder), until the next
-  // Define; it outlives the client. UpdateHeld takes the place of pushes then.
-  // May wait for a device. Errors: FailedPrecondition with several shards;
-  // those of ParameterLink::HoldParameters, Aborted for fenced.
-  absl::Status HoldParameters(ParameterHolder* holder);
+  // `holder` has the parameters from now on (DeviceParameters), until the next
+  // Define; it outlives the client. UpdateOnDevice takes the place of pushes
+  // then. May wait for a device. Errors: FailedPrecondition with several
+  // shards; those of ParameterLink::KeepOnDevice, Aborted for fenced.
+  absl::Status KeepOnDevice(DeviceParameters* holder);
   // The holder's gradients, computed from the values of `versions`, are the
   // update of `step`: as a push that sends nothing. Waits for the shard, not
   // for a device. Errors: FailedPrecondition if `versions` is of another model
-  // epoch; those of ParameterLink::UpdateHeld, Aborted for fenced.
-  absl::StatusOr<PushOutcome> UpdateHeld(int64_t step,
-                                         const PulledVersions& versions);
+  // epoch; those of ParameterLink::UpdateOnDevice, Aborted for fenced.
+  absl::StatusOr<PushOutcome> UpdateOnDevice(int64_t step,
+                                             const PulledVersions& versions);
   // What version they are now: as Pull, but without values.
   absl::StatusOr<std::shared_ptr<const PulledVersions>> PullVersions();
 

@@ -8,8 +8,8 @@
 #include "common/base/cord_bytes.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
-#include "worker/client/held_cord.h"
 #include "worker/client/parameter_client.h"
+#include "worker/client/pinned_cord.h"
 
 namespace muster {
 namespace {
@@ -90,7 +90,7 @@ absl::StatusOr<std::vector<Reply>> ParameterClient::CallAll(
   for (const int64_t of_shard : bytes) parts.push_back({of_shard});
   RETURN_IF_ERROR(RunTransfer(
       parts,
-      [&call, replies](Transfer* transfer, const TransferMachine::Send& send) {
+      [&call, replies](Transfer* transfer, const TransferWindow::Send& send) {
         call(send.shard, send.deadline,
              [replies, send, shared = transfer->shared_from_this()](
                  absl::StatusOr<Reply> reply) {
@@ -163,11 +163,11 @@ absl::Status ParameterClient::Load(absl::string_view slot,
   return Annotate(
       RunTransfer(
           RunBytes(runs),
-          [&](Transfer* transfer, const TransferMachine::Send& send) {
+          [&](Transfer* transfer, const TransferWindow::Send& send) {
             const Run& run = runs[send.shard][send.part];
             const TensorView piece{
                 ranges[run.range].values.data + run.first_byte, run.bytes};
-            std::optional<absl::Cord> data = MakeHeldCord(transfer, {piece});
+            std::optional<absl::Cord> data = MakePinnedCord(transfer, {piece});
             if (!data.has_value()) return;
             LoadPart header;
             *header.mutable_sender() = model->sender;
@@ -234,7 +234,7 @@ absl::Status ParameterClient::ReadSnapshot(
   RETURN_IF_ERROR(Annotate(
       AppendRuns(*model, slot, tensor, offset, length, 0, &runs), "snapshot"));
   const auto answer = [dst](const absl::StatusOr<Frame<SnapshotPart>>& reply,
-                            const Run& run, const TransferMachine::Send& send,
+                            const Run& run, const TransferWindow::Send& send,
                             Transfer* transfer) {
     if (!transfer->Hold()) return;
     absl::Status status = reply.status();
@@ -249,7 +249,7 @@ absl::Status ParameterClient::ReadSnapshot(
   };
   return Annotate(
       RunTransfer(RunBytes(runs),
-                  [&](Transfer* transfer, const TransferMachine::Send& send) {
+                  [&](Transfer* transfer, const TransferWindow::Send& send) {
                     const Run run = runs[send.shard][send.part];
                     ReadSnapshotRequest request;
                     *request.mutable_sender() = model->sender;

@@ -66,20 +66,20 @@ absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters() {
   return in_place;
 }
 
-absl::Status ParameterClient::HoldParameters(ParameterHolder* holder) {
+absl::Status ParameterClient::KeepOnDevice(DeviceParameters* holder) {
   const std::shared_ptr<const ClientModel> model = this->model();
   if (num_shards() != 1) {
     return absl::FailedPreconditionError(
         absl::StrCat("hold the parameters: they are on ", num_shards(),
                      " ps tasks, wanted one"));
   }
-  const absl::Status held = links_.front()->HoldParameters(
+  const absl::Status held = links_.front()->KeepOnDevice(
       model->sender, model->fences.front(), holder);
   RETURN_IF_ERROR(Annotate(Fenced(held), options_.ps_names.front()));
   return SetInPlace(model);
 }
 
-absl::StatusOr<PushOutcome> ParameterClient::UpdateHeld(
+absl::StatusOr<PushOutcome> ParameterClient::UpdateOnDevice(
     int64_t step, const PulledVersions& versions) {
   const std::shared_ptr<const ClientModel> model = this->model();
   const std::string what = absl::StrCat("update of step ", step);
@@ -95,7 +95,8 @@ absl::StatusOr<PushOutcome> ParameterClient::UpdateHeld(
   // They were all pulled at once.
   const int64_t pulled = VersionOf(versions);
   request.set_pulled_version(pulled);
-  const absl::StatusOr<PushReply> reply = links_.front()->UpdateHeld(request);
+  const absl::StatusOr<PushReply> reply =
+      links_.front()->UpdateOnDevice(request);
   RETURN_IF_ERROR(
       Annotate(Fenced(reply.status()),
                absl::StrCat(what, ": ", options_.ps_names.front())));

@@ -18,7 +18,7 @@ PullState::PullState(Options options)
   }
 }
 
-PullRequest PullState::MakeRequest(const TransferMachine::Send& send) const {
+PullRequest PullState::MakeRequest(const TransferWindow::Send& send) const {
   const ClientModel& model = *options_.model;
   PullRequest request;
   *request.mutable_sender() = model.sender;
@@ -34,7 +34,7 @@ PullRequest PullState::MakeRequest(const TransferMachine::Send& send) const {
   return request;
 }
 
-absl::Status PullState::Take(const TransferMachine::Send& send,
+absl::Status PullState::Take(const TransferWindow::Send& send,
                              const Frame<PullReply>& reply) {
   const TransferPlan& plan = options_.model->plan;
   RETURN_IF_ERROR(ScatterValues(plan.parts[send.shard][send.part],
@@ -45,7 +45,7 @@ absl::Status PullState::Take(const TransferMachine::Send& send,
 }
 
 void PullState::Send(ParameterLink* link, Transfer* transfer,
-                     const TransferMachine::Send& send) {
+                     const TransferWindow::Send& send) {
   link->Pull(
       MakeRequest(send), send.deadline,
       [self = shared_from_this(), send, shared = transfer->shared_from_this()](

@@ -14,7 +14,7 @@
 #include "worker/client/pulled_versions.h"
 #include "worker/client/tensor_view.h"
 #include "worker/client/transfer.h"
-#include "worker/client/transfer_machine.h"
+#include "worker/client/transfer_window.h"
 
 namespace muster {
 
@@ -38,7 +38,7 @@ class PullState : public std::enable_shared_from_this<PullState> {
 
   // Asks for one part of `transfer` over `link`; Transfer::SendFunction.
   void Send(ParameterLink* link, Transfer* transfer,
-            const TransferMachine::Send& send);
+            const TransferWindow::Send& send);
 
   // Before the first Send.
   void set_on_arrive(ArriveFunction on_arrive) {
@@ -52,8 +52,8 @@ class PullState : public std::enable_shared_from_this<PullState> {
   std::shared_ptr<const PulledVersions> versions() const { return versions_; }
 
  private:
-  PullRequest MakeRequest(const TransferMachine::Send& send) const;
-  absl::Status Take(const TransferMachine::Send& send,
+  PullRequest MakeRequest(const TransferWindow::Send& send) const;
+  absl::Status Take(const TransferWindow::Send& send,
                     const Frame<PullReply>& reply);
 
   const Options options_;

@@ -5,7 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
-#include "worker/client/held_cord.h"
+#include "worker/client/pinned_cord.h"
 
 namespace muster {
 
@@ -15,7 +15,7 @@ PushState::PushState(Options options) : options_(std::move(options)) {
   }
 }
 
-PushPart PushState::MakeHeader(const TransferMachine::Send& send) const {
+PushPart PushState::MakeHeader(const TransferWindow::Send& send) const {
   const ClientModel& model = *options_.model;
   PushPart header;
   *header.mutable_sender() = model.sender;
@@ -40,7 +40,7 @@ PushPart PushState::MakeHeader(const TransferMachine::Send& send) const {
 }
 
 std::vector<TensorView> PushState::PiecesOf(
-    const TransferMachine::Send& send) const {
+    const TransferWindow::Send& send) const {
   if (options_.encoded != nullptr) {
     return {
         options_.encoder->Part(options_.encoded.get(), send.shard, send.part)};
@@ -58,8 +58,8 @@ std::vector<TensorView> PushState::PiecesOf(
 }
 
 void PushState::Send(ParameterLink* link, Transfer* transfer,
-                     const TransferMachine::Send& send) {
-  std::optional<absl::Cord> data = MakeHeldCord(transfer, PiecesOf(send));
+                     const TransferWindow::Send& send) {
+  std::optional<absl::Cord> data = MakePinnedCord(transfer, PiecesOf(send));
   if (!data.has_value()) return;
   {
     absl::MutexLock lock(&mu_);
@@ -73,7 +73,7 @@ void PushState::Send(ParameterLink* link, Transfer* transfer,
       });
 }
 
-void PushState::OnReply(const TransferMachine::Send& send,
+void PushState::OnReply(const TransferWindow::Send& send,
                         const absl::StatusOr<Frame<PushReply>>& reply,
                         Transfer* transfer) {
   const bool takes_values = !options_.into.empty();
@@ -86,7 +86,7 @@ void PushState::OnReply(const TransferMachine::Send& send,
   if (takes_values) transfer->Release();
 }
 
-absl::Status PushState::TakeValues(const TransferMachine::Send& send,
+absl::Status PushState::TakeValues(const TransferWindow::Send& send,
                                    const Frame<PushReply>& reply) {
   {
     absl::MutexLock lock(&mu_);
@@ -112,7 +112,7 @@ std::shared_ptr<const PulledVersions> PushState::NewVersions() const {
   return versions;
 }
 
-void PushState::Count(const TransferMachine::Send& send,
+void PushState::Count(const TransferWindow::Send& send,
                       const PushReply& reply) {
   absl::MutexLock lock(&mu_);
   PartTimes& times = times_[send.shard][send.part];

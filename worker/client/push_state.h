@@ -21,7 +21,7 @@
 #include "worker/client/push_outcome.h"
 #include "worker/client/tensor_view.h"
 #include "worker/client/transfer.h"
-#include "worker/client/transfer_machine.h"
+#include "worker/client/transfer_window.h"
 
 namespace muster {
 
@@ -55,7 +55,7 @@ class PushState : public std::enable_shared_from_this<PushState> {
 
   // Sends one part of `transfer` over `link`; Transfer::SendFunction.
   void Send(ParameterLink* link, Transfer* transfer,
-            const TransferMachine::Send& send);
+            const TransferWindow::Send& send);
 
   // The transfer has ended with `outcome`: the encoder, if there is one, is to
   // know.
@@ -79,15 +79,15 @@ class PushState : public std::enable_shared_from_this<PushState> {
     int64_t new_version = 0;
   };
 
-  PushPart MakeHeader(const TransferMachine::Send& send) const;
+  PushPart MakeHeader(const TransferWindow::Send& send) const;
   // Where the bytes of one part lie.
-  std::vector<TensorView> PiecesOf(const TransferMachine::Send& send) const;
-  void OnReply(const TransferMachine::Send& send,
+  std::vector<TensorView> PiecesOf(const TransferWindow::Send& send) const;
+  void OnReply(const TransferWindow::Send& send,
                const absl::StatusOr<Frame<PushReply>>& reply,
                Transfer* transfer);
-  void Count(const TransferMachine::Send& send, const PushReply& reply);
+  void Count(const TransferWindow::Send& send, const PushReply& reply);
   // Writes the new values of a part to where they go.
-  absl::Status TakeValues(const TransferMachine::Send& send,
+  absl::Status TakeValues(const TransferWindow::Send& send,
                           const Frame<PushReply>& reply);
   std::vector<SliceSend> Sends() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Null if the new values were not asked for, and are not read in place.

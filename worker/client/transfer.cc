@@ -5,7 +5,7 @@
 
 namespace muster {
 
-Transfer::Transfer(const Environment& environment, TransferMachine machine,
+Transfer::Transfer(const Environment& environment, TransferWindow machine,
                    SendFunction send, DoneFunction done)
     : environment_(environment),
       send_(std::move(send)),
@@ -28,7 +28,7 @@ void Transfer::OpenParts(absl::Span<const PartId> parts) {
   Proceed();
 }
 
-void Transfer::Answer(const TransferMachine::Send& send,
+void Transfer::Answer(const TransferWindow::Send& send,
                       const absl::Status& status) {
   {
     absl::MutexLock lock(&mu_);
@@ -78,7 +78,7 @@ std::vector<Transfer::Sender>::iterator Transfer::FindSender() {
                       });
 }
 
-void Transfer::Perform(const TransferMachine::Actions& actions) {
+void Transfer::Perform(const TransferWindow::Actions& actions) {
   queue_.insert(queue_.end(), actions.sends.begin(), actions.sends.end());
   lines_.insert(lines_.end(), actions.lines.begin(), actions.lines.end());
   if (!actions.sends.empty()) {
@@ -122,7 +122,7 @@ void Transfer::SendQueued() {
     self->is_sending = true;
   }
   for (;;) {
-    std::optional<TransferMachine::Send> send;
+    std::optional<TransferWindow::Send> send;
     {
       absl::MutexLock lock(&mu_);
       send = NextSend();
@@ -132,7 +132,7 @@ void Transfer::SendQueued() {
   }
 }
 
-std::optional<TransferMachine::Send> Transfer::NextSend() {
+std::optional<TransferWindow::Send> Transfer::NextSend() {
   const auto self = FindSender();
   // The end empties the queue.
   if (self->left == 0 || queue_.empty()) {
@@ -140,7 +140,7 @@ std::optional<TransferMachine::Send> Transfer::NextSend() {
     return std::nullopt;
   }
   --self->left;
-  const TransferMachine::Send send = queue_.front();
+  const TransferWindow::Send send = queue_.front();
   queue_.pop_front();
   return send;
 }

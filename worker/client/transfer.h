@@ -19,11 +19,11 @@
 #include "common/base/clock.h"
 #include "worker/client/link/timer_queue.h"
 #include "worker/client/part_id.h"
-#include "worker/client/transfer_machine.h"
+#include "worker/client/transfer_window.h"
 
 namespace muster {
 
-// The shell around one TransferMachine: calls `send` for each part that the
+// The shell around one TransferWindow: calls `send` for each part that the
 // machine wants sent, takes the answers on any thread, and calls `done` once,
 // at the end. Thread-safe.
 //
@@ -33,7 +33,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   struct Environment {
     const Clock* clock;
     Timers* timers;
-    // Gets TransferMachine's lines, on any thread; may be null.
+    // Gets TransferWindow's lines, on any thread; may be null.
     std::function<void(absl::string_view)> say = nullptr;
   };
   // Starts sending one part; every Send is answered by one Answer, possibly
@@ -41,19 +41,19 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // but not after the transfer's `done`: it may refer to what its caller owns
   // until then.
   using SendFunction =
-      std::function<void(Transfer* transfer, const TransferMachine::Send&)>;
+      std::function<void(Transfer* transfer, const TransferWindow::Send&)>;
   // Gets the outcome and the number of repeated sends.
   using DoneFunction = std::function<void(const absl::Status&, int64_t)>;
 
   // REQUIRES: the environment outlives the transfer's `done`.
-  Transfer(const Environment& environment, TransferMachine machine,
+  Transfer(const Environment& environment, TransferWindow machine,
            SendFunction send, DoneFunction done);
 
   void Start();
-  // See TransferMachine::OpenParts. Sends what the window has room for before
+  // See TransferWindow::OpenParts. Sends what the window has room for before
   // it returns.
   void OpenParts(absl::Span<const PartId> parts);
-  void Answer(const TransferMachine::Send& send, const absl::Status& status);
+  void Answer(const TransferWindow::Send& send, const absl::Status& status);
   // Ends the transfer, unless it has ended. When it returns, no send is under
   // way and none will come. REQUIRES: not called from the send function.
   void Cancel(const absl::Status& status);
@@ -75,7 +75,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // In one go with the machine's decision: what was decided before the end must
   // not be carried out after it. As many sends as it adds are left to this
   // thread.
-  void Perform(const TransferMachine::Actions& actions)
+  void Perform(const TransferWindow::Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Says what is to be said, sends what is to be sent and delivers the end;
   // after each Perform.
@@ -84,7 +84,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // Sends what is left to this thread, unless a frame below does.
   void SendQueued();
   // The next part that this thread is to send; none if none is left to it.
-  std::optional<TransferMachine::Send> NextSend()
+  std::optional<TransferWindow::Send> NextSend()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DeliverIfFree();
   void OnTimer();
@@ -99,10 +99,10 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   const SendFunction send_;
 
   absl::Mutex mu_;
-  TransferMachine machine_ ABSL_GUARDED_BY(mu_);
+  TransferWindow machine_ ABSL_GUARDED_BY(mu_);
   // Links may answer before a call returns; without the queue each part would
   // be sent from inside the one before, as deep as there are parts.
-  std::deque<TransferMachine::Send> queue_ ABSL_GUARDED_BY(mu_);
+  std::deque<TransferWindow::Send> queue_ ABSL_GUARDED_BY(mu_);
   // Who made room for a part sends it: the answers' thread is awake and has its
   // memory in its cache, and who started the transfer soon leaves its core to
   // others.

@@ -148,7 +148,7 @@ absl::Status DeviceUpdate::FetchTensors() {
 }
 
 absl::Status DeviceUpdate::CheckTensors(
-    absl::Span<const HeldTensor> tensors) const {
+    absl::Span<const ResidentTensor> tensors) const {
   const std::vector<int64_t>& wanted = options_.places->sizes_bytes;
   bool is_same = tensors.size() == wanted.size();
   for (size_t i = 0; is_same && i < tensors.size(); ++i) {
@@ -163,7 +163,7 @@ absl::Status DeviceUpdate::CheckTensors(
       tensors.size(), ", or others"));
 }
 
-absl::Status DeviceUpdate::Take(absl::Span<const HeldTensor> tensors) {
+absl::Status DeviceUpdate::Take(absl::Span<const ResidentTensor> tensors) {
   RETURN_IF_ERROR(CheckTensors(tensors));
   absl::MutexLock lock(&mu_);
   has_taken_ = false;
@@ -225,7 +225,7 @@ absl::Status DeviceUpdate::FetchAll() {
   return streams->Synchronize();
 }
 
-absl::Status DeviceUpdate::WriteBack(absl::Span<const HeldTensor> tensors) {
+absl::Status DeviceUpdate::WriteBack(absl::Span<const ResidentTensor> tensors) {
   absl::MutexLock lock(&mu_);
   RETURN_IF_ERROR(FetchAll());
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "common/rpc/parameter_holder.h"
+#include "common/rpc/device_parameters.h"
 #include "worker/backend/device_rule.h"
 #include "worker/backend/device_streams.h"
 #include "worker/executor/device_timer.h"
@@ -21,14 +21,14 @@
 namespace muster {
 
 // Updates the parameters of one model in a device's memory, where its executor
-// computes their gradients: the shard's ParameterHolder. Parameters, gradients
+// computes their gradients: the shard's DeviceParameters. Parameters, gradients
 // and each slot lie alike (ParameterPlaces), so that an update of everything is
 // one launch.
 //
 // The executor holds mu() while it uses the device's streams, from the first
 // call of a step to the end of its last work. Everything else locks it itself;
 // updates may still be in kCompute between two steps, and nothing else.
-class DeviceUpdate : public ParameterHolder {
+class DeviceUpdate : public DeviceParameters {
  public:
   // All outlive the update.
   struct Options {
@@ -71,12 +71,12 @@ class DeviceUpdate : public ParameterHolder {
   // each step or update. Errors: those of DeviceStreams.
   absl::Status FetchTensors() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // ---- ParameterHolder ----------------------------------------------------
-  absl::Status Take(absl::Span<const HeldTensor> tensors) override
+  // ---- DeviceParameters ----------------------------------------------------
+  absl::Status Take(absl::Span<const ResidentTensor> tensors) override
       ABSL_LOCKS_EXCLUDED(mu_);
   void Update(int tensor, int64_t begin, int64_t end,
               const BlockUpdate& update) override ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status WriteBack(absl::Span<const HeldTensor> tensors) override
+  absl::Status WriteBack(absl::Span<const ResidentTensor> tensors) override
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -91,7 +91,7 @@ class DeviceUpdate : public ParameterHolder {
       : rule_(std::move(rule)), options_(options) {}
 
   absl::Status Allocate(int num_slots);
-  absl::Status CheckTensors(absl::Span<const HeldTensor> tensors) const;
+  absl::Status CheckTensors(absl::Span<const ResidentTensor> tensors) const;
   absl::Status FetchAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status SendAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status FetchValues() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -407,7 +407,7 @@ void SessionMachine::AdoptState(const JobState& state) {
   SayIfFinishedBefore();
 }
 
-void SessionMachine::WaitFor(WaitingLine* waiting, const std::string& what) {
+void SessionMachine::WaitFor(WaitReporter* waiting, const std::string& what) {
   std::string line = waiting->WaitFor(what, now_);
   // At the end of the job ps task 0 knows for whom to wait, but for a chief
   // that is lost.
@@ -424,7 +424,7 @@ void SessionMachine::WaitFor(WaitingLine* waiting, const std::string& what) {
   if (!line.empty()) actions_.push_back(Say{std::move(line)});
 }
 
-void SessionMachine::StopWaiting(WaitingLine* waiting) {
+void SessionMachine::StopWaiting(WaitReporter* waiting) {
   if (waiting->Stop()) actions_.push_back(Say{"no longer waiting"});
 }
 

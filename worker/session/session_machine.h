@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/base/waiting_line.h"
+#include "common/base/wait_reporter.h"
 #include "proto/cluster.pb.h"
 #include "proto/coordination_service.pb.h"
 #include "worker/session/chief_machine.h"
@@ -140,8 +140,8 @@ class SessionMachine {
 
   // Says every 10 s what is waited for; exits when it took too long.
   void WaitFor(const std::string& what) { WaitFor(&waiting_, what); }
-  void WaitFor(WaitingLine* waiting, const std::string& what);
-  void StopWaiting(WaitingLine* waiting);
+  void WaitFor(WaitReporter* waiting, const std::string& what);
+  void StopWaiting(WaitReporter* waiting);
   bool Pause() { return now_ < retry_at_; }
   void RetryLater();
 
@@ -231,11 +231,11 @@ class SessionMachine {
   std::string finish_reason_;
   bool finish_stops_job_ = false;
 
-  WaitingLine waiting_;
+  WaitReporter waiting_;
   // For other workers, while the epoch is fine.
-  WaitingLine step_waiting_;
+  WaitReporter step_waiting_;
   // For the chief's last save.
-  WaitingLine end_waiting_;
+  WaitReporter end_waiting_;
 };
 
 }  // namespace muster

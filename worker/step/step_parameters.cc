@@ -66,7 +66,7 @@ absl::Status StepParameters::Begin(const StepToken& token) {
 
 absl::Status StepParameters::LetHold() {
   in_place_.reset();
-  RETURN_IF_ERROR(options_.client->HoldParameters(options_.holder));
+  RETURN_IF_ERROR(options_.client->KeepOnDevice(options_.holder));
   in_place_.emplace();
   has_chosen_ = true;
   return absl::OkStatus();

@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
-#include "common/rpc/parameter_holder.h"
+#include "common/rpc/device_parameters.h"
 #include "common/tensor/aligned_buffer.h"
 #include "proto/parameter_service.pb.h"
 #include "worker/client/gradual_pull.h"
@@ -53,7 +53,7 @@ class StepParameters : public ParameterGate {
     // Has the values, and updates them, from the first step on, and again after
     // Drop; the towers read them there. As with in_place, only versions are
     // pulled and brought. Null: nobody.
-    ParameterHolder* holder = nullptr;
+    DeviceParameters* holder = nullptr;
     // With in_place: makes the towers read each parameter from there; from
     // `values` again if it is empty.
     std::function<void(absl::Span<const float* const>)> read_from;

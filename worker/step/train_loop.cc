@@ -234,7 +234,8 @@ absl::StatusOr<PushOutcome> TrainLoop::Push(StepPush* push) {
     options_.change_gradients(trainable_);
   }
   if (options_.update != nullptr) {
-    return options_.client->UpdateHeld(push->step(), *parameters_->versions());
+    return options_.client->UpdateOnDevice(push->step(),
+                                           *parameters_->versions());
   }
   return is_pipelined() ? PushAndComputeAhead(push) : push->Finish();
 }

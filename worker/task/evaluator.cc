@@ -9,7 +9,7 @@
 namespace muster {
 
 Evaluator::Evaluator(const DataSet* data_set, CompiledModel* model,
-                     ParameterClient* client, RoundHolder* rounds)
+                     ParameterClient* client, RoundPauser* rounds)
     : data_set_(data_set),
       model_(model),
       client_(client),
@@ -22,8 +22,8 @@ Evaluator::Evaluator(const DataSet* data_set, CompiledModel* model,
 
 absl::Status Evaluator::Pull() {
   if (rounds_ == nullptr) return client_->PullAndWait(into_);
-  return rounds_->RunHeld(
-      [this](const StepToken& token, RoundHolder::Done done) {
+  return rounds_->RunPaused(
+      [this](const StepToken& token, RoundPauser::Done done) {
         client_->Pull(into_, token, std::move(done));
       });
 }

@@ -10,7 +10,7 @@
 #include "worker/hook/evaluation.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set.h"
-#include "worker/session/round_holder.h"
+#include "worker/session/round_pauser.h"
 
 namespace muster {
 
@@ -21,7 +21,7 @@ class Evaluator {
   // `rounds` is null but in synchronous replication, where every shard's values
   // are then those after the newest update.
   Evaluator(const DataSet* data_set, CompiledModel* model,
-            ParameterClient* client, RoundHolder* rounds = nullptr);
+            ParameterClient* client, RoundPauser* rounds = nullptr);
 
   // Pulls the parameters, then reads the data set in order.
   absl::StatusOr<EvaluationResult> Evaluate();
@@ -32,7 +32,7 @@ class Evaluator {
   const DataSet* const data_set_;
   CompiledModel* const model_;
   ParameterClient* const client_;
-  RoundHolder* const rounds_;
+  RoundPauser* const rounds_;
   // The model's parameters.
   std::vector<MutableTensorView> into_;
   Batch batch_;

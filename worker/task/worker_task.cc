@@ -101,7 +101,7 @@ absl::Status WorkerTask::CreateTowers() {
   ASSIGN_OR_RETURN(const ChosenDevices devices, ChooseDevices(choice));
   if (!devices.note.empty()) options_.say(/*is_error=*/false, devices.note);
   ASSIGN_OR_RETURN(shape_,
-                   ResolveStepShape(options_.training,
+                   ResolveBatchPlan(options_.training,
                                     static_cast<int64_t>(devices.names.size()),
                                     static_cast<int64_t>(tasks_.size())));
   backend_options_ = MakeBackendOptions(options_.training, choice.gpu,
@@ -285,7 +285,7 @@ absl::Status WorkerTask::CreateSaver() {
   *save.sender.mutable_task() = options_.self;
   save.sender.set_incarnation(options_.incarnation);
   if (options_.training.replication().has_sync()) {
-    rounds_ = std::make_unique<RoundHolder>(options_.clock, coordination_.get(),
+    rounds_ = std::make_unique<RoundPauser>(options_.clock, coordination_.get(),
                                             save.sender);
   }
   save.clock = options_.clock;

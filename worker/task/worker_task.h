@@ -32,16 +32,16 @@
 #include "worker/hook/progress.h"
 #include "worker/hook/summary_hooks.h"
 #include "worker/input/data_set.h"
-#include "worker/session/round_holder.h"
+#include "worker/session/round_pauser.h"
 #include "worker/session/training_session.h"
 #include "worker/step/train_loop.h"
 #include "worker/task/evaluator.h"
 #include "worker/task/health_server.h"
 #include "worker/task/result_file.h"
 #include "worker/task/session_hooks.h"
+#include "worker/tower/batch_plan.h"
 #include "worker/tower/device_names.h"
 #include "worker/tower/profiled_steps.h"
-#include "worker/tower/step_shape.h"
 #include "worker/tower/tower_group.h"
 #include "worker/training/placed_model.h"
 #include "worker/training/training_parts.h"
@@ -152,7 +152,7 @@ class WorkerTask {
   std::vector<std::string> ps_addresses_;
   BackendOptions backend_options_;
 
-  StepShape shape_;
+  BatchPlan shape_;
   // The shards' rule, as FitOptimizer leaves it; update_'s, too.
   std::unique_ptr<UpdateRule> update_rule_;
   OpenedTowers opened_;
@@ -178,7 +178,7 @@ class WorkerTask {
   std::unique_ptr<InitialWeights> weights_;
   std::unique_ptr<ModelLoader> loader_;
   // Null but in synchronous replication.
-  std::unique_ptr<RoundHolder> rounds_;
+  std::unique_ptr<RoundPauser> rounds_;
   std::unique_ptr<ModelSaver> model_saver_;
   std::unique_ptr<Evaluator> evaluator_;
 

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-int64_t UpdateRows(const ReplicationSpec& replication, const StepShape& shape) {
+int64_t UpdateRows(const ReplicationSpec& replication, const BatchPlan& shape) {
   if (!replication.has_sync()) return shape.worker_rows();
   const SyncReplication& sync = replication.sync();
   if (sync.replicas_to_aggregate() > 0) {
@@ -19,7 +19,7 @@ int64_t UpdateRows(const ReplicationSpec& replication, const StepShape& shape) {
   return shape.global_rows();
 }
 
-absl::StatusOr<std::string> ScaleOptimizer(const StepShape& shape,
+absl::StatusOr<std::string> ScaleOptimizer(const BatchPlan& shape,
                                            TrainingSpec* training) {
   ASSIGN_OR_RETURN(
       ScaledOptimizer scaled,

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/training.pb.h"
-#include "worker/tower/step_shape.h"
+#include "worker/tower/batch_plan.h"
 
 namespace muster {
 
@@ -15,13 +15,13 @@ namespace muster {
 // replicas_to_aggregate pushes, by default of all total_replicas, by default of
 // all workers. A step of sync that closes with fewer, because workers are lost,
 // has fewer rows: the number stays that of the whole job.
-int64_t UpdateRows(const ReplicationSpec& replication, const StepShape& shape);
+int64_t UpdateRows(const ReplicationSpec& replication, const BatchPlan& shape);
 
 // Carries out optimizer.learning_rate_scaling for the job's UpdateRows, in the
 // one TrainingSpec that shards, checkpoints, curves and fingerprints are made
 // from. Returns the line to print, "" if nothing is scaled. Errors: those of
 // ScaleLearningRate.
-absl::StatusOr<std::string> ScaleOptimizer(const StepShape& shape,
+absl::StatusOr<std::string> ScaleOptimizer(const BatchPlan& shape,
                                            TrainingSpec* training);
 
 }  // namespace muster

@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<DeviceMean>> MakeMean(
 
 absl::StatusOr<OpenedTowers> OpenTowers(
     const TrainingSpec& training, const std::vector<std::string>& devices,
-    const StepShape& shape, const BackendOptions& options,
+    const BatchPlan& shape, const BackendOptions& options,
     const std::function<void(const std::string&)>& say) {
   OpenedTowers opened;
   ASSIGN_OR_RETURN(opened.controller,

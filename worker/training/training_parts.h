@@ -15,7 +15,7 @@
 #include "worker/backend/device_mean.h"
 #include "worker/executor/compiled_model.h"
 #include "worker/input/data_set.h"
-#include "worker/tower/step_shape.h"
+#include "worker/tower/batch_plan.h"
 #include "worker/tower/tower_group.h"
 
 namespace muster {
@@ -53,7 +53,7 @@ struct OpenedTowers {
 // device of none of them.
 absl::StatusOr<OpenedTowers> OpenTowers(
     const TrainingSpec& training, const std::vector<std::string>& devices,
-    const StepShape& shape, const BackendOptions& options,
+    const BatchPlan& shape, const BackendOptions& options,
     const std::function<void(const std::string&)>& say);
 
 // The towers as one; `opened` outlives the group.

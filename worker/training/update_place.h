@@ -6,7 +6,7 @@
 #include "absl/types/span.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
-#include "worker/tower/step_shape.h"
+#include "worker/tower/batch_plan.h"
 
 namespace muster {
 
@@ -14,7 +14,7 @@ namespace muster {
 struct UpdateSite {
   // The shard is in this process.
   bool is_standalone = false;
-  StepShape shape;
+  BatchPlan shape;
   // The first tower's device has memory of its own.
   bool has_device = false;
   absl::Span<const TensorDef> tensors;

@@ -120,12 +120,12 @@ class CoordinatorJob {
     Settle();
   }
 
-  absl::StatusOr<HoldRoundsReply> Hold(bool hold, int index = 0) {
-    HoldRoundsRequest request;
+  absl::StatusOr<PauseRoundsReply> Hold(bool hold, int index = 0) {
+    PauseRoundsRequest request;
     *request.mutable_sender() = MakeSender(index, 100 + index);
     request.set_model_epoch(epoch_);
-    request.set_hold(hold);
-    auto reply = coordinator_.HoldRounds(request, now_);
+    request.set_pause(hold);
+    auto reply = coordinator_.PauseRounds(request, now_);
     Settle();
     return reply;
   }

@@ -349,10 +349,10 @@ TEST_F(CoordinatorRoundsTest, HoldNeedsRoundsAndTheEpoch) {
   Start(1, ReplicationSpec(), StopAtStep(10));
   EXPECT_THAT(Hold(true), StatusIs(absl::StatusCode::kFailedPrecondition,
                                    HasSubstr("no rounds")));
-  HoldRoundsRequest request;
+  PauseRoundsRequest request;
   *request.mutable_sender() = kChief;
   request.set_model_epoch(99);
-  EXPECT_THAT(coordinator().HoldRounds(request, now()),
+  EXPECT_THAT(coordinator().PauseRounds(request, now()),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("epoch 99")));
 }
 

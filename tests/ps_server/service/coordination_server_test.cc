@@ -219,12 +219,12 @@ TEST_F(WaitingStepTest, IsAnsweredBeforeItsDeadline) {
 }
 
 TEST_F(WaitingStepTest, IsAnsweredByAHoldThatEndsByItself) {
-  HoldRoundsRequest hold;
+  PauseRoundsRequest hold;
   *hold.mutable_sender() = chief_;
   hold.set_model_epoch(1);
-  hold.set_hold(true);
-  EXPECT_THAT(AwaitReply<HoldRoundsReply>(
-                  [&](auto done) { server_->HoldRounds(hold, Soon(), done); }),
+  hold.set_pause(true);
+  EXPECT_THAT(AwaitReply<PauseRoundsReply>(
+                  [&](auto done) { server_->PauseRounds(hold, Soon(), done); }),
               IsOk());
   absl::Notification answered;
   server_->Step(MakeStep(chief_, 1), Soon(),

@@ -16,8 +16,8 @@
 #include "grpcpp/support/channel_arguments.h"
 #include "gtest/gtest.h"
 #include "proto/parameter_service.grpc.pb.h"
+#include "tests/testing/delayed_calls.h"
 #include "tests/testing/exchange_server.h"
-#include "tests/testing/held_calls.h"
 
 namespace muster {
 namespace {
@@ -88,7 +88,7 @@ class ExchangeStreamsTest : public testing::Test {
         channel_(grpc::CreateChannel(server_.address(),
                                      grpc::InsecureChannelCredentials())) {}
 
-  HeldCalls shard_;
+  DelayedCalls shard_;
   ExchangeServer server_;
   std::shared_ptr<grpc::Channel> channel_;
 };

@@ -210,11 +210,11 @@ TEST_F(SyncJobTest, SumsAreThoseOfTheChosenOnEveryShard) {
   }
   for (std::thread& worker : workers) worker.join();
 
-  HoldRoundsRequest hold;
+  PauseRoundsRequest hold;
   *hold.mutable_sender() = SenderOf(0);
   hold.set_model_epoch(1);
-  hold.set_hold(true);
-  const auto held = Ask(*coordination_, &CoordinationServer::HoldRounds, hold);
+  hold.set_pause(true);
+  const auto held = Ask(*coordination_, &CoordinationServer::PauseRounds, hold);
   ASSERT_THAT(held, IsOk());
   ASSERT_EQ(held->state().global_step(), kSteps);
   tokens_.Add(held->token());

@@ -299,7 +299,7 @@ TEST_F(SyncPolicyTest, CutsExactlyAfterItsUpdate) {
   EXPECT_THAT(Cut(after_1), StatusIs(absl::StatusCode::kAborted,
                                      HasSubstr("is at update 2")));
   EXPECT_THAT(Cut(StepToken()), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         HasSubstr("HoldRounds")));
+                                         HasSubstr("PauseRounds")));
 }
 
 TEST_F(SyncPolicyTest, ARestoredShardGoesOnFromItsUpdate) {

@@ -47,7 +47,7 @@ class ModelSaverTest : public ::testing::Test {
   FakeShard shards_[2] = {FakeShard{{}}, FakeShard{{}}};
   std::unique_ptr<ParameterClient> client_;
   RoundCoordination coordination_{kRound};
-  RoundHolder rounds_{&clock_, &coordination_, Sender()};
+  RoundPauser rounds_{&clock_, &coordination_, Sender()};
   PlacedModel placed_;
   FakeFileSystem files_{"train"};
   std::unique_ptr<ModelSaver> saver_;

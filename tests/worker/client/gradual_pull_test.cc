@@ -11,8 +11,8 @@
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/delayed_link.h"
 #include "tests/testing/fake_parameter_link.h"
-#include "tests/testing/held_parameter_link.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/client/two_shard_fixture.h"
 #include "worker/client/parameter_client.h"
@@ -39,7 +39,7 @@ class GradualPullTest : public TwoShardFixture {
     ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
     std::vector<std::unique_ptr<ParameterLink>> links;
     for (const auto& shard : shards_) {
-      auto link = std::make_unique<HeldParameterLink>(
+      auto link = std::make_unique<DelayedLink>(
           std::make_unique<FakeParameterLink>(shard.get()));
       links_.push_back(link.get());
       link->HoldPulls(true);
@@ -57,7 +57,7 @@ class GradualPullTest : public TwoShardFixture {
   }
 
   // Of client_, each of which holds the answers to pulls.
-  std::vector<HeldParameterLink*> links_;
+  std::vector<DelayedLink*> links_;
 };
 
 TEST_F(GradualPullTest, TheFirstTensorIsTheFirstThatIsThere) {
@@ -101,7 +101,7 @@ TEST_F(GradualPullTest, TellsWhatAndWhenItWas) {
   Connect({});
   const auto pull = Begin();
   const absl::Time begun = clock_.Now();
-  for (HeldParameterLink* const link : links_) link->HoldPulls(false);
+  for (DelayedLink* const link : links_) link->HoldPulls(false);
   ASSERT_THAT(pull->Finish(), IsOk());
   EXPECT_LE(begun, pull->ended_at());
   EXPECT_THAT(pull->versions()->parts,
@@ -111,7 +111,7 @@ TEST_F(GradualPullTest, TellsWhatAndWhenItWas) {
 // The gradient of what was pulled before another pull.
 TEST_F(GradualPullTest, APushTellsTheVersionOfTheValuesThatItIsOf) {
   Connect({});
-  for (HeldParameterLink* const link : links_) link->HoldPulls(false);
+  for (DelayedLink* const link : links_) link->HoldPulls(false);
   const auto old = Begin();
   ASSERT_THAT(old->Finish(), IsOk());
   ASSERT_THAT(client_->PushAndWait(1, Views(gradients_)), IsOk());
@@ -135,7 +135,7 @@ TEST_F(GradualPullTest, APushTellsTheVersionOfTheValuesThatItIsOf) {
 
 TEST_F(GradualPullTest, VersionsOfAnotherEpochAreNoGood) {
   Connect({});
-  for (HeldParameterLink* const link : links_) link->HoldPulls(false);
+  for (DelayedLink* const link : links_) link->HoldPulls(false);
   const auto pull = Begin();
   ASSERT_THAT(pull->Finish(), IsOk());
   client_->SetEpoch(2, {11, 12});
@@ -175,7 +175,7 @@ TEST_F(GradualPullTest, GivenUpItWritesNothingMore) {
   auto pull = Begin();
   links_[0]->ReleasePull();
   pull.reset();
-  for (HeldParameterLink* const link : links_) link->HoldPulls(false);
+  for (DelayedLink* const link : links_) link->HoldPulls(false);
   EXPECT_TRUE(IsPulled(kFirst));
   EXPECT_EQ(values_[kOther], std::vector<float>(kSizes[kOther], 0.0f));
 }
@@ -186,7 +186,7 @@ TEST_F(GradualPullTest, ArrivesOverALossyNetwork) {
   faults.lost_requests = 20;
   faults.lost_answers = 20;
   Connect(faults);
-  for (HeldParameterLink* const link : links_) link->HoldPulls(false);
+  for (DelayedLink* const link : links_) link->HoldPulls(false);
   for (int i = 0; i < 20; ++i) {
     for (auto& values : values_) values.assign(values.size(), -1);
     const auto pull = Begin();

@@ -34,9 +34,9 @@ TEST(TransferTest, SendsNothingAfterItsEnd) {
     std::atomic<int> late = 0;
     const auto transfer = std::make_shared<Transfer>(
         Transfer::Environment{&clock, &timers},
-        TransferMachine(options, {std::vector<int64_t>(kParts, 1), {1}},
-                        {"/job:ps/task:0", "/job:ps/task:1"}),
-        [&](Transfer*, const TransferMachine::Send&) {
+        TransferWindow(options, {std::vector<int64_t>(kParts, 1), {1}},
+                       {"/job:ps/task:0", "/job:ps/task:1"}),
+        [&](Transfer*, const TransferWindow::Send&) {
           if (ended) ++late;
         },
         [&](const absl::Status&, int64_t) { ended = true; });
@@ -70,8 +70,8 @@ TEST(TransferTest, WhoBringsAnAnswerSendsTheNextPart) {
   std::vector<std::thread::id> senders(2);
   const auto transfer = std::make_shared<Transfer>(
       Transfer::Environment{&clock, &timers},
-      TransferMachine(options, {{1, 1}}, {"/job:ps/task:0"}),
-      [&](Transfer*, const TransferMachine::Send& send) {
+      TransferWindow(options, {{1, 1}}, {"/job:ps/task:0"}),
+      [&](Transfer*, const TransferWindow::Send& send) {
         senders[send.part] = std::this_thread::get_id();
         if (send.part != 0) return go_on.Notify();
         sending.Notify();
@@ -95,9 +95,8 @@ TEST(TransferTest, SendsNoPartFromInsideAnother) {
   int sent = 0;
   const auto transfer = std::make_shared<Transfer>(
       Transfer::Environment{&clock, &timers},
-      TransferMachine({}, {std::vector<int64_t>(kParts, 1)},
-                      {"/job:ps/task:0"}),
-      [&](Transfer* self, const TransferMachine::Send& send) {
+      TransferWindow({}, {std::vector<int64_t>(kParts, 1)}, {"/job:ps/task:0"}),
+      [&](Transfer* self, const TransferWindow::Send& send) {
         EXPECT_EQ(depth++, 0);
         ++sent;
         self->Answer(send, absl::OkStatus());
@@ -116,8 +115,8 @@ TEST(TransferTest, CancelWaitsForASendOnItsWay) {
   std::atomic<bool> sent = false;
   const auto transfer = std::make_shared<Transfer>(
       Transfer::Environment{&clock, &timers},
-      TransferMachine({}, {{1}}, {"/job:ps/task:0"}),
-      [&](Transfer*, const TransferMachine::Send&) {
+      TransferWindow({}, {{1}}, {"/job:ps/task:0"}),
+      [&](Transfer*, const TransferWindow::Send&) {
         sending.Notify();
         go_on.WaitForNotification();
         sent = true;

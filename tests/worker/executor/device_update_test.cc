@@ -56,10 +56,10 @@ class Tensors {
     }
   }
 
-  std::vector<HeldTensor> held() {
-    std::vector<HeldTensor> held;
+  std::vector<ResidentTensor> held() {
+    std::vector<ResidentTensor> held;
     for (std::vector<std::vector<float>>& streams : streams_) {
-      HeldTensor tensor;
+      ResidentTensor tensor;
       tensor.parameter = absl::MakeSpan(streams[0]);
       for (size_t slot = 1; slot < streams.size(); ++slot) {
         const absl::Span<float> all = absl::MakeSpan(streams[slot]);
@@ -354,7 +354,7 @@ TEST(DeviceUpdateTest, NoStepBeforeTheParametersAreTaken) {
 
 TEST(DeviceUpdateTest, NamesTensorsOfAnotherModel) {
   Held held;
-  std::vector<HeldTensor> tensors = held.shard().held();
+  std::vector<ResidentTensor> tensors = held.shard().held();
   tensors.pop_back();
   EXPECT_THAT(held.update().Take(tensors),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -120,8 +120,8 @@ class FakeCoordination : public CoordinationLink {
   }
 
   // Of an asynchronous job.
-  void HoldRounds(const HoldRoundsRequest& request, absl::Time deadline,
-                  ReplyCallback<HoldRoundsReply> done) override {
+  void PauseRounds(const PauseRoundsRequest& request, absl::Time deadline,
+                   ReplyCallback<PauseRoundsReply> done) override {
     static_cast<void>(request);
     static_cast<void>(deadline);
     done(absl::FailedPreconditionError("the job has no rounds"));

@@ -16,18 +16,18 @@ class RoundCoordination : public FakeCoordination {
   explicit RoundCoordination(int64_t round)
       : FakeCoordination(/*steps=*/0), round_(round) {}
 
-  void HoldRounds(const HoldRoundsRequest& request, absl::Time deadline,
-                  ReplyCallback<HoldRoundsReply> done) override {
+  void PauseRounds(const PauseRoundsRequest& request, absl::Time deadline,
+                   ReplyCallback<PauseRoundsReply> done) override {
     static_cast<void>(deadline);
-    held = request.hold();
-    ++(request.hold() ? holds : releases);
+    held = request.pause();
+    ++(request.pause() ? holds : releases);
     last = request;
-    HoldRoundsReply reply;
+    PauseRoundsReply reply;
     reply.mutable_token()->set_round(round_);
     reply.mutable_state()->set_global_step(round_ - 1 + state_ahead);
     if (!failure.ok()) return done(failure);
     done(reply);
-    if (request.hold()) after_hold();
+    if (request.pause()) after_hold();
   }
 
   void set_round(int64_t round) { round_ = round; }
@@ -41,7 +41,7 @@ class RoundCoordination : public FakeCoordination {
   bool held = false;
   int holds = 0;
   int releases = 0;
-  HoldRoundsRequest last;
+  PauseRoundsRequest last;
 
  private:
   int64_t round_;

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/rpc/protocol.h"
 #include "tests/testing/counting_clock.h"
+#include "tests/testing/delayed_link.h"
 #include "tests/testing/fake_parameter_link.h"
-#include "tests/testing/held_parameter_link.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/backend.h"
 #include "worker/client/parameter_client.h"
@@ -50,7 +50,7 @@ class TinyModel {
     client.max_part_bytes = max_part_bytes;
     client.sender.set_incarnation(5);
     std::vector<std::unique_ptr<ParameterLink>> links;
-    auto link = std::make_unique<HeldParameterLink>(
+    auto link = std::make_unique<DelayedLink>(
         std::make_unique<FakeParameterLink>(&shard_));
     link_ = link.get();
     links.push_back(std::move(link));
@@ -72,7 +72,7 @@ class TinyModel {
   const CountingClock* clock() const { return &clock_; }
   FakeShard& shard() { return shard_; }
   // The way to it.
-  HeldParameterLink& link() { return *link_; }
+  DelayedLink& link() { return *link_; }
   ParameterClient* client() { return client_.get(); }
   CompiledModel* model() { return model_.get(); }
   // One; null in mode kEvaluate.
@@ -84,7 +84,7 @@ class TinyModel {
   const std::unique_ptr<Backend> backend_;
   std::unique_ptr<CompiledModel> model_;
   std::unique_ptr<TowerGroup> towers_;
-  HeldParameterLink* link_ = nullptr;
+  DelayedLink* link_ = nullptr;
   std::unique_ptr<ParameterClient> client_;
 };
 

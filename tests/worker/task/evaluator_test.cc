@@ -47,7 +47,7 @@ TEST_F(EvaluatorTest, PullsWhatIsThereBetweenTwoRounds) {
   const CountingDataSet data_set(kClasses);
   const MonotonicClock clock{};
   RoundCoordination coordination(/*round=*/8);
-  RoundHolder rounds(&clock, &coordination, Sender());
+  RoundPauser rounds(&clock, &coordination, Sender());
   Evaluator evaluator(&data_set, tiny_.model(), tiny_.client(), &rounds);
   ASSERT_THAT(evaluator.Evaluate(), IsOk());
   EXPECT_EQ(tiny_.shard().round(), 8);
@@ -60,7 +60,7 @@ TEST_F(EvaluatorTest, PullsAnewWhatARoundHasMixed) {
   RoundCoordination coordination(/*round=*/8);
   // Closed after the pull began: the first hold was lost.
   coordination.after_hold = [&coordination] { coordination.set_round(9); };
-  RoundHolder rounds(&clock, &coordination, Sender());
+  RoundPauser rounds(&clock, &coordination, Sender());
   Evaluator evaluator(&data_set, tiny_.model(), tiny_.client(), &rounds);
   ASSERT_THAT(evaluator.Evaluate(), IsOk());
   EXPECT_EQ(tiny_.shard().round(), 9);

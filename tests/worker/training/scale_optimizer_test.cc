@@ -14,8 +14,8 @@ namespace {
 using ::testing::HasSubstr;
 
 // 64 rows a push: 8 a batch, 2 towers, 4 batches each.
-StepShape FourWorkers() {
-  StepShape shape;
+BatchPlan FourWorkers() {
+  BatchPlan shape;
   shape.batch_size = 8;
   shape.towers = 2;
   shape.accumulate_batches = 4;

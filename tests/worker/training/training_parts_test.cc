@@ -85,7 +85,7 @@ class TrainingPartsTest : public testing::Test {
 
   TrainingSpec training_;
   GpuOptions gpu_;
-  StepShape shape_;
+  BatchPlan shape_;
 };
 
 TEST_F(TrainingPartsTest, FlagsAndFieldsReachEachBackend) {

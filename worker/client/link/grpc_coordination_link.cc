@@ -12,7 +12,7 @@ constexpr char kCommitEpoch[] = "/muster.CoordinationService/CommitEpoch";
 constexpr char kStep[] = "/muster.CoordinationService/Step";
 constexpr char kFinish[] = "/muster.CoordinationService/Finish";
 constexpr char kReportSave[] = "/muster.CoordinationService/ReportSave";
-constexpr char kHoldRounds[] = "/muster.CoordinationService/HoldRounds";
+constexpr char kPauseRounds[] = "/muster.CoordinationService/PauseRounds";
 
 }  // namespace
 
@@ -63,10 +63,10 @@ void GrpcCoordinationLink::ReportSave(const ReportSaveRequest& request,
   caller_.CallMessage(kReportSave, request, deadline, std::move(done));
 }
 
-void GrpcCoordinationLink::HoldRounds(const HoldRoundsRequest& request,
-                                      absl::Time deadline,
-                                      ReplyCallback<HoldRoundsReply> done) {
-  caller_.CallMessage(kHoldRounds, request, deadline, std::move(done));
+void GrpcCoordinationLink::PauseRounds(const PauseRoundsRequest& request,
+                                       absl::Time deadline,
+                                       ReplyCallback<PauseRoundsReply> done) {
+  caller_.CallMessage(kPauseRounds, request, deadline, std::move(done));
 }
 
 }  // namespace muster

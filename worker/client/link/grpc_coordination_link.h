@@ -34,8 +34,8 @@ class GrpcCoordinationLink : public CoordinationLink {
               ReplyCallback<FinishReply> done) override;
   void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
                   ReplyCallback<ReportSaveReply> done) override;
-  void HoldRounds(const HoldRoundsRequest& request, absl::Time deadline,
-                  ReplyCallback<HoldRoundsReply> done) override;
+  void PauseRounds(const PauseRoundsRequest& request, absl::Time deadline,
+                   ReplyCallback<PauseRoundsReply> done) override;
 
  private:
   UnaryCaller caller_;

@@ -184,11 +184,11 @@ TEST_F(GrpcCoordinationLinkTest, CarriesAHoldAndAStepThatWaits) {
   ASSERT_THAT(granted, IsOk());
   EXPECT_EQ(granted->token().round(), 1);
 
-  HoldRoundsRequest hold;
+  PauseRoundsRequest hold;
   *hold.mutable_sender() = Chief(7);
   hold.set_model_epoch(1);
-  hold.set_hold(true);
-  const auto held = Ask(&CoordinationLink::HoldRounds, hold);
+  hold.set_pause(true);
+  const auto held = Ask(&CoordinationLink::PauseRounds, hold);
   ASSERT_THAT(held, IsOk());
   EXPECT_EQ(held->token().round(), 1);
   absl::Notification answered;
@@ -199,8 +199,8 @@ TEST_F(GrpcCoordinationLinkTest, CarriesAHoldAndAStepThatWaits) {
     EXPECT_EQ(reply->token().chosen_size(), 1);
     answered.Notify();
   });
-  hold.set_hold(false);
-  ASSERT_THAT(Ask(&CoordinationLink::HoldRounds, hold), IsOk());
+  hold.set_pause(false);
+  ASSERT_THAT(Ask(&CoordinationLink::PauseRounds, hold), IsOk());
   answered.WaitForNotification();
 }
 

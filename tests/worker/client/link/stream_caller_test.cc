@@ -21,8 +21,8 @@
 #include "gtest/gtest.h"
 #include "proto/parameter_service.grpc.pb.h"
 #include "ps_server/service/exchange_connection.h"
+#include "tests/testing/delayed_calls.h"
 #include "tests/testing/exchange_server.h"
-#include "tests/testing/held_calls.h"
 #include "tests/testing/loopback_server.h"
 #include "tests/testing/status_matchers.h"
 
@@ -84,7 +84,7 @@ class StreamCallerTest : public testing::Test {
     caller_->Call(PushOf(step), In(timeout), Into(answer));
   }
 
-  HeldCalls shard_;
+  DelayedCalls shard_;
   ExchangeServer server_;
   std::unique_ptr<StreamCaller> caller_;
 };
@@ -211,7 +211,7 @@ TEST_F(StreamCallerTest, ClosingEndsEveryCallOnItsWay) {
 
 // See UnaryCallerTest: a gRPC thread must not drop the last reference.
 TEST(StreamCallerLifeTest, NoStreamHoldsTheChannelWhenTheCallerIsGone) {
-  HeldCalls shard;
+  DelayedCalls shard;
   ExchangeServer server(&shard);
   for (const std::string& address :
        {std::string("127.0.0.1:1"), server.address()}) {

@@ -1,5 +1,5 @@
-#ifndef TESTS_TESTING_HELD_CALLS_H_
-#define TESTS_TESTING_HELD_CALLS_H_
+#ifndef TESTS_TESTING_DELAYED_CALLS_H_
+#define TESTS_TESTING_DELAYED_CALLS_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace muster {
 // A ps task that keeps pushes until a test answers them, in the order that the
 // test likes, and answers a pull at once with as many bytes as its first slice
 // asks for. It has nothing else. Thread-safe.
-class HeldCalls : public DataLink {
+class DelayedCalls : public DataLink {
  public:
   // Returns when at least `count` pushes are held.
   void AwaitHeld(int count) {
     absl::MutexLock lock(&mu_);
     awaited_ = static_cast<size_t>(count);
-    mu_.Await(absl::Condition(this, &HeldCalls::HasAwaited));
+    mu_.Await(absl::Condition(this, &DelayedCalls::HasAwaited));
   }
   // Answers the push of this step, which is held.
   void Answer(int64_t step) {
@@ -141,4 +141,4 @@ class HeldCalls : public DataLink {
 
 }  // namespace muster
 
-#endif  // TESTS_TESTING_HELD_CALLS_H_
+#endif  // TESTS_TESTING_DELAYED_CALLS_H_

@@ -1,5 +1,5 @@
-#ifndef TESTS_TESTING_HELD_PARAMETER_LINK_H_
-#define TESTS_TESTING_HELD_PARAMETER_LINK_H_
+#ifndef TESTS_TESTING_DELAYED_LINK_H_
+#define TESTS_TESTING_DELAYED_LINK_H_
 
 #include <cstddef>
 #include <deque>
@@ -19,12 +19,12 @@ namespace muster {
 // A link whose pulls and pushes are carried out at once, but answered only when
 // the test says so: a slow network without a clock. Other calls pass untouched.
 // Thread-safe.
-class HeldParameterLink : public ForwardingParameterLink {
+class DelayedLink : public ForwardingParameterLink {
  public:
-  explicit HeldParameterLink(std::unique_ptr<ParameterLink> link)
+  explicit DelayedLink(std::unique_ptr<ParameterLink> link)
       : ForwardingParameterLink(link.get()), link_(std::move(link)) {}
   // Nobody waits for what is still held.
-  ~HeldParameterLink() override {
+  ~DelayedLink() override {
     HoldPulls(false);
     HoldPushes(false);
   }
@@ -103,4 +103,4 @@ class HeldParameterLink : public ForwardingParameterLink {
 
 }  // namespace muster
 
-#endif  // TESTS_TESTING_HELD_PARAMETER_LINK_H_
+#endif  // TESTS_TESTING_DELAYED_LINK_H_

@@ -1,4 +1,4 @@
-#include "worker/session/round_holder.h"
+#include "worker/session/round_pauser.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-class RoundHolderTest : public ::testing::Test {
+class RoundPauserTest : public ::testing::Test {
  protected:
   static Sender Chief() {
     Sender sender;
@@ -23,10 +23,10 @@ class RoundHolderTest : public ::testing::Test {
 
   FakeClock clock_;
   RoundCoordination coordination_{/*round=*/8};
-  RoundHolder holder_{&clock_, &coordination_, Chief()};
+  RoundPauser holder_{&clock_, &coordination_, Chief()};
 };
 
-TEST_F(RoundHolderTest, HoldsUntilItReleases) {
+TEST_F(RoundPauserTest, HoldsUntilItReleases) {
   holder_.Enter(3);
   const auto held = holder_.Hold();
   ASSERT_THAT(held, IsOk());
@@ -40,7 +40,7 @@ TEST_F(RoundHolderTest, HoldsUntilItReleases) {
   EXPECT_EQ(coordination_.last.model_epoch(), 3);
 }
 
-TEST_F(RoundHolderTest, ReleasesAfterAnAnswerThatWasLost) {
+TEST_F(RoundPauserTest, ReleasesAfterAnAnswerThatWasLost) {
   coordination_.failure = absl::DeadlineExceededError("lost");
   EXPECT_THAT(holder_.Hold(), StatusIs(absl::StatusCode::kDeadlineExceeded,
                                        testing::HasSubstr("hold rounds")));
@@ -60,14 +60,14 @@ class HastyClock : public FakeClock {
   }
 };
 
-TEST_F(RoundHolderTest, HoldsOnWhileARunIsUnderWay) {
+TEST_F(RoundPauserTest, HoldsOnWhileARunIsUnderWay) {
   const HastyClock clock;
-  RoundHolder holder(&clock, &coordination_, Chief());
-  RoundHolder::Done done;
+  RoundPauser holder(&clock, &coordination_, Chief());
+  RoundPauser::Done done;
   coordination_.after_hold = [&] {
     if (coordination_.holds == 4) done(absl::OkStatus());
   };
-  EXPECT_THAT(holder.RunHeld([&](const StepToken& token, auto run_done) {
+  EXPECT_THAT(holder.RunPaused([&](const StepToken& token, auto run_done) {
     EXPECT_EQ(token.round(), 8);
     done = std::move(run_done);
   }),
@@ -76,22 +76,22 @@ TEST_F(RoundHolderTest, HoldsOnWhileARunIsUnderWay) {
   EXPECT_FALSE(coordination_.held);
 }
 
-TEST_F(RoundHolderTest, ARunThatWasNotHeldIsBegunAnew) {
+TEST_F(RoundPauserTest, ARunThatWasNotHeldIsBegunAnew) {
   int64_t rounds = 8;
   std::vector<int64_t> seen;
-  const auto run = [&](const StepToken& token, const RoundHolder::Done& done) {
+  const auto run = [&](const StepToken& token, const RoundPauser::Done& done) {
     seen.push_back(token.round());
     if (rounds < 10) coordination_.set_round(++rounds);
     done(absl::OkStatus());
   };
-  EXPECT_THAT(holder_.RunHeld(run), IsOk());
+  EXPECT_THAT(holder_.RunPaused(run), IsOk());
   EXPECT_THAT(seen, testing::ElementsAre(8, 9, 10));
   EXPECT_FALSE(coordination_.held);
 }
 
-TEST_F(RoundHolderTest, ARunThatIsNeverHeldIsAnError) {
+TEST_F(RoundPauserTest, ARunThatIsNeverHeldIsAnError) {
   int64_t rounds = 8;
-  EXPECT_THAT(holder_.RunHeld([&](const StepToken&, const auto& done) {
+  EXPECT_THAT(holder_.RunPaused([&](const StepToken&, const auto& done) {
     coordination_.set_round(++rounds);
     done(absl::OkStatus());
   }),
@@ -99,7 +99,7 @@ TEST_F(RoundHolderTest, ARunThatIsNeverHeldIsAnError) {
   EXPECT_FALSE(coordination_.held);
 }
 
-TEST_F(RoundHolderTest, RefusesAStateOfAnotherRound) {
+TEST_F(RoundPauserTest, RefusesAStateOfAnotherRound) {
   coordination_.state_ahead = 1;
   EXPECT_THAT(holder_.Hold(), StatusIs(absl::StatusCode::kInternal));
   EXPECT_FALSE(coordination_.held);

@@ -1,4 +1,4 @@
-#include "worker/tower/step_shape.h"
+#include "worker/tower/batch_plan.h"
 
 #include <algorithm>
 
@@ -7,9 +7,9 @@
 
 namespace muster {
 
-absl::StatusOr<StepShape> ResolveStepShape(const TrainingSpec& training,
+absl::StatusOr<BatchPlan> ResolveBatchPlan(const TrainingSpec& training,
                                            int64_t towers, int64_t workers) {
-  StepShape shape;
+  BatchPlan shape;
   shape.accumulate_batches =
       std::max<int64_t>(1, training.gradient().accumulate_batches());
   shape.towers = towers;

@@ -1,4 +1,4 @@
-#include "common/base/waiting_line.h"
+#include "common/base/wait_reporter.h"
 
 #include <utility>
 
@@ -12,7 +12,7 @@ constexpr absl::Duration kSayEvery = absl::Seconds(10);
 
 }  // namespace
 
-std::string WaitingLine::WaitFor(absl::string_view what, absl::Time now) {
+std::string WaitReporter::WaitFor(absl::string_view what, absl::Time now) {
   if (since_ == absl::InfiniteFuture()) {
     since_ = now;
     say_at_ = now + kSayFirst;
@@ -24,7 +24,7 @@ std::string WaitingLine::WaitFor(absl::string_view what, absl::Time now) {
                       absl::ToInt64Seconds(now - since_), " s so far");
 }
 
-void WaitingLine::TakeOver(absl::Time since, absl::Time now) {
+void WaitReporter::TakeOver(absl::Time since, absl::Time now) {
   if (since_ <= since) return;
   since_ = since;
   say_at_ = since + kSayFirst;
@@ -32,7 +32,7 @@ void WaitingLine::TakeOver(absl::Time since, absl::Time now) {
   while (say_at_ <= now) say_at_ += kSayEvery;
 }
 
-bool WaitingLine::Stop() {
+bool WaitReporter::Stop() {
   since_ = say_at_ = absl::InfiniteFuture();
   return std::exchange(said_, false);
 }

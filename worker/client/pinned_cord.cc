@@ -1,4 +1,4 @@
-#include "worker/client/held_cord.h"
+#include "worker/client/pinned_cord.h"
 
 #include <memory>
 
@@ -10,8 +10,8 @@ constexpr int64_t kCopyBelowBytes = 512;
 
 }  // namespace
 
-std::optional<absl::Cord> MakeHeldCord(Transfer* transfer,
-                                       absl::Span<const TensorView> pieces) {
+std::optional<absl::Cord> MakePinnedCord(Transfer* transfer,
+                                         absl::Span<const TensorView> pieces) {
   // For the copies: done must not come while they are read.
   if (!transfer->Hold()) return std::nullopt;
   const std::shared_ptr<Transfer> shared = transfer->shared_from_this();

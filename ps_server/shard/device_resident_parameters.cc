@@ -1,4 +1,4 @@
-#include "ps_server/shard/held_parameters.h"
+#include "ps_server/shard/device_resident_parameters.h"
 
 #include <cstdint>
 #include <utility>
@@ -10,8 +10,8 @@
 namespace muster {
 namespace {
 
-HeldTensor PlacesOf(TensorBlocks& tensor) {
-  HeldTensor places;
+ResidentTensor PlacesOf(TensorBlocks& tensor) {
+  ResidentTensor places;
   places.parameter = {tensor.Stream(/*block=*/0, /*stream=*/0),
                       static_cast<size_t>(tensor.elements())};
   places.slots.resize(tensor.num_slots());
@@ -33,12 +33,13 @@ bool IsSame(const Sender& a, const Sender& b) {
 
 }  // namespace
 
-absl::Status HeldParameters::Hold(absl::string_view what, const Sender& sender,
-                                  ParameterHolder* holder,
-                                  TensorTable* tensors) {
+absl::Status DeviceResidentParameters::Hold(absl::string_view what,
+                                            const Sender& sender,
+                                            DeviceParameters* holder,
+                                            TensorTable* tensors) {
   RETURN_IF_ERROR(WriteBack());
   holder_ = nullptr;
-  std::vector<HeldTensor> places;
+  std::vector<ResidentTensor> places;
   std::vector<CheckedSlice> slices;
   for (int i = 0; i < tensors->size(); ++i) {
     TensorBlocks& tensor = (*tensors)[i];
@@ -59,15 +60,15 @@ absl::Status HeldParameters::Hold(absl::string_view what, const Sender& sender,
   return absl::OkStatus();
 }
 
-absl::Status HeldParameters::CheckPush(absl::string_view what) const {
+absl::Status DeviceResidentParameters::CheckPush(absl::string_view what) const {
   if (holder_ == nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(what, ": the parameters are held by ", TaskName(sender_),
                    ", who alone updates them; nothing can be pushed"));
 }
 
-absl::Status HeldParameters::CheckUpdate(absl::string_view what,
-                                         const Sender& sender) const {
+absl::Status DeviceResidentParameters::CheckUpdate(absl::string_view what,
+                                                   const Sender& sender) const {
   if (holder_ == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, ": nobody holds the parameters"));
@@ -77,7 +78,7 @@ absl::Status HeldParameters::CheckUpdate(absl::string_view what,
       absl::StrCat(what, ": the parameters are held by ", TaskName(sender_)));
 }
 
-absl::Status HeldParameters::WriteBack() {
+absl::Status DeviceResidentParameters::WriteBack() {
   if (holder_ == nullptr || !is_behind_) return absl::OkStatus();
   RETURN_IF_ERROR(Annotate(holder_->WriteBack(places_),
                            "write the parameters back that are held"));

@@ -1,19 +1,19 @@
-#include "common/base/waiting_line.h"
+#include "common/base/wait_reporter.h"
 
 #include <gtest/gtest.h>
 
 namespace muster {
 namespace {
 
-class WaitingLineTest : public ::testing::Test {
+class WaitReporterTest : public ::testing::Test {
  protected:
   std::string At(absl::Duration since_start) {
     return line_.WaitFor("/job:ps/task:0", absl::UnixEpoch() + since_start);
   }
-  WaitingLine line_;
+  WaitReporter line_;
 };
 
-TEST_F(WaitingLineTest, SaysAfterASecondAndThenEveryTen) {
+TEST_F(WaitReporterTest, SaysAfterASecondAndThenEveryTen) {
   EXPECT_EQ(At(absl::ZeroDuration()), "");
   EXPECT_EQ(line_.next_due(), absl::UnixEpoch() + absl::Seconds(1));
   EXPECT_EQ(At(absl::Seconds(1)), "waiting for /job:ps/task:0; 1 s so far");
@@ -22,28 +22,28 @@ TEST_F(WaitingLineTest, SaysAfterASecondAndThenEveryTen) {
   EXPECT_EQ(At(absl::Seconds(11)), "waiting for /job:ps/task:0; 11 s so far");
 }
 
-TEST_F(WaitingLineTest, ShortWaitEndsInSilence) {
+TEST_F(WaitReporterTest, ShortWaitEndsInSilence) {
   EXPECT_EQ(At(absl::ZeroDuration()), "");
   EXPECT_FALSE(line_.Stop());
   EXPECT_EQ(line_.since(), absl::InfiniteFuture());
   EXPECT_EQ(line_.next_due(), absl::InfiniteFuture());
 }
 
-TEST_F(WaitingLineTest, EndOfALongWaitIsSaidOnce) {
+TEST_F(WaitReporterTest, EndOfALongWaitIsSaidOnce) {
   EXPECT_EQ(At(absl::ZeroDuration()), "");
   EXPECT_NE(At(absl::Seconds(5)), "");
   EXPECT_TRUE(line_.Stop());
   EXPECT_FALSE(line_.Stop());
 }
 
-TEST_F(WaitingLineTest, EachWaitCountsFromItsOwnStart) {
+TEST_F(WaitReporterTest, EachWaitCountsFromItsOwnStart) {
   EXPECT_EQ(At(absl::ZeroDuration()), "");
   line_.Stop();
   EXPECT_EQ(At(absl::Seconds(100)), "");
   EXPECT_EQ(At(absl::Seconds(102)), "waiting for /job:ps/task:0; 2 s so far");
 }
 
-TEST_F(WaitingLineTest, TakesAWaitOverWithItsStartAndWhatWasSaid) {
+TEST_F(WaitReporterTest, TakesAWaitOverWithItsStartAndWhatWasSaid) {
   line_.TakeOver(absl::UnixEpoch(), absl::UnixEpoch() + absl::Seconds(5));
   EXPECT_EQ(At(absl::Seconds(5)), "");
   EXPECT_EQ(At(absl::Seconds(11)), "waiting for /job:ps/task:0; 11 s so far");

@@ -1,5 +1,5 @@
-#ifndef WORKER_SESSION_ROUND_HOLDER_H_
-#define WORKER_SESSION_ROUND_HOLDER_H_
+#ifndef WORKER_SESSION_ROUND_PAUSER_H_
+#define WORKER_SESSION_ROUND_PAUSER_H_
 
 #include <cstdint>
 #include <functional>
@@ -16,14 +16,14 @@ namespace muster {
 // Synchronous replication: keeps rounds from closing while the chief looks at
 // all shards after the same update. One thread.
 //
-//   ASSIGN_OR_RETURN(const HoldRoundsReply held, holder->Hold());
+//   ASSIGN_OR_RETURN(const PauseRoundsReply held, holder->Hold());
 //   ... cut with held.token() ...
 //   holder->Release();
-class RoundHolder {
+class RoundPauser {
  public:
   // `clock` and `coordination` outlive the holder; the second also outlives the
   // answers to its calls. `sender` is the chief.
-  RoundHolder(const Clock* clock, CoordinationLink* coordination,
+  RoundPauser(const Clock* clock, CoordinationLink* coordination,
               const Sender& sender)
       : clock_(*clock), coordination_(coordination), sender_(sender) {}
 
@@ -33,7 +33,7 @@ class RoundHolder {
   // No round closes until Release, or for a second. The state is that of the
   // update before the token's round. Errors: those of the call; Internal if the
   // two do not belong together. After an error nothing is held.
-  absl::StatusOr<HoldRoundsReply> Hold();
+  absl::StatusOr<PauseRoundsReply> Hold();
 
   // Does not wait: a lost message costs the rest of the second.
   void Release();
@@ -44,11 +44,12 @@ class RoundHolder {
   // it has seen may be of several updates. Errors: those of Hold and of `run`;
   // Aborted if each time a round was closed.
   using Done = std::function<void(absl::Status)>;
-  absl::Status RunHeld(absl::FunctionRef<void(const StepToken&, Done)> run);
+  absl::Status RunPaused(absl::FunctionRef<void(const StepToken&, Done)> run);
 
  private:
-  HoldRoundsRequest MakeRequest(bool hold) const;
-  absl::Status TryRunHeld(absl::FunctionRef<void(const StepToken&, Done)> run);
+  PauseRoundsRequest MakeRequest(bool hold) const;
+  absl::Status TryRunPaused(
+      absl::FunctionRef<void(const StepToken&, Done)> run);
   // Holds on. Errors: those of Hold; Aborted if another round is open.
   absl::Status HoldOn(int64_t round);
 
@@ -60,4 +61,4 @@ class RoundHolder {
 
 }  // namespace muster
 
-#endif  // WORKER_SESSION_ROUND_HOLDER_H_
+#endif  // WORKER_SESSION_ROUND_PAUSER_H_

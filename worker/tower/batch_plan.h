@@ -1,5 +1,5 @@
-#ifndef WORKER_TOWER_STEP_SHAPE_H_
-#define WORKER_TOWER_STEP_SHAPE_H_
+#ifndef WORKER_TOWER_BATCH_PLAN_H_
+#define WORKER_TOWER_BATCH_PLAN_H_
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 namespace muster {
 
 // How many rows a step has, and who computes which.
-struct StepShape {
+struct BatchPlan {
   // Rows of one batch: what one tower computes at a time.
   int64_t batch_size = 0;
   // Batches of one tower whose mean gradient is one push.
@@ -29,9 +29,9 @@ struct StepShape {
 // towers of all workers and the batches that each accumulates. Errors:
 // InvalidArgument if it cannot be divided evenly. REQUIRES: a checked spec,
 // towers and workers above 0.
-absl::StatusOr<StepShape> ResolveStepShape(const TrainingSpec& training,
+absl::StatusOr<BatchPlan> ResolveBatchPlan(const TrainingSpec& training,
                                            int64_t towers, int64_t workers);
 
 }  // namespace muster
 
-#endif  // WORKER_TOWER_STEP_SHAPE_H_
+#endif  // WORKER_TOWER_BATCH_PLAN_H_

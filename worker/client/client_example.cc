@@ -2,8 +2,8 @@
 // rows of its own. With `ps_server --ps_hosts=localhost:2222 --job_name=ps
 // --task_index=0` running:
 //
-//   own_model_example localhost:2222 0 &   # worker 0 initializes
-//   own_model_example localhost:2222 1
+//   client_example localhost:2222 0 &   # worker 0 initializes
+//   client_example localhost:2222 1
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "worker/client/own_model.h"
+#include "worker/client/client.h"
 
 namespace {
 
@@ -20,7 +20,7 @@ constexpr int kSteps = 300;
 constexpr int kRows = 32;
 
 absl::Status Train(const char* ps_addresses, int worker) {
-  muster::OwnModel::Options options;
+  muster::Client::Options options;
   options.ps_addresses = absl::StrSplit(ps_addresses, ',');
   options.worker_index = worker;
   options.say = [](const std::string& line) { std::puts(line.c_str()); };
@@ -28,7 +28,7 @@ absl::Status Train(const char* ps_addresses, int worker) {
   auto* const rate = options.optimizer.add_attr();
   rate->set_name("learning_rate");
   rate->set_f(0.05);
-  auto model = muster::OwnModel::Connect(
+  auto model = muster::Client::Connect(
       options, {{"line/weights", {2}}, {"line/bias", {1}}});
   if (!model.ok()) return model.status();
 

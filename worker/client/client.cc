@@ -1,4 +1,4 @@
-#include "worker/client/own_model.h"
+#include "worker/client/client.h"
 
 #include <algorithm>
 #include <utility>
@@ -27,7 +27,7 @@ std::string PsName(int ps_task) {
   return TaskName(MakeTaskId(kPsJob, ps_task));
 }
 
-ParameterClient::Options ClientOptions(const OwnModel::Options& options) {
+ParameterClient::Options ClientOptions(const Client::Options& options) {
   ParameterClient::Options client;
   *client.sender.mutable_task() = MakeTaskId(kWorkerJob, options.worker_index);
   client.sender.set_incarnation(NewIncarnation());
@@ -62,7 +62,7 @@ std::vector<MutableTensorView> ViewsOf(
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<OwnModel>> OwnModel::Connect(
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
     const Options& options, absl::Span<const Tensor> tensors) {
   std::vector<std::unique_ptr<ParameterLink>> links;
   for (size_t i = 0; i < options.ps_addresses.size(); ++i) {
@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<OwnModel>> OwnModel::Connect(
   return Create(options, tensors, std::move(links));
 }
 
-absl::StatusOr<std::unique_ptr<OwnModel>> OwnModel::Create(
+absl::StatusOr<std::unique_ptr<Client>> Client::Create(
     const Options& options, absl::Span<const Tensor> tensors,
     std::vector<std::unique_ptr<ParameterLink>> links) {
   if (options.ps_addresses.empty() ||
@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<OwnModel>> OwnModel::Create(
   }
   ParameterClient::Options client = ClientOptions(options);
   const Sender sender = client.sender;
-  auto model = absl::WrapUnique(new OwnModel(
+  auto model = absl::WrapUnique(new Client(
       options, sender,
       std::make_unique<ParameterClient>(std::move(client), std::move(links))));
   RETURN_IF_ERROR(model->SetTensors(tensors));
@@ -103,13 +103,13 @@ absl::StatusOr<std::unique_ptr<OwnModel>> OwnModel::Create(
   return model;
 }
 
-OwnModel::OwnModel(Options options, Sender sender,
-                   std::unique_ptr<ParameterClient> client)
+Client::Client(Options options, Sender sender,
+               std::unique_ptr<ParameterClient> client)
     : options_(std::move(options)),
       sender_(std::move(sender)),
       client_(std::move(client)) {}
 
-absl::Status OwnModel::SetTensors(absl::Span<const Tensor> tensors) {
+absl::Status Client::SetTensors(absl::Span<const Tensor> tensors) {
   if (tensors.empty()) {
     return absl::InvalidArgumentError("a model wants at least one tensor");
   }
@@ -132,7 +132,7 @@ absl::Status OwnModel::SetTensors(absl::Span<const Tensor> tensors) {
   return client_->SetModel(tensors_, placement);
 }
 
-HelloRequest OwnModel::MakeHello(int ps_task) const {
+HelloRequest Client::MakeHello(int ps_task) const {
   HelloRequest request;
   request.set_protocol_version(kProtocolVersion);
   *request.mutable_sender() = sender_;
@@ -146,7 +146,7 @@ HelloRequest OwnModel::MakeHello(int ps_task) const {
   return request;
 }
 
-absl::StatusOr<HelloReply> OwnModel::Hello(int ps_task) {
+absl::StatusOr<HelloReply> Client::Hello(int ps_task) {
   HelloRequest request = MakeHello(ps_task);
   while (true) {
     absl::Notification answered;
@@ -163,8 +163,7 @@ absl::StatusOr<HelloReply> OwnModel::Hello(int ps_task) {
   }
 }
 
-absl::StatusOr<std::vector<HelloReply>> OwnModel::HelloAll(
-    absl::Time deadline) {
+absl::StatusOr<std::vector<HelloReply>> Client::HelloAll(absl::Time deadline) {
   std::vector<HelloReply> replies;
   while (static_cast<int>(replies.size()) < client_->num_shards()) {
     const int ps_task = static_cast<int>(replies.size());
@@ -182,7 +181,7 @@ absl::StatusOr<std::vector<HelloReply>> OwnModel::HelloAll(
   return replies;
 }
 
-absl::Status OwnModel::Initialize(
+absl::Status Client::Initialize(
     absl::Span<const absl::Span<const float>> values) {
   RETURN_IF_ERROR(CheckSpans(values));
   ASSIGN_OR_RETURN(const std::vector<HelloReply> replies,
@@ -203,7 +202,7 @@ absl::Status OwnModel::Initialize(
   return client_->LoadModel(definition, views);
 }
 
-std::string OwnModel::Unready(const ShardState& state, int64_t epoch) const {
+std::string Client::Unready(const ShardState& state, int64_t epoch) const {
   if (state.phase() != READY) return "has no model yet";
   if (state.fingerprint() != fingerprint_) {
     return "holds another model (other tensors or another optimizer)";
@@ -212,7 +211,7 @@ std::string OwnModel::Unready(const ShardState& state, int64_t epoch) const {
   return "";
 }
 
-absl::Status OwnModel::WaitForOthersToInitialize() {
+absl::Status Client::WaitForOthersToInitialize() {
   const absl::Time deadline = options_.clock->Now() + options_.max_wait;
   while (true) {
     ASSIGN_OR_RETURN(const std::vector<HelloReply> replies, HelloAll(deadline));
@@ -240,18 +239,18 @@ absl::Status OwnModel::WaitForOthersToInitialize() {
   }
 }
 
-absl::Status OwnModel::Pull(absl::Span<const absl::Span<float>> into) {
+absl::Status Client::Pull(absl::Span<const absl::Span<float>> into) {
   RETURN_IF_ERROR(CheckSpans(into));
   return client_->PullAndWait(ViewsOf(into));
 }
 
-absl::StatusOr<PushOutcome> OwnModel::Push(
+absl::StatusOr<PushOutcome> Client::Push(
     absl::Span<const absl::Span<const float>> gradients) {
   RETURN_IF_ERROR(CheckSpans(gradients));
   return client_->PushAndWait(++step_, ViewsOf(gradients));
 }
 
-absl::StatusOr<PushOutcome> OwnModel::PushPull(
+absl::StatusOr<PushOutcome> Client::PushPull(
     absl::Span<const absl::Span<const float>> gradients,
     absl::Span<const absl::Span<float>> into) {
   RETURN_IF_ERROR(CheckSpans(gradients));
@@ -260,14 +259,14 @@ absl::StatusOr<PushOutcome> OwnModel::PushPull(
                               ViewsOf(into));
 }
 
-void OwnModel::Pause() {
+void Client::Pause() {
   const bool never = false;
   absl::MutexLock lock(&mu_);
   options_.clock->Await(&mu_, absl::Condition(&Never, &never), kPause);
 }
 
 template <typename T>
-absl::Status OwnModel::CheckSpans(absl::Span<const absl::Span<T>> spans) const {
+absl::Status Client::CheckSpans(absl::Span<const absl::Span<T>> spans) const {
   if (spans.size() != sizes_.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("wanted one span for each of the ", sizes_.size(),

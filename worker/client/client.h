@@ -1,5 +1,5 @@
-#ifndef WORKER_CLIENT_OWN_MODEL_H_
-#define WORKER_CLIENT_OWN_MODEL_H_
+#ifndef WORKER_CLIENT_CLIENT_H_
+#define WORKER_CLIENT_CLIENT_H_
 
 #include <cstdint>
 #include <functional>
@@ -29,10 +29,10 @@ namespace muster {
 // checkpoints: one worker initializes, each pushes when it is ready
 // (asynchronous replication).
 //
-//   OwnModel::Options options;
+//   Client::Options options;
 //   options.ps_addresses = {"localhost:2222"};
 //   options.optimizer.set_name("adam");
-//   ASSIGN_OR_RETURN(auto model, OwnModel::Connect(options, {{"w", {3, 2}}}));
+//   ASSIGN_OR_RETURN(auto model, Client::Connect(options, {{"w", {3, 2}}}));
 //   RETURN_IF_ERROR(model->Initialize({w}));     // worker 0
 //   RETURN_IF_ERROR(model->WaitForOthersToInitialize());  // the other workers
 //   RETURN_IF_ERROR(model->Pull({absl::MakeSpan(w)}));
@@ -42,13 +42,13 @@ namespace muster {
 //         model->PushPull({w_gradient}, {absl::MakeSpan(w)}).status());
 //   }
 //
-// own_model_example.cc is a whole program. For use by one thread.
+// client_example.cc is a whole program. For use by one thread.
 //
 // Errors of all calls: Unavailable if a ps task is away for too long, naming it
 // and the cause; Aborted ("fenced: ...") once a ps task was started anew or the
 // model was initialized again: its values are gone, and only Initialize, or
 // waiting for who does it, goes on.
-class OwnModel {
+class Client {
  public:
   // float32, row-major.
   struct Tensor {
@@ -83,10 +83,10 @@ class OwnModel {
   // Waits until every ps task answers. Errors: also InvalidArgument for the
   // options and tensors, Unauthenticated for an address that is not this
   // machine's, FailedPrecondition for a ps of another version.
-  static absl::StatusOr<std::unique_ptr<OwnModel>> Connect(
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(
       const Options& options, absl::Span<const Tensor> tensors);
   // The same over links of the caller's, one a ps address.
-  static absl::StatusOr<std::unique_ptr<OwnModel>> Create(
+  static absl::StatusOr<std::unique_ptr<Client>> Create(
       const Options& options, absl::Span<const Tensor> tensors,
       std::vector<std::unique_ptr<ParameterLink>> links);
 
@@ -119,8 +119,8 @@ class OwnModel {
   ParameterClient& client() { return *client_; }
 
  private:
-  OwnModel(Options options, Sender sender,
-           std::unique_ptr<ParameterClient> client);
+  Client(Options options, Sender sender,
+         std::unique_ptr<ParameterClient> client);
 
   absl::Status SetTensors(absl::Span<const Tensor> tensors);
   HelloRequest MakeHello(int ps_task) const;
@@ -148,4 +148,4 @@ class OwnModel {
 
 }  // namespace muster
 
-#endif  // WORKER_CLIENT_OWN_MODEL_H_
+#endif  // WORKER_CLIENT_CLIENT_H_

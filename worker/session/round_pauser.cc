@@ -1,4 +1,4 @@
-#include "worker/session/round_holder.h"
+#include "worker/session/round_pauser.h"
 
 #include <memory>
 #include <utility>
@@ -29,19 +29,20 @@ struct RunEnd {
 
 }  // namespace
 
-HoldRoundsRequest RoundHolder::MakeRequest(bool hold) const {
-  HoldRoundsRequest request;
+PauseRoundsRequest RoundPauser::MakeRequest(bool hold) const {
+  PauseRoundsRequest request;
   *request.mutable_sender() = sender_;
   request.set_model_epoch(model_epoch_);
-  request.set_hold(hold);
+  request.set_pause(hold);
   return request;
 }
 
-absl::StatusOr<HoldRoundsReply> RoundHolder::Hold() {
-  absl::StatusOr<HoldRoundsReply> reply =
-      BlockingCall<HoldRoundsReply>(clock_, [&](auto done) {
-        coordination_->HoldRounds(MakeRequest(/*hold=*/true),
-                                  clock_.Now() + kCallTimeout, std::move(done));
+absl::StatusOr<PauseRoundsReply> RoundPauser::Hold() {
+  absl::StatusOr<PauseRoundsReply> reply =
+      BlockingCall<PauseRoundsReply>(clock_, [&](auto done) {
+        coordination_->PauseRounds(MakeRequest(/*hold=*/true),
+                                   clock_.Now() + kCallTimeout,
+                                   std::move(done));
       });
   absl::Status status = Annotate(reply.status(), "hold rounds");
   if (reply.ok() &&
@@ -57,17 +58,17 @@ absl::StatusOr<HoldRoundsReply> RoundHolder::Hold() {
   return status;
 }
 
-absl::Status RoundHolder::HoldOn(int64_t round) {
-  ASSIGN_OR_RETURN(const HoldRoundsReply held, Hold());
+absl::Status RoundPauser::HoldOn(int64_t round) {
+  ASSIGN_OR_RETURN(const PauseRoundsReply held, Hold());
   if (held.token().round() == round) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat("hold round ", round,
                                          ": it was closed meanwhile, round ",
                                          held.token().round(), " is open"));
 }
 
-absl::Status RoundHolder::TryRunHeld(
+absl::Status RoundPauser::TryRunPaused(
     absl::FunctionRef<void(const StepToken&, Done)> run) {
-  ASSIGN_OR_RETURN(const HoldRoundsReply held, Hold());
+  ASSIGN_OR_RETURN(const PauseRoundsReply held, Hold());
   const auto end = std::make_shared<RunEnd>();
   run(held.token(), [end](absl::Status status) {
     absl::MutexLock lock(&end->mu);
@@ -89,20 +90,20 @@ absl::Status RoundHolder::TryRunHeld(
   return is_held;
 }
 
-absl::Status RoundHolder::RunHeld(
+absl::Status RoundPauser::RunPaused(
     absl::FunctionRef<void(const StepToken&, Done)> run) {
-  absl::Status status = TryRunHeld(run);
+  absl::Status status = TryRunPaused(run);
   for (int attempt = 1; attempt < kAttempts && absl::IsAborted(status);
        ++attempt) {
-    status = TryRunHeld(run);
+    status = TryRunPaused(run);
   }
   return status;
 }
 
-void RoundHolder::Release() {
-  coordination_->HoldRounds(MakeRequest(/*hold=*/false),
-                            clock_.Now() + kCallTimeout,
-                            [](const absl::StatusOr<HoldRoundsReply>&) {});
+void RoundPauser::Release() {
+  coordination_->PauseRounds(MakeRequest(/*hold=*/false),
+                             clock_.Now() + kCallTimeout,
+                             [](const absl::StatusOr<PauseRoundsReply>&) {});
 }
 
 }  // namespace muster

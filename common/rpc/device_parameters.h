@@ -1,5 +1,5 @@
-#ifndef COMMON_RPC_PARAMETER_HOLDER_H_
-#define COMMON_RPC_PARAMETER_HOLDER_H_
+#ifndef COMMON_RPC_DEVICE_PARAMETERS_H_
+#define COMMON_RPC_DEVICE_PARAMETERS_H_
 
 #include <cstdint>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace muster {
 
 // One tensor where its shard keeps it.
-struct HeldTensor {
+struct ResidentTensor {
   absl::Span<float> parameter;
   // slots[i] is the rule's i-th slot: runs, one after another, of as many
   // elements as the parameter.
@@ -20,14 +20,14 @@ struct HeldTensor {
 
 // Holds a shard's parameters and slots in other memory of its process, such as
 // a device's, and updates them there: a write-back cache of the shard's memory
-// with one owner (ParameterLink::HoldParameters). While a shard is held:
+// with one owner (ParameterLink::KeepOnDevice). While a shard is held:
 //
 // - Versions, counts of updates, duplicate marks, staleness and rate factors
 //   stay the shard's, and advance with each step as they do with a push: it
 //   tells the holder which blocks to update, as which update.
 // - A step of the worker that the holder belongs to is one request
-//   (ParameterLink::UpdateHeld) with no values: its gradients are those that
-//   the holder has at that moment, and nobody here looks whether they are
+//   (ParameterLink::UpdateOnDevice) with no values: its gradients are those
+//   that the holder has at that moment, and nobody here looks whether they are
 //   finite. Pushes are refused, whoever sends them.
 // - The shard's memory is what it was at the last WriteBack (at first, Take),
 //   and nobody else writes there. Before a request reads values or slots (pull,
@@ -39,14 +39,14 @@ struct HeldTensor {
 // Calls come one at a time, from any thread, and may wait for a device. Whoever
 // steps waits for his requests that read values, so that the holder is not used
 // for a step meanwhile.
-class ParameterHolder {
+class DeviceParameters {
  public:
-  virtual ~ParameterHolder() = default;
+  virtual ~DeviceParameters() = default;
 
   // Takes the values and slots as they are, in the shard's order of tensors;
   // what was held before is of no use. Errors: InvalidArgument if these are not
   // the tensors that it is made for; the device's.
-  virtual absl::Status Take(absl::Span<const HeldTensor> tensors) = 0;
+  virtual absl::Status Take(absl::Span<const ResidentTensor> tensors) = 0;
 
   // Updates elements [begin, end) of a tensor, now or before anybody sees them.
   // Between two steps each element at most once. An error is told by the next
@@ -56,9 +56,9 @@ class ParameterHolder {
 
   // Writes what it holds to the tensors of Take. Errors: the device's; then
   // what is there is a mixture.
-  virtual absl::Status WriteBack(absl::Span<const HeldTensor> tensors) = 0;
+  virtual absl::Status WriteBack(absl::Span<const ResidentTensor> tensors) = 0;
 };
 
 }  // namespace muster
 
-#endif  // COMMON_RPC_PARAMETER_HOLDER_H_
+#endif  // COMMON_RPC_DEVICE_PARAMETERS_H_

@@ -1,5 +1,5 @@
 // A user's own model over shards as they run in production.
-#include "worker/client/own_model.h"
+#include "worker/client/client.h"
 
 #include <memory>
 #include <string>
@@ -21,9 +21,9 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class OwnModelTest : public testing::Test {
+class ClientTest : public testing::Test {
  protected:
-  OwnModelTest() {
+  ClientTest() {
     StartShard(0);
     StartShard(1);
     options_.ps_addresses = {"localhost:1", "localhost:2"};
@@ -42,8 +42,8 @@ class OwnModelTest : public testing::Test {
     shards_[index] = std::make_unique<ShardServer>(shard);
   }
 
-  absl::StatusOr<std::unique_ptr<OwnModel>> Create(
-      const std::vector<OwnModel::Tensor>& tensors) {
+  absl::StatusOr<std::unique_ptr<Client>> Create(
+      const std::vector<Client::Tensor>& tensors) {
     std::vector<std::unique_ptr<ParameterLink>> links;
     for (const auto& shard : shards_) {
       LossyParameterLink::Options loss;
@@ -51,20 +51,20 @@ class OwnModelTest : public testing::Test {
       loss.lose_request = loss.lose_reply = loss.repeat = lose_;
       links.push_back(std::make_unique<LossyParameterLink>(shard.get(), loss));
     }
-    return OwnModel::Create(options_, tensors, std::move(links));
+    return Client::Create(options_, tensors, std::move(links));
   }
-  std::unique_ptr<OwnModel> CreateOf(int worker) {
+  std::unique_ptr<Client> CreateOf(int worker) {
     options_.worker_index = worker;
     auto model = Create({{"a", {3}}, {"b", {2, 2}}});
     EXPECT_THAT(model, IsOk());
     return *std::move(model);
   }
-  absl::Status Pull(OwnModel& model) {
+  absl::Status Pull(Client& model) {
     return model.Pull({absl::MakeSpan(a_), absl::MakeSpan(b_)});
   }
 
   // Pulls, and pushes ones.
-  absl::StatusOr<PushOutcome> Step(OwnModel& model) {
+  absl::StatusOr<PushOutcome> Step(Client& model) {
     const absl::Status pulled = Pull(model);
     if (!pulled.ok()) return pulled;
     return model.Push({ones3_, ones4_});
@@ -74,14 +74,14 @@ class OwnModelTest : public testing::Test {
   MonotonicClock clock_;
   uint64_t incarnations_ = 10;
   std::unique_ptr<ShardServer> shards_[2];
-  OwnModel::Options options_;
+  Client::Options options_;
   std::vector<float> a_ = {1, 2, 3};
   std::vector<float> b_ = {4, 5, 6, 7};
   const std::vector<float> ones3_ = {1, 1, 1};
   const std::vector<float> ones4_ = {1, 1, 1, 1};
 };
 
-TEST_F(OwnModelTest, PullsWhatWasInitializedAndPushed) {
+TEST_F(ClientTest, PullsWhatWasInitializedAndPushed) {
   const auto model = CreateOf(0);
   ASSERT_THAT(model->Initialize({a_, b_}), IsOk());
   ASSERT_THAT(Step(*model), IsOk());
@@ -91,7 +91,7 @@ TEST_F(OwnModelTest, PullsWhatWasInitializedAndPushed) {
   EXPECT_EQ(model->step(), 1);
 }
 
-TEST_F(OwnModelTest, WorkersMeetOnOneModel) {
+TEST_F(ClientTest, WorkersMeetOnOneModel) {
   const auto first = CreateOf(0);
   const auto second = CreateOf(1);
   ASSERT_THAT(first->Initialize({a_, b_}), IsOk());
@@ -102,7 +102,7 @@ TEST_F(OwnModelTest, WorkersMeetOnOneModel) {
   EXPECT_THAT(a_, ElementsAre(-1, 0, 1));
 }
 
-TEST_F(OwnModelTest, AppliesEachPushOnceOverLossyLinks) {
+TEST_F(ClientTest, AppliesEachPushOnceOverLossyLinks) {
   lose_ = 0.2;
   const auto model = CreateOf(0);
   a_ = {0, 0, 0};
@@ -117,7 +117,7 @@ TEST_F(OwnModelTest, AppliesEachPushOnceOverLossyLinks) {
   EXPECT_THAT(b_, Each(-kSteps));
 }
 
-TEST_F(OwnModelTest, ARestartedWorkerTakesOver) {
+TEST_F(ClientTest, ARestartedWorkerTakesOver) {
   const auto dead = CreateOf(0);
   ASSERT_THAT(dead->Initialize({a_, b_}), IsOk());
   ASSERT_THAT(Step(*dead), IsOk());
@@ -130,7 +130,7 @@ TEST_F(OwnModelTest, ARestartedWorkerTakesOver) {
   EXPECT_THAT(a_, ElementsAre(-1, 0, 1));
 }
 
-TEST_F(OwnModelTest, InitializingAgainFencesWhoMeansTheOldValues) {
+TEST_F(ClientTest, InitializingAgainFencesWhoMeansTheOldValues) {
   const auto first = CreateOf(0);
   const auto second = CreateOf(1);
   ASSERT_THAT(first->Initialize({a_, b_}), IsOk());
@@ -144,7 +144,7 @@ TEST_F(OwnModelTest, InitializingAgainFencesWhoMeansTheOldValues) {
   EXPECT_THAT(Step(*second), IsOk());
 }
 
-TEST_F(OwnModelTest, SaysWhichPsHasNoModel) {
+TEST_F(ClientTest, SaysWhichPsHasNoModel) {
   options_.max_wait = absl::Milliseconds(1);
   const auto model = CreateOf(1);
   const absl::Status waited = model->WaitForOthersToInitialize();
@@ -152,7 +152,7 @@ TEST_F(OwnModelTest, SaysWhichPsHasNoModel) {
   EXPECT_THAT(waited.message(), HasSubstr("/job:ps/task:0 has no model yet"));
 }
 
-TEST_F(OwnModelTest, SaysThatAnotherModelIsThere) {
+TEST_F(ClientTest, SaysThatAnotherModelIsThere) {
   ASSERT_THAT(CreateOf(0)->Initialize({a_, b_}), IsOk());
   options_.max_wait = absl::Milliseconds(1);
   options_.worker_index = 1;
@@ -162,7 +162,7 @@ TEST_F(OwnModelTest, SaysThatAnotherModelIsThere) {
               HasSubstr("/job:ps/task:0 holds another model"));
 }
 
-TEST_F(OwnModelTest, RefusesSpansOfAnotherSize) {
+TEST_F(ClientTest, RefusesSpansOfAnotherSize) {
   const auto model = CreateOf(0);
   EXPECT_THAT(model->Initialize({a_}).message(),
               HasSubstr("one span for each of the 2 tensors, found 1"));
@@ -172,14 +172,14 @@ TEST_F(OwnModelTest, RefusesSpansOfAnotherSize) {
   EXPECT_EQ(model->step(), 0);
 }
 
-TEST_F(OwnModelTest, WantsAPullBeforeTheFirstPush) {
+TEST_F(ClientTest, WantsAPullBeforeTheFirstPush) {
   const auto model = CreateOf(0);
   ASSERT_THAT(model->Initialize({a_, b_}), IsOk());
   EXPECT_THAT(model->Push({ones3_, ones4_}).status().message(),
               HasSubstr("nothing was pulled"));
 }
 
-TEST_F(OwnModelTest, RefusesBadOptions) {
+TEST_F(ClientTest, RefusesBadOptions) {
   EXPECT_THAT(Create({}).status().message(), HasSubstr("at least one tensor"));
   EXPECT_THAT(Create({{"a", {-1}}}).status().message(), HasSubstr("'a'"));
   options_.worker_index = -1;
@@ -191,13 +191,13 @@ TEST_F(OwnModelTest, RefusesBadOptions) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(OwnModelTest, RefusesAnOpenNetwork) {
+TEST_F(ClientTest, RefusesAnOpenNetwork) {
   options_.ps_addresses = {"192.0.2.1:1"};
-  EXPECT_EQ(OwnModel::Connect(options_, {{"a", {1}}}).status().code(),
+  EXPECT_EQ(Client::Connect(options_, {{"a", {1}}}).status().code(),
             absl::StatusCode::kUnauthenticated);
 }
 
-TEST_F(OwnModelTest, AnUnknownRuleIsNamed) {
+TEST_F(ClientTest, AnUnknownRuleIsNamed) {
   options_.optimizer.set_name("adamm");
   const auto model = CreateOf(0);
   EXPECT_THAT(model->Initialize({a_, b_}).message(), HasSubstr("adam"));

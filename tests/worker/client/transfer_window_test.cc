@@ -1,4 +1,4 @@
-#include "worker/client/transfer_machine.h"
+#include "worker/client/transfer_window.h"
 
 #include <map>
 #include <random>
@@ -23,41 +23,41 @@ using ::testing::IsEmpty;
 
 const absl::Time kStart = absl::UnixEpoch() + absl::Seconds(1000);
 
-TransferMachine MakeMachine(std::vector<std::vector<int64_t>> part_bytes,
-                            TransferOptions options = {}) {
+TransferWindow MakeMachine(std::vector<std::vector<int64_t>> part_bytes,
+                           TransferOptions options = {}) {
   std::vector<std::string> names;
   for (size_t i = 0; i < part_bytes.size(); ++i) {
     names.push_back(absl::StrCat("/job:ps/task:", i));
   }
-  return TransferMachine(options, part_bytes, names);
+  return TransferWindow(options, part_bytes, names);
 }
 
-TEST(TransferMachineTest, EndsAtOnceWithoutParts) {
-  TransferMachine machine = MakeMachine({{}, {}});
-  const TransferMachine::Actions actions = machine.Start(kStart);
+TEST(TransferWindowTest, EndsAtOnceWithoutParts) {
+  TransferWindow machine = MakeMachine({{}, {}});
+  const TransferWindow::Actions actions = machine.Start(kStart);
   ASSERT_TRUE(actions.done.has_value());
   EXPECT_THAT(*actions.done, IsOk());
 }
 
-TEST(TransferMachineTest, KeepsAWindowForEachShard) {
+TEST(TransferWindowTest, KeepsAWindowForEachShard) {
   TransferOptions options;
   options.window_parts = 2;
-  TransferMachine machine = MakeMachine({{1, 1, 1}, {1}}, options);
+  TransferWindow machine = MakeMachine({{1, 1, 1}, {1}}, options);
   EXPECT_EQ(machine.Start(kStart).sends.size(), 3);
-  const TransferMachine::Actions next =
+  const TransferWindow::Actions next =
       machine.OnAnswer(0, 1, 1, absl::OkStatus(), kStart);
   ASSERT_EQ(next.sends.size(), 1);
   EXPECT_EQ(next.sends[0].shard, 0);
   EXPECT_EQ(next.sends[0].part, 2);
 }
 
-TEST(TransferMachineTest, AClosedPartWaitsUntilItIsOpened) {
+TEST(TransferWindowTest, AClosedPartWaitsUntilItIsOpened) {
   TransferOptions options;
   options.window_parts = 2;
-  TransferMachine machine = MakeMachine({{1, 1, 1, 1}, {1}}, options);
+  TransferWindow machine = MakeMachine({{1, 1, 1, 1}, {1}}, options);
   machine.CloseParts();
   EXPECT_TRUE(machine.Start(kStart).sends.empty());
-  const TransferMachine::Actions first =
+  const TransferWindow::Actions first =
       machine.OpenParts({{0, 1}, {0, 2}, {0, 3}}, kStart);
   ASSERT_EQ(first.sends.size(), 2);
   EXPECT_EQ(first.sends[0].part, 1);
@@ -65,44 +65,44 @@ TEST(TransferMachineTest, AClosedPartWaitsUntilItIsOpened) {
   EXPECT_EQ(machine.OnAnswer(0, 1, 1, absl::OkStatus(), kStart).sends.size(),
             1);
   for (const int part : {2, 3}) {
-    const TransferMachine::Actions next =
+    const TransferWindow::Actions next =
         machine.OnAnswer(0, part, 1, absl::OkStatus(), kStart);
     EXPECT_TRUE(next.sends.empty());
     EXPECT_FALSE(next.done.has_value()) << "two parts are still closed";
   }
   EXPECT_EQ(machine.OpenParts({{0, 0}, {1, 0}}, kStart).sends.size(), 2);
   machine.OnAnswer(0, 0, 1, absl::OkStatus(), kStart);
-  const TransferMachine::Actions last =
+  const TransferWindow::Actions last =
       machine.OnAnswer(1, 0, 1, absl::OkStatus(), kStart);
   ASSERT_TRUE(last.done.has_value());
   EXPECT_THAT(*last.done, IsOk());
 }
 
-TEST(TransferMachineTest, OpensNothingAfterItsEnd) {
-  TransferMachine machine = MakeMachine({{1, 1}});
+TEST(TransferWindowTest, OpensNothingAfterItsEnd) {
+  TransferWindow machine = MakeMachine({{1, 1}});
   machine.CloseParts();
   machine.Start(kStart);
   EXPECT_TRUE(machine.Cancel(absl::CancelledError("")).done.has_value());
   EXPECT_TRUE(machine.OpenParts({{0, 0}, {0, 1}}, kStart).sends.empty());
 }
 
-TEST(TransferMachineTest, GivesLongerToPartsBehindOthers) {
-  TransferMachine machine = MakeMachine({{1 << 20, 1 << 20}});
-  const TransferMachine::Actions actions = machine.Start(kStart);
+TEST(TransferWindowTest, GivesLongerToPartsBehindOthers) {
+  TransferWindow machine = MakeMachine({{1 << 20, 1 << 20}});
+  const TransferWindow::Actions actions = machine.Start(kStart);
   ASSERT_EQ(actions.sends.size(), 2);
   EXPECT_EQ(actions.sends[0].deadline, kStart + absl::Seconds(11));
   EXPECT_EQ(actions.sends[1].deadline, kStart + absl::Seconds(12));
 }
 
-TEST(TransferMachineTest, RepeatsALostPartAfterAPause) {
-  TransferMachine machine = MakeMachine({{8}});
+TEST(TransferWindowTest, RepeatsALostPartAfterAPause) {
+  TransferWindow machine = MakeMachine({{8}});
   machine.Start(kStart);
-  const TransferMachine::Actions failed =
+  const TransferWindow::Actions failed =
       machine.OnAnswer(0, 0, 1, absl::UnavailableError("refused"), kStart);
   EXPECT_TRUE(failed.sends.empty());
   ASSERT_TRUE(failed.wake_at.has_value());
   EXPECT_GT(*failed.wake_at, kStart);
-  const TransferMachine::Actions again = machine.OnTimer(*failed.wake_at);
+  const TransferWindow::Actions again = machine.OnTimer(*failed.wake_at);
   ASSERT_EQ(again.sends.size(), 1);
   EXPECT_EQ(again.sends[0].part, 0);
   EXPECT_EQ(again.sends[0].attempt, 2);
@@ -111,25 +111,25 @@ TEST(TransferMachineTest, RepeatsALostPartAfterAPause) {
 
 // Else a shard that is away gets every part of a large model at once, again
 // and again.
-TEST(TransferMachineTest, PausingPartsKeepTheirPlaceInTheWindow) {
+TEST(TransferWindowTest, PausingPartsKeepTheirPlaceInTheWindow) {
   TransferOptions options;
   options.window_parts = 2;
-  TransferMachine machine = MakeMachine({{1, 1, 1, 1}}, options);
+  TransferWindow machine = MakeMachine({{1, 1, 1, 1}}, options);
   ASSERT_EQ(machine.Start(kStart).sends.size(), 2);
   const absl::Status refused = absl::UnavailableError("refused");
   EXPECT_TRUE(machine.OnAnswer(0, 0, 1, refused, kStart).sends.empty());
   EXPECT_TRUE(machine.OnAnswer(0, 1, 1, refused, kStart).sends.empty());
-  const TransferMachine::Actions again =
+  const TransferWindow::Actions again =
       machine.OnTimer(kStart + options.backoff.max);
   ASSERT_EQ(again.sends.size(), 2);
   EXPECT_EQ(again.sends[0].part, 0);
   EXPECT_EQ(again.sends[1].part, 1);
 }
 
-TEST(TransferMachineTest, AsksForATimerOnce) {
-  TransferMachine machine = MakeMachine({{8}, {1, 1, 1, 1}});
+TEST(TransferWindowTest, AsksForATimerOnce) {
+  TransferWindow machine = MakeMachine({{8}, {1, 1, 1, 1}});
   machine.Start(kStart);
-  const TransferMachine::Actions failed =
+  const TransferWindow::Actions failed =
       machine.OnAnswer(0, 0, 1, absl::UnavailableError("refused"), kStart);
   ASSERT_TRUE(failed.wake_at.has_value());
   for (int part = 0; part < 4; ++part) {
@@ -143,11 +143,11 @@ TEST(TransferMachineTest, AsksForATimerOnce) {
 
 // Long before it is given up: the session, which says it then, is not asked
 // until the transfer has ended.
-TEST(TransferMachineTest, SaysForWhomItWaitsASecondAfterTheLoss) {
-  TransferMachine machine = MakeMachine({{8}, {8}});
+TEST(TransferWindowTest, SaysForWhomItWaitsASecondAfterTheLoss) {
+  TransferWindow machine = MakeMachine({{8}, {8}});
   machine.Start(kStart);
   const absl::Status refused = absl::UnavailableError("refused");
-  TransferMachine::Actions actions = machine.OnAnswer(0, 0, 1, refused, kStart);
+  TransferWindow::Actions actions = machine.OnAnswer(0, 0, 1, refused, kStart);
   absl::Time now = kStart;
   int attempt = 1;
   std::vector<std::pair<absl::Duration, std::string>> lines;
@@ -173,8 +173,8 @@ TEST(TransferMachineTest, SaysForWhomItWaitsASecondAfterTheLoss) {
   EXPECT_GE(FailingTime(*actions.done), absl::Seconds(5));
 }
 
-TEST(TransferMachineTest, SaysThatItWaitsNoLonger) {
-  TransferMachine machine = MakeMachine({{8, 8}});
+TEST(TransferWindowTest, SaysThatItWaitsNoLonger) {
+  TransferWindow machine = MakeMachine({{8, 8}});
   machine.Start(kStart);
   const absl::Status refused = absl::UnavailableError("refused");
   machine.OnAnswer(0, 0, 1, refused, kStart);
@@ -193,10 +193,10 @@ TEST(TransferMachineTest, SaysThatItWaitsNoLonger) {
               IsEmpty());
 }
 
-TEST(TransferMachineTest, FencedEndsAtOnceAsAborted) {
-  TransferMachine machine = MakeMachine({{8}, {8}});
+TEST(TransferWindowTest, FencedEndsAtOnceAsAborted) {
+  TransferWindow machine = MakeMachine({{8}, {8}});
   machine.Start(kStart);
-  const TransferMachine::Actions actions = machine.OnAnswer(
+  const TransferWindow::Actions actions = machine.OnAnswer(
       1, 0, 1, absl::FailedPreconditionError("fenced: epoch 3 is over"),
       kStart);
   ASSERT_TRUE(actions.done.has_value());
@@ -205,22 +205,22 @@ TEST(TransferMachineTest, FencedEndsAtOnceAsAborted) {
                        "/job:ps/task:1: fenced: epoch 3 is over"));
 }
 
-TEST(TransferMachineTest, ARefusalIsNotRepeated) {
-  TransferMachine machine = MakeMachine({{8}});
+TEST(TransferWindowTest, ARefusalIsNotRepeated) {
+  TransferWindow machine = MakeMachine({{8}});
   machine.Start(kStart);
-  const TransferMachine::Actions actions = machine.OnAnswer(
+  const TransferWindow::Actions actions = machine.OnAnswer(
       0, 0, 1, absl::InvalidArgumentError("shape differs"), kStart);
   ASSERT_TRUE(actions.done.has_value());
   EXPECT_THAT(*actions.done, StatusIs(absl::StatusCode::kInvalidArgument,
                                       HasSubstr("/job:ps/task:0")));
 }
 
-TEST(TransferMachineTest, GivesUpNamingTheShardAndTheCause) {
+TEST(TransferWindowTest, GivesUpNamingTheShardAndTheCause) {
   TransferOptions options;
   options.give_up_after = absl::Seconds(3);
-  TransferMachine machine = MakeMachine({{8}}, options);
+  TransferWindow machine = MakeMachine({{8}}, options);
   absl::Time now = kStart;
-  TransferMachine::Actions actions = machine.Start(now);
+  TransferWindow::Actions actions = machine.Start(now);
   while (!actions.done.has_value()) {
     if (!actions.sends.empty()) {
       actions = machine.OnAnswer(0, 0, actions.sends[0].attempt,
@@ -238,27 +238,27 @@ TEST(TransferMachineTest, GivesUpNamingTheShardAndTheCause) {
   EXPECT_LT(now - kStart, options.give_up_after + options.backoff.max);
 }
 
-TEST(TransferMachineTest, ComesAgainWhenTheShardSaysSo) {
-  TransferMachine machine = MakeMachine({{8}});
+TEST(TransferWindowTest, ComesAgainWhenTheShardSaysSo) {
+  TransferWindow machine = MakeMachine({{8}});
   machine.Start(kStart);
   absl::Status full = absl::ResourceExhaustedError("no room");
   SetRetryAfter(absl::Seconds(3), &full);
-  const TransferMachine::Actions refused =
+  const TransferWindow::Actions refused =
       machine.OnAnswer(0, 0, 1, full, kStart);
   ASSERT_TRUE(refused.wake_at.has_value());
   EXPECT_GT(*refused.wake_at, kStart + absl::Seconds(3));
   EXPECT_EQ(machine.OnTimer(*refused.wake_at).sends.size(), 1);
 }
 
-TEST(TransferMachineTest, IsPatientWithAShardThatHasNoRoom) {
+TEST(TransferWindowTest, IsPatientWithAShardThatHasNoRoom) {
   TransferOptions options;
-  TransferMachine machine = MakeMachine({{8}}, options);
+  TransferWindow machine = MakeMachine({{8}}, options);
   machine.Start(kStart);
   absl::Status full = absl::ResourceExhaustedError("no room");
   SetRetryAfter(absl::Seconds(1), &full);
   absl::Time now = kStart;
   int attempt = 1;
-  TransferMachine::Actions actions;
+  TransferWindow::Actions actions;
   while (!actions.done.has_value()) {
     actions = machine.OnAnswer(0, 0, attempt++, full, now);
     if (actions.wake_at.has_value()) {
@@ -267,12 +267,12 @@ TEST(TransferMachineTest, IsPatientWithAShardThatHasNoRoom) {
     }
     ASSERT_LT(attempt, 1000);
   }
-  EXPECT_GE(now - kStart, TransferMachine::kPatience * options.give_up_after);
+  EXPECT_GE(now - kStart, TransferWindow::kPatience * options.give_up_after);
   EXPECT_THAT(actions.done->message(), HasSubstr("no room"));
 }
 
-TEST(TransferMachineTest, IgnoresALateAnswer) {
-  TransferMachine machine = MakeMachine({{8}});
+TEST(TransferWindowTest, IgnoresALateAnswer) {
+  TransferWindow machine = MakeMachine({{8}});
   machine.Start(kStart);
   const auto failed = machine.OnAnswer(
       0, 0, 1, absl::DeadlineExceededError("no answer"), kStart);
@@ -285,8 +285,8 @@ TEST(TransferMachineTest, IgnoresALateAnswer) {
                   .done.has_value());
 }
 
-TEST(TransferMachineTest, CancelEndsOnce) {
-  TransferMachine machine = MakeMachine({{8}});
+TEST(TransferWindowTest, CancelEndsOnce) {
+  TransferWindow machine = MakeMachine({{8}});
   machine.Start(kStart);
   EXPECT_TRUE(machine.Cancel(absl::CancelledError("x")).done.has_value());
   EXPECT_FALSE(machine.Cancel(absl::CancelledError("x")).done.has_value());
@@ -307,13 +307,13 @@ class RandomNetwork {
   }
 
   void Run() {
-    TransferMachine machine = MakeMachine(parts_, options_);
+    TransferWindow machine = MakeMachine(parts_, options_);
     Take(machine.Start(now_));
     while (!done_) {
       ASSERT_FALSE(events_.empty()) << "nothing will ever happen again";
       const auto first = events_.begin();
       now_ = first->first;
-      const TransferMachine::Send send = first->second;
+      const TransferWindow::Send send = first->second;
       events_.erase(first);
       if (send.shard < 0) {
         Take(machine.OnTimer(now_));
@@ -340,8 +340,8 @@ class RandomNetwork {
     return sum;
   }
 
-  void Take(const TransferMachine::Actions& actions) {
-    for (const TransferMachine::Send& send : actions.sends) {
+  void Take(const TransferWindow::Actions& actions) {
+    for (const TransferWindow::Send& send : actions.sends) {
       const std::pair<int, int> key(send.shard, send.part);
       ASSERT_TRUE(in_flight_.insert(key).second) << "sent twice at once";
       ASSERT_EQ(acknowledged_.count(key), 0) << "sent after its answer";
@@ -353,7 +353,7 @@ class RandomNetwork {
     }
     if (actions.wake_at.has_value()) {
       events_.emplace(*actions.wake_at,
-                      TransferMachine::Send{-1, 0, 0, absl::Time()});
+                      TransferWindow::Send{-1, 0, 0, absl::Time()});
     }
     if (actions.done.has_value()) {
       ASSERT_FALSE(done_) << "ended twice";
@@ -367,13 +367,13 @@ class RandomNetwork {
   TransferOptions options_;
   uint32_t failure_percent_;
   absl::Time now_ = kStart;
-  std::multimap<absl::Time, TransferMachine::Send> events_;
+  std::multimap<absl::Time, TransferWindow::Send> events_;
   std::set<std::pair<int, int>> in_flight_;
   std::set<std::pair<int, int>> acknowledged_;
   bool done_ = false;
 };
 
-TEST(TransferMachineTest, BringsEveryPartOverAFaultyNetwork) {
+TEST(TransferWindowTest, BringsEveryPartOverAFaultyNetwork) {
   for (uint32_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomNetwork network(seed, {{5, 6, 7, 8, 9, 10}, {}, {11}, {12, 13}});

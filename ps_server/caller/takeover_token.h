@@ -1,5 +1,5 @@
-#ifndef PS_SERVER_CALLER_TAKEOVER_NUMBER_H_
-#define PS_SERVER_CALLER_TAKEOVER_NUMBER_H_
+#ifndef PS_SERVER_CALLER_TAKEOVER_TOKEN_H_
+#define PS_SERVER_CALLER_TAKEOVER_TOKEN_H_
 
 #include <cstdint>
 
@@ -11,8 +11,8 @@ namespace muster {
 // number of one takeover is of no use for any other: what a process that died
 // had under way cannot confirm anything. Not a secret; a peer that lies could
 // as well lie about its task.
-uint64_t TakeoverNumber(uint64_t current, uint64_t next, int64_t replaced);
+uint64_t TakeoverToken(uint64_t current, uint64_t next, int64_t replaced);
 
 }  // namespace muster
 
-#endif  // PS_SERVER_CALLER_TAKEOVER_NUMBER_H_
+#endif  // PS_SERVER_CALLER_TAKEOVER_TOKEN_H_

@@ -1,4 +1,4 @@
-#include "ps_server/shard/held_parameters.h"
+#include "ps_server/shard/device_resident_parameters.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer/update_rule.h"
-#include "common/rpc/parameter_holder.h"
+#include "common/rpc/device_parameters.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ps_server/shard/parameter_shard.h"
@@ -46,16 +46,16 @@ OptimizerSpec Adam() {
 
 // Holds tensors, and its own gradient, in vectors: of all tensors, one after
 // another.
-class FakeHolder : public ParameterHolder {
+class FakeHolder : public DeviceParameters {
  public:
   FakeHolder() : rule_(*CreateUpdateRule(Adam())) {}
 
-  absl::Status Take(absl::Span<const HeldTensor> tensors) override {
+  absl::Status Take(absl::Span<const ResidentTensor> tensors) override {
     RETURN_IF_ERROR(failure);
     ++takes;
     streams_.assign(1 + rule_->slots().size(), {});
     begins_.clear();
-    for (const HeldTensor& tensor : tensors) {
+    for (const ResidentTensor& tensor : tensors) {
       begins_.push_back(streams_[0].size());
       Append(tensor.parameter, &streams_[0]);
       for (size_t slot = 0; slot < tensor.slots.size(); ++slot) {
@@ -74,7 +74,7 @@ class FakeHolder : public ParameterHolder {
     rule_->Apply(update, &gradient[at], &streams_[0][at], slots, end - begin);
   }
 
-  absl::Status WriteBack(absl::Span<const HeldTensor> tensors) override {
+  absl::Status WriteBack(absl::Span<const ResidentTensor> tensors) override {
     RETURN_IF_ERROR(failure);
     ++write_backs;
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -132,8 +132,8 @@ class TestShard {
     ASSERT_THAT(shard_->Seal(MakeSeal(worker_, epoch)), IsOk());
   }
 
-  absl::Status Hold(ParameterHolder* holder, int64_t epoch = 1) {
-    return shard_->HoldParameters(worker_, MakeFence(epoch), holder);
+  absl::Status Hold(DeviceParameters* holder, int64_t epoch = 1) {
+    return shard_->KeepOnDevice(worker_, MakeFence(epoch), holder);
   }
 
   // In two parts, of one tensor each.
@@ -156,7 +156,7 @@ class TestShard {
 
   // Of whoever holds the parameters.
   absl::StatusOr<PushReply> Update(int64_t step) {
-    return shard_->UpdateHeld(UpdateOf(step));
+    return shard_->UpdateOnDevice(UpdateOf(step));
   }
   PushPart UpdateOf(int64_t step) const {
     PushPart update;
@@ -212,7 +212,7 @@ class TestShard {
   std::unique_ptr<ParameterShard> shard_;
 };
 
-class HeldParametersTest : public testing::Test {
+class DeviceResidentParametersTest : public testing::Test {
  protected:
   // A step of both.
   void Step(int64_t step) {
@@ -238,7 +238,7 @@ class HeldParametersTest : public testing::Test {
   TestShard plain_;
 };
 
-TEST_F(HeldParametersTest, PullsAndSnapshotsSeeWhatIsHeld) {
+TEST_F(DeviceResidentParametersTest, PullsAndSnapshotsSeeWhatIsHeld) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
   for (int64_t step = 1; step <= 3; ++step) Step(step);
   EXPECT_EQ(holder_.write_backs, 0);
@@ -257,7 +257,7 @@ TEST_F(HeldParametersTest, PullsAndSnapshotsSeeWhatIsHeld) {
   ExpectSameSnapshot(cut->snapshot(), wanted->snapshot());
 }
 
-TEST_F(HeldParametersTest, AnOpenSnapshotKeepsWhatItBeganWith) {
+TEST_F(DeviceResidentParametersTest, AnOpenSnapshotKeepsWhatItBeganWith) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
   Step(1);
   const auto cut = held_.BeginSnapshot();
@@ -271,7 +271,7 @@ TEST_F(HeldParametersTest, AnOpenSnapshotKeepsWhatItBeganWith) {
   ExpectSameSnapshot(cut->snapshot(), wanted->snapshot());
 }
 
-TEST_F(HeldParametersTest, CountsAdvanceAsWithPushes) {
+TEST_F(DeviceResidentParametersTest, CountsAdvanceAsWithPushes) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
   for (int64_t step = 1; step <= 3; ++step) Step(step);
   EXPECT_EQ(held_->State().version(), 3);
@@ -280,7 +280,7 @@ TEST_F(HeldParametersTest, CountsAdvanceAsWithPushes) {
   EXPECT_GT(held_->counters().staleness_sum, 0);
 }
 
-TEST_F(HeldParametersTest, ARepeatedUpdateIsNotMadeTwice) {
+TEST_F(DeviceResidentParametersTest, ARepeatedUpdateIsNotMadeTwice) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
   Step(1);
   Step(1);
@@ -289,7 +289,7 @@ TEST_F(HeldParametersTest, ARepeatedUpdateIsNotMadeTwice) {
   ExpectSamePull();
 }
 
-TEST_F(HeldParametersTest, HoldingAgainKeepsTheUpdates) {
+TEST_F(DeviceResidentParametersTest, HoldingAgainKeepsTheUpdates) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
   Step(1);
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
@@ -299,7 +299,7 @@ TEST_F(HeldParametersTest, HoldingAgainKeepsTheUpdates) {
   ExpectSamePull();
 }
 
-TEST_F(HeldParametersTest, ALoadEndsIt) {
+TEST_F(DeviceResidentParametersTest, ALoadEndsIt) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
   Step(1);
   held_.MakeReady(/*epoch=*/2, TRAINABLE, 0.25f);
@@ -313,7 +313,7 @@ TEST_F(HeldParametersTest, ALoadEndsIt) {
   EXPECT_THAT(held_.Hold(&holder_, /*epoch=*/2), IsOk());
 }
 
-TEST_F(HeldParametersTest, NobodyReadsWhatCannotBeWrittenBack) {
+TEST_F(DeviceResidentParametersTest, NobodyReadsWhatCannotBeWrittenBack) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
   Step(1);
   holder_.failure = absl::InternalError("the device is gone");
@@ -325,7 +325,7 @@ TEST_F(HeldParametersTest, NobodyReadsWhatCannotBeWrittenBack) {
   ExpectSamePull();
 }
 
-TEST_F(HeldParametersTest, AHolderThatCannotTakeThemHoldsNothing) {
+TEST_F(DeviceResidentParametersTest, AHolderThatCannotTakeThemHoldsNothing) {
   holder_.failure = absl::ResourceExhaustedError("no memory");
   EXPECT_THAT(
       held_.Hold(&holder_),
@@ -338,7 +338,7 @@ TEST_F(HeldParametersTest, AHolderThatCannotTakeThemHoldsNothing) {
   ExpectSamePull();
 }
 
-TEST_F(HeldParametersTest, RefusesPushesAndUpdatesOfOthers) {
+TEST_F(DeviceResidentParametersTest, RefusesPushesAndUpdatesOfOthers) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
   const auto refusal = StatusIs(absl::StatusCode::kFailedPrecondition,
                                 HasSubstr("held by /job:worker/task:0"));
@@ -347,17 +347,17 @@ TEST_F(HeldParametersTest, RefusesPushesAndUpdatesOfOthers) {
   ASSERT_THAT(held_->Hello(MakeHello(other)), IsOk());
   PushPart update = held_.UpdateOf(1);
   *update.mutable_sender() = other;
-  EXPECT_THAT(held_->UpdateHeld(update), refusal);
+  EXPECT_THAT(held_->UpdateOnDevice(update), refusal);
   EXPECT_EQ(held_->counters().fenced_parts, 2);
   EXPECT_EQ(held_->State().version(), 0);
 }
 
-TEST_F(HeldParametersTest, AnUpdateIsCheckedAsAPush) {
+TEST_F(DeviceResidentParametersTest, AnUpdateIsCheckedAsAPush) {
   ASSERT_THAT(held_.Hold(&holder_), IsOk());
   const auto update = [&](const auto& change) {
     PushPart request = held_.UpdateOf(1);
     change(&request);
-    return held_->UpdateHeld(request).status();
+    return held_->UpdateOnDevice(request).status();
   };
   EXPECT_THAT(
       update([](PushPart* of) { of->mutable_fence()->set_model_epoch(2); }),
@@ -373,7 +373,7 @@ TEST_F(HeldParametersTest, AnUpdateIsCheckedAsAPush) {
   EXPECT_EQ(held_->State().version(), 0);
 }
 
-TEST(HoldParametersTest, NamesAStateTensor) {
+TEST(KeepOnDeviceTest, NamesAStateTensor) {
   FakeHolder holder;
   TestShard shard(STATE);
   EXPECT_THAT(shard.Hold(&holder),

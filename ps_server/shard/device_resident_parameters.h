@@ -1,32 +1,32 @@
-#ifndef PS_SERVER_SHARD_HELD_PARAMETERS_H_
-#define PS_SERVER_SHARD_HELD_PARAMETERS_H_
+#ifndef PS_SERVER_SHARD_DEVICE_RESIDENT_PARAMETERS_H_
+#define PS_SERVER_SHARD_DEVICE_RESIDENT_PARAMETERS_H_
 
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/rpc/parameter_holder.h"
+#include "common/rpc/device_parameters.h"
 #include "proto/parameter_service.pb.h"
 #include "ps_server/block/slice_checks.h"
 #include "ps_server/block/tensor_table.h"
 
 namespace muster {
 
-// The shard's side of a ParameterHolder: who holds its parameters, if anybody,
+// The shard's side of a DeviceParameters: who holds its parameters, if anybody,
 // and whether its own memory is behind. Not thread-safe.
-class HeldParameters {
+class DeviceResidentParameters {
  public:
   // `holder` takes the values of `tensors`, which both outlive the hold.
   // Whoever held them before writes them back first. Errors: FailedPrecondition
   // naming a state tensor, which no rule updates; those of the holders. Nobody
   // holds them then.
   absl::Status Hold(absl::string_view what, const Sender& sender,
-                    ParameterHolder* holder, TensorTable* tensors);
+                    DeviceParameters* holder, TensorTable* tensors);
   // The tensors get other values, or are no more.
   void End() { holder_ = nullptr; }
 
   // Null if nobody holds them.
-  ParameterHolder* holder() const { return holder_; }
+  DeviceParameters* holder() const { return holder_; }
 
   // Whether values may be pushed, and whether `sender` may have everything
   // updated that is held. Errors: FailedPrecondition.
@@ -41,13 +41,13 @@ class HeldParameters {
   absl::Status WriteBack();
 
  private:
-  ParameterHolder* holder_ = nullptr;
+  DeviceParameters* holder_ = nullptr;
   Sender sender_;
-  std::vector<HeldTensor> places_;
+  std::vector<ResidentTensor> places_;
   std::vector<CheckedSlice> slices_;
   bool is_behind_ = false;
 };
 
 }  // namespace muster
 
-#endif  // PS_SERVER_SHARD_HELD_PARAMETERS_H_
+#endif  // PS_SERVER_SHARD_DEVICE_RESIDENT_PARAMETERS_H_

@@ -1,5 +1,5 @@
-#ifndef WORKER_CLIENT_HELD_CORD_H_
-#define WORKER_CLIENT_HELD_CORD_H_
+#ifndef WORKER_CLIENT_PINNED_CORD_H_
+#define WORKER_CLIENT_PINNED_CORD_H_
 
 #include <optional>
 
@@ -13,9 +13,9 @@ namespace muster {
 // The pieces one behind the other, sharing their memory (small ones are
 // copied). Holds the transfer until the last reference to each is gone, however
 // long gRPC's buffers keep it. Nothing if the transfer has ended.
-std::optional<absl::Cord> MakeHeldCord(Transfer* transfer,
-                                       absl::Span<const TensorView> pieces);
+std::optional<absl::Cord> MakePinnedCord(Transfer* transfer,
+                                         absl::Span<const TensorView> pieces);
 
 }  // namespace muster
 
-#endif  // WORKER_CLIENT_HELD_CORD_H_
+#endif  // WORKER_CLIENT_PINNED_CORD_H_

@@ -1,4 +1,4 @@
-#include "worker/client/transfer_machine.h"
+#include "worker/client/transfer_window.h"
 
 #include <algorithm>
 #include <utility>
@@ -45,7 +45,7 @@ std::string WithName(const std::string& shard, const absl::Status& status) {
 
 }  // namespace
 
-TransferMachine::TransferMachine(
+TransferWindow::TransferWindow(
     const TransferOptions& options,
     const std::vector<std::vector<int64_t>>& part_bytes,
     std::vector<std::string> shard_names)
@@ -60,17 +60,17 @@ TransferMachine::TransferMachine(
   }
 }
 
-void TransferMachine::CloseParts() {
+void TransferWindow::CloseParts() {
   for (Shard& shard : shards_) {
     for (Part& part : shard.parts) part.state = PartState::kClosed;
   }
 }
 
-TransferMachine::Actions TransferMachine::Start(absl::Time now) {
+TransferWindow::Actions TransferWindow::Start(absl::Time now) {
   return Continue(now);
 }
 
-TransferMachine::Actions TransferMachine::OpenParts(
+TransferWindow::Actions TransferWindow::OpenParts(
     absl::Span<const PartId> parts, absl::Time now) {
   for (const PartId& id : parts) {
     shards_[id.shard].parts[id.part].state = PartState::kWaiting;
@@ -78,10 +78,10 @@ TransferMachine::Actions TransferMachine::OpenParts(
   return Continue(now);
 }
 
-TransferMachine::Actions TransferMachine::OnAnswer(int shard_index,
-                                                   int part_index, int attempt,
-                                                   const absl::Status& status,
-                                                   absl::Time now) {
+TransferWindow::Actions TransferWindow::OnAnswer(int shard_index,
+                                                 int part_index, int attempt,
+                                                 const absl::Status& status,
+                                                 absl::Time now) {
   Shard& shard = shards_[shard_index];
   Part& part = shard.parts[part_index];
   if (part.state != PartState::kInFlight || part.attempt != attempt) return {};
@@ -116,38 +116,38 @@ TransferMachine::Actions TransferMachine::OnAnswer(int shard_index,
   return Continue(now);
 }
 
-void TransferMachine::OnFailure(Shard* shard, Part* part,
-                                std::optional<absl::Duration> retry_after,
-                                absl::Time now) {
+void TransferWindow::OnFailure(Shard* shard, Part* part,
+                               std::optional<absl::Duration> retry_after,
+                               absl::Time now) {
   ++retries_;
   // With the jitter on top: all who were refused must not come at once.
   part->retry_at =
       now + retry_after.value_or(absl::ZeroDuration()) + shard->backoff.Next();
 }
 
-void TransferMachine::SayWait(Shard* shard, absl::string_view failure,
-                              absl::Time now) {
+void TransferWindow::SayWait(Shard* shard, absl::string_view failure,
+                             absl::Time now) {
   std::string line = shard->waiting.WaitFor(failure, now);
   if (!line.empty()) lines_.push_back(std::move(line));
 }
 
-TransferMachine::Actions TransferMachine::OnTimer(absl::Time now) {
+TransferWindow::Actions TransferWindow::OnTimer(absl::Time now) {
   if (now >= next_timer_) next_timer_ = absl::InfiniteFuture();
   return Continue(now);
 }
 
-TransferMachine::Actions TransferMachine::Cancel(const absl::Status& status) {
+TransferWindow::Actions TransferWindow::Cancel(const absl::Status& status) {
   if (ended_) return {};
   return End(status);
 }
 
-int TransferMachine::in_flight() const {
+int TransferWindow::in_flight() const {
   int sum = 0;
   for (const Shard& shard : shards_) sum += shard.in_flight;
   return sum;
 }
 
-TransferMachine::Actions TransferMachine::Continue(absl::Time now) {
+TransferWindow::Actions TransferWindow::Continue(absl::Time now) {
   if (ended_) return {};
   Actions actions;
   bool all_done = true;
@@ -167,8 +167,8 @@ TransferMachine::Actions TransferMachine::Continue(absl::Time now) {
   return actions;
 }
 
-void TransferMachine::FillWindow(Shard* shard, int index, absl::Time now,
-                                 Actions* actions) {
+void TransferWindow::FillWindow(Shard* shard, int index, absl::Time now,
+                                Actions* actions) {
   // Looks at no more parts than it must: a model that is loaded has one for
   // each of its tensors.
   while (shard->first_undone < shard->parts.size() &&
@@ -205,7 +205,7 @@ void TransferMachine::FillWindow(Shard* shard, int index, absl::Time now,
   }
 }
 
-TransferMachine::Actions TransferMachine::End(const absl::Status& status) {
+TransferWindow::Actions TransferWindow::End(const absl::Status& status) {
   ended_ = true;
   Actions actions;
   actions.done = status;

@@ -1,5 +1,5 @@
-#ifndef WORKER_CLIENT_TRANSFER_MACHINE_H_
-#define WORKER_CLIENT_TRANSFER_MACHINE_H_
+#ifndef WORKER_CLIENT_TRANSFER_WINDOW_H_
+#define WORKER_CLIENT_TRANSFER_WINDOW_H_
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/base/waiting_line.h"
+#include "common/base/wait_reporter.h"
 #include "common/rpc/backoff.h"
 #include "worker/client/part_id.h"
 
@@ -42,7 +42,7 @@ struct TransferOptions {
 // but after kPatience times as long if the shard says when to come again
 // (RetryAfter): it is there, and has no room. That error carries FailingTime.
 // Each message names the shard. Not thread-safe.
-class TransferMachine {
+class TransferWindow {
  public:
   static constexpr int kPatience = 12;
 
@@ -66,9 +66,9 @@ class TransferMachine {
   };
 
   // `part_bytes[shard][part]` and the shards' names, "/job:ps/task:0".
-  TransferMachine(const TransferOptions& options,
-                  const std::vector<std::vector<int64_t>>& part_bytes,
-                  std::vector<std::string> shard_names);
+  TransferWindow(const TransferOptions& options,
+                 const std::vector<std::vector<int64_t>>& part_bytes,
+                 std::vector<std::string> shard_names);
 
   // No part is sent until it is opened. Before Start.
   void CloseParts();
@@ -113,7 +113,7 @@ class TransferMachine {
     // Every part before it is done.
     size_t first_undone = 0;
     // For the shard, from its first failure since the last success on.
-    WaitingLine waiting;
+    WaitReporter waiting;
   };
 
   // Everything that may be done now.
@@ -137,4 +137,4 @@ class TransferMachine {
 
 }  // namespace muster
 
-#endif  // WORKER_CLIENT_TRANSFER_MACHINE_H_
+#endif  // WORKER_CLIENT_TRANSFER_WINDOW_H_

@@ -1,5 +1,5 @@
-#ifndef COMMON_BASE_WAITING_LINE_H_
-#define COMMON_BASE_WAITING_LINE_H_
+#ifndef COMMON_BASE_WAIT_REPORTER_H_
+#define COMMON_BASE_WAIT_REPORTER_H_
 
 #include <string>
 
@@ -10,7 +10,7 @@ namespace muster {
 
 // When to say for whom a task waits: after 1 s, then every 10 s. Knows no
 // clock. Not thread-safe.
-class WaitingLine {
+class WaitReporter {
  public:
   // At `now` the task waits for `what`. Returns the line that is due now, ""
   // if none is.
@@ -36,4 +36,4 @@ class WaitingLine {
 
 }  // namespace muster
 
-#endif  // COMMON_BASE_WAITING_LINE_H_
+#endif  // COMMON_BASE_WAIT_REPORTER_H_
