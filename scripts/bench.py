@@ -59,6 +59,9 @@ def parse_arguments(argv):
                         help="write the figures that have targets, and those "
                         "of large models, into the marked section of this "
                         "Markdown file")
+    parser.add_argument("--ratios", metavar="FILE",
+                        help="the same of the few ratios that tell most, with "
+                        "one picture")
     parser.add_argument("--saves", action="store_true",
                         help="instead: the time of a step while a checkpoint "
                         "is written and while none is, in the same run")
@@ -145,8 +148,8 @@ def main(argv):
             report.write_json(options.out, saves.measure(options))
             return 0
         drawer = options.pictures and python_with_matplotlib()
-        if options.table:
-            targets_table.check(options.table)
+        for page in filter(None, (options.table, options.ratios)):
+            targets_table.check(page)
         chosen = all_figures(options)
         check_programs(chosen)
         rows = figures.measure(chosen, options.rounds,
@@ -160,6 +163,9 @@ def main(argv):
             processes.run([drawer, PICTURES, options.out, options.pictures])
         if options.table:
             targets_table.write(document, options.table, options.pictures)
+        if options.ratios:
+            targets_table.write(document, options.ratios, options.pictures,
+                                targets_table.ratios)
     except (processes.Failure, targets_table.TableFailure) as failure:
         say("bench.sh: %s" % failure)
         return 1

@@ -1,7 +1,9 @@
 """The figures that have targets, and those of large models, as a table in a
-Markdown file: bench.sh --table=FILE.
+Markdown file: bench.sh --table=FILE; and a few of them, with one picture, in
+another: --ratios=FILE.
 
   python3 -m scripts.benchmark.targets_table bench.json FILE [PICTURES]
+  python3 -m scripts.benchmark.targets_table --ratios bench.json FILE [PICTURES]
 
 (in the project's folder) does it again. It replaces what is between the lines
 BEGIN and END of FILE, and names the pictures that are in the folder PICTURES.
@@ -21,6 +23,15 @@ END = "<!-- to here -->"
 PICTURES = {"scaling.svg": "Steps/s by the number of workers",
             "message_size.svg": "Bytes/s by the size of a message",
             "timeline.svg": "A step, from the profile of a worker"}
+# What somebody who chooses a system asks first. A figure that was not measured
+# is left out.
+RATIOS = ("standalone over PyTorch's best, 1 thread",
+          "standalone over TensorFlow, 1 thread",
+          "1 ps + 2 workers, shared_memory over TensorFlow's",
+          "1 ps + 2 workers, shared_memory over 2 standalone at the same time",
+          "1 ps + 2 workers, grpc over 2 standalone at the same time",
+          "push + pull, grpc over ps-lite (BytePS's fork, the slower one)")
+RATIOS_PICTURE = "scaling.svg"
 # Whose figures are shown without a target, too.
 SHOWN_PARTS = {large.PART}
 YES = {None: "", True: "yes", False: "**no**"}
@@ -73,6 +84,21 @@ def section(document, pictures):
     return lines + [""]
 
 
+def ratios(document, pictures):
+    """As section(), of RATIOS alone."""
+    by_name = {figure["name"]: figure for figure in document["figures"]}
+    lines = ["| ratio | min / median / max | target | met |",
+             "|---|---|---|---|"]
+    for name in RATIOS:
+        if name in by_name:
+            cells = row_of(by_name[name])[2:-2].split(" | ")
+            lines.append("| %s |" % " | ".join([cells[0]] + cells[2:5]))
+    for link, what in pictures:
+        if os.path.basename(link) == RATIOS_PICTURE:
+            lines += ["", "![%s](%s)" % (what, link)]
+    return lines
+
+
 def pictures_in(folder, beside):
     """[(link from the file `beside`, what it shows)]."""
     return [(os.path.relpath(os.path.join(folder, name),
@@ -97,20 +123,24 @@ def check(path):
         replaced(file.read(), [])
 
 
-def write(document, path, folder=None):
+def write(document, path, folder=None, lines_of=section):
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    text = replaced(text, section(
+    text = replaced(text, lines_of(
         document, pictures_in(folder, path) if folder else []))
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def main(arguments):
+    lines_of = section
+    if arguments[0] == "--ratios":
+        lines_of = ratios
+        arguments = arguments[1:]
     with open(arguments[0], encoding="utf-8") as file:
         document = json.load(file)
     try:
-        write(document, *arguments[1:])
+        write(document, *arguments[1:], lines_of=lines_of)
     except TableFailure as failure:
         sys.exit("targets_table.py: %s: %s" % (arguments[1], failure))
 

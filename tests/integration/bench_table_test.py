@@ -45,12 +45,13 @@ SECTION = """## Speed
 
 class TableTest(harness.TestCase):
 
-    def written(self, page, *folder):
+    def written(self, page, *folder, flags=(), document=None):
         """What the program makes of a page."""
-        bench = self.write("bench.json", json.dumps(DOCUMENT))
+        bench = self.write("bench.json", json.dumps(document or DOCUMENT))
         path = self.write("page.md", page)
         code, output = self.run_to_end(
-            "table", [sys.executable, "-m", MODULE, bench, path, *folder])
+            "table", [sys.executable, "-m", MODULE, *flags, bench, path,
+                      *folder])
         with open(path, encoding="utf-8") as file:
             return code, output, file.read()
 
@@ -67,6 +68,23 @@ class TableTest(harness.TestCase):
             self.written(PAGE % "", self.path("drawn"))[2],
             PAGE % (SECTION + "![A step, from the profile of a worker]"
                     "(drawn/timeline.svg)\n\n"))
+
+    def test_ratios_are_a_few_with_one_picture(self):
+        name = targets_table.RATIOS[0]
+        os.makedirs(self.path("drawn"))
+        for picture in targets_table.PICTURES:
+            self.write("drawn/" + picture, "<svg/>")
+        figures_ = DOCUMENT["figures"] + [
+            figure(name, [2.0, 1.5, 1.0], target=1.25, wanted="at least",
+                   met=True, noisy=3)]
+        self.assertEqual(
+            self.written(PAGE % "", self.path("drawn"), flags=["--ratios"],
+                         document={**DOCUMENT, "figures": figures_})[2],
+            PAGE % ("| ratio | min / median / max | target | met |\n"
+                    "|---|---|---|---|\n"
+                    "| %s | 1.00 / 1.50 / 2.00 | ≥ 1.25 | yes (noisy: 3 of 3) "
+                    "|\n\n![Steps/s by the number of workers]"
+                    "(drawn/scaling.svg)\n" % name))
 
     def test_leaves_a_file_without_the_section_as_it_is(self):
         for page in ("# Title\n", targets_table.BEGIN + "\n",
