@@ -232,6 +232,10 @@ check_readme() {
   bazel build --noshow_progress --ui_event_filters=-info //ps_server //worker \
     </dev/null >&2 || return 1
   local help flag bad=0
+  if [ "$(wc -l <README.md)" -gt 150 ]; then
+    echo "check.sh: README.md has more than 150 lines"
+    bad=1
+  fi
   help=$(
     for program in bazel-bin/ps_server/ps_server bazel-bin/worker/worker \
       scripts/*.sh; do
