@@ -10,7 +10,7 @@ namespace muster {
 // between two that spin 0.13 us. Longer than this is better spent by others.
 constexpr std::chrono::microseconds kSpin{20};
 
-// What a spin asks of the machine; tests have another.
+// The machine as a spin sees it; tests have another.
 struct SpinMachine {
   static std::chrono::steady_clock::time_point Now() {
     return std::chrono::steady_clock::now();

@@ -43,7 +43,7 @@ class CheckpointWriter {
 
   struct Committed {
     std::string path;
-    // What did not prevent the save: old checkpoints that could not be
+    // Faults that did not prevent the save: old checkpoints that could not be
     // removed. For the log.
     std::vector<std::string> warnings;
   };

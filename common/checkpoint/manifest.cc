@@ -42,8 +42,8 @@ bool HasGoodTrailer(absl::string_view text) {
   return trailer == Trailer(text.substr(0, text.size() - trailer.size()));
 }
 
-// Of the serialized bytes with the field itself 0. There is no map in the
-// message, so its bytes are the same everywhere.
+// The CRC of the serialized bytes with the field itself 0. There is no map in
+// the message, so its bytes are the same everywhere.
 uint32_t ManifestCrc(CheckpointManifest manifest) {
   manifest.set_manifest_crc32c(0);
   manifest.DiscardUnknownFields();

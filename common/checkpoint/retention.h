@@ -12,12 +12,12 @@ namespace muster {
 struct Retention {
   // The newest ones; at least 2, for the newest may turn out to be damaged.
   int keep = 5;
-  // Of the others, the first one in every so many hours of training stays for
+  // The first of the others in every so many hours of training stays for
   // good, but for the first such period of a run. 0: none.
   double keep_every_hours = 0;
 };
 
-// What is known of a checkpoint without reading its tensors.
+// A checkpoint as far as it is known without reading its tensors.
 struct SavedCheckpoint {
   int64_t global_step = 0;
   // CheckpointManifest.trained_s; 0 if its manifest cannot be read.

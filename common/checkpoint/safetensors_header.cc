@@ -43,7 +43,7 @@ constexpr FormatDtype kFormatDtypes[] = {{"F64", 8, FLOAT64},
                                          {"F8_E4M3", 1, DATA_TYPE_UNSPECIFIED},
                                          {"F8_E5M2", 1, DATA_TYPE_UNSPECIFIED},
                                          {"F8_E8M0", 1, DATA_TYPE_UNSPECIFIED}};
-// Of the format, but with elements that are not whole bytes.
+// Types of the format whose elements are not whole bytes.
 constexpr absl::string_view kUnsupportedDtypes[] = {"F4", "F6_E2M3", "F6_E3M2"};
 
 absl::string_view NameOfDtype(DataType dtype) {

@@ -64,7 +64,7 @@ class SafetensorsWriter {
   const std::vector<SafetensorsEntry> entries_;
   std::unique_ptr<WritableFile> file_;
   int64_t header_bytes_ = 0;
-  // Of the data section.
+  // Bytes of the data section.
   int64_t written_ = 0;
   // The entry that the next byte belongs to.
   size_t current_ = 0;

@@ -17,9 +17,9 @@ namespace muster {
 
 // "ckpt-000000000100".
 std::string CheckpointName(int64_t global_step);
-// Of a checkpoint that is being written; no reader looks at it.
+// The name while a checkpoint is being written; no reader looks at it.
 std::string TemporaryName(int64_t global_step);
-// Of a checkpoint that is being replaced by another of the same step.
+// The name of one that is being replaced by another of the same step.
 std::string ReplacedName(int64_t global_step);
 
 // The step of exactly such a name, else nothing.

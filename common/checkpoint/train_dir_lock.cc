@@ -56,8 +56,8 @@ absl::Status CreateFolders(const std::string& path) {
   return absl::OkStatus();
 }
 
-// What the holder wrote, its process id and host, or "" if it did not get so
-// far.
+// The line that the holder wrote, its process id and host, or "" if it did not
+// get so far.
 std::string HolderOf(int fd) {
   char text[HOST_NAME_MAX + 32] = {};
   const ssize_t size = pread(fd, text, sizeof(text) - 1, 0);

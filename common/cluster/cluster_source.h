@@ -8,7 +8,8 @@
 
 namespace muster {
 
-// What one source (flags, a file, TF_CONFIG) says. Anything may be missing.
+// The cluster by one source (flags, a file, TF_CONFIG). Anything may be
+// missing.
 struct ClusterSource {
   // For messages: "--cluster=c.json", "TF_CONFIG".
   std::string name;

@@ -8,10 +8,10 @@
 
 namespace muster {
 
-// What the chief prints at start: one line a parameter (name, shape, bytes,
-// task), one line a ps task with its total, and the imbalance ratio. Every
-// line ends in "\n".
-// `tasks` is PlaceTensors' result for `tensors` and `num_ps`.
+// The table that the chief prints at start: a line a parameter (name, shape,
+// bytes, task), one line a ps task with its total, and the imbalance ratio.
+// Every line ends in "\n". `tasks` is PlaceTensors' result for `tensors` and
+// `num_ps`.
 std::string PlacementTable(absl::Span<const TensorDef> tensors,
                            absl::Span<const int> tasks, int num_ps);
 

@@ -47,7 +47,7 @@ using CodecRegistry = Registry<CodecTag, const Codec*>;
 // Errors: NotFound with the nearest and all known names.
 absl::StatusOr<const Codec*> FindCodec(absl::string_view name);
 
-// What n values take: 4 bytes each without a codec.
+// The bytes of n values: 4 each without a codec.
 int64_t EncodedBytes(const Codec* codec, int64_t n);
 
 // How the values lie that `codec` has encoded: kFloat32 without one.

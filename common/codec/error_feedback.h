@@ -40,7 +40,7 @@ class ErrorFeedback {
   // bytes.
   void Encode(int64_t begin, int64_t n, const float* gradient, char* encoded);
 
-  // What was last encoded for these values counts: they owe what it lacked.
+  // Lets the last encoding of these values count: they owe what it lacked.
   void Keep(int64_t begin, int64_t n);
 
   // It does not, nor will it be sent again: they owe it, too. `encoded` is what
@@ -53,7 +53,7 @@ class ErrorFeedback {
  private:
   const Codec& codec_;
   std::vector<float> residual_;
-  // What the last Encode lost of each value.
+  // The loss of each value in the last Encode.
   std::vector<float> lost_;
 };
 

@@ -45,7 +45,7 @@ Flags OwnFlags(const CommandLineOptions& options) {
   return flags;
 }
 
-// What a value of the flag must be.
+// The kind of value that the flag takes.
 std::string Wanted(const absl::CommandLineFlag& flag) {
   if (flag.IsOfType<bool>()) return "true or false";
   if (flag.IsOfType<int>() || flag.IsOfType<int64_t>()) return "a whole number";

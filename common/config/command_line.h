@@ -19,7 +19,7 @@ struct FlagGroup {
 struct CommandLineOptions {
   // "worker".
   std::string program;
-  // What the program does, and an example; the first lines of `--help`.
+  // The program's purpose, and an example; the first lines of `--help`.
   std::string summary;
   // Printed by `--version`.
   std::string version;
@@ -35,7 +35,7 @@ struct CommandLineOptions {
   std::vector<std::string> flags_from_zero;
 };
 
-// What a command line asks for.
+// The wish of a command line.
 struct CommandLine {
   // Print `out` to stdout and `error` to stderr and exit with this code:
   // 0 after --help or --version, 2 after a mistake. Else go on.

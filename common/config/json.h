@@ -21,7 +21,7 @@ struct JsonValue {
   std::string text;
   std::vector<JsonValue> items;
   std::vector<std::pair<std::string, JsonValue>> members;
-  // Of the value's first character, from 1.
+  // The place of the value's first character, from 1.
   int line = 1;
   int column = 1;
 

@@ -1,4 +1,4 @@
-// What one update of a block has as numbers, of each rule: computed in double
+// The numbers of one update of a block, for each rule: computed in double
 // from t, the rate and the attributes (Formula::ConstantsAt), then narrowed. A
 // kernel for a device takes them as they are, so that its bits are the host's;
 // it is chosen by their type: another formula has a struct of its own, also
@@ -39,7 +39,7 @@ struct RmspropConstants {
   T momentum;
 };
 
-// Of both rules.
+// Both rules' constants.
 template <typename T>
 struct AdamConstants {
   T beta1;
@@ -75,14 +75,14 @@ inline constexpr T kSmallestSquarable = static_cast<T>(0x1p-511);
 template <>
 inline constexpr float kSmallestSquarable<float> = 0x1p-63F;
 
-// What a rule takes that divides by a root of squares: a gradient that cannot
+// A gradient for a rule that divides by a root of squares: one that cannot
 // be squared is 0 to it. NaN stays NaN.
 template <typename T>
 T SquarableGradient(T gradient) {
   return std::abs(gradient) < kSmallestSquarable<T> ? T{0} : gradient;
 }
 
-// Of one update; empty for a rule that devices have no kernel for.
+// One update's; empty for a rule that devices have no kernel for.
 using UpdateConstants =
     std::variant<std::monostate, SgdConstants<float>, MomentumConstants<float>,
                  AdagradConstants<float>, RmspropConstants<float>,

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// What every factory of an entry wants.
+// The arguments of every factory of an entry.
 struct CheckedSpec {
   UpdateRuleEntry entry;
   Attributes attributes;

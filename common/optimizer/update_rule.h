@@ -23,7 +23,7 @@ template <typename T>
 struct SlotDefOf {
   // Part of a checkpoint's tensor names: "conv1/weights/m".
   std::string name;
-  // Of every element, before the first update.
+  // Every element's, before the first update.
   T initial_value;
 };
 
@@ -71,7 +71,7 @@ using SlotDef = SlotDefOf<float>;
 // hands out what it makes.
 class UpdateRule : public UpdateRuleOf<float> {
  public:
-  // What an update reads and writes: n elements of each.
+  // The operands of an update: n elements of each.
   struct Elements {
     EncodedValues gradient;
     float* parameter = nullptr;
@@ -88,8 +88,8 @@ class UpdateRule : public UpdateRuleOf<float> {
   virtual void ApplyEncoded(const BlockUpdate& update,
                             const Elements& elements) const = 0;
 
-  // What Apply of this update goes by, for whoever makes it elsewhere: always
-  // of the same alternative. REQUIRES: update.t >= 1.
+  // The numbers that Apply of this update goes by, for whoever makes it
+  // elsewhere: always of the same alternative. REQUIRES: update.t >= 1.
   virtual UpdateConstants ConstantsAt(const BlockUpdate& /*update*/) const {
     return std::monostate();
   }

@@ -1,4 +1,4 @@
-// What the source file of an update rule includes, and nobody else.
+// The header of an update rule's source file, and nobody else's.
 #ifndef COMMON_OPTIMIZER_UPDATE_RULE_REGISTRY_H_
 #define COMMON_OPTIMIZER_UPDATE_RULE_REGISTRY_H_
 
@@ -85,7 +85,7 @@ using UpdateKernel =
              const EncodedValues& gradient, float* parameter,
              absl::Span<float* const> slots, int64_t n);
 
-// What is published is copied when so much of it was updated: 8 KB of a
+// Published values are copied when so much of them was updated: 8 KB of a
 // parameter, its gradient and two slots fill a first-level cache of 32 KB.
 // Copies of 64 KB from the second-level one took 17 % of an Adam's time (Zen 4,
 // 13.1 MB), these take 5 %.

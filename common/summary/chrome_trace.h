@@ -16,7 +16,7 @@ namespace muster {
 // thread-safe.
 class ChromeTrace {
  public:
-  // What the page calls this process, and a number of its own.
+  // The page's name for this process, and a number of its own.
   ChromeTrace(absl::string_view process_name, int64_t process_id);
 
   void NameLane(int lane, absl::string_view name);
@@ -38,7 +38,7 @@ class ChromeTrace {
                    absl::Time end, absl::string_view args);
 
   const int64_t process_id_;
-  // Of "traceEvents", one a line.
+  // The elements of "traceEvents", one a line.
   std::string events_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kFileVersion[] = "brain.Event:2";
 constexpr char kPrefix[] = "events.out.tfevents.";
-// Of ten digits.
+// The last one of ten digits.
 constexpr int64_t kLastSecond = 9999999999;
 constexpr char kWriter[] = "muster.common.summary.event_file";
 

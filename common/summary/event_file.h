@@ -41,7 +41,7 @@ class EventFile {
   // tells TensorBoard to forget what it has of that step and above).
   absl::Status Append(absl::string_view records, int64_t first_step);
 
-  // Of the newest file; "" before the first.
+  // The newest file's; "" before the first.
   const std::string& path() const { return path_; }
 
  private:

@@ -30,7 +30,8 @@ class EventFileWriter {
     const Clock* clock = SystemClock();
     absl::Duration flush_every = absl::Seconds(2);
     absl::Duration retry_after = absl::Seconds(30);
-    // Of events that wait for the disk; beyond it new ones are dropped.
+    // The limit of events that wait for the disk; beyond it new ones are
+    // dropped.
     int64_t max_waiting_bytes = 16 << 20;
     // A line for the operator, from the writing thread.
     std::function<void(bool is_error, absl::string_view)> say;
@@ -64,12 +65,12 @@ class EventFileWriter {
   void AddEvent(Event event);
   void ThreadLoop();
   void WriteWaiting();
-  // What to say of an attempt; "" for nothing.
+  // The line about an attempt; "" for none.
   std::string Note(const absl::Status& status, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
-  // Of the writing thread.
+  // For the writing thread alone.
   EventFile file_;
 
   absl::Mutex mu_;

@@ -23,10 +23,10 @@ struct Histogram {
   std::array<Bucket, kBuckets> buckets;
 };
 
-// Of the finite ones among `values`: the others have no place on an axis.
+// Counts the finite ones among `values`: the others have no place on an axis.
 Histogram MakeHistogram(absl::Span<const float> values);
 
-// Of the whole numbers 0, 1, 2, ... of which `counts` says how often each
+// Counts the whole numbers 0, 1, 2, ... of which `counts` says how often each
 // occurs. REQUIRES: no count is negative.
 Histogram MakeCountHistogram(absl::Span<const int64_t> counts);
 

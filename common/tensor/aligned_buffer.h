@@ -62,7 +62,7 @@ class AlignedBuffer {
   struct Free {
     void operator()(char* data) const { std::free(data); }
   };
-  // Of whole units of `alignment`.
+  // A buffer of whole units of `alignment`.
   AlignedBuffer(size_t size_bytes, size_t alignment)
       : data_(Allocate(RoundUp(size_bytes == 0 ? 1 : size_bytes, alignment),
                        alignment)),

@@ -20,7 +20,7 @@ class AlignedPlaces {
     return begin;
   }
 
-  // Of all that was added.
+  // The size of all that was added.
   int64_t size_bytes() const { return size_bytes_; }
 
  private:

@@ -32,7 +32,7 @@ namespace muster {
 // caller compares the stated layout with what it has and puts a reorder
 // between where the two differ.
 //
-// Of `->` below, the left is read, the right is written. kWorkspace and
+// Left of `->` below is read, right of it is written. kWorkspace and
 // kScratch may be on either side of any; take what the primitive states.
 // `diff_*` are gradients; no primitive adds to them but L2Penalty (use Add).
 //
@@ -48,7 +48,7 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual absl::string_view name() const = 0;
-  // Of activations, parameters and gradients.
+  // The type of activations, parameters and gradients.
   virtual DataType dtype() const = 0;
 
   // The memory and order of a device of its own; null if operands are the
@@ -154,14 +154,14 @@ struct Device {
   std::string unusable;
 };
 
-// What flags (--gpu_*) and the training's ComputeSpec say about GPUs.
+// The flags (--gpu_*) and the training's ComputeSpec about GPUs.
 struct GpuOptions {
   // Tensor cores round the factors of float32 products to TF32.
   bool tf32 = true;
   // Products have bf16 factors; all memory stays float32.
   bool bf16 = false;
-  // Of a card's memory that may be used, by its virtual devices together. 0 < f
-  // <= 1; 1: all that is free.
+  // The part of a card's memory that its virtual devices may use together. 0 <
+  // f <= 1; 1: all that is free.
   double memory_fraction = 1;
   // The same in bytes; 0: no such limit. The smaller one counts.
   int64_t memory_limit_bytes = 0;
@@ -180,7 +180,7 @@ struct BackendOptions {
   int compute_threads = 1;
   // Which of the backend's devices: 1 for "cuda:1".
   int device_index = 0;
-  // Of the cuda backend; others have no use for it.
+  // For the cuda backend alone.
   GpuOptions gpu;
 };
 

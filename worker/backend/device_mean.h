@@ -45,7 +45,7 @@ class DeviceMean {
   }
 
   mutable absl::Mutex mu_;
-  // Of the round that is gathering.
+  // The members that have come to the round that is gathering.
   std::vector<bool> came_ ABSL_GUARDED_BY(mu_);
   size_t num_came_ ABSL_GUARDED_BY(mu_) = 0;
   bool all_go_on_ ABSL_GUARDED_BY(mu_) = true;

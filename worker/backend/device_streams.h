@@ -59,7 +59,7 @@ class DeviceStreams {
   // message. Errors: ResourceExhausted with the bytes asked for, used and free.
   virtual absl::StatusOr<std::unique_ptr<Buffer>> Allocate(
       int64_t bytes, absl::string_view what) = 0;
-  // Of memory that outlives the pin and is alone in its pages, the first of
+  // Pins memory that outlives the pin and is alone in its pages, the first of
   // which it begins (AlignedBuffer::OfPages): pages are pinned, each once. Pins
   // nothing that is pinned already, and nothing where the system does not let
   // it (unpinned()): copies are slower then, and calls wait for them.
@@ -79,8 +79,8 @@ class DeviceStreams {
                                   int64_t bytes) = 0;
 
   virtual absl::Status Record(Event* event, Stream stream) = 0;
-  // What is put into `stream` from now on starts when `event`, as it was last
-  // recorded, has come.
+  // Work that is put into `stream` from now on starts when `event`, as it was
+  // last recorded, has come.
   virtual absl::Status Wait(Stream stream, const Event& event) = 0;
   // The same for the host.
   virtual absl::Status Await(const Event& event) = 0;

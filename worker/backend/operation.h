@@ -1,4 +1,4 @@
-// What is to be computed: plain descriptions of operations, without memory,
+// Operations to be computed: plain descriptions, without memory,
 // layout or device. Every Validate returns InvalidArgument that names the
 // field; a Backend calls it before it makes a primitive.
 #ifndef WORKER_BACKEND_OPERATION_H_

@@ -17,7 +17,8 @@ struct Batch {
   // int32 [rows], each in [0, classes).
   std::vector<int32_t> labels;
   int64_t rows = 0;
-  // Of these contents: no other filling of any batch has it; 0: none.
+  // The number of these contents: no other filling of any batch has it; 0:
+  // none.
   int64_t id = 0;
 };
 

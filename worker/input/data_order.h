@@ -74,7 +74,7 @@ class DataOrder {
   // r.
   int64_t rows_per_step_;
   Options options_;
-  // Of epoch_.
+  // The order of epoch_.
   std::vector<int64_t> permutation_;
   int64_t epoch_ = -1;
 };

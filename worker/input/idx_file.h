@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// What an IDX file of bytes holds, and the magic number that says so.
+// The contents of an IDX file of bytes, and the magic number that says so.
 enum class IdxKind : uint32_t {
   // uint8 [N].
   kLabels = 2049,

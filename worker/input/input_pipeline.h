@@ -40,7 +40,7 @@ class InputPipeline {
     // Batches of a tower prepared ahead: of whole steps, so at least those of
     // one; with 0 each is made by Next itself.
     int64_t prefetch = 2;
-    // Of batches_per_step, how many one tower takes.
+    // How many of batches_per_step one tower takes.
     int64_t batches_per_tower = 1;
   };
 
@@ -58,8 +58,8 @@ class InputPipeline {
   // are prepared.
   absl::StatusOr<absl::Span<const Batch>> Next();
 
-  // What the next call of Next returns, if it is prepared already, else
-  // nothing; valid as long as that.
+  // The batches that the next call of Next returns, if they are prepared
+  // already, else nothing; valid as long as that.
   absl::Span<const Batch> Peek();
 
   // Where another pipeline goes on after what Next has returned.
@@ -80,7 +80,7 @@ class InputPipeline {
   int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
 
  private:
-  // Of one step.
+  // One step's.
   using StepBatches = std::vector<Batch>;
 
   InputPipeline(const DataSet* data_set, const Options& options,
@@ -105,7 +105,7 @@ class InputPipeline {
   // But for what is const, of the preparing thread; of Next if there is none.
   DataOrder order_;
 
-  // Of the thread that calls Next.
+  // For the thread that calls Next.
   RowPosition position_;
   StepBatches* current_ = nullptr;
 

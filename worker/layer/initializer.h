@@ -26,7 +26,7 @@ struct Initializer {
   enum class Kind { kGlorotUniform, kHeNormal, kZeros, kOnes, kConstant };
 
   Kind kind = Kind::kZeros;
-  // Of kConstant.
+  // kConstant's.
   double value = 0;
 };
 

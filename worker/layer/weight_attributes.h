@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// What the layers with weights and a bias (conv2d, dense) have in common.
+// The attributes that layers with weights and a bias (conv2d, dense) share.
 struct WeightOptions {
   // "none", "relu", "sigmoid" or "tanh".
   std::string activation;

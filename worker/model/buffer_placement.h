@@ -10,7 +10,7 @@ namespace muster {
 
 // Where the arena buffers of a plan lie.
 struct BufferPlacement {
-  // Of each buffer; -1 for those that are not in the arena.
+  // One for each buffer; -1 for those that are not in the arena.
   std::vector<int64_t> offsets;
   int64_t arena_bytes = 0;
 };

@@ -22,7 +22,7 @@ enum class BufferSpace {
 
 struct PlanBuffer {
   BufferSpace space = BufferSpace::kArena;
-  // Of kParameter and kGradient.
+  // The tensor's number, for kParameter and kGradient.
   int index = 0;
   int64_t size_bytes = 0;
   // Still read after the last instruction.
@@ -60,7 +60,7 @@ struct MovingAverage {
   int batch_buffer = -1;
   int parameter = -1;
   double momentum = 0;
-  // Of the batch's value: m / (m - 1) for a variance of m values.
+  // The factor of the batch's value: m / (m - 1) for a variance of m values.
   double scale = 1;
 };
 

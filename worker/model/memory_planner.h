@@ -18,7 +18,7 @@ struct BufferRequest {
 
 // Where each buffer lies in one arena.
 struct MemoryPlan {
-  // Of each request, in their order; multiples of kBufferAlignment.
+  // One for each request, in their order; multiples of kBufferAlignment.
   std::vector<int64_t> offsets;
   int64_t total_bytes = 0;
 };

@@ -18,7 +18,7 @@ constexpr char kInputName[] = "input";
 // A parameter's name may have 255 characters on the wire, and its layer is
 // only the first half of it.
 constexpr size_t kMaxNameLength = 200;
-// Of values, gradients and padding the bytes can still be counted.
+// The bytes of as many values, gradients and padding can still be counted.
 constexpr int64_t kMaxElements = int64_t{1} << 58;
 
 std::string Title(const LayerSpec& layer) {

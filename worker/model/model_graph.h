@@ -28,7 +28,7 @@ class ModelGraph {
     std::unique_ptr<Layer> layer;
     // Nodes before this one.
     std::vector<int> inputs;
-    // Of one example. The loss has the shape of its input: probabilities.
+    // One example's. The loss has the shape of its input: probabilities.
     Shape shape;
     // Into parameters(), in the order of the layer's own.
     std::vector<int> parameters;
@@ -55,7 +55,7 @@ class ModelGraph {
   absl::Span<const Node> nodes() const { return nodes_; }
   // In creation order.
   absl::Span<const Parameter> parameters() const { return parameters_; }
-  // Of one example.
+  // The shape of one example.
   const Shape& input_shape() const { return nodes_.front().shape; }
   int64_t num_classes() const { return nodes_.back().shape.num_elements(); }
 

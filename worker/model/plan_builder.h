@@ -18,12 +18,12 @@ namespace muster {
 // tensor and layout, however many read it.
 class PlanBuilder {
  public:
-  // What a primitive reads in one role.
+  // A buffer that a primitive reads in one role.
   struct Reads {
     Operand operand;
     std::vector<PlanTensor> tensors;
   };
-  // What it wrote in one role.
+  // A buffer that it wrote in one role.
   struct Written {
     Operand operand;
     std::vector<PlanTensor> tensors;

@@ -58,7 +58,7 @@ class PlanCompiler {
   struct ValueState {
     PlanTensor tensor;
     bool needs_gradient = false;
-    // Of each reader so far.
+    // The gradient of each reader so far.
     std::vector<PlanTensor> gradients;
   };
   struct OpState {
@@ -106,7 +106,7 @@ class PlanCompiler {
     return tensors;
   }
 
-  // What forward and backward may read of an operation's parameters.
+  // The parameters of an operation that forward and backward may read.
   std::vector<Reads> ParameterReads(const ProgramOp& op) const {
     static constexpr Operand kRoles[] = {Operand::kWeights, Operand::kBias,
                                          Operand::kMean, Operand::kVariance};

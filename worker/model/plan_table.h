@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// What computes each layer, for --log_device_placement: one line an
+// The primitives that compute each layer, for --log_device_placement: a line an
 // instruction, in their order, with the primitive's description and the bytes
 // of its workspace and scratch:
 //   layer  device  pass              primitive                 memory bytes

@@ -29,7 +29,7 @@ struct ProgramOp {
 // yet. Every value is made once, by an operation before its readers.
 struct Program {
   Phase phase = Phase::kTraining;
-  // Of each value, batch included; [N, C, H, W] or [N, I]. Value 0 is the
+  // Each value's shape, batch included; [N, C, H, W] or [N, I]. Value 0 is the
   // model's input.
   std::vector<Shape> values;
   // The last one is the loss.

@@ -16,7 +16,7 @@ namespace muster {
 
 using CpuPrimitive = absl::StatusOr<std::unique_ptr<Primitive>>;
 
-// Of oneDNN; these may throw dnnl::error.
+// oneDNN's primitives; these may throw dnnl::error.
 CpuPrimitive MakeCpuReorder(const CpuContext& context, const MemoryLayout& from,
                             const MemoryLayout& to);
 CpuPrimitive MakeCpuConv2dForward(const CpuContext& context,

@@ -16,7 +16,7 @@ struct Part {
   PartBarrier* barrier = nullptr;  // null outside of every job
 };
 
-// Of the calling thread. The team is as large as its largest job.
+// The calling thread's. The team is as large as its largest job.
 thread_local int compute_threads = 1;
 thread_local Part current_part;
 thread_local std::unique_ptr<ThreadTeam> team;
@@ -65,8 +65,8 @@ void ForEachThread(
 
 }  // namespace muster
 
-// What oneDNN 2.6.3 calls of OpenMP's library: these stand before libgomp's,
-// which the dynamic linker finds later.
+// The functions of OpenMP that oneDNN 2.6.3 calls: these stand before
+// libgomp's, which the dynamic linker finds later.
 extern "C" {
 
 void GOMP_parallel(void (*body)(void*), void* data, unsigned threads,

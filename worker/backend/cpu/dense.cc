@@ -60,7 +60,8 @@ class TransposedDenseForward : public Primitive {
   }
 
  private:
-  // Of the square blocks that are transposed: two of them fit in the L1 cache.
+  // The side of the blocks that are transposed: two of them fit in the L1
+  // cache.
   static constexpr int64_t kBlock = 16;
 
   absl::Status Run(const Operands& operands) override {

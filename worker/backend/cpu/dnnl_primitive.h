@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// What the primitives of one cpu backend share. Immutable.
+// The engine and settings that a cpu backend's primitives share. Immutable.
 struct CpuContext {
   dnnl::engine engine;
   int threads = 1;

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// Of our kernel.
+// The name of our kernel.
 constexpr char kDescription[] = "own 2x2 max pool";
 
 // The channel block if our kernel fits, else 0.

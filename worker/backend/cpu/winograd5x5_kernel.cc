@@ -21,7 +21,7 @@ constexpr int64_t kWindow = 5;  // of the weights
 constexpr int64_t kMostLanes = 16;
 constexpr int64_t kAlignedFloats = 16;
 
-// What stands for sources beyond the border.
+// The sources beyond the border.
 alignas(64) constexpr float kZeros[kMostLanes] = {};
 
 // Between one point's values of a chunk and the next one's: not a multiple of

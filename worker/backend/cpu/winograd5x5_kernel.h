@@ -42,9 +42,9 @@ constexpr int64_t kWinogradTiles = 12;
 
 // Floats of the memory below, each aligned to 64 bytes.
 int64_t WinogradScratchFloats(const Winograd5x5Shape& shape);
-// Of transformed weights: [points, src_channels, dst_channels].
+// The size of transformed weights: [points, src_channels, dst_channels].
 int64_t WinogradWeightsFloats(const Winograd5x5Shape& shape);
-// Of sums: those of transformed weights, then those of the biases.
+// The size of the sums: of transformed weights, then of the biases.
 int64_t WinogradSumsFloats(const Winograd5x5Shape& shape);
 
 // Which convolution the weights [O, I, 5, 5] are for: forward of I channels, or

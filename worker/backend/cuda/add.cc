@@ -30,7 +30,7 @@ class CudaAdd : public CudaPrimitive {
   }
 
   const int64_t elements_;
-  // Of one Execute; here, so that none allocates.
+  // The sources of one Execute; here, so that none allocates.
   std::vector<const float*> srcs_;
 };
 

@@ -25,7 +25,7 @@ struct BatchNormMemory {
   float* scratch = nullptr;
 };
 
-// What training's forward and backward take as scratch, in floats.
+// The scratch of training's forward and backward, in floats.
 int64_t BatchNormForwardScratch(const ChannelShape& shape);
 int64_t BatchNormBackwardScratch(const ChannelShape& shape);
 

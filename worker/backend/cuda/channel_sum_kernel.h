@@ -23,7 +23,7 @@ struct ChannelShape {
 // The parts in which the values of each channel are summed at first.
 int64_t PartsOf(const ChannelShape& shape);
 
-// What SumChannels takes as scratch, in elements.
+// The scratch of SumChannels, in elements.
 int64_t ChannelSumScratch(const ChannelShape& shape);
 
 // Launchers: device memory, Internal on failure. dst [channels] = the sum of

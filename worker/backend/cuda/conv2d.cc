@@ -149,7 +149,7 @@ class CudaConv2dForward : public CudaPrimitive {
   }
 
  private:
-  // What cuDNN reads and writes.
+  // The memory that cuDNN reads and writes.
   struct Memory {
     const void* src;
     const void* weights;

@@ -34,8 +34,8 @@ class Conv2dProblem {
   Conv2dProblem(const Conv2dProblem&) = delete;
   Conv2dProblem& operator=(const Conv2dProblem&) = delete;
 
-  // What cuDNN computes: if it cannot pad src so, its src has the zeros of all
-  // pads in it and is larger.
+  // The convolution for cuDNN: if it cannot pad src so, its src has the zeros
+  // of all pads in it and is larger.
   const Conv2dDesc& desc() const { return desc_; }
   const CudaPrecision& precision() const { return device_->precision(); }
   const GpuFunctions& gpu() const { return device_->gpu(); }

@@ -154,7 +154,7 @@ using Load =
 
 std::string NameOf(int index) { return absl::StrCat("cuda:", index); }
 
-// What a device of this card may use; 0: all that is free.
+// The memory that a device of this card may use; 0: all that is free.
 int64_t MemoryLimit(const GpuOptions& options, const CudaCard& card) {
   const bool is_limited = options.memory_fraction < 1 ||
                           options.memory_limit_bytes > 0 ||

@@ -11,9 +11,9 @@
 
 namespace muster {
 
-// What "cuda" is registered with. `load` gives the libraries' functions, which
-// outlive every backend; tests give others. It is called for each list of
-// devices and each backend, with GpuOptions::library_path.
+// The entry that "cuda" is registered with. `load` gives the libraries'
+// functions, which outlive every backend; tests give others. It is called for
+// each list of devices and each backend, with GpuOptions::library_path.
 BackendFactory MakeCudaFactory(
     std::function<absl::StatusOr<const GpuFunctions*>(const std::string&)>
         load);

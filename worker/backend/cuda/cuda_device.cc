@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
   return device;
 }
 
-// What fails here has failed before, or harms nobody any more.
+// A failure here has been one before, or harms nobody any more.
 CudaDevice::~CudaDevice() {
   if (streams_ != nullptr) streams_->MakeCurrent().IgnoreError();
   if (cublas_ != nullptr) gpu_->cublas.Destroy(cublas_);

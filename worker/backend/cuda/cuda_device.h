@@ -20,7 +20,7 @@ struct CudaPrecision {
   // The factors are rounded to bf16 instead; sums stay float32.
   bool bf16 = false;
 
-  // Of the factors.
+  // The name of the factors' type.
   const char* name() const { return bf16 ? "bf16" : tf32 ? "TF32" : "float32"; }
 };
 

@@ -16,7 +16,7 @@ namespace muster {
 // returns; operands are device memory.
 class CudaPrimitive : public Primitive {
  public:
-  // What was chosen, for --log_device_placement: "cuDNN implicit_precomp_gemm,
+  // The choice, for --log_device_placement: "cuDNN implicit_precomp_gemm,
   // TF32".
   std::string description() const override { return choice_; }
 
@@ -41,7 +41,7 @@ class CudaPrimitive : public Primitive {
   absl::Status Check(cublasStatus_t error) const {
     return CheckCublas(gpu(), error, [this] { return what_; });
   }
-  // What a launcher of a kernel returned.
+  // Names this primitive in what a launcher of a kernel returned.
   absl::Status Check(const absl::Status& launched) const {
     if (launched.ok()) return launched;
     return absl::Status(launched.code(),

@@ -22,7 +22,7 @@ class CudaStreams : public DeviceStreams {
     int ordinal = 0;
     // For messages: "cuda:1".
     std::string name;
-    // Of Allocate; 0: all that is free.
+    // Allocate's limit; 0: all that is free.
     int64_t memory_limit_bytes = 0;
   };
 
@@ -59,7 +59,7 @@ class CudaStreams : public DeviceStreams {
 
   cudaStream_t compute() const { return Of(Stream::kCompute); }
   cudaStream_t to_host() const { return Of(Stream::kToHost); }
-  // What Allocate holds at this moment.
+  // The bytes that Allocate has given out at this moment.
   int64_t used_bytes() const { return used_bytes_; }
 
  private:

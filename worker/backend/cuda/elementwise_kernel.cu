@@ -47,7 +47,7 @@ __global__ void ActivationBackwardKernel(ActivationKind kind, const float* dst,
   }
 }
 
-// What one launch adds: an argument of a kernel is a value.
+// The most sources of one launch: an argument of a kernel is a value.
 constexpr int kMostSources = 8;
 struct Sources {
   const float* at[kMostSources];

@@ -8,8 +8,8 @@
 
 namespace muster {
 
-// What Launch hands to LaunchKernel instead of a device function where g++ has
-// compiled the kernel: in tests, whose LaunchKernel calls it once for each
+// A kernel as Launch hands it to LaunchKernel, no device function, where g++
+// has compiled the kernel: in tests, whose LaunchKernel calls it once for each
 // thread of the grid.
 class HostKernel {
  public:

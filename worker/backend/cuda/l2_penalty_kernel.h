@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// What AddL2Penalty takes as scratch, in doubles.
+// The scratch of AddL2Penalty, in doubles.
 int64_t L2PenaltyScratch(int64_t elements);
 
 // A launcher: device memory, Internal on failure. *loss += scale * sum of

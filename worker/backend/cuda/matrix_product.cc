@@ -10,9 +10,9 @@
 namespace muster {
 namespace {
 
-// What cuBLAS recommends for Hopper; other cards want less.
+// cuBLAS' recommendation for Hopper; other cards want less.
 constexpr uint64_t kMostWorkspaceBytes = uint64_t{32} << 20;
-// Of every operand (Operands::Set).
+// Every operand's (Operands::Set).
 constexpr uint32_t kAlignment = 64;
 // The first that cuBLASLt estimates to be the fastest may not be usable.
 constexpr int kAlgorithms = 8;

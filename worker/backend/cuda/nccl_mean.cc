@@ -54,7 +54,7 @@ std::vector<ncclComm_t> NcclMean::TakeAll() {
   return taken;
 }
 
-// What fails here has failed before, or harms nobody any more.
+// A failure here has been one before, or harms nobody any more.
 void NcclMean::EndAll(bool abort) {
   for (const ncclComm_t comm : TakeAll()) {
     if (comm == nullptr) continue;

@@ -60,7 +60,7 @@ class NcclMean : public DeviceMean {
   absl::Mutex mu_;
   // By member; null until it is made, and after Abort.
   std::vector<ncclComm_t> comms_ ABSL_GUARDED_BY(mu_);
-  // Of NCCL, by members, that have not returned.
+  // The members' calls of NCCL that have not returned.
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

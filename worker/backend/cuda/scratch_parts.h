@@ -21,7 +21,7 @@ class ScratchParts {
   }
 
   bool empty() const { return size_bytes_ == 0; }
-  // Of Operand::kScratch. REQUIRES: !empty().
+  // The layout of Operand::kScratch. REQUIRES: !empty().
   MemoryLayout layout() const {
     return MemoryLayout::RowMajor(
         UINT8, Shape{size_bytes_ + kAlignment - kOperandAlignment});

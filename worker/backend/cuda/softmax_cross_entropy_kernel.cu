@@ -27,7 +27,7 @@ struct Largest {
 // The two reductions of a row run in turn, each with memory of its own: the
 // barrier of one lets the other's memory be used again.
 
-// Of a row, for every thread of the block.
+// The largest of a row, for every thread of the block.
 __device__ Largest LargestOfRow(const float* row, int64_t classes) {
   __shared__ Largest shared[kRowThreads];
   Largest largest = {-INFINITY, classes};

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// What an update reads and writes: n elements of each, in device memory.
+// The operands of an update: n elements of each, in device memory.
 struct UpdatedElements {
   // More than any rule has.
   static constexpr int kMostSlots = 2;
@@ -28,7 +28,7 @@ absl::Status UpdateElements(const KernelStream& to,
                             const UpdateConstants& constants,
                             const UpdatedElements& elements);
 
-// What CountNonFinite writes, at most; a fraction of a step's other results.
+// The most that CountNonFinite writes; a fraction of a step's other results.
 constexpr int kNonFiniteCounts = 512;
 
 // A launcher. counts[0, kNonFiniteCounts), zeroed before the first call, then

@@ -1,4 +1,4 @@
-// What conv2d and dense have in common: the operands of their three
+// The common part of conv2d and dense: the operands of their three
 // primitives. The loops over them are functions of the description `Desc`
 // (Conv2dDesc or DenseDesc).
 #ifndef WORKER_BACKEND_REF_WEIGHTED_PRIMITIVES_H_
