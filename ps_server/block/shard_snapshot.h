@@ -27,7 +27,7 @@ class ShardSnapshot {
   // Ends whatever snapshot there is.
   void Clear();
 
-  // 0 if there is none.
+  // The snapshot's number; 0 if there is none.
   uint64_t id() const { return id_; }
 
   // The last one that was given up, 0 if none was; how many were.
@@ -50,7 +50,7 @@ class ShardSnapshot {
   int64_t Updates(int tensor_index, const TensorBlocks& tensor,
                   int64_t block) const;
 
-  // Of the blocks that Reserve has made room for.
+  // The bytes of the blocks that Reserve has made room for.
   int64_t copied_bytes() const { return copied_bytes_; }
 
  private:
@@ -65,7 +65,7 @@ class ShardSnapshot {
 
   uint64_t id_ = 0;
   int64_t max_bytes_ = 0;
-  // By (tensor, block).
+  // The copies, by (tensor, block).
   std::map<std::pair<int, int64_t>, SavedBlock> saved_;
   int64_t copied_bytes_ = 0;
 

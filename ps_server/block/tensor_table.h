@@ -36,11 +36,11 @@ class TensorTable {
   // Where the parameters are to lie.
   enum class Sharing {
     kPrivate,
-    // Where other processes can read them, if the machine has such memory.
+    // In memory that other processes can read, if the machine has such.
     kShared,
   };
 
-  // Of no tensors.
+  // A table of no tensors.
   TensorTable() = default;
   // REQUIRES: `defs` passed CheckTensorDefs. Errors: ResourceExhausted if the
   // machine has no memory for them.
@@ -55,7 +55,7 @@ class TensorTable {
   // Errors: NotFound, with the nearest name.
   absl::StatusOr<int> Find(absl::string_view name) const;
 
-  // Of all parameters; null without a definition.
+  // The memory of all parameters; null without a definition.
   const std::shared_ptr<ParameterMemory>& memory() const { return memory_; }
 
   int64_t parameter_bytes() const;
@@ -67,7 +67,7 @@ class TensorTable {
                         Sharing sharing);
 
   std::shared_ptr<ParameterMemory> memory_;
-  // Of the slots of all tensors, in their order. One piece: huge pages hold all
+  // The slots of all tensors, in their order. One piece: huge pages hold all
   // of it, also where no tensor is as large as one. With slots of 26 MB in 8
   // pieces a step through shared memory took a tenth longer (2 cores of EPYC).
   AlignedBuffer slot_memory_;

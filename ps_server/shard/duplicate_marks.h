@@ -20,15 +20,15 @@ namespace muster {
 
 // The answer that a part got.
 struct PartOutcome {
-  // Of its step, in updates.
+  // The step's staleness, in updates.
   int64_t staleness = 0;
-  // A part of its step came after the step's update.
+  // Whether a part of the step came after the step's update.
   bool late = false;
 };
 
-// What the shard remembers of each worker so that a push is applied once: the
-// newest step, which of its parts were applied, and the outcomes of the last
-// few steps. A worker starts a step only when it is done with the one before,
+// The shard's memory of each worker, so that a push is applied once: the newest
+// step, which of its parts were applied, and the outcomes of the last few
+// steps. A worker starts a step only when it is done with the one before,
 // so every push of an older step is a duplicate. Under 1 KiB a worker,
 // whatever happens.
 //

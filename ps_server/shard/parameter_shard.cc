@@ -27,7 +27,7 @@ absl::StatusOr<const Codec*> CodecOf(absl::string_view what,
                    absl::StrJoin(CodecRegistry::Names(), ", ")));
 }
 
-// Of the replication, where each push is one update of its blocks.
+// The replication in which each push is one update of its blocks.
 constexpr absl::string_view kHoldableMode = "async";
 
 absl::Status Fenced(absl::string_view what, absl::string_view why) {

@@ -36,7 +36,7 @@
 namespace muster {
 
 struct ShardOptions {
-  // What this ps knows of its cluster; empty for --standalone.
+  // The cluster as this ps knows it; empty for --standalone.
   ClusterDef cluster;
   int32_t ps_index = 0;
   // Random, not 0, new at every start of the process.
@@ -56,7 +56,7 @@ struct ShardOptions {
   ThreadTeam* apply_team = nullptr;
 };
 
-// What the shard has seen since the process started.
+// Counts of what the shard has seen since the process started.
 struct ShardCounters {
   int64_t applied_parts = 0;
   int64_t duplicate_parts = 0;
@@ -180,7 +180,7 @@ class ParameterShard : private PartApplier {
   absl::StatusOr<PushedPart> CheckPart(absl::string_view what,
                                        const Frame<PushPart>& request,
                                        const PushContext& context) const;
-  // What the header alone says of it.
+  // The part as far as the header alone says.
   PushedPart MakePart(const PushPart& header) const;
   // Notes the part in the marks and counters; returns its step's outcome.
   PartOutcome CountPart(const PushedPart& part, PartFate fate);
@@ -212,12 +212,12 @@ class ParameterShard : private PartApplier {
   GradientApplier applier_;
   BufferPool replies_;
 
-  // Of the process.
+  // The state of the process.
   DuplicateMarks marks_;
   ShardCounters counters_;
   uint64_t next_snapshot_ = 1;
 
-  // Of the model epoch.
+  // The state of the model epoch.
   ShardPhase phase_ = EMPTY;
   int64_t model_epoch_ = 0;
   uint64_t fingerprint_ = 0;
@@ -234,7 +234,7 @@ class ParameterShard : private PartApplier {
   int64_t max_copy_bytes_ = 0;
   DeviceResidentParameters held_;
 
-  // Of the push under way: Apply has written its new values.
+  // Whether Apply has written the new values of the push under way.
   bool is_published_ = false;
 };
 

@@ -25,8 +25,8 @@ std::string SlotNames(const UpdateRule& rule) {
                        });
 }
 
-// What is to be had beside parameters and slots: for the gradients of a round,
-// and for the copies of a snapshot.
+// The room beside parameters and slots: for the gradients of a round, and for
+// the copies of a snapshot.
 struct Room {
   int64_t gradient_bytes;
   int64_t copy_bytes;

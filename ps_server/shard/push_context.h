@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// What is known of a push besides the request.
+// Knowledge of a push besides the request.
 struct PushContext {
   // Where the values of the answer go, which may then be kept; null: nowhere.
   // Those of a push whose gradient is applied at once are written on the way;

@@ -21,7 +21,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Of all values: what fresh memory does not hold.
+// The value of all elements at first, which fresh memory does not hold.
 constexpr float kStart = 3;
 
 constexpr int64_t kBlockBytes = kBlockElements * sizeof(float);

@@ -94,8 +94,8 @@ TEST_F(DuplicateMarksTest, ANewIncarnationStartsAnewAndRetiresTheOld) {
       StatusIs(absl::StatusCode::kFailedPrecondition, StartsWith("fenced: ")));
 }
 
-// What a process that died left on the way changes nothing: nobody is there to
-// confirm it, and what it confirms is not this takeover.
+// A Hello that a dead process left on the way changes nothing: nobody is there
+// to confirm it, and what it confirms is not this takeover.
 TEST_F(DuplicateMarksTest, NobodyTakesOverWithoutHavingConfirmedIt) {
   const Sender dead = MakeSender(0, 2);
   const Sender living = MakeSender(0, 3);

@@ -68,7 +68,7 @@ class ParameterShardTest : public testing::Test {
 
   const Sender chief_ = MakeSender(0, 11);
   const Sender worker_ = MakeSender(1, 22);
-  // Of the models to be made ready.
+  // Whether the models to be made ready are pulled in place.
   bool in_place_ = false;
   ParameterShard shard_;
 };
