@@ -74,8 +74,8 @@ class TensorBlocks {
   std::vector<int64_t> updates_;       // [block]
 };
 
-// The value of a state tensor after a pushed delta; `decay` is its definition's.
-// In this order nothing of a value is left by a decay of 1, and no value falls
+// A state tensor's value after a pushed delta; `decay` is its definition's. In
+// this order nothing of a value is left by a decay of 1, and no value falls
 // below 0 while the deltas do not.
 inline float DecayAndAdd(float value, float decay, float delta) {
   return (value - decay * value) + delta;

@@ -17,7 +17,7 @@
 #include "ps_server/service/strand.h"
 #include "ps_server/shard/parameter_shard.h"
 #include "ps_server/shard/push_budget.h"
-#include "ps_server/shard/value_memory.h"
+#include "ps_server/shard/push_context.h"
 
 namespace muster {
 

@@ -31,7 +31,6 @@
 #include "ps_server/shard/gradient_applier.h"
 #include "ps_server/shard/push_context.h"
 #include "ps_server/shard/replication_policy.h"
-#include "ps_server/shard/value_memory.h"
 
 namespace muster {
 
