@@ -22,10 +22,11 @@ namespace muster {
 
 // Checks the definitions that a chief sent: names (grammar, no two alike),
 // shapes (rank, positive dimensions, no overflow), float32, known kind,
-// a decay from 0 to 1 of state tensors only, canonical layout; and that
-// parameters with `num_slots` slots each trainable tensor take at most
+// a decay from 0 to 1 of state tensors only, canonical layout, whole tensors;
+// and that parameters with `num_slots` slots each trainable tensor take at most
 // `max_bytes`. Returns how many of those are left. Allocates nothing. Errors
-// name the tensor: InvalidArgument; Unimplemented for another dtype or layout.
+// name the tensor: InvalidArgument; Unimplemented for another dtype, layout or
+// extent.
 absl::StatusOr<int64_t> CheckTensorDefs(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,
     int64_t max_bytes);

@@ -284,6 +284,11 @@ absl::Status ParameterShard::CheckPushNumbers(absl::string_view what,
         absl::StrCat(what, ": pulled version ", header.pulled_version(),
                      ", the shard is at version ", version_));
   }
+  if (header.has_learning_rate()) {
+    return absl::UnimplementedError(absl::StrCat(
+        what, ": learning_rate ", header.learning_rate(),
+        " for this update; this ps has the optimizer's schedule only"));
+  }
   return absl::OkStatus();
 }
 

@@ -164,6 +164,10 @@ std::vector<PushCase> PushCases() {
       {"namespace",
        [](Push p) { p.header.mutable_slices(0)->set_namespace_("b"); },
        kUnimplemented, "namespace 'b'"},
+      {"learning rate", [](Push p) { p.header.set_learning_rate(0.5F); },
+       kUnimplemented, "learning_rate 0.5"},
+      {"learning rate 0", [](Push p) { p.header.set_learning_rate(0); },
+       kUnimplemented, "learning_rate 0"},
       {"no sender", [](Push p) { p.header.clear_sender(); },
        absl::StatusCode::kFailedPrecondition, "fenced: "},
       {"no fence", [](Push p) { p.header.clear_fence(); },
@@ -240,6 +244,18 @@ std::vector<DefineCase> DefineCases() {
        kInvalid, "kind"},
       {"layout", [](Define d) { d.mutable_tensors(0)->set_layout("nChw16c"); },
        kUnimplemented, "nChw16c"},
+      {"first half of a tensor",
+       [](Define d) { d.mutable_tensors(0)->mutable_extent()->set_length(2); },
+       kUnimplemented, "'w': extent [0, + 2) of its 3 elements"},
+      {"end of a tensor",
+       [](Define d) {
+         Extent* const extent = d.mutable_tensors(0)->mutable_extent();
+         extent->set_begin(1);
+         extent->set_length(3);
+       },
+       kUnimplemented, "'w': extent [1, + 3)"},
+      {"empty extent", [](Define d) { d.mutable_tensors(0)->mutable_extent(); },
+       kUnimplemented, "'w': extent [0, + 0)"},
       {"optimizer", [](Define d) { d.mutable_optimizer()->set_name("sgdd"); },
        kNotFound, "sgd"},
   };

@@ -309,6 +309,12 @@ TEST_F(ParameterShardTest, RefusesADecayOutOfRangeOrOfATrainableTensor) {
   EXPECT_THAT(define(STATE, 1), IsOk());
 }
 
+TEST_F(ParameterShardTest, TakesAnExtentThatIsTheWholeTensor) {
+  TensorDef whole = MakeTensor("w", {2, 3});
+  whole.mutable_extent()->set_length(6);
+  EXPECT_THAT(shard_.Define(MakeDefine(chief_, {whole})), IsOk());
+}
+
 // Both parts of a step have the step's staleness, though the first one raises
 // the shard's version.
 TEST_F(ParameterShardTest, DividesTheLearningRateByAStepsStaleness) {
