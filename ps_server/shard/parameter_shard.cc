@@ -12,6 +12,8 @@
 #include "common/rpc/protocol.h"
 #include "ps_server/block/value_cord.h"
 #include "ps_server/caller/cluster_check.h"
+#include "ps_server/caller/task_name.h"
+#include "ps_server/shard/fenced.h"
 
 namespace muster {
 namespace {
@@ -30,17 +32,12 @@ absl::StatusOr<const Codec*> CodecOf(absl::string_view what,
 // The replication in which each push is one update of its blocks.
 constexpr absl::string_view kHoldableMode = "async";
 
-absl::Status Fenced(absl::string_view what, absl::string_view why) {
-  return absl::FailedPreconditionError(
-      absl::StrCat(kFencedPrefix, what, ": ", why));
-}
-
 }  // namespace
 
 ParameterShard::ParameterShard(ShardOptions options)
     : options_(std::move(options)),
       applier_(options_.apply_team),
-      marks_(ListedTasks(options_.cluster)) {}
+      incarnations_(ListedTasks(options_.cluster)) {}
 
 std::string ParameterShard::What(absl::string_view request,
                                  const Sender& sender) const {
@@ -51,10 +48,11 @@ std::string ParameterShard::What(absl::string_view request,
 absl::Status ParameterShard::CheckSender(const Sender& sender,
                                          uint64_t ps_incarnation) const {
   if (ps_incarnation != options_.incarnation) {
-    return Fenced(What("request", sender),
-                  "it means another start of this ps; say Hello and pull anew");
+    return Fenced(absl::StrCat(
+        What("request", sender),
+        ": it means another start of this ps; say Hello and pull anew"));
   }
-  return marks_.CheckCurrent(sender);
+  return incarnations_.CheckCurrent(sender);
 }
 
 absl::Status ParameterShard::CheckFence(const Sender& sender,
@@ -63,10 +61,9 @@ absl::Status ParameterShard::CheckFence(const Sender& sender,
   if (fence.model_epoch() == model_epoch_ && phase_ != EMPTY) {
     return absl::OkStatus();
   }
-  return Fenced(What("request", sender),
-                absl::StrCat("it means model epoch ", fence.model_epoch(),
-                             ", the shard is ", ShardPhase_Name(phase_),
-                             " at epoch ", model_epoch_));
+  return Fenced(absl::StrCat(
+      What("request", sender), ": it means model epoch ", fence.model_epoch(),
+      ", the shard is ", ShardPhase_Name(phase_), " at epoch ", model_epoch_));
 }
 
 absl::Status ParameterShard::CheckPhase(const Sender& sender,
@@ -74,18 +71,20 @@ absl::Status ParameterShard::CheckPhase(const Sender& sender,
                                         ShardPhase phase) const {
   RETURN_IF_ERROR(CheckFence(sender, fence));
   if (phase_ == phase) return absl::OkStatus();
-  return Fenced(What("request", sender),
-                absl::StrCat("the shard is ", ShardPhase_Name(phase_),
-                             ", the request needs ", ShardPhase_Name(phase)));
+  return Fenced(absl::StrCat(What("request", sender), ": the shard is ",
+                             ShardPhase_Name(phase_), ", the request needs ",
+                             ShardPhase_Name(phase)));
 }
 
 absl::StatusOr<HelloReply> ParameterShard::Hello(const HelloRequest& request) {
   RETURN_IF_ERROR(CheckHello(request, options_.cluster, options_.ps_index));
+  const uint64_t before = incarnations_.Current(request.sender());
   ASSIGN_OR_RETURN(const uint64_t takeover,
-                   marks_.Admit(request.sender(), request.takeover()));
-  // Nobody else knows that there is a snapshot, and it costs memory.
-  if (snapshot_.id() != 0 && !marks_.CheckCurrent(snapshot_owner_).ok()) {
-    snapshot_.Clear();
+                   incarnations_.Admit(request.sender(), request.takeover()));
+  if (incarnations_.Current(request.sender()) != before) {
+    marks_.Forget(request.sender());
+    // Nobody else knows that there is a snapshot, and it costs memory.
+    if (KeyOf(snapshot_owner_) == KeyOf(request.sender())) snapshot_.Clear();
   }
   HelloReply reply;
   reply.set_takeover(takeover);
@@ -327,9 +326,9 @@ ParameterShard::ParametersInPlace(int64_t model_epoch) const {
       absl::StrCat("reading the parameters of /job:ps/task:", options_.ps_index,
                    " in place");
   if (phase_ != READY || model_epoch != model_epoch_) {
-    return Fenced(what, absl::StrCat("wanted model epoch ", model_epoch,
-                                     ", the shard is ", ShardPhase_Name(phase_),
-                                     " at epoch ", model_epoch_));
+    return Fenced(absl::StrCat(what, ": wanted model epoch ", model_epoch,
+                               ", the shard is ", ShardPhase_Name(phase_),
+                               " at epoch ", model_epoch_));
   }
   if (!pulled_in_place_) {
     return absl::FailedPreconditionError(

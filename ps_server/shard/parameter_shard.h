@@ -29,6 +29,7 @@
 #include "ps_server/shard/device_resident_parameters.h"
 #include "ps_server/shard/duplicate_marks.h"
 #include "ps_server/shard/gradient_applier.h"
+#include "ps_server/shard/incarnations.h"
 #include "ps_server/shard/push_context.h"
 #include "ps_server/shard/replication_policy.h"
 
@@ -129,9 +130,9 @@ class ParameterShard : private PartApplier {
   ShardState State() const;
   ShardPhase phase() const { return phase_; }
   ShardCounters counters() const;
-  // As DuplicateMarks'.
+  // As Incarnations'.
   uint64_t CurrentIncarnation(const Sender& sender) const {
-    return marks_.CurrentIncarnation(sender);
+    return incarnations_.Current(sender);
   }
   // "" before the first Define.
   const std::string& optimizer_name() const { return optimizer_name_; }
@@ -212,6 +213,7 @@ class ParameterShard : private PartApplier {
   BufferPool replies_;
 
   // The state of the process.
+  Incarnations incarnations_;
   DuplicateMarks marks_;
   ShardCounters counters_;
   uint64_t next_snapshot_ = 1;

@@ -11,6 +11,7 @@
 #include "common/rpc/protocol.h"
 #include "ps_server/block/float_runs.h"
 #include "ps_server/caller/count_range.h"
+#include "ps_server/shard/fenced.h"
 #include "ps_server/shard/parameter_shard.h"
 
 namespace muster {
@@ -56,10 +57,10 @@ absl::StatusOr<DefineReply> ParameterShard::Define(
   const std::string what = What("define", request.sender());
   const int64_t epoch = request.model_epoch();
   if (epoch < model_epoch_ || (epoch == model_epoch_ && phase_ != LOADING)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kFencedPrefix, what, ": model epoch ", epoch,
-                     "; the shard is ", ShardPhase_Name(phase_), " at epoch ",
-                     model_epoch_, ", a new load needs a larger one"));
+    return Fenced(absl::StrCat(what, ": model epoch ", epoch, "; the shard is ",
+                               ShardPhase_Name(phase_), " at epoch ",
+                               model_epoch_,
+                               ", a new load needs a larger one"));
   }
   if (!IsCount(epoch)) {  // the next one would not be larger
     return absl::InvalidArgumentError(
@@ -107,7 +108,7 @@ absl::Status ParameterShard::ReplaceTensors(const DefineRequest& request,
   // The old values go first: both together might not fit.
   tensors_ = TensorTable();
   loaded_.clear();
-  marks_.ForgetSteps();
+  marks_.Clear();
   phase_ = EMPTY;
   fingerprint_ = 0;
   version_ = 0;
