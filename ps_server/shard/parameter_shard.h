@@ -32,6 +32,7 @@
 #include "ps_server/shard/incarnations.h"
 #include "ps_server/shard/push_context.h"
 #include "ps_server/shard/replication_policy.h"
+#include "ps_server/shard/stream_slices.h"
 
 namespace muster {
 
@@ -152,22 +153,10 @@ class ParameterShard : private PartApplier {
   absl::Status ReplaceTensors(const DefineRequest& request,
                               absl::Span<const SlotDef> slots);
 
-  // A stream of a tensor: 0 is the parameter, 1 + i slot i, kCounts "t".
-  static constexpr int kCounts = -1;
-  absl::StatusOr<int> FindStream(absl::string_view slot) const;
-  absl::Status CheckHasStream(absl::string_view what, int stream,
-                              const std::vector<CheckedSlice>& slices) const;
-  void LoadValues(int stream, const std::vector<CheckedSlice>& slices,
-                  const absl::Cord& data);
-  absl::Status LoadCounts(absl::string_view what,
-                          const std::vector<CheckedSlice>& slices,
-                          const absl::Cord& data);
+  StreamSlices::Model StreamsOfModel() const;
 
   // Errors: Aborted if `snapshot` has ended.
   absl::Status CheckSnapshot(absl::string_view what, uint64_t snapshot) const;
-  // Writes one slice of the snapshot to `dst`; returns where it ends.
-  char* ReadSnapshotSlice(int stream, const CheckedSlice& slice,
-                          char* dst) const;
 
   absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
                                                  const PushContext& context);

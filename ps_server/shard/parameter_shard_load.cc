@@ -1,30 +1,17 @@
 // The chief's side of ParameterShard: Define, Load, Seal and snapshots.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
-#include "ps_server/block/float_runs.h"
 #include "ps_server/caller/count_range.h"
 #include "ps_server/shard/fenced.h"
 #include "ps_server/shard/parameter_shard.h"
 
 namespace muster {
 namespace {
-
-constexpr absl::string_view kCountsSlot = "t";
-
-std::string SlotNames(const UpdateRule& rule) {
-  return absl::StrJoin(rule.slots(), ", ",
-                       [](std::string* out, const SlotDef& slot) {
-                         absl::StrAppend(out, "'", slot.name, "'");
-                       });
-}
 
 // The room beside parameters and slots: for the gradients of a round, and for
 // the copies of a snapshot.
@@ -37,16 +24,6 @@ struct Room {
 Room RoomBeside(const ReplicationSpec& replication, int64_t left_bytes) {
   const int64_t gradient_bytes = replication.has_sync() ? left_bytes / 2 : 0;
   return {gradient_bytes, left_bytes - gradient_bytes};
-}
-
-std::vector<int64_t> ReadCounts(const absl::Cord& data) {
-  std::vector<int64_t> counts(data.size() / sizeof(int64_t));
-  char* dst = reinterpret_cast<char*>(counts.data());
-  for (const absl::string_view chunk : data.Chunks()) {
-    std::memcpy(dst, chunk.data(), chunk.size());
-    dst += chunk.size();
-  }
-  return counts;
 }
 
 }  // namespace
@@ -122,30 +99,8 @@ absl::Status ParameterShard::ReplaceTensors(const DefineRequest& request,
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> ParameterShard::FindStream(absl::string_view slot) const {
-  if (slot.empty()) return 0;
-  if (slot == kCountsSlot) return kCounts;
-  const absl::Span<const SlotDef> slots = rule_->slots();
-  for (size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].name == slot) return static_cast<int>(1 + i);
-  }
-  return absl::NotFoundError(
-      absl::StrCat("optimizer '", optimizer_name_, "' has no slot '",
-                   absl::CHexEscape(slot.substr(0, 80)), "'; it has ",
-                   slots.empty() ? "none" : SlotNames(*rule_), " and 't'"));
-}
-
-absl::Status ParameterShard::CheckHasStream(
-    absl::string_view what, int stream,
-    const std::vector<CheckedSlice>& slices) const {
-  if (stream == 0) return absl::OkStatus();
-  for (const CheckedSlice& slice : slices) {
-    const TensorDef& def = tensors_[slice.tensor].def();
-    if (def.kind() == TRAINABLE) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, ": '", def.name(), "' is a state tensor and has no slots"));
-  }
-  return absl::OkStatus();
+StreamSlices::Model ParameterShard::StreamsOfModel() const {
+  return {optimizer_name_, rule_->slots(), tensors_};
 }
 
 absl::StatusOr<LoadReply> ParameterShard::Load(const Frame<LoadPart>& request) {
@@ -153,60 +108,19 @@ absl::StatusOr<LoadReply> ParameterShard::Load(const Frame<LoadPart>& request) {
   // After Seal this is a late repeat, and training goes on: refused too.
   RETURN_IF_ERROR(CheckPhase(header.sender(), header.fence(), LOADING));
   const std::string what = What("load", header.sender());
-  const absl::StatusOr<int> stream = FindStream(header.slot());
-  RETURN_IF_ERROR(Annotate(stream.status(), what));
-  const SliceUnit unit =
-      *stream == kCounts ? SliceUnit::kBlockCounts : SliceUnit::kElements;
-  ASSIGN_OR_RETURN(const std::vector<CheckedSlice> slices,
-                   CheckSlices(what, header.slices(), tensors_, unit));
-  RETURN_IF_ERROR(CheckHasStream(what, *stream, slices));
-  RETURN_IF_ERROR(CheckDataSize(what, slices, unit, request.data.size()));
-  if (*stream == kCounts) {
-    RETURN_IF_ERROR(LoadCounts(what, slices, request.data));
-  } else {
-    if (!allow_non_finite_) {
-      RETURN_IF_ERROR(CheckFinite(what, slices, tensors_, request.data));
-    }
-    LoadValues(*stream, slices, request.data);
+  ASSIGN_OR_RETURN(const StreamSlices stream,
+                   StreamSlices::Create(what, header.slot(), header.slices(),
+                                        StreamsOfModel()));
+  RETURN_IF_ERROR(stream.CheckData(what, request.data));
+  if (!allow_non_finite_ && !stream.is_counts()) {
+    RETURN_IF_ERROR(CheckFinite(what, stream.slices(), tensors_, request.data));
+  }
+  stream.Load(request.data, tensors_);
+  if (!stream.is_parameter()) return LoadReply();
+  for (const CheckedSlice& slice : stream.slices()) {
+    loaded_[slice.tensor].Add(slice.offset, slice.offset + slice.length);
   }
   return LoadReply();
-}
-
-void ParameterShard::LoadValues(int stream,
-                                const std::vector<CheckedSlice>& slices,
-                                const absl::Cord& data) {
-  FloatRuns runs(data);
-  for (const CheckedSlice& slice : slices) {
-    TensorBlocks& tensor = tensors_[slice.tensor];
-    const int64_t end = slice.offset + slice.length;
-    for (int64_t offset = slice.offset; offset < end;) {
-      const int64_t block = offset / kBlockElements;
-      const int64_t begin = offset - block * kBlockElements;
-      const absl::Span<const float> run = runs.Next(
-          std::min(end - offset, tensor.BlockElements(block) - begin));
-      std::copy(run.begin(), run.end(), tensor.Stream(block, stream) + begin);
-      offset += static_cast<int64_t>(run.size());
-    }
-    if (stream == 0) loaded_[slice.tensor].Add(slice.offset, end);
-  }
-}
-
-absl::Status ParameterShard::LoadCounts(absl::string_view what,
-                                        const std::vector<CheckedSlice>& slices,
-                                        const absl::Cord& data) {
-  const std::vector<int64_t> counts = ReadCounts(data);
-  if (std::any_of(counts.begin(), counts.end(),
-                  [](int64_t count) { return !IsCount(count); })) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, ": slot 't' has a count of updates that is out of range"));
-  }
-  auto next = counts.begin();
-  for (const CheckedSlice& slice : slices) {
-    for (int64_t i = 0; i < slice.length; ++i) {
-      tensors_[slice.tensor].set_updates(slice.offset + i, *next++);
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<SealReply> ParameterShard::Seal(const SealRequest& request) {
@@ -262,39 +176,15 @@ absl::StatusOr<Frame<SnapshotPart>> ParameterShard::ReadSnapshot(
   RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
   const std::string what = What("read snapshot", request.sender());
   RETURN_IF_ERROR(CheckSnapshot(what, request.snapshot()));
-  const absl::StatusOr<int> stream = FindStream(request.slot());
-  RETURN_IF_ERROR(Annotate(stream.status(), what));
-  const SliceUnit unit =
-      *stream == kCounts ? SliceUnit::kBlockCounts : SliceUnit::kElements;
-  ASSIGN_OR_RETURN(const std::vector<CheckedSlice> slices,
-                   CheckSlices(what, request.slices(), tensors_, unit));
-  RETURN_IF_ERROR(CheckHasStream(what, *stream, slices));
-
+  ASSIGN_OR_RETURN(const StreamSlices stream,
+                   StreamSlices::Create(what, request.slot(), request.slices(),
+                                        StreamsOfModel()));
   Frame<SnapshotPart> reply;
   *reply.header.mutable_slices() = request.slices();
-  reply.data = replies_.Make(SliceBytes(slices, unit), [&](char* data) {
-    for (const CheckedSlice& slice : slices) {
-      data = ReadSnapshotSlice(*stream, slice, data);
-    }
+  reply.data = replies_.Make(stream.bytes(), [&](char* data) {
+    stream.Read(snapshot_, tensors_, data);
   });
   return reply;
-}
-
-char* ParameterShard::ReadSnapshotSlice(int stream, const CheckedSlice& slice,
-                                        char* dst) const {
-  const TensorBlocks& tensor = tensors_[slice.tensor];
-  if (stream != kCounts) {
-    snapshot_.Read(slice.tensor, tensor, stream, slice.offset, slice.length,
-                   reinterpret_cast<float*>(dst));
-    return dst + slice.length * sizeof(float);
-  }
-  for (int64_t i = 0; i < slice.length; ++i) {
-    const int64_t count =
-        snapshot_.Updates(slice.tensor, tensor, slice.offset + i);
-    std::memcpy(dst, &count, sizeof(count));
-    dst += sizeof(count);
-  }
-  return dst;
 }
 
 absl::StatusOr<EndSnapshotReply> ParameterShard::EndSnapshot(
