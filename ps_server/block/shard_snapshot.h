@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "ps_server/block/tensor_blocks.h"
 
 namespace muster {
@@ -30,8 +32,10 @@ class ShardSnapshot {
   // The snapshot's number; 0 if there is none.
   uint64_t id() const { return id_; }
 
-  // The last one that was given up, 0 if none was; how many were.
-  uint64_t given_up() const { return given_up_; }
+  // Errors: Aborted, beginning with `what`, if `id` has ended or was given up.
+  absl::Status Check(absl::string_view what, uint64_t id) const;
+
+  // How many were given up.
   int64_t times_given_up() const { return times_given_up_; }
 
   // To be called before `block` of the tensor number `tensor_index` is changed
@@ -69,6 +73,7 @@ class ShardSnapshot {
   std::map<std::pair<int, int64_t>, SavedBlock> saved_;
   int64_t copied_bytes_ = 0;
 
+  // The last one that was given up; 0 if none was.
   uint64_t given_up_ = 0;
   int64_t times_given_up_ = 0;
 };

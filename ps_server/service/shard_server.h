@@ -86,7 +86,8 @@ class ShardServer : public DataLink {
       int64_t model_epoch);
 
   // What ParameterService.State answers.
-  void State(absl::Time deadline, ReplyCallback<ShardState> done);
+  void State(const StateRequest& request, absl::Time deadline,
+             ReplyCallback<ShardState> done);
 
   // Carries out what was asked, then refuses everything. Repeatable.
   void Close();

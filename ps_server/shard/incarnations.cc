@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "ps_server/caller/takeover_token.h"
-#include "ps_server/shard/fenced.h"
+#include "ps_server/shard/request_errors.h"
 
 namespace muster {
 namespace {

@@ -315,6 +315,37 @@ TEST_F(ParameterShardTest, TakesAnExtentThatIsTheWholeTensor) {
   EXPECT_THAT(shard_.Define(MakeDefine(chief_, {whole})), IsOk());
 }
 
+TEST_F(ParameterShardTest, EveryRequestOfAnotherNamespaceIsUnimplemented) {
+  MakeReady({MakeTensor("w", {1})});
+  Sender other = worker_;
+  other.set_namespace_("b");
+  const auto is_refused =
+      StatusIs(absl::StatusCode::kUnimplemented,
+               HasSubstr("namespace 'b'; only the default namespace ''"));
+  const TensorSlice slice = MakeSlice("w", 0, 1);
+  const absl::Cord data = BytesOf<float>({1});
+  EXPECT_THAT(shard_.Hello(MakeHello(other)), is_refused);
+  EXPECT_THAT(shard_.Define(MakeDefine(other, {}, 2)), is_refused);
+  EXPECT_THAT(shard_.Load(MakeLoad(other, {slice}, data)), is_refused);
+  EXPECT_THAT(shard_.Seal(MakeSeal(other)), is_refused);
+  EXPECT_THAT(shard_.Pull(MakePull(other, {slice})), is_refused);
+  const Frame<PushPart> push = MakePush(other, 1, {slice}, data);
+  EXPECT_THAT(shard_.Push(push), is_refused);
+  EXPECT_THAT(shard_.UpdateOnDevice(push.header), is_refused);
+  EXPECT_THAT(shard_.KeepOnDevice(other, MakeFence(), nullptr), is_refused);
+  BeginSnapshotRequest begin;
+  *begin.mutable_sender() = other;
+  EXPECT_THAT(shard_.BeginSnapshot(begin), is_refused);
+  EXPECT_THAT(shard_.ReadSnapshot(MakeRead(other, 1, slice)), is_refused);
+  EndSnapshotRequest end;
+  *end.mutable_sender() = other;
+  EXPECT_THAT(shard_.EndSnapshot(end), is_refused);
+  StateRequest state;
+  EXPECT_THAT(shard_.StateOf(state), IsOk());
+  state.set_namespace_("b");
+  EXPECT_THAT(shard_.StateOf(state), is_refused);
+}
+
 // Both parts of a step have the step's staleness, though the first one raises
 // the shard's version.
 TEST_F(ParameterShardTest, DividesTheLearningRateByAStepsStaleness) {
