@@ -50,8 +50,8 @@ struct PushedPart {
 
 // The fate of a part that was pushed.
 enum class PartFate {
-  kTaken,  // applied now or later, or not chosen
-  kLate,   // dropped: its update has been made without it
+  kAccepted,  // applied now or later, or not chosen
+  kLate,      // dropped: its update has been made without it
 };
 
 // Changes the shard's values.
@@ -90,7 +90,7 @@ class ReplicationPolicy {
       const TensorTable& tensors) const = 0;
 
   // Applies `part` now, or keeps it for a later call.
-  // REQUIRES: CheckPart has just said kTaken.
+  // REQUIRES: CheckPart has just said kAccepted.
   virtual void OnPart(PushedPart part, const TensorTable& tensors,
                       PartApplier& applier) = 0;
 

@@ -257,30 +257,31 @@ absl::StatusOr<Frame<PushReply>> ShardModel::PushUncounted(
   const PartOutcome counted = CountPart(part, fate);
   part.staleness = counted.staleness;
   absl::Cord values =
-      TakePart(std::move(part), fate, header.wants_values(), context.memory);
+      AcceptPart(std::move(part), fate, header.wants_values(), context.memory);
   return Frame<PushReply>{MakePushReply(counted, /*duplicate=*/false),
                           std::move(values)};
 }
 
-absl::Cord ShardModel::TakePart(PushedPart part, PartFate fate,
-                                bool wants_values, const ValueMemory& memory) {
+absl::Cord ShardModel::AcceptPart(PushedPart part, PartFate fate,
+                                  bool wants_values,
+                                  const ValueMemory& memory) {
   const std::vector<CheckedSlice> slices = part.slices;
   const Codec* const codec = part.publish_codec;
-  const auto take = [&] {
-    if (fate != PartFate::kTaken) return;
+  const auto accept = [&] {
+    if (fate != PartFate::kAccepted) return;
     definition_.policy->OnPart(std::move(part), tensors_, *this);
   };
   if (!wants_values || slices.empty()) {
-    take();
+    accept();
     return absl::Cord();
   }
   if (memory == nullptr && codec == nullptr) {
-    take();
+    accept();
     return ValuesOf(slices, codec, memory);
   }
   return MakeValues(slices, codec, memory, [&](char* data) {
     part.publish_to = data;
-    take();
+    accept();
     if (std::exchange(is_published_, false)) return;
     WriteValues(tensors_, slices, codec, data);
   });

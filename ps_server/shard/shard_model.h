@@ -112,11 +112,11 @@ class ShardModel : private PartApplier {
   // Notes the part in the marks and the counters; returns its step's outcome.
   PartOutcome CountPart(const PushedPart& part, PartFate fate);
 
-  // Carries out a part that passed every check; returns the values that it
+  // Accepts a part that passed every check; returns the values that it
   // wants, written on the way if that can be.
-  absl::Cord TakePart(PushedPart part, PartFate fate, bool wants_values,
-                      const ValueMemory& memory);
-  // The values of a part that was taken before, if it wants them.
+  absl::Cord AcceptPart(PushedPart part, PartFate fate, bool wants_values,
+                        const ValueMemory& memory);
+  // The values of a part that was accepted before, if it wants them.
   absl::StatusOr<absl::Cord> ValuesOfDuplicate(absl::string_view what,
                                                const PushPart& header,
                                                const Codec* codec,
