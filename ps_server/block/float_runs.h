@@ -45,7 +45,7 @@ class FloatRuns {
   absl::Span<const float> Next(int64_t max_elements);
   EncodedRun NextEncoded(int64_t max_elements);
 
-  // Null for none.
+  // The codec of the values; null for none.
   const Codec* codec() const { return codec_; }
 
  private:
@@ -55,9 +55,9 @@ class FloatRuns {
 
   absl::Cord::CharIterator position_;
   const Codec* const codec_;
-  // What a codec has encoded.
+  // Values that a codec has encoded.
   std::array<float, kTileElements> decoded_;
-  // What does not lie in one chunk; no codec takes more bytes than float32.
+  // Values that lie in several chunks; no codec takes more than float32 does.
   alignas(float) std::array<char, kTileElements * sizeof(float)> gathered_;
 };
 

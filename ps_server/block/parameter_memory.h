@@ -16,9 +16,9 @@ namespace muster {
 // AlignedBuffer::kAlignment. Other processes may read it if it is shared.
 class ParameterMemory {
  public:
-  // Of this process alone, zeroed; null if the machine has no memory for it.
+  // Memory of this process alone, zeroed; null if the machine has none left.
   static std::shared_ptr<ParameterMemory> Private(int64_t size_bytes);
-  // That other processes can map to read, never to write. Private if the
+  // Memory that other processes can map to read, never to write. Private if the
   // machine has none; segment() then says why. Null as above.
   static std::shared_ptr<ParameterMemory> Shared(int64_t size_bytes);
 
@@ -28,20 +28,20 @@ class ParameterMemory {
   }
   int64_t size_bytes() const { return size_bytes_; }
 
-  // What others map. Errors: FailedPrecondition if it is private.
+  // The segment that others map. Errors: FailedPrecondition if it is private.
   const absl::StatusOr<MemorySegment>& segment() const { return segment_; }
 
  private:
-  // In `segment`, or else in `buffer`.
+  // The memory is that of `segment`, or else of `buffer`.
   ParameterMemory(int64_t size_bytes, absl::StatusOr<MemorySegment> segment,
                   AlignedBuffer buffer = {});
-  // Of this process alone because of `why`.
+  // Memory of this process alone, because of `why`.
   static std::shared_ptr<ParameterMemory> CreatePrivate(
       int64_t size_bytes, const absl::Status& why);
 
   const int64_t size_bytes_;
   const absl::StatusOr<MemorySegment> segment_;
-  // Empty if there is a segment.
+  // The memory, if there is no segment.
   AlignedBuffer buffer_;
 };
 

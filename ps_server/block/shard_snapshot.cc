@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace muster {
 
 void ShardSnapshot::Begin(uint64_t id, int64_t max_bytes) {
@@ -22,6 +24,19 @@ void ShardSnapshot::Clear() {
   id_ = 0;
   saved_.clear();
   copied_bytes_ = 0;
+}
+
+absl::Status ShardSnapshot::Check(absl::string_view what, uint64_t id) const {
+  if (id != 0 && id == id_) return absl::OkStatus();
+  if (id != 0 && id == given_up_) {
+    return absl::AbortedError(absl::StrCat(
+        what, ": snapshot ", id,
+        " was given up, so that training goes on: copies of what it changes ",
+        "would pass the ", max_bytes_,
+        " bytes left beside the model; use more ps tasks, or more memory"));
+  }
+  return absl::AbortedError(
+      absl::StrCat(what, ": snapshot ", id, " has ended; begin another"));
 }
 
 void ShardSnapshot::GiveUp() {

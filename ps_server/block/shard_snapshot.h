@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "ps_server/block/tensor_blocks.h"
 
 namespace muster {
@@ -27,11 +29,13 @@ class ShardSnapshot {
   // Ends whatever snapshot there is.
   void Clear();
 
-  // 0 if there is none.
+  // The snapshot's number; 0 if there is none.
   uint64_t id() const { return id_; }
 
-  // The last one that was given up, 0 if none was; how many were.
-  uint64_t given_up() const { return given_up_; }
+  // Errors: Aborted, beginning with `what`, if `id` has ended or was given up.
+  absl::Status Check(absl::string_view what, uint64_t id) const;
+
+  // How many were given up.
   int64_t times_given_up() const { return times_given_up_; }
 
   // To be called before `block` of the tensor number `tensor_index` is changed
@@ -50,7 +54,7 @@ class ShardSnapshot {
   int64_t Updates(int tensor_index, const TensorBlocks& tensor,
                   int64_t block) const;
 
-  // Of the blocks that Reserve has made room for.
+  // The bytes of the blocks that Reserve has made room for.
   int64_t copied_bytes() const { return copied_bytes_; }
 
  private:
@@ -65,10 +69,11 @@ class ShardSnapshot {
 
   uint64_t id_ = 0;
   int64_t max_bytes_ = 0;
-  // By (tensor, block).
+  // The copies, by (tensor, block).
   std::map<std::pair<int, int64_t>, SavedBlock> saved_;
   int64_t copied_bytes_ = 0;
 
+  // The last one that was given up; 0 if none was.
   uint64_t given_up_ = 0;
   int64_t times_given_up_ = 0;
 };

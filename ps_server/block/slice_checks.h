@@ -25,7 +25,7 @@ struct CheckedSlice {
 
 using Slices = google::protobuf::RepeatedPtrField<TensorSlice>;
 
-// What the elements of a slice are.
+// The unit in which a slice counts.
 enum class SliceUnit {
   kElements,     // values of a tensor
   kWholeBlocks,  // the same, but only whole blocks (the tensor's end may be

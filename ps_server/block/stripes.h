@@ -31,10 +31,10 @@ class Stripes {
 
  private:
   struct Stripe {
-    // In cut_.
+    // Its slices in cut_.
     size_t first = 0;
     size_t count = 0;
-    // Of all slices.
+    // Elements of all slices before it.
     int64_t begin = 0;
     int64_t elements = 0;
   };
@@ -42,7 +42,7 @@ class Stripes {
   // Begins and fills stripes of `target` elements or just above.
   void Cut(absl::Span<const CheckedSlice> slices, int64_t target);
 
-  // Empty while one stripe has all slices.
+  // The stripes' slices; empty while one stripe has all of them.
   std::vector<CheckedSlice> cut_;
   std::vector<Stripe> stripes_;
   const absl::Span<const CheckedSlice> all_;

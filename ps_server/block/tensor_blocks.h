@@ -74,17 +74,17 @@ class TensorBlocks {
   std::vector<int64_t> updates_;       // [block]
 };
 
-// What a pushed delta makes of a value of a state tensor; `decay` is its
-// definition's. In this order nothing of a value is left by a decay of 1, and
-// no value falls below 0 while the deltas do not.
+// A state tensor's value after a pushed delta; `decay` is its definition's. In
+// this order nothing of a value is left by a decay of 1, and no value falls
+// below 0 while the deltas do not.
 inline float DecayAndAdd(float value, float decay, float delta) {
   return (value - decay * value) + delta;
 }
 
-// Elements of a checked definition.
+// The elements of a tensor whose definition was checked.
 int64_t NumElements(const TensorDef& def);
 
-// What so many slots of it take in TensorBlocks, with padding.
+// The bytes that so many slots of it take in TensorBlocks, with padding.
 int64_t SlotMemoryBytes(const TensorDef& def, size_t num_slots);
 
 // Blocks of a tensor of `elements`.

@@ -50,6 +50,17 @@ absl::Status CheckDecay(const TensorDef& def) {
                    " tensor; wanted 0 to 1 for a STATE tensor, 0 for others"));
 }
 
+absl::Status CheckIsWhole(absl::string_view what, const TensorDef& def) {
+  const Extent& extent = def.extent();
+  if (!def.has_extent() ||
+      (extent.begin() == 0 && extent.length() == NumElements(def))) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError(absl::StrCat(
+      what, ": extent [", extent.begin(), ", + ", extent.length(), ") of its ",
+      NumElements(def), " elements; a shard holds whole tensors only"));
+}
+
 absl::Status CheckDef(const TensorDef& def) {
   RETURN_IF_ERROR(CheckName(def.name()));
   const std::string what = absl::StrCat("define '", def.name(), "'");
@@ -76,7 +87,7 @@ absl::Status CheckDef(const TensorDef& def) {
         absl::StrCat(what, ": shape ", shape->ToString(),
                      " has a dimension that is not positive"));
   }
-  return absl::OkStatus();
+  return CheckIsWhole(what, def);
 }
 
 }  // namespace

@@ -22,10 +22,11 @@ namespace muster {
 
 // Checks the definitions that a chief sent: names (grammar, no two alike),
 // shapes (rank, positive dimensions, no overflow), float32, known kind,
-// a decay from 0 to 1 of state tensors only, canonical layout; and that
-// parameters with `num_slots` slots each trainable tensor take at most
+// a decay from 0 to 1 of state tensors only, canonical layout, whole tensors;
+// and that parameters with `num_slots` slots each trainable tensor take at most
 // `max_bytes`. Returns how many of those are left. Allocates nothing. Errors
-// name the tensor: InvalidArgument; Unimplemented for another dtype or layout.
+// name the tensor: InvalidArgument; Unimplemented for another dtype, layout or
+// extent.
 absl::StatusOr<int64_t> CheckTensorDefs(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,
     int64_t max_bytes);
@@ -36,11 +37,11 @@ class TensorTable {
   // Where the parameters are to lie.
   enum class Sharing {
     kPrivate,
-    // Where other processes can read them, if the machine has such memory.
+    // In memory that other processes can read, if the machine has such.
     kShared,
   };
 
-  // Of no tensors.
+  // A table of no tensors.
   TensorTable() = default;
   // REQUIRES: `defs` passed CheckTensorDefs. Errors: ResourceExhausted if the
   // machine has no memory for them.
@@ -55,7 +56,7 @@ class TensorTable {
   // Errors: NotFound, with the nearest name.
   absl::StatusOr<int> Find(absl::string_view name) const;
 
-  // Of all parameters; null without a definition.
+  // The memory of all parameters; null without a definition.
   const std::shared_ptr<ParameterMemory>& memory() const { return memory_; }
 
   int64_t parameter_bytes() const;
@@ -67,7 +68,7 @@ class TensorTable {
                         Sharing sharing);
 
   std::shared_ptr<ParameterMemory> memory_;
-  // Of the slots of all tensors, in their order. One piece: huge pages hold all
+  // The slots of all tensors, in their order. One piece: huge pages hold all
   // of it, also where no tensor is as large as one. With slots of 26 MB in 8
   // pieces a step through shared memory took a tenth longer (2 cores of EPYC).
   AlignedBuffer slot_memory_;

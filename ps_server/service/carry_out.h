@@ -11,7 +11,6 @@
 #include "common/rpc/parameter_link.h"
 #include "ps_server/service/data_link.h"
 #include "ps_server/shard/push_context.h"
-#include "ps_server/shard/value_memory.h"
 
 namespace muster {
 

@@ -4,7 +4,6 @@
 #include "absl/time/time.h"
 #include "common/rpc/parameter_link.h"
 #include "ps_server/shard/push_context.h"
-#include "ps_server/shard/value_memory.h"
 
 namespace muster {
 

@@ -152,9 +152,10 @@ grpc::ServerUnaryReactor* ParameterServiceShell::EndSnapshot(
 }
 
 grpc::ServerUnaryReactor* ParameterServiceShell::State(
-    Context* context, const StateRequest* /*request*/, ShardState* reply) {
+    Context* context, const StateRequest* request, ShardState* reply) {
   Reactor* const reactor = context->DefaultReactor();
-  server_->State(DeadlineOf(*context, *clock_), Answer(reactor, reply));
+  server_->State(*request, DeadlineOf(*context, *clock_),
+                 Answer(reactor, reply));
   return reactor;
 }
 

@@ -216,14 +216,9 @@ absl::StatusOr<PushReply> ShardServer::UpdateOnDevice(const PushPart& request) {
   return reply;
 }
 
-void ShardServer::State(absl::Time deadline, ReplyCallback<ShardState> done) {
-  const bool posted = strand_.Post([this, deadline, done] {
-    if (options_.clock->Now() >= deadline) {
-      return done(TooLate(options_.shard.ps_index));
-    }
-    done(shard_.State());
-  });
-  if (!posted) done(ShuttingDown(options_.shard.ps_index));
+void ShardServer::State(const StateRequest& request, absl::Time deadline,
+                        ReplyCallback<ShardState> done) {
+  Submit(request, deadline, std::move(done), &ParameterShard::StateOf);
 }
 
 }  // namespace muster

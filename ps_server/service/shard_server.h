@@ -17,7 +17,7 @@
 #include "ps_server/service/strand.h"
 #include "ps_server/shard/parameter_shard.h"
 #include "ps_server/shard/push_budget.h"
-#include "ps_server/shard/value_memory.h"
+#include "ps_server/shard/push_context.h"
 
 namespace muster {
 
@@ -86,7 +86,8 @@ class ShardServer : public DataLink {
       int64_t model_epoch);
 
   // What ParameterService.State answers.
-  void State(absl::Time deadline, ReplyCallback<ShardState> done);
+  void State(const StateRequest& request, absl::Time deadline,
+             ReplyCallback<ShardState> done);
 
   // Carries out what was asked, then refuses everything. Repeatable.
   void Close();

@@ -16,7 +16,7 @@
 #include "common/shared_memory/slot_message.h"
 #include "common/shared_memory/slot_ring.h"
 #include "ps_server/service/shard_server.h"
-#include "ps_server/shard/value_memory.h"
+#include "ps_server/shard/push_context.h"
 
 namespace muster {
 

@@ -22,7 +22,7 @@ absl::StatusOr<PartFate> AsyncPolicy::CheckPart(
     const TensorTable& /*tensors*/) const {
   const absl::Status status = NoRounds(what, part.round, name_);
   if (!status.ok()) return status;
-  return PartFate::kTaken;
+  return PartFate::kAccepted;
 }
 
 void AsyncPolicy::OnPart(PushedPart part, const TensorTable& /*tensors*/,

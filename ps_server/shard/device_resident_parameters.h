@@ -25,14 +25,14 @@ class DeviceResidentParameters {
   // The tensors get other values, or are no more.
   void End() { holder_ = nullptr; }
 
-  // Null if nobody holds them.
+  // Their holder; null if nobody holds them.
   DeviceParameters* holder() const { return holder_; }
 
   // Whether values may be pushed, and whether `sender` may have everything
   // updated that is held. Errors: FailedPrecondition.
   absl::Status CheckPush(absl::string_view what) const;
   absl::Status CheckUpdate(absl::string_view what, const Sender& sender) const;
-  // All that is held.
+  // The slices of all tensors, which are what is held.
   const std::vector<CheckedSlice>& slices() const { return slices_; }
   // An update was made.
   void SetBehind() { is_behind_ = holder_ != nullptr; }

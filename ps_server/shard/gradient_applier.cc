@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// Of values that are published in a codec's form, so many are written when they
+// The number of values that are written at once in a codec's form, when they
 // were updated: 64 KB of a parameter are still in a cache of 512 KB or 1 MB.
 constexpr int64_t kEncodedElements = 16384;
 

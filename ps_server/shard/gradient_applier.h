@@ -24,12 +24,12 @@ namespace muster {
 // number of threads. Not thread-safe.
 class GradientApplier {
  public:
-  // What a gradient changes. All outlive a call.
+  // The model that a gradient changes. All of it outlives a call.
   struct Model {
     TensorTable* tensors = nullptr;
     const UpdateRule* rule = nullptr;
     ShardSnapshot* snapshot = nullptr;
-    // Of the parameters; null: they are updated where they are.
+    // The holder of the parameters; null: they are updated where they are.
     DeviceParameters* holder = nullptr;
   };
 
@@ -56,7 +56,7 @@ class GradientApplier {
   void ForEach(const Stripes& stripes, absl::FunctionRef<void(int)> body) const;
 
   ThreadTeam* const team_;
-  // Of one block, for each stripe; kept to allocate nothing.
+  // The gradient of one block, for each stripe; kept to allocate nothing.
   std::vector<std::vector<float>> gradients_;
 };
 

@@ -2,80 +2,23 @@
 #define PS_SERVER_SHARD_PARAMETER_SHARD_H_
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-#include "common/base/thread_team.h"
-#include "common/codec/codec.h"
-#include "common/optimizer/update_rule.h"
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
-#include "proto/cluster.pb.h"
 #include "proto/parameter_service.pb.h"
 #include "ps_server/block/buffer_pool.h"
-#include "ps_server/block/element_ranges.h"
 #include "ps_server/block/parameter_memory.h"
-#include "ps_server/block/shard_snapshot.h"
-#include "ps_server/block/slice_checks.h"
-#include "ps_server/block/tensor_table.h"
-#include "ps_server/caller/listed_tasks.h"
-#include "ps_server/shard/device_resident_parameters.h"
-#include "ps_server/shard/duplicate_marks.h"
-#include "ps_server/shard/gradient_applier.h"
+#include "ps_server/shard/incarnations.h"
+#include "ps_server/shard/namespace_table.h"
 #include "ps_server/shard/push_context.h"
-#include "ps_server/shard/replication_policy.h"
-#include "ps_server/shard/value_memory.h"
+#include "ps_server/shard/shard_model.h"
+#include "ps_server/shard/shard_options.h"
 
 namespace muster {
-
-struct ShardOptions {
-  // What this ps knows of its cluster; empty for --standalone.
-  ClusterDef cluster;
-  int32_t ps_index = 0;
-  // Random, not 0, new at every start of the process.
-  uint64_t incarnation = 1;
-  // Parameters and slots together; a Define beyond it is refused. What a model
-  // leaves of it is for the copies of a snapshot, and in synchronous
-  // replication half of that for gradients.
-  int64_t max_bytes = int64_t{64} << 30;
-  // Gradients of one round together; a push beyond it, or beyond what is left
-  // for them, is refused.
-  int64_t max_gradient_bytes = std::numeric_limits<int64_t>::max();
-  // Parameters that are pulled in place lie where other processes can read
-  // them.
-  bool shares_memory = false;
-  // Shares the work on large parts; null: the caller of the shard does it all.
-  // Outlives the shard.
-  ThreadTeam* apply_team = nullptr;
-};
-
-// What the shard has seen since the process started.
-struct ShardCounters {
-  int64_t applied_parts = 0;
-  int64_t duplicate_parts = 0;
-  int64_t fenced_parts = 0;
-  // Parts that a check refused (malformed, or NaN).
-  int64_t refused_parts = 0;
-  // Updates of this shard's version.
-  int64_t steps = 0;
-  // Parts that came after their step's update, and were dropped.
-  int64_t late_parts = 0;
-  // Steps whose worker went on or was replaced before all parts came.
-  int64_t unfinished_steps = 0;
-  // Snapshots whose copies found no room.
-  int64_t given_up_snapshots = 0;
-  // Staleness in updates, once for each step.
-  int64_t staleness_sum = 0;
-  int64_t staleness_count = 0;
-  int64_t staleness_max = 0;
-};
 
 // One ps task's parameters and what may happen to them: the state machine
 // behind ParameterService. No thread, clock, file or RPC inside; a request is
@@ -90,9 +33,12 @@ struct ShardCounters {
 // Errors of every request: FailedPrecondition with "fenced: " if the sender
 // means a state or is an incarnation that is gone; InvalidArgument, NotFound,
 // Unimplemented for what it says.
-class ParameterShard : private PartApplier {
+class ParameterShard {
  public:
   explicit ParameterShard(ShardOptions options);
+
+  ParameterShard(const ParameterShard&) = delete;
+  ParameterShard& operator=(const ParameterShard&) = delete;
 
   absl::StatusOr<HelloReply> Hello(const HelloRequest& request);
   absl::StatusOr<DefineReply> Define(const DefineRequest& request);
@@ -127,115 +73,35 @@ class ParameterShard : private PartApplier {
   // An update of all of them (ParameterLink::UpdateOnDevice).
   absl::StatusOr<PushReply> UpdateOnDevice(const PushPart& request);
 
-  ShardState State() const;
-  ShardPhase phase() const { return phase_; }
-  ShardCounters counters() const;
-  // As DuplicateMarks'.
-  uint64_t CurrentIncarnation(const Sender& sender) const {
-    return marks_.CurrentIncarnation(sender);
+  // The state of the model that the request means. Errors: Unimplemented for
+  // another namespace than the default one.
+  absl::StatusOr<ShardState> StateOf(const StateRequest& request);
+
+  // Those of the default namespace's model.
+  ShardState State() const { return models_.default_model().State(); }
+  ShardPhase phase() const { return models_.default_model().phase(); }
+  ShardCounters counters() const { return models_.default_model().counters(); }
+  const std::string& optimizer_name() const {
+    return models_.default_model().optimizer_name();
   }
-  // "" before the first Define.
-  const std::string& optimizer_name() const { return optimizer_name_; }
+  // As Incarnations'.
+  uint64_t CurrentIncarnation(const Sender& sender) const {
+    return incarnations_.Current(sender);
+  }
 
  private:
-  // The start of an error message: "push of ... to /job:ps/task:0".
-  std::string What(absl::string_view request, const Sender& sender) const;
-
   absl::Status CheckSender(const Sender& sender, uint64_t ps_incarnation) const;
-  absl::Status CheckFence(const Sender& sender, const Fence& fence) const;
-  // CheckFence, and the phase is `phase`.
-  absl::Status CheckPhase(const Sender& sender, const Fence& fence,
-                          ShardPhase phase) const;
-
-  // Frees what the shard holds of a model and makes room for that of `request`,
-  // which was checked. Errors: ResourceExhausted; the shard is EMPTY then.
-  absl::Status ReplaceTensors(const DefineRequest& request,
-                              absl::Span<const SlotDef> slots);
-
-  // A stream of a tensor: 0 is the parameter, 1 + i slot i, kCounts "t".
-  static constexpr int kCounts = -1;
-  absl::StatusOr<int> FindStream(absl::string_view slot) const;
-  absl::Status CheckHasStream(absl::string_view what, int stream,
-                              const std::vector<CheckedSlice>& slices) const;
-  void LoadValues(int stream, const std::vector<CheckedSlice>& slices,
-                  const absl::Cord& data);
-  absl::Status LoadCounts(absl::string_view what,
-                          const std::vector<CheckedSlice>& slices,
-                          const absl::Cord& data);
-
-  // Errors: Aborted if `snapshot` has ended.
-  absl::Status CheckSnapshot(absl::string_view what, uint64_t snapshot) const;
-  // Writes one slice of the snapshot to `dst`; returns where it ends.
-  char* ReadSnapshotSlice(int stream, const CheckedSlice& slice,
-                          char* dst) const;
-
-  absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
-                                                 const PushContext& context);
-  absl::StatusOr<PushReply> UpdateOnDeviceUncounted(const PushPart& request);
-  void CountReply(const absl::Status& status, const PushReply& reply);
-  std::string WhatPush(const PushPart& header) const;
-  absl::Status CheckPushNumbers(absl::string_view what,
-                                const PushPart& header) const;
-  // Checks everything of a part that is no duplicate.
-  absl::StatusOr<PushedPart> CheckPart(absl::string_view what,
-                                       const Frame<PushPart>& request,
-                                       const PushContext& context) const;
-  // What the header alone says of it.
-  PushedPart MakePart(const PushPart& header) const;
-  // Notes the part in the marks and counters; returns its step's outcome.
-  PartOutcome CountPart(const PushedPart& part, PartFate fate);
-
-  // Carries out a part that passed every check; returns the values that it
-  // wants, written on the way if that can be.
-  absl::Cord TakePart(PushedPart part, PartFate fate, bool wants_values,
-                      const ValueMemory& memory);
-  // The values of a part that was taken before, if it wants them.
-  absl::StatusOr<absl::Cord> ValuesOfDuplicate(absl::string_view what,
-                                               const PushPart& header,
-                                               const Codec* codec,
-                                               const ValueMemory& memory);
-  PushReply MakePushReply(const PartOutcome& outcome, bool duplicate) const;
-  // The values of the slices as they are now.
-  absl::Cord ValuesOf(const std::vector<CheckedSlice>& slices,
-                      const Codec* codec, const ValueMemory& memory);
-  // Memory for them that `fill` writes; of replies_ if `memory` is null.
-  absl::Cord MakeValues(const std::vector<CheckedSlice>& slices,
-                        const Codec* codec, const ValueMemory& memory,
-                        absl::FunctionRef<void(char* data)> fill);
-
-  // ---- PartApplier -------------------------------------------------------
-  void Apply(const PushedPart& part) override;
-  void ApplyToAll(BlockGradient gradient) override;
-  void CountUpdate() override;
+  absl::StatusOr<ShardModel*> FindModel(const Sender& sender);
+  // The sender's model, if it means this process and may speak.
+  absl::StatusOr<ShardModel*> Enter(const Sender& sender,
+                                    uint64_t ps_incarnation);
+  // Enter, where a refusal counts.
+  absl::StatusOr<ShardModel*> EnterPush(const PushPart& header);
 
   const ShardOptions options_;
-  GradientApplier applier_;
   BufferPool replies_;
-
-  // Of the process.
-  DuplicateMarks marks_;
-  ShardCounters counters_;
-  uint64_t next_snapshot_ = 1;
-
-  // Of the model epoch.
-  ShardPhase phase_ = EMPTY;
-  int64_t model_epoch_ = 0;
-  uint64_t fingerprint_ = 0;
-  bool allow_non_finite_ = false;
-  bool pulled_in_place_ = false;
-  int64_t version_ = 0;
-  TensorTable tensors_;
-  std::vector<ElementRanges> loaded_;  // [tensor]; only in LOADING
-  std::string optimizer_name_;
-  std::unique_ptr<UpdateRule> rule_;
-  std::unique_ptr<ReplicationPolicy> policy_;
-  ShardSnapshot snapshot_;
-  Sender snapshot_owner_;
-  int64_t max_copy_bytes_ = 0;
-  DeviceResidentParameters held_;
-
-  // Of the push under way: Apply has written its new values.
-  bool is_published_ = false;
+  Incarnations incarnations_;
+  NamespaceTable models_;
 };
 
 }  // namespace muster

@@ -16,7 +16,8 @@ namespace muster {
 // Thread-safe.
 class PushBudget {
  public:
-  // Of parts that wait or are being applied; one part is always admitted.
+  // `max_bytes`: for parts that wait or are being applied; one part is always
+  // admitted.
   explicit PushBudget(int64_t max_bytes) : max_bytes_(max_bytes) {}
 
   // Errors: ResourceExhausted with RetryAfter. After OK, Release must follow.

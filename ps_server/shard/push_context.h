@@ -1,11 +1,21 @@
 #ifndef PS_SERVER_SHARD_PUSH_CONTEXT_H_
 #define PS_SERVER_SHARD_PUSH_CONTEXT_H_
 
-#include "ps_server/shard/value_memory.h"
+#include <cstddef>
+#include <functional>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/cord.h"
 
 namespace muster {
 
-// What is known of a push besides the request.
+// Memory for the values of an answer, asked for when the request has passed
+// every check: returns a Cord of `size_bytes` bytes (1 or more), after it has
+// called `fill` once, which writes them all. BufferPool::Make is one.
+using ValueMemory = std::function<absl::Cord(
+    size_t size_bytes, absl::FunctionRef<void(char* data)> fill)>;
+
+// Knowledge of a push besides the request.
 struct PushContext {
   // Where the values of the answer go, which may then be kept; null: nowhere.
   // Those of a push whose gradient is applied at once are written on the way;

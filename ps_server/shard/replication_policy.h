@@ -26,32 +26,32 @@ struct PushedPart {
   int64_t step = 0;
   int32_t part = 0;
   int32_t parts = 1;
-  // The first of its step to come.
+  // Whether it is the first of its step to come.
   bool begins_step = true;
-  // Of the token that the step was taken with; 0: none.
+  // The round of the token that the step was taken with; 0: none.
   int64_t round = 0;
   std::vector<CheckedSlice> slices;
   // Their values, encoded by `codec` (null: float32), where they were received:
   // only until the answer. Who keeps them copies them.
   absl::Cord data;
   const Codec* codec = nullptr;
-  // Known to be finite.
+  // Whether all values are known to be finite.
   bool is_finite = false;
   // Where Apply also writes the new values, slice after slice, encoded by
   // `publish_codec` (null: float32); null: nowhere. It may be where `data`
   // lies, if both take as many bytes a value.
   char* publish_to = nullptr;
   const Codec* publish_codec = nullptr;
-  // Of its step, in updates.
+  // The step's staleness, in updates.
   int64_t staleness = 0;
-  // Of the learning rate with which it is applied.
+  // The factor of the learning rate with which it is applied.
   double rate_factor = 1;
 };
 
-// What becomes of a part.
+// The fate of a part that was pushed.
 enum class PartFate {
-  kTaken,  // applied now or later, or not chosen
-  kLate,   // dropped: its update has been made without it
+  kAccepted,  // applied now or later, or not chosen
+  kLate,      // dropped: its update has been made without it
 };
 
 // Changes the shard's values.
@@ -90,7 +90,7 @@ class ReplicationPolicy {
       const TensorTable& tensors) const = 0;
 
   // Applies `part` now, or keeps it for a later call.
-  // REQUIRES: CheckPart has just said kTaken.
+  // REQUIRES: CheckPart has just said kAccepted.
   virtual void OnPart(PushedPart part, const TensorTable& tensors,
                       PartApplier& applier) = 0;
 

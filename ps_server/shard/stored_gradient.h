@@ -37,7 +37,7 @@ class StoredGradient {
 
   const Sender& sender() const { return sender_; }
   int64_t step() const { return step_; }
-  // Encoded.
+  // Its bytes as they came, encoded.
   int64_t bytes() const { return bytes_; }
   int32_t parts_held() const { return static_cast<int32_t>(held_.size()); }
   int32_t parts() const { return parts_; }

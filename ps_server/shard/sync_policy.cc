@@ -63,7 +63,7 @@ absl::StatusOr<PartFate> SyncPolicy::CheckRound(absl::string_view what,
         what, ": its parameters were pulled ", part.staleness,
         " updates before round ", part.round, "; pull with the round's token"));
   }
-  return PartFate::kTaken;
+  return PartFate::kAccepted;
 }
 
 absl::StatusOr<PartFate> SyncPolicy::CheckPart(
@@ -82,7 +82,7 @@ absl::StatusOr<PartFate> SyncPolicy::CheckPart(
                             ? replaced->second.bytes()
                             : 0;
   const auto size = static_cast<int64_t>(part.data.size());
-  if (bytes_ - freed + size <= max_bytes_) return PartFate::kTaken;
+  if (bytes_ - freed + size <= max_bytes_) return PartFate::kAccepted;
   return absl::ResourceExhaustedError(absl::StrCat(
       what, ": ", size, " bytes, the gradients of this round take ", bytes_,
       " of ", max_bytes_, " already; use more ps tasks or fewer workers"));

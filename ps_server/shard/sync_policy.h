@@ -60,11 +60,11 @@ class SyncPolicy : public ReplicationPolicy {
                  PartApplier& applier);
 
   const int64_t max_bytes_;
-  // Of gradients_; first, so that it goes last.
+  // The memory of gradients_; first, so that it goes last.
   BufferPool kept_;
   // The newest update that was made; nothing before the first token.
   std::optional<int64_t> applied_;
-  // Of round *applied_ + 1.
+  // The gradients of round *applied_ + 1.
   std::map<TaskKey, StoredGradient> gradients_;
   int64_t bytes_ = 0;
   std::map<TaskKey, DuplicateMark> newest_chosen_;

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "common/rpc/parameter_link.h"
 #include "ps_server/service/data_link.h"
-#include "ps_server/shard/value_memory.h"
+#include "ps_server/shard/push_context.h"
 
 namespace muster {
 

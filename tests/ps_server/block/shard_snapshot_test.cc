@@ -21,7 +21,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Of all values: what fresh memory does not hold.
+// The value of all elements at first, which fresh memory does not hold.
 constexpr float kStart = 3;
 
 constexpr int64_t kBlockBytes = kBlockElements * sizeof(float);
@@ -76,9 +76,14 @@ TEST_F(ShardSnapshotTest, IsGivenUpWhenItsCopiesWouldPassTheBudget) {
   Write(2, 1);
   EXPECT_EQ(snapshot_.id(), 0);
   EXPECT_EQ(snapshot_.copied_bytes(), 0);
-  EXPECT_EQ(snapshot_.given_up(), 4);
+  EXPECT_THAT(
+      snapshot_.Check("read", 4),
+      StatusIs(absl::StatusCode::kAborted, HasSubstr("4 was given up")));
+  EXPECT_THAT(snapshot_.Check("read", 0),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("has ended")));
   EXPECT_EQ(snapshot_.times_given_up(), 1);
   snapshot_.Begin(5, 2 * kBlockBytes);
+  EXPECT_THAT(snapshot_.Check("read", 5), IsOk());
   Write(2, 7);
   float read = 0;
   snapshot_.Read(0, tensor_, 0, 2 * kBlockElements, 1, &read);

@@ -154,7 +154,7 @@ class TestShard {
     return reply.header;
   }
 
-  // Of whoever holds the parameters.
+  // An update by whoever holds the parameters.
   absl::StatusOr<PushReply> Update(int64_t step) {
     return shard_->UpdateOnDevice(UpdateOf(step));
   }

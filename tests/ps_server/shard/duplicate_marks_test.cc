@@ -10,19 +10,11 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Optional;
-using ::testing::StartsWith;
 
 class DuplicateMarksTest : public testing::Test {
  protected:
-  DuplicateMarksTest() { TakeOver(worker_); }
-
-  void TakeOver(const Sender& sender) {
-    const absl::StatusOr<uint64_t> number = marks_.Admit(sender, 0);
-    ASSERT_THAT(number, IsOk());
-    EXPECT_THAT(marks_.Admit(sender, *number), IsOkAndHolds(0));
-  }
-
   std::optional<int64_t> Find(int64_t step, int32_t part, int32_t parts) {
     const auto outcome = marks_.FindOutcome(worker_, step, part, parts);
     EXPECT_THAT(outcome, IsOk());
@@ -80,47 +72,27 @@ TEST_F(DuplicateMarksTest, AStepHasOneNumberOfParts) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2")));
 }
 
-TEST_F(DuplicateMarksTest, ANewIncarnationStartsAnewAndRetiresTheOld) {
-  Record(5, 0, 1, 0);
-  const Sender restarted = MakeSender(0, 2);
-  TakeOver(restarted);
-  EXPECT_THAT(marks_.CheckCurrent(restarted), IsOk());
-  EXPECT_TRUE(marks_.IsNewStep(restarted, 1));
-  EXPECT_THAT(
-      marks_.CheckCurrent(worker_),
-      StatusIs(absl::StatusCode::kFailedPrecondition, StartsWith("fenced: ")));
-  EXPECT_THAT(
-      marks_.Admit(worker_, 0),
-      StatusIs(absl::StatusCode::kFailedPrecondition, StartsWith("fenced: ")));
-}
-
-// What a process that died left on the way changes nothing: nobody is there to
-// confirm it, and what it confirms is not this takeover.
-TEST_F(DuplicateMarksTest, NobodyTakesOverWithoutHavingConfirmedIt) {
-  const Sender dead = MakeSender(0, 2);
-  const Sender living = MakeSender(0, 3);
-  const uint64_t of_dead = *marks_.Admit(dead, 0);
-  EXPECT_NE(of_dead, 0);
-  EXPECT_EQ(*marks_.Admit(dead, 0), of_dead) << "repeatable";
-  EXPECT_THAT(marks_.CheckCurrent(worker_), IsOk()) << "nothing has changed";
-  EXPECT_NE(*marks_.Admit(living, of_dead), 0) << "of another takeover";
-  TakeOver(living);
-  EXPECT_NE(*marks_.Admit(dead, 0), 0);
-  EXPECT_NE(*marks_.Admit(dead, of_dead), 0);
-  EXPECT_THAT(marks_.CheckCurrent(living), IsOk());
-}
-
 TEST_F(DuplicateMarksTest, CountsStepsThatStayedUnfinished) {
   Record(1, 0, 2, 0);
   Record(2, 0, 1, 0);
   EXPECT_EQ(marks_.unfinished_steps(), 1);
   Record(3, 1, 2, 0);
-  TakeOver(MakeSender(0, 2));
+  marks_.Forget(worker_);
   EXPECT_EQ(marks_.unfinished_steps(), 2);
+  Record(1, 0, 2, 0);
+  marks_.Clear();
+  EXPECT_EQ(marks_.unfinished_steps(), 3);
+}
+
+TEST_F(DuplicateMarksTest, ANewIncarnationStartsAnew) {
+  Record(5, 0, 1, 0);
+  const Sender restarted = MakeSender(0, 2);
+  marks_.Forget(restarted);
+  EXPECT_TRUE(marks_.IsNewStep(restarted, 1));
+  EXPECT_THAT(marks_.Export(), IsEmpty());
 }
 
 TEST_F(DuplicateMarksTest, ExportsTheNewestStepOfWhoPushed) {
-  TakeOver(MakeSender(1, 9));
   Record(4, 2, 3, 0);
   Record(4, 0, 3, 0);
   const std::vector<DuplicateMark> exported = marks_.Export();
@@ -128,36 +100,6 @@ TEST_F(DuplicateMarksTest, ExportsTheNewestStepOfWhoPushed) {
   EXPECT_EQ(exported[0].step(), 4);
   EXPECT_THAT(exported[0].parts(), ElementsAre(0, 2));
   EXPECT_EQ(exported[0].sender().incarnation(), 1);
-}
-
-TEST_F(DuplicateMarksTest, MemoryIsBounded) {
-  for (int32_t i = 1; i < DuplicateMarks::kMaxTasks; ++i) {
-    ASSERT_THAT(marks_.Admit(MakeSender(i, 1), 0), IsOkAndHolds(0));
-  }
-  EXPECT_THAT(
-      marks_.Admit(MakeSender(1 << 20, 1), 0),
-      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("4096")));
-  EXPECT_THAT(marks_.Admit(MakeSender(3, 0), 0),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0")));
-}
-
-TEST_F(DuplicateMarksTest, ThereIsAlwaysRoomForTheTasksOfTheCluster) {
-  ClusterDef cluster;
-  JobDef* const job = cluster.add_job();
-  job->set_name("worker");
-  (*job->mutable_tasks())[0] = "localhost:1";
-  DuplicateMarks marks{ListedTasks(cluster)};
-  for (int32_t i = 0; i < DuplicateMarks::kMaxTasks; ++i) {
-    ASSERT_THAT(marks.Admit(MakeSender(i, 1, "invented"), 0), IsOkAndHolds(0));
-  }
-  EXPECT_THAT(marks.Admit(MakeSender(1 << 20, 1, "invented"), 0),
-              StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_THAT(marks.Admit(worker_, 0), IsOkAndHolds(0));
-}
-
-TEST_F(DuplicateMarksTest, AJobNameOfAnyLengthIsNotKept) {
-  EXPECT_THAT(marks_.Admit(MakeSender(0, 1, std::string(1 << 20, 'j')), 0),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("job")));
 }
 
 }  // namespace

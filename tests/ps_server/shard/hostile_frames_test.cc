@@ -2,6 +2,7 @@
 // says what is wrong, and changes nothing (S10 of the security checklist).
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,22 +31,22 @@ const Sender& Peer() {
 }
 
 // A READY shard with "w" [kElements] (trainable) and "s" [4] (state).
-ParameterShard MakeShard() {
+std::unique_ptr<ParameterShard> MakeShard() {
   ShardOptions options;
   options.incarnation = kPsIncarnation;
   options.max_bytes = 64 << 20;
-  ParameterShard shard(options);
-  EXPECT_THAT(shard.Hello(MakeHello(Peer())), IsOk());
-  EXPECT_THAT(shard.Define(MakeDefine(Peer(), {MakeTensor("w", {kElements}),
-                                               MakeTensor("s", {4}, STATE)})),
+  auto shard = std::make_unique<ParameterShard>(options);
+  EXPECT_THAT(shard->Hello(MakeHello(Peer())), IsOk());
+  EXPECT_THAT(shard->Define(MakeDefine(Peer(), {MakeTensor("w", {kElements}),
+                                                MakeTensor("s", {4}, STATE)})),
               IsOk());
-  EXPECT_THAT(shard.Load(MakeLoad(Peer(), {MakeSlice("w", 0, kElements)},
-                                  BytesOf(std::vector<float>(kElements)))),
+  EXPECT_THAT(shard->Load(MakeLoad(Peer(), {MakeSlice("w", 0, kElements)},
+                                   BytesOf(std::vector<float>(kElements)))),
               IsOk());
-  EXPECT_THAT(shard.Load(MakeLoad(Peer(), {MakeSlice("s", 0, 4)},
-                                  BytesOf(std::vector<float>(4)))),
+  EXPECT_THAT(shard->Load(MakeLoad(Peer(), {MakeSlice("s", 0, 4)},
+                                   BytesOf(std::vector<float>(4)))),
               IsOk());
-  EXPECT_THAT(shard.Seal(MakeSeal(Peer())), IsOk());
+  EXPECT_THAT(shard->Seal(MakeSeal(Peer())), IsOk());
   return shard;
 }
 
@@ -164,6 +165,13 @@ std::vector<PushCase> PushCases() {
       {"namespace",
        [](Push p) { p.header.mutable_slices(0)->set_namespace_("b"); },
        kUnimplemented, "namespace 'b'"},
+      {"namespace of the sender",
+       [](Push p) { p.header.mutable_sender()->set_namespace_("\n"); },
+       kUnimplemented, "namespace '\\n'"},
+      {"learning rate", [](Push p) { p.header.set_learning_rate(0.5F); },
+       kUnimplemented, "learning_rate 0.5"},
+      {"learning rate 0", [](Push p) { p.header.set_learning_rate(0); },
+       kUnimplemented, "learning_rate 0"},
       {"no sender", [](Push p) { p.header.clear_sender(); },
        absl::StatusCode::kFailedPrecondition, "fenced: "},
       {"no fence", [](Push p) { p.header.clear_fence(); },
@@ -177,22 +185,22 @@ std::vector<PushCase> PushCases() {
 }
 
 TEST(HostileFramesTest, EveryMalformedPushIsRefusedAndChangesNothing) {
-  ParameterShard shard = MakeShard();
+  const std::unique_ptr<ParameterShard> shard = MakeShard();
   for (const PushCase& one : PushCases()) {
     SCOPED_TRACE(one.name);
     Frame<PushPart> push = MakePush(Peer(), 1, {MakeSlice("s", 0, 4)},
                                     BytesOf(std::vector<float>(4, -1.0f)));
     one.spoil(push);
-    EXPECT_THAT(shard.Push(push), StatusIs(one.code, HasSubstr(one.message)));
+    EXPECT_THAT(shard->Push(push), StatusIs(one.code, HasSubstr(one.message)));
   }
-  EXPECT_EQ(shard.counters().applied_parts, 0);
-  const auto pulled = shard.Pull(
+  EXPECT_EQ(shard->counters().applied_parts, 0);
+  const auto pulled = shard->Pull(
       MakePull(Peer(), {MakeSlice("w", 0, kElements), MakeSlice("s", 0, 4)}));
   ASSERT_THAT(pulled, IsOk());
   EXPECT_THAT(ValuesOf<float>(pulled->data), Each(0.0f));
   // The unspoilt push is accepted, so the cases fail for their own reasons.
-  EXPECT_THAT(shard.Push(MakePush(Peer(), 1, {MakeSlice("s", 0, 4)},
-                                  BytesOf(std::vector<float>(4, -1.0f)))),
+  EXPECT_THAT(shard->Push(MakePush(Peer(), 1, {MakeSlice("s", 0, 4)},
+                                   BytesOf(std::vector<float>(4, -1.0f)))),
               IsOk());
 }
 
@@ -240,34 +248,46 @@ std::vector<DefineCase> DefineCases() {
        kInvalid, "kind"},
       {"layout", [](Define d) { d.mutable_tensors(0)->set_layout("nChw16c"); },
        kUnimplemented, "nChw16c"},
+      {"first half of a tensor",
+       [](Define d) { d.mutable_tensors(0)->mutable_extent()->set_length(2); },
+       kUnimplemented, "'w': extent [0, + 2) of its 3 elements"},
+      {"end of a tensor",
+       [](Define d) {
+         Extent* const extent = d.mutable_tensors(0)->mutable_extent();
+         extent->set_begin(1);
+         extent->set_length(3);
+       },
+       kUnimplemented, "'w': extent [1, + 3)"},
+      {"empty extent", [](Define d) { d.mutable_tensors(0)->mutable_extent(); },
+       kUnimplemented, "'w': extent [0, + 0)"},
       {"optimizer", [](Define d) { d.mutable_optimizer()->set_name("sgdd"); },
        kNotFound, "sgd"},
   };
 }
 
 TEST(HostileFramesTest, EveryMalformedDefineIsRefusedAndTheModelStays) {
-  ParameterShard shard = MakeShard();
+  const std::unique_ptr<ParameterShard> shard = MakeShard();
   for (const DefineCase& one : DefineCases()) {
     SCOPED_TRACE(one.name);
     DefineRequest define =
         MakeDefine(Peer(), {MakeTensor("w", {3})}, /*epoch=*/2);
     one.spoil(define);
-    EXPECT_THAT(shard.Define(define),
+    EXPECT_THAT(shard->Define(define),
                 StatusIs(one.code, HasSubstr(one.message)));
   }
-  EXPECT_EQ(shard.State().phase(), READY);
-  EXPECT_EQ(shard.State().model_epoch(), 1);
+  EXPECT_EQ(shard->State().phase(), READY);
+  EXPECT_EQ(shard->State().model_epoch(), 1);
 }
 
 TEST(HostileFramesTest, LoadsAndSnapshotReadsAreCheckedToo) {
-  ParameterShard shard = MakeShard();
+  const std::unique_ptr<ParameterShard> shard = MakeShard();
   ASSERT_THAT(
-      shard.Define(MakeDefine(
+      shard->Define(MakeDefine(
           Peer(), {MakeTensor("w", {4}), MakeTensor("s", {4}, STATE)}, 2)),
       IsOk());
   const auto load = [&](const std::string& slot, const TensorSlice& slice,
                         absl::Cord data) {
-    return shard.Load(MakeLoad(Peer(), {slice}, std::move(data), slot, 2));
+    return shard->Load(MakeLoad(Peer(), {slice}, std::move(data), slot, 2));
   };
   EXPECT_THAT(load("m", MakeSlice("w", 0, 4), absl::Cord()),
               StatusIs(kNotFound, HasSubstr("no slot 'm'")));
@@ -285,7 +305,7 @@ TEST(HostileFramesTest, LoadsAndSnapshotReadsAreCheckedToo) {
                    BytesOf<float>({std::numeric_limits<float>::infinity()})),
               StatusIs(kInvalid, HasSubstr("'w'")));
   EXPECT_THAT(
-      shard.ReadSnapshot(MakeRead(Peer(), 1, MakeSlice("w", 0, 1))),
+      shard->ReadSnapshot(MakeRead(Peer(), 1, MakeSlice("w", 0, 1))),
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("fenced")));
 }
 

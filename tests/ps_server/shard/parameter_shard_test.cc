@@ -68,7 +68,7 @@ class ParameterShardTest : public testing::Test {
 
   const Sender chief_ = MakeSender(0, 11);
   const Sender worker_ = MakeSender(1, 22);
-  // Of the models to be made ready.
+  // Whether the models to be made ready are pulled in place.
   bool in_place_ = false;
   ParameterShard shard_;
 };
@@ -307,6 +307,43 @@ TEST_F(ParameterShardTest, RefusesADecayOutOfRangeOrOfATrainableTensor) {
   }
   EXPECT_THAT(define(TRAINABLE, 0.5F), is_refused);
   EXPECT_THAT(define(STATE, 1), IsOk());
+}
+
+TEST_F(ParameterShardTest, TakesAnExtentThatIsTheWholeTensor) {
+  TensorDef whole = MakeTensor("w", {2, 3});
+  whole.mutable_extent()->set_length(6);
+  EXPECT_THAT(shard_.Define(MakeDefine(chief_, {whole})), IsOk());
+}
+
+TEST_F(ParameterShardTest, EveryRequestOfAnotherNamespaceIsUnimplemented) {
+  MakeReady({MakeTensor("w", {1})});
+  Sender other = worker_;
+  other.set_namespace_("b");
+  const auto is_refused =
+      StatusIs(absl::StatusCode::kUnimplemented,
+               HasSubstr("namespace 'b'; only the default namespace ''"));
+  const TensorSlice slice = MakeSlice("w", 0, 1);
+  const absl::Cord data = BytesOf<float>({1});
+  EXPECT_THAT(shard_.Hello(MakeHello(other)), is_refused);
+  EXPECT_THAT(shard_.Define(MakeDefine(other, {}, 2)), is_refused);
+  EXPECT_THAT(shard_.Load(MakeLoad(other, {slice}, data)), is_refused);
+  EXPECT_THAT(shard_.Seal(MakeSeal(other)), is_refused);
+  EXPECT_THAT(shard_.Pull(MakePull(other, {slice})), is_refused);
+  const Frame<PushPart> push = MakePush(other, 1, {slice}, data);
+  EXPECT_THAT(shard_.Push(push), is_refused);
+  EXPECT_THAT(shard_.UpdateOnDevice(push.header), is_refused);
+  EXPECT_THAT(shard_.KeepOnDevice(other, MakeFence(), nullptr), is_refused);
+  BeginSnapshotRequest begin;
+  *begin.mutable_sender() = other;
+  EXPECT_THAT(shard_.BeginSnapshot(begin), is_refused);
+  EXPECT_THAT(shard_.ReadSnapshot(MakeRead(other, 1, slice)), is_refused);
+  EndSnapshotRequest end;
+  *end.mutable_sender() = other;
+  EXPECT_THAT(shard_.EndSnapshot(end), is_refused);
+  StateRequest state;
+  EXPECT_THAT(shard_.StateOf(state), IsOk());
+  state.set_namespace_("b");
+  EXPECT_THAT(shard_.StateOf(state), is_refused);
 }
 
 // Both parts of a step have the step's staleness, though the first one raises

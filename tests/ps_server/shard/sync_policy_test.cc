@@ -148,7 +148,7 @@ TEST_F(SyncPolicyTest, AStepThatWasGivenUpInMidPushIsInNoUpdate) {
   ASSERT_THAT(Push(a_, 1, 1, -8, SyncShard::kFirstBlock), IsOk());
   ASSERT_THAT(Push(a_, 1, 1, -8, SyncShard::kAverage), IsOk());
   ASSERT_THAT(Push(a_, 2, 1, -2, SyncShard::kFirstBlock), IsOk());
-  // What was on its way of the first step comes now.
+  // The rest of the first step comes now.
   const auto late = Push(a_, 1, 1, -8, SyncShard::kSecondBlock);
   ASSERT_THAT(late, IsOk());
   EXPECT_TRUE(late->header.duplicate());
@@ -285,7 +285,7 @@ TEST_F(SyncPolicyTest, CutsExactlyAfterItsUpdate) {
   ASSERT_EQ(cut->marks_size(), 1);
   EXPECT_EQ(cut->marks(0).step(), 1);
   EXPECT_THAT(cut->marks(0).parts(), ElementsAre(0, 1, 2));
-  // What is pushed now is in no mark until it is chosen.
+  // A step that is pushed now is in no mark until it is chosen.
   shard_.PushStep(a_, 2, 2, Gradient(-1));
   shard_.PushStep(b_, 1, 2, Gradient(-1));
   const auto again = Cut(after_1);

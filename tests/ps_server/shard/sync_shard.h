@@ -15,9 +15,9 @@
 
 namespace muster {
 
-// Of the trainable parameter: two blocks.
+// Elements of the trainable parameter: two blocks.
 inline constexpr int64_t kWeights = kBlockElements + 8;
-// Of the state tensor.
+// Elements of the state tensor.
 inline constexpr int64_t kState = 3;
 inline constexpr int64_t kModel = kWeights + kState;
 

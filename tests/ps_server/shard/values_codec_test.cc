@@ -96,7 +96,7 @@ class ValuesShard {
   std::unique_ptr<ParameterShard> shard_;
 };
 
-// Of the gradient, of the values, threads
+// The codecs of the gradient and of the values, and the number of threads.
 class ValuesCodecTest
     : public testing::TestWithParam<std::tuple<std::string, std::string, int>> {
  protected:

@@ -1,0 +1,33 @@
+#include "ps_server/shard/model_definition.h"
+
+#include <algorithm>
+
+#include "common/base/status_macros.h"
+#include "ps_server/block/tensor_table.h"
+
+namespace muster {
+
+absl::StatusOr<ModelDefinition> CheckDefinition(const DefineRequest& request,
+                                                const ShardOptions& options) {
+  ModelDefinition definition;
+  ASSIGN_OR_RETURN(definition.rule, CreateUpdateRule(request.optimizer()));
+  const auto num_slots = static_cast<int>(definition.rule->slots().size());
+  ASSIGN_OR_RETURN(
+      const int64_t left,
+      CheckTensorDefs(request.tensors(), num_slots, options.max_bytes));
+  // Half each, if gradients are kept.
+  const int64_t gradient_bytes =
+      request.replication().has_sync() ? left / 2 : 0;
+  ASSIGN_OR_RETURN(definition.policy,
+                   CreateReplicationPolicy(
+                       request.replication(),
+                       std::min(options.max_gradient_bytes, gradient_bytes)));
+  definition.max_copy_bytes = left - gradient_bytes;
+  definition.optimizer_name = request.optimizer().name();
+  definition.fingerprint = request.fingerprint();
+  definition.allow_non_finite = request.allow_non_finite();
+  definition.pulled_in_place = request.replication().async().pull() == IN_PLACE;
+  return definition;
+}
+
+}  // namespace muster

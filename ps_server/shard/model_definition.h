@@ -1,0 +1,36 @@
+#ifndef PS_SERVER_SHARD_MODEL_DEFINITION_H_
+#define PS_SERVER_SHARD_MODEL_DEFINITION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/optimizer/update_rule.h"
+#include "proto/parameter_service.pb.h"
+#include "ps_server/shard/replication_policy.h"
+#include "ps_server/shard/shard_options.h"
+
+namespace muster {
+
+// A model as a chief has defined it, without its tensors.
+struct ModelDefinition {
+  uint64_t fingerprint = 0;
+  bool allow_non_finite = false;
+  bool pulled_in_place = false;
+  std::string optimizer_name;
+  std::unique_ptr<UpdateRule> rule;
+  std::unique_ptr<ReplicationPolicy> policy;
+  // The memory that is left for the copies of a snapshot.
+  int64_t max_copy_bytes = 0;
+};
+
+// Checks the request's optimizer, tensors and replication, and makes what is
+// needed of them; allocates none of the tensors' memory. Errors: those of
+// CreateUpdateRule, CheckTensorDefs and CreateReplicationPolicy.
+absl::StatusOr<ModelDefinition> CheckDefinition(const DefineRequest& request,
+                                                const ShardOptions& options);
+
+}  // namespace muster
+
+#endif  // PS_SERVER_SHARD_MODEL_DEFINITION_H_

@@ -1,0 +1,32 @@
+#ifndef PS_SERVER_SHARD_REQUEST_ERRORS_H_
+#define PS_SERVER_SHARD_REQUEST_ERRORS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/rpc/protocol.h"
+#include "proto/parameter_service.pb.h"
+#include "ps_server/caller/task_name.h"
+
+namespace muster {
+
+// The start of an error message:
+// "pull from /job:worker/task:1 to /job:ps/task:0".
+inline std::string RequestName(absl::string_view request, const Sender& sender,
+                               int32_t ps_index) {
+  return absl::StrCat(request, " from ", TaskName(sender),
+                      " to /job:ps/task:", ps_index);
+}
+
+// The answer to a request that means a state, or comes from a start of a task,
+// that is gone.
+inline absl::Status Fenced(absl::string_view message) {
+  return absl::FailedPreconditionError(absl::StrCat(kFencedPrefix, message));
+}
+
+}  // namespace muster
+
+#endif  // PS_SERVER_SHARD_REQUEST_ERRORS_H_

@@ -1,0 +1,503 @@
+#include "ps_server/shard/shard_model.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/escape.h"
+#include "common/base/status_macros.h"
+#include "ps_server/block/value_cord.h"
+#include "ps_server/caller/count_range.h"
+#include "ps_server/caller/task_name.h"
+#include "ps_server/shard/request_errors.h"
+
+namespace muster {
+namespace {
+
+// A newer worker may know more codecs than this ps.
+absl::StatusOr<const Codec*> CodecOf(absl::string_view what,
+                                     const std::string& name) {
+  const auto codec = FindCodec(name);
+  if (codec.ok()) return codec;
+  return absl::UnimplementedError(
+      absl::StrCat(what, ": codec '", EscapeForLog(name, 80),
+                   "' is not one that this ps has: ",
+                   absl::StrJoin(CodecRegistry::Names(), ", ")));
+}
+
+// The replication in which each push is one update of its blocks.
+constexpr absl::string_view kHoldableMode = "async";
+
+}  // namespace
+
+ShardModel::ShardModel(const ShardOptions& options, BufferPool* replies)
+    : options_(options), replies_(replies), applier_(options.apply_team) {}
+
+std::string ShardModel::What(absl::string_view request,
+                             const Sender& sender) const {
+  return RequestName(request, sender, options_.ps_index);
+}
+
+absl::Status ShardModel::CheckFence(const Sender& sender,
+                                    const Fence& fence) const {
+  if (fence.model_epoch() == model_epoch_ && phase_ != EMPTY) {
+    return absl::OkStatus();
+  }
+  return Fenced(absl::StrCat(
+      What("request", sender), ": it means model epoch ", fence.model_epoch(),
+      ", the shard is ", ShardPhase_Name(phase_), " at epoch ", model_epoch_));
+}
+
+absl::Status ShardModel::CheckPhase(const Sender& sender, const Fence& fence,
+                                    ShardPhase phase) const {
+  RETURN_IF_ERROR(CheckFence(sender, fence));
+  if (phase_ == phase) return absl::OkStatus();
+  return Fenced(absl::StrCat(What("request", sender), ": the shard is ",
+                             ShardPhase_Name(phase_), ", the request needs ",
+                             ShardPhase_Name(phase)));
+}
+
+absl::Status ShardModel::CheckNewEpoch(absl::string_view what,
+                                       int64_t epoch) const {
+  if (epoch < model_epoch_ || (epoch == model_epoch_ && phase_ != LOADING)) {
+    return Fenced(absl::StrCat(what, ": model epoch ", epoch, "; the shard is ",
+                               ShardPhase_Name(phase_), " at epoch ",
+                               model_epoch_,
+                               ", a new load needs a larger one"));
+  }
+  if (!IsCount(epoch)) {  // the next one would not be larger
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": model epoch ", epoch, " is above ", kMaxCount));
+  }
+  // A shard that was started anew may come to a job that was restored often.
+  if (model_epoch_ != 0 && epoch - model_epoch_ > kMaxEpochJump) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": model epoch ", epoch,
+        " is no count of restores: the shard is at ", model_epoch_));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DefineReply> ShardModel::Define(const DefineRequest& request) {
+  const std::string what = What("define", request.sender());
+  RETURN_IF_ERROR(CheckNewEpoch(what, request.model_epoch()));
+  absl::StatusOr<ModelDefinition> definition =
+      CheckDefinition(request, options_);
+  RETURN_IF_ERROR(Annotate(definition.status(), what));
+  RETURN_IF_ERROR(Annotate(ReplaceTensors(request, *definition), what));
+  definition_ = *std::move(definition);
+  model_epoch_ = request.model_epoch();
+  phase_ = LOADING;
+
+  DefineReply reply;
+  for (const SlotDef& slot : definition_.rule->slots()) {
+    reply.add_slots(slot.name);
+  }
+  return reply;
+}
+
+absl::Status ShardModel::ReplaceTensors(const DefineRequest& request,
+                                        const ModelDefinition& definition) {
+  snapshot_.Clear();
+  held_.End();
+  // The old values go first: both together might not fit.
+  tensors_ = TensorTable();
+  loaded_.clear();
+  marks_.Clear();
+  phase_ = EMPTY;
+  version_ = 0;
+  const bool is_shared = definition.pulled_in_place && options_.shares_memory;
+  ASSIGN_OR_RETURN(tensors_, TensorTable::Create(
+                                 request.tensors(), definition.rule->slots(),
+                                 is_shared ? TensorTable::Sharing::kShared
+                                           : TensorTable::Sharing::kPrivate));
+  loaded_.assign(tensors_.size(), ElementRanges());
+  return absl::OkStatus();
+}
+
+StreamSlices::Model ShardModel::StreamsOfModel() const {
+  return {definition_.optimizer_name, definition_.rule->slots(), tensors_};
+}
+
+absl::StatusOr<LoadReply> ShardModel::Load(const Frame<LoadPart>& request) {
+  const LoadPart& header = request.header;
+  // After Seal this is a late repeat, and training goes on: refused too.
+  RETURN_IF_ERROR(CheckPhase(header.sender(), header.fence(), LOADING));
+  const std::string what = What("load", header.sender());
+  ASSIGN_OR_RETURN(const StreamSlices stream,
+                   StreamSlices::Create(what, header.slot(), header.slices(),
+                                        StreamsOfModel()));
+  RETURN_IF_ERROR(stream.CheckData(what, request.data));
+  if (!definition_.allow_non_finite && !stream.is_counts()) {
+    RETURN_IF_ERROR(CheckFinite(what, stream.slices(), tensors_, request.data));
+  }
+  stream.Load(request.data, tensors_);
+  if (!stream.is_parameter()) return LoadReply();
+  for (const CheckedSlice& slice : stream.slices()) {
+    loaded_[slice.tensor].Add(slice.offset, slice.offset + slice.length);
+  }
+  return LoadReply();
+}
+
+absl::StatusOr<SealReply> ShardModel::Seal(const SealRequest& request) {
+  RETURN_IF_ERROR(CheckFence(request.sender(), request.fence()));
+  for (int i = 0; phase_ == LOADING && i < tensors_.size(); ++i) {
+    const int64_t missing = loaded_[i].FirstMissing();
+    if (missing >= tensors_[i].elements()) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        What("seal", request.sender()), ": '", tensors_[i].def().name(),
+        "' is not loaded from element ", missing, " of ",
+        tensors_[i].elements(), "; load it first"));
+  }
+  loaded_.clear();
+  phase_ = READY;
+  SealReply reply;
+  *reply.mutable_state() = State();
+  return reply;
+}
+
+absl::StatusOr<BeginSnapshotReply> ShardModel::BeginSnapshot(
+    const BeginSnapshotRequest& request) {
+  RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
+  RETURN_IF_ERROR(
+      definition_.policy->OnCut(What("begin snapshot", request.sender()),
+                                request.token(), tensors_, *this));
+  RETURN_IF_ERROR(held_.WriteBack());
+  snapshot_.Begin(next_snapshot_++, definition_.max_copy_bytes);
+  snapshot_owner_ = request.sender();
+  BeginSnapshotReply reply;
+  reply.set_snapshot(snapshot_.id());
+  reply.set_version(version_);
+  std::optional<std::vector<DuplicateMark>> marks =
+      definition_.policy->AppliedSteps();
+  if (!marks.has_value()) marks = marks_.Export();
+  for (DuplicateMark& mark : *marks) *reply.add_marks() = std::move(mark);
+  return reply;
+}
+
+absl::StatusOr<Frame<SnapshotPart>> ShardModel::ReadSnapshot(
+    const ReadSnapshotRequest& request) {
+  RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
+  const std::string what = What("read snapshot", request.sender());
+  RETURN_IF_ERROR(snapshot_.Check(what, request.snapshot()));
+  ASSIGN_OR_RETURN(const StreamSlices stream,
+                   StreamSlices::Create(what, request.slot(), request.slices(),
+                                        StreamsOfModel()));
+  Frame<SnapshotPart> reply;
+  *reply.header.mutable_slices() = request.slices();
+  reply.data = replies_->Make(stream.bytes(), [&](char* data) {
+    stream.Read(snapshot_, tensors_, data);
+  });
+  return reply;
+}
+
+absl::StatusOr<EndSnapshotReply> ShardModel::EndSnapshot(
+    const EndSnapshotRequest& request) {
+  RETURN_IF_ERROR(CheckFence(request.sender(), request.fence()));
+  snapshot_.End(request.snapshot());
+  return EndSnapshotReply();
+}
+
+absl::StatusOr<Frame<PullReply>> ShardModel::Pull(const PullRequest& request,
+                                                  const ValueMemory& memory) {
+  RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
+  const std::string what = What("pull", request.sender());
+  ASSIGN_OR_RETURN(
+      const std::vector<CheckedSlice> slices,
+      CheckSlices(what, request.slices(), tensors_, SliceUnit::kElements));
+  ASSIGN_OR_RETURN(const Codec* const codec, CodecOf(what, request.codec()));
+  RETURN_IF_ERROR(
+      definition_.policy->OnToken(what, request.token(), tensors_, *this));
+  if (!slices.empty()) RETURN_IF_ERROR(Annotate(held_.WriteBack(), what));
+  Frame<PullReply> reply;
+  reply.header.set_version(version_);
+  *reply.header.mutable_slices() = request.slices();
+  reply.data = ValuesOf(slices, codec, memory);
+  return reply;
+}
+
+absl::StatusOr<Frame<PushReply>> ShardModel::Push(
+    const Frame<PushPart>& request, const PushContext& context) {
+  absl::StatusOr<Frame<PushReply>> reply = PushUncounted(request, context);
+  counters_.CountReply(reply.status(),
+                       reply.ok() ? reply->header : PushReply());
+  return reply;
+}
+
+std::string ShardModel::WhatPush(const PushPart& header) const {
+  return What(
+      absl::StrCat("push of step ", header.step(), " part ", header.part()),
+      header.sender());
+}
+
+absl::StatusOr<Frame<PushReply>> ShardModel::PushUncounted(
+    const Frame<PushPart>& request, const PushContext& context) {
+  const PushPart& header = request.header;
+  RETURN_IF_ERROR(CheckPhase(header.sender(), header.fence(), READY));
+  const std::string what = WhatPush(header);
+  RETURN_IF_ERROR(CheckPushNumbers(what, header));
+  RETURN_IF_ERROR(held_.CheckPush(what));
+  ASSIGN_OR_RETURN(const Codec* const values_codec,
+                   CodecOf(what, header.values_codec()));
+  ASSIGN_OR_RETURN(const std::optional<PartOutcome> outcome,
+                   marks_.FindOutcome(header.sender(), header.step(),
+                                      header.part(), header.parts()));
+  if (outcome.has_value()) {
+    ASSIGN_OR_RETURN(
+        absl::Cord values,
+        ValuesOfDuplicate(what, header, values_codec, context.memory));
+    return Frame<PushReply>{MakePushReply(*outcome, /*duplicate=*/true),
+                            std::move(values)};
+  }
+  ASSIGN_OR_RETURN(PushedPart part, CheckPart(what, request, context));
+  ASSIGN_OR_RETURN(const PartFate fate,
+                   definition_.policy->CheckPart(what, part, tensors_));
+  part.publish_codec = values_codec;
+  const PartOutcome counted = CountPart(part, fate);
+  part.staleness = counted.staleness;
+  absl::Cord values =
+      AcceptPart(std::move(part), fate, header.wants_values(), context.memory);
+  return Frame<PushReply>{MakePushReply(counted, /*duplicate=*/false),
+                          std::move(values)};
+}
+
+absl::Cord ShardModel::AcceptPart(PushedPart part, PartFate fate,
+                                  bool wants_values,
+                                  const ValueMemory& memory) {
+  const std::vector<CheckedSlice> slices = part.slices;
+  const Codec* const codec = part.publish_codec;
+  const auto accept = [&] {
+    if (fate != PartFate::kAccepted) return;
+    definition_.policy->OnPart(std::move(part), tensors_, *this);
+  };
+  if (!wants_values || slices.empty()) {
+    accept();
+    return absl::Cord();
+  }
+  if (memory == nullptr && codec == nullptr) {
+    accept();
+    return ValuesOf(slices, codec, memory);
+  }
+  return MakeValues(slices, codec, memory, [&](char* data) {
+    part.publish_to = data;
+    accept();
+    if (std::exchange(is_published_, false)) return;
+    WriteValues(tensors_, slices, codec, data);
+  });
+}
+
+absl::StatusOr<absl::Cord> ShardModel::ValuesOfDuplicate(
+    absl::string_view what, const PushPart& header, const Codec* codec,
+    const ValueMemory& memory) {
+  if (!header.wants_values()) return absl::Cord();
+  // They were not looked at this time.
+  ASSIGN_OR_RETURN(
+      const std::vector<CheckedSlice> slices,
+      CheckSlices(what, header.slices(), tensors_, SliceUnit::kElements));
+  return ValuesOf(slices, codec, memory);
+}
+
+PushReply ShardModel::MakePushReply(const PartOutcome& outcome,
+                                    bool duplicate) const {
+  PushReply reply;
+  reply.set_duplicate(duplicate);
+  reply.set_staleness(outcome.staleness);
+  reply.set_late(outcome.late);
+  reply.set_version(version_);
+  return reply;
+}
+
+absl::Cord ShardModel::ValuesOf(const std::vector<CheckedSlice>& slices,
+                                const Codec* codec, const ValueMemory& memory) {
+  if (memory == nullptr && codec == nullptr) {
+    return ValueCord(tensors_, slices, replies_);
+  }
+  return MakeValues(slices, codec, memory, [&](char* data) {
+    WriteValues(tensors_, slices, codec, data);
+  });
+}
+
+absl::Cord ShardModel::MakeValues(const std::vector<CheckedSlice>& slices,
+                                  const Codec* codec, const ValueMemory& memory,
+                                  absl::FunctionRef<void(char* data)> fill) {
+  const auto bytes =
+      static_cast<size_t>(EncodedBytes(codec, SliceElements(slices)));
+  if (bytes == 0) return absl::Cord();
+  return memory == nullptr ? replies_->Make(bytes, fill) : memory(bytes, fill);
+}
+
+absl::StatusOr<PushedPart> ShardModel::CheckPart(
+    absl::string_view what, const Frame<PushPart>& request,
+    const PushContext& context) const {
+  const PushPart& header = request.header;
+  PushedPart part = MakePart(header);
+  ASSIGN_OR_RETURN(part.slices, CheckSlices(what, header.slices(), tensors_,
+                                            SliceUnit::kWholeBlocks));
+  ASSIGN_OR_RETURN(part.codec, CodecOf(what, header.codec()));
+  RETURN_IF_ERROR(CheckDataSize(what, part.slices, SliceUnit::kWholeBlocks,
+                                request.data.size(), part.codec));
+  part.data = request.data;
+  // Encoded, they are no float32.
+  part.is_finite = context.is_finite && part.codec == nullptr;
+  if (!definition_.allow_non_finite) {
+    RETURN_IF_ERROR(applier_.CheckFinitePart(what, part, tensors_));
+  }
+  return part;
+}
+
+PushedPart ShardModel::MakePart(const PushPart& header) const {
+  PushedPart part;
+  part.sender = header.sender();
+  part.step = header.step();
+  part.part = header.part();
+  part.parts = header.parts();
+  part.round = header.round();
+  part.begins_step = marks_.IsNewStep(part.sender, part.step);
+  part.staleness = version_ - header.pulled_version();
+  return part;
+}
+
+absl::Status ShardModel::CheckPushNumbers(absl::string_view what,
+                                          const PushPart& header) const {
+  if (header.step() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": steps are counted from 1"));
+  }
+  if (header.parts() < 1 || header.parts() > DuplicateMarks::kMaxParts ||
+      header.part() < 0 || header.part() >= header.parts()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": part ", header.part(), " of ", header.parts(),
+        "; wanted 0 <= part < parts <= ", DuplicateMarks::kMaxParts));
+  }
+  if (header.pulled_version() < 0 || header.pulled_version() > version_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": pulled version ", header.pulled_version(),
+                     ", the shard is at version ", version_));
+  }
+  if (header.has_learning_rate()) {
+    return absl::UnimplementedError(absl::StrCat(
+        what, ": learning_rate ", header.learning_rate(),
+        " for this update; this ps has the optimizer's schedule only"));
+  }
+  return absl::OkStatus();
+}
+
+PartOutcome ShardModel::CountPart(const PushedPart& part, PartFate fate) {
+  const bool late = fate == PartFate::kLate;
+  if (late) {
+    ++counters_.late_parts;
+  } else if (part.begins_step) {
+    counters_.CountStaleness(part.staleness);
+  }
+  return marks_.Record(part.sender, part.step, part.part, part.parts,
+                       {part.staleness, late});
+}
+
+void ShardModel::CountUpdate() {
+  ++version_;
+  ++counters_.steps;
+}
+
+void ShardModel::Apply(const PushedPart& part) {
+  applier_.ApplyPart(
+      part, {&tensors_, definition_.rule.get(), &snapshot_, held_.holder()});
+  held_.SetBehind();
+  is_published_ = part.publish_to != nullptr;
+}
+
+void ShardModel::ApplyToAll(BlockGradient gradient) {
+  applier_.ApplyToAll(gradient,
+                      {&tensors_, definition_.rule.get(), &snapshot_});
+}
+
+absl::StatusOr<std::shared_ptr<const ParameterMemory>>
+ShardModel::ParametersInPlace(int64_t model_epoch) const {
+  const std::string what =
+      absl::StrCat("reading the parameters of /job:ps/task:", options_.ps_index,
+                   " in place");
+  if (phase_ != READY || model_epoch != model_epoch_) {
+    return Fenced(absl::StrCat(what, ": wanted model epoch ", model_epoch,
+                               ", the shard is ", ShardPhase_Name(phase_),
+                               " at epoch ", model_epoch_));
+  }
+  if (!definition_.pulled_in_place) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what,
+                     ": the model was defined without replication.async.pull: "
+                     "IN_PLACE"));
+  }
+  if (held_.holder() != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, ": they are held elsewhere"));
+  }
+  return tensors_.memory();
+}
+
+absl::Status ShardModel::KeepOnDevice(const Sender& sender, const Fence& fence,
+                                      DeviceParameters* holder) {
+  RETURN_IF_ERROR(CheckPhase(sender, fence, READY));
+  const std::string what = What("holding the parameters", sender);
+  if (definition_.policy->name() != kHoldableMode) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, ": the replication is ", definition_.policy->name(),
+                     ", wanted ", kHoldableMode));
+  }
+  return held_.Hold(what, sender, holder, &tensors_);
+}
+
+absl::StatusOr<PushReply> ShardModel::UpdateOnDevice(const PushPart& request) {
+  absl::StatusOr<PushReply> reply = UpdateOnDeviceUncounted(request);
+  counters_.CountReply(reply.status(), reply.ok() ? *reply : PushReply());
+  return reply;
+}
+
+absl::StatusOr<PushReply> ShardModel::UpdateOnDeviceUncounted(
+    const PushPart& request) {
+  RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
+  const std::string what = WhatPush(request);
+  RETURN_IF_ERROR(CheckPushNumbers(what, request));
+  RETURN_IF_ERROR(held_.CheckUpdate(what, request.sender()));
+  ASSIGN_OR_RETURN(const std::optional<PartOutcome> outcome,
+                   marks_.FindOutcome(request.sender(), request.step(),
+                                      request.part(), request.parts()));
+  if (outcome.has_value()) return MakePushReply(*outcome, /*duplicate=*/true);
+  PushedPart part = MakePart(request);
+  part.slices = held_.slices();
+  ASSIGN_OR_RETURN(const PartFate fate,
+                   definition_.policy->CheckPart(what, part, tensors_));
+  const PartOutcome counted = CountPart(part, fate);
+  part.staleness = counted.staleness;
+  definition_.policy->OnPart(std::move(part), tensors_, *this);
+  return MakePushReply(counted, /*duplicate=*/false);
+}
+
+void ShardModel::Forget(const Sender& sender) {
+  marks_.Forget(sender);
+  // Nobody else knows that there is a snapshot, and it costs memory.
+  if (KeyOf(snapshot_owner_) == KeyOf(sender)) snapshot_.Clear();
+}
+
+ShardState ShardModel::State() const {
+  ShardState state;
+  state.set_phase(phase_);
+  state.set_model_epoch(model_epoch_);
+  state.set_fingerprint(phase_ == EMPTY ? 0 : definition_.fingerprint);
+  state.set_version(version_);
+  state.set_tensors(tensors_.size());
+  state.set_bytes(tensors_.parameter_bytes());
+  state.set_slot_bytes(tensors_.slot_bytes());
+  state.set_applied_parts(counters_.applied_parts);
+  state.set_duplicate_parts(counters_.duplicate_parts);
+  state.set_fenced_parts(counters_.fenced_parts);
+  return state;
+}
+
+ShardCounters ShardModel::counters() const {
+  ShardCounters counters = counters_;
+  counters.unfinished_steps = marks_.unfinished_steps();
+  counters.given_up_snapshots = snapshot_.times_given_up();
+  return counters;
+}
+
+}  // namespace muster

@@ -1,0 +1,161 @@
+#ifndef PS_SERVER_SHARD_SHARD_MODEL_H_
+#define PS_SERVER_SHARD_SHARD_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/codec/codec.h"
+#include "common/rpc/device_parameters.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/parameter_service.pb.h"
+#include "ps_server/block/buffer_pool.h"
+#include "ps_server/block/element_ranges.h"
+#include "ps_server/block/parameter_memory.h"
+#include "ps_server/block/shard_snapshot.h"
+#include "ps_server/block/slice_checks.h"
+#include "ps_server/block/tensor_table.h"
+#include "ps_server/shard/device_resident_parameters.h"
+#include "ps_server/shard/duplicate_marks.h"
+#include "ps_server/shard/gradient_applier.h"
+#include "ps_server/shard/model_definition.h"
+#include "ps_server/shard/push_context.h"
+#include "ps_server/shard/replication_policy.h"
+#include "ps_server/shard/shard_counters.h"
+#include "ps_server/shard/shard_options.h"
+#include "ps_server/shard/stream_slices.h"
+
+namespace muster {
+
+// One model on a ps task: its epoch, tensors, optimizer and replication, what
+// was pushed, and its snapshot. A state machine, EMPTY until the first Define;
+// ParameterShard says what holds of its requests, and lets only those in that
+// are this process' and of a current incarnation. Not thread-safe.
+class ShardModel : private PartApplier {
+ public:
+  // Both outlive this. `replies`: memory for answers.
+  ShardModel(const ShardOptions& options, BufferPool* replies);
+
+  ShardModel(const ShardModel&) = delete;
+  ShardModel& operator=(const ShardModel&) = delete;
+
+  // As ParameterShard's.
+  absl::StatusOr<DefineReply> Define(const DefineRequest& request);
+  absl::StatusOr<LoadReply> Load(const Frame<LoadPart>& request);
+  absl::StatusOr<SealReply> Seal(const SealRequest& request);
+  absl::StatusOr<Frame<PullReply>> Pull(const PullRequest& request,
+                                        const ValueMemory& memory);
+  absl::StatusOr<Frame<PushReply>> Push(const Frame<PushPart>& request,
+                                        const PushContext& context);
+  absl::StatusOr<BeginSnapshotReply> BeginSnapshot(
+      const BeginSnapshotRequest& request);
+  absl::StatusOr<Frame<SnapshotPart>> ReadSnapshot(
+      const ReadSnapshotRequest& request);
+  absl::StatusOr<EndSnapshotReply> EndSnapshot(
+      const EndSnapshotRequest& request);
+  absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
+      int64_t model_epoch) const;
+  absl::Status KeepOnDevice(const Sender& sender, const Fence& fence,
+                            DeviceParameters* holder);
+  absl::StatusOr<PushReply> UpdateOnDevice(const PushPart& request);
+
+  // Counts a push that was refused before it came here.
+  void CountRefusal(const absl::Status& refusal) {
+    counters_.CountReply(refusal, PushReply());
+  }
+  // Forgets the sender's task: another incarnation of it has taken over.
+  void Forget(const Sender& sender);
+
+  ShardState State() const;
+  ShardPhase phase() const { return phase_; }
+  ShardCounters counters() const;
+  // "" before the first Define.
+  const std::string& optimizer_name() const {
+    return definition_.optimizer_name;
+  }
+
+ private:
+  std::string What(absl::string_view request, const Sender& sender) const;
+  std::string WhatPush(const PushPart& header) const;
+
+  // Errors of both: FailedPrecondition ("fenced: ").
+  absl::Status CheckFence(const Sender& sender, const Fence& fence) const;
+  // CheckFence, and the phase is `phase`.
+  absl::Status CheckPhase(const Sender& sender, const Fence& fence,
+                          ShardPhase phase) const;
+  absl::Status CheckNewEpoch(absl::string_view what, int64_t epoch) const;
+
+  // Frees the old tensors and makes room for those of `request`. Errors:
+  // ResourceExhausted; the model is EMPTY then.
+  absl::Status ReplaceTensors(const DefineRequest& request,
+                              const ModelDefinition& definition);
+  StreamSlices::Model StreamsOfModel() const;
+
+  absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
+                                                 const PushContext& context);
+  absl::StatusOr<PushReply> UpdateOnDeviceUncounted(const PushPart& request);
+  absl::Status CheckPushNumbers(absl::string_view what,
+                                const PushPart& header) const;
+  // Checks everything of a part that is no duplicate.
+  absl::StatusOr<PushedPart> CheckPart(absl::string_view what,
+                                       const Frame<PushPart>& request,
+                                       const PushContext& context) const;
+  // The part as far as the header alone says.
+  PushedPart MakePart(const PushPart& header) const;
+  // Notes the part in the marks and the counters; returns its step's outcome.
+  PartOutcome CountPart(const PushedPart& part, PartFate fate);
+
+  // Accepts a part that passed every check; returns the values that it
+  // wants, written on the way if that can be.
+  absl::Cord AcceptPart(PushedPart part, PartFate fate, bool wants_values,
+                        const ValueMemory& memory);
+  // The values of a part that was accepted before, if it wants them.
+  absl::StatusOr<absl::Cord> ValuesOfDuplicate(absl::string_view what,
+                                               const PushPart& header,
+                                               const Codec* codec,
+                                               const ValueMemory& memory);
+  PushReply MakePushReply(const PartOutcome& outcome, bool duplicate) const;
+  // The values of the slices as they are now.
+  absl::Cord ValuesOf(const std::vector<CheckedSlice>& slices,
+                      const Codec* codec, const ValueMemory& memory);
+  // Memory for them that `fill` writes; of *replies_ if `memory` is null.
+  absl::Cord MakeValues(const std::vector<CheckedSlice>& slices,
+                        const Codec* codec, const ValueMemory& memory,
+                        absl::FunctionRef<void(char* data)> fill);
+
+  // ---- PartApplier -------------------------------------------------------
+  void Apply(const PushedPart& part) override;
+  void ApplyToAll(BlockGradient gradient) override;
+  void CountUpdate() override;
+
+  const ShardOptions& options_;
+  BufferPool* const replies_;
+  GradientApplier applier_;
+  DuplicateMarks marks_;
+  ShardCounters counters_;
+
+  ShardPhase phase_ = EMPTY;
+  int64_t model_epoch_ = 0;
+  ModelDefinition definition_;
+  int64_t version_ = 0;
+  TensorTable tensors_;
+  std::vector<ElementRanges> loaded_;  // [tensor]; only in LOADING
+  ShardSnapshot snapshot_;
+  Sender snapshot_owner_;
+  uint64_t next_snapshot_ = 1;
+  DeviceResidentParameters held_;
+
+  // Whether Apply has written the new values of the push under way.
+  bool is_published_ = false;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_SHARD_SHARD_MODEL_H_
