@@ -293,7 +293,7 @@ void PsTask::Drain() {
     health_ = nullptr;
   }
   shard_.Close();
-  // What the shard has answered, workers have.
+  // By now workers have every answer of the shard.
   shared_memory_.reset();
   server_->Wait();
   if (asker_ != nullptr && coordination_ == nullptr) {

@@ -38,7 +38,7 @@ struct PsTaskOptions {
   // Where to listen instead of the own ClusterSpec address; "" for that.
   std::string bind;
   bool allow_insecure_network = false;
-  // Of its server, and of its calls to ps task 0.
+  // The credentials of its server, and of its calls to ps task 0.
   TaskCredentials credentials = InsecureCredentials();
   // Offer shared memory to workers of this machine: if it can be had, always
   // (else it is an error), or never.
@@ -56,9 +56,9 @@ struct PsTaskOptions {
   // Parameters and slots together, with what is kept beside them
   // (ShardOptions).
   int64_t max_shard_bytes = int64_t{64} << 30;
-  // Pushed parts that wait to be applied.
+  // The most bytes of pushed parts that wait to be applied.
   int64_t push_budget_bytes = int64_t{256} << 20;
-  // That share the work of applying a large part.
+  // Threads that share the work of applying a large part.
   int apply_threads = 1;
   // Outlives the task.
   const Clock* clock = nullptr;
@@ -136,7 +136,7 @@ class PsTask {
   absl::Mutex mu_;
   bool ready_ ABSL_GUARDED_BY(mu_) = false;
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
-  // Of server_, while it serves; else null.
+  // The health service of server_, while it serves; else null.
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mu_) = nullptr;
 
   // Used by Start, SaveBeforeEnd and Drain only.

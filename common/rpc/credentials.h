@@ -22,7 +22,7 @@ TaskCredentials InsecureCredentials();
 
 // Files in PEM form.
 struct TlsFiles {
-  // Of the authority that every task's certificate is signed by.
+  // The certificate of the authority that signed every task's.
   std::string authority;
   std::string certificate;
   std::string key;

@@ -40,7 +40,7 @@ absl::StatusOr<MemorySegment> JoinParameters(absl::string_view socket_name,
                                              int64_t model_epoch,
                                              int64_t size_bytes);
 
-// What a worker wants that has shown the token.
+// The wish of a worker that has shown the token.
 struct SegmentClaim {
   // The parameters of this model epoch; none: a segment of its own.
   std::optional<int64_t> parameters_of;

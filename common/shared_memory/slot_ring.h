@@ -25,12 +25,12 @@ inline constexpr size_t kSegmentBytes = kSlotsOffset + kNumSlots * kSlotBytes;
 // A message in a slot.
 struct RingEntry {
   uint32_t slot = 0;
-  // Of a request its DataMethod, of an answer its absl::StatusCode.
+  // The DataMethod of a request, the absl::StatusCode of an answer.
   uint32_t kind = 0;
-  // Of the message; those of an error are a StatusDetails.
+  // The message's size; an error's is that of a StatusDetails.
   uint32_t fields_bytes = 0;
   uint32_t data_bytes = 0;
-  // Of a request: how long the caller waits. 0 in an answer.
+  // How long the caller of a request waits. 0 in an answer.
   uint32_t timeout_ms = 0;
   // 1 if its writer has seen that the data, as float32, are all finite. 0: they
   // are not, or nobody has looked.

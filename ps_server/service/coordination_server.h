@@ -65,7 +65,7 @@ class CoordinationServer : public CoordinationLink {
   // For ps tasks alone.
   void RequestSave(const RequestSaveRequest& request, absl::Time deadline,
                    ReplyCallback<RequestSaveReply> done);
-  // What CoordinationService.GetJobState answers.
+  // The answer to CoordinationService.GetJobState.
   void GetJobState(absl::Time deadline, ReplyCallback<JobState> done);
 
   // Answers every waiting Watch and Step, then refuses everything. Repeatable.
@@ -98,7 +98,7 @@ class CoordinationServer : public CoordinationLink {
   uint64_t next_call_ = 1;
   JobPhase told_phase_ = INITIAL;
   bool told_end_ = false;
-  // As options_.awaited says it of the state of this version.
+  // The words of options_.awaited for the state of this version.
   std::string awaited_;
   int64_t awaited_version_ = 0;
   WaitReporter waiting_;

@@ -17,7 +17,7 @@ using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 struct DataCallTarget {
   // Both outlive every answer.
   DataLink* shard = nullptr;
-  // Of which the memory of values is; an answer may outlive it.
+  // The memory of values; an answer may outlive it.
   BufferPool* values = nullptr;
 };
 

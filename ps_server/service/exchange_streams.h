@@ -42,7 +42,7 @@ class ExchangeStreams {
 
   DataLink* const shard_;
   const Clock* const clock_;
-  // Of answers on their way.
+  // The memory of answers on their way.
   BufferPool values_;
 
   absl::Mutex mu_;

@@ -36,9 +36,9 @@ class ShardServer : public DataLink {
     ShardOptions shard;
     // Outlives the server.
     const Clock* clock = nullptr;
-    // Of pushed and loaded parts that wait for the shard.
+    // The most bytes of pushed and loaded parts that wait for the shard.
     int64_t push_budget_bytes = int64_t{256} << 20;
-    // That share the work on a large part, the caller's one of them.
+    // Threads that share the work on a large part, the caller's one of them.
     int apply_threads = 1;
     // Called when a Define or Seal has changed the phase, one call at a time;
     // must not block.
@@ -85,7 +85,7 @@ class ShardServer : public DataLink {
   absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
       int64_t model_epoch);
 
-  // What ParameterService.State answers.
+  // The answer to ParameterService.State.
   void State(absl::Time deadline, ReplyCallback<ShardState> done);
 
   // Carries out what was asked, then refuses everything. Repeatable.
@@ -104,7 +104,7 @@ class ShardServer : public DataLink {
     const Strand::Attendance attendance_;
   };
 
-  // What was counted. REQUIRES: Close was called.
+  // The counts of its life. REQUIRES: Close was called.
   ShardCounters counters() const { return shard_.counters(); }
   // Parts that found no room.
   int64_t refused_for_memory() const { return budget_.refused(); }

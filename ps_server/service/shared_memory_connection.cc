@@ -33,7 +33,7 @@ class SharedMemoryConnection::Call {
   DataLink& shard() { return *connection_.parts_.shard; }
   ValueMemory Memory() { return connection_.SlotMemory(entry_.slot); }
   PushContext ContextOf(const PushPart& push) {
-    // Of another size, values would overtake the gradient that lies there.
+    // Values of another size would overtake the gradient that lies there.
     return {push.codec() == push.values_codec() ? Memory() : nullptr,
             entry_.is_finite != 0};
   }

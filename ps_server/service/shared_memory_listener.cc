@@ -25,8 +25,8 @@ namespace {
 // A process without descriptors or memory tries again after this.
 constexpr int kPauseMs = 100;
 
-// Of workers that are told at the same time that there are too many. Each may
-// take kHandshakeTimeout to show its token; those beyond are not told.
+// Workers that are told at the same time that there are too many. Each may take
+// kHandshakeTimeout to show its token; those beyond are not told.
 constexpr int kMostRefusals = 8;
 
 absl::Status TooMany(int max_connections) {

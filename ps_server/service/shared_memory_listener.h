@@ -45,7 +45,7 @@ class SharedMemoryListener {
   SharedMemoryListener(const SharedMemoryListener&) = delete;
   SharedMemoryListener& operator=(const SharedMemoryListener&) = delete;
 
-  // What a worker needs to connect.
+  // The name and the token that a worker connects with.
   const SharedMemoryOffer& offer() const { return offer_; }
 
   // Workers that are being served, or greeted.

@@ -81,7 +81,7 @@ class ServerListener {
   const Clock* clock_ = nullptr;
   Say say_;
 
-  // Of the accepting thread: first stop_, then the sockets.
+  // The accepting thread's: first stop_, then the sockets.
   std::vector<pollfd> polls_;
   absl::Time said_ = absl::InfinitePast();
 
