@@ -11,7 +11,7 @@
 #include "common/base/wait_reporter.h"
 #include "common/rpc/coordination_link.h"
 #include "ps_server/coordinator/coordinator.h"
-#include "ps_server/service/mailbox.h"
+#include "ps_server/service/strand.h"
 
 namespace muster {
 
@@ -91,7 +91,7 @@ class CoordinationServer : public CoordinationLink {
   absl::Duration Advance();
 
   const Options options_;
-  // Used on the mailbox's thread only, until it is closed.
+  // Used on the strand's thread only, until it is closed.
   Coordinator coordinator_;
   std::map<uint64_t, ReplyCallback<JobState>> watches_;
   std::map<uint64_t, ReplyCallback<StepReply>> steps_;
@@ -103,7 +103,7 @@ class CoordinationServer : public CoordinationLink {
   int64_t awaited_version_ = 0;
   WaitReporter waiting_;
   // Last: its thread uses all of the above.
-  Mailbox mailbox_;
+  Strand strand_;
 };
 
 }  // namespace muster

@@ -91,18 +91,12 @@ class ShardServer : public DataLink {
   // Carries out what was asked, then refuses everything. Repeatable.
   void Close();
 
-  // While it lives, its thread calls `attend` between two requests that it
-  // carries out (Strand::Attendance): others may ask without end, and a call
-  // returns only when nothing is left.
-  class Attendance {
-   public:
-    // Both outlive this.
-    Attendance(const ShardServer* server, const std::function<void()>* attend)
-        : attendance_(&server->strand_, attend) {}
-
-   private:
-    const Strand::Attendance attendance_;
-  };
+  // While the result lives, its thread calls `hook` between two requests that
+  // it carries out: others may ask without end, and a call returns only when
+  // nothing is left.
+  Strand::YieldHook YieldTo(const std::function<void()>* hook) const {
+    return Strand::YieldHook(&strand_, hook);
+  }
 
   // The counts of its life. REQUIRES: Close was called.
   ShardCounters counters() const { return shard_.counters(); }

@@ -14,6 +14,7 @@
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
 #include "ps_server/service/carry_out.h"
+#include "ps_server/service/strand.h"
 
 namespace muster {
 namespace {
@@ -70,10 +71,10 @@ SharedMemoryConnection::SharedMemoryConnection(Parts parts,
 void SharedMemoryConnection::Shutdown() { shutdown(socket_.get(), SHUT_RDWR); }
 
 absl::Status SharedMemoryConnection::Serve() {
-  const std::function<void()> attend = [this] {
+  const std::function<void()> hook = [this] {
     if (failure_.ok()) failure_ = TakeRequest();
   };
-  const ShardServer::Attendance attendance(parts_.shard, &attend);
+  const Strand::YieldHook yield_hook = parts_.shard->YieldTo(&hook);
   for (;;) {
     const RingEvent event = AwaitEntry(&requests_, socket_, kLongestWait);
     if (event == RingEvent::kPeerGone) return absl::OkStatus();
