@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "grpcpp/server_context.h"
 #include "ps_server/block/buffer_pool.h"
-#include "ps_server/service/data_link.h"
+#include "ps_server/service/data_call.h"
 #include "ps_server/service/exchange_connection.h"
 
 namespace muster {

@@ -13,7 +13,7 @@
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
 #include "ps_server/block/parameter_memory.h"
-#include "ps_server/service/data_link.h"
+#include "ps_server/service/data_call.h"
 #include "ps_server/service/strand.h"
 #include "ps_server/shard/parameter_shard.h"
 #include "ps_server/shard/push_budget.h"

@@ -13,7 +13,7 @@
 #include "common/rpc/frame/data_method.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
-#include "ps_server/service/carry_out.h"
+#include "ps_server/service/data_call.h"
 #include "ps_server/service/strand.h"
 
 namespace muster {
@@ -24,7 +24,7 @@ constexpr absl::Duration kLongestWait = absl::Seconds(1);
 
 }  // namespace
 
-// One request, as CarryOut wants it.
+// The CallAdapter of one request.
 class SharedMemoryConnection::Call {
  public:
   // `connection` outlives this.
@@ -90,7 +90,7 @@ absl::Status SharedMemoryConnection::TakeRequest() {
   RETURN_IF_ERROR(Accept(*entry));
   const absl::Time deadline =
       parts_.clock->Now() + absl::Milliseconds(entry->timeout_ms);
-  CarryOut(static_cast<DataMethod>(entry->kind), Call(this, *entry), deadline);
+  Dispatch(static_cast<DataMethod>(entry->kind), Call(this, *entry), deadline);
   return absl::OkStatus();
 }
 
