@@ -14,7 +14,6 @@
 #include "ps_server/coordinator/awaited_workers.h"
 #include "ps_server/service/coordination_service.h"
 #include "ps_server/service/parameter_service.h"
-#include "ps_server/service/shared_memory_service.h"
 #include "spdlog/spdlog.h"
 
 namespace muster {
