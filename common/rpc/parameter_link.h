@@ -42,8 +42,8 @@ using ReplyCallback = std::function<void(absl::StatusOr<Reply>)>;
 // DeadlineExceeded; the request may have been carried out all the same.
 //
 // Errors of every call: Unavailable (peer gone, retry), DeadlineExceeded,
-// FailedPrecondition starting with "fenced: " (the shard moved on: register
-// and pull anew), InvalidArgument, Unimplemented.
+// FailedPrecondition, a fence (error_reason.h), if the shard moved on: register
+// and pull anew; InvalidArgument, Unimplemented.
 class ParameterLink {
  public:
   virtual ~ParameterLink() = default;
@@ -80,8 +80,8 @@ class ParameterLink {
   // were defined, each begun at the next multiple of AlignedBuffer::kAlignment,
   // `size_bytes` in all. They are there as long as the pointer is held, also
   // when that epoch, or the ps, is gone. May block for seconds.
-  // Errors: FailedPrecondition and Unimplemented if there is no way (also
-  // "fenced: "); Unavailable, DeadlineExceeded, ResourceExhausted.
+  // Errors: FailedPrecondition (also a fence) and Unimplemented if there is no
+  // way; Unavailable, DeadlineExceeded, ResourceExhausted.
   virtual absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& /*fence*/, int64_t /*size_bytes*/) {
     return absl::UnimplementedError(
@@ -91,7 +91,7 @@ class ParameterLink {
   // `holder` has the shard's parameters from now on (DeviceParameters), until
   // the next Define; it outlives that. Of a shard of this process only: no
   // message says so. Waits for its turn. Errors: FailedPrecondition (also
-  // "fenced: ") and Unimplemented if it cannot be; Unavailable; those of the
+  // a fence) and Unimplemented if it cannot be; Unavailable; those of the
   // holder.
   virtual absl::Status KeepOnDevice(const Sender& /*sender*/,
                                     const Fence& /*fence*/,
@@ -103,7 +103,7 @@ class ParameterLink {
   // One update of all parameters, by who holds them: as a push of one part
   // whose slices are the whole shard, with the gradients that the holder has.
   // `request` has no slices, codec or round. Waits for its turn; carried out
-  // when it returns. Errors: FailedPrecondition (also "fenced: ") if the sender
+  // when it returns. Errors: FailedPrecondition (also a fence) if the sender
   // does not hold them; InvalidArgument, Unavailable.
   virtual absl::StatusOr<PushReply> UpdateOnDevice(
       const PushPart& /*request*/) {

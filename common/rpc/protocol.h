@@ -30,9 +30,6 @@ inline constexpr int32_t kMaxStepParts = 4096;
 // The most that a frame's header adds to a part.
 inline constexpr int64_t kMaxHeaderBytes = 64 * 1024;
 
-// Every fenced request's error message starts with this.
-inline constexpr absl::string_view kFencedPrefix = "fenced: ";
-
 }  // namespace muster
 
 #endif  // COMMON_RPC_PROTOCOL_H_

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/protocol.h"
+#include "common/rpc/error_reason.h"
 #include "ps_server/caller/takeover_token.h"
 
 namespace muster {
@@ -77,17 +77,20 @@ absl::StatusOr<uint64_t> DuplicateMarks::Admit(const Sender& sender,
 absl::Status DuplicateMarks::CheckCurrent(const Sender& sender) const {
   const Worker* const worker = Find(sender);
   if (worker == nullptr || worker->incarnation == 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kFencedPrefix, TaskName(sender),
-                     " has not said Hello to this ps process"));
+    return FencedError(absl::StrCat(TaskName(sender),
+                                    " has not said Hello to this ps process"));
   }
   if (worker->incarnation == sender.incarnation()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(kFencedPrefix, "incarnation ",
-                   absl::Hex(sender.incarnation()), " of ", TaskName(sender),
-                   worker->IsRetired(sender.incarnation())
-                       ? " was replaced by a newer start of that task"
-                       : " has not said Hello to this ps process"));
+  const std::string start =
+      absl::StrCat("incarnation ", absl::Hex(sender.incarnation()), " of ",
+                   TaskName(sender));
+  if (worker->IsRetired(sender.incarnation())) {
+    return FencedError(
+        absl::StrCat(start, " was replaced by a newer start of that task"),
+        ErrorReason::kReplaced);
+  }
+  return FencedError(
+      absl::StrCat(start, " has not said Hello to this ps process"));
 }
 
 uint64_t DuplicateMarks::CurrentIncarnation(const Sender& sender) const {

@@ -9,6 +9,7 @@
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "common/codec/codec.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/block/value_cord.h"
 #include "ps_server/caller/cluster_check.h"
@@ -31,8 +32,7 @@ absl::StatusOr<const Codec*> CodecOf(absl::string_view what,
 constexpr absl::string_view kHoldableMode = "async";
 
 absl::Status Fenced(absl::string_view what, absl::string_view why) {
-  return absl::FailedPreconditionError(
-      absl::StrCat(kFencedPrefix, what, ": ", why));
+  return FencedError(absl::StrCat(what, ": ", why));
 }
 
 }  // namespace

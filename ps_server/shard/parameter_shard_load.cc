@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/block/float_runs.h"
 #include "ps_server/caller/count_range.h"
@@ -56,10 +57,10 @@ absl::StatusOr<DefineReply> ParameterShard::Define(
   const std::string what = What("define", request.sender());
   const int64_t epoch = request.model_epoch();
   if (epoch < model_epoch_ || (epoch == model_epoch_ && phase_ != LOADING)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kFencedPrefix, what, ": model epoch ", epoch,
-                     "; the shard is ", ShardPhase_Name(phase_), " at epoch ",
-                     model_epoch_, ", a new load needs a larger one"));
+    return FencedError(absl::StrCat(what, ": model epoch ", epoch,
+                                    "; the shard is ", ShardPhase_Name(phase_),
+                                    " at epoch ", model_epoch_,
+                                    ", a new load needs a larger one"));
   }
   if (!IsCount(epoch)) {  // the next one would not be larger
     return absl::InvalidArgumentError(
