@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// How a task proves who it is, as a client and as a server, and what it wants
-// of others. Neither is ever null.
+// The proofs of who a task is, as a client and as a server, and its demands on
+// others. Neither is ever null.
 struct TaskCredentials {
   std::shared_ptr<grpc::ChannelCredentials> channel;
   std::shared_ptr<grpc::ServerCredentials> server;

@@ -48,9 +48,9 @@ class ParameterLink {
  public:
   virtual ~ParameterLink() = default;
 
-  // How many tensor bytes in one message make the best of this way as it is
-  // now: whole blocks, at most kMaxPartBytes. It takes messages of any size up
-  // to that.
+  // The number of tensor bytes in one message that makes the best of this way
+  // as it is now: whole blocks, at most kMaxPartBytes. It takes messages of any
+  // size up to that.
   virtual int64_t best_part_bytes() const { return kMaxPartBytes; }
 
   virtual void Hello(const HelloRequest& request, absl::Time deadline,
@@ -75,13 +75,13 @@ class ParameterLink {
                            absl::Time deadline,
                            ReplyCallback<EndSnapshotReply> done) = 0;
 
-  // Where the shard keeps the parameters of the fence's model epoch, and goes
-  // on changing them, for this process to read: tensor after tensor as they
-  // were defined, each begun at the next multiple of AlignedBuffer::kAlignment,
-  // `size_bytes` in all. They are there as long as the pointer is held, also
-  // when that epoch, or the ps, is gone. May block for seconds.
-  // Errors: FailedPrecondition (also a fence) and Unimplemented if there is no
-  // way; Unavailable, DeadlineExceeded, ResourceExhausted.
+  // The memory where the shard keeps the parameters of the fence's model epoch,
+  // and goes on changing them, for this process to read: tensor after tensor as
+  // they were defined, each begun at the next multiple of
+  // AlignedBuffer::kAlignment, `size_bytes` in all. They are there as long as
+  // the pointer is held, also when that epoch, or the ps, is gone. May block
+  // for seconds. Errors: FailedPrecondition (also a fence) and Unimplemented if
+  // there is no way; Unavailable, DeadlineExceeded, ResourceExhausted.
   virtual absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& /*fence*/, int64_t /*size_bytes*/) {
     return absl::UnimplementedError(

@@ -14,8 +14,8 @@
 
 namespace muster {
 
-// How long either side waits for the other's one packet. A segment was made in
-// 0.1 s on a machine with a load of 12.
+// The time that either side waits for the other's one packet. A segment was
+// made in 0.1 s on a machine with a load of 12.
 inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(2);
 
 // 128 random bits as 32 hexadecimal digits: names and tokens.

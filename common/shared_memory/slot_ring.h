@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// How a segment is laid out: two rings of entries, each written by one side
+// The layout of a segment: two rings of entries, each written by one side
 // and read by the other, and the slots. A slot holds one message, first the
 // request and then its answer; an entry hands it to the other side.
 inline constexpr uint32_t kNumSlots = 8;
@@ -30,7 +30,7 @@ struct RingEntry {
   // The message's size; an error's is that of a StatusDetails.
   uint32_t fields_bytes = 0;
   uint32_t data_bytes = 0;
-  // How long the caller of a request waits. 0 in an answer.
+  // The time that the caller of a request waits. 0 in an answer.
   uint32_t timeout_ms = 0;
   // 1 if its writer has seen that the data, as float32, are all finite. 0: they
   // are not, or nobody has looked.

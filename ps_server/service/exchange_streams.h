@@ -48,7 +48,8 @@ class ExchangeStreams {
   absl::Mutex mu_;
   absl::flat_hash_map<ExchangeConnection*, std::shared_ptr<ExchangeConnection>>
       open_ ABSL_GUARDED_BY(mu_);
-  // By connection, which gRPC's name of the peer tells ("ipv4:10.0.0.1:4321").
+  // The streams of each connection, by gRPC's name of the peer
+  // ("ipv4:10.0.0.1:4321").
   absl::flat_hash_map<std::string, int> of_peer_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };

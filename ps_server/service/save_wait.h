@@ -33,7 +33,7 @@ class SaveWait {
   Verdict OnFailure(const absl::Status& status);
 
   absl::Time give_up() const { return give_up_; }
-  // Why it is kNotSaved.
+  // The cause of kNotSaved.
   const std::string& reason() const { return reason_; }
 
  private:

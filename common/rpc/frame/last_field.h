@@ -20,7 +20,7 @@ struct FieldRange {
   absl::string_view name;
 };
 
-// Where the last field of a serialized message is, in bytes from its start.
+// The place of a serialized message's last field, in bytes from its start.
 struct LastField {
   // The size of the fields before it.
   size_t header_bytes = 0;
