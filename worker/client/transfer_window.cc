@@ -85,8 +85,9 @@ TransferWindow::Actions TransferWindow::OnAnswer(int shard_index,
   part.state = PartState::kPausing;
   ++shard.pausing;
   if (ended_) return {};
-  if (!MayRepeat(status))
+  if (!MayRepeat(status)) {
     return End(Annotate(AbortedIfFenced(status), shard.name));
+  }
   const std::optional<absl::Duration> retry_after = RetryAfter(status);
   const absl::Duration patience =
       options_.give_up_after * (retry_after.has_value() ? kPatience : 1);
