@@ -14,7 +14,6 @@
 #include "ps_server/coordinator/awaited_workers.h"
 #include "ps_server/service/coordination_service.h"
 #include "ps_server/service/parameter_service.h"
-#include "ps_server/service/shared_memory_service.h"
 #include "spdlog/spdlog.h"
 
 namespace muster {
@@ -293,7 +292,7 @@ void PsTask::Drain() {
     health_ = nullptr;
   }
   shard_.Close();
-  // What the shard has answered, workers have.
+  // By now workers have every answer of the shard.
   shared_memory_.reset();
   server_->Wait();
   if (asker_ != nullptr && coordination_ == nullptr) {

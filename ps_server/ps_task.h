@@ -35,10 +35,11 @@ struct PsTaskOptions {
   // Checked; holds this task.
   ClusterDef cluster;
   int32_t task_index = 0;
-  // Where to listen instead of the own ClusterSpec address; "" for that.
+  // The address to listen on instead of the own one of the ClusterSpec; "" for
+  // that.
   std::string bind;
   bool allow_insecure_network = false;
-  // Of its server, and of its calls to ps task 0.
+  // The credentials of its server, and of its calls to ps task 0.
   TaskCredentials credentials = InsecureCredentials();
   // Offer shared memory to workers of this machine: if it can be had, always
   // (else it is an error), or never.
@@ -46,19 +47,19 @@ struct PsTaskOptions {
   // Go on when the job is done.
   bool keep_serving = false;
   absl::Duration worker_timeout = absl::Seconds(30);
-  // How long ps task 0 may be away (other tasks), and how long the end of a job
-  // waits for a lost chief that has it still to save (task 0).
+  // The longest absence of ps task 0 (other tasks), and the longest wait of a
+  // job's end for a lost chief that has it still to save (task 0).
   absl::Duration max_wait = absl::Hours(2);
-  // How long a taken port is tried again.
+  // The time for which a taken port is tried again.
   absl::Duration port_wait = absl::Seconds(10);
   // Random, not 0.
   uint64_t incarnation = 0;
   // Parameters and slots together, with what is kept beside them
   // (ShardOptions).
   int64_t max_shard_bytes = int64_t{64} << 30;
-  // Pushed parts that wait to be applied.
+  // The most bytes of pushed parts that wait to be applied.
   int64_t push_budget_bytes = int64_t{256} << 20;
-  // That share the work of applying a large part.
+  // Threads that share the work of applying a large part.
   int apply_threads = 1;
   // Outlives the task.
   const Clock* clock = nullptr;
@@ -100,7 +101,7 @@ class PsTask {
   absl::Status Listen(const std::string& address);
   // One try; null if gRPC refused.
   std::unique_ptr<grpc::Server> TryServe(ServerListener* listener);
-  // For whom this task waits; "" for nobody.
+  // The tasks that this one waits for, in words; "" for none.
   std::string DescribeAwaited(const JobState& state);
 
   void OnShardPhase(const ShardState& state, const std::string& optimizer);
@@ -120,7 +121,7 @@ class PsTask {
   StopLatch end_is_known_;
   ShardServer shard_;
   ExchangeStreams streams_;
-  // How the job has ended, once it has; used on the coordinator's thread.
+  // The end of the job, once it has one; used on the coordinator's thread.
   StopReason end_ = {0, "the job is done"};
   // Only on task 0.
   std::unique_ptr<CoordinationServer> coordination_;
@@ -136,7 +137,7 @@ class PsTask {
   absl::Mutex mu_;
   bool ready_ ABSL_GUARDED_BY(mu_) = false;
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
-  // Of server_, while it serves; else null.
+  // The health service of server_, while it serves; else null.
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mu_) = nullptr;
 
   // Used by Start, SaveBeforeEnd and Drain only.

@@ -7,18 +7,24 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace muster {
 
-// Returns `status` with "context: " before its message, its code unchanged.
-// An OK status stays as it is.
+// Returns `status` with "context: " before its message, its code and payloads
+// unchanged. An OK status stays as it is.
 inline absl::Status Annotate(const absl::Status& status,
                              absl::string_view context) {
   if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(context, ": ", status.message()));
+  absl::Status annotated(status.code(),
+                         absl::StrCat(context, ": ", status.message()));
+  status.ForEachPayload(
+      [&annotated](absl::string_view url, const absl::Cord& payload) {
+        annotated.SetPayload(url, payload);
+      });
+  return annotated;
 }
 
 }  // namespace muster

@@ -18,9 +18,9 @@ enum ExitCode {
   kExitRetryable = 138,
 };
 
-// Of a process that could not start because of `status`. Unauthenticated is for
-// a network that was not allowed; PermissionDenied is also a file's, which is
-// a matter of configuration.
+// The exit code of a process that could not start because of `status`.
+// Unauthenticated is for a network that was not allowed; PermissionDenied is
+// also a file's, which is a matter of configuration.
 inline ExitCode ExitCodeOf(const absl::Status& status) {
   return absl::IsUnauthenticated(status) ? kExitInsecure : kExitBadConfig;
 }

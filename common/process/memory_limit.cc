@@ -16,8 +16,8 @@
 namespace muster {
 namespace {
 
-// Of a limit's file; and of the list of a process's groups, of which each may
-// have a path of PATH_MAX.
+// The sizes of a limit's file, and of the list of a process's groups, of which
+// each may have a path of PATH_MAX.
 constexpr int64_t kMaxLimitBytes = 4096;
 constexpr int64_t kMaxGroupsBytes = 1 << 18;
 

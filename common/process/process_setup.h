@@ -3,7 +3,7 @@
 
 namespace muster {
 
-// What both binaries ask of the system. Call it first in main.
+// Makes this process what both binaries need. Call it first in main.
 //
 // A file beyond the limit of its size, and a pipe that nobody reads (`| head`),
 // are errors of the call that writes, and not a signal that ends the process

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Why the process ends, and with which exit code.
+// The cause of a process' end, and its exit code.
 struct StopReason {
   int exit_code = 0;
   std::string text;

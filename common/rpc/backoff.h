@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// How long to wait before the next attempt: exponential with full jitter, so
+// The pauses before each next attempt: exponential with full jitter, so
 // that workers that lost a ps together do not come back together. The pause
 // after attempt n is uniform in [0, min(max, initial * 2^n)], but at
 // least min.

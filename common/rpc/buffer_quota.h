@@ -9,11 +9,12 @@
 
 namespace muster {
 
-// How much gRPC may buffer for all connections of one server: a ResourceQuota,
-// and a thread that has it kept. By itself it is kept late. gRPC gives memory
-// back on the thread whose read was one too many, connection after connection,
-// and a peer that never pauses keeps that thread reading: a message of 256 MiB
-// got past a quota of 64 MiB by 4 to 190 MiB, the more the idler the machine.
+// The limit of what gRPC buffers for all connections of a server: a
+// ResourceQuota and a thread that has it kept. By itself it is kept late. gRPC
+// gives memory back on the thread whose read was one too many, connection after
+// connection, and a peer that never pauses keeps that thread reading: a message
+// of 256 MiB got past a quota of 64 MiB by 4 to 190 MiB, the more the idler the
+// machine.
 //
 // The thread looks each kTickMs whether more than `bytes` are in use, and has
 // gRPC give back what is too much there and then: unused buffers, connections

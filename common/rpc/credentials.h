@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// How a task proves who it is, as a client and as a server, and what it wants
-// of others. Neither is ever null.
+// The proofs of who a task is, as a client and as a server, and its demands on
+// others. Neither is ever null.
 struct TaskCredentials {
   std::shared_ptr<grpc::ChannelCredentials> channel;
   std::shared_ptr<grpc::ServerCredentials> server;
@@ -22,7 +22,7 @@ TaskCredentials InsecureCredentials();
 
 // Files in PEM form.
 struct TlsFiles {
-  // Of the authority that every task's certificate is signed by.
+  // The certificate of the authority that signed every task's.
   std::string authority;
   std::string certificate;
   std::string key;

@@ -8,12 +8,12 @@
 
 namespace muster {
 
-// For a message without tensor bytes.
+// The time for a message without tensor bytes.
 inline constexpr absl::Duration kControlTimeout = absl::Seconds(5);
 
-// For a call that shares its connection with `bytes` of tensors, its own
-// included: 10 s and a second for each MiB. A slower link than 1 MiB/s makes
-// no sense to train over.
+// The time for a call that shares its connection with `bytes` of tensors, its
+// own included: 10 s and a second for each MiB. A slower link than 1 MiB/s
+// makes no sense to train over.
 absl::Duration TransferTimeout(int64_t bytes);
 
 // The same point in time for gRPC. `deadline` is of MonotonicClock, so that a

@@ -21,7 +21,7 @@
 
 namespace muster {
 
-// Why a task ends when the job does, if JobState.unsaved says so.
+// The cause of a task's end with a job of which JobState.unsaved is true.
 inline constexpr absl::string_view kJobUnsaved =
     "the job has ended without its last save, as its chief did not come back: "
     "started again, it goes on from the newest checkpoint";
@@ -49,8 +49,8 @@ class JobWatcher {
     // seconds: is there other proof that the job has ended? Its end may have
     // come between two Watches. Null: none.
     std::function<bool()> has_ended;
-    // Also asked there: for whom of the job this task waits; "" for nobody.
-    // Null: for nobody.
+    // The tasks of the job that this one waits for, in words; "" for none.
+    // Asked there, too. Null: none.
     std::function<std::string(const JobState&)> awaited;
     // A line for the operator, on the watcher's thread; null: none.
     std::function<void(absl::string_view)> say;

@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// What carries tensors between a worker and a ps.
+// The carrier of tensors between a worker and a ps.
 enum class LinkChoice {
   // Shared memory where it is to be had, else gRPC.
   kAuto,

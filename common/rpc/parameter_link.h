@@ -42,15 +42,15 @@ using ReplyCallback = std::function<void(absl::StatusOr<Reply>)>;
 // DeadlineExceeded; the request may have been carried out all the same.
 //
 // Errors of every call: Unavailable (peer gone, retry), DeadlineExceeded,
-// FailedPrecondition starting with "fenced: " (the shard moved on: register
-// and pull anew), InvalidArgument, Unimplemented.
+// FailedPrecondition, a fence (error_reason.h), if the shard moved on: register
+// and pull anew; InvalidArgument, Unimplemented.
 class ParameterLink {
  public:
   virtual ~ParameterLink() = default;
 
-  // How many tensor bytes in one message make the best of this way as it is
-  // now: whole blocks, at most kMaxPartBytes. It takes messages of any size up
-  // to that.
+  // The number of tensor bytes in one message that makes the best of this way
+  // as it is now: whole blocks, at most kMaxPartBytes. It takes messages of any
+  // size up to that.
   virtual int64_t best_part_bytes() const { return kMaxPartBytes; }
 
   virtual void Hello(const HelloRequest& request, absl::Time deadline,
@@ -75,13 +75,13 @@ class ParameterLink {
                            absl::Time deadline,
                            ReplyCallback<EndSnapshotReply> done) = 0;
 
-  // Where the shard keeps the parameters of the fence's model epoch, and goes
-  // on changing them, for this process to read: tensor after tensor as they
-  // were defined, each begun at the next multiple of AlignedBuffer::kAlignment,
-  // `size_bytes` in all. They are there as long as the pointer is held, also
-  // when that epoch, or the ps, is gone. May block for seconds.
-  // Errors: FailedPrecondition and Unimplemented if there is no way (also
-  // "fenced: "); Unavailable, DeadlineExceeded, ResourceExhausted.
+  // The memory where the shard keeps the parameters of the fence's model epoch,
+  // and goes on changing them, for this process to read: tensor after tensor as
+  // they were defined, each begun at the next multiple of
+  // AlignedBuffer::kAlignment, `size_bytes` in all. They are there as long as
+  // the pointer is held, also when that epoch, or the ps, is gone. May block
+  // for seconds. Errors: FailedPrecondition (also a fence) and Unimplemented if
+  // there is no way; Unavailable, DeadlineExceeded, ResourceExhausted.
   virtual absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& /*fence*/, int64_t /*size_bytes*/) {
     return absl::UnimplementedError(
@@ -91,7 +91,7 @@ class ParameterLink {
   // `holder` has the shard's parameters from now on (DeviceParameters), until
   // the next Define; it outlives that. Of a shard of this process only: no
   // message says so. Waits for its turn. Errors: FailedPrecondition (also
-  // "fenced: ") and Unimplemented if it cannot be; Unavailable; those of the
+  // a fence) and Unimplemented if it cannot be; Unavailable; those of the
   // holder.
   virtual absl::Status KeepOnDevice(const Sender& /*sender*/,
                                     const Fence& /*fence*/,
@@ -103,7 +103,7 @@ class ParameterLink {
   // One update of all parameters, by who holds them: as a push of one part
   // whose slices are the whole shard, with the gradients that the holder has.
   // `request` has no slices, codec or round. Waits for its turn; carried out
-  // when it returns. Errors: FailedPrecondition (also "fenced: ") if the sender
+  // when it returns. Errors: FailedPrecondition (also a fence) if the sender
   // does not hold them; InvalidArgument, Unavailable.
   virtual absl::StatusOr<PushReply> UpdateOnDevice(
       const PushPart& /*request*/) {

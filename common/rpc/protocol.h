@@ -27,11 +27,8 @@ inline constexpr int64_t kMaxPartBytes = 4 * kBlockElements * 4;
 // A step has at most so many parts for one shard: a ps keeps a bit for each.
 inline constexpr int32_t kMaxStepParts = 4096;
 
-// What a frame's header may add to a part.
+// The most that a frame's header adds to a part.
 inline constexpr int64_t kMaxHeaderBytes = 64 * 1024;
-
-// Every fenced request's error message starts with this.
-inline constexpr absl::string_view kFencedPrefix = "fenced: ";
 
 }  // namespace muster
 

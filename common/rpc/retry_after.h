@@ -8,8 +8,9 @@
 
 namespace muster {
 
-// A server's hint in an error, with what pause the request may be sent again.
-// It goes over gRPC (status_conversion.h).
+// A server's hint in an error, after what pause the request may be sent again.
+// It goes along over every link, as a google.rpc.RetryInfo
+// (proto/status.proto).
 
 // REQUIRES: !status->ok().
 void SetRetryAfter(absl::Duration pause, absl::Status* status);
@@ -17,6 +18,10 @@ void SetRetryAfter(absl::Duration pause, absl::Status* status);
 // Not below 0 and at most a minute, whatever a peer claims; nothing if the
 // error has no hint.
 std::optional<absl::Duration> RetryAfter(const absl::Status& status);
+
+// The key of the hint among a status' payloads.
+inline constexpr char kRetryInfoUrl[] =
+    "type.googleapis.com/google.rpc.RetryInfo";
 
 }  // namespace muster
 

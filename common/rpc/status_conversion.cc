@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/retry_after.h"
 
 namespace muster {
@@ -21,7 +23,8 @@ static_assert(static_cast<int>(absl::StatusCode::kUnauthenticated) ==
 constexpr size_t kMaxMessageBytes = 2000;
 constexpr size_t kMaxStatusBytes = 8192;
 
-constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
+// The payloads that go along; others are this process's own.
+constexpr const char* kCarriedUrls[] = {kErrorInfoUrl, kRetryInfoUrl};
 
 std::string CutMessage(const absl::Status& status) {
   std::string message(status.message().substr(0, kMaxMessageBytes));
@@ -29,18 +32,13 @@ std::string CutMessage(const absl::Status& status) {
   return message;
 }
 
-// With the hint in the peer's details, if they have one.
-absl::Status WithRetryAfter(const StatusDetails& details, absl::Status status) {
+// With those of the peer's details that are carried.
+absl::Status WithPayloads(const StatusDetails& details, absl::Status status) {
   for (const google::protobuf::Any& any : details.details()) {
-    RetryInfo retry;
-    if (any.type_url() != kRetryInfoUrl ||
-        !retry.ParseFromString(any.value())) {
-      continue;
+    for (const char* const url : kCarriedUrls) {
+      if (any.type_url() != url) continue;
+      status.SetPayload(url, absl::Cord(any.value()));
     }
-    SetRetryAfter(absl::Seconds(retry.retry_delay().seconds()) +
-                      absl::Nanoseconds(retry.retry_delay().nanos()),
-                  &status);
-    break;
   }
   return status;
 }
@@ -54,7 +52,7 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
   const std::string bytes = status.error_details();
   StatusDetails details;
   if (bytes.empty() || !details.ParseFromString(bytes)) return result;
-  return WithRetryAfter(details, std::move(result));
+  return WithPayloads(details, std::move(result));
 }
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
@@ -69,15 +67,13 @@ StatusDetails StatusToDetails(const absl::Status& status) {
   StatusDetails details;
   details.set_code(static_cast<int>(status.code()));
   details.set_message(CutMessage(status));
-  const auto retry_after = RetryAfter(status);
-  if (!retry_after.has_value()) return details;
-  RetryInfo retry;
-  retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(*retry_after));
-  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(
-      absl::ToInt64Nanoseconds(*retry_after % absl::Seconds(1))));
-  google::protobuf::Any* const any = details.add_details();
-  any->set_type_url(kRetryInfoUrl);
-  any->set_value(retry.SerializeAsString());
+  for (const char* const url : kCarriedUrls) {
+    const auto payload = status.GetPayload(url);
+    if (!payload.has_value()) continue;
+    google::protobuf::Any* const any = details.add_details();
+    any->set_type_url(url);
+    any->set_value(std::string(*payload));
+  }
   return details;
 }
 
@@ -88,7 +84,7 @@ absl::Status StatusFromDetails(const StatusDetails& details) {
     return absl::InternalError(
         absl::StrCat("the peer's error cannot be read: code ", details.code()));
   }
-  return WithRetryAfter(
+  return WithPayloads(
       details, absl::Status(static_cast<absl::StatusCode>(details.code()),
                             details.message()));
 }

@@ -11,9 +11,10 @@
 namespace muster {
 
 // The codes of both are equal numbers; messages stay as they are, except that
-// ToGrpcStatus cuts one that would not fit into the trailing metadata. A hint
-// to try again (retry_after.h) goes along as gRPC's RetryInfo; of a peer's
-// details everything else is passed over.
+// ToGrpcStatus cuts one that would not fit into the trailing metadata. An
+// error's reason (error_reason.h) and a hint to try again (retry_after.h) go
+// along as gRPC's ErrorInfo and RetryInfo; everything else in a peer's details
+// is passed over.
 absl::Status ToAbslStatus(const grpc::Status& status);
 grpc::Status ToGrpcStatus(const absl::Status& status);
 

@@ -18,23 +18,23 @@ namespace {
 constexpr uint32_t kLayoutVersion = 3;
 constexpr char kMagic[8] = {'M', 'U', 'S', 'T', 'E', 'R', 'S', 'M'};
 constexpr size_t kSecretBytes = 32;
-// Of the error that a Welcome without a segment brings.
+// The size of an error that a Welcome without a segment brings.
 constexpr size_t kMaxRefusalBytes = 8192;
 
 enum Wanted : uint32_t { kSegment = 0, kParameters = 1 };
 
-// From the worker.
+// The worker's packet.
 struct Greeting {
   char magic[8];
   uint32_t layout_version;
   uint32_t wanted;
   char token[kSecretBytes];
-  // Of the parameters.
+  // The epoch of the parameters.
   int64_t model_epoch;
 };
 
-// From the ps, with the descriptor. One of 0 bytes is none, and what follows is
-// a StatusDetails that says why.
+// The ps's packet, with the descriptor. One of 0 bytes is none, and what follows
+// is a StatusDetails that says why.
 struct Welcome {
   char magic[8];
   uint32_t layout_version;

@@ -14,8 +14,8 @@
 
 namespace muster {
 
-// How long either side waits for the other's one packet. A segment was made in
-// 0.1 s on a machine with a load of 12.
+// The time that either side waits for the other's one packet. A segment was
+// made in 0.1 s on a machine with a load of 12.
 inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(2);
 
 // 128 random bits as 32 hexadecimal digits: names and tokens.
@@ -40,7 +40,7 @@ absl::StatusOr<MemorySegment> JoinParameters(absl::string_view socket_name,
                                              int64_t model_epoch,
                                              int64_t size_bytes);
 
-// What a worker wants that has shown the token.
+// The wish of a worker that has shown the token.
 struct SegmentClaim {
   // The parameters of this model epoch; none: a segment of its own.
   std::optional<int64_t> parameters_of;

@@ -49,7 +49,7 @@ void* MapAligned(size_t size_bytes, int protection, int fd) {
     munmap(reserved, room);
     return MAP_FAILED;
   }
-  // What is reserved around it, from the next page on.
+  // The pages reserved around it are given back.
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t behind = before + (size_bytes + page - 1) / page * page;
   if (before > 0) munmap(begin, before);

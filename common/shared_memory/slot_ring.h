@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// How a segment is laid out: two rings of entries, each written by one side
+// The layout of a segment: two rings of entries, each written by one side
 // and read by the other, and the slots. A slot holds one message, first the
 // request and then its answer; an entry hands it to the other side.
 inline constexpr uint32_t kNumSlots = 8;
@@ -25,12 +25,12 @@ inline constexpr size_t kSegmentBytes = kSlotsOffset + kNumSlots * kSlotBytes;
 // A message in a slot.
 struct RingEntry {
   uint32_t slot = 0;
-  // Of a request its DataMethod, of an answer its absl::StatusCode.
+  // The DataMethod of a request, the absl::StatusCode of an answer.
   uint32_t kind = 0;
-  // Of the message; those of an error are a StatusDetails.
+  // The message's size; an error's is that of a StatusDetails.
   uint32_t fields_bytes = 0;
   uint32_t data_bytes = 0;
-  // Of a request: how long the caller waits. 0 in an answer.
+  // The time that the caller of a request waits. 0 in an answer.
   uint32_t timeout_ms = 0;
   // 1 if its writer has seen that the data, as float32, are all finite. 0: they
   // are not, or nobody has looked.

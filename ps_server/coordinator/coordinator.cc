@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/caller/count_range.h"
 #include "ps_server/caller/takeover_token.h"
@@ -83,18 +84,25 @@ absl::StatusOr<CoordinatorWorker*> Coordinator::FindSender(
     absl::string_view request, const Sender& sender, absl::Time now) {
   const auto it = workers_.find(KeyOf(sender));
   if (it == workers_.end() || !it->second.registered) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        request, " from ", TaskName(sender),
-        ": it is not registered here (was ps task 0 restarted?); register"));
+    return WithReason(absl::FailedPreconditionError(
+                          absl::StrCat(request, " from ", TaskName(sender),
+                                       ": it is not registered here (was ps "
+                                       "task 0 restarted?); register")),
+                      ErrorReason::kNotRegistered);
   }
   CoordinatorWorker& worker = it->second;
   if (worker.sender.incarnation() != sender.incarnation()) {
-    const bool retired = worker.IsRetired(sender.incarnation());
-    return absl::FailedPreconditionError(absl::StrCat(
-        retired ? kFencedPrefix : "", request, " from ", TaskName(sender),
-        ": incarnation ", absl::Hex(sender.incarnation()),
-        retired ? " was replaced by a newer start of that task"
-                : " is not registered here; register"));
+    const std::string start =
+        absl::StrCat(request, " from ", TaskName(sender), ": incarnation ",
+                     absl::Hex(sender.incarnation()));
+    if (worker.IsRetired(sender.incarnation())) {
+      return FencedError(
+          absl::StrCat(start, " was replaced by a newer start of that task"),
+          ErrorReason::kReplaced);
+    }
+    return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                          start, " is not registered here; register")),
+                      ErrorReason::kNotRegistered);
   }
   Hear(worker, now);
   return &worker;

@@ -35,19 +35,19 @@ absl::Status TooLate() {
 CoordinationServer::CoordinationServer(Options options)
     : options_(std::move(options)),
       coordinator_(options_.coordinator),
-      mailbox_([this] { return Advance(); }) {}
+      strand_([this] { return Advance(); }) {}
 
 CoordinationServer::~CoordinationServer() { Close(); }
 
 void CoordinationServer::Close() {
   // A refused post means that another Close was first.
-  const bool first = mailbox_.Post([this] {
+  const bool first = strand_.Post([this] {
     for (const auto& [watch_id, done] : watches_) {
       coordinator_.CutWatch(watch_id);
     }
     coordinator_.CutSteps();
   });
-  mailbox_.Close();
+  strand_.Close();
   if (!first) return;
   // Came after the cut.
   for (auto& [id, done] : std::exchange(watches_, {})) done(ShuttingDown());
@@ -104,7 +104,7 @@ template <typename Reply, typename Request>
 void CoordinationServer::Submit(
     const Request& request, absl::Time deadline, ReplyCallback<Reply> done,
     absl::StatusOr<Reply> (Coordinator::*method)(const Request&, absl::Time)) {
-  const bool posted = mailbox_.Post([this, request, deadline, done, method] {
+  const bool posted = strand_.Post([this, request, deadline, done, method] {
     const absl::Time now = options_.clock->Now();
     if (now >= deadline) return done(TooLate());
     done((coordinator_.*method)(request, now));
@@ -132,7 +132,7 @@ void CoordinationServer::CommitEpoch(const CommitEpochRequest& request,
 
 void CoordinationServer::Step(const StepRequest& request, absl::Time deadline,
                               ReplyCallback<StepReply> done) {
-  const bool posted = mailbox_.Post(
+  const bool posted = strand_.Post(
       [this, request, deadline, done] { StartStep(request, deadline, done); });
   if (!posted) done(ShuttingDown());
 }
@@ -183,7 +183,7 @@ void CoordinationServer::RequestSave(const RequestSaveRequest& request,
 
 void CoordinationServer::Watch(const WatchRequest& request, absl::Time deadline,
                                ReplyCallback<JobState> done) {
-  const bool posted = mailbox_.Post(
+  const bool posted = strand_.Post(
       [this, request, deadline, done] { StartWatch(request, deadline, done); });
   if (!posted) done(ShuttingDown());
 }
@@ -204,7 +204,7 @@ void CoordinationServer::StartWatch(WatchRequest request, absl::Time deadline,
 
 void CoordinationServer::GetJobState(absl::Time deadline,
                                      ReplyCallback<JobState> done) {
-  const bool posted = mailbox_.Post([this, deadline, done] {
+  const bool posted = strand_.Post([this, deadline, done] {
     if (options_.clock->Now() >= deadline) return done(TooLate());
     done(coordinator_.State());
   });

@@ -11,7 +11,7 @@
 #include "common/base/wait_reporter.h"
 #include "common/rpc/coordination_link.h"
 #include "ps_server/coordinator/coordinator.h"
-#include "ps_server/service/mailbox.h"
+#include "ps_server/service/strand.h"
 
 namespace muster {
 
@@ -65,7 +65,7 @@ class CoordinationServer : public CoordinationLink {
   // For ps tasks alone.
   void RequestSave(const RequestSaveRequest& request, absl::Time deadline,
                    ReplyCallback<RequestSaveReply> done);
-  // What CoordinationService.GetJobState answers.
+  // The answer to CoordinationService.GetJobState.
   void GetJobState(absl::Time deadline, ReplyCallback<JobState> done);
 
   // Answers every waiting Watch and Step, then refuses everything. Repeatable.
@@ -91,19 +91,19 @@ class CoordinationServer : public CoordinationLink {
   absl::Duration Advance();
 
   const Options options_;
-  // Used on the mailbox's thread only, until it is closed.
+  // Used on the strand's thread only, until it is closed.
   Coordinator coordinator_;
   std::map<uint64_t, ReplyCallback<JobState>> watches_;
   std::map<uint64_t, ReplyCallback<StepReply>> steps_;
   uint64_t next_call_ = 1;
   JobPhase told_phase_ = INITIAL;
   bool told_end_ = false;
-  // As options_.awaited says it of the state of this version.
+  // The words of options_.awaited for the state of this version.
   std::string awaited_;
   int64_t awaited_version_ = 0;
   WaitReporter waiting_;
   // Last: its thread uses all of the above.
-  Mailbox mailbox_;
+  Strand strand_;
 };
 
 }  // namespace muster

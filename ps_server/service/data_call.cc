@@ -5,17 +5,16 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/cord.h"
 #include "common/rpc/frame/frame_codec.h"
-#include "ps_server/service/carry_out.h"
 #include "ps_server/service/serve_call.h"
 
 namespace muster {
 namespace {
 
-// As CarryOut wants it.
-class GrpcForm {
+// A call whose messages are bytes of gRPC.
+class BytesAdapter {
  public:
-  GrpcForm(const DataCallTarget& target, const grpc::ByteBuffer& bytes,
-           BytesCallback answer)
+  BytesAdapter(const DataCallTarget& target, const grpc::ByteBuffer& bytes,
+               BytesCallback answer)
       : target_(target), bytes_(bytes), answer_(std::move(answer)) {}
 
   DataLink& shard() { return *target_.shard; }
@@ -71,8 +70,8 @@ class GrpcForm {
 
 void PassDataCall(const DataCallTarget& target, const ExchangeBody& request,
                   absl::Time deadline, BytesCallback answer) {
-  CarryOut(request.method, GrpcForm(target, request.message, std::move(answer)),
-           deadline);
+  Dispatch(request.method,
+           BytesAdapter(target, request.message, std::move(answer)), deadline);
 }
 
 }  // namespace muster

@@ -61,7 +61,7 @@ class ExchangeConnection
 
   // Passes a request to the shard.
   void Handle(const grpc::ByteBuffer& bytes);
-  // From the shard.
+  // The shard's answer to a request.
   void Answer(uint64_t call, DataMethod method,
               const absl::StatusOr<grpc::ByteBuffer>& reply);
   void WriteOrQueue(grpc::ByteBuffer bytes);

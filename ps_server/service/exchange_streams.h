@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "grpcpp/server_context.h"
 #include "ps_server/block/buffer_pool.h"
-#include "ps_server/service/data_link.h"
+#include "ps_server/service/data_call.h"
 #include "ps_server/service/exchange_connection.h"
 
 namespace muster {
@@ -42,13 +42,14 @@ class ExchangeStreams {
 
   DataLink* const shard_;
   const Clock* const clock_;
-  // Of answers on their way.
+  // The memory of answers on their way.
   BufferPool values_;
 
   absl::Mutex mu_;
   absl::flat_hash_map<ExchangeConnection*, std::shared_ptr<ExchangeConnection>>
       open_ ABSL_GUARDED_BY(mu_);
-  // By connection, which gRPC's name of the peer tells ("ipv4:10.0.0.1:4321").
+  // The streams of each connection, by gRPC's name of the peer
+  // ("ipv4:10.0.0.1:4321").
   absl::flat_hash_map<std::string, int> of_peer_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };

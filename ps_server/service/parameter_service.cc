@@ -68,7 +68,7 @@ class ParameterServiceShell : public ParameterServiceBase {
   ShardServer* const server_;
   ExchangeStreams* const streams_;
   const Clock* const clock_;
-  // Of answers on their way.
+  // The memory of answers on their way.
   BufferPool values_;
 };
 

@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// What a ps that was asked to stop waits for: that the chief has saved. Told
-// what ps task 0 answers, it decides whether to wait on. Not thread-safe; no
-// clock, no RPC.
+// The wait of a ps that was asked to stop, for the chief to save: told what ps
+// task 0 answers, it decides whether to wait on. Not thread-safe; no clock, no
+// RPC.
 class SaveWait {
  public:
   enum class Verdict {
@@ -33,7 +33,7 @@ class SaveWait {
   Verdict OnFailure(const absl::Status& status);
 
   absl::Time give_up() const { return give_up_; }
-  // Why it is kNotSaved.
+  // The cause of kNotSaved.
   const std::string& reason() const { return reason_; }
 
  private:

@@ -17,7 +17,7 @@
 
 namespace muster {
 
-// When the caller stops waiting, on `clock` (the monotonic one).
+// The time when the caller stops waiting, on `clock` (the monotonic one).
 inline absl::Time DeadlineOf(const grpc::CallbackServerContext& context,
                              const Clock& clock) {
   const gpr_timespec deadline =

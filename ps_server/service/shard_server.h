@@ -13,7 +13,7 @@
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
 #include "ps_server/block/parameter_memory.h"
-#include "ps_server/service/data_link.h"
+#include "ps_server/service/data_call.h"
 #include "ps_server/service/strand.h"
 #include "ps_server/shard/parameter_shard.h"
 #include "ps_server/shard/push_budget.h"
@@ -36,9 +36,9 @@ class ShardServer : public DataLink {
     ShardOptions shard;
     // Outlives the server.
     const Clock* clock = nullptr;
-    // Of pushed and loaded parts that wait for the shard.
+    // The most bytes of pushed and loaded parts that wait for the shard.
     int64_t push_budget_bytes = int64_t{256} << 20;
-    // That share the work on a large part, the caller's one of them.
+    // Threads that share the work on a large part, the caller's one of them.
     int apply_threads = 1;
     // Called when a Define or Seal has changed the phase, one call at a time;
     // must not block.
@@ -85,27 +85,21 @@ class ShardServer : public DataLink {
   absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
       int64_t model_epoch);
 
-  // What ParameterService.State answers.
+  // The answer to ParameterService.State.
   void State(const StateRequest& request, absl::Time deadline,
              ReplyCallback<ShardState> done);
 
   // Carries out what was asked, then refuses everything. Repeatable.
   void Close();
 
-  // While it lives, its thread calls `attend` between two requests that it
-  // carries out (Strand::Attendance): others may ask without end, and a call
-  // returns only when nothing is left.
-  class Attendance {
-   public:
-    // Both outlive this.
-    Attendance(const ShardServer* server, const std::function<void()>* attend)
-        : attendance_(&server->strand_, attend) {}
+  // While the result lives, its thread calls `hook` between two requests that
+  // it carries out: others may ask without end, and a call returns only when
+  // nothing is left.
+  Strand::YieldHook YieldTo(const std::function<void()>* hook) const {
+    return Strand::YieldHook(&strand_, hook);
+  }
 
-   private:
-    const Strand::Attendance attendance_;
-  };
-
-  // What was counted. REQUIRES: Close was called.
+  // The counts of its life. REQUIRES: Close was called.
   ShardCounters counters() const { return shard_.counters(); }
   // Parts that found no room.
   int64_t refused_for_memory() const { return budget_.refused(); }

@@ -13,7 +13,8 @@
 #include "common/rpc/frame/data_method.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
-#include "ps_server/service/carry_out.h"
+#include "ps_server/service/data_call.h"
+#include "ps_server/service/strand.h"
 
 namespace muster {
 namespace {
@@ -23,7 +24,7 @@ constexpr absl::Duration kLongestWait = absl::Seconds(1);
 
 }  // namespace
 
-// One request, as CarryOut wants it.
+// The CallAdapter of one request.
 class SharedMemoryConnection::Call {
  public:
   // `connection` outlives this.
@@ -33,7 +34,7 @@ class SharedMemoryConnection::Call {
   DataLink& shard() { return *connection_.parts_.shard; }
   ValueMemory Memory() { return connection_.SlotMemory(entry_.slot); }
   PushContext ContextOf(const PushPart& push) {
-    // Of another size, values would overtake the gradient that lies there.
+    // Values of another size would overtake the gradient that lies there.
     return {push.codec() == push.values_codec() ? Memory() : nullptr,
             entry_.is_finite != 0};
   }
@@ -70,10 +71,10 @@ SharedMemoryConnection::SharedMemoryConnection(Parts parts,
 void SharedMemoryConnection::Shutdown() { shutdown(socket_.get(), SHUT_RDWR); }
 
 absl::Status SharedMemoryConnection::Serve() {
-  const std::function<void()> attend = [this] {
+  const std::function<void()> hook = [this] {
     if (failure_.ok()) failure_ = TakeRequest();
   };
-  const ShardServer::Attendance attendance(parts_.shard, &attend);
+  const Strand::YieldHook yield_hook = parts_.shard->YieldTo(&hook);
   for (;;) {
     const RingEvent event = AwaitEntry(&requests_, socket_, kLongestWait);
     if (event == RingEvent::kPeerGone) return absl::OkStatus();
@@ -89,7 +90,7 @@ absl::Status SharedMemoryConnection::TakeRequest() {
   RETURN_IF_ERROR(Accept(*entry));
   const absl::Time deadline =
       parts_.clock->Now() + absl::Milliseconds(entry->timeout_ms);
-  CarryOut(static_cast<DataMethod>(entry->kind), Call(this, *entry), deadline);
+  Dispatch(static_cast<DataMethod>(entry->kind), Call(this, *entry), deadline);
   return absl::OkStatus();
 }
 

@@ -76,7 +76,7 @@ class SharedMemoryConnection
 
   // Used by Serve only.
   RingReader requests_;
-  // What TakeRequest failed of between others' requests.
+  // The error of a TakeRequest between others' requests.
   absl::Status failure_;
 
   absl::Mutex mu_;

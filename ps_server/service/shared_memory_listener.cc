@@ -17,6 +17,8 @@
 #include "common/base/status_macros.h"
 #include "common/shared_memory/handshake.h"
 #include "common/shared_memory/local_socket.h"
+#include "grpcpp/support/server_callback.h"
+#include "proto/shared_memory_service.grpc.pb.h"
 #include "spdlog/spdlog.h"
 
 namespace muster {
@@ -25,8 +27,8 @@ namespace {
 // A process without descriptors or memory tries again after this.
 constexpr int kPauseMs = 100;
 
-// Of workers that are told at the same time that there are too many. Each may
-// take kHandshakeTimeout to show its token; those beyond are not told.
+// Workers that are told at the same time that there are too many. Each may take
+// kHandshakeTimeout to show its token; those beyond are not told.
 constexpr int kMostRefusals = 8;
 
 absl::Status TooMany(int max_connections) {
@@ -45,6 +47,26 @@ void Refuse(const FileDescriptor& socket, const absl::Status& why) {
   // It may be gone by now.
   RefuseClaim(socket, why).IgnoreError();
 }
+
+class SharedMemoryServiceShell : public SharedMemoryService::CallbackService {
+ public:
+  explicit SharedMemoryServiceShell(SharedMemoryOffer offer)
+      : offer_(std::move(offer)) {}
+
+  grpc::ServerUnaryReactor* Offer(grpc::CallbackServerContext* context,
+                                  const SharedMemoryOfferRequest* /*request*/,
+                                  SharedMemoryOffer* reply) override {
+    *reply = offer_;
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+ private:
+  using SharedMemoryService::CallbackService::Offer;
+
+  const SharedMemoryOffer offer_;
+};
 
 }  // namespace
 
@@ -206,6 +228,11 @@ void SharedMemoryListener::Reap() {
       std::remove_if(servers_.begin(), servers_.end(),
                      [](const Server& server) { return server.ended->load(); }),
       servers_.end());
+}
+
+std::unique_ptr<grpc::Service> MakeSharedMemoryService(
+    SharedMemoryOffer offer) {
+  return std::make_unique<SharedMemoryServiceShell>(std::move(offer));
 }
 
 }  // namespace muster

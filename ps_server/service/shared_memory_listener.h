@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/file_descriptor.h"
 #include "common/shared_memory/memory_segment.h"
+#include "grpcpp/impl/codegen/service_type.h"
 #include "proto/shared_memory_service.pb.h"
 #include "ps_server/service/shard_server.h"
 #include "ps_server/service/shared_memory_connection.h"
@@ -45,7 +46,7 @@ class SharedMemoryListener {
   SharedMemoryListener(const SharedMemoryListener&) = delete;
   SharedMemoryListener& operator=(const SharedMemoryListener&) = delete;
 
-  // What a worker needs to connect.
+  // The name and the token that a worker connects with.
   const SharedMemoryOffer& offer() const { return offer_; }
 
   // Workers that are being served, or greeted.
@@ -105,6 +106,10 @@ class SharedMemoryListener {
   // Last: uses all of the above.
   std::unique_ptr<ClockThread> thread_;
 };
+
+// SharedMemoryService over gRPC: tells who asks where this ps offers memory.
+// Thread-safe.
+std::unique_ptr<grpc::Service> MakeSharedMemoryService(SharedMemoryOffer offer);
 
 }  // namespace muster
 

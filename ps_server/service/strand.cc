@@ -1,23 +1,39 @@
 #include "ps_server/service/strand.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
+
+#include "common/base/monotonic_wait.h"
 
 namespace muster {
 namespace {
 
-thread_local const Strand::Attendance* attendance = nullptr;
+// However long the state machine thinks that it may be left alone.
+constexpr absl::Duration kLongestWait = absl::Seconds(1);
+
+thread_local const Strand::YieldHook* yield_hook = nullptr;
 
 }  // namespace
 
-Strand::Attendance::Attendance(const Strand* strand,
-                               const std::function<void()>* attend)
-    : strand_(strand), attend_(*attend) {
-  assert(attendance == nullptr);
-  attendance = this;
+Strand::YieldHook::YieldHook(const Strand* strand,
+                             const std::function<void()>* hook)
+    : strand_(strand), hook_(*hook) {
+  assert(yield_hook == nullptr);
+  yield_hook = this;
 }
 
-Strand::Attendance::~Attendance() { attendance = nullptr; }
+Strand::YieldHook::~YieldHook() { yield_hook = nullptr; }
+
+Strand::Strand(Idle idle)
+    : idle_(std::move(idle)),
+      running_(true),
+      thread_([this] { RunUntilClosed(); }) {}
+
+Strand::~Strand() {
+  Close();
+  if (thread_.joinable()) thread_.join();
+}
 
 bool Strand::Post(Task task) {
   {
@@ -27,27 +43,45 @@ bool Strand::Post(Task task) {
     if (running_) return true;
     running_ = true;
   }
-  Run();
+  while (RunNext()) {
+  }
   return true;
 }
 
-void Strand::Run() {
+bool Strand::RunNext() {
+  // Freed before the next one runs: it may hold much.
+  Task task;
+  {
+    absl::MutexLock lock(&mu_);
+    if (tasks_.empty()) {
+      running_ = false;
+      return false;
+    }
+    task = std::move(tasks_.front());
+    tasks_.pop_front();
+  }
+  task();
+  if (yield_hook != nullptr && yield_hook->strand_ == this) {
+    yield_hook->hook_();
+  }
+  return true;
+}
+
+void Strand::RunUntilClosed() {
+  absl::Duration wait = absl::ZeroDuration();
   for (;;) {
-    // Freed before the next one runs: it may hold much.
-    Task task;
+    size_t batch = 0;
     {
       absl::MutexLock lock(&mu_);
-      if (tasks_.empty()) {
+      AwaitMonotonic(&mu_, absl::Condition(this, &Strand::HasNews), wait);
+      if (closed_ && tasks_.empty()) {
         running_ = false;
         return;
       }
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+      batch = tasks_.size();
     }
-    task();
-    if (attendance != nullptr && attendance->strand_ == this) {
-      attendance->attend_();
-    }
+    for (; batch > 0; --batch) RunNext();
+    wait = std::clamp(idle_(), absl::ZeroDuration(), kLongestWait);
   }
 }
 

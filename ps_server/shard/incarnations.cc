@@ -1,11 +1,12 @@
 #include "ps_server/shard/incarnations.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/error_reason.h"
 #include "ps_server/caller/takeover_token.h"
-#include "ps_server/shard/request_errors.h"
 
 namespace muster {
 namespace {
@@ -65,16 +66,21 @@ absl::StatusOr<uint64_t> Incarnations::Admit(const Sender& sender,
 absl::Status Incarnations::CheckCurrent(const Sender& sender) const {
   const auto it = tasks_.find(KeyOf(sender));
   if (it == tasks_.end()) {
-    return Fenced(absl::StrCat(TaskName(sender),
-                               " has not said Hello to this ps process"));
+    return FencedError(absl::StrCat(TaskName(sender),
+                                    " has not said Hello to this ps process"));
   }
   const Task& task = it->second;
   if (task.current == sender.incarnation()) return absl::OkStatus();
-  return Fenced(absl::StrCat("incarnation ", absl::Hex(sender.incarnation()),
-                             " of ", TaskName(sender),
-                             task.IsRetired(sender.incarnation())
-                                 ? " was replaced by a newer start of that task"
-                                 : " has not said Hello to this ps process"));
+  const std::string start =
+      absl::StrCat("incarnation ", absl::Hex(sender.incarnation()), " of ",
+                   TaskName(sender));
+  if (task.IsRetired(sender.incarnation())) {
+    return FencedError(
+        absl::StrCat(start, " was replaced by a newer start of that task"),
+        ErrorReason::kReplaced);
+  }
+  return FencedError(
+      absl::StrCat(start, " has not said Hello to this ps process"));
 }
 
 uint64_t Incarnations::Current(const Sender& sender) const {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/caller/cluster_check.h"
 #include "ps_server/shard/request_errors.h"
@@ -18,7 +19,7 @@ ParameterShard::ParameterShard(ShardOptions options)
 absl::Status ParameterShard::CheckSender(const Sender& sender,
                                          uint64_t ps_incarnation) const {
   if (ps_incarnation != options_.incarnation) {
-    return Fenced(absl::StrCat(
+    return FencedError(absl::StrCat(
         RequestName("request", sender, options_.ps_index),
         ": it means another start of this ps; say Hello and pull anew"));
   }

@@ -4,10 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/rpc/protocol.h"
 #include "proto/parameter_service.pb.h"
 #include "ps_server/caller/task_name.h"
 
@@ -19,12 +17,6 @@ inline std::string RequestName(absl::string_view request, const Sender& sender,
                                int32_t ps_index) {
   return absl::StrCat(request, " from ", TaskName(sender),
                       " to /job:ps/task:", ps_index);
-}
-
-// The answer to a request that means a state, or comes from a start of a task,
-// that is gone.
-inline absl::Status Fenced(absl::string_view message) {
-  return absl::FailedPreconditionError(absl::StrCat(kFencedPrefix, message));
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/error_reason.h"
 #include "ps_server/block/value_cord.h"
 #include "ps_server/caller/count_range.h"
 #include "ps_server/caller/task_name.h"
@@ -44,7 +45,7 @@ absl::Status ShardModel::CheckFence(const Sender& sender,
   if (fence.model_epoch() == model_epoch_ && phase_ != EMPTY) {
     return absl::OkStatus();
   }
-  return Fenced(absl::StrCat(
+  return FencedError(absl::StrCat(
       What("request", sender), ": it means model epoch ", fence.model_epoch(),
       ", the shard is ", ShardPhase_Name(phase_), " at epoch ", model_epoch_));
 }
@@ -53,18 +54,18 @@ absl::Status ShardModel::CheckPhase(const Sender& sender, const Fence& fence,
                                     ShardPhase phase) const {
   RETURN_IF_ERROR(CheckFence(sender, fence));
   if (phase_ == phase) return absl::OkStatus();
-  return Fenced(absl::StrCat(What("request", sender), ": the shard is ",
-                             ShardPhase_Name(phase_), ", the request needs ",
-                             ShardPhase_Name(phase)));
+  return FencedError(absl::StrCat(
+      What("request", sender), ": the shard is ", ShardPhase_Name(phase_),
+      ", the request needs ", ShardPhase_Name(phase)));
 }
 
 absl::Status ShardModel::CheckNewEpoch(absl::string_view what,
                                        int64_t epoch) const {
   if (epoch < model_epoch_ || (epoch == model_epoch_ && phase_ != LOADING)) {
-    return Fenced(absl::StrCat(what, ": model epoch ", epoch, "; the shard is ",
-                               ShardPhase_Name(phase_), " at epoch ",
-                               model_epoch_,
-                               ", a new load needs a larger one"));
+    return FencedError(absl::StrCat(what, ": model epoch ", epoch,
+                                    "; the shard is ", ShardPhase_Name(phase_),
+                                    " at epoch ", model_epoch_,
+                                    ", a new load needs a larger one"));
   }
   if (!IsCount(epoch)) {  // the next one would not be larger
     return absl::InvalidArgumentError(
@@ -417,9 +418,9 @@ ShardModel::ParametersInPlace(int64_t model_epoch) const {
       absl::StrCat("reading the parameters of /job:ps/task:", options_.ps_index,
                    " in place");
   if (phase_ != READY || model_epoch != model_epoch_) {
-    return Fenced(absl::StrCat(what, ": wanted model epoch ", model_epoch,
-                               ", the shard is ", ShardPhase_Name(phase_),
-                               " at epoch ", model_epoch_));
+    return FencedError(absl::StrCat(what, ": wanted model epoch ", model_epoch,
+                                    ", the shard is ", ShardPhase_Name(phase_),
+                                    " at epoch ", model_epoch_));
   }
   if (!definition_.pulled_in_place) {
     return absl::FailedPreconditionError(

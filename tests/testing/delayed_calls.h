@@ -11,7 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/rpc/parameter_link.h"
-#include "ps_server/service/data_link.h"
+#include "ps_server/service/data_call.h"
 #include "ps_server/shard/push_context.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "grpcpp/impl/codegen/service_type.h"
-#include "ps_server/service/data_link.h"
+#include "ps_server/service/data_call.h"
 #include "ps_server/service/exchange_streams.h"
 #include "tests/testing/loopback_server.h"
 

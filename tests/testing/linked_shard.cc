@@ -5,7 +5,6 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "ps_server/service/parameter_service.h"
-#include "ps_server/service/shared_memory_service.h"
 #include "worker/client/link/grpc_parameter_link.h"
 
 namespace muster {

@@ -1,22 +1,19 @@
-// What a failed call to a ps says about it.
+// The worker's reading of a failed call to a ps.
 #ifndef WORKER_CLIENT_CALL_STATUS_H_
 #define WORKER_CLIENT_CALL_STATUS_H_
 
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/cord.h"
-#include "absl/strings/match.h"
-#include "common/rpc/protocol.h"
+#include "common/rpc/error_reason.h"
 
 namespace muster {
 
-// Marks the failure of a file, whose code is of the system's error (a folder
-// that is gone is NotFound) and tells nothing of a peer.
+// Marks the failure of a file.
 inline absl::Status OfFile(absl::Status status) {
-  if (!status.ok()) status.SetPayload("muster/of_file", absl::Cord());
-  return status;
+  return WithReason(std::move(status), ErrorReason::kFile);
 }
 
 template <typename T>
@@ -26,22 +23,7 @@ absl::StatusOr<T> OfFile(absl::StatusOr<T> result) {
 }
 
 inline bool IsOfFile(const absl::Status& status) {
-  return status.GetPayload("muster/of_file").has_value();
-}
-
-// The peer is gone, or too busy, for a while: try again.
-inline bool IsTransient(const absl::Status& status) {
-  if (IsOfFile(status)) return false;
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kAborted:
-    case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kResourceExhausted:
-      return true;
-    default:
-      return false;
-  }
+  return ReasonOf(status) == ErrorReason::kFile;
 }
 
 // The peer is alive but has moved on or forgotten us.
@@ -54,7 +36,17 @@ inline bool IsFenced(const absl::Status& status) {
 // The answer of a ps to Hello, or of the coordinator: a newer start of this
 // task has taken over.
 inline bool IsReplaced(const absl::Status& status) {
-  return absl::StartsWith(status.message(), kFencedPrefix);
+  return ReasonOf(status) == ErrorReason::kReplaced;
+}
+
+// A fence, FailedPrecondition, as Aborted: the step is to be begun anew. Other
+// errors as they are.
+inline absl::Status AbortedIfFenced(const absl::Status& status) {
+  const std::optional<ErrorReason> reason = ReasonOf(status);
+  if (reason != ErrorReason::kFenced && reason != ErrorReason::kReplaced) {
+    return status;
+  }
+  return WithReason(absl::AbortedError(status.message()), *reason);
 }
 
 }  // namespace muster

@@ -39,7 +39,8 @@ ParameterClient::Options ClientOptions(const Client::Options& options) {
   return client;
 }
 
-// A peer that is not there (yet), as opposed to one that refuses.
+// A peer that is not there (yet), as opposed to one that refuses: one that has
+// no room for another task (ResourceExhausted) will not soon have it.
 bool IsAway(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }

@@ -10,7 +10,6 @@
 #include "common/base/one_shot.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/deadline.h"
-#include "worker/client/failing_time.h"
 #include "worker/client/push_state.h"
 
 namespace muster {
@@ -24,13 +23,6 @@ std::vector<std::vector<int64_t>> PartBytes(const TransferPlan& plan) {
     }
   }
   return bytes;
-}
-
-// With the context of Annotate.
-absl::Status NameFailure(const absl::Status& outcome, absl::string_view what) {
-  absl::Status named = Annotate(outcome, what);
-  SetFailingTime(FailingTime(outcome), &named);
-  return named;
 }
 
 std::string PushName(int64_t step) {
@@ -218,7 +210,7 @@ std::shared_ptr<Transfer> ParameterClient::StartPull(
       [this, state, done = std::move(done)](const absl::Status& outcome,
                                             int64_t) {
         if (outcome.ok()) KeepVersions(state->versions());
-        done(NameFailure(outcome, "pull"));
+        done(Annotate(outcome, "pull"));
       });
 }
 
@@ -299,7 +291,7 @@ std::shared_ptr<Transfer> ParameterClient::StartPush(
                                             int64_t retries) {
         state->TellEncoder(outcome);
         if (!outcome.ok()) {
-          return done(NameFailure(outcome, PushName(state->step())));
+          return done(Annotate(outcome, PushName(state->step())));
         }
         PushOutcome summary = state->Summarize(retries);
         if (summary.new_versions != nullptr) {

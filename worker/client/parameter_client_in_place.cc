@@ -2,21 +2,14 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/protocol.h"
 #include "common/tensor/aligned_places.h"
+#include "worker/client/call_status.h"
 #include "worker/client/parameter_client.h"
 
 namespace muster {
 namespace {
-
-// As the transfers tell it.
-absl::Status Fenced(const absl::Status& status) {
-  if (!absl::StartsWith(status.message(), kFencedPrefix)) return status;
-  return absl::AbortedError(status.message());
-}
 
 // Where each shard begins each of its tensors, and what all take.
 struct ShardPlaces {
@@ -54,7 +47,7 @@ absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters() {
     absl::StatusOr<std::shared_ptr<const char>> memory =
         links_[shard]->MapParameters(model->fences[shard], bytes);
     RETURN_IF_ERROR(
-        Annotate(Fenced(memory.status()), options_.ps_names[shard]));
+        Annotate(AbortedIfFenced(memory.status()), options_.ps_names[shard]));
     in_place.memory[shard] = *std::move(memory);
   }
   for (size_t i = 0; i < model->tensors.size(); ++i) {
@@ -75,7 +68,7 @@ absl::Status ParameterClient::KeepOnDevice(DeviceParameters* holder) {
   }
   const absl::Status held = links_.front()->KeepOnDevice(
       model->sender, model->fences.front(), holder);
-  RETURN_IF_ERROR(Annotate(Fenced(held), options_.ps_names.front()));
+  RETURN_IF_ERROR(Annotate(AbortedIfFenced(held), options_.ps_names.front()));
   return SetInPlace(model);
 }
 
@@ -98,7 +91,7 @@ absl::StatusOr<PushOutcome> ParameterClient::UpdateOnDevice(
   const absl::StatusOr<PushReply> reply =
       links_.front()->UpdateOnDevice(request);
   RETURN_IF_ERROR(
-      Annotate(Fenced(reply.status()),
+      Annotate(AbortedIfFenced(reply.status()),
                absl::StrCat(what, ": ", options_.ps_names.front())));
   PushOutcome outcome;
   outcome.max_staleness = reply->staleness();

@@ -7,32 +7,18 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/deadline.h"
-#include "common/rpc/protocol.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/retry_after.h"
+#include "worker/client/call_status.h"
 #include "worker/client/failing_time.h"
 
 namespace muster {
 namespace {
 
+// An aborted part is not sent again: its step is begun anew. A connection that
+// was cut can look cancelled; we cancel nothing here.
 bool MayRepeat(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    // The ps has no memory for the part now.
-    case absl::StatusCode::kResourceExhausted:
-    // A connection that was cut can look like this; we cancel nothing here.
-    case absl::StatusCode::kCancelled:
-      return true;
-    default:
-      return false;
-  }
-}
-
-absl::Status FinalError(const std::string& shard, const absl::Status& status) {
-  if (absl::StartsWith(status.message(), kFencedPrefix)) {
-    return absl::AbortedError(absl::StrCat(shard, ": ", status.message()));
-  }
-  return Annotate(status, shard);
+  return IsTransient(status) && !absl::IsAborted(status);
 }
 
 // A link may have named its peer already.
@@ -99,7 +85,9 @@ TransferWindow::Actions TransferWindow::OnAnswer(int shard_index,
   part.state = PartState::kPausing;
   ++shard.pausing;
   if (ended_) return {};
-  if (!MayRepeat(status)) return End(FinalError(shard.name, status));
+  if (!MayRepeat(status)) {
+    return End(Annotate(AbortedIfFenced(status), shard.name));
+  }
   const std::optional<absl::Duration> retry_after = RetryAfter(status);
   const absl::Duration patience =
       options_.give_up_after * (retry_after.has_value() ? kPatience : 1);

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "worker/client/call_status.h"
 
 namespace muster {
 namespace {
@@ -70,9 +69,7 @@ absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
 absl::Status CheckpointSaver::SaveAtEnd() {
   absl::StatusOr<PendingSave> save = begin_();
   if (!save.ok()) return Annotate(save.status(), "final save");
-  const absl::Status written = WriteFiles(*save);
-  const absl::Status named = Annotate(written, "final save");
-  return IsOfFile(written) ? OfFile(named) : named;
+  return Annotate(WriteFiles(*save), "final save");
 }
 
 std::string CheckpointSaver::newest() const {

@@ -129,9 +129,7 @@ void SessionMachine::On(const RegisterEvent& event) {
   }
   const absl::Status& status = event.reply.status();
   if (IsTransient(status)) return Reconnect(status);
-  if (absl::StartsWith(status.message(), kFencedPrefix)) {
-    return ReconnectOrYield(status);
-  }
+  if (IsReplaced(status)) return ReconnectOrYield(status);
   ExitWith(ExitCodeOfRefusal(status), std::string(status.message()));
 }
 
@@ -368,7 +366,7 @@ void SessionMachine::Reconnect(const absl::Status& why) {
   step_waiting_.Stop();
   end_waiting_.Stop();
   peers_.ResetAll();
-  if (IsFenced(why) && !absl::StartsWith(why.message(), kFencedPrefix)) {
+  if (IsFenced(why) && !IsReplaced(why)) {
     // A coordinator that does not know us: it is a new one.
     registered_with_ = 0;
   }
@@ -386,7 +384,7 @@ void SessionMachine::Reconnect(const absl::Status& why) {
 // start of this task has taken over, an invalid argument that this one is
 // wrong.
 void SessionMachine::ReconnectOrYield(const absl::Status& why) {
-  if (!ending_ && absl::StartsWith(why.message(), kFencedPrefix)) {
+  if (!ending_ && IsReplaced(why)) {
     return ExitWith(kExitFailed, std::string(why.message()));
   }
   if (!ending_ && absl::IsInvalidArgument(why)) {

@@ -83,7 +83,7 @@ void SessionMachine::On(const FinishEvent& event) {
 bool SessionMachine::IsUnknownToNewPs(const absl::Status& status) const {
   return options_.chief && !must_register_ &&
          (signal_ == 0 || exit_code_ == kExitDone) && IsFenced(status) &&
-         !absl::StartsWith(status.message(), kFencedPrefix);
+         !IsReplaced(status);
 }
 
 // A chief stays until the job is DONE: for a while ps task 0 may wait for a

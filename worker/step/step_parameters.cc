@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/error_reason.h"
 #include "common/tensor/aligned_places.h"
 
 namespace muster {
@@ -18,12 +19,6 @@ std::vector<absl::Span<float>> PlaceLike(
     elements.push_back(static_cast<int64_t>(of.size()));
   }
   return PlaceSpans<float>(elements, memory);
-}
-
-// It may be otherwise when the session has found out what happened.
-bool IsTransient(const absl::Status& status) {
-  return absl::IsAborted(status) || absl::IsUnavailable(status) ||
-         absl::IsDeadlineExceeded(status) || absl::IsCancelled(status);
 }
 
 }  // namespace
@@ -74,7 +69,12 @@ absl::Status StepParameters::LetHold() {
 
 absl::Status StepParameters::ChoosePlace() {
   absl::StatusOr<ParametersInPlace> mapped = options_.client->MapParameters();
-  if (IsTransient(mapped.status())) return mapped.status();
+  // It may be otherwise when the session has found out what happened; but who
+  // finds no memory to map pulls instead.
+  if (IsTransient(mapped.status()) &&
+      !absl::IsResourceExhausted(mapped.status())) {
+    return mapped.status();
+  }
   std::vector<const float*> places;
   if (mapped.ok()) {
     for (const TensorView& view : mapped->values) {

@@ -16,17 +16,17 @@ namespace muster {
 struct FieldRange {
   int first = 0;
   int last = 0;
-  // What an error calls such a field: "data".
+  // The word of an error for such a field: "data".
   absl::string_view name;
 };
 
-// Where the last field of a serialized message is, in bytes from its start.
+// The place of a serialized message's last field, in bytes from its start.
 struct LastField {
-  // Of the fields before it.
+  // The size of the fields before it.
   size_t header_bytes = 0;
   // 0 if the message has no such field.
   int number = 0;
-  // Of its contents, which go on to the end of the message.
+  // The place of its contents, which go on to the end of the message.
   size_t begin = 0;
 };
 

@@ -11,11 +11,11 @@
 
 namespace muster {
 
-// Where a task listens: `bind` if it is given (port 0: any free port), else its
-// ClusterSpec address. Without `allow_insecure_network` only loopback will do:
-// nothing is encrypted and nobody is asked who he is.
-// Errors: InvalidArgument if it does not parse; Unauthenticated, with the
-// ways out, for another machine's reach.
+// The address that a task listens on: `bind` if it is given (port 0: any free
+// port), else its ClusterSpec address. Without `allow_insecure_network` only
+// loopback will do: nothing is encrypted and nobody is asked who he is. Errors:
+// InvalidArgument if it does not parse; Unauthenticated, with the ways out, for
+// another machine's reach.
 absl::StatusOr<std::string> ChooseListenAddress(
     absl::string_view cluster_address, absl::string_view bind,
     bool allow_insecure_network);

@@ -19,8 +19,8 @@
 
 namespace muster {
 
-// Where the connections of a gRPC server come in: holds the listening sockets,
-// and a thread that accepts and hands each connection to the server. gRPC's own
+// The entrance of a gRPC server's connections: holds the listening sockets, and
+// a thread that accepts and hands each connection to the server. gRPC's own
 // listener ends for good when a process is without file descriptors for a
 // moment (README.md); this one tries again, and connections wait meanwhile.
 //
@@ -48,7 +48,7 @@ class ServerListener {
   ServerListener(const ServerListener&) = delete;
   ServerListener& operator=(const ServerListener&) = delete;
 
-  // Where it listens, for port 0.
+  // The port that it listens on, for port 0.
   int port() const { return port_; }
 
   // Before the server is built. With another builder the first one's server
@@ -81,7 +81,7 @@ class ServerListener {
   const Clock* clock_ = nullptr;
   Say say_;
 
-  // Of the accepting thread: first stop_, then the sockets.
+  // The accepting thread's: first stop_, then the sockets.
   std::vector<pollfd> polls_;
   absl::Time said_ = absl::InfinitePast();
 

@@ -17,7 +17,8 @@
 namespace muster {
 
 struct PortWait {
-  // How long a taken port is tried again: its last owner may be about to end.
+  // The time for which a taken port is tried again: its last owner may be about
+  // to end.
   absl::Duration limit = absl::Seconds(10);
   // Both outlive the call.
   const Clock* clock = nullptr;

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 
@@ -56,6 +57,12 @@ TEST(StatusMacrosTest, AnnotateKeepsTheCode) {
   EXPECT_THAT(Annotate(absl::OkStatus(), "reading x"), IsOk());
   EXPECT_THAT(Annotate(absl::NotFoundError("gone"), "reading x"),
               StatusIs(absl::StatusCode::kNotFound, "reading x: gone"));
+}
+
+TEST(StatusMacrosTest, AnnotateKeepsPayloads) {
+  absl::Status status = absl::NotFoundError("gone");
+  status.SetPayload("muster/x", absl::Cord("1"));
+  EXPECT_EQ(Annotate(status, "reading x").GetPayload("muster/x"), "1");
 }
 
 }  // namespace

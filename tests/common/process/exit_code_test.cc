@@ -8,7 +8,7 @@ namespace {
 TEST(ExitCodeTest, OnlyTheNetworkIsAMatterOfSecurity) {
   EXPECT_EQ(ExitCodeOf(absl::UnauthenticatedError("refusing to listen")),
             kExitInsecure);
-  // Of a file: no right to it is a wrong configuration.
+  // No right to a file is a wrong configuration.
   EXPECT_EQ(ExitCodeOf(absl::PermissionDeniedError("open '/root/x'")),
             kExitBadConfig);
   EXPECT_EQ(ExitCodeOf(absl::InvalidArgumentError("--training")),

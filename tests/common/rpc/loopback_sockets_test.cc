@@ -24,7 +24,7 @@ using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::SizeIs;
 
-// What each connected TCP socket of this process has.
+// The congestion control of each connected TCP socket of this process.
 std::multiset<std::string> Congestion() {
   std::multiset<std::string> found;
   DIR* const folder = opendir("/proc/self/fd");

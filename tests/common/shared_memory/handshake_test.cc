@@ -40,7 +40,7 @@ class HandshakeTest : public testing::Test {
         accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
 
-  // What a worker says to a ps that answers with `serve`.
+  // The outcome of a worker at a ps that answers with `serve`.
   absl::StatusOr<SharedPeer> JoinWith(
       const std::function<void(const FileDescriptor&)>& serve) {
     std::thread join;
@@ -53,7 +53,7 @@ class HandshakeTest : public testing::Test {
     return joined;
   }
 
-  // What a ps says to a worker that greets with `bytes`.
+  // The outcome of a ps at a worker that greets with `bytes`.
   absl::Status OfferTo(const std::string& bytes) {
     const FileDescriptor worker = *ConnectLocal(name_);
     const FileDescriptor peer = Accept();

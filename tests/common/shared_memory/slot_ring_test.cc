@@ -67,7 +67,7 @@ TEST_F(SlotRingTest, WantsABellOnlyWhileTheReaderSleeps) {
   EXPECT_FALSE(writer_.Publish({2}));
 }
 
-// What is published is whole: the slots' contents come before the entry.
+// A published entry is whole: the slots' contents come before it.
 TEST_F(SlotRingTest, AnEntryBringsWhatWasWrittenBefore) {
   constexpr uint32_t kRounds = 20000;
   uint32_t slots[kNumSlots] = {};

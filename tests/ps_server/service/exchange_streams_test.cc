@@ -148,7 +148,7 @@ TEST_F(ExchangeStreamsTest, ReadsNoFurtherThanItMayHaveUnanswered) {
 
 TEST_F(ExchangeStreamsTest, APeerThatDoesNotReadIsNotServedAhead) {
   constexpr int kCalls = 200;
-  // What gRPC takes off the server's hands before anybody reads.
+  // Requests that gRPC takes off the server's hands before anybody reads.
   constexpr int kOnTheWay = 4;
   Stub stream(channel_);
   std::thread writer([&] {
@@ -177,7 +177,7 @@ TEST_F(ExchangeStreamsTest, AMessageWithoutARequestEndsTheStream) {
   ExchangeRequest nothing;
   nothing.set_call(2);
   ASSERT_TRUE(stream->Write(nothing));
-  // What was read before it is answered.
+  // Requests that were read before are answered.
   shard_.AnswerAll();
   EXPECT_EQ(stream.Read().call(), 1);
   ExchangeReply none;

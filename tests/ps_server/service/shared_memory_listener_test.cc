@@ -151,7 +151,7 @@ class SharedMemoryListenerTest : public testing::Test {
   void ExpectHangsUpOn(const std::function<void(RawWorker*)>& misbehave) {
     RawWorker worker = Connect();
     misbehave(&worker);
-    // What came before the misdeed may have been served.
+    // Requests before the misdeed may have been served.
     std::optional<absl::Status> answer = worker.Await();
     if (answer.has_value()) answer = worker.Await();
     EXPECT_EQ(answer, std::nullopt);
@@ -363,7 +363,7 @@ TEST_F(SharedMemoryListenerTest, AHundredWorkersLeaveNothing) {
   EXPECT_EQ(MappedSegments(), 0);
 }
 
-// Of this process's descriptors one is left, for the worker's socket; the
+// One of this process's descriptors is left, for the worker's socket; the
 // listener is asked, and finds none.
 TEST_F(SharedMemoryListenerTest, LivesThroughATimeWithoutDescriptors) {
   {

@@ -1,5 +1,6 @@
 #include "ps_server/service/strand.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -65,28 +66,28 @@ TEST(StrandTest, WhoPostsWhileAnotherRunsDoesNotWait) {
 // Others never let the queue become empty, before the thread has had its say.
 TEST(StrandTest, AThreadThatRunsOthersTasksSeesToItsOwnDuties) {
   Strand strand, other;
-  int attended = 0;
+  int yielded = 0;
   int runs = 0;
-  const std::function<void()> attend = [&] {
-    ++attended;
+  const std::function<void()> hook = [&] {
+    ++yielded;
     EXPECT_TRUE(other.Post([] {}));
   };
   std::function<void()> again = [&] {
-    if (++runs == 100 || attended == 3) return;
+    if (++runs == 100 || yielded == 3) return;
     EXPECT_TRUE(strand.Post(again));
   };
   {
-    const Strand::Attendance attendance(&strand, &attend);
+    const Strand::YieldHook yield_hook(&strand, &hook);
     EXPECT_TRUE(strand.Post(again));
     EXPECT_EQ(runs, 4);
-    EXPECT_EQ(attended, 4);
+    EXPECT_EQ(yielded, 4);
     // Who posts has nothing to see to while another thread runs it.
     std::thread runner([&] { EXPECT_TRUE(strand.Post([] {})); });
     runner.join();
-    EXPECT_EQ(attended, 4);
+    EXPECT_EQ(yielded, 4);
   }
   EXPECT_TRUE(strand.Post([] {}));
-  EXPECT_EQ(attended, 4);
+  EXPECT_EQ(yielded, 4);
 }
 
 TEST(StrandTest, RefusesAfterCloseAndClosesTwice) {
@@ -122,6 +123,61 @@ TEST(StrandTest, FreesATaskBeforeTheNextRuns) {
   ASSERT_TRUE(strand.Post([&, held = std::move(held)] {
     EXPECT_TRUE(strand.Post([&] { EXPECT_TRUE(watch.expired()); }));
   }));
+}
+
+absl::Duration NothingToDo() { return absl::InfiniteDuration(); }
+
+TEST(StrandWithThreadTest, RunsTasksInTheOrderOfPosting) {
+  std::vector<int> ran;
+  Strand strand(NothingToDo);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(strand.Post([&ran, i] { ran.push_back(i); }));
+  }
+  strand.Close();
+  ASSERT_EQ(ran.size(), 1000);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(ran[i], i);
+}
+
+TEST(StrandWithThreadTest, RunsNothingOnThePostersThread) {
+  Strand strand(NothingToDo);
+  std::thread::id ran_on;
+  ASSERT_TRUE(strand.Post([&] { ran_on = std::this_thread::get_id(); }));
+  strand.Close();
+  EXPECT_NE(ran_on, std::thread::id());
+  EXPECT_NE(ran_on, std::this_thread::get_id());
+}
+
+TEST(StrandWithThreadTest, TakesPostsFromManyThreads) {
+  int sum = 0;  // no lock: the strand's thread alone adds
+  Strand strand(NothingToDo);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        EXPECT_TRUE(strand.Post([&sum] { ++sum; }));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  strand.Close();
+  EXPECT_EQ(sum, 2000);
+}
+
+TEST(StrandWithThreadTest, RefusesAfterCloseAndClosesTwice) {
+  Strand strand(NothingToDo);
+  strand.Close();
+  strand.Close();
+  EXPECT_FALSE(strand.Post([] { FAIL(); }));
+}
+
+TEST(StrandWithThreadTest, CallsIdleAfterTasksAndWhenItsTimeHasPassed) {
+  std::atomic<int> calls{0};
+  absl::Notification third;
+  Strand strand([&] {
+    if (++calls == 3) third.Notify();
+    return absl::Milliseconds(1);
+  });
+  third.WaitForNotification();
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ float GradientOf(int worker, int64_t step) {
   return static_cast<float>(-6 * (kWorkers * step + worker + 1));
 }
 
-// What all workers saw, thread-safe.
+// The tokens that all workers saw. Thread-safe.
 class TokenLog {
  public:
   void Add(const StepToken& token) {

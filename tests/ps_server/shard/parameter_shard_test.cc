@@ -455,8 +455,8 @@ TEST_F(ParameterShardTest, FencesAnotherPsEpochAndIncarnation) {
     request.header.mutable_fence()->set_model_epoch(epoch);
     return shard_.Push(request);
   };
-  const auto is_fenced = StatusIs(absl::StatusCode::kFailedPrecondition,
-                                  StartsWith(std::string(kFencedPrefix)));
+  const auto is_fenced =
+      StatusIs(absl::StatusCode::kFailedPrecondition, StartsWith("fenced: "));
   EXPECT_THAT(push(kPsIncarnation + 1, 1, worker_), is_fenced);
   EXPECT_THAT(push(kPsIncarnation, 2, worker_), is_fenced);
   EXPECT_THAT(push(kPsIncarnation, 1, MakeSender(1, 23)), is_fenced);

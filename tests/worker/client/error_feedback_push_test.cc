@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/codec/codec.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -38,8 +39,7 @@ class FencingLink : public LossyParameterLink {
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override {
     if (request.header.step() == fenced_step) {
-      return done(absl::FailedPreconditionError(
-          absl::StrCat(kFencedPrefix, "the shard has moved on")));
+      return done(FencedError("the shard has moved on"));
     }
     {
       absl::MutexLock lock(&mu_);

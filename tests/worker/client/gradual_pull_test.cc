@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -146,7 +147,7 @@ TEST_F(GradualPullTest, VersionsOfAnotherEpochAreNoGood) {
 
 TEST_F(GradualPullTest, AFailureEndsEveryWait) {
   Connect({});
-  shards_[1]->FailWith(absl::FailedPreconditionError("fenced: epoch 1"));
+  shards_[1]->FailWith(FencedError("epoch 1"));
   const auto pull = Begin();
   std::vector<std::thread> waiters;
   for (const int tensor : {kFirst, kLarge, kOther}) {
@@ -162,7 +163,7 @@ TEST_F(GradualPullTest, AFailureEndsEveryWait) {
 
 TEST_F(GradualPullTest, WhatIsThereCanBeUsedAfterAFailure) {
   Connect({});
-  shards_[1]->FailWith(absl::FailedPreconditionError("fenced: epoch 1"));
+  shards_[1]->FailWith(FencedError("epoch 1"));
   const auto pull = Begin();
   links_[0]->ReleasePull();
   links_[1]->ReleasePull();

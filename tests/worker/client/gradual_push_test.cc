@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -168,7 +169,7 @@ TEST_F(GradualPushTest, GivenUpItWaitsUntilNobodyHoldsTheGradients) {
 
 TEST_F(GradualPushTest, AFailureEndsItBeforeItIsWhole) {
   Connect({});
-  shards_[1]->FailWith(absl::FailedPreconditionError("fenced: epoch 1"));
+  shards_[1]->FailWith(FencedError("epoch 1"));
   const auto push = Begin(1);
   push->Release(kOther);
   push->Release(kLarge);

@@ -7,6 +7,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/rpc/deadline.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -236,7 +237,7 @@ TEST_F(ParameterClientTest, FencedIsAborted) {
   Connect({});
   ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
   ASSERT_THAT(Pull(), IsOk());
-  shards_[1]->FailWith(absl::FailedPreconditionError("fenced: epoch 2"));
+  shards_[1]->FailWith(FencedError("epoch 2"));
   EXPECT_THAT(client_->PushAndWait(1, Views(gradients_)),
               StatusIs(absl::StatusCode::kAborted,
                        "push of step 1: /job:ps/task:1: fenced: epoch 2"));

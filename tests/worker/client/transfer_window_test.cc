@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/retry_after.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -196,9 +197,8 @@ TEST(TransferWindowTest, SaysThatItWaitsNoLonger) {
 TEST(TransferWindowTest, FencedEndsAtOnceAsAborted) {
   TransferWindow machine = MakeMachine({{8}, {8}});
   machine.Start(kStart);
-  const TransferWindow::Actions actions = machine.OnAnswer(
-      1, 0, 1, absl::FailedPreconditionError("fenced: epoch 3 is over"),
-      kStart);
+  const TransferWindow::Actions actions =
+      machine.OnAnswer(1, 0, 1, FencedError("epoch 3 is over"), kStart);
   ASSERT_TRUE(actions.done.has_value());
   EXPECT_THAT(*actions.done,
               StatusIs(absl::StatusCode::kAborted,

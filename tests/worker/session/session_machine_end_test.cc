@@ -3,7 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/rpc/protocol.h"
+#include "common/rpc/error_reason.h"
 #include "tests/worker/session/session_machine_fixture.h"
 #include "worker/client/call_status.h"
 #include "worker/session/session_machine.h"
@@ -126,8 +126,8 @@ TEST_F(SessionMachineEndTest, WhoIsReplacedAtTheEndLeavesTheEndToItsSuccessor) {
   RunToFinal();
   Send(FinalEvent{absl::OkStatus()});
   ASSERT_NE(Get<SendFinish>(), nullptr);
-  Send(FinishEvent{absl::FailedPreconditionError(
-      absl::StrCat(kFencedPrefix, "finish: was replaced by a newer start"))});
+  Send(FinishEvent{FencedError("finish: was replaced by a newer start",
+                               ErrorReason::kReplaced)});
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitFailed);
   EXPECT_THAT(Get<Exit>()->text, HasSubstr("newer start"));

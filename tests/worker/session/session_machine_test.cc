@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "tests/worker/session/session_machine_fixture.h"
 #include "worker/client/failing_time.h"
@@ -245,8 +246,8 @@ TEST_F(SessionMachineTest, RefusedCredentialsEndItWithTheirOwnCode) {
 
 // By a shard or by the coordinator, whoever hears of the newer start first.
 TEST_F(SessionMachineTest, WhoIsReplacedHasFailed) {
-  const absl::Status replaced = absl::FailedPreconditionError(absl::StrCat(
-      kFencedPrefix, "incarnation 1 was replaced by a newer start"));
+  const absl::Status replaced = FencedError(
+      "incarnation 1 was replaced by a newer start", ErrorReason::kReplaced);
   Start(/*chief=*/false);
   Send(TickEvent{});
   Send(HelloEvent{0, replaced});
@@ -509,7 +510,7 @@ TEST_F(SessionMachineTest, AsksAgainAtOnceAfterGivingAStepUp) {
 
 TEST_F(SessionMachineTest, YieldsToANewerStartOfItsTask) {
   RunToFirstStep(/*chief=*/false);
-  Send(WatchEvent{absl::FailedPreconditionError("fenced: replaced")});
+  Send(WatchEvent{FencedError("", ErrorReason::kReplaced)});
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitFailed);
 }

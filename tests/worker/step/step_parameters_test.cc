@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/rpc/error_reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -94,7 +95,7 @@ TEST_P(StepParametersTest, TellsWhoHasWaited) {
 }
 
 TEST_P(StepParametersTest, AFailedPullEndsEveryUse) {
-  tiny_.shard().FailWith(absl::FailedPreconditionError("fenced: epoch 1"));
+  tiny_.shard().FailWith(FencedError("epoch 1"));
   ASSERT_THAT(parameters_->Begin({}), IsOk());
   EXPECT_THAT(parameters_->failure(), IsOk());
   EXPECT_THAT(parameters_->BeforeUse(kBias),

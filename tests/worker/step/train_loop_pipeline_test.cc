@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "common/rpc/error_reason.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/step/tiny_model.h"
@@ -192,8 +193,7 @@ TEST(TrainLoopPipelineTest, AfterAFailedPushItsRowsAreUsedAgain) {
   const std::vector<float> before = worker.bias();
   ASSERT_THAT(worker.Run(2,
                          [&](const ComputedStep&) {
-                           worker.tiny().shard().FailWith(
-                               absl::FailedPreconditionError("fenced: gone"));
+                           worker.tiny().shard().FailWith(FencedError("gone"));
                            return PushDecision::kPush;
                          }),
               StatusIs(absl::StatusCode::kAborted));
@@ -214,7 +214,7 @@ TEST(TrainLoopPipelineTest, AFailedPullFailsTheStepThatWantsIt) {
   Worker worker(2);
   ASSERT_THAT(worker.Run(1), IsOk());
   ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
-  worker.tiny().shard().FailWith(absl::FailedPreconditionError("fenced: x"));
+  worker.tiny().shard().FailWith(FencedError("x"));
   const auto failed = worker.Run(2);
   EXPECT_THAT(failed, StatusIs(absl::StatusCode::kAborted));
   worker.tiny().shard().FailWith(absl::OkStatus());

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/rpc/error_reason.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/step/tiny_model.h"
@@ -128,7 +129,7 @@ TEST_F(TrainLoopTest, ItsAgeIsThatOfItsOwnValuesWhoeverPullsMeanwhile) {
 
 // The forward pass begins while the pull is on its way.
 TEST_F(TrainLoopTest, AFailedPullEndsTheStepAndItsRowsAreUsedAgain) {
-  tiny_.shard().FailWith(absl::FailedPreconditionError("fenced: epoch 1"));
+  tiny_.shard().FailWith(FencedError("epoch 1"));
   const auto failed = Run(1);
   EXPECT_THAT(failed, StatusIs(absl::StatusCode::kAborted,
                                ::testing::StartsWith("pull: ")));

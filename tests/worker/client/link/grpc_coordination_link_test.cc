@@ -6,6 +6,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "grpcpp/security/credentials.h"
@@ -204,11 +205,13 @@ TEST_F(GrpcCoordinationLinkTest, CarriesAHoldAndAStepThatWaits) {
   answered.WaitForNotification();
 }
 
-TEST_F(GrpcCoordinationLinkTest, KeepsTheFencedMessage) {
+TEST_F(GrpcCoordinationLinkTest, KeepsTheReasonAndTheMessage) {
   ASSERT_THAT(Register(7), IsOk());
   ASSERT_THAT(Register(8), IsOk());
-  EXPECT_THAT(Register(7), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                    StartsWith(std::string(kFencedPrefix))));
+  const absl::Status replaced = Register(7);
+  EXPECT_THAT(replaced, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                 StartsWith("fenced: ")));
+  EXPECT_EQ(ReasonOf(replaced), ErrorReason::kReplaced);
 }
 
 TEST_F(GrpcCoordinationLinkTest, DestructionEndsAWaitingWatch) {

@@ -1,0 +1,48 @@
+#ifndef COMMON_RPC_ERROR_REASON_H_
+#define COMMON_RPC_ERROR_REASON_H_
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace muster {
+
+// The reason of an error beside its code, for programs to read; the message is
+// for people. It goes along with the error over every link, as a
+// google.rpc.ErrorInfo of the domain "muster" (proto/status.proto).
+enum class ErrorReason {
+  // The request means an earlier start or model epoch of the ps, or comes
+  // before Hello: its sender begins anew. "FENCED"
+  kFenced,
+  // A newer start of the sender's task has taken over. "REPLACED"
+  kReplaced,
+  // The coordinator does not know the sender, which registers.
+  // "NOT_REGISTERED"
+  kNotRegistered,
+  // A file failed: the code is of the system's error (a folder that is gone is
+  // NotFound) and tells nothing of a peer. "FILE"
+  kFile,
+};
+
+// `status` with that reason; an OK status stays as it is.
+absl::Status WithReason(absl::Status status, ErrorReason reason);
+
+// Nothing if the error has none that is known here.
+std::optional<ErrorReason> ReasonOf(const absl::Status& status);
+
+// FailedPrecondition, "fenced: " and `message`. The reason is kFenced or
+// kReplaced.
+absl::Status FencedError(absl::string_view message,
+                         ErrorReason reason = ErrorReason::kFenced);
+
+// The peer is gone, or too busy, for a while: the same may succeed later.
+bool IsTransient(const absl::Status& status);
+
+// The key of the reason among a status' payloads.
+inline constexpr char kErrorInfoUrl[] =
+    "type.googleapis.com/google.rpc.ErrorInfo";
+
+}  // namespace muster
+
+#endif  // COMMON_RPC_ERROR_REASON_H_
