@@ -19,7 +19,7 @@ namespace {
 // How often a shard with an unexpected epoch is asked again.
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
 constexpr int kSaveReportAttempts = 5;
-// Of a peer's version, in a message.
+// The longest text of a peer's version in a message.
 constexpr size_t kMaxVersionChars = 40;
 
 int ExitCodeOfRefusal(const absl::Status& status) {
@@ -39,7 +39,7 @@ absl::Status CheckProtocol(const HelloReply& reply, const std::string& ps) {
       kMusterVersion, "'); install one version everywhere"));
 }
 
-// What the state knows of a task; nullptr if nothing.
+// The task's entry in the state; nullptr if it has none.
 const WorkerState* FindWorker(const JobState& state, const TaskId& task) {
   for (const WorkerState& worker : state.workers()) {
     if (worker.sender().task() == task) return &worker;
@@ -297,7 +297,7 @@ bool SessionMachine::UseEpoch() {
     position = self != nullptr ? self->position() : registered_position_;
     SayLostSteps(self != nullptr ? self->steps() : 0, incarnations[0]);
     report_ = {};
-    // What was saved of another epoch does not end this one.
+    // A save of another epoch does not end this one.
     final_done_ = completed_ = false;
     final_status_ = absl::OkStatus();
   }
@@ -396,7 +396,7 @@ void SessionMachine::ReconnectOrYield(const absl::Status& why) {
   Reconnect(why);
 }
 
-// What this task asks for is wrong, and would be the next time.
+// This task asks for something wrong, and would the next time.
 void SessionMachine::FailRefused(const absl::Status& why) {
   Fail(kExitBadConfig, absl::StrCat(PsName(0, options_.ps_addresses[0]),
                                     " refused: ", why.message()));

@@ -175,10 +175,10 @@ class SessionMachine {
   int64_t entered_epoch_ = 0;
   // The last that was; stays when a peer is lost.
   int64_t last_epoch_ = 0;
-  // Of the ps tasks in it.
+  // The incarnations of the ps tasks in it.
   std::vector<uint64_t> last_incarnations_;
   bool granted_ = false;
-  // Of the step that is granted.
+  // The token of the step that is granted.
   StepToken token_;
   // After a refusal: ask again when the state changes or at this time.
   int64_t refused_at_version_ = -1;
