@@ -132,12 +132,8 @@ std::optional<Exit> EndMachine::ExitOfDoneJob(const JobState& state) const {
     if (auto failed = ExitOfFailedJob(state)) return failed;
   }
   if (!options_.chief && state.unsaved()) {
-    return Exit{
-        kExitRetryable,
-        absl::StrCat("the job has ended without its last save, as ",
-                     TaskName(options_.chief_task),
-                     " did not come back: started again, it goes on from the "
-                     "newest checkpoint")};
+    return Exit{kExitRetryable,
+                DescribeUnsavedEnd(TaskName(options_.chief_task))};
   }
   const bool is_done = !options_.chief || HasFinished(state, options_.self);
   if (is_done && !came_in_time_ && !IsReached(options_.goal, state)) {
