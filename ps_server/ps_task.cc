@@ -222,7 +222,7 @@ void PsTask::OnJobPhase(const JobState& state) {
                JobPhase_Name(state.phase()), state.model_epoch(),
                state.global_step(), state.stop_reason());
   if (state.phase() == DONE && state.unsaved()) {
-    end_ = {kExitRetryable, std::string(kJobUnsaved)};
+    end_ = {kExitRetryable, DescribeUnsavedEnd()};
   }
 }
 

@@ -1,7 +1,11 @@
 #ifndef COMMON_PROCESS_EXIT_CODE_H_
 #define COMMON_PROCESS_EXIT_CODE_H_
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace muster {
 
@@ -23,6 +27,13 @@ enum ExitCode {
 // also a file's, which is a matter of configuration.
 inline ExitCode ExitCodeOf(const absl::Status& status) {
   return absl::IsUnauthenticated(status) ? kExitInsecure : kExitBadConfig;
+}
+
+// Why a task ends with kExitRetryable when its job does: JobState.unsaved.
+inline std::string DescribeUnsavedEnd(absl::string_view chief = "its chief") {
+  return absl::StrCat("the job has ended without its last save, as ", chief,
+                      " did not come back: started again, it goes on from the "
+                      "newest checkpoint");
 }
 
 }  // namespace muster

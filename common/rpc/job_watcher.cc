@@ -96,9 +96,9 @@ bool JobWatcher::OnState(const JobState& state) {
     return true;
   }
   ConfirmEnd();
-  options_.latch->Stop(
-      state.unsaved() ? StopReason{kExitRetryable, std::string(kJobUnsaved)}
-                      : StopReason{kExitDone, "the job is done"});
+  options_.latch->Stop(state.unsaved()
+                           ? StopReason{kExitRetryable, DescribeUnsavedEnd()}
+                           : StopReason{kExitDone, "the job is done"});
   return false;
 }
 

@@ -21,11 +21,6 @@
 
 namespace muster {
 
-// The cause of a task's end with a job of which JobState.unsaved is true.
-inline constexpr absl::string_view kJobUnsaved =
-    "the job has ended without its last save, as its chief did not come back: "
-    "started again, it goes on from the newest checkpoint";
-
 // Watches the job on ps task 0 for a task that is no member of it (another ps
 // task, the evaluator), on a thread of its own: when the job is DONE (or ps
 // task 0 has gone and has_ended says so), or when ps task 0 was not reached for

@@ -68,7 +68,7 @@ void CheckpointFollower::Look() {
 absl::Status CheckpointFollower::EvaluateWaiting() {
   while (const auto next = queue_.Next()) {
     RETURN_IF_ERROR(EvaluateOne(*next));
-    // What came or went during a long evaluation.
+    // Checkpoints come and go during a long evaluation.
     Look();
   }
   return absl::OkStatus();

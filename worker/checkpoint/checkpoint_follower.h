@@ -17,10 +17,10 @@
 
 namespace muster {
 
-// Looks into a train_dir every second, has each new whole checkpoint evaluated,
-// and ends with the job. It only reads there, and needs no lock: a checkpoint
-// comes by one rename and goes at any time, which is a line, not the end. One
-// thread.
+// The evaluator's loop: looks into a train_dir every second, has each new whole
+// checkpoint evaluated, and ends with the job. It only reads there, and needs
+// no lock: a checkpoint comes by one rename and goes at any time, which is a
+// line, not the end. One thread.
 class CheckpointFollower {
  public:
   struct Options {
@@ -61,7 +61,7 @@ class CheckpointFollower {
 
   const Options options_;
   CheckpointQueue queue_;
-  // Of SayOnce.
+  // SayOnce's last line.
   std::string said_;
   int64_t evaluated_ = 0;
 };

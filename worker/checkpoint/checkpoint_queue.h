@@ -13,18 +13,18 @@ namespace muster {
 // A checkpoint folder, as a look at the train_dir finds it.
 struct FoundCheckpoint {
   int64_t global_step = 0;
-  // Another one for another checkpoint of the same step, which a training that
-  // went back writes; 0 if its manifest cannot be read.
+  // The manifest's checksum: another one for another checkpoint of the same
+  // step, which a training that went back writes; 0 if it cannot be read.
   uint32_t stamp = 0;
 };
 
-// Which checkpoints of a train_dir are still to be evaluated: each one once,
+// The checkpoints of a train_dir that are still to be evaluated: each one once,
 // the oldest first, so that curves grow to the right. State only: no file, no
 // clock. One thread.
 class CheckpointQueue {
  public:
-  // What is there now, in any order. Returns the steps of those that waited
-  // and are gone.
+  // Takes those that are there now, in any order. Returns the steps of those
+  // that waited and are gone.
   std::vector<int64_t> Update(absl::Span<const FoundCheckpoint> found);
 
   // The oldest that waits.

@@ -47,7 +47,7 @@ class InitialWeights {
       absl::Span<const TensorDef> parameters, const std::string& train_dir,
       const std::function<void(bool is_error, absl::string_view)>& say);
 
-  // What Options::partial allowed, a line for each tensor.
+  // A line for each tensor that Options::partial allowed.
   const std::vector<std::string>& remarks() const { return remarks_; }
   const std::string& path() const { return path_; }
   int num_tensors() const;

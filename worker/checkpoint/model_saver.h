@@ -27,10 +27,11 @@
 
 namespace muster {
 
-// Writes the shards' model into train_dir. A save that would hold a value that
-// is not finite fails with FailedPrecondition naming the parameter, unless the
-// definition allows such values; earlier checkpoints stay. Begin and Enter are
-// for the training thread; the save that Begin returns may run on another.
+// The chief's writer of the shards' model into train_dir. A save that would
+// hold a value that is not finite fails with FailedPrecondition naming the
+// parameter, unless the definition allows such values; earlier checkpoints
+// stay. Begin and Enter are for the training thread; the save that Begin
+// returns may run on another.
 class ModelSaver {
  public:
   // All pointers outlive the saver and its saves.
@@ -50,7 +51,7 @@ class ModelSaver {
     const PlacedModel* placed = nullptr;
     // Who takes steps.
     std::vector<TaskId> tasks;
-    // Of each trainable parameter, without "t".
+    // The slots of each trainable parameter, without "t".
     std::vector<std::string> slots;
     int64_t seed = 0;
     Retention retention;
@@ -70,7 +71,7 @@ class ModelSaver {
 
  private:
   using Cuts = std::vector<BeginSnapshotReply>;
-  // What the shards hold, and the job's state that goes with it.
+  // The shards' cuts, and the job's state that goes with them.
   struct Moment {
     JobState state;
     Cuts cuts;

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// What each "*" is if the pieces with "*" between them make up `name`.
+// The text of each "*" if the pieces with "*" between them make up `name`.
 std::optional<std::vector<absl::string_view>> MatchPieces(
     const std::vector<std::string>& pieces, absl::string_view name) {
   if (pieces.size() == 1) {

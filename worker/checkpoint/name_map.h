@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// Renames tensors by rules "PATTERN=REPLACEMENT". The first rule whose pattern
+// Rules "PATTERN=REPLACEMENT" that rename tensors. The first rule whose pattern
 // is the whole name decides; a name that fits none stays as it is. "*" in a
 // pattern is any run of characters, each but the last as short as possible;
 // the n-th "*" of the replacement stands for what the n-th one was. An empty
@@ -29,7 +29,7 @@ class NameMap {
 
  private:
   struct Rule {
-    // What stands between the "*"s; one piece more than there are "*"s.
+    // The pieces between the "*"s; one more than there are "*"s.
     std::vector<std::string> pattern;
     std::vector<std::string> replacement;
   };

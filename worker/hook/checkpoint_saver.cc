@@ -51,7 +51,7 @@ absl::Status CheckpointSaver::AfterStep(const StepRecord& step) {
 
 absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
   WaitForWriter();
-  // What has diverged must not become the checkpoint that a restart takes.
+  // A diverged model must not become the checkpoint that a restart takes.
   if (end.failed) return absl::OkStatus();
   {
     absl::MutexLock lock(&mu_);

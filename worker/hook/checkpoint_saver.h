@@ -25,8 +25,8 @@ struct PendingSave {
   std::function<absl::StatusOr<std::string>()> write;
 };
 
-// Saves checkpoints: right after an initialization, and when a chief comes back
-// to a job that went on without it; every so many global steps
+// The hook that saves checkpoints: right after an initialization, and when a
+// chief comes back to a job that went on without it; every so many global steps
 // or seconds, on request, and at the end. Between two steps the values are
 // fixed on the shards (one short RPC each); a thread of this hook's own then
 // reads and writes them while the training goes on. A save that is due while
@@ -87,7 +87,7 @@ class CheckpointSaver : public Hook {
   const Begin begin_;
   const Say say_;
 
-  // Of the training thread.
+  // Used by the training thread only.
   StepPeriod period_;
   absl::Time last_time_ = absl::InfinitePast();
 
@@ -97,7 +97,7 @@ class CheckpointSaver : public Hook {
   PendingSave work_ ABSL_GUARDED_BY(mu_);
   // Who waits for work_; may be null.
   std::function<void(const absl::Status&)> work_done_ ABSL_GUARDED_BY(mu_);
-  // Of this epoch; -1: nothing was saved in it.
+  // The newest step saved in this epoch; -1: none.
   int64_t saved_step_ ABSL_GUARDED_BY(mu_) = -1;
   // Saves since the last one that did not fail.
   int failures_ ABSL_GUARDED_BY(mu_) = 0;

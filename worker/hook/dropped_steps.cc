@@ -1,13 +1,26 @@
 #include "worker/hook/dropped_steps.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/hook/hook_registry.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::Duration kSayEvery = absl::Seconds(10);
+
+absl::StatusOr<std::unique_ptr<Hook>> Make(const HookParts& parts) {
+  if (!parts.training.replication().has_sync()) return nullptr;
+  return std::make_unique<DroppedSteps>(
+      [say = parts.say](absl::string_view text) {
+        say(/*is_error=*/false, text);
+      });
+}
+
+[[maybe_unused]] const bool kRegistered =
+    HookRegistry::Register("dropped_steps", &Make);
 
 }  // namespace
 

@@ -10,9 +10,10 @@
 
 namespace muster {
 
-// Synchronous replication: says when steps of this worker were dropped, because
-// their gradients came after the update of their round. At most one line every
-// 10 s, with their count since the line before; what is left, at the end.
+// The hook of synchronous replication that says when steps of this worker were
+// dropped: their gradients came after the update of their round. At most one
+// line every 10 s, with their count since the line before; what is left, at the
+// end.
 class DroppedSteps : public Hook {
  public:
   using SayLine = std::function<void(absl::string_view)>;

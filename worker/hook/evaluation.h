@@ -14,7 +14,7 @@
 
 namespace muster {
 
-// What an evaluation over a whole data set found.
+// The outcome of an evaluation over a whole data set.
 struct EvaluationResult {
   int64_t examples = 0;
   // Fraction of the examples whose largest output is their label's.
@@ -23,8 +23,9 @@ struct EvaluationResult {
   double loss = 0;
 };
 
-// Evaluates on the test set every so many global steps, and at the end of a
-// training that was completed. The training of this worker waits meanwhile.
+// The hook that evaluates on the test set every so many global steps, and at
+// the end of a training that was completed. The training of this worker waits
+// meanwhile.
 class Evaluation : public Hook {
  public:
   // Pulls the parameters and goes through the test set.
@@ -48,7 +49,7 @@ class Evaluation : public Hook {
   absl::Status AfterStep(const StepRecord& step) override;
   absl::Status AtEnd(const EndRecord& end) override;
 
-  // Of the newest evaluation; none if that of the end failed.
+  // The newest evaluation's; none if that of the end failed.
   const std::optional<EvaluationResult>& result() const { return result_; }
 
  private:

@@ -16,10 +16,9 @@ namespace muster {
 
 // One step of this worker.
 struct StepRecord {
-  // Of this worker since it started, from 1.
+  // The count of this worker's steps since it started.
   int64_t step = 0;
-  // Of all workers, when this step was counted; before that, when the
-  // step was granted.
+  // The job's, when this step was counted; before that, when it was granted.
   int64_t global_step = 0;
   // Mean over the step's rows, with penalties.
   double loss = 0;
@@ -39,7 +38,7 @@ struct StepRecord {
   // Parameters and gradients, in BeforePush only (then empty). Who looks at
   // them, or at those of towers, calls FetchTensors first.
   absl::Span<const StepTensor> tensors;
-  // What each tower found, in BeforePush only.
+  // Each tower's results, in BeforePush only.
   absl::Span<const TowerStep> towers;
   // Some gradients have left already, in BeforePush only.
   bool push_begun = false;
@@ -75,19 +74,27 @@ struct EndRecord {
   absl::Time now;
 };
 
-// How a hook of the chief ends the job: nobody takes another step, the model is
-// saved and evaluated, and `reason` goes into result.json. After a `failure`
-// that is not OK the model is not saved, and the exit code is 1 with that
-// message. The first call counts; on other workers there is no effect. On the
-// training thread.
+// The way of a chief's hook to end the job: nobody takes another step, the
+// model is saved and evaluated, and `reason` goes into result.json. After a
+// `failure` that is not OK the model is not saved, and the exit code is 1 with
+// that message. The first call counts; on other workers there is no effect. On
+// the training thread.
 using RequestStop =
     std::function<void(absl::string_view reason, const absl::Status& failure)>;
 
-// Something that happens around steps. All calls come from the training
-// thread, in the order of README.md; work that takes longer than a step belongs
-// on a thread of the hook's own. An error from BeforePush or AfterStep ends the
-// training with that error; one from AtEnd makes the exit code not 0 (the later
-// hooks run all the same).
+// Callbacks around a worker's steps:
+//
+//   class SayLoss : public Hook {
+//     absl::Status AfterStep(const StepRecord& step) override {
+//       std::cout << step.global_step << " " << step.loss << "\n";
+//       return absl::OkStatus();
+//     }
+//   };
+//
+// All calls come from the training thread, in the order of README.md; work that
+// takes longer than a step belongs on a thread of the hook's own. An error from
+// BeforePush or AfterStep ends the training with that error; one from AtEnd
+// makes the exit code not 0 (the later hooks run all the same).
 class Hook {
  public:
   virtual ~Hook() = default;

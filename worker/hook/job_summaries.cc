@@ -16,7 +16,7 @@ namespace {
 // At the end only: it holds up nobody's steps.
 constexpr absl::Duration kLastAnswerWait = absl::Seconds(1);
 
-// What is known of the same task before; all zero if nothing is.
+// The task's entry in `state`; all zero if it has none.
 WorkerState StateOf(const TaskId& task, const JobState& state) {
   for (const WorkerState& worker : state.workers()) {
     if (worker.sender().task() == task) return worker;

@@ -22,7 +22,7 @@ namespace muster {
 // The job's counts and when they were.
 struct JobCounts {
   JobState state;
-  // Of the clock.
+  // The clock's time of the look.
   absl::Time time;
 };
 
@@ -35,9 +35,9 @@ struct JobCounts {
 void AddJobSummaries(const JobCounts& before, const JobCounts& after,
                      Summary* summary);
 
-// Writes AddJobSummaries every so many global steps. It asks ps task 0 for the
-// counts without waiting; the step in which the answer is found writes it, at
-// the global step that the answer has.
+// The hook that writes AddJobSummaries every so many global steps. It asks ps
+// task 0 for the counts without waiting; the step in which the answer is found
+// writes it, at the global step that the answer has.
 class JobSummaries : public Hook {
  public:
   // Calls `done` once, on any thread, possibly before it returns.

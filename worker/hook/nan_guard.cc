@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// What is not finite: "the loss is nan"; "" if nothing.
+// The first value that is not finite: "the loss is nan"; "" if none is.
 std::string FindNonFinite(const StepRecord& step) {
   for (const StepTensor& tensor : step.tensors) {
     const int64_t bad = FirstNonFinite(tensor.gradient);

@@ -10,12 +10,12 @@
 
 namespace muster {
 
-// Refuses to push a step whose loss or gradients are not finite, so that none
-// of it reaches a parameter; says which step and tensor. (If finite gradients
-// had left in mid-backward, StepRecord::push_begun, none of the rest does.)
-// After so many refused steps in a row the parameters, not the rows, are the
-// cause, and it ends the training: the chief that of the job, another worker
-// its own.
+// The hook that refuses to push a step whose loss or gradients are not finite,
+// so that none of it reaches a parameter; says which step and tensor. (If
+// finite gradients had left in mid-backward, StepRecord::push_begun, none of
+// the rest does.) After so many refused steps in a row the parameters, not the
+// rows, are the cause, and it ends the training: the chief that of the job,
+// another worker its own.
 class NanGuard : public Hook {
  public:
   struct Options {
@@ -23,7 +23,7 @@ class NanGuard : public Hook {
     std::string task_name;
     // In a row; more than 0.
     int64_t max_refusals = 1;
-    // What the chief ends the job with. Null: this worker ends.
+    // The chief's way to end the job. Null: this worker ends.
     RequestStop stop_job;
     // A line for the operator.
     std::function<void(absl::string_view)> say;

@@ -15,12 +15,12 @@
 
 namespace muster {
 
-// Writes a timeline of some steps of this worker: one lane for the steps with
-// what belongs to none of the others (waiting for rows, hooks, the report to
-// ps task 0), one each for pull, compute and push, three for each device with
-// streams, and as many as are wanted side by side for the tensors on their way.
-// Costs nothing outside those steps. A step that was given up, or refused, is
-// not in it.
+// The hook that writes a timeline of some steps of this worker: one lane for
+// the steps with what belongs to none of the others (waiting for rows, hooks,
+// the report to ps task 0), one each for pull, compute and push, three for each
+// device with streams, and as many as are wanted side by side for the tensors
+// on their way. Costs nothing outside those steps. A step that was given up, or
+// refused, is not in it.
 //
 // A step is from its grant to its report's answer. Not in it are the hooks'
 // AfterStep calls: they are the gaps.
@@ -31,7 +31,7 @@ class Profiler : public Hook {
     std::string task_name;
     int64_t process_id = 0;
     ProfiledSteps steps;
-    // Of the file.
+    // The file's path.
     std::string path;
     // In creation order.
     std::vector<std::string> tensor_names;
@@ -44,7 +44,7 @@ class Profiler : public Hook {
 
   // A file that cannot be written is said; the training goes on.
   absl::Status AfterStep(const StepRecord& step) override;
-  // What there is, if the training ends before.
+  // Writes what there is, if the training ends before.
   absl::Status AtEnd(const EndRecord& end) override;
 
  private:

@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// Shows how the training goes. On a terminal, one line that is written over a
-// few times a second; elsewhere a plain line from time to time:
+// The hook that shows how the training goes. On a terminal, one line that is
+// written over a few times a second; elsewhere a plain line from time to time:
 //
 //   step=1200 loss=0.213 steps_per_s=7.1 examples_per_s=910 staleness=1.0
 //   left=2m10s                                            (all in one line)

@@ -18,7 +18,7 @@ class RateMeter {
   // Per second, over the window so far; 0 while it has no length.
   double steps_per_s() const { return PerSecond(steps_); }
   double examples_per_s() const { return PerSecond(examples_); }
-  // Of all workers together.
+  // The rate of all workers together.
   double global_steps_per_s() const {
     return PerSecond(global_step_ - start_global_step_);
   }

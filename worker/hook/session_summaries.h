@@ -10,10 +10,10 @@
 
 namespace muster {
 
-// Tells TensorBoard where a training begins, and again where it goes on after
-// a restore, so that no curve folds back; and writes the text of the
-// TrainingSpec once, as the tag `training_spec`. Stands before the hooks that
-// write points.
+// The hook that tells TensorBoard where a training begins, and again where it
+// goes on after a restore, so that no curve folds back; and writes the text of
+// the TrainingSpec once, as the tag `training_spec`. Stands before the hooks
+// that write points.
 class SessionSummaries : public Hook {
  public:
   // Gets the first step whose points are still to come.

@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// Says when a multiple of `every` global steps has been reached. It counts
+// A period of `every` global steps: says when a multiple is reached. It counts
 // multiples passed, not remainders: one process sees only some of the steps.
 class StepPeriod {
  public:
@@ -15,7 +15,7 @@ class StepPeriod {
   // Counts from here on.
   void Start(int64_t global_step) { last_step_ = global_step; }
 
-  // Of Start.
+  // The global step of Start.
   int64_t last_step() const { return last_step_; }
 
   // Has one been passed since Start?

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Ends the training when the chief's loss has not fallen for `patience` of its
-// steps. An example: README.md quotes it.
+// A hook that ends the training when the chief's loss has not fallen for
+// `patience` of its steps. An example: README.md quotes it.
 class StopOnPlateau : public Hook {
  public:
   StopOnPlateau(int64_t patience, RequestStop stop_job)

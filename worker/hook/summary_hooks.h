@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// What the summary hooks work with; all of it outlives them.
+// The parts that summary hooks work with; all outlive them.
 struct SummaryParts {
   // Null: nothing is written.
   EventFileWriter* writer = nullptr;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/readable_number.h"
 #include "common/base/status_macros.h"
+#include "worker/hook/hook_registry.h"
 #include "worker/tower/sum_of_squares.h"
 
 namespace muster {
@@ -30,6 +31,17 @@ std::string Describe(absl::string_view prefix, absl::Span<const float> values) {
                       "mean=", ReadableNumber(mean, 4), " ", prefix,
                       "norm=", ReadableNumber(norm, 4));
 }
+
+absl::StatusOr<std::unique_ptr<Hook>> Make(const HookParts& parts) {
+  const LogTensorsSpec& spec = parts.training.log_tensors();
+  if (!parts.chief || spec.every_steps() <= 0) return nullptr;
+  return TensorLog::Create(spec, [say = parts.say](absl::string_view text) {
+    say(/*is_error=*/false, text);
+  });
+}
+
+[[maybe_unused]] const bool kRegistered =
+    HookRegistry::Register("tensor_log", &Make);
 
 }  // namespace
 

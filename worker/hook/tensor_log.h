@@ -17,8 +17,8 @@
 
 namespace muster {
 
-// Says every so many steps how the parameters and their gradients look, one
-// line a tensor:
+// The hook that says every so many steps how the parameters and their gradients
+// look, one line a tensor:
 //
 //   tensor conv1/weights [32,1,5,5] step=100 min=-0.2 max=0.31 mean=-0.0021
 //   norm=1.9 gradient_min=... gradient_norm=0.04           (all in one line)

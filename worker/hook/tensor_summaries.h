@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Every parameter and gradient every so many global steps, from one step of
-// this worker, NAME being "conv1/weights":
+// The hook that writes every parameter and gradient every so many global steps,
+// from one step of this worker, NAME being "conv1/weights":
 //   parameters/NAME, gradients/NAME             histograms
 //   parameter_norms/NAME, gradient_norms/NAME   sqrt of the sum of squares
 // A state tensor (a moving average) has no gradient. This goes through all
@@ -27,7 +27,7 @@ class TensorSummaries : public Hook {
  private:
   const WriteSummary write_;
   StepPeriod period_;
-  // Of the step that is being pushed; empty if it is not its turn.
+  // The summary of the step that is being pushed; empty if it is not its turn.
   Summary summary_;
 };
 

@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// Points of the training's curves every so many global steps, from this
-// worker's own steps:
+// The hook that writes points of the training's curves every so many global
+// steps, from this worker's own steps:
 //   loss, accuracy   means over the steps since the last point
 //   gradient_norm    sqrt of the sum of squares of all gradients of one step,
 //                    of the trainable parameters
@@ -33,7 +33,7 @@ class TrainingSummaries : public Hook {
   absl::Status AtEnd(const EndRecord& end) override;
 
  private:
-  // What the next point is made of.
+  // The sums that make the next point.
   struct Sums {
     int64_t steps = 0;
     double loss = 0;
@@ -44,7 +44,7 @@ class TrainingSummaries : public Hook {
   // One tower's part of the next point.
   struct TowerPoint {
     double loss_sum = 0;
-    // Of the step that is being pushed.
+    // The values of the step that is being pushed.
     double loss = 0;
     double gradient_norm = 0;
   };

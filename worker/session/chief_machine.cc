@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "common/cluster/task_id.h"
-
 namespace muster {
 
 bool ShardsHoldEpoch(const JobState& state,
@@ -58,38 +56,6 @@ SessionAction ChiefMachine::OnBegun(const BeginEpochReply& reply) {
 SessionAction ChiefMachine::OnLoaded(const LoadedModel& model) {
   phase_ = Phase::kCommitting;
   return SendCommit{model_epoch_, model, ps_incarnations_};
-}
-
-bool HasFinished(const JobState& state, const TaskId& task) {
-  return std::any_of(state.workers().begin(), state.workers().end(),
-                     [&task](const WorkerState& worker) {
-                       return worker.sender().task() == task &&
-                              worker.finished();
-                     });
-}
-
-bool MaySave(const JobState& state, const TaskId& chief) {
-  return std::any_of(state.workers().begin(), state.workers().end(),
-                     [&chief](const WorkerState& worker) {
-                       return worker.sender().task() == chief &&
-                              !worker.lost() &&
-                              (!worker.finished() || worker.awaited());
-                     });
-}
-
-bool OthersHaveFinished(const JobState& state, const TaskId& self,
-                        std::vector<TaskId>* unfinished) {
-  bool all_finished = true;
-  for (const WorkerState& worker : state.workers()) {
-    const TaskId& task = worker.sender().task();
-    if (task == self) continue;
-    // A worker known only from a manifest has no process yet.
-    if (worker.sender().incarnation() == 0) continue;
-    if (worker.finished() || worker.lost()) continue;
-    all_finished = false;
-    if (unfinished != nullptr) unfinished->push_back(task);
-  }
-  return all_finished;
 }
 
 }  // namespace muster

@@ -59,18 +59,6 @@ class ChiefMachine {
   std::vector<uint64_t> ps_incarnations_;
 };
 
-// Has this task finished, or an earlier start of it?
-bool HasFinished(const JobState& state, const TaskId& task);
-
-// May this task, the chief, still save the model at the end of the job? Not if
-// it has left (unless another start of it is waited for), or is lost.
-bool MaySave(const JobState& state, const TaskId& chief);
-
-// Has every other worker that is not lost finished? If not, `unfinished` (may
-// be null) gets their senders' tasks.
-bool OthersHaveFinished(const JobState& state, const TaskId& self,
-                        std::vector<TaskId>* unfinished);
-
 }  // namespace muster
 
 #endif  // WORKER_SESSION_CHIEF_MACHINE_H_

@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// Which ps tasks have answered Hello, why the others have not, and when each
-// is to be tried again (50 ms, doubled up to 500: with the pauses of the
+// The ps tasks: which have answered Hello, why the others have not, and when
+// each is to be tried again (50 ms, doubled up to 500: with the pauses of the
 // connection, channel_settings.h, a ps that comes up is seen within a second).
 // Not thread-safe; no clock, no waiting.
 class PeerTable {
@@ -25,7 +25,7 @@ class PeerTable {
   // Tasks to greet now; each is then in flight until OnReply.
   std::vector<int> TakeDue(absl::Time now);
 
-  // What the next Hello to this task has to confirm; 0: nothing.
+  // The takeover that the next Hello to this task confirms; 0: none.
   uint64_t takeover(int ps_task) const { return peers_[ps_task].takeover; }
 
   // Keeps the reply, or the cause of a failure and the time of the next try: at
@@ -40,7 +40,7 @@ class PeerTable {
   bool AllGreeted() const;
   // By task. REQUIRES: AllGreeted().
   const std::vector<HelloReply>& replies() const { return replies_; }
-  // What this task has after the chief's own load.
+  // Sets the epoch that all shards have after the chief's own load.
   void SetModelEpoch(int64_t model_epoch);
 
   // "/job:ps/task:1 at localhost:2223 (connection refused), ...".

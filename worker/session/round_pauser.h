@@ -13,21 +13,21 @@
 
 namespace muster {
 
-// Synchronous replication: keeps rounds from closing while the chief looks at
-// all shards after the same update. One thread.
+// The chief's pause of synchronous replication: no round closes while it looks
+// at all shards after the same update. One thread.
 //
-//   ASSIGN_OR_RETURN(const PauseRoundsReply held, holder->Hold());
+//   ASSIGN_OR_RETURN(const PauseRoundsReply held, pauser->Hold());
 //   ... cut with held.token() ...
-//   holder->Release();
+//   pauser->Release();
 class RoundPauser {
  public:
-  // `clock` and `coordination` outlive the holder; the second also outlives the
+  // `clock` and `coordination` outlive the pauser; the second also outlives the
   // answers to its calls. `sender` is the chief.
   RoundPauser(const Clock* clock, CoordinationLink* coordination,
               const Sender& sender)
       : clock_(*clock), coordination_(coordination), sender_(sender) {}
 
-  // Of the calls from here on.
+  // Sets the epoch of the calls from here on.
   void Enter(int64_t model_epoch) { model_epoch_ = model_epoch; }
 
   // No round closes until Release, or for a second. The state is that of the
@@ -50,7 +50,7 @@ class RoundPauser {
   PauseRoundsRequest MakeRequest(bool hold) const;
   absl::Status TryRunPaused(
       absl::FunctionRef<void(const StepToken&, Done)> run);
-  // Holds on. Errors: those of Hold; Aborted if another round is open.
+  // Goes on holding. Errors: those of Hold; Aborted if another round is open.
   absl::Status HoldOn(int64_t round);
 
   const Clock& clock_;

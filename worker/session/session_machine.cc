@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
 #include "worker/client/call_status.h"
@@ -16,10 +16,13 @@
 namespace muster {
 namespace {
 
-// How often a shard with an unexpected epoch is asked again.
+// How often a shard with an unexpected epoch is asked again, and an idle chief
+// says Hello.
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
+// How often a chief that has finished looks whether the job is DONE.
+constexpr absl::Duration kEndPoll = absl::Milliseconds(250);
 constexpr int kSaveReportAttempts = 5;
-// Of a peer's version, in a message.
+// The longest text of a peer's version in a message.
 constexpr size_t kMaxVersionChars = 40;
 
 int ExitCodeOfRefusal(const absl::Status& status) {
@@ -39,12 +42,40 @@ absl::Status CheckProtocol(const HelloReply& reply, const std::string& ps) {
       kMusterVersion, "'); install one version everywhere"));
 }
 
-// What the state knows of a task; nullptr if nothing.
+// The task's entry in the state; nullptr if it has none.
 const WorkerState* FindWorker(const JobState& state, const TaskId& task) {
   for (const WorkerState& worker : state.workers()) {
     if (worker.sender().task() == task) return &worker;
   }
   return nullptr;
+}
+
+// "/job:worker/task:1, /job:worker/task:2"; of a vector or a repeated field.
+template <typename Tasks>
+std::string TaskNames(const Tasks& tasks) {
+  return absl::StrJoin(tasks, ", ", [](std::string* out, const TaskId& task) {
+    absl::StrAppend(out, TaskName(task));
+  });
+}
+
+// "/job:worker/task:2 to push its gradient of step 120".
+std::string DescribeWait(const StepReply& reply) {
+  const std::string tasks = TaskNames(reply.waiting_for());
+  return absl::StrCat(tasks,
+                      tasks.empty() || reply.waiting_why().empty() ? "" : " ",
+                      reply.waiting_why());
+}
+
+EndMachine::Options EndOptions(const SessionMachine::Options& options) {
+  EndMachine::Options end;
+  end.self = options.self;
+  end.chief = options.chief;
+  end.chief_task = options.chief_task;
+  end.goal = options.goal;
+  end.saves = options.saves;
+  end.saved_step = options.saved_step;
+  end.standalone = options.ps_addresses[0].empty();
+  return end;
 }
 
 }  // namespace
@@ -55,7 +86,10 @@ std::string DescribeLostSteps(const TaskId& task, int64_t steps) {
 }
 
 SessionMachine::SessionMachine(const Options& options)
-    : options_(options), peers_(options.ps_addresses) {}
+    : options_(options),
+      peers_(options.ps_addresses),
+      steps_(options.step_wait),
+      end_(EndOptions(options)) {}
 
 std::vector<SessionAction> SessionMachine::Handle(const SessionEvent& event,
                                                   absl::Time now) {
@@ -71,15 +105,11 @@ absl::Time SessionMachine::next_wakeup() const {
   absl::Time next = absl::InfiniteFuture();
   // Who ends greets nobody any more.
   if (peers_.next_due() > now_) next = peers_.next_due();
-  if (retry_at_ > now_) next = std::min(next, retry_at_);
-  if (ask_again_at_ > now_) next = std::min(next, ask_again_at_);
-  if (drain_until_ > now_) next = std::min(next, drain_until_);
-  if (greet_at_ > now_) next = std::min(next, greet_at_);
-  if (save_report_at_ > now_) next = std::min(next, save_report_at_);
   // Not those that are over: while a call is under way nothing is said.
   for (const absl::Time due :
-       {waiting_.next_due(), waiting_.since() + options_.max_wait,
-        end_waiting_.next_due()}) {
+       {retry_at_, steps_.ask_again_at(), end_.drain_until(), greet_at_,
+        save_report_at_, waiting_.next_due(),
+        waiting_.since() + options_.max_wait, end_waiting_.next_due()}) {
     if (due > now_) next = std::min(next, due);
   }
   return next;
@@ -94,7 +124,7 @@ void SessionMachine::On(const HelloEvent& event) {
   if (event.reply.ok()) {
     const absl::Status same = CheckProtocol(*event.reply, ps);
     if (!same.ok()) {
-      return ExitWith(kExitBadConfig, std::string(same.message()));
+      return ExitWith({kExitBadConfig, std::string(same.message())});
     }
     if (event.reply->takeover() != 0) return;  // not greeted yet
     if (event.ps_task == 0 &&
@@ -103,10 +133,11 @@ void SessionMachine::On(const HelloEvent& event) {
     }
     return;
   }
-  if (ending_ || IsTransient(event.reply.status())) return;
-  ExitWith(ExitCodeOfRefusal(event.reply.status()),
-           absl::StrCat(ps, " refused: ",
-                        WithoutPsName(event.reply.status().message(), ps)));
+  const absl::Status& status = event.reply.status();
+  if (end_.is_leaving() || IsTransient(status)) return;
+  ExitWith(
+      {ExitCodeOfRefusal(status),
+       absl::StrCat(ps, " refused: ", WithoutPsName(status.message(), ps))});
 }
 
 void SessionMachine::On(const RegisterEvent& event) {
@@ -115,14 +146,14 @@ void SessionMachine::On(const RegisterEvent& event) {
   register_takeover_ = event.reply.ok() ? event.reply->takeover() : 0;
   // Somebody else takes over at the same time.
   if (confirmed && register_takeover_ != 0) RetryLater();
-  if (ending_) return OnRegisteredToFinish(event.reply.status());
+  if (end_.is_leaving()) return OnRegisteredAgain(event.reply.status());
   if (event.reply.ok()) {
     if (!peers_.AllGreeted() || register_takeover_ != 0) return;
     registered_with_ = peers_.replies()[0].ps_incarnation();
     save_requests_seen_ = 0;
     registered_position_ = event.reply->position();
     state_ = event.reply->state();
-    came_in_time_ |= state_.phase() != DONE;
+    end_.OnRegistered(state_);
     SayIfFinishedBefore();
     failures_ = 0;
     return;
@@ -130,7 +161,7 @@ void SessionMachine::On(const RegisterEvent& event) {
   const absl::Status& status = event.reply.status();
   if (IsTransient(status)) return Reconnect(status);
   if (IsReplaced(status)) return ReconnectOrYield(status);
-  ExitWith(ExitCodeOfRefusal(status), std::string(status.message()));
+  ExitWith({ExitCodeOfRefusal(status), std::string(status.message())});
 }
 
 void SessionMachine::On(const WatchEvent& event) {
@@ -166,10 +197,10 @@ void SessionMachine::On(const LoadEvent& event) {
   chief_.OnFailed();
   const absl::Status& status = event.model.status();
   if (event.checkpoint_unusable) {
-    return Fail(kExitBadCheckpoint, std::string(status.message()));
+    return Fail({kExitBadCheckpoint, std::string(status.message())});
   }
   if (IsTransient(status) || IsFenced(status)) return Reconnect(status);
-  Fail(kExitBadConfig, std::string(status.message()));
+  Fail({kExitBadConfig, std::string(status.message())});
 }
 
 void SessionMachine::On(const CommitEvent& event) {
@@ -183,34 +214,109 @@ void SessionMachine::On(const CommitEvent& event) {
   peers_.SetModelEpoch(state_.model_epoch());
 }
 
+void SessionMachine::On(const StepEvent& event) {
+  busy_ = false;
+  if (!event.reply.ok()) return ReconnectOrYield(event.reply.status());
+  failures_ = 0;
+  switch (steps_.OnAnswer(*event.reply, now_)) {
+    case StepMachine::Answer::kGranted:
+      return StopWaiting(&step_waiting_);
+    case StepMachine::Answer::kRefused:
+      return WaitForOthers(*event.reply);
+    case StepMachine::Answer::kTooFewReplicas:
+      return end_.OnTooFew(
+          absl::StrCat(kTooFewReplicas, ": ", DescribeWait(*event.reply)));
+    case StepMachine::Answer::kReturned:
+      return;
+  }
+}
+
+void SessionMachine::On(const TrainEvent& event) {
+  busy_ = false;
+  if (event.report.ok()) {
+    failures_ = 0;
+    return steps_.OnTaken(*event.report);
+  }
+  const absl::Status& status = event.report.status();
+  if (!IsTransient(status) && !IsFenced(status)) {
+    return Fail({kExitFailed, std::string(status.message())});
+  }
+  steps_.OnGivenUp();
+  Reconnect(status);
+}
+
+void SessionMachine::On(const FinalEvent& event) {
+  busy_ = false;
+  // A full disk is no lost peer: trying for ever would only hide it.
+  const bool lost_peer =
+      IsTransient(event.status) && !absl::IsResourceExhausted(event.status);
+  if (lost_peer || IsFenced(event.status)) {
+    if (state_.phase() == DONE) {
+      return ExitWith(EndMachine::ExitWithoutSave(event.status.message()));
+    }
+    // A ps died while the end was being saved: recover, then try again.
+    if (!end_.is_signalled() && end_.too_few().empty()) {
+      return Reconnect(event.status);
+    }
+  }
+  end_.OnSaved(event.status);
+}
+
+void SessionMachine::On(const FinishEvent& event) {
+  busy_ = false;
+  if (!end_.is_leaving()) return OnStaying(event);
+  if (auto exit = end_.OnFinished(event.reply, now_)) {
+    return ExitWith(*std::move(exit));
+  }
+  if (!event.reply.ok()) return RetryLater();
+  failures_ = 0;
+  retry_at_ = now_ + kEndPoll;
+}
+
+// The ps that asked has a few seconds.
+void SessionMachine::On(const SaveReportLostEvent& event) {
+  if (event.attempt >= kSaveReportAttempts) return;
+  save_report_ =
+      SendSaveReport{event.save_request, event.error, event.attempt + 1};
+  save_report_at_ = now_ + RetryPause(event.attempt - 1);
+}
+
+void SessionMachine::On(const SignalEvent& event) {
+  end_.OnSignal(event.signal, now_);
+}
+
+void SessionMachine::On(const StopEvent& event) { end_.OnStop(event); }
+
 // ---- What the state asks for --------------------------------------------
 
 void SessionMachine::Advance() {
-  if (ending_) {
-    if (HasSeenTheEnd()) return ExitWith(exit_code_, exit_text_);
-    if (busy_ || Pause()) return;
-    if (!must_register_) return Finish(finish_reason_, finish_stops_job_);
-    busy_ = true;
-    return Register();
-  }
-  if (signal_ != 0 && !busy_) return AdvanceSignalled();
-  if (!too_few_.empty()) return AdvanceTooFew();
+  if (end_.is_leaving()) return AdvanceLeaving();
+  if (end_.is_signalled() && !busy_) return AdvanceSignalled();
+  if (!end_.too_few().empty()) return AdvanceTooFew();
   if (state_.phase() == DONE && !busy_) return AdvanceDone();
   if (!Connect()) return;
   AskToSave();
   RepeatSaveReport();
   if (busy_ || Pause()) return;
   if (state_.phase() == STOPPING && !options_.chief &&
-      (report_.step == 0 || NobodyWantsReport())) {
+      (!steps_.has_report() || NobodyWantsReport())) {
     return AdvanceReported();
   }
   StopWaiting(&end_waiting_);
   if (!EpochIsUsable(state_, peers_.replies())) return AdvanceWithoutEpoch();
   if (!UseEpoch()) return;
-  if (state_.phase() == STOPPING && report_.step == 0) {
+  if (state_.phase() == STOPPING && !steps_.has_report()) {
     return AdvanceStopping();
   }
   AdvanceRunning();
+}
+
+void SessionMachine::AdvanceLeaving() {
+  if (auto exit = end_.ExitOfSeenEnd(state_)) return ExitWith(*std::move(exit));
+  if (busy_ || Pause()) return;
+  busy_ = true;
+  if (end_.must_register()) return Register();
+  actions_.push_back(end_.RepeatFinish());
 }
 
 // Hello to all, Register, Watch. False while one of the first two is missing.
@@ -248,11 +354,11 @@ void SessionMachine::Register() {
 }
 
 void SessionMachine::AdvanceWithoutEpoch() {
-  entered_epoch_ = 0;
-  granted_ = false;
+  steps_.Leave();
   if (options_.chief) {
     busy_ = true;
-    actions_.push_back(chief_.Start(state_, peers_.replies(), last_epoch_));
+    actions_.push_back(
+        chief_.Start(state_, peers_.replies(), steps_.last_epoch()));
     return;
   }
   if (state_.phase() == INITIAL) {
@@ -275,55 +381,72 @@ void SessionMachine::AdvanceWithoutEpoch() {
 bool SessionMachine::UseEpoch() {
   StopWaiting(&waiting_);
   if (state_.fingerprint() != options_.model_fingerprint) {
-    ExitWith(kExitBadConfig,
-             absl::StrFormat(
-                 "the ps tasks hold another model (fingerprint %016x, this "
-                 "training has %016x): use the same --training and --set on "
-                 "every worker, or restart the ps tasks",
-                 state_.fingerprint(), options_.model_fingerprint));
+    ExitWith({kExitBadConfig,
+              absl::StrFormat(
+                  "the ps tasks hold another model (fingerprint %016x, this "
+                  "training has %016x): use the same --training and --set on "
+                  "every worker, or restart the ps tasks",
+                  state_.fingerprint(), options_.model_fingerprint)});
     return false;
   }
-  if (entered_epoch_ == state_.model_epoch()) return true;
-  // The number alone does not tell: when every ps has lost its memory before
-  // the first checkpoint, epochs are counted from 1 again.
+  if (steps_.epoch() == state_.model_epoch()) return true;
   std::vector<uint64_t> incarnations = IncarnationsOf(peers_.replies());
-  const bool is_last =
-      last_epoch_ == state_.model_epoch() && last_incarnations_ == incarnations;
   std::optional<DataPosition> position;
-  if (!is_last) {
+  if (!steps_.IsLastEpoch(state_.model_epoch(), incarnations)) {
     const WorkerState* const self = FindWorker(state_, options_.self);
     position = self != nullptr ? self->position() : registered_position_;
-    SayLostSteps(self != nullptr ? self->steps() : 0, incarnations[0]);
-    report_ = {};
-    // What was saved of another epoch does not end this one.
-    final_done_ = completed_ = false;
-    final_status_ = absl::OkStatus();
+    const int64_t lost =
+        steps_.Restore(self != nullptr ? self->steps() : 0, incarnations[0]);
+    if (lost > 0) SayLine(DescribeLostSteps(options_.self, lost));
+    end_.ForgetSave();
   }
-  entered_epoch_ = last_epoch_ = state_.model_epoch();
-  last_incarnations_ = incarnations;
-  granted_ = false;
-  refused_at_version_ = asked_version_ = -1;
-  actions_.push_back(
-      EnterEpoch{entered_epoch_, std::move(incarnations), std::move(position)});
+  steps_.Enter(state_.model_epoch(), incarnations);
+  actions_.push_back(EnterEpoch{state_.model_epoch(), std::move(incarnations),
+                                std::move(position)});
   return true;
 }
 
-// Those that went with ps task 0. If another ps was lost, ps task 0 knows of
-// it, and the chief says it.
-void SessionMachine::SayLostSteps(int64_t kept, uint64_t first_ps_incarnation) {
-  const bool is_another =
-      last_epoch_ != 0 && last_incarnations_[0] != first_ps_incarnation;
-  if (is_another && acknowledged_ > kept) {
-    actions_.push_back(
-        Say{DescribeLostSteps(options_.self, acknowledged_ - kept)});
-  }
-  acknowledged_ = kept;
-  undecided_step_ = 0;
+bool SessionMachine::InEpoch() const {
+  return steps_.epoch() != 0 && steps_.epoch() == state_.model_epoch() &&
+         EpochIsUsable(state_, peers_.replies());
 }
 
-bool SessionMachine::InEpoch() const {
-  return entered_epoch_ != 0 && entered_epoch_ == state_.model_epoch() &&
-         EpochIsUsable(state_, peers_.replies());
+void SessionMachine::AdvanceRunning() {
+  const bool stops = !end_.stop_reason().empty() && !steps_.knows_stop();
+  if (steps_.granted() && !stops) {
+    greet_at_ = absl::InfiniteFuture();
+    busy_ = true;
+    actions_.push_back(steps_.Take());
+    return;
+  }
+  const bool idle = !steps_.has_report();
+  if (idle && steps_.IsRefused(state_.state_version(), now_)) {
+    GreetAgain();
+    return;
+  }
+  // A chief whose questions wait is as idle as one that does not ask.
+  const bool waits = options_.step_wait > absl::ZeroDuration();
+  if (idle && waits && !stops && GreetAgain()) return;
+  ReportStep(stops ? end_.stop_reason() : "");
+}
+
+// A chief without a step of its own would not notice that a ps was restarted,
+// while those who hold the steps wait for it to restore. True if it greets now.
+bool SessionMachine::GreetAgain() {
+  if (!options_.chief) return false;
+  if (greet_at_ == absl::InfiniteFuture()) greet_at_ = now_ + kAskAgain;
+  if (now_ < greet_at_) return false;
+  greet_at_ = absl::InfiniteFuture();
+  peers_.ResetAll();
+  GreetDuePeers();
+  return true;
+}
+
+void SessionMachine::ReportStep(absl::string_view stop_reason) {
+  busy_ = true;
+  const bool may_wait = !end_.is_signalled() && state_.phase() == RUNNING;
+  actions_.push_back(
+      steps_.Ask(state_.state_version(), stop_reason, may_wait, now_));
 }
 
 // The epoch of the report is lost, and the chief, which would have to restore
@@ -335,20 +458,12 @@ bool SessionMachine::NobodyWantsReport() const {
 
 void SessionMachine::AskToSave() {
   const int64_t request = state_.save_requests();
-  if (!options_.chief || entered_epoch_ == 0 ||
+  if (!options_.chief || steps_.epoch() == 0 ||
       request <= std::max(save_requests_seen_, state_.saves_answered())) {
     return;
   }
   save_requests_seen_ = request;
   actions_.push_back(SaveNow{request});
-}
-
-// The ps that asked has a few seconds.
-void SessionMachine::On(const SaveReportLostEvent& event) {
-  if (event.attempt >= kSaveReportAttempts) return;
-  save_report_ =
-      SendSaveReport{event.save_request, event.error, event.attempt + 1};
-  save_report_at_ = now_ + RetryPause(event.attempt - 1);
 }
 
 void SessionMachine::RepeatSaveReport() {
@@ -357,12 +472,185 @@ void SessionMachine::RepeatSaveReport() {
   save_report_at_ = absl::InfiniteFuture();
 }
 
+// ---- The end ------------------------------------------------------------
+
+void SessionMachine::AdvanceSignalled() {
+  // The job's end came first.
+  if (end_.IsCompleted()) return Leave(end_.FinishCompleted());
+  // Others may train in an epoch that the chief has not entered itself.
+  const bool has_epoch =
+      steps_.last_epoch() != 0 ||
+      (peers_.AllGreeted() && EpochIsUsable(state_, peers_.replies()));
+  if (options_.chief && has_epoch && !Drain()) return;
+  if (options_.chief && has_epoch && !end_.save_is_over()) {
+    actions_.push_back(end_.GiveUpSave());
+  }
+  if (!options_.chief && InEpoch() && steps_.has_report()) {
+    return ReportStep(/*stop_reason=*/"");
+  }
+  // The signal's exit code does not tell.
+  if (const auto failed = end_.SayFailedSave()) actions_.push_back(*failed);
+  if (registered_with_ == 0 || !peers_.AllGreeted()) {
+    return ExitWith(end_.ExitOfSignal());
+  }
+  Leave(end_.FinishSignalled());
+}
+
+// First nobody gets another step, then all report the one that they are in,
+// and only then is saved: no acknowledged step is missing there.
+bool SessionMachine::Drain() {
+  if (end_.save_is_over()) return true;
+  if (!InEpoch()) {
+    // A ps is lost, or its answer was. It may be there again in time.
+    if (now_ >= end_.drain_until()) return true;
+    if (!Connect() || Pause()) return false;
+    if (!EpochIsUsable(state_, peers_.replies())) return true;
+    if (!UseEpoch()) return false;
+  }
+  const bool stopping = steps_.knows_stop() || state_.phase() == STOPPING;
+  if (steps_.has_report() || !stopping) {
+    ReportStep(stopping ? "" : "interrupted");
+    return false;
+  }
+  const std::vector<TaskId> unfinished =
+      UnfinishedOthers(state_, options_.self);
+  if (!unfinished.empty()) {
+    if (now_ < end_.drain_until()) {
+      WaitFor(absl::StrCat(TaskNames(unfinished), " to finish"));
+      return false;
+    }
+    SayLine(absl::StrCat("not waiting for ", TaskNames(unfinished),
+                         " any longer: a step that it has not reported may be "
+                         "missing in the checkpoint"),
+            /*is_error=*/true);
+  }
+  Save(/*completed=*/false, "interrupted");
+  return false;
+}
+
+// No update is made any more, so that what the chief saves is what all had.
+void SessionMachine::AdvanceTooFew() {
+  if (busy_ || Pause()) return;
+  if (options_.chief && !end_.save_is_over()) {
+    busy_ = true;
+    actions_.push_back(RunFinal{/*completed=*/false, "too_few_replicas"});
+    return;
+  }
+  if (const auto failed = end_.SayFailedSave()) actions_.push_back(*failed);
+  Fail({kExitRetryable, end_.too_few()});
+}
+
+// The end of all but the chief: it takes no more steps, and leaves when the
+// chief has saved. Should a ps be lost before that, the job goes on from an
+// older checkpoint, and wants its workers.
+void SessionMachine::AdvanceReported() {
+  if (HasTooFewReplicas(state_)) {
+    return Fail({kExitRetryable, state_.stop_reason()});
+  }
+  StopWaiting(&waiting_);
+  const bool chief_is_there = MaySave(state_, options_.chief_task);
+  if (!chief_is_there && !state_.unsaved()) {
+    StopWaiting(&end_waiting_);
+    return Leave(end_.FinishDone());
+  }
+  if (!HasFinished(state_, options_.self)) {
+    busy_ = true;
+    actions_.push_back(EndMachine::Stay(state_));
+    return;
+  }
+  WaitFor(&end_waiting_,
+          absl::StrCat(TaskName(options_.chief_task),
+                       chief_is_there ? "" : ", which is lost, to come back,",
+                       " to save the model and to finish"));
+}
+
+void SessionMachine::OnStaying(const FinishEvent& event) {
+  if (!event.reply.ok()) return ReconnectOrYield(event.reply.status());
+  AdoptState(event.reply->state());
+  if (!HasFinished(state_, options_.self)) return RetryLater();
+  failures_ = 0;
+}
+
+// The chief's end: after all others.
+void SessionMachine::AdvanceStopping() {
+  if (HasTooFewReplicas(state_)) {  // said an earlier start of this task
+    end_.OnTooFew(state_.stop_reason());
+    return AdvanceTooFew();
+  }
+  if (auto exit = end_.ExitOfFailedJob(state_)) return Fail(*std::move(exit));
+  if (end_.save_is_over()) return Leave(end_.FinishCompleted());
+  const std::vector<TaskId> unfinished =
+      UnfinishedOthers(state_, options_.self);
+  if (unfinished.empty()) {
+    return Save(/*completed=*/true, state_.stop_reason());
+  }
+  WaitFor(absl::StrCat(TaskNames(unfinished), " to finish"));
+  GreetAgain();
+}
+
+void SessionMachine::AdvanceDone() {
+  if (end_.save_is_over()) return Leave(end_.FinishCompleted());
+  if (auto exit = end_.ExitOfDoneJob(state_)) {
+    std::string lateness = end_.DescribeLateness(state_);
+    if (exit->code == kExitDone && !lateness.empty()) {
+      SayLine(std::move(lateness));
+    }
+    return ExitWith(*std::move(exit));
+  }
+  if (!peers_.AllGreeted()) {
+    return ExitWith(EndMachine::ExitWithoutSave(peers_.DescribeMissing()));
+  }
+  if (!ShardsHoldEpoch(state_, peers_.replies())) {
+    return ExitWith(EndMachine::ExitWithoutSave("a ps was restarted"));
+  }
+  if (UseEpoch()) Save(/*completed=*/true, state_.stop_reason());
+}
+
+void SessionMachine::Save(bool completed, absl::string_view stop_reason) {
+  busy_ = true;
+  actions_.push_back(end_.Save(completed, stop_reason));
+}
+
+void SessionMachine::Leave(SendFinish finish) {
+  failures_ = 0;
+  busy_ = true;
+  actions_.push_back(std::move(finish));
+}
+
+void SessionMachine::OnRegisteredAgain(const absl::Status& status) {
+  busy_ = false;
+  const bool must_confirm = register_takeover_ != 0;
+  if (auto exit = end_.OnRegisteredAgain(status, must_confirm)) {
+    return ExitWith(*std::move(exit));
+  }
+  if (!status.ok()) RetryLater();
+}
+
+// Tells the coordinator first if it knows us.
+void SessionMachine::Fail(Exit exit) {
+  if (registered_with_ == 0) return ExitWith(std::move(exit));
+  Leave(end_.FinishFailed(std::move(exit)));
+}
+
+void SessionMachine::ExitWith(Exit exit) {
+  exited_ = true;
+  actions_.push_back(std::move(exit));
+}
+
+void SessionMachine::SayIfFinishedBefore() {
+  std::string line = end_.SayFinishedBefore(state_, steps_.begun());
+  if (!line.empty()) SayLine(std::move(line));
+}
+
 // ---- Small moves --------------------------------------------------------
 
+void SessionMachine::SayLine(std::string text, bool is_error) {
+  actions_.push_back(Say{std::move(text), is_error});
+}
+
 void SessionMachine::Reconnect(const absl::Status& why) {
-  if (ending_) return;
-  entered_epoch_ = 0;
-  granted_ = false;
+  if (end_.is_leaving()) return;
+  steps_.Leave();
   step_waiting_.Stop();
   end_waiting_.Stop();
   peers_.ResetAll();
@@ -384,20 +672,19 @@ void SessionMachine::Reconnect(const absl::Status& why) {
 // start of this task has taken over, an invalid argument that this one is
 // wrong.
 void SessionMachine::ReconnectOrYield(const absl::Status& why) {
-  if (!ending_ && IsReplaced(why)) {
-    return ExitWith(kExitFailed, std::string(why.message()));
+  if (end_.is_leaving()) return;
+  if (IsReplaced(why)) {
+    return ExitWith({kExitFailed, std::string(why.message())});
   }
-  if (!ending_ && absl::IsInvalidArgument(why)) {
-    if (busy_) return ExitWith(kExitBadConfig, std::string(why.message()));
-    return FailRefused(why);
-  }
-  Reconnect(why);
+  if (!absl::IsInvalidArgument(why)) return Reconnect(why);
+  if (busy_) return ExitWith({kExitBadConfig, std::string(why.message())});
+  FailRefused(why);
 }
 
-// What this task asks for is wrong, and would be the next time.
+// This task asks for something wrong, and would the next time.
 void SessionMachine::FailRefused(const absl::Status& why) {
-  Fail(kExitBadConfig, absl::StrCat(PsName(0, options_.ps_addresses[0]),
-                                    " refused: ", why.message()));
+  Fail({kExitBadConfig, absl::StrCat(PsName(0, options_.ps_addresses[0]),
+                                     " refused: ", why.message())});
 }
 
 void SessionMachine::AdoptState(const JobState& state) {
@@ -412,18 +699,27 @@ void SessionMachine::WaitFor(WaitReporter* waiting, const std::string& what) {
   const bool is_end = state_.phase() == STOPPING && registered_with_ != 0 &&
                       peers_.AllGreeted() &&
                       MaySave(state_, options_.chief_task);
-  const bool limited = !is_end && signal_ == 0;
+  const bool limited = !is_end && !end_.is_signalled();
   if (limited && now_ - waiting->since() >= options_.max_wait) {
     return ExitWith(
-        kExitRetryable,
-        absl::StrCat("gave up after waiting ",
-                     absl::FormatDuration(options_.max_wait), " for ", what));
+        {kExitRetryable,
+         absl::StrCat("gave up after waiting ",
+                      absl::FormatDuration(options_.max_wait), " for ", what)});
   }
-  if (!line.empty()) actions_.push_back(Say{std::move(line)});
+  if (!line.empty()) SayLine(std::move(line));
+}
+
+void SessionMachine::WaitForOthers(const StepReply& reply) {
+  const std::string what = DescribeWait(reply);
+  if (what.empty()) return StopWaiting(&step_waiting_);
+  if (step_waiting_.since() == absl::InfiniteFuture()) {
+    step_waiting_.WaitFor(what, steps_.asked_at());
+  }
+  WaitFor(&step_waiting_, what);
 }
 
 void SessionMachine::StopWaiting(WaitReporter* waiting) {
-  if (waiting->Stop()) actions_.push_back(Say{"no longer waiting"});
+  if (waiting->Stop()) SayLine("no longer waiting");
 }
 
 void SessionMachine::RetryLater() {

@@ -1,5 +1,6 @@
-// What happens to a session, and what it then does. SessionMachine turns the
-// first into the second; TrainingSession carries the second out.
+// The events that happen to a session, and the actions that it then takes.
+// SessionMachine turns the first into the second; TrainingSession carries the
+// second out.
 #ifndef WORKER_SESSION_SESSION_MESSAGES_H_
 #define WORKER_SESSION_SESSION_MESSAGES_H_
 
@@ -38,17 +39,17 @@ struct LoadedModel {
   DataPosition start_position;
 };
 
-// What one step did, as the coordinator is told.
+// One step's report to the coordinator.
 struct StepReport {
   int64_t step = 0;
   int64_t examples = 0;
-  // Of the examples; the coordinator does not want it, hooks do.
+  // Right answers; the coordinator does not want them, hooks do.
   int64_t correct = 0;
   // Where this worker's data goes on.
   DataPosition position;
   double loss = 0;
   int64_t staleness = 0;
-  // Of the token that the step was taken with; 0: the mode has none.
+  // The round of the step's token; 0: the mode has none.
   int64_t round = 0;
   // The gradient came too late for its round, and was dropped.
   bool late = false;
@@ -162,7 +163,7 @@ struct EnterEpoch {
 // there is a reason.
 struct SendStep {
   int64_t model_epoch;
-  // Of ps task 0 in that epoch.
+  // The incarnation of ps task 0 in that epoch.
   uint64_t ps_incarnation;
   StepReport report;
   std::string stop_reason;

@@ -6,7 +6,7 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kLongestWatch = absl::Seconds(5);
-// What the answer may take beyond that.
+// The time that the answer may take beyond that.
 constexpr absl::Duration kGrace = absl::Seconds(5);
 
 }  // namespace

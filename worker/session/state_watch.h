@@ -13,9 +13,9 @@
 
 namespace muster {
 
-// Watches the job's state: each answer starts the next call by itself, on the
-// link's thread, so that this worker's heartbeat goes on while its own thread
-// computes. The first error ends it; Start begins anew. Thread-safe.
+// A watch on the job's state: each answer starts the next call by itself, on
+// the link's thread, so that this worker's heartbeat goes on while its own
+// thread computes. The first error ends it; Start begins anew. Thread-safe.
 class StateWatch {
  public:
   using OnState = std::function<void(absl::StatusOr<JobState>)>;

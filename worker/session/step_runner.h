@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// Takes one step. TrainLoop does; tests have a fake. One thread.
+// The taker of a worker's steps: TrainLoop, or a test's fake. One thread.
 class StepRunner {
  public:
   virtual ~StepRunner() = default;
@@ -35,7 +35,7 @@ class StepRunner {
                                          const BeforePush& before_push) = 0;
 };
 
-// Loads the model that a new epoch begins with. ModelLoader does.
+// The source of the model that a new epoch begins with: ModelLoader.
 class ModelSource {
  public:
   virtual ~ModelSource() = default;

@@ -178,8 +178,8 @@ void TrainingSession::Do(const LoadModel& action) {
   queue_->Push(std::move(event));
 }
 
-// What the restored model does not have, as far as ps task 0 still knew it: of
-// a new one each worker says it itself, when it enters the epoch.
+// Says which steps the restored model lacks, as far as ps task 0 still knew
+// them: with a new one each worker says it itself, when it enters the epoch.
 void TrainingSession::SayLostSteps(const LoadedModel& model) const {
   for (const WorkerState& before : job_state().workers()) {
     const TaskId& task = before.sender().task();
@@ -313,7 +313,7 @@ void TrainingSession::Do(const RunFinal& action) {
   SayDroppedSteps();
   absl::Status status = EndHooks(end);
   if (action.completed) {
-    // What was evaluated is worth keeping even if it could not be saved.
+    // An evaluation is worth keeping even if the model could not be saved.
     const absl::Status written = parts_.write_result(end);
     if (!status.ok() && !written.ok()) {
       parts_.say(/*is_error=*/true, written.message());

@@ -26,9 +26,8 @@
 
 namespace muster {
 
-// One process's part in a training run: carries out what SessionMachine
-// decides. Run is called once, on the thread that computes; RequestStop from
-// any thread.
+// One process's part in a training run: carries out SessionMachine's actions.
+// Run is called once, on the thread that computes; RequestStop from any thread.
 class TrainingSession {
  public:
   struct Options {
@@ -36,9 +35,9 @@ class TrainingSession {
     Sender sender;
     // Own ClusterSpec address; "" if none.
     std::string sender_address;
-    // Of the ps job by task index; empty in this process.
+    // Addresses of the ps job by task index; empty in this process.
     std::map<int, std::string> ps_addresses;
-    // Of the TrainingSpec's semantic fields.
+    // Hash and text of the TrainingSpec's semantic fields.
     uint64_t training_fingerprint = 0;
     std::string training_text;
     StopSpec stop;
@@ -51,7 +50,7 @@ class TrainingSession {
     int64_t epoch_examples = 0;
     int64_t batch_size = 0;
   };
-  // What it works with; all outlive it.
+  // The parts that it works with; all outlive it.
   struct Parts {
     const Clock* clock = nullptr;
     // One Hello to a ps task, not repeated (ParameterClient::Hello).
@@ -97,7 +96,7 @@ class TrainingSession {
   int64_t global_step() const { return global_step_; }
   double last_loss() const { return last_loss_; }
   int64_t first_global_step() const { return first_global_step_; }
-  // Of all workers, when this process began to train.
+  // The examples of all workers, when this process began to train.
   int64_t first_examples() const { return first_examples_; }
   // InfinitePast until then.
   absl::Time first_step_time() const { return first_step_time_; }
@@ -149,7 +148,7 @@ class TrainingSession {
   std::atomic<bool> draining_{false};
 
   StepReport reported_;
-  // What this process has loaded and not yet entered.
+  // Has this process loaded the model of an epoch that is not yet entered?
   bool loaded_ = false;
   bool loaded_initialized_ = false;
   int exit_code_ = -1;

@@ -4,10 +4,9 @@
 
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
-#include "worker/hook/dropped_steps.h"
+#include "worker/hook/hook_registry.h"
 #include "worker/hook/nan_guard.h"
 #include "worker/hook/stop_conditions.h"
-#include "worker/hook/tensor_log.h"
 #include "worker/training/schedule_length.h"
 
 namespace muster {
@@ -49,14 +48,6 @@ std::unique_ptr<Profiler> MakeProfiler(const SessionHooks::Options& options,
   return std::make_unique<Profiler>(profile, parts.write_file, parts.say);
 }
 
-absl::StatusOr<std::unique_ptr<TensorLog>> MakeTensorLog(
-    const SessionHooks::Options& options, const SessionHooks::Parts& parts) {
-  return TensorLog::Create(options.training.log_tensors(),
-                           [say = parts.say](absl::string_view text) {
-                             say(/*is_error=*/false, text);
-                           });
-}
-
 std::unique_ptr<CheckpointSaver> MakeCheckpointSaver(
     const SessionHooks::Options& options, const SessionHooks::Parts& parts) {
   const CheckpointSpec& checkpoint = options.training.checkpoint();
@@ -87,18 +78,13 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
     hooks->Add(MakeNanGuard(options, parts));
   }
   hooks->Add(MakeProgress(options, parts));
-  if (options.training.replication().has_sync()) {
-    hooks->Add(std::make_unique<DroppedSteps>(
-        [say = parts.say](absl::string_view text) {
-          say(/*is_error=*/false, text);
-        }));
-  }
+  ASSIGN_OR_RETURN(
+      auto registered,
+      MakeRegisteredHooks({options.training, options.task_name, options.chief,
+                           parts.say, parts.stop_job}));
+  for (auto& hook : registered) hooks->Add(std::move(hook));
   if (options.profile.steps.count > 0) hooks->Add(MakeProfiler(options, parts));
   if (!options.chief) return hooks;
-  if (options.training.log_tensors().every_steps() > 0) {
-    ASSIGN_OR_RETURN(auto tensor_log, MakeTensorLog(options, parts));
-    hooks->Add(std::move(tensor_log));
-  }
   ASSIGN_OR_RETURN(auto summary_hooks,
                    MakeSummaryHooks(options.training, parts.summaries));
   for (auto& hook : summary_hooks) hooks->Add(std::move(hook));

@@ -23,8 +23,7 @@
 namespace muster {
 
 // Makes and owns the hooks of one process, in the order in which they are
-// called: worker/hook/README.md has the table. To add one, give Create a line
-// where the hook belongs in that order.
+// called: worker/hook/README.md has the table, and says how to add one.
 class SessionHooks {
  public:
   struct Options {

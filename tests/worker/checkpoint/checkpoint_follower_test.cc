@@ -80,7 +80,7 @@ class CheckpointFollowerTest : public testing::Test {
   WatchedFileSystem files_{kTrainDir};
   StopLatch job_;
   StopLatch interrupted_;
-  // What happens while a checkpoint is evaluated.
+  // Called while a checkpoint is evaluated.
   std::function<absl::StatusOr<EvaluationResult>(int64_t step)> on_evaluate_ =
       [](int64_t) { return EvaluationResult(); };
   std::vector<int64_t> evaluated_;

@@ -161,7 +161,7 @@ TEST(WorkerPositionsTest, StepsOfOtherRowsAreTheEpochOfTheExamples) {
 
 // ---- What a restore leaves out, and repeats ---------------------------------
 
-// What a step of a run is made of.
+// The make-up of a run's steps.
 struct Shape {
   int64_t batch_size;
   int64_t towers;

@@ -145,7 +145,7 @@ TEST_F(ProfilerTest, WritesTheStepsThatWereAskedFor) {
   EXPECT_EQ(spans[13].end, 500e3);
 }
 
-// What ui.perfetto.dev wants of X events on one thread.
+// ui.perfetto.dev wants it of X events on one thread.
 TEST_F(ProfilerTest, SpansOfALaneNestOrDoNotTouch) {
   options_.steps.count = 5;
   Profiler profiler = Make();
@@ -197,7 +197,7 @@ TEST_F(ProfilerTest, ShowsWhoHasWaitedForAPullThatIsUnderWay) {
                             "compute: wait for dense/weights 9-20"}));
 }
 
-// What a step of one tower did on its device.
+// The work of a tower's step on its device.
 DeviceTrace TraceOf(const std::string& device) {
   const auto at = [](int64_t ms) {
     return absl::UnixEpoch() + absl::Milliseconds(300 + ms);

@@ -43,7 +43,7 @@ class SummaryHooksTest : public ::testing::Test {
     return *std::move(hooks);
   }
 
-  // Of all points on the disk.
+  // The tags of all points on the disk.
   std::set<std::string> Tags() {
     std::set<std::string> tags;
     const auto names = files_.List("logs/chief");

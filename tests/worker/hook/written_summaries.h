@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// What a hook wrote.
+// The points that a hook wrote.
 struct WrittenSummaries {
   // In order: the step, and the tensor of each tag.
   struct Point {
@@ -32,7 +32,7 @@ struct WrittenSummaries {
     };
   }
 
-  // Of a scalar; -12345 if it was not written.
+  // A scalar's value; -12345 if it was not written.
   double Scalar(size_t point, const std::string& tag) const {
     if (point >= points.size()) return -12345;
     const auto it = points[point].tensors.find(tag);

@@ -25,13 +25,6 @@ JobState Committed(int64_t model_epoch, std::vector<uint64_t> incarnations) {
   return state;
 }
 
-void AddWorker(JobState* state, int index, uint64_t incarnation) {
-  Sender* sender = state->add_workers()->mutable_sender();
-  sender->mutable_task()->set_job("worker");
-  sender->mutable_task()->set_index(index);
-  sender->set_incarnation(incarnation);
-}
-
 TEST(ChiefMachineTest, CommittedEpochOnAllShardsIsUsable) {
   EXPECT_TRUE(EpochIsUsable(Committed(3, {7, 8}), {Shard(7, 3), Shard(8, 3)}));
 }
@@ -90,23 +83,6 @@ TEST(ChiefMachineTest, LoadsAndCommitsTheBegunEpochForTheGreetedShards) {
   EXPECT_THAT(commit.ps_incarnations, ElementsAre(7, 8));
   chief.OnCommitted();
   EXPECT_FALSE(chief.busy());
-}
-
-TEST(ChiefMachineTest, WaitsOnlyForLiveWorkers) {
-  JobState state;
-  AddWorker(&state, 0, 1);  // Itself.
-  AddWorker(&state, 1, 2);
-  AddWorker(&state, 2, 3);
-  AddWorker(&state, 3, 0);  // From a manifest.
-  state.mutable_workers(1)->set_finished(true);
-  TaskId self;
-  self.set_job("worker");
-  std::vector<TaskId> unfinished;
-  EXPECT_FALSE(OthersHaveFinished(state, self, &unfinished));
-  ASSERT_EQ(unfinished.size(), 1);
-  EXPECT_EQ(unfinished[0].index(), 2);
-  state.mutable_workers(2)->set_lost(true);
-  EXPECT_TRUE(OthersHaveFinished(state, self, nullptr));
 }
 
 }  // namespace

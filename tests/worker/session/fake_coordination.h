@@ -119,7 +119,7 @@ class FakeCoordination : public CoordinationLink {
     done(ReportSaveReply());
   }
 
-  // Of an asynchronous job.
+  // The answer of an asynchronous job.
   void PauseRounds(const PauseRoundsRequest& request, absl::Time deadline,
                    ReplyCallback<PauseRoundsReply> done) override {
     static_cast<void>(request);

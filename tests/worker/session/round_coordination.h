@@ -33,7 +33,7 @@ class RoundCoordination : public FakeCoordination {
   void set_round(int64_t round) { round_ = round; }
 
   absl::Status failure;
-  // What a wrong coordinator adds to the state's step.
+  // A wrong coordinator's addition to the state's step.
   int64_t state_ahead = 0;
   // Called when a hold is answered.
   std::function<void()> after_hold = [] {};

@@ -170,7 +170,7 @@ class SessionMachineTest : public ::testing::Test {
   std::vector<SessionAction> actions_;
   absl::Time now_ = absl::UnixEpoch();
   int64_t version_ = 0;
-  // Of the machine that Start makes.
+  // The options of the machine that Start makes.
   absl::Duration step_wait_;
   JobGoal goal_;
   bool saves_ = false;

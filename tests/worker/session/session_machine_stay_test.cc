@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 // The time between a worker's last step and the chief's last save.
 class SessionMachineStayTest : public SessionMachineTest {
  protected:
-  // Of a job with the chief and this worker.
+  // The state of a job with the chief and this worker.
   JobState StateOfTwo(JobPhase phase) {
     JobState state = State(phase, 1, {7});
     for (int i = 0; i < 2; ++i) {
@@ -139,7 +139,7 @@ TEST_F(SessionMachineStayTest, ALostChiefIsWaitedForOnlySoLong) {
               HasSubstr("/job:worker/task:0, which is lost"));
 }
 
-// What the chief had not saved is gone with the ps.
+// The steps that the chief had not saved are gone with the ps.
 TEST_F(SessionMachineStayTest, AWorkerThatStayedTrainsAgainAfterARestore) {
   RunToStay();
   Send(WatchEvent{absl::UnavailableError("reset")});

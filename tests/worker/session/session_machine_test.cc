@@ -407,7 +407,7 @@ TEST_F(SessionMachineTest, AnEpochOfOtherPsStartsIsAnotherOne) {
   Send(RegisterEvent{Registered(State(RUNNING, 1, {8}), 3)});
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
   EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 3);
-  // What is lost with the old one is not reported to the new one.
+  // The report to the old one is lost with it.
   ASSERT_NE(Get<SendStep>(), nullptr);
   EXPECT_EQ(Get<SendStep>()->report.step, 0);
 }
@@ -456,7 +456,7 @@ TEST_F(SessionMachineTest, CountsNoDroppedStepAsLost) {
     Send(StepEvent{reply});
     Send(TrainEvent{StepReport()});
   }
-  // Of the third step nothing is known.
+  // Nothing is known of the third step.
   Send(StepEvent{Reply(/*granted=*/false, 1)});
   Send(WatchEvent{absl::UnavailableError("gone")});
   Pass(absl::Seconds(1));

@@ -152,7 +152,7 @@ class TrainingSessionTest : public ::testing::Test {
   FakeSteps steps_;
   FakeSource source_;
   RecordingHook recorder_;
-  // Of the session that Make returned.
+  // The session that Make returned.
   TrainingSession* session_ = nullptr;
   NanGuard guard_{
       {"/job:worker/task:0", /*max_refusals=*/2,

@@ -1,0 +1,122 @@
+#include "worker/session/step_machine.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+using Answer = StepMachine::Answer;
+
+constexpr absl::Duration kWait = absl::Seconds(1);
+constexpr absl::Time kNow = absl::UnixEpoch();
+
+StepReply Reply(bool granted, int64_t version = 1) {
+  StepReply reply;
+  reply.set_granted(granted);
+  reply.set_phase(RUNNING);
+  reply.set_model_epoch(1);
+  reply.set_state_version(version);
+  return reply;
+}
+
+SendStep Ask(StepMachine* steps) {
+  return steps->Ask(/*state_version=*/1, /*stop_reason=*/"", /*may_wait=*/true,
+                    kNow);
+}
+
+// In epoch 1 of ps task 0's incarnation 7.
+class StepMachineTest : public ::testing::Test {
+ protected:
+  StepMachineTest() { steps_.Enter(1, {7}); }
+
+  void TakeStep() {
+    Ask(&steps_);
+    ASSERT_EQ(steps_.OnAnswer(Reply(true), kNow), Answer::kGranted);
+    steps_.Take();
+    steps_.OnTaken(StepReport());
+  }
+
+  StepMachine steps_{kWait};
+};
+
+TEST_F(StepMachineTest, ReportsAStepWithTheNextQuestion) {
+  SendStep ask = Ask(&steps_);
+  EXPECT_EQ(ask.model_epoch, 1);
+  EXPECT_EQ(ask.ps_incarnation, 7);
+  EXPECT_EQ(ask.report.step, 0);
+  EXPECT_EQ(ask.max_wait, kWait);
+  EXPECT_EQ(steps_.OnAnswer(Reply(true), kNow), Answer::kGranted);
+  EXPECT_EQ(steps_.Take().step, 1);
+  StepReport report;
+  report.examples = 32;
+  steps_.OnTaken(report);
+  EXPECT_FALSE(steps_.granted());
+  ask = Ask(&steps_);
+  EXPECT_EQ(ask.report.step, 1);
+  EXPECT_EQ(ask.report.examples, 32);
+}
+
+TEST_F(StepMachineTest, AStepThatWasGivenUpIsReturned) {
+  Ask(&steps_);
+  steps_.OnAnswer(Reply(true), kNow);
+  steps_.Take();
+  steps_.OnGivenUp();
+  const SendStep ask = Ask(&steps_);
+  EXPECT_TRUE(ask.report.abandoned);
+  EXPECT_EQ(ask.max_wait, absl::ZeroDuration());
+  EXPECT_EQ(steps_.OnAnswer(Reply(false), kNow), Answer::kReturned);
+  EXPECT_FALSE(steps_.has_report());
+}
+
+TEST_F(StepMachineTest, AGrantOfAnotherEpochGrantsNothing) {
+  Ask(&steps_);
+  StepReply other = Reply(true);
+  other.set_model_epoch(2);
+  EXPECT_EQ(steps_.OnAnswer(other, kNow), Answer::kRefused);
+  EXPECT_FALSE(steps_.granted());
+}
+
+TEST_F(StepMachineTest, ALostPeerTakesTheGrantBack) {
+  Ask(&steps_);
+  steps_.OnAnswer(Reply(true), kNow);
+  steps_.Leave();
+  EXPECT_FALSE(steps_.granted());
+  EXPECT_EQ(steps_.epoch(), 0);
+  EXPECT_EQ(steps_.last_epoch(), 1);
+}
+
+TEST_F(StepMachineTest, ARefusedWorkerAsksAgainAfterASecondOrForNews) {
+  Ask(&steps_);
+  EXPECT_EQ(steps_.OnAnswer(Reply(false), kNow), Answer::kRefused);
+  EXPECT_TRUE(steps_.IsRefused(/*state_version=*/1, kNow));
+  EXPECT_FALSE(steps_.IsRefused(/*state_version=*/2, kNow));
+  EXPECT_FALSE(steps_.IsRefused(/*state_version=*/1, steps_.ask_again_at()));
+  EXPECT_EQ(steps_.ask_again_at(), kNow + absl::Seconds(1));
+}
+
+TEST_F(StepMachineTest, ARefusalThatHasWaitedIsFollowedAtOnce) {
+  Ask(&steps_);
+  steps_.OnAnswer(Reply(false), kNow + kWait);
+  EXPECT_FALSE(steps_.IsRefused(/*state_version=*/1, kNow + kWait));
+}
+
+TEST_F(StepMachineTest, TellsWhatWentWithPsTaskZero) {
+  for (int i = 0; i < 3; ++i) TakeStep();
+  // The third is not acknowledged.
+  EXPECT_EQ(steps_.Restore(/*kept=*/1, /*first_ps_incarnation=*/8), 1);
+  EXPECT_FALSE(steps_.has_report());
+}
+
+TEST_F(StepMachineTest, LeavesItToTheChiefIfAnotherPsWasLost) {
+  for (int i = 0; i < 3; ++i) TakeStep();
+  EXPECT_EQ(steps_.Restore(/*kept=*/0, /*first_ps_incarnation=*/7), 0);
+}
+
+TEST_F(StepMachineTest, AnEpochIsItsNumberAndItsProcesses) {
+  EXPECT_TRUE(steps_.IsLastEpoch(1, {7}));
+  EXPECT_FALSE(steps_.IsLastEpoch(2, {7}));
+  EXPECT_FALSE(steps_.IsLastEpoch(1, {8}));
+}
+
+}  // namespace
+}  // namespace muster
