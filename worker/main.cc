@@ -331,7 +331,7 @@ int List() {
   return kExitDone;
 }
 
-// What a worker and an evaluator have in common.
+// The options that a worker and an evaluator have in common.
 template <typename Options>
 absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
                                         TrainingSpec training) {
@@ -476,7 +476,7 @@ int Main(const std::vector<std::string>& args) {
     return List();
   }
 
-  // What gRPC prints by itself, the links and servers say in better words.
+  // The links and servers say in better words what gRPC prints by itself.
   gpr_set_log_function([](gpr_log_func_args*) {});
 
   const absl::StatusOr<ResolvedCluster> cluster = ResolveOwnCluster();

@@ -97,7 +97,7 @@ absl::StatusOr<Distance> Measure(const CheckpointReader& a,
   return distance;
 }
 
-// What differs in a tensor that both have; "" if nothing does.
+// The difference in a tensor that both have; "" if there is none.
 absl::StatusOr<std::string> CompareTensor(const CheckpointReader& a,
                                           const CheckpointReader& b,
                                           const CheckpointPiece& in_a,

@@ -256,7 +256,7 @@ absl::Status WorkerTask::OpenTrainDir() {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options_.train_dir));
-  // What a chief that was killed in a save has left there.
+  // A chief that was killed in a save has left parts of it there.
   return CleanTrainDir(file_system_.get(), options_.train_dir);
 }
 
@@ -449,8 +449,8 @@ void WorkerTask::CreateSession() {
       std::make_unique<TrainingSession>(SessionOptions(), std::move(parts));
 }
 
-// What all workers must have alike: the training, and how many towers, or two
-// of them would see the same example.
+// The text that all workers must have alike: the training, and how many towers,
+// or two of them would see the same example.
 std::string WorkerTask::TrainingText() const {
   std::string text = SemanticText(options_.training);
   if (shape_.towers > 1) {

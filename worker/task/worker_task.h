@@ -48,39 +48,40 @@
 
 namespace muster {
 
+// The command line of a worker, read and checked.
 struct WorkerOptions {
   TaskId self;
-  // Empty: standalone, one ps in this process.
+  // The cluster; empty: standalone, one ps in this process.
   ClusterSpec cluster;
-  // Checked.
+  // The training, checked.
   TrainingSpec training;
-  // StopSource of it, to be told.
+  // The training's StopSource, to be told.
   std::string stop_source = "the training";
-  // "": nothing is saved or restored.
+  // The chief's folder; "": nothing is saved or restored.
   std::string train_dir;
   // Weights that a new training starts from.
   InitialWeights::Options init;
-  // One device a tower.
+  // The devices, one a tower.
   DeviceChoice device_choice;
-  // Say what computes each layer, and with how much memory.
+  // Whether to say what computes each layer, and with how much memory.
   bool log_device_placement = false;
-  // Of all towers together.
+  // The threads of all towers together.
   int compute_threads = 1;
   absl::Duration max_wait = absl::Hours(2);
-  // Own health service; "" for none.
+  // The own health service; "" for none.
   std::string listen_address;
-  // To write a timeline of, into train_dir.
+  // The steps to write a timeline of, into train_dir.
   ProfiledSteps profiled;
   Progress::Options progress;
   Progress::Write write_progress;
   // A line for the operator, from any thread.
   std::function<void(bool is_error, absl::string_view)> say;
-  // Random and not 0.
+  // The process's start number: random and not 0.
   uint64_t incarnation = 1;
   // Both outlive the task. The latch ends Create where it waits.
   const Clock* clock = nullptr;
   StopLatch* latch = nullptr;
-  // When the process started.
+  // The process's start.
   absl::Time start_time;
 };
 
@@ -146,7 +147,7 @@ class WorkerTask {
   // The training's rates are scaled when the towers are known, before anybody
   // reads them; then constant.
   WorkerOptions options_;
-  // From options_.cluster.
+  // The tasks of options_.cluster.
   TaskId chief_task_;
   std::vector<TaskId> tasks_;
   std::vector<std::string> ps_addresses_;
@@ -156,10 +157,11 @@ class WorkerTask {
   // The shards' rule, as FitOptimizer leaves it; update_'s, too.
   std::unique_ptr<UpdateRule> update_rule_;
   OpenedTowers opened_;
-  // The model's; null if the shards update the parameters.
+  // The model's update; null if the shards update the parameters.
   DeviceUpdate* update_ = nullptr;
   std::unique_ptr<TowerGroup> towers_;
-  // With all compute threads; null if the first tower's has them, or has none.
+  // A backend with all compute threads; null if the first tower's has them, or
+  // has none.
   std::unique_ptr<Backend> test_backend_;
   std::unique_ptr<CompiledModel> test_model_;
   std::unique_ptr<DataSet> data_set_;
@@ -168,7 +170,7 @@ class WorkerTask {
 
   std::unique_ptr<FileSystem> file_system_;
   std::unique_ptr<TrainDirLock> lock_;
-  // Of the run, before this process; the chief's.
+  // The run's time before this process; the chief's.
   absl::Duration trained_before_ = absl::ZeroDuration();
   std::unique_ptr<HealthServer> health_;
 

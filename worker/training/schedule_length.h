@@ -18,7 +18,7 @@ inline constexpr int64_t kMostCounted = 1'000'000'000'000'000;
 // examples from 1 to kMostCounted.
 absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples);
 
-// What will end the training, in one line, and that `source` says so: "the
+// One line with what will end the training, and that `source` says so: "the
 // training ends at step 40 (stop.steps=40), as --set says". An epoch has
 // `epoch_updates`.
 std::string DescribeStop(const StopSpec& stop, int64_t epoch_updates,

@@ -33,15 +33,15 @@ using ::google::protobuf::FieldDescriptor;
 // Far more rows than any machine's memory holds of them.
 constexpr int64_t kMaxBatchSize = 1 << 24;
 constexpr int64_t kMaxAccumulateBatches = 1 << 16;
-// Of a batch of an evaluation, where the global batch is all that is known: it
-// is divided in training, and may be too large for one model's memory.
+// The rows of an evaluation's batch where the global batch is all that is
+// known: that is divided in training, and may be too large for one model.
 constexpr int64_t kMostEvaluationRows = 512;
 constexpr int64_t kMaxPrefetch = 1024;
 constexpr int64_t kDefaultPrefetch = 2;
 constexpr int32_t kDefaultKeep = 5;
 constexpr int32_t kDefaultMaxRefusals = 3;
 constexpr int64_t kDefaultSummarySteps = 100;
-// Of a message, with room for what is beside the text.
+// The text's share of a message, which has room for more.
 constexpr int64_t kMaxTextBytes = kMaxPartBytes;
 
 // The stop conditions that `overrides` name.

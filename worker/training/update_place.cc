@@ -6,7 +6,8 @@
 namespace muster {
 namespace {
 
-// What is done with gradients between their computation and the update.
+// The clause for what is done with gradients between their computation and the
+// update.
 std::string WhyGradientsLeave(const TrainingSpec& training) {
   const GradientSpec& gradient = training.gradient();
   if (gradient.has_clip()) return "gradient.clip changes gradients";

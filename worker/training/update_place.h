@@ -10,12 +10,13 @@
 
 namespace muster {
 
-// What compute.update_on_device depends on, besides the optimizer's rule.
+// The circumstances that compute.update_on_device depends on, besides the
+// optimizer's rule.
 struct UpdateSite {
-  // The shard is in this process.
+  // Whether the shard is in this process.
   bool is_standalone = false;
   BatchPlan shape;
-  // The first tower's device has memory of its own.
+  // Whether the first tower's device has memory of its own.
   bool has_device = false;
   absl::Span<const TensorDef> tensors;
 };
