@@ -36,10 +36,10 @@
 #include "grpc/support/log.h"
 #include "spdlog/spdlog.h"
 #include "worker/checkpoint/initial_weights.h"
+#include "worker/client/link/shard_link.h"
 #include "worker/ctl/inspect_checkpoint.h"
 #include "worker/session/session_messages.h"
 #include "worker/standalone_links.h"
-#include "worker/task/cluster_links.h"
 #include "worker/task/compute_cores.h"
 #include "worker/task/describe_components.h"
 #include "worker/task/evaluator_task.h"
@@ -444,7 +444,10 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
       cluster.spec.empty()
           ? MakeStandaloneLinks(&clock, options->compute_threads,
                                 absl::GetFlag(FLAGS_worker_timeout))
-          : MakeClusterLinks(cluster.spec, *link, &clock);
+          : MakeClusterLinks(
+                cluster.spec, *link,
+                [](const std::string& line) { spdlog::info("{}", line); },
+                &clock);
   const auto task = WorkerTask::Create(*std::move(options), std::move(links));
   std::function<void(int)> on_signal;
   if (task.ok()) {

@@ -1,6 +1,8 @@
 #include "worker/task/worker_task.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -16,8 +18,11 @@
 #include "common/cluster/task_id.h"
 #include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
+#include "common/rpc/protocol.h"
+#include "worker/client/call_status.h"
 #include "worker/hook/summary_writer.h"
 #include "worker/task/result_file.h"
+#include "worker/task/run_speed.h"
 #include "worker/tower/device_names.h"
 #include "worker/tower/gradient_clipper.h"
 #include "worker/training/place_model.h"
@@ -26,6 +31,7 @@
 #include "worker/training/schedule_length.h"
 #include "worker/training/training_parts.h"
 #include "worker/training/training_spec.h"
+#include "worker/training/update_place.h"
 
 namespace muster {
 namespace {
@@ -76,7 +82,7 @@ absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(CreateModel());
   coordination_ = std::move(links.coordination);
   RETURN_IF_ERROR(CreateClient(std::move(links.shards)));
-  RETURN_IF_ERROR(PlaceUpdates());
+  RETURN_IF_ERROR(PlaceParameterUpdates());
   RETURN_IF_ERROR(CreateLoop());
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
   RETURN_IF_ERROR(CreateHooks());
@@ -192,6 +198,19 @@ absl::Status WorkerTask::CreateClient(
 int WorkerTask::WorkerIndex() const {
   const auto it = std::find(tasks_.begin(), tasks_.end(), options_.self);
   return static_cast<int>(it - tasks_.begin());
+}
+
+absl::Status WorkerTask::PlaceParameterUpdates() {
+  UpdateSite site;
+  site.is_standalone = options_.cluster.empty();
+  site.shape = shape_;
+  ASSIGN_OR_RETURN(update_,
+                   PlaceUpdates(options_.training, site, opened_.towers.front(),
+                                update_rule_.get(),
+                                [say = options_.say](absl::string_view line) {
+                                  say(/*is_error=*/false, line);
+                                }));
+  return absl::OkStatus();
 }
 
 absl::Status WorkerTask::CreateLoop() {
@@ -492,6 +511,64 @@ void WorkerTask::SayLines(absl::string_view text) const {
        absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     options_.say(/*is_error=*/false, line);
   }
+}
+
+TrainingResult WorkerTask::DescribeRun() const {
+  const TrainingSpec& training = options_.training;
+  TrainingResult result;
+  result.model = training.model().name();
+  result.mode = options_.cluster.empty() ? "standalone" : "cluster";
+  result.replication = ReplicationName(training.replication());
+  result.replication_settings = ReplicationNumbers(training.replication());
+  result.optimizer = training.optimizer().name();
+  result.device = std::string(opened_.towers.front().backend->name());
+  for (const TowerParts& tower : opened_.towers) {
+    result.devices.push_back(tower.device);
+  }
+  result.num_ps = options_.cluster.num_ps();
+  result.num_workers = static_cast<int>(tasks_.size());
+  result.compute_threads = options_.compute_threads;
+  result.seed = training.seed();
+  result.batch_size = shape_.batch_size;
+  result.accumulate_batches = shape_.accumulate_batches;
+  result.rows_per_push = shape_.worker_rows();
+  result.codec = training.gradient().codec();
+  result.error_feedback = training.gradient().error_feedback();
+  result.gradient_bytes_sent = loop_->sent_bytes();
+  result.gradient_bytes_float32 = loop_->float32_bytes();
+  result.pull_codec = training.pull().codec();
+  result.pull_bytes_received = loop_->parameters().received_bytes();
+  result.pull_bytes_float32 = loop_->parameters().float32_bytes();
+  result.muster_version = std::string(kMusterVersion);
+  return result;
+}
+
+absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
+  const std::optional<EvaluationResult> evaluated = hooks_->evaluated();
+  if (options_.train_dir.empty() || !evaluated.has_value()) {
+    return absl::OkStatus();
+  }
+  TrainingResult result = DescribeRun();
+  result.test_accuracy = evaluated->accuracy;
+  result.test_loss = evaluated->loss;
+  result.test_examples = evaluated->examples;
+  result.final_loss = session_->last_loss();
+  result.global_step = end.global_step;
+  result.start_step = session_->first_global_step();
+  result.stop_reason = end.stop_reason;
+  result.checkpoint = hooks_->newest_checkpoint();
+  RunTimes times;
+  times.start = options_.start_time;
+  times.entered = session_->entered_time();
+  times.first_examples = session_->first_examples();
+  times.first_step = session_->first_step_time();
+  times.stopped = session_->stopped_time();
+  times.end = options_.clock->Now();
+  AddSpeed(session_->job_state(), times, &result);
+  const std::string path = absl::StrCat(options_.train_dir, "/result.json");
+  RETURN_IF_ERROR(OfFile(WriteFileAtomically(path, ResultJson(result))));
+  options_.say(/*is_error=*/false, absl::StrCat("wrote ", path));
+  return absl::OkStatus();
 }
 
 int WorkerTask::Run() { return session_->Run(); }

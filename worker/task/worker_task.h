@@ -26,6 +26,7 @@
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/checkpoint/model_loader.h"
 #include "worker/checkpoint/model_saver.h"
+#include "worker/client/link/shard_link.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
 #include "worker/executor/device_update.h"
@@ -85,12 +86,6 @@ struct WorkerOptions {
   absl::Time start_time;
 };
 
-// The ps tasks, wherever they are.
-struct WorkerLinks {
-  std::vector<std::unique_ptr<ParameterLink>> shards;
-  std::unique_ptr<CoordinationLink> coordination;
-};
-
 // A worker or chief process, put together: device, model, data, client, hooks,
 // session. Run once.
 class WorkerTask {
@@ -120,7 +115,7 @@ class WorkerTask {
   absl::Status CreateModel();
   absl::Status CreateClient(std::vector<std::unique_ptr<ParameterLink>> links);
   // Lets the device update the parameters, where that can be.
-  absl::Status PlaceUpdates();
+  absl::Status PlaceParameterUpdates();
   absl::Status CreateLoop();
   absl::Status CreateChiefParts();
   absl::Status OpenTrainDir();
@@ -141,7 +136,6 @@ class WorkerTask {
   void SayLines(absl::string_view text) const;
   void SayPlacement() const;
   TrainingResult DescribeRun() const;
-  void AddSpeed(TrainingResult* result) const;
   absl::Status WriteResult(const EndRecord& end) const;
 
   // The training's rates are scaled when the towers are known, before anybody
