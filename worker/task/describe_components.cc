@@ -23,6 +23,13 @@ std::string Indent(absl::string_view text) {
   return indented;
 }
 
+std::string DescribeLayerTypes() {
+  return absl::StrCat(DescribeLayers(),
+                      "any of them that has parameters may have share: "
+                      "\"conv1\" beside its attributes: it uses "
+                      "the parameters of the layer conv1 instead of its own\n");
+}
+
 std::string DescribeOptimizers() {
   std::string text;
   for (const std::string& name : UpdateRuleNames()) {
@@ -64,12 +71,12 @@ std::string DescribeCodecs() {
 }  // namespace
 
 std::string DescribeComponents(const GpuOptions& gpu) {
-  return absl::StrCat("Layers\n", Indent(DescribeLayers()), "\nOptimizers\n",
-                      Indent(DescribeOptimizers()), "\nSchedules\n",
-                      Indent(LearningRate::DescribeSchedules()),
-                      "\nPlacements\n", Indent(DescribePlacements()),
-                      "\nCodecs\n", Indent(DescribeCodecs()), "\nBackends\n",
-                      Indent(DescribeDevices(gpu)));
+  return absl::StrCat(
+      "Layers\n", Indent(DescribeLayerTypes()), "\nOptimizers\n",
+      Indent(DescribeOptimizers()), "\nSchedules\n",
+      Indent(LearningRate::DescribeSchedules()), "\nPlacements\n",
+      Indent(DescribePlacements()), "\nCodecs\n", Indent(DescribeCodecs()),
+      "\nBackends\n", Indent(DescribeDevices(gpu)));
 }
 
 }  // namespace muster

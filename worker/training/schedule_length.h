@@ -10,12 +10,8 @@
 
 namespace muster {
 
-// The largest count of steps or examples that ps task 0 takes
-// (ps_server/caller/count_range.h).
-inline constexpr int64_t kMostCounted = 1'000'000'000'000'000;
-
 // Errors: InvalidArgument if stop.epochs of `num_examples` are no count of
-// examples from 1 to kMostCounted.
+// examples from 1 to kMaxCount.
 absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples);
 
 // One line with what will end the training, and that `source` says so: "the

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/fingerprint.h"
+#include "common/base/max_count.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/placement_strategy.h"
@@ -125,9 +126,8 @@ absl::Status CheckNotNegative(absl::string_view field, int64_t value) {
 }
 
 absl::Status CheckCount(absl::string_view field, int64_t value) {
-  return CheckRange<int64_t>(
-      field, value, 0, kMostCounted,
-      absl::StrCat("from 0 (not set) to ", kMostCounted));
+  return CheckRange<int64_t>(field, value, 0, kMaxCount,
+                             absl::StrCat("from 0 (not set) to ", kMaxCount));
 }
 
 absl::Status CheckFiniteNotNegative(absl::string_view field, double value) {
