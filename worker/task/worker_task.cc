@@ -7,12 +7,10 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/fingerprint.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
@@ -23,7 +21,6 @@
 #include "worker/hook/summary_writer.h"
 #include "worker/task/result_file.h"
 #include "worker/task/run_speed.h"
-#include "worker/tower/device_names.h"
 #include "worker/tower/gradient_clipper.h"
 #include "worker/training/place_model.h"
 #include "worker/training/replication_settings.h"
@@ -254,78 +251,19 @@ absl::Status WorkerTask::CreateLoop() {
 }
 
 absl::Status WorkerTask::CreateChiefParts() {
-  const ReplicationSpec& replication = options_.training.replication();
-  if (!replication.has_async() || !ReplicationNumbers(replication).empty()) {
-    options_.say(
-        /*is_error=*/false,
-        absl::StrCat("replication: ", DescribeReplication(replication)));
-  }
-  RETURN_IF_ERROR(OpenTrainDir());
-  RETURN_IF_ERROR(CreateLoader());
-  RETURN_IF_ERROR(CreateSaver());
-  evaluator_ = std::make_unique<Evaluator>(test_set_.get(), test_model_.get(),
-                                           client_.get(), rounds_.get());
-  return absl::OkStatus();
-}
-
-absl::Status WorkerTask::OpenTrainDir() {
-  file_system_ = std::make_unique<PosixFileSystem>();
-  if (options_.train_dir.empty()) {
-    options_.say(/*is_error=*/false, "no --train_dir: nothing is saved");
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options_.train_dir));
-  // A chief that was killed in a save has left parts of it there.
-  return CleanTrainDir(file_system_.get(), options_.train_dir);
-}
-
-absl::Status WorkerTask::CreateLoader() {
-  ASSIGN_OR_RETURN(
-      weights_, InitialWeights::OpenForRun(file_system_.get(), options_.init,
-                                           placed_.tensors, options_.train_dir,
-                                           options_.say));
-  ModelLoader::Options load;
-  load.file_system = file_system_.get();
-  load.train_dir = options_.train_dir;
-  load.client = client_.get();
-  load.placed = &placed_;
-  load.model = &towers_->model();
-  load.seed = static_cast<uint64_t>(options_.training.seed());
-  load.weights = weights_.get();
-  load.tasks = tasks_;
-  load.rows = {data_set_->num_examples(), shape_.worker_rows()};
-  load.say = options_.say;
-  loader_ = std::make_unique<ModelLoader>(load);
-  return absl::OkStatus();
-}
-
-absl::Status WorkerTask::CreateSaver() {
-  ModelSaver::Options save;
-  *save.sender.mutable_task() = options_.self;
-  save.sender.set_incarnation(options_.incarnation);
-  if (options_.training.replication().has_sync()) {
-    rounds_ = std::make_unique<RoundPauser>(options_.clock, coordination_.get(),
-                                            save.sender);
-  }
-  save.clock = options_.clock;
-  save.file_system = file_system_.get();
-  save.train_dir = options_.train_dir;
-  save.client = client_.get();
-  save.coordination = coordination_.get();
-  save.rounds = rounds_.get();
-  save.placed = &placed_;
-  save.tasks = tasks_;
-  for (const SlotDef& slot : update_rule_->slots())
-    save.slots.push_back(slot.name);
-  save.seed = options_.training.seed();
-  const CheckpointSpec& checkpoint = options_.training.checkpoint();
-  save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
-  trained_before_ = TrainedTime(file_system_.get(), options_.train_dir);
-  save.trained_before = trained_before_;
-  save.say = [say = options_.say](absl::string_view text) {
-    say(/*is_error=*/false, text);
-  };
-  model_saver_ = std::make_unique<ModelSaver>(save);
+  ChiefParts::Worker worker;
+  worker.options = &options_;
+  worker.tasks = tasks_;
+  worker.shape = shape_;
+  worker.update_rule = update_rule_.get();
+  worker.placed = &placed_;
+  worker.client = client_.get();
+  worker.coordination = coordination_.get();
+  worker.model = &towers_->model();
+  worker.data_set = data_set_.get();
+  worker.test_model = test_model_.get();
+  worker.test_set = test_set_.get();
+  ASSIGN_OR_RETURN(chief_, ChiefParts::Create(worker));
   return absl::OkStatus();
 }
 
@@ -334,7 +272,7 @@ SummaryParts WorkerTask::MakeSummaryParts() {
       !HasSummaries(options_.training)) {
     return {};
   }
-  summaries_ = MakeSummaryWriter(file_system_.get(), options_.clock,
+  summaries_ = MakeSummaryWriter(chief_->file_system(), options_.clock,
                                  options_.train_dir, kChiefJob, options_.say);
   SummaryParts parts;
   parts.writer = summaries_.get();
@@ -381,15 +319,15 @@ absl::Status WorkerTask::CreateHooks() {
   options.saves = !options_.train_dir.empty();
   options.training = options_.training;
   options.steps_per_epoch = EpochUpdates();
-  options.trained_before = trained_before_;
+  if (is_chief()) options.trained_before = chief_->trained_before();
   options.progress = options_.progress;
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
   SessionHooks::Parts parts;
   parts.write_file = &WriteFileAtomically;
   parts.write_progress = options_.write_progress;
   parts.say = options_.say;
-  parts.begin_save = [this] { return model_saver_->Begin(); };
-  parts.evaluate = [this] { return evaluator_->Evaluate(); };
+  parts.begin_save = [this] { return chief_->saver()->Begin(); };
+  parts.evaluate = [this] { return chief_->evaluator()->Evaluate(); };
   parts.stop_job = [this](absl::string_view reason,
                           const absl::Status& failure) {
     session_->StopJob(reason, failure);
@@ -413,7 +351,7 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
   options.machine.saves = !options_.train_dir.empty();
   if (is_chief()) {
     options.machine.saved_step =
-        NewestSavedStep(file_system_.get(), options_.train_dir);
+        NewestSavedStep(chief_->file_system(), options_.train_dir);
   }
   *options.sender.mutable_task() = options_.self;
   options.sender.set_incarnation(options_.incarnation);
@@ -447,12 +385,13 @@ void WorkerTask::CreateSession() {
   };
   parts.coordination = coordination_.get();
   parts.steps = loop_.get();
-  parts.source = loader_.get();
+  parts.source = is_chief() ? chief_->loader() : nullptr;
   parts.hooks = hooks_->in_order();
   parts.say = options_.say;
   parts.on_enter = [this](const EnterEpoch& epoch) {
-    if (loader_ != nullptr) loader_->Enter();
-    if (model_saver_ != nullptr) model_saver_->Enter(epoch.model_epoch);
+    if (chief_ == nullptr) return;
+    chief_->loader()->Enter();
+    chief_->saver()->Enter(epoch.model_epoch);
   };
   parts.save_now = [this](std::function<void(const absl::Status&)> done) {
     hooks_->SaveNow(std::move(done));
