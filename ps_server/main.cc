@@ -122,10 +122,6 @@ ClusterDef ToClusterDef(const ClusterSpec& spec) {
   return def;
 }
 
-// Nine tenths of the memory that this process can have: a Define beyond it is
-// refused instead of ending in the hands of the kernel.
-int64_t MaxShardBytes() { return OwnMemoryLimit() / 10 * 9; }
-
 int Fail(const absl::Status& status) {
   spdlog::critical("{}", std::string(status.message()));
   return ExitCodeOf(status);

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/flags/commandlineflag.h"
 #include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -36,14 +38,12 @@
 #include "grpc/support/log.h"
 #include "spdlog/spdlog.h"
 #include "worker/checkpoint/initial_weights.h"
-#include "worker/ctl/inspect_checkpoint.h"
+#include "worker/client/link/shard_link.h"
+#include "worker/ctl/retired_flags.h"
 #include "worker/session/session_messages.h"
 #include "worker/standalone_links.h"
-#include "worker/task/cluster_links.h"
 #include "worker/task/compute_cores.h"
-#include "worker/task/describe_components.h"
 #include "worker/task/evaluator_task.h"
-#include "worker/task/placement_preview.h"
 #include "worker/task/printing.h"
 #include "worker/task/signal_target.h"
 #include "worker/task/worker_task.h"
@@ -83,14 +83,11 @@ ABSL_FLAG(bool, init_from_partial, false,
           "Parameters that --init_from lacks start from the seed, and tensors "
           "that the model lacks are passed over; each is listed.");
 ABSL_FLAG(std::string, inspect_checkpoint, "",
-          "Check and list the checkpoints of this train_dir, or the tensors of "
-          "this checkpoint, and end: 0 whole, 3 not.");
+          "Now musterctl checkpoint ls; goes with the next release.");
 ABSL_FLAG(std::string, diff_with, "",
-          "With --inspect_checkpoint: compare with this one; 1 if they "
-          "differ.");
+          "With --inspect_checkpoint; now musterctl checkpoint diff.");
 ABSL_FLAG(std::string, export_to, "",
-          "With --inspect_checkpoint: write the parameters to this new "
-          "safetensors file.");
+          "With --inspect_checkpoint; now musterctl checkpoint export.");
 ABSL_FLAG(std::string, device, "auto",
           "What computes: a backend (cuda, cpu, ref), one of its devices "
           "(cuda:1), or auto, the first of these that can be used.");
@@ -123,7 +120,7 @@ ABSL_FLAG(absl::Duration, worker_timeout, absl::Seconds(30),
           "With --standalone: when a worker is lost. In a cluster ps task 0 "
           "has this flag.");
 ABSL_FLAG(bool, placement_dry_run, false,
-          "Print which ps task would hold which parameter, and end.");
+          "Now musterctl placement; goes with the next release.");
 ABSL_FLAG(bool, allow_insecure_network, false,
           "Talk to other machines without encryption or authentication.");
 ABSL_FLAG(std::string, bind, "",
@@ -143,8 +140,7 @@ ABSL_FLAG(absl::Duration, progress_every, absl::Seconds(10),
           "Between progress lines where there is no terminal; 0: each step.");
 ABSL_FLAG(std::string, log_level, "info",
           "trace, debug, info, warning, error, critical or off.");
-ABSL_FLAG(bool, list, false,
-          "Print layers, optimizers, placements and backends, and end.");
+ABSL_FLAG(bool, list, false, "Now musterctl list; goes with the next release.");
 ABSL_FLAG(bool, list_devices, false, "Print the devices, and end.");
 
 namespace muster {
@@ -264,19 +260,6 @@ absl::StatusOr<InitialWeights::Options> InitFlags(
   return init;
 }
 
-// --inspect_checkpoint and what goes with it.
-int Inspect() {
-  InspectOptions options;
-  options.path = WithoutLinks(absl::GetFlag(FLAGS_inspect_checkpoint));
-  options.diff_with = WithoutLinks(absl::GetFlag(FLAGS_diff_with));
-  options.export_to = absl::GetFlag(FLAGS_export_to);
-  PosixFileSystem file_system;
-  const Inspection inspection = InspectCheckpoint(&file_system, options);
-  std::fputs(inspection.text.c_str(), stdout);
-  std::fputs(inspection.error.c_str(), stderr);
-  return inspection.exit_code;
-}
-
 PrintingOptions PrintingFlags(const TaskId& self) {
   PrintingOptions options;
   options.label = absl::StrCat(self.job(), " ", self.index());
@@ -318,20 +301,34 @@ absl::StatusOr<DeviceChoice> DeviceFlags() {
   return choice;
 }
 
+// Those of `names` that have another value than their default: "--name=value".
+std::vector<std::string> GivenFlags(const std::vector<std::string>& names) {
+  std::vector<std::string> given;
+  for (const std::string& name : names) {
+    const absl::CommandLineFlag* const flag = absl::FindCommandLineFlag(name);
+    if (flag->CurrentValue() == flag->DefaultValue()) continue;
+    given.push_back(absl::StrCat("--", name, "=", flag->CurrentValue()));
+  }
+  return given;
+}
+
 // --list and --list_devices.
 int List() {
+  if (absl::GetFlag(FLAGS_list)) {
+    return ListComponents(
+        GivenFlags({"gpu_memory_fraction", "gpu_memory_limit_mb",
+                    "gpu_virtual_devices", "gpu_library_path"}));
+  }
   const auto gpu = GpuFlags();
   if (!gpu.ok()) {
     std::fputs(absl::StrCat(gpu.status().message(), "\n").c_str(), stderr);
     return ExitCodeOf(gpu.status());
   }
-  const std::string text = absl::GetFlag(FLAGS_list) ? DescribeComponents(*gpu)
-                                                     : DescribeDevices(*gpu);
-  std::fputs(text.c_str(), stdout);
+  std::fputs(DescribeDevices(*gpu).c_str(), stdout);
   return kExitDone;
 }
 
-// What a worker and an evaluator have in common.
+// The options that a worker and an evaluator have in common.
 template <typename Options>
 absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
                                         TrainingSpec training) {
@@ -409,16 +406,14 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
         "--training is missing: give it a training spec, for example "
         "worker/model/zoo/mnist_cnn.textproto"));
   }
+  if (absl::GetFlag(FLAGS_placement_dry_run)) {
+    return PreviewPlacement(absl::GetFlag(FLAGS_training),
+                            Repeated(command_line, "set"),
+                            std::max(1, cluster.spec.num_ps()));
+  }
   absl::StatusOr<TrainingSpec> training = LoadTrainingSpec(
       absl::GetFlag(FLAGS_training), Repeated(command_line, "set"));
   if (!training.ok()) return Fail(training.status());
-  if (absl::GetFlag(FLAGS_placement_dry_run)) {
-    const auto table =
-        DescribePlacement(*training, std::max(1, cluster.spec.num_ps()));
-    if (!table.ok()) return Fail(table.status());
-    std::fputs(table->c_str(), stdout);
-    return kExitDone;
-  }
   if (cluster.task.job() == kEvaluatorJob) {
     return RunEvaluator(cluster, *std::move(training), clock);
   }
@@ -444,7 +439,10 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
       cluster.spec.empty()
           ? MakeStandaloneLinks(&clock, options->compute_threads,
                                 absl::GetFlag(FLAGS_worker_timeout))
-          : MakeClusterLinks(cluster.spec, *link, &clock);
+          : MakeClusterLinks(
+                cluster.spec, *link,
+                [](const std::string& line) { spdlog::info("{}", line); },
+                &clock);
   const auto task = WorkerTask::Create(*std::move(options), std::move(links));
   std::function<void(int)> on_signal;
   if (task.ok()) {
@@ -471,12 +469,16 @@ int Main(const std::vector<std::string>& args) {
   std::fputs(command_line.out.c_str(), stdout);
   std::fputs(command_line.error.c_str(), stderr);
   if (command_line.exit_code.has_value()) return *command_line.exit_code;
-  if (!absl::GetFlag(FLAGS_inspect_checkpoint).empty()) return Inspect();
+  if (!absl::GetFlag(FLAGS_inspect_checkpoint).empty()) {
+    return InspectCheckpoint(absl::GetFlag(FLAGS_inspect_checkpoint),
+                             absl::GetFlag(FLAGS_diff_with),
+                             absl::GetFlag(FLAGS_export_to));
+  }
   if (absl::GetFlag(FLAGS_list) || absl::GetFlag(FLAGS_list_devices)) {
     return List();
   }
 
-  // What gRPC prints by itself, the links and servers say in better words.
+  // The links and servers say in better words what gRPC prints by itself.
   gpr_set_log_function([](gpr_log_func_args*) {});
 
   const absl::StatusOr<ResolvedCluster> cluster = ResolveOwnCluster();

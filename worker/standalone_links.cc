@@ -15,7 +15,7 @@ WorkerLinks MakeStandaloneLinks(const Clock* clock, int threads,
   // The compute threads have nothing to do while an update is made.
   shard.apply_threads = threads;
   shard.shard.incarnation = NewIncarnation();
-  shard.shard.max_bytes = OwnMemoryLimit() / 10 * 9;
+  shard.shard.max_bytes = MaxShardBytes();
   shard.clock = clock;
   CoordinationServer::Options coordination;
   coordination.coordinator.worker_timeout = worker_timeout;

@@ -3,7 +3,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "worker/task/worker_task.h"
+#include "worker/client/link/shard_link.h"
 
 namespace muster {
 

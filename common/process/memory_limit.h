@@ -20,6 +20,10 @@ int64_t MemoryLimit(absl::string_view root, int64_t machine_bytes);
 // space may grow to (ulimit -v).
 int64_t OwnMemoryLimit();
 
+// The bytes that a shard may take: nine tenths of OwnMemoryLimit. A Define
+// beyond them is refused instead of ending in the hands of the kernel.
+inline int64_t MaxShardBytes() { return OwnMemoryLimit() / 10 * 9; }
+
 // The product of two numbers that are not negative; INT64_MAX if it is above.
 inline int64_t SaturatingProduct(int64_t a, int64_t b) {
   int64_t product = 0;

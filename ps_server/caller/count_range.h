@@ -3,11 +3,9 @@
 
 #include <cstdint>
 
-namespace muster {
+#include "common/base/max_count.h"
 
-// The largest count (steps, examples, epochs, updates) that is taken from
-// outside: above any run, and thousands of them can be added without overflow.
-inline constexpr int64_t kMaxCount = 1'000'000'000'000'000;
+namespace muster {
 
 // How far a model epoch may be ahead of the one before. The coordinator allows
 // twice as much for what shards hold, so that it finds a larger epoch than any.

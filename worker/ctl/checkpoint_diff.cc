@@ -1,18 +1,26 @@
-#include "worker/ctl/checkpoint_diff.h"
-
+// musterctl checkpoint diff: which tensors of two checkpoints differ, where and
+// how far.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_layout.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/process/exit_code.h"
 #include "common/tensor/dtype.h"
+#include "worker/ctl/checkpoint_path.h"
+#include "worker/ctl/verb.h"
 
 namespace muster {
 namespace {
@@ -97,7 +105,7 @@ absl::StatusOr<Distance> Measure(const CheckpointReader& a,
   return distance;
 }
 
-// What differs in a tensor that both have; "" if nothing does.
+// The difference in a tensor that both have; "" if there is none.
 absl::StatusOr<std::string> CompareTensor(const CheckpointReader& a,
                                           const CheckpointReader& b,
                                           const CheckpointPiece& in_a,
@@ -112,10 +120,10 @@ absl::StatusOr<std::string> CompareTensor(const CheckpointReader& a,
       distance.count, in_a.elements, distance.first, distance.largest);
 }
 
-}  // namespace
-
-absl::StatusOr<CheckpointDiff> CompareCheckpoints(const CheckpointReader& a,
-                                                  const CheckpointReader& b) {
+// Compares parameters and slots, and not steps, times and positions: a line for
+// each of the first tensors that differ, and a sum.
+absl::Status Compare(const CheckpointReader& a, const CheckpointReader& b,
+                     VerbResult* result) {
   const auto in_a = ByName(a);
   const auto in_b = ByName(b);
   std::vector<std::string> lines;
@@ -134,16 +142,39 @@ absl::StatusOr<CheckpointDiff> CompareCheckpoints(const CheckpointReader& a,
       lines.push_back(absl::StrCat(name, ": only in ", b.path()));
     }
   }
-  CheckpointDiff diff;
-  diff.equal = lines.empty();
+  if (!lines.empty()) result->exit_code = kExitFailed;
   for (size_t i = 0; i < lines.size() && i < kMostLines; ++i) {
-    absl::StrAppend(&diff.text, lines[i], "\n");
+    absl::StrAppend(&result->out, lines[i], "\n");
   }
-  absl::StrAppend(&diff.text, a.path(), " (step ", a.manifest().global_step(),
+  absl::StrAppend(&result->out, a.path(), " (step ", a.manifest().global_step(),
                   ") and ", b.path(), " (step ", b.manifest().global_step(),
                   "): ", lines.size(), " of ",
                   std::max(in_a.size(), in_b.size()), " tensors differ\n");
-  return diff;
+  return absl::OkStatus();
 }
 
+absl::Status Diff(const VerbCall& call, VerbResult* result) {
+  FileSystem* const file_system = call.file_system;
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<CheckpointReader> a,
+      OpenNewestCheckpoint(file_system, call.arguments[0], &result->out));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<CheckpointReader> b,
+      OpenNewestCheckpoint(file_system, call.arguments[1], &result->out));
+  return Compare(*a, *b, result);
+}
+
+[[maybe_unused]] const bool kRegistered = VerbRegistry::Register(
+    "checkpoint diff",
+    {"PATH OTHER",
+     "compares the tensors of two checkpoints, bit for bit.\n"
+     "  A train_dir stands for its newest whole checkpoint. Ends with 1 if "
+     "they "
+     "differ.",
+     {},
+     2,
+     2,
+     &Diff});
+
+}  // namespace
 }  // namespace muster

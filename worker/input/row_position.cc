@@ -3,13 +3,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/escape.h"
+#include "common/base/max_count.h"
 
 namespace muster {
 namespace {
 
 constexpr char kRows[] = "rows";
-// Above any run, and far from an overflow.
-constexpr int64_t kMaxCount = 1'000'000'000'000'000;
 // As much of a kind as a message shows.
 constexpr size_t kMaxKindChars = 40;
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/client/parameter_client.h"
@@ -14,7 +15,16 @@
 
 namespace muster {
 
-// Goes through a whole data set in order. One thread.
+// Goes through `data_set` in order with the parameters that `model` (in
+// evaluate mode) has. `batch` is room for its batches. Errors: InvalidArgument
+// for an empty data set; Cancelled once `go_on`, asked before each batch, says
+// no; the model's.
+absl::StatusOr<EvaluationResult> EvaluateModel(const DataSet& data_set,
+                                               CompiledModel* model,
+                                               Batch& batch,
+                                               absl::FunctionRef<bool()> go_on);
+
+// An evaluation of a whole data set with the newest parameters. One thread.
 class Evaluator {
  public:
   // `data_set`, `model` (in evaluate mode), `client` and `rounds` outlive this.

@@ -16,7 +16,7 @@
 #include "worker/hook/summary_hooks.h"
 #include "worker/hook/summary_writer.h"
 #include "worker/input/fill_batch.h"
-#include "worker/task/evaluate_model.h"
+#include "worker/task/evaluator.h"
 #include "worker/task/result_file.h"
 #include "worker/training/training_parts.h"
 

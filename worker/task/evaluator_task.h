@@ -27,25 +27,26 @@
 
 namespace muster {
 
+// The command line of an evaluator, read and checked.
 struct EvaluatorOptions {
   TaskId self;
   ClusterSpec cluster;
-  // Checked.
+  // The training, checked.
   TrainingSpec training;
-  // The chief's.
+  // The chief's folder.
   std::string train_dir;
-  // Of one device.
+  // The choice of one device.
   DeviceChoice device_choice;
-  // As WorkerOptions.
+  // The same as in WorkerOptions.
   bool log_device_placement = false;
   int compute_threads = 1;
-  // How long ps task 0 may be away.
+  // The longest time that ps task 0 may be away.
   absl::Duration max_wait = absl::Hours(2);
-  // Own health service; "" for none.
+  // The own health service; "" for none.
   std::string listen_address;
   // A line for the operator, from any thread.
   std::function<void(bool is_error, absl::string_view)> say;
-  // Random and not 0.
+  // The process's start number: random and not 0.
   uint64_t incarnation = 1;
   // Both outlive the task. The latch ends Create and Run.
   const Clock* clock = nullptr;

@@ -24,7 +24,7 @@ class HealthServer {
 
   void SetServing(bool serving);
 
-  // Where it listens, for port 0.
+  // The port that it listens on, for port 0.
   int port() const { return port_; }
 
  private:

@@ -11,9 +11,9 @@
 namespace muster {
 
 struct PrintingOptions {
-  // Before the progress, "worker 0".
+  // The words before the progress, "worker 0".
   std::string label;
-  // Where there is no terminal.
+  // The time between two lines where there is no terminal.
   absl::Duration progress_every = absl::Seconds(10);
   // The environment's NO_COLOR and COLUMNS.
   std::string no_color;

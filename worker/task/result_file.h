@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// What a completed training came to: the content of result.json.
+// A completed training's outcome: the content of result.json.
 struct TrainingResult {
   // One worker's part of the run.
   struct Worker {
@@ -49,32 +49,32 @@ struct TrainingResult {
   double test_accuracy = 0;
   double test_loss = 0;
   int64_t test_examples = 0;
-  // Of the chief's last step.
+  // The loss of the chief's last step.
   double final_loss = 0;
   // Updates over all workers, of all runs in this train_dir.
   int64_t global_step = 0;
-  // Where this run began; 0 unless it was resumed.
+  // The step at which this run began; 0 unless it was resumed.
   int64_t start_step = 0;
   int64_t examples = 0;
 
-  // Over all workers, from the chief's entry to the end of the training.
+  // The rates over all workers, from the chief's entry to the training's end.
   double steps_per_s = 0;
   double examples_per_s = 0;
   std::vector<Worker> workers;
-  // Of all workers; 0 but in synchronous replication.
+  // The sum over all workers; 0 but in synchronous replication.
   int64_t dropped_steps = 0;
-  // "" for float32.
+  // The gradients' codec; "" for float32.
   std::string codec;
   bool error_feedback = false;
-  // Of the gradients that this process has pushed: as they were sent, and what
-  // they take as float32.
+  // Bytes of the gradients that this process has pushed: as they were sent, and
+  // as float32.
   int64_t gradient_bytes_sent = 0;
   int64_t gradient_bytes_float32 = 0;
   // The same of the parameters that its steps were computed from.
   std::string pull_codec;
   int64_t pull_bytes_received = 0;
   int64_t pull_bytes_float32 = 0;
-  // Of this process, to the end of the evaluation.
+  // This process's time to the end of the evaluation.
   double wall_s = 0;
   double time_to_first_step_s = 0;
 
@@ -88,7 +88,7 @@ struct TrainingResult {
 // The result as JSON, indented. A number that is not finite is null.
 std::string ResultJson(const TrainingResult& result);
 
-// What evaluator.json says of the newest checkpoint that was evaluated.
+// The text of evaluator.json: the newest checkpoint that was evaluated.
 std::string EvaluationJson(int64_t global_step, const EvaluationResult& result);
 
 // Replaces the file atomically: it is the old or the new one, also after a

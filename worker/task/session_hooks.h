@@ -30,26 +30,26 @@ class SessionHooks {
     // For messages: "/job:worker/task:0".
     std::string task_name;
     bool chief = false;
-    // Has the chief a train_dir to save to?
+    // Whether the chief has a train_dir to save to.
     bool saves = false;
-    // Checked.
+    // The training, checked.
     TrainingSpec training;
     // Global steps in one pass over the training set.
     int64_t steps_per_epoch = 0;
-    // How long the run had trained before this process.
+    // The run's time of training before this process.
     absl::Duration trained_before = absl::ZeroDuration();
     // target_step is overwritten.
     Progress::Options progress;
     // No profile if its steps are none. task_name is overwritten.
     Profiler::Options profile;
   };
-  // What the hooks work with; all of it outlives them.
+  // The parts that hooks work with; all of them outlive the hooks.
   struct Parts {
     Progress::Write write_progress;
     // A line for the operator, from any thread.
     std::function<void(bool is_error, absl::string_view)> say;
     Profiler::Write write_file;
-    // Of the chief only.
+    // The chief's only.
     CheckpointSaver::Begin begin_save;
     Evaluation::Evaluate evaluate;
     RequestStop stop_job;
@@ -66,7 +66,7 @@ class SessionHooks {
   void SaveNow(std::function<void(const absl::Status&)> done);
   // Returns when no checkpoint is being written.
   void WaitForSaves();
-  // Folder of the newest checkpoint that this process saved; "" if none.
+  // The folder of the newest checkpoint that this process saved; "" if none.
   std::string newest_checkpoint() const;
   // The newest evaluation of this process; none if there was none, or if that
   // of the end failed.
@@ -86,7 +86,7 @@ class SessionHooks {
 
   std::vector<std::unique_ptr<Hook>> owned_;
   std::vector<Hook*> in_order_;
-  // Null if this process has none; of owned_.
+  // The hooks of owned_ that are asked; null if this process has none.
   CheckpointSaver* checkpoint_saver_ = nullptr;
   Evaluation* evaluation_ = nullptr;
 };

@@ -1,24 +1,26 @@
 #include "worker/task/worker_task.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/fingerprint.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
 #include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
+#include "common/rpc/protocol.h"
+#include "worker/client/call_status.h"
 #include "worker/hook/summary_writer.h"
 #include "worker/task/result_file.h"
-#include "worker/tower/device_names.h"
+#include "worker/task/run_speed.h"
 #include "worker/tower/gradient_clipper.h"
 #include "worker/training/place_model.h"
 #include "worker/training/replication_settings.h"
@@ -26,6 +28,7 @@
 #include "worker/training/schedule_length.h"
 #include "worker/training/training_parts.h"
 #include "worker/training/training_spec.h"
+#include "worker/training/update_place.h"
 
 namespace muster {
 namespace {
@@ -76,7 +79,7 @@ absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(CreateModel());
   coordination_ = std::move(links.coordination);
   RETURN_IF_ERROR(CreateClient(std::move(links.shards)));
-  RETURN_IF_ERROR(PlaceUpdates());
+  RETURN_IF_ERROR(PlaceParameterUpdates());
   RETURN_IF_ERROR(CreateLoop());
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
   RETURN_IF_ERROR(CreateHooks());
@@ -194,6 +197,19 @@ int WorkerTask::WorkerIndex() const {
   return static_cast<int>(it - tasks_.begin());
 }
 
+absl::Status WorkerTask::PlaceParameterUpdates() {
+  UpdateSite site;
+  site.is_standalone = options_.cluster.empty();
+  site.shape = shape_;
+  ASSIGN_OR_RETURN(update_,
+                   PlaceUpdates(options_.training, site, opened_.towers.front(),
+                                update_rule_.get(),
+                                [say = options_.say](absl::string_view line) {
+                                  say(/*is_error=*/false, line);
+                                }));
+  return absl::OkStatus();
+}
+
 absl::Status WorkerTask::CreateLoop() {
   const InputSpec& input = options_.training.input();
   TrainLoop::Options options;
@@ -235,78 +251,19 @@ absl::Status WorkerTask::CreateLoop() {
 }
 
 absl::Status WorkerTask::CreateChiefParts() {
-  const ReplicationSpec& replication = options_.training.replication();
-  if (!replication.has_async() || !ReplicationNumbers(replication).empty()) {
-    options_.say(
-        /*is_error=*/false,
-        absl::StrCat("replication: ", DescribeReplication(replication)));
-  }
-  RETURN_IF_ERROR(OpenTrainDir());
-  RETURN_IF_ERROR(CreateLoader());
-  RETURN_IF_ERROR(CreateSaver());
-  evaluator_ = std::make_unique<Evaluator>(test_set_.get(), test_model_.get(),
-                                           client_.get(), rounds_.get());
-  return absl::OkStatus();
-}
-
-absl::Status WorkerTask::OpenTrainDir() {
-  file_system_ = std::make_unique<PosixFileSystem>();
-  if (options_.train_dir.empty()) {
-    options_.say(/*is_error=*/false, "no --train_dir: nothing is saved");
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options_.train_dir));
-  // What a chief that was killed in a save has left there.
-  return CleanTrainDir(file_system_.get(), options_.train_dir);
-}
-
-absl::Status WorkerTask::CreateLoader() {
-  ASSIGN_OR_RETURN(
-      weights_, InitialWeights::OpenForRun(file_system_.get(), options_.init,
-                                           placed_.tensors, options_.train_dir,
-                                           options_.say));
-  ModelLoader::Options load;
-  load.file_system = file_system_.get();
-  load.train_dir = options_.train_dir;
-  load.client = client_.get();
-  load.placed = &placed_;
-  load.model = &towers_->model();
-  load.seed = static_cast<uint64_t>(options_.training.seed());
-  load.weights = weights_.get();
-  load.tasks = tasks_;
-  load.rows = {data_set_->num_examples(), shape_.worker_rows()};
-  load.say = options_.say;
-  loader_ = std::make_unique<ModelLoader>(load);
-  return absl::OkStatus();
-}
-
-absl::Status WorkerTask::CreateSaver() {
-  ModelSaver::Options save;
-  *save.sender.mutable_task() = options_.self;
-  save.sender.set_incarnation(options_.incarnation);
-  if (options_.training.replication().has_sync()) {
-    rounds_ = std::make_unique<RoundPauser>(options_.clock, coordination_.get(),
-                                            save.sender);
-  }
-  save.clock = options_.clock;
-  save.file_system = file_system_.get();
-  save.train_dir = options_.train_dir;
-  save.client = client_.get();
-  save.coordination = coordination_.get();
-  save.rounds = rounds_.get();
-  save.placed = &placed_;
-  save.tasks = tasks_;
-  for (const SlotDef& slot : update_rule_->slots())
-    save.slots.push_back(slot.name);
-  save.seed = options_.training.seed();
-  const CheckpointSpec& checkpoint = options_.training.checkpoint();
-  save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
-  trained_before_ = TrainedTime(file_system_.get(), options_.train_dir);
-  save.trained_before = trained_before_;
-  save.say = [say = options_.say](absl::string_view text) {
-    say(/*is_error=*/false, text);
-  };
-  model_saver_ = std::make_unique<ModelSaver>(save);
+  ChiefParts::Worker worker;
+  worker.options = &options_;
+  worker.tasks = tasks_;
+  worker.shape = shape_;
+  worker.update_rule = update_rule_.get();
+  worker.placed = &placed_;
+  worker.client = client_.get();
+  worker.coordination = coordination_.get();
+  worker.model = &towers_->model();
+  worker.data_set = data_set_.get();
+  worker.test_model = test_model_.get();
+  worker.test_set = test_set_.get();
+  ASSIGN_OR_RETURN(chief_, ChiefParts::Create(worker));
   return absl::OkStatus();
 }
 
@@ -315,7 +272,7 @@ SummaryParts WorkerTask::MakeSummaryParts() {
       !HasSummaries(options_.training)) {
     return {};
   }
-  summaries_ = MakeSummaryWriter(file_system_.get(), options_.clock,
+  summaries_ = MakeSummaryWriter(chief_->file_system(), options_.clock,
                                  options_.train_dir, kChiefJob, options_.say);
   SummaryParts parts;
   parts.writer = summaries_.get();
@@ -362,15 +319,15 @@ absl::Status WorkerTask::CreateHooks() {
   options.saves = !options_.train_dir.empty();
   options.training = options_.training;
   options.steps_per_epoch = EpochUpdates();
-  options.trained_before = trained_before_;
+  if (is_chief()) options.trained_before = chief_->trained_before();
   options.progress = options_.progress;
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
   SessionHooks::Parts parts;
   parts.write_file = &WriteFileAtomically;
   parts.write_progress = options_.write_progress;
   parts.say = options_.say;
-  parts.begin_save = [this] { return model_saver_->Begin(); };
-  parts.evaluate = [this] { return evaluator_->Evaluate(); };
+  parts.begin_save = [this] { return chief_->saver()->Begin(); };
+  parts.evaluate = [this] { return chief_->evaluator()->Evaluate(); };
   parts.stop_job = [this](absl::string_view reason,
                           const absl::Status& failure) {
     session_->StopJob(reason, failure);
@@ -394,7 +351,7 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
   options.machine.saves = !options_.train_dir.empty();
   if (is_chief()) {
     options.machine.saved_step =
-        NewestSavedStep(file_system_.get(), options_.train_dir);
+        NewestSavedStep(chief_->file_system(), options_.train_dir);
   }
   *options.sender.mutable_task() = options_.self;
   options.sender.set_incarnation(options_.incarnation);
@@ -428,12 +385,13 @@ void WorkerTask::CreateSession() {
   };
   parts.coordination = coordination_.get();
   parts.steps = loop_.get();
-  parts.source = loader_.get();
+  parts.source = is_chief() ? chief_->loader() : nullptr;
   parts.hooks = hooks_->in_order();
   parts.say = options_.say;
   parts.on_enter = [this](const EnterEpoch& epoch) {
-    if (loader_ != nullptr) loader_->Enter();
-    if (model_saver_ != nullptr) model_saver_->Enter(epoch.model_epoch);
+    if (chief_ == nullptr) return;
+    chief_->loader()->Enter();
+    chief_->saver()->Enter(epoch.model_epoch);
   };
   parts.save_now = [this](std::function<void(const absl::Status&)> done) {
     hooks_->SaveNow(std::move(done));
@@ -449,8 +407,8 @@ void WorkerTask::CreateSession() {
       std::make_unique<TrainingSession>(SessionOptions(), std::move(parts));
 }
 
-// What all workers must have alike: the training, and how many towers, or two
-// of them would see the same example.
+// The text that all workers must have alike: the training, and how many towers,
+// or two of them would see the same example.
 std::string WorkerTask::TrainingText() const {
   std::string text = SemanticText(options_.training);
   if (shape_.towers > 1) {
@@ -492,6 +450,64 @@ void WorkerTask::SayLines(absl::string_view text) const {
        absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     options_.say(/*is_error=*/false, line);
   }
+}
+
+TrainingResult WorkerTask::DescribeRun() const {
+  const TrainingSpec& training = options_.training;
+  TrainingResult result;
+  result.model = training.model().name();
+  result.mode = options_.cluster.empty() ? "standalone" : "cluster";
+  result.replication = ReplicationName(training.replication());
+  result.replication_settings = ReplicationNumbers(training.replication());
+  result.optimizer = training.optimizer().name();
+  result.device = std::string(opened_.towers.front().backend->name());
+  for (const TowerParts& tower : opened_.towers) {
+    result.devices.push_back(tower.device);
+  }
+  result.num_ps = options_.cluster.num_ps();
+  result.num_workers = static_cast<int>(tasks_.size());
+  result.compute_threads = options_.compute_threads;
+  result.seed = training.seed();
+  result.batch_size = shape_.batch_size;
+  result.accumulate_batches = shape_.accumulate_batches;
+  result.rows_per_push = shape_.worker_rows();
+  result.codec = training.gradient().codec();
+  result.error_feedback = training.gradient().error_feedback();
+  result.gradient_bytes_sent = loop_->sent_bytes();
+  result.gradient_bytes_float32 = loop_->float32_bytes();
+  result.pull_codec = training.pull().codec();
+  result.pull_bytes_received = loop_->parameters().received_bytes();
+  result.pull_bytes_float32 = loop_->parameters().float32_bytes();
+  result.muster_version = std::string(kMusterVersion);
+  return result;
+}
+
+absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
+  const std::optional<EvaluationResult> evaluated = hooks_->evaluated();
+  if (options_.train_dir.empty() || !evaluated.has_value()) {
+    return absl::OkStatus();
+  }
+  TrainingResult result = DescribeRun();
+  result.test_accuracy = evaluated->accuracy;
+  result.test_loss = evaluated->loss;
+  result.test_examples = evaluated->examples;
+  result.final_loss = session_->last_loss();
+  result.global_step = end.global_step;
+  result.start_step = session_->first_global_step();
+  result.stop_reason = end.stop_reason;
+  result.checkpoint = hooks_->newest_checkpoint();
+  RunTimes times;
+  times.start = options_.start_time;
+  times.entered = session_->entered_time();
+  times.first_examples = session_->first_examples();
+  times.first_step = session_->first_step_time();
+  times.stopped = session_->stopped_time();
+  times.end = options_.clock->Now();
+  AddSpeed(session_->job_state(), times, &result);
+  const std::string path = absl::StrCat(options_.train_dir, "/result.json");
+  RETURN_IF_ERROR(OfFile(WriteFileAtomically(path, ResultJson(result))));
+  options_.say(/*is_error=*/false, absl::StrCat("wrote ", path));
+  return absl::OkStatus();
 }
 
 int WorkerTask::Run() { return session_->Run(); }

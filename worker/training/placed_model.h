@@ -12,7 +12,7 @@ namespace muster {
 
 // A model as the shards are told of it.
 struct PlacedModel {
-  // In creation order.
+  // The parameters, in creation order.
   std::vector<TensorDef> tensors;
   // The ps task of each.
   std::vector<int> placement;

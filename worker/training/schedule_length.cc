@@ -6,13 +6,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/max_count.h"
 #include "common/base/readable_number.h"
 
 namespace muster {
 namespace {
 
 // A double holds it exactly.
-constexpr double kMostUpdates = kMostCounted;
+constexpr double kMostUpdates = kMaxCount;
 // Because 0.1 * 30 must be 3.
 constexpr double kEpsilon = 1e-6;
 
@@ -29,7 +30,7 @@ absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples) {
   if (examples >= 1 && examples <= kMostUpdates) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "stop.epochs is ", stop.epochs(), ", of ", num_examples,
-      " training examples: wanted 1 to ", kMostCounted,
+      " training examples: wanted 1 to ", kMaxCount,
       " examples in all; 0 epochs are no limit, if another stop is set"));
 }
 

@@ -10,15 +10,11 @@
 
 namespace muster {
 
-// The largest count of steps or examples that ps task 0 takes
-// (ps_server/caller/count_range.h).
-inline constexpr int64_t kMostCounted = 1'000'000'000'000'000;
-
 // Errors: InvalidArgument if stop.epochs of `num_examples` are no count of
-// examples from 1 to kMostCounted.
+// examples from 1 to kMaxCount.
 absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples);
 
-// What will end the training, in one line, and that `source` says so: "the
+// One line with what will end the training, and that `source` says so: "the
 // training ends at step 40 (stop.steps=40), as --set says". An epoch has
 // `epoch_updates`.
 std::string DescribeStop(const StopSpec& stop, int64_t epoch_updates,

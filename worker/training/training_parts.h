@@ -1,5 +1,5 @@
-// What a TrainingSpec is made into, by the tasks that train and by the one that
-// evaluates.
+// The parts that a TrainingSpec is made into, by the tasks that train and by
+// the one that evaluates.
 #ifndef WORKER_TRAINING_TRAINING_PARTS_H_
 #define WORKER_TRAINING_TRAINING_PARTS_H_
 
@@ -20,8 +20,8 @@
 
 namespace muster {
 
-// What the backends of a process have in common: what the training says of
-// computing, and what the flags say of GPUs.
+// The options that the backends of a process have in common: what the training
+// says of computing, and what the flags say of GPUs.
 BackendOptions MakeBackendOptions(const TrainingSpec& training,
                                   const GpuOptions& gpu, int compute_threads);
 
@@ -30,7 +30,7 @@ BackendOptions MakeBackendOptions(const TrainingSpec& training,
 absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
                                                     BackendOptions options);
 
-// What one tower needs.
+// One tower's own parts.
 struct TowerParts {
   std::string device;
   std::unique_ptr<Backend> backend;
@@ -40,9 +40,9 @@ struct TowerParts {
 // The towers of one worker.
 struct OpenedTowers {
   std::vector<TowerParts> towers;
-  // The one that has the mean: of tower.controller_device.
+  // The tower that has the mean: that of tower.controller_device.
   int controller = 0;
-  // Makes it where the gradients are; null: the host does.
+  // The mean made where the gradients are; null: the host makes it.
   std::unique_ptr<DeviceMean> mean;
 };
 
@@ -60,7 +60,7 @@ absl::StatusOr<OpenedTowers> OpenTowers(
 std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,
                                        const OpenedTowers& opened);
 
-// What their models hold of the host's memory.
+// The host's memory that their models hold.
 int64_t MemoryBytes(const OpenedTowers& opened);
 
 // The model as it evaluates, beside others that hold `taken_bytes`. Errors:

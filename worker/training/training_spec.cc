@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/fingerprint.h"
+#include "common/base/max_count.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/placement_strategy.h"
@@ -33,15 +34,15 @@ using ::google::protobuf::FieldDescriptor;
 // Far more rows than any machine's memory holds of them.
 constexpr int64_t kMaxBatchSize = 1 << 24;
 constexpr int64_t kMaxAccumulateBatches = 1 << 16;
-// Of a batch of an evaluation, where the global batch is all that is known: it
-// is divided in training, and may be too large for one model's memory.
+// The rows of an evaluation's batch where the global batch is all that is
+// known: that is divided in training, and may be too large for one model.
 constexpr int64_t kMostEvaluationRows = 512;
 constexpr int64_t kMaxPrefetch = 1024;
 constexpr int64_t kDefaultPrefetch = 2;
 constexpr int32_t kDefaultKeep = 5;
 constexpr int32_t kDefaultMaxRefusals = 3;
 constexpr int64_t kDefaultSummarySteps = 100;
-// Of a message, with room for what is beside the text.
+// The text's share of a message, which has room for more.
 constexpr int64_t kMaxTextBytes = kMaxPartBytes;
 
 // The stop conditions that `overrides` name.
@@ -125,9 +126,8 @@ absl::Status CheckNotNegative(absl::string_view field, int64_t value) {
 }
 
 absl::Status CheckCount(absl::string_view field, int64_t value) {
-  return CheckRange<int64_t>(
-      field, value, 0, kMostCounted,
-      absl::StrCat("from 0 (not set) to ", kMostCounted));
+  return CheckRange<int64_t>(field, value, 0, kMaxCount,
+                             absl::StrCat("from 0 (not set) to ", kMaxCount));
 }
 
 absl::Status CheckFiniteNotNegative(absl::string_view field, double value) {

@@ -27,7 +27,7 @@ absl::StatusOr<TrainingSpec> ParseTrainingSpec(
 absl::StatusOr<TrainingSpec> LoadTrainingSpec(
     absl::string_view path, absl::Span<const std::string> overrides);
 
-// What the stop conditions of `spec` were set by: "--set", or `source`.
+// The place that set the stop conditions of `spec`: "--set", or `source`.
 std::string StopSource(const TrainingSpec& spec, absl::string_view source,
                        absl::Span<const std::string> overrides);
 

@@ -1,12 +1,19 @@
 #include "worker/training/update_place.h"
 
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/backend/device_rule.h"
 #include "worker/training/replication_settings.h"
 
 namespace muster {
 namespace {
 
-// What is done with gradients between their computation and the update.
+// The clause for what is done with gradients between their computation and the
+// update.
 std::string WhyGradientsLeave(const TrainingSpec& training) {
   const GradientSpec& gradient = training.gradient();
   if (gradient.has_clip()) return "gradient.clip changes gradients";
@@ -37,6 +44,39 @@ std::string WhyShardUpdates(const TrainingSpec& training,
     return absl::StrCat("'", tensor.name(), "' is a moving average");
   }
   return WhyGradientsLeave(training);
+}
+
+absl::StatusOr<DeviceUpdate*> PlaceUpdates(
+    const TrainingSpec& training, UpdateSite site, const TowerParts& tower,
+    UpdateRule* rule, const std::function<void(absl::string_view)>& say) {
+  const ComputeSpec& compute = training.compute();
+  const bool is_asked_for = compute.update_on_device();
+  if (compute.has_update_on_device() && !is_asked_for) return nullptr;
+  site.has_device = tower.backend->streams() != nullptr;
+  site.tensors = tower.model->parameters();
+  std::string why = WhyShardUpdates(training, site);
+  if (why.empty()) {
+    absl::StatusOr<std::unique_ptr<DeviceRule>> on_device =
+        tower.backend->CreateRule(rule);
+    if (on_device.ok()) {
+      ASSIGN_OR_RETURN(
+          DeviceUpdate * update,
+          tower.model->UpdateOnDevice(*std::move(on_device),
+                                      static_cast<int>(rule->slots().size())));
+      say(absl::StrCat("parameters stay on ", tower.device,
+                       ", and are updated there"));
+      return update;
+    }
+    if (!absl::IsUnimplemented(on_device.status())) return on_device.status();
+    why = std::string(on_device.status().message());
+  }
+  if (is_asked_for) {
+    say(
+        absl::StrCat("compute.update_on_device is not possible, the host "
+                     "updates the parameters: ",
+                     why));
+  }
+  return nullptr;
 }
 
 }  // namespace muster

@@ -10,7 +10,6 @@
 #include "tests/worker/session/round_coordination.h"
 #include "tests/worker/step/tiny_model.h"
 #include "worker/input/fill_batch.h"
-#include "worker/task/evaluate_model.h"
 
 namespace muster {
 namespace {

@@ -27,7 +27,8 @@ class LocalTraining : public ::testing::Test {
   static std::string ReadAll(const std::string& path);
   static absl::StatusOr<JsonValue> ReadResult(const std::string& train_dir);
 
-  // Of a worker whose lines are kept. Errors: those of ParseTrainingSpec.
+  // The options of a worker whose lines are kept. Errors: those of
+  // ParseTrainingSpec.
   absl::StatusOr<WorkerOptions> MakeOptions(
       const std::string& training, const std::vector<std::string>& overrides,
       const std::string& train_dir);

@@ -28,7 +28,7 @@ constexpr int64_t kSteps = 60;
 constexpr uint64_t kIncarnation = 7;
 // 1 - momentum is exact, and so is what is pushed over it.
 constexpr float kDecay = 0.5F;
-// Of scale, shift, moving mean, moving variance, weights and bias.
+// Scale, shift, moving mean, moving variance, weights and bias.
 constexpr int kTensors = 6;
 constexpr int kMean = 2;
 constexpr int kVariance = 3;

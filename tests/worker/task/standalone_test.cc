@@ -165,7 +165,7 @@ TEST_F(StandaloneTest, TrainsAsWellWithEncodedParameters) {
 
 TEST_F(StandaloneTest, APipelineTrainsAsWellWithOlderGradients) {
   constexpr int kSteps = 100;
-  // What one update more of age may change of the loss.
+  // The change of the loss that one update more of age may make.
   constexpr double kTolerance = 0.05;
   const auto train = [this](const std::vector<std::string>& settings) {
     const std::string train_dir = NewTrainDir("pipeline");

@@ -77,7 +77,7 @@ class WorkerTaskUpdateTest : public LocalTraining {
     return parameters + ReadAll(folder + "slots.safetensors");
   }
 
-  // What a training of `steps` saves at its end.
+  // The checkpoint that a training of `steps` saves at its end.
   std::string Train(int64_t steps, const std::vector<std::string>& overrides) {
     const std::string train_dir = NewTrainDir("update");
     EXPECT_EQ(Run(train_dir, steps, overrides), kExitDone);

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Of each backend "recording" that was made.
+// The options of each backend "recording" that was made.
 std::vector<BackendOptions>& Recorded() {
   static std::vector<BackendOptions>& options =
       *new std::vector<BackendOptions>();
@@ -66,7 +66,7 @@ class TrainingPartsTest : public testing::Test {
     Recorded().clear();
   }
 
-  // What was said in three steps on the device that captures nothing.
+  // The lines said in three steps on the device that captures nothing.
   std::vector<std::string> SaidOnFakeDevice() {
     std::vector<std::string> said;
     auto towers =

@@ -3,6 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/task_id.h"
+#include "common/rpc/credentials.h"
+#include "worker/client/link/grpc_coordination_link.h"
 #include "worker/client/link/grpc_parameter_link.h"
 #include "worker/client/link/shared_memory_link.h"
 
@@ -25,6 +28,24 @@ std::unique_ptr<ParameterLink> MakeShardLink(
   options.clock = clock;
   return std::make_unique<SharedMemoryLink>(std::move(options),
                                             std::move(grpc));
+}
+
+WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
+                             const std::function<void(const std::string&)>& say,
+                             const Clock* clock) {
+  WorkerLinks links;
+  const std::vector<std::string> addresses = spec.ps_addresses();
+  const auto credentials = InsecureCredentials().channel;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const PeerName peer{TaskName(MakeTaskId(kPsJob, static_cast<int>(i))),
+                        addresses[i]};
+    links.shards.push_back(
+        MakeShardLink(peer, credentials, choice, say, clock));
+    if (i > 0) continue;
+    links.coordination =
+        std::make_unique<GrpcCoordinationLink>(peer, credentials);
+  }
+  return links;
 }
 
 }  // namespace muster

@@ -4,8 +4,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/rpc/coordination_link.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/security/credentials.h"
@@ -22,6 +25,18 @@ std::unique_ptr<ParameterLink> MakeShardLink(
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
     LinkChoice choice, std::function<void(const std::string&)> say,
     const Clock* clock);
+
+// The ps tasks, wherever they are.
+struct WorkerLinks {
+  std::vector<std::unique_ptr<ParameterLink>> shards;
+  std::unique_ptr<CoordinationLink> coordination;
+};
+
+// The ps tasks of `spec`, each over the link that `choice` says; connects to
+// none of them yet. `say` and `clock`: as above.
+WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
+                             const std::function<void(const std::string&)>& say,
+                             const Clock* clock);
 
 }  // namespace muster
 

@@ -1,0 +1,51 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/ctl/verb_fixture.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+class CheckpointDiffTest : public VerbFixture {
+ protected:
+  VerbResult Diff(const std::string& path, const std::string& other) {
+    return Ctl({"checkpoint", "diff", path, other});
+  }
+};
+
+TEST_F(CheckpointDiffTest, FindsNoDifferenceBetweenEqualTensors) {
+  Save(30, 1);
+  const VerbResult result = Diff(Path(10), Path(30));
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  EXPECT_THAT(result.out, HasSubstr("0 of 9 tensors differ"));
+}
+
+TEST_F(CheckpointDiffTest, SaysWhichTensorsDifferAndHowFar) {
+  const VerbResult result = Diff(Path(10), Path(20));
+  EXPECT_EQ(result.exit_code, kExitFailed) << result.error;
+  EXPECT_THAT(result.out,
+              AllOf(ContainsRegex("dense/weights: 6 of 6 elements differ, the "
+                                  "first is 0; largest difference "),
+                    HasSubstr("9 of 9 tensors differ")));
+}
+
+TEST_F(CheckpointDiffTest, ComparesOtherShapesByName) {
+  ASSERT_THAT(SaveExample(&fs_, "train", 30), IsOk());
+  const VerbResult result = Diff(Path(10), Path(30));
+  EXPECT_EQ(result.exit_code, kExitFailed);
+  EXPECT_THAT(result.out,
+              HasSubstr("conv/weights: [2500] of float32 and [65537]"));
+}
+
+TEST_F(CheckpointDiffTest, NamesTheDamageOfTheOther) {
+  Damage(20, kParametersFile);
+  const VerbResult result = Diff(Path(10), Path(20));
+  EXPECT_EQ(result.exit_code, kExitBadCheckpoint);
+  EXPECT_THAT(result.error, HasSubstr("is damaged"));
+}
+
+}  // namespace
+}  // namespace muster

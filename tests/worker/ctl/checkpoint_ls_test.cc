@@ -1,0 +1,60 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/ctl/verb_fixture.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+class CheckpointLsTest : public VerbFixture {
+ protected:
+  VerbResult List(const std::string& path) {
+    return Ctl({"checkpoint", "ls", path});
+  }
+};
+
+TEST_F(CheckpointLsTest, ListsATrainDir) {
+  const VerbResult result = List("train");
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  EXPECT_THAT(result.out,
+              ContainsRegex("ckpt-000000000010  whole  step=10 epoch=3 .*"
+                            "parameters=3 bytes=[0-9]+\n"
+                            "ckpt-000000000020  whole  step=20 "));
+}
+
+TEST_F(CheckpointLsTest, ListsTheTensorsOfOne) {
+  const VerbResult result = List(Path(10));
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  EXPECT_THAT(
+      result.out,
+      AllOf(HasSubstr("train/ckpt-000000000010: whole\n"),
+            HasSubstr("optimizer=adam"),
+            HasSubstr("/job:worker/task:0 position=rows epoch=0 rows=10 "
+                      "step_rows=0 steps="),
+            ContainsRegex("dense/weights +float32 +24 bytes  "
+                          "crc32c=[0-9a-f]{8}  \\[3, 2\\]\n"),
+            ContainsRegex("bn/mean +float32 +16 bytes .*\\[4\\] state\n"),
+            ContainsRegex("conv/weights/t +int64 +8 bytes .*\\[1\\]\n")));
+}
+
+TEST_F(CheckpointLsTest, NamesTheDamageOfOne) {
+  Damage(10, kParametersFile);
+  const VerbResult result = List(Path(10));
+  EXPECT_EQ(result.exit_code, kExitBadCheckpoint);
+  EXPECT_THAT(result.error, HasSubstr("'dense/weights' is damaged"));
+}
+
+TEST_F(CheckpointLsTest, RefusesOtherPaths) {
+  EXPECT_EQ(List("nowhere").exit_code, kExitBadConfig);
+  ASSERT_THAT(fs_.CreateFolder("train/out"), IsOk());
+  const VerbResult result = List("train/out");
+  EXPECT_EQ(result.exit_code, kExitBadConfig);
+  EXPECT_THAT(result.error, HasSubstr("neither a checkpoint nor"));
+  EXPECT_EQ(result.out, "");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,70 @@
+#include "worker/task/run_speed.h"
+
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+RunTimes TenSeconds() {
+  RunTimes times;
+  times.start = absl::UnixEpoch();
+  times.entered = times.start + absl::Seconds(1);
+  times.first_step = times.start + absl::Seconds(2);
+  times.stopped = times.start + absl::Seconds(11);
+  times.end = times.start + absl::Seconds(12);
+  return times;
+}
+
+TEST(RunSpeedTest, CountsThisRunAlone) {
+  JobState state;
+  state.set_examples(500);
+  RunTimes times = TenSeconds();
+  times.first_examples = 100;
+  TrainingResult result;
+  result.start_step = 10;
+  result.global_step = 60;
+  AddSpeed(state, times, &result);
+  EXPECT_EQ(result.steps_per_s, 5);
+  EXPECT_EQ(result.examples, 500);
+  EXPECT_EQ(result.examples_per_s, 40);
+  EXPECT_EQ(result.wall_s, 12);
+  EXPECT_EQ(result.time_to_first_step_s, 2);
+}
+
+TEST(RunSpeedTest, DescribesEachWorkerAndAddsTheirDroppedSteps) {
+  JobState state;
+  for (int i = 0; i < 2; ++i) {
+    WorkerState* const worker = state.add_workers();
+    worker->mutable_sender()->mutable_task()->set_job("worker");
+    worker->mutable_sender()->mutable_task()->set_index(i);
+    worker->set_active_steps(20);
+    worker->set_active_s(4);
+    worker->set_staleness_sum(6);
+    worker->set_staleness_count(3);
+    worker->set_dropped_steps(i + 1);
+  }
+  TrainingResult result;
+  AddSpeed(state, TenSeconds(), &result);
+  ASSERT_EQ(result.workers.size(), 2);
+  EXPECT_EQ(result.workers[1].task, "/job:worker/task:1");
+  EXPECT_EQ(result.workers[1].steps_per_s, 5);
+  EXPECT_EQ(result.workers[1].mean_staleness, 2);
+  EXPECT_EQ(result.workers[1].dropped_steps, 2);
+  EXPECT_EQ(result.dropped_steps, 3);
+}
+
+TEST(RunSpeedTest, NothingDoneInNoTimeHasTheRate0) {
+  JobState state;
+  state.add_workers();
+  RunTimes times = TenSeconds();
+  times.stopped = times.entered;
+  TrainingResult result;
+  AddSpeed(state, times, &result);
+  EXPECT_EQ(result.steps_per_s, 0);
+  EXPECT_EQ(result.examples_per_s, 0);
+  EXPECT_EQ(result.workers[0].steps_per_s, 0);
+  EXPECT_EQ(result.workers[0].mean_staleness, 0);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,113 @@
+// musterctl checkpoint ls: the checkpoints of a train_dir, or the tensors of
+// one.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/escape.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_layout.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/manifest.h"
+#include "common/cluster/task_id.h"
+#include "common/tensor/dtype.h"
+#include "worker/ctl/checkpoint_path.h"
+#include "worker/ctl/verb.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxKindChars = 40;
+
+std::string ShapeOf(const CheckpointPiece& piece) {
+  if (piece.slot == kUpdateCountsSlot) {
+    return absl::StrCat("[", piece.elements, "]");
+  }
+  return absl::StrCat("[", absl::StrJoin(piece.parameter.shape(), ", "), "]");
+}
+
+std::string Table(const CheckpointReader& reader) {
+  size_t width = 0;
+  for (const CheckpointPiece& piece : reader.pieces()) {
+    width = std::max(width, PieceName(piece).size());
+  }
+  std::string text;
+  for (size_t i = 0; i < reader.pieces().size(); ++i) {
+    const CheckpointPiece& piece = reader.pieces()[i];
+    // The manifest has them in the same order: Open compared the names.
+    absl::StrAppendFormat(
+        &text, "  %-*s  %-8s %10d bytes  crc32c=%08x  %s%s\n",
+        static_cast<int>(width), PieceName(piece), DataTypeName(piece.dtype),
+        piece.size_bytes,
+        reader.manifest().tensors(static_cast<int>(i)).crc32c(), ShapeOf(piece),
+        piece.parameter.kind() == STATE ? " state" : "");
+  }
+  return text;
+}
+
+std::string DescribePosition(const CheckpointManifest& manifest,
+                             const WorkerPosition& worker) {
+  if (manifest.format_version() < kFirstFormatWithPositions) {
+    return absl::StrCat("data_position=", worker.data_position());
+  }
+  const DataPosition& position = worker.position();
+  return absl::StrFormat("position=%s epoch=%d rows=%d step_rows=%d",
+                         EscapeForLog(position.kind(), kMaxKindChars),
+                         position.epoch(), position.rows(),
+                         position.step_rows());
+}
+
+std::string Describe(const CheckpointReader& reader) {
+  const CheckpointManifest& manifest = reader.manifest();
+  std::string text = absl::StrFormat(
+      "%s: whole\n  %s\n  format=%d muster=%s fingerprint=%016x seed=%d "
+      "examples=%d optimizer=%s\n",
+      reader.path(), SummaryOf(reader), manifest.format_version(),
+      manifest.muster_version(), manifest.fingerprint(), manifest.seed(),
+      manifest.examples(), manifest.optimizer().name());
+  for (const WorkerPosition& worker : manifest.workers()) {
+    absl::StrAppendFormat(&text, "  %s %s steps=%d examples=%d\n",
+                          TaskName(MakeTaskId(worker.job(), worker.index())),
+                          DescribePosition(manifest, worker), worker.steps(),
+                          worker.examples());
+  }
+  for (const ShardCut& shard : manifest.shards()) {
+    absl::StrAppendFormat(&text, "  %s version=%d marks=%d\n",
+                          TaskName(MakeTaskId(kPsJob, shard.ps_task())),
+                          shard.version(), shard.marks_size());
+  }
+  return text + Table(reader);
+}
+
+absl::Status List(const VerbCall& call, VerbResult* result) {
+  const std::string& path = call.arguments[0];
+  ASSIGN_OR_RETURN(const auto paths, CheckpointsIn(call.file_system, path));
+  if (paths.has_value()) {
+    VerifyCheckpoints(call.file_system, *paths, result);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader,
+                   OpenCheckpoint(call.file_system, path));
+  result->out += Describe(*reader);
+  return absl::OkStatus();
+}
+
+[[maybe_unused]] const bool kRegistered = VerbRegistry::Register(
+    "checkpoint ls",
+    {"PATH",
+     "checks and lists the checkpoints of a train_dir, or the tensors of one.\n"
+     "  Ends with 3 if one is not whole.",
+     {},
+     1,
+     1,
+     &List});
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,97 @@
+#include "worker/task/chief_parts.h"
+
+#include <cstdint>
+#include <string>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/posix_file_system.h"
+#include "common/checkpoint/train_dir.h"
+#include "worker/training/replication_settings.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
+    const Worker& worker) {
+  const WorkerOptions& options = *worker.options;
+  const ReplicationSpec& replication = options.training.replication();
+  if (!replication.has_async() || !ReplicationNumbers(replication).empty()) {
+    options.say(
+        /*is_error=*/false,
+        absl::StrCat("replication: ", DescribeReplication(replication)));
+  }
+  auto parts = absl::WrapUnique(new ChiefParts(worker));
+  RETURN_IF_ERROR(parts->OpenTrainDir());
+  RETURN_IF_ERROR(parts->CreateLoader());
+  parts->CreateSaver();
+  parts->evaluator_ = std::make_unique<Evaluator>(
+      worker.test_set, worker.test_model, worker.client, parts->rounds_.get());
+  return parts;
+}
+
+absl::Status ChiefParts::OpenTrainDir() {
+  const WorkerOptions& options = *worker_.options;
+  file_system_ = std::make_unique<PosixFileSystem>();
+  if (options.train_dir.empty()) {
+    options.say(/*is_error=*/false, "no --train_dir: nothing is saved");
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options.train_dir));
+  // A chief that was killed in a save has left parts of it there.
+  return CleanTrainDir(file_system_.get(), options.train_dir);
+}
+
+absl::Status ChiefParts::CreateLoader() {
+  const WorkerOptions& options = *worker_.options;
+  ASSIGN_OR_RETURN(weights_,
+                   InitialWeights::OpenForRun(file_system_.get(), options.init,
+                                              worker_.placed->tensors,
+                                              options.train_dir, options.say));
+  ModelLoader::Options load;
+  load.file_system = file_system_.get();
+  load.train_dir = options.train_dir;
+  load.client = worker_.client;
+  load.placed = worker_.placed;
+  load.model = worker_.model;
+  load.seed = static_cast<uint64_t>(options.training.seed());
+  load.weights = weights_.get();
+  load.tasks = worker_.tasks;
+  load.rows = {worker_.data_set->num_examples(), worker_.shape.worker_rows()};
+  load.say = options.say;
+  loader_ = std::make_unique<ModelLoader>(load);
+  return absl::OkStatus();
+}
+
+void ChiefParts::CreateSaver() {
+  const WorkerOptions& options = *worker_.options;
+  ModelSaver::Options save;
+  *save.sender.mutable_task() = options.self;
+  save.sender.set_incarnation(options.incarnation);
+  if (options.training.replication().has_sync()) {
+    rounds_ = std::make_unique<RoundPauser>(options.clock, worker_.coordination,
+                                            save.sender);
+  }
+  save.clock = options.clock;
+  save.file_system = file_system_.get();
+  save.train_dir = options.train_dir;
+  save.client = worker_.client;
+  save.coordination = worker_.coordination;
+  save.rounds = rounds_.get();
+  save.placed = worker_.placed;
+  save.tasks = worker_.tasks;
+  for (const SlotDef& slot : worker_.update_rule->slots())
+    save.slots.push_back(slot.name);
+  save.seed = options.training.seed();
+  const CheckpointSpec& checkpoint = options.training.checkpoint();
+  save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
+  trained_before_ = TrainedTime(file_system_.get(), options.train_dir);
+  save.trained_before = trained_before_;
+  save.say = [say = options.say](absl::string_view text) {
+    say(/*is_error=*/false, text);
+  };
+  saver_ = std::make_unique<ModelSaver>(save);
+}
+
+}  // namespace muster

@@ -1,0 +1,81 @@
+#ifndef WORKER_TASK_CHIEF_PARTS_H_
+#define WORKER_TASK_CHIEF_PARTS_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/checkpoint/file_system.h"
+#include "common/checkpoint/train_dir_lock.h"
+#include "common/cluster/task_id.h"
+#include "common/optimizer/update_rule.h"
+#include "common/rpc/coordination_link.h"
+#include "worker/checkpoint/initial_weights.h"
+#include "worker/checkpoint/model_loader.h"
+#include "worker/checkpoint/model_saver.h"
+#include "worker/client/parameter_client.h"
+#include "worker/executor/compiled_model.h"
+#include "worker/input/data_set.h"
+#include "worker/session/round_pauser.h"
+#include "worker/task/evaluator.h"
+#include "worker/task/worker_options.h"
+#include "worker/tower/batch_plan.h"
+#include "worker/training/placed_model.h"
+
+namespace muster {
+
+// The parts that only a chief has: the train_dir, locked, and what loads, saves
+// and evaluates the model. Each part says which threads may use it.
+class ChiefParts {
+ public:
+  // The worker's other parts; all outlive these.
+  struct Worker {
+    const WorkerOptions* options = nullptr;
+    std::vector<TaskId> tasks;
+    BatchPlan shape;
+    const UpdateRule* update_rule = nullptr;
+    const PlacedModel* placed = nullptr;
+    ParameterClient* client = nullptr;
+    CoordinationLink* coordination = nullptr;
+    CompiledModel* model = nullptr;
+    const DataSet* data_set = nullptr;
+    CompiledModel* test_model = nullptr;
+    const DataSet* test_set = nullptr;
+  };
+
+  // Errors: those of TrainDirLock::Acquire, CleanTrainDir and
+  // InitialWeights::OpenForRun.
+  static absl::StatusOr<std::unique_ptr<ChiefParts>> Create(
+      const Worker& worker);
+
+  FileSystem* file_system() { return file_system_.get(); }
+  ModelLoader* loader() { return loader_.get(); }
+  ModelSaver* saver() { return saver_.get(); }
+  Evaluator* evaluator() { return evaluator_.get(); }
+  // The run's time before this process.
+  absl::Duration trained_before() const { return trained_before_; }
+
+ private:
+  explicit ChiefParts(const Worker& worker) : worker_(worker) {}
+
+  absl::Status OpenTrainDir();
+  absl::Status CreateLoader();
+  void CreateSaver();
+
+  const Worker worker_;
+  std::unique_ptr<FileSystem> file_system_;
+  std::unique_ptr<TrainDirLock> lock_;
+  absl::Duration trained_before_ = absl::ZeroDuration();
+  std::unique_ptr<InitialWeights> weights_;
+  std::unique_ptr<ModelLoader> loader_;
+  // Null but in synchronous replication.
+  std::unique_ptr<RoundPauser> rounds_;
+  std::unique_ptr<ModelSaver> saver_;
+  std::unique_ptr<Evaluator> evaluator_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_TASK_CHIEF_PARTS_H_

@@ -1,0 +1,61 @@
+#ifndef WORKER_TASK_WORKER_OPTIONS_H_
+#define WORKER_TASK_WORKER_OPTIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/cluster/task_id.h"
+#include "common/process/stop_latch.h"
+#include "proto/training.pb.h"
+#include "worker/checkpoint/initial_weights.h"
+#include "worker/hook/progress.h"
+#include "worker/tower/device_names.h"
+#include "worker/tower/profiled_steps.h"
+
+namespace muster {
+
+// The command line of a worker, read and checked.
+struct WorkerOptions {
+  TaskId self;
+  // The cluster; empty: standalone, one ps in this process.
+  ClusterSpec cluster;
+  // The training, checked.
+  TrainingSpec training;
+  // The training's StopSource, to be told.
+  std::string stop_source = "the training";
+  // The chief's folder; "": nothing is saved or restored.
+  std::string train_dir;
+  // Weights that a new training starts from.
+  InitialWeights::Options init;
+  // The devices, one a tower.
+  DeviceChoice device_choice;
+  // Whether to say what computes each layer, and with how much memory.
+  bool log_device_placement = false;
+  // The threads of all towers together.
+  int compute_threads = 1;
+  absl::Duration max_wait = absl::Hours(2);
+  // The own health service; "" for none.
+  std::string listen_address;
+  // The steps to write a timeline of, into train_dir.
+  ProfiledSteps profiled;
+  Progress::Options progress;
+  Progress::Write write_progress;
+  // A line for the operator, from any thread.
+  std::function<void(bool is_error, absl::string_view)> say;
+  // The process's start number: random and not 0.
+  uint64_t incarnation = 1;
+  // Both outlive the task. The latch ends Create where it waits.
+  const Clock* clock = nullptr;
+  StopLatch* latch = nullptr;
+  // The process's start.
+  absl::Time start_time;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_TASK_WORKER_OPTIONS_H_
