@@ -226,7 +226,7 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
     return status;
   }
   SeededBatch next = options.next;
-  // What is wrong with the next batch is its own step's to say.
+  // A fault of the next batch is its own step's to tell.
   if (next.batch != nullptr && !CheckBatch(*next.batch).ok()) next = {};
   ASSIGN_OR_RETURN(const StepResult result,
                    Run({batch, step_seed, options.listener, options.gate, next,

@@ -59,7 +59,7 @@ struct CompileOptions {
   // On a backend with streams: the second and the third training step are
   // captured, each in a few graphs, which later ones launch in turns.
   bool use_graphs = true;
-  // Of the host's memory, for all that the model holds.
+  // The most of the host's memory for all that the model holds.
   int64_t memory_limit_bytes = std::numeric_limits<int64_t>::max();
   // Hears, in one line, why steps are not captured; null: nobody.
   std::function<void(const std::string&)> say;
@@ -72,9 +72,9 @@ struct StepOptions {
   // Is asked for each parameter before the first use of it, once, in the order
   // of the forward pass (moving averages come last).
   ParameterGate* gate = nullptr;
-  // What the next step will probably be with, as far as it is known: a device
-  // gets it while it computes this one. It may change afterwards, with a new
-  // id.
+  // The batch that the next step will probably be with, as far as it is known:
+  // a device gets it while it computes this one. It may change afterwards, with
+  // a new id.
   SeededBatch next = {};
   // Gets what a backend with streams does in the step.
   DeviceTrace* trace = nullptr;
@@ -143,8 +143,8 @@ class CompiledModel {
     return executor_->UpdateOnDevice(std::move(rule), num_slots);
   }
 
-  // Of the last Step; zero before. A trainable parameter's gradient, or what is
-  // to be added to a state parameter that has decayed (TensorDef.decay).
+  // The last Step's gradient of a trainable parameter, or what is to be added
+  // to a state parameter that has decayed (TensorDef.decay); zero before.
   // REQUIRES: mode kTrain, T as above.
   template <typename T>
   absl::Span<const T> gradient_as(int i) const {
@@ -186,7 +186,7 @@ class CompiledModel {
   int64_t num_classes() const { return num_classes_; }
   // Memory for activations, their gradients and workspaces.
   int64_t arena_bytes() const { return executor_->arena_bytes(); }
-  // Of the host's memory.
+  // The host's memory of all that.
   int64_t memory_bytes() const {
     return static_cast<int64_t>(values_.size_bytes() +
                                 gradients_.size_bytes()) +

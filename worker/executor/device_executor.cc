@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<DeviceExecutor>> DeviceExecutor::Create(
   RETURN_IF_ERROR(streams->MakeCurrent());
   RETURN_IF_ERROR(executor->Allocate());
   RETURN_IF_ERROR(executor->PinParameters());
-  executor->stretches_ =
+  executor->segments_ =
       DivideStep(*model.plan, *model.schedule, model.parameters->sizes_bytes);
   RETURN_IF_ERROR(executor->CreateEvents());
   executor->SayIfUnpinned();
@@ -54,28 +54,28 @@ absl::Status DeviceExecutor::Allocate() {
   ASSIGN_OR_RETURN(gradients_, streams_->Allocate(
                                    static_cast<int64_t>(host.gradients.size()),
                                    "gradients"));
-  RETURN_IF_ERROR(CreateSides());
-  // No result is in a side.
+  RETURN_IF_ERROR(CreateStepBuffers());
+  // No result is in a step buffer.
   ASSIGN_OR_RETURN(results_, ResultCopies::Create(
                                  model_.plan,
                                  [this](int buffer) {
-                                   return DeviceData(buffer, sides_.front());
+                                   return DeviceData(buffer, buffers_.front());
                                  },
                                  streams_));
   return absl::OkStatus();
 }
 
-absl::Status DeviceExecutor::CreateSides() {
+absl::Status DeviceExecutor::CreateStepBuffers() {
   StagingArea::Size size;
   size.rows = model_.batch_size;
   size.example_elements = model_.example_elements;
   size.seeds = CountSeeds();
   seeds_.resize(size.seeds);
-  sides_.resize(model_.is_training ? 2 : 1);
-  for (Side& side : sides_) {
-    ASSIGN_OR_RETURN(side.staging,
+  buffers_.resize(model_.is_training ? 2 : 1);
+  for (StepBuffer& step_buffer : buffers_) {
+    ASSIGN_OR_RETURN(step_buffer.staging,
                      StagingArea::Create(streams_, &timer_, size));
-    BindOperandsToDevice(&side);
+    BindOperandsToDevice(&step_buffer);
   }
   return absl::OkStatus();
 }
@@ -90,8 +90,8 @@ absl::StatusOr<DeviceUpdate*> DeviceExecutor::UpdateOnDevice(
   options.timer = &timer_;
   ASSIGN_OR_RETURN(update_,
                    DeviceUpdate::Create(std::move(rule), num_slots, options));
-  // Nothing is on its way that would be worth the end of a stretch.
-  stretches_ = DivideStep(
+  // Nothing is on its way that would be worth the end of a segment.
+  segments_ = DivideStep(
       *model_.plan, *model_.schedule,
       std::vector<int64_t>(model_.parameters->sizes_bytes.size(), 0));
   RETURN_IF_ERROR(CreateEvents());
@@ -115,11 +115,11 @@ absl::Status DeviceExecutor::CreateEvents() {
     ASSIGN_OR_RETURN(*event, streams_->CreateEvent());
   }
   arrived_.clear();
-  arrived_.resize(stretches_.size());
-  for (size_t i = 0; i < stretches_.size(); ++i) {
-    const Stretch& stretch = stretches_[i];
-    if (stretch.makes_loss || !stretch.gradients.empty() ||
-        i + 1 == stretches_.size()) {
+  arrived_.resize(segments_.size());
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const Segment& segment = segments_[i];
+    if (segment.makes_loss || !segment.gradients.empty() ||
+        i + 1 == segments_.size()) {
       ASSIGN_OR_RETURN(arrived_[i], streams_->CreateEvent());
     }
   }
@@ -132,7 +132,8 @@ int64_t DeviceExecutor::CountSeeds() const {
                        [](const Instruction& i) { return i.is_seeded; });
 }
 
-char* DeviceExecutor::DeviceData(int buffer, const Side& side) const {
+char* DeviceExecutor::DeviceData(int buffer,
+                                 const StepBuffer& step_buffer) const {
   const PlanBuffer& where = model_.plan->buffers[buffer];
   const std::vector<int64_t>& offsets = model_.parameters->offsets;
   switch (where.space) {
@@ -143,21 +144,22 @@ char* DeviceExecutor::DeviceData(int buffer, const Side& side) const {
     case BufferSpace::kArena:
       return arena_->data() + arena_offsets_[buffer];
     case BufferSpace::kInput:
-      return side.staging->device_examples();
+      return step_buffer.staging->device_examples();
     case BufferSpace::kLabels:
-      return side.staging->device_labels();
+      return step_buffer.staging->device_labels();
   }
   return nullptr;
 }
 
-void DeviceExecutor::BindOperandsToDevice(Side* side) const {
-  side->operands = BindOperands(*model_.plan, [this, side](int buffer) {
-    return DeviceData(buffer, *side);
-  });
-  const uint64_t* seed = side->staging->device_seeds();
-  for (size_t i = 0; i < side->operands.size(); ++i) {
+void DeviceExecutor::BindOperandsToDevice(StepBuffer* step_buffer) const {
+  step_buffer->operands =
+      BindOperands(*model_.plan, [this, step_buffer](int buffer) {
+        return DeviceData(buffer, *step_buffer);
+      });
+  const uint64_t* seed = step_buffer->staging->device_seeds();
+  for (size_t i = 0; i < step_buffer->operands.size(); ++i) {
     if (model_.plan->instructions[i].is_seeded) {
-      side->operands[i].device_seed = seed++;
+      step_buffer->operands[i].device_seed = seed++;
     }
   }
 }
@@ -185,7 +187,7 @@ absl::Status DeviceExecutor::RunAlone(const Step& step) {
   // The first error says what happened; what comes after it follows from it.
   streams_->Synchronize().IgnoreError();
   // It may have been a batch that did not arrive.
-  for (Side& side : sides_) side.staging->Forget();
+  for (StepBuffer& step_buffer : buffers_) step_buffer.staging->Forget();
   return status;
 }
 
@@ -210,19 +212,19 @@ absl::Status DeviceExecutor::Begin(const Step& step) {
   RETURN_IF_ERROR(streams_->MakeCurrent());
   RETURN_IF_ERROR(timer_.Begin(step.trace));
   if (update_ != nullptr) RETURN_IF_ERROR(update_->Flush());
-  RETURN_IF_ERROR(TakeSide(step));
+  RETURN_IF_ERROR(TakeStepBuffer(step));
   if (mean_ == nullptr) return absl::OkStatus();
-  for (const Stretch& stretch : stretches_) {
-    RETURN_IF_ERROR(AwaitParameters(stretch.parameters, step.gate));
+  for (const Segment& segment : segments_) {
+    RETURN_IF_ERROR(AwaitParameters(segment.parameters, step.gate));
   }
   return absl::OkStatus();
 }
 
 absl::Status DeviceExecutor::Compute(const Step& step) {
-  if (use_graphs_ && has_run_ && sides_[side_].graphs.empty()) Capture();
+  if (use_graphs_ && has_run_ && buffers_[current_].graphs.empty()) Capture();
   ParameterGate* const gate = mean_ == nullptr ? step.gate : nullptr;
-  for (size_t i = 0; i < stretches_.size(); ++i) {
-    RETURN_IF_ERROR(EnqueueStretch(i, gate));
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    RETURN_IF_ERROR(EnqueueSegment(i, gate));
   }
   // The device has all of this step; until it is done the host has time.
   RETURN_IF_ERROR(StageNext(step.next));
@@ -230,31 +232,33 @@ absl::Status DeviceExecutor::Compute(const Step& step) {
   return timer_.Finish();
 }
 
-// The other side, with the step's batch, which it may have already.
-absl::Status DeviceExecutor::TakeSide(const Step& step) {
-  Side& side = other_side();
+// The other buffer, with the step's batch, which it may have already.
+absl::Status DeviceExecutor::TakeStepBuffer(const Step& step) {
+  StepBuffer& step_buffer = other_buffer();
   const SeededBatch batch = {&step.batch, step.seed};
-  if (!side.staging->Has(batch)) RETURN_IF_ERROR(Stage(batch, &side));
-  side_ = &side - sides_.data();
-  return streams_->Wait(Stream::kCompute, side.staging->sent());
+  if (!step_buffer.staging->Has(batch))
+    RETURN_IF_ERROR(Stage(batch, &step_buffer));
+  current_ = &step_buffer - buffers_.data();
+  return streams_->Wait(Stream::kCompute, step_buffer.staging->sent());
 }
 
-// REQUIRES: the side is not that of a step on its way.
-absl::Status DeviceExecutor::Stage(const SeededBatch& batch, Side* side) {
+// REQUIRES: the buffer is not that of a step on its way.
+absl::Status DeviceExecutor::Stage(const SeededBatch& batch,
+                                   StepBuffer* step_buffer) {
   size_t next_seed = 0;
-  for (size_t i = 0; i < side->operands.size(); ++i) {
-    side->operands[i].rows = batch.batch->rows;
+  for (size_t i = 0; i < step_buffer->operands.size(); ++i) {
+    step_buffer->operands[i].rows = batch.batch->rows;
     const Instruction& instruction = model_.plan->instructions[i];
     if (instruction.is_seeded) {
       seeds_[next_seed++] = SeedOf(instruction, batch.seed);
     }
   }
-  return side->staging->Send(batch, seeds_);
+  return step_buffer->staging->Send(batch, seeds_);
 }
 
 absl::Status DeviceExecutor::StageNext(const SeededBatch& next) {
-  if (next.batch == nullptr || sides_.size() == 1) return absl::OkStatus();
-  return Stage(next, &other_side());
+  if (next.batch == nullptr || buffers_.size() == 1) return absl::OkStatus();
+  return Stage(next, &other_buffer());
 }
 
 absl::Status DeviceExecutor::SendParameters(absl::Span<const int> parameters,
@@ -279,11 +283,11 @@ absl::Status DeviceExecutor::LetComputeWaitForParameters() {
 void DeviceExecutor::Capture() {
   auto graphs = TryCapture();
   if (graphs.ok()) {
-    sides_[side_].graphs = *std::move(graphs);
+    buffers_[current_].graphs = *std::move(graphs);
     return;
   }
   use_graphs_ = false;
-  for (Side& side : sides_) side.graphs.clear();
+  for (StepBuffer& step_buffer : buffers_) step_buffer.graphs.clear();
   if (say_ == nullptr) return;
   say_(
       absl::StrCat("a step cannot be captured as graphs, each operation is "
@@ -294,9 +298,9 @@ void DeviceExecutor::Capture() {
 absl::StatusOr<std::vector<std::unique_ptr<DeviceStreams::Graph>>>
 DeviceExecutor::TryCapture() {
   std::vector<std::unique_ptr<Graph>> graphs;
-  for (const Stretch& stretch : stretches_) {
+  for (const Segment& segment : segments_) {
     RETURN_IF_ERROR(streams_->BeginCapture());
-    const absl::Status executed = ExecuteInstructions(stretch);
+    const absl::Status executed = ExecuteInstructions(segment);
     // Also to end a capture that has failed.
     auto graph = streams_->EndCapture();
     RETURN_IF_ERROR(executed);
@@ -306,56 +310,57 @@ DeviceExecutor::TryCapture() {
   return graphs;
 }
 
-absl::Status DeviceExecutor::EnqueueStretch(size_t index, ParameterGate* gate) {
-  const Stretch& stretch = stretches_[index];
-  if (update_ == nullptr && !stretch.parameters.empty()) {
-    RETURN_IF_ERROR(SendParameters(stretch.parameters, gate));
+absl::Status DeviceExecutor::EnqueueSegment(size_t index, ParameterGate* gate) {
+  const Segment& segment = segments_[index];
+  if (update_ == nullptr && !segment.parameters.empty()) {
+    RETURN_IF_ERROR(SendParameters(segment.parameters, gate));
     RETURN_IF_ERROR(LetComputeWaitForParameters());
   }
-  if (stretch.changes_loss) {
+  if (segment.changes_loss) {
     RETURN_IF_ERROR(streams_->Wait(Stream::kCompute, *fetched_));
   }
-  RETURN_IF_ERROR(ComputeStretch(index));
+  RETURN_IF_ERROR(ComputeSegment(index));
   if (arrived_[index] == nullptr) return absl::OkStatus();
   return EnqueueDelivery(index);
 }
 
-absl::Status DeviceExecutor::ComputeStretch(size_t index) {
-  const Stretch& stretch = stretches_[index];
-  // The loss is made by the last instruction of a stretch.
+absl::Status DeviceExecutor::ComputeSegment(size_t index) {
+  const Segment& segment = segments_[index];
+  // The loss is made by the last instruction of a segment.
   const auto loss = static_cast<size_t>(model_.schedule->loss_instruction);
-  const char* const name = stretch.begin <= loss ? "forward" : "backward";
+  const char* const name = segment.begin <= loss ? "forward" : "backward";
   return timer_.Time({Stream::kCompute, name}, [&] {
-    const Side& side = sides_[side_];
-    return side.graphs.empty() ? ExecuteInstructions(stretch)
-                               : streams_->Launch(*side.graphs[index]);
+    const StepBuffer& step_buffer = buffers_[current_];
+    return step_buffer.graphs.empty()
+               ? ExecuteInstructions(segment)
+               : streams_->Launch(*step_buffer.graphs[index]);
   });
 }
 
-absl::Status DeviceExecutor::ExecuteInstructions(const Stretch& stretch) {
-  for (size_t i = stretch.begin; i < stretch.end; ++i) {
+absl::Status DeviceExecutor::ExecuteInstructions(const Segment& segment) {
+  for (size_t i = segment.begin; i < segment.end; ++i) {
     RETURN_IF_ERROR(
-        Execute(model_.plan->instructions[i], sides_[side_].operands[i]));
+        Execute(model_.plan->instructions[i], buffers_[current_].operands[i]));
   }
-  const bool is_last = stretch.end == model_.plan->instructions.size();
+  const bool is_last = segment.end == model_.plan->instructions.size();
   if (update_ == nullptr || !is_last) return absl::OkStatus();
   return update_->EnqueueCheck();
 }
 
 absl::Status DeviceExecutor::EnqueueDelivery(size_t index) {
-  const Stretch& stretch = stretches_[index];
+  const Segment& segment = segments_[index];
   RETURN_IF_ERROR(streams_->Record(computed_.get(), Stream::kCompute));
   RETURN_IF_ERROR(streams_->Wait(Stream::kToHost, *computed_));
-  if (stretch.makes_loss) {
+  if (segment.makes_loss) {
     RETURN_IF_ERROR(
         timer_.Time({Stream::kToHost, "loss", /*tensor=*/-1, sizeof(double)},
                     [this] { return results_->FetchForwardLoss(); }));
     RETURN_IF_ERROR(streams_->Record(fetched_.get(), Stream::kToHost));
   }
-  for (const int parameter : stretch.gradients) {
+  for (const int parameter : segment.gradients) {
     RETURN_IF_ERROR(EnqueueGradient(parameter));
   }
-  if (index + 1 == stretches_.size()) RETURN_IF_ERROR(EnqueueResults());
+  if (index + 1 == segments_.size()) RETURN_IF_ERROR(EnqueueResults());
   return streams_->Record(arrived_[index].get(), Stream::kToHost);
 }
 
@@ -385,21 +390,21 @@ absl::Status DeviceExecutor::EnqueueResults() {
 }
 
 absl::Status DeviceExecutor::AwaitDeliveries(StepListener* listener) {
-  for (size_t i = 0; i < stretches_.size(); ++i) {
+  for (size_t i = 0; i < segments_.size(); ++i) {
     if (arrived_[i] == nullptr) continue;
     RETURN_IF_ERROR(streams_->Await(*arrived_[i]));
-    RETURN_IF_ERROR(Tell(stretches_[i], listener));
+    RETURN_IF_ERROR(Tell(segments_[i], listener));
   }
   return absl::OkStatus();
 }
 
-absl::Status DeviceExecutor::Tell(const Stretch& stretch,
+absl::Status DeviceExecutor::Tell(const Segment& segment,
                                   StepListener* listener) const {
   if (listener == nullptr) return absl::OkStatus();
-  if (stretch.makes_loss) {
+  if (segment.makes_loss) {
     RETURN_IF_ERROR(listener->OnForward(results_->forward_loss()));
   }
-  for (const int parameter : stretch.gradients) {
+  for (const int parameter : segment.gradients) {
     listener->OnGradient(parameter);
   }
   return absl::OkStatus();

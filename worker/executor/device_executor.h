@@ -18,7 +18,7 @@
 #include "worker/executor/plan_executor.h"
 #include "worker/executor/result_copies.h"
 #include "worker/executor/staging_area.h"
-#include "worker/executor/step_stretches.h"
+#include "worker/executor/step_segments.h"
 
 namespace muster {
 
@@ -27,26 +27,26 @@ namespace muster {
 // parameter that it reads to the device, and every gradient back.
 //
 //   kToDevice   batch, seeds, parameters in the order of the forward pass
-//   kCompute      stretches of instructions; each waits for what it reads first
+//   kCompute      segments of instructions; each waits for what it reads first
 //   kToHost         loss, gradients as they are final, at the end the results
 //
 // A step puts all of it into the streams and then awaits loss and gradients one
 // after another, and tells the listener, while the device still computes. Then
 // nothing of it is left in the streams, also if it failed.
 //
-// A training has two sides, each with memory for a batch, which steps take in
-// turns. So the next batch goes to the other side while a step computes, if it
-// is known; that copy may be left in kToDevice.
+// A training has two step buffers, each with memory for a batch, which steps
+// take in turns. So the next batch goes to the other one while a step computes,
+// if it is known; that copy may be left in kToDevice.
 //
 // With UpdateOnDevice parameters and gradients stay on the device, where they
 // are updated; a step copies none of them, and counts at its end which
-// gradients are not finite. It has no more stretches than the loss makes.
+// gradients are not finite. It has no more segments than the loss makes.
 //
-// With graphs the second and the third step of a training capture each stretch,
-// for one side each, and from then on a stretch is one launch. All else is the
-// same.
+// With graphs the second and the third step of a training capture each segment,
+// for one buffer each, and from then on a segment is one launch. All else is
+// the same.
 //
-// In a step with a trace timed events lie around each stretch and each copy, so
+// In a step with a trace timed events lie around each segment and each copy, so
 // between graphs, not in them.
 class DeviceExecutor : public PlanExecutor {
  public:
@@ -87,11 +87,12 @@ class DeviceExecutor : public PlanExecutor {
   using Stream = DeviceStreams::Stream;
   using Event = DeviceStreams::Event;
   using Graph = DeviceStreams::Graph;
-  struct Side {
+  // A step's own memory on the device.
+  struct StepBuffer {
     std::unique_ptr<StagingArea> staging;
-    // Of each instruction.
+    // By instruction.
     std::vector<Operands> operands;
-    // Of each stretch; empty if none is captured.
+    // By segment; empty if none is captured.
     std::vector<std::unique_ptr<Graph>> graphs;
   };
 
@@ -109,11 +110,11 @@ class DeviceExecutor : public PlanExecutor {
   absl::Status Allocate();
   absl::Status PinParameters();
   void SayIfUnpinned() const;
-  absl::Status CreateSides();
+  absl::Status CreateStepBuffers();
   absl::Status CreateEvents();
-  void BindOperandsToDevice(Side* side) const;
-  // The memory of a buffer, as this side has it.
-  char* DeviceData(int buffer, const Side& side) const;
+  void BindOperandsToDevice(StepBuffer* step_buffer) const;
+  // The memory of a buffer of the plan, as this step buffer has it.
+  char* DeviceData(int buffer, const StepBuffer& step_buffer) const;
   int64_t CountSeeds() const;
 
   absl::Status CheckLabelsOf(const Batch& batch) const;
@@ -122,23 +123,25 @@ class DeviceExecutor : public PlanExecutor {
   absl::Status RunOnStreams(const Step& step);
   absl::Status Begin(const Step& step);
   absl::Status Compute(const Step& step);
-  absl::Status TakeSide(const Step& step);
-  absl::Status Stage(const SeededBatch& batch, Side* side);
+  absl::Status TakeStepBuffer(const Step& step);
+  absl::Status Stage(const SeededBatch& batch, StepBuffer* step_buffer);
   absl::Status StageNext(const SeededBatch& next);
-  Side& other_side() { return sides_[(side_ + 1) % sides_.size()]; }
+  StepBuffer& other_buffer() {
+    return buffers_[(current_ + 1) % buffers_.size()];
+  }
   absl::Status SendParameters(absl::Span<const int> parameters,
                               ParameterGate* gate);
   absl::Status LetComputeWaitForParameters();
   void Capture();
   absl::StatusOr<std::vector<std::unique_ptr<Graph>>> TryCapture();
-  absl::Status EnqueueStretch(size_t index, ParameterGate* gate);
-  absl::Status ComputeStretch(size_t index);
-  absl::Status ExecuteInstructions(const Stretch& stretch);
+  absl::Status EnqueueSegment(size_t index, ParameterGate* gate);
+  absl::Status ComputeSegment(size_t index);
+  absl::Status ExecuteInstructions(const Segment& segment);
   absl::Status EnqueueDelivery(size_t index);
   absl::Status EnqueueGradient(int parameter);
   absl::Status EnqueueResults();
   absl::Status AwaitDeliveries(StepListener* listener);
-  absl::Status Tell(const Stretch& stretch, StepListener* listener) const;
+  absl::Status Tell(const Segment& segment, StepListener* listener) const;
 
   const ExecutedModel model_;
   DeviceStreams* const streams_;
@@ -147,7 +150,7 @@ class DeviceExecutor : public PlanExecutor {
   const int mean_member_;
   const bool keeps_mean_;
 
-  // Of each of the plan's buffers, in arena_; -1 for others.
+  // By buffer of the plan, if it is in arena_; else -1.
   std::vector<int64_t> arena_offsets_;
   std::unique_ptr<DeviceStreams::Buffer> arena_;
   // As in ParameterPlaces.
@@ -159,18 +162,18 @@ class DeviceExecutor : public PlanExecutor {
   // Null: the host has the parameters.
   std::unique_ptr<DeviceUpdate> update_;
   // Two for training; one for evaluation, whose batches are not known before.
-  std::vector<Side> sides_;
-  // Of the step that is computed, or of the last one.
-  size_t side_ = 0;
-  // Of what Stage sends; here, so that it allocates nothing.
+  std::vector<StepBuffer> buffers_;
+  // The buffer of the step that is computed, or of the last one.
+  size_t current_ = 0;
+  // The seeds that Stage sends; here, so that it allocates nothing.
   std::vector<uint64_t> seeds_;
-  std::vector<Stretch> stretches_;
-  // Of each stretch: in kToHost, what goes after it has arrived; null if that
-  // is nothing. The last one's is the end of all.
+  std::vector<Segment> segments_;
+  // By segment: in kToHost, its gradients and loss have arrived; null if it has
+  // none. The last one's is the end of all.
   std::vector<std::unique_ptr<Event>> arrived_;
 
   // Between streams: the last parameter that was put into kToDevice, the last
-  // stretch that was put into kCompute, the copy of the loss in kToHost.
+  // segment that was put into kCompute, the copy of the loss in kToHost.
   // Recorded again and again.
   std::unique_ptr<Event> sent_;
   std::unique_ptr<Event> computed_;

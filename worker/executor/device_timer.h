@@ -39,7 +39,7 @@ class DeviceTimer {
   DeviceTimer& operator=(const DeviceTimer&) = delete;
 
   // A step begins. Up to Finish `trace` is the timer's; null: nobody wants one.
-  // What was timed of a step that was not finished is forgotten. REQUIRES:
+  // Forgets what was timed of a step that was not finished. REQUIRES:
   // nothing is in kToHost. Errors: those of DeviceStreams.
   absl::Status Begin(DeviceTrace* trace);
 
@@ -76,14 +76,14 @@ class DeviceTimer {
   bool is_on_ = false;
   // Null between Finish and Begin.
   DeviceTrace* trace_ = nullptr;
-  // Of this step and, for what was timed after it, of the one before.
+  // This step's and, for what was timed after it, that of the one before.
   std::array<Origin, 2> origins_;
   size_t origin_ = 0;
-  // Of those, the first `used_events_` are recorded.
+  // The first `used_events_` are recorded.
   std::vector<std::unique_ptr<Event>> events_;
   size_t used_events_ = 0;
   std::vector<Timed> timed_;
-  // Of each stream: when its last span ended.
+  // By stream, when its last span ended.
   std::array<absl::Time, 3> ends_ = {absl::InfinitePast(), absl::InfinitePast(),
                                      absl::InfinitePast()};
 };

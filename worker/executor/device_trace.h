@@ -11,10 +11,10 @@
 
 namespace muster {
 
-// What one stream of a device did for a while.
+// One stream's work for a while.
 struct DeviceSpan {
   DeviceStreams::Stream stream = DeviceStreams::Stream::kCompute;
-  // Of static storage: "forward", "backward" and "update" in kCompute, "batch"
+  // In static storage: "forward", "backward" and "update" in kCompute, "batch"
   // in kToDevice, "loss", "mean" and "results" in kToHost; empty for the copy
   // of a parameter or of its gradient.
   const char* name = "";
@@ -26,13 +26,13 @@ struct DeviceSpan {
   absl::Time end = absl::InfinitePast();
 };
 
-// What a device did in one step, for whoever wants to know: it is asked for
+// A device's work in one step, for whoever wants to know: it is asked for
 // before the step. On the axis of the host (DeviceTimer says how exactly).
 struct DeviceTrace {
   // "cuda:1".
   std::string device;
   const Clock* clock = SystemClock();
-  // Of each stream in the order of time, without overlaps. None of a device
+  // Each stream's in the order of time, without overlaps; none of a device
   // without streams.
   std::vector<DeviceSpan> spans = {};
 };

@@ -61,7 +61,7 @@ class DeviceUpdate : public DeviceParameters {
 
   // ---- Between steps ------------------------------------------------------
 
-  // Of the last step: no gradient has a NaN or an infinity.
+  // No gradient of the last step has a NaN or an infinity.
   bool gradients_are_finite() const;
   // Puts the updates that are due into kCompute, while the host has other
   // things to do before the next step. What it fails of is told by that step,
@@ -110,7 +110,7 @@ class DeviceUpdate : public DeviceParameters {
   const Options options_;
   std::vector<std::unique_ptr<DeviceStreams::Buffer>> slots_;
   std::unique_ptr<DeviceStreams::Buffer> counts_;
-  // Of the host: the slots one after another, and the counts.
+  // The host's: the slots one after another, and the counts.
   std::unique_ptr<PinnedBuffer> host_slots_;
   std::unique_ptr<PinnedBuffer> host_counts_;
 
@@ -119,7 +119,7 @@ class DeviceUpdate : public DeviceParameters {
   // The host has the parameters and gradients of the last step.
   bool has_fetched_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Due> due_ ABSL_GUARDED_BY(mu_);
-  // What an update failed of: what is held is of no use.
+  // The error of an update: what is held is of no use.
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
 };
 

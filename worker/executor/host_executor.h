@@ -44,12 +44,12 @@ class HostExecutor : public PlanExecutor {
   absl::Status TellListener(size_t instruction, StepListener* listener) const;
 
   const ExecutedModel model_;
-  // Of each of the plan's buffers, in arena_; -1 for others.
+  // By buffer of the plan, if it is in arena_; else -1.
   std::vector<int64_t> arena_offsets_;
   mutable AlignedBuffer arena_;
   // The batch's examples, if they cannot be used where they lie.
   AlignedBuffer examples_;
-  // Of each instruction.
+  // By instruction.
   std::vector<Operands> operands_;
 };
 

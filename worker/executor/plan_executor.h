@@ -29,7 +29,7 @@ struct ParameterPlaces {
   // gradients are empty if the model is not for training.
   absl::Span<char> values;
   absl::Span<char> gradients;
-  // Of each parameter: where it lies in both.
+  // By parameter, where it lies in both.
   std::vector<int64_t> offsets;
   std::vector<int64_t> sizes_bytes;
   // Where steps read each parameter: in `values`, or elsewhere.
@@ -64,15 +64,15 @@ struct ExecutedModel {
 class PlanExecutor {
  public:
   struct Step {
-    // Of a size that the model takes.
+    // Has a size that the model takes.
     const Batch& batch;
     uint64_t seed = 0;
     // Null for none.
     StepListener* listener = nullptr;
     ParameterGate* gate = nullptr;
-    // What the next Run will probably be with: an executor may bring it to
-    // where that computes. It is of a size that the model takes, and is not
-    // looked at after this Run.
+    // The batch that the next Run will probably be with: an executor may bring
+    // it to where that computes. It is of a size that the model takes, and is
+    // not looked at after this Run.
     SeededBatch next = {};
     // Null: nobody wants one. Else gets what the device does in the step.
     DeviceTrace* trace = nullptr;
@@ -104,7 +104,7 @@ class PlanExecutor {
         "update on the device: the model computes in the host's memory");
   }
 
-  // What the last Run left in a buffer that is live_at_end; zero before.
+  // The last Run's contents of a buffer that is live_at_end; zero before.
   virtual const void* Result(int buffer) const = 0;
 
   // Memory for activations, their gradients and workspaces.
@@ -128,7 +128,7 @@ absl::Status NameLayer(const absl::Status& status,
 // Executes its primitive. Errors: the primitive's, with the layer's name.
 absl::Status Execute(const Instruction& instruction, const Operands& operands);
 
-// What Operands::seed of a seeded instruction is in a step with `step_seed`.
+// Operands::seed of a seeded instruction in a step with `step_seed`.
 uint64_t SeedOf(const Instruction& instruction, uint64_t step_seed);
 
 }  // namespace muster

@@ -31,10 +31,10 @@ class ResultCopies {
   // Put copies into kToHost.
   absl::Status FetchForwardLoss();
   absl::Status FetchResults();
-  // What FetchResults copies.
+  // The bytes that FetchResults copies.
   int64_t results_bytes() const;
 
-  // What has come; zero before.
+  // The loss that has come; zero before.
   double forward_loss() const;
   // REQUIRES: the buffer is live_at_end.
   const void* Result(int buffer) const {
@@ -56,7 +56,7 @@ class ResultCopies {
   DeviceStreams* const streams_;
   Copy forward_loss_;
   std::vector<Copy> results_;
-  // Of each of the plan's buffers; -1 for those that are not live_at_end.
+  // By buffer of the plan; -1 for those that are not live_at_end.
   std::vector<int64_t> begins_;
   std::unique_ptr<PinnedBuffer> host_;
 };

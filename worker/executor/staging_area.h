@@ -14,9 +14,9 @@
 
 namespace muster {
 
-// What a step takes besides the parameters, on its way to a device: the batch,
-// and the seeds of what is random. It is written to pinned memory of the host
-// and goes by one copy to memory of the device that is laid out alike.
+// A step's input besides the parameters, on its way to a device: the batch, and
+// the seeds of what is random. It is written to pinned memory of the host and
+// goes by one copy to memory of the device that is laid out alike.
 class StagingArea {
  public:
   struct Size {

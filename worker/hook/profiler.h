@@ -11,7 +11,7 @@
 #include "common/summary/chrome_trace.h"
 #include "worker/executor/device_trace.h"
 #include "worker/hook/hook.h"
-#include "worker/tower/profiled_steps.h"
+#include "worker/tower/computed_step.h"
 
 namespace muster {
 

@@ -24,7 +24,6 @@
 #include "worker/step/step_parameters.h"
 #include "worker/step/step_push.h"
 #include "worker/tower/computed_step.h"
-#include "worker/tower/profiled_steps.h"
 #include "worker/tower/tower_group.h"
 
 namespace muster {

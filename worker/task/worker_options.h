@@ -14,8 +14,8 @@
 #include "proto/training.pb.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/hook/progress.h"
+#include "worker/tower/computed_step.h"
 #include "worker/tower/device_names.h"
-#include "worker/tower/profiled_steps.h"
 
 namespace muster {
 

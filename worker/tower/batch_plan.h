@@ -14,7 +14,7 @@ struct BatchPlan {
   int64_t batch_size = 0;
   // Batches of one tower whose mean gradient is one push.
   int64_t accumulate_batches = 1;
-  // Of each worker.
+  // Towers of each worker.
   int64_t towers = 1;
   int64_t workers = 1;
 

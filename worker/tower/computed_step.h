@@ -36,7 +36,7 @@ struct TowerStep {
   double loss = 0;
   int64_t correct = 0;
   int64_t examples = 0;
-  // Of each of ComputedStep::tensors; valid as long as those.
+  // One for each of ComputedStep::tensors; valid as long as those.
   std::vector<absl::Span<const float>> gradients;
 };
 
@@ -64,7 +64,7 @@ struct StepTimes {
   absl::Time decided;
   // Every shard has acknowledged.
   absl::Time pushed;
-  // What there was to do until the report.
+  // The report is made.
   absl::Time ended;
   // The forward pass was over and the backward pass begun; the last gradient
   // was final, and not pushed yet. None where a step is of several towers or
@@ -76,14 +76,14 @@ struct StepTimes {
   std::vector<ParameterWait> waits;
   // The push on its way, which may have begun before `computed`.
   std::vector<SliceSend> sends;
-  // Of a step of a profile (ProfiledSteps), else empty: what the device of each
-  // tower did between compute_begun and computed and, if parameters are updated
-  // there, the update by the push before.
+  // The work of each tower's device between compute_begun and computed and, if
+  // parameters are updated there, the update by the push before; empty unless
+  // the step is one of ProfiledSteps.
   std::vector<DeviceTrace> devices;
 };
 
-// What a worker knows of a step when its gradients are computed, before it is
-// decided whether they are pushed.
+// A step whose gradients are computed, before it is decided whether they are
+// pushed.
 struct ComputedStep {
   // Mean over the rows, with penalties.
   double loss = 0;
@@ -102,6 +102,19 @@ struct ComputedStep {
   bool gradients_are_finite = false;
   // Copies what `tensors` refers to there, once; null: it is there.
   std::function<absl::Status()> fetch_tensors;
+};
+
+// The steps of this process that a profile is of: known before they are
+// computed, so that only those are timed on a device.
+struct ProfiledSteps {
+  // Counted from 1, at least that.
+  int64_t first = 1;
+  // 0: no profile.
+  int64_t count = 0;
+
+  bool Has(int64_t step) const { return step >= first && !AreBefore(step); }
+  // Whether all of them are.
+  bool AreBefore(int64_t step) const { return step - first >= count; }
 };
 
 enum class PushDecision {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::string_view kAuto = "auto";
 constexpr absl::string_view kCudaBackend = "cuda";
-// What stands in for a device that is not there.
+// The backend that stands in for a device that is not there.
 constexpr absl::string_view kSoftBackend = "cpu";
 // "auto": the first of these that is linked and has a usable device.
 constexpr absl::string_view kPreferredBackends[] = {kCudaBackend, kSoftBackend,
@@ -36,7 +36,7 @@ std::vector<Device> DevicesOf(absl::string_view backend,
 
 bool IsUsable(const Device& device) { return device.unusable.empty(); }
 
-// What --list_devices says of a device.
+// The device's line in --list_devices.
 std::string Describe(const Device& device) {
   if (IsUsable(device)) return device.description;
   return absl::StrCat(device.description,
@@ -96,7 +96,7 @@ std::vector<std::string> FirstUsable(absl::string_view backend, int count,
   return names;
 }
 
-// What is wanted could exist, on another machine or in another build: NotFound.
+// NotFound: the device could exist, on another machine or in another build.
 absl::Status Missing(absl::string_view flag, absl::string_view device,
                      absl::string_view why) {
   return absl::NotFoundError(absl::StrCat(flag, "=", device, ": ", why));

@@ -16,7 +16,7 @@ namespace muster {
 std::string BackendOfDevice(absl::string_view device);
 int IndexOfDevice(absl::string_view device);
 
-// What the flags ask for.
+// The devices that the flags ask for.
 struct DeviceChoice {
   // --device: a device, a backend (its first devices), or "auto" (the first
   // usable one of cuda, cpu, ref).

@@ -35,7 +35,7 @@ class GradientClipper {
   // Whether there is a limit.
   bool clips() const { return kind_ != ClippingSpec::LIMIT_NOT_SET; }
 
-  // Of the trainable tensors of one step, each once.
+  // `gradients`: the trainable tensors' of one step, each once.
   void Clip(absl::Span<const absl::Span<float>> gradients) const;
 
  private:

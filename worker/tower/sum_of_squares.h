@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// Of all elements, in double.
+// The sum of the squares of all elements, in double.
 double SumOfSquares(absl::Span<const float> values);
 
 }  // namespace muster

@@ -52,7 +52,7 @@ class Tower {
   // Forward and backward of every batch. Errors: those of CompiledModel::Step.
   absl::Status Run(const Work& work);
 
-  // Of the last Run: the mean of the batches' losses, and the sums of their
+  // The mean of the losses of the last Run's batches, and the sums of their
   // correct rows and of their rows.
   double loss() const { return loss_; }
   int64_t correct() const { return correct_; }

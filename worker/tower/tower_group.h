@@ -68,7 +68,7 @@ class TowerGroup {
   // CompiledModel::ReadParametersFrom, of every tower.
   void ReadParametersFrom(absl::Span<const float* const> values);
 
-  // Of the last Run. The mean over all rows, and sums.
+  // The last Run's mean over all rows, and its sums.
   double loss() const;
   int64_t correct() const;
   int64_t examples() const;
@@ -87,7 +87,7 @@ class TowerGroup {
   CompiledModel& model() { return towers_.front()->model(); }
 
  private:
-  // What the threads do when they are started.
+  // The work of the threads when they are started.
   enum class Phase { kCompute, kMean };
 
   void PlaceGradients();
@@ -107,7 +107,7 @@ class TowerGroup {
   std::vector<absl::Span<float>> gradients_;
   AlignedBuffer means_;
 
-  // Of the caller, and while a phase runs, of the threads: written before it.
+  // The caller's, and while a phase runs, the threads': written before it.
   Phase phase_ = Phase::kCompute;
   const Tower::Work* work_ = nullptr;
   absl::Span<DeviceTrace> traces_;
@@ -115,7 +115,7 @@ class TowerGroup {
   std::vector<absl::Status> outcomes_;
   std::vector<TowerStep> steps_;
 
-  // Of every tower but the first. Last, so that they end before all else.
+  // One for every tower but the first. Last, so that they end before all else.
   std::vector<std::unique_ptr<RepeatingThread>> threads_;
 };
 

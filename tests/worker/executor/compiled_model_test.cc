@@ -211,7 +211,7 @@ TEST_P(CompiledModelTest, MovingAveragesMoveTowardsTheBatch) {
   EXPECT_EQ(model->parameters()[2].kind(), STATE);
   EXPECT_EQ(model->parameters()[2].decay(), 0.25F);
   EXPECT_EQ(model->parameters()[1].decay(), 0);
-  // What the averages are here is the shard's affair.
+  // The averages' values here are the shard's affair.
   for (float& m : model->parameter(2)) m = 2;
   ASSERT_THAT(model->Step(batch_, 1), IsOk());
   for (int64_t c = 0; c < kFeatures; ++c) {
@@ -243,7 +243,7 @@ TEST_P(CompiledModelTest, SharedAveragesAreMovedOneAfterAnother) {
   EXPECT_EQ(both->parameters()[2].decay(), 1 - 0.25F * 0.5F);
   ASSERT_THAT(first->Step(batch_, 1), IsOk());
   ASSERT_THAT(both->Step(batch_, 1), IsOk());
-  // What the second reads has a mean of 0 and a variance of 1, but for epsilon.
+  // The second reads values of mean 0 and variance 1, but for epsilon.
   for (int64_t c = 0; c < kFeatures; ++c) {
     EXPECT_NEAR(both->gradient(2)[c], 0.5 * first->gradient(2)[c], 1e-6);
     EXPECT_NEAR(both->gradient(3)[c],

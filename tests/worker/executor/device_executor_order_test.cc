@@ -22,7 +22,7 @@ namespace {
 using ::testing::SizeIs;
 
 constexpr int64_t kRows = Trainee::kRows;
-// Plain, captured for each side, and launched twice.
+// Plain, captured for each buffer, and launched twice.
 constexpr int kSteps = 5;
 // Each another order of the same work.
 constexpr uint64_t kSeeds = 20;
@@ -85,7 +85,7 @@ TEST_P(DeviceExecutorOrderTest, AnyOrderGivesTheBitsOfTheHost) {
     ExpectSameSteps(&device, &host, kManyUsesElements, kManyUsesClasses,
                     seed % 2 == 0 ? Foresight::kNone : Foresight::kNextBatch);
     EXPECT_EQ(streams->launches(),
-              use_graphs ? kWideStretches * (kSteps - 1) : 0);
+              use_graphs ? kWideSegments * (kSteps - 1) : 0);
     EXPECT_THAT(device.said(), SizeIs(0));
   }
 }
@@ -183,7 +183,7 @@ class DeviceExecutorZooTest
 
 // Up to the first large dense layer (mnist_cnn; mlp begins with it), to the
 // loss, to its gradient where that is not the last, to the end.
-int StretchesOf(const std::string& model) {
+int SegmentsOf(const std::string& model) {
   return model == "mnist_cnn" ? 4 : 2;
 }
 
@@ -196,7 +196,7 @@ TEST_P(DeviceExecutorZooTest, StepsHaveTheBitsOfTheHost) {
   Trainee host(MakeBackend("cpu"), spec);
   ExpectSameSteps(&device, &host, 28 * 28, 10, Foresight::kNextBatch);
   EXPECT_EQ(streams->launches(),
-            use_graphs ? StretchesOf(name) * (kSteps - 1) : 0);
+            use_graphs ? SegmentsOf(name) * (kSteps - 1) : 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(

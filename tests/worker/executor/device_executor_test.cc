@@ -22,7 +22,7 @@ using Mode = CompileOptions::Mode;
 using Stream = DeviceStreams::Stream;
 
 constexpr int64_t kRows = Trainee::kRows;
-// Plain, captured for each side, and launched twice.
+// Plain, captured for each buffer, and launched twice.
 constexpr int kSteps = 5;
 // More than the calls, or the pieces of work, of a step of WideModel.
 constexpr int kMostCalls = 1000;
@@ -87,7 +87,7 @@ class EarlyListener : public StepListener {
 };
 
 TEST_P(DeviceExecutorTest, TellsOfTheLossAndAGradientWhileTheRestIsComputed) {
-  // What can be copied is.
+  // All that can be copied is.
   streams_->SetWeight(Stream::kCompute, 0);
   const int middle = IndexOf(device_->model(), "middle/weights");
   for (int step = 0; step < kSteps; ++step) {
@@ -383,7 +383,7 @@ TEST_F(DeviceExecutorGraphTest,
     ASSERT_THAT(device.Train(batch_, 1, /*listener=*/nullptr, &gate), IsOk());
     EXPECT_EQ(gate.launched()[IndexOf(model, "middle/weights")], 0);
     EXPECT_EQ(gate.launched()[IndexOf(model, "logits/bias")], 0);
-    EXPECT_EQ(streams.launches(), kWideStretches * step);
+    EXPECT_EQ(streams.launches(), kWideSegments * step);
   }
 }
 

@@ -1,4 +1,4 @@
-// What a traced step tells of its device, and that others pay nothing for it.
+// A traced step tells of its device, and others pay nothing for it.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -95,7 +95,7 @@ class DeviceExecutorTraceTest : public testing::TestWithParam<bool> {
   std::unique_ptr<Trainee> device_;
 };
 
-TEST_P(DeviceExecutorTraceTest, ShowsEachStretchAndEachCopy) {
+TEST_P(DeviceExecutorTraceTest, ShowsEachSegmentAndEachCopy) {
   CompiledModel& model = device_->model();
   for (int step = 0; step < kSteps; ++step) {
     SCOPED_TRACE(absl::StrCat("step ", step));
@@ -118,7 +118,7 @@ TEST_P(DeviceExecutorTraceTest, ShowsEachStretchAndEachCopy) {
     EXPECT_EQ(names,
               "forward forward forward backward backward backward "
               "backward ");
-    static_assert(kWideStretches == 7);
+    static_assert(kWideSegments == 7);
     EXPECT_STREQ(in[0].name, "batch");
     EXPECT_GE(in[0].bytes, kRows * kManyUsesElements * 4);
     ExpectCopies(model, BytesByName(model, in));
@@ -155,7 +155,7 @@ TEST_P(DeviceExecutorTraceTest, ChangesNoBit) {
     ASSERT_THAT(Step(step % 2 == 0 ? &trace : nullptr), IsOk());
     ASSERT_THAT(plain.model().Step(batch_, 1), IsOk());
     ExpectSameGradients(device_->model(), plain.model());
-    EXPECT_EQ(streams_->launches(), GetParam() ? step * kWideStretches : 0);
+    EXPECT_EQ(streams_->launches(), GetParam() ? step * kWideSegments : 0);
   }
 }
 
@@ -190,7 +190,7 @@ TEST_P(DeviceExecutorTraceTest, AnyCallThatFailsEndsItsStepOnly) {
     EXPECT_LT(failed, kMostCalls);
     DeviceTrace trace;
     ASSERT_THAT(Step(&trace), IsOk());
-    EXPECT_EQ(Of(trace, Stream::kCompute).size(), kWideStretches);
+    EXPECT_EQ(Of(trace, Stream::kCompute).size(), kWideSegments);
   }
 }
 

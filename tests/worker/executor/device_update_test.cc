@@ -42,7 +42,7 @@ OptimizerSpec Adam() {
   return spec;
 }
 
-// What a shard has of a model, each slot in two runs.
+// A shard's tensors of a model, each slot in two runs.
 class Tensors {
  public:
   Tensors(CompiledModel& model, const UpdateRule& rule) {
@@ -118,7 +118,7 @@ class Held {
   absl::StatusOr<CompiledModel::StepResult> Compute(const Batch& batch) {
     return model_->Step(batch, /*step_seed=*/0);
   }
-  // Of everything: what a push has done.
+  // Updates everything, as a push does.
   void Update(const BlockUpdate& update) {
     for (size_t i = 0; i < shard_.size(); ++i) {
       const auto n = static_cast<int64_t>(shard_.parameter(i).size());
@@ -278,7 +278,7 @@ TEST(DeviceUpdateTest, FetchesWhatTheStepWasComputedFrom) {
   }
 }
 
-// What Start put into kCompute, and what the next step does.
+// Also what Start put into kCompute before the step.
 TEST(DeviceUpdateTest, AnUpdateIsInTheTraceOfTheNextStep) {
   Held held;
   ASSERT_THAT(held.Take(), IsOk());
@@ -307,7 +307,7 @@ TEST(DeviceUpdateTest, FetchesOnceAStep) {
   ASSERT_THAT(held.Take(), IsOk());
   for (int64_t t = 1; t <= 3; ++t) {
     ExpectSameSteps(&held, &plain, t, t);
-    // What fails is not taken for fetched.
+    // A fetch that fails is not taken for done.
     held.streams().FailCall(3);
     EXPECT_THAT(held.update().FetchTensors(),
                 StatusIs(absl::StatusCode::kInternal));

@@ -21,7 +21,7 @@ constexpr int64_t kRows = 4;
 // The values of a model, which are not there before they are asked for.
 class LateValues : public ParameterGate {
  public:
-  // What the model has now.
+  // The values that the model has now.
   explicit LateValues(CompiledModel* model) : model_(*model) {
     for (size_t i = 0; i < model->parameters().size(); ++i) {
       const absl::Span<float> value = model->parameter(static_cast<int>(i));

@@ -21,7 +21,7 @@ void Update(CompiledModel* model);
 // A model that is trained, on a fake device or on the host.
 class Trainee {
  public:
-  // Of a batch.
+  // Rows of a batch.
   static constexpr int64_t kRows = 4;
 
   Trainee(std::unique_ptr<Backend> backend, const ModelSpec& spec,
@@ -44,11 +44,11 @@ class Trainee {
 void ExpectSameGradients(CompiledModel& found, CompiledModel& wanted);
 
 // kManyUsesModel with dropout, and with weights of two dense layers that are
-// each worth a stretch: of 256 x 256.
+// each worth a segment: of 256 x 256.
 ModelSpec WideModel();
 // Up to the reader of each, to the loss, to the gradient of one, to the
 // penalty, to the gradient of the other, to the end.
-inline constexpr int kWideStretches = 7;
+inline constexpr int kWideSegments = 7;
 
 // With the primitives of the backend `inner`.
 std::unique_ptr<FakeDevice> MakeDevice(const std::string& inner,

@@ -22,7 +22,7 @@
 #include "worker/client/parameter_client.h"
 #include "worker/hook/nan_guard.h"
 #include "worker/step/train_loop.h"
-#include "worker/tower/profiled_steps.h"
+#include "worker/tower/computed_step.h"
 
 namespace muster {
 namespace {

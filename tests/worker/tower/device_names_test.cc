@@ -18,7 +18,7 @@ auto Refused(const std::string& what) {
   return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
 }
 
-// What the backend "cuda" of this program says of its devices.
+// The devices of the backend "cuda" of this program.
 std::vector<Device>& Cards() {
   static std::vector<Device>& cards = *new std::vector<Device>();
   return cards;

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 // PyTorch divides by |g| + 1e-6 instead of |g|, which is above 5 where it is
 // clipped. Rounding to float adds 6e-8.
 constexpr double kTorchTolerance = 1e-6 / 5 + 6e-8;
-// Of a norm of elements that were each rounded to float once.
+// The rounding of a norm whose elements were each rounded to float once.
 constexpr double kFloatTolerance = 1e-7;
 
 ClippingSpec Spec(const std::string& text) {

@@ -1,4 +1,4 @@
-#include "worker/executor/step_stretches.h"
+#include "worker/executor/step_segments.h"
 
 #include <utility>
 
@@ -29,22 +29,22 @@ class Division {
     const std::vector<int>& read = schedule_.first_used_by[instruction];
     awaited_bytes_ += SumOf(read);
     if (is_ended_ || instruction == loss_change_ ||
-        awaited_bytes_ >= kStretchEndBytes) {
+        awaited_bytes_ >= kSegmentEndBytes) {
       Begin(instruction);
     }
-    Stretch& stretch = stretches_.back();
-    stretch.end = instruction + 1;
-    Append(read, &stretch.parameters);
+    Segment& segment = segments_.back();
+    segment.end = instruction + 1;
+    Append(read, &segment.parameters);
     Append(schedule_.final_after[instruction], &final_);
-    stretch.makes_loss = instruction == schedule_.loss_instruction;
-    const bool delivers = SumOf(final_) >= kStretchEndBytes;
+    segment.makes_loss = instruction == schedule_.loss_instruction;
+    const bool delivers = SumOf(final_) >= kSegmentEndBytes;
     if (delivers) Deliver();
-    is_ended_ = stretch.makes_loss || delivers;
+    is_ended_ = segment.makes_loss || delivers;
   }
 
-  std::vector<Stretch> End() && {
+  std::vector<Segment> End() && {
     Deliver();
-    return std::move(stretches_);
+    return std::move(segments_);
   }
 
  private:
@@ -57,24 +57,24 @@ class Division {
     return bytes;
   }
   void Begin(size_t instruction) {
-    Stretch stretch;
-    stretch.begin = instruction;
-    stretch.changes_loss = instruction == loss_change_;
-    stretches_.push_back(stretch);
+    Segment segment;
+    segment.begin = instruction;
+    segment.changes_loss = instruction == loss_change_;
+    segments_.push_back(segment);
     awaited_bytes_ = 0;
   }
   void Deliver() {
-    Append(final_, &stretches_.back().gradients);
+    Append(final_, &segments_.back().gradients);
     final_.clear();
   }
 
   const StepSchedule& schedule_;
   const size_t loss_change_;
   const absl::Span<const int64_t> sizes_bytes_;
-  std::vector<Stretch> stretches_;
-  // Whether the next instruction begins a stretch.
+  std::vector<Segment> segments_;
+  // Whether the next instruction begins a segment.
   bool is_ended_ = true;
-  // What the last stretch waits for, but for its first instruction.
+  // The bytes that the last segment waits for, but for its first instruction's.
   int64_t awaited_bytes_ = 0;
   // Gradients that have not gone yet.
   std::vector<int> final_;
@@ -82,7 +82,7 @@ class Division {
 
 }  // namespace
 
-std::vector<Stretch> DivideStep(const ExecutionPlan& plan,
+std::vector<Segment> DivideStep(const ExecutionPlan& plan,
                                 const StepSchedule& schedule,
                                 absl::Span<const int64_t> sizes_bytes) {
   Division division(schedule, FindLossChange(plan, schedule.loss_instruction),
