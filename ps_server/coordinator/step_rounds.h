@@ -21,7 +21,7 @@ struct Delivery {
   Sender sender;
   int64_t step = 0;
   int64_t examples = 0;
-  // What its worker's position becomes once it is chosen or dropped.
+  // The worker's position once the step is chosen or dropped.
   DataPosition position;
   double loss = 0;
   int64_t staleness = 0;
@@ -29,7 +29,7 @@ struct Delivery {
   static Delivery Of(const StepRequest& report);
 };
 
-// What became of a round's deliveries.
+// A round's deliveries, divided by what became of them.
 struct ClosedRound {
   int64_t round = 0;
   // In order of the task, so that the order of a sum does not depend on who
@@ -72,7 +72,7 @@ class StepRounds {
   // The round that is open, or opened next: global step + 1.
   int64_t round() const { return round_; }
   bool is_open() const { return is_open_; }
-  // What a worker, or a cut, of this round needs.
+  // The token that a worker, or a cut, of this round needs.
   StepToken token() const;
 
   // REQUIRES: not open.
@@ -106,9 +106,9 @@ class StepRounds {
   std::optional<ClosedRound> TryClose(const std::set<TaskKey>& live,
                                       absl::Time now);
 
-  // Of total_replicas, those that have not come and are still waited for.
+  // Replicas of total_replicas that have not come and are still waited for.
   int64_t Awaited() const;
-  // When they are no longer; REQUIRES: Awaited() > 0.
+  // The time from which they are not; REQUIRES: Awaited() > 0.
   absl::Time assembled_at() const { return assembled_at_; }
 
   int64_t Needed(const std::set<TaskKey>& live) const;
@@ -125,7 +125,7 @@ class StepRounds {
   int64_t replicas_to_aggregate() const { return replicas_to_aggregate_; }
 
  private:
-  // Of the members, those who have come.
+  // The members who have come.
   int64_t Present(const std::set<TaskKey>& live) const;
 
   const int64_t replicas_to_aggregate_;
@@ -141,7 +141,7 @@ class StepRounds {
   std::set<TaskKey> joined_;
   std::vector<Delivery> deliveries_;  // in the order in which they came
   std::set<TaskKey> delivered_;       // their tasks
-  // Of round_ - 1.
+  // The steps chosen in round_ - 1.
   std::vector<ChosenStep> last_chosen_;
   absl::Time held_until_ = absl::InfinitePast();
   bool had_enough_ = false;

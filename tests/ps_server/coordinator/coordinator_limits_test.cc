@@ -1,4 +1,4 @@
-// What a buggy or hostile peer may not do to the coordinator.
+// The harm that a buggy or hostile peer cannot do to the coordinator.
 #include <cstdint>
 #include <functional>
 #include <limits>
