@@ -71,10 +71,9 @@ Coordinator::Coordinator(CoordinatorOptions options)
 
 void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
   worker.last_heard = std::max(worker.last_heard, now);
-  if (!worker.lost) return;
-  worker.lost = false;
+  if (worker.state != MemberState::kLost) return;
+  worker.state = MemberState::kActive;
   ++state_version_;
-  if (!worker.registered) return;
   Say(absl::StrCat(TaskName(worker.sender), " is back"));
   SayUpdateRows();
 }
@@ -156,14 +155,11 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
   // Who comes back to a job that is done has finished if its task had, and has
   // left nothing to do.
   const bool has_finished =
-      phase_ == DONE && worker.finished && !worker.unsaved;
+      phase_ == DONE && worker.HasFinished() && !worker.unsaved;
   if (is_new_task) worker.position = start_position_;
   // A task that is known from a manifest alone has no process yet.
-  if (worker.sender.incarnation() == 0) {
-    worker.sender = sender;
-    // One that a manifest named counted as lost, but none was.
-    worker.lost = false;
-  } else if (worker.sender.incarnation() != sender.incarnation()) {
+  if (worker.sender.incarnation() != 0 &&
+      worker.sender.incarnation() != sender.incarnation()) {
     ReturnGrant(worker);
     if (rounds_.has_value()) rounds_->Withdraw(KeyOf(sender));
     if (clocks_.has_value()) clocks_->Leave(KeyOf(sender));
@@ -171,11 +167,8 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
     Say(absl::StrCat(TaskName(sender), " was started anew: incarnation ",
                      absl::Hex(sender.incarnation()), " replaces ",
                      absl::Hex(worker.sender.incarnation())));
-    worker.Replace(sender);
   }
-  worker.registered = true;
-  worker.finished = has_finished;
-  worker.stays = false;
+  worker.Admit(sender, has_finished);
   return worker;
 }
 
@@ -303,7 +296,7 @@ void Coordinator::Tick(absl::Time now) {
     Say(absl::StrCat("lost ", TaskName(worker.sender), ": not heard of for ",
                      absl::ToInt64Seconds(now - worker.last_heard), " s"));
     lost_some = true;
-    worker.Lose();
+    worker.state = MemberState::kLost;
     ReturnGrant(worker);
   }
   if (lost_some) SayUpdateRows();
@@ -318,7 +311,7 @@ void Coordinator::Tick(absl::Time now) {
 const CoordinatorWorker* Coordinator::LiveChief() const {
   const auto it = workers_.find(KeyOf(chief_));
   if (chief_.incarnation() == 0 || it == workers_.end() ||
-      !SameProcess(it->second.sender, chief_) || !it->second.IsLive()) {
+      !SameProcess(it->second.sender, chief_) || !it->second.IsActive()) {
     return nullptr;
   }
   return &it->second;
@@ -364,7 +357,8 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
   last_save_made_ = false;
   for (auto& [key, worker] : workers_) {
     worker.has_grant = false;
-    worker.Rejoin();
+    // Who stayed takes part again.
+    if (worker.IsThere()) worker.state = MemberState::kActive;
   }
   SetPhase(INITIAL);
   for (auto& [key, worker] : workers_) AnswerOlderStep(key);

@@ -55,9 +55,7 @@ void Coordinator::Expel(CoordinatorWorker& worker) {
   if (rounds_.has_value()) rounds_->Withdraw(key);
   if (clocks_.has_value()) clocks_->Leave(key);
   AnswerOlderStep(key);
-  worker.Lose();
-  worker.awaited = false;
-  worker.registered = false;
+  worker.Expel();
 }
 
 void Coordinator::AdoptTraining(const RegisterRequest& request) {

@@ -58,7 +58,7 @@ absl::Status Coordinator::StartReplication(const CommitEpochRequest& request,
 std::set<TaskKey> Coordinator::LiveTasks() const {
   std::set<TaskKey> live;
   for (const auto& [key, worker] : workers_) {
-    if (worker.IsLive()) live.insert(live.end(), key);
+    if (worker.IsActive()) live.insert(live.end(), key);
   }
   return live;
 }
@@ -246,7 +246,7 @@ void Coordinator::ExplainClocks(const TaskKey& task, StepReply& reply) const {
   }
   std::vector<TaskKey> last;
   for (const auto& [key, worker] : workers_) {
-    if (worker.has_grant && worker.IsLive()) last.push_back(key);
+    if (worker.has_grant && worker.IsActive()) last.push_back(key);
   }
   AddWaitingFor(last, reply);
   reply.set_waiting_why("to report the last steps of the job");
@@ -268,7 +268,7 @@ std::vector<StepAnswer> Coordinator::TakeStepAnswers(absl::Time now) {
   for (WaitingStep& step : std::exchange(waiting_steps_, {})) {
     CoordinatorWorker& worker = workers_[step.task];
     const bool granted =
-        phase_ == RUNNING && worker.IsLive() && TryGrantTo(worker, now);
+        phase_ == RUNNING && worker.IsActive() && TryGrantTo(worker, now);
     if (!granted && StepsWait() && step.state_version == state_version_ &&
         now < step.until) {
       waiting_steps_.push_back(std::move(step));

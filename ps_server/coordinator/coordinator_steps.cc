@@ -80,7 +80,7 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
   CheckSave(now);
   // A worker that gave a step up asks for the next in a call of its own.
   const bool asks = is_current && !request.abandoned() && phase_ == RUNNING &&
-                    !worker->finished;
+                    worker->IsActive();
   Answer(*worker, request, step_id, asks, now);
   return absl::OkStatus();
 }
@@ -120,7 +120,7 @@ void Coordinator::CountReport(CoordinatorWorker& worker,
                               const StepRequest& request, absl::Time now) {
   worker.reported_step = request.step();
   if (rounds_.has_value()) return CountDelivery(worker, request, now);
-  if (clocks_.has_value() && worker.IsLive()) {
+  if (clocks_.has_value() && worker.IsActive()) {
     SeeLiveTasks(now);
     clocks_->FinishStep(KeyOf(worker.sender));
   }
@@ -152,7 +152,7 @@ void Coordinator::ReturnGrant(CoordinatorWorker& worker) {
   budget_.Return();
   const bool anybody_waits =
       std::any_of(workers_.begin(), workers_.end(), [](const auto& entry) {
-        return entry.second.waits_for_grant && entry.second.IsLive();
+        return entry.second.waits_for_grant && entry.second.IsActive();
       });
   if (anybody_waits) ++state_version_;
 }
@@ -181,7 +181,6 @@ void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
     if (worker.sender.incarnation() == 0) {
       worker.sender.mutable_task()->set_job(saved.sender().task().job());
       worker.sender.mutable_task()->set_index(saved.sender().task().index());
-      worker.lost = true;
     }
     worker.steps = saved.steps();
     worker.examples = saved.examples();
@@ -220,13 +219,13 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
     return reply;
   }
   ReturnGrant(*worker);
-  if (!worker->finished) {
-    worker->finished = true;
-    worker->stays = request.stays();
+  if (worker->IsActive()) {
+    worker->state =
+        request.stays() ? MemberState::kStaying : MemberState::kFinished;
     worker->unsaved = worker->awaited = request.unsaved();
     ++state_version_;
   } else if (!request.stays()) {
-    worker->stays = false;
+    worker->state = MemberState::kFinished;
   }
   if (request.stop_job() && (phase_ == RUNNING || phase_ == INITIAL)) {
     Stop(absl::StrCat(EscapeForLog(request.reason(), 200), " (",
