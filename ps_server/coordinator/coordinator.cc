@@ -67,7 +67,12 @@ absl::Status CheckRestored(const CommitEpochRequest& request) {
 Coordinator::Coordinator(CoordinatorOptions options)
     : options_(std::move(options)),
       listed_(options_.cluster),
-      listeners_(options_.worker_timeout) {}
+      listeners_(options_.worker_timeout),
+      gate_(StepGate::Free(GatedJob())) {}
+
+StepGate::Job Coordinator::GatedJob() {
+  return {&budget_, [this] { return LiveTasks(); }};
+}
 
 void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
   worker.last_heard = std::max(worker.last_heard, now);
@@ -161,8 +166,7 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
   if (worker.sender.incarnation() != 0 &&
       worker.sender.incarnation() != sender.incarnation()) {
     ReturnGrant(worker);
-    if (rounds_.has_value()) rounds_->Withdraw(KeyOf(sender));
-    if (clocks_.has_value()) clocks_->Leave(KeyOf(sender));
+    gate_->Forget(KeyOf(sender));
     AnswerOlderStep(KeyOf(sender));
     Say(absl::StrCat(TaskName(sender), " was started anew: incarnation ",
                      absl::Hex(sender.incarnation()), " replaces ",
@@ -275,12 +279,7 @@ absl::Time Coordinator::NextDeadline() const {
     if (!worker.IsWaitedFor()) continue;
     deadline = std::min(deadline, worker.last_heard + options_.worker_timeout);
   }
-  if (rounds_.has_value() && rounds_->is_held()) {
-    deadline = std::min(deadline, rounds_->held_until());
-  }
-  if (rounds_.has_value() && rounds_->Awaited() > 0) {
-    deadline = std::min(deadline, rounds_->assembled_at());
-  }
+  deadline = std::min(deadline, gate_->NextDeadline());
   if (phase_ == RUNNING) deadline = std::min(deadline, saves_.NextDeadline());
   return std::min(deadline, listeners_.NextDeadline());
 }
@@ -300,7 +299,7 @@ void Coordinator::Tick(absl::Time now) {
     ReturnGrant(worker);
   }
   if (lost_some) SayUpdateRows();
-  SeeLiveTasks(now);
+  gate_->SeeLive(now);
   CheckRounds(now);
   CheckEnd(now);
   CheckSave(now);
@@ -350,13 +349,11 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
   ps_incarnations_.clear();
   stop_reason_.clear();
   budget_.Clear();
-  rounds_.reset();
-  clocks_.reset();
+  gate_ = StepGate::Free(GatedJob());
   saves_.Clear();
   unsaved_.Clear();
   last_save_made_ = false;
   for (auto& [key, worker] : workers_) {
-    worker.has_grant = false;
     // Who stayed takes part again.
     if (worker.IsThere()) worker.state = MemberState::kActive;
   }
@@ -406,7 +403,9 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
   RETURN_IF_ERROR(CheckRestored(request));
   RETURN_IF_ERROR(CheckRestoredTasks(request));
   RETURN_IF_ERROR(unsaved_.Start(request, now));
-  RETURN_IF_ERROR(StartReplication(request, now));
+  ASSIGN_OR_RETURN(gate_,
+                   StepGate::Create(request, GatedJob(), RegisteredTasks(),
+                                    now + options_.worker_timeout));
   committed_epoch_ = epoch;
   fingerprint_ = request.fingerprint();
   ps_incarnations_ = {request.ps_incarnations().begin(),
@@ -443,9 +442,8 @@ JobState Coordinator::State() const {
   state.set_unsaved((phase_ == STOPPING || phase_ == DONE) && AwaitsLastSave());
   state.mutable_staleness_counts()->Add(staleness_counts_.begin(),
                                         staleness_counts_.end());
-  if (rounds_.has_value() && rounds_->is_open()) {
-    state.set_round(rounds_->round());
-  }
+  const StepRounds* const rounds = gate_->rounds();
+  if (rounds != nullptr && rounds->is_open()) state.set_round(rounds->round());
   return state;
 }
 

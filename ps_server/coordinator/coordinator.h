@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,9 +20,8 @@
 #include "ps_server/coordinator/end_listeners.h"
 #include "ps_server/coordinator/save_requests.h"
 #include "ps_server/coordinator/step_budget.h"
-#include "ps_server/coordinator/step_rounds.h"
+#include "ps_server/coordinator/step_gate.h"
 #include "ps_server/coordinator/unsaved_steps.h"
-#include "ps_server/coordinator/worker_clocks.h"
 
 namespace muster {
 
@@ -86,6 +85,8 @@ class Coordinator {
   static constexpr size_t kMaxLines = 1024;
 
   explicit Coordinator(CoordinatorOptions options = {});
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
 
   absl::StatusOr<RegisterReply> Register(const RegisterRequest& request,
                                          absl::Time now);
@@ -138,6 +139,8 @@ class Coordinator {
   int64_t outstanding_grants() const { return budget_.outstanding(); }
 
  private:
+  StepGate::Job GatedJob();
+
   struct WaitingWatch {
     uint64_t watch_id;
     int64_t state_version;
@@ -199,42 +202,24 @@ class Coordinator {
   absl::Status CheckSeenEpoch(int64_t seen) const;
 
   // ---- What depends on the mode of replication (coordinator_rounds.cc) ----
-  absl::Status StartReplication(const CommitEpochRequest& request,
-                                absl::Time now);
   // The tasks that take part now.
   std::set<TaskKey> LiveTasks() const;
-  // Tells them to the rounds or clocks, before TryGrantTo.
   std::set<TaskKey> RegisteredTasks() const;
-  void SeeLiveTasks(absl::Time now);
-  absl::Status CheckRound(const StepRequest& request) const;
   // In sync: says how many rows an update has now.
   void SayUpdateRows();
-  // In sync: offers the step to the open round, or counts it as dropped.
-  void CountDelivery(CoordinatorWorker& worker, const StepRequest& request,
-                     absl::Time now);
-  bool TryDeliver(const StepRequest& request);
-  void CountDropped(CoordinatorWorker& worker, const Delivery& step,
-                    absl::Time now);
-  // Closes the round that can be closed, returns the grant of an idle one.
+  void Count(const DecidedSteps& steps, absl::Time now);
+  // Closes the round that can be closed.
   void CheckRounds(absl::Time now);
-  // Gives the worker a step if there is one for it now; whether it has one.
-  bool TryGrantTo(CoordinatorWorker& worker, absl::Time now);
-  bool TryJoinRound(const TaskKey& task);
-  // May an answer wait for other workers?
-  bool StepsWait() const;
+  StepPause PauseOfSteps() const;
+  // Gives the task a step if there is one for it now; whether it has one.
+  bool TryGrantTo(const TaskKey& task, absl::Time now);
   StepReply MakeStepReply(const CoordinatorWorker& worker, bool granted) const;
   // Why `reply` has no grant.
   void ExplainWait(const TaskKey& task, StepReply& reply) const;
-  void ExplainRound(StepReply& reply) const;
-  void ExplainClocks(const TaskKey& task, StepReply& reply) const;
   // Answers the worker's Step that waits without a grant.
   void AnswerOlderStep(const TaskKey& task);
 
   // ---- Counting (coordinator_steps.cc) -------------------------------------
-  void CountReport(CoordinatorWorker& worker, const StepRequest& request,
-                   absl::Time now);
-  void CountStep(CoordinatorWorker& worker, const Delivery& step,
-                 absl::Time now);
   // The start of ps task 0 in the committed epoch; 0: none.
   uint64_t FirstPsIncarnation() const;
   // Of the committed epoch; of none, if none is.
@@ -245,7 +230,6 @@ class Coordinator {
   // Answers a step, or lets it wait for its grant. `asks`: for another one.
   void Answer(CoordinatorWorker& worker, const StepRequest& request,
               uint64_t step_id, bool asks, absl::Time now);
-  void TakeGrantOf(CoordinatorWorker& worker);
   void ReturnGrant(CoordinatorWorker& worker);
   void RestoreWorkers(const CommitEpochRequest& request);
 
@@ -298,9 +282,8 @@ class Coordinator {
   // is not.
   absl::Time idle_since_ = absl::InfiniteFuture();
 
-  // One of them, or neither (async), while an epoch is committed.
-  std::optional<StepRounds> rounds_;
-  std::optional<WorkerClocks> clocks_;
+  // That of the committed epoch; a free one while none is.
+  std::unique_ptr<StepGate> gate_;
 
   std::vector<WaitingWatch> watches_;
   std::vector<WaitingStep> waiting_steps_;

@@ -52,8 +52,7 @@ absl::Status Coordinator::CheckTraining(const RegisterRequest& request) const {
 void Coordinator::Expel(CoordinatorWorker& worker) {
   const TaskKey key = KeyOf(worker.sender);
   ReturnGrant(worker);
-  if (rounds_.has_value()) rounds_->Withdraw(key);
-  if (clocks_.has_value()) clocks_->Leave(key);
+  gate_->Forget(key);
   AnswerOlderStep(key);
   worker.Expel();
 }

@@ -12,6 +12,14 @@ namespace {
 
 // As many tasks as a line of text can name.
 constexpr int kMaxNamed = 16;
+// Larger ones are counted as this.
+constexpr int64_t kMaxCountedStaleness = 64;
+
+void CountStaleness(int64_t staleness, std::vector<int64_t>& counts) {
+  const auto i = static_cast<size_t>(std::min(staleness, kMaxCountedStaleness));
+  if (counts.size() <= i) counts.resize(i + 1);
+  ++counts[i];
+}
 
 void AddWaitingFor(const std::vector<TaskKey>& tasks, StepReply& reply) {
   for (const TaskKey& task : tasks) {
@@ -22,38 +30,7 @@ void AddWaitingFor(const std::vector<TaskKey>& tasks, StepReply& reply) {
   }
 }
 
-absl::Status RefuseStep(const StepRequest& request, absl::string_view why) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("step ", request.step(), " from ",
-                   TaskName(request.sender()), ": ", why));
-}
-
 }  // namespace
-
-absl::Status Coordinator::StartReplication(const CommitEpochRequest& request,
-                                           absl::Time now) {
-  const ReplicationSpec& spec = request.replication();
-  const std::string what = absl::StrCat("commit epoch ", request.model_epoch());
-  int64_t replicas = 1;
-  if (spec.has_sync()) {
-    RETURN_IF_ERROR(Annotate(StepRounds::Check(spec.sync()), what));
-    replicas = spec.sync().replicas_to_aggregate();
-  } else if (spec.has_bounded_staleness()) {
-    RETURN_IF_ERROR(
-        Annotate(WorkerClocks::Check(spec.bounded_staleness().bound()), what));
-  }
-  RETURN_IF_ERROR(budget_.Start(request, replicas));
-  rounds_.reset();
-  clocks_.reset();
-  if (spec.has_sync()) {
-    rounds_.emplace(spec.sync(), request.global_step(), RegisteredTasks(),
-                    now + options_.worker_timeout);
-  }
-  if (spec.has_bounded_staleness()) {
-    clocks_.emplace(spec.bounded_staleness().bound());
-  }
-  return absl::OkStatus();
-}
 
 std::set<TaskKey> Coordinator::LiveTasks() const {
   std::set<TaskKey> live;
@@ -64,11 +41,12 @@ std::set<TaskKey> Coordinator::LiveTasks() const {
 }
 
 void Coordinator::SayUpdateRows() {
-  if (!rounds_.has_value() || phase_ != RUNNING) return;
+  const StepRounds* const rounds = gate_->rounds();
+  if (rounds == nullptr || phase_ != RUNNING) return;
   const std::set<TaskKey> live = LiveTasks();
-  // What is missing then is said by who waits for it.
-  if (live.empty() || rounds_->TooFew(live)) return;
-  const int64_t gradients = std::min(rounds_->replicas_to_aggregate(),
+  // Who waits then says what is missing.
+  if (live.empty() || rounds->TooFew(live)) return;
+  const int64_t gradients = std::min(rounds->replicas_to_aggregate(),
                                      static_cast<int64_t>(live.size()));
   Say(absl::StrCat("the training goes on: an update now has ",
                    gradients * budget_.batch_size(), " rows, of ", gradients,
@@ -83,103 +61,29 @@ std::set<TaskKey> Coordinator::RegisteredTasks() const {
   return registered;
 }
 
-void Coordinator::SeeLiveTasks(absl::Time now) {
-  if (rounds_.has_value()) rounds_->SeeLive(LiveTasks(), now);
-  if (clocks_.has_value()) clocks_->SetLive(LiveTasks());
-}
-
-absl::Status Coordinator::CheckRound(const StepRequest& request) const {
-  if (!rounds_.has_value()) {
-    if (request.round() == 0 && !request.late()) return absl::OkStatus();
-    return RefuseStep(request,
-                      absl::StrCat("it is of round ", request.round(),
-                                   "; the job's replication has no rounds"));
+void Coordinator::Count(const DecidedSteps& steps, absl::Time now) {
+  for (const Delivery& step : steps.chosen) {
+    CoordinatorWorker& worker = workers_[KeyOf(step.sender)];
+    worker.CountStep(step, now);
+    CountStaleness(step.staleness, staleness_counts_);
   }
-  if (request.abandoned() ||
-      (request.round() >= 1 && request.round() <= rounds_->round())) {
-    return absl::OkStatus();
+  for (const Delivery& step : steps.dropped) {
+    workers_[KeyOf(step.sender)].DropStep(step, now);
   }
-  return RefuseStep(
-      request,
-      absl::StrCat("it is of round ", request.round(),
-                   "; wanted one that was given out, 1 to ", rounds_->round()));
-}
-
-bool Coordinator::TryDeliver(const StepRequest& request) {
-  if (request.round() != rounds_->round() || phase_ == DONE) return false;
-  if (request.late()) {
-    rounds_->Leave(KeyOf(request.sender()));
-    return false;
-  }
-  // Closed behind a worker that was lost, and is back with its step.
-  if (!rounds_->is_open()) {
-    if (!budget_.TryGrant()) return false;
-    rounds_->Open();
-  }
-  return rounds_->Deliver(Delivery::Of(request));
-}
-
-void Coordinator::CountDelivery(CoordinatorWorker& worker,
-                                const StepRequest& request, absl::Time now) {
-  if (!TryDeliver(request)) CountDropped(worker, Delivery::Of(request), now);
-}
-
-void Coordinator::CountDropped(CoordinatorWorker& worker, const Delivery& step,
-                               absl::Time now) {
-  ++worker.dropped_steps;
-  worker.PassStep(step.position, step.loss, /*counts=*/false, now);
 }
 
 void Coordinator::CheckRounds(absl::Time now) {
-  if (!rounds_.has_value() || (!rounds_->is_open() && !rounds_->is_held())) {
-    return;
-  }
-  const auto closed = rounds_->TryClose(LiveTasks(), now);
-  if (!closed.has_value()) {
-    if (!rounds_->IsIdle()) return;
-    rounds_->Retract();
-    budget_.Return();
-    return;
-  }
-  int64_t examples = 0;
-  for (const Delivery& step : closed->chosen) examples += step.examples;
-  budget_.Report(examples);
-  for (const Delivery& step : closed->chosen) {
-    CoordinatorWorker& worker = workers_[KeyOf(step.sender)];
-    worker.chosen_step = step.step;
-    CountStep(worker, step, now);
-  }
-  for (const Delivery& step : closed->dropped) {
-    CountDropped(workers_[KeyOf(step.sender)], step, now);
-  }
+  Count(gate_->TryClose(now), now);
 }
 
-bool Coordinator::TryJoinRound(const TaskKey& task) {
-  if (rounds_->HasJoined(task)) return true;
-  if (saves_.pauses_grants() || rounds_->HasDelivered(task)) return false;
-  if (!rounds_->is_open()) {
-    if (needs_chief_ || !budget_.TryGrant()) return false;
-    rounds_->Open();
-  }
-  rounds_->Join(task);
-  return true;
+StepPause Coordinator::PauseOfSteps() const {
+  if (saves_.pauses_grants()) return StepPause::kAll;
+  return needs_chief_ ? StepPause::kNewSteps : StepPause::kNone;
 }
 
-bool Coordinator::TryGrantTo(CoordinatorWorker& worker, absl::Time now) {
+bool Coordinator::TryGrantTo(const TaskKey& task, absl::Time now) {
   CheckPause(now);
-  const TaskKey task = KeyOf(worker.sender);
-  if (rounds_.has_value()) {
-    return !rounds_->must_end() && TryJoinRound(task);
-  }
-  if (worker.has_grant) return true;
-  if (clocks_.has_value() && !clocks_->MayStart(task)) return false;
-  if (!saves_.pauses_grants() && !needs_chief_) TakeGrantOf(worker);
-  return worker.has_grant;
-}
-
-bool Coordinator::StepsWait() const {
-  if (rounds_.has_value()) return !rounds_->must_end();
-  return clocks_.has_value();
+  return gate_->TryEnter(task, PauseOfSteps());
 }
 
 StepReply Coordinator::MakeStepReply(const CoordinatorWorker& worker,
@@ -190,8 +94,8 @@ StepReply Coordinator::MakeStepReply(const CoordinatorWorker& worker,
   reply.set_phase(phase_);
   reply.set_model_epoch(committed_epoch_);
   reply.set_state_version(state_version_);
-  if (granted && rounds_.has_value()) {
-    *reply.mutable_token() = rounds_->token();
+  if (granted && gate_->rounds() != nullptr) {
+    *reply.mutable_token() = gate_->rounds()->token();
     reply.mutable_token()->set_chosen_step(worker.chosen_step);
   }
   return reply;
@@ -206,50 +110,12 @@ void Coordinator::ExplainWait(const TaskKey& task, StepReply& reply) const {
     reply.set_waiting_why(absl::StrCat(
         "to come back and save the model: ",
         unsaved_.Describe(budget_.steps() + budget_.outstanding())));
-  } else if (rounds_.has_value()) {
-    ExplainRound(reply);
-  } else if (clocks_.has_value()) {
-    ExplainClocks(task, reply);
-  }
-}
-
-void Coordinator::ExplainRound(StepReply& reply) const {
-  const std::set<TaskKey> live = LiveTasks();
-  reply.set_too_few_replicas(rounds_->must_end());
-  if (rounds_->TooFew(live)) {
-    reply.set_waiting_why(absl::StrCat(
-        "more workers to come: ", live.size(),
-        " there, replication.sync.min_replicas is ", rounds_->min_replicas()));
-  } else if (rounds_->is_held()) {
-    AddWaitingFor({KeyOf(chief_)}, reply);
-    reply.set_waiting_why(
-        absl::StrCat("to cut a checkpoint after step ", budget_.steps()));
-  } else if (rounds_->Missing(live).empty() && rounds_->Awaited() > 0) {
-    reply.set_waiting_why(absl::StrCat(
-        rounds_->Awaited(), " of the job's workers, not started yet"));
   } else {
-    AddWaitingFor(rounds_->Missing(live), reply);
-    reply.set_waiting_why(
-        absl::StrCat("to push its gradient of step ", rounds_->round()));
+    StepWait wait = gate_->Explain(task, KeyOf(chief_));
+    AddWaitingFor(wait.waiting_for, reply);
+    reply.set_waiting_why(std::move(wait.why));
+    reply.set_too_few_replicas(wait.too_few_replicas);
   }
-}
-
-void Coordinator::ExplainClocks(const TaskKey& task, StepReply& reply) const {
-  if (!clocks_->Has(task)) return;
-  if (!clocks_->MayStart(task)) {
-    AddWaitingFor(clocks_->Slowest(), reply);
-    reply.set_waiting_why(absl::StrCat(
-        "to finish its step ", clocks_->slowest_clock() + 1,
-        " of this model epoch (replication.bounded_staleness.bound is ",
-        clocks_->bound(), ")"));
-    return;
-  }
-  std::vector<TaskKey> last;
-  for (const auto& [key, worker] : workers_) {
-    if (worker.has_grant && worker.IsActive()) last.push_back(key);
-  }
-  AddWaitingFor(last, reply);
-  reply.set_waiting_why("to report the last steps of the job");
 }
 
 void Coordinator::AnswerOlderStep(const TaskKey& task) {
@@ -264,12 +130,12 @@ void Coordinator::AnswerOlderStep(const TaskKey& task) {
 }
 
 std::vector<StepAnswer> Coordinator::TakeStepAnswers(absl::Time now) {
-  if (!waiting_steps_.empty()) SeeLiveTasks(now);
+  if (!waiting_steps_.empty()) gate_->SeeLive(now);
   for (WaitingStep& step : std::exchange(waiting_steps_, {})) {
     CoordinatorWorker& worker = workers_[step.task];
     const bool granted =
-        phase_ == RUNNING && worker.IsActive() && TryGrantTo(worker, now);
-    if (!granted && StepsWait() && step.state_version == state_version_ &&
+        phase_ == RUNNING && worker.IsActive() && TryGrantTo(step.task, now);
+    if (!granted && gate_->MayWait() && step.state_version == state_version_ &&
         now < step.until) {
       waiting_steps_.push_back(std::move(step));
       continue;
@@ -294,22 +160,23 @@ absl::StatusOr<PauseRoundsReply> Coordinator::PauseRounds(
         "hold rounds of model epoch ", request.model_epoch(),
         ": the committed one is ", committed_epoch_, "; watch and pull anew"));
   }
-  if (!rounds_.has_value()) {
+  StepRounds* const rounds = gate_->rounds();
+  if (rounds == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("hold rounds from ", TaskName(request.sender()),
                      ": the job's replication has no rounds; a snapshot needs "
                      "no token"));
   }
   if (request.pause()) {
-    rounds_->Hold(now);
+    rounds->Hold(now);
   } else {
-    rounds_->Release();
+    rounds->Release();
     CheckRounds(now);
     CheckEnd(now);
     CheckSave(now);
   }
   PauseRoundsReply reply;
-  *reply.mutable_token() = rounds_->token();
+  *reply.mutable_token() = rounds->token();
   *reply.mutable_state() = State();
   return reply;
 }

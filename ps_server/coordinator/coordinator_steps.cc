@@ -13,16 +13,8 @@
 namespace muster {
 namespace {
 
-// Of one report: a sum of them stays far from an overflow.
+// The most of one report: a sum of them stays far from an overflow.
 constexpr int64_t kMaxStepCount = 1'000'000'000'000;
-// Larger ones are counted as this.
-constexpr int64_t kMaxCountedStaleness = 64;
-
-void CountStaleness(int64_t staleness, std::vector<int64_t>& counts) {
-  const auto i = static_cast<size_t>(std::min(staleness, kMaxCountedStaleness));
-  if (counts.size() <= i) counts.resize(i + 1);
-  ++counts[i];
-}
 
 absl::Status CheckNumbers(const StepRequest& request, int64_t batch_size) {
   if (request.step() >= 0 && request.examples() >= 0 &&
@@ -64,9 +56,10 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
       committed_epoch_ != 0 &&
       IsCurrent(request.model_epoch(), request.ps_incarnation());
   if (is_current && request.step() > worker->reported_step) {
-    RETURN_IF_ERROR(CheckRound(request));
+    RETURN_IF_ERROR(gate_->CheckReport(request));
     if (!request.abandoned()) {
-      CountReport(*worker, request, now);
+      worker->reported_step = request.step();
+      Count(gate_->Report(request, now), now);
     } else if (request.step() > worker->abandoned_step) {
       worker->abandoned_step = request.step();
       ReturnGrant(*worker);
@@ -89,13 +82,13 @@ void Coordinator::Answer(CoordinatorWorker& worker, const StepRequest& request,
                          uint64_t step_id, bool asks, absl::Time now) {
   const TaskKey task = KeyOf(worker.sender);
   AnswerOlderStep(task);
-  if (asks) SeeLiveTasks(now);
-  const bool granted = asks && TryGrantTo(worker, now);
+  if (asks) gate_->SeeLive(now);
+  const bool granted = asks && TryGrantTo(task, now);
   if (asks) worker.waits_for_grant = !granted;
   const absl::Duration wait =
       std::clamp(absl::Milliseconds(request.max_wait_ms()),
                  absl::ZeroDuration(), options_.max_watch);
-  if (asks && !granted && StepsWait() && wait > absl::ZeroDuration()) {
+  if (asks && !granted && gate_->MayWait() && wait > absl::ZeroDuration()) {
     waiting_steps_.push_back({step_id, task, state_version_, now + wait});
     return;
   }
@@ -112,44 +105,8 @@ absl::Status Coordinator::CheckMayStop(absl::string_view reason,
                    " asks everybody to stop, but is not the chief"));
 }
 
-void Coordinator::TakeGrantOf(CoordinatorWorker& worker) {
-  if (!worker.has_grant) worker.has_grant = budget_.TryGrant();
-}
-
-void Coordinator::CountReport(CoordinatorWorker& worker,
-                              const StepRequest& request, absl::Time now) {
-  worker.reported_step = request.step();
-  if (rounds_.has_value()) return CountDelivery(worker, request, now);
-  if (clocks_.has_value() && worker.IsActive()) {
-    SeeLiveTasks(now);
-    clocks_->FinishStep(KeyOf(worker.sender));
-  }
-  // A worker that was lost and comes back took this step on a grant that was
-  // returned. It counts if another is left; if not, the job's steps are in
-  // other hands, and counting it would pass the limit.
-  TakeGrantOf(worker);
-  if (!worker.has_grant) return;
-  worker.has_grant = false;
-  budget_.Report(request.examples());
-
-  CountStep(worker, Delivery::Of(request), now);
-}
-
-void Coordinator::CountStep(CoordinatorWorker& worker, const Delivery& step,
-                            absl::Time now) {
-  ++worker.steps;
-  worker.examples += step.examples;
-  worker.staleness_sum += step.staleness;
-  ++worker.staleness_count;
-  CountStaleness(step.staleness, staleness_counts_);
-  worker.PassStep(step.position, step.loss, /*counts=*/true, now);
-}
-
 void Coordinator::ReturnGrant(CoordinatorWorker& worker) {
-  if (rounds_.has_value()) rounds_->Leave(KeyOf(worker.sender));
-  if (!worker.has_grant) return;
-  worker.has_grant = false;
-  budget_.Return();
+  if (!gate_->Leave(KeyOf(worker.sender))) return;
   const bool anybody_waits =
       std::any_of(workers_.begin(), workers_.end(), [](const auto& entry) {
         return entry.second.waits_for_grant && entry.second.IsActive();
@@ -173,7 +130,6 @@ void Coordinator::RestoreWorkers(const CommitEpochRequest& request) {
     worker.staleness_sum = 0;
     worker.staleness_count = 0;
     worker.dropped_steps = 0;
-    worker.has_grant = false;
     worker.waits_for_grant = false;
   }
   for (const WorkerState& saved : request.workers()) {
@@ -276,6 +232,7 @@ void Coordinator::CheckEnd(absl::Time now) {
 void Coordinator::End(absl::Time now) {
   chief_gone_since_ = absl::InfiniteFuture();
   SetPhase(DONE);
+  gate_->End();
   listeners_.OnEnd(state_version_, now);
 }
 

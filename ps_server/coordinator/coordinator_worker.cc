@@ -40,7 +40,6 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
   reported_step = 0;
   abandoned_step = 0;
   chosen_step = 0;
-  has_grant = false;
   waits_for_grant = false;
   ResetRate();
 }
@@ -51,16 +50,26 @@ void CoordinatorWorker::ResetRate() {
   active_steps = 0;
 }
 
-void CoordinatorWorker::PassStep(const DataPosition& next_position, double loss,
-                                 bool counts, absl::Time now) {
-  position = next_position;
-  last_loss = loss;
+void CoordinatorWorker::CountStep(const Delivery& step, absl::Time now) {
+  chosen_step = step.step;
+  ++steps;
+  examples += step.examples;
+  staleness_sum += step.staleness;
+  ++staleness_count;
   // The first report ends the first step: n reports span n - 1 steps.
-  if (!first_report.has_value()) {
-    first_report = now;
-  } else if (counts) {
-    ++active_steps;
-  }
+  if (first_report.has_value()) ++active_steps;
+  PassStep(step, now);
+}
+
+void CoordinatorWorker::DropStep(const Delivery& step, absl::Time now) {
+  ++dropped_steps;
+  PassStep(step, now);
+}
+
+void CoordinatorWorker::PassStep(const Delivery& step, absl::Time now) {
+  position = step.position;
+  last_loss = step.loss;
+  if (!first_report.has_value()) first_report = now;
   last_report = now;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/training.pb.h"
+#include "ps_server/coordinator/step_rounds.h"
 
 namespace muster {
 
@@ -51,7 +52,6 @@ struct CoordinatorWorker {
   int64_t abandoned_step = 0;
   // The newest step that is in an update.
   int64_t chosen_step = 0;
-  bool has_grant = false;
   // It was told to wait for a grant and watches for a change.
   bool waits_for_grant = false;
   // The reports in this model epoch, and the counted steps after the first.
@@ -92,15 +92,16 @@ struct CoordinatorWorker {
   // Forgets when it was active.
   void ResetRate();
 
-  // Notes that a step is over: its rows are not taken again. `counts`: it is in
-  // the model.
-  void PassStep(const DataPosition& next_position, double loss, bool counts,
-                absl::Time now);
+  // A step of it is over, and in the model or not: its rows are not taken
+  // again.
+  void CountStep(const Delivery& step, absl::Time now);
+  void DropStep(const Delivery& step, absl::Time now);
 
   WorkerState State() const;
 
  private:
   void Replace(const Sender& new_sender);
+  void PassStep(const Delivery& step, absl::Time now);
 };
 
 }  // namespace muster

@@ -128,8 +128,8 @@ std::vector<TaskKey> StepRounds::Missing(const std::set<TaskKey>& live) const {
   return missing;
 }
 
-std::optional<ClosedRound> StepRounds::TryClose(const std::set<TaskKey>& live,
-                                                absl::Time now) {
+std::optional<DecidedSteps> StepRounds::TryClose(const std::set<TaskKey>& live,
+                                                 absl::Time now) {
   if (now >= held_until_) Release();
   SeeLive(live, now);
   const int64_t needed = Needed(live);
@@ -137,8 +137,7 @@ std::optional<ClosedRound> StepRounds::TryClose(const std::set<TaskKey>& live,
       static_cast<int64_t>(deliveries_.size()) < needed) {
     return std::nullopt;
   }
-  ClosedRound closed;
-  closed.round = round_;
+  DecidedSteps closed;
   const auto end_of_chosen = deliveries_.begin() + needed;
   closed.chosen.assign(deliveries_.begin(), end_of_chosen);
   closed.dropped.assign(end_of_chosen, deliveries_.end());

@@ -29,11 +29,10 @@ struct Delivery {
   static Delivery Of(const StepRequest& report);
 };
 
-// A round's deliveries, divided by what became of them.
-struct ClosedRound {
-  int64_t round = 0;
-  // In order of the task, so that the order of a sum does not depend on who
-  // was faster.
+// Steps of which is known what becomes of them.
+struct DecidedSteps {
+  // In the model; in order of the task, so that the order of a sum does not
+  // depend on who was faster.
   std::vector<Delivery> chosen;
   std::vector<Delivery> dropped;
 };
@@ -103,8 +102,8 @@ class StepRounds {
   bool is_held() const { return held_until_ != absl::InfinitePast(); }
   // Ends a hold that is over and closes the open round if it can be; the next
   // one is not open yet.
-  std::optional<ClosedRound> TryClose(const std::set<TaskKey>& live,
-                                      absl::Time now);
+  std::optional<DecidedSteps> TryClose(const std::set<TaskKey>& live,
+                                       absl::Time now);
 
   // Replicas of total_replicas that have not come and are still waited for.
   int64_t Awaited() const;
