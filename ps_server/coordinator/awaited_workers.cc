@@ -21,7 +21,7 @@ bool IsThere(const JobState& state, const TaskKey& task) {
                      });
 }
 
-// Those of the job's workers for which `is_one` holds.
+// The job's workers for which `is_one` holds.
 template <typename Predicate>
 std::vector<TaskKey> WorkersThat(const JobState& state, Predicate is_one) {
   std::vector<TaskKey> tasks;
@@ -66,7 +66,7 @@ std::string DescribeMissingModel(const std::vector<TaskKey>& expected,
   return NamesAndDeed(missing, "to come");
 }
 
-// Of a job that runs without a worker that trains.
+// The workers that a job needs back which runs without any.
 std::string DescribeAbsent(const JobState& state) {
   const bool goes_on =
       std::any_of(state.workers().begin(), state.workers().end(),
@@ -96,7 +96,7 @@ std::string DescribeUnfinished(const JobState& state) {
 std::vector<TaskKey> TrainingTasks(const ClusterDef& cluster) {
   std::vector<TaskKey> tasks;
   for (const JobDef& job : cluster.job()) {
-    if (job.name() != "worker" && job.name() != "chief") continue;
+    if (!IsTrainingJob(job.name())) continue;
     for (const auto& [index, address] : job.tasks()) {
       tasks.emplace_back(job.name(), index);
     }

@@ -9,21 +9,48 @@ bool CoordinatorWorker::IsRetired(uint64_t incarnation) const {
                                        incarnation) != retired.end();
 }
 
+void CoordinatorWorker::Admit(const Sender& new_sender, bool has_finished) {
+  if (sender.incarnation() == 0) {
+    // One that a manifest named counted as lost, but none was.
+    sender = new_sender;
+    state = MemberState::kActive;
+  } else if (sender.incarnation() != new_sender.incarnation()) {
+    Replace(new_sender);
+  } else {
+    const bool was_away = state == MemberState::kLost || !registered;
+    state = was_away ? MemberState::kLost : MemberState::kActive;
+  }
+  if (has_finished) state = MemberState::kFinished;
+  registered = true;
+}
+
+void CoordinatorWorker::Expel() {
+  if (state != MemberState::kFinished) state = MemberState::kLost;
+  awaited = false;
+  registered = false;
+}
+
 void CoordinatorWorker::Replace(const Sender& new_sender) {
   retired[num_retired % kRememberedIncarnations] = sender.incarnation();
   ++num_retired;
   sender = new_sender;
-  finished = false;
-  lost = false;
+  state = MemberState::kActive;
   unsaved = false;
   awaited = false;
-  stays = false;
   reported_step = 0;
   abandoned_step = 0;
   chosen_step = 0;
-  has_grant = false;
   waits_for_grant = false;
   ResetRate();
+}
+
+void CoordinatorWorker::SetCounts(const WorkerState& saved) {
+  steps = saved.steps();
+  examples = saved.examples();
+  position = saved.position();
+  staleness_sum = saved.staleness_sum();
+  staleness_count = saved.staleness_count();
+  dropped_steps = saved.dropped_steps();
 }
 
 void CoordinatorWorker::ResetRate() {
@@ -32,47 +59,47 @@ void CoordinatorWorker::ResetRate() {
   active_steps = 0;
 }
 
-void CoordinatorWorker::Lose() {
-  Rejoin();
-  lost = true;
-}
-
-void CoordinatorWorker::Rejoin() {
-  if (stays) finished = false;
-  stays = false;
-}
-
-void CoordinatorWorker::PassStep(const DataPosition& next_position, double loss,
-                                 bool counts, absl::Time now) {
-  position = next_position;
-  last_loss = loss;
+void CoordinatorWorker::CountStep(const Delivery& step, absl::Time now) {
+  chosen_step = step.step;
+  ++steps;
+  examples += step.examples;
+  staleness_sum += step.staleness;
+  ++staleness_count;
   // The first report ends the first step: n reports span n - 1 steps.
-  if (!first_report.has_value()) {
-    first_report = now;
-  } else if (counts) {
-    ++active_steps;
-  }
+  if (first_report.has_value()) ++active_steps;
+  PassStep(step, now);
+}
+
+void CoordinatorWorker::DropStep(const Delivery& step, absl::Time now) {
+  ++dropped_steps;
+  PassStep(step, now);
+}
+
+void CoordinatorWorker::PassStep(const Delivery& step, absl::Time now) {
+  position = step.position;
+  last_loss = step.loss;
+  if (!first_report.has_value()) first_report = now;
   last_report = now;
 }
 
 WorkerState CoordinatorWorker::State() const {
-  WorkerState state;
-  *state.mutable_sender() = sender;
-  state.set_finished(finished);
-  state.set_lost(lost);
-  state.set_awaited(awaited);
-  state.set_steps(steps);
-  state.set_examples(examples);
-  *state.mutable_position() = position;
-  state.set_last_loss(last_loss);
-  state.set_staleness_sum(staleness_sum);
-  state.set_staleness_count(staleness_count);
-  state.set_dropped_steps(dropped_steps);
+  WorkerState result;
+  *result.mutable_sender() = sender;
+  result.set_finished(HasFinished());
+  result.set_lost(state == MemberState::kLost || !registered);
+  result.set_awaited(awaited);
+  result.set_steps(steps);
+  result.set_examples(examples);
+  *result.mutable_position() = position;
+  result.set_last_loss(last_loss);
+  result.set_staleness_sum(staleness_sum);
+  result.set_staleness_count(staleness_count);
+  result.set_dropped_steps(dropped_steps);
   if (first_report.has_value()) {
-    state.set_active_s(absl::ToDoubleSeconds(last_report - *first_report));
-    state.set_active_steps(active_steps);
+    result.set_active_s(absl::ToDoubleSeconds(last_report - *first_report));
+    result.set_active_steps(active_steps);
   }
-  return state;
+  return result;
 }
 
 }  // namespace muster

@@ -9,11 +9,24 @@
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/training.pb.h"
+#include "ps_server/coordinator/step_rounds.h"
 
 namespace muster {
 
-// What ps task 0 knows of one worker (or chief) task. A value; Coordinator
-// owns the rules.
+// A task's place in the job, as far as ps task 0 has heard.
+enum class MemberState {
+  // It takes part in the training.
+  kActive,
+  // It has finished, but is there until the chief has saved.
+  kStaying,
+  // It has finished and left.
+  kFinished,
+  // It was not heard of for too long, or has never come.
+  kLost,
+};
+
+// A worker (or chief) task as ps task 0 knows it. A value; Coordinator owns the
+// rules.
 struct CoordinatorWorker {
   // The largest position that is taken from outside.
   static constexpr size_t kMaxPositionBytes = 256;
@@ -22,34 +35,32 @@ struct CoordinatorWorker {
   static constexpr int kRememberedIncarnations = 8;
 
   Sender sender;
+  // It is a member. Who is not is kLost or kFinished: a manifest alone knows
+  // it, or it was expelled.
   bool registered = false;
+  MemberState state = MemberState::kLost;
   // The ClusterSpec makes this task the chief.
   bool may_be_chief = false;
-  bool finished = false;
-  bool lost = false;
-  // It has finished, but could not save the model; another start of it is
-  // waited for, which may.
+  // It has finished, but could not save the model.
   bool unsaved = false;
+  // Another start of it is waited for, which may save.
   bool awaited = false;
-  // It has finished, but is there until the chief has saved.
-  bool stays = false;
   absl::Time last_heard = absl::InfinitePast();
 
-  // Of the current incarnation: the newest step that was reported, the newest
-  // that was given up, and whether the next one was granted.
+  // ---- The current incarnation ---------------------------------------------
+  // The newest step that was reported, and the newest that was given up.
   int64_t reported_step = 0;
   int64_t abandoned_step = 0;
-  // Synchronous replication: the newest step that is in an update.
+  // The newest step that is in an update.
   int64_t chosen_step = 0;
-  bool has_grant = false;
   // It was told to wait for a grant and watches for a change.
   bool waits_for_grant = false;
-  // In this model epoch; and the counted steps after the first report.
+  // The reports in this model epoch, and the counted steps after the first.
   std::optional<absl::Time> first_report;
   absl::Time last_report = absl::InfinitePast();
   int64_t active_steps = 0;
 
-  // Of the model epoch, over all incarnations.
+  // ---- The model epoch, over all incarnations ------------------------------
   int64_t steps = 0;
   int64_t examples = 0;
   // Carried unread, as the worker or the manifest says it.
@@ -60,34 +71,40 @@ struct CoordinatorWorker {
   int64_t dropped_steps = 0;
 
   std::array<uint64_t, kRememberedIncarnations> retired{};
-  // How many there ever were, those that the ring has forgotten included.
+  // The count of all of them, those that the ring has forgotten included.
   int64_t num_retired = 0;
 
-  // Takes part now: registered, heard of, not finished.
-  bool IsLive() const { return registered && !lost && !finished; }
-  // Is there, though it may have finished.
-  bool IsThere() const { return IsLive() || stays; }
+  bool IsActive() const { return state == MemberState::kActive; }
+  // Though it may have finished.
+  bool IsThere() const { return IsActive() || state == MemberState::kStaying; }
+  bool HasFinished() const {
+    return state == MemberState::kStaying || state == MemberState::kFinished;
+  }
   // The job is not DONE without it.
   bool IsWaitedFor() const { return IsThere() || awaited; }
   bool IsRetired(uint64_t incarnation) const;
 
-  // Starts a new incarnation; what the epoch counts stays.
-  void Replace(const Sender& new_sender);
+  // Makes it a member, or a new start of it, whose counts of the epoch stay.
+  // `has_finished`: nothing is left for it to do.
+  void Admit(const Sender& new_sender, bool has_finished);
+  // No member any more: its next message is told to register.
+  void Expel();
 
+  // Takes over what a manifest says of it.
+  void SetCounts(const WorkerState& saved);
   // Forgets when it was active.
   void ResetRate();
 
-  // It was not heard of for too long.
-  void Lose();
-  // A new epoch begins: who stays takes part again.
-  void Rejoin();
-
-  // Notes that a step is over: its rows are not taken again. `counts`: it is in
-  // the model.
-  void PassStep(const DataPosition& next_position, double loss, bool counts,
-                absl::Time now);
+  // A step of it is over, and in the model or not: its rows are not taken
+  // again.
+  void CountStep(const Delivery& step, absl::Time now);
+  void DropStep(const Delivery& step, absl::Time now);
 
   WorkerState State() const;
+
+ private:
+  void Replace(const Sender& new_sender);
+  void PassStep(const Delivery& step, absl::Time now);
 };
 
 }  // namespace muster

@@ -48,7 +48,7 @@ class EndListeners {
   const absl::Duration patience_;
   int64_t end_version_ = 0;  // 0: before the end
   absl::Time end_ = absl::InfiniteFuture();
-  // Of those who do not know the end, by ps task.
+  // Those who do not know the end, by ps task.
   std::map<int32_t, Listener> listeners_;
 };
 

@@ -29,7 +29,7 @@ bool SaveRequests::Answer(int64_t number, absl::string_view error) {
 
 void SaveRequests::Clear() {
   askers_.clear();
-  // What was raised before is not answered by a save of the new epoch.
+  // A save of the new epoch answers none that was raised before.
   answered_ = raised_;
   error_ = "the model was loaded anew";
 }

@@ -20,8 +20,8 @@ namespace muster {
 //   answered --all Leave, or kLongestPause--> steps are granted again
 class SaveRequests {
  public:
-  // So long a step may take. One that takes longer may be lost, and then the
-  // answer says so.
+  // The longest that a step may take. One that takes longer may be lost, and
+  // then the answer says so.
   static constexpr absl::Duration kDrainTime = absl::Seconds(3);
   // A ps ends within 10 s; one that has not is dead or stopped.
   static constexpr absl::Duration kLongestPause = absl::Seconds(12);
@@ -44,7 +44,7 @@ class SaveRequests {
   absl::Time NextDeadline() const;
 
   bool pauses_grants() const { return !askers_.empty(); }
-  // Of the next save that would be raised.
+  // The number of the next save that would be raised.
   int64_t next() const { return raised_ + 1; }
   int64_t raised() const { return raised_; }
   int64_t answered() const { return answered_; }
@@ -53,17 +53,17 @@ class SaveRequests {
  private:
   bool HasDue() const { return pauses_grants() && raised_ < wanted_; }
 
-  // ps tasks by index.
+  // Indexes of the ps tasks that have asked and not left.
   std::set<int32_t> askers_;
   absl::Time drain_until_ = absl::InfinitePast();
   absl::Time pause_until_ = absl::InfinitePast();
-  // Of the present or last pause.
+  // The save that the present or last pause is for.
   int64_t wanted_ = 0;
   int64_t raised_ = 0;
-  // It was raised although a step was under way.
+  // Whether a step was under way when the newest save was raised.
   bool step_was_under_way_ = false;
   int64_t answered_ = 0;
-  // Of `answered_`.
+  // The error of save `answered_`.
   std::string error_;
 };
 

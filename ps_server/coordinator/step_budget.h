@@ -44,7 +44,7 @@ class StepBudget {
   int64_t steps() const { return steps_; }
   int64_t examples() const { return examples_; }
   int64_t outstanding() const { return outstanding_; }
-  // Of one worker.
+  // The rows of one worker's step.
   int64_t batch_size() const { return batch_size_; }
 
  private:
@@ -54,7 +54,7 @@ class StepBudget {
   int64_t max_steps_ = 0;     // 0: no limit
   int64_t max_examples_ = 0;  // 0: no limit
   int64_t batch_size_ = 0;
-  int64_t replicas_ = 1;  // whose batches a grant reserves
+  int64_t replicas_ = 1;  // workers whose batches a grant reserves
   int64_t steps_ = 0;
   int64_t examples_ = 0;
   int64_t outstanding_ = 0;

@@ -114,6 +114,11 @@ bool StepRounds::TooFew(const std::set<TaskKey>& live) const {
   return Present(live) < min_replicas_;
 }
 
+int64_t StepRounds::GradientsOfUpdate(const std::set<TaskKey>& live) const {
+  if (live.empty() || TooFew(live)) return 0;
+  return std::min(replicas_to_aggregate_, static_cast<int64_t>(live.size()));
+}
+
 void StepRounds::SeeLive(const std::set<TaskKey>& live, absl::Time now) {
   known_.insert(live.begin(), live.end());
   if (now >= assembled_at_) assembled_at_ = absl::InfinitePast();
@@ -128,8 +133,8 @@ std::vector<TaskKey> StepRounds::Missing(const std::set<TaskKey>& live) const {
   return missing;
 }
 
-std::optional<ClosedRound> StepRounds::TryClose(const std::set<TaskKey>& live,
-                                                absl::Time now) {
+std::optional<DecidedSteps> StepRounds::TryClose(const std::set<TaskKey>& live,
+                                                 absl::Time now) {
   if (now >= held_until_) Release();
   SeeLive(live, now);
   const int64_t needed = Needed(live);
@@ -137,8 +142,7 @@ std::optional<ClosedRound> StepRounds::TryClose(const std::set<TaskKey>& live,
       static_cast<int64_t>(deliveries_.size()) < needed) {
     return std::nullopt;
   }
-  ClosedRound closed;
-  closed.round = round_;
+  DecidedSteps closed;
   const auto end_of_chosen = deliveries_.begin() + needed;
   closed.chosen.assign(deliveries_.begin(), end_of_chosen);
   closed.dropped.assign(end_of_chosen, deliveries_.end());

@@ -21,7 +21,7 @@ struct Delivery {
   Sender sender;
   int64_t step = 0;
   int64_t examples = 0;
-  // What its worker's position becomes once it is chosen or dropped.
+  // The worker's position once the step is chosen or dropped.
   DataPosition position;
   double loss = 0;
   int64_t staleness = 0;
@@ -29,11 +29,10 @@ struct Delivery {
   static Delivery Of(const StepRequest& report);
 };
 
-// What became of a round's deliveries.
-struct ClosedRound {
-  int64_t round = 0;
-  // In order of the task, so that the order of a sum does not depend on who
-  // was faster.
+// Steps of which is known what becomes of them.
+struct DecidedSteps {
+  // In the model; in order of the task, so that the order of a sum does not
+  // depend on who was faster.
   std::vector<Delivery> chosen;
   std::vector<Delivery> dropped;
 };
@@ -72,7 +71,7 @@ class StepRounds {
   // The round that is open, or opened next: global step + 1.
   int64_t round() const { return round_; }
   bool is_open() const { return is_open_; }
-  // What a worker, or a cut, of this round needs.
+  // The token that a worker, or a cut, of this round needs.
   StepToken token() const;
 
   // REQUIRES: not open.
@@ -103,12 +102,12 @@ class StepRounds {
   bool is_held() const { return held_until_ != absl::InfinitePast(); }
   // Ends a hold that is over and closes the open round if it can be; the next
   // one is not open yet.
-  std::optional<ClosedRound> TryClose(const std::set<TaskKey>& live,
-                                      absl::Time now);
+  std::optional<DecidedSteps> TryClose(const std::set<TaskKey>& live,
+                                       absl::Time now);
 
-  // Of total_replicas, those that have not come and are still waited for.
+  // Replicas of total_replicas that have not come and are still waited for.
   int64_t Awaited() const;
-  // When they are no longer; REQUIRES: Awaited() > 0.
+  // The time from which they are not; REQUIRES: Awaited() > 0.
   absl::Time assembled_at() const { return assembled_at_; }
 
   int64_t Needed(const std::set<TaskKey>& live) const;
@@ -116,16 +115,17 @@ class StepRounds {
   std::vector<TaskKey> Missing(const std::set<TaskKey>& live) const;
   // So many workers that no round can close.
   bool TooFew(const std::set<TaskKey>& live) const;
+  // The most gradients of the next update; 0 if no round can close.
+  int64_t GradientsOfUpdate(const std::set<TaskKey>& live) const;
   // Notes who is there.
   void SeeLive(const std::set<TaskKey>& live, absl::Time now);
   // There are too few of those whom SeeLive has seen last, were enough before,
   // and the job is to end for that.
   bool must_end() const { return must_end_; }
   int64_t min_replicas() const { return min_replicas_; }
-  int64_t replicas_to_aggregate() const { return replicas_to_aggregate_; }
 
  private:
-  // Of the members, those who have come.
+  // The members who have come.
   int64_t Present(const std::set<TaskKey>& live) const;
 
   const int64_t replicas_to_aggregate_;
@@ -141,7 +141,7 @@ class StepRounds {
   std::set<TaskKey> joined_;
   std::vector<Delivery> deliveries_;  // in the order in which they came
   std::set<TaskKey> delivered_;       // their tasks
-  // Of round_ - 1.
+  // The steps chosen in round_ - 1.
   std::vector<ChosenStep> last_chosen_;
   absl::Time held_until_ = absl::InfinitePast();
   bool had_enough_ = false;

@@ -52,7 +52,7 @@ class WorkerClocks {
 
   const int32_t bound_;
   std::map<TaskKey, int64_t> clocks_;
-  // The smallest of them, or what it was when there was one.
+  // The smallest clock, or the last one while nobody takes part.
   int64_t slowest_ = 0;
 };
 

@@ -106,7 +106,7 @@ class CoordinatorTest : public testing::Test {
     return reply.value_or(StepReply());
   }
 
-  // Of a chief that could not save.
+  // The Finish of a chief that could not save.
   JobState FinishUnsaved(const Sender& sender) {
     FinishRequest request;
     *request.mutable_sender() = sender;

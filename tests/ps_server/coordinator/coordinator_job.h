@@ -98,7 +98,7 @@ class CoordinatorJob {
     return Take(sender);
   }
 
-  // Of the sender's next Step, which is its newest from here on.
+  // The id of the sender's next Step, which is its newest from here on.
   uint64_t Number(const Sender& sender) {
     return IdOf(sender, ++newest_[sender.task().index()]);
   }

@@ -1,4 +1,4 @@
-// What the coordinator tells the operator of workers that go and come.
+// The coordinator's lines for the operator: workers that go and come.
 #include <string>
 #include <vector>
 

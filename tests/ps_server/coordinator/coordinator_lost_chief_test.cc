@@ -1,4 +1,4 @@
-// What ps task 0 does while nobody is there to save the model.
+// ps task 0 while nobody is there to save the model.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/ps_server/coordinator/ask_step.h"

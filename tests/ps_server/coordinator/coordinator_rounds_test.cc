@@ -74,7 +74,7 @@ TEST_F(CoordinatorRoundsTest, ABackupWorkersStepIsDroppedAndItGoesOn) {
   EXPECT_EQ(WorkerOf(0).dropped_steps(), 1);
 }
 
-// What error feedback at the worker goes by.
+// Error feedback at the worker goes by it.
 TEST_F(CoordinatorRoundsTest, ATokenTellsWhichStepOfItsWorkerIsInAnUpdate) {
   Start(3, MakeSyncSpec(1, 3), StopAtStep(10));
   TakeSteps({kChief, kB, kC}, 1);
@@ -90,7 +90,7 @@ TEST_F(CoordinatorRoundsTest, ATokenTellsWhichStepOfItsWorkerIsInAnUpdate) {
   EXPECT_EQ(late->token().round(), 3);
   EXPECT_EQ(late->token().chosen_step(), 0);
   EXPECT_EQ(Step(kChief, 2, 3)->token().chosen_step(), 2);
-  // Of another start of the task there is none yet.
+  // Another start of the task has none yet.
   const Sender again = MakeSender(0, 103);
   Register(again);
   EXPECT_EQ(Step(again, 0)->token().chosen_step(), 0);

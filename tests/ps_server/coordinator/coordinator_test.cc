@@ -221,7 +221,7 @@ TEST_F(CoordinatorTest, AnEpochOfOtherPsStartsIsAnotherOne) {
   StepRequest step = MakeStep(chief_, 0);
   step.set_ps_incarnation(70);
   EXPECT_TRUE(AskStep(coordinator_, step, now_)->granted());
-  // What was on the way to a former ps task 0.
+  // A commit and a report on their way to a former ps task 0.
   (*commit.mutable_ps_incarnations())[0] = 60;
   EXPECT_THAT(coordinator_.CommitEpoch(commit, now_),
               StatusIs(absl::StatusCode::kAborted));

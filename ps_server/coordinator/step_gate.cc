@@ -1,0 +1,305 @@
+#include "ps_server/coordinator/step_gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "ps_server/coordinator/worker_clocks.h"
+
+namespace muster {
+namespace {
+
+// As many tasks as a line of text can name.
+constexpr int kMaxNamed = 16;
+
+absl::Status RefuseReport(const StepRequest& report, absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("step ", report.step(), " from ", TaskName(report.sender()),
+                   ": it is of round ", report.round(), "; ", why));
+}
+
+absl::Status CheckHasNoRound(const StepRequest& report) {
+  if (report.round() == 0 && !report.late()) return absl::OkStatus();
+  return RefuseReport(report, "the job's replication has no rounds");
+}
+
+// The grants of a budget, at most one a worker.
+class Grants {
+ public:
+  explicit Grants(StepBudget& budget) : budget_(budget) {}
+
+  bool Has(const TaskKey& task) const { return tasks_.count(task) != 0; }
+
+  // Whether it has one now.
+  bool TryTake(const TaskKey& task) {
+    if (Has(task)) return true;
+    if (!budget_.TryGrant()) return false;
+    tasks_.insert(task);
+    return true;
+  }
+
+  // Whether it had one.
+  bool Return(const TaskKey& task) {
+    if (tasks_.erase(task) == 0) return false;
+    budget_.Return();
+    return true;
+  }
+
+  DecidedSteps Report(const StepRequest& report) {
+    const TaskKey task = KeyOf(report.sender());
+    // A worker that was lost and comes back took this step on a grant that was
+    // returned. It counts if another is left; if not, the job's steps are in
+    // other hands, and counting it would pass the limit.
+    if (!TryTake(task)) return {};
+    tasks_.erase(task);
+    budget_.Report(report.examples());
+    return {{Delivery::Of(report)}, {}};
+  }
+
+ private:
+  StepBudget& budget_;
+  std::set<TaskKey> tasks_;
+};
+
+class FreeGate : public StepGate {
+ public:
+  explicit FreeGate(const Job& job) : grants_(*job.budget) {}
+
+  bool TryEnter(const TaskKey& task, StepPause pause) override {
+    return grants_.Has(task) ||
+           (pause == StepPause::kNone && grants_.TryTake(task));
+  }
+  absl::Status CheckReport(const StepRequest& report) const override {
+    return CheckHasNoRound(report);
+  }
+  DecidedSteps Report(const StepRequest& report, absl::Time /*now*/) override {
+    return grants_.Report(report);
+  }
+  bool Leave(const TaskKey& task) override { return grants_.Return(task); }
+  bool MayWait() const override { return false; }
+  StepWait Explain(const TaskKey& /*task*/,
+                   const TaskKey& /*chief*/) const override {
+    return {};
+  }
+
+ private:
+  Grants grants_;
+};
+
+class ClocksGate : public StepGate {
+ public:
+  ClocksGate(const Job& job, int32_t bound)
+      : job_(job), grants_(*job.budget), clocks_(bound) {}
+
+  void SeeLive(absl::Time /*now*/) override {
+    clocks_.SetLive(job_.live_tasks());
+  }
+  bool TryEnter(const TaskKey& task, StepPause pause) override {
+    return grants_.Has(task) ||
+           (clocks_.MayStart(task) && pause == StepPause::kNone &&
+            grants_.TryTake(task));
+  }
+  absl::Status CheckReport(const StepRequest& report) const override {
+    return CheckHasNoRound(report);
+  }
+  DecidedSteps Report(const StepRequest& report, absl::Time now) override;
+  bool Leave(const TaskKey& task) override { return grants_.Return(task); }
+  void Forget(const TaskKey& task) override { clocks_.Leave(task); }
+  bool MayWait() const override { return true; }
+  StepWait Explain(const TaskKey& task, const TaskKey& chief) const override;
+
+ private:
+  const Job job_;
+  Grants grants_;
+  WorkerClocks clocks_;
+};
+
+DecidedSteps ClocksGate::Report(const StepRequest& report, absl::Time now) {
+  const TaskKey task = KeyOf(report.sender());
+  if (job_.live_tasks().count(task) != 0) {
+    SeeLive(now);
+    clocks_.FinishStep(task);
+  }
+  return grants_.Report(report);
+}
+
+StepWait ClocksGate::Explain(const TaskKey& task,
+                             const TaskKey& /*chief*/) const {
+  StepWait wait;
+  if (!clocks_.Has(task)) return wait;
+  if (!clocks_.MayStart(task)) {
+    wait.waiting_for = clocks_.Slowest();
+    wait.why = absl::StrCat(
+        "to finish its step ", clocks_.slowest_clock() + 1,
+        " of this model epoch (replication.bounded_staleness.bound is ",
+        clocks_.bound(), ")");
+    return wait;
+  }
+  for (const TaskKey& live : job_.live_tasks()) {
+    if (grants_.Has(live)) wait.waiting_for.push_back(live);
+  }
+  wait.why = "to report the last steps of the job";
+  return wait;
+}
+
+class RoundsGate : public StepGate {
+ public:
+  RoundsGate(const Job& job, StepRounds rounds)
+      : job_(job), rounds_(std::move(rounds)) {}
+
+  void SeeLive(absl::Time now) override {
+    rounds_.SeeLive(job_.live_tasks(), now);
+  }
+  bool TryEnter(const TaskKey& task, StepPause pause) override;
+  absl::Status CheckReport(const StepRequest& report) const override;
+  DecidedSteps Report(const StepRequest& report, absl::Time /*now*/) override {
+    if (TryDeliver(report)) return {};
+    return {{}, {Delivery::Of(report)}};
+  }
+  DecidedSteps TryClose(absl::Time now) override;
+  bool Leave(const TaskKey& task) override {
+    rounds_.Leave(task);
+    return false;
+  }
+  void Forget(const TaskKey& task) override { rounds_.Withdraw(task); }
+  void End() override { has_ended_ = true; }
+  bool MayWait() const override { return !rounds_.must_end(); }
+  StepWait Explain(const TaskKey& task, const TaskKey& chief) const override;
+  absl::Time NextDeadline() const override;
+  StepRounds* rounds() override { return &rounds_; }
+
+ private:
+  // Offers the step to the open round.
+  bool TryDeliver(const StepRequest& report);
+
+  const Job job_;
+  StepRounds rounds_;
+  bool has_ended_ = false;
+};
+
+bool RoundsGate::TryEnter(const TaskKey& task, StepPause pause) {
+  if (rounds_.must_end()) return false;
+  if (rounds_.HasJoined(task)) return true;
+  if (pause == StepPause::kAll || rounds_.HasDelivered(task)) return false;
+  if (!rounds_.is_open()) {
+    if (pause != StepPause::kNone || !job_.budget->TryGrant()) return false;
+    rounds_.Open();
+  }
+  rounds_.Join(task);
+  return true;
+}
+
+absl::Status RoundsGate::CheckReport(const StepRequest& report) const {
+  if (report.abandoned() ||
+      (report.round() >= 1 && report.round() <= rounds_.round())) {
+    return absl::OkStatus();
+  }
+  return RefuseReport(
+      report,
+      absl::StrCat("wanted one that was given out, 1 to ", rounds_.round()));
+}
+
+bool RoundsGate::TryDeliver(const StepRequest& report) {
+  if (report.round() != rounds_.round() || has_ended_) return false;
+  if (report.late()) {
+    rounds_.Leave(KeyOf(report.sender()));
+    return false;
+  }
+  // Closed behind a worker that was lost, and is back with its step.
+  if (!rounds_.is_open()) {
+    if (!job_.budget->TryGrant()) return false;
+    rounds_.Open();
+  }
+  return rounds_.Deliver(Delivery::Of(report));
+}
+
+DecidedSteps RoundsGate::TryClose(absl::Time now) {
+  if (!rounds_.is_open() && !rounds_.is_held()) return {};
+  auto closed = rounds_.TryClose(job_.live_tasks(), now);
+  if (!closed.has_value()) {
+    if (rounds_.IsIdle()) {
+      rounds_.Retract();
+      job_.budget->Return();
+    }
+    return {};
+  }
+  int64_t examples = 0;
+  for (const Delivery& step : closed->chosen) examples += step.examples;
+  job_.budget->Report(examples);
+  return *std::move(closed);
+}
+
+StepWait RoundsGate::Explain(const TaskKey& /*task*/,
+                             const TaskKey& chief) const {
+  const std::set<TaskKey> live = job_.live_tasks();
+  StepWait wait;
+  wait.too_few_replicas = rounds_.must_end();
+  if (rounds_.TooFew(live)) {
+    wait.why = absl::StrCat("more workers to come: ", live.size(),
+                            " there, replication.sync.min_replicas is ",
+                            rounds_.min_replicas());
+  } else if (rounds_.is_held()) {
+    wait.waiting_for = {chief};
+    wait.why =
+        absl::StrCat("to cut a checkpoint after step ", job_.budget->steps());
+  } else if (rounds_.Missing(live).empty() && rounds_.Awaited() > 0) {
+    wait.why = absl::StrCat(rounds_.Awaited(),
+                            " of the job's workers, not started yet");
+  } else {
+    wait.waiting_for = rounds_.Missing(live);
+    wait.why = absl::StrCat("to push its gradient of step ", rounds_.round());
+  }
+  return wait;
+}
+
+absl::Time RoundsGate::NextDeadline() const {
+  absl::Time deadline = absl::InfiniteFuture();
+  if (rounds_.is_held()) deadline = rounds_.held_until();
+  if (rounds_.Awaited() > 0) {
+    deadline = std::min(deadline, rounds_.assembled_at());
+  }
+  return deadline;
+}
+
+}  // namespace
+
+void StepWait::AddTo(StepReply& reply) const {
+  for (const TaskKey& task : waiting_for) {
+    if (reply.waiting_for_size() >= kMaxNamed) break;
+    TaskId* const id = reply.add_waiting_for();
+    id->set_job(task.first);
+    id->set_index(task.second);
+  }
+  reply.set_waiting_why(why);
+  reply.set_too_few_replicas(too_few_replicas);
+}
+
+std::unique_ptr<StepGate> StepGate::Free(const Job& job) {
+  return std::make_unique<FreeGate>(job);
+}
+
+absl::StatusOr<std::unique_ptr<StepGate>> StepGate::Create(
+    const CommitEpochRequest& commit, const Job& job, std::set<TaskKey> known,
+    absl::Time assembled_at) {
+  const ReplicationSpec& spec = commit.replication();
+  const std::string what = absl::StrCat("commit epoch ", commit.model_epoch());
+  if (spec.has_sync()) {
+    RETURN_IF_ERROR(Annotate(StepRounds::Check(spec.sync()), what));
+    RETURN_IF_ERROR(
+        job.budget->Start(commit, spec.sync().replicas_to_aggregate()));
+    return std::make_unique<RoundsGate>(
+        job, StepRounds(spec.sync(), commit.global_step(), std::move(known),
+                        assembled_at));
+  }
+  if (spec.has_bounded_staleness()) {
+    const int32_t bound = spec.bounded_staleness().bound();
+    RETURN_IF_ERROR(Annotate(WorkerClocks::Check(bound), what));
+    RETURN_IF_ERROR(job.budget->Start(commit));
+    return std::make_unique<ClocksGate>(job, bound);
+  }
+  RETURN_IF_ERROR(job.budget->Start(commit));
+  return Free(job);
+}
+
+}  // namespace muster

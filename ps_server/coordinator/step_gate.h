@@ -1,0 +1,98 @@
+#ifndef PS_SERVER_COORDINATOR_STEP_GATE_H_
+#define PS_SERVER_COORDINATOR_STEP_GATE_H_
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/coordination_service.pb.h"
+#include "ps_server/caller/task_name.h"
+#include "ps_server/coordinator/step_budget.h"
+#include "ps_server/coordinator/step_rounds.h"
+
+namespace muster {
+
+// The steps that may not begin for now, whatever the replication.
+enum class StepPause {
+  kNone,
+  // Further global steps; who is missing in an open round may join it.
+  kNewSteps,
+  kAll,
+};
+
+// The reason why a worker has no step yet.
+struct StepWait {
+  std::vector<TaskKey> waiting_for;
+  std::string why;
+  bool too_few_replicas = false;
+
+  // Names as many tasks as a line of text can.
+  void AddTo(StepReply& reply) const;
+};
+
+// The gate before a step: who may take the next one now. It takes grants of the
+// job's budget, and ends each as a report or returns it. There is one for each
+// mode of replication:
+//
+//   free    who asks, while the budget lasts
+//   rounds  the workers of a round, which share one step (StepRounds)
+//   clocks  who is not too far ahead of the slowest (WorkerClocks)
+//
+// Not thread-safe; no clock inside.
+class StepGate {
+ public:
+  // The job before it. The budget outlives the gate; `live_tasks` gives the
+  // tasks that take part now.
+  struct Job {
+    StepBudget* budget;
+    std::function<std::set<TaskKey>()> live_tasks;
+  };
+
+  // The gate of asynchronous replication.
+  static std::unique_ptr<StepGate> Free(const Job& job);
+  // The gate of an epoch's replication; starts the budget. `known` have come
+  // before; the others of a synchronous job are waited for until
+  // `assembled_at`.
+  // Errors: InvalidArgument as StepRounds, WorkerClocks and StepBudget say.
+  static absl::StatusOr<std::unique_ptr<StepGate>> Create(
+      const CommitEpochRequest& commit, const Job& job, std::set<TaskKey> known,
+      absl::Time assembled_at);
+
+  virtual ~StepGate() = default;
+
+  // Notes who takes part. REQUIRED before TryEnter.
+  virtual void SeeLive(absl::Time /*now*/) {}
+  // Gives `task` a step if there is one for it now; whether it has one.
+  virtual bool TryEnter(const TaskKey& task, StepPause pause) = 0;
+  // Errors: InvalidArgument for a report of a round that was not given out.
+  virtual absl::Status CheckReport(const StepRequest& report) const = 0;
+  // Takes a report of a step. Returns it if it is decided already.
+  virtual DecidedSteps Report(const StepRequest& report, absl::Time now) = 0;
+  // Decides the steps of a round that can be closed, returns the grant of one
+  // that everybody has left.
+  virtual DecidedSteps TryClose(absl::Time /*now*/) { return {}; }
+  // `task` gives its step up. Returns whether that is a grant for another.
+  virtual bool Leave(const TaskKey& task) = 0;
+  // After Leave: the task is started anew.
+  virtual void Forget(const TaskKey& /*task*/) {}
+  // The job is done: no round closes any more.
+  virtual void End() {}
+
+  // May an answer wait for other workers?
+  virtual bool MayWait() const = 0;
+  // Why `task` has no step though none is paused.
+  virtual StepWait Explain(const TaskKey& task, const TaskKey& chief) const = 0;
+  // When TryClose or SeeLive wants to be called at the latest.
+  virtual absl::Time NextDeadline() const { return absl::InfiniteFuture(); }
+  // The rounds of synchronous replication; null in other modes.
+  virtual StepRounds* rounds() { return nullptr; }
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_COORDINATOR_STEP_GATE_H_
