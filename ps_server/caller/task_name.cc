@@ -2,6 +2,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/cluster/task_id.h"
 
 namespace muster {
 namespace {
@@ -12,6 +13,18 @@ constexpr size_t kMaxPrintedJobName = 40;
 
 TaskKey KeyOf(const Sender& sender) {
   return {sender.task().job(), sender.task().index()};
+}
+
+Sender SenderOf(const TaskKey& key, uint64_t incarnation) {
+  Sender sender;
+  sender.mutable_task()->set_job(key.first);
+  sender.mutable_task()->set_index(key.second);
+  sender.set_incarnation(incarnation);
+  return sender;
+}
+
+bool IsTrainingJob(absl::string_view job) {
+  return job == kWorkerJob || job == kChiefJob;
 }
 
 std::string TaskName(const TaskKey& key) {

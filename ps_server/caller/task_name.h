@@ -1,9 +1,11 @@
 #ifndef PS_SERVER_CALLER_TASK_NAME_H_
 #define PS_SERVER_CALLER_TASK_NAME_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "proto/cluster.pb.h"
 #include "proto/parameter_service.pb.h"
 
@@ -14,6 +16,13 @@ using TaskKey = std::pair<std::string, int32_t>;
 
 // The key of the task that sent a message.
 TaskKey KeyOf(const Sender& sender);
+
+// A sender without the fields that nobody here knows: it is kept, and told to
+// everybody.
+Sender SenderOf(const TaskKey& key, uint64_t incarnation);
+
+// Are its tasks those that train?
+bool IsTrainingJob(absl::string_view job);
 
 // "/job:worker/task:1", safe to print: what a peer sent as a job name is
 // escaped and cut to a sensible length.

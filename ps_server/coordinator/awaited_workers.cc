@@ -96,7 +96,7 @@ std::string DescribeUnfinished(const JobState& state) {
 std::vector<TaskKey> TrainingTasks(const ClusterDef& cluster) {
   std::vector<TaskKey> tasks;
   for (const JobDef& job : cluster.job()) {
-    if (job.name() != "worker" && job.name() != "chief") continue;
+    if (!IsTrainingJob(job.name())) continue;
     for (const auto& [index, address] : job.tasks()) {
       tasks.emplace_back(job.name(), index);
     }

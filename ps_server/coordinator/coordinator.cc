@@ -4,74 +4,32 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/escape.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/protocol.h"
-#include "ps_server/caller/count_range.h"
-#include "ps_server/caller/takeover_token.h"
 
 namespace muster {
 namespace {
 
-bool IsTrainingJob(const Sender& sender) {
-  return sender.task().job() == "worker" || sender.task().job() == "chief";
-}
+// The longest texts kept of an error of the chief, and of its reason to stop.
+constexpr size_t kMaxErrorChars = 400;
+constexpr size_t kMaxReasonChars = 200;
+// A chief that is there is heard of at least every 5 s, by its Watch.
+constexpr absl::Duration kChiefSilence = absl::Seconds(10);
 
 bool SameProcess(const Sender& a, const Sender& b) {
   return KeyOf(a) == KeyOf(b) && a.incarnation() == b.incarnation();
-}
-
-// A sender without the fields that nobody here knows: it is kept, and told to
-// everybody.
-Sender MakeSender(const TaskKey& key, uint64_t incarnation) {
-  Sender sender;
-  sender.mutable_task()->set_job(key.first);
-  sender.mutable_task()->set_index(key.second);
-  sender.set_incarnation(incarnation);
-  return sender;
-}
-
-bool IsCarried(const DataPosition& position) {
-  return position.ByteSizeLong() <= CoordinatorWorker::kMaxPositionBytes;
-}
-
-// What a manifest says of the workers.
-absl::Status CheckRestored(const CommitEpochRequest& request) {
-  if (request.workers_size() > static_cast<int>(Coordinator::kMaxTasks)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("commit epoch: ", request.workers_size(),
-                     " workers; a job has at most ", Coordinator::kMaxTasks));
-  }
-  for (const WorkerState& worker : request.workers()) {
-    if (IsCount(worker.steps()) && IsCount(worker.examples()) &&
-        IsCount(worker.staleness_sum()) && IsCount(worker.staleness_count()) &&
-        IsCount(worker.dropped_steps()) && IsCarried(worker.position())) {
-      continue;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("commit epoch: a count of ", TaskName(worker.sender()),
-                     " is out of range, or its data position above ",
-                     CoordinatorWorker::kMaxPositionBytes,
-                     " bytes; is the manifest damaged?"));
-  }
-  if (!IsCarried(request.start_position())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "commit epoch: the start position has ",
-        request.start_position().ByteSizeLong(), " bytes; wanted at most ",
-        CoordinatorWorker::kMaxPositionBytes));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options)
     : options_(std::move(options)),
-      listed_(options_.cluster),
+      admission_(options_.cluster, options_.max_unlisted_tasks),
       listeners_(options_.worker_timeout),
       gate_(StepGate::Free(GatedJob())) {}
 
 StepGate::Job Coordinator::GatedJob() {
-  return {&budget_, [this] { return LiveTasks(); }};
+  return {&budget_, [this] { return members_.Active(); }};
 }
 
 void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
@@ -85,89 +43,40 @@ void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
 
 absl::StatusOr<CoordinatorWorker*> Coordinator::FindSender(
     absl::string_view request, const Sender& sender, absl::Time now) {
-  const auto it = workers_.find(KeyOf(sender));
-  if (it == workers_.end() || !it->second.registered) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        request, " from ", TaskName(sender),
-        ": it is not registered here (was ps task 0 restarted?); register"));
-  }
-  CoordinatorWorker& worker = it->second;
-  if (worker.sender.incarnation() != sender.incarnation()) {
-    const bool retired = worker.IsRetired(sender.incarnation());
-    return absl::FailedPreconditionError(absl::StrCat(
-        retired ? kFencedPrefix : "", request, " from ", TaskName(sender),
-        ": incarnation ", absl::Hex(sender.incarnation()),
-        retired ? " was replaced by a newer start of that task"
-                : " is not registered here; register"));
-  }
-  Hear(worker, now);
-  return &worker;
+  ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
+                   members_.FindSender(request, sender));
+  Hear(*worker, now);
+  return worker;
 }
 
-bool Coordinator::AnotherIsLive(const TaskKey& key) const {
-  return std::any_of(workers_.begin(), workers_.end(),
-                     [&key](const auto& entry) {
-                       return entry.first != key && entry.second.IsThere();
-                     });
+// All others hear of the difference when they register again.
+void Coordinator::ExpelAllBut(const TaskKey& key) {
+  for (auto& [other, worker] : members_) {
+    if (other == key || !worker.registered) continue;
+    Say(absl::StrCat(TaskName(other), " came with another training than ",
+                     TaskName(key), ": it has to register again"));
+    Withdraw(worker);
+    worker.Expel();
+  }
 }
 
-absl::Status Coordinator::CheckRegister(const RegisterRequest& request,
-                                        absl::Time now) {
-  const Sender& sender = request.sender();
-  const TaskKey key = KeyOf(sender);
-  if (request.protocol_version() != kProtocolVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "register ", TaskName(key), ": it speaks protocol ",
-        request.protocol_version(), ", this ps speaks ", kProtocolVersion));
-  }
-  if (!IsTrainingJob(sender) || sender.task().index() < 0 ||
-      sender.incarnation() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("register ", TaskName(key),
-                     ": wanted a task of job worker or chief with an "
-                     "incarnation"));
-  }
-  RETURN_IF_ERROR(listed_.Check(absl::StrCat("register ", TaskName(key)), key));
-  const auto known = workers_.find(key);
-  if (known != workers_.end() &&
-      known->second.IsRetired(sender.incarnation())) {
-    return FindSender("register", sender, now).status();
-  }
-  if (!HasRoomFor(key)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("register ", TaskName(key), ": this job has ",
-                     options_.max_unlisted_tasks,
-                     " tasks already that its cluster does not list"));
-  }
-  return CheckTraining(request);
-}
-
-uint64_t Coordinator::WantedTakeover(const RegisterRequest& request) const {
-  const uint64_t incarnation = request.sender().incarnation();
-  const auto known = workers_.find(KeyOf(request.sender()));
-  if (known == workers_.end() || !known->second.registered) return 0;
-  const CoordinatorWorker& worker = known->second;
-  const uint64_t current = worker.sender.incarnation();
-  if (current == incarnation) return 0;
-  const uint64_t wanted =
-      TakeoverToken(current, incarnation, worker.num_retired);
-  return request.takeover() == wanted ? 0 : wanted;
+void Coordinator::Withdraw(CoordinatorWorker& worker) {
+  const TaskKey key = KeyOf(worker.sender);
+  ReturnGrant(worker);
+  gate_->Forget(key);
+  AnswerOlderStep(key);
 }
 
 CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
-  const auto [entry, is_new_task] = workers_.try_emplace(KeyOf(sender));
-  CoordinatorWorker& worker = entry->second;
+  CoordinatorWorker& worker = members_.FindOrAdd(KeyOf(sender));
   // Who comes back to a job that is done has finished if its task had, and has
   // left nothing to do.
   const bool has_finished =
       phase_ == DONE && worker.HasFinished() && !worker.unsaved;
-  if (is_new_task) worker.position = start_position_;
   // A task that is known from a manifest alone has no process yet.
   if (worker.sender.incarnation() != 0 &&
       worker.sender.incarnation() != sender.incarnation()) {
-    ReturnGrant(worker);
-    gate_->Forget(KeyOf(sender));
-    AnswerOlderStep(KeyOf(sender));
+    Withdraw(worker);
     Say(absl::StrCat(TaskName(sender), " was started anew: incarnation ",
                      absl::Hex(sender.incarnation()), " replaces ",
                      absl::Hex(worker.sender.incarnation())));
@@ -178,19 +87,24 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
 
 absl::StatusOr<RegisterReply> Coordinator::Register(
     const RegisterRequest& request, absl::Time now) {
-  RETURN_IF_ERROR(CheckRegister(request, now));
+  RETURN_IF_ERROR(admission_.Check(request, members_));
+  const std::string end =
+      phase_ != DONE
+          ? ""
+          : absl::StrCat(stop_reason_, ", at step ", budget_.steps());
+  RETURN_IF_ERROR(admission_.CheckTraining(request, members_, end));
   RegisterReply reply;
-  reply.set_takeover(WantedTakeover(request));
+  reply.set_takeover(Admission::WantedTakeover(request, members_));
   if (reply.takeover() != 0) {
     *reply.mutable_state() = State();
     return reply;
   }
   const TaskKey key = KeyOf(request.sender());
-  const Sender sender = MakeSender(key, request.sender().incarnation());
-  AdoptTraining(request);
+  const Sender sender = SenderOf(key, request.sender().incarnation());
+  if (admission_.AdoptTraining(request)) ExpelAllBut(key);
 
   CoordinatorWorker& worker = AdmitSender(sender);
-  worker.may_be_chief = IsChief(request);
+  worker.may_be_chief = admission_.IsChief(request);
   Hear(worker, now);
   if (worker.may_be_chief && (LiveChief() == nullptr || KeyOf(chief_) == key)) {
     chief_ = sender;
@@ -215,7 +129,7 @@ absl::Status Coordinator::CheckWatched(const WatchRequest& request) const {
 absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
                                 absl::Time now) {
   // A ps that waits for the end is not a member.
-  if (IsTrainingJob(request.sender())) {
+  if (IsTrainingJob(request.sender().task().job())) {
     RETURN_IF_ERROR(FindSender("watch", request.sender(), now).status());
     RETURN_IF_ERROR(CheckWatched(request));
   }
@@ -268,25 +182,22 @@ absl::Time Coordinator::NextDeadline() const {
   absl::Time deadline = absl::InfiniteFuture();
   if (phase_ == STOPPING) deadline = idle_since_ + options_.latecomer_wait;
   // Otherwise the end waits for a step, too.
-  if (LiveTasks().empty()) deadline = std::min(deadline, LastSaveDeadline());
+  if (!members_.IsAnyActive())
+    deadline = std::min(deadline, LastSaveDeadline());
   for (const WaitingWatch& watch : watches_) {
     deadline = std::min(deadline, watch.until);
   }
   for (const WaitingStep& step : waiting_steps_) {
     deadline = std::min(deadline, step.until);
   }
-  for (const auto& [key, worker] : workers_) {
-    if (!worker.IsWaitedFor()) continue;
-    deadline = std::min(deadline, worker.last_heard + options_.worker_timeout);
-  }
-  deadline = std::min(deadline, gate_->NextDeadline());
   if (phase_ == RUNNING) deadline = std::min(deadline, saves_.NextDeadline());
-  return std::min(deadline, listeners_.NextDeadline());
+  return std::min({deadline, gate_->NextDeadline(), listeners_.NextDeadline(),
+                   members_.OldestWord() + options_.worker_timeout});
 }
 
 void Coordinator::Tick(absl::Time now) {
   bool lost_some = false;
-  for (auto& [key, worker] : workers_) {
+  for (auto& [key, worker] : members_) {
     if (now < worker.last_heard + options_.worker_timeout) continue;
     if (!worker.IsWaitedFor()) continue;
     worker.awaited = false;
@@ -308,12 +219,11 @@ void Coordinator::Tick(absl::Time now) {
 }
 
 const CoordinatorWorker* Coordinator::LiveChief() const {
-  const auto it = workers_.find(KeyOf(chief_));
-  if (chief_.incarnation() == 0 || it == workers_.end() ||
-      !SameProcess(it->second.sender, chief_) || !it->second.IsActive()) {
-    return nullptr;
-  }
-  return &it->second;
+  const CoordinatorWorker* const holder = members_.Find(KeyOf(chief_));
+  const bool is_live = chief_.incarnation() != 0 && holder != nullptr &&
+                       SameProcess(holder->sender, chief_) &&
+                       holder->IsActive();
+  return is_live ? holder : nullptr;
 }
 
 absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
@@ -326,41 +236,25 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
         absl::StrCat("begin epoch: ", TaskName(request.sender()),
                      " is not the chief of this cluster"));
   }
-  RETURN_IF_ERROR(CheckSeenEpoch(request.seen_epoch()));
+  RETURN_IF_ERROR(epoch_.CheckSeen(request.seen_epoch()));
   const CoordinatorWorker* const holder = LiveChief();
   if (holder != nullptr && !SameProcess(holder->sender, request.sender())) {
     return absl::AbortedError(absl::StrCat(
         "begin epoch: ", TaskName(chief_), " incarnation ",
         absl::Hex(chief_.incarnation()), " is the chief and is alive"));
   }
-  // A repeat that was long on the way must not throw the epoch away that its
-  // sender has committed since.
-  if (request.seen_epoch() < committed_epoch_) {
-    return absl::AbortedError(
-        absl::StrCat("begin epoch: it has seen epoch ", request.seen_epoch(),
-                     ", the committed one is ", committed_epoch_,
-                     "; look at the job's state first"));
-  }
   chief_ = sender->sender;
-  announced_epoch_ = 1 + std::max({request.seen_epoch(), announced_epoch_,
-                                   committed_epoch_, int64_t{0}});
-  committed_epoch_ = 0;
-  fingerprint_ = 0;
-  ps_incarnations_.clear();
+  epoch_.Begin(request.seen_epoch());
   stop_reason_.clear();
   budget_.Clear();
   gate_ = StepGate::Free(GatedJob());
   saves_.Clear();
   unsaved_.Clear();
-  last_save_made_ = false;
-  for (auto& [key, worker] : workers_) {
-    // Who stayed takes part again.
-    if (worker.IsThere()) worker.state = MemberState::kActive;
-  }
+  members_.Rejoin();
   SetPhase(INITIAL);
-  for (auto& [key, worker] : workers_) AnswerOlderStep(key);
+  for (auto& [key, worker] : members_) AnswerOlderStep(key);
   BeginEpochReply reply;
-  reply.set_model_epoch(announced_epoch_);
+  reply.set_model_epoch(epoch_.announced());
   *reply.mutable_state() = State();
   return reply;
 }
@@ -374,47 +268,32 @@ absl::Status Coordinator::CheckLease(absl::string_view request,
       absl::Hex(sender.incarnation()), " has lost the chief lease"));
 }
 
-// Not one of another epoch of the same number, when every ps had lost its
-// memory before the first checkpoint.
-bool Coordinator::IsRepeat(const CommitEpochRequest& request) const {
-  return request.model_epoch() > 0 &&
-         request.model_epoch() == committed_epoch_ &&
-         request.fingerprint() == fingerprint_ &&
-         std::map<int32_t, uint64_t>(request.ps_incarnations().begin(),
-                                     request.ps_incarnations().end()) ==
-             ps_incarnations_;
-}
-
 absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
     const CommitEpochRequest& request, absl::Time now) {
   RETURN_IF_ERROR(CheckLease("commit epoch", request.sender(), now));
   CommitEpochReply reply;
   const int64_t epoch = request.model_epoch();
-  if (IsRepeat(request)) {
+  if (epoch_.IsRepeat(request)) {
     *reply.mutable_state() = State();
     return reply;
   }
-  if (epoch != announced_epoch_ || phase_ != INITIAL || epoch == 0) {
+  if (epoch != epoch_.announced() || phase_ != INITIAL || epoch == 0) {
     return absl::AbortedError(
         absl::StrCat("commit epoch ", epoch, ": the epoch that was begun is ",
-                     announced_epoch_, " and the job is ",
+                     epoch_.announced(), " and the job is ",
                      JobPhase_Name(phase_), "; begin again"));
   }
   RETURN_IF_ERROR(CheckRestored(request));
-  RETURN_IF_ERROR(CheckRestoredTasks(request));
   RETURN_IF_ERROR(unsaved_.Start(request, now));
   ASSIGN_OR_RETURN(gate_,
-                   StepGate::Create(request, GatedJob(), RegisteredTasks(),
+                   StepGate::Create(request, GatedJob(), members_.Registered(),
                                     now + options_.worker_timeout));
-  committed_epoch_ = epoch;
-  fingerprint_ = request.fingerprint();
-  ps_incarnations_ = {request.ps_incarnations().begin(),
-                      request.ps_incarnations().end()};
+  epoch_.Commit(request);
   // They are there, though their first Watch may be lost.
-  for (const auto& [task, incarnation] : ps_incarnations_) {
+  for (const auto& [task, incarnation] : epoch_.ps_incarnations()) {
     if (task != 0) listeners_.Expect(task, incarnation, now);
   }
-  RestoreWorkers(request);
+  members_.Restore(request);
   SetPhase(RUNNING);
   CheckEnd(now);
   *reply.mutable_state() = State();
@@ -425,26 +304,382 @@ JobState Coordinator::State() const {
   JobState state;
   state.set_state_version(state_version_);
   state.set_phase(phase_);
-  state.set_model_epoch(committed_epoch_);
-  state.set_fingerprint(fingerprint_);
+  state.set_model_epoch(epoch_.committed());
+  state.set_fingerprint(epoch_.fingerprint());
   state.set_global_step(budget_.steps());
   state.set_examples(budget_.examples());
   if (chief_.incarnation() != 0) *state.mutable_chief() = chief_;
-  for (const auto& [key, worker] : workers_) {
+  for (const auto& [key, worker] : members_) {
     *state.add_workers() = worker.State();
   }
   state.set_stop_reason(stop_reason_);
-  state.mutable_ps_incarnations()->insert(ps_incarnations_.begin(),
-                                          ps_incarnations_.end());
+  state.mutable_ps_incarnations()->insert(epoch_.ps_incarnations().begin(),
+                                          epoch_.ps_incarnations().end());
   state.set_save_requests(saves_.raised());
   state.set_saves_answered(saves_.answered());
   state.set_save_error(saves_.error());
-  state.set_unsaved((phase_ == STOPPING || phase_ == DONE) && AwaitsLastSave());
-  state.mutable_staleness_counts()->Add(staleness_counts_.begin(),
-                                        staleness_counts_.end());
+  state.set_unsaved((phase_ == STOPPING || phase_ == DONE) &&
+                    unsaved_.awaits_last_save());
+  state.mutable_staleness_counts()->Add(members_.staleness_counts().begin(),
+                                        members_.staleness_counts().end());
   const StepRounds* const rounds = gate_->rounds();
   if (rounds != nullptr && rounds->is_open()) state.set_round(rounds->round());
   return state;
+}
+
+absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
+                               absl::Time now) {
+  ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
+                   FindSender("step", request.sender(), now));
+  RETURN_IF_ERROR(CheckStepNumbers(request, budget_.batch_size()));
+  RETURN_IF_ERROR(CheckMayStop(request, chief_));
+  const bool is_current =
+      epoch_.committed() != 0 &&
+      epoch_.IsCurrent(request.model_epoch(), request.ps_incarnation());
+  if (is_current && request.step() > worker->reported_step) {
+    RETURN_IF_ERROR(gate_->CheckReport(request));
+    if (!request.abandoned()) {
+      worker->reported_step = request.step();
+      members_.Count(gate_->Report(request, now), now);
+    } else if (request.step() > worker->abandoned_step) {
+      worker->abandoned_step = request.step();
+      ReturnGrant(*worker);
+    }
+  }
+  if (is_current && phase_ == RUNNING && !request.stop_reason().empty()) {
+    Stop(EscapeForLog(request.stop_reason(), kMaxReasonChars));
+  }
+  CheckRounds(now);
+  CheckEnd(now);
+  CheckSave(now);
+  // A worker that gave a step up asks for the next in a call of its own.
+  const bool asks = is_current && !request.abandoned() && phase_ == RUNNING &&
+                    worker->IsActive();
+  Answer(*worker, request, step_id, asks, now);
+  return absl::OkStatus();
+}
+
+void Coordinator::Answer(CoordinatorWorker& worker, const StepRequest& request,
+                         uint64_t step_id, bool asks, absl::Time now) {
+  const TaskKey task = KeyOf(worker.sender);
+  AnswerOlderStep(task);
+  if (asks) gate_->SeeLive(now);
+  const bool granted = asks && TryGrantTo(task, now);
+  if (asks) worker.waits_for_grant = !granted;
+  const absl::Duration wait =
+      std::clamp(absl::Milliseconds(request.max_wait_ms()),
+                 absl::ZeroDuration(), options_.max_watch);
+  if (asks && !granted && gate_->MayWait() && wait > absl::ZeroDuration()) {
+    waiting_steps_.push_back({step_id, task, state_version_, now + wait});
+    return;
+  }
+  StepReply reply = MakeStepReply(worker, granted);
+  if (asks && !granted) ExplainWait(task).AddTo(reply);
+  step_answers_.push_back({step_id, std::move(reply)});
+}
+
+void Coordinator::ReturnGrant(CoordinatorWorker& worker) {
+  if (!gate_->Leave(KeyOf(worker.sender))) return;
+  if (members_.DoesAnyWaitForGrant()) ++state_version_;
+}
+
+absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
+                                                absl::Time now) {
+  ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
+                   FindSender("finish", request.sender(), now));
+  RETURN_IF_ERROR(CheckMayFinish(request, chief_));
+  FinishReply reply;
+  if (request.stays() &&
+      (phase_ != STOPPING ||
+       !epoch_.IsCurrent(request.model_epoch(), request.ps_incarnation()))) {
+    *reply.mutable_state() = State();
+    return reply;
+  }
+  ReturnGrant(*worker);
+  if (worker->IsActive()) {
+    worker->state =
+        request.stays() ? MemberState::kStaying : MemberState::kFinished;
+    worker->unsaved = worker->awaited = request.unsaved();
+    ++state_version_;
+  } else if (!request.stays()) {
+    worker->state = MemberState::kFinished;
+  }
+  if (request.stop_job() && (phase_ == RUNNING || phase_ == INITIAL)) {
+    Stop(absl::StrCat(EscapeForLog(request.reason(), kMaxReasonChars), " (",
+                      TaskName(request.sender()), ")"));
+  }
+  if (phase_ == STOPPING && !request.stays() && !request.unsaved() &&
+      KeyOf(request.sender()) == KeyOf(chief_)) {
+    unsaved_.OnLastSave();
+  }
+  CheckRounds(now);
+  CheckEnd(now);
+  *reply.mutable_state() = State();
+  return reply;
+}
+
+void Coordinator::Stop(std::string reason) {
+  stop_reason_ = std::move(reason);
+  SetPhase(STOPPING);
+}
+
+bool Coordinator::EverybodyCame() const {
+  return members_.Registered().size() >=
+         static_cast<size_t>(std::max(0, options_.expected_tasks));
+}
+
+void Coordinator::CheckEnd(absl::Time now) {
+  if (phase_ == RUNNING) {
+    std::string limit = budget_.ReachedLimit();
+    if (!limit.empty()) Stop(std::move(limit));
+  }
+  if (GivesUpLastSave(now)) return End(now);
+  const bool is_waited_for =
+      unsaved_.awaits_last_save() || members_.IsAnyWaitedFor();
+  if (phase_ != STOPPING || is_waited_for) {
+    idle_since_ = absl::InfiniteFuture();
+    return;
+  }
+  idle_since_ = std::min(idle_since_, now);
+  if (EverybodyCame() || now >= idle_since_ + options_.latecomer_wait) {
+    End(now);
+  }
+}
+
+void Coordinator::End(absl::Time now) {
+  chief_gone_since_ = absl::InfiniteFuture();
+  SetPhase(DONE);
+  gate_->End();
+  listeners_.OnEnd(state_version_, now);
+}
+
+void Coordinator::SayUpdateRows() {
+  const StepRounds* const rounds = gate_->rounds();
+  if (rounds == nullptr || phase_ != RUNNING) return;
+  const int64_t gradients = rounds->GradientsOfUpdate(members_.Active());
+  // Who waits for more says what is missing.
+  if (gradients == 0) return;
+  Say(absl::StrCat("the training goes on: an update now has ",
+                   gradients * budget_.batch_size(), " rows, of ", gradients,
+                   gradients == 1 ? " worker" : " workers"));
+}
+
+void Coordinator::CheckRounds(absl::Time now) {
+  members_.Count(gate_->TryClose(now), now);
+}
+
+StepPause Coordinator::PauseOfSteps() const {
+  if (saves_.pauses_grants()) return StepPause::kAll;
+  return needs_chief_ ? StepPause::kNewSteps : StepPause::kNone;
+}
+
+bool Coordinator::TryGrantTo(const TaskKey& task, absl::Time now) {
+  CheckPause(now);
+  return gate_->TryEnter(task, PauseOfSteps());
+}
+
+StepReply Coordinator::MakeStepReply(const CoordinatorWorker& worker,
+                                     bool granted) const {
+  StepReply reply;
+  reply.set_granted(granted);
+  reply.set_global_step(budget_.steps());
+  reply.set_phase(phase_);
+  reply.set_model_epoch(epoch_.committed());
+  reply.set_state_version(state_version_);
+  if (granted && gate_->rounds() != nullptr) {
+    *reply.mutable_token() = gate_->rounds()->token();
+    reply.mutable_token()->set_chosen_step(worker.chosen_step);
+  }
+  return reply;
+}
+
+StepWait Coordinator::ExplainWait(const TaskKey& task) const {
+  if (phase_ != RUNNING) return {};
+  if (saves_.pauses_grants()) {
+    return {{}, "a ps task that stops to be saved and to leave"};
+  }
+  if (needs_chief_) {
+    return {{KeyOf(chief_)},
+            absl::StrCat(
+                "to come back and save the model: ",
+                unsaved_.Describe(budget_.steps() + budget_.outstanding()))};
+  }
+  return gate_->Explain(task, KeyOf(chief_));
+}
+
+void Coordinator::AnswerOlderStep(const TaskKey& task) {
+  const auto older = std::find_if(
+      waiting_steps_.begin(), waiting_steps_.end(),
+      [&task](const WaitingStep& step) { return step.task == task; });
+  if (older == waiting_steps_.end()) return;
+  StepReply reply = MakeStepReply(members_.FindOrAdd(task), /*granted=*/false);
+  ExplainWait(task).AddTo(reply);
+  step_answers_.push_back({older->step_id, std::move(reply)});
+  waiting_steps_.erase(older);
+}
+
+std::vector<StepAnswer> Coordinator::TakeStepAnswers(absl::Time now) {
+  if (!waiting_steps_.empty()) gate_->SeeLive(now);
+  for (WaitingStep& step : std::exchange(waiting_steps_, {})) {
+    CoordinatorWorker& worker = members_.FindOrAdd(step.task);
+    const bool granted =
+        phase_ == RUNNING && worker.IsActive() && TryGrantTo(step.task, now);
+    if (!granted && gate_->MayWait() && step.state_version == state_version_ &&
+        now < step.until) {
+      waiting_steps_.push_back(std::move(step));
+      continue;
+    }
+    worker.waits_for_grant = !granted;
+    StepReply reply = MakeStepReply(worker, granted);
+    if (!granted) ExplainWait(step.task).AddTo(reply);
+    step_answers_.push_back({step.step_id, std::move(reply)});
+  }
+  return std::exchange(step_answers_, {});
+}
+
+void Coordinator::CutSteps() {
+  for (WaitingStep& step : waiting_steps_) step.until = absl::InfinitePast();
+}
+
+absl::StatusOr<PauseRoundsReply> Coordinator::PauseRounds(
+    const PauseRoundsRequest& request, absl::Time now) {
+  RETURN_IF_ERROR(CheckLease("hold rounds", request.sender(), now));
+  RETURN_IF_ERROR(epoch_.CheckCommitted("hold rounds", request.model_epoch()));
+  StepRounds* const rounds = gate_->rounds();
+  if (rounds == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("hold rounds from ", TaskName(request.sender()),
+                     ": the job's replication has no rounds; a snapshot needs "
+                     "no token"));
+  }
+  if (request.pause()) {
+    rounds->Hold(now);
+  } else {
+    rounds->Release();
+    CheckRounds(now);
+    CheckEnd(now);
+    CheckSave(now);
+  }
+  PauseRoundsReply reply;
+  *reply.mutable_token() = rounds->token();
+  *reply.mutable_state() = State();
+  return reply;
+}
+
+std::string Coordinator::WhyNoSave(const Sender& ps) const {
+  if (phase_ == INITIAL || !epoch_.IsHeldBy(ps)) {
+    return "it holds no committed model";
+  }
+  if (phase_ != DONE && LiveChief() == nullptr) {
+    return "no chief is alive that could save";
+  }
+  return "";
+}
+
+absl::StatusOr<RequestSaveReply> Coordinator::RequestSave(
+    const RequestSaveRequest& request, absl::Time now) {
+  const Sender& ps = request.sender();
+  if (ps.task().job() != "ps") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request save: ", TaskName(ps),
+                     " is not a ps task; only a ps that stops asks"));
+  }
+  if (request.leaving()) listeners_.Leave(ps);
+  RequestSaveReply reply;
+  const std::string why_not = WhyNoSave(ps);
+  if (!why_not.empty()) {
+    reply.set_reason(why_not);
+  } else if (request.leaving()) {
+    saves_.Leave(ps.task().index());
+    if (!saves_.pauses_grants()) ++state_version_;
+  } else if (phase_ == RUNNING) {
+    reply.set_save_request(saves_.Ask(ps.task().index(), now));
+    CheckSave(now);
+  } else {
+    // The chief saves at the end of the job.
+    reply.set_save_request(saves_.next());
+  }
+  *reply.mutable_state() = State();
+  return reply;
+}
+
+absl::StatusOr<ReportSaveReply> Coordinator::ReportSave(
+    const ReportSaveRequest& request, absl::Time now) {
+  RETURN_IF_ERROR(CheckLease("report save", request.sender(), now));
+  if (saves_.Answer(request.save_request(),
+                    EscapeForLog(request.error(), kMaxErrorChars))) {
+    ++state_version_;
+  }
+  if (request.error().empty() &&
+      epoch_.CheckCommitted("save", request.model_epoch()).ok() &&
+      request.global_step() <= budget_.steps()) {
+    unsaved_.OnSaved(request.global_step(), now);
+    CheckPause(now);
+  }
+  return ReportSaveReply();
+}
+
+bool Coordinator::NeedsChief(absl::Time now) const {
+  if (phase_ != RUNNING ||
+      !unsaved_.IsSaveDue(budget_.steps() + budget_.outstanding(), now)) {
+    return false;
+  }
+  const CoordinatorWorker* const chief = LiveChief();
+  return chief == nullptr ||
+         now >= chief->last_heard +
+                    std::min(kChiefSilence, options_.worker_timeout);
+}
+
+void Coordinator::CheckPause(absl::Time now) {
+  const bool needed = std::exchange(needs_chief_, NeedsChief(now));
+  if (needed == needs_chief_) return;
+  ++state_version_;
+  if (needs_chief_) {
+    Say(absl::StrCat("no step is granted until ", TaskName(KeyOf(chief_)),
+                     " is back to save the model: ",
+                     unsaved_.Describe(budget_.steps() + budget_.outstanding()),
+                     "; start it again"));
+  } else if (phase_ == RUNNING) {
+    Say("steps are granted again");
+  }
+}
+
+bool Coordinator::GivesUpLastSave(absl::Time now) {
+  if (phase_ != STOPPING || !unsaved_.awaits_last_save() ||
+      LiveChief() != nullptr) {
+    chief_gone_since_ = absl::InfiniteFuture();
+    return false;
+  }
+  if (chief_gone_since_ == absl::InfiniteFuture()) {
+    chief_gone_since_ = now;
+    Say(absl::StrCat("the job has reached its end; waiting for ",
+                     TaskName(KeyOf(chief_)),
+                     " to come back and save the model: ",
+                     unsaved_.Describe(budget_.steps()), "; start it again"));
+  }
+  // Who still has a step under way is waited for in any case.
+  if (now < LastSaveDeadline() || members_.IsAnyActive()) return false;
+  Say(absl::StrCat(
+      "the job ends without its last save, ", TaskName(KeyOf(chief_)),
+      " did not come back: ", unsaved_.Describe(budget_.steps()), " are lost"));
+  return true;
+}
+
+absl::Time Coordinator::LastSaveDeadline() const {
+  if (chief_gone_since_ == absl::InfiniteFuture()) return chief_gone_since_;
+  const CoordinatorWorker* const chief = members_.Find(KeyOf(chief_));
+  // It has said that it cannot save: another start of it is waited for as long
+  // as for any task.
+  if (chief != nullptr && chief->unsaved) {
+    return chief->awaited ? chief->last_heard + options_.worker_timeout
+                          : absl::InfinitePast();
+  }
+  return chief_gone_since_ + options_.max_wait;
+}
+
+void Coordinator::CheckSave(absl::Time now) {
+  if (phase_ != RUNNING) return;
+  if (saves_.Advance(budget_.outstanding(), now)) ++state_version_;
 }
 
 void Coordinator::SetPhase(JobPhase phase) {

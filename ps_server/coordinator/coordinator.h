@@ -2,9 +2,7 @@
 #define PS_SERVER_COORDINATOR_COORDINATOR_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -14,10 +12,13 @@
 #include "absl/time/time.h"
 #include "proto/cluster.pb.h"
 #include "proto/coordination_service.pb.h"
-#include "ps_server/caller/listed_tasks.h"
 #include "ps_server/caller/task_name.h"
+#include "ps_server/coordinator/admission.h"
 #include "ps_server/coordinator/coordinator_worker.h"
 #include "ps_server/coordinator/end_listeners.h"
+#include "ps_server/coordinator/members.h"
+#include "ps_server/coordinator/model_epoch.h"
+#include "ps_server/coordinator/request_checks.h"
 #include "ps_server/coordinator/save_requests.h"
 #include "ps_server/coordinator/step_budget.h"
 #include "ps_server/coordinator/step_gate.h"
@@ -41,7 +42,7 @@ struct CoordinatorOptions {
   // waiting for a ps that has left.
   int expected_tasks = 0;
   absl::Duration latecomer_wait = absl::Milliseconds(2500);
-  // What this ps knows of its cluster; empty for --standalone.
+  // The cluster as this ps knows it; empty for --standalone.
   ClusterDef cluster;
   // How many tasks may register beside those of the cluster: as many as a
   // cluster can have, since it need not list the workers.
@@ -64,7 +65,7 @@ struct StepAnswer {
 // global step and its grants, the end. The state machine behind
 // CoordinationService: no thread, clock, file or RPC inside, and a function of
 // its calls alone. coordination_service.proto says what each request means and
-// README.md the rules. `now` never goes back. Not thread-safe (see
+// ps_server/README.md the rules. `now` never goes back. Not thread-safe (see
 // CoordinationServer).
 //
 // A Watch or a Step may have to wait: after each call, TakeAnswers and
@@ -77,10 +78,8 @@ struct StepAnswer {
 // limits below; Aborted as the messages say.
 class Coordinator {
  public:
-  // More than any cluster has tasks (a cluster file's own limit).
-  static constexpr size_t kMaxTasks = 4096;
   // One a task, and as many whose callers have asked again.
-  static constexpr size_t kMaxWatches = 2 * kMaxTasks;
+  static constexpr size_t kMaxWatches = 2 * Members::kMaxTasks;
   // Between two calls of TakeLines.
   static constexpr size_t kMaxLines = 1024;
 
@@ -123,8 +122,8 @@ class Coordinator {
   std::vector<StepAnswer> TakeStepAnswers(absl::Time now);
   // Answers every Step that waits in the next TakeStepAnswers.
   void CutSteps();
-  // What happened since the last call that an operator wants to know, a line
-  // each: a worker was lost, came back, was replaced.
+  // The news for the operator since the last call, a line each: a worker was
+  // lost, came back, was replaced.
   std::vector<std::string> TakeLines();
   // When the next watch ends or the next worker gets lost; InfiniteFuture if
   // nothing can.
@@ -160,78 +159,46 @@ class Coordinator {
   void Hear(CoordinatorWorker& worker, absl::Time now);
   // A line for TakeLines.
   void Say(std::string line);
-  // Errors as Register.
-  absl::Status CheckRegister(const RegisterRequest& request, absl::Time now);
-  // The number that the request has to confirm; 0: none, or it does.
-  uint64_t WantedTakeover(const RegisterRequest& request) const;
   absl::Status CheckWatched(const WatchRequest& request) const;
-  // The worker's record from here on.
+  // The sender's record, which makes it a member.
   CoordinatorWorker& AdmitSender(const Sender& sender);
-  bool AnotherIsLive(const TaskKey& key) const;
+  void ExpelAllBut(const TaskKey& key);
+  // Ends all that the worker's process has under way.
+  void Withdraw(CoordinatorWorker& worker);
 
   // The holder of the chief lease, if it is alive; else null.
   const CoordinatorWorker* LiveChief() const;
 
-  // ---- What a lost chief has not saved (coordinator_saves.cc) --------------
+  // ---- Saves, and a chief that is lost -------------------------------------
   // Would further steps be lost, with nobody there to save them?
   bool NeedsChief(absl::Time now) const;
   // Begins or ends the pause of grants until the chief is back.
   void CheckPause(absl::Time now);
-  // Is the save at the end of the job still to be made?
-  bool AwaitsLastSave() const;
-  // The chief that would make it does not come back.
+  // The chief that would make the last save does not come back.
   bool GivesUpLastSave(absl::Time now);
   // When it gives up; InfiniteFuture while there is a chief.
   absl::Time LastSaveDeadline() const;
-  // Of the commit of the present epoch.
-  bool IsRepeat(const CommitEpochRequest& request) const;
   absl::Status CheckLease(absl::string_view request, const Sender& sender,
                           absl::Time now);
 
-  // ---- What is taken (coordinator_admission.cc) ----------------------------
-  // The cluster makes the sender the chief.
-  bool IsChief(const RegisterRequest& request) const;
-  absl::Status CheckTraining(const RegisterRequest& request) const;
-  bool MayBringTraining(const RegisterRequest& request) const;
-  // The job's from here on: that of the chief, or of who came before it.
-  void AdoptTraining(const RegisterRequest& request);
-  // No member any more: its next message is told to register.
-  void Expel(CoordinatorWorker& worker);
-  bool HasRoomFor(const TaskKey& key) const;
-  absl::Status CheckRestoredTasks(const CommitEpochRequest& request) const;
-  absl::Status CheckSeenEpoch(int64_t seen) const;
-
-  // ---- What depends on the mode of replication (coordinator_rounds.cc) ----
-  // The tasks that take part now.
-  std::set<TaskKey> LiveTasks() const;
-  std::set<TaskKey> RegisteredTasks() const;
+  // ---- Steps ---------------------------------------------------------------
   // In sync: says how many rows an update has now.
   void SayUpdateRows();
-  void Count(const DecidedSteps& steps, absl::Time now);
   // Closes the round that can be closed.
   void CheckRounds(absl::Time now);
   StepPause PauseOfSteps() const;
   // Gives the task a step if there is one for it now; whether it has one.
   bool TryGrantTo(const TaskKey& task, absl::Time now);
   StepReply MakeStepReply(const CoordinatorWorker& worker, bool granted) const;
-  // Why `reply` has no grant.
-  void ExplainWait(const TaskKey& task, StepReply& reply) const;
+  // Why the task has no grant.
+  StepWait ExplainWait(const TaskKey& task) const;
   // Answers the worker's Step that waits without a grant.
   void AnswerOlderStep(const TaskKey& task);
 
-  // ---- Counting (coordinator_steps.cc) -------------------------------------
-  // The start of ps task 0 in the committed epoch; 0: none.
-  uint64_t FirstPsIncarnation() const;
-  // Of the committed epoch; of none, if none is.
-  bool IsCurrent(int64_t model_epoch, uint64_t ps_incarnation) const;
-  absl::Status CheckMayStop(absl::string_view reason,
-                            const Sender& sender) const;
-  absl::Status CheckMayFinish(const FinishRequest& request) const;
   // Answers a step, or lets it wait for its grant. `asks`: for another one.
   void Answer(CoordinatorWorker& worker, const StepRequest& request,
               uint64_t step_id, bool asks, absl::Time now);
   void ReturnGrant(CoordinatorWorker& worker);
-  void RestoreWorkers(const CommitEpochRequest& request);
 
   void SetPhase(JobPhase phase);
   void Stop(std::string reason);
@@ -245,44 +212,30 @@ class Coordinator {
   void CheckSave(absl::Time now);
 
   const CoordinatorOptions options_;
-  const ListedTasks listed_;
 
   int64_t state_version_ = 1;
   JobPhase phase_ = INITIAL;
   std::string stop_reason_;
 
-  std::map<TaskKey, CoordinatorWorker> workers_;
-  uint64_t training_fingerprint_ = 0;
-  std::string training_text_;
-  TaskKey training_owner_;  // who brought it; job "" if nobody
-  bool training_is_chiefs_ = false;
-
+  Members members_;
+  Admission admission_;
   // The chief lease; incarnation 0 if nobody has it.
   Sender chief_;
-  int64_t announced_epoch_ = 0;  // the largest that BeginEpoch gave out
-  int64_t committed_epoch_ = 0;
-  uint64_t fingerprint_ = 0;
-  std::map<int32_t, uint64_t> ps_incarnations_;
-  // Where a worker without a position of its own goes on.
-  DataPosition start_position_;
+  ModelEpoch epoch_;
   StepBudget budget_;
-  // As JobState.staleness_counts.
-  std::vector<int64_t> staleness_counts_;
   SaveRequests saves_;
   UnsavedSteps unsaved_;
   // No step is granted until the chief is back.
   bool needs_chief_ = false;
-  // The chief has finished, and has nothing more to save.
-  bool last_save_made_ = false;
-  // Since when the last save waits for a chief that is gone; InfiniteFuture if
-  // it does not.
+  // The time since which the last save waits for a chief that is gone;
+  // InfiniteFuture if it does not.
   absl::Time chief_gone_since_ = absl::InfiniteFuture();
   EndListeners listeners_;
-  // Since when the job is STOPPING without a live task; InfiniteFuture if it
-  // is not.
+  // The time since which the job is STOPPING without a live task;
+  // InfiniteFuture if it is not.
   absl::Time idle_since_ = absl::InfiniteFuture();
 
-  // That of the committed epoch; a free one while none is.
+  // The gate of the committed epoch; a free one while none is.
   std::unique_ptr<StepGate> gate_;
 
   std::vector<WaitingWatch> watches_;

@@ -44,6 +44,15 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
   ResetRate();
 }
 
+void CoordinatorWorker::SetCounts(const WorkerState& saved) {
+  steps = saved.steps();
+  examples = saved.examples();
+  position = saved.position();
+  staleness_sum = saved.staleness_sum();
+  staleness_count = saved.staleness_count();
+  dropped_steps = saved.dropped_steps();
+}
+
 void CoordinatorWorker::ResetRate() {
   first_report.reset();
   last_report = absl::InfinitePast();

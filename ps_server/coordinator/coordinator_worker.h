@@ -35,7 +35,8 @@ struct CoordinatorWorker {
   static constexpr int kRememberedIncarnations = 8;
 
   Sender sender;
-  // Else only a manifest knows it, or it was expelled: kLost or kFinished.
+  // It is a member. Who is not is kLost or kFinished: a manifest alone knows
+  // it, or it was expelled.
   bool registered = false;
   MemberState state = MemberState::kLost;
   // The ClusterSpec makes this task the chief.
@@ -89,6 +90,8 @@ struct CoordinatorWorker {
   // No member any more: its next message is told to register.
   void Expel();
 
+  // Takes over what a manifest says of it.
+  void SetCounts(const WorkerState& saved);
   // Forgets when it was active.
   void ResetRate();
 

@@ -10,6 +10,9 @@
 namespace muster {
 namespace {
 
+// As many tasks as a line of text can name.
+constexpr int kMaxNamed = 16;
+
 absl::Status RefuseReport(const StepRequest& report, absl::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat("step ", report.step(), " from ", TaskName(report.sender()),
@@ -260,6 +263,17 @@ absl::Time RoundsGate::NextDeadline() const {
 }
 
 }  // namespace
+
+void StepWait::AddTo(StepReply& reply) const {
+  for (const TaskKey& task : waiting_for) {
+    if (reply.waiting_for_size() >= kMaxNamed) break;
+    TaskId* const id = reply.add_waiting_for();
+    id->set_job(task.first);
+    id->set_index(task.second);
+  }
+  reply.set_waiting_why(why);
+  reply.set_too_few_replicas(too_few_replicas);
+}
 
 std::unique_ptr<StepGate> StepGate::Free(const Job& job) {
   return std::make_unique<FreeGate>(job);

@@ -30,6 +30,9 @@ struct StepWait {
   std::vector<TaskKey> waiting_for;
   std::string why;
   bool too_few_replicas = false;
+
+  // Names as many tasks as a line of text can.
+  void AddTo(StepReply& reply) const;
 };
 
 // The gate before a step: who may take the next one now. It takes grants of the

@@ -114,6 +114,11 @@ bool StepRounds::TooFew(const std::set<TaskKey>& live) const {
   return Present(live) < min_replicas_;
 }
 
+int64_t StepRounds::GradientsOfUpdate(const std::set<TaskKey>& live) const {
+  if (live.empty() || TooFew(live)) return 0;
+  return std::min(replicas_to_aggregate_, static_cast<int64_t>(live.size()));
+}
+
 void StepRounds::SeeLive(const std::set<TaskKey>& live, absl::Time now) {
   known_.insert(live.begin(), live.end());
   if (now >= assembled_at_) assembled_at_ = absl::InfinitePast();

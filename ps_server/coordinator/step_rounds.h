@@ -115,13 +115,14 @@ class StepRounds {
   std::vector<TaskKey> Missing(const std::set<TaskKey>& live) const;
   // So many workers that no round can close.
   bool TooFew(const std::set<TaskKey>& live) const;
+  // The most gradients of the next update; 0 if no round can close.
+  int64_t GradientsOfUpdate(const std::set<TaskKey>& live) const;
   // Notes who is there.
   void SeeLive(const std::set<TaskKey>& live, absl::Time now);
   // There are too few of those whom SeeLive has seen last, were enough before,
   // and the job is to end for that.
   bool must_end() const { return must_end_; }
   int64_t min_replicas() const { return min_replicas_; }
-  int64_t replicas_to_aggregate() const { return replicas_to_aggregate_; }
 
  private:
   // The members who have come.

@@ -17,6 +17,7 @@ absl::Status UnsavedSteps::Start(const CommitEpochRequest& commit,
                      " steps and ", seconds, " s: wanted 0 or more"));
   }
   saves_ = commit.saves();
+  awaits_last_save_ = saves_;
   every_steps_ = commit.save_every_steps();
   every_ = absl::Seconds(seconds);
   saved_step_ = commit.global_step();

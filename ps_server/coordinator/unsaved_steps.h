@@ -24,8 +24,10 @@ class UnsavedSteps {
   // A checkpoint of `global_step` is whole. A late repeat has no effect.
   void OnSaved(int64_t global_step, absl::Time now);
 
-  // Does the job save at all?
-  bool saves() const { return saves_; }
+  // The chief has finished, and has nothing more to save.
+  void OnLastSave() { awaits_last_save_ = false; }
+  // Is the save at the end of the job still to be made?
+  bool awaits_last_save() const { return awaits_last_save_; }
   // Would a save be due after `steps` global steps, those granted included?
   bool IsSaveDue(int64_t steps, absl::Time now) const;
   // "12 steps since the save at step 400 (checkpoint.every_steps: 10)".
@@ -33,6 +35,7 @@ class UnsavedSteps {
 
  private:
   bool saves_ = false;
+  bool awaits_last_save_ = false;
   int64_t every_steps_ = 0;                      // 0: not by steps
   absl::Duration every_ = absl::ZeroDuration();  // zero: not by time
   int64_t saved_step_ = 0;

@@ -125,12 +125,12 @@ TEST_F(CoordinatorLimitsTest, ARestoreLocksNobodyOut) {
     const auto begun = Begin(coordinator_.State().model_epoch());
     ASSERT_THAT(begun, IsOk());
     CommitEpochRequest commit = MakeCommit(begun->model_epoch());
-    for (int32_t i = 0; i < static_cast<int32_t>(Coordinator::kMaxTasks); ++i) {
+    for (int32_t i = 0; i < static_cast<int32_t>(Members::kMaxTasks); ++i) {
       *commit.add_workers()->mutable_sender() = MakeSender(first + i, 0);
     }
     ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
   }
-  EXPECT_EQ(coordinator_.State().workers_size(), 1 + Coordinator::kMaxTasks)
+  EXPECT_EQ(coordinator_.State().workers_size(), 1 + Members::kMaxTasks)
       << "those of the first manifest are forgotten";
   EXPECT_THAT(Register(MakeSender(1 << 20, 1)), IsOk());
 }
@@ -216,7 +216,7 @@ TEST_F(CoordinatorLimitsTest, ACommitOfHugeNumbersIsRefused) {
              r.add_workers()->set_staleness_sum(kHuge);
            },
            [](CommitEpochRequest& r) {
-             for (size_t i = 0; i <= Coordinator::kMaxTasks; ++i) {
+             for (size_t i = 0; i <= Members::kMaxTasks; ++i) {
                r.add_workers();
              }
            }}) {

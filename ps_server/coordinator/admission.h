@@ -1,0 +1,60 @@
+#ifndef PS_SERVER_COORDINATOR_ADMISSION_H_
+#define PS_SERVER_COORDINATOR_ADMISSION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/cluster.pb.h"
+#include "proto/coordination_service.pb.h"
+#include "ps_server/caller/listed_tasks.h"
+#include "ps_server/caller/task_name.h"
+#include "ps_server/coordinator/members.h"
+
+namespace muster {
+
+// The rules of who may register and as what: the tasks of the cluster, one
+// process a task, one training a job. Not thread-safe.
+class Admission {
+ public:
+  // `max_unlisted`: the tasks that may come besides those of the cluster.
+  Admission(const ClusterDef& cluster, size_t max_unlisted)
+      : listed_(cluster), max_unlisted_(max_unlisted) {}
+
+  // Does the cluster make the sender the chief?
+  bool IsChief(const RegisterRequest& request) const;
+
+  // Errors: those of Coordinator::Register, but for the training.
+  absl::Status Check(const RegisterRequest& request, Members& members) const;
+  // Errors: InvalidArgument with the first difference, unless the training is
+  // the job's or may replace it. `end` tells of a job that is done, whose
+  // training nothing replaces; "" before.
+  absl::Status CheckTraining(const RegisterRequest& request,
+                             const Members& members,
+                             const std::string& end) const;
+  // The number that the request has to confirm; 0: none, or it does.
+  static uint64_t WantedTakeover(const RegisterRequest& request,
+                                 const Members& members);
+
+  // Makes the training the job's if it is the chief's, or the first. Returns
+  // whether it is another one, which nobody but the sender has.
+  bool AdoptTraining(const RegisterRequest& request);
+
+ private:
+  bool HasRoomFor(const TaskKey& key, const Members& members) const;
+  bool MayBringTraining(const RegisterRequest& request,
+                        const Members& members) const;
+
+  const ListedTasks listed_;
+  const size_t max_unlisted_;
+
+  uint64_t training_fingerprint_ = 0;
+  std::string training_text_;
+  TaskKey training_owner_;  // who brought it; job "" if nobody
+  bool training_is_chiefs_ = false;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_COORDINATOR_ADMISSION_H_

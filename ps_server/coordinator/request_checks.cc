@@ -1,0 +1,120 @@
+#include "ps_server/coordinator/request_checks.h"
+
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "ps_server/caller/count_range.h"
+#include "ps_server/caller/task_name.h"
+#include "ps_server/coordinator/coordinator_worker.h"
+#include "ps_server/coordinator/members.h"
+
+namespace muster {
+namespace {
+
+// The most that a commit may say of one worker: several times what there is.
+constexpr size_t kMaxWorkerBytes = 1024;
+// The most of one report: a sum of them stays far from an overflow.
+constexpr int64_t kMaxStepCount = 1'000'000'000'000;
+
+bool IsStepCount(int64_t number) {
+  return number >= 0 && number <= kMaxStepCount;
+}
+
+bool IsCarried(const DataPosition& position) {
+  return position.ByteSizeLong() <= CoordinatorWorker::kMaxPositionBytes;
+}
+
+absl::Status CheckRestoredCounts(const CommitEpochRequest& request) {
+  for (const WorkerState& worker : request.workers()) {
+    if (IsCount(worker.steps()) && IsCount(worker.examples()) &&
+        IsCount(worker.staleness_sum()) && IsCount(worker.staleness_count()) &&
+        IsCount(worker.dropped_steps()) && IsCarried(worker.position())) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("commit epoch: a count of ", TaskName(worker.sender()),
+                     " is out of range, or its data position above ",
+                     CoordinatorWorker::kMaxPositionBytes,
+                     " bytes; is the manifest damaged?"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRestoredTasks(const CommitEpochRequest& request) {
+  std::set<TaskKey> tasks;
+  for (const WorkerState& worker : request.workers()) {
+    const std::string name = TaskName(worker.sender());
+    const TaskId& task = worker.sender().task();
+    if (!IsTrainingJob(task.job()) || task.index() < 0 ||
+        worker.ByteSizeLong() > kMaxWorkerBytes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "commit epoch: worker ", name, " of ", worker.ByteSizeLong(),
+          " bytes; wanted a task of job worker or chief, of at most ",
+          kMaxWorkerBytes, "; is the manifest damaged?"));
+    }
+    if (!tasks.insert(KeyOf(worker.sender())).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("commit epoch: worker ", name,
+                       " comes twice; is the manifest damaged?"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckRestored(const CommitEpochRequest& request) {
+  if (request.workers_size() > static_cast<int>(Members::kMaxTasks)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("commit epoch: ", request.workers_size(),
+                     " workers; a job has at most ", Members::kMaxTasks));
+  }
+  RETURN_IF_ERROR(CheckRestoredCounts(request));
+  if (!IsCarried(request.start_position())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "commit epoch: the start position has ",
+        request.start_position().ByteSizeLong(), " bytes; wanted at most ",
+        CoordinatorWorker::kMaxPositionBytes));
+  }
+  return CheckRestoredTasks(request);
+}
+
+absl::Status CheckStepNumbers(const StepRequest& request, int64_t batch_size) {
+  if (request.step() >= 0 && IsStepCount(request.examples()) &&
+      (batch_size == 0 || request.examples() <= batch_size) &&
+      IsStepCount(request.staleness()) && IsCarried(request.position())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "step ", request.step(), " from ", TaskName(request.sender()),
+      ": examples ", request.examples(), " (a step has ", batch_size,
+      "), staleness ", request.staleness(), ", a data position of ",
+      request.position().ByteSizeLong(), " bytes (at most ",
+      CoordinatorWorker::kMaxPositionBytes, "): a count is out of range"));
+}
+
+absl::Status CheckMayStop(const StepRequest& request, const Sender& chief) {
+  if (request.stop_reason().empty() ||
+      KeyOf(request.sender()) == KeyOf(chief)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("step: ", TaskName(request.sender()),
+                   " asks everybody to stop, but is not the chief"));
+}
+
+absl::Status CheckMayFinish(const FinishRequest& request, const Sender& chief) {
+  if (KeyOf(request.sender()) == KeyOf(chief) ||
+      (!request.stop_job() && !request.unsaved())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("finish: ", TaskName(request.sender()),
+                   request.stop_job() ? " asks everybody to stop"
+                                      : " could not save the model",
+                   ", but is not the chief"));
+}
+
+}  // namespace muster

@@ -1,0 +1,113 @@
+#include "ps_server/coordinator/admission.h"
+
+#include <functional>
+#include <string>
+
+#include "common/rpc/protocol.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/ps_server/shard/shard_requests.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AdmissionTest : public testing::Test {
+ protected:
+  static RegisterRequest MakeRequest(const Sender& sender,
+                                     const std::string& training = "a") {
+    RegisterRequest request;
+    request.set_protocol_version(kProtocolVersion);
+    *request.mutable_sender() = sender;
+    request.set_chief(sender.task().index() == 0);
+    request.set_training_fingerprint(std::hash<std::string>()(training));
+    request.set_training_text(training);
+    return request;
+  }
+
+  absl::Status Check(const RegisterRequest& request) {
+    return admission_.Check(request, members_);
+  }
+
+  absl::Status CheckTraining(const RegisterRequest& request,
+                             const std::string& end = "") {
+    return admission_.CheckTraining(request, members_, end);
+  }
+
+  // Registers the request's sender.
+  void Admit(const RegisterRequest& request) {
+    members_.FindOrAdd(KeyOf(request.sender()))
+        .Admit(request.sender(), /*has_finished=*/false);
+    admission_.AdoptTraining(request);
+  }
+
+  Admission admission_{ClusterDef(), /*max_unlisted=*/2};
+  Members members_;
+  const Sender chief_ = MakeSender(0, 100);
+  const Sender worker_ = MakeSender(1, 101);
+};
+
+TEST_F(AdmissionTest, TakesTasksThatTrainAndSpeakThisProtocol) {
+  EXPECT_THAT(Check(MakeRequest(worker_)), IsOk());
+  EXPECT_THAT(Check(MakeRequest(MakeSender(1, 101, "ps"))),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Check(MakeRequest(MakeSender(1, 0))),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  RegisterRequest request = MakeRequest(worker_);
+  request.set_protocol_version(kProtocolVersion + 1);
+  EXPECT_THAT(Check(request), StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(AdmissionTest, HasRoomForKnownTasksAndFewOthers) {
+  for (const Sender& sender : {chief_, worker_}) Admit(MakeRequest(sender));
+  EXPECT_THAT(Check(MakeRequest(MakeSender(2, 102))),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(Check(MakeRequest(MakeSender(1, 555))), IsOk());
+}
+
+TEST_F(AdmissionTest, AnotherStartConfirmsThatItTakesOver) {
+  RegisterRequest request = MakeRequest(MakeSender(1, 102));
+  EXPECT_EQ(Admission::WantedTakeover(request, members_), 0u);
+  Admit(MakeRequest(worker_));
+  const uint64_t wanted = Admission::WantedTakeover(request, members_);
+  EXPECT_NE(wanted, 0u);
+  request.set_takeover(wanted);
+  EXPECT_EQ(Admission::WantedTakeover(request, members_), 0u);
+}
+
+TEST_F(AdmissionTest, TheTrainingOfTheChiefReplacesThatOfAWorker) {
+  Admit(MakeRequest(worker_));
+  EXPECT_THAT(CheckTraining(MakeRequest(worker_)), IsOk());
+  EXPECT_THAT(CheckTraining(MakeRequest(MakeSender(2, 102), "b")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("differs from that of /job:worker/task:1")));
+  const RegisterRequest chiefs = MakeRequest(chief_, "b");
+  EXPECT_THAT(CheckTraining(chiefs), IsOk());
+  EXPECT_TRUE(admission_.AdoptTraining(chiefs));
+  EXPECT_FALSE(admission_.AdoptTraining(chiefs)) << "it is the same";
+  EXPECT_THAT(CheckTraining(MakeRequest(worker_)),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(AdmissionTest, OnlyAChiefThatIsAloneReplacesAChiefs) {
+  Admit(MakeRequest(chief_));
+  EXPECT_THAT(CheckTraining(MakeRequest(chief_, "b")), IsOk());
+  EXPECT_THAT(CheckTraining(MakeRequest(worker_, "b")),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  Admit(MakeRequest(worker_));
+  EXPECT_THAT(CheckTraining(MakeRequest(chief_, "b")),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(AdmissionTest, NothingReplacesTheTrainingOfAJobThatIsDone) {
+  Admit(MakeRequest(chief_));
+  EXPECT_THAT(CheckTraining(MakeRequest(chief_), "steps, at step 9"), IsOk());
+  EXPECT_THAT(CheckTraining(MakeRequest(chief_, "b"), "steps, at step 9"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("is done (steps, at step 9)")));
+}
+
+}  // namespace
+}  // namespace muster
