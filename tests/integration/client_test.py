@@ -44,9 +44,11 @@ class ClientTest(harness.TestCase):
         for ps in self.ps:
             self.assertEqual(ps.wait(), 143, ps.output)
 
-    def test_the_readme_names_this_program(self):
+    def test_the_readme_shows_this_program(self):
         with open(README, encoding="utf-8") as file:
             text = file.read()
+        with open(EXAMPLE + ".cc", encoding="utf-8") as file:
+            self.assertIn(text.split("```")[1][len("cpp\n"):], file.read())
         self.assertIn("bazel-bin/worker/client/client_example "
                       "localhost:2222 0 &", text)
 

@@ -68,7 +68,7 @@ absl::Status CountingSteps::PullAndCompute(const StepToken& token,
     process_->Sleep(compute);
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<GradualPull> pull,
+  ASSIGN_OR_RETURN(const std::unique_ptr<Pull> pull,
                    client_->BeginPull(Into(&values_), token));
   for (size_t i = 0; i < values_.size(); ++i) {
     RETURN_IF_ERROR(pull->Await(static_cast<int>(i)));
@@ -79,14 +79,14 @@ absl::Status CountingSteps::PullAndCompute(const StepToken& token,
   return absl::OkStatus();
 }
 
-absl::StatusOr<PushOutcome> CountingSteps::ComputeAndPush(
+absl::StatusOr<PushResult> CountingSteps::ComputeAndPush(
     int64_t step, const StepToken& token, const BeforePush& before_push) {
   const absl::Duration compute = random_.About(model_->scenario.compute);
   RETURN_IF_ERROR(PullAndCompute(token, compute / 2));
   std::vector<MutableTensorView> into;
   if (model_->scenario.mode == Mode::kAsync) into = Into(&values_);
   ASSIGN_OR_RETURN(
-      const std::unique_ptr<GradualPush> push,
+      const std::unique_ptr<Push> push,
       client_->BeginPush(step, token.round(), Views(), into, versions_));
   // The last layers' gradients leave in mid-backward.
   for (size_t i = gradients_.size(); i-- > gradients_.size() / 2;) {
@@ -98,20 +98,20 @@ absl::StatusOr<PushOutcome> CountingSteps::ComputeAndPush(
 }
 
 // With a pipeline_depth of 2.
-absl::StatusOr<PushOutcome> CountingSteps::PushAndComputeNext(
+absl::StatusOr<PushResult> CountingSteps::PushAndComputeNext(
     int64_t step, const BeforePush& before_push) {
   const absl::Duration compute = random_.About(model_->scenario.compute);
   if (!std::exchange(is_computed_, false)) {
     RETURN_IF_ERROR(PullAndCompute(StepToken(), compute));
   }
   RETURN_IF_ERROR(before_push(Computed()).status());
-  ASSIGN_OR_RETURN(const std::unique_ptr<GradualPush> push,
+  ASSIGN_OR_RETURN(const std::unique_ptr<Push> push,
                    client_->BeginPush(step, /*round=*/0, Views(),
                                       Into(&arrivals_), versions_));
   if (brought_ != nullptr) versions_ = std::exchange(brought_, nullptr);
   push->ReleaseOthers();
   process_->Sleep(compute);
-  absl::StatusOr<PushOutcome> outcome = push->Finish();
+  absl::StatusOr<PushResult> outcome = push->Finish();
   is_computed_ = outcome.ok();
   return outcome;
 }
@@ -120,7 +120,7 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
                                               const StepToken& token,
                                               const BeforePush& before_push) {
   oracle_->StepBegun(sender_.incarnation());
-  ASSIGN_OR_RETURN(PushOutcome outcome,
+  ASSIGN_OR_RETURN(PushResult outcome,
                    model_->scenario.pipeline_depth > 1
                        ? PushAndComputeNext(step, before_push)
                        : ComputeAndPush(step, token, before_push));

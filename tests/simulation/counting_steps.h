@@ -9,10 +9,9 @@
 #include "tests/simulation/random.h"
 #include "tests/simulation/sim_model.h"
 #include "tests/simulation/sim_process.h"
+#include "worker/client/client_model.h"
 #include "worker/client/parameter_client.h"
-#include "worker/client/pulled_versions.h"
-#include "worker/client/push_outcome.h"
-#include "worker/client/tensor_view.h"
+#include "worker/client/push.h"
 #include "worker/input/row_position.h"
 #include "worker/session/step_runner.h"
 
@@ -35,11 +34,11 @@ class CountingSteps : public StepRunner {
  private:
   std::vector<TensorView> Views() const;
   absl::Status PullAndCompute(const StepToken& token, absl::Duration compute);
-  absl::StatusOr<PushOutcome> ComputeAndPush(int64_t step,
-                                             const StepToken& token,
-                                             const BeforePush& before_push);
-  absl::StatusOr<PushOutcome> PushAndComputeNext(int64_t step,
-                                                 const BeforePush& before_push);
+  absl::StatusOr<PushResult> ComputeAndPush(int64_t step,
+                                            const StepToken& token,
+                                            const BeforePush& before_push);
+  absl::StatusOr<PushResult> PushAndComputeNext(int64_t step,
+                                                const BeforePush& before_push);
 
   const SimProcess* const process_;
   Oracle* const oracle_;

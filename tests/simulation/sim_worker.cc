@@ -43,7 +43,7 @@ class CountersSource : public ModelSource {
       views.push_back(ViewOf(absl::MakeConstSpan(zero)));
     }
     const absl::Status loaded =
-        client_->LoadModel(model_->placed.definition, views);
+        client_->chief().LoadModel(model_->placed.definition, views);
     if (!loaded.ok()) return LoadEvent{loaded, false};
     LoadedModel model;
     model.initialized = true;

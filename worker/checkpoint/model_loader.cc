@@ -73,11 +73,11 @@ int64_t ModelLoader::SavedEpoch() {
 absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
                                                  RestoredPositions positions) {
   RETURN_IF_ERROR(
-      options_.client->Define(options_.placed->definition).status());
+      options_.client->chief().Define(options_.placed->definition).status());
   for (const CheckpointPiece& piece : reader.pieces()) {
     RETURN_IF_ERROR(RestorePiece(reader, piece));
   }
-  RETURN_IF_ERROR(options_.client->Seal().status());
+  RETURN_IF_ERROR(options_.client->chief().Seal().status());
   const CheckpointManifest& manifest = reader.manifest();
   LoadedModel loaded;
   loaded.global_step = manifest.global_step();
@@ -107,7 +107,7 @@ absl::Status ModelLoader::RestorePiece(const CheckpointReader& reader,
                                            offset, count, buffer.data())));
         range.offset = offset;
         range.values = {buffer.data(), static_cast<int64_t>(buffer.size())};
-        return options_.client->Load(piece.slot, {range});
+        return options_.client->chief().Load(piece.slot, {range});
       });
 }
 
@@ -137,7 +137,7 @@ absl::StatusOr<LoadedModel> ModelLoader::SendValues() {
     values.push_back(ViewOf(parameter));
   }
   RETURN_IF_ERROR(
-      options_.client->LoadModel(options_.placed->definition, values));
+      options_.client->chief().LoadModel(options_.placed->definition, values));
   LoadedModel loaded;
   loaded.initialized = true;
   std::string line = absl::StrCat("initialized ", num_tensors,

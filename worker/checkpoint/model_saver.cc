@@ -94,7 +94,7 @@ absl::StatusOr<ModelSaver::Moment> ModelSaver::Cut() const {
   ASSIGN_OR_RETURN(
       moment.state,
       CurrentState(options_.coordination, *options_.clock, options_.sender));
-  ASSIGN_OR_RETURN(moment.cuts, options_.client->BeginSnapshot());
+  ASSIGN_OR_RETURN(moment.cuts, options_.client->chief().BeginSnapshot());
   return moment;
 }
 
@@ -111,7 +111,8 @@ absl::StatusOr<ModelSaver::Moment> ModelSaver::CutBetweenRounds() const {
 
 absl::StatusOr<ModelSaver::Moment> ModelSaver::CutPausedRounds() const {
   ASSIGN_OR_RETURN(const PauseRoundsReply held, options_.rounds->Hold());
-  absl::StatusOr<Cuts> cuts = options_.client->BeginSnapshot(held.token());
+  absl::StatusOr<Cuts> cuts =
+      options_.client->chief().BeginSnapshot(held.token());
   options_.rounds->Release();
   RETURN_IF_ERROR(cuts.status());
   return Moment{held.state(), *std::move(cuts)};
@@ -149,7 +150,7 @@ absl::StatusOr<std::string> ModelSaver::Write(
     const Cuts& cuts, CheckpointManifest manifest) const {
   absl::StatusOr<std::string> path = WriteFiles(cuts, manifest);
   // A shard that is gone has no snapshot left to end.
-  options_.client->EndSnapshot(cuts).IgnoreError();
+  options_.client->chief().EndSnapshot(cuts).IgnoreError();
   if (path.ok()) Report(manifest);
   return path;
 }
@@ -197,7 +198,7 @@ absl::Status ModelSaver::CopyPiece(const Cuts& cuts,
   return ForEachRun(
       piece.elements, element_bytes, [&](int64_t offset, int64_t count) {
         buffer.resize(count * element_bytes);
-        RETURN_IF_ERROR(options_.client->ReadSnapshot(
+        RETURN_IF_ERROR(options_.client->chief().ReadSnapshot(
             cuts, tensor, piece.slot, offset, count, buffer.data()));
         if (piece.dtype == FLOAT32 &&
             !options_.placed->definition.allow_non_finite) {

@@ -1,4 +1,4 @@
-// The worker's reading of a failed call to a ps.
+// The meanings of a failed call to a ps.
 #ifndef WORKER_CLIENT_CALL_STATUS_H_
 #define WORKER_CLIENT_CALL_STATUS_H_
 

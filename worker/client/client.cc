@@ -5,7 +5,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/placement_strategy.h"
 #include "common/cluster/task_id.h"
@@ -14,9 +13,10 @@
 #include "common/rpc/protocol.h"
 #include "common/rpc/server/listen_address.h"
 #include "common/tensor/shape.h"
+#include "worker/client/blocking_call.h"
+#include "worker/client/client_model.h"
 #include "worker/client/link/shard_link.h"
 #include "worker/client/model_fingerprint.h"
-#include "worker/client/tensor_view.h"
 
 namespace muster {
 namespace {
@@ -150,17 +150,13 @@ HelloRequest Client::MakeHello(int ps_task) const {
 absl::StatusOr<HelloReply> Client::Hello(int ps_task) {
   HelloRequest request = MakeHello(ps_task);
   while (true) {
-    absl::Notification answered;
-    absl::StatusOr<HelloReply> result;
-    client_->Hello(ps_task, request, [&](absl::StatusOr<HelloReply> reply) {
-      result = std::move(reply);
-      answered.Notify();
-    });
-    answered.WaitForNotification();
-    if (!result.ok() || result->takeover() == 0 || request.takeover() != 0) {
-      return result;
+    absl::StatusOr<HelloReply> reply = BlockingCall<HelloReply>(
+        *options_.clock,
+        [&](auto done) { client_->Hello(ps_task, request, std::move(done)); });
+    if (!reply.ok() || reply->takeover() == 0 || request.takeover() != 0) {
+      return reply;
     }
-    request.set_takeover(result->takeover());
+    request.set_takeover(reply->takeover());
   }
 }
 
@@ -198,9 +194,7 @@ absl::Status Client::Initialize(
   definition.fingerprint = fingerprint_;
   definition.optimizer = options_.optimizer;
   definition.replication.mutable_async();
-  std::vector<TensorView> views;
-  for (const auto value : values) views.push_back(ViewOf(value));
-  return client_->LoadModel(definition, views);
+  return client_->chief().LoadModel(definition, ViewsOf(values));
 }
 
 std::string Client::Unready(const ShardState& state, int64_t epoch) const {
@@ -245,13 +239,13 @@ absl::Status Client::Pull(absl::Span<const absl::Span<float>> into) {
   return client_->PullAndWait(ViewsOf(into));
 }
 
-absl::StatusOr<PushOutcome> Client::Push(
+absl::StatusOr<PushResult> Client::Push(
     absl::Span<const absl::Span<const float>> gradients) {
   RETURN_IF_ERROR(CheckSpans(gradients));
   return client_->PushAndWait(++step_, ViewsOf(gradients));
 }
 
-absl::StatusOr<PushOutcome> Client::PushPull(
+absl::StatusOr<PushResult> Client::PushPull(
     absl::Span<const absl::Span<const float>> gradients,
     absl::Span<const absl::Span<float>> into) {
   RETURN_IF_ERROR(CheckSpans(gradients));

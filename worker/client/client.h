@@ -1,3 +1,12 @@
+// A program trains a model of its own on running ps tasks; `options` name them
+// and the update rule:
+//
+//   ASSIGN_OR_RETURN(auto model, Client::Connect(options, {{"w", {3, 2}}}));
+//   RETURN_IF_ERROR(model->Initialize({w}));  // worker 0; others wait for that
+//   RETURN_IF_ERROR(model->Pull({absl::MakeSpan(w)}));
+//   while (ComputeGradient(w, &diff)) {
+//     RETURN_IF_ERROR(model->PushPull({diff}, {absl::MakeSpan(w)}).status());
+//   }
 #ifndef WORKER_CLIENT_CLIENT_H_
 #define WORKER_CLIENT_CLIENT_H_
 
@@ -28,19 +37,6 @@ namespace muster {
 // repeats after lost messages are ours. No TrainingSpec, no chief, no
 // checkpoints: one worker initializes, each pushes when it is ready
 // (asynchronous replication).
-//
-//   Client::Options options;
-//   options.ps_addresses = {"localhost:2222"};
-//   options.optimizer.set_name("adam");
-//   ASSIGN_OR_RETURN(auto model, Client::Connect(options, {{"w", {3, 2}}}));
-//   RETURN_IF_ERROR(model->Initialize({w}));     // worker 0
-//   RETURN_IF_ERROR(model->WaitForOthersToInitialize());  // the other workers
-//   RETURN_IF_ERROR(model->Pull({absl::MakeSpan(w)}));
-//   while (...) {
-//     ... w_gradient = ...
-//     RETURN_IF_ERROR(
-//         model->PushPull({w_gradient}, {absl::MakeSpan(w)}).status());
-//   }
 //
 // client_example.cc is a whole program. For use by one thread.
 //
@@ -103,19 +99,20 @@ class Client {
   absl::Status Pull(absl::Span<const absl::Span<float>> into);
   // Applies the update rule to every parameter, with one gradient a tensor;
   // returns when every ps task has. Computed from what was last pulled; the
-  // outcome's staleness is counted from there. Errors: also FailedPrecondition
+  // result's staleness is counted from there. Errors: also FailedPrecondition
   // if nothing was pulled since the model was initialized.
-  absl::StatusOr<PushOutcome> Push(
+  absl::StatusOr<PushResult> Push(
       absl::Span<const absl::Span<const float>> gradients);
   // Push and Pull in one round trip: `into` gets the parameters as they are
   // after this update. Errors: as both.
-  absl::StatusOr<PushOutcome> PushPull(
+  absl::StatusOr<PushResult> PushPull(
       absl::Span<const absl::Span<const float>> gradients,
       absl::Span<const absl::Span<float>> into);
 
-  // Of the latest push; 0 before the first.
+  // The latest push's; 0 before the first.
   int64_t step() const { return step_; }
-  // For calls that return at once, by callback. Its steps continue step().
+  // The client beneath, for pulls and pushes that return before their end. Its
+  // steps continue step().
   ParameterClient& client() { return *client_; }
 
  private:
@@ -143,7 +140,7 @@ class Client {
   std::vector<int64_t> sizes_;
   uint64_t fingerprint_ = 0;
   int64_t step_ = 0;
-  absl::Mutex mu_;  // of Pause
+  absl::Mutex mu_;  // for Pause
 };
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #define WORKER_CLIENT_CLIENT_MODEL_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,36 @@
 #include "common/codec/codec.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/tensor.pb.h"
-#include "worker/client/tensor_view.h"
 #include "worker/client/transfer_plan.h"
 
 namespace muster {
 
-// What the client knows of the model on the shards: which tensor is where, how
-// it is cut into parts, and the fences that its messages carry. A value type.
+// The bytes of a tensor (or of a run of its elements), canonical, in the
+// caller's memory.
+struct TensorView {
+  const char* data = nullptr;
+  int64_t size_bytes = 0;
+};
+
+struct MutableTensorView {
+  char* data = nullptr;
+  int64_t size_bytes = 0;
+};
+
+template <typename T>
+TensorView ViewOf(absl::Span<const T> values) {
+  return {reinterpret_cast<const char*>(values.data()),
+          static_cast<int64_t>(values.size() * sizeof(T))};
+}
+
+template <typename T>
+MutableTensorView MutableViewOf(absl::Span<T> values) {
+  return {reinterpret_cast<char*>(values.data()),
+          static_cast<int64_t>(values.size() * sizeof(T))};
+}
+
+// The model on the shards as a client knows it: which tensor is where, how it
+// is cut into parts, and the fences that messages carry. A value type.
 struct ClientModel {
   Sender sender;
   std::vector<TensorDef> tensors;  // in creation order
@@ -34,7 +58,7 @@ struct ClientModel {
   // counts updates: one INT64 for each block.
   int64_t ElementBytes(int tensor, absl::string_view slot) const;
 
-  // Of a tensor's value.
+  // Bytes of a tensor's value.
   int64_t TensorBytes(int tensor) const {
     return NumElements(tensor, "") * ElementBytes(tensor, "");
   }
@@ -42,6 +66,13 @@ struct ClientModel {
   // One element for each unit of TensorSlice: the elements of the tensor, or
   // its blocks for the slot "t".
   int64_t NumElements(int tensor, absl::string_view slot) const;
+
+  // The sender and the fence of a message to a shard.
+  template <typename Message>
+  void FillHead(int shard, Message* message) const {
+    *message->mutable_sender() = sender;
+    *message->mutable_fence() = fences[shard];
+  }
 
   // The slice as messages name it.
   void FillSlice(const PlannedSlice& slice, TensorSlice* message) const;
@@ -52,7 +83,18 @@ struct ClientModel {
   absl::Status CheckViews(absl::Span<const MutableTensorView> views) const;
 };
 
-// What all float32 values take that `codec` encodes (null: as they are).
+// Which values were pulled: a push of gradients that were computed from them
+// says so to each shard.
+struct PulledVersions {
+  // The model that they are of, with its fences.
+  std::shared_ptr<const ClientModel> model;
+  // [ps task][part]
+  std::vector<std::vector<int64_t>> parts;
+  // The bytes of the values on the way.
+  int64_t bytes = 0;
+};
+
+// The bytes of all float32 values as `codec` encodes them (null: as they are).
 int64_t BytesOnTheWay(const TransferPlan& plan, const Codec* codec);
 
 // Writes the float32 values in `data`, encoded by `codec` (null: as they are),

@@ -9,7 +9,6 @@
 #include "common/codec/codec.h"
 #include "common/codec/error_feedback.h"
 #include "worker/client/client_model.h"
-#include "worker/client/tensor_view.h"
 
 namespace muster {
 
@@ -24,7 +23,7 @@ class EncodedParts {
   struct Run {
     int shard = 0;
     int part = 0;
-    // Of a trainable tensor: the codec's error is fed back.
+    // Whether the tensor is: then the codec's error is fed back.
     bool trainable = true;
     int64_t begin = 0;
     int64_t length = 0;

@@ -5,7 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/types/span.h"
-#include "worker/client/tensor_view.h"
+#include "worker/client/client_model.h"
 #include "worker/client/transfer.h"
 
 namespace muster {

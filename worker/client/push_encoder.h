@@ -12,7 +12,6 @@
 #include "common/codec/error_feedback.h"
 #include "worker/client/client_model.h"
 #include "worker/client/encoded_parts.h"
-#include "worker/client/tensor_view.h"
 
 namespace muster {
 
@@ -57,7 +56,7 @@ class PushEncoder {
   void Clear();
 
  private:
-  // What became of the newest push.
+  // The newest push's, as far as it is known.
   enum class Fate { kKnown, kUnderWay, kStored };
 
   // There is a push whose fate matters.
@@ -71,7 +70,7 @@ class PushEncoder {
   absl::Mutex mu_;
   // Null without error feedback.
   const std::unique_ptr<ErrorFeedback> feedback_ ABSL_PT_GUARDED_BY(mu_);
-  // Of the newest push.
+  // The newest push, and its step.
   std::shared_ptr<EncodedParts> encoded_ ABSL_GUARDED_BY(mu_);
   int64_t step_ ABSL_GUARDED_BY(mu_) = 0;
   Fate fate_ ABSL_GUARDED_BY(mu_) = Fate::kKnown;

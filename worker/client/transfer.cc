@@ -5,17 +5,17 @@
 
 namespace muster {
 
-Transfer::Transfer(const Environment& environment, TransferWindow machine,
+Transfer::Transfer(const Environment& environment, TransferWindow window,
                    SendFunction send, DoneFunction done)
     : environment_(environment),
       send_(std::move(send)),
-      machine_(std::move(machine)),
+      window_(std::move(window)),
       done_(std::move(done)) {}
 
 void Transfer::Start() {
   {
     absl::MutexLock lock(&mu_);
-    Perform(machine_.Start(environment_.clock->Now()));
+    Perform(window_.Start(environment_.clock->Now()));
   }
   Proceed();
 }
@@ -23,7 +23,7 @@ void Transfer::Start() {
 void Transfer::OpenParts(absl::Span<const PartId> parts) {
   {
     absl::MutexLock lock(&mu_);
-    Perform(machine_.OpenParts(parts, environment_.clock->Now()));
+    Perform(window_.OpenParts(parts, environment_.clock->Now()));
   }
   Proceed();
 }
@@ -32,8 +32,8 @@ void Transfer::Answer(const TransferWindow::Send& send,
                       const absl::Status& status) {
   {
     absl::MutexLock lock(&mu_);
-    Perform(machine_.OnAnswer(send.shard, send.part, send.attempt, status,
-                              environment_.clock->Now()));
+    Perform(window_.OnAnswer(send.shard, send.part, send.attempt, status,
+                             environment_.clock->Now()));
   }
   Proceed();
 }
@@ -41,7 +41,7 @@ void Transfer::Answer(const TransferWindow::Send& send,
 void Transfer::Cancel(const absl::Status& status) {
   {
     absl::MutexLock lock(&mu_);
-    Perform(machine_.Cancel(status));
+    Perform(window_.Cancel(status));
   }
   Proceed();
   absl::MutexLock lock(&mu_);
@@ -50,7 +50,14 @@ void Transfer::Cancel(const absl::Status& status) {
 
 bool Transfer::Hold() {
   absl::MutexLock lock(&mu_);
-  if (machine_.ended()) return false;
+  if (window_.ended()) return false;
+  ++holds_;
+  return true;
+}
+
+bool Transfer::HoldDone() {
+  absl::MutexLock lock(&mu_);
+  if (!done_) return false;
   ++holds_;
   return true;
 }
@@ -66,7 +73,7 @@ void Transfer::Release() {
 void Transfer::OnTimer() {
   {
     absl::MutexLock lock(&mu_);
-    Perform(machine_.OnTimer(environment_.clock->Now()));
+    Perform(window_.OnTimer(environment_.clock->Now()));
   }
   Proceed();
 }
@@ -157,7 +164,7 @@ void Transfer::DeliverIfFree() {
     }
     done = std::exchange(done_, nullptr);
     outcome = *outcome_;
-    retries = machine_.retries();
+    retries = window_.retries();
   }
   done(outcome, retries);
 }

@@ -18,13 +18,13 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "worker/client/link/timer_queue.h"
-#include "worker/client/part_id.h"
+#include "worker/client/transfer_plan.h"
 #include "worker/client/transfer_window.h"
 
 namespace muster {
 
 // The shell around one TransferWindow: calls `send` for each part that the
-// machine wants sent, takes the answers on any thread, and calls `done` once,
+// window wants sent, takes the answers on any thread, and calls `done` once,
 // at the end. Thread-safe.
 //
 // Shared: its owner and every callback on its way hold it.
@@ -46,7 +46,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   using DoneFunction = std::function<void(const absl::Status&, int64_t)>;
 
   // REQUIRES: the environment outlives the transfer's `done`.
-  Transfer(const Environment& environment, TransferWindow machine,
+  Transfer(const Environment& environment, TransferWindow window,
            SendFunction send, DoneFunction done);
 
   void Start();
@@ -61,6 +61,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // Keeps `done` back until as many Releases: memory of the caller is in use.
   // False (and nothing to release) if the transfer has ended.
   bool Hold();
+  // The same after the end, too; false only when `done` was called.
+  bool HoldDone();
   void Release();
 
  private:
@@ -72,7 +74,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     bool is_sending = false;
   };
 
-  // In one go with the machine's decision: what was decided before the end must
+  // In one go with the window's decision: what was decided before the end must
   // not be carried out after it. As many sends as it adds are left to this
   // thread.
   void Perform(const TransferWindow::Actions& actions)
@@ -99,7 +101,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   const SendFunction send_;
 
   absl::Mutex mu_;
-  TransferWindow machine_ ABSL_GUARDED_BY(mu_);
+  TransferWindow window_ ABSL_GUARDED_BY(mu_);
   // Links may answer before a call returns; without the queue each part would
   // be sent from inside the one before, as deep as there are parts.
   std::deque<TransferWindow::Send> queue_ ABSL_GUARDED_BY(mu_);

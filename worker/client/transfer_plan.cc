@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// What the slices' names and numbers may take of a header; the rest of
+// The room in a header for the slices' names and numbers; the rest of
 // kMaxHeaderBytes is for the sender and the fence.
 constexpr int64_t kMaxSliceHeaderBytes = kMaxHeaderBytes / 2;
 // Two 64-bit varints, tags and lengths around a slice's name.
@@ -37,7 +37,7 @@ class PartPacker {
     parts_->back().bytes += bytes;
   }
 
-  // Of an empty part.
+  // The size that an empty part may grow to.
   int64_t max_bytes() const { return max_bytes_; }
 
   int64_t room() const {

@@ -7,9 +7,14 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "proto/tensor.pb.h"
-#include "worker/client/part_id.h"
 
 namespace muster {
+
+// One part of a transfer: the part'th of those that go to or come from a shard.
+struct PartId {
+  int shard = 0;
+  int part = 0;
+};
 
 // A run of whole blocks of one tensor.
 struct PlannedSlice {
@@ -18,7 +23,7 @@ struct PlannedSlice {
   int64_t length = 0;  // in elements
 };
 
-// What one message carries.
+// The slices that one message carries.
 struct PlannedPart {
   std::vector<PlannedSlice> slices;
   int64_t bytes = 0;

@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "common/base/wait_reporter.h"
 #include "common/rpc/backoff.h"
-#include "worker/client/part_id.h"
+#include "worker/client/transfer_plan.h"
 
 namespace muster {
 
@@ -27,7 +27,7 @@ struct TransferOptions {
   absl::Duration give_up_after = absl::Seconds(5);
   // An attempt a second at least, so that it is soon said who is waited for.
   Backoff::Options backoff = {absl::Milliseconds(100), absl::Seconds(1)};
-  // Of the pauses between attempts.
+  // The seed of the pauses between attempts.
   uint64_t seed = 1;
 };
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "worker/client/slice_send.h"
+#include "worker/client/push.h"
 
 namespace muster {
 namespace {

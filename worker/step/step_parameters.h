@@ -18,11 +18,9 @@
 #include "common/rpc/device_parameters.h"
 #include "common/tensor/aligned_buffer.h"
 #include "proto/parameter_service.pb.h"
-#include "worker/client/gradual_pull.h"
+#include "worker/client/client_model.h"
 #include "worker/client/parameter_client.h"
-#include "worker/client/parameters_in_place.h"
-#include "worker/client/pulled_versions.h"
-#include "worker/client/tensor_view.h"
+#include "worker/client/pull.h"
 #include "worker/executor/parameter_gate.h"
 #include "worker/tower/computed_step.h"
 
@@ -130,7 +128,7 @@ class StepParameters : public ParameterGate {
   bool has_chosen_ = false;
   std::string said_;
   // Null if the step began without one.
-  std::unique_ptr<GradualPull> pull_;
+  std::unique_ptr<Pull> pull_;
   // Of the values in arrivals_ that no step has taken.
   std::shared_ptr<const PulledVersions> brought_;
   absl::Time pull_begun_;

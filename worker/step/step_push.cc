@@ -48,7 +48,7 @@ absl::Status StepPush::Leave() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PushOutcome> StepPush::Finish() {
+absl::StatusOr<PushResult> StepPush::Finish() {
   RETURN_IF_ERROR(Leave());
   return push_->Finish();
 }

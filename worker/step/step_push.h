@@ -10,10 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "worker/client/gradual_push.h"
+#include "worker/client/client_model.h"
 #include "worker/client/parameter_client.h"
-#include "worker/client/push_outcome.h"
-#include "worker/client/tensor_view.h"
+#include "worker/client/push.h"
 #include "worker/executor/step_listener.h"
 #include "worker/step/step_parameters.h"
 
@@ -26,7 +25,7 @@ namespace muster {
 // A step may yet be refused when something has left. So that nothing that is
 // not finite leaves, each gradient is looked at before, and the loss before the
 // first; from the first that is not finite on, all wait for Leave. Destroyed
-// before Finish the push is given up (GradualPush). One thread.
+// before Finish the push is given up (Push). One thread.
 class StepPush : public StepListener {
  public:
   struct Options {
@@ -52,12 +51,13 @@ class StepPush : public StepListener {
       : options_(*options), step_(step), round_(round) {}
 
   // Errors: those of the pull, of which all must be there before anything
-  // leaves; as ParameterClient::Push.
+  // leaves; as ParameterClient::PushAndWait.
   absl::Status OnForward(double loss) override;
   void OnGradient(int parameter) override;
 
   // The gradients are, or will be, of the parameters as they are now, which
-  // must be finished. Nothing leaves yet. Errors: as ParameterClient::Push.
+  // must be finished. Nothing leaves yet. Errors: as
+  // ParameterClient::PushAndWait.
   absl::Status Begin();
 
   // Begins, unless that was done, and pushes what has not left, without
@@ -65,7 +65,7 @@ class StepPush : public StepListener {
   absl::Status Leave();
 
   // The same, unless that was done, and waits for the end.
-  absl::StatusOr<PushOutcome> Finish();
+  absl::StatusOr<PushResult> Finish();
 
   int64_t step() const { return step_; }
   bool has_left() const { return push_ != nullptr && push_->has_left(); }
@@ -78,7 +78,7 @@ class StepPush : public StepListener {
   const int64_t step_;
   const int64_t round_;
   // Null until something may leave.
-  std::unique_ptr<GradualPush> push_;
+  std::unique_ptr<Push> push_;
   // Something is not finite.
   bool held_ = false;
   std::optional<absl::Time> forward_end_;

@@ -7,7 +7,7 @@
 #include "absl/memory/memory.h"
 #include "common/base/split_mix64.h"
 #include "common/base/status_macros.h"
-#include "worker/client/tensor_view.h"
+#include "worker/client/client_model.h"
 #include "worker/tower/gradient_memory.h"
 
 namespace muster {
@@ -229,7 +229,7 @@ void TrainLoop::ComputeAhead(int64_t step) {
   Compute(&listener).IgnoreError();
 }
 
-absl::StatusOr<PushOutcome> TrainLoop::Push(StepPush* push) {
+absl::StatusOr<PushResult> TrainLoop::Push(StepPush* push) {
   if (options_.change_gradients != nullptr) {
     options_.change_gradients(trainable_);
   }
@@ -240,7 +240,7 @@ absl::StatusOr<PushOutcome> TrainLoop::Push(StepPush* push) {
   return is_pipelined() ? PushAndComputeAhead(push) : push->Finish();
 }
 
-absl::StatusOr<PushOutcome> TrainLoop::PushAndComputeAhead(StepPush* push) {
+absl::StatusOr<PushResult> TrainLoop::PushAndComputeAhead(StepPush* push) {
   for (size_t i = 0; i < copies_.size(); ++i) {
     const absl::Span<float> gradient =
         options_.towers->gradient(static_cast<int>(i));
@@ -254,7 +254,7 @@ absl::StatusOr<PushOutcome> TrainLoop::PushAndComputeAhead(StepPush* push) {
   const DataPosition begun_at = read_at_;
   batches_.clear();
   ComputeAhead(push->step() + 1);
-  absl::StatusOr<PushOutcome> outcome = push->Finish();
+  absl::StatusOr<PushResult> outcome = push->Finish();
   if (!outcome.ok()) {
     computed_.reset();
     RETURN_IF_ERROR(GoTo(begun_at));
@@ -263,7 +263,7 @@ absl::StatusOr<PushOutcome> TrainLoop::PushAndComputeAhead(StepPush* push) {
 }
 
 absl::Status TrainLoop::Finish(StepPush* push, StepReport* report) {
-  ASSIGN_OR_RETURN(PushOutcome outcome, Push(push));
+  ASSIGN_OR_RETURN(PushResult outcome, Push(push));
   if (options_.update != nullptr) options_.update->Start();
   parameters_->Bring(std::move(outcome.new_versions));
   // With an update on the device nothing is sent.

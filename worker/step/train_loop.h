@@ -15,7 +15,7 @@
 #include "common/base/clock.h"
 #include "common/tensor/aligned_buffer.h"
 #include "worker/client/parameter_client.h"
-#include "worker/client/push_outcome.h"
+#include "worker/client/push.h"
 #include "worker/executor/device_trace.h"
 #include "worker/executor/device_update.h"
 #include "worker/input/data_set.h"
@@ -125,8 +125,8 @@ class TrainLoop : public StepRunner {
   absl::Status RunTowers(StepPush* listener, absl::Span<DeviceTrace> traces);
   void ComputeAhead(int64_t step);
   // Pushes, while it computes the next step if there is to be one.
-  absl::StatusOr<PushOutcome> Push(StepPush* push);
-  absl::StatusOr<PushOutcome> PushAndComputeAhead(StepPush* push);
+  absl::StatusOr<PushResult> Push(StepPush* push);
+  absl::StatusOr<PushResult> PushAndComputeAhead(StepPush* push);
   absl::Status Finish(StepPush* push, StepReport* report);
   // What the loop knows of the batches of the pipeline's step `number`.
   void AddSeeds(absl::Span<const Batch> batches, uint64_t number,

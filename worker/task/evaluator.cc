@@ -47,7 +47,7 @@ absl::Status Evaluator::Pull() {
   if (rounds_ == nullptr) return client_->PullAndWait(into_);
   return rounds_->RunPaused(
       [this](const StepToken& token, RoundPauser::Done done) {
-        client_->Pull(into_, token, std::move(done));
+        client_->PullThen(into_, token, std::move(done));
       });
 }
 

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "worker/client/slice_send.h"
+#include "worker/client/push.h"
 #include "worker/executor/device_trace.h"
 
 namespace muster {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "proto/tensor.pb.h"
-#include "worker/client/parameter_client.h"
+#include "worker/client/chief_client.h"
 
 namespace muster {
 

@@ -16,8 +16,8 @@
 #include "tests/benchmark/data_plane/rule_blocks.h"
 #include "tests/benchmark/data_plane/shards.h"
 #include "tests/testing/await_reply.h"
+#include "worker/client/client_model.h"
 #include "worker/client/parameter_client.h"
-#include "worker/client/tensor_view.h"
 
 namespace muster {
 namespace {
@@ -142,7 +142,7 @@ class BareWorker {
     definition.fingerprint = 1;
     definition.optimizer.set_name(optimizer);
     definition.replication.mutable_async()->set_pull(pull);
-    return client_->LoadModel(definition, parameters_.Views());
+    return client_->chief().LoadModel(definition, parameters_.Views());
   }
 
   absl::Status Push() {

@@ -52,8 +52,8 @@ class ModelSaverFiniteTest : public ::testing::Test {
     ASSERT_THAT(client_.SetModel(placed_.tensors, placed_.placement), IsOk());
     client_.SetEpoch(1, {kPsIncarnation});
     const std::vector<float> values(kElements, 0.0f);
-    ASSERT_THAT(client_.LoadModel(placed_.definition,
-                                  {ViewOf(absl::MakeConstSpan(values))}),
+    ASSERT_THAT(client_.chief().LoadModel(
+                    placed_.definition, {ViewOf(absl::MakeConstSpan(values))}),
                 IsOk());
   }
 

@@ -64,7 +64,7 @@ class ClientTest : public testing::Test {
   }
 
   // Pulls, and pushes ones.
-  absl::StatusOr<PushOutcome> Step(Client& model) {
+  absl::StatusOr<PushResult> Step(Client& model) {
     const absl::Status pulled = Pull(model);
     if (!pulled.ok()) return pulled;
     return model.Push({ones3_, ones4_});

@@ -125,7 +125,8 @@ class EncodedPartsTest : public testing::Test {
     Attr* const rate = definition.optimizer.add_attr();
     rate->set_name("learning_rate");
     rate->set_f(1.0);
-    ASSERT_THAT(client_->LoadModel(definition, ViewsOf(values_)), IsOk());
+    ASSERT_THAT(client_->chief().LoadModel(definition, ViewsOf(values_)),
+                IsOk());
   }
 
   static std::vector<TensorView> ViewsOf(

@@ -141,7 +141,8 @@ class ErrorFeedbackPushTest : public testing::TestWithParam<std::string> {
     definition.replication = replication;
     std::vector<std::vector<float>> zeros;
     for (const int64_t size : kSizes) zeros.emplace_back(size, 0.0f);
-    ASSERT_THAT(chief.client->LoadModel(definition, ViewsOf(zeros)), IsOk());
+    ASSERT_THAT(chief.client->chief().LoadModel(definition, ViewsOf(zeros)),
+                IsOk());
   }
 
   static std::vector<TensorView> ViewsOf(
@@ -178,7 +179,7 @@ class ErrorFeedbackPushTest : public testing::TestWithParam<std::string> {
 
   // Pushes the gradient of `number` as the worker's next step, and counts it
   // unless it fails.
-  absl::StatusOr<PushOutcome> Push(Worker& worker, int64_t number,
+  absl::StatusOr<PushResult> Push(Worker& worker, int64_t number,
                                    int64_t round = 0) {
     const auto gradient = GradientOf(worker, number);
     const auto outcome =
@@ -192,7 +193,7 @@ class ErrorFeedbackPushTest : public testing::TestWithParam<std::string> {
     return outcome;
   }
 
-  absl::StatusOr<PushOutcome> PushZeros(Worker& worker, int64_t round = 0) {
+  absl::StatusOr<PushResult> PushZeros(Worker& worker, int64_t round = 0) {
     std::vector<std::vector<float>> zeros;
     for (const int64_t size : kSizes) zeros.emplace_back(size, 0.0f);
     return worker.client->PushAndWait(++worker.step, ViewsOf(zeros), round);
@@ -218,7 +219,7 @@ class ErrorFeedbackPushTest : public testing::TestWithParam<std::string> {
 
   const MonotonicClock clock_{};
   std::vector<std::unique_ptr<ShardServer>> shards_;
-  // Of what was pushed without a failure.
+  // The sums of what was pushed without a failure.
   std::vector<std::vector<double>> sums_;
 };
 

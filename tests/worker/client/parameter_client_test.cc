@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
-#include "common/rpc/deadline.h"
 #include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
@@ -19,23 +17,6 @@ namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Remembers how long a Define may take.
-class DefineTimer : public FakeParameterLink {
- public:
-  DefineTimer(FakeShard* shard, const Clock* clock, absl::Duration* time)
-      : FakeParameterLink(shard), clock_(clock), time_(time) {}
-
-  void Define(const DefineRequest& request, absl::Time deadline,
-              ReplyCallback<DefineReply> done) override {
-    *time_ = deadline - clock_->Now();
-    FakeParameterLink::Define(request, deadline, std::move(done));
-  }
-
- private:
-  const Clock* const clock_;
-  absl::Duration* const time_;
-};
 
 // A way on which other parts than before become the best.
 class ChangingLink : public FakeParameterLink {
@@ -64,10 +45,10 @@ class ParameterClientTest : public TwoShardFixture {
 
 TEST_F(ParameterClientTest, PullsWhatWasLoadedAndPushed) {
   Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
   ASSERT_THAT(Pull(), IsOk());
   EXPECT_EQ(values_, gradients_);
-  const absl::StatusOr<PushOutcome> outcome =
+  const absl::StatusOr<PushResult> outcome =
       client_->PushAndWait(1, Views(gradients_));
   ASSERT_THAT(outcome, IsOk());
   EXPECT_EQ(outcome->retries, 0);
@@ -79,25 +60,6 @@ TEST_F(ParameterClientTest, PullsWhatWasLoadedAndPushed) {
   }
 }
 
-TEST_F(ParameterClientTest, GivesAShardTimeToMakeRoomForItsTensors) {
-  constexpr int64_t kElements = int64_t{1} << 30;
-  FakeShard shard(FakeShard::Faults{});
-  absl::Duration time;
-  std::vector<std::unique_ptr<ParameterLink>> links;
-  links.push_back(std::make_unique<DefineTimer>(&shard, &clock_, &time));
-  options_.ps_names = {"/job:ps/task:0"};
-  ParameterClient client(options_, std::move(links));
-  TensorDef tensor;
-  tensor.set_name("large");
-  tensor.set_dtype(FLOAT32);
-  tensor.add_shape(kElements);
-  ASSERT_THAT(client.SetModel({tensor}, {0}), IsOk());
-  client.SetEpoch(1, {11});
-  ASSERT_THAT(client.Define({}), IsOk());
-  // What the 4 GiB themselves would have on their way; 10 s are too short.
-  EXPECT_GT(time, 0.9 * TransferTimeout(kElements * 4));
-}
-
 TEST_F(ParameterClientTest, AppliesEachPushOnceOverALossyNetwork) {
   FakeShard::Faults faults;
   faults.seed = 20260102;
@@ -106,7 +68,7 @@ TEST_F(ParameterClientTest, AppliesEachPushOnceOverALossyNetwork) {
   faults.duplicates = 15;
   Connect(faults);
   for (auto& gradient : gradients_) gradient.assign(gradient.size(), 0.0f);
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
   for (auto& gradient : gradients_) gradient.assign(gradient.size(), 1.0f);
   constexpr int kSteps = 20;
   for (int step = 1; step <= kSteps; ++step) {
@@ -127,7 +89,7 @@ TEST_F(ParameterClientTest, APushBringsTheNewValues) {
   faults.lost_answers = 15;
   faults.duplicates = 15;
   Connect(faults);
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
   ASSERT_THAT(Pull(), IsOk());
   for (int step = 1; step <= 20; ++step) {
     const auto outcome = client_->PushAndWait(step, Views(gradients_),
@@ -144,7 +106,7 @@ TEST_F(ParameterClientTest, APushBringsTheNewValues) {
 
 TEST_F(ParameterClientTest, APushTellsWhichValuesItHasBrought) {
   Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
   ASSERT_THAT(Pull(), IsOk());
   auto outcome = client_->PushAndWait(1, Views(gradients_));
   ASSERT_THAT(outcome, IsOk());
@@ -166,7 +128,7 @@ TEST_F(ParameterClientTest, PartsSuitTheLinksAndStayThroughAnEpoch) {
     links.push_back(std::make_unique<ChangingLink>(shard.get(), &best));
   }
   Reconnect(std::move(links));
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
   // How many runs of tensors a push of the step has sent.
   const auto push = [this](int64_t step) {
     EXPECT_THAT(Pull(), IsOk());
@@ -183,26 +145,9 @@ TEST_F(ParameterClientTest, PartsSuitTheLinksAndStayThroughAnEpoch) {
   EXPECT_EQ(push(4), 2 + 3);
 }
 
-TEST_F(ParameterClientTest, PushIsDoneOnlyWhenNobodyHoldsTheGradients) {
-  Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
-  ASSERT_THAT(Pull(), IsOk());
-  shards_[1]->KeepFrames(true);
-  absl::Notification done;
-  client_->Push(1, /*round=*/0, Views(gradients_), /*into=*/{},
-                [&](const absl::StatusOr<PushOutcome>& outcome) {
-                  EXPECT_THAT(outcome, IsOk());
-                  done.Notify();
-                });
-  // Everything is answered: the fake answers before Push returns.
-  EXPECT_FALSE(done.HasBeenNotified());
-  shards_[1]->KeepFrames(false);
-  EXPECT_TRUE(done.HasBeenNotified());
-}
-
 TEST_F(ParameterClientTest, ATokenGoesToEveryShard) {
   Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
   ASSERT_THAT(Pull(/*round=*/3), IsOk());
   EXPECT_EQ(shards_[0]->round(), 3);
   EXPECT_EQ(shards_[1]->round(), 3);
@@ -210,7 +155,7 @@ TEST_F(ParameterClientTest, ATokenGoesToEveryShard) {
 
 TEST_F(ParameterClientTest, OneLateShardMakesAPushLate) {
   Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
   ASSERT_THAT(Pull(/*round=*/3), IsOk());
   shards_[1]->AdvanceToRound(4);
   const auto late = client_->PushAndWait(1, Views(gradients_), /*round=*/3);
@@ -222,20 +167,9 @@ TEST_F(ParameterClientTest, OneLateShardMakesAPushLate) {
   EXPECT_FALSE(fresh->late);
 }
 
-TEST_F(ParameterClientTest, ACutOfARoundThatIsPastIsAborted) {
-  Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
-  StepToken token;
-  token.set_round(3);
-  ASSERT_THAT(client_->BeginSnapshot(token), IsOk());
-  shards_[1]->AdvanceToRound(4);
-  EXPECT_THAT(client_->BeginSnapshot(token),
-              StatusIs(absl::StatusCode::kAborted));
-}
-
 TEST_F(ParameterClientTest, FencedIsAborted) {
   Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
   ASSERT_THAT(Pull(), IsOk());
   shards_[1]->FailWith(FencedError("epoch 2"));
   EXPECT_THAT(client_->PushAndWait(1, Views(gradients_)),
@@ -246,7 +180,7 @@ TEST_F(ParameterClientTest, FencedIsAborted) {
 TEST_F(ParameterClientTest, GivesUpNamingThePs) {
   options_.transfer.give_up_after = absl::Milliseconds(20);
   Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
   shards_[0]->FailWith(absl::UnavailableError("connection refused"));
   EXPECT_THAT(Pull(),
               StatusIs(absl::StatusCode::kUnavailable,
@@ -256,7 +190,7 @@ TEST_F(ParameterClientTest, GivesUpNamingThePs) {
 
 TEST_F(ParameterClientTest, RefusesAPushBeforeThePullOfAnEpoch) {
   Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
   ASSERT_THAT(Pull(), IsOk());
   client_->SetEpoch(2, {11, 12});
   EXPECT_THAT(client_->PushAndWait(1, Views(gradients_)),
@@ -271,36 +205,13 @@ TEST_F(ParameterClientTest, RefusesViewsOfAnotherSize) {
                        HasSubstr("'tensor2' has 2800 bytes, got 2796")));
 }
 
-TEST_F(ParameterClientTest, ReadsASnapshotInRanges) {
-  Connect({});
-  for (int64_t i = 0; i < kLarge; ++i) {
-    gradients_[1][i] = static_cast<float>(i % 1000);
-  }
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
-  const auto snapshots = client_->BeginSnapshot();
-  ASSERT_THAT(snapshots, IsOk());
-  std::vector<float> read(kLarge - 7);
-  ASSERT_THAT(client_->ReadSnapshot(*snapshots, 1, "", 7, kLarge - 7,
-                                    reinterpret_cast<char*>(read.data())),
-              IsOk());
-  EXPECT_EQ(read,
-            std::vector<float>(gradients_[1].begin() + 7, gradients_[1].end()));
-  EXPECT_THAT(client_->EndSnapshot(*snapshots), IsOk());
-  EXPECT_THAT(client_->ReadSnapshot(*snapshots, 1, "", 8, kLarge, nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument));
-}
-
 TEST_F(ParameterClientTest, ClosingEndsWhatIsOnItsWay) {
   Connect({});
-  ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
   shards_[0]->FailWith(absl::UnavailableError("gone"));
   absl::Status outcome;
-  std::vector<MutableTensorView> views;
-  for (auto& values : values_) {
-    views.push_back(MutableViewOf(absl::MakeSpan(values)));
-  }
-  client_->Pull(views, /*token=*/{},
-                [&](const absl::Status& status) { outcome = status; });
+  client_->PullThen(Into(values_), /*token=*/{},
+                    [&](const absl::Status& status) { outcome = status; });
   client_.reset();
   EXPECT_THAT(outcome, StatusIs(absl::StatusCode::kCancelled));
 }

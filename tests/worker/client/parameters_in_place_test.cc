@@ -1,6 +1,4 @@
 // Parameters that are read where real shards keep them, over each link.
-#include "worker/client/parameters_in_place.h"
-
 #include <memory>
 #include <utility>
 #include <vector>
@@ -76,7 +74,7 @@ class ParametersInPlaceTest : public testing::TestWithParam<LinkKind> {
     ModelDefinition definition;
     definition.optimizer = MakeDefine({}, {}).optimizer();
     definition.replication.mutable_async()->set_pull(pull);
-    return client_->LoadModel(definition, Views(start_));
+    return client_->chief().LoadModel(definition, Views(start_));
   }
 
   static std::vector<TensorView> Views(const Values& all) {

@@ -83,7 +83,7 @@ class PullCodecTest : public testing::TestWithParam<
     client_->SetEpoch(1, {kPsIncarnation});
     ModelDefinition definition;
     definition.optimizer.set_name("sgd");
-    ASSERT_THAT(client_->LoadModel(definition, Views(start_)), IsOk());
+    ASSERT_THAT(client_->chief().LoadModel(definition, Views(start_)), IsOk());
   }
 
   static std::vector<TensorView> Views(const ValuesOfAll& of) {
@@ -102,7 +102,7 @@ class PullCodecTest : public testing::TestWithParam<
     return views;
   }
 
-  // What becomes of values on the way; checks the codec's bound.
+  // The values as the way leaves them; checks the codec's bound.
   ValuesOfAll OnArrival(ValuesOfAll all) const {
     if (codec_ == nullptr) return all;
     for (auto& values : all) {

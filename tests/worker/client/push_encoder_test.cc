@@ -1,4 +1,4 @@
-// What becomes of the residual, by what became of the push.
+// The residual, by what became of the push.
 #include "worker/client/push_encoder.h"
 
 #include <memory>
@@ -59,7 +59,7 @@ class PushEncoderTest : public testing::Test {
     return decoded;
   }
 
-  // What the next gradient of zeros brings: the residual.
+  // The residual: the next gradient of zeros brings it.
   std::vector<float> Residual() { return Push(0); }
 
   const Codec* const codec_ = FindCodec("bf16").value();
@@ -124,7 +124,7 @@ TEST_F(PushEncoderTest, OnlyAStoredPushIsSettled) {
   encoder_.OnDropped();
   encoder_.Settle(/*chosen_step=*/0);
   encoder_.Settle(/*chosen_step=*/1);
-  EXPECT_EQ(Residual(), (Values{256, 0, 256}));  // Of 257.
+  EXPECT_EQ(Residual(), (Values{256, 0, 256}));  // 257 was sent so.
 }
 
 TEST_F(PushEncoderTest, OtherParametersAreOwedNothing) {

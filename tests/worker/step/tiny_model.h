@@ -63,8 +63,8 @@ class TinyModel {
     if (!set.ok()) return set;
     client_->SetEpoch(1, {kIncarnation});
     const std::vector<float> weights(2 * bias.size(), 0.0f);
-    return client_->LoadModel({}, {ViewOf(absl::MakeConstSpan(weights)),
-                                   ViewOf(absl::MakeConstSpan(bias))});
+    return client_->chief().LoadModel({}, {ViewOf(absl::MakeConstSpan(weights)),
+                                           ViewOf(absl::MakeConstSpan(bias))});
   }
 
   static constexpr uint64_t kIncarnation = 11;

@@ -126,7 +126,7 @@ class Training {
     definition.replication.mutable_async();
     const std::vector<float> zeros(2 * kClasses);
     EXPECT_THAT(
-        client_->LoadModel(
+        client_->chief().LoadModel(
             definition, {ViewOf(absl::MakeConstSpan(zeros)),
                          ViewOf(absl::MakeConstSpan(zeros).first(kClasses))}),
         IsOk());

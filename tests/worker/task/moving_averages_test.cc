@@ -80,7 +80,7 @@ class Worker {
     for (int i = 0; i < kTensors; ++i) {
       values.push_back(ViewOf(absl::Span<const float>(model_->parameter(i))));
     }
-    EXPECT_THAT(client_->LoadModel(definition, values), IsOk());
+    EXPECT_THAT(client_->chief().LoadModel(definition, values), IsOk());
   }
 
   // Returns what a step pushed to the averages, mean and variance.

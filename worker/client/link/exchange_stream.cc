@@ -32,7 +32,7 @@ void ExchangeStream::Open(grpc::GenericStub* stub) {
   }
   stub->PrepareBidiStreamingCall(&context_, kExchangeMethod,
                                  grpc::StubOptions(), this);
-  // Of the writes, which begin outside gRPC's callbacks.
+  // For the writes, which begin outside gRPC's callbacks.
   AddHold();
   StartRead(&incoming_);
   StartCall();
@@ -107,7 +107,7 @@ grpc::ByteBuffer ExchangeStream::Encode(const Request& request) {
 }
 
 void ExchangeStream::OnWriteDone(bool ok) {
-  // What was sent need not wait for the next one.
+  // The sent bytes need not wait for the next ones.
   outgoing_.Clear();
   if (!ok) {
     absl::MutexLock lock(&mu_);

@@ -88,7 +88,7 @@ class ExchangeStream
   // for it any more.
   grpc::ByteBuffer Encode(const Request& request);
   void Deliver(const grpc::ByteBuffer& bytes);
-  // What a call ends with when the stream does.
+  // The error of the calls that the stream's end ends.
   absl::Status WhyEnded(const grpc::Status& status);
 
   // First: see there.

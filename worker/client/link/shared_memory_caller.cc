@@ -79,7 +79,7 @@ void SharedMemoryCaller::Call(DataMethod method, SlotMessage request,
     absl::MutexLock lock(&mu_);
     lost = lost_;
     if (lost.ok()) {
-      slot = TakeSlot();
+      slot = AcquireSlot();
       if (!slot.has_value()) {
         waiting_.push_back(std::move(call));
         return;
@@ -90,7 +90,7 @@ void SharedMemoryCaller::Call(DataMethod method, SlotMessage request,
   Send(*slot, std::move(call));
 }
 
-std::optional<uint32_t> SharedMemoryCaller::TakeSlot() {
+std::optional<uint32_t> SharedMemoryCaller::AcquireSlot() {
   if (free_.empty()) return std::nullopt;
   const uint32_t slot = free_.back();
   free_.pop_back();

@@ -90,7 +90,7 @@ class SharedMemoryCaller
   class SlotLease;
 
   // A free slot, now kHeld; none if all are in use.
-  std::optional<uint32_t> TakeSlot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<uint32_t> AcquireSlot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends the call through a slot that is kHeld.
   void Send(uint32_t slot, WaitingCall call);
   // Sends a waiting call through a slot that is kHeld, or frees it.

@@ -32,7 +32,7 @@ absl::Status Closing() {
   return absl::CancelledError("the link to the ps is closing");
 }
 
-// What a failed attempt means to who cannot do without.
+// The error of a failed attempt for who cannot do without.
 absl::Status RequiredButMissing(const PeerName& peer,
                                 const absl::Status& memory) {
   const std::string text =
@@ -130,7 +130,7 @@ void SharedMemoryLink::OnOffer(Greeting greeting,
   }
   if (!offer.ok()) return Settle(greeting, offer.status());
   greeting.offer = *offer;
-  // Of a ps that is gone.
+  // The memory of a ps that is gone.
   std::shared_ptr<SharedMemoryCaller> stale;
   bool waits = false;
   {
@@ -242,7 +242,7 @@ void SharedMemoryLink::Deliver(
     closing = closing_;
     lost_ = closing ? "" : std::string(lost.message());
   }
-  // What comes instead is said when it is there: most often the ps is gone.
+  // Its replacement is named when it is there: most often the ps is gone.
   if (!closing) {
     Say(absl::StrCat("connection lost; ",
                      absl::IsUnavailable(lost)

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// What goes around a request: its number, time and size.
+// The frame around a request: its number, time and size.
 constexpr size_t kMaxEnvelopeBytes = 32;
 constexpr size_t kMaxRequestBytes =
     kMaxPartBytes + kMaxHeaderBytes - kMaxEnvelopeBytes;

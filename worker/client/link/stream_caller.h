@@ -59,7 +59,7 @@ class StreamCaller {
 
   // Own synchronisation.
   grpc::GenericStub stub_;
-  // Of streams.
+  // The streams that gRPC holds something of.
   AliveCount alive_;
 
   absl::Mutex mu_;

@@ -83,7 +83,7 @@ class UnaryCaller {
 
   // Own synchronisation.
   grpc::GenericStub stub_;
-  // Also after `done` has returned.
+  // The calls that gRPC holds something of, also after `done`.
   AliveCount alive_;
 
   absl::Mutex mu_;

@@ -73,7 +73,7 @@ class Stream : public grpc::ServerGenericBidiReactor {
     return grpc::ByteBuffer(&slice, 1);
   }
 
-  // Of the unary method.
+  // The path of the unary method.
   static std::string PathOf(DataMethod method) {
     const std::string prefix = "/muster.ParameterService/";
     switch (method) {

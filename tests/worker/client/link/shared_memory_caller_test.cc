@@ -97,7 +97,7 @@ class SharedMemoryCallerTest : public testing::Test {
   }
 
   // The ps's side.
-  RingEntry TakeRequest() {
+  RingEntry PopRequest() {
     EXPECT_EQ(AwaitEntry(&requests_, ps_, kLong), RingEvent::kEntry);
     return **requests_.Take();
   }
@@ -142,7 +142,7 @@ class SharedMemoryCallerTest : public testing::Test {
 TEST_F(SharedMemoryCallerTest, CarriesARequestAndItsAnswer) {
   Outcome outcome;
   Call("question", outcome);
-  const RingEntry request = TakeRequest();
+  const RingEntry request = PopRequest();
   EXPECT_EQ(request.kind, static_cast<uint32_t>(DataMethod::kPush));
   EXPECT_GT(request.timeout_ms, 50000u);
   EXPECT_LE(request.timeout_ms, 60000u);
@@ -158,7 +158,7 @@ TEST_F(SharedMemoryCallerTest, TellsOfValuesThatItSawToBeFinite) {
     Call("question", outcome, kLong,
          std::string(reinterpret_cast<const char*>(values.data()),
                      values.size() * sizeof(float)));
-    const RingEntry request = TakeRequest();
+    const RingEntry request = PopRequest();
     EXPECT_EQ(request.is_finite, std::isfinite(value) ? 1u : 0u);
     Answer(request.slot, "answer");
     EXPECT_EQ(outcome.fields(), "answer");
@@ -168,7 +168,7 @@ TEST_F(SharedMemoryCallerTest, TellsOfValuesThatItSawToBeFinite) {
 TEST_F(SharedMemoryCallerTest, CarriesAnErrorWithItsWords) {
   Outcome outcome;
   Call("question", outcome);
-  Answer(TakeRequest().slot,
+  Answer(PopRequest().slot,
          StatusToBytes(absl::FailedPreconditionError("fenced: too late")),
          absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(outcome.status(), StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -180,7 +180,7 @@ TEST_F(SharedMemoryCallerTest, CarriesWhenToComeAgain) {
   Call("question", outcome);
   absl::Status full = absl::ResourceExhaustedError("no room");
   SetRetryAfter(absl::Milliseconds(40), &full);
-  Answer(TakeRequest().slot, StatusToBytes(full), full.code());
+  Answer(PopRequest().slot, StatusToBytes(full), full.code());
   EXPECT_EQ(RetryAfter(outcome.status()), absl::Milliseconds(40));
 }
 
@@ -188,7 +188,7 @@ TEST_F(SharedMemoryCallerTest, AnErrorThatCannotBeReadIsStillOne) {
   for (const char* bytes : {"\xff\xff", "", "words"}) {
     Outcome outcome;
     Call("question", outcome);
-    Answer(TakeRequest().slot, bytes, absl::StatusCode::kNotFound);
+    Answer(PopRequest().slot, bytes, absl::StatusCode::kNotFound);
     EXPECT_THAT(outcome.status(),
                 StatusIs(absl::StatusCode::kInternal,
                          HasSubstr("the peer's error cannot be read")));
@@ -200,7 +200,7 @@ TEST_F(SharedMemoryCallerTest, CarriesMessagesOfEverySize) {
     for (const size_t data : {size_t{0}, size_t{1}, kSlotDataBytes}) {
       Outcome outcome;
       Call(std::string(fields, 'q'), outcome, kLong, std::string(data, 'g'));
-      const RingEntry request = TakeRequest();
+      const RingEntry request = PopRequest();
       EXPECT_EQ(RequestFields(request), std::string(fields, 'q'));
       EXPECT_EQ(RequestData(request), std::string(data, 'g'));
       Answer(request.slot, std::string(fields, 'a'), absl::StatusCode::kOk,
@@ -229,7 +229,7 @@ TEST_F(SharedMemoryCallerTest, CallsThatFindNoSlotWaitForOne) {
     Call(std::to_string(i), outcomes[i]);
   }
   for (size_t i = 0; i < outcomes.size(); ++i) {
-    const RingEntry request = TakeRequest();
+    const RingEntry request = PopRequest();
     EXPECT_EQ(RequestFields(request), std::to_string(i));
     Answer(request.slot, "answer to " + std::to_string(i));
   }
@@ -243,14 +243,14 @@ TEST_F(SharedMemoryCallerTest, AnAnswerKeepsItsSlotWhileSomebodyHasIt) {
   std::vector<Outcome> outcomes(kNumSlots);
   for (const Outcome& outcome : outcomes) {
     Call("", outcome);
-    Answer(TakeRequest().slot, "", absl::StatusCode::kOk, large);
+    Answer(PopRequest().slot, "", absl::StatusCode::kOk, large);
   }
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.data(), large);
   Outcome next;
   Call("next", next);
   EXPECT_FALSE(requests_.HasEntry());
   outcomes[3].Drop();
-  EXPECT_EQ(RequestFields(TakeRequest()), "next");
+  EXPECT_EQ(RequestFields(PopRequest()), "next");
   EXPECT_EQ(outcomes[4].data(), large);
 }
 
@@ -258,7 +258,7 @@ TEST_F(SharedMemoryCallerTest, AnAnswerMayOutliveTheCaller) {
   Outcome outcome;
   Call("", outcome);
   const std::string large(kSlotDataBytes, 'v');
-  Answer(TakeRequest().slot, "", absl::StatusCode::kOk, large);
+  Answer(PopRequest().slot, "", absl::StatusCode::kOk, large);
   EXPECT_THAT(outcome.status(), IsOk());
   caller_->Shutdown();
   runner_.join();
@@ -287,7 +287,7 @@ TEST_F(SharedMemoryCallerTest, ALateAnswerOnlyFreesTheSlot) {
   Outcome next;
   Call("next", next);
   for (;;) {
-    const RingEntry request = TakeRequest();
+    const RingEntry request = PopRequest();
     const bool is_next = RequestFields(request) == "next";
     Answer(request.slot, "answer");
     if (is_next) break;
@@ -316,7 +316,7 @@ class HostileAnswerTest : public SharedMemoryCallerTest,
 TEST_P(HostileAnswerTest, EndsTheConnection) {
   Outcome outcome;
   Call("", outcome);
-  EXPECT_EQ(TakeRequest().slot, kFirstSlot);
+  EXPECT_EQ(PopRequest().slot, kFirstSlot);
   Publish(GetParam());
   EXPECT_THAT(outcome.status(), StatusIs(absl::StatusCode::kUnavailable,
                                          HasSubstr("makes no sense")));

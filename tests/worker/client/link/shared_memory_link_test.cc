@@ -295,7 +295,7 @@ TEST_F(SharedMemoryLinkTest, ManyLinksLeaveNothing) {
   }
   EXPECT_EQ(shard.listener()->connections(), 1);
   ASSERT_THAT(Push(&shard.link(), 1), IsOk());
-  // Of either side of the one that is left.
+  // Either side's of the one that is left.
   EXPECT_EQ(MappedSegments(), 2);
 }
 

@@ -50,7 +50,7 @@ struct Answer {
   absl::Notification given;
   absl::StatusOr<grpc::ByteBuffer> bytes = absl::UnknownError("none");
 
-  // Of a push.
+  // The staleness that the answer to a push tells.
   absl::StatusOr<int64_t> Staleness() {
     given.WaitForNotification();
     if (!bytes.ok()) return bytes.status();

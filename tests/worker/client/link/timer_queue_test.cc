@@ -60,7 +60,7 @@ TEST(TimerQueueTest, AFunctionMayAddAnother) {
   ended.WaitForNotification();
 }
 
-// What a function refers to may end with it, and say so to the queue.
+// A function's last reference may go with it, and say so to the queue.
 TEST(TimerQueueTest, AFunctionIsDestroyedWithoutTheLock) {
   TimerQueue queue;
   absl::Notification ended;

@@ -1,4 +1,4 @@
-#include "worker/client/gradual_push.h"
+#include "worker/client/push.h"
 
 #include <algorithm>
 #include <array>
@@ -32,14 +32,14 @@ enum { kLarge, kSmall, kOther };
 // A push that does not wait is gone in microseconds.
 constexpr absl::Duration kLongEnough = absl::Milliseconds(100);
 
-class GradualPushTest : public TwoShardFixture {
+class PushTest : public TwoShardFixture {
  protected:
   void Connect(const FakeShard::Faults& faults) {
     TwoShardFixture::Connect(faults, kSizes, {0, 0, 1});
-    ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+    ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
     ASSERT_THAT(Pull(), IsOk());
   }
-  std::unique_ptr<GradualPush> Begin(int64_t step) {
+  std::unique_ptr<Push> Begin(int64_t step) {
     auto push = client_->BeginPush(step, /*round=*/0, Views(gradients_));
     EXPECT_THAT(push, IsOk());
     return push.ok() ? *std::move(push) : nullptr;
@@ -47,7 +47,7 @@ class GradualPushTest : public TwoShardFixture {
   void Compute(int tensor, float value) {
     gradients_[tensor].assign(kSizes[tensor], value);
   }
-  // Of the values at the shard, those that are `value`.
+  // The values at the shard that are `value`.
   int64_t Count(int tensor, float value) const {
     const std::string bytes =
         shards_[tensor == kOther]->values(absl::StrCat("tensor", tensor));
@@ -56,7 +56,7 @@ class GradualPushTest : public TwoShardFixture {
   }
 };
 
-TEST_F(GradualPushTest, APartLeavesWhenAllItsTensorsAreReleased) {
+TEST_F(PushTest, APartLeavesWhenAllItsTensorsAreReleased) {
   Connect({});
   const auto push = Begin(1);
   EXPECT_FALSE(push->has_left());
@@ -78,7 +78,7 @@ TEST_F(GradualPushTest, APartLeavesWhenAllItsTensorsAreReleased) {
   EXPECT_EQ(outcome->pulled_versions, std::vector<int64_t>({0, 0}));
 }
 
-TEST_F(GradualPushTest, FinishSendsWhatWasNotReleased) {
+TEST_F(PushTest, FinishSendsWhatWasNotReleased) {
   Connect({});
   const auto push = Begin(1);
   for (int i = 0; i < 3; ++i) Compute(i, 1);
@@ -87,7 +87,7 @@ TEST_F(GradualPushTest, FinishSendsWhatWasNotReleased) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Count(i, 1), kSizes[i]);
 }
 
-TEST_F(GradualPushTest, TellsWhenEachSliceWasOnItsWay) {
+TEST_F(PushTest, TellsWhenEachSliceWasOnItsWay) {
   Connect({});
   const auto push = Begin(1);
   const absl::Time begun = clock_.Now();
@@ -109,7 +109,7 @@ TEST_F(GradualPushTest, TellsWhenEachSliceWasOnItsWay) {
   EXPECT_EQ(early, 8 * kBlockElements * sizeof(float));
 }
 
-TEST_F(GradualPushTest, IsAppliedOnceOverALossyNetwork) {
+TEST_F(PushTest, IsAppliedOnceOverALossyNetwork) {
   FakeShard::Faults faults;
   faults.seed = 20260301;
   faults.lost_requests = 15;
@@ -132,7 +132,7 @@ TEST_F(GradualPushTest, IsAppliedOnceOverALossyNetwork) {
   EXPECT_GT(shards_[0]->duplicates(), 0);
 }
 
-TEST_F(GradualPushTest, GivenUpItSendsNothingMore) {
+TEST_F(PushTest, GivenUpItSendsNothingMore) {
   Connect({});
   auto push = Begin(1);
   Compute(kOther, 3);
@@ -151,7 +151,7 @@ TEST_F(GradualPushTest, GivenUpItSendsNothingMore) {
   EXPECT_EQ(Count(kSmall, 2), kSizes[kSmall]);
 }
 
-TEST_F(GradualPushTest, GivenUpItWaitsUntilNobodyHoldsTheGradients) {
+TEST_F(PushTest, GivenUpItWaitsUntilNobodyHoldsTheGradients) {
   Connect({});
   shards_[1]->KeepFrames(true);
   auto push = Begin(1);
@@ -167,7 +167,23 @@ TEST_F(GradualPushTest, GivenUpItWaitsUntilNobodyHoldsTheGradients) {
   dropper.join();
 }
 
-TEST_F(GradualPushTest, AFailureEndsItBeforeItIsWhole) {
+TEST_F(PushTest, EndsOnlyWhenNobodyHoldsTheGradients) {
+  Connect({});
+  shards_[1]->KeepFrames(true);
+  const auto push = Begin(1);
+  push->ReleaseOthers();
+  // Everything is answered: the fake answers before ReleaseOthers returns.
+  absl::Notification ended;
+  std::thread waiter([&] {
+    EXPECT_THAT(push->Finish(), IsOk());
+    ended.Notify();
+  });
+  EXPECT_FALSE(ended.WaitForNotificationWithTimeout(kLongEnough));
+  shards_[1]->KeepFrames(false);
+  waiter.join();
+}
+
+TEST_F(PushTest, AFailureEndsItBeforeItIsWhole) {
   Connect({});
   shards_[1]->FailWith(FencedError("epoch 1"));
   const auto push = Begin(1);
@@ -177,7 +193,7 @@ TEST_F(GradualPushTest, AFailureEndsItBeforeItIsWhole) {
                                        HasSubstr("push of step 1")));
 }
 
-TEST_F(GradualPushTest, IsRefusedBeforeAPull) {
+TEST_F(PushTest, IsRefusedBeforeAPull) {
   Connect({});
   client_->SetEpoch(2, {11, 12});
   EXPECT_THAT(client_->BeginPush(1, /*round=*/0, Views(gradients_)),

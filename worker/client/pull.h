@@ -1,5 +1,5 @@
-#ifndef WORKER_CLIENT_GRADUAL_PULL_H_
-#define WORKER_CLIENT_GRADUAL_PULL_H_
+#ifndef WORKER_CLIENT_PULL_H_
+#define WORKER_CLIENT_PULL_H_
 
 #include <memory>
 #include <utility>
@@ -10,18 +10,20 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/codec/codec.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/parameter_service.pb.h"
 #include "worker/client/client_model.h"
-#include "worker/client/part_id.h"
-#include "worker/client/pulled_versions.h"
 #include "worker/client/transfer.h"
+#include "worker/client/transfer_window.h"
 
 namespace muster {
 
-// A pull of which the tensors become ready one after another: those that were
-// created first come first, as the forward pass wants them. Made by
+// A pull under way, of which the tensors become ready one after another: those
+// that were created first come first, as the forward pass wants them. Made by
 // ParameterClient::BeginPull, whose contract it has otherwise. Thread-safe.
 //
-//   ASSIGN_OR_RETURN(std::unique_ptr<GradualPull> pull,
+//   ASSIGN_OR_RETURN(std::unique_ptr<Pull> pull,
 //                    client.BeginPull(into, token));
 //   RETURN_IF_ERROR(pull->Await(0));
 //   ... compute with tensor 0, while the others arrive ...
@@ -29,20 +31,31 @@ namespace muster {
 //
 // Destroyed before its end it is given up: nothing is written to the caller's
 // memory any more.
-class GradualPull {
+class Pull {
  public:
-  // `clock` outlives this.
-  GradualPull(const Clock* clock, std::shared_ptr<const ClientModel> model);
-  // Returns when nobody writes to the caller's memory any more.
-  ~GradualPull();
+  struct Options {
+    std::shared_ptr<const ClientModel> model;
+    // The step's token; none if it has no round.
+    StepToken token;
+    // The codec of the values on the way; null: float32 as they are.
+    const Codec* codec = nullptr;
+    // One a tensor.
+    std::vector<MutableTensorView> into;
+    // Outlives the pull.
+    const Clock* clock = nullptr;
+  };
 
-  GradualPull(const GradualPull&) = delete;
-  GradualPull& operator=(const GradualPull&) = delete;
+  explicit Pull(Options options);
+  // Returns when nobody writes to the caller's memory any more.
+  ~Pull();
+
+  Pull(const Pull&) = delete;
+  Pull& operator=(const Pull&) = delete;
 
   // Waits until all values of `tensor` are there. Errors: those of the pull,
   // which may come from any tensor.
   absl::Status Await(int tensor);
-  // What Await would return now; false if it would wait.
+  // Whether Await would return now.
   bool IsReady(int tensor) const;
 
   // Waits for the end: as PullAndWait. As often as wanted.
@@ -52,29 +65,36 @@ class GradualPull {
 
   // When the last byte was there; monotonic.
   absl::Time ended_at() const;
-  std::shared_ptr<const PulledVersions> versions() const;
+  std::shared_ptr<const PulledVersions> versions() const { return versions_; }
 
   // ---- For ParameterClient ------------------------------------------------
 
-  // Once, before all else.
+  const ClientModel& model() const { return *options_.model; }
+  // Once; parts may have been sent, and the transfer have ended, before.
   void Start(std::shared_ptr<Transfer> transfer) {
     transfer_ = std::move(transfer);
   }
-  // The part's values are in the caller's memory. Once for each, before End.
-  void Arrive(PartId part);
-  // The transfer has ended; the versions if it is OK.
-  void End(const absl::Status& status,
-           std::shared_ptr<const PulledVersions> versions);
+  // Asks for one part of `transfer` over `link`; Transfer::SendFunction.
+  void Send(ParameterLink* link, Transfer* transfer,
+            const TransferWindow::Send& send);
+  // The transfer has ended.
+  void End(const absl::Status& status);
 
  private:
+  PullRequest MakeRequest(const TransferWindow::Send& send) const;
+  // Writes a part's values to where they go.
+  absl::Status Receive(const TransferWindow::Send& send,
+                       const Frame<PullReply>& reply);
   bool IsReadyLocked(int tensor) const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return ended_ || missing_[tensor] == 0;
   }
 
   // Constant after Start.
-  const Clock* const clock_;
-  const std::shared_ptr<const ClientModel> model_;
+  const Options options_;
   std::shared_ptr<Transfer> transfer_;
+
+  // Each part's is written by the answer to that part, before the end.
+  const std::shared_ptr<PulledVersions> versions_;
 
   mutable absl::Mutex mu_;
   // Slices of each tensor that have not arrived.
@@ -82,9 +102,8 @@ class GradualPull {
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status outcome_ ABSL_GUARDED_BY(mu_);
   absl::Time ended_at_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<const PulledVersions> versions_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace muster
 
-#endif  // WORKER_CLIENT_GRADUAL_PULL_H_
+#endif  // WORKER_CLIENT_PULL_H_

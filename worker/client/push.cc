@@ -1,4 +1,4 @@
-#include "worker/client/push_state.h"
+#include "worker/client/push.h"
 
 #include <algorithm>
 #include <string>
@@ -9,17 +9,59 @@
 
 namespace muster {
 
-PushState::PushState(Options options) : options_(std::move(options)) {
+Push::Push(Options options)
+    : options_(std::move(options)),
+      released_(options_.model->tensors.size(), false),
+      end_(absl::UnknownError("not ended")),
+      ended_(options_.clock) {
   for (const std::vector<PlannedPart>& parts : options_.model->plan.parts) {
     times_.emplace_back(parts.size());
+    std::vector<int>& missing = missing_.emplace_back();
+    for (const PlannedPart& part : parts) {
+      missing.push_back(static_cast<int>(part.slices.size()));
+    }
   }
 }
 
-PushPart PushState::MakeHeader(const TransferWindow::Send& send) const {
+Push::~Push() {
+  if (finished_ || transfer_ == nullptr) return;
+  transfer_->Cancel(absl::CancelledError("the step was given up"));
+  ended_.Wait();
+}
+
+void Push::Release(int tensor) {
+  released_[tensor] = true;
+  std::vector<PartId> whole;
+  for (const PartId& id : options_.model->plan.parts_of[tensor]) {
+    if (--missing_[id.shard][id.part] == 0) whole.push_back(id);
+  }
+  if (whole.empty()) return;
+  has_left_ = true;
+  transfer_->OpenParts(whole);
+}
+
+void Push::ReleaseOthers() {
+  for (size_t tensor = 0; tensor < released_.size(); ++tensor) {
+    if (!released_[tensor]) Release(static_cast<int>(tensor));
+  }
+}
+
+absl::StatusOr<PushResult> Push::Finish() {
+  ReleaseOthers();
+  ended_.Wait();
+  finished_ = true;
+  return std::move(end_);
+}
+
+void Push::End(absl::StatusOr<PushResult> result) {
+  end_ = std::move(result);
+  ended_.Notify();
+}
+
+PushPart Push::MakeHeader(const TransferWindow::Send& send) const {
   const ClientModel& model = *options_.model;
   PushPart header;
-  *header.mutable_sender() = model.sender;
-  *header.mutable_fence() = model.fences[send.shard];
+  model.FillHead(send.shard, &header);
   header.set_step(options_.step);
   header.set_round(options_.round);
   header.set_part(send.part);
@@ -39,8 +81,7 @@ PushPart PushState::MakeHeader(const TransferWindow::Send& send) const {
   return header;
 }
 
-std::vector<TensorView> PushState::PiecesOf(
-    const TransferWindow::Send& send) const {
+std::vector<TensorView> Push::PiecesOf(const TransferWindow::Send& send) const {
   if (options_.encoded != nullptr) {
     return {
         options_.encoder->Part(options_.encoded.get(), send.shard, send.part)};
@@ -57,37 +98,37 @@ std::vector<TensorView> PushState::PiecesOf(
   return pieces;
 }
 
-void PushState::Send(ParameterLink* link, Transfer* transfer,
-                     const TransferWindow::Send& send) {
+void Push::Send(ParameterLink* link, Transfer* transfer,
+                const TransferWindow::Send& send) {
   std::optional<absl::Cord> data = MakePinnedCord(transfer, PiecesOf(send));
   if (!data.has_value()) return;
   {
     absl::MutexLock lock(&mu_);
     times_[send.shard][send.part].left = options_.clock->Now();
   }
-  link->Push(
-      {MakeHeader(send), *std::move(data)}, send.deadline,
-      [self = shared_from_this(), send, shared = transfer->shared_from_this()](
-          const absl::StatusOr<Frame<PushReply>>& reply) {
-        self->OnReply(send, reply, shared.get());
-      });
+  link->Push({MakeHeader(send), *std::move(data)}, send.deadline,
+             [this, send, shared = transfer->shared_from_this()](
+                 const absl::StatusOr<Frame<PushReply>>& reply) {
+               OnReply(send, reply, shared.get());
+             });
 }
 
-void PushState::OnReply(const TransferWindow::Send& send,
-                        const absl::StatusOr<Frame<PushReply>>& reply,
-                        Transfer* transfer) {
-  const bool takes_values = !options_.into.empty();
-  // After the end the memory is the caller's again.
-  if (takes_values && !transfer->Hold()) return;
+void Push::OnReply(const TransferWindow::Send& send,
+                   const absl::StatusOr<Frame<PushReply>>& reply,
+                   Transfer* transfer) {
+  const bool wants_values = !options_.into.empty();
+  // After the end the memory is the caller's again, and once `done` was called
+  // this is gone. Until then what was applied is counted.
+  if (wants_values ? !transfer->Hold() : !transfer->HoldDone()) return;
   absl::Status status = reply.status();
-  if (status.ok() && takes_values) status = TakeValues(send, *reply);
+  if (status.ok() && wants_values) status = Receive(send, *reply);
   if (status.ok()) Count(send, reply->header);
   transfer->Answer(send, status);
-  if (takes_values) transfer->Release();
+  transfer->Release();
 }
 
-absl::Status PushState::TakeValues(const TransferWindow::Send& send,
-                                   const Frame<PushReply>& reply) {
+absl::Status Push::Receive(const TransferWindow::Send& send,
+                           const Frame<PushReply>& reply) {
   {
     absl::MutexLock lock(&mu_);
     PartTimes& times = times_[send.shard][send.part];
@@ -100,7 +141,7 @@ absl::Status PushState::TakeValues(const TransferWindow::Send& send,
                        options_.values_codec, reply.data, options_.into);
 }
 
-std::shared_ptr<const PulledVersions> PushState::NewVersions() const {
+std::shared_ptr<const PulledVersions> Push::NewVersions() const {
   if (options_.into.empty() && !options_.model->in_place) return nullptr;
   auto versions = std::make_shared<PulledVersions>();
   versions->model = options_.model;
@@ -112,8 +153,7 @@ std::shared_ptr<const PulledVersions> PushState::NewVersions() const {
   return versions;
 }
 
-void PushState::Count(const TransferWindow::Send& send,
-                      const PushReply& reply) {
+void Push::Count(const TransferWindow::Send& send, const PushReply& reply) {
   absl::MutexLock lock(&mu_);
   PartTimes& times = times_[send.shard][send.part];
   // Sent again, a part may be answered twice.
@@ -121,56 +161,58 @@ void PushState::Count(const TransferWindow::Send& send,
   times.acknowledged = options_.clock->Now();
   if (options_.into.empty()) times.new_version = reply.version();
   staleness_sum_ += reply.staleness();
-  outcome_.max_staleness =
-      std::max<int64_t>(outcome_.max_staleness, reply.staleness());
-  if (reply.duplicate()) ++outcome_.duplicate_parts;
-  if (reply.late()) outcome_.late = true;
+  result_.max_staleness =
+      std::max<int64_t>(result_.max_staleness, reply.staleness());
+  if (reply.duplicate()) ++result_.duplicate_parts;
+  if (reply.late()) result_.late = true;
 }
 
-void PushState::TellEncoder(const absl::Status& outcome) {
+void Push::TellEncoder(const absl::Status& outcome) {
   PushEncoder* const encoder = options_.encoder;
   if (encoder == nullptr) return;
-  absl::MutexLock lock(&mu_);
   const bool has_round = options_.round != 0;
   if (!outcome.ok()) {
-    // Of a round nothing is applied before the step is reported.
+    // Nothing of a round is applied before the step is reported.
     return encoder->OnFailed([this, has_round](int shard, int part) {
       mu_.AssertHeld();
       return !has_round && times_[shard][part].acknowledged.has_value();
     });
   }
-  if (outcome_.late) return encoder->OnDropped();
+  if (result_.late) return encoder->OnDropped();
   if (has_round) return encoder->OnStored();
   encoder->OnApplied();
 }
 
-PushOutcome PushState::Summarize(int64_t retries) {
+absl::StatusOr<PushResult> Push::Conclude(const absl::Status& outcome,
+                                          int64_t retries) {
   absl::MutexLock lock(&mu_);
-  outcome_.retries = retries;
+  TellEncoder(outcome);
+  if (!outcome.ok()) return outcome;
+  result_.retries = retries;
   size_t parts = 0;
   for (const std::vector<PartTimes>& of_shard : times_) {
     parts += of_shard.size();
   }
   if (parts > 0) {
-    outcome_.mean_staleness =
+    result_.mean_staleness =
         static_cast<double>(staleness_sum_) / static_cast<double>(parts);
   }
   const int64_t values = NumValues(options_.gradients);
-  outcome_.float32_bytes = values * sizeof(float);
-  outcome_.sent_bytes = EncodedBytes(
+  result_.float32_bytes = values * sizeof(float);
+  result_.sent_bytes = EncodedBytes(
       options_.encoded == nullptr ? nullptr : &options_.encoded->codec(),
       values);
   for (const std::vector<int64_t>& of_shard : options_.versions) {
-    outcome_.pulled_versions.push_back(
+    result_.pulled_versions.push_back(
         of_shard.empty() ? 0
                          : *std::min_element(of_shard.begin(), of_shard.end()));
   }
-  outcome_.new_versions = NewVersions();
-  outcome_.sends = Sends();
-  return outcome_;
+  result_.new_versions = NewVersions();
+  result_.sends = Sends();
+  return std::move(result_);
 }
 
-std::vector<SliceSend> PushState::Sends() const {
+std::vector<SliceSend> Push::Sends() const {
   std::vector<SliceSend> sends;
   const TransferPlan& plan = options_.model->plan;
   for (size_t shard = 0; shard < plan.parts.size(); ++shard) {

@@ -1,4 +1,4 @@
-#include "worker/client/gradual_pull.h"
+#include "worker/client/pull.h"
 
 #include <array>
 #include <memory>
@@ -31,13 +31,13 @@ enum { kFirst, kLarge, kOther };
 // A wait that is over is so in microseconds.
 constexpr absl::Duration kLongEnough = absl::Milliseconds(100);
 
-class GradualPullTest : public TwoShardFixture {
+class PullTest : public TwoShardFixture {
  protected:
   // Every value on the shards is 1.
   void Connect(const FakeShard::Faults& faults) {
     TwoShardFixture::Connect(faults, kSizes, {0, 0, 1});
     for (auto& gradient : gradients_) gradient.assign(gradient.size(), 1);
-    ASSERT_THAT(client_->LoadModel({}, Views(gradients_)), IsOk());
+    ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
     std::vector<std::unique_ptr<ParameterLink>> links;
     for (const auto& shard : shards_) {
       auto link = std::make_unique<DelayedLink>(
@@ -48,7 +48,7 @@ class GradualPullTest : public TwoShardFixture {
     }
     Reconnect(std::move(links));
   }
-  std::unique_ptr<GradualPull> Begin() {
+  std::unique_ptr<muster::Pull> Begin() {
     auto pull = client_->BeginPull(Into(values_));
     EXPECT_THAT(pull, IsOk());
     return pull.ok() ? *std::move(pull) : nullptr;
@@ -57,11 +57,11 @@ class GradualPullTest : public TwoShardFixture {
     return values_[tensor] == std::vector<float>(kSizes[tensor], 1.0f);
   }
 
-  // Of client_, each of which holds the answers to pulls.
+  // The links of client_, each of which holds the answers to pulls.
   std::vector<DelayedLink*> links_;
 };
 
-TEST_F(GradualPullTest, TheFirstTensorIsTheFirstThatIsThere) {
+TEST_F(PullTest, TheFirstTensorIsTheFirstThatIsThere) {
   Connect({});
   const auto pull = Begin();
   EXPECT_FALSE(pull->IsReady(kFirst));
@@ -82,7 +82,7 @@ TEST_F(GradualPullTest, TheFirstTensorIsTheFirstThatIsThere) {
   EXPECT_THAT(pull->Finish(), IsOk());
 }
 
-TEST_F(GradualPullTest, AwaitWaitsForItsTensorOnly) {
+TEST_F(PullTest, AwaitWaitsForItsTensorOnly) {
   Connect({});
   const auto pull = Begin();
   absl::Notification there;
@@ -98,7 +98,7 @@ TEST_F(GradualPullTest, AwaitWaitsForItsTensorOnly) {
   EXPECT_THAT(pull->Finish(), IsOk());
 }
 
-TEST_F(GradualPullTest, TellsWhatAndWhenItWas) {
+TEST_F(PullTest, TellsWhatAndWhenItWas) {
   Connect({});
   const auto pull = Begin();
   const absl::Time begun = clock_.Now();
@@ -110,7 +110,7 @@ TEST_F(GradualPullTest, TellsWhatAndWhenItWas) {
 }
 
 // The gradient of what was pulled before another pull.
-TEST_F(GradualPullTest, APushTellsTheVersionOfTheValuesThatItIsOf) {
+TEST_F(PullTest, APushTellsTheVersionOfTheValuesThatItIsOf) {
   Connect({});
   for (DelayedLink* const link : links_) link->HoldPulls(false);
   const auto old = Begin();
@@ -134,7 +134,7 @@ TEST_F(GradualPullTest, APushTellsTheVersionOfTheValuesThatItIsOf) {
   EXPECT_THAT(outcome->pulled_versions, ElementsAre(1, 1));
 }
 
-TEST_F(GradualPullTest, VersionsOfAnotherEpochAreNoGood) {
+TEST_F(PullTest, VersionsOfAnotherEpochAreNoGood) {
   Connect({});
   for (DelayedLink* const link : links_) link->HoldPulls(false);
   const auto pull = Begin();
@@ -145,7 +145,7 @@ TEST_F(GradualPullTest, VersionsOfAnotherEpochAreNoGood) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-TEST_F(GradualPullTest, AFailureEndsEveryWait) {
+TEST_F(PullTest, AFailureEndsEveryWait) {
   Connect({});
   shards_[1]->FailWith(FencedError("epoch 1"));
   const auto pull = Begin();
@@ -161,7 +161,7 @@ TEST_F(GradualPullTest, AFailureEndsEveryWait) {
   EXPECT_THAT(pull->Finish(), StatusIs(absl::StatusCode::kAborted));
 }
 
-TEST_F(GradualPullTest, WhatIsThereCanBeUsedAfterAFailure) {
+TEST_F(PullTest, WhatIsThereCanBeUsedAfterAFailure) {
   Connect({});
   shards_[1]->FailWith(FencedError("epoch 1"));
   const auto pull = Begin();
@@ -171,7 +171,7 @@ TEST_F(GradualPullTest, WhatIsThereCanBeUsedAfterAFailure) {
   EXPECT_THAT(pull->Await(kLarge), StatusIs(absl::StatusCode::kAborted));
 }
 
-TEST_F(GradualPullTest, GivenUpItWritesNothingMore) {
+TEST_F(PullTest, GivenUpItWritesNothingMore) {
   Connect({});
   auto pull = Begin();
   links_[0]->ReleasePull();
@@ -181,7 +181,7 @@ TEST_F(GradualPullTest, GivenUpItWritesNothingMore) {
   EXPECT_EQ(values_[kOther], std::vector<float>(kSizes[kOther], 0.0f));
 }
 
-TEST_F(GradualPullTest, ArrivesOverALossyNetwork) {
+TEST_F(PullTest, ArrivesOverALossyNetwork) {
   FakeShard::Faults faults;
   faults.seed = 20260301;
   faults.lost_requests = 20;

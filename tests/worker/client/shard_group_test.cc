@@ -1,0 +1,97 @@
+#include "worker/client/shard_group.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/rpc/protocol.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fake_parameter_link.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ShardGroupTest : public testing::Test {
+ protected:
+  ShardGroupTest() {
+    ShardGroup::Options options;
+    options.clock = &clock_;
+    std::vector<std::unique_ptr<ParameterLink>> links;
+    for (int i = 0; i < 2; ++i) {
+      shards_.push_back(std::make_unique<FakeShard>(FakeShard::Faults{}));
+      links.push_back(std::make_unique<FakeParameterLink>(shards_[i].get()));
+      options.ps_names.push_back(absl::StrCat("/job:ps/task:", i));
+    }
+    group_ = std::make_unique<ShardGroup>(options, std::move(links));
+    TensorDef tensor;
+    tensor.set_name("tensor");
+    tensor.set_dtype(FLOAT32);
+    tensor.add_shape(3);
+    EXPECT_THAT(group_->SetModel({tensor}, {1}), IsOk());
+    group_->SetEpoch(1, {11, 12});
+  }
+
+  // How many shards a message to all has reached.
+  absl::StatusOr<size_t> CallAll() {
+    auto replies = group_->CallAll<SealReply>(
+        [this](int shard, absl::Time deadline, ReplyCallback<SealReply> done) {
+          SealRequest request;
+          group_->model()->FillHead(shard, &request);
+          incarnations_.push_back(request.fence().ps_incarnation());
+          group_->link(shard).Seal(request, deadline, std::move(done));
+        });
+    RETURN_IF_ERROR(replies.status());
+    return replies->size();
+  }
+
+  const MonotonicClock clock_{};
+  std::vector<std::unique_ptr<FakeShard>> shards_;
+  std::unique_ptr<ShardGroup> group_;
+  std::vector<uint64_t> incarnations_;
+};
+
+TEST_F(ShardGroupTest, TellsWhetherTheFencesAreNew) {
+  EXPECT_FALSE(group_->SetEpoch(1, {11, 12}));
+  EXPECT_TRUE(group_->SetEpoch(1, {11, 13}));
+  EXPECT_TRUE(group_->SetEpoch(2, {11, 13}));
+}
+
+TEST_F(ShardGroupTest, AModelThatWasReplacedIsNotInPlace) {
+  const auto old = group_->model();
+  group_->SetEpoch(2, {11, 12});
+  EXPECT_THAT(group_->SetInPlace(old), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_FALSE(group_->model()->in_place);
+  EXPECT_THAT(group_->SetInPlace(group_->model()), IsOk());
+  EXPECT_TRUE(group_->model()->in_place);
+}
+
+TEST_F(ShardGroupTest, AMessageToAllHasTheFenceOfEach) {
+  EXPECT_EQ(CallAll().value(), 2);
+  EXPECT_EQ(incarnations_, std::vector<uint64_t>({11, 12}));
+}
+
+TEST_F(ShardGroupTest, TheRefusalOfOneShardEndsAMessageToAll) {
+  shards_[1]->FailWith(absl::FailedPreconditionError("fenced: epoch 2"));
+  EXPECT_THAT(CallAll().status(),
+              StatusIs(absl::StatusCode::kAborted,
+                       HasSubstr("/job:ps/task:1: fenced: epoch 2")));
+}
+
+TEST_F(ShardGroupTest, ClosingEndsATransferThatWaits) {
+  absl::Status outcome;
+  group_->Start(
+      {{1}, {}}, ShardGroup::PartsAre::kClosed,
+      [](Transfer*, const TransferWindow::Send&) { FAIL(); },
+      [&](const absl::Status& end, int64_t) { outcome = end; });
+  group_.reset();
+  EXPECT_THAT(outcome, StatusIs(absl::StatusCode::kCancelled));
+}
+
+}  // namespace
+}  // namespace muster

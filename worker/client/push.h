@@ -1,0 +1,192 @@
+#ifndef WORKER_CLIENT_PUSH_H_
+#define WORKER_CLIENT_PUSH_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/one_shot.h"
+#include "common/codec/codec.h"
+#include "common/rpc/parameter_link.h"
+#include "proto/parameter_service.pb.h"
+#include "worker/client/client_model.h"
+#include "worker/client/encoded_parts.h"
+#include "worker/client/push_encoder.h"
+#include "worker/client/transfer.h"
+#include "worker/client/transfer_window.h"
+
+namespace muster {
+
+// When a run of one tensor's values was on its way: all the values of the
+// tensor that one message carries.
+struct SliceSend {
+  // In creation order.
+  int tensor = 0;
+  // As float32.
+  int64_t bytes = 0;
+  // Given to the link (the last time, if it was sent again), and acknowledged
+  // by the shard. Monotonic.
+  absl::Time left;
+  absl::Time acknowledged;
+};
+
+// The outcome of one push, over all parts.
+struct PushResult {
+  // In updates between pull and apply.
+  int64_t max_staleness = 0;
+  double mean_staleness = 0;
+  // Parts that had been applied by an earlier attempt.
+  int64_t duplicate_parts = 0;
+  // Sends after the first of each part.
+  int64_t retries = 0;
+  // Synchronous replication: a shard has made the update of that round without
+  // this gradient; no shard uses it.
+  bool late = false;
+  // The version that was pulled, by ps task; the oldest of its parts.
+  std::vector<int64_t> pulled_versions;
+  // The new values' versions, if these were asked for or are read in place;
+  // else null.
+  std::shared_ptr<const PulledVersions> new_versions;
+  // The values' bytes, each part counted once: as they were sent, and as
+  // float32.
+  int64_t sent_bytes = 0;
+  int64_t float32_bytes = 0;
+  // By ps task and part.
+  std::vector<SliceSend> sends;
+};
+
+// A push under way, of which the gradients become ready one after another: a
+// part leaves when all its tensors are. Made by ParameterClient::BeginPush,
+// whose contract it has otherwise. One thread.
+//
+//   ASSIGN_OR_RETURN(std::unique_ptr<Push> push,
+//                    client.BeginPush(step, round, gradients));
+//   push->Release(7);  // while the others are still computed
+//   ASSIGN_OR_RETURN(PushResult result, push->Finish());
+//
+// Destroyed before Finish it is given up: nothing more is sent, and what has
+// left is with the shards. In synchronous replication they never use it, since
+// the step is not reported; in the other modes whole parts are applied, as when
+// a worker dies in mid-push.
+class Push {
+ public:
+  struct Options {
+    std::shared_ptr<const ClientModel> model;
+    // One a tensor; not to change before the transfer's end, but for those of
+    // parts that were not opened yet.
+    std::vector<TensorView> gradients;
+    // Null without a codec, or else of `encoder`, which outlives the transfer.
+    std::shared_ptr<EncodedParts> encoded;
+    PushEncoder* encoder = nullptr;
+    // The versions that were pulled, [ps task][part].
+    std::vector<std::vector<int64_t>> versions;
+    // Where the new values go, one a tensor; empty: they are not asked for.
+    // Those of a part are written once it was opened, before the transfer's
+    // end.
+    std::vector<MutableTensorView> into;
+    // The codec of these on the way; null: float32 as they are.
+    const Codec* values_codec = nullptr;
+    int64_t step = 0;
+    int64_t round = 0;
+    // Outlives this.
+    const Clock* clock = nullptr;
+  };
+
+  explicit Push(Options options);
+  // Returns when nobody refers to the gradients any more.
+  ~Push();
+
+  Push(const Push&) = delete;
+  Push& operator=(const Push&) = delete;
+
+  // The gradient of `tensor` will not change any more, and where its new value
+  // goes, if it is wanted, nobody reads or writes. Once for each.
+  void Release(int tensor);
+
+  // Some part has been released whole.
+  bool has_left() const { return has_left_; }
+
+  // Releases all that were not.
+  void ReleaseOthers();
+
+  // The same, and waits for the end: as PushAndWait. Once.
+  absl::StatusOr<PushResult> Finish();
+
+  // ---- For ParameterClient ------------------------------------------------
+
+  const ClientModel& model() const { return *options_.model; }
+  int64_t step() const { return options_.step; }
+  // Once, before all that is above; the transfer's parts are closed.
+  void Start(std::shared_ptr<Transfer> transfer) {
+    transfer_ = std::move(transfer);
+  }
+  // Sends one part of `transfer` over `link`; Transfer::SendFunction.
+  void Send(ParameterLink* link, Transfer* transfer,
+            const TransferWindow::Send& send);
+  // The result of a transfer that has ended with `outcome`, after so many
+  // repeated sends. The encoder, if there is one, is told. Once.
+  absl::StatusOr<PushResult> Conclude(const absl::Status& outcome,
+                                      int64_t retries);
+  // The last call of all: who waits may destroy this.
+  void End(absl::StatusOr<PushResult> result);
+
+ private:
+  struct PartTimes {
+    absl::Time left;
+    std::optional<absl::Time> acknowledged;
+    // Somebody writes, or has written, the new values.
+    bool has_values = false;
+    // The new values' version, if the step reads them.
+    int64_t new_version = 0;
+  };
+
+  PushPart MakeHeader(const TransferWindow::Send& send) const;
+  // Where the bytes of one part lie.
+  std::vector<TensorView> PiecesOf(const TransferWindow::Send& send) const;
+  void OnReply(const TransferWindow::Send& send,
+               const absl::StatusOr<Frame<PushReply>>& reply,
+               Transfer* transfer);
+  void Count(const TransferWindow::Send& send, const PushReply& reply);
+  // Writes the new values of a part to where they go.
+  absl::Status Receive(const TransferWindow::Send& send,
+                       const Frame<PushReply>& reply);
+  void TellEncoder(const absl::Status& outcome)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<SliceSend> Sends() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Null if the new values were not asked for, and are not read in place.
+  std::shared_ptr<const PulledVersions> NewVersions() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Constant after Start.
+  const Options options_;
+  std::shared_ptr<Transfer> transfer_;
+
+  // Used by the caller's thread.
+  std::vector<bool> released_;  // by tensor
+  // Slices of each part whose tensors are not released, [ps task][part].
+  std::vector<std::vector<int>> missing_;
+  bool has_left_ = false;
+  bool finished_ = false;
+
+  absl::Mutex mu_;
+  PushResult result_ ABSL_GUARDED_BY(mu_);
+  int64_t staleness_sum_ ABSL_GUARDED_BY(mu_) = 0;
+  // [ps task][part]
+  std::vector<std::vector<PartTimes>> times_ ABSL_GUARDED_BY(mu_);
+
+  // Written once, before the notification.
+  absl::StatusOr<PushResult> end_;
+  OneShot ended_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_CLIENT_PUSH_H_
