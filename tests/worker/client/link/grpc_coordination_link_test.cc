@@ -208,7 +208,7 @@ TEST_F(GrpcCoordinationLinkTest, CarriesAHoldAndAStepThatWaits) {
 TEST_F(GrpcCoordinationLinkTest, KeepsTheReasonAndTheMessage) {
   ASSERT_THAT(Register(7), IsOk());
   ASSERT_THAT(Register(8), IsOk());
-  const absl::Status replaced = Register(7);
+  const absl::Status replaced = Register(7).status();
   EXPECT_THAT(replaced, StatusIs(absl::StatusCode::kFailedPrecondition,
                                  StartsWith("fenced: ")));
   EXPECT_EQ(ReasonOf(replaced), ErrorReason::kReplaced);
