@@ -34,6 +34,7 @@
 #include "worker/input/data_set.h"
 #include "worker/session/round_pauser.h"
 #include "worker/session/training_session.h"
+#include "worker/step/step_exchange.h"
 #include "worker/step/train_loop.h"
 #include "worker/task/evaluator.h"
 #include "worker/task/health_server.h"
@@ -121,6 +122,7 @@ class WorkerTask {
   // Lets the device update the parameters, where that can be.
   absl::Status PlaceUpdates();
   absl::Status CreateLoop();
+  void CreateExchange(bool changes_gradients);
   absl::Status CreateChiefParts();
   absl::Status OpenTrainDir();
   absl::Status CreateLoader();
@@ -174,6 +176,7 @@ class WorkerTask {
 
   std::unique_ptr<CoordinationLink> coordination_;
   std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<StepExchange> exchange_;
   std::unique_ptr<TrainLoop> loop_;
   std::unique_ptr<InitialWeights> weights_;
   std::unique_ptr<ModelLoader> loader_;

@@ -34,11 +34,12 @@ TrainingResult WorkerTask::DescribeRun() const {
   result.rows_per_push = shape_.worker_rows();
   result.codec = training.gradient().codec();
   result.error_feedback = training.gradient().error_feedback();
-  result.gradient_bytes_sent = loop_->sent_bytes();
-  result.gradient_bytes_float32 = loop_->float32_bytes();
+  const ExchangedBytes bytes = exchange_->bytes();
+  result.gradient_bytes_sent = bytes.sent;
+  result.gradient_bytes_float32 = bytes.sent_float32;
   result.pull_codec = training.pull().codec();
-  result.pull_bytes_received = loop_->parameters().received_bytes();
-  result.pull_bytes_float32 = loop_->parameters().float32_bytes();
+  result.pull_bytes_received = bytes.received;
+  result.pull_bytes_float32 = bytes.received_float32;
   result.muster_version = std::string(kMusterVersion);
   return result;
 }
