@@ -131,6 +131,11 @@ class CompiledModel {
   // empty. Allocates nothing. REQUIRES: aligned to AlignedBuffer::kAlignment;
   // one for each parameter; the model computes in float32.
   void ReadParametersFrom(absl::Span<const float* const> values);
+  // Where steps read parameter i now. REQUIRES: the model computes in float32.
+  absl::Span<const float> read_parameter(int i) const {
+    return {reinterpret_cast<const float*>(memory_.read_from[i]),
+            static_cast<size_t>(sizes_[i])};
+  }
 
   // On a backend with streams, before the first Step: from now on steps read
   // the parameters where the result holds and updates them, by `rule`

@@ -3,25 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/error_reason.h"
-#include "common/tensor/aligned_places.h"
+#include "worker/tower/gradient_memory.h"
 
 namespace muster {
-namespace {
-
-// Memory like that of `values`, each tensor aligned.
-std::vector<absl::Span<float>> PlaceLike(
-    const std::vector<absl::Span<float>>& values, AlignedBuffer* memory) {
-  std::vector<int64_t> elements;
-  for (const absl::Span<float>& of : values) {
-    elements.push_back(static_cast<int64_t>(of.size()));
-  }
-  return PlaceSpans<float>(elements, memory);
-}
-
-}  // namespace
 
 StepParameters::StepParameters(Options options)
     : options_(std::move(options)),
@@ -35,68 +20,27 @@ StepParameters::StepParameters(Options options)
 }
 
 absl::Status StepParameters::Begin(const StepToken& token) {
-  if (brought_ != nullptr) {
-    BeginWithThoseAtHand();
-    return absl::OkStatus();
+  if (brought_ == nullptr) {
+    ASSIGN_OR_RETURN(brought_, FindVersions());
   }
-  if (!has_chosen_ && options_.holder != nullptr) RETURN_IF_ERROR(LetHold());
-  if (!has_chosen_ && options_.in_place) RETURN_IF_ERROR(ChoosePlace());
-  if (in_place_.has_value()) {
-    ASSIGN_OR_RETURN(brought_, options_.client->PullVersions());
-    BeginWithThoseAtHand();
-    return absl::OkStatus();
-  }
+  if (brought_ == nullptr) return BeginPull(token);
+  BeginWithThoseAtHand();
+  return absl::OkStatus();
+}
+
+absl::Status StepParameters::BeginPull(const StepToken& token) {
   pull_ = nullptr;
   versions_ = nullptr;
-  {
-    absl::MutexLock lock(&mu_);
-    is_there_.assign(is_there_.size(), false);
-    waits_.clear();
-    failure_ = absl::OkStatus();
-  }
+  ResetUse(/*is_there=*/false);
   pull_begun_ = options_.clock->Now();
   ASSIGN_OR_RETURN(pull_, options_.client->BeginPull(views_, token));
-  return absl::OkStatus();
-}
-
-absl::Status StepParameters::LetHold() {
-  in_place_.reset();
-  RETURN_IF_ERROR(options_.client->KeepOnDevice(options_.holder));
-  in_place_.emplace();
-  has_chosen_ = true;
-  return absl::OkStatus();
-}
-
-absl::Status StepParameters::ChoosePlace() {
-  absl::StatusOr<ParametersInPlace> mapped = options_.client->MapParameters();
-  // It may be otherwise when the session has found out what happened; but who
-  // finds no memory to map pulls instead.
-  if (IsTransient(mapped.status()) &&
-      !absl::IsResourceExhausted(mapped.status())) {
-    return mapped.status();
-  }
-  std::vector<const float*> places;
-  if (mapped.ok()) {
-    for (const TensorView& view : mapped->values) {
-      places.push_back(reinterpret_cast<const float*>(view.data));
-    }
-  } else if (const std::string why(mapped.status().message()); why != said_) {
-    said_ = why;
-    options_.say(absl::StrCat(
-        "pull: IN_PLACE is not possible, pulling consistently: ", why));
-  }
-  options_.read_from(places);
-  // Until now the towers may have read from the one before.
-  in_place_.reset();
-  if (mapped.ok()) in_place_ = *std::move(mapped);
-  has_chosen_ = true;
   return absl::OkStatus();
 }
 
 void StepParameters::BeginWithThoseAtHand() {
   if (brought_ != nullptr) {
     versions_ = std::exchange(brought_, nullptr);
-    const bool copies = options_.ahead && !in_place_.has_value();
+    const bool copies = options_.ahead && !is_in_place();
     for (size_t i = 0; copies && i < arrivals_.size(); ++i) {
       std::copy(arrivals_[i].begin(), arrivals_[i].end(),
                 options_.values[i].begin());
@@ -104,8 +48,12 @@ void StepParameters::BeginWithThoseAtHand() {
   }
   pull_ = nullptr;
   pull_begun_ = pulled_ = options_.clock->Now();
+  ResetUse(/*is_there=*/true);
+}
+
+void StepParameters::ResetUse(bool is_there) {
   absl::MutexLock lock(&mu_);
-  is_there_.assign(is_there_.size(), true);
+  is_there_.assign(is_there_.size(), is_there);
   waits_.clear();
   failure_ = absl::OkStatus();
 }
@@ -126,7 +74,7 @@ absl::Status StepParameters::BeforeUse(int parameter) {
   return absl::OkStatus();
 }
 
-// Of several towers, those of the first one: they follow each other.
+// Several towers wait as the first one does: the waits follow each other.
 void StepParameters::AddWait(int parameter, absl::Time begun) {
   ParameterWait wait;
   wait.tensor = parameter;
@@ -147,13 +95,29 @@ absl::Status StepParameters::Finish() {
   return absl::OkStatus();
 }
 
+absl::Status StepParameters::OnComputed(const absl::Status& computed,
+                                        StepTimes* times) {
+  {
+    absl::MutexLock lock(&mu_);
+    // As the pull says it, without the tower that has found it out.
+    RETURN_IF_ERROR(failure_);
+  }
+  RETURN_IF_ERROR(computed);
+  RETURN_IF_ERROR(Finish());
+  times->pull_begun = pull_begun_;
+  times->pulled = pulled_;
+  absl::MutexLock lock(&mu_);
+  times->waits = waits_;
+  return absl::OkStatus();
+}
+
 void StepParameters::Bring(std::shared_ptr<const PulledVersions> versions) {
   brought_ = std::move(versions);
   if (brought_ != nullptr) CountBytes(*brought_);
 }
 
 void StepParameters::CountBytes(const PulledVersions& versions) {
-  if (in_place_.has_value()) return;
+  if (is_in_place()) return;
   received_bytes_ += versions.bytes;
   for (const MutableTensorView& view : views_) {
     float32_bytes_ += view.size_bytes;
@@ -163,17 +127,6 @@ void StepParameters::CountBytes(const PulledVersions& versions) {
 void StepParameters::Drop() {
   brought_ = nullptr;
   pull_ = nullptr;
-  has_chosen_ = false;
-}
-
-absl::Status StepParameters::failure() const {
-  absl::MutexLock lock(&mu_);
-  return failure_;
-}
-
-std::vector<ParameterWait> StepParameters::waits() const {
-  absl::MutexLock lock(&mu_);
-  return waits_;
 }
 
 }  // namespace muster

@@ -19,6 +19,7 @@
 #include "common/rpc/protocol.h"
 #include "worker/client/call_status.h"
 #include "worker/hook/summary_writer.h"
+#include "worker/step/make_exchange.h"
 #include "worker/task/result_file.h"
 #include "worker/task/run_speed.h"
 #include "worker/tower/gradient_clipper.h"
@@ -213,7 +214,6 @@ absl::Status WorkerTask::PlaceParameterUpdates() {
 absl::Status WorkerTask::CreateLoop() {
   const InputSpec& input = options_.training.input();
   TrainLoop::Options options;
-  options.client = client_.get();
   options.towers = towers_.get();
   options.data_set = data_set_.get();
   options.clock = options_.clock;
@@ -223,18 +223,6 @@ absl::Status WorkerTask::CreateLoop() {
   options.input.worker_index = WorkerIndex();
   options.input.num_workers = static_cast<int64_t>(tasks_.size());
   options.input.prefetch = input.prefetch();
-  // In one process the shard would take the cores that still compute.
-  options.push_early = !options_.cluster.empty();
-  options.pull_with_push = options_.training.replication().has_async();
-  options.update = update_;
-  options.pull_in_place =
-      update_ == nullptr && PullsInPlace(options_.training.replication());
-  options.say = [say = options_.say](absl::string_view text) {
-    say(/*is_error=*/false, text);
-  };
-  options.hooks_read_parameters =
-      options_.training.log_tensors().every_steps() > 0 ||
-      options_.training.summary().histograms_every_steps() > 0;
   ASSIGN_OR_RETURN(
       const GradientClipper clipper,
       GradientClipper::Create(options_.training.gradient().clip()));
@@ -243,11 +231,31 @@ absl::Status WorkerTask::CreateLoop() {
       clipper.Clip(gradients);
     };
   }
-  options.allow_non_finite = options_.training.non_finite().allow();
   options.profiled = options_.profiled;
-  options.pipeline_depth = PipelineDepth(options_.training.replication());
+  CreateExchange(/*changes_gradients=*/clipper.clips());
+  options.exchange = exchange_.get();
   ASSIGN_OR_RETURN(loop_, TrainLoop::Create(options));
   return absl::OkStatus();
+}
+
+void WorkerTask::CreateExchange(bool changes_gradients) {
+  const TrainingSpec& training = options_.training;
+  ExchangeOptions options;
+  options.client = client_.get();
+  options.towers = towers_.get();
+  options.clock = options_.clock;
+  options.update = update_;
+  options.replication = training.replication();
+  // In one process the shard would take the cores that still compute.
+  options.may_push_early = !options_.cluster.empty() && !changes_gradients;
+  options.hooks_read_parameters =
+      training.log_tensors().every_steps() > 0 ||
+      training.summary().histograms_every_steps() > 0;
+  options.allow_non_finite = training.non_finite().allow();
+  options.say = [say = options_.say](absl::string_view text) {
+    say(/*is_error=*/false, text);
+  };
+  exchange_ = MakeStepExchange(options);
 }
 
 absl::Status WorkerTask::CreateChiefParts() {
@@ -473,11 +481,12 @@ TrainingResult WorkerTask::DescribeRun() const {
   result.rows_per_push = shape_.worker_rows();
   result.codec = training.gradient().codec();
   result.error_feedback = training.gradient().error_feedback();
-  result.gradient_bytes_sent = loop_->sent_bytes();
-  result.gradient_bytes_float32 = loop_->float32_bytes();
+  const ExchangedBytes bytes = exchange_->bytes();
+  result.gradient_bytes_sent = bytes.sent;
+  result.gradient_bytes_float32 = bytes.sent_float32;
   result.pull_codec = training.pull().codec();
-  result.pull_bytes_received = loop_->parameters().received_bytes();
-  result.pull_bytes_float32 = loop_->parameters().float32_bytes();
+  result.pull_bytes_received = bytes.received;
+  result.pull_bytes_float32 = bytes.received_float32;
   result.muster_version = std::string(kMusterVersion);
   return result;
 }

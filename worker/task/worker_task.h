@@ -24,6 +24,7 @@
 #include "worker/hook/summary_hooks.h"
 #include "worker/input/data_set.h"
 #include "worker/session/training_session.h"
+#include "worker/step/step_exchange.h"
 #include "worker/step/train_loop.h"
 #include "worker/task/chief_parts.h"
 #include "worker/task/health_server.h"
@@ -68,6 +69,7 @@ class WorkerTask {
   // Lets the device update the parameters, where that can be.
   absl::Status PlaceParameterUpdates();
   absl::Status CreateLoop();
+  void CreateExchange(bool changes_gradients);
   absl::Status CreateChiefParts();
   absl::Status CreateHealth();
   SummaryParts MakeSummaryParts();
@@ -114,6 +116,7 @@ class WorkerTask {
 
   std::unique_ptr<CoordinationLink> coordination_;
   std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<StepExchange> exchange_;
   std::unique_ptr<TrainLoop> loop_;
   // Null but in the chief.
   std::unique_ptr<ChiefParts> chief_;

@@ -19,7 +19,7 @@ namespace muster {
 // was computed from, `gradient` what will be pushed (of a state tensor, what is
 // added to its moving average). Canonical and row-major, in the model's own
 // memory: the next step writes over both. The answers to a push that has begun
-// write to `value`, too, unless TrainLoop::Options::hooks_read_parameters.
+// write to `value`, too, unless ExchangeOptions::hooks_read_parameters.
 struct StepTensor {
   std::string name;
   std::vector<int64_t> shape;
@@ -96,7 +96,7 @@ struct ComputedStep {
   absl::Span<const StepTensor> tensors;
   // At least one; valid until the next step.
   absl::Span<const TowerStep> towers;
-  // Some gradients have left already, in mid-backward (step_push.h).
+  // Some gradients have left already, in mid-backward (PsExchange).
   bool push_begun = false;
   // Known without a look at them; else false.
   bool gradients_are_finite = false;

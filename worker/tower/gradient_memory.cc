@@ -16,4 +16,13 @@ std::vector<absl::Span<float>> PlaceGradients(const CompiledModel& model,
   return PlaceSpans<float>(elements, memory);
 }
 
+std::vector<absl::Span<float>> PlaceLike(
+    absl::Span<const absl::Span<float>> tensors, AlignedBuffer* memory) {
+  std::vector<int64_t> elements;
+  for (const absl::Span<float> values : tensors) {
+    elements.push_back(static_cast<int64_t>(values.size()));
+  }
+  return PlaceSpans<float>(elements, memory);
+}
+
 }  // namespace muster

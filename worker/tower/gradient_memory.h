@@ -13,6 +13,9 @@ namespace muster {
 // returns where each lies in it, zeroed and aligned.
 std::vector<absl::Span<float>> PlaceGradients(const CompiledModel& model,
                                               AlignedBuffer* memory);
+// The same for tensors of these sizes.
+std::vector<absl::Span<float>> PlaceLike(
+    absl::Span<const absl::Span<float>> tensors, AlignedBuffer* memory);
 
 }  // namespace muster
 

@@ -14,6 +14,7 @@
 #include "tests/worker/input/poisoned_data_set.h"
 #include "tests/worker/step/tiny_model.h"
 #include "worker/hook/nan_guard.h"
+#include "worker/step/make_exchange.h"
 #include "worker/step/train_loop.h"
 
 namespace muster {
@@ -37,8 +38,9 @@ class NonFiniteTest : public ::testing::Test {
   void Start(float poison, const std::vector<float>& bias) {
     data_set_ = std::make_unique<PoisonedDataSet>(kClasses, kBadRow, poison);
     ASSERT_THAT(tiny_.Load(bias), IsOk());
+    exchange_ = MakeStepExchange(tiny_.exchange_options());
     TrainLoop::Options options;
-    options.client = tiny_.client();
+    options.exchange = exchange_.get();
     options.towers = tiny_.towers();
     options.data_set = data_set_.get();
     options.input.batch_size = kRows;
@@ -63,6 +65,7 @@ class NonFiniteTest : public ::testing::Test {
 
   TinyModel tiny_{kClasses, kRows, CompileOptions::Mode::kTrain};
   std::unique_ptr<PoisonedDataSet> data_set_;
+  std::unique_ptr<StepExchange> exchange_;
   std::unique_ptr<TrainLoop> loop_;
   std::vector<std::string> said_;
   NanGuard guard_{

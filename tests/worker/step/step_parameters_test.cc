@@ -34,12 +34,16 @@ class StepParametersTest : public ::testing::TestWithParam<bool> {
     options.ahead = ahead;
     parameters_ = std::make_unique<StepParameters>(options);
   }
+  absl::Status Computed(const absl::Status& computed) {
+    return parameters_->OnComputed(computed, &times_);
+  }
   float bias() { return tiny_.model()->parameter(kBias)[0]; }
 
   // Each tensor is a part.
   TinyModel tiny_{kClasses, /*batch_size=*/1, CompileOptions::Mode::kTrain,
                   /*max_part_bytes=*/4};
   std::unique_ptr<StepParameters> parameters_;
+  StepTimes times_;
 };
 
 TEST_P(StepParametersTest, AParameterIsThereWhenItIsUsed) {
@@ -51,10 +55,10 @@ TEST_P(StepParametersTest, AParameterIsThereWhenItIsUsed) {
   tiny_.link().ReleasePull();
   EXPECT_THAT(parameters_->BeforeUse(kBias), IsOk());
   EXPECT_EQ(bias(), 3);
-  EXPECT_THAT(parameters_->Finish(), IsOk());
+  EXPECT_THAT(Computed(absl::OkStatus()), IsOk());
   EXPECT_NE(parameters_->versions(), nullptr);
-  EXPECT_LE(parameters_->pull_begun(), parameters_->pulled());
-  EXPECT_THAT(parameters_->waits(), SizeIs(0));
+  EXPECT_LE(times_.pull_begun, times_.pulled);
+  EXPECT_THAT(times_.waits, SizeIs(0));
 }
 
 TEST_P(StepParametersTest, SeveralTowersWaitForOneCopy) {
@@ -87,7 +91,8 @@ TEST_P(StepParametersTest, TellsWhoHasWaited) {
   tiny_.link().ReleasePull();
   tiny_.link().ReleasePull();
   tower.join();
-  const std::vector<ParameterWait> waits = parameters_->waits();
+  ASSERT_THAT(Computed(absl::OkStatus()), IsOk());
+  const std::vector<ParameterWait>& waits = times_.waits;
   ASSERT_THAT(waits, SizeIs(1));
   EXPECT_EQ(waits[0].tensor, kBias);
   EXPECT_LE(waits[0].from, waited);
@@ -97,15 +102,16 @@ TEST_P(StepParametersTest, TellsWhoHasWaited) {
 TEST_P(StepParametersTest, AFailedPullEndsEveryUse) {
   tiny_.shard().FailWith(FencedError("epoch 1"));
   ASSERT_THAT(parameters_->Begin({}), IsOk());
-  EXPECT_THAT(parameters_->failure(), IsOk());
   EXPECT_THAT(parameters_->BeforeUse(kBias),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("pull: ")));
-  EXPECT_THAT(parameters_->failure(), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(Computed(absl::InternalError("tower 0: pull")),
+              StatusIs(absl::StatusCode::kAborted));
   EXPECT_THAT(parameters_->Finish(), StatusIs(absl::StatusCode::kAborted));
   tiny_.shard().FailWith(absl::OkStatus());
   ASSERT_THAT(parameters_->Begin({}), IsOk());
-  EXPECT_THAT(parameters_->Finish(), IsOk());
-  EXPECT_THAT(parameters_->failure(), IsOk());
+  EXPECT_THAT(Computed(absl::InternalError("tower 0: not the pull")),
+              StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(Computed(absl::OkStatus()), IsOk());
   EXPECT_EQ(bias(), 3);
 }
 
@@ -114,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Memory, StepParametersTest, ::testing::Bool(),
                            return info.param ? "Ahead" : "InPlace";
                          });
 
-// What a push brings: the bias rises by 1.
+// Each push brings a bias that is larger by 1.
 class BringTest : public StepParametersTest {
  protected:
   std::shared_ptr<const PulledVersions> Push(int64_t step) {
@@ -130,7 +136,7 @@ class BringTest : public StepParametersTest {
   }
   void BeginAndFinish() {
     ASSERT_THAT(parameters_->Begin({}), IsOk());
-    ASSERT_THAT(parameters_->Finish(), IsOk());
+    ASSERT_THAT(Computed(absl::OkStatus()), IsOk());
   }
 };
 
@@ -142,7 +148,7 @@ TEST_P(BringTest, ThePushBringsTheValuesOfTheNextStep) {
   BeginAndFinish();
   EXPECT_EQ(bias(), 4);
   EXPECT_EQ(parameters_->versions(), versions);
-  EXPECT_EQ(parameters_->pull_begun(), parameters_->pulled());
+  EXPECT_EQ(times_.pull_begun, times_.pulled);
   EXPECT_EQ(tiny_.shard().pulls(), pulls);
   // Once: after a step that was not pushed others are wanted.
   BeginAndFinish();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/rpc/protocol.h"
 #include "tests/testing/counting_clock.h"
@@ -16,9 +17,30 @@
 #include "worker/backend/backend.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
+#include "worker/step/make_exchange.h"
 #include "worker/tower/tower_group.h"
 
 namespace muster {
+
+// A slow link to a shard whose parameters lie where the test says. One thread
+// at a time calls MapTo or MapParameters.
+class TinyLink : public DelayedLink {
+ public:
+  using DelayedLink::DelayedLink;
+
+  // Null: they cannot be mapped.
+  void MapTo(std::shared_ptr<const char> memory) {
+    memory_ = std::move(memory);
+  }
+  absl::StatusOr<std::shared_ptr<const char>> MapParameters(
+      const Fence& fence, int64_t size_bytes) override {
+    if (memory_ != nullptr) return memory_;
+    return DelayedLink::MapParameters(fence, size_bytes);
+  }
+
+ private:
+  std::shared_ptr<const char> memory_;
+};
 
 // One dense layer over the two numbers of a CountingDataSet, its parameters on
 // one fake shard: what a step or an evaluation needs, without a cluster.
@@ -50,7 +72,7 @@ class TinyModel {
     client.max_part_bytes = max_part_bytes;
     client.sender.set_incarnation(5);
     std::vector<std::unique_ptr<ParameterLink>> links;
-    auto link = std::make_unique<DelayedLink>(
+    auto link = std::make_unique<TinyLink>(
         std::make_unique<FakeParameterLink>(&shard_));
     link_ = link.get();
     links.push_back(std::move(link));
@@ -72,11 +94,18 @@ class TinyModel {
   const CountingClock* clock() const { return &clock_; }
   FakeShard& shard() { return shard_; }
   // The way to it.
-  DelayedLink& link() { return *link_; }
+  TinyLink& link() { return *link_; }
   ParameterClient* client() { return client_.get(); }
   CompiledModel* model() { return model_.get(); }
   // One; null in mode kEvaluate.
   TowerGroup* towers() { return towers_.get(); }
+  // For steps in mode kTrain; what is left open is as by default.
+  ExchangeOptions exchange_options() {
+    ExchangeOptions options;
+    options.client = client_.get();
+    options.towers = towers_.get();
+    return options;
+  }
 
  private:
   const CountingClock clock_{};
@@ -84,7 +113,7 @@ class TinyModel {
   const std::unique_ptr<Backend> backend_;
   std::unique_ptr<CompiledModel> model_;
   std::unique_ptr<TowerGroup> towers_;
-  DelayedLink* link_ = nullptr;
+  TinyLink* link_ = nullptr;
   std::unique_ptr<ParameterClient> client_;
 };
 

@@ -1,4 +1,4 @@
-// TrainLoop with a pipeline_depth of 2.
+// TrainLoop with a PipelinedExchange.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/step/tiny_model.h"
 #include "worker/input/row_position.h"
+#include "worker/step/make_exchange.h"
 #include "worker/step/train_loop.h"
 
 namespace muster {
@@ -28,7 +29,7 @@ int64_t StepsTo(const DataPosition& position) {
   return (position.epoch() * kClasses + position.rows()) / kRows;
 }
 
-// What is not held back is over in microseconds.
+// Longer than anything that is not held back, which takes microseconds.
 constexpr absl::Duration kLongEnough = absl::Milliseconds(100);
 
 // A worker and its shard, to which the fake adds what is pushed.
@@ -36,13 +37,16 @@ class Worker {
  public:
   explicit Worker(int pipeline_depth, TrainLoop::Options options = {}) {
     EXPECT_THAT(tiny_.Load(std::vector<float>(kClasses, 0.0f)), IsOk());
-    options.client = tiny_.client();
+    ExchangeOptions exchange = tiny_.exchange_options();
+    exchange.clock = tiny_.clock();
+    exchange.replication.mutable_async()->set_pipeline_depth(pipeline_depth);
+    exchange.may_push_early = options.change_gradients == nullptr;
+    exchange_ = MakeStepExchange(exchange);
+    options.exchange = exchange_.get();
     options.towers = tiny_.towers();
     options.data_set = &data_set_;
     options.clock = tiny_.clock();
     options.input.batch_size = kRows;
-    options.pull_with_push = true;
-    options.pipeline_depth = pipeline_depth;
     auto loop = TrainLoop::Create(options);
     EXPECT_THAT(loop, IsOk());
     loop_ = *std::move(loop);
@@ -70,6 +74,7 @@ class Worker {
  private:
   const CountingDataSet data_set_{kClasses};
   TinyModel tiny_{kClasses, kRows, CompileOptions::Mode::kTrain};
+  std::unique_ptr<StepExchange> exchange_;
   std::unique_ptr<TrainLoop> loop_;
 };
 
@@ -123,7 +128,7 @@ TEST(TrainLoopPipelineTest, RowsAndCountsAreThoseOfEachStep) {
   }
 }
 
-// What is computed ahead is of the step after.
+// The step that is computed ahead is the one after.
 TEST(TrainLoopPipelineTest, AStepOfTheProfileIsTracedWhenItIsComputed) {
   TrainLoop::Options options;
   options.profiled = {/*first=*/3, /*count=*/1};
@@ -157,7 +162,7 @@ TEST(TrainLoopPipelineTest, TheSecondStepIsOfWhatTheFirstWasOf) {
 
 TEST(TrainLoopPipelineTest, HooksSeeWhatAGradientWasComputedFrom) {
   Worker worker(2);
-  // Of each step: what the hooks saw, and what the shard then had.
+  // By step, what the hooks saw, and what the shard then had.
   std::vector<std::vector<float>> seen;
   std::vector<std::vector<float>> on_shard;
   for (int64_t step = 1; step <= 5; ++step) {
@@ -208,7 +213,7 @@ TEST(TrainLoopPipelineTest, AfterAFailedPushItsRowsAreUsedAgain) {
   }
 }
 
-// What fails while the next step is computed fails that one, not the one whose
+// An error while the next step is computed fails that one, not the one whose
 // push comes through.
 TEST(TrainLoopPipelineTest, AFailedPullFailsTheStepThatWantsIt) {
   Worker worker(2);

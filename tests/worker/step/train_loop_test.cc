@@ -9,14 +9,18 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/rpc/error_reason.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/step/tiny_model.h"
 #include "worker/input/row_position.h"
+#include "worker/step/make_exchange.h"
 
 namespace muster {
 namespace {
+
+using ::testing::ElementsAre;
 
 constexpr int64_t kClasses = 8;
 constexpr int64_t kRows = 4;
@@ -34,12 +38,15 @@ class TrainLoopTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_THAT(tiny_.Load(std::vector<float>(kClasses, 0.0f)), IsOk());
+    ExchangeOptions exchange = tiny_.exchange_options();
+    exchange.replication.mutable_async();
+    exchange.may_push_early = false;
+    exchange_ = MakeStepExchange(exchange);
     TrainLoop::Options options;
-    options.client = tiny_.client();
+    options.exchange = exchange_.get();
     options.towers = tiny_.towers();
     options.data_set = &data_set_;
     options.input.batch_size = kRows;
-    options.pull_with_push = true;
     options.change_gradients = [this](auto gradients) { change_(gradients); };
     auto loop = TrainLoop::Create(options);
     ASSERT_THAT(loop, IsOk());
@@ -62,13 +69,14 @@ class TrainLoopTest : public ::testing::Test {
 
   const CountingDataSet data_set_{kClasses};
   TinyModel tiny_{kClasses, kRows, CompileOptions::Mode::kTrain};
+  std::unique_ptr<StepExchange> exchange_;
   std::unique_ptr<TrainLoop> loop_;
-  // Of the steps to come.
+  // The token of the steps to come.
   StepToken token_;
   PushDecision decision_ = PushDecision::kPush;
   std::function<void()> while_computing_ = [] {};
   TrainLoop::ChangeGradients change_ = [](auto) {};
-  // What the last step gave to decide on.
+  // The last step, as it was to be decided on.
   ComputedStep computed_;
 };
 
@@ -263,6 +271,7 @@ class EarlyPushTest : public ::testing::Test {
   struct Worker {
     TinyModel tiny{kClasses, kRows, CompileOptions::Mode::kTrain,
                    /*max_part_bytes=*/4};
+    std::unique_ptr<StepExchange> exchange;
     std::unique_ptr<TrainLoop> loop;
 
     std::string Shard() {
@@ -271,10 +280,14 @@ class EarlyPushTest : public ::testing::Test {
     }
   };
 
-  std::unique_ptr<Worker> Make(TrainLoop::Options options = {}) {
+  std::unique_ptr<Worker> Make(bool may_push_early) {
     auto worker = std::make_unique<Worker>();
     EXPECT_THAT(worker->tiny.Load(std::vector<float>(kClasses, 0.0f)), IsOk());
-    options.client = worker->tiny.client();
+    ExchangeOptions exchange = worker->tiny.exchange_options();
+    exchange.may_push_early = may_push_early;
+    worker->exchange = MakeStepExchange(exchange);
+    TrainLoop::Options options;
+    options.exchange = worker->exchange.get();
     options.towers = worker->tiny.towers();
     options.data_set = &data_set_;
     options.input.batch_size = kRows;
@@ -304,10 +317,8 @@ class EarlyPushTest : public ::testing::Test {
 };
 
 TEST_F(EarlyPushTest, PushesTheSameBitsAsAfterTheStep) {
-  TrainLoop::Options late_options;
-  late_options.push_early = false;
-  const auto early = Make();
-  const auto late = Make(late_options);
+  const auto early = Make(/*may_push_early=*/true);
+  const auto late = Make(/*may_push_early=*/false);
   for (int64_t step = 1; step <= 20; ++step) {
     ASSERT_THAT(Run(early.get(), step, PushDecision::kPush),
                 IsOkAndHolds(true));
@@ -317,27 +328,82 @@ TEST_F(EarlyPushTest, PushesTheSameBitsAsAfterTheStep) {
   }
 }
 
-TEST_F(EarlyPushTest, WaitsForWhoeverChangesGradients) {
-  TrainLoop::Options options;
-  options.change_gradients = [](auto gradients) {
-    for (float& value : gradients[1]) value = 2;
-  };
-  const auto worker = Make(options);
-  ASSERT_THAT(Run(worker.get(), 1, PushDecision::kPush), IsOkAndHolds(false));
-  const std::vector<float> pushed(kClasses, 2.0f);
-  EXPECT_EQ(worker->tiny.shard().values("logits/bias"),
-            std::string(reinterpret_cast<const char*>(pushed.data()),
-                        pushed.size() * sizeof(float)));
-}
-
 TEST_F(EarlyPushTest, ARefusedOrFailedStepIsGivenUpAndTheNextIsAsAnyOther) {
-  const auto worker = Make();
+  const auto worker = Make(/*may_push_early=*/true);
   ASSERT_THAT(Run(worker.get(), 1, PushDecision::kRefuse), IsOk());
   ASSERT_THAT(Run(worker.get(), 2, absl::OutOfRangeError("no more")),
               StatusIs(absl::StatusCode::kOutOfRange));
   const std::string before = worker->Shard();
   ASSERT_THAT(Run(worker.get(), 3, PushDecision::kPush), IsOk());
   EXPECT_NE(worker->Shard(), before);
+}
+
+// An exchange without values that notes its calls, and fails at last.
+class NotedExchange : public StepExchange {
+ public:
+  explicit NotedExchange(bool wants_batches) : wants_batches_(wants_batches) {}
+
+  Capabilities capabilities() const override { return {wants_batches_}; }
+  void Enter(int64_t, absl::Span<const uint64_t>) override {}
+  void BeginStep(int64_t, const StepToken&) override {
+    calls_.push_back("BeginStep");
+  }
+  absl::StatusOr<ParameterGate*> Prepare(absl::Span<const SeededBatch> batches,
+                                         const StepToken&) override {
+    calls_.push_back(absl::StrCat("Prepare ", batches.size()));
+    return nullptr;
+  }
+  absl::Status OnForward(double) override {
+    calls_.push_back("OnForward");
+    return absl::OkStatus();
+  }
+  void OnGradient(int parameter) override {
+    calls_.push_back(absl::StrCat("OnGradient ", parameter));
+  }
+  absl::Status OnComputed(const absl::Status& computed, StepTimes*) override {
+    calls_.push_back("OnComputed");
+    return computed;
+  }
+  void Describe(ComputedStep*) const override {}
+  absl::Status Send() override {
+    calls_.push_back("Send");
+    return absl::OkStatus();
+  }
+  absl::StatusOr<StepResult> Finish() override {
+    calls_.push_back("Finish");
+    return absl::UnavailableError("gone");
+  }
+  void EndStep() override { calls_.push_back("EndStep"); }
+
+  const std::vector<std::string>& calls() const { return calls_; }
+
+ private:
+  const bool wants_batches_;
+  std::vector<std::string> calls_;
+};
+
+TEST(StepExchangeTest, IsCalledInItsOrder) {
+  const CountingDataSet data_set(kClasses);
+  for (const bool wants_batches : {false, true}) {
+    TinyModel tiny(kClasses, kRows, CompileOptions::Mode::kTrain);
+    NotedExchange exchange(wants_batches);
+    TrainLoop::Options options;
+    options.exchange = &exchange;
+    options.towers = tiny.towers();
+    options.data_set = &data_set;
+    options.input.batch_size = kRows;
+    const auto loop = TrainLoop::Create(options);
+    ASSERT_THAT(loop, IsOk());
+    EXPECT_THAT(
+        (*loop)->Run(1, {},
+                     [](const ComputedStep&) { return PushDecision::kPush; }),
+        StatusIs(absl::StatusCode::kUnavailable));
+    EXPECT_THAT(
+        exchange.calls(),
+        ElementsAre("BeginStep", wants_batches ? "Prepare 1" : "Prepare 0",
+                    "OnForward", "OnGradient 0", "OnGradient 1", "OnComputed",
+                    "Send", "Finish", "EndStep"));
+  }
 }
 
 }  // namespace

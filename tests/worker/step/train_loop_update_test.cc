@@ -21,6 +21,7 @@
 #include "tests/worker/model/test_models.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/nan_guard.h"
+#include "worker/step/make_exchange.h"
 #include "worker/step/train_loop.h"
 #include "worker/tower/computed_step.h"
 
@@ -41,7 +42,7 @@ constexpr int64_t kBadStep = 3;
 constexpr int64_t kBadRow = kRows * kBadStep - 1;
 constexpr uint64_t kIncarnation = 7;
 constexpr uint64_t kSeed = 4;
-// Of Adam.
+// Adam's slots.
 constexpr int64_t kSlots = 2;
 // In which the thread that prepares batches comes to run.
 constexpr int64_t kMostSteps = 10000;
@@ -133,20 +134,24 @@ class Training {
   }
 
   void StartLoop(bool on_device, const ProfiledSteps& profiled) {
+    ExchangeOptions exchange;
+    exchange.client = client_.get();
+    exchange.towers = towers_.get();
+    exchange.replication.mutable_async();
+    exchange.may_push_early = false;
+    if (on_device) {
+      exchange.update =
+          *model_->UpdateOnDevice(*device_.CreateRule(rule_.get()),
+                                  static_cast<int>(rule_->slots().size()));
+    }
+    exchange_ = MakeStepExchange(exchange);
     TrainLoop::Options options;
-    options.client = client_.get();
+    options.exchange = exchange_.get();
     options.towers = towers_.get();
     options.data_set = &data_set_;
     options.input.batch_size = kRows;
     options.input.shuffle = false;
-    options.push_early = false;
-    options.pull_with_push = true;
     options.profiled = profiled;
-    if (on_device) {
-      options.update =
-          *model_->UpdateOnDevice(*device_.CreateRule(rule_.get()),
-                                  static_cast<int>(rule_->slots().size()));
-    }
     auto loop = TrainLoop::Create(options);
     EXPECT_THAT(loop, IsOk());
     loop_ = *std::move(loop);
@@ -160,6 +165,7 @@ class Training {
   std::unique_ptr<CompiledModel> model_;
   std::unique_ptr<TowerGroup> towers_;
   std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<StepExchange> exchange_;
   std::unique_ptr<TrainLoop> loop_;
   std::vector<std::string> said_;
   NanGuard guard_{
@@ -261,7 +267,7 @@ TEST(TrainLoopUpdateTest, ACallThatFailsIsToldAndChangesNothing) {
   ASSERT_THAT(device.Run(1), IsOk());
   ASSERT_THAT(host.Run(1), IsOk());
   EXPECT_EQ(*device.Pull(), *host.Pull());
-  // Of the step, when it has begun; before it is captured.
+  // A call of the step, when it has begun; before it is captured.
   device.streams().FailCall(2);
   EXPECT_THAT(device.Run(2), StatusIs(absl::StatusCode::kInternal));
   EXPECT_EQ(*device.Pull(), *host.Pull());

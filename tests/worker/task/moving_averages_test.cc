@@ -17,6 +17,7 @@
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/client/parameter_client.h"
+#include "worker/step/make_exchange.h"
 #include "worker/step/train_loop.h"
 
 namespace muster {
@@ -56,16 +57,20 @@ class Worker {
     towers.towers.push_back({"ref:0", model_.get()});
     towers_ = std::make_unique<TowerGroup>(towers);
     Connect(index, shard);
+    ExchangeOptions exchange;
+    exchange.client = client_.get();
+    exchange.towers = towers_.get();
+    exchange.clock = &clock_;
+    exchange.replication.mutable_async()->set_pipeline_depth(pipeline_depth);
+    exchange_ = MakeStepExchange(exchange);
     TrainLoop::Options options;
-    options.client = client_.get();
+    options.exchange = exchange_.get();
     options.towers = towers_.get();
     options.data_set = &data_set_;
     options.clock = &clock_;
     options.input.batch_size = kRows;
     options.input.worker_index = index;
     options.input.num_workers = num_workers;
-    options.pull_with_push = true;
-    options.pipeline_depth = pipeline_depth;
     auto loop = TrainLoop::Create(options);
     EXPECT_THAT(loop, IsOk());
     loop_ = *std::move(loop);
@@ -141,6 +146,7 @@ class Worker {
   std::unique_ptr<CompiledModel> model_;
   std::unique_ptr<TowerGroup> towers_;
   std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<StepExchange> exchange_;
   std::unique_ptr<TrainLoop> loop_;
 };
 

@@ -1,0 +1,47 @@
+#ifndef WORKER_STEP_IN_PLACE_PARAMETERS_H_
+#define WORKER_STEP_IN_PLACE_PARAMETERS_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/client/client_model.h"
+#include "worker/client/parameter_client.h"
+#include "worker/step/step_parameters.h"
+#include "worker/tower/tower_group.h"
+
+namespace muster {
+
+// Parameters that the towers read where the shards keep them
+// (ParametersInPlace), if that can be done: it is found out at the first step,
+// and again after Drop. Only versions are pulled and brought then; else all is
+// as in StepParameters.
+class InPlaceParameters : public StepParameters {
+ public:
+  // `towers` outlives this; `say` gets a line if it cannot be done, and why.
+  InPlaceParameters(Options options, TowerGroup* towers,
+                    std::function<void(const std::string&)> say);
+
+  void Drop() override;
+
+ private:
+  bool is_in_place() const override { return in_place_.has_value(); }
+  // Errors besides: those that may be others with the next attempt.
+  absl::StatusOr<std::shared_ptr<const PulledVersions>> FindVersions() override;
+  absl::Status ChoosePlace();
+
+  TowerGroup* const towers_;
+  const std::function<void(const std::string&)> say_;
+  // The memory that the towers read; none if they read the worker's own.
+  std::optional<ParametersInPlace> in_place_;
+  bool has_chosen_ = false;
+  // The reason that was told last.
+  std::string said_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_STEP_IN_PLACE_PARAMETERS_H_

@@ -1,0 +1,69 @@
+#include "worker/step/make_exchange.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "worker/step/device_exchange.h"
+#include "worker/step/in_place_parameters.h"
+#include "worker/step/pipelined_exchange.h"
+#include "worker/step/ps_exchange.h"
+#include "worker/step/step_parameters.h"
+#include "worker/training/replication_settings.h"
+
+namespace muster {
+namespace {
+
+bool IsPipelined(const ExchangeOptions& options) {
+  return PipelineDepth(options.replication) > 1;
+}
+
+std::unique_ptr<StepParameters> MakeParameters(const ExchangeOptions& options) {
+  StepParameters::Options parameters;
+  parameters.client = options.client;
+  parameters.clock = options.clock;
+  parameters.ahead = IsPipelined(options);
+  CompiledModel& model = options.towers->model();
+  for (size_t i = 0; i < model.parameters().size(); ++i) {
+    parameters.values.push_back(model.parameter(static_cast<int>(i)));
+  }
+  if (!PullsInPlace(options.replication)) {
+    return std::make_unique<StepParameters>(std::move(parameters));
+  }
+  return std::make_unique<InPlaceParameters>(std::move(parameters),
+                                             options.towers, options.say);
+}
+
+PsExchange::Options PsOptions(const ExchangeOptions& options) {
+  PsExchange::Options ps;
+  ps.client = options.client;
+  TowerGroup& towers = *options.towers;
+  for (size_t i = 0; i < towers.model().parameters().size(); ++i) {
+    ps.gradients.push_back(towers.gradient(static_cast<int>(i)));
+  }
+  // A mean over towers or batches comes after the backward pass. A pipelined
+  // step hides its push behind the next one's passes.
+  ps.early =
+      options.may_push_early && towers.can_tell() && !IsPipelined(options);
+  ps.allow_non_finite = options.allow_non_finite;
+  // Where they would overwrite what hooks want to see, they are pulled.
+  ps.brings_values = options.replication.has_async() &&
+                     !(ps.early && options.hooks_read_parameters);
+  return ps;
+}
+
+}  // namespace
+
+std::unique_ptr<StepExchange> MakeStepExchange(const ExchangeOptions& options) {
+  if (options.update != nullptr) {
+    return std::make_unique<DeviceExchange>(options.client, options.clock,
+                                            options.update);
+  }
+  if (IsPipelined(options)) {
+    return std::make_unique<PipelinedExchange>(PsOptions(options),
+                                               MakeParameters(options));
+  }
+  return std::make_unique<PsExchange>(PsOptions(options),
+                                      MakeParameters(options));
+}
+
+}  // namespace muster

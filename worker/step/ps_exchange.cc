@@ -1,0 +1,105 @@
+#include "worker/step/ps_exchange.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "common/base/finite.h"
+#include "common/base/status_macros.h"
+#include "worker/client/push.h"
+
+namespace muster {
+
+PsExchange::PsExchange(Options options,
+                       std::unique_ptr<StepParameters> parameters)
+    : options_(std::move(options)), parameters_(std::move(parameters)) {
+  PushFrom(std::move(options_.gradients));
+}
+
+void PsExchange::PushFrom(std::vector<absl::Span<float>> gradients) {
+  options_.gradients = std::move(gradients);
+  views_.clear();
+  for (const absl::Span<const float> gradient : options_.gradients) {
+    views_.push_back(ViewOf(gradient));
+  }
+}
+
+void PsExchange::Enter(int64_t model_epoch,
+                       absl::Span<const uint64_t> ps_incarnations) {
+  parameters_->Drop();
+  options_.client->SetEpoch(model_epoch, ps_incarnations);
+}
+
+void PsExchange::BeginStep(int64_t step, const StepToken& token) {
+  options_.client->SettlePush(token);
+  step_ = step;
+  round_ = token.round();
+}
+
+absl::StatusOr<ParameterGate*> PsExchange::Prepare(
+    absl::Span<const SeededBatch> /*batches*/, const StepToken& token) {
+  RETURN_IF_ERROR(parameters_->Begin(token));
+  return parameters_.get();
+}
+
+absl::Status PsExchange::OnForward(double loss) {
+  if (!options_.early) return absl::OkStatus();
+  is_held_ = !options_.allow_non_finite && !std::isfinite(loss);
+  if (is_held_) return absl::OkStatus();
+  RETURN_IF_ERROR(parameters_->Finish());
+  return BeginPush();
+}
+
+void PsExchange::OnGradient(int parameter) {
+  if (!options_.early || is_held_ || push_ == nullptr) return;
+  is_held_ = !options_.allow_non_finite &&
+             FirstNonFinite(options_.gradients[parameter]) >= 0;
+  if (!is_held_) push_->Release(parameter);
+}
+
+absl::Status PsExchange::OnComputed(const absl::Status& computed,
+                                    StepTimes* times) {
+  return parameters_->OnComputed(computed, times);
+}
+
+void PsExchange::Describe(ComputedStep* computed) const {
+  computed->push_begun = push_ != nullptr && push_->has_left();
+}
+
+absl::Status PsExchange::BeginPush() {
+  if (push_ != nullptr) return absl::OkStatus();
+  absl::Span<const MutableTensorView> into;
+  if (options_.brings_values) into = parameters_->into();
+  ASSIGN_OR_RETURN(push_,
+                   options_.client->BeginPush(step_, round_, views_, into,
+                                              parameters_->versions()));
+  return absl::OkStatus();
+}
+
+absl::Status PsExchange::Send() {
+  RETURN_IF_ERROR(BeginPush());
+  push_->ReleaseOthers();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepResult> PsExchange::Finish() {
+  ASSIGN_OR_RETURN(PushResult outcome, push_->Finish());
+  parameters_->Bring(std::move(outcome.new_versions));
+  sent_bytes_ += outcome.sent_bytes;
+  float32_bytes_ += outcome.float32_bytes;
+  StepResult result;
+  for (const SliceSend& send : outcome.sends) {
+    result.pushed = std::max(result.pushed, send.acknowledged);
+  }
+  result.sends = std::move(outcome.sends);
+  result.staleness = std::llround(outcome.mean_staleness);
+  result.late = outcome.late;
+  return result;
+}
+
+ExchangedBytes PsExchange::bytes() const {
+  return {sent_bytes_, float32_bytes_, parameters_->received_bytes(),
+          parameters_->float32_bytes()};
+}
+
+}  // namespace muster

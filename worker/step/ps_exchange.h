@@ -1,0 +1,89 @@
+#ifndef WORKER_STEP_PS_EXCHANGE_H_
+#define WORKER_STEP_PS_EXCHANGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "worker/client/client_model.h"
+#include "worker/client/parameter_client.h"
+#include "worker/client/push.h"
+#include "worker/step/step_exchange.h"
+#include "worker/step/step_parameters.h"
+
+namespace muster {
+
+// An exchange with ps tasks: parameters come as StepParameters has them, and
+// the gradients are pushed from where they lie.
+//
+// With `early` a gradient leaves in mid-backward, when it is final, while those
+// of the layers before it are still computed. What is pushed is the same, to
+// the bit, as after the step. A step may yet be refused when something has
+// left. So that nothing that is not finite leaves, each gradient is looked at
+// before, and the loss before the first; from the first that is not finite on,
+// all wait for Send. A push that is given up: see Push.
+class PsExchange : public StepExchange {
+ public:
+  struct Options {
+    // Outlives the exchange.
+    ParameterClient* client = nullptr;
+    // The same in every step; one a tensor.
+    std::vector<absl::Span<float>> gradients;
+    // REQUIRES: nobody changes a gradient when it was heard of.
+    bool early = false;
+    // Whether what is not finite may leave early.
+    bool allow_non_finite = false;
+    // The push brings new values, to parameters->into(). With `early` they come
+    // while the step is computed.
+    bool brings_values = false;
+  };
+
+  PsExchange(Options options, std::unique_ptr<StepParameters> parameters);
+
+  void Enter(int64_t model_epoch,
+             absl::Span<const uint64_t> ps_incarnations) override;
+  void BeginStep(int64_t step, const StepToken& token) override;
+  absl::StatusOr<ParameterGate*> Prepare(absl::Span<const SeededBatch> batches,
+                                         const StepToken& token) override;
+  // Waits for all parameters before the first gradient may leave.
+  absl::Status OnForward(double loss) override;
+  void OnGradient(int parameter) override;
+  absl::Status OnComputed(const absl::Status& computed,
+                          StepTimes* times) override;
+  void Describe(ComputedStep* computed) const override;
+  absl::Status Send() override;
+  absl::StatusOr<StepResult> Finish() override;
+  void EndStep() override { push_ = nullptr; }
+  ExchangedBytes bytes() const override;
+
+ protected:
+  StepParameters& parameters() { return *parameters_; }
+  // From now on pushes these, which are alike, instead of options.gradients.
+  void PushFrom(std::vector<absl::Span<float>> gradients);
+  // From BeginPush to EndStep.
+  bool is_pushing() const { return push_ != nullptr; }
+  // Nothing leaves yet. The gradients are, or will be, of the parameters as
+  // they are now, which must have come.
+  absl::Status BeginPush();
+
+ private:
+  Options options_;
+  // The gradients.
+  std::vector<TensorView> views_;
+  const std::unique_ptr<StepParameters> parameters_;
+  int64_t step_ = 0;
+  int64_t round_ = 0;
+  // Null until something may leave.
+  std::unique_ptr<Push> push_;
+  // Something is not finite.
+  bool is_held_ = false;
+  int64_t sent_bytes_ = 0;
+  int64_t float32_bytes_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_STEP_PS_EXCHANGE_H_
