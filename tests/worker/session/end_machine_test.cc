@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/cluster/task_id.h"
+#include "common/rpc/error_reason.h"
 
 namespace muster {
 namespace {
@@ -142,7 +143,8 @@ TEST(EndMachineTest, AChiefTellsANewPsThatTheJobIsOver) {
 }
 
 TEST(EndMachineTest, ANewerStartTakesOverASuccessOnly) {
-  const absl::Status replaced = absl::AbortedError("fenced: a newer start");
+  const absl::Status replaced =
+      FencedError("a newer start", ErrorReason::kReplaced);
   EndMachine done(Task(1));
   done.FinishDone();
   EXPECT_EQ(done.OnFinished(replaced, kNow)->code, kExitFailed);
