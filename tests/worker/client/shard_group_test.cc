@@ -77,10 +77,10 @@ TEST_F(ShardGroupTest, AMessageToAllHasTheFenceOfEach) {
 }
 
 TEST_F(ShardGroupTest, TheRefusalOfOneShardEndsAMessageToAll) {
-  shards_[1]->FailWith(absl::FailedPreconditionError("fenced: epoch 2"));
+  shards_[1]->FailWith(absl::InvalidArgumentError("refused"));
   EXPECT_THAT(CallAll().status(),
-              StatusIs(absl::StatusCode::kAborted,
-                       HasSubstr("/job:ps/task:1: fenced: epoch 2")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("/job:ps/task:1: refused")));
 }
 
 TEST_F(ShardGroupTest, ClosingEndsATransferThatWaits) {
