@@ -364,6 +364,15 @@ TEST_F(StandaloneTest, ATextThatFitsIntoNoMessageIsRefusedAtTheStart) {
                        HasSubstr("can be sent to ps task 0")));
 }
 
+// Before the model is made, and ps task 0 refuses to commit it.
+TEST_F(StandaloneTest, EpochsThatAreNoCountAreRefusedAtTheStart) {
+  const auto options = MakeOptions(kTraining, {"stop.epochs=1e14"}, "");
+  ASSERT_THAT(options, IsOk());
+  EXPECT_THAT(CreateTask(*options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("of 320 training examples: wanted 1 to")));
+}
+
 TEST_F(StandaloneTest, StopsAfterItsTime) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 0, {"stop.seconds=0.2"}), kExitDone);
