@@ -33,8 +33,8 @@ struct Greeting {
   int64_t model_epoch;
 };
 
-// The ps's packet, with the descriptor. One of 0 bytes is none, and what follows
-// is a StatusDetails that says why.
+// The ps's packet, with the descriptor. One of 0 bytes is none, and what
+// follows is a StatusDetails that says why.
 struct Welcome {
   char magic[8];
   uint32_t layout_version;

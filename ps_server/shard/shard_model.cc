@@ -83,7 +83,7 @@ absl::Status ShardModel::CheckNewEpoch(absl::string_view what,
 absl::StatusOr<DefineReply> ShardModel::Define(const DefineRequest& request) {
   const std::string what = What("define", request.sender());
   RETURN_IF_ERROR(CheckNewEpoch(what, request.model_epoch()));
-  absl::StatusOr<ModelDefinition> definition =
+  absl::StatusOr<ShardDefinition> definition =
       CheckDefinition(request, options_);
   RETURN_IF_ERROR(Annotate(definition.status(), what));
   RETURN_IF_ERROR(Annotate(ReplaceTensors(request, *definition), what));
@@ -99,7 +99,7 @@ absl::StatusOr<DefineReply> ShardModel::Define(const DefineRequest& request) {
 }
 
 absl::Status ShardModel::ReplaceTensors(const DefineRequest& request,
-                                        const ModelDefinition& definition) {
+                                        const ShardDefinition& definition) {
   snapshot_.Clear();
   held_.End();
   // The old values go first: both together might not fit.

@@ -25,10 +25,10 @@
 #include "ps_server/shard/device_resident_parameters.h"
 #include "ps_server/shard/duplicate_marks.h"
 #include "ps_server/shard/gradient_applier.h"
-#include "ps_server/shard/model_definition.h"
 #include "ps_server/shard/push_context.h"
 #include "ps_server/shard/replication_policy.h"
 #include "ps_server/shard/shard_counters.h"
+#include "ps_server/shard/shard_definition.h"
 #include "ps_server/shard/shard_options.h"
 #include "ps_server/shard/stream_slices.h"
 
@@ -95,7 +95,7 @@ class ShardModel : private PartApplier {
   // Frees the old tensors and makes room for those of `request`. Errors:
   // ResourceExhausted; the model is EMPTY then.
   absl::Status ReplaceTensors(const DefineRequest& request,
-                              const ModelDefinition& definition);
+                              const ShardDefinition& definition);
   StreamSlices::Model StreamsOfModel() const;
 
   absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
@@ -143,7 +143,7 @@ class ShardModel : private PartApplier {
 
   ShardPhase phase_ = EMPTY;
   int64_t model_epoch_ = 0;
-  ModelDefinition definition_;
+  ShardDefinition definition_;
   int64_t version_ = 0;
   TensorTable tensors_;
   std::vector<ElementRanges> loaded_;  // [tensor]; only in LOADING

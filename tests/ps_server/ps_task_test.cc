@@ -33,10 +33,12 @@ using ::testing::StartsWith;
 
 class PsTaskTest : public testing::Test {
  protected:
-  PsTaskTest() {
+  PsTaskTest() { StartTask(Options()); }
+
+  void StartTask(const PsTaskOptions& options) {
     absl::StatusOr<std::unique_ptr<PsTask>> task =
-        PsTask::Start(Options(), &latch_);
-    EXPECT_THAT(task, IsOk());
+        PsTask::Start(options, &latch_);
+    ASSERT_THAT(task, IsOk());
     task_ = *std::move(task);
     channel_ = grpc::CreateChannel(absl::StrCat("127.0.0.1:", task_->port()),
                                    grpc::InsecureChannelCredentials());
@@ -97,7 +99,7 @@ class PsTaskTest : public testing::Test {
   }
 
   // The job runs on this ps.
-  void CommitModel() {
+  void CommitModel(bool saves = false) {
     BeginEpochRequest begin;
     *begin.mutable_sender() = chief_;
     BeginEpochReply begun;
@@ -106,6 +108,7 @@ class PsTaskTest : public testing::Test {
     *commit.mutable_sender() = chief_;
     commit.set_model_epoch(begun.model_epoch());
     commit.mutable_stop()->set_steps(1000);
+    commit.set_saves(saves);
     (*commit.mutable_ps_incarnations())[0] = kPsIncarnation;
     CommitEpochReply committed;
     ASSERT_TRUE(
@@ -273,6 +276,51 @@ TEST_F(PsTaskTest, AnotherPsFollowsTaskZeroToTheEnd) {
   const std::optional<StopReason> reason = latch.WaitFor(absl::Seconds(5));
   ASSERT_TRUE(reason.has_value()) << "not within 5 s of DONE";
   EXPECT_EQ(reason->exit_code, 0);
+}
+
+// Neither the one that knows it nor one that it tells.
+TEST_F(PsTaskTest, AJobThatEndedUnsavedIsASuccessForNoPs) {
+  PsTaskOptions options = Options();
+  options.worker_timeout = absl::Milliseconds(300);
+  StartTask(options);
+  const std::string zero = absl::StrCat("127.0.0.1:", task_->port());
+  (*options.cluster.mutable_job(0)->mutable_tasks())[0] = zero;
+  (*options.cluster.mutable_job(0)->mutable_tasks())[1] = "localhost:2";
+  options.task_index = 1;
+  StopLatch latch;
+  const auto other = PsTask::Start(options, &latch);
+  ASSERT_THAT(other, IsOk());
+  RegisterChief();
+  CommitModel(/*saves=*/true);
+  FinishRequest finish;
+  *finish.mutable_sender() = chief_;
+  finish.set_stop_job(true);
+  finish.set_unsaved(true);
+  FinishReply finished;
+  ASSERT_TRUE(coordination_->Finish(Context().get(), finish, &finished).ok());
+  for (StopLatch* const of_ps : {&latch_, &latch}) {
+    const std::optional<StopReason> reason = of_ps->WaitFor(absl::Seconds(20));
+    ASSERT_TRUE(reason.has_value());
+    EXPECT_EQ(reason->exit_code, 138);
+    EXPECT_THAT(reason->text, HasSubstr("without its last save"));
+  }
+}
+
+TEST_F(PsTaskTest, RefusesAWorkerThatItsClusterDoesNotList) {
+  PsTaskOptions options = Options();
+  JobDef* const workers = options.cluster.add_job();
+  workers->set_name("worker");
+  (*workers->mutable_tasks())[0] = "localhost:2";
+  StartTask(options);
+  RegisterRequest registration;
+  registration.set_protocol_version(kProtocolVersion);
+  *registration.mutable_sender() = MakeSender(77, 1);
+  RegisterReply registered;
+  const grpc::Status status =
+      coordination_->Register(Context().get(), registration, &registered);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(),
+              HasSubstr("does not list /job:worker/task:77"));
 }
 
 TEST_F(PsTaskTest, WhoWatchesTheJobSaysForWhomItWaits) {

@@ -172,6 +172,20 @@ TEST_F(CoordinatorLostChiefTest, AChiefThatWasSilentOverTheEndSaves) {
   EXPECT_FALSE(Finish(chief_).unsaved());
 }
 
+// No worker stays for it: the others have left, by a signal.
+TEST_F(CoordinatorLostChiefTest, TheEndWaitsForTheChiefThoughNobodyIsLeft) {
+  Start(/*stop_steps=*/5);
+  LoseTheChief();
+  Train(1000);
+  EXPECT_EQ(Finish(worker_).phase(), STOPPING);
+  Pass(kMaxWait - absl::Seconds(1));
+  EXPECT_EQ(coordinator_.phase(), STOPPING);
+  EXPECT_EQ(coordinator_.NextDeadline(), now_ + absl::Seconds(1));
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(coordinator_.phase(), DONE);
+  EXPECT_TRUE(coordinator_.State().unsaved());
+}
+
 TEST_F(CoordinatorLostChiefTest, TheEndComesUnsavedAfterMaxWait) {
   Start(/*stop_steps=*/5);
   LoseTheChief();

@@ -205,7 +205,7 @@ TEST_F(SharedMemoryListenerTest, AWorkerIsServedAmongOthersWhoNeverStop) {
       [&](const absl::StatusOr<ShardState>&) {
         if (is_served || asked == kNever) return;
         ++asked;
-        shard.State(absl::InfiniteFuture(), ask);
+        shard.State(StateRequest(), absl::InfiniteFuture(), ask);
       };
   clock.meddle = [&ask] { ask(ShardState()); };
   Restart(/*max_connections=*/1, &shard);

@@ -60,7 +60,9 @@ std::vector<DenseDesc> DenseCases() {
           {3, 17, 5, true, true},
           {1, 5, 17, false, true},
           {3, 130, 33, true, false},
-          {16, 64, 32, true, true}};
+          {16, 64, 32, true, true},
+          // More rows than outputs.
+          {33, 17, 5, true, true}};
 }
 
 TEST_P(BackendParityProductsTest, Conv2dForward) {

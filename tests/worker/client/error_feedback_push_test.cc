@@ -180,7 +180,7 @@ class ErrorFeedbackPushTest : public testing::TestWithParam<std::string> {
   // Pushes the gradient of `number` as the worker's next step, and counts it
   // unless it fails.
   absl::StatusOr<PushResult> Push(Worker& worker, int64_t number,
-                                   int64_t round = 0) {
+                                  int64_t round = 0) {
     const auto gradient = GradientOf(worker, number);
     const auto outcome =
         worker.client->PushAndWait(++worker.step, ViewsOf(gradient), round);

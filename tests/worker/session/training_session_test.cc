@@ -91,7 +91,9 @@ class FakeSource : public ModelSource {
 class RecordingHook : public Hook {
  public:
   absl::Status AfterEnter(const EpochRecord& epoch) override {
-    calls.push_back(epoch.initialized ? "enter new" : "enter");
+    calls.push_back(epoch.initialized ? "enter new"
+                    : epoch.attached  ? "enter attached"
+                                      : "enter");
     return absl::OkStatus();
   }
   absl::Status AfterStep(const StepRecord& step) override {
@@ -119,6 +121,9 @@ class TrainingSessionTest : public ::testing::Test {
     options.sender.set_incarnation(3);
     options.ps_addresses[0] = "host:1";
     options.training_text = "seed: 1";
+    options.saves = true;
+    options.checkpoint.set_every_steps(40);
+    options.checkpoint.set_every_seconds(2.5);
     TrainingSession::Parts parts;
     parts.clock = &clock_;
     parts.hello = [this](int, const HelloRequest& request, auto done) {
@@ -186,6 +191,25 @@ TEST_F(TrainingSessionTest, IntroducesItselfCompletely) {
   EXPECT_GT(shard_.last_hello.protocol_version(), 0);
   EXPECT_EQ(coordination_.registered().training_text(), "seed: 1");
   EXPECT_EQ(coordination_.committed().ps_incarnations().at(0), 7);
+}
+
+// ps task 0 waits for a lost chief after one such interval.
+TEST_F(TrainingSessionTest, CommitsHowOftenItSaves) {
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_TRUE(coordination_.committed().saves());
+  EXPECT_EQ(coordination_.committed().save_every_steps(), 40);
+  EXPECT_EQ(coordination_.committed().save_every_seconds(), 2.5);
+}
+
+TEST_F(TrainingSessionTest, HooksAreToldOfAnEpochThatWentOnWithoutIt) {
+  CommitEpochRequest commit;
+  commit.set_model_epoch(4);
+  commit.set_fingerprint(9);
+  (*commit.mutable_ps_incarnations())[0] = 7;
+  coordination_.CommitEpoch(commit, absl::InfiniteFuture(),
+                            [](const absl::StatusOr<CommitEpochReply>&) {});
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(recorder_.calls.front(), "enter attached");
 }
 
 TEST_F(TrainingSessionTest, BeginsALargerEpochThanAnyThatWasSaved) {

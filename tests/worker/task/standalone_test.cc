@@ -16,8 +16,10 @@
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
+#include "common/cluster/cluster_spec.h"
 #include "common/codec/codec.h"
 #include "common/config/json.h"
+#include "proto/cluster.pb.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/task/local_training.h"
 #include "worker/session/session_messages.h"
@@ -344,6 +346,35 @@ TEST_F(StandaloneTest, AFolderThatIsGoneIsNoNewTraining) {
   std::filesystem::remove_all(train_dir);
   EXPECT_EQ((*task)->Run(), kExitBadCheckpoint);
   EXPECT_THAT(Lines(), Contains(HasSubstr(train_dir)));
+}
+
+// ps task 0, which would refuse it, is not asked.
+TEST_F(StandaloneTest, ATextThatFitsIntoNoMessageIsRefusedAtTheStart) {
+  auto options = MakeOptions(kTraining, {"stop.steps=1"}, "");
+  ASSERT_THAT(options, IsOk());
+  ClusterDef cluster;
+  for (const char* const name : {"ps", "worker"}) {
+    JobDef* const job = cluster.add_job();
+    job->set_name(name);
+    (*job->mutable_tasks())[0] = absl::StrCat(name, ":1");
+  }
+  const auto spec = ClusterSpec::Create(cluster);
+  ASSERT_THAT(spec, IsOk());
+  options->cluster = *spec;
+  ModelSpec* const model = options->training.mutable_model();
+  model->mutable_layer(0)->set_name(std::string(2 << 20, 'x'));
+  EXPECT_THAT(CreateTask(*options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("can be sent to ps task 0")));
+}
+
+// Before the model is made, and ps task 0 refuses to commit it.
+TEST_F(StandaloneTest, EpochsThatAreNoCountAreRefusedAtTheStart) {
+  const auto options = MakeOptions(kTraining, {"stop.epochs=1e14"}, "");
+  ASSERT_THAT(options, IsOk());
+  EXPECT_THAT(CreateTask(*options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("of 320 training examples: wanted 1 to")));
 }
 
 TEST_F(StandaloneTest, StopsAfterItsTime) {

@@ -1,5 +1,5 @@
-#ifndef PS_SERVER_SHARD_MODEL_DEFINITION_H_
-#define PS_SERVER_SHARD_MODEL_DEFINITION_H_
+#ifndef PS_SERVER_SHARD_SHARD_DEFINITION_H_
+#define PS_SERVER_SHARD_SHARD_DEFINITION_H_
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace muster {
 
 // A model as a chief has defined it, without its tensors.
-struct ModelDefinition {
+struct ShardDefinition {
   uint64_t fingerprint = 0;
   bool allow_non_finite = false;
   bool pulled_in_place = false;
@@ -28,9 +28,9 @@ struct ModelDefinition {
 // Checks the request's optimizer, tensors and replication, and makes what is
 // needed of them; allocates none of the tensors' memory. Errors: those of
 // CreateUpdateRule, CheckTensorDefs and CreateReplicationPolicy.
-absl::StatusOr<ModelDefinition> CheckDefinition(const DefineRequest& request,
+absl::StatusOr<ShardDefinition> CheckDefinition(const DefineRequest& request,
                                                 const ShardOptions& options);
 
 }  // namespace muster
 
-#endif  // PS_SERVER_SHARD_MODEL_DEFINITION_H_
+#endif  // PS_SERVER_SHARD_SHARD_DEFINITION_H_

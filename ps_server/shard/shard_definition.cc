@@ -1,4 +1,4 @@
-#include "ps_server/shard/model_definition.h"
+#include "ps_server/shard/shard_definition.h"
 
 #include <algorithm>
 
@@ -7,9 +7,9 @@
 
 namespace muster {
 
-absl::StatusOr<ModelDefinition> CheckDefinition(const DefineRequest& request,
+absl::StatusOr<ShardDefinition> CheckDefinition(const DefineRequest& request,
                                                 const ShardOptions& options) {
-  ModelDefinition definition;
+  ShardDefinition definition;
   ASSIGN_OR_RETURN(definition.rule, CreateUpdateRule(request.optimizer()));
   const auto num_slots = static_cast<int>(definition.rule->slots().size());
   ASSIGN_OR_RETURN(

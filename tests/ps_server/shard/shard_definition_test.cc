@@ -1,4 +1,4 @@
-#include "ps_server/shard/model_definition.h"
+#include "ps_server/shard/shard_definition.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -10,16 +10,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class ModelDefinitionTest : public testing::Test {
+class ShardDefinitionTest : public testing::Test {
  protected:
-  ModelDefinitionTest() { options_.max_bytes = 1000; }
+  ShardDefinitionTest() { options_.max_bytes = 1000; }
 
   ShardOptions options_;
   DefineRequest request_ =
       MakeDefine(MakeSender(0, 1), {MakeTensor("w", {100})});
 };
 
-TEST_F(ModelDefinitionTest, LeavesToASnapshotWhatTheTensorsDoNotTake) {
+TEST_F(ShardDefinitionTest, LeavesToASnapshotWhatTheTensorsDoNotTake) {
   const auto definition = CheckDefinition(request_, options_);
   ASSERT_THAT(definition, IsOk());
   EXPECT_EQ(definition->max_copy_bytes, 600);
@@ -29,14 +29,14 @@ TEST_F(ModelDefinitionTest, LeavesToASnapshotWhatTheTensorsDoNotTake) {
   EXPECT_FALSE(definition->pulled_in_place);
 }
 
-TEST_F(ModelDefinitionTest, LeavesHalfOfItToTheGradientsOfARound) {
+TEST_F(ShardDefinitionTest, LeavesHalfOfItToTheGradientsOfARound) {
   request_.mutable_replication()->mutable_sync();
   const auto definition = CheckDefinition(request_, options_);
   ASSERT_THAT(definition, IsOk());
   EXPECT_EQ(definition->max_copy_bytes, 300);
 }
 
-TEST_F(ModelDefinitionTest, RefusesWhatHasNoRoom) {
+TEST_F(ShardDefinitionTest, RefusesWhatHasNoRoom) {
   options_.max_bytes = 399;
   EXPECT_THAT(CheckDefinition(request_, options_),
               StatusIs(absl::StatusCode::kInvalidArgument,
