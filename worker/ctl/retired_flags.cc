@@ -14,8 +14,9 @@ int RunInstead(const char* flag, const std::vector<std::string>& args) {
   PosixFileSystem file_system;
   const VerbResult result =
       RunInsteadOfFlag("worker", flag, args, &file_system);
-  std::fputs(result.out.c_str(), stdout);
+  // First the line about the flag: stdout may go to the same place.
   std::fputs(result.error.c_str(), stderr);
+  std::fputs(result.out.c_str(), stdout);
   return result.exit_code;
 }
 
