@@ -127,6 +127,7 @@ absl::Status Compare(const CheckpointReader& a, const CheckpointReader& b,
   const auto in_a = ByName(a);
   const auto in_b = ByName(b);
   std::vector<std::string> lines;
+  size_t tensors = in_a.size();  // of either
   for (const auto& [name, piece] : in_a) {
     const auto other = in_b.find(name);
     if (other == in_b.end()) {
@@ -138,9 +139,9 @@ absl::Status Compare(const CheckpointReader& a, const CheckpointReader& b,
     if (!differs.empty()) lines.push_back(absl::StrCat(name, ": ", differs));
   }
   for (const auto& [name, piece] : in_b) {
-    if (in_a.count(name) == 0) {
-      lines.push_back(absl::StrCat(name, ": only in ", b.path()));
-    }
+    if (in_a.count(name) > 0) continue;
+    lines.push_back(absl::StrCat(name, ": only in ", b.path()));
+    ++tensors;
   }
   if (!lines.empty()) result->exit_code = kExitFailed;
   for (size_t i = 0; i < lines.size() && i < kMostLines; ++i) {
@@ -148,8 +149,7 @@ absl::Status Compare(const CheckpointReader& a, const CheckpointReader& b,
   }
   absl::StrAppend(&result->out, a.path(), " (step ", a.manifest().global_step(),
                   ") and ", b.path(), " (step ", b.manifest().global_step(),
-                  "): ", lines.size(), " of ",
-                  std::max(in_a.size(), in_b.size()), " tensors differ\n");
+                  "): ", lines.size(), " of ", tensors, " tensors differ\n");
   return absl::OkStatus();
 }
 

@@ -1,3 +1,6 @@
+#include <cstdio>
+#include <string>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/ctl/verb_fixture.h"
@@ -38,6 +41,18 @@ TEST_F(CheckpointDiffTest, ComparesOtherShapesByName) {
   EXPECT_EQ(result.exit_code, kExitFailed);
   EXPECT_THAT(result.out,
               HasSubstr("conv/weights: [2500] of float32 and [65537]"));
+}
+
+TEST_F(CheckpointDiffTest, CountsTensorsThatOnlyOneHas) {
+  ASSERT_THAT(SaveExample(&fs_, "train", 30), IsOk());
+  const std::string out = Diff(Path(10), Path(30)).out;
+  EXPECT_THAT(out, ContainsRegex("only in train/ckpt-0+10"));
+  EXPECT_THAT(out, ContainsRegex("only in train/ckpt-0+30"));
+  int differ = 0;
+  int tensors = 0;
+  const std::string counts = out.substr(out.rfind("): ") + 3);
+  ASSERT_EQ(std::sscanf(counts.c_str(), "%d of %d", &differ, &tensors), 2);
+  EXPECT_LE(differ, tensors);
 }
 
 TEST_F(CheckpointDiffTest, NamesTheDamageOfTheOther) {
