@@ -39,7 +39,7 @@ class ShardModelTest : public testing::Test {
 
   const Sender worker_ = MakeSender(0, 1);
   const TensorSlice w_ = MakeSlice("w", 0, 1);
-  const ShardOptions options_;
+  const ShardOptions options_ = {};
   BufferPool replies_;
   ShardModel a_{options_, &replies_};
   ShardModel b_{options_, &replies_};
