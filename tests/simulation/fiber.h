@@ -1,6 +1,7 @@
 #ifndef TESTS_SIMULATION_FIBER_H_
 #define TESTS_SIMULATION_FIBER_H_
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -40,8 +41,10 @@ class Fiber {
 
   std::function<void()> body_;
   std::unique_ptr<Stack> stack_;
-  ucontext_t own_;
-  ucontext_t resumer_;
+  ucontext_t entrance_;
+  bool entered_ = false;
+  jmp_buf own_;
+  jmp_buf resumer_;
   bool done_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "tests/worker/executor/trainee.h"
 
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_replace.h"
@@ -16,12 +17,14 @@ constexpr float kLearningRate = 0.05f;
 void Update(CompiledModel* model) {
   for (int i = 0; i < static_cast<int>(model->parameters().size()); ++i) {
     const TensorDef& definition = model->parameters()[i];
-    const absl::Span<float> values = model->parameter(i);
-    for (size_t k = 0; k < values.size(); ++k) {
-      const float gradient = model->gradient(i)[k];
-      values[k] += definition.kind() == STATE
-                       ? gradient - definition.decay() * values[k]
-                       : -kLearningRate * gradient;
+    const bool is_state = definition.kind() == STATE;
+    const float decay = definition.decay();
+    const float* const gradient = model->gradient(i).data();
+    float* const values = model->parameter(i).data();
+    const int64_t count = model->parameter(i).size();
+    for (int64_t k = 0; k < count; ++k) {
+      values[k] += is_state ? gradient[k] - decay * values[k]
+                            : -kLearningRate * gradient[k];
     }
   }
 }
@@ -51,7 +54,12 @@ absl::StatusOr<CompiledModel::StepResult> Trainee::Train(const Batch& batch,
 
 void ExpectSameGradients(CompiledModel& found, CompiledModel& wanted) {
   for (int i = 0; i < static_cast<int>(wanted.parameters().size()); ++i) {
-    ASSERT_TRUE(found.gradient(i) == wanted.gradient(i))
+    const absl::Span<const float> found_values = found.gradient(i);
+    const absl::Span<const float> wanted_values = wanted.gradient(i);
+    ASSERT_EQ(found_values.size(), wanted_values.size());
+    ASSERT_EQ(std::memcmp(found_values.data(), wanted_values.data(),
+                          wanted_values.size() * sizeof(float)),
+              0)
         << wanted.parameters()[i].name();
   }
 }
