@@ -10,7 +10,10 @@ _ABSL = "//third_party:absl"
 _MACROS = "//common/base:status_macros"
 
 # Small, and below nearly everything: for all but common/base itself.
-_BASE = ["//common/base:clock"]
+_BASE = [
+    "//common/base:clock",
+    "//common/base:reporter",
+]
 
 # Likewise, for all but common/.
 _ABOVE_COMMON = ["//common/rpc:protocol"]

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/logging.h"
+#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/cluster/cluster_resolver.h"
@@ -355,7 +356,7 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
   Printing printing = MakePrinting(PrintingFlags(cluster.task));
   options.progress = std::move(printing.progress);
   options.write_progress = std::move(printing.write_progress);
-  options.say = std::move(printing.say);
+  options.reporter = std::move(printing.reporter);
   return options;
 }
 
@@ -371,7 +372,7 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   auto options =
       MakeTaskOptions<EvaluatorOptions>(cluster, std::move(training));
   if (!options.ok()) return Fail(options.status());
-  options->say = MakePrinting(PrintingFlags(cluster.task)).say;
+  options->reporter = MakePrinting(PrintingFlags(cluster.task)).reporter;
   if (absl::GetFlag(FLAGS_profile_steps) > 0) {
     return Fail(absl::InvalidArgumentError(
         "--profile_steps: an evaluator takes no steps; give it to a worker"));
@@ -439,10 +440,7 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
       cluster.spec.empty()
           ? MakeStandaloneLinks(&clock, options->compute_threads,
                                 absl::GetFlag(FLAGS_worker_timeout))
-          : MakeClusterLinks(
-                cluster.spec, *link,
-                [](const std::string& line) { spdlog::info("{}", line); },
-                &clock);
+          : MakeClusterLinks(cluster.spec, *link, Reporter(&LogLine), &clock);
   const auto task = WorkerTask::Create(*std::move(options), std::move(links));
   std::function<void(int)> on_signal;
   if (task.ok()) {

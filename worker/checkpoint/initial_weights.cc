@@ -101,23 +101,23 @@ absl::StatusOr<std::unique_ptr<InitialWeights>> InitialWeights::Open(
 absl::StatusOr<std::unique_ptr<InitialWeights>> InitialWeights::OpenForRun(
     FileSystem* file_system, const Options& options,
     absl::Span<const TensorDef> parameters, const std::string& train_dir,
-    const std::function<void(bool is_error, absl::string_view)>& say) {
+    const Reporter& reporter) {
   if (options.path.empty()) return nullptr;
   if (!train_dir.empty()) {
     ASSIGN_OR_RETURN(const std::vector<int64_t> steps,
                      ListCheckpoints(file_system, train_dir));
     if (!steps.empty()) {
-      say(/*is_error=*/false,
-          absl::StrCat("--init_from=", options.path, " is not used: train_dir ",
-                       train_dir, " has a checkpoint of step ", steps.front(),
-                       ", and the training there goes on"));
+      reporter.Info(absl::StrCat("--init_from=", options.path,
+                                 " is not used: train_dir ", train_dir,
+                                 " has a checkpoint of step ", steps.front(),
+                                 ", and the training there goes on"));
       return nullptr;
     }
   }
   auto weights = Open(file_system, options, parameters);
   if (!weights.ok()) return weights;
   for (const std::string& remark : (*weights)->remarks()) {
-    say(/*is_error=*/false, absl::StrCat("--init_from: ", remark));
+    reporter.Info(absl::StrCat("--init_from: ", remark));
   }
   return weights;
 }
