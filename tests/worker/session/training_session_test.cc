@@ -158,6 +158,7 @@ class TrainingSessionTest : public ::testing::Test {
   RecordingHook recorder_;
   // The session that Make returned.
   TrainingSession* session_ = nullptr;
+  ReportedLines refusals_;
   NanGuard guard_{{"/job:worker/task:0", /*max_refusals=*/2,
                    [this](absl::string_view reason, const absl::Status& why) {
                      session_->StopJob(reason, why);
@@ -165,7 +166,6 @@ class TrainingSessionTest : public ::testing::Test {
                    refusals_.reporter()}};
   std::vector<Hook*> hooks_{&guard_, &recorder_};
   ReportedLines said_;
-  ReportedLines refusals_;
   std::vector<int64_t> results_;
   absl::Status result_status_;
   bool serving_ = false;
