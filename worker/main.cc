@@ -347,8 +347,9 @@ absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
   return options;
 }
 
-absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
-                                                TrainingSpec training) {
+absl::StatusOr<WorkerOptions> MakeWorkerOptions(
+    const ResolvedCluster& cluster, TrainingSpec training,
+    const CommandLine& command_line) {
   ASSIGN_OR_RETURN(WorkerOptions options, MakeTaskOptions<WorkerOptions>(
                                               cluster, std::move(training)));
   options.profiled.first = absl::GetFlag(FLAGS_profile_from_step);
@@ -357,6 +358,10 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
   options.progress = std::move(printing.progress);
   options.write_progress = std::move(printing.write_progress);
   options.reporter = std::move(printing.reporter);
+  ASSIGN_OR_RETURN(options.init, InitFlags(command_line));
+  options.stop_source =
+      StopSource(options.training, absl::GetFlag(FLAGS_training),
+                 Repeated(command_line, "set"));
   return options;
 }
 
@@ -395,6 +400,38 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   return (*task)->Run();
 }
 
+int RunWorker(const ResolvedCluster& cluster, WorkerOptions options,
+              const MonotonicClock& clock) {
+  const auto link = LinkFlag(cluster);
+  if (!link.ok()) return Fail(link.status());
+  SignalTarget target;
+  options.clock = &clock;
+  options.latch = target.latch();
+  SayHello(cluster, options.training, options.compute_threads);
+
+  const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
+  WorkerLinks links =
+      cluster.spec.empty()
+          ? MakeStandaloneLinks(&clock, options.compute_threads,
+                                absl::GetFlag(FLAGS_worker_timeout))
+          : MakeClusterLinks(cluster.spec, *link, Reporter(&LogLine), &clock);
+  const auto task = WorkerTask::Create(std::move(options), std::move(links));
+  std::function<void(int)> on_signal;
+  if (task.ok()) {
+    on_signal = [&task](int signal) {
+      spdlog::info("signal {}: finishing the step; again to end at once",
+                   signal);
+      (*task)->RequestStop(signal);
+    };
+  }
+  const std::optional<int> stopped = target.HandTo(on_signal);
+  if (stopped.has_value()) return *stopped;
+  if (!task.ok()) return Fail(task.status());
+  const int exit_code = (*task)->Run();
+  target.HandTo(nullptr);
+  return exit_code;
+}
+
 int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
         const MonotonicClock& clock, absl::Time start_time) {
   if (!absl::GetFlag(FLAGS_diff_with).empty() ||
@@ -419,43 +456,10 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
     return RunEvaluator(cluster, *std::move(training), clock);
   }
   absl::StatusOr<WorkerOptions> options =
-      MakeWorkerOptions(cluster, *std::move(training));
+      MakeWorkerOptions(cluster, *std::move(training), command_line);
   if (!options.ok()) return Fail(options.status());
-  auto init = InitFlags(command_line);
-  if (!init.ok()) return Fail(init.status());
-  options->init = *std::move(init);
-  options->stop_source =
-      StopSource(options->training, absl::GetFlag(FLAGS_training),
-                 Repeated(command_line, "set"));
-  const auto link = LinkFlag(cluster);
-  if (!link.ok()) return Fail(link.status());
-  SignalTarget target;
-  options->clock = &clock;
-  options->latch = target.latch();
   options->start_time = start_time;
-  SayHello(cluster, options->training, options->compute_threads);
-
-  const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
-  WorkerLinks links =
-      cluster.spec.empty()
-          ? MakeStandaloneLinks(&clock, options->compute_threads,
-                                absl::GetFlag(FLAGS_worker_timeout))
-          : MakeClusterLinks(cluster.spec, *link, Reporter(&LogLine), &clock);
-  const auto task = WorkerTask::Create(*std::move(options), std::move(links));
-  std::function<void(int)> on_signal;
-  if (task.ok()) {
-    on_signal = [&task](int signal) {
-      spdlog::info("signal {}: finishing the step; again to end at once",
-                   signal);
-      (*task)->RequestStop(signal);
-    };
-  }
-  const std::optional<int> stopped = target.HandTo(on_signal);
-  if (stopped.has_value()) return *stopped;
-  if (!task.ok()) return Fail(task.status());
-  const int exit_code = (*task)->Run();
-  target.HandTo(nullptr);
-  return exit_code;
+  return RunWorker(cluster, *std::move(options), clock);
 }
 
 int Main(const std::vector<std::string>& args) {
