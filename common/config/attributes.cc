@@ -87,6 +87,10 @@ absl::StatusOr<AttrValue> ValueOf(const Attr& attr) {
     case Attr::kList:
       return std::vector<int64_t>(attr.list().v().begin(),
                                   attr.list().v().end());
+    case Attr::kParameter:
+      return absl::InvalidArgumentError(absl::StrCat(
+          "attribute '", attr.name(), "' has the value of the parameter '",
+          attr.parameter(), "', but only a block has parameters"));
     default:
       return absl::InvalidArgumentError(
           absl::StrCat("attribute '", attr.name(), "' has no value"));

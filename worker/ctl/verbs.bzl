@@ -39,6 +39,14 @@ VERBS = {
         "//worker/layer",
         "//worker/tower:device_names",
     ],
+    "model_show": [
+        "//common/tensor:shape",
+        "//proto:training",
+        "//worker/backend:operation",
+        "//worker/layer:layer_operation",
+        "//worker/model:model_graph",
+        "//worker/training:training_spec",
+    ],
     "placement": [
         "//common/cluster:cluster_resolver",
         "//common/cluster:placement_table",

@@ -1,5 +1,6 @@
 #include "worker/training/training_override.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "worker/layer/layer.h"
+#include "worker/model/expand_blocks.h"
 
 namespace muster {
 namespace {
@@ -248,23 +250,84 @@ absl::Status SetLayer(Path path, const std::string& value, LayerSpec* layer) {
   return SetAttr(type->attributes, path, value, layer->mutable_attr());
 }
 
-// model.conv1.filters.
+// The type of a block's parameter: that of the value it has in the use, or else
+// in the block.
+absl::StatusOr<AttrDef> ParameterDefOf(const BlockSpec& block,
+                                       const LayerSpec& use,
+                                       const std::string& name) {
+  const Attr* value = nullptr;
+  std::vector<std::string> names;
+  for (const Attr& parameter : block.parameter()) {
+    names.push_back(parameter.name());
+    if (parameter.name() == name) value = &parameter;
+  }
+  if (value == nullptr) {
+    return absl::InvalidArgumentError(
+        UnknownNameMessage("parameter", EscapeForLog(name), names));
+  }
+  for (const Attr& attr : use.attr()) {
+    if (attr.name() == name) value = &attr;
+  }
+  switch (value->value_case()) {
+    case Attr::kI:
+      return IntAttr(name, "");
+    case Attr::kF:
+      return FloatAttr(name, "");
+    case Attr::kB:
+      return BoolAttr(name, "");
+    case Attr::kList:
+      return IntsAttr(name, "");
+    default:
+      return StringAttr(name, "");
+  }
+}
+
+// The layer, or the use of a block, of this name; null if there is none.
+LayerSpec* FindLayer(const std::string& name, ModelSpec* model) {
+  for (LayerSpec& layer : *model->mutable_layer()) {
+    if (layer.name() == name) return &layer;
+  }
+  return nullptr;
+}
+
+absl::Status SetUse(const BlockSpec& block, Path path, const std::string& value,
+                    LayerSpec* use) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(
+        "names the use of a block but no parameter; wanted "
+        "model.LAYER.PARAMETER=VALUE");
+  }
+  ASSIGN_OR_RETURN(const AttrDef def, ParameterDefOf(block, *use, path[0]));
+  return SetAttr({def}, path, value, use->mutable_attr());
+}
+
+// model.conv1.filters; for the use of a block its parameters, and, by their
+// names in the whole model, the layers that it stands for.
 absl::Status SetModelPart(Path path, const std::string& value,
                           ModelSpec* model) {
-  std::vector<std::string> names;
-  for (LayerSpec& layer : *model->mutable_layer()) {
-    if (layer.name() == path[0]) {
-      return Annotate(
-          SetLayer(path.subspan(1), value, &layer),
-          absl::StrCat("layer '", layer.name(), "' (", layer.type(), ")"));
-    }
-    names.push_back(layer.name());
+  LayerSpec* layer = FindLayer(path[0], model);
+  if (layer == nullptr) {
+    RETURN_IF_ERROR(ExpandBlocks(model));
+    layer = FindLayer(path[0], model);
   }
-  for (const std::string& field : FieldNames(*model->GetDescriptor())) {
-    names.push_back(field);
+  if (layer == nullptr) {
+    std::vector<std::string> names = FieldNames(*model->GetDescriptor());
+    for (const LayerSpec& known : model->layer()) names.push_back(known.name());
+    return absl::InvalidArgumentError(
+        UnknownNameMessage("layer", EscapeForLog(path[0]), names));
   }
-  return absl::InvalidArgumentError(
-      UnknownNameMessage("layer", EscapeForLog(path[0]), names));
+  absl::Status status;
+  const auto block = std::find_if(model->block().begin(), model->block().end(),
+                                  [layer](const BlockSpec& known) {
+                                    return known.name() == layer->type();
+                                  });
+  if (block == model->block().end()) {
+    status = SetLayer(path.subspan(1), value, layer);
+  } else {
+    status = SetUse(*block, path.subspan(1), value, layer);
+  }
+  return Annotate(status, absl::StrCat("layer '", layer->name(), "' (",
+                                       layer->type(), ")"));
 }
 
 absl::Status SetPath(Path path, const std::string& value, Message* message) {

@@ -16,7 +16,9 @@ namespace muster {
 //     Another optimizer starts with its own default attributes;
 //   - an optimizer's attribute, checked by the optimizer's own table:
 //     optimizer.adam.learning_rate=3e-4, or optimizer.learning_rate=3e-4;
-//   - a layer's attribute or type: model.conv1.filters=16, model.act.type=tanh.
+//   - a layer's attribute or type: model.conv1.filters=16, model.act.type=tanh;
+//   - a parameter of the use of a block, model.stage1.filters=16, or a layer
+//     that it stands for: model.stage1/conv.filters=16.
 // The registries of layers and update rules must be linked in.
 // Errors: InvalidArgument or NotFound, "--set path=value: ..." with the name
 // that is unknown and its nearest neighbour, or with what a value must be.

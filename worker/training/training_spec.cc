@@ -21,6 +21,7 @@
 #include "common/rpc/protocol.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
+#include "worker/model/expand_blocks.h"
 #include "worker/tower/gradient_clipper.h"
 #include "worker/training/replication_settings.h"
 #include "worker/training/schedule_length.h"
@@ -294,6 +295,8 @@ absl::StatusOr<TrainingSpec> ParseTrainingSpec(
   for (const std::string& assignment : overrides) {
     RETURN_IF_ERROR(ApplyOverride(assignment, &spec));
   }
+  RETURN_IF_ERROR(Annotate(ExpandBlocks(spec.mutable_model()),
+                           absl::StrCat(source, ": model")));
   ReplaceStops(overrides, spec.mutable_stop());
   FillDefaults(&spec);
   RETURN_IF_ERROR(Annotate(ValidateTrainingSpec(spec), source));

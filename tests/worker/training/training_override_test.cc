@@ -107,6 +107,27 @@ TEST(TrainingOverrideTest, SetsLayerAttributesAndTypes) {
   EXPECT_EQ(After("model.act.type=tanh").model().layer(1).type(), "tanh");
 }
 
+TEST(TrainingOverrideTest, SetsParametersOfABlocksUseAndItsLayers) {
+  const auto after = [](const std::string& assignment) {
+    TrainingSpec spec;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        "model {"
+        "  block { name: 'b' parameter { name: 'filters' i: 8 }"
+        "    layer { name: 'conv' type: 'conv2d'"
+        "      attr { name: 'filters' parameter: 'filters' } } }"
+        "  layer { name: 'x' type: 'b' } }",
+        &spec));
+    EXPECT_THAT(ApplyOverride(assignment, &spec), IsOk());
+    return spec.model();
+  };
+  const ModelSpec use = after("model.x.filters=16");
+  ASSERT_EQ(use.layer(0).attr_size(), 1);
+  EXPECT_EQ(use.layer(0).attr(0).i(), 16);
+  const ModelSpec layer = after("model.x/conv.filters=32");
+  EXPECT_EQ(layer.layer(0).name(), "x/conv");
+  EXPECT_EQ(layer.layer(0).attr(0).i(), 32);
+}
+
 TEST(TrainingOverrideTest, NamesTheMistakeAndTheNearestName) {
   struct Case {
     const char* assignment;
