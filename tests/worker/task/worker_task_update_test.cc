@@ -90,7 +90,7 @@ class WorkerTaskUpdateTest : public LocalTraining {
     EXPECT_THAT(Lines(), Not(Contains(HasSubstr("updated there"))));
     EXPECT_TRUE(Train(5, overrides) == wanted);
     EXPECT_THAT(Lines(),
-                Contains(absl::StrCat("parameters stay on ", kUpdateDevice,
+                Contains(absl::StrCat("I parameters stay on ", kUpdateDevice,
                                       ", and are updated there")));
   }
 
