@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// What precedes the pixels of a row, and how many classes there are.
+// The label before the pixels of a row, and its range.
 enum class CifarKind {
   // One byte, 0 to 9.
   kCifar10,

@@ -87,7 +87,7 @@ class CsvReader {
   std::vector<absl::string_view> fields_;
   // For Outcome::kError.
   const char* reason_ = "";
-  // Whether the record has a field in quotes: an empty one is no empty line.
+  // The record has a field in quotes: even if it is empty, so is not the line.
   bool has_quotes_ = false;
 };
 

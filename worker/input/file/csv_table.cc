@@ -89,7 +89,7 @@ class TableReader {
   absl::StatusOr<float> Parse(size_t column, absl::string_view text);
 
   const CsvTable::Options& options_;
-  // Of all files.
+  // The names of all columns, which every file has.
   std::vector<std::string> header_;
   std::vector<CsvColumn> columns_;
   // By column: its field, and its classes if it has them.

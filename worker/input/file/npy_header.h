@@ -29,7 +29,7 @@ struct NpyHeader {
 // 3; version 1 has two bytes less.
 inline constexpr int64_t kNpyPrefixBytes = 12;
 
-// Where the header's text lies in the file.
+// The place of the header's text in the file.
 struct NpyTextPlace {
   int64_t begin = 0;
   int64_t size = 0;

@@ -39,7 +39,7 @@ class TfExample {
   // Parse is called.
   absl::StatusOr<absl::string_view> Bytes(const std::string& name) const;
 
-  // What a feature of this name holds, to choose among the above.
+  // The kind of a feature's values, to choose among the above.
   absl::StatusOr<Feature::KindCase> Kind(const std::string& name) const;
 
  private:

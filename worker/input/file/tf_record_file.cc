@@ -18,7 +18,7 @@ constexpr int64_t kCrcBytes = 4;
 constexpr int64_t kHeadBytes = kLengthBytes + kCrcBytes;
 constexpr int64_t kFrameBytes = kHeadBytes + kCrcBytes;
 
-// Whether the last bytes of `framed` are the masked CRC of those before.
+// True if the last bytes of `framed` are the masked CRC of those before.
 bool HasItsCrc(absl::Span<const uint8_t> framed) {
   const size_t size = framed.size() - kCrcBytes;
   const absl::string_view data(reinterpret_cast<const char*>(framed.data()),

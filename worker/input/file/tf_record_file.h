@@ -39,11 +39,11 @@ class TfRecordFile {
   // Finds the records.
   absl::Status Index();
 
-  // Where record `row` begins.
+  // The beginning of record `row`.
   int64_t Begin(int64_t row) const { return row == 0 ? 0 : ends_[row - 1]; }
 
   FileBytes bytes_;
-  // Where each record ends.
+  // The end of each record.
   std::vector<int64_t> ends_;
 };
 

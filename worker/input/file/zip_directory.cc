@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<uint8_t>> Read(const FileBytes& file, int64_t offset,
   return bytes;
 }
 
-// Where the directory lies.
+// The place of the directory in the file.
 struct Place {
   uint64_t offset;
   uint64_t size;

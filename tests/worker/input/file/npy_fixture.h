@@ -30,7 +30,7 @@ inline std::string Npy(const std::string& header, const std::string& elements,
          Little(header.size(), major == 1 ? 2 : 4) + header + elements;
 }
 
-// What NumPy writes for this type and shape.
+// The header that NumPy writes for this type and shape.
 inline std::string NpyText(const std::string& type, const std::string& shape) {
   return "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape +
          ", }      \n";
