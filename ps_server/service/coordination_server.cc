@@ -1,6 +1,7 @@
 #include "ps_server/service/coordination_server.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -35,7 +36,9 @@ absl::Status TooLate() {
 CoordinationServer::CoordinationServer(Options options)
     : options_(std::move(options)),
       coordinator_(options_.coordinator),
-      strand_([this] { return Advance(); }) {}
+      strand_([this] { return Advance(); }) {
+  ServeCalls();
+}
 
 CoordinationServer::~CoordinationServer() { Close(); }
 
@@ -100,47 +103,54 @@ void CoordinationServer::AnswerWatches(absl::Time now) {
   }
 }
 
-template <typename Reply, typename Request>
-void CoordinationServer::Submit(
-    const Request& request, absl::Time deadline, ReplyCallback<Reply> done,
-    absl::StatusOr<Reply> (Coordinator::*method)(const Request&, absl::Time)) {
-  const bool posted = strand_.Post([this, request, deadline, done, method] {
+template <typename Reply, typename Task>
+void CoordinationServer::Submit(absl::Time deadline,
+                                const ReplyCallback<Reply>& done,
+                                const Task& call) {
+  const bool posted = strand_.Post([this, deadline, done, call] {
     const absl::Time now = options_.clock->Now();
     if (now >= deadline) return done(TooLate());
-    done((coordinator_.*method)(request, now));
+    call(now);
   });
   if (!posted) done(ShuttingDown());
 }
 
-void CoordinationServer::Register(const RegisterRequest& request,
-                                  absl::Time deadline,
-                                  ReplyCallback<RegisterReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::Register);
-}
-
-void CoordinationServer::BeginEpoch(const BeginEpochRequest& request,
-                                    absl::Time deadline,
-                                    ReplyCallback<BeginEpochReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::BeginEpoch);
-}
-
-void CoordinationServer::CommitEpoch(const CommitEpochRequest& request,
-                                     absl::Time deadline,
-                                     ReplyCallback<CommitEpochReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::CommitEpoch);
-}
-
-void CoordinationServer::Step(const StepRequest& request, absl::Time deadline,
-                              ReplyCallback<StepReply> done) {
-  const bool posted = strand_.Post(
-      [this, request, deadline, done] { StartStep(request, deadline, done); });
-  if (!posted) done(ShuttingDown());
+void CoordinationServer::ServeCalls() {
+  Coordinator::VisitCalls([this](const auto& row, auto method) {
+    using Row = std::decay_t<decltype(row)>;
+    calls_.Handle(row, [this, method](const typename Row::Request& request,
+                                      absl::Time deadline, const auto& done) {
+      this->Submit(deadline, done,
+                   [this, method, request, done](absl::Time now) {
+                     done((coordinator_.*method)(request, now));
+                   });
+    });
+  });
+  calls_.Handle(
+      kWatchCall, [this](const WatchRequest& request, absl::Time deadline,
+                         const ReplyCallback<JobState>& done) {
+        Submit(deadline, done, [this, request, deadline, done](absl::Time now) {
+          StartWatch(request, deadline, now, done);
+        });
+      });
+  calls_.Handle(
+      kStepCall, [this](const StepRequest& request, absl::Time deadline,
+                        const ReplyCallback<StepReply>& done) {
+        Submit(deadline, done, [this, request, deadline, done](absl::Time now) {
+          StartStep(request, deadline, now, done);
+        });
+      });
+  calls_.Handle(
+      kGetJobStateCall, [this](const JobStateRequest&, absl::Time deadline,
+                               const ReplyCallback<JobState>& done) {
+        Submit(deadline, done,
+               [this, done](absl::Time) { done(coordinator_.State()); });
+      });
 }
 
 void CoordinationServer::StartStep(StepRequest request, absl::Time deadline,
+                                   absl::Time now,
                                    ReplyCallback<StepReply> done) {
-  const absl::Time now = options_.clock->Now();
-  if (now >= deadline) return done(TooLate());
   request.set_max_wait_ms(WaitMs(request.max_wait_ms(), deadline - now,
                                  options_.coordinator.max_watch));
   const uint64_t step_id = next_call_++;
@@ -157,41 +167,9 @@ void CoordinationServer::AnswerSteps(absl::Time now) {
   }
 }
 
-void CoordinationServer::Finish(const FinishRequest& request,
-                                absl::Time deadline,
-                                ReplyCallback<FinishReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::Finish);
-}
-
-void CoordinationServer::ReportSave(const ReportSaveRequest& request,
-                                    absl::Time deadline,
-                                    ReplyCallback<ReportSaveReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::ReportSave);
-}
-
-void CoordinationServer::PauseRounds(const PauseRoundsRequest& request,
-                                     absl::Time deadline,
-                                     ReplyCallback<PauseRoundsReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::PauseRounds);
-}
-
-void CoordinationServer::RequestSave(const RequestSaveRequest& request,
-                                     absl::Time deadline,
-                                     ReplyCallback<RequestSaveReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::RequestSave);
-}
-
-void CoordinationServer::Watch(const WatchRequest& request, absl::Time deadline,
-                               ReplyCallback<JobState> done) {
-  const bool posted = strand_.Post(
-      [this, request, deadline, done] { StartWatch(request, deadline, done); });
-  if (!posted) done(ShuttingDown());
-}
-
 void CoordinationServer::StartWatch(WatchRequest request, absl::Time deadline,
+                                    absl::Time now,
                                     ReplyCallback<JobState> done) {
-  const absl::Time now = options_.clock->Now();
-  if (now >= deadline) return done(TooLate());
   request.set_max_wait_ms(WaitMs(request.max_wait_ms(), deadline - now,
                                  options_.coordinator.max_watch));
   const uint64_t watch_id = next_call_++;
@@ -200,15 +178,6 @@ void CoordinationServer::StartWatch(WatchRequest request, absl::Time deadline,
   watches_.emplace(watch_id, std::move(done));
   // Who need not wait gets the state of his turn, not of what came after him.
   AnswerWatches(now);
-}
-
-void CoordinationServer::GetJobState(absl::Time deadline,
-                                     ReplyCallback<JobState> done) {
-  const bool posted = strand_.Post([this, deadline, done] {
-    if (options_.clock->Now() >= deadline) return done(TooLate());
-    done(coordinator_.State());
-  });
-  if (!posted) done(ShuttingDown());
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
@@ -35,6 +36,18 @@ namespace muster {
 // Unimplemented for what it says.
 class ParameterShard {
  public:
+  // visit(row, method) for each call of the call table that `method` of a
+  // ParameterShard answers.
+  template <typename Visit>
+  static void VisitCalls(const Visit& visit) {
+    visit(kHelloCall, &ParameterShard::Hello);
+    visit(kDefineCall, &ParameterShard::Define);
+    visit(kSealCall, &ParameterShard::Seal);
+    visit(kBeginSnapshotCall, &ParameterShard::BeginSnapshot);
+    visit(kEndSnapshotCall, &ParameterShard::EndSnapshot);
+    visit(kStateCall, &ParameterShard::StateOf);
+  }
+
   explicit ParameterShard(ShardOptions options);
 
   ParameterShard(const ParameterShard&) = delete;
