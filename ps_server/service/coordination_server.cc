@@ -22,6 +22,18 @@ int32_t WaitMs(int32_t wait_ms, absl::Duration until_deadline,
       std::min<int64_t>(wait_ms, absl::ToInt64Milliseconds(limit)));
 }
 
+// The namespace that a request means: its sender's, or its own.
+template <typename Request>
+auto NamespaceOf(const Request& request, int)
+    -> decltype(request.sender().namespace_()) {
+  return request.sender().namespace_();
+}
+template <typename Request>
+auto NamespaceOf(const Request& request, char)
+    -> decltype(request.namespace_()) {
+  return request.namespace_();
+}
+
 absl::Status ShuttingDown() {
   return absl::UnavailableError("the coordinator on /job:ps/task:0 is ending");
 }
@@ -35,7 +47,8 @@ absl::Status TooLate() {
 
 CoordinationServer::CoordinationServer(Options options)
     : options_(std::move(options)),
-      coordinator_(options_.coordinator),
+      coordinators_(options_.coordinator),
+      coordinator_(coordinators_.default_value()),
       strand_([this] { return Advance(); }) {
   ServeCalls();
 }
@@ -103,49 +116,41 @@ void CoordinationServer::AnswerWatches(absl::Time now) {
   }
 }
 
-template <typename Reply, typename Task>
-void CoordinationServer::Submit(absl::Time deadline,
-                                const ReplyCallback<Reply>& done,
-                                const Task& call) {
-  const bool posted = strand_.Post([this, deadline, done, call] {
-    const absl::Time now = options_.clock->Now();
-    if (now >= deadline) return done(TooLate());
-    call(now);
-  });
-  if (!posted) done(ShuttingDown());
+template <typename M, typename Answer>
+void CoordinationServer::Serve(const M& row, const Answer& answer) {
+  calls_.Handle(
+      row, [this, path = row.path, answer](
+               const typename M::Request& request, absl::Time deadline,
+               const ReplyCallback<typename M::Reply>& done) {
+        const bool posted =
+            strand_.Post([this, path, answer, request, deadline, done] {
+              const absl::Time now = options_.clock->Now();
+              if (now >= deadline) return done(TooLate());
+              const absl::Status known =
+                  coordinators_.Find(path, NamespaceOf(request, 0)).status();
+              if (!known.ok()) return done(known);
+              answer(request, deadline, now, done);
+            });
+        if (!posted) done(ShuttingDown());
+      });
 }
 
 void CoordinationServer::ServeCalls() {
   Coordinator::VisitCalls([this](const auto& row, auto method) {
-    using Row = std::decay_t<decltype(row)>;
-    calls_.Handle(row, [this, method](const typename Row::Request& request,
-                                      absl::Time deadline, const auto& done) {
-      this->Submit(deadline, done,
-                   [this, method, request, done](absl::Time now) {
-                     done((coordinator_.*method)(request, now));
-                   });
+    this->Serve(row, [this, method](const auto& request, absl::Time,
+                                    absl::Time now, const auto& done) {
+      done((coordinator_.*method)(request, now));
     });
   });
-  calls_.Handle(
-      kWatchCall, [this](const WatchRequest& request, absl::Time deadline,
-                         const ReplyCallback<JobState>& done) {
-        Submit(deadline, done, [this, request, deadline, done](absl::Time now) {
-          StartWatch(request, deadline, now, done);
-        });
-      });
-  calls_.Handle(
-      kStepCall, [this](const StepRequest& request, absl::Time deadline,
-                        const ReplyCallback<StepReply>& done) {
-        Submit(deadline, done, [this, request, deadline, done](absl::Time now) {
-          StartStep(request, deadline, now, done);
-        });
-      });
-  calls_.Handle(
-      kGetJobStateCall, [this](const JobStateRequest&, absl::Time deadline,
-                               const ReplyCallback<JobState>& done) {
-        Submit(deadline, done,
-               [this, done](absl::Time) { done(coordinator_.State()); });
-      });
+  Serve(kWatchCall,
+        [this](const WatchRequest& request, absl::Time deadline, absl::Time now,
+               const auto& done) { StartWatch(request, deadline, now, done); });
+  Serve(kStepCall,
+        [this](const StepRequest& request, absl::Time deadline, absl::Time now,
+               const auto& done) { StartStep(request, deadline, now, done); });
+  Serve(kGetJobStateCall,
+        [this](const JobStateRequest&, absl::Time, absl::Time,
+               const auto& done) { done(coordinator_.State()); });
 }
 
 void CoordinationServer::StartStep(StepRequest request, absl::Time deadline,

@@ -13,6 +13,7 @@
 #include "common/rpc/link.h"
 #include "common/rpc/served_calls.h"
 #include "proto/coordination_service.pb.h"
+#include "ps_server/caller/namespace_table.h"
 #include "ps_server/coordinator/coordinator.h"
 #include "ps_server/service/strand.h"
 
@@ -60,10 +61,10 @@ class CoordinationServer : public Link {
   void Close();
 
  private:
-  // Runs call(now) on the server's thread, unless it is too late.
-  template <typename Reply, typename Task>
-  void Submit(absl::Time deadline, const ReplyCallback<Reply>& done,
-              const Task& call);
+  // Has answer(request, deadline, now, done) serve a row's calls, on the
+  // server's thread, unless it is too late. Refuses other namespaces.
+  template <typename M, typename Answer>
+  void Serve(const M& row, const Answer& answer);
   void ServeCalls();
   void StartWatch(WatchRequest request, absl::Time deadline, absl::Time now,
                   ReplyCallback<JobState> done);
@@ -81,7 +82,9 @@ class CoordinationServer : public Link {
   // Constant after construction.
   ServedCalls calls_;
   // Used on the strand's thread only, until it is closed.
-  Coordinator coordinator_;
+  NamespaceTable<Coordinator> coordinators_;
+  // The default namespace's, the only one whose time passes for now.
+  Coordinator& coordinator_;
   std::map<uint64_t, ReplyCallback<JobState>> watches_;
   std::map<uint64_t, ReplyCallback<StepReply>> steps_;
   uint64_t next_call_ = 1;

@@ -72,6 +72,19 @@ TEST_F(CoordinationServerTest, AWatchIsAnsweredByAChange) {
   answered.WaitForNotification();
 }
 
+TEST_F(CoordinationServerTest, RefusesAnotherNamespace) {
+  JobStateRequest own;
+  own.set_namespace_("b");
+  EXPECT_THAT(AwaitCall(*server_, kGetJobStateCall, own, Soon()),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("GetJobState: namespace 'b'; only ")));
+  WatchRequest senders = MakeWatch(0);
+  senders.mutable_sender()->set_namespace_("b");
+  EXPECT_THAT(AwaitCall(*server_, kWatchCall, senders, Soon()),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("Watch: namespace 'b'; only ")));
+}
+
 // While the thread is held up, what comes is carried out in one go.
 TEST_F(CoordinationServerTest, WhoNeedNotWaitIsNotToldOfWhatCameAfter) {
   absl::Notification held, go_on, registered;
