@@ -13,7 +13,7 @@
 #include "common/rpc/server/start_server.h"
 #include "grpcpp/server_builder.h"
 #include "ps_server/coordinator/awaited_workers.h"
-#include "ps_server/service/coordination_service.h"
+#include "ps_server/service/call_service.h"
 #include "ps_server/service/parameter_service.h"
 #include "spdlog/spdlog.h"
 
@@ -182,7 +182,7 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
   builder.RegisterService(parameter_service_.get());
   if (coordination_ != nullptr) {
     coordination_service_ =
-        MakeCoordinationService(coordination_.get(), options_.clock);
+        std::make_unique<CallService>(&coordination_->calls(), options_.clock);
     builder.RegisterService(coordination_service_.get());
   }
   if (shared_memory_ != nullptr) {

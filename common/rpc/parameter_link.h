@@ -2,7 +2,6 @@
 #define COMMON_RPC_PARAMETER_LINK_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -10,6 +9,7 @@
 #include "absl/strings/cord.h"
 #include "absl/time/time.h"
 #include "common/rpc/device_parameters.h"
+#include "common/rpc/link.h"
 #include "common/rpc/protocol.h"
 #include "proto/parameter_service.pb.h"
 
@@ -24,56 +24,31 @@ struct Frame {
   absl::Cord data;
 };
 
-template <typename Reply>
-using ReplyCallback = std::function<void(absl::StatusOr<Reply>)>;
-
 // One ps task's ParameterService, wherever it is: behind gRPC
 // (worker/client/link/grpc_parameter_link.h), in this process
 // (ps_server/service/shard_server.h, for --standalone), or simulated. The
-// requests are those of parameter_service.proto.
+// requests are those of parameter_service.proto; those without tensors are the
+// rows of the call table, those with tensors are here, and behave as they do.
 //
 // Tensor bytes are never copied on the way: those of a request are read until
 // `done` is called, those of values (PullReply, PushReply) may be the shard's
 // own and are valid until `done` returns. Who keeps them copies them.
-//
-// Thread-safe. Every call returns at once; `done` is called exactly once,
-// possibly before the call returns, on any thread, with no lock held. It must
-// not block. After `deadline` (of the monotonic clock) `done` gets
-// DeadlineExceeded; the request may have been carried out all the same.
-//
-// Errors of every call: Unavailable (peer gone, retry), DeadlineExceeded,
-// FailedPrecondition, a fence (error_reason.h), if the shard moved on: register
-// and pull anew; InvalidArgument, Unimplemented.
-class ParameterLink {
+class ParameterLink : public Link {
  public:
-  virtual ~ParameterLink() = default;
-
   // The number of tensor bytes in one message that makes the best of this way
   // as it is now: whole blocks, at most kMaxPartBytes. It takes messages of any
   // size up to that.
   virtual int64_t best_part_bytes() const { return kMaxPartBytes; }
 
-  virtual void Hello(const HelloRequest& request, absl::Time deadline,
-                     ReplyCallback<HelloReply> done) = 0;
-  virtual void Define(const DefineRequest& request, absl::Time deadline,
-                      ReplyCallback<DefineReply> done) = 0;
   virtual void Load(Frame<LoadPart> request, absl::Time deadline,
                     ReplyCallback<LoadReply> done) = 0;
-  virtual void Seal(const SealRequest& request, absl::Time deadline,
-                    ReplyCallback<SealReply> done) = 0;
   virtual void Pull(const PullRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<PullReply>> done) = 0;
   virtual void Push(Frame<PushPart> request, absl::Time deadline,
                     ReplyCallback<Frame<PushReply>> done) = 0;
-  virtual void BeginSnapshot(const BeginSnapshotRequest& request,
-                             absl::Time deadline,
-                             ReplyCallback<BeginSnapshotReply> done) = 0;
   virtual void ReadSnapshot(const ReadSnapshotRequest& request,
                             absl::Time deadline,
                             ReplyCallback<Frame<SnapshotPart>> done) = 0;
-  virtual void EndSnapshot(const EndSnapshotRequest& request,
-                           absl::Time deadline,
-                           ReplyCallback<EndSnapshotReply> done) = 0;
 
   // The memory where the shard keeps the parameters of the fence's model epoch,
   // and goes on changing them, for this process to read: tensor after tensor as

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/rpc/call_table.h"
 #include "proto/cluster.pb.h"
 #include "proto/coordination_service.pb.h"
 #include "ps_server/caller/task_name.h"
@@ -82,6 +83,19 @@ class Coordinator {
   static constexpr size_t kMaxWatches = 2 * Members::kMaxTasks;
   // Between two calls of TakeLines.
   static constexpr size_t kMaxLines = 1024;
+
+  // visit(row, method) for each call of the call table that is answered at once
+  // by `method` of a Coordinator.
+  template <typename Visit>
+  static void VisitCalls(const Visit& visit) {
+    visit(kRegisterCall, &Coordinator::Register);
+    visit(kBeginEpochCall, &Coordinator::BeginEpoch);
+    visit(kCommitEpochCall, &Coordinator::CommitEpoch);
+    visit(kFinishCall, &Coordinator::Finish);
+    visit(kRequestSaveCall, &Coordinator::RequestSave);
+    visit(kReportSaveCall, &Coordinator::ReportSave);
+    visit(kPauseRoundsCall, &Coordinator::PauseRounds);
+  }
 
   explicit Coordinator(CoordinatorOptions options = {});
   Coordinator(const Coordinator&) = delete;

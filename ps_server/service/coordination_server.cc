@@ -1,6 +1,7 @@
 #include "ps_server/service/coordination_server.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -21,6 +22,18 @@ int32_t WaitMs(int32_t wait_ms, absl::Duration until_deadline,
       std::min<int64_t>(wait_ms, absl::ToInt64Milliseconds(limit)));
 }
 
+// The namespace that a request means: its sender's, or its own.
+template <typename Request>
+auto NamespaceOf(const Request& request, int)
+    -> decltype(request.sender().namespace_()) {
+  return request.sender().namespace_();
+}
+template <typename Request>
+auto NamespaceOf(const Request& request, char)
+    -> decltype(request.namespace_()) {
+  return request.namespace_();
+}
+
 absl::Status ShuttingDown() {
   return absl::UnavailableError("the coordinator on /job:ps/task:0 is ending");
 }
@@ -34,8 +47,11 @@ absl::Status TooLate() {
 
 CoordinationServer::CoordinationServer(Options options)
     : options_(std::move(options)),
-      coordinator_(options_.coordinator),
-      strand_([this] { return Advance(); }) {}
+      coordinators_(options_.coordinator),
+      coordinator_(coordinators_.default_value()),
+      strand_([this] { return Advance(); }) {
+  ServeCalls();
+}
 
 CoordinationServer::~CoordinationServer() { Close(); }
 
@@ -100,47 +116,46 @@ void CoordinationServer::AnswerWatches(absl::Time now) {
   }
 }
 
-template <typename Reply, typename Request>
-void CoordinationServer::Submit(
-    const Request& request, absl::Time deadline, ReplyCallback<Reply> done,
-    absl::StatusOr<Reply> (Coordinator::*method)(const Request&, absl::Time)) {
-  const bool posted = strand_.Post([this, request, deadline, done, method] {
-    const absl::Time now = options_.clock->Now();
-    if (now >= deadline) return done(TooLate());
-    done((coordinator_.*method)(request, now));
+template <typename M, typename Answer>
+void CoordinationServer::Serve(const M& row, const Answer& answer) {
+  calls_.Handle(
+      row, [this, path = row.path, answer](
+               const typename M::Request& request, absl::Time deadline,
+               const ReplyCallback<typename M::Reply>& done) {
+        const bool posted =
+            strand_.Post([this, path, answer, request, deadline, done] {
+              const absl::Time now = options_.clock->Now();
+              if (now >= deadline) return done(TooLate());
+              const absl::Status known =
+                  coordinators_.Find(path, NamespaceOf(request, 0)).status();
+              if (!known.ok()) return done(known);
+              answer(request, deadline, now, done);
+            });
+        if (!posted) done(ShuttingDown());
+      });
+}
+
+void CoordinationServer::ServeCalls() {
+  Coordinator::VisitCalls([this](const auto& row, auto method) {
+    this->Serve(row, [this, method](const auto& request, absl::Time,
+                                    absl::Time now, const auto& done) {
+      done((coordinator_.*method)(request, now));
+    });
   });
-  if (!posted) done(ShuttingDown());
-}
-
-void CoordinationServer::Register(const RegisterRequest& request,
-                                  absl::Time deadline,
-                                  ReplyCallback<RegisterReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::Register);
-}
-
-void CoordinationServer::BeginEpoch(const BeginEpochRequest& request,
-                                    absl::Time deadline,
-                                    ReplyCallback<BeginEpochReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::BeginEpoch);
-}
-
-void CoordinationServer::CommitEpoch(const CommitEpochRequest& request,
-                                     absl::Time deadline,
-                                     ReplyCallback<CommitEpochReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::CommitEpoch);
-}
-
-void CoordinationServer::Step(const StepRequest& request, absl::Time deadline,
-                              ReplyCallback<StepReply> done) {
-  const bool posted = strand_.Post(
-      [this, request, deadline, done] { StartStep(request, deadline, done); });
-  if (!posted) done(ShuttingDown());
+  Serve(kWatchCall,
+        [this](const WatchRequest& request, absl::Time deadline, absl::Time now,
+               const auto& done) { StartWatch(request, deadline, now, done); });
+  Serve(kStepCall,
+        [this](const StepRequest& request, absl::Time deadline, absl::Time now,
+               const auto& done) { StartStep(request, deadline, now, done); });
+  Serve(kGetJobStateCall,
+        [this](const JobStateRequest&, absl::Time, absl::Time,
+               const auto& done) { done(coordinator_.State()); });
 }
 
 void CoordinationServer::StartStep(StepRequest request, absl::Time deadline,
+                                   absl::Time now,
                                    ReplyCallback<StepReply> done) {
-  const absl::Time now = options_.clock->Now();
-  if (now >= deadline) return done(TooLate());
   request.set_max_wait_ms(WaitMs(request.max_wait_ms(), deadline - now,
                                  options_.coordinator.max_watch));
   const uint64_t step_id = next_call_++;
@@ -157,41 +172,9 @@ void CoordinationServer::AnswerSteps(absl::Time now) {
   }
 }
 
-void CoordinationServer::Finish(const FinishRequest& request,
-                                absl::Time deadline,
-                                ReplyCallback<FinishReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::Finish);
-}
-
-void CoordinationServer::ReportSave(const ReportSaveRequest& request,
-                                    absl::Time deadline,
-                                    ReplyCallback<ReportSaveReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::ReportSave);
-}
-
-void CoordinationServer::PauseRounds(const PauseRoundsRequest& request,
-                                     absl::Time deadline,
-                                     ReplyCallback<PauseRoundsReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::PauseRounds);
-}
-
-void CoordinationServer::RequestSave(const RequestSaveRequest& request,
-                                     absl::Time deadline,
-                                     ReplyCallback<RequestSaveReply> done) {
-  Submit(request, deadline, std::move(done), &Coordinator::RequestSave);
-}
-
-void CoordinationServer::Watch(const WatchRequest& request, absl::Time deadline,
-                               ReplyCallback<JobState> done) {
-  const bool posted = strand_.Post(
-      [this, request, deadline, done] { StartWatch(request, deadline, done); });
-  if (!posted) done(ShuttingDown());
-}
-
 void CoordinationServer::StartWatch(WatchRequest request, absl::Time deadline,
+                                    absl::Time now,
                                     ReplyCallback<JobState> done) {
-  const absl::Time now = options_.clock->Now();
-  if (now >= deadline) return done(TooLate());
   request.set_max_wait_ms(WaitMs(request.max_wait_ms(), deadline - now,
                                  options_.coordinator.max_watch));
   const uint64_t watch_id = next_call_++;
@@ -200,15 +183,6 @@ void CoordinationServer::StartWatch(WatchRequest request, absl::Time deadline,
   watches_.emplace(watch_id, std::move(done));
   // Who need not wait gets the state of his turn, not of what came after him.
   AnswerWatches(now);
-}
-
-void CoordinationServer::GetJobState(absl::Time deadline,
-                                     ReplyCallback<JobState> done) {
-  const bool posted = strand_.Post([this, deadline, done] {
-    if (options_.clock->Now() >= deadline) return done(TooLate());
-    done(coordinator_.State());
-  });
-  if (!posted) done(ShuttingDown());
 }
 
 }  // namespace muster

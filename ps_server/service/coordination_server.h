@@ -5,12 +5,16 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/base/wait_reporter.h"
-#include "common/rpc/coordination_link.h"
+#include "common/rpc/link.h"
+#include "common/rpc/served_calls.h"
+#include "proto/coordination_service.pb.h"
+#include "ps_server/caller/namespace_table.h"
 #include "ps_server/coordinator/coordinator.h"
 #include "ps_server/service/strand.h"
 
@@ -23,7 +27,7 @@ namespace muster {
 // Thread-safe; callbacks run on its thread. A request whose deadline has
 // passed before its turn is not carried out; a Watch or Step that waits is
 // answered before its deadline. After Close every call answers Unavailable.
-class CoordinationServer : public CoordinationLink {
+class CoordinationServer : public Link {
  public:
   struct Options {
     CoordinatorOptions coordinator;
@@ -46,42 +50,26 @@ class CoordinationServer : public CoordinationLink {
   explicit CoordinationServer(Options options);
   ~CoordinationServer() override;
 
-  void Register(const RegisterRequest& request, absl::Time deadline,
-                ReplyCallback<RegisterReply> done) override;
-  void Watch(const WatchRequest& request, absl::Time deadline,
-             ReplyCallback<JobState> done) override;
-  void BeginEpoch(const BeginEpochRequest& request, absl::Time deadline,
-                  ReplyCallback<BeginEpochReply> done) override;
-  void CommitEpoch(const CommitEpochRequest& request, absl::Time deadline,
-                   ReplyCallback<CommitEpochReply> done) override;
-  void Step(const StepRequest& request, absl::Time deadline,
-            ReplyCallback<StepReply> done) override;
-  void Finish(const FinishRequest& request, absl::Time deadline,
-              ReplyCallback<FinishReply> done) override;
-  void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
-                  ReplyCallback<ReportSaveReply> done) override;
-  void PauseRounds(const PauseRoundsRequest& request, absl::Time deadline,
-                   ReplyCallback<PauseRoundsReply> done) override;
-
-  // For ps tasks alone.
-  void RequestSave(const RequestSaveRequest& request, absl::Time deadline,
-                   ReplyCallback<RequestSaveReply> done);
-  // The answer to CoordinationService.GetJobState.
-  void GetJobState(absl::Time deadline, ReplyCallback<JobState> done);
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline,
+                 ReplyCallback<std::string> done) override {
+    calls_.CallBytes(method, std::move(request), deadline, std::move(done));
+  }
+  // All calls of CoordinationService, for this server's life.
+  ServedCalls& calls() { return calls_; }
 
   // Answers every waiting Watch and Step, then refuses everything. Repeatable.
   void Close();
 
  private:
-  // Runs `method` on the server's thread and gives its result to `done`.
-  template <typename Reply, typename Request>
-  void Submit(const Request& request, absl::Time deadline,
-              ReplyCallback<Reply> done,
-              absl::StatusOr<Reply> (Coordinator::*method)(const Request&,
-                                                           absl::Time));
-  void StartWatch(WatchRequest request, absl::Time deadline,
+  // Has answer(request, deadline, now, done) serve a row's calls, on the
+  // server's thread, unless it is too late. Refuses other namespaces.
+  template <typename M, typename Answer>
+  void Serve(const M& row, const Answer& answer);
+  void ServeCalls();
+  void StartWatch(WatchRequest request, absl::Time deadline, absl::Time now,
                   ReplyCallback<JobState> done);
-  void StartStep(StepRequest request, absl::Time deadline,
+  void StartStep(StepRequest request, absl::Time deadline, absl::Time now,
                  ReplyCallback<StepReply> done);
   void AnswerWatches(absl::Time now);
   void AnswerSteps(absl::Time now);
@@ -92,8 +80,12 @@ class CoordinationServer : public CoordinationLink {
   absl::Duration Advance();
 
   const Options options_;
+  // Constant after construction.
+  ServedCalls calls_;
   // Used on the strand's thread only, until it is closed.
-  Coordinator coordinator_;
+  NamespaceTable<Coordinator> coordinators_;
+  // The default namespace's, the only one whose time passes for now.
+  Coordinator& coordinator_;
   std::map<uint64_t, ReplyCallback<JobState>> watches_;
   std::map<uint64_t, ReplyCallback<StepReply>> steps_;
   uint64_t next_call_ = 1;

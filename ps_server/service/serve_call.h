@@ -1,19 +1,14 @@
 #ifndef PS_SERVER_SERVICE_SERVE_CALL_H_
 #define PS_SERVER_SERVICE_SERVE_CALL_H_
 
-#include <utility>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/frame/frame_codec.h"
-#include "common/rpc/parameter_link.h"
-#include "common/rpc/status_conversion.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/server_callback.h"
 
 namespace muster {
 
@@ -29,16 +24,6 @@ inline absl::Time DeadlineOf(const grpc::CallbackServerContext& context,
       gpr_time_sub(deadline, gpr_now(GPR_CLOCK_MONOTONIC));
   return clock.Now() + absl::Seconds(left.tv_sec) +
          absl::Nanoseconds(left.tv_nsec);
-}
-
-// A callback that ends a call with a message.
-template <typename Reply>
-ReplyCallback<Reply> Answer(grpc::ServerUnaryReactor* reactor, Reply* reply) {
-  return [reactor, reply](absl::StatusOr<Reply> result) {
-    const grpc::Status status = ToGrpcStatus(result.status());
-    if (result.ok()) *reply = *std::move(result);
-    reactor->Finish(status);
-  };
 }
 
 // Reads a message that came as raw bytes. Errors: InvalidArgument.

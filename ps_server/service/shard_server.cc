@@ -1,5 +1,7 @@
 #include "ps_server/service/shard_server.h"
 
+#include <functional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -29,7 +31,9 @@ ShardServer::ShardServer(Options options)
       apply_team_(options_.apply_threads > 1
                       ? std::make_unique<ThreadTeam>(options_.apply_threads)
                       : nullptr),
-      shard_(ShardOptionsWithTeam()) {}
+      shard_(ShardOptionsWithTeam()) {
+  ServeCalls();
+}
 
 ShardOptions ShardServer::ShardOptionsWithTeam() const {
   ShardOptions shard = options_.shard;
@@ -85,12 +89,18 @@ void ShardServer::TellPhase() {
   options_.on_phase_change(shard_.State(), shard_.optimizer_name());
 }
 
-void ShardServer::Hello(const HelloRequest& request, absl::Time deadline,
-                        ReplyCallback<HelloReply> done) {
-  Submit(request, deadline, std::move(done),
-         [this](ParameterShard& shard, const HelloRequest& hello) {
-           return Greet(shard, hello);
-         });
+void ShardServer::ServeCalls() {
+  const auto serve = [this](const auto& row, auto method) {
+    using Row = std::decay_t<decltype(row)>;
+    calls_.Handle(row, [this, method](const typename Row::Request& request,
+                                      absl::Time deadline, auto done) {
+      this->Submit(request, deadline, std::move(done), method);
+    });
+  };
+  ParameterShard::VisitCalls(serve);
+  serve(kHelloCall, [this](ParameterShard& shard, const HelloRequest& hello) {
+    return Greet(shard, hello);
+  });
 }
 
 absl::StatusOr<HelloReply> ShardServer::Greet(
@@ -106,20 +116,10 @@ absl::StatusOr<HelloReply> ShardServer::Greet(
   return reply;
 }
 
-void ShardServer::Define(const DefineRequest& request, absl::Time deadline,
-                         ReplyCallback<DefineReply> done) {
-  Submit(request, deadline, std::move(done), &ParameterShard::Define);
-}
-
 void ShardServer::Load(Frame<LoadPart> request, absl::Time deadline,
                        ReplyCallback<LoadReply> done) {
   SubmitPart(std::move(request), deadline, std::move(done),
              &ParameterShard::Load);
-}
-
-void ShardServer::Seal(const SealRequest& request, absl::Time deadline,
-                       ReplyCallback<SealReply> done) {
-  Submit(request, deadline, std::move(done), &ParameterShard::Seal);
 }
 
 void ShardServer::Pull(const PullRequest& request, absl::Time deadline,
@@ -152,22 +152,10 @@ void ShardServer::PushInto(Frame<PushPart> request, PushContext context,
              });
 }
 
-void ShardServer::BeginSnapshot(const BeginSnapshotRequest& request,
-                                absl::Time deadline,
-                                ReplyCallback<BeginSnapshotReply> done) {
-  Submit(request, deadline, std::move(done), &ParameterShard::BeginSnapshot);
-}
-
 void ShardServer::ReadSnapshot(const ReadSnapshotRequest& request,
                                absl::Time deadline,
                                ReplyCallback<Frame<SnapshotPart>> done) {
   Submit(request, deadline, std::move(done), &ParameterShard::ReadSnapshot);
-}
-
-void ShardServer::EndSnapshot(const EndSnapshotRequest& request,
-                              absl::Time deadline,
-                              ReplyCallback<EndSnapshotReply> done) {
-  Submit(request, deadline, std::move(done), &ParameterShard::EndSnapshot);
 }
 
 absl::Status ShardServer::RunAndWait(absl::FunctionRef<void()> task) {
@@ -213,11 +201,6 @@ absl::StatusOr<PushReply> ShardServer::UpdateOnDevice(const PushPart& request) {
   absl::StatusOr<PushReply> reply;
   RETURN_IF_ERROR(RunAndWait([&] { reply = shard_.UpdateOnDevice(request); }));
   return reply;
-}
-
-void ShardServer::State(const StateRequest& request, absl::Time deadline,
-                        ReplyCallback<ShardState> done) {
-  Submit(request, deadline, std::move(done), &ParameterShard::StateOf);
 }
 
 }  // namespace muster

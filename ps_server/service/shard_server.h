@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "common/base/thread_team.h"
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
+#include "common/rpc/served_calls.h"
 #include "ps_server/block/parameter_memory.h"
 #include "ps_server/service/data_call.h"
 #include "ps_server/service/strand.h"
@@ -53,14 +55,16 @@ class ShardServer : public DataLink {
   explicit ShardServer(Options options);
   ~ShardServer() override;
 
-  void Hello(const HelloRequest& request, absl::Time deadline,
-             ReplyCallback<HelloReply> done) override;
-  void Define(const DefineRequest& request, absl::Time deadline,
-              ReplyCallback<DefineReply> done) override;
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline,
+                 ReplyCallback<std::string> done) override {
+    calls_.CallBytes(method, std::move(request), deadline, std::move(done));
+  }
+  // All calls of ParameterService without tensors, for this server's life.
+  ServedCalls& calls() { return calls_; }
+
   void Load(Frame<LoadPart> request, absl::Time deadline,
             ReplyCallback<LoadReply> done) override;
-  void Seal(const SealRequest& request, absl::Time deadline,
-            ReplyCallback<SealReply> done) override;
   void Pull(const PullRequest& request, absl::Time deadline,
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
@@ -71,12 +75,8 @@ class ShardServer : public DataLink {
   void PushInto(Frame<PushPart> request, PushContext context,
                 absl::Time deadline,
                 ReplyCallback<Frame<PushReply>> done) override;
-  void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
-                     ReplyCallback<BeginSnapshotReply> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
-  void EndSnapshot(const EndSnapshotRequest& request, absl::Time deadline,
-                   ReplyCallback<EndSnapshotReply> done) override;
   // Waits for its turn.
   absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& fence, int64_t size_bytes) override;
@@ -85,10 +85,6 @@ class ShardServer : public DataLink {
   absl::StatusOr<PushReply> UpdateOnDevice(const PushPart& request) override;
   absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
       int64_t model_epoch);
-
-  // The answer to ParameterService.State.
-  void State(const StateRequest& request, absl::Time deadline,
-             ReplyCallback<ShardState> done);
 
   // Carries out what was asked, then refuses everything. Repeatable.
   void Close();
@@ -106,6 +102,7 @@ class ShardServer : public DataLink {
   int64_t refused_for_memory() const { return budget_.refused(); }
 
  private:
+  void ServeCalls();
   // Runs `method`, of ParameterShard or given one first, in its turn and gives
   // its result to `done`.
   template <typename Reply, typename Request, typename Method>
@@ -123,6 +120,8 @@ class ShardServer : public DataLink {
   ShardOptions ShardOptionsWithTeam() const;
 
   const Options options_;
+  // Constant after construction.
+  ServedCalls calls_;
   // Own synchronisation.
   PushBudget budget_;
   // Null for one thread.

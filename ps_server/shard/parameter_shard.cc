@@ -54,7 +54,9 @@ absl::StatusOr<HelloReply> ParameterShard::Hello(const HelloRequest& request) {
   const uint64_t before = incarnations_.Current(sender);
   ASSIGN_OR_RETURN(const uint64_t takeover,
                    incarnations_.Admit(sender, request.takeover()));
-  if (incarnations_.Current(sender) != before) models_.Forget(sender);
+  if (incarnations_.Current(sender) != before) {
+    models_.ForEach([&](ShardModel& each) { each.Forget(sender); });
+  }
   HelloReply reply;
   reply.set_takeover(takeover);
   reply.set_protocol_version(kProtocolVersion);
@@ -120,7 +122,7 @@ absl::StatusOr<EndSnapshotReply> ParameterShard::EndSnapshot(
 
 absl::StatusOr<std::shared_ptr<const ParameterMemory>>
 ParameterShard::ParametersInPlace(int64_t model_epoch) const {
-  return models_.default_model().ParametersInPlace(model_epoch);
+  return models_.default_value().ParametersInPlace(model_epoch);
 }
 
 absl::Status ParameterShard::KeepOnDevice(const Sender& sender,

@@ -7,13 +7,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
 #include "ps_server/block/buffer_pool.h"
 #include "ps_server/block/parameter_memory.h"
+#include "ps_server/caller/namespace_table.h"
 #include "ps_server/shard/incarnations.h"
-#include "ps_server/shard/namespace_table.h"
 #include "ps_server/shard/push_context.h"
 #include "ps_server/shard/shard_model.h"
 #include "ps_server/shard/shard_options.h"
@@ -35,6 +36,18 @@ namespace muster {
 // Unimplemented for what it says.
 class ParameterShard {
  public:
+  // visit(row, method) for each call of the call table that `method` of a
+  // ParameterShard answers.
+  template <typename Visit>
+  static void VisitCalls(const Visit& visit) {
+    visit(kHelloCall, &ParameterShard::Hello);
+    visit(kDefineCall, &ParameterShard::Define);
+    visit(kSealCall, &ParameterShard::Seal);
+    visit(kBeginSnapshotCall, &ParameterShard::BeginSnapshot);
+    visit(kEndSnapshotCall, &ParameterShard::EndSnapshot);
+    visit(kStateCall, &ParameterShard::StateOf);
+  }
+
   explicit ParameterShard(ShardOptions options);
 
   ParameterShard(const ParameterShard&) = delete;
@@ -78,11 +91,11 @@ class ParameterShard {
   absl::StatusOr<ShardState> StateOf(const StateRequest& request);
 
   // Those of the default namespace's model.
-  ShardState State() const { return models_.default_model().State(); }
-  ShardPhase phase() const { return models_.default_model().phase(); }
-  ShardCounters counters() const { return models_.default_model().counters(); }
+  ShardState State() const { return models_.default_value().State(); }
+  ShardPhase phase() const { return models_.default_value().phase(); }
+  ShardCounters counters() const { return models_.default_value().counters(); }
   const std::string& optimizer_name() const {
-    return models_.default_model().optimizer_name();
+    return models_.default_value().optimizer_name();
   }
   // As Incarnations'.
   uint64_t CurrentIncarnation(const Sender& sender) const {
@@ -101,7 +114,7 @@ class ParameterShard {
   const ShardOptions options_;
   BufferPool replies_;
   Incarnations incarnations_;
-  NamespaceTable models_;
+  NamespaceTable<ShardModel> models_;
 };
 
 }  // namespace muster

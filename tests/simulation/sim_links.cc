@@ -1,5 +1,8 @@
 #include "tests/simulation/sim_links.h"
 
+#include <utility>
+
+#include "common/rpc/call_table.h"
 #include "tests/simulation/sim_ps.h"
 #include "tests/testing/copied_frame.h"
 
@@ -11,6 +14,35 @@ const auto kServe =
     [](SimPs& ps, const auto& request, const ReplyCallback<Reply>& reply) {
       reply(ps.Handle(request));
     };
+
+void SendBytes(SimCaller* caller, int ps, const AnyMethod& method,
+               std::string request, absl::Time deadline,
+               ReplyCallback<std::string> done) {
+  caller->Call<std::string>(ps, std::move(request), deadline, std::move(done),
+                            [method](SimPs& process, const std::string& bytes,
+                                     ReplyCallback<std::string> reply) {
+                              process.calls().CallBytes(method, bytes,
+                                                        absl::InfiniteFuture(),
+                                                        std::move(reply));
+                            });
+}
+
+// `done`, which tells the oracle first if the step was confirmed.
+ReplyCallback<std::string> ConfirmStep(Oracle* oracle,
+                                       const std::string& request,
+                                       ReplyCallback<std::string> done) {
+  StepRequest step;
+  step.ParseFromString(request);
+  return Link::ParseReply(
+      kStepCall,
+      [oracle, step, done = Link::SerializeReply<StepReply>(std::move(done))](
+          const absl::StatusOr<StepReply>& reply) {
+        if (reply.ok() && reply->model_epoch() == step.model_epoch()) {
+          oracle->StepConfirmed(step);
+        }
+        done(reply);
+      });
+}
 
 }  // namespace
 
@@ -25,29 +57,20 @@ void SimParameterLink::Send(Request request, absl::Time deadline,
                        kServe<Reply>);
 }
 
-void SimParameterLink::Hello(const HelloRequest& request, absl::Time deadline,
-                             ReplyCallback<HelloReply> done) {
-  Send(request, deadline, std::move(done));
-}
-
-void SimParameterLink::Define(const DefineRequest& request, absl::Time deadline,
-                              ReplyCallback<DefineReply> done) {
-  Send(request, deadline, std::move(done));
+void SimParameterLink::CallBytes(const AnyMethod& method, std::string request,
+                                 absl::Time deadline,
+                                 ReplyCallback<std::string> done) {
+  if (bug_ == Bug::kCommitBeforeSeal && method == kSealCall) {
+    done(SealReply().SerializeAsString());
+    done = [](const absl::StatusOr<std::string>&) {};
+  }
+  SendBytes(caller_, ps_, method, std::move(request), deadline,
+            std::move(done));
 }
 
 void SimParameterLink::Load(Frame<LoadPart> request, absl::Time deadline,
                             ReplyCallback<LoadReply> done) {
   Send(Copied(request), deadline, std::move(done));
-}
-
-void SimParameterLink::Seal(const SealRequest& request, absl::Time deadline,
-                            ReplyCallback<SealReply> done) {
-  if (bug_ == Bug::kCommitBeforeSeal) done(SealReply());
-  Send<SealReply>(
-      request, deadline,
-      [this, done = std::move(done)](const absl::StatusOr<SealReply>& reply) {
-        if (bug_ != Bug::kCommitBeforeSeal) done(reply);
-      });
 }
 
 void SimParameterLink::Pull(const PullRequest& request, absl::Time deadline,
@@ -82,102 +105,29 @@ void SimParameterLink::ForgeIdentity(PushPart* header) {
   header->set_step(header->step() * kMoreThanSends + sends);
 }
 
-void SimParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
-                                     absl::Time deadline,
-                                     ReplyCallback<BeginSnapshotReply> done) {
-  Send(request, deadline, std::move(done));
-}
-
 void SimParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                     absl::Time deadline,
                                     ReplyCallback<Frame<SnapshotPart>> done) {
   Send(request, deadline, std::move(done));
 }
 
-void SimParameterLink::EndSnapshot(const EndSnapshotRequest& request,
-                                   absl::Time deadline,
-                                   ReplyCallback<EndSnapshotReply> done) {
-  Send(request, deadline, std::move(done));
-}
-
 // ---- Coordination -------------------------------------------------------
 
-template <typename Reply, typename Request>
-void SimCoordinationLink::Send(const Request& request, absl::Time deadline,
-                               ReplyCallback<Reply> done) {
-  caller_->Call<Reply>(0, request, deadline, std::move(done), kServe<Reply>);
-}
-
-template <typename Reply, typename Request>
-void SimCoordinationLink::SendAsChief(const Request& request,
-                                      absl::Time deadline,
-                                      ReplyCallback<Reply> done) {
-  network_->KeepCopy([network = network_, request] {
-    if (network->ps(0) != nullptr) (void)network->ps(0)->Handle(request);
-  });
-  Send(request, deadline, std::move(done));
-}
-
-void SimCoordinationLink::Register(const RegisterRequest& request,
-                                   absl::Time deadline,
-                                   ReplyCallback<RegisterReply> done) {
-  Send(request, deadline, std::move(done));
-}
-
-void SimCoordinationLink::Watch(const WatchRequest& request,
-                                absl::Time deadline,
-                                ReplyCallback<JobState> done) {
-  caller_->Call<JobState>(
-      0, request, deadline, std::move(done),
-      [](SimPs& ps, const WatchRequest& watch, ReplyCallback<JobState> reply) {
-        ps.Watch(watch, std::move(reply));
-      });
-}
-
-void SimCoordinationLink::BeginEpoch(const BeginEpochRequest& request,
-                                     absl::Time deadline,
-                                     ReplyCallback<BeginEpochReply> done) {
-  SendAsChief(request, deadline, std::move(done));
-}
-
-void SimCoordinationLink::CommitEpoch(const CommitEpochRequest& request,
-                                      absl::Time deadline,
-                                      ReplyCallback<CommitEpochReply> done) {
-  SendAsChief(request, deadline, std::move(done));
-}
-
-void SimCoordinationLink::Step(const StepRequest& request, absl::Time deadline,
-                               ReplyCallback<StepReply> done) {
-  caller_->Call<StepReply>(
-      0, request, deadline,
-      [this, request,
-       done = std::move(done)](const absl::StatusOr<StepReply>& reply) {
-        if (reply.ok() && reply->model_epoch() == request.model_epoch()) {
-          oracle_->StepConfirmed(request);
-        }
-        done(reply);
-      },
-      [](SimPs& ps, const StepRequest& step, ReplyCallback<StepReply> reply) {
-        ps.Step(step, std::move(reply));
-      });
-}
-
-void SimCoordinationLink::Finish(const FinishRequest& request,
-                                 absl::Time deadline,
-                                 ReplyCallback<FinishReply> done) {
-  Send(request, deadline, std::move(done));
-}
-
-void SimCoordinationLink::ReportSave(const ReportSaveRequest& request,
-                                     absl::Time deadline,
-                                     ReplyCallback<ReportSaveReply> done) {
-  Send(request, deadline, std::move(done));
-}
-
-void SimCoordinationLink::PauseRounds(const PauseRoundsRequest& request,
-                                      absl::Time deadline,
-                                      ReplyCallback<PauseRoundsReply> done) {
-  Send(request, deadline, std::move(done));
+void SimCoordinationLink::CallBytes(const AnyMethod& method,
+                                    std::string request, absl::Time deadline,
+                                    ReplyCallback<std::string> done) {
+  // Only the holder of the chief lease may send these.
+  if (method == kBeginEpochCall || method == kCommitEpochCall) {
+    network_->KeepCopy([network = network_, method, request] {
+      if (network->ps(0) == nullptr) return;
+      network->ps(0)->calls().CallBytes(
+          method, request, absl::InfiniteFuture(),
+          [](const absl::StatusOr<std::string>&) {});
+    });
+  }
+  if (method == kStepCall)
+    done = ConfirmStep(oracle_, request, std::move(done));
+  SendBytes(caller_, 0, method, std::move(request), deadline, std::move(done));
 }
 
 }  // namespace muster

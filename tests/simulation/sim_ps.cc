@@ -1,9 +1,11 @@
 #include "tests/simulation/sim_ps.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "common/cluster/task_id.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "tests/testing/copied_frame.h"
 
@@ -49,10 +51,64 @@ SimPs::SimPs(const Options& options)
       caller_(&process_, options.network, options.task),
       shard_(ShardOptionsOf(options)),
       bugs_(options.bug, options.task, options.incarnation, &shard_) {
+  ServeShard();
   if (options_.task != 0) return;
   CoordinatorOptions coordinator;
   coordinator.expected_tasks = options_.num_workers;
   coordinator_ = std::make_unique<Coordinator>(coordinator);
+  ServeCoordinator();
+}
+
+void SimPs::ServeShard() {
+  ParameterShard::VisitCalls([this](const auto& row, auto method) {
+    using Row = std::decay_t<decltype(row)>;
+    calls_.Handle(row, [this, method](const typename Row::Request& request,
+                                      absl::Time, const auto& done) {
+      done((shard_.*method)(request));
+    });
+  });
+  const auto serve_own = [this](const auto& row) {
+    using Row = std::decay_t<decltype(row)>;
+    calls_.Handle(row,
+                  [this](const typename Row::Request& request, absl::Time,
+                         const auto& done) { done(this->Handle(request)); });
+  };
+  serve_own(kHelloCall);
+  serve_own(kDefineCall);
+  serve_own(kSealCall);
+  serve_own(kBeginSnapshotCall);
+  serve_own(kEndSnapshotCall);
+}
+
+void SimPs::ServeCoordinator() {
+  Coordinator::VisitCalls([this](const auto& row, auto method) {
+    using Row = std::decay_t<decltype(row)>;
+    calls_.Handle(row, [this, method](const typename Row::Request& request,
+                                      absl::Time, const auto& done) {
+      const auto reply = (coordinator_.get()->*method)(request, Now());
+      this->Advance();
+      done(reply);
+    });
+  });
+  const auto serve_own = [this](const auto& row) {
+    using Row = std::decay_t<decltype(row)>;
+    calls_.Handle(row,
+                  [this](const typename Row::Request& request, absl::Time,
+                         const auto& done) { done(this->Handle(request)); });
+  };
+  serve_own(kRegisterCall);
+  serve_own(kBeginEpochCall);
+  serve_own(kCommitEpochCall);
+  serve_own(kFinishCall);
+  serve_own(kPauseRoundsCall);
+  calls_.Handle(kStepCall,
+                [this](const StepRequest& request, absl::Time, auto done) {
+                  Step(request, std::move(done));
+                });
+  calls_.Handle(kWatchCall,
+                [this](const WatchRequest& request, absl::Time, auto done) {
+                  Watch(request, std::move(done));
+                });
 }
 
 void SimPs::Start() {
@@ -197,14 +253,6 @@ absl::StatusOr<FinishReply> SimPs::Handle(const FinishRequest& request) {
   if (request.unsaved()) {
     unsaved_.try_emplace(request.sender().incarnation(), Now());
   }
-  Advance();
-  return reply;
-}
-
-absl::StatusOr<ReportSaveReply> SimPs::Handle(
-    const ReportSaveRequest& request) {
-  absl::StatusOr<ReportSaveReply> reply =
-      coordinator_->ReportSave(request, Now());
   Advance();
   return reply;
 }

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/rpc/parameter_link.h"
+#include "common/rpc/served_calls.h"
 #include "proto/coordination_service.pb.h"
 #include "ps_server/coordinator/coordinator.h"
 #include "ps_server/service/save_wait.h"
@@ -76,6 +77,10 @@ class SimPs {
     return AuditShard(&shard_, options_.incarnation, tensors);
   }
 
+  // The calls without tensors, as they come from a network; those of
+  // CoordinationService at task 0 only.
+  ServedCalls& calls() { return calls_; }
+
   absl::StatusOr<HelloReply> Handle(HelloRequest request);
   absl::StatusOr<DefineReply> Handle(DefineRequest request);
   absl::StatusOr<LoadReply> Handle(Frame<LoadPart> request);
@@ -90,7 +95,6 @@ class SimPs {
   absl::StatusOr<BeginEpochReply> Handle(const BeginEpochRequest& request);
   absl::StatusOr<CommitEpochReply> Handle(const CommitEpochRequest& request);
   absl::StatusOr<FinishReply> Handle(const FinishRequest& request);
-  absl::StatusOr<ReportSaveReply> Handle(const ReportSaveRequest& request);
   absl::StatusOr<RequestSaveReply> Handle(const RequestSaveRequest& request);
   absl::StatusOr<PauseRoundsReply> Handle(const PauseRoundsRequest& request);
   void Step(StepRequest request, ReplyCallback<StepReply> done);
@@ -98,6 +102,8 @@ class SimPs {
 
  private:
   absl::Time Now() const { return options_.simulator->Now(); }
+  void ServeShard();
+  void ServeCoordinator();
   // Lets the coordinator's time pass, answers who waits, ends with the job.
   void Advance();
   void End();
@@ -113,6 +119,7 @@ class SimPs {
   void Drain(bool saved);
 
   const Options options_;
+  ServedCalls calls_;
   SimProcess process_;
   SimCaller caller_;
   ParameterShard shard_;

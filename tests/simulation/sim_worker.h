@@ -89,7 +89,7 @@ class SimWorker {
   bool gone_ = false;
   bool said_error_ = false;
 
-  std::unique_ptr<CoordinationLink> coordination_;
+  std::unique_ptr<Link> coordination_;
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<CountingSteps> steps_;
   std::unique_ptr<ModelLoader> loader_;

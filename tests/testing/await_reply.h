@@ -14,7 +14,7 @@ namespace muster {
 
 // Makes an asynchronous call and waits for its answer:
 //   auto reply = AwaitReply<SealReply>([&](ReplyCallback<SealReply> done) {
-//     link.Seal(request, deadline, std::move(done));
+//     link.Call(kSealCall, request, deadline, std::move(done));
 //   });
 template <typename Reply>
 absl::StatusOr<Reply> AwaitReply(
@@ -32,6 +32,17 @@ absl::StatusOr<Reply> AwaitReply(
   });
   answer->given.WaitForNotification();
   return std::move(answer->reply);
+}
+
+// The same for a row of the call table.
+template <typename M>
+absl::StatusOr<typename M::Reply> AwaitCall(Link& link, const M& method,
+                                            const typename M::Request& request,
+                                            absl::Time deadline) {
+  return AwaitReply<typename M::Reply>(
+      [&](ReplyCallback<typename M::Reply> done) {
+        link.Call(method, request, deadline, std::move(done));
+      });
 }
 
 }  // namespace muster

@@ -92,32 +92,16 @@ class DelayedCalls : public DataLink {
     Pull(request, deadline, std::move(done));
   }
 
-  void Hello(const HelloRequest&, absl::Time,
-             ReplyCallback<HelloReply> done) override {
-    done(None());
-  }
-  void Define(const DefineRequest&, absl::Time,
-              ReplyCallback<DefineReply> done) override {
+  void CallBytes(const AnyMethod&, std::string, absl::Time,
+                 ReplyCallback<std::string> done) override {
     done(None());
   }
   void Load(Frame<LoadPart>, absl::Time,
             ReplyCallback<LoadReply> done) override {
     done(None());
   }
-  void Seal(const SealRequest&, absl::Time,
-            ReplyCallback<SealReply> done) override {
-    done(None());
-  }
-  void BeginSnapshot(const BeginSnapshotRequest&, absl::Time,
-                     ReplyCallback<BeginSnapshotReply> done) override {
-    done(None());
-  }
   void ReadSnapshot(const ReadSnapshotRequest&, absl::Time,
                     ReplyCallback<Frame<SnapshotPart>> done) override {
-    done(None());
-  }
-  void EndSnapshot(const EndSnapshotRequest&, absl::Time,
-                   ReplyCallback<EndSnapshotReply> done) override {
     done(None());
   }
 

@@ -1,6 +1,9 @@
 #include "tests/testing/fake_parameter_link.h"
 
 #include <cstring>
+#include <type_traits>
+
+#include "common/rpc/call_table.h"
 
 namespace muster {
 namespace {
@@ -21,9 +24,32 @@ void AddFloats(const char* src, int64_t n, char* dst) {
 
 }  // namespace
 
-void FakeParameterLink::Define(const DefineRequest& request, absl::Time,
-                               ReplyCallback<DefineReply> done) {
-  done(shard_.Receive<DefineReply>([&] {
+FakeParameterLink::FakeParameterLink(FakeShard* shard) : shard_(*shard) {
+  const auto serve = [this](const auto& row, auto answer) {
+    using Row = std::decay_t<decltype(row)>;
+    calls_.Handle(row,
+                  [answer](const typename Row::Request& request, absl::Time,
+                           const auto& done) { done(answer(request)); });
+  };
+  serve(kHelloCall, [this](const HelloRequest&) {
+    return shard_.Receive<HelloReply>([] { return HelloReply(); });
+  });
+  serve(kDefineCall,
+        [this](const DefineRequest& request) { return Define(request); });
+  serve(kSealCall, [this](const SealRequest&) {
+    return shard_.Receive<SealReply>([] { return SealReply(); });
+  });
+  serve(kBeginSnapshotCall, [this](const BeginSnapshotRequest& request) {
+    return BeginSnapshot(request);
+  });
+  serve(kEndSnapshotCall, [this](const EndSnapshotRequest&) {
+    return shard_.Receive<EndSnapshotReply>([] { return EndSnapshotReply(); });
+  });
+}
+
+absl::StatusOr<DefineReply> FakeParameterLink::Define(
+    const DefineRequest& request) {
+  return shard_.Receive<DefineReply>([&] {
     shard_.mu_.AssertHeld();
     shard_.values_.clear();
     for (const TensorDef& tensor : request.tensors()) {
@@ -34,7 +60,7 @@ void FakeParameterLink::Define(const DefineRequest& request, absl::Time,
     DefineReply reply;
     reply.add_slots("m");
     return reply;
-  }));
+  });
 }
 
 void FakeParameterLink::Load(Frame<LoadPart> request, absl::Time,
@@ -120,10 +146,9 @@ absl::Cord FakeShard::Values(const Slices& slices) {
   return values;
 }
 
-void FakeParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
-                                      absl::Time,
-                                      ReplyCallback<BeginSnapshotReply> done) {
-  done(shard_.Receive<BeginSnapshotReply>(
+absl::StatusOr<BeginSnapshotReply> FakeParameterLink::BeginSnapshot(
+    const BeginSnapshotRequest& request) {
+  return shard_.Receive<BeginSnapshotReply>(
       [&]() -> absl::StatusOr<BeginSnapshotReply> {
         shard_.mu_.AssertHeld();
         const int64_t round = request.token().round();
@@ -132,7 +157,7 @@ void FakeParameterLink::BeginSnapshot(const BeginSnapshotRequest& request,
         }
         shard_.round_ = std::max(shard_.round_, round);
         return BeginSnapshotReply();
-      }));
+      });
 }
 
 void FakeParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,

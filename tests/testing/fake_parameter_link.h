@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/rpc/parameter_link.h"
+#include "common/rpc/served_calls.h"
 
 namespace muster {
 
@@ -114,35 +115,29 @@ class FakeShard {
 // The way to a FakeShard, which outlives it.
 class FakeParameterLink : public ParameterLink {
  public:
-  explicit FakeParameterLink(FakeShard* shard) : shard_(*shard) {}
+  explicit FakeParameterLink(FakeShard* shard);
 
-  void Hello(const HelloRequest&, absl::Time,
-             ReplyCallback<HelloReply> done) override {
-    done(shard_.Receive<HelloReply>([] { return HelloReply(); }));
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline,
+                 ReplyCallback<std::string> done) override {
+    calls_.CallBytes(method, std::move(request), deadline, std::move(done));
   }
-  void Define(const DefineRequest& request, absl::Time,
-              ReplyCallback<DefineReply> done) override;
   void Load(Frame<LoadPart> request, absl::Time,
             ReplyCallback<LoadReply> done) override;
-  void Seal(const SealRequest&, absl::Time,
-            ReplyCallback<SealReply> done) override {
-    done(shard_.Receive<SealReply>([] { return SealReply(); }));
-  }
   void Pull(const PullRequest& request, absl::Time,
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time,
             ReplyCallback<Frame<PushReply>> done) override;
-  void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time,
-                     ReplyCallback<BeginSnapshotReply> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
-  void EndSnapshot(const EndSnapshotRequest&, absl::Time,
-                   ReplyCallback<EndSnapshotReply> done) override {
-    done(shard_.Receive<EndSnapshotReply>([] { return EndSnapshotReply(); }));
-  }
 
  private:
+  absl::StatusOr<DefineReply> Define(const DefineRequest& request);
+  absl::StatusOr<BeginSnapshotReply> BeginSnapshot(
+      const BeginSnapshotRequest& request);
+
   FakeShard& shard_;
+  ServedCalls calls_;
 };
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -18,21 +19,14 @@ class ForwardingParameterLink : public ParameterLink {
   // `link` outlives the calls.
   explicit ForwardingParameterLink(ParameterLink* link) : link_(link) {}
 
-  void Hello(const HelloRequest& request, absl::Time deadline,
-             ReplyCallback<HelloReply> done) override {
-    link_->Hello(request, deadline, std::move(done));
-  }
-  void Define(const DefineRequest& request, absl::Time deadline,
-              ReplyCallback<DefineReply> done) override {
-    link_->Define(request, deadline, std::move(done));
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline,
+                 ReplyCallback<std::string> done) override {
+    link_->CallBytes(method, std::move(request), deadline, std::move(done));
   }
   void Load(Frame<LoadPart> request, absl::Time deadline,
             ReplyCallback<LoadReply> done) override {
     link_->Load(std::move(request), deadline, std::move(done));
-  }
-  void Seal(const SealRequest& request, absl::Time deadline,
-            ReplyCallback<SealReply> done) override {
-    link_->Seal(request, deadline, std::move(done));
   }
   void Pull(const PullRequest& request, absl::Time deadline,
             ReplyCallback<Frame<PullReply>> done) override {
@@ -42,17 +36,9 @@ class ForwardingParameterLink : public ParameterLink {
             ReplyCallback<Frame<PushReply>> done) override {
     link_->Push(std::move(request), deadline, std::move(done));
   }
-  void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
-                     ReplyCallback<BeginSnapshotReply> done) override {
-    link_->BeginSnapshot(request, deadline, std::move(done));
-  }
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override {
     link_->ReadSnapshot(request, deadline, std::move(done));
-  }
-  void EndSnapshot(const EndSnapshotRequest& request, absl::Time deadline,
-                   ReplyCallback<EndSnapshotReply> done) override {
-    link_->EndSnapshot(request, deadline, std::move(done));
   }
 
   int64_t best_part_bytes() const override { return link_->best_part_bytes(); }

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
+#include "common/rpc/call_table.h"
 #include "worker/checkpoint/worker_positions.h"
 #include "worker/client/blocking_call.h"
 #include "worker/client/call_status.h"
@@ -23,14 +24,14 @@ constexpr absl::Duration kCallTimeout = absl::Seconds(10);
 constexpr int kCutAttempts = 5;
 
 // The job's state now: a Watch for anything but a version that never is.
-absl::StatusOr<JobState> CurrentState(CoordinationLink* coordination,
-                                      const Clock& clock,
+absl::StatusOr<JobState> CurrentState(Link* coordination, const Clock& clock,
                                       const Sender& sender) {
   WatchRequest request;
   *request.mutable_sender() = sender;
   request.set_state_version(-1);
   return BlockingCall<JobState>(clock, [&](auto done) {
-    coordination->Watch(request, clock.Now() + kCallTimeout, std::move(done));
+    coordination->Call(kWatchCall, request, clock.Now() + kCallTimeout,
+                       std::move(done));
   });
 }
 
@@ -162,9 +163,9 @@ void ModelSaver::Report(const CheckpointManifest& manifest) const {
   *request.mutable_sender() = options_.sender;
   request.set_global_step(manifest.global_step());
   request.set_model_epoch(manifest.model_epoch());
-  options_.coordination->ReportSave(
-      request, options_.clock->Now() + kCallTimeout,
-      [](const absl::StatusOr<ReportSaveReply>&) {});
+  options_.coordination->Call(kReportSaveCall, request,
+                              options_.clock->Now() + kCallTimeout,
+                              [](const absl::StatusOr<ReportSaveReply>&) {});
 }
 
 absl::StatusOr<std::string> ModelSaver::WriteFiles(

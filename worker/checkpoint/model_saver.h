@@ -17,7 +17,7 @@
 #include "common/checkpoint/checkpoint_writer.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/retention.h"
-#include "common/rpc/coordination_link.h"
+#include "common/rpc/link.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/coordination_service.pb.h"
 #include "worker/client/parameter_client.h"
@@ -43,7 +43,7 @@ class ModelSaver {
     // Exists and is locked by this process.
     std::string train_dir;
     ParameterClient* client = nullptr;
-    CoordinationLink* coordination = nullptr;
+    Link* coordination = nullptr;
     Sender sender;
     // Null but in synchronous replication, where every shard is then cut after
     // the same update. Entered by the saver.

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/one_shot.h"
-#include "common/rpc/parameter_link.h"
+#include "common/rpc/link.h"
 
 namespace muster {
 
@@ -17,7 +17,8 @@ namespace muster {
 //
 //   ASSIGN_OR_RETURN(const SealReply reply,
 //                    BlockingCall<SealReply>(clock, [&](auto done) {
-//                      link->Seal(request, deadline, std::move(done));
+//                      link->Call(kSealCall, request, deadline,
+//                      std::move(done));
 //                    }));
 template <typename Reply, typename Call>
 absl::StatusOr<Reply> BlockingCall(const Clock& clock, Call&& call) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/cord_bytes.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "worker/client/pinned_cord.h"
 
@@ -140,8 +141,8 @@ absl::StatusOr<std::vector<std::string>> ChiefClient::Define(
       // It takes a ps seconds to make room for gigabytes.
       shards_.CallAll<DefineReply>(
           [&](int shard, absl::Time deadline, ReplyCallback<DefineReply> done) {
-            shards_.link(shard).Define(requests[shard], deadline,
-                                       std::move(done));
+            shards_.link(shard).Call(kDefineCall, requests[shard], deadline,
+                                     std::move(done));
           },
           ShardBytes(*model)));
   std::vector<std::string> slots(replies[0].slots().begin(),
@@ -190,12 +191,12 @@ absl::StatusOr<std::vector<ShardState>> ChiefClient::Seal() {
   const std::shared_ptr<const ClientModel> model = shards_.model();
   ASSIGN_OR_RETURN(
       const std::vector<SealReply> replies,
-      shards_.CallAll<SealReply>(
-          [&](int shard, absl::Time deadline, ReplyCallback<SealReply> done) {
-            SealRequest request;
-            model->FillHead(shard, &request);
-            shards_.link(shard).Seal(request, deadline, std::move(done));
-          }));
+      shards_.CallAll<SealReply>([&](int shard, absl::Time deadline,
+                                     ReplyCallback<SealReply> done) {
+        SealRequest request;
+        model->FillHead(shard, &request);
+        shards_.link(shard).Call(kSealCall, request, deadline, std::move(done));
+      }));
   std::vector<ShardState> states;
   for (const SealReply& reply : replies) states.push_back(reply.state());
   return states;
@@ -222,7 +223,8 @@ absl::StatusOr<std::vector<BeginSnapshotReply>> ChiefClient::BeginSnapshot(
         BeginSnapshotRequest request;
         model->FillHead(shard, &request);
         if (token.round() != 0) *request.mutable_token() = token;
-        shards_.link(shard).BeginSnapshot(request, deadline, std::move(done));
+        shards_.link(shard).Call(kBeginSnapshotCall, request, deadline,
+                                 std::move(done));
       });
 }
 
@@ -265,7 +267,8 @@ absl::Status ChiefClient::EndSnapshot(
         EndSnapshotRequest request;
         model->FillHead(shard, &request);
         request.set_snapshot(snapshots[shard].snapshot());
-        shards_.link(shard).EndSnapshot(request, deadline, std::move(done));
+        shards_.link(shard).Call(kEndSnapshotCall, request, deadline,
+                                 std::move(done));
       })
       .status();
 }

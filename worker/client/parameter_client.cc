@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/deadline.h"
 #include "common/tensor/aligned_places.h"
 #include "worker/client/call_status.h"
@@ -63,8 +64,9 @@ ParameterClient::ParameterClient(
 
 void ParameterClient::Hello(int ps_task, const HelloRequest& request,
                             ReplyCallback<HelloReply> done) {
-  shards_.link(ps_task).Hello(request, shards_.clock().Now() + kControlTimeout,
-                              std::move(done));
+  shards_.link(ps_task).Call(kHelloCall, request,
+                             shards_.clock().Now() + kControlTimeout,
+                             std::move(done));
 }
 
 void ParameterClient::SetEpoch(int64_t model_epoch,

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/call_table.h"
 #include "worker/client/blocking_call.h"
 
 namespace muster {
@@ -40,9 +41,8 @@ PauseRoundsRequest RoundPauser::MakeRequest(bool hold) const {
 absl::StatusOr<PauseRoundsReply> RoundPauser::Hold() {
   absl::StatusOr<PauseRoundsReply> reply =
       BlockingCall<PauseRoundsReply>(clock_, [&](auto done) {
-        coordination_->PauseRounds(MakeRequest(/*hold=*/true),
-                                   clock_.Now() + kCallTimeout,
-                                   std::move(done));
+        coordination_->Call(kPauseRoundsCall, MakeRequest(/*hold=*/true),
+                            clock_.Now() + kCallTimeout, std::move(done));
       });
   absl::Status status = Annotate(reply.status(), "hold rounds");
   if (reply.ok() &&
@@ -101,9 +101,9 @@ absl::Status RoundPauser::RunPaused(
 }
 
 void RoundPauser::Release() {
-  coordination_->PauseRounds(MakeRequest(/*hold=*/false),
-                             clock_.Now() + kCallTimeout,
-                             [](const absl::StatusOr<PauseRoundsReply>&) {});
+  coordination_->Call(kPauseRoundsCall, MakeRequest(/*hold=*/false),
+                      clock_.Now() + kCallTimeout,
+                      [](const absl::StatusOr<PauseRoundsReply>&) {});
 }
 
 }  // namespace muster

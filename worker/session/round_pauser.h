@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
-#include "common/rpc/coordination_link.h"
+#include "common/rpc/link.h"
 #include "proto/coordination_service.pb.h"
 
 namespace muster {
@@ -23,8 +23,7 @@ class RoundPauser {
  public:
   // `clock` and `coordination` outlive the pauser; the second also outlives the
   // answers to its calls. `sender` is the chief.
-  RoundPauser(const Clock* clock, CoordinationLink* coordination,
-              const Sender& sender)
+  RoundPauser(const Clock* clock, Link* coordination, const Sender& sender)
       : clock_(*clock), coordination_(coordination), sender_(sender) {}
 
   // Sets the epoch of the calls from here on.
@@ -54,7 +53,7 @@ class RoundPauser {
   absl::Status HoldOn(int64_t round);
 
   const Clock& clock_;
-  CoordinationLink* const coordination_;
+  Link* const coordination_;
   const Sender sender_;
   int64_t model_epoch_ = 0;
 };

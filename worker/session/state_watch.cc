@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/rpc/call_table.h"
+
 namespace muster {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr absl::Duration kGrace = absl::Seconds(5);
 
 struct StateWatch::Shared {
   // Constant after construction.
-  CoordinationLink* link;
+  Link* link;
   const Clock* clock;
   Sender sender;
   OnState on_state;
@@ -24,8 +26,8 @@ struct StateWatch::Shared {
   int issuing ABSL_GUARDED_BY(mu) = 0;
 };
 
-StateWatch::StateWatch(CoordinationLink* link, const Clock* clock,
-                       const Sender& sender, OnState on_state)
+StateWatch::StateWatch(Link* link, const Clock* clock, const Sender& sender,
+                       OnState on_state)
     : shared_(std::make_shared<Shared>()) {
   shared_->link = link;
   shared_->clock = clock;
@@ -56,18 +58,18 @@ void StateWatch::Issue(const std::shared_ptr<Shared>& shared,
   *request.mutable_sender() = shared->sender;
   request.set_state_version(state_version);
   request.set_max_wait_ms(absl::ToInt64Milliseconds(kLongestWatch));
-  shared->link->Watch(request, shared->clock->Now() + kLongestWatch + kGrace,
-                      [shared](absl::StatusOr<JobState> state) {
-                        {
-                          absl::MutexLock lock(&shared->mu);
-                          if (shared->stopped) return;
-                        }
-                        const bool goes_on = state.ok();
-                        const int64_t version =
-                            goes_on ? state->state_version() : 0;
-                        shared->on_state(std::move(state));
-                        if (goes_on) Issue(shared, version);
-                      });
+  shared->link->Call(
+      kWatchCall, request, shared->clock->Now() + kLongestWatch + kGrace,
+      [shared](absl::StatusOr<JobState> state) {
+        {
+          absl::MutexLock lock(&shared->mu);
+          if (shared->stopped) return;
+        }
+        const bool goes_on = state.ok();
+        const int64_t version = goes_on ? state->state_version() : 0;
+        shared->on_state(std::move(state));
+        if (goes_on) Issue(shared, version);
+      });
   absl::MutexLock lock(&shared->mu);
   --shared->issuing;
 }

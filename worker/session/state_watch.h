@@ -9,7 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
-#include "common/rpc/coordination_link.h"
+#include "common/rpc/link.h"
+#include "proto/coordination_service.pb.h"
 
 namespace muster {
 
@@ -21,7 +22,7 @@ class StateWatch {
   using OnState = std::function<void(absl::StatusOr<JobState>)>;
 
   // `link` and `clock` outlive this; `on_state` is called on any thread.
-  StateWatch(CoordinationLink* link, const Clock* clock, const Sender& sender,
+  StateWatch(Link* link, const Clock* clock, const Sender& sender,
              OnState on_state);
   // No call is begun from here on; a last one may still be answered (and is
   // dropped).

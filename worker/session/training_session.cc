@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "worker/client/call_status.h"
 #include "worker/session/dropped_step.h"
@@ -34,15 +35,15 @@ ReplyCallback<Reply> PushTo(const std::shared_ptr<EventQueue>& queue) {
 }
 
 // Thread-safe.
-void ReportSave(CoordinationLink* coordination, const Clock& clock,
+void ReportSave(Link* coordination, const Clock& clock,
                 const std::shared_ptr<EventQueue>& queue, const Sender& sender,
                 const SendSaveReport& report) {
   ReportSaveRequest request;
   *request.mutable_sender() = sender;
   request.set_save_request(report.save_request);
   request.set_error(report.error);
-  coordination->ReportSave(
-      request, clock.Now() + kSaveReportTimeout,
+  coordination->Call(
+      kReportSaveCall, request, clock.Now() + kSaveReportTimeout,
       [queue, report](const absl::StatusOr<ReportSaveReply>& reply) {
         if (reply.ok() || !IsTransient(reply.status())) return;
         queue->Push(SaveReportLostEvent{report.save_request, report.error,
@@ -142,8 +143,8 @@ void TrainingSession::Do(const SendRegister& action) {
   request.set_training_text(options_.training_text);
   request.set_chief(options_.machine.chief);
   request.set_takeover(action.takeover);
-  parts_.coordination->Register(request, Deadline(),
-                                PushTo<RegisterEvent, RegisterReply>(queue_));
+  parts_.coordination->Call(kRegisterCall, request, Deadline(),
+                            PushTo<RegisterEvent, RegisterReply>(queue_));
 }
 
 void TrainingSession::Do(const SendWatch& action) {
@@ -154,8 +155,8 @@ void TrainingSession::Do(const SendBeginEpoch& action) {
   BeginEpochRequest request;
   *request.mutable_sender() = options_.sender;
   request.set_seen_epoch(SeenEpoch(action.seen_epoch));
-  parts_.coordination->BeginEpoch(
-      request, Deadline(), PushTo<BeginEpochEvent, BeginEpochReply>(queue_));
+  parts_.coordination->Call(kBeginEpochCall, request, Deadline(),
+                            PushTo<BeginEpochEvent, BeginEpochReply>(queue_));
 }
 
 // A damaged count that got into a checkpoint must not end its training for
@@ -217,8 +218,8 @@ void TrainingSession::Do(const SendCommit& action) {
     (*request.mutable_ps_incarnations())[static_cast<int>(i)] =
         action.ps_incarnations[i];
   }
-  parts_.coordination->CommitEpoch(
-      request, Deadline(), PushTo<CommitEvent, CommitEpochReply>(queue_));
+  parts_.coordination->Call(kCommitEpochCall, request, Deadline(),
+                            PushTo<CommitEvent, CommitEpochReply>(queue_));
 }
 
 void TrainingSession::Do(const EnterEpoch& action) {
@@ -259,7 +260,7 @@ void TrainingSession::Do(const SendStep& action) {
   request.set_stop_reason(action.stop_reason);
   request.set_max_wait_ms(
       static_cast<int32_t>(absl::ToInt64Milliseconds(action.max_wait)));
-  parts_.coordination->Step(request, Deadline() + action.max_wait,
+  parts_.coordination->Call(kStepCall, request, Deadline() + action.max_wait,
                             PushTo<StepEvent, StepReply>(queue_));
 }
 
@@ -332,8 +333,8 @@ void TrainingSession::Do(const SendFinish& action) {
   request.set_stays(action.stays);
   request.set_model_epoch(action.model_epoch);
   request.set_ps_incarnation(action.ps_incarnation);
-  parts_.coordination->Finish(request, Deadline(),
-                              PushTo<FinishEvent, FinishReply>(queue_));
+  parts_.coordination->Call(kFinishCall, request, Deadline(),
+                            PushTo<FinishEvent, FinishReply>(queue_));
 }
 
 void TrainingSession::Do(const Say& action) {

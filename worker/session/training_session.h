@@ -14,8 +14,9 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
-#include "common/rpc/coordination_link.h"
+#include "common/rpc/link.h"
 #include "common/rpc/parameter_link.h"
+#include "proto/coordination_service.pb.h"
 #include "proto/training.pb.h"
 #include "worker/hook/hook.h"
 #include "worker/session/event_queue.h"
@@ -58,7 +59,7 @@ class TrainingSession {
     std::function<void(int ps_task, const HelloRequest& request,
                        ReplyCallback<HelloReply> done)>
         hello;
-    CoordinationLink* coordination = nullptr;
+    Link* coordination = nullptr;
     StepRunner* steps = nullptr;
     // Null if this is not the chief.
     ModelSource* source = nullptr;

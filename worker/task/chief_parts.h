@@ -11,7 +11,7 @@
 #include "common/checkpoint/train_dir_lock.h"
 #include "common/cluster/task_id.h"
 #include "common/optimizer/update_rule.h"
-#include "common/rpc/coordination_link.h"
+#include "common/rpc/link.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/checkpoint/model_loader.h"
 #include "worker/checkpoint/model_saver.h"
@@ -38,7 +38,7 @@ class ChiefParts {
     const UpdateRule* update_rule = nullptr;
     const PlacedModel* placed = nullptr;
     ParameterClient* client = nullptr;
-    CoordinationLink* coordination = nullptr;
+    Link* coordination = nullptr;
     CompiledModel* model = nullptr;
     const DataSet* data_set = nullptr;
     CompiledModel* test_model = nullptr;

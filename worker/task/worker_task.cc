@@ -16,6 +16,7 @@
 #include "common/cluster/task_id.h"
 #include "common/codec/codec.h"
 #include "common/optimizer/update_rule.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "worker/client/call_status.h"
 #include "worker/hook/summary_writer.h"
@@ -279,8 +280,8 @@ SummaryParts WorkerTask::MakeSummaryParts() {
     request.mutable_sender()->set_incarnation(options_.incarnation);
     // None has this number: it is answered at once.
     request.set_state_version(-1);
-    coordination_->Watch(request, options_.clock->Now() + kStateTimeout,
-                         std::move(done));
+    coordination_->Call(kWatchCall, request,
+                        options_.clock->Now() + kStateTimeout, std::move(done));
   };
   return parts;
 }

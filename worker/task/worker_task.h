@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "common/cluster/task_id.h"
 #include "common/optimizer/update_rule.h"
-#include "common/rpc/coordination_link.h"
+#include "common/rpc/link.h"
 #include "common/rpc/parameter_link.h"
 #include "common/summary/event_file_writer.h"
 #include "proto/tensor.pb.h"
@@ -114,7 +114,7 @@ class WorkerTask {
 
   std::unique_ptr<HealthServer> health_;
 
-  std::unique_ptr<CoordinationLink> coordination_;
+  std::unique_ptr<Link> coordination_;
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<StepExchange> exchange_;
   std::unique_ptr<TrainLoop> loop_;

@@ -7,6 +7,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -41,8 +42,9 @@ class CoordinationServerTest : public testing::Test {
     request.set_protocol_version(kProtocolVersion);
     *request.mutable_sender() = sender;
     request.set_chief(true);
-    return AwaitReply<RegisterReply>(
-        [&](auto done) { server_->Register(request, Soon(), done); });
+    return AwaitReply<RegisterReply>([&](auto done) {
+      server_->Call(kRegisterCall, request, Soon(), done);
+    });
   }
 
   WatchRequest MakeWatch(int64_t state_version) const {
@@ -61,34 +63,50 @@ class CoordinationServerTest : public testing::Test {
 
 TEST_F(CoordinationServerTest, AWatchIsAnsweredByAChange) {
   absl::Notification answered;
-  server_->Watch(MakeWatch(1), Soon(), [&](absl::StatusOr<JobState> state) {
-    EXPECT_THAT(state, IsOk());
-    EXPECT_EQ(state->workers_size(), 1);
-    answered.Notify();
-  });
+  server_->Call(kWatchCall, MakeWatch(1), Soon(),
+                [&](absl::StatusOr<JobState> state) {
+                  EXPECT_THAT(state, IsOk());
+                  EXPECT_EQ(state->workers_size(), 1);
+                  answered.Notify();
+                });
   ASSERT_THAT(Register(chief_), IsOk());
   answered.WaitForNotification();
+}
+
+TEST_F(CoordinationServerTest, RefusesAnotherNamespace) {
+  JobStateRequest own;
+  own.set_namespace_("b");
+  EXPECT_THAT(AwaitCall(*server_, kGetJobStateCall, own, Soon()),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("GetJobState: namespace 'b'; only ")));
+  WatchRequest senders = MakeWatch(0);
+  senders.mutable_sender()->set_namespace_("b");
+  EXPECT_THAT(AwaitCall(*server_, kWatchCall, senders, Soon()),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("Watch: namespace 'b'; only ")));
 }
 
 // While the thread is held up, what comes is carried out in one go.
 TEST_F(CoordinationServerTest, WhoNeedNotWaitIsNotToldOfWhatCameAfter) {
   absl::Notification held, go_on, registered;
-  server_->GetJobState(Soon(), [&](const absl::StatusOr<JobState>&) {
-    held.Notify();
-    go_on.WaitForNotification();
-  });
+  server_->Call(kGetJobStateCall, {}, Soon(),
+                [&](const absl::StatusOr<JobState>&) {
+                  held.Notify();
+                  go_on.WaitForNotification();
+                });
   held.WaitForNotification();
   absl::StatusOr<JobState> state = absl::UnknownError("none");
-  server_->Watch(MakeWatch(-1), Soon(), [&](absl::StatusOr<JobState> answer) {
-    state = std::move(answer);
-  });
+  server_->Call(
+      kWatchCall, MakeWatch(-1), Soon(),
+      [&](absl::StatusOr<JobState> answer) { state = std::move(answer); });
   RegisterRequest request;
   request.set_protocol_version(kProtocolVersion);
   *request.mutable_sender() = chief_;
-  server_->Register(request, Soon(), [&](absl::StatusOr<RegisterReply> reply) {
-    EXPECT_THAT(reply, IsOk());
-    registered.Notify();
-  });
+  server_->Call(kRegisterCall, request, Soon(),
+                [&](absl::StatusOr<RegisterReply> reply) {
+                  EXPECT_THAT(reply, IsOk());
+                  registered.Notify();
+                });
   go_on.Notify();
   registered.WaitForNotification();
   server_->Close();
@@ -98,7 +116,8 @@ TEST_F(CoordinationServerTest, WhoNeedNotWaitIsNotToldOfWhatCameAfter) {
 
 TEST_F(CoordinationServerTest, AWatchIsAnsweredBeforeItsDeadline) {
   const auto state = AwaitReply<JobState>([&](auto done) {
-    server_->Watch(MakeWatch(1), clock_.Now() + absl::Milliseconds(300), done);
+    server_->Call(kWatchCall, MakeWatch(1),
+                  clock_.Now() + absl::Milliseconds(300), done);
   });
   EXPECT_THAT(state, IsOk());
 }
@@ -125,8 +144,8 @@ TEST_F(CoordinationServerTest, TimePassesWithoutRequests) {
   ASSERT_THAT(registered, IsOk());
   // Nobody speaks: the thread itself finds the chief lost.
   const auto state = AwaitReply<JobState>([&](auto done) {
-    server_->Watch(MakeWatch(registered->state().state_version()), Soon(),
-                   done);
+    server_->Call(kWatchCall, MakeWatch(registered->state().state_version()),
+                  Soon(), done);
   });
   ASSERT_THAT(state, IsOk());
   EXPECT_TRUE(state->workers(0).lost());
@@ -137,8 +156,9 @@ TEST_F(CoordinationServerTest, TellsThePhase) {
   FinishRequest request;
   *request.mutable_sender() = chief_;
   request.set_stop_job(true);
-  EXPECT_THAT(AwaitReply<FinishReply>(
-                  [&](auto done) { server_->Finish(request, Soon(), done); }),
+  EXPECT_THAT(AwaitReply<FinishReply>([&](auto done) {
+                server_->Call(kFinishCall, request, Soon(), done);
+              }),
               IsOk());
   done_.WaitForNotification();
 }
@@ -153,7 +173,7 @@ class WaitingStepTest : public CoordinationServerTest {
     BeginEpochRequest begin;
     *begin.mutable_sender() = chief_;
     EXPECT_THAT(AwaitReply<BeginEpochReply>([&](auto done) {
-                  server_->BeginEpoch(begin, Soon(), done);
+                  server_->Call(kBeginEpochCall, begin, Soon(), done);
                 }),
                 IsOk());
     CommitEpochRequest commit;
@@ -163,7 +183,7 @@ class WaitingStepTest : public CoordinationServerTest {
     commit.mutable_replication()->mutable_sync()->set_replicas_to_aggregate(2);
     commit.mutable_replication()->mutable_sync()->set_total_replicas(2);
     EXPECT_THAT(AwaitReply<CommitEpochReply>([&](auto done) {
-                  server_->CommitEpoch(commit, Soon(), done);
+                  server_->Call(kCommitEpochCall, commit, Soon(), done);
                 }),
                 IsOk());
     for (const Sender& sender : {chief_, worker_}) {
@@ -185,7 +205,7 @@ class WaitingStepTest : public CoordinationServerTest {
   absl::StatusOr<StepReply> Step(const Sender& sender, int64_t step,
                                  absl::Time deadline) {
     return AwaitReply<StepReply>([&](auto done) {
-      server_->Step(MakeStep(sender, step), deadline, done);
+      server_->Call(kStepCall, MakeStep(sender, step), deadline, done);
     });
   }
 
@@ -194,7 +214,7 @@ class WaitingStepTest : public CoordinationServerTest {
 
 TEST_F(WaitingStepTest, IsAnsweredByAnotherWorkersReport) {
   absl::Notification answered;
-  server_->Step(MakeStep(chief_, 1), Soon(),
+  server_->Call(kStepCall, MakeStep(chief_, 1), Soon(),
                 [&](const absl::StatusOr<StepReply>& reply) {
                   EXPECT_THAT(reply, IsOk());
                   EXPECT_TRUE(reply->granted());
@@ -218,11 +238,12 @@ TEST_F(WaitingStepTest, IsAnsweredByAHoldThatEndsByItself) {
   *hold.mutable_sender() = chief_;
   hold.set_model_epoch(1);
   hold.set_pause(true);
-  EXPECT_THAT(AwaitReply<PauseRoundsReply>(
-                  [&](auto done) { server_->PauseRounds(hold, Soon(), done); }),
+  EXPECT_THAT(AwaitReply<PauseRoundsReply>([&](auto done) {
+                server_->Call(kPauseRoundsCall, hold, Soon(), done);
+              }),
               IsOk());
   absl::Notification answered;
-  server_->Step(MakeStep(chief_, 1), Soon(),
+  server_->Call(kStepCall, MakeStep(chief_, 1), Soon(),
                 [&](const absl::StatusOr<StepReply>& reply) {
                   EXPECT_THAT(reply, IsOk());
                   answered.Notify();
@@ -233,7 +254,7 @@ TEST_F(WaitingStepTest, IsAnsweredByAHoldThatEndsByItself) {
 
 TEST_F(WaitingStepTest, IsAnsweredByClose) {
   absl::Notification answered;
-  server_->Step(MakeStep(chief_, 1), Soon(),
+  server_->Call(kStepCall, MakeStep(chief_, 1), Soon(),
                 [&](const absl::StatusOr<StepReply>& reply) {
                   EXPECT_THAT(reply, IsOk());
                   EXPECT_FALSE(reply->granted());
@@ -245,10 +266,11 @@ TEST_F(WaitingStepTest, IsAnsweredByClose) {
 
 TEST_F(CoordinationServerTest, CloseAnswersWhoWaits) {
   absl::Notification answered;
-  server_->Watch(MakeWatch(1), Soon(), [&](absl::StatusOr<JobState> state) {
-    EXPECT_THAT(state, IsOk());
-    answered.Notify();
-  });
+  server_->Call(kWatchCall, MakeWatch(1), Soon(),
+                [&](absl::StatusOr<JobState> state) {
+                  EXPECT_THAT(state, IsOk());
+                  answered.Notify();
+                });
   server_->Close();
   answered.WaitForNotification();
   EXPECT_THAT(Register(chief_),

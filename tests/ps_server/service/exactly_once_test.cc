@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/rpc/call_table.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ps_server/service/shard_server.h"
@@ -32,8 +33,9 @@ class ExactlyOnceTest : public testing::TestWithParam<LinkKind> {
     for (int i = 0; i < kWorkers; ++i) Hello(MakeSender(i, 100 + i));
     const Sender chief = MakeSender(0, 100);
     EXPECT_THAT(AwaitReply<DefineReply>([&](auto done) {
-                  shard_.link().Define(MakeDefine(chief, {Counters()}), Soon(),
-                                       done);
+                  shard_.link().Call(kDefineCall,
+                                     MakeDefine(chief, {Counters()}), Soon(),
+                                     done);
                 }),
                 IsOk());
     EXPECT_THAT(AwaitReply<LoadReply>([&](auto done) {
@@ -44,7 +46,7 @@ class ExactlyOnceTest : public testing::TestWithParam<LinkKind> {
                 }),
                 IsOk());
     EXPECT_THAT(AwaitReply<SealReply>([&](auto done) {
-                  shard_.link().Seal(MakeSeal(chief), Soon(), done);
+                  shard_.link().Call(kSealCall, MakeSeal(chief), Soon(), done);
                 }),
                 IsOk());
   }
@@ -65,7 +67,8 @@ class ExactlyOnceTest : public testing::TestWithParam<LinkKind> {
     do {
       const absl::StatusOr<HelloReply> reply =
           AwaitReply<HelloReply>([&](auto done) {
-            shard_.link().Hello(MakeHello(sender, takeover), Soon(), done);
+            shard_.link().Call(kHelloCall, MakeHello(sender, takeover), Soon(),
+                               done);
           });
       ASSERT_THAT(reply, IsOk());
       takeover = reply->takeover();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/rpc/call_table.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/ps_server/shard/shard_requests.h"
@@ -28,8 +29,9 @@ TEST(ShardServerTest, SaysOnceThatAStartOfATaskReplacedAnother) {
   const auto hello = [&](uint64_t incarnation, uint64_t takeover) {
     const absl::StatusOr<HelloReply> reply =
         AwaitReply<HelloReply>([&](auto done) {
-          server.Hello(MakeHello(MakeSender(1, incarnation), takeover),
-                       clock.Now() + absl::Seconds(30), done);
+          server.Call(kHelloCall,
+                      MakeHello(MakeSender(1, incarnation), takeover),
+                      clock.Now() + absl::Seconds(30), done);
         });
     EXPECT_THAT(reply, IsOk());
     return reply->takeover();

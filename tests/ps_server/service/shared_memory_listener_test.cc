@@ -14,6 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/rpc/frame/data_method.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
 #include "common/shared_memory/handshake.h"
@@ -205,7 +206,7 @@ TEST_F(SharedMemoryListenerTest, AWorkerIsServedAmongOthersWhoNeverStop) {
       [&](const absl::StatusOr<ShardState>&) {
         if (is_served || asked == kNever) return;
         ++asked;
-        shard.State(StateRequest(), absl::InfiniteFuture(), ask);
+        shard.Call(kStateCall, {}, absl::InfiniteFuture(), ask);
       };
   clock.meddle = [&ask] { ask(ShardState()); };
   Restart(/*max_connections=*/1, &shard);

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -76,8 +77,8 @@ class SyncJobTest : public testing::Test {
     return MakeSender(worker, 100 + worker);
   }
 
-  template <typename Reply, typename Link, typename Owner, typename Request>
-  absl::StatusOr<Reply> Ask(Link& link,
+  template <typename Reply, typename Shard, typename Owner, typename Request>
+  absl::StatusOr<Reply> Ask(Shard& link,
                             void (Owner::*method)(Request, absl::Time,
                                                   ReplyCallback<Reply>),
                             Request request) {
@@ -86,8 +87,8 @@ class SyncJobTest : public testing::Test {
                      std::move(done));
     });
   }
-  template <typename Reply, typename Link, typename Owner, typename Request>
-  absl::StatusOr<Reply> Ask(Link& link,
+  template <typename Reply, typename Shard, typename Owner, typename Request>
+  absl::StatusOr<Reply> Ask(Shard& link,
                             void (Owner::*method)(const Request&, absl::Time,
                                                   ReplyCallback<Reply>),
                             const Request& request) {
@@ -97,6 +98,12 @@ class SyncJobTest : public testing::Test {
     });
   }
 
+  template <typename M>
+  absl::StatusOr<typename M::Reply> Ask(Link& link, const M& row,
+                                        const typename M::Request& request) {
+    return AwaitCall(link, row, request, clock_.Now() + absl::Seconds(30));
+  }
+
   // Everybody is known, and the model is loaded.
   void Prepare() {
     for (int worker = 0; worker < kWorkers; ++worker) {
@@ -104,38 +111,34 @@ class SyncJobTest : public testing::Test {
       request.set_protocol_version(kProtocolVersion);
       *request.mutable_sender() = SenderOf(worker);
       request.set_chief(worker == 0);
-      ASSERT_THAT(Ask(*coordination_, &CoordinationServer::Register, request),
-                  IsOk());
+      ASSERT_THAT(Ask(*coordination_, kRegisterCall, request), IsOk());
     }
     for (const auto& shard : shards_) Load(*shard);
     BeginEpochRequest begin;
     *begin.mutable_sender() = SenderOf(0);
-    ASSERT_THAT(Ask(*coordination_, &CoordinationServer::BeginEpoch, begin),
-                IsOk());
+    ASSERT_THAT(Ask(*coordination_, kBeginEpochCall, begin), IsOk());
     CommitEpochRequest commit;
     *commit.mutable_sender() = SenderOf(0);
     commit.set_model_epoch(1);
     commit.set_batch_size(10);
     *commit.mutable_stop() = StopAtStep(kSteps);
     *commit.mutable_replication() = MakeSyncSpec(kWorkers, kWorkers);
-    ASSERT_THAT(Ask(*coordination_, &CoordinationServer::CommitEpoch, commit),
-                IsOk());
+    ASSERT_THAT(Ask(*coordination_, kCommitEpochCall, commit), IsOk());
   }
 
   void Load(ShardServer& shard) {
     for (int worker = 0; worker < kWorkers; ++worker) {
-      ASSERT_THAT(Ask(shard, &ShardServer::Hello, MakeHello(SenderOf(worker))),
-                  IsOk());
+      ASSERT_THAT(Ask(shard, kHelloCall, MakeHello(SenderOf(worker))), IsOk());
     }
     DefineRequest define =
         MakeDefine(SenderOf(0), {MakeTensor("w", {kElements})});
     define.mutable_replication()->mutable_sync();
-    ASSERT_THAT(Ask(shard, &ShardServer::Define, define), IsOk());
+    ASSERT_THAT(Ask(shard, kDefineCall, define), IsOk());
     ASSERT_THAT(Ask(shard, &ShardServer::Load,
                     MakeLoad(SenderOf(0), {MakeSlice("w", 0, kElements)},
                              BytesOf(std::vector<float>(kElements, 0)))),
                 IsOk());
-    ASSERT_THAT(Ask(shard, &ShardServer::Seal, MakeSeal(SenderOf(0))), IsOk());
+    ASSERT_THAT(Ask(shard, kSealCall, MakeSeal(SenderOf(0))), IsOk());
   }
 
   absl::StatusOr<Frame<PullReply>> Pull(int shard, int worker,
@@ -174,8 +177,7 @@ class SyncJobTest : public testing::Test {
     request.set_model_epoch(1);
     request.set_max_wait_ms(100);
     for (int64_t step = 0;;) {
-      const auto reply =
-          Ask(*coordination_, &CoordinationServer::Step, request);
+      const auto reply = Ask(*coordination_, kStepCall, request);
       ASSERT_THAT(reply, IsOk());
       if (reply->phase() != RUNNING) return;
       if (!reply->granted()) continue;
@@ -214,7 +216,7 @@ TEST_F(SyncJobTest, SumsAreThoseOfTheChosenOnEveryShard) {
   *hold.mutable_sender() = SenderOf(0);
   hold.set_model_epoch(1);
   hold.set_pause(true);
-  const auto held = Ask(*coordination_, &CoordinationServer::PauseRounds, hold);
+  const auto held = Ask(*coordination_, kPauseRoundsCall, hold);
   ASSERT_THAT(held, IsOk());
   ASSERT_EQ(held->state().global_step(), kSteps);
   tokens_.Add(held->token());

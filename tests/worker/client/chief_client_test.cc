@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/rpc/call_table.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
@@ -24,10 +25,12 @@ class DefineTimer : public FakeParameterLink {
   DefineTimer(FakeShard* shard, const Clock* clock, absl::Duration* time)
       : FakeParameterLink(shard), clock_(clock), time_(time) {}
 
-  void Define(const DefineRequest& request, absl::Time deadline,
-              ReplyCallback<DefineReply> done) override {
-    *time_ = deadline - clock_->Now();
-    FakeParameterLink::Define(request, deadline, std::move(done));
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline,
+                 ReplyCallback<std::string> done) override {
+    if (method == kDefineCall) *time_ = deadline - clock_->Now();
+    FakeParameterLink::CallBytes(method, std::move(request), deadline,
+                                 std::move(done));
   }
 
  private:

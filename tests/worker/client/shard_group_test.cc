@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
@@ -45,7 +46,8 @@ class ShardGroupTest : public testing::Test {
           SealRequest request;
           group_->model()->FillHead(shard, &request);
           incarnations_.push_back(request.fence().ps_incarnation());
-          group_->link(shard).Seal(request, deadline, std::move(done));
+          group_->link(shard).Call(kSealCall, request, deadline,
+                                   std::move(done));
         });
     RETURN_IF_ERROR(replies.status());
     return replies->size();

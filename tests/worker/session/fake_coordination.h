@@ -1,130 +1,43 @@
 #ifndef TESTS_WORKER_SESSION_FAKE_COORDINATION_H_
 #define TESTS_WORKER_SESSION_FAKE_COORDINATION_H_
 
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/rpc/coordination_link.h"
+#include "common/rpc/call_table.h"
+#include "common/rpc/link.h"
+#include "common/rpc/served_calls.h"
 
 namespace muster {
 
 // A coordinator for one worker that grants `steps` steps and then stops the
 // job. Answers before the call returns, except a Watch without news, which
 // waits for the next change.
-class FakeCoordination : public CoordinationLink {
+class FakeCoordination : public Link {
  public:
   explicit FakeCoordination(int64_t steps) : steps_(steps) {
     state_.set_state_version(1);
+    Serve(kRegisterCall, &FakeCoordination::Register);
+    Serve(kWatchCall, &FakeCoordination::Watch);
+    Serve(kBeginEpochCall, &FakeCoordination::BeginEpoch);
+    Serve(kCommitEpochCall, &FakeCoordination::CommitEpoch);
+    Serve(kStepCall, &FakeCoordination::Step);
+    Serve(kFinishCall, &FakeCoordination::Finish);
+    Serve(kReportSaveCall, &FakeCoordination::ReportSave);
+    // The answer of an asynchronous job.
+    calls_.Handle(kPauseRoundsCall, [](const PauseRoundsRequest&, absl::Time,
+                                       const auto& done) {
+      done(absl::FailedPreconditionError("the job has no rounds"));
+    });
   }
 
-  void Register(const RegisterRequest& request, absl::Time deadline,
-                ReplyCallback<RegisterReply> done) override {
-    static_cast<void>(deadline);
-    RegisterReply reply;
-    {
-      absl::MutexLock lock(&mu_);
-      registered_ = request;
-      *reply.mutable_state() = state_;
-    }
-    done(reply);
-  }
-
-  void Watch(const WatchRequest& request, absl::Time deadline,
-             ReplyCallback<JobState> done) override {
-    static_cast<void>(deadline);
-    JobState state;
-    {
-      absl::MutexLock lock(&mu_);
-      ++watches_;
-      if (request.state_version() == state_.state_version()) {
-        waiting_ = std::move(done);
-        return;
-      }
-      state = state_;
-    }
-    done(state);
-  }
-
-  void BeginEpoch(const BeginEpochRequest& request, absl::Time deadline,
-                  ReplyCallback<BeginEpochReply> done) override {
-    static_cast<void>(deadline);
-    BeginEpochReply reply;
-    reply.set_model_epoch(request.seen_epoch() + 1);
-    done(reply);
-  }
-
-  void CommitEpoch(const CommitEpochRequest& request, absl::Time deadline,
-                   ReplyCallback<CommitEpochReply> done) override {
-    static_cast<void>(deadline);
-    CommitEpochReply reply;
-    {
-      absl::MutexLock lock(&mu_);
-      committed_ = request;
-      state_.set_model_epoch(request.model_epoch());
-      state_.set_fingerprint(request.fingerprint());
-      state_.set_global_step(request.global_step());
-      *state_.mutable_ps_incarnations() = request.ps_incarnations();
-    }
-    SetPhase(RUNNING);
-    *reply.mutable_state() = State();
-    done(reply);
-  }
-
-  void Step(const StepRequest& request, absl::Time deadline,
-            ReplyCallback<StepReply> done) override {
-    static_cast<void>(deadline);
-    StepReply reply;
-    bool stop = false;
-    {
-      absl::MutexLock lock(&mu_);
-      steps_reported_.push_back(request);
-      if (request.step() > 0 && !request.abandoned()) {
-        state_.set_global_step(state_.global_step() + 1);
-      }
-      stop = state_.global_step() >= steps_;
-      if (!request.stop_reason().empty()) {
-        state_.set_stop_reason(request.stop_reason());
-        stop = true;
-      }
-    }
-    if (stop) SetPhase(STOPPING);
-    const JobState state = State();
-    reply.set_granted(!stop && !request.abandoned());
-    reply.set_global_step(state.global_step());
-    reply.set_phase(state.phase());
-    reply.set_model_epoch(state.model_epoch());
-    reply.set_state_version(state.state_version());
-    done(reply);
-  }
-
-  void Finish(const FinishRequest& request, absl::Time deadline,
-              ReplyCallback<FinishReply> done) override {
-    static_cast<void>(deadline);
-    {
-      absl::MutexLock lock(&mu_);
-      finished_ = request;
-    }
-    done(FinishReply());
-  }
-
-  void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
-                  ReplyCallback<ReportSaveReply> done) override {
-    static_cast<void>(deadline);
-    {
-      absl::MutexLock lock(&mu_);
-      saves_reported_.push_back(request);
-    }
-    done(ReportSaveReply());
-  }
-
-  // The answer of an asynchronous job.
-  void PauseRounds(const PauseRoundsRequest& request, absl::Time deadline,
-                   ReplyCallback<PauseRoundsReply> done) override {
-    static_cast<void>(request);
-    static_cast<void>(deadline);
-    done(absl::FailedPreconditionError("the job has no rounds"));
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline,
+                 ReplyCallback<std::string> done) override {
+    calls_.CallBytes(method, std::move(request), deadline, std::move(done));
   }
 
   JobState State() const {
@@ -180,7 +93,110 @@ class FakeCoordination : public CoordinationLink {
     if (done != nullptr) done(status);
   }
 
+ protected:
+  ServedCalls calls_;
+
  private:
+  template <typename M>
+  void Serve(const M& row, void (FakeCoordination::*method)(
+                               const typename M::Request&,
+                               ReplyCallback<typename M::Reply>)) {
+    calls_.Handle(row, [this, method](const typename M::Request& request,
+                                      absl::Time, auto done) {
+      (this->*method)(request, std::move(done));
+    });
+  }
+
+  void Register(const RegisterRequest& request,
+                ReplyCallback<RegisterReply> done) {
+    RegisterReply reply;
+    {
+      absl::MutexLock lock(&mu_);
+      registered_ = request;
+      *reply.mutable_state() = state_;
+    }
+    done(reply);
+  }
+
+  void Watch(const WatchRequest& request, ReplyCallback<JobState> done) {
+    JobState state;
+    {
+      absl::MutexLock lock(&mu_);
+      ++watches_;
+      if (request.state_version() == state_.state_version()) {
+        waiting_ = std::move(done);
+        return;
+      }
+      state = state_;
+    }
+    done(state);
+  }
+
+  void BeginEpoch(const BeginEpochRequest& request,
+                  ReplyCallback<BeginEpochReply> done) {
+    BeginEpochReply reply;
+    reply.set_model_epoch(request.seen_epoch() + 1);
+    done(reply);
+  }
+
+  void CommitEpoch(const CommitEpochRequest& request,
+                   ReplyCallback<CommitEpochReply> done) {
+    CommitEpochReply reply;
+    {
+      absl::MutexLock lock(&mu_);
+      committed_ = request;
+      state_.set_model_epoch(request.model_epoch());
+      state_.set_fingerprint(request.fingerprint());
+      state_.set_global_step(request.global_step());
+      *state_.mutable_ps_incarnations() = request.ps_incarnations();
+    }
+    SetPhase(RUNNING);
+    *reply.mutable_state() = State();
+    done(reply);
+  }
+
+  void Step(const StepRequest& request, ReplyCallback<StepReply> done) {
+    StepReply reply;
+    bool stop = false;
+    {
+      absl::MutexLock lock(&mu_);
+      steps_reported_.push_back(request);
+      if (request.step() > 0 && !request.abandoned()) {
+        state_.set_global_step(state_.global_step() + 1);
+      }
+      stop = state_.global_step() >= steps_;
+      if (!request.stop_reason().empty()) {
+        state_.set_stop_reason(request.stop_reason());
+        stop = true;
+      }
+    }
+    if (stop) SetPhase(STOPPING);
+    const JobState state = State();
+    reply.set_granted(!stop && !request.abandoned());
+    reply.set_global_step(state.global_step());
+    reply.set_phase(state.phase());
+    reply.set_model_epoch(state.model_epoch());
+    reply.set_state_version(state.state_version());
+    done(reply);
+  }
+
+  void Finish(const FinishRequest& request, ReplyCallback<FinishReply> done) {
+    {
+      absl::MutexLock lock(&mu_);
+      finished_ = request;
+    }
+    done(FinishReply());
+  }
+
+  void ReportSave(const ReportSaveRequest& request,
+                  ReplyCallback<ReportSaveReply> done) {
+    {
+      absl::MutexLock lock(&mu_);
+      saves_reported_.push_back(request);
+    }
+    done(ReportSaveReply());
+  }
+
   const int64_t steps_;
   mutable absl::Mutex mu_;
   JobState state_ ABSL_GUARDED_BY(mu_);

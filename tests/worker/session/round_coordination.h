@@ -14,20 +14,10 @@ class RoundCoordination : public FakeCoordination {
  public:
   // The job is at global step `round` - 1.
   explicit RoundCoordination(int64_t round)
-      : FakeCoordination(/*steps=*/0), round_(round) {}
-
-  void PauseRounds(const PauseRoundsRequest& request, absl::Time deadline,
-                   ReplyCallback<PauseRoundsReply> done) override {
-    static_cast<void>(deadline);
-    held = request.pause();
-    ++(request.pause() ? holds : releases);
-    last = request;
-    PauseRoundsReply reply;
-    reply.mutable_token()->set_round(round_);
-    reply.mutable_state()->set_global_step(round_ - 1 + state_ahead);
-    if (!failure.ok()) return done(failure);
-    done(reply);
-    if (request.pause()) after_hold();
+      : FakeCoordination(/*steps=*/0), round_(round) {
+    calls_.Handle(kPauseRoundsCall,
+                  [this](const PauseRoundsRequest& request, absl::Time,
+                         const auto& done) { PauseRounds(request, done); });
   }
 
   void set_round(int64_t round) { round_ = round; }
@@ -44,6 +34,19 @@ class RoundCoordination : public FakeCoordination {
   PauseRoundsRequest last;
 
  private:
+  void PauseRounds(const PauseRoundsRequest& request,
+                   const ReplyCallback<PauseRoundsReply>& done) {
+    held = request.pause();
+    ++(request.pause() ? holds : releases);
+    last = request;
+    PauseRoundsReply reply;
+    reply.mutable_token()->set_round(round_);
+    reply.mutable_state()->set_global_step(round_ - 1 + state_ahead);
+    if (!failure.ok()) return done(failure);
+    done(reply);
+    if (request.pause()) after_hold();
+  }
+
   int64_t round_;
 };
 

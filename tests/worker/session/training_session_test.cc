@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/worker/session/fake_coordination.h"
@@ -203,8 +204,8 @@ TEST_F(TrainingSessionTest, HooksAreToldOfAnEpochThatWentOnWithoutIt) {
   commit.set_model_epoch(4);
   commit.set_fingerprint(9);
   (*commit.mutable_ps_incarnations())[0] = 7;
-  coordination_.CommitEpoch(commit, absl::InfiniteFuture(),
-                            [](const absl::StatusOr<CommitEpochReply>&) {});
+  coordination_.Call(kCommitEpochCall, commit, absl::InfiniteFuture(),
+                     [](const absl::StatusOr<CommitEpochReply>&) {});
   EXPECT_EQ(Make()->Run(), kExitDone);
   EXPECT_EQ(recorder_.calls.front(), "enter attached");
 }

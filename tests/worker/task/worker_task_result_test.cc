@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/rpc/call_table.h"
 #include "ps_server/service/coordination_server.h"
 #include "ps_server/service/shard_server.h"
 #include "tests/testing/status_matchers.h"
@@ -54,40 +55,36 @@ class CoordinationOfMany : public CoordinationServer {
  public:
   using CoordinationServer::CoordinationServer;
 
-  void Register(const RegisterRequest& request, absl::Time deadline,
-                ReplyCallback<RegisterReply> done) override {
-    CoordinationServer::Register(request, deadline, Telling(std::move(done)));
-  }
-  void Watch(const WatchRequest& request, absl::Time deadline,
-             ReplyCallback<JobState> done) override {
-    CoordinationServer::Watch(
-        request, deadline,
-        [done = std::move(done)](absl::StatusOr<JobState> state) {
-          if (state.ok()) AddOthers(&*state);
-          done(std::move(state));
-        });
-  }
-  void BeginEpoch(const BeginEpochRequest& request, absl::Time deadline,
-                  ReplyCallback<BeginEpochReply> done) override {
-    CoordinationServer::BeginEpoch(request, deadline, Telling(std::move(done)));
-  }
-  void CommitEpoch(const CommitEpochRequest& request, absl::Time deadline,
-                   ReplyCallback<CommitEpochReply> done) override {
-    CoordinationServer::CommitEpoch(request, deadline,
-                                    Telling(std::move(done)));
-  }
-  void Finish(const FinishRequest& request, absl::Time deadline,
-              ReplyCallback<FinishReply> done) override {
-    CoordinationServer::Finish(request, deadline, Telling(std::move(done)));
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline,
+                 ReplyCallback<std::string> done) override {
+    const auto state = [](auto* reply) { return reply->mutable_state(); };
+    if (method == kRegisterCall) {
+      done = Telling(kRegisterCall, state, std::move(done));
+    } else if (method == kCommitEpochCall) {
+      done = Telling(kCommitEpochCall, state, std::move(done));
+    } else if (method == kBeginEpochCall) {
+      done = Telling(kBeginEpochCall, state, std::move(done));
+    } else if (method == kFinishCall) {
+      done = Telling(kFinishCall, state, std::move(done));
+    } else if (method == kWatchCall) {
+      done = Telling(
+          kWatchCall, [](JobState* reply) { return reply; }, std::move(done));
+    }
+    CoordinationServer::CallBytes(method, std::move(request), deadline,
+                                  std::move(done));
   }
 
  private:
-  template <typename Reply>
-  static ReplyCallback<Reply> Telling(ReplyCallback<Reply> done) {
-    return [done = std::move(done)](absl::StatusOr<Reply> reply) {
-      if (reply.ok()) AddOthers(reply->mutable_state());
+  template <typename M, typename StateOf>
+  static ReplyCallback<std::string> Telling(const M& row, StateOf state_of,
+                                            ReplyCallback<std::string> done) {
+    using Reply = typename M::Reply;
+    return ParseReply(row, [state_of, done = SerializeReply<Reply>(std::move(
+                                          done))](absl::StatusOr<Reply> reply) {
+      if (reply.ok()) AddOthers(state_of(&*reply));
       done(std::move(reply));
-    };
+    });
   }
 
   static void AddOthers(JobState* state) {

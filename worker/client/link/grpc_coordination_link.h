@@ -2,40 +2,32 @@
 #define WORKER_CLIENT_LINK_GRPC_COORDINATION_LINK_H_
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "common/rpc/channel_settings.h"
-#include "common/rpc/coordination_link.h"
+#include "common/rpc/link.h"
 #include "grpcpp/security/credentials.h"
 #include "worker/client/link/peer_failure.h"
 #include "worker/client/link/unary_caller.h"
 
 namespace muster {
 
-// A CoordinationLink over gRPC, on a connection of its own: a Watch, which is
-// also the heartbeat, never waits behind parts. Otherwise as GrpcParameterLink.
-class GrpcCoordinationLink : public CoordinationLink {
+// The CoordinationService of ps task 0 over gRPC, on a connection of its own: a
+// Watch, which is also the heartbeat, never waits behind parts. Otherwise as
+// GrpcParameterLink.
+class GrpcCoordinationLink : public Link {
  public:
   GrpcCoordinationLink(
       const PeerName& peer,
       const std::shared_ptr<grpc::ChannelCredentials>& credentials,
       const ChannelSettings& settings = {});
 
-  void Register(const RegisterRequest& request, absl::Time deadline,
-                ReplyCallback<RegisterReply> done) override;
-  void Watch(const WatchRequest& request, absl::Time deadline,
-             ReplyCallback<JobState> done) override;
-  void BeginEpoch(const BeginEpochRequest& request, absl::Time deadline,
-                  ReplyCallback<BeginEpochReply> done) override;
-  void CommitEpoch(const CommitEpochRequest& request, absl::Time deadline,
-                   ReplyCallback<CommitEpochReply> done) override;
-  void Step(const StepRequest& request, absl::Time deadline,
-            ReplyCallback<StepReply> done) override;
-  void Finish(const FinishRequest& request, absl::Time deadline,
-              ReplyCallback<FinishReply> done) override;
-  void ReportSave(const ReportSaveRequest& request, absl::Time deadline,
-                  ReplyCallback<ReportSaveReply> done) override;
-  void PauseRounds(const PauseRoundsRequest& request, absl::Time deadline,
-                   ReplyCallback<PauseRoundsReply> done) override;
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline,
+                 ReplyCallback<std::string> done) override {
+    caller_.CallBytes(method, request, deadline, std::move(done));
+  }
 
  private:
   UnaryCaller caller_;

@@ -7,7 +7,6 @@
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/security/credentials.h"
-#include "proto/shared_memory_service.pb.h"
 #include "worker/client/link/peer_failure.h"
 #include "worker/client/link/stream_caller.h"
 #include "worker/client/link/unary_caller.h"
@@ -26,29 +25,16 @@ class GrpcParameterLink : public ParameterLink {
       const std::shared_ptr<grpc::ChannelCredentials>& credentials,
       const ChannelSettings& settings = {});
 
-  void Hello(const HelloRequest& request, absl::Time deadline,
-             ReplyCallback<HelloReply> done) override;
-  void Define(const DefineRequest& request, absl::Time deadline,
-              ReplyCallback<DefineReply> done) override;
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline, ReplyCallback<std::string> done) override;
   void Load(Frame<LoadPart> request, absl::Time deadline,
             ReplyCallback<LoadReply> done) override;
-  void Seal(const SealRequest& request, absl::Time deadline,
-            ReplyCallback<SealReply> done) override;
   void Pull(const PullRequest& request, absl::Time deadline,
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override;
-  void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
-                     ReplyCallback<BeginSnapshotReply> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
-  void EndSnapshot(const EndSnapshotRequest& request, absl::Time deadline,
-                   ReplyCallback<EndSnapshotReply> done) override;
-
-  // Where the ps offers memory to processes of its machine. Errors: also
-  // Unimplemented if it offers none.
-  void OfferSharedMemory(absl::Time deadline,
-                         ReplyCallback<SharedMemoryOffer> done);
 
  private:
   UnaryCaller control_;

@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/cluster/cluster_spec.h"
-#include "common/rpc/coordination_link.h"
+#include "common/rpc/link.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/security/credentials.h"
@@ -28,7 +28,7 @@ std::unique_ptr<ParameterLink> MakeShardLink(
 // The ps tasks, wherever they are.
 struct WorkerLinks {
   std::vector<std::unique_ptr<ParameterLink>> shards;
-  std::unique_ptr<CoordinationLink> coordination;
+  std::unique_ptr<Link> coordination;
 };
 
 // The ps tasks of `spec`, each over the link that `choice` says; connects to

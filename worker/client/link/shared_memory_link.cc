@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/frame/data_method.h"
 #include "common/rpc/protocol.h"
 #include "common/shared_memory/slot_message.h"
@@ -102,24 +103,34 @@ bool SharedMemoryLink::HasMemoryOf(uint64_t incarnation) const {
   return memory_ != nullptr && incarnation_ == incarnation;
 }
 
-void SharedMemoryLink::Hello(const HelloRequest& request, absl::Time deadline,
-                             ReplyCallback<HelloReply> done) {
-  grpc_->Hello(request, deadline,
-               [this, deadline,
-                done = std::move(done)](absl::StatusOr<HelloReply> reply) {
-                 // Not greeted yet, if it is to be confirmed.
-                 if (!reply.ok() || reply->takeover() != 0 ||
-                     HasMemoryOf(reply->ps_incarnation())) {
-                   return done(std::move(reply));
-                 }
-                 Greeting greeting{*std::move(reply), {}, done};
-                 grpc_->OfferSharedMemory(
-                     deadline,
-                     [this, greeting = std::move(greeting)](
-                         const absl::StatusOr<SharedMemoryOffer>& offer) {
-                       OnOffer(greeting, offer);
-                     });
-               });
+void SharedMemoryLink::CallBytes(const AnyMethod& method, std::string request,
+                                 absl::Time deadline,
+                                 ReplyCallback<std::string> done) {
+  if (method == kHelloCall) {
+    return Greet(std::move(request), deadline,
+                 SerializeReply<HelloReply>(std::move(done)));
+  }
+  grpc_->CallBytes(method, std::move(request), deadline, std::move(done));
+}
+
+void SharedMemoryLink::Greet(std::string request, absl::Time deadline,
+                             const ReplyCallback<HelloReply>& done) {
+  const auto on_reply = [this, deadline,
+                         done](absl::StatusOr<HelloReply> reply) {
+    // Not greeted yet, if it is to be confirmed.
+    if (!reply.ok() || reply->takeover() != 0 ||
+        HasMemoryOf(reply->ps_incarnation())) {
+      return done(std::move(reply));
+    }
+    Greeting greeting{*std::move(reply), {}, done};
+    grpc_->Call(kOfferCall, {}, deadline,
+                [this, greeting = std::move(greeting)](
+                    const absl::StatusOr<SharedMemoryOffer>& offer) {
+                  OnOffer(greeting, offer);
+                });
+  };
+  grpc_->CallBytes(kHelloCall, std::move(request), deadline,
+                   ParseReply(kHelloCall, on_reply));
 }
 
 void SharedMemoryLink::OnOffer(Greeting greeting,
@@ -334,30 +345,6 @@ absl::StatusOr<std::shared_ptr<const char>> SharedMemoryLink::MapParameters(
                                   fence.model_epoch(), size_bytes));
   const auto shared = std::make_shared<MemorySegment>(std::move(memory));
   return std::shared_ptr<const char>(shared, shared->data());
-}
-
-// ---- The others -----------------------------------------------------------
-
-void SharedMemoryLink::Define(const DefineRequest& request, absl::Time deadline,
-                              ReplyCallback<DefineReply> done) {
-  grpc_->Define(request, deadline, std::move(done));
-}
-
-void SharedMemoryLink::Seal(const SealRequest& request, absl::Time deadline,
-                            ReplyCallback<SealReply> done) {
-  grpc_->Seal(request, deadline, std::move(done));
-}
-
-void SharedMemoryLink::BeginSnapshot(const BeginSnapshotRequest& request,
-                                     absl::Time deadline,
-                                     ReplyCallback<BeginSnapshotReply> done) {
-  grpc_->BeginSnapshot(request, deadline, std::move(done));
-}
-
-void SharedMemoryLink::EndSnapshot(const EndSnapshotRequest& request,
-                                   absl::Time deadline,
-                                   ReplyCallback<EndSnapshotReply> done) {
-  grpc_->EndSnapshot(request, deadline, std::move(done));
 }
 
 }  // namespace muster

@@ -49,24 +49,16 @@ class SharedMemoryLink : public ParameterLink {
   ~SharedMemoryLink() override;
 
   int64_t best_part_bytes() const override;
-  void Hello(const HelloRequest& request, absl::Time deadline,
-             ReplyCallback<HelloReply> done) override;
-  void Define(const DefineRequest& request, absl::Time deadline,
-              ReplyCallback<DefineReply> done) override;
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline, ReplyCallback<std::string> done) override;
   void Load(Frame<LoadPart> request, absl::Time deadline,
             ReplyCallback<LoadReply> done) override;
-  void Seal(const SealRequest& request, absl::Time deadline,
-            ReplyCallback<SealReply> done) override;
   void Pull(const PullRequest& request, absl::Time deadline,
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override;
-  void BeginSnapshot(const BeginSnapshotRequest& request, absl::Time deadline,
-                     ReplyCallback<BeginSnapshotReply> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
-  void EndSnapshot(const EndSnapshotRequest& request, absl::Time deadline,
-                   ReplyCallback<EndSnapshotReply> done) override;
   absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& fence, int64_t size_bytes) override;
 
@@ -82,6 +74,10 @@ class SharedMemoryLink : public ParameterLink {
   std::shared_ptr<SharedMemoryCaller> memory() const;
   absl::Status NoMemory() const;
 
+  // A Hello, which is answered when there is memory, or when it is said why
+  // not.
+  void Greet(std::string request, absl::Time deadline,
+             const ReplyCallback<HelloReply>& done);
   bool HasMemoryOf(uint64_t incarnation) const;
   void OnOffer(Greeting greeting,
                const absl::StatusOr<SharedMemoryOffer>& offer);

@@ -1,14 +1,12 @@
 #include "worker/client/link/unary_caller.h"
 
+#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "common/rpc/deadline.h"
+#include "common/rpc/frame/byte_buffer.h"
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/client_context.h"
-#include "grpcpp/support/proto_buffer_reader.h"
-#include "grpcpp/support/slice.h"
 #include "grpcpp/support/stub_options.h"
 
 namespace muster {
@@ -70,20 +68,14 @@ void UnaryCaller::Finish(const std::shared_ptr<PendingCall>& call,
   pending_.erase(call);
 }
 
-grpc::ByteBuffer UnaryCaller::Serialize(
-    const google::protobuf::MessageLite& from) {
-  const grpc::Slice slice(from.SerializeAsString());
-  return grpc::ByteBuffer(&slice, 1);
-}
-
-absl::Status UnaryCaller::Parse(grpc::ByteBuffer* bytes,
-                                google::protobuf::MessageLite* to) {
-  grpc::ProtoBufferReader reader(bytes);
-  if (!reader.status().ok() || !to->ParseFromZeroCopyStream(&reader)) {
-    return absl::InternalError(
-        absl::StrCat("the peer's answer is not a ", to->GetTypeName()));
-  }
-  return absl::OkStatus();
+void UnaryCaller::CallBytes(const AnyMethod& method, const std::string& request,
+                            absl::Time deadline,
+                            ReplyCallback<std::string> done) {
+  Call(method.path, ToByteBuffer(request), deadline,
+       [done = std::move(done)](const absl::StatusOr<grpc::ByteBuffer>& reply) {
+         if (!reply.ok()) return done(reply.status());
+         done(BytesOf(*reply));
+       });
 }
 
 }  // namespace muster

@@ -4,15 +4,14 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/rpc/parameter_link.h"
-#include "google/protobuf/message_lite.h"
+#include "common/rpc/link.h"
+#include "common/rpc/method.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -45,35 +44,12 @@ class UnaryCaller {
   void Call(const char* method, grpc::ByteBuffer request, absl::Time deadline,
             BytesCallback done);
 
-  // The same for messages without tensor bytes.
-  template <typename Reply>
-  void CallMessage(const char* method,
-                   const google::protobuf::MessageLite& request,
-                   absl::Time deadline, ReplyCallback<Reply> done) {
-    CallBytes<Reply>(method, Serialize(request), deadline, std::move(done));
-  }
-
-  // The same for a request that is already bytes.
-  template <typename Reply>
-  void CallBytes(const char* method, grpc::ByteBuffer request,
-                 absl::Time deadline, ReplyCallback<Reply> done) {
-    Call(method, std::move(request), deadline,
-         [done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> bytes) {
-           if (!bytes.ok()) return done(bytes.status());
-           Reply reply;
-           const absl::Status status = Parse(&*bytes, &reply);
-           if (!status.ok()) return done(status);
-           done(std::move(reply));
-         });
-  }
+  // The same for messages without tensors, as Link::CallBytes.
+  void CallBytes(const AnyMethod& method, const std::string& request,
+                 absl::Time deadline, ReplyCallback<std::string> done);
 
  private:
   struct PendingCall;
-
-  static grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& from);
-  // Errors: Internal.
-  static absl::Status Parse(grpc::ByteBuffer* bytes,
-                            google::protobuf::MessageLite* to);
 
   void Finish(const std::shared_ptr<PendingCall>& call,
               const grpc::Status& status);

@@ -6,13 +6,14 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "ps_server/service/call_service.h"
 #include "ps_server/service/coordination_server.h"
-#include "ps_server/service/coordination_service.h"
 #include "tests/testing/await_reply.h"
 #include "tests/testing/loopback_server.h"
 #include "tests/testing/status_matchers.h"
@@ -37,7 +38,7 @@ class GrpcCoordinationLinkTest : public testing::Test {
     CoordinationServer::Options options;
     options.clock = &clock_;
     coordination_ = std::make_unique<CoordinationServer>(options);
-    service_ = MakeCoordinationService(coordination_.get(), &clock_);
+    service_ = std::make_unique<CallService>(&coordination_->calls(), &clock_);
     server_ =
         std::make_unique<LoopbackServer>([this](grpc::ServerBuilder* builder) {
           builder->RegisterService(service_.get());
@@ -59,15 +60,10 @@ class GrpcCoordinationLinkTest : public testing::Test {
 
   absl::Time Soon() const { return clock_.Now() + absl::Seconds(30); }
 
-  // Calls `method` of the link and waits for the answer.
-  template <typename Reply, typename Request>
-  absl::StatusOr<Reply> Ask(
-      void (CoordinationLink::*method)(const Request&, absl::Time,
-                                       ReplyCallback<Reply>),
-      const Request& request) {
-    return AwaitReply<Reply>([&](ReplyCallback<Reply> done) {
-      (link_.get()->*method)(request, Soon(), std::move(done));
-    });
+  template <typename M>
+  absl::StatusOr<typename M::Reply> Ask(const M& method,
+                                        const typename M::Request& request) {
+    return AwaitCall(*link_, method, request, Soon());
   }
 
   absl::StatusOr<RegisterReply> Register(uint64_t incarnation) {
@@ -75,10 +71,10 @@ class GrpcCoordinationLinkTest : public testing::Test {
     request.set_protocol_version(kProtocolVersion);
     *request.mutable_sender() = Chief(incarnation);
     request.set_chief(true);
-    const auto reply = Ask(&CoordinationLink::Register, request);
+    const auto reply = Ask(kRegisterCall, request);
     if (!reply.ok() || reply->takeover() == 0) return reply;
     request.set_takeover(reply->takeover());
-    return Ask(&CoordinationLink::Register, request);
+    return Ask(kRegisterCall, request);
   }
 
   WatchRequest MakeWatch(int64_t state_version) const {
@@ -103,7 +99,7 @@ TEST_F(GrpcCoordinationLinkTest, AMessageOverTheLimitIsRefusedForGood) {
   *request.mutable_sender() = Chief(7);
   request.set_training_text(
       std::string(kMaxPartBytes + kMaxHeaderBytes + 1, 't'));
-  EXPECT_THAT(Ask(&CoordinationLink::Register, request),
+  EXPECT_THAT(Ask(kRegisterCall, request),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("the training does not fit into a message "
                                  "(Sent message larger than max")));
@@ -115,7 +111,7 @@ TEST_F(GrpcCoordinationLinkTest, CarriesAWholeRun) {
   BeginEpochRequest begin;
   *begin.mutable_sender() = Chief(7);
   begin.set_seen_epoch(4);
-  const auto begun = Ask(&CoordinationLink::BeginEpoch, begin);
+  const auto begun = Ask(kBeginEpochCall, begin);
   ASSERT_THAT(begun, IsOk());
   EXPECT_EQ(begun->model_epoch(), 5);
 
@@ -123,18 +119,18 @@ TEST_F(GrpcCoordinationLinkTest, CarriesAWholeRun) {
   *commit.mutable_sender() = Chief(7);
   commit.set_model_epoch(5);
   commit.mutable_stop()->set_steps(1);
-  const auto committed = Ask(&CoordinationLink::CommitEpoch, commit);
+  const auto committed = Ask(kCommitEpochCall, commit);
   ASSERT_THAT(committed, IsOk());
   EXPECT_EQ(committed->state().phase(), RUNNING);
 
   StepRequest step;
   *step.mutable_sender() = Chief(7);
   step.set_model_epoch(5);
-  const auto granted = Ask(&CoordinationLink::Step, step);
+  const auto granted = Ask(kStepCall, step);
   ASSERT_THAT(granted, IsOk());
   EXPECT_TRUE(granted->granted());
   step.set_step(1);
-  const auto reported = Ask(&CoordinationLink::Step, step);
+  const auto reported = Ask(kStepCall, step);
   ASSERT_THAT(reported, IsOk());
   EXPECT_EQ(reported->global_step(), 1);
   EXPECT_EQ(reported->phase(), STOPPING);
@@ -142,11 +138,11 @@ TEST_F(GrpcCoordinationLinkTest, CarriesAWholeRun) {
   FinishRequest finish;
   *finish.mutable_sender() = Chief(7);
   finish.set_reason("done");
-  const auto finished = Ask(&CoordinationLink::Finish, finish);
+  const auto finished = Ask(kFinishCall, finish);
   ASSERT_THAT(finished, IsOk());
   EXPECT_EQ(finished->state().phase(), DONE);
 
-  const auto watched = Ask(&CoordinationLink::Watch, MakeWatch(0));
+  const auto watched = Ask(kWatchCall, MakeWatch(0));
   ASSERT_THAT(watched, IsOk());
   EXPECT_EQ(watched->phase(), DONE);
 }
@@ -155,11 +151,11 @@ TEST_F(GrpcCoordinationLinkTest, AWaitingWatchHoldsUpNothing) {
   const auto registered = Register(7);
   ASSERT_THAT(registered, IsOk());
   absl::Notification answered;
-  link_->Watch(MakeWatch(registered->state().state_version()), Soon(),
-               [&](const absl::StatusOr<JobState>& state) {
-                 EXPECT_THAT(state, IsOk());
-                 answered.Notify();
-               });
+  link_->Call(kWatchCall, MakeWatch(registered->state().state_version()),
+              Soon(), [&](const absl::StatusOr<JobState>& state) {
+                EXPECT_THAT(state, IsOk());
+                answered.Notify();
+              });
   EXPECT_FALSE(answered.HasBeenNotified());
   ASSERT_THAT(Register(7), IsOk());  // a change: answers the Watch
   answered.WaitForNotification();
@@ -169,19 +165,19 @@ TEST_F(GrpcCoordinationLinkTest, CarriesAHoldAndAStepThatWaits) {
   ASSERT_THAT(Register(7), IsOk());
   BeginEpochRequest begin;
   *begin.mutable_sender() = Chief(7);
-  ASSERT_THAT(Ask(&CoordinationLink::BeginEpoch, begin), IsOk());
+  ASSERT_THAT(Ask(kBeginEpochCall, begin), IsOk());
   CommitEpochRequest commit;
   *commit.mutable_sender() = Chief(7);
   commit.set_model_epoch(1);
   commit.mutable_stop()->set_steps(9);
   commit.mutable_replication()->mutable_sync()->set_replicas_to_aggregate(1);
   commit.mutable_replication()->mutable_sync()->set_total_replicas(1);
-  ASSERT_THAT(Ask(&CoordinationLink::CommitEpoch, commit), IsOk());
+  ASSERT_THAT(Ask(kCommitEpochCall, commit), IsOk());
   StepRequest step;
   *step.mutable_sender() = Chief(7);
   step.set_model_epoch(1);
   step.set_max_wait_ms(20000);
-  const auto granted = Ask(&CoordinationLink::Step, step);
+  const auto granted = Ask(kStepCall, step);
   ASSERT_THAT(granted, IsOk());
   EXPECT_EQ(granted->token().round(), 1);
 
@@ -189,19 +185,20 @@ TEST_F(GrpcCoordinationLinkTest, CarriesAHoldAndAStepThatWaits) {
   *hold.mutable_sender() = Chief(7);
   hold.set_model_epoch(1);
   hold.set_pause(true);
-  const auto held = Ask(&CoordinationLink::PauseRounds, hold);
+  const auto held = Ask(kPauseRoundsCall, hold);
   ASSERT_THAT(held, IsOk());
   EXPECT_EQ(held->token().round(), 1);
   absl::Notification answered;
   step.set_step(1);
   step.set_round(1);
-  link_->Step(step, Soon(), [&](const absl::StatusOr<StepReply>& reply) {
-    EXPECT_THAT(reply, IsOk());
-    EXPECT_EQ(reply->token().chosen_size(), 1);
-    answered.Notify();
-  });
+  link_->Call(kStepCall, step, Soon(),
+              [&](const absl::StatusOr<StepReply>& reply) {
+                EXPECT_THAT(reply, IsOk());
+                EXPECT_EQ(reply->token().chosen_size(), 1);
+                answered.Notify();
+              });
   hold.set_pause(false);
-  ASSERT_THAT(Ask(&CoordinationLink::PauseRounds, hold), IsOk());
+  ASSERT_THAT(Ask(kPauseRoundsCall, hold), IsOk());
   answered.WaitForNotification();
 }
 
@@ -218,11 +215,11 @@ TEST_F(GrpcCoordinationLinkTest, DestructionEndsAWaitingWatch) {
   const auto registered = Register(7);
   ASSERT_THAT(registered, IsOk());
   int answers = 0;
-  link_->Watch(MakeWatch(registered->state().state_version()), Soon(),
-               [&](const absl::StatusOr<JobState>& state) {
-                 EXPECT_THAT(state, StatusIs(absl::StatusCode::kCancelled));
-                 ++answers;
-               });
+  link_->Call(kWatchCall, MakeWatch(registered->state().state_version()),
+              Soon(), [&](const absl::StatusOr<JobState>& state) {
+                EXPECT_THAT(state, StatusIs(absl::StatusCode::kCancelled));
+                ++answers;
+              });
   link_.reset();
   EXPECT_EQ(answers, 1);
 }

@@ -6,6 +6,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/frame/frame_codec.h"
 #include "common/rpc/protocol.h"
@@ -163,7 +164,7 @@ TEST(GrpcParameterLinkFailureTest, ExplainsARefusedConnection) {
   GrpcParameterLink link({"/job:ps/task:1", address},
                          grpc::InsecureChannelCredentials());
   const auto reply = Await<HelloReply>([&](ReplyCallback<HelloReply> done) {
-    link.Hello({}, In(absl::Seconds(20)), std::move(done));
+    link.Call(kHelloCall, {}, In(absl::Seconds(20)), std::move(done));
   });
   EXPECT_THAT(reply, StatusIs(absl::StatusCode::kUnavailable,
                               "/job:ps/task:1 at " + address +
@@ -175,7 +176,7 @@ TEST(GrpcParameterLinkFailureTest, ExplainsANameThatDoesNotResolve) {
   GrpcParameterLink link({"/job:ps/task:0", "no-such-host.invalid:2222"},
                          grpc::InsecureChannelCredentials());
   const auto reply = Await<HelloReply>([&](ReplyCallback<HelloReply> done) {
-    link.Hello({}, In(absl::Seconds(30)), std::move(done));
+    link.Call(kHelloCall, {}, In(absl::Seconds(30)), std::move(done));
   });
   EXPECT_THAT(reply, StatusIs(absl::StatusCode::kUnavailable,
                               HasSubstr("no-such-host.invalid:2222: the host "
@@ -187,7 +188,7 @@ TEST(GrpcParameterLinkFailureTest, ADeadlineNamesThePeer) {
   GrpcParameterLink link({"/job:ps/task:0", server.address()},
                          grpc::InsecureChannelCredentials());
   const auto reply = Await<HelloReply>([&](ReplyCallback<HelloReply> done) {
-    link.Hello({}, In(-absl::Seconds(1)), std::move(done));
+    link.Call(kHelloCall, {}, In(-absl::Seconds(1)), std::move(done));
   });
   EXPECT_THAT(reply, StatusIs(absl::StatusCode::kDeadlineExceeded,
                               HasSubstr("/job:ps/task:0 at 127.0.0.1:")));

@@ -8,6 +8,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "common/shared_memory/handshake.h"
 #include "gmock/gmock.h"
@@ -73,13 +74,15 @@ class SharedMemoryLinkTest : public testing::Test {
   absl::Time Soon() const { return clock_.Now() + kLong; }
 
   absl::StatusOr<HelloReply> Hello(ParameterLink* link) {
-    return AwaitReply<HelloReply>(
-        [&](auto done) { link->Hello(MakeHello(chief_), Soon(), done); });
+    return AwaitReply<HelloReply>([&](auto done) {
+      link->Call(kHelloCall, MakeHello(chief_), Soon(), done);
+    });
   }
   void MakeReady(ParameterLink* link) {
     ASSERT_THAT(Hello(link), IsOk());
     ASSERT_THAT(AwaitReply<DefineReply>([&](auto done) {
-                  link->Define(MakeDefine(chief_, {Tensor()}), Soon(), done);
+                  link->Call(kDefineCall, MakeDefine(chief_, {Tensor()}),
+                             Soon(), done);
                 }),
                 IsOk());
     std::vector<float> values(kElements);
@@ -97,7 +100,7 @@ class SharedMemoryLinkTest : public testing::Test {
                   IsOk());
     }
     ASSERT_THAT(AwaitReply<SealReply>([&](auto done) {
-                  link->Seal(MakeSeal(chief_), Soon(), done);
+                  link->Call(kSealCall, MakeSeal(chief_), Soon(), done);
                 }),
                 IsOk());
   }
@@ -184,8 +187,9 @@ TEST_F(SharedMemoryLinkTest, ReadsSnapshots) {
   BeginSnapshotRequest begin;
   *begin.mutable_sender() = chief_;
   *begin.mutable_fence() = MakeFence();
-  const auto begun = AwaitReply<BeginSnapshotReply>(
-      [&](auto done) { shard.link().BeginSnapshot(begin, Soon(), done); });
+  const auto begun = AwaitReply<BeginSnapshotReply>([&](auto done) {
+    shard.link().Call(kBeginSnapshotCall, begin, Soon(), done);
+  });
   ASSERT_THAT(begun, IsOk());
   ReadSnapshotRequest read;
   *read.mutable_sender() = chief_;

@@ -1,4 +1,4 @@
-#include "ps_server/shard/namespace_table.h"
+#include "ps_server/caller/namespace_table.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -10,11 +10,10 @@ namespace {
 using ::testing::StartsWith;
 
 TEST(NamespaceTableTest, KnowsTheDefaultNamespaceAndNamesAnyOther) {
-  const ShardOptions options;
-  BufferPool replies;
-  NamespaceTable models(options, &replies);
-  EXPECT_THAT(models.Find("pull", ""), IsOkAndHolds(&models.default_model()));
-  EXPECT_THAT(models.Find("pull", "a\n"),
+  NamespaceTable<int> table(7);
+  EXPECT_THAT(table.Find("pull", ""), IsOkAndHolds(&table.default_value()));
+  EXPECT_EQ(table.default_value(), 7);
+  EXPECT_THAT(table.Find("pull", "a\n"),
               StatusIs(absl::StatusCode::kUnimplemented,
                        StartsWith("pull: namespace 'a\\n'; only ")));
 }

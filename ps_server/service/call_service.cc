@@ -1,0 +1,68 @@
+#include "ps_server/service/call_service.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "common/rpc/frame/byte_buffer.h"
+#include "common/rpc/status_conversion.h"
+#include "grpcpp/impl/codegen/rpc_method.h"
+#include "grpcpp/impl/codegen/rpc_service_method.h"
+#include "grpcpp/impl/codegen/server_callback_handlers.h"
+#include "ps_server/service/serve_call.h"
+
+namespace muster {
+
+using grpc::internal::CallbackBidiHandler;
+using grpc::internal::CallbackUnaryHandler;
+using grpc::internal::RpcMethod;
+using grpc::internal::RpcServiceMethod;
+
+CallService::CallService(ServedCalls* calls, const Clock* clock)
+    : clock_(clock) {
+  for (const AnyMethod& method : calls->methods()) {
+    AddCall(method, [calls, method](const grpc::ByteBuffer& request,
+                                    absl::Time deadline,
+                                    ReplyCallback<grpc::ByteBuffer> done) {
+      absl::StatusOr<std::string> bytes = BytesOf(request);
+      if (!bytes.ok()) return done(bytes.status());
+      calls->CallBytes(
+          method, *std::move(bytes), deadline,
+          [done = std::move(done)](const absl::StatusOr<std::string>& reply) {
+            if (!reply.ok()) return done(reply.status());
+            done(ToByteBuffer(*reply));
+          });
+    });
+  }
+}
+
+// As generated services do: gRPC owns the method and its handler.
+void CallService::AddCall(const AnyMethod& method, Handler handler) {
+  AddMethod(new RpcServiceMethod(method.path, RpcMethod::NORMAL_RPC, nullptr));
+  MarkMethodRawCallback(
+      methods_++,
+      new CallbackUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+          [this, handler = std::move(handler)](
+              grpc::CallbackServerContext* context,
+              const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
+            grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+            handler(*request, DeadlineOf(*context, *clock_),
+                    [reactor, reply](absl::StatusOr<grpc::ByteBuffer> bytes) {
+                      if (bytes.ok()) reply->Swap(&*bytes);
+                      reactor->Finish(ToGrpcStatus(bytes.status()));
+                    });
+            return reactor;
+          }));
+}
+
+void CallService::AddStream(
+    const AnyMethod& method,
+    std::function<Stream*(grpc::CallbackServerContext*)> open) {
+  AddMethod(
+      new RpcServiceMethod(method.path, RpcMethod::BIDI_STREAMING, nullptr));
+  MarkMethodRawCallback(
+      methods_++, new CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+                      std::move(open)));
+}
+
+}  // namespace muster
