@@ -151,7 +151,8 @@ TEST_F(WorkerTaskUpdateTest, HooksSeeTheSameTensors) {
     Train(6, overrides);
     std::vector<std::string> lines;
     for (size_t i = before; i < Lines().size(); ++i) {
-      if (absl::StartsWith(Lines()[i], "tensor ")) lines.push_back(Lines()[i]);
+      if (absl::StartsWith(Lines()[i], "I tensor "))
+        lines.push_back(Lines()[i]);
     }
     return lines;
   };
