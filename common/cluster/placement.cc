@@ -25,6 +25,8 @@ absl::Status CheckExtents(const TensorDef& tensor,
                           absl::Span<const TensorExtent> extents, int num_ps,
                           int64_t block_elements) {
   ASSIGN_OR_RETURN(const int64_t elements, Elements(tensor));
+  // A tensor without elements has one extent, too: its ps task's.
+  const int64_t shortest = elements == 0 && extents.size() == 1 ? 0 : 1;
   int64_t covered = 0;
   for (const TensorExtent& extent : extents) {
     const std::string what =
@@ -34,7 +36,7 @@ absl::Status CheckExtents(const TensorDef& tensor,
       return absl::InvalidArgumentError(
           absl::StrCat(what, "; wanted a task in [0, ", num_ps, ")"));
     }
-    if (extent.begin != covered || extent.length <= 0 ||
+    if (extent.begin != covered || extent.length < shortest ||
         extent.length > elements - covered) {
       return absl::InvalidArgumentError(absl::StrCat(
           what, "; wanted it to begin at ", covered, " and end by ", elements));

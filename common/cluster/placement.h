@@ -26,8 +26,8 @@ struct TensorExtent {
   }
 };
 
-// The extents of each tensor, in creation order of the tensors and ascending
-// within one:
+// The extents of each tensor, at least one, in creation order of the tensors
+// and ascending within one:
 //   Placement placement = {{{/*ps=*/0, 0, 65536}, {/*ps=*/1, 65536, 1000}}};
 using Placement = std::vector<std::vector<TensorExtent>>;
 
@@ -38,8 +38,8 @@ absl::StatusOr<Placement> PlaceWhole(absl::Span<const TensorDef> tensors,
 
 // Checks that the extents are on ps tasks in [0, num_ps), cover each tensor
 // exactly and in ascending order, and are cut at multiples of
-// `block_elements`. REQUIRES: block_elements > 0. Errors: InvalidArgument
-// naming the tensor.
+// `block_elements`; none but that of an empty tensor is empty. REQUIRES:
+// block_elements > 0. Errors: InvalidArgument naming the tensor.
 absl::Status CheckPlacement(absl::Span<const TensorDef> tensors,
                             const Placement& placement, int num_ps,
                             int64_t block_elements);

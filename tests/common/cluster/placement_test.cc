@@ -25,11 +25,13 @@ absl::Status Check(const std::vector<TensorExtent>& extents) {
 
 TEST(PlacementTest, PlaceWholeGivesOneExtentATensor) {
   const std::vector<TensorDef> tensors = {MakeTensor("a", {2, 5}),
-                                          MakeTensor("scalar", {})};
-  const auto placement = PlaceWhole(tensors, {1, 0});
+                                          MakeTensor("scalar", {}),
+                                          MakeTensor("empty", {0, 3})};
+  const auto placement = PlaceWhole(tensors, {1, 0, 1});
   ASSERT_THAT(placement, IsOk());
   EXPECT_THAT(*placement, ElementsAre(ElementsAre(TensorExtent{1, 0, 10}),
-                                      ElementsAre(TensorExtent{0, 0, 1})));
+                                      ElementsAre(TensorExtent{0, 0, 1}),
+                                      ElementsAre(TensorExtent{1, 0, 0})));
   EXPECT_THAT(CheckPlacement(tensors, *placement, 2, kBlock), IsOk());
 }
 
@@ -65,6 +67,16 @@ TEST(PlacementTest, RefusesGapsOverlapsAndWrongEnds) {
            {{0, 0, 10}, {1, 10, INT64_MAX}}})  // would overflow
   {
     EXPECT_EQ(Check(extents).code(), absl::StatusCode::kInvalidArgument)
+        << extents.size() << " extents";
+  }
+}
+
+TEST(PlacementTest, AnEmptyTensorHasOneExtent) {
+  const TensorDef empty = MakeTensor("empty", {0});
+  for (const auto& extents : std::vector<std::vector<TensorExtent>>{
+           {}, {{0, 0, 1}}, {{0, 0, -1}}, {{0, 0, 0}, {1, 0, 0}}}) {
+    EXPECT_EQ(CheckPlacement({empty}, {extents}, 2, kBlock).code(),
+              absl::StatusCode::kInvalidArgument)
         << extents.size() << " extents";
   }
 }
