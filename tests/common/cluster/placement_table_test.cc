@@ -31,9 +31,9 @@ TEST(PlacementTableTest, ShowsTheElementsOfPieces) {
   EXPECT_EQ(
       table,
       "parameter  shape                      bytes  task\n"
-      "a          [10]                         16  /job:ps/task:0 [0, 4)\n"
-      "a          [10]                         16  /job:ps/task:1 [4, 8)\n"
-      "a          [10]                          8  /job:ps/task:0 [8, 10)\n"
+      "a          [10]                          16  /job:ps/task:0 [0, 4)\n"
+      "a          [10]                          16  /job:ps/task:1 [4, 8)\n"
+      "a          [10]                           8  /job:ps/task:0 [8, 10)\n"
       "/job:ps/task:0 holds 1 parameters, 24 bytes\n"
       "/job:ps/task:1 holds 1 parameters, 16 bytes\n"
       "imbalance ratio (fullest over mean): 1.20\n");

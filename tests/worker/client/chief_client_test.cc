@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/cluster/placement.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
@@ -193,6 +194,20 @@ TEST_F(CutTensorTest, HasNoPlaceThatIsReadAsOne) {
   EXPECT_THAT(client_->MapParameters(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("map the parameters: 'tensor1' is in 2 "
+                                 "pieces on the ps tasks")));
+}
+
+TEST_F(CutTensorTest, IsNotHeldByADevice) {
+  options_.ps_names.resize(1);
+  std::vector<std::unique_ptr<ParameterLink>> links;
+  links.push_back(std::make_unique<FakeParameterLink>(shards_[0].get()));
+  ParameterClient client(options_, std::move(links));
+  placement_ = PlaceWhole(tensors_, {0, 0, 0}).value();
+  placement_[1] = {{0, 0, kCut}, {0, kCut, kLarge - kCut}};
+  ASSERT_THAT(client.SetModel(tensors_, placement_), IsOk());
+  EXPECT_THAT(client.KeepOnDevice(nullptr),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("hold the parameters: 'tensor1' is in 2 "
                                  "pieces on the ps tasks")));
 }
 
