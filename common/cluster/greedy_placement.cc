@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "common/cluster/placement.h"
 #include "common/cluster/placement_strategy.h"
 
 namespace muster {
@@ -14,8 +15,8 @@ namespace {
 
 class GreedyPlacement : public PlacementStrategy {
  public:
-  absl::StatusOr<std::vector<int>> Place(absl::Span<const TensorDef> tensors,
-                                         int num_ps) const override {
+  absl::StatusOr<Placement> Place(absl::Span<const TensorDef> tensors,
+                                  int num_ps) const override {
     // As double: the sum of many allowed sizes may not fit in int64_t.
     std::vector<double> load(static_cast<size_t>(num_ps), 0.0);
     std::vector<int> tasks;
@@ -25,7 +26,7 @@ class GreedyPlacement : public PlacementStrategy {
       *least += static_cast<double>(bytes);
       tasks.push_back(static_cast<int>(least - load.begin()));
     }
-    return tasks;
+    return PlaceWhole(tensors, tasks);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/placement.h"
 #include "common/cluster/placement_strategy.h"
 #include "common/config/name_pattern.h"
 
@@ -28,8 +29,8 @@ class PinnedPlacement : public PlacementStrategy {
                   std::unique_ptr<PlacementStrategy> fallback)
       : pins_(std::move(pins)), fallback_(std::move(fallback)) {}
 
-  absl::StatusOr<std::vector<int>> Place(absl::Span<const TensorDef> tensors,
-                                         int num_ps) const override {
+  absl::StatusOr<Placement> Place(absl::Span<const TensorDef> tensors,
+                                  int num_ps) const override {
     RETURN_IF_ERROR(CheckTasks(num_ps));
     RETURN_IF_ERROR(CheckPatterns(tensors));
     std::vector<int> tasks;
@@ -39,13 +40,13 @@ class PinnedPlacement : public PlacementStrategy {
       tasks.push_back(task.value_or(-1));
       if (!task.has_value()) unpinned.push_back(tensor);
     }
-    ASSIGN_OR_RETURN(const std::vector<int> rest,
-                     fallback_->Place(unpinned, num_ps));
+    ASSIGN_OR_RETURN(Placement rest, fallback_->Place(unpinned, num_ps));
+    ASSIGN_OR_RETURN(Placement placement, PlaceWhole(tensors, tasks));
     auto next = rest.begin();
-    for (int& task : tasks) {
-      if (task < 0) task = *next++;
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      if (tasks[i] < 0) placement[i] = std::move(*next++);
     }
-    return tasks;
+    return placement;
   }
 
  private:

@@ -23,9 +23,8 @@ absl::StatusOr<std::unique_ptr<PlacementStrategy>> CreatePlacementStrategy(
   return entry.create(spec);
 }
 
-absl::StatusOr<std::vector<int>> PlaceTensors(
-    absl::Span<const TensorDef> tensors, int num_ps,
-    const PlacementSpec& spec) {
+absl::StatusOr<Placement> PlaceTensors(absl::Span<const TensorDef> tensors,
+                                       int num_ps, const PlacementSpec& spec) {
   if (num_ps <= 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "placing parameters needs at least one ps task, found ", num_ps));

@@ -5,12 +5,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/registry.h"
+#include "common/cluster/placement.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 
@@ -22,11 +22,11 @@ class PlacementStrategy {
  public:
   virtual ~PlacementStrategy() = default;
 
-  // Returns for each tensor, in creation order, an index in [0, num_ps).
+  // Returns a placement on ps tasks in [0, num_ps).
   // REQUIRES: num_ps > 0 and tensors that TensorBytes accepts.
   // Errors: InvalidArgument if the strategy's settings do not fit num_ps.
-  virtual absl::StatusOr<std::vector<int>> Place(
-      absl::Span<const TensorDef> tensors, int num_ps) const = 0;
+  virtual absl::StatusOr<Placement> Place(absl::Span<const TensorDef> tensors,
+                                          int num_ps) const = 0;
 };
 
 struct PlacementTag {
@@ -53,8 +53,8 @@ absl::StatusOr<std::unique_ptr<PlacementStrategy>> CreatePlacementStrategy(
     const PlacementSpec& spec);
 
 // Checks the tensors, then places them. Errors: InvalidArgument, NotFound.
-absl::StatusOr<std::vector<int>> PlaceTensors(
-    absl::Span<const TensorDef> tensors, int num_ps, const PlacementSpec& spec);
+absl::StatusOr<Placement> PlaceTensors(absl::Span<const TensorDef> tensors,
+                                       int num_ps, const PlacementSpec& spec);
 
 // Bytes of the tensor's values. Errors: InvalidArgument naming the tensor for
 // a bad shape or data type.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/cluster/placement.h"
 #include "common/cluster/placement_strategy.h"
 
 namespace muster {
@@ -11,13 +12,13 @@ namespace {
 
 class RoundRobinPlacement : public PlacementStrategy {
  public:
-  absl::StatusOr<std::vector<int>> Place(absl::Span<const TensorDef> tensors,
-                                         int num_ps) const override {
+  absl::StatusOr<Placement> Place(absl::Span<const TensorDef> tensors,
+                                  int num_ps) const override {
     std::vector<int> tasks;
     for (size_t i = 0; i < tensors.size(); ++i) {
       tasks.push_back(static_cast<int>(i % static_cast<size_t>(num_ps)));
     }
-    return tasks;
+    return PlaceWhole(tensors, tasks);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/placement.h"
 
 namespace muster {
 namespace {
@@ -47,7 +48,8 @@ SimModel MakeSimModel(const Scenario& scenario) {
     tensor.add_shape(scenario.num_workers + i % 3);
     tensor.set_dtype(FLOAT32);
     model.placed.tensors.push_back(tensor);
-    model.placed.placement.push_back(i % scenario.num_ps);
+    model.placed.placement.push_back(
+        {TensorExtent{i % scenario.num_ps, 0, tensor.shape(0)}});
     model.tensors_of[i % scenario.num_ps].push_back(i);
   }
   OptimizerSpec& optimizer = model.placed.definition.optimizer;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/cord_bytes.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/placement.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "worker/client/pinned_cord.h"
@@ -48,7 +49,7 @@ std::vector<int64_t> ShardBytes(const ClientModel& model) {
   return bytes;
 }
 
-// Cuts one range into runs of at most kMaxPartBytes.
+// Cuts one range into runs of at most kMaxPartBytes, each of one extent.
 absl::Status AppendRuns(const ClientModel& model, absl::string_view slot,
                         int tensor, int64_t offset, int64_t length,
                         size_t range, Runs* runs) {
@@ -63,13 +64,17 @@ absl::Status AppendRuns(const ClientModel& model, absl::string_view slot,
         " elements; asked for ", length, " from ", offset));
   }
   const int64_t element_bytes = model.ElementBytes(tensor, slot);
-  for (int64_t begin = 0; begin < length;) {
-    const int64_t count =
-        std::min(length - begin, kMaxPartBytes / element_bytes);
-    (*runs)[model.placement[tensor]].push_back({tensor, offset + begin, count,
-                                                begin * element_bytes,
-                                                count * element_bytes, range});
-    begin += count;
+  for (const TensorExtent& extent : model.placement[tensor]) {
+    const TensorExtent held = model.InUnits(extent, slot);
+    const int64_t end = std::min(offset + length, held.end());
+    for (int64_t begin = std::max(offset, held.begin); begin < end;) {
+      const int64_t count =
+          std::min(end - begin, kMaxPartBytes / element_bytes);
+      (*runs)[held.ps].push_back({tensor, begin, count,
+                                  (begin - offset) * element_bytes,
+                                  count * element_bytes, range});
+      begin += count;
+    }
   }
   return absl::OkStatus();
 }
@@ -125,7 +130,14 @@ std::vector<DefineRequest> MakeDefines(const ClientModel& model,
     request.set_allow_non_finite(definition.allow_non_finite);
   }
   for (size_t i = 0; i < model.tensors.size(); ++i) {
-    *requests[model.placement[i]].add_tensors() = model.tensors[i];
+    const int64_t elements = model.NumElements(static_cast<int>(i), "");
+    for (const TensorExtent& extent : model.placement[i]) {
+      TensorDef& tensor = *requests[extent.ps].add_tensors();
+      tensor = model.tensors[i];
+      if (extent.IsAllOf(elements)) continue;
+      tensor.mutable_extent()->set_begin(extent.begin);
+      tensor.mutable_extent()->set_length(extent.length);
+    }
   }
   return requests;
 }

@@ -6,6 +6,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/placement.h"
 #include "common/cluster/placement_strategy.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/credentials.h"
@@ -128,7 +129,7 @@ absl::Status Client::SetTensors(absl::Span<const Tensor> tensors) {
   }
   fingerprint_ = ModelFingerprint(tensors_, options_.optimizer);
   ASSIGN_OR_RETURN(
-      const std::vector<int> placement,
+      const Placement placement,
       PlaceTensors(tensors_, client_->num_shards(), options_.placement));
   return client_->SetModel(tensors_, placement);
 }

@@ -31,6 +31,11 @@ absl::Status CheckViewSizes(const ClientModel& model,
   return absl::OkStatus();
 }
 
+// How many units of TensorSlice the first `elements` of a tensor take.
+int64_t UnitsOf(int64_t elements, absl::string_view slot) {
+  return slot == kCountSlot ? NumBlocks(elements) : elements;
+}
+
 int64_t BytesOf(const PlannedPart& part, const Codec* codec) {
   return EncodedBytes(codec, part.bytes / static_cast<int64_t>(sizeof(float)));
 }
@@ -43,8 +48,24 @@ int64_t ClientModel::ElementBytes(int tensor, absl::string_view slot) const {
 }
 
 int64_t ClientModel::NumElements(int tensor, absl::string_view slot) const {
-  const int64_t elements = muster::NumElements(tensors[tensor].shape());
-  return slot == kCountSlot ? NumBlocks(elements) : elements;
+  return UnitsOf(muster::NumElements(tensors[tensor].shape()), slot);
+}
+
+TensorExtent ClientModel::InUnits(const TensorExtent& extent,
+                                  absl::string_view slot) const {
+  const int64_t begin = UnitsOf(extent.begin, slot);
+  return {extent.ps, begin, UnitsOf(extent.end(), slot) - begin};
+}
+
+absl::Status ClientModel::CheckIsWhole() const {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int64_t elements = NumElements(static_cast<int>(i), "");
+    if (placement[i].front().IsAllOf(elements)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", tensors[i].name(), "' is in ", placement[i].size(),
+                     " pieces on the ps tasks, wanted whole tensors"));
+  }
+  return absl::OkStatus();
 }
 
 void ClientModel::FillSlice(const PlannedSlice& slice,

@@ -11,6 +11,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/cluster/placement.h"
 #include "common/codec/codec.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/tensor.pb.h"
@@ -47,7 +48,7 @@ MutableTensorView MutableViewOf(absl::Span<T> values) {
 struct ClientModel {
   Sender sender;
   std::vector<TensorDef> tensors;  // in creation order
-  std::vector<int> placement;      // the ps task of each tensor
+  Placement placement;
   TransferPlan plan;
   std::vector<Fence> fences;  // by ps task
   // Gradients are computed from values where the shards keep them, which every
@@ -66,6 +67,16 @@ struct ClientModel {
   // One element for each unit of TensorSlice: the elements of the tensor, or
   // its blocks for the slot "t".
   int64_t NumElements(int tensor, absl::string_view slot) const;
+
+  // An extent of a tensor's elements in units of TensorSlice: of the value or
+  // a slot.
+  TensorExtent InUnits(const TensorExtent& extent,
+                       absl::string_view slot) const;
+
+  // Checks that each tensor lies in one piece on its ps task: the condition of
+  // who reads or holds parameters where their shard keeps them. Errors:
+  // FailedPrecondition naming the first that does not.
+  absl::Status CheckIsWhole() const;
 
   // The sender and the fence of a message to a shard.
   template <typename Message>

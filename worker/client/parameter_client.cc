@@ -27,19 +27,20 @@ std::string PushName(int64_t step) {
   return absl::StrCat("push of step ", step);
 }
 
-// Where each shard begins each of its tensors, and what all take.
+// Where each shard begins each of its tensors, which are whole, and what all
+// take.
 struct ShardPlaces {
   std::vector<int64_t> begins;        // by tensor
   std::vector<AlignedPlaces> places;  // by ps task
 };
 
-ShardPlaces PlaceTensors(const ClientModel& model, int num_shards) {
+ShardPlaces PlaceOnShards(const ClientModel& model, int num_shards) {
   ShardPlaces placed;
   placed.places.resize(num_shards);
   for (size_t i = 0; i < model.tensors.size(); ++i) {
     const int tensor = static_cast<int>(i);
-    placed.begins.push_back(
-        placed.places[model.placement[tensor]].Add(model.TensorBytes(tensor)));
+    placed.begins.push_back(placed.places[model.placement[i].front().ps].Add(
+        model.TensorBytes(tensor)));
   }
   return placed;
 }
@@ -221,7 +222,8 @@ absl::StatusOr<PushResult> ParameterClient::PushAndWait(
 
 absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters() {
   const std::shared_ptr<const ClientModel> model = shards_.model();
-  const ShardPlaces placed = PlaceTensors(*model, shards_.size());
+  RETURN_IF_ERROR(Annotate(model->CheckIsWhole(), "map the parameters"));
+  const ShardPlaces placed = PlaceOnShards(*model, shards_.size());
   ParametersInPlace in_place;
   in_place.memory.resize(shards_.size());
   for (int shard = 0; shard < shards_.size(); ++shard) {
@@ -235,7 +237,8 @@ absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters() {
   }
   for (size_t i = 0; i < model->tensors.size(); ++i) {
     in_place.values.push_back(
-        {in_place.memory[model->placement[i]].get() + placed.begins[i],
+        {in_place.memory[model->placement[i].front().ps].get() +
+             placed.begins[i],
          model->TensorBytes(static_cast<int>(i))});
   }
   RETURN_IF_ERROR(shards_.SetInPlace(model));
@@ -249,6 +252,7 @@ absl::Status ParameterClient::KeepOnDevice(DeviceParameters* holder) {
         absl::StrCat("hold the parameters: they are on ", shards_.size(),
                      " ps tasks, wanted one"));
   }
+  RETURN_IF_ERROR(Annotate(model->CheckIsWhole(), "hold the parameters"));
   const absl::Status held = shards_.link(0).KeepOnDevice(
       model->sender, model->fences.front(), holder);
   RETURN_IF_ERROR(Annotate(AbortedIfFenced(held), shards_.name(0)));

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "common/cluster/placement.h"
 #include "common/codec/codec.h"
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
@@ -80,10 +81,10 @@ class ParameterClient {
   void Hello(int ps_task, const HelloRequest& request,
              ReplyCallback<HelloReply> done);
 
-  // The tensors, in creation order, and the ps task of each.
-  // Errors: InvalidArgument.
+  // The tensors, in creation order, and where they are. Errors:
+  // InvalidArgument.
   absl::Status SetModel(absl::Span<const TensorDef> tensors,
-                        absl::Span<const int> placement) {
+                        const Placement& placement) {
     return shards_.SetModel(tensors, placement);
   }
 
@@ -115,14 +116,15 @@ class ParameterClient {
   // shards keep them, for steps that read them there; from now until SetModel
   // or SetEpoch each push is of gradients that were computed so, and its
   // answers say what version the values then are. May block for seconds.
-  // Errors: FailedPrecondition, Unimplemented, PermissionDenied and
-  // InvalidArgument if some shard's cannot be read so; Aborted (fenced); others
-  // may be transient.
+  // Errors: FailedPrecondition (also if a tensor is in pieces), Unimplemented,
+  // PermissionDenied and InvalidArgument if some shard's cannot be read so;
+  // Aborted (fenced); others may be transient.
   absl::StatusOr<ParametersInPlace> MapParameters();
   // `holder` has the parameters from now on (DeviceParameters), until the next
   // Define; it outlives the client. UpdateOnDevice takes the place of pushes
   // then. May wait for a device. Errors: FailedPrecondition with several
-  // shards; those of ParameterLink::KeepOnDevice, Aborted for fenced.
+  // shards or a tensor in pieces; those of ParameterLink::KeepOnDevice, Aborted
+  // for fenced.
   absl::Status KeepOnDevice(DeviceParameters* holder);
   // The holder's gradients, computed from the values of `versions`, are the
   // update of `step`: as a push that sends nothing. Waits for the shard, not

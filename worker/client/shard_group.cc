@@ -50,8 +50,7 @@ ShardGroup::~ShardGroup() {
 }
 
 absl::StatusOr<TransferPlan> ShardGroup::Plan(
-    absl::Span<const TensorDef> tensors,
-    absl::Span<const int> placement) const {
+    absl::Span<const TensorDef> tensors, const Placement& placement) const {
   std::vector<int64_t> part_bytes;
   for (const std::unique_ptr<ParameterLink>& link : links_) {
     part_bytes.push_back(options_.max_part_bytes > 0 ? options_.max_part_bytes
@@ -61,16 +60,12 @@ absl::StatusOr<TransferPlan> ShardGroup::Plan(
 }
 
 absl::Status ShardGroup::SetModel(absl::Span<const TensorDef> tensors,
-                                  absl::Span<const int> placement) {
-  if (tensors.size() != placement.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        tensors.size(), " tensors, but ", placement.size(), " placements"));
-  }
+                                  const Placement& placement) {
   ASSIGN_OR_RETURN(TransferPlan plan, Plan(tensors, placement));
   auto next = std::make_shared<ClientModel>(*model());
   next->sender = options_.sender;
   next->tensors.assign(tensors.begin(), tensors.end());
-  next->placement.assign(placement.begin(), placement.end());
+  next->placement = placement;
   next->plan = std::move(plan);
   next->fences.resize(size());
   next->in_place = false;

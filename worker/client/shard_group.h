@@ -18,6 +18,7 @@
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/placement.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/tensor.pb.h"
@@ -66,7 +67,7 @@ class ShardGroup {
 
   // See ParameterClient::SetModel.
   absl::Status SetModel(absl::Span<const TensorDef> tensors,
-                        absl::Span<const int> placement);
+                        const Placement& placement);
   // See ParameterClient::SetEpoch. Returns whether the fences are new.
   bool SetEpoch(int64_t model_epoch,
                 absl::Span<const uint64_t> ps_incarnations);
@@ -99,7 +100,7 @@ class ShardGroup {
  private:
   // Cuts tensors as options_ and the links want it. Errors: InvalidArgument.
   absl::StatusOr<TransferPlan> Plan(absl::Span<const TensorDef> tensors,
-                                    absl::Span<const int> placement) const;
+                                    const Placement& placement) const;
   bool HasNoTransfers() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return transfers_.empty();
   }

@@ -1,13 +1,11 @@
 #include "worker/client/transfer_plan.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
 #include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
 
 namespace muster {
 namespace {
@@ -50,17 +48,17 @@ class PartPacker {
   int64_t header_bytes_ = 0;
 };
 
-// Adds a tensor: first what fits into the part begun, then whole parts.
-void AddTensor(int tensor, int64_t elements, int64_t element_bytes,
+// Adds an extent: first what fits into the part begun, then whole parts.
+void AddExtent(int tensor, const TensorExtent& extent, int64_t element_bytes,
                int64_t name_bytes, PartPacker* packer) {
   const int64_t block_bytes = kBlockElements * element_bytes;
-  int64_t offset = 0;
-  while (offset < elements) {
-    const int64_t left_bytes = (elements - offset) * element_bytes;
+  int64_t offset = extent.begin;
+  while (offset < extent.end()) {
+    const int64_t left = extent.end() - offset;
     int64_t blocks = std::max<int64_t>(1, packer->max_bytes() / block_bytes);
     const int64_t fitting = packer->room() / block_bytes;
-    if (left_bytes > packer->room() && fitting > 0) blocks = fitting;
-    const int64_t length = std::min(elements - offset, blocks * kBlockElements);
+    if (left * element_bytes > packer->room() && fitting > 0) blocks = fitting;
+    const int64_t length = std::min(left, blocks * kBlockElements);
     packer->Add({tensor, offset, length}, length * element_bytes, name_bytes);
     offset += length;
   }
@@ -81,45 +79,47 @@ std::vector<std::vector<PartId>> PartsOf(
 }
 
 // A plan whose shards may have any number of parts.
-absl::StatusOr<TransferPlan> PlanParts(
-    absl::Span<const TensorDef> tensors, absl::Span<const int> placement,
-    absl::Span<const int64_t> max_part_bytes) {
-  const int num_shards = static_cast<int>(max_part_bytes.size());
+TransferPlan PlanParts(absl::Span<const TensorDef> tensors,
+                       const Placement& placement,
+                       absl::Span<const int64_t> max_part_bytes) {
   TransferPlan plan;
-  plan.parts.resize(num_shards);
+  plan.parts.resize(max_part_bytes.size());
   std::vector<PartPacker> packers;
-  for (int i = 0; i < num_shards; ++i) {
+  for (size_t i = 0; i < max_part_bytes.size(); ++i) {
     packers.emplace_back(max_part_bytes[i], &plan.parts[i]);
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const TensorDef& tensor = tensors[i];
-    const absl::StatusOr<Shape> shape = Shape::Create(
-        absl::MakeConstSpan(tensor.shape().data(), tensor.shape_size()));
-    if (!shape.ok()) {
-      return Annotate(shape.status(), absl::StrCat("'", tensor.name(), "'"));
+    for (const TensorExtent& extent : placement[i]) {
+      AddExtent(static_cast<int>(i), extent,
+                static_cast<int64_t>(SizeOf(tensors[i].dtype())),
+                static_cast<int64_t>(tensors[i].name().size()),
+                &packers[extent.ps]);
     }
-    const auto element_bytes = static_cast<int64_t>(SizeOf(tensor.dtype()));
-    if (element_bytes == 0 || placement[i] < 0 || placement[i] >= num_shards) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", tensor.name(), "': data type ", DataTypeName(tensor.dtype()),
-          ", placed on ps task ", placement[i], " of ", num_shards));
-    }
-    AddTensor(static_cast<int>(i), shape->num_elements(), element_bytes,
-              static_cast<int64_t>(tensor.name().size()),
-              &packers[placement[i]]);
   }
   plan.parts_of = PartsOf(tensors.size(), plan.parts);
   return plan;
 }
 
+absl::Status CheckTypes(absl::Span<const TensorDef> tensors) {
+  for (const TensorDef& tensor : tensors) {
+    if (SizeOf(tensor.dtype()) > 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("cut '", tensor.name(), "' into parts: data type ",
+                     DataTypeName(tensor.dtype()), ", wanted one with a size"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<TransferPlan> PlanTransfer(
-    absl::Span<const TensorDef> tensors, absl::Span<const int> placement,
+    absl::Span<const TensorDef> tensors, const Placement& placement,
     absl::Span<const int64_t> max_part_bytes) {
-  assert(tensors.size() == placement.size());
-  ASSIGN_OR_RETURN(TransferPlan plan,
-                   PlanParts(tensors, placement, max_part_bytes));
+  RETURN_IF_ERROR(CheckPlacement(tensors, placement,
+                                 static_cast<int>(max_part_bytes.size()),
+                                 kBlockElements));
+  RETURN_IF_ERROR(CheckTypes(tensors));
+  TransferPlan plan = PlanParts(tensors, placement, max_part_bytes);
   std::vector<int64_t> enough(max_part_bytes.begin(), max_part_bytes.end());
   for (size_t i = 0; i < enough.size(); ++i) {
     if (plan.parts[i].size() > kMaxStepParts) enough[i] = kMaxPartBytes;

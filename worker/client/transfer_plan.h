@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/cluster/placement.h"
 #include "proto/tensor.pb.h"
 
 namespace muster {
@@ -41,11 +42,10 @@ struct TransferPlan {
 // whole small tensor may be more; so may all parts of a shard that would have
 // more than kMaxStepParts): in creation order, small tensors share a part,
 // large ones are split between two blocks. The same arguments give the same
-// plan. `placement` has the shard of each tensor. REQUIRES: as many placements
-// as tensors. Errors: InvalidArgument naming the tensor for a bad shape, data
-// type or placement.
+// plan. Errors: InvalidArgument naming the tensor for a bad shape, data type or
+// placement (CheckPlacement).
 absl::StatusOr<TransferPlan> PlanTransfer(
-    absl::Span<const TensorDef> tensors, absl::Span<const int> placement,
+    absl::Span<const TensorDef> tensors, const Placement& placement,
     absl::Span<const int64_t> max_part_bytes);
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/cluster/placement.h"
 #include "proto/tensor.pb.h"
 #include "worker/client/chief_client.h"
 
@@ -14,8 +15,7 @@ namespace muster {
 struct PlacedModel {
   // The parameters, in creation order.
   std::vector<TensorDef> tensors;
-  // The ps task of each.
-  std::vector<int> placement;
+  Placement placement;
   ModelDefinition definition;
 };
 

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/placement.h"
 #include "common/codec/codec.h"
 #include "common/rpc/incarnation.h"
 #include "common/tensor/aligned_buffer.h"
@@ -28,7 +29,7 @@ constexpr int64_t kEpoch = 1;
 // The model: tensors of nearly one size, dealt out to the shards in turn.
 struct Model {
   std::vector<TensorDef> tensors;
-  std::vector<int> placement;
+  Placement placement;
 };
 
 Model MakeModel(const WorkloadOptions& options) {
@@ -41,7 +42,8 @@ Model MakeModel(const WorkloadOptions& options) {
     tensor.add_shape(elements * (i + 1) / options.tensors -
                      elements * i / options.tensors);
     model.tensors.push_back(std::move(tensor));
-    model.placement.push_back(i % options.shards);
+    model.placement.push_back(
+        {TensorExtent{i % options.shards, 0, model.tensors.back().shape(0)}});
   }
   return model;
 }

@@ -16,14 +16,14 @@ TEST(GreedyPlacementTest, GivesEachTensorToTheLeastLoadedTask) {
   const std::vector<TensorDef> tensors = {
       MakeTensor("a", {10}), MakeTensor("b", {4}), MakeTensor("c", {3}),
       MakeTensor("d", {3}), MakeTensor("e", {1})};
-  EXPECT_THAT(PlaceTensors(tensors, 2, spec),
+  EXPECT_THAT(PlaceOnTasks(tensors, 2, spec),
               IsOkAndHolds(std::vector<int>{0, 1, 1, 1, 0}));
 }
 
 TEST(GreedyPlacementTest, KeepsTheLargestTensorOfTheCnnAlone) {
   PlacementSpec spec;
   spec.set_strategy("greedy");
-  EXPECT_THAT(PlaceTensors(MnistCnnTensors(), 2, spec),
+  EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 2, spec),
               IsOkAndHolds(std::vector<int>{0, 1, 1, 0, 0, 1, 1, 1}));
 }
 

@@ -23,24 +23,24 @@ PlacementSpec Pinned(const std::string& pattern, int ps_task) {
 }
 
 TEST(PinnedPlacementTest, PinsWholeNamesAndPlacesTheRestByTheFallback) {
-  EXPECT_THAT(PlaceTensors(MnistCnnTensors(), 3, Pinned("conv[12]/.*", 2)),
+  EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 3, Pinned("conv[12]/.*", 2)),
               IsOkAndHolds(std::vector<int>{2, 2, 2, 2, 0, 1, 2, 0}));
 }
 
 TEST(PinnedPlacementTest, APatternThatMatchesNothingIsRefusedByName) {
   // It matches a part of names only.
   EXPECT_THAT(
-      PlaceTensors(MnistCnnTensors(), 2, Pinned("dense", 1)),
+      PlaceOnTasks(MnistCnnTensors(), 2, Pinned("dense", 1)),
       StatusIs(absl::StatusCode::kInvalidArgument,
                HasSubstr("placement.pin.pattern 'dense' matches no whole name; "
                          "there are: conv1/weights, conv1/bias, ")));
-  EXPECT_THAT(PlaceTensors(MnistCnnTensors(), 2, Pinned("conv1/weight", 1)),
+  EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 2, Pinned("conv1/weight", 1)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("did you mean 'conv1/weights'?")));
 }
 
 TEST(PinnedPlacementTest, FindsAWholeMatchBehindAShorterAlternative) {
-  EXPECT_THAT(PlaceTensors({MakeTensor("ab", {1})}, 2, Pinned("a|ab", 1)),
+  EXPECT_THAT(PlaceOnTasks({MakeTensor("ab", {1})}, 2, Pinned("a|ab", 1)),
               IsOkAndHolds(std::vector<int>{1}));
 }
 
@@ -49,14 +49,14 @@ TEST(PinnedPlacementTest, TheFirstMatchDecides) {
   PinSpec* pin = spec.add_pin();
   pin->set_pattern(".*");
   pin->set_ps_task(0);
-  EXPECT_THAT(PlaceTensors(MnistCnnTensors(), 2, spec),
+  EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 2, spec),
               IsOkAndHolds(std::vector<int>{0, 1, 0, 0, 0, 0, 0, 0}));
 }
 
 TEST(PinnedPlacementTest, UsesTheNamedFallback) {
   PlacementSpec spec = Pinned("conv.*", 1);
   spec.set_fallback("greedy");
-  EXPECT_THAT(PlaceTensors(MnistCnnTensors(), 2, spec),
+  EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 2, spec),
               IsOkAndHolds(std::vector<int>{1, 1, 1, 1, 0, 1, 1, 1}));
 }
 
@@ -86,7 +86,7 @@ TEST(PinnedPlacementTest, RefusesBadSettings) {
       {Pinned("a", 2), "ps_task 2 is not in the cluster, which has 2 ps"},
   };
   for (const Case& c : kCases) {
-    const auto tasks = PlaceTensors(MnistCnnTensors(), 2, c.spec);
+    const auto tasks = PlaceOnTasks(MnistCnnTensors(), 2, c.spec);
     ASSERT_FALSE(tasks.ok()) << c.wanted;
     EXPECT_THAT(tasks.status().message(), HasSubstr(c.wanted));
   }
@@ -95,7 +95,7 @@ TEST(PinnedPlacementTest, RefusesBadSettings) {
 TEST(PinnedPlacementTest, EndsOnAPatternThatBacktracksWithoutLimit) {
   // In a backtracking matcher this takes 2^40 steps.
   const TensorDef tensor = MakeTensor(std::string(40, 'a') + "b", {1});
-  EXPECT_THAT(PlaceTensors({tensor}, 2, Pinned("(a|a)*(a|a)*c", 1)),
+  EXPECT_THAT(PlaceOnTasks({tensor}, 2, Pinned("(a|a)*(a|a)*c", 1)),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 

@@ -36,7 +36,7 @@ TEST(PlacementStrategyTest, EveryRegisteredNamePlaces) {
   EXPECT_THAT(PlacementRegistry::Validate(), IsOk());
   const std::vector<TensorDef> tensors = MnistCnnTensors();
   for (const std::string& name : PlacementRegistry::Names()) {
-    const auto tasks = PlaceTensors(tensors, 3, Spec(name));
+    const auto tasks = PlaceOnTasks(tensors, 3, Spec(name));
     ASSERT_THAT(tasks, IsOk());
     EXPECT_EQ(tasks->size(), tensors.size());
     EXPECT_THAT(*tasks, Each(AllOf(Ge(0), Lt(3))));
@@ -46,24 +46,24 @@ TEST(PlacementStrategyTest, EveryRegisteredNamePlaces) {
 
 TEST(PlacementStrategyTest, OneTaskTakesAll) {
   for (const char* name : {"greedy", "round_robin"}) {
-    const auto tasks = PlaceTensors(MnistCnnTensors(), 1, Spec(name));
+    const auto tasks = PlaceOnTasks(MnistCnnTensors(), 1, Spec(name));
     ASSERT_THAT(tasks, IsOk());
     EXPECT_THAT(*tasks, Each(0));
   }
 }
 
 TEST(PlacementStrategyTest, NoTensorsAreNoTasks) {
-  EXPECT_THAT(PlaceTensors({}, 2, Spec("greedy")),
+  EXPECT_THAT(PlaceOnTasks({}, 2, Spec("greedy")),
               IsOkAndHolds(std::vector<int>()));
 }
 
 TEST(PlacementStrategyTest, TheDefaultIsRoundRobin) {
-  const auto tasks = PlaceTensors(MnistCnnTensors(), 2, PlacementSpec());
+  const auto tasks = PlaceOnTasks(MnistCnnTensors(), 2, PlacementSpec());
   EXPECT_THAT(tasks, IsOkAndHolds(std::vector<int>{0, 1, 0, 1, 0, 1, 0, 1}));
 }
 
 TEST(PlacementStrategyTest, OffersTheNearestName) {
-  EXPECT_THAT(PlaceTensors({}, 2, Spec("gready")),
+  EXPECT_THAT(PlaceOnTasks({}, 2, Spec("gready")),
               StatusIs(absl::StatusCode::kNotFound,
                        HasSubstr("did you mean 'greedy'?")));
 }
@@ -77,9 +77,9 @@ TEST(PlacementStrategyTest, RefusesPinsOfAnotherStrategy) {
 }
 
 TEST(PlacementStrategyTest, RefusesBadTensorsAndNoPs) {
-  EXPECT_THAT(PlaceTensors(MnistCnnTensors(), 0, PlacementSpec()),
+  EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 0, PlacementSpec()),
               StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(PlaceTensors({MakeTensor("a/b", {2, -1})}, 1, PlacementSpec()),
+  EXPECT_THAT(PlaceOnTasks({MakeTensor("a/b", {2, -1})}, 1, PlacementSpec()),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("a/b"), HasSubstr("negative"))));
   TensorDef untyped = MakeTensor("c", {2});

@@ -12,7 +12,7 @@ namespace {
 TEST(RoundRobinPlacementTest, GoesByCreationOrderWhateverTheSizes) {
   PlacementSpec spec;
   spec.set_strategy("round_robin");
-  EXPECT_THAT(PlaceTensors(MnistCnnTensors(), 3, spec),
+  EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 3, spec),
               IsOkAndHolds(std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1}));
 }
 
@@ -20,7 +20,7 @@ TEST(RoundRobinPlacementTest, LeavesTasksEmptyIfThereAreMoreThanTensors) {
   PlacementSpec spec;
   spec.set_strategy("round_robin");
   EXPECT_THAT(
-      PlaceTensors({MakeTensor("a", {1}), MakeTensor("b", {1})}, 5, spec),
+      PlaceOnTasks({MakeTensor("a", {1}), MakeTensor("b", {1})}, 5, spec),
       IsOkAndHolds(std::vector<int>{0, 1}));
 }
 

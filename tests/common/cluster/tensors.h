@@ -5,7 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/placement.h"
+#include "common/cluster/placement_strategy.h"
 #include "proto/tensor.pb.h"
+#include "proto/training.pb.h"
 
 namespace muster {
 
@@ -28,6 +35,23 @@ inline std::vector<TensorDef> MnistCnnTensors() {
           MakeTensor("dense1/bias", {1024}),
           MakeTensor("dense2/weights", {10, 1024}),
           MakeTensor("dense2/bias", {10})};
+}
+
+// Places the tensors; returns the ps task of each. Errors: also Internal if one
+// is not whole.
+inline absl::StatusOr<std::vector<int>> PlaceOnTasks(
+    absl::Span<const TensorDef> tensors, int num_ps,
+    const PlacementSpec& spec) {
+  ASSIGN_OR_RETURN(const Placement placement,
+                   PlaceTensors(tensors, num_ps, spec));
+  RETURN_IF_ERROR(
+      CheckPlacement(tensors, placement, num_ps, /*block_elements=*/1));
+  std::vector<int> tasks;
+  for (const std::vector<TensorExtent>& extents : placement) {
+    if (extents.size() != 1) return absl::InternalError("a tensor was cut");
+    tasks.push_back(extents.front().ps);
+  }
+  return tasks;
 }
 
 }  // namespace muster

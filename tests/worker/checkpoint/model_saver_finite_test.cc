@@ -41,7 +41,7 @@ class ModelSaverFiniteTest : public ::testing::Test {
     def.add_shape(kElements);
     def.set_kind(TRAINABLE);
     placed_.tensors = {def};
-    placed_.placement = {0};
+    placed_.placement = {{{0, 0, kElements}}};
     placed_.definition.fingerprint = 5;
     placed_.definition.optimizer.set_name("sgd");
     auto* rate = placed_.definition.optimizer.add_attr();

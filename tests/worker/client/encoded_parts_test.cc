@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/cluster/placement.h"
 #include "common/codec/codec.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
@@ -108,7 +109,9 @@ class EncodedPartsTest : public testing::Test {
       tensors[i].add_shape(kSizes[i]);
       tensors[i].set_dtype(FLOAT32);
     }
-    ASSERT_THAT(client_->SetModel(tensors, {0, 1, 0}), IsOk());
+    ASSERT_THAT(
+        client_->SetModel(tensors, PlaceWhole(tensors, {0, 1, 0}).value()),
+        IsOk());
     for (int i = 0; i < kShards; ++i) {
       HelloRequest hello;
       hello.set_protocol_version(kProtocolVersion);

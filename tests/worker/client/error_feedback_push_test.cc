@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
+#include "common/cluster/placement.h"
 #include "common/codec/codec.h"
 #include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
@@ -112,7 +113,9 @@ class ErrorFeedbackPushTest : public testing::TestWithParam<std::string> {
       tensor.add_shape(size);
       tensor.set_dtype(FLOAT32);
     }
-    EXPECT_THAT(worker.client->SetModel(tensors, {0, 1}), IsOk());
+    EXPECT_THAT(
+        worker.client->SetModel(tensors, PlaceWhole(tensors, {0, 1}).value()),
+        IsOk());
     for (int i = 0; i < kShards; ++i) {
       HelloRequest hello;
       hello.set_protocol_version(kProtocolVersion);

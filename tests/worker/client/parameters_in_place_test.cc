@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/cluster/placement.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -59,7 +60,9 @@ class ParametersInPlaceTest : public testing::TestWithParam<LinkKind> {
           std::make_unique<ForwardingParameterLink>(&shards_[i]->link()));
     }
     auto client = std::make_unique<ParameterClient>(options, std::move(links));
-    EXPECT_THAT(client->SetModel(tensors_, {0, 1, 1, 0}), IsOk());
+    EXPECT_THAT(
+        client->SetModel(tensors_, PlaceWhole(tensors_, {0, 1, 1, 0}).value()),
+        IsOk());
     for (int i = 0; i < kShards; ++i) {
       EXPECT_THAT(AwaitReply<HelloReply>([&](auto done) {
                     client->Hello(i, MakeHello(options.sender), done);
@@ -177,7 +180,9 @@ TEST_P(MappedTest, AModelThatIsPulledConsistentlyIsNotThere) {
 TEST_P(MappedTest, AnotherModelIsRefused) {
   ASSERT_THAT(Load(IN_PLACE), IsOk());
   tensors_[0].set_shape(0, 100);
-  ASSERT_THAT(client_->SetModel(tensors_, {0, 1, 1, 0}), IsOk());
+  ASSERT_THAT(
+      client_->SetModel(tensors_, PlaceWhole(tensors_, {0, 1, 1, 0}).value()),
+      IsOk());
   EXPECT_THAT(client_->MapParameters(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("/job:ps/task:0")));

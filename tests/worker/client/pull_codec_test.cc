@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/cluster/placement.h"
 #include "common/codec/codec.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
@@ -72,7 +73,9 @@ class PullCodecTest : public testing::TestWithParam<
       tensors[i].add_shape(kSizes[i]);
       tensors[i].set_dtype(FLOAT32);
     }
-    ASSERT_THAT(client_->SetModel(tensors, {0, 0, 0}), IsOk());
+    ASSERT_THAT(
+        client_->SetModel(tensors, PlaceWhole(tensors, {0, 0, 0}).value()),
+        IsOk());
     HelloRequest hello;
     hello.set_protocol_version(kProtocolVersion);
     *hello.mutable_sender() = options.sender;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/placement.h"
 #include "common/codec/codec.h"
 #include "common/rpc/protocol.h"
 #include "gtest/gtest.h"
@@ -32,7 +33,8 @@ class PushEncoderTest : public testing::Test {
       gradients_.emplace_back(size, kGradient);
     }
     model_.tensors[1].set_kind(STATE);
-    model_.plan = PlanTransfer(model_.tensors, {0, 0, 1},
+    model_.plan = PlanTransfer(model_.tensors,
+                               PlaceWhole(model_.tensors, {0, 0, 1}).value(),
                                std::vector<int64_t>(kShards, kMaxPartBytes))
                       .value();
   }
@@ -151,7 +153,8 @@ TEST_F(PushEncoderTest, WithoutErrorFeedbackNothingIsOwed) {
   const std::vector<float> values(36, kGradient);
   model_.tensors.resize(1);
   model_.tensors[0].set_shape(0, 36);
-  model_.plan = PlanTransfer(model_.tensors, {0}, {kMaxPartBytes}).value();
+  model_.plan =
+      PlanTransfer(model_.tensors, {{{0, 0, 36}}}, {kMaxPartBytes}).value();
   for (int step = 1; step <= 3; ++step) {
     const auto encoded =
         plain.Begin(step, model_, {ViewOf(absl::MakeConstSpan(values))});

@@ -35,7 +35,7 @@ class ShardGroupTest : public testing::Test {
     tensor.set_name("tensor");
     tensor.set_dtype(FLOAT32);
     tensor.add_shape(3);
-    EXPECT_THAT(group_->SetModel({tensor}, {1}), IsOk());
+    EXPECT_THAT(group_->SetModel({tensor}, {{{1, 0, 3}}}), IsOk());
     group_->SetEpoch(1, {11, 12});
   }
 

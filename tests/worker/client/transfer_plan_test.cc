@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/placement.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -24,10 +26,18 @@ TensorDef MakeTensor(const std::string& name, std::vector<int64_t> shape,
   return tensor;
 }
 
+// The plan of whole tensors on these ps tasks.
+absl::StatusOr<TransferPlan> PlanWhole(
+    const std::vector<TensorDef>& tensors, const std::vector<int>& tasks,
+    const std::vector<int64_t>& max_part_bytes) {
+  ASSIGN_OR_RETURN(const Placement placement, PlaceWhole(tensors, tasks));
+  return PlanTransfer(tensors, placement, max_part_bytes);
+}
+
 TEST(TransferPlanTest, FusesSmallTensors) {
   const absl::StatusOr<TransferPlan> plan =
-      PlanTransfer({MakeTensor("w", {5, 5, 1, 32}), MakeTensor("b", {32})},
-                   {0, 0}, {kMaxPartBytes, kMaxPartBytes});
+      PlanWhole({MakeTensor("w", {5, 5, 1, 32}), MakeTensor("b", {32})}, {0, 0},
+                {kMaxPartBytes, kMaxPartBytes});
   ASSERT_THAT(plan, IsOk());
   ASSERT_EQ(plan->parts[0].size(), 1);
   EXPECT_EQ(plan->parts[0][0].slices.size(), 2);
@@ -38,8 +48,8 @@ TEST(TransferPlanTest, FusesSmallTensors) {
 TEST(TransferPlanTest, SplitsLargeTensorsBetweenBlocks) {
   const int64_t elements = 9 * kBlockElements + 5;
   const absl::StatusOr<TransferPlan> plan =
-      PlanTransfer({MakeTensor("small", {3}), MakeTensor("large", {elements})},
-                   {0, 0}, {kMaxPartBytes});
+      PlanWhole({MakeTensor("small", {3}), MakeTensor("large", {elements})},
+                {0, 0}, {kMaxPartBytes});
   ASSERT_THAT(plan, IsOk());
   int64_t next = 0;
   for (const PlannedPart& part : plan->parts[0]) {
@@ -64,7 +74,7 @@ TEST(TransferPlanTest, SplitsLargeTensorsBetweenBlocks) {
 }
 
 TEST(TransferPlanTest, MakesMorePartsIfTheyAreToBeSmall) {
-  const absl::StatusOr<TransferPlan> plan = PlanTransfer(
+  const absl::StatusOr<TransferPlan> plan = PlanWhole(
       {MakeTensor("a", {3}), MakeTensor("b", {1}), MakeTensor("c", {3}),
        MakeTensor("large", {kBlockElements + 5})},
       {0, 0, 0, 0}, /*max_part_bytes=*/{16});
@@ -80,7 +90,7 @@ TEST(TransferPlanTest, MakesMorePartsIfTheyAreToBeSmall) {
 TEST(TransferPlanTest, EachShardHasPartsOfItsOwnSize) {
   const TensorDef large = MakeTensor("large", {4 * kBlockElements});
   const absl::StatusOr<TransferPlan> plan =
-      PlanTransfer({large, large}, {0, 1}, {kMaxPartBytes, kMaxPartBytes / 2});
+      PlanWhole({large, large}, {0, 1}, {kMaxPartBytes, kMaxPartBytes / 2});
   ASSERT_THAT(plan, IsOk());
   EXPECT_THAT(plan->parts[0], SizeIs(1));
   EXPECT_THAT(plan->parts[1], SizeIs(2));
@@ -88,9 +98,9 @@ TEST(TransferPlanTest, EachShardHasPartsOfItsOwnSize) {
 
 TEST(TransferPlanTest, SmallPartsBecomeLargeOnesWhereTheyWouldBeTooMany) {
   const auto plan_of = [](int64_t blocks) {
-    return PlanTransfer({MakeTensor("huge", {blocks * kBlockElements}),
-                         MakeTensor("small", {4 * kBlockElements})},
-                        {0, 1}, {kMaxPartBytes / 4, kMaxPartBytes / 4});
+    return PlanWhole({MakeTensor("huge", {blocks * kBlockElements}),
+                      MakeTensor("small", {4 * kBlockElements})},
+                     {0, 1}, {kMaxPartBytes / 4, kMaxPartBytes / 4});
   };
   absl::StatusOr<TransferPlan> plan = plan_of(kMaxStepParts);
   ASSERT_THAT(plan, IsOk());
@@ -102,7 +112,7 @@ TEST(TransferPlanTest, SmallPartsBecomeLargeOnesWhereTheyWouldBeTooMany) {
 }
 
 TEST(TransferPlanTest, DoublesHaveFewerBlocksInAPart) {
-  const absl::StatusOr<TransferPlan> plan = PlanTransfer(
+  const absl::StatusOr<TransferPlan> plan = PlanWhole(
       {MakeTensor("w", {4 * kBlockElements}, FLOAT64)}, {0}, {kMaxPartBytes});
   ASSERT_THAT(plan, IsOk());
   EXPECT_EQ(plan->parts[0].size(), 2);
@@ -114,7 +124,7 @@ TEST(TransferPlanTest, ManyLongNamesStayUnderTheHeaderLimit) {
     tensors.push_back(MakeTensor(absl::StrCat(std::string(250, 'n'), i), {1}));
   }
   const absl::StatusOr<TransferPlan> plan =
-      PlanTransfer(tensors, std::vector<int>(1000, 0), {kMaxPartBytes});
+      PlanWhole(tensors, std::vector<int>(1000, 0), {kMaxPartBytes});
   ASSERT_THAT(plan, IsOk());
   EXPECT_GT(plan->parts[0].size(), 4);
   for (const PlannedPart& part : plan->parts[0]) {
@@ -122,12 +132,53 @@ TEST(TransferPlanTest, ManyLongNamesStayUnderTheHeaderLimit) {
   }
 }
 
+TEST(TransferPlanTest, EachShardHasThePartsOfItsPieces) {
+  constexpr int64_t kElements = 6 * kBlockElements + 5;
+  const absl::StatusOr<TransferPlan> plan =
+      PlanTransfer({MakeTensor("small", {3}), MakeTensor("cut", {kElements})},
+                   {{{1, 0, 3}},
+                    {{0, 0, kBlockElements},
+                     {1, kBlockElements, 4 * kBlockElements},
+                     {0, 5 * kBlockElements, kElements - 5 * kBlockElements}}},
+                   {kMaxPartBytes, kMaxPartBytes});
+  ASSERT_THAT(plan, IsOk());
+  const auto slices = [&](int shard, int part) {
+    std::vector<std::vector<int64_t>> found;
+    for (const PlannedSlice& slice : plan->parts[shard][part].slices) {
+      found.push_back({slice.tensor, slice.offset, slice.length});
+    }
+    return found;
+  };
+  using Slices = std::vector<std::vector<int64_t>>;
+  // Two pieces on one shard share a part.
+  ASSERT_THAT(plan->parts[0], SizeIs(1));
+  EXPECT_EQ(slices(0, 0),
+            Slices({{1, 0, kBlockElements},
+                    {1, 5 * kBlockElements, kBlockElements + 5}}));
+  ASSERT_THAT(plan->parts[1], SizeIs(2));
+  EXPECT_EQ(slices(1, 0),
+            Slices({{0, 0, 3}, {1, kBlockElements, 3 * kBlockElements}}));
+  EXPECT_EQ(slices(1, 1), Slices({{1, 4 * kBlockElements, kBlockElements}}));
+  EXPECT_THAT(plan->parts_of[0], SizeIs(1));
+  EXPECT_THAT(plan->parts_of[1], SizeIs(4));
+}
+
 TEST(TransferPlanTest, RefusesAPlacementThatDoesNotExist) {
   EXPECT_THAT(
-      PlanTransfer({MakeTensor("w", {1})}, {2}, {kMaxPartBytes, kMaxPartBytes}),
+      PlanWhole({MakeTensor("w", {1})}, {2}, {kMaxPartBytes, kMaxPartBytes}),
       StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("'w': data type float32, placed on ps task 2 "
-                         "of 2")));
+               HasSubstr("place 'w': extent [0, + 1) on ps task 2; wanted a "
+                         "task in [0, 2)")));
+  EXPECT_THAT(PlanTransfer({MakeTensor("w", {9})}, {{{0, 0, 5}, {0, 5, 4}}},
+                           {kMaxPartBytes}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("wanted its end at a multiple of 65536")));
+}
+
+TEST(TransferPlanTest, RefusesATypeWithoutASize) {
+  EXPECT_THAT(PlanWhole({MakeTensor("w", {1}, DATA_TYPE_UNSPECIFIED)}, {0},
+                        {kMaxPartBytes}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'w'")));
 }
 
 }  // namespace

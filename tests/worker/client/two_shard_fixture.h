@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/cluster/placement.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fake_parameter_link.h"
 #include "tests/testing/status_matchers.h"
@@ -43,7 +44,6 @@ class TwoShardFixture : public ::testing::Test {
       options_.ps_names.push_back(absl::StrCat("/job:ps/task:", i));
     }
     tensors_.resize(sizes.size());
-    placement_.assign(placement.begin(), placement.end());
     for (size_t i = 0; i < sizes.size(); ++i) {
       tensors_[i].set_name(absl::StrCat("tensor", i));
       tensors_[i].add_shape(sizes[i]);
@@ -51,6 +51,7 @@ class TwoShardFixture : public ::testing::Test {
       values_.emplace_back(sizes[i], 0.0f);
       gradients_.emplace_back(sizes[i], 0.0f);
     }
+    placement_ = PlaceWhole(tensors_, placement).value();
     Reconnect(std::move(links));
   }
 
@@ -90,7 +91,7 @@ class TwoShardFixture : public ::testing::Test {
   Values values_;
   Values gradients_;
   std::vector<TensorDef> tensors_;
-  std::vector<int> placement_;
+  Placement placement_;
   std::unique_ptr<ParameterClient> client_;
 };
 

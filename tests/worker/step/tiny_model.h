@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/cluster/placement.h"
 #include "common/rpc/protocol.h"
 #include "tests/testing/counting_clock.h"
 #include "tests/testing/delayed_link.h"
@@ -81,7 +82,8 @@ class TinyModel {
 
   // Zero weights and this bias on the shard, in epoch 1.
   absl::Status Load(const std::vector<float>& bias) {
-    const absl::Status set = client_->SetModel(model_->parameters(), {0, 0});
+    const absl::Status set = client_->SetModel(
+        model_->parameters(), PlaceWhole(model_->parameters(), {0, 0}).value());
     if (!set.ok()) return set;
     client_->SetEpoch(1, {kIncarnation});
     const std::vector<float> weights(2 * bias.size(), 0.0f);

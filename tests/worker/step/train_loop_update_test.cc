@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/placement.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/service/shard_server.h"
@@ -121,7 +122,10 @@ class Training {
     *hello.mutable_sender() = options.sender;
     client_->Hello(0, hello,
                    [](const auto& reply) { EXPECT_THAT(reply, IsOk()); });
-    EXPECT_THAT(client_->SetModel(model_->parameters(), {0, 0}), IsOk());
+    EXPECT_THAT(
+        client_->SetModel(model_->parameters(),
+                          PlaceWhole(model_->parameters(), {0, 0}).value()),
+        IsOk());
     client_->SetEpoch(1, {kIncarnation});
     ModelDefinition definition;
     definition.optimizer = Adam();

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/cluster/placement.h"
 #include "common/rpc/protocol.h"
 #include "gtest/gtest.h"
 #include "ps_server/service/shard_server.h"
@@ -134,9 +135,11 @@ class Worker {
     *hello.mutable_sender() = options.sender;
     client_->Hello(0, hello,
                    [](const auto& reply) { EXPECT_THAT(reply, IsOk()); });
-    EXPECT_THAT(
-        client_->SetModel(model_->parameters(), std::vector<int>(kTensors, 0)),
-        IsOk());
+    EXPECT_THAT(client_->SetModel(model_->parameters(),
+                                  PlaceWhole(model_->parameters(),
+                                             std::vector<int>(kTensors, 0))
+                                      .value()),
+                IsOk());
     client_->SetEpoch(1, {kIncarnation});
   }
 
