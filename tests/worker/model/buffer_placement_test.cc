@@ -47,7 +47,7 @@ TEST(BufferPlacementTest, AChainInPlaceNeedsOneBuffer) {
   Add(&plan, 0, 1);
   Add(&plan, 1, 2);
   Add(&plan, 2, 3);
-  EXPECT_EQ(PlaceBuffers(plan).arena_bytes, kBytes);
+  EXPECT_EQ(PlaceBuffers(plan).arena_bytes[0], kBytes);
 }
 
 TEST(BufferPlacementTest, KeepsASourceThatIsReadLater) {
@@ -63,7 +63,7 @@ TEST(BufferPlacementTest, KeepsASourceThatIsReadAtTheEnd) {
   ExecutionPlan plan = PlanWith(2);
   plan.buffers[0].live_at_end = true;
   Add(&plan, 0, 1);
-  EXPECT_EQ(PlaceBuffers(plan).arena_bytes, 2 * kBytes);
+  EXPECT_EQ(PlaceBuffers(plan).arena_bytes[0], 2 * kBytes);
 }
 
 TEST(BufferPlacementTest, NeverWritesOverMemoryOfOthers) {
@@ -72,14 +72,14 @@ TEST(BufferPlacementTest, NeverWritesOverMemoryOfOthers) {
   Add(&plan, 0, 1);
   const BufferPlacement placement = PlaceBuffers(plan);
   EXPECT_EQ(placement.offsets[0], -1);
-  EXPECT_EQ(placement.arena_bytes, kBytes);
+  EXPECT_EQ(placement.arena_bytes[0], kBytes);
 }
 
 TEST(BufferPlacementTest, DoesNotWorkInPlaceOnASourceThatIsReadTwice) {
   ExecutionPlan plan = PlanWith(2);
   Add(&plan, 0, 1);
   plan.instructions[0].operands.push_back({Operand::kSrc, 1, 0});
-  EXPECT_EQ(PlaceBuffers(plan).arena_bytes, 2 * kBytes);
+  EXPECT_EQ(PlaceBuffers(plan).arena_bytes[0], 2 * kBytes);
 }
 
 TEST(BufferPlacementTest, BackwardTakesTheMemoryOfItsGradient) {
