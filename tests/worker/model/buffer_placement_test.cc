@@ -96,5 +96,20 @@ TEST(BufferPlacementTest, BackwardTakesTheMemoryOfItsGradient) {
   EXPECT_NE(placement.offsets[0], placement.offsets[2]);
 }
 
+TEST(BufferPlacementTest, EachDeviceHasAnArena) {
+  ExecutionPlan plan = PlanWith(3);
+  plan.num_devices = 2;
+  plan.buffers[1].device = 1;
+  plan.buffers[2].device = 1;
+  Instruction transfer;
+  transfer.device = 1;
+  transfer.operands = {{Operand::kSrc, 0, 0}, {Operand::kDst, 0, 1}};
+  plan.instructions.push_back(std::move(transfer));
+  Add(&plan, 1, 2);
+  const BufferPlacement placement = PlaceBuffers(plan);
+  EXPECT_EQ(placement.arena_bytes, std::vector<int64_t>({kBytes, kBytes}));
+  EXPECT_EQ(placement.offsets, std::vector<int64_t>({0, 0, 0}));
+}
+
 }  // namespace
 }  // namespace muster
