@@ -33,12 +33,51 @@ TensorDef MakeTensorDef(const ModelGraph::Parameter& parameter) {
   return def;
 }
 
+std::vector<Backend*> BackendsOf(const CompileOptions& options) {
+  std::vector<Backend*> backends = {options.backend};
+  backends.insert(backends.end(), options.more_backends.begin(),
+                  options.more_backends.end());
+  return backends;
+}
+
+absl::Status CheckDevices(const CompileOptions& options) {
+  if (options.more_backends.empty()) return absl::OkStatus();
+  for (Backend* const backend : BackendsOf(options)) {
+    if (backend->streams() != nullptr) {
+      return absl::UnimplementedError(absl::StrCat(
+          "compile a model over several devices: all must compute in the "
+          "host's memory, '",
+          backend->name(), "' has memory of its own; use it alone"));
+    }
+    if (backend->dtype() != options.backend->dtype()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "compile a model over several devices: all must compute in ",
+          DataTypeName(options.backend->dtype()), ", '", backend->name(),
+          "' computes in ", DataTypeName(backend->dtype())));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AssignDevices(const CompileOptions& options, Program* program) {
+  if (options.device_of == nullptr) return absl::OkStatus();
+  const int count = static_cast<int>(options.more_backends.size()) + 1;
+  for (ProgramOp& op : program->ops) {
+    op.device = options.device_of(op.name);
+    if (op.device >= 0 && op.device < count) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("compile layer '", op.name, "': its device is ", op.device,
+                     ", the model has ", count));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckOptions(const CompileOptions& options) {
   if (options.backend == nullptr) {
     return absl::InvalidArgumentError("compile a model: no backend is given");
   }
   const DataType dtype = options.backend->dtype();
-  if (dtype == FLOAT32 || dtype == FLOAT64) return absl::OkStatus();
+  if (dtype == FLOAT32 || dtype == FLOAT64) return CheckDevices(options);
   return absl::UnimplementedError(
       absl::StrCat("compile a model: backend '", options.backend->name(),
                    "' computes in ", DataTypeName(dtype)));
@@ -101,15 +140,16 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
   ASSIGN_OR_RETURN(Program program,
                    LowerModel(graph, options.batch_size, phase));
   FuseActivations(&program);
+  RETURN_IF_ERROR(AssignDevices(options, &program));
   // Primitives ask libraries of the device whose handles they hold.
   DeviceStreams* const streams = options.backend->streams();
   if (streams != nullptr) RETURN_IF_ERROR(streams->MakeCurrent());
   PlanOptions plan_options;
   plan_options.input_gradient =
       options.input_gradient && phase == Phase::kTraining;
-  ASSIGN_OR_RETURN(
-      ExecutionPlan plan,
-      CompilePlan(program, graph.parameters(), plan_options, options.backend));
+  ASSIGN_OR_RETURN(ExecutionPlan plan,
+                   CompilePlan(program, graph.parameters(), plan_options,
+                               BackendsOf(options)));
   auto model =
       absl::WrapUnique(new CompiledModel(graph, options, std::move(plan)));
   ASSIGN_OR_RETURN(model->executor_,

@@ -63,6 +63,12 @@ struct CompileOptions {
   int64_t memory_limit_bytes = std::numeric_limits<int64_t>::max();
   // Hears, in one line, why steps are not captured.
   Reporter reporter;
+  // Devices 1, 2, ...; `backend` is device 0. Not owned; outlive the model. All
+  // compute in the host's memory and in one dtype.
+  absl::Span<Backend* const> more_backends = {};
+  // The device of the layer with this name; null: 0 for every layer. A ReLU
+  // that is merged into the operation beside it goes where that is.
+  std::function<int(absl::string_view layer)> device_of;
 };
 
 // Who has to do with a training step; nobody need.
@@ -80,7 +86,7 @@ struct StepOptions {
   DeviceTrace* trace = nullptr;
 };
 
-// A model made ready for one backend, batch size and mode: primitives, and all
+// A model made ready for its backends, batch size and mode: primitives, and all
 // memory that a step needs. One thread at a time.
 //
 //   ASSIGN_OR_RETURN(std::unique_ptr<CompiledModel> model,
@@ -103,8 +109,8 @@ class CompiledModel {
   };
 
   // Errors: InvalidArgument (see ModelGraph::Create; batch size;
-  // parameters_of has other parameters; more memory than the limit, before
-  // any is taken), and the backend's.
+  // parameters_of has other parameters; a layer's device is not there; more
+  // memory than the limit, before any is taken), and the backend's.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> Create(
       const ModelSpec& spec, const CompileOptions& options);
 

@@ -46,7 +46,7 @@ absl::Status DeviceExecutor::Allocate() {
   BufferPlacement placement = PlaceBuffers(*model_.plan);
   arena_offsets_ = std::move(placement.offsets);
   const ParameterPlaces& host = *model_.parameters;
-  ASSIGN_OR_RETURN(arena_, streams_->Allocate(placement.arena_bytes,
+  ASSIGN_OR_RETURN(arena_, streams_->Allocate(placement.arena_bytes[0],
                                               "activations and workspaces"));
   ASSIGN_OR_RETURN(values_,
                    streams_->Allocate(static_cast<int64_t>(host.values.size()),

@@ -26,14 +26,20 @@ absl::StatusOr<std::unique_ptr<HostExecutor>> HostExecutor::Create(
     RETURN_IF_ERROR(check(buffer.size_bytes));
   }
   BufferPlacement placement = PlaceBuffers(*model.plan);
-  RETURN_IF_ERROR(check(placement.arena_bytes));
+  int64_t bytes = 0;
+  for (const int64_t arena : placement.arena_bytes) {
+    bytes += std::min(arena, INT64_MAX - bytes);
+    RETURN_IF_ERROR(check(bytes));
+  }
   return absl::WrapUnique(new HostExecutor(model, std::move(placement)));
 }
 
 HostExecutor::HostExecutor(const ExecutedModel& model,
                            BufferPlacement placement)
     : model_(model) {
-  arena_ = AlignedBuffer(placement.arena_bytes);
+  for (const int64_t bytes : placement.arena_bytes) {
+    arenas_.emplace_back(bytes);
+  }
   arena_offsets_ = std::move(placement.offsets);
   if (model.dtype == FLOAT64 || !model.is_training) {
     examples_ = AlignedBuffer(model.batch_size * model.example_elements *
@@ -52,7 +58,7 @@ void* HostExecutor::BufferData(int buffer) const {
     case BufferSpace::kGradient:
       return model_.parameters->gradient(where.index);
     case BufferSpace::kArena:
-      return arena_.data() + arena_offsets_[buffer];
+      return arenas_[where.device].data() + arena_offsets_[buffer];
     case BufferSpace::kInput:
     case BufferSpace::kLabels:
       return nullptr;
@@ -112,6 +118,17 @@ absl::Status HostExecutor::TellListener(size_t instruction,
   return absl::OkStatus();
 }
 
+absl::Status HostExecutor::Dispatch(const Instruction& instruction,
+                                    const Operands& operands) const {
+  if (!instruction.is_transfer()) return Execute(instruction, operands);
+  for (const BoundOperand& bound : instruction.operands) {
+    if (bound.operand != Operand::kDst) continue;
+    std::memcpy(operands.Get(Operand::kDst), operands.Get(Operand::kSrc),
+                model_.plan->buffers[bound.buffer].size_bytes);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status HostExecutor::Run(const Step& step) {
   BindBatch(step.batch);
   for (size_t i = 0; i < operands_.size(); ++i) {
@@ -120,7 +137,7 @@ absl::Status HostExecutor::Run(const Step& step) {
       operands_[i].seed = SeedOf(instruction, step.seed);
     RETURN_IF_ERROR(
         AwaitParameters(model_.schedule->first_used_by[i], step.gate));
-    RETURN_IF_ERROR(Execute(instruction, operands_[i]));
+    RETURN_IF_ERROR(Dispatch(instruction, operands_[i]));
     RETURN_IF_ERROR(TellListener(i, step.listener));
   }
   return absl::OkStatus();

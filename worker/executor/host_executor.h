@@ -14,9 +14,9 @@
 
 namespace muster {
 
-// Executes a plan in the host's memory: one instruction after another, on the
-// calling thread. Parameters, gradients and whole float32 batches are used
-// where they lie.
+// Executes a plan of devices that compute in the host's memory: one instruction
+// after another, on the calling thread. Parameters, gradients and whole float32
+// batches are used where they lie.
 class HostExecutor : public PlanExecutor {
  public:
   // `taken_bytes`: what the model holds already. Errors: InvalidArgument if it
@@ -31,7 +31,11 @@ class HostExecutor : public PlanExecutor {
   void OnParametersMoved() override;
   const void* Result(int buffer) const override { return BufferData(buffer); }
   int64_t arena_bytes() const override {
-    return static_cast<int64_t>(arena_.size_bytes());
+    int64_t bytes = 0;
+    for (const AlignedBuffer& arena : arenas_) {
+      bytes += static_cast<int64_t>(arena.size_bytes());
+    }
+    return bytes;
   }
   int64_t host_bytes() const override { return arena_bytes(); }
 
@@ -41,12 +45,15 @@ class HostExecutor : public PlanExecutor {
   // The memory of a buffer; nullptr for those of a batch.
   void* BufferData(int buffer) const;
   void BindBatch(const Batch& batch);
+  absl::Status Dispatch(const Instruction& instruction,
+                        const Operands& operands) const;
   absl::Status TellListener(size_t instruction, StepListener* listener) const;
 
   const ExecutedModel model_;
-  // By buffer of the plan, if it is in arena_; else -1.
+  // By buffer of the plan, if it is in its device's arena; else -1.
   std::vector<int64_t> arena_offsets_;
-  mutable AlignedBuffer arena_;
+  // By device.
+  mutable std::vector<AlignedBuffer> arenas_;
   // The batch's examples, if they cannot be used where they lie.
   AlignedBuffer examples_;
   // By instruction.

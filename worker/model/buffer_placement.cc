@@ -49,7 +49,7 @@ class Lives {
 
   void MergeInPlace(int i) {
     const Instruction& instruction = plan_.instructions[i];
-    if (!instruction.primitive->in_place()) return;
+    if (instruction.is_transfer() || !instruction.primitive->in_place()) return;
     const bool backward = instruction.primitive->takes(Operand::kDiffDst);
     const int src =
         FindOperand(instruction, backward ? Operand::kDiffDst : Operand::kSrc);
@@ -77,25 +77,33 @@ class Lives {
   std::vector<int> home_;
 };
 
-}  // namespace
-
-BufferPlacement PlaceBuffers(const ExecutionPlan& plan) {
-  const Lives lives(plan);
+// Places the buffers of one device. A buffer and its home lie on one.
+void PlaceOnDevice(const ExecutionPlan& plan, const Lives& lives, int device,
+                   BufferPlacement* placement) {
   const int count = static_cast<int>(plan.buffers.size());
   std::vector<BufferRequest> requests;
   std::vector<int> request_of(count, -1);
   for (int b = 0; b < count; ++b) {
-    if (!lives.NeedsMemory(b)) continue;
+    if (plan.buffers[b].device != device || !lives.NeedsMemory(b)) continue;
     request_of[b] = static_cast<int>(requests.size());
     requests.push_back(lives.Request(b));
   }
   const MemoryPlan memory = PlanMemory(requests);
-  BufferPlacement placement;
-  placement.arena_bytes = memory.total_bytes;
-  placement.offsets.resize(count, -1);
+  placement->arena_bytes.push_back(memory.total_bytes);
   for (int b = 0; b < count; ++b) {
     const int request = request_of[lives.home(b)];
-    if (request >= 0) placement.offsets[b] = memory.offsets[request];
+    if (request >= 0) placement->offsets[b] = memory.offsets[request];
+  }
+}
+
+}  // namespace
+
+BufferPlacement PlaceBuffers(const ExecutionPlan& plan) {
+  const Lives lives(plan);
+  BufferPlacement placement;
+  placement.offsets.resize(plan.buffers.size(), -1);
+  for (int device = 0; device < plan.num_devices; ++device) {
+    PlaceOnDevice(plan, lives, device, &placement);
   }
   return placement;
 }

@@ -12,12 +12,13 @@ namespace muster {
 struct BufferPlacement {
   // One for each buffer; -1 for those that are not in the arena.
   std::vector<int64_t> offsets;
-  int64_t arena_bytes = 0;
+  // One arena a device.
+  std::vector<int64_t> arena_bytes;
 };
 
-// Gives every arena buffer memory from the first to the last instruction that
-// touches it. The result of a primitive that can work in place takes the
-// memory of its source, if nobody reads that source later.
+// Gives every arena buffer memory in its device's arena, from the first to the
+// last instruction that touches it. The result of a primitive that can work in
+// place takes the memory of its source, if nobody reads that source later.
 BufferPlacement PlaceBuffers(const ExecutionPlan& plan);
 
 }  // namespace muster

@@ -25,6 +25,8 @@ struct PlanBuffer {
   // The tensor's number, for kParameter and kGradient.
   int index = 0;
   int64_t size_bytes = 0;
+  // The device that reads and writes it.
+  int device = 0;
   // Still read after the last instruction.
   bool live_at_end = false;
 };
@@ -45,10 +47,15 @@ struct BoundOperand {
 struct Instruction {
   // The layer's name.
   std::string name;
+  // Null: a transfer, which copies kSrc as it is to kDst on `device`. All other
+  // buffers of an instruction lie on its device.
   std::unique_ptr<Primitive> primitive;
   std::vector<BoundOperand> operands;
+  int device = 0;
   // Dropout: gets a seed of its own every step.
   bool is_seeded = false;
+
+  bool is_transfer() const { return primitive == nullptr; }
 };
 
 // After a training step gradient(moving), 0 at first, becomes
@@ -67,6 +74,8 @@ struct MovingAverage {
 // A model as instructions in order, each on buffers. Each arena buffer is
 // written by one instruction, before its readers.
 struct ExecutionPlan {
+  // Devices are numbered from 0.
+  int num_devices = 1;
   std::vector<PlanBuffer> buffers;
   std::vector<Instruction> instructions;
   std::vector<MovingAverage> moving_averages;

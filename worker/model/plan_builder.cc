@@ -10,6 +10,7 @@ namespace muster {
 
 int PlanBuilder::AddBuffer(const PlanBuffer& buffer) {
   plan_.buffers.push_back(buffer);
+  plan_.buffers.back().device = device_;
   return static_cast<int>(plan_.buffers.size()) - 1;
 }
 
@@ -21,7 +22,7 @@ PlanTensor PlanBuilder::NewTensor(const MemoryLayout& layout) {
 
 PlanTensor PlanBuilder::ExternalTensor(BufferSpace space, int index,
                                        const Shape& shape) {
-  const MemoryLayout layout = MemoryLayout::RowMajor(backend_->dtype(), shape);
+  const MemoryLayout layout = MemoryLayout::RowMajor(backend()->dtype(), shape);
   PlanBuffer buffer;
   buffer.space = space;
   buffer.index = index;
@@ -29,21 +30,48 @@ PlanTensor PlanBuilder::ExternalTensor(BufferSpace space, int index,
   return {AddBuffer(buffer), layout};
 }
 
-absl::StatusOr<PlanTensor> PlanBuilder::InLayout(const PlanTensor& tensor,
+const PlanBuilder::Copy* PlanBuilder::FindCopy(
+    int source, const MemoryLayout& layout) const {
+  for (const Copy& copy : copies_) {
+    if (copy.source == source && copy.tensor.layout == layout &&
+        DeviceOf(copy.tensor) == device_) {
+      return &copy;
+    }
+  }
+  return nullptr;
+}
+
+absl::StatusOr<PlanTensor> PlanBuilder::OnDevice(const PlanTensor& tensor) {
+  const int to = device_;
+  const int from = DeviceOf(tensor);
+  if (from == to) return tensor;
+  // Only the backend that made a format can read it.
+  const MemoryLayout layout =
+      MemoryLayout::RowMajor(tensor.layout.dtype, tensor.layout.shape);
+  UseDevice(from);
+  const absl::StatusOr<PlanTensor> src = InLayout(tensor, layout);
+  UseDevice(to);
+  RETURN_IF_ERROR(src.status());
+  if (const Copy* copy = FindCopy(src->buffer, layout)) return copy->tensor;
+  const PlanTensor dst = NewTensor(layout);
+  EmitBound("transfer", /*primitive=*/nullptr,
+            {{Operand::kSrc, 0, src->buffer}, {Operand::kDst, 0, dst.buffer}});
+  copies_.push_back({src->buffer, dst});
+  return dst;
+}
+
+absl::StatusOr<PlanTensor> PlanBuilder::InLayout(const PlanTensor& source,
                                                  const MemoryLayout& layout) {
+  ASSIGN_OR_RETURN(const PlanTensor tensor, OnDevice(source));
   if (tensor.layout == layout) return tensor;
   if (tensor.layout.dtype == layout.dtype && tensor.layout.is_row_major() &&
       layout.is_row_major() &&
       tensor.layout.shape.num_elements() == layout.shape.num_elements()) {
     return PlanTensor{tensor.buffer, layout};
   }
-  for (const Copy& copy : copies_) {
-    if (copy.source == tensor.buffer && copy.tensor.layout == layout) {
-      return copy.tensor;
-    }
-  }
+  if (const Copy* copy = FindCopy(tensor.buffer, layout)) return copy->tensor;
   ASSIGN_OR_RETURN(std::unique_ptr<Primitive> reorder,
-                   backend_->CreateReorder(tensor.layout, layout));
+                   backend()->CreateReorder(tensor.layout, layout));
   const PlanTensor result = NewTensor(layout);
   std::vector<BoundOperand> operands = {{Operand::kSrc, 0, tensor.buffer},
                                         {Operand::kDst, 0, result.buffer}};
@@ -114,19 +142,25 @@ void PlanBuilder::EmitBound(const std::string& name,
                             std::vector<BoundOperand> operands) {
   Instruction instruction;
   instruction.name = name;
+  instruction.device = device_;
   instruction.primitive = std::move(primitive);
   instruction.operands = std::move(operands);
   plan_.instructions.push_back(std::move(instruction));
 }
 
 absl::StatusOr<PlanTensor> PlanBuilder::Sum(
-    const std::string& name, const std::vector<PlanTensor>& tensors) {
-  if (tensors.size() == 1) return tensors[0];
+    const std::string& name, const std::vector<PlanTensor>& summands) {
+  std::vector<PlanTensor> tensors;
   std::vector<MemoryLayout> layouts;
-  for (const PlanTensor& tensor : tensors) layouts.push_back(tensor.layout);
+  for (const PlanTensor& summand : summands) {
+    ASSIGN_OR_RETURN(const PlanTensor tensor, OnDevice(summand));
+    tensors.push_back(tensor);
+    layouts.push_back(tensor.layout);
+  }
+  if (tensors.size() == 1) return tensors[0];
   const AddDesc desc{static_cast<int>(tensors.size()), tensors[0].layout.shape};
   ASSIGN_OR_RETURN(std::unique_ptr<Primitive> add,
-                   backend_->CreateAdd(desc, layouts));
+                   backend()->CreateAdd(desc, layouts));
   ASSIGN_OR_RETURN(const std::vector<Written> written,
                    Emit(name, std::move(add), {{Operand::kSrc, tensors}}));
   return Find(written, Operand::kDst)[0];

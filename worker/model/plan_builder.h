@@ -14,8 +14,9 @@
 namespace muster {
 
 // Collects the buffers and instructions of an ExecutionPlan. Puts reorders
-// between tensors and the primitives that want another layout: one for each
-// tensor and layout, however many read it.
+// between tensors and the primitives that want another layout, and transfers
+// where another device made the tensor: one for each tensor, layout and device,
+// however many read it.
 class PlanBuilder {
  public:
   // A buffer that a primitive reads in one role.
@@ -29,16 +30,29 @@ class PlanBuilder {
     std::vector<PlanTensor> tensors;
   };
 
-  // `backend` outlives the builder and the plan.
-  explicit PlanBuilder(Backend* backend) : backend_(backend) {}
+  // `backends`, by device, outlive the builder and the plan; all have one
+  // dtype. Device 0 is in use.
+  explicit PlanBuilder(absl::Span<Backend* const> backends)
+      : backends_(backends) {
+    plan_.num_devices = static_cast<int>(backends.size());
+  }
+
+  // From now on buffers and instructions are added on `device`, and tensors are
+  // brought to it.
+  void UseDevice(int device) { device_ = device; }
+  int DeviceOf(const PlanTensor& tensor) const {
+    return plan_.buffers[tensor.buffer].device;
+  }
 
   int AddBuffer(const PlanBuffer& buffer);
   PlanTensor NewTensor(const MemoryLayout& layout);
   // Row-major, of the backend's type.
   PlanTensor ExternalTensor(BufferSpace space, int index, const Shape& shape);
 
-  // `tensor`, or a reordered copy of it, in `layout`.
-  absl::StatusOr<PlanTensor> InLayout(const PlanTensor& tensor,
+  // `tensor`, or a row-major copy of it, on the device in use.
+  absl::StatusOr<PlanTensor> OnDevice(const PlanTensor& tensor);
+  // `source`, or a reordered copy of it, in `layout` on the device in use.
+  absl::StatusOr<PlanTensor> InLayout(const PlanTensor& source,
                                       const MemoryLayout& layout);
   // In row-major order, and then seen as `shape`.
   absl::StatusOr<PlanTensor> Reshaped(const PlanTensor& tensor,
@@ -55,11 +69,12 @@ class PlanBuilder {
   void EmitBound(const std::string& name, std::unique_ptr<Primitive> primitive,
                  std::vector<BoundOperand> operands);
 
-  // The sum of one or more tensors of one shape, in the layout of the first.
+  // The sum of one or more tensors of one shape, in the layout of the first as
+  // it is on the device in use.
   absl::StatusOr<PlanTensor> Sum(const std::string& name,
-                                 const std::vector<PlanTensor>& tensors);
+                                 const std::vector<PlanTensor>& summands);
 
-  Backend* backend() const { return backend_; }
+  Backend* backend() const { return backends_[device_]; }
   ExecutionPlan& plan() { return plan_; }
 
  private:
@@ -68,10 +83,14 @@ class PlanBuilder {
     PlanTensor tensor;
   };
 
+  // The copy of buffer `source` on the device in use that has `layout`; null if
+  // there is none.
+  const Copy* FindCopy(int source, const MemoryLayout& layout) const;
   absl::Status Bind(const Primitive& primitive, const Reads& reads,
                     std::vector<BoundOperand>* operands);
 
-  Backend* const backend_;
+  const absl::Span<Backend* const> backends_;
+  int device_ = 0;
   ExecutionPlan plan_;
   std::vector<Copy> copies_;
 };

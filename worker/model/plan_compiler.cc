@@ -23,12 +23,12 @@ class PlanCompiler {
  public:
   PlanCompiler(const Program& program,
                absl::Span<const ModelGraph::Parameter> parameters,
-               const PlanOptions& options, Backend* backend)
+               const PlanOptions& options, absl::Span<Backend* const> backends)
       : program_(program),
         parameters_(parameters),
         options_(options),
         is_training_(program.phase == Phase::kTraining),
-        builder_(backend),
+        builder_(backends),
         values_(program.values.size()),
         ops_(program.ops.size()),
         parameter_states_(parameters.size()) {}
@@ -76,10 +76,22 @@ class PlanCompiler {
     return absl::StrCat("compile layer '", op.name, "'");
   }
 
+  // Each lies on the device of the first operation that reads it.
   void AddExternalTensors() {
+    int input_device = 0;
+    std::vector<int> devices(parameters_.size(), 0);
+    for (size_t i = program_.ops.size(); i-- > 0;) {
+      const ProgramOp& op = program_.ops[i];
+      if (std::count(op.srcs.begin(), op.srcs.end(), 0) > 0) {
+        input_device = op.device;
+      }
+      for (const int parameter : op.parameters) devices[parameter] = op.device;
+    }
+    builder_.UseDevice(input_device);
     values_[0].tensor =
         builder_.ExternalTensor(BufferSpace::kInput, 0, program_.values[0]);
     for (size_t i = 0; i < parameters_.size(); ++i) {
+      builder_.UseDevice(devices[i]);
       parameter_states_[i].tensor = builder_.ExternalTensor(
           BufferSpace::kParameter, static_cast<int>(i), parameters_[i].shape);
     }
@@ -100,9 +112,14 @@ class PlanCompiler {
     }
   }
 
-  std::vector<PlanTensor> SrcTensors(const ProgramOp& op) const {
+  // The sources, on the operation's device.
+  absl::StatusOr<std::vector<PlanTensor>> SrcTensors(const ProgramOp& op) {
     std::vector<PlanTensor> tensors;
-    for (const int src : op.srcs) tensors.push_back(values_[src].tensor);
+    for (const int src : op.srcs) {
+      ASSIGN_OR_RETURN(const PlanTensor tensor,
+                       builder_.OnDevice(values_[src].tensor));
+      tensors.push_back(tensor);
+    }
     return tensors;
   }
 
@@ -123,6 +140,7 @@ class PlanCompiler {
   }
 
   absl::Status AddForward(const ProgramOp& op, OpState* state) {
+    builder_.UseDevice(op.device);
     if (const auto* reshape = std::get_if<ReshapeDesc>(&op.desc)) {
       ASSIGN_OR_RETURN(
           values_[op.dst].tensor,
@@ -130,7 +148,8 @@ class PlanCompiler {
       return absl::OkStatus();
     }
     std::vector<Reads> reads = ParameterReads(op);
-    reads.push_back({Operand::kSrc, SrcTensors(op)});
+    ASSIGN_OR_RETURN(std::vector<PlanTensor> srcs, SrcTensors(op));
+    reads.push_back({Operand::kSrc, std::move(srcs)});
     for (const PlanTensor& src : reads.back().tensors) {
       state->src_layouts.push_back(src.layout);
     }
@@ -201,6 +220,7 @@ class PlanCompiler {
 
   absl::Status AddBackward(const ProgramOp& op, const OpState& state) {
     if (op.dst < 0 || !values_[op.dst].needs_gradient) return absl::OkStatus();
+    builder_.UseDevice(op.device);
     ASSIGN_OR_RETURN(PlanTensor gradient,
                      builder_.Sum(op.name, values_[op.dst].gradients));
     if (std::holds_alternative<ReshapeDesc>(op.desc)) {
@@ -216,13 +236,16 @@ class PlanCompiler {
     if (EndsWithRelu(op.desc)) {
       ASSIGN_OR_RETURN(gradient, AddReluBackward(op, gradient));
     }
-    std::vector<Reads> reads = BackwardReads(op, state, gradient);
+    ASSIGN_OR_RETURN(const std::vector<Reads> reads,
+                     BackwardReads(op, state, gradient));
     BackwardNeeds needs;
     needs.src = values_[op.srcs[0]].needs_gradient;
     ASSIGN_OR_RETURN(
         std::vector<std::unique_ptr<Primitive>> primitives,
         CreateBackward(op.desc, state.src_layouts, needs, builder_.backend()));
     for (std::unique_ptr<Primitive>& primitive : primitives) {
+      // A parameter's gradient may have gone to another device.
+      builder_.UseDevice(op.device);
       ASSIGN_OR_RETURN(const std::vector<Written> written,
                        builder_.Emit(op.name, std::move(primitive), reads));
       AddValueGradients(op, Find(written, Operand::kDiffSrc));
@@ -247,10 +270,12 @@ class PlanCompiler {
     return Find(written, Operand::kDiffSrc)[0];
   }
 
-  std::vector<Reads> BackwardReads(const ProgramOp& op, const OpState& state,
-                                   const PlanTensor& gradient) const {
+  absl::StatusOr<std::vector<Reads>> BackwardReads(const ProgramOp& op,
+                                                   const OpState& state,
+                                                   const PlanTensor& gradient) {
     std::vector<Reads> reads = ParameterReads(op);
-    reads.push_back({Operand::kSrc, SrcTensors(op)});
+    ASSIGN_OR_RETURN(std::vector<PlanTensor> srcs, SrcTensors(op));
+    reads.push_back({Operand::kSrc, std::move(srcs)});
     reads.push_back({Operand::kDst, {values_[op.dst].tensor}});
     reads.push_back({Operand::kDiffDst, {gradient}});
     for (const Operand role :
@@ -277,6 +302,7 @@ class PlanCompiler {
     ParameterState& state = parameter_states_[parameter];
     state.gradients.push_back(gradients[0]);
     if (--state.uses_left > 0) return absl::OkStatus();
+    builder_.UseDevice(GradientDevice(parameter));
     ASSIGN_OR_RETURN(const PlanTensor sum,
                      builder_.Sum(op.name, state.gradients));
     ASSIGN_OR_RETURN(const PlanTensor canonical,
@@ -288,6 +314,13 @@ class PlanCompiler {
     return AddPenalty(parameter, canonical.buffer);
   }
 
+  // A penalty adds to the loss too: it needs both on one device.
+  int GradientDevice(int parameter) const {
+    return parameters_[parameter].l2 == 0
+               ? builder_.DeviceOf(parameter_states_[parameter].tensor)
+               : program_.ops.back().device;
+  }
+
   // Adds the L2 penalty of a parameter that has one to the loss, and to the
   // gradient if there is one.
   absl::Status AddPenalty(int parameter, int gradient) {
@@ -296,7 +329,9 @@ class PlanCompiler {
     if (desc.scale == 0) return absl::OkStatus();
     desc.shape = parameters_[parameter].shape;
     desc.phase = program_.phase;
-    const PlanTensor& weights = parameter_states_[parameter].tensor;
+    builder_.UseDevice(GradientDevice(parameter));
+    ASSIGN_OR_RETURN(const PlanTensor weights,
+                     builder_.OnDevice(parameter_states_[parameter].tensor));
     ASSIGN_OR_RETURN(std::unique_ptr<Primitive> primitive,
                      builder_.backend()->CreateL2Penalty(desc, weights.layout));
     std::vector<BoundOperand> operands = {
@@ -318,6 +353,7 @@ class PlanCompiler {
   absl::Status KeepInputGradient() {
     if (!options_.input_gradient) return absl::OkStatus();
     ValueState& input = values_[0];
+    builder_.UseDevice(builder_.DeviceOf(input.tensor));
     ASSIGN_OR_RETURN(const PlanTensor sum,
                      builder_.Sum("input", input.gradients));
     ASSIGN_OR_RETURN(const PlanTensor canonical,
@@ -341,8 +377,8 @@ class PlanCompiler {
 
 absl::StatusOr<ExecutionPlan> CompilePlan(
     const Program& program, absl::Span<const ModelGraph::Parameter> parameters,
-    const PlanOptions& options, Backend* backend) {
-  return PlanCompiler(program, parameters, options, backend).Run();
+    const PlanOptions& options, absl::Span<Backend* const> backends) {
+  return PlanCompiler(program, parameters, options, backends).Run();
 }
 
 }  // namespace muster

@@ -19,10 +19,14 @@ struct PlanOptions {
 // and for Phase::kTraining backward, with reorders only where two primitives
 // disagree about a layout. An output that several operations read gets the sum
 // of their gradients, and so does a parameter that several layers share.
-// `backend` outlives the plan. Errors: the backend's, with the layer's name.
+// `backends` are the devices that the operations name, of one dtype; they
+// outlive the plan. A value that another device reads is transferred; input,
+// labels and parameters lie on the device that reads them first. L2 penalties
+// are added where the loss is made. Errors: the backend's, with the layer's
+// name.
 absl::StatusOr<ExecutionPlan> CompilePlan(
     const Program& program, absl::Span<const ModelGraph::Parameter> parameters,
-    const PlanOptions& options, Backend* backend);
+    const PlanOptions& options, absl::Span<Backend* const> backends);
 
 }  // namespace muster
 

@@ -53,6 +53,11 @@ std::string PlanTable(const ExecutionPlan& plan, absl::string_view device) {
       {"layer", "device", "pass", "primitive", "memory bytes"}};
   bool backward = false;
   for (const Instruction& instruction : plan.instructions) {
+    if (instruction.is_transfer()) {
+      rows.push_back({instruction.name, std::string(device),
+                      backward ? "backward" : "forward", "-", "0"});
+      continue;
+    }
     const Primitive& primitive = *instruction.primitive;
     const std::string description = primitive.description();
     rows.push_back({instruction.name, std::string(device),

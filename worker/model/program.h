@@ -23,6 +23,8 @@ struct ProgramOp {
   int dst = -1;
   // Weights, bias; for BatchNormStep also the moving mean and variance.
   std::vector<int> parameters;
+  // The number of the device that computes it.
+  int device = 0;
 };
 
 // A model as a list of operations on values: no layers any more, and no memory

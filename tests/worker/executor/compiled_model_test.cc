@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/tensor/aligned_places.h"
 #include "common/tensor/dtype.h"
 #include "gmock/gmock.h"
@@ -290,6 +292,116 @@ TEST(CompiledModelMemoryTest, ReusesMemory) {
   constexpr int64_t kConv1Bytes = 8 * 32 * 28 * 28 * 4;
   EXPECT_LT(model->arena_bytes(), 5 * kConv1Bytes / 2);
   EXPECT_LT(evaluate->arena_bytes(), 3 * kConv1Bytes / 2);
+}
+
+// kManyUsesModel over two devices of one kind, or on one: weights that both
+// read, and a penalty of weights that lie elsewhere than the loss.
+class CompiledModelDevicesTest : public testing::Test {
+ protected:
+  std::unique_ptr<CompiledModel> Make(const std::string& backend, int devices,
+                                      Mode mode = Mode::kTrain) {
+    backends_.push_back(MakeBackend(backend));
+    Backend* const first = backends_.back().get();
+    backends_.push_back(MakeBackend(backend));
+    Backend* const second = backends_.back().get();
+    CompileOptions options;
+    options.backend = first;
+    options.batch_size = kRows;
+    options.mode = mode;
+    options.input_gradient = true;
+    if (devices == 2) {
+      options.more_backends = absl::MakeConstSpan(&second, 1);
+      options.device_of = [](absl::string_view layer) {
+        return layer == "norm" || layer == "flatten" || layer == "middle" ||
+                       layer == "again" || layer == "loss"
+                   ? 1
+                   : 0;
+      };
+    }
+    auto model = Compile(ParseModel(kManyUsesModel), options);
+    EXPECT_THAT(model->InitializeParameters(1), IsOk());
+    return model;
+  }
+
+  static void Update(CompiledModel* model) {
+    for (size_t i = 0; i < model->parameters().size(); ++i) {
+      const int parameter = static_cast<int>(i);
+      const absl::Span<const float> gradient = model->gradient(parameter);
+      const absl::Span<float> values = model->parameter(parameter);
+      for (size_t k = 0; k < values.size(); ++k) {
+        values[k] -= 0.125f * gradient[k];
+      }
+    }
+  }
+
+  std::vector<std::unique_ptr<Backend>> backends_;
+  const Batch batch_ = MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, 1);
+};
+
+TEST_F(CompiledModelDevicesTest, TwoTrainAsOneToTheBit) {
+  const auto one = Make("ref", 1);
+  const auto two = Make("ref", 2);
+  EXPECT_THAT(one->DescribePlan("d"), testing::Not(HasSubstr("transfer")));
+  EXPECT_THAT(two->DescribePlan("d"), HasSubstr("transfer"));
+  for (uint64_t step = 0; step < 3; ++step) {
+    const auto wanted = one->Step(batch_, step);
+    const auto result = two->Step(batch_, step);
+    ASSERT_THAT(wanted, IsOk());
+    ASSERT_THAT(result, IsOk());
+    EXPECT_EQ(result->loss, wanted->loss);
+    EXPECT_EQ(result->correct, wanted->correct);
+    EXPECT_EQ(two->input_gradient_as<float>(), one->input_gradient_as<float>());
+    for (size_t i = 0; i < one->parameters().size(); ++i) {
+      const int parameter = static_cast<int>(i);
+      EXPECT_EQ(two->gradient(parameter), one->gradient(parameter))
+          << one->parameters()[i].name();
+    }
+    Update(one.get());
+    Update(two.get());
+  }
+}
+
+TEST_F(CompiledModelDevicesTest, TwoEvaluateAsOneToTheBit) {
+  const auto wanted = Make("ref", 1, Mode::kEvaluate)->Evaluate(batch_);
+  const auto result = Make("ref", 2, Mode::kEvaluate)->Evaluate(batch_);
+  ASSERT_THAT(wanted, IsOk());
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->loss, wanted->loss);
+}
+
+TEST_F(CompiledModelDevicesTest, OwnFormatsAreNotTransferred) {
+  const auto one = Make("cpu", 1);
+  const auto two = Make("cpu", 2);
+  ASSERT_THAT(one->Step(batch_, 1), IsOk());
+  ASSERT_THAT(two->Step(batch_, 1), IsOk());
+  for (size_t i = 0; i < one->parameters().size(); ++i) {
+    const int parameter = static_cast<int>(i);
+    for (size_t k = 0; k < one->gradient(parameter).size(); ++k) {
+      // Another layout adds in another order.
+      EXPECT_NEAR(two->gradient(parameter)[k], one->gradient(parameter)[k],
+                  1e-4)
+          << one->parameters()[i].name();
+    }
+  }
+}
+
+TEST_F(CompiledModelDevicesTest, RefusesWhatItCannotPlace) {
+  const auto first = MakeBackend("ref");
+  const auto other = MakeBackend("device_of_ref");
+  Backend* const more[] = {other.get()};
+  CompileOptions options;
+  options.backend = first.get();
+  options.batch_size = kRows;
+  options.more_backends = more;
+  const ModelSpec spec = ParseModel(kManyUsesModel);
+  EXPECT_THAT(CompiledModel::Create(spec, options),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("memory of its own")));
+  options.more_backends = {};
+  options.device_of = [](absl::string_view /*layer*/) { return 1; };
+  EXPECT_THAT(CompiledModel::Create(spec, options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("its device is 1, the model has 1")));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST(BufferPlacementTest, AChainInPlaceNeedsOneBuffer) {
   Add(&plan, 0, 1);
   Add(&plan, 1, 2);
   Add(&plan, 2, 3);
-  EXPECT_EQ(PlaceBuffers(plan).arena_bytes, kBytes);
+  EXPECT_EQ(PlaceBuffers(plan).arena_bytes[0], kBytes);
 }
 
 TEST(BufferPlacementTest, KeepsASourceThatIsReadLater) {
@@ -63,7 +63,7 @@ TEST(BufferPlacementTest, KeepsASourceThatIsReadAtTheEnd) {
   ExecutionPlan plan = PlanWith(2);
   plan.buffers[0].live_at_end = true;
   Add(&plan, 0, 1);
-  EXPECT_EQ(PlaceBuffers(plan).arena_bytes, 2 * kBytes);
+  EXPECT_EQ(PlaceBuffers(plan).arena_bytes[0], 2 * kBytes);
 }
 
 TEST(BufferPlacementTest, NeverWritesOverMemoryOfOthers) {
@@ -72,14 +72,14 @@ TEST(BufferPlacementTest, NeverWritesOverMemoryOfOthers) {
   Add(&plan, 0, 1);
   const BufferPlacement placement = PlaceBuffers(plan);
   EXPECT_EQ(placement.offsets[0], -1);
-  EXPECT_EQ(placement.arena_bytes, kBytes);
+  EXPECT_EQ(placement.arena_bytes[0], kBytes);
 }
 
 TEST(BufferPlacementTest, DoesNotWorkInPlaceOnASourceThatIsReadTwice) {
   ExecutionPlan plan = PlanWith(2);
   Add(&plan, 0, 1);
   plan.instructions[0].operands.push_back({Operand::kSrc, 1, 0});
-  EXPECT_EQ(PlaceBuffers(plan).arena_bytes, 2 * kBytes);
+  EXPECT_EQ(PlaceBuffers(plan).arena_bytes[0], 2 * kBytes);
 }
 
 TEST(BufferPlacementTest, BackwardTakesTheMemoryOfItsGradient) {
@@ -94,6 +94,21 @@ TEST(BufferPlacementTest, BackwardTakesTheMemoryOfItsGradient) {
   const BufferPlacement placement = PlaceBuffers(plan);
   EXPECT_EQ(placement.offsets[1], placement.offsets[2]);
   EXPECT_NE(placement.offsets[0], placement.offsets[2]);
+}
+
+TEST(BufferPlacementTest, EachDeviceHasAnArena) {
+  ExecutionPlan plan = PlanWith(3);
+  plan.num_devices = 2;
+  plan.buffers[1].device = 1;
+  plan.buffers[2].device = 1;
+  Instruction transfer;
+  transfer.device = 1;
+  transfer.operands = {{Operand::kSrc, 0, 0}, {Operand::kDst, 0, 1}};
+  plan.instructions.push_back(std::move(transfer));
+  Add(&plan, 1, 2);
+  const BufferPlacement placement = PlaceBuffers(plan);
+  EXPECT_EQ(placement.arena_bytes, std::vector<int64_t>({kBytes, kBytes}));
+  EXPECT_EQ(placement.offsets, std::vector<int64_t>({0, 0, 0}));
 }
 
 }  // namespace

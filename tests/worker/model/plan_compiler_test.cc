@@ -28,7 +28,8 @@ class PlanCompilerTest : public testing::Test {
     auto program = LowerModel(*graph, 4, phase);
     EXPECT_THAT(program, IsOk());
     FuseActivations(&*program);
-    auto plan = CompilePlan(*program, graph->parameters(), {}, backend_.get());
+    auto plan =
+        CompilePlan(*program, graph->parameters(), {}, {backend_.get()});
     EXPECT_THAT(plan, IsOk());
     return *std::move(plan);
   }
