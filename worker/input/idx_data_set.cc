@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/input/data_set_registry.h"
 #include "worker/input/idx_file.h"
 
 namespace muster {
@@ -99,4 +100,16 @@ void IdxDataSet::Read(int64_t index, float* example, int32_t* label) const {
   *label = labels_[index];
 }
 
+namespace {
+
+[[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
+    "idx", {"the four MNIST files in input.dir, plain or .gz",
+            [](const InputSpec& spec, const Shape& input_shape,
+               uint64_t /*seed*/, Split split) {
+              return IdxDataSet::Create(
+                  spec.dir(), input_shape,
+                  split == Split::kTrain ? "train" : "t10k");
+            }});
+
+}  // namespace
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "worker/input/data_set_registry.h"
 
 namespace muster {
 namespace {
@@ -89,4 +90,11 @@ void SyntheticDataSet::Read(int64_t index, float* example,
   *label = static_cast<int32_t>(chosen);
 }
 
+namespace {
+
+[[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
+    "synthetic",
+    {"examples made by a formula, of any shape", &SyntheticDataSet::Create});
+
+}  // namespace
 }  // namespace muster

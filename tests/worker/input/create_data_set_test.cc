@@ -1,9 +1,14 @@
 #include "worker/input/create_data_set.h"
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/idx_fixture.h"
+#include "worker/input/data_set_registry.h"
 
 namespace muster {
 namespace {
@@ -33,6 +38,21 @@ TEST(CreateDataSetTest, MakesTheSyntheticSet) {
   const auto test = CreateDataSet(spec, Shape({6}), kSeed, Split::kTest);
   ASSERT_THAT(test, IsOk());
   EXPECT_EQ((*test)->num_examples(), 12);
+}
+
+TEST(CreateDataSetTest, CreatesEveryTypeOfTheList) {
+  const std::vector<std::string> listed = absl::StrSplit(DATA_SET_LIST, ',');
+  ASSERT_THAT(DataSetRegistry::Validate(), IsOk());
+  EXPECT_THAT(DataSetRegistry::Names(),
+              testing::UnorderedElementsAreArray(listed));
+  InputSpec spec;
+  spec.set_dir(MakeTempDir());
+  WriteDataSet(spec.dir(), /*train=*/5, /*test=*/2);
+  for (const std::string& type : listed) {
+    spec.set_type(type);
+    EXPECT_THAT(CreateDataSet(spec, Shape({6}), kSeed, Split::kTrain), IsOk())
+        << type;
+  }
 }
 
 TEST(CreateDataSetTest, OffersTheNearestType) {
