@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
-#include "worker/input/byte_source.h"
+#include "worker/input/file/byte_source.h"
 
 namespace muster {
 namespace {

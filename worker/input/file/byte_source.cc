@@ -1,13 +1,10 @@
-#include "worker/input/byte_source.h"
+#include "worker/input/file/byte_source.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -15,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/process/memory_limit.h"
 
 namespace muster {
 namespace {
@@ -23,42 +21,43 @@ namespace {
 constexpr int64_t kMaxDeflateRatio = 1032;
 constexpr size_t kChunkBytes = 64 * 1024;
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using FilePtr = std::unique_ptr<std::FILE, CloseFile>;
-
-absl::StatusOr<size_t> ReadSome(std::FILE* file, uint8_t* dst, size_t size) {
-  const size_t got = std::fread(dst, 1, size, file);
-  if (got < size && std::ferror(file) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("read error: ", std::strerror(errno)));
+// Fewer than `size` bytes are the end of the file.
+absl::StatusOr<size_t> ReadSome(const RegularFile& file, uint8_t* dst,
+                                size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got = read(file.descriptor.get(), dst + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return absl::UnavailableError(
+          absl::StrCat("read error: ", std::strerror(errno)));
+    }
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
   }
-  return got;
+  return done;
 }
 
 class PlainSource : public ByteSource {
  public:
-  PlainSource(FilePtr file, int64_t file_bytes)
-      : file_(std::move(file)), file_bytes_(file_bytes) {}
+  explicit PlainSource(RegularFile file) : file_(std::move(file)) {}
 
   absl::StatusOr<size_t> Read(uint8_t* dst, size_t size) override {
-    return ReadSome(file_.get(), dst, size);
+    return ReadSome(file_, dst, size);
   }
-  int64_t max_bytes() const override { return file_bytes_; }
+  int64_t max_bytes() const override { return file_.size; }
   const char* format() const override { return "plain"; }
 
  private:
-  const FilePtr file_;
-  const int64_t file_bytes_;
+  const RegularFile file_;
 };
 
 class GzipSource : public ByteSource {
  public:
   static absl::StatusOr<std::unique_ptr<ByteSource>> Create(
-      FilePtr file, int64_t file_bytes) {
+      RegularFile file, int64_t max_inflated_bytes) {
     std::unique_ptr<GzipSource> source(
-        new GzipSource(std::move(file), file_bytes));
+        new GzipSource(std::move(file), max_inflated_bytes));
     // 16: a gzip header and trailer, nothing else.
     if (inflateInit2(&source->stream_, MAX_WBITS + 16) != Z_OK) {
       return absl::ResourceExhaustedError("no memory to inflate gzip data");
@@ -74,19 +73,28 @@ class GzipSource : public ByteSource {
       ASSIGN_OR_RETURN(const size_t got, Inflate(dst + done, size - done));
       done += got;
     }
-    return done;
+    inflated_ += static_cast<int64_t>(done);
+    if (inflated_ <= max_inflated_bytes_) return done;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the gzip data inflates to more than ", max_inflated_bytes_,
+        " bytes, the most that is read of one file"));
   }
 
-  int64_t max_bytes() const override { return file_bytes_ * kMaxDeflateRatio; }
+  int64_t max_bytes() const override {
+    return std::min(SaturatingProduct(file_.size, kMaxDeflateRatio),
+                    max_inflated_bytes_);
+  }
   const char* format() const override { return "gzip"; }
 
  private:
-  GzipSource(FilePtr file, int64_t file_bytes)
-      : file_(std::move(file)), file_bytes_(file_bytes), input_(kChunkBytes) {}
+  GzipSource(RegularFile file, int64_t max_inflated_bytes)
+      : file_(std::move(file)),
+        max_inflated_bytes_(max_inflated_bytes),
+        input_(kChunkBytes) {}
 
   absl::Status Refill() {
     ASSIGN_OR_RETURN(const size_t got,
-                     ReadSome(file_.get(), input_.data(), input_.size()));
+                     ReadSome(file_, input_.data(), input_.size()));
     if (got == 0) return absl::InvalidArgumentError("gzip data is cut short");
     stream_.next_in = input_.data();
     stream_.avail_in = static_cast<uInt>(got);
@@ -113,7 +121,7 @@ class GzipSource : public ByteSource {
 
   absl::Status CheckNothingFollows() {
     uint8_t next;
-    ASSIGN_OR_RETURN(const size_t got, ReadSome(file_.get(), &next, 1));
+    ASSIGN_OR_RETURN(const size_t got, ReadSome(file_, &next, 1));
     if (stream_.avail_in == 0 && got == 0) return absl::OkStatus();
     return absl::InvalidArgumentError(
         "there are bytes after the end of the gzip data");
@@ -122,53 +130,28 @@ class GzipSource : public ByteSource {
   // Far below the limit of uInt.
   static constexpr size_t kMaxInflateBytes = size_t{1} << 30;
 
-  const FilePtr file_;
-  const int64_t file_bytes_;
+  const RegularFile file_;
+  const int64_t max_inflated_bytes_;
+  int64_t inflated_ = 0;
   std::vector<uint8_t> input_;
   z_stream stream_ = {};
   bool ended_ = false;
 };
 
-absl::StatusOr<int64_t> RegularFileSize(std::FILE* file) {
-  struct stat status;
-  if (fstat(fileno(file), &status) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot be examined: ", std::strerror(errno)));
-  }
-  if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError("not a regular file");
-  }
-  return status.st_size;
-}
-
-absl::Status OpenError(int error) {
-  const std::string reason = std::strerror(error);
-  if (error == ENOENT) return absl::NotFoundError(reason);
-  return absl::UnavailableError(absl::StrCat("cannot be opened: ", reason));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(
-    const std::string& path) {
-  // A fifo without a writer would be waited for.
-  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return OpenError(errno);
-  FilePtr file(fdopen(fd, "rb"));
-  if (file == nullptr) {
-    const int error = errno;
-    close(fd);
-    return OpenError(error);
+    const std::string& path, int64_t max_inflated_bytes) {
+  ASSIGN_OR_RETURN(RegularFile file, OpenRegularFile(path));
+  return FromFile(std::move(file), max_inflated_bytes);
+}
+
+absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::FromFile(
+    RegularFile file, int64_t max_inflated_bytes) {
+  if (file.is_gzip) {
+    return GzipSource::Create(std::move(file), max_inflated_bytes);
   }
-  ASSIGN_OR_RETURN(const int64_t size, RegularFileSize(file.get()));
-  uint8_t magic[2];
-  ASSIGN_OR_RETURN(const size_t got,
-                   ReadSome(file.get(), magic, sizeof(magic)));
-  std::rewind(file.get());
-  if (got == sizeof(magic) && magic[0] == 0x1f && magic[1] == 0x8b) {
-    return GzipSource::Create(std::move(file), size);
-  }
-  return std::make_unique<PlainSource>(std::move(file), size);
+  return std::make_unique<PlainSource>(std::move(file));
 }
 
 }  // namespace muster

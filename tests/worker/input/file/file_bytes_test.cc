@@ -1,0 +1,90 @@
+#include "worker/input/file/file_bytes.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/input/idx_fixture.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class FileBytesTest : public testing::Test {
+ protected:
+  std::string Write(const std::string& content) {
+    return WriteFile(dir_, "file", content);
+  }
+
+  static absl::StatusOr<std::string> Read(const FileBytes& file, int64_t offset,
+                                          size_t size) {
+    std::vector<uint8_t> bytes(size);
+    const absl::Status status = file.ReadAt(offset, absl::MakeSpan(bytes));
+    if (!status.ok()) return status;
+    return std::string(bytes.begin(), bytes.end());
+  }
+
+  const std::string dir_ = MakeTempDir();
+};
+
+TEST_F(FileBytesTest, ReadsAnyPlaceOfPlainAndGzipFiles) {
+  for (const std::string& content : {std::string("abcdef"), Gzip("abcdef")}) {
+    absl::StatusOr<FileBytes> file = FileBytes::Open(Write(content));
+    ASSERT_THAT(file, IsOk());
+    EXPECT_EQ(file->size(), 6);
+    EXPECT_THAT(Read(*file, 2, 3), IsOkAndHolds("cde"));
+    EXPECT_THAT(Read(*file, 6, 0), IsOkAndHolds(""));
+    EXPECT_THAT(Read(*file, 4, 3),
+                StatusIs(absl::StatusCode::kDataLoss,
+                         HasSubstr("wanted 3 bytes at 4, found 2")));
+    EXPECT_THAT(Read(*file, 7, 1), StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(Read(*file, INT64_MAX, 8),
+                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(Read(*file, -1, 1), StatusIs(absl::StatusCode::kDataLoss));
+
+    const FileBytes part = (*std::move(file)).Part(1, 4).Part(1, 2);
+    EXPECT_THAT(Read(part, 1, 1), IsOkAndHolds("d"));
+    EXPECT_THAT(Read(part, 1, 2), StatusIs(absl::StatusCode::kDataLoss));
+  }
+}
+
+TEST_F(FileBytesTest, InflatesNoMoreThanIsAllowed) {
+  const std::string content(300'000, 'x');
+  const std::string path = Write(Gzip(content));
+  const absl::StatusOr<FileBytes> whole =
+      FileBytes::Open(path, static_cast<int64_t>(content.size()));
+  ASSERT_THAT(whole, IsOk());
+  EXPECT_THAT(Read(*whole, 0, content.size()), IsOkAndHolds(content));
+  EXPECT_THAT(
+      FileBytes::Open(path, static_cast<int64_t>(content.size()) - 1),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr(path), HasSubstr("more than 299999 bytes"))));
+}
+
+TEST_F(FileBytesTest, SaysThatAFileBecameShorter) {
+  const std::string path = Write("abcdef");
+  const absl::StatusOr<FileBytes> file = FileBytes::Open(path);
+  ASSERT_THAT(file, IsOk());
+  ASSERT_EQ(truncate(path.c_str(), 3), 0);
+  EXPECT_THAT(Read(*file, 0, 6),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("ends at 3")));
+}
+
+TEST_F(FileBytesTest, RefusesWhatIsNoFile) {
+  const std::string fifo = dir_ + "/fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(FileBytes::Open(fifo),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr(fifo), HasSubstr("regular"))));
+  EXPECT_THAT(FileBytes::Open(dir_),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(FileBytes::Open(dir_ + "/none"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/none'")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,90 @@
+#include "worker/input/file/class_names.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/escape.h"
+#include "common/base/nearest_name.h"
+
+namespace muster {
+namespace {
+
+// Enough to tell which one it is.
+constexpr size_t kShownBytes = 80;
+constexpr size_t kShownNames = 100;
+
+bool ParseIndex(absl::string_view name, int32_t* index) {
+  return absl::SimpleAtoi(name, index) && *index >= 0 &&
+         *index < ClassNames::kMaxClasses;
+}
+
+}  // namespace
+
+ClassNames::ClassNames(std::vector<std::string> known)
+    : closed_(!known.empty()), names_(std::move(known)) {
+  for (size_t i = 0; i < names_.size(); ++i) {
+    numbers_.emplace(names_[i], static_cast<int32_t>(i));
+  }
+}
+
+absl::StatusOr<int32_t> ClassNames::Number(absl::string_view name) {
+  const auto found = numbers_.find(name);
+  if (found != numbers_.end()) return found->second;
+  if (name.empty()) {
+    return absl::InvalidArgumentError("wanted a class, found nothing");
+  }
+  if (closed_) {
+    return absl::InvalidArgumentError(UnknownNameMessage(
+        "class", EscapeForLog(name, kShownBytes),
+        absl::MakeConstSpan(names_).subspan(0, kShownNames)));
+  }
+  if (names_.size() == kMaxClasses) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wanted at most ", kMaxClasses, " classes, found '",
+                     EscapeForLog(name, kShownBytes), "' as another one"));
+  }
+  const int32_t number = static_cast<int32_t>(names_.size());
+  names_.emplace_back(name);
+  numbers_.emplace(names_.back(), number);
+  return number;
+}
+
+bool ClassNames::AreIndices() const {
+  int32_t index;
+  return !closed_ && absl::c_all_of(names_, [&index](const std::string& name) {
+    return ParseIndex(name, &index);
+  });
+}
+
+std::vector<int32_t> ClassNames::Indices() const {
+  std::vector<int32_t> indices(names_.size());
+  if (AreIndices()) {
+    for (size_t i = 0; i < names_.size(); ++i) {
+      ParseIndex(names_[i], &indices[i]);
+    }
+    return indices;
+  }
+  std::vector<int32_t> order(names_.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (closed_) return order;
+  std::sort(order.begin(), order.end(),
+            [this](int32_t a, int32_t b) { return names_[a] < names_[b]; });
+  for (size_t i = 0; i < order.size(); ++i) {
+    indices[order[i]] = static_cast<int32_t>(i);
+  }
+  return indices;
+}
+
+std::vector<std::string> ClassNames::Names() const {
+  if (AreIndices()) return {};
+  std::vector<std::string> names = names_;
+  if (!closed_) std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace muster
