@@ -97,12 +97,14 @@ std::string IdxDataSet::LargestLabelPlace() const {
                       "'");
 }
 
-void IdxDataSet::Read(int64_t index, float* example, int32_t* label) const {
+absl::Status IdxDataSet::Read(int64_t index, float* example,
+                              int32_t* label) const {
   const uint8_t* image = images_.data() + index * example_bytes_;
   for (int64_t i = 0; i < example_bytes_; ++i) {
     example[i] = static_cast<float>(image[i]) / 255.0f;
   }
   *label = labels_[index];
+  return absl::OkStatus();
 }
 
 namespace {
