@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/base/nearest_name.h"
@@ -22,6 +23,7 @@
 #include "common/optimizer/update_rule.h"
 #include "worker/backend/backend.h"
 #include "worker/ctl/verb.h"
+#include "worker/input/data_set_registry.h"
 #include "worker/layer/layer.h"
 #include "worker/tower/device_names.h"
 
@@ -87,6 +89,15 @@ std::string DescribeCodecs() {
   return text;
 }
 
+std::string DescribeDataSets() {
+  std::string text;
+  for (const std::string& name : DataSetRegistry::Names()) {
+    const auto type = DataSetRegistry::Find(name);
+    absl::StrAppend(&text, name, ": ", type.ok() ? type->help : "", "\n");
+  }
+  return text;
+}
+
 struct Kind {
   std::string title;
   std::function<std::string()> describe;
@@ -99,6 +110,7 @@ std::vector<Kind> Kinds(const GpuOptions& gpu) {
           {"Schedules", &LearningRate::DescribeSchedules},
           {"Placements", &DescribePlacements},
           {"Codecs", &DescribeCodecs},
+          {"Data sets", &DescribeDataSets},
           {"Backends", [gpu] { return DescribeDevices(gpu); }}};
 }
 
@@ -136,7 +148,8 @@ absl::Status List(const VerbCall& call, VerbResult* result) {
   std::vector<std::string> known;
   bool found = false;
   for (const Kind& kind : Kinds(gpu)) {
-    known.push_back(absl::AsciiStrToLower(kind.title));
+    known.push_back(
+        absl::StrReplaceAll(absl::AsciiStrToLower(kind.title), {{" ", "_"}}));
     if (!wanted.empty() && wanted != known.back()) continue;
     absl::StrAppend(&result->out, found ? "\n" : "", kind.title, "\n",
                     Indent(kind.describe()));
@@ -149,7 +162,8 @@ absl::Status List(const VerbCall& call, VerbResult* result) {
 [[maybe_unused]] const bool kRegistered = VerbRegistry::Register(
     "list",
     {"[KIND]",
-     "names layers, optimizers, schedules, placements, codecs and backends.\n"
+     "names layers, optimizers, schedules, placements, codecs, data sets\n"
+     "  and backends.\n"
      "  With their attributes; of one kind, or of all.",
      {{"gpu_memory_fraction", "The same as the worker's."},
       {"gpu_memory_limit_mb", "The same as the worker's."},

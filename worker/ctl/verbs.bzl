@@ -36,6 +36,7 @@ VERBS = {
         "//common/optimizer:learning_rate",
         "//common/optimizer:update_rule",
         "//worker/backend",
+        "//worker/input:data_set_registry",
         "//worker/layer",
         "//worker/tower:device_names",
     ],

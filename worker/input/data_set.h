@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "common/tensor/shape.h"
 
 namespace muster {
@@ -28,9 +29,12 @@ class DataSet {
   // "" if it comes from no file.
   virtual std::string LargestLabelPlace() const { return ""; }
 
-  // Writes example `index`: example_shape().num_elements() values in [0, 1],
-  // row-major, and its label. REQUIRES: 0 <= index < num_examples().
-  virtual void Read(int64_t index, float* example, int32_t* label) const = 0;
+  // Writes example `index`: example_shape().num_elements() values, row-major
+  // (bytes as byte / 255), and its label. REQUIRES: 0 <= index <
+  // num_examples(). Errors, of sets that read as they are asked: those of the
+  // file, with its name and the row.
+  virtual absl::Status Read(int64_t index, float* example,
+                            int32_t* label) const = 0;
 };
 
 }  // namespace muster

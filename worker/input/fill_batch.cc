@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "common/base/status_macros.h"
+
 namespace muster {
 namespace {
 
@@ -21,26 +23,31 @@ Batch MakeBatch(const DataSet& data_set, int64_t batch_size) {
   return batch;
 }
 
-void FillBatch(const DataSet& data_set, absl::Span<const int64_t> indices,
-               Batch& batch) {
+absl::Status FillBatch(const DataSet& data_set,
+                       absl::Span<const int64_t> indices, Batch& batch) {
   const int64_t elements = data_set.example_shape().num_elements();
   float* example = batch.examples.as<float>();
   for (size_t i = 0; i < indices.size(); ++i) {
-    data_set.Read(indices[i], example + i * elements, &batch.labels[i]);
+    RETURN_IF_ERROR(
+        data_set.Read(indices[i], example + i * elements, &batch.labels[i]));
   }
   batch.rows = static_cast<int64_t>(indices.size());
   batch.id = NewId();
+  return absl::OkStatus();
 }
 
-void FillBatchInOrder(const DataSet& data_set, int64_t first, Batch& batch) {
+absl::Status FillBatchInOrder(const DataSet& data_set, int64_t first,
+                              Batch& batch) {
   const int64_t elements = data_set.example_shape().num_elements();
   const int64_t room = static_cast<int64_t>(batch.labels.size());
   batch.rows = std::clamp<int64_t>(data_set.num_examples() - first, 0, room);
   for (int64_t i = 0; i < batch.rows; ++i) {
-    data_set.Read(first + i, batch.examples.as<float>() + i * elements,
-                  &batch.labels[i]);
+    RETURN_IF_ERROR(data_set.Read(first + i,
+                                  batch.examples.as<float>() + i * elements,
+                                  &batch.labels[i]));
   }
   batch.id = NewId();
+  return absl::OkStatus();
 }
 
 }  // namespace muster

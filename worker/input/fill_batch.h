@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set.h"
@@ -14,14 +15,15 @@ Batch MakeBatch(const DataSet& data_set, int64_t batch_size);
 
 // Fills `batch` with the examples of these indices, and gives it a new id;
 // allocates nothing.
-// REQUIRES: the batch has room for them.
-void FillBatch(const DataSet& data_set, absl::Span<const int64_t> indices,
-               Batch& batch);
+// REQUIRES: the batch has room for them. Errors: DataSet::Read's.
+absl::Status FillBatch(const DataSet& data_set,
+                       absl::Span<const int64_t> indices, Batch& batch);
 
 // Fills `batch` with the examples from `first` on, in order, as many as there
 // are and have room, and gives it a new id. `batch.rows` is 0 after the last
-// one.
-void FillBatchInOrder(const DataSet& data_set, int64_t first, Batch& batch);
+// one. Errors: DataSet::Read's.
+absl::Status FillBatchInOrder(const DataSet& data_set, int64_t first,
+                              Batch& batch);
 
 }  // namespace muster
 

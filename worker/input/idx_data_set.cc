@@ -7,7 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "worker/input/data_set_registry.h"
 #include "worker/input/idx_file.h"
 
 namespace muster {
@@ -48,14 +50,18 @@ absl::Status CheckShapes(const std::string& images_path, const IdxFile& images,
         "opening a data set: '", images_path, "' has ", images.shape[0],
         " images, '", labels_path, "' has ", labels.shape[0], " labels"));
   }
-  if (images.shape[1] * images.shape[2] == input_shape.num_elements()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "opening a data set: model.input_shape is ", input_shape.ToString(),
-      ", the images of '", images_path, "' are [", images.shape[1], ", ",
-      images.shape[2], "]; set model.input_shape to [1, ", images.shape[1],
-      ", ", images.shape[2], "]"));
+  const std::vector<int64_t> image(images.shape.begin() + 1,
+                                   images.shape.end());
+  const int64_t elements =
+      static_cast<int64_t>(images.values.size()) / images.shape[0];
+  if (elements == input_shape.num_elements()) return absl::OkStatus();
+  const std::string found = absl::StrJoin(image, ", ");
+  const char* const first = image.size() == 2 || image.empty() ? "1" : "";
+  return absl::InvalidArgumentError(
+      absl::StrCat("opening a data set: model.input_shape is ",
+                   input_shape.ToString(), ", the images of '", images_path,
+                   "' are [", found, "]; set model.input_shape to [", first,
+                   image.size() == 2 ? ", " : "", found, "]"));
 }
 
 }  // namespace
@@ -91,12 +97,26 @@ std::string IdxDataSet::LargestLabelPlace() const {
                       "'");
 }
 
-void IdxDataSet::Read(int64_t index, float* example, int32_t* label) const {
+absl::Status IdxDataSet::Read(int64_t index, float* example,
+                              int32_t* label) const {
   const uint8_t* image = images_.data() + index * example_bytes_;
   for (int64_t i = 0; i < example_bytes_; ++i) {
     example[i] = static_cast<float>(image[i]) / 255.0f;
   }
   *label = labels_[index];
+  return absl::OkStatus();
 }
 
+namespace {
+
+[[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
+    "idx", {"the four MNIST files in input.dir, plain or .gz",
+            [](const InputSpec& spec, const Shape& input_shape,
+               uint64_t /*seed*/, Split split) {
+              return IdxDataSet::Create(
+                  spec.dir(), input_shape,
+                  split == Split::kTrain ? "train" : "t10k");
+            }});
+
+}  // namespace
 }  // namespace muster

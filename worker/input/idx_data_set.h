@@ -30,7 +30,8 @@ class IdxDataSet : public DataSet {
   // One more than the largest label.
   int64_t num_classes() const override { return num_classes_; }
   std::string LargestLabelPlace() const override;
-  void Read(int64_t index, float* example, int32_t* label) const override;
+  absl::Status Read(int64_t index, float* example,
+                    int32_t* label) const override;
 
  private:
   IdxDataSet(const Shape& example_shape, std::vector<uint8_t> images,

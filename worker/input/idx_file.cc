@@ -16,7 +16,9 @@ namespace {
 // Above any set of this format, and far from overflow.
 constexpr int64_t kMaxValueBytes = int64_t{1} << 33;
 
-int RankOf(IdxKind kind) { return kind == IdxKind::kImages ? 3 : 1; }
+// Magic numbers of bytes are 2048 and the rank.
+constexpr uint32_t kBytesMagic = 2048;
+constexpr uint32_t kMaxRank = 4;
 
 const char* NameOf(IdxKind kind) {
   return kind == IdxKind::kImages ? "images" : "labels";
@@ -42,6 +44,10 @@ absl::StatusOr<uint32_t> ReadBigEndian(ByteSource& source) {
 absl::Status CheckMagic(uint32_t magic, IdxKind kind) {
   const uint32_t wanted = static_cast<uint32_t>(kind);
   if (magic == wanted) return absl::OkStatus();
+  if (kind == IdxKind::kImages && magic > kBytesMagic &&
+      magic <= kBytesMagic + kMaxRank) {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(absl::StrCat("wanted magic number ", wanted,
                                                  " (", NameOf(kind),
                                                  " of bytes), found ", magic));
@@ -84,13 +90,14 @@ absl::Status CheckEnd(ByteSource& source, int64_t wanted) {
 absl::StatusOr<IdxFile> ReadFrom(ByteSource& source, IdxKind kind) {
   ASSIGN_OR_RETURN(const uint32_t magic, ReadBigEndian(source));
   RETURN_IF_ERROR(CheckMagic(magic, kind));
+  const int rank = static_cast<int>(magic - kBytesMagic);
   IdxFile file;
-  for (int i = 0; i < RankOf(kind); ++i) {
+  for (int i = 0; i < rank; ++i) {
     ASSIGN_OR_RETURN(const uint32_t dim, ReadBigEndian(source));
     file.shape.push_back(dim);
   }
   ASSIGN_OR_RETURN(const int64_t count, CountValues(file.shape));
-  const int64_t header_bytes = 4 + 4 * RankOf(kind);
+  const int64_t header_bytes = 4 + 4 * rank;
   RETURN_IF_ERROR(CheckSize(source, header_bytes, count));
   RETURN_IF_ERROR(CheckMemory(NameOf(kind), count, OwnMemoryLimit()));
   file.values.resize(count);

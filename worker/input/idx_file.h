@@ -13,12 +13,12 @@ namespace muster {
 enum class IdxKind : uint32_t {
   // uint8 [N].
   kLabels = 2049,
-  // uint8 [N, rows, columns].
+  // uint8 [N, rows, columns]; 2049, 2050 and 2052 for 1, 2 and 4 dimensions.
   kImages = 2051,
 };
 
 struct IdxFile {
-  // [N] or [N, rows, columns].
+  // [N], or of images 1 to 4 dimensions, N first.
   std::vector<int64_t> shape;
   // Row-major.
   std::vector<uint8_t> values;

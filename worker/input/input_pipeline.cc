@@ -81,14 +81,14 @@ InputPipeline::InputPipeline(const DataSet* data_set, const Options& options,
       position_(start) {
   // One more than is prepared: the caller reads it.
   batches_.resize(StepsAhead(options) + 1);
-  for (StepBatches& batches : batches_) {
+  for (StepBatches& step : batches_) {
     for (int64_t i = 0; i < options.batches_per_step; ++i) {
-      batches.push_back(MakeBatch(*data_set, options.batch_size));
+      step.batches.push_back(MakeBatch(*data_set, options.batch_size));
     }
   }
   {
     absl::MutexLock lock(&mu_);
-    for (StepBatches& batches : batches_) free_.push_back(&batches);
+    for (StepBatches& step : batches_) free_.push_back(&step);
   }
   if (options.prefetch > 0) {
     thread_ = std::thread([this, start] { Prepare(start); });
@@ -106,22 +106,25 @@ InputPipeline::~InputPipeline() {
 absl::StatusOr<absl::Span<const Batch>> InputPipeline::Next() {
   if (options_.prefetch == 0) {
     Fill(position_, &batches_[0]);
+    RETURN_IF_ERROR(batches_[0].status);
     position_ = order_.After(position_);
-    return absl::MakeConstSpan(batches_[0]);
+    return absl::MakeConstSpan(batches_[0].batches);
   }
   absl::MutexLock lock(&mu_);
-  if (current_ != nullptr) free_.push_back(current_);
+  if (current_ != nullptr) free_.push_back(std::exchange(current_, nullptr));
   mu_.Await(absl::Condition(this, &InputPipeline::HasReady));
+  // An error stays at the front: whoever asks again gets it again.
+  RETURN_IF_ERROR(ready_.front()->status);
   current_ = ready_.front();
   ready_.pop_front();
   position_ = order_.After(position_);
-  return absl::MakeConstSpan(*current_);
+  return absl::MakeConstSpan(current_->batches);
 }
 
 absl::Span<const Batch> InputPipeline::Peek() {
   const absl::MutexLock lock(&mu_);
-  if (ready_.empty()) return {};
-  return absl::MakeConstSpan(*ready_.front());
+  if (ready_.empty() || !ready_.front()->status.ok()) return {};
+  return absl::MakeConstSpan(ready_.front()->batches);
 }
 
 bool InputPipeline::IsAt(const DataPosition& position) const {
@@ -129,22 +132,24 @@ bool InputPipeline::IsAt(const DataPosition& position) const {
   return at.ok() && *at == position_;
 }
 
-void InputPipeline::Fill(const RowPosition& position, StepBatches* batches) {
+void InputPipeline::Fill(const RowPosition& position, StepBatches* step) {
   const absl::Span<const int64_t> rows = order_.Rows(position);
-  for (size_t i = 0; i < batches->size(); ++i) {
-    FillBatch(*data_set_,
-              rows.subspan(i * options_.batch_size, options_.batch_size),
-              (*batches)[i]);
+  step->status = absl::OkStatus();
+  for (size_t i = 0; i < step->batches.size() && step->status.ok(); ++i) {
+    step->status = FillBatch(
+        *data_set_, rows.subspan(i * options_.batch_size, options_.batch_size),
+        step->batches[i]);
   }
 }
 
 void InputPipeline::Prepare(RowPosition position) {
   for (;; position = order_.After(position)) {
-    StepBatches* const batches = TakeFree();
-    if (batches == nullptr) return;
-    Fill(position, batches);
+    StepBatches* const step = TakeFree();
+    if (step == nullptr) return;
+    Fill(position, step);
     absl::MutexLock lock(&mu_);
-    ready_.push_back(batches);
+    ready_.push_back(step);
+    if (!step->status.ok()) return;
   }
 }
 
@@ -152,9 +157,9 @@ InputPipeline::StepBatches* InputPipeline::TakeFree() {
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(this, &InputPipeline::HasFreeOrStopped));
   if (stopped_) return nullptr;
-  StepBatches* const batches = free_.front();
+  StepBatches* const step = free_.front();
   free_.pop_front();
-  return batches;
+  return step;
 }
 
 }  // namespace muster

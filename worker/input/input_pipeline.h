@@ -55,7 +55,8 @@ class InputPipeline {
   ~InputPipeline();
 
   // The batches of the next step, valid until the next call. Waits while they
-  // are prepared.
+  // are prepared. Errors: DataSet::Read's, once its step has come; the pipeline
+  // is over then.
   absl::StatusOr<absl::Span<const Batch>> Next();
 
   // The batches that the next call of Next returns, if they are prepared
@@ -80,8 +81,11 @@ class InputPipeline {
   int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
 
  private:
-  // One step's.
-  using StepBatches = std::vector<Batch>;
+  // One step's, or the error that came in their place.
+  struct StepBatches {
+    std::vector<Batch> batches;
+    absl::Status status;
+  };
 
   InputPipeline(const DataSet* data_set, const Options& options,
                 const RowPosition& start, DataOrder order);
@@ -90,7 +94,7 @@ class InputPipeline {
   void Prepare(RowPosition position);
   // Waits for free batches; nullptr when stopped.
   StepBatches* TakeFree();
-  void Fill(const RowPosition& position, StepBatches* batches);
+  void Fill(const RowPosition& position, StepBatches* step);
   bool HasFreeOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopped_ || !free_.empty();
   }

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "worker/input/data_set_registry.h"
 
 namespace muster {
 namespace {
@@ -78,8 +79,8 @@ SyntheticDataSet::SyntheticDataSet(const Shape& example_shape,
                                           : "synthetic/test/noise"),
       prototypes_(MakePrototypes(num_classes * example_elements_, seed)) {}
 
-void SyntheticDataSet::Read(int64_t index, float* example,
-                            int32_t* label) const {
+absl::Status SyntheticDataSet::Read(int64_t index, float* example,
+                                    int32_t* label) const {
   const int64_t chosen = labels_.Bits(index) % num_classes_;
   const float* prototype = prototypes_.data() + chosen * example_elements_;
   const uint64_t first = static_cast<uint64_t>(index) * example_elements_;
@@ -87,6 +88,14 @@ void SyntheticDataSet::Read(int64_t index, float* example,
     example[i] = prototype[i] + kNoiseWeight * Fraction(noise_.Bits(first + i));
   }
   *label = static_cast<int32_t>(chosen);
+  return absl::OkStatus();
 }
 
+namespace {
+
+[[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
+    "synthetic",
+    {"examples made by a formula, of any shape", &SyntheticDataSet::Create});
+
+}  // namespace
 }  // namespace muster

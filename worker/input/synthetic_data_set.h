@@ -31,7 +31,8 @@ class SyntheticDataSet : public DataSet {
   int64_t num_examples() const override { return num_examples_; }
   const Shape& example_shape() const override { return example_shape_; }
   int64_t num_classes() const override { return num_classes_; }
-  void Read(int64_t index, float* example, int32_t* label) const override;
+  absl::Status Read(int64_t index, float* example,
+                    int32_t* label) const override;
 
  private:
   SyntheticDataSet(const Shape& example_shape, int64_t num_examples,

@@ -15,7 +15,7 @@ absl::StatusOr<EvaluationResult> EvaluateModel(
   double loss_sum = 0;
   while (true) {
     if (!go_on()) return absl::CancelledError("evaluation: stopped");
-    FillBatchInOrder(data_set, result.examples, batch);
+    RETURN_IF_ERROR(FillBatchInOrder(data_set, result.examples, batch));
     if (batch.rows == 0) break;
     ASSIGN_OR_RETURN(const CompiledModel::StepResult step,
                      model->Evaluate(batch));

@@ -18,7 +18,8 @@ TEST(ListTest, NamesEveryKindWithItsAttributes) {
       result.out,
       AllOf(StartsWith("Layers\n"), ContainsRegex("\n  conv2d: "),
             HasSubstr("share: \"conv1\""), HasSubstr("\n\nOptimizers\n"),
-            HasSubstr("\n  adam\n    "), HasSubstr("\n\nBackends\n")));
+            HasSubstr("\n  adam\n    "), HasSubstr("\n\nData sets\n  idx: "),
+            HasSubstr("\n\nBackends\n")));
 }
 
 TEST(ListTest, NamesOneKindAlone) {
@@ -26,6 +27,13 @@ TEST(ListTest, NamesOneKindAlone) {
   EXPECT_EQ(result.exit_code, kExitDone) << result.error;
   EXPECT_THAT(result.out, AllOf(StartsWith("Codecs\n"), HasSubstr("bf16"),
                                 Not(HasSubstr("Layers"))));
+}
+
+TEST(ListTest, NamesAKindOfTwoWords) {
+  const VerbResult result = RunVerb({"list", "data_sets"}, nullptr);
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  EXPECT_THAT(result.out,
+              AllOf(StartsWith("Data sets\n"), HasSubstr("\n  synthetic: ")));
 }
 
 TEST(ListTest, AMisspeltKindGetsTheNearest) {

@@ -17,10 +17,12 @@ class CountingDataSet : public DataSet {
   int64_t num_examples() const override { return num_examples_; }
   const Shape& example_shape() const override { return shape_; }
   int64_t num_classes() const override { return num_examples_; }
-  void Read(int64_t index, float* example, int32_t* label) const override {
+  absl::Status Read(int64_t index, float* example,
+                    int32_t* label) const override {
     example[0] = static_cast<float>(index);
     example[1] = static_cast<float>(index) + 0.5f;
     *label = static_cast<int32_t>(index);
+    return absl::OkStatus();
   }
 
  private:

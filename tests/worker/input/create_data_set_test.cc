@@ -1,9 +1,15 @@
 #include "worker/input/create_data_set.h"
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/idx_fixture.h"
+#include "worker/input/data_set_registry.h"
 
 namespace muster {
 namespace {
@@ -33,6 +39,23 @@ TEST(CreateDataSetTest, MakesTheSyntheticSet) {
   const auto test = CreateDataSet(spec, Shape({6}), kSeed, Split::kTest);
   ASSERT_THAT(test, IsOk());
   EXPECT_EQ((*test)->num_examples(), 12);
+}
+
+TEST(CreateDataSetTest, LinksEveryTypeOfTheList) {
+  const std::vector<std::string> listed = absl::StrSplit(DATA_SET_LIST, ',');
+  ASSERT_THAT(DataSetRegistry::Validate(), IsOk());
+  EXPECT_THAT(DataSetRegistry::Names(),
+              testing::UnorderedElementsAreArray(listed));
+  // Those in files have their own tests; here they are known, and want files.
+  InputSpec spec;
+  spec.set_dir(MakeTempDir());
+  for (const std::string& type : listed) {
+    spec.set_type(type);
+    const auto data_set = CreateDataSet(spec, Shape({6}), kSeed, Split::kTrain);
+    EXPECT_TRUE(data_set.ok() || absl::StrContains(data_set.status().message(),
+                                                   "opening a data set"))
+        << type << ": " << data_set.status();
+  }
 }
 
 TEST(CreateDataSetTest, OffersTheNearestType) {

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
 
 namespace muster {
@@ -15,7 +16,7 @@ TEST(FillBatchTest, CopiesTheChosenExamples) {
   const CountingDataSet data_set(10);
   Batch batch = MakeBatch(data_set, 3);
   EXPECT_EQ(batch.rows, 0);
-  FillBatch(data_set, {7, 2}, batch);
+  ASSERT_THAT(FillBatch(data_set, {7, 2}, batch), IsOk());
   EXPECT_EQ(batch.rows, 2);
   EXPECT_THAT(absl::MakeSpan(batch.labels).subspan(0, 2), ElementsAre(7, 2));
   EXPECT_THAT(absl::MakeSpan(batch.examples.as<float>(), 4),
@@ -29,11 +30,11 @@ TEST(FillBatchTest, EachFillingHasAnIdOfItsOwn) {
   std::set<int64_t> ids = {batch.id};
   EXPECT_EQ(batch.id, 0);
   for (int i = 0; i < 2; ++i) {
-    FillBatch(data_set, {1, 2}, batch);
+    ASSERT_THAT(FillBatch(data_set, {1, 2}, batch), IsOk());
     ids.insert(batch.id);
-    FillBatchInOrder(data_set, 1, batch);
+    ASSERT_THAT(FillBatchInOrder(data_set, 1, batch), IsOk());
     ids.insert(batch.id);
-    FillBatch(data_set, {1, 2}, other);
+    ASSERT_THAT(FillBatch(data_set, {1, 2}, other), IsOk());
     ids.insert(other.id);
   }
   EXPECT_EQ(ids.size(), 7);
@@ -42,13 +43,13 @@ TEST(FillBatchTest, EachFillingHasAnIdOfItsOwn) {
 TEST(FillBatchTest, TakesTheRestInOrder) {
   const CountingDataSet data_set(5);
   Batch batch = MakeBatch(data_set, 3);
-  FillBatchInOrder(data_set, 0, batch);
+  ASSERT_THAT(FillBatchInOrder(data_set, 0, batch), IsOk());
   EXPECT_THAT(batch.labels, ElementsAre(0, 1, 2));
   EXPECT_EQ(batch.rows, 3);
-  FillBatchInOrder(data_set, 3, batch);
+  ASSERT_THAT(FillBatchInOrder(data_set, 3, batch), IsOk());
   EXPECT_EQ(batch.rows, 2);
   EXPECT_EQ(batch.labels[1], 4);
-  FillBatchInOrder(data_set, 6, batch);
+  ASSERT_THAT(FillBatchInOrder(data_set, 6, batch), IsOk());
   EXPECT_EQ(batch.rows, 0);
 }
 

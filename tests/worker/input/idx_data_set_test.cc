@@ -28,7 +28,7 @@ TEST(IdxDataSetTest, ScalesBytesToUnitRange) {
   EXPECT_EQ((*data_set)->num_classes(), 3);
   std::vector<float> example(6);
   int32_t label = -1;
-  (*data_set)->Read(4, example.data(), &label);
+  ASSERT_THAT((*data_set)->Read(4, example.data(), &label), IsOk());
   EXPECT_THAT(example, ElementsAre(40 / 255.f, 41 / 255.f, 42 / 255.f,
                                    43 / 255.f, 44 / 255.f, 45 / 255.f));
   EXPECT_EQ(label, 1);
@@ -115,7 +115,7 @@ TEST(IdxDataSetTest, ReadsFashionMnistWhole) {
     int64_t pixel_sum = 0;
     for (int64_t i = 0; i < half.examples; ++i) {
       int32_t label;
-      (*data_set)->Read(i, example.data(), &label);
+      ASSERT_THAT((*data_set)->Read(i, example.data(), &label), IsOk());
       ++per_class[label];
       for (const float pixel : example) {
         pixel_sum += static_cast<int64_t>(pixel * 255.0f + 0.5f);

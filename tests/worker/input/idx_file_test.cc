@@ -63,6 +63,21 @@ TEST_F(IdxFileTest, ReadsLabels) {
   EXPECT_THAT(file->values, ElementsAre(7, 0, 255));
 }
 
+TEST_F(IdxFileTest, ReadsImagesOfOneToFourDimensions) {
+  const std::vector<uint32_t> dims = {2, 1, 3, 1};
+  for (size_t rank = 1; rank <= dims.size(); ++rank) {
+    const std::vector<uint32_t> some(dims.begin(), dims.begin() + rank);
+    const std::string content =
+        IdxHeader(2048 + rank, some) + std::string(rank < 3 ? 2 : 6, '\1');
+    const absl::StatusOr<IdxFile> file =
+        ReadIdxFile(Write(content), IdxKind::kImages);
+    ASSERT_THAT(file, IsOk());
+    EXPECT_EQ(file->shape.size(), rank);
+  }
+  ExpectRefused(IdxHeader(2048, {}), "found 2048");
+  ExpectRefused(IdxHeader(2053, {1, 1, 1, 1, 1}) + "x", "found 2053");
+}
+
 TEST_F(IdxFileTest, NamesAMissingFile) {
   EXPECT_THAT(ReadIdxFile(dir_ + "/none", IdxKind::kLabels),
               StatusIs(absl::StatusCode::kNotFound,

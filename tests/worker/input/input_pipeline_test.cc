@@ -191,6 +191,38 @@ TEST_F(InputPipelineTest, PreparesWholeStepsAhead) {
   EXPECT_LE(buffers.size(), 3);
 }
 
+// A file with a row that cannot be read.
+class TornDataSet : public CountingDataSet {
+ public:
+  explicit TornDataSet(int64_t torn) : CountingDataSet(100), torn_(torn) {}
+
+  absl::Status Read(int64_t index, float* example,
+                    int32_t* label) const override {
+    if (index == torn_) return absl::DataLossError("row 60 of 'FILE' is torn");
+    return CountingDataSet::Read(index, example, label);
+  }
+
+ private:
+  const int64_t torn_;
+};
+
+TEST_F(InputPipelineTest, AnErrorComesAtItsStepAndStays) {
+  const TornDataSet data_set(60);
+  for (const int64_t prefetch : {0, 1, 3}) {
+    InputPipeline::Options options = Options(prefetch);
+    options.shuffle = false;
+    const auto pipeline = Make(data_set, options);
+    // Steps of two workers have eight rows; 60 is in the eighth, the second
+    // worker's.
+    Read(*pipeline, 7);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_THAT(pipeline->Next(),
+                  StatusIs(absl::StatusCode::kDataLoss, HasSubstr("row 60")));
+      EXPECT_TRUE(pipeline->Peek().empty());
+    }
+  }
+}
+
 TEST_F(InputPipelineTest, EndsInAnyState) {
   for (int steps = 0; steps < 5; ++steps) {
     Read(*Make(data_set_, Options(2)), steps);

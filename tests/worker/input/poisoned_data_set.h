@@ -13,9 +13,11 @@ class PoisonedDataSet : public CountingDataSet {
   PoisonedDataSet(int64_t num_examples, int64_t index, float poison)
       : CountingDataSet(num_examples), index_(index), poison_(poison) {}
 
-  void Read(int64_t index, float* example, int32_t* label) const override {
-    CountingDataSet::Read(index, example, label);
+  absl::Status Read(int64_t index, float* example,
+                    int32_t* label) const override {
+    const absl::Status status = CountingDataSet::Read(index, example, label);
     if (index == index_) example[1] = poison_;
+    return status;
   }
 
  private:

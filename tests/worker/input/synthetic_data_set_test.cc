@@ -32,7 +32,8 @@ struct Example {
 Example ReadExample(const DataSet& data_set, int64_t index) {
   Example example;
   example.values.resize(data_set.example_shape().num_elements());
-  data_set.Read(index, example.values.data(), &example.label);
+  EXPECT_THAT(data_set.Read(index, example.values.data(), &example.label),
+              IsOk());
   return example;
 }
 

@@ -1,0 +1,181 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "worker/input/data_set_registry.h"
+#include "worker/input/example_layout.h"
+#include "worker/input/file/npy_file.h"
+#include "worker/input/file/npz_member.h"
+#include "worker/input/file_data_set.h"
+#include "worker/input/find_part.h"
+
+namespace muster {
+namespace {
+
+// The arrays of one file or pair of files.
+struct ArrayPair {
+  // The file of the labels, for messages.
+  std::string path;
+  NpyFile examples;
+  NpyFile labels;
+};
+
+// NumPy's arrays of examples and labels, whose examples are read as they are
+// asked for.
+class NpyDataSet : public FileDataSet {
+ public:
+  static absl::StatusOr<std::unique_ptr<DataSet>> Create(
+      const InputSpec& spec, const Shape& input_shape, uint64_t seed,
+      Split split);
+
+  absl::Status Read(int64_t index, float* example,
+                    int32_t* label) const override;
+
+ private:
+  NpyDataSet(const Shape& example_shape, FileLabels labels,
+             std::vector<NpyFile> files, ExampleLayout layout)
+      : FileDataSet(example_shape, std::move(labels)),
+        files_(std::move(files)),
+        layout_(layout) {}
+
+  const std::vector<NpyFile> files_;
+  const ExampleLayout layout_;
+};
+
+absl::Status NpyDataSet::Read(int64_t index, float* example,
+                              int32_t* label) const {
+  const FileRows::Place place = labels().Find(index);
+  const NpyFile& file = files_[place.file];
+  const float divisor = file.type() == NpyType::kU1 ? 255.0f : 1.0f;
+  const int64_t values = file.row_values();
+  *label = labels().at(index);
+  if (layout_ == ExampleLayout::kChannelsLast) {
+    // A thread's own, so that nothing is allocated from row to row.
+    thread_local std::vector<float> row;
+    row.resize(values);
+    RETURN_IF_ERROR(file.ReadRows(place.row, 1, absl::MakeSpan(row)));
+    ToChannelsFirst(row.data(), example_shape(), divisor, example);
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(file.ReadRows(place.row, 1, absl::MakeSpan(example, values)));
+  if (divisor == 1.0f) return absl::OkStatus();
+  for (int64_t i = 0; i < values; ++i) example[i] /= divisor;
+  return absl::OkStatus();
+}
+
+// "train_labels.npy", "y.npy", "train-y.npy", "labels": of labels.
+bool NamesLabels(absl::string_view name) {
+  return absl::StrContains(name, "label") || name == "y" ||
+         absl::StartsWith(name, "y_") || absl::EndsWith(name, "_y") ||
+         absl::EndsWith(name, "-y");
+}
+
+// The array of an npz file that holds labels, or the one that does not.
+absl::StatusOr<NpyFile> OpenMember(const std::string& path, bool labels) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListNpz(path));
+  std::vector<std::string> fitting;
+  for (const std::string& name : names) {
+    if (NamesLabels(name) == labels) fitting.push_back(name);
+  }
+  if (fitting.size() == 1) return OpenNpzMember(path, fitting[0]);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "opening a data set: wanted in '", path, "' one array of ",
+      labels ? "labels (called labels or y)" : "examples (any other name)",
+      ", found ", fitting.size(), " among ", absl::StrJoin(names, ", ")));
+}
+
+absl::StatusOr<std::vector<ArrayPair>> OpenPairs(
+    const std::vector<std::string>& paths) {
+  std::vector<ArrayPair> pairs;
+  std::vector<std::string> examples;
+  std::vector<std::string> labels;
+  for (const std::string& path : paths) {
+    if (absl::EndsWith(path, ".npz")) {
+      ASSIGN_OR_RETURN(NpyFile rows, OpenMember(path, /*labels=*/false));
+      ASSIGN_OR_RETURN(NpyFile classes, OpenMember(path, /*labels=*/true));
+      pairs.push_back({path, std::move(rows), std::move(classes)});
+      continue;
+    }
+    absl::string_view name = path;
+    name.remove_prefix(name.rfind('/') + 1);
+    name = name.substr(0, name.find(".npy"));
+    (NamesLabels(name) ? labels : examples).push_back(path);
+  }
+  if (examples.size() != labels.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "opening a data set: wanted a .npy file of labels (its name has "
+        "'label', or ends in '_y') for each of examples, found ",
+        examples.size(), " of examples (", absl::StrJoin(examples, ", "),
+        ") and ", labels.size(), " of labels (", absl::StrJoin(labels, ", "),
+        ")"));
+  }
+  for (size_t i = 0; i < examples.size(); ++i) {
+    ASSIGN_OR_RETURN(NpyFile rows, NpyFile::Open(examples[i]));
+    ASSIGN_OR_RETURN(NpyFile classes, NpyFile::Open(labels[i]));
+    pairs.push_back({labels[i], std::move(rows), std::move(classes)});
+  }
+  return pairs;
+}
+
+absl::Status AddLabels(const ArrayPair& pair, FileLabels* labels) {
+  if (pair.labels.num_rows() != pair.examples.num_rows() ||
+      pair.labels.row_values() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "opening a data set: '", pair.path, "' has ", pair.labels.num_rows(),
+        " labels of ", pair.labels.row_values(), " value(s), wanted one for ",
+        "each of ", pair.examples.num_rows(), " examples"));
+  }
+  std::vector<int64_t> values(pair.labels.num_rows());
+  RETURN_IF_ERROR(
+      pair.labels.ReadRows(0, pair.labels.num_rows(), absl::MakeSpan(values)));
+  return labels->Add(pair.path, values);
+}
+
+absl::StatusOr<std::unique_ptr<DataSet>> NpyDataSet::Create(
+    const InputSpec& spec, const Shape& input_shape, uint64_t /*seed*/,
+    Split split) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                   FindPart(spec.dir(), split, {{".npy", ".npz"}}));
+  ASSIGN_OR_RETURN(std::vector<ArrayPair> pairs, OpenPairs(paths));
+  std::vector<NpyFile> files;
+  FileLabels labels;
+  ExampleLayout layout = ExampleLayout::kAsModel;
+  for (ArrayPair& pair : pairs) {
+    const std::vector<int64_t>& shape = pair.examples.shape();
+    const std::vector<int64_t> example(shape.begin() + 1, shape.end());
+    const bool is_first = files.empty();
+    ASSIGN_OR_RETURN(
+        const ExampleLayout found,
+        FitExample(example, input_shape, absl::StrCat("'", pair.path, "'")));
+    if (!is_first && found != layout) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "opening a data set: the examples beside '", pair.path, "' are [",
+          absl::StrJoin(example, ", "), "], unlike those of the files before"));
+    }
+    layout = found;
+    RETURN_IF_ERROR(AddLabels(pair, &labels));
+    files.push_back(std::move(pair.examples));
+  }
+  if (labels.size() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "opening a data set: the arrays of '", paths[0], "' have no rows"));
+  }
+  return std::unique_ptr<DataSet>(
+      new NpyDataSet(input_shape, std::move(labels), std::move(files), layout));
+}
+
+[[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
+    "npy", {"NumPy's arrays: train*.npz, or train*.npy in pairs with labels",
+            &NpyDataSet::Create});
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,150 @@
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "worker/input/data_set_registry.h"
+#include "worker/input/example_layout.h"
+#include "worker/input/file/tf_example.h"
+#include "worker/input/file/tf_record_file.h"
+#include "worker/input/file_data_set.h"
+#include "worker/input/find_part.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kUsualFeatures[] = {"image", "image_raw", "features",
+                                          "x"};
+constexpr char kDefaultLabel[] = "label";
+
+// A thread's record and example: nothing is allocated from row to row.
+struct Row {
+  std::string record;
+  TfExample example;
+};
+Row& ThreadsRow() {
+  thread_local Row row;
+  return row;
+}
+
+absl::Status ParseRow(const TfRecordFile& file, int64_t index, Row* row) {
+  RETURN_IF_ERROR(file.Read(index, &row->record));
+  return Annotate(row->example.Parse(row->record), file.Place(index));
+}
+
+// tf.Examples, which are read as they are asked for: bytes (raw pixels,
+// channels last, as TensorFlow has them) or lists of numbers, in the model's
+// order.
+class TfRecordDataSet : public FileDataSet {
+ public:
+  static absl::StatusOr<std::unique_ptr<DataSet>> Create(
+      const InputSpec& spec, const Shape& input_shape, uint64_t seed,
+      Split split);
+
+  absl::Status Read(int64_t index, float* example,
+                    int32_t* label) const override {
+    const FileRows::Place place = labels().Find(index);
+    const TfRecordFile& file = files_[place.file];
+    Row& row = ThreadsRow();
+    RETURN_IF_ERROR(ParseRow(file, place.row, &row));
+    *label = labels().at(index);
+    return Annotate(ReadExample(row.example, example), file.Place(place.row));
+  }
+
+ private:
+  TfRecordDataSet(const Shape& example_shape, FileLabels labels,
+                  std::vector<TfRecordFile> files, std::string feature)
+      : FileDataSet(example_shape, std::move(labels)),
+        files_(std::move(files)),
+        feature_(std::move(feature)) {}
+
+  absl::Status ReadExample(const TfExample& example, float* dst) const;
+
+  const std::vector<TfRecordFile> files_;
+  const std::string feature_;
+};
+
+absl::Status TfRecordDataSet::ReadExample(const TfExample& example,
+                                          float* dst) const {
+  const Shape& shape = example_shape();
+  const int64_t values = shape.num_elements();
+  ASSIGN_OR_RETURN(const Feature::KindCase kind, example.Kind(feature_));
+  if (kind != Feature::kBytesList) {
+    return example.ReadFloats(feature_, absl::MakeSpan(dst, values));
+  }
+  ASSIGN_OR_RETURN(const absl::string_view bytes, example.Bytes(feature_));
+  if (static_cast<int64_t>(bytes.size()) != values) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("feature '", feature_, "': wanted the ", values,
+                     " bytes of an example of model.input_shape ",
+                     shape.ToString(), ", found ", bytes.size()));
+  }
+  const auto* pixels = reinterpret_cast<const uint8_t*>(bytes.data());
+  if (shape.rank() == 3) {
+    ToChannelsFirst(pixels, shape, 255.0f, dst);
+    return absl::OkStatus();
+  }
+  for (int64_t i = 0; i < values; ++i) {
+    dst[i] = static_cast<float>(pixels[i]) / 255.0f;
+  }
+  return absl::OkStatus();
+}
+
+// input.feature_column, or the first usual name that the example has.
+std::string FeatureOf(const InputSpec& spec, const TfExample& example) {
+  if (!spec.feature_column().empty()) return spec.feature_column();
+  for (const char* const name : kUsualFeatures) {
+    if (example.Kind(name).ok()) return name;
+  }
+  return kUsualFeatures[0];
+}
+
+absl::StatusOr<std::unique_ptr<DataSet>> TfRecordDataSet::Create(
+    const InputSpec& spec, const Shape& input_shape, uint64_t /*seed*/,
+    Split split) {
+  ASSIGN_OR_RETURN(
+      const std::vector<std::string> paths,
+      FindPart(spec.dir(), split, {{".tfrecord", ".tfrecords", ".tfrec"}}));
+  const std::string label =
+      spec.label_column().empty() ? kDefaultLabel : spec.label_column();
+  std::vector<TfRecordFile> files;
+  FileLabels labels;
+  std::string feature;
+  Row row;
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(TfRecordFile file, TfRecordFile::Open(path));
+    std::vector<int64_t> of_file(file.num_rows());
+    for (int64_t i = 0; i < file.num_rows(); ++i) {
+      RETURN_IF_ERROR(ParseRow(file, i, &row));
+      const absl::StatusOr<int64_t> value = row.example.Integer(label);
+      if (!value.ok()) return Annotate(value.status(), file.Place(i));
+      of_file[i] = *value;
+      if (feature.empty()) feature = FeatureOf(spec, row.example);
+    }
+    RETURN_IF_ERROR(labels.Add(path, of_file));
+    files.push_back(std::move(file));
+  }
+  if (labels.size() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "opening a data set: '", paths[0], "' and its siblings are empty"));
+  }
+  std::unique_ptr<TfRecordDataSet> data_set(new TfRecordDataSet(
+      input_shape, std::move(labels), std::move(files), std::move(feature)));
+  // The first row shows whether the model can read them.
+  std::vector<float> values(input_shape.num_elements());
+  int32_t first_label = 0;
+  RETURN_IF_ERROR(data_set->Read(0, values.data(), &first_label));
+  return std::unique_ptr<DataSet>(std::move(data_set));
+}
+
+[[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
+    "tfrecord", {"tf.Examples of train*.tfrecord and test*.tfrecord",
+                 &TfRecordDataSet::Create});
+
+}  // namespace
+}  // namespace muster
