@@ -15,11 +15,11 @@ namespace muster {
 // Makes a checked TrainingSpec from its text: parses it, applies the --set
 // `overrides` in their order (worker/training/training_override.h), puts the
 // layers of blocks in the place of their uses (worker/model/expand_blocks.h),
-// fills the defaults in and checks it. Stop conditions of the overrides, if one of them
-// is on, replace all of the text's. `source` names the text in messages. The
-// registries of layers, update rules and placement strategies must be linked
-// in. Errors: InvalidArgument and NotFound naming the field (with line and
-// column for the text), what was wanted and what was found.
+// fills the defaults in and checks it. Stop conditions of the overrides, if one
+// of them is on, replace all of the text's. `source` names the text in
+// messages. The registries of layers, update rules and placement strategies
+// must be linked in. Errors: InvalidArgument and NotFound naming the field
+// (with line and column for the text), what was wanted and what was found.
 absl::StatusOr<TrainingSpec> ParseTrainingSpec(
     absl::string_view text, absl::string_view source,
     absl::Span<const std::string> overrides);

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/rpc/frame/data_method.h"
 #include "common/rpc/call_table.h"
+#include "common/rpc/frame/data_method.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
 #include "common/shared_memory/handshake.h"
