@@ -109,10 +109,15 @@ class RecordingLink : public FakeParameterLink {
   RecordingLink(FakeShard* shard, Record* record)
       : FakeParameterLink(shard), record_(*record) {}
 
-  void Define(const DefineRequest& request, absl::Time deadline,
-              ReplyCallback<DefineReply> done) override {
-    record_.defined.assign(request.tensors().begin(), request.tensors().end());
-    FakeParameterLink::Define(request, deadline, std::move(done));
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline,
+                 ReplyCallback<std::string> done) override {
+    DefineRequest define;
+    if (method == kDefineCall && define.ParseFromString(request)) {
+      record_.defined.assign(define.tensors().begin(), define.tensors().end());
+    }
+    FakeParameterLink::CallBytes(method, std::move(request), deadline,
+                                 std::move(done));
   }
   void Load(Frame<LoadPart> request, absl::Time deadline,
             ReplyCallback<LoadReply> done) override {
