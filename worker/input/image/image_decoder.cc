@@ -1,6 +1,5 @@
 #include "worker/input/image/image_decoder.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"

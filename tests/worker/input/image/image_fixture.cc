@@ -1,6 +1,5 @@
 #include "tests/worker/input/image/image_fixture.h"
 
-#include <turbojpeg.h>
 #include <zlib.h>
 
 #include <cstdlib>
@@ -8,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "spng.h"
+#include "turbojpeg.h"
 
 namespace muster {
 namespace {
