@@ -21,6 +21,8 @@ packages=(
   libdnnl-dev             # oneDNN: the cpu backend
   libhwy-dev              # Highway: vector loops, dispatched at run time
   zlib1g-dev              # gzip data sets
+  libturbojpeg0-dev       # JPEG: scaled decoding, errors that do not exit
+  libspng-dev             # PNG: limits on images and chunks
   libgtest-dev            # tests
   libgmock-dev            # tests
   libbenchmark-dev        # micro-benchmarks

@@ -1,0 +1,41 @@
+#ifndef WORKER_INPUT_IMAGE_IMAGE_FOLDER_H_
+#define WORKER_INPUT_IMAGE_IMAGE_FOLDER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+// One file of an image folder.
+struct ImageFile {
+  std::string path;
+  // Its place among the classes.
+  int class_index = 0;
+};
+
+// A data set of images whose classes are the folders that they lie in.
+struct ImageFolder {
+  // Names of the sub-folders, sorted by bytes. Two folders may have other
+  // classes: compare names, not indices.
+  std::vector<std::string> classes;
+  // Sorted by class, then by name in bytes, the same for every worker.
+  std::vector<ImageFile> files;
+  // The number of entries that are no images by their names: files beside the
+  // sub-folders, folders within them, hidden ones.
+  int64_t num_others = 0;
+  // The path of one of them, to be said; empty if there are none.
+  std::string example_of_others;
+};
+
+// Lists `dir`: files in its sub-folders whose names end in .jpg, .jpeg or
+// .png, in any case. No file is opened. A hidden sub-folder (.git) is no class.
+// Errors, each with the folder: NotFound; Unavailable (cannot be read);
+// InvalidArgument (no folder, no classes, a class without images).
+absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir);
+
+}  // namespace muster
+
+#endif  // WORKER_INPUT_IMAGE_IMAGE_FOLDER_H_

@@ -1,0 +1,28 @@
+#ifndef WORKER_INPUT_IMAGE_UPRIGHT_PIXELS_H_
+#define WORKER_INPUT_IMAGE_UPRIGHT_PIXELS_H_
+
+#include <cstdint>
+
+namespace muster {
+
+// The order of an image's bytes: channel by channel, or pixel by pixel.
+enum class PixelLayout { kChw, kHwc };
+
+// Pixels as a decoder writes them: uint8, HWC, before the orientation.
+struct StoredPixels {
+  const uint8_t* pixels = nullptr;
+  int width = 0;
+  int height = 0;
+  int channels = 0;
+};
+
+// Writes `src`, as it is seen under EXIF's `orientation`, in `layout`.
+//   dst [C, H, W] or [H, W, C]; W and H are swapped if IsTransposed.
+// REQUIRES: orientation in 1 to 8; dst has as many bytes as src, and is none
+// of them.
+void WriteUpright(const StoredPixels& src, int orientation, PixelLayout layout,
+                  uint8_t* dst);
+
+}  // namespace muster
+
+#endif  // WORKER_INPUT_IMAGE_UPRIGHT_PIXELS_H_
