@@ -23,7 +23,7 @@ _PS_SERVER = [
 ]
 
 _WORKER = [
-    ["worker/backend", "worker/client/link", "worker/input/file", "worker/input/image"],
+    ["worker/backend", "worker/client/link", "worker/input/file", "worker/input/image", "worker/input/map"],
     ["worker/client", "worker/layer"],
     ["worker/input", "worker/model"],
     ["worker/executor"],
