@@ -73,6 +73,13 @@ class Backend {
         "update on the device: the backend '", name(), "' has no rules"));
   }
 
+  // The primitive of `operation` for `pass`: the method below that has its
+  // name. `layouts`: what that method takes beside the description.
+  // Errors: that method's; Internal if the operation has no such pass, or
+  // `layouts` are fewer than it takes.
+  Created Create(const Operation& operation, Pass pass,
+                 absl::Span<const MemoryLayout> layouts);
+
   // src -> dst. `from` and `to` have the same dtype and shape; each is
   // row-major or was stated by a primitive of this backend.
   virtual Created CreateReorder(const MemoryLayout& from,

@@ -5,6 +5,7 @@
 #define WORKER_BACKEND_OPERATION_H_
 
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +15,13 @@ namespace muster {
 
 // Training keeps in kWorkspace what backward needs; inference does not.
 enum class Phase { kTraining, kInference };
+
+// The primitives that make an operation's gradient.
+enum class Gradient {
+  kNone,    // it is diff_dst itself, or forward makes it
+  kWhole,   // one: Pass::kBackward
+  kByPart,  // two: Pass::kBackwardWeights and Pass::kBackwardData
+};
 
 // A window that slides over H and W. Size of the result:
 //   (H + pad_top + pad_bottom - kernel_h) / stride_h + 1, rounded down.
@@ -42,6 +50,8 @@ struct WindowDesc {
 // zero outside src: a cross-correlation, as PyTorch's Conv2d and
 // TensorFlow's conv2d.
 struct Conv2dDesc {
+  static constexpr Gradient kGradient = Gradient::kByPart;
+
   int64_t batch = 1;
   int64_t src_channels = 1;
   int64_t dst_channels = 1;
@@ -66,6 +76,8 @@ struct Conv2dDesc {
 
 // dst = src * transpose(weights) + bias: PyTorch's Linear.
 struct DenseDesc {
+  static constexpr Gradient kGradient = Gradient::kByPart;
+
   int64_t batch = 1;
   int64_t src_features = 1;
   int64_t dst_features = 1;
@@ -84,6 +96,8 @@ struct DenseDesc {
 //   relu: dst > 0 (so 0 at x = 0), sigmoid: dst (1 - dst), tanh: 1 - dst^2.
 enum class ActivationKind { kRelu, kSigmoid, kTanh };
 struct ActivationDesc {
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
   ActivationKind kind = ActivationKind::kRelu;
 };
 
@@ -94,6 +108,8 @@ struct ActivationDesc {
 // pool has the kernel of the input's size.
 enum class PoolKind { kMax, kAverage };
 struct PoolDesc {
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
   PoolKind kind = PoolKind::kMax;
   int64_t batch = 1;
   int64_t channels = 1;
@@ -116,6 +132,8 @@ struct PoolDesc {
 // 1 - rate by (seed, its row-major index) alone: dropout_mask.h. For training;
 // at inference leave the operation out.
 struct DropoutDesc {
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
   double rate = 0.5;  // in [0, 1)
   Shape shape;
 
@@ -128,6 +146,8 @@ struct DropoutDesc {
 // variance with divisor m - 1: scale by m / (m - 1) for that). Inference: mean
 // and variance are given.
 struct BatchNormDesc {
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
   int64_t batch = 1;
   int64_t channels = 1;
   int64_t height = 1;
@@ -143,6 +163,8 @@ struct BatchNormDesc {
 // dst = sum of n sources of one shape: the layer, and the sum of gradients
 // where an output has several readers.
 struct AddDesc {
+  static constexpr Gradient kGradient = Gradient::kNone;
+
   int num_srcs = 2;
   Shape shape;
 
@@ -151,6 +173,8 @@ struct AddDesc {
 
 // Joins along dimension 1 (channels or features); the others are equal.
 struct ConcatDesc {
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
   std::vector<Shape> srcs;  // all of rank 4, or all of rank 2
 
   absl::Status Validate() const;
@@ -161,6 +185,8 @@ struct ConcatDesc {
 // correct = rows whose largest src (the first of equals) is at the label;
 // diff_src = (softmax(src) - onehot(label)) / rows, zero beyond `rows`.
 struct SoftmaxCrossEntropyDesc {
+  static constexpr Gradient kGradient = Gradient::kNone;
+
   int64_t batch = 1;
   int64_t classes = 2;
   Phase phase = Phase::kTraining;  // inference: no diff_src
@@ -172,12 +198,20 @@ struct SoftmaxCrossEntropyDesc {
 // loss += scale * sum(weights^2) / 2 and, in training, diff_weights +=
 // scale * weights (scale * tf.nn.l2_loss; PyTorch's weight_decay in SGD).
 struct L2PenaltyDesc {
+  static constexpr Gradient kGradient = Gradient::kNone;
+
   double scale = 0;
   Shape shape;
   Phase phase = Phase::kTraining;  // inference: no diff_weights
 
   absl::Status Validate() const;
 };
+
+// Any operation, and which of its primitives is meant.
+using Operation = std::variant<Conv2dDesc, DenseDesc, ActivationDesc, PoolDesc,
+                               DropoutDesc, BatchNormDesc, AddDesc, ConcatDesc,
+                               SoftmaxCrossEntropyDesc, L2PenaltyDesc>;
+enum class Pass { kForward, kBackward, kBackwardData, kBackwardWeights };
 
 }  // namespace muster
 
