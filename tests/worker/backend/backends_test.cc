@@ -2,7 +2,10 @@
 // dropped is missing here.
 #include <cmath>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -31,6 +34,66 @@ TEST(BackendsTest, EveryRegisteredBackendCanBeMade) {
     EXPECT_EQ((*backend)->name(), name);
     EXPECT_FALSE(devices[0].description.empty());
   }
+}
+
+// A valid description of each operation.
+std::vector<Operation> EveryOperation() {
+  DropoutDesc dropout;
+  dropout.shape = Shape{2, 3};
+  AddDesc add;
+  add.shape = Shape{2, 3};
+  ConcatDesc concat;
+  concat.srcs = {Shape{2, 3}, Shape{2, 3}};
+  L2PenaltyDesc penalty;
+  penalty.shape = Shape{2, 3};
+  return {Conv2dDesc(), DenseDesc(), ActivationDesc(),
+          PoolDesc(),   dropout,     BatchNormDesc(),
+          add,          concat,      SoftmaxCrossEntropyDesc(),
+          penalty};
+}
+
+// The layout that EveryOperation's description is made for.
+MemoryLayout SourceOf(const Operation& operation, DataType dtype) {
+  const bool is_image = std::holds_alternative<PoolDesc>(operation) ||
+                        std::holds_alternative<BatchNormDesc>(operation);
+  return MemoryLayout::RowMajor(dtype,
+                                is_image ? Shape{1, 1, 1, 1} : Shape{2, 3});
+}
+
+TEST(BackendsTest, CreatesEveryPassOfEveryOperationAndRefusesTheOthers) {
+  ASSERT_EQ(EveryOperation().size(), std::variant_size_v<Operation>);
+  const std::map<Gradient, std::set<Pass>> passes = {
+      {Gradient::kNone, {Pass::kForward}},
+      {Gradient::kWhole, {Pass::kForward, Pass::kBackward}},
+      {Gradient::kByPart,
+       {Pass::kForward, Pass::kBackwardData, Pass::kBackwardWeights}}};
+  for (const std::string name : {"cpu", "ref", "ref_float64"}) {
+    const auto backend = CreateBackend(name, {});
+    ASSERT_THAT(backend, IsOk());
+    for (const Operation& operation : EveryOperation()) {
+      const std::vector<MemoryLayout> srcs(
+          2, SourceOf(operation, (*backend)->dtype()));
+      const Gradient gradient = std::visit(
+          [](const auto& desc) { return desc.kGradient; }, operation);
+      for (const Pass pass : {Pass::kForward, Pass::kBackward,
+                              Pass::kBackwardData, Pass::kBackwardWeights}) {
+        SCOPED_TRACE(testing::Message() << name << " " << operation.index()
+                                        << " " << static_cast<int>(pass));
+        EXPECT_THAT((*backend)->Create(operation, pass, srcs),
+                    StatusIs(passes.at(gradient).count(pass) > 0
+                                 ? absl::StatusCode::kOk
+                                 : absl::StatusCode::kInternal));
+      }
+    }
+  }
+}
+
+TEST(BackendsTest, AnOperationThatFollowsLayoutsIsRefusedWithoutOne) {
+  const auto backend = CreateBackend("ref", {});
+  ASSERT_THAT(backend, IsOk());
+  EXPECT_THAT((*backend)->Create(ActivationDesc(), Pass::kForward, {}),
+              StatusIs(absl::StatusCode::kInternal,
+                       testing::HasSubstr("layouts of its sources")));
 }
 
 TEST(BackendsTest, UnknownNameIsAnsweredWithTheNearest) {
