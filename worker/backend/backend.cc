@@ -1,7 +1,5 @@
 #include "worker/backend/backend.h"
 
-#include <variant>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
@@ -13,93 +11,7 @@ constexpr int kMaxComputeThreads = 1024;
 // More parts of one card than can be of use.
 constexpr int kMaxVirtualDevices = 64;
 
-// Calls the method that makes `pass` of an operation.
-struct Creator {
-  Backend* backend;
-  Pass pass;
-  absl::Span<const MemoryLayout> layouts;
-
-  Backend::Created operator()(const Conv2dDesc& desc) const {
-    if (pass == Pass::kForward) return backend->CreateConv2dForward(desc);
-    if (pass == Pass::kBackwardData) {
-      return backend->CreateConv2dBackwardData(desc);
-    }
-    return backend->CreateConv2dBackwardWeights(desc);
-  }
-  Backend::Created operator()(const DenseDesc& desc) const {
-    if (pass == Pass::kForward) return backend->CreateDenseForward(desc);
-    if (pass == Pass::kBackwardData) {
-      return backend->CreateDenseBackwardData(desc);
-    }
-    return backend->CreateDenseBackwardWeights(desc);
-  }
-  Backend::Created operator()(const ActivationDesc& desc) const {
-    return pass == Pass::kForward
-               ? backend->CreateActivationForward(desc, layouts[0])
-               : backend->CreateActivationBackward(desc, layouts[0]);
-  }
-  Backend::Created operator()(const PoolDesc& desc) const {
-    return pass == Pass::kForward
-               ? backend->CreatePoolForward(desc, layouts[0])
-               : backend->CreatePoolBackward(desc, layouts[0]);
-  }
-  Backend::Created operator()(const DropoutDesc& desc) const {
-    return pass == Pass::kForward
-               ? backend->CreateDropoutForward(desc, layouts[0])
-               : backend->CreateDropoutBackward(desc, layouts[0]);
-  }
-  Backend::Created operator()(const BatchNormDesc& desc) const {
-    return pass == Pass::kForward
-               ? backend->CreateBatchNormForward(desc, layouts[0])
-               : backend->CreateBatchNormBackward(desc, layouts[0]);
-  }
-  Backend::Created operator()(const ConcatDesc& desc) const {
-    return pass == Pass::kForward
-               ? backend->CreateConcatForward(desc, layouts)
-               : backend->CreateConcatBackward(desc, layouts);
-  }
-  Backend::Created operator()(const AddDesc& desc) const {
-    return backend->CreateAdd(desc, layouts);
-  }
-  Backend::Created operator()(const SoftmaxCrossEntropyDesc& desc) const {
-    return backend->CreateSoftmaxCrossEntropy(desc);
-  }
-  Backend::Created operator()(const L2PenaltyDesc& desc) const {
-    return backend->CreateL2Penalty(desc, layouts[0]);
-  }
-};
-
-bool HasPass(const Operation& operation, Pass pass) {
-  if (pass == Pass::kForward) return true;
-  const Gradient gradient =
-      std::visit([](const auto& desc) { return desc.kGradient; }, operation);
-  return gradient ==
-         (pass == Pass::kBackward ? Gradient::kWhole : Gradient::kByPart);
-}
-
-// Whether a primitive of the operation is made for layouts that it is given.
-bool FollowsLayouts(const Operation& operation) {
-  return !std::holds_alternative<Conv2dDesc>(operation) &&
-         !std::holds_alternative<DenseDesc>(operation) &&
-         !std::holds_alternative<SoftmaxCrossEntropyDesc>(operation);
-}
-
 }  // namespace
-
-Backend::Created Backend::Create(const Operation& operation, Pass pass,
-                                 absl::Span<const MemoryLayout> layouts) {
-  if (!HasPass(operation, pass)) {
-    return absl::InternalError(absl::StrCat(
-        "create a primitive on '", name(), "': operation ", operation.index(),
-        " has no pass ", static_cast<int>(pass)));
-  }
-  if (FollowsLayouts(operation) && layouts.empty()) {
-    return absl::InternalError(absl::StrCat(
-        "create a primitive on '", name(), "': operation ", operation.index(),
-        " wants the layouts of its sources, found none"));
-  }
-  return std::visit(Creator{this, pass, layouts}, operation);
-}
 
 absl::Status CheckGpuOptions(const GpuOptions& options) {
   // Written so that NaN fails.

@@ -1,10 +1,14 @@
 // Operations to be computed: plain descriptions, without memory,
-// layout or device. Every Validate returns InvalidArgument that names the
-// field; a Backend calls it before it makes a primitive.
+// layout or device. Each has a name for messages, says how its gradient is
+// made, and of what shapes the layouts are that its primitives follow. Every
+// Validate returns InvalidArgument that names the field; a Backend calls it
+// before it makes a primitive.
 #ifndef WORKER_BACKEND_OPERATION_H_
 #define WORKER_BACKEND_OPERATION_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -22,6 +26,10 @@ enum class Gradient {
   kWhole,   // one: Pass::kBackward
   kByPart,  // two: Pass::kBackwardWeights and Pass::kBackwardData
 };
+
+// The shapes of the layouts that Backend::Create is given for an operation;
+// nullopt: any. Empty for one that chooses its layouts.
+using LayoutShapes = std::vector<std::optional<Shape>>;
 
 // A window that slides over H and W. Size of the result:
 //   (H + pad_top + pad_bottom - kernel_h) / stride_h + 1, rounded down.
@@ -50,6 +58,7 @@ struct WindowDesc {
 // zero outside src: a cross-correlation, as PyTorch's Conv2d and
 // TensorFlow's conv2d.
 struct Conv2dDesc {
+  static constexpr char kName[] = "conv2d";
   static constexpr Gradient kGradient = Gradient::kByPart;
 
   int64_t batch = 1;
@@ -64,6 +73,7 @@ struct Conv2dDesc {
   bool relu = false;
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {}; }
   Shape src_shape() const { return {batch, src_channels, height, width}; }
   Shape weights_shape() const {
     return {dst_channels, src_channels, window.kernel_h, window.kernel_w};
@@ -76,6 +86,7 @@ struct Conv2dDesc {
 
 // dst = src * transpose(weights) + bias: PyTorch's Linear.
 struct DenseDesc {
+  static constexpr char kName[] = "dense";
   static constexpr Gradient kGradient = Gradient::kByPart;
 
   int64_t batch = 1;
@@ -85,6 +96,7 @@ struct DenseDesc {
   bool relu = false;  // as in Conv2dDesc
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {}; }
   Shape src_shape() const { return {batch, src_features}; }
   Shape weights_shape() const { return {dst_features, src_features}; }
   Shape bias_shape() const { return {dst_features}; }
@@ -96,9 +108,13 @@ struct DenseDesc {
 //   relu: dst > 0 (so 0 at x = 0), sigmoid: dst (1 - dst), tanh: 1 - dst^2.
 enum class ActivationKind { kRelu, kSigmoid, kTanh };
 struct ActivationDesc {
+  static constexpr char kName[] = "activation";
   static constexpr Gradient kGradient = Gradient::kWhole;
 
   ActivationKind kind = ActivationKind::kRelu;
+
+  absl::Status Validate() const { return absl::OkStatus(); }
+  LayoutShapes layout_shapes() const { return {std::nullopt}; }
 };
 
 // Every pad must be smaller than the kernel.
@@ -108,6 +124,7 @@ struct ActivationDesc {
 // pool has the kernel of the input's size.
 enum class PoolKind { kMax, kAverage };
 struct PoolDesc {
+  static constexpr char kName[] = "pool";
   static constexpr Gradient kGradient = Gradient::kWhole;
 
   PoolKind kind = PoolKind::kMax;
@@ -122,6 +139,7 @@ struct PoolDesc {
   Phase phase = Phase::kTraining;
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {src_shape()}; }
   Shape src_shape() const { return {batch, channels, height, width}; }
   Shape dst_shape() const {
     return {batch, channels, window.dst_h(height), window.dst_w(width)};
@@ -132,12 +150,14 @@ struct PoolDesc {
 // 1 - rate by (seed, its row-major index) alone: dropout_mask.h. For training;
 // at inference leave the operation out.
 struct DropoutDesc {
+  static constexpr char kName[] = "dropout";
   static constexpr Gradient kGradient = Gradient::kWhole;
 
   double rate = 0.5;  // in [0, 1)
   Shape shape;
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {shape}; }
 };
 
 // dst = weights * (src - mean) / sqrt(variance + epsilon) + bias by channel.
@@ -146,6 +166,7 @@ struct DropoutDesc {
 // variance with divisor m - 1: scale by m / (m - 1) for that). Inference: mean
 // and variance are given.
 struct BatchNormDesc {
+  static constexpr char kName[] = "batch norm";
   static constexpr Gradient kGradient = Gradient::kWhole;
 
   int64_t batch = 1;
@@ -156,6 +177,7 @@ struct BatchNormDesc {
   Phase phase = Phase::kTraining;
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {src_shape()}; }
   Shape src_shape() const { return {batch, channels, height, width}; }
   Shape channel_shape() const { return {channels}; }
 };
@@ -163,21 +185,27 @@ struct BatchNormDesc {
 // dst = sum of n sources of one shape: the layer, and the sum of gradients
 // where an output has several readers.
 struct AddDesc {
+  static constexpr char kName[] = "add";
   static constexpr Gradient kGradient = Gradient::kNone;
 
   int num_srcs = 2;
   Shape shape;
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return LayoutShapes(num_srcs, shape); }
 };
 
 // Joins along dimension 1 (channels or features); the others are equal.
 struct ConcatDesc {
+  static constexpr char kName[] = "concat";
   static constexpr Gradient kGradient = Gradient::kWhole;
 
   std::vector<Shape> srcs;  // all of rank 4, or all of rank 2
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const {
+    return LayoutShapes(srcs.begin(), srcs.end());
+  }
   Shape dst_shape() const;
 };
 
@@ -185,6 +213,7 @@ struct ConcatDesc {
 // correct = rows whose largest src (the first of equals) is at the label;
 // diff_src = (softmax(src) - onehot(label)) / rows, zero beyond `rows`.
 struct SoftmaxCrossEntropyDesc {
+  static constexpr char kName[] = "softmax cross-entropy";
   static constexpr Gradient kGradient = Gradient::kNone;
 
   int64_t batch = 1;
@@ -192,12 +221,14 @@ struct SoftmaxCrossEntropyDesc {
   Phase phase = Phase::kTraining;  // inference: no diff_src
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {}; }
   Shape src_shape() const { return {batch, classes}; }
 };
 
 // loss += scale * sum(weights^2) / 2 and, in training, diff_weights +=
 // scale * weights (scale * tf.nn.l2_loss; PyTorch's weight_decay in SGD).
 struct L2PenaltyDesc {
+  static constexpr char kName[] = "L2 penalty";
   static constexpr Gradient kGradient = Gradient::kNone;
 
   double scale = 0;
@@ -205,13 +236,29 @@ struct L2PenaltyDesc {
   Phase phase = Phase::kTraining;  // inference: no diff_weights
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {shape}; }
+};
+
+// dst = src, from one layout to another.
+struct ReorderDesc {
+  static constexpr char kName[] = "reorder";
+  static constexpr Gradient kGradient = Gradient::kNone;
+
+  Shape shape;
+
+  absl::Status Validate() const { return absl::OkStatus(); }
+  LayoutShapes layout_shapes() const { return {shape, shape}; }
 };
 
 // Any operation, and which of its primitives is meant.
-using Operation = std::variant<Conv2dDesc, DenseDesc, ActivationDesc, PoolDesc,
-                               DropoutDesc, BatchNormDesc, AddDesc, ConcatDesc,
-                               SoftmaxCrossEntropyDesc, L2PenaltyDesc>;
+using Operation =
+    std::variant<Conv2dDesc, DenseDesc, ActivationDesc, PoolDesc, DropoutDesc,
+                 BatchNormDesc, AddDesc, ConcatDesc, SoftmaxCrossEntropyDesc,
+                 L2PenaltyDesc, ReorderDesc>;
 enum class Pass { kForward, kBackward, kBackwardData, kBackwardWeights };
+
+// "conv2d backward data"
+std::string PrimitiveName(const Operation& operation, Pass pass);
 
 }  // namespace muster
 

@@ -43,7 +43,8 @@ absl::StatusOr<PlanTensor> PlanBuilder::InLayout(const PlanTensor& tensor,
     }
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Primitive> reorder,
-                   backend_->CreateReorder(tensor.layout, layout));
+                   backend_->Create(ReorderDesc{tensor.layout.shape},
+                                    Pass::kForward, {tensor.layout, layout}));
   const PlanTensor result = NewTensor(layout);
   std::vector<BoundOperand> operands = {{Operand::kSrc, 0, tensor.buffer},
                                         {Operand::kDst, 0, result.buffer}};
@@ -126,7 +127,7 @@ absl::StatusOr<PlanTensor> PlanBuilder::Sum(
   for (const PlanTensor& tensor : tensors) layouts.push_back(tensor.layout);
   const AddDesc desc{static_cast<int>(tensors.size()), tensors[0].layout.shape};
   ASSIGN_OR_RETURN(std::unique_ptr<Primitive> add,
-                   backend_->CreateAdd(desc, layouts));
+                   backend_->Create(desc, Pass::kForward, layouts));
   ASSIGN_OR_RETURN(const std::vector<Written> written,
                    Emit(name, std::move(add), {{Operand::kSrc, tensors}}));
   return Find(written, Operand::kDst)[0];

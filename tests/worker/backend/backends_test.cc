@@ -3,8 +3,10 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -36,28 +38,28 @@ TEST(BackendsTest, EveryRegisteredBackendCanBeMade) {
   }
 }
 
-// A valid description of each operation.
-std::vector<Operation> EveryOperation() {
-  DropoutDesc dropout;
-  dropout.shape = Shape{2, 3};
-  AddDesc add;
-  add.shape = Shape{2, 3};
-  ConcatDesc concat;
-  concat.srcs = {Shape{2, 3}, Shape{2, 3}};
-  L2PenaltyDesc penalty;
-  penalty.shape = Shape{2, 3};
-  return {Conv2dDesc(), DenseDesc(), ActivationDesc(),
-          PoolDesc(),   dropout,     BatchNormDesc(),
-          add,          concat,      SoftmaxCrossEntropyDesc(),
-          penalty};
+// A valid description of each operation, and the layouts that it follows.
+std::vector<std::pair<Operation, LayoutShapes>> EveryOperation() {
+  const Shape shape = {2, 3}, image = {1, 1, 1, 1};
+  return {{Conv2dDesc(), {}},
+          {DenseDesc(), {}},
+          {ActivationDesc(), {shape}},
+          {PoolDesc(), {image}},
+          {DropoutDesc{0.5, shape}, {shape}},
+          {BatchNormDesc(), {image}},
+          {AddDesc{2, shape}, {shape, shape}},
+          {ConcatDesc{{shape, shape}}, {shape, shape}},
+          {SoftmaxCrossEntropyDesc(), {}},
+          {L2PenaltyDesc{0.1, shape}, {shape}},
+          {ReorderDesc{shape}, {shape, shape}}};
 }
 
-// The layout that EveryOperation's description is made for.
-MemoryLayout SourceOf(const Operation& operation, DataType dtype) {
-  const bool is_image = std::holds_alternative<PoolDesc>(operation) ||
-                        std::holds_alternative<BatchNormDesc>(operation);
-  return MemoryLayout::RowMajor(dtype,
-                                is_image ? Shape{1, 1, 1, 1} : Shape{2, 3});
+std::vector<MemoryLayout> RowMajor(const LayoutShapes& shapes, DataType dtype) {
+  std::vector<MemoryLayout> layouts;
+  for (const std::optional<Shape>& shape : shapes) {
+    layouts.push_back(MemoryLayout::RowMajor(dtype, *shape));
+  }
+  return layouts;
 }
 
 TEST(BackendsTest, CreatesEveryPassOfEveryOperationAndRefusesTheOthers) {
@@ -70,30 +72,43 @@ TEST(BackendsTest, CreatesEveryPassOfEveryOperationAndRefusesTheOthers) {
   for (const std::string name : {"cpu", "ref", "ref_float64"}) {
     const auto backend = CreateBackend(name, {});
     ASSERT_THAT(backend, IsOk());
-    for (const Operation& operation : EveryOperation()) {
-      const std::vector<MemoryLayout> srcs(
-          2, SourceOf(operation, (*backend)->dtype()));
+    for (const auto& [operation, shapes] : EveryOperation()) {
+      const auto layouts = RowMajor(shapes, (*backend)->dtype());
       const Gradient gradient = std::visit(
           [](const auto& desc) { return desc.kGradient; }, operation);
       for (const Pass pass : {Pass::kForward, Pass::kBackward,
                               Pass::kBackwardData, Pass::kBackwardWeights}) {
-        SCOPED_TRACE(testing::Message() << name << " " << operation.index()
-                                        << " " << static_cast<int>(pass));
-        EXPECT_THAT((*backend)->Create(operation, pass, srcs),
+        SCOPED_TRACE(name + " " + PrimitiveName(operation, pass));
+        EXPECT_THAT((*backend)->Create(operation, pass, layouts),
                     StatusIs(passes.at(gradient).count(pass) > 0
                                  ? absl::StatusCode::kOk
-                                 : absl::StatusCode::kInternal));
+                                 : absl::StatusCode::kUnimplemented));
       }
     }
   }
 }
 
-TEST(BackendsTest, AnOperationThatFollowsLayoutsIsRefusedWithoutOne) {
+TEST(BackendsTest, APrimitiveThatIsMissingIsNamedWithItsBackend) {
+  const auto backend = CreateBackend("ref", {});
+  ASSERT_THAT(backend, IsOk());
+  EXPECT_THAT((*backend)->Create(Conv2dDesc(), Pass::kBackward, {}),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       testing::AllOf(testing::HasSubstr("conv2d backward:"),
+                                      testing::HasSubstr("'ref'"))));
+}
+
+TEST(BackendsTest, OtherLayoutsThanAnOperationFollowsAreRefused) {
   const auto backend = CreateBackend("ref", {});
   ASSERT_THAT(backend, IsOk());
   EXPECT_THAT((*backend)->Create(ActivationDesc(), Pass::kForward, {}),
-              StatusIs(absl::StatusCode::kInternal,
-                       testing::HasSubstr("layouts of its sources")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("wanted 1 layouts, found 0")));
+  const MemoryLayout two = MemoryLayout::RowMajor(FLOAT32, {2});
+  const MemoryLayout three = MemoryLayout::RowMajor(FLOAT32, {3});
+  EXPECT_THAT(
+      (*backend)->Create(ReorderDesc{{2}}, Pass::kForward, {two, three}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               testing::HasSubstr("reorder: wanted a layout")));
 }
 
 TEST(BackendsTest, UnknownNameIsAnsweredWithTheNearest) {
