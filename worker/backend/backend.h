@@ -69,7 +69,7 @@ class Backend {
 
   // The primitive of `operation` for `pass`. `layouts`: those that it follows,
   // as many and of such shapes as the operation's layout_shapes(); one that
-  // chooses its own does not look at them. The list above says for each which
+  // chooses its own does not look at them. operation.h says for each which
   // they are.
   // Errors: InvalidArgument if the description is not valid, or the layouts are
   // others; Unimplemented if this backend cannot do it.

@@ -1,8 +1,13 @@
-// Operations to be computed: plain descriptions, without memory,
-// layout or device. Each has a name for messages, says how its gradient is
-// made, and of what shapes the layouts are that its primitives follow. Every
-// Validate returns InvalidArgument that names the field; a Backend calls it
-// before it makes a primitive.
+// Operations to be computed: plain descriptions, without memory, layout or
+// device. Each has a name for messages, says how its gradient is made, and of
+// what shapes the layouts are that its primitives follow. Every Validate
+// returns InvalidArgument that names the field; a Backend calls it before it
+// makes a primitive.
+//
+// Operands: left of `->` is read, right of it is written. kWorkspace and
+// kScratch may be on either side of any; take what the primitive states.
+// `diff_*` are gradients; no primitive adds to them but the L2 penalty (use
+// add).
 #ifndef WORKER_BACKEND_OPERATION_H_
 #define WORKER_BACKEND_OPERATION_H_
 
@@ -57,6 +62,9 @@ struct WindowDesc {
 //   * src[n, i, y * stride_h + ky - pad_top, x * stride_w + kx - pad_left],
 // zero outside src: a cross-correlation, as PyTorch's Conv2d and
 // TensorFlow's conv2d.
+//   forward: src, weights, bias -> dst
+//   backward data: diff_dst, weights -> diff_src
+//   backward weights: src, diff_dst -> diff_weights, diff_bias
 struct Conv2dDesc {
   static constexpr char kName[] = "conv2d";
   static constexpr Gradient kGradient = Gradient::kByPart;
@@ -85,6 +93,7 @@ struct Conv2dDesc {
 };
 
 // dst = src * transpose(weights) + bias: PyTorch's Linear.
+// Operands as the convolution's.
 struct DenseDesc {
   static constexpr char kName[] = "dense";
   static constexpr Gradient kGradient = Gradient::kByPart;
@@ -106,6 +115,9 @@ struct DenseDesc {
 // Element by element: max(0, x), 1 / (1 + exp(-x)), tanh(x). Each derivative
 // is a function of dst alone, so src need not be kept:
 //   relu: dst > 0 (so 0 at x = 0), sigmoid: dst (1 - dst), tanh: 1 - dst^2.
+//   forward: src -> dst, in place
+//   backward: dst, diff_dst -> diff_src, in place
+// The layout: src's, which is dst's.
 enum class ActivationKind { kRelu, kSigmoid, kTanh };
 struct ActivationDesc {
   static constexpr char kName[] = "activation";
@@ -122,6 +134,9 @@ struct ActivationDesc {
 // row-major order. Average: padding is left out of sum and count
 // (TensorFlow's avg_pool; PyTorch's with count_include_pad=False). A global
 // pool has the kernel of the input's size.
+//   forward: src -> dst
+//   backward: diff_dst (dst too, if it is stated) -> diff_src
+// The layout: src's.
 enum class PoolKind { kMax, kAverage };
 struct PoolDesc {
   static constexpr char kName[] = "pool";
@@ -149,6 +164,9 @@ struct PoolDesc {
 // dst = keep ? src / (1 - rate) : 0, each element kept with probability
 // 1 - rate by (seed, its row-major index) alone: dropout_mask.h. For training;
 // at inference leave the operation out.
+//   forward: src -> dst with Operands::seed, in place
+//   backward: diff_dst -> diff_src with the mask in the workspace, in place
+// The layout: src's.
 struct DropoutDesc {
   static constexpr char kName[] = "dropout";
   static constexpr Gradient kGradient = Gradient::kWhole;
@@ -165,6 +183,12 @@ struct DropoutDesc {
 // divisor m = N * H * W, and both are results (PyTorch feeds its running
 // variance with divisor m - 1: scale by m / (m - 1) for that). Inference: mean
 // and variance are given.
+//   forward in training: src, weights, bias -> dst, mean, variance
+//   forward in inference: src, weights, bias, mean, variance -> dst
+//   backward, in training only:
+//     src, weights, mean, variance, diff_dst -> diff_src, diff_weights,
+//     diff_bias
+// The layout: src's.
 struct BatchNormDesc {
   static constexpr char kName[] = "batch norm";
   static constexpr Gradient kGradient = Gradient::kWhole;
@@ -184,6 +208,8 @@ struct BatchNormDesc {
 
 // dst = sum of n sources of one shape: the layer, and the sum of gradients
 // where an output has several readers.
+//   forward: src[0..n) -> dst, all in the layout of the first, in place
+// The gradient of each source is diff_dst itself. The layouts: the sources'.
 struct AddDesc {
   static constexpr char kName[] = "add";
   static constexpr Gradient kGradient = Gradient::kNone;
@@ -196,6 +222,9 @@ struct AddDesc {
 };
 
 // Joins along dimension 1 (channels or features); the others are equal.
+//   forward: src[0..n) -> dst
+//   backward: diff_dst -> diff_src[0..n)
+// The layouts: the sources'.
 struct ConcatDesc {
   static constexpr char kName[] = "concat";
   static constexpr Gradient kGradient = Gradient::kWhole;
@@ -212,6 +241,10 @@ struct ConcatDesc {
 // loss = mean over the first `rows` rows of -log(softmax(src)[label]);
 // correct = rows whose largest src (the first of equals) is at the label;
 // diff_src = (softmax(src) - onehot(label)) / rows, zero beyond `rows`.
+//   forward: src, labels -> loss, correct, diff_src with Operands::rows
+// Labels are int32 [N], loss is float64 [1], correct is int64 [1]. Executing
+// fails with InvalidArgument if `rows` is not in [1, N] or a label not in
+// [0, classes).
 struct SoftmaxCrossEntropyDesc {
   static constexpr char kName[] = "softmax cross-entropy";
   static constexpr Gradient kGradient = Gradient::kNone;
@@ -227,6 +260,9 @@ struct SoftmaxCrossEntropyDesc {
 
 // loss += scale * sum(weights^2) / 2 and, in training, diff_weights +=
 // scale * weights (scale * tf.nn.l2_loss; PyTorch's weight_decay in SGD).
+//   forward: weights, loss, diff_weights -> loss, diff_weights
+// It adds to both, and runs after they were written. The layout: that of
+// weights and diff_weights.
 struct L2PenaltyDesc {
   static constexpr char kName[] = "L2 penalty";
   static constexpr Gradient kGradient = Gradient::kNone;
@@ -240,6 +276,9 @@ struct L2PenaltyDesc {
 };
 
 // dst = src, from one layout to another.
+//   forward: src -> dst
+// The layouts: src's and dst's, each row-major or stated by a primitive of the
+// backend.
 struct ReorderDesc {
   static constexpr char kName[] = "reorder";
   static constexpr Gradient kGradient = Gradient::kNone;
