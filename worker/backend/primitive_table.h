@@ -42,7 +42,7 @@ class PrimitiveTable {
   // constant.
   template <typename Desc, typename Function>
   static bool Register(Pass pass, Function make) {
-    Rows()[{Operation(Desc()).index(), pass}] =
+    Rows()[{Operation(std::in_place_type<Desc>).index(), pass}] =
         [make](Context context, const Operation& operation,
                [[maybe_unused]] Layouts layouts) -> Backend::Created {
       const Desc& desc = *std::get_if<Desc>(&operation);
