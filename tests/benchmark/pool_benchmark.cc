@@ -8,8 +8,8 @@
 #include "common/tensor/aligned_buffer.h"
 #include "oneapi/dnnl/dnnl.hpp"
 #include "worker/backend/backend.h"
-#include "worker/backend/cpu/cpu_primitives.h"
 #include "worker/backend/cpu/dnnl_layout.h"
+#include "worker/backend/cpu/dnnl_pool.h"
 
 namespace muster {
 namespace {
@@ -68,8 +68,9 @@ void Fused(benchmark::State& state) {
   PoolDesc desc = Desc(state);
   desc.relu_before = true;
   const MemoryLayout src = ChannelBlockedLayout(desc.src_shape(), kBlock);
-  Owned forward(*MakeCpuPoolForward(Context(), desc, src));
-  Owned backward(*MakeCpuPoolBackward(Context(), desc, src));
+  const auto backend = *CreateBackend("cpu", {});
+  Owned forward(*backend->Create(desc, Pass::kForward, {src}));
+  Owned backward(*backend->Create(desc, Pass::kBackward, {src}));
   backward.ReadWorkspaceOf(forward);
   for (auto _ : state) {
     if (!forward.Execute() || !backward.Execute()) {
@@ -86,7 +87,8 @@ void OneDnn(benchmark::State& state) {
   const ActivationDesc relu = {ActivationKind::kRelu};
   Owned forward(*MakeDnnlPoolForward(Context(), desc, src));
   Owned backward(*MakeDnnlPoolBackward(Context(), desc, src));
-  Owned relu_backward(*MakeCpuActivationBackward(Context(), relu, src));
+  const auto backend = *CreateBackend("cpu", {});
+  Owned relu_backward(*backend->Create(relu, Pass::kBackward, {src}));
   // Fills the workspace with what the backward pass may read.
   backward.ReadWorkspaceOf(forward);
   for (auto _ : state) {

@@ -17,6 +17,8 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "hwy/targets.h"
 #include "oneapi/dnnl/dnnl.hpp"
 #include "tests/worker/model/test_models.h"
@@ -91,106 +93,27 @@ class TimedBackend : public Backend {
 
   absl::string_view name() const override { return backend_->name(); }
   DataType dtype() const override { return backend_->dtype(); }
-  Created CreateReorder(const MemoryLayout& from,
-                        const MemoryLayout& to) override {
-    return Timed("reorder " + from.shape.ToString(),
-                 backend_->CreateReorder(from, to));
-  }
-  Created CreateConv2dForward(const Conv2dDesc& d) override {
-    return Timed("conv2d forward " + d.weights_shape().ToString(),
-                 backend_->CreateConv2dForward(d));
-  }
-  Created CreateConv2dBackwardData(const Conv2dDesc& d) override {
-    return Timed("conv2d backward data " + d.weights_shape().ToString(),
-                 backend_->CreateConv2dBackwardData(d));
-  }
-  Created CreateConv2dBackwardWeights(const Conv2dDesc& d) override {
-    return Timed("conv2d backward weights " + d.weights_shape().ToString(),
-                 backend_->CreateConv2dBackwardWeights(d));
-  }
-  Created CreateDenseForward(const DenseDesc& d) override {
-    return Timed("dense forward " + d.weights_shape().ToString(),
-                 backend_->CreateDenseForward(d));
-  }
-  Created CreateDenseBackwardData(const DenseDesc& d) override {
-    return Timed("dense backward data " + d.weights_shape().ToString(),
-                 backend_->CreateDenseBackwardData(d));
-  }
-  Created CreateDenseBackwardWeights(const DenseDesc& d) override {
-    return Timed("dense backward weights " + d.weights_shape().ToString(),
-                 backend_->CreateDenseBackwardWeights(d));
-  }
-  Created CreateActivationForward(const ActivationDesc& d,
-                                  const MemoryLayout& src) override {
-    return Timed("activation forward " + src.shape.ToString(),
-                 backend_->CreateActivationForward(d, src));
-  }
-  Created CreateActivationBackward(const ActivationDesc& d,
-                                   const MemoryLayout& dst) override {
-    return Timed("activation backward " + dst.shape.ToString(),
-                 backend_->CreateActivationBackward(d, dst));
-  }
-  Created CreatePoolForward(const PoolDesc& d,
-                            const MemoryLayout& src) override {
-    return Timed("pool forward " + src.shape.ToString(),
-                 backend_->CreatePoolForward(d, src));
-  }
-  Created CreatePoolBackward(const PoolDesc& d,
-                             const MemoryLayout& src) override {
-    return Timed("pool backward " + src.shape.ToString(),
-                 backend_->CreatePoolBackward(d, src));
-  }
-  Created CreateDropoutForward(const DropoutDesc& d,
-                               const MemoryLayout& src) override {
-    return Timed("dropout forward " + src.shape.ToString(),
-                 backend_->CreateDropoutForward(d, src));
-  }
-  Created CreateDropoutBackward(const DropoutDesc& d,
-                                const MemoryLayout& src) override {
-    return Timed("dropout backward " + src.shape.ToString(),
-                 backend_->CreateDropoutBackward(d, src));
-  }
-  Created CreateBatchNormForward(const BatchNormDesc& d,
-                                 const MemoryLayout& src) override {
-    return Timed("batch norm forward " + src.shape.ToString(),
-                 backend_->CreateBatchNormForward(d, src));
-  }
-  Created CreateBatchNormBackward(const BatchNormDesc& d,
-                                  const MemoryLayout& src) override {
-    return Timed("batch norm backward " + src.shape.ToString(),
-                 backend_->CreateBatchNormBackward(d, src));
-  }
-  Created CreateAdd(const AddDesc& d,
-                    absl::Span<const MemoryLayout> srcs) override {
-    return Timed("add " + d.shape.ToString(), backend_->CreateAdd(d, srcs));
-  }
-  Created CreateConcatForward(const ConcatDesc& d,
-                              absl::Span<const MemoryLayout> srcs) override {
-    return Timed("concat forward " + d.dst_shape().ToString(),
-                 backend_->CreateConcatForward(d, srcs));
-  }
-  Created CreateConcatBackward(const ConcatDesc& d,
-                               absl::Span<const MemoryLayout> srcs) override {
-    return Timed("concat backward " + d.dst_shape().ToString(),
-                 backend_->CreateConcatBackward(d, srcs));
-  }
-  Created CreateSoftmaxCrossEntropy(const SoftmaxCrossEntropyDesc& d) override {
-    return Timed("softmax cross-entropy " + d.src_shape().ToString(),
-                 backend_->CreateSoftmaxCrossEntropy(d));
-  }
-  Created CreateL2Penalty(const L2PenaltyDesc& d,
-                          const MemoryLayout& weights) override {
-    return Timed("L2 penalty " + d.shape.ToString(),
-                 backend_->CreateL2Penalty(d, weights));
+  Created Create(const Operation& operation, Pass pass,
+                 absl::Span<const MemoryLayout> layouts) override {
+    ASSIGN_OR_RETURN(auto primitive,
+                     backend_->Create(operation, pass, layouts));
+    table_->push_back(std::make_unique<Times>());
+    Times* const times = table_->back().get();
+    times->name =
+        absl::StrCat(PrimitiveName(operation, pass), " ", ShapeOf(*primitive));
+    return std::make_unique<TimedPrimitive>(std::move(primitive), times);
   }
 
  private:
-  Created Timed(std::string name, Created primitive) {
-    if (!primitive.ok()) return primitive;
-    table_->push_back(std::make_unique<Times>());
-    table_->back()->name = std::move(name);
-    return std::make_unique<TimedPrimitive>(*std::move(primitive),
-                                            table_->back().get());
+  // That of the weights, where it has any.
+  static std::string ShapeOf(const Primitive& primitive) {
+    for (const Operand operand : {Operand::kWeights, Operand::kDiffWeights,
+                                  Operand::kDst, Operand::kDiffDst}) {
+      if (primitive.takes(operand)) {
+        return primitive.layout(operand).shape.ToString();
+      }
+    }
+    return "";
   }
 
   const std::unique_ptr<Backend> backend_;

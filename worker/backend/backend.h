@@ -32,12 +32,6 @@ namespace muster {
 // caller compares the stated layout with what it has and puts a reorder
 // between where the two differ.
 //
-// Left of `->` below is read, right of it is written. kWorkspace and
-// kScratch may be on either side of any; take what the primitive states.
-// `diff_*` are gradients; no primitive adds to them but L2Penalty (use Add).
-//
-// Every Create fails with InvalidArgument if the description is not valid,
-// and with Unimplemented if this backend cannot do it.
 // Thread-safe for creation; a primitive is for one thread at a time. Where
 // streams() is not null, a thread that creates or executes has called its
 // MakeCurrent.
@@ -73,76 +67,14 @@ class Backend {
         "update on the device: the backend '", name(), "' has no rules"));
   }
 
-  // src -> dst. `from` and `to` have the same dtype and shape; each is
-  // row-major or was stated by a primitive of this backend.
-  virtual Created CreateReorder(const MemoryLayout& from,
-                                const MemoryLayout& to) = 0;
-
-  // src, weights, bias -> dst
-  virtual Created CreateConv2dForward(const Conv2dDesc& desc) = 0;
-  // diff_dst, weights -> diff_src
-  virtual Created CreateConv2dBackwardData(const Conv2dDesc& desc) = 0;
-  // src, diff_dst -> diff_weights, diff_bias
-  virtual Created CreateConv2dBackwardWeights(const Conv2dDesc& desc) = 0;
-
-  // As the convolution.
-  virtual Created CreateDenseForward(const DenseDesc& desc) = 0;
-  virtual Created CreateDenseBackwardData(const DenseDesc& desc) = 0;
-  virtual Created CreateDenseBackwardWeights(const DenseDesc& desc) = 0;
-
-  // src -> dst. In place.
-  virtual Created CreateActivationForward(const ActivationDesc& desc,
-                                          const MemoryLayout& src) = 0;
-  // dst, diff_dst -> diff_src. In place. `dst` is the layout of forward's dst.
-  virtual Created CreateActivationBackward(const ActivationDesc& desc,
-                                           const MemoryLayout& dst) = 0;
-
-  // src -> dst
-  virtual Created CreatePoolForward(const PoolDesc& desc,
-                                    const MemoryLayout& src) = 0;
-  // diff_dst (dst too, if it is stated) -> diff_src. `src` as for forward.
-  virtual Created CreatePoolBackward(const PoolDesc& desc,
-                                     const MemoryLayout& src) = 0;
-
-  // src -> dst with Operands::seed. In place.
-  virtual Created CreateDropoutForward(const DropoutDesc& desc,
-                                       const MemoryLayout& src) = 0;
-  // diff_dst -> diff_src with the mask in the workspace. In place.
-  virtual Created CreateDropoutBackward(const DropoutDesc& desc,
-                                        const MemoryLayout& src) = 0;
-
-  // Training: src, weights, bias -> dst, mean, variance.
-  // Inference: src, weights, bias, mean, variance -> dst.
-  virtual Created CreateBatchNormForward(const BatchNormDesc& desc,
-                                         const MemoryLayout& src) = 0;
-  // Training only: src, weights, mean, variance, diff_dst -> diff_src,
-  // diff_weights, diff_bias.
-  virtual Created CreateBatchNormBackward(const BatchNormDesc& desc,
-                                          const MemoryLayout& src) = 0;
-
-  // src[0..n) -> dst, all in the layout of srcs[0]. In place. The gradient of
-  // each source is diff_dst itself.
-  virtual Created CreateAdd(const AddDesc& desc,
-                            absl::Span<const MemoryLayout> srcs) = 0;
-
-  // src[0..n) -> dst
-  virtual Created CreateConcatForward(const ConcatDesc& desc,
-                                      absl::Span<const MemoryLayout> srcs) = 0;
-  // diff_dst -> diff_src[0..n). `srcs` as for forward.
-  virtual Created CreateConcatBackward(const ConcatDesc& desc,
-                                       absl::Span<const MemoryLayout> srcs) = 0;
-
-  // src, labels -> loss, correct, diff_src with Operands::rows. Labels are
-  // int32 [N], loss is float64 [1], correct is int64 [1].
-  // Executing fails with InvalidArgument if `rows` is not in [1, N] or a label
-  // not in [0, classes).
-  virtual Created CreateSoftmaxCrossEntropy(
-      const SoftmaxCrossEntropyDesc& desc) = 0;
-
-  // weights, loss, diff_weights -> loss, diff_weights: adds to both. Runs after
-  // they were written. Both in the layout `weights`.
-  virtual Created CreateL2Penalty(const L2PenaltyDesc& desc,
-                                  const MemoryLayout& weights) = 0;
+  // The primitive of `operation` for `pass`. `layouts`: those that it follows,
+  // as many and of such shapes as the operation's layout_shapes(); one that
+  // chooses its own does not look at them. operation.h says for each which
+  // they are.
+  // Errors: InvalidArgument if the description is not valid, or the layouts are
+  // others; Unimplemented if this backend cannot do it.
+  virtual Created Create(const Operation& operation, Pass pass,
+                         absl::Span<const MemoryLayout> layouts) = 0;
 };
 
 // A device that a backend can run on.

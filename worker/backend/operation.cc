@@ -196,4 +196,12 @@ absl::Status L2PenaltyDesc::Validate() const {
   return CheckNotEmpty("L2 penalty", shape);
 }
 
+std::string PrimitiveName(const Operation& operation, Pass pass) {
+  static constexpr const char* kPasses[] = {
+      "forward", "backward", "backward data", "backward weights"};
+  return absl::StrCat(
+      std::visit([](const auto& desc) { return desc.kName; }, operation), " ",
+      kPasses[static_cast<int>(pass)]);
+}
+
 }  // namespace muster

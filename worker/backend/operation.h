@@ -1,10 +1,20 @@
-// Operations to be computed: plain descriptions, without memory,
-// layout or device. Every Validate returns InvalidArgument that names the
-// field; a Backend calls it before it makes a primitive.
+// Operations to be computed: plain descriptions, without memory, layout or
+// device. Each has a name for messages, says how its gradient is made, and of
+// what shapes the layouts are that its primitives follow. Every Validate
+// returns InvalidArgument that names the field; a Backend calls it before it
+// makes a primitive.
+//
+// Operands: left of `->` is read, right of it is written. kWorkspace and
+// kScratch may be on either side of any; take what the primitive states.
+// `diff_*` are gradients; no primitive adds to them but the L2 penalty (use
+// add).
 #ifndef WORKER_BACKEND_OPERATION_H_
 #define WORKER_BACKEND_OPERATION_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +24,17 @@ namespace muster {
 
 // Training keeps in kWorkspace what backward needs; inference does not.
 enum class Phase { kTraining, kInference };
+
+// The primitives that make an operation's gradient.
+enum class Gradient {
+  kNone,    // it is diff_dst itself, or forward makes it
+  kWhole,   // one: Pass::kBackward
+  kByPart,  // two: Pass::kBackwardWeights and Pass::kBackwardData
+};
+
+// The shapes of the layouts that Backend::Create is given for an operation;
+// nullopt: any. Empty for one that chooses its layouts.
+using LayoutShapes = std::vector<std::optional<Shape>>;
 
 // A window that slides over H and W. Size of the result:
 //   (H + pad_top + pad_bottom - kernel_h) / stride_h + 1, rounded down.
@@ -41,7 +62,13 @@ struct WindowDesc {
 //   * src[n, i, y * stride_h + ky - pad_top, x * stride_w + kx - pad_left],
 // zero outside src: a cross-correlation, as PyTorch's Conv2d and
 // TensorFlow's conv2d.
+//   forward: src, weights, bias -> dst
+//   backward data: diff_dst, weights -> diff_src
+//   backward weights: src, diff_dst -> diff_weights, diff_bias
 struct Conv2dDesc {
+  static constexpr char kName[] = "conv2d";
+  static constexpr Gradient kGradient = Gradient::kByPart;
+
   int64_t batch = 1;
   int64_t src_channels = 1;
   int64_t dst_channels = 1;
@@ -54,6 +81,7 @@ struct Conv2dDesc {
   bool relu = false;
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {}; }
   Shape src_shape() const { return {batch, src_channels, height, width}; }
   Shape weights_shape() const {
     return {dst_channels, src_channels, window.kernel_h, window.kernel_w};
@@ -65,7 +93,11 @@ struct Conv2dDesc {
 };
 
 // dst = src * transpose(weights) + bias: PyTorch's Linear.
+// Operands as the convolution's.
 struct DenseDesc {
+  static constexpr char kName[] = "dense";
+  static constexpr Gradient kGradient = Gradient::kByPart;
+
   int64_t batch = 1;
   int64_t src_features = 1;
   int64_t dst_features = 1;
@@ -73,6 +105,7 @@ struct DenseDesc {
   bool relu = false;  // as in Conv2dDesc
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {}; }
   Shape src_shape() const { return {batch, src_features}; }
   Shape weights_shape() const { return {dst_features, src_features}; }
   Shape bias_shape() const { return {dst_features}; }
@@ -82,9 +115,18 @@ struct DenseDesc {
 // Element by element: max(0, x), 1 / (1 + exp(-x)), tanh(x). Each derivative
 // is a function of dst alone, so src need not be kept:
 //   relu: dst > 0 (so 0 at x = 0), sigmoid: dst (1 - dst), tanh: 1 - dst^2.
+//   forward: src -> dst, in place
+//   backward: dst, diff_dst -> diff_src, in place
+// The layout: src's, which is dst's.
 enum class ActivationKind { kRelu, kSigmoid, kTanh };
 struct ActivationDesc {
+  static constexpr char kName[] = "activation";
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
   ActivationKind kind = ActivationKind::kRelu;
+
+  absl::Status Validate() const { return absl::OkStatus(); }
+  LayoutShapes layout_shapes() const { return {std::nullopt}; }
 };
 
 // Every pad must be smaller than the kernel.
@@ -92,8 +134,14 @@ struct ActivationDesc {
 // row-major order. Average: padding is left out of sum and count
 // (TensorFlow's avg_pool; PyTorch's with count_include_pad=False). A global
 // pool has the kernel of the input's size.
+//   forward: src -> dst
+//   backward: diff_dst (dst too, if it is stated) -> diff_src
+// The layout: src's.
 enum class PoolKind { kMax, kAverage };
 struct PoolDesc {
+  static constexpr char kName[] = "pool";
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
   PoolKind kind = PoolKind::kMax;
   int64_t batch = 1;
   int64_t channels = 1;
@@ -106,6 +154,7 @@ struct PoolDesc {
   Phase phase = Phase::kTraining;
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {src_shape()}; }
   Shape src_shape() const { return {batch, channels, height, width}; }
   Shape dst_shape() const {
     return {batch, channels, window.dst_h(height), window.dst_w(width)};
@@ -115,11 +164,18 @@ struct PoolDesc {
 // dst = keep ? src / (1 - rate) : 0, each element kept with probability
 // 1 - rate by (seed, its row-major index) alone: dropout_mask.h. For training;
 // at inference leave the operation out.
+//   forward: src -> dst with Operands::seed, in place
+//   backward: diff_dst -> diff_src with the mask in the workspace, in place
+// The layout: src's.
 struct DropoutDesc {
+  static constexpr char kName[] = "dropout";
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
   double rate = 0.5;  // in [0, 1)
   Shape shape;
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {shape}; }
 };
 
 // dst = weights * (src - mean) / sqrt(variance + epsilon) + bias by channel.
@@ -127,7 +183,16 @@ struct DropoutDesc {
 // divisor m = N * H * W, and both are results (PyTorch feeds its running
 // variance with divisor m - 1: scale by m / (m - 1) for that). Inference: mean
 // and variance are given.
+//   forward in training: src, weights, bias -> dst, mean, variance
+//   forward in inference: src, weights, bias, mean, variance -> dst
+//   backward, in training only:
+//     src, weights, mean, variance, diff_dst -> diff_src, diff_weights,
+//     diff_bias
+// The layout: src's.
 struct BatchNormDesc {
+  static constexpr char kName[] = "batch norm";
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
   int64_t batch = 1;
   int64_t channels = 1;
   int64_t height = 1;
@@ -136,48 +201,103 @@ struct BatchNormDesc {
   Phase phase = Phase::kTraining;
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {src_shape()}; }
   Shape src_shape() const { return {batch, channels, height, width}; }
   Shape channel_shape() const { return {channels}; }
 };
 
 // dst = sum of n sources of one shape: the layer, and the sum of gradients
 // where an output has several readers.
+//   forward: src[0..n) -> dst, all in the layout of the first, in place
+// The gradient of each source is diff_dst itself. The layouts: the sources'.
 struct AddDesc {
+  static constexpr char kName[] = "add";
+  static constexpr Gradient kGradient = Gradient::kNone;
+
   int num_srcs = 2;
   Shape shape;
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return LayoutShapes(num_srcs, shape); }
 };
 
 // Joins along dimension 1 (channels or features); the others are equal.
+//   forward: src[0..n) -> dst
+//   backward: diff_dst -> diff_src[0..n)
+// The layouts: the sources'.
 struct ConcatDesc {
+  static constexpr char kName[] = "concat";
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
   std::vector<Shape> srcs;  // all of rank 4, or all of rank 2
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const {
+    return LayoutShapes(srcs.begin(), srcs.end());
+  }
   Shape dst_shape() const;
 };
 
 // loss = mean over the first `rows` rows of -log(softmax(src)[label]);
 // correct = rows whose largest src (the first of equals) is at the label;
 // diff_src = (softmax(src) - onehot(label)) / rows, zero beyond `rows`.
+//   forward: src, labels -> loss, correct, diff_src with Operands::rows
+// Labels are int32 [N], loss is float64 [1], correct is int64 [1]. Executing
+// fails with InvalidArgument if `rows` is not in [1, N] or a label not in
+// [0, classes).
 struct SoftmaxCrossEntropyDesc {
+  static constexpr char kName[] = "softmax cross-entropy";
+  static constexpr Gradient kGradient = Gradient::kNone;
+
   int64_t batch = 1;
   int64_t classes = 2;
   Phase phase = Phase::kTraining;  // inference: no diff_src
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {}; }
   Shape src_shape() const { return {batch, classes}; }
 };
 
 // loss += scale * sum(weights^2) / 2 and, in training, diff_weights +=
 // scale * weights (scale * tf.nn.l2_loss; PyTorch's weight_decay in SGD).
+//   forward: weights, loss, diff_weights -> loss, diff_weights
+// It adds to both, and runs after they were written. The layout: that of
+// weights and diff_weights.
 struct L2PenaltyDesc {
+  static constexpr char kName[] = "L2 penalty";
+  static constexpr Gradient kGradient = Gradient::kNone;
+
   double scale = 0;
   Shape shape;
   Phase phase = Phase::kTraining;  // inference: no diff_weights
 
   absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {shape}; }
 };
+
+// dst = src, from one layout to another.
+//   forward: src -> dst
+// The layouts: src's and dst's, each row-major or stated by a primitive of the
+// backend.
+struct ReorderDesc {
+  static constexpr char kName[] = "reorder";
+  static constexpr Gradient kGradient = Gradient::kNone;
+
+  Shape shape;
+
+  absl::Status Validate() const { return absl::OkStatus(); }
+  LayoutShapes layout_shapes() const { return {shape, shape}; }
+};
+
+// Any operation, and which of its primitives is meant.
+using Operation =
+    std::variant<Conv2dDesc, DenseDesc, ActivationDesc, PoolDesc, DropoutDesc,
+                 BatchNormDesc, AddDesc, ConcatDesc, SoftmaxCrossEntropyDesc,
+                 L2PenaltyDesc, ReorderDesc>;
+enum class Pass { kForward, kBackward, kBackwardData, kBackwardWeights };
+
+// "conv2d backward data"
+std::string PrimitiveName(const Operation& operation, Pass pass);
 
 }  // namespace muster
 

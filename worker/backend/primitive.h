@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// The roles of memory in an operation. backend.h says for each operation
+// The roles of memory in an operation. operation.h says for each operation
 // which it takes and which of them it writes.
 enum class Operand {
   kSrc,      // several for Add and Concat
@@ -113,10 +113,10 @@ class Primitive {
 
   // Computes; on a backend with streams, puts the work into kCompute and
   // returns. Every operand that it takes must be set; all that it writes is
-  // overwritten unless backend.h says "added". Allocates nothing; on a backend
-  // without streams, starts nothing that outlives the call.
-  // Errors: Internal if an operand is missing or the library fails;
-  // InvalidArgument on a label or row count out of range.
+  // overwritten unless operation.h says that it adds. Allocates nothing; on a
+  // backend without streams, starts nothing that outlives the call. Errors:
+  // Internal if an operand is missing or the library fails; InvalidArgument on
+  // a label or row count out of range.
   absl::Status Execute(const Operands& operands);
 
  protected:

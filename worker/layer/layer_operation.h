@@ -21,10 +21,12 @@ struct BatchNormStep {
   double momentum = 0.99;
 };
 
-using OperationDesc =
-    std::variant<Conv2dDesc, DenseDesc, ActivationDesc, PoolDesc, DropoutDesc,
-                 BatchNormStep, AddDesc, ConcatDesc, SoftmaxCrossEntropyDesc,
-                 ReshapeDesc>;
+// Any operation of a backend, or one of those above. A batch normalization is a
+// BatchNormStep here.
+template <typename... Descs>
+std::variant<Descs..., BatchNormStep, ReshapeDesc> WithThoseOfLayers(
+    const std::variant<Descs...>&);
+using OperationDesc = decltype(WithThoseOfLayers(Operation()));
 
 // One operation of a layer. Phases are left at their default; the compiler
 // sets them.

@@ -260,9 +260,10 @@ class PlanCompiler {
   absl::StatusOr<PlanTensor> AddReluBackward(const ProgramOp& op,
                                              const PlanTensor& gradient) {
     const PlanTensor& dst = values_[op.dst].tensor;
-    ASSIGN_OR_RETURN(std::unique_ptr<Primitive> primitive,
-                     builder_.backend()->CreateActivationBackward(
-                         {ActivationKind::kRelu}, dst.layout));
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<Primitive> primitive,
+        builder_.backend()->Create(ActivationDesc{ActivationKind::kRelu},
+                                   Pass::kBackward, {dst.layout}));
     ASSIGN_OR_RETURN(const std::vector<Written> written,
                      builder_.Emit(op.name, std::move(primitive),
                                    {{Operand::kDst, {dst}},
@@ -332,8 +333,9 @@ class PlanCompiler {
     builder_.UseDevice(GradientDevice(parameter));
     ASSIGN_OR_RETURN(const PlanTensor weights,
                      builder_.OnDevice(parameter_states_[parameter].tensor));
-    ASSIGN_OR_RETURN(std::unique_ptr<Primitive> primitive,
-                     builder_.backend()->CreateL2Penalty(desc, weights.layout));
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<Primitive> primitive,
+        builder_.backend()->Create(desc, Pass::kForward, {weights.layout}));
     std::vector<BoundOperand> operands = {
         {Operand::kWeights, 0, weights.buffer},
         {Operand::kLoss, 0, builder_.plan().loss_buffer}};

@@ -1,5 +1,6 @@
 #include "worker/model/program.h"
 
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -10,27 +11,38 @@
 namespace muster {
 namespace {
 
+template <typename Desc, typename = void>
+constexpr bool kHasPhase = false;
+template <typename Desc>
+constexpr bool kHasPhase<Desc, std::void_t<decltype(Desc::phase)>> = true;
+
+template <typename Desc, typename = void>
+constexpr bool kHasDstShape = false;
+template <typename Desc>
+constexpr bool kHasDstShape<Desc, std::void_t<decltype(&Desc::dst_shape)>> =
+    true;
+
 // Sets the phase of those descriptions that have one.
 struct SetPhase {
   Phase phase;
-  void operator()(PoolDesc& desc) const { desc.phase = phase; }
   void operator()(BatchNormStep& step) const { step.desc.phase = phase; }
-  void operator()(SoftmaxCrossEntropyDesc& desc) const { desc.phase = phase; }
   template <typename Desc>
-  void operator()(Desc& /*desc*/) const {}
+  void operator()([[maybe_unused]] Desc& desc) const {
+    if constexpr (kHasPhase<Desc>) desc.phase = phase;
+  }
 };
 
-// The shape that an operation makes.
+// The shape that an operation makes: its source's, if it does not say.
 struct ResultShape {
   const Shape& src;
-  Shape operator()(const Conv2dDesc& desc) const { return desc.dst_shape(); }
-  Shape operator()(const DenseDesc& desc) const { return desc.dst_shape(); }
-  Shape operator()(const PoolDesc& desc) const { return desc.dst_shape(); }
-  Shape operator()(const ConcatDesc& desc) const { return desc.dst_shape(); }
   Shape operator()(const ReshapeDesc& desc) const { return desc.shape; }
   template <typename Desc>
-  Shape operator()(const Desc& /*desc*/) const {
-    return src;
+  Shape operator()([[maybe_unused]] const Desc& desc) const {
+    if constexpr (kHasDstShape<Desc>) {
+      return desc.dst_shape();
+    } else {
+      return src;
+    }
   }
 };
 

@@ -94,7 +94,7 @@ class BackendParityTest : public testing::TestWithParam<ParityBackend> {
     conv.src_channels = conv.dst_channels = shape.dim(1);
     conv.height = shape.dim(2);
     conv.width = shape.dim(3);
-    auto primitive = backend_->CreateConv2dForward(conv);
+    auto primitive = backend_->Create(conv, Pass::kForward, {});
     EXPECT_TRUE(primitive.ok()) << primitive.status();
     if (!primitive.ok()) return layouts;
     const MemoryLayout& chosen = (*primitive)->layout(Operand::kDst);

@@ -70,7 +70,8 @@ TEST_P(BackendParityProductsTest, Conv2dForward) {
     SCOPED_TRACE(d.dst_shape().ToString());
     const int64_t terms =
         d.src_channels * d.window.kernel_h * d.window.kernel_w + 1;
-    Compare(backend_->CreateConv2dForward(d), oracle_->CreateConv2dForward(d),
+    Compare(backend_->Create(d, Pass::kForward, {}),
+            oracle_->Create(d, Pass::kForward, {}),
             ForwardInputs(d, d.dst_channels, kSeed), {Operand::kDst},
             ProductTolerance(terms));
   }
@@ -84,14 +85,15 @@ TEST_P(BackendParityProductsTest, ProductsKeepNan) {
   };
   for (const Conv2dDesc& d : ConvCases()) {
     SCOPED_TRACE(d.dst_shape().ToString());
-    CompareNan(backend_->CreateConv2dForward(d),
-               oracle_->CreateConv2dForward(d),
+    CompareNan(backend_->Create(d, Pass::kForward, {}),
+               oracle_->Create(d, Pass::kForward, {}),
                with_nan(ForwardInputs(d, d.dst_channels, kSeed)),
                /*may_spread=*/d.window.kernel_h == 5 && d.src_channels > 1);
   }
   for (const DenseDesc& d : DenseCases()) {
     SCOPED_TRACE(d.weights_shape().ToString());
-    CompareNan(backend_->CreateDenseForward(d), oracle_->CreateDenseForward(d),
+    CompareNan(backend_->Create(d, Pass::kForward, {}),
+               oracle_->Create(d, Pass::kForward, {}),
                with_nan(ForwardInputs(d, d.dst_features, kSeed)));
   }
 }
@@ -102,8 +104,8 @@ TEST_P(BackendParityProductsTest, Conv2dBackwardData) {
     const int64_t terms =
         d.dst_channels * d.window.kernel_h * d.window.kernel_w;
     Compare(
-        backend_->CreateConv2dBackwardData(d),
-        oracle_->CreateConv2dBackwardData(d),
+        backend_->Create(d, Pass::kBackwardData, {}),
+        oracle_->Create(d, Pass::kBackwardData, {}),
         {{Operand::kDiffDst, RandomValues(d.dst_shape().num_elements(), kSeed)},
          {Operand::kWeights,
           RandomValues(d.weights_shape().num_elements(), kSeed + 1)}},
@@ -117,8 +119,8 @@ TEST_P(BackendParityProductsTest, Conv2dBackwardWeights) {
     std::vector<Operand> outputs = {Operand::kDiffWeights};
     if (d.has_bias) outputs.push_back(Operand::kDiffBias);
     const int64_t terms = d.dst_shape().num_elements() / d.dst_channels;
-    Compare(backend_->CreateConv2dBackwardWeights(d),
-            oracle_->CreateConv2dBackwardWeights(d),
+    Compare(backend_->Create(d, Pass::kBackwardWeights, {}),
+            oracle_->Create(d, Pass::kBackwardWeights, {}),
             {{Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed)},
              {Operand::kDiffDst,
               RandomValues(d.dst_shape().num_elements(), kSeed + 1)}},
@@ -131,7 +133,7 @@ TEST_P(BackendParityProductsTest, TwoRunsGiveTheSameBits) {
     std::vector<char> first;
     for (int run = 0; run < 2; ++run) {
       PrimitiveRun conv(backend_.get(),
-                        backend_->CreateConv2dBackwardWeights(d));
+                        backend_->Create(d, Pass::kBackwardWeights, {}));
       ASSERT_TRUE(conv.ok());
       conv.Set(Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed))
           .Set(Operand::kDiffDst,
@@ -146,7 +148,8 @@ TEST_P(BackendParityProductsTest, TwoRunsGiveTheSameBits) {
 TEST_P(BackendParityProductsTest, DenseForward) {
   for (const DenseDesc& d : DenseCases()) {
     SCOPED_TRACE(d.weights_shape().ToString());
-    Compare(backend_->CreateDenseForward(d), oracle_->CreateDenseForward(d),
+    Compare(backend_->Create(d, Pass::kForward, {}),
+            oracle_->Create(d, Pass::kForward, {}),
             ForwardInputs(d, d.dst_features, kSeed), {Operand::kDst},
             ProductTolerance(d.src_features + 1));
   }
@@ -160,14 +163,14 @@ TEST_P(BackendParityProductsTest, DenseBackward) {
         RandomValues(d.weights_shape().num_elements(), kSeed + 1);
     const Values diff_dst =
         RandomValues(d.dst_shape().num_elements(), kSeed + 2);
-    Compare(backend_->CreateDenseBackwardData(d),
-            oracle_->CreateDenseBackwardData(d),
+    Compare(backend_->Create(d, Pass::kBackwardData, {}),
+            oracle_->Create(d, Pass::kBackwardData, {}),
             {{Operand::kDiffDst, diff_dst}, {Operand::kWeights, weights}},
             {Operand::kDiffSrc}, ProductTolerance(d.dst_features));
     std::vector<Operand> outputs = {Operand::kDiffWeights};
     if (d.has_bias) outputs.push_back(Operand::kDiffBias);
-    Compare(backend_->CreateDenseBackwardWeights(d),
-            oracle_->CreateDenseBackwardWeights(d),
+    Compare(backend_->Create(d, Pass::kBackwardWeights, {}),
+            oracle_->Create(d, Pass::kBackwardWeights, {}),
             {{Operand::kSrc, src}, {Operand::kDiffDst, diff_dst}}, outputs,
             ProductTolerance(d.batch));
   }

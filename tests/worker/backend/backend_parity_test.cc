@@ -26,14 +26,18 @@ TEST_P(BackendParityTest, Activation) {
         const int64_t n = shape.num_elements();
         Values values = RandomValues(n, kSeed);
         for (double& value : values) value *= 4;
-        Compare(backend_->CreateActivationForward({kind}, layout),
-                oracle_->CreateActivationForward({kind}, OracleLayout(shape)),
-                {{Operand::kSrc, values}}, {Operand::kDst}, SumTolerance(1));
-        Compare(backend_->CreateActivationBackward({kind}, layout),
-                oracle_->CreateActivationBackward({kind}, OracleLayout(shape)),
-                {{Operand::kDst, RandomValues(n, kSeed + 1)},
-                 {Operand::kDiffDst, RandomValues(n, kSeed + 2)}},
-                {Operand::kDiffSrc}, SumTolerance(1));
+        Compare(
+            backend_->Create(ActivationDesc{kind}, Pass::kForward, {layout}),
+            oracle_->Create(ActivationDesc{kind}, Pass::kForward,
+                            {OracleLayout(shape)}),
+            {{Operand::kSrc, values}}, {Operand::kDst}, SumTolerance(1));
+        Compare(
+            backend_->Create(ActivationDesc{kind}, Pass::kBackward, {layout}),
+            oracle_->Create(ActivationDesc{kind}, Pass::kBackward,
+                            {OracleLayout(shape)}),
+            {{Operand::kDst, RandomValues(n, kSeed + 1)},
+             {Operand::kDiffDst, RandomValues(n, kSeed + 2)}},
+            {Operand::kDiffSrc}, SumTolerance(1));
       }
     }
   }
@@ -46,9 +50,10 @@ TEST_P(BackendParityTest, ActivationKeepsNan) {
   for (const ActivationKind kind :
        {ActivationKind::kRelu, ActivationKind::kSigmoid,
         ActivationKind::kTanh}) {
-    CompareNan(backend_->CreateActivationForward(
-                   {kind}, MemoryLayout::RowMajor(FLOAT32, shape)),
-               oracle_->CreateActivationForward({kind}, OracleLayout(shape)),
+    CompareNan(backend_->Create(ActivationDesc{kind}, Pass::kForward,
+                                {MemoryLayout::RowMajor(FLOAT32, shape)}),
+               oracle_->Create(ActivationDesc{kind}, Pass::kForward,
+                               {OracleLayout(shape)}),
                {{Operand::kSrc, values}});
   }
 }
@@ -76,9 +81,9 @@ TEST_P(BackendParityTest, PoolForwardAndBackward) {
           absl::StrCat(layout.ToString(), " to ", d.dst_shape().ToString()));
       const MemoryLayout oracle_layout = OracleLayout(d.src_shape());
       PrimitiveRun found(backend_.get(),
-                         backend_->CreatePoolForward(d, layout));
+                         backend_->Create(d, Pass::kForward, {layout}));
       PrimitiveRun wanted(oracle_.get(),
-                          oracle_->CreatePoolForward(d, oracle_layout));
+                          oracle_->Create(d, Pass::kForward, {oracle_layout}));
       ASSERT_TRUE(found.ok() && wanted.ok());
       const Values src = RandomValues(d.src_shape().num_elements(), kSeed);
       ASSERT_EQ(found.Set(Operand::kSrc, src).Execute(), absl::OkStatus());
@@ -89,9 +94,9 @@ TEST_P(BackendParityTest, PoolForwardAndBackward) {
                  kRelative, "dst");
 
       PrimitiveRun back(backend_.get(),
-                        backend_->CreatePoolBackward(d, layout));
-      PrimitiveRun wanted_back(oracle_.get(),
-                               oracle_->CreatePoolBackward(d, oracle_layout));
+                        backend_->Create(d, Pass::kBackward, {layout}));
+      PrimitiveRun wanted_back(
+          oracle_.get(), oracle_->Create(d, Pass::kBackward, {oracle_layout}));
       ASSERT_TRUE(back.ok() && wanted_back.ok());
       const Values diff = RandomValues(d.dst_shape().num_elements(), kSeed + 1);
       back.Share(Operand::kWorkspace, found).Share(Operand::kDst, found);
@@ -117,9 +122,10 @@ TEST_P(BackendParityTest, PoolKeepsNan) {
         src[0] = HUGE_VAL;
         src[1] = -HUGE_VAL;
         src[at] = std::nan("");
-        CompareNan(backend_->CreatePoolForward(d, layout),
-                   oracle_->CreatePoolForward(d, OracleLayout(d.src_shape())),
-                   {{Operand::kSrc, src}});
+        CompareNan(
+            backend_->Create(d, Pass::kForward, {layout}),
+            oracle_->Create(d, Pass::kForward, {OracleLayout(d.src_shape())}),
+            {{Operand::kSrc, src}});
       }
     }
   }
@@ -129,12 +135,13 @@ TEST_P(BackendParityTest, PoolAtInferenceTakesNoWorkspace) {
   for (PoolDesc d : PoolCases()) {
     d.phase = Phase::kInference;
     for (const MemoryLayout& layout : SrcLayouts(d.src_shape())) {
-      PrimitiveRun run(backend_.get(), backend_->CreatePoolForward(d, layout));
+      PrimitiveRun run(backend_.get(),
+                       backend_->Create(d, Pass::kForward, {layout}));
       ASSERT_TRUE(run.ok());
       EXPECT_FALSE(run.primitive().takes(Operand::kWorkspace));
       Compare(
-          backend_->CreatePoolForward(d, layout),
-          oracle_->CreatePoolForward(d, OracleLayout(d.src_shape())),
+          backend_->Create(d, Pass::kForward, {layout}),
+          oracle_->Create(d, Pass::kForward, {OracleLayout(d.src_shape())}),
           {{Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed)}},
           {Operand::kDst}, SumTolerance(d.window.kernel_h * d.window.kernel_w));
     }
@@ -146,9 +153,10 @@ TEST_P(BackendParityTest, DropoutDrawsTheOraclesMask) {
   const int64_t n = d.shape.num_elements();
   for (const MemoryLayout& layout : SrcLayouts(d.shape)) {
     PrimitiveRun found(backend_.get(),
-                       backend_->CreateDropoutForward(d, layout));
+                       backend_->Create(d, Pass::kForward, {layout}));
     PrimitiveRun wanted(
-        oracle_.get(), oracle_->CreateDropoutForward(d, OracleLayout(d.shape)));
+        oracle_.get(),
+        oracle_->Create(d, Pass::kForward, {OracleLayout(d.shape)}));
     ASSERT_TRUE(found.ok() && wanted.ok());
     const Values src = RandomValues(n, kSeed);
     found.operands().seed = wanted.operands().seed = kSeed;
@@ -158,9 +166,10 @@ TEST_P(BackendParityTest, DropoutDrawsTheOraclesMask) {
                kRelative, "dst");
 
     PrimitiveRun back(backend_.get(),
-                      backend_->CreateDropoutBackward(d, layout));
-    PrimitiveRun wanted_back(oracle_.get(), oracle_->CreateDropoutBackward(
-                                                d, OracleLayout(d.shape)));
+                      backend_->Create(d, Pass::kBackward, {layout}));
+    PrimitiveRun wanted_back(
+        oracle_.get(),
+        oracle_->Create(d, Pass::kBackward, {OracleLayout(d.shape)}));
     const Values diff = RandomValues(n, kSeed + 1);
     back.Share(Operand::kWorkspace, found).Set(Operand::kDiffDst, diff);
     wanted_back.Share(Operand::kWorkspace, wanted).Set(Operand::kDiffDst, diff);
@@ -194,16 +203,16 @@ TEST_P(BackendParityTest, BatchNorm) {
     for (const MemoryLayout& layout : SrcLayouts(shape)) {
       SCOPED_TRACE(layout.ToString());
       const MemoryLayout canonical = OracleLayout(shape);
-      Compare(backend_->CreateBatchNormForward(d, layout),
-              oracle_->CreateBatchNormForward(d, canonical), forward,
+      Compare(backend_->Create(d, Pass::kForward, {layout}),
+              oracle_->Create(d, Pass::kForward, {canonical}), forward,
               {Operand::kDst, Operand::kMean, Operand::kVariance},
               SumTolerance(m));
-      Compare(backend_->CreateBatchNormForward(inference, layout),
-              oracle_->CreateBatchNormForward(inference, canonical), given,
+      Compare(backend_->Create(inference, Pass::kForward, {layout}),
+              oracle_->Create(inference, Pass::kForward, {canonical}), given,
               {Operand::kDst}, SumTolerance(8));
       // Standardized values reach 4 where the given variance is small.
-      Compare(backend_->CreateBatchNormBackward(d, layout),
-              oracle_->CreateBatchNormBackward(d, canonical), backward,
+      Compare(backend_->Create(d, Pass::kBackward, {layout}),
+              oracle_->Create(d, Pass::kBackward, {canonical}), backward,
               {Operand::kDiffSrc, Operand::kDiffWeights, Operand::kDiffBias},
               SumTolerance(m, 8));
     }
@@ -216,10 +225,12 @@ TEST_P(BackendParityTest, Add) {
     for (const MemoryLayout& layout : SrcLayouts(shape)) {
       const std::vector<MemoryLayout> layouts(num_srcs, layout);
       const std::vector<MemoryLayout> canonical(num_srcs, OracleLayout(shape));
-      PrimitiveRun found(backend_.get(),
-                         backend_->CreateAdd({num_srcs, shape}, layouts));
-      PrimitiveRun wanted(oracle_.get(),
-                          oracle_->CreateAdd({num_srcs, shape}, canonical));
+      PrimitiveRun found(
+          backend_.get(),
+          backend_->Create(AddDesc{num_srcs, shape}, Pass::kForward, layouts));
+      PrimitiveRun wanted(
+          oracle_.get(),
+          oracle_->Create(AddDesc{num_srcs, shape}, Pass::kForward, canonical));
       ASSERT_TRUE(found.ok() && wanted.ok());
       for (int i = 0; i < num_srcs; ++i) {
         const Values src = RandomValues(shape.num_elements(), kSeed + i);
@@ -250,11 +261,11 @@ TEST_P(BackendParityTest, ConcatForwardAndBackward) {
       canonical.push_back(OracleLayout(src));
     }
     PrimitiveRun found(backend_.get(),
-                       backend_->CreateConcatForward(d, layouts));
+                       backend_->Create(d, Pass::kForward, layouts));
     PrimitiveRun wanted(oracle_.get(),
-                        oracle_->CreateConcatForward(d, canonical));
+                        oracle_->Create(d, Pass::kForward, canonical));
     PrimitiveRun back(backend_.get(),
-                      backend_->CreateConcatBackward(d, layouts));
+                      backend_->Create(d, Pass::kBackward, layouts));
     ASSERT_TRUE(found.ok() && wanted.ok() && back.ok());
     for (int i = 0; i < static_cast<int>(d.srcs.size()); ++i) {
       const Values src = RandomValues(d.srcs[i].num_elements(), kSeed + i);
@@ -278,8 +289,8 @@ TEST_P(BackendParityTest, SoftmaxCrossEntropy) {
   const SoftmaxCrossEntropyDesc d = {5, 17};
   const std::vector<int32_t> labels = {0, 16, 3, 7, 7};
   for (const int64_t rows : {1, 3, 5}) {
-    PrimitiveRun found(backend_.get(), backend_->CreateSoftmaxCrossEntropy(d));
-    PrimitiveRun wanted(oracle_.get(), oracle_->CreateSoftmaxCrossEntropy(d));
+    PrimitiveRun found(backend_.get(), backend_->Create(d, Pass::kForward, {}));
+    PrimitiveRun wanted(oracle_.get(), oracle_->Create(d, Pass::kForward, {}));
     ASSERT_TRUE(found.ok() && wanted.ok());
     Values src = RandomValues(d.src_shape().num_elements(), kSeed);
     for (double& value : src)
@@ -301,7 +312,7 @@ TEST_P(BackendParityTest, SoftmaxCrossEntropyRefusesBadLabelsAndRows) {
   const SoftmaxCrossEntropyDesc d = {2, 3};
   // Labels are in the device's memory then; who puts them there looks at them.
   if (backend_->streams() != nullptr) return;
-  PrimitiveRun run(backend_.get(), backend_->CreateSoftmaxCrossEntropy(d));
+  PrimitiveRun run(backend_.get(), backend_->Create(d, Pass::kForward, {}));
   ASSERT_TRUE(run.ok());
   run.Set(Operand::kSrc, RandomValues(6, kSeed)).SetLabels({2, 3});
   run.operands().rows = 1;
@@ -316,8 +327,8 @@ TEST_P(BackendParityTest, L2PenaltyAddsToLossAndGradient) {
   const L2PenaltyDesc d = {0.25, {17, 5, 3, 3}};
   const int64_t n = d.shape.num_elements();
   for (const MemoryLayout& layout : SrcLayouts(d.shape)) {
-    Compare(backend_->CreateL2Penalty(d, layout),
-            oracle_->CreateL2Penalty(d, OracleLayout(d.shape)),
+    Compare(backend_->Create(d, Pass::kForward, {layout}),
+            oracle_->Create(d, Pass::kForward, {OracleLayout(d.shape)}),
             {{Operand::kWeights, RandomValues(n, kSeed)},
              {Operand::kDiffWeights, RandomValues(n, kSeed + 1)},
              {Operand::kLoss, {1.5}}},
@@ -328,10 +339,12 @@ TEST_P(BackendParityTest, L2PenaltyAddsToLossAndGradient) {
 TEST_P(BackendParityTest, InPlaceGivesTheSameBits) {
   const Shape shape = {3, 17, 5, 3};
   for (const MemoryLayout& layout : SrcLayouts(shape)) {
-    PrimitiveRun apart(backend_.get(),
-                       backend_->CreateActivationForward({}, layout));
-    PrimitiveRun in_place(backend_.get(),
-                          backend_->CreateActivationForward({}, layout));
+    PrimitiveRun apart(
+        backend_.get(),
+        backend_->Create(ActivationDesc(), Pass::kForward, {layout}));
+    PrimitiveRun in_place(
+        backend_.get(),
+        backend_->Create(ActivationDesc(), Pass::kForward, {layout}));
     ASSERT_TRUE(apart.ok() && in_place.ok());
     const Values src = RandomValues(shape.num_elements(), kSeed);
     apart.Set(Operand::kSrc, src);
@@ -345,19 +358,22 @@ TEST_P(BackendParityTest, InPlaceGivesTheSameBits) {
 TEST_P(BackendParityTest, RefusesWhatDoesNotFit) {
   Conv2dDesc conv;
   conv.window.kernel_h = 3;  // on a height of 1 without padding
-  EXPECT_EQ(backend_->CreateConv2dForward(conv).status().code(),
+  EXPECT_EQ(backend_->Create(conv, Pass::kForward, {}).status().code(),
             absl::StatusCode::kInvalidArgument);
   const MemoryLayout other = MemoryLayout::RowMajor(FLOAT32, {2, 3});
-  EXPECT_EQ(
-      backend_->CreateDropoutForward({0.5, {3, 2}}, other).status().code(),
-      absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(backend_->CreateAdd({2, {2, 3}}, {other}).status().code(),
+  EXPECT_EQ(backend_->Create(DropoutDesc{0.5, {3, 2}}, Pass::kForward, {other})
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(backend_->Create(AddDesc{2, {2, 3}}, Pass::kForward, {other})
+                .status()
+                .code(),
             absl::StatusCode::kInvalidArgument);
 }
 
 TEST_P(BackendParityTest, MissingOperandIsAnInternalError) {
-  auto add = backend_->CreateAdd({1, {2, 3}},
-                                 {MemoryLayout::RowMajor(FLOAT32, {2, 3})});
+  auto add = backend_->Create(AddDesc{1, {2, 3}}, Pass::kForward,
+                              {MemoryLayout::RowMajor(FLOAT32, {2, 3})});
   ASSERT_TRUE(add.ok());
   EXPECT_EQ((*add)->Execute(Operands()).code(), absl::StatusCode::kInternal);
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,8 +13,6 @@
 
 namespace muster {
 namespace {
-
-using Created = Backend::Created;
 
 class FakeDevicePrimitive : public Primitive {
  public:
@@ -127,104 +126,13 @@ absl::StatusOr<std::unique_ptr<DeviceMean>> FakeDevice::CreateMean(
   return std::make_unique<FakeMean>(std::move(streams));
 }
 
-Created FakeDevice::Wrap(Created inner, bool is_seeded) {
-  RETURN_IF_ERROR(inner.status());
-  return std::make_unique<FakeDevicePrimitive>(*std::move(inner), is_seeded,
+Backend::Created FakeDevice::Create(const Operation& operation, Pass pass,
+                                    absl::Span<const MemoryLayout> layouts) {
+  ASSIGN_OR_RETURN(auto inner, inner_->Create(operation, pass, layouts));
+  const bool is_seeded =
+      std::holds_alternative<DropoutDesc>(operation) && pass == Pass::kForward;
+  return std::make_unique<FakeDevicePrimitive>(std::move(inner), is_seeded,
                                                &streams_);
-}
-
-Created FakeDevice::CreateReorder(const MemoryLayout& from,
-                                  const MemoryLayout& to) {
-  return Wrap(inner_->CreateReorder(from, to));
-}
-
-Created FakeDevice::CreateConv2dForward(const Conv2dDesc& desc) {
-  return Wrap(inner_->CreateConv2dForward(desc));
-}
-
-Created FakeDevice::CreateConv2dBackwardData(const Conv2dDesc& desc) {
-  return Wrap(inner_->CreateConv2dBackwardData(desc));
-}
-
-Created FakeDevice::CreateConv2dBackwardWeights(const Conv2dDesc& desc) {
-  return Wrap(inner_->CreateConv2dBackwardWeights(desc));
-}
-
-Created FakeDevice::CreateDenseForward(const DenseDesc& desc) {
-  return Wrap(inner_->CreateDenseForward(desc));
-}
-
-Created FakeDevice::CreateDenseBackwardData(const DenseDesc& desc) {
-  return Wrap(inner_->CreateDenseBackwardData(desc));
-}
-
-Created FakeDevice::CreateDenseBackwardWeights(const DenseDesc& desc) {
-  return Wrap(inner_->CreateDenseBackwardWeights(desc));
-}
-
-Created FakeDevice::CreateActivationForward(const ActivationDesc& desc,
-                                            const MemoryLayout& src) {
-  return Wrap(inner_->CreateActivationForward(desc, src));
-}
-
-Created FakeDevice::CreateActivationBackward(const ActivationDesc& desc,
-                                             const MemoryLayout& dst) {
-  return Wrap(inner_->CreateActivationBackward(desc, dst));
-}
-
-Created FakeDevice::CreatePoolForward(const PoolDesc& desc,
-                                      const MemoryLayout& src) {
-  return Wrap(inner_->CreatePoolForward(desc, src));
-}
-
-Created FakeDevice::CreatePoolBackward(const PoolDesc& desc,
-                                       const MemoryLayout& src) {
-  return Wrap(inner_->CreatePoolBackward(desc, src));
-}
-
-Created FakeDevice::CreateDropoutForward(const DropoutDesc& desc,
-                                         const MemoryLayout& src) {
-  return Wrap(inner_->CreateDropoutForward(desc, src), /*is_seeded=*/true);
-}
-
-Created FakeDevice::CreateDropoutBackward(const DropoutDesc& desc,
-                                          const MemoryLayout& src) {
-  return Wrap(inner_->CreateDropoutBackward(desc, src));
-}
-
-Created FakeDevice::CreateBatchNormForward(const BatchNormDesc& desc,
-                                           const MemoryLayout& src) {
-  return Wrap(inner_->CreateBatchNormForward(desc, src));
-}
-
-Created FakeDevice::CreateBatchNormBackward(const BatchNormDesc& desc,
-                                            const MemoryLayout& src) {
-  return Wrap(inner_->CreateBatchNormBackward(desc, src));
-}
-
-Created FakeDevice::CreateAdd(const AddDesc& desc,
-                              absl::Span<const MemoryLayout> srcs) {
-  return Wrap(inner_->CreateAdd(desc, srcs));
-}
-
-Created FakeDevice::CreateConcatForward(const ConcatDesc& desc,
-                                        absl::Span<const MemoryLayout> srcs) {
-  return Wrap(inner_->CreateConcatForward(desc, srcs));
-}
-
-Created FakeDevice::CreateConcatBackward(const ConcatDesc& desc,
-                                         absl::Span<const MemoryLayout> srcs) {
-  return Wrap(inner_->CreateConcatBackward(desc, srcs));
-}
-
-Created FakeDevice::CreateSoftmaxCrossEntropy(
-    const SoftmaxCrossEntropyDesc& desc) {
-  return Wrap(inner_->CreateSoftmaxCrossEntropy(desc));
-}
-
-Created FakeDevice::CreateL2Penalty(const L2PenaltyDesc& desc,
-                                    const MemoryLayout& weights) {
-  return Wrap(inner_->CreateL2Penalty(desc, weights));
 }
 
 }  // namespace muster

@@ -31,44 +31,10 @@ class FakeDevice : public Backend {
   absl::StatusOr<std::unique_ptr<DeviceRule>> CreateRule(
       const UpdateRule* rule) override;
 
-  Created CreateReorder(const MemoryLayout& from,
-                        const MemoryLayout& to) override;
-  Created CreateConv2dForward(const Conv2dDesc& desc) override;
-  Created CreateConv2dBackwardData(const Conv2dDesc& desc) override;
-  Created CreateConv2dBackwardWeights(const Conv2dDesc& desc) override;
-  Created CreateDenseForward(const DenseDesc& desc) override;
-  Created CreateDenseBackwardData(const DenseDesc& desc) override;
-  Created CreateDenseBackwardWeights(const DenseDesc& desc) override;
-  Created CreateActivationForward(const ActivationDesc& desc,
-                                  const MemoryLayout& src) override;
-  Created CreateActivationBackward(const ActivationDesc& desc,
-                                   const MemoryLayout& dst) override;
-  Created CreatePoolForward(const PoolDesc& desc,
-                            const MemoryLayout& src) override;
-  Created CreatePoolBackward(const PoolDesc& desc,
-                             const MemoryLayout& src) override;
-  Created CreateDropoutForward(const DropoutDesc& desc,
-                               const MemoryLayout& src) override;
-  Created CreateDropoutBackward(const DropoutDesc& desc,
-                                const MemoryLayout& src) override;
-  Created CreateBatchNormForward(const BatchNormDesc& desc,
-                                 const MemoryLayout& src) override;
-  Created CreateBatchNormBackward(const BatchNormDesc& desc,
-                                  const MemoryLayout& src) override;
-  Created CreateAdd(const AddDesc& desc,
-                    absl::Span<const MemoryLayout> srcs) override;
-  Created CreateConcatForward(const ConcatDesc& desc,
-                              absl::Span<const MemoryLayout> srcs) override;
-  Created CreateConcatBackward(const ConcatDesc& desc,
-                               absl::Span<const MemoryLayout> srcs) override;
-  Created CreateSoftmaxCrossEntropy(
-      const SoftmaxCrossEntropyDesc& desc) override;
-  Created CreateL2Penalty(const L2PenaltyDesc& desc,
-                          const MemoryLayout& weights) override;
+  Created Create(const Operation& operation, Pass pass,
+                 absl::Span<const MemoryLayout> layouts) override;
 
  private:
-  Created Wrap(Created inner, bool is_seeded = false);
-
   const std::unique_ptr<Backend> inner_;
   FakeStreams streams_;
 };

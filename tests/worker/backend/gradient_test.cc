@@ -106,28 +106,28 @@ TEST_F(GradientTest, Conv2d) {
   for (const WindowDesc& window : {WindowDesc{3, 3, 1, 1, 1, 1, 1, 1},
                                    WindowDesc{3, 2, 2, 1, 2, 0, 0, 1}}) {
     const Conv2dDesc d = {2, 3, 2, 5, 4, window, true, false};
-    PrimitiveRun forward(oracle_.get(), oracle_->CreateConv2dForward(d));
+    PrimitiveRun forward(oracle_.get(), oracle_->Create(d, Pass::kForward, {}));
     forward.Set(Operand::kSrc, RandomValues(d.src_shape().num_elements(), 1))
         .Set(Operand::kWeights,
              RandomValues(d.weights_shape().num_elements(), 2))
         .Set(Operand::kBias, RandomValues(d.dst_channels, 3));
     const Values diff_dst = RandomValues(d.dst_shape().num_elements(), 4);
     ExpectProductGradients(&forward, diff_dst,
-                           oracle_->CreateConv2dBackwardData(d),
-                           oracle_->CreateConv2dBackwardWeights(d));
+                           oracle_->Create(d, Pass::kBackwardData, {}),
+                           oracle_->Create(d, Pass::kBackwardWeights, {}));
   }
 }
 
 TEST_F(GradientTest, Dense) {
   const DenseDesc d = {3, 5, 4, true, false};
-  PrimitiveRun forward(oracle_.get(), oracle_->CreateDenseForward(d));
+  PrimitiveRun forward(oracle_.get(), oracle_->Create(d, Pass::kForward, {}));
   forward.Set(Operand::kSrc, RandomValues(15, 1))
       .Set(Operand::kWeights, RandomValues(20, 2))
       .Set(Operand::kBias, RandomValues(4, 3));
   const Values diff_dst = RandomValues(12, 4);
   ExpectProductGradients(&forward, diff_dst,
-                         oracle_->CreateDenseBackwardData(d),
-                         oracle_->CreateDenseBackwardWeights(d));
+                         oracle_->Create(d, Pass::kBackwardData, {}),
+                         oracle_->Create(d, Pass::kBackwardWeights, {}));
 }
 
 TEST_F(GradientTest, Activation) {
@@ -136,13 +136,15 @@ TEST_F(GradientTest, Activation) {
        {ActivationKind::kRelu, ActivationKind::kSigmoid,
         ActivationKind::kTanh}) {
     PrimitiveRun forward(
-        oracle_.get(), oracle_->CreateActivationForward({kind}, Layout(shape)));
+        oracle_.get(),
+        oracle_->Create(ActivationDesc{kind}, Pass::kForward, {Layout(shape)}));
     forward.Set(Operand::kSrc, DistinctValues(15));
     ASSERT_EQ(forward.Execute(), absl::OkStatus());
     const Values diff_dst = RandomValues(15, 2);
 
-    PrimitiveRun backward(oracle_.get(), oracle_->CreateActivationBackward(
-                                             {kind}, Layout(shape)));
+    PrimitiveRun backward(oracle_.get(),
+                          oracle_->Create(ActivationDesc{kind}, Pass::kBackward,
+                                          {Layout(shape)}));
     backward.Set(Operand::kDst, forward.Get(Operand::kDst))
         .Set(Operand::kDiffDst, diff_dst);
     ASSERT_EQ(backward.Execute(), absl::OkStatus());
@@ -158,13 +160,14 @@ TEST_F(GradientTest, Pool) {
         PoolDesc{PoolKind::kMax, 2, 3, 5, 4, padded, true},
         PoolDesc{PoolKind::kAverage, 2, 3, 5, 4, padded, false}}) {
     const MemoryLayout layout = Layout(d.src_shape());
-    PrimitiveRun forward(oracle_.get(), oracle_->CreatePoolForward(d, layout));
+    PrimitiveRun forward(oracle_.get(),
+                         oracle_->Create(d, Pass::kForward, {layout}));
     forward.Set(Operand::kSrc, DistinctValues(d.src_shape().num_elements()));
     ASSERT_EQ(forward.Execute(), absl::OkStatus());
     const Values diff_dst = RandomValues(d.dst_shape().num_elements(), 2);
 
     PrimitiveRun backward(oracle_.get(),
-                          oracle_->CreatePoolBackward(d, layout));
+                          oracle_->Create(d, Pass::kBackward, {layout}));
     if (d.kind == PoolKind::kMax) backward.Share(Operand::kWorkspace, forward);
     ASSERT_EQ(backward.Set(Operand::kDiffDst, diff_dst).Execute(),
               absl::OkStatus());
@@ -176,14 +179,14 @@ TEST_F(GradientTest, Pool) {
 TEST_F(GradientTest, Dropout) {
   const DropoutDesc d = {0.4, {4, 7}};
   PrimitiveRun forward(oracle_.get(),
-                       oracle_->CreateDropoutForward(d, Layout(d.shape)));
+                       oracle_->Create(d, Pass::kForward, {Layout(d.shape)}));
   forward.operands().seed = kSeed;
   forward.Set(Operand::kSrc, RandomValues(28, 1));
   ASSERT_EQ(forward.Execute(), absl::OkStatus());
   const Values diff_dst = RandomValues(28, 2);
 
   PrimitiveRun backward(oracle_.get(),
-                        oracle_->CreateDropoutBackward(d, Layout(d.shape)));
+                        oracle_->Create(d, Pass::kBackward, {Layout(d.shape)}));
   backward.Share(Operand::kWorkspace, forward).Set(Operand::kDiffDst, diff_dst);
   ASSERT_EQ(backward.Execute(), absl::OkStatus());
   ExpectGradientOf(&forward, Operand::kSrc, diff_dst,
@@ -194,7 +197,7 @@ TEST_F(GradientTest, BatchNorm) {
   const BatchNormDesc d = {3, 2, 3, 2};
   const MemoryLayout layout = Layout(d.src_shape());
   PrimitiveRun forward(oracle_.get(),
-                       oracle_->CreateBatchNormForward(d, layout));
+                       oracle_->Create(d, Pass::kForward, {layout}));
   forward.Set(Operand::kSrc, RandomValues(36, 1))
       .Set(Operand::kWeights, RandomValues(2, 2))
       .Set(Operand::kBias, RandomValues(2, 3));
@@ -202,7 +205,7 @@ TEST_F(GradientTest, BatchNorm) {
   const Values diff_dst = RandomValues(36, 4);
 
   PrimitiveRun backward(oracle_.get(),
-                        oracle_->CreateBatchNormBackward(d, layout));
+                        oracle_->Create(d, Pass::kBackward, {layout}));
   for (const Operand operand :
        {Operand::kSrc, Operand::kWeights, Operand::kMean, Operand::kVariance}) {
     backward.Set(operand, forward.Get(operand));
@@ -218,7 +221,8 @@ TEST_F(GradientTest, BatchNorm) {
 }
 
 TEST_F(GradientTest, SoftmaxCrossEntropy) {
-  PrimitiveRun run(oracle_.get(), oracle_->CreateSoftmaxCrossEntropy({4, 5}));
+  PrimitiveRun run(oracle_.get(), oracle_->Create(SoftmaxCrossEntropyDesc{4, 5},
+                                                  Pass::kForward, {}));
   run.Set(Operand::kSrc, RandomValues(20, 1)).SetLabels({0, 4, 2, 2});
   run.operands().rows = 3;  // the last row is there but does not count
   ASSERT_EQ(run.Execute(), absl::OkStatus());
@@ -233,7 +237,8 @@ TEST_F(GradientTest, SoftmaxCrossEntropy) {
 TEST_F(GradientTest, L2Penalty) {
   const Shape shape = {3, 5};
   PrimitiveRun run(oracle_.get(),
-                   oracle_->CreateL2Penalty({0.3, shape}, Layout(shape)));
+                   oracle_->Create(L2PenaltyDesc{0.3, shape}, Pass::kForward,
+                                   {Layout(shape)}));
   const auto loss = [&](const Values& weights) {
     run.Set(Operand::kWeights, weights).Set(Operand::kLoss, {0});
     run.Set(Operand::kDiffWeights, Values(15, 0.0));

@@ -106,7 +106,8 @@ absl::Status ExecuteAnywhere(Backend* backend, Primitive* primitive,
 
 void Reorder(Backend* backend, const MemoryLayout& from, const void* src,
              const MemoryLayout& to, void* dst) {
-  auto reorder = backend->CreateReorder(from, to);
+  auto reorder =
+      backend->Create(ReorderDesc{from.shape}, Pass::kForward, {from, to});
   ASSERT_TRUE(reorder.ok()) << reorder.status();
   Operands operands;
   operands.Set(Operand::kSrc, src);

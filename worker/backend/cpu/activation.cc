@@ -1,5 +1,5 @@
 #include "common/base/status_macros.h"
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/cpu/dnnl_layout.h"
 #include "worker/backend/cpu/relu.h"
 
@@ -28,11 +28,8 @@ dnnl::eltwise_forward::primitive_desc Forward(const CpuContext& context,
           context.engine};
 }
 
-}  // namespace
-
-CpuPrimitive MakeCpuActivationForward(const CpuContext& context,
-                                      const ActivationDesc& desc,
-                                      const MemoryLayout& src) {
+CpuPrimitive MakeForward(const CpuContext& context, const ActivationDesc& desc,
+                         const MemoryLayout& src) {
   if (desc.kind == ActivationKind::kRelu) {
     return MakeRelu(context.threads, src);
   }
@@ -48,9 +45,8 @@ CpuPrimitive MakeCpuActivationForward(const CpuContext& context,
        "activation forward"});
 }
 
-CpuPrimitive MakeCpuActivationBackward(const CpuContext& context,
-                                       const ActivationDesc& desc,
-                                       const MemoryLayout& dst) {
+CpuPrimitive MakeBackward(const CpuContext& context, const ActivationDesc& desc,
+                          const MemoryLayout& dst) {
   ASSIGN_OR_RETURN(const dnnl::memory::desc dst_desc, DnnlDescOf(dst));
   const dnnl::eltwise_backward::primitive_desc eltwise(
       {AlgorithmOf(desc.kind), dst_desc, dst_desc, /*alpha=*/0}, ScratchAttr(),
@@ -66,4 +62,9 @@ CpuPrimitive MakeCpuActivationBackward(const CpuContext& context,
        "activation backward"});
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<ActivationDesc>(Pass::kForward, &MakeForward) &&
+    CpuPrimitives::Register<ActivationDesc>(Pass::kBackward, &MakeBackward);
+
+}  // namespace
 }  // namespace muster

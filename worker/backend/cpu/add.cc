@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/cpu/cpu_threads.h"
 #include "worker/backend/cpu/vector_kernels.h"
 
@@ -44,11 +44,13 @@ class Add : public Primitive {
   const int threads_;
 };
 
-}  // namespace
-
-CpuPrimitive MakeCpuAdd(const CpuContext& context, const AddDesc& desc,
-                        const MemoryLayout& layout) {
+CpuPrimitive MakePrimitive(const CpuContext& context, const AddDesc& desc,
+                           const MemoryLayout& layout) {
   return std::make_unique<Add>(context, desc, layout);
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<AddDesc>(Pass::kForward, &MakePrimitive);
+
+}  // namespace
 }  // namespace muster

@@ -1,5 +1,5 @@
 #include "common/base/status_macros.h"
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/cpu/dnnl_layout.h"
 
 namespace muster {
@@ -20,11 +20,8 @@ dnnl::batch_normalization_forward::primitive_desc Forward(
           context.engine};
 }
 
-}  // namespace
-
-CpuPrimitive MakeCpuBatchNormForward(const CpuContext& context,
-                                     const BatchNormDesc& desc,
-                                     const MemoryLayout& src) {
+CpuPrimitive MakeForward(const CpuContext& context, const BatchNormDesc& desc,
+                         const MemoryLayout& src) {
   ASSIGN_OR_RETURN(const dnnl::memory::desc src_desc, DnnlDescOf(src));
   ASSIGN_OR_RETURN(
       const dnnl::memory::desc channels,
@@ -44,9 +41,8 @@ CpuPrimitive MakeCpuBatchNormForward(const CpuContext& context,
        "batch norm forward"});
 }
 
-CpuPrimitive MakeCpuBatchNormBackward(const CpuContext& context,
-                                      const BatchNormDesc& desc,
-                                      const MemoryLayout& src) {
+CpuPrimitive MakeBackward(const CpuContext& context, const BatchNormDesc& desc,
+                          const MemoryLayout& src) {
   ASSIGN_OR_RETURN(const dnnl::memory::desc src_desc, DnnlDescOf(src));
   ASSIGN_OR_RETURN(
       const dnnl::memory::desc channels,
@@ -75,4 +71,9 @@ CpuPrimitive MakeCpuBatchNormBackward(const CpuContext& context,
        "batch norm backward"});
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<BatchNormDesc>(Pass::kForward, &MakeForward) &&
+    CpuPrimitives::Register<BatchNormDesc>(Pass::kBackward, &MakeBackward);
+
+}  // namespace
 }  // namespace muster

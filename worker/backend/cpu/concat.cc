@@ -1,7 +1,7 @@
 #include <cstring>
 #include <vector>
 
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/cpu/dnnl_layout.h"
 
 namespace muster {
@@ -91,16 +91,19 @@ class ConcatBackward : public Primitive {
   const std::vector<int64_t> runs_;
 };
 
-}  // namespace
-
-CpuPrimitive MakeCpuConcatForward(const ConcatDesc& desc,
-                                  absl::Span<const MemoryLayout> srcs) {
+CpuPrimitive MakeForward(const CpuContext&, const ConcatDesc& desc,
+                         absl::Span<const MemoryLayout> srcs) {
   return std::make_unique<ConcatForward>(desc, CommonBlock(desc, srcs));
 }
 
-CpuPrimitive MakeCpuConcatBackward(const ConcatDesc& desc,
-                                   absl::Span<const MemoryLayout> srcs) {
+CpuPrimitive MakeBackward(const CpuContext&, const ConcatDesc& desc,
+                          absl::Span<const MemoryLayout> srcs) {
   return std::make_unique<ConcatBackward>(desc, CommonBlock(desc, srcs));
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<ConcatDesc>(Pass::kForward, &MakeForward) &&
+    CpuPrimitives::Register<ConcatDesc>(Pass::kBackward, &MakeBackward);
+
+}  // namespace
 }  // namespace muster

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/cpu/dnnl_layout.h"
 #include "worker/backend/cpu/one_channel_conv2d.h"
 #include "worker/backend/cpu/one_channel_kernel.h"
@@ -66,10 +66,7 @@ bool UsesOneChannel(const CpuContext& context, const Conv2dDesc& desc) {
   return IsForOneChannel(desc) && DstBlock(context, desc) == kOneChannelBlock;
 }
 
-}  // namespace
-
-CpuPrimitive MakeCpuConv2dForward(const CpuContext& context,
-                                  const Conv2dDesc& desc) {
+CpuPrimitive MakeForward(const CpuContext& context, const Conv2dDesc& desc) {
   if (const int64_t block = WinogradBlock(context, desc); block != 0) {
     return MakeWinogradForward(context, desc, block);
   }
@@ -90,8 +87,8 @@ CpuPrimitive MakeCpuConv2dForward(const CpuContext& context,
   return WithRelu(context.threads, std::move(primitive));
 }
 
-CpuPrimitive MakeCpuConv2dBackwardData(const CpuContext& context,
-                                       const Conv2dDesc& desc) {
+CpuPrimitive MakeBackwardData(const CpuContext& context,
+                              const Conv2dDesc& desc) {
   if (const int64_t block = WinogradBlock(context, desc); block != 0) {
     return MakeWinogradBackwardData(context, desc, block);
   }
@@ -112,8 +109,8 @@ CpuPrimitive MakeCpuConv2dBackwardData(const CpuContext& context,
        "conv2d backward data"});
 }
 
-CpuPrimitive MakeCpuConv2dBackwardWeights(const CpuContext& context,
-                                          const Conv2dDesc& desc) {
+CpuPrimitive MakeBackwardWeights(const CpuContext& context,
+                                 const Conv2dDesc& desc) {
   if (const int64_t block = WinogradBlock(context, desc); block != 0) {
     return MakeWinogradBackwardWeights(context, desc, block);
   }
@@ -139,4 +136,12 @@ CpuPrimitive MakeCpuConv2dBackwardWeights(const CpuContext& context,
        "conv2d backward weights"});
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<Conv2dDesc>(Pass::kForward, &MakeForward) &&
+    CpuPrimitives::Register<Conv2dDesc>(Pass::kBackwardData,
+                                        &MakeBackwardData) &&
+    CpuPrimitives::Register<Conv2dDesc>(Pass::kBackwardWeights,
+                                        &MakeBackwardWeights);
+
+}  // namespace
 }  // namespace muster

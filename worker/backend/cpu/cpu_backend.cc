@@ -1,12 +1,12 @@
 // Registers "cpu".
+#include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "worker/backend/backend.h"
-#include "worker/backend/check_layout.h"
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/cpu/cpu_threads.h"
 #include "worker/backend/cpu/dnnl_layout.h"
 #include "worker/backend/cpu/dnnl_status.h"
@@ -23,133 +23,19 @@ class CpuBackend : public Backend {
   absl::string_view name() const override { return "cpu"; }
   DataType dtype() const override { return FLOAT32; }
 
-  Created CreateReorder(const MemoryLayout& from,
-                        const MemoryLayout& to) override {
-    RETURN_IF_ERROR(CheckReorder(from, to, dtype()));
-    return Make("create a reorder",
-                [&] { return MakeCpuReorder(context_, from, to); });
-  }
-  Created CreateConv2dForward(const Conv2dDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return Make("create conv2d forward",
-                [&] { return MakeCpuConv2dForward(context_, desc); });
-  }
-  Created CreateConv2dBackwardData(const Conv2dDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return Make("create conv2d backward data",
-                [&] { return MakeCpuConv2dBackwardData(context_, desc); });
-  }
-  Created CreateConv2dBackwardWeights(const Conv2dDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return Make("create conv2d backward weights",
-                [&] { return MakeCpuConv2dBackwardWeights(context_, desc); });
-  }
-  Created CreateDenseForward(const DenseDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return Make("create dense forward",
-                [&] { return MakeCpuDenseForward(context_, desc); });
-  }
-  Created CreateDenseBackwardData(const DenseDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return Make("create dense backward data",
-                [&] { return MakeCpuDenseBackwardData(context_, desc); });
-  }
-  Created CreateDenseBackwardWeights(const DenseDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return Make("create dense backward weights",
-                [&] { return MakeCpuDenseBackwardWeights(context_, desc); });
-  }
-  Created CreateActivationForward(const ActivationDesc& desc,
-                                  const MemoryLayout& src) override {
-    RETURN_IF_ERROR(CheckLayout("activation", src, dtype(), src.shape));
-    return Make("create activation forward",
-                [&] { return MakeCpuActivationForward(context_, desc, src); });
-  }
-  Created CreateActivationBackward(const ActivationDesc& desc,
-                                   const MemoryLayout& dst) override {
-    RETURN_IF_ERROR(CheckLayout("activation", dst, dtype(), dst.shape));
-    return Make("create activation backward",
-                [&] { return MakeCpuActivationBackward(context_, desc, dst); });
-  }
-  Created CreatePoolForward(const PoolDesc& desc,
-                            const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("pool", src, dtype(), desc.src_shape()));
-    return Make("create pool forward",
-                [&] { return MakeCpuPoolForward(context_, desc, src); });
-  }
-  Created CreatePoolBackward(const PoolDesc& desc,
-                             const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("pool", src, dtype(), desc.src_shape()));
-    return Make("create pool backward",
-                [&] { return MakeCpuPoolBackward(context_, desc, src); });
-  }
-  Created CreateDropoutForward(const DropoutDesc& desc,
-                               const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("dropout", src, dtype(), desc.shape));
-    return MakeCpuDropoutForward(context_, desc);
-  }
-  Created CreateDropoutBackward(const DropoutDesc& desc,
-                                const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("dropout", src, dtype(), desc.shape));
-    return MakeCpuDropoutBackward(context_, desc);
-  }
-  Created CreateBatchNormForward(const BatchNormDesc& desc,
-                                 const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("batch norm", src, dtype(), desc.src_shape()));
-    return Make("create batch norm forward",
-                [&] { return MakeCpuBatchNormForward(context_, desc, src); });
-  }
-  Created CreateBatchNormBackward(const BatchNormDesc& desc,
-                                  const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("batch norm", src, dtype(), desc.src_shape()));
-    return Make("create batch norm backward",
-                [&] { return MakeCpuBatchNormBackward(context_, desc, src); });
-  }
-  Created CreateAdd(const AddDesc& desc,
-                    absl::Span<const MemoryLayout> srcs) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayouts(desc, dtype(), srcs));
-    return MakeCpuAdd(context_, desc, srcs[0]);
-  }
-  Created CreateConcatForward(const ConcatDesc& desc,
-                              absl::Span<const MemoryLayout> srcs) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayouts(desc, dtype(), srcs));
-    return MakeCpuConcatForward(desc, srcs);
-  }
-  Created CreateConcatBackward(const ConcatDesc& desc,
-                               absl::Span<const MemoryLayout> srcs) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayouts(desc, dtype(), srcs));
-    return MakeCpuConcatBackward(desc, srcs);
-  }
-  Created CreateSoftmaxCrossEntropy(
-      const SoftmaxCrossEntropyDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return MakeCpuSoftmaxCrossEntropy(desc);
-  }
-  Created CreateL2Penalty(const L2PenaltyDesc& desc,
-                          const MemoryLayout& weights) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("L2 penalty", weights, dtype(), desc.shape));
-    return MakeCpuL2Penalty(desc, weights);
+  // Calls oneDNN with our number of threads: some of its primitives divide
+  // their work when they are made.
+  Created Create(const Operation& operation, Pass pass,
+                 absl::Span<const MemoryLayout> layouts) override {
+    UseComputeThreads(context_.threads);
+    return CatchDnnl(absl::StrCat("create ", PrimitiveName(operation, pass)),
+                     [&] {
+                       return CpuPrimitives::Create(*this, context_, operation,
+                                                    pass, layouts);
+                     });
   }
 
  private:
-  // Calls oneDNN with our number of threads: some of its primitives divide
-  // their work when they are made.
-  template <typename MakePrimitive>
-  Created Make(absl::string_view what, MakePrimitive make) const {
-    UseComputeThreads(context_.threads);
-    return CatchDnnl(what, make);
-  }
-
   const CpuContext context_;
 };
 

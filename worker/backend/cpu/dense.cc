@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/cpu/cpu_threads.h"
 #include "worker/backend/cpu/dnnl_layout.h"
 #include "worker/backend/cpu/dnnl_status.h"
@@ -111,10 +111,7 @@ class TransposedDenseForward : public Primitive {
   const DenseDesc desc_;
 };
 
-}  // namespace
-
-CpuPrimitive MakeCpuDenseForward(const CpuContext& context,
-                                 const DenseDesc& desc) {
+CpuPrimitive MakeForward(const CpuContext& context, const DenseDesc& desc) {
   if (desc.dst_features > desc.batch) {
     return std::make_unique<TransposedDenseForward>(context, desc);
   }
@@ -135,8 +132,8 @@ CpuPrimitive MakeCpuDenseForward(const CpuContext& context,
   return WithRelu(context.threads, std::move(primitive));
 }
 
-CpuPrimitive MakeCpuDenseBackwardData(const CpuContext& context,
-                                      const DenseDesc& desc) {
+CpuPrimitive MakeBackwardData(const CpuContext& context,
+                              const DenseDesc& desc) {
   const dnnl::inner_product_backward_data::primitive_desc dense(
       {AnyLayout(desc.src_shape()), WeightsDesc(desc),
        AnyLayout(desc.dst_shape())},
@@ -152,8 +149,8 @@ CpuPrimitive MakeCpuDenseBackwardData(const CpuContext& context,
        "dense backward data"});
 }
 
-CpuPrimitive MakeCpuDenseBackwardWeights(const CpuContext& context,
-                                         const DenseDesc& desc) {
+CpuPrimitive MakeBackwardWeights(const CpuContext& context,
+                                 const DenseDesc& desc) {
   const dnnl::inner_product_backward_weights::primitive_desc dense(
       {AnyLayout(desc.src_shape()), WeightsDesc(desc), BiasDesc(desc),
        AnyLayout(desc.dst_shape())},
@@ -171,4 +168,12 @@ CpuPrimitive MakeCpuDenseBackwardWeights(const CpuContext& context,
        "dense backward weights"});
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<DenseDesc>(Pass::kForward, &MakeForward) &&
+    CpuPrimitives::Register<DenseDesc>(Pass::kBackwardData,
+                                       &MakeBackwardData) &&
+    CpuPrimitives::Register<DenseDesc>(Pass::kBackwardWeights,
+                                       &MakeBackwardWeights);
+
+}  // namespace
 }  // namespace muster

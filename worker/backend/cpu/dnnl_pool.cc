@@ -1,5 +1,6 @@
+#include "worker/backend/cpu/dnnl_pool.h"
+
 #include "common/base/status_macros.h"
-#include "worker/backend/cpu/cpu_primitives.h"
 #include "worker/backend/cpu/dnnl_layout.h"
 
 namespace muster {

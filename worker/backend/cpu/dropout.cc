@@ -1,4 +1,4 @@
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/cpu/cpu_threads.h"
 #include "worker/backend/cpu/vector_kernels.h"
 #include "worker/backend/dropout_mask.h"
@@ -82,16 +82,17 @@ class DropoutBackward : public Primitive {
   const float scale_;
 };
 
-}  // namespace
-
-CpuPrimitive MakeCpuDropoutForward(const CpuContext& context,
-                                   const DropoutDesc& desc) {
+CpuPrimitive MakeForward(const CpuContext& context, const DropoutDesc& desc) {
   return std::make_unique<DropoutForward>(context, desc);
 }
 
-CpuPrimitive MakeCpuDropoutBackward(const CpuContext& context,
-                                    const DropoutDesc& desc) {
+CpuPrimitive MakeBackward(const CpuContext& context, const DropoutDesc& desc) {
   return std::make_unique<DropoutBackward>(context, desc);
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<DropoutDesc>(Pass::kForward, &MakeForward) &&
+    CpuPrimitives::Register<DropoutDesc>(Pass::kBackward, &MakeBackward);
+
+}  // namespace
 }  // namespace muster

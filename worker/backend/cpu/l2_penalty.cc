@@ -1,4 +1,4 @@
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/cpu/vector_kernels.h"
 
 namespace muster {
@@ -31,11 +31,13 @@ class L2Penalty : public Primitive {
   const int64_t floats_;
 };
 
-}  // namespace
-
-CpuPrimitive MakeCpuL2Penalty(const L2PenaltyDesc& desc,
-                              const MemoryLayout& weights) {
+CpuPrimitive MakePrimitive(const CpuContext&, const L2PenaltyDesc& desc,
+                           const MemoryLayout& weights) {
   return std::make_unique<L2Penalty>(desc, weights);
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<L2PenaltyDesc>(Pass::kForward, &MakePrimitive);
+
+}  // namespace
 }  // namespace muster

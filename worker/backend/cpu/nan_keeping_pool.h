@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 
 namespace muster {
 

@@ -1,7 +1,7 @@
 #ifndef WORKER_BACKEND_CPU_ONE_CHANNEL_CONV2D_H_
 #define WORKER_BACKEND_CPU_ONE_CHANNEL_CONV2D_H_
 
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/operation.h"
 
 namespace muster {

@@ -3,9 +3,10 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/cpu/cpu_threads.h"
 #include "worker/backend/cpu/dnnl_layout.h"
+#include "worker/backend/cpu/dnnl_pool.h"
 #include "worker/backend/cpu/nan_keeping_pool.h"
 #include "worker/backend/cpu/pool2x2_kernel.h"
 #include "worker/backend/cpu/relu.h"
@@ -153,10 +154,10 @@ PoolDesc WithoutRelu(PoolDesc desc) {
   return desc;
 }
 
-}  // namespace
-
-CpuPrimitive MakeCpuPoolForward(const CpuContext& context, const PoolDesc& desc,
-                                const MemoryLayout& src) {
+// Max pools 2x2 with stride 2 in nChw8c and nChw16c are our own kernel; the
+// others are oneDNN's, with ReLU beside it where desc says so.
+CpuPrimitive MakeForward(const CpuContext& context, const PoolDesc& desc,
+                         const MemoryLayout& src) {
   if (const int64_t block = KernelBlock(desc, src); block != 0) {
     return std::make_unique<Pool2x2Forward>(context, desc, block);
   }
@@ -170,9 +171,8 @@ CpuPrimitive MakeCpuPoolForward(const CpuContext& context, const PoolDesc& desc,
   return WithRelu(context.threads, std::move(pool));
 }
 
-CpuPrimitive MakeCpuPoolBackward(const CpuContext& context,
-                                 const PoolDesc& desc,
-                                 const MemoryLayout& src) {
+CpuPrimitive MakeBackward(const CpuContext& context, const PoolDesc& desc,
+                          const MemoryLayout& src) {
   if (const int64_t block = KernelBlock(desc, src); block != 0) {
     return std::make_unique<Pool2x2Backward>(context, desc, block);
   }
@@ -182,4 +182,9 @@ CpuPrimitive MakeCpuPoolBackward(const CpuContext& context,
   return std::make_unique<ReluPoolBackward>(std::move(pool));
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<PoolDesc>(Pass::kForward, &MakeForward) &&
+    CpuPrimitives::Register<PoolDesc>(Pass::kBackward, &MakeBackward);
+
+}  // namespace
 }  // namespace muster

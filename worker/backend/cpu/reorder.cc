@@ -1,13 +1,14 @@
 #include "common/base/status_macros.h"
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/cpu/dnnl_layout.h"
 
 namespace muster {
+namespace {
 
-CpuPrimitive MakeCpuReorder(const CpuContext& context, const MemoryLayout& from,
-                            const MemoryLayout& to) {
-  ASSIGN_OR_RETURN(const dnnl::memory::desc src, DnnlDescOf(from));
-  ASSIGN_OR_RETURN(const dnnl::memory::desc dst, DnnlDescOf(to));
+CpuPrimitive MakePrimitive(const CpuContext& context, const ReorderDesc&,
+                           absl::Span<const MemoryLayout> layouts) {
+  ASSIGN_OR_RETURN(const dnnl::memory::desc src, DnnlDescOf(layouts[0]));
+  ASSIGN_OR_RETURN(const dnnl::memory::desc dst, DnnlDescOf(layouts[1]));
   const dnnl::reorder::primitive_desc reorder(
       context.engine, src, context.engine, dst, ScratchAttr());
   return DnnlPrimitive::Create(
@@ -20,4 +21,8 @@ CpuPrimitive MakeCpuReorder(const CpuContext& context, const MemoryLayout& from,
        "reorder"});
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<ReorderDesc>(Pass::kForward, &MakePrimitive);
+
+}  // namespace
 }  // namespace muster

@@ -4,7 +4,7 @@
 
 #include "common/base/status_macros.h"
 #include "worker/backend/check_labels.h"
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 
 namespace muster {
 namespace {
@@ -74,10 +74,14 @@ class SoftmaxCrossEntropy : public Primitive {
   const bool training_;
 };
 
-}  // namespace
-
-CpuPrimitive MakeCpuSoftmaxCrossEntropy(const SoftmaxCrossEntropyDesc& desc) {
+CpuPrimitive MakePrimitive(const CpuContext&,
+                           const SoftmaxCrossEntropyDesc& desc) {
   return std::make_unique<SoftmaxCrossEntropy>(desc);
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<SoftmaxCrossEntropyDesc>(Pass::kForward,
+                                                     &MakePrimitive);
+
+}  // namespace
 }  // namespace muster

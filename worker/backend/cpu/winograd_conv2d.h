@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "worker/backend/cpu/cpu_primitives.h"
+#include "worker/backend/cpu/cpu_primitive.h"
 #include "worker/backend/operation.h"
 
 namespace muster {

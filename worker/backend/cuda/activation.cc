@@ -1,6 +1,5 @@
 #include "absl/strings/str_cat.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/elementwise_kernel.h"
 
 namespace muster {
@@ -56,18 +55,19 @@ class CudaActivationBackward : public CudaPrimitive {
   const int64_t elements_;
 };
 
-}  // namespace
-
-MadePrimitive MakeCudaActivationForward(CudaDevice* device,
-                                        const ActivationDesc& desc,
-                                        const MemoryLayout& src) {
+MadePrimitive MakeForward(CudaDevice* device, const ActivationDesc& desc,
+                          const MemoryLayout& src) {
   return std::make_unique<CudaActivationForward>(device, desc, src);
 }
 
-MadePrimitive MakeCudaActivationBackward(CudaDevice* device,
-                                         const ActivationDesc& desc,
-                                         const MemoryLayout& dst) {
+MadePrimitive MakeBackward(CudaDevice* device, const ActivationDesc& desc,
+                           const MemoryLayout& dst) {
   return std::make_unique<CudaActivationBackward>(device, desc, dst);
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<ActivationDesc>(Pass::kForward, &MakeForward) &&
+    CudaPrimitives::Register<ActivationDesc>(Pass::kBackward, &MakeBackward);
+
+}  // namespace
 }  // namespace muster

@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/elementwise_kernel.h"
 
 namespace muster {
@@ -34,11 +33,13 @@ class CudaAdd : public CudaPrimitive {
   std::vector<const float*> srcs_;
 };
 
-}  // namespace
-
-MadePrimitive MakeCudaAdd(CudaDevice* device, const AddDesc& desc,
-                          const MemoryLayout& layout) {
+MadePrimitive MakePrimitive(CudaDevice* device, const AddDesc& desc,
+                            const MemoryLayout& layout) {
   return std::make_unique<CudaAdd>(device, desc, layout);
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<AddDesc>(Pass::kForward, &MakePrimitive);
+
+}  // namespace
 }  // namespace muster

@@ -2,7 +2,6 @@
 #include "worker/backend/cuda/batch_norm_kernel.h"
 #include "worker/backend/cuda/cuda_layout.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 
 namespace muster {
 namespace {
@@ -98,20 +97,21 @@ class CudaBatchNormBackward : public CudaPrimitive {
   const ChannelShape shape_;
 };
 
-}  // namespace
-
-MadePrimitive MakeCudaBatchNormForward(CudaDevice* device,
-                                       const BatchNormDesc& desc,
-                                       const MemoryLayout& src) {
+MadePrimitive MakeForward(CudaDevice* device, const BatchNormDesc& desc,
+                          const MemoryLayout& src) {
   return std::make_unique<CudaBatchNormForward>(
       device, desc, LayoutBeside(src, desc.src_shape()));
 }
 
-MadePrimitive MakeCudaBatchNormBackward(CudaDevice* device,
-                                        const BatchNormDesc& desc,
-                                        const MemoryLayout& src) {
+MadePrimitive MakeBackward(CudaDevice* device, const BatchNormDesc& desc,
+                           const MemoryLayout& src) {
   return std::make_unique<CudaBatchNormBackward>(
       device, desc, LayoutBeside(src, desc.src_shape()));
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<BatchNormDesc>(Pass::kForward, &MakeForward) &&
+    CudaPrimitives::Register<BatchNormDesc>(Pass::kBackward, &MakeBackward);
+
+}  // namespace
 }  // namespace muster

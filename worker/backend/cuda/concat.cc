@@ -5,7 +5,6 @@
 #include "common/base/status_macros.h"
 #include "worker/backend/cuda/cuda_layout.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/strided_copy_kernel.h"
 
 namespace muster {
@@ -120,16 +119,19 @@ class CudaConcatBackward : public CudaPrimitive {
   const std::vector<Part> parts_;
 };
 
-}  // namespace
-
-MadePrimitive MakeCudaConcatForward(CudaDevice* device, const ConcatDesc& desc,
-                                    absl::Span<const MemoryLayout> srcs) {
+MadePrimitive MakeForward(CudaDevice* device, const ConcatDesc& desc,
+                          absl::Span<const MemoryLayout> srcs) {
   return std::make_unique<CudaConcatForward>(device, LayoutsOf(desc, srcs));
 }
 
-MadePrimitive MakeCudaConcatBackward(CudaDevice* device, const ConcatDesc& desc,
-                                     absl::Span<const MemoryLayout> srcs) {
+MadePrimitive MakeBackward(CudaDevice* device, const ConcatDesc& desc,
+                           absl::Span<const MemoryLayout> srcs) {
   return std::make_unique<CudaConcatBackward>(device, LayoutsOf(desc, srcs));
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<ConcatDesc>(Pass::kForward, &MakeForward) &&
+    CudaPrimitives::Register<ConcatDesc>(Pass::kBackward, &MakeBackward);
+
+}  // namespace
 }  // namespace muster

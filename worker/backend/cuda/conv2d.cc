@@ -10,7 +10,6 @@
 #include "worker/backend/cuda/conv2d_source.h"
 #include "worker/backend/cuda/cuda_layout.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/elementwise_kernel.h"
 #include "worker/backend/cuda/product_operand.h"
 #include "worker/backend/cuda/scratch_parts.h"
@@ -245,10 +244,7 @@ class CudaConv2dForward : public CudaPrimitive {
   Fusion fusion_;
 };
 
-}  // namespace
-
-MadePrimitive MakeCudaConv2dForward(CudaDevice* device,
-                                    const Conv2dDesc& desc) {
+MadePrimitive MakeForward(CudaDevice* device, const Conv2dDesc& desc) {
   ASSIGN_OR_RETURN(
       std::unique_ptr<Conv2dProblem> problem,
       Conv2dProblem::Create(device, desc, DescribeConv2d("forward", desc)));
@@ -258,4 +254,8 @@ MadePrimitive MakeCudaConv2dForward(CudaDevice* device,
                                              std::move(end), perf);
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<Conv2dDesc>(Pass::kForward, &MakeForward);
+
+}  // namespace
 }  // namespace muster

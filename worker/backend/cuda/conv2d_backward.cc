@@ -10,7 +10,6 @@
 #include "worker/backend/cuda/conv2d_source.h"
 #include "worker/backend/cuda/cuda_layout.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/product_operand.h"
 #include "worker/backend/cuda/scratch_parts.h"
 
@@ -170,10 +169,7 @@ class CudaConv2dBackwardWeights : public CudaPrimitive {
   int64_t sums_ = 0;
 };
 
-}  // namespace
-
-MadePrimitive MakeCudaConv2dBackwardData(CudaDevice* device,
-                                         const Conv2dDesc& desc) {
+MadePrimitive MakeBackwardData(CudaDevice* device, const Conv2dDesc& desc) {
   ASSIGN_OR_RETURN(std::unique_ptr<Conv2dProblem> problem,
                    Conv2dProblem::Create(
                        device, desc, DescribeConv2d("backward data", desc)));
@@ -182,8 +178,7 @@ MadePrimitive MakeCudaConv2dBackwardData(CudaDevice* device,
                                                   std::move(problem), perf);
 }
 
-MadePrimitive MakeCudaConv2dBackwardWeights(CudaDevice* device,
-                                            const Conv2dDesc& desc) {
+MadePrimitive MakeBackwardWeights(CudaDevice* device, const Conv2dDesc& desc) {
   ASSIGN_OR_RETURN(std::unique_ptr<Conv2dProblem> problem,
                    Conv2dProblem::Create(
                        device, desc, DescribeConv2d("backward weights", desc)));
@@ -192,4 +187,11 @@ MadePrimitive MakeCudaConv2dBackwardWeights(CudaDevice* device,
                                                      std::move(problem), perf);
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<Conv2dDesc>(Pass::kBackwardData,
+                                         &MakeBackwardData) &&
+    CudaPrimitives::Register<Conv2dDesc>(Pass::kBackwardWeights,
+                                         &MakeBackwardWeights);
+
+}  // namespace
 }  // namespace muster

@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "worker/backend/check_layout.h"
 #include "worker/backend/cuda/cuda_cards.h"
 #include "worker/backend/cuda/cuda_device.h"
-#include "worker/backend/cuda/cuda_primitives.h"
+#include "worker/backend/cuda/cuda_primitive.h"
 #include "worker/backend/cuda/nccl_mean.h"
+#include "worker/backend/cuda/update_rule.h"
 
 namespace muster {
 namespace {
@@ -40,109 +40,10 @@ class CudaBackend : public Backend {
     return MakeCudaRule(device_.get(), rule);
   }
 
-  Created CreateReorder(const MemoryLayout& from,
-                        const MemoryLayout& to) override {
-    RETURN_IF_ERROR(CheckReorder(from, to, dtype()));
-    return MakeCudaReorder(device_.get(), from, to);
-  }
-  Created CreateConv2dForward(const Conv2dDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return MakeCudaConv2dForward(device_.get(), desc);
-  }
-  Created CreateConv2dBackwardData(const Conv2dDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return MakeCudaConv2dBackwardData(device_.get(), desc);
-  }
-  Created CreateConv2dBackwardWeights(const Conv2dDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return MakeCudaConv2dBackwardWeights(device_.get(), desc);
-  }
-  Created CreateDenseForward(const DenseDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return MakeCudaDenseForward(device_.get(), desc);
-  }
-  Created CreateDenseBackwardData(const DenseDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return MakeCudaDenseBackwardData(device_.get(), desc);
-  }
-  Created CreateDenseBackwardWeights(const DenseDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return MakeCudaDenseBackwardWeights(device_.get(), desc);
-  }
-  Created CreateActivationForward(const ActivationDesc& desc,
-                                  const MemoryLayout& src) override {
-    RETURN_IF_ERROR(CheckLayout("activation", src, dtype(), src.shape));
-    return MakeCudaActivationForward(device_.get(), desc, src);
-  }
-  Created CreateActivationBackward(const ActivationDesc& desc,
-                                   const MemoryLayout& dst) override {
-    RETURN_IF_ERROR(CheckLayout("activation", dst, dtype(), dst.shape));
-    return MakeCudaActivationBackward(device_.get(), desc, dst);
-  }
-  Created CreatePoolForward(const PoolDesc& desc,
-                            const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("pool", src, dtype(), desc.src_shape()));
-    return MakeCudaPoolForward(device_.get(), desc, src);
-  }
-  Created CreatePoolBackward(const PoolDesc& desc,
-                             const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("pool", src, dtype(), desc.src_shape()));
-    return MakeCudaPoolBackward(device_.get(), desc, src);
-  }
-  Created CreateDropoutForward(const DropoutDesc& desc,
-                               const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("dropout", src, dtype(), desc.shape));
-    return MakeCudaDropoutForward(device_.get(), desc);
-  }
-  Created CreateDropoutBackward(const DropoutDesc& desc,
-                                const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("dropout", src, dtype(), desc.shape));
-    return MakeCudaDropoutBackward(device_.get(), desc);
-  }
-  Created CreateBatchNormForward(const BatchNormDesc& desc,
-                                 const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("batch norm", src, dtype(), desc.src_shape()));
-    return MakeCudaBatchNormForward(device_.get(), desc, src);
-  }
-  Created CreateBatchNormBackward(const BatchNormDesc& desc,
-                                  const MemoryLayout& src) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("batch norm", src, dtype(), desc.src_shape()));
-    return MakeCudaBatchNormBackward(device_.get(), desc, src);
-  }
-  Created CreateAdd(const AddDesc& desc,
-                    absl::Span<const MemoryLayout> srcs) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayouts(desc, dtype(), srcs));
-    return MakeCudaAdd(device_.get(), desc, srcs[0]);
-  }
-  Created CreateConcatForward(const ConcatDesc& desc,
-                              absl::Span<const MemoryLayout> srcs) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayouts(desc, dtype(), srcs));
-    return MakeCudaConcatForward(device_.get(), desc, srcs);
-  }
-  Created CreateConcatBackward(const ConcatDesc& desc,
-                               absl::Span<const MemoryLayout> srcs) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayouts(desc, dtype(), srcs));
-    return MakeCudaConcatBackward(device_.get(), desc, srcs);
-  }
-  Created CreateSoftmaxCrossEntropy(
-      const SoftmaxCrossEntropyDesc& desc) override {
-    RETURN_IF_ERROR(desc.Validate());
-    return MakeCudaSoftmaxCrossEntropy(device_.get(), desc);
-  }
-  Created CreateL2Penalty(const L2PenaltyDesc& desc,
-                          const MemoryLayout& weights) override {
-    RETURN_IF_ERROR(desc.Validate());
-    RETURN_IF_ERROR(CheckLayout("L2 penalty", weights, dtype(), desc.shape));
-    return MakeCudaL2Penalty(device_.get(), desc, weights);
+  Created Create(const Operation& operation, Pass pass,
+                 absl::Span<const MemoryLayout> layouts) override {
+    return CudaPrimitives::Create(*this, device_.get(), operation, pass,
+                                  layouts);
   }
 
  private:

@@ -1,16 +1,31 @@
 #ifndef WORKER_BACKEND_CUDA_CUDA_PRIMITIVE_H_
 #define WORKER_BACKEND_CUDA_CUDA_PRIMITIVE_H_
 
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "worker/backend/cuda/cuda_device.h"
 #include "worker/backend/cuda/gpu_status.h"
 #include "worker/backend/primitive.h"
+#include "worker/backend/primitive_table.h"
 
 namespace muster {
+
+using MadePrimitive = absl::StatusOr<std::unique_ptr<Primitive>>;
+
+// Each is registered by the file of its kind (activation.cc, add.cc, ...), with
+// a device that outlives it. Those of cuDNN (convolutions: activations nhwc,
+// weights krsc) and cuBLASLt (dense: row-major) choose their layouts. The
+// others are kernels of our own: add and L2 penalty take any layout, dropout
+// and softmax cross-entropy row-major; the rest follow row-major or nhwc, and
+// state row-major otherwise. Errors of cuDNN's and cuBLASLt's: Unimplemented if
+// the library has no algorithm; Internal with what it says; all with the
+// shapes.
+using CudaPrimitives = PrimitiveTable<CudaDevice*>;
 
 // A primitive on one CUDA device: Execute puts its work into kCompute and
 // returns; operands are device memory.

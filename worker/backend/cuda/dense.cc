@@ -6,7 +6,6 @@
 #include "common/base/status_macros.h"
 #include "worker/backend/cuda/channel_sum_kernel.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/elementwise_kernel.h"
 #include "worker/backend/cuda/matrix_product.h"
 #include "worker/backend/cuda/product_operand.h"
@@ -147,20 +146,24 @@ MadePrimitive Make(CudaDevice* device, const DenseDesc& desc,
                                      std::move(product));
 }
 
-}  // namespace
-
-MadePrimitive MakeCudaDenseForward(CudaDevice* device, const DenseDesc& desc) {
+MadePrimitive MakeForward(CudaDevice* device, const DenseDesc& desc) {
   return Make(device, desc, ForwardRoles(desc), "forward");
 }
 
-MadePrimitive MakeCudaDenseBackwardData(CudaDevice* device,
-                                        const DenseDesc& desc) {
+MadePrimitive MakeBackwardData(CudaDevice* device, const DenseDesc& desc) {
   return Make(device, desc, BackwardDataRoles(desc), "backward data");
 }
 
-MadePrimitive MakeCudaDenseBackwardWeights(CudaDevice* device,
-                                           const DenseDesc& desc) {
+MadePrimitive MakeBackwardWeights(CudaDevice* device, const DenseDesc& desc) {
   return Make(device, desc, BackwardWeightsRoles(desc), "backward weights");
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<DenseDesc>(Pass::kForward, &MakeForward) &&
+    CudaPrimitives::Register<DenseDesc>(Pass::kBackwardData,
+                                        &MakeBackwardData) &&
+    CudaPrimitives::Register<DenseDesc>(Pass::kBackwardWeights,
+                                        &MakeBackwardWeights);
+
+}  // namespace
 }  // namespace muster

@@ -1,6 +1,5 @@
 #include "absl/strings/str_cat.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/dropout_kernel.h"
 
 namespace muster {
@@ -67,16 +66,17 @@ class CudaDropoutBackward : public CudaPrimitive {
   const DropoutDesc desc_;
 };
 
-}  // namespace
-
-MadePrimitive MakeCudaDropoutForward(CudaDevice* device,
-                                     const DropoutDesc& desc) {
+MadePrimitive MakeForward(CudaDevice* device, const DropoutDesc& desc) {
   return std::make_unique<CudaDropoutForward>(device, desc);
 }
 
-MadePrimitive MakeCudaDropoutBackward(CudaDevice* device,
-                                      const DropoutDesc& desc) {
+MadePrimitive MakeBackward(CudaDevice* device, const DropoutDesc& desc) {
   return std::make_unique<CudaDropoutBackward>(device, desc);
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<DropoutDesc>(Pass::kForward, &MakeForward) &&
+    CudaPrimitives::Register<DropoutDesc>(Pass::kBackward, &MakeBackward);
+
+}  // namespace
 }  // namespace muster

@@ -1,6 +1,5 @@
 #include "absl/strings/str_cat.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/l2_penalty_kernel.h"
 
 namespace muster {
@@ -36,11 +35,13 @@ class CudaL2Penalty : public CudaPrimitive {
   const int64_t elements_;
 };
 
-}  // namespace
-
-MadePrimitive MakeCudaL2Penalty(CudaDevice* device, const L2PenaltyDesc& desc,
-                                const MemoryLayout& weights) {
+MadePrimitive MakePrimitive(CudaDevice* device, const L2PenaltyDesc& desc,
+                            const MemoryLayout& weights) {
   return std::make_unique<CudaL2Penalty>(device, desc, weights);
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<L2PenaltyDesc>(Pass::kForward, &MakePrimitive);
+
+}  // namespace
 }  // namespace muster

@@ -5,7 +5,6 @@
 #include "common/base/status_macros.h"
 #include "worker/backend/cuda/cuda_layout.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/pool_kernel.h"
 
 namespace muster {
@@ -103,20 +102,23 @@ absl::Status CheckPlane(const PoolDesc& desc) {
       ": the cuda backend takes planes of at most ", kMost, " pixels"));
 }
 
-}  // namespace
-
-MadePrimitive MakeCudaPoolForward(CudaDevice* device, const PoolDesc& desc,
-                                  const MemoryLayout& src) {
+MadePrimitive MakeForward(CudaDevice* device, const PoolDesc& desc,
+                          const MemoryLayout& src) {
   RETURN_IF_ERROR(CheckPlane(desc));
   return std::make_unique<CudaPoolForward>(device, desc,
                                            LayoutBeside(src, desc.src_shape()));
 }
 
-MadePrimitive MakeCudaPoolBackward(CudaDevice* device, const PoolDesc& desc,
-                                   const MemoryLayout& src) {
+MadePrimitive MakeBackward(CudaDevice* device, const PoolDesc& desc,
+                           const MemoryLayout& src) {
   RETURN_IF_ERROR(CheckPlane(desc));
   return std::make_unique<CudaPoolBackward>(
       device, desc, LayoutBeside(src, desc.src_shape()));
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<PoolDesc>(Pass::kForward, &MakeForward) &&
+    CudaPrimitives::Register<PoolDesc>(Pass::kBackward, &MakeBackward);
+
+}  // namespace
 }  // namespace muster

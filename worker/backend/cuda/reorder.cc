@@ -2,7 +2,6 @@
 #include "common/base/status_macros.h"
 #include "worker/backend/cuda/cuda_layout.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/strided_copy_kernel.h"
 
 namespace muster {
@@ -29,10 +28,10 @@ class CudaReorder : public CudaPrimitive {
   const StridedCopyShape shape_;
 };
 
-}  // namespace
-
-MadePrimitive MakeCudaReorder(CudaDevice* device, const MemoryLayout& from,
-                              const MemoryLayout& to) {
+MadePrimitive MakePrimitive(CudaDevice* device, const ReorderDesc&,
+                            absl::Span<const MemoryLayout> layouts) {
+  const MemoryLayout& from = layouts[0];
+  const MemoryLayout& to = layouts[1];
   if (from == to) {
     const Index4 sizes = {from.shape.num_elements(), 1, 1, 1};
     const Index4 strides = {1, 1, 1, 1};
@@ -46,4 +45,8 @@ MadePrimitive MakeCudaReorder(CudaDevice* device, const MemoryLayout& from,
       StridedCopyShape{dst.sizes, dst.strides, src.sizes, src.strides});
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<ReorderDesc>(Pass::kForward, &MakePrimitive);
+
+}  // namespace
 }  // namespace muster

@@ -2,7 +2,6 @@
 #include "common/base/status_macros.h"
 #include "worker/backend/check_labels.h"
 #include "worker/backend/cuda/cuda_primitive.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/softmax_cross_entropy_kernel.h"
 
 namespace muster {
@@ -51,11 +50,14 @@ class CudaSoftmaxCrossEntropy : public CudaPrimitive {
   const SoftmaxCrossEntropyDesc desc_;
 };
 
-}  // namespace
-
-MadePrimitive MakeCudaSoftmaxCrossEntropy(CudaDevice* device,
-                                          const SoftmaxCrossEntropyDesc& desc) {
+MadePrimitive MakePrimitive(CudaDevice* device,
+                            const SoftmaxCrossEntropyDesc& desc) {
   return std::make_unique<CudaSoftmaxCrossEntropy>(device, desc);
 }
 
+[[maybe_unused]] const bool kRegistered =
+    CudaPrimitives::Register<SoftmaxCrossEntropyDesc>(Pass::kForward,
+                                                      &MakePrimitive);
+
+}  // namespace
 }  // namespace muster

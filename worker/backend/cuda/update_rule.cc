@@ -1,3 +1,5 @@
+#include "worker/backend/cuda/update_rule.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
@@ -5,7 +7,6 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "worker/backend/cuda/cuda_primitives.h"
 #include "worker/backend/cuda/update_rule_kernel.h"
 
 namespace muster {

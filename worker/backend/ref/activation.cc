@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "worker/backend/ref/ref_primitives.h"
+#include "worker/backend/ref/ref_primitive.h"
 
 namespace muster {
 namespace {
@@ -80,26 +80,9 @@ class ActivationBackward : public Primitive {
   const int64_t size_;
 };
 
+[[maybe_unused]] const bool kRegistered =
+    RegisterRef<ActivationDesc, ActivationForward>(Pass::kForward) &&
+    RegisterRef<ActivationDesc, ActivationBackward>(Pass::kBackward);
+
 }  // namespace
-
-template <typename T>
-RefPrimitive MakeRefActivationForward(const ActivationDesc& desc,
-                                      const Shape& shape) {
-  return std::make_unique<ActivationForward<T>>(desc, shape);
-}
-template <typename T>
-RefPrimitive MakeRefActivationBackward(const ActivationDesc& desc,
-                                       const Shape& shape) {
-  return std::make_unique<ActivationBackward<T>>(desc, shape);
-}
-
-template RefPrimitive MakeRefActivationForward<float>(const ActivationDesc&,
-                                                      const Shape&);
-template RefPrimitive MakeRefActivationForward<double>(const ActivationDesc&,
-                                                       const Shape&);
-template RefPrimitive MakeRefActivationBackward<float>(const ActivationDesc&,
-                                                       const Shape&);
-template RefPrimitive MakeRefActivationBackward<double>(const ActivationDesc&,
-                                                        const Shape&);
-
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "worker/backend/ref/ref_primitives.h"
+#include "worker/backend/ref/ref_primitive.h"
 
 namespace muster {
 namespace {
@@ -30,14 +30,8 @@ class Add : public Primitive {
   const AddDesc desc_;
 };
 
+[[maybe_unused]] const bool kRegistered =
+    RegisterRef<AddDesc, Add>(Pass::kForward);
+
 }  // namespace
-
-template <typename T>
-RefPrimitive MakeRefAdd(const AddDesc& desc) {
-  return std::make_unique<Add<T>>(desc);
-}
-
-template RefPrimitive MakeRefAdd<float>(const AddDesc&);
-template RefPrimitive MakeRefAdd<double>(const AddDesc&);
-
 }  // namespace muster

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "worker/backend/ref/ref_primitives.h"
+#include "worker/backend/ref/ref_primitive.h"
 
 namespace muster {
 namespace {
@@ -118,20 +118,9 @@ class BatchNormBackward : public Primitive {
   const BatchNormDesc desc_;
 };
 
+[[maybe_unused]] const bool kRegistered =
+    RegisterRef<BatchNormDesc, BatchNormForward>(Pass::kForward) &&
+    RegisterRef<BatchNormDesc, BatchNormBackward>(Pass::kBackward);
+
 }  // namespace
-
-template <typename T>
-RefPrimitive MakeRefBatchNormForward(const BatchNormDesc& desc) {
-  return std::make_unique<BatchNormForward<T>>(desc);
-}
-template <typename T>
-RefPrimitive MakeRefBatchNormBackward(const BatchNormDesc& desc) {
-  return std::make_unique<BatchNormBackward<T>>(desc);
-}
-
-template RefPrimitive MakeRefBatchNormForward<float>(const BatchNormDesc&);
-template RefPrimitive MakeRefBatchNormForward<double>(const BatchNormDesc&);
-template RefPrimitive MakeRefBatchNormBackward<float>(const BatchNormDesc&);
-template RefPrimitive MakeRefBatchNormBackward<double>(const BatchNormDesc&);
-
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "worker/backend/ref/ref_primitives.h"
+#include "worker/backend/ref/ref_primitive.h"
 
 namespace muster {
 namespace {
@@ -57,20 +57,9 @@ class ConcatBackward : public Primitive {
   const ConcatDesc desc_;
 };
 
+[[maybe_unused]] const bool kRegistered =
+    RegisterRef<ConcatDesc, ConcatForward>(Pass::kForward) &&
+    RegisterRef<ConcatDesc, ConcatBackward>(Pass::kBackward);
+
 }  // namespace
-
-template <typename T>
-RefPrimitive MakeRefConcatForward(const ConcatDesc& desc) {
-  return std::make_unique<ConcatForward<T>>(desc);
-}
-template <typename T>
-RefPrimitive MakeRefConcatBackward(const ConcatDesc& desc) {
-  return std::make_unique<ConcatBackward<T>>(desc);
-}
-
-template RefPrimitive MakeRefConcatForward<float>(const ConcatDesc&);
-template RefPrimitive MakeRefConcatForward<double>(const ConcatDesc&);
-template RefPrimitive MakeRefConcatBackward<float>(const ConcatDesc&);
-template RefPrimitive MakeRefConcatBackward<double>(const ConcatDesc&);
-
 }  // namespace muster

@@ -79,28 +79,11 @@ void BackwardWeights(const Conv2dDesc& desc, const T* src, const T* diff_dst,
   });
 }
 
+[[maybe_unused]] const bool kRegistered =
+    RegisterWeighted<float, Conv2dDesc>(&Forward, &BackwardData,
+                                        &BackwardWeights) &&
+    RegisterWeighted<double, Conv2dDesc>(&Forward, &BackwardData,
+                                         &BackwardWeights);
+
 }  // namespace
-
-template <typename T>
-RefPrimitive MakeRefConv2dForward(const Conv2dDesc& desc) {
-  return std::make_unique<WeightedForward<T, Conv2dDesc>>(desc, &Forward<T>);
-}
-template <typename T>
-RefPrimitive MakeRefConv2dBackwardData(const Conv2dDesc& desc) {
-  return std::make_unique<WeightedBackwardData<T, Conv2dDesc>>(
-      desc, &BackwardData<T>);
-}
-template <typename T>
-RefPrimitive MakeRefConv2dBackwardWeights(const Conv2dDesc& desc) {
-  return std::make_unique<WeightedBackwardWeights<T, Conv2dDesc>>(
-      desc, &BackwardWeights<T>);
-}
-
-template RefPrimitive MakeRefConv2dForward<float>(const Conv2dDesc&);
-template RefPrimitive MakeRefConv2dForward<double>(const Conv2dDesc&);
-template RefPrimitive MakeRefConv2dBackwardData<float>(const Conv2dDesc&);
-template RefPrimitive MakeRefConv2dBackwardData<double>(const Conv2dDesc&);
-template RefPrimitive MakeRefConv2dBackwardWeights<float>(const Conv2dDesc&);
-template RefPrimitive MakeRefConv2dBackwardWeights<double>(const Conv2dDesc&);
-
 }  // namespace muster

@@ -47,28 +47,11 @@ void BackwardWeights(const DenseDesc& desc, const T* src, const T* diff_dst,
     }
 }
 
+[[maybe_unused]] const bool kRegistered =
+    RegisterWeighted<float, DenseDesc>(&Forward, &BackwardData,
+                                       &BackwardWeights) &&
+    RegisterWeighted<double, DenseDesc>(&Forward, &BackwardData,
+                                        &BackwardWeights);
+
 }  // namespace
-
-template <typename T>
-RefPrimitive MakeRefDenseForward(const DenseDesc& desc) {
-  return std::make_unique<WeightedForward<T, DenseDesc>>(desc, &Forward<T>);
-}
-template <typename T>
-RefPrimitive MakeRefDenseBackwardData(const DenseDesc& desc) {
-  return std::make_unique<WeightedBackwardData<T, DenseDesc>>(desc,
-                                                              &BackwardData<T>);
-}
-template <typename T>
-RefPrimitive MakeRefDenseBackwardWeights(const DenseDesc& desc) {
-  return std::make_unique<WeightedBackwardWeights<T, DenseDesc>>(
-      desc, &BackwardWeights<T>);
-}
-
-template RefPrimitive MakeRefDenseForward<float>(const DenseDesc&);
-template RefPrimitive MakeRefDenseForward<double>(const DenseDesc&);
-template RefPrimitive MakeRefDenseBackwardData<float>(const DenseDesc&);
-template RefPrimitive MakeRefDenseBackwardData<double>(const DenseDesc&);
-template RefPrimitive MakeRefDenseBackwardWeights<float>(const DenseDesc&);
-template RefPrimitive MakeRefDenseBackwardWeights<double>(const DenseDesc&);
-
 }  // namespace muster

@@ -1,5 +1,5 @@
 #include "worker/backend/dropout_mask.h"
-#include "worker/backend/ref/ref_primitives.h"
+#include "worker/backend/ref/ref_primitive.h"
 
 namespace muster {
 namespace {
@@ -61,20 +61,9 @@ class DropoutBackward : public Primitive {
   const DropoutDesc desc_;
 };
 
+[[maybe_unused]] const bool kRegistered =
+    RegisterRef<DropoutDesc, DropoutForward>(Pass::kForward) &&
+    RegisterRef<DropoutDesc, DropoutBackward>(Pass::kBackward);
+
 }  // namespace
-
-template <typename T>
-RefPrimitive MakeRefDropoutForward(const DropoutDesc& desc) {
-  return std::make_unique<DropoutForward<T>>(desc);
-}
-template <typename T>
-RefPrimitive MakeRefDropoutBackward(const DropoutDesc& desc) {
-  return std::make_unique<DropoutBackward<T>>(desc);
-}
-
-template RefPrimitive MakeRefDropoutForward<float>(const DropoutDesc&);
-template RefPrimitive MakeRefDropoutForward<double>(const DropoutDesc&);
-template RefPrimitive MakeRefDropoutBackward<float>(const DropoutDesc&);
-template RefPrimitive MakeRefDropoutBackward<double>(const DropoutDesc&);
-
 }  // namespace muster

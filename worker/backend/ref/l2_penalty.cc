@@ -1,4 +1,4 @@
-#include "worker/backend/ref/ref_primitives.h"
+#include "worker/backend/ref/ref_primitive.h"
 
 namespace muster {
 namespace {
@@ -33,14 +33,8 @@ class L2Penalty : public Primitive {
   const L2PenaltyDesc desc_;
 };
 
+[[maybe_unused]] const bool kRegistered =
+    RegisterRef<L2PenaltyDesc, L2Penalty>(Pass::kForward);
+
 }  // namespace
-
-template <typename T>
-RefPrimitive MakeRefL2Penalty(const L2PenaltyDesc& desc) {
-  return std::make_unique<L2Penalty<T>>(desc);
-}
-
-template RefPrimitive MakeRefL2Penalty<float>(const L2PenaltyDesc&);
-template RefPrimitive MakeRefL2Penalty<double>(const L2PenaltyDesc&);
-
 }  // namespace muster

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "worker/backend/ref/ref_primitives.h"
+#include "worker/backend/ref/ref_primitive.h"
 
 namespace muster {
 namespace {
@@ -125,20 +125,9 @@ class PoolBackward : public Primitive {
   const PoolDesc desc_;
 };
 
+[[maybe_unused]] const bool kRegistered =
+    RegisterRef<PoolDesc, PoolForward>(Pass::kForward) &&
+    RegisterRef<PoolDesc, PoolBackward>(Pass::kBackward);
+
 }  // namespace
-
-template <typename T>
-RefPrimitive MakeRefPoolForward(const PoolDesc& desc) {
-  return std::make_unique<PoolForward<T>>(desc);
-}
-template <typename T>
-RefPrimitive MakeRefPoolBackward(const PoolDesc& desc) {
-  return std::make_unique<PoolBackward<T>>(desc);
-}
-
-template RefPrimitive MakeRefPoolForward<float>(const PoolDesc&);
-template RefPrimitive MakeRefPoolForward<double>(const PoolDesc&);
-template RefPrimitive MakeRefPoolBackward<float>(const PoolDesc&);
-template RefPrimitive MakeRefPoolBackward<double>(const PoolDesc&);
-
 }  // namespace muster

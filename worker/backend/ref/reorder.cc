@@ -1,16 +1,17 @@
 #include <cstring>
 
-#include "worker/backend/ref/ref_primitives.h"
+#include "worker/backend/ref/ref_primitive.h"
 
 namespace muster {
 namespace {
 
 // Everything is row-major here, so a reorder is a copy.
+template <typename T>
 class Reorder : public Primitive {
  public:
-  explicit Reorder(const MemoryLayout& layout) {
-    Take(Operand::kSrc, layout);
-    Take(Operand::kDst, layout);
+  explicit Reorder(const ReorderDesc& desc) {
+    Take(Operand::kSrc, RefLayout<T>(desc.shape));
+    Take(Operand::kDst, RefLayout<T>(desc.shape));
   }
 
  private:
@@ -21,14 +22,8 @@ class Reorder : public Primitive {
   }
 };
 
+[[maybe_unused]] const bool kRegistered =
+    RegisterRef<ReorderDesc, Reorder>(Pass::kForward);
+
 }  // namespace
-
-template <typename T>
-RefPrimitive MakeRefReorder(const Shape& shape) {
-  return std::make_unique<Reorder>(RefLayout<T>(shape));
-}
-
-template RefPrimitive MakeRefReorder<float>(const Shape&);
-template RefPrimitive MakeRefReorder<double>(const Shape&);
-
 }  // namespace muster

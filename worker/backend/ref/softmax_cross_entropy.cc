@@ -3,7 +3,7 @@
 
 #include "common/base/status_macros.h"
 #include "worker/backend/check_labels.h"
-#include "worker/backend/ref/ref_primitives.h"
+#include "worker/backend/ref/ref_primitive.h"
 
 namespace muster {
 namespace {
@@ -60,16 +60,8 @@ class SoftmaxCrossEntropy : public Primitive {
   const SoftmaxCrossEntropyDesc desc_;
 };
 
+[[maybe_unused]] const bool kRegistered =
+    RegisterRef<SoftmaxCrossEntropyDesc, SoftmaxCrossEntropy>(Pass::kForward);
+
 }  // namespace
-
-template <typename T>
-RefPrimitive MakeRefSoftmaxCrossEntropy(const SoftmaxCrossEntropyDesc& desc) {
-  return std::make_unique<SoftmaxCrossEntropy<T>>(desc);
-}
-
-template RefPrimitive MakeRefSoftmaxCrossEntropy<float>(
-    const SoftmaxCrossEntropyDesc&);
-template RefPrimitive MakeRefSoftmaxCrossEntropy<double>(
-    const SoftmaxCrossEntropyDesc&);
-
 }  // namespace muster

@@ -4,7 +4,9 @@
 #ifndef WORKER_BACKEND_REF_WEIGHTED_PRIMITIVES_H_
 #define WORKER_BACKEND_REF_WEIGHTED_PRIMITIVES_H_
 
-#include "worker/backend/ref/ref_primitives.h"
+#include <memory>
+
+#include "worker/backend/ref/ref_primitive.h"
 
 namespace muster {
 
@@ -89,6 +91,29 @@ class WeightedBackwardWeights : public Primitive {
   const Desc desc_;
   const Loops loops_;
 };
+
+// Registers P with its loops.
+template <typename T, typename Desc, template <typename, typename> class P>
+bool RegisterLoops(Pass pass, typename P<T, Desc>::Loops loops) {
+  return RefPrimitives<T>::template Register<Desc>(
+      pass,
+      [loops](RefContext<T>, const Desc& desc) -> std::unique_ptr<Primitive> {
+        return std::make_unique<P<T, Desc>>(desc, loops);
+      });
+}
+
+// Registers all three.
+template <typename T, typename Desc>
+bool RegisterWeighted(
+    typename WeightedForward<T, Desc>::Loops forward,
+    typename WeightedBackwardData<T, Desc>::Loops backward_data,
+    typename WeightedBackwardWeights<T, Desc>::Loops backward_weights) {
+  return RegisterLoops<T, Desc, WeightedForward>(Pass::kForward, forward) &&
+         RegisterLoops<T, Desc, WeightedBackwardData>(Pass::kBackwardData,
+                                                      backward_data) &&
+         RegisterLoops<T, Desc, WeightedBackwardWeights>(Pass::kBackwardWeights,
+                                                         backward_weights);
+}
 
 }  // namespace muster
 

@@ -32,7 +32,7 @@ class Conv2dTest : public ProductTest {
   // its end.
   static Values Forward(Backend* backend, const Conv2dDesc& desc,
                         const std::string& end) {
-    PrimitiveRun run(backend, backend->CreateConv2dForward(desc));
+    PrimitiveRun run(backend, backend->Create(desc, Pass::kForward, {}));
     if (!run.ok()) return {};
     run.Set(Operand::kSrc, RandomValues(desc.src_shape().num_elements(), kSeed))
         .Set(Operand::kWeights,
@@ -47,23 +47,25 @@ class Conv2dTest : public ProductTest {
 
 TEST_F(Conv2dTest, RoundsFactorsAsPrecisionSays) {
   ExpectRoundsFactorsAsPrecisionSays([](Backend* backend) {
-    return backend->CreateConv2dForward(Conv2dDesc());
+    return backend->Create(Conv2dDesc(), Pass::kForward, {});
   });
 }
 
 TEST_F(Conv2dTest, SaysWhatItHasChosen) {
   const auto backend = Make(/*tf32=*/true);
-  EXPECT_EQ((*backend->CreateConv2dForward({}))->description(),
+  EXPECT_EQ((*backend->Create(Conv2dDesc(), Pass::kForward, {}))->description(),
             "cuDNN implicit_precomp_gemm, TF32, bias fused if cuDNN can");
-  EXPECT_EQ((*backend->CreateConv2dBackwardData({}))->description(),
-            "cuDNN data algorithm 1, TF32");
-  EXPECT_EQ((*backend->CreateConv2dBackwardWeights({}))->description(),
+  EXPECT_EQ(
+      (*backend->Create(Conv2dDesc(), Pass::kBackwardData, {}))->description(),
+      "cuDNN data algorithm 1, TF32");
+  EXPECT_EQ((*backend->Create(Conv2dDesc(), Pass::kBackwardWeights, {}))
+                ->description(),
             "cuDNN filter algorithm 1, TF32");
 }
 
 TEST_F(Conv2dTest, StatesChannelsLast) {
   const auto backend = Make(/*tf32=*/true);
-  const auto primitive = backend->CreateConv2dForward(Uneven());
+  const auto primitive = backend->Create(Uneven(), Pass::kForward, {});
   ASSERT_THAT(primitive, IsOk());
   EXPECT_EQ((*primitive)->layout(Operand::kSrc).format, "nhwc");
   EXPECT_EQ((*primitive)->layout(Operand::kWeights).format, "krsc");
@@ -72,7 +74,7 @@ TEST_F(Conv2dTest, StatesChannelsLast) {
 
 TEST_F(Conv2dTest, WithOneChannelStatesRowMajor) {
   const auto backend = Make(/*tf32=*/true);
-  const auto primitive = backend->CreateConv2dForward({});
+  const auto primitive = backend->Create(Conv2dDesc(), Pass::kForward, {});
   ASSERT_THAT(primitive, IsOk());
   for (const Operand operand :
        {Operand::kSrc, Operand::kWeights, Operand::kDst}) {
@@ -104,7 +106,8 @@ TEST_F(Conv2dTest, WhatCudnnDoesNotFuseIsDoneStepByStep) {
 TEST_F(Conv2dTest, ABadParameterAfterTheFirstCallIsAnError) {
   const auto backend = Make(/*tf32=*/true);
   const auto fused = functions_.cudnn.ConvolutionBiasActivationForward;
-  PrimitiveRun run(backend.get(), backend->CreateConv2dForward(Conv2dDesc()));
+  PrimitiveRun run(backend.get(),
+                   backend->Create(Conv2dDesc(), Pass::kForward, {}));
   ASSERT_TRUE(run.ok());
   run.Set(Operand::kSrc, {1})
       .Set(Operand::kWeights, {1})
@@ -122,7 +125,7 @@ TEST_F(Conv2dTest, WhatCudnnDoesNotSupportIsUnimplemented) {
     return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
   };
   EXPECT_THAT(
-      Make(/*tf32=*/true)->CreateConv2dForward(Uneven()),
+      Make(/*tf32=*/true)->Create(Uneven(), Pass::kForward, {}),
       StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("of 0 algorithms")));
 }
 
@@ -138,7 +141,7 @@ TEST_F(Conv2dTest, RefusesAlgorithmsThatGiveOtherBitsEachTime) {
         }
         return status;
       };
-  EXPECT_THAT(Make(/*tf32=*/true)->CreateConv2dBackwardData(Uneven()),
+  EXPECT_THAT(Make(/*tf32=*/true)->Create(Uneven(), Pass::kBackwardData, {}),
               StatusIs(absl::StatusCode::kUnimplemented,
                        AllOf(HasSubstr("conv2d backward data of float32 [2, 3, "
                                        "5, 4] with weights [4, 3, 3, 2]"),
@@ -149,7 +152,7 @@ TEST_F(Conv2dTest, RefusesMoreThanCudnnCanCount) {
   Conv2dDesc desc;
   desc.batch = int64_t{1} << 20;
   desc.height = desc.width = 46;
-  EXPECT_THAT(Make(/*tf32=*/true)->CreateConv2dForward(desc),
+  EXPECT_THAT(Make(/*tf32=*/true)->Create(desc, Pass::kForward, {}),
               StatusIs(absl::StatusCode::kUnimplemented,
                        AllOf(HasSubstr("[1048576, 1, 46, 46]"),
                              HasSubstr("smaller batch"))));
@@ -159,13 +162,15 @@ TEST_F(Conv2dTest, EveryFailureNamesTheOperationAndItsShapes) {
   const std::string shapes =
       " of float32 [2, 3, 5, 4] with weights [4, 3, 3, 2]";
   ExpectEveryFailureSays(
-      [](Backend* b) { return b->CreateConv2dForward(Uneven()); },
+      [](Backend* b) { return b->Create(Uneven(), Pass::kForward, {}); },
       "conv2d forward" + shapes);
   ExpectEveryFailureSays(
-      [](Backend* b) { return b->CreateConv2dBackwardData(Uneven()); },
+      [](Backend* b) { return b->Create(Uneven(), Pass::kBackwardData, {}); },
       "conv2d backward data" + shapes);
   ExpectEveryFailureSays(
-      [](Backend* b) { return b->CreateConv2dBackwardWeights(Uneven()); },
+      [](Backend* b) {
+        return b->Create(Uneven(), Pass::kBackwardWeights, {});
+      },
       "conv2d backward weights" + shapes);
 }
 

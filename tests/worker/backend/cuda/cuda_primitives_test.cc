@@ -1,8 +1,7 @@
 // What the primitives refuse, and how they say it. That they compute as ref
 // does: backend_parity_test.
-#include "worker/backend/cuda/cuda_primitives.h"
-
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,6 +9,8 @@
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/backend/cuda/fake_gpu.h"
+#include "worker/backend/backend.h"
+#include "worker/backend/cuda/cuda_backend.h"
 #include "worker/backend/cuda/cuda_layout.h"
 
 namespace muster {
@@ -28,10 +29,12 @@ MemoryLayout Src() { return NhwcLayout(SrcShape()); }
 class CudaPrimitivesTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto device = CudaDevice::Open(&gpu_.functions(), {});
-    ASSERT_THAT(device, IsOk());
-    device_ = *std::move(device);
-    auto memory = device_->streams().Allocate(1 << 16, "operands");
+    auto backend = MakeCudaFactory([this](const std::string&) {
+                     return &gpu_.functions();
+                   }).create({});
+    ASSERT_THAT(backend, IsOk());
+    backend_ = *std::move(backend);
+    auto memory = backend_->streams()->Allocate(1 << 16, "operands");
     ASSERT_THAT(memory, IsOk());
     memory_ = *std::move(memory);
   }
@@ -52,7 +55,7 @@ class CudaPrimitivesTest : public testing::Test {
   }
 
   // Every kernel's launch in turn fails: Internal, with operation and shape.
-  void ExpectTold(MadePrimitive made, const char* operation,
+  void ExpectTold(Backend::Created made, const char* operation,
                   const char* shape = "[3, 2, 4, 5]") {
     SCOPED_TRACE(operation);
     ASSERT_THAT(made, IsOk());
@@ -70,51 +73,58 @@ class CudaPrimitivesTest : public testing::Test {
       EXPECT_THAT(gpu_.calls().failed(), HasSubstr("LaunchKernel"));
     }
     gpu_.calls().Reset(0);
-    ASSERT_THAT(device_->streams().Synchronize(), IsOk());
+    ASSERT_THAT(backend_->streams()->Synchronize(), IsOk());
   }
 
   FakeGpu gpu_;
-  std::unique_ptr<CudaDevice> device_;
+  std::unique_ptr<Backend> backend_;
   std::unique_ptr<DeviceStreams::Buffer> memory_;
 };
 
 TEST_F(CudaPrimitivesTest, EachSaysWhatItsKernelWasFor) {
-  CudaDevice* const device = device_.get();
-  ExpectTold(MakeCudaReorder(device, Src(),
-                             MemoryLayout::RowMajor(FLOAT32, SrcShape())),
-             "reorder");
-  ExpectTold(MakeCudaActivationForward(device, {}, Src()),
+  ExpectTold(
+      backend_->Create(ReorderDesc{SrcShape()}, Pass::kForward,
+                       {Src(), MemoryLayout::RowMajor(FLOAT32, SrcShape())}),
+      "reorder");
+  ExpectTold(backend_->Create(ActivationDesc(), Pass::kForward, {Src()}),
              "activation forward");
-  ExpectTold(MakeCudaActivationBackward(device, {}, Src()),
+  ExpectTold(backend_->Create(ActivationDesc(), Pass::kBackward, {Src()}),
              "activation backward");
-  ExpectTold(MakeCudaDropoutForward(device, {0.5, SrcShape()}),
+  ExpectTold(backend_->Create(DropoutDesc{0.5, SrcShape()}, Pass::kForward,
+                              {MemoryLayout::RowMajor(FLOAT32, SrcShape())}),
              "dropout forward");
-  ExpectTold(MakeCudaDropoutBackward(device, {0.5, SrcShape()}),
+  ExpectTold(backend_->Create(DropoutDesc{0.5, SrcShape()}, Pass::kBackward,
+                              {MemoryLayout::RowMajor(FLOAT32, SrcShape())}),
              "dropout backward");
-  ExpectTold(MakeCudaAdd(device, {20, SrcShape()}, Src()), "add 20");
-  ExpectTold(MakeCudaL2Penalty(device, {0.5, SrcShape()}, Src()), "L2 penalty");
-  ExpectTold(MakeCudaSoftmaxCrossEntropy(device, {3, 7}),
-             "softmax cross-entropy", "[3, 7]");
+  ExpectTold(backend_->Create(AddDesc{20, SrcShape()}, Pass::kForward,
+                              std::vector<MemoryLayout>(20, Src())),
+             "add 20");
+  ExpectTold(
+      backend_->Create(L2PenaltyDesc{0.5, SrcShape()}, Pass::kForward, {Src()}),
+      "L2 penalty");
+  ExpectTold(
+      backend_->Create(SoftmaxCrossEntropyDesc{3, 7}, Pass::kForward, {}),
+      "softmax cross-entropy", "[3, 7]");
   const ConcatDesc concat = {{SrcShape(), SrcShape()}};
-  ExpectTold(MakeCudaConcatForward(device, concat, {Src(), Src()}),
+  ExpectTold(backend_->Create(concat, Pass::kForward, {Src(), Src()}),
              "concat forward", "[3, 4, 4, 5]");
-  ExpectTold(MakeCudaConcatBackward(device, concat, {Src(), Src()}),
+  ExpectTold(backend_->Create(concat, Pass::kBackward, {Src(), Src()}),
              "concat backward", "[3, 4, 4, 5]");
 }
 
 TEST_F(CudaPrimitivesTest, PoolsAndBatchNormSayWhatTheirKernelsWereFor) {
-  CudaDevice* const device = device_.get();
   for (const PoolKind kind : {PoolKind::kMax, PoolKind::kAverage}) {
     const PoolDesc pool = {kind, 3, 2, 4, 5, {}};
-    ExpectTold(MakeCudaPoolForward(device, pool, Src()), "pool forward");
-    ExpectTold(MakeCudaPoolBackward(device, pool, Src()), "pool backward");
+    ExpectTold(backend_->Create(pool, Pass::kForward, {Src()}), "pool forward");
+    ExpectTold(backend_->Create(pool, Pass::kBackward, {Src()}),
+               "pool backward");
   }
   BatchNormDesc norm = {3, 2, 4, 5};
-  ExpectTold(MakeCudaBatchNormBackward(device, norm, Src()),
+  ExpectTold(backend_->Create(norm, Pass::kBackward, {Src()}),
              "batch norm backward");
   for (const Phase phase : {Phase::kTraining, Phase::kInference}) {
     norm.phase = phase;
-    ExpectTold(MakeCudaBatchNormForward(device, norm, Src()),
+    ExpectTold(backend_->Create(norm, Pass::kForward, {Src()}),
                "batch norm forward");
   }
 }
@@ -122,8 +132,8 @@ TEST_F(CudaPrimitivesTest, PoolsAndBatchNormSayWhatTheirKernelsWereFor) {
 TEST_F(CudaPrimitivesTest, ThoseThatCannotFollowALayoutStateRowMajor) {
   const MemoryLayout weights = KrscLayout(SrcShape());
   const PoolDesc pool = {PoolKind::kMax, 3, 2, 4, 5, {}};
-  const auto followed = MakeCudaPoolForward(device_.get(), pool, Src());
-  const auto not_followed = MakeCudaPoolForward(device_.get(), pool, weights);
+  const auto followed = backend_->Create(pool, Pass::kForward, {Src()});
+  const auto not_followed = backend_->Create(pool, Pass::kForward, {weights});
   ASSERT_THAT(followed, IsOk());
   ASSERT_THAT(not_followed, IsOk());
   EXPECT_EQ((*followed)->layout(Operand::kDst), Src());
@@ -134,8 +144,8 @@ TEST_F(CudaPrimitivesTest, ConcatIsNhwcWhereAllSourcesAre) {
   const Shape one = {3, 1, 4, 5};
   const ConcatDesc desc = {{SrcShape(), one}};
   const auto layout_of_dst = [&](const MemoryLayout& src) {
-    const auto made = MakeCudaConcatForward(
-        device_.get(), desc, {src, MemoryLayout::RowMajor(FLOAT32, one)});
+    const auto made = backend_->Create(
+        desc, Pass::kForward, {src, MemoryLayout::RowMajor(FLOAT32, one)});
     return made.ok() ? (*made)->layout(Operand::kDst) : MemoryLayout();
   };
   // One channel lies the same way in both.
@@ -145,7 +155,8 @@ TEST_F(CudaPrimitivesTest, ConcatIsNhwcWhereAllSourcesAre) {
 }
 
 TEST_F(CudaPrimitivesTest, DropoutWantsItsSeedOnTheDevice) {
-  const auto dropout = MakeCudaDropoutForward(device_.get(), {0.5, {8}});
+  const auto dropout = backend_->Create(DropoutDesc{0.5, {8}}, Pass::kForward,
+                                        {MemoryLayout::RowMajor(FLOAT32, {8})});
   ASSERT_THAT(dropout, IsOk());
   Operands operands = OperandsOf(**dropout);
   operands.device_seed = nullptr;
@@ -155,20 +166,26 @@ TEST_F(CudaPrimitivesTest, DropoutWantsItsSeedOnTheDevice) {
 
 TEST_F(CudaPrimitivesTest, PoolRefusesPlanesThatItsWorkspaceCannotCount) {
   PoolDesc pool = {PoolKind::kMax, 1, 1, 1 << 16, 1 << 15, {}};
-  EXPECT_THAT(MakeCudaPoolForward(device_.get(), pool, Src()),
+  const auto src = [&] {
+    return MemoryLayout::RowMajor(FLOAT32, pool.src_shape());
+  };
+  EXPECT_THAT(backend_->Create(pool, Pass::kForward, {src()}),
               StatusIs(absl::StatusCode::kUnimplemented));
-  EXPECT_THAT(MakeCudaPoolBackward(device_.get(), pool, Src()),
+  EXPECT_THAT(backend_->Create(pool, Pass::kBackward, {src()}),
               StatusIs(absl::StatusCode::kUnimplemented));
   pool.height -= 1;
-  EXPECT_THAT(MakeCudaPoolForward(device_.get(), pool, Src()), IsOk());
+  EXPECT_THAT(backend_->Create(pool, Pass::kForward, {src()}), IsOk());
 }
 
 TEST_F(CudaPrimitivesTest, ReorderCopiesAnyRankOfOneLayout) {
   const MemoryLayout five = MemoryLayout::RowMajor(FLOAT32, {1, 2, 3, 2, 1});
-  EXPECT_THAT(MakeCudaReorder(device_.get(), five, five), IsOk());
+  EXPECT_THAT(
+      backend_->Create(ReorderDesc{five.shape}, Pass::kForward, {five, five}),
+      IsOk());
   MemoryLayout foreign = five;
   foreign.format = "blocks";
-  EXPECT_THAT(MakeCudaReorder(device_.get(), five, foreign),
+  EXPECT_THAT(backend_->Create(ReorderDesc{five.shape}, Pass::kForward,
+                               {five, foreign}),
               StatusIs(absl::StatusCode::kUnimplemented));
 }
 

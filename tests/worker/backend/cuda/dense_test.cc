@@ -18,14 +18,15 @@ class DenseTest : public ProductTest {
 
 TEST_F(DenseTest, RoundsFactorsAsPrecisionSays) {
   ExpectRoundsFactorsAsPrecisionSays([](Backend* backend) {
-    return backend->CreateDenseForward(DenseDesc());
+    return backend->Create(DenseDesc(), Pass::kForward, {});
   });
 }
 
 // Sums and results of bf16 products stay float32, and so does the bias.
 TEST_F(DenseTest, RoundsNothingButFactors) {
   const auto backend = Make(/*tf32=*/true, /*bf16=*/true);
-  PrimitiveRun run(backend.get(), backend->CreateDenseForward({1, 2, 1}));
+  PrimitiveRun run(backend.get(),
+                   backend->Create(DenseDesc{1, 2, 1}, Pass::kForward, {}));
   ASSERT_TRUE(run.ok());
   run.Set(Operand::kSrc, {1, 1})
       .Set(Operand::kWeights, {1, 1.0 / 1024})
@@ -36,7 +37,7 @@ TEST_F(DenseTest, RoundsNothingButFactors) {
 
 TEST_F(DenseTest, SaysWhatItHasChosen) {
   const auto backend = Make(/*tf32=*/false);
-  EXPECT_EQ((*backend->CreateDenseForward(Odd()))->description(),
+  EXPECT_EQ((*backend->Create(Odd(), Pass::kForward, {}))->description(),
             "cuBLASLt, float32");
 }
 
@@ -44,9 +45,10 @@ TEST_F(DenseTest, SaysWhatItHasChosen) {
 TEST_F(DenseTest, TakesOperandsThatAreBarelyAligned) {
   constexpr int64_t kBarely = 64;
   const auto backend = Make(/*tf32=*/true, /*bf16=*/true);
-  for (const auto& primitive : {backend->CreateDenseForward(Odd()),
-                                backend->CreateDenseBackwardData(Odd()),
-                                backend->CreateDenseBackwardWeights(Odd())}) {
+  for (const auto& primitive :
+       {backend->Create(Odd(), Pass::kForward, {}),
+        backend->Create(Odd(), Pass::kBackwardData, {}),
+        backend->Create(Odd(), Pass::kBackwardWeights, {})}) {
     ASSERT_THAT(primitive, IsOk());
     std::vector<std::unique_ptr<DeviceStreams::Buffer>> memory;
     const Operands operands =
@@ -63,7 +65,7 @@ TEST_F(DenseTest, SaysThatCublasHasNoAlgorithm) {
         return CUBLAS_STATUS_SUCCESS;
       };
   EXPECT_THAT(
-      Make(/*tf32=*/true)->CreateDenseForward(Odd()),
+      Make(/*tf32=*/true)->Create(Odd(), Pass::kForward, {}),
       StatusIs(absl::StatusCode::kUnimplemented,
                AllOf(HasSubstr(
                          "dense forward of float32 [3, 7] with weights [5, 7]"),
@@ -75,20 +77,20 @@ TEST_F(DenseTest, WhatCublasDoesNotSupportIsUnimplemented) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   };
   EXPECT_THAT(
-      Make(/*tf32=*/true)->CreateDenseForward(Odd()),
+      Make(/*tf32=*/true)->Create(Odd(), Pass::kForward, {}),
       StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("of 0 algorithms")));
 }
 
 TEST_F(DenseTest, EveryFailureNamesTheOperationAndItsShapes) {
   const std::string shapes = " of float32 [3, 7] with weights [5, 7]";
   ExpectEveryFailureSays(
-      [](Backend* b) { return b->CreateDenseForward(Odd()); },
+      [](Backend* b) { return b->Create(Odd(), Pass::kForward, {}); },
       "dense forward" + shapes);
   ExpectEveryFailureSays(
-      [](Backend* b) { return b->CreateDenseBackwardData(Odd()); },
+      [](Backend* b) { return b->Create(Odd(), Pass::kBackwardData, {}); },
       "dense backward data" + shapes);
   ExpectEveryFailureSays(
-      [](Backend* b) { return b->CreateDenseBackwardWeights(Odd()); },
+      [](Backend* b) { return b->Create(Odd(), Pass::kBackwardWeights, {}); },
       "dense backward weights" + shapes);
 }
 

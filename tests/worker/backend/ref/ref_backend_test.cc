@@ -31,7 +31,7 @@ class RefBackendTest : public testing::Test {
 TEST_F(RefBackendTest, Conv2dIsACrossCorrelationWithPadding) {
   // Padding at the top and left only.
   const Conv2dDesc d = {1, 1, 1, 2, 2, {2, 2, 1, 1, 1, 0, 1, 0}, true, false};
-  PrimitiveRun run(ref_.get(), ref_->CreateConv2dForward(d));
+  PrimitiveRun run(ref_.get(), ref_->Create(d, Pass::kForward, {}));
   run.Set(Operand::kSrc, {1, 2, 3, 4})
       .Set(Operand::kWeights, {10, 20, 30, 40})
       .Set(Operand::kBias, {5});
@@ -43,7 +43,7 @@ TEST_F(RefBackendTest, Conv2dIsACrossCorrelationWithPadding) {
 
 TEST_F(RefBackendTest, Conv2dSumsChannelsAndStrides) {
   const Conv2dDesc d = {1, 2, 1, 3, 1, {1, 1, 2, 1, 0, 0, 0, 0}, false, true};
-  PrimitiveRun run(ref_.get(), ref_->CreateConv2dForward(d));
+  PrimitiveRun run(ref_.get(), ref_->Create(d, Pass::kForward, {}));
   run.Set(Operand::kSrc, {1, 2, 3, 4, 5, 6}).Set(Operand::kWeights, {3, -1});
   ASSERT_EQ(run.Execute(), absl::OkStatus());
   // 3 * 1 - 4 = -1, which ReLU cuts; 3 * 3 - 6 = 3.
@@ -52,7 +52,7 @@ TEST_F(RefBackendTest, Conv2dSumsChannelsAndStrides) {
 
 TEST_F(RefBackendTest, DenseMultipliesByRowsOfWeights) {
   const DenseDesc d = {2, 2, 3, true, false};
-  PrimitiveRun run(ref_.get(), ref_->CreateDenseForward(d));
+  PrimitiveRun run(ref_.get(), ref_->Create(d, Pass::kForward, {}));
   run.Set(Operand::kSrc, {1, 2, 3, 4})
       .Set(Operand::kWeights, {1, 0, 0, 1, 1, 1})
       .Set(Operand::kBias, {0, 0, 10});
@@ -69,8 +69,8 @@ TEST_F(RefBackendTest, ActivationsAtKnownPoints) {
       {ActivationKind::kSigmoid, {1 / (1 + e), 0.5, e * e / (1 + e * e)}},
       {ActivationKind::kTanh, {std::tanh(-1.0), 0, std::tanh(2.0)}}};
   for (const auto& [kind, wanted] : cases) {
-    PrimitiveRun run(ref_.get(),
-                     ref_->CreateActivationForward({kind}, Layout(shape)));
+    PrimitiveRun run(ref_.get(), ref_->Create(ActivationDesc{kind},
+                                              Pass::kForward, {Layout(shape)}));
     ASSERT_EQ(run.Set(Operand::kSrc, src).Execute(), absl::OkStatus());
     ExpectNear(run.Get(Operand::kDst), wanted, kRounding, kRounding, "dst");
   }
@@ -79,11 +79,11 @@ TEST_F(RefBackendTest, ActivationsAtKnownPoints) {
 TEST_F(RefBackendTest, MaxPoolSendsTheGradientToTheFirstMaximum) {
   const PoolDesc d = {PoolKind::kMax, 1, 1, 2, 2, {2, 2, 2, 2, 0, 0, 0, 0}};
   const MemoryLayout layout = Layout(d.src_shape());
-  PrimitiveRun run(ref_.get(), ref_->CreatePoolForward(d, layout));
+  PrimitiveRun run(ref_.get(), ref_->Create(d, Pass::kForward, {layout}));
   ASSERT_EQ(run.Set(Operand::kSrc, {-5, -1, -1, -3}).Execute(),
             absl::OkStatus());
   EXPECT_EQ(run.Get(Operand::kDst), (Values{-1}));
-  PrimitiveRun back(ref_.get(), ref_->CreatePoolBackward(d, layout));
+  PrimitiveRun back(ref_.get(), ref_->Create(d, Pass::kBackward, {layout}));
   back.Share(Operand::kWorkspace, run).Set(Operand::kDiffDst, {7});
   ASSERT_EQ(back.Execute(), absl::OkStatus());
   EXPECT_EQ(back.Get(Operand::kDiffSrc), (Values{0, 7, 0, 0}));
@@ -92,11 +92,11 @@ TEST_F(RefBackendTest, MaxPoolSendsTheGradientToTheFirstMaximum) {
 TEST_F(RefBackendTest, ReluBeforePoolCutsWhatIsNotPositive) {
   const PoolDesc d = {PoolKind::kMax, 1, 2, 1, 2, {1, 2, 1, 2}, true};
   const MemoryLayout layout = Layout(d.src_shape());
-  PrimitiveRun run(ref_.get(), ref_->CreatePoolForward(d, layout));
+  PrimitiveRun run(ref_.get(), ref_->Create(d, Pass::kForward, {layout}));
   ASSERT_EQ(run.Set(Operand::kSrc, {-5, -1, -1, 3}).Execute(),
             absl::OkStatus());
   EXPECT_EQ(run.Get(Operand::kDst), (Values{0, 3}));
-  PrimitiveRun back(ref_.get(), ref_->CreatePoolBackward(d, layout));
+  PrimitiveRun back(ref_.get(), ref_->Create(d, Pass::kBackward, {layout}));
   back.Share(Operand::kWorkspace, run).Set(Operand::kDiffDst, {7, 8});
   ASSERT_EQ(back.Execute(), absl::OkStatus());
   EXPECT_EQ(back.Get(Operand::kDiffSrc), (Values{0, 0, 0, 8}));
@@ -105,7 +105,7 @@ TEST_F(RefBackendTest, ReluBeforePoolCutsWhatIsNotPositive) {
 TEST_F(RefBackendTest, AveragePoolLeavesPaddingOut) {
   const PoolDesc d = {PoolKind::kAverage, 1, 1, 1, 2, {1, 2, 1, 1, 0, 0, 1, 1}};
   PrimitiveRun run(ref_.get(),
-                   ref_->CreatePoolForward(d, Layout(d.src_shape())));
+                   ref_->Create(d, Pass::kForward, {Layout(d.src_shape())}));
   ASSERT_EQ(run.Set(Operand::kSrc, {2, 4}).Execute(), absl::OkStatus());
   EXPECT_EQ(run.Get(Operand::kDst), (Values{2, 3, 4}));
 }
@@ -114,7 +114,7 @@ TEST_F(RefBackendTest, BatchNormGivesBiasedVariance) {
   BatchNormDesc d = {2, 1, 1, 1};
   d.epsilon = 3;
   PrimitiveRun run(ref_.get(),
-                   ref_->CreateBatchNormForward(d, Layout(d.src_shape())));
+                   ref_->Create(d, Pass::kForward, {Layout(d.src_shape())}));
   run.Set(Operand::kSrc, {1, 3})
       .Set(Operand::kWeights, {4})
       .Set(Operand::kBias, {10});
@@ -127,15 +127,17 @@ TEST_F(RefBackendTest, BatchNormGivesBiasedVariance) {
 
 TEST_F(RefBackendTest, ConcatJoinsChannelsOfEachImage) {
   const ConcatDesc d = {{{2, 1}, {2, 2}}};
-  PrimitiveRun run(ref_.get(), ref_->CreateConcatForward(
-                                   d, {Layout(d.srcs[0]), Layout(d.srcs[1])}));
+  PrimitiveRun run(
+      ref_.get(),
+      ref_->Create(d, Pass::kForward, {Layout(d.srcs[0]), Layout(d.srcs[1])}));
   run.Set(Operand::kSrc, {1, 2}, 0).Set(Operand::kSrc, {3, 4, 5, 6}, 1);
   ASSERT_EQ(run.Execute(), absl::OkStatus());
   EXPECT_EQ(run.Get(Operand::kDst), (Values{1, 3, 4, 2, 5, 6}));
 }
 
 TEST_F(RefBackendTest, SoftmaxCrossEntropyOfEqualScores) {
-  PrimitiveRun run(ref_.get(), ref_->CreateSoftmaxCrossEntropy({2, 4}));
+  PrimitiveRun run(ref_.get(), ref_->Create(SoftmaxCrossEntropyDesc{2, 4},
+                                            Pass::kForward, {}));
   run.Set(Operand::kSrc, {1, 1, 1, 1, 0, 0, 9, 0}).SetLabels({0, 2});
   run.operands().rows = 1;
   ASSERT_EQ(run.Execute(), absl::OkStatus());
@@ -148,8 +150,8 @@ TEST_F(RefBackendTest, SoftmaxCrossEntropyOfEqualScores) {
 
 TEST_F(RefBackendTest, L2PenaltyIsHalfTheSquares) {
   const Shape shape = {2};
-  PrimitiveRun run(ref_.get(),
-                   ref_->CreateL2Penalty({0.5, shape}, Layout(shape)));
+  PrimitiveRun run(ref_.get(), ref_->Create(L2PenaltyDesc{0.5, shape},
+                                            Pass::kForward, {Layout(shape)}));
   run.Set(Operand::kWeights, {2, 4})
       .Set(Operand::kDiffWeights, {10, 10})
       .Set(Operand::kLoss, {1});
