@@ -82,15 +82,16 @@ SharedMemoryListener::Start(Options options) {
     return absl::ResourceExhaustedError(
         absl::StrCat("shared memory: eventfd: ", std::strerror(errno)));
   }
-  return std::unique_ptr<SharedMemoryListener>(new SharedMemoryListener(
-      options, std::move(socket), std::move(stop), std::move(offer)));
+  return std::unique_ptr<SharedMemoryListener>(
+      new SharedMemoryListener(std::move(options), std::move(socket),
+                               std::move(stop), std::move(offer)));
 }
 
 SharedMemoryListener::SharedMemoryListener(Options options,
                                            FileDescriptor socket,
                                            FileDescriptor stop,
                                            SharedMemoryOffer offer)
-    : options_(options),
+    : options_(std::move(options)),
       socket_(std::move(socket)),
       stop_(std::move(stop)),
       offer_(std::move(offer)),
