@@ -5,41 +5,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 
 namespace muster {
 namespace {
 
-constexpr Role kProven[] = {Role::kChief,     Role::kWorker, Role::kPs,
-                            Role::kEvaluator, Role::kViewer, Role::kAdmin};
-
-const char* NameOf(Role role) {
-  switch (role) {
-    case Role::kUnproven:
-      return "unproven";
-    case Role::kChief:
-      return "chief";
-    case Role::kWorker:
-      return "worker";
-    case Role::kPs:
-      return "ps";
-    case Role::kEvaluator:
-      return "evaluator";
-    case Role::kViewer:
-      return "viewer";
-    case Role::kAdmin:
-      return "admin";
-  }
-  return "unknown";
-}
-
-const char* NameOf(Transport transport) {
-  return transport == Transport::kGrpc ? "gRPC" : "shared memory";
-}
+struct RoleName {
+  Role role;
+  const char* name;
+};
+// Those that can be proved.
+constexpr RoleName kRoles[] = {
+    {Role::kChief, "chief"},   {Role::kWorker, "worker"},
+    {Role::kPs, "ps"},         {Role::kEvaluator, "evaluator"},
+    {Role::kViewer, "viewer"}, {Role::kAdmin, "admin"},
+};
 
 std::string NamesOf(const RoleSet& roles) {
-  std::vector<std::string> names;
-  for (const Role role : kProven) {
-    if (roles.Contains(role)) names.push_back(NameOf(role));
+  std::vector<absl::string_view> names;
+  for (const auto& [role, name] : kRoles) {
+    if (roles.Contains(role)) names.push_back(name);
   }
   return absl::StrJoin(names, ", ");
 }
@@ -51,10 +36,12 @@ absl::Status CheckMayCall(const AnyMethod& method, const Caller& caller) {
     return absl::OkStatus();
   }
   return absl::PermissionDeniedError(absl::StrCat(
-      method.path, " over ", NameOf(caller.transport), ": the caller",
+      method.path, " over ",
+      caller.transport == Transport::kGrpc ? "gRPC" : "shared memory",
+      ": the caller",
       caller.task.has_value() ? absl::StrCat(", ", TaskName(*caller.task), ",")
                               : "",
-      " has the role ", NameOf(caller.role),
+      " has the role ", NamesOf({caller.role}),
       "; wanted one of: ", NamesOf(method.callers)));
 }
 

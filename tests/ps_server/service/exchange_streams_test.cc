@@ -279,7 +279,8 @@ TEST_F(ExchangeStreamsTest, ChecksTheCallerOfEachRequest) {
   load.mutable_load();
   ASSERT_TRUE(stream->Write(load));
   const ExchangeReply refused = stream.Read();
-  EXPECT_EQ(refused.error().code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(refused.error().code(),
+            static_cast<int>(absl::StatusCode::kPermissionDenied));
   EXPECT_THAT(refused.error().message(), HasSubstr("ParameterService/Load"));
   ASSERT_TRUE(stream->Write(PullOf(/*call=*/2, /*bytes=*/4)));
   EXPECT_EQ(stream.Read().pull().data(), "vvvv");
