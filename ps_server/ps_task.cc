@@ -186,7 +186,8 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
     builder.RegisterService(coordination_service_.get());
   }
   if (shared_memory_ != nullptr) {
-    shared_memory_service_ = MakeSharedMemoryService(shared_memory_->offer());
+    shared_memory_service_ =
+        MakeSharedMemoryService(shared_memory_->offer(), options_.clock);
     builder.RegisterService(shared_memory_service_.get());
   }
   return builder.BuildAndStart();

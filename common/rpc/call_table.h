@@ -1,6 +1,7 @@
 // The RPCs of Muster's services, a row each. Another one is: its rpc in the
-// service's proto, a row here, and what answers it (Coordinator::VisitCalls,
-// ParameterShard::VisitCalls). Links and servers carry it as it is.
+// service's proto, a row here with who may make it, and what answers it
+// (Coordinator::VisitCalls, ParameterShard::VisitCalls). Links and servers
+// carry it as it is.
 #ifndef COMMON_RPC_CALL_TABLE_H_
 #define COMMON_RPC_CALL_TABLE_H_
 
@@ -11,34 +12,45 @@
 
 namespace muster {
 
+// Who may make a call. Some fields of a request are the chief's alone
+// (FinishRequest.stop_job): its handler looks at these.
+inline constexpr RoleSet kByChief = {Role::kChief};
+inline constexpr RoleSet kByTraining = {Role::kChief, Role::kWorker};
+inline constexpr RoleSet kByPs = {Role::kPs};
+inline constexpr RoleSet kByTasks = {Role::kChief, Role::kWorker, Role::kPs,
+                                     Role::kEvaluator};
+inline constexpr RoleSet kByAll = {Role::kChief,  Role::kWorker,
+                                   Role::kPs,     Role::kEvaluator,
+                                   Role::kViewer, Role::kAdmin};
+
 // clang-format off
-inline constexpr Method<HelloRequest, HelloReply> kHelloCall("/muster.ParameterService/Hello");
-inline constexpr Method<DefineRequest, DefineReply> kDefineCall("/muster.ParameterService/Define");
-inline constexpr Method<SealRequest, SealReply> kSealCall("/muster.ParameterService/Seal");
-inline constexpr Method<BeginSnapshotRequest, BeginSnapshotReply> kBeginSnapshotCall("/muster.ParameterService/BeginSnapshot");
-inline constexpr Method<EndSnapshotRequest, EndSnapshotReply> kEndSnapshotCall("/muster.ParameterService/EndSnapshot");
-inline constexpr Method<StateRequest, ShardState> kStateCall("/muster.ParameterService/State");
+inline constexpr Method<HelloRequest, HelloReply> kHelloCall("/muster.ParameterService/Hello", kByTraining);
+inline constexpr Method<DefineRequest, DefineReply> kDefineCall("/muster.ParameterService/Define", kByChief);
+inline constexpr Method<SealRequest, SealReply> kSealCall("/muster.ParameterService/Seal", kByChief);
+inline constexpr Method<BeginSnapshotRequest, BeginSnapshotReply> kBeginSnapshotCall("/muster.ParameterService/BeginSnapshot", kByChief);
+inline constexpr Method<EndSnapshotRequest, EndSnapshotReply> kEndSnapshotCall("/muster.ParameterService/EndSnapshot", kByChief);
+inline constexpr Method<StateRequest, ShardState> kStateCall("/muster.ParameterService/State", kByAll);
 
 // With tensors, which do not pass through a message: ParameterLink has them as
 // frames. On a stream they are Exchange's.
-inline constexpr Method<LoadPart, LoadReply> kLoadCall("/muster.ParameterService/Load");
-inline constexpr Method<PullRequest, PullReply> kPullCall("/muster.ParameterService/Pull");
-inline constexpr Method<PushPart, PushReply> kPushCall("/muster.ParameterService/Push");
-inline constexpr Method<ReadSnapshotRequest, SnapshotPart> kReadSnapshotCall("/muster.ParameterService/ReadSnapshot");
-inline constexpr Method<ExchangeRequest, ExchangeReply> kExchangeCall("/muster.ParameterService/Exchange");
+inline constexpr Method<LoadPart, LoadReply> kLoadCall("/muster.ParameterService/Load", kByChief);
+inline constexpr Method<PullRequest, PullReply> kPullCall("/muster.ParameterService/Pull", kByTraining);
+inline constexpr Method<PushPart, PushReply> kPushCall("/muster.ParameterService/Push", kByTraining);
+inline constexpr Method<ReadSnapshotRequest, SnapshotPart> kReadSnapshotCall("/muster.ParameterService/ReadSnapshot", kByChief);
+inline constexpr Method<ExchangeRequest, ExchangeReply> kExchangeCall("/muster.ParameterService/Exchange", kByTraining);
 
-inline constexpr Method<RegisterRequest, RegisterReply> kRegisterCall("/muster.CoordinationService/Register");
-inline constexpr Method<WatchRequest, JobState> kWatchCall("/muster.CoordinationService/Watch");
-inline constexpr Method<BeginEpochRequest, BeginEpochReply> kBeginEpochCall("/muster.CoordinationService/BeginEpoch");
-inline constexpr Method<CommitEpochRequest, CommitEpochReply> kCommitEpochCall("/muster.CoordinationService/CommitEpoch");
-inline constexpr Method<StepRequest, StepReply> kStepCall("/muster.CoordinationService/Step");
-inline constexpr Method<FinishRequest, FinishReply> kFinishCall("/muster.CoordinationService/Finish");
-inline constexpr Method<RequestSaveRequest, RequestSaveReply> kRequestSaveCall("/muster.CoordinationService/RequestSave");
-inline constexpr Method<ReportSaveRequest, ReportSaveReply> kReportSaveCall("/muster.CoordinationService/ReportSave");
-inline constexpr Method<PauseRoundsRequest, PauseRoundsReply> kPauseRoundsCall("/muster.CoordinationService/PauseRounds");
-inline constexpr Method<JobStateRequest, JobState> kGetJobStateCall("/muster.CoordinationService/GetJobState");
+inline constexpr Method<RegisterRequest, RegisterReply> kRegisterCall("/muster.CoordinationService/Register", kByTraining);
+inline constexpr Method<WatchRequest, JobState> kWatchCall("/muster.CoordinationService/Watch", kByTasks);
+inline constexpr Method<BeginEpochRequest, BeginEpochReply> kBeginEpochCall("/muster.CoordinationService/BeginEpoch", kByChief);
+inline constexpr Method<CommitEpochRequest, CommitEpochReply> kCommitEpochCall("/muster.CoordinationService/CommitEpoch", kByChief);
+inline constexpr Method<StepRequest, StepReply> kStepCall("/muster.CoordinationService/Step", kByTraining);
+inline constexpr Method<FinishRequest, FinishReply> kFinishCall("/muster.CoordinationService/Finish", kByTraining);
+inline constexpr Method<RequestSaveRequest, RequestSaveReply> kRequestSaveCall("/muster.CoordinationService/RequestSave", kByPs);
+inline constexpr Method<ReportSaveRequest, ReportSaveReply> kReportSaveCall("/muster.CoordinationService/ReportSave", kByChief);
+inline constexpr Method<PauseRoundsRequest, PauseRoundsReply> kPauseRoundsCall("/muster.CoordinationService/PauseRounds", kByChief);
+inline constexpr Method<JobStateRequest, JobState> kGetJobStateCall("/muster.CoordinationService/GetJobState", kByAll);
 
-inline constexpr Method<SharedMemoryOfferRequest, SharedMemoryOffer> kOfferCall("/muster.SharedMemoryService/Offer");
+inline constexpr Method<SharedMemoryOfferRequest, SharedMemoryOffer> kOfferCall("/muster.SharedMemoryService/Offer", kByTraining);
 // clang-format on
 
 }  // namespace muster

@@ -17,7 +17,8 @@
 namespace muster {
 
 // The calls that somebody answers: rows of the call table with a handler each.
-// What receives calls, such as gRPC, passes them on as bytes.
+// What receives calls, such as gRPC, passes them on as bytes when it has
+// checked who makes them.
 //
 //   ServedCalls calls;
 //   calls.Handle(kFinishCall, [&](const FinishRequest& request,
@@ -35,9 +36,9 @@ class ServedCalls : public Link {
   // Link::Call, whose `done` it gets.
   template <typename M>
   void Handle(const M& method, Handler<M> handler) {
-    handlers_[method.path] = [path = method.path, handler = std::move(handler)](
-                                 const std::string& bytes, absl::Time deadline,
-                                 ReplyCallback<std::string> done) {
+    BytesHandler answer = [path = method.path, handler = std::move(handler)](
+                              const std::string& bytes, absl::Time deadline,
+                              ReplyCallback<std::string> done) {
       typename M::Request request;
       if (!request.ParseFromString(bytes)) {
         return done(absl::InvalidArgumentError(
@@ -47,6 +48,7 @@ class ServedCalls : public Link {
       handler(request, deadline,
               SerializeReply<typename M::Reply>(std::move(done)));
     };
+    calls_.insert_or_assign(method.path, Served{method, std::move(answer)});
   }
 
   // Errors: also InvalidArgument for a request that is none, Unimplemented for
@@ -54,28 +56,31 @@ class ServedCalls : public Link {
   void CallBytes(const AnyMethod& method, std::string request,
                  absl::Time deadline,
                  ReplyCallback<std::string> done) override {
-    const auto handler = handlers_.find(method.path);
-    if (handler == handlers_.end()) {
+    const auto call = calls_.find(method.path);
+    if (call == calls_.end()) {
       return done(absl::UnimplementedError(
           absl::StrCat(method.path, " is not served here")));
     }
-    handler->second(request, deadline, std::move(done));
+    call->second.answer(request, deadline, std::move(done));
   }
 
   // The methods that have a handler, by path.
   std::vector<AnyMethod> methods() const {
     std::vector<AnyMethod> methods;
-    for (const auto& [path, handler] : handlers_) {
-      methods.push_back({path.data()});
-    }
+    for (const auto& [path, call] : calls_) methods.push_back(call.method);
     return methods;
   }
 
  private:
+  using BytesHandler = std::function<void(const std::string&, absl::Time,
+                                          ReplyCallback<std::string>)>;
+  struct Served {
+    AnyMethod method;
+    BytesHandler answer;
+  };
+
   // By the path of a row, which is never destroyed.
-  std::map<absl::string_view, std::function<void(const std::string&, absl::Time,
-                                                 ReplyCallback<std::string>)>>
-      handlers_;
+  std::map<absl::string_view, Served> calls_;
 };
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include "ps_server/service/call_service.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,8 +19,13 @@ using grpc::internal::CallbackUnaryHandler;
 using grpc::internal::RpcMethod;
 using grpc::internal::RpcServiceMethod;
 
-CallService::CallService(ServedCalls* calls, const Clock* clock)
-    : clock_(clock) {
+Caller UnprovenPeer(const grpc::CallbackServerContext& /*context*/) {
+  return {Role::kUnproven, std::nullopt, Transport::kGrpc};
+}
+
+CallService::CallService(ServedCalls* calls, const Clock* clock,
+                         IdentifyCaller identify)
+    : clock_(clock), identify_(std::move(identify)) {
   for (const AnyMethod& method : calls->methods()) {
     AddCall(method, [calls, method](const grpc::ByteBuffer& request,
                                     absl::Time deadline,
@@ -42,10 +48,15 @@ void CallService::AddCall(const AnyMethod& method, Handler handler) {
   MarkMethodRawCallback(
       methods_++,
       new CallbackUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
-          [this, handler = std::move(handler)](
+          [this, method, handler = std::move(handler)](
               grpc::CallbackServerContext* context,
               const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
             grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+            const absl::Status may = CheckMayCall(method, identify_(*context));
+            if (!may.ok()) {
+              reactor->Finish(ToGrpcStatus(may));
+              return reactor;
+            }
             handler(*request, DeadlineOf(*context, *clock_),
                     [reactor, reply](absl::StatusOr<grpc::ByteBuffer> bytes) {
                       if (bytes.ok()) reply->Swap(&*bytes);
@@ -57,12 +68,16 @@ void CallService::AddCall(const AnyMethod& method, Handler handler) {
 
 void CallService::AddStream(
     const AnyMethod& method,
-    std::function<Stream*(grpc::CallbackServerContext*)> open) {
+    std::function<Stream*(const grpc::CallbackServerContext&, const Caller&)>
+        open) {
   AddMethod(
       new RpcServiceMethod(method.path, RpcMethod::BIDI_STREAMING, nullptr));
   MarkMethodRawCallback(
-      methods_++, new CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
-                      std::move(open)));
+      methods_++,
+      new CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+          [this, open = std::move(open)](grpc::CallbackServerContext* context) {
+            return open(*context, identify_(*context));
+          }));
 }
 
 }  // namespace muster

@@ -12,16 +12,25 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "ps_server/caller/caller.h"
 
 namespace muster {
 
+// Says who calls.
+using IdentifyCaller =
+    std::function<Caller(const grpc::CallbackServerContext&)>;
+
+// A peer over gRPC, which proves nothing for now.
+Caller UnprovenPeer(const grpc::CallbackServerContext& context);
+
 // Calls over gRPC, by their rows in the call table instead of a generated base.
-// Thread-safe.
+// Who may not make one gets the error of CheckMayCall. Thread-safe.
 class CallService : public grpc::Service {
  public:
   // Passes on each call that `calls` has a handler for now. Both outlive the
   // service.
-  CallService(ServedCalls* calls, const Clock* clock);
+  CallService(ServedCalls* calls, const Clock* clock,
+              IdentifyCaller identify = UnprovenPeer);
 
  protected:
   // Answers a call from its bytes, which are there until it has.
@@ -31,11 +40,15 @@ class CallService : public grpc::Service {
   using Stream = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
   void AddCall(const AnyMethod& method, Handler handler);
-  void AddStream(const AnyMethod& method,
-                 std::function<Stream*(grpc::CallbackServerContext*)> open);
+  // `open` checks the caller.
+  void AddStream(
+      const AnyMethod& method,
+      std::function<Stream*(const grpc::CallbackServerContext&, const Caller&)>
+          open);
 
  private:
   const Clock* const clock_;
+  const IdentifyCaller identify_;
   int methods_ = 0;
 };
 

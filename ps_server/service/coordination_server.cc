@@ -1,7 +1,6 @@
 #include "ps_server/service/coordination_server.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"

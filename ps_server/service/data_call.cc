@@ -4,6 +4,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/cord.h"
+#include "common/rpc/call_table.h"
 #include "common/rpc/frame/frame_codec.h"
 #include "ps_server/service/serve_call.h"
 
@@ -67,6 +68,20 @@ class BytesAdapter {
 };
 
 }  // namespace
+
+absl::Status CheckMayCall(DataMethod method, const Caller& caller) {
+  switch (method) {
+    case DataMethod::kLoad:
+      return CheckMayCall(kLoadCall, caller);
+    case DataMethod::kPull:
+      return CheckMayCall(kPullCall, caller);
+    case DataMethod::kPush:
+      return CheckMayCall(kPushCall, caller);
+    case DataMethod::kReadSnapshot:
+      return CheckMayCall(kReadSnapshotCall, caller);
+  }
+  return absl::OkStatus();
+}
 
 void PassDataCall(const DataCallTarget& target, const ExchangeBody& request,
                   absl::Time deadline, BytesCallback answer) {

@@ -14,6 +14,7 @@
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "ps_server/block/buffer_pool.h"
+#include "ps_server/caller/caller.h"
 #include "ps_server/shard/push_context.h"
 
 namespace muster {
@@ -39,6 +40,10 @@ struct DataCallTarget {
   // The memory of values; an answer may outlive it.
   BufferPool* values = nullptr;
 };
+
+// Errors: those of the same for its row of the call table. A method that is
+// none is Dispatch's to refuse.
+absl::Status CheckMayCall(DataMethod method, const Caller& caller);
 
 using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 

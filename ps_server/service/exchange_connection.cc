@@ -95,6 +95,8 @@ void ExchangeConnection::Handle(const grpc::ByteBuffer& bytes) {
     }
     return End(status);
   }
+  const absl::Status may = CheckMayCall(body.method, parts_.caller);
+  if (!may.ok()) return Answer(header.call(), body.method, may);
   const absl::Time deadline =
       header.timeout_ms() == 0
           ? absl::InfiniteFuture()

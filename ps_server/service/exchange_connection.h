@@ -14,6 +14,7 @@
 #include "common/rpc/frame/exchange_codec.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "ps_server/caller/caller.h"
 #include "ps_server/service/data_call.h"
 
 namespace muster {
@@ -37,6 +38,8 @@ class ExchangeConnection
   struct Parts {
     // It and the clock outlive every callback of the shard.
     DataCallTarget target;
+    // Each of its requests is checked.
+    Caller caller;
     const Clock* clock = nullptr;
     // Called at the end, when gRPC uses it no more.
     std::function<void(ExchangeConnection*)> done;

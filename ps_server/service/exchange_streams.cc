@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/rpc/call_table.h"
 
 namespace muster {
 namespace {
@@ -15,14 +16,15 @@ absl::Status GoingAway() {
 }  // namespace
 
 ExchangeConnection* ExchangeStreams::Open(
-    const grpc::CallbackServerContext& context) {
+    const grpc::CallbackServerContext& context, const Caller& caller) {
   const std::string peer = context.peer();
   const auto connection =
       std::make_shared<ExchangeConnection>(ExchangeConnection::Parts{
-          {shard_, &values_}, clock_, [this, peer](ExchangeConnection* ended) {
-            OnDone(peer, ended);
-          }});
-  absl::Status refusal;
+          {shard_, &values_},
+          caller,
+          clock_,
+          [this, peer](ExchangeConnection* ended) { OnDone(peer, ended); }});
+  absl::Status refusal = CheckMayCall(kExchangeCall, caller);
   {
     absl::MutexLock lock(&mu_);
     open_.emplace(connection.get(), connection);

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "grpcpp/server_context.h"
 #include "ps_server/block/buffer_pool.h"
+#include "ps_server/caller/caller.h"
 #include "ps_server/service/data_call.h"
 #include "ps_server/service/exchange_connection.h"
 
@@ -30,8 +31,10 @@ class ExchangeStreams {
   ExchangeStreams(const ExchangeStreams&) = delete;
   ExchangeStreams& operator=(const ExchangeStreams&) = delete;
 
-  // A stream that a peer has opened. One too many ends with ResourceExhausted.
-  ExchangeConnection* Open(const grpc::CallbackServerContext& context);
+  // A stream that `caller` has opened. One too many ends with
+  // ResourceExhausted, one of who may have none with PermissionDenied.
+  ExchangeConnection* Open(const grpc::CallbackServerContext& context,
+                           const Caller& caller);
 
   // Ends every stream, those that come later at once, when what was read is
   // answered; without that a server waits for them when it shuts down.

@@ -4,6 +4,7 @@
 
 #include "common/rpc/call_table.h"
 #include "ps_server/block/buffer_pool.h"
+#include "ps_server/caller/caller.h"
 #include "ps_server/service/call_service.h"
 #include "ps_server/service/data_call.h"
 
@@ -19,9 +20,11 @@ class ParameterServiceShell : public CallService {
     AddDataCall(kPullCall, DataMethod::kPull);
     AddDataCall(kPushCall, DataMethod::kPush);
     AddDataCall(kReadSnapshotCall, DataMethod::kReadSnapshot);
-    AddStream(kExchangeCall, [streams](grpc::CallbackServerContext* context) {
-      return streams->Open(*context);
-    });
+    AddStream(kExchangeCall,
+              [streams](const grpc::CallbackServerContext& context,
+                        const Caller& caller) {
+                return streams->Open(context, caller);
+              });
   }
 
  private:

@@ -88,9 +88,16 @@ absl::Status SharedMemoryConnection::TakeRequest() {
   ASSIGN_OR_RETURN(const std::optional<RingEntry> entry, requests_.Take());
   if (!entry.has_value()) return absl::OkStatus();
   RETURN_IF_ERROR(Accept(*entry));
+  const auto method = static_cast<DataMethod>(entry->kind);
+  Call call(this, *entry);
+  const absl::Status may = CheckMayCall(method, parts_.caller);
+  if (!may.ok()) {
+    call.Fail(may);
+    return absl::OkStatus();
+  }
   const absl::Time deadline =
       parts_.clock->Now() + absl::Milliseconds(entry->timeout_ms);
-  Dispatch(static_cast<DataMethod>(entry->kind), Call(this, *entry), deadline);
+  Dispatch(method, call, deadline);
   return absl::OkStatus();
 }
 

@@ -15,6 +15,7 @@
 #include "common/shared_memory/memory_segment.h"
 #include "common/shared_memory/slot_message.h"
 #include "common/shared_memory/slot_ring.h"
+#include "ps_server/caller/caller.h"
 #include "ps_server/service/shard_server.h"
 #include "ps_server/shard/push_context.h"
 
@@ -34,6 +35,8 @@ class SharedMemoryConnection
     // Not owned; both outlive every callback of the shard.
     ShardServer* shard = nullptr;
     const Clock* clock = nullptr;
+    // Each of its requests is checked.
+    Caller caller;
   };
 
   SharedMemoryConnection(Parts parts, FileDescriptor socket,

@@ -15,10 +15,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/call_table.h"
+#include "common/rpc/served_calls.h"
 #include "common/shared_memory/handshake.h"
 #include "common/shared_memory/local_socket.h"
-#include "grpcpp/support/server_callback.h"
-#include "proto/shared_memory_service.grpc.pb.h"
+#include "ps_server/service/call_service.h"
 #include "spdlog/spdlog.h"
 
 namespace muster {
@@ -48,24 +49,24 @@ void Refuse(const FileDescriptor& socket, const absl::Status& why) {
   RefuseClaim(socket, why).IgnoreError();
 }
 
-class SharedMemoryServiceShell : public SharedMemoryService::CallbackService {
- public:
-  explicit SharedMemoryServiceShell(SharedMemoryOffer offer)
-      : offer_(std::move(offer)) {}
-
-  grpc::ServerUnaryReactor* Offer(grpc::CallbackServerContext* context,
-                                  const SharedMemoryOfferRequest* /*request*/,
-                                  SharedMemoryOffer* reply) override {
-    *reply = offer_;
-    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
+// The calls that the service below passes on, which are there before it.
+struct OfferCalls {
+  explicit OfferCalls(SharedMemoryOffer offer) {
+    calls.Handle(kOfferCall, [offer = std::move(offer)](
+                                 const SharedMemoryOfferRequest& /*request*/,
+                                 absl::Time /*deadline*/,
+                                 const ReplyCallback<SharedMemoryOffer>& done) {
+      done(offer);
+    });
   }
 
- private:
-  using SharedMemoryService::CallbackService::Offer;
+  ServedCalls calls;
+};
 
-  const SharedMemoryOffer offer_;
+class SharedMemoryServiceShell : private OfferCalls, public CallService {
+ public:
+  SharedMemoryServiceShell(SharedMemoryOffer offer, const Clock* clock)
+      : OfferCalls(std::move(offer)), CallService(&calls, clock) {}
 };
 
 }  // namespace
@@ -81,15 +82,16 @@ SharedMemoryListener::Start(Options options) {
     return absl::ResourceExhaustedError(
         absl::StrCat("shared memory: eventfd: ", std::strerror(errno)));
   }
-  return std::unique_ptr<SharedMemoryListener>(new SharedMemoryListener(
-      options, std::move(socket), std::move(stop), std::move(offer)));
+  return std::unique_ptr<SharedMemoryListener>(
+      new SharedMemoryListener(std::move(options), std::move(socket),
+                               std::move(stop), std::move(offer)));
 }
 
 SharedMemoryListener::SharedMemoryListener(Options options,
                                            FileDescriptor socket,
                                            FileDescriptor stop,
                                            SharedMemoryOffer offer)
-    : options_(options),
+    : options_(std::move(options)),
       socket_(std::move(socket)),
       stop_(std::move(stop)),
       offer_(std::move(offer)),
@@ -201,7 +203,8 @@ absl::Status SharedMemoryListener::GiveParameters(const FileDescriptor& socket,
 
 void SharedMemoryListener::Serve(FileDescriptor socket, MemorySegment segment) {
   const auto connection = std::make_shared<SharedMemoryConnection>(
-      SharedMemoryConnection::Parts{options_.shard, options_.clock},
+      SharedMemoryConnection::Parts{options_.shard, options_.clock,
+                                    options_.caller},
       std::move(socket), std::move(segment));
   if (!Register(connection)) return;
   const absl::Status end = connection->Serve();
@@ -230,9 +233,9 @@ void SharedMemoryListener::Reap() {
       servers_.end());
 }
 
-std::unique_ptr<grpc::Service> MakeSharedMemoryService(
-    SharedMemoryOffer offer) {
-  return std::make_unique<SharedMemoryServiceShell>(std::move(offer));
+std::unique_ptr<grpc::Service> MakeSharedMemoryService(SharedMemoryOffer offer,
+                                                       const Clock* clock) {
+  return std::make_unique<SharedMemoryServiceShell>(std::move(offer), clock);
 }
 
 }  // namespace muster

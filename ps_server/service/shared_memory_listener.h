@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "common/shared_memory/memory_segment.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "proto/shared_memory_service.pb.h"
+#include "ps_server/caller/caller.h"
 #include "ps_server/service/shard_server.h"
 #include "ps_server/service/shared_memory_connection.h"
 
@@ -35,6 +37,8 @@ class SharedMemoryListener {
     // Not owned; both outlive the listener and every callback of the shard.
     ShardServer* shard = nullptr;
     const Clock* clock = nullptr;
+    // Who connects: whoever has the token, which proves no role for now.
+    Caller caller = {Role::kUnproven, std::nullopt, Transport::kSharedMemory};
   };
 
   // Errors: Unavailable, ResourceExhausted.
@@ -109,7 +113,9 @@ class SharedMemoryListener {
 
 // SharedMemoryService over gRPC: tells who asks where this ps offers memory.
 // Thread-safe.
-std::unique_ptr<grpc::Service> MakeSharedMemoryService(SharedMemoryOffer offer);
+// The clock outlives the service.
+std::unique_ptr<grpc::Service> MakeSharedMemoryService(SharedMemoryOffer offer,
+                                                       const Clock* clock);
 
 }  // namespace muster
 

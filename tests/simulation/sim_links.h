@@ -3,7 +3,6 @@
 
 #include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "common/rpc/link.h"

@@ -1,5 +1,7 @@
 #include "tests/testing/exchange_server.h"
 
+#include <utility>
+
 #include "common/base/clock.h"
 #include "proto/parameter_service.grpc.pb.h"
 
@@ -9,22 +11,24 @@ namespace {
 class StreamService : public ParameterService::WithRawCallbackMethod_Exchange<
                           ParameterService::Service> {
  public:
-  explicit StreamService(ExchangeStreams* streams) : streams_(streams) {}
+  StreamService(ExchangeStreams* streams, Caller caller)
+      : streams_(streams), caller_(std::move(caller)) {}
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
       grpc::CallbackServerContext* context) override {
-    return streams_->Open(*context);
+    return streams_->Open(*context, caller_);
   }
 
  private:
   ExchangeStreams* const streams_;
+  const Caller caller_;
 };
 
 }  // namespace
 
-ExchangeServer::ExchangeServer(DataLink* shard)
+ExchangeServer::ExchangeServer(DataLink* shard, Caller caller)
     : streams_(shard, SystemClock()),
-      service_(std::make_unique<StreamService>(&streams_)),
+      service_(std::make_unique<StreamService>(&streams_, std::move(caller))),
       server_([this](grpc::ServerBuilder* builder) {
         builder->RegisterService(service_.get());
       }) {}

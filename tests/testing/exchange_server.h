@@ -5,16 +5,18 @@
 #include <string>
 
 #include "grpcpp/impl/codegen/service_type.h"
+#include "ps_server/caller/caller.h"
 #include "ps_server/service/data_call.h"
 #include "ps_server/service/exchange_streams.h"
 #include "tests/testing/loopback_server.h"
 
 namespace muster {
 
-// A LoopbackServer that has Exchange streams to `shard` and nothing else.
+// A LoopbackServer that has Exchange streams to `shard` and nothing else, and
+// takes every peer for `caller`.
 class ExchangeServer {
  public:
-  explicit ExchangeServer(DataLink* shard);
+  explicit ExchangeServer(DataLink* shard, Caller caller = {});
 
   ExchangeServer(const ExchangeServer&) = delete;
   ExchangeServer& operator=(const ExchangeServer&) = delete;

@@ -36,7 +36,8 @@ void LinkedShard::Serve() {
     listener_ = *std::move(listener);
     services_.push_back(MakeSharedMemoryService(
         options_.other_offer.socket_name().empty() ? listener_->offer()
-                                                   : options_.other_offer));
+                                                   : options_.other_offer,
+        options_.shard.clock));
   }
   grpc_server_ =
       std::make_unique<LoopbackServer>([this](grpc::ServerBuilder* builder) {

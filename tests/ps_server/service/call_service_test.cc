@@ -1,6 +1,7 @@
 #include "ps_server/service/call_service.h"
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "google/protobuf/descriptor.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "ps_server/caller/caller.h"
 #include "ps_server/service/coordination_server.h"
 #include "ps_server/service/shard_server.h"
 #include "tests/testing/await_reply.h"
@@ -37,7 +39,9 @@ class CallServiceTest : public testing::Test {
       reply.mutable_token()->set_round(request.model_epoch());
       done(reply);
     });
-    service_ = std::make_unique<CallService>(&calls_, &clock_);
+    service_ = std::make_unique<CallService>(
+        &calls_, &clock_,
+        [this](const grpc::CallbackServerContext&) { return caller_; });
     server_ =
         std::make_unique<LoopbackServer>([this](grpc::ServerBuilder* builder) {
           builder->RegisterService(service_.get());
@@ -60,6 +64,8 @@ class CallServiceTest : public testing::Test {
   }
 
   const MonotonicClock clock_{};
+  // Whom the service takes its peer for; changed between calls.
+  Caller caller_ = {Role::kUnproven, std::nullopt, Transport::kGrpc};
   ServedCalls calls_;
   std::unique_ptr<CallService> service_;
   std::unique_ptr<LoopbackServer> server_;
@@ -83,6 +89,15 @@ TEST_F(CallServiceTest, RefusesARequestThatIsNone) {
 TEST_F(CallServiceTest, RefusesWhatHasNoHandler) {
   EXPECT_THAT(AskBytes(kFinishCall, ""),
               StatusIs(absl::StatusCode::kUnimplemented));
+}
+
+TEST_F(CallServiceTest, RefusesACallerWhoseRoleIsNotInTheRow) {
+  caller_.role = Role::kWorker;
+  EXPECT_THAT(AskBytes(kPauseRoundsCall, ""),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr("CoordinationService/PauseRounds over gRPC")));
+  caller_.role = Role::kChief;
+  EXPECT_THAT(AskBytes(kPauseRoundsCall, ""), IsOk());
 }
 
 // A link whose peer answers every call with the same bytes.

@@ -1,6 +1,7 @@
 #include "ps_server/service/exchange_streams.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "grpcpp/support/channel_arguments.h"
 #include "gtest/gtest.h"
 #include "proto/parameter_service.grpc.pb.h"
+#include "ps_server/caller/caller.h"
 #include "tests/testing/delayed_calls.h"
 #include "tests/testing/exchange_server.h"
 
@@ -264,6 +266,31 @@ TEST_F(ExchangeStreamsTest, CloseAnswersWhatWasReadAndEndsTheStream) {
     EXPECT_FALSE((*one)->Read(&none));
     EXPECT_EQ((*one)->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   }
+}
+
+// A chief's request among a worker's.
+TEST_F(ExchangeStreamsTest, ChecksTheCallerOfEachRequest) {
+  ExchangeServer server(&shard_,
+                        {Role::kWorker, std::nullopt, Transport::kGrpc});
+  Stub stream(grpc::CreateChannel(server.address(),
+                                  grpc::InsecureChannelCredentials()));
+  ExchangeRequest load;
+  load.set_call(1);
+  load.mutable_load();
+  ASSERT_TRUE(stream->Write(load));
+  const ExchangeReply refused = stream.Read();
+  EXPECT_EQ(refused.error().code(),
+            static_cast<int>(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(refused.error().message(), HasSubstr("ParameterService/Load"));
+  ASSERT_TRUE(stream->Write(PullOf(/*call=*/2, /*bytes=*/4)));
+  EXPECT_EQ(stream.Read().pull().data(), "vvvv");
+}
+
+TEST_F(ExchangeStreamsTest, RefusesTheStreamOfWhoMayHaveNone) {
+  ExchangeServer server(&shard_, {Role::kPs, std::nullopt, Transport::kGrpc});
+  Stub stream(grpc::CreateChannel(server.address(),
+                                  grpc::InsecureChannelCredentials()));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
 TEST_F(ExchangeStreamsTest, RefusesOneStreamTooManyOfAConnection) {

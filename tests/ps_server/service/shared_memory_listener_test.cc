@@ -23,6 +23,7 @@
 #include "common/shared_memory/slot_ring.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ps_server/caller/caller.h"
 #include "ps_server/service/shard_server.h"
 #include "tests/common/shared_memory/open_descriptors.h"
 #include "tests/ps_server/shard/shard_requests.h"
@@ -137,8 +138,11 @@ class SharedMemoryListenerTest : public testing::Test {
     SharedMemoryListener::Options options;
     options.max_connections = max_connections;
     options.shard = shard;
+    Restart(std::move(options));
+  }
+  void Restart(SharedMemoryListener::Options options) {
     options.clock = &clock_;
-    auto listener = SharedMemoryListener::Start(options);
+    auto listener = SharedMemoryListener::Start(std::move(options));
     ASSERT_THAT(listener, IsOk());
     listener_ = *std::move(listener);
   }
@@ -237,6 +241,22 @@ TEST_F(SharedMemoryListenerTest, MessagesThatMakeNoSenseAreAnswered) {
   worker.Send(3, static_cast<DataMethod>(77), "");
   EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kUnimplemented,
                                         HasSubstr("no call 77")));
+}
+
+// A chief's request among a worker's.
+TEST_F(SharedMemoryListenerTest, ChecksTheCallerOfEachRequest) {
+  SharedMemoryListener::Options options;
+  options.shard = &shard_;
+  options.caller.role = Role::kWorker;
+  Restart(std::move(options));
+  RawWorker worker = Connect();
+  worker.Send(0, DataMethod::kLoad, "");
+  EXPECT_THAT(*worker.Await(),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr("ParameterService/Load over shared memory")));
+  worker.Send(0, DataMethod::kPush, FencedPush());
+  EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                        HasSubstr("fenced: ")));
 }
 
 TEST_F(SharedMemoryListenerTest, ARequestThatComesTooLateIsNotCarriedOut) {
