@@ -1,8 +1,9 @@
 #include "ps_server/ps_task.h"
 
-#include <functional>
 #include <utility>
 
+#include "common/base/logging.h"
+#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/process/exit_code.h"
 #include "common/rpc/channel_settings.h"
@@ -48,16 +49,9 @@ ShardOptions OptionsOfShard(const PsTaskOptions& options) {
   return shard;
 }
 
-void LogInfo(absl::string_view line) { spdlog::info("{}", std::string(line)); }
-
 // On task 0 the coordinator says of workers what the shard could say, too.
-std::function<void(const std::string&)> SayOfShard(int32_t task_index) {
-  if (task_index == 0) return nullptr;
-  return LogInfo;
-}
-
-void LogWarning(absl::string_view line) {
-  spdlog::warn("{}", std::string(line));
+Reporter ReporterOfShard(int32_t task_index) {
+  return task_index == 0 ? Reporter() : Reporter(&LogLine);
 }
 
 }  // namespace
@@ -85,7 +79,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
               [this](const ShardState& state, const std::string& optimizer) {
                 OnShardPhase(state, optimizer);
               },
-              SayOfShard(options_.task_index)}),
+              ReporterOfShard(options_.task_index)}),
       streams_(&shard_, options_.clock) {
   if (options_.task_index != 0) return;
   CoordinationServer::Options coordination;
@@ -98,7 +92,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
   coordination.on_phase_change = [this](const JobState& state) {
     OnJobPhase(state);
   };
-  coordination.say = LogInfo;
+  coordination.reporter = Reporter(&LogLine);
   coordination.awaited = [this](const JobState& state) {
     return DescribeAwaited(state);
   };
@@ -142,11 +136,13 @@ absl::Status PsTask::OfferSharedMemory() {
 }
 
 absl::Status PsTask::Listen(const std::string& address) {
-  ASSIGN_OR_RETURN(
-      ListeningServer listening,
-      StartServer(
-          address, {options_.port_wait, options_.clock, latch_, LogWarning},
-          [this](ServerListener* listener) { return TryServe(listener); }));
+  ASSIGN_OR_RETURN(ListeningServer listening,
+                   StartServer(address,
+                               {options_.port_wait, options_.clock, latch_,
+                                Reporter(&LogLine), Reporter::kWarning},
+                               [this](ServerListener* listener) {
+                                 return TryServe(listener);
+                               }));
   server_ = std::move(listening.server);
   listener_ = std::move(listening.listener);
   port_ = listener_->port();
@@ -167,7 +163,7 @@ absl::Status PsTask::Listen(const std::string& address) {
     watch.awaited = [this](const JobState& state) {
       return DescribeAwaited(state);
     };
-    watch.say = LogInfo;
+    watch.reporter = Reporter(&LogLine);
     watch.clock = options_.clock;
     watch.latch = latch_;
     watcher_ = std::make_unique<JobWatcher>(std::move(watch));

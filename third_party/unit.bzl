@@ -1,21 +1,34 @@
 """A unit is a class or a family of functions: NAME.h and NAME.cc, or one of them.
 
-    unit("step_budget", deps = ["//common/rpc:protocol"])
+    unit("step_budget", deps = ["//common/cluster:task_id"])
     unit_test("step_budget_test")
 
 What nearly all of them include is among their deps without being named.
 """
 
-_DEPS = ["//third_party:absl"]
+_ABSL = "//third_party:absl"
 _MACROS = "//common/base:status_macros"
+
+# Small, and below nearly everything: for all but common/base itself.
+_BASE = [
+    "//common/base:clock",
+    "//common/base:reporter",
+]
+
+# Likewise, for all but common/.
+_ABOVE_COMMON = ["//common/rpc:protocol"]
+
 _TEST_DEPS = [
     "//tests/testing:status_matchers",
     "//third_party:gtest_main",
 ]
 
 def _common_deps(name):
-    is_macros = _MACROS == "//{}:{}".format(native.package_name(), name)
-    return _DEPS if is_macros else _DEPS + [_MACROS]
+    folder = native.package_name()
+    if folder == "common/base":
+        return [_ABSL] if name == "status_macros" else [_ABSL, _MACROS]
+    deps = [_ABSL, _MACROS] + _BASE
+    return deps if folder.startswith("common/") else deps + _ABOVE_COMMON
 
 def unit(name, srcs = None, hdrs = None, deps = [], **kwargs):
     """A library of NAME.cc and NAME.h, as far as they exist.
@@ -26,7 +39,7 @@ def unit(name, srcs = None, hdrs = None, deps = [], **kwargs):
       name: the stem of its files.
       srcs: its sources, where they have other names or are several.
       hdrs: its headers, likewise.
-      deps: what it includes besides Abseil and the status macros.
+      deps: what it includes besides what every unit has.
       **kwargs: passed on to cc_library.
     """
     if srcs == None:
@@ -56,14 +69,17 @@ def unit_test(name, of = "", srcs = None, size = "small", deps = [], **kwargs):
         and what every unit has.
       **kwargs: passed on to cc_test.
     """
+    common_deps = _common_deps(name)
     tested = []
     if of != None:
         folder = native.package_name()[len("tests/"):]
-        tested = ["//{}:{}".format(folder, of or name[:-len("_test")])]
+        unit_tested = "//{}:{}".format(folder, of or name[:-len("_test")])
+        if unit_tested not in common_deps:
+            tested = [unit_tested]
     native.cc_test(
         name = name,
         size = size,
         srcs = srcs or [name + ".cc"],
-        deps = deps + tested + _common_deps(name) + _TEST_DEPS,
+        deps = deps + tested + common_deps + _TEST_DEPS,
         **kwargs
     )

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/logging.h"
+#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/cluster/cluster_resolver.h"
@@ -346,8 +347,9 @@ absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
   return options;
 }
 
-absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
-                                                TrainingSpec training) {
+absl::StatusOr<WorkerOptions> MakeWorkerOptions(
+    const ResolvedCluster& cluster, TrainingSpec training,
+    const CommandLine& command_line) {
   ASSIGN_OR_RETURN(WorkerOptions options, MakeTaskOptions<WorkerOptions>(
                                               cluster, std::move(training)));
   options.profiled.first = absl::GetFlag(FLAGS_profile_from_step);
@@ -355,7 +357,11 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(const ResolvedCluster& cluster,
   Printing printing = MakePrinting(PrintingFlags(cluster.task));
   options.progress = std::move(printing.progress);
   options.write_progress = std::move(printing.write_progress);
-  options.say = std::move(printing.say);
+  options.reporter = std::move(printing.reporter);
+  ASSIGN_OR_RETURN(options.init, InitFlags(command_line));
+  options.stop_source =
+      StopSource(options.training, absl::GetFlag(FLAGS_training),
+                 Repeated(command_line, "set"));
   return options;
 }
 
@@ -371,7 +377,7 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   auto options =
       MakeTaskOptions<EvaluatorOptions>(cluster, std::move(training));
   if (!options.ok()) return Fail(options.status());
-  options->say = MakePrinting(PrintingFlags(cluster.task)).say;
+  options->reporter = MakePrinting(PrintingFlags(cluster.task)).reporter;
   if (absl::GetFlag(FLAGS_profile_steps) > 0) {
     return Fail(absl::InvalidArgumentError(
         "--profile_steps: an evaluator takes no steps; give it to a worker"));
@@ -392,6 +398,38 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   if (absl::IsCancelled(task.status())) return latch.Wait().exit_code;
   if (!task.ok()) return Fail(task.status());
   return (*task)->Run();
+}
+
+int RunWorker(const ResolvedCluster& cluster, WorkerOptions options,
+              const MonotonicClock& clock) {
+  const auto link = LinkFlag(cluster);
+  if (!link.ok()) return Fail(link.status());
+  SignalTarget target;
+  options.clock = &clock;
+  options.latch = target.latch();
+  SayHello(cluster, options.training, options.compute_threads);
+
+  const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
+  WorkerLinks links =
+      cluster.spec.empty()
+          ? MakeStandaloneLinks(&clock, options.compute_threads,
+                                absl::GetFlag(FLAGS_worker_timeout))
+          : MakeClusterLinks(cluster.spec, *link, Reporter(&LogLine), &clock);
+  const auto task = WorkerTask::Create(std::move(options), std::move(links));
+  std::function<void(int)> on_signal;
+  if (task.ok()) {
+    on_signal = [&task](int signal) {
+      spdlog::info("signal {}: finishing the step; again to end at once",
+                   signal);
+      (*task)->RequestStop(signal);
+    };
+  }
+  const std::optional<int> stopped = target.HandTo(on_signal);
+  if (stopped.has_value()) return *stopped;
+  if (!task.ok()) return Fail(task.status());
+  const int exit_code = (*task)->Run();
+  target.HandTo(nullptr);
+  return exit_code;
 }
 
 int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
@@ -418,46 +456,10 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
     return RunEvaluator(cluster, *std::move(training), clock);
   }
   absl::StatusOr<WorkerOptions> options =
-      MakeWorkerOptions(cluster, *std::move(training));
+      MakeWorkerOptions(cluster, *std::move(training), command_line);
   if (!options.ok()) return Fail(options.status());
-  auto init = InitFlags(command_line);
-  if (!init.ok()) return Fail(init.status());
-  options->init = *std::move(init);
-  options->stop_source =
-      StopSource(options->training, absl::GetFlag(FLAGS_training),
-                 Repeated(command_line, "set"));
-  const auto link = LinkFlag(cluster);
-  if (!link.ok()) return Fail(link.status());
-  SignalTarget target;
-  options->clock = &clock;
-  options->latch = target.latch();
   options->start_time = start_time;
-  SayHello(cluster, options->training, options->compute_threads);
-
-  const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
-  WorkerLinks links =
-      cluster.spec.empty()
-          ? MakeStandaloneLinks(&clock, options->compute_threads,
-                                absl::GetFlag(FLAGS_worker_timeout))
-          : MakeClusterLinks(
-                cluster.spec, *link,
-                [](const std::string& line) { spdlog::info("{}", line); },
-                &clock);
-  const auto task = WorkerTask::Create(*std::move(options), std::move(links));
-  std::function<void(int)> on_signal;
-  if (task.ok()) {
-    on_signal = [&task](int signal) {
-      spdlog::info("signal {}: finishing the step; again to end at once",
-                   signal);
-      (*task)->RequestStop(signal);
-    };
-  }
-  const std::optional<int> stopped = target.HandTo(on_signal);
-  if (stopped.has_value()) return *stopped;
-  if (!task.ok()) return Fail(task.status());
-  const int exit_code = (*task)->Run();
-  target.HandTo(nullptr);
-  return exit_code;
+  return RunWorker(cluster, *std::move(options), clock);
 }
 
 int Main(const std::vector<std::string>& args) {

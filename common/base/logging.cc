@@ -50,6 +50,11 @@ absl::StatusOr<spdlog::level::level_enum> ParseLevel(const std::string& name) {
   return static_cast<spdlog::level::level_enum>(it - kLevels.begin());
 }
 
+spdlog::level::level_enum LevelOf(Reporter::Level level) {
+  if (level == Reporter::kInfo) return spdlog::level::info;
+  return level == Reporter::kWarning ? spdlog::level::warn : spdlog::level::err;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<spdlog::logger>> MakeLogger(
@@ -84,6 +89,10 @@ absl::Status SetUpLogging(const LogOptions& options) {
                    MakeLogger(options, std::move(sink)));
   spdlog::set_default_logger(std::move(logger));
   return absl::OkStatus();
+}
+
+void LogLine(Reporter::Level level, absl::string_view line) {
+  spdlog::log(LevelOf(level), "{}", std::string(line));
 }
 
 }  // namespace muster

@@ -6,6 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/reporter.h"
 #include "spdlog/sinks/sink.h"
 #include "spdlog/spdlog.h"
 
@@ -31,6 +33,9 @@ absl::Status SetUpLogging(const LogOptions& options);
 // forge a line nor drive the terminal.
 absl::StatusOr<std::shared_ptr<spdlog::logger>> MakeLogger(
     const LogOptions& options, spdlog::sink_ptr sink);
+
+// Writes a line of a Reporter through spdlog's default logger. Thread-safe.
+void LogLine(Reporter::Level level, absl::string_view line);
 
 }  // namespace muster
 

@@ -100,9 +100,8 @@ void AddSlots(const TensorDef& parameter, const Shape& shape,
       file->Add(parameter, slot, parameter.dtype(), shape);
     }
   }
-  const int64_t blocks =
-      (shape.num_elements() + kBlockElements - 1) / kBlockElements;
-  file->Add(parameter, kUpdateCountsSlot, INT64, Shape({blocks}));
+  file->Add(parameter, kUpdateCountsSlot, INT64,
+            Shape({NumBlocks(shape.num_elements())}));
 }
 
 }  // namespace

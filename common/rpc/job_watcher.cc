@@ -142,7 +142,7 @@ void JobWatcher::SayWait(const std::string& what) {
   } else if (waiting_.Stop()) {
     line = "no longer waiting";
   }
-  if (!line.empty() && options_.say) options_.say(line);
+  if (!line.empty()) options_.reporter.Info(line);
 }
 
 bool JobWatcher::Pause(absl::Duration duration) {

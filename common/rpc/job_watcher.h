@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/base/wait_reporter.h"
 #include "common/process/stop_latch.h"
 #include "common/rpc/credentials.h"
@@ -47,8 +48,8 @@ class JobWatcher {
     // The tasks of the job that this one waits for, in words; "" for none.
     // Asked there, too. Null: none.
     std::function<std::string(const JobState&)> awaited;
-    // A line for the operator, on the watcher's thread; null: none.
-    std::function<void(absl::string_view)> say;
+    // A line for the operator, on the watcher's thread.
+    Reporter reporter;
     // Outlive the watcher.
     const Clock* clock = nullptr;
     StopLatch* latch = nullptr;

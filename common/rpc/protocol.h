@@ -20,6 +20,11 @@ inline constexpr absl::string_view kMusterVersion = "0.1.0";
 // pieces are equally fast on the wire).
 inline constexpr int64_t kBlockElements = 65536;
 
+// Blocks of a tensor of `elements`.
+constexpr int64_t NumBlocks(int64_t elements) {
+  return (elements + kBlockElements - 1) / kBlockElements;
+}
+
 // A part is at most this many tensor bytes: 4 blocks. Below gRPC's default
 // limit of 4 MiB with any header.
 inline constexpr int64_t kMaxPartBytes = 4 * kBlockElements * 4;

@@ -103,7 +103,9 @@ void EventFileWriter::WriteWaiting() {
       waiting_ = std::move(batch);
     }
   }
-  if (!line.empty()) options_.say(/*is_error=*/!status.ok(), line);
+  if (line.empty()) return;
+  options_.reporter.Report(status.ok() ? Reporter::kInfo : Reporter::kError,
+                           line);
 }
 
 std::string EventFileWriter::Note(const absl::Status& status, absl::Time now) {

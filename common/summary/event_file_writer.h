@@ -2,7 +2,6 @@
 #define COMMON_SUMMARY_EVENT_FILE_WRITER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/summary/event_file.h"
 #include "proto/summary.pb.h"
 
@@ -34,7 +34,7 @@ class EventFileWriter {
     // dropped.
     int64_t max_waiting_bytes = 16 << 20;
     // A line for the operator, from the writing thread.
-    std::function<void(bool is_error, absl::string_view)> say;
+    Reporter reporter;
   };
 
   explicit EventFileWriter(Options options);

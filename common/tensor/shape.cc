@@ -40,6 +40,12 @@ absl::Status Check(absl::Span<const int64_t> dims) {
 
 }  // namespace
 
+int64_t NumElements(absl::Span<const int64_t> dims) {
+  int64_t elements = 1;
+  for (const int64_t dim : dims) elements *= dim;
+  return elements;
+}
+
 Shape::Shape(std::initializer_list<int64_t> dims) : dims_(dims) {
   assert(Check(dims_).ok());
 }
@@ -50,12 +56,6 @@ absl::StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
   Shape shape;
   shape.dims_.assign(dims.begin(), dims.end());
   return shape;
-}
-
-int64_t Shape::num_elements() const {
-  int64_t elements = 1;
-  for (const int64_t dim : dims_) elements *= dim;
-  return elements;
 }
 
 std::string Shape::ToString() const { return DimsToString(dims_); }

@@ -11,6 +11,9 @@
 
 namespace muster {
 
+// The elements of a tensor with these dimensions, which fit into a Shape.
+int64_t NumElements(absl::Span<const int64_t> dims);
+
 // The dimensions of a tensor, row-major. An empty shape is a scalar. A Shape
 // always holds: rank <= kMaxRank, every dimension >= 0, and the number of
 // elements times 8 bytes fits in int64_t.
@@ -28,7 +31,7 @@ class Shape {
   int rank() const { return static_cast<int>(dims_.size()); }
   int64_t dim(int i) const { return dims_[i]; }
   absl::Span<const int64_t> dims() const { return dims_; }
-  int64_t num_elements() const;
+  int64_t num_elements() const { return NumElements(dims_); }
 
   // "[5, 5, 1, 32]"; "[]" for a scalar.
   std::string ToString() const;

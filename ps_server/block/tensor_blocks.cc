@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "common/tensor/aligned_buffer.h"
+#include "common/tensor/shape.h"
 
 namespace muster {
 namespace {
@@ -21,14 +22,8 @@ int64_t PaddedElements(int64_t elements) {
 
 }  // namespace
 
-int64_t NumElements(const TensorDef& def) {
-  int64_t elements = 1;
-  for (const int64_t dim : def.shape()) elements *= dim;
-  return elements;
-}
-
 int64_t SlotMemoryBytes(const TensorDef& def, size_t num_slots) {
-  return PaddedElements(NumElements(def)) *
+  return PaddedElements(NumElements(def.shape())) *
          static_cast<int64_t>(num_slots * sizeof(float));
 }
 
@@ -36,7 +31,7 @@ TensorBlocks::TensorBlocks(const TensorDef& def,
                            absl::Span<const SlotDef> slots, float* parameter,
                            float* slot_memory)
     : def_(def),
-      elements_(NumElements(def)),
+      elements_(NumElements(def.shape())),
       num_blocks_(NumBlocks(elements_)),
       num_slots_(static_cast<int>(slots.size())),
       parameter_(parameter),

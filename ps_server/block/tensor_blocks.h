@@ -81,16 +81,9 @@ inline float DecayAndAdd(float value, float decay, float delta) {
   return (value - decay * value) + delta;
 }
 
-// The elements of a tensor whose definition was checked.
-int64_t NumElements(const TensorDef& def);
-
-// The bytes that so many slots of it take in TensorBlocks, with padding.
+// The bytes that so many slots of a tensor, whose definition was checked, take
+// in TensorBlocks, with padding.
 int64_t SlotMemoryBytes(const TensorDef& def, size_t num_slots);
-
-// Blocks of a tensor of `elements`.
-inline int64_t NumBlocks(int64_t elements) {
-  return (elements + kBlockElements - 1) / kBlockElements;
-}
 
 }  // namespace muster
 

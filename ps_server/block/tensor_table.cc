@@ -53,12 +53,12 @@ absl::Status CheckDecay(const TensorDef& def) {
 absl::Status CheckIsWhole(absl::string_view what, const TensorDef& def) {
   const Extent& extent = def.extent();
   if (!def.has_extent() ||
-      (extent.begin() == 0 && extent.length() == NumElements(def))) {
+      (extent.begin() == 0 && extent.length() == NumElements(def.shape()))) {
     return absl::OkStatus();
   }
   return absl::UnimplementedError(absl::StrCat(
       what, ": extent [", extent.begin(), ", + ", extent.length(), ") of its ",
-      NumElements(def), " elements; a shard holds whole tensors only"));
+      NumElements(def.shape()), " elements; a shard holds whole tensors only"));
 }
 
 absl::Status CheckDef(const TensorDef& def) {
@@ -105,15 +105,17 @@ absl::StatusOr<int64_t> CheckTensorDefs(
     }
     const int streams = def.kind() == TRAINABLE ? 1 + num_slots : 1;
     // By division: a product of checked factors could still overflow.
-    if (NumElements(def) >
+    if (NumElements(def.shape()) >
         left / static_cast<int64_t>(sizeof(float)) / streams) {
       return absl::InvalidArgumentError(absl::StrCat(
           "define '", def.name(), "': ",
-          SaturatingProduct(NumElements(def), streams * int64_t{sizeof(float)}),
+          SaturatingProduct(NumElements(def.shape()),
+                            streams * int64_t{sizeof(float)}),
           " bytes with its slots, ", left, " are left of the ", max_bytes,
           " that the shard may have; use more ps tasks"));
     }
-    left -= NumElements(def) * static_cast<int64_t>(sizeof(float)) * streams;
+    left -= NumElements(def.shape()) * static_cast<int64_t>(sizeof(float)) *
+            streams;
   }
   return left;
 }
@@ -129,7 +131,7 @@ absl::StatusOr<TensorTable> TensorTable::Create(
   std::vector<int64_t> begins;
   std::vector<int64_t> slot_begins;
   for (const TensorDef& def : defs) {
-    begins.push_back(places.Add(NumElements(def) * sizeof(float)));
+    begins.push_back(places.Add(NumElements(def.shape()) * sizeof(float)));
     slot_begins.push_back(
         slot_places.Add(SlotMemoryBytes(def, slots_of(def).size())));
   }

@@ -60,7 +60,7 @@ absl::Duration CoordinationServer::Advance() {
   AnswerWatches(now);
   AnswerSteps(now);
   for (const std::string& line : coordinator_.TakeLines()) {
-    if (options_.say) options_.say(line);
+    options_.reporter.Info(line);
   }
   if (coordinator_.phase() != told_phase_) {
     told_phase_ = coordinator_.phase();
@@ -77,7 +77,7 @@ absl::Duration CoordinationServer::Advance() {
 }
 
 void CoordinationServer::SayWait(absl::Time now) {
-  if (!options_.awaited || !options_.say) return;
+  if (!options_.awaited) return;
   // Steps do not raise the version; what matters then does.
   if (coordinator_.phase() == INITIAL ||
       coordinator_.state_version() != awaited_version_) {
@@ -90,7 +90,7 @@ void CoordinationServer::SayWait(absl::Time now) {
   } else if (waiting_.Stop()) {
     line = "no longer waiting";
   }
-  if (!line.empty()) options_.say(line);
+  if (!line.empty()) options_.reporter.Info(line);
 }
 
 void CoordinationServer::AnswerWatches(absl::Time now) {

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/base/wait_reporter.h"
 #include "common/rpc/coordination_link.h"
 #include "ps_server/coordinator/coordinator.h"
@@ -33,7 +34,7 @@ class CoordinationServer : public CoordinationLink {
     std::function<void(const JobState&)> on_phase_change;
     // A line for the operator (Coordinator::TakeLines, and for whom the job
     // waits).
-    std::function<void(const std::string&)> say;
+    Reporter reporter;
     // Asked there, each second at least while the job is INITIAL, then when the
     // state has changed: for whom the job waits; "" for nobody. Null: for
     // nobody.

@@ -1,6 +1,5 @@
 #include "ps_server/service/shard_server.h"
 
-#include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -99,8 +98,8 @@ absl::StatusOr<HelloReply> ShardServer::Greet(
   const uint64_t before = shard.CurrentIncarnation(request.sender());
   absl::StatusOr<HelloReply> reply = shard.Hello(request);
   const uint64_t after = shard.CurrentIncarnation(request.sender());
-  if (options_.say && before != 0 && after != before) {
-    options_.say(absl::StrCat(
+  if (before != 0 && after != before) {
+    options_.reporter.Info(absl::StrCat(
         TaskName(request.sender()), " was started anew: incarnation ",
         absl::Hex(after), " replaces ", absl::Hex(before)));
   }

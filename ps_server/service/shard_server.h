@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/base/thread_team.h"
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
@@ -46,7 +47,7 @@ class ShardServer : public DataLink {
         on_phase_change;
     // A line for the operator, in the same way: a start of a task was replaced
     // by another one.
-    std::function<void(const std::string&)> say;
+    Reporter reporter;
   };
 
   explicit ShardServer(Options options);

@@ -7,7 +7,7 @@
 #include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/caller/cluster_check.h"
-#include "ps_server/shard/request_errors.h"
+#include "ps_server/shard/request_name.h"
 
 namespace muster {
 

@@ -11,7 +11,7 @@
 #include "ps_server/block/value_cord.h"
 #include "ps_server/caller/count_range.h"
 #include "ps_server/caller/task_name.h"
-#include "ps_server/shard/request_errors.h"
+#include "ps_server/shard/request_name.h"
 
 namespace muster {
 namespace {

@@ -21,6 +21,7 @@
 #include "proto/coordination_service.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"
 #include "tests/ps_server/shard/shard_requests.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -324,8 +325,7 @@ TEST_F(PsTaskTest, RefusesAWorkerThatItsClusterDoesNotList) {
 }
 
 TEST_F(PsTaskTest, WhoWatchesTheJobSaysForWhomItWaits) {
-  absl::Mutex mu;
-  std::vector<std::string> lines;
+  ReportedLines lines;
   StopLatch latch;
   JobWatcher::Options watch;
   watch.address = absl::StrCat("127.0.0.1:", task_->port());
@@ -333,25 +333,18 @@ TEST_F(PsTaskTest, WhoWatchesTheJobSaysForWhomItWaits) {
   watch.awaited = [](const JobState& state) {
     return state.workers_size() == 0 ? "the chief" : "";
   };
-  watch.say = [&](absl::string_view line) {
-    absl::MutexLock lock(&mu);
-    lines.emplace_back(line);
-  };
+  watch.reporter = lines.reporter();
   watch.clock = &clock_;
   watch.latch = &latch;
-  const auto await = [&](size_t count) {
-    const auto said = [&lines, count] { return lines.size() >= count; };
-    absl::MutexLock lock(&mu);
-    mu.Await(absl::Condition(&said));
-  };
   {
     const JobWatcher watcher(watch);
-    await(1);
+    lines.Await(1);
     RegisterChief();
-    await(2);
+    lines.Await(2);
   }
-  EXPECT_THAT(lines, ElementsAre(StartsWith("waiting for the chief; "),
-                                 "no longer waiting"));
+  EXPECT_THAT(lines.lines(),
+              ElementsAre(StartsWith("I waiting for the chief; "),
+                          "I no longer waiting"));
 }
 
 TEST_F(PsTaskTest, AnotherPsEndsWhenTaskZeroStaysAway) {

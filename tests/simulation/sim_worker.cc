@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/cluster/task_id.h"
@@ -134,7 +135,7 @@ int SimWorker::Run() {
   if (is_chief() && !TakeLock()) return kExitBadConfig;
   const absl::Status created = Create();
   if (!created.ok()) {
-    Say(/*is_error=*/true, created.ToString());
+    reporter_.Error(created.ToString());
     return kExitBadConfig;
   }
   if (!alive_) session_->RequestStop(/*signal=*/9);
@@ -145,7 +146,7 @@ int SimWorker::Run() {
 bool SimWorker::TakeLock() {
   uint64_t& holder = options_.disk->lock_holder;
   if (holder != 0 && options_.bug != Bug::kLockIgnored) {
-    Say(/*is_error=*/true, "the train_dir is locked");
+    reporter_.Error("the train_dir is locked");
     return false;
   }
   holder = options_.incarnation;
@@ -180,9 +181,6 @@ absl::Status SimWorker::Create() {
 }
 
 absl::Status SimWorker::CreateChiefParts() {
-  const auto say = [this](bool is_error, absl::string_view text) {
-    Say(is_error, text);
-  };
   RETURN_IF_ERROR(CleanTrainDir(&file_system_, kTrainDir));
   saved_step_ = NewestSavedStep(&file_system_, kTrainDir);
   ModelLoader::Options load;
@@ -194,7 +192,7 @@ absl::Status SimWorker::CreateChiefParts() {
     load.tasks.push_back(MakeTaskId(kWorkerJob, i));
   }
   load.rows = {kDataSetRows, /*worker_rows=*/1};
-  load.say = say;
+  load.reporter = reporter_;
   loader_ = std::make_unique<ModelLoader>(load);
   source_ = std::make_unique<CountersSource>(&file_system_, options_.model,
                                              client_.get(), loader_.get());
@@ -215,13 +213,13 @@ absl::Status SimWorker::CreateChiefParts() {
   save.tasks = load.tasks;
   save.slots = options_.model->slots;
   save.retention.keep = options_.model->scenario.keep;
-  save.say = [say](absl::string_view text) { say(false, text); };
+  save.reporter = reporter_;
   model_saver_ = std::make_unique<ModelSaver>(save);
   CheckpointSaver::Options saving;
   saving.every_steps = options_.model->scenario.save_every_steps;
   saving.clock = &process_;
   checkpoint_saver_ = std::make_unique<CheckpointSaver>(
-      saving, [this] { return model_saver_->Begin(); }, say);
+      saving, [this] { return model_saver_->Begin(); }, reporter_);
   return absl::OkStatus();
 }
 
@@ -264,9 +262,7 @@ TrainingSession::Parts SimWorker::SessionParts() {
   parts.wait_for_saves = [this] {
     if (checkpoint_saver_ != nullptr) checkpoint_saver_->WaitForWriter();
   };
-  parts.say = [this](bool is_error, absl::string_view text) {
-    Say(is_error, text);
-  };
+  parts.reporter = reporter_;
   parts.on_enter = [this](const EnterEpoch& epoch) {
     if (model_saver_ != nullptr) model_saver_->Enter(epoch.model_epoch);
   };
@@ -275,12 +271,12 @@ TrainingSession::Parts SimWorker::SessionParts() {
   return parts;
 }
 
-void SimWorker::Say(bool is_error, absl::string_view text) {
+void SimWorker::Say(Reporter::Level level, absl::string_view text) {
   if (!alive_) return;
   options_.simulator->NoteText(name_, text);
-  said_error_ |= is_error;
+  said_error_ |= level == Reporter::kError;
   absl::string_view path = text;
-  if (!is_error && absl::ConsumePrefix(&path, "saved ")) {
+  if (level == Reporter::kInfo && absl::ConsumePrefix(&path, "saved ")) {
     options_.oracle->Saved(std::string(path));
   }
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/reporter.h"
 #include "tests/simulation/bug.h"
 #include "tests/simulation/counting_steps.h"
 #include "tests/simulation/oracle.h"
@@ -71,10 +72,14 @@ class SimWorker {
   absl::Status CreateChiefParts();
   TrainingSession::Options SessionOptions() const;
   TrainingSession::Parts SessionParts();
-  void Say(bool is_error, absl::string_view text);
+  void Say(Reporter::Level level, absl::string_view text);
 
   const Options options_;
   const std::string name_;
+  const Reporter reporter_{
+      [this](Reporter::Level level, absl::string_view text) {
+        Say(level, text);
+      }};
   Sender sender_;
   SimProcess process_;
   SimCaller caller_;

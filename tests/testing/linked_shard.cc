@@ -58,18 +58,10 @@ std::unique_ptr<ParameterLink> LinkedShard::Connect() {
   SharedMemoryLink::Options options;
   options.peer = peer;
   options.required = options_.required;
-  options.say = [this](const std::string& line) {
-    absl::MutexLock lock(&mu_);
-    said_.push_back(line);
-  };
+  options.reporter = said_.reporter();
   options.clock = options_.shard.clock;
   return std::make_unique<SharedMemoryLink>(std::move(options),
                                             std::move(grpc));
-}
-
-std::vector<std::string> LinkedShard::said() const {
-  absl::MutexLock lock(&mu_);
-  return said_;
 }
 
 }  // namespace muster

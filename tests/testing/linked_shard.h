@@ -15,6 +15,7 @@
 #include "ps_server/service/shard_server.h"
 #include "ps_server/service/shared_memory_listener.h"
 #include "tests/testing/loopback_server.h"
+#include "tests/testing/reported_lines.h"
 #include "worker/client/link/shared_memory_link.h"
 
 namespace muster {
@@ -69,7 +70,7 @@ class LinkedShard {
   // The memory is gone, the ps is not.
   void StopListening() { listener_.reset(); }
   // What the links said.
-  std::vector<std::string> said() const;
+  std::vector<std::string> said() const { return said_.lines(); }
 
  private:
   void Serve();
@@ -83,8 +84,7 @@ class LinkedShard {
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<LoopbackServer> grpc_server_;
 
-  mutable absl::Mutex mu_;
-  std::vector<std::string> said_ ABSL_GUARDED_BY(mu_);
+  ReportedLines said_;
 
   // Last: uses all of the above.
   std::unique_ptr<ParameterLink> own_link_;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/rpc/server/server_settings.h"
 #include "grpcpp/security/server_credentials.h"
 
@@ -17,7 +18,7 @@ LoopbackServer::LoopbackServer(
   listener_->AddTo(&builder, grpc::InsecureServerCredentials());
   add(&builder);
   server_ = builder.BuildAndStart();
-  listener_->Start(SystemClock(), [](absl::string_view) {});
+  listener_->Start(SystemClock(), Reporter());
   address_ = absl::StrCat("127.0.0.1:", listener_->port());
 }
 

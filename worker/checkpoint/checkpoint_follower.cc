@@ -23,24 +23,23 @@ int CheckpointFollower::Run() {
     const std::optional<StopReason> job =
         options_.job->WaitFor(absl::ZeroDuration());
     if (job.has_value() && job->exit_code != kExitDone) {
-      options_.say(/*is_error=*/true, job->text);
+      options_.reporter.Error(job->text);
       return job->exit_code;
     }
     Look();
     const absl::Status status = EvaluateWaiting();
     if (!status.ok() && !absl::IsCancelled(status)) {
-      options_.say(/*is_error=*/true, status.message());
+      options_.reporter.Error(status.message());
       return kExitBadCheckpoint;
     }
     if (job.has_value() && status.ok()) {
-      options_.say(/*is_error=*/false,
-                   absl::StrCat("ending: ", job->text, "; evaluated ",
-                                evaluated_, " checkpoints"));
+      options_.reporter.Info(absl::StrCat("ending: ", job->text, "; evaluated ",
+                                          evaluated_, " checkpoints"));
       return kExitDone;
     }
     interrupted = options_.interrupted->WaitFor(options_.look_every);
   }
-  options_.say(/*is_error=*/false, absl::StrCat("ending: ", interrupted->text));
+  options_.reporter.Info(absl::StrCat("ending: ", interrupted->text));
   return interrupted->exit_code;
 }
 
@@ -59,8 +58,7 @@ void CheckpointFollower::Look() {
                          options_.train_dir));
   }
   for (const int64_t step : queue_.Update(found)) {
-    options_.say(
-        /*is_error=*/false,
+    options_.reporter.Info(
         absl::StrCat(PathOf(step), " was removed before it was evaluated"));
   }
 }
@@ -98,17 +96,18 @@ absl::Status CheckpointFollower::EvaluateOne(
   }
   const bool gone =
       absl::IsNotFound(ReadManifestFile(options_.file_system, path).status());
-  options_.say(/*is_error=*/!gone,
-               gone ? absl::StrCat(path, " was removed while it was evaluated")
-                    : absl::StrCat("cannot evaluate ", path, ": ",
-                                   result.status().message()));
+  options_.reporter.Report(
+      gone ? Reporter::kInfo : Reporter::kError,
+      gone ? absl::StrCat(path, " was removed while it was evaluated")
+           : absl::StrCat("cannot evaluate ", path, ": ",
+                          result.status().message()));
   return absl::OkStatus();
 }
 
 void CheckpointFollower::SayOnce(absl::string_view text) {
   if (said_ == text) return;
   said_ = std::string(text);
-  options_.say(/*is_error=*/false, text);
+  options_.reporter.Info(text);
 }
 
 std::string CheckpointFollower::PathOf(int64_t global_step) const {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/base/reporter.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
 #include "common/process/stop_latch.h"
@@ -34,7 +35,7 @@ class CheckpointFollower {
     // Gets each result.
     std::function<void(const CheckpointReader&, const EvaluationResult&)>
         report;
-    std::function<void(bool is_error, absl::string_view)> say;
+    Reporter reporter;
     // All outlive this. `job` is stopped when the job is done (0: what is there
     // is still evaluated) or lost; `interrupted` by a signal, which waits for
     // nothing.

@@ -60,6 +60,26 @@ absl::Status CheckShape(const SafetensorsEntry& entry,
       entry.shape.ToString(), " of ", entry.format_dtype));
 }
 
+// The file's tensors by the names that they are to have.
+using EntriesByName = std::map<std::string, const SafetensorsEntry*>;
+
+absl::StatusOr<EntriesByName> MapNames(
+    const std::vector<SafetensorsEntry>& entries,
+    const std::vector<std::string>& name_map) {
+  ASSIGN_OR_RETURN(const NameMap names, NameMap::Create(name_map));
+  EntriesByName by_name;
+  for (const SafetensorsEntry& entry : entries) {
+    const std::optional<std::string> name = names.Map(entry.name);
+    if (!name.has_value()) continue;
+    const auto [it, is_new] = by_name.emplace(*name, &entry);
+    if (is_new) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("both ", Quoted(it->second->name), " and ",
+                     Quoted(entry.name), " are to be ", Quoted(*name)));
+  }
+  return by_name;
+}
+
 // Without --init_from_partial both lists must be empty.
 absl::Status CheckComplete(const std::vector<std::string>& missing,
                            const std::vector<std::string>& extra) {
@@ -77,6 +97,21 @@ absl::Status CheckComplete(const std::vector<std::string>& missing,
       absl::StrCat(text,
                    "rename or leave out tensors with --init_from_map, or "
                    "pass --init_from_partial to use what fits"));
+}
+
+// InitialWeights::remarks.
+std::vector<std::string> Remarks(const std::vector<std::string>& missing,
+                                 const std::vector<std::string>& extra) {
+  std::vector<std::string> remarks;
+  for (const std::string& name : missing) {
+    remarks.push_back(
+        absl::StrCat("not in the file, initialized by seed: ", name));
+  }
+  for (const std::string& name : extra) {
+    remarks.push_back(
+        absl::StrCat("not in the model, passed over: ", Quoted(name)));
+  }
+  return remarks;
 }
 
 }  // namespace
@@ -101,40 +136,31 @@ absl::StatusOr<std::unique_ptr<InitialWeights>> InitialWeights::Open(
 absl::StatusOr<std::unique_ptr<InitialWeights>> InitialWeights::OpenForRun(
     FileSystem* file_system, const Options& options,
     absl::Span<const TensorDef> parameters, const std::string& train_dir,
-    const std::function<void(bool is_error, absl::string_view)>& say) {
+    const Reporter& reporter) {
   if (options.path.empty()) return nullptr;
   if (!train_dir.empty()) {
     ASSIGN_OR_RETURN(const std::vector<int64_t> steps,
                      ListCheckpoints(file_system, train_dir));
     if (!steps.empty()) {
-      say(/*is_error=*/false,
-          absl::StrCat("--init_from=", options.path, " is not used: train_dir ",
-                       train_dir, " has a checkpoint of step ", steps.front(),
-                       ", and the training there goes on"));
+      reporter.Info(absl::StrCat("--init_from=", options.path,
+                                 " is not used: train_dir ", train_dir,
+                                 " has a checkpoint of step ", steps.front(),
+                                 ", and the training there goes on"));
       return nullptr;
     }
   }
   auto weights = Open(file_system, options, parameters);
   if (!weights.ok()) return weights;
   for (const std::string& remark : (*weights)->remarks()) {
-    say(/*is_error=*/false, absl::StrCat("--init_from: ", remark));
+    reporter.Info(absl::StrCat("--init_from: ", remark));
   }
   return weights;
 }
 
 absl::Status InitialWeights::Match(const Options& options,
                                    absl::Span<const TensorDef> parameters) {
-  ASSIGN_OR_RETURN(const NameMap names, NameMap::Create(options.name_map));
-  std::map<std::string, const SafetensorsEntry*> by_name;
-  for (const SafetensorsEntry& entry : reader_->entries()) {
-    const std::optional<std::string> name = names.Map(entry.name);
-    if (!name.has_value()) continue;
-    const auto [it, is_new] = by_name.emplace(*name, &entry);
-    if (is_new) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("both ", Quoted(it->second->name), " and ",
-                     Quoted(entry.name), " are to be ", Quoted(*name)));
-  }
+  ASSIGN_OR_RETURN(EntriesByName by_name,
+                   MapNames(reader_->entries(), options.name_map));
   std::vector<std::string> missing;
   sources_.resize(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -155,14 +181,7 @@ absl::Status InitialWeights::Match(const Options& options,
         absl::StrCat("it has none of the model's parameters; its tensors are ",
                      List(extra)));
   }
-  for (const std::string& name : missing) {
-    remarks_.push_back(
-        absl::StrCat("not in the file, initialized by seed: ", name));
-  }
-  for (const std::string& name : extra) {
-    remarks_.push_back(
-        absl::StrCat("not in the model, passed over: ", Quoted(name)));
-  }
+  remarks_ = Remarks(missing, extra);
   return absl::OkStatus();
 }
 
@@ -171,9 +190,7 @@ absl::Status InitialWeights::CheckValues(
   std::vector<float> values;
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (sources_[i].empty()) continue;
-    int64_t elements = 1;
-    for (const int64_t dim : parameters[i].shape()) elements *= dim;
-    values.resize(static_cast<size_t>(elements));
+    values.resize(static_cast<size_t>(NumElements(parameters[i].shape())));
     RETURN_IF_ERROR(Read(i, absl::MakeSpan(values)));
   }
   return absl::OkStatus();

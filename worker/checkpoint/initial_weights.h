@@ -2,7 +2,6 @@
 #define WORKER_CHECKPOINT_INITIAL_WEIGHTS_H_
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/base/reporter.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/safetensors_reader.h"
 #include "proto/tensor.pb.h"
@@ -45,7 +45,7 @@ class InitialWeights {
   static absl::StatusOr<std::unique_ptr<InitialWeights>> OpenForRun(
       FileSystem* file_system, const Options& options,
       absl::Span<const TensorDef> parameters, const std::string& train_dir,
-      const std::function<void(bool is_error, absl::string_view)>& say);
+      const Reporter& reporter);
 
   // A line for each tensor that Options::partial allowed.
   const std::vector<std::string>& remarks() const { return remarks_; }

@@ -27,7 +27,7 @@ LoadEvent ModelLoader::Load(const LoadModel& epoch) {
       CheckpointReader::OpenNewest(options_.file_system, options_.train_dir);
   if (!newest.ok()) return LoadEvent{newest.status(), true};
   for (const std::string& warning : newest->warnings) {
-    options_.say(/*is_error=*/true, warning);
+    options_.reporter.Error(warning);
   }
   const CheckpointReader& reader = *newest->reader;
   const absl::Status compatible =
@@ -47,10 +47,10 @@ LoadEvent ModelLoader::Load(const LoadModel& epoch) {
 
 void ModelLoader::Enter() {
   if (options_.weights != nullptr && !settled_) {
-    options_.say(/*is_error=*/false,
-                 absl::StrCat("--init_from=", options_.weights->path(),
-                              " is not used: the ps tasks hold a model, and "
-                              "its training goes on"));
+    options_.reporter.Info(
+        absl::StrCat("--init_from=", options_.weights->path(),
+                     " is not used: the ps tasks hold a model, and "
+                     "its training goes on"));
   }
   settled_ = true;
 }
@@ -84,9 +84,9 @@ absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
   loaded.examples = manifest.examples();
   loaded.workers = std::move(positions.workers);
   loaded.start_position = std::move(positions.start);
-  options_.say(/*is_error=*/false, absl::StrCat("restored ", reader.path()));
+  options_.reporter.Info(absl::StrCat("restored ", reader.path()));
   if (!positions.note.empty()) {
-    options_.say(/*is_error=*/false, positions.note);
+    options_.reporter.Info(positions.note);
   }
   return loaded;
 }
@@ -146,7 +146,7 @@ absl::StatusOr<LoadedModel> ModelLoader::SendValues() {
     absl::StrAppend(&line, ", ", options_.weights->num_tensors(),
                     " of them from ", options_.weights->path());
   }
-  options_.say(/*is_error=*/false, line);
+  options_.reporter.Info(line);
   return loaded;
 }
 

@@ -2,11 +2,11 @@
 #define WORKER_CHECKPOINT_MODEL_LOADER_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "common/base/reporter.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
 #include "worker/checkpoint/initial_weights.h"
@@ -37,7 +37,7 @@ class ModelLoader : public ModelSource {
     // Who will take steps, and of which rows.
     std::vector<TaskId> tasks;
     TakenRows rows;
-    std::function<void(bool is_error, absl::string_view)> say;
+    Reporter reporter;
   };
 
   explicit ModelLoader(Options options);

@@ -182,7 +182,9 @@ absl::StatusOr<std::string> ModelSaver::WriteFiles(
   }
   ASSIGN_OR_RETURN(const CheckpointWriter::Committed committed,
                    OfFile(writer->Commit(std::move(manifest))));
-  for (const std::string& warning : committed.warnings) options_.say(warning);
+  for (const std::string& warning : committed.warnings) {
+    options_.reporter.Info(warning);
+  }
   return committed.path;
 }
 

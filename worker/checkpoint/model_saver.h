@@ -2,7 +2,6 @@
 #define WORKER_CHECKPOINT_MODEL_SAVER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/checkpoint/checkpoint_layout.h"
 #include "common/checkpoint/checkpoint_writer.h"
 #include "common/checkpoint/file_system.h"
@@ -57,7 +57,7 @@ class ModelSaver {
     Retention retention;
     // How long the run had trained before this process.
     absl::Duration trained_before;
-    std::function<void(absl::string_view)> say;
+    Reporter reporter;
   };
 
   explicit ModelSaver(Options options);

@@ -72,8 +72,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
         CheckConnectAddress(address, options.allow_insecure_network));
     links.push_back(
         MakeShardLink(PeerName{PsName(static_cast<int>(i)), address},
-                      InsecureCredentials().channel, options.link, options.say,
-                      options.clock));
+                      InsecureCredentials().channel, options.link,
+                      options.reporter, options.clock));
   }
   return Create(options, tensors, std::move(links));
 }

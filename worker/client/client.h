@@ -11,7 +11,6 @@
 #define WORKER_CLIENT_CLIENT_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +22,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
@@ -66,8 +66,8 @@ class Client {
     // Shared memory with ps tasks of this machine, gRPC otherwise; or one
     // alone.
     LinkChoice link = LinkChoice::kAuto;
-    // Gets a line whenever the way of the tensors changes; null: nobody does.
-    std::function<void(const std::string&)> say;
+    // Gets a line whenever the way of the tensors changes.
+    Reporter reporter;
     // Addresses beyond this machine, without encryption.
     bool allow_insecure_network = false;
     // For ps tasks to come, and for somebody to initialize.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "worker/client/client.h"
 
@@ -69,7 +70,10 @@ Client::Options MakeOptions(const char* ps_addresses, int worker) {
   Client::Options options;
   options.ps_addresses = absl::StrSplit(ps_addresses, ',');
   options.worker_index = worker;
-  options.say = [](const std::string& line) { std::puts(line.c_str()); };
+  options.reporter =
+      muster::Reporter([](muster::Reporter::Level, absl::string_view line) {
+        std::puts(std::string(line).c_str());
+      });
   options.optimizer.set_name("adam");
   auto* const rate = options.optimizer.add_attr();
   rate->set_name("learning_rate");

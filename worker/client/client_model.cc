@@ -4,6 +4,7 @@
 #include "common/codec/encoded_values.h"
 #include "common/rpc/protocol.h"
 #include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
 
 namespace muster {
 namespace {
@@ -42,10 +43,8 @@ int64_t ClientModel::ElementBytes(int tensor, absl::string_view slot) const {
 }
 
 int64_t ClientModel::NumElements(int tensor, absl::string_view slot) const {
-  int64_t elements = 1;
-  for (const int64_t dim : tensors[tensor].shape()) elements *= dim;
-  if (slot != kCountSlot) return elements;
-  return (elements + kBlockElements - 1) / kBlockElements;
+  const int64_t elements = muster::NumElements(tensors[tensor].shape());
+  return slot == kCountSlot ? NumBlocks(elements) : elements;
 }
 
 void ClientModel::FillSlice(const PlannedSlice& slice,

@@ -132,7 +132,7 @@ std::shared_ptr<Transfer> ShardGroup::Start(
     TransferWindow window(options, part_bytes, options_.ps_names);
     if (parts == PartsAre::kClosed) window.CloseParts();
     transfer = std::make_shared<Transfer>(
-        Transfer::Environment{options_.clock, timers_, options_.say},
+        Transfer::Environment{options_.clock, timers_, options_.reporter},
         std::move(window), std::move(send),
         [this, id, done = std::move(done)](const absl::Status& status,
                                            int64_t retries) {

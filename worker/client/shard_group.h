@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
@@ -44,8 +45,8 @@ class ShardGroup {
     // The same; null for a thread of the group's own.
     Timers* timers = nullptr;
     // Gets a line for the operator, on any thread: which ps task a transfer
-    // waits for. May be null.
-    std::function<void(absl::string_view)> say;
+    // waits for.
+    Reporter reporter;
   };
 
   // `links` by ps task. REQUIRES: as many links as names, at least one.

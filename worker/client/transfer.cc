@@ -117,8 +117,7 @@ void Transfer::SayLines() {
     absl::MutexLock lock(&mu_);
     lines.swap(lines_);
   }
-  if (environment_.say == nullptr) return;
-  for (const std::string& line : lines) environment_.say(line);
+  for (const std::string& line : lines) environment_.reporter.Info(line);
 }
 
 void Transfer::SendQueued() {

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "worker/client/link/timer_queue.h"
 #include "worker/client/transfer_plan.h"
 #include "worker/client/transfer_window.h"
@@ -33,8 +34,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   struct Environment {
     const Clock* clock;
     Timers* timers;
-    // Gets TransferWindow's lines, on any thread; may be null.
-    std::function<void(absl::string_view)> say = nullptr;
+    // Gets TransferWindow's lines, on any thread.
+    Reporter reporter = {};
   };
   // Starts sending one part; every Send is answered by one Answer, possibly
   // before this returns. Called by several threads at once, for a part each,

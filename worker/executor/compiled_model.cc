@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<PlanExecutor>> CreateExecutor(
   }
   DeviceExecutor::Options device;
   device.use_graphs = options.use_graphs;
-  device.say = options.say;
+  device.reporter = options.reporter;
   device.mean = options.mean;
   device.mean_member = options.mean_member;
   device.keeps_mean = options.keeps_mean;

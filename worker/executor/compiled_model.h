@@ -2,7 +2,6 @@
 #define WORKER_EXECUTOR_COMPILED_MODEL_H_
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -13,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/base/reporter.h"
 #include "common/tensor/aligned_buffer.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
@@ -61,8 +61,8 @@ struct CompileOptions {
   bool use_graphs = true;
   // The most of the host's memory for all that the model holds.
   int64_t memory_limit_bytes = std::numeric_limits<int64_t>::max();
-  // Hears, in one line, why steps are not captured; null: nobody.
-  std::function<void(const std::string&)> say;
+  // Hears, in one line, why steps are not captured.
+  Reporter reporter;
 };
 
 // Who has to do with a training step; nobody need.

@@ -34,8 +34,8 @@ absl::StatusOr<std::unique_ptr<DeviceExecutor>> DeviceExecutor::Create(
 
 void DeviceExecutor::SayIfUnpinned() const {
   const std::string why = streams_->unpinned();
-  if (why.empty() || say_ == nullptr) return;
-  say_(
+  if (why.empty()) return;
+  reporter_.Info(
       absl::StrCat("host memory is not pinned, so that copies are slower and "
                    "steps wait for them; raise the limit of locked memory "
                    "(ulimit -l) if it is that: ",
@@ -288,8 +288,7 @@ void DeviceExecutor::Capture() {
   }
   use_graphs_ = false;
   for (StepBuffer& step_buffer : buffers_) step_buffer.graphs.clear();
-  if (say_ == nullptr) return;
-  say_(
+  reporter_.Info(
       absl::StrCat("a step cannot be captured as graphs, each operation is "
                    "launched by itself from now on: ",
                    graphs.status().message()));

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/reporter.h"
 #include "worker/backend/device_mean.h"
 #include "worker/backend/device_streams.h"
 #include "worker/executor/device_timer.h"
@@ -52,8 +52,8 @@ class DeviceExecutor : public PlanExecutor {
  public:
   struct Options {
     bool use_graphs = true;
-    // Hears why steps are not captured; null: nobody.
-    std::function<void(const std::string&)> say;
+    // Hears why steps are not captured.
+    Reporter reporter;
     // CompileOptions: mean, mean_member, keeps_mean.
     DeviceMean* mean = nullptr;
     int mean_member = 0;
@@ -100,7 +100,7 @@ class DeviceExecutor : public PlanExecutor {
                  const Options& options)
       : model_(model),
         streams_(streams),
-        say_(options.say),
+        reporter_(options.reporter),
         mean_(options.mean),
         mean_member_(options.mean_member),
         keeps_mean_(options.keeps_mean),
@@ -145,7 +145,7 @@ class DeviceExecutor : public PlanExecutor {
 
   const ExecutedModel model_;
   DeviceStreams* const streams_;
-  const std::function<void(const std::string&)> say_;
+  const Reporter reporter_;
   DeviceMean* const mean_;
   const int mean_member_;
   const bool keeps_mean_;

@@ -13,10 +13,11 @@ constexpr absl::Duration kLongestPause = absl::Minutes(10);
 
 }  // namespace
 
-CheckpointSaver::CheckpointSaver(const Options& options, Begin begin, Say say)
+CheckpointSaver::CheckpointSaver(const Options& options, Begin begin,
+                                 Reporter reporter)
     : options_(options),
       begin_(std::move(begin)),
-      say_(std::move(say)),
+      reporter_(std::move(reporter)),
       period_(options_.every_steps),
       writer_(options_.clock->StartThread([this] { ThreadLoop(); })) {}
 
@@ -59,8 +60,7 @@ absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
   }
   absl::Status saved = SaveAtEnd();
   if (!saved.ok() && !absl::IsResourceExhausted(saved)) {
-    say_(/*is_error=*/true,
-         absl::StrCat(saved.message(), "; saving once more"));
+    reporter_.Error(absl::StrCat(saved.message(), "; saving once more"));
     saved = SaveAtEnd();
   }
   return saved;
@@ -134,7 +134,7 @@ void CheckpointSaver::Write(PendingSave save,
 absl::Status CheckpointSaver::WriteFiles(const PendingSave& save) {
   const absl::StatusOr<std::string> folder = save.write();
   if (!folder.ok()) return folder.status();
-  say_(/*is_error=*/false, absl::StrCat("saved ", *folder));
+  reporter_.Info(absl::StrCat("saved ", *folder));
   absl::MutexLock lock(&mu_);
   saved_step_ = save.global_step;
   newest_ = *folder;
@@ -145,9 +145,9 @@ absl::Status CheckpointSaver::WriteFiles(const PendingSave& save) {
 void CheckpointSaver::SayFailure(int64_t global_step,
                                  const absl::Status& status) {
   if (status.ok()) return;
-  say_(/*is_error=*/true,
-       absl::StrCat("checkpoint at step ", global_step,
-                    " not saved, training goes on: ", status.message()));
+  reporter_.Error(
+      absl::StrCat("checkpoint at step ", global_step,
+                   " not saved, training goes on: ", status.message()));
 }
 
 void CheckpointSaver::ThreadLoop() {

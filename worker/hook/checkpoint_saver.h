@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "worker/hook/hook.h"
 #include "worker/hook/step_period.h"
 
@@ -50,10 +51,8 @@ class CheckpointSaver : public Hook {
   };
   // Fixes the values of all shards at this instant.
   using Begin = std::function<absl::StatusOr<PendingSave>()>;
-  // One line for the log, from any thread.
-  using Say = std::function<void(bool is_error, absl::string_view)>;
 
-  CheckpointSaver(const Options& options, Begin begin, Say say);
+  CheckpointSaver(const Options& options, Begin begin, Reporter reporter);
   ~CheckpointSaver() override;
 
   absl::Status AfterEnter(const EpochRecord& epoch) override;
@@ -85,7 +84,7 @@ class CheckpointSaver : public Hook {
 
   const Options options_;
   const Begin begin_;
-  const Say say_;
+  const Reporter reporter_;
 
   // Used by the training thread only.
   StepPeriod period_;

@@ -13,10 +13,7 @@ constexpr absl::Duration kSayEvery = absl::Seconds(10);
 
 absl::StatusOr<std::unique_ptr<Hook>> Make(const HookParts& parts) {
   if (!parts.training.replication().has_sync()) return nullptr;
-  return std::make_unique<DroppedSteps>(
-      [say = parts.say](absl::string_view text) {
-        say(/*is_error=*/false, text);
-      });
+  return std::make_unique<DroppedSteps>(parts.reporter);
 }
 
 [[maybe_unused]] const bool kRegistered =
@@ -24,7 +21,8 @@ absl::StatusOr<std::unique_ptr<Hook>> Make(const HookParts& parts) {
 
 }  // namespace
 
-DroppedSteps::DroppedSteps(SayLine say) : say_(std::move(say)) {}
+DroppedSteps::DroppedSteps(Reporter reporter)
+    : reporter_(std::move(reporter)) {}
 
 absl::Status DroppedSteps::AfterStep(const StepRecord& step) {
   if (step.dropped) {
@@ -44,7 +42,7 @@ absl::Status DroppedSteps::AtEnd(const EndRecord& end) {
 }
 
 void DroppedSteps::Say() {
-  say_(absl::StrCat(
+  reporter_.Info(absl::StrCat(
       dropped_, dropped_ == 1 ? " step" : " steps",
       " of this worker dropped, the last its step ", newest_,
       ": other workers had made the update when the gradient came"));

@@ -2,10 +2,10 @@
 #define WORKER_HOOK_DROPPED_STEPS_H_
 
 #include <cstdint>
-#include <functional>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/base/reporter.h"
 #include "worker/hook/hook.h"
 
 namespace muster {
@@ -16,9 +16,7 @@ namespace muster {
 // end.
 class DroppedSteps : public Hook {
  public:
-  using SayLine = std::function<void(absl::string_view)>;
-
-  explicit DroppedSteps(SayLine say);
+  explicit DroppedSteps(Reporter reporter);
 
   absl::Status AfterStep(const StepRecord& step) override;
   absl::Status AtEnd(const EndRecord& end) override;
@@ -26,7 +24,7 @@ class DroppedSteps : public Hook {
  private:
   void Say();
 
-  const SayLine say_;
+  const Reporter reporter_;
   // Since the last line, and the newest of them.
   int64_t dropped_ = 0;
   int64_t newest_ = 0;

@@ -8,9 +8,10 @@
 
 namespace muster {
 
-Evaluation::Evaluation(int64_t every_steps, Evaluate evaluate, Say say)
+Evaluation::Evaluation(int64_t every_steps, Evaluate evaluate,
+                       Reporter reporter)
     : evaluate_(std::move(evaluate)),
-      say_(std::move(say)),
+      reporter_(std::move(reporter)),
       period_(every_steps) {}
 
 absl::Status Evaluation::AfterEnter(const EpochRecord& epoch) {
@@ -23,8 +24,8 @@ absl::Status Evaluation::AfterStep(const StepRecord& step) {
   period_.Start(step.global_step);
   const absl::Status status = Run(step.global_step);
   if (!status.ok()) {
-    say_(absl::StrCat("no evaluation at step ", step.global_step, ": ",
-                      status.message()));
+    reporter_.Info(absl::StrCat("no evaluation at step ", step.global_step,
+                                ": ", status.message()));
   }
   return absl::OkStatus();
 }
@@ -38,8 +39,9 @@ absl::Status Evaluation::AtEnd(const EndRecord& end) {
 
 absl::Status Evaluation::Run(int64_t global_step) {
   ASSIGN_OR_RETURN(result_, evaluate_());
-  say_(absl::StrFormat("step=%d test_accuracy=%.4f test_loss=%.4f", global_step,
-                       result_->accuracy, result_->loss));
+  reporter_.Info(absl::StrFormat("step=%d test_accuracy=%.4f test_loss=%.4f",
+                                 global_step, result_->accuracy,
+                                 result_->loss));
   for (const Listener& listener : listeners_) listener(global_step, *result_);
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/reporter.h"
 #include "worker/hook/hook.h"
 #include "worker/hook/step_period.h"
 
@@ -30,14 +31,13 @@ class Evaluation : public Hook {
  public:
   // Pulls the parameters and goes through the test set.
   using Evaluate = std::function<absl::StatusOr<EvaluationResult>()>;
-  using Say = std::function<void(absl::string_view)>;
 
   // Gets each result, on the training thread.
   using Listener =
       std::function<void(int64_t global_step, const EvaluationResult&)>;
 
   // `every_steps` 0: only at the end.
-  Evaluation(int64_t every_steps, Evaluate evaluate, Say say);
+  Evaluation(int64_t every_steps, Evaluate evaluate, Reporter reporter);
 
   // Before the first step.
   void AddListener(Listener listener) {
@@ -56,7 +56,7 @@ class Evaluation : public Hook {
   absl::Status Run(int64_t global_step);
 
   const Evaluate evaluate_;
-  const Say say_;
+  const Reporter reporter_;
   std::vector<Listener> listeners_;
   StepPeriod period_;
   std::optional<EvaluationResult> result_;

@@ -1,7 +1,6 @@
 #ifndef WORKER_HOOK_HOOK_REGISTRY_H_
 #define WORKER_HOOK_HOOK_REGISTRY_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/registry.h"
+#include "common/base/reporter.h"
 #include "proto/training.pb.h"
 #include "worker/hook/hook.h"
 
@@ -22,7 +22,7 @@ struct HookParts {
   std::string task_name;
   bool chief = false;
   // A line for the operator, from any thread.
-  std::function<void(bool is_error, absl::string_view)> say;
+  Reporter reporter;
   // Of effect on the chief only.
   RequestStop stop_job;
 };
@@ -41,7 +41,7 @@ struct HookTag {
 //   [[maybe_unused]] const bool kRegistered = HookRegistry::Register(
 //       "say_loss",
 //       [](const HookParts& parts) -> absl::StatusOr<std::unique_ptr<Hook>> {
-//         return std::make_unique<SayLoss>(parts.say);
+//         return std::make_unique<SayLoss>(parts.reporter);
 //       });
 using HookRegistry = Registry<HookTag, MakeHook>;
 

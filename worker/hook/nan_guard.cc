@@ -47,9 +47,9 @@ absl::StatusOr<PushDecision> NanGuard::BeforePush(const StepRecord& step) {
                         "nothing else of it was"
                       : "; nothing of it was pushed");
   if (in_a_row_ < options_.max_refusals) {
-    options_.say(absl::StrCat(what, " (", in_a_row_, " of ",
-                              options_.max_refusals, " in a row, ", refused_,
-                              " in all)"));
+    options_.reporter.Error(absl::StrCat(what, " (", in_a_row_, " of ",
+                                         options_.max_refusals, " in a row, ",
+                                         refused_, " in all)"));
     return PushDecision::kRefuse;
   }
   const absl::Status failure = absl::OutOfRangeError(absl::StrCat(

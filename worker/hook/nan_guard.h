@@ -2,10 +2,10 @@
 #define WORKER_HOOK_NAN_GUARD_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "common/base/reporter.h"
 #include "worker/hook/hook.h"
 
 namespace muster {
@@ -26,7 +26,7 @@ class NanGuard : public Hook {
     // The chief's way to end the job. Null: this worker ends.
     RequestStop stop_job;
     // A line for the operator.
-    std::function<void(absl::string_view)> say;
+    Reporter reporter;
   };
 
   explicit NanGuard(Options options);

@@ -33,10 +33,10 @@ bool FitsBehind(const SliceSend& last, const SliceSend& next) {
 
 }  // namespace
 
-Profiler::Profiler(const Options& options, Write write, Say say)
+Profiler::Profiler(const Options& options, Write write, Reporter reporter)
     : options_(options),
       write_(std::move(write)),
-      say_(std::move(say)),
+      reporter_(std::move(reporter)),
       trace_(options.task_name, options.process_id) {
   trace_.NameLane(kStep, "step");
   trace_.NameLane(kPull, "pull");
@@ -148,18 +148,17 @@ void Profiler::AddSends(const StepRecord& step) {
 void Profiler::WriteFile() {
   written_ = true;
   if (recorded_ == 0) {
-    return say_(/*is_error=*/true,
-                absl::StrCat("no profile: the training ended before step ",
-                             options_.steps.first, " of this process"));
+    return reporter_.Error(
+        absl::StrCat("no profile: the training ended before step ",
+                     options_.steps.first, " of this process"));
   }
   const absl::Status status = write_(options_.path, trace_.Json());
   if (!status.ok()) {
-    return say_(/*is_error=*/true,
-                absl::StrCat("profile not written: ", status.message()));
+    return reporter_.Error(
+        absl::StrCat("profile not written: ", status.message()));
   }
-  say_(/*is_error=*/false,
-       absl::StrCat("wrote a profile of ", recorded_, " steps: ", options_.path,
-                    " (open it in ui.perfetto.dev)"));
+  reporter_.Info(absl::StrCat("wrote a profile of ", recorded_, " steps: ",
+                              options_.path, " (open it in ui.perfetto.dev)"));
 }
 
 }  // namespace muster

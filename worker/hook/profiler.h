@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "common/base/reporter.h"
 #include "common/summary/chrome_trace.h"
 #include "worker/executor/device_trace.h"
 #include "worker/hook/hook.h"
@@ -38,9 +39,8 @@ class Profiler : public Hook {
   };
   using Write = std::function<absl::Status(const std::string& path,
                                            const std::string& content)>;
-  using Say = std::function<void(bool is_error, absl::string_view)>;
 
-  Profiler(const Options& options, Write write, Say say);
+  Profiler(const Options& options, Write write, Reporter reporter);
 
   // A file that cannot be written is said; the training goes on.
   absl::Status AfterStep(const StepRecord& step) override;
@@ -56,7 +56,7 @@ class Profiler : public Hook {
 
   const Options options_;
   const Write write_;
-  const Say say_;
+  const Reporter reporter_;
   ChromeTrace trace_;
   bool has_named_devices_ = false;
   // Lanes of the tensors on their way so far.

@@ -19,17 +19,18 @@ std::string HostName() {
 
 }  // namespace
 
-std::unique_ptr<EventFileWriter> MakeSummaryWriter(
-    FileSystem* file_system, const Clock* clock, const std::string& train_dir,
-    absl::string_view writer,
-    std::function<void(bool is_error, absl::string_view)> say) {
+std::unique_ptr<EventFileWriter> MakeSummaryWriter(FileSystem* file_system,
+                                                   const Clock* clock,
+                                                   const std::string& train_dir,
+                                                   absl::string_view writer,
+                                                   Reporter reporter) {
   EventFileWriter::Options options;
   options.file.file_system = file_system;
   options.file.folder = absl::StrCat(train_dir, "/summaries/", writer);
   options.file.host = HostName();
   options.file.process_id = getpid();
   options.clock = clock;
-  options.say = std::move(say);
+  options.reporter = std::move(reporter);
   return std::make_unique<EventFileWriter>(std::move(options));
 }
 

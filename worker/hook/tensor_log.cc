@@ -35,9 +35,7 @@ std::string Describe(absl::string_view prefix, absl::Span<const float> values) {
 absl::StatusOr<std::unique_ptr<Hook>> Make(const HookParts& parts) {
   const LogTensorsSpec& spec = parts.training.log_tensors();
   if (!parts.chief || spec.every_steps() <= 0) return nullptr;
-  return TensorLog::Create(spec, [say = parts.say](absl::string_view text) {
-    say(/*is_error=*/false, text);
-  });
+  return TensorLog::Create(spec, parts.reporter);
 }
 
 [[maybe_unused]] const bool kRegistered =
@@ -46,20 +44,20 @@ absl::StatusOr<std::unique_ptr<Hook>> Make(const HookParts& parts) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TensorLog>> TensorLog::Create(
-    const LogTensorsSpec& spec, Say say) {
+    const LogTensorsSpec& spec, Reporter reporter) {
   std::unique_ptr<NamePattern> pattern;
   if (!spec.pattern().empty()) {
     ASSIGN_OR_RETURN(pattern, NamePattern::Create(kField, spec.pattern()));
   }
-  return absl::WrapUnique(
-      new TensorLog(spec.every_steps(), std::move(pattern), std::move(say)));
+  return absl::WrapUnique(new TensorLog(spec.every_steps(), std::move(pattern),
+                                        std::move(reporter)));
 }
 
 TensorLog::TensorLog(int64_t every_steps, std::unique_ptr<NamePattern> pattern,
-                     Say say)
+                     Reporter reporter)
     : every_steps_(every_steps),
       pattern_(std::move(pattern)),
-      say_(std::move(say)) {}
+      reporter_(std::move(reporter)) {}
 
 absl::StatusOr<PushDecision> TensorLog::BeforePush(const StepRecord& step) {
   if (every_steps_ <= 0 || step.step % every_steps_ != 0) {
@@ -68,10 +66,10 @@ absl::StatusOr<PushDecision> TensorLog::BeforePush(const StepRecord& step) {
   RETURN_IF_ERROR(step.FetchTensors());
   for (const StepTensor& tensor : step.tensors) {
     if (pattern_ != nullptr && !pattern_->MatchesWhole(tensor.name)) continue;
-    say_(absl::StrCat("tensor ", tensor.name, " [",
-                      absl::StrJoin(tensor.shape, ","), "] step=", step.step,
-                      " ", Describe("", tensor.value), " ",
-                      Describe("gradient_", tensor.gradient)));
+    reporter_.Info(absl::StrCat(
+        "tensor ", tensor.name, " [", absl::StrJoin(tensor.shape, ","),
+        "] step=", step.step, " ", Describe("", tensor.value), " ",
+        Describe("gradient_", tensor.gradient)));
   }
   return PushDecision::kPush;
 }

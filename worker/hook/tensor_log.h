@@ -2,7 +2,6 @@
 #define WORKER_HOOK_TENSOR_LOG_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/base/reporter.h"
 #include "common/config/name_pattern.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
@@ -26,21 +26,20 @@ namespace muster {
 // norm is the Euclidean one.
 class TensorLog : public Hook {
  public:
-  using Say = std::function<void(absl::string_view)>;
-
   // Errors: InvalidArgument for a pattern that is none.
   static absl::StatusOr<std::unique_ptr<TensorLog>> Create(
-      const LogTensorsSpec& spec, Say say);
+      const LogTensorsSpec& spec, Reporter reporter);
 
   absl::StatusOr<PushDecision> BeforePush(const StepRecord& step) override;
 
  private:
   // `pattern`: null for all names.
-  TensorLog(int64_t every_steps, std::unique_ptr<NamePattern> pattern, Say say);
+  TensorLog(int64_t every_steps, std::unique_ptr<NamePattern> pattern,
+            Reporter reporter);
 
   const int64_t every_steps_;
   const std::unique_ptr<NamePattern> pattern_;
-  const Say say_;
+  const Reporter reporter_;
 };
 
 // Errors: InvalidArgument if the pattern of `spec` matches none of `tensors`,

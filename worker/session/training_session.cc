@@ -50,6 +50,10 @@ void ReportSave(CoordinationLink* coordination, const Clock& clock,
       });
 }
 
+Reporter::Level LevelOf(bool is_error) {
+  return is_error ? Reporter::kError : Reporter::kInfo;
+}
+
 double Fraction(int64_t part, int64_t whole) {
   return whole == 0 ? 0
                     : static_cast<double>(part) / static_cast<double>(whole);
@@ -161,10 +165,9 @@ int64_t TrainingSession::SeenEpoch(int64_t seen_epoch) const {
   if (saved <= seen_epoch + kMaxSavedRestores) {
     return std::max(saved, seen_epoch);
   }
-  parts_.say(/*is_error=*/true,
-             absl::StrCat("a checkpoint is of model epoch ", saved,
-                          ", which is no count of restores: counting on from ",
-                          seen_epoch));
+  parts_.reporter.Error(absl::StrCat(
+      "a checkpoint is of model epoch ", saved,
+      ", which is no count of restores: counting on from ", seen_epoch));
   return seen_epoch;
 }
 
@@ -188,8 +191,7 @@ void TrainingSession::SayLostSteps(const LoadedModel& model) const {
       if (worker.sender().task() == task) kept = worker.steps();
     }
     if (before.steps() <= kept) continue;
-    parts_.say(/*is_error=*/false,
-               DescribeLostSteps(task, before.steps() - kept));
+    parts_.reporter.Info(DescribeLostSteps(task, before.steps() - kept));
   }
 }
 
@@ -293,9 +295,8 @@ void TrainingSession::SayDroppedSteps() const {
                                    worker.steps(), " (", worker.dropped_steps(),
                                    ")"));
   }
-  parts_.say(/*is_error=*/false,
-             absl::StrCat("gradients in updates (dropped): ",
-                          absl::StrJoin(workers, ", ")));
+  parts_.reporter.Info(absl::StrCat("gradients in updates (dropped): ",
+                                    absl::StrJoin(workers, ", ")));
 }
 
 void TrainingSession::Do(const SendSaveReport& action) {
@@ -307,16 +308,15 @@ void TrainingSession::Do(const RunFinal& action) {
   parts_.set_serving(false);
   EndRecord end = MakeEnd(action.completed, action.stop_reason);
   end.failed = action.failed;
-  parts_.say(/*is_error=*/false,
-             absl::StrCat("the training ends at step=", end.global_step, ": ",
-                          end.stop_reason));
+  parts_.reporter.Info(absl::StrCat(
+      "the training ends at step=", end.global_step, ": ", end.stop_reason));
   SayDroppedSteps();
   absl::Status status = EndHooks(end);
   if (action.completed) {
     // An evaluation is worth keeping even if the model could not be saved.
     const absl::Status written = parts_.write_result(end);
     if (!status.ok() && !written.ok()) {
-      parts_.say(/*is_error=*/true, written.message());
+      parts_.reporter.Error(written.message());
     }
     status.Update(written);
   }
@@ -337,7 +337,7 @@ void TrainingSession::Do(const SendFinish& action) {
 }
 
 void TrainingSession::Do(const Say& action) {
-  parts_.say(action.is_error, action.text);
+  parts_.reporter.Report(LevelOf(action.is_error), action.text);
 }
 
 void TrainingSession::Do(const Exit& action) {
@@ -345,11 +345,13 @@ void TrainingSession::Do(const Exit& action) {
   if (!options_.machine.chief && action.code == kExitDone) {
     const absl::Status status =
         EndHooks(MakeEnd(/*completed=*/true, job_state().stop_reason()));
-    if (!status.ok()) parts_.say(/*is_error=*/true, status.message());
-    parts_.say(/*is_error=*/false, absl::StrCat("the training has ended: ",
-                                                job_state().stop_reason()));
+    if (!status.ok()) parts_.reporter.Error(status.message());
+    parts_.reporter.Info(
+        absl::StrCat("the training has ended: ", job_state().stop_reason()));
   }
-  if (!action.text.empty()) parts_.say(IsFailure(action.code), action.text);
+  if (!action.text.empty()) {
+    parts_.reporter.Report(LevelOf(IsFailure(action.code)), action.text);
+  }
   exit_code_ = action.code;
 }
 

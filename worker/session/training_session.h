@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/rpc/coordination_link.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/training.pb.h"
@@ -64,7 +65,7 @@ class TrainingSession {
     // In the order in which they are called.
     std::vector<Hook*> hooks;
     // A line for the operator.
-    std::function<void(bool is_error, absl::string_view)> say;
+    Reporter reporter;
     // The fences of the epoch, for who saves.
     std::function<void(const EnterEpoch&)> on_enter;
     // The chief saves now; `done` may be called from any thread.

@@ -10,12 +10,11 @@
 
 namespace muster {
 
-InPlaceParameters::InPlaceParameters(
-    Options options, TowerGroup* towers,
-    std::function<void(const std::string&)> say)
+InPlaceParameters::InPlaceParameters(Options options, TowerGroup* towers,
+                                     Reporter reporter)
     : StepParameters(std::move(options)),
       towers_(towers),
-      say_(std::move(say)) {}
+      reporter_(std::move(reporter)) {}
 
 void InPlaceParameters::Drop() {
   StepParameters::Drop();
@@ -44,8 +43,8 @@ absl::Status InPlaceParameters::ChoosePlace() {
     }
   } else if (const std::string why(mapped.status().message()); why != said_) {
     said_ = why;
-    say_(absl::StrCat("pull: IN_PLACE is not possible, pulling consistently: ",
-                      why));
+    reporter_.Info(absl::StrCat(
+        "pull: IN_PLACE is not possible, pulling consistently: ", why));
   }
   towers_->ReadParametersFrom(places);
   // Until now the towers may have read from the one before.

@@ -1,13 +1,13 @@
 #ifndef WORKER_STEP_IN_PLACE_PARAMETERS_H_
 #define WORKER_STEP_IN_PLACE_PARAMETERS_H_
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/reporter.h"
 #include "worker/client/client_model.h"
 #include "worker/client/parameter_client.h"
 #include "worker/step/step_parameters.h"
@@ -21,9 +21,9 @@ namespace muster {
 // as in StepParameters.
 class InPlaceParameters : public StepParameters {
  public:
-  // `towers` outlives this; `say` gets a line if it cannot be done, and why.
-  InPlaceParameters(Options options, TowerGroup* towers,
-                    std::function<void(const std::string&)> say);
+  // `towers` outlives this; `reporter` gets a line if it cannot be done, and
+  // why.
+  InPlaceParameters(Options options, TowerGroup* towers, Reporter reporter);
 
   void Drop() override;
 
@@ -34,7 +34,7 @@ class InPlaceParameters : public StepParameters {
   absl::Status ChoosePlace();
 
   TowerGroup* const towers_;
-  const std::function<void(const std::string&)> say_;
+  const Reporter reporter_;
   // The memory that the towers read; none if they read the worker's own.
   std::optional<ParametersInPlace> in_place_;
   bool has_chosen_ = false;

@@ -30,7 +30,7 @@ std::unique_ptr<StepParameters> MakeParameters(const ExchangeOptions& options) {
     return std::make_unique<StepParameters>(std::move(parameters));
   }
   return std::make_unique<InPlaceParameters>(std::move(parameters),
-                                             options.towers, options.say);
+                                             options.towers, options.reporter);
 }
 
 PsExchange::Options PsOptions(const ExchangeOptions& options) {

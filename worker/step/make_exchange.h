@@ -1,11 +1,11 @@
 #ifndef WORKER_STEP_MAKE_EXCHANGE_H_
 #define WORKER_STEP_MAKE_EXCHANGE_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "proto/training.pb.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/device_update.h"
@@ -36,7 +36,7 @@ struct ExchangeOptions {
   // A gradient that is not finite may leave early, too.
   bool allow_non_finite = false;
   // Gets a line if parameters cannot be read in place.
-  std::function<void(const std::string&)> say;
+  Reporter reporter;
 };
 
 // The exchange that suits these.

@@ -18,8 +18,7 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
   const WorkerOptions& options = *worker.options;
   const ReplicationSpec& replication = options.training.replication();
   if (!replication.has_async() || !ReplicationNumbers(replication).empty()) {
-    options.say(
-        /*is_error=*/false,
+    options.reporter.Info(
         absl::StrCat("replication: ", DescribeReplication(replication)));
   }
   auto parts = absl::WrapUnique(new ChiefParts(worker));
@@ -35,7 +34,7 @@ absl::Status ChiefParts::OpenTrainDir() {
   const WorkerOptions& options = *worker_.options;
   file_system_ = std::make_unique<PosixFileSystem>();
   if (options.train_dir.empty()) {
-    options.say(/*is_error=*/false, "no --train_dir: nothing is saved");
+    options.reporter.Info("no --train_dir: nothing is saved");
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options.train_dir));
@@ -45,10 +44,10 @@ absl::Status ChiefParts::OpenTrainDir() {
 
 absl::Status ChiefParts::CreateLoader() {
   const WorkerOptions& options = *worker_.options;
-  ASSIGN_OR_RETURN(weights_,
-                   InitialWeights::OpenForRun(file_system_.get(), options.init,
-                                              worker_.placed->tensors,
-                                              options.train_dir, options.say));
+  ASSIGN_OR_RETURN(
+      weights_, InitialWeights::OpenForRun(
+                    file_system_.get(), options.init, worker_.placed->tensors,
+                    options.train_dir, options.reporter));
   ModelLoader::Options load;
   load.file_system = file_system_.get();
   load.train_dir = options.train_dir;
@@ -59,7 +58,7 @@ absl::Status ChiefParts::CreateLoader() {
   load.weights = weights_.get();
   load.tasks = worker_.tasks;
   load.rows = {worker_.data_set->num_examples(), worker_.shape.worker_rows()};
-  load.say = options.say;
+  load.reporter = options.reporter;
   loader_ = std::make_unique<ModelLoader>(load);
   return absl::OkStatus();
 }
@@ -88,9 +87,7 @@ void ChiefParts::CreateSaver() {
   save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
   trained_before_ = TrainedTime(file_system_.get(), options.train_dir);
   save.trained_before = trained_before_;
-  save.say = [say = options.say](absl::string_view text) {
-    say(/*is_error=*/false, text);
-  };
+  save.reporter = options.reporter;
   saver_ = std::make_unique<ModelSaver>(save);
 }
 

@@ -50,9 +50,7 @@ absl::Status EvaluatorTask::CreateParts() {
     PortWait wait;
     wait.clock = options_.clock;
     wait.latch = options_.latch;
-    wait.say = [this](absl::string_view line) {
-      options_.say(/*is_error=*/false, line);
-    };
+    wait.reporter = options_.reporter;
     ASSIGN_OR_RETURN(health_,
                      HealthServer::Start(options_.listen_address, wait));
   }
@@ -63,7 +61,7 @@ absl::Status EvaluatorTask::CreateParts() {
   if (HasSummaries(options_.training)) {
     summaries_ =
         MakeSummaryWriter(file_system_.get(), options_.clock,
-                          options_.train_dir, kEvaluatorJob, options_.say);
+                          options_.train_dir, kEvaluatorJob, options_.reporter);
   }
   return absl::OkStatus();
 }
@@ -71,7 +69,7 @@ absl::Status EvaluatorTask::CreateParts() {
 absl::Status EvaluatorTask::CreateModel() {
   const DeviceChoice& choice = options_.device_choice;
   ASSIGN_OR_RETURN(const ChosenDevices devices, ChooseDevices(choice));
-  if (!devices.note.empty()) options_.say(/*is_error=*/false, devices.note);
+  if (!devices.note.empty()) options_.reporter.Info(devices.note);
   const std::string& device = devices.names.front();
   ASSIGN_OR_RETURN(
       backend_,
@@ -82,7 +80,7 @@ absl::Status EvaluatorTask::CreateModel() {
   if (!options_.log_device_placement) return absl::OkStatus();
   for (const absl::string_view line :
        absl::StrSplit(model_->DescribePlan(device), '\n', absl::SkipEmpty())) {
-    options_.say(/*is_error=*/false, line);
+    options_.reporter.Info(line);
   }
   return absl::OkStatus();
 }
@@ -94,9 +92,7 @@ int EvaluatorTask::Run() {
   *watch.sender.mutable_task() = options_.self;
   watch.sender.set_incarnation(options_.incarnation);
   watch.max_wait = options_.max_wait;
-  watch.say = [this](absl::string_view line) {
-    options_.say(/*is_error=*/false, line);
-  };
+  watch.reporter = options_.reporter;
   watch.clock = options_.clock;
   watch.latch = &job;
   // The chief leaves its result just before the end.
@@ -115,7 +111,7 @@ int EvaluatorTask::Run() {
                          const EvaluationResult& result) {
     Report(reader, result);
   };
-  follow.say = options_.say;
+  follow.reporter = options_.reporter;
   follow.file_system = file_system_.get();
   follow.job = &job;
   follow.interrupted = options_.latch;
@@ -157,11 +153,10 @@ absl::Status EvaluatorTask::Load(const CheckpointReader& reader) {
 void EvaluatorTask::Report(const CheckpointReader& reader,
                            const EvaluationResult& result) {
   const int64_t step = reader.manifest().global_step();
-  options_.say(/*is_error=*/false,
-               absl::StrFormat("evaluated %s: step=%d test_accuracy=%.4f "
-                               "test_loss=%.4f examples=%d",
-                               reader.path(), step, result.accuracy,
-                               result.loss, result.examples));
+  options_.reporter.Info(absl::StrFormat(
+      "evaluated %s: step=%d test_accuracy=%.4f "
+      "test_loss=%.4f examples=%d",
+      reader.path(), step, result.accuracy, result.loss, result.examples));
   if (summaries_ != nullptr) {
     // A process before this one, or the training before it went back, may have
     // drawn these steps.
@@ -172,7 +167,7 @@ void EvaluatorTask::Report(const CheckpointReader& reader,
   const absl::Status written =
       WriteFileAtomically(absl::StrCat(options_.train_dir, "/evaluator.json"),
                           EvaluationJson(step, result));
-  if (!written.ok()) options_.say(/*is_error=*/true, written.message());
+  if (!written.ok()) options_.reporter.Error(written.message());
 }
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 #define WORKER_TASK_EVALUATOR_TASK_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
 #include "common/cluster/cluster_spec.h"
@@ -45,7 +45,7 @@ struct EvaluatorOptions {
   // The own health service; "" for none.
   std::string listen_address;
   // A line for the operator, from any thread.
-  std::function<void(bool is_error, absl::string_view)> say;
+  Reporter reporter;
   // The process's start number: random and not 0.
   uint64_t incarnation = 1;
   // Both outlive the task. The latch ends Create and Run.

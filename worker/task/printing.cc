@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "absl/strings/numbers.h"
-#include "spdlog/spdlog.h"
+#include "common/base/logging.h"
 
 namespace muster {
 namespace {
@@ -32,16 +32,18 @@ Printing MakePrinting(const PrintingOptions& options) {
   printing.progress.every = options.progress_every;
   printing.progress.label = options.label;
   printing.write_progress = [terminal](absl::string_view text) {
-    if (!terminal) return spdlog::info("{}", std::string(text));
+    if (!terminal) return LogLine(Reporter::kInfo, text);
     std::fwrite(text.data(), 1, text.size(), stderr);
     std::fflush(stderr);
   };
-  printing.say = [terminal](bool is_error, absl::string_view text) {
-    // The live line would stand before this one.
-    if (terminal) std::fwrite(kEraseLine.data(), 1, kEraseLine.size(), stderr);
-    spdlog::log(is_error ? spdlog::level::err : spdlog::level::info, "{}",
-                std::string(text));
-  };
+  printing.reporter =
+      Reporter([terminal](Reporter::Level level, absl::string_view line) {
+        // The live line would stand before this one.
+        if (terminal) {
+          std::fwrite(kEraseLine.data(), 1, kEraseLine.size(), stderr);
+        }
+        LogLine(level, line);
+      });
   return printing;
 }
 

@@ -1,11 +1,11 @@
 #ifndef WORKER_TASK_PRINTING_H_
 #define WORKER_TASK_PRINTING_H_
 
-#include <functional>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/base/reporter.h"
 #include "worker/hook/progress.h"
 
 namespace muster {
@@ -26,7 +26,7 @@ struct Printing {
   Progress::Options progress;
   Progress::Write write_progress;
   // A line for the operator.
-  std::function<void(bool is_error, absl::string_view)> say;
+  Reporter reporter;
 };
 
 // Looks at stderr.

@@ -18,9 +18,7 @@ std::unique_ptr<NanGuard> MakeNanGuard(const SessionHooks::Options& options,
   guard.task_name = options.task_name;
   guard.max_refusals = options.training.non_finite().max_refusals();
   if (options.chief) guard.stop_job = parts.stop_job;
-  guard.say = [say = parts.say](absl::string_view text) {
-    say(/*is_error=*/true, text);
-  };
+  guard.reporter = parts.reporter;
   return std::make_unique<NanGuard>(std::move(guard));
 }
 
@@ -45,7 +43,7 @@ std::unique_ptr<Profiler> MakeProfiler(const SessionHooks::Options& options,
                                        const SessionHooks::Parts& parts) {
   Profiler::Options profile = options.profile;
   profile.task_name = options.task_name;
-  return std::make_unique<Profiler>(profile, parts.write_file, parts.say);
+  return std::make_unique<Profiler>(profile, parts.write_file, parts.reporter);
 }
 
 std::unique_ptr<CheckpointSaver> MakeCheckpointSaver(
@@ -56,16 +54,14 @@ std::unique_ptr<CheckpointSaver> MakeCheckpointSaver(
   saving.every = absl::Seconds(checkpoint.every_seconds());
   return std::make_unique<CheckpointSaver>(
       saving, WriteSummariesFirst(parts.summaries.writer, parts.begin_save),
-      parts.say);
+      parts.reporter);
 }
 
 std::unique_ptr<Evaluation> MakeEvaluation(const SessionHooks::Options& options,
                                            const SessionHooks::Parts& parts) {
   return std::make_unique<Evaluation>(
       options.training.evaluation().every_steps(), parts.evaluate,
-      [say = parts.say](absl::string_view text) {
-        say(/*is_error=*/false, text);
-      });
+      parts.reporter);
 }
 
 }  // namespace
@@ -81,7 +77,7 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
   ASSIGN_OR_RETURN(
       auto registered,
       MakeRegisteredHooks({options.training, options.task_name, options.chief,
-                           parts.say, parts.stop_job}));
+                           parts.reporter, parts.stop_job}));
   for (auto& hook : registered) hooks->Add(std::move(hook));
   if (options.profile.steps.count > 0) hooks->Add(MakeProfiler(options, parts));
   if (!options.chief) return hooks;

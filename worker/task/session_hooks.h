@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/reporter.h"
 #include "proto/training.pb.h"
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/hook/evaluation.h"
@@ -47,7 +48,7 @@ class SessionHooks {
   struct Parts {
     Progress::Write write_progress;
     // A line for the operator, from any thread.
-    std::function<void(bool is_error, absl::string_view)> say;
+    Reporter reporter;
     Profiler::Write write_file;
     // The chief's only.
     CheckpointSaver::Begin begin_save;

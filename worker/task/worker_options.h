@@ -2,12 +2,12 @@
 #define WORKER_TASK_WORKER_OPTIONS_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
 #include "common/process/stop_latch.h"
@@ -46,7 +46,7 @@ struct WorkerOptions {
   Progress::Options progress;
   Progress::Write write_progress;
   // A line for the operator, from any thread.
-  std::function<void(bool is_error, absl::string_view)> say;
+  Reporter reporter;
   // The process's start number: random and not 0.
   uint64_t incarnation = 1;
   // Both outlive the task. The latch ends Create where it waits.

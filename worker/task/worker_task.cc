@@ -93,9 +93,7 @@ absl::Status WorkerTask::CreateHealth() {
   PortWait wait;
   wait.clock = options_.clock;
   wait.latch = options_.latch;
-  wait.say = [this](absl::string_view line) {
-    options_.say(/*is_error=*/false, line);
-  };
+  wait.reporter = options_.reporter;
   ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.listen_address, wait));
   return absl::OkStatus();
 }
@@ -103,19 +101,15 @@ absl::Status WorkerTask::CreateHealth() {
 absl::Status WorkerTask::CreateTowers() {
   const DeviceChoice& choice = options_.device_choice;
   ASSIGN_OR_RETURN(const ChosenDevices devices, ChooseDevices(choice));
-  if (!devices.note.empty()) options_.say(/*is_error=*/false, devices.note);
+  if (!devices.note.empty()) options_.reporter.Info(devices.note);
   ASSIGN_OR_RETURN(shape_,
                    ResolveBatchPlan(options_.training,
                                     static_cast<int64_t>(devices.names.size()),
                                     static_cast<int64_t>(tasks_.size())));
   backend_options_ = MakeBackendOptions(options_.training, choice.gpu,
                                         options_.compute_threads);
-  ASSIGN_OR_RETURN(
-      opened_,
-      OpenTowers(options_.training, devices.names, shape_, backend_options_,
-                 [say = options_.say](const std::string& line) {
-                   say(/*is_error=*/false, line);
-                 }));
+  ASSIGN_OR_RETURN(opened_, OpenTowers(options_.training, devices.names, shape_,
+                                       backend_options_, options_.reporter));
   towers_ = JoinTowers(options_.training, opened_);
   SayTowers();
   if (options_.log_device_placement) SayDevicePlacement();
@@ -163,10 +157,10 @@ absl::Status WorkerTask::FitOptimizer() {
   RETURN_IF_ERROR(FitScheduleToTraining(training->stop(), EpochUpdates(),
                                         training->mutable_optimizer()));
   ASSIGN_OR_RETURN(const std::string scaling, ScaleOptimizer(shape_, training));
-  if (is_chief() && !scaling.empty()) options_.say(/*is_error=*/false, scaling);
+  if (is_chief() && !scaling.empty()) options_.reporter.Info(scaling);
   const std::string end =
       DescribeStop(training->stop(), EpochUpdates(), options_.stop_source);
-  if (is_chief()) options_.say(/*is_error=*/false, end);
+  if (is_chief()) options_.reporter.Info(end);
   ASSIGN_OR_RETURN(update_rule_, CreateUpdateRule(training->optimizer()));
   return absl::OkStatus();
 }
@@ -186,9 +180,7 @@ absl::Status WorkerTask::CreateClient(
   ASSIGN_OR_RETURN(options.pull_codec,
                    FindCodec(options_.training.pull().codec()));
   options.clock = options_.clock;
-  options.say = [say = options_.say](absl::string_view line) {
-    say(/*is_error=*/false, line);
-  };
+  options.reporter = options_.reporter;
   client_ = std::make_unique<ParameterClient>(options, std::move(links));
   return client_->SetModel(placed_.tensors, placed_.placement);
 }
@@ -204,10 +196,7 @@ absl::Status WorkerTask::PlaceParameterUpdates() {
   site.shape = shape_;
   ASSIGN_OR_RETURN(update_,
                    PlaceUpdates(options_.training, site, opened_.towers.front(),
-                                update_rule_.get(),
-                                [say = options_.say](absl::string_view line) {
-                                  say(/*is_error=*/false, line);
-                                }));
+                                update_rule_.get(), options_.reporter));
   return absl::OkStatus();
 }
 
@@ -252,9 +241,7 @@ void WorkerTask::CreateExchange(bool changes_gradients) {
       training.log_tensors().every_steps() > 0 ||
       training.summary().histograms_every_steps() > 0;
   options.allow_non_finite = training.non_finite().allow();
-  options.say = [say = options_.say](absl::string_view text) {
-    say(/*is_error=*/false, text);
-  };
+  options.reporter = options_.reporter;
   exchange_ = MakeStepExchange(options);
 }
 
@@ -280,8 +267,9 @@ SummaryParts WorkerTask::MakeSummaryParts() {
       !HasSummaries(options_.training)) {
     return {};
   }
-  summaries_ = MakeSummaryWriter(chief_->file_system(), options_.clock,
-                                 options_.train_dir, kChiefJob, options_.say);
+  summaries_ =
+      MakeSummaryWriter(chief_->file_system(), options_.clock,
+                        options_.train_dir, kChiefJob, options_.reporter);
   SummaryParts parts;
   parts.writer = summaries_.get();
   parts.clock = options_.clock;
@@ -333,7 +321,7 @@ absl::Status WorkerTask::CreateHooks() {
   SessionHooks::Parts parts;
   parts.write_file = &WriteFileAtomically;
   parts.write_progress = options_.write_progress;
-  parts.say = options_.say;
+  parts.reporter = options_.reporter;
   parts.begin_save = [this] { return chief_->saver()->Begin(); };
   parts.evaluate = [this] { return chief_->evaluator()->Evaluate(); };
   parts.stop_job = [this](absl::string_view reason,
@@ -395,7 +383,7 @@ void WorkerTask::CreateSession() {
   parts.steps = loop_.get();
   parts.source = is_chief() ? chief_->loader() : nullptr;
   parts.hooks = hooks_->in_order();
-  parts.say = options_.say;
+  parts.reporter = options_.reporter;
   parts.on_enter = [this](const EnterEpoch& epoch) {
     if (chief_ == nullptr) return;
     chief_->loader()->Enter();
@@ -433,8 +421,7 @@ void WorkerTask::SayTowers() const {
     devices.push_back(tower.device);
   }
   const std::string& controller = options_.training.tower().controller_device();
-  options_.say(
-      /*is_error=*/false,
+  options_.reporter.Info(
       absl::StrCat(shape_.towers, " towers on ", absl::StrJoin(devices, ", "),
                    ", each with batches of ", shape_.batch_size,
                    " rows; gradients are averaged ",
@@ -456,7 +443,7 @@ void WorkerTask::SayPlacement() const {
 void WorkerTask::SayLines(absl::string_view text) const {
   for (const absl::string_view line :
        absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    options_.say(/*is_error=*/false, line);
+    options_.reporter.Info(line);
   }
 }
 
@@ -515,7 +502,7 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   AddSpeed(session_->job_state(), times, &result);
   const std::string path = absl::StrCat(options_.train_dir, "/result.json");
   RETURN_IF_ERROR(OfFile(WriteFileAtomically(path, ResultJson(result))));
-  options_.say(/*is_error=*/false, absl::StrCat("wrote ", path));
+  options_.reporter.Info(absl::StrCat("wrote ", path));
   return absl::OkStatus();
 }
 

@@ -77,10 +77,11 @@ absl::StatusOr<std::unique_ptr<DeviceMean>> MakeMean(
 
 }  // namespace
 
-absl::StatusOr<OpenedTowers> OpenTowers(
-    const TrainingSpec& training, const std::vector<std::string>& devices,
-    const BatchPlan& shape, const BackendOptions& options,
-    const std::function<void(const std::string&)>& say) {
+absl::StatusOr<OpenedTowers> OpenTowers(const TrainingSpec& training,
+                                        const std::vector<std::string>& devices,
+                                        const BatchPlan& shape,
+                                        const BackendOptions& options,
+                                        const Reporter& reporter) {
   OpenedTowers opened;
   ASSIGN_OR_RETURN(opened.controller,
                    FindController(training, devices, options.gpu));
@@ -89,7 +90,7 @@ absl::StatusOr<OpenedTowers> OpenTowers(
   CompileOptions compile;
   compile.batch_size = shape.batch_size;
   compile.use_graphs = training.compute().cuda_graphs();
-  compile.say = say;
+  compile.reporter = reporter;
   compile.memory_limit_bytes = OwnMemoryLimit();
   compile.mean = opened.mean.get();
   for (size_t i = 0; i < opened.towers.size(); ++i) {

@@ -3,13 +3,13 @@
 #ifndef WORKER_TRAINING_TRAINING_PARTS_H_
 #define WORKER_TRAINING_TRAINING_PARTS_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/reporter.h"
 #include "proto/training.pb.h"
 #include "worker/backend/backend.h"
 #include "worker/backend/device_mean.h"
@@ -47,14 +47,15 @@ struct OpenedTowers {
 };
 
 // One tower on each device (of ChooseDevices), with the parameters of the first
-// for all; the compute threads of `options` are divided among them. `say` is
-// CompileOptions::say. Errors: those of OpenDevice, Backend::CreateMean and
-// CompiledModel::Create; InvalidArgument if tower.controller_device is the
+// for all; the compute threads of `options` are divided among them. `reporter`
+// is CompileOptions::reporter. Errors: those of OpenDevice, Backend::CreateMean
+// and CompiledModel::Create; InvalidArgument if tower.controller_device is the
 // device of none of them.
-absl::StatusOr<OpenedTowers> OpenTowers(
-    const TrainingSpec& training, const std::vector<std::string>& devices,
-    const BatchPlan& shape, const BackendOptions& options,
-    const std::function<void(const std::string&)>& say);
+absl::StatusOr<OpenedTowers> OpenTowers(const TrainingSpec& training,
+                                        const std::vector<std::string>& devices,
+                                        const BatchPlan& shape,
+                                        const BackendOptions& options,
+                                        const Reporter& reporter);
 
 // The towers as one; `opened` outlives the group.
 std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,

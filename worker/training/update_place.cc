@@ -46,9 +46,11 @@ std::string WhyShardUpdates(const TrainingSpec& training,
   return WhyGradientsLeave(training);
 }
 
-absl::StatusOr<DeviceUpdate*> PlaceUpdates(
-    const TrainingSpec& training, UpdateSite site, const TowerParts& tower,
-    UpdateRule* rule, const std::function<void(absl::string_view)>& say) {
+absl::StatusOr<DeviceUpdate*> PlaceUpdates(const TrainingSpec& training,
+                                           UpdateSite site,
+                                           const TowerParts& tower,
+                                           UpdateRule* rule,
+                                           const Reporter& reporter) {
   const ComputeSpec& compute = training.compute();
   const bool is_asked_for = compute.update_on_device();
   if (compute.has_update_on_device() && !is_asked_for) return nullptr;
@@ -63,15 +65,15 @@ absl::StatusOr<DeviceUpdate*> PlaceUpdates(
           DeviceUpdate * update,
           tower.model->UpdateOnDevice(*std::move(on_device),
                                       static_cast<int>(rule->slots().size())));
-      say(absl::StrCat("parameters stay on ", tower.device,
-                       ", and are updated there"));
+      reporter.Info(absl::StrCat("parameters stay on ", tower.device,
+                                 ", and are updated there"));
       return update;
     }
     if (!absl::IsUnimplemented(on_device.status())) return on_device.status();
     why = std::string(on_device.status().message());
   }
   if (is_asked_for) {
-    say(
+    reporter.Info(
         absl::StrCat("compute.update_on_device is not possible, the host "
                      "updates the parameters: ",
                      why));

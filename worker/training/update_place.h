@@ -1,12 +1,12 @@
 #ifndef WORKER_TRAINING_UPDATE_PLACE_H_
 #define WORKER_TRAINING_UPDATE_PLACE_H_
 
-#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/base/reporter.h"
 #include "common/optimizer/update_rule.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
@@ -34,11 +34,13 @@ std::string WhyShardUpdates(const TrainingSpec& training,
 
 // Lets the tower's device update the parameters by `rule`, which outlives the
 // tower, where that can be; else null. Sets the device's fields of `site`.
-// `say` gets a line if the device does, or if the training asks for it and it
-// cannot. Errors: those of Backend::CreateRule and UpdateOnDevice.
-absl::StatusOr<DeviceUpdate*> PlaceUpdates(
-    const TrainingSpec& training, UpdateSite site, const TowerParts& tower,
-    UpdateRule* rule, const std::function<void(absl::string_view)>& say);
+// `reporter` gets a line if the device does, or if the training asks for it and
+// it cannot. Errors: those of Backend::CreateRule and UpdateOnDevice.
+absl::StatusOr<DeviceUpdate*> PlaceUpdates(const TrainingSpec& training,
+                                           UpdateSite site,
+                                           const TowerParts& tower,
+                                           UpdateRule* rule,
+                                           const Reporter& reporter);
 
 }  // namespace muster
 

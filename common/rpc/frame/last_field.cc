@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
@@ -25,6 +26,33 @@ bool IsIn(const FieldRange& range, uint32_t tag) {
          number >= range.first && number <= range.last;
 }
 
+// Reads until after the tag of a field of the range, or to the end: `begin` is
+// not set.
+absl::StatusOr<LastField> SkipHeader(const MessageLite& type,
+                                     const FieldRange& range, size_t size,
+                                     CodedInputStream* input) {
+  LastField found;
+  for (;;) {
+    found.header_bytes = input->CurrentPosition();
+    if (found.header_bytes > static_cast<size_t>(kMaxHeaderBytes)) {
+      return MalformedFrame(
+          type, absl::StrCat("the fields before its ", range.name,
+                             " take more than ", kMaxHeaderBytes, " bytes"));
+    }
+    if (found.header_bytes == size) return found;
+    const uint32_t tag = input->ReadTag();
+    if (IsIn(range, tag)) {
+      found.number = WireFormatLite::GetTagFieldNumber(tag);
+      return found;
+    }
+    if (tag == 0 || !WireFormatLite::SkipField(input, tag)) {
+      return MalformedFrame(
+          type,
+          absl::StrCat("bad field at byte ", found.header_bytes, " of ", size));
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status MalformedFrame(const MessageLite& type, absl::string_view why) {
@@ -38,28 +66,10 @@ absl::StatusOr<LastField> FindLastField(const MessageLite& type,
   grpc::ProtoBufferReader reader(message);
   if (!reader.status().ok()) return MalformedFrame(type, "no buffer");
   CodedInputStream input(&reader);
-  LastField found;
-  for (;;) {
-    found.header_bytes = input.CurrentPosition();
-    if (found.header_bytes > static_cast<size_t>(kMaxHeaderBytes)) {
-      return MalformedFrame(
-          type, absl::StrCat("the fields before its ", range.name,
-                             " take more than ", kMaxHeaderBytes, " bytes"));
-    }
-    if (found.header_bytes == size) {
-      found.begin = size;
-      return found;
-    }
-    const uint32_t tag = input.ReadTag();
-    if (IsIn(range, tag)) {
-      found.number = WireFormatLite::GetTagFieldNumber(tag);
-      break;
-    }
-    if (tag == 0 || !WireFormatLite::SkipField(&input, tag)) {
-      return MalformedFrame(
-          type,
-          absl::StrCat("bad field at byte ", found.header_bytes, " of ", size));
-    }
+  ASSIGN_OR_RETURN(LastField found, SkipHeader(type, range, size, &input));
+  if (found.number == 0) {
+    found.begin = size;
+    return found;
   }
   uint64_t bytes = 0;
   if (!input.ReadVarint64(&bytes)) {

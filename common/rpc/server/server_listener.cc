@@ -57,9 +57,9 @@ void ServerListener::AddTo(
       FromFd::FROM_FD, std::move(credentials));
 }
 
-void ServerListener::Start(const Clock* clock, Say say) {
+void ServerListener::Start(const Clock* clock, Reporter reporter) {
   clock_ = clock;
-  say_ = std::move(say);
+  reporter_ = std::move(reporter);
   thread_ = clock->StartThread([this] { Accept(); });
 }
 
@@ -104,10 +104,11 @@ bool ServerListener::AcceptOne(int socket) {
 void ServerListener::SayShortage(int error) {
   if (clock_->Now() - said_ < kBetweenLines) return;
   said_ = clock_->Now();
-  say_(absl::StrCat("port ", port_, ": no connection can be accepted for now: ",
-                    strerror(error),
-                    "; those that come wait. `ulimit -Hn` bounds the file "
-                    "descriptors"));
+  reporter_.Warning(
+      absl::StrCat("port ", port_,
+                   ": no connection can be accepted for now: ", strerror(error),
+                   "; those that come wait. `ulimit -Hn` bounds the file "
+                   "descriptors"));
 }
 
 }  // namespace muster

@@ -3,7 +3,6 @@
 
 #include <poll.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/reporter.h"
 #include "common/rpc/server/listen_address.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
@@ -27,7 +27,7 @@ namespace muster {
 //   ASSIGN_OR_RETURN(auto listener, ServerListener::Listen(address));
 //   listener->AddTo(&builder, credentials);
 //   auto server = builder.BuildAndStart();
-//   listener->Start(clock, say);
+//   listener->Start(clock, reporter);
 //   ...
 //   listener.reset();  // nobody comes in any more
 //   server->Shutdown();
@@ -35,9 +35,6 @@ namespace muster {
 // Used by one thread.
 class ServerListener {
  public:
-  // One line for the log, from the accepting thread.
-  using Say = std::function<void(absl::string_view)>;
-
   // Takes the port, for this process alone. Errors: those of ListenOn;
   // ResourceExhausted without descriptors.
   static absl::StatusOr<std::unique_ptr<ServerListener>> Listen(
@@ -58,7 +55,7 @@ class ServerListener {
 
   // Begins to accept. REQUIRES: the builder's server has started. `clock`
   // outlives the listener.
-  void Start(const Clock* clock, Say say);
+  void Start(const Clock* clock, Reporter reporter);
 
  private:
   ServerListener(ListeningSockets sockets, FileDescriptor stop);
@@ -79,7 +76,7 @@ class ServerListener {
   const FileDescriptor stop_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
   const Clock* clock_ = nullptr;
-  Say say_;
+  Reporter reporter_;
 
   // The accepting thread's: first stop_, then the sockets.
   std::vector<pollfd> polls_;

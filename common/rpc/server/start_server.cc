@@ -5,16 +5,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "spdlog/spdlog.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::Duration kPortPause = absl::Milliseconds(200);
-
-void SayShortage(absl::string_view line) {
-  spdlog::warn("{}", std::string(line));
-}
 
 }  // namespace
 
@@ -22,14 +17,14 @@ absl::StatusOr<ListeningServer> StartServer(
     const std::string& address, const PortWait& wait,
     absl::FunctionRef<std::unique_ptr<grpc::Server>(ServerListener*)> serve) {
   const absl::Time give_up = wait.clock->Now() + wait.limit;
-  bool said = wait.say == nullptr;
+  bool said = false;
   while (true) {
     absl::StatusOr<std::unique_ptr<ServerListener>> listener =
         ServerListener::Listen(address);
     if (listener.ok()) {
       std::unique_ptr<grpc::Server> server = serve(listener->get());
       if (server != nullptr) {
-        (*listener)->Start(wait.clock, &SayShortage);
+        (*listener)->Start(wait.clock, wait.reporter);
         return ListeningServer{std::move(server), *std::move(listener)};
       }
     }
@@ -43,8 +38,9 @@ absl::StatusOr<ListeningServer> StartServer(
           why, " (tried for ", absl::FormatDuration(wait.limit), ")"));
     }
     if (!std::exchange(said, true)) {
-      wait.say(absl::StrCat(why, "; trying again for ",
-                            absl::FormatDuration(wait.limit)));
+      wait.reporter.Report(wait.level,
+                           absl::StrCat(why, "; trying again for ",
+                                        absl::FormatDuration(wait.limit)));
     }
     if (wait.latch->WaitFor(kPortPause).has_value()) {
       return absl::CancelledError(absl::StrCat(

@@ -1,7 +1,6 @@
 #ifndef COMMON_RPC_SERVER_START_SERVER_H_
 #define COMMON_RPC_SERVER_START_SERVER_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/process/stop_latch.h"
 #include "common/rpc/server/server_listener.h"
 #include "grpcpp/server.h"
@@ -23,8 +23,10 @@ struct PortWait {
   // Both outlive the call.
   const Clock* clock = nullptr;
   StopLatch* latch = nullptr;
-  // Gets a line, once, when the port has to be waited for; may be null.
-  std::function<void(absl::string_view)> say = nullptr;
+  // Gets a line of this level, once, when the port has to be waited for; then
+  // the listener's.
+  Reporter reporter = {};
+  Reporter::Level level = Reporter::kInfo;
 };
 
 // A server, and where its connections come in. The listener goes first: then

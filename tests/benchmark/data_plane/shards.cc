@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/process/stop_latch.h"
 #include "common/rpc/credentials.h"
@@ -52,7 +53,7 @@ class ProcessShards : public Shards {
   std::unique_ptr<ParameterLink> Connect(int shard) override {
     return MakeShardLink(
         {absl::StrCat("/job:ps/task:", shard), servers_[shard]->address()},
-        credentials_, link_, /*say=*/nullptr, SystemClock());
+        credentials_, link_, Reporter(), SystemClock());
   }
 
   std::vector<pid_t> processes() const override {

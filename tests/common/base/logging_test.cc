@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/base/reporter.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "spdlog/sinks/ostream_sink.h"
@@ -54,6 +55,19 @@ TEST_F(LoggingTest, APeersStringCannotForgeALineOrDriveTheTerminal) {
   Make(options)->error("peer said {}", "x\n2026 I ok\x1b]0;t");
   EXPECT_THAT(text_.str(), HasSubstr("E /job:%n\\x1b/task:0 peer said "
                                      "x\\n2026 I ok\\x1b]0;t\n"));
+}
+
+TEST_F(LoggingTest, LinesOfAReporterHaveItsLevels) {
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(Make({}));
+  const Reporter reporter(&LogLine);
+  reporter.Info("saved {}");
+  reporter.Warning("late");
+  reporter.Error("lost");
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(text_.str(), MatchesRegex(".* I saved \\{\\}\n"
+                                        ".* W late\n"
+                                        ".* E lost\n"));
 }
 
 TEST_F(LoggingTest, RefusesAnUnknownLevel) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/rpc/server/server_listener.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
@@ -43,7 +44,7 @@ class CredentialsTest : public testing::Test {
     // Without a service gRPC does not start.
     builder.RegisterCallbackGenericService(&service_);
     server_ = builder.BuildAndStart();
-    listener_->Start(SystemClock(), [](absl::string_view) {});
+    listener_->Start(SystemClock(), Reporter());
   }
   ~CredentialsTest() override {
     listener_.reset();

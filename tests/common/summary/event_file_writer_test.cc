@@ -10,6 +10,7 @@
 #include "tests/common/summary/read_events.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_file_system.h"
+#include "tests/testing/reported_lines.h"
 
 namespace muster {
 namespace {
@@ -38,10 +39,7 @@ class EventFileWriterTest : public testing::Test {
     options.flush_every = absl::Hours(1);
     options.retry_after = kRetryAfter;
     options.max_waiting_bytes = max_waiting;
-    options.say = [this](bool is_error, absl::string_view text) {
-      absl::MutexLock lock(&mu_);
-      said_.push_back((is_error ? "E " : "I ") + std::string(text));
-    };
+    options.reporter = said_.reporter();
     return std::make_unique<EventFileWriter>(options);
   }
 
@@ -54,15 +52,10 @@ class EventFileWriterTest : public testing::Test {
     events.erase(events.begin());
     return events;
   }
-  std::vector<std::string> Said() {
-    absl::MutexLock lock(&mu_);
-    return said_;
-  }
 
   FakeFileSystem files_;
   FakeClock clock_;
-  absl::Mutex mu_;
-  std::vector<std::string> said_ ABSL_GUARDED_BY(mu_);
+  ReportedLines said_;
 };
 
 TEST_F(EventFileWriterTest, WritesWhatWasAdded) {
@@ -78,7 +71,7 @@ TEST_F(EventFileWriterTest, WritesWhatWasAdded) {
   EXPECT_EQ(events[1].wall_time(), 1000000000);
   EXPECT_EQ(events[1].summary().value(0).tag(), "loss");
   EXPECT_EQ(events[1].summary().value(0).tensor().float_val(0), 0.5f);
-  EXPECT_TRUE(Said().empty());
+  EXPECT_TRUE(said_.lines().empty());
 }
 
 TEST_F(EventFileWriterTest, WritesTheRestAtTheEnd) {
@@ -105,15 +98,16 @@ TEST_F(EventFileWriterTest, AFullDiskIsOneLineAndCostsNothing) {
   writer->Flush();
   clock_.Advance(kRetryAfter);
   writer->Flush();
-  ASSERT_EQ(Said().size(), 1u);
-  EXPECT_THAT(Said()[0], testing::StartsWith("E summaries are not written"));
-  EXPECT_THAT(Said()[0], testing::HasSubstr("no space left"));
+  ASSERT_EQ(said_.lines().size(), 1u);
+  EXPECT_THAT(said_.lines()[0],
+              testing::StartsWith("E summaries are not written"));
+  EXPECT_THAT(said_.lines()[0], testing::HasSubstr("no space left"));
 
   files_.Restart();
   clock_.Advance(kRetryAfter);
   writer->Flush();
-  ASSERT_EQ(Said().size(), 2u);
-  EXPECT_THAT(Said()[1], testing::HasSubstr("events lost: 0"));
+  ASSERT_EQ(said_.lines().size(), 2u);
+  EXPECT_THAT(said_.lines()[1], testing::HasSubstr("events lost: 0"));
   const std::vector<Event> events = Events();
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].step(), 1);
@@ -161,8 +155,8 @@ TEST_F(EventFileWriterTest, DropsAndCountsWhatDoesNotFit) {
   for (int step = 1; step <= 5; ++step) writer->Add(step, Loss(1));
   writer->Flush();
   EXPECT_EQ(Events().size(), 2u);
-  ASSERT_EQ(Said().size(), 1u);
-  EXPECT_THAT(Said()[0], testing::HasSubstr("events lost: 3"));
+  ASSERT_EQ(said_.lines().size(), 1u);
+  EXPECT_THAT(said_.lines()[0], testing::HasSubstr("events lost: 3"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/ps_server/shard/shard_requests.h"
 #include "tests/testing/await_reply.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -103,26 +104,20 @@ TEST_F(CoordinationServerTest, AWatchIsAnsweredBeforeItsDeadline) {
 }
 
 TEST_F(CoordinationServerTest, SaysForWhomItWaitsAndWhenNoLonger) {
-  absl::Mutex mu;
-  std::vector<std::string> lines;
+  ReportedLines lines;
   CoordinationServer::Options options;
   options.clock = &clock_;
   options.awaited = [](const JobState& state) {
     return state.workers_size() == 0 ? "the chief" : "";
   };
-  options.say = [&](const std::string& line) {
-    absl::MutexLock lock(&mu);
-    lines.push_back(line);
-  };
+  options.reporter = lines.reporter();
   server_ = std::make_unique<CoordinationServer>(options);
-  const auto said = [&lines] { return !lines.empty(); };
-  mu.LockWhen(absl::Condition(&said));
-  mu.Unlock();
+  lines.Await(1);
   ASSERT_THAT(Register(chief_), IsOk());
   server_->Close();
-  ASSERT_EQ(lines.size(), 2);
-  EXPECT_THAT(lines[0], StartsWith("waiting for the chief; "));
-  EXPECT_EQ(lines[1], "no longer waiting");
+  EXPECT_THAT(lines.lines(),
+              ElementsAre(StartsWith("I waiting for the chief; "),
+                          "I no longer waiting"));
 }
 
 TEST_F(CoordinationServerTest, TimePassesWithoutRequests) {

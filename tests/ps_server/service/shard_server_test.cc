@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/ps_server/shard/shard_requests.h"
 #include "tests/testing/await_reply.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -18,11 +19,11 @@ using ::testing::IsEmpty;
 
 TEST(ShardServerTest, SaysOnceThatAStartOfATaskReplacedAnother) {
   const MonotonicClock clock{};
-  std::vector<std::string> lines;
+  ReportedLines lines;
   ShardServer::Options options;
   options.shard.incarnation = kPsIncarnation;
   options.clock = &clock;
-  options.say = [&lines](const std::string& line) { lines.push_back(line); };
+  options.reporter = lines.reporter();
   ShardServer server(options);
   const auto hello = [&](uint64_t incarnation, uint64_t takeover) {
     const absl::StatusOr<HelloReply> reply =
@@ -35,10 +36,10 @@ TEST(ShardServerTest, SaysOnceThatAStartOfATaskReplacedAnother) {
   };
   hello(0x65, 0);
   const uint64_t takeover = hello(0xabc, 0);
-  EXPECT_THAT(lines, IsEmpty()) << "nothing has changed";
+  EXPECT_THAT(lines.lines(), IsEmpty()) << "nothing has changed";
   for (int i = 0; i < 2; ++i) hello(0xabc, takeover);
-  EXPECT_THAT(lines,
-              ElementsAre("/job:worker/task:1 was started anew: incarnation "
+  EXPECT_THAT(lines.lines(),
+              ElementsAre("I /job:worker/task:1 was started anew: incarnation "
                           "abc replaces 65"));
 }
 

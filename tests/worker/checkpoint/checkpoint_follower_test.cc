@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
 #include "tests/testing/fake_file_system.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -68,9 +69,7 @@ class CheckpointFollowerTest : public testing::Test {
                             const EvaluationResult&) {
       evaluated_.push_back(reader.manifest().global_step());
     };
-    options.say = [this](bool is_error, absl::string_view text) {
-      (is_error ? errors_ : lines_).emplace_back(text);
-    };
+    options.reporter = reported_.reporter();
     options.file_system = &files_;
     options.job = &job_;
     options.interrupted = &interrupted_;
@@ -84,8 +83,7 @@ class CheckpointFollowerTest : public testing::Test {
   std::function<absl::StatusOr<EvaluationResult>(int64_t step)> on_evaluate_ =
       [](int64_t) { return EvaluationResult(); };
   std::vector<int64_t> evaluated_;
-  std::vector<std::string> lines_;
-  std::vector<std::string> errors_;
+  ReportedLines reported_;
 };
 
 TEST_F(CheckpointFollowerTest, EvaluatesWhatIsThereWhenTheJobIsDone) {
@@ -94,8 +92,9 @@ TEST_F(CheckpointFollowerTest, EvaluatesWhatIsThereWhenTheJobIsDone) {
   FinishJob();
   EXPECT_EQ(Run(), kExitDone);
   EXPECT_THAT(evaluated_, ElementsAre(10, 20));
-  EXPECT_THAT(lines_, ElementsAre(HasSubstr("evaluated 2 checkpoints")));
-  EXPECT_THAT(errors_, IsEmpty());
+  EXPECT_THAT(reported_.lines(),
+              ElementsAre(HasSubstr("evaluated 2 checkpoints")));
+  EXPECT_THAT(reported_.errors(), IsEmpty());
 }
 
 TEST_F(CheckpointFollowerTest, FollowsATrainingToItsEnd) {
@@ -122,23 +121,23 @@ TEST_F(CheckpointFollowerTest, WaitsForTheFirstCheckpoint) {
   // Nothing is evaluated, so nothing ends it but the signal.
   interrupted_.Stop({143, "signal 15"});
   EXPECT_EQ(Run(), 143);
-  EXPECT_THAT(lines_, ElementsAre(HasSubstr("waiting for the first checkpoint"),
-                                  HasSubstr("signal 15")));
+  EXPECT_THAT(reported_.lines(),
+              ElementsAre(HasSubstr("waiting for the first checkpoint"),
+                          HasSubstr("signal 15")));
 }
 
 TEST_F(CheckpointFollowerTest, ATrainDirThatIsNotYetThereIsWaitedFor) {
   FakeFileSystem empty("elsewhere");
   CheckpointFollower::Options options;
   options.train_dir = kTrainDir;
-  options.say = [this](bool, absl::string_view text) {
-    lines_.emplace_back(text);
-  };
+  options.reporter = reported_.reporter();
   options.file_system = &empty;
   options.job = &job_;
   options.interrupted = &interrupted_;
   interrupted_.Stop({143, "signal 15"});
   EXPECT_EQ(CheckpointFollower(options).Run(), 143);
-  EXPECT_THAT(lines_.front(), HasSubstr("waiting for the first checkpoint"));
+  EXPECT_THAT(reported_.lines().front(),
+              HasSubstr("waiting for the first checkpoint"));
 }
 
 TEST_F(CheckpointFollowerTest, ASignalEndsAnEvaluation) {
@@ -149,14 +148,14 @@ TEST_F(CheckpointFollowerTest, ASignalEndsAnEvaluation) {
   };
   EXPECT_EQ(Run(), 143);
   EXPECT_THAT(evaluated_, IsEmpty());
-  EXPECT_THAT(errors_, IsEmpty());
+  EXPECT_THAT(reported_.errors(), IsEmpty());
 }
 
 TEST_F(CheckpointFollowerTest, ALostJobEndsItWithItsCode) {
   Save(10);
   job_.Stop({kExitRetryable, "/job:ps/task:0 was not reached"});
   EXPECT_EQ(Run(), kExitRetryable);
-  EXPECT_THAT(errors_, ElementsAre(HasSubstr("/job:ps/task:0")));
+  EXPECT_THAT(reported_.errors(), ElementsAre(HasSubstr("/job:ps/task:0")));
 }
 
 TEST_F(CheckpointFollowerTest, DamagedCheckpointsAreOneLineEach) {
@@ -170,8 +169,9 @@ TEST_F(CheckpointFollowerTest, DamagedCheckpointsAreOneLineEach) {
   };
   EXPECT_EQ(Run(), kExitDone);
   EXPECT_THAT(evaluated_, ElementsAre(30));
-  EXPECT_THAT(errors_, ElementsAre(HasSubstr(File(10, kParametersFile)),
-                                   HasSubstr(File(20, kManifestFile))));
+  EXPECT_THAT(reported_.errors(),
+              ElementsAre(HasSubstr(File(10, kParametersFile)),
+                          HasSubstr(File(20, kManifestFile))));
 }
 
 TEST_F(CheckpointFollowerTest, SaysWhichOnesWentUnseen) {
@@ -187,9 +187,10 @@ TEST_F(CheckpointFollowerTest, SaysWhichOnesWentUnseen) {
   };
   EXPECT_EQ(Run(), kExitDone);
   EXPECT_THAT(evaluated_, ElementsAre(10, 30, 40));
-  EXPECT_THAT(lines_.front(), HasSubstr(absl::StrCat(CheckpointName(20),
-                                                     " was removed before")));
-  EXPECT_THAT(errors_, IsEmpty());
+  EXPECT_THAT(
+      reported_.lines().front(),
+      HasSubstr(absl::StrCat(CheckpointName(20), " was removed before")));
+  EXPECT_THAT(reported_.errors(), IsEmpty());
 }
 
 TEST_F(CheckpointFollowerTest, SaysWhichOneWentMeanwhile) {
@@ -201,8 +202,8 @@ TEST_F(CheckpointFollowerTest, SaysWhichOneWentMeanwhile) {
     return absl::NotFoundError("no such file");
   };
   EXPECT_EQ(Run(), kExitDone);
-  EXPECT_THAT(lines_.front(), HasSubstr("was removed while"));
-  EXPECT_THAT(errors_, IsEmpty());
+  EXPECT_THAT(reported_.lines().front(), HasSubstr("was removed while"));
+  EXPECT_THAT(reported_.errors(), IsEmpty());
 }
 
 TEST_F(CheckpointFollowerTest, AnotherModelsTrainDirEndsIt) {
@@ -211,7 +212,7 @@ TEST_F(CheckpointFollowerTest, AnotherModelsTrainDirEndsIt) {
     return absl::FailedPreconditionError("'dense/weights' has another shape");
   };
   EXPECT_EQ(Run(), kExitBadCheckpoint);
-  EXPECT_THAT(errors_, ElementsAre(HasSubstr("'dense/weights'")));
+  EXPECT_THAT(reported_.errors(), ElementsAre(HasSubstr("'dense/weights'")));
 }
 
 TEST_F(CheckpointFollowerTest, ChangesNothingInTheTrainDir) {

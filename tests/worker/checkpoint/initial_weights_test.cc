@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
 #include "tests/testing/fake_file_system.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -152,18 +153,15 @@ TEST_F(InitialWeightsTest, RefusesAHostileOrMissingFile) {
 TEST_F(InitialWeightsTest, ACheckpointInTrainDirWinsAndThatIsSaid) {
   FakeFileSystem train("train");
   ASSERT_THAT(SaveExample(&train, "train", 40), IsOk());
-  std::vector<std::string> lines;
-  const auto say = [&lines](bool is_error, absl::string_view line) {
-    lines.push_back(absl::StrCat(is_error ? "E " : "I ", line));
-  };
+  ReportedLines reported;
   // The file is not even opened.
-  const auto weights =
-      InitialWeights::OpenForRun(&train, options_, parameters_, "train", say);
+  const auto weights = InitialWeights::OpenForRun(&train, options_, parameters_,
+                                                  "train", reported.reporter());
   ASSERT_THAT(weights, IsOk());
   EXPECT_EQ(*weights, nullptr);
-  EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("I --init_from="),
-                                       HasSubstr("is not used"),
-                                       HasSubstr("step 40"))));
+  EXPECT_THAT(reported.lines(), ElementsAre(AllOf(HasSubstr("I --init_from="),
+                                                  HasSubstr("is not used"),
+                                                  HasSubstr("step 40"))));
 }
 
 }  // namespace

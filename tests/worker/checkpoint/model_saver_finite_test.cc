@@ -87,7 +87,6 @@ class ModelSaverFiniteTest : public ::testing::Test {
     options.client = &client_;
     options.coordination = &coordination_;
     options.placed = &placed_;
-    options.say = [](absl::string_view) {};
     ModelSaver saver(options);
     saver.Enter(1);
     const absl::StatusOr<PendingSave> save = saver.Begin();

@@ -34,7 +34,7 @@ Trainee::Trainee(std::unique_ptr<Backend> backend, const ModelSpec& spec,
   options.batch_size = kRows;
   options.use_graphs = use_graphs;
   options.mean = mean;
-  options.say = [this](const std::string& line) { said_.push_back(line); };
+  options.reporter = said_.reporter();
   model_ = Compile(spec, options);
   EXPECT_THAT(model_->InitializeParameters(1), IsOk());
 }

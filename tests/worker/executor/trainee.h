@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/worker/backend/fake_device.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/backend/device_mean.h"
@@ -32,12 +33,12 @@ class Trainee {
       const Batch& batch, uint64_t seed, StepListener* listener = nullptr,
       ParameterGate* gate = nullptr, SeededBatch next = {});
   CompiledModel& model() { return *model_; }
-  const std::vector<std::string>& said() const { return said_; }
+  std::vector<std::string> said() const { return said_.lines(); }
 
  private:
   const std::unique_ptr<Backend> backend_;
   std::unique_ptr<CompiledModel> model_;
-  std::vector<std::string> said_;
+  ReportedLines said_;
 };
 
 // To the bit.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "worker/client/call_status.h"
 
@@ -22,11 +23,7 @@ class CheckpointSaverTest : public ::testing::Test {
  protected:
   void Make(const CheckpointSaver::Options& options) {
     saver_ = std::make_unique<CheckpointSaver>(
-        options, [this] { return BeginSave(); },
-        [this](bool is_error, absl::string_view line) {
-          absl::MutexLock lock(&mu_);
-          lines_.push_back(absl::StrCat(is_error ? "E " : "I ", line));
-        });
+        options, [this] { return BeginSave(); }, lines_.reporter());
   }
   absl::StatusOr<PendingSave> BeginSave() {
     begun_.push_back(global_step_);
@@ -59,10 +56,6 @@ class CheckpointSaverTest : public ::testing::Test {
     end.global_step = global_step_;
     return saver_->AtEnd(end);
   }
-  std::vector<std::string> Lines() {
-    absl::MutexLock lock(&mu_);
-    return lines_;
-  }
 
   absl::Status begin_error_;
   absl::Status write_error_;
@@ -70,8 +63,7 @@ class CheckpointSaverTest : public ::testing::Test {
   std::vector<int64_t> begun_;
   int64_t global_step_ = 0;
   absl::Time now_ = absl::UnixEpoch();
-  absl::Mutex mu_;
-  std::vector<std::string> lines_;
+  ReportedLines lines_;
   std::unique_ptr<CheckpointSaver> saver_;
 };
 
@@ -165,7 +157,7 @@ TEST_F(CheckpointSaverTest, TellsWhoRequestedThatASaveFailed) {
     written.Notify();
   });
   written.WaitForNotification();
-  EXPECT_EQ(Lines().size(), 2);
+  EXPECT_EQ(lines_.lines().size(), 2);
 }
 
 TEST_F(CheckpointSaverTest, TrainingGoesOnWhileWriting) {
@@ -192,7 +184,7 @@ TEST_F(CheckpointSaverTest, FailureIsSaidOnceForEachSaveAndTrainingGoesOn) {
   StepTo(1);
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kResourceExhausted,
                               HasSubstr("final save: No space left")));
-  EXPECT_THAT(Lines(), ElementsAre(HasSubstr("E checkpoint at step 1")));
+  EXPECT_THAT(lines_.lines(), ElementsAre(HasSubstr("E checkpoint at step 1")));
 }
 
 // Steps are a second apart. The checkpoint is written anew, of new values.
@@ -222,7 +214,7 @@ TEST_F(CheckpointSaverTest, TheFinalSaveIsBegunAnewOnceUnlessTheDiskIsFull) {
   write_error_ = absl::UnknownError("Input/output error");
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kUnknown));
   EXPECT_THAT(begun_, ElementsAre(1, 1));
-  EXPECT_THAT(Lines(), ElementsAre(HasSubstr("saving once more")));
+  EXPECT_THAT(lines_.lines(), ElementsAre(HasSubstr("saving once more")));
   write_error_ = absl::ResourceExhaustedError("No space left on device");
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_THAT(begun_, ElementsAre(1, 1, 1));
@@ -242,7 +234,7 @@ TEST_F(CheckpointSaverTest, LostShardAtBeginIsSaidAndPassedOver) {
   Make({});
   begin_error_ = absl::UnavailableError("ps gone");
   Enter(/*initialized=*/true);
-  EXPECT_THAT(Lines(), ElementsAre(HasSubstr("ps gone")));
+  EXPECT_THAT(lines_.lines(), ElementsAre(HasSubstr("ps gone")));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -26,9 +27,8 @@ class DroppedStepsTest : public ::testing::Test {
     now_ += absl::Seconds(1);
   }
 
-  std::vector<std::string> lines_;
-  DroppedSteps hook_{
-      [this](absl::string_view line) { lines_.emplace_back(line); }};
+  ReportedLines lines_;
+  DroppedSteps hook_{lines_.reporter()};
   int64_t step_ = 0;
   absl::Time now_ = absl::UnixEpoch();
 };
@@ -36,26 +36,28 @@ class DroppedStepsTest : public ::testing::Test {
 TEST_F(DroppedStepsTest, SaysNothingOfStepsThatCount) {
   for (int i = 0; i < 30; ++i) Step(/*dropped=*/false);
   EXPECT_THAT(hook_.AtEnd({}), IsOk());
-  EXPECT_THAT(lines_, IsEmpty());
+  EXPECT_THAT(lines_.lines(), IsEmpty());
 }
 
 TEST_F(DroppedStepsTest, SaysTheFirstAtOnceAndOthersTogether) {
   for (int i = 0; i < 10; ++i) Step(/*dropped=*/true);
-  EXPECT_THAT(lines_, ElementsAre(StartsWith("1 step of this worker dropped, "
-                                             "the last its step 1:")));
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre(StartsWith("I 1 step of this worker dropped, "
+                                     "the last its step 1:")));
   Step(/*dropped=*/false);
-  EXPECT_THAT(lines_, ElementsAre(StartsWith("1 step of"),
-                                  StartsWith("9 steps of this worker dropped, "
-                                             "the last its step 10:")));
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre(StartsWith("I 1 step of"),
+                          StartsWith("I 9 steps of this worker dropped, "
+                                     "the last its step 10:")));
 }
 
 TEST_F(DroppedStepsTest, SaysTheRestAtTheEnd) {
   for (int i = 0; i < 3; ++i) Step(/*dropped=*/true);
   EXPECT_THAT(hook_.AtEnd({}), IsOk());
-  EXPECT_THAT(lines_,
-              ElementsAre(StartsWith("1 step of"), StartsWith("2 steps of")));
+  EXPECT_THAT(lines_.lines(), ElementsAre(StartsWith("I 1 step of"),
+                                          StartsWith("I 2 steps of")));
   EXPECT_THAT(hook_.AtEnd({}), IsOk());
-  EXPECT_EQ(lines_.size(), 2);
+  EXPECT_EQ(lines_.lines().size(), 2);
 }
 
 }  // namespace

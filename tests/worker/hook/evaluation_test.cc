@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -24,7 +25,7 @@ class EvaluationTest : public ::testing::Test {
           if (!error_.ok()) return error_;
           return EvaluationResult{100, 0.9, 0.3};
         },
-        [this](absl::string_view line) { lines_.emplace_back(line); });
+        lines_.reporter());
   }
   static StepRecord At(int64_t global_step) {
     StepRecord step;
@@ -34,7 +35,7 @@ class EvaluationTest : public ::testing::Test {
 
   int runs_ = 0;
   absl::Status error_;
-  std::vector<std::string> lines_;
+  ReportedLines lines_;
 };
 
 TEST_F(EvaluationTest, RunsWhenAMultipleOfThePeriodWasPassed) {
@@ -53,8 +54,8 @@ TEST_F(EvaluationTest, RunsOnlyAtTheEndByDefault) {
   end.completed = true;
   end.global_step = 1000;
   ASSERT_THAT(evaluation.AtEnd(end), IsOk());
-  EXPECT_THAT(lines_,
-              ElementsAre("step=1000 test_accuracy=0.9000 test_loss=0.3000"));
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre("I step=1000 test_accuracy=0.9000 test_loss=0.3000"));
   EXPECT_EQ(evaluation.result()->accuracy, 0.9);
 }
 
@@ -79,7 +80,7 @@ TEST_F(EvaluationTest, FailureDuringTrainingIsSaidAndPassedOver) {
   error_ = absl::UnavailableError("ps gone");
   Evaluation evaluation = Make(1);
   ASSERT_THAT(evaluation.AfterStep(At(1)), IsOk());
-  EXPECT_THAT(lines_, ElementsAre(HasSubstr("ps gone")));
+  EXPECT_THAT(lines_.lines(), ElementsAre(HasSubstr("ps gone")));
 }
 
 }  // namespace

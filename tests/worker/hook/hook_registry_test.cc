@@ -20,7 +20,6 @@ using ::testing::SizeIs;
 
 HookParts Parts() {
   HookParts parts;
-  parts.say = [](bool, absl::string_view) {};
   parts.stop_job = [](absl::string_view, const absl::Status&) {};
   return parts;
 }

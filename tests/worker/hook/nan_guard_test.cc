@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -25,7 +26,7 @@ class NanGuardTest : public ::testing::Test {
   NanGuardTest() {
     options_.task_name = "/job:worker/task:1";
     options_.max_refusals = 3;
-    options_.say = [this](absl::string_view line) { said_.emplace_back(line); };
+    options_.reporter = said_.reporter();
     tensors_ = {{"conv1/weights", {100}, true, {}, weights_},
                 {"norm1/mean", {2}, false, {}, mean_}};
     step_.step = 17;
@@ -46,7 +47,7 @@ class NanGuardTest : public ::testing::Test {
   std::vector<float> mean_ = std::vector<float>(2, 1.0f);
   std::vector<StepTensor> tensors_;
   StepRecord step_;
-  std::vector<std::string> said_;
+  ReportedLines said_;
   std::string stop_reason_;
   absl::Status failure_;
 };
@@ -61,15 +62,16 @@ TEST_F(NanGuardTest, LetsFiniteStepsPass) {
 TEST_F(NanGuardTest, RefusesNonFiniteGradientsNamingTensorAndStep) {
   for (const float bad : {kNan, kInf, -kInf}) {
     weights_[70] = bad;
-    said_.clear();
+    said_.Clear();
     NanGuard guard(options_);
     EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
     EXPECT_THAT(
-        said_, ElementsAre(AllOf(
-                   HasSubstr("step 17 of /job:worker/task:1 at global step 40"),
-                   HasSubstr(absl::StrCat("gradient of 'conv1/weights' is ",
-                                          bad, " at element 70")),
-                   HasSubstr("1 of 3 in a row"))));
+        said_.lines(),
+        ElementsAre(
+            AllOf(HasSubstr("step 17 of /job:worker/task:1 at global step 40"),
+                  HasSubstr(absl::StrCat("gradient of 'conv1/weights' is ", bad,
+                                         " at element 70")),
+                  HasSubstr("1 of 3 in a row"))));
     EXPECT_EQ(guard.refused(), 1);
   }
 }
@@ -89,7 +91,7 @@ TEST_F(NanGuardTest, FetchesGradientsOnlyIfTheyAreNotFinite) {
   weights_[70] = kNan;
   EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
   EXPECT_EQ(fetches, 1);
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("'conv1/weights' is nan")));
+  EXPECT_THAT(said_.lines(), ElementsAre(HasSubstr("'conv1/weights' is nan")));
   step_.gradients_are_finite = true;
   step_.loss = kInf;
   EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
@@ -107,23 +109,25 @@ TEST_F(NanGuardTest, SaysWhatHadLeftBefore) {
   EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
   step_.push_begun = true;
   EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("nothing of it was pushed"),
-                                 HasSubstr("finite gradients of later layers "
-                                           "had been pushed, nothing else")));
+  EXPECT_THAT(said_.lines(),
+              ElementsAre(HasSubstr("nothing of it was pushed"),
+                          HasSubstr("finite gradients of later layers "
+                                    "had been pushed, nothing else")));
 }
 
 TEST_F(NanGuardTest, RefusesANonFiniteChangeOfAStateTensor) {
   mean_[1] = kInf;
   NanGuard guard(options_);
   EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("change of 'norm1/mean' is inf")));
+  EXPECT_THAT(said_.lines(),
+              ElementsAre(HasSubstr("change of 'norm1/mean' is inf")));
 }
 
 TEST_F(NanGuardTest, RefusesANonFiniteLoss) {
   step_.loss = kNan;
   NanGuard guard(options_);
   EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("the loss is nan")));
+  EXPECT_THAT(said_.lines(), ElementsAre(HasSubstr("the loss is nan")));
 }
 
 TEST_F(NanGuardTest, EndsAWorkerAfterTheLastRefusalInARow) {
@@ -136,7 +140,7 @@ TEST_F(NanGuardTest, EndsAWorkerAfterTheLastRefusalInARow) {
               StatusIs(absl::StatusCode::kOutOfRange,
                        AllOf(HasSubstr("step 17 of /job:worker/task:1"),
                              HasSubstr("after 3 such steps in a row"))));
-  EXPECT_THAT(said_, SizeIs(2));
+  EXPECT_THAT(said_.lines(), SizeIs(2));
 }
 
 TEST_F(NanGuardTest, AGoodStepBetweenThemStartsTheCountAnew) {

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/json.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -47,9 +48,7 @@ class ProfilerTest : public ::testing::Test {
           content_ = content;
           return status_;
         },
-        [this](bool is_error, absl::string_view text) {
-          (is_error ? errors_ : said_).emplace_back(text);
-        });
+        said_.reporter());
   }
   // Steps of 100 ms: 1 ms for the rows, 9 to pull, 70 to compute, 1 in hooks,
   // 9 to push, 1 until the end and 9 to report.
@@ -123,15 +122,14 @@ class ProfilerTest : public ::testing::Test {
   absl::Status status_;
   std::vector<std::string> paths_;
   std::string content_;
-  std::vector<std::string> said_;
-  std::vector<std::string> errors_;
+  ReportedLines said_;
 };
 
 TEST_F(ProfilerTest, WritesTheStepsThatWereAskedFor) {
   Profiler profiler = Make();
   Run(profiler, 9);
   EXPECT_THAT(paths_, ElementsAre("dir/profile.json"));
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("profile of 2 steps")));
+  EXPECT_THAT(said_.lines(), ElementsAre(HasSubstr("profile of 2 steps")));
   const std::vector<Span> spans = Spans();
   ASSERT_THAT(spans, SizeIs(14));
   EXPECT_EQ(spans[0].lane, "step");
@@ -274,7 +272,7 @@ TEST_F(ProfilerTest, WritesWithoutStepsThatWereRefused) {
   Profiler profiler = Make();
   Run(profiler, 3);
   EXPECT_THAT(profiler.AfterStep(At(5)), IsOk());
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("profile of 1 steps")));
+  EXPECT_THAT(said_.lines(), ElementsAre(HasSubstr("profile of 1 steps")));
   EXPECT_THAT(Spans(), SizeIs(7));
 }
 
@@ -283,7 +281,7 @@ TEST_F(ProfilerTest, SaysThatItNeverBegan) {
   Run(profiler, 2);
   ASSERT_THAT(profiler.AtEnd(EndRecord()), IsOk());
   EXPECT_THAT(paths_, SizeIs(0));
-  EXPECT_THAT(errors_, ElementsAre(HasSubstr("ended before step 3")));
+  EXPECT_THAT(said_.errors(), ElementsAre(HasSubstr("ended before step 3")));
 }
 
 TEST_F(ProfilerTest, AFileThatCannotBeWrittenIsSaidAndPassedOver) {
@@ -291,7 +289,7 @@ TEST_F(ProfilerTest, AFileThatCannotBeWrittenIsSaidAndPassedOver) {
   Profiler profiler = Make();
   Run(profiler, 9);
   ASSERT_THAT(profiler.AtEnd(EndRecord()), IsOk());
-  EXPECT_THAT(errors_, ElementsAre(HasSubstr("disk full")));
+  EXPECT_THAT(said_.errors(), ElementsAre(HasSubstr("disk full")));
 }
 
 }  // namespace

@@ -28,7 +28,6 @@ class SummaryHooksTest : public ::testing::Test {
     options.clock = &clock_;
     // Nothing is written unless it is asked for.
     options.flush_every = absl::Hours(1);
-    options.say = [](bool, absl::string_view) {};
     writer_ = std::make_unique<EventFileWriter>(options);
     parts_.writer = writer_.get();
     parts_.clock = &clock_;

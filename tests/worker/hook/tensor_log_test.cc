@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/reporter.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -26,8 +28,7 @@ class TensorLogTest : public ::testing::Test {
     spec_.set_every_steps(10);
   }
   void Run(int64_t number) {
-    auto log = TensorLog::Create(
-        spec_, [this](absl::string_view line) { lines_.emplace_back(line); });
+    auto log = TensorLog::Create(spec_, lines_.reporter());
     ASSERT_THAT(log, IsOk());
     StepRecord step;
     step.step = number;
@@ -40,34 +41,35 @@ class TensorLogTest : public ::testing::Test {
   const std::vector<float> one_ = {1};
   std::vector<StepTensor> tensors_;
   LogTensorsSpec spec_;
-  std::vector<std::string> lines_;
+  ReportedLines lines_;
 };
 
 TEST_F(TensorLogTest, DescribesValueAndGradient) {
   spec_.set_pattern("conv1/w.*");
   Run(20);
-  EXPECT_THAT(lines_,
-              ElementsAre("tensor conv1/weights [2,2] step=20 min=-2 max=6 "
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre("I tensor conv1/weights [2,2] step=20 min=-2 max=6 "
                           "mean=2 norm=7.071 gradient_min=-3 gradient_max=4 "
                           "gradient_mean=0.25 gradient_norm=5"));
 }
 
 TEST_F(TensorLogTest, WithoutAPatternAllAreLogged) {
   Run(10);
-  EXPECT_THAT(lines_, ElementsAre(StartsWith("tensor conv1/weights [2,2]"),
-                                  StartsWith("tensor conv1/bias [1]"),
-                                  StartsWith("tensor empty [0]")));
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre(StartsWith("I tensor conv1/weights [2,2]"),
+                          StartsWith("I tensor conv1/bias [1]"),
+                          StartsWith("I tensor empty [0]")));
 }
 
 TEST_F(TensorLogTest, StaysSilentBetweenItsSteps) {
   Run(9);
   Run(11);
-  EXPECT_THAT(lines_, SizeIs(0));
+  EXPECT_THAT(lines_.lines(), SizeIs(0));
 }
 
 TEST_F(TensorLogTest, RefusesAPatternThatIsNone) {
   spec_.set_pattern("(");
-  EXPECT_THAT(TensorLog::Create(spec_, nullptr),
+  EXPECT_THAT(TensorLog::Create(spec_, Reporter()),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("log_tensors.pattern '('")));
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/protocol.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/worker/session/fake_coordination.h"
 #include "worker/hook/nan_guard.h"
 
@@ -134,9 +135,7 @@ class TrainingSessionTest : public ::testing::Test {
     parts.steps = &steps_;
     parts.source = &source_;
     parts.hooks = hooks_;
-    parts.say = [this](bool is_error, absl::string_view text) {
-      (is_error ? errors_ : said_).emplace_back(text);
-    };
+    parts.reporter = said_.reporter();
     parts.save_now = [](const std::function<void(const absl::Status&)>& done) {
       done(absl::OkStatus());
     };
@@ -159,16 +158,14 @@ class TrainingSessionTest : public ::testing::Test {
   RecordingHook recorder_;
   // The session that Make returned.
   TrainingSession* session_ = nullptr;
-  NanGuard guard_{
-      {"/job:worker/task:0", /*max_refusals=*/2,
-       [this](absl::string_view reason, const absl::Status& why) {
-         session_->StopJob(reason, why);
-       },
-       [this](absl::string_view text) { refusals_.emplace_back(text); }}};
+  ReportedLines refusals_;
+  NanGuard guard_{{"/job:worker/task:0", /*max_refusals=*/2,
+                   [this](absl::string_view reason, const absl::Status& why) {
+                     session_->StopJob(reason, why);
+                   },
+                   refusals_.reporter()}};
   std::vector<Hook*> hooks_{&guard_, &recorder_};
-  std::vector<std::string> said_;
-  std::vector<std::string> errors_;
-  std::vector<std::string> refusals_;
+  ReportedLines said_;
   std::vector<int64_t> results_;
   absl::Status result_status_;
   bool serving_ = false;
@@ -223,7 +220,7 @@ TEST_F(TrainingSessionTest, ADamagedEpochOfACheckpointIsNotCountedOnFrom) {
   source_.saved_epoch = 999'999'999'999'990;
   EXPECT_EQ(Make()->Run(), kExitDone);
   EXPECT_EQ(coordination_.committed().model_epoch(), 1);
-  EXPECT_THAT(errors_, ElementsAre(HasSubstr("no count of restores")));
+  EXPECT_THAT(said_.errors(), ElementsAre(HasSubstr("no count of restores")));
 }
 
 // Else the steps of a save that ends behind the load were reported as saved,
@@ -236,8 +233,8 @@ TEST_F(TrainingSessionTest, LoadsNothingWhileACheckpointIsBeingWritten) {
 TEST_F(TrainingSessionTest, NonFiniteLossEndsItBeforeThePush) {
   steps_.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(Make()->Run(), kExitFailed);
-  EXPECT_THAT(refusals_, ElementsAre(HasSubstr("1 of 2 in a row")));
-  EXPECT_THAT(errors_, ElementsAre(HasSubstr("loss is nan")));
+  EXPECT_THAT(refusals_.lines(), ElementsAre(HasSubstr("1 of 2 in a row")));
+  EXPECT_THAT(said_.errors(), ElementsAre(HasSubstr("loss is nan")));
   EXPECT_EQ(coordination_.State().stop_reason(), "non_finite");
   EXPECT_EQ(coordination_.State().global_step(), 0);
   // Evaluated all the same, but no step was one.
@@ -253,7 +250,8 @@ TEST_F(TrainingSessionTest, AHookEndsTheJobAfterItsStep) {
   EXPECT_THAT(recorder_.calls,
               ElementsAre("enter new", "step 1", "step 2", "end 2"));
   EXPECT_EQ(coordination_.State().stop_reason(), "target_accuracy");
-  EXPECT_THAT(said_, Contains(HasSubstr("ends at step=2: target_accuracy")));
+  EXPECT_THAT(said_.lines(),
+              Contains(HasSubstr("ends at step=2: target_accuracy")));
   EXPECT_THAT(results_, ElementsAre(2));
 }
 
@@ -282,7 +280,7 @@ TEST_F(TrainingSessionTest, FailedFinalSaveStillWritesTheResult) {
   recorder_.at_end = absl::ResourceExhaustedError("final save: disk full");
   EXPECT_EQ(Make()->Run(), kExitRetryable);
   EXPECT_THAT(results_, ElementsAre(5));
-  EXPECT_THAT(errors_, ElementsAre(HasSubstr("final save: disk full")));
+  EXPECT_THAT(said_.errors(), ElementsAre(HasSubstr("final save: disk full")));
   EXPECT_EQ(coordination_.finished().reason(), "done");
   EXPECT_TRUE(coordination_.finished().unsaved());
 }
@@ -291,8 +289,8 @@ TEST_F(TrainingSessionTest, SaysBothIfTheResultCannotBeWrittenEither) {
   recorder_.at_end = absl::ResourceExhaustedError("final save: disk full");
   result_status_ = absl::ResourceExhaustedError("result.json: disk full");
   EXPECT_EQ(Make()->Run(), kExitRetryable);
-  EXPECT_THAT(errors_, ElementsAre(HasSubstr("result.json: disk full"),
-                                   HasSubstr("final save: disk full")));
+  EXPECT_THAT(said_.errors(), ElementsAre(HasSubstr("result.json: disk full"),
+                                          HasSubstr("final save: disk full")));
 }
 
 TEST_F(TrainingSessionTest, AbandonsAFencedStepAndTakesAnother) {
@@ -310,13 +308,13 @@ TEST_F(TrainingSessionTest, AbandonsAFencedStepAndTakesAnother) {
 TEST_F(TrainingSessionTest, UnusableCheckpointExitsWithThree) {
   source_.failure = absl::FailedPreconditionError("conv1/weights differs");
   EXPECT_EQ(Make()->Run(), kExitBadCheckpoint);
-  EXPECT_THAT(errors_, ElementsAre(HasSubstr("conv1/weights differs")));
+  EXPECT_THAT(said_.errors(), ElementsAre(HasSubstr("conv1/weights differs")));
 }
 
 TEST_F(TrainingSessionTest, OtherClusterExitsWithTwo) {
   shard_.refusal = absl::FailedPreconditionError("of another cluster");
   EXPECT_EQ(Make()->Run(), kExitBadConfig);
-  EXPECT_THAT(errors_, ElementsAre(HasSubstr("of another cluster")));
+  EXPECT_THAT(said_.errors(), ElementsAre(HasSubstr("of another cluster")));
 }
 
 TEST_F(TrainingSessionTest, PsOfAnotherProtocolExitsWithTwo) {
@@ -326,16 +324,16 @@ TEST_F(TrainingSessionTest, PsOfAnotherProtocolExitsWithTwo) {
   const auto speaks = [](int32_t version) {
     return HasSubstr(absl::StrCat("speaks protocol ", version));
   };
-  EXPECT_THAT(errors_, ElementsAre(AllOf(speaks(kProtocolVersion + 1),
-                                         speaks(kProtocolVersion))));
+  EXPECT_THAT(said_.errors(), ElementsAre(AllOf(speaks(kProtocolVersion + 1),
+                                                speaks(kProtocolVersion))));
 }
 
 TEST_F(TrainingSessionTest, SignalBeforeTheFirstStepExitsCleanly) {
   auto session = Make();
   session->RequestStop(15);
   EXPECT_EQ(session->Run(), 143);
-  EXPECT_THAT(said_, Contains("stopped by signal 15"));
-  EXPECT_THAT(errors_, SizeIs(0));
+  EXPECT_THAT(said_.lines(), Contains("I stopped by signal 15"));
+  EXPECT_THAT(said_.errors(), SizeIs(0));
 }
 
 }  // namespace

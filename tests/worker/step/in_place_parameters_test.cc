@@ -7,6 +7,7 @@
 #include "common/tensor/aligned_buffer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/step/tiny_model.h"
 
@@ -32,9 +33,8 @@ class InPlaceParametersTest : public ::testing::Test {
     options.clock = tiny_.clock();
     options.values = {tiny_.model()->parameter(kWeights),
                       tiny_.model()->parameter(kBias)};
-    parameters_ = std::make_unique<InPlaceParameters>(
-        options, tiny_.towers(),
-        [this](const std::string& line) { said_.push_back(line); });
+    parameters_ = std::make_unique<InPlaceParameters>(options, tiny_.towers(),
+                                                      said_.reporter());
   }
   absl::Status BeginAndFinish() {
     const absl::Status begun = parameters_->Begin({});
@@ -46,7 +46,7 @@ class InPlaceParametersTest : public ::testing::Test {
 
   TinyModel tiny_{kClasses, /*batch_size=*/1, CompileOptions::Mode::kTrain};
   std::unique_ptr<InPlaceParameters> parameters_;
-  std::vector<std::string> said_;
+  ReportedLines said_;
 };
 
 TEST_F(InPlaceParametersTest, AreReadWhereTheShardKeepsThem) {
@@ -58,7 +58,7 @@ TEST_F(InPlaceParametersTest, AreReadWhereTheShardKeepsThem) {
   EXPECT_NE(parameters_->versions(), nullptr);
   EXPECT_THAT(parameters_->into(), IsEmpty());
   EXPECT_EQ(parameters_->received_bytes(), 0);
-  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_THAT(said_.lines(), IsEmpty());
 }
 
 TEST_F(InPlaceParametersTest, ArePulledWhereTheyCannotBeMapped) {
@@ -69,7 +69,8 @@ TEST_F(InPlaceParametersTest, ArePulledWhereTheyCannotBeMapped) {
     EXPECT_EQ(*bias(), 3);
     EXPECT_THAT(parameters_->into(), SizeIs(2));
   }
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("IN_PLACE is not possible")));
+  EXPECT_THAT(said_.lines(),
+              ElementsAre(HasSubstr("IN_PLACE is not possible")));
 }
 
 TEST_F(InPlaceParametersTest, ThePlaceIsChosenOnceAnEpoch) {

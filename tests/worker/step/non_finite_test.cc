@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/poisoned_data_set.h"
 #include "tests/worker/step/tiny_model.h"
@@ -67,10 +68,9 @@ class NonFiniteTest : public ::testing::Test {
   std::unique_ptr<PoisonedDataSet> data_set_;
   std::unique_ptr<StepExchange> exchange_;
   std::unique_ptr<TrainLoop> loop_;
-  std::vector<std::string> said_;
+  ReportedLines said_;
   NanGuard guard_{
-      {"/job:worker/task:1", /*max_refusals=*/3, nullptr,
-       [this](absl::string_view line) { said_.emplace_back(line); }}};
+      {"/job:worker/task:1", /*max_refusals=*/3, nullptr, said_.reporter()}};
 };
 
 class BadGradientTest : public NonFiniteTest,
@@ -86,7 +86,7 @@ TEST_P(BadGradientTest, IsNamedAndReachesNoParameter) {
   ASSERT_THAT(refused, IsOk());
   EXPECT_TRUE(refused->abandoned);
   EXPECT_EQ(Shard(), before);
-  EXPECT_THAT(said_,
+  EXPECT_THAT(said_.lines(),
               ElementsAre(AllOf(HasSubstr("step 3 of /job:worker/task:1"),
                                 HasSubstr("gradient of 'logits/weights' is"),
                                 HasSubstr("nan at element"))));
@@ -116,7 +116,7 @@ TEST_F(NonFiniteTest, ABadLossIsNamedAndEndsTheTrainingInTheEnd) {
     ASSERT_THAT(refused, IsOk());
     EXPECT_TRUE(refused->abandoned);
   }
-  EXPECT_THAT(said_, SizeIs(2));
+  EXPECT_THAT(said_.lines(), SizeIs(2));
   EXPECT_THAT(Run(3), StatusIs(absl::StatusCode::kOutOfRange,
                                AllOf(HasSubstr("step 3"),
                                      HasSubstr("the loss is inf"))));

@@ -15,6 +15,7 @@
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/service/shard_server.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/backend/fake_device.h"
 #include "tests/worker/input/poisoned_data_set.h"
@@ -100,7 +101,7 @@ class Training {
   }
 
   FakeStreams& streams() { return *device_.streams(); }
-  const std::vector<std::string>& said() const { return said_; }
+  std::vector<std::string> said() const { return said_.lines(); }
 
  private:
   void ConnectShard() {
@@ -167,10 +168,9 @@ class Training {
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<StepExchange> exchange_;
   std::unique_ptr<TrainLoop> loop_;
-  std::vector<std::string> said_;
+  ReportedLines said_;
   NanGuard guard_{
-      {"/job:worker/task:0", /*max_refusals=*/3, nullptr,
-       [this](absl::string_view line) { said_.emplace_back(line); }}};
+      {"/job:worker/task:0", /*max_refusals=*/3, nullptr, said_.reporter()}};
 };
 
 TEST(TrainLoopUpdateTest, ARefusedStepIsTheSameAndChangesNothing) {

@@ -41,7 +41,7 @@ absl::StatusOr<WorkerOptions> LocalTraining::MakeOptions(
   options.clock = &clock_;
   options.start_time = clock_.Now();
   options.write_progress = [](absl::string_view) {};
-  options.say = [this](bool, absl::string_view line) { Say(line); };
+  options.reporter = lines_.reporter();
   return options;
 }
 
@@ -56,16 +56,6 @@ absl::StatusOr<std::unique_ptr<WorkerTask>> LocalTraining::CreateTask(
   links.shards.push_back(std::make_unique<ShardServer>(shard));
   links.coordination = std::make_unique<CoordinationServer>(coordination);
   return WorkerTask::Create(options, std::move(links));
-}
-
-void LocalTraining::Say(absl::string_view line) {
-  absl::MutexLock lock(&mu_);
-  lines_.emplace_back(line);
-}
-
-std::vector<std::string> LocalTraining::Lines() {
-  absl::MutexLock lock(&mu_);
-  return lines_;
 }
 
 }  // namespace muster

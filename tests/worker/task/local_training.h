@@ -11,8 +11,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/config/json.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 #include "worker/task/worker_task.h"
 
 namespace muster {
@@ -35,15 +37,15 @@ class LocalTraining : public ::testing::Test {
   absl::StatusOr<std::unique_ptr<WorkerTask>> CreateTask(
       const WorkerOptions& options);
 
-  void Say(absl::string_view line);
   // All that was said, by any thread.
-  std::vector<std::string> Lines();
+  std::vector<std::string> Lines() const { return lines_.lines(); }
+  // Where it is said.
+  Reporter reporter() { return lines_.reporter(); }
 
  private:
   const MonotonicClock clock_{};
   uint64_t incarnation_ = 0;
-  absl::Mutex mu_;
-  std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
+  ReportedLines lines_;
 };
 
 }  // namespace muster

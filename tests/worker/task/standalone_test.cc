@@ -70,7 +70,7 @@ class StandaloneTest : public LocalTraining {
     options->profiled.count = profile_steps_;
     options->progress.every = absl::ZeroDuration();
     options->write_progress = [this](absl::string_view line) {
-      Say(line);
+      reporter().Info(line);
       on_progress_();
     };
     const auto task = CreateTask(*options);

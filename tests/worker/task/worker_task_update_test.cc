@@ -90,7 +90,7 @@ class WorkerTaskUpdateTest : public LocalTraining {
     EXPECT_THAT(Lines(), Not(Contains(HasSubstr("updated there"))));
     EXPECT_TRUE(Train(5, overrides) == wanted);
     EXPECT_THAT(Lines(),
-                Contains(absl::StrCat("parameters stay on ", kUpdateDevice,
+                Contains(absl::StrCat("I parameters stay on ", kUpdateDevice,
                                       ", and are updated there")));
   }
 
@@ -151,7 +151,8 @@ TEST_F(WorkerTaskUpdateTest, HooksSeeTheSameTensors) {
     Train(6, overrides);
     std::vector<std::string> lines;
     for (size_t i = before; i < Lines().size(); ++i) {
-      if (absl::StartsWith(Lines()[i], "tensor ")) lines.push_back(Lines()[i]);
+      if (absl::StartsWith(Lines()[i], "I tensor "))
+        lines.push_back(Lines()[i]);
     }
     return lines;
   };

@@ -3,9 +3,11 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/backend/fake_device.h"
 #include "tests/worker/model/test_models.h"
@@ -68,19 +70,18 @@ class TrainingPartsTest : public testing::Test {
 
   // The lines said in three steps on the device that captures nothing.
   std::vector<std::string> SaidOnFakeDevice() {
-    std::vector<std::string> said;
+    ReportedLines said;
     auto towers =
         OpenTowers(training_, {"fake_device:0"}, shape_,
-                   MakeBackendOptions(training_, gpu_, 1),
-                   [&](const std::string& line) { said.push_back(line); });
+                   MakeBackendOptions(training_, gpu_, 1), said.reporter());
     EXPECT_THAT(towers, IsOk());
-    if (!towers.ok()) return said;
+    if (!towers.ok()) return said.lines();
     const Batch batch = MakeBatch(/*rows=*/4, /*example_elements=*/5,
                                   /*classes=*/3, /*seed=*/1);
     for (int step = 0; step < 3; ++step) {
       EXPECT_THAT(towers->towers.front().model->Step(batch, step), IsOk());
     }
-    return said;
+    return said.lines();
   }
 
   TrainingSpec training_;
@@ -93,7 +94,7 @@ TEST_F(TrainingPartsTest, FlagsAndFieldsReachEachBackend) {
   training_.mutable_compute()->set_tf32(false);
   const auto towers = OpenTowers(
       training_, {"recording:3", "recording:7"}, shape_,
-      MakeBackendOptions(training_, gpu_, /*compute_threads=*/5), nullptr);
+      MakeBackendOptions(training_, gpu_, /*compute_threads=*/5), Reporter());
   ASSERT_THAT(towers, IsOk());
   ASSERT_EQ(Recorded().size(), 2);
   EXPECT_EQ(Recorded()[0].device_index, 3);

@@ -14,25 +14,23 @@ namespace muster {
 std::unique_ptr<ParameterLink> MakeShardLink(
     const PeerName& peer,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-    LinkChoice choice, std::function<void(const std::string&)> say,
-    const Clock* clock) {
+    LinkChoice choice, Reporter reporter, const Clock* clock) {
   auto grpc = std::make_unique<GrpcParameterLink>(peer, credentials);
   if (choice == LinkChoice::kGrpc) {
-    if (say) say(absl::StrCat("link to ", peer.task, ": gRPC"));
+    reporter.Info(absl::StrCat("link to ", peer.task, ": gRPC"));
     return grpc;
   }
   SharedMemoryLink::Options options;
   options.peer = peer;
   options.required = choice == LinkChoice::kSharedMemory;
-  options.say = std::move(say);
+  options.reporter = std::move(reporter);
   options.clock = clock;
   return std::make_unique<SharedMemoryLink>(std::move(options),
                                             std::move(grpc));
 }
 
 WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
-                             const std::function<void(const std::string&)>& say,
-                             const Clock* clock) {
+                             const Reporter& reporter, const Clock* clock) {
   WorkerLinks links;
   const std::vector<std::string> addresses = spec.ps_addresses();
   const auto credentials = InsecureCredentials().channel;
@@ -40,7 +38,7 @@ WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
     const PeerName peer{TaskName(MakeTaskId(kPsJob, static_cast<int>(i))),
                         addresses[i]};
     links.shards.push_back(
-        MakeShardLink(peer, credentials, choice, say, clock));
+        MakeShardLink(peer, credentials, choice, reporter, clock));
     if (i > 0) continue;
     links.coordination =
         std::make_unique<GrpcCoordinationLink>(peer, credentials);

@@ -1,12 +1,12 @@
 #ifndef WORKER_CLIENT_LINK_SHARD_LINK_H_
 #define WORKER_CLIENT_LINK_SHARD_LINK_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/rpc/coordination_link.h"
 #include "common/rpc/link_choice.h"
@@ -17,14 +17,13 @@
 namespace muster {
 
 // The way to one ps: over gRPC, with shared memory for tensors as `choice`
-// says. `say`, unless null, gets a line that names the way of the tensors, now
-// or when it is known, and whenever it changes. `clock` is monotonic and
-// outlives the link.
+// says. `reporter` gets a line that names the way of the tensors, now or when
+// it is known, and whenever it changes. `clock` is monotonic and outlives the
+// link.
 std::unique_ptr<ParameterLink> MakeShardLink(
     const PeerName& peer,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-    LinkChoice choice, std::function<void(const std::string&)> say,
-    const Clock* clock);
+    LinkChoice choice, Reporter reporter, const Clock* clock);
 
 // The ps tasks, wherever they are.
 struct WorkerLinks {
@@ -33,10 +32,9 @@ struct WorkerLinks {
 };
 
 // The ps tasks of `spec`, each over the link that `choice` says; connects to
-// none of them yet. `say` and `clock`: as above.
+// none of them yet. `reporter` and `clock`: as above.
 WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
-                             const std::function<void(const std::string&)>& say,
-                             const Clock* clock);
+                             const Reporter& reporter, const Clock* clock);
 
 }  // namespace muster
 

@@ -91,9 +91,8 @@ void SharedMemoryLink::Say(const std::string& line) {
     if (said_ == line) return;
     said_ = line;
   }
-  if (options_.say) {
-    options_.say(absl::StrCat("link to ", options_.peer.task, ": ", line));
-  }
+  options_.reporter.Info(
+      absl::StrCat("link to ", options_.peer.task, ": ", line));
 }
 
 // ---- Hello, and the memory that comes with it -----------------------------

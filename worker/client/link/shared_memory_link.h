@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/rpc/parameter_link.h"
 #include "common/shared_memory/slot_ring.h"
 #include "proto/shared_memory_service.pb.h"
@@ -38,7 +38,7 @@ class SharedMemoryLink : public ParameterLink {
     bool required = false;
     // Gets a line whenever the way of the tensors changes, and why. On any
     // thread.
-    std::function<void(const std::string&)> say;
+    Reporter reporter;
     // Monotonic; outlives the link.
     const Clock* clock = nullptr;
   };

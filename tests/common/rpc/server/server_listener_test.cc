@@ -16,6 +16,7 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "proto/parameter_service.grpc.pb.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -54,10 +55,7 @@ class ServerListenerTest : public ::testing::Test {
     listener_->AddTo(&builder, grpc::InsecureServerCredentials());
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    listener_->Start(SystemClock(), [this](absl::string_view line) {
-      line_ = std::string(line);
-      said_.Notify();
-    });
+    listener_->Start(SystemClock(), said_.reporter());
   }
   void TearDown() override {
     listener_.reset();
@@ -91,8 +89,7 @@ class ServerListenerTest : public ::testing::Test {
   std::unique_ptr<BufferQuota> buffers_;
   std::unique_ptr<ServerListener> listener_;
   std::unique_ptr<grpc::Server> server_;
-  absl::Notification said_;
-  std::string line_;
+  ReportedLines said_;
 };
 
 TEST_F(ServerListenerTest, AMomentWithoutDescriptorsIsOverWhenItIsOver) {
@@ -102,8 +99,8 @@ TEST_F(ServerListenerTest, AMomentWithoutDescriptorsIsOverWhenItIsOver) {
   {
     const NoDescriptors none;
     ASSERT_TRUE(ConnectSocket(waiting.get()));
-    said_.WaitForNotification();
-    EXPECT_THAT(line_, HasSubstr("Too many open files"));
+    said_.Await(1);
+    EXPECT_THAT(said_.lines(), ElementsAre(HasSubstr("Too many open files")));
     EXPECT_TRUE(Answers(before)) << "calls on other connections go on";
   }
   EXPECT_TRUE(Answers(Connect()));

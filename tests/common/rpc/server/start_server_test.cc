@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/reporter.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -23,6 +25,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::NotNull;
+using ::testing::StartsWith;
 
 // Holds a port of 127.0.0.1 until Free.
 class TakenPort {
@@ -118,13 +121,13 @@ TEST_F(StartServerTest, WaitsUntilThePortIsFree) {
 TEST_F(StartServerTest, SaysAtOnceThatItWaitsForATakenPort) {
   TakenPort taken;
   const FreeingClock clock(&taken);
-  std::vector<std::string> lines;
-  const PortWait wait = {
-      absl::Seconds(10), &clock, &latch_,
-      [&lines](absl::string_view line) { lines.emplace_back(line); }};
+  ReportedLines lines;
+  const PortWait wait = {absl::Seconds(10), &clock, &latch_, lines.reporter(),
+                         Reporter::kWarning};
   EXPECT_THAT(StartServer(taken.address(), wait, serve_), IsOk());
-  EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr(taken.address()),
-                                       HasSubstr("trying again for 10s"))));
+  EXPECT_THAT(lines.lines(),
+              ElementsAre(AllOf(StartsWith("W "), HasSubstr(taken.address()),
+                                HasSubstr("trying again for 10s"))));
 }
 
 TEST_F(StartServerTest, NamesAPortThatStaysTaken) {

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/backend/cuda/fake_gpu.h"
 #include "tests/worker/model/test_models.h"
@@ -158,12 +159,12 @@ TEST(CudaBackendTest, EachCardMakesAndRunsItsOwnModel) {
   }
 }
 
-// The loss of three steps, with what `say` heard.
-std::vector<double> Losses(Backend* backend, std::vector<std::string>* said) {
+// The loss of three steps, with the lines for the operator.
+std::vector<double> Losses(Backend* backend, ReportedLines* said) {
   CompileOptions options;
   options.backend = backend;
   options.batch_size = 2;
-  options.say = [said](const std::string& line) { said->push_back(line); };
+  options.reporter = said->reporter();
   const auto model = Compile(ParseModel(kManyUsesModel), options);
   EXPECT_THAT(model->InitializeParameters(1), IsOk());
   std::vector<double> losses;
@@ -183,12 +184,12 @@ TEST(CudaBackendTest, TrainsWithoutPinnedMemoryAndSaysSo) {
       MakeCudaFactory([&functions](const std::string&) {
         return absl::StatusOr<const GpuFunctions*>(&functions);
       });
-  std::vector<std::string> said;
+  ReportedLines said;
   const std::vector<double> pinned = Losses(factory.create({})->get(), &said);
-  EXPECT_THAT(said, ElementsAre());
+  EXPECT_THAT(said.lines(), ElementsAre());
   functions.cuda.HostRegister = [](auto...) { return cudaErrorNotSupported; };
   EXPECT_EQ(Losses(factory.create({})->get(), &said), pinned);
-  EXPECT_THAT(said,
+  EXPECT_THAT(said.lines(),
               ElementsAre(AllOf(HasSubstr("host memory is not pinned"),
                                 HasSubstr("cuda:0: pin "),
                                 HasSubstr("CUDA says a fake reason (801)"))));

@@ -163,7 +163,7 @@ TEST_F(SharedMemoryLinkTest, CarriesWholePartsBothWays) {
   ASSERT_NO_FATAL_FAILURE(MakeReady(link));
   EXPECT_EQ(shard.listener()->connections(), 1);
   EXPECT_THAT(shard.said(),
-              ElementsAre("link to /job:ps/task:0: shared memory"));
+              ElementsAre("I link to /job:ps/task:0: shared memory"));
   ASSERT_THAT(Push(link, 1), IsOk());
   for (int64_t begin = 0; begin < kElements; begin += kPartElements) {
     const absl::StatusOr<std::vector<float>> values = Pull(link, begin);
@@ -205,9 +205,10 @@ TEST_F(SharedMemoryLinkTest, FallsBackToGrpcAndSaysSoOnce) {
   ASSERT_NO_FATAL_FAILURE(MakeReady(&shard.link()));
   ASSERT_THAT(Hello(&shard.link()), IsOk());
   ASSERT_THAT(Push(&shard.link(), 1), IsOk());
-  EXPECT_THAT(shard.said(),
-              ElementsAre("link to /job:ps/task:0: gRPC; no shared memory: the "
-                          "ps offers none"));
+  EXPECT_THAT(
+      shard.said(),
+      ElementsAre("I link to /job:ps/task:0: gRPC; no shared memory: the "
+                  "ps offers none"));
 }
 
 TEST_F(SharedMemoryLinkTest, FallsBackWhereThePsIsNotOnThisMachine) {
@@ -261,12 +262,13 @@ TEST_F(SharedMemoryLinkTest, GoesOnOverGrpcWhenTheMemoryIsLost) {
     std::this_thread::yield();
   }
   EXPECT_EQ((*Pull(&shard.link(), 0))[0], 2);
-  EXPECT_THAT(shard.said(),
-              ElementsAre("link to /job:ps/task:0: shared memory",
-                          MatchesRegex("link to /job:ps/task:0: connection "
-                                       "lost; the ps at .* is gone or going"),
-                          "link to /job:ps/task:0: gRPC; no shared memory: the "
-                          "peer closed the shared memory"));
+  EXPECT_THAT(
+      shard.said(),
+      ElementsAre("I link to /job:ps/task:0: shared memory",
+                  MatchesRegex("I link to /job:ps/task:0: connection "
+                               "lost; the ps at .* is gone or going"),
+                  "I link to /job:ps/task:0: gRPC; no shared memory: the "
+                  "peer closed the shared memory"));
 }
 
 TEST_F(SharedMemoryLinkTest, HelloOfManyAtOnceConnectsOnce) {

@@ -1,5 +1,5 @@
-#ifndef PS_SERVER_SHARD_REQUEST_ERRORS_H_
-#define PS_SERVER_SHARD_REQUEST_ERRORS_H_
+#ifndef PS_SERVER_SHARD_REQUEST_NAME_H_
+#define PS_SERVER_SHARD_REQUEST_NAME_H_
 
 #include <cstdint>
 #include <string>
@@ -21,4 +21,4 @@ inline std::string RequestName(absl::string_view request, const Sender& sender,
 
 }  // namespace muster
 
-#endif  // PS_SERVER_SHARD_REQUEST_ERRORS_H_
+#endif  // PS_SERVER_SHARD_REQUEST_NAME_H_
