@@ -17,9 +17,8 @@ TEST(FillBatchTest, CopiesTheChosenExamples) {
   EXPECT_EQ(batch.rows, 0);
   FillBatch(data_set, {7, 2}, batch);
   EXPECT_EQ(batch.rows, 2);
-  EXPECT_THAT(absl::MakeSpan(batch.labels).subspan(0, 2), ElementsAre(7, 2));
-  EXPECT_THAT(absl::MakeSpan(batch.examples.as<float>(), 4),
-              ElementsAre(7, 7.5f, 2, 2.5f));
+  EXPECT_THAT(batch.labels().first(2), ElementsAre(7, 2));
+  EXPECT_THAT(batch.input().first(4), ElementsAre(7, 7.5f, 2, 2.5f));
 }
 
 TEST(FillBatchTest, EachFillingHasAnIdOfItsOwn) {
@@ -43,11 +42,11 @@ TEST(FillBatchTest, TakesTheRestInOrder) {
   const CountingDataSet data_set(5);
   Batch batch = MakeBatch(data_set, 3);
   FillBatchInOrder(data_set, 0, batch);
-  EXPECT_THAT(batch.labels, ElementsAre(0, 1, 2));
+  EXPECT_THAT(batch.labels(), ElementsAre(0, 1, 2));
   EXPECT_EQ(batch.rows, 3);
   FillBatchInOrder(data_set, 3, batch);
   EXPECT_EQ(batch.rows, 2);
-  EXPECT_EQ(batch.labels[1], 4);
+  EXPECT_EQ(batch.labels()[1], 4);
   FillBatchInOrder(data_set, 6, batch);
   EXPECT_EQ(batch.rows, 0);
 }
