@@ -301,13 +301,17 @@ absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
         absl::StrCat("the model takes 1 to ", batch_size_,
                      " rows, the batch has ", batch.rows));
   }
-  const size_t needed = batch.rows * example_elements_ * sizeof(float);
-  if (batch.examples.size_bytes() < needed ||
-      batch.labels.size() < static_cast<size_t>(batch.rows)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a batch of ", batch.rows, " rows needs ", needed,
-        " bytes of examples and a label a row; it has ",
-        batch.examples.size_bytes(), " and ", batch.labels.size()));
+  ASSIGN_OR_RETURN(const absl::Span<const float> input,
+                   batch.Get<float>(kBatchInput));
+  ASSIGN_OR_RETURN(const absl::Span<const int32_t> labels,
+                   batch.Get<int32_t>(kBatchLabels));
+  const size_t needed = batch.rows * example_elements_;
+  if (input.size() < needed ||
+      labels.size() < static_cast<size_t>(batch.rows)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a batch of ", batch.rows, " rows needs ", needed,
+                     " values of input and a label a row; it has ",
+                     input.size(), " and ", labels.size()));
   }
   return absl::OkStatus();
 }

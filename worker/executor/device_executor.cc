@@ -170,7 +170,7 @@ absl::Status DeviceExecutor::CheckLabelsOf(const Batch& batch) const {
   loss.batch = model_.batch_size;
   loss.classes = model_.num_classes;
   return NameLayer(
-      CheckLabels(loss, batch.labels.data(), batch.rows),
+      CheckLabels(loss, batch.labels().data(), batch.rows),
       model_.plan->instructions[model_.schedule->loss_instruction]);
 }
 

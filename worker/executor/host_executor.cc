@@ -79,7 +79,7 @@ void HostExecutor::OnParametersMoved() {
 // Points the instructions that read the batch to its memory, or to a copy if
 // it is in another type or shorter than the primitives read.
 void HostExecutor::BindBatch(const Batch& batch) {
-  const float* examples = batch.examples.as<float>();
+  const float* examples = batch.input().data();
   const int64_t elements = batch.rows * model_.example_elements;
   const void* input = examples;
   if (model_.dtype == FLOAT64) {
@@ -97,7 +97,7 @@ void HostExecutor::BindBatch(const Batch& batch) {
         operands_[i].Set(bound.operand, input, bound.index);
       } else if (space == BufferSpace::kLabels) {
         operands_[i].Set(bound.operand,
-                         static_cast<const void*>(batch.labels.data()),
+                         static_cast<const void*>(batch.labels().data()),
                          bound.index);
       }
     }

@@ -56,9 +56,9 @@ absl::Status StagingArea::Send(const SeededBatch& batch,
 
 void StagingArea::Write(const Batch& batch, absl::Span<const uint64_t> seeds) {
   char* const to = host_->data();
-  std::copy_n(batch.examples.as<float>(), batch.rows * size_.example_elements,
+  std::copy_n(batch.input().begin(), batch.rows * size_.example_elements,
               reinterpret_cast<float*>(to));
-  std::copy_n(batch.labels.begin(), batch.rows,
+  std::copy_n(batch.labels().begin(), batch.rows,
               reinterpret_cast<int32_t*>(to + labels_begin_));
   std::copy(seeds.begin(), seeds.end(),
             reinterpret_cast<uint64_t*>(to + seeds_begin_));

@@ -16,20 +16,17 @@ int64_t NewId() {
 }  // namespace
 
 Batch MakeBatch(const DataSet& data_set, int64_t batch_size) {
-  Batch batch;
-  batch.examples = AlignedBuffer(
-      batch_size * data_set.example_shape().num_elements() * sizeof(float));
-  batch.labels.resize(batch_size);
-  return batch;
+  return MakeLabelledBatch(batch_size, data_set.example_shape());
 }
 
 absl::Status FillBatch(const DataSet& data_set,
                        absl::Span<const int64_t> indices, Batch& batch) {
   const int64_t elements = data_set.example_shape().num_elements();
-  float* example = batch.examples.as<float>();
+  float* const examples = batch.input().data();
+  int32_t* const labels = batch.labels().data();
   for (size_t i = 0; i < indices.size(); ++i) {
     RETURN_IF_ERROR(
-        data_set.Read(indices[i], example + i * elements, &batch.labels[i]));
+        data_set.Read(indices[i], examples + i * elements, &labels[i]));
   }
   batch.rows = static_cast<int64_t>(indices.size());
   batch.id = NewId();
@@ -39,12 +36,13 @@ absl::Status FillBatch(const DataSet& data_set,
 absl::Status FillBatchInOrder(const DataSet& data_set, int64_t first,
                               Batch& batch) {
   const int64_t elements = data_set.example_shape().num_elements();
-  const int64_t room = static_cast<int64_t>(batch.labels.size());
+  float* const examples = batch.input().data();
+  const absl::Span<int32_t> labels = batch.labels();
+  const int64_t room = static_cast<int64_t>(labels.size());
   batch.rows = std::clamp<int64_t>(data_set.num_examples() - first, 0, room);
   for (int64_t i = 0; i < batch.rows; ++i) {
-    RETURN_IF_ERROR(data_set.Read(first + i,
-                                  batch.examples.as<float>() + i * elements,
-                                  &batch.labels[i]));
+    RETURN_IF_ERROR(
+        data_set.Read(first + i, examples + i * elements, &labels[i]));
   }
   batch.id = NewId();
   return absl::OkStatus();

@@ -189,12 +189,11 @@ TEST_P(CompiledModelTest, EvaluationCountsOnlyTheRowsOfTheBatch) {
   double sum = 0;
   int64_t correct = 0;
   for (int64_t row = 0; row < kRows; ++row) {
-    Batch one;
+    Batch one = MakeLabelledBatch(1, Shape({kFeatures}));
     one.rows = 1;
-    one.examples = AlignedBuffer(kFeatures * sizeof(float));
-    std::copy_n(batch_.examples.as<float>() + row * kFeatures, kFeatures,
-                one.examples.as<float>());
-    one.labels = {batch_.labels[row]};
+    std::copy_n(batch_.input().begin() + row * kFeatures, kFeatures,
+                one.input().begin());
+    one.labels()[0] = batch_.labels()[row];
     const auto result = model->Evaluate(one);
     ASSERT_THAT(result, IsOk());
     sum += result->loss;
@@ -220,10 +219,10 @@ TEST_P(CompiledModelTest, MovingAveragesMoveTowardsTheBatch) {
     double mean = 0;
     double variance = 0;
     for (int64_t n = 0; n < kRows; ++n) {
-      mean += batch_.examples.as<float>()[n * kFeatures + c] / kRows;
+      mean += batch_.input()[n * kFeatures + c] / kRows;
     }
     for (int64_t n = 0; n < kRows; ++n) {
-      const double d = batch_.examples.as<float>()[n * kFeatures + c] - mean;
+      const double d = batch_.input()[n * kFeatures + c] - mean;
       variance += d * d / (kRows - 1);
     }
     EXPECT_NEAR(model->gradient(2)[c], 0.25 * mean, 1e-6);
@@ -257,12 +256,18 @@ TEST_P(CompiledModelTest, RefusesWrongBatches) {
   const auto model = Make(kHead);
   EXPECT_THAT(model->Step(MakeBatch(kRows - 1, kFeatures, 3, 1), 1),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rows")));
-  EXPECT_THAT(model->Step(MakeBatch(kRows, kFeatures - 1, 3, 1), 1),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bytes")));
+  EXPECT_THAT(
+      model->Step(MakeBatch(kRows, kFeatures - 1, 3, 1), 1),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("values")));
   Batch bad_label = MakeBatch(kRows, kFeatures, 3, 1);
-  bad_label.labels[2] = 3;
+  bad_label.labels()[2] = 3;
   EXPECT_THAT(model->Step(bad_label, 1),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("label")));
+  Batch unlabelled;
+  unlabelled.rows = kRows;
+  unlabelled.Add(kBatchInput, FLOAT32, Shape({kFeatures}), kRows);
+  EXPECT_THAT(model->Step(unlabelled, 1),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'labels'")));
   EXPECT_THAT(model->Step(batch_, 1), IsOk());
 }
 

@@ -325,7 +325,7 @@ TEST(DeviceUpdateTest, ARefusedStepChangesNothing) {
   ASSERT_THAT(held.Take(), IsOk());
   ExpectSameSteps(&held, &plain, 1, 2);
   Batch bad = BatchOf(3);
-  bad.examples.as<float>()[3] = std::numeric_limits<float>::infinity();
+  bad.input()[3] = std::numeric_limits<float>::infinity();
   ASSERT_THAT(held.Compute(bad), IsOk());
   EXPECT_FALSE(held.update().gradients_are_finite());
   ExpectSameSteps(&held, &plain, 3, 4);

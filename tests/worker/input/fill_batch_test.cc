@@ -18,9 +18,8 @@ TEST(FillBatchTest, CopiesTheChosenExamples) {
   EXPECT_EQ(batch.rows, 0);
   ASSERT_THAT(FillBatch(data_set, {7, 2}, batch), IsOk());
   EXPECT_EQ(batch.rows, 2);
-  EXPECT_THAT(absl::MakeSpan(batch.labels).subspan(0, 2), ElementsAre(7, 2));
-  EXPECT_THAT(absl::MakeSpan(batch.examples.as<float>(), 4),
-              ElementsAre(7, 7.5f, 2, 2.5f));
+  EXPECT_THAT(batch.labels().first(2), ElementsAre(7, 2));
+  EXPECT_THAT(batch.input().first(4), ElementsAre(7, 7.5f, 2, 2.5f));
 }
 
 TEST(FillBatchTest, EachFillingHasAnIdOfItsOwn) {
@@ -44,11 +43,11 @@ TEST(FillBatchTest, TakesTheRestInOrder) {
   const CountingDataSet data_set(5);
   Batch batch = MakeBatch(data_set, 3);
   ASSERT_THAT(FillBatchInOrder(data_set, 0, batch), IsOk());
-  EXPECT_THAT(batch.labels, ElementsAre(0, 1, 2));
+  EXPECT_THAT(batch.labels(), ElementsAre(0, 1, 2));
   EXPECT_EQ(batch.rows, 3);
   ASSERT_THAT(FillBatchInOrder(data_set, 3, batch), IsOk());
   EXPECT_EQ(batch.rows, 2);
-  EXPECT_EQ(batch.labels[1], 4);
+  EXPECT_EQ(batch.labels()[1], 4);
   ASSERT_THAT(FillBatchInOrder(data_set, 6, batch), IsOk());
   EXPECT_EQ(batch.rows, 0);
 }

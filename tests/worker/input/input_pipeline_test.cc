@@ -38,7 +38,7 @@ std::vector<int32_t> Read(InputPipeline& pipeline, int steps) {
     const absl::StatusOr<absl::Span<const Batch>> batches = pipeline.Next();
     EXPECT_THAT(batches, IsOk());
     for (const Batch& batch : *batches) {
-      labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
+      labels.insert(labels.end(), batch.labels().begin(), batch.labels().end());
     }
   }
   return labels;
@@ -149,7 +149,7 @@ TEST_F(InputPipelineTest, KeepsABatchWholeUntilTheNextCall) {
     const Batch& batch = batches->front();
     ASSERT_EQ(batch.rows, 4);
     for (int i = 0; i < 4; ++i) {
-      EXPECT_EQ(batch.examples.as<float>()[2 * i], batch.labels[i]);
+      EXPECT_EQ(batch.input()[2 * i], batch.labels()[i]);
     }
   }
 }

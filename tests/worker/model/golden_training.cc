@@ -35,16 +35,15 @@ int64_t Uniform(uint64_t stream, uint64_t i) {
 }
 
 Batch GoldenBatch(int index) {
-  Batch batch;
+  Batch batch = MakeLabelledBatch(kRows, Shape({kExampleElements}));
   batch.rows = kRows;
-  batch.examples = AlignedBuffer(kRows * kExampleElements * sizeof(float));
   for (int64_t i = 0; i < kRows * kExampleElements; ++i) {
-    batch.examples.as<float>()[i] = std::ldexp(
+    batch.input()[i] = std::ldexp(
         static_cast<float>(Uniform(kExamplesStream + index, i)), -24);
   }
   for (int64_t i = 0; i < kRows; ++i) {
-    batch.labels.push_back(
-        static_cast<int32_t>(Uniform(kLabelsStream + index, i) % kClasses));
+    batch.labels()[i] =
+        static_cast<int32_t>(Uniform(kLabelsStream + index, i) % kClasses);
   }
   return batch;
 }

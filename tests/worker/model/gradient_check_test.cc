@@ -244,7 +244,7 @@ class GradientCheckTest : public testing::TestWithParam<Case> {
             exact_->parameter_as<double>(i).data());
     }
     Check("input", model->template input_gradient_as<T>(),
-          batch_.examples.as<float>());
+          batch_.input().data());
   }
 
   const std::unique_ptr<Backend> ref_ = MakeBackend("ref_float64");

@@ -95,16 +95,14 @@ Batch MakeBatch(int64_t rows, int64_t example_elements, int64_t classes,
                 uint64_t seed) {
   const CounterRandom examples(seed, "examples");
   const CounterRandom labels(seed, "labels");
-  Batch batch;
+  Batch batch = MakeLabelledBatch(rows, Shape({example_elements}));
   batch.rows = rows;
-  batch.examples = AlignedBuffer(rows * example_elements * sizeof(float));
   for (int64_t i = 0; i < rows * example_elements; ++i) {
     // 24 bits: every value is a float.
-    batch.examples.as<float>()[i] =
-        static_cast<float>(examples.Bits(i) >> 40) / (1 << 24);
+    batch.input()[i] = static_cast<float>(examples.Bits(i) >> 40) / (1 << 24);
   }
   for (int64_t i = 0; i < rows; ++i) {
-    batch.labels.push_back(static_cast<int32_t>(labels.Bits(i) % classes));
+    batch.labels()[i] = static_cast<int32_t>(labels.Bits(i) % classes);
   }
   return batch;
 }

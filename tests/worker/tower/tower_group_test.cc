@@ -138,14 +138,14 @@ class Towers {
 // The rows of one batch as `count` of equal size.
 std::vector<Batch> Divide(const Batch& batch, int64_t count) {
   const int64_t rows = batch.rows / count;
-  std::vector<Batch> parts(count);
+  std::vector<Batch> parts;
   for (int64_t i = 0; i < count; ++i) {
-    parts[i].rows = rows;
-    parts[i].examples = AlignedBuffer(rows * kElements * sizeof(float));
-    std::copy_n(batch.examples.as<float>() + i * rows * kElements,
-                rows * kElements, parts[i].examples.as<float>());
-    parts[i].labels.assign(batch.labels.begin() + i * rows,
-                           batch.labels.begin() + (i + 1) * rows);
+    Batch& part =
+        parts.emplace_back(MakeLabelledBatch(rows, Shape({kElements})));
+    part.rows = rows;
+    std::copy_n(batch.input().begin() + i * rows * kElements, rows * kElements,
+                part.input().begin());
+    std::copy_n(batch.labels().begin() + i * rows, rows, part.labels().begin());
   }
   return parts;
 }
@@ -364,11 +364,11 @@ TEST(TowerGroupTest, ABatchGoesToItsDeviceWithTheOneBefore) {
 TEST(TowerGroupTest, ATowerThatFailsHoldsNoneOfTheOthersUp) {
   auto batches = Divide(MakeBatch(16, kElements, kClasses, /*seed=*/1), 2);
   Towers towers(kMlp, "device_of_ref", 2, 8, 1, 0, /*devices_make_mean=*/true);
-  batches[1].labels[3] = kClasses;
+  batches[1].labels()[3] = kClasses;
   EXPECT_THAT(towers.Run(batches),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("tower 1 on device_of_ref:1")));
-  batches[1].labels[3] = 0;
+  batches[1].labels()[3] = 0;
   batches[1].rows = 7;
   EXPECT_THAT(towers.Run(batches),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -402,14 +402,14 @@ TEST(TowerGroupTest, EachTowerHasATraceOfAllItsBatches) {
 TEST(TowerGroupTest, AnErrorNamesItsTower) {
   for (const std::string backend : {"ref", "device_of_ref"}) {
     auto batches = Divide(MakeBatch(16, kElements, kClasses, /*seed=*/1), 2);
-    batches[1].labels[3] = kClasses;
+    batches[1].labels()[3] = kClasses;
     Towers towers(kMlp, backend, 2, 8);
     EXPECT_THAT(
         towers.Run(batches),
         StatusIs(absl::StatusCode::kInvalidArgument,
                  AllOf(HasSubstr(absl::StrCat("tower 1 on ", backend, ":1")),
                        HasSubstr("layer 'loss'"))));
-    batches[1].labels[3] = 0;
+    batches[1].labels()[3] = 0;
     EXPECT_THAT(towers.Run(batches), IsOk());
   }
 }

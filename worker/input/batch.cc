@@ -1,0 +1,47 @@
+#include "worker/input/batch.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace muster {
+namespace {
+
+std::string Described(absl::string_view name, DataType dtype) {
+  return absl::StrCat(DataTypeName(dtype), " '", name, "'");
+}
+
+}  // namespace
+
+void Batch::Add(absl::string_view name, DataType dtype, const Shape& row_shape,
+                int64_t room) {
+  tensors.push_back(
+      {std::string(name), dtype, row_shape,
+       AlignedBuffer(room * row_shape.num_elements() * SizeOf(dtype))});
+}
+
+absl::StatusOr<int> Batch::Find(absl::string_view name, DataType dtype) const {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].name != name) continue;
+    if (tensors[i].dtype == dtype) return static_cast<int>(i);
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch: wanted ", Described(name, dtype), ", it has ",
+                     Described(name, tensors[i].dtype)));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "batch: wanted ", Described(name, dtype), ", it has [",
+      absl::StrJoin(tensors, ", ",
+                    [](std::string* out, const BatchTensor& tensor) {
+                      out->append(Described(tensor.name, tensor.dtype));
+                    }),
+      "]"));
+}
+
+Batch MakeLabelledBatch(int64_t room, const Shape& row_shape) {
+  Batch batch;
+  batch.Add(kBatchInput, FLOAT32, row_shape, room);
+  batch.Add(kBatchLabels, INT32, Shape(), room);
+  return batch;
+}
+
+}  // namespace muster
