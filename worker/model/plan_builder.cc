@@ -72,7 +72,7 @@ absl::StatusOr<PlanTensor> PlanBuilder::InLayout(const PlanTensor& source,
   if (const Copy* copy = FindCopy(tensor.buffer, layout)) return copy->tensor;
   ASSIGN_OR_RETURN(std::unique_ptr<Primitive> reorder,
                    backend()->Create(ReorderDesc{tensor.layout.shape},
-                                    Pass::kForward, {tensor.layout, layout}));
+                                     Pass::kForward, {tensor.layout, layout}));
   const PlanTensor result = NewTensor(layout);
   std::vector<BoundOperand> operands = {{Operand::kSrc, 0, tensor.buffer},
                                         {Operand::kDst, 0, result.buffer}};
