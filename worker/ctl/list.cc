@@ -24,6 +24,7 @@
 #include "worker/backend/backend.h"
 #include "worker/ctl/verb.h"
 #include "worker/input/data_set_registry.h"
+#include "worker/input/map/map_stage.h"
 #include "worker/layer/layer.h"
 #include "worker/tower/device_names.h"
 
@@ -111,6 +112,7 @@ std::vector<Kind> Kinds(const GpuOptions& gpu) {
           {"Placements", &DescribePlacements},
           {"Codecs", &DescribeCodecs},
           {"Data sets", &DescribeDataSets},
+          {"Stages", &DescribeMapStages},
           {"Backends", [gpu] { return DescribeDevices(gpu); }}};
 }
 

@@ -37,6 +37,7 @@ VERBS = {
         "//common/optimizer:update_rule",
         "//worker/backend",
         "//worker/input:data_set_registry",
+        "//worker/input/map:map_stage",
         "//worker/layer",
         "//worker/tower:device_names",
     ],

@@ -1,10 +1,39 @@
 #include "worker/input/create_data_set.h"
 
+#include <utility>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "worker/input/data_set_registry.h"
+#include "worker/input/mapped_data_set.h"
 
 namespace muster {
+namespace {
+
+// An example before input.map: input.shape, or as the model reads it.
+absl::StatusOr<Shape> StoredShape(const InputSpec& spec,
+                                  const Shape& input_shape) {
+  if (spec.shape().empty()) return input_shape;
+  const std::vector<int64_t> dims(spec.shape().begin(), spec.shape().end());
+  const absl::StatusOr<Shape> shape = Shape::Create(dims);
+  if (!shape.ok()) return Annotate(shape.status(), "input.shape");
+  if (shape->num_elements() < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input.shape: each size must be 1 or more, found ", shape->ToString()));
+  }
+  if (spec.map().empty() &&
+      shape->num_elements() != input_shape.num_elements()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input.shape is ", shape->ToString(), ", model.input_shape is ",
+        input_shape.ToString(),
+        ": give them as many values, or let input.map make one of the other"));
+  }
+  return shape;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(const InputSpec& spec,
                                                        const Shape& input_shape,
@@ -15,7 +44,12 @@ absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(const InputSpec& spec,
     return absl::InvalidArgumentError(
         absl::StrCat("input.type: ", type.status().message()));
   }
-  return type->create(spec, input_shape, seed, split);
+  ASSIGN_OR_RETURN(const Shape stored, StoredShape(spec, input_shape));
+  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set,
+                   type->create(spec, stored, seed, split));
+  if (spec.map().empty() && spec.shape().empty()) return data_set;
+  return MappedDataSet::Create(std::move(data_set), spec.map(), input_shape,
+                               seed);
 }
 
 }  // namespace muster

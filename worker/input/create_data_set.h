@@ -12,9 +12,10 @@
 namespace muster {
 
 // Opens the data set that `spec` names (README.md lists the types).
-//   input_shape: one example as the model reads it; a data set of other shape
-//   but as many values is reshaped ([28, 28] as [1, 28, 28] or [784]).
-//   seed: makes the synthetic set; idx ignores it.
+//   input_shape: one example as the model reads it, after input.map; a data set
+//   of other shape but as many values is reshaped ([28, 28] as [1, 28, 28] or
+//   [784]).
+//   seed: makes the synthetic set, and the random numbers of input.map.
 // Errors: NotFound and InvalidArgument, each naming the file or the field, what
 // was wanted, what was found and what to do; Unavailable if a file cannot be
 // read.

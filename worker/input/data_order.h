@@ -61,14 +61,15 @@ class DataOrder {
   // counts. Going on to another epoch costs O(n), another step nothing.
   absl::Span<const int64_t> Rows(const RowPosition& position);
 
+  // Where the step that is taken from `position` begins: there, or with the
+  // next epoch.
+  RowPosition BeginOf(const RowPosition& position) const;
+
  private:
   DataOrder(int64_t num_examples, const Options& options)
       : num_examples_(num_examples),
         rows_per_step_(options.batch_size * options.batches_per_step),
         options_(options) {}
-
-  // Where the step that is taken from `position` begins.
-  RowPosition BeginOf(const RowPosition& position) const;
 
   int64_t num_examples_;
   // r.

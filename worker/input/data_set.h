@@ -35,6 +35,13 @@ class DataSet {
   // file, with its name and the row.
   virtual absl::Status Read(int64_t index, float* example,
                             int32_t* label) const = 0;
+
+  // The same for training, where a set may vary an example from epoch to epoch.
+  // A function of its arguments and the set.
+  virtual absl::Status ReadInEpoch(int64_t index, int64_t /*epoch*/,
+                                   float* example, int32_t* label) const {
+    return Read(index, example, label);
+  }
 };
 
 }  // namespace muster

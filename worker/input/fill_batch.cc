@@ -20,13 +20,14 @@ Batch MakeBatch(const DataSet& data_set, int64_t batch_size) {
 }
 
 absl::Status FillBatch(const DataSet& data_set,
-                       absl::Span<const int64_t> indices, Batch& batch) {
+                       absl::Span<const int64_t> indices, int64_t epoch,
+                       Batch& batch) {
   const int64_t elements = data_set.example_shape().num_elements();
   float* const examples = batch.input().data();
   int32_t* const labels = batch.labels().data();
   for (size_t i = 0; i < indices.size(); ++i) {
-    RETURN_IF_ERROR(
-        data_set.Read(indices[i], examples + i * elements, &labels[i]));
+    RETURN_IF_ERROR(data_set.ReadInEpoch(indices[i], epoch,
+                                         examples + i * elements, &labels[i]));
   }
   batch.rows = static_cast<int64_t>(indices.size());
   batch.id = NewId();

@@ -13,11 +13,12 @@ namespace muster {
 // An empty batch with room for `batch_size` examples of `data_set`.
 Batch MakeBatch(const DataSet& data_set, int64_t batch_size);
 
-// Fills `batch` with the examples of these indices, and gives it a new id;
-// allocates nothing.
+// Fills `batch` with the examples of these indices as they are in `epoch`, and
+// gives it a new id; allocates nothing.
 // REQUIRES: the batch has room for them. Errors: DataSet::Read's.
 absl::Status FillBatch(const DataSet& data_set,
-                       absl::Span<const int64_t> indices, Batch& batch);
+                       absl::Span<const int64_t> indices, int64_t epoch,
+                       Batch& batch);
 
 // Fills `batch` with the examples from `first` on, in order, as many as there
 // are and have room, and gives it a new id. `batch.rows` is 0 after the last

@@ -134,11 +134,12 @@ bool InputPipeline::IsAt(const DataPosition& position) const {
 
 void InputPipeline::Fill(const RowPosition& position, StepBatches* step) {
   const absl::Span<const int64_t> rows = order_.Rows(position);
+  const int64_t epoch = order_.BeginOf(position).epoch;
   step->status = absl::OkStatus();
   for (size_t i = 0; i < step->batches.size() && step->status.ok(); ++i) {
     step->status = FillBatch(
         *data_set_, rows.subspan(i * options_.batch_size, options_.batch_size),
-        step->batches[i]);
+        epoch, step->batches[i]);
   }
 }
 

@@ -18,8 +18,8 @@ TEST(ListTest, NamesEveryKindWithItsAttributes) {
       result.out,
       AllOf(StartsWith("Layers\n"), ContainsRegex("\n  conv2d: "),
             HasSubstr("share: \"conv1\""), HasSubstr("\n\nOptimizers\n"),
-            HasSubstr("\n  adam\n    "), HasSubstr("\n\nData sets\n  idx: "),
-            HasSubstr("\n\nBackends\n")));
+            HasSubstr("\n  adam\n    "), HasSubstr("\n\nData sets\n  cifar: "),
+            HasSubstr("\n\nStages\n  cast: "), HasSubstr("\n\nBackends\n")));
 }
 
 TEST(ListTest, NamesOneKindAlone) {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "common/summary/event_record.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,6 +17,7 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/file/npy_fixture.h"
 #include "tests/worker/input/idx_fixture.h"
+#include "tests/worker/input/image/image_fixture.h"
 #include "worker/input/create_data_set.h"
 
 namespace muster {
@@ -235,6 +238,154 @@ TEST_F(FileDataSetsTest, TfRecordNamesWhatIsWrong) {
   WriteFile(dir_, "train.tfrecord", damaged);
   EXPECT_THAT(Open("tfrecord"), StatusIs(absl::StatusCode::kDataLoss,
                                          HasSubstr("train.tfrecord")));
+}
+
+class ImageFolderTest : public FileDataSetsTest {
+ protected:
+  // Writes an image of grey pixels into the folder of a class.
+  void WritePng(const std::string& folder, const std::string& name,
+                const std::string& pixels, int width, int height) {
+    std::string path = dir_;
+    for (const absl::string_view part : absl::StrSplit(folder, '/')) {
+      absl::StrAppend(&path, "/", part);
+      mkdir(path.c_str(), 0700);
+    }
+    const Bytes png =
+        EncodePng(Bytes(pixels.begin(), pixels.end()), width, height, {});
+    WriteFile(path, name, std::string(png.begin(), png.end()));
+  }
+};
+
+TEST_F(ImageFolderTest, PngGivesTheBitsOfIdx) {
+  // IDX's row i is of class i % 3; a folder has its classes one by one.
+  const std::vector<int> order = {0, 3, 1, 4, 2};
+  for (const int row : order) {
+    WritePng(absl::StrCat("train/", row % 3), absl::StrCat(row, ".png"),
+             PixelBytes(row), 3, 2);
+  }
+  const auto data_set = Open("image_folder");
+  ASSERT_THAT(data_set, IsOk());
+  ASSERT_EQ((*data_set)->num_examples(), kRows);
+  const std::string idx_dir = MakeTempDir();
+  WriteDataSet(idx_dir, kRows, kRows);
+  spec_.set_dir(idx_dir);
+  const auto idx = Open("idx");
+  ASSERT_THAT(idx, IsOk());
+  for (int i = 0; i < kRows; ++i) {
+    EXPECT_EQ(Values(**data_set, i), Values(**idx, order[i])) << i;
+  }
+}
+
+TEST_F(ImageFolderTest, TheTestHalfHasTheClassesOfTheTrainingHalf) {
+  WritePng("train/ant", "a.png", PixelBytes(0), 3, 2);
+  WritePng("train/bee", "b.png", PixelBytes(1), 3, 2);
+  WritePng("test/bee", "c.png", PixelBytes(2), 3, 2);
+  const auto test = Open("image_folder", Split::kTest);
+  ASSERT_THAT(test, IsOk());
+  EXPECT_EQ(Values(**test, 0).back(), 1);
+  EXPECT_EQ((*test)->num_classes(), 2);
+  WritePng("test/cat", "d.png", PixelBytes(2), 3, 2);
+  EXPECT_THAT(Open("image_folder", Split::kTest),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("'cat'"), HasSubstr("ant, bee"))));
+}
+
+TEST_F(ImageFolderTest, ScalesToInputShapeAndOnlyThen) {
+  WritePng("train/0", "a.png", std::string(4 * 4, '\x80'), 4, 4);
+  EXPECT_THAT(Open("image_folder"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("a.png"), HasSubstr("found 4 x 4"),
+                             HasSubstr("input.shape"))));
+  for (const int dim : {1, 2, 3}) spec_.add_shape(dim);
+  const auto data_set = Open("image_folder");
+  ASSERT_THAT(data_set, IsOk());
+  std::vector<float> wanted(kPixels, 128 / 255.0f);
+  wanted.push_back(0);
+  EXPECT_EQ(Values(**data_set, 0), wanted);
+}
+
+TEST_F(ImageFolderTest, NamesADamagedImageAndAnEmptyFolder) {
+  EXPECT_THAT(Open("image_folder"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/train")));
+  WritePng("train/0", "a.png", PixelBytes(0), 3, 2);
+  WriteFile(dir_ + "/train/0", "b.jpg", "no image");
+  const auto data_set = Open("image_folder");
+  ASSERT_THAT(data_set, IsOk());
+  std::vector<float> values(kPixels);
+  int32_t label = 0;
+  EXPECT_THAT(
+      (*data_set)->Read(1, values.data(), &label),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("train/0/b.jpg")));
+}
+
+class InputMapTest : public FileDataSetsTest {
+ protected:
+  void AddStage(const std::string& type, const std::string& attr = "",
+                int64_t value = 0) {
+    MapSpec& stage = *spec_.add_map();
+    stage.set_type(type);
+    if (attr.empty()) return;
+    stage.add_attr()->set_name(attr);
+    stage.mutable_attr(0)->set_i(value);
+  }
+
+  static std::vector<float> InEpoch(const DataSet& data_set, int64_t row,
+                                    int64_t epoch) {
+    std::vector<float> values(data_set.example_shape().num_elements());
+    int32_t label = -1;
+    EXPECT_THAT(data_set.ReadInEpoch(row, epoch, values.data(), &label),
+                IsOk());
+    return values;
+  }
+};
+
+TEST_F(InputMapTest, MapsWhatTheDataSetHasToWhatTheModelReads) {
+  WriteDataSet(dir_, kRows, kRows);
+  for (const int dim : {1, 2, 3}) spec_.add_shape(dim);
+  AddStage("resize", "size", 1);
+  const auto data_set = Open("idx", Split::kTrain, Shape({1}));
+  ASSERT_THAT(data_set, IsOk());
+  // The middle of six pixels is the mean of the two in the middle column.
+  const std::vector<float> values = Values(**data_set, 1);
+  EXPECT_NEAR(values[0], (Pixel(1, 1) + Pixel(1, 4)) / 2.0 / 255, 1e-6);
+  EXPECT_EQ(values[1], 1);
+}
+
+TEST_F(InputMapTest, VariesAnExampleFromEpochToEpochAndNotAtEvaluation) {
+  WriteDataSet(dir_, kRows, kRows);
+  AddStage("random_flip");
+  const auto data_set = Open("idx");
+  ASSERT_THAT(data_set, IsOk());
+  const std::vector<float> plain = Values(**data_set, 2);
+  int flipped = 0;
+  for (int64_t epoch = 0; epoch < 64; ++epoch) {
+    const std::vector<float> once = InEpoch(**data_set, 2, epoch);
+    EXPECT_EQ(once, InEpoch(**data_set, 2, epoch));
+    flipped += once[0] == plain[2];
+  }
+  // A fair coin has fewer or more in 1 of 10^6 seeds; this seed is fixed.
+  EXPECT_GT(flipped, 12);
+  EXPECT_LT(flipped, 52);
+}
+
+TEST_F(InputMapTest, NamesTheStageThatIsWrong) {
+  WriteDataSet(dir_, kRows, kRows);
+  AddStage("random_flip");
+  AddStage("resise");
+  EXPECT_THAT(Open("idx"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("input.map"), HasSubstr("stage 2 of 2"),
+                             HasSubstr("'resize'"))));
+  spec_.mutable_map()->RemoveLast();
+  AddStage("resize", "size", 5);
+  EXPECT_THAT(Open("idx"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("float32 [1, 5, 5]"),
+                             HasSubstr("model.input_shape wants"))));
+  spec_.clear_map();
+  spec_.add_shape(7);
+  EXPECT_THAT(Open("idx"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                    HasSubstr("input.shape is [7]")));
 }
 
 TEST_F(FileDataSetsTest, SaysWhichFilesItLookedFor) {

@@ -16,7 +16,7 @@ TEST(FillBatchTest, CopiesTheChosenExamples) {
   const CountingDataSet data_set(10);
   Batch batch = MakeBatch(data_set, 3);
   EXPECT_EQ(batch.rows, 0);
-  ASSERT_THAT(FillBatch(data_set, {7, 2}, batch), IsOk());
+  ASSERT_THAT(FillBatch(data_set, {7, 2}, /*epoch=*/0, batch), IsOk());
   EXPECT_EQ(batch.rows, 2);
   EXPECT_THAT(batch.labels().first(2), ElementsAre(7, 2));
   EXPECT_THAT(batch.input().first(4), ElementsAre(7, 7.5f, 2, 2.5f));
@@ -29,11 +29,11 @@ TEST(FillBatchTest, EachFillingHasAnIdOfItsOwn) {
   std::set<int64_t> ids = {batch.id};
   EXPECT_EQ(batch.id, 0);
   for (int i = 0; i < 2; ++i) {
-    ASSERT_THAT(FillBatch(data_set, {1, 2}, batch), IsOk());
+    ASSERT_THAT(FillBatch(data_set, {1, 2}, /*epoch=*/0, batch), IsOk());
     ids.insert(batch.id);
     ASSERT_THAT(FillBatchInOrder(data_set, 1, batch), IsOk());
     ids.insert(batch.id);
-    ASSERT_THAT(FillBatch(data_set, {1, 2}, other), IsOk());
+    ASSERT_THAT(FillBatch(data_set, {1, 2}, /*epoch=*/0, other), IsOk());
     ids.insert(other.id);
   }
   EXPECT_EQ(ids.size(), 7);
