@@ -44,7 +44,7 @@ absl::StatusOr<uint32_t> ReadBigEndian(ByteSource& source) {
 absl::Status CheckMagic(uint32_t magic, IdxKind kind) {
   const uint32_t wanted = static_cast<uint32_t>(kind);
   if (magic == wanted) return absl::OkStatus();
-  if (kind == IdxKind::kImages && magic > kBytesMagic &&
+  if (kind == IdxKind::kImages && magic > kBytesMagic + 1 &&
       magic <= kBytesMagic + kMaxRank) {
     return absl::OkStatus();
   }

@@ -13,7 +13,7 @@ namespace muster {
 enum class IdxKind : uint32_t {
   // uint8 [N].
   kLabels = 2049,
-  // uint8 [N, rows, columns]; 2049, 2050 and 2052 for 1, 2 and 4 dimensions.
+  // uint8 [N, rows, columns]; 2050 and 2052 for 2 and 4 dimensions.
   kImages = 2051,
 };
 

@@ -63,9 +63,9 @@ TEST_F(IdxFileTest, ReadsLabels) {
   EXPECT_THAT(file->values, ElementsAre(7, 0, 255));
 }
 
-TEST_F(IdxFileTest, ReadsImagesOfOneToFourDimensions) {
+TEST_F(IdxFileTest, ReadsImagesOfTwoToFourDimensions) {
   const std::vector<uint32_t> dims = {2, 1, 3, 1};
-  for (size_t rank = 1; rank <= dims.size(); ++rank) {
+  for (size_t rank = 2; rank <= dims.size(); ++rank) {
     const std::vector<uint32_t> some(dims.begin(), dims.begin() + rank);
     const std::string content =
         IdxHeader(2048 + rank, some) + std::string(rank < 3 ? 2 : 6, '\1');

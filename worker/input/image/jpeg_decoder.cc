@@ -82,11 +82,14 @@ absl::Status JpegDecoder::Decode(absl::Span<const uint8_t> jpeg,
 }
 
 absl::Status JpegDecoder::Damaged() {
-  return absl::DataLossError(
+  const absl::Status status = absl::DataLossError(
       absl::StrCat("a JPEG that is cut short, damaged or of a kind that is not "
                    "read (",
                    tjGetErrorStr2(handle_.get()),
                    "); copy or write it anew, or leave it out"));
+  // A decoder that has stopped in an image may take the next one for its rest.
+  handle_.reset(tjInitDecompress());
+  return status;
 }
 
 }  // namespace muster
