@@ -28,6 +28,14 @@ VERBS = {
         "//common/tensor:dtype",
     ],
     "checkpoint_verify": [":checkpoint_path"],
+    "data_stats": [
+        "//common/tensor:shape",
+        "//proto:training",
+        "//worker/input:create_data_set",
+        "//worker/input:data_set",
+        "//worker/model:model_graph",
+        "//worker/training:training_spec",
+    ],
     "list": [
         "//common/base:nearest_name",
         "//common/cluster:placement_strategy",

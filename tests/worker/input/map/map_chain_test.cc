@@ -71,10 +71,13 @@ TEST(MapChainTest, NamesTheStageThatIsWrong) {
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("map stage 2 of 2 ('normalise'): unknown"),
                      HasSubstr("did you mean 'normalize'"))));
-  EXPECT_THAT(
-      MapChain::Create(MapStages({cast, cast}), input).status(),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("map stage 2 of 2 ('cast'): needs rows of uint8")));
+  EXPECT_THAT(MapChain::Create(MapStages({cast,
+                                          "type: 'one_hot' "
+                                          "attr { name: 'classes' i: 0 }"}),
+                               input)
+                  .status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("map stage 2 of 2 ('one_hot'): ")));
   EXPECT_THAT(
       MapChain::Create(
           MapStages({"type: 'cast' attr { name: 'scales' b: true }"}), input)

@@ -1,0 +1,59 @@
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/ctl/verb.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Two features: 1, 3 and 0, 4, of classes 0 and 2.
+constexpr char kRows[] = "x,y,label\n1,0,0\n3,4,2\n";
+
+std::string WriteTraining(const std::string& rows) {
+  const std::string dir = testing::TempDir();
+  std::ofstream(dir + "/train.csv") << rows;
+  const std::string path = dir + "/training.textproto";
+  std::ofstream(path) << absl::StrCat(R"(
+    model {
+      name: "tiny"
+      input_shape: [2]
+      layer { name: "logits" type: "dense" attr { name: "units" i: 3 } }
+      layer { name: "loss" type: "softmax_cross_entropy" }
+    }
+    input { type: "csv" batch_size: 1 dir: ")",
+                                      dir, R"(" }
+    optimizer { name: "sgd" }
+    stop { steps: 4 }
+  )");
+  return path;
+}
+
+TEST(DataStatsTest, PrintsSizeClassesMeanAndSpread) {
+  const VerbResult result =
+      RunVerb({"data", "stats", "--training=" + WriteTraining(kRows)}, nullptr);
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  // 1, 0, 3, 4: mean 2, variance (1 + 4 + 1 + 4) / 4.
+  EXPECT_THAT(result.out, AllOf(HasSubstr("2 examples of [2] in 3 classes"),
+                                HasSubstr("rows of each class: 1, 0, 1\n"),
+                                HasSubstr("name: \"mean\" s: \"2\""),
+                                HasSubstr("name: \"std\" s: \"1.58114\"")));
+}
+
+TEST(DataStatsTest, NamesWhatIsWrongWithTheData) {
+  const VerbResult result = RunVerb(
+      {"data", "stats", "--training=" + WriteTraining("x,y,label\n1,0\n")},
+      nullptr);
+  EXPECT_EQ(result.exit_code, kExitBadConfig);
+  EXPECT_THAT(result.error, AllOf(HasSubstr("train.csv"), HasSubstr("line 2")));
+  EXPECT_THAT(RunVerb({"data", "stats"}, nullptr).error,
+              HasSubstr("--training is missing"));
+}
+
+}  // namespace
+}  // namespace muster

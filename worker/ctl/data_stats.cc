@@ -1,0 +1,121 @@
+// musterctl data stats: what a training's data set holds.
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/tensor/shape.h"
+#include "proto/training.pb.h"
+#include "worker/ctl/verb.h"
+#include "worker/input/create_data_set.h"
+#include "worker/input/data_set.h"
+#include "worker/model/model_graph.h"
+#include "worker/training/training_spec.h"
+
+namespace muster {
+namespace {
+
+// The mean and the spread of one channel's values, by Welford's method:
+// Knuth, "The Art of Computer Programming", volume 2, 4.2.2.
+class ChannelStatistics {
+ public:
+  void Add(float value) {
+    ++count_;
+    const double difference = value - mean_;
+    mean_ += difference / static_cast<double>(count_);
+    squares_ += difference * (value - mean_);
+  }
+  double mean() const { return mean_; }
+  // Over the values as all there are. 0 without any.
+  double standard_deviation() const {
+    return count_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(count_));
+  }
+
+ private:
+  int64_t count_ = 0;
+  double mean_ = 0;
+  double squares_ = 0;
+};
+
+struct DataStatistics {
+  std::vector<ChannelStatistics> channels;
+  std::vector<int64_t> rows_of_class;
+};
+
+absl::StatusOr<DataStatistics> Measure(const DataSet& data_set) {
+  const Shape& shape = data_set.example_shape();
+  const int64_t values = shape.num_elements();
+  const int64_t channels = shape.rank() == 3 ? shape.dim(0) : 1;
+  DataStatistics statistics;
+  statistics.channels.resize(channels);
+  statistics.rows_of_class.resize(data_set.num_classes());
+  std::vector<float> example(values);
+  int32_t label = 0;
+  for (int64_t i = 0; i < data_set.num_examples(); ++i) {
+    RETURN_IF_ERROR(data_set.Read(i, example.data(), &label));
+    ++statistics.rows_of_class[label];
+    for (int64_t k = 0; k < values; ++k) {
+      statistics.channels[k / (values / channels)].Add(example[k]);
+    }
+  }
+  return statistics;
+}
+
+// As the stage normalize takes them.
+std::string AsAttributes(const std::vector<ChannelStatistics>& channels) {
+  std::vector<std::string> means;
+  std::vector<std::string> deviations;
+  for (const ChannelStatistics& channel : channels) {
+    means.push_back(absl::StrFormat("%.6g", channel.mean()));
+    deviations.push_back(absl::StrFormat("%.6g", channel.standard_deviation()));
+  }
+  return absl::StrCat("map { type: \"normalize\" attr { name: \"mean\" s: \"",
+                      absl::StrJoin(means, ", "),
+                      "\" } attr { name: \"std\" s: \"",
+                      absl::StrJoin(deviations, ", "), "\" } }\n");
+}
+
+absl::Status Stats(const VerbCall& call, VerbResult* result) {
+  if (call.Flag("training").empty()) {
+    return absl::InvalidArgumentError(
+        "--training is missing: give it a training spec, for example "
+        "worker/model/zoo/mnist_cnn.textproto");
+  }
+  ASSIGN_OR_RETURN(
+      const TrainingSpec training,
+      LoadTrainingSpec(call.Flag("training"), call.Repeated("set")));
+  ASSIGN_OR_RETURN(const ModelGraph graph,
+                   ModelGraph::Create(training.model()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DataSet> data_set,
+                   CreateDataSet(training.input(), graph.input_shape(),
+                                 training.seed(), Split::kTrain));
+  ASSIGN_OR_RETURN(const DataStatistics statistics, Measure(*data_set));
+  absl::StrAppend(&result->out, data_set->num_examples(), " examples of ",
+                  data_set->example_shape().ToString(), " in ",
+                  data_set->num_classes(), " classes\nrows of each class: ",
+                  absl::StrJoin(statistics.rows_of_class, ", "), "\n",
+                  AsAttributes(statistics.channels));
+  return absl::OkStatus();
+}
+
+[[maybe_unused]] const bool kRegistered = VerbRegistry::Register(
+    "data stats",
+    {"",
+     "reads a training's data and prints its size, classes, mean and spread.\n"
+     "  Of the training half, after the stages of input.map as at evaluation;\n"
+     "  the last line is the stage that normalizes it, channel by channel.",
+     {{"training", "The file with the training spec."},
+      {"set", "Overrides a field of it; may be given several times."}},
+     0,
+     0,
+     &Stats});
+
+}  // namespace
+}  // namespace muster
