@@ -162,18 +162,18 @@ absl::Status List(const VerbCall& call, VerbResult* result) {
 }
 
 [[maybe_unused]] const bool kRegistered = VerbRegistry::Register(
-    "list",
-    {"[KIND]",
-     "names layers, optimizers, schedules, placements, codecs, data sets\n"
-     "  and backends.\n"
-     "  With their attributes; of one kind, or of all.",
-     {{"gpu_memory_fraction", "The same as the worker's."},
-      {"gpu_memory_limit_mb", "The same as the worker's."},
-      {"gpu_virtual_devices", "The same as the worker's."},
-      {"gpu_library_path", "The same as the worker's."}},
-     0,
-     1,
-     &List});
+    "list", {"[KIND]",
+             "names layers, optimizers, schedules, placements, codecs, data "
+             "sets, stages\n"
+             "  and backends.\n"
+             "  With their attributes; of one kind, or of all.",
+             {{"gpu_memory_fraction", "The same as the worker's."},
+              {"gpu_memory_limit_mb", "The same as the worker's."},
+              {"gpu_virtual_devices", "The same as the worker's."},
+              {"gpu_library_path", "The same as the worker's."}},
+             0,
+             1,
+             &List});
 
 }  // namespace
 }  // namespace muster

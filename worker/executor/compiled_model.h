@@ -2,6 +2,7 @@
 #define WORKER_EXECUTOR_COMPILED_MODEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>

@@ -6,11 +6,26 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/process/memory_limit.h"
 #include "worker/input/data_set_registry.h"
 #include "worker/input/mapped_data_set.h"
 
 namespace muster {
 namespace {
+
+absl::Status CheckColumns(const InputSpec& spec, const DataSetType& type) {
+  const char* unused = nullptr;
+  if (!spec.label_column().empty() && !type.has_label_column) {
+    unused = "input.label_column";
+  }
+  if (!spec.feature_column().empty() && !type.has_feature_column) {
+    unused = "input.feature_column";
+  }
+  if (unused == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(unused, " means nothing to input.type \"", spec.type(),
+                   "\", which has no columns: leave it out"));
+}
 
 // An example before input.map: input.shape, or as the model reads it.
 absl::StatusOr<Shape> StoredShape(const InputSpec& spec,
@@ -23,6 +38,10 @@ absl::StatusOr<Shape> StoredShape(const InputSpec& spec,
     return absl::InvalidArgumentError(absl::StrCat(
         "input.shape: each size must be 1 or more, found ", shape->ToString()));
   }
+  RETURN_IF_ERROR(
+      CheckMemory("input.shape: an example",
+                  SaturatingProduct(shape->num_elements(), sizeof(float)),
+                  OwnMemoryLimit()));
   if (spec.map().empty() &&
       shape->num_elements() != input_shape.num_elements()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -44,9 +63,16 @@ absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(const InputSpec& spec,
     return absl::InvalidArgumentError(
         absl::StrCat("input.type: ", type.status().message()));
   }
+  RETURN_IF_ERROR(CheckColumns(spec, *type));
   ASSIGN_OR_RETURN(const Shape stored, StoredShape(spec, input_shape));
-  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set,
-                   type->create(spec, stored, seed, split));
+  absl::StatusOr<std::unique_ptr<DataSet>> created =
+      type->create(spec, stored, seed, split);
+  if (!created.ok() && spec.shape().empty() && !spec.map().empty()) {
+    return Annotate(created.status(),
+                    "input.map without input.shape, so that the data set must "
+                    "have examples of model.input_shape");
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set, std::move(created));
   if (spec.map().empty() && spec.shape().empty()) return data_set;
   return MappedDataSet::Create(std::move(data_set), spec.map(), input_shape,
                                seed);

@@ -62,24 +62,38 @@ class CsvDataSet : public DataSet {
 };
 
 absl::StatusOr<CsvTable> ReadTable(const InputSpec& spec, Split split,
+                                   CsvType type,
                                    std::vector<std::string> classes) {
   ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                    FindPart(spec.dir(), split, {{".csv", ".tsv"}}));
   CsvTable::Options options;
   options.label = CsvColumn{
-      spec.label_column().empty() ? kDefaultLabel : spec.label_column(),
-      CsvType::kClass, std::move(classes)};
+      spec.label_column().empty() ? kDefaultLabel : spec.label_column(), type,
+      std::move(classes)};
   return CsvTable::Read(paths, options);
+}
+
+absl::Status CheckLabels(const CsvTable& table) {
+  for (int64_t i = 0; i < table.num_rows(); ++i) {
+    if (table.Label(i) >= 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "opening a data set: a label must be a class from 0, found ",
+        table.Label(i), " in ", table.Place(i)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<DataSet>> CsvDataSet::Create(
     const InputSpec& spec, const Shape& input_shape, uint64_t /*seed*/,
     Split split) {
-  ASSIGN_OR_RETURN(CsvTable table, ReadTable(spec, split, {}));
-  // The test half's names may be fewer: the classes are the training half's.
-  if (split == Split::kTest && !table.label()->classes.empty()) {
-    ASSIGN_OR_RETURN(const CsvTable train, ReadTable(spec, Split::kTrain, {}));
-    ASSIGN_OR_RETURN(table, ReadTable(spec, split, train.label()->classes));
+  // The classes of both halves, names or numbers, are the training half's.
+  ASSIGN_OR_RETURN(CsvTable table,
+                   ReadTable(spec, Split::kTrain, CsvType::kClass, {}));
+  if (split == Split::kTest) {
+    const std::vector<std::string> classes = table.label()->classes;
+    const CsvType type = classes.empty() ? CsvType::kInteger : CsvType::kClass;
+    ASSIGN_OR_RETURN(table, ReadTable(spec, split, type, classes));
+    RETURN_IF_ERROR(CheckLabels(table));
   }
   const auto columns = static_cast<int64_t>(table.columns().size());
   RETURN_IF_ERROR(FitExample({columns}, input_shape,
@@ -93,7 +107,7 @@ absl::StatusOr<std::unique_ptr<DataSet>> CsvDataSet::Create(
 
 [[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
     "csv", {"rows of train*.csv and test*.csv (or .tsv): numbers, and a label",
-            &CsvDataSet::Create});
+            &CsvDataSet::Create, /*has_label_column=*/true});
 
 }  // namespace
 }  // namespace muster

@@ -22,6 +22,9 @@ struct DataSetType {
                                                      const Shape& input_shape,
                                                      uint64_t seed,
                                                      Split split) = nullptr;
+  // input.label_column and input.feature_column mean something to it.
+  bool has_label_column = false;
+  bool has_feature_column = false;
 };
 
 struct DataSetTag {

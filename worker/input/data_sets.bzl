@@ -20,7 +20,11 @@ DATA_SETS = {
         "//worker/input/map:resize",
         "//worker/input/map:row_spec",
     ],
-    "npy": _FILES + ["//worker/input/file:npy_file", "//worker/input/file:npz_member"],
+    "npy": _FILES + [
+        "//common/process:memory_limit",
+        "//worker/input/file:npy_file",
+        "//worker/input/file:npz_member",
+    ],
     "synthetic": ["//worker/layer:counter_random"],
     "tfrecord": _FILES + ["//worker/input/file:tf_example", "//worker/input/file:tf_record_file"],
 }

@@ -169,8 +169,12 @@ absl::StatusOr<ImageFolder> ScanPart(const InputSpec& spec, Split split) {
   }
   absl::StatusOr<ImageFolder> folder =
       ScanImageFolder(absl::StrCat(spec.dir(), "/", PartName(split)));
-  if (!folder.ok()) return Annotate(folder.status(), "opening a data set");
-  return folder;
+  if (folder.ok()) return folder;
+  return Annotate(
+      folder.status(),
+      absl::StrCat("opening a data set: wanted '", spec.dir(),
+                   "' with the folders train and test, in each of which is a "
+                   "folder of images for each class"));
 }
 
 // Gives the files of `test` the training half's classes.

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/process/memory_limit.h"
 #include "worker/input/data_set_registry.h"
 #include "worker/input/example_layout.h"
 #include "worker/input/file/npy_file.h"
@@ -89,8 +91,41 @@ absl::StatusOr<NpyFile> OpenMember(const std::string& path, bool labels) {
   if (fitting.size() == 1) return OpenNpzMember(path, fitting[0]);
   return absl::InvalidArgumentError(absl::StrCat(
       "opening a data set: wanted in '", path, "' one array of ",
-      labels ? "labels (called labels or y)" : "examples (any other name)",
-      ", found ", fitting.size(), " among ", absl::StrJoin(names, ", ")));
+      labels ? "labels" : "examples",
+      ", those of labels being called y or with 'label' in their names; found ",
+      fitting.size(), " among ", absl::StrJoin(names, ", ")));
+}
+
+// The numbers in a path, which tell the piece: "1" of "train_1_labels.npy".
+std::string NumbersIn(absl::string_view path) {
+  std::string numbers;
+  for (const char c : path) {
+    if (absl::ascii_isdigit(c)) {
+      numbers.push_back(c);
+    } else if (!numbers.empty() && numbers.back() != ' ') {
+      numbers.push_back(' ');
+    }
+  }
+  return numbers;
+}
+
+// Puts the files of many pairs in one order: sorted by name, "train_1.npy" is
+// before "train_10.npy", but "train_1_labels.npy" after "train_10_labels.npy".
+absl::Status MatchPieces(std::vector<std::string>* examples,
+                         std::vector<std::string>* labels) {
+  const auto by_numbers = [](const std::string& a, const std::string& b) {
+    return NumbersIn(a) < NumbersIn(b);
+  };
+  std::stable_sort(examples->begin(), examples->end(), by_numbers);
+  std::stable_sort(labels->begin(), labels->end(), by_numbers);
+  for (size_t i = 0; i < examples->size() && examples->size() > 1; ++i) {
+    if (NumbersIn((*examples)[i]) == NumbersIn((*labels)[i])) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "opening a data set: wanted the same numbers in the names of each "
+        "file of examples and its labels, found '",
+        (*examples)[i], "' and '", (*labels)[i], "'"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<ArrayPair>> OpenPairs(
@@ -118,6 +153,7 @@ absl::StatusOr<std::vector<ArrayPair>> OpenPairs(
         ") and ", labels.size(), " of labels (", absl::StrJoin(labels, ", "),
         ")"));
   }
+  RETURN_IF_ERROR(MatchPieces(&examples, &labels));
   for (size_t i = 0; i < examples.size(); ++i) {
     ASSIGN_OR_RETURN(NpyFile rows, NpyFile::Open(examples[i]));
     ASSIGN_OR_RETURN(NpyFile classes, NpyFile::Open(labels[i]));
@@ -134,6 +170,11 @@ absl::Status AddLabels(const ArrayPair& pair, FileLabels* labels) {
         " labels of ", pair.labels.row_values(), " value(s), wanted one for ",
         "each of ", pair.examples.num_rows(), " examples"));
   }
+  // A file with holes announces more rows than it has bytes on the disk.
+  RETURN_IF_ERROR(CheckMemory(
+      absl::StrCat("opening a data set: the labels of '", pair.path, "'"),
+      SaturatingProduct(pair.labels.num_rows(), sizeof(int64_t)),
+      OwnMemoryLimit()));
   std::vector<int64_t> values(pair.labels.num_rows());
   RETURN_IF_ERROR(
       pair.labels.ReadRows(0, pair.labels.num_rows(), absl::MakeSpan(values)));

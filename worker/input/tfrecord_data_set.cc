@@ -144,7 +144,8 @@ absl::StatusOr<std::unique_ptr<DataSet>> TfRecordDataSet::Create(
 
 [[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
     "tfrecord", {"tf.Examples of train*.tfrecord and test*.tfrecord",
-                 &TfRecordDataSet::Create});
+                 &TfRecordDataSet::Create, /*has_label_column=*/true,
+                 /*has_feature_column=*/true});
 
 }  // namespace
 }  // namespace muster

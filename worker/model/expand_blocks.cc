@@ -19,6 +19,8 @@ constexpr char kInputName[] = "input";
 // Blocks of blocks of ..., and the layers that come of them.
 constexpr int kMaxDepth = 16;
 constexpr int kMaxLayers = 100000;
+// Of one layer: each "input" in a block stands for all that its use reads.
+constexpr size_t kMaxInputs = 1000;
 
 using Names = std::vector<std::string>;
 using Layers = google::protobuf::RepeatedPtrField<LayerSpec>;
@@ -145,6 +147,10 @@ class BlockExpander {
         return absl::InvalidArgumentError(
             UnknownNameMessage("input", name, names));
       }
+      if (inputs.size() > kMaxInputs) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("reads more than ", kMaxInputs, " layers"));
+      }
     }
     if (layer.input().empty()) inputs = before;
     for (std::string& input : inputs) expanded->add_input(std::move(input));
@@ -173,6 +179,12 @@ class BlockExpander {
                                      const Scope& scope) {
     const auto found = blocks_.find(layer.type());
     if (found == blocks_.end()) {
+      if (!LayerRegistry::Find(layer.type()).ok()) {
+        Names names = LayerRegistry::Names();
+        for (const auto& [name, block] : blocks_) names.push_back(name);
+        return absl::InvalidArgumentError(
+            UnknownNameMessage("layer or block", layer.type(), names));
+      }
       if (layers_.size() >= kMaxLayers) {
         return absl::InvalidArgumentError(
             absl::StrCat("the model has more than ", kMaxLayers, " layers"));

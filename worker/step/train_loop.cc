@@ -7,6 +7,7 @@
 #include "absl/memory/memory.h"
 #include "common/base/split_mix64.h"
 #include "common/base/status_macros.h"
+#include "worker/client/call_status.h"
 #include "worker/executor/parameter_gate.h"
 #include "worker/executor/step_listener.h"
 
@@ -94,7 +95,9 @@ absl::Status TrainLoop::Read(StepTimes* times) {
   times->read_begun = Now();
   if (batches_.empty()) {
     read_at_ = pipeline_->position();
-    ASSIGN_OR_RETURN(const absl::Span<const Batch> read, pipeline_->Next());
+    // Not a lost peer's: reconnecting would find it again, without end.
+    ASSIGN_OR_RETURN(const absl::Span<const Batch> read,
+                     OfFile(pipeline_->Next()));
     AddSeeds(read, pipeline_->step_number(), &batches_);
   }
   times->read = Now();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "worker/client/call_status.h"
 #include "worker/input/fill_batch.h"
 
 namespace muster {
@@ -15,7 +16,7 @@ absl::StatusOr<EvaluationResult> EvaluateModel(
   double loss_sum = 0;
   while (true) {
     if (!go_on()) return absl::CancelledError("evaluation: stopped");
-    RETURN_IF_ERROR(FillBatchInOrder(data_set, result.examples, batch));
+    RETURN_IF_ERROR(OfFile(FillBatchInOrder(data_set, result.examples, batch)));
     if (batch.rows == 0) break;
     ASSIGN_OR_RETURN(const CompiledModel::StepResult step,
                      model->Evaluate(batch));

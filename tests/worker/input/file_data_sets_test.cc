@@ -124,7 +124,7 @@ TEST_F(FileDataSetsTest, CsvGivesTheBitsOfIdx) {
 TEST_F(FileDataSetsTest, CsvHasTheClassesOfTheTrainingHalf) {
   spec_.set_label_column("kind");
   WriteFile(dir_, "train-1.tsv", "kind\tx\ndog\t1\n");
-  WriteFile(dir_, "train-2.tsv", "kind\tx\ncat\t2\nelk\t3\n");
+  WriteFile(dir_, "train-2.TSV-00000-of-00001", "kind\tx\ncat\t2\nelk\t3\n");
   WriteFile(dir_, "test.tsv", "kind\tx\nelk\t-4.5\n");
   const auto train = Open("csv", Split::kTrain, Shape({1}));
   ASSERT_THAT(train, IsOk());
@@ -134,6 +134,38 @@ TEST_F(FileDataSetsTest, CsvHasTheClassesOfTheTrainingHalf) {
   ASSERT_THAT(test, IsOk());
   EXPECT_THAT(Values(**test, 0), ElementsAre(-4.5f, 2));
   EXPECT_EQ((*test)->num_classes(), 3);
+}
+
+TEST_F(FileDataSetsTest, TheTrainingHalfSaysWhetherCsvLabelsAreNames) {
+  // Names that the test half does not have.
+  WriteFile(dir_, "train.csv", "x,label\n1,b7\n2,c\n3,a\n");
+  WriteFile(dir_, "test.csv", "x,label\n5,c\n");
+  const auto named = Open("csv", Split::kTest, Shape({1}));
+  ASSERT_THAT(named, IsOk());
+  EXPECT_THAT(Values(**named, 0), ElementsAre(5, 2));
+  // Numbers, and a name in the test half.
+  WriteFile(dir_, "train.csv", "x,label\n1,0\n2,1\n");
+  EXPECT_THAT(Open("csv", Split::kTest, Shape({1})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("test.csv"), HasSubstr("'c'"))));
+  WriteFile(dir_, "test.csv", "x,label\n5,-1\n");
+  EXPECT_THAT(Open("csv", Split::kTest, Shape({1})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("found -1"), HasSubstr("test.csv"))));
+}
+
+TEST_F(FileDataSetsTest, ATypingErrorAmongCsvLabelsMakesNoNames) {
+  WriteFile(dir_, "train.csv", "x,label\n1,0\n2,O\n");
+  EXPECT_THAT(Open("csv", Split::kTrain, Shape({1})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("line 3"), HasSubstr("'O' and '0'"))));
+}
+
+TEST_F(FileDataSetsTest, RefusesAColumnWhereThereAreNone) {
+  WriteDataSet(dir_, kRows, kRows);
+  spec_.set_label_column("kind");
+  EXPECT_THAT(Open("idx"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                    HasSubstr("input.label_column")));
 }
 
 TEST_F(FileDataSetsTest, CsvNamesWhatIsWrong) {
@@ -167,6 +199,28 @@ TEST_F(FileDataSetsTest, NpyTurnsChannelsLastIntoChannelsFirst) {
   const auto data_set = Open("npy", Split::kTrain, Shape({3, 1, 2}));
   ASSERT_THAT(data_set, IsOk());
   EXPECT_THAT(Values(**data_set, 0), ElementsAre(1, 4, 2, 5, 3, 6, 1));
+}
+
+TEST_F(FileDataSetsTest, NpyPairsPiecesByTheirNumbers) {
+  for (const int piece : {1, 10}) {
+    const std::string byte(1, static_cast<char>(piece));
+    WriteFile(dir_, absl::StrCat("train_", piece, ".npy"),
+              Npy(NpyText("|u1", "(1, 1)"), byte));
+    WriteFile(dir_, absl::StrCat("train_", piece, "_labels.npy"),
+              Npy(NpyText("|u1", "(1,)"), byte));
+  }
+  const auto data_set = Open("npy", Split::kTrain, Shape({1}));
+  ASSERT_THAT(data_set, IsOk());
+  for (int i = 0; i < 2; ++i) {
+    const std::vector<float> row = Values(**data_set, i);
+    EXPECT_EQ(row[0], row[1] / 255.0f);
+  }
+  ASSERT_EQ(rename((dir_ + "/train_10_labels.npy").c_str(),
+                   (dir_ + "/train_7_labels.npy").c_str()),
+            0);
+  EXPECT_THAT(Open("npy", Split::kTrain, Shape({1})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("train_7_labels.npy")));
 }
 
 TEST_F(FileDataSetsTest, NpyWantsLabelsForItsExamples) {

@@ -106,6 +106,9 @@ TEST(ExpandBlocksTest, LeavesAModelWithoutBlocksAlone) {
 }
 
 TEST(ExpandBlocksTest, NamesTheMistakeInAUse) {
+  EXPECT_THAT(ErrorOf(With("layer { name: 'a' type: 'conv_nrm' }")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("did you mean 'conv_norm'")));
   EXPECT_THAT(ErrorOf(With("layer { name: 'a' type: 'conv_norm' }")),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("layer 'a' (conv_norm)"),
@@ -158,6 +161,14 @@ TEST(ExpandBlocksTest, EndsWithBlocksThatUseThemselves) {
                       "layer { name: 'use' type: 'b' }"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("cannot use itself")));
+}
+
+TEST(ExpandBlocksTest, RefusesInputsThatMultiply) {
+  EXPECT_THAT(ErrorOf("block { name: 'b' layer { name: 'x' type: 'b'"
+                      "  input: ['input', 'input', 'input', 'input'] } }"
+                      "layer { name: 'use' type: 'b' }"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("reads more than 1000 layers")));
 }
 
 TEST(ExpandBlocksTest, RefusesMoreLayersThanAModelMayHave) {

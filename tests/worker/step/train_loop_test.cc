@@ -14,6 +14,7 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/step/tiny_model.h"
+#include "worker/client/call_status.h"
 #include "worker/input/row_position.h"
 #include "worker/step/make_exchange.h"
 
@@ -45,7 +46,7 @@ class TrainLoopTest : public ::testing::Test {
     TrainLoop::Options options;
     options.exchange = exchange_.get();
     options.towers = tiny_.towers();
-    options.data_set = &data_set_;
+    options.data_set = data_set();
     options.input.batch_size = kRows;
     options.change_gradients = [this](auto gradients) { change_(gradients); };
     auto loop = TrainLoop::Create(options);
@@ -64,6 +65,7 @@ class TrainLoopTest : public ::testing::Test {
           return decision_;
         });
   }
+  virtual const DataSet* data_set() const { return &data_set_; }
   // The shard's bias: it started at zero, and the fake adds what is pushed.
   std::string Pushed() { return tiny_.shard().values("logits/bias"); }
 
@@ -145,6 +147,32 @@ TEST_F(TrainLoopTest, AFailedPullEndsTheStepAndItsRowsAreUsedAgain) {
   const auto report = Run(2);
   ASSERT_THAT(report, IsOk());
   EXPECT_EQ(StepsTo(report->position), 1);
+}
+
+// Data whose files are gone.
+class LostDataSet : public CountingDataSet {
+ public:
+  using CountingDataSet::CountingDataSet;
+  absl::Status Read(int64_t /*index*/, float* /*example*/,
+                    int32_t* /*label*/) const override {
+    return absl::NotFoundError("reading 'FILE': no such file");
+  }
+};
+
+class LostDataTest : public TrainLoopTest {
+ protected:
+  const DataSet* data_set() const override { return &lost_; }
+
+ private:
+  const LostDataSet lost_{kClasses};
+};
+
+// NotFound and Unavailable of a peer would be tried again without end.
+TEST_F(LostDataTest, EndsTheStepWithAnErrorOfAFile) {
+  const auto report = Run(1);
+  EXPECT_THAT(report, StatusIs(absl::StatusCode::kNotFound,
+                               ::testing::HasSubstr("'FILE'")));
+  EXPECT_TRUE(IsOfFile(report.status()));
 }
 
 TEST_F(TrainLoopTest, TheTimesOfAStepFollowEachOther) {

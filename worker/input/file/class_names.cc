@@ -43,6 +43,18 @@ absl::StatusOr<int32_t> ClassNames::Number(absl::string_view name) {
         "class", EscapeForLog(name, kShownBytes),
         absl::MakeConstSpan(names_).subspan(0, kShownNames)));
   }
+  // One typing error among class numbers would make names of all of them.
+  int32_t index;
+  const bool is_index = ParseIndex(name, &index);
+  const std::string& other = is_index ? a_name_ : an_index_;
+  if (!other.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wanted classes that are all numbers from 0, or all names, found '",
+        EscapeForLog(name, kShownBytes), "' and '",
+        EscapeForLog(other, kShownBytes),
+        "'; mend the one, or give each class a name that is no number"));
+  }
+  (is_index ? an_index_ : a_name_) = std::string(name);
   if (names_.size() == kMaxClasses) {
     return absl::InvalidArgumentError(
         absl::StrCat("wanted at most ", kMaxClasses, " classes, found '",
@@ -54,12 +66,7 @@ absl::StatusOr<int32_t> ClassNames::Number(absl::string_view name) {
   return number;
 }
 
-bool ClassNames::AreIndices() const {
-  int32_t index;
-  return !closed_ && absl::c_all_of(names_, [&index](const std::string& name) {
-    return ParseIndex(name, &index);
-  });
-}
+bool ClassNames::AreIndices() const { return !closed_ && a_name_.empty(); }
 
 std::vector<int32_t> ClassNames::Indices() const {
   std::vector<int32_t> indices(names_.size());

@@ -28,7 +28,8 @@ class ClassNames {
   explicit ClassNames(std::vector<std::string> known = {});
 
   // The number of `name`, a new one if it is new. Errors: InvalidArgument (not
-  // among the known ones, empty, more than kMaxClasses).
+  // among the known ones, empty, more than kMaxClasses, a number from 0 beside a
+  // name that is none).
   absl::StatusOr<int32_t> Number(absl::string_view name);
 
   // The index of each number's class.
@@ -42,6 +43,9 @@ class ClassNames {
   bool AreIndices() const;
 
   const bool closed_;
+  // The newest of either kind; empty: there is none.
+  std::string an_index_;
+  std::string a_name_;
   // By number.
   std::vector<std::string> names_;
   absl::flat_hash_map<std::string, int32_t> numbers_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -20,11 +21,14 @@ namespace {
 
 constexpr int32_t kMaxExactInteger = 1 << 24;
 constexpr size_t kShownBytes = 80;
+constexpr size_t kShownColumns = 20;
 
 char DelimiterOf(const std::string& path, const CsvTable::Options& options) {
   if (options.delimiter != '\0') return options.delimiter;
-  return absl::EndsWith(path, ".tsv") || absl::EndsWith(path, ".tsv.gz") ? '\t'
-                                                                         : ',';
+  // The name alone: ".gz" may follow the ending, and so may "-00000-of-00004".
+  const absl::string_view name = absl::string_view(path).substr(
+      path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
+  return absl::StrContains(absl::AsciiStrToLower(name), ".tsv") ? '\t' : ',';
 }
 
 absl::StatusOr<float> ParseFloat(absl::string_view text) {
@@ -85,6 +89,8 @@ class TableReader {
  private:
   absl::Status TakeHeader(const CsvReader& reader);
   absl::Status ChooseColumns(const CsvReader& reader);
+  // As many of all columns as a message has room for, and the nearest.
+  std::vector<std::string> ShownColumns(const std::string& wanted) const;
   absl::Status AddRow(const CsvReader& reader);
   absl::StatusOr<float> Parse(size_t column, absl::string_view text);
 
@@ -153,9 +159,12 @@ absl::Status TableReader::ChooseColumns(const CsvReader& reader) {
   for (const CsvColumn& column : columns_) {
     const auto found = std::find(header_.begin(), header_.end(), column.name);
     if (found == header_.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("reading ", reader.Place(), ": ",
-                       UnknownNameMessage("column", column.name, header_)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "reading ", reader.Place(), ": ",
+          UnknownNameMessage("column", column.name, ShownColumns(column.name)),
+          options_.label.has_value() && column.name == options_.label->name
+              ? "; input.label_column names that of the labels"
+              : ""));
     }
     fields_.push_back(found - header_.begin());
     classes_.emplace_back(column.classes);
@@ -163,6 +172,18 @@ absl::Status TableReader::ChooseColumns(const CsvReader& reader) {
   row_.resize(columns_.size());
   rows_.emplace(static_cast<int64_t>(columns_.size()));
   return absl::OkStatus();
+}
+
+std::vector<std::string> TableReader::ShownColumns(
+    const std::string& wanted) const {
+  std::vector<std::string> shown(
+      header_.begin(),
+      header_.begin() + std::min(header_.size(), kShownColumns));
+  const std::string nearest = NearestName(wanted, header_);
+  if (!nearest.empty() && !absl::c_linear_search(shown, nearest)) {
+    shown.push_back(nearest);
+  }
+  return shown;
 }
 
 absl::Status TableReader::AddRow(const CsvReader& reader) {
