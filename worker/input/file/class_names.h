@@ -28,8 +28,8 @@ class ClassNames {
   explicit ClassNames(std::vector<std::string> known = {});
 
   // The number of `name`, a new one if it is new. Errors: InvalidArgument (not
-  // among the known ones, empty, more than kMaxClasses, a number from 0 beside a
-  // name that is none).
+  // among the known ones, empty, more than kMaxClasses, a number from 0 beside
+  // a name that is none).
   absl::StatusOr<int32_t> Number(absl::string_view name);
 
   // The index of each number's class.
