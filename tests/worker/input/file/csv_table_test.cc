@@ -63,11 +63,16 @@ TEST_F(CsvTableTest, KeepsClassesThatAreIndices) {
 
 TEST_F(CsvTableTest, SortsClassesThatAreNames) {
   const absl::StatusOr<CsvTable> table =
-      Read("x,label\n0,dog\n0,cat\n0,\"eel, fried\"\n0,dog\n0,7\n");
+      Read("x,label\n0,dog\n0,cat\n0,\"eel, fried\"\n0,dog\n0,ant\n");
   ASSERT_THAT(table, IsOk());
   EXPECT_THAT(Labels(*table), ElementsAre(2, 1, 3, 2, 0));
   EXPECT_THAT(table->label()->classes,
-              ElementsAre("7", "cat", "dog", "eel, fried"));
+              ElementsAre("ant", "cat", "dog", "eel, fried"));
+}
+
+TEST_F(CsvTableTest, RefusesNumbersAmongNames) {
+  ExpectRefused("x,label\n0,dog\n0,7\n", "found '7' and 'dog'");
+  ExpectRefused("x,label\n0,7\n0,-1\n", "line 3: column 'label'");
 }
 
 TEST_F(CsvTableTest, TakesTheClassesOfAnotherTable) {
