@@ -13,11 +13,11 @@
 #include "common/base/status_macros.h"
 #include "common/tensor/shape.h"
 #include "proto/training.pb.h"
+#include "worker/ctl/training_flag.h"
 #include "worker/ctl/verb.h"
 #include "worker/input/create_data_set.h"
 #include "worker/input/data_set.h"
 #include "worker/model/model_graph.h"
-#include "worker/training/training_spec.h"
 
 namespace muster {
 namespace {
@@ -83,14 +83,7 @@ std::string AsAttributes(const std::vector<ChannelStatistics>& channels) {
 }
 
 absl::Status Stats(const VerbCall& call, VerbResult* result) {
-  if (call.Flag("training").empty()) {
-    return absl::InvalidArgumentError(
-        "--training is missing: give it a training spec, for example "
-        "worker/model/zoo/mnist_cnn.textproto");
-  }
-  ASSIGN_OR_RETURN(
-      const TrainingSpec training,
-      LoadTrainingSpec(call.Flag("training"), call.Repeated("set")));
+  ASSIGN_OR_RETURN(const TrainingSpec training, LoadTrainingOf(call));
   ASSIGN_OR_RETURN(const ModelGraph graph,
                    ModelGraph::Create(training.model()));
   ASSIGN_OR_RETURN(const std::unique_ptr<DataSet> data_set,

@@ -15,10 +15,10 @@
 #include "common/tensor/shape.h"
 #include "proto/training.pb.h"
 #include "worker/backend/operation.h"
+#include "worker/ctl/training_flag.h"
 #include "worker/ctl/verb.h"
 #include "worker/layer/layer_operation.h"
 #include "worker/model/model_graph.h"
-#include "worker/training/training_spec.h"
 
 namespace muster {
 namespace {
@@ -102,14 +102,7 @@ std::string DescribeModel(const ModelGraph& graph) {
 }
 
 absl::Status Show(const VerbCall& call, VerbResult* result) {
-  if (call.Flag("training").empty()) {
-    return absl::InvalidArgumentError(
-        "--training is missing: give it a training spec, for example "
-        "worker/model/zoo/resnet20.textproto");
-  }
-  ASSIGN_OR_RETURN(
-      const TrainingSpec training,
-      LoadTrainingSpec(call.Flag("training"), call.Repeated("set")));
+  ASSIGN_OR_RETURN(const TrainingSpec training, LoadTrainingOf(call));
   ASSIGN_OR_RETURN(const ModelGraph graph,
                    ModelGraph::Create(training.model()));
   result->out = DescribeModel(graph);

@@ -15,10 +15,10 @@
 #include "common/cluster/task_id.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
+#include "worker/ctl/training_flag.h"
 #include "worker/ctl/verb.h"
 #include "worker/model/model_graph.h"
 #include "worker/training/place_model.h"
-#include "worker/training/training_spec.h"
 
 namespace muster {
 namespace {
@@ -66,15 +66,8 @@ absl::StatusOr<int> NumPs(const VerbCall& call) {
 }
 
 absl::Status Place(const VerbCall& call, VerbResult* result) {
-  if (call.Flag("training").empty()) {
-    return absl::InvalidArgumentError(
-        "--training is missing: give it a training spec, for example "
-        "worker/model/zoo/mnist_cnn.textproto");
-  }
   ASSIGN_OR_RETURN(const int num_ps, NumPs(call));
-  ASSIGN_OR_RETURN(
-      const TrainingSpec training,
-      LoadTrainingSpec(call.Flag("training"), call.Repeated("set")));
+  ASSIGN_OR_RETURN(const TrainingSpec training, LoadTrainingOf(call));
   ASSIGN_OR_RETURN(result->out, DescribePlacement(training, num_ps));
   return absl::OkStatus();
 }

@@ -29,12 +29,12 @@ VERBS = {
     ],
     "checkpoint_verify": [":checkpoint_path"],
     "data_stats": [
+        ":training_flag",
         "//common/tensor:shape",
         "//proto:training",
         "//worker/input:create_data_set",
         "//worker/input:data_set",
         "//worker/model:model_graph",
-        "//worker/training:training_spec",
     ],
     "list": [
         "//common/base:nearest_name",
@@ -50,20 +50,20 @@ VERBS = {
         "//worker/tower:device_names",
     ],
     "model_show": [
+        ":training_flag",
         "//common/tensor:shape",
         "//proto:training",
         "//worker/backend:operation",
         "//worker/layer:layer_operation",
         "//worker/model:model_graph",
-        "//worker/training:training_spec",
     ],
     "placement": [
+        ":training_flag",
         "//common/cluster:cluster_resolver",
         "//common/cluster:placement_table",
         "//common/cluster:task_id",
         "//proto:training",
         "//worker/model:model_graph",
         "//worker/training:place_model",
-        "//worker/training:training_spec",
     ],
 }

@@ -34,9 +34,7 @@ class CifarDataSet : public FileDataSet {
     ASSIGN_OR_RETURN(
         *label, files_[place.file].Read(place.row, PixelOrder::kChannelsFirst,
                                         absl::MakeSpan(pixels)));
-    for (const uint8_t pixel : pixels) {
-      *example++ = static_cast<float>(pixel) / 255.0f;
-    }
+    ScaleBytes(pixels, example);
     return absl::OkStatus();
   }
 

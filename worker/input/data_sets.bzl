@@ -9,8 +9,9 @@ _FILES = [":example_layout", ":file_data_set", ":find_part"]
 DATA_SETS = {
     "cifar": _FILES + ["//worker/input/file:cifar_file"],
     "csv": [":example_layout", ":find_part", "//worker/input/file:csv_table"],
-    "idx": [":idx_file"],
+    "idx": [":example_layout", ":idx_file"],
     "image_folder": [
+        ":example_layout",
         ":find_part",
         "//proto:tensor",
         "//worker/input/file:file_bytes",

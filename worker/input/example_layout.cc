@@ -34,4 +34,8 @@ absl::StatusOr<ExampleLayout> FitExample(absl::Span<const int64_t> found,
              : ExampleLayout::kAsModel;
 }
 
+void ScaleBytes(absl::Span<const uint8_t> bytes, float* dst) {
+  for (const uint8_t byte : bytes) *dst++ = static_cast<float>(byte) / 255.0f;
+}
+
 }  // namespace muster

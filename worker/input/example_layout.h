@@ -27,6 +27,9 @@ absl::StatusOr<ExampleLayout> FitExample(absl::Span<const int64_t> found,
                                          const Shape& input_shape,
                                          const std::string& source);
 
+// Writes each byte as byte / 255.
+void ScaleBytes(absl::Span<const uint8_t> bytes, float* dst);
+
 // Copies an example of `shape`, [C, H, W], from channels last to channels
 // first, and divides each value by `divisor`.
 //   src [H, W, C], dst [C, H, W]

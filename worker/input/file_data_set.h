@@ -42,7 +42,6 @@ class FileLabels {
   int64_t size() const { return static_cast<int64_t>(labels_.size()); }
   int32_t at(int64_t row) const { return labels_[row]; }
   FileRows::Place Find(int64_t row) const { return rows_.Find(row); }
-  const std::string& path(size_t file) const { return paths_[file]; }
 
   int32_t largest() const {
     return labels_.empty() ? 0

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "worker/input/data_set_registry.h"
+#include "worker/input/example_layout.h"
 #include "worker/input/idx_file.h"
 
 namespace muster {
@@ -100,9 +101,7 @@ std::string IdxDataSet::LargestLabelPlace() const {
 absl::Status IdxDataSet::Read(int64_t index, float* example,
                               int32_t* label) const {
   const uint8_t* image = images_.data() + index * example_bytes_;
-  for (int64_t i = 0; i < example_bytes_; ++i) {
-    example[i] = static_cast<float>(image[i]) / 255.0f;
-  }
+  ScaleBytes(absl::MakeConstSpan(image, example_bytes_), example);
   *label = labels_[index];
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "worker/input/data_set_registry.h"
+#include "worker/input/example_layout.h"
 #include "worker/input/file/file_bytes.h"
 #include "worker/input/find_part.h"
 #include "worker/input/image/image_decoder.h"
@@ -144,9 +145,7 @@ absl::Status ImageFolderDataSet::ReadImage(const std::string& path,
   RETURN_IF_ERROR(ReadBytes(path, &work.file));
   ASSIGN_OR_RETURN(const DecodedImage image, work.decoder->Decode(work.file));
   ASSIGN_OR_RETURN(const absl::Span<const uint8_t> pixels, Fit(image, &work));
-  for (const uint8_t pixel : pixels) {
-    *example++ = static_cast<float>(pixel) / 255.0f;
-  }
+  ScaleBytes(pixels, example);
   return absl::OkStatus();
 }
 

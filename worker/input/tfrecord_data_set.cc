@@ -89,9 +89,7 @@ absl::Status TfRecordDataSet::ReadExample(const TfExample& example,
     ToChannelsFirst(pixels, shape, 255.0f, dst);
     return absl::OkStatus();
   }
-  for (int64_t i = 0; i < values; ++i) {
-    dst[i] = static_cast<float>(pixels[i]) / 255.0f;
-  }
+  ScaleBytes(absl::MakeConstSpan(pixels, values), dst);
   return absl::OkStatus();
 }
 
