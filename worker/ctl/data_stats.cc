@@ -15,8 +15,8 @@
 #include "proto/training.pb.h"
 #include "worker/ctl/training_flag.h"
 #include "worker/ctl/verb.h"
-#include "worker/input/create_data_set.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/create_data_set.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/model/model_graph.h"
 
 namespace muster {
@@ -59,7 +59,7 @@ absl::StatusOr<DataStatistics> Measure(const DataSet& data_set) {
   std::vector<float> example(values);
   int32_t label = 0;
   for (int64_t i = 0; i < data_set.num_examples(); ++i) {
-    RETURN_IF_ERROR(data_set.Read(i, example.data(), &label));
+    RETURN_IF_ERROR(data_set.Read(i, {example.data(), &label}));
     ++statistics.rows_of_class[label];
     for (int64_t k = 0; k < values; ++k) {
       statistics.channels[k / (values / channels)].Add(example[k]);

@@ -23,7 +23,7 @@
 #include "common/optimizer/update_rule.h"
 #include "worker/backend/backend.h"
 #include "worker/ctl/verb.h"
-#include "worker/input/data_set_registry.h"
+#include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/map/map_stage.h"
 #include "worker/layer/layer.h"
 #include "worker/tower/device_names.h"

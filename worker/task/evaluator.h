@@ -10,7 +10,7 @@
 #include "worker/executor/compiled_model.h"
 #include "worker/hook/evaluation.h"
 #include "worker/input/batch.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/session/round_pauser.h"
 
 namespace muster {

@@ -21,7 +21,7 @@
 #include "worker/executor/compiled_model.h"
 #include "worker/hook/evaluation.h"
 #include "worker/input/batch.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/task/health_server.h"
 #include "worker/tower/device_names.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
-#include "worker/input/create_data_set.h"
+#include "worker/input/data_set/create_data_set.h"
 #include "worker/tower/device_names.h"
 
 namespace muster {

@@ -14,7 +14,7 @@
 #include "worker/backend/backend.h"
 #include "worker/backend/device_mean.h"
 #include "worker/executor/compiled_model.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/tower/batch_plan.h"
 #include "worker/tower/tower_group.h"
 
