@@ -185,7 +185,18 @@ Shape ConcatDesc::dst_shape() const {
 absl::Status SoftmaxCrossEntropyDesc::Validate() const {
   RETURN_IF_ERROR(CheckPositive("softmax cross-entropy",
                                 {{"batch", batch}, {"classes", classes}}));
+  if (!(label_smoothing >= 0 && label_smoothing < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "softmax cross-entropy: label_smoothing must be in [0, 1), is ",
+        label_smoothing));
+  }
   return CheckShape("softmax cross-entropy src", {batch, classes});
+}
+
+absl::Status TargetLossDesc::Validate() const {
+  RETURN_IF_ERROR(
+      CheckPositive("target loss", {{"batch", batch}, {"outputs", outputs}}));
+  return CheckShape("target loss src", {batch, outputs});
 }
 
 absl::Status L2PenaltyDesc::Validate() const {

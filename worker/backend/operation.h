@@ -238,9 +238,12 @@ struct ConcatDesc {
   Shape dst_shape() const;
 };
 
-// loss = mean over the first `rows` rows of -log(softmax(src)[label]);
+// With the target t = (1 - label_smoothing) onehot(label) + label_smoothing /
+// classes (Szegedy et al., Rethinking the Inception Architecture, 2016):
+// loss = mean over the first `rows` rows of -sum over k of t[k] *
+//   log(softmax(src)[k]);
 // correct = rows whose largest src (the first of equals) is at the label;
-// diff_src = (softmax(src) - onehot(label)) / rows, zero beyond `rows`.
+// diff_src = (softmax(src) - t) / rows, zero beyond `rows`.
 //   forward: src, labels -> loss, correct, diff_src with Operands::rows
 // Labels are int32 [N], loss is float64 [1], correct is int64 [1]. Executing
 // fails with InvalidArgument if `rows` is not in [1, N] or a label not in
@@ -248,14 +251,46 @@ struct ConcatDesc {
 struct SoftmaxCrossEntropyDesc {
   static constexpr char kName[] = "softmax cross-entropy";
   static constexpr Gradient kGradient = Gradient::kNone;
+  static constexpr bool kIsLoss = true;
 
   int64_t batch = 1;
   int64_t classes = 2;
+  double label_smoothing = 0;      // in [0, 1)
   Phase phase = Phase::kTraining;  // inference: no diff_src
 
   absl::Status Validate() const;
   LayoutShapes layout_shapes() const { return {}; }
   Shape src_shape() const { return {batch, classes}; }
+};
+
+// Losses that compare each output x with a target z, as means over the first
+// `rows` rows and all outputs:
+//   kSigmoidCrossEntropy: max(x, 0) - x z + log(1 + exp(-|x|)), which is
+//     -z log(s) - (1 - z) log(1 - s) with s = 1 / (1 + exp(-x)) (PyTorch's
+//     BCEWithLogitsLoss); diff_src = (s - z) / (rows outputs)
+//   kSquaredError: (x - z)^2; diff_src = 2 (x - z) / (rows outputs)
+// diff_src is zero beyond `rows`. For kSigmoidCrossEntropy alone: correct =
+// rows all of whose outputs are on their target's side: x > 0 where z > 1/2.
+//   forward: src, labels -> loss, correct, diff_src with Operands::rows
+// Labels are float32 [N, outputs], loss is float64 [1], correct is int64 [1].
+// Executing fails with InvalidArgument if `rows` is not in [1, N].
+enum class TargetLossKind { kSigmoidCrossEntropy, kSquaredError };
+struct TargetLossDesc {
+  static constexpr char kName[] = "target loss";
+  static constexpr Gradient kGradient = Gradient::kNone;
+  static constexpr bool kIsLoss = true;
+
+  TargetLossKind kind = TargetLossKind::kSquaredError;
+  int64_t batch = 1;
+  int64_t outputs = 1;
+  Phase phase = Phase::kTraining;  // inference: no diff_src
+
+  absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {}; }
+  bool counts_correct() const {
+    return kind == TargetLossKind::kSigmoidCrossEntropy;
+  }
+  Shape src_shape() const { return {batch, outputs}; }
 };
 
 // loss += scale * sum(weights^2) / 2 and, in training, diff_weights +=
@@ -293,7 +328,7 @@ struct ReorderDesc {
 using Operation =
     std::variant<Conv2dDesc, DenseDesc, ActivationDesc, PoolDesc, DropoutDesc,
                  BatchNormDesc, AddDesc, ConcatDesc, SoftmaxCrossEntropyDesc,
-                 L2PenaltyDesc, ReorderDesc>;
+                 TargetLossDesc, L2PenaltyDesc, ReorderDesc>;
 enum class Pass { kForward, kBackward, kBackwardData, kBackwardWeights };
 
 // "conv2d backward data"

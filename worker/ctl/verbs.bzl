@@ -35,6 +35,7 @@ VERBS = {
         "//worker/input/data_set:create_data_set",
         "//worker/input/data_set:data_set",
         "//worker/model:model_graph",
+        "//worker/training:training_parts",
     ],
     "list": [
         "//common/base:nearest_name",
@@ -47,6 +48,7 @@ VERBS = {
         "//worker/input/data_set:data_set_registry",
         "//worker/input/map:map_stage",
         "//worker/layer",
+        "//worker/metric:metric",
         "//worker/tower:device_names",
     ],
     "model_show": [

@@ -12,6 +12,7 @@
 #include "worker/hook/evaluation.h"
 #include "worker/hook/hook.h"
 #include "worker/hook/job_summaries.h"
+#include "worker/hook/training_summaries.h"
 
 namespace muster {
 
@@ -20,6 +21,7 @@ struct SummaryParts {
   // Null: nothing is written.
   EventFileWriter* writer = nullptr;
   const Clock* clock = SystemClock();
+  AccuracyCurve accuracy_curve = AccuracyCurve::kDrawn;
   // Asks ps task 0 for the job's state.
   JobSummaries::Ask ask_job_state;
 };
@@ -32,7 +34,8 @@ bool HasSummaries(const TrainingSpec& training);
 absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
     const TrainingSpec& training, const SummaryParts& parts);
 
-// Writes what the chief's evaluations find: test_accuracy, test_loss.
+// Writes what the chief's evaluations find: test_loss, and test_NAME of each
+// metric.
 // REQUIRES: `writer` is not null.
 Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer);
 

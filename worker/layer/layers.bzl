@@ -12,8 +12,10 @@ LAYERS = [
     "global_average_pool",
     "global_max_pool",
     "max_pool",
+    "mean_squared_error",
     "relu",
     "sigmoid",
+    "sigmoid_cross_entropy",
     "softmax_cross_entropy",
     "tanh",
 ]

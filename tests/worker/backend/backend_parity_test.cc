@@ -285,6 +285,56 @@ TEST_P(BackendParityTest, ConcatForwardAndBackward) {
   }
 }
 
+TEST_P(BackendParityTest, SmoothedSoftmaxCrossEntropy) {
+  const SoftmaxCrossEntropyDesc d = {5, 17, 0.1};
+  PrimitiveRun found(backend_.get(), backend_->Create(d, Pass::kForward, {}));
+  PrimitiveRun wanted(oracle_.get(), oracle_->Create(d, Pass::kForward, {}));
+  ASSERT_TRUE(found.ok() && wanted.ok());
+  for (PrimitiveRun* run : {&found, &wanted}) {
+    run->Set(Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed))
+        .SetLabels({0, 16, 3, 7, 7});
+    run->operands().rows = 4;
+    ASSERT_EQ(run->Execute(), absl::OkStatus());
+  }
+  ExpectNear(found.Get(Operand::kLoss), wanted.Get(Operand::kLoss),
+             SumTolerance(d.classes), kRelative, "loss");
+  ExpectNear(found.Get(Operand::kDiffSrc), wanted.Get(Operand::kDiffSrc),
+             SumTolerance(d.classes), kRelative, "diff_src");
+}
+
+TEST_P(BackendParityTest, TargetLoss) {
+  for (const auto kind :
+       {TargetLossKind::kSigmoidCrossEntropy, TargetLossKind::kSquaredError}) {
+    for (const Phase phase : {Phase::kTraining, Phase::kInference}) {
+      const TargetLossDesc d = {kind, 5, 3, phase};
+      PrimitiveRun found(backend_.get(),
+                         backend_->Create(d, Pass::kForward, {}));
+      PrimitiveRun wanted(oracle_.get(),
+                          oracle_->Create(d, Pass::kForward, {}));
+      ASSERT_TRUE(found.ok() && wanted.ok());
+      Values src = RandomValues(15, kSeed);
+      // Beyond where exp overflows in either direction.
+      src[0] = 200;
+      src[1] = -200;
+      for (PrimitiveRun* run : {&found, &wanted}) {
+        run->Set(Operand::kSrc, src)
+            .Set(Operand::kLabels,
+                 {1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 1});
+        run->operands().rows = 4;
+        ASSERT_EQ(run->Execute(), absl::OkStatus());
+      }
+      ExpectNear(found.Get(Operand::kLoss), wanted.Get(Operand::kLoss),
+                 SumTolerance(1), kRelative, "loss");
+      if (d.counts_correct()) {
+        EXPECT_EQ(found.Get(Operand::kCorrect), wanted.Get(Operand::kCorrect));
+      }
+      if (phase == Phase::kInference) continue;
+      ExpectNear(found.Get(Operand::kDiffSrc), wanted.Get(Operand::kDiffSrc),
+                 SumTolerance(1), kRelative, "diff_src");
+    }
+  }
+}
+
 TEST_P(BackendParityTest, SoftmaxCrossEntropy) {
   const SoftmaxCrossEntropyDesc d = {5, 17};
   const std::vector<int32_t> labels = {0, 16, 3, 7, 7};

@@ -50,6 +50,7 @@ std::vector<std::pair<Operation, LayoutShapes>> EveryOperation() {
           {AddDesc{2, shape}, {shape, shape}},
           {ConcatDesc{{shape, shape}}, {shape, shape}},
           {SoftmaxCrossEntropyDesc(), {}},
+          {TargetLossDesc(), {}},
           {L2PenaltyDesc{0.1, shape}, {shape}},
           {ReorderDesc{shape}, {shape, shape}}};
 }

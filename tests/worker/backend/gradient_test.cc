@@ -220,10 +220,8 @@ TEST_F(GradientTest, BatchNorm) {
                    backward.Get(Operand::kDiffBias));
 }
 
-TEST_F(GradientTest, SoftmaxCrossEntropy) {
-  PrimitiveRun run(oracle_.get(), oracle_->Create(SoftmaxCrossEntropyDesc{4, 5},
-                                                  Pass::kForward, {}));
-  run.Set(Operand::kSrc, RandomValues(20, 1)).SetLabels({0, 4, 2, 2});
+// A loss's own diff_src is the slope of its loss.
+void ExpectGradientOfLoss(PrimitiveRun& run) {
   run.operands().rows = 3;  // the last row is there but does not count
   ASSERT_EQ(run.Execute(), absl::OkStatus());
   ExpectGradient(run.Get(Operand::kDiffSrc), run.Get(Operand::kSrc),
@@ -232,6 +230,27 @@ TEST_F(GradientTest, SoftmaxCrossEntropy) {
                              absl::OkStatus());
                    return run.Get(Operand::kLoss)[0];
                  });
+}
+
+TEST_F(GradientTest, SoftmaxCrossEntropy) {
+  for (const double smoothing : {0.0, 0.1}) {
+    PrimitiveRun run(oracle_.get(),
+                     oracle_->Create(SoftmaxCrossEntropyDesc{4, 5, smoothing},
+                                     Pass::kForward, {}));
+    run.Set(Operand::kSrc, RandomValues(20, 1)).SetLabels({0, 4, 2, 2});
+    ExpectGradientOfLoss(run);
+  }
+}
+
+TEST_F(GradientTest, TargetLoss) {
+  for (const auto kind :
+       {TargetLossKind::kSigmoidCrossEntropy, TargetLossKind::kSquaredError}) {
+    PrimitiveRun run(oracle_.get(), oracle_->Create(TargetLossDesc{kind, 4, 5},
+                                                    Pass::kForward, {}));
+    run.Set(Operand::kSrc, RandomValues(20, 1))
+        .Set(Operand::kLabels, RandomValues(20, 2));
+    ExpectGradientOfLoss(run);
+  }
 }
 
 TEST_F(GradientTest, L2Penalty) {

@@ -83,6 +83,12 @@ TEST(OperationTest, AddAndSoftmaxRefuseEmptyShapes) {
   EXPECT_THAT((AddDesc{0, {2}}).Validate(), StatusIs(kInvalid));
   EXPECT_THAT((AddDesc{2, {0}}).Validate(), StatusIs(kInvalid));
   EXPECT_THAT((SoftmaxCrossEntropyDesc{0, 3}).Validate(), StatusIs(kInvalid));
+  for (const double smoothing : {-0.1, 1.0}) {
+    EXPECT_THAT((SoftmaxCrossEntropyDesc{2, 3, smoothing}).Validate(),
+                StatusIs(kInvalid));
+  }
+  EXPECT_THAT((TargetLossDesc{TargetLossKind::kSquaredError, 2, 0}).Validate(),
+              StatusIs(kInvalid));
 }
 
 }  // namespace

@@ -135,6 +135,13 @@ std::vector<GradientCase> Cases() {
            flat_head},
       {"softmax_cross_entropy", "[4]",
        "layer { name: 'loss' type: 'softmax_cross_entropy' }"},
+      {"label_smoothing", "[4]",
+       "layer { name: 'loss' type: 'softmax_cross_entropy' "
+       "attr { name: 'label_smoothing' f: 0.1 } }"},
+      {"sigmoid_cross_entropy", "[4]",
+       dense("") + "layer { name: 'loss' type: 'sigmoid_cross_entropy' }"},
+      {"mean_squared_error", "[4]",
+       dense("") + "layer { name: 'loss' type: 'mean_squared_error' }"},
   };
 }
 
@@ -171,7 +178,10 @@ class GradientCheckTest : public testing::TestWithParam<Case> {
     exact_ = MakeModel<double>(ref_.get());
     elements_ = 1;
     for (const int64_t dim : spec_.input_shape()) elements_ *= dim;
-    batch_ = MakeBatch(kRows, elements_, exact_->num_classes(), kSeed);
+    const int64_t outputs = exact_->num_outputs();
+    batch_ = exact_->loss().reads_targets
+                 ? MakeTargetBatch(kRows, elements_, outputs, kSeed)
+                 : MakeBatch(kRows, elements_, outputs, kSeed);
   }
 
   template <typename T>

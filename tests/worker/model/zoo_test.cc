@@ -29,7 +29,7 @@ struct ZooModel {
 constexpr ZooModel kZoo[] = {
     {"mnist_cnn", 3274634, 0},  {"softmax_regression", 7850, 0},
     {"mlp", 235146, 0},         {"inception_small", 49666, 760},
-    {"resnet20", 272186, 1568},
+    {"resnet20", 272186, 1568}, {"linear_regression", 11, 0},
 };
 
 int64_t InputElements(const TrainingSpec& spec) {
@@ -65,7 +65,10 @@ TEST_P(ZooTrainingTest, LearnsOneBatch) {
   const TrainingSpec spec = LoadZooModel(zoo_model.name);
   const auto model = Compile(spec.model(), options);
   ASSERT_THAT(model->InitializeParameters(1), IsOk());
-  const Batch batch = MakeBatch(kRows, InputElements(spec), 10, 1);
+  const Batch batch =
+      model->loss().reads_targets
+          ? MakeTargetBatch(kRows, InputElements(spec), model->num_outputs(), 1)
+          : MakeBatch(kRows, InputElements(spec), model->num_outputs(), 1);
   constexpr float kLearningRate = 0.01f;
   constexpr int kSteps = 8;
   double first = 0;

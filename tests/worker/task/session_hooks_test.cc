@@ -33,7 +33,7 @@ class SessionHooksTest : public ::testing::Test {
     };
     parts.evaluate = [this]() -> absl::StatusOr<EvaluationResult> {
       calls_.push_back("evaluate");
-      return EvaluationResult{10, 0.5, 1};
+      return EvaluationResult{10, 1, {{{"accuracy", 0.5}}, {}}};
     };
     auto hooks = SessionHooks::Create(options_, parts);
     EXPECT_THAT(hooks, IsOk());

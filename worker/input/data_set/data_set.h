@@ -43,6 +43,9 @@ class DataSet {
   // The targets of a row; 0 if it has a class, or neither.
   virtual int64_t num_targets() const { return 0; }
 
+  // What a person calls a row, such as an image's file; "" for its number.
+  virtual std::string RowName(int64_t /*index*/) const { return ""; }
+
   // Where the largest label was read, for an error about it: "row 7 of 'FILE'";
   // "" if it comes from no file.
   virtual std::string LargestLabelPlace() const { return ""; }

@@ -41,6 +41,9 @@ class ImageFolderDataSet : public DataSet {
     return static_cast<int64_t>(classes_.size());
   }
   std::vector<std::string> ClassNames() const override { return classes_; }
+  std::string RowName(int64_t index) const override {
+    return files_[index].path;
+  }
   std::string LargestLabelPlace() const override {
     return absl::StrCat("'", files_.back().path, "'");
   }

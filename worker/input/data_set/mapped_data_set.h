@@ -40,6 +40,9 @@ class MappedDataSet : public DataSet {
     return stored_->ClassNames();
   }
   int64_t num_targets() const override { return stored_->num_targets(); }
+  std::string RowName(int64_t index) const override {
+    return stored_->RowName(index);
+  }
   std::string LargestLabelPlace() const override {
     return stored_->LargestLabelPlace();
   }

@@ -52,6 +52,22 @@ class FileDataSetsTest : public testing::Test {
     return CreateDataSet(spec_, shape, /*seed=*/1, split);
   }
 
+  absl::StatusOr<std::unique_ptr<DataSet>> OpenTargets(const std::string& type,
+                                                       const Shape& shape,
+                                                       int64_t num_targets) {
+    spec_.set_type(type);
+    return CreateDataSet(spec_, shape, /*seed=*/1, Split::kTrain,
+                         {LabelKind::kTargets, num_targets});
+  }
+
+  static std::vector<float> Targets(const DataSet& data_set, int64_t row) {
+    std::vector<float> values(data_set.example_shape().num_elements());
+    std::vector<float> targets(data_set.num_targets());
+    EXPECT_THAT(data_set.Read(row, {values.data(), nullptr, targets.data()}),
+                IsOk());
+    return targets;
+  }
+
   static std::vector<float> Values(const DataSet& data_set, int64_t row) {
     std::vector<float> values(data_set.example_shape().num_elements());
     int32_t label = -1;
@@ -440,6 +456,101 @@ TEST_F(InputMapTest, NamesTheStageThatIsWrong) {
   spec_.add_shape(7);
   EXPECT_THAT(Open("idx"), StatusIs(absl::StatusCode::kInvalidArgument,
                                     HasSubstr("input.shape is [7]")));
+}
+
+TEST_F(FileDataSetsTest, CsvTargetsAreTheNamedColumns) {
+  WriteFile(dir_, "train.csv", "a,b,c\n1,2,3.5\n4,-5,0\n");
+  spec_.set_label_column("c, a");
+  const auto data_set = OpenTargets("csv", Shape({1}), 2);
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_THAT(Targets(**data_set, 0), ElementsAre(3.5f, 1));
+  EXPECT_THAT(Targets(**data_set, 1), ElementsAre(0, 4));
+  EXPECT_THAT(OpenTargets("csv", Shape({1}), 3),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("compares 3 outputs")));
+  spec_.set_label_column("c,d");
+  EXPECT_THAT(OpenTargets("csv", Shape({2}), 2),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("unknown column 'd'")));
+}
+
+TEST_F(FileDataSetsTest, NpyTargetsAreTheArrayOfLabels) {
+  WriteFile(dir_, "train.npy",
+            Npy(NpyText("<f4", "(2, 1)"), RawBytes<float>({7, 8})));
+  WriteFile(dir_, "train_labels.npy",
+            Npy(NpyText("<f4", "(2, 2)"), RawBytes<float>({1, 2, 3, 4.5f})));
+  const auto data_set = OpenTargets("npy", Shape({1}), 2);
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_THAT(Targets(**data_set, 1), ElementsAre(3, 4.5f));
+  EXPECT_THAT(OpenTargets("npy", Shape({1}), 1),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("wanted 1 value(s)")));
+}
+
+TEST_F(FileDataSetsTest, TfRecordTargetsAreAListOfNumbers) {
+  Example example;
+  auto& features = *example.mutable_features()->mutable_feature();
+  features["x"].mutable_float_list()->add_value(7);
+  for (const float target : {0.5f, -1.0f}) {
+    features["y"].mutable_float_list()->add_value(target);
+  }
+  std::string record;
+  AppendRecord(example.SerializeAsString(), &record);
+  WriteFile(dir_, "train.tfrecord", record);
+  spec_.set_label_column("y");
+  const auto data_set = OpenTargets("tfrecord", Shape({1}), 2);
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_THAT(Targets(**data_set, 0), ElementsAre(0.5f, -1));
+}
+
+TEST_F(FileDataSetsTest, ClassesStandForTargetsWhereThereAreNone) {
+  WriteDataSet(dir_, kRows, kRows);
+  const auto one = OpenTargets("idx", Shape({6}), 1);
+  ASSERT_THAT(one, IsOk());
+  const float label =
+      Values(**Open("idx", Split::kTrain, Shape({6})), 1).back();
+  EXPECT_THAT(Targets(**one, 1), ElementsAre(label));
+  const auto ten = OpenTargets("idx", Shape({6}), 10);
+  ASSERT_THAT(ten, IsOk());
+  std::vector<float> wanted(10, 0.0f);
+  wanted[static_cast<size_t>(label)] = 1;
+  EXPECT_EQ(Targets(**ten, 1), wanted);
+  EXPECT_THAT(OpenTargets("idx", Shape({6}), 2),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("compares 2 outputs")));
+}
+
+TEST_F(FileDataSetsTest, WithoutLabelsNeitherTheyNorTheTrainingHalfAreWanted) {
+  WriteFile(dir_, "test.csv", "a,b\n1,2\n3,4\n");
+  const auto open = [this](const std::string& type) {
+    spec_.set_type(type);
+    return CreateDataSet(spec_, Shape({2}), /*seed=*/1, Split::kTest,
+                         {LabelKind::kNone});
+  };
+  ASSERT_THAT(open("csv"), IsOk());
+  WriteFile(dir_, "test.csv", "a,label,b\n1,cat,2\n3,dog,4\n");
+  const auto csv = open("csv");
+  ASSERT_THAT(csv, IsOk());
+  std::vector<float> values(2);
+  ASSERT_THAT((*csv)->Read(1, {values.data()}), IsOk());
+  EXPECT_THAT(values, ElementsAre(3, 4));
+  WriteFile(dir_, "test.npy",
+            Npy(NpyText("<f4", "(2, 2)"), RawBytes<float>({1, 2, 3, 4})));
+  const auto npy = open("npy");
+  ASSERT_THAT(npy, IsOk());
+  EXPECT_EQ((*npy)->num_examples(), 2);
+  EXPECT_EQ((*npy)->num_classes(), 0);
+}
+
+TEST_F(ImageFolderTest, WithoutLabelsImagesNeedNoFolders) {
+  WritePng("test", "b.png", PixelBytes(1), 3, 2);
+  WritePng("test", "a.png", PixelBytes(0), 3, 2);
+  spec_.set_type("image_folder");
+  const auto data_set = CreateDataSet(spec_, Shape({1, 2, 3}), /*seed=*/1,
+                                      Split::kTest, {LabelKind::kNone});
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_EQ((*data_set)->num_examples(), 2);
+  EXPECT_EQ((*data_set)->RowName(1), dir_ + "/test/b.png");
 }
 
 TEST_F(FileDataSetsTest, SaysWhichFilesItLookedFor) {
