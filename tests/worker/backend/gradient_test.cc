@@ -40,6 +40,18 @@ class GradientTest : public testing::Test {
     ExpectNear(gradient, measured, kTolerance, kTolerance, "gradient");
   }
 
+  // A loss's own diff_src is the slope of its loss.
+  static void ExpectGradientOfLoss(PrimitiveRun& run) {
+    run.operands().rows = 3;  // the last row is there but does not count
+    ASSERT_EQ(run.Execute(), absl::OkStatus());
+    ExpectGradient(run.Get(Operand::kDiffSrc), run.Get(Operand::kSrc),
+                   [&](const Values& src) {
+                     EXPECT_EQ(run.Set(Operand::kSrc, src).Execute(),
+                               absl::OkStatus());
+                     return run.Get(Operand::kLoss)[0];
+                   });
+  }
+
   // sum(diff_dst * dst): its gradient is what backward makes of diff_dst.
   static double Objective(PrimitiveRun* forward, const Values& diff_dst) {
     EXPECT_EQ(forward->Execute(), absl::OkStatus());
@@ -218,18 +230,6 @@ TEST_F(GradientTest, BatchNorm) {
                    backward.Get(Operand::kDiffWeights));
   ExpectGradientOf(&forward, Operand::kBias, diff_dst,
                    backward.Get(Operand::kDiffBias));
-}
-
-// A loss's own diff_src is the slope of its loss.
-void ExpectGradientOfLoss(PrimitiveRun& run) {
-  run.operands().rows = 3;  // the last row is there but does not count
-  ASSERT_EQ(run.Execute(), absl::OkStatus());
-  ExpectGradient(run.Get(Operand::kDiffSrc), run.Get(Operand::kSrc),
-                 [&](const Values& src) {
-                   EXPECT_EQ(run.Set(Operand::kSrc, src).Execute(),
-                             absl::OkStatus());
-                   return run.Get(Operand::kLoss)[0];
-                 });
 }
 
 TEST_F(GradientTest, SoftmaxCrossEntropy) {

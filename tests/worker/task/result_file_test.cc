@@ -53,7 +53,6 @@ TEST(ResultFileTest, TellsTheNumbersOfTheReplication) {
   EXPECT_EQ(json->Find("replicas_to_aggregate")->text, "2");
   EXPECT_EQ(json->Find("total_replicas")->text, "3");
   EXPECT_EQ(json->Find("dropped_steps")->text, "7");
-  EXPECT_EQ(json->Find("confusion_matrix")->items[1].items[1].text, "4");
   EXPECT_EQ(json->Find("workers")->items[0].Find("dropped_steps")->text, "7");
 }
 

@@ -59,7 +59,7 @@ TEST_F(SessionHooksTest, ChiefSavesBeforeItEvaluates) {
   EXPECT_EQ(calls_, (std::vector<std::string>{"save", "evaluate"}));
   EXPECT_EQ(hooks->newest_checkpoint(), "ckpt-1");
   ASSERT_TRUE(hooks->evaluated().has_value());
-  EXPECT_EQ(hooks->evaluated()->accuracy, 0.5);
+  EXPECT_EQ(hooks->evaluated()->metrics.Find("accuracy"), 0.5);
 }
 
 TEST_F(SessionHooksTest, ChiefSavesNoModelThatHasDiverged) {
