@@ -215,6 +215,14 @@ bool UsesSavedModel() {
 }
 
 absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
+  if (UsesSavedModel() &&
+      !(absl::GetFlag(FLAGS_cluster) + absl::GetFlag(FLAGS_ps_hosts) +
+        absl::GetFlag(FLAGS_worker_hosts))
+           .empty()) {
+    return absl::InvalidArgumentError(
+        "--evaluate and --predict read files and need no cluster: leave "
+        "--cluster, --ps_hosts and --worker_hosts out");
+  }
   ClusterOptions options;
   options.cluster_file = absl::GetFlag(FLAGS_cluster);
   options.ps_hosts = absl::GetFlag(FLAGS_ps_hosts);
@@ -222,7 +230,7 @@ absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
   options.job_name = absl::GetFlag(FLAGS_job_name);
   options.task_index = absl::GetFlag(FLAGS_task_index);
   options.standalone = absl::GetFlag(FLAGS_standalone) || UsesSavedModel();
-  options.tf_config = Environment("TF_CONFIG");
+  if (!UsesSavedModel()) options.tf_config = Environment("TF_CONFIG");
   options.jobs = {kWorkerJob, kChiefJob, kEvaluatorJob};
   options.can_be_standalone = true;
   return ResolveCluster(options);
