@@ -37,6 +37,14 @@ int64_t InputElements(const TrainingSpec& spec) {
                             std::multiplies<int64_t>());
 }
 
+Batch BatchFor(const TrainingSpec& spec, const CompiledModel& model,
+               int64_t rows) {
+  const int64_t elements = InputElements(spec);
+  return model.loss().reads_targets
+             ? MakeTargetBatch(rows, elements, model.num_outputs(), 1)
+             : MakeBatch(rows, elements, model.num_outputs(), 1);
+}
+
 TEST(ZooTest, ModelsHaveTheirParameters) {
   for (const ZooModel& model : kZoo) {
     const TrainingSpec spec = LoadZooModel(model.name);
@@ -65,10 +73,7 @@ TEST_P(ZooTrainingTest, LearnsOneBatch) {
   const TrainingSpec spec = LoadZooModel(zoo_model.name);
   const auto model = Compile(spec.model(), options);
   ASSERT_THAT(model->InitializeParameters(1), IsOk());
-  const Batch batch =
-      model->loss().reads_targets
-          ? MakeTargetBatch(kRows, InputElements(spec), model->num_outputs(), 1)
-          : MakeBatch(kRows, InputElements(spec), model->num_outputs(), 1);
+  const Batch batch = BatchFor(spec, *model, kRows);
   constexpr float kLearningRate = 0.01f;
   constexpr int kSteps = 8;
   double first = 0;
@@ -116,8 +121,7 @@ TEST(ZooTest, ModelsCompileForEvaluation) {
     const TrainingSpec spec = LoadZooModel(zoo_model.name);
     const auto model = Compile(spec.model(), options);
     ASSERT_THAT(model->InitializeParameters(1), IsOk());
-    EXPECT_THAT(model->Evaluate(MakeBatch(2, InputElements(spec), 10, 1)),
-                IsOk());
+    EXPECT_THAT(model->Evaluate(BatchFor(spec, *model, 2)), IsOk());
   }
 }
 
