@@ -103,6 +103,14 @@ absl::Status DenseDesc::Validate() const {
   return CheckShape("dense dst", {batch, dst_features});
 }
 
+absl::Status ActivationDesc::Validate() const {
+  if (kind != ActivationKind::kLeakyRelu || (slope > 0 && slope <= 1)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("leaky ReLU: slope must be in (0, 1], is ", slope));
+}
+
 absl::Status PoolDesc::Validate() const {
   RETURN_IF_ERROR(
       CheckPositive("pool", {{"batch", batch}, {"channels", channels}}));

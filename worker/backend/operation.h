@@ -112,20 +112,24 @@ struct DenseDesc {
   Shape dst_shape() const { return {batch, dst_features}; }
 };
 
-// Element by element: max(0, x), 1 / (1 + exp(-x)), tanh(x). Each derivative
-// is a function of dst alone, so src need not be kept:
-//   relu: dst > 0 (so 0 at x = 0), sigmoid: dst (1 - dst), tanh: 1 - dst^2.
+// Element by element: max(0, x), 1 / (1 + exp(-x)), tanh(x), and leaky ReLU's
+// x > 0 ? x : slope * x. Each derivative is a function of dst alone, so src
+// need not be kept:
+//   relu: dst > 0 (so 0 at x = 0), sigmoid: dst (1 - dst), tanh: 1 - dst^2,
+//   leaky ReLU: dst > 0 ? 1 : slope, since a positive slope keeps the sign.
 //   forward: src -> dst, in place
 //   backward: dst, diff_dst -> diff_src, in place
 // The layout: src's, which is dst's.
-enum class ActivationKind { kRelu, kSigmoid, kTanh };
+enum class ActivationKind { kRelu, kSigmoid, kTanh, kLeakyRelu };
 struct ActivationDesc {
   static constexpr char kName[] = "activation";
   static constexpr Gradient kGradient = Gradient::kWhole;
 
   ActivationKind kind = ActivationKind::kRelu;
+  // kLeakyRelu's alone, in (0, 1].
+  double slope = 0.01;
 
-  absl::Status Validate() const { return absl::OkStatus(); }
+  absl::Status Validate() const;
   LayoutShapes layout_shapes() const { return {std::nullopt}; }
 };
 

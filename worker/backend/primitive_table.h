@@ -22,9 +22,9 @@ namespace muster {
 // The primitives of one backend: from operation and pass to the function that
 // makes one. A row is registered by the source file that implements it:
 //
-//   // In an anonymous namespace of leaky_relu.cc:
+//   // In an anonymous namespace of batch_norm.cc:
 //   [[maybe_unused]] const bool kRegistered =
-//       CpuPrimitives::Register<LeakyReluDesc>(Pass::kForward, &MakeForward);
+//       CpuPrimitives::Register<BatchNormDesc>(Pass::kForward, &MakeForward);
 //
 // The file's library needs `alwayslink`, or the linker drops it. `Context` is
 // what a backend gives to all of them, and tells the tables apart.

@@ -11,6 +11,7 @@ LAYERS = [
     "flatten",
     "global_average_pool",
     "global_max_pool",
+    "leaky_relu",
     "max_pool",
     "relu",
     "sigmoid",

@@ -18,8 +18,8 @@ namespace {
 
 TEST_P(BackendParityTest, Activation) {
   for (const ActivationKind kind :
-       {ActivationKind::kRelu, ActivationKind::kSigmoid,
-        ActivationKind::kTanh}) {
+       {ActivationKind::kRelu, ActivationKind::kSigmoid, ActivationKind::kTanh,
+        ActivationKind::kLeakyRelu}) {
     for (const Shape& shape : {Shape{3, 17}, Shape{1, 5, 3, 7}}) {
       for (const MemoryLayout& layout : SrcLayouts(shape)) {
         SCOPED_TRACE(layout.ToString());
@@ -48,8 +48,8 @@ TEST_P(BackendParityTest, ActivationKeepsNan) {
   Values values = RandomValues(shape.num_elements(), kSeed);
   values[20] = std::nan("");
   for (const ActivationKind kind :
-       {ActivationKind::kRelu, ActivationKind::kSigmoid,
-        ActivationKind::kTanh}) {
+       {ActivationKind::kRelu, ActivationKind::kSigmoid, ActivationKind::kTanh,
+        ActivationKind::kLeakyRelu}) {
     CompareNan(backend_->Create(ActivationDesc{kind}, Pass::kForward,
                                 {MemoryLayout::RowMajor(FLOAT32, shape)}),
                oracle_->Create(ActivationDesc{kind}, Pass::kForward,

@@ -133,8 +133,8 @@ TEST_F(GradientTest, Dense) {
 TEST_F(GradientTest, Activation) {
   const Shape shape = {3, 5};
   for (const ActivationKind kind :
-       {ActivationKind::kRelu, ActivationKind::kSigmoid,
-        ActivationKind::kTanh}) {
+       {ActivationKind::kRelu, ActivationKind::kSigmoid, ActivationKind::kTanh,
+        ActivationKind::kLeakyRelu}) {
     PrimitiveRun forward(
         oracle_.get(),
         oracle_->Create(ActivationDesc{kind}, Pass::kForward, {Layout(shape)}));

@@ -63,6 +63,11 @@ TEST(OperationTest, RatesAndScalesHaveRanges) {
   EXPECT_THAT((DropoutDesc{-0.1, {2}}).Validate(), StatusIs(kInvalid));
   EXPECT_THAT((DropoutDesc{std::nan(""), {2}}).Validate(), StatusIs(kInvalid));
   EXPECT_THAT((L2PenaltyDesc{-1, {2}}).Validate(), StatusIs(kInvalid));
+  EXPECT_THAT((ActivationDesc{ActivationKind::kRelu, 0}).Validate(), IsOk());
+  for (const double slope : {0.0, -0.1, 1.5, std::nan("")}) {
+    EXPECT_THAT((ActivationDesc{ActivationKind::kLeakyRelu, slope}).Validate(),
+                StatusIs(kInvalid, testing::HasSubstr("slope")));
+  }
   BatchNormDesc norm;
   EXPECT_THAT(norm.Validate(), IsOk());
   norm.epsilon = 0;

@@ -56,6 +56,7 @@ const std::map<std::string, Example>& Examples() {
       {"flatten", {"", {{2, 3, 4}}, {24}}},
       {"global_average_pool", {"", {{2, 3, 4}}, {2}}},
       {"global_max_pool", {"", {{2, 3, 4}}, {2}}},
+      {"leaky_relu", {"", {{2, 3, 4}}, {2, 3, 4}}},
       {"max_pool", {"", {{2, 5, 6}}, {2, 2, 3}}},
       {"relu", {"", {{2, 3, 4}}, {2, 3, 4}}},
       {"sigmoid", {"", {{6}}, {6}}},
@@ -186,6 +187,8 @@ TEST(LayersTest, RefuseAttributesOutOfRange) {
        "attr { name: 'units' i: 1 } attr { name: 'activation' s: 'rleu' }",
        "activation"},
       {"dropout", "attr { name: 'rate' f: 1 }", "rate"},
+      {"leaky_relu", "attr { name: 'slope' f: 0 }", "slope"},
+      {"leaky_relu", "attr { name: 'slope' f: 1.5 }", "slope"},
       {"batch_norm", "attr { name: 'epsilon' f: 0 }", "epsilon"},
       {"batch_norm", "attr { name: 'momentum' f: 1 }", "momentum"},
   };

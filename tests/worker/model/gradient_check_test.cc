@@ -88,6 +88,8 @@ std::vector<GradientCase> Cases() {
       {"dense_sigmoid", "[6]",
        dense("attr { name: 'activation' s: 'sigmoid' }") + flat_head},
       {"relu", "[2, 3, 4]", conv("") + simple("relu", "") + head},
+      {"leaky_relu", "[2, 3, 4]",
+       conv("") + simple("leaky_relu", "attr { name: 'slope' f: 0.3 }") + head},
       {"sigmoid", "[2, 3, 4]", conv("") + simple("sigmoid", "") + head},
       {"tanh", "[2, 3, 4]", conv("") + simple("tanh", "") + head},
       {"max_pool", "[2, 5, 7]",
@@ -174,13 +176,17 @@ class GradientCheckTest : public testing::TestWithParam<Case> {
     batch_ = MakeBatch(kRows, elements_, exact_->num_classes(), kSeed);
   }
 
-  template <typename T>
-  std::unique_ptr<CompiledModel> MakeModel(Backend* backend) {
+  static CompileOptions OptionsFor(Backend* backend) {
     CompileOptions options;
     options.backend = backend;
     options.batch_size = kRows;
     options.input_gradient = true;
-    auto model = Compile(spec_, options);
+    return options;
+  }
+
+  template <typename T>
+  std::unique_ptr<CompiledModel> MakeModel(Backend* backend) {
+    auto model = Compile(spec_, OptionsFor(backend));
     // Not the initializers' zeros and ones: they hide errors.
     for (size_t i = 0; i < model->parameters().size(); ++i) {
       const CounterRandom random(kSeed, model->parameters()[i].name());

@@ -67,7 +67,8 @@ TEST_F(RefBackendTest, ActivationsAtKnownPoints) {
   const std::pair<ActivationKind, Values> cases[] = {
       {ActivationKind::kRelu, {0, 0, 2}},
       {ActivationKind::kSigmoid, {1 / (1 + e), 0.5, e * e / (1 + e * e)}},
-      {ActivationKind::kTanh, {std::tanh(-1.0), 0, std::tanh(2.0)}}};
+      {ActivationKind::kTanh, {std::tanh(-1.0), 0, std::tanh(2.0)}},
+      {ActivationKind::kLeakyRelu, {-0.01, 0, 2}}};
   for (const auto& [kind, wanted] : cases) {
     PrimitiveRun run(ref_.get(), ref_->Create(ActivationDesc{kind},
                                               Pass::kForward, {Layout(shape)}));
