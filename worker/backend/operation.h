@@ -61,7 +61,9 @@ struct WindowDesc {
 // dst[n, o, y, x] = bias[o] + sum over i, ky, kx of weights[o, i, ky, kx]
 //   * src[n, i, y * stride_h + ky - pad_top, x * stride_w + kx - pad_left],
 // zero outside src: a cross-correlation, as PyTorch's Conv2d and
-// TensorFlow's conv2d.
+// TensorFlow's conv2d. With `groups` G channels are cut into G runs, and the
+// g'th run of dst's sees the g'th of src's alone: i is one of I / G channels,
+// and src's is o / (O / G) * (I / G) + i.
 //   forward: src, weights, bias -> dst
 //   backward data: diff_dst, weights -> diff_src
 //   backward weights: src, diff_dst -> diff_weights, diff_bias
@@ -79,12 +81,16 @@ struct Conv2dDesc {
   // Forward ends with max(0, .). The backward primitives ignore this: run the
   // backward of the activation over diff_dst first.
   bool relu = false;
+  // Divides both src_channels and dst_channels.
+  int64_t groups = 1;
 
   absl::Status Validate() const;
   LayoutShapes layout_shapes() const { return {}; }
   Shape src_shape() const { return {batch, src_channels, height, width}; }
+  // [O, I / groups, KH, KW]. REQUIRES: groups is not 0.
   Shape weights_shape() const {
-    return {dst_channels, src_channels, window.kernel_h, window.kernel_w};
+    return {dst_channels, src_channels / groups, window.kernel_h,
+            window.kernel_w};
   }
   Shape bias_shape() const { return {dst_channels}; }
   Shape dst_shape() const {

@@ -7,6 +7,7 @@ LAYERS = [
     "concat",
     "conv2d",
     "dense",
+    "depthwise_conv2d",
     "dropout",
     "flatten",
     "global_average_pool",

@@ -103,9 +103,12 @@ class GradientTest : public testing::Test {
 };
 
 TEST_F(GradientTest, Conv2d) {
-  for (const WindowDesc& window : {WindowDesc{3, 3, 1, 1, 1, 1, 1, 1},
-                                   WindowDesc{3, 2, 2, 1, 2, 0, 0, 1}}) {
-    const Conv2dDesc d = {2, 3, 2, 5, 4, window, true, false};
+  const WindowDesc same = {3, 3, 1, 1, 1, 1, 1, 1};
+  const WindowDesc uneven = {3, 2, 2, 1, 2, 0, 0, 1};
+  for (const Conv2dDesc& d :
+       {Conv2dDesc{2, 3, 2, 5, 4, same, true, false},
+        Conv2dDesc{2, 3, 2, 5, 4, uneven, true, false},
+        Conv2dDesc{2, 4, 6, 5, 4, uneven, true, false, /*groups=*/2}}) {
     PrimitiveRun forward(oracle_.get(), oracle_->Create(d, Pass::kForward, {}));
     forward.Set(Operand::kSrc, RandomValues(d.src_shape().num_elements(), 1))
         .Set(Operand::kWeights,

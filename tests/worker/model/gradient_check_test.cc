@@ -81,6 +81,17 @@ std::vector<GradientCase> Cases() {
        conv("attr { name: 'activation' s: 'relu' } "
             "attr { name: 'padding' s: 'same' }") +
            simple("max_pool", "") + head},
+      {"conv2d_groups", "[4, 5, 6]",
+       "layer { name: 'conv' type: 'conv2d' attr { name: 'filters' i: 6 } "
+       "attr { name: 'kernel' i: 3 } attr { name: 'groups' i: 2 } "
+       "attr { name: 'l2' f: 0.1 } attr { name: 'activation' s: 'relu' } } " +
+           head},
+      {"depthwise_conv2d", "[3, 5, 6]",
+       simple("depthwise_conv2d",
+              "attr { name: 'kernel' list { v: [3, 2] } } "
+              "attr { name: 'multiplier' i: 2 } "
+              "attr { name: 'padding' s: 'same' }") +
+           head},
       {"dense_relu_l2", "[6]",
        dense("attr { name: 'activation' s: 'relu' } "
              "attr { name: 'l2' f: 0.2 }") +

@@ -50,6 +50,15 @@ TEST_F(RefBackendTest, Conv2dSumsChannelsAndStrides) {
   EXPECT_EQ(run.Get(Operand::kDst), (Values{0, 3}));
 }
 
+TEST_F(RefBackendTest, Conv2dGroupsSeeTheirOwnChannels) {
+  Conv2dDesc d = {1, 4, 2, 1, 1, {}, false, false};
+  d.groups = 2;
+  PrimitiveRun run(ref_.get(), ref_->Create(d, Pass::kForward, {}));
+  run.Set(Operand::kSrc, {1, 2, 3, 4}).Set(Operand::kWeights, {10, 1, 10, 1});
+  ASSERT_EQ(run.Execute(), absl::OkStatus());
+  EXPECT_EQ(run.Get(Operand::kDst), (Values{12, 34}));
+}
+
 TEST_F(RefBackendTest, DenseMultipliesByRowsOfWeights) {
   const DenseDesc d = {2, 2, 3, true, false};
   PrimitiveRun run(ref_.get(), ref_->Create(d, Pass::kForward, {}));
