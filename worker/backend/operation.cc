@@ -157,6 +157,16 @@ absl::Status BatchNormDesc::Validate() const {
   return CheckShape("batch norm src", {batch, channels, height, width});
 }
 
+absl::Status LayerNormDesc::Validate() const {
+  RETURN_IF_ERROR(
+      CheckPositive("layer norm", {{"batch", batch}, {"features", features}}));
+  if (!(epsilon > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("layer norm: epsilon must be positive, is ", epsilon));
+  }
+  return CheckShape("layer norm src", {batch, features});
+}
+
 absl::Status AddDesc::Validate() const {
   RETURN_IF_ERROR(CheckPositive("add", {{"num_srcs", num_srcs}}));
   return CheckNotEmpty("add", shape);

@@ -216,6 +216,29 @@ struct BatchNormDesc {
   Shape channel_shape() const { return {channels}; }
 };
 
+// dst = weights * (src - mean) / sqrt(variance + epsilon) + bias by feature,
+// with the mean and the variance (divisor: features) of each row: layer
+// normalization (Ba et al., 2016), the same in training and at inference.
+//   forward: src, weights, bias -> dst; in training also mean, variance [N]
+//   backward: src, weights, mean, variance, diff_dst -> diff_src, diff_weights,
+//     diff_bias
+// The layout: src's.
+struct LayerNormDesc {
+  static constexpr char kName[] = "layer norm";
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
+  int64_t batch = 1;
+  int64_t features = 1;
+  double epsilon = 1e-5;
+  Phase phase = Phase::kTraining;
+
+  absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {src_shape()}; }
+  Shape src_shape() const { return {batch, features}; }
+  Shape weights_shape() const { return {features}; }
+  Shape row_shape() const { return {batch}; }
+};
+
 // dst = sum of n sources of one shape: the layer, and the sum of gradients
 // where an output has several readers.
 //   forward: src[0..n) -> dst, all in the layout of the first, in place
@@ -302,8 +325,8 @@ struct ReorderDesc {
 // Any operation, and which of its primitives is meant.
 using Operation =
     std::variant<Conv2dDesc, DenseDesc, ActivationDesc, PoolDesc, DropoutDesc,
-                 BatchNormDesc, AddDesc, ConcatDesc, SoftmaxCrossEntropyDesc,
-                 L2PenaltyDesc, ReorderDesc>;
+                 BatchNormDesc, LayerNormDesc, AddDesc, ConcatDesc,
+                 SoftmaxCrossEntropyDesc, L2PenaltyDesc, ReorderDesc>;
 enum class Pass { kForward, kBackward, kBackwardData, kBackwardWeights };
 
 // "conv2d backward data"

@@ -64,9 +64,9 @@ class PrimitiveTable {
                                  Layouts layouts) {
     const auto row = Rows().find({operation.index(), pass});
     if (row == Rows().end()) {
-      return absl::UnimplementedError(
-          absl::StrCat("create ", PrimitiveName(operation, pass),
-                       ": the backend '", backend.name(), "' has none"));
+      return absl::UnimplementedError(absl::StrCat(
+          PrimitiveName(operation, pass), " is not there on the backend '",
+          backend.name(), "'; take one that has it, such as --device=cpu"));
     }
     RETURN_IF_ERROR(std::visit([](const auto& desc) { return desc.Validate(); },
                                operation));

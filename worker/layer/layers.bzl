@@ -12,6 +12,7 @@ LAYERS = [
     "flatten",
     "global_average_pool",
     "global_max_pool",
+    "layer_norm",
     "leaky_relu",
     "max_pool",
     "relu",

@@ -219,6 +219,43 @@ TEST_P(BackendParityTest, BatchNorm) {
   }
 }
 
+TEST_P(BackendParityTest, LayerNorm) {
+  for (const LayerNormDesc& d :
+       {LayerNormDesc{1, 2}, LayerNormDesc{3, 17}, LayerNormDesc{5, 260}}) {
+    SCOPED_TRACE(d.src_shape().ToString());
+    const MemoryLayout layout = SrcLayouts(d.src_shape()).back();
+    auto made = backend_->Create(d, Pass::kForward, {layout});
+    if (absl::IsUnimplemented(made.status())) GTEST_SKIP() << made.status();
+    const MemoryLayout canonical = OracleLayout(d.src_shape());
+    const int64_t n = d.src_shape().num_elements();
+    const Inputs forward = {
+        {Operand::kSrc, RandomValues(n, kSeed)},
+        {Operand::kWeights, RandomValues(d.features, kSeed + 1)},
+        {Operand::kBias, RandomValues(d.features, kSeed + 2)}};
+    // Two values that are near each other have a small variance.
+    const double tolerance = SumTolerance(d.features, 8);
+    Compare(std::move(made), oracle_->Create(d, Pass::kForward, {canonical}),
+            forward, {Operand::kDst, Operand::kMean, Operand::kVariance},
+            tolerance);
+    LayerNormDesc inference = d;
+    inference.phase = Phase::kInference;
+    Compare(backend_->Create(inference, Pass::kForward, {layout}),
+            oracle_->Create(inference, Pass::kForward, {canonical}), forward,
+            {Operand::kDst}, tolerance);
+    Values variance = RandomValues(d.batch, kSeed + 4);
+    for (double& value : variance) value = value * value + 0.25;
+    Compare(backend_->Create(d, Pass::kBackward, {layout}),
+            oracle_->Create(d, Pass::kBackward, {canonical}),
+            {forward[0],
+             forward[1],
+             {Operand::kMean, RandomValues(d.batch, kSeed + 3)},
+             {Operand::kVariance, variance},
+             {Operand::kDiffDst, RandomValues(n, kSeed + 5)}},
+            {Operand::kDiffSrc, Operand::kDiffWeights, Operand::kDiffBias},
+            tolerance);
+  }
+}
+
 TEST_P(BackendParityTest, Add) {
   for (const int num_srcs : {1, 2, 3}) {
     const Shape shape = {3, 17, 5, 3};

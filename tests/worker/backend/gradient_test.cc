@@ -223,6 +223,33 @@ TEST_F(GradientTest, BatchNorm) {
                    backward.Get(Operand::kDiffBias));
 }
 
+TEST_F(GradientTest, LayerNorm) {
+  const LayerNormDesc d = {3, 7};
+  const MemoryLayout layout = Layout(d.src_shape());
+  PrimitiveRun forward(oracle_.get(),
+                       oracle_->Create(d, Pass::kForward, {layout}));
+  forward.Set(Operand::kSrc, RandomValues(21, 1))
+      .Set(Operand::kWeights, RandomValues(7, 2))
+      .Set(Operand::kBias, RandomValues(7, 3));
+  ASSERT_EQ(forward.Execute(), absl::OkStatus());
+  const Values diff_dst = RandomValues(21, 4);
+
+  PrimitiveRun backward(oracle_.get(),
+                        oracle_->Create(d, Pass::kBackward, {layout}));
+  for (const Operand operand :
+       {Operand::kSrc, Operand::kWeights, Operand::kMean, Operand::kVariance}) {
+    backward.Set(operand, forward.Get(operand));
+  }
+  ASSERT_EQ(backward.Set(Operand::kDiffDst, diff_dst).Execute(),
+            absl::OkStatus());
+  ExpectGradientOf(&forward, Operand::kSrc, diff_dst,
+                   backward.Get(Operand::kDiffSrc));
+  ExpectGradientOf(&forward, Operand::kWeights, diff_dst,
+                   backward.Get(Operand::kDiffWeights));
+  ExpectGradientOf(&forward, Operand::kBias, diff_dst,
+                   backward.Get(Operand::kDiffBias));
+}
+
 TEST_F(GradientTest, SoftmaxCrossEntropy) {
   PrimitiveRun run(oracle_.get(), oracle_->Create(SoftmaxCrossEntropyDesc{4, 5},
                                                   Pass::kForward, {}));

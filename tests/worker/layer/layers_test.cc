@@ -61,6 +61,7 @@ const std::map<std::string, Example>& Examples() {
       {"flatten", {"", {{2, 3, 4}}, {24}}},
       {"global_average_pool", {"", {{2, 3, 4}}, {2}}},
       {"global_max_pool", {"", {{2, 3, 4}}, {2}}},
+      {"layer_norm", {"", {{2, 3, 4}}, {2, 3, 4}, 2}},
       {"leaky_relu", {"", {{2, 3, 4}}, {2, 3, 4}}},
       {"max_pool", {"", {{2, 5, 6}}, {2, 2, 3}}},
       {"relu", {"", {{2, 3, 4}}, {2, 3, 4}}},
@@ -156,6 +157,14 @@ TEST(LayersTest, GroupedWeightsHaveTheChannelsOfOneGroup) {
   EXPECT_EQ((*depthwise)->parameters()[0].initializer.groups, 6);
 }
 
+TEST(LayersTest, LayerNormHasAScaleAndAShiftOfEachValue) {
+  const Created layer = Build("layer_norm", "", {{3, 2, 4}});
+  ASSERT_THAT(layer, IsOk());
+  for (const ParameterDef& parameter : (*layer)->parameters()) {
+    EXPECT_EQ(parameter.shape, Shape({3, 2, 4})) << parameter.name;
+  }
+}
+
 TEST(LayersTest, ActivationAddsAnOperation) {
   const std::string units = "attr { name: 'units' i: 4 } ";
   EXPECT_EQ((*Build("dense", units, {{6}}))->Lower(2).size(), 1);
@@ -221,6 +230,7 @@ TEST(LayersTest, RefuseAttributesOutOfRange) {
        "attr { name: 'units' i: 1 } attr { name: 'activation' s: 'rleu' }",
        "activation"},
       {"dropout", "attr { name: 'rate' f: 1 }", "rate"},
+      {"layer_norm", "attr { name: 'epsilon' f: 0 }", "epsilon"},
       {"leaky_relu", "attr { name: 'slope' f: 0 }", "slope"},
       {"leaky_relu", "attr { name: 'slope' f: 1.5 }", "slope"},
       {"batch_norm", "attr { name: 'epsilon' f: 0 }", "epsilon"},

@@ -135,6 +135,21 @@ TEST_F(RefBackendTest, BatchNormGivesBiasedVariance) {
   EXPECT_EQ(run.Get(Operand::kDst), (Values{8, 12}));
 }
 
+TEST_F(RefBackendTest, LayerNormStandardizesEachRow) {
+  LayerNormDesc d = {2, 2};
+  d.epsilon = 3;
+  PrimitiveRun run(ref_.get(),
+                   ref_->Create(d, Pass::kForward, {Layout(d.src_shape())}));
+  run.Set(Operand::kSrc, {1, 3, 5, 5})
+      .Set(Operand::kWeights, {4, 6})
+      .Set(Operand::kBias, {10, 20});
+  ASSERT_EQ(run.Execute(), absl::OkStatus());
+  // Mean 2, variance ((-1)^2 + 1^2) / 2 = 1, 4 / sqrt(1 + 3) = 2.
+  EXPECT_EQ(run.Get(Operand::kMean), (Values{2, 5}));
+  EXPECT_EQ(run.Get(Operand::kVariance), (Values{1, 0}));
+  EXPECT_EQ(run.Get(Operand::kDst), (Values{8, 23, 10, 20}));
+}
+
 TEST_F(RefBackendTest, ConcatJoinsChannelsOfEachImage) {
   const ConcatDesc d = {{{2, 1}, {2, 2}}};
   PrimitiveRun run(
