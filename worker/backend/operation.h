@@ -61,7 +61,9 @@ struct WindowDesc {
 // dst[n, o, y, x] = bias[o] + sum over i, ky, kx of weights[o, i, ky, kx]
 //   * src[n, i, y * stride_h + ky - pad_top, x * stride_w + kx - pad_left],
 // zero outside src: a cross-correlation, as PyTorch's Conv2d and
-// TensorFlow's conv2d.
+// TensorFlow's conv2d. With `groups` G channels are cut into G runs, and the
+// g'th run of dst's sees the g'th of src's alone: i is one of I / G channels,
+// and src's is o / (O / G) * (I / G) + i.
 //   forward: src, weights, bias -> dst
 //   backward data: diff_dst, weights -> diff_src
 //   backward weights: src, diff_dst -> diff_weights, diff_bias
@@ -79,12 +81,16 @@ struct Conv2dDesc {
   // Forward ends with max(0, .). The backward primitives ignore this: run the
   // backward of the activation over diff_dst first.
   bool relu = false;
+  // Divides both src_channels and dst_channels.
+  int64_t groups = 1;
 
   absl::Status Validate() const;
   LayoutShapes layout_shapes() const { return {}; }
   Shape src_shape() const { return {batch, src_channels, height, width}; }
+  // [O, I / groups, KH, KW]. REQUIRES: groups is not 0.
   Shape weights_shape() const {
-    return {dst_channels, src_channels, window.kernel_h, window.kernel_w};
+    return {dst_channels, src_channels / groups, window.kernel_h,
+            window.kernel_w};
   }
   Shape bias_shape() const { return {dst_channels}; }
   Shape dst_shape() const {
@@ -112,20 +118,24 @@ struct DenseDesc {
   Shape dst_shape() const { return {batch, dst_features}; }
 };
 
-// Element by element: max(0, x), 1 / (1 + exp(-x)), tanh(x). Each derivative
-// is a function of dst alone, so src need not be kept:
-//   relu: dst > 0 (so 0 at x = 0), sigmoid: dst (1 - dst), tanh: 1 - dst^2.
+// Element by element: max(0, x), 1 / (1 + exp(-x)), tanh(x), and leaky ReLU's
+// x > 0 ? x : slope * x. Each derivative is a function of dst alone, so src
+// need not be kept:
+//   relu: dst > 0 (so 0 at x = 0), sigmoid: dst (1 - dst), tanh: 1 - dst^2,
+//   leaky ReLU: dst > 0 ? 1 : slope, since a positive slope keeps the sign.
 //   forward: src -> dst, in place
 //   backward: dst, diff_dst -> diff_src, in place
 // The layout: src's, which is dst's.
-enum class ActivationKind { kRelu, kSigmoid, kTanh };
+enum class ActivationKind { kRelu, kSigmoid, kTanh, kLeakyRelu };
 struct ActivationDesc {
   static constexpr char kName[] = "activation";
   static constexpr Gradient kGradient = Gradient::kWhole;
 
   ActivationKind kind = ActivationKind::kRelu;
+  // kLeakyRelu's alone, in (0, 1].
+  double slope = 0.01;
 
-  absl::Status Validate() const { return absl::OkStatus(); }
+  absl::Status Validate() const;
   LayoutShapes layout_shapes() const { return {std::nullopt}; }
 };
 
@@ -204,6 +214,29 @@ struct BatchNormDesc {
   LayoutShapes layout_shapes() const { return {src_shape()}; }
   Shape src_shape() const { return {batch, channels, height, width}; }
   Shape channel_shape() const { return {channels}; }
+};
+
+// dst = weights * (src - mean) / sqrt(variance + epsilon) + bias by feature,
+// with the mean and the variance (divisor: features) of each row: layer
+// normalization (Ba et al., 2016), the same in training and at inference.
+//   forward: src, weights, bias -> dst; in training also mean, variance [N]
+//   backward: src, weights, mean, variance, diff_dst -> diff_src, diff_weights,
+//     diff_bias
+// The layout: src's.
+struct LayerNormDesc {
+  static constexpr char kName[] = "layer norm";
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
+  int64_t batch = 1;
+  int64_t features = 1;
+  double epsilon = 1e-5;
+  Phase phase = Phase::kTraining;
+
+  absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {src_shape()}; }
+  Shape src_shape() const { return {batch, features}; }
+  Shape weights_shape() const { return {features}; }
+  Shape row_shape() const { return {batch}; }
 };
 
 // dst = sum of n sources of one shape: the layer, and the sum of gradients
@@ -327,8 +360,9 @@ struct ReorderDesc {
 // Any operation, and which of its primitives is meant.
 using Operation =
     std::variant<Conv2dDesc, DenseDesc, ActivationDesc, PoolDesc, DropoutDesc,
-                 BatchNormDesc, AddDesc, ConcatDesc, SoftmaxCrossEntropyDesc,
-                 TargetLossDesc, L2PenaltyDesc, ReorderDesc>;
+                 BatchNormDesc, LayerNormDesc, AddDesc, ConcatDesc,
+                 SoftmaxCrossEntropyDesc, TargetLossDesc, L2PenaltyDesc,
+                 ReorderDesc>;
 enum class Pass { kForward, kBackward, kBackwardData, kBackwardWeights };
 
 // "conv2d backward data"

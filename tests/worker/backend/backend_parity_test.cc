@@ -18,8 +18,8 @@ namespace {
 
 TEST_P(BackendParityTest, Activation) {
   for (const ActivationKind kind :
-       {ActivationKind::kRelu, ActivationKind::kSigmoid,
-        ActivationKind::kTanh}) {
+       {ActivationKind::kRelu, ActivationKind::kSigmoid, ActivationKind::kTanh,
+        ActivationKind::kLeakyRelu}) {
     for (const Shape& shape : {Shape{3, 17}, Shape{1, 5, 3, 7}}) {
       for (const MemoryLayout& layout : SrcLayouts(shape)) {
         SCOPED_TRACE(layout.ToString());
@@ -48,8 +48,8 @@ TEST_P(BackendParityTest, ActivationKeepsNan) {
   Values values = RandomValues(shape.num_elements(), kSeed);
   values[20] = std::nan("");
   for (const ActivationKind kind :
-       {ActivationKind::kRelu, ActivationKind::kSigmoid,
-        ActivationKind::kTanh}) {
+       {ActivationKind::kRelu, ActivationKind::kSigmoid, ActivationKind::kTanh,
+        ActivationKind::kLeakyRelu}) {
     CompareNan(backend_->Create(ActivationDesc{kind}, Pass::kForward,
                                 {MemoryLayout::RowMajor(FLOAT32, shape)}),
                oracle_->Create(ActivationDesc{kind}, Pass::kForward,
@@ -216,6 +216,43 @@ TEST_P(BackendParityTest, BatchNorm) {
               {Operand::kDiffSrc, Operand::kDiffWeights, Operand::kDiffBias},
               SumTolerance(m, 8));
     }
+  }
+}
+
+TEST_P(BackendParityTest, LayerNorm) {
+  for (const LayerNormDesc& d :
+       {LayerNormDesc{1, 2}, LayerNormDesc{3, 17}, LayerNormDesc{5, 260}}) {
+    SCOPED_TRACE(d.src_shape().ToString());
+    const MemoryLayout layout = SrcLayouts(d.src_shape()).back();
+    auto made = backend_->Create(d, Pass::kForward, {layout});
+    if (absl::IsUnimplemented(made.status())) GTEST_SKIP() << made.status();
+    const MemoryLayout canonical = OracleLayout(d.src_shape());
+    const int64_t n = d.src_shape().num_elements();
+    const Inputs forward = {
+        {Operand::kSrc, RandomValues(n, kSeed)},
+        {Operand::kWeights, RandomValues(d.features, kSeed + 1)},
+        {Operand::kBias, RandomValues(d.features, kSeed + 2)}};
+    // Two values that are near each other have a small variance.
+    const double tolerance = SumTolerance(d.features, 8);
+    Compare(std::move(made), oracle_->Create(d, Pass::kForward, {canonical}),
+            forward, {Operand::kDst, Operand::kMean, Operand::kVariance},
+            tolerance);
+    LayerNormDesc inference = d;
+    inference.phase = Phase::kInference;
+    Compare(backend_->Create(inference, Pass::kForward, {layout}),
+            oracle_->Create(inference, Pass::kForward, {canonical}), forward,
+            {Operand::kDst}, tolerance);
+    Values variance = RandomValues(d.batch, kSeed + 4);
+    for (double& value : variance) value = value * value + 0.25;
+    Compare(backend_->Create(d, Pass::kBackward, {layout}),
+            oracle_->Create(d, Pass::kBackward, {canonical}),
+            {forward[0],
+             forward[1],
+             {Operand::kMean, RandomValues(d.batch, kSeed + 3)},
+             {Operand::kVariance, variance},
+             {Operand::kDiffDst, RandomValues(n, kSeed + 5)}},
+            {Operand::kDiffSrc, Operand::kDiffWeights, Operand::kDiffBias},
+            tolerance);
   }
 }
 
