@@ -12,7 +12,6 @@ set -euo pipefail
 packages=(
   bazel-bootstrap         # the build tool
   g++                     # the compiler
-  mold                    # the linker
   protobuf-compiler       # protoc
   protobuf-compiler-grpc  # its gRPC plugin
   libprotobuf-dev
