@@ -94,7 +94,9 @@ class Lowering {
       for (const int parameter : operation.parameters) {
         op.parameters.push_back(node.parameters[parameter]);
       }
-      std::visit(SetPhase{program_.phase}, op.desc);
+      std::visit(
+          SetPhase{HasFrozenAverages(op) ? Phase::kInference : program_.phase},
+          op.desc);
       if (!std::holds_alternative<SoftmaxCrossEntropyDesc>(op.desc)) {
         op.dst = static_cast<int>(program_.values.size());
         program_.values.push_back(
@@ -104,6 +106,13 @@ class Lowering {
       program_.ops.push_back(std::move(op));
     }
     value_of_node_.push_back(srcs[0]);
+  }
+
+  // A batch norm that is frozen takes its averages, and leaves them as they
+  // are.
+  bool HasFrozenAverages(const ProgramOp& op) const {
+    return std::holds_alternative<BatchNormStep>(op.desc) &&
+           graph_.parameters()[op.parameters.back()].kind == FROZEN;
   }
 
   const ModelGraph& graph_;
