@@ -74,7 +74,9 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 std::string Describe(const TensorDef& parameter) {
   return absl::StrCat("[", absl::StrJoin(parameter.shape(), ", "), "] of ",
                       DataTypeName(parameter.dtype()),
-                      parameter.kind() == STATE ? " (state)" : "");
+                      parameter.kind() == STATE    ? " (state)"
+                      : parameter.kind() == FROZEN ? " (frozen)"
+                                                   : "");
 }
 
 absl::Status Differs(const TensorDef& parameter, absl::string_view wanted,
@@ -145,7 +147,13 @@ absl::Status CheckCompatible(const CheckpointManifest& manifest,
       return Differs(parameter, Describe(parameter), "no such parameter");
     }
     if (Describe(parameter) != Describe(*it->second)) {
-      return Differs(parameter, Describe(parameter), Describe(*it->second));
+      const absl::Status differs =
+          Differs(parameter, Describe(parameter), Describe(*it->second));
+      if (parameter.kind() == it->second->kind()) return differs;
+      return absl::FailedPreconditionError(absl::StrCat(
+          differs.message(),
+          "; what is frozen stays so in one train_dir: begin another one with "
+          "this checkpoint as --init_from"));
     }
     saved.erase(it);
   }

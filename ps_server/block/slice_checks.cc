@@ -101,6 +101,18 @@ absl::StatusOr<std::vector<CheckedSlice>> CheckSlices(absl::string_view what,
   return checked;
 }
 
+absl::Status CheckMayChange(absl::string_view what,
+                            absl::Span<const CheckedSlice> slices,
+                            const TensorTable& table) {
+  for (const CheckedSlice& slice : slices) {
+    const TensorDef& def = table[slice.tensor].def();
+    if (def.kind() != FROZEN) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": '", def.name(), "' is frozen; push the others"));
+  }
+  return absl::OkStatus();
+}
+
 int64_t SliceElements(absl::Span<const CheckedSlice> slices) {
   int64_t elements = 0;
   for (const CheckedSlice& slice : slices) elements += slice.length;

@@ -46,6 +46,12 @@ absl::StatusOr<std::vector<CheckedSlice>> CheckSlices(absl::string_view what,
 int64_t SliceElements(absl::Span<const CheckedSlice> slices);
 int64_t SliceBytes(absl::Span<const CheckedSlice> slices, SliceUnit unit);
 
+// Checks that none of the slices is of a frozen tensor; the error
+// (InvalidArgument) names it.
+absl::Status CheckMayChange(absl::string_view what,
+                            absl::Span<const CheckedSlice> slices,
+                            const TensorTable& table);
+
 // Checks that a frame carries exactly the bytes of its slices, whose values are
 // encoded by `codec` (null: as they are).
 absl::Status CheckDataSize(absl::string_view what,

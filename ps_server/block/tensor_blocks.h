@@ -24,10 +24,10 @@ namespace muster {
 class TensorBlocks {
  public:
   // Sets every slot to its start value and the counts to 0. `slots` is empty
-  // for a STATE tensor. `parameter`, as many values as the tensor has elements,
-  // and `slot_memory` of SlotMemoryBytes, both aligned to 64 bytes, outlive
-  // this.
-  // REQUIRES: `def` was checked: float32, positive dimensions, no overflow.
+  // but for a TRAINABLE tensor. `parameter`, as many values as the tensor has
+  // elements, and `slot_memory` of SlotMemoryBytes, both aligned to 64 bytes,
+  // outlive this. REQUIRES: `def` was checked: float32, positive dimensions, no
+  // overflow.
   TensorBlocks(const TensorDef& def, absl::Span<const SlotDef> slots,
                float* parameter, float* slot_memory);
 

@@ -44,9 +44,10 @@ absl::Status DeviceResidentParameters::Hold(absl::string_view what,
   for (int i = 0; i < tensors->size(); ++i) {
     TensorBlocks& tensor = (*tensors)[i];
     if (tensor.def().kind() != TRAINABLE) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(what, ": '", tensor.def().name(),
-                       "' is a state tensor; wanted trainable ones only"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          what, ": '", tensor.def().name(), "' is ",
+          tensor.def().kind() == FROZEN ? "frozen" : "a state tensor",
+          "; wanted trainable ones only"));
     }
     places.push_back(PlacesOf(tensor));
     slices.push_back({i, 0, tensor.elements()});

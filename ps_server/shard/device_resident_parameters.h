@@ -18,8 +18,8 @@ class DeviceResidentParameters {
  public:
   // `holder` takes the values of `tensors`, which both outlive the hold.
   // Whoever held them before writes them back first. Errors: FailedPrecondition
-  // naming a state tensor, which no rule updates; those of the holders. Nobody
-  // holds them then.
+  // naming a tensor that no rule updates, being no trainable one; those of the
+  // holders. Nobody holds them then.
   absl::Status Hold(absl::string_view what, const Sender& sender,
                     DeviceParameters* holder, TensorTable* tensors);
   // The tensors get other values, or are no more.

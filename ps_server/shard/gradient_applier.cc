@@ -136,9 +136,11 @@ void ApplyOnDevice(const PushedPart& part,
   });
 }
 
+// All that may change.
 std::vector<CheckedSlice> AllOf(const TensorTable& tensors) {
   std::vector<CheckedSlice> slices;
   for (int i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].def().kind() == FROZEN) continue;
     slices.push_back({i, 0, tensors[i].elements()});
   }
   return slices;

@@ -47,7 +47,7 @@ class GradientApplier {
   // holds the parameters. REQUIRES: it was checked.
   void ApplyPart(const PushedPart& part, const Model& model);
 
-  // Makes one update of every block.
+  // Makes one update of every block that is not frozen.
   void ApplyToAll(PartApplier::BlockGradient gradient, const Model& model);
 
  private:

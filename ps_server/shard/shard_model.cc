@@ -335,6 +335,7 @@ absl::StatusOr<PushedPart> ShardModel::CheckPart(
   PushedPart part = MakePart(header);
   ASSIGN_OR_RETURN(part.slices, CheckSlices(what, header.slices(), tensors_,
                                             SliceUnit::kWholeBlocks));
+  RETURN_IF_ERROR(CheckMayChange(what, part.slices, tensors_));
   ASSIGN_OR_RETURN(part.codec, CodecOf(what, header.codec()));
   RETURN_IF_ERROR(CheckDataSize(what, part.slices, SliceUnit::kWholeBlocks,
                                 request.data.size(), part.codec));

@@ -42,7 +42,7 @@ BlockNumbers::BlockNumbers(const TensorTable& tensors) {
   int64_t total = 0;
   for (int i = 0; i < tensors.size(); ++i) {
     first_.push_back(total);
-    total += tensors[i].num_blocks();
+    if (tensors[i].def().kind() != FROZEN) total += tensors[i].num_blocks();
   }
   first_.push_back(total);
 }

@@ -14,13 +14,15 @@
 
 namespace muster {
 
-// The blocks of a shard's tensors, numbered one after another.
+// The blocks of a shard's tensors, but for frozen ones, numbered one after
+// another.
 class BlockNumbers {
  public:
   BlockNumbers() = default;
   explicit BlockNumbers(const TensorTable& tensors);
 
   int64_t total() const { return first_.empty() ? 0 : first_.back(); }
+  // REQUIRES: the tensor is not frozen.
   int64_t Of(int tensor, int64_t block) const { return first_[tensor] + block; }
 
  private:

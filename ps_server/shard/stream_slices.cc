@@ -39,8 +39,10 @@ absl::Status CheckHaveSlots(absl::string_view what,
   for (const CheckedSlice& slice : slices) {
     const TensorDef& def = tensors[slice.tensor].def();
     if (def.kind() == TRAINABLE) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, ": '", def.name(), "' is a state tensor and has no slots"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": '", def.name(), "' is ",
+                     def.kind() == FROZEN ? "frozen" : "a state tensor",
+                     " and has no slots"));
   }
   return absl::OkStatus();
 }

@@ -32,7 +32,7 @@ class StreamSlices {
 
   // Finds the stream called `slot`, and checks the slices. Errors begin with
   // `what`: NotFound naming the slots that there are; InvalidArgument for a
-  // slot of a state tensor; those of CheckSlices.
+  // slot of a tensor that is not trainable; those of CheckSlices.
   static absl::StatusOr<StreamSlices> Create(absl::string_view what,
                                              absl::string_view slot,
                                              const Slices& slices,

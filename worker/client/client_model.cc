@@ -11,9 +11,13 @@ namespace {
 
 constexpr absl::string_view kCountSlot = "t";
 
+// Frozen tensors are to have so much of their bytes.
+enum class FrozenHave { kAll, kNone };
+
 template <typename View>
 absl::Status CheckViewSizes(const ClientModel& model,
-                            absl::Span<const View> views) {
+                            absl::Span<const View> views,
+                            FrozenHave frozen = FrozenHave::kAll) {
   if (views.size() != model.tensors.size()) {
     return absl::InvalidArgumentError(absl::StrCat("got ", views.size(),
                                                    " tensors, the model has ",
@@ -21,7 +25,9 @@ absl::Status CheckViewSizes(const ClientModel& model,
   }
   for (size_t i = 0; i < views.size(); ++i) {
     const int tensor = static_cast<int>(i);
-    const int64_t wanted = model.TensorBytes(tensor);
+    const bool is_empty =
+        frozen == FrozenHave::kNone && model.tensors[i].kind() == FROZEN;
+    const int64_t wanted = is_empty ? 0 : model.TensorBytes(tensor);
     if (views[i].size_bytes != wanted) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", model.tensors[i].name(), "' has ", wanted,
@@ -84,10 +90,20 @@ absl::Status ClientModel::CheckViews(
   return CheckViewSizes(*this, views);
 }
 
-int64_t BytesOnTheWay(const TransferPlan& plan, const Codec* codec) {
+absl::Status ClientModel::CheckGradients(
+    absl::Span<const TensorView> views) const {
+  return CheckViewSizes(*this, views, FrozenHave::kNone);
+}
+
+int64_t BytesOnTheWay(const TransferPlan& plan, PartsOf parts,
+                      const Codec* codec) {
   int64_t bytes = 0;
-  for (const std::vector<PlannedPart>& parts : plan.parts) {
-    for (const PlannedPart& part : parts) bytes += BytesOf(part, codec);
+  for (const std::vector<PlannedPart>& of_shard : plan.parts) {
+    for (const PlannedPart& part : of_shard) {
+      if (parts == PartsOf::kPull || part.is_pushed()) {
+        bytes += BytesOf(part, codec);
+      }
+    }
   }
   return bytes;
 }

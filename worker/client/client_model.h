@@ -91,6 +91,8 @@ struct ClientModel {
   // Checks that there is one view a tensor, each with the tensor's bytes.
   // Errors: InvalidArgument naming the first that differs.
   absl::Status CheckViews(absl::Span<const TensorView> views) const;
+  // The same, but that those of frozen tensors have no bytes.
+  absl::Status CheckGradients(absl::Span<const TensorView> views) const;
   absl::Status CheckViews(absl::Span<const MutableTensorView> views) const;
 };
 
@@ -101,12 +103,18 @@ struct PulledVersions {
   std::shared_ptr<const ClientModel> model;
   // [ps task][part]
   std::vector<std::vector<int64_t>> parts;
-  // The bytes of the values on the way.
+  // The bytes of the values that have come: on the way, and as float32.
   int64_t bytes = 0;
+  int64_t float32_bytes = 0;
 };
 
-// The bytes of all float32 values as `codec` encodes them (null: as they are).
-int64_t BytesOnTheWay(const TransferPlan& plan, const Codec* codec);
+// A pull is of all parts, a push of those that are not frozen.
+enum class PartsOf { kPull, kPush };
+
+// The bytes of the float32 values of these parts as `codec` encodes them (null:
+// as they are).
+int64_t BytesOnTheWay(const TransferPlan& plan, PartsOf parts,
+                      const Codec* codec);
 
 // Writes the float32 values in `data`, encoded by `codec` (null: as they are),
 // to the slices' places in `into` (one view a tensor). Errors: Internal if

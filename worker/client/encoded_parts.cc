@@ -24,6 +24,7 @@ void EncodedParts::Begin(const ClientModel& model,
     const std::vector<PlannedPart>& planned = model.plan.parts[shard];
     parts_[shard].assign(planned.size(), Extent());
     for (size_t i = 0; i < planned.size(); ++i) {
+      if (!planned[i].is_pushed()) continue;
       Extent& extent = parts_[shard][i];
       extent.begin = begin;
       extent.first_run = runs_.size();

@@ -23,6 +23,18 @@ std::vector<std::vector<int64_t>> PartBytes(const TransferPlan& plan) {
   return bytes;
 }
 
+// The same for a push, which leaves frozen parts out.
+std::vector<std::vector<int64_t>> PushedPartBytes(const TransferPlan& plan) {
+  std::vector<std::vector<int64_t>> bytes = PartBytes(plan);
+  for (size_t shard = 0; shard < bytes.size(); ++shard) {
+    for (size_t part = 0; part < bytes[shard].size(); ++part) {
+      if (plan.parts[shard][part].is_pushed()) continue;
+      bytes[shard][part] = TransferWindow::kLeftOut;
+    }
+  }
+  return bytes;
+}
+
 std::string PushName(int64_t step) {
   return absl::StrCat("push of step ", step);
 }
@@ -160,7 +172,7 @@ absl::StatusOr<std::unique_ptr<Push>> ParameterClient::MakePush(
     versions = pulled_versions_;
   }
   const std::string what = PushName(step);
-  RETURN_IF_ERROR(Annotate(push.model->CheckViews(gradients), what));
+  RETURN_IF_ERROR(Annotate(push.model->CheckGradients(gradients), what));
   if (!into.empty()) {
     RETURN_IF_ERROR(Annotate(push.model->CheckViews(into), what));
     push.into.assign(into.begin(), into.end());
@@ -190,7 +202,7 @@ absl::StatusOr<std::unique_ptr<Push>> ParameterClient::BeginPush(
                    MakePush(step, round, gradients, into, std::move(versions)));
   Push* const push = made.get();
   push->Start(shards_.Start(
-      PartBytes(push->model().plan), ShardGroup::PartsAre::kClosed,
+      PushedPartBytes(push->model().plan), ShardGroup::PartsAre::kClosed,
       [this, push](Transfer* transfer, const TransferWindow::Send& send) {
         push->Send(&shards_.link(send.shard), transfer, send);
       },

@@ -135,16 +135,16 @@ class ParameterClient {
   // Their versions now: as a pull, but without values.
   absl::StatusOr<std::shared_ptr<const PulledVersions>> PullVersions();
 
-  // Sends the gradients of `step` (a delta for a STATE tensor), computed from
-  // the last successful pull. Nothing is copied (with a codec each part is
-  // encoded once, when it leaves): gRPC reads the gradients where they lie, so
-  // their memory must not change until the end, which also waits for every
-  // buffer of gRPC that refers to it. Applied exactly once, however often it is
-  // sent. Steps of one incarnation count from 1 and only rise. `round` is that
-  // of the step's token; 0 without one.
-  // With `into`, one view a tensor, the answers bring the parameters as they
-  // are after this update, with the codec of pulls: a pull without a round trip
-  // of its own. Only where updates are made at once (not in synchronous
+  // Sends the gradients of `step` (a delta for a STATE tensor, an empty view
+  // for a FROZEN one), computed from the last successful pull. Nothing is
+  // copied (with a codec each part is encoded once, when it leaves): gRPC reads
+  // the gradients where they lie, so their memory must not change until the
+  // end, which also waits for every buffer of gRPC that refers to it. Applied
+  // exactly once, however often it is sent. Steps of one incarnation count from
+  // 1 and only rise. `round` is that of the step's token; 0 without one. With
+  // `into`, one view a tensor, the answers bring the parameters as they are
+  // after this update, with the codec of pulls: a pull without a round trip of
+  // its own. Only where updates are made at once (not in synchronous
   // replication). The memory is the client's until the end; after an error its
   // contents are a mixture.
   absl::StatusOr<PushResult> PushAndWait(

@@ -12,7 +12,9 @@ Pull::Pull(Options options)
       versions_(std::make_shared<PulledVersions>()) {
   const TransferPlan& plan = options_.model->plan;
   versions_->model = options_.model;
-  versions_->bytes = BytesOnTheWay(plan, options_.codec);
+  versions_->bytes = BytesOnTheWay(plan, PartsOf::kPull, options_.codec);
+  versions_->float32_bytes =
+      BytesOnTheWay(plan, PartsOf::kPull, /*codec=*/nullptr);
   for (const std::vector<PlannedPart>& parts : plan.parts) {
     versions_->parts.emplace_back(parts.size(), 0);
   }

@@ -32,7 +32,9 @@ Push::~Push() {
 void Push::Release(int tensor) {
   released_[tensor] = true;
   std::vector<PartId> whole;
-  for (const PartId& id : options_.model->plan.parts_of[tensor]) {
+  const TransferPlan& plan = options_.model->plan;
+  for (const PartId& id : plan.parts_of[tensor]) {
+    if (!plan.parts[id.shard][id.part].is_pushed()) continue;
     if (--missing_[id.shard][id.part] == 0) whole.push_back(id);
   }
   if (whole.empty()) return;
@@ -64,8 +66,9 @@ PushPart Push::MakeHeader(const TransferWindow::Send& send) const {
   model.FillHead(send.shard, &header);
   header.set_step(options_.step);
   header.set_round(options_.round);
-  header.set_part(send.part);
-  header.set_parts(static_cast<int32_t>(model.plan.parts[send.shard].size()));
+  const PlannedPart& part = model.plan.parts[send.shard][send.part];
+  header.set_part(part.pushed_as);
+  header.set_parts(model.plan.pushed_parts[send.shard]);
   header.set_pulled_version(options_.versions[send.shard][send.part]);
   header.set_wants_values(!options_.into.empty());
   if (options_.values_codec != nullptr) {
@@ -74,7 +77,6 @@ PushPart Push::MakeHeader(const TransferWindow::Send& send) const {
   if (options_.encoded != nullptr) {
     header.set_codec(std::string(options_.encoded->codec().name()));
   }
-  const PlannedPart& part = model.plan.parts[send.shard][send.part];
   for (const PlannedSlice& slice : part.slices) {
     model.FillSlice(slice, header.add_slices());
   }
@@ -141,15 +143,42 @@ absl::Status Push::Receive(const TransferWindow::Send& send,
                        options_.values_codec, reply.data, options_.into);
 }
 
+template <typename Visit>
+void Push::ForEachPushed(const Visit& visit) const {
+  const TransferPlan& plan = options_.model->plan;
+  for (size_t shard = 0; shard < plan.parts.size(); ++shard) {
+    for (size_t part = 0; part < plan.parts[shard].size(); ++part) {
+      if (!plan.parts[shard][part].is_pushed()) continue;
+      visit(static_cast<int>(shard), static_cast<int>(part));
+    }
+  }
+}
+
+std::vector<int64_t> Push::OldestVersions() const {
+  std::vector<int64_t> oldest(options_.versions.size(), 0);
+  ForEachPushed([&](int shard, int part) {
+    const bool is_first =
+        options_.model->plan.parts[shard][part].pushed_as == 0;
+    const int64_t version = options_.versions[shard][part];
+    oldest[shard] = is_first ? version : std::min(oldest[shard], version);
+  });
+  return oldest;
+}
+
 std::shared_ptr<const PulledVersions> Push::NewVersions() const {
   if (options_.into.empty() && !options_.model->in_place) return nullptr;
   auto versions = std::make_shared<PulledVersions>();
+  const TransferPlan& plan = options_.model->plan;
   versions->model = options_.model;
-  versions->bytes = BytesOnTheWay(options_.model->plan, options_.values_codec);
-  for (const std::vector<PartTimes>& of_shard : times_) {
-    std::vector<int64_t>& shard = versions->parts.emplace_back();
-    for (const PartTimes& times : of_shard) shard.push_back(times.new_version);
-  }
+  versions->bytes = BytesOnTheWay(plan, PartsOf::kPush, options_.values_codec);
+  versions->float32_bytes =
+      BytesOnTheWay(plan, PartsOf::kPush, /*codec=*/nullptr);
+  // Frozen parts stay what they were.
+  versions->parts = options_.versions;
+  ForEachPushed([&](int shard, int part) {
+    mu_.AssertHeld();
+    versions->parts[shard][part] = times_[shard][part].new_version;
+  });
   return versions;
 }
 
@@ -189,9 +218,9 @@ absl::StatusOr<PushResult> Push::Conclude(const absl::Status& outcome,
   TellEncoder(outcome);
   if (!outcome.ok()) return outcome;
   result_.retries = retries;
-  size_t parts = 0;
-  for (const std::vector<PartTimes>& of_shard : times_) {
-    parts += of_shard.size();
+  int parts = 0;
+  for (const int of_shard : options_.model->plan.pushed_parts) {
+    parts += of_shard;
   }
   if (parts > 0) {
     result_.mean_staleness =
@@ -202,11 +231,7 @@ absl::StatusOr<PushResult> Push::Conclude(const absl::Status& outcome,
   result_.sent_bytes = EncodedBytes(
       options_.encoded == nullptr ? nullptr : &options_.encoded->codec(),
       values);
-  for (const std::vector<int64_t>& of_shard : options_.versions) {
-    result_.pulled_versions.push_back(
-        of_shard.empty() ? 0
-                         : *std::min_element(of_shard.begin(), of_shard.end()));
-  }
+  result_.pulled_versions = OldestVersions();
   result_.new_versions = NewVersions();
   result_.sends = Sends();
   return std::move(result_);
@@ -214,17 +239,16 @@ absl::StatusOr<PushResult> Push::Conclude(const absl::Status& outcome,
 
 std::vector<SliceSend> Push::Sends() const {
   std::vector<SliceSend> sends;
-  const TransferPlan& plan = options_.model->plan;
-  for (size_t shard = 0; shard < plan.parts.size(); ++shard) {
-    for (size_t part = 0; part < plan.parts[shard].size(); ++part) {
-      const PartTimes& times = times_[shard][part];
-      for (const PlannedSlice& slice : plan.parts[shard][part].slices) {
-        sends.push_back({slice.tensor,
-                         slice.length * static_cast<int64_t>(sizeof(float)),
-                         times.left, *times.acknowledged});
-      }
+  ForEachPushed([&](int shard, int part) {
+    mu_.AssertHeld();
+    const PartTimes& times = times_[shard][part];
+    for (const PlannedSlice& slice :
+         options_.model->plan.parts[shard][part].slices) {
+      sends.push_back({slice.tensor,
+                       slice.length * static_cast<int64_t>(sizeof(float)),
+                       times.left, *times.acknowledged});
     }
-  }
+  });
   return sends;
 }
 

@@ -50,7 +50,7 @@ struct PushResult {
   // Synchronous replication: a shard has made the update of that round without
   // this gradient; no shard uses it.
   bool late = false;
-  // The version that was pulled, by ps task; the oldest of its parts.
+  // The version that was pulled, by ps task; the oldest of the parts pushed.
   std::vector<int64_t> pulled_versions;
   // The new values' versions, if these were asked for or are read in place;
   // else null.
@@ -80,15 +80,16 @@ class Push {
  public:
   struct Options {
     std::shared_ptr<const ClientModel> model;
-    // One a tensor; not to change before the transfer's end, but for those of
-    // parts that were not opened yet.
+    // One a tensor, empty for a frozen one; not to change before the transfer's
+    // end, but for those of parts that were not opened yet.
     std::vector<TensorView> gradients;
     // Null without a codec, or else of `encoder`, which outlives the transfer.
     std::shared_ptr<EncodedParts> encoded;
     PushEncoder* encoder = nullptr;
     // The versions that were pulled, [ps task][part].
     std::vector<std::vector<int64_t>> versions;
-    // Where the new values go, one a tensor; empty: they are not asked for.
+    // Where the new values go, one a tensor; empty: they are not asked for. A
+    // frozen one has none.
     // Those of a part are written once it was opened, before the transfer's
     // end.
     std::vector<MutableTensorView> into;
@@ -148,6 +149,9 @@ class Push {
     int64_t new_version = 0;
   };
 
+  // Calls visit(shard, part) for each part that is no frozen one.
+  template <typename Visit>
+  void ForEachPushed(const Visit& visit) const;
   PushPart MakeHeader(const TransferWindow::Send& send) const;
   // Where the bytes of one part lie.
   std::vector<TensorView> PiecesOf(const TransferWindow::Send& send) const;
@@ -160,6 +164,8 @@ class Push {
                        const Frame<PushReply>& reply);
   void TellEncoder(const absl::Status& outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // As PushResult::pulled_versions.
+  std::vector<int64_t> OldestVersions() const;
   std::vector<SliceSend> Sends() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Null if the new values were not asked for, and are not read in place.
   std::shared_ptr<const PulledVersions> NewVersions() const

@@ -1,6 +1,7 @@
 #include "worker/client/transfer_plan.h"
 
 #include <algorithm>
+#include <array>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -16,7 +17,7 @@ constexpr int64_t kMaxSliceHeaderBytes = kMaxHeaderBytes / 2;
 // Two 64-bit varints, tags and lengths around a slice's name.
 constexpr int64_t kSliceOverheadBytes = 32;
 
-// Fills the parts of one shard.
+// Fills the parts of one shard: those of frozen tensors, or those of others.
 class PartPacker {
  public:
   PartPacker(int64_t max_bytes, std::vector<PlannedPart>* parts)
@@ -25,26 +26,29 @@ class PartPacker {
   // Adds a run of blocks; it fits into an empty part.
   void Add(const PlannedSlice& slice, int64_t bytes, int64_t name_bytes) {
     const int64_t header = name_bytes + kSliceOverheadBytes;
-    if (parts_->empty() || parts_->back().bytes + bytes > max_bytes_ ||
+    if (part_ < 0 || Part().bytes + bytes > max_bytes_ ||
         header_bytes_ + header > kMaxSliceHeaderBytes) {
+      part_ = static_cast<int>(parts_->size());
       parts_->emplace_back();
       header_bytes_ = 0;
     }
     header_bytes_ += header;
-    parts_->back().slices.push_back(slice);
-    parts_->back().bytes += bytes;
+    Part().slices.push_back(slice);
+    Part().bytes += bytes;
   }
 
   // The size that an empty part may grow to.
   int64_t max_bytes() const { return max_bytes_; }
 
-  int64_t room() const {
-    return parts_->empty() ? 0 : max_bytes_ - parts_->back().bytes;
-  }
+  int64_t room() const { return part_ < 0 ? 0 : max_bytes_ - Part().bytes; }
 
  private:
+  PlannedPart& Part() const { return (*parts_)[part_]; }
+
   const int64_t max_bytes_;
   std::vector<PlannedPart>* parts_;
+  // The part begun; -1: none.
+  int part_ = -1;
   int64_t header_bytes_ = 0;
 };
 
@@ -78,24 +82,38 @@ std::vector<std::vector<PartId>> PartsOf(
   return parts_of;
 }
 
+void NumberPushedParts(absl::Span<const TensorDef> tensors,
+                       TransferPlan* plan) {
+  for (std::vector<PlannedPart>& parts : plan->parts) {
+    int& pushed = plan->pushed_parts.emplace_back(0);
+    for (PlannedPart& part : parts) {
+      const TensorDef& first = tensors[part.slices.front().tensor];
+      if (first.kind() != FROZEN) part.pushed_as = pushed++;
+    }
+  }
+}
+
 // A plan whose shards may have any number of parts.
 TransferPlan PlanParts(absl::Span<const TensorDef> tensors,
                        const Placement& placement,
                        absl::Span<const int64_t> max_part_bytes) {
   TransferPlan plan;
   plan.parts.resize(max_part_bytes.size());
-  std::vector<PartPacker> packers;
+  // [shard][whether frozen]
+  std::vector<std::array<PartPacker, 2>> packers;
   for (size_t i = 0; i < max_part_bytes.size(); ++i) {
-    packers.emplace_back(max_part_bytes[i], &plan.parts[i]);
+    const PartPacker packer(max_part_bytes[i], &plan.parts[i]);
+    packers.push_back({packer, packer});
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
     for (const TensorExtent& extent : placement[i]) {
       AddExtent(static_cast<int>(i), extent,
                 static_cast<int64_t>(SizeOf(tensors[i].dtype())),
                 static_cast<int64_t>(tensors[i].name().size()),
-                &packers[extent.ps]);
+                &packers[extent.ps][tensors[i].kind() == FROZEN ? 1 : 0]);
     }
   }
+  NumberPushedParts(tensors, &plan);
   plan.parts_of = PartsOf(tensors.size(), plan.parts);
   return plan;
 }

@@ -24,16 +24,23 @@ struct PlannedSlice {
   int64_t length = 0;  // in elements
 };
 
-// The slices that one message carries.
+// The slices that one message carries; of frozen tensors alone, or of others.
 struct PlannedPart {
   std::vector<PlannedSlice> slices;
   int64_t bytes = 0;
+  // Its number among those of its shard that a push has; -1: it is frozen, and
+  // only pulled.
+  int pushed_as = -1;
+
+  bool is_pushed() const { return pushed_as >= 0; }
 };
 
 // How a whole model is cut into parts.
 struct TransferPlan {
   // [shard][part]. A shard without tensors has no parts.
   std::vector<std::vector<PlannedPart>> parts;
+  // By shard: how many of its parts a push has.
+  std::vector<int> pushed_parts;
   // By tensor: the part of each of its slices.
   std::vector<std::vector<PartId>> parts_of;
 };
@@ -41,9 +48,9 @@ struct TransferPlan {
 // Cuts the tensors into parts of at most max_part_bytes[shard] (a block or a
 // whole small tensor may be more; so may all parts of a shard that would have
 // more than kMaxStepParts): in creation order, small tensors share a part,
-// large ones are split between two blocks. The same arguments give the same
-// plan. Errors: InvalidArgument naming the tensor for a bad shape, data type or
-// placement (CheckPlacement).
+// large ones are split between two blocks, and frozen ones have parts of their
+// own. The same arguments give the same plan. Errors: InvalidArgument naming
+// the tensor for a bad shape, data type or placement (CheckPlacement).
 absl::StatusOr<TransferPlan> PlanTransfer(
     absl::Span<const TensorDef> tensors, const Placement& placement,
     absl::Span<const int64_t> max_part_bytes);

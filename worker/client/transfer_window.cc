@@ -40,15 +40,22 @@ TransferWindow::TransferWindow(
   for (size_t i = 0; i < part_bytes.size(); ++i) {
     shards_.emplace_back(std::move(shard_names[i]),
                          Backoff(options.backoff, options.seed + i));
+    Shard& shard = shards_.back();
     for (const int64_t bytes : part_bytes[i]) {
-      shards_.back().parts.emplace_back().bytes = bytes;
+      Part& part = shard.parts.emplace_back();
+      part.bytes = bytes;
+      if (bytes != kLeftOut) continue;
+      part.state = PartState::kDone;
+      ++shard.done;
     }
   }
 }
 
 void TransferWindow::CloseParts() {
   for (Shard& shard : shards_) {
-    for (Part& part : shard.parts) part.state = PartState::kClosed;
+    for (Part& part : shard.parts) {
+      if (part.state != PartState::kDone) part.state = PartState::kClosed;
+    }
   }
 }
 

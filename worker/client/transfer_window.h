@@ -65,6 +65,9 @@ class TransferWindow {
     std::optional<absl::Status> done;
   };
 
+  // The bytes of a part that is not of this transfer.
+  static constexpr int64_t kLeftOut = -1;
+
   // `part_bytes[shard][part]` and the shards' names, "/job:ps/task:0".
   TransferWindow(const TransferOptions& options,
                  const std::vector<std::vector<int64_t>>& part_bytes,

@@ -47,7 +47,9 @@ std::string Table(const CheckpointReader& reader) {
         static_cast<int>(width), PieceName(piece), DataTypeName(piece.dtype),
         piece.size_bytes,
         reader.manifest().tensors(static_cast<int>(i)).crc32c(), ShapeOf(piece),
-        piece.parameter.kind() == STATE ? " state" : "");
+        piece.parameter.kind() == STATE    ? " state"
+        : piece.parameter.kind() == FROZEN ? " frozen"
+                                           : "");
   }
   return text;
 }

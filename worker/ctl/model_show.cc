@@ -73,6 +73,27 @@ std::string Align(const Cells& rows, size_t first_number) {
   return text;
 }
 
+// A column that says which layers are frozen, and how many values in all; none
+// if nothing is. `rows` are a title, one a node, and the sums.
+void AddFrozen(const ModelGraph& graph, Cells* rows) {
+  int64_t values = 0;
+  for (const ModelGraph::Parameter& parameter : graph.parameters()) {
+    if (parameter.kind == FROZEN) values += parameter.shape.num_elements();
+  }
+  if (values == 0) return;
+  rows->front().push_back("frozen");
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const std::vector<int>& own = graph.nodes()[i].parameters;
+    const auto frozen = std::count_if(own.begin(), own.end(), [&](int p) {
+      return graph.parameters()[p].kind == FROZEN;
+    });
+    (*rows)[i + 1].push_back(frozen == 0            ? ""
+                             : frozen == own.size() ? "yes"
+                                                    : "in part");
+  }
+  rows->back().push_back(absl::StrCat(values));
+}
+
 std::string DescribeModel(const ModelGraph& graph) {
   Cells rows = {{"layer", "type", "reads", "makes", "parameters", "FLOPs"}};
   int64_t total_parameters = 0;
@@ -98,6 +119,7 @@ std::string DescribeModel(const ModelGraph& graph) {
   }
   rows.push_back({"all", "", "", "", absl::StrCat(total_parameters),
                   absl::StrFormat("%.0f", total_flops)});
+  AddFrozen(graph, &rows);
   return Align(rows, /*first_number=*/4);
 }
 
@@ -115,7 +137,9 @@ absl::Status Show(const VerbCall& call, VerbResult* result) {
      "prints the layers of a training with shapes, parameters and FLOPs.\n"
      "  Of one example: what each layer reads and makes, and the additions "
      "and\n"
-     "  multiplications of convolutions and dense layers, forward.",
+     "  multiplications of convolutions and dense layers, forward. Layers "
+     "that\n"
+     "  are frozen are marked.",
      {{"training", "The file with the training spec."},
       {"set", "Overrides a field of it; may be given several times."}},
      0,

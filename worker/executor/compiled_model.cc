@@ -209,18 +209,30 @@ bool CompiledModel::HasParameters(const ModelGraph& graph,
                     });
 }
 
+std::pair<size_t, size_t> CompiledModel::SetOffsets() {
+  AlignedPlaces places;
+  memory_.offsets.resize(parameters_.size());
+  const auto place_those = [&](bool frozen) {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if ((parameters_[i].kind() == FROZEN) != frozen) continue;
+      memory_.offsets[i] = places.Add(memory_.sizes_bytes[i]);
+    }
+    return static_cast<size_t>(places.size_bytes());
+  };
+  const size_t gradients = place_those(/*frozen=*/false);
+  return {gradients, place_those(/*frozen=*/true)};
+}
+
 void CompiledModel::PlaceParameters(const ModelGraph& graph,
                                     CompiledModel* parameters_of) {
-  AlignedPlaces places;
   for (const ModelGraph::Parameter& parameter : graph.parameters()) {
     parameters_.push_back(MakeTensorDef(parameter));
     initializers_.push_back(parameter.initializer);
     sizes_.push_back(parameter.shape.num_elements());
     memory_.sizes_bytes.push_back(sizes_.back() *
                                   static_cast<int64_t>(SizeOf(dtype_)));
-    memory_.offsets.push_back(places.Add(memory_.sizes_bytes.back()));
   }
-  const auto bytes = static_cast<size_t>(places.size_bytes());
+  const auto [gradient_bytes, bytes] = SetOffsets();
   if (parameters_of == nullptr) {
     values_ = AlignedBuffer::OfPages(bytes);
     memory_.values = {values_.data(), bytes};
@@ -228,8 +240,8 @@ void CompiledModel::PlaceParameters(const ModelGraph& graph,
     memory_.values = parameters_of->memory_.values;
   }
   if (mode_ == Mode::kTrain) {
-    gradients_ = AlignedBuffer::OfPages(bytes);
-    memory_.gradients = {gradients_.data(), bytes};
+    gradients_ = AlignedBuffer::OfPages(gradient_bytes);
+    memory_.gradients = {gradients_.data(), gradient_bytes};
   }
   memory_.read_from.resize(parameters_.size());
   for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -119,7 +119,7 @@ class CompiledModel {
   CompiledModel(const CompiledModel&) = delete;
   CompiledModel& operator=(const CompiledModel&) = delete;
 
-  // In creation order, trainable and state.
+  // In creation order, of all kinds.
   absl::Span<const TensorDef> parameters() const { return parameters_; }
 
   // Writes every parameter's first values: a function of (seed, name), the
@@ -157,10 +157,11 @@ class CompiledModel {
   }
 
   // The last Step's gradient of a trainable parameter, or what is to be added
-  // to a state parameter that has decayed (TensorDef.decay); zero before.
-  // REQUIRES: mode kTrain, T as above.
+  // to a state parameter that has decayed (TensorDef.decay); zero before. Empty
+  // for a frozen one. REQUIRES: mode kTrain, T as above.
   template <typename T>
   absl::Span<const T> gradient_as(int i) const {
+    if (parameters_[i].kind() == FROZEN) return {};
     return SpanOf<T>(memory_.gradient(i), i);
   }
   absl::Span<const float> gradient(int i) const {
@@ -168,6 +169,7 @@ class CompiledModel {
   }
   // The same, to change it before it is pushed.
   absl::Span<float> mutable_gradient(int i) {
+    if (parameters_[i].kind() == FROZEN) return {};
     return SpanOf<float>(memory_.gradient(i), i);
   }
 
@@ -223,6 +225,9 @@ class CompiledModel {
                 ExecutionPlan plan);
 
   void PlaceParameters(const ModelGraph& graph, CompiledModel* parameters_of);
+  // Sets where each lies; returns the bytes of those that have a gradient,
+  // which come first, and of all.
+  std::pair<size_t, size_t> SetOffsets();
   bool HasParameters(const ModelGraph& graph, DataType dtype) const;
   ExecutedModel AsExecuted() const;
   absl::Status CheckBatch(const Batch& batch) const;

@@ -29,7 +29,8 @@ struct ParameterPlaces {
   // gradients are empty if the model is not for training.
   absl::Span<char> values;
   absl::Span<char> gradients;
-  // By parameter, where it lies in both.
+  // By parameter, where it lies in both; frozen ones lie behind all others, and
+  // in `values` alone.
   std::vector<int64_t> offsets;
   std::vector<int64_t> sizes_bytes;
   // Where steps read each parameter: in `values`, or elsewhere.

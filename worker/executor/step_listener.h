@@ -19,8 +19,8 @@ class StepListener {
 
   // CompiledModel::gradient(parameter) is what the step leaves there: every use
   // of the parameter is in it, and its penalty. The step reads the parameter
-  // itself no more. Once for each parameter, in the order of the backward pass;
-  // state tensors come last.
+  // itself no more. Once for each parameter that is not frozen, in the order of
+  // the backward pass; state tensors come last.
   virtual void OnGradient(int parameter) = 0;
 };
 

@@ -50,6 +50,8 @@ struct Scope {
   Names inputs;
   Values values;
   int depth = 0;
+  // The use is frozen, and so are its layers.
+  bool freeze = false;
 };
 
 class BlockExpander {
@@ -130,6 +132,7 @@ class BlockExpander {
                               const Names& before, const LayerSpec& layer,
                               LayerSpec* expanded) {
     expanded->set_name(JoinNames(scope.use, layer.name()));
+    expanded->set_freeze(layer.freeze() || scope.freeze);
     expanded->clear_input();
     Names inputs;
     for (const std::string& name : layer.input()) {
@@ -212,6 +215,7 @@ class BlockExpander {
     inner.use = layer.name();
     inner.inputs.assign(layer.input().begin(), layer.input().end());
     inner.depth = scope.depth + 1;
+    inner.freeze = layer.freeze();
     ASSIGN_OR_RETURN(inner.values, BindParameters(block, layer));
     return Expand(block.layer(), inner);
   }

@@ -10,6 +10,7 @@
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
 #include "common/config/attributes.h"
+#include "common/config/name_pattern.h"
 
 namespace muster {
 namespace {
@@ -52,6 +53,7 @@ absl::StatusOr<ModelGraph> ModelGraph::Create(const ModelSpec& spec) {
   }
   RETURN_IF_ERROR(graph.CheckEnds());
   RETURN_IF_ERROR(graph.CheckSize());
+  RETURN_IF_ERROR(graph.Freeze(spec));
   return graph;
 }
 
@@ -212,6 +214,118 @@ absl::Status ModelGraph::ShareParameters(const LayerSpec& layer, Node* node) {
     decay += own[i].decay * (1 - decay);
   }
   node->parameters = theirs;
+  return absl::OkStatus();
+}
+
+absl::Status ModelGraph::Freeze(const ModelSpec& spec) {
+  for (int i = 0; i < spec.layer_size(); ++i) {
+    const LayerSpec& layer = spec.layer(i);
+    // Those that it shares are their owner's.
+    if (!layer.freeze() || !layer.share().empty()) continue;
+    for (const int parameter : nodes_[i + 1].parameters) {
+      FreezeParameter(parameter);
+    }
+  }
+  for (const std::string& pattern : spec.freeze_pattern()) {
+    RETURN_IF_ERROR(FreezeMatches(pattern));
+  }
+  for (int i = 0; i < spec.layer_size(); ++i) {
+    const LayerSpec& layer = spec.layer(i);
+    const Node& node = nodes_[i + 1];
+    if (!layer.freeze() || CountFrozen(node) == node.parameters.size()) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        Title(layer), ": freeze: its parameters are those of '", layer.share(),
+        "', which is not frozen; freeze that layer"));
+  }
+  return CheckFrozen();
+}
+
+absl::Status ModelGraph::FreezeMatches(const std::string& text) {
+  constexpr char kField[] = "model.freeze_pattern";
+  ASSIGN_OR_RETURN(const std::unique_ptr<NamePattern> pattern,
+                   NamePattern::Create(kField, text));
+  std::vector<std::string> names;
+  for (const Node& node : nodes_) {
+    if (node.parameters.empty()) continue;
+    names.push_back(node.name);
+    const bool all = pattern->MatchesWhole(node.name);
+    for (const int parameter : node.parameters) {
+      names.push_back(parameters_[parameter].name);
+      if (all || pattern->MatchesWhole(parameters_[parameter].name)) {
+        FreezeParameter(parameter);
+      }
+    }
+  }
+  return pattern->CheckMatches(kField, names);
+}
+
+void ModelGraph::FreezeParameter(int parameter) {
+  parameters_[parameter].kind = FROZEN;
+  parameters_[parameter].l2 = 0;
+  parameters_[parameter].decay = 0;
+}
+
+size_t ModelGraph::CountFrozen(const Node& node) const {
+  return std::count_if(node.parameters.begin(), node.parameters.end(),
+                       [this](int i) { return parameters_[i].kind == FROZEN; });
+}
+
+absl::Status ModelGraph::CheckFrozenAverages(const Node& node,
+                                             const std::string& trained) const {
+  std::string frozen;
+  std::string other;
+  for (size_t i = 0; i < node.parameters.size(); ++i) {
+    const Parameter& parameter = parameters_[node.parameters[i]];
+    if (parameter.kind != FROZEN) {
+      other = parameter.name;
+    } else if (node.layer->parameters()[i].kind == STATE) {
+      frozen = parameter.name;
+    }
+  }
+  if (frozen.empty()) return absl::OkStatus();
+  if (!other.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "freeze: '", frozen, "' is frozen and '", other,
+        "' is not: moving averages stand still with the whole layer; freeze "
+        "layer '",
+        node.name, "'"));
+  }
+  if (trained.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "freeze: layer '", node.name, "' (", node.type,
+      ") is frozen, and layer '", trained,
+      "' before it is not: no gradient passes through a frozen one; freeze "
+      "what is before it, or with a freeze_pattern all but its moving "
+      "averages"));
+}
+
+// Whether there is something to train, and each batch norm can be as it is.
+absl::Status ModelGraph::CheckFrozen() const {
+  const auto is_kind = [](TensorKind kind) {
+    return [kind](const Parameter& p) { return p.kind == kind; };
+  };
+  if (std::any_of(parameters_.begin(), parameters_.end(), is_kind(FROZEN)) &&
+      std::none_of(parameters_.begin(), parameters_.end(),
+                   is_kind(TRAINABLE))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("freeze: all parameters of the model are frozen, '",
+                     parameters_.front().name, "' to '",
+                     parameters_.back().name, "'; leave something to train"));
+  }
+  // By node, the name of a layer at or before it that is trained.
+  std::vector<std::string> trained(nodes_.size());
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    for (const int input : node.inputs) {
+      if (!trained[input].empty()) trained[i] = trained[input];
+    }
+    RETURN_IF_ERROR(CheckFrozenAverages(node, trained[i]));
+    for (const int parameter : node.parameters) {
+      if (parameters_[parameter].kind == TRAINABLE) trained[i] = node.name;
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -39,6 +39,7 @@ class ModelGraph {
     Shape shape;
     TensorKind kind = TRAINABLE;
     Initializer initializer;
+    // 0 if it is frozen, as the decay.
     double l2 = 0;
     // TensorDef.decay of one step of all layers that share it.
     double decay = 0;
@@ -49,7 +50,10 @@ class ModelGraph {
   // (with the nearest name), inputs that come later, wrong number of inputs,
   // shapes that a layer cannot take (both layers with their shapes), outputs
   // that nobody reads, no loss at the end, a loss before the end, `share` of
-  // something whose parameters differ, more bytes than can be counted.
+  // something whose parameters differ, more bytes than can be counted; `freeze`
+  // of parameters that another layer owns, a freeze_pattern that is none or
+  // matches nothing, nothing left to train, a batch norm that is frozen in part
+  // or behind a layer that is trained.
   static absl::StatusOr<ModelGraph> Create(const ModelSpec& spec);
 
   absl::Span<const Node> nodes() const { return nodes_; }
@@ -71,6 +75,15 @@ class ModelGraph {
                                               int index) const;
   absl::Status AddParameters(const LayerSpec& layer, Node* node);
   absl::Status ShareParameters(const LayerSpec& layer, Node* node);
+  absl::Status Freeze(const ModelSpec& spec);
+  absl::Status FreezeMatches(const std::string& pattern);
+  void FreezeParameter(int parameter);
+  absl::Status CheckFrozen() const;
+  // `trained`: a layer before the node that is; "" for none.
+  absl::Status CheckFrozenAverages(const Node& node,
+                                   const std::string& trained) const;
+  // The frozen ones among a node's parameters.
+  size_t CountFrozen(const Node& node) const;
   absl::Status CheckEnds() const;
   absl::Status CheckSize() const;
   // -1 if there is none.

@@ -97,8 +97,16 @@ class PlanCompiler {
     }
   }
 
-  // A value needs a gradient if a parameter, or an input of which the gradient
-  // was asked for, lies behind it.
+  bool IsTrained(int parameter) const {
+    return parameters_[parameter].kind == TRAINABLE;
+  }
+  bool TrainsAny(const ProgramOp& op) const {
+    return std::any_of(op.parameters.begin(), op.parameters.end(),
+                       [this](int parameter) { return IsTrained(parameter); });
+  }
+
+  // A value needs a gradient if a parameter that is trained, or an input of
+  // which the gradient was asked for, lies behind it.
   void FindNeeds() {
     values_[0].needs_gradient = options_.input_gradient;
     for (const ProgramOp& op : program_.ops) {
@@ -106,7 +114,7 @@ class PlanCompiler {
         ++parameter_states_[parameter].uses_left;
       }
       if (op.dst < 0) continue;
-      bool needs = !op.parameters.empty();
+      bool needs = TrainsAny(op);
       for (const int src : op.srcs) needs |= values_[src].needs_gradient;
       values_[op.dst].needs_gradient = needs;
     }
@@ -123,12 +131,17 @@ class PlanCompiler {
     return tensors;
   }
 
+  // Whether it is a batch norm that makes moving averages; else it reads them.
+  static bool MovesAverages(const ProgramOp& op) {
+    const auto* step = std::get_if<BatchNormStep>(&op.desc);
+    return step != nullptr && step->desc.phase == Phase::kTraining;
+  }
+
   // The parameters of an operation that forward and backward may read.
   std::vector<Reads> ParameterReads(const ProgramOp& op) const {
     static constexpr Operand kRoles[] = {Operand::kWeights, Operand::kBias,
                                          Operand::kMean, Operand::kVariance};
-    // The moving averages are read at inference only.
-    const size_t count = is_training_
+    const size_t count = MovesAverages(op)
                              ? std::min<size_t>(op.parameters.size(), 2)
                              : op.parameters.size();
     std::vector<Reads> reads;
@@ -166,10 +179,8 @@ class PlanCompiler {
     }
     if (op.dst < 0) return FinishLoss(op, *state);
     values_[op.dst].tensor = Find(state->written, Operand::kDst)[0];
-    if (const auto* step = std::get_if<BatchNormStep>(&op.desc)) {
-      return AddMovingAverages(*step, op, *state);
-    }
-    return absl::OkStatus();
+    if (!MovesAverages(op)) return absl::OkStatus();
+    return AddMovingAverages(std::get<BatchNormStep>(op.desc), op, *state);
   }
 
   PlanTensor LabelsTensor(const Primitive& loss) {
@@ -212,7 +223,6 @@ class PlanCompiler {
 
   absl::Status AddMovingAverages(const BatchNormStep& step, const ProgramOp& op,
                                  const OpState& state) {
-    if (!is_training_) return absl::OkStatus();
     const Operand roles[] = {Operand::kMean, Operand::kVariance};
     const double m = static_cast<double>(step.desc.batch) * step.desc.height *
                      step.desc.width;
@@ -251,6 +261,10 @@ class PlanCompiler {
       AddValueGradients(op, std::vector<PlanTensor>(op.srcs.size(), gradient));
       return absl::OkStatus();
     }
+    if (std::holds_alternative<BatchNormStep>(op.desc) && !MovesAverages(op)) {
+      return absl::UnimplementedError(
+          "no gradient passes through a frozen batch norm");
+    }
     if (EndsWithRelu(op.desc)) {
       ASSIGN_OR_RETURN(gradient, AddReluBackward(op, gradient));
     }
@@ -258,6 +272,7 @@ class PlanCompiler {
                      BackwardReads(op, state, gradient));
     BackwardNeeds needs;
     needs.src = values_[op.srcs[0]].needs_gradient;
+    needs.parameters = TrainsAny(op);
     ASSIGN_OR_RETURN(
         std::vector<std::unique_ptr<Primitive>> primitives,
         CreateBackward(op.desc, state.src_layouts, needs, builder_.backend()));
@@ -318,6 +333,7 @@ class PlanCompiler {
                                     const std::vector<PlanTensor>& gradients) {
     if (gradients.empty()) return absl::OkStatus();
     const int parameter = op.parameters[index];
+    if (!IsTrained(parameter)) return absl::OkStatus();
     ParameterState& state = parameter_states_[parameter];
     state.gradients.push_back(gradients[0]);
     if (--state.uses_left > 0) return absl::OkStatus();

@@ -18,7 +18,8 @@ struct PlanOptions {
 // Makes the primitives of `program` and the order in which they run: forward,
 // and for Phase::kTraining backward, with reorders only where two primitives
 // disagree about a layout. An output that several operations read gets the sum
-// of their gradients, and so does a parameter that several layers share.
+// of their gradients, and so does a parameter that several layers share. Frozen
+// parameters get none, and what leads to nothing but those no backward pass.
 // `backends` are the devices that the operations name, of one dtype; they
 // outlive the plan. A value that another device reads is transferred; input,
 // labels and parameters lie on the device that reads them first. L2 penalties

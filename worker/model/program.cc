@@ -106,7 +106,9 @@ class Lowering {
       for (const int parameter : operation.parameters) {
         op.parameters.push_back(node.parameters[parameter]);
       }
-      std::visit(SetPhase{program_.phase}, op.desc);
+      std::visit(
+          SetPhase{HasFrozenAverages(op) ? Phase::kInference : program_.phase},
+          op.desc);
       if (!std::visit(IsLoss(), op.desc)) {
         op.dst = static_cast<int>(program_.values.size());
         program_.values.push_back(
@@ -116,6 +118,13 @@ class Lowering {
       program_.ops.push_back(std::move(op));
     }
     value_of_node_.push_back(srcs[0]);
+  }
+
+  // A batch norm that is frozen takes its averages, and leaves them as they
+  // are.
+  bool HasFrozenAverages(const ProgramOp& op) const {
+    return std::holds_alternative<BatchNormStep>(op.desc) &&
+           graph_.parameters()[op.parameters.back()].kind == FROZEN;
   }
 
   const ModelGraph& graph_;

@@ -38,9 +38,10 @@ struct Program {
   std::vector<ProgramOp> ops;
 };
 
-// Lowers each layer for `batch_size` rows and sets the phase. For inference
-// dropout is left out. Errors: InvalidArgument if the batch size is not
-// positive or makes a value too large for memory to address.
+// Lowers each layer for `batch_size` rows and sets the phase; a batch norm
+// whose averages are frozen is always as for inference. For inference dropout
+// is left out. Errors: InvalidArgument if the batch size is not positive or
+// makes a value too large for memory to address.
 absl::StatusOr<Program> LowerModel(const ModelGraph& graph, int64_t batch_size,
                                    Phase phase);
 

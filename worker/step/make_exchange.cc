@@ -25,6 +25,7 @@ std::unique_ptr<StepParameters> MakeParameters(const ExchangeOptions& options) {
   CompiledModel& model = options.towers->model();
   for (size_t i = 0; i < model.parameters().size(); ++i) {
     parameters.values.push_back(model.parameter(static_cast<int>(i)));
+    parameters.frozen.push_back(model.parameters()[i].kind() == FROZEN);
   }
   if (!PullsInPlace(options.replication)) {
     return std::make_unique<StepParameters>(std::move(parameters));

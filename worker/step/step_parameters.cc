@@ -42,6 +42,7 @@ void StepParameters::BeginWithThoseAtHand() {
     versions_ = std::exchange(brought_, nullptr);
     const bool copies = options_.ahead && !is_in_place();
     for (size_t i = 0; copies && i < arrivals_.size(); ++i) {
+      if (!options_.frozen.empty() && options_.frozen[i]) continue;
       std::copy(arrivals_[i].begin(), arrivals_[i].end(),
                 options_.values[i].begin());
     }
@@ -119,9 +120,7 @@ void StepParameters::Bring(std::shared_ptr<const PulledVersions> versions) {
 void StepParameters::CountBytes(const PulledVersions& versions) {
   if (is_in_place()) return;
   received_bytes_ += versions.bytes;
-  for (const MutableTensorView& view : views_) {
-    float32_bytes_ += view.size_bytes;
-  }
+  float32_bytes_ += versions.float32_bytes;
 }
 
 void StepParameters::Drop() {

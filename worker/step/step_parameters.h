@@ -35,6 +35,9 @@ class StepParameters : public ParameterGate {
     const Clock* clock = nullptr;
     // The memory that the towers read, by tensor.
     std::vector<absl::Span<float>> values;
+    // By tensor: no push brings new values of it, it is only pulled. Empty: all
+    // are brought.
+    std::vector<bool> frozen;
     // Values that a push brings come while the next step is computed: to memory
     // of their own, and are copied when they are taken.
     bool ahead = false;

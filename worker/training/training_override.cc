@@ -119,6 +119,15 @@ absl::Status SetList(const FieldDescriptor* field, absl::string_view value,
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
     return SetMessages(field, value, message);
   }
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    // Of names and patterns of them, in which no comma has a meaning.
+    message->GetReflection()->ClearField(message, field);
+    for (const absl::string_view item :
+         absl::StrSplit(value, ',', absl::SkipEmpty())) {
+      message->GetReflection()->AddString(message, field, std::string(item));
+    }
+    return absl::OkStatus();
+  }
   const bool whole = field->cpp_type() == FieldDescriptor::CPPTYPE_INT64;
   if (!whole && field->cpp_type() != FieldDescriptor::CPPTYPE_DOUBLE) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -236,6 +245,13 @@ absl::Status SetOptimizerAttr(Path path, const std::string& value,
   return Annotate(status, absl::StrCat("optimizer '", spec->name(), "'"));
 }
 
+bool IsFreeze(Path path) { return path.size() == 1 && path[0] == "freeze"; }
+
+absl::Status SetFreeze(const std::string& value, LayerSpec* layer) {
+  return SetScalar(LayerSpec::descriptor()->FindFieldByName("freeze"), value,
+                   layer);
+}
+
 absl::Status SetLayer(Path path, const std::string& value, LayerSpec* layer) {
   if (path.empty()) {
     return absl::InvalidArgumentError(
@@ -245,6 +261,7 @@ absl::Status SetLayer(Path path, const std::string& value, LayerSpec* layer) {
     layer->set_type(value);
     return absl::OkStatus();
   }
+  if (IsFreeze(path)) return SetFreeze(value, layer);
   const auto type = LayerRegistry::Find(layer->type());
   if (!type.ok()) return type.status();
   return SetAttr(type->attributes, path, value, layer->mutable_attr());
@@ -297,6 +314,7 @@ absl::Status SetUse(const BlockSpec& block, Path path, const std::string& value,
         "names the use of a block but no parameter; wanted "
         "model.LAYER.PARAMETER=VALUE");
   }
+  if (IsFreeze(path)) return SetFreeze(value, use);
   ASSIGN_OR_RETURN(const AttrDef def, ParameterDefOf(block, *use, path[0]));
   return SetAttr({def}, path, value, use->mutable_attr());
 }

@@ -9,14 +9,16 @@ namespace muster {
 
 // Changes one field of `spec`: the --set flag's "path=value". A path is
 //   - a scalar field: stop.steps=100, input.dir=/data, seed=7;
-//   - a list, as a whole: of numbers 1,28,28, of messages their text in braces:
+//   - a list, as a whole: of numbers 1,28,28, of texts a,b, of messages their
+//     text in braces:
 //     placement.pin={pattern: "conv.*" ps_task: 1}, {pattern: ".*" ps_task: 0};
 //   - a part that is chosen by name: optimizer=sgd, placement=greedy,
 //     input=synthetic, optimizer.schedule=cosine, replication=async.
 //     Another optimizer starts with its own default attributes;
 //   - an optimizer's attribute, checked by the optimizer's own table:
 //     optimizer.adam.learning_rate=3e-4, or optimizer.learning_rate=3e-4;
-//   - a layer's attribute or type: model.conv1.filters=16, model.act.type=tanh;
+//   - a layer's attribute, type or freeze: model.conv1.filters=16,
+//     model.act.type=tanh, model.conv1.freeze=true;
 //   - a parameter of the use of a block, model.stage1.filters=16, or a layer
 //     that it stands for: model.stage1/conv.filters=16.
 // The registries of layers and update rules must be linked in.

@@ -41,7 +41,9 @@ std::string WhyShardUpdates(const TrainingSpec& training,
   }
   for (const TensorDef& tensor : site.tensors) {
     if (tensor.kind() == TRAINABLE) continue;
-    return absl::StrCat("'", tensor.name(), "' is a moving average");
+    return absl::StrCat(
+        "'", tensor.name(), "' is ",
+        tensor.kind() == FROZEN ? "frozen" : "a moving average");
   }
   return WhyGradientsLeave(training);
 }

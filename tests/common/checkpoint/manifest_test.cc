@@ -116,6 +116,15 @@ TEST(CheckCompatibleTest, NamesMissingAndSurplusParameters) {
                              HasSubstr("model has no such parameter"))));
 }
 
+TEST(CheckCompatibleTest, AnotherSetOfFrozenOnesWantsAnotherTrainDir) {
+  std::vector<TensorDef> parameters = ExampleParameters();
+  parameters[0].set_kind(FROZEN);
+  EXPECT_THAT(CheckCompatible(ExampleParsed(), parameters, Optimizer("adam")),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr(parameters[0].name()),
+                             HasSubstr("(frozen)"), HasSubstr("--init_from"))));
+}
+
 TEST(CheckCompatibleTest, NamesBothKindsAndBothOptimizers) {
   std::vector<TensorDef> parameters = ExampleParameters();
   parameters[2].set_kind(TRAINABLE);

@@ -293,6 +293,33 @@ TEST_F(ParameterShardTest, AStateTensorDecaysBeforeItIsAddedTo) {
   }
 }
 
+TEST_F(ParameterShardTest, AFrozenTensorHasNoSlotsAndTakesNoPush) {
+  DefineRequest define = MakeDefine(
+      chief_, {MakeTensor("w", {2}), MakeTensor("kept", {2}, FROZEN)});
+  define.mutable_optimizer()->set_name("momentum");
+  ASSERT_THAT(shard_.Define(define), IsOk());
+  EXPECT_EQ(shard_.State().slot_bytes(), 2 * sizeof(float));
+  EXPECT_THAT(shard_.Load(MakeLoad(chief_, {MakeSlice("kept", 0, 2)},
+                                   BytesOf<float>({1, 2}), "momentum")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'kept' is frozen and has no slots")));
+  ASSERT_THAT(shard_.Load(MakeLoad(
+                  chief_, {MakeSlice("w", 0, 2), MakeSlice("kept", 0, 2)},
+                  BytesOf<float>({0, 0, 3, 4}))),
+              IsOk());
+  ASSERT_THAT(shard_.Seal(MakeSeal(chief_)), IsOk());
+  EXPECT_THAT(shard_.Push(MakePush(
+                  worker_, 1, {MakeSlice("w", 0, 2), MakeSlice("kept", 0, 2)},
+                  BytesOf<float>({1, 1, 1, 1}))),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'kept' is frozen")));
+  ASSERT_THAT(shard_.Push(MakePush(worker_, 1, {MakeSlice("w", 0, 2)},
+                                   BytesOf<float>({1, 1}))),
+              IsOk());
+  EXPECT_THAT(Pull(MakeSlice("w", 0, 2)), ElementsAre(-1, -1));
+  EXPECT_THAT(Pull(MakeSlice("kept", 0, 2)), ElementsAre(3, 4));
+}
+
 TEST_F(ParameterShardTest, RefusesADecayOutOfRangeOrOfATrainableTensor) {
   const auto define = [this](TensorKind kind, float decay) {
     TensorDef def = MakeTensor("mean", {1}, kind);

@@ -45,6 +45,25 @@ TEST(TransferPlanTest, FusesSmallTensors) {
   EXPECT_TRUE(plan->parts[1].empty());
 }
 
+// Small ones share a part with those of their kind, also with another between.
+TEST(TransferPlanTest, FrozenTensorsHavePartsOfTheirOwn) {
+  std::vector<TensorDef> tensors;
+  for (const char* const name : {"a", "b", "c", "d", "e"}) {
+    tensors.push_back(MakeTensor(name, {3}));
+  }
+  for (const int i : {0, 2, 4}) tensors[i].set_kind(FROZEN);
+  const absl::StatusOr<TransferPlan> plan =
+      PlanWhole(tensors, {0, 0, 0, 0, 1}, {kMaxPartBytes, kMaxPartBytes});
+  ASSERT_THAT(plan, IsOk());
+  ASSERT_EQ(plan->parts[0].size(), 2);
+  EXPECT_EQ(plan->parts[0][0].slices[1].tensor, 2);
+  EXPECT_FALSE(plan->parts[0][0].is_pushed());
+  EXPECT_EQ(plan->parts[0][1].slices[1].tensor, 3);
+  EXPECT_EQ(plan->parts[0][1].pushed_as, 0);
+  EXPECT_EQ(plan->pushed_parts, std::vector<int>({1, 0}));
+  EXPECT_EQ(plan->parts_of[3][0].part, 1);
+}
+
 TEST(TransferPlanTest, SplitsLargeTensorsBetweenBlocks) {
   const int64_t elements = 9 * kBlockElements + 5;
   const absl::StatusOr<TransferPlan> plan =

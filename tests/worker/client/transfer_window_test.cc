@@ -52,6 +52,18 @@ TEST(TransferWindowTest, KeepsAWindowForEachShard) {
   EXPECT_EQ(next.sends[0].part, 2);
 }
 
+TEST(TransferWindowTest, NeitherSendsNorAwaitsWhatIsLeftOut) {
+  constexpr int64_t kLeftOut = TransferWindow::kLeftOut;
+  TransferWindow machine = MakeMachine({{kLeftOut, 1, kLeftOut}, {kLeftOut}});
+  machine.CloseParts();
+  EXPECT_TRUE(machine.Start(kStart).sends.empty());
+  const TransferWindow::Actions opened = machine.OpenParts({{0, 1}}, kStart);
+  ASSERT_EQ(opened.sends.size(), 1);
+  EXPECT_EQ(opened.sends[0].part, 1);
+  EXPECT_EQ(machine.OnAnswer(0, 1, 1, absl::OkStatus(), kStart).done,
+            absl::OkStatus());
+}
+
 TEST(TransferWindowTest, AClosedPartWaitsUntilItIsOpened) {
   TransferOptions options;
   options.window_parts = 2;

@@ -80,6 +80,23 @@ TEST(ModelShowTest, CountsTheChannelsOfOneGroup) {
               ContainsRegex("b +conv2d +a_act +\\[2, 4, 4\\] +20 +576\n"));
 }
 
+TEST(ModelShowTest, MarksWhatIsFrozen) {
+  const VerbResult result =
+      Show({"--set=model.a.freeze=true", "--set=model.freeze_pattern=.*/bias"});
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  EXPECT_THAT(result.out,
+              AllOf(ContainsRegex("FLOPs +frozen\n"),
+                    ContainsRegex("a +conv2d [^\n]* 38 +1152 +yes\n"),
+                    ContainsRegex("a_act [^\n]* 0 +0 +\n"),
+                    ContainsRegex("b +conv2d [^\n]* 0 +1152 +yes\n"),
+                    ContainsRegex("logits [^\n]* 99 +192 +in part\n"),
+                    ContainsRegex("all +137 +2496 +41\n")));
+  EXPECT_THAT(
+      Show({"--set=model.a.freeze=true", "--set=model.freeze_pattern=a,x"})
+          .error,
+      HasSubstr("model.freeze_pattern 'x'"));
+}
+
 TEST(ModelShowTest, SetsWhatAUseGivesItsBlock) {
   const VerbResult result =
       Show({"--set=model.a.filters=4", "--set=model.b.filters=4",

@@ -46,6 +46,30 @@ class CompiledModelTest : public testing::TestWithParam<std::string> {
   const Batch batch_ = MakeBatch(kRows, kFeatures, 3, 1);
 };
 
+// Some bias is in the middle of the others, which it leaves where they are.
+TEST_P(CompiledModelTest, FrozenParametersChangeNoGradientOfTheOthers) {
+  const std::string layers = absl::StrCat(
+      "layer { name: 'a' type: 'dense' attr { name: 'units' i: 7 } } "
+      "layer { name: 'b' type: 'dense' attr { name: 'units' i: 6 } "
+      "attr { name: 'activation' s: 'relu' } } ",
+      kHead);
+  const auto whole = Make(layers);
+  const auto frozen = Make(
+      absl::StrCat(layers, "freeze_pattern: 'a/bias' ", "freeze_pattern: 'b'"));
+  const auto wanted = whole->Step(batch_, /*step_seed=*/1);
+  const auto result = frozen->Step(batch_, /*step_seed=*/1);
+  ASSERT_THAT(wanted, IsOk());
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->loss, wanted->loss);
+  for (const int i : {0, 4, 5}) {
+    EXPECT_EQ(frozen->gradient(i), whole->gradient(i)) << i;
+  }
+  for (const int i : {1, 2, 3}) {
+    EXPECT_EQ(frozen->parameters()[i].kind(), FROZEN) << i;
+    EXPECT_TRUE(frozen->gradient(i).empty()) << i;
+  }
+}
+
 TEST_P(CompiledModelTest, TakesNoMoreMemoryThanItsLimit) {
   if (backend_->streams() != nullptr) {
     GTEST_SKIP() << "activations are in the device's memory";

@@ -98,6 +98,28 @@ TEST(ExpandBlocksTest, PutsTheLayersOfEachUseInItsPlace) {
   EXPECT_TRUE(MessageDifferencer::Equals(model, wanted)) << model.DebugString();
 }
 
+TEST(ExpandBlocksTest, AFrozenUseFreezesItsLayers) {
+  ModelSpec model = Parse(R"pb(
+    block {
+      name: "inner"
+      layer { name: "x" type: "relu" }
+      layer { name: "y" type: "relu" freeze: true }
+    }
+    block {
+      name: "outer"
+      layer { name: "in" type: "inner" }
+    }
+    layer { name: "a" type: "outer" freeze: true }
+    layer { name: "b" type: "outer" }
+  )pb");
+  ASSERT_THAT(ExpandBlocks(&model), IsOk());
+  ASSERT_EQ(model.layer_size(), 4);
+  EXPECT_TRUE(model.layer(0).freeze());
+  EXPECT_TRUE(model.layer(1).freeze());
+  EXPECT_FALSE(model.layer(2).freeze());
+  EXPECT_TRUE(model.layer(3).freeze());
+}
+
 TEST(ExpandBlocksTest, LeavesAModelWithoutBlocksAlone) {
   ModelSpec model = Parse("layer { name: 'a' type: 'relu' }");
   const ModelSpec before = model;

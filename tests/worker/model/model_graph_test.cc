@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -178,6 +180,94 @@ TEST(ModelGraphTest, RefusesMoreParametersThanCanBeCounted) {
       Flat("layer { name: 'a" + wide + "layer { name: 'b" + wide),
       AllOf(HasSubstr("more than 288230376151711744"),
             HasSubstr("'b/weights' of shape [536870912, 536870912]")));
+}
+
+constexpr char kConvNorm[] =
+    "layer { name: 'conv' type: 'conv2d' attr { name: 'filters' i: 3 } "
+    "attr { name: 'kernel' i: 3 } attr { name: 'l2' f: 0.5 } FREEZE } "
+    "layer { name: 'bn' type: 'batch_norm' } "
+    "layer { name: 'flatten' type: 'flatten' } "
+    "layer { name: 'logits' type: 'dense' attr { name: 'units' i: 4 } } ";
+
+// The model above with these patterns; `freeze` is of the convolution.
+std::string Frozen(const std::vector<std::string>& patterns,
+                   const std::string& freeze = "") {
+  std::string text =
+      Image(absl::StrReplaceAll(kConvNorm, {{"FREEZE", freeze}}));
+  for (const std::string& pattern : patterns) {
+    absl::StrAppend(&text, " freeze_pattern: '", pattern, "'");
+  }
+  return text;
+}
+
+std::vector<std::string> NamesOfFrozen(const std::string& text) {
+  std::vector<std::string> names;
+  const auto graph = ModelGraph::Create(ParseModel(text));
+  EXPECT_THAT(graph, IsOk());
+  if (!graph.ok()) return names;
+  for (const auto& p : graph->parameters()) {
+    if (p.kind != FROZEN) continue;
+    names.push_back(p.name);
+    EXPECT_EQ(p.l2, 0) << p.name;
+    EXPECT_EQ(p.decay, 0) << p.name;
+  }
+  return names;
+}
+
+TEST(ModelGraphTest, FreezesLayersAndWhatPatternsMatchAsAWhole) {
+  EXPECT_THAT(NamesOfFrozen(Frozen({})), ElementsAre());
+  EXPECT_THAT(NamesOfFrozen(Frozen({}, "freeze: true")),
+              ElementsAre("conv/weights", "conv/bias"));
+  EXPECT_THAT(NamesOfFrozen(Frozen({"conv"})),
+              ElementsAre("conv/weights", "conv/bias"));
+  EXPECT_THAT(
+      NamesOfFrozen(Frozen({"c.*v|bn", ".*/bias"})),
+      ElementsAre("conv/weights", "conv/bias", "bn/scale", "bn/shift",
+                  "bn/moving_mean", "bn/moving_variance", "logits/bias"));
+  EXPECT_THAT(NamesOfFrozen(Frozen({"bn/s.*"})),
+              ElementsAre("bn/scale", "bn/shift"));
+}
+
+TEST(ModelGraphTest, RefusesToFreezeWhatIsNotThere) {
+  ExpectRefused(Frozen({"conv", "con"}),
+                AllOf(HasSubstr("model.freeze_pattern 'con'"),
+                      HasSubstr("did you mean 'conv'")));
+  // It has no parameters.
+  ExpectRefused(Frozen({"flatten"}), HasSubstr("matches no whole name"));
+  ExpectRefused(Frozen({"con("}), HasSubstr("model.freeze_pattern 'con('"));
+}
+
+TEST(ModelGraphTest, RefusesToFreezeEverything) {
+  ExpectRefused(Frozen({".*"}),
+                AllOf(HasSubstr("'conv/weights'"), HasSubstr("'logits/bias'")));
+  // Averages alone are no training.
+  ExpectRefused(Frozen({"conv", "bn/s.*", "logits"}), HasSubstr("to train"));
+}
+
+TEST(ModelGraphTest, RefusesABatchNormThatIsFrozenInPart) {
+  ExpectRefused(Frozen({"conv", "bn/moving_mean"}),
+                AllOf(HasSubstr("'bn/moving_mean' is frozen"),
+                      HasSubstr("freeze layer 'bn'")));
+}
+
+TEST(ModelGraphTest, RefusesAFrozenBatchNormBehindALayerThatIsTrained) {
+  ExpectRefused(Frozen({"bn"}), AllOf(HasSubstr("layer 'bn' (batch_norm)"),
+                                      HasSubstr("layer 'conv' before it")));
+  ExpectRefused(Frozen({"bn", "conv/weights"}), HasSubstr("layer 'conv'"));
+}
+
+TEST(ModelGraphTest, ParametersThatAreSharedAreFrozenWithTheirOwner) {
+  const std::string dense = "type: 'dense' attr { name: 'units' i: 6 } ";
+  const auto model = [&](const std::string& owner, const std::string& other) {
+    return Flat("layer { name: 'a' " + dense + owner +
+                "} layer { name: 'b' share: 'a' " + dense + other +
+                "} layer { name: 'c' " + dense + "} ");
+  };
+  EXPECT_THAT(NamesOfFrozen(model("freeze: true", "freeze: true")),
+              ElementsAre("a/weights", "a/bias"));
+  ExpectRefused(model("", "freeze: true"),
+                AllOf(HasSubstr("layer 'b' (dense): freeze"),
+                      HasSubstr("'a', which is not frozen")));
 }
 
 }  // namespace

@@ -129,5 +129,71 @@ TEST_F(PlanCompilerTest, KeepsBatchStatisticsForTheMovingAverages) {
   EXPECT_TRUE(CompileText(text, Phase::kInference).moving_averages.empty());
 }
 
+// How many instructions of this name write gradients of weights, and of data.
+struct BackwardCounts {
+  int weights = 0;
+  int data = 0;
+};
+BackwardCounts CountBackward(const ExecutionPlan& plan,
+                             const std::string& name) {
+  BackwardCounts counts;
+  for (const Instruction& i : plan.instructions) {
+    if (i.name != name) continue;
+    counts.weights += i.primitive->takes(Operand::kDiffWeights);
+    counts.data += i.primitive->takes(Operand::kDiffSrc);
+  }
+  return counts;
+}
+
+constexpr char kThreeDense[] =
+    "input_shape: [6] "
+    "layer { name: 'a' type: 'dense' attr { name: 'units' i: 5 } } "
+    "layer { name: 'b' type: 'dense' attr { name: 'units' i: 4 } "
+    "attr { name: 'l2' f: 0.5 } } ";
+
+TEST_F(PlanCompilerTest, AFrozenPrefixHasNoBackwardPass) {
+  for (const std::string backend : {"ref", "cpu"}) {
+    const ExecutionPlan plan =
+        CompileText(absl::StrCat(kThreeDense, kHead, "freeze_pattern: 'a|b'"),
+                    Phase::kTraining, backend);
+    for (const std::string layer : {"a", "b"}) {
+      EXPECT_EQ(CountNamed(plan, layer), 1) << layer;
+    }
+    EXPECT_EQ(CountNamed(plan, "b/weights"), 0) << "its penalty";
+    EXPECT_EQ(CountBackward(plan, "logits").weights, 1);
+    EXPECT_EQ(CountBackward(plan, "logits").data, 0);
+    EXPECT_EQ(CountGradientBuffers(plan), 2);
+  }
+}
+
+TEST_F(PlanCompilerTest, AFrozenLayerBetweenPassesTheGradientOn) {
+  const ExecutionPlan plan =
+      CompileText(absl::StrCat(kThreeDense, kHead, "freeze_pattern: 'b'"));
+  EXPECT_EQ(CountBackward(plan, "b").weights, 0);
+  EXPECT_EQ(CountBackward(plan, "b").data, 1);
+  EXPECT_EQ(CountBackward(plan, "a").weights, 1);
+  EXPECT_EQ(CountGradientBuffers(plan), 4);
+}
+
+TEST_F(PlanCompilerTest, AFrozenBatchNormReadsItsAverages) {
+  const std::string text =
+      "input_shape: [2, 4, 4] layer { name: 'bn' type: 'batch_norm' } "
+      "layer { name: 'flatten' type: 'flatten' } ";
+  const ExecutionPlan frozen =
+      CompileText(absl::StrCat(text, kHead, "freeze_pattern: 'bn'"));
+  EXPECT_TRUE(frozen.moving_averages.empty());
+  EXPECT_EQ(CountNamed(frozen, "bn"), 1);
+  int parameters = 0;
+  for (const BoundOperand& operand : frozen.instructions[0].operands) {
+    const PlanBuffer& buffer = frozen.buffers[operand.buffer];
+    parameters += buffer.space == BufferSpace::kParameter;
+  }
+  EXPECT_EQ(parameters, 4);
+  const ExecutionPlan affine =
+      CompileText(absl::StrCat(text, kHead, "freeze_pattern: 'bn/s.*'"));
+  EXPECT_EQ(affine.moving_averages.size(), 2);
+  EXPECT_EQ(CountNamed(affine, "bn"), 1) << "nothing before it is trained";
+}
+
 }  // namespace
 }  // namespace muster

@@ -55,6 +55,19 @@ TEST(TrainingOverrideTest, SetsScalarFieldsOfEveryType) {
   EXPECT_EQ(After("gradient.clip.by_norm=2").gradient().clip().by_norm(), 2);
 }
 
+TEST(TrainingOverrideTest, FreezesLayersAndPatterns) {
+  EXPECT_THAT(After("model.freeze_pattern=conv.*,act").model().freeze_pattern(),
+              ElementsAre("conv.*", "act"));
+  EXPECT_THAT(After("model.freeze_pattern=").model().freeze_pattern(),
+              ElementsAre());
+  EXPECT_TRUE(After("model.conv1.freeze=true").model().layer(0).freeze());
+  TrainingSpec spec = Spec();
+  EXPECT_THAT(
+      ApplyOverride("model.conv1.freeze=maybe", &spec),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("'conv1'"), HasSubstr("true or false"))));
+}
+
 TEST(TrainingOverrideTest, SetsAListOfMessagesAsAWhole) {
   TrainingSpec spec = After("placement.pin={pattern: 'a.*' ps_task: 1}");
   ASSERT_EQ(spec.placement().pin_size(), 1);

@@ -64,7 +64,12 @@ TEST_F(UpdatePlaceTest, NamesTheReplication) {
 
 TEST_F(UpdatePlaceTest, NamesAMovingAverage) {
   tensors_[1].set_kind(STATE);
-  ExpectWhy("'bn/mean'");
+  ExpectWhy("'bn/mean' is a moving average");
+}
+
+TEST_F(UpdatePlaceTest, NamesAFrozenParameter) {
+  tensors_[1].set_kind(FROZEN);
+  ExpectWhy("'bn/mean' is frozen");
 }
 
 TEST_F(UpdatePlaceTest, NamesWhatChangesGradientsAndValues) {
