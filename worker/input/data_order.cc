@@ -93,16 +93,14 @@ uint64_t DataOrder::StepNumber(const RowPosition& after) const {
          static_cast<uint64_t>(after.rows / step_rows());
 }
 
-absl::Span<const int64_t> DataOrder::Rows(const RowPosition& position) {
+absl::Span<const int64_t> DataOrder::Epoch(const RowPosition& position) {
   const RowPosition begin = BeginOf(position);
   if (begin.epoch != epoch_) {
     permutation_ = EpochPermutation(num_examples_, options_.seed, begin.epoch,
                                     options_.shuffle);
     epoch_ = begin.epoch;
   }
-  return absl::MakeConstSpan(permutation_)
-      .subspan(begin.rows + options_.worker_index * rows_per_step_,
-               rows_per_step_);
+  return permutation_;
 }
 
 }  // namespace muster

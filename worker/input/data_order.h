@@ -57,9 +57,19 @@ class DataOrder {
   uint64_t StepNumber(const RowPosition& after) const;
 
   // The indices of the step that begins at `position`, or with the next epoch
-  // if too few rows are left of this one. Valid until the next call. REQUIRES:
-  // counts. Going on to another epoch costs O(n), another step nothing.
-  absl::Span<const int64_t> Rows(const RowPosition& position);
+  // if too few rows are left of this one: those of Epoch from FirstPlace on.
+  // Valid until the next call. REQUIRES: counts.
+  absl::Span<const int64_t> Rows(const RowPosition& position) {
+    return Epoch(position).subspan(FirstPlace(position), rows_per_step_);
+  }
+
+  // The order of that step's epoch. Valid until the next call. Going on to
+  // another epoch costs O(n), another step nothing.
+  absl::Span<const int64_t> Epoch(const RowPosition& position);
+  // Where this worker's rows of the step begin in it.
+  int64_t FirstPlace(const RowPosition& position) const {
+    return BeginOf(position).rows + options_.worker_index * rows_per_step_;
+  }
 
   // Where the step that is taken from `position` begins: there, or with the
   // next epoch.

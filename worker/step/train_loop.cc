@@ -160,7 +160,8 @@ absl::Status TrainLoop::RunTowers(ParameterGate* gate, StepTimes* times) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     tensors_[i].value = towers.model().read_parameter(static_cast<int>(i));
   }
-  AddSeeds(pipeline_->Peek(), pipeline_->next_step_number(), &next_);
+  const InputPipeline::PreparedStep next = pipeline_->Peek();
+  AddSeeds(next.batches, next.number, &next_);
   PassTimes listener(options_.clock, times, &exchange_);
   times->compute_begun = Now();
   RETURN_IF_ERROR(

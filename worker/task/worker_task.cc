@@ -20,6 +20,7 @@
 #include "common/rpc/protocol.h"
 #include "worker/client/call_status.h"
 #include "worker/hook/summary_writer.h"
+#include "worker/input/input_threads.h"
 #include "worker/step/make_exchange.h"
 #include "worker/task/class_names_file.h"
 #include "worker/task/result_file.h"
@@ -219,6 +220,7 @@ absl::Status WorkerTask::CreateLoop() {
   options.input.worker_index = WorkerIndex();
   options.input.num_workers = static_cast<int64_t>(tasks_.size());
   options.input.prefetch = input.prefetch();
+  options.input.threads = InputThreads(input, options_.compute_threads);
   ASSIGN_OR_RETURN(
       const GradientClipper clipper,
       GradientClipper::Create(options_.training.gradient().clip()));

@@ -21,6 +21,7 @@
 #include "common/rpc/protocol.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
+#include "worker/input/input_threads.h"
 #include "worker/model/expand_blocks.h"
 #include "worker/tower/gradient_clipper.h"
 #include "worker/training/replication_settings.h"
@@ -206,6 +207,9 @@ absl::Status ValidateInput(const InputSpec& input) {
   RETURN_IF_ERROR(
       CheckRange<int64_t>("input.prefetch", input.prefetch(), 1, kMaxPrefetch,
                           absl::StrCat("from 1 to ", kMaxPrefetch)));
+  RETURN_IF_ERROR(CheckRange<int64_t>(
+      "input.threads", input.threads(), 0, kMaxInputThreads,
+      absl::StrCat("from 0 (chosen) to ", kMaxInputThreads)));
   RETURN_IF_ERROR(
       CheckCount("input.synthetic_examples", input.synthetic_examples()));
   RETURN_IF_ERROR(CheckCount("input.synthetic_test_examples",
@@ -342,6 +346,7 @@ std::string SemanticText(const TrainingSpec& spec) {
   semantic.clear_compute();
   semantic.mutable_input()->clear_dir();
   semantic.mutable_input()->clear_prefetch();
+  semantic.mutable_input()->clear_threads();
   SortAttrs(semantic.mutable_optimizer()->mutable_attr());
   for (LayerSpec& layer : *semantic.mutable_model()->mutable_layer()) {
     SortAttrs(layer.mutable_attr());

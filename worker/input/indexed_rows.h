@@ -1,0 +1,51 @@
+#ifndef WORKER_INPUT_INDEXED_ROWS_H_
+#define WORKER_INPUT_INDEXED_ROWS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "worker/input/batch.h"
+#include "worker/input/data_order.h"
+#include "worker/input/data_set/data_set.h"
+#include "worker/input/map_threads.h"
+#include "worker/input/row_position.h"
+#include "worker/input/step_source.h"
+
+namespace muster {
+
+// The rows of a data set in the order of DataOrder.
+class IndexedRows : public StepSource {
+ public:
+  // `data_set` outlives it. Errors: those of DataOrder::Create; InvalidArgument
+  // if the order is too large for the memory.
+  static absl::StatusOr<std::unique_ptr<StepSource>> Create(
+      const DataSet* data_set, const DataOrder::Options& order, int threads);
+
+  Batch MakeBatch() const override;
+  absl::StatusOr<RowPosition> Fill(const RowPosition& position,
+                                   absl::Span<Batch> batches) override;
+  void Stop() override { threads_.Stop(); }
+  uint64_t StepNumber(const RowPosition& after) const override {
+    return order_.StepNumber(after);
+  }
+  int64_t steps_per_epoch() const override { return order_.steps_per_epoch(); }
+  int64_t step_rows() const override { return order_.step_rows(); }
+
+ private:
+  IndexedRows(const DataSet* data_set, DataOrder order, int64_t batch_size,
+              int threads);
+
+  // Constant after construction.
+  const DataSet* const data_set_;
+  const int64_t batch_size_;
+
+  DataOrder order_;
+  MapThreads threads_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_INPUT_INDEXED_ROWS_H_
