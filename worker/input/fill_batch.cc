@@ -1,9 +1,7 @@
 #include "worker/input/fill_batch.h"
 
-#include <algorithm>
-
-#include "common/base/status_macros.h"
 #include "worker/input/batch_rows.h"
+#include "worker/input/file/bad_rows.h"
 
 namespace muster {
 
@@ -14,14 +12,28 @@ Batch MakeBatch(const DataSet& data_set, int64_t batch_size) {
 
 absl::Status FillBatchInOrder(const DataSet& data_set, int64_t first,
                               Batch& batch) {
+  return FillBatchInOrder(data_set, first, /*bad_records=*/nullptr, batch)
+      .status();
+}
+
+absl::StatusOr<int64_t> FillBatchInOrder(const DataSet& data_set, int64_t first,
+                                         BadRecords* bad_records,
+                                         Batch& batch) {
   const BatchRows rows(batch, IsLabelled(data_set));
-  batch.rows =
-      std::clamp<int64_t>(data_set.num_examples() - first, 0, rows.room());
-  for (int64_t i = 0; i < batch.rows; ++i) {
-    RETURN_IF_ERROR(data_set.Read(first + i, rows.Row(i)));
+  batch.rows = 0;
+  int64_t next = first;
+  while (next < data_set.num_examples() && batch.rows < rows.room()) {
+    const absl::Status status = data_set.Read(next, rows.Row(batch.rows));
+    ++next;
+    if (status.ok()) {
+      ++batch.rows;
+      continue;
+    }
+    if (bad_records == nullptr || !IsBadRecord(status)) return status;
+    bad_records->Add(status);
   }
   batch.id = NewBatchId();
-  return absl::OkStatus();
+  return next;
 }
 
 }  // namespace muster

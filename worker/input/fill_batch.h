@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
 
@@ -22,6 +24,12 @@ inline bool IsLabelled(const DataSet& data_set) {
 // one. Errors: DataSet::Read's.
 absl::Status FillBatchInOrder(const DataSet& data_set, int64_t first,
                               Batch& batch);
+
+// The same without the bad records among them, which `bad_records` counts;
+// null: they are errors. Returns the index after the last example that was
+// looked at.
+absl::StatusOr<int64_t> FillBatchInOrder(const DataSet& data_set, int64_t first,
+                                         BadRecords* bad_records, Batch& batch);
 
 }  // namespace muster
 

@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<InputPipeline>> InputPipeline::Create(
   if (options.threads < 1 || options.threads > kMaxInputThreads) {
     return absl::InvalidArgumentError(
         absl::StrCat("input.threads: wanted 1 to ", kMaxInputThreads,
-                     ", found ", options.threads));
+                     ", found ", options.threads, options.bad_records));
   }
   ASSIGN_OR_RETURN(const RowPosition start, ReadRowPosition(options.start));
   RETURN_IF_ERROR(CheckBatches(*data_set, options, OwnMemoryLimit()));

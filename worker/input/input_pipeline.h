@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "proto/training.pb.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/row_position.h"
@@ -45,6 +46,9 @@ class InputPipeline {
     int64_t batches_per_tower = 1;
     // Threads that prepare the rows of a step.
     int threads = 1;
+    // Counts the bad records that others take the place of (IndexedRows says
+    // which); outlives the pipeline. Null: they are errors.
+    BadRecords* bad_records = nullptr;
     // Starts the thread that prepares ahead, and waits for it.
     const Clock* clock = SystemClock();
   };

@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
   parts->CreateSaver();
   parts->evaluator_ = std::make_unique<Evaluator>(
       worker.options->training.evaluation(), worker.test_set, worker.test_model,
-      worker.client, parts->rounds_.get());
+      worker.client, parts->rounds_.get(), worker.bad_records);
   return parts;
 }
 

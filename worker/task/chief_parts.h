@@ -17,6 +17,7 @@
 #include "worker/checkpoint/model_saver.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/session/round_pauser.h"
 #include "worker/task/evaluator.h"
@@ -43,6 +44,8 @@ class ChiefParts {
     const DataSet* data_set = nullptr;
     CompiledModel* test_model = nullptr;
     const DataSet* test_set = nullptr;
+    // Null: a bad record is an error.
+    BadRecords* bad_records = nullptr;
   };
 
   // Errors: those of TrainDirLock::Acquire, CleanTrainDir and

@@ -146,6 +146,9 @@ absl::Status WorkerTask::CreateData() {
   const TrainingSpec& training = options_.training;
   ASSIGN_OR_RETURN(data_set_,
                    OpenDataSet(training, towers_->model(), Split::kTrain));
+  if (training.input().on_bad_record() == SKIP) {
+    bad_records_ = std::make_unique<BadRecords>(options_.reporter);
+  }
   if (!is_chief()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckEvaluation(training, towers_->model()));
   ASSIGN_OR_RETURN(test_set_,
@@ -220,6 +223,7 @@ absl::Status WorkerTask::CreateLoop() {
   options.input.worker_index = WorkerIndex();
   options.input.num_workers = static_cast<int64_t>(tasks_.size());
   options.input.prefetch = input.prefetch();
+  options.input.bad_records = bad_records_.get();
   options.input.threads = InputThreads(input, options_.compute_threads);
   ASSIGN_OR_RETURN(
       const GradientClipper clipper,
@@ -267,6 +271,7 @@ absl::Status WorkerTask::CreateChiefParts() {
   worker.data_set = data_set_.get();
   worker.test_model = test_model_.get();
   worker.test_set = test_set_.get();
+  worker.bad_records = bad_records_.get();
   ASSIGN_OR_RETURN(chief_, ChiefParts::Create(worker));
   return absl::OkStatus();
 }
@@ -329,6 +334,9 @@ absl::Status WorkerTask::CreateHooks() {
   options.steps_per_epoch = EpochUpdates();
   if (is_chief()) options.trained_before = chief_->trained_before();
   options.progress = options_.progress;
+  if (bad_records_ != nullptr) {
+    options.progress.bad_records = [this] { return bad_records_->count(); };
+  }
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
   SessionHooks::Parts parts;
   parts.write_file = &WriteFileAtomically;

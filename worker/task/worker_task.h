@@ -22,6 +22,7 @@
 #include "worker/executor/compiled_model.h"
 #include "worker/executor/device_update.h"
 #include "worker/hook/summary_hooks.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/session/training_session.h"
 #include "worker/step/step_exchange.h"
@@ -110,6 +111,8 @@ class WorkerTask {
   std::unique_ptr<CompiledModel> test_model_;
   std::unique_ptr<DataSet> data_set_;
   std::unique_ptr<DataSet> test_set_;
+  // Null: a bad record is an error.
+  std::unique_ptr<BadRecords> bad_records_;
   PlacedModel placed_;
 
   std::unique_ptr<HealthServer> health_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/model/allocation_counter.h"
@@ -15,7 +16,10 @@
 namespace muster {
 namespace {
 
+using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 InputPipeline::Options Options(int64_t prefetch) {
   InputPipeline::Options options;
@@ -236,6 +240,94 @@ TEST_F(InputPipelineTest, AnErrorComesAtItsStepAndStays) {
       EXPECT_TRUE(pipeline->Peek().batches.empty());
     }
   }
+}
+
+// A file with bad rows.
+class SpottedDataSet : public CountingDataSet {
+ public:
+  explicit SpottedDataSet(std::set<int64_t> bad)
+      : CountingDataSet(100), bad_(std::move(bad)) {}
+
+  absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    if (bad_.count(index) == 0) return CountingDataSet::Read(index, into);
+    into.values[0] = -1;
+    return absl::InvalidArgumentError(
+        absl::StrCat("row ", index, " of 'FILE' is bad"));
+  }
+
+ private:
+  const std::set<int64_t> bad_;
+};
+
+class SkippingPipelineTest : public InputPipelineTest {
+ protected:
+  InputPipeline::Options Skipping() {
+    InputPipeline::Options options = Options(2);
+    options.bad_records = &bad_records_;
+    return options;
+  }
+
+  ReportedLines lines_;
+  BadRecords bad_records_{lines_.reporter()};
+};
+
+TEST_F(SkippingPipelineTest, TheNextGoodRowTakesTheBadOnesPlace) {
+  const SpottedDataSet data_set({5, 7, 8});
+  InputPipeline::Options options = Skipping();
+  options.shuffle = false;
+  // Rows 4 to 7, of which 7's next is the other worker's.
+  EXPECT_EQ(Read(*Make(data_set, options), 1),
+            (std::vector<int32_t>{4, 6, 6, 9}));
+}
+
+TEST_F(SkippingPipelineTest, ARowThatIsBadEachTimeIsToldOnce) {
+  const SpottedDataSet data_set({1, 2});
+  InputPipeline::Options options = Skipping();
+  options.prefetch = 0;
+  options.shuffle = false;
+  options.num_workers = 1;
+  options.worker_index = 0;
+  Read(*Make(data_set, options), 26);
+  EXPECT_EQ(bad_records_.count(), 4);
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre("W skipped a bad record: row 1 of 'FILE' is bad",
+                          "W skipped a bad record: row 2 of 'FILE' is bad"));
+}
+
+TEST_F(SkippingPipelineTest, TheRowsDoNotDependOnThreads) {
+  std::set<int64_t> bad;
+  for (int64_t row = 0; row < 100; row += 3) bad.insert(row);
+  const SpottedDataSet data_set(bad);
+  const std::vector<int32_t> of_one = Read(*Make(data_set, Skipping()), 30);
+  InputPipeline::Options options = Skipping();
+  options.threads = 3;
+  EXPECT_EQ(Read(*Make(data_set, options), 30), of_one);
+  // Only the first ones are told.
+  EXPECT_THAT(lines_.lines(), SizeIs(5));
+  EXPECT_GT(bad_records_.count(), 100);
+}
+
+TEST_F(SkippingPipelineTest, AllBadRowsAreAnError) {
+  std::set<int64_t> bad;
+  for (int64_t row = 0; row < 100; ++row) bad.insert(row);
+  const SpottedDataSet data_set(bad);
+  EXPECT_THAT(Make(data_set, Skipping())->Next(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("100 rows one after the other are bad"),
+                             HasSubstr("'FILE'"))));
+}
+
+TEST_F(SkippingPipelineTest, AFileThatCannotBeReadIsNoBadRecord) {
+  class LostDataSet : public CountingDataSet {
+   public:
+    using CountingDataSet::CountingDataSet;
+    absl::Status Read(int64_t, const ExampleMemory&) const override {
+      return absl::UnavailableError("read error");
+    }
+  };
+  EXPECT_THAT(Make(LostDataSet(100), Skipping())->Next(),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(bad_records_.count(), 0);
 }
 
 TEST_F(InputPipelineTest, EndsInAnyState) {

@@ -40,6 +40,7 @@ class CsvDataSet : public DataSet {
     return table_.Place(LargestLabel());
   }
   absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    RETURN_IF_ERROR(table_.Check(index));
     table_.ReadRow(index, absl::MakeSpan(into.values, table_.columns().size()));
     if (into.label != nullptr) *into.label = Class(index);
     if (into.targets != nullptr) {
@@ -84,7 +85,8 @@ std::string LabelColumn(const InputSpec& spec) {
 }
 
 absl::StatusOr<CsvTable> ReadTable(const InputSpec& spec, Split split,
-                                   const CsvTable::Options& options) {
+                                   CsvTable::Options options) {
+  options.keeps_bad_rows = spec.on_bad_record() == SKIP;
   ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                    FindPart(spec.dir(), split, {{".csv", ".tsv"}}));
   return CsvTable::Read(paths, options);

@@ -87,6 +87,7 @@ class TableReader {
   std::vector<CsvColumn>& columns() { return columns_; }
   FloatRows& rows() { return *rows_; }
   FileRows& file_rows() { return file_rows_; }
+  BadRows& bad_rows() { return bad_rows_; }
 
  private:
   absl::Status TakeHeader(const CsvReader& reader);
@@ -98,6 +99,8 @@ class TableReader {
   absl::Status ChooseColumns(const CsvReader& reader);
   // As many of all columns as a message has room for, and the nearest.
   std::vector<std::string> ShownColumns(const std::string& wanted) const;
+  // A row, good or bad.
+  absl::Status TakeRow(const CsvReader& reader);
   absl::Status AddRow(const CsvReader& reader);
   absl::StatusOr<float> Parse(size_t column, absl::string_view text);
 
@@ -111,6 +114,7 @@ class TableReader {
   std::vector<float> row_;
   std::optional<FloatRows> rows_;
   FileRows file_rows_;
+  BadRows bad_rows_;
 };
 
 absl::Status TableReader::ReadFile(const std::string& path) {
@@ -127,12 +131,21 @@ absl::Status TableReader::ReadFile(const std::string& path) {
   }
   const int64_t rows_before = rows_->num_rows();
   while (more) {
-    RETURN_IF_ERROR(
-        Annotate(AddRow(reader), absl::StrCat("reading ", reader.Place())));
+    RETURN_IF_ERROR(TakeRow(reader));
     ASSIGN_OR_RETURN(more, reader.Next());
   }
   file_rows_.Add(rows_->num_rows() - rows_before);
   return absl::OkStatus();
+}
+
+absl::Status TableReader::TakeRow(const CsvReader& reader) {
+  const absl::Status status =
+      Annotate(AddRow(reader), absl::StrCat("reading ", reader.Place()));
+  if (status.ok() || !options_.keeps_bad_rows) return status;
+  bad_rows_.Add(rows_->num_rows(), status);
+  // Class 0 is there as soon as a row is good.
+  absl::c_fill(row_, 0.0f);
+  return rows_->Append(row_);
 }
 
 absl::Status TableReader::TakeHeader(const CsvReader& reader) {
@@ -259,6 +272,10 @@ absl::StatusOr<CsvTable> CsvTable::Read(absl::Span<const std::string> paths,
     return absl::InvalidArgumentError(absl::StrCat(
         "reading '", paths[0], "': wanted rows, found only the header"));
   }
+  if (const int64_t rows = reader.rows().num_rows();
+      reader.bad_rows().size() == rows) {
+    return AllBad(rows, reader.bad_rows().Check(rows - 1));
+  }
   reader.Finish();
   std::vector<CsvColumn> columns = std::move(reader.columns());
   const auto first_label = columns.end() - options.labels.size();
@@ -266,16 +283,18 @@ absl::StatusOr<CsvTable> CsvTable::Read(absl::Span<const std::string> paths,
   columns.erase(first_label, columns.end());
   return CsvTable(std::move(columns), std::move(labels),
                   std::move(reader.rows()), std::move(reader.file_rows()),
-                  {paths.begin(), paths.end()});
+                  std::move(reader.bad_rows()), {paths.begin(), paths.end()});
 }
 
 CsvTable::CsvTable(std::vector<CsvColumn> columns,
                    std::vector<CsvColumn> labels, FloatRows rows,
-                   FileRows file_rows, std::vector<std::string> paths)
+                   FileRows file_rows, BadRows bad_rows,
+                   std::vector<std::string> paths)
     : columns_(std::move(columns)),
       labels_(std::move(labels)),
       rows_(std::move(rows)),
       file_rows_(std::move(file_rows)),
+      bad_rows_(std::move(bad_rows)),
       paths_(std::move(paths)) {}
 
 void CsvTable::ReadRow(int64_t row, absl::Span<float> dst) const {

@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "worker/input/file/bad_rows.h"
 #include "worker/input/file/file_rows.h"
 #include "worker/input/file/float_rows.h"
 
@@ -48,6 +50,9 @@ class CsvTable {
     std::vector<CsvColumn> labels = {{"label", CsvType::kClass}};
     // Columns that need not be there.
     std::vector<std::string> ignored = {};
+    // A row with a field too many or too few, or with a value that is not of
+    // its column's type, is a bad row of the table, not an error.
+    bool keeps_bad_rows = false;
   };
 
   // Reads all `paths`, whose headers must be the same.
@@ -70,18 +75,23 @@ class CsvTable {
     return rows_.Row(row).subspan(columns_.size());
   }
 
+  // The error of a bad row, which has no values. REQUIRES: as ReadRow.
+  absl::Status Check(int64_t row) const { return bad_rows_.Check(row); }
+
   // "row 3 of 'data.csv'", from 0, for messages.
   std::string Place(int64_t row) const;
 
  private:
   CsvTable(std::vector<CsvColumn> columns, std::vector<CsvColumn> labels,
-           FloatRows rows, FileRows file_rows, std::vector<std::string> paths);
+           FloatRows rows, FileRows file_rows, BadRows bad_rows,
+           std::vector<std::string> paths);
 
   std::vector<CsvColumn> columns_;
   std::vector<CsvColumn> labels_;
   // The labels are the last values.
   FloatRows rows_;
   FileRows file_rows_;
+  BadRows bad_rows_;
   std::vector<std::string> paths_;
 };
 
