@@ -163,7 +163,7 @@ namespace muster {
 namespace {
 
 constexpr int64_t kBytesPerMb = int64_t{1} << 20;
-// About as many as gRPC, timers and signals have.
+// About as many as gRPC, input (its first), timers and signals have.
 constexpr int kOtherThreads = 16;
 // More than any card has, and few enough to be counted in bytes.
 constexpr int64_t kMaxGpuMemoryMb = int64_t{1} << 30;
@@ -306,7 +306,7 @@ absl::StatusOr<int> SetUpCores(const ResolvedCluster& cluster,
                    ComputeThreads(absl::GetFlag(FLAGS_compute_threads),
                                   cluster.spec, cluster.task));
   RETURN_IF_ERROR(
-      CheckThreads(threads + InputThreads(input, threads) + kOtherThreads));
+      CheckThreads(threads + InputThreads(input, threads) - 1 + kOtherThreads));
   return threads;
 }
 
@@ -445,7 +445,8 @@ absl::StatusOr<SavedRunOptions> MakeSavedRunOptions(
   options.train_dir = absl::GetFlag(FLAGS_train_dir);
   options.output = absl::GetFlag(FLAGS_output);
   ASSIGN_OR_RETURN(options.model.device_choice, DeviceFlags());
-  ASSIGN_OR_RETURN(options.model.compute_threads, SetUpCores(cluster));
+  ASSIGN_OR_RETURN(options.model.compute_threads,
+                   SetUpCores(cluster, training.input()));
   ASSIGN_OR_RETURN(options.init, InitFlags(command_line));
   ASSIGN_OR_RETURN(options.values, PredictionValuesFlag());
   return options;

@@ -24,7 +24,23 @@ uint64_t Below(uint64_t bound, const CounterRandom& random, uint64_t* counter) {
   }
 }
 
-absl::Status CheckOptions(const DataOrder::Options& options) {
+}  // namespace
+
+std::vector<int64_t> EpochPermutation(int64_t n, uint64_t seed, int64_t epoch,
+                                      bool shuffle) {
+  std::vector<int64_t> permutation(n);
+  std::iota(permutation.begin(), permutation.end(), 0);
+  if (!shuffle) return permutation;
+  const CounterRandom random(seed, absl::StrCat("shuffle/", epoch));
+  uint64_t counter = 0;
+  // Fisher and Yates.
+  for (int64_t i = n - 1; i > 0; --i) {
+    std::swap(permutation[i], permutation[Below(i + 1, random, &counter)]);
+  }
+  return permutation;
+}
+
+absl::Status DataOrder::Check(const Options& options) {
   if (options.batch_size < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("input.batch_size: wanted a positive number, found ",
@@ -43,25 +59,9 @@ absl::Status CheckOptions(const DataOrder::Options& options) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-std::vector<int64_t> EpochPermutation(int64_t n, uint64_t seed, int64_t epoch,
-                                      bool shuffle) {
-  std::vector<int64_t> permutation(n);
-  std::iota(permutation.begin(), permutation.end(), 0);
-  if (!shuffle) return permutation;
-  const CounterRandom random(seed, absl::StrCat("shuffle/", epoch));
-  uint64_t counter = 0;
-  // Fisher and Yates.
-  for (int64_t i = n - 1; i > 0; --i) {
-    std::swap(permutation[i], permutation[Below(i + 1, random, &counter)]);
-  }
-  return permutation;
-}
-
 absl::StatusOr<DataOrder> DataOrder::Create(int64_t num_examples,
                                             const Options& options) {
-  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  if (absl::Status status = Check(options); !status.ok()) return status;
   // Divided one by one: a product might overflow.
   const int64_t steps = num_examples / options.num_workers /
                         options.batches_per_step / options.batch_size;

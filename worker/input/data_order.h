@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "worker/input/row_position.h"
@@ -38,7 +39,10 @@ class DataOrder {
     int64_t num_workers = 1;
   };
 
-  // Errors: InvalidArgument if a number is out of range, or the data set is
+  // Errors: InvalidArgument if a number is out of range.
+  static absl::Status Check(const Options& options);
+
+  // Errors: Check's; InvalidArgument if the data set is
   // smaller than one step of all workers.
   static absl::StatusOr<DataOrder> Create(int64_t num_examples,
                                           const Options& options);

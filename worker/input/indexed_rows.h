@@ -38,6 +38,7 @@ class IndexedRows : public StepSource {
   }
   int64_t steps_per_epoch() const override { return order_.steps_per_epoch(); }
   int64_t step_rows() const override { return order_.step_rows(); }
+  RowOrder order() const override { return RowOrder::kPermutation; }
 
  private:
   IndexedRows(const DataSet* data_set, DataOrder order, int64_t batch_size,

@@ -11,6 +11,7 @@
 #include "worker/input/data_order.h"
 #include "worker/input/indexed_rows.h"
 #include "worker/input/input_threads.h"
+#include "worker/input/streamed_rows.h"
 
 namespace muster {
 namespace {
@@ -24,19 +25,18 @@ int64_t StepsAhead(const InputPipeline::Options& options) {
          options.batches_per_tower;
 }
 
-absl::Status CheckBatches(const DataSet& data_set,
-                          const InputPipeline::Options& options,
-                          int64_t limit_bytes) {
+absl::Status CheckBatches(const Shape& example_shape, int64_t num_targets,
+                          const InputPipeline::Options& options) {
   const int64_t rows = SaturatingProduct(
       SaturatingProduct(StepsAhead(options) + 1, options.batches_per_step),
       options.batch_size);
   const int64_t row_bytes =
-      data_set.example_shape().num_elements() * int64_t{sizeof(float)} +
-      std::max<int64_t>(1, data_set.num_targets()) * int64_t{sizeof(float)};
+      (example_shape.num_elements() + std::max<int64_t>(1, num_targets)) *
+      int64_t{sizeof(float)};
   return CheckMemory(
       absl::StrCat("input: ", rows, " rows in batches, with input.prefetch=",
                    options.prefetch, ","),
-      SaturatingProduct(rows, row_bytes), limit_bytes);
+      SaturatingProduct(rows, row_bytes), OwnMemoryLimit());
 }
 
 DataOrder::Options OrderOptions(const InputPipeline::Options& options) {
@@ -50,10 +50,7 @@ DataOrder::Options OrderOptions(const InputPipeline::Options& options) {
   return order;
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<InputPipeline>> InputPipeline::Create(
-    const DataSet* data_set, const Options& options) {
+absl::Status CheckOptions(const InputPipeline::Options& options) {
   if (options.prefetch < 0 || options.prefetch > kMaxPrefetch) {
     return absl::InvalidArgumentError(
         absl::StrCat("input.prefetch: wanted 0 to ", kMaxPrefetch, ", found ",
@@ -67,13 +64,37 @@ absl::StatusOr<std::unique_ptr<InputPipeline>> InputPipeline::Create(
   if (options.threads < 1 || options.threads > kMaxInputThreads) {
     return absl::InvalidArgumentError(
         absl::StrCat("input.threads: wanted 1 to ", kMaxInputThreads,
-                     ", found ", options.threads, options.bad_records));
+                     ", found ", options.threads));
   }
-  ASSIGN_OR_RETURN(const RowPosition start, ReadRowPosition(options.start));
-  RETURN_IF_ERROR(CheckBatches(*data_set, options, OwnMemoryLimit()));
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<StepSource> source,
-      IndexedRows::Create(data_set, OrderOptions(options), options.threads));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<StepSource>> MakeSource(
+    const InputData& data, const InputPipeline::Options& options) {
+  const DataOrder::Options order = OrderOptions(options);
+  if (data.data_set != nullptr) {
+    RETURN_IF_ERROR(CheckBatches(data.data_set->example_shape(),
+                                 data.data_set->num_targets(), options));
+    return IndexedRows::Create(data.data_set, order, options.threads,
+                               options.bad_records);
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<ExampleStream> stream, data.open_stream());
+  RETURN_IF_ERROR(
+      CheckBatches(stream->example_shape(), stream->num_targets(), options));
+  return StreamedRows::Create(
+      std::move(stream),
+      {order, options.shuffle_buffer, options.threads, options.bad_records});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<InputPipeline>> InputPipeline::Create(
+    const InputData& data, const Options& options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  ASSIGN_OR_RETURN(std::unique_ptr<StepSource> source,
+                   MakeSource(data, options));
+  ASSIGN_OR_RETURN(const RowPosition start,
+                   ReadRowPosition(options.start, source->order()));
   return absl::WrapUnique(new InputPipeline(std::move(source), options, start));
 }
 
@@ -131,7 +152,8 @@ InputPipeline::PreparedStep InputPipeline::Peek() {
 }
 
 bool InputPipeline::IsAt(const DataPosition& position) const {
-  const absl::StatusOr<RowPosition> at = ReadRowPosition(position);
+  const absl::StatusOr<RowPosition> at =
+      ReadRowPosition(position, source_->order());
   return at.ok() && *at == position_;
 }
 

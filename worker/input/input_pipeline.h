@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,20 +18,36 @@
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/row_position.h"
 #include "worker/input/step_source.h"
+#include "worker/input/stream/example_stream.h"
 
 namespace muster {
 
-// The batches of one worker, endlessly, in the order of DataOrder: for each of
-// its steps as many as its towers and the accumulation of gradients want, which
-// are consecutive slices of the step's rows. A thread prepares `prefetch` of
-// them ahead in recycled buffers, with others that read and map rows at the
-// same time; the order, the bits and the errors do not depend on either number.
-// For one thread; destroying the pipeline stops its own.
+// What an InputPipeline reads: one of the two.
+struct InputData {
+  // A data set is one without more words.
+  InputData(const DataSet* set) : data_set(set) {}  // NOLINT
+  explicit InputData(OpenStream stream) : open_stream(std::move(stream)) {}
+
+  // Outlives what reads it.
+  const DataSet* data_set = nullptr;
+  OpenStream open_stream;
+};
+
+// The batches of one worker, endlessly, in the order of DataOrder, or of
+// StreamedRows: for each of its steps as many as its towers and the
+// accumulation of gradients want, which are consecutive slices of the step's
+// rows. A thread prepares `prefetch` of them ahead in recycled buffers, with
+// others that read and map rows at the same time; the order, the bits and the
+// errors do not depend on either number. For one thread; destroying the
+// pipeline stops its own.
 class InputPipeline {
  public:
   struct Options {
     uint64_t seed = 0;
+    // Of a data set.
     bool shuffle = true;
+    // Of a stream: EndlessRecords' buffer.
+    int64_t shuffle_buffer = 0;
     // Rows of one batch.
     int64_t batch_size = 1;
     // Batches of one local step.
@@ -46,18 +63,18 @@ class InputPipeline {
     int64_t batches_per_tower = 1;
     // Threads that prepare the rows of a step.
     int threads = 1;
-    // Counts the bad records that others take the place of (IndexedRows says
-    // which); outlives the pipeline. Null: they are errors.
+    // Counts the bad records that others take the place of (IndexedRows and
+    // StreamedRows say which); outlives the pipeline. Null: they are errors.
     BadRecords* bad_records = nullptr;
     // Starts the thread that prepares ahead, and waits for it.
     const Clock* clock = SystemClock();
   };
 
-  // `data_set` must outlive the pipeline. Errors: InvalidArgument (an option
-  // out of range, a start of an unknown kind, or a data set smaller than one
-  // step of all workers).
+  // Errors: InvalidArgument (an option out of range, a start of an unknown
+  // kind, or a data set smaller than one step of all workers); those of opening
+  // the stream.
   static absl::StatusOr<std::unique_ptr<InputPipeline>> Create(
-      const DataSet* data_set, const Options& options);
+      const InputData& data, const Options& options);
 
   InputPipeline(const InputPipeline&) = delete;
   InputPipeline& operator=(const InputPipeline&) = delete;
@@ -80,7 +97,7 @@ class InputPipeline {
 
   // Where another pipeline goes on after what Next has returned.
   DataPosition position() const {
-    return MakeDataPosition(position_, source_->step_rows());
+    return MakeDataPosition(position_, source_->step_rows(), source_->order());
   }
   // Is it there? Not at what is no position.
   bool IsAt(const DataPosition& position) const;

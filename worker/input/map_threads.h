@@ -33,6 +33,7 @@ class MapThreads {
   absl::Status ForEachRow(int64_t rows,
                           absl::FunctionRef<absl::Status(int64_t)> prepare);
 
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   // No further row is begun, now or ever.
   void Stop() { stopped_.store(true, std::memory_order_relaxed); }
 

@@ -37,6 +37,8 @@ class StepSource {
 
   // Rows that one step of all workers takes.
   virtual int64_t step_rows() const = 0;
+
+  virtual RowOrder order() const = 0;
 };
 
 }  // namespace muster

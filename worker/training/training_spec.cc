@@ -217,6 +217,41 @@ absl::Status ValidateInput(const InputSpec& input) {
   return CheckNotNegative("input.synthetic_classes", input.synthetic_classes());
 }
 
+absl::Status WithStream(absl::string_view field, absl::string_view advice) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      field,
+      ": with input.stream nobody knows how many examples an epoch has; ",
+      advice));
+}
+
+absl::Status ValidateStream(const TrainingSpec& spec) {
+  const InputSpec& input = spec.input();
+  RETURN_IF_ERROR(CheckRange<int64_t>(
+      "input.shuffle_buffer", input.shuffle_buffer(), 0, kMaxBatchSize,
+      absl::StrCat("from 0 to ", kMaxBatchSize)));
+  if (!input.stream()) {
+    if (input.shuffle_buffer() == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "input.shuffle_buffer is of input.stream; without it all rows are "
+        "shuffled: leave it out");
+  }
+  if (!input.shuffle() && input.shuffle_buffer() > 1) {
+    return absl::InvalidArgumentError(
+        "input.shuffle is false, and input.shuffle_buffer is set: leave one of "
+        "them out");
+  }
+  if (spec.stop().epochs() > 0) {
+    return WithStream("stop.epochs", "set stop.steps or stop.seconds");
+  }
+  if (FallsOverTraining(spec.optimizer().schedule())) {
+    return WithStream("optimizer.schedule.decay_steps", "set it");
+  }
+  if (input.global_batch_size() > 0) {
+    return WithStream("input.global_batch_size", "set input.batch_size");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateStop(const TrainingSpec& spec) {
   const StopSpec& stop = spec.stop();
   RETURN_IF_ERROR(CheckCount("stop.steps", stop.steps()));
@@ -323,6 +358,7 @@ std::string StopSource(const TrainingSpec& spec, absl::string_view source,
 absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
   RETURN_IF_ERROR(ValidateModel(spec.model()));
   RETURN_IF_ERROR(ValidateInput(spec.input()));
+  RETURN_IF_ERROR(ValidateStream(spec));
   RETURN_IF_ERROR(
       Annotate(ValidateOptimizer(spec.optimizer(), spec.stop()), "optimizer"));
   RETURN_IF_ERROR(ValidateReplication(spec.replication()));

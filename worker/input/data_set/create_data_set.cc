@@ -75,9 +75,10 @@ absl::StatusOr<std::unique_ptr<DataSet>> OpenStored(
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
-    const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
-    const LabelSpec& labels) {
+absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
+                                                  const Shape& input_shape,
+                                                  uint64_t seed, Split split,
+                                                  const LabelSpec& labels) {
   const absl::StatusOr<DataSetType> type = DataSetRegistry::Find(spec.type());
   if (!type.ok()) {
     return absl::InvalidArgumentError(
@@ -86,10 +87,19 @@ absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
   RETURN_IF_ERROR(CheckColumns(spec, *type));
   DataSetRequest request = {spec, input_shape, seed, split, labels};
   ASSIGN_OR_RETURN(request.example_shape, StoredShape(spec, input_shape));
+  return request;
+}
+
+absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
+    const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
+    const LabelSpec& labels) {
+  ASSIGN_OR_RETURN(DataSetRequest request,
+                   MakeDataSetRequest(spec, input_shape, seed, split, labels));
+  ASSIGN_OR_RETURN(const DataSetType type, DataSetRegistry::Find(spec.type()));
   const bool targets_of_classes =
-      labels.kind == LabelKind::kTargets && !type->has_targets;
+      labels.kind == LabelKind::kTargets && !type.has_targets;
   if (targets_of_classes) request.labels = {};
-  absl::StatusOr<std::unique_ptr<DataSet>> created = OpenStored(*type, request);
+  absl::StatusOr<std::unique_ptr<DataSet>> created = OpenStored(type, request);
   if (!created.ok() && spec.shape().empty() && !spec.map().empty()) {
     return Annotate(created.status(),
                     "input.map without input.shape, so that the data set must "

@@ -8,7 +8,7 @@ _FILES = [":example_layout", ":file_data_set", ":find_part"]
 
 DATA_SETS = {
     "cifar": _FILES + ["//worker/input/file:cifar_file"],
-    "csv": [":example_layout", ":find_part", "//worker/input/file:csv_table"],
+    "csv": [":csv_labels", ":example_layout", ":find_part", "//worker/input/file:csv_table"],
     "idx": [":example_layout", ":idx_file"],
     "image_folder": [
         ":example_image",

@@ -43,6 +43,11 @@ class ImageFolderDataSet : public DataSet {
   std::string LargestLabelPlace() const override {
     return absl::StrCat("'", files_.back().path, "'");
   }
+  std::vector<std::string> Files() const override {
+    std::vector<std::string> paths;
+    for (const ImageFile& file : files_) paths.push_back(file.path);
+    return paths;
+  }
   absl::Status Read(int64_t index, const ExampleMemory& into) const override {
     const ImageFile& file = files_[index];
     if (into.label != nullptr) *into.label = file.class_index;
