@@ -12,8 +12,9 @@ import argparse
 import os
 import sys
 
-from benchmark import (data_plane, figures, large, processes, quiet, report,
-                       saves, start, targets_table, timeline, training)
+from benchmark import (data_plane, figures, input_pipeline, large, processes,
+                       quiet, report, saves, start, targets_table, timeline,
+                       training)
 
 PARTS = (data_plane.PART, data_plane.GRID_PART, data_plane.OPTIMIZER_PART,
          data_plane.SIZE_PART, large.PART, training.PART, start.PART)
@@ -65,6 +66,10 @@ def parse_arguments(argv):
     parser.add_argument("--saves", action="store_true",
                         help="instead: the time of a step while a checkpoint "
                         "is written and while none is, in the same run")
+    parser.add_argument("--input", action="store_true",
+                        help="instead: steps/s over input threads, apply "
+                        "threads and towers, and how many JPEGs a core "
+                        "decodes, beside torch's DataLoader if that can be had")
     parser.add_argument("--peers", action="store_true",
                         help="also the same model in PyTorch and TensorFlow "
                         "and the same pushes and pulls in ps-lite; the first "
@@ -146,6 +151,9 @@ def main(argv):
     try:
         if options.saves:
             report.write_json(options.out, saves.measure(options))
+            return 0
+        if options.input:
+            report.write_json(options.out, input_pipeline.measure(options))
             return 0
         drawer = options.pictures and python_with_matplotlib()
         for page in filter(None, (options.table, options.ratios)):

@@ -26,6 +26,7 @@ _WORKER = [
     ["worker/backend", "worker/client/link", "worker/input/file", "worker/input/image", "worker/input/map"],
     ["worker/client", "worker/layer"],
     ["worker/input/data_set", "worker/metric", "worker/model"],
+    ["worker/input/stream"],
     ["worker/input"],
     ["worker/executor"],
     ["worker/tower"],

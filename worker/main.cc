@@ -41,6 +41,7 @@
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/client/link/shard_link.h"
 #include "worker/ctl/retired_flags.h"
+#include "worker/input/input_threads.h"
 #include "worker/session/session_messages.h"
 #include "worker/standalone_links.h"
 #include "worker/task/compute_cores.h"
@@ -162,7 +163,7 @@ namespace muster {
 namespace {
 
 constexpr int64_t kBytesPerMb = int64_t{1} << 20;
-// About as many as gRPC, input, timers and signals have.
+// About as many as gRPC, input (its first), timers and signals have.
 constexpr int kOtherThreads = 16;
 // More than any card has, and few enough to be counted in bytes.
 constexpr int64_t kMaxGpuMemoryMb = int64_t{1} << 30;
@@ -298,12 +299,14 @@ PrintingOptions PrintingFlags(const TaskId& self) {
 }
 
 // Pins this process, and says how many threads compute.
-absl::StatusOr<int> SetUpCores(const ResolvedCluster& cluster) {
+absl::StatusOr<int> SetUpCores(const ResolvedCluster& cluster,
+                               const InputSpec& input) {
   RETURN_IF_ERROR(PinToCpus(absl::GetFlag(FLAGS_cpus)));
   ASSIGN_OR_RETURN(const int threads,
                    ComputeThreads(absl::GetFlag(FLAGS_compute_threads),
                                   cluster.spec, cluster.task));
-  RETURN_IF_ERROR(CheckThreads(threads + kOtherThreads));
+  RETURN_IF_ERROR(
+      CheckThreads(threads + InputThreads(input, threads) - 1 + kOtherThreads));
   return threads;
 }
 
@@ -370,7 +373,8 @@ absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
   options.incarnation = NewIncarnation();
   ASSIGN_OR_RETURN(options.device_choice, DeviceFlags());
   ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
-  ASSIGN_OR_RETURN(options.compute_threads, SetUpCores(cluster));
+  ASSIGN_OR_RETURN(options.compute_threads,
+                   SetUpCores(cluster, options.training.input()));
   return options;
 }
 
@@ -441,7 +445,8 @@ absl::StatusOr<SavedRunOptions> MakeSavedRunOptions(
   options.train_dir = absl::GetFlag(FLAGS_train_dir);
   options.output = absl::GetFlag(FLAGS_output);
   ASSIGN_OR_RETURN(options.model.device_choice, DeviceFlags());
-  ASSIGN_OR_RETURN(options.model.compute_threads, SetUpCores(cluster));
+  ASSIGN_OR_RETURN(options.model.compute_threads,
+                   SetUpCores(cluster, training.input()));
   ASSIGN_OR_RETURN(options.init, InitFlags(command_line));
   ASSIGN_OR_RETURN(options.values, PredictionValuesFlag());
   return options;

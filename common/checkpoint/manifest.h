@@ -17,7 +17,8 @@ namespace muster {
 //   1: the first one
 //   2: the times, and the last line: a CRC of all bytes of the text before it
 //   3: positions in the data are messages; before, counts of steps
-inline constexpr int kCheckpointFormatVersion = 3;
+//   4: the files of the data, which the CRC of an older reader would miss
+inline constexpr int kCheckpointFormatVersion = 4;
 inline constexpr int kFirstFormatWithPositions = 3;
 
 // The text of manifest.textproto, with format_version and manifest_crc32c set.

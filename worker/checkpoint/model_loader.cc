@@ -9,6 +9,7 @@
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
 #include "worker/client/call_status.h"
+#include "worker/input/data_files.h"
 
 namespace muster {
 
@@ -88,7 +89,19 @@ absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
   if (!positions.note.empty()) {
     options_.reporter.Info(positions.note);
   }
+  SayIfDataChanged(manifest);
   return loaded;
+}
+
+void ModelLoader::SayIfDataChanged(const CheckpointManifest& manifest) const {
+  // Older ones do not know.
+  if (!manifest.has_data()) return;
+  const std::string change = DescribeChange(manifest.data(), options_.data);
+  if (change.empty()) return;
+  options_.reporter.Info(absl::StrCat(
+      "the training data are not those of the checkpoint, and the training "
+      "goes on with them: ",
+      change));
 }
 
 absl::Status ModelLoader::RestorePiece(const CheckpointReader& reader,

@@ -9,6 +9,7 @@
 #include "common/base/reporter.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
+#include "proto/checkpoint.pb.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/checkpoint/worker_positions.h"
 #include "worker/client/parameter_client.h"
@@ -37,6 +38,8 @@ class ModelLoader : public ModelSource {
     // Who will take steps, and of which rows.
     std::vector<TaskId> tasks;
     TakenRows rows;
+    // What the run trains on: if a checkpoint was of other data, that is said.
+    DataFiles data;
     Reporter reporter;
   };
 
@@ -53,6 +56,7 @@ class ModelLoader : public ModelSource {
   // The model of a checkpoint that was found to be usable.
   absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader,
                                       RestoredPositions positions);
+  void SayIfDataChanged(const CheckpointManifest& manifest) const;
   LoadEvent Initialize();
   absl::Status MakeValues();
   absl::StatusOr<LoadedModel> SendValues();

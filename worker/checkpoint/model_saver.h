@@ -54,6 +54,8 @@ class ModelSaver {
     // The slots of each trainable parameter, without "t".
     std::vector<std::string> slots;
     int64_t seed = 0;
+    // What the run trains on.
+    DataFiles data;
     Retention retention;
     // How long the run had trained before this process.
     absl::Duration trained_before;

@@ -8,7 +8,6 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/cluster/task_id.h"
-#include "worker/input/row_position.h"
 
 namespace muster {
 namespace {
@@ -58,11 +57,12 @@ std::string MakePositions(const TakenRows& rows, int64_t examples,
       suggested.epoch, " (counted from 0), by its ", examples, " examples");
 }
 
-absl::StatusOr<RowPosition> SmallestPosition(const Positions& workers) {
+absl::StatusOr<RowPosition> SmallestPosition(const Positions& workers,
+                                             RowOrder order) {
   std::optional<RowPosition> smallest;
   for (const WorkerPosition& worker : workers) {
     ASSIGN_OR_RETURN(const RowPosition position,
-                     ReadRowPosition(worker.position()));
+                     ReadRowPosition(worker.position(), order));
     smallest = std::min(smallest.value_or(position), position);
   }
   return smallest.value_or(RowPosition());
@@ -110,10 +110,11 @@ absl::StatusOr<RestoredPositions> RestorePositions(
   if (manifest.format_version() < kFirstFormatWithPositions) {
     restored.note = MakePositions(rows, manifest.examples(), &saved);
   }
-  ASSIGN_OR_RETURN(const RowPosition smallest, SmallestPosition(saved));
+  ASSIGN_OR_RETURN(const RowPosition smallest,
+                   SmallestPosition(saved, rows.order));
   const int64_t step_rows =
       rows.worker_rows * static_cast<int64_t>(tasks.size());
-  restored.start = MakeDataPosition(smallest, step_rows);
+  restored.start = MakeDataPosition(smallest, step_rows, rows.order);
   const bool same_steps = HadSameSteps(saved, tasks, step_rows);
   for (const TaskId& task : tasks) {
     WorkerState worker;

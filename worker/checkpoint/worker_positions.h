@@ -11,6 +11,7 @@
 #include "proto/cluster.pb.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/training.pb.h"
+#include "worker/input/row_position.h"
 
 namespace muster {
 
@@ -20,6 +21,7 @@ struct TakenRows {
   int64_t num_examples = 0;
   // Rows of one step of one worker.
   int64_t worker_rows = 0;
+  RowOrder order = RowOrder::kPermutation;
 };
 
 // Where the workers of a restored run go on.

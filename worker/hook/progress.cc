@@ -13,6 +13,9 @@ namespace {
 // Fast enough to look alive, slow enough to be read.
 constexpr absl::Duration kTerminalEvery = absl::Milliseconds(500);
 
+// Of the time: below it, more input threads would change nothing to speak of.
+constexpr double kLeastInputWait = 0.05;
+
 constexpr absl::string_view kEraseLine = "\r\x1b[2K";
 constexpr absl::string_view kCyan = "\x1b[36m";
 constexpr absl::string_view kPlain = "\x1b[0m";
@@ -84,6 +87,13 @@ std::string Progress::Line() const {
       ReadableNumber(meter_.steps_per_s(), 3), meter_.examples_per_s(),
       meter_.mean_staleness());
   if (dropped_ > 0) absl::StrAppend(&line, " dropped=", dropped_);
+  if (meter_.input_wait() >= kLeastInputWait) {
+    absl::StrAppendFormat(&line, " input_wait=%.0f%%",
+                          100 * meter_.input_wait());
+  }
+  const int64_t bad =
+      options_.bad_records == nullptr ? 0 : options_.bad_records();
+  if (bad > 0) absl::StrAppend(&line, " bad_records=", bad);
   const double rate = meter_.global_steps_per_s();
   if (options_.target_step > 0 && rate > 0) {
     const int64_t steps =

@@ -20,7 +20,9 @@ namespace muster {
 //
 // step is the global step; loss, rates and staleness are this worker's means
 // since the line before. dropped=K, once there are any, are the steps of this
-// process that were dropped in synchronous replication.
+// process that were dropped in synchronous replication; bad_records=K the rows
+// that it has passed over (input.on_bad_record). input_wait=34% says that so
+// much of the time went by while steps waited for their rows, if it is much.
 class Progress : public Hook {
  public:
   struct Options {
@@ -32,6 +34,8 @@ class Progress : public Hook {
     absl::Duration every = absl::Seconds(10);
     // Global step at which the training stops; 0: not known.
     int64_t target_step = 0;
+    // The bad records that were passed over; null: none ever are.
+    std::function<int64_t()> bad_records;
     // Before the line on a terminal: "worker 0".
     std::string label;
   };

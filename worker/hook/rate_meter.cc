@@ -15,6 +15,7 @@ void RateMeter::Add(const StepRecord& step) {
   examples_ += step.examples;
   loss_sum_ += step.loss;
   staleness_sum_ += step.staleness;
+  waited_ += step.times.read - step.times.read_begun;
 }
 
 }  // namespace muster

@@ -27,6 +27,11 @@ class RateMeter {
   double mean_staleness() const {
     return steps_ == 0 ? 0 : staleness_sum_ / steps_;
   }
+  // The fraction of the window in which steps waited for their rows; 0 while it
+  // has no length.
+  double input_wait() const {
+    return now_ > start_ ? absl::FDivDuration(waited_, length()) : 0;
+  }
   absl::Duration length() const { return now_ - start_; }
 
  private:
@@ -43,6 +48,7 @@ class RateMeter {
   int64_t examples_ = 0;
   double loss_sum_ = 0;
   double staleness_sum_ = 0;
+  absl::Duration waited_;
 };
 
 }  // namespace muster

@@ -64,6 +64,8 @@ absl::Status TrainingSummaries::AfterStep(const StepRecord& step) {
   sums_.loss += step.loss;
   sums_.accuracy += step.accuracy;
   sums_.global_step = step.global_step;
+  sums_.waited += step.times.read - step.times.read_begun;
+  sums_.length += step.times.ended - step.times.begun;
   for (TowerPoint& tower : towers_) tower.loss_sum += tower.loss;
   if (!std::exchange(due_, false)) return absl::OkStatus();
   Summary summary;
@@ -91,6 +93,10 @@ void TrainingSummaries::WritePoint(Summary summary) {
   for (size_t t = 0; t < towers_.size(); ++t) {
     AddScalar(absl::StrCat("tower_", t, "/loss"),
               std::exchange(towers_[t].loss_sum, 0) / steps, &summary);
+  }
+  if (sums_.length > absl::ZeroDuration()) {
+    AddScalar("input_wait", absl::FDivDuration(sums_.waited, sums_.length),
+              &summary);
   }
   AddScalar("learning_rate", learning_rate_.At(sums_.global_step), &summary);
   write_(sums_.global_step, std::move(summary));

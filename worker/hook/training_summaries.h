@@ -43,6 +43,9 @@ class TrainingSummaries : public Hook {
     double loss = 0;
     double accuracy = 0;
     int64_t global_step = 0;
+    // Of the steps, and of their waits for rows.
+    absl::Duration length;
+    absl::Duration waited;
   };
 
   // One tower's part of the next point.

@@ -1,5 +1,6 @@
 #include "worker/input/batch.h"
 
+#include <atomic>
 #include <cassert>
 
 #include "absl/algorithm/container.h"
@@ -46,6 +47,11 @@ const BatchTensor& Batch::label_tensor() const {
   });
   assert(found != tensors.end());
   return *found;
+}
+
+int64_t NewBatchId() {
+  static std::atomic<int64_t> last{0};
+  return ++last;
 }
 
 Batch MakeLabelledBatch(int64_t room, const Shape& row_shape,

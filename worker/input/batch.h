@@ -50,8 +50,7 @@ struct Batch {
   // Rows of each tensor that are filled; those after them hold nothing of
   // meaning.
   int64_t rows = 0;
-  // The number of these contents: no other filling of any batch has it; 0:
-  // none.
+  // The number of these contents, a NewBatchId(); 0: none.
   int64_t id = 0;
 
   // Adds a tensor of zeros with room for `room` rows. REQUIRES: a known type,
@@ -91,6 +90,9 @@ struct Batch {
   // The index among `tensors`. Errors: those of Get.
   absl::StatusOr<int> Find(absl::string_view name, DataType dtype) const;
 };
+
+// A number that no other filling of any batch has. Thread-safe.
+int64_t NewBatchId();
 
 // A batch of no rows yet, with room for `room` of 'input' and 'labels', which
 // are classes, or `num_targets` targets a row.

@@ -24,7 +24,23 @@ uint64_t Below(uint64_t bound, const CounterRandom& random, uint64_t* counter) {
   }
 }
 
-absl::Status CheckOptions(const DataOrder::Options& options) {
+}  // namespace
+
+std::vector<int64_t> EpochPermutation(int64_t n, uint64_t seed, int64_t epoch,
+                                      bool shuffle) {
+  std::vector<int64_t> permutation(n);
+  std::iota(permutation.begin(), permutation.end(), 0);
+  if (!shuffle) return permutation;
+  const CounterRandom random(seed, absl::StrCat("shuffle/", epoch));
+  uint64_t counter = 0;
+  // Fisher and Yates.
+  for (int64_t i = n - 1; i > 0; --i) {
+    std::swap(permutation[i], permutation[Below(i + 1, random, &counter)]);
+  }
+  return permutation;
+}
+
+absl::Status DataOrder::Check(const Options& options) {
   if (options.batch_size < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("input.batch_size: wanted a positive number, found ",
@@ -43,25 +59,9 @@ absl::Status CheckOptions(const DataOrder::Options& options) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-std::vector<int64_t> EpochPermutation(int64_t n, uint64_t seed, int64_t epoch,
-                                      bool shuffle) {
-  std::vector<int64_t> permutation(n);
-  std::iota(permutation.begin(), permutation.end(), 0);
-  if (!shuffle) return permutation;
-  const CounterRandom random(seed, absl::StrCat("shuffle/", epoch));
-  uint64_t counter = 0;
-  // Fisher and Yates.
-  for (int64_t i = n - 1; i > 0; --i) {
-    std::swap(permutation[i], permutation[Below(i + 1, random, &counter)]);
-  }
-  return permutation;
-}
-
 absl::StatusOr<DataOrder> DataOrder::Create(int64_t num_examples,
                                             const Options& options) {
-  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  if (absl::Status status = Check(options); !status.ok()) return status;
   // Divided one by one: a product might overflow.
   const int64_t steps = num_examples / options.num_workers /
                         options.batches_per_step / options.batch_size;
@@ -93,16 +93,14 @@ uint64_t DataOrder::StepNumber(const RowPosition& after) const {
          static_cast<uint64_t>(after.rows / step_rows());
 }
 
-absl::Span<const int64_t> DataOrder::Rows(const RowPosition& position) {
+absl::Span<const int64_t> DataOrder::Epoch(const RowPosition& position) {
   const RowPosition begin = BeginOf(position);
   if (begin.epoch != epoch_) {
     permutation_ = EpochPermutation(num_examples_, options_.seed, begin.epoch,
                                     options_.shuffle);
     epoch_ = begin.epoch;
   }
-  return absl::MakeConstSpan(permutation_)
-      .subspan(begin.rows + options_.worker_index * rows_per_step_,
-               rows_per_step_);
+  return permutation_;
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "worker/input/row_position.h"
@@ -38,7 +39,10 @@ class DataOrder {
     int64_t num_workers = 1;
   };
 
-  // Errors: InvalidArgument if a number is out of range, or the data set is
+  // Errors: InvalidArgument if a number is out of range.
+  static absl::Status Check(const Options& options);
+
+  // Errors: Check's; InvalidArgument if the data set is
   // smaller than one step of all workers.
   static absl::StatusOr<DataOrder> Create(int64_t num_examples,
                                           const Options& options);
@@ -57,9 +61,19 @@ class DataOrder {
   uint64_t StepNumber(const RowPosition& after) const;
 
   // The indices of the step that begins at `position`, or with the next epoch
-  // if too few rows are left of this one. Valid until the next call. REQUIRES:
-  // counts. Going on to another epoch costs O(n), another step nothing.
-  absl::Span<const int64_t> Rows(const RowPosition& position);
+  // if too few rows are left of this one: those of Epoch from FirstPlace on.
+  // Valid until the next call. REQUIRES: counts.
+  absl::Span<const int64_t> Rows(const RowPosition& position) {
+    return Epoch(position).subspan(FirstPlace(position), rows_per_step_);
+  }
+
+  // The order of that step's epoch. Valid until the next call. Going on to
+  // another epoch costs O(n), another step nothing.
+  absl::Span<const int64_t> Epoch(const RowPosition& position);
+  // Where this worker's rows of the step begin in it.
+  int64_t FirstPlace(const RowPosition& position) const {
+    return BeginOf(position).rows + options_.worker_index * rows_per_step_;
+  }
 
   // Where the step that is taken from `position` begins: there, or with the
   // next epoch.

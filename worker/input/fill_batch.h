@@ -4,7 +4,8 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/types/span.h"
+#include "absl/status/statusor.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
 
@@ -13,19 +14,22 @@ namespace muster {
 // An empty batch with room for `batch_size` examples of `data_set`.
 Batch MakeBatch(const DataSet& data_set, int64_t batch_size);
 
-// Fills `batch` with the examples of these indices as they are in `epoch`, and
-// gives it a new id; allocates nothing. Of a set without labels the batch's
-// stay as they are. REQUIRES: the batch has room for them. Errors:
-// DataSet::Read's.
-absl::Status FillBatch(const DataSet& data_set,
-                       absl::Span<const int64_t> indices, int64_t epoch,
-                       Batch& batch);
+// Has a row a class or targets? Else a batch's labels stay as they are.
+inline bool IsLabelled(const DataSet& data_set) {
+  return data_set.num_targets() > 0 || data_set.num_classes() > 0;
+}
 
 // Fills `batch` with the examples from `first` on, in order, as many as there
 // are and have room, and gives it a new id. `batch.rows` is 0 after the last
 // one. Errors: DataSet::Read's.
 absl::Status FillBatchInOrder(const DataSet& data_set, int64_t first,
                               Batch& batch);
+
+// The same without the bad records among them, which `bad_records` counts;
+// null: they are errors. Returns the index after the last example that was
+// looked at.
+absl::StatusOr<int64_t> FillBatchInOrder(const DataSet& data_set, int64_t first,
+                                         BadRecords* bad_records, Batch& batch);
 
 }  // namespace muster
 

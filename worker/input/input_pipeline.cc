@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
-#include "worker/input/fill_batch.h"
+#include "worker/input/data_order.h"
+#include "worker/input/indexed_rows.h"
+#include "worker/input/input_threads.h"
+#include "worker/input/streamed_rows.h"
 
 namespace muster {
 namespace {
@@ -21,24 +25,18 @@ int64_t StepsAhead(const InputPipeline::Options& options) {
          options.batches_per_tower;
 }
 
-// The order of an epoch, and the batches. REQUIRES: what DataOrder checks.
-absl::Status CheckSize(const DataSet& data_set,
-                       const InputPipeline::Options& options,
-                       int64_t limit_bytes) {
+absl::Status CheckBatches(const Shape& example_shape, int64_t num_targets,
+                          const InputPipeline::Options& options) {
   const int64_t rows = SaturatingProduct(
       SaturatingProduct(StepsAhead(options) + 1, options.batches_per_step),
       options.batch_size);
   const int64_t row_bytes =
-      data_set.example_shape().num_elements() * int64_t{sizeof(float)} +
-      std::max<int64_t>(1, data_set.num_targets()) * int64_t{sizeof(float)};
-  RETURN_IF_ERROR(CheckMemory(
+      (example_shape.num_elements() + std::max<int64_t>(1, num_targets)) *
+      int64_t{sizeof(float)};
+  return CheckMemory(
       absl::StrCat("input: ", rows, " rows in batches, with input.prefetch=",
                    options.prefetch, ","),
-      SaturatingProduct(rows, row_bytes), limit_bytes));
-  return CheckMemory(
-      absl::StrCat("input: the order of ", data_set.num_examples(),
-                   " training examples"),
-      SaturatingProduct(data_set.num_examples(), sizeof(int64_t)), limit_bytes);
+      SaturatingProduct(rows, row_bytes), OwnMemoryLimit());
 }
 
 DataOrder::Options OrderOptions(const InputPipeline::Options& options) {
@@ -52,10 +50,7 @@ DataOrder::Options OrderOptions(const InputPipeline::Options& options) {
   return order;
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<InputPipeline>> InputPipeline::Create(
-    const DataSet* data_set, const Options& options) {
+absl::Status CheckOptions(const InputPipeline::Options& options) {
   if (options.prefetch < 0 || options.prefetch > kMaxPrefetch) {
     return absl::InvalidArgumentError(
         absl::StrCat("input.prefetch: wanted 0 to ", kMaxPrefetch, ", found ",
@@ -66,25 +61,51 @@ absl::StatusOr<std::unique_ptr<InputPipeline>> InputPipeline::Create(
         "input pipeline: wanted 1 or more batches a step and a tower, found ",
         options.batches_per_step, " and ", options.batches_per_tower));
   }
-  ASSIGN_OR_RETURN(const RowPosition start, ReadRowPosition(options.start));
-  ASSIGN_OR_RETURN(DataOrder order, DataOrder::Create(data_set->num_examples(),
-                                                      OrderOptions(options)));
-  RETURN_IF_ERROR(CheckSize(*data_set, options, OwnMemoryLimit()));
-  return std::unique_ptr<InputPipeline>(
-      new InputPipeline(data_set, options, start, std::move(order)));
+  if (options.threads < 1 || options.threads > kMaxInputThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input.threads: wanted 1 to ", kMaxInputThreads,
+                     ", found ", options.threads));
+  }
+  return absl::OkStatus();
 }
 
-InputPipeline::InputPipeline(const DataSet* data_set, const Options& options,
-                             const RowPosition& start, DataOrder order)
-    : data_set_(data_set),
-      options_(options),
-      order_(std::move(order)),
-      position_(start) {
+absl::StatusOr<std::unique_ptr<StepSource>> MakeSource(
+    const InputData& data, const InputPipeline::Options& options) {
+  const DataOrder::Options order = OrderOptions(options);
+  if (data.data_set != nullptr) {
+    RETURN_IF_ERROR(CheckBatches(data.data_set->example_shape(),
+                                 data.data_set->num_targets(), options));
+    return IndexedRows::Create(data.data_set, order, options.threads,
+                               options.bad_records);
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<ExampleStream> stream, data.open_stream());
+  RETURN_IF_ERROR(
+      CheckBatches(stream->example_shape(), stream->num_targets(), options));
+  return StreamedRows::Create(
+      std::move(stream),
+      {order, options.shuffle_buffer, options.threads, options.bad_records});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<InputPipeline>> InputPipeline::Create(
+    const InputData& data, const Options& options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  ASSIGN_OR_RETURN(std::unique_ptr<StepSource> source,
+                   MakeSource(data, options));
+  ASSIGN_OR_RETURN(const RowPosition start,
+                   ReadRowPosition(options.start, source->order()));
+  return absl::WrapUnique(new InputPipeline(std::move(source), options, start));
+}
+
+InputPipeline::InputPipeline(std::unique_ptr<StepSource> source,
+                             const Options& options, const RowPosition& start)
+    : options_(options), source_(std::move(source)), position_(start) {
   // One more than is prepared: the caller reads it.
   batches_.resize(StepsAhead(options) + 1);
   for (StepBatches& step : batches_) {
     for (int64_t i = 0; i < options.batches_per_step; ++i) {
-      step.batches.push_back(MakeBatch(*data_set, options.batch_size));
+      step.batches.push_back(source_->MakeBatch());
     }
   }
   {
@@ -92,76 +113,82 @@ InputPipeline::InputPipeline(const DataSet* data_set, const Options& options,
     for (StepBatches& step : batches_) free_.push_back(&step);
   }
   if (options.prefetch > 0) {
-    thread_ = std::thread([this, start] { Prepare(start); });
+    thread_ = options_.clock->StartThread([this, start] { Prepare(start); });
   }
 }
 
 InputPipeline::~InputPipeline() {
+  source_->Stop();
   {
     absl::MutexLock lock(&mu_);
     stopped_ = true;
   }
-  if (thread_.joinable()) thread_.join();
+  thread_ = nullptr;
 }
 
 absl::StatusOr<absl::Span<const Batch>> InputPipeline::Next() {
-  if (options_.prefetch == 0) {
+  if (thread_ == nullptr) {
     Fill(position_, &batches_[0]);
     RETURN_IF_ERROR(batches_[0].status);
-    position_ = order_.After(position_);
+    position_ = batches_[0].after;
     return absl::MakeConstSpan(batches_[0].batches);
   }
   absl::MutexLock lock(&mu_);
   if (current_ != nullptr) free_.push_back(std::exchange(current_, nullptr));
-  mu_.Await(absl::Condition(this, &InputPipeline::HasReady));
+  AwaitThat(&InputPipeline::HasReady);
   // An error stays at the front: whoever asks again gets it again.
   RETURN_IF_ERROR(ready_.front()->status);
   current_ = ready_.front();
   ready_.pop_front();
-  position_ = order_.After(position_);
+  position_ = current_->after;
   return absl::MakeConstSpan(current_->batches);
 }
 
-absl::Span<const Batch> InputPipeline::Peek() {
+InputPipeline::PreparedStep InputPipeline::Peek() {
   const absl::MutexLock lock(&mu_);
   if (ready_.empty() || !ready_.front()->status.ok()) return {};
-  return absl::MakeConstSpan(ready_.front()->batches);
+  const StepBatches& step = *ready_.front();
+  return {step.batches, source_->StepNumber(step.after)};
 }
 
 bool InputPipeline::IsAt(const DataPosition& position) const {
-  const absl::StatusOr<RowPosition> at = ReadRowPosition(position);
+  const absl::StatusOr<RowPosition> at =
+      ReadRowPosition(position, source_->order());
   return at.ok() && *at == position_;
 }
 
 void InputPipeline::Fill(const RowPosition& position, StepBatches* step) {
-  const absl::Span<const int64_t> rows = order_.Rows(position);
-  const int64_t epoch = order_.BeginOf(position).epoch;
-  step->status = absl::OkStatus();
-  for (size_t i = 0; i < step->batches.size() && step->status.ok(); ++i) {
-    step->status = FillBatch(
-        *data_set_, rows.subspan(i * options_.batch_size, options_.batch_size),
-        epoch, step->batches[i]);
-  }
+  const absl::StatusOr<RowPosition> after =
+      source_->Fill(position, absl::MakeSpan(step->batches));
+  step->status = after.status();
+  if (after.ok()) step->after = *after;
 }
 
 void InputPipeline::Prepare(RowPosition position) {
-  for (;; position = order_.After(position)) {
+  while (true) {
     StepBatches* const step = TakeFree();
     if (step == nullptr) return;
     Fill(position, step);
+    const bool is_last = !step->status.ok();
+    position = step->after;
     absl::MutexLock lock(&mu_);
     ready_.push_back(step);
-    if (!step->status.ok()) return;
+    if (is_last) return;
   }
 }
 
 InputPipeline::StepBatches* InputPipeline::TakeFree() {
   absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(this, &InputPipeline::HasFreeOrStopped));
+  AwaitThat(&InputPipeline::HasFreeOrStopped);
   if (stopped_) return nullptr;
   StepBatches* const step = free_.front();
   free_.pop_front();
   return step;
+}
+
+void InputPipeline::AwaitThat(bool (InputPipeline::*condition)() const) {
+  const absl::Condition holds(this, condition);
+  options_.clock->Await(&mu_, holds, absl::InfiniteDuration());
 }
 
 }  // namespace muster

@@ -4,31 +4,50 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "common/base/clock.h"
 #include "proto/training.pb.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
-#include "worker/input/data_order.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/row_position.h"
+#include "worker/input/step_source.h"
+#include "worker/input/stream/example_stream.h"
 
 namespace muster {
 
-// The batches of one worker, endlessly, in the order of DataOrder: for each of
-// its steps as many as its towers and the accumulation of gradients want, which
-// are consecutive slices of the step's rows. A thread prepares `prefetch` of
-// them ahead in recycled buffers; the order does not depend on it. For one
-// thread; destroying the pipeline stops its own.
+// What an InputPipeline reads: one of the two.
+struct InputData {
+  // A data set is one without more words.
+  InputData(const DataSet* set) : data_set(set) {}  // NOLINT
+  explicit InputData(OpenStream stream) : open_stream(std::move(stream)) {}
+
+  // Outlives what reads it.
+  const DataSet* data_set = nullptr;
+  OpenStream open_stream;
+};
+
+// The batches of one worker, endlessly, in the order of DataOrder, or of
+// StreamedRows: for each of its steps as many as its towers and the
+// accumulation of gradients want, which are consecutive slices of the step's
+// rows. A thread prepares `prefetch` of them ahead in recycled buffers, with
+// others that read and map rows at the same time; the order, the bits and the
+// errors do not depend on either number. For one thread; destroying the
+// pipeline stops its own.
 class InputPipeline {
  public:
   struct Options {
     uint64_t seed = 0;
+    // Of a data set.
     bool shuffle = true;
+    // Of a stream: EndlessRecords' buffer.
+    int64_t shuffle_buffer = 0;
     // Rows of one batch.
     int64_t batch_size = 1;
     // Batches of one local step.
@@ -42,13 +61,20 @@ class InputPipeline {
     int64_t prefetch = 2;
     // How many of batches_per_step one tower takes.
     int64_t batches_per_tower = 1;
+    // Threads that prepare the rows of a step.
+    int threads = 1;
+    // Counts the bad records that others take the place of (IndexedRows and
+    // StreamedRows say which); outlives the pipeline. Null: they are errors.
+    BadRecords* bad_records = nullptr;
+    // Starts the thread that prepares ahead, and waits for it.
+    const Clock* clock = SystemClock();
   };
 
-  // `data_set` must outlive the pipeline. Errors: InvalidArgument (an option
-  // out of range, a start of an unknown kind, or a data set smaller than one
-  // step of all workers).
+  // Errors: InvalidArgument (an option out of range, a start of an unknown
+  // kind, or a data set smaller than one step of all workers); those of opening
+  // the stream.
   static absl::StatusOr<std::unique_ptr<InputPipeline>> Create(
-      const DataSet* data_set, const Options& options);
+      const InputData& data, const Options& options);
 
   InputPipeline(const InputPipeline&) = delete;
   InputPipeline& operator=(const InputPipeline&) = delete;
@@ -59,42 +85,48 @@ class InputPipeline {
   // is over then.
   absl::StatusOr<absl::Span<const Batch>> Next();
 
-  // The batches that the next call of Next returns, if they are prepared
-  // already, else nothing; valid as long as that.
-  absl::Span<const Batch> Peek();
+  // What the next call of Next returns, if it is prepared already; valid as
+  // long as that.
+  struct PreparedStep {
+    // None: it is not prepared.
+    absl::Span<const Batch> batches;
+    // As step_number() after that call.
+    uint64_t number = 0;
+  };
+  PreparedStep Peek();
 
   // Where another pipeline goes on after what Next has returned.
   DataPosition position() const {
-    return MakeDataPosition(position_, order_.step_rows());
+    return MakeDataPosition(position_, source_->step_rows(), source_->order());
   }
   // Is it there? Not at what is no position.
   bool IsAt(const DataPosition& position) const;
 
-  // As DataOrder::StepNumber: of what Next has returned last, and of what it
-  // returns next.
-  uint64_t step_number() const { return order_.StepNumber(position_); }
-  uint64_t next_step_number() const {
-    return order_.StepNumber(order_.After(position_));
-  }
+  // As StepSource::StepNumber, of what Next has returned last.
+  uint64_t step_number() const { return source_->StepNumber(position_); }
 
-  // Local steps of each worker in one epoch.
-  int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
+  // Local steps of each worker in one epoch; 0: not known.
+  int64_t steps_per_epoch() const { return source_->steps_per_epoch(); }
 
  private:
   // One step's, or the error that came in their place.
   struct StepBatches {
     std::vector<Batch> batches;
     absl::Status status;
+    // Where the next step is taken from.
+    RowPosition after;
   };
 
-  InputPipeline(const DataSet* data_set, const Options& options,
-                const RowPosition& start, DataOrder order);
+  InputPipeline(std::unique_ptr<StepSource> source, const Options& options,
+                const RowPosition& start);
 
   // The thread: fills free batches, from `position` on, until stopped.
   void Prepare(RowPosition position);
   // Waits for free batches; nullptr when stopped.
   StepBatches* TakeFree();
   void Fill(const RowPosition& position, StepBatches* step);
+  void AwaitThat(bool (InputPipeline::*condition)() const)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasFreeOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopped_ || !free_.empty();
   }
@@ -103,11 +135,11 @@ class InputPipeline {
   }
 
   // Constant after construction.
-  const DataSet* const data_set_;
   const Options options_;
 
-  // But for what is const, of the preparing thread; of Next if there is none.
-  DataOrder order_;
+  // But for what any thread may call, of the preparing thread; of Next if there
+  // is none.
+  const std::unique_ptr<StepSource> source_;
 
   // For the thread that calls Next.
   RowPosition position_;
@@ -122,8 +154,8 @@ class InputPipeline {
   std::deque<StepBatches*> ready_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 
-  // Last, so that it starts after all else.
-  std::thread thread_;
+  // Last, so that it starts after all else. Null: Next prepares.
+  std::unique_ptr<ClockThread> thread_;
 };
 
 }  // namespace muster

@@ -8,8 +8,16 @@
 
 namespace muster {
 
-// How far all workers together have come in the order of the rows (DataOrder):
-// what a DataPosition of kind "rows" says.
+// How the rows of a run are ordered, which gives a DataPosition its kind.
+enum class RowOrder {
+  // "rows": one permutation an epoch (DataOrder).
+  kPermutation,
+  // "stream": as a stream has them (StreamedRows).
+  kStream,
+};
+
+// How far all workers together have come in the order of the rows: what a
+// DataPosition says.
 struct RowPosition {
   // Epochs that are over.
   int64_t epoch = 0;
@@ -26,11 +34,13 @@ inline bool operator<(const RowPosition& a, const RowPosition& b) {
 }
 
 // A position in which nothing is set is the beginning. Errors: InvalidArgument
-// for another kind, by name, and for numbers that are no counts.
-absl::StatusOr<RowPosition> ReadRowPosition(const DataPosition& position);
+// for the kind of another order, by name, and for numbers that are no counts.
+absl::StatusOr<RowPosition> ReadRowPosition(
+    const DataPosition& position, RowOrder order = RowOrder::kPermutation);
 
 // `step_rows`: rows that one step of all workers takes.
-DataPosition MakeDataPosition(const RowPosition& position, int64_t step_rows);
+DataPosition MakeDataPosition(const RowPosition& position, int64_t step_rows,
+                              RowOrder order = RowOrder::kPermutation);
 
 }  // namespace muster
 

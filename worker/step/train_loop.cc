@@ -51,9 +51,8 @@ class PassTimes : public StepListener {
 absl::StatusOr<std::unique_ptr<TrainLoop>> TrainLoop::Create(
     const Options& options) {
   auto loop = absl::WrapUnique(new TrainLoop(options));
-  ASSIGN_OR_RETURN(
-      loop->pipeline_,
-      InputPipeline::Create(loop->options_.data_set, loop->options_.input));
+  ASSIGN_OR_RETURN(loop->pipeline_,
+                   InputPipeline::Create(loop->data(), loop->options_.input));
   return loop;
 }
 
@@ -73,6 +72,11 @@ TrainLoop::TrainLoop(const Options& options)
   }
 }
 
+InputData TrainLoop::data() const {
+  if (options_.data_set != nullptr) return options_.data_set;
+  return InputData(options_.open_stream);
+}
+
 absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
   computed_.reset();
   exchange_.Enter(epoch.model_epoch, epoch.ps_incarnations);
@@ -86,8 +90,7 @@ absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
 absl::Status TrainLoop::GoTo(const DataPosition& position) {
   batches_.clear();
   options_.input.start = position;
-  ASSIGN_OR_RETURN(pipeline_,
-                   InputPipeline::Create(options_.data_set, options_.input));
+  ASSIGN_OR_RETURN(pipeline_, InputPipeline::Create(data(), options_.input));
   return absl::OkStatus();
 }
 
@@ -160,7 +163,8 @@ absl::Status TrainLoop::RunTowers(ParameterGate* gate, StepTimes* times) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     tensors_[i].value = towers.model().read_parameter(static_cast<int>(i));
   }
-  AddSeeds(pipeline_->Peek(), pipeline_->next_step_number(), &next_);
+  const InputPipeline::PreparedStep next = pipeline_->Peek();
+  AddSeeds(next.batches, next.number, &next_);
   PassTimes listener(options_.clock, times, &exchange_);
   times->compute_begun = Now();
   RETURN_IF_ERROR(

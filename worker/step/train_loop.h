@@ -16,6 +16,7 @@
 #include "worker/executor/parameter_gate.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/input_pipeline.h"
+#include "worker/input/stream/example_stream.h"
 #include "worker/session/step_runner.h"
 #include "worker/step/step_exchange.h"
 #include "worker/tower/computed_step.h"
@@ -43,7 +44,9 @@ class TrainLoop : public StepRunner {
   struct Options {
     StepExchange* exchange = nullptr;
     TowerGroup* towers = nullptr;
+    // Null: open_stream has the rows.
     const DataSet* data_set = nullptr;
+    OpenStream open_stream;
     // For StepTimes.
     const Clock* clock = SystemClock();
     // start is overwritten by Enter, and the numbers of batches by the towers'
@@ -65,12 +68,13 @@ class TrainLoop : public StepRunner {
   absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
                                  const BeforePush& before_push) override;
 
-  // Local steps of each worker in one epoch.
+  // Local steps of each worker in one epoch; 0: not known.
   int64_t steps_per_epoch() const { return pipeline_->steps_per_epoch(); }
 
  private:
   explicit TrainLoop(const Options& options);
 
+  InputData data() const;
   // Reads the rows of a step, unless they are there.
   absl::Status Read(StepTimes* times);
   // Makes `position` the next step's.

@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
   parts->CreateSaver();
   parts->evaluator_ = std::make_unique<Evaluator>(
       worker.options->training.evaluation(), worker.test_set, worker.test_model,
-      worker.client, parts->rounds_.get());
+      worker.client, parts->rounds_.get(), worker.bad_records);
   return parts;
 }
 
@@ -58,7 +58,9 @@ absl::Status ChiefParts::CreateLoader() {
   load.seed = static_cast<uint64_t>(options.training.seed());
   load.weights = weights_.get();
   load.tasks = worker_.tasks;
-  load.rows = {worker_.data_set->num_examples(), worker_.shape.worker_rows()};
+  load.rows = {worker_.num_examples, worker_.shape.worker_rows(),
+               worker_.row_order};
+  load.data = worker_.data;
   load.reporter = options.reporter;
   loader_ = std::make_unique<ModelLoader>(load);
   return absl::OkStatus();
@@ -84,6 +86,7 @@ void ChiefParts::CreateSaver() {
   for (const SlotDef& slot : worker_.update_rule->slots())
     save.slots.push_back(slot.name);
   save.seed = options.training.seed();
+  save.data = worker_.data;
   const CheckpointSpec& checkpoint = options.training.checkpoint();
   save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
   trained_before_ = TrainedTime(file_system_.get(), options.train_dir);

@@ -12,12 +12,15 @@
 #include "common/cluster/task_id.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/link.h"
+#include "proto/checkpoint.pb.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/checkpoint/model_loader.h"
 #include "worker/checkpoint/model_saver.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/data_set/data_set.h"
+#include "worker/input/row_position.h"
 #include "worker/session/round_pauser.h"
 #include "worker/task/evaluator.h"
 #include "worker/task/worker_options.h"
@@ -40,9 +43,14 @@ class ChiefParts {
     ParameterClient* client = nullptr;
     Link* coordination = nullptr;
     CompiledModel* model = nullptr;
-    const DataSet* data_set = nullptr;
+    // Of the training half; a stream has no number of them.
+    int64_t num_examples = 0;
+    RowOrder row_order = RowOrder::kPermutation;
+    DataFiles data;
     CompiledModel* test_model = nullptr;
     const DataSet* test_set = nullptr;
+    // Null: a bad record is an error.
+    BadRecords* bad_records = nullptr;
   };
 
   // Errors: those of TrainDirLock::Acquire, CleanTrainDir and

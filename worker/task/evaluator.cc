@@ -52,14 +52,17 @@ absl::Status CheckEvaluation(const TrainingSpec& training,
 
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
-    Batch& batch, absl::FunctionRef<bool()> go_on) {
+    Batch& batch, absl::FunctionRef<bool()> go_on, BadRecords* bad_records) {
   ASSIGN_OR_RETURN(MetricSet metrics,
                    MetricSet::Create(spec, DescribedForMetrics(*model)));
   EvaluationResult result;
+  const int64_t bad_before = bad_records == nullptr ? 0 : bad_records->count();
+  int64_t next = 0;
   double loss_sum = 0;
   while (true) {
     if (!go_on()) return absl::CancelledError("evaluation: stopped");
-    RETURN_IF_ERROR(OfFile(FillBatchInOrder(data_set, result.examples, batch)));
+    ASSIGN_OR_RETURN(
+        next, OfFile(FillBatchInOrder(data_set, next, bad_records, batch)));
     if (batch.rows == 0) break;
     ASSIGN_OR_RETURN(const CompiledModel::StepResult step,
                      model->Evaluate(batch));
@@ -68,21 +71,27 @@ absl::StatusOr<EvaluationResult> EvaluateModel(
     loss_sum += step.loss * static_cast<double>(batch.rows);
   }
   if (result.examples == 0) {
-    return absl::InvalidArgumentError("evaluation: the test set is empty");
+    return absl::InvalidArgumentError(
+        next == 0 ? "evaluation: the test set is empty"
+                  : "evaluation: all rows of the test set are bad");
   }
   result.loss = loss_sum / result.examples;
   result.metrics = metrics.Finish();
+  if (bad_records != nullptr) {
+    bad_records->SayLeftOut(bad_before, result.examples);
+  }
   return result;
 }
 
 Evaluator::Evaluator(const EvaluationSpec& spec, const DataSet* data_set,
                      CompiledModel* model, ParameterClient* client,
-                     RoundPauser* rounds)
+                     RoundPauser* rounds, BadRecords* bad_records)
     : spec_(spec),
       data_set_(data_set),
       model_(model),
       client_(client),
       rounds_(rounds),
+      bad_records_(bad_records),
       batch_(MakeBatch(*data_set, model->batch_size())) {
   for (size_t i = 0; i < model->parameters().size(); ++i) {
     into_.push_back(MutableViewOf(model->parameter(static_cast<int>(i))));
@@ -99,7 +108,8 @@ absl::Status Evaluator::Pull() {
 
 absl::StatusOr<EvaluationResult> Evaluator::Evaluate() {
   RETURN_IF_ERROR(Pull());
-  return EvaluateModel(spec_, *data_set_, model_, batch_, [] { return true; });
+  return EvaluateModel(
+      spec_, *data_set_, model_, batch_, [] { return true; }, bad_records_);
 }
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
 #include "worker/hook/evaluation.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/session/round_pauser.h"
@@ -24,12 +25,12 @@ absl::Status CheckEvaluation(const TrainingSpec& training,
 // Goes through `data_set` in order with the parameters that `model` (in
 // evaluate mode) has. `batch` is room for its batches. Errors: InvalidArgument
 // for an empty data set; Cancelled once `go_on`, asked before each batch, says
-// no; MetricSet::Create's; the model's.
-absl::StatusOr<EvaluationResult> EvaluateModel(const EvaluationSpec& spec,
-                                               const DataSet& data_set,
-                                               CompiledModel* model,
-                                               Batch& batch,
-                                               absl::FunctionRef<bool()> go_on);
+// no; MetricSet::Create's; the model's. With `bad_records` bad rows are left
+// out, counted and told.
+absl::StatusOr<EvaluationResult> EvaluateModel(
+    const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
+    Batch& batch, absl::FunctionRef<bool()> go_on,
+    BadRecords* bad_records = nullptr);
 
 // An evaluation of a whole data set with the newest parameters. One thread.
 class Evaluator {
@@ -37,9 +38,10 @@ class Evaluator {
   // `data_set`, `model` (in evaluate mode), `client` and `rounds` outlive this.
   // `spec` has the metrics. `rounds` is null but in synchronous replication,
   // where every shard's values are then those after the newest update.
+  // `bad_records` is EvaluateModel's.
   Evaluator(const EvaluationSpec& spec, const DataSet* data_set,
             CompiledModel* model, ParameterClient* client,
-            RoundPauser* rounds = nullptr);
+            RoundPauser* rounds = nullptr, BadRecords* bad_records = nullptr);
 
   // Pulls the parameters, then reads the data set in order.
   absl::StatusOr<EvaluationResult> Evaluate();
@@ -52,6 +54,7 @@ class Evaluator {
   CompiledModel* const model_;
   ParameterClient* const client_;
   RoundPauser* const rounds_;
+  BadRecords* const bad_records_;
   // The model's parameters.
   std::vector<MutableTensorView> into_;
   Batch batch_;

@@ -55,6 +55,9 @@ absl::Status EvaluatorTask::CreateParts() {
   ASSIGN_OR_RETURN(test_set_, OpenDataSet(options_.training, *saved_->model(),
                                           Split::kTest));
   batch_ = MakeBatch(*test_set_, saved_->model()->batch_size());
+  if (options_.training.input().on_bad_record() == SKIP) {
+    bad_records_ = std::make_unique<BadRecords>(options_.reporter);
+  }
   if (HasSummaries(options_.training)) {
     summaries_ =
         MakeSummaryWriter(file_system_.get(), options_.clock,
@@ -123,9 +126,9 @@ bool EvaluatorTask::interrupted() const {
 absl::StatusOr<EvaluationResult> EvaluatorTask::Evaluate(
     const CheckpointReader& reader) {
   RETURN_IF_ERROR(saved_->LoadCheckpoint(reader));
-  return EvaluateModel(options_.training.evaluation(), *test_set_,
-                       saved_->model(), batch_,
-                       [this] { return !interrupted(); });
+  return EvaluateModel(
+      options_.training.evaluation(), *test_set_, saved_->model(), batch_,
+      [this] { return !interrupted(); }, bad_records_.get());
 }
 
 void EvaluatorTask::Report(const CheckpointReader& reader,

@@ -18,6 +18,7 @@
 #include "common/summary/event_file_writer.h"
 #include "proto/training.pb.h"
 #include "worker/hook/evaluation.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/task/health_server.h"
@@ -86,6 +87,8 @@ class EvaluatorTask {
   std::unique_ptr<SavedModel> saved_;
   std::unique_ptr<DataSet> test_set_;
   Batch batch_;
+  // Null: a bad record is an error.
+  std::unique_ptr<BadRecords> bad_records_;
   // Null if the training spec wants no summaries.
   std::unique_ptr<EventFileWriter> summaries_;
   // The step of the newest point of the curves; -1: none of this process.

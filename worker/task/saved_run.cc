@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/fill_batch.h"
@@ -172,9 +173,13 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
                    OpenDataSet(training, *model, Split::kTest));
   ASSIGN_OR_RETURN(const std::string path, LoadInto(options, saved.get()));
   Batch batch = MakeBatch(*data_set, model->batch_size());
-  ASSIGN_OR_RETURN(const EvaluationResult result,
-                   EvaluateModel(training.evaluation(), *data_set, model, batch,
-                                 [&options] { return GoesOn(options); }));
+  BadRecords bad_records(options.model.reporter);
+  ASSIGN_OR_RETURN(
+      const EvaluationResult result,
+      EvaluateModel(
+          training.evaluation(), *data_set, model, batch,
+          [&options] { return GoesOn(options); },
+          training.input().on_bad_record() == SKIP ? &bad_records : nullptr));
   options.model.reporter.Info(absl::StrCat("evaluated ", path, ": ",
                                            DescribeEvaluation(result),
                                            " examples=", result.examples));

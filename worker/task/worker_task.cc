@@ -20,6 +20,8 @@
 #include "common/rpc/protocol.h"
 #include "worker/client/call_status.h"
 #include "worker/hook/summary_writer.h"
+#include "worker/input/data_files.h"
+#include "worker/input/input_threads.h"
 #include "worker/step/make_exchange.h"
 #include "worker/task/class_names_file.h"
 #include "worker/task/result_file.h"
@@ -86,8 +88,9 @@ absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(CreateLoop());
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
   if (is_chief() && !options_.train_dir.empty()) {
-    RETURN_IF_ERROR(
-        WriteClassNames(options_.train_dir, data_set_->ClassNames()));
+    RETURN_IF_ERROR(WriteClassNames(
+        options_.train_dir, data_set_ == nullptr ? std::vector<std::string>()
+                                                 : data_set_->ClassNames()));
   }
   RETURN_IF_ERROR(CreateHooks());
   CreateSession();
@@ -143,8 +146,10 @@ absl::Status WorkerTask::CreateModel() {
 
 absl::Status WorkerTask::CreateData() {
   const TrainingSpec& training = options_.training;
-  ASSIGN_OR_RETURN(data_set_,
-                   OpenDataSet(training, towers_->model(), Split::kTrain));
+  RETURN_IF_ERROR(OpenTrainingHalf());
+  if (training.input().on_bad_record() == SKIP) {
+    bad_records_ = std::make_unique<BadRecords>(options_.reporter);
+  }
   if (!is_chief()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckEvaluation(training, towers_->model()));
   ASSIGN_OR_RETURN(test_set_,
@@ -152,15 +157,60 @@ absl::Status WorkerTask::CreateData() {
   return absl::OkStatus();
 }
 
+absl::Status WorkerTask::OpenTrainingHalf() {
+  const TrainingSpec& training = options_.training;
+  std::vector<std::string> files;
+  if (training.input().stream()) {
+    ASSIGN_OR_RETURN(open_stream_,
+                     OpenTrainingStream(training, towers_->model()));
+    ASSIGN_OR_RETURN(const std::unique_ptr<ExampleStream> stream,
+                     open_stream_());
+    files = stream->Files();
+  } else {
+    ASSIGN_OR_RETURN(data_set_,
+                     OpenDataSet(training, towers_->model(), Split::kTrain));
+    files = data_set_->Files();
+  }
+  SayData(files);
+  if (is_chief()) {
+    data_files_ =
+        DescribeDataFiles(num_examples(), training.input().dir(), files);
+  }
+  return absl::OkStatus();
+}
+
+int64_t WorkerTask::num_examples() const {
+  return data_set_ == nullptr ? 0 : data_set_->num_examples();
+}
+
+void WorkerTask::SayData(const std::vector<std::string>& files) const {
+  std::string line = "training data: ";
+  if (data_set_ == nullptr) {
+    absl::StrAppend(&line, "a stream of rows");
+  } else {
+    absl::StrAppend(&line, data_set_->num_examples(), " rows");
+    if (data_set_->num_targets() > 0) {
+      absl::StrAppend(&line, " with ", data_set_->num_targets(), " targets");
+    } else {
+      absl::StrAppend(&line, " in ", data_set_->num_classes(), " classes");
+    }
+  }
+  if (!files.empty()) {
+    absl::StrAppend(&line, ", ", files.size(), " files in ",
+                    options_.training.input().dir());
+  }
+  options_.reporter.Info(line);
+}
+
 int64_t WorkerTask::EpochUpdates() const {
   const int64_t rows = shape_.global_rows();
-  return data_set_->num_examples() / rows * rows /
+  return num_examples() / rows * rows /
          UpdateRows(options_.training.replication(), shape_);
 }
 
 absl::Status WorkerTask::FitOptimizer() {
   TrainingSpec* const training = &options_.training;
-  RETURN_IF_ERROR(CheckEpochs(training->stop(), data_set_->num_examples()));
+  RETURN_IF_ERROR(CheckEpochs(training->stop(), num_examples()));
   RETURN_IF_ERROR(FitScheduleToTraining(training->stop(), EpochUpdates(),
                                         training->mutable_optimizer()));
   ASSIGN_OR_RETURN(const std::string scaling, ScaleOptimizer(shape_, training));
@@ -212,13 +262,17 @@ absl::Status WorkerTask::CreateLoop() {
   TrainLoop::Options options;
   options.towers = towers_.get();
   options.data_set = data_set_.get();
+  options.open_stream = open_stream_;
   options.clock = options_.clock;
   options.input.seed = static_cast<uint64_t>(options_.training.seed());
   options.input.shuffle = input.shuffle();
+  options.input.shuffle_buffer = input.shuffle_buffer();
   options.input.batch_size = shape_.batch_size;
   options.input.worker_index = WorkerIndex();
   options.input.num_workers = static_cast<int64_t>(tasks_.size());
   options.input.prefetch = input.prefetch();
+  options.input.bad_records = bad_records_.get();
+  options.input.threads = InputThreads(input, options_.compute_threads);
   ASSIGN_OR_RETURN(
       const GradientClipper clipper,
       GradientClipper::Create(options_.training.gradient().clip()));
@@ -262,9 +316,12 @@ absl::Status WorkerTask::CreateChiefParts() {
   worker.client = client_.get();
   worker.coordination = coordination_.get();
   worker.model = &towers_->model();
-  worker.data_set = data_set_.get();
+  worker.num_examples = num_examples();
+  if (data_set_ == nullptr) worker.row_order = RowOrder::kStream;
+  worker.data = data_files_;
   worker.test_model = test_model_.get();
   worker.test_set = test_set_.get();
+  worker.bad_records = bad_records_.get();
   ASSIGN_OR_RETURN(chief_, ChiefParts::Create(worker));
   return absl::OkStatus();
 }
@@ -327,6 +384,9 @@ absl::Status WorkerTask::CreateHooks() {
   options.steps_per_epoch = EpochUpdates();
   if (is_chief()) options.trained_before = chief_->trained_before();
   options.progress = options_.progress;
+  if (bad_records_ != nullptr) {
+    options.progress.bad_records = [this] { return bad_records_->count(); };
+  }
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
   SessionHooks::Parts parts;
   parts.write_file = &WriteFileAtomically;

@@ -14,6 +14,7 @@
 #include "common/rpc/link.h"
 #include "common/rpc/parameter_link.h"
 #include "common/summary/event_file_writer.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/backend/backend.h"
@@ -22,7 +23,9 @@
 #include "worker/executor/compiled_model.h"
 #include "worker/executor/device_update.h"
 #include "worker/hook/summary_hooks.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/data_set/data_set.h"
+#include "worker/input/stream/example_stream.h"
 #include "worker/session/training_session.h"
 #include "worker/step/step_exchange.h"
 #include "worker/step/train_loop.h"
@@ -78,7 +81,12 @@ class WorkerTask {
   void CreateSession();
   TrainingSession::Options SessionOptions() const;
   int WorkerIndex() const;
-  // Updates of the parameters in one pass over the training set.
+  // Of the training half; 0: it is a stream.
+  int64_t num_examples() const;
+  absl::Status OpenTrainingHalf();
+  // Says what was found.
+  void SayData(const std::vector<std::string>& files) const;
+  // Updates of the parameters in one pass over the training set; 0: not known.
   int64_t EpochUpdates() const;
   std::string TrainingText() const;
   void SayTowers() const;
@@ -108,8 +116,14 @@ class WorkerTask {
   // has none.
   std::unique_ptr<Backend> test_backend_;
   std::unique_ptr<CompiledModel> test_model_;
+  // Null: the rows are those of open_stream_.
   std::unique_ptr<DataSet> data_set_;
+  OpenStream open_stream_;
   std::unique_ptr<DataSet> test_set_;
+  // Null: a bad record is an error.
+  std::unique_ptr<BadRecords> bad_records_;
+  // Of the training half; only the chief looks at them.
+  DataFiles data_files_;
   PlacedModel placed_;
 
   std::unique_ptr<HealthServer> health_;

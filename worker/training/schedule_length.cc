@@ -17,12 +17,12 @@ constexpr double kMostUpdates = kMaxCount;
 // Because 0.1 * 30 must be 3.
 constexpr double kEpsilon = 1e-6;
 
+}  // namespace
+
 bool FallsOverTraining(const ScheduleSpec& schedule) {
   return schedule.decay_steps() == 0 &&
          (schedule.name() == "cosine" || schedule.name() == "polynomial");
 }
-
-}  // namespace
 
 absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples) {
   if (stop.epochs() == 0) return absl::OkStatus();

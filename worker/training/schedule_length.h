@@ -20,6 +20,9 @@ absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples);
 std::string DescribeStop(const StopSpec& stop, int64_t epoch_updates,
                          absl::string_view source);
 
+// Does it fall over the whole training, whose length is then to be known?
+bool FallsOverTraining(const ScheduleSpec& schedule);
+
 // Updates of the parameters until the training stops by steps or by epochs,
 // whichever comes first; 0 if by neither. An epoch has `epoch_updates`.
 int64_t UpdatesUntilStop(const StopSpec& stop, int64_t epoch_updates);

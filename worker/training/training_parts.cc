@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
 #include "worker/input/data_set/create_data_set.h"
+#include "worker/input/stream/create_stream.h"
 #include "worker/tower/device_names.h"
 
 namespace muster {
@@ -142,6 +143,23 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(
   return CompiledModel::Create(training.model(), compile);
 }
 
+namespace {
+
+absl::StatusOr<Shape> InputShape(const TrainingSpec& training) {
+  const std::vector<int64_t> dims(training.model().input_shape().begin(),
+                                  training.model().input_shape().end());
+  return Shape::Create(dims);
+}
+
+LabelSpec LabelsFor(const CompiledModel& model, LabelKind kind) {
+  LabelSpec labels;
+  labels.kind = kind;
+  if (kind == LabelKind::kTargets) labels.num_targets = model.num_outputs();
+  return labels;
+}
+
+}  // namespace
+
 LabelKind LabelsOf(const LossType& loss) {
   return loss.reads_targets ? LabelKind::kTargets : LabelKind::kClass;
 }
@@ -154,12 +172,8 @@ absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split,
     LabelKind kind) {
-  const std::vector<int64_t> dims(training.model().input_shape().begin(),
-                                  training.model().input_shape().end());
-  ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  LabelSpec labels;
-  labels.kind = kind;
-  if (kind == LabelKind::kTargets) labels.num_targets = model.num_outputs();
+  ASSIGN_OR_RETURN(const Shape shape, InputShape(training));
+  const LabelSpec labels = LabelsFor(model, kind);
   ASSIGN_OR_RETURN(
       std::unique_ptr<DataSet> data_set,
       CreateDataSet(training.input(), shape,
@@ -173,6 +187,19 @@ absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
                                    data_set->num_classes() - 1, ")"),
       ", the last layer of model '", training.model().name(), "' has ",
       model.num_outputs(), " outputs: give it as many"));
+}
+
+absl::StatusOr<OpenStream> OpenTrainingStream(const TrainingSpec& training,
+                                              const CompiledModel& model) {
+  ASSIGN_OR_RETURN(const Shape shape, InputShape(training));
+  const LabelSpec labels = LabelsFor(model, LabelsOf(model.loss()));
+  OpenStream open = [input = training.input(), shape, seed = training.seed(),
+                     labels, num_classes = model.num_outputs()] {
+    return CreateStream(input, shape, static_cast<uint64_t>(seed), labels,
+                        num_classes);
+  };
+  RETURN_IF_ERROR(open().status());
+  return open;
 }
 
 }  // namespace muster

@@ -16,6 +16,7 @@
 #include "worker/executor/compiled_model.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/data_set/data_set_registry.h"
+#include "worker/input/stream/example_stream.h"
 #include "worker/tower/batch_plan.h"
 #include "worker/tower/tower_group.h"
 
@@ -81,6 +82,11 @@ absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split,
     LabelKind kind);
+
+// The training half as a stream that `model` reads (input.stream), opened once
+// to see that it can. Errors: those of CreateStream.
+absl::StatusOr<OpenStream> OpenTrainingStream(const TrainingSpec& training,
+                                              const CompiledModel& model);
 
 }  // namespace muster
 

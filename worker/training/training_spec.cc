@@ -21,6 +21,7 @@
 #include "common/rpc/protocol.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
+#include "worker/input/input_threads.h"
 #include "worker/model/expand_blocks.h"
 #include "worker/tower/gradient_clipper.h"
 #include "worker/training/replication_settings.h"
@@ -206,11 +207,49 @@ absl::Status ValidateInput(const InputSpec& input) {
   RETURN_IF_ERROR(
       CheckRange<int64_t>("input.prefetch", input.prefetch(), 1, kMaxPrefetch,
                           absl::StrCat("from 1 to ", kMaxPrefetch)));
+  RETURN_IF_ERROR(CheckRange<int64_t>(
+      "input.threads", input.threads(), 0, kMaxInputThreads,
+      absl::StrCat("from 0 (chosen) to ", kMaxInputThreads)));
   RETURN_IF_ERROR(
       CheckCount("input.synthetic_examples", input.synthetic_examples()));
   RETURN_IF_ERROR(CheckCount("input.synthetic_test_examples",
                              input.synthetic_test_examples()));
   return CheckNotNegative("input.synthetic_classes", input.synthetic_classes());
+}
+
+absl::Status WithStream(absl::string_view field, absl::string_view advice) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      field,
+      ": with input.stream nobody knows how many examples an epoch has; ",
+      advice));
+}
+
+absl::Status ValidateStream(const TrainingSpec& spec) {
+  const InputSpec& input = spec.input();
+  RETURN_IF_ERROR(CheckRange<int64_t>(
+      "input.shuffle_buffer", input.shuffle_buffer(), 0, kMaxBatchSize,
+      absl::StrCat("from 0 to ", kMaxBatchSize)));
+  if (!input.stream()) {
+    if (input.shuffle_buffer() == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "input.shuffle_buffer is of input.stream; without it all rows are "
+        "shuffled: leave it out");
+  }
+  if (!input.shuffle() && input.shuffle_buffer() > 1) {
+    return absl::InvalidArgumentError(
+        "input.shuffle is false, and input.shuffle_buffer is set: leave one of "
+        "them out");
+  }
+  if (spec.stop().epochs() > 0) {
+    return WithStream("stop.epochs", "set stop.steps or stop.seconds");
+  }
+  if (FallsOverTraining(spec.optimizer().schedule())) {
+    return WithStream("optimizer.schedule.decay_steps", "set it");
+  }
+  if (input.global_batch_size() > 0) {
+    return WithStream("input.global_batch_size", "set input.batch_size");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ValidateStop(const TrainingSpec& spec) {
@@ -319,6 +358,7 @@ std::string StopSource(const TrainingSpec& spec, absl::string_view source,
 absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
   RETURN_IF_ERROR(ValidateModel(spec.model()));
   RETURN_IF_ERROR(ValidateInput(spec.input()));
+  RETURN_IF_ERROR(ValidateStream(spec));
   RETURN_IF_ERROR(
       Annotate(ValidateOptimizer(spec.optimizer(), spec.stop()), "optimizer"));
   RETURN_IF_ERROR(ValidateReplication(spec.replication()));
@@ -342,6 +382,7 @@ std::string SemanticText(const TrainingSpec& spec) {
   semantic.clear_compute();
   semantic.mutable_input()->clear_dir();
   semantic.mutable_input()->clear_prefetch();
+  semantic.mutable_input()->clear_threads();
   SortAttrs(semantic.mutable_optimizer()->mutable_attr());
   for (LayerSpec& layer : *semantic.mutable_model()->mutable_layer()) {
     SortAttrs(layer.mutable_attr());

@@ -56,10 +56,10 @@ TEST(ManifestTest, NoticesAnEdit) {
 TEST(ManifestTest, NamesANewerFormat) {
   CheckpointManifest manifest = ExampleManifest(4);
   manifest.set_muster_version("9.1");
-  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 4)),
+  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 5)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("format version 4"), HasSubstr("9.1"),
-                             HasSubstr("up to 3"))));
+                       AllOf(HasSubstr("format version 5"), HasSubstr("9.1"),
+                             HasSubstr("up to 4"))));
 }
 
 // The CRC of its manifests covers the positions of then.

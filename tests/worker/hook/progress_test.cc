@@ -27,7 +27,8 @@ class ProgressTest : public ::testing::Test {
     epoch.now = now_;
     ASSERT_THAT(progress_->AfterEnter(epoch), IsOk());
   }
-  void Step(absl::Duration length, bool dropped = false) {
+  void Step(absl::Duration length, bool dropped = false,
+            absl::Duration read = absl::ZeroDuration()) {
     now_ += length;
     StepRecord step;
     step.now = now_;
@@ -36,6 +37,8 @@ class ProgressTest : public ::testing::Test {
     step.examples = 128;
     step.staleness = 1;
     step.dropped = dropped;
+    step.times.read_begun = now_ - length;
+    step.times.read = step.times.read_begun + read;
     ASSERT_THAT(progress_->AfterStep(step), IsOk());
   }
 
@@ -70,6 +73,29 @@ TEST_F(ProgressTest, CountsTheDroppedStepsOfThisProcess) {
   for (int i = 0; i < 20; ++i) Step(absl::Seconds(1), /*dropped=*/i < 12);
   EXPECT_THAT(texts_,
               ElementsAre(HasSubstr(" dropped=10"), HasSubstr(" dropped=12")));
+}
+
+TEST_F(ProgressTest, SaysThatStepsWaitForTheirRowsIfTheyDo) {
+  Make(Progress::Options());
+  for (int i = 0; i < 30; ++i) {
+    const int percent = i < 10 ? 34 : i < 20 ? 5 : 4;
+    Step(absl::Seconds(1), /*dropped=*/false, absl::Milliseconds(10 * percent));
+  }
+  EXPECT_THAT(texts_, ElementsAre(HasSubstr(" input_wait=34%"),
+                                  HasSubstr(" input_wait=5%"),
+                                  Not(HasSubstr("input_wait"))));
+}
+
+TEST_F(ProgressTest, CountsTheBadRecordsOnceThereAreAny) {
+  Progress::Options options;
+  int64_t bad = 0;
+  options.bad_records = [&bad] { return bad; };
+  Make(options);
+  for (int i = 0; i < 10; ++i) Step(absl::Seconds(1));
+  bad = 3;
+  for (int i = 0; i < 10; ++i) Step(absl::Seconds(1));
+  EXPECT_THAT(texts_, ElementsAre(Not(HasSubstr("bad_records")),
+                                  HasSubstr(" bad_records=3")));
 }
 
 TEST_F(ProgressTest, LastStepsAreShownAtTheEnd) {

@@ -70,6 +70,21 @@ TEST_F(TrainingSummariesTest, ShowsEachOfSeveralTowers) {
   EXPECT_FLOAT_EQ(written_.Scalar(0, "tower_1/gradient_norm"), 4);
 }
 
+TEST_F(TrainingSummariesTest, ShowsHowMuchOfAStepIsAWaitForItsRows) {
+  StepRecord step;
+  step.times.begun = absl::UnixEpoch();
+  step.times.read_begun = step.times.begun + absl::Milliseconds(1);
+  step.times.read = step.times.begun + absl::Milliseconds(3);
+  step.times.ended = step.times.begun + absl::Milliseconds(8);
+  for (int i = 1; i <= 10; ++i) {
+    EXPECT_EQ(*hook_.BeforePush(step), PushDecision::kPush);
+    step.global_step = i;
+    EXPECT_THAT(hook_.AfterStep(step), IsOk());
+  }
+  ASSERT_EQ(written_.points.size(), 1u);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "input_wait"), 0.25);
+}
+
 TEST_F(TrainingSummariesTest, WritesMeansEveryPeriod) {
   for (int i = 0; i < 25; ++i) Step(i, i + 1, i, i / 100.0);
   ASSERT_EQ(written_.points.size(), 2u);

@@ -4,15 +4,22 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/model/allocation_counter.h"
+#include "worker/input/data_order.h"
 
 namespace muster {
 namespace {
 
+using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 InputPipeline::Options Options(int64_t prefetch) {
   InputPipeline::Options options;
@@ -68,7 +75,6 @@ TEST_F(InputPipelineTest, FollowsTheDataOrderOverEpochs) {
     position = order->After(position);
     EXPECT_TRUE(pipeline->IsAt(MakeDataPosition(position, 8)));
     EXPECT_EQ(pipeline->step_number(), step + 1);
-    EXPECT_EQ(pipeline->next_step_number(), step + 2);
   }
 }
 
@@ -80,21 +86,33 @@ TEST_F(InputPipelineTest, OrderDoesNotDependOnPrefetch) {
   }
 }
 
+TEST_F(InputPipelineTest, OrderDoesNotDependOnThreads) {
+  const std::vector<int32_t> of_one = Read(*Make(data_set_, Options(2)), 40);
+  for (const int threads : {2, 3, 16}) {
+    for (const int64_t prefetch : {0, 2}) {
+      InputPipeline::Options options = Options(prefetch);
+      options.threads = threads;
+      EXPECT_EQ(Read(*Make(data_set_, options), 40), of_one);
+    }
+  }
+}
+
 TEST_F(InputPipelineTest, PeekShowsWhatNextReturns) {
   const auto pipeline = Make(data_set_, Options(2));
   for (int step = 0; step < 10; ++step) {
-    absl::Span<const Batch> shown = pipeline->Peek();
+    InputPipeline::PreparedStep shown = pipeline->Peek();
     // The thread will come to it.
-    while (shown.empty()) {
+    while (shown.batches.empty()) {
       std::this_thread::yield();
       shown = pipeline->Peek();
     }
-    const int64_t id = shown.front().id;
+    const int64_t id = shown.batches.front().id;
     EXPECT_NE(id, 0);
     EXPECT_EQ(pipeline->step_number(), step);
+    EXPECT_EQ(shown.number, step + 1);
     const auto next = pipeline->Next();
     ASSERT_THAT(next, IsOk());
-    EXPECT_EQ(next->data(), shown.data());
+    EXPECT_EQ(next->data(), shown.batches.data());
     EXPECT_EQ(next->front().id, id);
   }
 }
@@ -116,9 +134,9 @@ TEST_F(InputPipelineTest, RefusesWhatNoMemoryHolds) {
 
 TEST_F(InputPipelineTest, NothingIsPreparedWithoutPrefetch) {
   const auto pipeline = Make(data_set_, Options(0));
-  EXPECT_TRUE(pipeline->Peek().empty());
+  EXPECT_TRUE(pipeline->Peek().batches.empty());
   ASSERT_THAT(pipeline->Next(), IsOk());
-  EXPECT_TRUE(pipeline->Peek().empty());
+  EXPECT_TRUE(pipeline->Peek().batches.empty());
 }
 
 TEST_F(InputPipelineTest, GoesOnFromASavedPosition) {
@@ -191,14 +209,15 @@ TEST_F(InputPipelineTest, PreparesWholeStepsAhead) {
   EXPECT_LE(buffers.size(), 3);
 }
 
-// A file with a row that cannot be read.
+// A file whose rows from one on cannot be read.
 class TornDataSet : public CountingDataSet {
  public:
   explicit TornDataSet(int64_t torn) : CountingDataSet(100), torn_(torn) {}
 
   absl::Status Read(int64_t index, const ExampleMemory& into) const override {
-    if (index == torn_) return absl::DataLossError("row 60 of 'FILE' is torn");
-    return CountingDataSet::Read(index, into);
+    if (index < torn_) return CountingDataSet::Read(index, into);
+    return absl::DataLossError(
+        absl::StrCat("row ", index, " of 'FILE' is torn"));
   }
 
  private:
@@ -210,6 +229,7 @@ TEST_F(InputPipelineTest, AnErrorComesAtItsStepAndStays) {
   for (const int64_t prefetch : {0, 1, 3}) {
     InputPipeline::Options options = Options(prefetch);
     options.shuffle = false;
+    options.threads = 1 + static_cast<int>(prefetch);
     const auto pipeline = Make(data_set, options);
     // Steps of two workers have eight rows; 60 is in the eighth, the second
     // worker's.
@@ -217,15 +237,119 @@ TEST_F(InputPipelineTest, AnErrorComesAtItsStepAndStays) {
     for (int i = 0; i < 2; ++i) {
       EXPECT_THAT(pipeline->Next(),
                   StatusIs(absl::StatusCode::kDataLoss, HasSubstr("row 60")));
-      EXPECT_TRUE(pipeline->Peek().empty());
+      EXPECT_TRUE(pipeline->Peek().batches.empty());
     }
   }
 }
 
+// A file with bad rows.
+class SpottedDataSet : public CountingDataSet {
+ public:
+  explicit SpottedDataSet(std::set<int64_t> bad)
+      : CountingDataSet(100), bad_(std::move(bad)) {}
+
+  absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    if (bad_.count(index) == 0) return CountingDataSet::Read(index, into);
+    into.values[0] = -1;
+    return absl::InvalidArgumentError(
+        absl::StrCat("row ", index, " of 'FILE' is bad"));
+  }
+
+ private:
+  const std::set<int64_t> bad_;
+};
+
+class SkippingPipelineTest : public InputPipelineTest {
+ protected:
+  InputPipeline::Options Skipping() {
+    InputPipeline::Options options = Options(2);
+    options.bad_records = &bad_records_;
+    return options;
+  }
+
+  ReportedLines lines_;
+  BadRecords bad_records_{lines_.reporter()};
+};
+
+TEST_F(SkippingPipelineTest, TheNextGoodRowTakesTheBadOnesPlace) {
+  const SpottedDataSet data_set({5, 7, 8});
+  InputPipeline::Options options = Skipping();
+  options.shuffle = false;
+  // Rows 4 to 7, of which 7's next is the other worker's.
+  EXPECT_EQ(Read(*Make(data_set, options), 1),
+            (std::vector<int32_t>{4, 6, 6, 9}));
+}
+
+TEST_F(SkippingPipelineTest, ARowThatIsBadEachTimeIsToldOnce) {
+  const SpottedDataSet data_set({1, 2});
+  InputPipeline::Options options = Skipping();
+  options.prefetch = 0;
+  options.shuffle = false;
+  options.num_workers = 1;
+  options.worker_index = 0;
+  Read(*Make(data_set, options), 26);
+  EXPECT_EQ(bad_records_.count(), 4);
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre("W skipped a bad record: row 1 of 'FILE' is bad",
+                          "W skipped a bad record: row 2 of 'FILE' is bad"));
+}
+
+TEST_F(SkippingPipelineTest, TheRowsDoNotDependOnThreads) {
+  std::set<int64_t> bad;
+  for (int64_t row = 0; row < 100; row += 3) bad.insert(row);
+  const SpottedDataSet data_set(bad);
+  const std::vector<int32_t> of_one = Read(*Make(data_set, Skipping()), 30);
+  InputPipeline::Options options = Skipping();
+  options.threads = 3;
+  EXPECT_EQ(Read(*Make(data_set, options), 30), of_one);
+  // Only the first ones are told.
+  EXPECT_THAT(lines_.lines(), SizeIs(5));
+  EXPECT_GT(bad_records_.count(), 50);
+}
+
+TEST_F(SkippingPipelineTest, AllBadRowsAreAnError) {
+  std::set<int64_t> bad;
+  for (int64_t row = 0; row < 100; ++row) bad.insert(row);
+  const SpottedDataSet data_set(bad);
+  EXPECT_THAT(Make(data_set, Skipping())->Next(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("100 rows one after the other are bad"),
+                             HasSubstr("'FILE'"))));
+}
+
+TEST_F(SkippingPipelineTest, AFileThatCannotBeReadIsNoBadRecord) {
+  class LostDataSet : public CountingDataSet {
+   public:
+    using CountingDataSet::CountingDataSet;
+    absl::Status Read(int64_t, const ExampleMemory&) const override {
+      return absl::UnavailableError("read error");
+    }
+  };
+  EXPECT_THAT(Make(LostDataSet(100), Skipping())->Next(),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(bad_records_.count(), 0);
+}
+
 TEST_F(InputPipelineTest, EndsInAnyState) {
   for (int steps = 0; steps < 5; ++steps) {
-    Read(*Make(data_set_, Options(2)), steps);
+    InputPipeline::Options options = Options(2);
+    options.threads = 1 + steps % 3;
+    Read(*Make(data_set_, options), steps);
   }
+}
+
+TEST_F(InputPipelineTest, AllocatesNothingOnceItRuns) {
+  if (!CanCountAllocations()) GTEST_SKIP() << "a sanitizer has malloc";
+  InputPipeline::Options options = Options(2);
+  options.threads = 3;
+  const auto pipeline = Make(data_set_, options);
+  // An epoch has 12 steps; the next one's order is made in its first.
+  for (int step = 0; step < 14; ++step) EXPECT_THAT(pipeline->Next(), IsOk());
+  StartCountingAllocations();
+  bool ok = true;
+  for (int step = 0; step < 5; ++step) ok = ok && pipeline->Next().ok();
+  EXPECT_EQ(StopCountingAllocations(), 0) << LargestAllocation();
+  EXPECT_TRUE(ok);
 }
 
 TEST_F(InputPipelineTest, RefusesOptionsOutOfRange) {
@@ -243,6 +367,11 @@ TEST_F(InputPipelineTest, RefusesOptionsOutOfRange) {
   EXPECT_THAT(InputPipeline::Create(&data_set_, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("input.batch_size")));
+  options = Options(1);
+  options.threads = 257;
+  EXPECT_THAT(
+      InputPipeline::Create(&data_set_, options),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("input.threads")));
   options = Options(1);
   options.batches_per_step = 0;
   EXPECT_THAT(InputPipeline::Create(&data_set_, options),

@@ -1,10 +1,13 @@
 #include "worker/task/evaluator.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/session/round_coordination.h"
@@ -64,6 +67,47 @@ TEST_F(EvaluatorTest, PullsAnewWhatARoundHasMixed) {
   ASSERT_THAT(evaluator.Evaluate(), IsOk());
   EXPECT_EQ(tiny_.shard().round(), 9);
   EXPECT_FALSE(coordination.held);
+}
+
+// Whose rows from one on are bad.
+class TornDataSet : public CountingDataSet {
+ public:
+  explicit TornDataSet(int64_t first_bad)
+      : CountingDataSet(kClasses), first_bad_(first_bad) {}
+
+  absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    if (index < first_bad_) return CountingDataSet::Read(index, into);
+    return absl::DataLossError(absl::StrCat("row ", index, " of 'FILE'"));
+  }
+
+ private:
+  const int64_t first_bad_;
+};
+
+TEST_F(EvaluatorTest, LeavesBadRecordsOutAndCountsThem) {
+  const TornDataSet data_set(kClasses - 2);
+  ReportedLines lines;
+  BadRecords bad_records(lines.reporter());
+  Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client(),
+                      /*rounds=*/nullptr, &bad_records);
+  const auto result = evaluator.Evaluate();
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->examples, kClasses - 2);
+  EXPECT_EQ(result->metrics.Find("accuracy"), 1.0 / (kClasses - 2));
+  EXPECT_EQ(bad_records.count(), 2);
+  EXPECT_EQ(lines.lines().back(),
+            "W evaluation: 2 of 10 rows are bad, and are left out");
+  Evaluator failing({}, &data_set, tiny_.model(), tiny_.client());
+  EXPECT_THAT(failing.Evaluate(), StatusIs(absl::StatusCode::kDataLoss));
+}
+
+TEST_F(EvaluatorTest, ATestSetOfBadRecordsIsAnError) {
+  const TornDataSet data_set(0);
+  BadRecords bad_records{Reporter()};
+  Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client(),
+                      /*rounds=*/nullptr, &bad_records);
+  EXPECT_THAT(evaluator.Evaluate(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                             ::testing::HasSubstr("all rows")));
 }
 
 TEST_F(EvaluatorTest, AnEmptyTestSetIsAnError) {

@@ -57,6 +57,25 @@ TEST(TrainingSpecTest, FillsDefaultsIn) {
   EXPECT_TRUE(spec->compute().cuda_graphs());
 }
 
+TEST(TrainingSpecTest, AStreamHasNoEpochs) {
+  const std::string stream = "input.stream=true";
+  EXPECT_THAT(Parse({stream, "input.shuffle_buffer=100"}), IsOk());
+  EXPECT_THAT(
+      Parse({stream, "stop.epochs=2"}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("stop.epochs"), HasSubstr("input.stream"))));
+  EXPECT_THAT(Parse({stream, "optimizer.schedule=cosine"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("optimizer.schedule.decay_steps")));
+  EXPECT_THAT(
+      Parse({stream, "input.batch_size=0", "input.global_batch_size=8"}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("input.global_batch_size")));
+  EXPECT_THAT(Parse({stream, "input.shuffle=false", "input.shuffle_buffer=9"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("input.shuffle is false")));
+}
+
 TEST(TrainingSpecTest, SummariesCanBeTurnedOff) {
   const auto spec = Parse({"summary.every_steps=0"});
   ASSERT_THAT(spec, IsOk());
@@ -127,6 +146,9 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
   const Case kCases[] = {
       {"input.batch_size=0", "input.batch_size must be from 1 to 16777216"},
       {"input.batch_size=-1", "found -1"},
+      {"input.threads=-1", "input.threads"},
+      {"input.threads=257", "input.threads"},
+      {"input.shuffle_buffer=5", "input.shuffle_buffer"},
       {"input.prefetch=0", "input.prefetch"},
       {"input.synthetic_examples=-1", "input.synthetic_examples"},
       {"model.input_shape=0", "each size of model.input_shape"},

@@ -30,6 +30,7 @@ class ClassTargets : public DataSet {
     return classes_->ClassNames();
   }
   int64_t num_targets() const override { return num_targets_; }
+  std::vector<std::string> Files() const override { return classes_->Files(); }
   absl::Status Read(int64_t index, const ExampleMemory& into) const override;
 
  private:

@@ -1,5 +1,6 @@
 #include "worker/input/data_set/create_data_set.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "common/process/memory_limit.h"
 #include "worker/input/data_set/class_targets.h"
 #include "worker/input/data_set/mapped_data_set.h"
+#include "worker/input/file/bad_rows.h"
 
 namespace muster {
 namespace {
@@ -52,11 +54,31 @@ absl::StatusOr<Shape> StoredShape(const InputSpec& spec,
   return shape;
 }
 
+// The first row, or the first good one, shows whether the model can read them.
+absl::Status CheckFirstRow(const DataSet& data_set, BadRecordPolicy on_bad) {
+  std::vector<float> values(data_set.example_shape().num_elements());
+  const int64_t most = std::min(data_set.num_examples(), kMostBadInARow);
+  for (int64_t row = 0; row < most; ++row) {
+    const absl::Status status = data_set.Read(row, {values.data()});
+    if (on_bad != SKIP || !IsBadRecord(status)) return status;
+    if (row + 1 == most) return AllBad(most, status);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<DataSet>> OpenStored(
+    const DataSetType& type, const DataSetRequest& request) {
+  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set, type.create(request));
+  RETURN_IF_ERROR(CheckFirstRow(*data_set, request.spec.on_bad_record()));
+  return data_set;
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
-    const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
-    const LabelSpec& labels) {
+absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
+                                                  const Shape& input_shape,
+                                                  uint64_t seed, Split split,
+                                                  const LabelSpec& labels) {
   const absl::StatusOr<DataSetType> type = DataSetRegistry::Find(spec.type());
   if (!type.ok()) {
     return absl::InvalidArgumentError(
@@ -65,10 +87,19 @@ absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
   RETURN_IF_ERROR(CheckColumns(spec, *type));
   DataSetRequest request = {spec, input_shape, seed, split, labels};
   ASSIGN_OR_RETURN(request.example_shape, StoredShape(spec, input_shape));
+  return request;
+}
+
+absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
+    const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
+    const LabelSpec& labels) {
+  ASSIGN_OR_RETURN(DataSetRequest request,
+                   MakeDataSetRequest(spec, input_shape, seed, split, labels));
+  ASSIGN_OR_RETURN(const DataSetType type, DataSetRegistry::Find(spec.type()));
   const bool targets_of_classes =
-      labels.kind == LabelKind::kTargets && !type->has_targets;
+      labels.kind == LabelKind::kTargets && !type.has_targets;
   if (targets_of_classes) request.labels = {};
-  absl::StatusOr<std::unique_ptr<DataSet>> created = type->create(request);
+  absl::StatusOr<std::unique_ptr<DataSet>> created = OpenStored(type, request);
   if (!created.ok() && spec.shape().empty() && !spec.map().empty()) {
     return Annotate(created.status(),
                     "input.map without input.shape, so that the data set must "

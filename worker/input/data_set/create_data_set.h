@@ -12,6 +12,14 @@
 
 namespace muster {
 
+// What a type is asked for, which the fields of `spec` are checked against; the
+// arguments are those of CreateDataSet. Errors: InvalidArgument naming the
+// field.
+absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
+                                                  const Shape& input_shape,
+                                                  uint64_t seed, Split split,
+                                                  const LabelSpec& labels);
+
 // Opens the data set that `spec` names (README.md lists the types).
 //   input_shape: one example as the model reads it, after input.map; a data set
 //   of other shape but as many values is reshaped ([28, 28] as [1, 28, 28] or

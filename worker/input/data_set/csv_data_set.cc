@@ -5,11 +5,9 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "worker/input/data_set/csv_labels.h"
 #include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/data_set/example_layout.h"
 #include "worker/input/data_set/find_part.h"
@@ -17,8 +15,6 @@
 
 namespace muster {
 namespace {
-
-constexpr char kDefaultLabel[] = "label";
 
 // The rows of CSV or TSV files: all columns but the label, as they stand.
 class CsvDataSet : public DataSet {
@@ -39,7 +35,9 @@ class CsvDataSet : public DataSet {
   std::string LargestLabelPlace() const override {
     return table_.Place(LargestLabel());
   }
+  std::vector<std::string> Files() const override { return table_.paths(); }
   absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    RETURN_IF_ERROR(table_.Check(index));
     table_.ReadRow(index, absl::MakeSpan(into.values, table_.columns().size()));
     if (into.label != nullptr) *into.label = Class(index);
     if (into.targets != nullptr) {
@@ -79,12 +77,9 @@ class CsvDataSet : public DataSet {
   int64_t num_classes_ = 0;
 };
 
-std::string LabelColumn(const InputSpec& spec) {
-  return spec.label_column().empty() ? kDefaultLabel : spec.label_column();
-}
-
 absl::StatusOr<CsvTable> ReadTable(const InputSpec& spec, Split split,
-                                   const CsvTable::Options& options) {
+                                   CsvTable::Options options) {
+  options.keeps_bad_rows = spec.on_bad_record() == SKIP;
   ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                    FindPart(spec.dir(), split, {{".csv", ".tsv"}}));
   return CsvTable::Read(paths, options);
@@ -94,7 +89,7 @@ absl::StatusOr<CsvTable> ReadClasses(const InputSpec& spec, Split split,
                                      CsvType type,
                                      std::vector<std::string> classes) {
   CsvTable::Options options;
-  options.labels = {{LabelColumn(spec), type, std::move(classes)}};
+  options.labels = {{CsvLabelColumn(spec), type, std::move(classes)}};
   return ReadTable(spec, split, options);
 }
 
@@ -109,51 +104,40 @@ absl::Status CheckClasses(const CsvTable& table) {
   return absl::OkStatus();
 }
 
-// The classes of both halves, names or numbers, are the training half's.
+// The classes of both halves, names or numbers, are the training half's. Where
+// that is a stream they are numbers: nobody reads it for its names.
 absl::StatusOr<CsvTable> ReadClassified(const DataSetRequest& request,
                                         std::vector<std::string>* names) {
-  ASSIGN_OR_RETURN(CsvTable table, ReadClasses(request.spec, Split::kTrain,
-                                               CsvType::kClass, {}));
-  *names = table.labels()[0].classes;
-  if (request.split == Split::kTrain) return table;
+  if (!request.spec.stream()) {
+    ASSIGN_OR_RETURN(CsvTable train, ReadClasses(request.spec, Split::kTrain,
+                                                 CsvType::kClass, {}));
+    *names = train.labels()[0].classes;
+    if (request.split == Split::kTrain) return train;
+  }
   const CsvType type = names->empty() ? CsvType::kInteger : CsvType::kClass;
-  ASSIGN_OR_RETURN(table,
+  ASSIGN_OR_RETURN(CsvTable table,
                    ReadClasses(request.spec, request.split, type, *names));
   RETURN_IF_ERROR(CheckClasses(table));
   return table;
 }
 
-// input.label_column names the columns of the targets, separated by commas.
 absl::StatusOr<CsvTable> ReadTargets(const DataSetRequest& request) {
   CsvTable::Options options;
-  options.labels.clear();
-  for (const absl::string_view name :
-       absl::StrSplit(LabelColumn(request.spec), ',')) {
-    options.labels.push_back({std::string(absl::StripAsciiWhitespace(name))});
-  }
-  const auto found = static_cast<int64_t>(options.labels.size());
-  if (found == request.labels.num_targets) {
-    return ReadTable(request.spec, request.split, options);
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "input.label_column: the model's loss compares ",
-      request.labels.num_targets,
-      " outputs, wanted as many columns, separated ", "by commas, found ",
-      found, " (", LabelColumn(request.spec), ")"));
+  ASSIGN_OR_RETURN(options.labels, CsvTargetColumns(request));
+  return ReadTable(request.spec, request.split, options);
 }
 
 // The labels, and so the training half, need not be there.
 absl::StatusOr<CsvTable> ReadUnlabelled(const DataSetRequest& request,
                                         std::vector<std::string>* names) {
-  const absl::StatusOr<CsvTable> train =
-      ReadClasses(request.spec, Split::kTrain, CsvType::kClass, {});
-  if (train.ok()) *names = train->labels()[0].classes;
+  if (!request.spec.stream()) {
+    const absl::StatusOr<CsvTable> train =
+        ReadClasses(request.spec, Split::kTrain, CsvType::kClass, {});
+    if (train.ok()) *names = train->labels()[0].classes;
+  }
   CsvTable::Options options;
   options.labels.clear();
-  for (const absl::string_view name :
-       absl::StrSplit(LabelColumn(request.spec), ',')) {
-    options.ignored.emplace_back(absl::StripAsciiWhitespace(name));
-  }
+  options.ignored = CsvLabelColumns(request.spec);
   return ReadTable(request.spec, request.split, options);
 }
 
@@ -174,10 +158,10 @@ absl::StatusOr<std::unique_ptr<DataSet>> CsvDataSet::Create(
   ASSIGN_OR_RETURN(CsvTable table, read());
   const auto columns = static_cast<int64_t>(table.columns().size());
   RETURN_IF_ERROR(
-      FitExample(
-          {columns}, request.example_shape,
-          absl::StrCat("the CSV files in '", request.spec.dir(),
-                       "' (all columns but '", LabelColumn(request.spec), "')"))
+      FitExample({columns}, request.example_shape,
+                 absl::StrCat("the CSV files in '", request.spec.dir(),
+                              "' (all columns but '",
+                              CsvLabelColumn(request.spec), "')"))
           .status());
   return std::unique_ptr<DataSet>(
       new CsvDataSet(std::move(table), request.example_shape,

@@ -46,6 +46,9 @@ class DataSet {
   // What a person calls a row, such as an image's file; "" for its number.
   virtual std::string RowName(int64_t /*index*/) const { return ""; }
 
+  // The paths that it is read from; none of what is made by a formula.
+  virtual std::vector<std::string> Files() const { return {}; }
+
   // Where the largest label was read, for an error about it: "row 7 of 'FILE'";
   // "" if it comes from no file.
   virtual std::string LargestLabelPlace() const { return ""; }

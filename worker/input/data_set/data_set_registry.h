@@ -50,6 +50,8 @@ struct DataSetType {
   bool has_feature_column = false;
   // Its labels may be targets; else a class stands for them.
   bool has_targets = false;
+  // A row costs more than copying its bytes.
+  bool decodes = false;
 };
 
 struct DataSetTag {

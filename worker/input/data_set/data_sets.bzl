@@ -8,18 +8,13 @@ _FILES = [":example_layout", ":file_data_set", ":find_part"]
 
 DATA_SETS = {
     "cifar": _FILES + ["//worker/input/file:cifar_file"],
-    "csv": [":example_layout", ":find_part", "//worker/input/file:csv_table"],
+    "csv": [":csv_labels", ":example_layout", ":find_part", "//worker/input/file:csv_table"],
     "idx": [":example_layout", ":idx_file"],
     "image_folder": [
-        ":example_layout",
+        ":example_image",
         ":find_part",
-        "//proto:tensor",
         "//worker/input/file:file_bytes",
-        "//worker/input/image:image_decoder",
         "//worker/input/image:image_folder",
-        "//worker/input/map:map_chain",
-        "//worker/input/map:resize",
-        "//worker/input/map:row_spec",
     ],
     "npy": _FILES + [
         "//common/process:memory_limit",
@@ -27,5 +22,12 @@ DATA_SETS = {
         "//worker/input/file:npz_member",
     ],
     "synthetic": ["//worker/layer:counter_random"],
-    "tfrecord": _FILES + ["//worker/input/file:tf_example", "//worker/input/file:tf_record_file"],
+    "tfrecord": [
+        ":file_data_set",
+        ":find_part",
+        ":tf_example_row",
+        "//worker/input/file:bad_rows",
+        "//worker/input/file:tf_example",
+        "//worker/input/file:tf_record_file",
+    ],
 }

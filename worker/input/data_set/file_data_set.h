@@ -79,6 +79,8 @@ class FileLabels {
   }
   FileRows::Place Find(int64_t row) const { return rows_.Find(row); }
 
+  const std::vector<std::string>& paths() const { return paths_; }
+
   int32_t largest() const {
     return labels_.empty() ? -1
                            : *std::max_element(labels_.begin(), labels_.end());
@@ -111,6 +113,7 @@ class FileDataSet : public DataSet {
   std::string LargestLabelPlace() const override {
     return labels_.PlaceOfLargest();
   }
+  std::vector<std::string> Files() const override { return labels_.paths(); }
 
  protected:
   // REQUIRES: there are rows.

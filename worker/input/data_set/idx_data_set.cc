@@ -80,14 +80,16 @@ absl::StatusOr<std::unique_ptr<DataSet>> IdxDataSet::Create(
       CheckShapes(images_path, images, labels_path, labels, input_shape));
   return std::unique_ptr<DataSet>(
       new IdxDataSet(input_shape, std::move(images.values),
-                     std::move(labels.values), labels_path));
+                     std::move(labels.values), images_path, labels_path));
 }
 
 IdxDataSet::IdxDataSet(const Shape& example_shape, std::vector<uint8_t> images,
-                       std::vector<uint8_t> labels, std::string labels_path)
+                       std::vector<uint8_t> labels, std::string images_path,
+                       std::string labels_path)
     : example_shape_(example_shape),
       images_(std::move(images)),
       labels_(std::move(labels)),
+      images_path_(std::move(images_path)),
       labels_path_(std::move(labels_path)),
       example_bytes_(example_shape.num_elements()),
       num_classes_(*std::max_element(labels_.begin(), labels_.end()) + 1) {}

@@ -30,16 +30,21 @@ class IdxDataSet : public DataSet {
   // One more than the largest label.
   int64_t num_classes() const override { return num_classes_; }
   std::string LargestLabelPlace() const override;
+  std::vector<std::string> Files() const override {
+    return {images_path_, labels_path_};
+  }
   absl::Status Read(int64_t index, const ExampleMemory& into) const override;
 
  private:
   IdxDataSet(const Shape& example_shape, std::vector<uint8_t> images,
-             std::vector<uint8_t> labels, std::string labels_path);
+             std::vector<uint8_t> labels, std::string images_path,
+             std::string labels_path);
 
   const Shape example_shape_;
   // [N, example_bytes_] and [N].
   const std::vector<uint8_t> images_;
   const std::vector<uint8_t> labels_;
+  const std::string images_path_;
   const std::string labels_path_;
   const int64_t example_bytes_;
   const int64_t num_classes_;

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,13 +11,10 @@
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "worker/input/data_set/data_set_registry.h"
-#include "worker/input/data_set/example_layout.h"
+#include "worker/input/data_set/example_image.h"
 #include "worker/input/data_set/find_part.h"
 #include "worker/input/file/file_bytes.h"
-#include "worker/input/image/image_decoder.h"
 #include "worker/input/image/image_folder.h"
-#include "worker/input/map/map_chain.h"
-#include "worker/input/map/row_spec.h"
 
 namespace muster {
 namespace {
@@ -47,6 +43,11 @@ class ImageFolderDataSet : public DataSet {
   std::string LargestLabelPlace() const override {
     return absl::StrCat("'", files_.back().path, "'");
   }
+  std::vector<std::string> Files() const override {
+    std::vector<std::string> paths;
+    for (const ImageFile& file : files_) paths.push_back(file.path);
+    return paths;
+  }
   absl::Status Read(int64_t index, const ExampleMemory& into) const override {
     const ImageFile& file = files_[index];
     if (into.label != nullptr) *into.label = file.class_index;
@@ -55,32 +56,19 @@ class ImageFolderDataSet : public DataSet {
   }
 
  private:
-  // A thread's own, for the data sets that it reads one after the other.
-  struct Work {
-    std::optional<ImageDecoder> decoder;
-    // The options that the decoder was made with: channels, height, width.
-    std::vector<int> made_for;
-    std::vector<uint8_t> file;
-    std::vector<uint8_t> resized;
-  };
-
-  ImageFolderDataSet(const Shape& shape, ImageFolder folder, bool scales)
+  ImageFolderDataSet(const ExampleImage& image, const Shape& shape,
+                     ImageFolder folder)
       : example_shape_(shape),
+        image_(image),
         files_(std::move(folder.files)),
-        classes_(std::move(folder.classes)),
-        scales_(scales) {}
+        classes_(std::move(folder.classes)) {}
 
   absl::Status ReadImage(const std::string& path, float* example) const;
-  absl::Status PrepareDecoder(Work* work) const;
-  // The pixels in the size of the examples.
-  absl::StatusOr<absl::Span<const uint8_t>> Fit(const DecodedImage& image,
-                                                Work* work) const;
 
   const Shape example_shape_;
+  const ExampleImage image_;
   const std::vector<ImageFile> files_;
   const std::vector<std::string> classes_;
-  // Images of other sizes are scaled: input.shape says to which.
-  const bool scales_;
 };
 
 absl::Status ReadBytes(const std::string& path, std::vector<uint8_t>* bytes) {
@@ -93,74 +81,12 @@ absl::Status ReadBytes(const std::string& path, std::vector<uint8_t>* bytes) {
   return file.ReadAt(0, absl::MakeSpan(*bytes));
 }
 
-absl::Status ImageFolderDataSet::PrepareDecoder(Work* work) const {
-  ImageDecoder::Options options;
-  options.channels = static_cast<int>(example_shape_.dim(0));
-  if (scales_) {
-    options.min_height = static_cast<int>(example_shape_.dim(1));
-    options.min_width = static_cast<int>(example_shape_.dim(2));
-  }
-  const std::vector<int> wanted = {options.channels, options.min_height,
-                                   options.min_width};
-  if (work->decoder.has_value() && work->made_for == wanted) {
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(ImageDecoder decoder, ImageDecoder::Create(options));
-  work->decoder.emplace(std::move(decoder));
-  work->made_for = wanted;
-  return absl::OkStatus();
-}
-
-absl::StatusOr<absl::Span<const uint8_t>> ImageFolderDataSet::Fit(
-    const DecodedImage& image, Work* work) const {
-  const int64_t height = example_shape_.dim(1);
-  const int64_t width = example_shape_.dim(2);
-  if (image.height == height && image.width == width) return image.pixels;
-  if (!scales_) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "wanted an image as large as model.input_shape, ", width, " x ", height,
-        ", found ", image.width, " x ", image.height,
-        "; input.shape: [channels, height, width] scales all images to one "
-        "size"));
-  }
-  MapStageSpec resize;
-  resize.type = "resize";
-  Attr* const size = resize.attrs.Add();
-  size->set_name("size");
-  size->mutable_list()->add_v(height);
-  size->mutable_list()->add_v(width);
-  const RowSpec found{
-      UINT8, Shape({example_shape_.dim(0), image.height, image.width})};
-  ASSIGN_OR_RETURN(const MapChain chain, MapChain::Create({resize}, found));
-  work->resized.resize(chain.output().num_bytes());
-  MapChain::Scratch scratch = chain.MakeScratch();
-  RETURN_IF_ERROR(chain.Apply(
-      {reinterpret_cast<const char*>(image.pixels.data()), image.pixels.size()},
-      {reinterpret_cast<char*>(work->resized.data()), work->resized.size()},
-      std::nullopt, &scratch));
-  return absl::MakeConstSpan(work->resized);
-}
-
 absl::Status ImageFolderDataSet::ReadImage(const std::string& path,
                                            float* example) const {
-  thread_local Work work;
-  RETURN_IF_ERROR(PrepareDecoder(&work));
-  RETURN_IF_ERROR(ReadBytes(path, &work.file));
-  ASSIGN_OR_RETURN(const DecodedImage image, work.decoder->Decode(work.file));
-  ASSIGN_OR_RETURN(const absl::Span<const uint8_t> pixels, Fit(image, &work));
-  ScaleBytes(pixels, example);
-  return absl::OkStatus();
-}
-
-absl::Status CheckShape(const Shape& shape) {
-  if (shape.rank() == 3 && (shape.dim(0) == 1 || shape.dim(0) == 3) &&
-      std::max(shape.dim(1), shape.dim(2)) <= kMaxPixels) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "opening a data set: images are [channels, height, width] with 1 or 3 "
-      "channels, model.input_shape (or input.shape) is ",
-      shape.ToString()));
+  // A thread's own, so that nothing is allocated from row to row.
+  thread_local std::vector<uint8_t> file;
+  RETURN_IF_ERROR(ReadBytes(path, &file));
+  return image_.Decode(file, example);
 }
 
 absl::StatusOr<ImageFolder> ScanPart(const InputSpec& spec, Split split) {
@@ -217,22 +143,21 @@ absl::StatusOr<ImageFolder> ScanLabelled(const InputSpec& spec, Split split) {
 absl::StatusOr<std::unique_ptr<DataSet>> ImageFolderDataSet::Create(
     const DataSetRequest& request) {
   const InputSpec& spec = request.spec;
-  const Shape& shape = request.example_shape;
-  RETURN_IF_ERROR(CheckShape(shape));
+  ASSIGN_OR_RETURN(
+      const ExampleImage image,
+      ExampleImage::Create(request.example_shape, !spec.shape().empty()));
   ASSIGN_OR_RETURN(ImageFolder folder, request.labels.kind == LabelKind::kNone
                                            ? ScanUnlabelled(spec, request.split)
                                            : ScanLabelled(spec, request.split));
-  std::unique_ptr<ImageFolderDataSet> data_set(new ImageFolderDataSet(
-      shape, std::move(folder), /*scales=*/!spec.shape().empty()));
-  // The first image shows whether the model can read them.
-  std::vector<float> values(shape.num_elements());
-  RETURN_IF_ERROR(data_set->Read(0, {values.data()}));
-  return std::unique_ptr<DataSet>(std::move(data_set));
+  return std::unique_ptr<DataSet>(
+      new ImageFolderDataSet(image, request.example_shape, std::move(folder)));
 }
 
 [[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
     "image_folder", {"JPEG and PNG files in train/CLASS and test/CLASS",
-                     &ImageFolderDataSet::Create});
+                     &ImageFolderDataSet::Create, /*has_label_column=*/false,
+                     /*has_feature_column=*/false, /*has_targets=*/false,
+                     /*decodes=*/true});
 
 }  // namespace
 }  // namespace muster

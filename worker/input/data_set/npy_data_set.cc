@@ -40,17 +40,22 @@ class NpyDataSet : public FileDataSet {
   static absl::StatusOr<std::unique_ptr<DataSet>> Create(
       const DataSetRequest& request);
 
+  std::vector<std::string> Files() const override { return paths_; }
   absl::Status Read(int64_t index, const ExampleMemory& into) const override;
 
  private:
   NpyDataSet(const Shape& example_shape, FileLabels labels,
-             std::vector<NpyFile> files, ExampleLayout layout)
+             std::vector<NpyFile> files, ExampleLayout layout,
+             std::vector<std::string> paths)
       : FileDataSet(example_shape, std::move(labels)),
         files_(std::move(files)),
-        layout_(layout) {}
+        layout_(layout),
+        paths_(std::move(paths)) {}
 
   const std::vector<NpyFile> files_;
   const ExampleLayout layout_;
+  // Of examples and labels.
+  const std::vector<std::string> paths_;
 };
 
 absl::Status NpyDataSet::Read(int64_t index, const ExampleMemory& into) const {
@@ -243,8 +248,8 @@ absl::StatusOr<std::unique_ptr<DataSet>> NpyDataSet::Create(
     return absl::InvalidArgumentError(absl::StrCat(
         "opening a data set: the arrays of '", paths[0], "' have no rows"));
   }
-  return std::unique_ptr<DataSet>(
-      new NpyDataSet(input_shape, std::move(labels), std::move(files), layout));
+  return std::unique_ptr<DataSet>(new NpyDataSet(
+      input_shape, std::move(labels), std::move(files), layout, paths));
 }
 
 [[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(

@@ -1,26 +1,23 @@
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "worker/input/data_set/data_set_registry.h"
-#include "worker/input/data_set/example_layout.h"
 #include "worker/input/data_set/file_data_set.h"
 #include "worker/input/data_set/find_part.h"
+#include "worker/input/data_set/tf_example_row.h"
+#include "worker/input/file/bad_rows.h"
 #include "worker/input/file/tf_example.h"
 #include "worker/input/file/tf_record_file.h"
 
 namespace muster {
 namespace {
-
-constexpr const char* kUsualFeatures[] = {"image", "image_raw", "features",
-                                          "x"};
-constexpr char kDefaultLabel[] = "label";
 
 // A thread's record and example: nothing is allocated from row to row.
 struct Row {
@@ -37,104 +34,78 @@ absl::Status ParseRow(const TfRecordFile& file, int64_t index, Row* row) {
   return Annotate(row->example.Parse(row->record), file.Place(index));
 }
 
-// tf.Examples, which are read as they are asked for: bytes (raw pixels,
-// channels last, as TensorFlow has them) or lists of numbers, in the model's
-// order.
+// tf.Examples, which are read as they are asked for.
 class TfRecordDataSet : public FileDataSet {
  public:
+  // The files, their labels, and what the first row shows.
+  struct Parts {
+    std::vector<TfRecordFile> files;
+    FileLabels labels;
+    BadRows bad_rows;
+    std::optional<TfExampleRow> row;
+  };
+
+  TfRecordDataSet(const Shape& example_shape, Parts parts)
+      : FileDataSet(example_shape, std::move(parts.labels)),
+        files_(std::move(parts.files)),
+        bad_rows_(std::move(parts.bad_rows)),
+        row_(*std::move(parts.row)) {}
+
   static absl::StatusOr<std::unique_ptr<DataSet>> Create(
       const DataSetRequest& request);
 
   absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    RETURN_IF_ERROR(bad_rows_.Check(index));
     const FileRows::Place place = labels().Find(index);
     const TfRecordFile& file = files_[place.file];
     Row& row = ThreadsRow();
     RETURN_IF_ERROR(ParseRow(file, place.row, &row));
     labels().Write(index, into);
-    return Annotate(ReadExample(row.example, into.values),
+    return Annotate(row_.ReadValues(row.example, into.values),
                     file.Place(place.row));
   }
 
  private:
-  TfRecordDataSet(const Shape& example_shape, FileLabels labels,
-                  std::vector<TfRecordFile> files, std::string feature)
-      : FileDataSet(example_shape, std::move(labels)),
-        files_(std::move(files)),
-        feature_(std::move(feature)) {}
-
-  absl::Status ReadExample(const TfExample& example, float* dst) const;
-
   const std::vector<TfRecordFile> files_;
-  const std::string feature_;
+  const BadRows bad_rows_;
+  const TfExampleRow row_;
 };
 
-absl::Status TfRecordDataSet::ReadExample(const TfExample& example,
-                                          float* dst) const {
-  const Shape& shape = example_shape();
-  const int64_t values = shape.num_elements();
-  ASSIGN_OR_RETURN(const Feature::KindCase kind, example.Kind(feature_));
-  if (kind != Feature::kBytesList) {
-    return example.ReadFloats(feature_, absl::MakeSpan(dst, values));
+// Reads the label of one row, and what the first one shows.
+absl::Status ReadLabel(const DataSetRequest& request, const TfRecordFile& file,
+                       int64_t index, const ExampleMemory& into,
+                       std::optional<TfExampleRow>* shown) {
+  Row& row = ThreadsRow();
+  RETURN_IF_ERROR(ParseRow(file, index, &row));
+  if (!shown->has_value()) {
+    ASSIGN_OR_RETURN(*shown, TfExampleRow::Create(request, row.example));
   }
-  ASSIGN_OR_RETURN(const absl::string_view bytes, example.Bytes(feature_));
-  if (static_cast<int64_t>(bytes.size()) != values) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("feature '", feature_, "': wanted the ", values,
-                     " bytes of an example of model.input_shape ",
-                     shape.ToString(), ", found ", bytes.size()));
-  }
-  const auto* pixels = reinterpret_cast<const uint8_t*>(bytes.data());
-  if (shape.rank() == 3) {
-    ToChannelsFirst(pixels, shape, 255.0f, dst);
-    return absl::OkStatus();
-  }
-  ScaleBytes(absl::MakeConstSpan(pixels, values), dst);
-  return absl::OkStatus();
+  return Annotate((*shown)->ReadLabel(row.example, into), file.Place(index));
 }
 
-// input.feature_column, or the first usual name that the example has.
-std::string FeatureOf(const InputSpec& spec, const TfExample& example) {
-  if (!spec.feature_column().empty()) return spec.feature_column();
-  for (const char* const name : kUsualFeatures) {
-    if (example.Kind(name).ok()) return name;
-  }
-  return kUsualFeatures[0];
-}
-
-// Adds the labels of one file, and finds `feature` if it is empty.
-absl::Status ReadLabels(const std::string& path, const TfRecordFile& file,
-                        const DataSetRequest& request, std::string* feature,
-                        FileLabels* labels) {
-  const std::string name = request.spec.label_column().empty()
-                               ? kDefaultLabel
-                               : request.spec.label_column();
+// Adds the labels of one file.
+absl::Status ReadLabels(const DataSetRequest& request, const std::string& path,
+                        const TfRecordFile& file,
+                        TfRecordDataSet::Parts* parts) {
   const LabelSpec& wanted = request.labels;
-  std::vector<int64_t> classes;
-  std::vector<float> targets(file.num_rows() * wanted.num_targets);
-  Row row;
-  for (int64_t i = 0; i < file.num_rows(); ++i) {
-    RETURN_IF_ERROR(ParseRow(file, i, &row));
-    if (feature->empty()) *feature = FeatureOf(request.spec, row.example);
-    if (wanted.kind == LabelKind::kClass) {
-      const absl::StatusOr<int64_t> value = row.example.Integer(name);
-      if (!value.ok()) return Annotate(value.status(), file.Place(i));
-      classes.push_back(*value);
-    } else if (wanted.kind == LabelKind::kTargets) {
-      const auto dst = absl::MakeSpan(targets).subspan(i * wanted.num_targets,
-                                                       wanted.num_targets);
-      RETURN_IF_ERROR(
-          Annotate(row.example.ReadFloats(name, dst), file.Place(i)));
+  const int64_t rows = file.num_rows();
+  std::vector<int32_t> classes(wanted.kind == LabelKind::kClass ? rows : 0);
+  std::vector<float> targets(rows * wanted.num_targets);
+  for (int64_t i = 0; i < rows; ++i) {
+    if (wanted.kind == LabelKind::kNone && parts->row.has_value()) break;
+    ExampleMemory into;
+    if (!classes.empty()) into.label = &classes[i];
+    if (!targets.empty()) into.targets = &targets[i * wanted.num_targets];
+    const absl::Status status = ReadLabel(request, file, i, into, &parts->row);
+    if (status.ok()) continue;
+    if (request.spec.on_bad_record() != SKIP || !IsBadRecord(status)) {
+      return status;
     }
+    parts->bad_rows.Add(parts->labels.size() + i, status);
   }
-  switch (wanted.kind) {
-    case LabelKind::kClass:
-      return labels->Add(path, classes);
-    case LabelKind::kTargets:
-      return labels->AddTargets(path, targets);
-    case LabelKind::kNone:
-      labels->AddRows(path, file.num_rows());
-      break;
-  }
+  if (!targets.empty()) return parts->labels.AddTargets(path, targets);
+  if (!classes.empty()) return parts->labels.Add(path, classes);
+  parts->labels.AddRows(path, rows);
   return absl::OkStatus();
 }
 
@@ -143,31 +114,30 @@ absl::StatusOr<std::unique_ptr<DataSet>> TfRecordDataSet::Create(
   ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                    FindPart(request.spec.dir(), request.split,
                             {{".tfrecord", ".tfrecords", ".tfrec"}}));
-  std::vector<TfRecordFile> files;
-  FileLabels labels(request.labels.num_targets);
-  std::string feature;
+  Parts parts;
+  parts.labels = FileLabels(request.labels.num_targets);
   for (const std::string& path : paths) {
     ASSIGN_OR_RETURN(TfRecordFile file, TfRecordFile::Open(path));
-    RETURN_IF_ERROR(ReadLabels(path, file, request, &feature, &labels));
-    files.push_back(std::move(file));
+    RETURN_IF_ERROR(ReadLabels(request, path, file, &parts));
+    parts.files.push_back(std::move(file));
   }
-  if (labels.size() == 0) {
+  const int64_t rows = parts.labels.size();
+  if (rows == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "opening a data set: '", paths[0], "' and its siblings are empty"));
   }
-  std::unique_ptr<TfRecordDataSet> data_set(
-      new TfRecordDataSet(request.example_shape, std::move(labels),
-                          std::move(files), std::move(feature)));
-  // The first row shows whether the model can read them.
-  std::vector<float> values(request.example_shape.num_elements());
-  RETURN_IF_ERROR(data_set->Read(0, {values.data()}));
-  return std::unique_ptr<DataSet>(std::move(data_set));
+  if (!parts.row.has_value()) {
+    return AllBad(rows, parts.bad_rows.Check(rows - 1));
+  }
+  return std::unique_ptr<DataSet>(
+      new TfRecordDataSet(request.example_shape, std::move(parts)));
 }
 
 [[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
     "tfrecord", {"tf.Examples of train*.tfrecord and test*.tfrecord",
                  &TfRecordDataSet::Create, /*has_label_column=*/true,
-                 /*has_feature_column=*/true, /*has_targets=*/true});
+                 /*has_feature_column=*/true, /*has_targets=*/true,
+                 /*decodes=*/true});
 
 }  // namespace
 }  // namespace muster

@@ -43,6 +43,8 @@ class CsvReader {
   // Those of the record read last. Valid until Next is called.
   const std::vector<absl::string_view>& fields() const { return fields_; }
 
+  // The line where the record read last begins, from 1.
+  int64_t line() const { return record_line_; }
   // "'data.csv' line 7": where the record read last begins.
   std::string Place() const;
 

@@ -1,19 +1,12 @@
 #include "worker/input/file/csv_table.h"
 
 #include <algorithm>
-#include <cmath>
-#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/escape.h"
-#include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
 #include "worker/input/file/class_names.h"
 #include "worker/input/file/csv_reader.h"
@@ -21,62 +14,11 @@
 namespace muster {
 namespace {
 
-constexpr int32_t kMaxExactInteger = 1 << 24;
-constexpr size_t kShownBytes = 80;
-constexpr size_t kShownColumns = 20;
-
-char DelimiterOf(const std::string& path, const CsvTable::Options& options) {
-  if (options.delimiter != '\0') return options.delimiter;
-  // The name alone: ".gz" may follow the ending, and so may "-00000-of-00004".
-  const absl::string_view name = absl::string_view(path).substr(
-      path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
-  return absl::StrContains(absl::AsciiStrToLower(name), ".tsv") ? '\t' : ',';
-}
-
-absl::StatusOr<float> ParseFloat(absl::string_view text) {
-  float value;
-  if (absl::SimpleAtof(text, &value) && std::isfinite(value)) return value;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "wanted a finite number, found '", EscapeForLog(text, kShownBytes), "'"));
-}
-
-absl::StatusOr<float> ParseInteger(absl::string_view text) {
-  int32_t value;
-  if (absl::SimpleAtoi(text, &value) && value >= -kMaxExactInteger &&
-      value <= kMaxExactInteger) {
-    return static_cast<float>(value);
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "wanted an integer from -", kMaxExactInteger, " to ", kMaxExactInteger,
-      ", found '", EscapeForLog(text, kShownBytes), "'"));
-}
-
-// The names of a file's columns.
-std::vector<std::string> NamesOf(const CsvReader& reader, bool has_header) {
-  std::vector<std::string> names;
-  for (const absl::string_view field : reader.fields()) {
-    names.push_back(has_header ? std::string(absl::StripAsciiWhitespace(field))
-                               : absl::StrCat(names.size()));
-  }
-  return names;
-}
-
-absl::Status CheckUnique(const std::vector<std::string>& names,
-                         const CsvReader& reader) {
-  absl::flat_hash_set<absl::string_view> seen;
-  for (const std::string& name : names) {
-    if (seen.insert(name).second) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("reading ", reader.Place(), ": two columns are named '",
-                     EscapeForLog(name, kShownBytes), "'"));
-  }
-  return absl::OkStatus();
-}
-
 // Reads files into rows.
 class TableReader {
  public:
-  explicit TableReader(const CsvTable::Options& options) : options_(options) {}
+  explicit TableReader(const CsvTable::Options& options)
+      : options_(options), columns_(options) {}
 
   absl::Status ReadFile(const std::string& path);
 
@@ -84,133 +26,72 @@ class TableReader {
   void Finish();
 
   // The labels are the last of the columns.
-  std::vector<CsvColumn>& columns() { return columns_; }
+  std::vector<CsvColumn>& columns() { return columns_.columns(); }
   FloatRows& rows() { return *rows_; }
   FileRows& file_rows() { return file_rows_; }
+  BadRows& bad_rows() { return bad_rows_; }
 
  private:
-  absl::Status TakeHeader(const CsvReader& reader);
-  bool IsLabel(absl::string_view name) const {
-    return absl::c_any_of(options_.labels, [name](const CsvColumn& column) {
-      return column.name == name;
-    });
-  }
-  absl::Status ChooseColumns(const CsvReader& reader);
-  // As many of all columns as a message has room for, and the nearest.
-  std::vector<std::string> ShownColumns(const std::string& wanted) const;
+  // A row, good or bad.
+  absl::Status TakeRow(const CsvReader& reader);
   absl::Status AddRow(const CsvReader& reader);
   absl::StatusOr<float> Parse(size_t column, absl::string_view text);
 
   const CsvTable::Options& options_;
-  // The names of all columns, which every file has.
-  std::vector<std::string> header_;
-  std::vector<CsvColumn> columns_;
-  // By column: its field, and its classes if it has them.
-  std::vector<size_t> fields_;
+  CsvColumns columns_;
+  // By column, if it has classes.
   std::vector<ClassNames> classes_;
   std::vector<float> row_;
   std::optional<FloatRows> rows_;
   FileRows file_rows_;
+  BadRows bad_rows_;
 };
 
 absl::Status TableReader::ReadFile(const std::string& path) {
   ASSIGN_OR_RETURN(CsvReader reader,
-                   CsvReader::Open(path, DelimiterOf(path, options_)));
+                   CsvReader::Open(path, CsvDelimiter(path, options_)));
   ASSIGN_OR_RETURN(bool more, reader.Next());
   if (!more) {
     return absl::InvalidArgumentError(
         absl::StrCat("reading '", path, "': wanted rows, found an empty file"));
   }
-  RETURN_IF_ERROR(TakeHeader(reader));
+  RETURN_IF_ERROR(columns_.TakeHeader(reader));
+  if (!rows_.has_value()) {
+    for (const CsvColumn& column : columns()) {
+      classes_.emplace_back(column.classes);
+    }
+    row_.resize(columns().size());
+    rows_.emplace(static_cast<int64_t>(columns().size()));
+  }
   if (options_.has_header) {
     ASSIGN_OR_RETURN(more, reader.Next());
   }
   const int64_t rows_before = rows_->num_rows();
   while (more) {
-    RETURN_IF_ERROR(
-        Annotate(AddRow(reader), absl::StrCat("reading ", reader.Place())));
+    RETURN_IF_ERROR(TakeRow(reader));
     ASSIGN_OR_RETURN(more, reader.Next());
   }
   file_rows_.Add(rows_->num_rows() - rows_before);
   return absl::OkStatus();
 }
 
-absl::Status TableReader::TakeHeader(const CsvReader& reader) {
-  std::vector<std::string> names = NamesOf(reader, options_.has_header);
-  if (header_.empty()) {
-    RETURN_IF_ERROR(CheckUnique(names, reader));
-    header_ = std::move(names);
-    return ChooseColumns(reader);
-  }
-  if (names == header_) return absl::OkStatus();
-  const size_t common = std::min(names.size(), header_.size());
-  const size_t first =
-      std::mismatch(names.begin(), names.begin() + common, header_.begin())
-          .first -
-      names.begin();
-  return absl::InvalidArgumentError(
-      absl::StrCat("reading ", reader.Place(), ": wanted the ", header_.size(),
-                   " columns of the first file, found ", names.size(),
-                   ", which differ from column ", first + 1, " on"));
-}
-
-absl::Status TableReader::ChooseColumns(const CsvReader& reader) {
-  columns_ = options_.columns;
-  if (columns_.empty()) {
-    for (const std::string& name : header_) {
-      if (IsLabel(name) || absl::c_linear_search(options_.ignored, name)) {
-        continue;
-      }
-      columns_.push_back({name});
-    }
-  }
-  absl::c_copy(options_.labels, std::back_inserter(columns_));
-  for (const CsvColumn& column : columns_) {
-    const auto found = std::find(header_.begin(), header_.end(), column.name);
-    if (found == header_.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "reading ", reader.Place(), ": ",
-          UnknownNameMessage("column", column.name, ShownColumns(column.name)),
-          IsLabel(column.name) ? "; input.label_column names that of the labels"
-                               : ""));
-    }
-    fields_.push_back(found - header_.begin());
-    classes_.emplace_back(column.classes);
-  }
-  if (columns_.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "reading ", reader.Place(), ": wanted columns of values, found none"));
-  }
-  row_.resize(columns_.size());
-  rows_.emplace(static_cast<int64_t>(columns_.size()));
-  return absl::OkStatus();
-}
-
-std::vector<std::string> TableReader::ShownColumns(
-    const std::string& wanted) const {
-  std::vector<std::string> shown(
-      header_.begin(),
-      header_.begin() + std::min(header_.size(), kShownColumns));
-  const std::string nearest = NearestName(wanted, header_);
-  if (!nearest.empty() && !absl::c_linear_search(shown, nearest)) {
-    shown.push_back(nearest);
-  }
-  return shown;
+absl::Status TableReader::TakeRow(const CsvReader& reader) {
+  const absl::Status status =
+      Annotate(AddRow(reader), absl::StrCat("reading ", reader.Place()));
+  if (status.ok() || !options_.keeps_bad_rows) return status;
+  bad_rows_.Add(rows_->num_rows(), status);
+  // Class 0 is there as soon as a row is good.
+  absl::c_fill(row_, 0.0f);
+  return rows_->Append(row_);
 }
 
 absl::Status TableReader::AddRow(const CsvReader& reader) {
-  if (reader.fields().size() != header_.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("wanted ", header_.size(), " fields, as the ",
-                     options_.has_header ? "header" : "first line",
-                     " has, found ", reader.fields().size()));
-  }
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    absl::StatusOr<float> value =
-        Parse(i, absl::StripAsciiWhitespace(reader.fields()[fields_[i]]));
+  RETURN_IF_ERROR(columns_.CheckFields(reader));
+  for (size_t i = 0; i < columns().size(); ++i) {
+    absl::StatusOr<float> value = Parse(i, columns_.Field(reader, i));
     if (!value.ok()) {
       return Annotate(value.status(),
-                      absl::StrCat("column '", columns_[i].name, "'"));
+                      absl::StrCat("column '", columns()[i].name, "'"));
     }
     row_[i] = *value;
   }
@@ -219,30 +100,23 @@ absl::Status TableReader::AddRow(const CsvReader& reader) {
 
 absl::StatusOr<float> TableReader::Parse(size_t column,
                                          absl::string_view text) {
-  if (text.empty()) {
-    return absl::InvalidArgumentError("wanted a value, found none");
-  }
-  switch (columns_[column].type) {
-    case CsvType::kFloat:
-      return ParseFloat(text);
-    case CsvType::kInteger:
-      return ParseInteger(text);
-    case CsvType::kClass:
-      break;
+  const CsvType type = columns()[column].type;
+  if (type != CsvType::kClass || text.empty()) {
+    return ParseCsvNumber(type, text);
   }
   ASSIGN_OR_RETURN(const int32_t number, classes_[column].Number(text));
   return static_cast<float>(number);
 }
 
 void TableReader::Finish() {
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    if (columns_[i].type != CsvType::kClass) continue;
+  for (size_t i = 0; i < columns().size(); ++i) {
+    if (columns()[i].type != CsvType::kClass) continue;
     const std::vector<int32_t> indices = classes_[i].Indices();
     for (int64_t row = 0; row < rows_->num_rows(); ++row) {
       float& value = rows_->MutableRow(row)[i];
       value = static_cast<float>(indices[static_cast<size_t>(value)]);
     }
-    columns_[i].classes = classes_[i].Names();
+    columns()[i].classes = classes_[i].Names();
   }
 }
 
@@ -259,6 +133,10 @@ absl::StatusOr<CsvTable> CsvTable::Read(absl::Span<const std::string> paths,
     return absl::InvalidArgumentError(absl::StrCat(
         "reading '", paths[0], "': wanted rows, found only the header"));
   }
+  if (const int64_t rows = reader.rows().num_rows();
+      reader.bad_rows().size() == rows) {
+    return AllBad(rows, reader.bad_rows().Check(rows - 1));
+  }
   reader.Finish();
   std::vector<CsvColumn> columns = std::move(reader.columns());
   const auto first_label = columns.end() - options.labels.size();
@@ -266,16 +144,18 @@ absl::StatusOr<CsvTable> CsvTable::Read(absl::Span<const std::string> paths,
   columns.erase(first_label, columns.end());
   return CsvTable(std::move(columns), std::move(labels),
                   std::move(reader.rows()), std::move(reader.file_rows()),
-                  {paths.begin(), paths.end()});
+                  std::move(reader.bad_rows()), {paths.begin(), paths.end()});
 }
 
 CsvTable::CsvTable(std::vector<CsvColumn> columns,
                    std::vector<CsvColumn> labels, FloatRows rows,
-                   FileRows file_rows, std::vector<std::string> paths)
+                   FileRows file_rows, BadRows bad_rows,
+                   std::vector<std::string> paths)
     : columns_(std::move(columns)),
       labels_(std::move(labels)),
       rows_(std::move(rows)),
       file_rows_(std::move(file_rows)),
+      bad_rows_(std::move(bad_rows)),
       paths_(std::move(paths)) {}
 
 void CsvTable::ReadRow(int64_t row, absl::Span<float> dst) const {

@@ -6,29 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "worker/input/file/bad_rows.h"
+#include "worker/input/file/csv_columns.h"
 #include "worker/input/file/file_rows.h"
 #include "worker/input/file/float_rows.h"
 
 namespace muster {
-
-enum class CsvType {
-  // A finite number, kept as float32.
-  kFloat,
-  // A whole number that float32 has exactly: at most 2^24 in magnitude.
-  kInteger,
-  // A class by name or by index: see ClassNames.
-  kClass,
-};
-
-struct CsvColumn {
-  std::string name;
-  CsvType type = CsvType::kFloat;
-  // For kClass, by index. Those wanted, if there are any; in a table, those
-  // found, and none if the file has indices.
-  std::vector<std::string> classes = {};
-};
 
 // The columns of CSV files that are wanted, in memory as float32.
 // Immutable, thread-safe.
@@ -37,18 +23,7 @@ struct CsvColumn {
 //   const int32_t label = static_cast<int32_t>(table.Labels(7)[0]);
 class CsvTable {
  public:
-  struct Options {
-    // '\0': a tab if a name ends in ".tsv" or ".tsv.gz", else a comma.
-    char delimiter = '\0';
-    // Without, columns are named "0", "1", ...
-    bool has_header = true;
-    // Those of a row, in this order. None: all but the labels and `ignored`, as
-    // numbers.
-    std::vector<CsvColumn> columns;
-    std::vector<CsvColumn> labels = {{"label", CsvType::kClass}};
-    // Columns that need not be there.
-    std::vector<std::string> ignored = {};
-  };
+  using Options = CsvOptions;
 
   // Reads all `paths`, whose headers must be the same.
   // Errors: InvalidArgument (no files or rows; an unknown or repeated column;
@@ -70,18 +45,25 @@ class CsvTable {
     return rows_.Row(row).subspan(columns_.size());
   }
 
+  // The error of a bad row, which has no values. REQUIRES: as ReadRow.
+  absl::Status Check(int64_t row) const { return bad_rows_.Check(row); }
+
+  const std::vector<std::string>& paths() const { return paths_; }
+
   // "row 3 of 'data.csv'", from 0, for messages.
   std::string Place(int64_t row) const;
 
  private:
   CsvTable(std::vector<CsvColumn> columns, std::vector<CsvColumn> labels,
-           FloatRows rows, FileRows file_rows, std::vector<std::string> paths);
+           FloatRows rows, FileRows file_rows, BadRows bad_rows,
+           std::vector<std::string> paths);
 
   std::vector<CsvColumn> columns_;
   std::vector<CsvColumn> labels_;
   // The labels are the last values.
   FloatRows rows_;
   FileRows file_rows_;
+  BadRows bad_rows_;
   std::vector<std::string> paths_;
 };
 

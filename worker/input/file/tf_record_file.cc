@@ -4,27 +4,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
-#include "common/summary/event_record.h"
-#include "worker/input/file/little_endian.h"
+#include "worker/input/file/tf_record_reader.h"
 
 namespace muster {
 namespace {
 
-constexpr int64_t kLengthBytes = 8;
-constexpr int64_t kCrcBytes = 4;
-constexpr int64_t kHeadBytes = kLengthBytes + kCrcBytes;
-constexpr int64_t kFrameBytes = kHeadBytes + kCrcBytes;
-
-// True if the last bytes of `framed` are the masked CRC of those before.
-bool HasItsCrc(absl::Span<const uint8_t> framed) {
-  const size_t size = framed.size() - kCrcBytes;
-  const absl::string_view data(reinterpret_cast<const char*>(framed.data()),
-                               size);
-  return MaskedCrc32c(data) == LittleEndianAt(framed, size, kCrcBytes);
-}
+constexpr int64_t kFrameBytes = kTfRecordHeadBytes + kTfRecordCrcBytes;
 
 absl::Status CutShort(int64_t wanted, int64_t found) {
   return absl::DataLossError(absl::StrCat("the file is cut short: wanted ",
@@ -35,21 +22,12 @@ absl::Status CutShort(int64_t wanted, int64_t found) {
 absl::StatusOr<int64_t> ReadLength(const FileBytes& bytes, int64_t begin) {
   const int64_t left = bytes.size() - begin;
   if (left < kFrameBytes) return CutShort(kFrameBytes, left);
-  uint8_t head[kHeadBytes];
+  uint8_t head[kTfRecordHeadBytes];
   RETURN_IF_ERROR(bytes.ReadAt(begin, absl::MakeSpan(head)));
-  if (!HasItsCrc(head)) {
-    return absl::DataLossError(
-        "the length has a wrong CRC; is this a TFRecord file?");
-  }
-  const uint64_t length = LittleEndianAt(head, 0, kLengthBytes);
-  if (length > TfRecordFile::kMaxRecordBytes) {
-    return absl::DataLossError(absl::StrCat("wanted at most ",
-                                            TfRecordFile::kMaxRecordBytes,
-                                            " bytes, found ", length));
-  }
-  const int64_t wanted = kFrameBytes + static_cast<int64_t>(length);
+  ASSIGN_OR_RETURN(const int64_t length, TfRecordLength(head));
+  const int64_t wanted = kFrameBytes + length;
   if (wanted > left) return CutShort(wanted, left);
-  return static_cast<int64_t>(length);
+  return length;
 }
 
 }  // namespace
@@ -78,7 +56,7 @@ absl::Status TfRecordFile::Index() {
 
 absl::Status TfRecordFile::Read(int64_t row, std::string* record) const {
   assert(row >= 0 && row < num_rows());
-  const int64_t begin = Begin(row) + kHeadBytes;
+  const int64_t begin = Begin(row) + kTfRecordHeadBytes;
   record->resize(static_cast<size_t>(ends_[row] - begin));
   const absl::Span<uint8_t> framed(reinterpret_cast<uint8_t*>(record->data()),
                                    record->size());
@@ -88,7 +66,7 @@ absl::Status TfRecordFile::Read(int64_t row, std::string* record) const {
     return absl::DataLossError(
         absl::StrCat("reading ", Place(row), ": its data has a wrong CRC"));
   }
-  record->resize(record->size() - kCrcBytes);
+  record->resize(record->size() - kTfRecordCrcBytes);
   return absl::OkStatus();
 }
 

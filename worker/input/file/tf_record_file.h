@@ -16,11 +16,8 @@ namespace muster {
 // in memory. Immutable, thread-safe.
 class TfRecordFile {
  public:
-  // Far above an example, and the most that protobuf parses.
-  static constexpr int64_t kMaxRecordBytes = INT32_MAX;
-
   // Errors, with the path: FileBytes::Open's; DataLoss, with the offset of the
-  // record (a wrong CRC of a length, cut short, more than kMaxRecordBytes).
+  // record (TfRecordLength's, cut short).
   static absl::StatusOr<TfRecordFile> Open(const std::string& path);
 
   int64_t num_rows() const { return static_cast<int64_t>(ends_.size()); }

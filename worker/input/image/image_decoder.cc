@@ -48,6 +48,10 @@ absl::Status NoImage(absl::Span<const uint8_t> file) {
 
 }  // namespace
 
+bool IsImageFile(absl::Span<const uint8_t> file) {
+  return HasMagic(file, kJpegMagic) || HasMagic(file, kPngMagic);
+}
+
 absl::StatusOr<ImageDecoder> ImageDecoder::Create(const Options& options) {
   if (options.channels != 1 && options.channels != 3) {
     return absl::InvalidArgumentError(

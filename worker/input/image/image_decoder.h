@@ -25,6 +25,9 @@ struct DecodedImage {
   absl::Span<const uint8_t> pixels;
 };
 
+// Do the bytes begin as a JPEG or PNG file does?
+bool IsImageFile(absl::Span<const uint8_t> file);
+
 // Makes pixels of the bytes of JPEG and PNG files, whatever their names say.
 // The orientation that EXIF states is applied. Not thread-safe: one a thread.
 //   ASSIGN_OR_RETURN(ImageDecoder decoder, ImageDecoder::Create({}));

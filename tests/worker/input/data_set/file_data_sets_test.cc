@@ -200,6 +200,53 @@ TEST_F(FileDataSetsTest, CsvNamesWhatIsWrong) {
                        AllOf(HasSubstr("'class'"), HasSubstr("label"))));
 }
 
+TEST_F(FileDataSetsTest, SkippingABadCsvRowIsAnErrorOfThatRowAlone) {
+  spec_.set_on_bad_record(SKIP);
+  WriteFile(dir_, "train.csv", "x,label\n1,one\n2\nnan,one\n4,two\n,x\n");
+  const auto data_set = Open("csv", Split::kTrain, Shape({1}));
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_EQ((*data_set)->num_examples(), 5);
+  EXPECT_THAT((*data_set)->ClassNames(), ElementsAre("one", "two"));
+  EXPECT_THAT(Values(**data_set, 0), ElementsAre(1, 0));
+  EXPECT_THAT(Values(**data_set, 3), ElementsAre(4, 1));
+  for (const int row : {1, 2, 4}) {
+    float value = 0;
+    EXPECT_THAT((*data_set)->Read(row, {&value}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat("train.csv' line ", row + 2))));
+  }
+}
+
+TEST_F(FileDataSetsTest, ASetOfBadRowsIsAnError) {
+  spec_.set_on_bad_record(SKIP);
+  WriteFile(dir_, "train.csv", "x,label\n1\n2\n");
+  EXPECT_THAT(Open("csv", Split::kTrain, Shape({1})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("2 rows"), HasSubstr("line 3"))));
+  WriteFile(dir_, "train.tfrecord", Record("short", -1));
+  EXPECT_THAT(Open("tfrecord"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("1 rows")));
+}
+
+TEST_F(FileDataSetsTest, SkippingABadTfRecordIsAnErrorOfThatRowAlone) {
+  spec_.set_on_bad_record(SKIP);
+  std::string damaged = Record(PixelBytes(0), 1);
+  damaged[14] ^= 1;
+  WriteFile(dir_, "train.tfrecord",
+            damaged + Record(PixelBytes(1), -7) + Record("short", 2) +
+                Record(PixelBytes(3), 3));
+  const auto data_set = Open("tfrecord");
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_EQ((*data_set)->num_examples(), 4);
+  EXPECT_EQ(Values(**data_set, 3).back(), 3);
+  std::vector<float> values(kPixels);
+  for (const int row : {0, 1, 2}) {
+    EXPECT_THAT((*data_set)->Read(row, {values.data()}).message(),
+                HasSubstr(absl::StrCat("record ", row, " of")))
+        << row;
+  }
+}
+
 TEST_F(FileDataSetsTest, NpyGivesTheBitsOfIdx) {
   WriteNpy("train");
   ExpectTheBitsOfIdx("npy");
@@ -386,6 +433,33 @@ TEST_F(ImageFolderTest, NamesADamagedImageAndAnEmptyFolder) {
   EXPECT_THAT(
       (*data_set)->Read(1, {values.data(), &label}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("train/0/b.jpg")));
+}
+
+// As TensorFlow writes images.
+TEST_F(ImageFolderTest, TfRecordReadsImageFiles) {
+  const auto record = [](int row, int width, int height) {
+    const std::string pixels = PixelBytes(row);
+    const Bytes png =
+        EncodePng(Bytes(pixels.begin(), pixels.end()), width, height, {});
+    return Record(std::string(png.begin(), png.end()), row % 3);
+  };
+  std::string records;
+  for (int i = 0; i < kRows; ++i) records += record(i, 3, 2);
+  WriteFile(dir_, "train.tfrecord", records);
+  ExpectTheBitsOfIdx("tfrecord");
+  spec_.set_dir(dir_);
+  WriteFile(dir_, "train.tfrecord", records + record(0, 2, 3));
+  const auto data_set = Open("tfrecord");
+  ASSERT_THAT(data_set, IsOk());
+  std::vector<float> values(kPixels);
+  EXPECT_THAT((*data_set)->Read(kRows, {values.data()}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("record 5 of"), HasSubstr("'image'"),
+                             HasSubstr("found 2 x 3"))));
+  for (const int dim : {1, 2, 3}) spec_.add_shape(dim);
+  const auto scaled = Open("tfrecord");
+  ASSERT_THAT(scaled, IsOk());
+  EXPECT_THAT((*scaled)->Read(kRows, {values.data()}), IsOk());
 }
 
 class InputMapTest : public FileDataSetsTest {
