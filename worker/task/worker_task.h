@@ -72,7 +72,7 @@ class WorkerTask {
   void CreateExchange(bool changes_gradients);
   absl::Status CreateChiefParts();
   absl::Status CreateHealth();
-  SummaryParts MakeSummaryParts();
+  absl::StatusOr<SummaryParts> MakeSummaryParts();
   absl::Status CreateHooks();
   absl::StatusOr<Profiler::Options> ProfileOptions() const;
   void CreateSession();
@@ -80,6 +80,7 @@ class WorkerTask {
   int WorkerIndex() const;
   // Updates of the parameters in one pass over the training set.
   int64_t EpochUpdates() const;
+  std::vector<std::string> TowerDevices() const;
   std::string TrainingText() const;
   void SayTowers() const;
   void SayDevicePlacement() const;
