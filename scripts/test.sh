@@ -69,6 +69,7 @@ fi
 # Tagged `full`, and `manual`: //... leaves them out.
 full_targets=(
   //tests/full:data_formats_test
+  //tests/worker/model:resnet_float64_test
 )
 if [ -n "$full" ]; then
   arguments+=(--nocache_test_results --test_output=all --test_timeout=3600)
