@@ -13,11 +13,13 @@ import os
 import sys
 
 from benchmark import (data_plane, figures, input_pipeline, large, processes,
-                       quiet, report, saves, start, targets_table, timeline,
+                       quiet, report, resnet20, saves, start, targets_table,
+                       timeline,
                        training)
 
 PARTS = (data_plane.PART, data_plane.GRID_PART, data_plane.OPTIMIZER_PART,
-         data_plane.SIZE_PART, large.PART, training.PART, start.PART)
+         data_plane.SIZE_PART, large.PART, training.PART, resnet20.PART,
+         start.PART)
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -29,8 +31,8 @@ def parse_arguments(argv):
     parser = argparse.ArgumentParser(
         prog="bench.sh", allow_abbrev=False,
         description="Measures the data plane, the update rules, training of "
-        "the MNIST CNN (batch 128) in one process and in clusters, and how "
-        "soon a cluster takes steps; prints a table with targets. A burst of "
+        "the MNIST CNN (batch 128) in one process and in clusters, of ResNet-20 "
+        "in one process, and how soon a cluster takes steps; prints a table with targets. A burst of "
         "measurement waits for a quiet machine; one that others disturb is "
         "repeated.")
     parser.add_argument("--quick", action="store_true",
@@ -122,6 +124,8 @@ def all_figures(options):
     if large.PART in options.only:
         found += large.figures(options, plane)
     found += training.figures(training.Training(options), plane)
+    if resnet20.PART in options.only:
+        found += resnet20.figures(options)
     found += start.figures(options)
     return figures.chosen(found, options.only)
 

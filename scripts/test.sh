@@ -3,21 +3,24 @@
 # "N passed, M failed" (test cases, not Bazel's targets). Exits with 0 only if
 # nothing failed.
 #
-#   scripts/test.sh [--soak] [--link grpc|shared_memory] [--summary FILE]
-#                   [BAZEL_TEST_ARGUMENT...]
+#   scripts/test.sh [--soak] [--full] [--link grpc|shared_memory]
+#                   [--summary FILE] [BAZEL_TEST_ARGUMENT...]
 #
 # --soak runs the tests of recovery with the full counts of kills and the hostile
 # peer for its full time, and without a target only those, after 100,000 seeds of
-# the simulation. --link makes workers use this link to the ps tasks, and without
-# a target tests //tests/integration:all . --summary FILE also writes the last
-# line there. Other arguments go to `bazel test`; without a target among them it
-# tests //... .
+# the simulation. --full, by hand, runs the tests that are too long for every
+# change, and without a target only those: whole data sets in the files of others'
+# programs, from PyPI. --link makes workers use this link to the ps tasks, and
+# without a target tests //tests/integration:all . --summary FILE also writes the
+# last line there. Other arguments go to `bazel test`; without a target among them
+# it tests //... .
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
 summary=
 soak=
+full=
 link=
 arguments=()
 targets=()
@@ -28,6 +31,7 @@ while [ $# -gt 0 ]; do
       exit 0
       ;;
     --soak) soak=yes ;;
+    --full) full=yes ;;
     --link)
       link=${2:?test.sh: --link wants grpc or shared_memory}
       case "$link" in
@@ -49,17 +53,27 @@ while [ $# -gt 0 ]; do
   shift
 done
 simulate=
+given=${#targets[@]}
 if [ -n "$soak" ]; then
   # Shown as they come: a soak is looked at while it runs.
   arguments+=(--test_env=MUSTER_SOAK=1 --nocache_test_results
     --test_output=all --test_timeout=3600)
-  if [ "${#targets[@]}" -eq 0 ]; then
+  if [ "$given" -eq 0 ]; then
     simulate=yes
     targets=(//tests/integration:broken_connection_test
       //tests/integration:hostile_peer_test
       //tests/integration:recovery_signal_test
       //tests/integration:recovery_start_test //tests/integration:recovery_test)
   fi
+fi
+# Tagged `full`, and `manual`: //... leaves them out.
+full_targets=(
+  //tests/full:data_formats_test
+  //tests/worker/model:resnet_float64_test
+)
+if [ -n "$full" ]; then
+  arguments+=(--nocache_test_results --test_output=all --test_timeout=3600)
+  [ "$given" -gt 0 ] || targets+=("${full_targets[@]}")
 fi
 if [ -n "$link" ]; then
   arguments+=("--test_env=MUSTER_LINK=$link")
@@ -71,15 +85,20 @@ scripts/install_deps.sh
 # The packages of PyPI that some tests want, while the user's settings for pip
 # and the network are at hand: Bazel gives its tests none of them. Where it
 # fails, those tests do, and say why.
+requirements=()
 case "${targets[*]}" in
   *...* | *integration* | *replication*)
-    [ -z "${XDG_CACHE_HOME-}" ] ||
-      arguments+=("--test_env=XDG_CACHE_HOME=$XDG_CACHE_HOME")
-    tests/integration/python_environment.py >/dev/null \
-      tests/integration/requirements.txt \
-      tests/benchmark/replication/requirements.txt || true
+    requirements+=(tests/integration/requirements.txt
+      tests/benchmark/replication/requirements.txt)
     ;;
 esac
+[ -z "$full" ] || requirements+=(tests/full/requirements.txt)
+if [ "${#requirements[@]}" -gt 0 ]; then
+  [ -z "${XDG_CACHE_HOME-}" ] ||
+    arguments+=("--test_env=XDG_CACHE_HOME=$XDG_CACHE_HOME")
+  tests/integration/python_environment.py >/dev/null "${requirements[@]}" ||
+    true
+fi
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 

@@ -25,6 +25,13 @@ void EventFileWriter::Add(int64_t step, Summary summary) {
   AddEvent(std::move(event));
 }
 
+void EventFileWriter::AddGraph(int64_t step, const GraphDef& graph) {
+  Event event;
+  event.set_step(step);
+  event.set_graph_def(graph.SerializeAsString());
+  AddEvent(std::move(event));
+}
+
 void EventFileWriter::AddSessionStart(int64_t step) {
   Event event;
   event.set_step(step);

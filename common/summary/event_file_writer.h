@@ -46,6 +46,9 @@ class EventFileWriter {
   // The points of `step`. Nothing happens if there are none.
   void Add(int64_t step, Summary summary);
 
+  // The model, as it is from `step` on.
+  void AddGraph(int64_t step, const GraphDef& graph);
+
   // The training begins, or goes back, and its next point is of `step` or
   // above: TensorBoard forgets what it has of those steps.
   void AddSessionStart(int64_t step);

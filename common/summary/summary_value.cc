@@ -41,6 +41,20 @@ void AddHistogram(absl::string_view tag, const Histogram& histogram,
   }
 }
 
+void AddImages(absl::string_view tag, int64_t width, int64_t height,
+               absl::Span<const std::string> pngs, Summary* summary) {
+  SummaryTensor* const tensor =
+      AddValue(tag, "images", DATA_CLASS_BLOB_SEQUENCE, summary)
+          ->mutable_tensor();
+  tensor->set_dtype(DT_STRING);
+  // The size stands before the files.
+  tensor->mutable_tensor_shape()->add_dim()->set_size(
+      static_cast<int64_t>(pngs.size()) + 2);
+  tensor->add_string_val(absl::StrCat(width));
+  tensor->add_string_val(absl::StrCat(height));
+  for (const std::string& png : pngs) tensor->add_string_val(png);
+}
+
 void AddText(absl::string_view tag, absl::string_view markdown,
              Summary* summary) {
   SummaryTensor* const tensor =

@@ -7,21 +7,25 @@ TensorBoard's readers ("python" and "rust", the default of its page):
 
   {reader: {run: {plugin: {tag: [[step, value], ...]}}}}
 
-A value is a number, a [k][3] list or a string. Besides, of each file in order,
+A value is a number, a [k][3] list or a string; of images {"size", "mode",
+"pixels"} for each; of a graph its nodes by name. Besides, of each file in order,
 {"files": [[{"step", "kind"}, ...]]}, kind being what the event holds.
 """
 
 import glob
+import io
 import json
 import os
 import sys
 import time
 
+from PIL import Image
 from tensorboard import context
 from tensorboard.backend.event_processing import data_provider
 from tensorboard.backend.event_processing import event_file_loader
 from tensorboard.backend.event_processing import plugin_event_multiplexer
 from tensorboard.backend.event_processing import tag_types
+from tensorboard.compat.proto import graph_pb2
 from tensorboard.data import provider
 from tensorboard.data import server_ingester
 from tensorboard.util import grpc_util
@@ -30,7 +34,7 @@ from tensorboard.util import grpc_util
 ALL = 100000
 # For the server to have read all.
 RUST_S = 20
-PLUGINS = ("scalars", "histograms", "text")
+PLUGINS = ("scalars", "histograms", "text", "images", "graphs")
 
 
 def plain(value):
@@ -40,10 +44,42 @@ def plain(value):
     return value.decode("utf-8") if isinstance(value, bytes) else value
 
 
+def images(blobs):
+    """What is drawn by a sequence of width, height and files."""
+    width, height, *files = blobs
+    drawn = []
+    for file in files:
+        image = Image.open(io.BytesIO(file))
+        assert image.size == (int(width), int(height)), image.size
+        drawn.append({"size": image.size, "mode": image.mode,
+                      "pixels": list(image.tobytes())})
+    return drawn
+
+
+def graph(blobs):
+    """{name: node} of a sequence of one GraphDef."""
+    found, = (graph_pb2.GraphDef.FromString(blob) for blob in blobs)
+    return {node.name: {
+        "op": node.op, "input": list(node.input), "device": node.device,
+        "shape": [dim.size for dim in
+                  node.attr["_output_shapes"].list.shape[0].dim]}
+            for node in found.node}
+
+
+BLOBS = {"images": images, "graphs": graph}
+
+
 def read_plugin(data, plugin):
     """{run: {tag: [[step, value], ...]}} of one plugin."""
     nobody = context.RequestContext()
-    if plugin == "scalars":
+    if plugin in BLOBS:
+        found = data.read_blob_sequences(
+            nobody, experiment_id="", plugin_name=plugin, downsample=ALL,
+            run_tag_filter=provider.RunTagFilter())
+        value = lambda datum: BLOBS[plugin](
+            [data.read_blob(nobody, blob_key=blob.blob_key)
+             for blob in datum.values])
+    elif plugin == "scalars":
         found = data.read_scalars(
             nobody, experiment_id="", plugin_name=plugin, downsample=ALL,
             run_tag_filter=provider.RunTagFilter())

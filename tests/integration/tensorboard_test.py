@@ -130,6 +130,8 @@ class TensorBoardTest(harness.TestCase):
         (step, text), = found["text"]["training_spec"]
         self.assertEqual(step, 0)
         self.assertIn('    name: "softmax_regression"\n', text)
+        self.check_graph(found["graphs"])
+        self.check_images(found["images"])
         self.assertEqual(files[0][0]["kind"], "file_version")
         self.assertEqual(files[0][1], {"kind": "session_log", "step": 0})
 
@@ -157,6 +159,27 @@ class TensorBoardTest(harness.TestCase):
             self.assertTrue(close(whole[step],
                                   norm([part[step] for part in parts])), step)
 
+    def check_graph(self, graphs):
+        (step, nodes), = graphs["__run_graph__"]
+        self.assertEqual(step, 0)
+        self.assertEqual(list(nodes), ["input", "flatten", "logits", "loss"])
+        self.assertEqual(nodes["input"]["shape"], [BATCH, 1, 28, 28])
+        self.assertEqual(nodes["logits"], {
+            "op": "dense", "input": ["flatten"], "device": "/device:CPU:0",
+            "shape": [BATCH, 10]})
+
+    def check_images(self, tags):
+        self.assertEqual(list(tags), ["input"])
+        # The first point of the curves, and the evaluation at the end.
+        self.assert_steps(tags["input"], (1, 20))
+        first, last = (images for _, images in tags["input"])
+        self.assertEqual(len(first), 3)
+        # Nothing varies them.
+        self.assertEqual(first, last)
+        for image in first:
+            self.assertEqual((image["size"], image["mode"]), ([28, 28], "L"))
+        self.assertNotEqual(first[0], first[1])
+
     def check_histograms(self, histograms):
         tags = {kind + "/" + name for name in PARAMETERS
                 for kind in ("parameters", "gradients")}
@@ -175,7 +198,7 @@ class TensorBoardTest(harness.TestCase):
         flags = ("--set=summary.every_steps=5",
                  "--set=summary.histograms_every_steps=1")
         self.train("--set=stop.steps=10", *flags)
-        self.train("--set=stop.steps=20", *flags)
+        self.train("--set=stop.steps=20", "--set=summary.images=0", *flags)
         found, files = self.read()
         self.assertEqual(len(files), 2)
         self.assertEqual(files[1][1], {"kind": "session_log", "step": 11})
@@ -183,6 +206,8 @@ class TensorBoardTest(harness.TestCase):
         self.assert_steps(found["scalars"]["loss"], (5, 10, 15, 20))
         self.assert_steps(found["scalars"]["test_accuracy"], (10, 20))
         self.assert_steps(found["text"]["training_spec"], (0, 10))
+        self.assert_steps(found["graphs"]["__run_graph__"], (0, 10))
+        self.assert_steps(found["images"]["input"], (5, 10))
         # Step 11 computes with what the checkpoint of step 10 holds.
         for name, count in PARAMETERS.items():
             values = read_parameter(self.checkpoint(10), name)

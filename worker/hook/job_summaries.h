@@ -11,11 +11,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/summary/write_summary.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/summary.pb.h"
 #include "worker/hook/hook.h"
 #include "worker/hook/step_period.h"
-#include "worker/hook/write_summary.h"
 
 namespace muster {
 

@@ -5,22 +5,25 @@
 #include <functional>
 #include <string>
 
+#include "common/summary/write_summary.h"
 #include "worker/hook/hook.h"
-#include "worker/hook/write_summary.h"
 
 namespace muster {
 
 // The hook that tells TensorBoard where a training begins, and again where it
-// goes on after a restore, so that no curve folds back; and writes the text of
-// the TrainingSpec once, as the tag `training_spec`. Stands before the hooks
-// that write points.
+// goes on after a restore, so that no curve folds back; and writes once the
+// text of the TrainingSpec, as the tag `training_spec`, and the model's graph.
+// Stands before the hooks that write points.
 class SessionSummaries : public Hook {
  public:
   // Gets the first step whose points are still to come.
   using WriteStart = std::function<void(int64_t first_step)>;
 
+  // Writes the graph, as of this step.
+  using WriteGraph = std::function<void(int64_t global_step)>;
+
   SessionSummaries(std::string training_text, WriteStart write_start,
-                   WriteSummary write);
+                   WriteSummary write, WriteGraph write_graph);
 
   absl::Status AfterEnter(const EpochRecord& epoch) override;
 
@@ -28,7 +31,8 @@ class SessionSummaries : public Hook {
   const std::string training_text_;
   const WriteStart write_start_;
   const WriteSummary write_;
-  bool text_written_ = false;
+  const WriteGraph write_graph_;
+  bool described_ = false;
 };
 
 }  // namespace muster

@@ -7,10 +7,12 @@
 #include "common/base/status_macros.h"
 #include "common/optimizer/update_rule.h"
 #include "common/summary/summary_value.h"
+#include "common/summary/write_summary.h"
 #include "google/protobuf/text_format.h"
 #include "worker/hook/session_summaries.h"
 #include "worker/hook/tensor_summaries.h"
 #include "worker/hook/training_summaries.h"
+#include "worker/input/image/example_pixels.h"
 
 namespace muster {
 namespace {
@@ -22,13 +24,17 @@ WriteSummary WriteTo(EventFileWriter* writer) {
 }
 
 std::unique_ptr<Hook> MakeSessionSummaries(const TrainingSpec& training,
-                                           EventFileWriter* writer) {
+                                           const SummaryParts& parts) {
+  EventFileWriter* const writer = parts.writer;
   std::string text;
   google::protobuf::TextFormat::PrintToString(training, &text);
   return std::make_unique<SessionSummaries>(
       std::move(text),
       [writer](int64_t first_step) { writer->AddSessionStart(first_step); },
-      WriteTo(writer));
+      WriteTo(writer),
+      [writer, graph = parts.graph](int64_t global_step) {
+        writer->AddGraph(global_step, graph);
+      });
 }
 
 }  // namespace
@@ -44,7 +50,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
   if (parts.writer == nullptr) return hooks;
   const WriteSummary write = WriteTo(parts.writer);
   const SummarySpec& summary = training.summary();
-  hooks.push_back(MakeSessionSummaries(training, parts.writer));
+  hooks.push_back(MakeSessionSummaries(training, parts));
   if (summary.every_steps() > 0) {
     ASSIGN_OR_RETURN(const LearningRate learning_rate,
                      LearningRateOf(training.optimizer()));
@@ -58,6 +64,17 @@ absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
         summary.histograms_every_steps(), write));
   }
   return hooks;
+}
+
+std::unique_ptr<InputImages> MakeInputImages(const SummarySpec& summary,
+                                             const SummaryParts& parts) {
+  if (parts.writer == nullptr || summary.images() == 0 ||
+      !IsImage(parts.example_shape)) {
+    return nullptr;
+  }
+  return std::make_unique<InputImages>(
+      InputImages::Options{summary.every_steps(), parts.example_shape},
+      parts.read_examples, WriteTo(parts.writer), parts.reporter);
 }
 
 Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer) {

@@ -6,11 +6,15 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "common/summary/event_file_writer.h"
+#include "common/tensor/shape.h"
+#include "proto/summary.pb.h"
 #include "proto/training.pb.h"
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/hook/evaluation.h"
 #include "worker/hook/hook.h"
+#include "worker/hook/input_images.h"
 #include "worker/hook/job_summaries.h"
 #include "worker/hook/training_summaries.h"
 
@@ -24,6 +28,13 @@ struct SummaryParts {
   AccuracyCurve accuracy_curve = AccuracyCurve::kDrawn;
   // Asks ps task 0 for the job's state.
   JobSummaries::Ask ask_job_state;
+  GraphDef graph;
+  // One example's, as the model reads it.
+  Shape example_shape;
+  // The examples that are shown, if such are images.
+  InputImages::ReadExamples read_examples;
+  // A line for the operator.
+  Reporter reporter;
 };
 
 // Are there points to write? Else nobody needs a writer.
@@ -33,6 +44,10 @@ bool HasSummaries(const TrainingSpec& training);
 // Errors: those of the optimizer's settings.
 absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
     const TrainingSpec& training, const SummaryParts& parts);
+
+// Null without a writer, or if the examples are no images or none are wanted.
+std::unique_ptr<InputImages> MakeInputImages(const SummarySpec& summary,
+                                             const SummaryParts& parts);
 
 // Writes what the chief's evaluations find: test_loss, and test_NAME of each
 // metric.

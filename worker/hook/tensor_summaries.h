@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
+#include "common/summary/write_summary.h"
 #include "proto/summary.pb.h"
 #include "worker/hook/hook.h"
 #include "worker/hook/step_period.h"
-#include "worker/hook/write_summary.h"
 
 namespace muster {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "common/optimizer/learning_rate.h"
+#include "common/summary/write_summary.h"
 #include "proto/summary.pb.h"
 #include "worker/hook/hook.h"
 #include "worker/hook/step_period.h"
-#include "worker/hook/write_summary.h"
 
 namespace muster {
 

@@ -5,6 +5,7 @@
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
 #include "worker/hook/hook_registry.h"
+#include "worker/hook/input_images.h"
 #include "worker/hook/nan_guard.h"
 #include "worker/hook/stop_conditions.h"
 #include "worker/training/schedule_length.h"
@@ -98,7 +99,20 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
     hooks->evaluation_->AddListener(
         MakeEvaluationSummaries(parts.summaries.writer));
   }
+  hooks->AddInputImages(options.training.summary(), parts.summaries);
   return hooks;
+}
+
+void SessionHooks::AddInputImages(const SummarySpec& summary,
+                                  const SummaryParts& parts) {
+  auto hook = MakeInputImages(summary, parts);
+  if (hook == nullptr) return;
+  InputImages* const images = Add(std::move(hook));
+  evaluation_->AddListener(
+      [images](int64_t global_step, const EvaluationResult& result) {
+        static_cast<void>(result);
+        images->Write(global_step);
+      });
 }
 
 void SessionHooks::SaveNow(std::function<void(const absl::Status&)> done) {

@@ -76,6 +76,9 @@ class SessionHooks {
  private:
   SessionHooks() = default;
 
+  // The images that are shown at each evaluation, too. REQUIRES: evaluation_.
+  void AddInputImages(const SummarySpec& summary, const SummaryParts& parts);
+
   // Appends to the order.
   template <typename T>
   T* Add(std::unique_ptr<T> hook) {

@@ -26,6 +26,7 @@
 #include "worker/task/class_names_file.h"
 #include "worker/task/result_file.h"
 #include "worker/task/run_speed.h"
+#include "worker/task/shown_training.h"
 #include "worker/tower/gradient_clipper.h"
 #include "worker/training/place_model.h"
 #include "worker/training/replication_settings.h"
@@ -326,10 +327,10 @@ absl::Status WorkerTask::CreateChiefParts() {
   return absl::OkStatus();
 }
 
-SummaryParts WorkerTask::MakeSummaryParts() {
+absl::StatusOr<SummaryParts> WorkerTask::MakeSummaryParts() {
   if (!is_chief() || options_.train_dir.empty() ||
       !HasSummaries(options_.training)) {
-    return {};
+    return SummaryParts();
   }
   summaries_ =
       MakeSummaryWriter(chief_->file_system(), options_.clock,
@@ -349,6 +350,14 @@ SummaryParts WorkerTask::MakeSummaryParts() {
     coordination_->Call(kWatchCall, request,
                         options_.clock->Now() + kStateTimeout, std::move(done));
   };
+  ShownTraining shown;
+  shown.training = &options_.training;
+  shown.training_set = data_set_.get();
+  shown.batch_size = shape_.batch_size;
+  shown.devices = TowerDevices();
+  shown.epoch_updates = EpochUpdates();
+  RETURN_IF_ERROR(AddShownParts(shown, &parts));
+  parts.reporter = options_.reporter;
   return parts;
 }
 
@@ -398,7 +407,7 @@ absl::Status WorkerTask::CreateHooks() {
                           const absl::Status& failure) {
     session_->StopJob(reason, failure);
   };
-  parts.summaries = MakeSummaryParts();
+  ASSIGN_OR_RETURN(parts.summaries, MakeSummaryParts());
   ASSIGN_OR_RETURN(hooks_, SessionHooks::Create(options, parts));
   return absl::OkStatus();
 }
@@ -484,12 +493,17 @@ std::string WorkerTask::TrainingText() const {
   return text;
 }
 
-void WorkerTask::SayTowers() const {
-  if (shape_.towers == 1) return;
+std::vector<std::string> WorkerTask::TowerDevices() const {
   std::vector<std::string> devices;
   for (const TowerParts& tower : opened_.towers) {
     devices.push_back(tower.device);
   }
+  return devices;
+}
+
+void WorkerTask::SayTowers() const {
+  if (shape_.towers == 1) return;
+  const std::vector<std::string> devices = TowerDevices();
   const std::string& controller = options_.training.tower().controller_device();
   options_.reporter.Info(
       absl::StrCat(shape_.towers, " towers on ", absl::StrJoin(devices, ", "),
@@ -526,9 +540,7 @@ TrainingResult WorkerTask::DescribeRun() const {
   result.replication_settings = ReplicationNumbers(training.replication());
   result.optimizer = training.optimizer().name();
   result.device = std::string(opened_.towers.front().backend->name());
-  for (const TowerParts& tower : opened_.towers) {
-    result.devices.push_back(tower.device);
-  }
+  result.devices = TowerDevices();
   result.num_ps = options_.cluster.num_ps();
   result.num_workers = static_cast<int>(tasks_.size());
   result.compute_threads = options_.compute_threads;

@@ -75,7 +75,7 @@ class WorkerTask {
   void CreateExchange(bool changes_gradients);
   absl::Status CreateChiefParts();
   absl::Status CreateHealth();
-  SummaryParts MakeSummaryParts();
+  absl::StatusOr<SummaryParts> MakeSummaryParts();
   absl::Status CreateHooks();
   absl::StatusOr<Profiler::Options> ProfileOptions() const;
   void CreateSession();
@@ -88,6 +88,7 @@ class WorkerTask {
   void SayData(const std::vector<std::string>& files) const;
   // Updates of the parameters in one pass over the training set; 0: not known.
   int64_t EpochUpdates() const;
+  std::vector<std::string> TowerDevices() const;
   std::string TrainingText() const;
   void SayTowers() const;
   void SayDevicePlacement() const;

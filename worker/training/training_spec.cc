@@ -44,6 +44,9 @@ constexpr int64_t kDefaultPrefetch = 2;
 constexpr int32_t kDefaultKeep = 5;
 constexpr int32_t kDefaultMaxRefusals = 3;
 constexpr int64_t kDefaultSummarySteps = 100;
+constexpr int32_t kDefaultSummaryImages = 3;
+// More than a page shows.
+constexpr int32_t kMaxSummaryImages = 100;
 // The text's share of a message, which has room for more.
 constexpr int64_t kMaxTextBytes = kMaxPartBytes;
 
@@ -98,6 +101,7 @@ void FillDefaults(TrainingSpec* spec) {
   if (!summary->has_every_steps()) {
     summary->set_every_steps(kDefaultSummarySteps);
   }
+  if (!summary->has_images()) summary->set_images(kDefaultSummaryImages);
   NonFiniteSpec* non_finite = spec->mutable_non_finite();
   if (non_finite->max_refusals() == 0) {
     non_finite->set_max_refusals(kDefaultMaxRefusals);
@@ -296,6 +300,16 @@ absl::Status ValidateNonFinite(const NonFiniteSpec& non_finite) {
       non_finite.max_refusals(), "; non_finite.allow turns the refusing off"));
 }
 
+absl::Status ValidateSummary(const SummarySpec& summary) {
+  RETURN_IF_ERROR(
+      CheckNotNegative("summary.every_steps", summary.every_steps()));
+  RETURN_IF_ERROR(CheckNotNegative("summary.histograms_every_steps",
+                                   summary.histograms_every_steps()));
+  return CheckRange<int32_t>(
+      "summary.images", summary.images(), 0, kMaxSummaryImages,
+      absl::StrCat("from 0 (none) to ", kMaxSummaryImages));
+}
+
 absl::Status ValidatePeriods(const TrainingSpec& spec) {
   const CheckpointSpec& checkpoint = spec.checkpoint();
   RETURN_IF_ERROR(
@@ -306,10 +320,7 @@ absl::Status ValidatePeriods(const TrainingSpec& spec) {
                                       INT32_MAX, "1 or more"));
   RETURN_IF_ERROR(CheckFiniteNotNegative("checkpoint.keep_every_hours",
                                          checkpoint.keep_every_hours()));
-  RETURN_IF_ERROR(
-      CheckNotNegative("summary.every_steps", spec.summary().every_steps()));
-  RETURN_IF_ERROR(CheckNotNegative("summary.histograms_every_steps",
-                                   spec.summary().histograms_every_steps()));
+  RETURN_IF_ERROR(ValidateSummary(spec.summary()));
   RETURN_IF_ERROR(CheckNotNegative("evaluation.every_steps",
                                    spec.evaluation().every_steps()));
   RETURN_IF_ERROR(CheckRange<int64_t>(

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The MNIST CNN of the zoo in one PyTorch process, for bench.sh --peers.
+"""A model of the zoo in one PyTorch process, for bench.sh --peers.
 
-  torch_single.py THREADS STEPS contiguous|channels_last
+  torch_single.py THREADS STEPS contiguous|channels_last [mnist_cnn|resnet20]
 
-Random images, fused Adam; prints one line of JSON.
+Random images, PyTorch's fused optimizers (Adam, momentum); prints one line of
+JSON.
 """
 
 import json
@@ -13,13 +14,16 @@ import time
 import torch
 
 import torch_model
+import torch_resnet20
 
 WARM_UP = 10
+MODELS = {"mnist_cnn": torch_model, "resnet20": torch_resnet20}
 
 
-def main(threads, steps, layout):
+def main(threads, steps, layout, model="mnist_cnn"):
     torch.set_num_threads(threads)
-    trainer = torch_model.Trainer(torch_model.make_model(layout), layout)
+    module = MODELS[model]
+    trainer = module.Trainer(module.make_model(layout), layout)
     for step in range(WARM_UP + steps):
         if step == WARM_UP:
             started = time.monotonic()
@@ -29,4 +33,4 @@ def main(threads, steps, layout):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

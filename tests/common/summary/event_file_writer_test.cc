@@ -74,6 +74,20 @@ TEST_F(EventFileWriterTest, WritesWhatWasAdded) {
   EXPECT_TRUE(said_.lines().empty());
 }
 
+TEST_F(EventFileWriterTest, WritesTheGraphAsBytes) {
+  GraphDef graph;
+  graph.add_node()->set_name("conv1");
+  const auto writer = MakeWriter();
+  writer->AddGraph(7, graph);
+  writer->Flush();
+  ASSERT_EQ(Events().size(), 1u);
+  const Event event = Events()[0];
+  EXPECT_EQ(event.step(), 7);
+  GraphDef written;
+  ASSERT_TRUE(written.ParseFromString(event.graph_def()));
+  EXPECT_EQ(written.node(0).name(), "conv1");
+}
+
 TEST_F(EventFileWriterTest, WritesTheRestAtTheEnd) {
   auto writer = MakeWriter();
   writer->Add(1, Loss(1));

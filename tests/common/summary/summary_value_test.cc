@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace muster {
@@ -62,6 +63,18 @@ TEST(SummaryValueTest, HistogramIsAMatrixOfBuckets) {
   EXPECT_EQ(tensor.double_val(89), 1);
   EXPECT_EQ(summary.value(0).metadata().plugin_data().plugin_name(),
             "histograms");
+}
+
+TEST(SummaryValueTest, ImagesStandBehindTheirSize) {
+  Summary summary;
+  AddImages("input", /*width=*/3, /*height=*/2, {"first", "second"}, &summary);
+  const Summary::Value& value = summary.value(0);
+  EXPECT_EQ(value.tensor().dtype(), DT_STRING);
+  EXPECT_EQ(value.tensor().tensor_shape().dim(0).size(), 4);
+  EXPECT_THAT(value.tensor().string_val(),
+              testing::ElementsAre("3", "2", "first", "second"));
+  EXPECT_EQ(value.metadata().plugin_data().plugin_name(), "images");
+  EXPECT_EQ(value.metadata().data_class(), DATA_CLASS_BLOB_SEQUENCE);
 }
 
 TEST(SummaryValueTest, OneSummaryHoldsSeveralTags) {

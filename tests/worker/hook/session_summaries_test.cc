@@ -24,9 +24,10 @@ class SessionSummariesTest : public ::testing::Test {
 
   WrittenSummaries written_;
   std::vector<int64_t> starts_;
-  SessionSummaries hook_{"seed: 1\n",
-                         [this](int64_t step) { starts_.push_back(step); },
-                         written_.Writer()};
+  std::vector<int64_t> graphs_;
+  SessionSummaries hook_{
+      "seed: 1\n", [this](int64_t step) { starts_.push_back(step); },
+      written_.Writer(), [this](int64_t step) { graphs_.push_back(step); }};
 };
 
 TEST_F(SessionSummariesTest, ForgetsEverythingAtAnInitialization) {
@@ -40,11 +41,12 @@ TEST_F(SessionSummariesTest, KeepsThePointsOfTheRestoredStep) {
   EXPECT_THAT(starts_, ElementsAre(501, 401));
 }
 
-TEST_F(SessionSummariesTest, WritesTheTextOnce) {
+TEST_F(SessionSummariesTest, WritesTheTextAndTheGraphOnce) {
   Enter(500, /*initialized=*/false);
   Enter(400, /*initialized=*/false);
   ASSERT_EQ(written_.points.size(), 1u);
   EXPECT_EQ(written_.points[0].step, 500);
+  EXPECT_THAT(graphs_, ElementsAre(500));
   EXPECT_THAT(written_.points[0].tensors["training_spec"].string_val(0),
               ::testing::StartsWith("    seed: 1\n"));
 }

@@ -99,7 +99,21 @@ TEST_F(SummaryHooksTest, PeriodsChooseTheHooks) {
 
 TEST_F(SummaryHooksTest, WithoutAWriterThereIsNothingToDo) {
   parts_.writer = nullptr;
+  parts_.example_shape = Shape({1, 2, 2});
+  training_.mutable_summary()->set_images(1);
   EXPECT_THAT(MakeHooks(), SizeIs(0));
+  EXPECT_EQ(MakeInputImages(training_.summary(), parts_), nullptr);
+}
+
+TEST_F(SummaryHooksTest, OnlyImagesAreShown) {
+  SummarySpec* const summary = training_.mutable_summary();
+  summary->set_images(1);
+  parts_.example_shape = Shape({4});
+  EXPECT_EQ(MakeInputImages(*summary, parts_), nullptr);
+  parts_.example_shape = Shape({1, 2, 2});
+  EXPECT_NE(MakeInputImages(*summary, parts_), nullptr);
+  summary->set_images(0);
+  EXPECT_EQ(MakeInputImages(*summary, parts_), nullptr);
 }
 
 TEST_F(SummaryHooksTest, ACheckpointIsNotAheadOfTheCurves) {

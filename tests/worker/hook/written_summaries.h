@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/summary/write_summary.h"
 #include "proto/summary.pb.h"
-#include "worker/hook/write_summary.h"
 
 namespace muster {
 

@@ -20,6 +20,7 @@ namespace {
 constexpr int kRows = 4;
 constexpr int kBatches = 4;
 constexpr int64_t kExampleElements = 28 * 28;
+constexpr int64_t kResnetExampleElements = 32 * 32;
 constexpr int kClasses = 10;
 constexpr uint64_t kExamplesStream = 100;
 constexpr uint64_t kLabelsStream = 200;
@@ -34,10 +35,10 @@ int64_t Uniform(uint64_t stream, uint64_t i) {
   return static_cast<int64_t>((z ^ (z >> 31)) >> 40);
 }
 
-Batch GoldenBatch(int index) {
-  Batch batch = MakeLabelledBatch(kRows, Shape({kExampleElements}));
+Batch GoldenBatch(int index, int64_t example_elements) {
+  Batch batch = MakeLabelledBatch(kRows, Shape({example_elements}));
   batch.rows = kRows;
-  for (int64_t i = 0; i < kRows * kExampleElements; ++i) {
+  for (int64_t i = 0; i < kRows * example_elements; ++i) {
     batch.input()[i] = std::ldexp(
         static_cast<float>(Uniform(kExamplesStream + index, i)), -24);
   }
@@ -53,6 +54,9 @@ OptimizerSpec RuleSpec(const std::string& rule) {
       {"sgd", "name: 'sgd' attr { name: 'learning_rate' f: 0.05 }"},
       {"momentum",
        "name: 'momentum' attr { name: 'learning_rate' f: 0.02 } "
+       "attr { name: 'momentum' f: 0.9 }"},
+      {"slow_momentum",
+       "name: 'momentum' attr { name: 'learning_rate' f: 0.001 } "
        "attr { name: 'momentum' f: 0.9 }"},
       {"nesterov",
        "name: 'nesterov' attr { name: 'learning_rate' f: 0.02 } "
@@ -89,21 +93,40 @@ class Slots {
   std::vector<T*> pointers_;
 };
 
+// An amplitude of 2^-exponent.
 template <typename T>
-void SetFirstValues(CompiledModel* model) {
-  for (size_t p = 0; p < model->parameters().size(); ++p) {
-    absl::Span<T> values = model->template parameter_as<T>(p);
-    for (size_t i = 0; i < values.size(); ++i) {
-      values[i] = std::ldexp(static_cast<T>(Uniform(p, i) - (1 << 23)),
-                             -(23 + kExponents[p]));
-    }
+void FillUniform(uint64_t stream, int exponent, absl::Span<T> values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::ldexp(static_cast<T>(Uniform(stream, i) - (1 << 23)),
+                           -(23 + exponent));
   }
 }
 
-}  // namespace
+template <typename T>
+void SetFirstValues(CompiledModel* model) {
+  for (size_t p = 0; p < model->parameters().size(); ++p) {
+    FillUniform(p, kExponents[p], model->template parameter_as<T>(p));
+  }
+}
 
-std::vector<double> GoldenLosses(const std::string& rule) {
-  std::ifstream file("tests/worker/model/golden/losses.txt");
+// Weights by generate_resnet20.py's formula; others stay as they are.
+template <typename T>
+void SetResnetWeights(CompiledModel* model) {
+  uint64_t stream = 0;
+  for (size_t p = 0; p < model->parameters().size(); ++p) {
+    const auto& shape = model->parameters()[p].shape();
+    if (shape.size() < 2) continue;
+    int64_t fan_in = 1;
+    for (int d = 1; d < shape.size(); ++d) fan_in *= shape[d];
+    const int exponent = std::ilogb(static_cast<double>(fan_in)) / 2 - 1;
+    FillUniform(stream++, exponent, model->template parameter_as<T>(p));
+  }
+}
+
+// The losses in golden/FILE of the lines that begin with `wanted`.
+std::vector<double> ReadLosses(const std::string& file_name,
+                               const std::string& wanted) {
+  std::ifstream file("tests/worker/model/golden/" + file_name);
   EXPECT_TRUE(file.good());
   std::vector<double> losses;
   std::string line;
@@ -114,7 +137,7 @@ std::vector<double> GoldenLosses(const std::string& rule) {
     size_t step = 0;
     double loss = 0;
     fields >> name >> step >> loss;
-    if (name != rule) continue;
+    if (name != wanted) continue;
     EXPECT_EQ(step, losses.size());
     losses.push_back(loss);
   }
@@ -122,15 +145,18 @@ std::vector<double> GoldenLosses(const std::string& rule) {
   return losses;
 }
 
-template <typename T>
-std::vector<double> TrainGolden(Backend* backend, const std::string& rule_name,
-                                int steps) {
+std::unique_ptr<CompiledModel> CompileZooModel(const std::string& name,
+                                               Backend* backend) {
   CompileOptions options;
   options.backend = backend;
   options.batch_size = kRows;
-  const std::unique_ptr<CompiledModel> model =
-      Compile(LoadZooModel("mnist_cnn").model(), options);
-  SetFirstValues<T>(model.get());
+  return Compile(LoadZooModel(name).model(), options);
+}
+
+// The loss of each step; moving averages are left alone: training reads none.
+template <typename T>
+std::vector<double> Train(CompiledModel* model, int64_t example_elements,
+                          const std::string& rule_name, int steps) {
   auto rule = CreateReferenceRule<T>(RuleSpec(rule_name));
   EXPECT_TRUE(rule.ok()) << rule.status();
   std::vector<Slots<T>> slots;
@@ -139,11 +165,13 @@ std::vector<double> TrainGolden(Backend* backend, const std::string& rule_name,
   }
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {
-    const auto result = model->Step(GoldenBatch(step % kBatches), 0);
+    const auto result =
+        model->Step(GoldenBatch(step % kBatches, example_elements), 0);
     EXPECT_TRUE(result.ok()) << result.status();
     if (!result.ok()) break;
     losses.push_back(result->loss);
     for (size_t p = 0; p < slots.size(); ++p) {
+      if (model->parameters()[p].kind() == STATE) continue;
       absl::Span<T> values = model->template parameter_as<T>(p);
       (*rule)->Apply({step + 1}, model->template gradient_as<T>(p).data(),
                      values.data(), slots[p].pointers(), values.size());
@@ -152,6 +180,34 @@ std::vector<double> TrainGolden(Backend* backend, const std::string& rule_name,
   return losses;
 }
 
+}  // namespace
+
+std::vector<double> GoldenLosses(const std::string& rule) {
+  return ReadLosses("losses.txt", rule);
+}
+
+template <typename T>
+std::vector<double> TrainGolden(Backend* backend, const std::string& rule_name,
+                                int steps) {
+  const auto model = CompileZooModel("mnist_cnn", backend);
+  SetFirstValues<T>(model.get());
+  return Train<T>(model.get(), kExampleElements, rule_name, steps);
+}
+
+std::vector<double> GoldenResnetLosses() {
+  return ReadLosses("resnet20_losses.txt", "resnet20");
+}
+
+template <typename T>
+std::vector<double> TrainGoldenResnet(Backend* backend, int steps) {
+  const auto model = CompileZooModel("resnet20", backend);
+  EXPECT_TRUE(model->InitializeParameters(1).ok());
+  SetResnetWeights<T>(model.get());
+  return Train<T>(model.get(), kResnetExampleElements, "slow_momentum", steps);
+}
+
+template std::vector<double> TrainGoldenResnet<float>(Backend*, int);
+template std::vector<double> TrainGoldenResnet<double>(Backend*, int);
 template std::vector<double> TrainGolden<float>(Backend*, const std::string&,
                                                 int);
 template std::vector<double> TrainGolden<double>(Backend*, const std::string&,

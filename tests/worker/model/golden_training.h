@@ -1,5 +1,6 @@
-// Trainings of the zoo's mnist_cnn whose losses PyTorch has computed in float64
-// (golden/losses.txt, made by golden/generate.py).
+// Trainings of the zoo's mnist_cnn and resnet20 whose losses PyTorch has
+// computed in float64 (golden/losses.txt and golden/resnet20_losses.txt, made
+// by the programs beside them).
 #ifndef TESTS_WORKER_MODEL_GOLDEN_TRAINING_H_
 #define TESTS_WORKER_MODEL_GOLDEN_TRAINING_H_
 
@@ -12,7 +13,8 @@ namespace muster {
 
 constexpr int kGoldenSteps = 20;
 
-// PyTorch's loss of each of kGoldenSteps steps; "sgd", "adam", ...
+// PyTorch's loss of each of kGoldenSteps steps; "sgd", "adam", ... of
+// mnist_cnn.
 std::vector<double> GoldenLosses(const std::string& rule);
 
 // Trains in T, which is the backend's dtype, and returns the loss of each step;
@@ -20,6 +22,11 @@ std::vector<double> GoldenLosses(const std::string& rule);
 template <typename T>
 std::vector<double> TrainGolden(Backend* backend, const std::string& rule_name,
                                 int steps);
+
+// The same of resnet20, with momentum.
+std::vector<double> GoldenResnetLosses();
+template <typename T>
+std::vector<double> TrainGoldenResnet(Backend* backend, int steps);
 
 }  // namespace muster
 

@@ -52,6 +52,7 @@ TEST(TrainingSpecTest, FillsDefaultsIn) {
   EXPECT_EQ(spec->evaluation().batch_size(), 8);
   EXPECT_EQ(spec->summary().every_steps(), 100);
   EXPECT_EQ(spec->summary().histograms_every_steps(), 0);
+  EXPECT_EQ(spec->summary().images(), 3);
   EXPECT_TRUE(spec->compute().tf32());
   EXPECT_FALSE(spec->compute().bf16());
   EXPECT_TRUE(spec->compute().cuda_graphs());
@@ -77,9 +78,10 @@ TEST(TrainingSpecTest, AStreamHasNoEpochs) {
 }
 
 TEST(TrainingSpecTest, SummariesCanBeTurnedOff) {
-  const auto spec = Parse({"summary.every_steps=0"});
+  const auto spec = Parse({"summary.every_steps=0", "summary.images=0"});
   ASSERT_THAT(spec, IsOk());
   EXPECT_EQ(spec->summary().every_steps(), 0);
+  EXPECT_EQ(spec->summary().images(), 0);
 }
 
 TEST(TrainingSpecTest, EachStopConditionIsEnough) {
@@ -175,6 +177,8 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"evaluation.batch_size=-1", "evaluation.batch_size"},
       {"summary.every_steps=-1", "summary.every_steps must be 0 or more"},
       {"summary.histograms_every_steps=-1", "summary.histograms_every_steps"},
+      {"summary.images=-1", "summary.images must be from 0 (none) to 100"},
+      {"summary.images=101", "found 101"},
       {"optimizer=adma", "did you mean 'adam'?"},
       {"gradient.codec=bf61", "did you mean 'bf16'?"},
       {"pull.codec=fp61", "pull.codec"},

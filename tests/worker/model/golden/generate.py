@@ -71,10 +71,10 @@ def InitialParameters():
     return parameters
 
 
-def Batch(index):
-    examples = Uniform(EXAMPLES_STREAM + index, BATCH * 28 * 28) * 2.0**-24
+def Batch(index, side=28):
+    examples = Uniform(EXAMPLES_STREAM + index, BATCH * side**2) * 2.0**-24
     labels = Uniform(LABELS_STREAM + index, BATCH) % CLASSES
-    return (torch.tensor(examples.reshape(BATCH, 1, 28, 28),
+    return (torch.tensor(examples.reshape(BATCH, 1, side, side),
                          dtype=torch.float64), torch.tensor(labels))
 
 

@@ -1,5 +1,5 @@
-#ifndef WORKER_HOOK_WRITE_SUMMARY_H_
-#define WORKER_HOOK_WRITE_SUMMARY_H_
+#ifndef COMMON_SUMMARY_WRITE_SUMMARY_H_
+#define COMMON_SUMMARY_WRITE_SUMMARY_H_
 
 #include <cstdint>
 #include <functional>
@@ -14,4 +14,4 @@ using WriteSummary = std::function<void(int64_t global_step, Summary summary)>;
 
 }  // namespace muster
 
-#endif  // WORKER_HOOK_WRITE_SUMMARY_H_
+#endif  // COMMON_SUMMARY_WRITE_SUMMARY_H_
