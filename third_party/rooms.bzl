@@ -25,7 +25,8 @@ _PS_SERVER = [
 _WORKER = [
     ["worker/backend", "worker/client/link", "worker/input/file", "worker/input/image", "worker/input/map"],
     ["worker/client", "worker/layer"],
-    ["worker/input", "worker/model"],
+    ["worker/input/data_set", "worker/metric", "worker/model"],
+    ["worker/input"],
     ["worker/executor"],
     ["worker/tower"],
     ["worker/hook"],

@@ -46,6 +46,7 @@
 #include "worker/task/compute_cores.h"
 #include "worker/task/evaluator_task.h"
 #include "worker/task/printing.h"
+#include "worker/task/saved_run.h"
 #include "worker/task/signal_target.h"
 #include "worker/task/worker_task.h"
 #include "worker/tower/device_names.h"
@@ -141,6 +142,19 @@ ABSL_FLAG(absl::Duration, progress_every, absl::Seconds(10),
           "Between progress lines where there is no terminal; 0: each step.");
 ABSL_FLAG(std::string, log_level, "info",
           "trace, debug, info, warning, error, critical or off.");
+ABSL_FLAG(bool, evaluate, false,
+          "Train nothing: evaluate what is in --train_dir (its newest "
+          "checkpoint) or --init_from on the test half of the data.");
+ABSL_FLAG(bool, predict, false,
+          "Train nothing: write to --output what the model in --train_dir or "
+          "--init_from says of each row of the test half.");
+ABSL_FLAG(std::string, output, "",
+          "--predict: the file to write, which ends in .csv, .jsonl or .npy. "
+          "--evaluate: a file for the figures as JSON.");
+ABSL_FLAG(
+    std::string, predict_values, "auto",
+    "class, probabilities or outputs; auto: probabilities, or the outputs "
+    "of a model whose loss has none.");
 ABSL_FLAG(bool, list, false, "Now musterctl list; goes with the next release.");
 ABSL_FLAG(bool, list_devices, false, "Print the devices, and end.");
 
@@ -176,6 +190,7 @@ CommandLineOptions DescribeCommandLine() {
        {"cluster", "ps_hosts", "worker_hosts", "job_name", "task_index",
         "standalone"}},
       {"Training", {"training", "set", "train_dir"}},
+      {"Using a model", {"evaluate", "predict", "output", "predict_values"}},
       {"Checkpoints",
        {"init_from", "init_from_map", "init_from_partial", "inspect_checkpoint",
         "diff_with", "export_to"}},
@@ -195,15 +210,27 @@ CommandLineOptions DescribeCommandLine() {
   return options;
 }
 
+bool UsesSavedModel() {
+  return absl::GetFlag(FLAGS_evaluate) || absl::GetFlag(FLAGS_predict);
+}
+
 absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
+  if (UsesSavedModel() &&
+      !(absl::GetFlag(FLAGS_cluster) + absl::GetFlag(FLAGS_ps_hosts) +
+        absl::GetFlag(FLAGS_worker_hosts))
+           .empty()) {
+    return absl::InvalidArgumentError(
+        "--evaluate and --predict read files and need no cluster: leave "
+        "--cluster, --ps_hosts and --worker_hosts out");
+  }
   ClusterOptions options;
   options.cluster_file = absl::GetFlag(FLAGS_cluster);
   options.ps_hosts = absl::GetFlag(FLAGS_ps_hosts);
   options.worker_hosts = absl::GetFlag(FLAGS_worker_hosts);
   options.job_name = absl::GetFlag(FLAGS_job_name);
   options.task_index = absl::GetFlag(FLAGS_task_index);
-  options.standalone = absl::GetFlag(FLAGS_standalone);
-  options.tf_config = Environment("TF_CONFIG");
+  options.standalone = absl::GetFlag(FLAGS_standalone) || UsesSavedModel();
+  if (!UsesSavedModel()) options.tf_config = Environment("TF_CONFIG");
   options.jobs = {kWorkerJob, kChiefJob, kEvaluatorJob};
   options.can_be_standalone = true;
   return ResolveCluster(options);
@@ -372,21 +399,82 @@ void SayHello(const ResolvedCluster& cluster, const TrainingSpec& training,
                cluster.source, training.model().name(), compute_threads);
 }
 
+// What steps and several towers alone have.
+absl::Status CheckNoStepFlags(const char* who) {
+  if (absl::GetFlag(FLAGS_profile_steps) > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--profile_steps: ", who, " takes no steps; give it to a worker"));
+  }
+  if (absl::GetFlag(FLAGS_devices).empty() &&
+      absl::GetFlag(FLAGS_num_devices) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--devices and --num_devices: ", who, " has one; use --device"));
+}
+
+absl::StatusOr<PredictionValues> PredictionValuesFlag() {
+  const std::string text = absl::GetFlag(FLAGS_predict_values);
+  if (text == "auto") return PredictionValues::kAuto;
+  if (text == "class") return PredictionValues::kClass;
+  if (text == "probabilities") return PredictionValues::kProbabilities;
+  if (text == "outputs") return PredictionValues::kOutputs;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--predict_values: wanted auto, class, probabilities or "
+                   "outputs, found '",
+                   text, "'"));
+}
+
+absl::StatusOr<SavedRunOptions> MakeSavedRunOptions(
+    const ResolvedCluster& cluster, const TrainingSpec& training,
+    const CommandLine& command_line) {
+  if (absl::GetFlag(FLAGS_evaluate) && absl::GetFlag(FLAGS_predict)) {
+    return absl::InvalidArgumentError(
+        "--evaluate and --predict: wanted one of them");
+  }
+  RETURN_IF_ERROR(CheckNoStepFlags("a trained model"));
+  SavedRunOptions options;
+  options.model.training = training;
+  options.model.log_device_placement =
+      absl::GetFlag(FLAGS_log_device_placement);
+  options.model.reporter = MakePrinting(PrintingFlags(cluster.task)).reporter;
+  options.train_dir = absl::GetFlag(FLAGS_train_dir);
+  options.output = absl::GetFlag(FLAGS_output);
+  ASSIGN_OR_RETURN(options.model.device_choice, DeviceFlags());
+  ASSIGN_OR_RETURN(options.model.compute_threads, SetUpCores(cluster));
+  ASSIGN_OR_RETURN(options.init, InitFlags(command_line));
+  ASSIGN_OR_RETURN(options.values, PredictionValuesFlag());
+  return options;
+}
+
+// --evaluate and --predict.
+int RunSavedModel(const ResolvedCluster& cluster, const TrainingSpec& training,
+                  const CommandLine& command_line) {
+  auto options = MakeSavedRunOptions(cluster, training, command_line);
+  if (!options.ok()) return Fail(options.status());
+  StopLatch latch;
+  options->latch = &latch;
+  const StopSignals signals([&latch](int signal) {
+    latch.Stop({128 + signal, absl::StrCat("signal ", signal)});
+  });
+  const absl::Status status = absl::GetFlag(FLAGS_predict)
+                                  ? PredictSaved(*options)
+                                  : EvaluateSaved(*options);
+  if (absl::IsCancelled(status)) return latch.Wait().exit_code;
+  if (status.ok()) return kExitDone;
+  const int exit_code = Fail(status);
+  return absl::IsFailedPrecondition(status) ? int{kExitBadCheckpoint}
+                                            : exit_code;
+}
+
 int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
                  const MonotonicClock& clock) {
   auto options =
       MakeTaskOptions<EvaluatorOptions>(cluster, std::move(training));
   if (!options.ok()) return Fail(options.status());
   options->reporter = MakePrinting(PrintingFlags(cluster.task)).reporter;
-  if (absl::GetFlag(FLAGS_profile_steps) > 0) {
-    return Fail(absl::InvalidArgumentError(
-        "--profile_steps: an evaluator takes no steps; give it to a worker"));
-  }
-  if (!absl::GetFlag(FLAGS_devices).empty() ||
-      absl::GetFlag(FLAGS_num_devices) > 0) {
-    return Fail(absl::InvalidArgumentError(
-        "--devices and --num_devices: an evaluator has one; use --device"));
-  }
+  const absl::Status fits = CheckNoStepFlags("an evaluator");
+  if (!fits.ok()) return Fail(fits);
   StopLatch latch;
   options->clock = &clock;
   options->latch = &latch;
@@ -452,6 +540,14 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
   absl::StatusOr<TrainingSpec> training = LoadTrainingSpec(
       absl::GetFlag(FLAGS_training), Repeated(command_line, "set"));
   if (!training.ok()) return Fail(training.status());
+  if (UsesSavedModel()) {
+    return RunSavedModel(cluster, *training, command_line);
+  }
+  if (!absl::GetFlag(FLAGS_output).empty()) {
+    return Fail(absl::InvalidArgumentError(
+        "--output is for --predict and --evaluate; a training writes to "
+        "--train_dir"));
+  }
   if (cluster.task.job() == kEvaluatorJob) {
     return RunEvaluator(cluster, *std::move(training), clock);
   }

@@ -155,7 +155,7 @@ absl::Status Main() {
   if (!model.ok()) return model.status();
   absl::Status status = (*model)->InitializeParameters(kSeed);
   const Batch batch =
-      MakeBatch(options.batch_size, 28 * 28, (*model)->num_classes(), kSeed);
+      MakeBatch(options.batch_size, 28 * 28, (*model)->num_outputs(), kSeed);
   Times step{"the step", {}, {}};
   for (int i = 0; i < kWarmUp + absl::GetFlag(FLAGS_steps); ++i) {
     if (!status.ok()) return status;

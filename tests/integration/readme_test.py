@@ -9,6 +9,7 @@ import re
 import shlex
 
 from tests.integration import harness
+from tests.integration import tiny_png
 
 NOT_RUN = {
     "scripts/test.sh": "this test runs in it",
@@ -61,6 +62,48 @@ class ReadmeTest(harness.TestCase):
         for task in tasks:
             self.assertEqual(task.wait(), 0, task.output)
 
+    def write_own_data(self):
+        """The folders that the README's commands name: images, and tables."""
+        for name in ("photos/train/cat", "photos/train/dog", "photos/test/cat",
+                     "photos/test/dog", "new/test"):
+            os.makedirs(self.path(name))
+            for i in range(8):
+                tiny_png.write(self.path("%s/%d.png" % (name, i)), 28, 28,
+                               [(i * 31 + j) % 256 for j in range(28 * 28)])
+        os.makedirs(self.path("houses"))
+        columns = ",".join("c%d" % i for i in range(10))
+        for name in ("houses/train.csv", "houses/test.csv", "new/test.csv"):
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write(columns + ("" if "new" in name else ",price") + "\n")
+                for row in range(16):
+                    values = [(row * 7 + i) % 5 for i in range(10)]
+                    if "new" not in name:
+                        values.append(sum(values))
+                    file.write(",".join(map(str, values)) + "\n")
+
+    def run_own_data(self, commands):
+        """One after the other: the last ones use what the first have saved."""
+        self.write_own_data()
+        for command in commands:
+            arguments = []
+            for argument in self.replace(command, cluster="")[1:]:
+                for name in ("--set=input.dir=", "--output="):
+                    if argument.startswith(name):
+                        argument = name + self.path(argument[len(name):])
+                if argument not in SHORT:
+                    arguments.append(argument)
+            arguments += ["--set=stop.steps=3", "--set=input.batch_size=4"]
+            code, output = self.run_to_end(
+                command[0], [harness.binary("worker/worker"), *arguments],
+                deadline_s=2 * harness.DEADLINE_S)
+            self.assertEqual(code, 0, output)
+        with open(self.path("classes.csv"), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        self.assertEqual(len(lines), 9)
+        self.assertTrue(lines[0].startswith("file,class,"), lines[0])
+        with open(self.path("prices.csv"), encoding="utf-8") as file:
+            self.assertEqual(file.readline(), "output_0\n")
+
     def run_launcher(self, command, train_dir):
         code, output = self.run_to_end("train_local.sh", [
             os.path.abspath(command[0]), *command[1:], *SHORT, "--no_build",
@@ -77,7 +120,10 @@ class ReadmeTest(harness.TestCase):
             tasks = [command for command in block if is_task(command)]
             if tasks:
                 with self.subTest(commands=tasks):
-                    self.run_tasks(tasks)
+                    if any("--predict" in command for command in tasks):
+                        self.run_own_data(tasks)
+                    else:
+                        self.run_tasks(tasks)
                     ran += 1
             for command in block:
                 if is_task(command) or " ".join(command) in NOT_RUN:

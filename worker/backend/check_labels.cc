@@ -5,16 +5,15 @@
 
 namespace muster {
 
-absl::Status CheckRows(const SoftmaxCrossEntropyDesc& desc, int64_t rows) {
-  if (rows >= 1 && rows <= desc.batch) return absl::OkStatus();
+absl::Status CheckRows(int64_t batch, int64_t rows) {
+  if (rows >= 1 && rows <= batch) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("softmax cross-entropy: rows must be in [1, ", desc.batch,
-                   "], is ", rows));
+      absl::StrCat("loss: rows must be in [1, ", batch, "], is ", rows));
 }
 
 absl::Status CheckLabels(const SoftmaxCrossEntropyDesc& desc,
                          const int32_t* labels, int64_t rows) {
-  RETURN_IF_ERROR(CheckRows(desc, rows));
+  RETURN_IF_ERROR(CheckRows(desc.batch, rows));
   for (int64_t n = 0; n < rows; ++n) {
     if (labels[n] >= 0 && labels[n] < desc.classes) continue;
     return absl::InvalidArgumentError(absl::StrCat(

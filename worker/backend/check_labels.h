@@ -9,7 +9,7 @@
 namespace muster {
 
 // InvalidArgument unless `rows` is in [1, batch].
-absl::Status CheckRows(const SoftmaxCrossEntropyDesc& desc, int64_t rows);
+absl::Status CheckRows(int64_t batch, int64_t rows);
 
 // InvalidArgument unless `rows` is in [1, batch] and the first `rows` labels
 // are in [0, classes). Labels come from files: a backend calls this before it

@@ -83,13 +83,19 @@ absl::Status WindowDesc::Validate(int64_t height, int64_t width) const {
 absl::Status Conv2dDesc::Validate() const {
   RETURN_IF_ERROR(CheckPositive("conv2d", {{"batch", batch},
                                            {"src_channels", src_channels},
-                                           {"dst_channels", dst_channels}}));
+                                           {"dst_channels", dst_channels},
+                                           {"groups", groups}}));
+  if (src_channels % groups != 0 || dst_channels % groups != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("conv2d: groups must divide the channels, is ", groups,
+                     " of ", src_channels, " in and ", dst_channels, " out"));
+  }
   RETURN_IF_ERROR(Annotate(window.Validate(height, width), "conv2d"));
   RETURN_IF_ERROR(
       CheckShape("conv2d src", {batch, src_channels, height, width}));
   RETURN_IF_ERROR(CheckShape(
       "conv2d weights",
-      {dst_channels, src_channels, window.kernel_h, window.kernel_w}));
+      {dst_channels, src_channels / groups, window.kernel_h, window.kernel_w}));
   return CheckShape("conv2d dst", {batch, dst_channels, window.dst_h(height),
                                    window.dst_w(width)});
 }
@@ -101,6 +107,14 @@ absl::Status DenseDesc::Validate() const {
   RETURN_IF_ERROR(CheckShape("dense src", {batch, src_features}));
   RETURN_IF_ERROR(CheckShape("dense weights", {dst_features, src_features}));
   return CheckShape("dense dst", {batch, dst_features});
+}
+
+absl::Status ActivationDesc::Validate() const {
+  if (kind != ActivationKind::kLeakyRelu || (slope > 0 && slope <= 1)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("leaky ReLU: slope must be in (0, 1], is ", slope));
 }
 
 absl::Status PoolDesc::Validate() const {
@@ -141,6 +155,16 @@ absl::Status BatchNormDesc::Validate() const {
         absl::StrCat("batch norm: epsilon must be positive, is ", epsilon));
   }
   return CheckShape("batch norm src", {batch, channels, height, width});
+}
+
+absl::Status LayerNormDesc::Validate() const {
+  RETURN_IF_ERROR(
+      CheckPositive("layer norm", {{"batch", batch}, {"features", features}}));
+  if (!(epsilon > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("layer norm: epsilon must be positive, is ", epsilon));
+  }
+  return CheckShape("layer norm src", {batch, features});
 }
 
 absl::Status AddDesc::Validate() const {
@@ -185,7 +209,18 @@ Shape ConcatDesc::dst_shape() const {
 absl::Status SoftmaxCrossEntropyDesc::Validate() const {
   RETURN_IF_ERROR(CheckPositive("softmax cross-entropy",
                                 {{"batch", batch}, {"classes", classes}}));
+  if (!(label_smoothing >= 0 && label_smoothing < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "softmax cross-entropy: label_smoothing must be in [0, 1), is ",
+        label_smoothing));
+  }
   return CheckShape("softmax cross-entropy src", {batch, classes});
+}
+
+absl::Status TargetLossDesc::Validate() const {
+  RETURN_IF_ERROR(
+      CheckPositive("target loss", {{"batch", batch}, {"outputs", outputs}}));
+  return CheckShape("target loss src", {batch, outputs});
 }
 
 absl::Status L2PenaltyDesc::Validate() const {

@@ -61,7 +61,9 @@ struct WindowDesc {
 // dst[n, o, y, x] = bias[o] + sum over i, ky, kx of weights[o, i, ky, kx]
 //   * src[n, i, y * stride_h + ky - pad_top, x * stride_w + kx - pad_left],
 // zero outside src: a cross-correlation, as PyTorch's Conv2d and
-// TensorFlow's conv2d.
+// TensorFlow's conv2d. With `groups` G channels are cut into G runs, and the
+// g'th run of dst's sees the g'th of src's alone: i is one of I / G channels,
+// and src's is o / (O / G) * (I / G) + i.
 //   forward: src, weights, bias -> dst
 //   backward data: diff_dst, weights -> diff_src
 //   backward weights: src, diff_dst -> diff_weights, diff_bias
@@ -79,12 +81,16 @@ struct Conv2dDesc {
   // Forward ends with max(0, .). The backward primitives ignore this: run the
   // backward of the activation over diff_dst first.
   bool relu = false;
+  // Divides both src_channels and dst_channels.
+  int64_t groups = 1;
 
   absl::Status Validate() const;
   LayoutShapes layout_shapes() const { return {}; }
   Shape src_shape() const { return {batch, src_channels, height, width}; }
+  // [O, I / groups, KH, KW]. REQUIRES: groups is not 0.
   Shape weights_shape() const {
-    return {dst_channels, src_channels, window.kernel_h, window.kernel_w};
+    return {dst_channels, src_channels / groups, window.kernel_h,
+            window.kernel_w};
   }
   Shape bias_shape() const { return {dst_channels}; }
   Shape dst_shape() const {
@@ -112,20 +118,24 @@ struct DenseDesc {
   Shape dst_shape() const { return {batch, dst_features}; }
 };
 
-// Element by element: max(0, x), 1 / (1 + exp(-x)), tanh(x). Each derivative
-// is a function of dst alone, so src need not be kept:
-//   relu: dst > 0 (so 0 at x = 0), sigmoid: dst (1 - dst), tanh: 1 - dst^2.
+// Element by element: max(0, x), 1 / (1 + exp(-x)), tanh(x), and leaky ReLU's
+// x > 0 ? x : slope * x. Each derivative is a function of dst alone, so src
+// need not be kept:
+//   relu: dst > 0 (so 0 at x = 0), sigmoid: dst (1 - dst), tanh: 1 - dst^2,
+//   leaky ReLU: dst > 0 ? 1 : slope, since a positive slope keeps the sign.
 //   forward: src -> dst, in place
 //   backward: dst, diff_dst -> diff_src, in place
 // The layout: src's, which is dst's.
-enum class ActivationKind { kRelu, kSigmoid, kTanh };
+enum class ActivationKind { kRelu, kSigmoid, kTanh, kLeakyRelu };
 struct ActivationDesc {
   static constexpr char kName[] = "activation";
   static constexpr Gradient kGradient = Gradient::kWhole;
 
   ActivationKind kind = ActivationKind::kRelu;
+  // kLeakyRelu's alone, in (0, 1].
+  double slope = 0.01;
 
-  absl::Status Validate() const { return absl::OkStatus(); }
+  absl::Status Validate() const;
   LayoutShapes layout_shapes() const { return {std::nullopt}; }
 };
 
@@ -206,6 +216,29 @@ struct BatchNormDesc {
   Shape channel_shape() const { return {channels}; }
 };
 
+// dst = weights * (src - mean) / sqrt(variance + epsilon) + bias by feature,
+// with the mean and the variance (divisor: features) of each row: layer
+// normalization (Ba et al., 2016), the same in training and at inference.
+//   forward: src, weights, bias -> dst; in training also mean, variance [N]
+//   backward: src, weights, mean, variance, diff_dst -> diff_src, diff_weights,
+//     diff_bias
+// The layout: src's.
+struct LayerNormDesc {
+  static constexpr char kName[] = "layer norm";
+  static constexpr Gradient kGradient = Gradient::kWhole;
+
+  int64_t batch = 1;
+  int64_t features = 1;
+  double epsilon = 1e-5;
+  Phase phase = Phase::kTraining;
+
+  absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {src_shape()}; }
+  Shape src_shape() const { return {batch, features}; }
+  Shape weights_shape() const { return {features}; }
+  Shape row_shape() const { return {batch}; }
+};
+
 // dst = sum of n sources of one shape: the layer, and the sum of gradients
 // where an output has several readers.
 //   forward: src[0..n) -> dst, all in the layout of the first, in place
@@ -238,9 +271,12 @@ struct ConcatDesc {
   Shape dst_shape() const;
 };
 
-// loss = mean over the first `rows` rows of -log(softmax(src)[label]);
+// With the target t = (1 - label_smoothing) onehot(label) + label_smoothing /
+// classes (Szegedy et al., Rethinking the Inception Architecture, 2016):
+// loss = mean over the first `rows` rows of -sum over k of t[k] *
+//   log(softmax(src)[k]);
 // correct = rows whose largest src (the first of equals) is at the label;
-// diff_src = (softmax(src) - onehot(label)) / rows, zero beyond `rows`.
+// diff_src = (softmax(src) - t) / rows, zero beyond `rows`.
 //   forward: src, labels -> loss, correct, diff_src with Operands::rows
 // Labels are int32 [N], loss is float64 [1], correct is int64 [1]. Executing
 // fails with InvalidArgument if `rows` is not in [1, N] or a label not in
@@ -248,14 +284,46 @@ struct ConcatDesc {
 struct SoftmaxCrossEntropyDesc {
   static constexpr char kName[] = "softmax cross-entropy";
   static constexpr Gradient kGradient = Gradient::kNone;
+  static constexpr bool kIsLoss = true;
 
   int64_t batch = 1;
   int64_t classes = 2;
+  double label_smoothing = 0;      // in [0, 1)
   Phase phase = Phase::kTraining;  // inference: no diff_src
 
   absl::Status Validate() const;
   LayoutShapes layout_shapes() const { return {}; }
   Shape src_shape() const { return {batch, classes}; }
+};
+
+// Losses that compare each output x with a target z, as means over the first
+// `rows` rows and all outputs:
+//   kSigmoidCrossEntropy: max(x, 0) - x z + log(1 + exp(-|x|)), which is
+//     -z log(s) - (1 - z) log(1 - s) with s = 1 / (1 + exp(-x)) (PyTorch's
+//     BCEWithLogitsLoss); diff_src = (s - z) / (rows outputs)
+//   kSquaredError: (x - z)^2; diff_src = 2 (x - z) / (rows outputs)
+// diff_src is zero beyond `rows`. For kSigmoidCrossEntropy alone: correct =
+// rows all of whose outputs are on their target's side: x > 0 where z > 1/2.
+//   forward: src, labels -> loss, correct, diff_src with Operands::rows
+// Labels are float32 [N, outputs], loss is float64 [1], correct is int64 [1].
+// Executing fails with InvalidArgument if `rows` is not in [1, N].
+enum class TargetLossKind { kSigmoidCrossEntropy, kSquaredError };
+struct TargetLossDesc {
+  static constexpr char kName[] = "target loss";
+  static constexpr Gradient kGradient = Gradient::kNone;
+  static constexpr bool kIsLoss = true;
+
+  TargetLossKind kind = TargetLossKind::kSquaredError;
+  int64_t batch = 1;
+  int64_t outputs = 1;
+  Phase phase = Phase::kTraining;  // inference: no diff_src
+
+  absl::Status Validate() const;
+  LayoutShapes layout_shapes() const { return {}; }
+  bool counts_correct() const {
+    return kind == TargetLossKind::kSigmoidCrossEntropy;
+  }
+  Shape src_shape() const { return {batch, outputs}; }
 };
 
 // loss += scale * sum(weights^2) / 2 and, in training, diff_weights +=
@@ -292,8 +360,9 @@ struct ReorderDesc {
 // Any operation, and which of its primitives is meant.
 using Operation =
     std::variant<Conv2dDesc, DenseDesc, ActivationDesc, PoolDesc, DropoutDesc,
-                 BatchNormDesc, AddDesc, ConcatDesc, SoftmaxCrossEntropyDesc,
-                 L2PenaltyDesc, ReorderDesc>;
+                 BatchNormDesc, LayerNormDesc, AddDesc, ConcatDesc,
+                 SoftmaxCrossEntropyDesc, TargetLossDesc, L2PenaltyDesc,
+                 ReorderDesc>;
 enum class Pass { kForward, kBackward, kBackwardData, kBackwardWeights };
 
 // "conv2d backward data"

@@ -22,9 +22,9 @@ namespace muster {
 // The primitives of one backend: from operation and pass to the function that
 // makes one. A row is registered by the source file that implements it:
 //
-//   // In an anonymous namespace of leaky_relu.cc:
+//   // In an anonymous namespace of batch_norm.cc:
 //   [[maybe_unused]] const bool kRegistered =
-//       CpuPrimitives::Register<LeakyReluDesc>(Pass::kForward, &MakeForward);
+//       CpuPrimitives::Register<BatchNormDesc>(Pass::kForward, &MakeForward);
 //
 // The file's library needs `alwayslink`, or the linker drops it. `Context` is
 // what a backend gives to all of them, and tells the tables apart.
@@ -64,9 +64,9 @@ class PrimitiveTable {
                                  Layouts layouts) {
     const auto row = Rows().find({operation.index(), pass});
     if (row == Rows().end()) {
-      return absl::UnimplementedError(
-          absl::StrCat("create ", PrimitiveName(operation, pass),
-                       ": the backend '", backend.name(), "' has none"));
+      return absl::UnimplementedError(absl::StrCat(
+          PrimitiveName(operation, pass), " is not there on the backend '",
+          backend.name(), "'; take one that has it, such as --device=cpu"));
     }
     RETURN_IF_ERROR(std::visit([](const auto& desc) { return desc.Validate(); },
                                operation));

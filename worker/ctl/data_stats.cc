@@ -15,9 +15,10 @@
 #include "proto/training.pb.h"
 #include "worker/ctl/training_flag.h"
 #include "worker/ctl/verb.h"
-#include "worker/input/create_data_set.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/create_data_set.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/model/model_graph.h"
+#include "worker/training/training_parts.h"
 
 namespace muster {
 namespace {
@@ -47,6 +48,7 @@ class ChannelStatistics {
 struct DataStatistics {
   std::vector<ChannelStatistics> channels;
   std::vector<int64_t> rows_of_class;
+  std::vector<ChannelStatistics> targets;
 };
 
 absl::StatusOr<DataStatistics> Measure(const DataSet& data_set) {
@@ -57,10 +59,22 @@ absl::StatusOr<DataStatistics> Measure(const DataSet& data_set) {
   statistics.channels.resize(channels);
   statistics.rows_of_class.resize(data_set.num_classes());
   std::vector<float> example(values);
+  std::vector<float> targets(data_set.num_targets());
+  statistics.targets.resize(targets.size());
   int32_t label = 0;
+  ExampleMemory into;
+  into.values = example.data();
+  if (targets.empty()) {
+    into.label = &label;
+  } else {
+    into.targets = targets.data();
+  }
   for (int64_t i = 0; i < data_set.num_examples(); ++i) {
-    RETURN_IF_ERROR(data_set.Read(i, example.data(), &label));
-    ++statistics.rows_of_class[label];
+    RETURN_IF_ERROR(data_set.Read(i, into));
+    if (targets.empty()) ++statistics.rows_of_class[label];
+    for (size_t k = 0; k < targets.size(); ++k) {
+      statistics.targets[k].Add(targets[k]);
+    }
     for (int64_t k = 0; k < values; ++k) {
       statistics.channels[k / (values / channels)].Add(example[k]);
     }
@@ -82,18 +96,35 @@ std::string AsAttributes(const std::vector<ChannelStatistics>& channels) {
                       absl::StrJoin(deviations, ", "), "\" } }\n");
 }
 
+std::string DescribeLabels(const DataStatistics& statistics) {
+  if (statistics.targets.empty()) {
+    return absl::StrCat(" in ", statistics.rows_of_class.size(),
+                        " classes\nrows of each class: ",
+                        absl::StrJoin(statistics.rows_of_class, ", "), "\n");
+  }
+  std::string text = absl::StrCat(" with ", statistics.targets.size(),
+                                  " targets\nmean and spread of each target:");
+  for (const ChannelStatistics& target : statistics.targets) {
+    absl::StrAppendFormat(&text, " %.6g +- %.6g", target.mean(),
+                          target.standard_deviation());
+  }
+  return text + "\n";
+}
+
 absl::Status Stats(const VerbCall& call, VerbResult* result) {
   ASSIGN_OR_RETURN(const TrainingSpec training, LoadTrainingOf(call));
   ASSIGN_OR_RETURN(const ModelGraph graph,
                    ModelGraph::Create(training.model()));
+  LabelSpec labels;
+  labels.kind = LabelsOf(graph.loss());
+  labels.num_targets = graph.num_outputs();
   ASSIGN_OR_RETURN(const std::unique_ptr<DataSet> data_set,
                    CreateDataSet(training.input(), graph.input_shape(),
-                                 training.seed(), Split::kTrain));
+                                 training.seed(), Split::kTrain, labels));
   ASSIGN_OR_RETURN(const DataStatistics statistics, Measure(*data_set));
   absl::StrAppend(&result->out, data_set->num_examples(), " examples of ",
-                  data_set->example_shape().ToString(), " in ",
-                  data_set->num_classes(), " classes\nrows of each class: ",
-                  absl::StrJoin(statistics.rows_of_class, ", "), "\n",
+                  data_set->example_shape().ToString(),
+                  DescribeLabels(statistics),
                   AsAttributes(statistics.channels));
   return absl::OkStatus();
 }

@@ -23,9 +23,10 @@
 #include "common/optimizer/update_rule.h"
 #include "worker/backend/backend.h"
 #include "worker/ctl/verb.h"
-#include "worker/input/data_set_registry.h"
+#include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/map/map_stage.h"
 #include "worker/layer/layer.h"
+#include "worker/metric/metric.h"
 #include "worker/tower/device_names.h"
 
 namespace muster {
@@ -113,6 +114,7 @@ std::vector<Kind> Kinds(const GpuOptions& gpu) {
           {"Codecs", &DescribeCodecs},
           {"Data sets", &DescribeDataSets},
           {"Stages", &DescribeMapStages},
+          {"Metrics", &DescribeMetrics},
           {"Backends", [gpu] { return DescribeDevices(gpu); }}};
 }
 
@@ -164,8 +166,8 @@ absl::Status List(const VerbCall& call, VerbResult* result) {
 [[maybe_unused]] const bool kRegistered = VerbRegistry::Register(
     "list", {"[KIND]",
              "names layers, optimizers, schedules, placements, codecs, data "
-             "sets, stages\n"
-             "  and backends.\n"
+             "sets, stages,\n"
+             "  metrics and backends.\n"
              "  With their attributes; of one kind, or of all.",
              {{"gpu_memory_fraction", "The same as the worker's."},
               {"gpu_memory_limit_mb", "The same as the worker's."},

@@ -27,7 +27,7 @@ namespace {
 // multiplication a term. What only passes over its elements counts as none.
 struct ForwardFlops {
   double operator()(const Conv2dDesc& desc) const {
-    const double terms = static_cast<double>(desc.src_channels) *
+    const double terms = static_cast<double>(desc.src_channels / desc.groups) *
                          desc.window.kernel_h * desc.window.kernel_w;
     return 2 * terms * desc.dst_shape().num_elements();
   }

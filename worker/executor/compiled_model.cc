@@ -120,6 +120,18 @@ absl::StatusOr<std::unique_ptr<PlanExecutor>> CreateExecutor(
   return DeviceExecutor::Create(model, streams, device);
 }
 
+// How many labels of this type the batch has room for.
+absl::StatusOr<size_t> NumLabels(const Batch& batch, DataType dtype) {
+  if (dtype == INT32) {
+    ASSIGN_OR_RETURN(const absl::Span<const int32_t> labels,
+                     batch.Get<int32_t>(kBatchLabels));
+    return labels.size();
+  }
+  ASSIGN_OR_RETURN(const absl::Span<const float> targets,
+                   batch.Get<float>(kBatchLabels));
+  return targets.size();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
@@ -163,7 +175,8 @@ CompiledModel::CompiledModel(const ModelGraph& graph,
       mode_(options.mode),
       batch_size_(options.batch_size),
       example_elements_(graph.input_shape().num_elements()),
-      num_classes_(graph.num_classes()),
+      num_outputs_(graph.num_outputs()),
+      loss_(graph.loss()),
       plan_(std::move(plan)),
       schedule_(ScheduleStep(plan_, graph.parameters().size())) {
   PlaceParameters(graph, options.parameters_of);
@@ -177,7 +190,7 @@ ExecutedModel CompiledModel::AsExecuted() const {
   model.dtype = dtype_;
   model.batch_size = batch_size_;
   model.example_elements = example_elements_;
-  model.num_classes = num_classes_;
+  model.num_outputs = num_outputs_;
   model.is_training = mode_ == Mode::kTrain;
   return model;
 }
@@ -303,15 +316,15 @@ absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
   }
   ASSIGN_OR_RETURN(const absl::Span<const float> input,
                    batch.Get<float>(kBatchInput));
-  ASSIGN_OR_RETURN(const absl::Span<const int32_t> labels,
-                   batch.Get<int32_t>(kBatchLabels));
+  ASSIGN_OR_RETURN(const size_t labels, NumLabels(batch, plan_.labels.dtype));
   const size_t needed = batch.rows * example_elements_;
-  if (input.size() < needed ||
-      labels.size() < static_cast<size_t>(batch.rows)) {
+  const size_t needed_labels =
+      batch.rows * (plan_.labels.shape.num_elements() / batch_size_);
+  if (input.size() < needed || labels < needed_labels) {
     return absl::InvalidArgumentError(
         absl::StrCat("a batch of ", batch.rows, " rows needs ", needed,
-                     " values of input and a label a row; it has ",
-                     input.size(), " and ", labels.size()));
+                     " values of input and ", needed_labels,
+                     " of labels; it has ", input.size(), " and ", labels));
   }
   return absl::OkStatus();
 }
@@ -324,11 +337,14 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Run(
     return fits;
   }
   RETURN_IF_ERROR(executor_->Run(step));
+  rows_ = step.batch.rows;
   StepResult result;
   std::memcpy(&result.loss, executor_->Result(plan_.loss_buffer),
               sizeof(result.loss));
-  std::memcpy(&result.correct, executor_->Result(plan_.correct_buffer),
-              sizeof(result.correct));
+  if (counts_correct()) {
+    std::memcpy(&result.correct, executor_->Result(plan_.correct_buffer),
+                sizeof(result.correct));
+  }
   return result;
 }
 

@@ -103,13 +103,14 @@ struct StepOptions {
 class CompiledModel {
  public:
   struct StepResult {
-    // Mean cross-entropy over the rows, plus L2 penalties.
+    // The loss over the rows, plus L2 penalties.
     double loss = 0;
-    // Rows of which the largest output is the label's.
+    // Rows whose outputs say what their labels do; 0 unless counts_correct().
     int64_t correct = 0;
   };
 
-  // Errors: InvalidArgument (see ModelGraph::Create; batch size;
+  // Errors: InvalidArgument (see ModelGraph::Create; batch size; to evaluate, a
+  // loss that reads the model's input;
   // parameters_of has other parameters; a layer's device is not there; more
   // memory than the limit, before any is taken), and the backend's.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> Create(
@@ -191,11 +192,23 @@ class CompiledModel {
   // FailedPrecondition in mode kTrain.
   absl::StatusOr<StepResult> Evaluate(const Batch& batch);
 
+  // [rows, num_outputs] of the last Evaluate: what the loss has read, before
+  // any softmax or sigmoid. REQUIRES: mode kEvaluate; the model computes in
+  // float32.
+  absl::Span<const float> outputs() const {
+    return {static_cast<const float*>(executor_->Result(plan_.outputs_buffer)),
+            static_cast<size_t>(rows_ * num_outputs_)};
+  }
+
   // PlanTable of this model; `device` is the backend's.
   std::string DescribePlan(absl::string_view device) const;
 
   int64_t batch_size() const { return batch_size_; }
-  int64_t num_classes() const { return num_classes_; }
+  int64_t num_outputs() const { return num_outputs_; }
+  // The loss's labels, metrics and predictions.
+  const LossType& loss() const { return loss_; }
+  // Whether the loss has a notion of a correct row.
+  bool counts_correct() const { return plan_.correct_buffer >= 0; }
   // Memory for activations, their gradients and workspaces.
   int64_t arena_bytes() const { return executor_->arena_bytes(); }
   // The host's memory of all that.
@@ -223,13 +236,17 @@ class CompiledModel {
   const CompileOptions::Mode mode_;
   const int64_t batch_size_;
   const int64_t example_elements_;
-  const int64_t num_classes_;
+  const int64_t num_outputs_;
+  const LossType loss_;
   const ExecutionPlan plan_;
   const StepSchedule schedule_;
   std::vector<TensorDef> parameters_;
   std::vector<Initializer> initializers_;
   // Elements of each parameter.
   std::vector<int64_t> sizes_;
+
+  // Those of the last batch.
+  int64_t rows_ = 0;
 
   // Empty if they are another model's.
   AlignedBuffer values_;

@@ -69,6 +69,7 @@ absl::Status DeviceExecutor::CreateStepBuffers() {
   StagingArea::Size size;
   size.rows = model_.batch_size;
   size.example_elements = model_.example_elements;
+  size.labels_bytes = model_.plan->labels.size_bytes;
   size.seeds = CountSeeds();
   seeds_.resize(size.seeds);
   buffers_.resize(model_.is_training ? 2 : 1);
@@ -166,9 +167,10 @@ void DeviceExecutor::BindOperandsToDevice(StepBuffer* step_buffer) const {
 
 // The loss reads labels as indices, where no error can be told.
 absl::Status DeviceExecutor::CheckLabelsOf(const Batch& batch) const {
+  if (model_.plan->labels.dtype != INT32) return absl::OkStatus();
   SoftmaxCrossEntropyDesc loss;
   loss.batch = model_.batch_size;
-  loss.classes = model_.num_classes;
+  loss.classes = model_.num_outputs;
   return NameLayer(
       CheckLabels(loss, batch.labels().data(), batch.rows),
       model_.plan->instructions[model_.schedule->loss_instruction]);

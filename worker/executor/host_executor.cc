@@ -96,9 +96,10 @@ void HostExecutor::BindBatch(const Batch& batch) {
       if (space == BufferSpace::kInput) {
         operands_[i].Set(bound.operand, input, bound.index);
       } else if (space == BufferSpace::kLabels) {
-        operands_[i].Set(bound.operand,
-                         static_cast<const void*>(batch.labels().data()),
-                         bound.index);
+        operands_[i].Set(
+            bound.operand,
+            static_cast<const void*>(batch.label_tensor().storage.data()),
+            bound.index);
       }
     }
   }

@@ -53,7 +53,7 @@ struct ExecutedModel {
   // The most rows of a batch.
   int64_t batch_size = 0;
   int64_t example_elements = 0;
-  int64_t num_classes = 0;
+  int64_t num_outputs = 0;
   // Whether every batch is whole.
   bool is_training = true;
 };

@@ -1,6 +1,7 @@
 #include "worker/executor/staging_area.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
@@ -14,7 +15,7 @@ StagingArea::StagingArea(DeviceStreams* streams, DeviceTimer* timer,
   AlignedPlaces places;
   places.Add(size.rows * size.example_elements *
              static_cast<int64_t>(sizeof(float)));
-  labels_begin_ = places.Add(size.rows * static_cast<int64_t>(sizeof(int32_t)));
+  labels_begin_ = places.Add(size.labels_bytes);
   seeds_begin_ =
       places.Add(size.seeds * static_cast<int64_t>(sizeof(uint64_t)));
   size_bytes_ = places.size_bytes();
@@ -58,8 +59,8 @@ void StagingArea::Write(const Batch& batch, absl::Span<const uint64_t> seeds) {
   char* const to = host_->data();
   std::copy_n(batch.input().begin(), batch.rows * size_.example_elements,
               reinterpret_cast<float*>(to));
-  std::copy_n(batch.labels().begin(), batch.rows,
-              reinterpret_cast<int32_t*>(to + labels_begin_));
+  std::memcpy(to + labels_begin_, batch.label_tensor().storage.data(),
+              size_.labels_bytes / size_.rows * batch.rows);
   std::copy(seeds.begin(), seeds.end(),
             reinterpret_cast<uint64_t*>(to + seeds_begin_));
 }

@@ -23,6 +23,7 @@ class StagingArea {
     // The most of a batch.
     int64_t rows = 0;
     int64_t example_elements = 0;
+    int64_t labels_bytes = 0;
     int64_t seeds = 0;
   };
 
@@ -52,8 +53,8 @@ class StagingArea {
   // The last Send; of no meaning before.
   const DeviceStreams::Event& sent() const { return *sent_; }
 
-  // Memory of the device: float32 [rows, example_elements], int32 [rows], and
-  // the seeds.
+  // Memory of the device: float32 [rows, example_elements], the labels, and the
+  // seeds.
   char* device_examples() const { return device_->data(); }
   char* device_labels() const { return device_->data() + labels_begin_; }
   const uint64_t* device_seeds() const {

@@ -8,6 +8,14 @@
 
 namespace muster {
 
+std::string DescribeEvaluation(const EvaluationResult& result) {
+  std::string text;
+  for (const MetricResult::Value& value : result.metrics.values) {
+    absl::StrAppendFormat(&text, "test_%s=%.4f ", value.name, value.value);
+  }
+  return absl::StrCat(text, absl::StrFormat("test_loss=%.4f", result.loss));
+}
+
 Evaluation::Evaluation(int64_t every_steps, Evaluate evaluate,
                        Reporter reporter)
     : evaluate_(std::move(evaluate)),
@@ -39,9 +47,8 @@ absl::Status Evaluation::AtEnd(const EndRecord& end) {
 
 absl::Status Evaluation::Run(int64_t global_step) {
   ASSIGN_OR_RETURN(result_, evaluate_());
-  reporter_.Info(absl::StrFormat("step=%d test_accuracy=%.4f test_loss=%.4f",
-                                 global_step, result_->accuracy,
-                                 result_->loss));
+  reporter_.Info(
+      absl::StrCat("step=", global_step, " ", DescribeEvaluation(*result_)));
   for (const Listener& listener : listeners_) listener(global_step, *result_);
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,17 +13,20 @@
 #include "common/base/reporter.h"
 #include "worker/hook/hook.h"
 #include "worker/hook/step_period.h"
+#include "worker/metric/metric_result.h"
 
 namespace muster {
 
 // The outcome of an evaluation over a whole data set.
 struct EvaluationResult {
   int64_t examples = 0;
-  // Fraction of the examples whose largest output is their label's.
-  double accuracy = 0;
   // Mean over the examples, with penalties.
   double loss = 0;
+  MetricResult metrics;
 };
+
+// "test_accuracy=0.9146 test_loss=0.2410"
+std::string DescribeEvaluation(const EvaluationResult& result);
 
 // The hook that evaluates on the test set every so many global steps, and at
 // the end of a training that was completed. The training of this worker waits

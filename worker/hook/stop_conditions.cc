@@ -9,8 +9,9 @@ StopConditions::StopConditions(const Options& options, RequestStop stop_job)
     : options_(options), stop_job_(std::move(stop_job)) {}
 
 void StopConditions::OnEvaluation(const EvaluationResult& result) {
-  accurate_ = options_.target_accuracy > 0 &&
-              result.accuracy >= options_.target_accuracy;
+  accurate_ =
+      options_.target_accuracy > 0 &&
+      result.metrics.Find("accuracy").value_or(0) >= options_.target_accuracy;
 }
 
 // A later epoch, after a restore, goes on counting.

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer/update_rule.h"
 #include "common/summary/summary_value.h"
@@ -53,8 +54,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
   if (summary.every_steps() > 0) {
     ASSIGN_OR_RETURN(const LearningRate learning_rate,
                      LearningRateOf(training.optimizer()));
-    hooks.push_back(std::make_unique<TrainingSummaries>(summary.every_steps(),
-                                                        learning_rate, write));
+    hooks.push_back(std::make_unique<TrainingSummaries>(
+        summary.every_steps(), parts.accuracy_curve, learning_rate, write));
     hooks.push_back(std::make_unique<JobSummaries>(
         summary.every_steps(), parts.clock, parts.ask_job_state, write));
   }
@@ -79,7 +80,9 @@ std::unique_ptr<InputImages> MakeInputImages(const SummarySpec& summary,
 Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer) {
   return [writer](int64_t global_step, const EvaluationResult& result) {
     Summary summary;
-    AddScalar("test_accuracy", result.accuracy, &summary);
+    for (const MetricResult::Value& value : result.metrics.values) {
+      AddScalar(absl::StrCat("test_", value.name), value.value, &summary);
+    }
     AddScalar("test_loss", result.loss, &summary);
     writer->Add(global_step, std::move(summary));
   };

@@ -16,6 +16,7 @@
 #include "worker/hook/hook.h"
 #include "worker/hook/input_images.h"
 #include "worker/hook/job_summaries.h"
+#include "worker/hook/training_summaries.h"
 
 namespace muster {
 
@@ -24,6 +25,7 @@ struct SummaryParts {
   // Null: nothing is written.
   EventFileWriter* writer = nullptr;
   const Clock* clock = SystemClock();
+  AccuracyCurve accuracy_curve = AccuracyCurve::kDrawn;
   // Asks ps task 0 for the job's state.
   JobSummaries::Ask ask_job_state;
   GraphDef graph;
@@ -47,7 +49,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
 std::unique_ptr<InputImages> MakeInputImages(const SummarySpec& summary,
                                              const SummaryParts& parts);
 
-// Writes what the chief's evaluations find: test_accuracy, test_loss.
+// Writes what the chief's evaluations find: test_loss, and test_NAME of each
+// metric.
 // REQUIRES: `writer` is not null.
 Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer);
 

@@ -11,9 +11,11 @@
 namespace muster {
 
 TrainingSummaries::TrainingSummaries(int64_t every_steps,
+                                     AccuracyCurve accuracy_curve,
                                      const LearningRate& learning_rate,
                                      WriteSummary write)
-    : learning_rate_(learning_rate),
+    : accuracy_curve_(accuracy_curve),
+      learning_rate_(learning_rate),
       write_(std::move(write)),
       period_(every_steps) {}
 
@@ -83,7 +85,9 @@ absl::Status TrainingSummaries::AtEnd(const EndRecord& end) {
 void TrainingSummaries::WritePoint(Summary summary) {
   const auto steps = static_cast<double>(sums_.steps);
   AddScalar("loss", sums_.loss / steps, &summary);
-  AddScalar("accuracy", sums_.accuracy / steps, &summary);
+  if (accuracy_curve_ == AccuracyCurve::kDrawn) {
+    AddScalar("accuracy", sums_.accuracy / steps, &summary);
+  }
   for (size_t t = 0; t < towers_.size(); ++t) {
     AddScalar(absl::StrCat("tower_", t, "/loss"),
               std::exchange(towers_[t].loss_sum, 0) / steps, &summary);

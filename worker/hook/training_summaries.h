@@ -13,9 +13,13 @@
 
 namespace muster {
 
+// Whether a training's steps count the rows that are right.
+enum class AccuracyCurve { kDrawn, kNone };
+
 // The hook that writes points of the training's curves every so many global
 // steps, from this worker's own steps:
-//   loss, accuracy   means over the steps since the last point
+//   loss, accuracy   means over the steps since the last point; accuracy if it
+//                    is counted
 //   gradient_norm    sqrt of the sum of squares of all gradients of one step,
 //                    of the trainable parameters
 //   learning_rate    of the next update
@@ -24,8 +28,8 @@ namespace muster {
 // At the end the steps since the last point get one of their own.
 class TrainingSummaries : public Hook {
  public:
-  TrainingSummaries(int64_t every_steps, const LearningRate& learning_rate,
-                    WriteSummary write);
+  TrainingSummaries(int64_t every_steps, AccuracyCurve accuracy_curve,
+                    const LearningRate& learning_rate, WriteSummary write);
 
   absl::Status AfterEnter(const EpochRecord& epoch) override;
   absl::StatusOr<PushDecision> BeforePush(const StepRecord& step) override;
@@ -53,6 +57,7 @@ class TrainingSummaries : public Hook {
   // Appends to `summary`, writes it, and begins the next point.
   void WritePoint(Summary summary);
 
+  const AccuracyCurve accuracy_curve_;
   const LearningRate learning_rate_;
   const WriteSummary write_;
   StepPeriod period_;

@@ -1,5 +1,8 @@
 #include "worker/input/batch.h"
 
+#include <cassert>
+
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -37,10 +40,23 @@ absl::StatusOr<int> Batch::Find(absl::string_view name, DataType dtype) const {
       "]"));
 }
 
-Batch MakeLabelledBatch(int64_t room, const Shape& row_shape) {
+const BatchTensor& Batch::label_tensor() const {
+  const auto found = absl::c_find_if(tensors, [](const BatchTensor& tensor) {
+    return tensor.name == kBatchLabels;
+  });
+  assert(found != tensors.end());
+  return *found;
+}
+
+Batch MakeLabelledBatch(int64_t room, const Shape& row_shape,
+                        int64_t num_targets) {
   Batch batch;
   batch.Add(kBatchInput, FLOAT32, row_shape, room);
-  batch.Add(kBatchLabels, INT32, Shape(), room);
+  if (num_targets > 0) {
+    batch.Add(kBatchLabels, FLOAT32, Shape({num_targets}), room);
+  } else {
+    batch.Add(kBatchLabels, INT32, Shape(), room);
+  }
   return batch;
 }
 

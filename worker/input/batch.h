@@ -15,7 +15,8 @@
 
 namespace muster {
 
-// The tensor that a model reads as its input, and the one that its loss reads.
+// The tensor that a model reads as its input, and the one that its loss reads:
+// int32 classes, or float32 targets.
 inline constexpr absl::string_view kBatchInput = "input";
 inline constexpr absl::string_view kBatchLabels = "labels";
 
@@ -72,22 +73,29 @@ struct Batch {
     return tensors[index].as<T>();
   }
 
-  // float32 'input', in [0, 1], and int32 'labels', one a row, each in
-  // [0, classes). REQUIRES: they are there, and of these types.
+  // float32 'input'; int32 'labels', one a row, each in [0, classes), or
+  // float32, the targets of each row. REQUIRES: they are there, and of these
+  // types.
   absl::Span<float> input() { return *Get<float>(kBatchInput); }
   absl::Span<const float> input() const { return *Get<float>(kBatchInput); }
   absl::Span<int32_t> labels() { return *Get<int32_t>(kBatchLabels); }
   absl::Span<const int32_t> labels() const {
     return *Get<int32_t>(kBatchLabels);
   }
+  absl::Span<float> targets() { return *Get<float>(kBatchLabels); }
+  absl::Span<const float> targets() const { return *Get<float>(kBatchLabels); }
+  // 'labels' of either type. REQUIRES: they are there.
+  const BatchTensor& label_tensor() const;
 
  private:
   // The index among `tensors`. Errors: those of Get.
   absl::StatusOr<int> Find(absl::string_view name, DataType dtype) const;
 };
 
-// A batch of no rows yet, with room for `room` of 'input' and 'labels'.
-Batch MakeLabelledBatch(int64_t room, const Shape& row_shape);
+// A batch of no rows yet, with room for `room` of 'input' and 'labels', which
+// are classes, or `num_targets` targets a row.
+Batch MakeLabelledBatch(int64_t room, const Shape& row_shape,
+                        int64_t num_targets = 0);
 
 // A batch, and what a step with it draws from where it is random (dropout).
 struct SeededBatch {

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "worker/input/batch.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 
 namespace muster {
 
@@ -14,8 +14,9 @@ namespace muster {
 Batch MakeBatch(const DataSet& data_set, int64_t batch_size);
 
 // Fills `batch` with the examples of these indices as they are in `epoch`, and
-// gives it a new id; allocates nothing.
-// REQUIRES: the batch has room for them. Errors: DataSet::Read's.
+// gives it a new id; allocates nothing. Of a set without labels the batch's
+// stay as they are. REQUIRES: the batch has room for them. Errors:
+// DataSet::Read's.
 absl::Status FillBatch(const DataSet& data_set,
                        absl::Span<const int64_t> indices, int64_t epoch,
                        Batch& batch);

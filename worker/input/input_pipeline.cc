@@ -1,5 +1,6 @@
 #include "worker/input/input_pipeline.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -29,7 +30,7 @@ absl::Status CheckSize(const DataSet& data_set,
       options.batch_size);
   const int64_t row_bytes =
       data_set.example_shape().num_elements() * int64_t{sizeof(float)} +
-      int64_t{sizeof(int32_t)};
+      std::max<int64_t>(1, data_set.num_targets()) * int64_t{sizeof(float)};
   RETURN_IF_ERROR(CheckMemory(
       absl::StrCat("input: ", rows, " rows in batches, with input.prefetch=",
                    options.prefetch, ","),

@@ -14,7 +14,7 @@
 #include "proto/training.pb.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_order.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/input/row_position.h"
 
 namespace muster {

@@ -28,12 +28,12 @@ struct Fans {
   double out = 1;
 };
 
-Fans FansOf(const Shape& shape) {
+Fans FansOf(const Shape& shape, int64_t groups) {
   double window = 1;
   for (int i = 2; i < shape.rank(); ++i) window *= shape.dim(i);
   const double out = shape.rank() > 0 ? shape.dim(0) : 1;
   const double in = shape.rank() > 1 ? shape.dim(1) : out;
-  return {in * window, out * window};
+  return {in * window, out / static_cast<double>(groups) * window};
 }
 
 // Uniform in (-1, 1), symmetric, a multiple of 2^-53: exact.
@@ -65,7 +65,7 @@ void Fill(const Initializer& initializer, uint64_t seed, absl::string_view name,
           const Shape& shape, absl::Span<T> values) {
   assert(static_cast<int64_t>(values.size()) == shape.num_elements());
   const CounterRandom random(seed, name);
-  const Fans fans = FansOf(shape);
+  const Fans fans = FansOf(shape, initializer.groups);
   switch (initializer.kind) {
     case Kind::kGlorotUniform: {
       const double limit = std::sqrt(6.0 / (fans.in + fans.out));

@@ -21,13 +21,16 @@ namespace muster {
 //   zeros, ones, constant
 //
 // fan_in and fan_out are the inputs and outputs of one element: of weights
-// [O, I] they are I and O, of [O, I, KH, KW] I*KH*KW and O*KH*KW.
+// [O, I] they are I and O, of [O, I, KH, KW] I*KH*KW and O*KH*KW; with groups,
+// whose weights have but their own inputs as I, O / groups in the place of O.
 struct Initializer {
   enum class Kind { kGlorotUniform, kHeNormal, kZeros, kOnes, kConstant };
 
   Kind kind = Kind::kZeros;
   // kConstant's.
   double value = 0;
+  // Of the convolution whose weights they are.
+  int64_t groups = 1;
 };
 
 // The names that an `initializer` attribute may have.

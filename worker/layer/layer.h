@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,22 @@ class Layer {
   const std::vector<ParameterDef> parameters_;
 };
 
+// The probabilities or values that outputs stand for.
+enum class Prediction {
+  kSoftmax,   // a probability a class, one class a row
+  kSigmoid,   // a probability an output, each by itself
+  kIdentity,  // the outputs themselves
+};
+
+// A loss as data, metrics and predictions see it.
+struct LossType {
+  // Its labels are float32 targets, one an output; else class numbers.
+  bool reads_targets = false;
+  Prediction prediction = Prediction::kSoftmax;
+  // The metrics of an evaluation whose training names none.
+  std::vector<std::string> metrics = {};
+};
+
 // One kind of layer, as its source file registers it.
 struct LayerType {
   // One line for `worker --list`.
@@ -70,7 +87,9 @@ struct LayerType {
   int min_inputs = 1;
   int max_inputs = 1;
   // A loss ends a model, and only a loss does.
-  bool is_loss = false;
+  std::optional<LossType> loss = std::nullopt;
+
+  bool is_loss() const { return loss.has_value(); }
 };
 
 struct LayerTag {

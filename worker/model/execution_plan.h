@@ -79,9 +79,13 @@ struct ExecutionPlan {
   std::vector<PlanBuffer> buffers;
   std::vector<Instruction> instructions;
   std::vector<MovingAverage> moving_averages;
-  // float64 [1] and int64 [1].
+  // The labels that the loss reads: int32 [N], or float32 [N, outputs].
+  MemoryLayout labels;
+  // float64 [1], and int64 [1] if the loss counts.
   int loss_buffer = -1;
   int correct_buffer = -1;
+  // Inference: what the loss reads, row-major [N, outputs].
+  int outputs_buffer = -1;
   // Row-major, if it was asked for.
   int input_gradient_buffer = -1;
 };

@@ -85,12 +85,13 @@ absl::Status ModelGraph::AddLayer(const ModelSpec& spec, int index) {
     return absl::InvalidArgumentError(
         absl::StrCat("layer '", layer.name(), "': ", type.status().message()));
   }
-  if (type->is_loss != (index == spec.layer_size() - 1)) {
+  if (type->is_loss() != (index == spec.layer_size() - 1)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        title, type->is_loss ? ": a loss must be the last layer"
-                             : ": the last layer must be a loss, such as "
-                               "softmax_cross_entropy"));
+        title, type->is_loss() ? ": a loss must be the last layer"
+                               : ": the last layer must be a loss, such as "
+                                 "softmax_cross_entropy"));
   }
+  if (type->is_loss()) loss_ = *type->loss;
   Node node;
   node.name = layer.name();
   node.type = layer.type();

@@ -28,7 +28,7 @@ class ModelGraph {
     std::unique_ptr<Layer> layer;
     // Nodes before this one.
     std::vector<int> inputs;
-    // One example's. The loss has the shape of its input: probabilities.
+    // One example's. The loss has the shape of its input.
     Shape shape;
     // Into parameters(), in the order of the layer's own.
     std::vector<int> parameters;
@@ -57,7 +57,9 @@ class ModelGraph {
   absl::Span<const Parameter> parameters() const { return parameters_; }
   // The shape of one example.
   const Shape& input_shape() const { return nodes_.front().shape; }
-  int64_t num_classes() const { return nodes_.back().shape.num_elements(); }
+  int64_t num_outputs() const { return nodes_.back().shape.num_elements(); }
+  // The loss's.
+  const LossType& loss() const { return loss_; }
 
  private:
   ModelGraph() = default;
@@ -77,6 +79,7 @@ class ModelGraph {
   // "'conv1' [32, 28, 28]" for each, separated by commas.
   std::string Describe(absl::Span<const int> nodes) const;
 
+  LossType loss_;
   std::vector<Node> nodes_;
   std::vector<Parameter> parameters_;
 };

@@ -174,6 +174,7 @@ class PlanCompiler {
 
   PlanTensor LabelsTensor(const Primitive& loss) {
     const MemoryLayout& layout = loss.layout(Operand::kLabels);
+    builder_.plan().labels = layout;
     PlanBuffer buffer;
     buffer.space = BufferSpace::kLabels;
     buffer.size_bytes = layout.size_bytes;
@@ -183,13 +184,30 @@ class PlanCompiler {
   absl::Status FinishLoss(const ProgramOp& op, const OpState& state) {
     ExecutionPlan& plan = builder_.plan();
     plan.loss_buffer = Find(state.written, Operand::kLoss)[0].buffer;
-    plan.correct_buffer = Find(state.written, Operand::kCorrect)[0].buffer;
     plan.buffers[plan.loss_buffer].live_at_end = true;
-    plan.buffers[plan.correct_buffer].live_at_end = true;
+    for (const PlanTensor& correct : Find(state.written, Operand::kCorrect)) {
+      plan.correct_buffer = correct.buffer;
+      plan.buffers[correct.buffer].live_at_end = true;
+    }
+    if (!is_training_) RETURN_IF_ERROR(KeepOutputs());
     for (const PlanTensor& gradient : Find(state.written, Operand::kDiffSrc)) {
       values_[op.srcs[0]].gradients.push_back(gradient);
     }
     return absl::OkStatus();
+  }
+
+  // The loss reads them row-major; its instruction is the last one.
+  absl::Status KeepOutputs() {
+    ExecutionPlan& plan = builder_.plan();
+    for (const BoundOperand& bound : plan.instructions.back().operands) {
+      if (bound.operand == Operand::kSrc) plan.outputs_buffer = bound.buffer;
+    }
+    PlanBuffer& outputs = plan.buffers[plan.outputs_buffer];
+    outputs.live_at_end = true;
+    if (outputs.space == BufferSpace::kArena) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "compile a model: its loss reads the input itself: put a layer between "
+        "them");
   }
 
   absl::Status AddMovingAverages(const BatchNormStep& step, const ProgramOp& op,

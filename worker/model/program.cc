@@ -22,6 +22,18 @@ template <typename Desc>
 constexpr bool kHasDstShape<Desc, std::void_t<decltype(&Desc::dst_shape)>> =
     true;
 
+template <typename Desc, typename = void>
+constexpr bool kIsLoss = false;
+template <typename Desc>
+constexpr bool kIsLoss<Desc, std::void_t<decltype(Desc::kIsLoss)>> = true;
+
+struct IsLoss {
+  template <typename Desc>
+  bool operator()(const Desc& /*desc*/) const {
+    return kIsLoss<Desc>;
+  }
+};
+
 // Sets the phase of those descriptions that have one.
 struct SetPhase {
   Phase phase;
@@ -95,7 +107,7 @@ class Lowering {
         op.parameters.push_back(node.parameters[parameter]);
       }
       std::visit(SetPhase{program_.phase}, op.desc);
-      if (!std::holds_alternative<SoftmaxCrossEntropyDesc>(op.desc)) {
+      if (!std::visit(IsLoss(), op.desc)) {
         op.dst = static_cast<int>(program_.values.size());
         program_.values.push_back(
             std::visit(ResultShape{program_.values[op.srcs[0]]}, op.desc));

@@ -14,7 +14,7 @@
 #include "common/base/clock.h"
 #include "worker/executor/device_trace.h"
 #include "worker/executor/parameter_gate.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/input/input_pipeline.h"
 #include "worker/session/step_runner.h"
 #include "worker/step/step_exchange.h"

@@ -26,7 +26,8 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
   RETURN_IF_ERROR(parts->CreateLoader());
   parts->CreateSaver();
   parts->evaluator_ = std::make_unique<Evaluator>(
-      worker.test_set, worker.test_model, worker.client, parts->rounds_.get());
+      worker.options->training.evaluation(), worker.test_set, worker.test_model,
+      worker.client, parts->rounds_.get());
   return parts;
 }
 

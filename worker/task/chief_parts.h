@@ -17,7 +17,7 @@
 #include "worker/checkpoint/model_saver.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/session/round_pauser.h"
 #include "worker/task/evaluator.h"
 #include "worker/task/worker_options.h"

@@ -2,17 +2,60 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "common/base/status_macros.h"
 #include "worker/client/call_status.h"
 #include "worker/input/fill_batch.h"
+#include "worker/metric/metric_set.h"
 
 namespace muster {
 
+namespace {
+
+MetricModel DescribedForMetrics(const CompiledModel& model) {
+  return {model.num_outputs(), model.loss()};
+}
+
+MetricRows RowsOf(const Batch& batch, const CompiledModel& model) {
+  MetricRows rows;
+  rows.outputs = model.outputs();
+  rows.num_outputs = model.num_outputs();
+  if (model.loss().reads_targets) {
+    rows.targets = batch.targets();
+  } else {
+    rows.labels = batch.labels();
+  }
+  return rows;
+}
+
+}  // namespace
+
+absl::Status CheckEvaluation(const TrainingSpec& training,
+                             const CompiledModel& model) {
+  const EvaluationSpec& spec = training.evaluation();
+  RETURN_IF_ERROR(MetricSet::Create(spec, DescribedForMetrics(model)).status());
+  const auto is_accuracy = [](const auto& metric) {
+    return metric.type() == "accuracy";
+  };
+  const bool has_accuracy =
+      spec.metric().empty()
+          ? absl::c_linear_search(model.loss().metrics, "accuracy")
+          : absl::c_any_of(spec.metric(), is_accuracy);
+  if (has_accuracy || training.stop().target_accuracy() == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "stop.target_accuracy wants the metric accuracy, which this evaluation "
+      "does not have: add evaluation { metric { type: \"accuracy\" } } if the "
+      "model has classes, or leave stop.target_accuracy out");
+}
+
 absl::StatusOr<EvaluationResult> EvaluateModel(
-    const DataSet& data_set, CompiledModel* model, Batch& batch,
-    absl::FunctionRef<bool()> go_on) {
+    const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
+    Batch& batch, absl::FunctionRef<bool()> go_on) {
+  ASSIGN_OR_RETURN(MetricSet metrics,
+                   MetricSet::Create(spec, DescribedForMetrics(*model)));
   EvaluationResult result;
-  int64_t correct = 0;
   double loss_sum = 0;
   while (true) {
     if (!go_on()) return absl::CancelledError("evaluation: stopped");
@@ -21,20 +64,22 @@ absl::StatusOr<EvaluationResult> EvaluateModel(
     ASSIGN_OR_RETURN(const CompiledModel::StepResult step,
                      model->Evaluate(batch));
     result.examples += batch.rows;
-    correct += step.correct;
+    metrics.Add(RowsOf(batch, *model));
     loss_sum += step.loss * static_cast<double>(batch.rows);
   }
   if (result.examples == 0) {
     return absl::InvalidArgumentError("evaluation: the test set is empty");
   }
-  result.accuracy = static_cast<double>(correct) / result.examples;
   result.loss = loss_sum / result.examples;
+  result.metrics = metrics.Finish();
   return result;
 }
 
-Evaluator::Evaluator(const DataSet* data_set, CompiledModel* model,
-                     ParameterClient* client, RoundPauser* rounds)
-    : data_set_(data_set),
+Evaluator::Evaluator(const EvaluationSpec& spec, const DataSet* data_set,
+                     CompiledModel* model, ParameterClient* client,
+                     RoundPauser* rounds)
+    : spec_(spec),
+      data_set_(data_set),
       model_(model),
       client_(client),
       rounds_(rounds),
@@ -54,7 +99,7 @@ absl::Status Evaluator::Pull() {
 
 absl::StatusOr<EvaluationResult> Evaluator::Evaluate() {
   RETURN_IF_ERROR(Pull());
-  return EvaluateModel(*data_set_, model_, batch_, [] { return true; });
+  return EvaluateModel(spec_, *data_set_, model_, batch_, [] { return true; });
 }
 
 }  // namespace muster

@@ -6,20 +6,27 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/training.pb.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
 #include "worker/hook/evaluation.h"
 #include "worker/input/batch.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/session/round_pauser.h"
 
 namespace muster {
 
+// OK if evaluation.metric fits the model, and stop.target_accuracy has an
+// accuracy. InvalidArgument naming the field else.
+absl::Status CheckEvaluation(const TrainingSpec& training,
+                             const CompiledModel& model);
+
 // Goes through `data_set` in order with the parameters that `model` (in
 // evaluate mode) has. `batch` is room for its batches. Errors: InvalidArgument
 // for an empty data set; Cancelled once `go_on`, asked before each batch, says
-// no; the model's.
-absl::StatusOr<EvaluationResult> EvaluateModel(const DataSet& data_set,
+// no; MetricSet::Create's; the model's.
+absl::StatusOr<EvaluationResult> EvaluateModel(const EvaluationSpec& spec,
+                                               const DataSet& data_set,
                                                CompiledModel* model,
                                                Batch& batch,
                                                absl::FunctionRef<bool()> go_on);
@@ -28,10 +35,11 @@ absl::StatusOr<EvaluationResult> EvaluateModel(const DataSet& data_set,
 class Evaluator {
  public:
   // `data_set`, `model` (in evaluate mode), `client` and `rounds` outlive this.
-  // `rounds` is null but in synchronous replication, where every shard's values
-  // are then those after the newest update.
-  Evaluator(const DataSet* data_set, CompiledModel* model,
-            ParameterClient* client, RoundPauser* rounds = nullptr);
+  // `spec` has the metrics. `rounds` is null but in synchronous replication,
+  // where every shard's values are then those after the newest update.
+  Evaluator(const EvaluationSpec& spec, const DataSet* data_set,
+            CompiledModel* model, ParameterClient* client,
+            RoundPauser* rounds = nullptr);
 
   // Pulls the parameters, then reads the data set in order.
   absl::StatusOr<EvaluationResult> Evaluate();
@@ -39,6 +47,7 @@ class Evaluator {
  private:
   absl::Status Pull();
 
+  const EvaluationSpec spec_;
   const DataSet* const data_set_;
   CompiledModel* const model_;
   ParameterClient* const client_;

@@ -4,11 +4,8 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/job_watcher.h"
@@ -55,9 +52,9 @@ absl::Status EvaluatorTask::CreateParts() {
                      HealthServer::Start(options_.listen_address, wait));
   }
   RETURN_IF_ERROR(CreateModel());
-  ASSIGN_OR_RETURN(test_set_,
-                   OpenDataSet(options_.training, *model_, Split::kTest));
-  batch_ = MakeBatch(*test_set_, model_->batch_size());
+  ASSIGN_OR_RETURN(test_set_, OpenDataSet(options_.training, *saved_->model(),
+                                          Split::kTest));
+  batch_ = MakeBatch(*test_set_, saved_->model()->batch_size());
   if (HasSummaries(options_.training)) {
     summaries_ =
         MakeSummaryWriter(file_system_.get(), options_.clock,
@@ -67,22 +64,14 @@ absl::Status EvaluatorTask::CreateParts() {
 }
 
 absl::Status EvaluatorTask::CreateModel() {
-  const DeviceChoice& choice = options_.device_choice;
-  ASSIGN_OR_RETURN(const ChosenDevices devices, ChooseDevices(choice));
-  if (!devices.note.empty()) options_.reporter.Info(devices.note);
-  const std::string& device = devices.names.front();
-  ASSIGN_OR_RETURN(
-      backend_,
-      OpenDevice(device, MakeBackendOptions(options_.training, choice.gpu,
-                                            options_.compute_threads)));
-  ASSIGN_OR_RETURN(model_, CompileTestModel(options_.training, backend_.get(),
-                                            /*taken_bytes=*/0));
-  if (!options_.log_device_placement) return absl::OkStatus();
-  for (const absl::string_view line :
-       absl::StrSplit(model_->DescribePlan(device), '\n', absl::SkipEmpty())) {
-    options_.reporter.Info(line);
-  }
-  return absl::OkStatus();
+  SavedModel::Options options;
+  options.training = options_.training;
+  options.device_choice = options_.device_choice;
+  options.log_device_placement = options_.log_device_placement;
+  options.compute_threads = options_.compute_threads;
+  options.reporter = options_.reporter;
+  ASSIGN_OR_RETURN(saved_, SavedModel::Create(options));
+  return CheckEvaluation(options_.training, *saved_->model());
 }
 
 int EvaluatorTask::Run() {
@@ -133,30 +122,18 @@ bool EvaluatorTask::interrupted() const {
 
 absl::StatusOr<EvaluationResult> EvaluatorTask::Evaluate(
     const CheckpointReader& reader) {
-  RETURN_IF_ERROR(CheckCompatible(reader.manifest(), model_->parameters(),
-                                  options_.training.optimizer()));
-  RETURN_IF_ERROR(Load(reader));
-  return EvaluateModel(*test_set_, model_.get(), batch_,
+  RETURN_IF_ERROR(saved_->LoadCheckpoint(reader));
+  return EvaluateModel(options_.training.evaluation(), *test_set_,
+                       saved_->model(), batch_,
                        [this] { return !interrupted(); });
-}
-
-absl::Status EvaluatorTask::Load(const CheckpointReader& reader) {
-  for (size_t i = 0; i < model_->parameters().size(); ++i) {
-    const absl::Span<float> values = model_->parameter(static_cast<int>(i));
-    RETURN_IF_ERROR(reader.Read(
-        model_->parameters()[i].name(), /*slot=*/"",
-        /*offset=*/0, static_cast<int64_t>(values.size()), values.data()));
-  }
-  return absl::OkStatus();
 }
 
 void EvaluatorTask::Report(const CheckpointReader& reader,
                            const EvaluationResult& result) {
   const int64_t step = reader.manifest().global_step();
-  options_.reporter.Info(absl::StrFormat(
-      "evaluated %s: step=%d test_accuracy=%.4f "
-      "test_loss=%.4f examples=%d",
-      reader.path(), step, result.accuracy, result.loss, result.examples));
+  options_.reporter.Info(
+      absl::StrCat("evaluated ", reader.path(), ": step=", step, " ",
+                   DescribeEvaluation(result), " examples=", result.examples));
   if (summaries_ != nullptr) {
     // A process before this one, or the training before it went back, may have
     // drawn these steps.

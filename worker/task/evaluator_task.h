@@ -17,12 +17,11 @@
 #include "common/process/stop_latch.h"
 #include "common/summary/event_file_writer.h"
 #include "proto/training.pb.h"
-#include "worker/backend/backend.h"
-#include "worker/executor/compiled_model.h"
 #include "worker/hook/evaluation.h"
 #include "worker/input/batch.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/task/health_server.h"
+#include "worker/task/saved_model.h"
 #include "worker/tower/device_names.h"
 
 namespace muster {
@@ -74,11 +73,8 @@ class EvaluatorTask {
   explicit EvaluatorTask(EvaluatorOptions options);
 
   absl::Status CreateParts();
-  // Chooses and opens the device, and makes the model for it.
   absl::Status CreateModel();
   absl::StatusOr<EvaluationResult> Evaluate(const CheckpointReader& reader);
-  // Reads the checkpoint's parameters into the model.
-  absl::Status Load(const CheckpointReader& reader);
   void Report(const CheckpointReader& reader, const EvaluationResult& result);
   // The text of the chief's result.json.
   absl::StatusOr<std::string> ReadResult() const;
@@ -87,8 +83,7 @@ class EvaluatorTask {
   const EvaluatorOptions options_;
   const std::unique_ptr<FileSystem> file_system_;
   std::unique_ptr<HealthServer> health_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<CompiledModel> model_;
+  std::unique_ptr<SavedModel> saved_;
   std::unique_ptr<DataSet> test_set_;
   Batch batch_;
   // Null if the training spec wants no summaries.

@@ -90,6 +90,25 @@ std::string PullJson(const TrainingResult& result) {
   return object.Finish();
 }
 
+std::string TableJson(const std::vector<std::vector<int64_t>>& counts) {
+  std::vector<std::string> rows;
+  for (const std::vector<int64_t>& row : counts) {
+    rows.push_back(absl::StrCat("[", absl::StrJoin(row, ", "), "]"));
+  }
+  return absl::StrCat("[", absl::StrJoin(rows, ",\n    "), "]");
+}
+
+void AddEvaluation(const EvaluationResult& result, JsonObject* json) {
+  for (const MetricResult::Value& value : result.metrics.values) {
+    json->AddNumber(absl::StrCat("test_", value.name), value.value);
+  }
+  json->AddNumber("test_loss", result.loss);
+  json->AddCount("test_examples", result.examples);
+  for (const MetricResult::Table& table : result.metrics.tables) {
+    json->Add(table.name, TableJson(table.counts));
+  }
+}
+
 absl::Status SystemError(const char* what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
 }
@@ -126,9 +145,7 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddCount("batch_size", result.batch_size);
   json.AddCount("accumulate_batches", result.accumulate_batches);
   json.AddCount("rows_per_push", result.rows_per_push);
-  json.AddNumber("test_accuracy", result.test_accuracy);
-  json.AddNumber("test_loss", result.test_loss);
-  json.AddCount("test_examples", result.test_examples);
+  AddEvaluation(result.evaluation, &json);
   json.AddNumber("final_loss", result.final_loss);
   json.AddCount("global_step", result.global_step);
   json.AddCount("start_step", result.start_step);
@@ -147,13 +164,17 @@ std::string ResultJson(const TrainingResult& result) {
   return json.Finish() + "\n";
 }
 
+std::string EvaluationJson(const EvaluationResult& result) {
+  JsonObject object(2);
+  AddEvaluation(result, &object);
+  return object.Finish() + "\n";
+}
+
 std::string EvaluationJson(int64_t global_step,
                            const EvaluationResult& result) {
   JsonObject object(2);
   object.AddCount("global_step", global_step);
-  object.AddNumber("test_accuracy", result.accuracy);
-  object.AddNumber("test_loss", result.loss);
-  object.AddCount("test_examples", result.examples);
+  AddEvaluation(result, &object);
   return object.Finish() + "\n";
 }
 

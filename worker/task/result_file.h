@@ -46,9 +46,7 @@ struct TrainingResult {
   int64_t accumulate_batches = 1;
   int64_t rows_per_push = 0;
 
-  double test_accuracy = 0;
-  double test_loss = 0;
-  int64_t test_examples = 0;
+  EvaluationResult evaluation;
   // The loss of the chief's last step.
   double final_loss = 0;
   // Updates over all workers, of all runs in this train_dir.
@@ -88,6 +86,8 @@ struct TrainingResult {
 // The result as JSON, indented. A number that is not finite is null.
 std::string ResultJson(const TrainingResult& result);
 
+// An evaluation alone, as JSON.
+std::string EvaluationJson(const EvaluationResult& result);
 // The text of evaluator.json: the newest checkpoint that was evaluated.
 std::string EvaluationJson(int64_t global_step, const EvaluationResult& result);
 

@@ -21,6 +21,7 @@
 #include "worker/client/call_status.h"
 #include "worker/hook/summary_writer.h"
 #include "worker/step/make_exchange.h"
+#include "worker/task/class_names_file.h"
 #include "worker/task/result_file.h"
 #include "worker/task/run_speed.h"
 #include "worker/task/shown_training.h"
@@ -85,6 +86,10 @@ absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(PlaceParameterUpdates());
   RETURN_IF_ERROR(CreateLoop());
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
+  if (is_chief() && !options_.train_dir.empty()) {
+    RETURN_IF_ERROR(
+        WriteClassNames(options_.train_dir, data_set_->ClassNames()));
+  }
   RETURN_IF_ERROR(CreateHooks());
   CreateSession();
   return absl::OkStatus();
@@ -142,6 +147,7 @@ absl::Status WorkerTask::CreateData() {
   ASSIGN_OR_RETURN(data_set_,
                    OpenDataSet(training, towers_->model(), Split::kTrain));
   if (!is_chief()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckEvaluation(training, towers_->model()));
   ASSIGN_OR_RETURN(test_set_,
                    OpenDataSet(training, towers_->model(), Split::kTest));
   return absl::OkStatus();
@@ -274,6 +280,9 @@ absl::StatusOr<SummaryParts> WorkerTask::MakeSummaryParts() {
                         options_.train_dir, kChiefJob, options_.reporter);
   SummaryParts parts;
   parts.writer = summaries_.get();
+  if (!towers_->model().counts_correct()) {
+    parts.accuracy_curve = AccuracyCurve::kNone;
+  }
   parts.clock = options_.clock;
   parts.ask_job_state = [this](ReplyCallback<JobState> done) {
     WatchRequest request;
@@ -497,9 +506,7 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
     return absl::OkStatus();
   }
   TrainingResult result = DescribeRun();
-  result.test_accuracy = evaluated->accuracy;
-  result.test_loss = evaluated->loss;
-  result.test_examples = evaluated->examples;
+  result.evaluation = *evaluated;
   result.final_loss = session_->last_loss();
   result.global_step = end.global_step;
   result.start_step = session_->first_global_step();

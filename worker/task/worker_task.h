@@ -22,7 +22,7 @@
 #include "worker/executor/compiled_model.h"
 #include "worker/executor/device_update.h"
 #include "worker/hook/summary_hooks.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/session/training_session.h"
 #include "worker/step/step_exchange.h"
 #include "worker/step/train_loop.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
-#include "worker/input/create_data_set.h"
+#include "worker/input/data_set/create_data_set.h"
 #include "worker/tower/device_names.h"
 
 namespace muster {
@@ -142,16 +142,29 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(
   return CompiledModel::Create(training.model(), compile);
 }
 
+LabelKind LabelsOf(const LossType& loss) {
+  return loss.reads_targets ? LabelKind::kTargets : LabelKind::kClass;
+}
+
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split) {
+  return OpenDataSet(training, model, split, LabelsOf(model.loss()));
+}
+
+absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
+    const TrainingSpec& training, const CompiledModel& model, Split split,
+    LabelKind kind) {
   const std::vector<int64_t> dims(training.model().input_shape().begin(),
                                   training.model().input_shape().end());
   ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  LabelSpec labels;
+  labels.kind = kind;
+  if (kind == LabelKind::kTargets) labels.num_targets = model.num_outputs();
   ASSIGN_OR_RETURN(
       std::unique_ptr<DataSet> data_set,
       CreateDataSet(training.input(), shape,
-                    static_cast<uint64_t>(training.seed()), split));
-  if (data_set->num_classes() <= model.num_classes()) return data_set;
+                    static_cast<uint64_t>(training.seed()), split, labels));
+  if (data_set->num_classes() <= model.num_outputs()) return data_set;
   const std::string place = data_set->LargestLabelPlace();
   return absl::InvalidArgumentError(absl::StrCat(
       "the data set has ", data_set->num_classes(), " classes",
@@ -159,7 +172,7 @@ absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
                     : absl::StrCat(" (the label in ", place, " is ",
                                    data_set->num_classes() - 1, ")"),
       ", the last layer of model '", training.model().name(), "' has ",
-      model.num_classes(), " outputs: give it as many"));
+      model.num_outputs(), " outputs: give it as many"));
 }
 
 }  // namespace muster

@@ -14,7 +14,8 @@
 #include "worker/backend/backend.h"
 #include "worker/backend/device_mean.h"
 #include "worker/executor/compiled_model.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
+#include "worker/input/data_set/data_set_registry.h"
 #include "worker/tower/batch_plan.h"
 #include "worker/tower/tower_group.h"
 
@@ -69,10 +70,17 @@ int64_t MemoryBytes(const OpenedTowers& opened);
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(
     const TrainingSpec& training, Backend* backend, int64_t taken_bytes);
 
-// The data set as `model` reads it. Errors: those of CreateDataSet;
-// InvalidArgument if it has more classes than the model.
+// The labels that a loss reads.
+LabelKind LabelsOf(const LossType& loss);
+
+// The data set as `model` reads it, with the labels of its loss, or of `kind`.
+// Errors: those of CreateDataSet; InvalidArgument if it has more classes than
+// the model has outputs.
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split);
+absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
+    const TrainingSpec& training, const CompiledModel& model, Split split,
+    LabelKind kind);
 
 }  // namespace muster
 

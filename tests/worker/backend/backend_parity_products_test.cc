@@ -52,6 +52,13 @@ std::vector<Conv2dDesc> ConvCases() {
       {5, 16, 48, 7, 9, same5, true, true},
       {2, 32, 16, 15, 14, valid5, false, false},
       {4, 48, 64, 6, 13, uneven5, true, true},
+      // Groups: odd ones, such as fill blocks of channels, and one a channel.
+      {2, 6, 4, 7, 5, uneven, true, true, /*groups=*/2},
+      {3, 32, 48, 7, 9, same5, true, true, 2},
+      {1, 64, 32, 6, 5, strided, false, true, 4},
+      {2, 17, 17, 7, 9, same3, true, true, 17},
+      {1, 5, 15, 6, 6, strided, false, false, 5},
+      {3, 32, 32, 9, 7, same5, true, false, 32},
   };
 }
 
@@ -69,7 +76,7 @@ TEST_P(BackendParityProductsTest, Conv2dForward) {
   for (const Conv2dDesc& d : ConvCases()) {
     SCOPED_TRACE(d.dst_shape().ToString());
     const int64_t terms =
-        d.src_channels * d.window.kernel_h * d.window.kernel_w + 1;
+        d.src_channels / d.groups * d.window.kernel_h * d.window.kernel_w + 1;
     Compare(backend_->Create(d, Pass::kForward, {}),
             oracle_->Create(d, Pass::kForward, {}),
             ForwardInputs(d, d.dst_channels, kSeed), {Operand::kDst},
@@ -102,7 +109,7 @@ TEST_P(BackendParityProductsTest, Conv2dBackwardData) {
   for (const Conv2dDesc& d : ConvCases()) {
     SCOPED_TRACE(d.dst_shape().ToString());
     const int64_t terms =
-        d.dst_channels * d.window.kernel_h * d.window.kernel_w;
+        d.dst_channels / d.groups * d.window.kernel_h * d.window.kernel_w;
     Compare(
         backend_->Create(d, Pass::kBackwardData, {}),
         oracle_->Create(d, Pass::kBackwardData, {}),

@@ -18,8 +18,8 @@ namespace {
 
 TEST_P(BackendParityTest, Activation) {
   for (const ActivationKind kind :
-       {ActivationKind::kRelu, ActivationKind::kSigmoid,
-        ActivationKind::kTanh}) {
+       {ActivationKind::kRelu, ActivationKind::kSigmoid, ActivationKind::kTanh,
+        ActivationKind::kLeakyRelu}) {
     for (const Shape& shape : {Shape{3, 17}, Shape{1, 5, 3, 7}}) {
       for (const MemoryLayout& layout : SrcLayouts(shape)) {
         SCOPED_TRACE(layout.ToString());
@@ -48,8 +48,8 @@ TEST_P(BackendParityTest, ActivationKeepsNan) {
   Values values = RandomValues(shape.num_elements(), kSeed);
   values[20] = std::nan("");
   for (const ActivationKind kind :
-       {ActivationKind::kRelu, ActivationKind::kSigmoid,
-        ActivationKind::kTanh}) {
+       {ActivationKind::kRelu, ActivationKind::kSigmoid, ActivationKind::kTanh,
+        ActivationKind::kLeakyRelu}) {
     CompareNan(backend_->Create(ActivationDesc{kind}, Pass::kForward,
                                 {MemoryLayout::RowMajor(FLOAT32, shape)}),
                oracle_->Create(ActivationDesc{kind}, Pass::kForward,
@@ -219,6 +219,43 @@ TEST_P(BackendParityTest, BatchNorm) {
   }
 }
 
+TEST_P(BackendParityTest, LayerNorm) {
+  for (const LayerNormDesc& d :
+       {LayerNormDesc{1, 2}, LayerNormDesc{3, 17}, LayerNormDesc{5, 260}}) {
+    SCOPED_TRACE(d.src_shape().ToString());
+    const MemoryLayout layout = SrcLayouts(d.src_shape()).back();
+    auto made = backend_->Create(d, Pass::kForward, {layout});
+    if (absl::IsUnimplemented(made.status())) GTEST_SKIP() << made.status();
+    const MemoryLayout canonical = OracleLayout(d.src_shape());
+    const int64_t n = d.src_shape().num_elements();
+    const Inputs forward = {
+        {Operand::kSrc, RandomValues(n, kSeed)},
+        {Operand::kWeights, RandomValues(d.features, kSeed + 1)},
+        {Operand::kBias, RandomValues(d.features, kSeed + 2)}};
+    // Two values that are near each other have a small variance.
+    const double tolerance = SumTolerance(d.features, 8);
+    Compare(std::move(made), oracle_->Create(d, Pass::kForward, {canonical}),
+            forward, {Operand::kDst, Operand::kMean, Operand::kVariance},
+            tolerance);
+    LayerNormDesc inference = d;
+    inference.phase = Phase::kInference;
+    Compare(backend_->Create(inference, Pass::kForward, {layout}),
+            oracle_->Create(inference, Pass::kForward, {canonical}), forward,
+            {Operand::kDst}, tolerance);
+    Values variance = RandomValues(d.batch, kSeed + 4);
+    for (double& value : variance) value = value * value + 0.25;
+    Compare(backend_->Create(d, Pass::kBackward, {layout}),
+            oracle_->Create(d, Pass::kBackward, {canonical}),
+            {forward[0],
+             forward[1],
+             {Operand::kMean, RandomValues(d.batch, kSeed + 3)},
+             {Operand::kVariance, variance},
+             {Operand::kDiffDst, RandomValues(n, kSeed + 5)}},
+            {Operand::kDiffSrc, Operand::kDiffWeights, Operand::kDiffBias},
+            tolerance);
+  }
+}
+
 TEST_P(BackendParityTest, Add) {
   for (const int num_srcs : {1, 2, 3}) {
     const Shape shape = {3, 17, 5, 3};
@@ -281,6 +318,56 @@ TEST_P(BackendParityTest, ConcatForwardAndBackward) {
     ASSERT_EQ(back.Execute(), absl::OkStatus());
     for (int i = 0; i < static_cast<int>(d.srcs.size()); ++i) {
       EXPECT_EQ(back.Get(Operand::kDiffSrc, i), found.Get(Operand::kSrc, i));
+    }
+  }
+}
+
+TEST_P(BackendParityTest, SmoothedSoftmaxCrossEntropy) {
+  const SoftmaxCrossEntropyDesc d = {5, 17, 0.1};
+  PrimitiveRun found(backend_.get(), backend_->Create(d, Pass::kForward, {}));
+  PrimitiveRun wanted(oracle_.get(), oracle_->Create(d, Pass::kForward, {}));
+  ASSERT_TRUE(found.ok() && wanted.ok());
+  for (PrimitiveRun* run : {&found, &wanted}) {
+    run->Set(Operand::kSrc, RandomValues(d.src_shape().num_elements(), kSeed))
+        .SetLabels({0, 16, 3, 7, 7});
+    run->operands().rows = 4;
+    ASSERT_EQ(run->Execute(), absl::OkStatus());
+  }
+  ExpectNear(found.Get(Operand::kLoss), wanted.Get(Operand::kLoss),
+             SumTolerance(d.classes), kRelative, "loss");
+  ExpectNear(found.Get(Operand::kDiffSrc), wanted.Get(Operand::kDiffSrc),
+             SumTolerance(d.classes), kRelative, "diff_src");
+}
+
+TEST_P(BackendParityTest, TargetLoss) {
+  for (const auto kind :
+       {TargetLossKind::kSigmoidCrossEntropy, TargetLossKind::kSquaredError}) {
+    for (const Phase phase : {Phase::kTraining, Phase::kInference}) {
+      const TargetLossDesc d = {kind, 5, 3, phase};
+      PrimitiveRun found(backend_.get(),
+                         backend_->Create(d, Pass::kForward, {}));
+      PrimitiveRun wanted(oracle_.get(),
+                          oracle_->Create(d, Pass::kForward, {}));
+      ASSERT_TRUE(found.ok() && wanted.ok());
+      Values src = RandomValues(15, kSeed);
+      // Beyond where exp overflows in either direction.
+      src[0] = 200;
+      src[1] = -200;
+      for (PrimitiveRun* run : {&found, &wanted}) {
+        run->Set(Operand::kSrc, src)
+            .Set(Operand::kLabels,
+                 {1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 1});
+        run->operands().rows = 4;
+        ASSERT_EQ(run->Execute(), absl::OkStatus());
+      }
+      ExpectNear(found.Get(Operand::kLoss), wanted.Get(Operand::kLoss),
+                 SumTolerance(1), kRelative, "loss");
+      if (d.counts_correct()) {
+        EXPECT_EQ(found.Get(Operand::kCorrect), wanted.Get(Operand::kCorrect));
+      }
+      if (phase == Phase::kInference) continue;
+      ExpectNear(found.Get(Operand::kDiffSrc), wanted.Get(Operand::kDiffSrc),
+                 SumTolerance(1), kRelative, "diff_src");
     }
   }
 }

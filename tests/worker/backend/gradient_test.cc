@@ -40,6 +40,18 @@ class GradientTest : public testing::Test {
     ExpectNear(gradient, measured, kTolerance, kTolerance, "gradient");
   }
 
+  // A loss's own diff_src is the slope of its loss.
+  static void ExpectGradientOfLoss(PrimitiveRun& run) {
+    run.operands().rows = 3;  // the last row is there but does not count
+    ASSERT_EQ(run.Execute(), absl::OkStatus());
+    ExpectGradient(run.Get(Operand::kDiffSrc), run.Get(Operand::kSrc),
+                   [&](const Values& src) {
+                     EXPECT_EQ(run.Set(Operand::kSrc, src).Execute(),
+                               absl::OkStatus());
+                     return run.Get(Operand::kLoss)[0];
+                   });
+  }
+
   // sum(diff_dst * dst): its gradient is what backward makes of diff_dst.
   static double Objective(PrimitiveRun* forward, const Values& diff_dst) {
     EXPECT_EQ(forward->Execute(), absl::OkStatus());
@@ -103,9 +115,12 @@ class GradientTest : public testing::Test {
 };
 
 TEST_F(GradientTest, Conv2d) {
-  for (const WindowDesc& window : {WindowDesc{3, 3, 1, 1, 1, 1, 1, 1},
-                                   WindowDesc{3, 2, 2, 1, 2, 0, 0, 1}}) {
-    const Conv2dDesc d = {2, 3, 2, 5, 4, window, true, false};
+  const WindowDesc same = {3, 3, 1, 1, 1, 1, 1, 1};
+  const WindowDesc uneven = {3, 2, 2, 1, 2, 0, 0, 1};
+  for (const Conv2dDesc& d :
+       {Conv2dDesc{2, 3, 2, 5, 4, same, true, false},
+        Conv2dDesc{2, 3, 2, 5, 4, uneven, true, false},
+        Conv2dDesc{2, 4, 6, 5, 4, uneven, true, false, /*groups=*/2}}) {
     PrimitiveRun forward(oracle_.get(), oracle_->Create(d, Pass::kForward, {}));
     forward.Set(Operand::kSrc, RandomValues(d.src_shape().num_elements(), 1))
         .Set(Operand::kWeights,
@@ -133,8 +148,8 @@ TEST_F(GradientTest, Dense) {
 TEST_F(GradientTest, Activation) {
   const Shape shape = {3, 5};
   for (const ActivationKind kind :
-       {ActivationKind::kRelu, ActivationKind::kSigmoid,
-        ActivationKind::kTanh}) {
+       {ActivationKind::kRelu, ActivationKind::kSigmoid, ActivationKind::kTanh,
+        ActivationKind::kLeakyRelu}) {
     PrimitiveRun forward(
         oracle_.get(),
         oracle_->Create(ActivationDesc{kind}, Pass::kForward, {Layout(shape)}));
@@ -220,18 +235,52 @@ TEST_F(GradientTest, BatchNorm) {
                    backward.Get(Operand::kDiffBias));
 }
 
+TEST_F(GradientTest, LayerNorm) {
+  const LayerNormDesc d = {3, 7};
+  const MemoryLayout layout = Layout(d.src_shape());
+  PrimitiveRun forward(oracle_.get(),
+                       oracle_->Create(d, Pass::kForward, {layout}));
+  forward.Set(Operand::kSrc, RandomValues(21, 1))
+      .Set(Operand::kWeights, RandomValues(7, 2))
+      .Set(Operand::kBias, RandomValues(7, 3));
+  ASSERT_EQ(forward.Execute(), absl::OkStatus());
+  const Values diff_dst = RandomValues(21, 4);
+
+  PrimitiveRun backward(oracle_.get(),
+                        oracle_->Create(d, Pass::kBackward, {layout}));
+  for (const Operand operand :
+       {Operand::kSrc, Operand::kWeights, Operand::kMean, Operand::kVariance}) {
+    backward.Set(operand, forward.Get(operand));
+  }
+  ASSERT_EQ(backward.Set(Operand::kDiffDst, diff_dst).Execute(),
+            absl::OkStatus());
+  ExpectGradientOf(&forward, Operand::kSrc, diff_dst,
+                   backward.Get(Operand::kDiffSrc));
+  ExpectGradientOf(&forward, Operand::kWeights, diff_dst,
+                   backward.Get(Operand::kDiffWeights));
+  ExpectGradientOf(&forward, Operand::kBias, diff_dst,
+                   backward.Get(Operand::kDiffBias));
+}
+
 TEST_F(GradientTest, SoftmaxCrossEntropy) {
-  PrimitiveRun run(oracle_.get(), oracle_->Create(SoftmaxCrossEntropyDesc{4, 5},
-                                                  Pass::kForward, {}));
-  run.Set(Operand::kSrc, RandomValues(20, 1)).SetLabels({0, 4, 2, 2});
-  run.operands().rows = 3;  // the last row is there but does not count
-  ASSERT_EQ(run.Execute(), absl::OkStatus());
-  ExpectGradient(run.Get(Operand::kDiffSrc), run.Get(Operand::kSrc),
-                 [&](const Values& src) {
-                   EXPECT_EQ(run.Set(Operand::kSrc, src).Execute(),
-                             absl::OkStatus());
-                   return run.Get(Operand::kLoss)[0];
-                 });
+  for (const double smoothing : {0.0, 0.1}) {
+    PrimitiveRun run(oracle_.get(),
+                     oracle_->Create(SoftmaxCrossEntropyDesc{4, 5, smoothing},
+                                     Pass::kForward, {}));
+    run.Set(Operand::kSrc, RandomValues(20, 1)).SetLabels({0, 4, 2, 2});
+    ExpectGradientOfLoss(run);
+  }
+}
+
+TEST_F(GradientTest, TargetLoss) {
+  for (const auto kind :
+       {TargetLossKind::kSigmoidCrossEntropy, TargetLossKind::kSquaredError}) {
+    PrimitiveRun run(oracle_.get(), oracle_->Create(TargetLossDesc{kind, 4, 5},
+                                                    Pass::kForward, {}));
+    run.Set(Operand::kSrc, RandomValues(20, 1))
+        .Set(Operand::kLabels, RandomValues(20, 2));
+    ExpectGradientOfLoss(run);
+  }
 }
 
 TEST_F(GradientTest, L2Penalty) {

@@ -40,6 +40,21 @@ TEST(OperationTest, Conv2dRefusesEmptyAndHugeShapes) {
   EXPECT_THAT(desc.Validate(), StatusIs(kInvalid));
 }
 
+TEST(OperationTest, GroupsDivideTheChannels) {
+  Conv2dDesc desc;
+  desc.src_channels = 6;
+  desc.dst_channels = 4;
+  desc.groups = 2;
+  EXPECT_THAT(desc.Validate(), IsOk());
+  EXPECT_EQ(desc.weights_shape(), (Shape{4, 3, 1, 1}));
+  for (const int64_t groups : {-1, 0, 3, 4, 12}) {
+    desc.groups = groups;
+    EXPECT_THAT(desc.Validate(),
+                StatusIs(kInvalid, testing::HasSubstr("groups")))
+        << groups;
+  }
+}
+
 TEST(OperationTest, DenseRefusesEmptyAndHugeShapes) {
   EXPECT_THAT((DenseDesc{2, 3, 4}).Validate(), IsOk());
   EXPECT_THAT((DenseDesc{2, -3, 4}).Validate(), StatusIs(kInvalid));
@@ -63,6 +78,11 @@ TEST(OperationTest, RatesAndScalesHaveRanges) {
   EXPECT_THAT((DropoutDesc{-0.1, {2}}).Validate(), StatusIs(kInvalid));
   EXPECT_THAT((DropoutDesc{std::nan(""), {2}}).Validate(), StatusIs(kInvalid));
   EXPECT_THAT((L2PenaltyDesc{-1, {2}}).Validate(), StatusIs(kInvalid));
+  EXPECT_THAT((ActivationDesc{ActivationKind::kRelu, 0}).Validate(), IsOk());
+  for (const double slope : {0.0, -0.1, 1.5, std::nan("")}) {
+    EXPECT_THAT((ActivationDesc{ActivationKind::kLeakyRelu, slope}).Validate(),
+                StatusIs(kInvalid, testing::HasSubstr("slope")));
+  }
   BatchNormDesc norm;
   EXPECT_THAT(norm.Validate(), IsOk());
   norm.epsilon = 0;
@@ -83,6 +103,12 @@ TEST(OperationTest, AddAndSoftmaxRefuseEmptyShapes) {
   EXPECT_THAT((AddDesc{0, {2}}).Validate(), StatusIs(kInvalid));
   EXPECT_THAT((AddDesc{2, {0}}).Validate(), StatusIs(kInvalid));
   EXPECT_THAT((SoftmaxCrossEntropyDesc{0, 3}).Validate(), StatusIs(kInvalid));
+  for (const double smoothing : {-0.1, 1.0}) {
+    EXPECT_THAT((SoftmaxCrossEntropyDesc{2, 3, smoothing}).Validate(),
+                StatusIs(kInvalid));
+  }
+  EXPECT_THAT((TargetLossDesc{TargetLossKind::kSquaredError, 2, 0}).Validate(),
+              StatusIs(kInvalid));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/ctl/verb.h"
@@ -47,9 +48,10 @@ constexpr char kTraining[] = R"(
   stop { steps: 4 }
 )";
 
-VerbResult Show(const std::vector<std::string>& flags) {
+VerbResult Show(const std::vector<std::string>& flags,
+                const std::string& training = kTraining) {
   const std::string path = testing::TempDir() + "/training.textproto";
-  std::ofstream(path) << kTraining;
+  std::ofstream(path) << training;
   std::vector<std::string> args = {"model", "show", "--training=" + path};
   args.insert(args.end(), flags.begin(), flags.end());
   return RunVerb(args, nullptr);
@@ -66,6 +68,16 @@ TEST(ModelShowTest, PrintsTheExpandedGraph) {
             ContainsRegex("b +conv2d +a_act +\\[2, 4, 4\\] +0 +1152\n"),
             ContainsRegex("logits +dense +flatten +\\[3\\] +99 +192\n"),
             ContainsRegex("all +137 +2496\n")));
+}
+
+// Half of the weights, and half of the operations.
+TEST(ModelShowTest, CountsTheChannelsOfOneGroup) {
+  const VerbResult result = Show(
+      {}, absl::StrReplaceAll(
+              kTraining, {{"share: \"a\"", "attr { name: \"groups\" i: 2 }"}}));
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  EXPECT_THAT(result.out,
+              ContainsRegex("b +conv2d +a_act +\\[2, 4, 4\\] +20 +576\n"));
 }
 
 TEST(ModelShowTest, SetsWhatAUseGivesItsBlock) {

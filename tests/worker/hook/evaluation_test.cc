@@ -23,7 +23,7 @@ class EvaluationTest : public ::testing::Test {
         [this]() -> absl::StatusOr<EvaluationResult> {
           ++runs_;
           if (!error_.ok()) return error_;
-          return EvaluationResult{100, 0.9, 0.3};
+          return EvaluationResult{100, 0.3, {{{"accuracy", 0.9}}, {}}};
         },
         lines_.reporter());
   }
@@ -56,7 +56,7 @@ TEST_F(EvaluationTest, RunsOnlyAtTheEndByDefault) {
   ASSERT_THAT(evaluation.AtEnd(end), IsOk());
   EXPECT_THAT(lines_.lines(),
               ElementsAre("I step=1000 test_accuracy=0.9000 test_loss=0.3000"));
-  EXPECT_EQ(evaluation.result()->accuracy, 0.9);
+  EXPECT_EQ(evaluation.result()->metrics.Find("accuracy"), 0.9);
 }
 
 TEST_F(EvaluationTest, SkipsTheEndAfterASignal) {

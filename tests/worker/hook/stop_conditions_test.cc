@@ -41,7 +41,7 @@ class StopConditionsTest : public ::testing::Test {
 TEST_F(StopConditionsTest, OffByDefault) {
   StopConditions hook = Make();
   Enter(hook, absl::ZeroDuration());
-  hook.OnEvaluation({100, 1.0, 0});
+  hook.OnEvaluation({100, 0, {{{"accuracy", 1.0}}, {}}});
   Step(hook, absl::Hours(100));
   EXPECT_THAT(reasons_, SizeIs(0));
 }
@@ -72,10 +72,10 @@ TEST_F(StopConditionsTest, StopsWhenTheTargetIsReached) {
   options_.target_accuracy = 0.9;
   StopConditions hook = Make();
   Enter(hook, absl::ZeroDuration());
-  hook.OnEvaluation({100, 0.89, 0});
+  hook.OnEvaluation({100, 0, {{{"accuracy", 0.89}}, {}}});
   Step(hook, absl::Seconds(1));
   EXPECT_THAT(reasons_, SizeIs(0));
-  hook.OnEvaluation({100, 0.9, 0});
+  hook.OnEvaluation({100, 0, {{{"accuracy", 0.9}}, {}}});
   Step(hook, absl::Seconds(2));
   EXPECT_THAT(reasons_, ElementsAre("target_accuracy"));
 }
@@ -83,7 +83,7 @@ TEST_F(StopConditionsTest, StopsWhenTheTargetIsReached) {
 TEST_F(StopConditionsTest, ARestoreForgetsAnAccuracyThatIsLost) {
   options_.target_accuracy = 0.9;
   StopConditions hook = Make();
-  hook.OnEvaluation({100, 0.95, 0});
+  hook.OnEvaluation({100, 0, {{{"accuracy", 0.95}}, {}}});
   Enter(hook, absl::ZeroDuration());
   Step(hook, absl::Seconds(1));
   EXPECT_THAT(reasons_, SizeIs(0));

@@ -78,7 +78,7 @@ TEST_F(SummaryHooksTest, OneStepFillsTheCurves) {
   step.tensors = {};
   step.global_step = 1;
   for (const auto& hook : hooks) ASSERT_THAT(hook->AfterStep(step), IsOk());
-  MakeEvaluationSummaries(writer_.get())(1, {10, 0.5, 1});
+  MakeEvaluationSummaries(writer_.get())(1, {10, 1, {{{"accuracy", 0.5}}, {}}});
   writer_->Flush();
   EXPECT_THAT(Tags(), IsSupersetOf(
                           {"training_spec", "loss", "accuracy", "learning_rate",
@@ -125,7 +125,7 @@ TEST_F(SummaryHooksTest, ACheckpointIsNotAheadOfTheCurves) {
                              return "ckpt-1";
                            }};
       });
-  MakeEvaluationSummaries(writer_.get())(1, {10, 0.5, 1});
+  MakeEvaluationSummaries(writer_.get())(1, {10, 1, {{{"accuracy", 0.5}}, {}}});
   const auto save = begin();
   ASSERT_THAT(save, IsOk());
   EXPECT_TRUE(Tags().empty());

@@ -48,7 +48,8 @@ class TrainingSummariesTest : public ::testing::Test {
   std::vector<StepTensor> tensors_;
   std::vector<TowerStep> towers_;
   WrittenSummaries written_;
-  TrainingSummaries hook_{10, HalvingRate(), written_.Writer()};
+  TrainingSummaries hook_{10, AccuracyCurve::kDrawn, HalvingRate(),
+                          written_.Writer()};
 };
 
 TEST_F(TrainingSummariesTest, ShowsEachOfSeveralTowers) {

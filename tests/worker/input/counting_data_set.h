@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 
 namespace muster {
 
@@ -17,11 +17,10 @@ class CountingDataSet : public DataSet {
   int64_t num_examples() const override { return num_examples_; }
   const Shape& example_shape() const override { return shape_; }
   int64_t num_classes() const override { return num_examples_; }
-  absl::Status Read(int64_t index, float* example,
-                    int32_t* label) const override {
-    example[0] = static_cast<float>(index);
-    example[1] = static_cast<float>(index) + 0.5f;
-    *label = static_cast<int32_t>(index);
+  absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    into.values[0] = static_cast<float>(index);
+    into.values[1] = static_cast<float>(index) + 0.5f;
+    if (into.label != nullptr) *into.label = static_cast<int32_t>(index);
     return absl::OkStatus();
   }
 

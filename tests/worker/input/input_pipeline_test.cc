@@ -196,10 +196,9 @@ class TornDataSet : public CountingDataSet {
  public:
   explicit TornDataSet(int64_t torn) : CountingDataSet(100), torn_(torn) {}
 
-  absl::Status Read(int64_t index, float* example,
-                    int32_t* label) const override {
+  absl::Status Read(int64_t index, const ExampleMemory& into) const override {
     if (index == torn_) return absl::DataLossError("row 60 of 'FILE' is torn");
-    return CountingDataSet::Read(index, example, label);
+    return CountingDataSet::Read(index, into);
   }
 
  private:

@@ -13,10 +13,9 @@ class PoisonedDataSet : public CountingDataSet {
   PoisonedDataSet(int64_t num_examples, int64_t index, float poison)
       : CountingDataSet(num_examples), index_(index), poison_(poison) {}
 
-  absl::Status Read(int64_t index, float* example,
-                    int32_t* label) const override {
-    const absl::Status status = CountingDataSet::Read(index, example, label);
-    if (index == index_) example[1] = poison_;
+  absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    const absl::Status status = CountingDataSet::Read(index, into);
+    if (index == index_) into.values[1] = poison_;
     return status;
   }
 

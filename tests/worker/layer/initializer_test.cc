@@ -1,5 +1,6 @@
 #include "worker/layer/initializer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -39,6 +40,17 @@ TEST(InitializerTest, GlorotUniformFillsItsRange) {
   EXPECT_GT(largest, 0.999 * limit);
   // 51,200 draws: the deviation's own is 0.2 %; five of those.
   EXPECT_NEAR(Deviation(values), limit / std::sqrt(3.0), 0.01 * limit);
+}
+
+TEST(InitializerTest, GroupsHaveFansOfTheirOwn) {
+  Initializer glorot = MakeInitializer("glorot_uniform", 0);
+  glorot.groups = 512;
+  std::vector<double> values(512 * 2 * 9);  // of 512 channels, twice as many
+  FillInitialValues(glorot, 1, "w", {2 * 512, 1, 3, 3}, absl::MakeSpan(values));
+  const double limit = std::sqrt(6.0 / (9 + 2 * 9));
+  const double largest = *std::max_element(values.begin(), values.end());
+  EXPECT_LT(largest, limit);
+  EXPECT_GT(largest, 0.99 * limit);
 }
 
 TEST(InitializerTest, HeNormalHasItsDeviation) {

@@ -52,10 +52,19 @@ const std::map<std::string, Example>& Examples() {
         {4, 3, 4},
         2}},
       {"dense", {"attr { name: 'units' i: 4 }", {{6}}, {4}, 2}},
+      {"depthwise_conv2d",
+       {"attr { name: 'kernel' i: 3 } attr { name: 'multiplier' i: 3 }",
+        {{2, 5, 6}},
+        {6, 3, 4},
+        2}},
       {"dropout", {"", {{2, 3, 4}}, {2, 3, 4}}},
       {"flatten", {"", {{2, 3, 4}}, {24}}},
       {"global_average_pool", {"", {{2, 3, 4}}, {2}}},
       {"global_max_pool", {"", {{2, 3, 4}}, {2}}},
+      {"mean_squared_error", {"", {{3}}, {3}}},
+      {"sigmoid_cross_entropy", {"", {{3}}, {3}}},
+      {"layer_norm", {"", {{2, 3, 4}}, {2, 3, 4}, 2}},
+      {"leaky_relu", {"", {{2, 3, 4}}, {2, 3, 4}}},
       {"max_pool", {"", {{2, 5, 6}}, {2, 2, 3}}},
       {"relu", {"", {{2, 3, 4}}, {2, 3, 4}}},
       {"sigmoid", {"", {{6}}, {6}}},
@@ -130,6 +139,34 @@ TEST(LayersTest, ConvolutionWithoutBiasHasWeightsOnly) {
   EXPECT_EQ((*layer)->parameters()[0].shape, Shape({4, 2, 3, 3}));
 }
 
+// PyTorch's Conv2d(6, 4, 3, groups=2) and Conv2d(6, 12, 3, groups=6).
+TEST(LayersTest, GroupedWeightsHaveTheChannelsOfOneGroup) {
+  const std::string kernel = "attr { name: 'kernel' i: 3 } ";
+  const Created grouped = Build("conv2d",
+                                kernel +
+                                    "attr { name: 'filters' i: 4 } "
+                                    "attr { name: 'groups' i: 2 }",
+                                {{6, 5, 5}});
+  const Created depthwise =
+      Build("depthwise_conv2d", kernel + "attr { name: 'multiplier' i: 2 }",
+            {{6, 5, 5}});
+  ASSERT_THAT(grouped, IsOk());
+  ASSERT_THAT(depthwise, IsOk());
+  EXPECT_EQ((*grouped)->parameters()[0].shape, Shape({4, 3, 3, 3}));
+  EXPECT_EQ((*grouped)->parameters()[0].initializer.groups, 2);
+  EXPECT_EQ((*depthwise)->parameters()[0].shape, Shape({12, 1, 3, 3}));
+  EXPECT_EQ((*depthwise)->parameters()[1].shape, Shape({12}));
+  EXPECT_EQ((*depthwise)->parameters()[0].initializer.groups, 6);
+}
+
+TEST(LayersTest, LayerNormHasAScaleAndAShiftOfEachValue) {
+  const Created layer = Build("layer_norm", "", {{3, 2, 4}});
+  ASSERT_THAT(layer, IsOk());
+  for (const ParameterDef& parameter : (*layer)->parameters()) {
+    EXPECT_EQ(parameter.shape, Shape({3, 2, 4})) << parameter.name;
+  }
+}
+
 TEST(LayersTest, ActivationAddsAnOperation) {
   const std::string units = "attr { name: 'units' i: 4 } ";
   EXPECT_EQ((*Build("dense", units, {{6}}))->Lower(2).size(), 1);
@@ -151,6 +188,16 @@ TEST(LayersTest, RefuseShapesThatTheyCannotTake) {
       {"dense", units, {{2, 3, 4}}, "add a flatten layer"},
       {"conv2d",
        "attr { name: 'filters' i: 4 } attr { name: 'kernel' i: 3 }",
+       {{6}},
+       "[channels, height, width], found [6]"},
+      {"mean_squared_error", "", {{3, 2, 2}}, "one value a target"},
+      {"conv2d",
+       "attr { name: 'filters' i: 4 } attr { name: 'kernel' i: 3 } "
+       "attr { name: 'groups' i: 4 }",
+       {{6, 5, 5}},
+       "groups must divide the channels, is 4 of 6 in and 4 out"},
+      {"depthwise_conv2d",
+       "attr { name: 'kernel' i: 3 }",
        {{6}},
        "[channels, height, width], found [6]"},
       {"max_pool", "", {{6}}, "found [6]"},
@@ -186,6 +233,9 @@ TEST(LayersTest, RefuseAttributesOutOfRange) {
        "attr { name: 'units' i: 1 } attr { name: 'activation' s: 'rleu' }",
        "activation"},
       {"dropout", "attr { name: 'rate' f: 1 }", "rate"},
+      {"layer_norm", "attr { name: 'epsilon' f: 0 }", "epsilon"},
+      {"leaky_relu", "attr { name: 'slope' f: 0 }", "slope"},
+      {"leaky_relu", "attr { name: 'slope' f: 1.5 }", "slope"},
       {"batch_norm", "attr { name: 'epsilon' f: 0 }", "epsilon"},
       {"batch_norm", "attr { name: 'momentum' f: 1 }", "momentum"},
   };

@@ -41,7 +41,7 @@ TEST(ModelGraphTest, InfersShapesAndNamesParameters) {
   ASSERT_THAT(graph, IsOk());
   EXPECT_EQ(graph->nodes()[1].shape, Shape({3, 6, 6}));
   EXPECT_EQ(graph->nodes()[2].shape, Shape({3, 3, 3}));
-  EXPECT_EQ(graph->num_classes(), 4);
+  EXPECT_EQ(graph->num_outputs(), 4);
   std::vector<std::string> names;
   for (const auto& p : graph->parameters()) names.push_back(p.name);
   EXPECT_THAT(names, ElementsAre("conv1/weights", "conv1/bias",

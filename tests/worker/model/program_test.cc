@@ -79,6 +79,17 @@ TEST(ProgramTest, DoesNotFuseWhatAnotherLayerReads) {
   EXPECT_FALSE(std::get<Conv2dDesc>(program.ops[0].desc).relu);
 }
 
+TEST(ProgramTest, DoesNotFuseALeakyRelu) {
+  const Program program =
+      Lower(std::string(kConv) + "} layer { name: 'leaky' type: 'leaky_relu' " +
+            "attr { name: 'slope' f: 0.25 } } " +
+            "layer { name: 'pool' type: 'max_pool' } ");
+  ASSERT_EQ(program.ops.size(), 5);
+  EXPECT_FALSE(std::get<Conv2dDesc>(program.ops[0].desc).relu);
+  EXPECT_EQ(std::get<ActivationDesc>(program.ops[1].desc).slope, 0.25);
+  EXPECT_FALSE(std::get<PoolDesc>(program.ops[2].desc).relu_before);
+}
+
 TEST(ProgramTest, RefusesImpossibleBatchSizes) {
   const auto graph =
       ModelGraph::Create(ParseModel(std::string("input_shape: [6] ") + kLoss));

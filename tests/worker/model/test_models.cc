@@ -4,6 +4,7 @@
 #include <iostream>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -103,6 +104,19 @@ Batch MakeBatch(int64_t rows, int64_t example_elements, int64_t classes,
   }
   for (int64_t i = 0; i < rows; ++i) {
     batch.labels()[i] = static_cast<int32_t>(labels.Bits(i) % classes);
+  }
+  return batch;
+}
+
+Batch MakeTargetBatch(int64_t rows, int64_t example_elements,
+                      int64_t num_targets, uint64_t seed) {
+  const Batch examples = MakeBatch(rows, example_elements, 1, seed);
+  const CounterRandom targets(seed, "targets");
+  Batch batch = MakeLabelledBatch(rows, Shape({example_elements}), num_targets);
+  batch.rows = rows;
+  absl::c_copy(examples.input(), batch.input().begin());
+  for (size_t i = 0; i < batch.targets().size(); ++i) {
+    batch.targets()[i] = static_cast<float>(targets.Bits(i) >> 40) / (1 << 24);
   }
   return batch;
 }

@@ -35,6 +35,10 @@ std::unique_ptr<Backend> MakeBackend(const std::string& name);
 Batch MakeBatch(int64_t rows, int64_t example_elements, int64_t classes,
                 uint64_t seed);
 
+// The same with targets, uniform in [0, 1), in the place of labels.
+Batch MakeTargetBatch(int64_t rows, int64_t example_elements,
+                      int64_t num_targets, uint64_t seed);
+
 // Ends the test binary if the model cannot be compiled.
 std::unique_ptr<CompiledModel> Compile(const ModelSpec& spec,
                                        const CompileOptions& options);

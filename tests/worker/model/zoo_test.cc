@@ -29,12 +29,20 @@ struct ZooModel {
 constexpr ZooModel kZoo[] = {
     {"mnist_cnn", 3274634, 0},  {"softmax_regression", 7850, 0},
     {"mlp", 235146, 0},         {"inception_small", 49666, 760},
-    {"resnet20", 272186, 1568},
+    {"resnet20", 272186, 1568}, {"linear_regression", 11, 0},
 };
 
 int64_t InputElements(const TrainingSpec& spec) {
   return absl::c_accumulate(spec.model().input_shape(), int64_t{1},
                             std::multiplies<int64_t>());
+}
+
+Batch BatchFor(const TrainingSpec& spec, const CompiledModel& model,
+               int64_t rows) {
+  const int64_t elements = InputElements(spec);
+  return model.loss().reads_targets
+             ? MakeTargetBatch(rows, elements, model.num_outputs(), 1)
+             : MakeBatch(rows, elements, model.num_outputs(), 1);
 }
 
 TEST(ZooTest, ModelsHaveTheirParameters) {
@@ -65,7 +73,7 @@ TEST_P(ZooTrainingTest, LearnsOneBatch) {
   const TrainingSpec spec = LoadZooModel(zoo_model.name);
   const auto model = Compile(spec.model(), options);
   ASSERT_THAT(model->InitializeParameters(1), IsOk());
-  const Batch batch = MakeBatch(kRows, InputElements(spec), 10, 1);
+  const Batch batch = BatchFor(spec, *model, kRows);
   constexpr float kLearningRate = 0.01f;
   constexpr int kSteps = 8;
   double first = 0;
@@ -113,8 +121,7 @@ TEST(ZooTest, ModelsCompileForEvaluation) {
     const TrainingSpec spec = LoadZooModel(zoo_model.name);
     const auto model = Compile(spec.model(), options);
     ASSERT_THAT(model->InitializeParameters(1), IsOk());
-    EXPECT_THAT(model->Evaluate(MakeBatch(2, InputElements(spec), 10, 1)),
-                IsOk());
+    EXPECT_THAT(model->Evaluate(BatchFor(spec, *model, 2)), IsOk());
   }
 }
 

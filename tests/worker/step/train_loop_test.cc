@@ -153,8 +153,8 @@ TEST_F(TrainLoopTest, AFailedPullEndsTheStepAndItsRowsAreUsedAgain) {
 class LostDataSet : public CountingDataSet {
  public:
   using CountingDataSet::CountingDataSet;
-  absl::Status Read(int64_t /*index*/, float* /*example*/,
-                    int32_t* /*label*/) const override {
+  absl::Status Read(int64_t /*index*/,
+                    const ExampleMemory& /*into*/) const override {
     return absl::NotFoundError("reading 'FILE': no such file");
   }
 };

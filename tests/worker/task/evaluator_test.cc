@@ -34,11 +34,11 @@ class EvaluatorTest : public ::testing::Test {
 
 TEST_F(EvaluatorTest, CountsEveryExampleOnceWithThePulledParameters) {
   const CountingDataSet data_set(kClasses);
-  Evaluator evaluator(&data_set, tiny_.model(), tiny_.client());
+  Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client());
   const auto result = evaluator.Evaluate();
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->examples, kClasses);
-  EXPECT_EQ(result->accuracy, 0.1);
+  EXPECT_EQ(result->metrics.Find("accuracy"), 0.1);
   EXPECT_NEAR(result->loss, std::log(9 + std::exp(1.0)) - 0.1, kRounding);
 }
 
@@ -47,7 +47,7 @@ TEST_F(EvaluatorTest, PullsWhatIsThereBetweenTwoRounds) {
   const MonotonicClock clock{};
   RoundCoordination coordination(/*round=*/8);
   RoundPauser rounds(&clock, &coordination, Sender());
-  Evaluator evaluator(&data_set, tiny_.model(), tiny_.client(), &rounds);
+  Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client(), &rounds);
   ASSERT_THAT(evaluator.Evaluate(), IsOk());
   EXPECT_EQ(tiny_.shard().round(), 8);
   EXPECT_FALSE(coordination.held);
@@ -60,7 +60,7 @@ TEST_F(EvaluatorTest, PullsAnewWhatARoundHasMixed) {
   // Closed after the pull began: the first hold was lost.
   coordination.after_hold = [&coordination] { coordination.set_round(9); };
   RoundPauser rounds(&clock, &coordination, Sender());
-  Evaluator evaluator(&data_set, tiny_.model(), tiny_.client(), &rounds);
+  Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client(), &rounds);
   ASSERT_THAT(evaluator.Evaluate(), IsOk());
   EXPECT_EQ(tiny_.shard().round(), 9);
   EXPECT_FALSE(coordination.held);
@@ -68,7 +68,7 @@ TEST_F(EvaluatorTest, PullsAnewWhatARoundHasMixed) {
 
 TEST_F(EvaluatorTest, AnEmptyTestSetIsAnError) {
   const CountingDataSet data_set(0);
-  Evaluator evaluator(&data_set, tiny_.model(), tiny_.client());
+  Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client());
   EXPECT_THAT(evaluator.Evaluate(),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
@@ -77,7 +77,7 @@ TEST_F(EvaluatorTest, AStopEndsItBetweenBatches) {
   const CountingDataSet data_set(kClasses);
   Batch batch = MakeBatch(data_set, kRows);
   int batches = 0;
-  EXPECT_THAT(EvaluateModel(data_set, tiny_.model(), batch,
+  EXPECT_THAT(EvaluateModel({}, data_set, tiny_.model(), batch,
                             [&] { return ++batches < 3; }),
               StatusIs(absl::StatusCode::kCancelled));
   EXPECT_EQ(batches, 3);

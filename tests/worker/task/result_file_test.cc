@@ -23,12 +23,14 @@ std::string ReadAll(const std::string& path) {
 TEST(ResultFileTest, IsValidJsonWithEveryMember) {
   TrainingResult result;
   result.model = "a \"quoted\"\nname";
-  result.test_accuracy = 0.91;
+  result.evaluation.metrics.values = {{"accuracy", 0.91}};
+  result.evaluation.metrics.tables = {{"confusion_matrix", {{3, 1}, {0, 4}}}};
   result.workers.resize(2);
   const auto json = ParseJson(ResultJson(result));
   ASSERT_THAT(json, IsOk());
   EXPECT_EQ(json->Find("model")->text, result.model);
   EXPECT_EQ(json->Find("test_accuracy")->text, "0.91");
+  EXPECT_EQ(json->Find("confusion_matrix")->items[1].items[1].text, "4");
   EXPECT_EQ(json->Find("workers")->items.size(), 2);
   for (const char* name :
        {"mode", "replication", "optimizer", "cluster", "seed", "test_loss",
@@ -107,7 +109,7 @@ TEST(ResultFileTest, NamesThePathThatItCannotWrite) {
 }
 
 TEST(ResultFileTest, AnEvaluationIsFourNumbers) {
-  EXPECT_EQ(EvaluationJson(200, {500, 0.75, 0.5}),
+  EXPECT_EQ(EvaluationJson(200, {500, 0.5, {{{"accuracy", 0.75}}, {}}}),
             "{\n  \"global_step\": 200,\n  \"test_accuracy\": 0.75,\n"
             "  \"test_loss\": 0.5,\n  \"test_examples\": 500\n}\n");
 }

@@ -33,7 +33,7 @@ class SessionHooksTest : public ::testing::Test {
     };
     parts.evaluate = [this]() -> absl::StatusOr<EvaluationResult> {
       calls_.push_back("evaluate");
-      return EvaluationResult{10, 0.5, 1};
+      return EvaluationResult{10, 1, {{{"accuracy", 0.5}}, {}}};
     };
     auto hooks = SessionHooks::Create(options_, parts);
     EXPECT_THAT(hooks, IsOk());
@@ -59,7 +59,7 @@ TEST_F(SessionHooksTest, ChiefSavesBeforeItEvaluates) {
   EXPECT_EQ(calls_, (std::vector<std::string>{"save", "evaluate"}));
   EXPECT_EQ(hooks->newest_checkpoint(), "ckpt-1");
   ASSERT_TRUE(hooks->evaluated().has_value());
-  EXPECT_EQ(hooks->evaluated()->accuracy, 0.5);
+  EXPECT_EQ(hooks->evaluated()->metrics.Find("accuracy"), 0.5);
 }
 
 TEST_F(SessionHooksTest, ChiefSavesNoModelThatHasDiverged) {

@@ -15,15 +15,24 @@ dnnl::algorithm AlgorithmOf(ActivationKind kind) {
       return dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
     case ActivationKind::kTanh:
       return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
+    // The ReLU below 0 is alpha * x. With an alpha it keeps NaN.
+    case ActivationKind::kLeakyRelu:
+      return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
   }
   return dnnl::algorithm::undef;
+}
+
+float AlphaOf(const ActivationDesc& desc) {
+  return desc.kind == ActivationKind::kLeakyRelu
+             ? static_cast<float>(desc.slope)
+             : 0;
 }
 
 dnnl::eltwise_forward::primitive_desc Forward(const CpuContext& context,
                                               const ActivationDesc& desc,
                                               const dnnl::memory::desc& src) {
   return {{dnnl::prop_kind::forward_training, AlgorithmOf(desc.kind), src,
-           /*alpha=*/0},
+           AlphaOf(desc)},
           ScratchAttr(),
           context.engine};
 }
@@ -49,8 +58,8 @@ CpuPrimitive MakeBackward(const CpuContext& context, const ActivationDesc& desc,
                           const MemoryLayout& dst) {
   ASSIGN_OR_RETURN(const dnnl::memory::desc dst_desc, DnnlDescOf(dst));
   const dnnl::eltwise_backward::primitive_desc eltwise(
-      {AlgorithmOf(desc.kind), dst_desc, dst_desc, /*alpha=*/0}, ScratchAttr(),
-      context.engine, Forward(context, desc, dst_desc));
+      {AlgorithmOf(desc.kind), dst_desc, dst_desc, AlphaOf(desc)},
+      ScratchAttr(), context.engine, Forward(context, desc, dst_desc));
   return DnnlPrimitive::Create(
       context,
       {dnnl::eltwise_backward(eltwise),

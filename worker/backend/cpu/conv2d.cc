@@ -28,6 +28,14 @@ dnnl::memory::desc BiasDesc(const Conv2dDesc& desc) {
   return desc.has_bias ? AnyLayout(desc.bias_shape()) : dnnl::memory::desc();
 }
 
+// With groups, the dimensions that oneDNN wants.
+dnnl::memory::desc WeightsDesc(const Conv2dDesc& desc) {
+  if (desc.groups == 1) return AnyLayout(desc.weights_shape());
+  return AnyLayout({desc.groups, desc.dst_channels / desc.groups,
+                    desc.src_channels / desc.groups, desc.window.kernel_h,
+                    desc.window.kernel_w});
+}
+
 // With one channel oneDNN's own choice for the gradient of the weights is a
 // src padded to 8 channels, and 8 times the work.
 dnnl::memory::desc SrcDesc(const Conv2dDesc& desc) {
@@ -41,9 +49,8 @@ dnnl::convolution_forward::primitive_desc Forward(const CpuContext& context,
                                                   const Conv2dDesc& desc) {
   const Geometry geometry(desc.window);
   return {{dnnl::prop_kind::forward_training, kAlgorithm, SrcDesc(desc),
-           AnyLayout(desc.weights_shape()), BiasDesc(desc),
-           AnyLayout(desc.dst_shape()), geometry.strides, geometry.pads_begin,
-           geometry.pads_end},
+           WeightsDesc(desc), BiasDesc(desc), AnyLayout(desc.dst_shape()),
+           geometry.strides, geometry.pads_begin, geometry.pads_end},
           ScratchAttr(),
           context.engine};
 }
@@ -94,7 +101,7 @@ CpuPrimitive MakeBackwardData(const CpuContext& context,
   }
   const Geometry geometry(desc.window);
   const dnnl::convolution_backward_data::primitive_desc conv(
-      {kAlgorithm, AnyLayout(desc.src_shape()), AnyLayout(desc.weights_shape()),
+      {kAlgorithm, AnyLayout(desc.src_shape()), WeightsDesc(desc),
        AnyLayout(desc.dst_shape()), geometry.strides, geometry.pads_begin,
        geometry.pads_end},
       ScratchAttr(), context.engine, Forward(context, desc));
@@ -119,9 +126,9 @@ CpuPrimitive MakeBackwardWeights(const CpuContext& context,
   }
   const Geometry geometry(desc.window);
   const dnnl::convolution_backward_weights::primitive_desc conv(
-      {kAlgorithm, SrcDesc(desc), AnyLayout(desc.weights_shape()),
-       BiasDesc(desc), AnyLayout(desc.dst_shape()), geometry.strides,
-       geometry.pads_begin, geometry.pads_end},
+      {kAlgorithm, SrcDesc(desc), WeightsDesc(desc), BiasDesc(desc),
+       AnyLayout(desc.dst_shape()), geometry.strides, geometry.pads_begin,
+       geometry.pads_end},
       ScratchAttr(), context.engine, Forward(context, desc));
   return DnnlPrimitive::Create(
       context,

@@ -13,6 +13,9 @@
 namespace muster {
 namespace {
 
+// Of the weights of a grouped convolution; nothing else has this rank.
+constexpr int kGroupedRank = 5;
+
 dnnl::memory::dims DimsOf(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
 }
@@ -25,14 +28,24 @@ dnnl::memory::dims RowMajorStrides(const Shape& shape) {
   return strides;
 }
 
+// Our shape of oneDNN's dimensions.
+absl::StatusOr<Shape> ShapeOf(const dnnl_memory_desc_t& desc) {
+  const absl::Span<const int64_t> dims(desc.dims, desc.ndims);
+  if (desc.ndims != kGroupedRank) return Shape::Create(dims);
+  std::vector<int64_t> joined(dims.begin() + 1, dims.end());
+  joined[0] *= dims[0];
+  return Shape::Create(joined);
+}
+
 // A stride along a dimension of size 1 is never used, so it may differ: that
 // makes nchw and nhwc with one channel the same.
-bool IsRowMajor(const dnnl_memory_desc_t& desc, const Shape& shape) {
+bool IsRowMajor(const dnnl_memory_desc_t& desc) {
   if (desc.format_desc.blocking.inner_nblks != 0) return false;
-  const dnnl::memory::dims strides = RowMajorStrides(shape);
-  for (int i = 0; i < shape.rank(); ++i) {
-    if (shape.dim(i) == 1) continue;
-    if (desc.format_desc.blocking.strides[i] != strides[i]) return false;
+  int64_t stride = 1;
+  for (int i = desc.ndims - 1; i >= 0; --i) {
+    if (desc.dims[i] == 1) continue;
+    if (desc.format_desc.blocking.strides[i] != stride) return false;
+    stride *= desc.dims[i];
   }
   return true;
 }
@@ -46,6 +59,8 @@ std::string FormatOf(const dnnl_memory_desc_t& desc) {
         std::string(1, static_cast<char>('a' + blocking.inner_idxs[i]))));
   }
   return absl::StrCat(
+      desc.ndims == kGroupedRank ? absl::StrCat("groups ", desc.dims[0], " ")
+                                 : "",
       "strides ",
       absl::StrJoin(blocking.strides, blocking.strides + desc.ndims, ","),
       " blocks ", absl::StrJoin(blocks, ","));
@@ -91,6 +106,27 @@ bool ParseStrides(absl::string_view text, int rank,
   return true;
 }
 
+// The dimensions of a layout of this shape, for which "groups G" is taken from
+// the words of its format.
+bool TakeDims(const Shape& shape, std::vector<absl::string_view>* words,
+              dnnl_memory_desc_t* desc) {
+  dnnl::memory::dims dims = DimsOf(shape);
+  if (words->front() == "groups") {
+    int64_t groups;
+    if (words->size() < 2 || shape.rank() != kGroupedRank - 1 ||
+        !absl::SimpleAtoi((*words)[1], &groups) || groups < 1 ||
+        dims[0] % groups != 0) {
+      return false;
+    }
+    dims[0] /= groups;
+    dims.insert(dims.begin(), groups);
+    words->erase(words->begin(), words->begin() + 2);
+  }
+  desc->ndims = static_cast<int>(dims.size());
+  std::copy(dims.begin(), dims.end(), desc->dims);
+  return true;
+}
+
 // Dimensions rounded up to whole blocks.
 void SetPaddedDims(dnnl_memory_desc_t* desc) {
   const dnnl_blocking_desc_t& blocking = desc->format_desc.blocking;
@@ -112,9 +148,8 @@ absl::StatusOr<MemoryLayout> LayoutOf(const dnnl::memory::desc& desc) {
     return absl::UnimplementedError(
         "layout of a oneDNN primitive: neither plain nor blocked float32");
   }
-  ASSIGN_OR_RETURN(const Shape shape,
-                   Shape::Create({data.dims, static_cast<size_t>(data.ndims)}));
-  if (IsRowMajor(data, shape)) return MemoryLayout::RowMajor(FLOAT32, shape);
+  ASSIGN_OR_RETURN(const Shape shape, ShapeOf(data));
+  if (IsRowMajor(data)) return MemoryLayout::RowMajor(FLOAT32, shape);
   const MemoryLayout layout = {FLOAT32, shape, FormatOf(data),
                                static_cast<int64_t>(desc.get_size())};
   ASSIGN_OR_RETURN(const dnnl::memory::desc again, DnnlDescOf(layout));
@@ -134,16 +169,14 @@ absl::StatusOr<dnnl::memory::desc> DnnlDescOf(const MemoryLayout& layout) {
                               dnnl::memory::data_type::f32,
                               RowMajorStrides(layout.shape));
   }
-  const std::vector<absl::string_view> words =
-      absl::StrSplit(layout.format, ' ');
+  std::vector<absl::string_view> words = absl::StrSplit(layout.format, ' ');
   dnnl_memory_desc_t desc = {};
-  desc.ndims = rank;
-  for (int i = 0; i < rank; ++i) desc.dims[i] = layout.shape.dim(i);
+  if (!TakeDims(layout.shape, &words, &desc)) return FormatError(layout);
   desc.data_type = dnnl_f32;
   desc.format_kind = dnnl_blocked;
   if (words.size() != 4 || words[0] != "strides" || words[2] != "blocks" ||
-      !ParseStrides(words[1], rank, &desc.format_desc.blocking) ||
-      !ParseBlocks(words[3], rank, &desc.format_desc.blocking)) {
+      !ParseStrides(words[1], desc.ndims, &desc.format_desc.blocking) ||
+      !ParseBlocks(words[3], desc.ndims, &desc.format_desc.blocking)) {
     return FormatError(layout);
   }
   SetPaddedDims(&desc);

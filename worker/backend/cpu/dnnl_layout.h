@@ -14,7 +14,10 @@ namespace muster {
 // that is not row-major is "strides S,S,... blocks BD,..." with one stride a
 // dimension, in elements between (blocks of) its indices, and one block of B
 // indices of dimension D (a, b, c, d), outermost first: nChw8c of [N, 32, H, W]
-// is "strides 32HW,8HW,8W,8 blocks 8b". float32 only.
+// is "strides 32HW,8HW,8W,8 blocks 8b". The weights of a grouped convolution
+// are [G, O / G, I / G, KH, KW] for oneDNN: their layout has the shape [O, I /
+// G, KH, KW] and a format "groups G strides ...", of those five dimensions (a
+// to e). float32 only.
 
 // Errors: Unimplemented if it is not a plain or blocked layout.
 absl::StatusOr<MemoryLayout> LayoutOf(const dnnl::memory::desc& desc);

@@ -7,8 +7,11 @@ namespace {
 
 CpuPrimitive MakePrimitive(const CpuContext& context, const ReorderDesc&,
                            absl::Span<const MemoryLayout> layouts) {
-  ASSIGN_OR_RETURN(const dnnl::memory::desc src, DnnlDescOf(layouts[0]));
-  ASSIGN_OR_RETURN(const dnnl::memory::desc dst, DnnlDescOf(layouts[1]));
+  ASSIGN_OR_RETURN(dnnl::memory::desc src, DnnlDescOf(layouts[0]));
+  ASSIGN_OR_RETURN(dnnl::memory::desc dst, DnnlDescOf(layouts[1]));
+  // Row-major weights of a grouped convolution are seen in its groups.
+  if (src.dims().size() < dst.dims().size()) src = src.reshape(dst.dims());
+  if (dst.dims().size() < src.dims().size()) dst = dst.reshape(src.dims());
   const dnnl::reorder::primitive_desc reorder(
       context.engine, src, context.engine, dst, ScratchAttr());
   return DnnlPrimitive::Create(

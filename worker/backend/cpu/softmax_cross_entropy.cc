@@ -39,6 +39,10 @@ class SoftmaxCrossEntropy : public Primitive {
       loss += training_ ? LossAndGradient(row, *largest, labels[n], rows,
                                           diff_src + n * classes)
                         : Loss(row, *largest, labels[n]);
+      if (desc_.label_smoothing > 0) {
+        loss += Smooth(row, labels[n], rows,
+                       training_ ? diff_src + n * classes : nullptr);
+      }
     }
     if (training_) {
       std::memset(diff_src + rows * classes, 0,
@@ -68,6 +72,22 @@ class SoftmaxCrossEntropy : public Primitive {
     for (int64_t k = 0; k < desc_.classes; ++k) diff[k] *= scale;
     diff[label] -= 1 / static_cast<float>(rows);
     return std::log(sum) - (row[label] - largest);
+  }
+
+  // The part of the loss that smoothing adds: the target at the label falls by
+  // `label_smoothing`, and all rise by their share of it.
+  double Smooth(const float* row, int32_t label, int64_t rows,
+                float* diff) const {
+    const auto smoothing = static_cast<float>(desc_.label_smoothing);
+    const float share = smoothing / static_cast<float>(desc_.classes);
+    double sum = 0;
+    for (int64_t k = 0; k < desc_.classes; ++k) sum += row[label] - row[k];
+    if (diff != nullptr) {
+      const float scale = 1 / static_cast<float>(rows);
+      for (int64_t k = 0; k < desc_.classes; ++k) diff[k] -= share * scale;
+      diff[label] += smoothing * scale;
+    }
+    return share * sum;
   }
 
   const SoftmaxCrossEntropyDesc desc_;

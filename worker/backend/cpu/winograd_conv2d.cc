@@ -189,7 +189,8 @@ bool IsForWinograd(const Conv2dDesc& desc) {
   };
   return fits(w.kernel_h, w.stride_h, w.pad_top, w.pad_bottom) &&
          fits(w.kernel_w, w.stride_w, w.pad_left, w.pad_right) &&
-         desc.src_channels % 16 == 0 && desc.dst_channels % 16 == 0 &&
+         desc.groups == 1 && desc.src_channels % 16 == 0 &&
+         desc.dst_channels % 16 == 0 &&
          ShapeOf(desc, /*block=*/8).tiles() >= kLeastTiles;
 }
 

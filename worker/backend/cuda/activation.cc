@@ -11,7 +11,7 @@ class CudaActivationForward : public CudaPrimitive {
                         const MemoryLayout& layout)
       : CudaPrimitive(
             device, absl::StrCat("activation forward of ", layout.ToString())),
-        kind_(desc.kind),
+        desc_(desc),
         elements_(layout.shape.num_elements()) {
     Take(Operand::kSrc, layout);
     Take(Operand::kDst, layout);
@@ -21,11 +21,11 @@ class CudaActivationForward : public CudaPrimitive {
  private:
   absl::Status Run(const Operands& operands) override {
     return Check(ActivationForward(
-        kernels(), kind_, operands.As<const float>(Operand::kSrc),
+        kernels(), desc_, operands.As<const float>(Operand::kSrc),
         operands.As<float>(Operand::kDst), elements_));
   }
 
-  const ActivationKind kind_;
+  const ActivationDesc desc_;
   const int64_t elements_;
 };
 
@@ -35,7 +35,7 @@ class CudaActivationBackward : public CudaPrimitive {
                          const MemoryLayout& layout)
       : CudaPrimitive(
             device, absl::StrCat("activation backward of ", layout.ToString())),
-        kind_(desc.kind),
+        desc_(desc),
         elements_(layout.shape.num_elements()) {
     Take(Operand::kDst, layout);
     Take(Operand::kDiffDst, layout);
@@ -46,12 +46,12 @@ class CudaActivationBackward : public CudaPrimitive {
  private:
   absl::Status Run(const Operands& operands) override {
     return Check(ActivationBackward(
-        kernels(), kind_, operands.As<const float>(Operand::kDst),
+        kernels(), desc_, operands.As<const float>(Operand::kDst),
         operands.As<const float>(Operand::kDiffDst),
         operands.As<float>(Operand::kDiffSrc), elements_));
   }
 
-  const ActivationKind kind_;
+  const ActivationDesc desc_;
   const int64_t elements_;
 };
 

@@ -174,7 +174,7 @@ class CudaConv2dForward : public CudaPrimitive {
     RETURN_IF_ERROR(Check(Unfused(memory)));
     RETURN_IF_ERROR(Check(dst_.Store(kernels(), dst, scratch)));
     if (!problem_->desc().relu) return absl::OkStatus();
-    return Check(ActivationForward(kernels(), ActivationKind::kRelu, dst, dst,
+    return Check(ActivationForward(kernels(), {ActivationKind::kRelu}, dst, dst,
                                    layout(Operand::kDst).shape.num_elements()));
   }
 

@@ -118,6 +118,8 @@ absl::Status Conv2dProblem::CreateConvolution() {
       convolution_.get(), Int(w.pad_top), Int(w.pad_left), Int(w.stride_h),
       Int(w.stride_w), kDilation, kDilation, CUDNN_CROSS_CORRELATION,
       CUDNN_DATA_FLOAT)));
+  RETURN_IF_ERROR(Check(
+      cudnn.SetConvolutionGroupCount(convolution_.get(), Int(desc_.groups))));
   // With float32 tensors the default allows TF32; with bf16 tensor cores must
   // be allowed.
   return UseMath(precision().bf16 ? CUDNN_TENSOR_OP_MATH : CUDNN_DEFAULT_MATH);

@@ -116,7 +116,7 @@ class CudaDense : public CudaPrimitive {
     if (relu_) {
       float* const dst = operands.As<float>(Operand::kDst);
       return Check(
-          ActivationForward(kernels(), ActivationKind::kRelu, dst, dst,
+          ActivationForward(kernels(), {ActivationKind::kRelu}, dst, dst,
                             layout(Operand::kDst).shape.num_elements()));
     }
     if (!takes(Operand::kDiffBias)) return absl::OkStatus();

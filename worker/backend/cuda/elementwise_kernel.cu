@@ -8,7 +8,8 @@
 namespace muster {
 namespace {
 
-__device__ float Activation(ActivationKind kind, float src) {
+// `slope`: kLeakyRelu's.
+__device__ float Activation(ActivationKind kind, float slope, float src) {
   switch (kind) {
     case ActivationKind::kRelu:
       return src < 0 ? 0 : src;  // NaN stays
@@ -16,11 +17,13 @@ __device__ float Activation(ActivationKind kind, float src) {
       return 1 / (1 + expf(-src));
     case ActivationKind::kTanh:
       return tanhf(src);
+    case ActivationKind::kLeakyRelu:
+      return src > 0 ? src : slope * src;
   }
   return 0;
 }
 
-__device__ float Derivative(ActivationKind kind, float dst) {
+__device__ float Derivative(ActivationKind kind, float slope, float dst) {
   switch (kind) {
     case ActivationKind::kRelu:
       return dst > 0 ? 1 : 0;
@@ -28,22 +31,26 @@ __device__ float Derivative(ActivationKind kind, float dst) {
       return dst * (1 - dst);
     case ActivationKind::kTanh:
       return 1 - dst * dst;
+    case ActivationKind::kLeakyRelu:
+      return dst > 0 ? 1 : slope;
   }
   return 0;
 }
 
-__global__ void ActivationForwardKernel(ActivationKind kind, const float* src,
-                                        float* dst, int64_t elements) {
+__global__ void ActivationForwardKernel(ActivationKind kind, float slope,
+                                        const float* src, float* dst,
+                                        int64_t elements) {
   for (int64_t i = GridIndex(); i < elements; i += GridSize()) {
-    dst[i] = Activation(kind, src[i]);
+    dst[i] = Activation(kind, slope, src[i]);
   }
 }
 
-__global__ void ActivationBackwardKernel(ActivationKind kind, const float* dst,
+__global__ void ActivationBackwardKernel(ActivationKind kind, float slope,
+                                         const float* dst,
                                          const float* diff_dst, float* diff_src,
                                          int64_t elements) {
   for (int64_t i = GridIndex(); i < elements; i += GridSize()) {
-    diff_src[i] = diff_dst[i] * Derivative(kind, dst[i]);
+    diff_src[i] = diff_dst[i] * Derivative(kind, slope, dst[i]);
   }
 }
 
@@ -68,18 +75,22 @@ __global__ void DividedSumKernel(Sources srcs, float divisor, float* dst,
 
 }  // namespace
 
-absl::Status ActivationForward(const KernelStream& to, ActivationKind kind,
-                               const float* src, float* dst, int64_t elements) {
+absl::Status ActivationForward(const KernelStream& to,
+                               const ActivationDesc& desc, const float* src,
+                               float* dst, int64_t elements) {
   return Launch(to, "ActivationForward", ActivationForwardKernel,
-                BlocksFor(elements), kBlockThreads, kind, src, dst, elements);
+                BlocksFor(elements), kBlockThreads, desc.kind,
+                static_cast<float>(desc.slope), src, dst, elements);
 }
 
-absl::Status ActivationBackward(const KernelStream& to, ActivationKind kind,
-                                const float* dst, const float* diff_dst,
-                                float* diff_src, int64_t elements) {
+absl::Status ActivationBackward(const KernelStream& to,
+                                const ActivationDesc& desc, const float* dst,
+                                const float* diff_dst, float* diff_src,
+                                int64_t elements) {
   return Launch(to, "ActivationBackward", ActivationBackwardKernel,
-                BlocksFor(elements), kBlockThreads, kind, dst, diff_dst,
-                diff_src, elements);
+                BlocksFor(elements), kBlockThreads, desc.kind,
+                static_cast<float>(desc.slope), dst, diff_dst, diff_src,
+                elements);
 }
 
 absl::Status DividedSum(const KernelStream& to,

@@ -13,14 +13,16 @@ namespace muster {
 // Launchers: device memory in any order of elements, Internal on failure.
 
 // dst = activation(src), NaN of NaN. dst may be src.
-absl::Status ActivationForward(const KernelStream& to, ActivationKind kind,
-                               const float* src, float* dst, int64_t elements);
+absl::Status ActivationForward(const KernelStream& to,
+                               const ActivationDesc& desc, const float* src,
+                               float* dst, int64_t elements);
 
 // diff_src = diff_dst * the derivative, a function of forward's dst
 // (operation.h). diff_src may be diff_dst.
-absl::Status ActivationBackward(const KernelStream& to, ActivationKind kind,
-                                const float* dst, const float* diff_dst,
-                                float* diff_src, int64_t elements);
+absl::Status ActivationBackward(const KernelStream& to,
+                                const ActivationDesc& desc, const float* dst,
+                                const float* diff_dst, float* diff_src,
+                                int64_t elements);
 
 // dst = (srcs[0] + srcs[1] + ...) / divisor, added from the left. dst may be
 // srcs[0]. Several launches for many sources. REQUIRES: one source at least.

@@ -95,6 +95,7 @@ inline cudaError_t Malloc(void** memory, size_t bytes) {
   X(GetVersion, cudnnGetVersion)                                               \
   X(SetActivationDescriptor, cudnnSetActivationDescriptor)                     \
   X(SetConvolution2dDescriptor, cudnnSetConvolution2dDescriptor)               \
+  X(SetConvolutionGroupCount, cudnnSetConvolutionGroupCount)                   \
   X(SetConvolutionMathType, cudnnSetConvolutionMathType)                       \
   X(SetFilter4dDescriptor, cudnnSetFilter4dDescriptor)                         \
   X(SetStream, cudnnSetStream)                                                 \

@@ -10,5 +10,6 @@ KERNELS = [
     "pool_kernel",
     "softmax_cross_entropy_kernel",
     "strided_copy_kernel",
+    "target_loss_kernel",
     "update_rule_kernel",
 ]

@@ -32,7 +32,7 @@ class CudaSoftmaxCrossEntropy : public CudaPrimitive {
  private:
   // The labels are in device memory: whoever put them there has checked them.
   absl::Status Run(const Operands& operands) override {
-    RETURN_IF_ERROR(CheckRows(desc_, operands.rows));
+    RETURN_IF_ERROR(CheckRows(desc_.batch, operands.rows));
     SoftmaxCrossEntropyMemory memory;
     memory.src = operands.As<const float>(Operand::kSrc);
     memory.labels = operands.As<const int32_t>(Operand::kLabels);
@@ -42,6 +42,7 @@ class CudaSoftmaxCrossEntropy : public CudaPrimitive {
       memory.diff_src = operands.As<float>(Operand::kDiffSrc);
     }
     memory.row_losses = operands.As<double>(Operand::kScratch);
+    memory.label_smoothing = static_cast<float>(desc_.label_smoothing);
     memory.row_hits = operands.As<int64_t>(Operand::kScratch) + desc_.batch;
     return Check(SoftmaxCrossEntropy(kernels(), desc_.batch, desc_.classes,
                                      operands.rows, memory));

@@ -56,12 +56,22 @@ __device__ float SumOfExponentials(const float* row, int64_t classes,
 }
 
 __device__ void WriteGradient(const float* row, int64_t classes, int64_t rows,
-                              int32_t label, float largest, float sum,
-                              float* diff) {
+                              int32_t label, float smoothing, float largest,
+                              float sum, float* diff) {
+  const float share = smoothing / static_cast<float>(classes);
   for (int64_t k = threadIdx.x; k < classes; k += kRowThreads) {
     const float softmax = expf(row[k] - largest) / sum;
-    diff[k] = (softmax - (k == label ? 1.0f : 0.0f)) / static_cast<float>(rows);
+    const float target = share + (k == label ? 1.0f - smoothing : 0.0f);
+    diff[k] = (softmax - target) / static_cast<float>(rows);
   }
+}
+
+// The part of a row's loss that smoothing adds, by one thread.
+__device__ double SmoothingLoss(const float* row, int64_t classes,
+                                int32_t label, float smoothing) {
+  double sum = 0;
+  for (int64_t k = 0; k < classes; ++k) sum += row[label] - row[k];
+  return smoothing / static_cast<float>(classes) * sum;
 }
 
 __global__ void RowsKernel(int64_t batch, int64_t classes, int64_t rows,
@@ -76,10 +86,14 @@ __global__ void RowsKernel(int64_t batch, int64_t classes, int64_t rows,
       memory.row_losses[n] =
           is_label ? logf(sum) - (row[label] - largest.value) : NAN;
       memory.row_hits[n] = largest.index == label ? 1 : 0;
+      if (is_label && memory.label_smoothing > 0) {
+        memory.row_losses[n] +=
+            SmoothingLoss(row, classes, label, memory.label_smoothing);
+      }
     }
     if (memory.diff_src != nullptr) {
-      WriteGradient(row, classes, rows, label, largest.value, sum,
-                    memory.diff_src + n * classes);
+      WriteGradient(row, classes, rows, label, memory.label_smoothing,
+                    largest.value, sum, memory.diff_src + n * classes);
     }
   }
   if (memory.diff_src == nullptr) return;

@@ -17,6 +17,7 @@ struct SoftmaxCrossEntropyMemory {
   float* diff_src = nullptr;     // as src; null: not wanted
   double* row_losses = nullptr;  // [batch], of no meaning outside
   int64_t* row_hits = nullptr;   // likewise
+  float label_smoothing = 0;
 };
 
 // A launcher: Internal on failure. Sums in a fixed order. A label out of

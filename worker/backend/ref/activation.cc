@@ -7,27 +7,31 @@ namespace muster {
 namespace {
 
 template <typename T>
-T Forward(ActivationKind kind, T src) {
-  switch (kind) {
+T Forward(const ActivationDesc& desc, T src) {
+  switch (desc.kind) {
     case ActivationKind::kRelu:
       return std::max(src, T{0});
     case ActivationKind::kSigmoid:
       return 1 / (1 + std::exp(-src));
     case ActivationKind::kTanh:
       return std::tanh(src);
+    case ActivationKind::kLeakyRelu:
+      return src > 0 ? src : static_cast<T>(desc.slope) * src;
   }
   return src;
 }
 
 template <typename T>
-T Derivative(ActivationKind kind, T dst) {
-  switch (kind) {
+T Derivative(const ActivationDesc& desc, T dst) {
+  switch (desc.kind) {
     case ActivationKind::kRelu:
       return dst > 0 ? 1 : 0;
     case ActivationKind::kSigmoid:
       return dst * (1 - dst);
     case ActivationKind::kTanh:
       return 1 - dst * dst;
+    case ActivationKind::kLeakyRelu:
+      return dst > 0 ? 1 : static_cast<T>(desc.slope);
   }
   return 1;
 }
@@ -46,7 +50,7 @@ class ActivationForward : public Primitive {
   absl::Status Run(const Operands& operands) override {
     const T* src = operands.As<const T>(Operand::kSrc);
     T* dst = operands.As<T>(Operand::kDst);
-    for (int64_t i = 0; i < size_; ++i) dst[i] = Forward(desc_.kind, src[i]);
+    for (int64_t i = 0; i < size_; ++i) dst[i] = Forward(desc_, src[i]);
     return absl::OkStatus();
   }
 
@@ -71,7 +75,7 @@ class ActivationBackward : public Primitive {
     const T* diff_dst = operands.As<const T>(Operand::kDiffDst);
     T* diff_src = operands.As<T>(Operand::kDiffSrc);
     for (int64_t i = 0; i < size_; ++i) {
-      diff_src[i] = diff_dst[i] * Derivative(desc_.kind, dst[i]);
+      diff_src[i] = diff_dst[i] * Derivative(desc_, dst[i]);
     }
     return absl::OkStatus();
   }

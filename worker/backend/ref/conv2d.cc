@@ -12,11 +12,14 @@ template <typename Visit>
 void ForEachProduct(const Conv2dDesc& d, Visit visit) {
   const WindowDesc& w = d.window;
   const int64_t dst_h = w.dst_h(d.height), dst_w = w.dst_w(d.width);
+  // Of one group.
+  const int64_t srcs = d.src_channels / d.groups;
+  const int64_t dsts = d.dst_channels / d.groups;
   for (int64_t n = 0; n < d.batch; ++n)
     for (int64_t o = 0; o < d.dst_channels; ++o)
       for (int64_t y = 0; y < dst_h; ++y)
         for (int64_t x = 0; x < dst_w; ++x)
-          for (int64_t i = 0; i < d.src_channels; ++i)
+          for (int64_t i = 0; i < srcs; ++i)
             for (int64_t ky = 0; ky < w.kernel_h; ++ky)
               for (int64_t kx = 0; kx < w.kernel_w; ++kx) {
                 const int64_t sy = y * w.stride_h + ky - w.pad_top;
@@ -24,11 +27,10 @@ void ForEachProduct(const Conv2dDesc& d, Visit visit) {
                 if (sy < 0 || sy >= d.height || sx < 0 || sx >= d.width) {
                   continue;
                 }
-                visit(
-                    ((n * d.dst_channels + o) * dst_h + y) * dst_w + x,
-                    ((n * d.src_channels + i) * d.height + sy) * d.width + sx,
-                    ((o * d.src_channels + i) * w.kernel_h + ky) * w.kernel_w +
-                        kx);
+                const int64_t c = o / dsts * srcs + i;
+                visit(((n * d.dst_channels + o) * dst_h + y) * dst_w + x,
+                      ((n * d.src_channels + c) * d.height + sy) * d.width + sx,
+                      ((o * srcs + i) * w.kernel_h + ky) * w.kernel_w + kx);
               }
 }
 

@@ -36,13 +36,18 @@ class SoftmaxCrossEntropy : public Primitive {
       for (int64_t k = 0; k < desc_.classes; ++k) {
         sum += std::exp(row[k] - *largest);
       }
-      loss += std::log(sum) - (row[labels[n]] - *largest);
+      for (int64_t k = 0; k < desc_.classes; ++k) {
+        const T target = Target(k, labels[n]);
+        // 0 times what may be infinite.
+        if (target == 0) continue;
+        loss += target * (std::log(sum) - (row[k] - *largest));
+      }
       correct += largest - row == labels[n] ? 1 : 0;
       if (desc_.phase == Phase::kTraining) {
         T* diff = operands.As<T>(Operand::kDiffSrc) + n * desc_.classes;
         for (int64_t k = 0; k < desc_.classes; ++k) {
           const T softmax = std::exp(row[k] - *largest) / sum;
-          diff[k] = (softmax - (k == labels[n] ? 1 : 0)) / operands.rows;
+          diff[k] = (softmax - Target(k, labels[n])) / operands.rows;
         }
       }
     }
@@ -55,6 +60,11 @@ class SoftmaxCrossEntropy : public Primitive {
     *operands.As<double>(Operand::kLoss) = loss / operands.rows;
     *operands.As<int64_t>(Operand::kCorrect) = correct;
     return absl::OkStatus();
+  }
+
+  T Target(int64_t k, int32_t label) const {
+    const T smoothing = static_cast<T>(desc_.label_smoothing);
+    return (k == label ? 1 - smoothing : 0) + smoothing / desc_.classes;
   }
 
   const SoftmaxCrossEntropyDesc desc_;

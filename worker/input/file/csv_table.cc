@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <optional>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
@@ -81,13 +83,18 @@ class TableReader {
   // Gives the classes their indices, once all files are read.
   void Finish();
 
-  // The label, if there is one, is the last of the columns.
+  // The labels are the last of the columns.
   std::vector<CsvColumn>& columns() { return columns_; }
   FloatRows& rows() { return *rows_; }
   FileRows& file_rows() { return file_rows_; }
 
  private:
   absl::Status TakeHeader(const CsvReader& reader);
+  bool IsLabel(absl::string_view name) const {
+    return absl::c_any_of(options_.labels, [name](const CsvColumn& column) {
+      return column.name == name;
+    });
+  }
   absl::Status ChooseColumns(const CsvReader& reader);
   // As many of all columns as a message has room for, and the nearest.
   std::vector<std::string> ShownColumns(const std::string& wanted) const;
@@ -151,23 +158,28 @@ absl::Status TableReader::ChooseColumns(const CsvReader& reader) {
   columns_ = options_.columns;
   if (columns_.empty()) {
     for (const std::string& name : header_) {
-      if (options_.label.has_value() && name == options_.label->name) continue;
+      if (IsLabel(name) || absl::c_linear_search(options_.ignored, name)) {
+        continue;
+      }
       columns_.push_back({name});
     }
   }
-  if (options_.label.has_value()) columns_.push_back(*options_.label);
+  absl::c_copy(options_.labels, std::back_inserter(columns_));
   for (const CsvColumn& column : columns_) {
     const auto found = std::find(header_.begin(), header_.end(), column.name);
     if (found == header_.end()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "reading ", reader.Place(), ": ",
           UnknownNameMessage("column", column.name, ShownColumns(column.name)),
-          options_.label.has_value() && column.name == options_.label->name
-              ? "; input.label_column names that of the labels"
-              : ""));
+          IsLabel(column.name) ? "; input.label_column names that of the labels"
+                               : ""));
     }
     fields_.push_back(found - header_.begin());
     classes_.emplace_back(column.classes);
+  }
+  if (columns_.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "reading ", reader.Place(), ": wanted columns of values, found none"));
   }
   row_.resize(columns_.size());
   rows_.emplace(static_cast<int64_t>(columns_.size()));
@@ -249,21 +261,19 @@ absl::StatusOr<CsvTable> CsvTable::Read(absl::Span<const std::string> paths,
   }
   reader.Finish();
   std::vector<CsvColumn> columns = std::move(reader.columns());
-  std::optional<CsvColumn> label;
-  if (options.label.has_value()) {
-    label = std::move(columns.back());
-    columns.pop_back();
-  }
-  return CsvTable(std::move(columns), std::move(label),
+  const auto first_label = columns.end() - options.labels.size();
+  std::vector<CsvColumn> labels(first_label, columns.end());
+  columns.erase(first_label, columns.end());
+  return CsvTable(std::move(columns), std::move(labels),
                   std::move(reader.rows()), std::move(reader.file_rows()),
                   {paths.begin(), paths.end()});
 }
 
 CsvTable::CsvTable(std::vector<CsvColumn> columns,
-                   std::optional<CsvColumn> label, FloatRows rows,
+                   std::vector<CsvColumn> labels, FloatRows rows,
                    FileRows file_rows, std::vector<std::string> paths)
     : columns_(std::move(columns)),
-      label_(std::move(label)),
+      labels_(std::move(labels)),
       rows_(std::move(rows)),
       file_rows_(std::move(file_rows)),
       paths_(std::move(paths)) {}

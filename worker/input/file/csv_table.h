@@ -2,7 +2,6 @@
 #define WORKER_INPUT_FILE_CSV_TABLE_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +34,7 @@ struct CsvColumn {
 // Immutable, thread-safe.
 //   ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Read({"train.csv"}, {}));
 //   table.ReadRow(7, absl::MakeSpan(example));
-//   const int32_t label = static_cast<int32_t>(table.Label(7));
+//   const int32_t label = static_cast<int32_t>(table.Labels(7)[0]);
 class CsvTable {
  public:
   struct Options {
@@ -43,10 +42,12 @@ class CsvTable {
     char delimiter = '\0';
     // Without, columns are named "0", "1", ...
     bool has_header = true;
-    // Those of a row, in this order. None: all but the label, as numbers.
+    // Those of a row, in this order. None: all but the labels and `ignored`, as
+    // numbers.
     std::vector<CsvColumn> columns;
-    // nullopt: the table has no labels.
-    std::optional<CsvColumn> label = CsvColumn{"label", CsvType::kClass};
+    std::vector<CsvColumn> labels = {{"label", CsvType::kClass}};
+    // Columns that need not be there.
+    std::vector<std::string> ignored = {};
   };
 
   // Reads all `paths`, whose headers must be the same.
@@ -58,25 +59,27 @@ class CsvTable {
 
   int64_t num_rows() const { return rows_.num_rows(); }
   const std::vector<CsvColumn>& columns() const { return columns_; }
-  const std::optional<CsvColumn>& label() const { return label_; }
+  const std::vector<CsvColumn>& labels() const { return labels_; }
 
   // Copies the values of columns() into `dst`.
   // REQUIRES: 0 <= row < num_rows(), dst.size() == columns().size().
   void ReadRow(int64_t row, absl::Span<float> dst) const;
 
-  // The label, or the index of its class. REQUIRES: label().has_value().
-  float Label(int64_t row) const { return rows_.Row(row).back(); }
+  // The labels, or the indices of their classes. REQUIRES: as ReadRow.
+  absl::Span<const float> Labels(int64_t row) const {
+    return rows_.Row(row).subspan(columns_.size());
+  }
 
   // "row 3 of 'data.csv'", from 0, for messages.
   std::string Place(int64_t row) const;
 
  private:
-  CsvTable(std::vector<CsvColumn> columns, std::optional<CsvColumn> label,
+  CsvTable(std::vector<CsvColumn> columns, std::vector<CsvColumn> labels,
            FloatRows rows, FileRows file_rows, std::vector<std::string> paths);
 
   std::vector<CsvColumn> columns_;
-  std::optional<CsvColumn> label_;
-  // The label, if there is one, is the last value.
+  std::vector<CsvColumn> labels_;
+  // The labels are the last values.
   FloatRows rows_;
   FileRows file_rows_;
   std::vector<std::string> paths_;

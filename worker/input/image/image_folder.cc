@@ -86,6 +86,11 @@ bool HasImageEnding(absl::string_view name) {
 
 bool IsHidden(const Entry& entry) { return entry.name[0] == '.'; }
 
+bool IsImage(const Entry& entry) {
+  return entry.kind == EntryKind::kFile && !IsHidden(entry) &&
+         HasImageEnding(entry.name);
+}
+
 void CountOther(const std::string& dir, const Entry& entry,
                 ImageFolder& folder) {
   if (folder.num_others++ == 0) {
@@ -100,8 +105,7 @@ absl::Status AddClass(const std::string& dir, const std::string& name,
   const auto class_index = static_cast<int>(folder.classes.size());
   const size_t files_before = folder.files.size();
   for (const Entry& entry : entries) {
-    if (entry.kind == EntryKind::kFile && !IsHidden(entry) &&
-        HasImageEnding(entry.name)) {
+    if (IsImage(entry)) {
       folder.files.push_back(
           {absl::StrCat(path, "/", entry.name), class_index});
     } else {
@@ -136,6 +140,17 @@ absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir) {
         "images for each class, found ", entries.size(),
         " entries that are none; put the images into folders"));
   }
+  return folder;
+}
+
+absl::StatusOr<ImageFolder> ListImages(const std::string& dir) {
+  ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListFolder(dir));
+  ImageFolder folder;
+  for (const Entry& entry : entries) {
+    if (!IsImage(entry)) continue;
+    folder.files.push_back({absl::StrCat(dir, "/", entry.name)});
+  }
+  if (folder.files.empty()) return ScanImageFolder(dir);
   return folder;
 }
 

@@ -36,6 +36,10 @@ struct ImageFolder {
 // InvalidArgument (no folder, no classes, a class without images).
 absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir);
 
+// The images of `dir` itself, sorted by name, or, if there are none, those of
+// ScanImageFolder. Errors: ScanImageFolder's.
+absl::StatusOr<ImageFolder> ListImages(const std::string& dir);
+
 }  // namespace muster
 
 #endif  // WORKER_INPUT_IMAGE_IMAGE_FOLDER_H_

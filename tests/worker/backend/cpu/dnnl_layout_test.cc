@@ -40,6 +40,21 @@ TEST(DnnlLayoutTest, EveryBlockedLayoutComesBackWhole) {
   }
 }
 
+TEST(DnnlLayoutTest, GroupedWeightsHaveTheShapeOfTheirParameter) {
+  for (const Tag tag : {Tag::goihw, Tag::Goihw8g, Tag::gOIhw8i8o}) {
+    const Desc desc({3, 17, 5, 3, 4}, kFloat, tag);
+    const auto layout = LayoutOf(desc);
+    ASSERT_THAT(layout, IsOk());
+    EXPECT_EQ(layout->shape, (Shape{51, 5, 3, 4}));
+    EXPECT_EQ(layout->is_row_major(), tag == Tag::goihw);
+    EXPECT_EQ(layout->size_bytes, static_cast<int64_t>(desc.get_size()));
+    if (tag == Tag::goihw) continue;
+    const auto again = DnnlDescOf(*layout);
+    ASSERT_THAT(again, IsOk());
+    EXPECT_TRUE(*again == desc) << layout->ToString();
+  }
+}
+
 // As oneDNN itself puts elements from row-major order into a layout.
 TEST(DnnlLayoutTest, KnowsWhereEachElementLies) {
   const dnnl::memory::dims dims = {3, 17, 2, 4};
@@ -77,7 +92,9 @@ TEST(DnnlLayoutTest, RefusesFormatsOfOthers) {
   for (const char* format :
        {"nchw", "strides 1,2,3,4", "strides 1,2,3 blocks 8b",
         "strides 1,2,3,4 blocks 8e", "strides 1,2,3,4 blocks 0b",
-        "strides a,b,c,d blocks 8b", "strides 1,2,3,4 blocks b"}) {
+        "strides a,b,c,d blocks 8b", "strides 1,2,3,4 blocks b", "groups",
+        "groups 3 strides 1,2,3,4,5 blocks 8e", "groups 0",
+        "groups 2 strides 1,2,3,4 blocks 8e"}) {
     EXPECT_THAT(DnnlDescOf({FLOAT32, {2, 3, 4, 5}, format, 480}),
                 StatusIs(absl::StatusCode::kInvalidArgument))
         << format;

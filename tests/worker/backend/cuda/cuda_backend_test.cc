@@ -96,6 +96,24 @@ TEST(CudaBackendTest, ACardThatIsTooOldIsRefused) {
                        HasSubstr("cuda:0: compute capability 6.1")));
 }
 
+TEST(CudaBackendTest, ALayerThatIsNotThereIsRefusedByName) {
+  FakeGpu gpu(Cards(1));
+  const auto backend = FactoryOf(gpu).create({});
+  ASSERT_THAT(backend, IsOk());
+  CompileOptions options;
+  options.backend = backend->get();
+  options.batch_size = 2;
+  EXPECT_THAT(
+      CompiledModel::Create(
+          ParseModel("input_shape: [4] "
+                     "layer { name: 'x' type: 'layer_norm' } "
+                     "layer { name: 'loss' type: 'softmax_cross_entropy' }"),
+          options),
+      StatusIs(absl::StatusCode::kUnimplemented,
+               AllOf(HasSubstr("layer 'x': layer norm"), HasSubstr("'cuda'"),
+                     HasSubstr("--device=cpu"))));
+}
+
 TEST(CudaBackendTest, NoSuchDeviceIsRefused) {
   FakeGpu gpu(Cards(1));
   BackendOptions options;

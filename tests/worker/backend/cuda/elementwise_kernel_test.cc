@@ -16,24 +16,25 @@ using testing::ElementsAre;
 using testing::IsNan;
 using Floats = std::vector<float>;
 
+constexpr double kSlope = 0.25;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class ElementwiseKernelTest : public testing::Test {
  protected:
   Floats Forward(ActivationKind kind, const Floats& src) {
     Floats dst(src.size());
-    EXPECT_THAT(ActivationForward(stream_.get(), kind, src.data(), dst.data(),
-                                  static_cast<int64_t>(src.size())),
+    EXPECT_THAT(ActivationForward(stream_.get(), {kind, kSlope}, src.data(),
+                                  dst.data(), static_cast<int64_t>(src.size())),
                 IsOk());
     return dst;
   }
   Floats Backward(ActivationKind kind, const Floats& dst) {
     const Floats diff_dst(dst.size(), 2.0f);
     Floats diff_src(dst.size());
-    EXPECT_THAT(
-        ActivationBackward(stream_.get(), kind, dst.data(), diff_dst.data(),
-                           diff_src.data(), static_cast<int64_t>(dst.size())),
-        IsOk());
+    EXPECT_THAT(ActivationBackward(stream_.get(), {kind, kSlope}, dst.data(),
+                                   diff_dst.data(), diff_src.data(),
+                                   static_cast<int64_t>(dst.size())),
+                IsOk());
     return diff_src;
   }
   Floats Sum(const std::vector<Floats>& srcs, float divisor) {
@@ -55,13 +56,15 @@ TEST_F(ElementwiseKernelTest, ActivationsHoldAtTheEnds) {
               ElementsAre(0, 0, kInfinity));
   EXPECT_THAT(Forward(ActivationKind::kSigmoid, ends), ElementsAre(0, 0.5, 1));
   EXPECT_THAT(Forward(ActivationKind::kTanh, ends), ElementsAre(-1, 0, 1));
+  EXPECT_THAT(Forward(ActivationKind::kLeakyRelu, {-kInfinity, -4, 0, 4}),
+              ElementsAre(-kInfinity, -1, 0, 4));
 }
 
 TEST_F(ElementwiseKernelTest, ActivationsKeepNan) {
   const Floats nan = {std::numeric_limits<float>::quiet_NaN()};
   for (const ActivationKind kind :
-       {ActivationKind::kRelu, ActivationKind::kSigmoid,
-        ActivationKind::kTanh}) {
+       {ActivationKind::kRelu, ActivationKind::kSigmoid, ActivationKind::kTanh,
+        ActivationKind::kLeakyRelu}) {
     EXPECT_THAT(Forward(kind, nan), ElementsAre(IsNan()));
   }
 }
@@ -71,6 +74,8 @@ TEST_F(ElementwiseKernelTest, DerivativesAreOfDst) {
   EXPECT_THAT(Backward(ActivationKind::kRelu, dst), ElementsAre(0, 2, 2));
   EXPECT_THAT(Backward(ActivationKind::kSigmoid, dst), ElementsAre(0, 0.5, 0));
   EXPECT_THAT(Backward(ActivationKind::kTanh, dst), ElementsAre(2, 1.5, 0));
+  EXPECT_THAT(Backward(ActivationKind::kLeakyRelu, {-1, 0, 1}),
+              ElementsAre(0.5, 0.5, 2));
 }
 
 TEST_F(ElementwiseKernelTest, SumsAnyNumberOfSources) {

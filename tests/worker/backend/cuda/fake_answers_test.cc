@@ -89,6 +89,21 @@ TEST_F(FakeAnswersTest, AboutConvolutions) {
   }
 }
 
+TEST_F(FakeAnswersTest, AboutGroups) {
+  for (const int groups : {1, 4, 0, -1}) {
+    SCOPED_TRACE(groups);
+    Compare([&](const GpuFunctions& gpu) {
+      cudnnConvolutionDescriptor_t made = nullptr;
+      EXPECT_EQ(gpu.cudnn.CreateConvolutionDescriptor(&made),
+                CUDNN_STATUS_SUCCESS);
+      const cudnnStatus_t status =
+          gpu.cudnn.SetConvolutionGroupCount(made, groups);
+      gpu.cudnn.DestroyConvolutionDescriptor(made);
+      return status;
+    });
+  }
+}
+
 TEST_F(FakeAnswersTest, AboutMath) {
   for (const cudnnMathType_t math :
        {CUDNN_DEFAULT_MATH, CUDNN_TENSOR_OP_MATH, CUDNN_FMA_MATH}) {

@@ -80,6 +80,7 @@ std::vector<float> FakeConvolution::LoadFactor(const Tensor& tensor,
 template <typename Visit>
 void FakeConvolution::ForEachProduct(Visit visit) const {
   const auto [filters, channels, rows, columns] = w.sizes;
+  const int64_t filters_of_group = filters / groups;
   int64_t to = 0;
   for (int64_t n = 0; n < y.sizes[0]; ++n)
     for (int64_t k = 0; k < filters; ++k)
@@ -93,8 +94,10 @@ void FakeConvolution::ForEachProduct(Visit visit) const {
                 if (h < 0 || h >= x.sizes[2] || v < 0 || v >= x.sizes[3]) {
                   continue;
                 }
-                visit(((n * channels + c) * x.sizes[2] + h) * x.sizes[3] + v,
-                      ((k * channels + c) * rows + r) * columns + s, to);
+                const int64_t from = k / filters_of_group * channels + c;
+                visit(
+                    ((n * x.sizes[1] + from) * x.sizes[2] + h) * x.sizes[3] + v,
+                    ((k * channels + c) * rows + r) * columns + s, to);
               }
 }
 

@@ -9,9 +9,8 @@
 
 namespace muster {
 
-// The arithmetic of cuDNN's convolutions: cross-correlation, one group, no
-// dilation. A value; its functions read and write the memory that they are
-// given at once.
+// The arithmetic of cuDNN's convolutions: cross-correlation, no dilation. A
+// value; its functions read and write the memory that they are given at once.
 struct FakeConvolution {
   // A tensor [N, C, H, W] or a filter [K, C, R, S], packed in one of two
   // orders.
@@ -44,6 +43,8 @@ struct FakeConvolution {
   Window window;
   // The factors are rounded to TF32.
   bool tf32 = false;
+  // Of the channels of x and y; w has those of one group of x.
+  int64_t groups = 1;
 
   // What y must be for the others to fit; zero or less if nothing fits.
   std::array<int64_t, 4> YSizes() const;

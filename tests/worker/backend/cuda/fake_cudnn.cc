@@ -97,6 +97,7 @@ void FakeCudnn::AddSetters(CudnnFunctions* functions) {
   functions->SetTensor4dDescriptor = Bind(&FakeCudnn::SetTensor);
   functions->SetFilter4dDescriptor = Bind(&FakeCudnn::SetFilter);
   functions->SetConvolution2dDescriptor = Bind(&FakeCudnn::SetConvolution);
+  functions->SetConvolutionGroupCount = Bind(&FakeCudnn::SetGroups);
   functions->SetConvolutionMathType = Bind(&FakeCudnn::SetMath);
   functions->SetActivationDescriptor = Bind(&FakeCudnn::SetActivation);
 }
@@ -169,6 +170,15 @@ cudnnStatus_t FakeCudnn::SetConvolution(
     return CUDNN_STATUS_NOT_SUPPORTED;
   }
   *found = {true, {pad_h, pad_w, stride_h, stride_w}, CUDNN_DEFAULT_MATH};
+  return kOk;
+}
+
+cudnnStatus_t FakeCudnn::SetGroups(cudnnConvolutionDescriptor_t convolution,
+                                   int groups) {
+  const absl::MutexLock lock(&mu_);
+  Convolution* const found = convolutions_.Find(convolution);
+  if (found == nullptr || groups <= 0) return kBadParameter;
+  found->groups = groups;
   return kOk;
 }
 

@@ -54,6 +54,7 @@ class FakeCudnn {
     bool is_set = false;
     FakeConvolution::Window window;
     cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+    int groups = 1;
   };
   struct Activation {
     bool is_set = false;
@@ -109,6 +110,7 @@ class FakeCudnn {
                                int dilation_h, int dilation_w,
                                cudnnConvolutionMode_t mode,
                                cudnnDataType_t compute_type);
+  cudnnStatus_t SetGroups(cudnnConvolutionDescriptor_t convolution, int groups);
   cudnnStatus_t SetMath(cudnnConvolutionDescriptor_t convolution,
                         cudnnMathType_t math);
   cudnnStatus_t SetActivation(cudnnActivationDescriptor_t activation,

@@ -207,9 +207,16 @@ FakeCudnn::Described FakeCudnn::Describe(
   if (!how->is_set || xs.elements() == 0 || ws.elements() == 0) return result;
   if (xs.type != ws.type || xs.type != ys.type) return result;
   FakeConvolution& c = result.convolution;
-  c = {xs, ws, ys, how->window,
-       xs.type == CUDNN_DATA_FLOAT && how->math != CUDNN_FMA_MATH};
-  if (xs.sizes[1] != ws.sizes[1] || ys.sizes != c.YSizes()) return result;
+  c = {xs,
+       ws,
+       ys,
+       how->window,
+       xs.type == CUDNN_DATA_FLOAT && how->math != CUDNN_FMA_MATH,
+       how->groups};
+  if (xs.sizes[1] != ws.sizes[1] * c.groups || ws.sizes[0] % c.groups != 0 ||
+      ys.sizes != c.YSizes()) {
+    return result;
+  }
   // A filter in NHWC wants both others so. For those in NCHW cuDNN has more
   // combinations than this fake.
   const bool is_one_format = xs.format == ws.format && ys.format == ws.format;

@@ -50,6 +50,15 @@ TEST_F(RefBackendTest, Conv2dSumsChannelsAndStrides) {
   EXPECT_EQ(run.Get(Operand::kDst), (Values{0, 3}));
 }
 
+TEST_F(RefBackendTest, Conv2dGroupsSeeTheirOwnChannels) {
+  Conv2dDesc d = {1, 4, 2, 1, 1, {}, false, false};
+  d.groups = 2;
+  PrimitiveRun run(ref_.get(), ref_->Create(d, Pass::kForward, {}));
+  run.Set(Operand::kSrc, {1, 2, 3, 4}).Set(Operand::kWeights, {10, 1, 10, 1});
+  ASSERT_EQ(run.Execute(), absl::OkStatus());
+  EXPECT_EQ(run.Get(Operand::kDst), (Values{12, 34}));
+}
+
 TEST_F(RefBackendTest, DenseMultipliesByRowsOfWeights) {
   const DenseDesc d = {2, 2, 3, true, false};
   PrimitiveRun run(ref_.get(), ref_->Create(d, Pass::kForward, {}));
@@ -67,7 +76,8 @@ TEST_F(RefBackendTest, ActivationsAtKnownPoints) {
   const std::pair<ActivationKind, Values> cases[] = {
       {ActivationKind::kRelu, {0, 0, 2}},
       {ActivationKind::kSigmoid, {1 / (1 + e), 0.5, e * e / (1 + e * e)}},
-      {ActivationKind::kTanh, {std::tanh(-1.0), 0, std::tanh(2.0)}}};
+      {ActivationKind::kTanh, {std::tanh(-1.0), 0, std::tanh(2.0)}},
+      {ActivationKind::kLeakyRelu, {-0.01, 0, 2}}};
   for (const auto& [kind, wanted] : cases) {
     PrimitiveRun run(ref_.get(), ref_->Create(ActivationDesc{kind},
                                               Pass::kForward, {Layout(shape)}));
@@ -123,6 +133,21 @@ TEST_F(RefBackendTest, BatchNormGivesBiasedVariance) {
   EXPECT_EQ(run.Get(Operand::kMean), (Values{2}));
   EXPECT_EQ(run.Get(Operand::kVariance), (Values{1}));
   EXPECT_EQ(run.Get(Operand::kDst), (Values{8, 12}));
+}
+
+TEST_F(RefBackendTest, LayerNormStandardizesEachRow) {
+  LayerNormDesc d = {2, 2};
+  d.epsilon = 3;
+  PrimitiveRun run(ref_.get(),
+                   ref_->Create(d, Pass::kForward, {Layout(d.src_shape())}));
+  run.Set(Operand::kSrc, {1, 3, 5, 5})
+      .Set(Operand::kWeights, {4, 6})
+      .Set(Operand::kBias, {10, 20});
+  ASSERT_EQ(run.Execute(), absl::OkStatus());
+  // Mean 2, variance ((-1)^2 + 1^2) / 2 = 1, 4 / sqrt(1 + 3) = 2.
+  EXPECT_EQ(run.Get(Operand::kMean), (Values{2, 5}));
+  EXPECT_EQ(run.Get(Operand::kVariance), (Values{1, 0}));
+  EXPECT_EQ(run.Get(Operand::kDst), (Values{8, 23, 10, 20}));
 }
 
 TEST_F(RefBackendTest, ConcatJoinsChannelsOfEachImage) {

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/worker/input/idx_fixture.h"
+#include "tests/worker/input/data_set/idx_fixture.h"
 
 namespace muster {
 namespace {
@@ -36,7 +36,7 @@ class CsvTableTest : public testing::Test {
   static std::vector<float> Labels(const CsvTable& table) {
     std::vector<float> labels;
     for (int64_t i = 0; i < table.num_rows(); ++i) {
-      labels.push_back(table.Label(i));
+      labels.push_back(table.Labels(i)[0]);
     }
     return labels;
   }
@@ -58,7 +58,7 @@ TEST_F(CsvTableTest, KeepsClassesThatAreIndices) {
   const absl::StatusOr<CsvTable> table = Read("x,label\n0,7\n0,2\n0,7\n");
   ASSERT_THAT(table, IsOk());
   EXPECT_THAT(Labels(*table), ElementsAre(7, 2, 7));
-  EXPECT_THAT(table->label()->classes, IsEmpty());
+  EXPECT_THAT(table->labels()[0].classes, IsEmpty());
 }
 
 TEST_F(CsvTableTest, SortsClassesThatAreNames) {
@@ -66,7 +66,7 @@ TEST_F(CsvTableTest, SortsClassesThatAreNames) {
       Read("x,label\n0,dog\n0,cat\n0,\"eel, fried\"\n0,dog\n0,ant\n");
   ASSERT_THAT(table, IsOk());
   EXPECT_THAT(Labels(*table), ElementsAre(2, 1, 3, 2, 0));
-  EXPECT_THAT(table->label()->classes,
+  EXPECT_THAT(table->labels()[0].classes,
               ElementsAre("ant", "cat", "dog", "eel, fried"));
 }
 
@@ -77,11 +77,11 @@ TEST_F(CsvTableTest, RefusesNumbersAmongNames) {
 
 TEST_F(CsvTableTest, TakesTheClassesOfAnotherTable) {
   CsvTable::Options options;
-  options.label->classes = {"cat", "dog"};
+  options.labels[0].classes = {"cat", "dog"};
   const absl::StatusOr<CsvTable> table = Read("x,label\n0,dog\n", options);
   ASSERT_THAT(table, IsOk());
   EXPECT_THAT(Labels(*table), ElementsAre(1));
-  EXPECT_THAT(table->label()->classes, ElementsAre("cat", "dog"));
+  EXPECT_THAT(table->labels()[0].classes, ElementsAre("cat", "dog"));
   ExpectRefused("x,label\n0,dog\n0,dot\n",
                 "line 3: column 'label': unknown class 'dot'; did you mean",
                 options);
@@ -90,7 +90,7 @@ TEST_F(CsvTableTest, TakesTheClassesOfAnotherTable) {
 TEST_F(CsvTableTest, ChoosesColumnsByNameOrNumber) {
   CsvTable::Options options;
   options.columns = {{"c", CsvType::kInteger}, {"a", CsvType::kClass}};
-  options.label = CsvColumn{"b", CsvType::kFloat};
+  options.labels = {{"b", CsvType::kFloat}};
   const absl::StatusOr<CsvTable> named =
       Read("a,b,c,d\nv,1.5,16777216,text\nu,2,-3,\n", options);
   ASSERT_THAT(named, IsOk());
@@ -100,7 +100,7 @@ TEST_F(CsvTableTest, ChoosesColumnsByNameOrNumber) {
 
   options = {};
   options.has_header = false;
-  options.label->name = "0";
+  options.labels[0].name = "0";
   const absl::StatusOr<CsvTable> numbered = Read("3,1,2\n", options);
   ASSERT_THAT(numbered, IsOk());
   EXPECT_THAT(Row(*numbered, 0), ElementsAre(1, 2));
@@ -109,7 +109,7 @@ TEST_F(CsvTableTest, ChoosesColumnsByNameOrNumber) {
 
 TEST_F(CsvTableTest, ReadsATableWithoutLabels) {
   CsvTable::Options options;
-  options.label.reset();
+  options.labels.clear();
   const absl::StatusOr<CsvTable> table = Read("a,b\n1,2\n", options);
   ASSERT_THAT(table, IsOk());
   EXPECT_THAT(Row(*table, 0), ElementsAre(1, 2));

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/worker/input/idx_fixture.h"
+#include "tests/worker/input/data_set/idx_fixture.h"
 #include "worker/input/file/file_rows.h"
 
 namespace muster {

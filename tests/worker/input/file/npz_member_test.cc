@@ -5,8 +5,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/worker/input/data_set/idx_fixture.h"
 #include "tests/worker/input/file/npy_fixture.h"
-#include "tests/worker/input/idx_fixture.h"
 
 namespace muster {
 namespace {

@@ -1,0 +1,130 @@
+#include "worker/input/data_set/idx_data_set.h"
+
+#include <sys/stat.h>
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/input/data_set/idx_fixture.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const Shape kShape({1, 2, 3});
+
+TEST(IdxDataSetTest, ScalesBytesToUnitRange) {
+  const std::string dir = MakeTempDir();
+  WriteDataSet(dir, /*train=*/5, /*test=*/2);
+  const auto data_set = IdxDataSet::Create(dir, kShape, "train");
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_EQ((*data_set)->num_examples(), 5);
+  EXPECT_EQ((*data_set)->example_shape(), kShape);
+  EXPECT_EQ((*data_set)->num_classes(), 3);
+  std::vector<float> example(6);
+  int32_t label = -1;
+  ASSERT_THAT((*data_set)->Read(4, {example.data(), &label}), IsOk());
+  EXPECT_THAT(example, ElementsAre(40 / 255.f, 41 / 255.f, 42 / 255.f,
+                                   43 / 255.f, 44 / 255.f, 45 / 255.f));
+  EXPECT_EQ(label, 1);
+}
+
+TEST(IdxDataSetTest, ReadsTheGzipHalf) {
+  const std::string dir = MakeTempDir();
+  WriteDataSet(dir, /*train=*/5, /*test=*/2);
+  const auto data_set = IdxDataSet::Create(dir, Shape({6}), "t10k");
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_EQ((*data_set)->num_examples(), 2);
+}
+
+TEST(IdxDataSetTest, SaysWhatToInstallWhenFilesAreMissing) {
+  const std::string dir = MakeTempDir();
+  EXPECT_THAT(IdxDataSet::Create(dir, kShape, "train"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr(dir + "/train-images-idx3-ubyte.gz"),
+                             HasSubstr("dataset-fashion-mnist"),
+                             HasSubstr("input.dir"))));
+}
+
+TEST(IdxDataSetTest, RefusesAnEmptyFolderName) {
+  EXPECT_THAT(
+      IdxDataSet::Create("", kShape, "train"),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("input.dir")));
+}
+
+TEST(IdxDataSetTest, RefusesAnotherNumberOfLabels) {
+  const std::string dir = MakeTempDir();
+  WriteDataSet(dir, /*train=*/5, /*test=*/2);
+  WriteFile(dir, "train-labels-idx1-ubyte", IdxHeader(2049, {1}) + "x");
+  EXPECT_THAT(IdxDataSet::Create(dir, kShape, "train"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("5 images"), HasSubstr("1 labels"))));
+}
+
+TEST(IdxDataSetTest, NamesTheRowOfTheLargestLabel) {
+  const std::string dir = MakeTempDir();
+  WriteDataSet(dir, /*train=*/3, /*test=*/2);
+  const std::string path = WriteFile(dir, "train-labels-idx1-ubyte",
+                                     IdxHeader(2049, {3}) + "\1\xff\2");
+  const auto data_set = IdxDataSet::Create(dir, kShape, "train");
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_EQ((*data_set)->LargestLabelPlace(), "row 1 of '" + path + "'");
+}
+
+TEST(IdxDataSetTest, RefusesAnotherImageSize) {
+  const std::string dir = MakeTempDir();
+  WriteDataSet(dir, /*train=*/5, /*test=*/2);
+  EXPECT_THAT(IdxDataSet::Create(dir, Shape({1, 28, 28}), "train"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("model.input_shape is [1, 28, 28]"),
+                             HasSubstr("are [2, 3]"))));
+}
+
+constexpr char kFashionMnist[] = "/usr/share/datasets/fashion-mnist";
+
+// The sums of all pixels were taken from the same package's files
+// with Python's gzip module.
+struct RealHalf {
+  const char* prefix;
+  int64_t examples;
+  int64_t pixel_sum;
+};
+constexpr RealHalf kRealHalves[] = {
+    {"train", 60000, 3431114169},
+    {"t10k", 10000, 573469082},
+};
+
+TEST(IdxDataSetTest, ReadsFashionMnistWhole) {
+  struct stat status;
+  if (stat(kFashionMnist, &status) != 0) {
+    GTEST_SKIP() << "dataset-fashion-mnist is not installed";
+  }
+  for (const RealHalf& half : kRealHalves) {
+    const auto data_set =
+        IdxDataSet::Create(kFashionMnist, Shape({1, 28, 28}), half.prefix);
+    ASSERT_THAT(data_set, IsOk());
+    ASSERT_EQ((*data_set)->num_examples(), half.examples);
+    EXPECT_EQ((*data_set)->num_classes(), 10);
+    std::vector<float> example(28 * 28);
+    std::vector<int64_t> per_class(10);
+    int64_t pixel_sum = 0;
+    for (int64_t i = 0; i < half.examples; ++i) {
+      int32_t label;
+      ASSERT_THAT((*data_set)->Read(i, {example.data(), &label}), IsOk());
+      ++per_class[label];
+      for (const float pixel : example) {
+        pixel_sum += static_cast<int64_t>(pixel * 255.0f + 0.5f);
+      }
+    }
+    EXPECT_EQ(pixel_sum, half.pixel_sum);
+    EXPECT_THAT(per_class, testing::Each(half.examples / 10));
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,229 @@
+// What was trained in this process is evaluated and used for predictions.
+#include "worker/task/saved_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/config/json.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/task/local_training.h"
+#include "worker/task/worker_task.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Three noiseless numbers of two columns.
+constexpr char kRegression[] = R"pb(
+  model {
+    name: "linear_regression"
+    input_shape: [ 2 ]
+    layer {
+      name: "output"
+      type: "dense"
+      attr { name: "units" i: 1 }
+    }
+    layer { name: "loss" type: "mean_squared_error" }
+  }
+  optimizer {
+    name: "momentum"
+    attr { name: "learning_rate" f: 0.05 }
+  }
+  stop { steps: 200 }
+)pb";
+
+constexpr char kClassifier[] = R"pb(
+  model {
+    name: "softmax_regression"
+    input_shape: [ 2 ]
+    layer {
+      name: "output"
+      type: "dense"
+      attr { name: "units" i: 2 }
+    }
+    layer { name: "loss" type: "softmax_cross_entropy" }
+  }
+  optimizer {
+    name: "momentum"
+    attr { name: "learning_rate" f: 0.05 }
+  }
+  stop { steps: 50 }
+)pb";
+
+class SavedRunTest : public LocalTraining {
+ protected:
+  void SetUp() override {
+    dir_ = NewTrainDir("data");
+    train_dir_ = NewTrainDir("train");
+    data_ = {"input.type=csv", absl::StrCat("input.dir=", dir_),
+             "input.batch_size=4", "evaluation.batch_size=3"};
+  }
+
+  void Write(const std::string& name, const std::string& content) {
+    std::ofstream(absl::StrCat(dir_, "/", name)) << content;
+  }
+
+  // The exit code.
+  int Train(const char* training) {
+    const auto options = MakeOptions(training, data_, train_dir_);
+    EXPECT_THAT(options, IsOk());
+    const auto task = CreateTask(*options);
+    EXPECT_THAT(task, IsOk());
+    return task.ok() ? (*task)->Run() : -1;
+  }
+
+  SavedRunOptions Saved(const char* training, const std::string& output) {
+    SavedRunOptions options;
+    const auto worker = MakeOptions(training, data_, train_dir_);
+    EXPECT_THAT(worker, IsOk());
+    options.model.training = worker->training;
+    options.model.device_choice = worker->device_choice;
+    options.model.reporter = reporter();
+    options.train_dir = train_dir_;
+    options.output = output.empty() ? "" : absl::StrCat(dir_, "/", output);
+    options.latch = &latch_;
+    return options;
+  }
+
+  std::vector<std::string> LinesOf(const std::string& name) {
+    return absl::StrSplit(ReadAll(absl::StrCat(dir_, "/", name)), '\n',
+                          absl::SkipEmpty());
+  }
+
+  std::string dir_;
+  std::string train_dir_;
+  std::vector<std::string> data_;
+  StopLatch latch_;
+};
+
+TEST_F(SavedRunTest, ARegressionTrainsEvaluatesAndPredicts) {
+  std::string rows = "x,y,label\n";
+  for (int i = 0; i < 16; ++i) {
+    const double x = i % 4, y = i / 4;
+    absl::StrAppend(&rows, x, ",", y, ",", 2 * x - y + 0.5, "\n");
+  }
+  Write("train.csv", rows);
+  Write("test.csv", "x,y,label\n1,1,1.5\n0,3,-2.5\n3,0,6.5\n2,2,2.5\n");
+  ASSERT_EQ(Train(kRegression), kExitDone);
+  const auto result = ReadResult(train_dir_);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("test_accuracy"), nullptr);
+  EXPECT_LT(std::stod(result->Find("test_mean_absolute_error")->text), 0.05);
+
+  ASSERT_THAT(EvaluateSaved(Saved(kRegression, "figures.json")), IsOk());
+  const auto figures = ParseJson(ReadAll(dir_ + "/figures.json"));
+  ASSERT_THAT(figures, IsOk());
+  for (const char* name : {"test_mean_absolute_error", "test_loss"}) {
+    EXPECT_EQ(figures->Find(name)->text, result->Find(name)->text) << name;
+  }
+
+  // Rows without a label, and no training half.
+  std::remove((dir_ + "/train.csv").c_str());
+  Write("test.csv", "x,y\n1,1\n0,3\n3,0\n2,2\n");
+  ASSERT_THAT(PredictSaved(Saved(kRegression, "out.csv")), IsOk());
+  const std::vector<std::string> lines = LinesOf("out.csv");
+  ASSERT_EQ(lines.size(), 5);
+  EXPECT_EQ(lines[0], "output_0");
+  const double wanted[] = {1.5, -2.5, 6.5, 2.5};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_NEAR(std::stod(lines[i + 1]), wanted[i], 0.1) << i;
+  }
+}
+
+TEST_F(SavedRunTest, AClassifierNamesTheClassesInOrder) {
+  const std::string rows =
+      "x,y,label\n5,0,left\n0,5,right\n4,1,left\n1,4,right\n5,1,left\n";
+  Write("train.csv", rows);
+  Write("test.csv", rows);
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  const auto result = ReadResult(train_dir_);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("test_accuracy")->text, "1");
+  ASSERT_THAT(PredictSaved(Saved(kClassifier, "out.csv")), IsOk());
+  const std::vector<std::string> lines = LinesOf("out.csv");
+  ASSERT_EQ(lines.size(), 6);
+  EXPECT_EQ(lines[0], "class,probability_left,probability_right");
+  const char* wanted[] = {"left", "right", "left", "right", "left"};
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<std::string> fields = absl::StrSplit(lines[i + 1], ',');
+    EXPECT_EQ(fields[0], wanted[i]) << i;
+    EXPECT_NEAR(std::stod(fields[1]) + std::stod(fields[2]), 1, 1e-6) << i;
+  }
+}
+
+TEST_F(SavedRunTest, ClassesHaveTheTrainingsNamesWhereTheRowsHaveNone) {
+  const std::string rows =
+      "x,y,label\n5,0,left\n0,5,right\n4,1,left\n1,4,right\n";
+  Write("train.csv", rows);
+  Write("test.csv", rows);
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  std::remove((dir_ + "/train.csv").c_str());
+  Write("test.csv", "x,y\n0,5\n");
+  SavedRunOptions options = Saved(kClassifier, "out.csv");
+  options.values = PredictionValues::kClass;
+  ASSERT_THAT(PredictSaved(options), IsOk());
+  EXPECT_THAT(LinesOf("out.csv"), ElementsAre("class", "right"));
+}
+
+TEST_F(SavedRunTest, WithoutACheckpointItSaysSoAndWritesNothing) {
+  Write("train.csv", "x,y,label\n1,1,0\n2,1,1\n");
+  Write("test.csv", "x,y,label\n1,1,0\n");
+  EXPECT_THAT(PredictSaved(Saved(kClassifier, "out.csv")),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("--train_dir=")));
+  EXPECT_EQ(ReadAll(dir_ + "/out.csv"), "");
+}
+
+TEST_F(SavedRunTest, WhatDoesNotFitIsRefusedByName) {
+  Write("train.csv", "x,y,label\n1,1,0\n2,1,1\n");
+  Write("test.csv", "x,y,label\n1,1,0\n");
+  EXPECT_THAT(
+      PredictSaved(Saved(kClassifier, "")),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--output=FILE")));
+  SavedRunOptions options = Saved(kRegression, "out.csv");
+  options.values = PredictionValues::kProbabilities;
+  EXPECT_THAT(PredictSaved(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--predict_values=outputs")));
+  options = Saved(kClassifier, "out.csv");
+  options.train_dir.clear();
+  EXPECT_THAT(PredictSaved(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--init_from=FILE.safetensors")));
+}
+
+TEST_F(SavedRunTest, ASignalEndsItBetweenBatches) {
+  const std::string rows = "x,y,label\n5,0,0\n0,5,1\n4,1,0\n1,4,1\n";
+  Write("train.csv", rows);
+  Write("test.csv", rows);
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  latch_.Stop({143, "signal 15"});
+  EXPECT_THAT(PredictSaved(Saved(kClassifier, "out.csv")),
+              StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_EQ(ReadAll(dir_ + "/out.csv"), "");
+}
+
+TEST_F(SavedRunTest, ATargetAccuracyWantsAnAccuracy) {
+  Write("train.csv", "x,y,label\n1,1,0\n2,1,1\n1,2,1\n3,1,0\n");
+  Write("test.csv", "x,y,label\n1,1,0\n");
+  data_.push_back("stop.target_accuracy=0.9");
+  data_.push_back("evaluation.every_steps=10");
+  const auto options = MakeOptions(kRegression, data_, train_dir_);
+  ASSERT_THAT(options, IsOk());
+  EXPECT_THAT(CreateTask(*options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("stop.target_accuracy")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/status_macros.h"
+#include "worker/backend/check_labels.h"
+#include "worker/backend/cpu/cpu_primitive.h"
+
+namespace muster {
+namespace {
+
+// Plain loops, as in softmax_cross_entropy.cc.
+class TargetLoss : public Primitive {
+ public:
+  explicit TargetLoss(const TargetLossDesc& desc) : desc_(desc) {
+    const MemoryLayout src = MemoryLayout::RowMajor(FLOAT32, desc.src_shape());
+    Take(Operand::kSrc, src);
+    Take(Operand::kLabels, src);
+    Take(Operand::kLoss, MemoryLayout::RowMajor(FLOAT64, {1}));
+    if (desc.counts_correct()) {
+      Take(Operand::kCorrect, MemoryLayout::RowMajor(INT64, {1}));
+    }
+    if (desc.phase == Phase::kTraining) Take(Operand::kDiffSrc, src);
+  }
+
+ private:
+  absl::Status Run(const Operands& operands) override {
+    RETURN_IF_ERROR(CheckRows(desc_.batch, operands.rows));
+    const int64_t count = operands.rows * desc_.outputs;
+    const float* src = operands.As<const float>(Operand::kSrc);
+    const float* targets = operands.As<const float>(Operand::kLabels);
+    float* diff_src = operands.As<float>(Operand::kDiffSrc);
+    const double sum = desc_.kind == TargetLossKind::kSquaredError
+                           ? SquaredError(src, targets, count, diff_src)
+                           : CrossEntropy(src, targets, count, diff_src);
+    if (diff_src != nullptr) {
+      std::fill(diff_src + count, diff_src + desc_.batch * desc_.outputs, 0.0f);
+    }
+    *operands.As<double>(Operand::kLoss) = sum / static_cast<double>(count);
+    if (desc_.counts_correct()) {
+      *operands.As<int64_t>(Operand::kCorrect) =
+          CountCorrect(src, targets, operands.rows);
+    }
+    return absl::OkStatus();
+  }
+
+  static double SquaredError(const float* src, const float* targets,
+                             int64_t count, float* diff) {
+    const float scale = 2 / static_cast<float>(count);
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const float error = src[i] - targets[i];
+      sum += error * error;
+      if (diff != nullptr) diff[i] = scale * error;
+    }
+    return sum;
+  }
+
+  static double CrossEntropy(const float* src, const float* targets,
+                             int64_t count, float* diff) {
+    const float scale = 1 / static_cast<float>(count);
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const float x = src[i];
+      // exp of nothing positive: no overflow.
+      const float decay = std::exp(-std::abs(x));
+      sum += std::max(x, 0.0f) - x * targets[i] + std::log1p(decay);
+      const float sigmoid = (x < 0 ? decay : 1) / (1 + decay);
+      if (diff != nullptr) diff[i] = scale * (sigmoid - targets[i]);
+    }
+    return sum;
+  }
+
+  int64_t CountCorrect(const float* src, const float* targets,
+                       int64_t rows) const {
+    int64_t correct = 0;
+    for (int64_t n = 0; n < rows; ++n) {
+      const float* row = src + n * desc_.outputs;
+      correct +=
+          std::equal(
+              row, row + desc_.outputs, targets + n * desc_.outputs,
+              [](float x, float target) { return (x > 0) == (target > 0.5f); })
+              ? 1
+              : 0;
+    }
+    return correct;
+  }
+
+  const TargetLossDesc desc_;
+};
+
+CpuPrimitive MakePrimitive(const CpuContext&, const TargetLossDesc& desc) {
+  return std::make_unique<TargetLoss>(desc);
+}
+
+[[maybe_unused]] const bool kRegistered =
+    CpuPrimitives::Register<TargetLossDesc>(Pass::kForward, &MakePrimitive);
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,87 @@
+#include "worker/input/data_set/create_data_set.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/process/memory_limit.h"
+#include "worker/input/data_set/class_targets.h"
+#include "worker/input/data_set/mapped_data_set.h"
+
+namespace muster {
+namespace {
+
+absl::Status CheckColumns(const InputSpec& spec, const DataSetType& type) {
+  const char* unused = nullptr;
+  if (!spec.label_column().empty() && !type.has_label_column) {
+    unused = "input.label_column";
+  }
+  if (!spec.feature_column().empty() && !type.has_feature_column) {
+    unused = "input.feature_column";
+  }
+  if (unused == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(unused, " means nothing to input.type \"", spec.type(),
+                   "\", which has no columns: leave it out"));
+}
+
+// An example before input.map: input.shape, or as the model reads it.
+absl::StatusOr<Shape> StoredShape(const InputSpec& spec,
+                                  const Shape& input_shape) {
+  if (spec.shape().empty()) return input_shape;
+  const std::vector<int64_t> dims(spec.shape().begin(), spec.shape().end());
+  const absl::StatusOr<Shape> shape = Shape::Create(dims);
+  if (!shape.ok()) return Annotate(shape.status(), "input.shape");
+  if (shape->num_elements() < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input.shape: each size must be 1 or more, found ", shape->ToString()));
+  }
+  RETURN_IF_ERROR(
+      CheckMemory("input.shape: an example",
+                  SaturatingProduct(shape->num_elements(), sizeof(float)),
+                  OwnMemoryLimit()));
+  if (spec.map().empty() &&
+      shape->num_elements() != input_shape.num_elements()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input.shape is ", shape->ToString(), ", model.input_shape is ",
+        input_shape.ToString(),
+        ": give them as many values, or let input.map make one of the other"));
+  }
+  return shape;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
+    const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
+    const LabelSpec& labels) {
+  const absl::StatusOr<DataSetType> type = DataSetRegistry::Find(spec.type());
+  if (!type.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input.type: ", type.status().message()));
+  }
+  RETURN_IF_ERROR(CheckColumns(spec, *type));
+  DataSetRequest request = {spec, input_shape, seed, split, labels};
+  ASSIGN_OR_RETURN(request.example_shape, StoredShape(spec, input_shape));
+  const bool targets_of_classes =
+      labels.kind == LabelKind::kTargets && !type->has_targets;
+  if (targets_of_classes) request.labels = {};
+  absl::StatusOr<std::unique_ptr<DataSet>> created = type->create(request);
+  if (!created.ok() && spec.shape().empty() && !spec.map().empty()) {
+    return Annotate(created.status(),
+                    "input.map without input.shape, so that the data set must "
+                    "have examples of model.input_shape");
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set, std::move(created));
+  if (targets_of_classes) {
+    ASSIGN_OR_RETURN(data_set, ClassTargets::Create(std::move(data_set),
+                                                    labels.num_targets));
+  }
+  if (spec.map().empty() && spec.shape().empty()) return data_set;
+  return MappedDataSet::Create(std::move(data_set), spec.map(), input_shape,
+                               seed);
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+#include <cmath>
+#include <memory>
+
+#include "common/base/status_macros.h"
+#include "worker/metric/metric.h"
+
+namespace muster {
+namespace {
+
+// The mean over rows and outputs of |x - z|, x the output and z its target.
+class MeanAbsoluteError : public Metric {
+ public:
+  static absl::StatusOr<std::unique_ptr<Metric>> Create(
+      const Attributes& /*attributes*/, const MetricModel& model) {
+    RETURN_IF_ERROR(WantTargets(model));
+    return std::make_unique<MeanAbsoluteError>();
+  }
+
+  void Add(const MetricRows& rows) override {
+    for (size_t i = 0; i < rows.outputs.size(); ++i) {
+      const double error =
+          static_cast<double>(rows.outputs[i]) - rows.targets[i];
+      sum_ += std::abs(error);
+    }
+    count_ += static_cast<int64_t>(rows.outputs.size());
+  }
+
+  void Finish(MetricResult* result) const override {
+    result->values.push_back(
+        {"mean_absolute_error", sum_ / static_cast<double>(count_)});
+  }
+
+ private:
+  double sum_ = 0;
+  int64_t count_ = 0;
+};
+
+[[maybe_unused]] const bool kRegistered = MetricRegistry::Register(
+    "mean_absolute_error",
+    {"mean of |output - target|", {}, &MeanAbsoluteError::Create});
+
+}  // namespace
+}  // namespace muster

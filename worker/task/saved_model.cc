@@ -1,0 +1,96 @@
+#include "worker/task/saved_model.h"
+
+#include <cstdint>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/manifest.h"
+#include "worker/training/training_parts.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<SavedModel>> SavedModel::Create(
+    const Options& options) {
+  auto model = absl::WrapUnique(new SavedModel(options));
+  RETURN_IF_ERROR(model->CreateModel());
+  return model;
+}
+
+absl::Status SavedModel::CreateModel() {
+  const DeviceChoice& choice = options_.device_choice;
+  ASSIGN_OR_RETURN(const ChosenDevices devices, ChooseDevices(choice));
+  if (!devices.note.empty()) options_.reporter.Info(devices.note);
+  const std::string& device = devices.names.front();
+  ASSIGN_OR_RETURN(
+      backend_,
+      OpenDevice(device, MakeBackendOptions(options_.training, choice.gpu,
+                                            options_.compute_threads)));
+  ASSIGN_OR_RETURN(model_, CompileTestModel(options_.training, backend_.get(),
+                                            /*taken_bytes=*/0));
+  if (!options_.log_device_placement) return absl::OkStatus();
+  for (const absl::string_view line :
+       absl::StrSplit(model_->DescribePlan(device), '\n', absl::SkipEmpty())) {
+    options_.reporter.Info(line);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SavedModel::LoadCheckpoint(const CheckpointReader& reader) {
+  RETURN_IF_ERROR(CheckCompatible(reader.manifest(), model_->parameters(),
+                                  options_.training.optimizer()));
+  for (size_t i = 0; i < model_->parameters().size(); ++i) {
+    const absl::Span<float> values = model_->parameter(static_cast<int>(i));
+    RETURN_IF_ERROR(reader.Read(
+        model_->parameters()[i].name(), /*slot=*/"",
+        /*offset=*/0, static_cast<int64_t>(values.size()), values.data()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SavedModel::LoadWeights(FileSystem* file_system,
+                                     const InitialWeights::Options& options) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<InitialWeights> weights,
+      InitialWeights::Open(file_system, options, model_->parameters()));
+  for (size_t i = 0; i < model_->parameters().size(); ++i) {
+    RETURN_IF_ERROR(weights->Read(i, model_->parameter(static_cast<int>(i))));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> SavedModel::Load(
+    FileSystem* file_system, const std::string& train_dir,
+    const InitialWeights::Options& weights) {
+  if (weights.path.empty() == train_dir.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "using a trained model: wanted --train_dir=DIR, whose newest "
+        "checkpoint is taken, or --init_from=FILE.safetensors, found ",
+        train_dir.empty() ? "neither" : "both"));
+  }
+  if (weights.partial) {
+    return absl::InvalidArgumentError(
+        "--init_from_partial: a model that is used as it is needs all its "
+        "parameters");
+  }
+  if (!weights.path.empty()) {
+    RETURN_IF_ERROR(LoadWeights(file_system, weights));
+    return weights.path;
+  }
+  const absl::StatusOr<CheckpointReader::Newest> newest =
+      CheckpointReader::OpenNewest(file_system, train_dir);
+  if (!newest.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("using the newest checkpoint of --train_dir=", train_dir,
+                     ": ", newest.status().message()));
+  }
+  for (const std::string& warning : newest->warnings) {
+    options_.reporter.Error(warning);
+  }
+  RETURN_IF_ERROR(LoadCheckpoint(*newest->reader));
+  return newest->reader->path();
+}
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+#ifndef WORKER_TASK_SAVED_MODEL_H_
+#define WORKER_TASK_SAVED_MODEL_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/reporter.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/file_system.h"
+#include "proto/training.pb.h"
+#include "worker/backend/backend.h"
+#include "worker/checkpoint/initial_weights.h"
+#include "worker/executor/compiled_model.h"
+#include "worker/tower/device_names.h"
+
+namespace muster {
+
+// A training's model on one device, to be used with parameters from files. One
+// thread.
+class SavedModel {
+ public:
+  struct Options {
+    // Checked.
+    TrainingSpec training;
+    // The choice of one device.
+    DeviceChoice device_choice;
+    bool log_device_placement = false;
+    int compute_threads = 1;
+    Reporter reporter;
+  };
+
+  // Errors: those of ChooseDevices, OpenDevice and CompileTestModel.
+  static absl::StatusOr<std::unique_ptr<SavedModel>> Create(
+      const Options& options);
+
+  // Reads the checkpoint's parameters. Errors: FailedPrecondition if it is of
+  // another model; the file's.
+  absl::Status LoadCheckpoint(const CheckpointReader& reader);
+
+  // Those of the file, if there is one, else those of the newest whole
+  // checkpoint of `train_dir`. Returns the path. Errors: InvalidArgument if
+  // neither or both are named; InitialWeights'; FailedPrecondition for a
+  // train_dir without a checkpoint that can be used.
+  absl::StatusOr<std::string> Load(FileSystem* file_system,
+                                   const std::string& train_dir,
+                                   const InitialWeights::Options& weights);
+
+  // In evaluate mode.
+  CompiledModel* model() { return model_.get(); }
+
+ private:
+  explicit SavedModel(const Options& options) : options_(options) {}
+
+  absl::Status CreateModel();
+  absl::Status LoadWeights(FileSystem* file_system,
+                           const InitialWeights::Options& options);
+
+  const Options options_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<CompiledModel> model_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_TASK_SAVED_MODEL_H_
