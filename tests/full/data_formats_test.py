@@ -2,7 +2,7 @@
 files do.
 
 Pillow, NumPy and tfrecord come from PyPI (requirements.txt). Files of a few
-rows, for CI: //tests/worker/input:file_data_sets_test .
+rows, for CI: //tests/worker/input/data_set:file_data_sets_test .
 """
 
 import os

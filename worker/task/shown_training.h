@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "proto/training.pb.h"
 #include "worker/hook/summary_hooks.h"
-#include "worker/input/data_set.h"
+#include "worker/input/data_set/data_set.h"
 
 namespace muster {
 

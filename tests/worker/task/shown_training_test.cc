@@ -16,15 +16,14 @@ class EpochDataSet : public DataSet {
   int64_t num_examples() const override { return 2; }
   const Shape& example_shape() const override { return shape_; }
   int64_t num_classes() const override { return 2; }
-  absl::Status Read(int64_t index, float* example,
-                    int32_t* label) const override {
-    return ReadInEpoch(index, -1, example, label);
+  absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    return ReadInEpoch(index, -1, into);
   }
-  absl::Status ReadInEpoch(int64_t index, int64_t epoch, float* example,
-                           int32_t* label) const override {
-    example[0] = static_cast<float>(index);
-    example[1] = static_cast<float>(epoch);
-    *label = 0;
+  absl::Status ReadInEpoch(int64_t index, int64_t epoch,
+                           const ExampleMemory& into) const override {
+    into.values[0] = static_cast<float>(index);
+    into.values[1] = static_cast<float>(epoch);
+    *into.label = 0;
     return absl::OkStatus();
   }
 
