@@ -90,7 +90,9 @@ absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
 absl::Status TrainLoop::GoTo(const DataPosition& position) {
   batches_.clear();
   options_.input.start = position;
-  ASSIGN_OR_RETURN(pipeline_, InputPipeline::Create(data(), options_.input));
+  // A stream's files may be gone by now.
+  ASSIGN_OR_RETURN(pipeline_,
+                   OfFile(InputPipeline::Create(data(), options_.input)));
   return absl::OkStatus();
 }
 

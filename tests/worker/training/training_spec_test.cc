@@ -257,10 +257,10 @@ TEST(TrainingSpecTest, FingerprintHoldsWhatIsTrained) {
   }
   for (const char* assignment :
        {"stop.steps=99", "stop.epochs=3", "input.dir=/elsewhere",
-        "input.prefetch=7", "checkpoint.every_steps=5", "checkpoint.keep=2",
-        "evaluation.every_steps=3", "summary.every_steps=7", "stop.seconds=9",
-        "non_finite.max_refusals=9", "log_tensors.every_steps=7",
-        "compute.bf16=true", "compute.tf32=false",
+        "input.prefetch=7", "input.threads=3", "checkpoint.every_steps=5",
+        "checkpoint.keep=2", "evaluation.every_steps=3",
+        "summary.every_steps=7", "stop.seconds=9", "non_finite.max_refusals=9",
+        "log_tensors.every_steps=7", "compute.bf16=true", "compute.tf32=false",
         "compute.cuda_graphs=false"}) {
     EXPECT_EQ(FingerprintAfter(assignment), base) << assignment;
   }

@@ -25,7 +25,7 @@ EndlessRecords::EndlessRecords(std::unique_ptr<ExampleStream> stream,
                                uint64_t seed, int64_t buffer)
     : stream_(std::move(stream)),
       seed_(seed),
-      buffer_(static_cast<size_t>(std::max<int64_t>(buffer, 1))) {}
+      capacity_(static_cast<size_t>(std::max<int64_t>(buffer, 1))) {}
 
 absl::Status EndlessRecords::Begin(int64_t epoch) {
   ahead_.clear();
@@ -39,7 +39,8 @@ absl::Status EndlessRecords::BeginPass(int64_t epoch) {
   place_ = 0;
   held_ = 0;
   bytes_ = 0;
-  while (held_ < buffer_.size()) {
+  while (held_ < capacity_) {
+    if (held_ == buffer_.size()) buffer_.emplace_back();
     ASSIGN_OR_RETURN(const bool more, Refill(&buffer_[held_]));
     if (!more) break;
     ++held_;
@@ -56,9 +57,9 @@ absl::StatusOr<bool> EndlessRecords::Refill(StreamRecord* record) {
   bytes_ += SizeOf(*record);
   if (bytes_ <= checked_bytes_) return true;
   checked_bytes_ = bytes_ + kCheckedStep;
-  RETURN_IF_ERROR(CheckMemory(
-      absl::StrCat("input.shuffle_buffer: ", buffer_.size(), " rows"),
-      checked_bytes_, OwnMemoryLimit()));
+  RETURN_IF_ERROR(
+      CheckMemory(absl::StrCat("input.shuffle_buffer: ", capacity_, " rows"),
+                  checked_bytes_, OwnMemoryLimit()));
   return true;
 }
 

@@ -58,11 +58,13 @@ class EndlessRecords {
 
   const std::unique_ptr<ExampleStream> stream_;
   const uint64_t seed_;
+  // The most records that are held.
+  const size_t capacity_;
 
   int64_t epoch_ = 0;
   int64_t place_ = 0;
   bool begun_ = false;
-  // The first `held_` hold a record.
+  // Grows up to capacity_; the first `held_` hold a record.
   std::vector<StreamRecord> buffer_;
   size_t held_ = 0;
   // Of the buffer's records, and as many as it was checked for.
