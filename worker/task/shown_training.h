@@ -16,6 +16,7 @@ namespace muster {
 struct ShownTraining {
   // Both outlive what reads the examples.
   const TrainingSpec* training = nullptr;
+  // Null: a stream, of which no examples are shown.
   const DataSet* training_set = nullptr;
   // Rows of one tower.
   int64_t batch_size = 0;
