@@ -358,11 +358,10 @@ struct ReorderDesc {
 };
 
 // Any operation, and which of its primitives is meant.
-using Operation =
-    std::variant<Conv2dDesc, DenseDesc, ActivationDesc, PoolDesc, DropoutDesc,
-                 BatchNormDesc, LayerNormDesc, AddDesc, ConcatDesc,
-                 SoftmaxCrossEntropyDesc, TargetLossDesc, L2PenaltyDesc,
-                 ReorderDesc>;
+using Operation = std::variant<Conv2dDesc, DenseDesc, ActivationDesc, PoolDesc,
+                               DropoutDesc, BatchNormDesc, LayerNormDesc,
+                               AddDesc, ConcatDesc, SoftmaxCrossEntropyDesc,
+                               TargetLossDesc, L2PenaltyDesc, ReorderDesc>;
 enum class Pass { kForward, kBackward, kBackwardData, kBackwardWeights };
 
 // "conv2d backward data"

@@ -19,7 +19,8 @@ constexpr uint64_t kSeed = 7;
 
 std::unique_ptr<DataSet> Make(const Shape& shape, Split split,
                               uint64_t seed = kSeed) {
-  auto data_set = SyntheticDataSet::Create({InputSpec(), shape, seed, split, {}});
+  auto data_set =
+      SyntheticDataSet::Create({InputSpec(), shape, seed, split, {}});
   EXPECT_THAT(data_set, IsOk());
   return *std::move(data_set);
 }
@@ -112,16 +113,18 @@ TEST(SyntheticDataSetTest, ClassMeansOfTrainingClassifyTheTestSet) {
 TEST(SyntheticDataSetTest, RefusesNegativeNumbers) {
   InputSpec spec;
   spec.set_synthetic_classes(-1);
-  EXPECT_THAT(SyntheticDataSet::Create({spec, Shape({3}), kSeed, Split::kTrain, {}}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("input.synthetic_classes")));
+  EXPECT_THAT(
+      SyntheticDataSet::Create({spec, Shape({3}), kSeed, Split::kTrain, {}}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("input.synthetic_classes")));
 }
 
 TEST(SyntheticDataSetTest, RefusesHugePrototypes) {
   InputSpec spec;
   spec.set_synthetic_classes(std::numeric_limits<int64_t>::max());
-  EXPECT_THAT(SyntheticDataSet::Create({spec, Shape({3}), kSeed, Split::kTrain, {}}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(
+      SyntheticDataSet::Create({spec, Shape({3}), kSeed, Split::kTrain, {}}),
+      StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace
