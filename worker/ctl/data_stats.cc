@@ -17,6 +17,7 @@
 #include "worker/ctl/verb.h"
 #include "worker/input/data_set/create_data_set.h"
 #include "worker/input/data_set/data_set.h"
+#include "worker/input/file/bad_rows.h"
 #include "worker/model/model_graph.h"
 #include "worker/training/training_parts.h"
 
@@ -49,9 +50,12 @@ struct DataStatistics {
   std::vector<ChannelStatistics> channels;
   std::vector<int64_t> rows_of_class;
   std::vector<ChannelStatistics> targets;
+  int64_t bad_rows = 0;
 };
 
-absl::StatusOr<DataStatistics> Measure(const DataSet& data_set) {
+// Bad rows are counted if they are passed over.
+absl::StatusOr<DataStatistics> Measure(const DataSet& data_set,
+                                       BadRecordPolicy on_bad) {
   const Shape& shape = data_set.example_shape();
   const int64_t values = shape.num_elements();
   const int64_t channels = shape.rank() == 3 ? shape.dim(0) : 1;
@@ -70,7 +74,12 @@ absl::StatusOr<DataStatistics> Measure(const DataSet& data_set) {
     into.targets = targets.data();
   }
   for (int64_t i = 0; i < data_set.num_examples(); ++i) {
-    RETURN_IF_ERROR(data_set.Read(i, into));
+    const absl::Status status = data_set.Read(i, into);
+    if (on_bad == SKIP && IsBadRecord(status)) {
+      ++statistics.bad_rows;
+      continue;
+    }
+    RETURN_IF_ERROR(status);
     if (targets.empty()) ++statistics.rows_of_class[label];
     for (size_t k = 0; k < targets.size(); ++k) {
       statistics.targets[k].Add(targets[k]);
@@ -121,11 +130,16 @@ absl::Status Stats(const VerbCall& call, VerbResult* result) {
   ASSIGN_OR_RETURN(const std::unique_ptr<DataSet> data_set,
                    CreateDataSet(training.input(), graph.input_shape(),
                                  training.seed(), Split::kTrain, labels));
-  ASSIGN_OR_RETURN(const DataStatistics statistics, Measure(*data_set));
+  ASSIGN_OR_RETURN(const DataStatistics statistics,
+                   Measure(*data_set, training.input().on_bad_record()));
   absl::StrAppend(&result->out, data_set->num_examples(), " examples of ",
                   data_set->example_shape().ToString(),
                   DescribeLabels(statistics),
                   AsAttributes(statistics.channels));
+  if (statistics.bad_rows > 0) {
+    absl::StrAppend(&result->out, statistics.bad_rows,
+                    " bad rows are left out\n");
+  }
   return absl::OkStatus();
 }
 

@@ -53,6 +53,7 @@ VERBS = {
         "//proto:training",
         "//worker/input/data_set:create_data_set",
         "//worker/input/data_set:data_set",
+        "//worker/input/file:bad_rows",
         "//worker/model:model_graph",
         "//worker/training:training_parts",
     ],

@@ -45,6 +45,16 @@ TEST(DataStatsTest, PrintsSizeClassesMeanAndSpread) {
                                 HasSubstr("name: \"std\" s: \"1.58114\"")));
 }
 
+TEST(DataStatsTest, LeavesBadRowsOutIfTheTrainingDoes) {
+  const std::string training = WriteTraining(std::string(kRows) + "7\n");
+  const VerbResult result = RunVerb({"data", "stats", "--training=" + training,
+                                     "--set=input.on_bad_record=SKIP"},
+                                    nullptr);
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("name: \"mean\" s: \"2\""),
+                                HasSubstr("1 bad rows are left out\n")));
+}
+
 TEST(DataStatsTest, NamesWhatIsWrongWithTheData) {
   const VerbResult result = RunVerb(
       {"data", "stats", "--training=" + WriteTraining("x,y,label\n1,0\n")},
