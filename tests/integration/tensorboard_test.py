@@ -21,7 +21,7 @@ PARAMETERS = {"logits/bias": 10, "logits/weights": 7840}
 SCALARS = {
     "loss", "accuracy", "gradient_norm", "learning_rate", "global_step_per_s",
     "examples_per_s", "worker_0/steps_per_s", "worker_0/examples_per_s",
-    "worker_0/staleness", "test_accuracy", "test_loss"}
+    "worker_0/staleness", "input_wait", "test_accuracy", "test_loss"}
 # Scalars are float32: half of 2^-23 is the largest relative rounding error of
 # one, and some checks divide two.
 FLOAT_RTOL = 2e-7
