@@ -403,7 +403,7 @@ void SayHello(const ResolvedCluster& cluster, const TrainingSpec& training,
                cluster.source, training.model().name(), compute_threads);
 }
 
-// What steps and several towers alone have.
+// The flags that steps and several towers alone have.
 absl::Status CheckNoStepFlags(const char* who) {
   if (absl::GetFlag(FLAGS_profile_steps) > 0) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -38,7 +38,7 @@ class ModelLoader : public ModelSource {
     // Who will take steps, and of which rows.
     std::vector<TaskId> tasks;
     TakenRows rows;
-    // What the run trains on: if a checkpoint was of other data, that is said.
+    // The run's data: if a checkpoint was of other data, that is said.
     DataFiles data;
     Reporter reporter;
   };

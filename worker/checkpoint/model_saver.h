@@ -54,7 +54,7 @@ class ModelSaver {
     // The slots of each trainable parameter, without "t".
     std::vector<std::string> slots;
     int64_t seed = 0;
-    // What the run trains on.
+    // The run's data.
     DataFiles data;
     Retention retention;
     // How long the run had trained before this process.

@@ -49,7 +49,7 @@ constexpr double kDefaultSeconds = 1;
 // Reads example after example, without end.
 using ReadNext = std::function<absl::Status(float* values)>;
 
-// What is measured, and for how long each stage.
+// The stages to measure, and for how long each.
 struct Bench {
   TrainingSpec training;
   Shape input_shape;

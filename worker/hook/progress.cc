@@ -13,7 +13,8 @@ namespace {
 // Fast enough to look alive, slow enough to be read.
 constexpr absl::Duration kTerminalEvery = absl::Milliseconds(500);
 
-// Of the time: below it, more input threads would change nothing to speak of.
+// A share of the time: below it, more input threads would change nothing to
+// speak of.
 constexpr double kLeastInputWait = 0.05;
 
 constexpr absl::string_view kEraseLine = "\r\x1b[2K";

@@ -43,7 +43,7 @@ class TrainingSummaries : public Hook {
     double loss = 0;
     double accuracy = 0;
     int64_t global_step = 0;
-    // Of the steps, and of their waits for rows.
+    // The time of the steps, and of their waits for rows.
     absl::Duration length;
     absl::Duration waited;
   };

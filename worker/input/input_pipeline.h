@@ -22,7 +22,7 @@
 
 namespace muster {
 
-// What an InputPipeline reads: one of the two.
+// The source of an InputPipeline: one of the two.
 struct InputData {
   // A data set is one without more words.
   InputData(const DataSet* set) : data_set(set) {}  // NOLINT
@@ -44,9 +44,9 @@ class InputPipeline {
  public:
   struct Options {
     uint64_t seed = 0;
-    // Of a data set.
+    // A data set's.
     bool shuffle = true;
-    // Of a stream: EndlessRecords' buffer.
+    // A stream's: EndlessRecords' buffer.
     int64_t shuffle_buffer = 0;
     // Rows of one batch.
     int64_t batch_size = 1;
@@ -85,8 +85,8 @@ class InputPipeline {
   // is over then.
   absl::StatusOr<absl::Span<const Batch>> Next();
 
-  // What the next call of Next returns, if it is prepared already; valid as
-  // long as that.
+  // The batches that the next call of Next returns, if it is prepared already;
+  // valid as long as that.
   struct PreparedStep {
     // None: it is not prepared.
     absl::Span<const Batch> batches;

@@ -20,7 +20,7 @@ absl::string_view KindOf(RowOrder order) {
   return order == RowOrder::kStream ? kStream : kRows;
 }
 
-// What to do with a position of the other order, or of none that is known.
+// The advice about a position of the other order, or of none that is known.
 absl::string_view AdviceFor(const DataPosition& position) {
   if (position.kind() == kRows) {
     return "the training began without input.stream: leave it out, or begin "

@@ -19,7 +19,7 @@ constexpr char kInputName[] = "input";
 // Blocks of blocks of ..., and the layers that come of them.
 constexpr int kMaxDepth = 16;
 constexpr int kMaxLayers = 100000;
-// Of one layer: each "input" in a block stands for all that its use reads.
+// One layer's: each "input" in a block stands for all that its use reads.
 constexpr size_t kMaxInputs = 1000;
 
 using Names = std::vector<std::string>;

@@ -43,7 +43,7 @@ class ChiefParts {
     ParameterClient* client = nullptr;
     Link* coordination = nullptr;
     CompiledModel* model = nullptr;
-    // Of the training half; a stream has no number of them.
+    // The training half's; a stream has no number of them.
     int64_t num_examples = 0;
     RowOrder row_order = RowOrder::kPermutation;
     DataFiles data;

@@ -18,7 +18,7 @@ namespace muster {
 // .jsonl, .npy). It has its name only when all is written.
 class PredictionFile {
  public:
-  // What a row has.
+  // The parts of a row.
   struct Columns {
     // The rows have names.
     bool has_names = false;

@@ -81,7 +81,7 @@ class WorkerTask {
   void CreateSession();
   TrainingSession::Options SessionOptions() const;
   int WorkerIndex() const;
-  // Of the training half; 0: it is a stream.
+  // The training half's; 0: it is a stream.
   int64_t num_examples() const;
   absl::Status OpenTrainingHalf();
   // Says what was found.
@@ -123,7 +123,7 @@ class WorkerTask {
   std::unique_ptr<DataSet> test_set_;
   // Null: a bad record is an error.
   std::unique_ptr<BadRecords> bad_records_;
-  // Of the training half; only the chief looks at them.
+  // The training half's; only the chief looks at them.
   DataFiles data_files_;
   PlacedModel placed_;
 

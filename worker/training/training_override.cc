@@ -120,7 +120,7 @@ absl::Status SetList(const FieldDescriptor* field, absl::string_view value,
     return SetMessages(field, value, message);
   }
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-    // Of names and patterns of them, in which no comma has a meaning.
+    // Names and patterns of them, in which no comma has a meaning.
     message->GetReflection()->ClearField(message, field);
     for (const absl::string_view item :
          absl::StrSplit(value, ',', absl::SkipEmpty())) {

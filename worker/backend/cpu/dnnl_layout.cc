@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// Of the weights of a grouped convolution; nothing else has this rank.
+// The weights of a grouped convolution; nothing else has this rank.
 constexpr int kGroupedRank = 5;
 
 dnnl::memory::dims DimsOf(const Shape& shape) {

@@ -12,7 +12,7 @@ template <typename Visit>
 void ForEachProduct(const Conv2dDesc& d, Visit visit) {
   const WindowDesc& w = d.window;
   const int64_t dst_h = w.dst_h(d.height), dst_w = w.dst_w(d.width);
-  // Of one group.
+  // Those of one group.
   const int64_t srcs = d.src_channels / d.groups;
   const int64_t dsts = d.dst_channels / d.groups;
   for (int64_t n = 0; n < d.batch; ++n)

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// What a type is asked for, which the fields of `spec` are checked against; the
+// The request to a type, which the fields of `spec` are checked against; the
 // arguments are those of CreateDataSet. Errors: InvalidArgument naming the
 // field.
 absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,

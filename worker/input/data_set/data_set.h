@@ -43,7 +43,7 @@ class DataSet {
   // The targets of a row; 0 if it has a class, or neither.
   virtual int64_t num_targets() const { return 0; }
 
-  // What a person calls a row, such as an image's file; "" for its number.
+  // A person's name for a row, such as an image's file; "" for its number.
   virtual std::string RowName(int64_t /*index*/) const { return ""; }
 
   // The paths that it is read from; none of what is made by a formula.

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// What is read beside an example's values.
+// The labels beside an example's values.
 enum class LabelKind {
   kClass,
   // Numbers that a model's outputs are compared with.

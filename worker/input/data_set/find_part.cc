@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of what a folder has, as many names are told.
+// As many names of a folder's contents are told.
 constexpr size_t kMaxListed = 10;
 
 // Without "-00000-of-00004".

@@ -54,7 +54,7 @@ class NpyDataSet : public FileDataSet {
 
   const std::vector<NpyFile> files_;
   const ExampleLayout layout_;
-  // Of examples and labels.
+  // Those of examples and of labels.
   const std::vector<std::string> paths_;
 };
 

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// What becomes 0, and what becomes 255.
+// The values that become 0 and 255.
 struct Range {
   float least = 0;
   float largest = 1;

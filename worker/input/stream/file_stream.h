@@ -26,7 +26,7 @@ class FileStream : public ExampleStream {
     // As the model reads an example.
     Shape example_shape;
     int64_t num_targets = 0;
-    // Of a row with a class: they are in [0, num_classes).
+    // The classes of rows: they are in [0, num_classes).
     int64_t num_classes = 0;
   };
 

@@ -26,7 +26,7 @@ class StreamFormat {
   // Fills in bytes, place and bad; false at the end of the file. Errors: as
   // ExampleStream::Next.
   virtual absl::StatusOr<bool> Next(StreamRecord* record) = 0;
-  // What StreamRecord::place counts: "line".
+  // The unit of StreamRecord::place: "line".
   virtual absl::string_view place_name() const = 0;
 
   // Writes a record that is not bad, before input.map. REQUIRES: Open was

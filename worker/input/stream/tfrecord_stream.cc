@@ -31,7 +31,7 @@ class TfRecordStream : public StreamFormat {
                       const ExampleMemory& into) const override;
 
  private:
-  // What the first good record shows.
+  // The kind that the first good record shows.
   absl::Status TakeFirst(const std::string& record);
 
   const DataSetRequest request_;
