@@ -3,8 +3,8 @@
   write_formats.py IDX_DIR OUT
 
 A folder each in OUT, for input.dir: npz, csv, tfrecord, png, jpeg; and
-idx_by_class, the IDX files with their rows in the order in which an image folder
-has them: class by class. Runs in the environment of requirements.txt.
+idx_by_class, the IDX files with their rows in the order in which an image
+folder has them: class by class. Runs in the environment of requirements.txt.
 """
 
 import gzip

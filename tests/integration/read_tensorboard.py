@@ -8,8 +8,8 @@ TensorBoard's readers ("python" and "rust", the default of its page):
   {reader: {run: {plugin: {tag: [[step, value], ...]}}}}
 
 A value is a number, a [k][3] list or a string; of images {"size", "mode",
-"pixels"} for each; of a graph its nodes by name. Besides, of each file in order,
-{"files": [[{"step", "kind"}, ...]]}, kind being what the event holds.
+"pixels"} for each; of a graph its nodes by name. Besides, of each file in
+order, {"files": [[{"step", "kind"}, ...]]}, kind being what the event holds.
 """
 
 import glob

@@ -26,7 +26,7 @@ CLASSES = generate.CLASSES
 LEARNING_RATE = 0.001
 MOMENTUM = 0.9
 L2 = 1e-4
-# Name, filters and stride of the first convolution; those with a shortcut halve.
+# Name, filters, and the first convolution's stride: 2 wants a shortcut.
 BLOCKS = [("a1", 16, 1), ("a2", 16, 1), ("a3", 16, 1),
           ("b1", 32, 2), ("b2", 32, 1), ("b3", 32, 1),
           ("c1", 64, 2), ("c2", 64, 1), ("c3", 64, 1)]
@@ -81,10 +81,10 @@ class Resnet20:
         before, after = pad // 2, pad - pad // 2
         x = F.conv2d(F.pad(x, (before, after, before, after)), weights,
                      stride=stride)
-        return F.batch_norm(
-            x, None, None, self.parameters.constant(name + "/scale", filters, 1),
-            self.parameters.constant(name + "/shift", filters, 0),
-            training=True, eps=1e-5)
+        scale = self.parameters.constant(name + "/scale", filters, 1)
+        shift = self.parameters.constant(name + "/shift", filters, 0)
+        return F.batch_norm(x, None, None, scale, shift, training=True,
+                            eps=1e-5)
 
     def block(self, x, name, filters, stride):
         y = F.relu(self.conv_norm(x, name + "/conv1", filters, stride=stride))
