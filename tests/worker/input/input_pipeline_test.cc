@@ -10,7 +10,6 @@
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
-#include "tests/worker/model/allocation_counter.h"
 #include "worker/input/data_order.h"
 
 namespace muster {
@@ -336,20 +335,6 @@ TEST_F(InputPipelineTest, EndsInAnyState) {
     options.threads = 1 + steps % 3;
     Read(*Make(data_set_, options), steps);
   }
-}
-
-TEST_F(InputPipelineTest, AllocatesNothingOnceItRuns) {
-  if (!CanCountAllocations()) GTEST_SKIP() << "a sanitizer has malloc";
-  InputPipeline::Options options = Options(2);
-  options.threads = 3;
-  const auto pipeline = Make(data_set_, options);
-  // An epoch has 12 steps; the next one's order is made in its first.
-  for (int step = 0; step < 14; ++step) EXPECT_THAT(pipeline->Next(), IsOk());
-  StartCountingAllocations();
-  bool ok = true;
-  for (int step = 0; step < 5; ++step) ok = ok && pipeline->Next().ok();
-  EXPECT_EQ(StopCountingAllocations(), 0) << LargestAllocation();
-  EXPECT_TRUE(ok);
 }
 
 TEST_F(InputPipelineTest, RefusesOptionsOutOfRange) {
