@@ -26,8 +26,8 @@ __device__ LossAndSlope SquaredError(float x, float target) {
 }
 
 // A thread takes a row at a time.
-__global__ void RowsKernel(int64_t batch, int64_t outputs, int64_t rows,
-                           TargetLossMemory memory) {
+__global__ void TargetRowsKernel(int64_t batch, int64_t outputs, int64_t rows,
+                                 TargetLossMemory memory) {
   const auto count = static_cast<float>(rows * outputs);
   for (int64_t n = GridIndex(); n < rows; n += GridSize()) {
     double loss = 0;
@@ -53,8 +53,8 @@ __global__ void RowsKernel(int64_t batch, int64_t outputs, int64_t rows,
 }
 
 // One block.
-__global__ void SumRowsKernel(int64_t rows, int64_t outputs,
-                              TargetLossMemory memory) {
+__global__ void SumTargetRowsKernel(int64_t rows, int64_t outputs,
+                                    TargetLossMemory memory) {
   __shared__ double losses[kBlockThreads];
   __shared__ int64_t hits[kBlockThreads];
   double loss = 0;
@@ -74,10 +74,10 @@ __global__ void SumRowsKernel(int64_t rows, int64_t outputs,
 
 absl::Status TargetLoss(const KernelStream& to, int64_t batch, int64_t outputs,
                         int64_t rows, const TargetLossMemory& memory) {
-  RETURN_IF_ERROR(Launch(to, "TargetLoss", RowsKernel, BlocksFor(batch),
+  RETURN_IF_ERROR(Launch(to, "TargetLoss", TargetRowsKernel, BlocksFor(batch),
                          kBlockThreads, batch, outputs, rows, memory));
-  return Launch(to, "SumTargetLoss", SumRowsKernel, 1, kBlockThreads, rows,
-                outputs, memory);
+  return Launch(to, "SumTargetLoss", SumTargetRowsKernel, 1, kBlockThreads,
+                rows, outputs, memory);
 }
 
 }  // namespace muster
