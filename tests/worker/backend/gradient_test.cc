@@ -70,6 +70,35 @@ class GradientTest : public testing::Test {
     forward->Set(operand, x);
   }
 
+  // Checks the gradients of a normalization of `elements` values with so many
+  // weights and biases.
+  template <typename Desc>
+  void ExpectGradientsOfNorm(const Desc& d, int64_t elements, int64_t weights) {
+    const MemoryLayout layout = Layout(d.src_shape());
+    PrimitiveRun forward(oracle_.get(),
+                         oracle_->Create(d, Pass::kForward, {layout}));
+    forward.Set(Operand::kSrc, RandomValues(elements, 1))
+        .Set(Operand::kWeights, RandomValues(weights, 2))
+        .Set(Operand::kBias, RandomValues(weights, 3));
+    ASSERT_EQ(forward.Execute(), absl::OkStatus());
+    const Values diff_dst = RandomValues(elements, 4);
+
+    PrimitiveRun backward(oracle_.get(),
+                          oracle_->Create(d, Pass::kBackward, {layout}));
+    for (const Operand operand : {Operand::kSrc, Operand::kWeights,
+                                  Operand::kMean, Operand::kVariance}) {
+      backward.Set(operand, forward.Get(operand));
+    }
+    ASSERT_EQ(backward.Set(Operand::kDiffDst, diff_dst).Execute(),
+              absl::OkStatus());
+    ExpectGradientOf(&forward, Operand::kSrc, diff_dst,
+                     backward.Get(Operand::kDiffSrc));
+    ExpectGradientOf(&forward, Operand::kWeights, diff_dst,
+                     backward.Get(Operand::kDiffWeights));
+    ExpectGradientOf(&forward, Operand::kBias, diff_dst,
+                     backward.Get(Operand::kDiffBias));
+  }
+
   // Of a primitive with src, weights and bias, all set.
   void ExpectProductGradients(PrimitiveRun* forward, const Values& diff_dst,
                               Backend::Created backward_data,
@@ -209,57 +238,11 @@ TEST_F(GradientTest, Dropout) {
 }
 
 TEST_F(GradientTest, BatchNorm) {
-  const BatchNormDesc d = {3, 2, 3, 2};
-  const MemoryLayout layout = Layout(d.src_shape());
-  PrimitiveRun forward(oracle_.get(),
-                       oracle_->Create(d, Pass::kForward, {layout}));
-  forward.Set(Operand::kSrc, RandomValues(36, 1))
-      .Set(Operand::kWeights, RandomValues(2, 2))
-      .Set(Operand::kBias, RandomValues(2, 3));
-  ASSERT_EQ(forward.Execute(), absl::OkStatus());
-  const Values diff_dst = RandomValues(36, 4);
-
-  PrimitiveRun backward(oracle_.get(),
-                        oracle_->Create(d, Pass::kBackward, {layout}));
-  for (const Operand operand :
-       {Operand::kSrc, Operand::kWeights, Operand::kMean, Operand::kVariance}) {
-    backward.Set(operand, forward.Get(operand));
-  }
-  ASSERT_EQ(backward.Set(Operand::kDiffDst, diff_dst).Execute(),
-            absl::OkStatus());
-  ExpectGradientOf(&forward, Operand::kSrc, diff_dst,
-                   backward.Get(Operand::kDiffSrc));
-  ExpectGradientOf(&forward, Operand::kWeights, diff_dst,
-                   backward.Get(Operand::kDiffWeights));
-  ExpectGradientOf(&forward, Operand::kBias, diff_dst,
-                   backward.Get(Operand::kDiffBias));
+  ExpectGradientsOfNorm(BatchNormDesc{3, 2, 3, 2}, 36, 2);
 }
 
 TEST_F(GradientTest, LayerNorm) {
-  const LayerNormDesc d = {3, 7};
-  const MemoryLayout layout = Layout(d.src_shape());
-  PrimitiveRun forward(oracle_.get(),
-                       oracle_->Create(d, Pass::kForward, {layout}));
-  forward.Set(Operand::kSrc, RandomValues(21, 1))
-      .Set(Operand::kWeights, RandomValues(7, 2))
-      .Set(Operand::kBias, RandomValues(7, 3));
-  ASSERT_EQ(forward.Execute(), absl::OkStatus());
-  const Values diff_dst = RandomValues(21, 4);
-
-  PrimitiveRun backward(oracle_.get(),
-                        oracle_->Create(d, Pass::kBackward, {layout}));
-  for (const Operand operand :
-       {Operand::kSrc, Operand::kWeights, Operand::kMean, Operand::kVariance}) {
-    backward.Set(operand, forward.Get(operand));
-  }
-  ASSERT_EQ(backward.Set(Operand::kDiffDst, diff_dst).Execute(),
-            absl::OkStatus());
-  ExpectGradientOf(&forward, Operand::kSrc, diff_dst,
-                   backward.Get(Operand::kDiffSrc));
-  ExpectGradientOf(&forward, Operand::kWeights, diff_dst,
-                   backward.Get(Operand::kDiffWeights));
-  ExpectGradientOf(&forward, Operand::kBias, diff_dst,
-                   backward.Get(Operand::kDiffBias));
+  ExpectGradientsOfNorm(LayerNormDesc{3, 7}, 21, 7);
 }
 
 TEST_F(GradientTest, SoftmaxCrossEntropy) {
