@@ -16,7 +16,28 @@ _BASE = [
 ]
 
 # Likewise, for all but common/.
-_ABOVE_COMMON = ["//common/rpc:protocol"]
+_ABOVE_COMMON = [
+    "//common/base:escape",
+    "//common/base:nearest_name",
+    "//common/cluster:task_id",
+    "//common/config:attributes",
+    "//common/rpc:error_reason",
+    "//common/rpc:protocol",
+    "//common/tensor:aligned_buffer",
+    "//common/tensor:dtype",
+    "//common/tensor:shape",
+    "//proto:cluster",
+    "//proto:tensor",
+    "//proto:training",
+    "//third_party:protobuf",
+]
+
+# Likewise, for ps_server/ and its tests.
+_PS_SERVER = [
+    "//common/rpc:call_table",
+    "//proto:coordination_service",
+    "//proto:parameter_service",
+]
 
 _TEST_DEPS = [
     "//tests/testing:status_matchers",
@@ -28,7 +49,10 @@ def _common_deps(name):
     if folder == "common/base":
         return [_ABSL] if name == "status_macros" else [_ABSL, _MACROS]
     deps = [_ABSL, _MACROS] + _BASE
-    return deps if folder.startswith("common/") else deps + _ABOVE_COMMON
+    if folder.startswith("common/"):
+        return deps
+    deps = deps + _ABOVE_COMMON
+    return deps + _PS_SERVER if "ps_server" in folder else deps
 
 def unit(name, srcs = None, hdrs = None, deps = [], **kwargs):
     """A library of NAME.cc and NAME.h, as far as they exist.
