@@ -12,14 +12,13 @@ import argparse
 import os
 import sys
 
-from benchmark import (data_plane, figures, input_pipeline, large, processes,
-                       quiet, report, resnet20, saves, start, targets_table,
-                       timeline,
-                       training)
+from benchmark import (data_plane, figures, input_pipeline, large, modes,
+                       processes, quiet, report, resnet20, saves, start,
+                       targets_table, timeline, training)
 
 PARTS = (data_plane.PART, data_plane.GRID_PART, data_plane.OPTIMIZER_PART,
-         data_plane.SIZE_PART, large.PART, training.PART, resnet20.PART,
-         start.PART)
+         data_plane.SIZE_PART, large.PART, training.PART, modes.PART,
+         resnet20.PART, start.PART)
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -31,10 +30,10 @@ def parse_arguments(argv):
     parser = argparse.ArgumentParser(
         prog="bench.sh", allow_abbrev=False,
         description="Measures the data plane, the update rules, training of "
-        "the MNIST CNN (batch 128) in one process and in clusters, of ResNet-20 "
-        "in one process, and how soon a cluster takes steps; prints a table with targets. A burst of "
-        "measurement waits for a quiet machine; one that others disturb is "
-        "repeated.")
+        "the MNIST CNN (batch 128) in one process and in clusters, of "
+        "ResNet-20, of both in each replication mode, and how soon a cluster "
+        "takes steps; prints a table with targets. A burst of measurement "
+        "waits for a quiet machine; one that others disturb is repeated.")
     parser.add_argument("--quick", action="store_true",
                         help="one round of short bursts, fewer figures: does "
                         "it work?")
@@ -124,6 +123,8 @@ def all_figures(options):
     if large.PART in options.only:
         found += large.figures(options, plane)
     found += training.figures(training.Training(options), plane)
+    if modes.PART in options.only:
+        found += modes.figures(options)
     if resnet20.PART in options.only:
         found += resnet20.figures(options)
     found += start.figures(options)

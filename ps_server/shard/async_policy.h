@@ -36,6 +36,12 @@ class AsyncPolicy : public ReplicationPolicy {
                        PartApplier& applier) override;
   absl::Status OnCut(absl::string_view what, const StepToken& token,
                      const TensorTable& tensors, PartApplier& applier) override;
+  // Every part is applied as it comes.
+  void BeforeRead(absl::Span<const CheckedSlice> /*slices*/,
+                  const TensorTable& /*tensors*/,
+                  PartApplier& /*applier*/) override {}
+  void Settle(const TensorTable& /*tensors*/,
+              PartApplier& /*applier*/) override {}
   std::optional<std::vector<DuplicateMark>> AppliedSteps() const override {
     return std::nullopt;
   }

@@ -136,16 +136,6 @@ void ApplyOnDevice(const PushedPart& part,
   });
 }
 
-// All that may change.
-std::vector<CheckedSlice> AllOf(const TensorTable& tensors) {
-  std::vector<CheckedSlice> slices;
-  for (int i = 0; i < tensors.size(); ++i) {
-    if (tensors[i].def().kind() == FROZEN) continue;
-    slices.push_back({i, 0, tensors[i].elements()});
-  }
-  return slices;
-}
-
 }  // namespace
 
 void GradientApplier::ForEach(const Stripes& stripes,
@@ -187,11 +177,11 @@ void GradientApplier::ApplyPart(const PushedPart& part, const Model& model) {
   });
 }
 
-void GradientApplier::ApplyToAll(PartApplier::BlockGradient gradient,
-                                 const Model& model) {
-  const std::vector<CheckedSlice> all = AllOf(*model.tensors);
-  BeginUpdates(all, model);
-  const Stripes stripes(all, threads());
+void GradientApplier::ApplyToBlocks(absl::Span<const CheckedSlice> slices,
+                                    PartApplier::BlockGradient gradient,
+                                    const Model& model) {
+  BeginUpdates(slices, model);
+  const Stripes stripes(slices, threads());
   gradients_.resize(stripes.size());
   ForEach(stripes, [&](int i) {
     std::vector<float>& values = gradients_[i];

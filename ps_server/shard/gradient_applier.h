@@ -47,8 +47,9 @@ class GradientApplier {
   // holds the parameters. REQUIRES: it was checked.
   void ApplyPart(const PushedPart& part, const Model& model);
 
-  // Makes one update of every block that is not frozen.
-  void ApplyToAll(PartApplier::BlockGradient gradient, const Model& model);
+  // Makes one update of each block of the slices, which are of whole blocks.
+  void ApplyToBlocks(absl::Span<const CheckedSlice> slices,
+                     PartApplier::BlockGradient gradient, const Model& model);
 
  private:
   int threads() const { return team_ == nullptr ? 1 : team_->threads(); }

@@ -65,8 +65,9 @@ class PartApplier {
   // several threads at once, for each block by one of them.
   using BlockGradient = absl::FunctionRef<void(int tensor, int64_t block,
                                                absl::Span<float> gradient)>;
-  // Makes one update of every block.
-  virtual void ApplyToAll(BlockGradient gradient) = 0;
+  // Makes one update of each block of the slices, which are of whole blocks.
+  virtual void ApplyToBlocks(absl::Span<const CheckedSlice> slices,
+                             BlockGradient gradient) = 0;
   // Raises the shard's version: one more update is made, or has begun.
   virtual void CountUpdate() = 0;
 };
@@ -94,8 +95,9 @@ class ReplicationPolicy {
   virtual void OnPart(PushedPart part, const TensorTable& tensors,
                       PartApplier& applier) = 0;
 
-  // Makes the update that `token` tells of, if it was not made yet. Repeatable.
-  // An error changes nothing: InvalidArgument if the mode has no tokens, or for
+  // Makes the update that `token` tells of, if it was not made yet; the values
+  // may follow when they are read (BeforeRead). Repeatable. An error changes
+  // nothing: InvalidArgument if the mode has no tokens, or for
   // a round that is no count (count_range.h);
   // Internal if the shard does not hold what was chosen.
   virtual absl::Status OnToken(absl::string_view what, const StepToken& token,
@@ -107,6 +109,13 @@ class ReplicationPolicy {
   virtual absl::Status OnCut(absl::string_view what, const StepToken& token,
                              const TensorTable& tensors,
                              PartApplier& applier) = 0;
+
+  // The values of the slices are about to be read: changes those of which an
+  // update is made that they do not have yet.
+  virtual void BeforeRead(absl::Span<const CheckedSlice> slices,
+                          const TensorTable& tensors, PartApplier& applier) = 0;
+  // The same for all values.
+  virtual void Settle(const TensorTable& tensors, PartApplier& applier) = 0;
 
   // The newest step of each worker that is a part of the values; nothing if it
   // is the newest that the worker has pushed.

@@ -210,6 +210,7 @@ absl::StatusOr<Frame<PullReply>> ShardModel::Pull(const PullRequest& request,
   ASSIGN_OR_RETURN(const Codec* const codec, CodecOf(what, request.codec()));
   RETURN_IF_ERROR(
       definition_.policy->OnToken(what, request.token(), tensors_, *this));
+  definition_.policy->BeforeRead(slices, tensors_, *this);
   if (!slices.empty()) RETURN_IF_ERROR(Annotate(held_.WriteBack(), what));
   Frame<PullReply> reply;
   reply.header.set_version(version_);
@@ -239,6 +240,8 @@ absl::StatusOr<Frame<PushReply>> ShardModel::PushUncounted(
   const std::string what = WhatPush(header);
   RETURN_IF_ERROR(CheckPushNumbers(what, header));
   RETURN_IF_ERROR(held_.CheckPush(what));
+  // The sums with state tensors are looked at, and values may be asked for.
+  definition_.policy->Settle(tensors_, *this);
   ASSIGN_OR_RETURN(const Codec* const values_codec,
                    CodecOf(what, header.values_codec()));
   ASSIGN_OR_RETURN(const std::optional<PartOutcome> outcome,
@@ -408,9 +411,10 @@ void ShardModel::Apply(const PushedPart& part) {
   is_published_ = part.publish_to != nullptr;
 }
 
-void ShardModel::ApplyToAll(BlockGradient gradient) {
-  applier_.ApplyToAll(gradient,
-                      {&tensors_, definition_.rule.get(), &snapshot_});
+void ShardModel::ApplyToBlocks(absl::Span<const CheckedSlice> slices,
+                               BlockGradient gradient) {
+  applier_.ApplyToBlocks(slices, gradient,
+                         {&tensors_, definition_.rule.get(), &snapshot_});
 }
 
 absl::StatusOr<std::shared_ptr<const ParameterMemory>>

@@ -132,7 +132,8 @@ class ShardModel : private PartApplier {
 
   // ---- PartApplier -------------------------------------------------------
   void Apply(const PushedPart& part) override;
-  void ApplyToAll(BlockGradient gradient) override;
+  void ApplyToBlocks(absl::Span<const CheckedSlice> slices,
+                     BlockGradient gradient) override;
   void CountUpdate() override;
 
   const ShardOptions& options_;

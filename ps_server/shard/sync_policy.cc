@@ -107,15 +107,14 @@ void SyncPolicy::OnPart(PushedPart part, const TensorTable& tensors,
   gradient.Add(std::move(part), numbers, tensors);
 }
 
-absl::StatusOr<SyncPolicy::Gradients> SyncPolicy::FindChosen(
-    absl::string_view what, const StepToken& token) const {
+absl::Status SyncPolicy::CheckChosen(absl::string_view what,
+                                     const StepToken& token) const {
   const std::string update = absl::StrCat(what, ": update ", token.round() - 1,
                                           ", of which this shard is told, ");
   if (token.chosen().empty()) {
     return absl::InternalError(absl::StrCat(
         update, "has no gradient; the shard is at update ", *applied_));
   }
-  Gradients chosen;
   std::set<TaskKey> tasks;
   for (const ChosenStep& step : token.chosen()) {
     const auto it = gradients_.find(KeyOf(step.sender()));
@@ -130,8 +129,20 @@ absl::StatusOr<SyncPolicy::Gradients> SyncPolicy::FindChosen(
           " (incarnation ", absl::Hex(step.sender().incarnation()),
           "), which is not whole here; nothing was applied"));
     }
-    chosen.push_back(&it->second);
   }
+  return absl::OkStatus();
+}
+
+std::vector<StoredGradient> SyncPolicy::TakeChosen(const StepToken& token) {
+  std::vector<StoredGradient> chosen;
+  for (const ChosenStep& step : token.chosen()) {
+    const TaskKey key = KeyOf(step.sender());
+    StoredGradient& gradient = gradients_.find(key)->second;
+    newest_chosen_[key] = MarkOf(gradient);
+    chosen.push_back(std::move(gradient));
+  }
+  gradients_.clear();
+  bytes_ = 0;
   return chosen;
 }
 
@@ -159,28 +170,12 @@ absl::Status SyncPolicy::OnToken(absl::string_view what, const StepToken& token,
                              : std::string("has seen no token"),
         "; it was never told of the update between"));
   }
-  ASSIGN_OR_RETURN(const Gradients chosen, FindChosen(what, token));
-  ApplyMean(chosen, tensors, applier);
-  for (const StoredGradient* const gradient : chosen) {
-    newest_chosen_[KeyOf(gradient->sender())] = MarkOf(*gradient);
-  }
-  gradients_.clear();
-  bytes_ = 0;
+  RETURN_IF_ERROR(CheckChosen(what, token));
+  Settle(tensors, applier);
+  update_ = PendingUpdate(TakeChosen(token), tensors);
+  applier.CountUpdate();
   applied_ = update;
   return absl::OkStatus();
-}
-
-void SyncPolicy::ApplyMean(const Gradients& chosen, const TensorTable& tensors,
-                           PartApplier& applier) {
-  const auto count = static_cast<float>(chosen.size());
-  const BlockNumbers numbers(tensors);
-  applier.ApplyToAll([&](int tensor, int64_t block, absl::Span<float> mean) {
-    const int64_t number = numbers.Of(tensor, block);
-    chosen[0]->CopyTo(number, mean);
-    for (size_t i = 1; i < chosen.size(); ++i) chosen[i]->AddTo(number, mean);
-    for (float& value : mean) value /= count;
-  });
-  applier.CountUpdate();
 }
 
 absl::Status SyncPolicy::OnCut(absl::string_view what, const StepToken& token,
@@ -192,6 +187,7 @@ absl::Status SyncPolicy::OnCut(absl::string_view what, const StepToken& token,
                      "token that PauseRounds answers"));
   }
   RETURN_IF_ERROR(OnToken(what, token, tensors, applier));
+  Settle(tensors, applier);
   if (*applied_ == token.round() - 1) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat(
       what, ": the cut is after update ", token.round() - 1,

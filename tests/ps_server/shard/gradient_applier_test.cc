@@ -189,11 +189,12 @@ TEST(GradientApplierTest, TwoThreadsApplyTwoBlocksAtTheSameTime) {
   const MeetingRule rule;
   ShardSnapshot snapshot;
   GradientApplier applier(&team);
-  applier.ApplyToAll(
-      [](int, int64_t block, absl::Span<float> gradient) {
-        for (float& value : gradient) value = static_cast<float>(block + 1);
-      },
-      {&tensors, &rule, &snapshot});
+  applier.ApplyToBlocks({{0, 0, 2 * kBlockElements}},
+                        [](int, int64_t block, absl::Span<float> gradient) {
+                          for (float& value : gradient)
+                            value = static_cast<float>(block + 1);
+                        },
+                        {&tensors, &rule, &snapshot});
   EXPECT_EQ(tensors[0].Stream(0, 0)[0], -1);
   EXPECT_EQ(tensors[0].Stream(1, 0)[0], -2);
 }

@@ -19,7 +19,8 @@ class FakeApplier : public PartApplier {
     steps.push_back(part.step);
     rate_factors.push_back(part.rate_factor);
   }
-  void ApplyToAll(BlockGradient /*gradient*/) override {
+  void ApplyToBlocks(absl::Span<const CheckedSlice> /*slices*/,
+                     BlockGradient /*gradient*/) override {
     ADD_FAILURE() << "a mean in a mode that has none";
   }
   void CountUpdate() override { ++updates; }

@@ -87,6 +87,82 @@ TEST_F(SyncPolicyTest, AStateTensorDecaysOnceARound) {
   EXPECT_EQ(values->back(), 1 - 0.5F + 3);
 }
 
+// An update is made block by block as values are asked for.
+class SyncPolicyPartlyReadTest : public SyncPolicyTest {
+ protected:
+  // After the first round, of which `a_` has read the second block only.
+  SyncPolicyPartlyReadTest() {
+    shard_.PushStep(a_, 1, 1, Gradient(-2));
+    PullRequest request =
+        MakePull(a_, {MakeSlice("weights", kBlockElements, 3)});
+    *request.mutable_token() = token_;
+    const auto read = shard_.shard().Pull(request);
+    EXPECT_THAT(read, IsOk());
+    EXPECT_EQ(ValuesOf<float>(read->data)[0], 3);
+    EXPECT_EQ(shard_.shard().State().version(), 1);
+  }
+
+  // The first value of `slot` of the weights, and the state tensor's, in the
+  // snapshot.
+  std::pair<float, float> InSnapshot(uint64_t snapshot) {
+    std::pair<float, float> values;
+    for (const auto& [tensor, value] : {std::pair("weights", &values.first),
+                                        std::pair("average", &values.second)}) {
+      ReadSnapshotRequest request;
+      *request.mutable_sender() = shard_.chief();
+      *request.mutable_fence() = MakeFence();
+      request.set_snapshot(snapshot);
+      *request.add_slices() = MakeSlice(tensor, 0, 1);
+      const auto part = shard_.shard().ReadSnapshot(request);
+      EXPECT_THAT(part, IsOk());
+      if (part.ok()) *value = ValuesOf<float>(part->data)[0];
+    }
+    return values;
+  }
+
+  const StepToken token_ = MakeToken(2, {MakeChosen(a_, 1)});
+};
+
+TEST_F(SyncPolicyPartlyReadTest, WhoHasNoTokenReadsAllOfIt) {
+  const auto values = shard_.Pull(shard_.chief(), StepToken());
+  ASSERT_THAT(values, IsOk());
+  EXPECT_EQ(values->front(), 3);
+  EXPECT_EQ((*values)[kBlockElements], 3) << "twice";
+  EXPECT_EQ(values->back(), -1) << "the state tensor";
+}
+
+TEST_F(SyncPolicyPartlyReadTest, ACutHasAllOfIt) {
+  const auto cut = Cut(token_);
+  ASSERT_THAT(cut, IsOk());
+  EXPECT_EQ(InSnapshot(cut->snapshot()), std::pair(3.0F, -1.0F));
+}
+
+TEST_F(SyncPolicyPartlyReadTest, ACutBeforeItHasNothingOfIt) {
+  const auto cut = Cut(token_);
+  ASSERT_THAT(cut, IsOk());
+  shard_.PushStep(a_, 2, 2, Gradient(-4));
+  EXPECT_EQ(WeightAfter(MakeToken(3, {MakeChosen(a_, 2)})), 7);
+  EXPECT_EQ(InSnapshot(cut->snapshot()), std::pair(3.0F, -1.0F));
+}
+
+TEST_F(SyncPolicyPartlyReadTest, TheNextRoundGoesOnFromAllOfIt) {
+  shard_.PushStep(b_, 1, 2, Gradient(-1));
+  EXPECT_EQ(WeightAfter(MakeToken(3, {MakeChosen(b_, 1)})), 4);
+}
+
+TEST_F(SyncPolicyPartlyReadTest, APushIsCheckedAgainstAllOfIt) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  ASSERT_THAT(Push(a_, 2, 2, -kMost, SyncShard::kAverage), IsOk());
+  ASSERT_THAT(Push(a_, 2, 2, 0, SyncShard::kFirstBlock), IsOk());
+  ASSERT_THAT(Push(a_, 2, 2, 0, SyncShard::kSecondBlock), IsOk());
+  PullRequest request = MakePull(a_, {MakeSlice("weights", 0, 1)});
+  *request.mutable_token() = MakeToken(3, {MakeChosen(a_, 2)});
+  ASSERT_THAT(shard_.shard().Pull(request), IsOk());
+  EXPECT_THAT(Push(a_, 3, 3, -kMost, SyncShard::kAverage),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("would become infinite")));
+}
+
 TEST_F(SyncPolicyTest, LeavesOutWhatWasNotChosen) {
   shard_.PushStep(a_, 1, 1, Gradient(-2));
   shard_.PushStep(b_, 1, 1, Gradient(-4));
@@ -320,7 +396,9 @@ TEST(SyncPolicyOnAnEmptyShardTest, FollowsEveryToken) {
   class NoApplier : public PartApplier {
    public:
     void Apply(const PushedPart&) override { FAIL(); }
-    void ApplyToAll(BlockGradient) override { FAIL(); }
+    void ApplyToBlocks(absl::Span<const CheckedSlice>, BlockGradient) override {
+      FAIL();
+    }
     void CountUpdate() override { FAIL(); }
   } applier;
   const StepToken token = MakeToken(9, {MakeChosen(MakeSender(1, 1), 4)});
