@@ -238,8 +238,9 @@ check_readme() {
   fi
   help=$(
     for program in bazel-bin/ps_server/ps_server bazel-bin/worker/worker \
-      scripts/*.sh; do
-      "$program" --help && continue
+      "scripts/muster sweep" scripts/*.sh; do
+      # A verb is a word of its own.
+      $program --help && continue
       echo "check.sh: $program --help failed" >&2
       exit 1
     done

@@ -89,6 +89,7 @@ requirements=()
 case "${targets[*]}" in
   *...* | *integration* | *replication*)
     requirements+=(tests/integration/requirements.txt
+      scripts/sweep/requirements.txt
       tests/benchmark/replication/requirements.txt)
     ;;
 esac

@@ -114,6 +114,15 @@ class ReadmeTest(harness.TestCase):
         self.assertIn(os.path.join(train_dir, "result.json"), output)
         self.assertRegex(output, r"checkpoint .*/ckpt-0{11}6")
 
+    def run_sweep(self, command):
+        code, output = self.run_to_end("sweep", [
+            os.path.abspath(command[0]), *command[1:], *SHORT, "--trials=2",
+            "--no_build", "--no_pictures", "--bin_dir=" + os.getcwd(),
+            "--sweep_dir=" + self.path("sweep")],
+            deadline_s=2 * harness.DEADLINE_S)
+        self.assertEqual(code, 0, output)
+        self.assertIn("2 done, 0 pruned, 0 failed", output)
+
     def test_every_command_runs(self):
         ran = 0
         for block in read_blocks():
@@ -129,11 +138,14 @@ class ReadmeTest(harness.TestCase):
                 if is_task(command) or " ".join(command) in NOT_RUN:
                     continue
                 with self.subTest(command=command):
+                    ran += 1
+                    if command[:2] == ["scripts/muster", "sweep"]:
+                        self.run_sweep(command)
+                        continue
                     self.assertEqual(command[0], "scripts/train_local.sh",
                                      "README.md has a command that no test "
                                      "knows")
                     self.run_launcher(command, self.path("run_%d" % ran))
-                    ran += 1
         self.assertGreaterEqual(ran, 4)
 
     def test_is_not_longer_than_150_lines(self):

@@ -1,0 +1,112 @@
+"""The verb `sweep`, from its flags to its report."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+from benchmark import processes
+
+from . import devices, flags, sampler, space, table, trial
+from .definition import check_fields, claim
+from .driver import Driver, say
+from .failure import Failure
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+TARGETS = ("//worker", "//worker/ctl:musterctl")
+
+
+def main(argv):
+    """Returns the exit code."""
+    options = flags.parse(argv)
+    try:
+        return _sweep(options)
+    except (Failure, processes.Failure) as failure:
+        print("muster sweep: %s" % failure, file=sys.stderr)
+        return getattr(failure, "exit_code", 2)
+    except (OSError, ValueError) as error:
+        print("muster sweep: --sweep_dir=%s: %s" % (options.sweep_dir, error),
+              file=sys.stderr)
+        return 2
+
+
+def _sweep(options):
+    parameters = space.parse_all(options.param)
+    fields = [one.field for one in parameters]
+    shares = devices.shares(options.devices, options.parallel)
+    sampler_ = sampler.create(
+        options.sampler, parameters, options.seed, options.maximize,
+        _python() if options.sampler == "tpe" else None)
+    if not options.no_build:
+        _build()
+    for program in ("worker/worker", "worker/ctl/musterctl"):
+        processes.check_program(os.path.join(options.bin_dir, program))
+    check_fields(parameters, options)
+    with claim(options):
+        if options.trials < sampler_.size < math.inf:
+            say("the grid has %d points; --trials=%d takes the first of them" %
+                (sampler_.size, options.trials))
+        driver = Driver(options, sampler_, shares,
+                        trial.load_all(options.sweep_dir, options.metric))
+        try:
+            interrupted = driver.run()
+        finally:
+            table.write_csv(options.sweep_dir, driver.trials, fields,
+                            options.metric)
+        if interrupted is not None:
+            return 128 + interrupted
+        return _report(driver, options, parameters, fields)
+
+
+def _build():
+    for command in ([os.path.join(processes.ROOT, "scripts/install_deps.sh")],
+                    ["bazel", "build", *TARGETS]):
+        if subprocess.run(command, cwd=processes.ROOT, check=False,
+                          stdin=subprocess.DEVNULL).returncode != 0:
+            raise Failure("%s failed; --no_build uses what is there" %
+                          " ".join(command), exit_code=1)
+
+
+def _python():
+    return processes.python_with(os.path.join(FOLDER, "requirements.txt"))
+
+
+def _report(driver, options, parameters, fields):
+    found = table.best(driver.trials, options.maximize)
+    if found is None:
+        raise Failure("no trial is done; %s/sweep.csv says how each has ended" %
+                      options.sweep_dir, exit_code=1)
+    print(table.text_table(driver.trials, fields, options.metric,
+                           options.maximize))
+    say("table       %s/sweep.csv" % options.sweep_dir)
+    if not options.no_pictures:
+        _draw(driver.trials, options, parameters)
+    say("best, once more with the whole machine:")
+    worker = os.path.join(options.bin_dir, "worker/worker")
+    print(table.best_command(found, options.sweep_dir, min(
+        worker, os.path.relpath(worker), key=len), driver.flags_of))
+    return 0
+
+
+def _draw(trials, options, parameters):
+    """A line says why not, where the packages cannot be had."""
+    document = json.dumps({
+        "sweep_dir": options.sweep_dir, "metric": options.metric,
+        "maximize": options.maximize,
+        "parameters": [vars(one) for one in parameters],
+        "trials": [dict(vars(one), value=one.value()) for one in trials
+                   if one.value() is not None]})
+    try:
+        python = _python()
+    except (processes.Failure, OSError) as failure:
+        say("no picture and no hparams: %s" % failure)
+        return
+    for program, what in (("picture.py", "picture"), ("hparams.py", "hparams")):
+        done = subprocess.run([python, os.path.join(FOLDER, program)],
+                              input=document, text=True, capture_output=True,
+                              check=False)
+        if done.returncode == 0:
+            say("%-11s %s" % (what, done.stdout.strip()))
+        else:
+            say("no %s: %s" % (what, done.stderr.strip()[-2000:]))

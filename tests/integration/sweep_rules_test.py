@@ -1,0 +1,217 @@
+"""The rules of `muster sweep`: values, samplers, pruners, tables."""
+
+import csv
+import os
+
+from scripts.sweep import pruner, sampler, space, table, trial
+from scripts.sweep.failure import Failure
+from tests.integration import harness
+
+METRIC = "test_loss"
+LESS, MORE = 1, -1
+
+
+def made(number, values, state="DONE"):
+    """A trial with an evaluation every 10 steps; the last is its result."""
+    one = trial.Trial("sweep", number, METRIC)
+    one.state = state
+    one.parameters = {"x": str(number)}
+    one.all_evaluations = [[10 * (i + 1), {METRIC: value}]
+                           for i, value in enumerate(values)]
+    if values and state == "DONE":
+        one.figures = {METRIC: values[-1]}
+    return one
+
+
+def suggested(name, texts, count, seed=1):
+    found = sampler.create(name, space.parse_all(texts), seed, False, None)
+    return [found.suggest(i, []) for i in range(count)]
+
+
+class SpaceTest(harness.TestCase):
+
+    def test_values_stay_within_both_ends(self):
+        for text, low, high in (("x=log:1e-5:0.1", 1e-5, 0.1),
+                                ("x=uniform:-1.23456789:2", -1.23456789, 2)):
+            one = space.parse(text)
+            self.assertEqual(float(one.at(0.0)), low)
+            self.assertLess(float(one.at(0.5)), high)
+            self.assertEqual([float(end) for end in one.ends()], [low, high])
+
+    def test_a_log_scale_is_even_in_powers(self):
+        one = space.parse("x=log:1e-4:1:5")
+        self.assertEqual([float(point) for point in one.points],
+                         [1e-4, 1e-3, 1e-2, 1e-1, 1.0])
+
+    def test_whole_numbers_include_both_ends(self):
+        one = space.parse("x=int:3:5")
+        self.assertEqual(one.all(), ["3", "4", "5"])
+        self.assertEqual([one.at(part) for part in (0.0, 0.34, 0.999)],
+                         ["3", "4", "5"])
+
+    def test_a_choice_goes_through_as_it_is(self):
+        one = space.parse("x=choice:relu,{a: 1}")
+        self.assertEqual([one.at(0.0), one.at(0.5)], ["relu", "{a: 1}"])
+
+    def test_mistakes_are_named(self):
+        for text, words in (
+                ("x", "wanted FIELD=DISTRIBUTION"),
+                ("x=uniforn:0:1", "did you mean 'uniform'?"),
+                ("x=log:0:1", "0 < LO < HI"), ("x=int:5:5", "LO < HI"),
+                ("x=int:1.5:3", "in numbers"), ("x=uniform:0", "in numbers"),
+                ("x=uniform:nan:1", "LO < HI"), ("x=uniform:0:inf", "LO < HI"),
+                ("x=uniform:0:1:1", "2 POINTS"),
+                ("x=uniform:0:1:2:3", "LO < HI"),
+                ("x=choice:a,,b", "choice:A,B,C"),
+                ("x=choice:a,a", "each once")):
+            with self.subTest(text), self.assertRaises(Failure) as raised:
+                space.parse(text)
+            self.assertIn(words, str(raised.exception))
+            self.assertIn(text, str(raised.exception))
+        with self.assertRaisesRegex(Failure, "'x' is given twice"):
+            space.parse_all(["x=int:1:2", "x=choice:a"])
+
+
+class SamplerTest(harness.TestCase):
+    TEXTS = ["rate=log:1e-5:0.1", "batch=choice:32,64", "width=int:8:64"]
+
+    def test_the_same_seed_gives_the_same_trials_in_any_order(self):
+        found = sampler.create("random", space.parse_all(self.TEXTS), 1, False,
+                               None)
+        forward = suggested("random", self.TEXTS, 20)
+        self.assertEqual([found.suggest(i, []) for i in reversed(range(20))],
+                         forward[::-1])
+        self.assertNotEqual(suggested("random", self.TEXTS, 20, 2), forward)
+        self.assertEqual(len({one["rate"] for one in forward}), 20)
+
+    def test_random_values_fill_the_range(self):
+        found = suggested("random", self.TEXTS, 400)
+        for low, high in ((1e-5, 1e-4), (1e-2, 1e-1)):
+            inside = [one for one in found if low <= float(one["rate"]) < high]
+            # A quarter of 400; five deviations of 8.7 are 43.
+            self.assertLess(abs(len(inside) - 100), 43)
+
+    def test_a_grid_has_every_point_once(self):
+        texts = ["rate=log:1e-2:1:3", "batch=choice:32,64", "width=int:1:3"]
+        found = sampler.create("grid", space.parse_all(texts), 1, False, None)
+        self.assertEqual(found.size, 18)
+        points = [tuple(found.suggest(i, []).values()) for i in range(18)]
+        self.assertEqual(len(set(points)), 18)
+        self.assertEqual(points[:2], [("0.01", "32", "1"), ("0.01", "32", "2")])
+
+    def test_a_grid_wants_points(self):
+        with self.assertRaisesRegex(Failure, r"rate=log:1e-05:0\.1:5"):
+            suggested("grid", self.TEXTS, 1)
+
+
+class PrunerTest(harness.TestCase):
+
+    def hopeless(self, name, one, others, sign=LESS):
+        return pruner.is_hopeless(name, one, [*others, one], sign)
+
+    def test_median_prunes_what_is_worse_at_the_same_step(self):
+        others = [made(i, [value, 0.0]) for i, value in enumerate((1, 2, 3))]
+        for value, less, more in ((1.5, False, True), (2, False, False),
+                                  (2.5, True, False)):
+            one = made(3, [value], "RUNNING")
+            self.assertIs(self.hopeless("median", one, others), less)
+            self.assertIs(self.hopeless("median", one, others, MORE), more)
+
+    def test_median_waits_for_three_trials_that_are_done(self):
+        others = [made(0, [1]), made(1, [1]), made(2, [1], "PRUNED"),
+                  made(3, [1], "RUNNING")]
+        self.assertFalse(
+            self.hopeless("median", made(4, [9], "RUNNING"), others))
+
+    def test_median_compares_with_the_last_evaluation_before(self):
+        others = [made(i, [1]) for i in range(3)]
+        self.assertTrue(
+            self.hopeless("median", made(4, [0, 9], "RUNNING"), others))
+
+    def test_asha_keeps_a_third_on_each_rung(self):
+        others = [made(i, [i], "PRUNED") for i in range(5)]
+        for value, pruned in ((-1, False), (0.5, False), (1.5, True)):
+            one = made(5, [value], "RUNNING")
+            self.assertIs(self.hopeless("asha", one, others), pruned)
+
+    def test_asha_looks_at_the_last_of_evaluations_1_3_9(self):
+        others = [made(i, [0] * 9) for i in range(3)]
+        for bad in range(9):
+            values = [0] * bad + [1] + [0] * (8 - bad)
+            pruned = [count for count in range(1, 10) if self.hopeless(
+                "asha", made(3, values[:count], "RUNNING"), others)]
+            self.assertEqual(pruned, {0: [1, 2], 2: [3, 4, 5, 6, 7, 8],
+                                      8: [9]}.get(bad, []))
+
+    def test_asha_lets_the_first_go_on_until_others_come(self):
+        one = made(0, [5, 5], "RUNNING")
+        self.assertFalse(self.hopeless("asha", one, []))
+        self.assertTrue(
+            self.hopeless("asha", one, [made(1, [4], "RUNNING")]))
+
+    def test_none_prunes_nothing(self):
+        others = [made(i, [1]) for i in range(9)]
+        self.assertFalse(
+            self.hopeless("none", made(9, [9], "RUNNING"), others))
+
+
+class TrialTest(harness.TestCase):
+
+    def test_reads_an_evaluation_of_a_workers_line(self):
+        stamp = "2026-11-24 12:12:39.053 I /job:worker/task:0 "
+        self.assertEqual(
+            trial.read_evaluation(
+                stamp + "step=20 test_accuracy=0.5000 test_loss=-nan"),
+            (20, {"test_accuracy": 0.5}))
+        for line in ("step=60 loss=0.77 left=0s", "saved ckpt-0", ""):
+            self.assertIsNone(trial.read_evaluation(stamp + line))
+
+    def test_a_trial_that_went_back_evaluates_again(self):
+        one = made(0, [3, 2, 1], "RUNNING")
+        one.add_evaluation(20, {METRIC: 7})
+        self.assertEqual(one.evaluations(), [(10, 3), (20, 7)])
+
+    def test_comes_back_from_its_folder(self):
+        one = made(12, [2, 1])
+        one.folder = self.path("trial-0012")
+        one.save()
+        os.makedirs(self.path("trial-0013"))
+        found, = trial.load_all(self.dir, METRIC)
+        self.assertEqual(dict(vars(found), folder=""),
+                         dict(vars(one), folder=""))
+
+
+class TableTest(harness.TestCase):
+
+    def test_the_best_is_the_first_of_the_best(self):
+        trials = [made(0, [2]), made(1, [1]), made(2, [1]),
+                  made(3, [0], "PRUNED"), made(4, [], "FAILED")]
+        self.assertEqual(table.best(trials, False).number, 1)
+        self.assertEqual(table.best(trials, True).number, 0)
+        self.assertIsNone(table.best(trials[3:], False))
+
+    def test_csv_has_a_row_for_each_trial(self):
+        trials = [made(0, [2]), made(1, [5], "PRUNED"), made(2, [], "FAILED")]
+        trials[0].figures["test_accuracy"] = 0.5
+        trials[2].error = "exit code 1: \"bad\", it said"
+        table.write_csv(self.dir, trials, ["x"], METRIC)
+        with open(self.path("sweep.csv"), encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+        self.assertEqual(rows, [
+            ["trial", "state", "x", METRIC, "test_accuracy", "seconds",
+             "error"],
+            ["0", "DONE", "0", "2", "0.5", "0.0", ""],
+            ["1", "PRUNED", "1", "5", "", "0.0", ""],
+            ["2", "FAILED", "2", "", "", "0.0", trials[2].error]])
+
+    def test_table_is_of_the_best_in_order(self):
+        trials = [made(0, [2]), made(1, [1]), made(2, [9], "PRUNED")]
+        lines = table.text_table(trials, ["x"], METRIC, False).splitlines()
+        self.assertEqual(lines[0], "| trial | test_loss | x | seconds |")
+        self.assertEqual(lines[2:], [
+            "| 1 | 1 | 1 | 0 |", "| 0 | 2 | 0 | 0 |",
+            "2 done, 1 pruned, 0 failed"])
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,171 @@
+"""scripts/muster sweep: trials, a driver that is killed, bad input."""
+
+import csv
+import json
+import os
+import shlex
+import signal
+
+from tests.integration import harness
+
+MUSTER = os.path.abspath("scripts/muster")
+RATES = "--param=optimizer.sgd.learning_rate=choice:0.1,0.2,0.3,0.4"
+ENDLESS = 10**9
+
+
+class SweepTest(harness.TestCase):
+
+    def command(self, *flags, steps=300):
+        training = self.write("training.textproto",
+                              harness.softmax_regression(steps))
+        return [MUSTER, "sweep", "--training=" + training, "--sampler=grid",
+                "--metric=test_accuracy", "--maximize", "--no_build",
+                "--bin_dir=" + os.getcwd(),
+                "--sweep_dir=" + self.path("sweep"), *flags]
+
+    def sweep(self, *flags, steps=300):
+        return self.run_to_end(
+            "sweep", self.command("--no_pictures", *flags, steps=steps))
+
+    def trial_file(self, number):
+        with open(self.path("sweep/trial-%04d/trial.json" % number),
+                  encoding="utf-8") as file:
+            return file.read()
+
+    def states(self):
+        with open(self.path("sweep/sweep.csv"), encoding="utf-8") as file:
+            return [row["state"] for row in csv.DictReader(file)]
+
+    def test_killed_it_goes_on_and_keeps_what_has_ended(self):
+        driver = self.start("driver", self.command(RATES))
+        driver.wait_for(r"2 of 4 ended, 1 running, best test_accuracy=\S+ ")
+        driver.kill()
+        kept = {number: text for number, text in
+                ((i, self.trial_file(i)) for i in range(3))
+                if json.loads(text)["state"] == "DONE"}
+        self.assertGreaterEqual(len(kept), 2)
+        code, output = self.sweep(RATES)
+        self.assertEqual(code, 0, output)
+        self.assertEqual(output.count(" DONE in "), 4 - len(kept), output)
+        for number, text in kept.items():
+            self.assertEqual(self.trial_file(number), text)
+        self.assertEqual(self.states(), ["DONE"] * 4)
+        self.assertIn("| trial | test_accuracy | optimizer.sgd.learning_rate |",
+                      output)
+        # The last line is a command.
+        code, output = self.run_to_end(
+            "best", shlex.split(output.splitlines()[-1]))
+        self.assertEqual(code, 0, output)
+
+    def test_a_trial_that_fails_is_one_line(self):
+        # There is no cache folder, so no packages for the picture, either.
+        code, output = self.run_to_end("sweep", self.command(
+            "--param=optimizer.sgd.learning_rate=choice:1e38,0.1"),
+            env=dict(os.environ, XDG_CACHE_HOME=self.write("file", "")))
+        self.assertEqual(code, 0, output)
+        self.assertIn("no picture and no hparams: ", output)
+        self.assertRegex(output, r"trial 0 FAILED in .*=1e38: exit code 1: "
+                         r"step .* a smaller learning rate often helps")
+        self.assertEqual(self.states(), ["FAILED", "DONE"])
+        self.assertIn("1 done, 0 pruned, 1 failed", output)
+
+    def test_no_trial_that_is_done_is_a_failure(self):
+        code, output = self.sweep(
+            "--param=optimizer.sgd.learning_rate=choice:1e38")
+        self.assertEqual(code, 1, output)
+        self.assertIn("no trial is done", output)
+
+    def test_a_signal_has_the_trials_save_and_end(self):
+        driver = self.start("driver", self.command(
+            "--param=optimizer.sgd.learning_rate=choice:0.3,1e-6,0.1",
+            "--set=evaluation.every_steps=200", "--pruner=asha", "--parallel=2",
+            "--set=input.synthetic_test_examples=50", steps=ENDLESS))
+        # The second one, whichever of the two is faster.
+        driver.wait_for(r"trial \d PRUNED in ")
+        driver.send(signal.SIGTERM)
+        self.assertEqual(driver.wait(), 128 + signal.SIGTERM)
+        states = self.states()
+        self.assertIn("PRUNED", states)
+        self.assertNotIn("FAILED", states)
+        stopped = states.index("INTERRUPTED")
+        saved = os.listdir(self.path("sweep/trial-%04d/run" % stopped))
+        self.assertGreaterEqual(
+            sum(name.startswith("ckpt-") for name in saved), 1)
+
+    def test_a_card_is_all_that_its_trial_sees(self):
+        os.makedirs(self.path("bin/worker/ctl"))
+        os.symlink(harness.binary("worker/ctl/musterctl"),
+                   self.path("bin/worker/ctl/musterctl"))
+        worker = self.write("bin/worker/worker",
+                            "#!/bin/sh\necho card $CUDA_VISIBLE_DEVICES $*\n"
+                            "exit 3\n")
+        os.chmod(worker, 0o755)
+        code, output = self.run_to_end("sweep", self.command(
+            RATES, "--devices=gpu:1,cpu:0", "--bin_dir=" + self.path("bin")),
+            env=dict(os.environ, CUDA_VISIBLE_DEVICES="4,7"))
+        self.assertEqual(code, 1, output)
+        self.assertRegex(output, "exit code 3: card 7 --standalone .*"
+                         "--device=cuda --cpus=")
+        self.assertRegex(output, "exit code 3: card --standalone .*"
+                         "--device=cpu --cpus=")
+
+    def test_two_drivers_are_not_one(self):
+        driver = self.start("driver", self.command(
+            RATES, "--param=stop.steps=choice:9,%d" % ENDLESS))
+        driver.wait_for("1 of 8 ended, 1 running")
+        code, output = self.sweep(
+            RATES, "--param=stop.steps=choice:9,%d" % ENDLESS)
+        self.assertEqual((code, "another sweep runs there" in output),
+                         (2, True), output)
+
+    def test_mistakes_before_the_first_trial_are_named(self):
+        for flags, words in (
+                (["--param=optimizer.sgd.learning_rat=choice:0.1"],
+                 "did you mean 'learning_rate'?"),
+                (["--param=optimizer.sgd.learning_rate=choice:0.1,-1"],
+                 "'learning_rate' must be > 0, found -1"),
+                (["--param=optimizer.sgd.learning_rate=choise:0.1"],
+                 "did you mean 'choice'?"),
+                ([RATES, "--devices=gpu:99"], "wanted 'gpu:99', found"),
+                ([RATES, "--devices=cpu:0", "--parallel=2"],
+                 "wanted a device for each"),
+                ([RATES, "--bin_dir=/nowhere"], "no program at '/nowhere")):
+            code, output = self.sweep(*flags)
+            self.assertEqual((code, words in output), (2, True), output)
+            self.assertFalse(os.path.exists(self.path("sweep")))
+
+    def test_a_folder_is_of_one_sweep_and_of_any_metric(self):
+        rates = "--param=optimizer.sgd.learning_rate=choice:0.1,0.2"
+        code, output = self.sweep(rates, "--metric=test_acuracy")
+        self.assertEqual(
+            (code, "did you mean 'test_accuracy'?" in output), (2, True),
+            output)
+        code, output = self.sweep(rates)
+        self.assertEqual(code, 0, output)
+        before = self.trial_file(0)
+        code, output = self.sweep(rates, "--metric=examples", "--trials=1")
+        self.assertEqual((code, " DONE in " in output), (0, False), output)
+        for flags in ([RATES], [rates, "--seed=2"], [rates, "--set=seed=2"]):
+            code, output = self.sweep(*flags)
+            self.assertEqual((code, "is of another sweep" in output),
+                             (2, True), output)
+        code, output = self.sweep(rates, steps=301)
+        self.assertIn("is of another sweep: its --training", output)
+        self.assertEqual(self.trial_file(0), before)
+        code, output = self.sweep(rates, "--sweep_dir=" + self.dir)
+        self.assertEqual((code, "wanted a new folder" in output), (2, True))
+
+
+class MusterTest(harness.TestCase):
+
+    def test_an_unknown_verb_gets_the_nearest(self):
+        code, output = self.run_to_end("muster", [MUSTER, "swep"])
+        self.assertEqual((code, "did you mean 'sweep'?" in output), (2, True))
+
+    def test_help_lists_the_verbs(self):
+        code, output = self.run_to_end("muster", [MUSTER, "--help"])
+        self.assertEqual((code, "muster sweep " in output), (0, True))
+
+
+if __name__ == "__main__":
+    harness.main()
