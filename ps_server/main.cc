@@ -88,7 +88,7 @@ CommandLineOptions DescribeCommandLine() {
       "--task_index=0";
   options.version = absl::StrCat("muster ", kMusterVersion, " (protocol ",
                                  kProtocolVersion, ")");
-  options.flags_file = "ps_server/main.cc";
+  options.flags_files = {"ps_server/main.cc"};
   options.groups = {
       {"Cluster",
        {"cluster", "ps_hosts", "worker_hosts", "job_name", "task_index"}},

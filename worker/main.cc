@@ -42,6 +42,7 @@
 #include "worker/client/link/shard_link.h"
 #include "worker/ctl/retired_flags.h"
 #include "worker/input/input_threads.h"
+#include "worker/saved_model_flags.h"
 #include "worker/session/session_messages.h"
 #include "worker/standalone_links.h"
 #include "worker/task/compute_cores.h"
@@ -143,19 +144,6 @@ ABSL_FLAG(absl::Duration, progress_every, absl::Seconds(10),
           "Between progress lines where there is no terminal; 0: each step.");
 ABSL_FLAG(std::string, log_level, "info",
           "trace, debug, info, warning, error, critical or off.");
-ABSL_FLAG(bool, evaluate, false,
-          "Train nothing: evaluate what is in --train_dir (its newest "
-          "checkpoint) or --init_from on the test half of the data.");
-ABSL_FLAG(bool, predict, false,
-          "Train nothing: write to --output what the model in --train_dir or "
-          "--init_from says of each row of the test half.");
-ABSL_FLAG(std::string, output, "",
-          "--predict: the file to write, which ends in .csv, .jsonl or .npy. "
-          "--evaluate: a file for the figures as JSON.");
-ABSL_FLAG(
-    std::string, predict_values, "auto",
-    "class, probabilities or outputs; auto: probabilities, or the outputs "
-    "of a model whose loss has none.");
 ABSL_FLAG(bool, list, false, "Now musterctl list; goes with the next release.");
 ABSL_FLAG(bool, list_devices, false, "Print the devices, and end.");
 
@@ -185,7 +173,7 @@ CommandLineOptions DescribeCommandLine() {
       "      --training=worker/model/zoo/mnist_cnn.textproto --train_dir=run1";
   options.version = absl::StrCat("muster ", kMusterVersion, " (protocol ",
                                  kProtocolVersion, ")");
-  options.flags_file = "worker/main.cc";
+  options.flags_files = {"worker/main.cc", kSavedModelFlagsFile};
   options.groups = {
       {"Cluster",
        {"cluster", "ps_hosts", "worker_hosts", "job_name", "task_index",
@@ -209,10 +197,6 @@ CommandLineOptions DescribeCommandLine() {
   options.repeated_flags = {"set", "init_from_map"};
   options.flags_from_zero = {"progress_every"};
   return options;
-}
-
-bool UsesSavedModel() {
-  return absl::GetFlag(FLAGS_evaluate) || absl::GetFlag(FLAGS_predict);
 }
 
 absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
@@ -417,38 +401,21 @@ absl::Status CheckNoStepFlags(const char* who) {
       "--devices and --num_devices: ", who, " has one; use --device"));
 }
 
-absl::StatusOr<PredictionValues> PredictionValuesFlag() {
-  const std::string text = absl::GetFlag(FLAGS_predict_values);
-  if (text == "auto") return PredictionValues::kAuto;
-  if (text == "class") return PredictionValues::kClass;
-  if (text == "probabilities") return PredictionValues::kProbabilities;
-  if (text == "outputs") return PredictionValues::kOutputs;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--predict_values: wanted auto, class, probabilities or "
-                   "outputs, found '",
-                   text, "'"));
-}
-
 absl::StatusOr<SavedRunOptions> MakeSavedRunOptions(
     const ResolvedCluster& cluster, const TrainingSpec& training,
     const CommandLine& command_line) {
-  if (absl::GetFlag(FLAGS_evaluate) && absl::GetFlag(FLAGS_predict)) {
-    return absl::InvalidArgumentError(
-        "--evaluate and --predict: wanted one of them");
-  }
-  RETURN_IF_ERROR(CheckNoStepFlags("a trained model"));
   SavedRunOptions options;
+  RETURN_IF_ERROR(ReadSavedModelFlags(&options));
+  RETURN_IF_ERROR(CheckNoStepFlags("a trained model"));
   options.model.training = training;
   options.model.log_device_placement =
       absl::GetFlag(FLAGS_log_device_placement);
   options.model.reporter = MakePrinting(PrintingFlags(cluster.task)).reporter;
   options.train_dir = absl::GetFlag(FLAGS_train_dir);
-  options.output = absl::GetFlag(FLAGS_output);
   ASSIGN_OR_RETURN(options.model.device_choice, DeviceFlags());
   ASSIGN_OR_RETURN(options.model.compute_threads,
                    SetUpCores(cluster, training.input()));
   ASSIGN_OR_RETURN(options.init, InitFlags(command_line));
-  ASSIGN_OR_RETURN(options.values, PredictionValuesFlag());
   return options;
 }
 
@@ -457,19 +424,11 @@ int RunSavedModel(const ResolvedCluster& cluster, const TrainingSpec& training,
                   const CommandLine& command_line) {
   auto options = MakeSavedRunOptions(cluster, training, command_line);
   if (!options.ok()) return Fail(options.status());
-  StopLatch latch;
-  options->latch = &latch;
-  const StopSignals signals([&latch](int signal) {
-    latch.Stop({128 + signal, absl::StrCat("signal ", signal)});
-  });
-  const absl::Status status = absl::GetFlag(FLAGS_predict)
-                                  ? PredictSaved(*options)
-                                  : EvaluateSaved(*options);
-  if (absl::IsCancelled(status)) return latch.Wait().exit_code;
-  if (status.ok()) return kExitDone;
-  const int exit_code = Fail(status);
-  return absl::IsFailedPrecondition(status) ? int{kExitBadCheckpoint}
-                                            : exit_code;
+  const absl::StatusOr<int> ended = UseSavedModel(*std::move(options));
+  if (ended.ok()) return *ended;
+  const int exit_code = Fail(ended.status());
+  return absl::IsFailedPrecondition(ended.status()) ? int{kExitBadCheckpoint}
+                                                    : exit_code;
 }
 
 int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
@@ -548,11 +507,8 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
   if (UsesSavedModel()) {
     return RunSavedModel(cluster, *training, command_line);
   }
-  if (!absl::GetFlag(FLAGS_output).empty()) {
-    return Fail(absl::InvalidArgumentError(
-        "--output is for --predict and --evaluate; a training writes to "
-        "--train_dir"));
-  }
+  const absl::Status trains = CheckSavedModelFlagsUnused();
+  if (!trains.ok()) return Fail(trains);
   if (cluster.task.job() == kEvaluatorJob) {
     return RunEvaluator(cluster, *std::move(training), clock);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
@@ -38,7 +39,10 @@ bool Contains(const std::vector<std::string>& names, absl::string_view name) {
 Flags OwnFlags(const CommandLineOptions& options) {
   Flags flags;
   for (const auto& [name, flag] : absl::GetAllFlags()) {
-    if (absl::EndsWith(flag->Filename(), options.flags_file)) {
+    const auto defines = [&, path = flag->Filename()](const std::string& end) {
+      return absl::EndsWith(path, end);
+    };
+    if (absl::c_any_of(options.flags_files, defines)) {
       flags.emplace(std::string(name), flag);
     }
   }

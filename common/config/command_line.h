@@ -23,9 +23,9 @@ struct CommandLineOptions {
   std::string summary;
   // Printed by `--version`.
   std::string version;
-  // The end of the path of the file with the program's ABSL_FLAGs,
+  // The ends of the paths of the files with the program's ABSL_FLAGs,
   // "worker/main.cc". Flags of other files are not the user's.
-  std::string flags_file;
+  std::vector<std::string> flags_files;
   // Flags in no group come last, under "Other flags".
   std::vector<FlagGroup> groups;
   // Flags that may be given several times. Their values are collected in

@@ -13,6 +13,8 @@
 #include "worker/hook/tensor_summaries.h"
 #include "worker/hook/training_summaries.h"
 #include "worker/input/image/example_pixels.h"
+#include "worker/input/image/png_encoder.h"
+#include "worker/metric/table_picture.h"
 
 namespace muster {
 namespace {
@@ -35,6 +37,17 @@ std::unique_ptr<Hook> MakeSessionSummaries(const TrainingSpec& training,
       [writer, graph = parts.graph](int64_t global_step) {
         writer->AddGraph(global_step, graph);
       });
+}
+
+// Adds test_NAME, the table as a picture.
+absl::Status AddTable(const MetricResult::Table& table, Summary* summary) {
+  ASSIGN_OR_RETURN(const TablePicture picture, DrawTable(table));
+  ASSIGN_OR_RETURN(
+      const std::string png,
+      EncodePng({picture.side, picture.side, /*channels=*/1, picture.pixels}));
+  AddImages(absl::StrCat("test_", table.name), picture.side, picture.side,
+            {png}, summary);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -77,13 +90,21 @@ std::unique_ptr<InputImages> MakeInputImages(const SummarySpec& summary,
       parts.read_examples, WriteTo(parts.writer), parts.reporter);
 }
 
-Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer) {
-  return [writer](int64_t global_step, const EvaluationResult& result) {
+Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer,
+                                             Reporter reporter) {
+  return [writer, reporter](int64_t global_step,
+                            const EvaluationResult& result) {
     Summary summary;
     for (const MetricResult::Value& value : result.metrics.values) {
       AddScalar(absl::StrCat("test_", value.name), value.value, &summary);
     }
     AddScalar("test_loss", result.loss, &summary);
+    for (const MetricResult::Table& table : result.metrics.tables) {
+      const absl::Status status = AddTable(table, &summary);
+      if (status.ok()) continue;
+      reporter.Info(absl::StrCat("no picture of test_", table.name, " at step ",
+                                 global_step, ": ", status.message()));
+    }
     writer->Add(global_step, std::move(summary));
   };
 }

@@ -49,10 +49,11 @@ absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
 std::unique_ptr<InputImages> MakeInputImages(const SummarySpec& summary,
                                              const SummaryParts& parts);
 
-// Writes what the chief's evaluations find: test_loss, and test_NAME of each
-// metric.
-// REQUIRES: `writer` is not null.
-Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer);
+// Writes what evaluations find: test_loss, and test_NAME of each metric, a
+// table as a picture. One that cannot be drawn is said. REQUIRES: `writer` is
+// not null.
+Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer,
+                                             Reporter reporter);
 
 // `begin`, but what a save writes, it writes after the points up to its step:
 // if the process is killed and the training goes on from that checkpoint, its

@@ -141,7 +141,7 @@ void EvaluatorTask::Report(const CheckpointReader& reader,
     // A process before this one, or the training before it went back, may have
     // drawn these steps.
     if (last_step_ < 0 || step <= last_step_) summaries_->AddSessionStart(step);
-    MakeEvaluationSummaries(summaries_.get())(step, result);
+    MakeEvaluationSummaries(summaries_.get(), options_.reporter)(step, result);
   }
   last_step_ = step;
   const absl::Status written =

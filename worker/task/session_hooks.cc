@@ -97,7 +97,7 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
       });
   if (parts.summaries.writer != nullptr) {
     hooks->evaluation_->AddListener(
-        MakeEvaluationSummaries(parts.summaries.writer));
+        MakeEvaluationSummaries(parts.summaries.writer, parts.reporter));
   }
   hooks->AddInputImages(options.training.summary(), parts.summaries);
   return hooks;

@@ -261,7 +261,7 @@ int Main(int argc, char** argv) {
   options.program = "data_plane";
   options.summary = "Measures one figure of the data plane.";
   options.version = absl::StrCat("muster ", kMusterVersion);
-  options.flags_file = "tests/benchmark/data_plane/main.cc";
+  options.flags_files = {"tests/benchmark/data_plane/main.cc"};
   const CommandLine line = ParseCommandLine(
       std::vector<std::string>(argv + 1, argv + argc), options);
   std::fputs(line.out.c_str(), stdout);

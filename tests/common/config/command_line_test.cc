@@ -34,7 +34,8 @@ class CommandLineTest : public testing::Test {
     options.program = "worker";
     options.summary = "Trains. Example: worker --standalone";
     options.version = "muster 1.2.3";
-    options.flags_file = "common/config/command_line_test.cc";
+    options.flags_files = {"common/other.cc",
+                           "common/config/command_line_test.cc"};
     options.groups = {{"Cluster", {"cluster", "task_index", "standalone"}}};
     options.repeated_flags = {"set"};
     options.flags_from_zero = {"progress_every"};

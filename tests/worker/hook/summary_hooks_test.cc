@@ -3,19 +3,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "tests/common/summary/read_events.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_file_system.h"
 #include "tests/testing/status_matchers.h"
+#include "worker/input/image/image_decoder.h"
 
 namespace muster {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
 
@@ -42,19 +47,25 @@ class SummaryHooksTest : public ::testing::Test {
     return *std::move(hooks);
   }
 
-  // The tags of all points on the disk.
-  std::set<std::string> Tags() {
-    std::set<std::string> tags;
+  // All points on the disk, by tag.
+  std::map<std::string, Summary::Value> Points() {
+    std::map<std::string, Summary::Value> points;
     const auto names = files_.List("logs/chief");
-    if (!names.ok()) return tags;
+    if (!names.ok()) return points;
     for (const std::string& name : *names) {
       for (const Event& event :
            ReadEvents(files_.Contents("logs/chief/" + name))) {
         for (const auto& value : event.summary().value()) {
-          tags.insert(value.tag());
+          points[value.tag()] = value;
         }
       }
     }
+    return points;
+  }
+
+  std::set<std::string> Tags() {
+    std::set<std::string> tags;
+    for (const auto& [tag, value] : Points()) tags.insert(tag);
     return tags;
   }
 
@@ -78,12 +89,50 @@ TEST_F(SummaryHooksTest, OneStepFillsTheCurves) {
   step.tensors = {};
   step.global_step = 1;
   for (const auto& hook : hooks) ASSERT_THAT(hook->AfterStep(step), IsOk());
-  MakeEvaluationSummaries(writer_.get())(1, {10, 1, {{{"accuracy", 0.5}}, {}}});
+  MakeEvaluationSummaries(writer_.get(), {})(
+      1, {10, 1, {{{"accuracy", 0.5}}, {}}});
   writer_->Flush();
   EXPECT_THAT(Tags(), IsSupersetOf(
                           {"training_spec", "loss", "accuracy", "learning_rate",
                            "gradient_norm", "global_step_per_s", "parameters/w",
                            "gradients/w", "test_accuracy", "test_loss"}));
+}
+
+TEST_F(SummaryHooksTest, ATableOfAnEvaluationIsAPicture) {
+  const MetricResult::Table table = {"confusion_matrix", {{3, 1}, {0, 2}}};
+  MakeEvaluationSummaries(writer_.get(), {})(7, {6, 1, {{}, {table}}});
+  writer_->Flush();
+  const auto points = Points();
+  ASSERT_EQ(points.count("test_confusion_matrix"), 1u);
+  const Summary::Value& point = points.at("test_confusion_matrix");
+  EXPECT_EQ(point.metadata().plugin_data().plugin_name(), "images");
+  // Width, height, and the picture.
+  const auto& strings = point.tensor().string_val();
+  ASSERT_EQ(strings.size(), 3);
+  EXPECT_EQ(strings[0], "320");
+  EXPECT_EQ(strings[1], "320");
+  ImageDecoder reader = ImageDecoder::Create({1}).value();
+  const auto image = reader.Decode(
+      {reinterpret_cast<const uint8_t*>(strings[2].data()), strings[2].size()});
+  ASSERT_THAT(image, IsOk());
+  EXPECT_EQ(image->width, 320);
+  // The first row's counts, and the second's.
+  EXPECT_EQ(image->pixels.front(), 64);
+  EXPECT_EQ(image->pixels[319], 191);
+  EXPECT_EQ(image->pixels[319 * 320], 255);
+  EXPECT_EQ(image->pixels.back(), 0);
+}
+
+TEST_F(SummaryHooksTest, ATableThatCannotBeDrawnIsSaid) {
+  std::string said;
+  const Reporter reporter([&](Reporter::Level, absl::string_view line) {
+    absl::StrAppend(&said, line);
+  });
+  const MetricResult::Table table = {"pairs", {{3, 1}}};
+  MakeEvaluationSummaries(writer_.get(), reporter)(7, {6, 1, {{}, {table}}});
+  writer_->Flush();
+  EXPECT_THAT(said, HasSubstr("no picture of test_pairs at step 7: "));
+  EXPECT_EQ(Tags(), std::set<std::string>{"test_loss"});
 }
 
 TEST_F(SummaryHooksTest, PeriodsChooseTheHooks) {
@@ -125,7 +174,8 @@ TEST_F(SummaryHooksTest, ACheckpointIsNotAheadOfTheCurves) {
                              return "ckpt-1";
                            }};
       });
-  MakeEvaluationSummaries(writer_.get())(1, {10, 1, {{{"accuracy", 0.5}}, {}}});
+  MakeEvaluationSummaries(writer_.get(), {})(
+      1, {10, 1, {{{"accuracy", 0.5}}, {}}});
   const auto save = begin();
   ASSERT_THAT(save, IsOk());
   EXPECT_TRUE(Tags().empty());

@@ -7,10 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "worker/input/data_set/example_layout.h"
 #include "worker/input/image/image_decoder.h"
-#include "worker/input/map/map_chain.h"
-#include "worker/input/map/row_spec.h"
+#include "worker/input/map/bilinear.h"
+#include "worker/input/map/image_size.h"
 
 namespace muster {
 
@@ -18,31 +17,9 @@ struct ExampleImage::Work {
   std::optional<ImageDecoder> decoder;
   // The options that the decoder was made with: channels, height, width.
   std::vector<int> made_for;
-  std::vector<uint8_t> resized;
+  // The last image's.
+  std::optional<Bilinear> scaling;
 };
-
-namespace {
-
-// The image's pixels in the size of `shape`, in `resized`.
-absl::Status Resize(const DecodedImage& image, const Shape& shape,
-                    std::vector<uint8_t>* resized) {
-  MapStageSpec resize;
-  resize.type = "resize";
-  Attr* const size = resize.attrs.Add();
-  size->set_name("size");
-  size->mutable_list()->add_v(shape.dim(1));
-  size->mutable_list()->add_v(shape.dim(2));
-  const RowSpec found{UINT8, Shape({shape.dim(0), image.height, image.width})};
-  ASSIGN_OR_RETURN(const MapChain chain, MapChain::Create({resize}, found));
-  resized->resize(chain.output().num_bytes());
-  MapChain::Scratch scratch = chain.MakeScratch();
-  return chain.Apply(
-      {reinterpret_cast<const char*>(image.pixels.data()), image.pixels.size()},
-      {reinterpret_cast<char*>(resized->data()), resized->size()}, std::nullopt,
-      &scratch);
-}
-
-}  // namespace
 
 absl::StatusOr<ExampleImage> ExampleImage::Create(const Shape& shape,
                                                   bool scales) {
@@ -80,21 +57,20 @@ absl::Status ExampleImage::Decode(absl::Span<const uint8_t> file,
   thread_local Work work;
   RETURN_IF_ERROR(PrepareDecoder(&work));
   ASSIGN_OR_RETURN(const DecodedImage image, work.decoder->Decode(file));
-  const int64_t height = shape_.dim(1);
-  const int64_t width = shape_.dim(2);
-  if (image.height == height && image.width == width) {
-    ScaleBytes(image.pixels, example);
-    return absl::OkStatus();
-  }
-  if (!scales_) {
+  const ImageSize found{image.height, image.width};
+  const ImageSize wanted{shape_.dim(1), shape_.dim(2)};
+  if (!scales_ && found != wanted) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "wanted an image as large as model.input_shape, ", width, " x ", height,
-        ", found ", image.width, " x ", image.height,
+        "wanted an image as large as model.input_shape, ", wanted.columns,
+        " x ", wanted.rows, ", found ", image.width, " x ", image.height,
         "; input.shape: [channels, height, width] scales all images to one "
         "size"));
   }
-  RETURN_IF_ERROR(Resize(image, shape_, &work.resized));
-  ScaleBytes(work.resized, example);
+  if (!work.scaling.has_value() || work.scaling->src_size() != found ||
+      work.scaling->dst_size() != wanted) {
+    work.scaling.emplace(found, wanted);
+  }
+  work.scaling->ScaleToExample(image.pixels.data(), image.channels, example);
   return absl::OkStatus();
 }
 

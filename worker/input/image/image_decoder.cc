@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "worker/input/image/png_image.h"
+#include "worker/input/image/upright_pixels.h"
 
 namespace muster {
 namespace {
@@ -124,13 +125,10 @@ DecodedImage ImageDecoder::MakeUpright(int width, int height, int orientation) {
   const bool swapped = IsTransposed(orientation);
   DecodedImage image{swapped ? height : width, swapped ? width : height,
                      channels, absl::MakeConstSpan(stored_.data(), num_bytes)};
-  if (orientation == kUpright &&
-      (options_.layout == PixelLayout::kHwc || channels == 1)) {
-    return image;
-  }
+  if (orientation == kUpright) return image;
   if (upright_.size() < num_bytes) upright_.resize(num_bytes);
   WriteUpright({stored_.data(), width, height, channels}, orientation,
-               options_.layout, upright_.data());
+               upright_.data());
   image.pixels = absl::MakeConstSpan(upright_.data(), num_bytes);
   return image;
 }

@@ -12,7 +12,6 @@
 #include "worker/input/image/image_header.h"
 #include "worker/input/image/jpeg_decoder.h"
 #include "worker/input/image/pixel_limit.h"
-#include "worker/input/image/upright_pixels.h"
 
 namespace muster {
 
@@ -21,7 +20,7 @@ struct DecodedImage {
   int width = 0;
   int height = 0;
   int channels = 0;
-  // [C, H, W] or [H, W, C], as the decoder's layout says.
+  // [H, W, C]
   absl::Span<const uint8_t> pixels;
 };
 
@@ -41,7 +40,6 @@ class ImageDecoder {
   struct Options {
     // 1 (grey) or 3 (RGB), whatever the file has.
     int channels = 3;
-    PixelLayout layout = PixelLayout::kChw;
     // A JPEG is decoded at the smallest scale (1, 1/2, 1/4, 1/8) that has at
     // least these pixels as it is seen; 0 and 0: at 1. A PNG has one size.
     int min_width = 0;
@@ -68,7 +66,7 @@ class ImageDecoder {
   absl::StatusOr<DecodedImage> DecodeJpeg(absl::Span<const uint8_t> jpeg);
   absl::StatusOr<DecodedImage> DecodePng(absl::Span<const uint8_t> png);
 
-  // The first `width` x `height` pixels of `stored_`, upright and in layout.
+  // The first `width` x `height` pixels of `stored_`, upright.
   DecodedImage MakeUpright(int width, int height, int orientation);
 
   // Constant but for moves.

@@ -37,43 +37,31 @@ Walk WalkOf(int orientation, ptrdiff_t width, ptrdiff_t height) {
   }
 }
 
-// The distances, in bytes, between neighbours in dst.
-struct DstSteps {
-  ptrdiff_t pixel = 0;
-  ptrdiff_t channel = 0;
-};
-
 // kChannels as a constant: the inner loop is unrolled.
 template <int kChannels>
 void CopyPixels(const uint8_t* src, const Walk& walk, int width, int height,
-                const DstSteps& steps, uint8_t* dst) {
+                uint8_t* dst) {
   const ptrdiff_t right = walk.right * kChannels;
   for (int y = 0; y < height; ++y) {
     const uint8_t* from = src + (walk.begin + y * walk.down) * kChannels;
-    uint8_t* to = dst + ptrdiff_t{y} * width * steps.pixel;
     for (int x = 0; x < width; ++x) {
-      for (int c = 0; c < kChannels; ++c) to[c * steps.channel] = from[c];
+      for (int c = 0; c < kChannels; ++c) *dst++ = from[c];
       from += right;
-      to += steps.pixel;
     }
   }
 }
 
 }  // namespace
 
-void WriteUpright(const StoredPixels& src, int orientation, PixelLayout layout,
-                  uint8_t* dst) {
+void WriteUpright(const StoredPixels& src, int orientation, uint8_t* dst) {
   const bool swapped = IsTransposed(orientation);
   const int width = swapped ? src.height : src.width;
   const int height = swapped ? src.width : src.height;
   const Walk walk = WalkOf(orientation, src.width, src.height);
-  const DstSteps steps = layout == PixelLayout::kChw
-                             ? DstSteps{1, ptrdiff_t{width} * height}
-                             : DstSteps{src.channels, 1};
   if (src.channels == 1) {
-    CopyPixels<1>(src.pixels, walk, width, height, steps, dst);
+    CopyPixels<1>(src.pixels, walk, width, height, dst);
   } else {
-    CopyPixels<3>(src.pixels, walk, width, height, steps, dst);
+    CopyPixels<3>(src.pixels, walk, width, height, dst);
   }
 }
 

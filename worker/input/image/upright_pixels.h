@@ -5,9 +5,6 @@
 
 namespace muster {
 
-// The order of an image's bytes: channel by channel, or pixel by pixel.
-enum class PixelLayout { kChw, kHwc };
-
 // Pixels as a decoder writes them: uint8, HWC, before the orientation.
 struct StoredPixels {
   const uint8_t* pixels = nullptr;
@@ -16,12 +13,11 @@ struct StoredPixels {
   int channels = 0;
 };
 
-// Writes `src`, as it is seen under EXIF's `orientation`, in `layout`.
-//   dst [C, H, W] or [H, W, C]; W and H are swapped if IsTransposed.
+// Writes `src`, as it is seen under EXIF's `orientation`.
+//   dst [H, W, C]; W and H are swapped if IsTransposed.
 // REQUIRES: orientation in 1 to 8; dst has as many bytes as src, and is none
 // of them.
-void WriteUpright(const StoredPixels& src, int orientation, PixelLayout layout,
-                  uint8_t* dst);
+void WriteUpright(const StoredPixels& src, int orientation, uint8_t* dst);
 
 }  // namespace muster
 

@@ -18,6 +18,10 @@ inline constexpr int64_t kMaxImageSide = int64_t{1} << 20;
 struct ImageSize {
   int64_t rows = 0;
   int64_t columns = 0;
+
+  friend bool operator!=(const ImageSize& a, const ImageSize& b) {
+    return a.rows != b.rows || a.columns != b.columns;
+  }
 };
 
 // A required attribute "size".

@@ -25,10 +25,10 @@ class MapStage {
   const RowSpec& output() const { return output_; }
 
   // Makes `dst`, a row of output(), of `src`, a row of the input spec.
-  // Allocates nothing. `random` has the numbers of this row and stage; without
-  // it (null), as in evaluation, a random stage does what stands for all that
-  // it might have done: a crop is the middle one, nothing is flipped or cut
-  // out.
+  // Allocates nothing but for a thread's first row. `random` has the numbers of
+  // this row and stage; without it (null), as in evaluation, a random stage
+  // does what stands for all that it might have done: a crop is the middle one,
+  // nothing is flipped or cut out.
   // REQUIRES: the rows have the sizes of the specs, are aligned for their types
   // and do not overlap. Errors: InvalidArgument for values that the stage
   // cannot take; `dst` is undefined then.

@@ -24,14 +24,17 @@ TEST(MapAllocationTest, AllocatesNothingInTheSteadyState) {
   const AlignedBuffer src(chain->input().num_bytes());
   AlignedBuffer dst(chain->output().num_bytes());
   int failures = 0;
-  StartCountingAllocations();
-  for (int64_t example = 0; example < 10; ++example) {
+  const auto map = [&](int64_t example) {
     const absl::Status status =
         chain->Apply(absl::MakeConstSpan(src.data(), src.size_bytes()),
                      absl::MakeSpan(dst.data(), dst.size_bytes()),
                      RowRandom(1, 0, example), &scratch);
     if (!status.ok()) ++failures;
-  }
+  };
+  // A thread's first row takes memory for lines.
+  map(0);
+  StartCountingAllocations();
+  for (int64_t example = 1; example < 10; ++example) map(example);
   EXPECT_EQ(StopCountingAllocations(), 0) << LargestAllocation();
   EXPECT_EQ(failures, 0);
 }

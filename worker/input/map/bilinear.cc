@@ -1,0 +1,178 @@
+#include "worker/input/map/bilinear.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <utility>
+
+namespace muster {
+namespace {
+
+// The compiler makes vector instructions of a loop over so many values, at -O2
+// of no other: an image of 400 x 300 as 224 x 224 takes 0.14 ms, 0.64 without.
+constexpr int kRun = 16;
+
+// In floats: whole runs, and the fourth channel of a last pixel of three.
+size_t LineSize(int64_t values) {
+  return static_cast<size_t>((values + 1 + kRun - 1) / kRun * kRun);
+}
+
+template <typename T>
+void ToFloats(const T* __restrict src, int64_t n, float* __restrict dst) {
+  int64_t i = 0;
+  for (; i + kRun <= n; i += kRun) {
+    for (int j = 0; j < kRun; ++j) dst[i + j] = src[i + j];
+  }
+  for (; i < n; ++i) dst[i] = src[i];
+}
+
+// Splits n pixels of [n, 3] in three planes.
+void Split(const float* __restrict pixels, int64_t n, float* __restrict red,
+           float* __restrict green, float* __restrict blue) {
+  int64_t i = 0;
+  for (; i + kRun <= n; i += kRun) {
+    for (int j = 0; j < kRun; ++j) {
+      red[i + j] = pixels[3 * (i + j)];
+      green[i + j] = pixels[3 * (i + j) + 1];
+      blue[i + j] = pixels[3 * (i + j) + 2];
+    }
+  }
+  for (; i < n; ++i) {
+    red[i] = pixels[3 * i];
+    green[i] = pixels[3 * i + 1];
+    blue[i] = pixels[3 * i + 2];
+  }
+}
+
+// Makes finish(mean) of each of `size` values, whole runs.
+template <typename Finish>
+void Blend(const float* __restrict upper, float upper_weight,
+           const float* __restrict lower, float lower_weight, size_t size,
+           Finish finish, float* __restrict dst) {
+  for (size_t i = 0; i < size; i += kRun) {
+    for (int j = 0; j < kRun; ++j) {
+      dst[i + j] =
+          finish(upper_weight * upper[i + j] + lower_weight * lower[i + j]);
+    }
+  }
+}
+
+// A mean of bytes; no clamp is needed.
+float RoundedByte(float value) {
+  return static_cast<float>(static_cast<int32_t>(value + 0.5f));
+}
+
+}  // namespace
+
+struct Bilinear::Lines {
+  // One of the image.
+  std::vector<float> floats;
+  // Two of the image in the result's width, and one of the result.
+  std::vector<float> upper;
+  std::vector<float> lower;
+  std::vector<float> blended;
+};
+
+std::vector<Bilinear::Neighbours> Bilinear::FindNeighbours(int64_t src_size,
+                                                           int64_t dst_size) {
+  std::vector<Neighbours> result(static_cast<size_t>(dst_size));
+  const float scale =
+      static_cast<float>(src_size) / static_cast<float>(dst_size);
+  for (int64_t i = 0; i < dst_size; ++i) {
+    const float place =
+        std::max(scale * (static_cast<float>(i) + 0.5f) - 0.5f, 0.0f);
+    const int64_t first = std::min(static_cast<int64_t>(place), src_size - 1);
+    const float weight = std::min(place - static_cast<float>(first), 1.0f);
+    result[i] = {first, std::min(first + 1, src_size - 1), 1 - weight, weight};
+  }
+  return result;
+}
+
+Bilinear::Bilinear(const ImageSize& src, const ImageSize& dst)
+    : src_size_(src),
+      dst_size_(dst),
+      rows_(FindNeighbours(src.rows, dst.rows)),
+      columns_(FindNeighbours(src.columns, dst.columns)) {}
+
+template <int kChannels>
+void Bilinear::Across(const float* __restrict line,
+                      float* __restrict dst) const {
+  // Three channels as four values: the next pixel takes the fourth's place.
+  constexpr int kValues = kChannels == 3 ? 4 : kChannels;
+  for (const Neighbours& column : columns_) {
+    const float* const first = line + kChannels * column.first;
+    const float* const second = line + kChannels * column.second;
+    for (int c = 0; c < kValues; ++c) {
+      dst[c] =
+          column.first_weight * first[c] + column.second_weight * second[c];
+    }
+    dst += kChannels;
+  }
+}
+
+template <int kChannels, typename T, typename Finish, typename Write>
+void Bilinear::ForEachLine(const T* src, Finish finish, Write write) const {
+  thread_local Lines lines;
+  const size_t size = LineSize(dst_size_.columns * kChannels);
+  for (auto* line : {&lines.upper, &lines.lower, &lines.blended}) {
+    line->resize(size);
+  }
+  int64_t upper = -1;
+  int64_t lower = -1;
+  const int64_t src_values = src_size_.columns * kChannels;
+  lines.floats.resize(LineSize(src_values));
+  const auto make = [&](int64_t y, std::vector<float>* line) {
+    ToFloats(src + y * src_values, src_values, lines.floats.data());
+    Across<kChannels>(lines.floats.data(), line->data());
+    return y;
+  };
+  for (int64_t y = 0; y < dst_size_.rows; ++y) {
+    const Neighbours& row = rows_[y];
+    if (lower == row.first) {
+      std::swap(upper, lower);
+      lines.upper.swap(lines.lower);
+    }
+    if (upper != row.first) upper = make(row.first, &lines.upper);
+    if (lower != row.second) lower = make(row.second, &lines.lower);
+    Blend(lines.upper.data(), row.first_weight, lines.lower.data(),
+          row.second_weight, size, finish, lines.blended.data());
+    write(y, lines.blended.data());
+  }
+}
+
+void Bilinear::Scale(const uint8_t* src, uint8_t* dst) const {
+  ForEachLine<1>(src, RoundedByte, [&](int64_t y, const float* line) {
+    uint8_t* const to = dst + y * dst_size_.columns;
+    for (int64_t x = 0; x < dst_size_.columns; ++x) {
+      to[x] = static_cast<uint8_t>(line[x]);
+    }
+  });
+}
+
+void Bilinear::Scale(const float* src, float* dst) const {
+  ForEachLine<1>(
+      src, [](float value) { return value; },
+      [&](int64_t y, const float* line) {
+        std::copy_n(line, dst_size_.columns, dst + y * dst_size_.columns);
+      });
+}
+
+void Bilinear::ScaleToExample(const uint8_t* src, int channels,
+                              float* dst) const {
+  assert(channels == 1 || channels == 3);
+  const auto fraction = [](float value) { return RoundedByte(value) / 255.0f; };
+  const int64_t width = dst_size_.columns;
+  if (channels == 1) {
+    ForEachLine<1>(src, fraction, [&](int64_t y, const float* line) {
+      std::copy_n(line, width, dst + y * width);
+    });
+    return;
+  }
+  const int64_t plane = width * dst_size_.rows;
+  ForEachLine<3>(src, fraction, [&](int64_t y, const float* line) {
+    float* const to = dst + y * width;
+    Split(line, width, to, to + plane, to + 2 * plane);
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,66 @@
+#ifndef WORKER_INPUT_MAP_BILINEAR_H_
+#define WORKER_INPUT_MAP_BILINEAR_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "worker/input/map/image_size.h"
+
+namespace muster {
+
+// Scales images of one size to another, as PyTorch's
+// F.interpolate(mode="bilinear", align_corners=False) does, in float32 as
+// there: pixels are areas, and the centres of the outermost ones are the
+// border. Bytes are rounded to the nearest.
+// Immutable, thread-safe. A thread keeps lines of its own, so that it allocates
+// nothing from image to image.
+class Bilinear {
+ public:
+  // REQUIRES: all sides > 0.
+  Bilinear(const ImageSize& src, const ImageSize& dst);
+
+  const ImageSize& src_size() const { return src_size_; }
+  const ImageSize& dst_size() const { return dst_size_; }
+
+  // Scales one channel, src [H, W] to dst [H', W'].
+  void Scale(const uint8_t* src, uint8_t* dst) const;
+  void Scale(const float* src, float* dst) const;
+
+  // Scales a decoded image, src [H, W, C], to dst [C, H', W'] of byte / 255.
+  // REQUIRES: `channels` is 1 or 3.
+  void ScaleToExample(const uint8_t* src, int channels, float* dst) const;
+
+ private:
+  // The two pixels of a line, or lines of an image, between which one of the
+  // result lies, and their weights.
+  struct Neighbours {
+    int64_t first;
+    int64_t second;
+    float first_weight;
+    float second_weight;
+  };
+  // A thread's lines of float32.
+  struct Lines;
+
+  static std::vector<Neighbours> FindNeighbours(int64_t src_size,
+                                                int64_t dst_size);
+
+  // Makes `dst` one line of the result's width, of one line of the image.
+  template <int kChannels>
+  void Across(const float* __restrict line, float* __restrict dst) const;
+
+  // Calls write(y, line) with each line of the result, [W', C] of float32, in
+  // memory of whole runs.
+  template <int kChannels, typename T, typename Finish, typename Write>
+  void ForEachLine(const T* src, Finish finish, Write write) const;
+
+  const ImageSize src_size_;
+  const ImageSize dst_size_;
+  // One for each row and each column of the result.
+  const std::vector<Neighbours> rows_;
+  const std::vector<Neighbours> columns_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_INPUT_MAP_BILINEAR_H_

@@ -1,0 +1,78 @@
+#include "worker/saved_model_flags.h"
+
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/process/exit_code.h"
+#include "common/process/stop_latch.h"
+#include "common/process/stop_signals.h"
+
+ABSL_FLAG(bool, evaluate, false,
+          "Train nothing: evaluate what is in --train_dir (its newest "
+          "checkpoint) or --init_from on the test half of the data.");
+ABSL_FLAG(bool, predict, false,
+          "Train nothing: write to --output what the model in --train_dir or "
+          "--init_from says of each row of the test half.");
+ABSL_FLAG(std::string, output, "",
+          "--predict: the file to write, which ends in .csv, .jsonl or .npy. "
+          "--evaluate: a file for the figures as JSON.");
+ABSL_FLAG(
+    std::string, predict_values, "auto",
+    "class, probabilities or outputs; auto: probabilities, or the outputs "
+    "of a model whose loss has none.");
+
+namespace muster {
+namespace {
+
+absl::StatusOr<PredictionValues> PredictionValuesFlag() {
+  const std::string text = absl::GetFlag(FLAGS_predict_values);
+  if (text == "auto") return PredictionValues::kAuto;
+  if (text == "class") return PredictionValues::kClass;
+  if (text == "probabilities") return PredictionValues::kProbabilities;
+  if (text == "outputs") return PredictionValues::kOutputs;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--predict_values: wanted auto, class, probabilities or "
+                   "outputs, found '",
+                   text, "'"));
+}
+
+}  // namespace
+
+bool UsesSavedModel() {
+  return absl::GetFlag(FLAGS_evaluate) || absl::GetFlag(FLAGS_predict);
+}
+
+absl::Status CheckSavedModelFlagsUnused() {
+  if (absl::GetFlag(FLAGS_output).empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--output is for --predict and --evaluate; a training writes to "
+      "--train_dir");
+}
+
+absl::Status ReadSavedModelFlags(SavedRunOptions* options) {
+  if (absl::GetFlag(FLAGS_evaluate) && absl::GetFlag(FLAGS_predict)) {
+    return absl::InvalidArgumentError(
+        "--evaluate and --predict: wanted one of them");
+  }
+  options->output = absl::GetFlag(FLAGS_output);
+  ASSIGN_OR_RETURN(options->values, PredictionValuesFlag());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> UseSavedModel(SavedRunOptions options) {
+  StopLatch latch;
+  options.latch = &latch;
+  const StopSignals signals([&latch](int signal) {
+    latch.Stop({128 + signal, absl::StrCat("signal ", signal)});
+  });
+  const absl::Status status = absl::GetFlag(FLAGS_predict)
+                                  ? PredictSaved(options)
+                                  : EvaluateSaved(options);
+  if (absl::IsCancelled(status)) return latch.Wait().exit_code;
+  RETURN_IF_ERROR(status);
+  return int{kExitDone};
+}
+
+}  // namespace muster
