@@ -177,7 +177,7 @@ check_rooms() {
   local found bad=0
   found=$(find common ps_server worker -maxdepth 1 -name '*.cc' -o \
     -maxdepth 1 -name '*.h' |
-    grep -vE '^(ps_server/(main|ps_task)|worker/(main|standalone_links))\.' ||
+    grep -vE '^(ps_server/(main|ps_task)|worker/(main|standalone_links|worker_process))\.' ||
     true)
   if [ -n "$found" ]; then
     printf 'check.sh: in no room (a folder of third_party/rooms.bzl):\n%s\n' \
@@ -218,7 +218,7 @@ check_patterns() {
   forbid 'CHECK or abort on input' '\bCHECK(_[A-Z]+)?\(|LOG\(FATAL\)' 'none' ||
     bad=1
   forbid 'ps_server seen by worker' '#include "ps_server/' \
-    "ps_server/[^:]*|worker/main\.cc|worker/standalone[^:]*" || bad=1
+    "ps_server/[^:]*|worker/(standalone_links|worker_process)\.cc" || bad=1
   forbid 'worker seen by ps_server or common' '#include "worker/' \
     'worker/[^:]*' || bad=1
   check_own_flags || bad=1
