@@ -68,8 +68,6 @@ ABSL_FLAG(std::string, log_level, "info",
 namespace muster {
 namespace {
 
-// After DONE, for peers that ask a last time.
-constexpr absl::Duration kFarewell = absl::Seconds(1);
 // About as many as gRPC, timers and signals have.
 constexpr int kOtherThreads = 16;
 
@@ -110,25 +108,9 @@ absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
   return ResolveCluster(options);
 }
 
-ClusterDef ToClusterDef(const ClusterSpec& spec) {
-  ClusterDef def;
-  for (const char* const job : {kPsJob, kWorkerJob, kChiefJob}) {
-    if (spec.tasks(job).empty()) continue;
-    JobDef* const out = def.add_job();
-    out->set_name(job);
-    out->mutable_tasks()->insert(spec.tasks(job).begin(),
-                                 spec.tasks(job).end());
-  }
-  return def;
-}
-
 int Fail(const absl::Status& status) {
   spdlog::critical("{}", std::string(status.message()));
   return ExitCodeOf(status);
-}
-
-bool IsSignal(int exit_code) {
-  return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM;
 }
 
 absl::StatusOr<int64_t> PushBudgetBytes() {
@@ -157,7 +139,7 @@ absl::StatusOr<PsTaskOptions> TaskOptions(const ResolvedCluster& cluster,
   ASSIGN_OR_RETURN(options.link, ParseLinkChoice(absl::GetFlag(FLAGS_link)));
   ASSIGN_OR_RETURN(options.push_budget_bytes, PushBudgetBytes());
   options.apply_threads = apply_threads;
-  options.cluster = ToClusterDef(cluster.spec);
+  options.cluster = cluster.spec.TrainingDef();
   options.task_index = cluster.task.index();
   options.bind = absl::GetFlag(FLAGS_bind);
   options.allow_insecure_network = absl::GetFlag(FLAGS_allow_insecure_network);
@@ -189,14 +171,7 @@ int Run(const ResolvedCluster& cluster) {
       PsTask::Start(*std::move(options), &latch);
   if (absl::IsCancelled(task.status())) return latch.Wait().exit_code;
   if (!task.ok()) return Fail(task.status());
-
-  const StopReason reason = latch.Wait();
-  spdlog::info("ending: {}", reason.text);
-  const bool job_is_done =
-      IsSignal(reason.exit_code) && (*task)->SaveBeforeEnd();
-  if (!IsSignal(reason.exit_code)) StopLatch().WaitFor(kFarewell);
-  (*task)->Drain();
-  return job_is_done ? 0 : reason.exit_code;
+  return (*task)->Run();
 }
 
 int Main(const std::vector<std::string>& args) {

@@ -1,5 +1,7 @@
 #include "ps_server/ps_task.h"
 
+#include <signal.h>
+
 #include <utility>
 
 #include "common/base/logging.h"
@@ -25,6 +27,8 @@ constexpr absl::Duration kDrainTime = absl::Seconds(3);
 // With the drain and the farewell to ps task 0 less than 10 s.
 constexpr absl::Duration kSavePatience = absl::Seconds(6);
 constexpr absl::Duration kLeavePatience = absl::Milliseconds(500);
+// After DONE, for peers that ask a last time.
+constexpr absl::Duration kFarewell = absl::Seconds(1);
 
 // Connections of shared memory, beyond two for each training task; all that
 // there are for programs of one's own, which a cluster need not list. Each may
@@ -47,6 +51,10 @@ ShardOptions OptionsOfShard(const PsTaskOptions& options) {
   shard.max_bytes = options.max_shard_bytes;
   shard.shares_memory = options.link != LinkChoice::kGrpc;
   return shard;
+}
+
+bool IsSignal(int exit_code) {
+  return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM;
 }
 
 // On task 0 the coordinator says of workers what the shard could say, too.
@@ -253,6 +261,15 @@ void PsTask::StopBeingReady() {
     draining_ = true;
   }
   PublishHealth();
+}
+
+int PsTask::Run() {
+  const StopReason reason = latch_->Wait();
+  spdlog::info("ending: {}", reason.text);
+  const bool job_is_done = IsSignal(reason.exit_code) && SaveBeforeEnd();
+  if (!IsSignal(reason.exit_code)) StopLatch().WaitFor(kFarewell);
+  Drain();
+  return job_is_done ? 0 : reason.exit_code;
 }
 
 bool PsTask::SaveBeforeEnd() {

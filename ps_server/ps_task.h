@@ -67,7 +67,8 @@ struct PsTaskOptions {
 
 // The life of one ps process: listens, serves its shard (task 0 also the
 // coordinator), and ends when the job is done, a signal comes or ps task 0 is
-// gone. README.md has the states. Health is SERVING from Seal to the drain.
+// gone. In a process of its own, or beside the worker of an all-reduce.
+// README.md has the states. Health is SERVING from Seal to the drain.
 class PsTask {
  public:
   // Listens. `latch` outlives the task; it is stopped when the job is done.
@@ -83,6 +84,10 @@ class PsTask {
 
   // The port that it listens on.
   int port() const { return port_; }
+
+  // Serves until the latch is stopped, and ends as README.md says. Returns the
+  // exit code.
+  int Run();
 
   // After a signal, before Drain: stops being ready and has the chief save; if
   // the job is done, task 0 waits until the other ps tasks know. Takes at most

@@ -72,10 +72,11 @@ def parse_arguments(argv):
                         "threads and towers, and how many JPEGs a core "
                         "decodes, beside torch's DataLoader if that can be had")
     parser.add_argument("--peers", action="store_true",
-                        help="also the same model in PyTorch and TensorFlow "
-                        "and the same pushes and pulls in ps-lite; the first "
-                        "time they are taken from PyPI into the user's cache "
-                        "folder")
+                        help="also the same model in PyTorch and TensorFlow, "
+                        "the same pushes and pulls in ps-lite and the same "
+                        "all-reduce in Gloo; the first time they are taken "
+                        "from PyPI into the user's cache folder, Gloo from "
+                        "Debian")
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
     parser.add_argument("--bin_dir", metavar="DIR",

@@ -177,8 +177,8 @@ check_rooms() {
   local found bad=0
   found=$(find common ps_server worker -maxdepth 1 -name '*.cc' -o \
     -maxdepth 1 -name '*.h' |
-    grep -vE '^ps_server/(main|ps_task)\.' |
-    grep -vE '^worker/(main|saved_model_flags|standalone_links)\.' || true)
+    grep -vE '^(ps_server/(main|ps_task)|worker/(main|standalone_links|worker_process))\.' ||
+    true)
   if [ -n "$found" ]; then
     printf 'check.sh: in no room (a folder of third_party/rooms.bzl):\n%s\n' \
       "$found"
@@ -198,7 +198,7 @@ check_patterns() {
   local bad=0 mains='(ps_server|worker)/main\.cc'
   forbid 'environment read outside main.cc' '\bgetenv\(' "$mains" || bad=1
   forbid 'flag read outside main.cc' 'absl::GetFlag\(' \
-    "$mains|worker/saved_model_flags\.cc" || bad=1
+    "$mains|worker/task/saved_model_flags\.cc" || bad=1
   forbid 'std::mutex (use absl::Mutex)' \
     'std::(mutex|shared_mutex|condition_variable)\b' \
     '(worker/client/link/timer_queue|common/base/monotonic_wait)[^:]*' || bad=1
@@ -219,7 +219,7 @@ check_patterns() {
   forbid 'CHECK or abort on input' '\bCHECK(_[A-Z]+)?\(|LOG\(FATAL\)' 'none' ||
     bad=1
   forbid 'ps_server seen by worker' '#include "ps_server/' \
-    "ps_server/[^:]*|worker/main\.cc|worker/standalone[^:]*" || bad=1
+    "ps_server/[^:]*|worker/(standalone_links|worker_process)\.cc" || bad=1
   forbid 'worker seen by ps_server or common' '#include "worker/' \
     'worker/[^:]*' || bad=1
   check_own_flags || bad=1

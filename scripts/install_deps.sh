@@ -41,6 +41,7 @@ checks=(
 )
 peers=(
   libzmq3-dev  # the transport of ps-lite
+  libgloo-dev  # the all-reduce of PyTorch over TCP
 )
 
 case "${1-}" in

@@ -60,7 +60,9 @@ def free_ports(count):
 
 
 def write_cluster_file(train_dir, options):
-    numbers = {"ps": options.ps, "worker": options.workers}
+    numbers = {"worker": options.workers}
+    if options.ps:
+        numbers["ps"] = options.ps
     if options.evaluator:
         numbers["evaluator"] = 1
     ports = iter(free_ports(sum(numbers.values())))
@@ -75,7 +77,7 @@ def write_cluster_file(train_dir, options):
 
 def overrides(options):
     """The --set flags of the workers."""
-    fields = []
+    fields = [] if options.ps else ["replication=all_reduce"]
     if options.steps is not None:
         fields += ["stop.steps=%d" % options.steps, "stop.epochs=0"]
     if options.epochs is not None:
@@ -231,10 +233,17 @@ class Launcher:
 
     def is_ending(self):
         return (self.root_cause is not None or self.interrupted is not None or
-                self.all_succeeded("ps") or self.all_succeeded("worker"))
+                self.job_is_done() or self.all_succeeded("worker"))
+
+    def job_is_done(self):
+        """Who holds parameters ends well only then: ps tasks, or without them
+        each worker."""
+        if any(task.job == "ps" for task in self.tasks):
+            return self.all_succeeded("ps")
+        return any(task.exit_code == 0 for task in self.tasks
+                   if task.job == "worker")
 
     def all_succeeded(self, job):
-        """True of the ps tasks when the job is done."""
         return all(task.exit_code == 0 for task in self.tasks
                    if task.job == job)
 
@@ -260,7 +269,7 @@ class Launcher:
         """Decides what the end of these tasks means for the others."""
         failed = [task for task in ended
                   if task.exit_code != 0 and not self.is_dispensable(task)]
-        if self.max_restarts and self.all_succeeded("ps"):
+        if self.max_restarts and self.job_is_done():
             # Whoever comes back now finds no ps, and nothing to do.
             self.cancel_restarts()
             failed = [task for task in failed if task.restarts == 0]
@@ -322,7 +331,7 @@ class Launcher:
                 task.name, signal.Signals(signum).name))
             forgiven = (
                 self.interrupted is not None or task.job == "evaluator" or
-                task.restarts > 0 and self.all_succeeded("ps"))
+                task.restarts > 0 and self.job_is_done())
             if self.root_cause is None and not forgiven:
                 self.root_cause = task
             task.send(signum)

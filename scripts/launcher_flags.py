@@ -18,8 +18,9 @@ def parse_arguments(argv):
         "evaluates at the end. Ctrl-C drains: the chief saves; a second "
         "Ctrl-C kills.",
         allow_abbrev=False)
-    parser.add_argument("--ps", type=positive, default=1, metavar="N",
-                        help="ps tasks (default 1)")
+    parser.add_argument("--ps", type=not_negative, default=1, metavar="N",
+                        help="ps tasks (default 1). 0: none, the workers hold "
+                        "the parameters (replication=all_reduce)")
     parser.add_argument("--workers", type=positive, default=2, metavar="M",
                         help="worker tasks (default 2)")
     parser.add_argument("--evaluator", action="store_true",

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from launcher_flags import add_binary_flags, positive
+from launcher_flags import add_binary_flags, not_negative, positive
 
 SCRIPTS = os.path.dirname(os.path.abspath(__file__))
 
@@ -59,8 +59,9 @@ def parse_arguments(argv):
         allow_abbrev=False)
     parser.add_argument("--workers", type=positive, default=2, metavar="N",
                         help="worker tasks (default 2)")
-    parser.add_argument("--ps", type=positive, default=2, metavar="P",
-                        help="ps tasks (default 2)")
+    parser.add_argument("--ps", type=not_negative, default=2, metavar="P",
+                        help="ps tasks (default 2); 0: all-reduce among the "
+                        "workers, which waits for all of them")
     parser.add_argument("--batch_size", type=positive, default=16, metavar="B",
                         help="rows of one step of one worker (default 16)")
     parser.add_argument("--steps", type=positive, default=20, metavar="S",
@@ -92,6 +93,9 @@ def parse_arguments(argv):
                          (rule, ", ".join(RULES)))
     if options.drop_gradient and options.workers < 2:
         parser.error("--drop_gradient wants --workers of 2 or more")
+    if options.drop_gradient and options.ps == 0:
+        parser.error("--drop_gradient wants --ps of 1 or more: all-reduce has "
+                     "no backup workers")
     return options
 
 
@@ -195,17 +199,17 @@ def train_alone(options, rule, train_dir):
 
 def train_in_sync(options, rule, train_dir):
     aggregate = options.workers - 1 if options.drop_gradient else 0
+    mode = [] if options.ps == 0 else [
+        "replication=sync",
+        "replication.sync.replicas_to_aggregate=%d" % aggregate,
+        # From the first step on, however late a worker is.
+        "replication.sync.min_replicas=%d" % (aggregate or options.workers)]
     run("sync with %s" % rule, [
         sys.executable, os.path.join(SCRIPTS, "launcher.py"), "--no_build",
         "--bin_dir=" + options.bin_dir, "--ps=%d" % options.ps,
         "--workers=%d" % options.workers, "--compute_threads=1",
         "--training=" + options.training, "--train_dir=" + train_dir, *fields(
-            options, rule, options.batch_size,
-            ["replication=sync",
-             "replication.sync.replicas_to_aggregate=%d" % aggregate,
-             # From the first step on, however late a worker is.
-             "replication.sync.min_replicas=%d" % (
-                 aggregate or options.workers)])])
+            options, rule, options.batch_size, mode)])
 
 
 def verify(options, rule, folder):

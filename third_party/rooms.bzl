@@ -37,7 +37,8 @@ _WORKER = [
     ["worker"],
 ]
 
-# Who sees all of a house. worker/main.cc may link a shard for --standalone.
+# Who sees all of a house. worker/ itself, the composition root, may link a shard
+# for --standalone, and a ps task for all-reduce.
 _HOUSES = [
     (_COMMON, ["//ps_server:__subpackages__", "//worker:__subpackages__"]),
     (_PS_SERVER, ["//worker:__pkg__"]),

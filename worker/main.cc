@@ -39,25 +39,26 @@
 #include "grpc/support/log.h"
 #include "spdlog/spdlog.h"
 #include "worker/checkpoint/initial_weights.h"
-#include "worker/client/link/shard_link.h"
 #include "worker/ctl/retired_flags.h"
 #include "worker/input/input_threads.h"
-#include "worker/saved_model_flags.h"
 #include "worker/session/session_messages.h"
-#include "worker/standalone_links.h"
 #include "worker/task/compute_cores.h"
 #include "worker/task/evaluator_task.h"
 #include "worker/task/printing.h"
+#include "worker/task/saved_model_flags.h"
 #include "worker/task/saved_run.h"
-#include "worker/task/signal_target.h"
-#include "worker/task/worker_task.h"
+#include "worker/task/worker_options.h"
 #include "worker/tower/device_names.h"
+#include "worker/training/replication_settings.h"
 #include "worker/training/training_spec.h"
+#include "worker/worker_process.h"
 
 ABSL_FLAG(std::string, cluster, "",
           "File with the cluster: JSON in TensorFlow's shape, or text proto.");
 ABSL_FLAG(std::string, ps_hosts, "",
-          "Comma-separated host:port of the ps tasks, instead of --cluster.");
+          "Comma-separated host:port of the ps tasks, instead of --cluster. "
+          "Without ps tasks the workers hold the parameters (replication: "
+          "all_reduce).");
 ABSL_FLAG(std::string, worker_hosts, "",
           "Comma-separated host:port of the worker tasks.");
 ABSL_FLAG(std::string, job_name, "",
@@ -121,15 +122,15 @@ ABSL_FLAG(std::string, cpus, "", "Cores to run on: 0-3,6. By default all.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Hours(2),
           "End with code 138 after waiting so long for other tasks.");
 ABSL_FLAG(absl::Duration, worker_timeout, absl::Seconds(30),
-          "With --standalone: when a worker is lost. In a cluster ps task 0 "
-          "has this flag.");
+          "With --standalone and in all-reduce: when a worker is lost. In a "
+          "cluster with ps tasks ps task 0 has this flag.");
 ABSL_FLAG(bool, placement_dry_run, false,
           "Now musterctl placement; goes with the next release.");
 ABSL_FLAG(bool, allow_insecure_network, false,
           "Talk to other machines without encryption or authentication.");
 ABSL_FLAG(std::string, bind, "",
-          "Serve health on this host:port instead of the own address in the "
-          "cluster.");
+          "Serve health (in all-reduce also parameters) on this host:port "
+          "instead of the own address in the cluster.");
 ABSL_FLAG(std::string, link, "auto",
           "What carries tensors to and from the ps tasks: auto (shared memory "
           "with those of this machine, else gRPC), shared_memory or grpc.");
@@ -218,6 +219,7 @@ absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
   if (!UsesSavedModel()) options.tf_config = Environment("TF_CONFIG");
   options.jobs = {kWorkerJob, kChiefJob, kEvaluatorJob};
   options.can_be_standalone = true;
+  options.can_all_reduce = true;
   return ResolveCluster(options);
 }
 
@@ -289,8 +291,10 @@ absl::StatusOr<int> SetUpCores(const ResolvedCluster& cluster,
   ASSIGN_OR_RETURN(const int threads,
                    ComputeThreads(absl::GetFlag(FLAGS_compute_threads),
                                   cluster.spec, cluster.task));
-  RETURN_IF_ERROR(
-      CheckThreads(threads + InputThreads(input, threads) - 1 + kOtherThreads));
+  // As many apply gradients.
+  const int of_ps = cluster.spec.is_all_reduce() ? threads : 0;
+  RETURN_IF_ERROR(CheckThreads(threads + InputThreads(input, threads) - 1 +
+                               of_ps + kOtherThreads));
   return threads;
 }
 
@@ -456,32 +460,11 @@ int RunWorker(const ResolvedCluster& cluster, WorkerOptions options,
               const MonotonicClock& clock) {
   const auto link = LinkFlag(cluster);
   if (!link.ok()) return Fail(link.status());
-  SignalTarget target;
   options.clock = &clock;
-  options.latch = target.latch();
   SayHello(cluster, options.training, options.compute_threads);
-
-  const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
-  WorkerLinks links =
-      cluster.spec.empty()
-          ? MakeStandaloneLinks(&clock, options.compute_threads,
-                                absl::GetFlag(FLAGS_worker_timeout))
-          : MakeClusterLinks(cluster.spec, *link, Reporter(&LogLine), &clock);
-  const auto task = WorkerTask::Create(std::move(options), std::move(links));
-  std::function<void(int)> on_signal;
-  if (task.ok()) {
-    on_signal = [&task](int signal) {
-      spdlog::info("signal {}: finishing the step; again to end at once",
-                   signal);
-      (*task)->RequestStop(signal);
-    };
-  }
-  const std::optional<int> stopped = target.HandTo(on_signal);
-  if (stopped.has_value()) return *stopped;
-  if (!task.ok()) return Fail(task.status());
-  const int exit_code = (*task)->Run();
-  target.HandTo(nullptr);
-  return exit_code;
+  const absl::StatusOr<int> exit_code = RunWorkerProcess(
+      std::move(options), {*link, absl::GetFlag(FLAGS_worker_timeout)});
+  return exit_code.ok() ? *exit_code : Fail(exit_code.status());
 }
 
 int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
@@ -509,6 +492,9 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
   }
   const absl::Status trains = CheckSavedModelFlagsUnused();
   if (!trains.ok()) return Fail(trains);
+  const absl::Status suits =
+      CheckReplicationSuits(cluster.spec, training->replication());
+  if (!suits.ok()) return Fail(suits);
   if (cluster.task.job() == kEvaluatorJob) {
     return RunEvaluator(cluster, *std::move(training), clock);
   }

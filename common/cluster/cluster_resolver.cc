@@ -57,8 +57,8 @@ absl::StatusOr<ClusterSource> FileSource(const std::string& path) {
     ASSIGN_OR_RETURN(source.spec, ParseClusterText(*text, path));
   }
   if (!source.spec.has_value() || source.spec->empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": the file names no task; wanted at least one ps task"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the file names no task; wanted at least one"));
   }
   return source;
 }
@@ -153,6 +153,21 @@ absl::StatusOr<std::vector<ClusterSource>> ReadSources(
   return sources;
 }
 
+// The cluster of this source, with somebody who holds the parameters.
+absl::StatusOr<ClusterSpec> SpecOf(const ClusterSource& source,
+                                   const ClusterOptions& options) {
+  if (source.spec->num_ps() > 0) return *source.spec;
+  if (options.can_all_reduce) {
+    auto spec = source.spec->ForAllReduce();
+    return spec.ok() ? spec : Annotate(spec.status(), source.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      source.name,
+      ": the cluster has no ps task: its workers hold the parameters "
+      "(replication { all_reduce {} }), and no ps_server is to be started; or "
+      "give the cluster ps tasks"));
+}
+
 }  // namespace
 
 absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options) {
@@ -172,15 +187,16 @@ absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options) {
   }
   RETURN_IF_ERROR(CheckAllAgree(sources));
   ASSIGN_OR_RETURN(const TaskId task, OwnTask(options, sources));
-  const auto address = decides->spec->AddressOf(task);
+  ASSIGN_OR_RETURN(ClusterSpec spec, SpecOf(*decides, options));
+  const auto address = spec.AddressOf(task);
   const bool unlisted_evaluator = task.job() == kEvaluatorJob &&
                                   task.index() == 0 &&
-                                  decides->spec->tasks(kEvaluatorJob).empty();
+                                  spec.tasks(kEvaluatorJob).empty();
   if (!address.ok() && !unlisted_evaluator) {
     return Annotate(address.status(),
                     absl::StrCat("own task, by ", decides->name));
   }
-  return ResolvedCluster{*decides->spec, task, decides->name};
+  return ResolvedCluster{std::move(spec), task, decides->name};
 }
 
 }  // namespace muster

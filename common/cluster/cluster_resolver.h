@@ -31,6 +31,9 @@ struct ClusterOptions {
   std::vector<std::string> jobs;
   // Given by the binary: may it run without a cluster?
   bool can_be_standalone = false;
+  // Given by the binary: does it know what to do in a cluster without ps tasks,
+  // whose workers hold the parameters (ClusterSpec::ForAllReduce)?
+  bool can_all_reduce = false;
 };
 
 struct ResolvedCluster {
@@ -46,9 +49,10 @@ struct ResolvedCluster {
 // default to the binary's and 0. Reads the file.
 // Errors: InvalidArgument for a malformed source (naming the place), two
 // sources that contradict each other (naming both and the first difference),
-// an unknown job, and an own task that the cluster lacks; and those of
-// ReadFile. An evaluator may be missing: TensorFlow's TF_CONFIG never lists it,
-// because no other task talks to it.
+// an unknown job, a cluster without ps tasks where that cannot be, and an own
+// task that the cluster lacks; and those of ReadFile. An evaluator may be
+// missing: TensorFlow's TF_CONFIG never lists it, because no other task talks
+// to it.
 absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options);
 
 }  // namespace muster

@@ -63,20 +63,19 @@ absl::Status CheckSizes(const Jobs& jobs) {
   return absl::OkStatus();
 }
 
+absl::Status CheckNoGaps(absl::string_view job,
+                         const ClusterSpec::Tasks& tasks) {
+  const auto size = static_cast<int32_t>(tasks.size());
+  if (size == 0 || tasks.rbegin()->first == size - 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(job, " tasks must be numbered from 0 without gaps, found ",
+                   size, size == 1 ? " task" : " tasks",
+                   " of which the last has index ", tasks.rbegin()->first));
+}
+
 absl::Status CheckPs(const Jobs& jobs) {
   const auto ps = jobs.find(kPsJob);
-  if (ps == jobs.end()) {
-    return absl::InvalidArgumentError(
-        "the cluster has no ps task; at least one must hold the parameters "
-        "(for one process without ports use --standalone)");
-  }
-  const int32_t last = ps->second.rbegin()->first;
-  if (last != static_cast<int32_t>(ps->second.size()) - 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "ps tasks must be numbered from 0 without gaps, found ",
-        ps->second.size(), " tasks of which the last has index ", last));
-  }
-  return absl::OkStatus();
+  return ps == jobs.end() ? absl::OkStatus() : CheckNoGaps(kPsJob, ps->second);
 }
 
 std::string Indices(const ClusterSpec::Tasks& tasks) {
@@ -115,6 +114,36 @@ absl::StatusOr<ClusterSpec> ClusterSpec::Create(const ClusterDef& def) {
   RETURN_IF_ERROR(CheckPs(spec.jobs_));
   RETURN_IF_ERROR(CheckAddressesUnique(spec.jobs_));
   return spec;
+}
+
+absl::StatusOr<ClusterSpec> ClusterSpec::ForAllReduce() const {
+  constexpr absl::string_view kContext = "all-reduce, for want of a ps task";
+  RETURN_IF_ERROR(
+      Annotate(CheckNoGaps(kWorkerJob, tasks(kWorkerJob)), kContext));
+  ClusterSpec spec = *this;
+  Tasks& ps = spec.jobs_[kPsJob];
+  for (const TaskId& task : training_tasks()) {
+    ps.emplace(static_cast<int32_t>(ps.size()),
+               tasks(task.job()).at(task.index()));
+  }
+  if (ps.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kContext,
+                     ": the cluster has no worker either; give it ps tasks, or "
+                     "workers that hold the parameters"));
+  }
+  spec.is_all_reduce_ = true;
+  return spec;
+}
+
+std::optional<int32_t> ClusterSpec::ShardOf(const TaskId& task) const {
+  const Tasks& job = tasks(task.job());
+  const auto own = job.find(task.index());
+  if (!is_all_reduce_ || own == job.end()) return std::nullopt;
+  for (const auto& [index, address] : tasks(kPsJob)) {
+    if (address == own->second) return index;
+  }
+  return std::nullopt;
 }
 
 int ClusterSpec::num_tasks() const {
@@ -165,11 +194,24 @@ std::vector<TaskId> ClusterSpec::training_tasks() const {
   return result;
 }
 
+ClusterDef ClusterSpec::TrainingDef() const {
+  ClusterDef def;
+  for (const char* const job : {kPsJob, kWorkerJob, kChiefJob}) {
+    if (tasks(job).empty()) continue;
+    JobDef* const out = def.add_job();
+    out->set_name(job);
+    out->mutable_tasks()->insert(tasks(job).begin(), tasks(job).end());
+  }
+  return def;
+}
+
 std::string ClusterSpec::Summary() const {
   if (empty()) return "standalone";
   std::vector<std::string> parts;
+  if (is_all_reduce_) parts.push_back("all-reduce");
   for (const char* job : {kPsJob, kChiefJob, kWorkerJob, kEvaluatorJob}) {
     const Tasks& job_tasks = tasks(job);
+    if (is_all_reduce_ && job == absl::string_view(kPsJob)) continue;
     if (!job_tasks.empty()) {
       parts.push_back(absl::StrCat(job, " ", job_tasks.size()));
     }

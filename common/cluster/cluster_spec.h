@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,10 @@ namespace muster {
 
 // The tasks that train together and their addresses. A checked value:
 //   - jobs are ps, worker, chief (at most one task), evaluator (at most one);
-//   - ps tasks are numbered 0, 1, ... without gaps, and there is at least one:
-//     task 0 coordinates, and placement counts on the others. Other jobs may
-//     have gaps (Kubeflow gives each worker only its own entry);
-//   - addresses parse and no two tasks have the same;
+//   - ps tasks are numbered 0, 1, ... without gaps: task 0 coordinates, and
+//     placement counts on the others. Other jobs may have gaps (Kubeflow gives
+//     each worker only its own entry);
+//   - addresses parse and no two tasks have the same (but for ForAllReduce);
 //   - at most kMaxTasks tasks.
 // An empty spec stands for a single process without ports.
 // Immutable, so thread-safe.
@@ -32,6 +33,16 @@ class ClusterSpec {
   // Checks `def`. Jobs named "master" or "coordinator" become the chief.
   // Errors: InvalidArgument naming the job, the task and the address.
   static absl::StatusOr<ClusterSpec> Create(const ClusterDef& def);
+
+  // The same cluster, which has no ps task, for all-reduce: ps i is in the
+  // process of the i'th training task, and has its address. Errors:
+  // InvalidArgument if there is no training task, or one has no number that the
+  // others could count on.
+  absl::StatusOr<ClusterSpec> ForAllReduce() const;
+  // Made by ForAllReduce.
+  bool is_all_reduce() const { return is_all_reduce_; }
+  // In all-reduce, the ps task in the process of this one, if it trains.
+  std::optional<int32_t> ShardOf(const TaskId& task) const;
 
   bool empty() const { return jobs_.empty(); }
   int num_tasks() const;
@@ -53,6 +64,9 @@ class ClusterSpec {
   // Tasks that take steps: the chief, then the workers by index.
   std::vector<TaskId> training_tasks() const;
 
+  // The jobs but the evaluator, as a ps task is told of them.
+  ClusterDef TrainingDef() const;
+
   // "ps 2, worker 3" for the first line of a log; "standalone" if empty.
   std::string Summary() const;
 
@@ -70,6 +84,7 @@ class ClusterSpec {
 
  private:
   std::map<std::string, Tasks, std::less<>> jobs_;
+  bool is_all_reduce_ = false;
 };
 
 }  // namespace muster

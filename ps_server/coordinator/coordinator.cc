@@ -679,7 +679,10 @@ absl::Time Coordinator::LastSaveDeadline() const {
 
 void Coordinator::CheckSave(absl::Time now) {
   if (phase_ != RUNNING) return;
-  if (saves_.Advance(budget_.outstanding(), now)) ++state_version_;
+  // The step of a round that is stuck is in no update, and stays so while the
+  // grants are paused.
+  const int64_t under_way = gate_->IsStuck() ? 0 : budget_.outstanding();
+  if (saves_.Advance(under_way, now)) ++state_version_;
 }
 
 void Coordinator::SetPhase(JobPhase phase) {

@@ -164,6 +164,7 @@ class RoundsGate : public StepGate {
   }
   void Forget(const TaskKey& task) override { rounds_.Withdraw(task); }
   void End() override { has_ended_ = true; }
+  bool IsStuck() const override { return rounds_.IsStuck(job_.live_tasks()); }
   bool MayWait() const override { return !rounds_.must_end(); }
   StepWait Explain(const TaskKey& task, const TaskKey& chief) const override;
   absl::Time NextDeadline() const override;
@@ -297,6 +298,12 @@ absl::StatusOr<std::unique_ptr<StepGate>> StepGate::Create(
     RETURN_IF_ERROR(Annotate(WorkerClocks::Check(bound), what));
     RETURN_IF_ERROR(job.budget->Start(commit));
     return std::make_unique<ClocksGate>(job, bound);
+  }
+  if (spec.has_all_reduce()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what,
+        ": the replication is all_reduce, which is sync {} to ps task "
+        "0: say how many workers there are"));
   }
   RETURN_IF_ERROR(job.budget->Start(commit));
   return Free(job);

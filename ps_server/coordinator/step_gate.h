@@ -83,6 +83,10 @@ class StepGate {
   // The job is done: no round closes any more.
   virtual void End() {}
 
+  // Nobody computes a step, though one is granted: who had it has delivered it,
+  // and there are too few workers to close its round.
+  virtual bool IsStuck() const { return false; }
+
   // May an answer wait for other workers?
   virtual bool MayWait() const = 0;
   // Why `task` has no step though none is paused.

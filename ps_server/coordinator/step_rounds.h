@@ -115,6 +115,10 @@ class StepRounds {
   std::vector<TaskKey> Missing(const std::set<TaskKey>& live) const;
   // So many workers that no round can close.
   bool TooFew(const std::set<TaskKey>& live) const;
+  // The same, and nobody has the step who may still deliver it.
+  bool IsStuck(const std::set<TaskKey>& live) const {
+    return joined_.empty() && TooFew(live);
+  }
   // The most gradients of the next update; 0 if no round can close.
   int64_t GradientsOfUpdate(const std::set<TaskKey>& live) const;
   // Notes who is there.

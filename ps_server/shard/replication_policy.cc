@@ -18,6 +18,10 @@ absl::StatusOr<std::unique_ptr<ReplicationPolicy>> CreateReplicationPolicy(
       // The bound is kept where steps are granted; a shard applies at once.
       return std::make_unique<AsyncPolicy>("bounded_staleness",
                                            AsyncReplication());
+    case ReplicationSpec::kAllReduce:
+      return absl::InvalidArgumentError(
+          "the replication is all_reduce, which is sync {} to a shard: say "
+          "how many workers there are");
   }
   return absl::UnimplementedError(
       "the replication is of a mode that this version does not know; use "

@@ -1,8 +1,8 @@
-"""The same model in PyTorch and TensorFlow, and the same pushes and pulls in
-ps-lite, in the same run (--peers).
+"""The same model in PyTorch and TensorFlow, the same pushes and pulls in
+ps-lite, and the same all-reduce in Gloo, in the same run (--peers).
 
 The first time they are taken from PyPI: each framework into a Python of its
-own, ps-lite to be built. Python 3 standard library only.
+own, ps-lite to be built; Gloo is Debian's. Python 3 standard library only.
 """
 
 import os
@@ -13,6 +13,7 @@ from .figures import Figure, Measurement, at_least, count
 
 FOLDER = os.path.join(processes.ROOT, "tests/benchmark/peers")
 BUILD_PS_LITE = os.path.join(FOLDER, "build_ps_lite.sh")
+BUILD_GLOO = os.path.join(FOLDER, "build_gloo_ring.sh")
 # PyTorch brings some gigabytes.
 INSTALL_S = 1800
 TORCH_LAYOUTS = ("contiguous", "channels_last")
@@ -63,15 +64,24 @@ def in_own_python(part, name, requirements):
 
 def ps_lite(part):
     """The same; the fork that PyPI has, BytePS's."""
+    # Of the two forks that the target speaks of.
+    return that_is_built(part, "ps-lite (BytePS's fork, the slower one)",
+                         BUILD_PS_LITE)
+
+
+def gloo(part):
+    """The same."""
+    return that_is_built(part, "Gloo's ring", BUILD_GLOO)
+
+
+def that_is_built(part, name, script):
     try:
         # Its last line.
-        program = processes.run([BUILD_PS_LITE]).split()[-1]
+        program = processes.run([script]).split()[-1]
     except processes.Failure as failure:
-        say("%s; ps-lite is left out" % failure)
+        say("%s; %s is left out" % (failure, name))
         return None
-    # Of the two forks that the target speaks of.
-    return Peer(part, "ps-lite (BytePS's fork, the slower one)",
-                sys.executable, program)
+    return Peer(part, name, sys.executable, program)
 
 
 def say(line):
@@ -91,8 +101,8 @@ def speed_over(name, fast, references, target=None):
 
 
 def torch_figures(peer, standalone, clusters, workers, steps):
-    """`standalone`: our measurements by threads; `clusters`: those of 1 ps +
-    `workers` by link."""
+    """`standalone`: our measurements by threads; `clusters`: those of
+    `workers`."""
     for threads, own in standalone.items():
         found = [peer.measure(
             "%s, %s" % (count("thread", threads), layout),
@@ -106,9 +116,8 @@ def torch_figures(peer, standalone, clusters, workers, steps):
         "DDP of %s, %s" % (count("worker", workers), layout),
         "torch_ddp.py", workers, steps, layout) for layout in TORCH_LAYOUTS]
     yield from map(speed, found)
-    for link, own in clusters.items():
-        yield speed_over("1 ps + %s, %s over PyTorch's best DDP" % (
-            count("worker", workers), link), own, found)
+    for own in clusters:
+        yield speed_over("%s over PyTorch's best DDP" % own.name, own, found)
 
 
 def tensorflow_figures(peer, standalone, clusters, workers, steps):
@@ -123,6 +132,6 @@ def tensorflow_figures(peer, standalone, clusters, workers, steps):
     shape = "1 ps + %s" % count("worker", workers)
     theirs = peer.measure(shape, "tensorflow_ps.py", workers, steps)
     yield speed(theirs)
-    for link, own in clusters.items():
-        yield speed_over("%s, %s over TensorFlow's" % (shape, link), own,
-                         [theirs], at_least(OVER_TENSORFLOW_PS))
+    for own in clusters:
+        yield speed_over("%s over TensorFlow's" % own.name, own, [theirs],
+                         at_least(OVER_TENSORFLOW_PS))

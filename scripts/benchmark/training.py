@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 
-from . import peers, processes
+from . import all_reduce, peers, processes
 from .figures import Figure, Measurement, at_least, at_most, count
 from .peers import speed, speed_over
 
@@ -71,6 +71,12 @@ class Training:
         self.clusters = {
             (link, *shape): self._cluster(link, *shape)
             for link in LINK_TARGETS for shape in SHAPES}
+        # By link: no ps, each worker holds a half.
+        self.all_reduce = {
+            link: self._make("all-reduce of %s, %s" % (
+                count("worker", WORKERS), link),
+                self._cluster_command(link, 0, WORKERS))
+            for link in LINK_TARGETS}
         self.in_place = self._make(
             "1 ps + %s, %s" % (count("worker", WORKERS), IN_PLACE),
             self._cluster_command(SAME_HOST_LINK, 1, WORKERS) +
@@ -91,11 +97,13 @@ class Training:
             self._cluster_command(link, ps, workers))
 
     def _cluster_command(self, link, ps, workers):
+        # A step of all-reduce is one of each worker.
+        updates = workers if ps else 1
         return [sys.executable, processes.LAUNCHER, "--no_build",
                 "--bin_dir=" + self.options.bin_dir, "--link=" + link,
                 "--ps=%d" % ps, "--workers=%d" % workers,
                 "--compute_threads=1",
-                "--steps=%d" % (self.options.steps * workers)]
+                "--steps=%d" % (self.options.steps * updates)]
 
 
 def run_copies(command, copies, beside=()):
@@ -133,11 +141,14 @@ def figures(training, plane):
     for (link, ps, workers), one in training.clusters.items():
         yield speed(one, ("scaling", "%d ps, %s" % (ps, link), workers))
     yield speed(training.in_place)
+    yield from map(speed, training.all_reduce.values())
     for (link, ps, workers), one in training.clusters.items():
         if workers == WORKERS:
             yield over_independent(training, one,
                                    LINK_TARGETS[link] if ps == 1 else None)
     yield over_independent(training, training.in_place)
+    for one in training.all_reduce.values():
+        yield over_independent(training, one)
     for link in LINK_TARGETS:
         yield cpu_share(training, link, plane.push_pull(link, "", "adam"),
                         at_most(CPU_TARGET) if link == SAME_HOST_LINK else None)
@@ -162,12 +173,13 @@ def cpu_share(training, way, step, target):
 
 def peer_figures(training):
     steps = training.options.steps
-    clusters = {link: training.clusters[link, 1, WORKERS]
-                for link in LINK_TARGETS}
-    clusters[IN_PLACE] = training.in_place
-    for peer, figures_of in (
-            (peers.torch(PART), peers.torch_figures),
-            (peers.tensorflow(PART), peers.tensorflow_figures)):
+    clusters = [training.clusters[link, 1, WORKERS] for link in LINK_TARGETS]
+    clusters.append(training.in_place)
+    without_ps = list(training.all_reduce.values())
+    for peer, figures_of, theirs in (
+            (peers.torch(PART), peers.torch_figures, clusters + without_ps),
+            (peers.tensorflow(PART), peers.tensorflow_figures, clusters)):
         if peer is not None:
-            yield from figures_of(peer, training.standalone, clusters,
+            yield from figures_of(peer, training.standalone, theirs,
                                   WORKERS, steps)
+    yield from all_reduce.figures(training.options)

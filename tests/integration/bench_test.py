@@ -7,9 +7,10 @@ import os
 import re
 import subprocess
 import sys
+import unittest.mock
 
-from scripts.benchmark import (data_plane, figures, large, peers, processes,
-                               quiet, report, training)
+from scripts.benchmark import (all_reduce, data_plane, figures, large, peers,
+                               processes, quiet, report, training)
 from tests.integration import harness
 
 BENCH = os.path.abspath("scripts/bench.py")
@@ -218,7 +219,7 @@ class ProcessesTest(harness.TestCase):
         own = {name: figures.Measurement("training", name, [name], None)
                for name in ("1 thread", "2 threads", "memory", "grpc")}
         standalone = {1: own["1 thread"], 2: own["2 threads"]}
-        clusters = {"shared_memory": own["memory"], "grpc": own["grpc"]}
+        clusters = [own["memory"], own["grpc"]]
         peer = peers.Peer("training", "Peer", "python3")
         rows = []
         for figures_of in (peers.torch_figures, peers.tensorflow_figures):
@@ -237,6 +238,20 @@ class ProcessesTest(harness.TestCase):
         for row in rows:
             program = row.measurements[-1].command[1]
             self.assertTrue(os.path.exists(program), program)
+
+    def test_gloo_is_compared_over_each_link_and_size(self):
+        class Options:
+            bin_dir, quick, burst_s = "bin", True, 0.5
+        peer = peers.Peer("training", "Gloo's ring", "python3", "a program")
+        with unittest.mock.patch.object(peers, "gloo", lambda part: peer):
+            rows = list(all_reduce.figures(Options))
+        self.assertEqual(
+            [row.name for row in rows if row.unit == "x"],
+            ["all-reduce of %d MB, %s over Gloo's ring" % (size, link)
+             for size in (1, 13, 100) for link in ("shared_memory", "grpc")])
+        command = rows[2].measurements[0].command
+        self.assertEqual(command[2:], ["a program", "2", "1000000", "2.0"])
+        self.assertTrue(os.path.exists(command[1]), command[1])
 
     def test_ps_lite_is_compared_over_each_link(self):
         class Options:

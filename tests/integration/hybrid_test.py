@@ -19,7 +19,7 @@ TOWERS = {
     "divided_global_batch": ["--num_devices=2", "--set=input.batch_size=0",
                              "--set=input.global_batch_size=%d" % GLOBAL_BATCH],
 }
-# The three columns, and how many pushes of workers are one global step.
+# The columns, and how many pushes of workers are one global step.
 MODES = {
     "async": (["--set=replication.async.staleness_scaled_learning_rate=false"],
               1),
@@ -27,6 +27,7 @@ MODES = {
     "sync": (["--set=replication.sync.total_replicas=%d" % WORKERS,
               "--set=replication.sync.min_replicas=%d" % WORKERS], WORKERS),
     "bounded_staleness": (["--set=replication.bounded_staleness.bound=1"], 1),
+    "all_reduce": (["--set=replication=all_reduce"], WORKERS),
 }
 # Of a model that guesses among ten classes: ln 10.
 FIRST_LOSS = 2.3
@@ -64,7 +65,7 @@ class HybridTest(harness.TestCase):
         rows = GLOBAL_BATCH // WORKERS
         self.assertEqual(result["rows_per_push"], rows)
         self.assertEqual(result["batch_size"], rows // towers)
-        if mode == "sync":
+        if mode in ("sync", "all_reduce"):
             self.assertEqual(len(result["workers"]), WORKERS)
         steps = sum(worker["steps"] for worker in result["workers"])
         self.assertEqual(steps, STEPS * pushes)
@@ -75,7 +76,7 @@ class HybridTest(harness.TestCase):
 
     def check_column(self, mode):
         replication, pushes = MODES[mode]
-        for ps in (1, 2):
+        for ps in (0,) if mode == "all_reduce" else (1, 2):
             for row, flags in TOWERS.items():
                 with self.subTest(mode=mode, row=row, ps=ps):
                     result = self.train("%s_%s_%d" % (mode, row, ps), ps,
@@ -88,6 +89,10 @@ class HybridTest(harness.TestCase):
 
     def test_sync(self):
         self.check_column("sync")
+
+    # The mean of a worker's towers first, then of the workers.
+    def test_all_reduce(self):
+        self.check_column("all_reduce")
 
     def test_bounded_staleness(self):
         self.check_column("bounded_staleness")

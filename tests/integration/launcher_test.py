@@ -68,6 +68,29 @@ class LauncherTest(harness.TestCase):
         self.assertEqual(len(cluster["ps"]), 2)
         self.assertEqual(len(set(cluster["ps"] + cluster["worker"])), 3)
 
+    def test_without_ps_tasks_the_workers_hold_the_parameters(self):
+        launcher = self.launch('echo "worker $*"', "--ps=0", "--workers=2",
+                               "--steps=7")
+        self.assertEqual(launcher.wait(), 0)
+        self.assertIn("--set=replication=all_reduce --set=stop.steps=7",
+                      launcher.output)
+        self.assertNotIn("[ps ", launcher.output)
+        with open(os.path.join(self.train_dir, "cluster.json"),
+                  encoding="utf-8") as file:
+            cluster = json.load(file)["cluster"]
+        self.assertEqual(list(cluster), ["worker"])
+        self.assertEqual(len(cluster["worker"]), 2)
+
+    def test_without_ps_tasks_one_good_end_is_the_jobs(self):
+        launcher = self.launch(
+            'case "$*" in *task_index=0*) echo $$ > "$DIR/pid"; exit 0;; esac\n'
+            'while [ ! -s "$DIR/pid" ]; do sleep 0.05; done\n'
+            'while kill -0 "$(cat "$DIR/pid")"; do sleep 0.05; done\n'
+            'kill -9 $$', "--ps=0", "--restart=3")
+        # Who is killed now has nobody to come back to.
+        self.assertEqual(launcher.wait(), 128 + signal.SIGKILL)
+        self.assertNotIn("restart 1 of 3", launcher.output)
+
     def test_prefixes_lines_and_keeps_the_last_one_without_newline(self):
         launcher = self.launch(
             'printf "one\\ntwo"; touch "$DIR/done"', "--workers=1")

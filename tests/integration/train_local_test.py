@@ -52,6 +52,29 @@ class TrainLocalTest(harness.TestCase):
             self.assertIn("[%s] " % name, launcher.output)
         self.assertNotIn("\x1b", launcher.output)
 
+    def test_trains_without_ps_tasks(self):
+        launcher = self.launch("--ps=0", "--workers=2", "--evaluator")
+        self.assertEqual(launcher.wait(), 0)
+        result = self.result("train")
+        self.assertEqual(result["global_step"], 100)
+        self.assertEqual(result["replication"], "all_reduce")
+        self.assertEqual(result["cluster"], {"ps": 0, "worker": 2})
+        self.assertRegex(launcher.output,
+                         r"\[evaluator 0\] .* evaluated .* step=100 ")
+
+    def test_ctrl_c_drains_and_saves_without_ps_tasks(self):
+        launcher = self.launch(ENDLESS, "--ps=0")
+        launcher.wait_for(r"\[worker 0\].*step=[1-9]")
+        tasks = self.children(launcher)
+        self.assertEqual(len(tasks), 2)
+        launcher.send(signal.SIGINT)
+        self.assertEqual(launcher.wait(), 128 + signal.SIGINT)
+        self.assert_gone(tasks)
+        self.assertNotIn("failed first", launcher.output)
+        saved = sorted(name for name in os.listdir(self.train_dir)
+                       if name.startswith("ckpt-"))
+        self.assertGreater(int(saved[-1][len("ckpt-"):]), 0)
+
     def test_ctrl_c_drains_and_saves(self):
         launcher = self.launch(ENDLESS)
         launcher.wait_for(r"\[worker 0\].*step")

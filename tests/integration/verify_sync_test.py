@@ -23,6 +23,11 @@ class VerifySyncTest(harness.TestCase):
         self.assertEqual(len(re.findall(r" ok  ", output)), 2, output)
         self.assertIn("for each of 2 rules", output)
 
+    def test_all_reduce_equals_one_process_with_both_batches(self):
+        code, output = self.verify("--rules=adam", "--ps=0", "--steps=10")
+        self.assertEqual(code, 0, output)
+        self.assertIn(" on 0 ps", output)
+
     def test_one_worker_equals_one_process_bit_for_bit(self):
         code, output = self.verify("--rules=adam", "--workers=1", "--steps=5")
         self.assertEqual(code, 0, output)

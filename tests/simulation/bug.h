@@ -44,6 +44,9 @@ enum class Bug {
   kLateApplied,
   // Synchronous replication: shards count a chosen worker twice.
   kCountedTwice,
+  // All-reduce: the job goes on without a worker that has left, while its part
+  // of the parameters is still there.
+  kGoesOnWithoutTheLost,
 };
 
 }  // namespace muster

@@ -29,7 +29,25 @@ void DrawMode(Scenario& s) {
   s.bound = static_cast<int>(random.Between(0, 3));
 }
 
+// The same: dice of its own.
+void MakeAllReduce(Scenario& s) {
+  Random random(s.seed * 0x9e3779b97f4a7c15u + 7);
+  s.all_reduce = true;
+  s.mode = Mode::kSync;
+  s.pipeline_depth = 1;
+  s.num_workers = static_cast<int>(random.Between(2, 4));
+  s.num_ps = s.num_workers;
+  s.replicas_to_aggregate = s.num_workers;
+  s.min_replicas = s.num_workers;
+  // Each step waits for everybody and for each lost message: what happens is to
+  // fall into the training, not before it.
+  s.lose /= 4;
+  s.faults += 2;
+  s.between_faults *= 5;
+}
+
 std::string ModeName(const Scenario& s) {
+  if (s.all_reduce) return "all-reduce";
   switch (s.mode) {
     case Mode::kAsync:
       return absl::StrCat("async ", s.pipeline_depth, " deep");
@@ -70,6 +88,7 @@ Scenario MakeScenario(uint64_t seed) {
   s.between_faults =
       absl::Milliseconds(20) + UpTo(random, absl::Milliseconds(400));
   DrawMode(s);
+  if (seed >= kAllReduceSeeds) MakeAllReduce(s);
   s.restart = absl::Milliseconds(10) + UpTo(random, absl::Milliseconds(1500));
   return s;
 }

@@ -22,6 +22,8 @@ struct Scenario {
   int64_t max_part_bytes = 0;
   bool momentum = false;
   Mode mode = Mode::kAsync;
+  // Sync among processes that each hold a worker and a ps task.
+  bool all_reduce = false;
   // Of async.
   int pipeline_depth = 1;
   // Of sync: of so many workers is the mean; the others are backups.
@@ -51,6 +53,9 @@ struct Scenario {
   absl::Duration between_faults;
   absl::Duration restart;
 };
+
+// From this seed on the jobs are all-reduce.
+inline constexpr uint64_t kAllReduceSeeds = 1000000000;
 
 Scenario MakeScenario(uint64_t seed);
 

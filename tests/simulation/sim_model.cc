@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/placement.h"
+#include "worker/training/replication_settings.h"
 
 namespace muster {
 namespace {
@@ -13,6 +14,27 @@ void AddFloat(const char* name, double value, OptimizerSpec* optimizer) {
   Attr* const attr = optimizer->add_attr();
   attr->set_name(name);
   attr->set_f(value);
+}
+
+ReplicationSpec ReplicationOf(const Scenario& scenario, Bug bug) {
+  ReplicationSpec replication;
+  if (scenario.all_reduce) {
+    replication.mutable_all_reduce();
+    const absl::Status fits =
+        FitReplication(scenario.num_workers, &replication);
+    assert(fits.ok());
+    if (bug == Bug::kGoesOnWithoutTheLost) {
+      replication.mutable_sync()->set_min_replicas(1);
+    }
+  } else if (scenario.mode == Mode::kSync) {
+    SyncReplication& sync = *replication.mutable_sync();
+    sync.set_replicas_to_aggregate(scenario.replicas_to_aggregate);
+    sync.set_total_replicas(scenario.num_workers);
+    sync.set_min_replicas(scenario.min_replicas);
+  } else if (scenario.mode == Mode::kBoundedStaleness) {
+    replication.mutable_bounded_staleness()->set_bound(scenario.bound);
+  }
+  return replication;
 }
 
 }  // namespace
@@ -37,7 +59,7 @@ std::vector<TensorDef> SimModel::DefsOf(int ps) const {
   return defs;
 }
 
-SimModel MakeSimModel(const Scenario& scenario) {
+SimModel MakeSimModel(const Scenario& scenario, Bug bug) {
   SimModel model;
   model.scenario = scenario;
   model.tensors_of.resize(scenario.num_ps);
@@ -60,15 +82,7 @@ SimModel MakeSimModel(const Scenario& scenario) {
     AddFloat("momentum", 0, &optimizer);
     model.slots = {"momentum"};
   }
-  ReplicationSpec& replication = model.placed.definition.replication;
-  if (scenario.mode == Mode::kSync) {
-    SyncReplication& sync = *replication.mutable_sync();
-    sync.set_replicas_to_aggregate(scenario.replicas_to_aggregate);
-    sync.set_total_replicas(scenario.num_workers);
-    sync.set_min_replicas(scenario.min_replicas);
-  } else if (scenario.mode == Mode::kBoundedStaleness) {
-    replication.mutable_bounded_staleness()->set_bound(scenario.bound);
-  }
+  model.placed.definition.replication = ReplicationOf(scenario, bug);
   model.placed.definition.fingerprint = 4711;
   const absl::StatusOr<TransferPlan> plan = PlanTransfer(
       model.placed.tensors, model.placed.placement,

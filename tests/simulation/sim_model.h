@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "tests/simulation/bug.h"
 #include "tests/simulation/scenario.h"
 #include "worker/training/placed_model.h"
 
@@ -34,7 +35,7 @@ struct SimModel {
   std::vector<TensorDef> DefsOf(int ps) const;
 };
 
-SimModel MakeSimModel(const Scenario& scenario);
+SimModel MakeSimModel(const Scenario& scenario, Bug bug);
 
 }  // namespace muster
 

@@ -35,7 +35,7 @@ constexpr absl::Duration kLongestFullDisk = absl::Seconds(2);
 Simulation::Simulation(const Options& options)
     : options_(options),
       scenario_(MakeScenario(options.seed)),
-      model_(MakeSimModel(scenario_)),
+      model_(MakeSimModel(scenario_, options.bug)),
       simulator_(options.verbose),
       network_(&simulator_, scenario_),
       oracle_(&simulator_, &network_, &model_, &disk_.files, "train"),
@@ -48,10 +48,12 @@ Simulation::~Simulation() = default;
 SimulationResult Simulation::Run() {
   simulator_.NoteText("scenario", Describe(scenario_));
   for (int i = 0; i < scenario_.num_ps; ++i) {
-    simulator_.RunAfter(kLongestStart * random_.Fraction(),
-                        [this, i] { StartPs(i); });
+    simulator_.RunAfter(kLongestStart * random_.Fraction(), [this, i] {
+      StartPs(i);
+      if (scenario_.all_reduce) StartWorker(i);
+    });
   }
-  for (int i = 0; i < scenario_.num_workers; ++i) {
+  for (int i = 0; !scenario_.all_reduce && i < scenario_.num_workers; ++i) {
     simulator_.RunAfter(kLongestStart * random_.Fraction(),
                         [this, i] { StartWorker(i); });
   }
@@ -101,10 +103,7 @@ void Simulation::StartPs(int task) {
   options.incarnation = next_incarnation_++;
   options.num_workers = scenario_.num_workers;
   options.bug = options_.bug;
-  options.on_exit = [this](SimPs* ps) {
-    const int task = ps->task();
-    RestartSoon([this, task] { StartPs(task); });
-  };
+  options.on_exit = [this](SimPs* ps) { RestartPs(ps->task()); };
   simulator_.Note("ps starts", task);
   ps_.push_back(std::make_unique<SimPs>(options));
   ps_of_[task] = ps_.back().get();
@@ -139,6 +138,23 @@ void Simulation::RestartSoon(std::function<void()> start) {
       });
 }
 
+void Simulation::RestartPs(int task) {
+  RestartSoon([this, task] {
+    StartPs(task);
+    if (scenario_.all_reduce) StartWorker(task);
+  });
+}
+
+// As worker/worker_process: a worker that ends too early takes its ps task
+// along, which has the chief save before.
+void Simulation::RestartWorker(int index) {
+  if (!scenario_.all_reduce) {
+    return RestartSoon([this, index] { StartWorker(index); });
+  }
+  if (ps_of_[index]->alive()) return ps_of_[index]->Terminate();
+  RestartPs(index);
+}
+
 void Simulation::OnExit(SimWorker* worker, int exit_code) {
   exit_codes_[worker->incarnation()] = exit_code;
   if (exit_code == 128 + SIGTERM && worker->said_error()) {
@@ -155,9 +171,7 @@ void Simulation::OnExit(SimWorker* worker, int exit_code) {
     if (!oracle_.interrupted()) oracle_.CheckDiskAtEnd();
   }
   if (exit_code == kExitDone) return;
-  if (exit_code >= 128) {
-    return RestartSoon([this, index] { StartWorker(index); });
-  }
+  if (exit_code >= 128) return RestartWorker(index);
   oracle_.Fail(absl::StrCat("worker ", index, " exits with code ", exit_code));
 }
 
@@ -187,7 +201,8 @@ void Simulation::DoFault() {
       return KillWorker(
           static_cast<int>(random_.Between(0, scenario_.num_workers - 1)));
     case 6:
-      return TerminateWorker();
+      return TerminateWorker(
+          static_cast<int>(random_.Between(0, scenario_.num_workers - 1)));
     case 7:
       return StartSecondChief();
     case 8:
@@ -213,29 +228,36 @@ void Simulation::KillPs(int task) {
     for (const auto& worker : workers_) worker->caller().OnPsDeath(task);
     for (const auto& other : ps_) other->caller().OnPsDeath(task);
   }
-  RestartSoon([this, task] { StartPs(task); });
+  if (scenario_.all_reduce) EndWorker(task);
+  RestartPs(task);
 }
 
-void Simulation::KillWorker(int index) {
+// The process, and perhaps its machine.
+void Simulation::EndWorker(int index) {
   SimWorker* const worker = worker_of_[index];
-  if (worker == nullptr || !worker->alive()) return;
   worker->Die();
   if (worker->is_chief() && random_.Happens(scenario_.power_loss)) {
     simulator_.Note("power loss");
     disk_.files.CutPower();
   }
-  RestartSoon([this, index] { StartWorker(index); });
+}
+
+void Simulation::KillWorker(int index) {
+  if (scenario_.all_reduce) return KillPs(index);
+  SimWorker* const worker = worker_of_[index];
+  if (worker == nullptr || !worker->alive()) return;
+  EndWorker(index);
+  RestartWorker(index);
 }
 
 void Simulation::TerminatePs(int task) {
+  if (scenario_.all_reduce) return TerminateWorker(task);
   SimPs* const ps = ps_of_[task];
   if (ps != nullptr && ps->alive()) ps->Terminate();
 }
 
 // The chief's SIGTERM ends the job, so that it is rare.
-void Simulation::TerminateWorker() {
-  const int index =
-      static_cast<int>(random_.Between(0, scenario_.num_workers - 1));
+void Simulation::TerminateWorker(int index) {
   SimWorker* const worker = worker_of_[index];
   if (worker == nullptr || !worker->alive()) return;
   if (index == 0 && !random_.Happens(kInterrupts)) return;
@@ -253,8 +275,11 @@ void Simulation::StopSomething() {
       0, (is_ps ? scenario_.num_ps : scenario_.num_workers) - 1));
   simulator_.Note("stop", is_ps, task,
                   absl::ToInt64Milliseconds(until - simulator_.Now()));
-  if (is_ps && ps_of_[task] != nullptr) ps_of_[task]->process().Stop(until);
-  if (!is_ps && worker_of_[task] != nullptr) {
+  const bool is_both = scenario_.all_reduce;
+  if ((is_ps || is_both) && ps_of_[task] != nullptr) {
+    ps_of_[task]->process().Stop(until);
+  }
+  if ((!is_ps || is_both) && worker_of_[task] != nullptr) {
     worker_of_[task]->process().Stop(until);
   }
 }
@@ -266,6 +291,8 @@ void Simulation::FillDisk() {
 
 // A mistake of whoever starts the tasks: the first one is alive.
 void Simulation::StartSecondChief() {
+  // In all-reduce it does not get the port of its ps task.
+  if (scenario_.all_reduce) return;
   SimWorker* const chief = worker_of_[0];
   if (chief == nullptr || !chief->alive()) return;
   if (disk_.lock_holder != chief->incarnation()) return;

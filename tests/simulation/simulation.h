@@ -54,6 +54,9 @@ class Simulation {
   void StartWorker(int index);
   void OnExit(SimWorker* worker, int exit_code);
   void RestartSoon(std::function<void()> start);
+  // In all-reduce both start the other half of the process, too.
+  void RestartPs(int task);
+  void RestartWorker(int index);
 
   // ---- What happens to the job -------------------------------------------
   void NextFault();
@@ -63,7 +66,8 @@ class Simulation {
   void StopSomething();
   void FillDisk();
   void KillWorker(int index);
-  void TerminateWorker();
+  void EndWorker(int index);
+  void TerminateWorker(int index);
   void StartSecondChief();
   void ClogSomething();
 

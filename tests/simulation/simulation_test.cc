@@ -9,6 +9,7 @@
 #include "common/base/read_file.h"
 #include "gtest/gtest.h"
 #include "tests/simulation/histories.h"
+#include "tests/simulation/scenario.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -39,30 +40,48 @@ void ExpectSavedHistories(const Histories& histories) {
   }
 }
 
-TEST(SimulationTest, KeepsEveryPromise) {
+// Runs the seeds; returns how many broke a promise, and stops at a few.
+int CountFailures(uint64_t first, uint64_t seeds, SimulationResult* sum,
+                  Histories* histories) {
   int failures = 0;
-  Histories histories;
-  SimulationResult sum;
-  for (uint64_t seed = 1; seed <= kSeeds && failures < kMostFailures; ++seed) {
+  for (uint64_t seed = first; seed < first + seeds; ++seed) {
     const SimulationResult result = Simulate(seed);
-    sum.faults += result.faults;
-    sum.restores += result.restores;
-    sum.saves += result.saves;
-    histories.Add(result);
+    sum->faults += result.faults;
+    sum->restores += result.restores;
+    sum->saves += result.saves;
+    histories->Add(result);
     if (result.violation.empty()) continue;
-    ++failures;
     ADD_FAILURE() << "seed " << seed << ": " << result.violation
                   << "\n  replay: bazel run //tests/simulation:simulate -- "
                      "--seed="
                   << seed;
+    if (++failures == kMostFailures) break;
   }
-  std::cout << kSeeds << " seeds: " << sum.faults << " faults, " << sum.restores
-            << " model epochs, " << sum.saves << " saves\n";
+  std::cout << seeds << " seeds: " << sum->faults << " faults, "
+            << sum->restores << " model epochs, " << sum->saves << " saves\n";
+  return failures;
+}
+
+TEST(SimulationTest, KeepsEveryPromise) {
+  Histories histories;
+  SimulationResult sum;
+  const int failures = CountFailures(1, kSeeds, &sum, &histories);
   // Else it would prove little.
   EXPECT_GT(sum.faults, 2 * kSeeds);
   EXPECT_GT(sum.restores, kSeeds + kSeeds / 10);
   EXPECT_GT(sum.saves, 2 * kSeeds);
   if (failures == 0) ExpectSavedHistories(histories);
+}
+
+// A process that dies takes a worker and a part of the parameters along.
+TEST(SimulationTest, AllReduceKeepsEveryPromise) {
+  constexpr uint64_t kAllReduceJobs = 300;
+  Histories histories;
+  SimulationResult sum;
+  CountFailures(kAllReduceSeeds, kAllReduceJobs, &sum, &histories);
+  EXPECT_GT(sum.faults, 2 * kAllReduceJobs);
+  EXPECT_GT(sum.restores, 2 * kAllReduceJobs);
+  EXPECT_GT(sum.saves, 2 * kAllReduceJobs);
 }
 
 TEST(SimulationTest, OneSeedIsOneHistory) {

@@ -96,10 +96,11 @@ absl::Status ClientModel::CheckGradients(
 }
 
 int64_t BytesOnTheWay(const TransferPlan& plan, PartsOf parts,
-                      const Codec* codec) {
+                      const Codec* codec, int except) {
   int64_t bytes = 0;
-  for (const std::vector<PlannedPart>& of_shard : plan.parts) {
-    for (const PlannedPart& part : of_shard) {
+  for (size_t shard = 0; shard < plan.parts.size(); ++shard) {
+    if (static_cast<int>(shard) == except) continue;
+    for (const PlannedPart& part : plan.parts[shard]) {
       if (parts == PartsOf::kPull || part.is_pushed()) {
         bytes += BytesOf(part, codec);
       }

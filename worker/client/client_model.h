@@ -31,6 +31,8 @@ struct MutableTensorView {
   int64_t size_bytes = 0;
 };
 
+inline constexpr int kNoShard = -1;
+
 template <typename T>
 TensorView ViewOf(absl::Span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()),
@@ -51,6 +53,8 @@ struct ClientModel {
   Placement placement;
   TransferPlan plan;
   std::vector<Fence> fences;  // by ps task
+  // The ps task in this process, in all-reduce; else kNoShard.
+  int own_shard = kNoShard;
   // Gradients are computed from values where the shards keep them, which every
   // answer to a push makes new ones.
   bool in_place = false;
@@ -103,8 +107,10 @@ struct PulledVersions {
   std::shared_ptr<const ClientModel> model;
   // [ps task][part]
   std::vector<std::vector<int64_t>> parts;
-  // The bytes of the values that have come: on the way, and as float32.
+  // The bytes of the values that have come: on the way, those of them that came
+  // from other processes than this one, and as float32.
   int64_t bytes = 0;
+  int64_t others_bytes = 0;
   int64_t float32_bytes = 0;
 };
 
@@ -112,9 +118,9 @@ struct PulledVersions {
 enum class PartsOf { kPull, kPush };
 
 // The bytes of the float32 values of these parts as `codec` encodes them (null:
-// as they are).
+// as they are), without those of the shard `except`.
 int64_t BytesOnTheWay(const TransferPlan& plan, PartsOf parts,
-                      const Codec* codec);
+                      const Codec* codec, int except = kNoShard);
 
 // Writes the float32 values in `data`, encoded by `codec` (null: as they are),
 // to the slices' places in `into` (one view a tensor). Errors: Internal if

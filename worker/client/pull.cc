@@ -13,6 +13,8 @@ Pull::Pull(Options options)
   const TransferPlan& plan = options_.model->plan;
   versions_->model = options_.model;
   versions_->bytes = BytesOnTheWay(plan, PartsOf::kPull, options_.codec);
+  versions_->others_bytes = BytesOnTheWay(plan, PartsOf::kPull, options_.codec,
+                                          /*except=*/options_.model->own_shard);
   versions_->float32_bytes =
       BytesOnTheWay(plan, PartsOf::kPull, /*codec=*/nullptr);
   for (const std::vector<PlannedPart>& parts : plan.parts) {

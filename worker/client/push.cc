@@ -171,6 +171,9 @@ std::shared_ptr<const PulledVersions> Push::NewVersions() const {
   const TransferPlan& plan = options_.model->plan;
   versions->model = options_.model;
   versions->bytes = BytesOnTheWay(plan, PartsOf::kPush, options_.values_codec);
+  versions->others_bytes =
+      BytesOnTheWay(plan, PartsOf::kPush, options_.values_codec,
+                    /*except=*/options_.model->own_shard);
   versions->float32_bytes =
       BytesOnTheWay(plan, PartsOf::kPush, /*codec=*/nullptr);
   // Frozen parts stay what they were.
@@ -228,9 +231,12 @@ absl::StatusOr<PushResult> Push::Conclude(const absl::Status& outcome,
   }
   const int64_t values = NumValues(options_.gradients);
   result_.float32_bytes = values * sizeof(float);
-  result_.sent_bytes = EncodedBytes(
-      options_.encoded == nullptr ? nullptr : &options_.encoded->codec(),
-      values);
+  const Codec* const codec =
+      options_.encoded == nullptr ? nullptr : &options_.encoded->codec();
+  result_.sent_bytes = EncodedBytes(codec, values);
+  result_.others_bytes =
+      BytesOnTheWay(options_.model->plan, PartsOf::kPush, codec,
+                    /*except=*/options_.model->own_shard);
   result_.pulled_versions = OldestVersions();
   result_.new_versions = NewVersions();
   result_.sends = Sends();

@@ -55,9 +55,10 @@ struct PushResult {
   // The new values' versions, if these were asked for or are read in place;
   // else null.
   std::shared_ptr<const PulledVersions> new_versions;
-  // The values' bytes, each part counted once: as they were sent, and as
-  // float32.
+  // The values' bytes, each part counted once: as they were sent, those of them
+  // that went to other processes than this one, and as float32.
   int64_t sent_bytes = 0;
+  int64_t others_bytes = 0;
   int64_t float32_bytes = 0;
   // By ps task and part.
   std::vector<SliceSend> sends;

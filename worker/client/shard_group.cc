@@ -67,6 +67,7 @@ absl::Status ShardGroup::SetModel(absl::Span<const TensorDef> tensors,
   next->tensors.assign(tensors.begin(), tensors.end());
   next->placement = placement;
   next->plan = std::move(plan);
+  next->own_shard = options_.own_shard;
   next->fences.resize(size());
   next->in_place = false;
   absl::MutexLock lock(&mu_);

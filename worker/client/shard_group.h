@@ -38,6 +38,8 @@ class ShardGroup {
     Sender sender;
     // "/job:ps/task:0", ... for messages; one a link.
     std::vector<std::string> ps_names;
+    // The ps task in this process, in all-reduce; else kNoShard.
+    int own_shard = kNoShard;
     TransferOptions transfer;
     // Bytes of tensors in one message; 0: what suits each link.
     int64_t max_part_bytes = 0;

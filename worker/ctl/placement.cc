@@ -50,6 +50,7 @@ absl::StatusOr<int> NumPs(const VerbCall& call) {
     ClusterOptions options;
     options.cluster_file = call.Flag("cluster");
     options.jobs = {kPsJob};
+    options.can_all_reduce = true;
     ASSIGN_OR_RETURN(const ResolvedCluster cluster, ResolveCluster(options));
     return cluster.spec.num_ps();
   }

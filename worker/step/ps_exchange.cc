@@ -85,8 +85,10 @@ absl::Status PsExchange::Send() {
 absl::StatusOr<StepResult> PsExchange::Finish() {
   ASSIGN_OR_RETURN(PushResult outcome, push_->Finish());
   parameters_->Bring(std::move(outcome.new_versions));
-  sent_bytes_ += outcome.sent_bytes;
-  float32_bytes_ += outcome.float32_bytes;
+  bytes_.sent += outcome.sent_bytes;
+  bytes_.sent_float32 += outcome.float32_bytes;
+  bytes_.sent_to_others += outcome.others_bytes;
+  ++bytes_.pushes;
   StepResult result;
   for (const SliceSend& send : outcome.sends) {
     result.pushed = std::max(result.pushed, send.acknowledged);
@@ -98,8 +100,11 @@ absl::StatusOr<StepResult> PsExchange::Finish() {
 }
 
 ExchangedBytes PsExchange::bytes() const {
-  return {sent_bytes_, float32_bytes_, parameters_->received_bytes(),
-          parameters_->float32_bytes()};
+  ExchangedBytes bytes = bytes_;
+  bytes.received = parameters_->received_bytes();
+  bytes.received_float32 = parameters_->float32_bytes();
+  bytes.received_from_others = parameters_->others_bytes();
+  return bytes;
 }
 
 }  // namespace muster

@@ -80,8 +80,8 @@ class PsExchange : public StepExchange {
   std::unique_ptr<Push> push_;
   // Something is not finite.
   bool is_held_ = false;
-  int64_t sent_bytes_ = 0;
-  int64_t float32_bytes_ = 0;
+  // Of what was sent.
+  ExchangedBytes bytes_;
 };
 
 }  // namespace muster

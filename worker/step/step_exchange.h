@@ -34,6 +34,11 @@ struct ExchangedBytes {
   int64_t sent_float32 = 0;
   int64_t received = 0;
   int64_t received_float32 = 0;
+  // Those of `sent` and `received` that went to, or came from, a ps task in
+  // another process, and the pushes that they are of.
+  int64_t sent_to_others = 0;
+  int64_t received_from_others = 0;
+  int64_t pushes = 0;
 };
 
 // How the steps of a worker get their parameters and give their gradients.

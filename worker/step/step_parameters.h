@@ -76,8 +76,10 @@ class StepParameters : public ParameterGate {
   // Forgets what was asked for, or brought.
   virtual void Drop();
 
-  // The bytes of all values that have come: on the way, and as float32.
+  // The bytes of all values that have come: on the way, those of them that came
+  // from other processes, and as float32.
   int64_t received_bytes() const { return received_bytes_; }
+  int64_t others_bytes() const { return others_bytes_; }
   int64_t float32_bytes() const { return float32_bytes_; }
 
  protected:
@@ -115,6 +117,7 @@ class StepParameters : public ParameterGate {
   absl::Time pulled_;
   std::shared_ptr<const PulledVersions> versions_;
   int64_t received_bytes_ = 0;
+  int64_t others_bytes_ = 0;
   int64_t float32_bytes_ = 0;
 
   absl::Mutex mu_;

@@ -19,7 +19,11 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
   const ReplicationSpec& replication = options.training.replication();
   if (!replication.has_async() || !ReplicationNumbers(replication).empty()) {
     options.reporter.Info(
-        absl::StrCat("replication: ", DescribeReplication(replication)));
+        absl::StrCat("replication: ",
+                     options.cluster.is_all_reduce()
+                         ? "all_reduce, in which the workers hold parameters: "
+                         : "",
+                     DescribeReplication(replication)));
   }
   auto parts = absl::WrapUnique(new ChiefParts(worker));
   RETURN_IF_ERROR(parts->OpenTrainDir());

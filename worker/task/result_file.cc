@@ -90,6 +90,15 @@ std::string PullJson(const TrainingResult& result) {
   return object.Finish();
 }
 
+std::string AllReduceJson(const TrainingResult::AllReduce& counts) {
+  JsonObject object(4);
+  object.AddCount("bytes_sent", counts.bytes_sent);
+  object.AddCount("bytes_received", counts.bytes_received);
+  object.AddCount("pushes", counts.pushes);
+  object.AddCount("model_bytes", counts.model_bytes);
+  return object.Finish();
+}
+
 std::string TableJson(const std::vector<std::vector<int64_t>>& counts) {
   std::vector<std::string> rows;
   for (const std::vector<int64_t>& row : counts) {
@@ -156,6 +165,9 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddCount("dropped_steps", result.dropped_steps);
   json.Add("gradient", GradientJson(result));
   json.Add("pull", PullJson(result));
+  if (result.all_reduce.has_value()) {
+    json.Add("all_reduce_chief", AllReduceJson(*result.all_reduce));
+  }
   json.AddNumber("wall_s", result.wall_s);
   json.AddNumber("time_to_first_step_s", result.time_to_first_step_s);
   json.AddText("stop_reason", result.stop_reason);

@@ -72,6 +72,18 @@ struct TrainingResult {
   std::string pull_codec;
   int64_t pull_bytes_received = 0;
   int64_t pull_bytes_float32 = 0;
+  // All-reduce.
+  struct AllReduce {
+    // Bytes of parts of gradients that the chief has pushed to shards in other
+    // workers' processes, and of parts of parameters that it has pulled from
+    // them for its steps; and the pushes that these are of.
+    int64_t bytes_sent = 0;
+    int64_t bytes_received = 0;
+    int64_t pushes = 0;
+    // The parameters' bytes, as float32.
+    int64_t model_bytes = 0;
+  };
+  std::optional<AllReduce> all_reduce;
   // This process's time to the end of the evaluation.
   double wall_s = 0;
   double time_to_first_step_s = 0;

@@ -24,14 +24,14 @@ class SignalTarget {
   }
 
   // `task`, which does not block, gets the signals from now on; null: the latch
-  // again. Returns the exit code of a signal that came before; then nothing
-  // changes.
+  // again. Returns the exit code of what has stopped the latch before; then no
+  // task gets any.
   std::optional<int> HandTo(std::function<void(int signal)> task) {
     absl::MutexLock lock(&mu_);
     const std::optional<StopReason> reason =
         latch_.WaitFor(absl::ZeroDuration());
+    task_ = reason.has_value() ? nullptr : std::move(task);
     if (reason.has_value()) return reason->exit_code;
-    task_ = std::move(task);
     return std::nullopt;
   }
 

@@ -18,7 +18,10 @@
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
 #include "worker/client/call_status.h"
+#include "worker/client/client_model.h"
 #include "worker/hook/summary_writer.h"
 #include "worker/input/data_files.h"
 #include "worker/input/input_threads.h"
@@ -231,6 +234,8 @@ absl::Status WorkerTask::CreateClient(
   for (size_t i = 0; i < links.size(); ++i) {
     options.ps_names.push_back(TaskName(MakeTaskId(kPsJob, i)));
   }
+  options.own_shard =
+      options_.cluster.ShardOf(options_.self).value_or(kNoShard);
   options.transfer.seed = options_.incarnation;
   ASSIGN_OR_RETURN(options.codec,
                    FindCodec(options_.training.gradient().codec()));
@@ -487,6 +492,7 @@ void WorkerTask::CreateSession() {
 // or two of them would see the same example.
 std::string WorkerTask::TrainingText() const {
   std::string text = SemanticText(options_.training);
+  if (options_.cluster.is_all_reduce()) text += "replication: all_reduce\n";
   if (shape_.towers > 1) {
     absl::StrAppend(&text, "towers: ", shape_.towers,
                     " (--devices or --num_devices)");
@@ -537,12 +543,15 @@ TrainingResult WorkerTask::DescribeRun() const {
   TrainingResult result;
   result.model = training.model().name();
   result.mode = options_.cluster.empty() ? "standalone" : "cluster";
-  result.replication = ReplicationName(training.replication());
+  result.replication = options_.cluster.is_all_reduce()
+                           ? kAllReduceName
+                           : ReplicationName(training.replication());
   result.replication_settings = ReplicationNumbers(training.replication());
   result.optimizer = training.optimizer().name();
   result.device = std::string(opened_.towers.front().backend->name());
   result.devices = TowerDevices();
-  result.num_ps = options_.cluster.num_ps();
+  result.num_ps =
+      options_.cluster.is_all_reduce() ? 0 : options_.cluster.num_ps();
   result.num_workers = static_cast<int>(tasks_.size());
   result.compute_threads = options_.compute_threads;
   result.seed = training.seed();
@@ -557,8 +566,30 @@ TrainingResult WorkerTask::DescribeRun() const {
   result.pull_codec = training.pull().codec();
   result.pull_bytes_received = bytes.received;
   result.pull_bytes_float32 = bytes.received_float32;
+  if (options_.cluster.is_all_reduce()) {
+    result.all_reduce = {bytes.sent_to_others, bytes.received_from_others,
+                         bytes.pushes, ModelBytes()};
+  }
   result.muster_version = std::string(kMusterVersion);
   return result;
+}
+
+int64_t WorkerTask::ModelBytes() const {
+  int64_t bytes = 0;
+  for (const TensorDef& tensor : placed_.tensors) {
+    bytes += NumElements(tensor.shape()) *
+             static_cast<int64_t>(SizeOf(tensor.dtype()));
+  }
+  return bytes;
+}
+
+void WorkerTask::SayAllReduce() const {
+  if (!options_.cluster.is_all_reduce()) return;
+  const ExchangedBytes bytes = exchange_->bytes();
+  options_.reporter.Info(absl::StrCat(
+      "all-reduce: pushes=", bytes.pushes, " bytes_sent=", bytes.sent_to_others,
+      " bytes_received=", bytes.received_from_others,
+      " of shards in other processes; the model has ", ModelBytes(), " bytes"));
 }
 
 absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
@@ -587,6 +618,10 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   return absl::OkStatus();
 }
 
-int WorkerTask::Run() { return session_->Run(); }
+int WorkerTask::Run() {
+  const int exit_code = session_->Run();
+  SayAllReduce();
+  return exit_code;
+}
 
 }  // namespace muster

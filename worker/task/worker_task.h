@@ -94,6 +94,8 @@ class WorkerTask {
   void SayDevicePlacement() const;
   void SayLines(absl::string_view text) const;
   void SayPlacement() const;
+  void SayAllReduce() const;
+  int64_t ModelBytes() const;
   TrainingResult DescribeRun() const;
   absl::Status WriteResult(const EndRecord& end) const;
 

@@ -107,7 +107,31 @@ absl::Status ValidateReplication(const ReplicationSpec& replication) {
   return CheckOrder(sync);
 }
 
+absl::Status CheckReplicationSuits(const ClusterSpec& cluster,
+                                   const ReplicationSpec& replication) {
+  if (cluster.is_all_reduce() == replication.has_all_reduce()) {
+    return absl::OkStatus();
+  }
+  if (cluster.is_all_reduce()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "replication is ", ReplicationName(replication),
+        ", which wants ps tasks, but the cluster has none: give it some "
+        "(--ps_hosts, or job ps in the file), or let the workers hold the "
+        "parameters with --set=replication=all_reduce"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "replication is all_reduce, in which workers hold the parameters, ",
+      cluster.empty() ? std::string("but --standalone has no other worker")
+                      : absl::StrCat("but the cluster has ps tasks (",
+                                     cluster.Summary(), ")"),
+      ": give a cluster of workers only, or another mode, as "
+      "--set=replication=sync"));
+}
+
 absl::Status FitReplication(int replicas, ReplicationSpec* replication) {
+  if (replication->has_all_reduce()) {
+    replication->mutable_sync()->set_min_replicas(replicas);
+  }
   if (!replication->has_sync()) return absl::OkStatus();
   return FitSync(replicas, replication->mutable_sync());
 }
@@ -130,6 +154,8 @@ std::string ReplicationName(const ReplicationSpec& replication) {
       return "sync";
     case ReplicationSpec::kBoundedStaleness:
       return "bounded_staleness";
+    case ReplicationSpec::kAllReduce:
+      return kAllReduceName;
     default:
       return "async";
   }

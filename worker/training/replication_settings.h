@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/cluster/cluster_spec.h"
 #include "proto/training.pb.h"
 
 namespace muster {
@@ -15,11 +16,17 @@ namespace muster {
 // the field, what it must be and what was found.
 absl::Status ValidateReplication(const ReplicationSpec& replication);
 
+// Checks that all_reduce is asked for in a cluster whose workers hold the
+// parameters, and in no other. Errors: InvalidArgument saying what each is.
+absl::Status CheckReplicationSuits(const ClusterSpec& cluster,
+                                   const ReplicationSpec& replication);
+
 // Fills in what the spec leaves to the cluster (0 replicas) and checks the
 // whole against it: `replicas` is the number of its tasks that train (1 in
 // standalone). All tasks then have the same numbers, in the training's
-// fingerprint and on the shards. REQUIRES: ValidateReplication is OK.
-// Errors: as above.
+// fingerprint and on the shards. All-reduce becomes what workers and shards do
+// then: sync of all, which waits for the lost. REQUIRES: ValidateReplication is
+// OK. Errors: as above.
 absl::Status FitReplication(int replicas, ReplicationSpec* replication);
 
 // The mode's numbers, by the names of their fields; for async none that are as
@@ -33,7 +40,10 @@ int PipelineDepth(const ReplicationSpec& replication);
 // Whether steps read the parameters where the ps tasks keep them.
 bool PullsInPlace(const ReplicationSpec& replication);
 
-// "async", "sync" or "bounded_staleness".
+inline constexpr char kAllReduceName[] = "all_reduce";
+
+// "async", "sync", "bounded_staleness" or, before FitReplication,
+// kAllReduceName.
 std::string ReplicationName(const ReplicationSpec& replication);
 
 // For one line: "sync, each step the mean of the first 2 of 3 replicas".

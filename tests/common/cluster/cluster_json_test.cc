@@ -58,7 +58,6 @@ TEST(ClusterJsonTest, NamesThePlaceOfAMistake) {
       {"{\"ps\": {\"-1\": \"h:1\"}}", "a key must be a task index, found '-1'"},
       {"{\"ps\": [\"h\"]}", "address 'h': has no port"},
       {"{\"ps\": [\"h:1\", \"h:1\"]}", "duplicate address 'h:1'"},
-      {"{\"cluster\": {\"worker\": [\"h:1\"]}}", "no ps task"},
       {"{\"cluster\": []}", "c.json:1:13: the cluster must be an object"},
       {"{\"cluster\": {\"ps\": [\"h:1\"]},\n \"worker\": {\"0\": \"w:1\"}}",
        "c.json:2:12: 'worker' stands beside 'cluster'"},

@@ -120,6 +120,36 @@ TEST(ClusterResolverTest, TheFirstSourceDecidesWhereAllAgree) {
             "/job:worker/task:1 by --ps_hosts and --worker_hosts");
 }
 
+TEST(ClusterResolverTest, WorkersAloneHoldTheParameters) {
+  ClusterOptions options = WorkerOptions();
+  options.can_all_reduce = true;
+  options.worker_hosts = "w0:1,w1:1";
+  options.task_index = 1;
+  const auto resolved = ResolveCluster(options);
+  ASSERT_THAT(resolved, IsOk());
+  EXPECT_TRUE(resolved->spec.is_all_reduce());
+  EXPECT_EQ(resolved->spec.num_ps(), 2);
+  // The sources are compared as they were written.
+  options.tf_config =
+      R"({"cluster":{"worker":["w0:1","w1:1"]},"task":{"index":1}})";
+  EXPECT_THAT(ResolveCluster(options), IsOk());
+  options.ps_hosts = "p0:1";
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("/job:ps/task:0 is p0:1 in the first and "
+                                 "absent in the second")));
+}
+
+TEST(ClusterResolverTest, APsHasNothingToDoAmongWorkersAlone) {
+  ClusterOptions options;
+  options.jobs = {"ps"};
+  options.worker_hosts = "w0:1,w1:1";
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--ps_hosts and --worker_hosts: the cluster "
+                                 "has no ps task: its workers hold")));
+}
+
 TEST(ClusterResolverTest, RefusesTwoSourcesWithDifferentAddresses) {
   ClusterOptions options = WorkerOptions();
   options.tf_config = kTfConfig;

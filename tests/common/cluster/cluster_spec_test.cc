@@ -71,13 +71,64 @@ TEST(ClusterSpecTest, AnEmptyDefIsStandalone) {
   EXPECT_EQ(spec->Summary(), "standalone");
 }
 
+TEST(ClusterSpecTest, AllReduceMakesAPsOfEachTaskThatTrains) {
+  const ClusterSpec workers = Parse(
+      "job { name: 'worker' tasks { key: 0 value: 'w0:1' }"
+      "                     tasks { key: 1 value: 'w1:1' } }"
+      "job { name: 'evaluator' tasks { key: 0 value: 'e:1' } }");
+  EXPECT_FALSE(workers.is_all_reduce());
+  const auto spec = workers.ForAllReduce();
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_TRUE(spec->is_all_reduce());
+  EXPECT_THAT(spec->ps_addresses(), ElementsAre("w0:1", "w1:1"));
+  EXPECT_EQ(spec->ShardOf(MakeTaskId("worker", 1)), 1);
+  EXPECT_EQ(spec->ShardOf(MakeTaskId("evaluator", 0)), std::nullopt);
+  EXPECT_EQ(spec->ShardOf(MakeTaskId("worker", 2)), std::nullopt);
+  EXPECT_EQ(spec->Summary(), "all-reduce, worker 2, evaluator 1");
+  EXPECT_EQ(Parse(kTwoAndTwo).ShardOf(MakeTaskId("worker", 1)), std::nullopt);
+}
+
+TEST(ClusterSpecTest, AllReduceCountsTheChiefFirst) {
+  const auto spec = Parse(
+                        "job { name: 'worker' tasks { key: 0 value: 'w:1' } }"
+                        "job { name: 'chief' tasks { key: 0 value: 'c:1' } }")
+                        .ForAllReduce();
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_THAT(spec->ps_addresses(), ElementsAre("c:1", "w:1"));
+  EXPECT_EQ(spec->ShardOf(MakeTaskId("worker", 0)), 1);
+}
+
+TEST(ClusterSpecTest, AllReduceWantsEveryWorker) {
+  EXPECT_THAT(
+      Parse("job { name: 'worker' tasks { key: 3 value: 'w:1' } }")
+          .ForAllReduce(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("worker tasks must be numbered from 0 without gaps, "
+                         "found 1 task of which the last has index 3")));
+  EXPECT_THAT(Parse("job { name: 'evaluator' tasks { key: 0 value: 'e:1' } }")
+                  .ForAllReduce(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the cluster has no worker either")));
+}
+
+TEST(ClusterSpecTest, TellsAPsOfAllButTheEvaluator) {
+  const ClusterDef def =
+      Parse(absl::StrCat(
+                kTwoAndTwo,
+                "job { name: 'evaluator' tasks { key: 0 value: 'e:1' } }"))
+          .TrainingDef();
+  ASSERT_EQ(def.job_size(), 2);
+  EXPECT_EQ(def.job(0).name(), "ps");
+  EXPECT_EQ(def.job(1).name(), "worker");
+  EXPECT_EQ(def.job(1).tasks_size(), 2);
+}
+
 TEST(ClusterSpecTest, RefusesWhatIsNoCluster) {
   struct Case {
     const char* text;
     const char* wanted;
   };
   const Case kCases[] = {
-      {"job { name: 'worker' tasks { key: 0 value: 'w0:1' } }", "no ps task"},
       {"job { name: 'wroker' tasks { key: 0 value: 'w0:1' } }",
        "did you mean 'worker'"},
       {"job { name: 'ps' tasks { key: 1 value: 'p:1' } }", "without gaps"},

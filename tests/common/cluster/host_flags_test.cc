@@ -32,7 +32,6 @@ TEST(HostFlagsTest, RefusesBadHosts) {
     const char* wanted;
   };
   const Case kCases[] = {
-      {"", "w0:1", "no ps task"},
       {"p0:1,", "", "/job:ps/task:1: address ''"},
       {"p0:1", "w0", "--ps_hosts and --worker_hosts: /job:worker/task:0"},
       {"p0:1", "p0:1", "duplicate address 'p0:1'"},

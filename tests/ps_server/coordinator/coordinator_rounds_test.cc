@@ -297,6 +297,11 @@ TEST_F(CoordinatorRoundsTest, ANewEpochEndsTheRound) {
   EXPECT_THAT(Commit(MakeSyncSpec(3, 2), StopAtStep(10)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("replicas_to_aggregate is 3")));
+  ReplicationSpec all_reduce;
+  all_reduce.mutable_all_reduce();
+  EXPECT_THAT(Commit(all_reduce, StopAtStep(10)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("all_reduce, which is sync {}")));
   EXPECT_THAT(
       Commit(MakeBoundedSpec(-1), StopAtStep(10)),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bound is -1")));
@@ -315,6 +320,27 @@ TEST_F(CoordinatorRoundsTest, APauseOfAPsLetsTheRoundCloseAndOpensNone) {
   EXPECT_FALSE(Step(kChief, 1, 1).has_value());
   AskForSave(/*leaving=*/true);
   EXPECT_TRUE(Take(kChief)->granted());
+}
+
+TEST_F(CoordinatorRoundsTest, ARoundThatCannotCloseKeepsNoSaveWaiting) {
+  Start(2, MakeSyncSpec(2, 2, 2), StopAtStep(10));
+  TakeSteps({kChief}, 1);
+  Step(kChief, 1, 1);
+  AskForSave(/*leaving=*/false);
+  EXPECT_EQ(coordinator().State().save_requests(), 0) << "B may come";
+  Finish(kB);
+  EXPECT_EQ(coordinator().State().save_requests(), 1);
+  EXPECT_EQ(global_step(), 0);
+}
+
+TEST_F(CoordinatorRoundsTest, AJoinedStepOfARoundThatCannotCloseIsAwaited) {
+  Start(2, MakeSyncSpec(2, 2, 2), StopAtStep(10));
+  TakeSteps({kChief}, 1);
+  Finish(kB);
+  AskForSave(/*leaving=*/false);
+  EXPECT_EQ(coordinator().State().save_requests(), 0);
+  Step(kChief, 1, 1);
+  EXPECT_EQ(coordinator().State().save_requests(), 1);
 }
 
 TEST_F(CoordinatorRoundsTest, HoldsRoundsForACut) {

@@ -92,6 +92,14 @@ TEST(ReplicationPolicyTest, EachModeHasItsPolicy) {
             "bounded_staleness");
 }
 
+TEST(ReplicationPolicyTest, AllReduceIsSaidAsSync) {
+  ReplicationSpec spec;
+  spec.mutable_all_reduce();
+  EXPECT_THAT(CreateReplicationPolicy(spec, kMaxGradientBytes),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("all_reduce, which is sync {} to a shard")));
+}
+
 TEST(ReplicationPolicyTest, ModesWithoutRoundsRefuseThem) {
   ReplicationSpec spec;
   for (const bool bounded : {false, true}) {

@@ -109,6 +109,22 @@ TEST_F(PushTest, TellsWhenEachSliceWasOnItsWay) {
   EXPECT_EQ(early, 8 * kBlockElements * sizeof(float));
 }
 
+// All-reduce: what the worker exchanges with its own process' shard goes over
+// no network.
+TEST_F(PushTest, CountsWhatGoesToAndComesFromOtherProcesses) {
+  options_.own_shard = 0;
+  Connect({});
+  constexpr int64_t kOthers = kSizes[kOther] * sizeof(float);
+  auto pull = client_->BeginPull(Into(values_));
+  ASSERT_THAT(pull, IsOk());
+  ASSERT_THAT((*pull)->Finish(), IsOk());
+  EXPECT_EQ((*pull)->versions()->others_bytes, kOthers);
+  const auto outcome = Begin(1)->Finish();
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_EQ(outcome->others_bytes, kOthers);
+  EXPECT_GT(outcome->sent_bytes, kOthers);
+}
+
 TEST_F(PushTest, IsAppliedOnceOverALossyNetwork) {
   FakeShard::Faults faults;
   faults.seed = 20260301;

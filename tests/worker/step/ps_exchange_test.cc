@@ -115,6 +115,9 @@ TEST_F(PsExchangeTest, CountsTheBytesOfBothWays) {
   EXPECT_EQ(bytes.sent_float32, kBytes);
   EXPECT_EQ(bytes.received, kBytes);
   EXPECT_EQ(bytes.received_float32, kBytes);
+  EXPECT_EQ(bytes.sent_to_others, kBytes);
+  EXPECT_EQ(bytes.received_from_others, kBytes);
+  EXPECT_EQ(bytes.pushes, 1);
 }
 
 class NonFinitePsExchangeTest : public PsExchangeTest {

@@ -86,6 +86,20 @@ TEST(ResultFileTest, TellsTheBytesOfPulledParameters) {
   EXPECT_EQ(pull->Find("bytes_as_float32")->text, "60");
 }
 
+TEST(ResultFileTest, TellsTheBytesOfAllReduce) {
+  TrainingResult result;
+  EXPECT_EQ(ParseJson(ResultJson(result))->Find("all_reduce_chief"), nullptr);
+  result.all_reduce = {10, 12, 2, 11};
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  const JsonValue* const counts = json->Find("all_reduce_chief");
+  ASSERT_NE(counts, nullptr);
+  EXPECT_EQ(counts->Find("bytes_sent")->text, "10");
+  EXPECT_EQ(counts->Find("bytes_received")->text, "12");
+  EXPECT_EQ(counts->Find("pushes")->text, "2");
+  EXPECT_EQ(counts->Find("model_bytes")->text, "11");
+}
+
 TEST(ResultFileTest, NumbersThatAreNotFiniteAreNull) {
   TrainingResult result;
   result.final_loss = std::numeric_limits<double>::quiet_NaN();

@@ -10,6 +10,7 @@ namespace muster {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::Optional;
 
 TEST(SignalTargetTest, StopsTheLatchBeforeThereIsATask) {
@@ -32,6 +33,16 @@ TEST(SignalTargetTest, ATaskThatComesTooLateIsNotStarted) {
   SignalTarget target;
   target.OnSignal(SIGTERM);
   EXPECT_THAT(target.HandTo([](int) {}), Optional(128 + SIGTERM));
+}
+
+TEST(SignalTargetTest, GivesTheTaskUpThoughTheLatchIsStopped) {
+  SignalTarget target;
+  std::vector<int> signals;
+  target.HandTo([&](int signal) { signals.push_back(signal); });
+  target.latch()->Stop({0, "the job is done"});
+  EXPECT_THAT(target.HandTo(nullptr), Optional(0));
+  target.OnSignal(SIGINT);
+  EXPECT_THAT(signals, IsEmpty());
 }
 
 }  // namespace

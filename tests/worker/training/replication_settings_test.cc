@@ -54,6 +54,42 @@ TEST(ReplicationSettingsTest, FillsInWhatTheClusterHas) {
   EXPECT_TRUE(async.has_async());
 }
 
+TEST(ReplicationSettingsTest, AllReduceIsSyncThatWaitsForAll) {
+  ReplicationSpec replication = Parse("all_reduce {}");
+  EXPECT_EQ(ReplicationName(replication), "all_reduce");
+  EXPECT_THAT(ValidateReplication(replication), IsOk());
+  ASSERT_THAT(FitReplication(3, &replication), IsOk());
+  EXPECT_EQ(replication.sync().total_replicas(), 3);
+  EXPECT_EQ(replication.sync().replicas_to_aggregate(), 3);
+  EXPECT_EQ(replication.sync().min_replicas(), 3);
+  EXPECT_EQ(replication.sync().when_too_few(), WAIT);
+}
+
+TEST(ReplicationSettingsTest, AllReduceGoesWithWorkersAlone) {
+  ClusterDef def;
+  (*def.add_job()->mutable_tasks())[0] = "w:1";
+  def.mutable_job(0)->set_name("worker");
+  const ClusterSpec workers = ClusterSpec::Create(def)->ForAllReduce().value();
+  (*def.add_job()->mutable_tasks())[0] = "p:1";
+  def.mutable_job(1)->set_name("ps");
+  const ClusterSpec with_ps = ClusterSpec::Create(def).value();
+
+  EXPECT_THAT(CheckReplicationSuits(workers, Parse("all_reduce {}")), IsOk());
+  EXPECT_THAT(CheckReplicationSuits(with_ps, Parse("sync {}")), IsOk());
+  EXPECT_THAT(CheckReplicationSuits(ClusterSpec(), Parse("async {}")), IsOk());
+  EXPECT_THAT(CheckReplicationSuits(workers, Parse("async {}")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("replication is async, which wants ps tasks, "
+                                 "but the cluster has none")));
+  EXPECT_THAT(
+      CheckReplicationSuits(with_ps, Parse("all_reduce {}")),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("but the cluster has ps tasks (ps 1, worker 1)")));
+  EXPECT_THAT(CheckReplicationSuits(ClusterSpec(), Parse("all_reduce {}")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--standalone has no other worker")));
+}
+
 TEST(ReplicationSettingsTest, NamesWhatIsWrong) {
   struct Case {
     const char* text;

@@ -1,4 +1,4 @@
-#include "worker/saved_model_flags.h"
+#include "worker/task/saved_model_flags.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
-#ifndef WORKER_SAVED_MODEL_FLAGS_H_
-#define WORKER_SAVED_MODEL_FLAGS_H_
+#ifndef WORKER_TASK_SAVED_MODEL_FLAGS_H_
+#define WORKER_TASK_SAVED_MODEL_FLAGS_H_
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,7 +11,8 @@ namespace muster {
 // --output and --predict_values. For main.cc, as if they stood there.
 
 // For CommandLineOptions::flags_files.
-inline constexpr char kSavedModelFlagsFile[] = "worker/saved_model_flags.cc";
+inline constexpr char kSavedModelFlagsFile[] =
+    "worker/task/saved_model_flags.cc";
 
 // Was --evaluate or --predict given?
 bool UsesSavedModel();
@@ -30,4 +31,4 @@ absl::StatusOr<int> UseSavedModel(SavedRunOptions options);
 
 }  // namespace muster
 
-#endif  // WORKER_SAVED_MODEL_FLAGS_H_
+#endif  // WORKER_TASK_SAVED_MODEL_FLAGS_H_

@@ -1,0 +1,114 @@
+#include "worker/worker_process.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "common/base/logging.h"
+#include "common/base/reporter.h"
+#include "common/base/status_macros.h"
+#include "common/process/exit_code.h"
+#include "common/process/memory_limit.h"
+#include "common/process/stop_latch.h"
+#include "common/process/stop_signals.h"
+#include "common/rpc/incarnation.h"
+#include "ps_server/ps_task.h"
+#include "spdlog/spdlog.h"
+#include "worker/client/link/shard_link.h"
+#include "worker/standalone_links.h"
+#include "worker/task/signal_target.h"
+#include "worker/task/worker_task.h"
+
+namespace muster {
+namespace {
+
+// Trains; returns the worker's exit code.
+absl::StatusOr<int> Train(WorkerOptions options, WorkerLinks links,
+                          SignalTarget* target) {
+  const auto task = WorkerTask::Create(std::move(options), std::move(links));
+  std::function<void(int)> on_signal;
+  if (task.ok()) {
+    on_signal = [&task](int signal) {
+      spdlog::info("signal {}: finishing the step; again to end at once",
+                   signal);
+      (*task)->RequestStop(signal);
+    };
+  }
+  const std::optional<int> stopped = target->HandTo(on_signal);
+  if (stopped.has_value()) return *stopped;
+  RETURN_IF_ERROR(task.status());
+  const int exit_code = (*task)->Run();
+  target->HandTo(nullptr);
+  return exit_code;
+}
+
+PsTaskOptions OptionsOfPs(const WorkerOptions& worker, const PsOptions& ps) {
+  PsTaskOptions options;
+  options.cluster = worker.cluster.TrainingDef();
+  options.task_index = *worker.cluster.ShardOf(worker.self);
+  // It was found to be allowed.
+  options.bind = worker.listen_address;
+  options.allow_insecure_network = true;
+  options.link = ps.link;
+  options.worker_timeout = ps.worker_timeout;
+  options.max_wait = worker.max_wait;
+  options.incarnation = NewIncarnation();
+  options.max_shard_bytes = MaxShardBytes();
+  // The compute threads have nothing to do while an update is made.
+  options.apply_threads = worker.compute_threads;
+  options.clock = worker.clock;
+  return options;
+}
+
+// The end of the process whose worker has ended with this code.
+int EndAfterWorker(int worker_code, PsTask* ps) {
+  if (worker_code != kExitDone) {
+    // Its part of the parameters goes with it.
+    ps->SaveBeforeEnd();
+    ps->Drain();
+    return worker_code;
+  }
+  const int ps_code = ps->Run();
+  if (ps_code != kExitDone) {
+    spdlog::error("the worker was done; its ps task ended with exit code {}",
+                  ps_code);
+  }
+  return ps_code;
+}
+
+absl::StatusOr<int> TrainAndServe(WorkerOptions options, WorkerLinks links,
+                                  const PsOptions& ps, SignalTarget* target) {
+  const absl::StatusOr<std::unique_ptr<PsTask>> own =
+      PsTask::Start(OptionsOfPs(options, ps), options.latch);
+  if (absl::IsCancelled(own.status())) return options.latch->Wait().exit_code;
+  RETURN_IF_ERROR(own.status());
+  // The ps task's server says on that address how both are.
+  options.listen_address.clear();
+  ASSIGN_OR_RETURN(const int exit_code,
+                   Train(std::move(options), std::move(links), target));
+  return EndAfterWorker(exit_code, own->get());
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunWorkerProcess(WorkerOptions options,
+                                     const PsOptions& ps) {
+  SignalTarget target;
+  options.latch = target.latch();
+  const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
+  const ClusterSpec& cluster = options.cluster;
+  if (cluster.empty()) {
+    WorkerLinks links = MakeStandaloneLinks(
+        options.clock, options.compute_threads, ps.worker_timeout);
+    return Train(std::move(options), std::move(links), &target);
+  }
+  WorkerLinks links =
+      MakeClusterLinks(cluster, ps.link, Reporter(&LogLine), options.clock);
+  if (!cluster.is_all_reduce()) {
+    return Train(std::move(options), std::move(links), &target);
+  }
+  return TrainAndServe(std::move(options), std::move(links), ps, &target);
+}
+
+}  // namespace muster
