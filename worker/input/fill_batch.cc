@@ -17,18 +17,20 @@ absl::Status FillBatchInOrder(const DataSet& data_set, int64_t first,
 }
 
 absl::StatusOr<int64_t> FillBatchInOrder(const DataSet& data_set, int64_t first,
-                                         BadRecords* bad_records,
-                                         Batch& batch) {
+                                         BadRecords* bad_records, Batch& batch,
+                                         std::vector<int64_t>* indices) {
   const BatchRows rows(batch, IsLabelled(data_set));
   batch.rows = 0;
+  if (indices != nullptr) indices->clear();
   int64_t next = first;
   while (next < data_set.num_examples() && batch.rows < rows.room()) {
     const absl::Status status = data_set.Read(next, rows.Row(batch.rows));
-    ++next;
     if (status.ok()) {
       ++batch.rows;
-      continue;
+      if (indices != nullptr) indices->push_back(next);
     }
+    ++next;
+    if (status.ok()) continue;
     if (bad_records == nullptr || !IsBadRecord(status)) return status;
     bad_records->Add(status);
   }

@@ -2,6 +2,7 @@
 #define WORKER_INPUT_FILL_BATCH_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,10 +27,11 @@ absl::Status FillBatchInOrder(const DataSet& data_set, int64_t first,
                               Batch& batch);
 
 // The same without the bad records among them, which `bad_records` counts;
-// null: they are errors. Returns the index after the last example that was
-// looked at.
-absl::StatusOr<int64_t> FillBatchInOrder(const DataSet& data_set, int64_t first,
-                                         BadRecords* bad_records, Batch& batch);
+// null: they are errors. Makes `indices`, unless that is null, those of the
+// batch's rows. Returns the index after the last example that was looked at.
+absl::StatusOr<int64_t> FillBatchInOrder(
+    const DataSet& data_set, int64_t first, BadRecords* bad_records,
+    Batch& batch, std::vector<int64_t>* indices = nullptr);
 
 }  // namespace muster
 

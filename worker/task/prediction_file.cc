@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -40,6 +41,11 @@ class CsvPredictions : public PredictionFile {
       : PredictionFile(std::move(path), columns) {}
 
  private:
+  size_t num_fields() const {
+    return (columns().has_names ? 1 : 0) + (columns().has_class ? 1 : 0) +
+           static_cast<size_t>(columns().num_numbers);
+  }
+
   std::string Header() const override {
     std::vector<std::string> names;
     if (columns().has_names) names.push_back("file");
@@ -56,11 +62,17 @@ class CsvPredictions : public PredictionFile {
   std::string Text(const Row& row) const override {
     std::vector<std::string> fields;
     if (columns().has_names) fields.push_back(CsvField(row.name));
-    if (columns().has_class) fields.push_back(CsvField(ClassOf(row)));
-    for (const float number : row.numbers) {
-      AppendNumber(&fields.emplace_back(), number);
+    if (row.is_bad) {
+      fields.resize(num_fields());
+    } else {
+      if (columns().has_class) fields.push_back(CsvField(ClassOf(row)));
+      for (const float number : row.numbers) {
+        AppendNumber(&fields.emplace_back(), number);
+      }
     }
-    return absl::StrJoin(fields, ",") + "\n";
+    const std::string line = absl::StrJoin(fields, ",");
+    // Readers pass over a line without a character.
+    return absl::StrCat(line.empty() ? "\"\"" : line, "\n");
   }
 };
 
@@ -78,24 +90,27 @@ class JsonPredictions : public PredictionFile {
       members.push_back(absl::StrCat("\"file\": ", JsonQuote(row.name)));
     }
     if (columns().has_class) {
-      const bool is_named = !columns().class_names.empty();
-      members.push_back(absl::StrCat(
-          "\"class\": ", is_named ? JsonQuote(ClassOf(row)) : ClassOf(row)));
+      members.push_back(absl::StrCat("\"class\": ", Class(row)));
     }
-    if (columns().num_numbers > 0) {
-      members.push_back(Numbers(row.numbers));
-    }
+    if (columns().num_numbers > 0) members.push_back(Numbers(row));
     return absl::StrCat("{", absl::StrJoin(members, ", "), "}\n");
   }
 
-  std::string Numbers(absl::Span<const float> numbers) const {
+  std::string Class(const Row& row) const {
+    if (row.is_bad) return "null";
+    const bool is_named = !columns().class_names.empty();
+    return is_named ? JsonQuote(ClassOf(row)) : ClassOf(row);
+  }
+
+  std::string Numbers(const Row& row) const {
     const bool is_output = columns().number_name == "output";
-    std::string text = is_output ? "\"outputs\": [" : "\"probabilities\": [";
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      if (i > 0) text.append(", ");
+    std::string text = is_output ? "\"outputs\": " : "\"probabilities\": ";
+    if (row.is_bad) return text + "null";
+    for (size_t i = 0; i < row.numbers.size(); ++i) {
+      text.append(i == 0 ? "[" : ", ");
       // JSON has no NaN.
-      if (std::isfinite(numbers[i])) {
-        AppendNumber(&text, numbers[i]);
+      if (std::isfinite(row.numbers[i])) {
+        AppendNumber(&text, row.numbers[i]);
       } else {
         text.append("null");
       }
@@ -103,6 +118,12 @@ class JsonPredictions : public PredictionFile {
     return text + "]";
   }
 };
+
+template <typename T>
+std::string BytesOf(absl::Span<const T> values) {
+  return std::string(reinterpret_cast<const char*>(values.data()),
+                     values.size() * sizeof(T));
+}
 
 // float32 [rows, numbers], or int64 [rows] of classes.
 class NpyPredictions : public PredictionFile {
@@ -129,13 +150,13 @@ class NpyPredictions : public PredictionFile {
 
   std::string Text(const Row& row) const override {
     if (columns().num_numbers == 0) {
-      std::string text(sizeof(row.class_index), 0);
-      std::memcpy(&text[0], &row.class_index, text.size());
-      return text;
+      const int64_t class_index = row.is_bad ? -1 : row.class_index;
+      return BytesOf(absl::MakeConstSpan(&class_index, 1));
     }
-    std::string text(row.numbers.size() * sizeof(float), 0);
-    std::memcpy(&text[0], row.numbers.data(), text.size());
-    return text;
+    if (!row.is_bad) return BytesOf(row.numbers);
+    return BytesOf(absl::MakeConstSpan(
+        std::vector<float>(static_cast<size_t>(columns().num_numbers),
+                           std::numeric_limits<float>::quiet_NaN())));
   }
 };
 

@@ -34,6 +34,10 @@ class PredictionFile {
     std::string name;
     int64_t class_index = 0;
     absl::Span<const float> numbers;
+    // A row that could not be read has its place all the same, so that the
+    // others keep theirs: class and numbers are empty in CSV, null in JSON, NaN
+    // or the class -1 in NumPy's array.
+    bool is_bad = false;
   };
 
   // Errors: InvalidArgument for another ending; the system's, with the path.

@@ -26,6 +26,10 @@ bool GoesOn(const SavedRunOptions& options) {
   return !options.latch->WaitFor(absl::ZeroDuration()).has_value();
 }
 
+bool SkipsBad(const TrainingSpec& training) {
+  return training.input().on_bad_record() == SKIP;
+}
+
 // Loads the parameters, and says from where.
 absl::StatusOr<std::string> LoadInto(const SavedRunOptions& options,
                                      SavedModel* saved) {
@@ -108,9 +112,15 @@ PredictionFile::Columns ColumnsOf(const SavedRunOptions& options,
 // The rows of one prediction run.
 class Predictor {
  public:
+  // `bad_records` null: a bad row is an error.
   Predictor(const DataSet* data_set, CompiledModel* model,
-            PredictionValues values, PredictionFile* file)
-      : data_set_(data_set), model_(model), values_(values), file_(file) {
+            PredictionValues values, BadRecords* bad_records,
+            PredictionFile* file)
+      : data_set_(data_set),
+        model_(model),
+        values_(values),
+        bad_records_(bad_records),
+        file_(file) {
     const LossType& loss = model->loss();
     // Labels that nobody looks at, but which are there: class 0, target 0.
     batch_ = MakeLabelledBatch(model->batch_size(), data_set->example_shape(),
@@ -118,27 +128,42 @@ class Predictor {
     row_.resize(model->num_outputs());
   }
 
-  // The next batch; false after the last one.
+  // The next batch, with the bad rows among its own; false after the last one.
   absl::StatusOr<bool> PredictBatch() {
-    RETURN_IF_ERROR(FillBatchInOrder(*data_set_, done_, batch_));
-    if (batch_.rows == 0) return false;
-    RETURN_IF_ERROR(model_->Evaluate(batch_).status());
+    ASSIGN_OR_RETURN(
+        const int64_t end,
+        FillBatchInOrder(*data_set_, done_, bad_records_, batch_, &indices_));
+    if (end == done_) return false;
+    if (batch_.rows > 0) RETURN_IF_ERROR(model_->Evaluate(batch_).status());
     for (int64_t i = 0; i < batch_.rows; ++i) {
+      RETURN_IF_ERROR(AddBadRows(indices_[i]));
       RETURN_IF_ERROR(AddRow(i));
     }
-    done_ += batch_.rows;
+    RETURN_IF_ERROR(AddBadRows(end));
     return true;
   }
 
   int64_t done() const { return done_; }
 
  private:
+  // Those before `end`.
+  absl::Status AddBadRows(int64_t end) {
+    PredictionFile::Row row;
+    row.is_bad = true;
+    for (; done_ < end; ++done_) {
+      row.name = data_set_->RowName(done_);
+      RETURN_IF_ERROR(file_->Add(row));
+    }
+    return absl::OkStatus();
+  }
+
+  // The batch's row `i`, which is row done_ of the set.
   absl::Status AddRow(int64_t i) {
     const absl::Span<const float> outputs =
         model_->outputs().subspan(i * row_.size(), row_.size());
     std::copy(outputs.begin(), outputs.end(), row_.begin());
     PredictionFile::Row row;
-    row.name = data_set_->RowName(done_ + i);
+    row.name = data_set_->RowName(done_++);
     row.class_index =
         std::max_element(outputs.begin(), outputs.end()) - outputs.begin();
     if (values_ == PredictionValues::kProbabilities) {
@@ -155,8 +180,11 @@ class Predictor {
   const DataSet* const data_set_;
   CompiledModel* const model_;
   const PredictionValues values_;
+  BadRecords* const bad_records_;
   PredictionFile* const file_;
   Batch batch_;
+  // Where its rows are in the set.
+  std::vector<int64_t> indices_;
   std::vector<float> row_;
   int64_t done_ = 0;
 };
@@ -174,12 +202,11 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
   ASSIGN_OR_RETURN(const std::string path, LoadInto(options, saved.get()));
   Batch batch = MakeBatch(*data_set, model->batch_size());
   BadRecords bad_records(options.model.reporter);
-  ASSIGN_OR_RETURN(
-      const EvaluationResult result,
-      EvaluateModel(
-          training.evaluation(), *data_set, model, batch,
-          [&options] { return GoesOn(options); },
-          training.input().on_bad_record() == SKIP ? &bad_records : nullptr));
+  ASSIGN_OR_RETURN(const EvaluationResult result,
+                   EvaluateModel(
+                       training.evaluation(), *data_set, model, batch,
+                       [&options] { return GoesOn(options); },
+                       SkipsBad(training) ? &bad_records : nullptr));
   options.model.reporter.Info(absl::StrCat("evaluated ", path, ": ",
                                            DescribeEvaluation(result),
                                            " examples=", result.examples));
@@ -206,14 +233,23 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
       const std::unique_ptr<PredictionFile> file,
       PredictionFile::Create(options.output,
                              ColumnsOf(options, *data_set, *model, values)));
-  Predictor predictor(data_set.get(), model, values, file.get());
+  BadRecords bad_records(options.model.reporter);
+  Predictor predictor(data_set.get(), model, values,
+                      SkipsBad(options.model.training) ? &bad_records : nullptr,
+                      file.get());
   for (bool more = true; more;) {
     if (!GoesOn(options)) return absl::CancelledError("prediction: stopped");
     ASSIGN_OR_RETURN(more, predictor.PredictBatch());
   }
+  const int64_t bad = bad_records.count();
   RETURN_IF_ERROR(file->Finish());
-  options.model.reporter.Info(absl::StrCat("wrote ", predictor.done(),
+  options.model.reporter.Info(absl::StrCat("wrote ", predictor.done() - bad,
                                            " predictions to ", options.output));
+  if (bad > 0) {
+    options.model.reporter.Warning(
+        absl::StrCat("prediction: ", bad, " of ", predictor.done(),
+                     " rows are bad, and stand there without values"));
+  }
   return absl::OkStatus();
 }
 

@@ -41,7 +41,9 @@ struct SavedRunOptions {
 absl::Status EvaluateSaved(const SavedRunOptions& options);
 
 // Predicts each row of the test half, in order, with memory for one batch; the
-// data need no labels. Errors: as EvaluateSaved; the output's.
+// data need no labels. With input.on_bad_record: SKIP a bad row has its place
+// in the file, without values, and is counted. Errors: as EvaluateSaved; the
+// output's.
 absl::Status PredictSaved(const SavedRunOptions& options);
 
 }  // namespace muster

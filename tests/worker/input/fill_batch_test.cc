@@ -1,11 +1,13 @@
 #include "worker/input/fill_batch.h"
 
 #include <set>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
+#include "worker/input/bad_records.h"
 
 namespace muster {
 namespace {
@@ -40,6 +42,31 @@ TEST(FillBatchTest, TakesTheRestInOrder) {
   EXPECT_EQ(batch.labels()[1], 4);
   ASSERT_THAT(FillBatchInOrder(data_set, 6, batch), IsOk());
   EXPECT_EQ(batch.rows, 0);
+}
+
+// Whose second row is bad.
+class TornDataSet : public CountingDataSet {
+ public:
+  TornDataSet() : CountingDataSet(5) {}
+
+  absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    if (index == 1) return absl::DataLossError("torn");
+    return CountingDataSet::Read(index, into);
+  }
+};
+
+TEST(FillBatchTest, SaysWhichRowsAreThereWhenBadOnesAreNot) {
+  const TornDataSet data_set;
+  Batch batch = MakeBatch(data_set, 3);
+  BadRecords bad_records{Reporter()};
+  std::vector<int64_t> indices = {9};
+  EXPECT_THAT(FillBatchInOrder(data_set, 0, &bad_records, batch, &indices),
+              IsOkAndHolds(4));
+  EXPECT_THAT(indices, ElementsAre(0, 2, 3));
+  EXPECT_THAT(batch.labels(), ElementsAre(0, 2, 3));
+  EXPECT_EQ(bad_records.count(), 1);
+  EXPECT_THAT(FillBatchInOrder(data_set, 0, nullptr, batch, &indices),
+              StatusIs(absl::StatusCode::kDataLoss));
 }
 
 }  // namespace

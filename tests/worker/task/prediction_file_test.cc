@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -93,6 +96,55 @@ TEST(PredictionFileTest, NpyIsAnArrayOfTheNumbersOrElseOfTheClasses) {
               HasSubstr("'descr': '<i8', 'fortran_order': False, "
                         "'shape': (2,), }"));
   EXPECT_EQ(classes[128 + 8], 1);
+}
+
+// A bad row and a good one.
+std::string WrittenWithBadRow(const std::string& name,
+                              const PredictionFile::Columns& columns) {
+  auto file = PredictionFile::Create(PathOf(name), columns);
+  EXPECT_THAT(file, IsOk());
+  if (!file.ok()) return "";
+  PredictionFile::Row bad;
+  bad.name = "bad.png";
+  bad.is_bad = true;
+  EXPECT_THAT((*file)->Add(bad), IsOk());
+  const std::vector<float> good = {0.75f, 0.25f};
+  const auto count = static_cast<size_t>(columns.num_numbers);
+  EXPECT_THAT((*file)->Add({"a.png", 0, {good.data(), count}}), IsOk());
+  EXPECT_THAT((*file)->Finish(), IsOk());
+  return Contents(PathOf(name));
+}
+
+TEST(PredictionFileTest, ABadRowKeepsItsPlace) {
+  PredictionFile::Columns columns = TwoClasses();
+  columns.class_names.clear();
+  const std::string csv = WrittenWithBadRow("bad.csv", columns);
+  EXPECT_THAT(csv, HasSubstr("\nbad.png,,,\na.png,0,0.75,0.25\n"));
+  EXPECT_EQ(WrittenWithBadRow("bad.jsonl", columns),
+            "{\"file\": \"bad.png\", \"class\": null, "
+            "\"probabilities\": null}\n"
+            "{\"file\": \"a.png\", \"class\": 0, \"probabilities\": "
+            "[0.75, 0.25]}\n");
+  const std::string npy = WrittenWithBadRow("bad.npy", columns);
+  ASSERT_EQ(npy.size(), 128 + 4 * sizeof(float));
+  float numbers[4];
+  std::memcpy(numbers, npy.data() + 128, sizeof(numbers));
+  EXPECT_TRUE(std::isnan(numbers[0]) && std::isnan(numbers[1]));
+  EXPECT_EQ(numbers[2], 0.75f);
+}
+
+TEST(PredictionFileTest, ABadRowOfClassesAloneKeepsItsPlace) {
+  PredictionFile::Columns columns = TwoClasses();
+  columns.class_names.clear();
+  columns.has_names = false;
+  columns.num_numbers = 0;
+  EXPECT_EQ(WrittenWithBadRow("bad_class.csv", columns), "class\n\"\"\n0\n");
+  const std::string npy = WrittenWithBadRow("bad_class.npy", columns);
+  ASSERT_EQ(npy.size(), 128 + 2 * sizeof(int64_t));
+  int64_t classes[2];
+  std::memcpy(classes, npy.data() + 128, sizeof(classes));
+  EXPECT_EQ(classes[0], -1);
+  EXPECT_EQ(classes[1], 0);
 }
 
 TEST(PredictionFileTest, WhatIsNotFinishedLeavesNothing) {

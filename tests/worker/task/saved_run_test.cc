@@ -11,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/config/json.h"
 #include "tests/testing/status_matchers.h"
@@ -20,6 +21,7 @@
 namespace muster {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -74,7 +76,7 @@ class SavedRunTest : public LocalTraining {
   }
 
   // The exit code.
-  int Train(const char* training) {
+  int Train(const std::string& training) {
     const auto options = MakeOptions(training, data_, train_dir_);
     EXPECT_THAT(options, IsOk());
     const auto task = CreateTask(*options);
@@ -82,7 +84,8 @@ class SavedRunTest : public LocalTraining {
     return task.ok() ? (*task)->Run() : -1;
   }
 
-  SavedRunOptions Saved(const char* training, const std::string& output) {
+  SavedRunOptions Saved(const std::string& training,
+                        const std::string& output) {
     SavedRunOptions options;
     const auto worker = MakeOptions(training, data_, train_dir_);
     EXPECT_THAT(worker, IsOk());
@@ -98,6 +101,27 @@ class SavedRunTest : public LocalTraining {
   std::vector<std::string> LinesOf(const std::string& name) {
     return absl::StrSplit(ReadAll(absl::StrCat(dir_, "/", name)), '\n',
                           absl::SkipEmpty());
+  }
+
+  // The numbers of each row, after the first `ignored` fields.
+  std::vector<std::vector<double>> Predicted(const std::string& training,
+                                             PredictionValues values,
+                                             int ignored) {
+    SavedRunOptions options = Saved(training, "numbers.csv");
+    options.values = values;
+    EXPECT_THAT(PredictSaved(options), IsOk());
+    std::vector<std::vector<double>> rows;
+    for (const std::string& line : LinesOf("numbers.csv")) {
+      const std::vector<std::string> fields = absl::StrSplit(line, ',');
+      std::vector<double> numbers;
+      for (size_t i = ignored; i < fields.size(); ++i) {
+        double number = 0;
+        if (absl::SimpleAtod(fields[i], &number)) numbers.push_back(number);
+      }
+      // The header has none.
+      if (!numbers.empty()) rows.push_back(numbers);
+    }
+    return rows;
   }
 
   std::string dir_;
@@ -161,6 +185,41 @@ TEST_F(SavedRunTest, AClassifierNamesTheClassesInOrder) {
   }
 }
 
+// Also of outputs whose exponentials no float holds.
+TEST_F(SavedRunTest, ProbabilitiesAreTheSoftmaxOfTheOutputs) {
+  const std::string rows = "x,y,label\n5,0,0\n0,5,1\n1,1,0\n1,2,1\n5000,0,0\n";
+  Write("train.csv", "x,y,label\n5,0,0\n0,5,1\n4,1,0\n1,4,1\n");
+  Write("test.csv", rows);
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  const auto outputs = Predicted(kClassifier, PredictionValues::kOutputs, 1);
+  const auto found = Predicted(kClassifier, PredictionValues::kAuto, 1);
+  ASSERT_EQ(outputs.size(), 5);
+  ASSERT_EQ(found.size(), 5);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double first = 1 / (1 + std::exp(outputs[i][1] - outputs[i][0]));
+    EXPECT_NEAR(found[i][0], first, 1e-6) << i;
+    EXPECT_NEAR(found[i][1], 1 - first, 1e-6) << i;
+  }
+  EXPECT_GT(outputs[4][0], 100);
+}
+
+TEST_F(SavedRunTest, ProbabilitiesByThemselvesAreTheSigmoidOfTheOutputs) {
+  const std::string rows = "x,y,label\n5,0,1\n0,5,0\n4,1,1\n1,4,0\n";
+  Write("train.csv", rows);
+  Write("test.csv", rows);
+  const std::string training = absl::StrReplaceAll(
+      kRegression, {{"mean_squared_error", "sigmoid_cross_entropy"}});
+  ASSERT_EQ(Train(training), kExitDone);
+  const auto outputs = Predicted(training, PredictionValues::kOutputs, 0);
+  const auto found = Predicted(training, PredictionValues::kAuto, 0);
+  ASSERT_EQ(found.size(), 4);
+  ASSERT_EQ(outputs.size(), 4);
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_NEAR(found[i][0], 1 / (1 + std::exp(-outputs[i][0])), 1e-6) << i;
+    EXPECT_EQ(found[i][0] > 0.5, i % 2 == 0) << i;
+  }
+}
+
 TEST_F(SavedRunTest, ClassesHaveTheTrainingsNamesWhereTheRowsHaveNone) {
   const std::string rows =
       "x,y,label\n5,0,left\n0,5,right\n4,1,left\n1,4,right\n";
@@ -173,6 +232,40 @@ TEST_F(SavedRunTest, ClassesHaveTheTrainingsNamesWhereTheRowsHaveNone) {
   options.values = PredictionValues::kClass;
   ASSERT_THAT(PredictSaved(options), IsOk());
   EXPECT_THAT(LinesOf("out.csv"), ElementsAre("class", "right"));
+}
+
+// More bad rows than a batch has, at the beginning, in the middle and at the
+// end.
+TEST_F(SavedRunTest, ABadRowKeepsItsPlaceAmongThePredictions) {
+  const std::string rows =
+      "x,y,label\n5,0,left\n0,5,right\n4,1,left\n1,4,right\n";
+  Write("train.csv", rows);
+  Write("test.csv", rows);
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  Write("test.csv", "x,y\nbad,1\n5,0\n0,5\nbad,1\n1\n1,bad\n,\n4,1\nbad,0\n");
+  SavedRunOptions options = Saved(kClassifier, "out.csv");
+  options.values = PredictionValues::kClass;
+  EXPECT_THAT(PredictSaved(options),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  options.model.training.mutable_input()->set_on_bad_record(SKIP);
+  ASSERT_THAT(PredictSaved(options), IsOk());
+  EXPECT_THAT(LinesOf("out.csv"),
+              ElementsAre("class", "\"\"", "left", "right", "\"\"", "\"\"",
+                          "\"\"", "\"\"", "left", "\"\""));
+  EXPECT_THAT(Lines(), Contains(HasSubstr("prediction: 6 of 9 rows are bad")));
+}
+
+TEST_F(SavedRunTest, OnlyBadRowsAreNoPredictions) {
+  Write("train.csv", "x,y,label\n5,0,0\n0,5,1\n4,1,0\n1,4,1\n");
+  Write("test.csv", "x,y,label\n5,0,0\n");
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  Write("test.csv", "x,y\nbad,1\n");
+  SavedRunOptions options = Saved(kClassifier, "out.csv");
+  options.model.training.mutable_input()->set_on_bad_record(SKIP);
+  EXPECT_THAT(PredictSaved(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("rows one after the other are bad")));
+  EXPECT_EQ(ReadAll(dir_ + "/out.csv"), "");
 }
 
 TEST_F(SavedRunTest, WithoutACheckpointItSaysSoAndWritesNothing) {

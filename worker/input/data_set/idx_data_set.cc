@@ -43,14 +43,19 @@ absl::StatusOr<std::string> FindFile(const std::string& dir,
                                           ".gz', found neither; ", kAdvice));
 }
 
-absl::Status CheckShapes(const std::string& images_path, const IdxFile& images,
-                         const std::string& labels_path, const IdxFile& labels,
-                         const Shape& input_shape) {
-  if (images.shape[0] != labels.shape[0]) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "opening a data set: '", images_path, "' has ", images.shape[0],
-        " images, '", labels_path, "' has ", labels.shape[0], " labels"));
-  }
+// One label for each of the images.
+absl::StatusOr<std::vector<uint8_t>> ReadLabels(const std::string& path,
+                                                const std::string& images_path,
+                                                const IdxFile& images) {
+  ASSIGN_OR_RETURN(IdxFile labels, ReadIdxFile(path, IdxKind::kLabels));
+  if (images.shape[0] == labels.shape[0]) return std::move(labels.values);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "opening a data set: '", images_path, "' has ", images.shape[0],
+      " images, '", path, "' has ", labels.shape[0], " labels"));
+}
+
+absl::Status CheckShape(const std::string& images_path, const IdxFile& images,
+                        const Shape& input_shape) {
   const std::vector<int64_t> image(images.shape.begin() + 1,
                                    images.shape.end());
   const int64_t elements =
@@ -68,19 +73,24 @@ absl::Status CheckShapes(const std::string& images_path, const IdxFile& images,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DataSet>> IdxDataSet::Create(
-    const std::string& dir, const Shape& input_shape,
-    absl::string_view prefix) {
+    const std::string& dir, const Shape& input_shape, absl::string_view prefix,
+    LabelKind labels) {
   ASSIGN_OR_RETURN(const std::string images_path,
                    FindFile(dir, absl::StrCat(prefix, "-images-idx3-ubyte")));
-  ASSIGN_OR_RETURN(const std::string labels_path,
-                   FindFile(dir, absl::StrCat(prefix, "-labels-idx1-ubyte")));
+  std::string labels_path;
+  if (labels != LabelKind::kNone) {
+    ASSIGN_OR_RETURN(labels_path,
+                     FindFile(dir, absl::StrCat(prefix, "-labels-idx1-ubyte")));
+  }
   ASSIGN_OR_RETURN(IdxFile images, ReadIdxFile(images_path, IdxKind::kImages));
-  ASSIGN_OR_RETURN(IdxFile labels, ReadIdxFile(labels_path, IdxKind::kLabels));
-  RETURN_IF_ERROR(
-      CheckShapes(images_path, images, labels_path, labels, input_shape));
+  std::vector<uint8_t> classes;
+  if (labels != LabelKind::kNone) {
+    ASSIGN_OR_RETURN(classes, ReadLabels(labels_path, images_path, images));
+  }
+  RETURN_IF_ERROR(CheckShape(images_path, images, input_shape));
   return std::unique_ptr<DataSet>(
-      new IdxDataSet(input_shape, std::move(images.values),
-                     std::move(labels.values), images_path, labels_path));
+      new IdxDataSet(input_shape, std::move(images.values), std::move(classes),
+                     images_path, labels_path));
 }
 
 IdxDataSet::IdxDataSet(const Shape& example_shape, std::vector<uint8_t> images,
@@ -92,7 +102,10 @@ IdxDataSet::IdxDataSet(const Shape& example_shape, std::vector<uint8_t> images,
       images_path_(std::move(images_path)),
       labels_path_(std::move(labels_path)),
       example_bytes_(example_shape.num_elements()),
-      num_classes_(*std::max_element(labels_.begin(), labels_.end()) + 1) {}
+      num_classes_(labels_.empty()
+                       ? 0
+                       : *std::max_element(labels_.begin(), labels_.end()) +
+                             1) {}
 
 std::string IdxDataSet::LargestLabelPlace() const {
   const auto largest = std::max_element(labels_.begin(), labels_.end());
@@ -103,7 +116,7 @@ std::string IdxDataSet::LargestLabelPlace() const {
 absl::Status IdxDataSet::Read(int64_t index, const ExampleMemory& into) const {
   const uint8_t* image = images_.data() + index * example_bytes_;
   ScaleBytes(absl::MakeConstSpan(image, example_bytes_), into.values);
-  if (into.label != nullptr) *into.label = labels_[index];
+  if (into.label != nullptr && !labels_.empty()) *into.label = labels_[index];
   return absl::OkStatus();
 }
 
@@ -114,7 +127,8 @@ namespace {
             [](const DataSetRequest& request) {
               return IdxDataSet::Create(
                   request.spec.dir(), request.example_shape,
-                  request.split == Split::kTrain ? "train" : "t10k");
+                  request.split == Split::kTrain ? "train" : "t10k",
+                  request.labels.kind);
             }});
 
 }  // namespace

@@ -22,6 +22,16 @@ namespace {
 // Behind each field in StreamRecord::bytes. No number has it.
 constexpr char kFieldEnd = '\0';
 
+// For a class that is no number.
+absl::Status WithAdvice(const absl::Status& error) {
+  return absl::Status(
+      error.code(),
+      absl::StrCat(error.message(),
+                   "; the classes of a stream are numbers, because their names "
+                   "are not known before all rows are: write numbers, or leave "
+                   "input.stream out"));
+}
+
 // CSV and TSV files: numbers, and a label that is a number, too. Names of
 // classes have no indices before all are known.
 class CsvStream : public StreamFormat {
@@ -104,8 +114,9 @@ absl::Status CsvStream::Decode(const StreamRecord& record,
     const absl::StatusOr<float> value =
         ParseCsvNumber(columns[i].type, rest.substr(0, end));
     if (!value.ok()) {
-      return Annotate(value.status(),
-                      absl::StrCat("column '", columns[i].name, "'"));
+      const absl::Status error = Annotate(
+          value.status(), absl::StrCat("column '", columns[i].name, "'"));
+      return is_label && into.label != nullptr ? WithAdvice(error) : error;
     }
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (!is_label) {

@@ -66,6 +66,26 @@ TEST(IdxDataSetTest, RefusesAnotherNumberOfLabels) {
                        AllOf(HasSubstr("5 images"), HasSubstr("1 labels"))));
 }
 
+TEST(IdxDataSetTest, AFolderOfImagesAloneIsEnoughToPredict) {
+  const std::string dir = MakeTempDir();
+  WriteDataSet(dir, /*train=*/5, /*test=*/2);
+  ASSERT_EQ(std::remove((dir + "/train-labels-idx1-ubyte").c_str()), 0);
+  EXPECT_THAT(IdxDataSet::Create(dir, kShape, "train"),
+              StatusIs(absl::StatusCode::kNotFound));
+  const auto data_set =
+      IdxDataSet::Create(dir, kShape, "train", LabelKind::kNone);
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_EQ((*data_set)->num_examples(), 5);
+  EXPECT_EQ((*data_set)->num_classes(), 0);
+  EXPECT_THAT((*data_set)->Files(),
+              ElementsAre(dir + "/train-images-idx3-ubyte"));
+  std::vector<float> example(6);
+  int32_t label = 7;
+  ASSERT_THAT((*data_set)->Read(4, {example.data(), &label}), IsOk());
+  EXPECT_EQ(example[0], 40 / 255.f);
+  EXPECT_EQ(label, 7);
+}
+
 TEST(IdxDataSetTest, NamesTheRowOfTheLargestLabel) {
   const std::string dir = MakeTempDir();
   WriteDataSet(dir, /*train=*/3, /*test=*/2);

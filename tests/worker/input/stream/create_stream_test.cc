@@ -147,7 +147,9 @@ TEST_F(CreateStreamTest, NamesTheLineOfABadCsvRow) {
   const auto stream = Open("csv");
   ASSERT_THAT(stream, IsOk());
   const std::vector<std::string> wanted = {
-      "line 3 of", "found 3", "found 'cat'", "found 'two'", "found none"};
+      "line 3 of", "found 3",
+      "found 'cat'; the classes of a stream are numbers", "found 'two'",
+      "found none"};
   for (int row = 1; row <= 5; ++row) {
     EXPECT_THAT(ErrorOfRow(**stream, row),
                 StatusIs(absl::StatusCode::kInvalidArgument,
