@@ -69,6 +69,7 @@ fi
 # Tagged `full`, and `manual`: //... leaves them out.
 full_targets=(
   //tests/full:data_formats_test
+  //tests/full:diabetes_test
   //tests/worker/model:resnet_float64_test
 )
 if [ -n "$full" ]; then
