@@ -20,11 +20,13 @@ LINKS = ("shared_memory", "grpc")
 
 def spans(profile):
     """Those of its last step: [{lane, name, begin_ms, ms}], from the first
-    one's begin; `lane` as the profile names it."""
+    one's begin; `lane` as the profile names it. Its rows were prepared
+    before."""
     events = profile["traceEvents"]
     lanes = {event["tid"]: event["args"]["name"] for event in events
              if event["ph"] == "M" and event["name"] == "thread_name"}
-    shown = [event for event in events if event["ph"] == "X"]
+    shown = [event for event in events
+             if event["ph"] == "X" and lanes[event["tid"]] != "input"]
     last = max(event["args"]["step"] for event in shown)
     shown = [event for event in shown if event["args"]["step"] == last]
     start = min(event["ts"] for event in shown)

@@ -12,6 +12,7 @@ namespace {
 // How many lanes there are for tensors on their way is known at the end only.
 enum Lane {
   kStep = 1,
+  kInput,
   kPull,
   kCompute,
   kPush,
@@ -39,6 +40,7 @@ Profiler::Profiler(const Options& options, Write write, Reporter reporter)
       reporter_(std::move(reporter)),
       trace_(options.task_name, options.process_id) {
   trace_.NameLane(kStep, "step");
+  trace_.NameLane(kInput, "input");
   trace_.NameLane(kPull, "pull");
   trace_.NameLane(kCompute, "compute");
   trace_.NameLane(kPush, "push");
@@ -64,6 +66,10 @@ void Profiler::AddStep(const StepRecord& step) {
   const StepTimes& times = step.times;
   trace_.AddSpan(kStep, "step", times.begun, step.now, step.step);
   trace_.AddSpan(kStep, "input", times.read_begun, times.read, step.step);
+  if (times.rows_begun < times.rows_done) {
+    trace_.AddSpan(kInput, "prepare rows", times.rows_begun, times.rows_done,
+                   step.step);
+  }
   // Else the push before has brought the parameters.
   if (times.pull_begun < times.pulled) {
     trace_.AddSpan(kPull, "pull", times.pull_begun, times.pulled, step.step);

@@ -18,10 +18,10 @@ namespace muster {
 
 // The hook that writes a timeline of some steps of this worker: one lane for
 // the steps with what belongs to none of the others (waiting for rows, hooks,
-// the report to ps task 0), one each for pull, compute and push, three for each
-// device with streams, and as many as are wanted side by side for the tensors
-// on their way. Costs nothing outside those steps. A step that was given up, or
-// refused, is not in it.
+// the report to ps task 0), one for the rows that are prepared ahead, one each
+// for pull, compute and push, three for each device with streams, and as many
+// as are wanted side by side for the tensors on their way. Costs nothing
+// outside those steps. A step that was given up, or refused, is not in it.
 //
 // A step is from its grant to its report's answer. Not in it are the hooks'
 // AfterStep calls: they are the gaps.

@@ -131,6 +131,7 @@ absl::StatusOr<absl::Span<const Batch>> InputPipeline::Next() {
     Fill(position_, &batches_[0]);
     RETURN_IF_ERROR(batches_[0].status);
     position_ = batches_[0].after;
+    preparation_ = batches_[0].preparation;
     return absl::MakeConstSpan(batches_[0].batches);
   }
   absl::MutexLock lock(&mu_);
@@ -141,6 +142,7 @@ absl::StatusOr<absl::Span<const Batch>> InputPipeline::Next() {
   current_ = ready_.front();
   ready_.pop_front();
   position_ = current_->after;
+  preparation_ = current_->preparation;
   return absl::MakeConstSpan(current_->batches);
 }
 
@@ -158,8 +160,10 @@ bool InputPipeline::IsAt(const DataPosition& position) const {
 }
 
 void InputPipeline::Fill(const RowPosition& position, StepBatches* step) {
+  step->preparation.begun = options_.clock->Now();
   const absl::StatusOr<RowPosition> after =
       source_->Fill(position, absl::MakeSpan(step->batches));
+  step->preparation.done = options_.clock->Now();
   step->status = after.status();
   if (after.ok()) step->after = *after;
 }

@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "proto/training.pb.h"
@@ -102,6 +103,14 @@ class InputPipeline {
   // Is it there? Not at what is no position.
   bool IsAt(const DataPosition& position) const;
 
+  // When the thread began with the rows of what Next has returned last, and had
+  // them, read and mapped; options.clock's times.
+  struct Preparation {
+    absl::Time begun;
+    absl::Time done;
+  };
+  const Preparation& preparation() const { return preparation_; }
+
   // As StepSource::StepNumber, of what Next has returned last.
   uint64_t step_number() const { return source_->StepNumber(position_); }
 
@@ -115,6 +124,7 @@ class InputPipeline {
     absl::Status status;
     // Where the next step is taken from.
     RowPosition after;
+    Preparation preparation;
   };
 
   InputPipeline(std::unique_ptr<StepSource> source, const Options& options,
@@ -143,6 +153,7 @@ class InputPipeline {
 
   // For the thread that calls Next.
   RowPosition position_;
+  Preparation preparation_;
   StepBatches* current_ = nullptr;
 
   // The batches of each step are owned by the place that points to them:

@@ -106,6 +106,8 @@ absl::Status TrainLoop::Read(StepTimes* times) {
     AddSeeds(read, pipeline_->step_number(), &batches_);
   }
   times->read = Now();
+  times->rows_begun = pipeline_->preparation().begun;
+  times->rows_done = pipeline_->preparation().done;
   return absl::OkStatus();
 }
 

@@ -272,6 +272,7 @@ absl::Status WorkerTask::CreateLoop() {
   options.input.worker_index = WorkerIndex();
   options.input.num_workers = static_cast<int64_t>(tasks_.size());
   options.input.prefetch = input.prefetch();
+  options.input.clock = options_.clock;
   options.input.bad_records = bad_records_.get();
   options.input.threads = InputThreads(input, options_.compute_threads);
   ASSIGN_OR_RETURN(

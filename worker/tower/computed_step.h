@@ -52,6 +52,9 @@ struct ParameterWait {
 // 2 all up to `computed` lies in the step before.
 struct StepTimes {
   absl::Time begun;
+  // The input began with its rows, and had prepared them: ahead of the step.
+  absl::Time rows_begun;
+  absl::Time rows_done;
   // Its rows were wanted, and are there.
   absl::Time read_begun;
   absl::Time read;

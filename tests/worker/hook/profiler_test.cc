@@ -259,6 +259,26 @@ TEST_F(ProfilerTest, AStepThatWasComputedAheadBeginsWithItsHooks) {
                             "push: push 2-90", "step: report 91-100"}));
 }
 
+// Steps 3 and 4 have rows that were ready before they began.
+TEST_F(ProfilerTest, ShowsRowsThatWerePreparedWhileOthersWereComputed) {
+  options_.steps.count = 2;
+  Profiler profiler = Make();
+  for (int64_t number = 3; number <= 4; ++number) {
+    StepRecord step = At(number);
+    step.times.rows_begun = step.times.begun - absl::Milliseconds(90);
+    step.times.rows_done = step.times.begun - absl::Milliseconds(20);
+    EXPECT_THAT(profiler.AfterStep(step), IsOk());
+  }
+  std::vector<double> rows;
+  for (const Span& span : Spans()) {
+    if (span.lane != "input") continue;
+    EXPECT_EQ(span.name, "prepare rows");
+    rows.insert(rows.end(), {span.begin, span.end});
+  }
+  // The second within step 3's computation, from 310 to 380.
+  EXPECT_THAT(rows, ElementsAre(210e3, 280e3, 310e3, 380e3));
+}
+
 TEST_F(ProfilerTest, AnEarlyEndWritesWhatThereIs) {
   Profiler profiler = Make();
   Run(profiler, 3);

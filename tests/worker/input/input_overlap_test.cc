@@ -74,5 +74,36 @@ TEST(InputOverlapTest, AStepTakesTheLongerOfRowsAndComputation) {
             short_time + long_time);
 }
 
+// The rows of a step are prepared while the one before is computed, and the
+// pipeline says when.
+TEST(InputOverlapTest, TellsWhenTheRowsOfAStepWerePrepared) {
+  Simulator simulator(/*verbose=*/false);
+  const SlowDataSet data_set(&simulator, absl::Milliseconds(10));
+  const absl::Time begin = simulator.Now();
+  bool done = false;
+  const std::unique_ptr<ClockThread> training = simulator.StartThread([&] {
+    InputPipeline::Options options;
+    options.batch_size = kBatch;
+    options.prefetch = 1;
+    options.clock = &simulator;
+    auto pipeline = InputPipeline::Create(&data_set, options);
+    ASSERT_THAT(pipeline, IsOk());
+    for (int step = 0; step < 3; ++step) {
+      EXPECT_THAT((*pipeline)->Next(), IsOk());
+      const InputPipeline::Preparation& rows = (*pipeline)->preparation();
+      // A step takes 100 ms; the two buffers are filled at first.
+      const absl::Duration begun =
+          absl::Milliseconds(step < 2 ? 40 * step : 140);
+      EXPECT_EQ(rows.begun - begin, begun) << step;
+      EXPECT_EQ(rows.done - rows.begun, absl::Milliseconds(40)) << step;
+      simulator.Sleep(absl::Milliseconds(100));
+    }
+    *pipeline = nullptr;
+    done = true;
+  });
+  EXPECT_TRUE(simulator.RunUntil([&done] { return done; },
+                                 simulator.Now() + absl::Hours(1)));
+}
+
 }  // namespace
 }  // namespace muster
