@@ -34,14 +34,14 @@ absl::StatusOr<MetricSet> Make(const std::string& text,
   return MetricSet::Create(spec, model);
 }
 
-// Rows of classes, each in a batch of its own.
+// Rows of classes, in batches of two.
 MetricResult Find(MetricSet metrics, const std::vector<float>& outputs,
                   const std::vector<int32_t>& labels) {
   const size_t count = outputs.size() / labels.size();
-  for (size_t i = 0; i < labels.size(); ++i) {
+  for (size_t i = 0; i < labels.size(); i += 2) {
     MetricRows rows;
-    rows.outputs = absl::MakeConstSpan(outputs).subspan(i * count, count);
-    rows.labels = absl::MakeConstSpan(labels).subspan(i, 1);
+    rows.outputs = absl::MakeConstSpan(outputs).subspan(i * count, 2 * count);
+    rows.labels = absl::MakeConstSpan(labels).subspan(i, 2);
     rows.num_outputs = static_cast<int64_t>(count);
     metrics.Add(rows);
   }
@@ -74,17 +74,19 @@ TEST(MetricsTest, AccuracyIsTheDefaultOfClassesAndTakesTheFirstOfEquals) {
   auto metrics = Make("", Classes(3));
   ASSERT_THAT(metrics, IsOk());
   const MetricResult result = Find(
-      *std::move(metrics), {1, 2, 0, 5, 5, 0, 5, 5, 0, 0, 0, 1}, {1, 0, 1, 1});
-  EXPECT_EQ(result.Find("accuracy"), 0.5);
+      *std::move(metrics), {1, 2, 0, 5, 5, 0, 5, 5, 0, 0, 0, 1}, {1, 0, 0, 1});
+  EXPECT_EQ(result.Find("accuracy"), 0.75);
   EXPECT_EQ(result.values.size(), 1);
 }
 
 TEST(MetricsTest, AccuracyOfProbabilitiesWantsEveryOutputOnItsSide) {
   auto metrics = Make("", Probabilities(2));
   ASSERT_THAT(metrics, IsOk());
+  // Targets may be between 0 and 1; an output of 0 is on the side of 0.
   const MetricResult result = FindTargets(
-      *std::move(metrics), {1, -1, 1, 1, -1, -2}, {1, 0, 1, 0, 0, 0}, 2);
-  EXPECT_DOUBLE_EQ(*result.Find("accuracy"), 2.0 / 3);
+      *std::move(metrics), {1, -1, 1, 1, -1, -2, 1, 1, -1, 0, 0, 0, 1, 1},
+      {1, 0, 1, 0, 0, 0, 1, 0.4f, 0.5f, 0, 1, 0, 0.4f, 1}, 2);
+  EXPECT_DOUBLE_EQ(*result.Find("accuracy"), 3.0 / 7);
 }
 
 TEST(MetricsTest, TopKCountsLargerOutputsAndEqualOnesBeforeIt) {

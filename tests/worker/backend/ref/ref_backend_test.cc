@@ -173,6 +173,51 @@ TEST_F(RefBackendTest, SoftmaxCrossEntropyOfEqualScores) {
              kRounding, kExact, "diff_src");
 }
 
+// softmax {1/2, 1/4, 1/4}, targets {0.8, 0.1, 0.1}.
+TEST_F(RefBackendTest, LabelSmoothingGivesEachClassAPart) {
+  PrimitiveRun run(ref_.get(), ref_->Create(SoftmaxCrossEntropyDesc{1, 3, 0.3},
+                                            Pass::kForward, {}));
+  run.Set(Operand::kSrc, {std::log(2.0), 0, 0}).SetLabels({0});
+  run.operands().rows = 1;
+  ASSERT_EQ(run.Execute(), absl::OkStatus());
+  ExpectNear(run.Get(Operand::kLoss), {1.2 * std::log(2.0)}, kRounding, kExact,
+             "loss");
+  ExpectNear(run.Get(Operand::kDiffSrc), {-0.3, 0.15, 0.15}, kRounding, kExact,
+             "diff_src");
+}
+
+TEST_F(RefBackendTest, SquaredErrorIsAMeanOverRowsAndOutputs) {
+  PrimitiveRun run(
+      ref_.get(),
+      ref_->Create(TargetLossDesc{TargetLossKind::kSquaredError, 3, 2},
+                   Pass::kForward, {}));
+  run.Set(Operand::kSrc, {1, 3, -1, 0, 7, 7})
+      .Set(Operand::kLabels, {1, 1, 0.5, 0, 0, 0});
+  run.operands().rows = 2;
+  ASSERT_EQ(run.Execute(), absl::OkStatus());
+  EXPECT_EQ(run.Get(Operand::kLoss), (Values{(4 + 2.25) / 4}));
+  EXPECT_EQ(run.Get(Operand::kDiffSrc), (Values{0, 1, -0.75, 0, 0, 0}));
+}
+
+// The exponential of 200 is beyond float; targets may lie between 0 and 1, and
+// an output of 0 is on the side of 0.
+TEST_F(RefBackendTest, SigmoidCrossEntropyAtKnownPoints) {
+  PrimitiveRun run(
+      ref_.get(),
+      ref_->Create(TargetLossDesc{TargetLossKind::kSigmoidCrossEntropy, 3, 1},
+                   Pass::kForward, {}));
+  run.Set(Operand::kSrc, {0, 200, 1}).Set(Operand::kLabels, {0.25, 1, 0.75});
+  run.operands().rows = 3;
+  ASSERT_EQ(run.Execute(), absl::OkStatus());
+  const double last = 0.25 + std::log1p(std::exp(-1.0));
+  ExpectNear(run.Get(Operand::kLoss), {(std::log(2.0) + last) / 3}, kRounding,
+             kExact, "loss");
+  EXPECT_EQ(run.Get(Operand::kCorrect), (Values{3}));
+  ExpectNear(run.Get(Operand::kDiffSrc),
+             {0.25 / 3, 0, (1 / (1 + std::exp(-1.0)) - 0.75) / 3}, kRounding,
+             kExact, "diff_src");
+}
+
 TEST_F(RefBackendTest, L2PenaltyIsHalfTheSquares) {
   const Shape shape = {2};
   PrimitiveRun run(ref_.get(), ref_->Create(L2PenaltyDesc{0.5, shape},
