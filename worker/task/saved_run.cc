@@ -242,9 +242,6 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
     ASSIGN_OR_RETURN(more, predictor.PredictBatch());
   }
   const int64_t bad = bad_records.count();
-  if (bad > 0 && bad == predictor.done()) {
-    return absl::InvalidArgumentError("prediction: all rows are bad");
-  }
   RETURN_IF_ERROR(file->Finish());
   options.model.reporter.Info(absl::StrCat("wrote ", predictor.done() - bad,
                                            " predictions to ", options.output));

@@ -263,7 +263,8 @@ TEST_F(SavedRunTest, OnlyBadRowsAreNoPredictions) {
   SavedRunOptions options = Saved(kClassifier, "out.csv");
   options.model.training.mutable_input()->set_on_bad_record(SKIP);
   EXPECT_THAT(PredictSaved(options),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("rows one after the other are bad")));
   EXPECT_EQ(ReadAll(dir_ + "/out.csv"), "");
 }
 

@@ -206,15 +206,15 @@ TEST_F(RefBackendTest, SigmoidCrossEntropyAtKnownPoints) {
       ref_.get(),
       ref_->Create(TargetLossDesc{TargetLossKind::kSigmoidCrossEntropy, 3, 1},
                    Pass::kForward, {}));
-  run.Set(Operand::kSrc, {0, 200, 1}).Set(Operand::kLabels, {0.25, 1, 0.5});
+  run.Set(Operand::kSrc, {0, 200, 1}).Set(Operand::kLabels, {0.25, 1, 0.75});
   run.operands().rows = 3;
   ASSERT_EQ(run.Execute(), absl::OkStatus());
-  const double last = 0.5 + std::log1p(std::exp(-1.0));
+  const double last = 0.25 + std::log1p(std::exp(-1.0));
   ExpectNear(run.Get(Operand::kLoss), {(std::log(2.0) + last) / 3}, kRounding,
              kExact, "loss");
-  EXPECT_EQ(run.Get(Operand::kCorrect), (Values{2}));
+  EXPECT_EQ(run.Get(Operand::kCorrect), (Values{3}));
   ExpectNear(run.Get(Operand::kDiffSrc),
-             {0.25 / 3, 0, (1 / (1 + std::exp(-1.0)) - 0.5) / 3}, kRounding,
+             {0.25 / 3, 0, (1 / (1 + std::exp(-1.0)) - 0.75) / 3}, kRounding,
              kExact, "diff_src");
 }
 
