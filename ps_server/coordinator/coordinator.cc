@@ -396,6 +396,7 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
     return reply;
   }
   ReturnGrant(*worker);
+  worker->traffic = request.traffic();
   if (worker->IsActive()) {
     worker->state =
         request.stays() ? MemberState::kStaying : MemberState::kFinished;

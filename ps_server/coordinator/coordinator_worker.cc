@@ -95,6 +95,7 @@ WorkerState CoordinatorWorker::State() const {
   result.set_staleness_sum(staleness_sum);
   result.set_staleness_count(staleness_count);
   result.set_dropped_steps(dropped_steps);
+  if (traffic.pushes() > 0) *result.mutable_traffic() = traffic;
   if (first_report.has_value()) {
     result.set_active_s(absl::ToDoubleSeconds(last_report - *first_report));
     result.set_active_steps(active_steps);

@@ -60,6 +60,9 @@ struct CoordinatorWorker {
   absl::Time last_report = absl::InfinitePast();
   int64_t active_steps = 0;
 
+  // As its Finish says.
+  Traffic traffic;
+
   // ---- The model epoch, over all incarnations ------------------------------
   int64_t steps = 0;
   int64_t examples = 0;

@@ -333,6 +333,7 @@ void TrainingSession::Do(const SendFinish& action) {
   request.set_stays(action.stays);
   request.set_model_epoch(action.model_epoch);
   request.set_ps_incarnation(action.ps_incarnation);
+  *request.mutable_traffic() = parts_.traffic();
   parts_.coordination->Call(kFinishCall, request, Deadline(),
                             PushTo<FinishEvent, FinishReply>(queue_));
 }

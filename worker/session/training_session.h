@@ -79,6 +79,8 @@ class TrainingSession {
     // The chief's last act of a completed run, after the hooks, even if one
     // of them failed: result.json.
     std::function<absl::Status(const EndRecord&)> write_result;
+    // For Finish.
+    std::function<Traffic()> traffic = [] { return Traffic(); };
   };
 
   TrainingSession(const Options& options, Parts parts);

@@ -61,6 +61,11 @@ std::string WorkersJson(absl::Span<const TrainingResult::Worker> workers) {
     object.AddNumber("steps_per_s", worker.steps_per_s);
     object.AddNumber("mean_staleness", worker.mean_staleness);
     object.AddCount("dropped_steps", worker.dropped_steps);
+    if (worker.traffic.has_value()) {
+      object.AddCount("pushes", worker.traffic->pushes());
+      object.AddCount("bytes_sent", worker.traffic->bytes_sent());
+      object.AddCount("bytes_received", worker.traffic->bytes_received());
+    }
     absl::StrAppend(&json, json.size() > 1 ? ",\n    " : "\n    ",
                     object.Finish());
   }
@@ -87,15 +92,6 @@ std::string PullJson(const TrainingResult& result) {
   object.AddText("codec", result.pull_codec);
   object.AddCount("bytes_received", result.pull_bytes_received);
   object.AddCount("bytes_as_float32", result.pull_bytes_float32);
-  return object.Finish();
-}
-
-std::string AllReduceJson(const TrainingResult::AllReduce& counts) {
-  JsonObject object(4);
-  object.AddCount("bytes_sent", counts.bytes_sent);
-  object.AddCount("bytes_received", counts.bytes_received);
-  object.AddCount("pushes", counts.pushes);
-  object.AddCount("model_bytes", counts.model_bytes);
   return object.Finish();
 }
 
@@ -161,13 +157,11 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddCount("examples", result.examples);
   json.AddNumber("steps_per_s", result.steps_per_s);
   json.AddNumber("examples_per_s", result.examples_per_s);
+  json.AddCount("model_bytes", result.model_bytes);
   json.Add("workers", WorkersJson(result.workers));
   json.AddCount("dropped_steps", result.dropped_steps);
   json.Add("gradient", GradientJson(result));
   json.Add("pull", PullJson(result));
-  if (result.all_reduce.has_value()) {
-    json.Add("all_reduce_chief", AllReduceJson(*result.all_reduce));
-  }
   json.AddNumber("wall_s", result.wall_s);
   json.AddNumber("time_to_first_step_s", result.time_to_first_step_s);
   json.AddText("stop_reason", result.stop_reason);

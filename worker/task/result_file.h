@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "proto/coordination_service.pb.h"
 #include "worker/hook/evaluation.h"
 
 namespace muster {
@@ -23,6 +24,10 @@ struct TrainingResult {
     double steps_per_s = 0;
     double mean_staleness = 0;
     int64_t dropped_steps = 0;
+    // All-reduce: bytes of parts of gradients that it has pushed to shards in
+    // other processes, and of parts of parameters that it has pulled from them
+    // for its steps, as they were encoded; the pushes that these are of.
+    std::optional<Traffic> traffic;
   };
 
   std::string model;
@@ -72,18 +77,8 @@ struct TrainingResult {
   std::string pull_codec;
   int64_t pull_bytes_received = 0;
   int64_t pull_bytes_float32 = 0;
-  // All-reduce.
-  struct AllReduce {
-    // Bytes of parts of gradients that the chief has pushed to shards in other
-    // workers' processes, and of parts of parameters that it has pulled from
-    // them for its steps; and the pushes that these are of.
-    int64_t bytes_sent = 0;
-    int64_t bytes_received = 0;
-    int64_t pushes = 0;
-    // The parameters' bytes, as float32.
-    int64_t model_bytes = 0;
-  };
-  std::optional<AllReduce> all_reduce;
+  // The parameters' bytes, as float32.
+  int64_t model_bytes = 0;
   // This process's time to the end of the evaluation.
   double wall_s = 0;
   double time_to_first_step_s = 0;

@@ -16,6 +16,7 @@ TrainingResult::Worker DescribeWorker(const WorkerState& state) {
   }
   const double pushes = static_cast<double>(state.staleness_count());
   if (pushes > 0) worker.mean_staleness = state.staleness_sum() / pushes;
+  if (state.has_traffic()) worker.traffic = state.traffic();
   return worker;
 }
 

@@ -484,6 +484,7 @@ void WorkerTask::CreateSession() {
   parts.write_result = [this](const EndRecord& end) {
     return WriteResult(end);
   };
+  parts.traffic = [this] { return MeasuredTraffic(); };
   session_ =
       std::make_unique<TrainingSession>(SessionOptions(), std::move(parts));
 }
@@ -566,30 +567,35 @@ TrainingResult WorkerTask::DescribeRun() const {
   result.pull_codec = training.pull().codec();
   result.pull_bytes_received = bytes.received;
   result.pull_bytes_float32 = bytes.received_float32;
-  if (options_.cluster.is_all_reduce()) {
-    result.all_reduce = {bytes.sent_to_others, bytes.received_from_others,
-                         bytes.pushes, ModelBytes()};
+  for (const TensorDef& tensor : placed_.tensors) {
+    result.model_bytes += NumElements(tensor.shape()) *
+                          static_cast<int64_t>(SizeOf(tensor.dtype()));
   }
   result.muster_version = std::string(kMusterVersion);
   return result;
 }
 
-int64_t WorkerTask::ModelBytes() const {
-  int64_t bytes = 0;
-  for (const TensorDef& tensor : placed_.tensors) {
-    bytes += NumElements(tensor.shape()) *
-             static_cast<int64_t>(SizeOf(tensor.dtype()));
+// With what this worker will say in its Finish.
+JobState WorkerTask::StateAtEnd() const {
+  JobState state = session_->job_state();
+  const Traffic traffic = MeasuredTraffic();
+  for (WorkerState& worker : *state.mutable_workers()) {
+    if (traffic.pushes() == 0 || worker.sender().task() != options_.self) {
+      continue;
+    }
+    *worker.mutable_traffic() = traffic;
   }
-  return bytes;
+  return state;
 }
 
-void WorkerTask::SayAllReduce() const {
-  if (!options_.cluster.is_all_reduce()) return;
+Traffic WorkerTask::MeasuredTraffic() const {
+  Traffic traffic;
+  if (!options_.cluster.is_all_reduce()) return traffic;
   const ExchangedBytes bytes = exchange_->bytes();
-  options_.reporter.Info(absl::StrCat(
-      "all-reduce: pushes=", bytes.pushes, " bytes_sent=", bytes.sent_to_others,
-      " bytes_received=", bytes.received_from_others,
-      " of shards in other processes; the model has ", ModelBytes(), " bytes"));
+  traffic.set_pushes(bytes.pushes);
+  traffic.set_bytes_sent(bytes.sent_to_others);
+  traffic.set_bytes_received(bytes.received_from_others);
+  return traffic;
 }
 
 absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
@@ -611,17 +617,13 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   times.first_step = session_->first_step_time();
   times.stopped = session_->stopped_time();
   times.end = options_.clock->Now();
-  AddSpeed(session_->job_state(), times, &result);
+  AddSpeed(StateAtEnd(), times, &result);
   const std::string path = absl::StrCat(options_.train_dir, "/result.json");
   RETURN_IF_ERROR(OfFile(WriteFileAtomically(path, ResultJson(result))));
   options_.reporter.Info(absl::StrCat("wrote ", path));
   return absl::OkStatus();
 }
 
-int WorkerTask::Run() {
-  const int exit_code = session_->Run();
-  SayAllReduce();
-  return exit_code;
-}
+int WorkerTask::Run() { return session_->Run(); }
 
 }  // namespace muster

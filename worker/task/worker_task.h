@@ -15,6 +15,7 @@
 #include "common/rpc/parameter_link.h"
 #include "common/summary/event_file_writer.h"
 #include "proto/checkpoint.pb.h"
+#include "proto/coordination_service.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/backend/backend.h"
@@ -94,8 +95,9 @@ class WorkerTask {
   void SayDevicePlacement() const;
   void SayLines(absl::string_view text) const;
   void SayPlacement() const;
-  void SayAllReduce() const;
-  int64_t ModelBytes() const;
+  // Nothing but in all-reduce.
+  Traffic MeasuredTraffic() const;
+  JobState StateAtEnd() const;
   TrainingResult DescribeRun() const;
   absl::Status WriteResult(const EndRecord& end) const;
 

@@ -53,11 +53,29 @@ class CoordinatorStayTest : public ::testing::Test {
   }
 
   Coordinator& coordinator() { return job_.coordinator(); }
+  const Traffic& TrafficOfWorker() {
+    state_ = coordinator().State();
+    return state_.workers(1).traffic();
+  }
 
   CoordinatorJob job_;
   const Sender chief_ = MakeSender(0, 100);
   const Sender worker_ = MakeSender(1, 101);
+
+ private:
+  JobState state_;
 };
+
+TEST_F(CoordinatorStayTest, TheChiefHearsOfTheTrafficOfWhoHasFinished) {
+  Stop();
+  EXPECT_EQ(TrafficOfWorker().pushes(), 0);
+  FinishRequest stay = MakeStay();
+  stay.mutable_traffic()->set_pushes(3);
+  stay.mutable_traffic()->set_bytes_sent(12);
+  Send(stay);
+  EXPECT_EQ(TrafficOfWorker().pushes(), 3);
+  EXPECT_EQ(TrafficOfWorker().bytes_sent(), 12);
+}
 
 TEST_F(CoordinatorStayTest, WhoStaysHasFinishedButIsWaitedFor) {
   Stop();

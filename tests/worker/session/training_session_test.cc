@@ -142,6 +142,11 @@ class TrainingSessionTest : public ::testing::Test {
     };
     parts.wait_for_saves = [this] { ++source_.saves_waited_for; };
     parts.set_serving = [this](bool serving) { serving_ = serving; };
+    parts.traffic = [] {
+      Traffic traffic;
+      traffic.set_pushes(7);
+      return traffic;
+    };
     parts.write_result = [this](const EndRecord& end) {
       results_.push_back(end.global_step);
       return result_status_;
@@ -179,6 +184,7 @@ TEST_F(TrainingSessionTest, TrainsToTheEnd) {
                           "step 5", "end 5"));
   EXPECT_THAT(results_, ElementsAre(5));
   EXPECT_EQ(coordination_.finished().reason(), "done");
+  EXPECT_EQ(coordination_.finished().traffic().pushes(), 7);
   EXPECT_FALSE(serving_);
 }
 

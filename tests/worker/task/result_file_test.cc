@@ -86,18 +86,22 @@ TEST(ResultFileTest, TellsTheBytesOfPulledParameters) {
   EXPECT_EQ(pull->Find("bytes_as_float32")->text, "60");
 }
 
-TEST(ResultFileTest, TellsTheBytesOfAllReduce) {
+TEST(ResultFileTest, TellsTheBytesOfAllReduceByWorker) {
   TrainingResult result;
-  EXPECT_EQ(ParseJson(ResultJson(result))->Find("all_reduce_chief"), nullptr);
-  result.all_reduce = {10, 12, 2, 11};
+  result.model_bytes = 11;
+  result.workers.resize(2);
+  result.workers[1].traffic.emplace();
+  result.workers[1].traffic->set_pushes(2);
+  result.workers[1].traffic->set_bytes_sent(10);
+  result.workers[1].traffic->set_bytes_received(12);
   const auto json = ParseJson(ResultJson(result));
   ASSERT_THAT(json, IsOk());
-  const JsonValue* const counts = json->Find("all_reduce_chief");
-  ASSERT_NE(counts, nullptr);
-  EXPECT_EQ(counts->Find("bytes_sent")->text, "10");
-  EXPECT_EQ(counts->Find("bytes_received")->text, "12");
-  EXPECT_EQ(counts->Find("pushes")->text, "2");
-  EXPECT_EQ(counts->Find("model_bytes")->text, "11");
+  EXPECT_EQ(json->Find("model_bytes")->text, "11");
+  const auto& workers = json->Find("workers")->items;
+  EXPECT_EQ(workers[0].Find("bytes_sent"), nullptr);
+  EXPECT_EQ(workers[1].Find("pushes")->text, "2");
+  EXPECT_EQ(workers[1].Find("bytes_sent")->text, "10");
+  EXPECT_EQ(workers[1].Find("bytes_received")->text, "12");
 }
 
 TEST(ResultFileTest, NumbersThatAreNotFiniteAreNull) {

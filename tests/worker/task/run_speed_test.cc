@@ -43,6 +43,7 @@ TEST(RunSpeedTest, DescribesEachWorkerAndAddsTheirDroppedSteps) {
     worker->set_staleness_count(3);
     worker->set_dropped_steps(i + 1);
   }
+  state.mutable_workers(1)->mutable_traffic()->set_bytes_sent(7);
   TrainingResult result;
   AddSpeed(state, TenSeconds(), &result);
   ASSERT_EQ(result.workers.size(), 2);
@@ -51,6 +52,8 @@ TEST(RunSpeedTest, DescribesEachWorkerAndAddsTheirDroppedSteps) {
   EXPECT_EQ(result.workers[1].mean_staleness, 2);
   EXPECT_EQ(result.workers[1].dropped_steps, 2);
   EXPECT_EQ(result.dropped_steps, 3);
+  EXPECT_FALSE(result.workers[0].traffic.has_value());
+  EXPECT_EQ(result.workers[1].traffic->bytes_sent(), 7);
 }
 
 TEST(RunSpeedTest, NothingDoneInNoTimeHasTheRate0) {
