@@ -44,6 +44,10 @@ enum class Bug {
   kLateApplied,
   // Synchronous replication: shards count a chosen worker twice.
   kCountedTwice,
+  // A ps applies a block of a cut tensor at the place of another one.
+  kBlockMisplaced,
+  // A ps loads no piece of a tensor but its first.
+  kPiecesNotRestored,
 };
 
 }  // namespace muster

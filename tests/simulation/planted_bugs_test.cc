@@ -15,13 +15,15 @@ constexpr uint64_t kSeeds = 1000;
 struct Planted {
   Bug bug;
   const char* name;
+  Tensors tensors = Tensors::kWhole;
 };
 
 class PlantedBugsTest : public ::testing::TestWithParam<Planted> {};
 
 TEST_P(PlantedBugsTest, IsFound) {
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    const SimulationResult result = Simulate(seed, GetParam().bug);
+    const SimulationResult result =
+        Simulate(seed, GetParam().bug, GetParam().tensors);
     if (result.violation.empty()) continue;
     std::cout << GetParam().name << " is found by seed " << seed << ": "
               << result.violation << "\n";
@@ -33,25 +35,27 @@ TEST_P(PlantedBugsTest, IsFound) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, PlantedBugsTest,
-    ::testing::Values(Planted{Bug::kNoDuplicateCheck, "NoDuplicateCheck"},
-                      Planted{Bug::kNoFence, "NoFence"},
-                      Planted{Bug::kNewIdentityOnRetry, "NewIdentityOnRetry"},
-                      Planted{Bug::kLostReplyIsSuccess, "LostReplyIsSuccess"},
-                      Planted{Bug::kMixedEpochs, "MixedEpochs"},
-                      Planted{Bug::kRestartUnnoticed, "RestartUnnoticed"},
-                      Planted{Bug::kCommitBeforeSeal, "CommitBeforeSeal"},
-                      Planted{Bug::kNoFolderSync, "NoFolderSync"},
-                      Planted{Bug::kNoFileSync, "NoFileSync"},
-                      Planted{Bug::kStepCountedTwice, "StepCountedTwice"},
-                      Planted{Bug::kAbandonedStepCounted,
-                              "AbandonedStepCounted"},
-                      Planted{Bug::kTornCut, "TornCut"},
-                      Planted{Bug::kForgetsCheckpoints, "ForgetsCheckpoints"},
-                      Planted{Bug::kLockIgnored, "LockIgnored"},
-                      Planted{Bug::kMarksNotSaved, "MarksNotSaved"},
-                      Planted{Bug::kLeaseIgnored, "LeaseIgnored"},
-                      Planted{Bug::kLateApplied, "LateApplied"},
-                      Planted{Bug::kCountedTwice, "CountedTwice"}),
+    ::testing::Values(
+        Planted{Bug::kNoDuplicateCheck, "NoDuplicateCheck"},
+        Planted{Bug::kNoFence, "NoFence"},
+        Planted{Bug::kNewIdentityOnRetry, "NewIdentityOnRetry"},
+        Planted{Bug::kLostReplyIsSuccess, "LostReplyIsSuccess"},
+        Planted{Bug::kMixedEpochs, "MixedEpochs"},
+        Planted{Bug::kRestartUnnoticed, "RestartUnnoticed"},
+        Planted{Bug::kCommitBeforeSeal, "CommitBeforeSeal"},
+        Planted{Bug::kNoFolderSync, "NoFolderSync"},
+        Planted{Bug::kNoFileSync, "NoFileSync"},
+        Planted{Bug::kStepCountedTwice, "StepCountedTwice"},
+        Planted{Bug::kAbandonedStepCounted, "AbandonedStepCounted"},
+        Planted{Bug::kTornCut, "TornCut"},
+        Planted{Bug::kForgetsCheckpoints, "ForgetsCheckpoints"},
+        Planted{Bug::kLockIgnored, "LockIgnored"},
+        Planted{Bug::kMarksNotSaved, "MarksNotSaved"},
+        Planted{Bug::kLeaseIgnored, "LeaseIgnored"},
+        Planted{Bug::kLateApplied, "LateApplied"},
+        Planted{Bug::kCountedTwice, "CountedTwice"},
+        Planted{Bug::kBlockMisplaced, "BlockMisplaced", Tensors::kCut},
+        Planted{Bug::kPiecesNotRestored, "PiecesNotRestored", Tensors::kCut}),
     [](const ::testing::TestParamInfo<Planted>& info) {
       return std::string(info.param.name);
     });
