@@ -1,6 +1,6 @@
 // pinned: a tensor whose whole name matches a pattern goes to that pattern's
-// ps task, the first match decides; the others are placed by the fallback
-// strategy, as if they were alone.
+// ps task, whole, the first match decides; the others are cut and placed by the
+// fallback strategy, as if they were alone.
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +30,7 @@ class PinnedPlacement : public PlacementStrategy {
       : pins_(std::move(pins)), fallback_(std::move(fallback)) {}
 
   absl::StatusOr<Placement> Place(absl::Span<const TensorDef> tensors,
+                                  const PartitionSpec& partition,
                                   int num_ps) const override {
     RETURN_IF_ERROR(CheckTasks(num_ps));
     RETURN_IF_ERROR(CheckPatterns(tensors));
@@ -40,7 +41,8 @@ class PinnedPlacement : public PlacementStrategy {
       tasks.push_back(task.value_or(-1));
       if (!task.has_value()) unpinned.push_back(tensor);
     }
-    ASSIGN_OR_RETURN(Placement rest, fallback_->Place(unpinned, num_ps));
+    ASSIGN_OR_RETURN(Placement rest,
+                     fallback_->Place(unpinned, partition, num_ps));
     ASSIGN_OR_RETURN(Placement placement, PlaceWhole(tensors, tasks));
     auto next = rest.begin();
     for (size_t i = 0; i < tasks.size(); ++i) {
@@ -90,6 +92,7 @@ absl::StatusOr<std::unique_ptr<PlacementStrategy>> CreateFallback(
   }
   PlacementSpec fallback;
   fallback.set_strategy(spec.fallback());
+  fallback.set_seed(spec.seed());
   auto strategy = CreatePlacementStrategy(fallback);
   if (!strategy.ok()) {
     return Annotate(strategy.status(), "placement.fallback");
@@ -123,7 +126,7 @@ absl::StatusOr<std::unique_ptr<PlacementStrategy>> Create(
 }
 
 [[maybe_unused]] const bool kRegistered = PlacementRegistry::Register(
-    "pinned", {&Create, /*takes_pins=*/true,
+    "pinned", {&Create, /*takes_pins=*/true, /*takes_seed=*/true,
                "by regular expressions on names, the rest by `fallback`"});
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 
 namespace muster {
@@ -54,6 +55,16 @@ absl::Status CheckExtents(const TensorDef& tensor,
 }
 
 }  // namespace
+
+absl::StatusOr<int64_t> TensorBytes(const TensorDef& tensor) {
+  ASSIGN_OR_RETURN(const int64_t elements, Elements(tensor));
+  const auto element_bytes = static_cast<int64_t>(SizeOf(tensor.dtype()));
+  if (element_bytes == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(tensor.name(), ": the data type is not set"));
+  }
+  return elements * element_bytes;
+}
 
 absl::StatusOr<Placement> PlaceWhole(absl::Span<const TensorDef> tensors,
                                      absl::Span<const int> tasks) {

@@ -31,6 +31,10 @@ struct TensorExtent {
 //   Placement placement = {{{/*ps=*/0, 0, 65536}, {/*ps=*/1, 65536, 1000}}};
 using Placement = std::vector<std::vector<TensorExtent>>;
 
+// Bytes of the tensor's values. Errors: InvalidArgument naming the tensor for
+// a bad shape or data type.
+absl::StatusOr<int64_t> TensorBytes(const TensorDef& tensor);
+
 // Makes a placement of one extent a tensor; `tasks` are the ps tasks. Errors:
 // InvalidArgument for another number of tasks, or a tensor with a bad shape.
 absl::StatusOr<Placement> PlaceWhole(absl::Span<const TensorDef> tensors,

@@ -3,8 +3,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
+#include "common/cluster/partition.h"
 
 namespace muster {
 
@@ -20,6 +19,13 @@ absl::StatusOr<std::unique_ptr<PlacementStrategy>> CreatePlacementStrategy(
                      "strategy 'pinned', found strategy '",
                      name, "'"));
   }
+  if (spec.seed() != 0 && !entry.takes_seed) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("placement.seed is for the strategy 'random', found "
+                     "strategy '",
+                     name, "'"));
+  }
+  RETURN_IF_ERROR(CheckPartition(spec.partition()));
   return entry.create(spec);
 }
 
@@ -34,18 +40,8 @@ absl::StatusOr<Placement> PlaceTensors(absl::Span<const TensorDef> tensors,
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<PlacementStrategy> strategy,
                    CreatePlacementStrategy(spec));
-  return strategy->Place(tensors, num_ps);
-}
-
-absl::StatusOr<int64_t> TensorBytes(const TensorDef& tensor) {
-  const auto shape = Shape::Create(tensor.shape());
-  if (!shape.ok()) return Annotate(shape.status(), tensor.name());
-  const size_t element_bytes = SizeOf(tensor.dtype());
-  if (element_bytes == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(tensor.name(), ": the data type is not set"));
-  }
-  return shape->num_elements() * static_cast<int64_t>(element_bytes);
+  RETURN_IF_ERROR(CheckPartsFit(tensors, spec.partition()));
+  return strategy->Place(tensors, spec.partition(), num_ps);
 }
 
 }  // namespace muster

@@ -16,16 +16,20 @@
 
 namespace muster {
 
-// Decides which ps task holds which parameter. Immutable, thread-safe, and a
-// function of its arguments only: every worker comes to the same answer.
+// Decides which ps task holds which parameter, or piece of one. Immutable,
+// thread-safe, and a function of its arguments only: every worker comes to the
+// same answer.
 class PlacementStrategy {
  public:
   virtual ~PlacementStrategy() = default;
 
-  // Returns a placement on ps tasks in [0, num_ps).
-  // REQUIRES: num_ps > 0 and tensors that TensorBytes accepts.
-  // Errors: InvalidArgument if the strategy's settings do not fit num_ps.
+  // Cuts the tensors (CutTensors) and returns where on ps tasks in [0, num_ps)
+  // their pieces are to be.
+  // REQUIRES: num_ps > 0, tensors that TensorBytes accepts and a partition that
+  // CheckPartition does. Errors: InvalidArgument if the strategy's settings do
+  // not fit num_ps; those of CutTensors.
   virtual absl::StatusOr<Placement> Place(absl::Span<const TensorDef> tensors,
+                                          const PartitionSpec& partition,
                                           int num_ps) const = 0;
 };
 
@@ -39,6 +43,8 @@ struct PlacementEntry {
       create;
   // May the spec have `pin` and `fallback`?
   bool takes_pins = false;
+  // May it have `seed`?
+  bool takes_seed = false;
   // One line for `worker --list`.
   std::string help;
 };
@@ -48,17 +54,14 @@ using PlacementRegistry = Registry<PlacementTag, PlacementEntry>;
 
 // Makes the strategy that `spec` names; "" is round_robin. Errors: NotFound
 // for an unknown name, InvalidArgument for settings that the strategy does not
-// have or cannot use.
+// have or cannot use, or a partition that CheckPartition refuses.
 absl::StatusOr<std::unique_ptr<PlacementStrategy>> CreatePlacementStrategy(
     const PlacementSpec& spec);
 
-// Checks the tensors, then places them. Errors: InvalidArgument, NotFound.
+// Checks the tensors, then cuts and places them. Errors: InvalidArgument,
+// NotFound.
 absl::StatusOr<Placement> PlaceTensors(absl::Span<const TensorDef> tensors,
                                        int num_ps, const PlacementSpec& spec);
-
-// Bytes of the tensor's values. Errors: InvalidArgument naming the tensor for
-// a bad shape or data type.
-absl::StatusOr<int64_t> TensorBytes(const TensorDef& tensor);
 
 }  // namespace muster
 

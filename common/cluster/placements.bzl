@@ -3,5 +3,6 @@
 PLACEMENTS = [
     "greedy",
     "pinned",
+    "random",
     "round_robin",
 ]

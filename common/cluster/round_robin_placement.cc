@@ -1,9 +1,12 @@
-// round_robin: tensor i goes to ps task i modulo the number of ps tasks, in
+// round_robin: tensors, or pieces of them, go from ps task to ps task, in
 // creation order; what TensorFlow's tf.train.replica_device_setter does by
 // default (tensorflow/python/training/device_setter.py, _RoundRobinStrategy).
+// The partition says whose turn it is: `auto` passes over full ps tasks.
 #include <memory>
 #include <vector>
 
+#include "common/base/status_macros.h"
+#include "common/cluster/partition.h"
 #include "common/cluster/placement.h"
 #include "common/cluster/placement_strategy.h"
 
@@ -13,12 +16,13 @@ namespace {
 class RoundRobinPlacement : public PlacementStrategy {
  public:
   absl::StatusOr<Placement> Place(absl::Span<const TensorDef> tensors,
+                                  const PartitionSpec& partition,
                                   int num_ps) const override {
+    ASSIGN_OR_RETURN(const std::vector<Piece> pieces,
+                     CutTensors(tensors, partition, num_ps));
     std::vector<int> tasks;
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      tasks.push_back(static_cast<int>(i % static_cast<size_t>(num_ps)));
-    }
-    return PlaceWhole(tensors, tasks);
+    for (const Piece& piece : pieces) tasks.push_back(piece.turn);
+    return PlacePieces(tensors.size(), pieces, tasks);
   }
 };
 
@@ -29,8 +33,8 @@ absl::StatusOr<std::unique_ptr<PlacementStrategy>> Create(
 }
 
 [[maybe_unused]] const bool kRegistered = PlacementRegistry::Register(
-    "round_robin",
-    {&Create, /*takes_pins=*/false, "by creation order over the ps tasks"});
+    "round_robin", {&Create, /*takes_pins=*/false, /*takes_seed=*/false,
+                    "by creation order over the ps tasks"});
 
 }  // namespace
 }  // namespace muster

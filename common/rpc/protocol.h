@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "common/tensor/blocks.h"  // IWYU pragma: export
 
 namespace muster {
 
@@ -13,17 +14,6 @@ inline constexpr int32_t kProtocolVersion = 5;
 
 // Printed by --version and exchanged in Hello.
 inline constexpr absl::string_view kMusterVersion = "0.1.0";
-
-// A block: the unit of apply, snapshot and duplicate-free parts. 256 KiB of
-// float32 stays in an L2 cache together with its gradient and slots' stream
-// (64 KB tiles copy at 50 GB/s, 13 MB at 12 GB/s on Zen 3; 256 KB to 3 MB
-// pieces are equally fast on the wire).
-inline constexpr int64_t kBlockElements = 65536;
-
-// Blocks of a tensor of `elements`.
-constexpr int64_t NumBlocks(int64_t elements) {
-  return (elements + kBlockElements - 1) / kBlockElements;
-}
 
 // A part is at most this many tensor bytes: 4 blocks. Below gRPC's default
 // limit of 4 MiB with any header.

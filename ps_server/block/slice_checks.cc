@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <tuple>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/block/float_runs.h"
@@ -15,6 +17,36 @@ namespace {
 
 int64_t UnitBytes(SliceUnit unit) {
   return unit == SliceUnit::kBlockCounts ? sizeof(int64_t) : sizeof(float);
+}
+
+// The units that so many elements from a tensor's first on take.
+int64_t UnitsOf(int64_t elements, SliceUnit unit) {
+  return unit == SliceUnit::kBlockCounts ? NumBlocks(elements) : elements;
+}
+
+// Where a piece begins and ends in its tensor.
+std::pair<int64_t, int64_t> RangeOf(const TensorBlocks& piece, SliceUnit unit) {
+  return {UnitsOf(piece.begin(), unit),
+          UnitsOf(piece.begin() + piece.elements(), unit)};
+}
+
+// The piece that [begin, end) lies in.
+std::optional<int> FindPiece(absl::Span<const int> pieces, int64_t begin,
+                             int64_t end, const TensorTable& table,
+                             SliceUnit unit) {
+  for (const int piece : pieces) {
+    const auto [from, to] = RangeOf(table[piece], unit);
+    if (from <= begin && end <= to) return piece;
+  }
+  return std::nullopt;
+}
+
+std::string DescribePieces(absl::Span<const int> pieces,
+                           const TensorTable& table, SliceUnit unit) {
+  return absl::StrJoin(pieces, ", ", [&](std::string* out, int piece) {
+    const auto [from, to] = RangeOf(table[piece], unit);
+    absl::StrAppend(out, "[", from, ", ", to, ")");
+  });
 }
 
 absl::Status SliceError(absl::string_view what, const TensorSlice& slice,
@@ -34,11 +66,10 @@ absl::StatusOr<CheckedSlice> CheckSlice(absl::string_view what,
                      absl::CHexEscape(slice.namespace_().substr(0, 80)),
                      "'; only the default namespace '' is there"));
   }
-  const absl::StatusOr<int> index = table.Find(slice.tensor());
-  RETURN_IF_ERROR(Annotate(index.status(), what));
-  const TensorBlocks& tensor = table[*index];
-  const int64_t size =
-      unit == SliceUnit::kBlockCounts ? tensor.num_blocks() : tensor.elements();
+  const absl::StatusOr<absl::Span<const int>> pieces =
+      table.Find(slice.tensor());
+  RETURN_IF_ERROR(Annotate(pieces.status(), what));
+  const int64_t size = UnitsOf(table[pieces->front()].whole_elements(), unit);
   // In this order no sum can overflow.
   if (slice.offset() < 0 || slice.length() <= 0 || slice.offset() >= size ||
       slice.length() > size - slice.offset()) {
@@ -46,6 +77,13 @@ absl::StatusOr<CheckedSlice> CheckSlice(absl::string_view what,
                       absl::StrCat("is not inside its ", size, " elements"));
   }
   const int64_t end = slice.offset() + slice.length();
+  const std::optional<int> index =
+      FindPiece(*pieces, slice.offset(), end, table, unit);
+  if (!index.has_value()) {
+    return SliceError(what, slice,
+                      absl::StrCat("is not inside what this shard has of it: ",
+                                   DescribePieces(*pieces, table, unit)));
+  }
   if (unit == SliceUnit::kWholeBlocks &&
       (slice.offset() % kBlockElements != 0 ||
        (end % kBlockElements != 0 && end != size))) {
@@ -53,7 +91,8 @@ absl::StatusOr<CheckedSlice> CheckSlice(absl::string_view what,
         what, slice,
         absl::StrCat("does not consist of whole blocks of ", kBlockElements));
   }
-  return CheckedSlice{*index, slice.offset(), slice.length()};
+  const int64_t begin = UnitsOf(table[*index].begin(), unit);
+  return CheckedSlice{*index, slice.offset() - begin, slice.length()};
 }
 
 absl::Status CheckNoOverlap(absl::string_view what,
@@ -70,9 +109,10 @@ absl::Status CheckNoOverlap(absl::string_view what,
         before.offset + before.length <= slices[i].offset) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, ": two slices of '", table[before.tensor].def().name(),
-        "' overlap at element ", slices[i].offset));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": two slices of '",
+                     table[before.tensor].def().name(), "' overlap at element ",
+                     table[before.tensor].begin() + slices[i].offset));
   }
   return absl::OkStatus();
 }
@@ -146,7 +186,8 @@ absl::Status CheckFinite(absl::string_view what,
     if (bad < 0) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         what, ": '", table[slice.tensor].def().name(), "' has NaN or infinity",
-        " at element ", slice.offset + bad, "; nothing was changed"));
+        " at element ", table[slice.tensor].begin() + slice.offset + bad,
+        "; nothing was changed"));
   }
   return absl::OkStatus();
 }
@@ -179,7 +220,7 @@ absl::Status CheckFiniteSums(absl::string_view what,
         if (std::isfinite(DecayAndAdd(values[i], decay, run[i]))) continue;
         return absl::InvalidArgumentError(absl::StrCat(
             what, ": '", tensor.def().name(), "' would become infinite at ",
-            "element ", at + static_cast<int64_t>(i), " (",
+            "element ", tensor.begin() + at + static_cast<int64_t>(i), " (",
             values[i] - decay * values[i], " + ", run[i],
             "); nothing was changed"));
       }

@@ -16,10 +16,10 @@
 
 namespace muster {
 
-// A slice that was found and lies inside its tensor.
+// A slice that was found and lies inside one piece of its tensor.
 struct CheckedSlice {
-  int tensor = 0;  // index in the TensorTable
-  int64_t offset = 0;
+  int tensor = 0;      // index in the TensorTable
+  int64_t offset = 0;  // from the piece's first on
   int64_t length = 0;
 };
 
@@ -34,9 +34,9 @@ enum class SliceUnit {
 };
 
 // Checks slices from outside: default namespace, known tensor, positive
-// length, inside the tensor, no two overlapping, and at most kMaxPartBytes all
-// together. `what` ("push of step 7 part 0 from ...") begins each error.
-// Errors: InvalidArgument, NotFound, Unimplemented.
+// length, inside one of the tensor's pieces, no two overlapping, and at most
+// kMaxPartBytes all together. `what` ("push of step 7 part 0 from ...") begins
+// each error. Errors: InvalidArgument, NotFound, Unimplemented.
 absl::StatusOr<std::vector<CheckedSlice>> CheckSlices(absl::string_view what,
                                                       const Slices& slices,
                                                       const TensorTable& table,

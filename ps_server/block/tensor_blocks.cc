@@ -22,8 +22,12 @@ int64_t PaddedElements(int64_t elements) {
 
 }  // namespace
 
+int64_t HeldElements(const TensorDef& def) {
+  return def.has_extent() ? def.extent().length() : NumElements(def.shape());
+}
+
 int64_t SlotMemoryBytes(const TensorDef& def, size_t num_slots) {
-  return PaddedElements(NumElements(def.shape())) *
+  return PaddedElements(HeldElements(def)) *
          static_cast<int64_t>(num_slots * sizeof(float));
 }
 
@@ -31,7 +35,8 @@ TensorBlocks::TensorBlocks(const TensorDef& def,
                            absl::Span<const SlotDef> slots, float* parameter,
                            float* slot_memory)
     : def_(def),
-      elements_(NumElements(def.shape())),
+      whole_elements_(NumElements(def.shape())),
+      elements_(HeldElements(def)),
       num_blocks_(NumBlocks(elements_)),
       num_slots_(static_cast<int>(slots.size())),
       parameter_(parameter),

@@ -12,9 +12,11 @@
 
 namespace muster {
 
-// The values of one parameter, cut into blocks of kBlockElements (the last one
-// may be shorter). The parameter and the slots lie in memories of the owner's;
-// a block's slots lie beside each other, each stream aligned to 64 bytes:
+// The values of one parameter, or of the piece of one that its definition's
+// extent says, cut into blocks of kBlockElements (the last one may be shorter).
+// Blocks and elements are counted from the piece's first. The parameter and the
+// slots lie in memories of the owner's; a block's slots lie beside each other,
+// each stream aligned to 64 bytes:
 //
 //   parameter: block 0, block 1, ...
 //   slots:     block 0: slot 0 | slot 1 | ...   block 1: ...
@@ -24,14 +26,17 @@ namespace muster {
 class TensorBlocks {
  public:
   // Sets every slot to its start value and the counts to 0. `slots` is empty
-  // but for a TRAINABLE tensor. `parameter`, as many values as the tensor has
+  // but for a TRAINABLE tensor. `parameter`, as many values as there are
   // elements, and `slot_memory` of SlotMemoryBytes, both aligned to 64 bytes,
   // outlive this. REQUIRES: `def` was checked: float32, positive dimensions, no
-  // overflow.
+  // overflow, an extent of whole blocks.
   TensorBlocks(const TensorDef& def, absl::Span<const SlotDef> slots,
                float* parameter, float* slot_memory);
 
   const TensorDef& def() const { return def_; }
+  // The first element in the whole tensor, which has so many.
+  int64_t begin() const { return def_.extent().begin(); }
+  int64_t whole_elements() const { return whole_elements_; }
   int64_t elements() const { return elements_; }
   int64_t num_blocks() const { return num_blocks_; }
   int num_slots() const { return num_slots_; }
@@ -45,7 +50,7 @@ class TensorBlocks {
   // The slots of `block`, for UpdateRule::Apply.
   absl::Span<float* const> Slots(int64_t block) const;
 
-  // All of the parameter's values.
+  // All values of the parameter that are here.
   absl::Span<const float> parameter() const {
     return {parameter_, static_cast<size_t>(elements_)};
   }
@@ -65,6 +70,7 @@ class TensorBlocks {
   int64_t SlotStart(int64_t block, int slot) const;
 
   TensorDef def_;
+  int64_t whole_elements_;
   int64_t elements_;
   int64_t num_blocks_;
   int num_slots_;
@@ -80,6 +86,10 @@ class TensorBlocks {
 inline float DecayAndAdd(float value, float decay, float delta) {
   return (value - decay * value) + delta;
 }
+
+// The elements of a tensor that its definition, which was checked, has the
+// shard hold.
+int64_t HeldElements(const TensorDef& def);
 
 // The bytes that so many slots of a tensor, whose definition was checked, take
 // in TensorBlocks, with padding.

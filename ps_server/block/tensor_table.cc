@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -50,15 +50,57 @@ absl::Status CheckDecay(const TensorDef& def) {
                    " tensor; wanted 0 to 1 for a STATE tensor, 0 for others"));
 }
 
-absl::Status CheckIsWhole(absl::string_view what, const TensorDef& def) {
+absl::Status CheckExtent(absl::string_view what, const TensorDef& def) {
   const Extent& extent = def.extent();
-  if (!def.has_extent() ||
-      (extent.begin() == 0 && extent.length() == NumElements(def.shape()))) {
+  const int64_t elements = NumElements(def.shape());
+  // In this order no sum can overflow.
+  if (!def.has_extent() || (extent.begin() >= 0 && extent.length() > 0 &&
+                            extent.begin() % kBlockElements == 0 &&
+                            extent.length() <= elements - extent.begin() &&
+                            (extent.length() % kBlockElements == 0 ||
+                             extent.length() == elements - extent.begin()))) {
     return absl::OkStatus();
   }
-  return absl::UnimplementedError(absl::StrCat(
+  return absl::InvalidArgumentError(absl::StrCat(
       what, ": extent [", extent.begin(), ", + ", extent.length(), ") of its ",
-      NumElements(def.shape()), " elements; a shard holds whole tensors only"));
+      elements, " elements; wanted whole blocks of ", kBlockElements));
+}
+
+// Checks that two definitions are of different tensors, or of pieces of one
+// that do not overlap.
+absl::Status CheckDiffer(const TensorDef& a, const TensorDef& b) {
+  if (a.name() != b.name()) return absl::OkStatus();
+  const std::string what = absl::StrCat("define '", a.name(), "': two ");
+  TensorDef same = a;
+  *same.mutable_extent() = b.extent();
+  if (!a.has_extent() || !b.has_extent() ||
+      same.SerializeAsString() != b.SerializeAsString()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, "parameters have this name"));
+  }
+  const int64_t from = std::max(a.extent().begin(), b.extent().begin());
+  if (a.extent().begin() + a.extent().length() <= from ||
+      b.extent().begin() + b.extent().length() <= from) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, "pieces have element ", from));
+}
+
+// Checks each against its neighbour in the order of names and begins.
+absl::Status CheckAllDiffer(
+    const google::protobuf::RepeatedPtrField<TensorDef>& defs) {
+  std::vector<const TensorDef*> sorted;
+  for (const TensorDef& def : defs) sorted.push_back(&def);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const TensorDef* a, const TensorDef* b) {
+              return std::forward_as_tuple(a->name(), a->extent().begin()) <
+                     std::forward_as_tuple(b->name(), b->extent().begin());
+            });
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    RETURN_IF_ERROR(CheckDiffer(*sorted[i - 1], *sorted[i]));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckDef(const TensorDef& def) {
@@ -87,7 +129,7 @@ absl::Status CheckDef(const TensorDef& def) {
         absl::StrCat(what, ": shape ", shape->ToString(),
                      " has a dimension that is not positive"));
   }
-  return CheckIsWhole(what, def);
+  return CheckExtent(what, def);
 }
 
 }  // namespace
@@ -95,28 +137,23 @@ absl::Status CheckDef(const TensorDef& def) {
 absl::StatusOr<int64_t> CheckTensorDefs(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,
     int64_t max_bytes) {
-  absl::flat_hash_set<absl::string_view> names;
   int64_t left = max_bytes;
   for (const TensorDef& def : defs) {
     RETURN_IF_ERROR(CheckDef(def));
-    if (!names.insert(def.name()).second) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "define '", def.name(), "': two parameters have this name"));
-    }
     const int streams = def.kind() == TRAINABLE ? 1 + num_slots : 1;
     // By division: a product of checked factors could still overflow.
-    if (NumElements(def.shape()) >
+    if (HeldElements(def) >
         left / static_cast<int64_t>(sizeof(float)) / streams) {
       return absl::InvalidArgumentError(absl::StrCat(
           "define '", def.name(), "': ",
-          SaturatingProduct(NumElements(def.shape()),
+          SaturatingProduct(HeldElements(def),
                             streams * int64_t{sizeof(float)}),
           " bytes with its slots, ", left, " are left of the ", max_bytes,
           " that the shard may have; use more ps tasks"));
     }
-    left -= NumElements(def.shape()) * static_cast<int64_t>(sizeof(float)) *
-            streams;
+    left -= HeldElements(def) * static_cast<int64_t>(sizeof(float)) * streams;
   }
+  RETURN_IF_ERROR(CheckAllDiffer(defs));
   return left;
 }
 
@@ -131,7 +168,7 @@ absl::StatusOr<TensorTable> TensorTable::Create(
   std::vector<int64_t> begins;
   std::vector<int64_t> slot_begins;
   for (const TensorDef& def : defs) {
-    begins.push_back(places.Add(NumElements(def.shape()) * sizeof(float)));
+    begins.push_back(places.Add(HeldElements(def) * sizeof(float)));
     slot_begins.push_back(
         slot_places.Add(SlotMemoryBytes(def, slots_of(def).size())));
   }
@@ -141,7 +178,7 @@ absl::StatusOr<TensorTable> TensorTable::Create(
   table.tensors_.reserve(defs.size());
   for (const TensorDef& def : defs) {
     const int i = table.size();
-    table.by_name_.emplace(def.name(), i);
+    table.by_name_[def.name()].push_back(i);
     table.tensors_.emplace_back(
         def, slots_of(def),
         reinterpret_cast<float*>(table.memory_->data() + begins[i]),
@@ -166,13 +203,12 @@ absl::Status TensorTable::Allocate(int64_t parameter_bytes, int64_t slot_bytes,
                    "; use more ps tasks, or end what else runs there"));
 }
 
-absl::StatusOr<int> TensorTable::Find(absl::string_view name) const {
+absl::StatusOr<absl::Span<const int>> TensorTable::Find(
+    absl::string_view name) const {
   const auto it = by_name_.find(name);
-  if (it != by_name_.end()) return it->second;
+  if (it != by_name_.end()) return absl::MakeConstSpan(it->second);
   std::vector<std::string> known;
-  for (const TensorBlocks& tensor : tensors_) {
-    known.push_back(tensor.def().name());
-  }
+  for (const auto& [other, pieces] : by_name_) known.push_back(other);
   const std::string nearest =
       NearestName(name.substr(0, kMaxNameLength), known);
   return absl::NotFoundError(absl::StrCat(

@@ -20,18 +20,19 @@
 
 namespace muster {
 
-// Checks the definitions that a chief sent: names (grammar, no two alike),
-// shapes (rank, positive dimensions, no overflow), float32, known kind,
-// a decay from 0 to 1 of state tensors only, canonical layout, whole tensors;
-// and that parameters with `num_slots` slots each trainable tensor take at most
-// `max_bytes`. Returns how many of those are left. Allocates nothing. Errors
-// name the tensor: InvalidArgument; Unimplemented for another dtype, layout or
-// extent.
+// Checks the definitions that a chief sent: names (grammar; no two alike but of
+// pieces of one tensor, which do not overlap), shapes (rank, positive
+// dimensions, no overflow), float32, known kind, a decay from 0 to 1 of state
+// tensors only, canonical layout, extents of whole blocks; and that parameters
+// with `num_slots` slots each trainable tensor take at most `max_bytes`.
+// Returns how many of those are left. Allocates nothing. Errors name the
+// tensor: InvalidArgument; Unimplemented for another dtype or layout.
 absl::StatusOr<int64_t> CheckTensorDefs(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,
     int64_t max_bytes);
 
-// The parameters of a shard in creation order, found by name. Not thread-safe.
+// The parameters of a shard, or the pieces of them that it holds, in creation
+// order, found by name. Not thread-safe.
 class TensorTable {
  public:
   // Where the parameters are to lie.
@@ -41,7 +42,7 @@ class TensorTable {
     kShared,
   };
 
-  // A table of no tensors.
+  // A table of nothing.
   TensorTable() = default;
   // REQUIRES: `defs` passed CheckTensorDefs. Errors: ResourceExhausted if the
   // machine has no memory for them.
@@ -49,12 +50,16 @@ class TensorTable {
       const google::protobuf::RepeatedPtrField<TensorDef>& defs,
       absl::Span<const SlotDef> slots, Sharing sharing = Sharing::kPrivate);
 
+  // Pieces; a whole tensor is one.
   int size() const { return static_cast<int>(tensors_.size()); }
   TensorBlocks& operator[](int i) { return tensors_[i]; }
   const TensorBlocks& operator[](int i) const { return tensors_[i]; }
 
+  int num_tensors() const { return static_cast<int>(by_name_.size()); }
+
+  // The pieces of the tensor, at least one, in the order of their definition.
   // Errors: NotFound, with the nearest name.
-  absl::StatusOr<int> Find(absl::string_view name) const;
+  absl::StatusOr<absl::Span<const int>> Find(absl::string_view name) const;
 
   // The memory of all parameters; null without a definition.
   const std::shared_ptr<ParameterMemory>& memory() const { return memory_; }
@@ -73,7 +78,7 @@ class TensorTable {
   // pieces a step through shared memory took a tenth longer (2 cores of EPYC).
   AlignedBuffer slot_memory_;
   std::vector<TensorBlocks> tensors_;
-  absl::flat_hash_map<std::string, int> by_name_;
+  absl::flat_hash_map<std::string, std::vector<int>> by_name_;
 };
 
 }  // namespace muster

@@ -144,12 +144,13 @@ absl::StatusOr<LoadReply> ShardModel::Load(const Frame<LoadPart>& request) {
 absl::StatusOr<SealReply> ShardModel::Seal(const SealRequest& request) {
   RETURN_IF_ERROR(CheckFence(request.sender(), request.fence()));
   for (int i = 0; phase_ == LOADING && i < tensors_.size(); ++i) {
+    const TensorBlocks& tensor = tensors_[i];
     const int64_t missing = loaded_[i].FirstMissing();
-    if (missing >= tensors_[i].elements()) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        What("seal", request.sender()), ": '", tensors_[i].def().name(),
-        "' is not loaded from element ", missing, " of ",
-        tensors_[i].elements(), "; load it first"));
+    if (missing >= tensor.elements()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(What("seal", request.sender()), ": '", tensor.def().name(),
+                     "' is not loaded from element ", tensor.begin() + missing,
+                     " of ", tensor.whole_elements(), "; load it first"));
   }
   loaded_.clear();
   phase_ = READY;
@@ -490,7 +491,7 @@ ShardState ShardModel::State() const {
   state.set_model_epoch(model_epoch_);
   state.set_fingerprint(phase_ == EMPTY ? 0 : definition_.fingerprint);
   state.set_version(version_);
-  state.set_tensors(tensors_.size());
+  state.set_tensors(tensors_.num_tensors());
   state.set_bytes(tensors_.parameter_bytes());
   state.set_slot_bytes(tensors_.slot_bytes());
   state.set_applied_parts(counters_.applied_parts);

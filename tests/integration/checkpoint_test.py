@@ -312,12 +312,21 @@ class InspectTest(TestCase):
 class ResumeTest(TestCase):
 
     def test_any_number_of_ps_and_any_placement_gives_the_same_bits(self):
-        self.assert_trains("--set=stop.steps=40", train_dir="whole")
-        self.cluster(1, "--set=stop.steps=10")
-        self.cluster(3, "--set=stop.steps=20")
-        self.cluster(2, "--set=placement.strategy=greedy",
+        # hidden/weights has four blocks.
+        large = "--set=model.hidden.units=4000"
+        self.assert_trains(large, "--set=stop.steps=40", train_dir="whole")
+        self.cluster(1, large, "--set=stop.steps=10")
+        output = self.cluster(3, large, "--set=stop.steps=20",
+                              "--set=replication.async.pull=IN_PLACE")
+        self.assertRegex(output, r"hidden/weights .*/job:ps/task:2 \[196608, ")
+        self.assertEqual(output.count(
+            "pull: IN_PLACE is not possible, pulling consistently: map the "
+            "parameters: 'hidden/weights' is in pieces on the ps tasks; "
+            "placement.partition.none {} keeps them whole"), 1, output)
+        self.cluster(2, large, "--set=placement.strategy=greedy",
+                     "--set=placement.partition.fixed.parts=4",
                      "--set=stop.steps=30")
-        self.assert_trains("--set=stop.steps=40")
+        self.assert_trains(large, "--set=stop.steps=40")
         for name in ("parameters.safetensors", "slots.safetensors"):
             self.assertEqual(self.read(40, name),
                              self.read(40, name, train_dir="whole"), name)

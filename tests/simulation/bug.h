@@ -47,6 +47,10 @@ enum class Bug {
   // All-reduce: the job goes on without a worker that has left, while its part
   // of the parameters is still there.
   kGoesOnWithoutTheLost,
+  // A ps applies a block of a cut tensor at the place of another one.
+  kBlockMisplaced,
+  // A ps loads no piece of a tensor but its first.
+  kPiecesNotRestored,
 };
 
 }  // namespace muster

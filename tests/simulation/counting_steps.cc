@@ -38,7 +38,12 @@ CountingSteps::CountingSteps(const SimProcess* process, Oracle* oracle,
     values_.emplace_back(tensor.shape(0));
     arrivals_.emplace_back(tensor.shape(0));
     gradients_.emplace_back(tensor.shape(0), 0.0f);
-    gradients_.back()[sender.task().index()] = -SimModel::kUnit;
+  }
+  for (const std::vector<CounterBlock>& blocks : model->blocks_of) {
+    for (const CounterBlock& block : blocks) {
+      gradients_[block.tensor][block.begin + block.first +
+                               sender.task().index()] = -SimModel::kUnit;
+    }
   }
 }
 

@@ -18,7 +18,7 @@
 namespace muster {
 
 // Steps as TrainLoop takes them, but the gradient counts: -kUnit at this
-// worker's element of every tensor, which a learning rate of 1 makes +kUnit.
+// worker's counter of every block, which a learning rate of 1 makes +kUnit.
 // Integers up to 2^24 are exact in float32.
 class CountingSteps : public StepRunner {
  public:

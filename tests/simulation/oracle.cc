@@ -105,15 +105,14 @@ void Oracle::AfterPush(SimPs* ps) {
 
 void Oracle::CheckShard(SimPs* ps) {
   const std::optional<TensorValues> values =
-      ps->Values(model_->DefsOf(ps->task()));
+      ps->Values(model_->SlicesOf(ps->task()));
   if (!values.has_value()) return;
   const Shard& shard = ShardOf(ps->incarnation(), ps->State().model_epoch());
   if (shard.base.empty()) return;  // not committed
   if (is_sync()) return CheckRounds(*ps, shard, *values);
   for (size_t i = 0; i < values->size(); ++i) {
     for (int worker = 0; worker < model_->scenario.num_workers; ++worker) {
-      CheckElement(*ps, shard, static_cast<int>(i), worker,
-                   (*values)[i][worker]);
+      CheckCounter(*ps, shard, static_cast<int>(i), worker, *values);
     }
   }
 }
@@ -136,23 +135,27 @@ void Oracle::CheckRounds(const SimPs& ps, const Shard& shard,
     }
   }
   for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t first = model_->blocks_of[ps.task()][i].first;
     for (int worker = 0; worker < model_->scenario.num_workers; ++worker) {
-      const float wanted = shard.base[i][worker] + added[worker];
-      if (values[i][worker] == wanted) continue;
-      return Fail(absl::StrCat("ps task ", ps.task(), ", tensor ", i,
+      const float wanted = shard.base[i][first + worker] + added[worker];
+      const float value = values[i][first + worker];
+      if (value == wanted) continue;
+      return Fail(absl::StrCat("ps task ", ps.task(), ", block ", i,
                                " after update ", shard.global_step + updates,
-                               ": element ", worker, " is ", values[i][worker],
+                               ": element ", first + worker, " is ", value,
                                ", the chosen steps make it ", wanted));
     }
   }
 }
 
-void Oracle::CheckElement(const SimPs& ps, const Shard& shard, int index,
-                          int worker, float value) {
-  const int tensor = model_->tensors_of[ps.task()][index];
-  const float sum = (value - shard.base[index][worker]) / SimModel::kUnit;
+void Oracle::CheckCounter(const SimPs& ps, const Shard& shard, int index,
+                          int worker, const TensorValues& values) {
+  const CounterBlock& block = model_->blocks_of[ps.task()][index];
+  const int64_t element = block.first + worker;
+  const float sum =
+      (values[index][element] - shard.base[index][element]) / SimModel::kUnit;
   const auto applied = static_cast<int64_t>(sum);
-  const auto pushes = shard.pushes.find({model_->part_of[tensor], worker});
+  const auto pushes = shard.pushes.find({block.part, worker});
   int64_t sent = 0;
   int64_t acknowledged = 0;
   if (pushes != shard.pushes.end()) {
@@ -163,15 +166,16 @@ void Oracle::CheckElement(const SimPs& ps, const Shard& shard, int index,
   if (is_whole && acknowledged <= applied && applied <= sent) return;
   Fail(absl::StrCat("ps task ", ps.task(), " in epoch ",
                     ps.State().model_epoch(), ": of worker ", worker, "'s ",
-                    "pushes of '", model_->placed.tensors[tensor].name(), "', ",
-                    acknowledged, " were acknowledged, ", applied,
-                    " are applied, ", sent, " were sent"));
+                    "pushes of '", model_->placed.tensors[block.tensor].name(),
+                    "' from ", block.begin, " on, ", acknowledged,
+                    " were acknowledged, ", applied, " are applied, ", sent,
+                    " were sent"));
 }
 
 void Oracle::AfterCut(SimPs* ps, const BeginSnapshotReply& cut) {
   CheckShard(ps);
   const std::optional<TensorValues> values =
-      ps->Values(model_->DefsOf(ps->task()));
+      ps->Values(model_->SlicesOf(ps->task()));
   if (!values.has_value()) return;
   const int64_t epoch = ps->State().model_epoch();
   simulator_->Note("cut", ps->task(), epoch, cut.version());
@@ -244,7 +248,8 @@ void Oracle::AfterCommit(const CommitEpochRequest& request) {
     if (ps == nullptr || ps->incarnation() != incarnation) continue;
     Shard& shard = ShardOf(incarnation, request.model_epoch());
     if (!shard.base.empty()) continue;  // a repeat
-    const std::optional<TensorValues> values = ps->Values(model_->DefsOf(task));
+    const std::optional<TensorValues> values =
+        ps->Values(model_->SlicesOf(task));
     if (!values.has_value() ||
         ps->State().model_epoch() != request.model_epoch()) {
       Fail(absl::StrCat("epoch ", request.model_epoch(),
@@ -272,8 +277,8 @@ void Oracle::CheckRestored(const CommitEpochRequest& request, SimPs* ps,
   }
   if (!wanted.has_value()) {
     wanted.emplace();
-    for (const TensorDef& def : model_->DefsOf(ps->task())) {
-      wanted->emplace_back(def.shape(0), 0.0f);
+    for (const TensorSlice& slice : model_->SlicesOf(ps->task())) {
+      wanted->emplace_back(slice.length(), 0.0f);
     }
   }
   if (SameBits(*wanted, values)) return;
@@ -407,10 +412,11 @@ std::optional<TensorValues> Oracle::ReadCheckpoint(const std::string& path,
       CheckpointReader::Open(disk_, path);
   if (!reader.ok()) return std::nullopt;
   TensorValues values;
-  for (const TensorDef& def : model_->DefsOf(ps)) {
-    values.emplace_back(def.shape(0));
+  for (const TensorSlice& slice : model_->SlicesOf(ps)) {
+    values.emplace_back(slice.length());
     const absl::Status read =
-        (*reader)->Read(def.name(), "", 0, def.shape(0), values.back().data());
+        (*reader)->Read(slice.tensor(), "", slice.offset(), slice.length(),
+                        values.back().data());
     if (!read.ok()) return std::nullopt;
   }
   return values;

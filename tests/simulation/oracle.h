@@ -105,7 +105,7 @@ class Oracle {
     // The epoch's, and the start of ps task 0 that has committed it.
     int64_t global_step = 0;
     uint64_t first = 0;
-    // What it began with, by tensor of the shard; empty before the commit.
+    // What it began with, by block of the shard; empty before the commit.
     TensorValues base;
     std::map<std::pair<int, int>, Pushes> pushes;  // by (part, worker)
   };
@@ -129,11 +129,12 @@ class Oracle {
                    const TensorValues& values);
   void CheckChosen(const Epoch& epoch, const StepToken& token);
   bool is_sync() const { return model_->scenario.mode == Mode::kSync; }
-  void CheckElement(const SimPs& ps, const Shard& shard, int index, int worker,
-                    float value);
+  // Of block `index` of the ps task.
+  void CheckCounter(const SimPs& ps, const Shard& shard, int index, int worker,
+                    const TensorValues& values);
   void CheckRestored(const CommitEpochRequest& request, SimPs* ps,
                      const TensorValues& values);
-  // The checkpoint's values of one ps task's tensors.
+  // The checkpoint's values of one ps task's blocks.
   std::optional<TensorValues> ReadCheckpoint(const std::string& path, int ps);
   std::string PathOf(int64_t global_step) const;
 

@@ -17,6 +17,7 @@ struct Planted {
   Bug bug;
   const char* name;
   uint64_t first_seed = 1;
+  Tensors tensors = Tensors::kWhole;
 };
 
 class PlantedBugsTest : public ::testing::TestWithParam<Planted> {};
@@ -24,7 +25,8 @@ class PlantedBugsTest : public ::testing::TestWithParam<Planted> {};
 TEST_P(PlantedBugsTest, IsFound) {
   const uint64_t first = GetParam().first_seed;
   for (uint64_t seed = first; seed < first + kSeeds; ++seed) {
-    const SimulationResult result = Simulate(seed, GetParam().bug);
+    const SimulationResult result =
+        Simulate(seed, GetParam().bug, GetParam().tensors);
     if (result.violation.empty()) continue;
     std::cout << GetParam().name << " is found by seed " << seed << ": "
               << result.violation << "\n";
@@ -36,27 +38,30 @@ TEST_P(PlantedBugsTest, IsFound) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, PlantedBugsTest,
-    ::testing::Values(Planted{Bug::kNoDuplicateCheck, "NoDuplicateCheck"},
-                      Planted{Bug::kNoFence, "NoFence"},
-                      Planted{Bug::kNewIdentityOnRetry, "NewIdentityOnRetry"},
-                      Planted{Bug::kLostReplyIsSuccess, "LostReplyIsSuccess"},
-                      Planted{Bug::kMixedEpochs, "MixedEpochs"},
-                      Planted{Bug::kRestartUnnoticed, "RestartUnnoticed"},
-                      Planted{Bug::kCommitBeforeSeal, "CommitBeforeSeal"},
-                      Planted{Bug::kNoFolderSync, "NoFolderSync"},
-                      Planted{Bug::kNoFileSync, "NoFileSync"},
-                      Planted{Bug::kStepCountedTwice, "StepCountedTwice"},
-                      Planted{Bug::kAbandonedStepCounted,
-                              "AbandonedStepCounted"},
-                      Planted{Bug::kTornCut, "TornCut"},
-                      Planted{Bug::kForgetsCheckpoints, "ForgetsCheckpoints"},
-                      Planted{Bug::kLockIgnored, "LockIgnored"},
-                      Planted{Bug::kMarksNotSaved, "MarksNotSaved"},
-                      Planted{Bug::kLeaseIgnored, "LeaseIgnored"},
-                      Planted{Bug::kLateApplied, "LateApplied"},
-                      Planted{Bug::kCountedTwice, "CountedTwice"},
-                      Planted{Bug::kGoesOnWithoutTheLost,
-                              "GoesOnWithoutTheLost", kAllReduceSeeds}),
+    ::testing::Values(
+        Planted{Bug::kNoDuplicateCheck, "NoDuplicateCheck"},
+        Planted{Bug::kNoFence, "NoFence"},
+        Planted{Bug::kNewIdentityOnRetry, "NewIdentityOnRetry"},
+        Planted{Bug::kLostReplyIsSuccess, "LostReplyIsSuccess"},
+        Planted{Bug::kMixedEpochs, "MixedEpochs"},
+        Planted{Bug::kRestartUnnoticed, "RestartUnnoticed"},
+        Planted{Bug::kCommitBeforeSeal, "CommitBeforeSeal"},
+        Planted{Bug::kNoFolderSync, "NoFolderSync"},
+        Planted{Bug::kNoFileSync, "NoFileSync"},
+        Planted{Bug::kStepCountedTwice, "StepCountedTwice"},
+        Planted{Bug::kAbandonedStepCounted, "AbandonedStepCounted"},
+        Planted{Bug::kTornCut, "TornCut"},
+        Planted{Bug::kForgetsCheckpoints, "ForgetsCheckpoints"},
+        Planted{Bug::kLockIgnored, "LockIgnored"},
+        Planted{Bug::kMarksNotSaved, "MarksNotSaved"},
+        Planted{Bug::kLeaseIgnored, "LeaseIgnored"},
+        Planted{Bug::kLateApplied, "LateApplied"},
+        Planted{Bug::kCountedTwice, "CountedTwice"},
+        Planted{Bug::kGoesOnWithoutTheLost, "GoesOnWithoutTheLost",
+                kAllReduceSeeds},
+        Planted{Bug::kBlockMisplaced, "BlockMisplaced", 1, Tensors::kCut},
+        Planted{Bug::kPiecesNotRestored, "PiecesNotRestored", 1,
+                Tensors::kCut}),
     [](const ::testing::TestParamInfo<Planted>& info) {
       return std::string(info.param.name);
     });

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/rpc/protocol.h"
+
 namespace muster {
 
 void PsBugs::Forge(Fence* fence) const {
@@ -27,6 +29,9 @@ void PsBugs::Forge(StepToken* token) {
 }
 
 void PsBugs::Forge(PushPart* header) {
+  if (bug_ == Bug::kBlockMisplaced && header->slices_size() == 1) {
+    Misplace(header->mutable_slices(0));
+  }
   if (bug_ == Bug::kLateApplied && header->round() > 0) {
     header->set_round(std::max(header->round(), open_round_));
   }
@@ -38,6 +43,31 @@ void PsBugs::Forge(PushPart* header) {
   header->set_step(++forged_step_);
   header->set_part(0);
   header->set_parts(1);
+}
+
+void PsBugs::See(const DefineRequest& define) {
+  blocks_.clear();
+  for (const TensorDef& tensor : define.tensors()) {
+    const Extent& extent = tensor.extent();
+    const int64_t last = extent.begin() + extent.length() - kBlockElements;
+    for (int64_t at = extent.begin(); at <= last; at += kBlockElements) {
+      blocks_[tensor.name()].insert(at);
+    }
+  }
+}
+
+void PsBugs::Misplace(TensorSlice* slice) const {
+  const auto blocks = blocks_.find(slice->tensor());
+  if (blocks == blocks_.end() || slice->length() != kBlockElements) return;
+  auto next = blocks->second.upper_bound(slice->offset());
+  if (next == blocks->second.end()) next = blocks->second.begin();
+  slice->set_offset(*next);
+}
+
+void PsBugs::Forge(Frame<LoadPart>* load) const {
+  if (bug_ != Bug::kPiecesNotRestored) return;
+  if (load->header.slices(0).offset() == 0) return;
+  load->data = absl::Cord(std::string(load->data.size(), '\0'));
 }
 
 void PsBugs::Forge(const Coordinator& coordinator, StepRequest* request) {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "common/rpc/parameter_link.h"
@@ -26,7 +28,9 @@ class PsBugs {
 
   void Forge(Fence* fence) const;
   void Forge(StepToken* token);
+  void See(const DefineRequest& define);
   void Forge(PushPart* header);
+  void Forge(Frame<LoadPart>* load) const;
   void Forge(const Coordinator& coordinator, StepRequest* request);
   void ForgeLease(const Coordinator& coordinator, Sender* sender) const;
 
@@ -48,7 +52,13 @@ class PsBugs {
   const uint64_t incarnation_;
   ParameterShard* const shard_;
 
+  // kBlockMisplaced: makes of a slice that is a whole block the next one of its
+  // tensor that is here, and of the last one the first.
+  void Misplace(TensorSlice* slice) const;
+
   int64_t forged_step_ = 0;
+  // Where the whole blocks of each tensor begin that are here, by name.
+  std::map<std::string, std::set<int64_t>> blocks_;
   int64_t open_round_ = 0;
   std::map<TaskKey, int64_t> forged_steps_;
   // kMixedEpochs: the epoch that it says it is at; 0: the true one.

@@ -1,5 +1,7 @@
 #include "tests/simulation/scenario.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/rpc/protocol.h"
 #include "tests/simulation/random.h"
@@ -61,7 +63,7 @@ std::string ModeName(const Scenario& s) {
 
 }  // namespace
 
-Scenario MakeScenario(uint64_t seed) {
+Scenario MakeScenario(uint64_t seed, Tensors tensors) {
   Random random(seed * 0x9e3779b97f4a7c15u + 1);
   Scenario s;
   s.seed = seed;
@@ -90,16 +92,18 @@ Scenario MakeScenario(uint64_t seed) {
   DrawMode(s);
   if (seed >= kAllReduceSeeds) MakeAllReduce(s);
   s.restart = absl::Milliseconds(10) + UpTo(random, absl::Milliseconds(1500));
+  s.is_cut = tensors == Tensors::kCut;
+  if (s.is_cut) s.num_ps = std::max(2, s.num_ps);
   return s;
 }
 
 std::string Describe(const Scenario& s) {
   return absl::StrCat(
       s.num_ps, " ps, ", s.num_workers, " workers, ", s.tensors_per_ps,
-      " tensors a ps, parts of ", s.max_part_bytes, " bytes, ",
-      s.momentum ? "momentum" : "sgd", ", ", ModeName(s), ", ", s.stop_steps,
-      " steps, a save in ", s.save_every_steps, ", compute ",
-      absl::FormatDuration(s.compute), ", latency ",
+      " tensors a ps", s.is_cut ? " and a cut one" : "", ", parts of ",
+      s.max_part_bytes, " bytes, ", s.momentum ? "momentum" : "sgd", ", ",
+      ModeName(s), ", ", s.stop_steps, " steps, a save in ", s.save_every_steps,
+      ", compute ", absl::FormatDuration(s.compute), ", latency ",
       absl::FormatDuration(s.latency), ", lose ", s.lose, ", duplicate ",
       s.duplicate, ", slow ", s.slow, ", file call ",
       absl::FormatDuration(s.file_call), ", power loss ", s.power_loss, ", ",

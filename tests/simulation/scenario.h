@@ -19,6 +19,8 @@ struct Scenario {
   int num_ps = 1;
   int num_workers = 1;
   int tensors_per_ps = 1;
+  // Besides, one tensor of several blocks is cut over the ps tasks.
+  bool is_cut = false;
   int64_t max_part_bytes = 0;
   bool momentum = false;
   Mode mode = Mode::kAsync;
@@ -57,7 +59,11 @@ struct Scenario {
 // From this seed on the jobs are all-reduce.
 inline constexpr uint64_t kAllReduceSeeds = 1000000000;
 
-Scenario MakeScenario(uint64_t seed);
+// A seed has two worlds. That of whole tensors has the history that it had
+// before tensors could be cut.
+enum class Tensors { kWhole, kCut };
+
+Scenario MakeScenario(uint64_t seed, Tensors tensors);
 
 // For people.
 std::string Describe(const Scenario& scenario);

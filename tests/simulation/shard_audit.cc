@@ -22,23 +22,21 @@ Sender Auditor() {
 
 std::optional<TensorValues> AuditShard(ParameterShard* shard,
                                        uint64_t incarnation,
-                                       const std::vector<TensorDef>& tensors) {
+                                       const std::vector<TensorSlice>& slices) {
   HelloRequest hello;
   hello.set_protocol_version(kProtocolVersion);
   *hello.mutable_sender() = Auditor();
   if (!shard->Hello(hello).ok()) return std::nullopt;
   TensorValues values;
-  for (const TensorDef& tensor : tensors) {
+  for (const TensorSlice& slice : slices) {
     PullRequest pull;
     *pull.mutable_sender() = Auditor();
     pull.mutable_fence()->set_ps_incarnation(incarnation);
     pull.mutable_fence()->set_model_epoch(shard->State().model_epoch());
-    TensorSlice* const slice = pull.add_slices();
-    slice->set_tensor(tensor.name());
-    slice->set_length(tensor.shape(0));
+    *pull.add_slices() = slice;
     const absl::StatusOr<Frame<PullReply>> reply = shard->Pull(pull);
     if (!reply.ok()) return std::nullopt;
-    values.emplace_back(tensor.shape(0));
+    values.emplace_back(slice.length());
     const std::string bytes(reply->data);
     std::memcpy(values.back().data(), bytes.data(), bytes.size());
   }

@@ -11,11 +11,11 @@
 
 namespace muster {
 
-// The values that a shard of this incarnation holds of these of its tensors,
-// asked for as an evaluator asks; null if it is not READY.
+// The values of these slices that a shard of this incarnation holds, asked for
+// as an evaluator asks; null if it is not READY.
 std::optional<TensorValues> AuditShard(ParameterShard* shard,
                                        uint64_t incarnation,
-                                       const std::vector<TensorDef>& tensors);
+                                       const std::vector<TensorSlice>& slices);
 
 }  // namespace muster
 

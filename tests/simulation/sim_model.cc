@@ -1,10 +1,13 @@
 #include "tests/simulation/sim_model.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/placement.h"
+#include "common/cluster/placement_strategy.h"
+#include "common/rpc/protocol.h"
 #include "worker/training/replication_settings.h"
 
 namespace muster {
@@ -37,6 +40,49 @@ ReplicationSpec ReplicationOf(const Scenario& scenario, Bug bug) {
   return replication;
 }
 
+TensorDef Counters(const std::string& name, int64_t elements) {
+  TensorDef tensor;
+  tensor.set_name(name);
+  tensor.add_shape(elements);
+  tensor.set_dtype(FLOAT32);
+  return tensor;
+}
+
+// A run of blocks for each ps task and one more; or each block by itself, so
+// that a ps task has pieces that are no neighbours.
+void AddCutTensor(SimModel* model) {
+  const Scenario& scenario = model->scenario;
+  const int blocks = scenario.num_ps + 2;
+  // The last one has room for the counters.
+  const TensorDef tensor = Counters(
+      "cut", (blocks - 1) * kBlockElements + blocks + scenario.num_workers);
+  PlacementSpec spec;
+  if (scenario.seed % 2 == 0) {
+    spec.mutable_partition()->mutable_fixed()->set_parts(blocks);
+  }
+  const absl::StatusOr<Placement> placement =
+      PlaceTensors({tensor}, scenario.num_ps, spec);
+  assert(placement.ok());
+  model->placed.tensors.push_back(tensor);
+  model->placed.placement.push_back(placement->front());
+}
+
+void AddBlocks(const TransferPlan& plan, SimModel* model) {
+  model->blocks_of.resize(plan.parts.size());
+  for (size_t ps = 0; ps < plan.parts.size(); ++ps) {
+    for (size_t part = 0; part < plan.parts[ps].size(); ++part) {
+      for (const PlannedSlice& slice : plan.parts[ps][part].slices) {
+        const int64_t end = slice.offset + slice.length;
+        for (int64_t at = slice.offset; at < end; at += kBlockElements) {
+          model->blocks_of[ps].push_back(
+              {slice.tensor, at, std::min(kBlockElements, end - at),
+               at / kBlockElements, static_cast<int>(part)});
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 bool SameBits(const TensorValues& a, const TensorValues& b) {
@@ -51,29 +97,29 @@ bool SameBits(const TensorValues& a, const TensorValues& b) {
   return true;
 }
 
-std::vector<TensorDef> SimModel::DefsOf(int ps) const {
-  std::vector<TensorDef> defs;
-  for (const int tensor : tensors_of[ps]) {
-    defs.push_back(placed.tensors[tensor]);
+std::vector<TensorSlice> SimModel::SlicesOf(int ps) const {
+  std::vector<TensorSlice> slices;
+  for (const CounterBlock& block : blocks_of[ps]) {
+    TensorSlice& slice = slices.emplace_back();
+    slice.set_tensor(placed.tensors[block.tensor].name());
+    slice.set_offset(block.begin);
+    slice.set_length(block.length);
   }
-  return defs;
+  return slices;
 }
 
 SimModel MakeSimModel(const Scenario& scenario, Bug bug) {
   SimModel model;
   model.scenario = scenario;
-  model.tensors_of.resize(scenario.num_ps);
   for (int i = 0; i < scenario.num_ps * scenario.tensors_per_ps; ++i) {
-    TensorDef tensor;
-    tensor.set_name(absl::StrCat("counts/", i));
     // More elements than workers, and not the same number in all tensors.
-    tensor.add_shape(scenario.num_workers + i % 3);
-    tensor.set_dtype(FLOAT32);
+    const TensorDef tensor =
+        Counters(absl::StrCat("counts/", i), scenario.num_workers + i % 3);
     model.placed.tensors.push_back(tensor);
     model.placed.placement.push_back(
         {TensorExtent{i % scenario.num_ps, 0, tensor.shape(0)}});
-    model.tensors_of[i % scenario.num_ps].push_back(i);
   }
+  if (scenario.is_cut) AddCutTensor(&model);
   OptimizerSpec& optimizer = model.placed.definition.optimizer;
   optimizer.set_name(scenario.momentum ? "momentum" : "sgd");
   // A gradient of -1 adds exactly 1.
@@ -88,14 +134,7 @@ SimModel MakeSimModel(const Scenario& scenario, Bug bug) {
       model.placed.tensors, model.placed.placement,
       std::vector<int64_t>(scenario.num_ps, scenario.max_part_bytes));
   assert(plan.ok());
-  model.part_of.resize(model.num_tensors());
-  for (const std::vector<PlannedPart>& parts : plan->parts) {
-    for (size_t part = 0; part < parts.size(); ++part) {
-      for (const PlannedSlice& slice : parts[part].slices) {
-        model.part_of[slice.tensor] = static_cast<int>(part);
-      }
-    }
-  }
+  AddBlocks(*plan, &model);
   return model;
 }
 

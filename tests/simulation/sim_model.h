@@ -9,15 +9,27 @@
 
 namespace muster {
 
-// The values of all tensors, in creation order.
+// The values of all tensors, in creation order; or of a ps task's blocks.
 using TensorValues = std::vector<std::vector<float>>;
 
 bool SameBits(const TensorValues& a, const TensorValues& b);
 
-// What is trained: counters. Each tensor has one element a worker; a step of
-// worker w adds kUnit to element w of every tensor. So each part of a push, on
-// each shard, says how many steps of each worker were applied to it; and in
-// sync an update of k workers adds kUnit / k, which is a whole number.
+// A block of a tensor, as a checkpoint and a ps task have it, with one counter
+// a worker from element `first` of the block on.
+struct CounterBlock {
+  int tensor = 0;
+  int64_t begin = 0;
+  int64_t length = 0;
+  // Another one in each block, so that they cannot be taken for each other.
+  int64_t first = 0;
+  // The part of its ps task's pushes that it is in.
+  int part = 0;
+};
+
+// What is trained: counters. A step of worker w adds kUnit to counter w of
+// every block. So each part of a push, on each shard, says how many steps of
+// each worker were applied to it; and in sync an update of k workers adds kUnit
+// / k, which is a whole number.
 struct SimModel {
   // Can be divided by every number of workers.
   static constexpr int kUnit = 12;
@@ -26,13 +38,11 @@ struct SimModel {
   PlacedModel placed;
   // The slots of each tensor.
   std::vector<std::string> slots;
-  // By ps task: the indices of its tensors, in creation order.
-  std::vector<std::vector<int>> tensors_of;
-  // By tensor: the part of its ps task's pushes that it is in.
-  std::vector<int> part_of;
+  // By ps task: its blocks, in creation order.
+  std::vector<std::vector<CounterBlock>> blocks_of;
 
-  int num_tensors() const { return static_cast<int>(placed.tensors.size()); }
-  std::vector<TensorDef> DefsOf(int ps) const;
+  // The blocks of a ps task as messages name them.
+  std::vector<TensorSlice> SlicesOf(int ps) const;
 };
 
 SimModel MakeSimModel(const Scenario& scenario, Bug bug);

@@ -144,6 +144,7 @@ absl::StatusOr<DefineReply> SimPs::Handle(DefineRequest request) {
   if (request.ps_incarnation() == bugs_.ShownIncarnation()) {
     request.set_ps_incarnation(options_.incarnation);
   }
+  bugs_.See(request);
   absl::StatusOr<DefineReply> reply = shard_.Define(request);
   if (reply.ok()) last_define_ = *reply;
   return reply;
@@ -152,6 +153,7 @@ absl::StatusOr<DefineReply> SimPs::Handle(DefineRequest request) {
 absl::StatusOr<LoadReply> SimPs::Handle(Frame<LoadPart> request) {
   if (bugs_.keeps_old_model()) return LoadReply();
   bugs_.Forge(request.header.mutable_fence());
+  bugs_.Forge(&request);
   return shard_.Load(request);
 }
 

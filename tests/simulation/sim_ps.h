@@ -71,10 +71,10 @@ class SimPs {
   const Coordinator& coordinator() const { return *coordinator_; }
   ShardState State() const { return shard_.State(); }
 
-  // The parameters of a READY shard, as the model's tensors `tensors` (those
-  // that are placed here); null if it is not READY.
-  std::optional<TensorValues> Values(const std::vector<TensorDef>& tensors) {
-    return AuditShard(&shard_, options_.incarnation, tensors);
+  // The parameters of a READY shard, those of these slices; null if it is not
+  // READY.
+  std::optional<TensorValues> Values(const std::vector<TensorSlice>& slices) {
+    return AuditShard(&shard_, options_.incarnation, slices);
   }
 
   // The calls without tensors, as they come from a network; those of

@@ -2,6 +2,7 @@
 //
 //   simulate --seed=17                 one seed, with its history
 //   simulate --first=1 --seeds=100000  many; stops at the first that fails
+//   simulate --cut ...                 the worlds in which a tensor is cut
 //   simulate --histories               what simulation_test compares with
 #include <cstdint>
 #include <cstdio>
@@ -19,6 +20,7 @@ ABSL_FLAG(uint64_t, first, 1,
           "the first of many seeds; 1000000000 and more: all-reduce");
 ABSL_FLAG(uint64_t, seeds, 1000, "how many seeds");
 ABSL_FLAG(int, bug, 0, "plant this bug, a number of tests/simulation/bug.h");
+ABSL_FLAG(bool, cut, false, "the worlds in which a tensor is cut");
 ABSL_FLAG(bool, quiet, false, "with --seed: no history");
 ABSL_FLAG(bool, histories, false, "print the histories of seeds 1 to --seeds");
 ABSL_FLAG(bool, keep_going, false, "count failing seeds instead of stopping");
@@ -26,9 +28,14 @@ ABSL_FLAG(bool, keep_going, false, "count failing seeds instead of stopping");
 namespace muster {
 namespace {
 
+Tensors ChosenTensors() {
+  return absl::GetFlag(FLAGS_cut) ? Tensors::kCut : Tensors::kWhole;
+}
+
 int RunOne(uint64_t seed) {
   Simulation::Options options;
   options.seed = seed;
+  options.tensors = ChosenTensors();
   options.bug = static_cast<Bug>(absl::GetFlag(FLAGS_bug));
   options.verbose = !absl::GetFlag(FLAGS_quiet);
   const SimulationResult result = Simulation(options).Run();
@@ -47,8 +54,8 @@ int RunMany(uint64_t first, uint64_t count) {
   int64_t restores = 0;
   int64_t saves = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    const SimulationResult result =
-        Simulate(seed, static_cast<Bug>(absl::GetFlag(FLAGS_bug)));
+    const SimulationResult result = Simulate(
+        seed, static_cast<Bug>(absl::GetFlag(FLAGS_bug)), ChosenTensors());
     faults += result.faults;
     restores += result.restores;
     saves += result.saves;
@@ -56,8 +63,9 @@ int RunMany(uint64_t first, uint64_t count) {
     ++failed;
     std::printf(
         "seed %llu: %s\n  replay: bazel run "
-        "//tests/simulation:simulate -- --seed=%llu\n",
+        "//tests/simulation:simulate -- %s--seed=%llu\n",
         static_cast<unsigned long long>(seed), result.violation.c_str(),
+        absl::GetFlag(FLAGS_cut) ? "--cut " : "",
         static_cast<unsigned long long>(seed));
     std::fflush(stdout);
     if (!absl::GetFlag(FLAGS_keep_going)) break;

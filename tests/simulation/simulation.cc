@@ -34,7 +34,7 @@ constexpr absl::Duration kLongestFullDisk = absl::Seconds(2);
 
 Simulation::Simulation(const Options& options)
     : options_(options),
-      scenario_(MakeScenario(options.seed)),
+      scenario_(MakeScenario(options.seed, options.tensors)),
       model_(MakeSimModel(scenario_, options.bug)),
       simulator_(options.verbose),
       network_(&simulator_, scenario_),
@@ -391,10 +391,11 @@ void Simulation::TakeDown() {
       absl::InfiniteFuture());
 }
 
-SimulationResult Simulate(uint64_t seed, Bug bug) {
+SimulationResult Simulate(uint64_t seed, Bug bug, Tensors tensors) {
   Simulation::Options options;
   options.seed = seed;
   options.bug = bug;
+  options.tensors = tensors;
   return Simulation(options).Run();
 }
 

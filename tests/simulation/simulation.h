@@ -39,6 +39,7 @@ class Simulation {
  public:
   struct Options {
     uint64_t seed = 1;
+    Tensors tensors = Tensors::kWhole;
     Bug bug = Bug::kNone;
     // Print the history to stderr.
     bool verbose = false;
@@ -107,7 +108,8 @@ class Simulation {
 };
 
 // Runs one seed. A thrifty way to say it.
-SimulationResult Simulate(uint64_t seed, Bug bug = Bug::kNone);
+SimulationResult Simulate(uint64_t seed, Bug bug = Bug::kNone,
+                          Tensors tensors = Tensors::kWhole);
 
 }  // namespace muster
 

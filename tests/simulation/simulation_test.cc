@@ -84,6 +84,27 @@ TEST(SimulationTest, AllReduceKeepsEveryPromise) {
   EXPECT_GT(sum.saves, 2 * kAllReduceJobs);
 }
 
+// Longer: each push has a block or several for every ps task.
+TEST(SimulationTest, KeepsEveryPromiseOfACutTensor) {
+  constexpr uint64_t kCutSeeds = 60;
+  int failures = 0;
+  SimulationResult sum;
+  for (uint64_t seed = 1; seed <= kCutSeeds && failures < kMostFailures;
+       ++seed) {
+    const SimulationResult result = Simulate(seed, Bug::kNone, Tensors::kCut);
+    sum.restores += result.restores;
+    sum.saves += result.saves;
+    if (result.violation.empty()) continue;
+    ++failures;
+    ADD_FAILURE() << "seed " << seed << ": " << result.violation
+                  << "\n  replay: bazel run //tests/simulation:simulate -- "
+                     "--cut --seed="
+                  << seed;
+  }
+  EXPECT_GT(sum.restores, kCutSeeds + kCutSeeds / 10);
+  EXPECT_GT(sum.saves, 2 * kCutSeeds);
+}
+
 TEST(SimulationTest, OneSeedIsOneHistory) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const SimulationResult first = Simulate(seed);

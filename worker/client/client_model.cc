@@ -1,6 +1,7 @@
 #include "worker/client/client_model.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/codec/encoded_values.h"
 #include "common/rpc/protocol.h"
 #include "common/tensor/dtype.h"
@@ -64,14 +65,17 @@ TensorExtent ClientModel::InUnits(const TensorExtent& extent,
 }
 
 absl::Status ClientModel::CheckIsWhole() const {
+  std::vector<absl::string_view> cut;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int64_t elements = NumElements(static_cast<int>(i), "");
     if (placement[i].front().IsAllOf(elements)) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("'", tensors[i].name(), "' is in ", placement[i].size(),
-                     " pieces on the ps tasks, wanted whole tensors"));
+    cut.push_back(tensors[i].name());
   }
-  return absl::OkStatus();
+  if (cut.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "'", absl::StrJoin(cut, "', '"), cut.size() == 1 ? "' is" : "' are",
+      " in pieces on the ps tasks; placement.partition.none {} keeps them "
+      "whole"));
 }
 
 void ClientModel::FillSlice(const PlannedSlice& slice,

@@ -79,7 +79,7 @@ struct ClientModel {
 
   // Checks that each tensor lies in one piece on its ps task: the condition of
   // who reads or holds parameters where their shard keeps them. Errors:
-  // FailedPrecondition naming the first that does not.
+  // FailedPrecondition naming those that do not.
   absl::Status CheckIsWhole() const;
 
   // The sender and the fence of a message to a shard.

@@ -71,6 +71,11 @@ std::string DescribePlacements() {
     const auto entry = PlacementRegistry::Find(name);
     absl::StrAppend(&text, name, ": ", entry.ok() ? entry->help : "", "\n");
   }
+  absl::StrAppend(
+      &text,
+      "placement.partition cuts parameters of several blocks of 65536 elements "
+      "into pieces that are placed by themselves: auto {} (default), none {}, "
+      "fixed {parts}, max_bytes {bytes} or min_max {max_parts min_bytes}\n");
   return text;
 }
 

@@ -179,11 +179,10 @@ absl::Status SetScalar(const FieldDescriptor* field, const std::string& value,
   return SetNumber(field, value, message);
 }
 
-// "async" makes the empty AsyncReplication of the oneof.
-absl::Status SetReplicationMode(const std::string& mode,
-                                ReplicationSpec* spec) {
-  ASSIGN_OR_RETURN(const FieldDescriptor* field, FindField(*spec, mode));
-  spec->GetReflection()->MutableMessage(spec, field);
+// "async" makes the empty AsyncReplication of the oneof, and so on.
+absl::Status SetOneof(const std::string& name, Message* message) {
+  ASSIGN_OR_RETURN(const FieldDescriptor* field, FindField(*message, name));
+  message->GetReflection()->MutableMessage(message, field);
   return absl::OkStatus();
 }
 
@@ -198,8 +197,9 @@ absl::Status SetChoice(const std::string& value, Message* message) {
     input->set_type(value);
   } else if (auto* schedule = dynamic_cast<ScheduleSpec*>(message)) {
     schedule->set_name(value);
-  } else if (auto* replication = dynamic_cast<ReplicationSpec*>(message)) {
-    return SetReplicationMode(value, replication);
+  } else if (dynamic_cast<ReplicationSpec*>(message) != nullptr ||
+             dynamic_cast<PartitionSpec*>(message) != nullptr) {
+    return SetOneof(value, message);
   } else {
     return absl::InvalidArgumentError(absl::StrCat(
         message->GetDescriptor()->name(), " needs a field: ",

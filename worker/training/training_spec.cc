@@ -95,6 +95,10 @@ void FillDefaults(TrainingSpec* spec) {
   }
   PlacementSpec* placement = spec->mutable_placement();
   if (placement->strategy().empty()) placement->set_strategy("round_robin");
+  PartitionSpec* partition = placement->mutable_partition();
+  if (partition->kind_case() == PartitionSpec::KIND_NOT_SET) {
+    partition->mutable_auto_();
+  }
   CheckpointSpec* checkpoint = spec->mutable_checkpoint();
   if (checkpoint->keep() == 0) checkpoint->set_keep(kDefaultKeep);
   SummarySpec* summary = spec->mutable_summary();

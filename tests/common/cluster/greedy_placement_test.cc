@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "common/cluster/placement_strategy.h"
+#include "common/tensor/blocks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/cluster/tensors.h"
@@ -8,6 +9,8 @@
 
 namespace muster {
 namespace {
+
+using ::testing::ElementsAre;
 
 TEST(GreedyPlacementTest, GivesEachTensorToTheLeastLoadedTask) {
   PlacementSpec spec;
@@ -25,6 +28,22 @@ TEST(GreedyPlacementTest, KeepsTheLargestTensorOfTheCnnAlone) {
   spec.set_strategy("greedy");
   EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 2, spec),
               IsOkAndHolds(std::vector<int>{0, 1, 1, 0, 0, 1, 1, 1}));
+}
+
+TEST(GreedyPlacementTest, PlacesPieces) {
+  PlacementSpec spec;
+  spec.set_strategy("greedy");
+  spec.mutable_partition()->mutable_fixed()->set_parts(2);
+  constexpr int64_t kBlock = kBlockElements;
+  const auto placement = PlaceTensors(
+      {MakeTensor("a", {2 * kBlock + 1}), MakeTensor("b", {2 * kBlock})}, 2,
+      spec);
+  ASSERT_THAT(placement, IsOk());
+  EXPECT_THAT(*placement,
+              ElementsAre(ElementsAre(TensorExtent{0, 0, kBlock},
+                                      TensorExtent{1, kBlock, kBlock + 1}),
+                          ElementsAre(TensorExtent{0, 0, kBlock},
+                                      TensorExtent{1, kBlock, kBlock})));
 }
 
 }  // namespace

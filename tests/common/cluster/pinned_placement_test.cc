@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "common/cluster/placement_strategy.h"
+#include "common/tensor/blocks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/cluster/tensors.h"
@@ -58,6 +59,26 @@ TEST(PinnedPlacementTest, UsesTheNamedFallback) {
   spec.set_fallback("greedy");
   EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 2, spec),
               IsOkAndHolds(std::vector<int>{1, 1, 1, 1, 0, 1, 1, 1}));
+}
+
+TEST(PinnedPlacementTest, KeepsWhatIsPinnedWholeAndCutsTheRest) {
+  constexpr int64_t kBlock = kBlockElements;
+  const std::vector<TensorDef> tensors = {MakeTensor("pinned", {4 * kBlock}),
+                                          MakeTensor("large", {4 * kBlock})};
+  EXPECT_THAT(PlaceTensors(tensors, 2, Pinned("pinned", 1)),
+              IsOkAndHolds(Placement{
+                  {{1, 0, 4 * kBlock}},
+                  {{0, 0, 2 * kBlock}, {1, 2 * kBlock, 2 * kBlock}}}));
+}
+
+TEST(PinnedPlacementTest, TheFallbackHasTheSeed) {
+  PlacementSpec spec = Pinned("conv1/bias", 1);
+  spec.set_seed(3);
+  EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 2, spec),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("placement.fallback: placement.seed")));
+  spec.set_fallback("random");
+  EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 2, spec), IsOk());
 }
 
 TEST(PinnedPlacementTest, RefusesBadSettings) {

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/cluster/placement_table.h"
+#include "common/tensor/blocks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/cluster/tensors.h"
@@ -32,7 +34,7 @@ PlacementSpec Spec(const std::string& strategy) {
 
 TEST(PlacementStrategyTest, EveryRegisteredNamePlaces) {
   ASSERT_THAT(PlacementRegistry::Names(),
-              ElementsAre("greedy", "pinned", "round_robin"));
+              ElementsAre("greedy", "pinned", "random", "round_robin"));
   EXPECT_THAT(PlacementRegistry::Validate(), IsOk());
   const std::vector<TensorDef> tensors = MnistCnnTensors();
   for (const std::string& name : PlacementRegistry::Names()) {
@@ -60,6 +62,30 @@ TEST(PlacementStrategyTest, NoTensorsAreNoTasks) {
 TEST(PlacementStrategyTest, TheDefaultIsRoundRobin) {
   const auto tasks = PlaceOnTasks(MnistCnnTensors(), 2, PlacementSpec());
   EXPECT_THAT(tasks, IsOkAndHolds(std::vector<int>{0, 1, 0, 1, 0, 1, 0, 1}));
+}
+
+TEST(PlacementStrategyTest, TheDefaultCutsWhatIsLarge) {
+  // 49 blocks of dense1/weights, and all else in turn.
+  const auto placement = PlaceTensors(MnistCnnTensors(), 2, PlacementSpec());
+  ASSERT_THAT(placement, IsOk());
+  constexpr int64_t kCut = 25 * kBlockElements;
+  EXPECT_THAT((*placement)[4],
+              ElementsAre(TensorExtent{1, 0, kCut},
+                          TensorExtent{0, kCut, 24 * kBlockElements}));
+  EXPECT_LT(ImbalanceRatio(MnistCnnTensors(), *placement, 2), 1.02);
+}
+
+TEST(PlacementStrategyTest, RefusesABadPartition) {
+  PlacementSpec spec;
+  spec.mutable_partition()->mutable_fixed()->set_parts(0);
+  EXPECT_THAT(CreatePlacementStrategy(spec),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("partition.fixed.parts")));
+  spec.mutable_partition()->mutable_fixed()->set_parts(50);
+  EXPECT_THAT(
+      PlaceTensors(MnistCnnTensors(), 2, spec),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("wanted at most 49, the blocks of 65536 elements")));
 }
 
 TEST(PlacementStrategyTest, OffersTheNearestName) {

@@ -37,11 +37,11 @@ inline std::vector<TensorDef> MnistCnnTensors() {
           MakeTensor("dense2/bias", {10})};
 }
 
-// Places the tensors; returns the ps task of each. Errors: also Internal if one
-// is not whole.
+// Places the tensors, whole unless `spec` says how to cut them; returns the ps
+// task of each. Errors: also Internal if one is not whole.
 inline absl::StatusOr<std::vector<int>> PlaceOnTasks(
-    absl::Span<const TensorDef> tensors, int num_ps,
-    const PlacementSpec& spec) {
+    absl::Span<const TensorDef> tensors, int num_ps, PlacementSpec spec) {
+  if (!spec.has_partition()) spec.mutable_partition()->mutable_none();
   ASSIGN_OR_RETURN(const Placement placement,
                    PlaceTensors(tensors, num_ps, spec));
   RETURN_IF_ERROR(

@@ -250,16 +250,16 @@ std::vector<DefineCase> DefineCases() {
        kUnimplemented, "nChw16c"},
       {"first half of a tensor",
        [](Define d) { d.mutable_tensors(0)->mutable_extent()->set_length(2); },
-       kUnimplemented, "'w': extent [0, + 2) of its 3 elements"},
+       kInvalid, "'w': extent [0, + 2) of its 3 elements"},
       {"end of a tensor",
        [](Define d) {
          Extent* const extent = d.mutable_tensors(0)->mutable_extent();
          extent->set_begin(1);
          extent->set_length(3);
        },
-       kUnimplemented, "'w': extent [1, + 3)"},
+       kInvalid, "'w': extent [1, + 3)"},
       {"empty extent", [](Define d) { d.mutable_tensors(0)->mutable_extent(); },
-       kUnimplemented, "'w': extent [0, + 0)"},
+       kInvalid, "'w': extent [0, + 0)"},
       {"optimizer", [](Define d) { d.mutable_optimizer()->set_name("sgdd"); },
        kNotFound, "sgd"},
   };

@@ -201,8 +201,9 @@ TEST_F(CutTensorTest, UpdateCountsAreCutByBlocks) {
 TEST_F(CutTensorTest, HasNoPlaceThatIsReadAsOne) {
   EXPECT_THAT(client_->MapParameters(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("map the parameters: 'tensor1' is in 2 "
-                                 "pieces on the ps tasks")));
+                       HasSubstr("map the parameters: 'tensor1' is in pieces "
+                                 "on the ps tasks; placement.partition.none {} "
+                                 "keeps them whole")));
 }
 
 TEST_F(CutTensorTest, IsNotHeldByADevice) {
@@ -215,7 +216,7 @@ TEST_F(CutTensorTest, IsNotHeldByADevice) {
   ASSERT_THAT(client.SetModel(tensors_, placement_), IsOk());
   EXPECT_THAT(client.KeepOnDevice(nullptr),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("hold the parameters: 'tensor1' is in 2 "
+                       HasSubstr("hold the parameters: 'tensor1' is in "
                                  "pieces on the ps tasks")));
 }
 

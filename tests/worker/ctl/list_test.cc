@@ -29,6 +29,12 @@ TEST(ListTest, NamesOneKindAlone) {
                                 Not(HasSubstr("Layers"))));
 }
 
+TEST(ListTest, SaysWithThePlacementsHowParametersAreCut) {
+  const VerbResult result = RunVerb({"list", "placements"}, nullptr);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("\n  random: "),
+                                HasSubstr("\n  placement.partition cuts ")));
+}
+
 TEST(ListTest, NamesAKindOfTwoWords) {
   const VerbResult result = RunVerb({"list", "data_sets"}, nullptr);
   EXPECT_EQ(result.exit_code, kExitDone) << result.error;

@@ -67,6 +67,27 @@ TEST(PlacementTest, TakesOverridesAndANumberOfPsTasks) {
   EXPECT_THAT(result.out, ContainsRegex("logits/weights.*/job:ps/task:1"));
 }
 
+TEST(PlacementTest, ShowsPieces) {
+  const VerbResult result =
+      Place({"--num_ps=2", "--set=model.logits.units=60000",
+             "--set=input.synthetic_classes=60000"});
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  // Six blocks, the last one shorter.
+  EXPECT_THAT(
+      result.out,
+      AllOf(ContainsRegex("logits/weights.*task:0 \\[0, 196608\\)"),
+            ContainsRegex("logits/weights.*task:1 \\[196608, 360000\\)")));
+}
+
+TEST(PlacementTest, RefusesMorePartsThanThereAreBlocks) {
+  const VerbResult result =
+      Place({"--num_ps=2", "--set=placement.partition.fixed.parts=2"});
+  EXPECT_EQ(result.exit_code, kExitBadConfig);
+  EXPECT_THAT(result.error,
+              HasSubstr("wanted at most 1, the blocks of 65536 elements of the "
+                        "largest parameter, 'logits/weights'"));
+}
+
 TEST(PlacementTest, NamesWhatIsMissingOrWrong) {
   VerbResult result = RunVerb({"placement"}, nullptr);
   EXPECT_EQ(result.exit_code, kExitBadConfig);

@@ -89,6 +89,14 @@ TEST(TrainingOverrideTest, ChoosesPartsByName) {
   EXPECT_EQ(After("optimizer.schedule=cosine").optimizer().schedule().name(),
             "cosine");
   EXPECT_TRUE(After("replication=async").replication().has_async());
+  EXPECT_TRUE(
+      After("placement.partition=none").placement().partition().has_none());
+  EXPECT_EQ(After("placement.partition.fixed.parts=3")
+                .placement()
+                .partition()
+                .fixed()
+                .parts(),
+            3);
   EXPECT_EQ(After("replication.sync.replicas_to_aggregate=2")
                 .replication()
                 .sync()
@@ -165,6 +173,7 @@ TEST(TrainingOverrideTest, NamesTheMistakeAndTheNearestName) {
       {"optimizer.learning_rate_scaling=SQR", "did you mean 'SQRT'?"},
       {"model.layer=conv", "must be text in braces"},
       {"placement.pin={patern: 'a'}", "did you mean 'pattern'?"},
+      {"placement.partition=fixd", "did you mean 'fixed'?"},
       {"stop=3", "StopSpec needs a field: steps, epochs"},
       {"replication=asynch", "did you mean 'async'?"},
       {"optimizer.sgd.learning_rate=1", "the optimizer is 'adam', not 'sgd'"},

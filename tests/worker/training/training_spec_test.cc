@@ -48,6 +48,7 @@ TEST(TrainingSpecTest, FillsDefaultsIn) {
   EXPECT_EQ(spec->optimizer().schedule().name(), "constant");
   EXPECT_TRUE(spec->replication().has_async());
   EXPECT_EQ(spec->placement().strategy(), "round_robin");
+  EXPECT_TRUE(spec->placement().partition().has_auto_());
   EXPECT_EQ(spec->checkpoint().keep(), 5);
   EXPECT_EQ(spec->evaluation().batch_size(), 8);
   EXPECT_EQ(spec->summary().every_steps(), 100);
@@ -201,6 +202,9 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"optimizer.schedule=exponential", "schedule.decay_steps must be"},
       {"placement=gready", "did you mean 'greedy'?"},
       {"placement=pinned", "needs at least one pin"},
+      {"placement.seed=1", "placement.seed is for the strategy 'random'"},
+      {"placement.partition=fixed",
+       "placement: partition.fixed.parts must be at least 1, found 0"},
   };
   for (const Case& c : kCases) {
     const auto spec = Parse({c.assignment});
