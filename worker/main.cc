@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +15,6 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/logging.h"
-#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/cluster/cluster_resolver.h"

@@ -16,13 +16,13 @@ struct PsOptions {
 };
 
 // The life of a process that trains, from its links to its end, with SIGINT and
-// SIGTERM. Who holds the parameters is by `options.cluster`: a shard in this
-// process (--standalone), ps tasks elsewhere, or, in all-reduce, each worker's
-// process a ps task, which is to be had before the worker is made and after it
-// has ended: until the job is done or, if the worker fails or is stopped, until
-// the chief has saved. The latch is the process's own. Returns the exit code: 0
-// if both ended well, or that of the first that did not. Errors: what the
-// worker or the ps task could not be made from.
+// SIGTERM. `options.cluster` says who holds the parameters: a shard in this
+// process (--standalone), ps tasks elsewhere or, in all-reduce, also a ps task
+// in this process. That one listens before the worker is made, and outlives it:
+// until the job is done or, if the worker fails or is stopped, until the chief
+// has saved. Sets options.latch. Returns the exit code: 0 if both ended well,
+// else that of the first that did not. Errors: those of WorkerTask::Create and
+// PsTask::Start.
 absl::StatusOr<int> RunWorkerProcess(WorkerOptions options,
                                      const PsOptions& ps);
 
