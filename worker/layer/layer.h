@@ -25,7 +25,7 @@ struct ParameterDef {
   Shape shape;
   TensorKind kind = TRAINABLE;
   Initializer initializer;
-  // The loss has l2 times the sum of squares of this parameter.
+  // The loss has l2 / 2 times the sum of squares of this parameter.
   double l2 = 0;
   // State only: TensorDef.decay of a step in which this layer alone pushes to
   // it.
