@@ -40,6 +40,7 @@ _PS_SERVER = [
 ]
 
 _TEST_DEPS = [
+    "//tests/testing:reported_lines",
     "//tests/testing:status_matchers",
     "//third_party:gtest_main",
 ]

@@ -46,6 +46,7 @@ MODES = (
     Mode("sync, shared memory, 1 ps", SYNC, 0.92, a_worker_step=TOGETHER),
     Mode("sync, shared memory, 2 ps", SYNC, 0.92, ps=2,
          a_worker_step=TOGETHER),
+    Mode("all-reduce, shared memory", [], 0.92, ps=0, a_worker_step=TOGETHER),
     Mode("sync, gRPC, 1 ps", SYNC, None, link="grpc", a_worker_step=TOGETHER),
 )
 
