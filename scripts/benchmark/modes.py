@@ -21,15 +21,15 @@ SECOND_DIVISOR = 5
 
 
 class Mode:
-    """A row: the launcher's flags, and how many global steps each worker's step
-    is."""
+    """A row: the launcher's flags, and whether all workers together make one
+    global step."""
 
     def __init__(self, name, flags, target, ps=1, link="shared_memory",
-                 a_worker_step=1):
+                 together=False):
         self.name = name
         self.flags = list(flags) + ["--link=" + link, "--ps=%d" % ps]
         self.target = at_least(target) if target else None
-        self.a_worker_step = a_worker_step
+        self.together = together
 
 
 # The evaluation at the end is no part of a figure.
@@ -37,17 +37,14 @@ SYNTHETIC = ["--set=input.type=synthetic", "--set=stop.epochs=0",
              "--set=input.synthetic_test_examples=500"]
 SYNC = ["--set=replication.sync.replicas_to_aggregate=%d" % WORKERS]
 BOUNDED = ["--set=replication.bounded_staleness.bound=3"]
-# All workers together make a synchronous step.
-TOGETHER = 1 / WORKERS
 MODES = (
     Mode("async, shared memory", [], 0.97),
     Mode("async, gRPC", [], 0.88, link="grpc"),
     Mode("bounded staleness 3, shared memory", BOUNDED, 0.95),
-    Mode("sync, shared memory, 1 ps", SYNC, 0.92, a_worker_step=TOGETHER),
-    Mode("sync, shared memory, 2 ps", SYNC, 0.92, ps=2,
-         a_worker_step=TOGETHER),
-    Mode("all-reduce, shared memory", [], 0.92, ps=0, a_worker_step=TOGETHER),
-    Mode("sync, gRPC, 1 ps", SYNC, None, link="grpc", a_worker_step=TOGETHER),
+    Mode("sync, shared memory, 1 ps", SYNC, 0.92, together=True),
+    Mode("sync, shared memory, 2 ps", SYNC, 0.92, ps=2, together=True),
+    Mode("all-reduce, shared memory", [], 0.92, ps=0, together=True),
+    Mode("sync, gRPC, 1 ps", SYNC, None, link="grpc", together=True),
 )
 
 
@@ -64,7 +61,7 @@ def measure(name, command, copies=1):
 
 
 def cluster(options, mode, model, steps):
-    global_steps = round(steps * WORKERS * mode.a_worker_step)
+    global_steps = steps if mode.together else steps * WORKERS
     return measure(mode.name, [
         sys.executable, processes.LAUNCHER, "--no_build",
         "--bin_dir=" + options.bin_dir, "--workers=%d" % WORKERS,

@@ -62,32 +62,28 @@ class TrainLocalTest(harness.TestCase):
         self.assertRegex(launcher.output,
                          r"\[evaluator 0\] .* evaluated .* step=100 ")
 
-    def test_ctrl_c_drains_and_saves_without_ps_tasks(self):
-        launcher = self.launch(ENDLESS, "--ps=0")
-        launcher.wait_for(r"\[worker 0\].*step=[1-9]")
-        tasks = self.children(launcher)
-        self.assertEqual(len(tasks), 2)
+    def interrupt(self, launcher, tasks):
+        """Ctrl-C, after which nothing runs and there is a new checkpoint."""
+        running = self.children(launcher)
+        self.assertEqual(len(running), tasks)
         launcher.send(signal.SIGINT)
         self.assertEqual(launcher.wait(), 128 + signal.SIGINT)
-        self.assert_gone(tasks)
+        self.assert_gone(running)
         self.assertNotIn("failed first", launcher.output)
         saved = sorted(name for name in os.listdir(self.train_dir)
                        if name.startswith("ckpt-"))
         self.assertGreater(int(saved[-1][len("ckpt-"):]), 0)
 
+    def test_ctrl_c_drains_and_saves_without_ps_tasks(self):
+        launcher = self.launch(ENDLESS, "--ps=0")
+        launcher.wait_for(r"\[worker 0\].*step=[1-9]")
+        self.interrupt(launcher, tasks=2)
+
     def test_ctrl_c_drains_and_saves(self):
         launcher = self.launch(ENDLESS)
         launcher.wait_for(r"\[worker 0\].*step")
         launcher.wait_for(r"\[worker 1\].*step")
-        tasks = self.children(launcher)
-        self.assertEqual(len(tasks), 3)
-        launcher.send(signal.SIGINT)
-        self.assertEqual(launcher.wait(), 128 + signal.SIGINT)
-        self.assert_gone(tasks)
-        self.assertNotIn("failed first", launcher.output)
-        saved = sorted(name for name in os.listdir(self.train_dir)
-                       if name.startswith("ckpt-"))
-        self.assertGreater(int(saved[-1][len("ckpt-"):]), 0)
+        self.interrupt(launcher, tasks=3)
 
     def test_restarts_what_is_killed_and_the_training_goes_on(self):
         launcher = self.launch(ENDLESS, "--restart=1",
