@@ -6,6 +6,21 @@
 #include "common/rpc/protocol.h"
 
 namespace muster {
+namespace {
+
+// A count that the compiler knows, so that it makes vector code of the loop.
+constexpr size_t kRun = 64;
+
+void Multiply(absl::Span<float> values, float factor) {
+  size_t i = 0;
+  for (; i + kRun <= values.size(); i += kRun) {
+    float* const run = values.data() + i;
+    for (size_t j = 0; j < kRun; ++j) run[j] *= factor;
+  }
+  for (; i < values.size(); ++i) values[i] *= factor;
+}
+
+}  // namespace
 
 PendingUpdate::PendingUpdate(std::vector<StoredGradient> gradients,
                              const TensorTable& tensors)
@@ -66,8 +81,15 @@ void PendingUpdate::WriteMean(int64_t number, absl::Span<float> mean) const {
   for (size_t i = 1; i < gradients_.size(); ++i) {
     gradients_[i].AddTo(number, mean);
   }
-  const auto count = static_cast<float>(gradients_.size());
-  for (float& value : mean) value /= count;
+  const size_t count = gradients_.size();
+  if (count == 1) return;
+  const auto divisor = static_cast<float>(count);
+  if ((count & (count - 1)) == 0) {
+    // The same bits, several times faster.
+    Multiply(mean, 1 / divisor);
+  } else {
+    for (float& value : mean) value /= divisor;
+  }
 }
 
 }  // namespace muster

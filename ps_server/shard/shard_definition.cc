@@ -26,7 +26,9 @@ absl::StatusOr<ShardDefinition> CheckDefinition(const DefineRequest& request,
   definition.optimizer_name = request.optimizer().name();
   definition.fingerprint = request.fingerprint();
   definition.allow_non_finite = request.allow_non_finite();
-  definition.pulled_in_place = request.replication().async().pull() == IN_PLACE;
+  definition.may_be_read_in_place =
+      request.replication().has_sync() ||
+      request.replication().async().pull() == IN_PLACE;
   return definition;
 }
 

@@ -17,7 +17,7 @@ namespace muster {
 struct ShardDefinition {
   uint64_t fingerprint = 0;
   bool allow_non_finite = false;
-  bool pulled_in_place = false;
+  bool may_be_read_in_place = false;
   std::string optimizer_name;
   std::unique_ptr<UpdateRule> rule;
   std::unique_ptr<ReplicationPolicy> policy;

@@ -108,7 +108,8 @@ absl::Status ShardModel::ReplaceTensors(const DefineRequest& request,
   marks_.Clear();
   phase_ = EMPTY;
   version_ = 0;
-  const bool is_shared = definition.pulled_in_place && options_.shares_memory;
+  const bool is_shared =
+      definition.may_be_read_in_place && options_.shares_memory;
   ASSIGN_OR_RETURN(tensors_, TensorTable::Create(
                                  request.tensors(), definition.rule->slots(),
                                  is_shared ? TensorTable::Sharing::kShared
@@ -216,7 +217,7 @@ absl::StatusOr<Frame<PullReply>> ShardModel::Pull(const PullRequest& request,
   Frame<PullReply> reply;
   reply.header.set_version(version_);
   *reply.header.mutable_slices() = request.slices();
-  reply.data = ValuesOf(slices, codec, memory);
+  if (!request.in_place()) reply.data = ValuesOf(slices, codec, memory);
   return reply;
 }
 
@@ -428,11 +429,11 @@ ShardModel::ParametersInPlace(int64_t model_epoch) const {
                                     ", the shard is ", ShardPhase_Name(phase_),
                                     " at epoch ", model_epoch_));
   }
-  if (!definition_.pulled_in_place) {
+  if (!definition_.may_be_read_in_place) {
     return absl::FailedPreconditionError(
         absl::StrCat(what,
-                     ": the model was defined without replication.async.pull: "
-                     "IN_PLACE"));
+                     ": the model was defined without replication.sync or "
+                     "replication.async.pull: IN_PLACE"));
   }
   if (held_.holder() != nullptr) {
     return absl::FailedPreconditionError(

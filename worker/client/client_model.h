@@ -55,8 +55,8 @@ struct ClientModel {
   std::vector<Fence> fences;  // by ps task
   // The ps task in this process, in all-reduce; else kNoShard.
   int own_shard = kNoShard;
-  // Gradients are computed from values where the shards keep them, which every
-  // answer to a push makes new ones.
+  // Gradients are computed from values where the shards keep them, in no order
+  // (InPlaceOrder::kNone): every answer to a push makes them new ones.
   bool in_place = false;
 
   // Bytes of one element of a tensor's value (slot "") or slot. The slot "t"

@@ -137,6 +137,18 @@ absl::StatusOr<std::unique_ptr<Pull>> ParameterClient::BeginPull(
   return pull;
 }
 
+absl::StatusOr<std::unique_ptr<Pull>> ParameterClient::BeginPullInPlace(
+    const StepToken& token) {
+  Pull::Options options;
+  options.model = shards_.model();
+  options.token = token;
+  options.in_place = true;
+  options.clock = &shards_.clock();
+  auto pull = std::make_unique<Pull>(std::move(options));
+  StartPull(pull.get(), [](const absl::Status&) {});
+  return pull;
+}
+
 absl::Status ParameterClient::PullAndWait(
     absl::Span<const MutableTensorView> into, const StepToken& token) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Pull> pull,
@@ -232,7 +244,8 @@ absl::StatusOr<PushResult> ParameterClient::PushAndWait(
 
 // ---- Parameters in place ------------------------------------------------
 
-absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters() {
+absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters(
+    InPlaceOrder order) {
   const std::shared_ptr<const ClientModel> model = shards_.model();
   RETURN_IF_ERROR(Annotate(model->CheckIsWhole(), "map the parameters"));
   const ShardPlaces placed = PlaceOnShards(*model, shards_.size());
@@ -253,7 +266,7 @@ absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters() {
              placed.begins[i],
          model->TensorBytes(static_cast<int>(i))});
   }
-  RETURN_IF_ERROR(shards_.SetInPlace(model));
+  if (order == InPlaceOrder::kNone) RETURN_IF_ERROR(shards_.SetInPlace(model));
   return in_place;
 }
 

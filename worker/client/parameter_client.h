@@ -26,6 +26,18 @@
 
 namespace muster {
 
+// When a step may read parameters where a shard keeps them, and changes them.
+enum class InPlaceOrder {
+  // At any time. Each push is of gradients that were computed so, and its
+  // answers say what version the values then are.
+  kNone,
+  // Synchronous replication: between the end of BeginPullInPlace with the
+  // step's token and its push. The update of a round comes after the gradients
+  // of which it is the mean, so that none of these ever saw it; who still reads
+  // then is late, and its gradient is dropped.
+  kByRound,
+};
+
 // Every parameter where its shard keeps it, and changes it while it is read.
 struct ParametersInPlace {
   // One a tensor, aligned to AlignedBuffer::kAlignment.
@@ -112,14 +124,19 @@ class ParameterClient {
   absl::StatusOr<std::unique_ptr<Pull>> BeginPull(
       absl::Span<const MutableTensorView> into, const StepToken& token = {});
 
-  // Parameters in place (asynchronous replication, pull: IN_PLACE): where the
-  // shards keep them, for steps that read them there; from now until SetModel
-  // or SetEpoch each push is of gradients that were computed so, and its
-  // answers say what version the values then are. May block for seconds.
+  // As BeginPull, for parameters that are read in place: waits for those of the
+  // round, and brings no values.
+  absl::StatusOr<std::unique_ptr<Pull>> BeginPullInPlace(
+      const StepToken& token);
+
+  // Parameters in place (asynchronous replication, pull: IN_PLACE, or
+  // synchronous): where the shards keep them, for steps that read them there
+  // from now until SetModel or SetEpoch. May block for seconds.
   // Errors: FailedPrecondition (also if a tensor is in pieces), Unimplemented,
   // PermissionDenied and InvalidArgument if some shard's cannot be read so;
   // Aborted (fenced); others may be transient.
-  absl::StatusOr<ParametersInPlace> MapParameters();
+  absl::StatusOr<ParametersInPlace> MapParameters(
+      InPlaceOrder order = InPlaceOrder::kNone);
   // `holder` has the parameters from now on (DeviceParameters), until the next
   // Define; it outlives the client. UpdateOnDevice takes the place of pushes
   // then. May wait for a device. Errors: FailedPrecondition with several

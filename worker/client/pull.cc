@@ -78,14 +78,17 @@ PullRequest Pull::MakeRequest(const TransferWindow::Send& send) const {
   if (options_.codec != nullptr) {
     request.set_codec(std::string(options_.codec->name()));
   }
+  request.set_in_place(options_.in_place);
   return request;
 }
 
 absl::Status Pull::Receive(const TransferWindow::Send& send,
                            const Frame<PullReply>& reply) {
   const PlannedPart& part = options_.model->plan.parts[send.shard][send.part];
-  RETURN_IF_ERROR(
-      ScatterValues(part, options_.codec, reply.data, options_.into));
+  if (!options_.in_place) {
+    RETURN_IF_ERROR(
+        ScatterValues(part, options_.codec, reply.data, options_.into));
+  }
   versions_->parts[send.shard][send.part] = reply.header.version();
   absl::MutexLock lock(&mu_);
   for (const PlannedSlice& slice : part.slices) --missing_[slice.tensor];

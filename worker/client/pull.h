@@ -39,7 +39,9 @@ class Pull {
     StepToken token;
     // The codec of the values on the way; null: float32 as they are.
     const Codec* codec = nullptr;
-    // One a tensor.
+    // The values are read where the shards keep them: none come.
+    bool in_place = false;
+    // One a tensor; none in place.
     std::vector<MutableTensorView> into;
     // Outlives the pull.
     const Clock* clock = nullptr;

@@ -10,9 +10,10 @@
 
 namespace muster {
 
-InPlaceParameters::InPlaceParameters(Options options, TowerGroup* towers,
-                                     Reporter reporter)
+InPlaceParameters::InPlaceParameters(Options options, InPlaceOrder order,
+                                     TowerGroup* towers, Reporter reporter)
     : StepParameters(std::move(options)),
+      order_(order),
       towers_(towers),
       reporter_(std::move(reporter)) {}
 
@@ -24,12 +25,14 @@ void InPlaceParameters::Drop() {
 absl::StatusOr<std::shared_ptr<const PulledVersions>>
 InPlaceParameters::FindVersions() {
   if (!has_chosen_) RETURN_IF_ERROR(ChoosePlace());
-  if (!in_place_.has_value()) return nullptr;
+  if (!in_place_.has_value() || order_ == InPlaceOrder::kByRound) {
+    return nullptr;
+  }
   return client()->PullVersions();
 }
 
 absl::Status InPlaceParameters::ChoosePlace() {
-  absl::StatusOr<ParametersInPlace> mapped = client()->MapParameters();
+  absl::StatusOr<ParametersInPlace> mapped = client()->MapParameters(order_);
   // It may be otherwise when the session has found out what happened; but who
   // finds no memory to map pulls instead.
   if (IsTransient(mapped.status()) &&

@@ -17,13 +17,15 @@ namespace muster {
 
 // Parameters that the towers read where the shards keep them
 // (ParametersInPlace), if that can be done: it is found out at the first step,
-// and again after Drop. Only versions are pulled and brought then; else all is
-// as in StepParameters.
+// and again after Drop. Then only versions are pulled and brought, and by
+// round a step waits for each parameter as in StepParameters, though nothing
+// is copied; else all is as there.
 class InPlaceParameters : public StepParameters {
  public:
   // `towers` outlives this; `reporter` gets a line if it cannot be done, and
   // why.
-  InPlaceParameters(Options options, TowerGroup* towers, Reporter reporter);
+  InPlaceParameters(Options options, InPlaceOrder order, TowerGroup* towers,
+                    Reporter reporter);
 
   void Drop() override;
 
@@ -33,6 +35,7 @@ class InPlaceParameters : public StepParameters {
   absl::StatusOr<std::shared_ptr<const PulledVersions>> FindVersions() override;
   absl::Status ChoosePlace();
 
+  const InPlaceOrder order_;
   TowerGroup* const towers_;
   const Reporter reporter_;
   // The memory that the towers read; none if they read the worker's own.

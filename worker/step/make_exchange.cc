@@ -27,11 +27,18 @@ std::unique_ptr<StepParameters> MakeParameters(const ExchangeOptions& options) {
     parameters.values.push_back(model.parameter(static_cast<int>(i)));
     parameters.frozen.push_back(model.parameters()[i].kind() == FROZEN);
   }
-  if (!PullsInPlace(options.replication)) {
-    return std::make_unique<StepParameters>(std::move(parameters));
+  if (PullsInPlace(options.replication)) {
+    return std::make_unique<InPlaceParameters>(
+        std::move(parameters), InPlaceOrder::kNone, options.towers,
+        options.reporter);
   }
-  return std::make_unique<InPlaceParameters>(std::move(parameters),
-                                             options.towers, options.reporter);
+  // Nobody has asked for it, nor misses it.
+  if (options.replication.has_sync() && options.reads_rounds_in_place) {
+    return std::make_unique<InPlaceParameters>(std::move(parameters),
+                                               InPlaceOrder::kByRound,
+                                               options.towers, Reporter());
+  }
+  return std::make_unique<StepParameters>(std::move(parameters));
 }
 
 PsExchange::Options PsOptions(const ExchangeOptions& options) {

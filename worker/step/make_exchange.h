@@ -27,6 +27,9 @@ struct ExchangeOptions {
 
   // A mode, an AsyncReplication.pull, a pipeline_depth.
   ReplicationSpec replication;
+  // Synchronous steps may read the parameters where the shards keep them, if
+  // that can be done.
+  bool reads_rounds_in_place = false;
   // A gradient is final when the towers have made it, and may leave then.
   bool may_push_early = true;
   // A hook may look at parameters in BeforePush: they stay until then (but for

@@ -33,7 +33,9 @@ absl::Status StepParameters::BeginPull(const StepToken& token) {
   versions_ = nullptr;
   ResetUse(/*is_there=*/false);
   pull_begun_ = options_.clock->Now();
-  ASSIGN_OR_RETURN(pull_, options_.client->BeginPull(views_, token));
+  ASSIGN_OR_RETURN(pull_, is_in_place()
+                              ? options_.client->BeginPullInPlace(token)
+                              : options_.client->BeginPull(views_, token));
   return absl::OkStatus();
 }
 

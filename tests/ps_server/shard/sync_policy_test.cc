@@ -102,6 +102,13 @@ class SyncPolicyPartlyReadTest : public SyncPolicyTest {
     EXPECT_EQ(shard_.shard().State().version(), 1);
   }
 
+  float InMemory(int64_t element) {
+    const auto memory =
+        shard_.shard().ParametersInPlace(MakeFence().model_epoch());
+    EXPECT_THAT(memory, IsOk());
+    return reinterpret_cast<const float*>((*memory)->data())[element];
+  }
+
   // The first value of `slot` of the weights, and the state tensor's, in the
   // snapshot.
   std::pair<float, float> InSnapshot(uint64_t snapshot) {
@@ -129,6 +136,26 @@ TEST_F(SyncPolicyPartlyReadTest, WhoHasNoTokenReadsAllOfIt) {
   EXPECT_EQ(values->front(), 3);
   EXPECT_EQ((*values)[kBlockElements], 3) << "twice";
   EXPECT_EQ(values->back(), -1) << "the state tensor";
+}
+
+TEST_F(SyncPolicyPartlyReadTest, InPlaceTheValuesAreThereWithTheAnswer) {
+  EXPECT_EQ(InMemory(0), 1);
+  PullRequest request = MakePull(b_, {MakeSlice("weights", 0, 1)});
+  *request.mutable_token() = token_;
+  request.set_in_place(true);
+  const auto read = shard_.shard().Pull(request);
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->data.size(), 0);
+  EXPECT_EQ(read->header.version(), 1);
+  EXPECT_EQ(InMemory(0), 3);
+}
+
+TEST_F(SyncPolicyPartlyReadTest, InPlaceNothingChangesBeforeTheRoundsEnd) {
+  ASSERT_THAT(shard_.Pull(a_, token_), IsOk());
+  shard_.PushStep(a_, 2, 2, Gradient(-4));
+  shard_.PushStep(b_, 2, 2, Gradient(-4));
+  EXPECT_EQ(InMemory(0), 3);
+  EXPECT_EQ(InMemory(kBlockElements), 3);
 }
 
 TEST_F(SyncPolicyPartlyReadTest, ACutHasAllOfIt) {

@@ -28,13 +28,16 @@ class InPlaceParametersTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_THAT(tiny_.Load(std::vector<float>(kClasses, 3.0f)), IsOk());
+    Use(InPlaceOrder::kNone);
+  }
+  void Use(InPlaceOrder order) {
     StepParameters::Options options;
     options.client = tiny_.client();
     options.clock = tiny_.clock();
     options.values = {tiny_.model()->parameter(kWeights),
                       tiny_.model()->parameter(kBias)};
-    parameters_ = std::make_unique<InPlaceParameters>(options, tiny_.towers(),
-                                                      said_.reporter());
+    parameters_ = std::make_unique<InPlaceParameters>(
+        options, order, tiny_.towers(), said_.reporter());
   }
   absl::Status BeginAndFinish() {
     const absl::Status begun = parameters_->Begin({});
@@ -59,6 +62,22 @@ TEST_F(InPlaceParametersTest, AreReadWhereTheShardKeepsThem) {
   EXPECT_THAT(parameters_->into(), IsEmpty());
   EXPECT_EQ(parameters_->received_bytes(), 0);
   EXPECT_THAT(said_.lines(), IsEmpty());
+}
+
+TEST_F(InPlaceParametersTest, ByRoundAStepWaitsForThemAndTheyAreNotCopied) {
+  Use(InPlaceOrder::kByRound);
+  const auto memory =
+      std::make_shared<AlignedBuffer>(kElements * sizeof(float));
+  tiny_.link().MapTo(std::shared_ptr<const char>(memory, memory->data()));
+  StepToken token;
+  token.set_round(1);
+  ASSERT_THAT(parameters_->Begin(token), IsOk());
+  ASSERT_THAT(parameters_->BeforeUse(kBias), IsOk());
+  EXPECT_EQ(tiny_.shard().round(), 1) << "nobody asked with the token";
+  ASSERT_THAT(parameters_->Finish(), IsOk());
+  EXPECT_EQ(bias(), memory->as<float>() + 2 * kClasses);
+  EXPECT_EQ(*own_bias(), 0);
+  EXPECT_EQ(parameters_->received_bytes(), 0);
 }
 
 TEST_F(InPlaceParametersTest, ArePulledWhereTheyCannotBeMapped) {
