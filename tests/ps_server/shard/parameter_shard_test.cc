@@ -168,7 +168,8 @@ TEST_F(ParameterShardTest, ParametersInPlaceAreWhereTheyAreUpdated) {
   MakeReady(tensors);
   EXPECT_THAT(shard_.ParametersInPlace(1),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("without replication.async.pull: IN_PLACE")));
+                       HasSubstr("without replication.sync or "
+                                 "replication.async.pull: IN_PLACE")));
   in_place_ = true;
   MakeReady(tensors, /*epoch=*/2);
   EXPECT_THAT(

@@ -26,7 +26,7 @@ TEST_F(ShardDefinitionTest, LeavesToASnapshotWhatTheTensorsDoNotTake) {
   EXPECT_EQ(definition->optimizer_name, "sgd");
   EXPECT_EQ(definition->policy->name(), "async");
   EXPECT_EQ(definition->fingerprint, request_.fingerprint());
-  EXPECT_FALSE(definition->pulled_in_place);
+  EXPECT_FALSE(definition->may_be_read_in_place);
 }
 
 TEST_F(ShardDefinitionTest, LeavesHalfOfItToTheGradientsOfARound) {

@@ -75,8 +75,11 @@ class ParametersInPlaceTest : public testing::TestWithParam<LinkKind> {
 
   absl::Status Load(PullMode pull) {
     ModelDefinition definition;
-    definition.optimizer = MakeDefine({}, {}).optimizer();
     definition.replication.mutable_async()->set_pull(pull);
+    return Load(definition);
+  }
+  absl::Status Load(ModelDefinition definition) {
+    definition.optimizer = MakeDefine({}, {}).optimizer();
     return client_->chief().LoadModel(definition, Views(start_));
   }
 
@@ -110,6 +113,31 @@ class ParametersInPlaceTest : public testing::TestWithParam<LinkKind> {
 };
 
 class MappedTest : public ParametersInPlaceTest {};
+
+TEST_P(MappedTest, ByRoundNothingChangesBeforeThePullOfTheNext) {
+  ModelDefinition definition;
+  definition.replication.mutable_sync();
+  ASSERT_THAT(Load(definition), IsOk());
+  const auto mine = client_->MapParameters(InPlaceOrder::kByRound);
+  ASSERT_THAT(mine, IsOk());
+  StepToken token;
+  token.set_round(1);
+  const auto pull = [&] {
+    const auto begun = client_->BeginPullInPlace(token);
+    return begun.ok() ? (*begun)->Finish() : begun.status();
+  };
+  ASSERT_THAT(pull(), IsOk());
+  const auto push = client_->PushAndWait(1, Views(gradients_), /*round=*/1);
+  ASSERT_THAT(push, IsOk());
+  EXPECT_EQ(push->new_versions, nullptr) << "the next step must pull";
+  ExpectAll(*mine, kStart);
+  token.set_round(2);
+  ChosenStep* const chosen = token.add_chosen();
+  *chosen->mutable_sender() = MakeSender(0, 100);
+  chosen->set_step(1);
+  ASSERT_THAT(pull(), IsOk());
+  ExpectAll(*mine, kStart + 1);
+}
 
 TEST_P(MappedTest, EveryPushIsSeenAtOnceByAllWorkers) {
   ASSERT_THAT(Load(IN_PLACE), IsOk());
@@ -174,7 +202,7 @@ TEST_P(MappedTest, AModelThatIsPulledConsistentlyIsNotThere) {
   ASSERT_THAT(Load(CONSISTENT), IsOk());
   EXPECT_THAT(client_->MapParameters(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("without replication.async.pull: IN_PLACE")));
+                       HasSubstr("without replication.sync or ")));
 }
 
 TEST_P(MappedTest, AnotherModelIsRefused) {
