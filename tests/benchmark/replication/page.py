@@ -17,8 +17,6 @@ FIGURES = {
         "single", "async4", "sync4", "ssp0_4", "ssp3_4", "ssp10_4")),
     "numbers_of_workers": ("1, 2 and 4 workers", (
         "single", "async1", "async2", "async4", "sync1", "sync2", "sync4")),
-    "original_rows": ("one device, towers, distributed, both", (
-        "single", "towers", "sync2", "async2", "hybrid")),
     "stragglers": ("one worker stands still for half of the time", (
         "sync2", "sync2_straggler", "sync4", "sync4_straggler",
         "sync4_backup", "async4_straggler")),
@@ -32,7 +30,8 @@ The same training, replicated in each way that Muster has, on one machine:
 the MNIST CNN (`worker/model/zoo/mnist_cnn.textproto`) on Fashion-MNIST.
 `tests/benchmark/replication/study.sh` makes this page and its figures from
 `results.jsonl`, one line a run; `--help` has its flags. **No number here is
-typed by hand.**
+typed by hand.** The systems of the original, with all-reduce and two ps tasks:
+[original.md](original.md).
 """
 
 
@@ -49,12 +48,12 @@ def figures(study):
     return found
 
 
-def _paragraph(text, width=80):
+def paragraph(text, width=80):
     return textwrap.fill(" ".join(text.split()), width, break_long_words=False,
                          break_on_hyphens=False) + "\n"
 
 
-def _table(header, lines):
+def table(header, lines):
     """Text left, numbers right."""
     marks = ["---"] + ["--:"] * (len(header) - 1)
     return "\n".join("| " + " | ".join(cells) + " |"
@@ -71,13 +70,13 @@ def _accuracy(study):
             lines.append([row.title, "%.2f" % (100 * verdict.accuracy),
                           "%+.2f" % (0.0 - round(verdict.lost, 2)),
                           "%g" % verdict.limit, shown])
-    text = "## Accuracy at equal examples\n" + _paragraph("""
+    text = "## Accuracy at equal examples\n" + paragraph("""
         Test accuracy in percent, the mean over the seeds, and the difference in
         points from the single process with the same seeds (%s). A row meets its
         limit if it loses no more points: %g for what computes the same updates
         or nearly (sync, bound 0, towers), %g where gradients are stale.
         """ % (_single(study), rows.STRICT, rows.LOOSE)) + "\n"
-    text += _table(["row", "accuracy", "difference", "limit", "verdict"],
+    text += table(["row", "accuracy", "difference", "limit", "verdict"],
                    lines)
     missed = sum(line[-1] == "**MISSED**" for line in lines)
     met = sum(line[-1] == "met" for line in lines)
@@ -102,7 +101,7 @@ def _setting(run, field):
 def _recipe(study):
     run = study.runs("single" if study.has("single") else
                      next(iter(study.by_row)))[0]
-    return "## The recipe\n" + _paragraph("""
+    return "## The recipe\n" + paragraph("""
         %d rows make a batch. A worker of W takes %d / W of them in each step:
         in sync all W together are one update, in async and bounded staleness
         each push is one, so that an epoch has W times as many updates of W
@@ -134,31 +133,14 @@ def _speed_line(study, row):
 def _speed(study):
     header = ["row", "runs", "examples/s", "of one process", "updates/s",
               "staleness, mean", "most", "dropped"]
-    return "## Speed and staleness\n" + _paragraph("""
+    return "## Speed and staleness\n" + paragraph("""
         Examples a second while nobody evaluates (of several runs the median),
         updates a second, and how many updates a gradient was old when it was
         applied. All processes share the machine's cores: a row cannot be faster
         than the cores are, and what is missing to one process is the price of
-        the processes.""") + "\n" + _table(
+        the processes.""") + "\n" + table(
             header, [_speed_line(study, row) for row in rows.ROWS
                      if study.has(row.name)])
-
-
-def _original(study):
-    lines = []
-    for kind, name in (("one device", "single"),
-                       ("in-graph towers", "towers"),
-                       ("distributed, synchronous", "sync2"),
-                       ("distributed, asynchronous", "async2"),
-                       ("both: towers in each worker", "hybrid")):
-        if study.has(name):
-            lines.append([kind, rows.BY_NAME[name].title,
-                          "%.0f" % study.speed(name),
-                          "%.2f" % (100 * study.mean(name, "accuracy"))])
-    return """## The rows of the original system
-It trained on one device, with towers in one graph, and distributed.
-
-""" + _table(["original", "here", "examples/s", "accuracy, %"], lines)
 
 
 def _target_line(study, row):
@@ -177,13 +159,13 @@ def _target_line(study, row):
 def _target(study):
     header = ["row", "rows an update", "wall time, s",
               "at the speed above, s", "updates", "examples", "best, %"]
-    return "## Time to test accuracy %.2f\n" % rows.TARGET + _paragraph("""
+    return "## Time to test accuracy %.2f\n" % rows.TARGET + paragraph("""
         When the curve of test accuracy first crosses it, on a straight line
         between two looks at the test set. The wall time has these looks in it,
         for which the chief alone computes; the next column, the examples over
         the examples a second of the table above, has not. The rate falls over
         the whole run, so that the accuracy rises late in all rows.
-        """) + "\n" + _table(header, [
+        """) + "\n" + table(header, [
             _target_line(study, row) for row in rows.ROWS
             if study.has(row.name) and row.evaluations > 1])
 
@@ -193,7 +175,7 @@ def _advice(study):
     for number, line in enumerate(advice.lines(study), 1):
         mark = "%d. " % number
         text += mark + textwrap.indent(
-            _paragraph(line, 80 - len(mark)), " " * len(mark))[len(mark):]
+            paragraph(line, 80 - len(mark)), " " * len(mark))[len(mark):]
     return text
 
 
@@ -203,7 +185,8 @@ def _figures(study):
         for name, figure in figures(study).items()) + "\n"
 
 
-def _conditions(study):
+def conditions(study, wanted=rows.ROWS):
+    """When and where it was run, and what makes it doubtful."""
     runs = study.all_runs()
     text = """%d runs on a machine with %s cores, %s to %s, build `%s` (version
         %s). Other processes used %.2f cores in the mean.""" % (
@@ -212,7 +195,7 @@ def _conditions(study):
             runs[-1]["muster_version"],
             sum(run["foreign_cores"] for run in runs) / len(runs))
     return "## How it was run\n" + "\n".join(
-        _paragraph(one) for one in [text, *verdicts.doubts(study)])
+        paragraph(one) for one in [text, *verdicts.doubts(study, wanted)])
 
 
 def render(results):
@@ -220,6 +203,6 @@ def render(results):
     study = verdicts.Study(results)
     if not study.by_row:
         return TOP + "\nNothing has been run yet.\n"
-    parts = (_advice, _accuracy, _recipe, _original, _speed, _target,
-             _figures, _conditions)
+    parts = (_advice, _accuracy, _recipe, _speed, _target, _figures,
+             conditions)
     return "\n".join([TOP, *[part(study) for part in parts]])

@@ -2,6 +2,7 @@
 """Draws the study's figures: plots.py FOLDER, figures as JSON on stdin.
 
     {name: {"title": ..., "curves": [{"label", "loss_curve", "test_curve"}]}}
+    {name: {"title": ..., "bars": [{"label", "value"}]}}
 
 Runs in an environment that has matplotlib (requirements.txt). The same
 results give the same bytes.
@@ -39,7 +40,19 @@ def smaller(svg):
     return re.sub(r"(?m)^ +", "", svg)
 
 
-def draw(figure, path):
+def draw_bars(figure, path):
+    canvas, axis = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    bars = axis.barh([bar["label"] for bar in figure["bars"]],
+                     [bar["value"] for bar in figure["bars"]])
+    axis.bar_label(bars, fmt="%.0f", padding=3)
+    axis.invert_yaxis()
+    axis.grid(axis="y", visible=False)
+    axis.margins(x=0.1)
+    canvas.suptitle(figure["title"])
+    save(canvas, path)
+
+
+def draw_curves(figure, path):
     canvas, axes = pyplot.subplots(2, 2, figsize=(9, 6), layout="constrained")
     for row, (curve, value, value_label) in zip(axes, ROWS):
         for axis, (position, position_label) in zip(row, COLUMNS):
@@ -60,6 +73,10 @@ def draw(figure, path):
     handles, labels = axes[1][0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower center", ncols=3)
     canvas.suptitle(figure["title"])
+    save(canvas, path)
+
+
+def save(canvas, path):
     drawing = io.StringIO()
     canvas.savefig(drawing, metadata={"Date": None})
     pyplot.close(canvas)
@@ -70,6 +87,7 @@ def draw(figure, path):
 def main():
     folder = sys.argv[1]
     for name, figure in json.load(sys.stdin).items():
+        draw = draw_bars if "bars" in figure else draw_curves
         draw(figure, os.path.join(folder, name + ".svg"))
 
 

@@ -5,6 +5,7 @@ import os
 import re
 
 from tests.benchmark.replication import made_up
+from tests.benchmark.replication import original
 from tests.benchmark.replication import page
 from tests.benchmark.replication import read_log
 from tests.benchmark.replication import results_file
@@ -131,7 +132,47 @@ class PageTest(harness.TestCase):
         self.assertNotIn("stragglers", figures)
 
 
+class OriginalTest(harness.TestCase):
+
+    def results(self, **changes):
+        return made_up.results(*[
+            made_up.result(row.name, seed, **changes.get(row.name, {}))
+            for row in rows.ORIGINAL for seed in (1, 2)])
+
+    def test_each_system_stands_beside_one_thread(self):
+        text = original.render(self.results(
+            one_thread={"examples_per_s": 600.0},
+            async2_ps2={"examples_per_s": 900.0, "fullest_shard_bytes": 6500000}))
+        self.assertIn("| one device, 1 thread | 600 | 1.00 | 4.7 | 88.25 | ",
+                      text)
+        line = [line for line in text.splitlines()
+                if line.startswith("| asynchronous, 2 workers, 2 ps |")]
+        self.assertRegex(line[0], r"\| 900 \| 1\.50 \| 14\.1 \|.*\| 6\.50 \|")
+        self.assertIn("| all-reduce, 4 workers |", text)
+        self.assertNotIn("Not run", text)
+
+    def test_a_second_ps_halves_the_bytes(self):
+        text = original.render(self.results(
+            sync2_ps1={"fullest_shard_bytes": 13000000},
+            sync2_ps2={"fullest_shard_bytes": 6500000}))
+        self.assertIn("holds 0.50 of what the only one held",
+                      " ".join(text.split()))
+
+    def test_nothing_run_is_a_page_too(self):
+        self.assertIn("Nothing has been run yet", original.render({}))
+
+    def test_what_was_not_run_is_said(self):
+        text = original.render(made_up.results(
+            made_up.result("one_thread", 1)))
+        self.assertIn("Not run: two_threads, two_towers", text)
+
+
 class RowsTest(harness.TestCase):
+
+    def test_all_reduce_has_no_ps_task(self):
+        row = rows.BY_NAME["all_reduce2"]
+        self.assertIn("replication=all_reduce", row.settings(1, 1))
+        self.assertEqual((row.ps, row.rows_per_step()), (0, rows.BATCH))
 
     def test_rows_with_a_limit_use_equal_examples(self):
         for row in rows.ROWS:

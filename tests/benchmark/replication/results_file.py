@@ -15,6 +15,8 @@ FIELDS = frozenset((
     "steps_per_s", "examples_per_s", "evaluation_s", "staleness_mean",
     "staleness_max", "dropped_steps", "loss_curve", "test_curve",
     "foreign_cores", "commit", "muster_version", "date"))
+# Lines of before have it not.
+NEWER_FIELDS = frozenset(("fullest_shard_bytes",))
 
 
 class BadResults(Exception):

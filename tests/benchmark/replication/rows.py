@@ -36,12 +36,17 @@ class Row:
     name: str
     title: str
     workers: int = 0
-    # "async", "sync" or "bounded_staleness"; "" of a single process.
+    # "async", "sync", "bounded_staleness" or "all_reduce"; "" of a single
+    # process.
     mode: str = ""
     # Fields below `replication`.
     replication: tuple = ()
+    # Tasks beside the workers'; in all-reduce there are none.
+    ps: int = 1
     # Of each worker.
     towers: int = 1
+    # Of each worker; 0: its share of the cores.
+    only_threads: int = 0
     # Of the workers' gradients, those that make an update; 0: all. The rows of
     # the others are not trained on, so that there are more updates.
     aggregate: int = 0
@@ -56,13 +61,15 @@ class Row:
     grown: bool = False
     # Its last worker stands still for half of the time.
     straggler: bool = False
+    # It is trained with every seed, also without a limit.
+    every_seed: bool = False
 
     def global_batch(self):
         return BATCH * max(1, self.workers) if self.grown else BATCH
 
     def steps_per_batch(self):
         """Global steps in which the rows of a global batch are used."""
-        one_for_all = self.mode in ("", "sync")
+        one_for_all = self.mode in ("", "sync", "all_reduce")
         return 1 if one_for_all else self.workers
 
     def rows_per_step(self):
@@ -75,13 +82,14 @@ class Row:
 
     def has_seed(self, seed):
         return (seed == SEEDS[0] or self.limit is not None or
-                self.name == "single")
+                self.every_seed or self.name == "single")
 
     def settings(self, epochs, seed):
         """The fields of the TrainingSpec that this row sets."""
         has_curve = seed == SEEDS[0] and self.evaluations > 1
         steps = self.steps(epochs * self.part)
         return [
+            *(["replication=all_reduce"] if self.mode == "all_reduce" else []),
             *["replication." + field for field in self.replication],
             "input.batch_size=0",
             "input.global_batch_size=%d" % self.global_batch(),
@@ -99,7 +107,7 @@ class Row:
 
     def threads(self, cores):
         """Compute threads of each worker."""
-        return max(self.towers, cores // max(1, self.workers), 1)
+        return self.only_threads or max(self.towers, cores // max(1, self.workers), 1)
 
 
 def _sync(workers, aggregate=0):
@@ -165,4 +173,30 @@ ROWS = (
         ASYNC, **_STRAGGLER),
 )
 
-BY_NAME = {row.name: row for row in ROWS}
+
+def _original(name, title, workers=0, mode="", **settings):
+    replication = {"async": ASYNC, "sync": _sync(workers)}.get(mode, ())
+    return Row(name, title, workers, mode, replication, every_seed=True,
+               **settings)
+
+
+# The systems of the original, a page of their own (original.py).
+ORIGINAL = (
+    _original("one_thread", "one device, 1 thread", only_threads=1),
+    _original("two_threads", "one device, 2 threads", only_threads=2),
+    _original("two_towers", "in-graph: 2 towers", towers=2),
+    _original("async1_ps1", "asynchronous", 1, "async"),
+    _original("async2_ps1", "asynchronous", 2, "async"),
+    _original("async4_ps1", "asynchronous", 4, "async"),
+    _original("async2_ps2", "asynchronous", 2, "async", ps=2),
+    _original("sync1_ps1", "synchronous", 1, "sync"),
+    _original("sync2_ps1", "synchronous", 2, "sync"),
+    _original("sync4_ps1", "synchronous", 4, "sync"),
+    _original("sync2_ps2", "synchronous", 2, "sync", ps=2),
+    _original("hybrid2_ps1", "hybrid: asynchronous, 2 towers each", 2, "async",
+              towers=2),
+    _original("all_reduce2", "all-reduce", 2, "all_reduce", ps=0),
+    _original("all_reduce4", "all-reduce", 4, "all_reduce", ps=0),
+)
+
+BY_NAME = {row.name: row for row in ROWS + ORIGINAL}

@@ -160,15 +160,12 @@ class Run:
             start_s = time.time()
             return start_s, self._process(
                 "worker", [*command, "--standalone", every_step])
-        ports = harness.free_ports(1 + self._row.workers)
-        addresses = ["127.0.0.1:%d" % port for port in ports]
         cluster = os.path.join(folder, "cluster.json")
-        with open(cluster, "w", encoding="utf-8") as file:
-            json.dump({"cluster": {"ps": addresses[:1],
-                                   "worker": addresses[1:]}}, file)
-        self._process("ps 0", [
-            os.path.join(self._options.bin_dir, "ps_server", "ps_server"),
-            MAX_WAIT, "--cluster=" + cluster, "--task_index=0"])
+        self._write_cluster(cluster)
+        for index in range(self._row.ps):
+            self._process("ps %d" % index, [
+                os.path.join(self._options.bin_dir, "ps_server", "ps_server"),
+                MAX_WAIT, "--cluster=" + cluster, "--task_index=%d" % index])
         # The chief last: the others are there when it begins.
         for index in range(1, self._row.workers):
             self._process("worker %d" % index, [
@@ -178,6 +175,16 @@ class Run:
         start_s = time.time()
         return start_s, self._process("worker 0", [
             *command, "--cluster=" + cluster, "--task_index=0", every_step])
+
+    def _write_cluster(self, path):
+        count = self._row.ps
+        ports = harness.free_ports(count + self._row.workers)
+        addresses = ["127.0.0.1:%d" % port for port in ports]
+        jobs = {"worker": addresses[count:]}
+        if count:
+            jobs["ps"] = addresses[:count]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"cluster": jobs}, file)
 
     def _wait(self, chief):
         if self._row.straggler:
@@ -201,6 +208,8 @@ class Run:
         pushes = sum(worker["steps"] for worker in result["workers"])
         stale = sum(worker["steps"] * worker["mean_staleness"]
                     for worker in result["workers"])
+        shards = [int(found) for task in self._tasks for found in re.findall(
+            r" ready: tensors=\d+ bytes=(\d+)", task.output)]
         account = re.search(r"staleness_max=(\d+)", self._tasks[0].output)
         return {
             "threads": row.threads(self._cores), "cores": self._cores,
@@ -216,6 +225,7 @@ class Run:
             "staleness_mean": round(stale / max(1, pushes), 4),
             "staleness_max": int(account[1]) if account else 0,
             "dropped_steps": result["dropped_steps"],
+            "fullest_shard_bytes": max(shards, default=0),
             "loss_curve": log.loss_curve(row.rows_per_step()),
             "test_curve": log.test_curve(row.rows_per_step()),
             "foreign_cores": round(foreign_cores, 3),

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+from tests.benchmark.replication import original
 from tests.benchmark.replication import page
 from tests.benchmark.replication import results_file
 from tests.benchmark.replication import rows
@@ -77,9 +78,13 @@ def parse_arguments(argv):
         "a run or the page failed, 2 after a mistake in a flag or a file.",
         allow_abbrev=False)
     parser.add_argument("--rows", type=_list_of(_row_name, "names of rows"),
-                        default=list(rows.BY_NAME), metavar="A,B,...",
+                        metavar="A,B,...",
                         help="rows to train (default: all: %s)" % ", ".join(
-                            rows.BY_NAME))
+                            row.name for row in rows.ROWS))
+    parser.add_argument("--original", action="store_true",
+                        help="the page of the original's systems instead, of "
+                        "the rows %s: original.jsonl and original.md" %
+                        ", ".join(row.name for row in rows.ORIGINAL))
     parser.add_argument("--seeds", type=_list_of(_seed, "seeds above 0"),
                         default=list(rows.SEEDS), metavar="A,B,...",
                         help="of rows with a verdict; others have only seed "
@@ -92,17 +97,22 @@ def parse_arguments(argv):
                         help="train nothing, make the page")
     _add_files(parser)
     options = parser.parse_args(argv)
+    options.report = original if options.original else page
+    name, default = (("original", "original.md") if options.original else
+                     ("results", "README.md"))
+    options.rows = options.rows or [
+        row.name for row in (rows.ORIGINAL if options.original else rows.ROWS)]
+    options.results = options.results or os.path.join(FOLDER, name + ".jsonl")
+    options.page = options.page or os.path.join(FOLDER, default)
     _check_files(parser, options)
     return options
 
 
 def _add_files(parser):
     parser.add_argument("--results", metavar="FILE",
-                        default=os.path.join(FOLDER, "results.jsonl"),
-                        help="lines of finished runs (default: beside "
-                        "study.sh)")
+                        help="lines of finished runs (default: results.jsonl "
+                        "beside study.sh)")
     parser.add_argument("--page", metavar="FILE",
-                        default=os.path.join(FOLDER, "README.md"),
                         help="the page; figures go into its folder (default: "
                         "README.md beside study.sh)")
     parser.add_argument("--training", metavar="FILE",
@@ -214,7 +224,7 @@ def train(options, results, left):
 
 def make_page(options, results):
     """Raises EnvironmentFailure or OSError if it cannot be made."""
-    figures = page.figures(verdicts.Study(results))
+    figures = options.report.figures(verdicts.Study(results))
     if figures:
         python = python_environment.interpreter(REQUIREMENTS)
         done = subprocess.run(
@@ -225,7 +235,7 @@ def make_page(options, results):
         if done.returncode != 0:
             raise OSError("plots.py failed:\n" + done.stdout[-2000:])
     with open(options.page, "w", encoding="utf-8") as file:
-        file.write(page.render(results))
+        file.write(options.report.render(results))
     _say("wrote %s" % options.page)
 
 

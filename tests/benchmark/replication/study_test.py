@@ -46,7 +46,8 @@ class StudyTest(harness.TestCase):
         results = results_file.read(self.path("r.jsonl"))
         self.assertEqual(list(results), [("single", 1), ("sync4_straggler", 1)])
         single, straggler = results.values()
-        self.assertEqual(set(single), results_file.FIELDS)
+        self.assertEqual(set(single),
+                         results_file.FIELDS | results_file.NEWER_FIELDS)
         self.assertEqual((single["steps"], single["examples"]), (23, 23 * 128))
         self.assertEqual([point["step"] for point in single["test_curve"]],
                          [5, 10, 15, 20, 23])
@@ -82,9 +83,23 @@ class StudyTest(harness.TestCase):
                 sizes[name] = os.path.getsize(self.path(name))
                 with open(self.path(name), encoding="utf-8") as file:
                     self.assertIn("test accuracy", file.read())
-        self.assertEqual(len(sizes), 6)
-        self.assertEqual(self.page().count(".svg)"), 6)
+        self.assertEqual(len(sizes), 5)
+        self.assertEqual(self.page().count(".svg)"), 5)
         self.assertLess(sum(sizes.values()), MOST_BYTES, sizes)
+
+    def test_the_page_of_the_original_has_ps_tasks_as_its_rows_say(self):
+        code, output = self.small("--original",
+                                  "--rows=sync2_ps2,all_reduce2")
+        self.assertEqual(code, 0, output)
+        results = results_file.read(self.path("r.jsonl"))
+        self.assertEqual(
+            [result["workers"] for result in results.values()], [2, 2])
+        for result in results.values():
+            self.assertGreater(result["fullest_shard_bytes"], 0)
+        self.assertIn("| synchronous, 2 workers, 2 ps |", self.page())
+        self.assertIn("(original.svg)", self.page())
+        with open(self.path("original.svg"), encoding="utf-8") as file:
+            self.assertIn("all-reduce, 2 workers", file.read())
 
     def test_a_run_that_fails_is_told_and_not_kept(self):
         code, output = self.small("--set=optimizer.adagrad=nothing",

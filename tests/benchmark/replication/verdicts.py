@@ -116,8 +116,9 @@ def _short(value):
     return digits[:12] + dash + rest
 
 
-def doubts(study):
-    """Sentences about what makes the figures doubtful; empty if nothing."""
+def doubts(study, wanted):
+    """Sentences about what makes the figures doubtful; empty if nothing.
+    `wanted`: the rows that there should be."""
     found = []
     noisy = [(name, seed, run["foreign_cores"])
              for name, runs in study.by_row.items()
@@ -139,7 +140,7 @@ def doubts(study):
     if other != [rows.TRAINING]:
         found.append("This is not the study, but a trial of its script: %s." %
                      ", ".join(other))
-    missing = [row.name for row in rows.ROWS if not study.has(row.name)]
+    missing = [row.name for row in wanted if not study.has(row.name)]
     if missing:
         found.append("Not run: %s." % ", ".join(missing))
     return found
