@@ -12,13 +12,15 @@ import argparse
 import os
 import sys
 
-from benchmark import (data_plane, figures, input_pipeline, large, modes,
-                       processes, quiet, report, resnet20, saves, start,
+from benchmark import (data_plane, figures, input_pipeline, large, links,
+                       modes, processes, quiet, report, resnet20, saves, start,
                        targets_table, timeline, training)
 
 PARTS = (data_plane.PART, data_plane.GRID_PART, data_plane.OPTIMIZER_PART,
          data_plane.SIZE_PART, large.PART, training.PART, modes.PART,
          resnet20.PART, start.PART)
+# Only where it is named.
+ON_DEMAND = (links.PART,)
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -37,8 +39,9 @@ def parse_arguments(argv):
     parser.add_argument("--quick", action="store_true",
                         help="one round of short bursts, fewer figures: does "
                         "it work?")
-    parser.add_argument("--only", choices=PARTS, action="append",
-                        help="this part; may be repeated (default: all)")
+    parser.add_argument("--only", choices=PARTS + ON_DEMAND,
+                        action="append", help="this part; may be repeated "
+                        "(default: all but %s)" % ", ".join(ON_DEMAND))
     parser.add_argument("--rounds", type=positive, metavar="N",
                         help="measurements of each figure (default 3; quick 1)")
     parser.add_argument("--steps", type=positive, metavar="S",
@@ -126,6 +129,8 @@ def all_figures(options):
     found += training.figures(training.Training(options), plane)
     if modes.PART in options.only:
         found += modes.figures(options)
+    if links.PART in options.only:
+        found += links.figures(options)
     if resnet20.PART in options.only:
         found += resnet20.figures(options)
     found += start.figures(options)
