@@ -35,10 +35,11 @@
 #include "tests/benchmark/data_plane/shards.h"
 #include "tests/benchmark/data_plane/workload.h"
 
-ABSL_FLAG(std::string, figure, "",
-          "apply, grpc_frames, hand_off_parked, hand_off_spinning, memcpy, "
-          "plain_rpc, push, push_in_place, push_pull, raw_tcp, to_device or "
-          "to_host (of a GPU).");
+ABSL_FLAG(
+    std::string, figure, "",
+    "all_reduce, apply, grpc_frames, hand_off_parked, hand_off_spinning, "
+    "memcpy, plain_rpc, push, push_in_place, push_pull, raw_tcp, to_device "
+    "or to_host (of a GPU).");
 ABSL_FLAG(int64_t, bytes, 13107200, "float32 bytes of all tensors, one way.");
 ABSL_FLAG(int, tensors, 8, "Tensors that they are cut into (push...).");
 ABSL_FLAG(int, workers, 1, "Workers at the same time (push...).");
@@ -85,6 +86,8 @@ struct Figure {
   MakeFunction make;
   // Takes --workers, --shards, --tensors and --link.
   bool has_shards = false;
+  // A step is one of all workers together.
+  bool is_together = false;
 };
 
 const std::map<std::string, Figure>& Figures() {
@@ -113,6 +116,11 @@ const std::map<std::string, Figure>& Figures() {
           return MakeParameterSteps(options, StepKind::kPushAndPull);
         },
         /*has_shards=*/true}},
+      {"all_reduce",
+       {[](const WorkloadOptions& options) {
+          return MakeParameterSteps(options, StepKind::kAllReduce);
+        },
+        /*has_shards=*/true, /*is_together=*/true}},
       {"to_device", {[](const WorkloadOptions& options) {
          return MakeDeviceCopy(options, CopyTo::kDevice);
        }}},
@@ -205,7 +213,8 @@ void Print(const std::string& name, const Figure& figure,
       R"("cpu_s": %.6g, "min_s": %.6g, "median_s": %.6g, "p99_s": %.6g, )"
       R"("max_s": %.6g})",
       burst.step_s.size(), bytes_per_step,
-      static_cast<double>(bytes_per_step) * options.workers / median_s,
+      static_cast<double>(bytes_per_step) *
+          (figure.is_together ? 1 : options.workers) / median_s,
       burst.cpu_s / static_cast<double>(burst.step_s.size()),
       burst.step_s.front(), median_s, burst.Quantile(0.99),
       burst.step_s.back());
@@ -228,8 +237,10 @@ absl::Status Measure(const std::string& name, const Figure& figure,
   RETURN_IF_ERROR(CheckRange("min_steps", burst_options.min_steps, 1, 1000000));
   ASSIGN_OR_RETURN(const std::unique_ptr<Workload> workload,
                    figure.make(options));
-  ASSIGN_OR_RETURN(const Burst burst,
-                   RunBurst(burst_options, options.workers, workload.get()));
+  ASSIGN_OR_RETURN(
+      const Burst burst,
+      RunBurst(burst_options, figure.is_together ? 1 : options.workers,
+               workload.get()));
   Print(name, figure, options, *workload, burst);
   return absl::OkStatus();
 }

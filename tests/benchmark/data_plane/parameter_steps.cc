@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -139,11 +140,12 @@ class BareWorker {
     return absl::OkStatus();
   }
 
-  absl::Status LoadModel(const std::string& optimizer, PullMode pull) {
+  absl::Status LoadModel(const std::string& optimizer,
+                         const ReplicationSpec& replication) {
     ModelDefinition definition;
     definition.fingerprint = 1;
     definition.optimizer.set_name(optimizer);
-    definition.replication.mutable_async()->set_pull(pull);
+    definition.replication = replication;
     return client_->chief().LoadModel(definition, parameters_.Views());
   }
 
@@ -156,7 +158,20 @@ class BareWorker {
     return client_->PullVersions().status();
   }
 
-  absl::Status Pull() { return client_->PullAndWait(parameters_.Into()); }
+  absl::Status Pull(const StepToken& token = {}) {
+    return client_->PullAndWait(parameters_.Into(), token);
+  }
+
+  absl::Status PushInRound(int64_t round) {
+    return client_->PushAndWait(++step_, gradients_.Views(), round).status();
+  }
+  // Of the last push.
+  ChosenStep Chosen() const {
+    ChosenStep chosen;
+    *chosen.mutable_sender() = sender_;
+    chosen.set_step(step_);
+    return chosen;
+  }
 
   // In one round trip.
   absl::Status PushPull() {
@@ -187,6 +202,16 @@ class BareWorker {
   std::unique_ptr<ParameterClient> client_;
 };
 
+ReplicationSpec ReplicationOf(StepKind kind) {
+  ReplicationSpec replication;
+  if (kind == StepKind::kAllReduce) {
+    replication.mutable_sync();
+  } else if (kind == StepKind::kPushInPlace) {
+    replication.mutable_async()->set_pull(IN_PLACE);
+  }
+  return replication;
+}
+
 class ParameterSteps : public Workload {
  public:
   ParameterSteps(const WorkloadOptions& options, StepKind kind,
@@ -202,16 +227,19 @@ class ParameterSteps : public Workload {
           std::make_unique<BareWorker>(i, options_, codec, shards_.get()));
       RETURN_IF_ERROR(workers_[i]->SayHello(model));
     }
-    const bool in_place = kind_ == StepKind::kPushInPlace;
-    RETURN_IF_ERROR(workers_[0]->LoadModel(options_.optimizer,
-                                           in_place ? IN_PLACE : CONSISTENT));
+    RETURN_IF_ERROR(
+        workers_[0]->LoadModel(options_.optimizer, ReplicationOf(kind_)));
+    token_.set_round(1);
     for (auto& worker : workers_) {
-      RETURN_IF_ERROR(in_place ? worker->MapParameters() : worker->Pull());
+      RETURN_IF_ERROR(kind_ == StepKind::kPushInPlace ? worker->MapParameters()
+                      : kind_ == StepKind::kAllReduce ? worker->Pull(token_)
+                                                      : worker->Pull());
     }
     return absl::OkStatus();
   }
 
   absl::Status Step(int worker) override {
+    if (kind_ == StepKind::kAllReduce) return AllReduce();
     if (kind_ == StepKind::kPushAndPull) return workers_[worker]->PushPull();
     return workers_[worker]->Push();
   }
@@ -225,15 +253,44 @@ class ParameterSteps : public Workload {
   }
 
   int64_t bytes_per_step() const override {
-    return options_.bytes * (kind_ == StepKind::kPush ? 1 : 2);
+    return options_.bytes *
+           (kind_ == StepKind::kPush || kind_ == StepKind::kAllReduce ? 1 : 2);
   }
   std::vector<pid_t> processes() const override { return shards_->processes(); }
 
  private:
+  // One round of all workers, each on a thread of its own: what ps task 0 says
+  // of it is known here.
+  absl::Status AllReduce() {
+    const int64_t round = token_.round();
+    RETURN_IF_ERROR(ForEachWorker(
+        [round](BareWorker* worker) { return worker->PushInRound(round); }));
+    token_.set_round(round + 1);
+    token_.clear_chosen();
+    for (const auto& worker : workers_) *token_.add_chosen() = worker->Chosen();
+    return ForEachWorker(
+        [this](BareWorker* worker) { return worker->Pull(token_); });
+  }
+
+  template <typename Do>
+  absl::Status ForEachWorker(const Do& act) {
+    std::vector<absl::Status> ends(workers_.size());
+    std::vector<std::thread> threads;
+    for (size_t i = 1; i < workers_.size(); ++i) {
+      threads.emplace_back([&, i] { ends[i] = act(workers_[i].get()); });
+    }
+    ends[0] = act(workers_[0].get());
+    for (std::thread& thread : threads) thread.join();
+    for (const absl::Status& end : ends) RETURN_IF_ERROR(end);
+    return absl::OkStatus();
+  }
+
   const WorkloadOptions options_;
   const StepKind kind_;
   const std::unique_ptr<Shards> shards_;
   std::vector<std::unique_ptr<BareWorker>> workers_;
+  // Of the next round, in kAllReduce.
+  StepToken token_;
 };
 
 }  // namespace

@@ -8,11 +8,13 @@
 
 namespace muster {
 
-enum class StepKind { kPush, kPushAndPull, kPushInPlace };
+enum class StepKind { kPush, kPushAndPull, kPushInPlace, kAllReduce };
 
 // Steps of workers without a model: each pushes all gradients through its
 // ParameterClient to real shards, which apply them, and pulls all parameters,
-// or only pushes, or has the parameters in place.
+// or only pushes, or has the parameters in place. In kAllReduce a step is one
+// round of all `workers`: every shard applies the mean of their gradients, and
+// each pulls what came of it.
 absl::StatusOr<std::unique_ptr<Workload>> MakeParameterSteps(
     const WorkloadOptions& options, StepKind kind);
 
