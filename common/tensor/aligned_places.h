@@ -20,11 +20,19 @@ class AlignedPlaces {
     return begin;
   }
 
+  // The same of a piece that others may map alone: it begins where a page does.
+  int64_t AddAtPage(int64_t size_bytes) {
+    size_bytes_ = (size_bytes_ + kPageBytes - 1) / kPageBytes * kPageBytes;
+    return Add(size_bytes);
+  }
+
   // The size of all that was added.
   int64_t size_bytes() const { return size_bytes_; }
 
  private:
   static constexpr int64_t kAlignment = AlignedBuffer::kAlignment;
+  // The largest page of machines that are in use; those of most are smaller.
+  static constexpr int64_t kPageBytes = int64_t{64} << 10;
 
   int64_t size_bytes_ = 0;
 };

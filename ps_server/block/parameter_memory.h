@@ -13,7 +13,8 @@ namespace muster {
 
 // The memory of a shard's parameters, without their slots: tensor after tensor
 // as they were defined, each begun at the next multiple of
-// AlignedBuffer::kAlignment. Other processes may read it if it is shared.
+// AlignedBuffer::kAlignment, or, a piece of one, of a page
+// (AlignedPlaces::AddAtPage). Other processes may read it if it is shared.
 class ParameterMemory {
  public:
   // Memory of this process alone, zeroed; null if the machine has none left.

@@ -168,7 +168,10 @@ absl::StatusOr<TensorTable> TensorTable::Create(
   std::vector<int64_t> begins;
   std::vector<int64_t> slot_begins;
   for (const TensorDef& def : defs) {
-    begins.push_back(places.Add(HeldElements(def) * sizeof(float)));
+    // A worker that reads in place joins the pieces of a tensor.
+    const int64_t size_bytes = HeldElements(def) * sizeof(float);
+    begins.push_back(def.has_extent() ? places.AddAtPage(size_bytes)
+                                      : places.Add(size_bytes));
     slot_begins.push_back(
         slot_places.Add(SlotMemoryBytes(def, slots_of(def).size())));
   }

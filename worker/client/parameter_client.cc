@@ -8,6 +8,7 @@
 #include "common/rpc/deadline.h"
 #include "common/tensor/aligned_places.h"
 #include "worker/client/call_status.h"
+#include "worker/client/joined_pieces.h"
 #include "worker/client/transfer_plan.h"
 
 namespace muster {
@@ -39,22 +40,52 @@ std::string PushName(int64_t step) {
   return absl::StrCat("push of step ", step);
 }
 
-// Where each shard begins each of its tensors, which are whole, and what all
-// take.
+// Where each shard begins each of its tensors or pieces, and what all take.
 struct ShardPlaces {
-  std::vector<int64_t> begins;        // by tensor
-  std::vector<AlignedPlaces> places;  // by ps task
+  std::vector<std::vector<int64_t>> begins;  // by tensor and extent
+  std::vector<AlignedPlaces> places;         // by ps task
 };
 
 ShardPlaces PlaceOnShards(const ClientModel& model, int num_shards) {
   ShardPlaces placed;
   placed.places.resize(num_shards);
+  placed.begins.resize(model.tensors.size());
   for (size_t i = 0; i < model.tensors.size(); ++i) {
     const int tensor = static_cast<int>(i);
-    placed.begins.push_back(placed.places[model.placement[i].front().ps].Add(
-        model.TensorBytes(tensor)));
+    const int64_t elements = model.NumElements(tensor, "");
+    const int64_t element_bytes = model.ElementBytes(tensor, "");
+    for (const TensorExtent& extent : model.placement[i]) {
+      AlignedPlaces& places = placed.places[extent.ps];
+      const int64_t size_bytes = extent.length * element_bytes;
+      placed.begins[i].push_back(extent.IsAllOf(elements)
+                                     ? places.Add(size_bytes)
+                                     : places.AddAtPage(size_bytes));
+    }
   }
   return placed;
+}
+
+// The values of a tensor in the memory of its shards; joined if it is in
+// pieces, and then that is added to `in_place`, too. Errors: JoinPieces'.
+absl::Status AddValues(const ClientModel& model, int tensor,
+                       absl::Span<const int64_t> begins,
+                       ParametersInPlace* in_place) {
+  std::vector<TensorView> pieces;
+  for (size_t i = 0; i < begins.size(); ++i) {
+    const TensorExtent& extent = model.placement[tensor][i];
+    pieces.push_back({in_place->memory[extent.ps].get() + begins[i],
+                      extent.length * model.ElementBytes(tensor, "")});
+  }
+  if (pieces.size() == 1) {
+    in_place->values.push_back(pieces.front());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::shared_ptr<const char>> joined = JoinPieces(pieces);
+  RETURN_IF_ERROR(Annotate(
+      joined.status(), absl::StrCat("'", model.tensors[tensor].name(), "'")));
+  in_place->values.push_back({joined->get(), model.TensorBytes(tensor)});
+  in_place->joined.push_back(*std::move(joined));
+  return absl::OkStatus();
 }
 
 // The version on the only shard; 0 if it has nothing.
@@ -247,7 +278,6 @@ absl::StatusOr<PushResult> ParameterClient::PushAndWait(
 absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters(
     InPlaceOrder order) {
   const std::shared_ptr<const ClientModel> model = shards_.model();
-  RETURN_IF_ERROR(Annotate(model->CheckIsWhole(), "map the parameters"));
   const ShardPlaces placed = PlaceOnShards(*model, shards_.size());
   ParametersInPlace in_place;
   in_place.memory.resize(shards_.size());
@@ -261,10 +291,9 @@ absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters(
     in_place.memory[shard] = *std::move(memory);
   }
   for (size_t i = 0; i < model->tensors.size(); ++i) {
-    in_place.values.push_back(
-        {in_place.memory[model->placement[i].front().ps].get() +
-             placed.begins[i],
-         model->TensorBytes(static_cast<int>(i))});
+    RETURN_IF_ERROR(Annotate(
+        AddValues(*model, static_cast<int>(i), placed.begins[i], &in_place),
+        "map the parameters"));
   }
   if (order == InPlaceOrder::kNone) RETURN_IF_ERROR(shards_.SetInPlace(model));
   return in_place;

@@ -45,6 +45,8 @@ struct ParametersInPlace {
   // The memory that they are in, held, by ps task; null for one without
   // tensors.
   std::vector<std::shared_ptr<const char>> memory;
+  // Those of tensors in pieces.
+  std::vector<std::shared_ptr<const char>> joined;
 };
 
 // One worker's view of the parameters on all ps tasks: pulls them into and
@@ -132,9 +134,9 @@ class ParameterClient {
   // Parameters in place (asynchronous replication, pull: IN_PLACE, or
   // synchronous): where the shards keep them, for steps that read them there
   // from now until SetModel or SetEpoch. May block for seconds.
-  // Errors: FailedPrecondition (also if a tensor is in pieces), Unimplemented,
-  // PermissionDenied and InvalidArgument if some shard's cannot be read so;
-  // Aborted (fenced); others may be transient.
+  // Errors: FailedPrecondition, Unimplemented, PermissionDenied and
+  // InvalidArgument if some shard's cannot be read so; Aborted (fenced); others
+  // may be transient.
   absl::StatusOr<ParametersInPlace> MapParameters(
       InPlaceOrder order = InPlaceOrder::kNone);
   // `holder` has the parameters from now on (DeviceParameters), until the next

@@ -168,14 +168,9 @@ std::vector<int64_t> Push::OldestVersions() const {
 std::shared_ptr<const PulledVersions> Push::NewVersions() const {
   if (options_.into.empty() && !options_.model->in_place) return nullptr;
   auto versions = std::make_shared<PulledVersions>();
-  const TransferPlan& plan = options_.model->plan;
   versions->model = options_.model;
-  versions->bytes = BytesOnTheWay(plan, PartsOf::kPush, options_.values_codec);
-  versions->others_bytes =
-      BytesOnTheWay(plan, PartsOf::kPush, options_.values_codec,
-                    /*except=*/options_.model->own_shard);
-  versions->float32_bytes =
-      BytesOnTheWay(plan, PartsOf::kPush, /*codec=*/nullptr);
+  // In place no value came.
+  if (!options_.model->in_place) CountBytes(versions.get());
   // Frozen parts stay what they were.
   versions->parts = options_.versions;
   ForEachPushed([&](int shard, int part) {
@@ -183,6 +178,16 @@ std::shared_ptr<const PulledVersions> Push::NewVersions() const {
     versions->parts[shard][part] = times_[shard][part].new_version;
   });
   return versions;
+}
+
+void Push::CountBytes(PulledVersions* versions) const {
+  const TransferPlan& plan = options_.model->plan;
+  versions->bytes = BytesOnTheWay(plan, PartsOf::kPush, options_.values_codec);
+  versions->others_bytes =
+      BytesOnTheWay(plan, PartsOf::kPush, options_.values_codec,
+                    /*except=*/options_.model->own_shard);
+  versions->float32_bytes =
+      BytesOnTheWay(plan, PartsOf::kPush, /*codec=*/nullptr);
 }
 
 void Push::Count(const TransferWindow::Send& send, const PushReply& reply) {

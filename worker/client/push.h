@@ -171,6 +171,8 @@ class Push {
   // Null if the new values were not asked for, and are not read in place.
   std::shared_ptr<const PulledVersions> NewVersions() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The bytes of the values that the answers have brought.
+  void CountBytes(PulledVersions* versions) const;
 
   // Constant after Start.
   const Options options_;

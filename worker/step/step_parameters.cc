@@ -120,7 +120,6 @@ void StepParameters::Bring(std::shared_ptr<const PulledVersions> versions) {
 }
 
 void StepParameters::CountBytes(const PulledVersions& versions) {
-  if (is_in_place()) return;
   received_bytes_ += versions.bytes;
   others_bytes_ += versions.others_bytes;
   float32_bytes_ += versions.float32_bytes;

@@ -303,11 +303,11 @@ void WorkerTask::CreateExchange(bool changes_gradients) {
   options.clock = options_.clock;
   options.update = update_;
   options.replication = training.replication();
-  // A device copies from the worker's own memory faster, a codec changes
-  // values, and all-reduce counts what it receives.
+  // A device copies from the worker's own memory faster, and a codec changes
+  // values.
   options.reads_rounds_in_place =
       opened_.towers.front().backend->streams() == nullptr &&
-      training.pull().codec().empty() && !options_.cluster.is_all_reduce();
+      training.pull().codec().empty();
   // In one process the shard would take the cores that still compute.
   options.may_push_early = !options_.cluster.empty() && !changes_gradients;
   options.hooks_read_parameters =

@@ -21,6 +21,14 @@ TEST(AlignedPlacesTest, BeginsEachPieceAtTheNextMultipleOfTheAlignment) {
   EXPECT_EQ(places.size_bytes(), 256);
 }
 
+TEST(AlignedPlacesTest, APieceToBeMappedBeginsAtAPage) {
+  AlignedPlaces places;
+  EXPECT_EQ(places.AddAtPage(3), 0);
+  EXPECT_EQ(places.AddAtPage(100), 65536);
+  EXPECT_EQ(places.Add(1), 65536 + 128);
+  EXPECT_EQ(places.size_bytes(), 65536 + 192);
+}
+
 TEST(PlaceSpansTest, AreApartAndZero) {
   AlignedBuffer memory;
   const std::vector<absl::Span<float>> spans =

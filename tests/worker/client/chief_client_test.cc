@@ -198,14 +198,6 @@ TEST_F(CutTensorTest, UpdateCountsAreCutByBlocks) {
   EXPECT_EQ(records_[0].loaded, Slices({{4, 6}}));
 }
 
-TEST_F(CutTensorTest, HasNoPlaceThatIsReadAsOne) {
-  EXPECT_THAT(client_->MapParameters(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("map the parameters: 'tensor1' is in pieces "
-                                 "on the ps tasks; placement.partition.none {} "
-                                 "keeps them whole")));
-}
-
 TEST_F(CutTensorTest, IsNotHeldByADevice) {
   options_.ps_names.resize(1);
   std::vector<std::unique_ptr<ParameterLink>> links;

@@ -39,6 +39,7 @@ class ParametersInPlaceTest : public testing::TestWithParam<LinkKind> {
       start_.emplace_back(size, kStart);
       gradients_.emplace_back(size, -1.0f);
     }
+    placement_ = PlaceWhole(tensors_, {0, 1, 1, 0}).value();
     for (int i = 0; i < kShards; ++i) {
       ShardServer::Options options;
       options.shard.incarnation = kPsIncarnation;
@@ -60,9 +61,7 @@ class ParametersInPlaceTest : public testing::TestWithParam<LinkKind> {
           std::make_unique<ForwardingParameterLink>(&shards_[i]->link()));
     }
     auto client = std::make_unique<ParameterClient>(options, std::move(links));
-    EXPECT_THAT(
-        client->SetModel(tensors_, PlaceWhole(tensors_, {0, 1, 1, 0}).value()),
-        IsOk());
+    EXPECT_THAT(client->SetModel(tensors_, placement_), IsOk());
     for (int i = 0; i < kShards; ++i) {
       EXPECT_THAT(AwaitReply<HelloReply>([&](auto done) {
                     client->Hello(i, MakeHello(options.sender), done);
@@ -106,6 +105,7 @@ class ParametersInPlaceTest : public testing::TestWithParam<LinkKind> {
 
   const MonotonicClock clock_{};
   std::vector<TensorDef> tensors_;
+  Placement placement_;
   Values start_;
   Values gradients_;
   std::vector<std::unique_ptr<LinkedShard>> shards_;
@@ -151,6 +151,26 @@ TEST_P(MappedTest, EveryPushIsSeenAtOnceByAllWorkers) {
   ASSERT_THAT(client_->PushAndWait(1, Views(gradients_)), IsOk());
   ExpectAll(*mine, kStart + 1);
   ExpectAll(*others, kStart + 1);
+}
+
+TEST_P(MappedTest, ATensorInPiecesIsReadAsOne) {
+  placement_[1] = {{1, 0, kBlockElements}, {0, kBlockElements, 5}};
+  client_ = Connect(0);
+  for (int64_t i = 0; i < kBlockElements + 5; ++i) {
+    start_[1][i] = static_cast<float>(i);
+  }
+  ASSERT_THAT(Load(IN_PLACE), IsOk());
+  const auto mine = client_->MapParameters();
+  ASSERT_THAT(mine, IsOk());
+  ASSERT_THAT(client_->PullVersions(), IsOk());
+  ASSERT_THAT(client_->PushAndWait(1, Views(gradients_)), IsOk());
+  for (float& value : start_[1]) value += 1;
+  const TensorView& view = mine->values[1];
+  const auto* const values = reinterpret_cast<const float*>(view.data);
+  EXPECT_EQ(std::vector<float>(values, values + kBlockElements + 5), start_[1]);
+  // Its neighbours are where they should be.
+  EXPECT_EQ(*reinterpret_cast<const float*>(mine->values[2].data), kStart + 1);
+  EXPECT_EQ(*reinterpret_cast<const float*>(mine->values[3].data), kStart + 1);
 }
 
 // The values that a step reads are those that the push before was answered for.

@@ -77,7 +77,7 @@ TEST_F(InPlaceParametersTest, ByRoundAStepWaitsForThemAndTheyAreNotCopied) {
   ASSERT_THAT(parameters_->Finish(), IsOk());
   EXPECT_EQ(bias(), memory->as<float>() + 2 * kClasses);
   EXPECT_EQ(*own_bias(), 0);
-  EXPECT_EQ(parameters_->received_bytes(), 0);
+  EXPECT_EQ(parameters_->received_bytes(), kElements * sizeof(float));
 }
 
 TEST_F(InPlaceParametersTest, ArePulledWhereTheyCannotBeMapped) {
