@@ -22,6 +22,9 @@ namespace {
 constexpr char kFirstLine[] =
     "# A Muster checkpoint; the fields are those of checkpoint.proto.\n";
 
+// The deepest message in it has 4 levels.
+constexpr int kMaxDepth = 32;
+
 // Every format from 2 on ends with this line, so that a damaged text is not
 // taken for one of a newer format.
 constexpr int kFirstFormatWithTrailer = 2;
@@ -110,6 +113,7 @@ absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text) {
   parser.RecordErrorsTo(&error);
   // So that the version of a newer one can be named.
   parser.AllowUnknownField(true);
+  parser.SetRecursionLimit(kMaxDepth);
   if (!parser.ParseFromString(std::string(text), &manifest)) {
     return absl::DataLossError(absl::StrCat("not a manifest: ", error.text()));
   }

@@ -63,6 +63,13 @@ TEST(ManifestTest, NamesANewerFormat) {
 }
 
 // The CRC of its manifests covers the positions of then.
+// Each level would take some of the stack.
+TEST(ManifestTest, DeepNestingIsDamage) {
+  std::string text;
+  for (int i = 0; i < 1000000; ++i) text += "a{";
+  EXPECT_THAT(ParseManifest(text), StatusIs(absl::StatusCode::kDataLoss));
+}
+
 TEST(ManifestTest, ReadsTheFormatWhosePositionsAreSteps) {
   CheckpointManifest manifest = ExampleManifest(4);
   manifest.add_workers()->set_data_position(7);
