@@ -198,7 +198,7 @@ check_patterns() {
   local bad=0 mains='(ps_server|worker)/main\.cc'
   forbid 'environment read outside main.cc' '\bgetenv\(' "$mains" || bad=1
   forbid 'flag read outside main.cc' 'absl::GetFlag\(' \
-    "$mains|worker/task/saved_model_flags\.cc" || bad=1
+    "$mains|worker/saved/saved_model_flags\.cc" || bad=1
   forbid 'std::mutex (use absl::Mutex)' \
     'std::(mutex|shared_mutex|condition_variable)\b' \
     '(worker/client/link/timer_queue|common/base/monotonic_wait)[^:]*' || bad=1
