@@ -49,6 +49,24 @@ TEST_F(EnsembleMemberTest, EachHasTheTrainingThatItsFolderKeeps) {
   EXPECT_EQ((*members)[1].training.seed(), 5);
 }
 
+// With every override and default, and as it was before it was fitted.
+TEST_F(EnsembleMemberTest, ATrainingKeepsItselfInItsFolder) {
+  WriteClasses();
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"stop.steps=3", "seed=4"},
+        {"stop.steps=3", "replication.sync.min_replicas=1",
+         "optimizer.momentum.learning_rate=0.1",
+         "optimizer.schedule.name=cosine", "optimizer.schedule.alpha=0.1"},
+        {"stop.epochs=1", "evaluation.every_steps=2", "input.threads=2",
+         "model.output.l2=0.1", "input.shuffle=false"}}) {
+    const EnsembleMember member = Trained("a", kClassifier, more);
+    const auto found = ReadMembers({member.train_dir}, "", {});
+    ASSERT_THAT(found, IsOk());
+    EXPECT_EQ((*found)[0].training.DebugString(),
+              member.training.DebugString());
+  }
+}
+
 TEST_F(EnsembleMemberTest, AGivenTrainingIsForThoseThatKeepNone) {
   const std::string a = NewTrainDir("a"), b = NewTrainDir("b");
   Keep(a, kRegression);
