@@ -198,7 +198,7 @@ check_patterns() {
   local bad=0 mains='(ps_server|worker)/main\.cc'
   forbid 'environment read outside main.cc' '\bgetenv\(' "$mains" || bad=1
   forbid 'flag read outside main.cc' 'absl::GetFlag\(' \
-    "$mains|worker/task/saved_model_flags\.cc" || bad=1
+    "$mains|worker/saved/saved_model_flags\.cc" || bad=1
   forbid 'std::mutex (use absl::Mutex)' \
     'std::(mutex|shared_mutex|condition_variable)\b' \
     '(worker/client/link/timer_queue|common/base/monotonic_wait)[^:]*' || bad=1
@@ -239,7 +239,7 @@ check_readme() {
   fi
   help=$(
     for program in bazel-bin/ps_server/ps_server bazel-bin/worker/worker \
-      "scripts/muster sweep" scripts/*.sh; do
+      "scripts/muster sweep" "scripts/muster ensemble" scripts/*.sh; do
       # A verb is a word of its own.
       $program --help && continue
       echo "check.sh: $program --help failed" >&2

@@ -34,6 +34,7 @@ _WORKER = [
     ["worker/session", "worker/training"],
     ["worker/checkpoint", "worker/step"],
     ["worker/ctl", "worker/task"],
+    ["worker/saved"],
     ["worker"],
 ]
 

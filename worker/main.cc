@@ -37,12 +37,13 @@
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/ctl/retired_flags.h"
 #include "worker/input/input_threads.h"
+#include "worker/saved/ensemble_member.h"
+#include "worker/saved/saved_model_flags.h"
+#include "worker/saved/saved_run.h"
 #include "worker/session/session_messages.h"
 #include "worker/task/compute_cores.h"
 #include "worker/task/evaluator_task.h"
 #include "worker/task/printing.h"
-#include "worker/task/saved_model_flags.h"
-#include "worker/task/saved_run.h"
 #include "worker/task/worker_options.h"
 #include "worker/tower/device_names.h"
 #include "worker/training/replication_settings.h"
@@ -176,7 +177,8 @@ CommandLineOptions DescribeCommandLine() {
        {"cluster", "ps_hosts", "worker_hosts", "job_name", "task_index",
         "standalone"}},
       {"Training", {"training", "set", "train_dir"}},
-      {"Using a model", {"evaluate", "predict", "output", "predict_values"}},
+      {"Using a model",
+       {"evaluate", "predict", "ensemble", "output", "predict_values"}},
       {"Checkpoints",
        {"init_from", "init_from_map", "init_from_partial", "inspect_checkpoint",
         "diff_with", "export_to"}},
@@ -387,12 +389,15 @@ void SayHello(const ResolvedCluster& cluster, const TrainingSpec& training,
                cluster.source, training.model().name(), compute_threads);
 }
 
+absl::Status CheckNoProfile(const char* who) {
+  if (absl::GetFlag(FLAGS_profile_steps) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--profile_steps: ", who, " takes no steps; give it to a worker"));
+}
+
 // The flags that steps and several towers alone have.
 absl::Status CheckNoStepFlags(const char* who) {
-  if (absl::GetFlag(FLAGS_profile_steps) > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--profile_steps: ", who, " takes no steps; give it to a worker"));
-  }
+  RETURN_IF_ERROR(CheckNoProfile(who));
   if (absl::GetFlag(FLAGS_devices).empty() &&
       absl::GetFlag(FLAGS_num_devices) == 0) {
     return absl::OkStatus();
@@ -401,12 +406,15 @@ absl::Status CheckNoStepFlags(const char* who) {
       "--devices and --num_devices: ", who, " has one; use --device"));
 }
 
+// Without members the model is that of --training.
 absl::StatusOr<SavedRunOptions> MakeSavedRunOptions(
     const ResolvedCluster& cluster, const TrainingSpec& training,
-    const CommandLine& command_line) {
+    std::vector<EnsembleMember> members, const CommandLine& command_line) {
   SavedRunOptions options;
   RETURN_IF_ERROR(ReadSavedModelFlags(&options));
-  RETURN_IF_ERROR(CheckNoStepFlags("a trained model"));
+  RETURN_IF_ERROR(members.empty() ? CheckNoStepFlags("a trained model")
+                                  : CheckNoProfile("an ensemble"));
+  options.members = std::move(members);
   options.model.training = training;
   options.model.log_device_placement =
       absl::GetFlag(FLAGS_log_device_placement);
@@ -421,14 +429,31 @@ absl::StatusOr<SavedRunOptions> MakeSavedRunOptions(
 
 // --evaluate and --predict.
 int RunSavedModel(const ResolvedCluster& cluster, const TrainingSpec& training,
+                  std::vector<EnsembleMember> members,
                   const CommandLine& command_line) {
-  auto options = MakeSavedRunOptions(cluster, training, command_line);
+  auto options =
+      MakeSavedRunOptions(cluster, training, std::move(members), command_line);
   if (!options.ok()) return Fail(options.status());
   const absl::StatusOr<int> ended = UseSavedModel(*std::move(options));
   if (ended.ok()) return *ended;
   const int exit_code = Fail(ended.status());
   return absl::IsFailedPrecondition(ended.status()) ? int{kExitBadCheckpoint}
                                                     : exit_code;
+}
+
+int RunEnsemble(const ResolvedCluster& cluster,
+                const CommandLine& command_line) {
+  if (!(absl::GetFlag(FLAGS_train_dir) + absl::GetFlag(FLAGS_init_from))
+           .empty()) {
+    return Fail(absl::InvalidArgumentError(
+        "--train_dir and --init_from: --ensemble names the models; leave them "
+        "out"));
+  }
+  auto members = ReadEnsembleFlag(absl::GetFlag(FLAGS_training),
+                                  Repeated(command_line, "set"));
+  if (!members.ok()) return Fail(members.status());
+  const TrainingSpec training = members->front().training;
+  return RunSavedModel(cluster, training, *std::move(members), command_line);
 }
 
 int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
@@ -470,6 +495,9 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
     return Fail(absl::InvalidArgumentError(
         "--diff_with and --export_to want --inspect_checkpoint"));
   }
+  if (UsesEnsemble() && UsesSavedModel()) {
+    return RunEnsemble(cluster, command_line);
+  }
   if (absl::GetFlag(FLAGS_training).empty()) {
     return Fail(absl::InvalidArgumentError(
         "--training is missing: give it a training spec, for example "
@@ -484,7 +512,7 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
       absl::GetFlag(FLAGS_training), Repeated(command_line, "set"));
   if (!training.ok()) return Fail(training.status());
   if (UsesSavedModel()) {
-    return RunSavedModel(cluster, *training, command_line);
+    return RunSavedModel(cluster, *training, /*members=*/{}, command_line);
   }
   const absl::Status trains = CheckSavedModelFlagsUnused();
   if (!trains.ok()) return Fail(trains);

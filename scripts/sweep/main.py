@@ -7,14 +7,15 @@ import subprocess
 import sys
 
 from benchmark import processes
+from trainings import devices, driver, programs
+from trainings.failure import Failure
 
-from . import devices, flags, sampler, space, table, trial
+from . import flags, sampler, space, table
 from .definition import check_fields, claim
-from .driver import Driver, say
-from .failure import Failure
+from .driver import SweepDriver
+from .trial import Trial
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-TARGETS = ("//worker", "//worker/ctl:musterctl")
 
 
 def main(argv):
@@ -38,54 +39,46 @@ def _sweep(options):
     sampler_ = sampler.create(
         options.sampler, parameters, options.seed, options.maximize,
         _python() if options.sampler == "tpe" else None)
-    if not options.no_build:
-        _build()
-    for program in ("worker/worker", "worker/ctl/musterctl"):
-        processes.check_program(os.path.join(options.bin_dir, program))
+    programs.prepare(options)
     check_fields(parameters, options)
     with claim(options):
         if options.trials < sampler_.size < math.inf:
             say("the grid has %d points; --trials=%d takes the first of them" %
                 (sampler_.size, options.trials))
-        driver = Driver(options, sampler_, shares,
-                        trial.load_all(options.sweep_dir, options.metric))
+        sweep = SweepDriver(options, sampler_, shares,
+                            Trial.load_all(options.sweep_dir, options.metric))
         try:
-            interrupted = driver.run()
+            interrupted = sweep.run()
         finally:
-            table.write_csv(options.sweep_dir, driver.trials, fields,
+            table.write_csv(options.sweep_dir, sweep.records, fields,
                             options.metric)
         if interrupted is not None:
             return 128 + interrupted
-        return _report(driver, options, parameters, fields)
+        return _report(sweep, options, parameters, fields)
 
 
-def _build():
-    for command in ([os.path.join(processes.ROOT, "scripts/install_deps.sh")],
-                    ["bazel", "build", *TARGETS]):
-        if subprocess.run(command, cwd=processes.ROOT, check=False,
-                          stdin=subprocess.DEVNULL).returncode != 0:
-            raise Failure("%s failed; --no_build uses what is there" %
-                          " ".join(command), exit_code=1)
+def say(text):
+    driver.say(SweepDriver.VERB, text)
 
 
 def _python():
     return processes.python_with(os.path.join(FOLDER, "requirements.txt"))
 
 
-def _report(driver, options, parameters, fields):
-    found = table.best(driver.trials, options.maximize)
+def _report(sweep, options, parameters, fields):
+    found = table.best(sweep.records, options.maximize)
     if found is None:
         raise Failure("no trial is done; %s/sweep.csv says how each has ended" %
                       options.sweep_dir, exit_code=1)
-    print(table.text_table(driver.trials, fields, options.metric,
+    print(table.text_table(sweep.records, fields, options.metric,
                            options.maximize))
     say("table       %s/sweep.csv" % options.sweep_dir)
     if not options.no_pictures:
-        _draw(driver.trials, options, parameters)
+        _draw(sweep.records, options, parameters)
     say("best, once more with the whole machine:")
     worker = os.path.join(options.bin_dir, "worker/worker")
     print(table.best_command(found, options.sweep_dir, min(
-        worker, os.path.relpath(worker), key=len), driver.flags_of))
+        worker, os.path.relpath(worker), key=len), sweep.flags_of))
     return 0
 
 

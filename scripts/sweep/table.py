@@ -5,7 +5,9 @@ import io
 import os
 import shlex
 
-from .trial import ENDED, write_whole
+from trainings.record import write_whole
+
+from .trial import Trial
 
 BEST_ROWS = 10
 
@@ -52,7 +54,7 @@ def text_table(trials, fields, metric, maximize):
     rows.insert(1, ["---"] * len(rows[0]))
     lines = ["| %s |" % " | ".join(row) for row in rows]
     counts = ["%d %s" % (sum(one.state == state for one in trials),
-                         state.lower()) for state in ENDED]
+                         state.lower()) for state in Trial.ENDED]
     return "\n".join(lines + [", ".join(counts)])
 
 

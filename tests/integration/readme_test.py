@@ -90,6 +90,9 @@ class ReadmeTest(harness.TestCase):
                 for name in ("--set=input.dir=", "--output="):
                     if argument.startswith(name):
                         argument = name + self.path(argument[len(name):])
+                if argument.startswith("--ensemble="):
+                    argument = "--ensemble=" + ",".join(map(
+                        self.path, argument[len("--ensemble="):].split(",")))
                 if argument not in SHORT:
                     arguments.append(argument)
             arguments += ["--set=stop.steps=3", "--set=input.batch_size=4"]
@@ -103,6 +106,8 @@ class ReadmeTest(harness.TestCase):
         self.assertTrue(lines[0].startswith("file,class,"), lines[0])
         with open(self.path("prices.csv"), encoding="utf-8") as file:
             self.assertEqual(file.readline(), "output_0\n")
+        with open(self.path("mean.csv"), encoding="utf-8") as file:
+            self.assertTrue(file.readline().startswith("class,probability_0,"))
 
     def run_launcher(self, command, train_dir):
         code, output = self.run_to_end("train_local.sh", [
@@ -123,6 +128,17 @@ class ReadmeTest(harness.TestCase):
         self.assertEqual(code, 0, output)
         self.assertIn("2 done, 0 pruned, 0 failed", output)
 
+    def run_ensemble(self, command):
+        """Its models are used by a later command."""
+        flags = [flag.replace("_dir=", "_dir=" + self.path("")) if
+                 flag.startswith("--ensemble_dir=") else flag
+                 for flag in command[1:]]
+        code, output = self.run_to_end("ensemble", [
+            os.path.abspath(command[0]), *flags, *SHORT, "--no_build",
+            "--bin_dir=" + os.getcwd()], deadline_s=2 * harness.DEADLINE_S)
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"\| ensemble \| 0\.\d+ \|")
+
     def test_every_command_runs(self):
         ran = 0
         for block in read_blocks():
@@ -141,6 +157,9 @@ class ReadmeTest(harness.TestCase):
                     ran += 1
                     if command[:2] == ["scripts/muster", "sweep"]:
                         self.run_sweep(command)
+                        continue
+                    if command[:2] == ["scripts/muster", "ensemble"]:
+                        self.run_ensemble(command)
                         continue
                     self.assertEqual(command[0], "scripts/train_local.sh",
                                      "README.md has a command that no test "

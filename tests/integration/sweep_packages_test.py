@@ -2,11 +2,15 @@
 
 import json
 import os
+import sys
 from xml.etree import ElementTree
 
-from scripts.sweep import sampler, space, trial
 from tests.integration import harness
 from tests.integration import python_environment
+
+sys.path.insert(0, os.path.abspath("scripts"))
+# pylint: disable=wrong-import-position
+from sweep import sampler, space, trial
 
 FOLDER = os.path.abspath("scripts/sweep")
 # python_environment gives up by itself.

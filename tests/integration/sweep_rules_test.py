@@ -1,11 +1,17 @@
-"""The rules of `muster sweep`: values, samplers, pruners, tables."""
+"""The rules of `muster sweep`: values, samplers, pruners, tables; of `muster
+ensemble`: what its members are."""
 
 import csv
 import os
+import sys
 
-from scripts.sweep import pruner, sampler, space, table, trial
-from scripts.sweep.failure import Failure
 from tests.integration import harness
+
+sys.path.insert(0, os.path.abspath("scripts"))
+# pylint: disable=wrong-import-position
+from ensemble import flags as ensemble_flags
+from sweep import pruner, sampler, space, table, trial
+from trainings.failure import Failure
 
 METRIC = "test_loss"
 LESS, MORE = 1, -1
@@ -176,7 +182,7 @@ class TrialTest(harness.TestCase):
         one.folder = self.path("trial-0012")
         one.save()
         os.makedirs(self.path("trial-0013"))
-        found, = trial.load_all(self.dir, METRIC)
+        found, = trial.Trial.load_all(self.dir, METRIC)
         self.assertEqual(dict(vars(found), folder=""),
                          dict(vars(one), folder=""))
 
@@ -211,6 +217,37 @@ class TableTest(harness.TestCase):
         self.assertEqual(lines[2:], [
             "| 1 | 1 | 1 | 0 |", "| 0 | 2 | 0 | 0 |",
             "2 done, 1 pruned, 0 failed"])
+
+
+class MembersTest(harness.TestCase):
+
+    def overrides(self, *flags, lines=None):
+        if lines is not None:
+            flags += ("--set_each=" + self.write("lines", lines),)
+        return ensemble_flags.overrides(ensemble_flags.parse(
+            ["--training=t", "--ensemble_dir=d", *flags]))
+
+    def test_differ_by_their_seed(self):
+        self.assertEqual([one["seed"] for one in self.overrides()],
+                         ["1", "2", "3", "4"])
+        self.assertEqual(self.overrides("--members=2", "--seed=7"),
+                         [{"seed": "7"}, {"seed": "8"}])
+
+    def test_differ_by_lines_of_a_file(self):
+        self.assertEqual(
+            self.overrides(lines="# all\na=1 'b.c=x y'  # one\n\na=2\n"),
+            [{"a": "1", "b.c": "x y"}, {"a": "2"}])
+
+    def test_mistakes_are_named(self):
+        for flags, lines, words in (
+                ([], "a=1\nb\n", "line 2: .* found 'b'"),
+                ([], "a=1 a=2\n", "line 1: .* each field once, found 'a=2'"),
+                ([], "a='1\n", "line 1: No closing quotation"),
+                ([], "# none\n", "wanted a line a member, found 0"),
+                (["--members=3"], "a=1\na=2\n", "3 by --members, found 2"),
+                (["--set-each=/nowhere"], None, "/nowhere: .*No such file")):
+            with self.subTest(words), self.assertRaisesRegex(Failure, words):
+                self.overrides(*flags, lines=lines)
 
 
 if __name__ == "__main__":

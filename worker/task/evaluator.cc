@@ -6,7 +6,6 @@
 #include "common/base/status_macros.h"
 #include "worker/client/call_status.h"
 #include "worker/input/fill_batch.h"
-#include "worker/metric/metric_set.h"
 
 namespace muster {
 
@@ -50,15 +49,40 @@ absl::Status CheckEvaluation(const TrainingSpec& training,
       "model has classes, or leave stop.target_accuracy out");
 }
 
+absl::StatusOr<EvaluationSums> EvaluationSums::Create(
+    const EvaluationSpec& spec, const CompiledModel& model) {
+  ASSIGN_OR_RETURN(MetricSet metrics,
+                   MetricSet::Create(spec, DescribedForMetrics(model)));
+  return EvaluationSums(std::move(metrics));
+}
+
+void EvaluationSums::Add(const Batch& batch, const CompiledModel& model,
+                         double loss) {
+  examples_ += batch.rows;
+  metrics_.Add(RowsOf(batch, model));
+  loss_sum_ += loss * static_cast<double>(batch.rows);
+}
+
+EvaluationResult EvaluationSums::Finish() const {
+  EvaluationResult result;
+  result.examples = examples_;
+  result.loss = loss_sum_ / examples_;
+  result.metrics = metrics_.Finish();
+  return result;
+}
+
+absl::Status NoRowsError(bool bad) {
+  return absl::InvalidArgumentError(
+      bad ? "evaluation: all rows of the test set are bad"
+          : "evaluation: the test set is empty");
+}
+
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
     Batch& batch, absl::FunctionRef<bool()> go_on, BadRecords* bad_records) {
-  ASSIGN_OR_RETURN(MetricSet metrics,
-                   MetricSet::Create(spec, DescribedForMetrics(*model)));
-  EvaluationResult result;
+  ASSIGN_OR_RETURN(EvaluationSums sums, EvaluationSums::Create(spec, *model));
   const int64_t bad_before = bad_records == nullptr ? 0 : bad_records->count();
   int64_t next = 0;
-  double loss_sum = 0;
   while (true) {
     if (!go_on()) return absl::CancelledError("evaluation: stopped");
     ASSIGN_OR_RETURN(
@@ -66,21 +90,13 @@ absl::StatusOr<EvaluationResult> EvaluateModel(
     if (batch.rows == 0) break;
     ASSIGN_OR_RETURN(const CompiledModel::StepResult step,
                      model->Evaluate(batch));
-    result.examples += batch.rows;
-    metrics.Add(RowsOf(batch, *model));
-    loss_sum += step.loss * static_cast<double>(batch.rows);
+    sums.Add(batch, *model, step.loss);
   }
-  if (result.examples == 0) {
-    return absl::InvalidArgumentError(
-        next == 0 ? "evaluation: the test set is empty"
-                  : "evaluation: all rows of the test set are bad");
-  }
-  result.loss = loss_sum / result.examples;
-  result.metrics = metrics.Finish();
+  if (sums.examples() == 0) return NoRowsError(/*bad=*/next > 0);
   if (bad_records != nullptr) {
-    bad_records->SayLeftOut(bad_before, result.examples);
+    bad_records->SayLeftOut(bad_before, sums.examples());
   }
-  return result;
+  return sums.Finish();
 }
 
 Evaluator::Evaluator(const EvaluationSpec& spec, const DataSet* data_set,

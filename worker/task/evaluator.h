@@ -1,6 +1,8 @@
 #ifndef WORKER_TASK_EVALUATOR_H_
 #define WORKER_TASK_EVALUATOR_H_
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -13,6 +15,7 @@
 #include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
+#include "worker/metric/metric_set.h"
 #include "worker/session/round_pauser.h"
 
 namespace muster {
@@ -21,6 +24,31 @@ namespace muster {
 // accuracy. InvalidArgument naming the field else.
 absl::Status CheckEvaluation(const TrainingSpec& training,
                              const CompiledModel& model);
+
+// An evaluation under way, batch by batch.
+class EvaluationSums {
+ public:
+  // Errors: MetricSet::Create's.
+  static absl::StatusOr<EvaluationSums> Create(const EvaluationSpec& spec,
+                                               const CompiledModel& model);
+
+  // The rows of `batch`, which `model` has just evaluated to the mean `loss`.
+  void Add(const Batch& batch, const CompiledModel& model, double loss);
+
+  int64_t examples() const { return examples_; }
+  // REQUIRES: a row was added.
+  EvaluationResult Finish() const;
+
+ private:
+  explicit EvaluationSums(MetricSet metrics) : metrics_(std::move(metrics)) {}
+
+  MetricSet metrics_;
+  int64_t examples_ = 0;
+  double loss_sum_ = 0;
+};
+
+// InvalidArgument: there was no row to evaluate, but `bad` ones.
+absl::Status NoRowsError(bool bad);
 
 // Goes through `data_set` in order with the parameters that `model` (in
 // evaluate mode) has. `batch` is room for its batches. Errors: InvalidArgument

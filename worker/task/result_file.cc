@@ -5,10 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
@@ -16,40 +14,6 @@
 
 namespace muster {
 namespace {
-
-std::string Number(double value) {
-  // JSON has no NaN; 17 digits would show noise that nobody reads.
-  return std::isfinite(value) ? absl::StrFormat("%.9g", value) : "null";
-}
-
-// The members of an object, one a line.
-class JsonObject {
- public:
-  explicit JsonObject(int indent) : indent_(indent) {}
-
-  void Add(absl::string_view name, absl::string_view raw_value) {
-    absl::StrAppend(&members_, members_.empty() ? "\n" : ",\n",
-                    std::string(indent_, ' '), JsonQuote(name), ": ",
-                    raw_value);
-  }
-  void AddText(absl::string_view name, absl::string_view value) {
-    Add(name, JsonQuote(value));
-  }
-  void AddNumber(absl::string_view name, double value) {
-    Add(name, Number(value));
-  }
-  void AddCount(absl::string_view name, int64_t value) {
-    Add(name, absl::StrCat(value));
-  }
-  std::string Finish() const {
-    return absl::StrCat("{", members_, "\n", std::string(indent_ - 2, ' '),
-                        "}");
-  }
-
- private:
-  const int indent_;
-  std::string members_;
-};
 
 std::string WorkersJson(absl::Span<const TrainingResult::Worker> workers) {
   std::string json = "[";
@@ -103,17 +67,6 @@ std::string TableJson(const std::vector<std::vector<int64_t>>& counts) {
   return absl::StrCat("[", absl::StrJoin(rows, ",\n    "), "]");
 }
 
-void AddEvaluation(const EvaluationResult& result, JsonObject* json) {
-  for (const MetricResult::Value& value : result.metrics.values) {
-    json->AddNumber(absl::StrCat("test_", value.name), value.value);
-  }
-  json->AddNumber("test_loss", result.loss);
-  json->AddCount("test_examples", result.examples);
-  for (const MetricResult::Table& table : result.metrics.tables) {
-    json->Add(table.name, TableJson(table.counts));
-  }
-}
-
 absl::Status SystemError(const char* what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
 }
@@ -131,6 +84,17 @@ absl::Status WriteAll(int fd, absl::string_view content,
 }
 
 }  // namespace
+
+void AddEvaluation(const EvaluationResult& result, JsonObject* json) {
+  for (const MetricResult::Value& value : result.metrics.values) {
+    json->AddNumber(absl::StrCat("test_", value.name), value.value);
+  }
+  json->AddNumber("test_loss", result.loss);
+  json->AddCount("test_examples", result.examples);
+  for (const MetricResult::Table& table : result.metrics.tables) {
+    json->Add(table.name, TableJson(table.counts));
+  }
+}
 
 std::string ResultJson(const TrainingResult& result) {
   JsonObject json(2);

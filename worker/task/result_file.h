@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/config/json_object.h"
 #include "proto/coordination_service.pb.h"
 #include "worker/hook/evaluation.h"
 
@@ -92,6 +93,9 @@ struct TrainingResult {
 
 // The result as JSON, indented. A number that is not finite is null.
 std::string ResultJson(const TrainingResult& result);
+
+// Adds an evaluation's figures and tables to an object.
+void AddEvaluation(const EvaluationResult& result, JsonObject* json);
 
 // An evaluation alone, as JSON.
 std::string EvaluationJson(const EvaluationResult& result);

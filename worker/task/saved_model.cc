@@ -1,7 +1,5 @@
 #include "worker/task/saved_model.h"
 
-#include <cstdint>
-
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -23,16 +21,16 @@ absl::Status SavedModel::CreateModel() {
   const DeviceChoice& choice = options_.device_choice;
   ASSIGN_OR_RETURN(const ChosenDevices devices, ChooseDevices(choice));
   if (!devices.note.empty()) options_.reporter.Info(devices.note);
-  const std::string& device = devices.names.front();
+  device_ = devices.names.front();
   ASSIGN_OR_RETURN(
       backend_,
-      OpenDevice(device, MakeBackendOptions(options_.training, choice.gpu,
-                                            options_.compute_threads)));
+      OpenDevice(device_, MakeBackendOptions(options_.training, choice.gpu,
+                                             options_.compute_threads)));
   ASSIGN_OR_RETURN(model_, CompileTestModel(options_.training, backend_.get(),
-                                            /*taken_bytes=*/0));
+                                            options_.taken_bytes));
   if (!options_.log_device_placement) return absl::OkStatus();
   for (const absl::string_view line :
-       absl::StrSplit(model_->DescribePlan(device), '\n', absl::SkipEmpty())) {
+       absl::StrSplit(model_->DescribePlan(device_), '\n', absl::SkipEmpty())) {
     options_.reporter.Info(line);
   }
   return absl::OkStatus();

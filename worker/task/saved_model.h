@@ -1,6 +1,7 @@
 #ifndef WORKER_TASK_SAVED_MODEL_H_
 #define WORKER_TASK_SAVED_MODEL_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,8 @@ class SavedModel {
     DeviceChoice device_choice;
     bool log_device_placement = false;
     int compute_threads = 1;
+    // The host's memory that other models hold.
+    int64_t taken_bytes = 0;
     Reporter reporter;
   };
 
@@ -47,6 +50,7 @@ class SavedModel {
                                    const std::string& train_dir,
                                    const InitialWeights::Options& weights);
 
+  const std::string& device() const { return device_; }
   // In evaluate mode.
   CompiledModel* model() { return model_.get(); }
 
@@ -58,6 +62,7 @@ class SavedModel {
                            const InitialWeights::Options& options);
 
   const Options options_;
+  std::string device_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<CompiledModel> model_;
 };

@@ -1,6 +1,7 @@
 #include "worker/task/session_hooks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
@@ -47,6 +48,14 @@ std::unique_ptr<Profiler> MakeProfiler(const SessionHooks::Options& options,
   return std::make_unique<Profiler>(profile, parts.write_file, parts.reporter);
 }
 
+std::unique_ptr<KeptTraining> MakeKeptTraining(
+    const SessionHooks::Options& options, const SessionHooks::Parts& parts) {
+  KeptTraining::Options kept = options.kept_training;
+  kept.write_file = parts.write_file;
+  kept.reporter = parts.reporter;
+  return std::make_unique<KeptTraining>(std::move(kept));
+}
+
 std::unique_ptr<CheckpointSaver> MakeCheckpointSaver(
     const SessionHooks::Options& options, const SessionHooks::Parts& parts) {
   const CheckpointSpec& checkpoint = options.training.checkpoint();
@@ -86,6 +95,7 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
                    MakeSummaryHooks(options.training, parts.summaries));
   for (auto& hook : summary_hooks) hooks->Add(std::move(hook));
   if (options.saves) {
+    hooks->Add(MakeKeptTraining(options, parts));
     hooks->checkpoint_saver_ = hooks->Add(MakeCheckpointSaver(options, parts));
   }
   hooks->evaluation_ = hooks->Add(MakeEvaluation(options, parts));

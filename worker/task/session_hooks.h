@@ -20,6 +20,7 @@
 #include "worker/hook/profiler.h"
 #include "worker/hook/progress.h"
 #include "worker/hook/summary_hooks.h"
+#include "worker/task/kept_training.h"
 
 namespace muster {
 
@@ -43,6 +44,8 @@ class SessionHooks {
     Progress::Options progress;
     // No profile if its steps are none. task_name is overwritten.
     Profiler::Options profile;
+    // With `saves`. write_file and reporter are overwritten.
+    KeptTraining::Options kept_training;
   };
   // The parts that hooks work with; all of them outlive the hooks.
   struct Parts {

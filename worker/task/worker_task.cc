@@ -57,11 +57,13 @@ absl::StatusOr<std::unique_ptr<WorkerTask>> WorkerTask::Create(
       options.cluster.empty()
           ? 1
           : static_cast<int>(options.cluster.training_tasks().size());
+  TrainingSpec given = options.training;
   RETURN_IF_ERROR(
       FitReplication(replicas, options.training.mutable_replication()));
   if (!options.cluster.empty())
     RETURN_IF_ERROR(CheckTextSize(options.training));
   auto task = absl::WrapUnique(new WorkerTask(std::move(options)));
+  task->given_training_ = std::move(given);
   RETURN_IF_ERROR(task->CreateParts(std::move(links)));
   return task;
 }
@@ -408,6 +410,8 @@ absl::Status WorkerTask::CreateHooks() {
     options.progress.bad_records = [this] { return bad_records_->count(); };
   }
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
+  options.kept_training.train_dir = options_.train_dir;
+  options.kept_training.training = given_training_;
   SessionHooks::Parts parts;
   parts.write_file = &WriteFileAtomically;
   parts.write_progress = options_.write_progress;

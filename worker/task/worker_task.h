@@ -104,6 +104,8 @@ class WorkerTask {
   // The training's rates are scaled when the towers are known, before anybody
   // reads them; then constant.
   WorkerOptions options_;
+  // As it was given, before it is fitted to the cluster.
+  TrainingSpec given_training_;
   // The tasks of options_.cluster.
   TaskId chief_task_;
   std::vector<TaskId> tasks_;

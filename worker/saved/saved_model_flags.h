@@ -1,24 +1,37 @@
-#ifndef WORKER_TASK_SAVED_MODEL_FLAGS_H_
-#define WORKER_TASK_SAVED_MODEL_FLAGS_H_
+#ifndef WORKER_SAVED_SAVED_MODEL_FLAGS_H_
+#define WORKER_SAVED_SAVED_MODEL_FLAGS_H_
+
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/task/saved_run.h"
+#include "absl/types/span.h"
+#include "worker/saved/ensemble_member.h"
+#include "worker/saved/saved_run.h"
 
 namespace muster {
 
 // The flags by which a worker uses a trained model: --evaluate, --predict,
-// --output and --predict_values. For main.cc, as if they stood there.
+// --ensemble, --output and --predict_values. For main.cc, as if they stood
+// there.
 
 // For CommandLineOptions::flags_files.
 inline constexpr char kSavedModelFlagsFile[] =
-    "worker/task/saved_model_flags.cc";
+    "worker/saved/saved_model_flags.cc";
 
 // Was --evaluate or --predict given?
 bool UsesSavedModel();
 
-// Errors: InvalidArgument for --output without them.
+// Errors: InvalidArgument for --ensemble or --output without them.
 absl::Status CheckSavedModelFlagsUnused();
+
+// Was --ensemble given?
+bool UsesEnsemble();
+
+// ReadMembers of the runs that it names.
+absl::StatusOr<std::vector<EnsembleMember>> ReadEnsembleFlag(
+    const std::string& training, absl::Span<const std::string> sets);
 
 // Sets `output` and `values`. Errors: InvalidArgument for both of --evaluate
 // and --predict, or another word than --predict_values has.
@@ -31,4 +44,4 @@ absl::StatusOr<int> UseSavedModel(SavedRunOptions options);
 
 }  // namespace muster
 
-#endif  // WORKER_TASK_SAVED_MODEL_FLAGS_H_
+#endif  // WORKER_SAVED_SAVED_MODEL_FLAGS_H_

@@ -1,11 +1,10 @@
 // What was trained in this process is evaluated and used for predictions.
-#include "worker/task/saved_run.h"
+#include "worker/saved/saved_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -15,8 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "common/config/json.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/worker/task/local_training.h"
-#include "worker/task/worker_task.h"
+#include "tests/worker/saved/saved_training.h"
 
 namespace muster {
 namespace {
@@ -25,73 +23,22 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Three noiseless numbers of two columns.
-constexpr char kRegression[] = R"pb(
-  model {
-    name: "linear_regression"
-    input_shape: [ 2 ]
-    layer {
-      name: "output"
-      type: "dense"
-      attr { name: "units" i: 1 }
-    }
-    layer { name: "loss" type: "mean_squared_error" }
-  }
-  optimizer {
-    name: "momentum"
-    attr { name: "learning_rate" f: 0.05 }
-  }
-  stop { steps: 200 }
-)pb";
-
-constexpr char kClassifier[] = R"pb(
-  model {
-    name: "softmax_regression"
-    input_shape: [ 2 ]
-    layer {
-      name: "output"
-      type: "dense"
-      attr { name: "units" i: 2 }
-    }
-    layer { name: "loss" type: "softmax_cross_entropy" }
-  }
-  optimizer {
-    name: "momentum"
-    attr { name: "learning_rate" f: 0.05 }
-  }
-  stop { steps: 50 }
-)pb";
-
-class SavedRunTest : public LocalTraining {
+class SavedRunTest : public SavedTraining {
  protected:
   void SetUp() override {
-    dir_ = NewTrainDir("data");
+    SavedTraining::SetUp();
     train_dir_ = NewTrainDir("train");
-    data_ = {"input.type=csv", absl::StrCat("input.dir=", dir_),
-             "input.batch_size=4", "evaluation.batch_size=3"};
-  }
-
-  void Write(const std::string& name, const std::string& content) {
-    std::ofstream(absl::StrCat(dir_, "/", name)) << content;
   }
 
   // The exit code.
   int Train(const std::string& training) {
-    const auto options = MakeOptions(training, data_, train_dir_);
-    EXPECT_THAT(options, IsOk());
-    const auto task = CreateTask(*options);
-    EXPECT_THAT(task, IsOk());
-    return task.ok() ? (*task)->Run() : -1;
+    return TrainIn(train_dir_, training);
   }
 
   SavedRunOptions Saved(const std::string& training,
                         const std::string& output) {
     SavedRunOptions options;
-    const auto worker = MakeOptions(training, data_, train_dir_);
-    EXPECT_THAT(worker, IsOk());
-    options.model.training = worker->training;
-    options.model.device_choice = worker->device_choice;
-    options.model.reporter = reporter();
+    options.model = Model(training);
     options.train_dir = train_dir_;
     options.output = output.empty() ? "" : absl::StrCat(dir_, "/", output);
     options.latch = &latch_;
@@ -124,9 +71,7 @@ class SavedRunTest : public LocalTraining {
     return rows;
   }
 
-  std::string dir_;
   std::string train_dir_;
-  std::vector<std::string> data_;
   StopLatch latch_;
 };
 

@@ -1,7 +1,8 @@
-#include "worker/task/saved_run.h"
+#include "worker/saved/saved_run.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -13,9 +14,11 @@
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/fill_batch.h"
+#include "worker/saved/ensemble.h"
+#include "worker/saved/ensemble_evaluation.h"
+#include "worker/saved/prediction_file.h"
 #include "worker/task/class_names_file.h"
 #include "worker/task/evaluator.h"
-#include "worker/task/prediction_file.h"
 #include "worker/task/result_file.h"
 #include "worker/training/training_parts.h"
 
@@ -77,29 +80,27 @@ absl::StatusOr<PredictionValues> ResolveValues(PredictionValues values,
 
 // By class: the data set's, or those that the training had; a model may have
 // more outputs.
-std::vector<std::string> NamesOf(const DataSet& data_set,
-                                 const std::string& train_dir,
-                                 int64_t num_outputs) {
-  std::vector<std::string> names = data_set.ClassNames();
-  if (names.empty()) names = ReadClassNames(train_dir);
+std::vector<std::string> NamesOf(const Ensemble& ensemble) {
+  std::vector<std::string> names = ensemble.rows().data_set().ClassNames();
+  for (size_t i = 0; names.empty() && i < ensemble.size(); ++i) {
+    names = ReadClassNames(ensemble.member(i).train_dir);
+  }
   if (names.empty()) return names;
+  const int64_t num_outputs = ensemble.model(0).num_outputs();
   for (auto i = static_cast<int64_t>(names.size()); i < num_outputs; ++i) {
     names.push_back(absl::StrCat(i));
   }
   return names;
 }
 
-PredictionFile::Columns ColumnsOf(const SavedRunOptions& options,
-                                  const DataSet& data_set,
-                                  const CompiledModel& model,
+PredictionFile::Columns ColumnsOf(const Ensemble& ensemble,
                                   PredictionValues values) {
+  const CompiledModel& model = ensemble.model(0);
+  const DataSet& data_set = ensemble.rows().data_set();
   PredictionFile::Columns columns;
   columns.has_names = !data_set.RowName(0).empty();
   columns.has_class = model.loss().prediction == Prediction::kSoftmax;
-  if (columns.has_class) {
-    columns.class_names =
-        NamesOf(data_set, options.train_dir, model.num_outputs());
-  }
+  if (columns.has_class) columns.class_names = NamesOf(ensemble);
   columns.number_name =
       values == PredictionValues::kOutputs ? "output" : "probability";
   if (values != PredictionValues::kClass) {
@@ -112,62 +113,53 @@ PredictionFile::Columns ColumnsOf(const SavedRunOptions& options,
 // The rows of one prediction run.
 class Predictor {
  public:
-  // `bad_records` null: a bad row is an error.
-  Predictor(const DataSet* data_set, CompiledModel* model,
-            PredictionValues values, BadRecords* bad_records,
-            PredictionFile* file)
-      : data_set_(data_set),
-        model_(model),
+  Predictor(Ensemble* ensemble, PredictionValues values, PredictionFile* file)
+      : ensemble_(ensemble),
+        prediction_(ensemble->model(0).loss().prediction),
         values_(values),
-        bad_records_(bad_records),
-        file_(file) {
-    const LossType& loss = model->loss();
-    // Labels that nobody looks at, but which are there: class 0, target 0.
-    batch_ = MakeLabelledBatch(model->batch_size(), data_set->example_shape(),
-                               loss.reads_targets ? model->num_outputs() : 0);
-    row_.resize(model->num_outputs());
-  }
+        file_(file),
+        row_(ensemble->model(0).num_outputs()) {}
 
   // The next batch, with the bad rows among its own; false after the last one.
   absl::StatusOr<bool> PredictBatch() {
-    ASSIGN_OR_RETURN(
-        const int64_t end,
-        FillBatchInOrder(*data_set_, done_, bad_records_, batch_, &indices_));
-    if (end == done_) return false;
-    if (batch_.rows > 0) RETURN_IF_ERROR(model_->Evaluate(batch_).status());
-    for (int64_t i = 0; i < batch_.rows; ++i) {
-      RETURN_IF_ERROR(AddBadRows(indices_[i]));
-      RETURN_IF_ERROR(AddRow(i));
+    ASSIGN_OR_RETURN(const bool more, ensemble_->Next());
+    if (!more) return false;
+    for (size_t i = 0; i < ensemble_->indices().size(); ++i) {
+      RETURN_IF_ERROR(AddBadRows(ensemble_->indices()[i]));
+      RETURN_IF_ERROR(
+          AddRow(ensemble_->outputs().subspan(i * row_.size(), row_.size())));
     }
-    RETURN_IF_ERROR(AddBadRows(end));
+    RETURN_IF_ERROR(AddBadRows(ensemble_->end()));
     return true;
   }
 
   int64_t done() const { return done_; }
 
  private:
+  std::string NextName() {
+    return ensemble_->rows().data_set().RowName(done_++);
+  }
+
   // Those before `end`.
   absl::Status AddBadRows(int64_t end) {
     PredictionFile::Row row;
     row.is_bad = true;
-    for (; done_ < end; ++done_) {
-      row.name = data_set_->RowName(done_);
+    while (done_ < end) {
+      row.name = NextName();
       RETURN_IF_ERROR(file_->Add(row));
     }
     return absl::OkStatus();
   }
 
-  // The batch's row `i`, which is row done_ of the set.
-  absl::Status AddRow(int64_t i) {
-    const absl::Span<const float> outputs =
-        model_->outputs().subspan(i * row_.size(), row_.size());
+  // The row done_ of the set.
+  absl::Status AddRow(absl::Span<const float> outputs) {
     std::copy(outputs.begin(), outputs.end(), row_.begin());
     PredictionFile::Row row;
-    row.name = data_set_->RowName(done_++);
+    row.name = NextName();
     row.class_index =
         std::max_element(outputs.begin(), outputs.end()) - outputs.begin();
     if (values_ == PredictionValues::kProbabilities) {
-      if (model_->loss().prediction == Prediction::kSoftmax) {
+      if (prediction_ == Prediction::kSoftmax) {
         Softmax(absl::MakeSpan(row_));
       } else {
         Sigmoid(absl::MakeSpan(row_));
@@ -177,21 +169,50 @@ class Predictor {
     return file_->Add(row);
   }
 
-  const DataSet* const data_set_;
-  CompiledModel* const model_;
+  Ensemble* const ensemble_;
+  const Prediction prediction_;
   const PredictionValues values_;
-  BadRecords* const bad_records_;
   PredictionFile* const file_;
-  Batch batch_;
-  // Where its rows are in the set.
-  std::vector<int64_t> indices_;
   std::vector<float> row_;
   int64_t done_ = 0;
 };
 
+// The members of --ensemble, or the one model that there is.
+Ensemble::Options EnsembleOptions(const SavedRunOptions& options) {
+  Ensemble::Options ensemble;
+  ensemble.members = options.members;
+  if (ensemble.members.empty()) {
+    ensemble.members.push_back(
+        {"", options.model.training, options.train_dir, options.init});
+  }
+  ensemble.device_choice = options.model.device_choice;
+  ensemble.log_device_placement = options.model.log_device_placement;
+  ensemble.compute_threads = options.model.compute_threads;
+  ensemble.reporter = options.model.reporter;
+  return ensemble;
+}
+
+absl::Status EvaluateMembers(const SavedRunOptions& options) {
+  Ensemble::Options of_ensemble = EnsembleOptions(options);
+  of_ensemble.is_labelled = true;
+  ASSIGN_OR_RETURN(const auto ensemble, Ensemble::Create(of_ensemble));
+  RETURN_IF_ERROR(ensemble->Load());
+  ASSIGN_OR_RETURN(
+      const EnsembleResult result,
+      EvaluateEnsemble(ensemble.get(), [&options] { return GoesOn(options); }));
+  options.model.reporter.Info(absl::StrCat(
+      "evaluated ", result.members.size(), " members: ensemble ",
+      DescribeEvaluation(result.ensemble), " mean ",
+      DescribeEvaluation(result.mean), " examples=", result.mean.examples));
+  options.print(EnsembleTable(result));
+  if (options.output.empty()) return absl::OkStatus();
+  return WriteFileAtomically(options.output, EnsembleJson(result));
+}
+
 }  // namespace
 
 absl::Status EvaluateSaved(const SavedRunOptions& options) {
+  if (!options.members.empty()) return EvaluateMembers(options);
   const TrainingSpec& training = options.model.training;
   ASSIGN_OR_RETURN(const std::unique_ptr<SavedModel> saved,
                    SavedModel::Create(options.model));
@@ -220,29 +241,22 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
         "--predict: wanted --output=FILE, a .csv, .jsonl or .npy file for the "
         "predictions");
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<SavedModel> saved,
-                   SavedModel::Create(options.model));
-  CompiledModel* const model = saved->model();
-  ASSIGN_OR_RETURN(const PredictionValues values,
-                   ResolveValues(options.values, model->loss().prediction));
-  ASSIGN_OR_RETURN(const std::unique_ptr<DataSet> data_set,
-                   OpenDataSet(options.model.training, *model, Split::kTest,
-                               LabelKind::kNone));
-  RETURN_IF_ERROR(LoadInto(options, saved.get()).status());
+  ASSIGN_OR_RETURN(const auto ensemble,
+                   Ensemble::Create(EnsembleOptions(options)));
+  ASSIGN_OR_RETURN(
+      const PredictionValues values,
+      ResolveValues(options.values, ensemble->model(0).loss().prediction));
+  RETURN_IF_ERROR(ensemble->Load());
   ASSIGN_OR_RETURN(
       const std::unique_ptr<PredictionFile> file,
-      PredictionFile::Create(options.output,
-                             ColumnsOf(options, *data_set, *model, values)));
-  BadRecords bad_records(options.model.reporter);
-  Predictor predictor(data_set.get(), model, values,
-                      SkipsBad(options.model.training) ? &bad_records : nullptr,
-                      file.get());
+      PredictionFile::Create(options.output, ColumnsOf(*ensemble, values)));
+  Predictor predictor(ensemble.get(), values, file.get());
   for (bool more = true; more;) {
     if (!GoesOn(options)) return absl::CancelledError("prediction: stopped");
     ASSIGN_OR_RETURN(more, predictor.PredictBatch());
   }
-  const int64_t bad = bad_records.count();
   RETURN_IF_ERROR(file->Finish());
+  const int64_t bad = ensemble->rows().bad();
   options.model.reporter.Info(absl::StrCat("wrote ", predictor.done() - bad,
                                            " predictions to ", options.output));
   if (bad > 0) {

@@ -1,5 +1,5 @@
-#ifndef WORKER_TASK_PREDICTION_FILE_H_
-#define WORKER_TASK_PREDICTION_FILE_H_
+#ifndef WORKER_SAVED_PREDICTION_FILE_H_
+#define WORKER_SAVED_PREDICTION_FILE_H_
 
 #include <cstdint>
 #include <cstdio>
@@ -76,4 +76,4 @@ class PredictionFile {
 
 }  // namespace muster
 
-#endif  // WORKER_TASK_PREDICTION_FILE_H_
+#endif  // WORKER_SAVED_PREDICTION_FILE_H_

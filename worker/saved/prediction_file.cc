@@ -1,4 +1,4 @@
-#include "worker/task/prediction_file.h"
+#include "worker/saved/prediction_file.h"
 
 #include <unistd.h>
 

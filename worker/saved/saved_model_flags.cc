@@ -1,5 +1,6 @@
-#include "worker/task/saved_model_flags.h"
+#include "worker/saved/saved_model_flags.h"
 
+#include <cstdio>
 #include <string>
 
 #include "absl/flags/flag.h"
@@ -15,6 +16,11 @@ ABSL_FLAG(bool, evaluate, false,
 ABSL_FLAG(bool, predict, false,
           "Train nothing: write to --output what the model in --train_dir or "
           "--init_from says of each row of the test half.");
+ABSL_FLAG(std::vector<std::string>, ensemble, {},
+          "With --evaluate or --predict: use several trained models as one, "
+          "the mean of their probabilities: --ensemble=RUN1,RUN2, each a "
+          "train_dir or a .safetensors file. --devices has them compute side "
+          "by side.");
 ABSL_FLAG(std::string, output, "",
           "--predict: the file to write, which ends in .csv, .jsonl or .npy. "
           "--evaluate: a file for the figures as JSON.");
@@ -44,11 +50,23 @@ bool UsesSavedModel() {
   return absl::GetFlag(FLAGS_evaluate) || absl::GetFlag(FLAGS_predict);
 }
 
+bool UsesEnsemble() { return !absl::GetFlag(FLAGS_ensemble).empty(); }
+
 absl::Status CheckSavedModelFlagsUnused() {
+  if (UsesEnsemble()) {
+    return absl::InvalidArgumentError(
+        "--ensemble is for --predict and --evaluate; scripts/muster ensemble "
+        "trains one");
+  }
   if (absl::GetFlag(FLAGS_output).empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "--output is for --predict and --evaluate; a training writes to "
       "--train_dir");
+}
+
+absl::StatusOr<std::vector<EnsembleMember>> ReadEnsembleFlag(
+    const std::string& training, absl::Span<const std::string> sets) {
+  return ReadMembers(absl::GetFlag(FLAGS_ensemble), training, sets);
 }
 
 absl::Status ReadSavedModelFlags(SavedRunOptions* options) {
@@ -64,6 +82,10 @@ absl::Status ReadSavedModelFlags(SavedRunOptions* options) {
 absl::StatusOr<int> UseSavedModel(SavedRunOptions options) {
   StopLatch latch;
   options.latch = &latch;
+  options.print = [](absl::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
   const StopSignals signals([&latch](int signal) {
     latch.Stop({128 + signal, absl::StrCat("signal ", signal)});
   });

@@ -1,0 +1,242 @@
+"""Trains several models on shares of this machine, and watches them.
+
+One thread and one `select` loop over the workers' output, their exits and our
+signals, as launcher.py. The kernel kills the workers of a driver that is gone.
+"""
+
+import os
+import re
+import selectors
+import shlex
+import signal
+import time
+
+from local_tasks import Task
+
+# A worker that was asked to end has a checkpoint to write.
+DRAIN_S = 120.0
+ERROR = re.compile(r"^\S+ \S+ [EC] /job:worker/task:0 (.*)")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Driver:
+    """A subclass says what is trained. `records`: those that are there."""
+
+    # Before each line.
+    VERB = ""
+
+    def __init__(self, bin_dir, shares, records):
+        self.bin_dir = bin_dir
+        self.records = records
+        self.free = list(shares)
+        self.parallel = len(shares)
+        # Task: (Record, Share, log, when it was started).
+        self.running = {}
+        # Trainings that we have asked to end, and the state they then get.
+        self.asked = {}
+        self.failure = None
+        self.interrupted = None
+        # When those that still run are killed.
+        self.deadline = None
+        self.seconds = []
+        self.selector = selectors.DefaultSelector()
+
+    # ---- What a subclass gives
+
+    def count(self):
+        """How many there are to be."""
+        raise NotImplementedError
+
+    def new_record(self, number):
+        """A Record, not in `records` yet; None: no more, see end_with."""
+        raise NotImplementedError
+
+    def flags_of(self, record):
+        """Of its worker, but for where it computes and saves."""
+        raise NotImplementedError
+
+    def on_line(self, task, record, line):
+        """A worker has printed it."""
+
+    def on_figures(self, record):
+        """`record` has those of its end."""
+
+    def say_ended(self, record):
+        raise NotImplementedError
+
+    def say_progress(self):
+        raise NotImplementedError
+
+    # ----
+
+    def say(self, text):
+        say(self.VERB, text)
+
+    def run(self):
+        """Returns the signal that ended it, or None. Raises Failure."""
+        before = self.watch_signals()
+        try:
+            self.start_records()
+            while self.running:
+                ended = self.count_ended()
+                self.wait()
+                self.start_records()
+                if self.count_ended() > ended:
+                    self.say_progress()
+        finally:
+            for task in self.running:
+                task.send(signal.SIGKILL)
+                task.reap()
+            signal.set_wakeup_fd(-1)
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
+        if self.failure is not None:
+            raise self.failure
+        return self.interrupted
+
+    def watch_signals(self):
+        """Returns the handlers that there were."""
+        pipe = os.pipe()
+        for end in pipe:
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(pipe[1])
+        self.selector.register(pipe[0], selectors.EVENT_READ,
+                               (self.on_signals, pipe[0]))
+        return {signum: signal.signal(signum, lambda *_: None)
+                for signum in SIGNALS}
+
+    def wait(self):
+        patience = (None if self.deadline is None
+                    else max(0.0, self.deadline - time.monotonic()))
+        events = self.selector.select(patience)
+        for key, _ in events:
+            react, what = key.data
+            react(what)
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            self.stop(signal.SIGKILL)
+
+    def start_records(self):
+        while self.free and self.failure is None and self.interrupted is None:
+            record = self.next_record()
+            if record is None:
+                return
+            self.start(record, self.free.pop(0))
+
+    def next_record(self):
+        """One that has not come to its end, else a new one; None: no more."""
+        busy = [record for record, *_ in self.running.values()]
+        for record in self.records:
+            if not record.ended and record not in busy:
+                return record
+        there = {record.number for record in self.records}
+        for number in range(self.count()):
+            if number not in there:
+                return self.add_record(number)
+        return None
+
+    def add_record(self, number):
+        record = self.new_record(number)
+        if record is not None:
+            self.records.append(record)
+            self.records.sort(key=lambda one: one.number)
+        return record
+
+    def start(self, record, share):
+        record.state = "RUNNING"
+        record.device = share.name
+        record.command = [
+            os.path.join(self.bin_dir, "worker/worker"), "--standalone",
+            *self.flags_of(record), *share.flags,
+            "--train_dir=" + record.train_dir]
+        record.save()
+        log = open(os.path.join(record.folder, "worker.log"), "a",
+                   encoding="utf-8")
+        log.write("$ %s\n" % shlex.join(record.command))
+        task = Task(record.KIND, record.number, record.number, record.command,
+                    share.gpu)
+        self.running[task] = (record, share, log, time.monotonic())
+        self.selector.register(task.process.stdout, selectors.EVENT_READ,
+                               (self.on_output, task))
+
+    def on_output(self, task):
+        lines = task.read_lines()
+        if lines is None:
+            self.on_exit(task)
+            return
+        record, _, log, _ = self.running[task]
+        for line in lines:
+            log.write(line + "\n")
+            self.on_line(task, record, line)
+        log.flush()
+
+    def end_with(self, failure):
+        self.failure = self.failure or failure
+        self.stop(signal.SIGTERM)
+
+    def on_exit(self, task):
+        """A worker has closed its output: it has no more to do but to end."""
+        self.selector.unregister(task.process.stdout)
+        task.process.stdout.close()
+        os.close(task.pidfd)
+        task.reap()
+        record, share, log, started = self.running.pop(task)
+        log.close()
+        self.free.insert(0, share)
+        record.seconds += time.monotonic() - started
+        self.judge(task, record)
+        record.save()
+        if record.ended:
+            self.seconds.append(record.seconds)
+            self.say_ended(record)
+
+    def judge(self, task, record):
+        """The state of a training whose worker has ended."""
+        record.error = ""
+        if task.exit_code == 0:
+            record.error = record.read_result()
+            self.on_figures(record)
+            record.state = "FAILED" if record.error else "DONE"
+        elif task in self.asked:
+            record.state = self.asked[task]
+        else:
+            record.state = "FAILED"
+            record.error = "exit code %d: %s" % (
+                task.exit_code, last_error(task.tail))
+
+    def count_ended(self):
+        return sum(one.ended for one in self.records)
+
+    def time_left(self):
+        mean = sum(self.seconds) / len(self.seconds)
+        left = round(max(0, self.count() - self.count_ended()) * mean /
+                     self.parallel)
+        return "%dm%02ds" % divmod(left, 60) if left >= 60 else "%ds" % left
+
+    def on_signals(self, pipe):
+        kind = next((one.KIND for one in self.records), "training")
+        for signum in os.read(pipe, 64):
+            if self.interrupted is not None:
+                self.say("second signal: killing the %ss" % kind)
+                self.stop(signal.SIGKILL)
+                continue
+            self.interrupted = signum
+            self.say("%s: %d %ss save and end; the same command goes on with "
+                     "them; once more to kill" % (
+                         signal.Signals(signum).name, len(self.running), kind))
+            self.stop(signal.SIGTERM)
+
+    def stop(self, signum):
+        for task in self.running:
+            self.asked.setdefault(task, "INTERRUPTED")
+            task.send(signum)
+        self.deadline = time.monotonic() + DRAIN_S
+
+
+def say(verb, text):
+    print("[%s] %s" % (verb, text), flush=True)
+
+
+def last_error(lines):
+    """The last one that a worker has logged as an error, else the last one."""
+    errors = [found.group(1) for found in map(ERROR.match, lines) if found]
+    return (errors or list(lines) or ["it has printed nothing"])[-1]

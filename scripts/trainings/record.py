@@ -1,0 +1,98 @@
+"""One of several trainings, and its folder, such as trial-0007/:
+
+    trial.json     this record, replaced as a whole at each change
+    worker.log     all that its worker has printed
+    run/           the worker's --train_dir
+"""
+
+import json
+import math
+import os
+import re
+
+
+class Record:
+    """A subclass gives the names, and the states in which one has ended.
+
+    RUNNING is also what one was whose driver was killed; INTERRUPTED, one that
+    was ended with it. Those two go on when the driver does.
+    """
+
+    KIND = ""
+    DIGITS = 4
+    ENDED = ("DONE", "FAILED")
+    # Members that are not in the file.
+    UNSAVED = ("folder",)
+
+    def __init__(self, parent, number):
+        self.folder = os.path.join(parent, "%s-%0*d" % (
+            self.KIND, self.DIGITS, number))
+        self.number = number
+        self.state = "RUNNING"
+        # {field: text}
+        self.parameters = {}
+        self.device = ""
+        self.command = []
+        # The numbers of result.json.
+        self.figures = {}
+        self.seconds = 0.0
+        self.error = ""
+
+    @property
+    def train_dir(self):
+        return os.path.join(self.folder, "run")
+
+    @property
+    def ended(self):
+        return self.state in self.ENDED
+
+    def described(self):
+        return " ".join("%s=%s" % item for item in self.parameters.items())
+
+    def save(self):
+        os.makedirs(self.folder, exist_ok=True)
+        record = {name: value for name, value in vars(self).items()
+                  if name not in self.UNSAVED}
+        write_whole(os.path.join(self.folder, self.KIND + ".json"),
+                    json.dumps(record, indent=1) + "\n")
+
+    def read_result(self):
+        """Takes the numbers of result.json; the text of an error, or ""."""
+        path = os.path.join(self.train_dir, "result.json")
+        try:
+            with open(path, encoding="utf-8") as file:
+                result = json.load(file)
+        except (OSError, ValueError) as error:
+            return "cannot read %s: %s" % (path, error)
+        self.figures = {name: value for name, value in result.items()
+                        if is_number(value)}
+        return ""
+
+    @classmethod
+    def load_all(cls, parent, *more):
+        """Those that are there, by number, each made with `more`. Raises
+        OSError, ValueError."""
+        records = []
+        for name in sorted(os.listdir(parent)):
+            path = os.path.join(parent, name, cls.KIND + ".json")
+            found = re.fullmatch(r"%s-(\d{%d,})" % (cls.KIND, cls.DIGITS), name)
+            if found and os.path.exists(path):
+                record = cls(parent, int(found.group(1)), *more)
+                with open(path, encoding="utf-8") as file:
+                    vars(record).update(json.load(file))
+                records.append(record)
+        return sorted(records, key=lambda one: one.number)
+
+
+def is_number(value):
+    return (isinstance(value, (int, float)) and not isinstance(value, bool) and
+            math.isfinite(value))
+
+
+def write_whole(path, text):
+    """A reader sees the old file or the new one."""
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(path + ".new", path)

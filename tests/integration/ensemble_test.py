@@ -1,0 +1,127 @@
+"""scripts/muster ensemble, and a worker that uses several models as one."""
+
+import os
+import struct
+
+from tests.integration import harness
+
+MUSTER = os.path.abspath("scripts/muster")
+ROWS = 50
+CLASSES = 10
+# The worker of the last member, which is killed after its first half.
+KILLED_ONCE = """#!/bin/sh
+case "$*" in *member-02*)
+  if mkdir '%(marker)s' 2>/dev/null; then
+    '%(worker)s' "$@" --set=stop.steps=100
+    kill -9 $$
+  fi ;;
+esac
+exec '%(worker)s' "$@"
+"""
+
+
+class EnsembleTest(harness.TestCase):
+
+    def ensemble(self, *flags):
+        """Returns (exit code, output)."""
+        training = self.write("training.textproto", harness.softmax_regression(
+            200, test_examples=ROWS))
+        return self.run_to_end("ensemble", [
+            MUSTER, "ensemble", "--training=" + training, "--no_build",
+            "--bin_dir=" + os.getcwd(), "--parallel=2",
+            "--ensemble_dir=" + self.path("ens"), *flags])
+
+    def kill_the_last_once(self):
+        """The --bin_dir in which that happens."""
+        os.makedirs(self.path("bin/worker/ctl"))
+        os.symlink(harness.binary("worker/ctl/musterctl"),
+                   self.path("bin/worker/ctl/musterctl"))
+        path = self.write("bin/worker/worker", KILLED_ONCE % {
+            "worker": harness.worker(), "marker": self.path("marker")})
+        os.chmod(path, 0o755)
+        return "--bin_dir=" + self.path("bin")
+
+    def use(self, *flags):
+        """What a worker prints that uses models."""
+        code, output = self.run_to_end("worker", [harness.worker(), *flags])
+        self.assertEqual(code, 0, output)
+        return output
+
+    def probabilities(self, runs, *flags):
+        """The float32 of the rows that it predicts, as bytes."""
+        path = self.path("predictions.npy")
+        self.use("--predict", "--ensemble=" + ",".join(runs),
+                 "--output=" + path, *flags)
+        with open(path, "rb") as file:
+            return file.read()[-4 * ROWS * CLASSES:]
+
+    def test_a_killed_member_goes_on_and_all_answer_as_one(self):
+        flags = ["--members=3", self.kill_the_last_once()]
+        code, output = self.ensemble(*flags)
+        self.assertEqual(code, 1, output)
+        self.assertRegex(output, "member 2 FAILED in .*exit code 137")
+        self.assertIn("1 of 3 members failed", output)
+        self.assertEqual(len(self.result("ens")["members"]), 2)
+        code, output = self.ensemble(*flags)
+        self.assertEqual(code, 0, output)
+        self.assertEqual(output.count(" DONE in "), 1, output)
+        self.assertEqual(self.result("ens/member-02/run")["start_step"], 100)
+
+        runs = [self.path("ens/member-%02d/run" % i) for i in range(3)]
+        result = self.result("ens")
+        self.assertEqual([one["name"] for one in result["members"]], runs)
+        accuracies = [one["test_accuracy"] for one in result["members"]]
+        self.assertAlmostEqual(result["mean"]["test_accuracy"],
+                               sum(accuracies) / 3, 6)
+        self.assertIn("| ensemble | %.4f |" %
+                      result["ensemble"]["test_accuracy"], output)
+
+        together = self.probabilities(runs, "--devices=cpu:0,cpu:1,cpu:2")
+        self.assertEqual(self.probabilities(runs, "--device=cpu"), together)
+        # Synthetic rows are those of the seed.
+        alone = [struct.unpack("<%df" % (ROWS * CLASSES), self.probabilities(
+            [run], "--set=seed=1")) for run in runs]
+        for values in zip(struct.unpack("<%df" % (ROWS * CLASSES), together),
+                          *alone):
+            self.assertAlmostEqual(values[0], sum(values[1:]) / 3, 5)
+
+    def test_mistakes_are_named_before_anything_is_trained(self):
+        lines = self.write("lines", "seed=1 # the first\n\nseed=2 'a b'\n")
+        os.makedirs(self.path("other"))
+        self.write("other/file", "")
+        for flags, words in (
+                (["--cluster=c.json"], "--cluster: members are processes of"),
+                (["--set_each=" + lines], "line 3: wanted FIELD=VALUE"),
+                (["--vary=rate"], "invalid choice: 'rate'"),
+                (["--set=optimizer.sgd.learning_rat=1"],
+                 "member 0: --set optimizer.sgd.learning_rat=1: "),
+                (["--ensemble_dir=a,b"], "wanted a path without commas"),
+                (["--ensemble_dir=" + self.path("other")],
+                 "wanted a new folder or that of the same ensemble")):
+            code, output = self.ensemble(*flags)
+            self.assertEqual((code, words in output), (2, True), output)
+            self.assertFalse(os.path.exists(self.path("ens")))
+        for flags, words in (
+                (["--evaluate", "--ensemble=nowhere"], "found neither "
+                 "'nowhere/training.textproto'"),
+                (["--evaluate", "--ensemble=a,a"], "each once, found 'a,a'"),
+                (["--predict", "--ensemble=a", "--train_dir=b"],
+                 "--ensemble names the models"),
+                (["--standalone", "--ensemble=a", "--training=" +
+                  self.path("training.textproto")],
+                 "--ensemble is for --predict and --evaluate")):
+            code, output = self.run_to_end("worker", [harness.worker(), *flags])
+            self.assertEqual((code, words in output), (2, True), output)
+
+    def test_a_folder_is_of_one_ensemble(self):
+        code, output = self.ensemble("--members=1", "--set=stop.steps=2")
+        self.assertEqual(code, 0, output)
+        for flags, words in ((["--members=1"], "it has --set="),
+                             (["--set=stop.steps=2", "--seed=5"],
+                              "member-00 was trained with 'seed=1'")):
+            code, output = self.ensemble(*flags)
+            self.assertEqual((code, words in output), (2, True), output)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,33 @@
+#include "worker/saved/test_rows.h"
+
+#include "absl/memory/memory.h"
+#include "common/base/status_macros.h"
+#include "worker/input/fill_batch.h"
+#include "worker/training/training_parts.h"
+
+namespace muster {
+
+TestRows::TestRows(const TrainingSpec& training, const Reporter& reporter)
+    : skips_bad_(training.input().on_bad_record() == SKIP),
+      bad_records_(reporter) {}
+
+absl::StatusOr<std::unique_ptr<TestRows>> TestRows::Open(
+    const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
+    const Reporter& reporter) {
+  auto rows = absl::WrapUnique(new TestRows(training, reporter));
+  ASSIGN_OR_RETURN(rows->data_set_,
+                   OpenDataSet(training, model, Split::kTest, kind));
+  // Also where nobody looks at labels they are there: class 0, target 0.
+  rows->batch_ =
+      MakeLabelledBatch(model.batch_size(), rows->data_set_->example_shape(),
+                        model.loss().reads_targets ? model.num_outputs() : 0);
+  return rows;
+}
+
+absl::StatusOr<int64_t> TestRows::Fill(int64_t first) {
+  return FillBatchInOrder(*data_set_, first,
+                          skips_bad_ ? &bad_records_ : nullptr, batch_,
+                          &indices_);
+}
+
+}  // namespace muster
