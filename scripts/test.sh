@@ -92,6 +92,7 @@ requirements=()
 case "${targets[*]}" in
   *...* | *integration* | *replication*)
     requirements+=(tests/integration/requirements.txt
+      tests/integration/manifest_requirements.txt
       scripts/sweep/requirements.txt
       tests/benchmark/replication/requirements.txt)
     ;;
