@@ -239,7 +239,8 @@ check_readme() {
   fi
   help=$(
     for program in bazel-bin/ps_server/ps_server bazel-bin/worker/worker \
-      "scripts/muster sweep" "scripts/muster ensemble" scripts/*.sh; do
+      "scripts/muster sweep" "scripts/muster ensemble" "scripts/muster run" \
+      "scripts/muster certs issue" scripts/*.sh; do
       # A verb is a word of its own.
       $program --help && continue
       echo "check.sh: $program --help failed" >&2

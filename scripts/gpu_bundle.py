@@ -9,13 +9,13 @@ import argparse
 import glob
 import gzip
 import os
-import re
 import shutil
 import struct
 import subprocess
 import sys
 
 from launcher_flags import ROOT, add_binary_flags
+from shared_libraries import GLIBC, Failure, libraries, strip
 
 # One that fits through any door, with what goes along.
 MAX_ARCHIVE_BYTES = 56 << 20
@@ -26,14 +26,12 @@ DATA_SET = "/usr/share/datasets/fashion-mnist"
 TESTS = "tests/worker/backend/cuda/card_*_test"
 # What limits a step with a ps: copies, and the update rule.
 BENCHMARK = "tests/benchmark/data_plane/data_plane"
-# Of glibc, which belongs to a kernel and a loader: a machine's own is taken
-# where it is new enough, so that these lie apart.
-GLIBC = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util))\.so\.\d+$")
 # The parts of it that NVIDIA's libraries want beside ours.
 MORE_GLIBC = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1")
 # What lies in the bundle as it lies here.
 PLAIN = ["LICENSE", "scripts/launcher.py", "scripts/launcher_flags.py",
          "scripts/local_gpus.py", "scripts/local_tasks.py",
+         "scripts/supervisor.py",
          "tests/benchmark/peers/torch_gpu.py",
          "tests/benchmark/peers/torch_model.py",
          "tests/worker/model/golden/losses.txt", "worker/model/zoo/*.textproto"]
@@ -44,10 +42,6 @@ exec "$root/glibc/ld-linux-x86-64.so.2" \\
   --library-path "$root/glibc:$root/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \\
   "$root/%s" "$@"
 """
-
-
-class Failure(Exception):
-    """The bundle cannot be made; the text says why."""
 
 
 def parse_arguments(argv):
@@ -75,35 +69,6 @@ def binaries(bin_dir):
                       (bin_dir, TESTS))
     for test in tests:
         yield test, "gpu_tests/" + os.path.basename(test)
-
-
-def strip(source, target):
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    command = ["strip", "--strip-unneeded", "-o", target, source]
-    result = subprocess.run(command, capture_output=True, text=True,
-                            check=False)
-    if result.returncode != 0:
-        raise Failure("%s: %s" % (" ".join(command), result.stderr.strip()))
-    os.chmod(target, 0o755)
-
-
-def libraries(binary):
-    """The shared libraries that `binary` would be run with: {name: path}."""
-    result = subprocess.run(["ldd", binary], capture_output=True, text=True,
-                            check=False, env={"PATH": os.environ["PATH"]})
-    if result.returncode != 0:
-        raise Failure("ldd %s: %s" % (binary, result.stderr.strip()))
-    found = {}
-    for line in result.stdout.splitlines():
-        words = line.split()
-        if "not found" in line:
-            raise Failure("%s wants %s, which is not there" % (
-                binary, words[0]))
-        if "=>" in words:
-            found[words[0]] = words[2]
-        elif words[0].startswith("/"):
-            found[os.path.basename(words[0])] = words[0]
-    return found
 
 
 def copy_binaries(bin_dir, out):

@@ -4,6 +4,7 @@
 #   scripts/install_deps.sh            to build, train and test
 #   scripts/install_deps.sh --checks   also what scripts/check.sh needs
 #   scripts/install_deps.sh --peers    also what bench.sh --peers builds with
+#   scripts/install_deps.sh --full     also what test.sh --full starts
 #
 # Does nothing, and asks the network for nothing, when all is there.
 set -euo pipefail
@@ -33,6 +34,8 @@ packages=(
   openssl                 # certificates for tests and the benchmark of TLS
   strace                  # the test of disks that fail
   libfaketime             # the test of clocks that jump
+  patchelf                # package.sh: programs that find libraries beside them
+  systemd                 # systemd-analyze: checks of unit files
 )
 checks=(
   clang            # thread-safety analysis, headers that compile alone
@@ -43,17 +46,27 @@ peers=(
   libzmq3-dev  # the transport of ps-lite
   libgloo-dev  # the all-reduce of PyTorch over TCP
 )
+full=(
+  openssh-server  # sshd, for scripts/muster run
+  slurmctld       # Slurm, for scripts/muster task
+  slurmd
+  slurm-client
+  munge
+  mmdebstrap      # an empty Debian, and an image of it, for the package
+  buildah
+)
 
 case "${1-}" in
   "") ;;
   --checks) packages+=("${checks[@]}") ;;
   --peers) packages+=("${peers[@]}") ;;
+  --full) packages+=("${full[@]}") ;;
   --help | -h)
     sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
     exit 0
     ;;
   *)
-    echo "install_deps.sh: unknown argument '$1' (wanted --checks, --peers or none)" >&2
+    echo "install_deps.sh: unknown argument '$1' (wanted --checks, --peers, --full or none)" >&2
     exit 2
     ;;
 esac

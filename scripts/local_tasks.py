@@ -1,11 +1,12 @@
 """The processes of a run on this machine, and how their lines are printed.
 
-Part of launcher.py. Python 3 standard library only.
+Part of launcher.py, and of the agents of `muster run`. Python 3 standard library only.
 """
 
 import collections
 import ctypes
 import os
+import selectors
 import signal
 import subprocess
 import sys
@@ -17,7 +18,8 @@ PR_SET_PDEATHSIG = 1
 class Printer:
     """Whole lines to stdout, each with its task's name before it."""
 
-    def __init__(self):
+    def __init__(self, program="train_local"):
+        self.program = program
         self.colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
     def line(self, name, number, text):
@@ -29,7 +31,7 @@ class Printer:
         sys.stdout.flush()
 
     def say(self, text):
-        sys.stdout.write("[train_local] %s\n" % text)
+        sys.stdout.write("[%s] %s\n" % (self.program, text))
         sys.stdout.flush()
 
 
@@ -41,7 +43,7 @@ def die_with_parent(parent):
 
 
 class Task:
-    """A process and what it printed."""
+    """A process and what it printed, as a Supervisor wants it."""
 
     def __init__(self, job, number, index, command, gpu):
         self.job = job
@@ -91,3 +93,37 @@ class Task:
     def send(self, signum):
         if self.exit_code is None:
             os.killpg(self.process.pid, signum)
+
+    # ---- For the Supervisor.
+
+    def watch(self, supervisor):
+        supervisor.selector.register(
+            self.process.stdout, selectors.EVENT_READ,
+            (supervisor.on_output, self))
+        supervisor.selector.register(
+            self.pidfd, selectors.EVENT_READ, (supervisor.on_exit, self))
+
+    def unwatch(self, supervisor):
+        if self.process.stdout in supervisor.selector.get_map():
+            supervisor.selector.unregister(self.process.stdout)
+        self.process.stdout.close()
+
+    def rest(self):
+        """The lines that are still in the pipe of a task that has ended."""
+        try:
+            while (lines := self.read_lines()) is not None:
+                yield from lines
+        except BlockingIOError:
+            pass
+
+    def startable(self):
+        """Whether it can be started again."""
+        return True
+
+    def again(self):
+        """The same task, started once more."""
+        return Task(self.job, self.number, self.index, self.command, self.gpu)
+
+    def kill(self):
+        self.send(signal.SIGKILL)
+        self.reap()

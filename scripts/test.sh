@@ -10,10 +10,10 @@
 # peer for its full time, and without a target only those, after 100,000 seeds of
 # the simulation. --full, by hand, runs the tests that are too long for every
 # change, and without a target only those: whole data sets in the files of others'
-# programs, from PyPI. --link makes workers use this link to the ps tasks, and
-# without a target tests //tests/integration:all . --summary FILE also writes the
-# last line there. Other arguments go to `bazel test`; without a target among them
-# it tests //... .
+# programs, from PyPI; real sshd, Slurm and images. --link makes workers use this
+# link to the ps tasks, and without a target tests //tests/integration:all .
+# --summary FILE also writes the last line there. Other arguments go to `bazel
+# test`; without a target among them it tests //... .
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -70,6 +70,8 @@ fi
 full_targets=(
   //tests/full:data_formats_test
   //tests/full:diabetes_test
+  //tests/full:slurm_test
+  //tests/full:ssh_test
   //tests/worker/model:resnet_float64_test
 )
 if [ -n "$full" ]; then
@@ -82,7 +84,7 @@ if [ -n "$link" ]; then
 fi
 [ "${#targets[@]}" -gt 0 ] || targets=(//...)
 
-scripts/install_deps.sh
+scripts/install_deps.sh ${full:+--full}
 # The packages of PyPI that some tests want, while the user's settings for pip
 # and the network are at hand: Bazel gives its tests none of them. Where it
 # fails, those tests do, and say why.
@@ -90,6 +92,7 @@ requirements=()
 case "${targets[*]}" in
   *...* | *integration* | *replication*)
     requirements+=(tests/integration/requirements.txt
+      tests/integration/manifest_requirements.txt
       scripts/sweep/requirements.txt
       tests/benchmark/replication/requirements.txt)
     ;;

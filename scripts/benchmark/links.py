@@ -52,11 +52,11 @@ def run(ps, worker, rate):
         tasks = ["%s:%d" % (address, PORT) for address in hosts.addresses]
         with open(cluster, "w", encoding="utf-8") as file:
             json.dump({"ps": tasks[:1], "worker": tasks[1:]}, file)
-        started = [processes.Process(hosts.command(
+        started = [processes.Process(hosts.on(
             0, ps + ["--cluster=" + cluster, "--task_index=0"]))]
         try:
             for i in range(WORKERS):
-                started.append(processes.Process(hosts.command(1 + i, worker + [
+                started.append(processes.Process(hosts.on(1 + i, worker + [
                     "--cluster=" + cluster, "--task_index=%d" % i,
                     "--train_dir=" + os.path.join(folder, "run%d" % i)])))
             for process in reversed(started):

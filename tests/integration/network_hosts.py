@@ -17,6 +17,10 @@ import subprocess
 _NUMBERS = itertools.count()
 
 
+def ip(*arguments):
+    _run("ip", *arguments)
+
+
 def _run(*command):
     subprocess.run(command, check=True, capture_output=True)
 
@@ -25,8 +29,8 @@ def missing_right():
     """Why namespaces cannot be made here, or None."""
     name = "muster-probe-%d" % os.getpid()
     try:
-        _run("ip", "netns", "add", name)
-        _run("ip", "netns", "delete", name)
+        ip("netns", "add", name)
+        ip("netns", "delete", name)
     except FileNotFoundError:
         return "iproute2 is not installed"
     except subprocess.CalledProcessError as error:
@@ -34,21 +38,31 @@ def missing_right():
     return None
 
 
+REASON = missing_right()
+
+
+def of_test(test, count):
+    """Hosts that are gone when the test ends."""
+    hosts = Hosts(count)
+    test.addCleanup(hosts.close)
+    return hosts
+
+
 class Hosts:
-    """`count` hosts; with a `rate` ("1gbit") each link carries no more, in
+    """`count` hosts, of which host i has addresses[i]; with a `rate` ("1gbit") each link carries no more, in
     either direction. To be closed, or used in a `with`."""
 
     def __init__(self, count, rate=None):
         prefix = "muster-%d-%d" % (os.getpid(), next(_NUMBERS))
         self._hub = prefix + "-hub"
-        self._names = ["%s-%d" % (prefix, i) for i in range(count)]
+        self.names = ["%s-%d" % (prefix, i) for i in range(count)]
         self._made = []
         self.addresses = ["10.231.%d.%d" % (os.getpid() % 250, i + 1)
                           for i in range(count)]
         try:
             self._make(self._hub)
-            _run("ip", "-n", self._hub, "link", "add", "hub", "type", "bridge")
-            _run("ip", "-n", self._hub, "link", "set", "hub", "up")
+            ip("-n", self._hub, "link", "add", "hub", "type", "bridge")
+            ip("-n", self._hub, "link", "set", "hub", "up")
             for i in range(count):
                 self._make_host(i, rate)
         except BaseException:
@@ -66,24 +80,24 @@ class Hosts:
             subprocess.run(["ip", "netns", "delete", name], check=False)
         self._made = []
 
-    def command(self, host, command):
-        """`command` on this host."""
-        return ["ip", "netns", "exec", self._names[host], *command]
+    def on(self, host, command):
+        """The command line that runs `command` on this host."""
+        return ["ip", "netns", "exec", self.names[host], *command]
 
     def _make(self, name):
-        _run("ip", "netns", "add", name)
+        ip("netns", "add", name)
         self._made.append(name)
 
     def _make_host(self, i, rate):
-        host, port = self._names[i], "port%d" % i
+        host, port = self.names[i], "port%d" % i
         self._make(host)
-        _run("ip", "-n", host, "link", "add", "eth0", "type", "veth", "peer",
+        ip("-n", host, "link", "add", "eth0", "type", "veth", "peer",
              "name", port, "netns", self._hub)
-        _run("ip", "-n", self._hub, "link", "set", port, "master", "hub", "up")
-        _run("ip", "-n", host, "address", "add", self.addresses[i] + "/24",
+        ip("-n", self._hub, "link", "set", port, "master", "hub", "up")
+        ip("-n", host, "address", "add", self.addresses[i] + "/24",
              "dev", "eth0")
-        _run("ip", "-n", host, "link", "set", "eth0", "up")
-        _run("ip", "-n", host, "link", "set", "lo", "up")
+        ip("-n", host, "link", "set", "eth0", "up")
+        ip("-n", host, "link", "set", "lo", "up")
         if rate is None:
             return
         for namespace, device in ((host, "eth0"), (self._hub, port)):

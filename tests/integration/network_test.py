@@ -1,4 +1,11 @@
-"""A ps and two workers, each on a host of its own (network_hosts)."""
+"""Three hosts: a ps and two workers, each in a network namespace of its own.
+
+    /job:ps/task:0      10.231.N.1 --+
+    /job:worker/task:0  10.231.N.2 --+-- a bridge in a fourth namespace
+    /job:worker/task:1  10.231.N.3 --+
+
+Needs root (or the right to make network namespaces).
+"""
 
 import json
 import os
@@ -11,16 +18,12 @@ PORT = 2222
 TRAINING = harness.softmax_regression(steps=60)
 
 
-REASON = network_hosts.missing_right()
-
-
-@unittest.skipIf(REASON is not None, REASON)
+@unittest.skipIf(network_hosts.REASON is not None, network_hosts.REASON)
 class NetworkTest(harness.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.hosts = network_hosts.Hosts(3)
-        self.addCleanup(self.hosts.close)
+        self.hosts = network_hosts.of_test(self, 3)
 
     def write_cluster_of_hosts(self):
         tasks = ["%s:%d" % (address, PORT) for address in self.hosts.addresses]
@@ -28,7 +31,7 @@ class NetworkTest(harness.TestCase):
             {"ps": tasks[:1], "worker": tasks[1:]}))
 
     def start_on(self, host, name, command):
-        return self.start(name, self.hosts.command(host, command))
+        return self.start(name, self.hosts.on(host, command))
 
     def start_worker_on(self, index, cluster, *flags):
         # Each host has a folder of its own: no file is shared.

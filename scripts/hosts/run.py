@@ -1,0 +1,223 @@
+"""The verb `run`: ps and worker tasks on many hosts, by ssh."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+
+from launcher_flags import ROOT, not_negative, positive
+from local_tasks import Printer
+from supervisor import Supervisor
+
+from sweep.failure import Failure
+
+from . import channel, cluster_file, host_list, preflight
+
+ALIVE_EVERY_S = 5.0
+# What it says itself to the tasks.
+OWN = ("cluster", "ps_hosts", "worker_hosts", "job_name", "task_index",
+       "standalone", "bind", "allow_insecure_network")
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(
+        prog="muster run", allow_abbrev=False,
+        usage="muster run -H HOST:WORKERS,... [FLAG...] -- --training=FILE "
+        "--train_dir=DIR [WORKER FLAG...]",
+        description="Trains on many hosts: starts an agent on each by ssh, and "
+        "looks at all before any task starts. Ctrl-C drains, a second one "
+        "kills; nothing is left running, whoever is killed. The same package "
+        "lies on each host, in the same place. The training file is sent "
+        "along; other files are those of the hosts.",
+        epilog="Exit codes: that of the task which failed first; before the "
+        "tasks start, 2 for what is wrong, 138 for hosts that do not answer.")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("-H", "--hosts", metavar="HOST:WORKERS,...",
+                       help="[user@]host:workers, as gpu1:4,gpu[2-3]:2 (1 if "
+                       "left out); `localhost` alone goes without ssh")
+    where.add_argument("--hostfile", metavar="FILE", help="a host a line: "
+                       "gpu1 slots=4 ps=1 address=10.0.0.1; address: by which "
+                       "the others reach it, if not that name")
+    parser.add_argument("--ps", type=not_negative, metavar="N",
+                        help="ps tasks, dealt over the hosts in turn (default: "
+                        "the hostfile's, else 1). 0: none, the workers hold "
+                        "the parameters (replication=all_reduce)")
+    parser.add_argument("--restart", type=not_negative, default=0, metavar="N",
+                        help="start a task that was killed, or ended with a "
+                        "code of 128 or more, again up to N times (default 0)")
+    parser.add_argument("--port_base", type=positive, metavar="P",
+                        help="the tasks of each host get ports P, P+1, ... "
+                        "(default: free ones from 20000 on)")
+    parser.add_argument("--ps_flag", action="append", default=[],
+                        metavar="FLAG", help="a further flag of every ps; may "
+                        "be repeated")
+    parser.add_argument("--allow_insecure_network", action="store_true",
+                        help="talk between hosts without encryption or "
+                        "authentication; without it only loopback addresses "
+                        "are taken")
+    parser.add_argument("--certs", metavar="DIR", help="refused in this "
+                        "version: ps_server and worker take no certificates "
+                        "yet")
+    parser.add_argument("--ssh_port", type=positive, metavar="PORT")
+    parser.add_argument("--ssh_option", action="append", default=[],
+                        metavar="OPTION", help="as ssh's -o; may be repeated")
+    parser.add_argument("--start_timeout", type=positive, default=60,
+                        metavar="S", help="seconds for ssh and the agent "
+                        "(default 60)")
+    parser.add_argument("--muster_dir", default=ROOT, metavar="DIR",
+                        help="where the package lies on the hosts (default: "
+                        "where it does here, %(default)s)")
+    parser.add_argument("--bin_dir", metavar="DIR", help="where ps_server and "
+                        "worker are on the hosts (default: bin or bazel-bin of "
+                        "the package)")
+    own, rest = argv, []
+    if "--" in argv:
+        at = argv.index("--")
+        own, rest = argv[:at], argv[at + 1:]
+    options = parser.parse_args(own)
+    options.worker_flags = rest
+    return options
+
+
+def check(options):
+    """Refuses what the tasks would refuse, or what they are told already."""
+    if options.certs is not None:
+        raise Failure("--certs: ps_server and worker take no certificates in "
+                      "this version; in a network that you trust, "
+                      "--allow_insecure_network goes without")
+    for flag in options.worker_flags:
+        name = flag.lstrip("-").partition("=")[0]
+        if flag.startswith("-") and name in OWN:
+            raise Failure("--%s: muster says it to the tasks itself%s" % (
+                name, "; give it before the --" if name.startswith("allow")
+                else ""))
+    if (options.port_base or 0) > 65000:
+        raise Failure("--port_base=%d: wanted at most 65000" %
+                      options.port_base)
+
+
+def hosts_of(options):
+    hosts = (host_list.of_flag(options.hosts) if options.hosts else
+             host_list.of_file(options.hostfile))
+    host_list.deal_ps(hosts, options.ps)
+    hosts = [host for host in hosts if host.workers + host.ps]
+    foreign = [host.name for host in hosts
+               if not cluster_file.is_loopback(host.address)]
+    if foreign and not options.allow_insecure_network:
+        raise Failure("%s: not on this machine, and ps_server and worker have "
+                      "no encryption or authentication yet; in a network that "
+                      "you trust, add --allow_insecure_network" %
+                      ", ".join(foreign), exit_code=4)
+    return hosts
+
+
+def take_training(flags):
+    """(the flags, {name: text}): the training file, if it is here, goes along
+    under a name of ours."""
+    flags = list(flags)
+    for i, flag in enumerate(flags):
+        name, equals, path = flag.partition("=")
+        if name.lstrip("-") != "training" or not flag.startswith("-"):
+            continue
+        at = i if equals else i + 1
+        path = path if equals else flags[at] if at < len(flags) else ""
+        if not os.path.isfile(path):
+            return flags, {}
+        flags[at] = ("--training=" if equals else "") + (
+            "{files}/training.textproto")
+        try:
+            with open(path, encoding="utf-8") as file:
+                return flags, {"training.textproto": file.read()}
+        except (OSError, UnicodeDecodeError) as error:
+            raise Failure("--training=%s: %s" % (path, error)) from None
+    return flags, {}
+
+
+def plans(rows, options, worker_flags):
+    """[(channel, its message `start`)], and the cluster."""
+    ports = {row: iter(row.ports) for row in rows}
+    cluster = {}
+    planned = []
+    common = ["--cluster={files}/cluster.json"] + (
+        ["--allow_insecure_network"] if options.allow_insecure_network else [])
+    all_reduce = not any(row.channel.host.ps for row in rows)
+    worker_flags = (["--set=replication=all_reduce"] if all_reduce
+                    else []) + worker_flags
+    for job, flags in (("ps", options.ps_flag), ("worker", worker_flags)):
+        for row in rows:
+            host = row.channel.host
+            for nth in range(host.ps if job == "ps" else host.workers):
+                addresses = cluster.setdefault(job, [])
+                planned.append((row.channel, {
+                    "number": len(planned), "job": job,
+                    "index": len(addresses), "nth": nth,
+                    "bin_dir": options.bin_dir, "arguments": common + [
+                        "--task_index=%d" % len(addresses), *flags]}))
+                addresses.append(cluster_file.join_address(
+                    host.address, next(ports[row])))
+    return planned, cluster
+
+
+def look(options, channels, printer):
+    """The Preflight, after its table is printed."""
+    flight = preflight.Preflight(channels)
+    flight.look(options, {one: one.host.ps + one.host.workers
+                          for one in channels})
+    if not any(row.failure for row in flight.rows):
+        with_ps = [one for one in channels if one.host.ps]
+        flight.reach(with_ps or channels)
+    flight.print_table(printer)
+    return flight
+
+
+def train(options, channels, printer):
+    flags, files = take_training(options.worker_flags)
+    flight = look(options, channels, printer)
+    if flight.exit_code() != 0:
+        printer.say("nothing was started")
+        return flight.exit_code()
+    planned, cluster = plans(flight.rows, options, flags)
+    files["cluster.json"] = json.dumps({"cluster": cluster}, indent=2) + "\n"
+    for one in channels:
+        one.tell("prepare", files=files, folder=os.getcwd())
+    for row, _ in flight.ask("prepared", "ports", preflight.ANSWER_S):
+        row.cells["ports"] = "free"
+    if flight.exit_code() != 0:
+        flight.print_table(printer)
+        return flight.exit_code()
+    supervisor = Supervisor(printer, options.restart)
+    for one in channels:
+        one.watch(supervisor)
+    supervisor.pulse = (ALIVE_EVERY_S, lambda: [
+        one.tell("alive") for one in channels])
+    return supervisor.look_after(
+        (channel.RemoteTask(one, plan) for one, plan in planned),
+        lambda: printer.say("done"))
+
+
+def main(argv):
+    """Returns the exit code."""
+    options = parse(argv)
+    printer = Printer("muster run")
+    # Stopped, it would be silent, and the agents end their tasks then.
+    signal.signal(signal.SIGTSTP, lambda *_: None)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    channels = []
+    try:
+        check(options)
+        for host in hosts_of(options):
+            channels.append(channel.Channel(
+                host, channel.command_of(host, options)))
+        return train(options, channels, printer)
+    except Failure as failure:
+        print("muster run: %s" % failure, file=sys.stderr)
+        return failure.exit_code
+    except OSError as error:
+        print("muster run: %s" % error, file=sys.stderr)
+        return 1
+    finally:
+        for one in channels:
+            one.hang_up()
+        for one in channels:
+            one.close()

@@ -1,0 +1,186 @@
+"""The verb `task`: runs the task of a Slurm job step that its rank says.
+
+    srun -N3 -n3 scripts/muster task --ps 1 --training=... --train_dir=...
+
+The ranks below --ps are ps tasks, the others workers. Rank r listens on port
+--port_base + r of its node, so that every task can tell every address.
+"""
+
+import argparse
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+from launcher_flags import not_negative, positive
+from local_tasks import die_with_parent
+
+from sweep.failure import Failure
+
+from . import cluster_file, host_list, places, run
+
+SCONTROL_S = 30
+NODE_ADDRESS = re.compile(r"\bNodeName=(\S+).*?\bNodeAddr=(\S+)")
+
+
+def parse(argv):
+    """(own options, the flags of the workers)."""
+    parser = argparse.ArgumentParser(
+        prog="muster task", allow_abbrev=False,
+        usage="srun -n TASKS muster task [FLAG...] --training=FILE "
+        "--train_dir=DIR [WORKER FLAG...]",
+        description="Runs ps_server or worker, with role and addresses from "
+        "the SLURM_* variables of srun: ranks below --ps are ps tasks, the "
+        "others workers. Flags that are not listed go to the workers.")
+    parser.add_argument("--ps", type=not_negative, default=1, metavar="N",
+                        help="ps tasks (default 1). 0: none, the workers hold "
+                        "the parameters (replication=all_reduce)")
+    parser.add_argument("--port_base", type=positive, default=8888,
+                        metavar="P", help="rank r listens on port P + r "
+                        "(default 8888)")
+    parser.add_argument("--ps_flag", action="append", default=[],
+                        metavar="FLAG", help="a further flag of every ps; may "
+                        "be repeated")
+    parser.add_argument("--allow_insecure_network", action="store_true",
+                        help="talk between nodes without encryption or "
+                        "authentication")
+    parser.add_argument("--bin_dir", metavar="DIR", help="where ps_server and "
+                        "worker are (default: bin or bazel-bin of the package)")
+    options, rest = parser.parse_known_args(argv)
+    options.worker_flags = [flag for flag in rest if flag != "--"]
+    options.certs = None
+    return options
+
+
+def number(environment, name):
+    text = environment.get(name)
+    if text is None:
+        raise Failure("%s is not set: start it with srun, as srun -n 3 muster "
+                      "task --ps 1 ..." % name)
+    if not text.isdigit():
+        raise Failure("%s=%s: wanted a number" % (name, text))
+    return int(text)
+
+
+def tasks_per_node(text):
+    """[4, 1, 1] of Slurm's 4,1(x2)."""
+    counts = []
+    for item in text.split(","):
+        match = re.fullmatch(r"(\d{1,4})(?:\(x(\d{1,4})\))?", item)
+        if not match:
+            raise Failure("SLURM_STEP_TASKS_PER_NODE=%s: wanted numbers as "
+                          "4,1(x2)" % text)
+        counts += [int(match.group(1))] * int(match.group(2) or 1)
+    return counts
+
+
+def node_of_each_rank(environment):
+    """Node names by rank. Raises Failure where the variables contradict each
+    other, or srun has dealt the ranks in another way than in blocks."""
+    rank = number(environment, "SLURM_PROCID")
+    count = number(environment, "SLURM_STEP_NUM_TASKS")
+    nodes = host_list.expand(environment.get("SLURM_STEP_NODELIST", ""))
+    counts = tasks_per_node(environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    if len(nodes) != len(counts) or sum(counts) != count or rank >= count:
+        raise Failure(
+            "SLURM_STEP_NODELIST=%s, SLURM_STEP_TASKS_PER_NODE=%s, "
+            "SLURM_STEP_NUM_TASKS=%d and SLURM_PROCID=%d contradict each other"
+            % (environment.get("SLURM_STEP_NODELIST"),
+               environment.get("SLURM_STEP_TASKS_PER_NODE"), count, rank))
+    ranks = [i for i, tasks in enumerate(counts) for _ in range(tasks)]
+    if ranks[rank] != number(environment, "SLURM_NODEID"):
+        raise Failure("SLURM_NODEID=%s: rank %d of %s tasks a node is on "
+                      "another; wanted srun --distribution=block" % (
+                          environment["SLURM_NODEID"], rank,
+                          environment["SLURM_STEP_TASKS_PER_NODE"]))
+    return [nodes[i] for i in ranks]
+
+
+def addresses(nodes):
+    """{node: what to dial}: its name, or its NodeAddr where the name cannot be
+    resolved. Every task asks the same, so that all say the same."""
+    unknown = [node for node in nodes if not _resolves(node)]
+    if not unknown:
+        return {node: node for node in nodes}
+    try:
+        said = subprocess.run(
+            ["scontrol", "--oneliner", "show", "node", ",".join(nodes)],
+            capture_output=True, text=True, stdin=subprocess.DEVNULL,
+            timeout=SCONTROL_S, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        said = str(error)
+    found = dict(NODE_ADDRESS.findall(said))
+    for node in nodes:
+        if not _resolves(found.get(node, "")):
+            raise Failure("node %s: its name cannot be resolved, nor has "
+                          "`scontrol show node` an address of it; set NodeAddr "
+                          "in slurm.conf, or name it in /etc/hosts" % node)
+    return found
+
+
+def _resolves(name):
+    try:
+        return bool(name and socket.getaddrinfo(name, None))
+    except OSError:
+        return False
+
+
+def command(options, environment, address_of):
+    """The command line of this task."""
+    nodes = node_of_each_rank(environment)
+    rank = number(environment, "SLURM_PROCID")
+    if options.ps >= len(nodes):
+        raise Failure("--ps=%d of SLURM_STEP_NUM_TASKS=%d leave no worker" % (
+            options.ps, len(nodes)))
+    if options.port_base + len(nodes) > 65536:
+        raise Failure("--port_base=%d: wanted room for %d ports below 65536" % (
+            options.port_base, len(nodes)))
+    dial = address_of(list(dict.fromkeys(nodes)))
+    all_ = [cluster_file.join_address(dial[node], options.port_base + i)
+            for i, node in enumerate(nodes)]
+    common = ["--worker_hosts=" + ",".join(all_[options.ps:])]
+    if options.ps:
+        common.append("--ps_hosts=" + ",".join(all_[:options.ps]))
+    if options.allow_insecure_network:
+        common.append("--allow_insecure_network")
+    if rank < options.ps:
+        return [places.binary("ps_server", options.bin_dir), *common,
+                "--task_index=%d" % rank, *options.ps_flag]
+    return [places.binary("worker", options.bin_dir), *common,
+            "--task_index=%d" % (rank - options.ps),
+            *([] if options.ps else ["--set=replication=all_reduce"]),
+            *options.worker_flags]
+
+
+def become(line, asked):
+    """Runs the command; returns its exit code. But a task that ended because
+    Slurm `asked` it to has not failed: srun's code is the highest, and 143
+    would hide that of the task for whose failure the others were ended."""
+    parent = os.getpid()
+    code = subprocess.Popen(
+        line, preexec_fn=lambda: die_with_parent(parent)).wait()
+    code = code if code >= 0 else 128 - code
+    return 0 if asked and code == 128 + signal.SIGTERM else code
+
+
+def main(argv):
+    """Returns the exit code."""
+    asked = []
+    # Slurm signals all processes of a task, the command too.
+    signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
+    signal.signal(signal.SIGINT, lambda *_: None)
+    options = parse(argv)
+    try:
+        run.check(options)
+        return become(command(options, os.environ, addresses), asked)
+    except Failure as failure:
+        print("muster task: %s" % failure, file=sys.stderr)
+        return failure.exit_code
+    except OSError as error:
+        print("muster task: %s" % error, file=sys.stderr)
+        return 1
+    finally:
+        # The interpreter, as it ends, would take a signal as any program does.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
