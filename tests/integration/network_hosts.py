@@ -49,8 +49,9 @@ def of_test(test, count):
 
 
 class Hosts:
-    """`count` hosts, of which host i has addresses[i]; with a `rate` ("1gbit") each link carries no more, in
-    either direction. To be closed, or used in a `with`."""
+    """`count` hosts, of which host i has addresses[i]; with a `rate` ("1gbit")
+    each link carries no more, in either direction. To be closed, or used in a
+    `with`."""
 
     def __init__(self, count, rate=None):
         prefix = "muster-%d-%d" % (os.getpid(), next(_NUMBERS))
