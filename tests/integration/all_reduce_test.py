@@ -5,7 +5,7 @@ import signal
 from tests.integration import harness
 from tests.integration import recovery
 
-STEPS = 900
+STEPS = 500
 EVERY = 100
 # Its parameters are two halves of the same size: 64 * 64 + 64 values each.
 EVEN = """
@@ -37,7 +37,8 @@ class AllReduceTest(recovery.TestCase):
              *["--set=" + flag for flag in flags]], (), name=name).start()
 
     def finish(self, job):
-        for task in job.workers + job.ps:
+        # Not for ps tasks, which stay a second for those that are late.
+        for task in job.workers:
             self.assertEqual(task.wait(), 0, task.output)
         return self.result(job.train_dir)
 

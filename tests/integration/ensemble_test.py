@@ -103,7 +103,7 @@ class EnsembleTest(harness.TestCase):
             self.assertFalse(os.path.exists(self.path("ens")))
         for flags, words in (
                 (["--evaluate", "--ensemble=nowhere"], "found neither "
-                 "'nowhere/training.textproto'"),
+                 "'nowhere/kept_training.textproto'"),
                 (["--evaluate", "--ensemble=a,a"], "each once, found 'a,a'"),
                 (["--predict", "--ensemble=a", "--train_dir=b"],
                  "--ensemble names the models"),

@@ -11,6 +11,8 @@ sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
 from ensemble import flags as ensemble_flags
 from sweep import pruner, sampler, space, table, trial
+from trainings import devices
+from trainings.definition import Folder
 from trainings.failure import Failure
 
 METRIC = "test_loss"
@@ -217,6 +219,40 @@ class TableTest(harness.TestCase):
         self.assertEqual(lines[2:], [
             "| 1 | 1 | 1 | 0 |", "| 0 | 2 | 0 | 0 |",
             "2 done, 1 pruned, 0 failed"])
+
+
+class FolderTest(harness.TestCase):
+
+    def claim(self, training="a", path="sweep", **wanted):
+        return Folder("sweep", self.path(path)).claim(
+            self.write("given", training), dict({"seed": 1}, **wanted)).close()
+
+    def test_is_of_one_definition(self):
+        self.claim()
+        self.claim()
+        for flags, words in (
+                ({"seed": 2}, "is of another sweep: it has --seed=1, wanted 2"),
+                ({"training": "b"}, "is of another sweep: its --training is"),
+                ({"path": "."}, "wanted a new folder or that of the same")):
+            with self.assertRaisesRegex(Failure, words):
+                self.claim(**flags)
+
+    def test_has_one_user(self):
+        folder = Folder("sweep", self.path("sweep"))
+        with folder.claim(self.write("given", ""), {}):
+            with self.assertRaisesRegex(Failure, "another sweep runs there"):
+                folder.claim(self.path("given"), {})
+
+
+class SharesTest(harness.TestCase):
+
+    def test_mistakes_are_named(self):
+        for names, parallel, words in (
+                (["gpu:99"], None, "wanted 'gpu:99', found"),
+                (["cpu:0"], 2, "wanted a device for each"),
+                (["tpu:0"], None, "found 'tpu:0'")):
+            with self.assertRaisesRegex(Failure, words):
+                devices.shares(names, parallel)
 
 
 class MembersTest(harness.TestCase):

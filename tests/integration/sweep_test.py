@@ -69,12 +69,6 @@ class SweepTest(harness.TestCase):
         self.assertEqual(self.states(), ["FAILED", "DONE"])
         self.assertIn("1 done, 0 pruned, 1 failed", output)
 
-    def test_no_trial_that_is_done_is_a_failure(self):
-        code, output = self.sweep(
-            "--param=optimizer.sgd.learning_rate=choice:1e38")
-        self.assertEqual(code, 1, output)
-        self.assertIn("no trial is done", output)
-
     def test_a_signal_has_the_trials_save_and_end(self):
         driver = self.start("driver", self.command(
             "--param=optimizer.sgd.learning_rate=choice:0.3,1e-6,0.1",
@@ -104,19 +98,11 @@ class SweepTest(harness.TestCase):
             RATES, "--devices=gpu:1,cpu:0", "--bin_dir=" + self.path("bin")),
             env=dict(os.environ, CUDA_VISIBLE_DEVICES="4,7"))
         self.assertEqual(code, 1, output)
+        self.assertIn("no trial is done", output)
         self.assertRegex(output, "exit code 3: card 7 --standalone .*"
                          "--device=cuda --cpus=")
         self.assertRegex(output, "exit code 3: card --standalone .*"
                          "--device=cpu --cpus=")
-
-    def test_two_drivers_are_not_one(self):
-        driver = self.start("driver", self.command(
-            RATES, "--param=stop.steps=choice:9,%d" % ENDLESS))
-        driver.wait_for("1 of 8 ended, 1 running")
-        code, output = self.sweep(
-            RATES, "--param=stop.steps=choice:9,%d" % ENDLESS)
-        self.assertEqual((code, "another sweep runs there" in output),
-                         (2, True), output)
 
     def test_mistakes_before_the_first_trial_are_named(self):
         for flags, words in (
@@ -124,36 +110,24 @@ class SweepTest(harness.TestCase):
                  "did you mean 'learning_rate'?"),
                 (["--param=optimizer.sgd.learning_rate=choice:0.1,-1"],
                  "'learning_rate' must be > 0, found -1"),
-                (["--param=optimizer.sgd.learning_rate=choise:0.1"],
-                 "did you mean 'choice'?"),
-                ([RATES, "--devices=gpu:99"], "wanted 'gpu:99', found"),
-                ([RATES, "--devices=cpu:0", "--parallel=2"],
-                 "wanted a device for each"),
                 ([RATES, "--bin_dir=/nowhere"], "no program at '/nowhere")):
             code, output = self.sweep(*flags)
             self.assertEqual((code, words in output), (2, True), output)
             self.assertFalse(os.path.exists(self.path("sweep")))
 
     def test_a_folder_is_of_one_sweep_and_of_any_metric(self):
-        rates = "--param=optimizer.sgd.learning_rate=choice:0.1,0.2"
-        code, output = self.sweep(rates, "--metric=test_acuracy")
+        rate = "--param=optimizer.sgd.learning_rate=choice:0.1"
+        code, output = self.sweep(rate, "--metric=test_acuracy", steps=9)
         self.assertEqual(
             (code, "did you mean 'test_accuracy'?" in output), (2, True),
             output)
-        code, output = self.sweep(rates)
-        self.assertEqual(code, 0, output)
         before = self.trial_file(0)
-        code, output = self.sweep(rates, "--metric=examples", "--trials=1")
+        code, output = self.sweep(rate, "--metric=examples", steps=9)
         self.assertEqual((code, " DONE in " in output), (0, False), output)
-        for flags in ([RATES], [rates, "--seed=2"], [rates, "--set=seed=2"]):
-            code, output = self.sweep(*flags)
-            self.assertEqual((code, "is of another sweep" in output),
-                             (2, True), output)
-        code, output = self.sweep(rates, steps=301)
-        self.assertIn("is of another sweep: its --training", output)
+        code, output = self.sweep(RATES, steps=9)
+        self.assertEqual((code, "is of another sweep" in output), (2, True),
+                         output)
         self.assertEqual(self.trial_file(0), before)
-        code, output = self.sweep(rates, "--sweep_dir=" + self.dir)
-        self.assertEqual((code, "wanted a new folder" in output), (2, True))
 
 
 class MusterTest(harness.TestCase):

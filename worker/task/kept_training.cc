@@ -8,7 +8,7 @@
 namespace muster {
 
 std::string KeptTrainingPath(absl::string_view train_dir) {
-  return absl::StrCat(train_dir, "/training.textproto");
+  return absl::StrCat(train_dir, "/kept_training.textproto");
 }
 
 KeptTraining::KeptTraining(Options options) : options_(std::move(options)) {}

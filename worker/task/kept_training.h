@@ -13,7 +13,8 @@
 namespace muster {
 
 // Where a train_dir keeps its training, so that the model can be used without
-// the file and the --set flags that it was made from.
+// the file and the --set flags that it was made from. People's own trainings
+// may lie there, too, and have other names.
 std::string KeptTrainingPath(absl::string_view train_dir);
 
 // The hook of a chief with a train_dir that writes the training there, with

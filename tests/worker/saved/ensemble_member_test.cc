@@ -30,7 +30,7 @@ class EnsembleMemberTest : public SavedTraining {
   }
 
   void Keep(const std::string& folder, const std::string& training) {
-    std::ofstream(folder + "/training.textproto")
+    std::ofstream(folder + "/kept_training.textproto")
         << training << "input { type: 'csv' dir: 'd' batch_size: 1 }";
   }
 };
@@ -71,7 +71,7 @@ TEST_F(EnsembleMemberTest, AGivenTrainingIsForThoseThatKeepNone) {
   const std::string a = NewTrainDir("a"), b = NewTrainDir("b");
   Keep(a, kRegression);
   Keep(dir_, kClassifier);
-  const std::string given = dir_ + "/training.textproto";
+  const std::string given = dir_ + "/kept_training.textproto";
   const auto members = ReadMembers({a, b}, given, {});
   ASSERT_THAT(members, IsOk());
   EXPECT_EQ((*members)[0].training.model().name(), "linear_regression");

@@ -40,7 +40,7 @@ TEST_F(KeptTrainingTest, IsWrittenOnceWhenTheTrainingBegins) {
   EXPECT_TRUE(written_.empty());
   EXPECT_THAT(kept.AfterEnter({}), IsOk());
   EXPECT_THAT(kept.AfterEnter({}), IsOk());
-  EXPECT_THAT(written_, ElementsAre("run/training.textproto: seed: 7\n"));
+  EXPECT_THAT(written_, ElementsAre("run/kept_training.textproto: seed: 7\n"));
 }
 
 TEST_F(KeptTrainingTest, AFileThatCannotBeWrittenIsALineAndTriedAgain) {
