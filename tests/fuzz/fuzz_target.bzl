@@ -1,6 +1,6 @@
 """Fuzz targets: README.md says how they are run."""
 
-def fuzz_target(name, max_bytes, malloc_mb = 16, deps = []):
+def fuzz_target(name, max_bytes, malloc_mb = 16, seconds = 10, deps = []):
     """The test NAME.cc, which defines TryInput (fuzz.h).
 
     With --config=clang it is a program of libFuzzer, which makes inputs from
@@ -10,6 +10,7 @@ def fuzz_target(name, max_bytes, malloc_mb = 16, deps = []):
       name: the stem of its file, and its folder in corpus/.
       max_bytes: of an input that is made. A kept one may have more.
       malloc_mb: the most MiB that the code may ask for at once.
+      seconds: of a run of libFuzzer; fewer where all is soon seen.
       deps: what it includes besides fuzz.h and Abseil.
     """
     native.cc_test(
@@ -19,6 +20,7 @@ def fuzz_target(name, max_bytes, malloc_mb = 16, deps = []):
         args = [
             "-max_len=%d" % max_bytes,
             "-malloc_limit_mb=%d" % malloc_mb,
+            "-max_total_time=%d" % seconds,
             "tests/fuzz/corpus/" + name,
         ],
         data = native.glob(["corpus/%s/*" % name]),

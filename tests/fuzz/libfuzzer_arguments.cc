@@ -7,9 +7,6 @@
 
 namespace {
 
-// The seconds of a run.
-constexpr char kSeconds[] = "10";
-
 // In front of all others. `outputs` and `temporary` are folders, and so is
 // `kept`, which has the kept inputs.
 std::vector<std::string> Settings(const std::string& outputs,
@@ -24,8 +21,8 @@ std::vector<std::string> Settings(const std::string& outputs,
       "in %s.\n",
       outputs.c_str(), kept.c_str());
   std::fflush(stdout);
-  return {std::string("-max_total_time=") + kSeconds, "-timeout=30",
-          "-rss_limit_mb=1536", "-print_final_stats=1", "-print_funcs=0",
+  return {"-timeout=30", "-rss_limit_mb=1536", "-print_final_stats=1",
+          "-print_funcs=0",
           // Half of the time, with as many branches as there are at -O0.
           "-entropic=0", "-artifact_prefix=" + outputs + "/", found};
 }

@@ -114,6 +114,19 @@ TEST_F(JobSummariesTest, LeavesOutTheCountsOfAnotherEpoch) {
   asked_[1](StateAt(100, 0));
   Step(51);
   EXPECT_TRUE(written_.points.empty());
+
+  // Those of the new one are written.
+  Step(150);
+  ASSERT_EQ(asked_.size(), 3u);
+  asked_[2](StateAt(100, 50, /*epoch=*/2));
+  clock_.Advance(absl::Seconds(1));
+  Step(250);
+  ASSERT_EQ(asked_.size(), 4u);
+  asked_[3](StateAt(200, 50, /*epoch=*/2));
+  Step(251);
+  ASSERT_EQ(written_.points.size(), 1u);
+  EXPECT_EQ(written_.points[0].step, 250);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "global_step_per_s"), 100);
 }
 
 TEST_F(JobSummariesTest, TheEndWaitsForTheCountsOfTheLastStep) {
@@ -141,6 +154,8 @@ TEST_F(JobSummariesTest, AnIdleWorkerHasNoStaleness) {
   const absl::Time start = absl::UnixEpoch();
   AddJobSummaries({StateAt(5, 5), start},
                   {StateAt(5, 5), start + absl::Seconds(1)}, &summary);
+  // Steps and examples of the job and of each worker.
+  EXPECT_EQ(summary.value_size(), 6);
   for (const Summary::Value& value : summary.value()) {
     EXPECT_EQ(value.tag().find("staleness"), std::string::npos) << value.tag();
     EXPECT_EQ(value.tensor().float_val(0), 0) << value.tag();
