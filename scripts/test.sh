@@ -70,6 +70,7 @@ fi
 full_targets=(
   //tests/full:data_formats_test
   //tests/full:diabetes_test
+  //tests/full:package_test
   //tests/full:slurm_test
   //tests/full:ssh_test
   //tests/worker/model:resnet_float64_test

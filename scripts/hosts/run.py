@@ -86,7 +86,7 @@ def check(options):
         raise Failure("--certs: ps_server and worker take no certificates in "
                       "this version; in a network that you trust, "
                       "--allow_insecure_network goes without")
-    for flag in options.worker_flags:
+    for flag in options.worker_flags + options.ps_flag:
         name = flag.lstrip("-").partition("=")[0]
         if flag.startswith("-") and name in OWN:
             raise Failure("--%s: muster says it to the tasks itself%s" % (

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -66,13 +67,16 @@ class SlurmTest(task_scenarios.Scenarios, harness.TestCase):
     def setUp(self):
         super().setUp()
         self.network = network_hosts.of_test(self, 1)
+        # Names of sockets have 107 bytes at most; Bazel's folder is longer.
+        self.state = tempfile.mkdtemp(prefix="muster-slurm-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.state, ignore_errors=True)
         self.env = dict(os.environ, SLURM_CONF=self.path("slurm.conf"),
                         PATH="/usr/sbin:" + os.environ["PATH"])
         self.srun = self.network.on(0, ["srun"])
-        os.chmod(self.dir, 0o755)
+        os.chmod(self.state, 0o755)
         for name in ("munge", "state", "cgroup"):
-            os.mkdir(self.path(name), 0o755)
-        names = {"dir": self.dir, "host": socket.gethostname()}
+            os.mkdir(self.of_slurm(name), 0o755)
+        names = {"dir": self.state, "host": socket.gethostname()}
         self.write("slurm.conf", CONFIG.format(**names))
         self.write("cgroup.conf", CGROUP.format(**names))
         self.start_munge()
@@ -81,17 +85,20 @@ class SlurmTest(task_scenarios.Scenarios, harness.TestCase):
             self.start_daemon("slurmd", "-D", "-N", "n%d" % i, "-c")
         self.wait_until_idle()
 
+    def of_slurm(self, name):
+        return os.path.join(self.state, name)
+
     def start_daemon(self, program, *flags):
         return self.start(program + " " + " ".join(flags),
                           self.network.on(0, [program, *flags]), env=self.env)
 
     def start_munge(self):
-        with open(self.path("munge/key"), "wb") as file:
+        with open(self.of_slurm("munge/key"), "wb") as file:
             file.write(secrets.token_bytes(1024))
-        os.chmod(self.path("munge/key"), 0o400)
+        os.chmod(self.of_slurm("munge/key"), 0o400)
         self.start_daemon(
             "munged", "--foreground", "--force", *(
-                "--%s=%s" % (flag, self.path("munge/" + name))
+                "--%s=%s" % (flag, self.of_slurm("munge/" + name))
                 for flag, name in (("key-file", "key"), ("socket", "socket"),
                                    ("pid-file", "pid"), ("log-file", "log"),
                                    ("seed-file", "seed"))))

@@ -168,6 +168,8 @@ class FlagsTest(harness.TestCase):
                      "--cluster=x")
         self.refused(2, "give it before the --", "-H", "a", "--",
                      "--allow_insecure_network")
+        self.refused(2, "--bind: muster says it", "-H", "a",
+                     "--ps_flag=--bind=x:1")
         self.refused(2, "--port_base=65001", "-H", "a", "--port_base=65001")
         self.refused(2, "/nowhere", "--hostfile=/nowhere")
         for argv in ([], ["-H", "a", "--ps=-1"], ["-H", "a", "--hostfile=b"],
