@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -14,11 +15,13 @@
 #include "common/base/status_macros.h"
 #include "common/tensor/shape.h"
 #include "proto/training.pb.h"
+#include "worker/backend/device_name.h"
 #include "worker/backend/operation.h"
 #include "worker/ctl/training_flag.h"
 #include "worker/ctl/verb.h"
 #include "worker/layer/layer_operation.h"
 #include "worker/model/model_graph.h"
+#include "worker/model/split_layers.h"
 
 namespace muster {
 namespace {
@@ -94,7 +97,37 @@ void AddFrozen(const ModelGraph& graph, Cells* rows) {
   rows->back().push_back(absl::StrCat(values));
 }
 
-std::string DescribeModel(const ModelGraph& graph) {
+// "cpu:1 in 2 parts cpu:0,cpu:1", as far as the layer says so.
+std::string DescribeDevices(const LayerSpec& layer, std::string device) {
+  if (!layer.has_split()) return device;
+  absl::StrAppend(&device, device.empty() ? "" : " ", "in ",
+                  layer.split().parts(), " parts");
+  if (layer.split().devices().empty()) return device;
+  return absl::StrCat(
+      device, " ",
+      absl::StrJoin(layer.split().devices(), ",",
+                    [](std::string* out, const std::string& part) {
+                      out->append(CanonicalDevice(part));
+                    }));
+}
+
+// A column of the devices that layers name; none if no layer does.
+void AddDevices(const ModelSpec& spec, const ModelGraph& graph, Cells* rows) {
+  std::vector<std::string> cells = {"device", ""};
+  bool is_empty = true;
+  for (int i = 0; i < spec.layer_size(); ++i) {
+    cells.push_back(
+        DescribeDevices(spec.layer(i), graph.nodes()[i + 1].device));
+    is_empty &= cells.back().empty();
+  }
+  cells.push_back("");
+  if (is_empty) return;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    (*rows)[i].push_back(std::move(cells[i]));
+  }
+}
+
+std::string DescribeModel(const ModelSpec& spec, const ModelGraph& graph) {
   Cells rows = {{"layer", "type", "reads", "makes", "parameters", "FLOPs"}};
   int64_t total_parameters = 0;
   double total_flops = 0;
@@ -119,6 +152,7 @@ std::string DescribeModel(const ModelGraph& graph) {
   }
   rows.push_back({"all", "", "", "", absl::StrCat(total_parameters),
                   absl::StrFormat("%.0f", total_flops)});
+  AddDevices(spec, graph, &rows);
   AddFrozen(graph, &rows);
   return Align(rows, /*first_number=*/4);
 }
@@ -127,7 +161,10 @@ absl::Status Show(const VerbCall& call, VerbResult* result) {
   ASSIGN_OR_RETURN(const TrainingSpec training, LoadTrainingOf(call));
   ASSIGN_OR_RETURN(const ModelGraph graph,
                    ModelGraph::Create(training.model()));
-  result->out = DescribeModel(graph);
+  for (const LayerSpec& layer : training.model().layer()) {
+    if (layer.has_split()) RETURN_IF_ERROR(CheckSplit(layer, graph));
+  }
+  result->out = DescribeModel(training.model(), graph);
   return absl::OkStatus();
 }
 
@@ -139,7 +176,7 @@ absl::Status Show(const VerbCall& call, VerbResult* result) {
      "and\n"
      "  multiplications of convolutions and dense layers, forward. Layers "
      "that\n"
-     "  are frozen are marked.",
+     "  are frozen or have a device are marked.",
      {{"training", "The file with the training spec."},
       {"set", "Overrides a field of it; may be given several times."}},
      0,

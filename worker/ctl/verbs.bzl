@@ -60,9 +60,11 @@ VERBS = {
     ],
     "model_show": [
         ":training_flag",
+        "//worker/backend:device_name",
         "//worker/backend:operation",
         "//worker/layer:layer_operation",
         "//worker/model:model_graph",
+        "//worker/model:split_layers",
     ],
     "placement": [
         ":training_flag",

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -16,6 +18,7 @@
 #include "worker/model/plan_compiler.h"
 #include "worker/model/plan_table.h"
 #include "worker/model/program.h"
+#include "worker/model/split_layers.h"
 
 namespace muster {
 namespace {
@@ -63,12 +66,37 @@ absl::Status AssignDevices(const CompileOptions& options, Program* program) {
   if (options.device_of == nullptr) return absl::OkStatus();
   const int count = static_cast<int>(options.more_backends.size()) + 1;
   for (ProgramOp& op : program->ops) {
-    op.device = options.device_of(op.name);
+    op.device = options.device_of(
+        op.name, op.parts == 1 ? CompileOptions::kWholeLayer : op.part);
     if (op.device >= 0 && op.device < count) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("compile layer '", op.name, "': its device is ", op.device,
                      ", the model has ", count));
   }
+  return absl::OkStatus();
+}
+
+absl::Status SplitProgram(const ModelSpec& spec, const ModelGraph& graph,
+                          const CompileOptions& options, Program* program) {
+  std::map<std::string, int, std::less<>> parts;
+  for (const LayerSpec& layer : spec.layer()) {
+    if (!layer.has_split()) continue;
+    RETURN_IF_ERROR(CheckSplit(layer, graph));
+    if (options.backend->streams() != nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "layer '", layer.name(), "' (", layer.type(),
+          "): split: only devices that compute in the host's memory can have "
+          "parts of a layer, '",
+          options.backend->name(), "' has memory of its own"));
+    }
+    parts[layer.name()] = layer.split().parts();
+  }
+  SplitLayers(
+      [&parts](absl::string_view layer) {
+        const auto found = parts.find(layer);
+        return found == parts.end() ? 1 : found->second;
+      },
+      program);
   return absl::OkStatus();
 }
 
@@ -152,6 +180,7 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
   ASSIGN_OR_RETURN(Program program,
                    LowerModel(graph, options.batch_size, phase));
   FuseActivations(&program);
+  RETURN_IF_ERROR(SplitProgram(spec, graph, options, &program));
   RETURN_IF_ERROR(AssignDevices(options, &program));
   // Primitives ask libraries of the device whose handles they hold.
   DeviceStreams* const streams = options.backend->streams();
@@ -381,8 +410,9 @@ void CompiledModel::WriteMovingAverages() {
   }
 }
 
-std::string CompiledModel::DescribePlan(absl::string_view device) const {
-  return PlanTable(plan_, device);
+std::string CompiledModel::DescribePlan(
+    absl::Span<const std::string> devices) const {
+  return PlanTable(plan_, devices);
 }
 
 }  // namespace muster

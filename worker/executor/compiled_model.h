@@ -66,10 +66,12 @@ struct CompileOptions {
   Reporter reporter;
   // Devices 1, 2, ...; `backend` is device 0. Not owned; outlive the model. All
   // compute in the host's memory and in one dtype.
-  absl::Span<Backend* const> more_backends = {};
-  // The device of the layer with this name; null: 0 for every layer. A ReLU
-  // that is merged into the operation beside it goes where that is.
-  std::function<int(absl::string_view layer)> device_of;
+  std::vector<Backend*> more_backends = {};
+  // The device of the layer with this name, or of its `part` (kWholeLayer:
+  // where parts are joined); null: 0 for every layer. A ReLU that is merged
+  // into the operation beside it goes where that is.
+  static constexpr int kWholeLayer = -1;
+  std::function<int(absl::string_view layer, int part)> device_of;
 };
 
 // Who has to do with a training step; nobody need.
@@ -110,7 +112,7 @@ class CompiledModel {
   };
 
   // Errors: InvalidArgument (see ModelGraph::Create; batch size; to evaluate, a
-  // loss that reads the model's input;
+  // loss that reads the model's input; those of CheckSplit;
   // parameters_of has other parameters; a layer's device is not there; more
   // memory than the limit, before any is taken), and the backend's.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> Create(
@@ -202,8 +204,8 @@ class CompiledModel {
             static_cast<size_t>(rows_ * num_outputs_)};
   }
 
-  // PlanTable of this model; `device` is the backend's.
-  std::string DescribePlan(absl::string_view device) const;
+  // PlanTable of this model; `devices` are the names of its backends.
+  std::string DescribePlan(absl::Span<const std::string> devices) const;
 
   int64_t batch_size() const { return batch_size_; }
   int64_t num_outputs() const { return num_outputs_; }

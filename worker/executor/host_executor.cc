@@ -40,6 +40,7 @@ HostExecutor::HostExecutor(const ExecutedModel& model,
   for (const int64_t bytes : placement.arena_bytes) {
     arenas_.emplace_back(bytes);
   }
+  if (model.plan->num_devices > 1) lanes_ = MakeLanes(placement);
   arena_offsets_ = std::move(placement.offsets);
   if (model.dtype == FLOAT64 || !model.is_training) {
     examples_ = AlignedBuffer(model.batch_size * model.example_elements *
@@ -54,9 +55,10 @@ void* HostExecutor::BufferData(int buffer) const {
   switch (where.space) {
     case BufferSpace::kParameter:
       // Who reads it changes nothing: Operands::Set.
-      return const_cast<char*>(model_.parameters->read_from[where.index]);
+      return const_cast<char*>(model_.parameters->read_from[where.index]) +
+             where.offset_bytes;
     case BufferSpace::kGradient:
-      return model_.parameters->gradient(where.index);
+      return model_.parameters->gradient(where.index) + where.offset_bytes;
     case BufferSpace::kArena:
       return arenas_[where.device].data() + arena_offsets_[buffer];
     case BufferSpace::kInput:
@@ -130,15 +132,37 @@ absl::Status HostExecutor::Dispatch(const Instruction& instruction,
   return absl::OkStatus();
 }
 
+std::unique_ptr<Lanes> HostExecutor::MakeLanes(
+    const BufferPlacement& placement) {
+  std::vector<size_t> told;
+  for (size_t i = 0; i < model_.plan->instructions.size(); ++i) {
+    if (i == model_.schedule->loss_instruction ||
+        !model_.schedule->final_after[i].empty()) {
+      told.push_back(i);
+    }
+  }
+  return std::make_unique<Lanes>(
+      ScheduleLanes(*model_.plan, placement), std::move(told),
+      [this](size_t i) { return RunInstruction(i, *step_); });
+}
+
+absl::Status HostExecutor::RunInstruction(size_t i, const Step& step) {
+  const Instruction& instruction = model_.plan->instructions[i];
+  if (instruction.is_seeded) operands_[i].seed = SeedOf(instruction, step.seed);
+  RETURN_IF_ERROR(
+      AwaitParameters(model_.schedule->first_used_by[i], step.gate));
+  return Dispatch(instruction, operands_[i]);
+}
+
 absl::Status HostExecutor::Run(const Step& step) {
   BindBatch(step.batch);
+  if (lanes_ != nullptr) {
+    step_ = &step;
+    return lanes_->Run(
+        [&](size_t i) { return TellListener(i, step.listener); });
+  }
   for (size_t i = 0; i < operands_.size(); ++i) {
-    const Instruction& instruction = model_.plan->instructions[i];
-    if (instruction.is_seeded)
-      operands_[i].seed = SeedOf(instruction, step.seed);
-    RETURN_IF_ERROR(
-        AwaitParameters(model_.schedule->first_used_by[i], step.gate));
-    RETURN_IF_ERROR(Dispatch(instruction, operands_[i]));
+    RETURN_IF_ERROR(RunInstruction(i, step));
     RETURN_IF_ERROR(TellListener(i, step.listener));
   }
   return absl::OkStatus();

@@ -9,14 +9,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/tensor/aligned_buffer.h"
+#include "worker/executor/lanes.h"
 #include "worker/executor/plan_executor.h"
 #include "worker/model/buffer_placement.h"
 
 namespace muster {
 
-// Executes a plan of devices that compute in the host's memory: one instruction
-// after another, on the calling thread. Parameters, gradients and whole float32
-// batches are used where they lie.
+// Executes a plan of devices that compute in the host's memory: of one device
+// one instruction after another, on the calling thread, of several as lanes
+// with a thread each, in which the gate is asked; the listener is told by the
+// calling thread, as of one. Parameters, gradients and whole float32 batches
+// are used where they lie.
 class HostExecutor : public PlanExecutor {
  public:
   // `taken_bytes`: what the model holds already. Errors: InvalidArgument if it
@@ -45,6 +48,9 @@ class HostExecutor : public PlanExecutor {
   // The memory of a buffer; nullptr for those of a batch.
   void* BufferData(int buffer) const;
   void BindBatch(const Batch& batch);
+  std::unique_ptr<Lanes> MakeLanes(const BufferPlacement& placement);
+  // Asks the gate, and carries out one instruction.
+  absl::Status RunInstruction(size_t i, const Step& step);
   absl::Status Dispatch(const Instruction& instruction,
                         const Operands& operands) const;
   absl::Status TellListener(size_t instruction, StepListener* listener) const;
@@ -58,6 +64,10 @@ class HostExecutor : public PlanExecutor {
   AlignedBuffer examples_;
   // By instruction.
   std::vector<Operands> operands_;
+  // The lanes' while Run runs.
+  const Step* step_ = nullptr;
+  // Null: there is one device. Last: its threads use all else.
+  std::unique_ptr<Lanes> lanes_;
 };
 
 }  // namespace muster

@@ -24,6 +24,8 @@ struct PlanBuffer {
   BufferSpace space = BufferSpace::kArena;
   // The tensor's number, for kParameter and kGradient.
   int index = 0;
+  // The place of the buffer in the tensor, for a part of one.
+  int64_t offset_bytes = 0;
   int64_t size_bytes = 0;
   // The device that reads and writes it.
   int device = 0;

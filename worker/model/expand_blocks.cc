@@ -52,6 +52,8 @@ struct Scope {
   int depth = 0;
   // The use is frozen, and so are its layers.
   bool freeze = false;
+  // The use's device, of those layers that name none.
+  std::string device;
 };
 
 class BlockExpander {
@@ -133,6 +135,7 @@ class BlockExpander {
                               LayerSpec* expanded) {
     expanded->set_name(JoinNames(scope.use, layer.name()));
     expanded->set_freeze(layer.freeze() || scope.freeze);
+    if (layer.device().empty()) expanded->set_device(scope.device);
     expanded->clear_input();
     Names inputs;
     for (const std::string& name : layer.input()) {
@@ -210,12 +213,17 @@ class BlockExpander {
           "a use of a block cannot share parameters; its layers can, with "
           "each other");
     }
+    if (layer.has_split()) {
+      return absl::InvalidArgumentError(
+          "a use of a block cannot be split; its layers can");
+    }
     Scope inner;
     inner.block = &block;
     inner.use = layer.name();
     inner.inputs.assign(layer.input().begin(), layer.input().end());
     inner.depth = scope.depth + 1;
     inner.freeze = layer.freeze();
+    inner.device = layer.device();
     ASSIGN_OR_RETURN(inner.values, BindParameters(block, layer));
     return Expand(block.layer(), inner);
   }

@@ -27,7 +27,9 @@ void AddTower(const ModelGraph& model, int64_t batch_size,
     for (const int input : layer.inputs) {
       node->add_input(absl::StrCat(prefix, model.nodes()[input].name));
     }
-    node->set_device(absl::StrCat("/device:", absl::AsciiStrToUpper(device)));
+    node->set_device(absl::StrCat(
+        "/device:",
+        absl::AsciiStrToUpper(layer.device.empty() ? device : layer.device)));
     SetOutputShape(batch_size, layer.shape, node);
   }
 }

@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/attributes.h"
 #include "common/config/name_pattern.h"
+#include "worker/model/layer_devices.h"
 
 namespace muster {
 namespace {
@@ -54,6 +55,10 @@ absl::StatusOr<ModelGraph> ModelGraph::Create(const ModelSpec& spec) {
   RETURN_IF_ERROR(graph.CheckEnds());
   RETURN_IF_ERROR(graph.CheckSize());
   RETURN_IF_ERROR(graph.Freeze(spec));
+  ASSIGN_OR_RETURN(const std::vector<std::string> devices, LayerDevices(spec));
+  for (size_t i = 0; i < devices.size(); ++i) {
+    graph.nodes_[i + 1].device = devices[i];
+  }
   return graph;
 }
 

@@ -16,8 +16,7 @@
 namespace muster {
 
 // A checked ModelSpec: its layers in order, with every shape and parameter
-// known. It holds no memory for them and knows no device. Immutable after
-// Create, thread-safe.
+// known. It holds no memory for them. Immutable after Create, thread-safe.
 class ModelGraph {
  public:
   // Node 0 is the model's input and has no layer; the last one is the loss.
@@ -32,6 +31,8 @@ class ModelGraph {
     Shape shape;
     // Into parameters(), in the order of the layer's own.
     std::vector<int> parameters;
+    // The device that it names, as CanonicalDevice has it; "" for none.
+    std::string device;
   };
 
   struct Parameter {
@@ -53,7 +54,7 @@ class ModelGraph {
   // something whose parameters differ, more bytes than can be counted; `freeze`
   // of parameters that another layer owns, a freeze_pattern that is none or
   // matches nothing, nothing left to train, a batch norm that is frozen in part
-  // or behind a layer that is trained.
+  // or behind a layer that is trained; those of LayerDevices.
   static absl::StatusOr<ModelGraph> Create(const ModelSpec& spec);
 
   absl::Span<const Node> nodes() const { return nodes_; }

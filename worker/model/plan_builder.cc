@@ -7,6 +7,16 @@
 #include "common/base/status_macros.h"
 
 namespace muster {
+namespace {
+
+Shape WithFirstDim(const Shape& shape, int64_t size) {
+  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims[0] = size;
+  // No larger than one that is a Shape.
+  return *Shape::Create(dims);
+}
+
+}  // namespace
 
 int PlanBuilder::AddBuffer(const PlanBuffer& buffer) {
   plan_.buffers.push_back(buffer);
@@ -30,6 +40,23 @@ PlanTensor PlanBuilder::ExternalTensor(BufferSpace space, int index,
   return {AddBuffer(buffer), layout};
 }
 
+PlanTensor PlanBuilder::ExternalPart(BufferSpace space, int index,
+                                     const Shape& whole, int part, int parts) {
+  const MemoryLayout layout = MemoryLayout::RowMajor(
+      backend()->dtype(), WithFirstDim(whole, whole.dim(0) / parts));
+  PlanBuffer buffer;
+  buffer.space = space;
+  buffer.index = index;
+  buffer.offset_bytes = layout.size_bytes * part;
+  buffer.size_bytes = layout.size_bytes;
+  return {AddBuffer(buffer), layout};
+}
+
+void PlanBuilder::EmitTransfer(const PlanTensor& src, const PlanTensor& dst) {
+  EmitBound("transfer", /*primitive=*/nullptr,
+            {{Operand::kSrc, 0, src.buffer}, {Operand::kDst, 0, dst.buffer}});
+}
+
 const PlanBuilder::Copy* PlanBuilder::FindCopy(
     int source, const MemoryLayout& layout) const {
   for (const Copy& copy : copies_) {
@@ -45,17 +72,19 @@ absl::StatusOr<PlanTensor> PlanBuilder::OnDevice(const PlanTensor& tensor) {
   const int to = device_;
   const int from = DeviceOf(tensor);
   if (from == to) return tensor;
-  // Only the backend that made a format can read it.
+  // A format of its own can be read by the kind of backend that made it.
+  const bool is_alike = backends_[from]->name() == backends_[to]->name();
   const MemoryLayout layout =
-      MemoryLayout::RowMajor(tensor.layout.dtype, tensor.layout.shape);
+      is_alike
+          ? tensor.layout
+          : MemoryLayout::RowMajor(tensor.layout.dtype, tensor.layout.shape);
   UseDevice(from);
   const absl::StatusOr<PlanTensor> src = InLayout(tensor, layout);
   UseDevice(to);
   RETURN_IF_ERROR(src.status());
   if (const Copy* copy = FindCopy(src->buffer, layout)) return copy->tensor;
   const PlanTensor dst = NewTensor(layout);
-  EmitBound("transfer", /*primitive=*/nullptr,
-            {{Operand::kSrc, 0, src->buffer}, {Operand::kDst, 0, dst.buffer}});
+  EmitTransfer(*src, dst);
   copies_.push_back({src->buffer, dst});
   return dst;
 }

@@ -49,11 +49,19 @@ class PlanBuilder {
   // Row-major, of the backend's type.
   PlanTensor ExternalTensor(BufferSpace space, int index, const Shape& shape);
 
-  // `tensor`, or a row-major copy of it, on the device in use.
+  // `tensor`, or a copy of it, on the device in use: row-major, unless devices
+  // of one kind have it. So a tensor lies alike however a model is divided.
   absl::StatusOr<PlanTensor> OnDevice(const PlanTensor& tensor);
   // `source`, or a reordered copy of it, in `layout` on the device in use.
   absl::StatusOr<PlanTensor> InLayout(const PlanTensor& source,
                                       const MemoryLayout& layout);
+  // The `part`-th of `parts` equal ranges of the first dimension of an external
+  // tensor, in its memory.
+  PlanTensor ExternalPart(BufferSpace space, int index, const Shape& whole,
+                          int part, int parts);
+  // Copies `src` as it is to `dst`, on the device in use.
+  void EmitTransfer(const PlanTensor& src, const PlanTensor& dst);
+
   // In row-major order, and then seen as `shape`.
   absl::StatusOr<PlanTensor> Reshaped(const PlanTensor& tensor,
                                       const Shape& shape);

@@ -62,6 +62,8 @@ class PlanCompiler {
     std::vector<PlanTensor> gradients;
   };
   struct OpState {
+    // Those that it reads: whole ones where they lie, or copies of parts.
+    std::vector<PlanTensor> parameters;
     std::vector<MemoryLayout> src_layouts;
     std::vector<Written> written;
   };
@@ -137,8 +139,25 @@ class PlanCompiler {
     return step != nullptr && step->desc.phase == Phase::kTraining;
   }
 
+  // A part has copies: its place in the parameter is not aligned, and another
+  // device may have it.
+  std::vector<PlanTensor> ReadParameters(const ProgramOp& op) {
+    std::vector<PlanTensor> tensors;
+    for (const int parameter : op.parameters) {
+      tensors.push_back(parameter_states_[parameter].tensor);
+      if (op.parts == 1) continue;
+      const PlanTensor part = builder_.ExternalPart(
+          BufferSpace::kParameter, parameter, parameters_[parameter].shape,
+          op.part, op.parts);
+      tensors.back() = builder_.NewTensor(part.layout);
+      builder_.EmitTransfer(part, tensors.back());
+    }
+    return tensors;
+  }
+
   // The parameters of an operation that forward and backward may read.
-  std::vector<Reads> ParameterReads(const ProgramOp& op) const {
+  static std::vector<Reads> ParameterReads(const ProgramOp& op,
+                                           const OpState& state) {
     static constexpr Operand kRoles[] = {Operand::kWeights, Operand::kBias,
                                          Operand::kMean, Operand::kVariance};
     const size_t count = MovesAverages(op)
@@ -146,8 +165,7 @@ class PlanCompiler {
                              : op.parameters.size();
     std::vector<Reads> reads;
     for (size_t i = 0; i < count; ++i) {
-      reads.push_back(
-          {kRoles[i], {parameter_states_[op.parameters[i]].tensor}});
+      reads.push_back({kRoles[i], {state.parameters[i]}});
     }
     return reads;
   }
@@ -160,7 +178,8 @@ class PlanCompiler {
           builder_.Reshaped(values_[op.srcs[0]].tensor, reshape->shape));
       return absl::OkStatus();
     }
-    std::vector<Reads> reads = ParameterReads(op);
+    state->parameters = ReadParameters(op);
+    std::vector<Reads> reads = ParameterReads(op, *state);
     ASSIGN_OR_RETURN(std::vector<PlanTensor> srcs, SrcTensors(op));
     reads.push_back({Operand::kSrc, std::move(srcs)});
     for (const PlanTensor& src : reads.back().tensors) {
@@ -276,6 +295,10 @@ class PlanCompiler {
     ASSIGN_OR_RETURN(
         std::vector<std::unique_ptr<Primitive>> primitives,
         CreateBackward(op.desc, state.src_layouts, needs, builder_.backend()));
+    // Another device goes on with the source's gradient: that one first.
+    if (builder_.DeviceOf(values_[op.srcs[0]].tensor) != op.device) {
+      std::reverse(primitives.begin(), primitives.end());
+    }
     for (std::unique_ptr<Primitive>& primitive : primitives) {
       // A parameter's gradient may have gone to another device.
       builder_.UseDevice(op.device);
@@ -307,7 +330,7 @@ class PlanCompiler {
   absl::StatusOr<std::vector<Reads>> BackwardReads(const ProgramOp& op,
                                                    const OpState& state,
                                                    const PlanTensor& gradient) {
-    std::vector<Reads> reads = ParameterReads(op);
+    std::vector<Reads> reads = ParameterReads(op, state);
     ASSIGN_OR_RETURN(std::vector<PlanTensor> srcs, SrcTensors(op));
     reads.push_back({Operand::kSrc, std::move(srcs)});
     reads.push_back({Operand::kDst, {values_[op.dst].tensor}});
@@ -335,6 +358,7 @@ class PlanCompiler {
     const int parameter = op.parameters[index];
     if (!IsTrained(parameter)) return absl::OkStatus();
     ParameterState& state = parameter_states_[parameter];
+    if (op.parts > 1) return AddPartGradient(op, parameter, gradients[0]);
     state.gradients.push_back(gradients[0]);
     if (--state.uses_left > 0) return absl::OkStatus();
     builder_.UseDevice(GradientDevice(parameter));
@@ -347,6 +371,24 @@ class PlanCompiler {
     buffer.space = BufferSpace::kGradient;
     buffer.index = parameter;
     return AddPenalty(parameter, canonical.buffer);
+  }
+
+  // Copies the gradient of a part to its place in the canonical one.
+  absl::Status AddPartGradient(const ProgramOp& op, int parameter,
+                               const PlanTensor& gradient) {
+    const Shape& shape = parameters_[parameter].shape;
+    builder_.UseDevice(GradientDevice(parameter));
+    const PlanTensor part = builder_.ExternalPart(
+        BufferSpace::kGradient, parameter, shape, op.part, op.parts);
+    builder_.UseDevice(op.device);
+    ASSIGN_OR_RETURN(const PlanTensor canonical,
+                     builder_.InLayout(gradient, part.layout));
+    builder_.UseDevice(GradientDevice(parameter));
+    builder_.EmitTransfer(canonical, part);
+    if (--parameter_states_[parameter].uses_left > 0) return absl::OkStatus();
+    const PlanTensor whole =
+        builder_.ExternalTensor(BufferSpace::kGradient, parameter, shape);
+    return AddPenalty(parameter, whole.buffer);
   }
 
   // A penalty adds to the loss too: it needs both on one device.

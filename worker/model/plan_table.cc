@@ -35,6 +35,22 @@ int64_t MemoryBytes(const Primitive& primitive) {
   return bytes;
 }
 
+// The row of what copies a buffer from another device.
+Row TransferRow(const ExecutionPlan& plan, const Instruction& transfer,
+                bool backward, absl::Span<const std::string> devices) {
+  Row row = {transfer.name, devices[transfer.device],
+             backward ? "backward" : "forward", "", "0"};
+  for (const BoundOperand& bound : transfer.operands) {
+    const PlanBuffer& buffer = plan.buffers[bound.buffer];
+    if (bound.operand == Operand::kSrc) {
+      row[3] = absl::StrCat("from ", devices[buffer.device]);
+    } else {
+      row[4] = absl::StrCat(buffer.size_bytes);
+    }
+  }
+  return row;
+}
+
 std::string Line(const Row& row, const std::array<size_t, 5>& widths) {
   std::string line;
   for (size_t i = 0; i < row.size(); ++i) {
@@ -48,19 +64,19 @@ std::string Line(const Row& row, const std::array<size_t, 5>& widths) {
 
 }  // namespace
 
-std::string PlanTable(const ExecutionPlan& plan, absl::string_view device) {
+std::string PlanTable(const ExecutionPlan& plan,
+                      absl::Span<const std::string> devices) {
   std::vector<Row> rows = {
       {"layer", "device", "pass", "primitive", "memory bytes"}};
   bool backward = false;
   for (const Instruction& instruction : plan.instructions) {
     if (instruction.is_transfer()) {
-      rows.push_back({instruction.name, std::string(device),
-                      backward ? "backward" : "forward", "-", "0"});
+      rows.push_back(TransferRow(plan, instruction, backward, devices));
       continue;
     }
     const Primitive& primitive = *instruction.primitive;
     const std::string description = primitive.description();
-    rows.push_back({instruction.name, std::string(device),
+    rows.push_back({instruction.name, devices[instruction.device],
                     PassOf(primitive, backward),
                     description.empty() ? "-" : description,
                     absl::StrCat(MemoryBytes(primitive))});

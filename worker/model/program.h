@@ -25,6 +25,10 @@ struct ProgramOp {
   std::vector<int> parameters;
   // The number of the device that computes it.
   int device = 0;
+  // It reads the `part`-th of `parts` equal ranges of its parameters' first
+  // dimension (SplitLayers).
+  int part = 0;
+  int parts = 1;
 };
 
 // A model as a list of operations on values: no layers any more, and no memory

@@ -21,16 +21,19 @@ absl::Status SavedModel::CreateModel() {
   const DeviceChoice& choice = options_.device_choice;
   ASSIGN_OR_RETURN(const ChosenDevices devices, ChooseDevices(choice));
   if (!devices.note.empty()) options_.reporter.Info(devices.note);
-  device_ = devices.names.front();
   ASSIGN_OR_RETURN(
-      backend_,
-      OpenDevice(device_, MakeBackendOptions(options_.training, choice.gpu,
-                                             options_.compute_threads)));
-  ASSIGN_OR_RETURN(model_, CompileTestModel(options_.training, backend_.get(),
+      const LayerPlacement layers,
+      PlaceLayers(options_.training.model(), choice, options_.reporter));
+  ASSIGN_OR_RETURN(devices_,
+                   OpenReplica(devices.names.front(), layers,
+                               MakeBackendOptions(options_.training, choice.gpu,
+                                                  options_.compute_threads)));
+  ASSIGN_OR_RETURN(model_, CompileTestModel(options_.training, devices_,
                                             options_.taken_bytes));
   if (!options_.log_device_placement) return absl::OkStatus();
+  const std::string table = model_->DescribePlan(devices_.names);
   for (const absl::string_view line :
-       absl::StrSplit(model_->DescribePlan(device_), '\n', absl::SkipEmpty())) {
+       absl::StrSplit(table, '\n', absl::SkipEmpty())) {
     options_.reporter.Info(line);
   }
   return absl::OkStatus();

@@ -11,21 +11,21 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
 #include "proto/training.pb.h"
-#include "worker/backend/backend.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/executor/compiled_model.h"
 #include "worker/tower/device_names.h"
+#include "worker/training/replica_devices.h"
 
 namespace muster {
 
-// A training's model on one device, to be used with parameters from files. One
-// thread.
+// A training's model on the devices of one replica, to be used with parameters
+// from files. One thread.
 class SavedModel {
  public:
   struct Options {
     // Checked.
     TrainingSpec training;
-    // The choice of one device.
+    // The choice of one device, the replica's own.
     DeviceChoice device_choice;
     bool log_device_placement = false;
     int compute_threads = 1;
@@ -34,7 +34,8 @@ class SavedModel {
     Reporter reporter;
   };
 
-  // Errors: those of ChooseDevices, OpenDevice and CompileTestModel.
+  // Errors: those of ChooseDevices, PlaceLayers, OpenReplica and
+  // CompileTestModel.
   static absl::StatusOr<std::unique_ptr<SavedModel>> Create(
       const Options& options);
 
@@ -62,8 +63,7 @@ class SavedModel {
                            const InitialWeights::Options& options);
 
   const Options options_;
-  std::string device_;
-  std::unique_ptr<Backend> backend_;
+  ReplicaDevices devices_;
   std::unique_ptr<CompiledModel> model_;
 };
 

@@ -121,13 +121,31 @@ absl::Status WorkerTask::CreateTowers() {
                    ResolveBatchPlan(options_.training,
                                     static_cast<int64_t>(devices.names.size()),
                                     static_cast<int64_t>(tasks_.size())));
-  backend_options_ = MakeBackendOptions(options_.training, choice.gpu,
-                                        options_.compute_threads);
-  ASSIGN_OR_RETURN(opened_, OpenTowers(options_.training, devices.names, shape_,
-                                       backend_options_, options_.reporter));
+  TowerSetup setup;
+  setup.devices = devices.names;
+  ASSIGN_OR_RETURN(setup.layers, PlaceLayers(options_.training.model(), choice,
+                                             options_.reporter));
+  setup.shape = shape_;
+  setup.backend = MakeBackendOptions(options_.training, choice.gpu,
+                                     options_.compute_threads);
+  setup.reporter = options_.reporter;
+  ASSIGN_OR_RETURN(opened_, OpenTowers(options_.training, setup));
+  RETURN_IF_ERROR(OpenTestDevices(setup));
   towers_ = JoinTowers(options_.training, opened_);
   SayTowers();
   if (options_.log_device_placement) SayDevicePlacement();
+  return absl::OkStatus();
+}
+
+// In host memory a tower has a part of the threads, and an evaluation all; a
+// device of its own is open, and its memory counted, once.
+absl::Status WorkerTask::OpenTestDevices(const TowerSetup& setup) {
+  const ReplicaDevices& first = opened_.towers.front().devices;
+  if (!is_chief() || shape_.towers == 1 || first.own()->streams() != nullptr) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(test_devices_, OpenReplica(first.names.front(), setup.layers,
+                                              setup.backend));
   return absl::OkStatus();
 }
 
@@ -136,16 +154,11 @@ absl::Status WorkerTask::CreateModel() {
   ASSIGN_OR_RETURN(placed_, PlaceModel(training, towers_->model().parameters(),
                                        static_cast<int>(ps_addresses_.size())));
   if (!is_chief()) return absl::OkStatus();
-  const TowerParts& first = opened_.towers.front();
-  Backend* backend = first.backend.get();
-  // In host memory a tower has a part of the threads, and an evaluation all; a
-  // device of its own is open, and its memory counted, once.
-  if (shape_.towers > 1 && backend->streams() == nullptr) {
-    ASSIGN_OR_RETURN(test_backend_, OpenDevice(first.device, backend_options_));
-    backend = test_backend_.get();
-  }
+  const ReplicaDevices& devices = test_devices_.backends.empty()
+                                      ? opened_.towers.front().devices
+                                      : test_devices_;
   ASSIGN_OR_RETURN(test_model_,
-                   CompileTestModel(training, backend, MemoryBytes(opened_)));
+                   CompileTestModel(training, devices, MemoryBytes(opened_)));
   SayPlacement();
   return absl::OkStatus();
 }
@@ -367,7 +380,9 @@ absl::StatusOr<SummaryParts> WorkerTask::MakeSummaryParts() {
   shown.training = &options_.training;
   shown.training_set = data_set_.get();
   shown.batch_size = shape_.batch_size;
-  shown.devices = TowerDevices();
+  for (const TowerParts& tower : opened_.towers) {
+    shown.devices.push_back(tower.devices.names.front());
+  }
   shown.epoch_updates = EpochUpdates();
   RETURN_IF_ERROR(AddShownParts(shown, &parts));
   parts.reporter = options_.reporter;
@@ -513,14 +528,18 @@ std::string WorkerTask::TrainingText() const {
 std::vector<std::string> WorkerTask::TowerDevices() const {
   std::vector<std::string> devices;
   for (const TowerParts& tower : opened_.towers) {
-    devices.push_back(tower.device);
+    devices.push_back(tower.devices.Title());
   }
   return devices;
 }
 
 void WorkerTask::SayTowers() const {
-  if (shape_.towers == 1) return;
   const std::vector<std::string> devices = TowerDevices();
+  if (shape_.towers == 1) {
+    if (opened_.towers.front().devices.names.size() == 1) return;
+    return options_.reporter.Info(
+        absl::StrCat("layers are computed on ", devices.front()));
+  }
   const std::string& controller = options_.training.tower().controller_device();
   options_.reporter.Info(
       absl::StrCat(shape_.towers, " towers on ", absl::StrJoin(devices, ", "),
@@ -532,7 +551,7 @@ void WorkerTask::SayTowers() const {
 
 void WorkerTask::SayDevicePlacement() const {
   for (const TowerParts& tower : opened_.towers) {
-    SayLines(tower.model->DescribePlan(tower.device));
+    SayLines(tower.model->DescribePlan(tower.devices.names));
   }
 }
 
@@ -558,7 +577,7 @@ TrainingResult WorkerTask::DescribeRun() const {
                            : ReplicationName(training.replication());
   result.replication_settings = ReplicationNumbers(training.replication());
   result.optimizer = training.optimizer().name();
-  result.device = std::string(opened_.towers.front().backend->name());
+  result.device = std::string(opened_.towers.front().devices.own()->name());
   result.devices = TowerDevices();
   result.num_ps =
       options_.cluster.is_all_reduce() ? 0 : options_.cluster.num_ps();

@@ -18,7 +18,6 @@
 #include "proto/coordination_service.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
-#include "worker/backend/backend.h"
 #include "worker/client/link/shard_link.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
@@ -64,6 +63,7 @@ class WorkerTask {
   bool is_chief() const { return options_.self == chief_task_; }
   absl::Status CreateParts(WorkerLinks links);
   absl::Status CreateTowers();
+  absl::Status OpenTestDevices(const TowerSetup& setup);
   absl::Status CreateData();
   // Fits the learning rate to the rows of an update and to the length of the
   // training, before anything else sees the optimizer.
@@ -110,7 +110,6 @@ class WorkerTask {
   TaskId chief_task_;
   std::vector<TaskId> tasks_;
   std::vector<std::string> ps_addresses_;
-  BackendOptions backend_options_;
 
   BatchPlan shape_;
   // The shards' rule, as FitOptimizer leaves it; update_'s, too.
@@ -119,9 +118,9 @@ class WorkerTask {
   // The model's update; null if the shards update the parameters.
   DeviceUpdate* update_ = nullptr;
   std::unique_ptr<TowerGroup> towers_;
-  // A backend with all compute threads; null if the first tower's has them, or
-  // has none.
-  std::unique_ptr<Backend> test_backend_;
+  // Devices with all compute threads; none if the first tower's have them, or
+  // their memory.
+  ReplicaDevices test_devices_;
   std::unique_ptr<CompiledModel> test_model_;
   // Null: the rows are those of open_stream_.
   std::unique_ptr<DataSet> data_set_;

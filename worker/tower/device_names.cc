@@ -6,7 +6,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
@@ -104,35 +103,17 @@ absl::Status Missing(absl::string_view flag, absl::string_view device,
 
 absl::Status NoSuchDevice(absl::string_view flag, absl::string_view device,
                           const GpuOptions& gpu) {
-  const std::string backend = BackendOfDevice(device);
+  const std::string name = CanonicalDevice(device);
+  const std::string backend = BackendOfDevice(name);
   if (backend == kCudaBackend && !IsLinked(backend)) {
     return Missing(flag, device, kNoCuda);
   }
   const std::string why = absl::StrCat("there is no device '", device,
                                        "'; there are ", AllUsable(gpu));
-  if (IsLinked(backend) && IndexOfDevice(device) >= 0) {
+  if (IsLinked(backend) && IndexOfDevice(name) >= 0) {
     return Missing(flag, device, why);
   }
   return absl::InvalidArgumentError(absl::StrCat(flag, "=", device, ": ", why));
-}
-
-// As ResolveDevice, but NotFound for what is Missing.
-absl::StatusOr<std::string> FindDevice(absl::string_view flag,
-                                       absl::string_view device,
-                                       const GpuOptions& gpu) {
-  const bool is_backend = !absl::StrContains(device, ':');
-  const std::vector<Device> devices = DevicesOf(BackendOfDevice(device), gpu);
-  for (const Device& candidate : devices) {
-    if (is_backend ? IsUsable(candidate) : candidate.name == device) {
-      if (IsUsable(candidate)) return candidate.name;
-      return Missing(flag, device,
-                     absl::StrCat("it cannot be used: ", candidate.unusable));
-    }
-  }
-  if (!is_backend || devices.empty()) return NoSuchDevice(flag, device, gpu);
-  return Missing(flag, device,
-                 absl::StrCat(devices.front().name,
-                              " cannot be used: ", devices.front().unusable));
 }
 
 absl::Status AsInvalidArgument(const absl::Status& status) {
@@ -171,7 +152,8 @@ absl::Status CheckChoice(const DeviceChoice& choice) {
     }
     return absl::InvalidArgumentError(absl::StrCat(
         "--device=", choice.device, " with --num_devices=", choice.num_devices,
-        ": it is one device; give --device=", BackendOfDevice(choice.device),
+        ": it is one device; give --device=",
+        BackendOfDevice(CanonicalDevice(choice.device)),
         ", or name all in --devices"));
   }
   if (choice.device != kAuto) {
@@ -246,19 +228,23 @@ absl::StatusOr<ChosenDevices> SoftDevices(const DeviceChoice& choice,
 
 }  // namespace
 
-std::string BackendOfDevice(absl::string_view device) {
-  return std::string(device.substr(0, device.find(':')));
-}
-
-int IndexOfDevice(absl::string_view device) {
-  const size_t colon = device.find(':');
-  int index = -1;
-  const bool is_number = colon != absl::string_view::npos &&
-                         absl::SimpleAtoi(device.substr(colon + 1), &index);
-  // One name a device: not "cpu:01".
-  const bool is_canonical =
-      is_number && absl::StrCat(index) == device.substr(colon + 1);
-  return is_canonical ? index : -1;
+absl::StatusOr<std::string> FindDevice(absl::string_view flag,
+                                       absl::string_view device,
+                                       const GpuOptions& gpu) {
+  const std::string name = CanonicalDevice(device);
+  const bool is_backend = !absl::StrContains(name, ':');
+  const std::vector<Device> devices = DevicesOf(BackendOfDevice(name), gpu);
+  for (const Device& candidate : devices) {
+    if (is_backend ? IsUsable(candidate) : candidate.name == name) {
+      if (IsUsable(candidate)) return candidate.name;
+      return Missing(flag, device,
+                     absl::StrCat("it cannot be used: ", candidate.unusable));
+    }
+  }
+  if (!is_backend || devices.empty()) return NoSuchDevice(flag, device, gpu);
+  return Missing(flag, device,
+                 absl::StrCat(devices.front().name,
+                              " cannot be used: ", devices.front().unusable));
 }
 
 absl::StatusOr<std::string> ResolveDevice(absl::string_view flag,

@@ -7,19 +7,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "worker/backend/backend.h"
+#include "worker/backend/device_name.h"
 
 namespace muster {
 
-// A device is called BACKEND:INDEX, "cpu:1"; worker --list_devices prints all.
-
-// "cpu" and 1 of "cpu:1".
-std::string BackendOfDevice(absl::string_view device);
-int IndexOfDevice(absl::string_view device);
+// Which devices there are; worker --list_devices prints all.
 
 // The devices that the flags ask for.
 struct DeviceChoice {
   // --device: a device, a backend (its first devices), or "auto" (the first
-  // usable one of cuda, cpu, ref).
+  // usable one of cuda, cpu, ref). Devices are written as CanonicalDevice reads
+  // them.
   std::string device = "auto";
   // --devices.
   std::vector<std::string> devices;
@@ -46,9 +44,15 @@ struct ChosenDevices {
 // out of range.
 absl::StatusOr<ChosenDevices> ChooseDevices(const DeviceChoice& choice);
 
-// The full name of a device or of a backend's first. Errors: InvalidArgument
-// naming `flag` and listing the devices, if there is no such, or it cannot be
-// used.
+// The full name of a device, written as CanonicalDevice reads it, or of a
+// backend's first. Errors: InvalidArgument naming `flag` and listing the
+// devices, if there is no such; NotFound, if it could be in another build or on
+// another machine, or cannot be used.
+absl::StatusOr<std::string> FindDevice(absl::string_view flag,
+                                       absl::string_view device,
+                                       const GpuOptions& gpu);
+
+// The same; InvalidArgument in any case.
 absl::StatusOr<std::string> ResolveDevice(absl::string_view flag,
                                           absl::string_view device,
                                           const GpuOptions& gpu);

@@ -16,7 +16,8 @@ TowerGroup::TowerGroup(const Options& options)
       accumulate_batches_(options.towers.front().accumulate_batches),
       outcomes_(options.towers.size()),
       steps_(options.towers.size()) {
-  assert(controller_ >= 0 && controller_ < options.towers.size());
+  assert(controller_ >= (devices_make_mean_ ? 0 : kNoTower) &&
+         controller_ < static_cast<int>(options.towers.size()));
   for (const Tower::Options& tower : options.towers) {
     towers_.push_back(std::make_unique<Tower>(tower));
   }
@@ -78,7 +79,7 @@ absl::Status TowerGroup::Run(absl::Span<const SeededBatch> batches,
   RETURN_IF_ERROR(FirstError());
   if (num_towers() == 1 || devices_make_mean_) return absl::OkStatus();
   phase_ = Phase::kMean;
-  if (controller_ == 0) {
+  if (controller_ == 0 || controller_ == kNoTower) {
     WriteMeans();
   } else {
     threads_[controller_ - 1]->Start();

@@ -12,10 +12,10 @@
 #include "worker/executor/compiled_model.h"
 #include "worker/executor/device_trace.h"
 #include "worker/executor/parameter_gate.h"
+#include "worker/executor/repeating_thread.h"
 #include "worker/executor/step_listener.h"
 #include "worker/input/batch.h"
 #include "worker/tower/computed_step.h"
-#include "worker/tower/repeating_thread.h"
 #include "worker/tower/tower.h"
 
 namespace muster {
@@ -31,13 +31,17 @@ namespace muster {
 // tower. Allocates nothing after the first step. One thread.
 class TowerGroup {
  public:
+  static constexpr int kNoTower = -1;
+
   struct Options {
     // One a tower, alike but for the device; at least one.
     std::vector<Tower::Options> towers;
-    // The tower on whose device, thread and memory the mean is made.
+    // The tower on whose device, thread and memory the mean is made; kNoTower:
+    // on the caller's thread, in the host's.
     int controller = 0;
-    // The models were compiled with a common DeviceMean: the controller's has
-    // what the devices made of all gradients, and keeps it.
+    // The models were compiled with a common DeviceMean: the controller's,
+    // which is a tower, has what the devices made of all gradients, and keeps
+    // it.
     bool devices_make_mean = false;
   };
 

@@ -245,12 +245,16 @@ absl::Status SetOptimizerAttr(Path path, const std::string& value,
   return Annotate(status, absl::StrCat("optimizer '", spec->name(), "'"));
 }
 
-bool IsFreeze(Path path) { return path.size() == 1 && path[0] == "freeze"; }
-
-absl::Status SetFreeze(const std::string& value, LayerSpec* layer) {
-  return SetScalar(LayerSpec::descriptor()->FindFieldByName("freeze"), value,
-                   layer);
+// The field of every layer, and use of a block, that `path` names; null if it
+// is an attribute.
+const FieldDescriptor* LayerField(Path path) {
+  if (path.size() != 1 || (path[0] != "freeze" && path[0] != "device")) {
+    return nullptr;
+  }
+  return LayerSpec::descriptor()->FindFieldByName(path[0]);
 }
+
+absl::Status SetPath(Path path, const std::string& value, Message* message);
 
 absl::Status SetLayer(Path path, const std::string& value, LayerSpec* layer) {
   if (path.empty()) {
@@ -261,7 +265,12 @@ absl::Status SetLayer(Path path, const std::string& value, LayerSpec* layer) {
     layer->set_type(value);
     return absl::OkStatus();
   }
-  if (IsFreeze(path)) return SetFreeze(value, layer);
+  if (const auto* field = LayerField(path)) {
+    return SetScalar(field, value, layer);
+  }
+  if (path[0] == "split") {
+    return SetPath(path.subspan(1), value, layer->mutable_split());
+  }
   const auto type = LayerRegistry::Find(layer->type());
   if (!type.ok()) return type.status();
   return SetAttr(type->attributes, path, value, layer->mutable_attr());
@@ -314,7 +323,9 @@ absl::Status SetUse(const BlockSpec& block, Path path, const std::string& value,
         "names the use of a block but no parameter; wanted "
         "model.LAYER.PARAMETER=VALUE");
   }
-  if (IsFreeze(path)) return SetFreeze(value, use);
+  if (const auto* field = LayerField(path)) {
+    return SetScalar(field, value, use);
+  }
   ASSIGN_OR_RETURN(const AttrDef def, ParameterDefOf(block, *use, path[0]));
   return SetAttr({def}, path, value, use->mutable_attr());
 }

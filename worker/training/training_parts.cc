@@ -24,78 +24,74 @@ BackendOptions MakeBackendOptions(const TrainingSpec& training,
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
-                                                    BackendOptions options) {
-  options.device_index = IndexOfDevice(device);
-  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                   CreateBackend(BackendOfDevice(device), options));
-  if (backend->dtype() == FLOAT32) return backend;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--device=", device, ": training needs a float32 backend"));
-}
-
 namespace {
 
+// Any thread can make the mean for a device that computes in the host's memory.
 absl::StatusOr<int> FindController(const TrainingSpec& training,
-                                   const std::vector<std::string>& devices,
-                                   const GpuOptions& gpu) {
+                                   const TowerSetup& setup) {
+  constexpr char kField[] = "tower.controller_device";
   const std::string& controller = training.tower().controller_device();
   if (controller.empty()) return 0;
   ASSIGN_OR_RETURN(const std::string name,
-                   ResolveDevice("tower.controller_device", controller, gpu));
-  const auto found = absl::c_find(devices, name);
-  if (found != devices.end()) return static_cast<int>(found - devices.begin());
-  return absl::InvalidArgumentError(
-      absl::StrCat("tower.controller_device: '", controller,
-                   "' is the device of no tower of this worker; it has ",
-                   absl::StrJoin(devices, ", ")));
+                   ResolveDevice(kField, controller, setup.backend.gpu));
+  const auto found = absl::c_find(setup.devices, name);
+  if (found != setup.devices.end()) {
+    return static_cast<int>(found - setup.devices.begin());
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
+                   OpenDevice(name, setup.backend));
+  if (backend->streams() == nullptr) return TowerGroup::kNoTower;
+  return absl::InvalidArgumentError(absl::StrCat(
+      kField, ": '", controller,
+      "' has memory of its own and is the device of no tower of this worker; "
+      "it has ",
+      absl::StrJoin(setup.devices, ", "), "; give one of these, or a cpu"));
 }
 
-absl::StatusOr<std::vector<TowerParts>> OpenBackends(
-    const std::vector<std::string>& devices, BackendOptions options) {
-  options.compute_threads =
-      std::max(1, options.compute_threads / static_cast<int>(devices.size()));
-  std::vector<TowerParts> towers(devices.size());
-  for (size_t i = 0; i < devices.size(); ++i) {
-    towers[i].device = devices[i];
-    ASSIGN_OR_RETURN(towers[i].backend, OpenDevice(devices[i], options));
+absl::StatusOr<std::vector<TowerParts>> OpenReplicas(const TowerSetup& setup) {
+  BackendOptions options = setup.backend;
+  options.compute_threads = std::max(
+      1, options.compute_threads / static_cast<int>(setup.devices.size()));
+  std::vector<TowerParts> towers(setup.devices.size());
+  for (size_t i = 0; i < setup.devices.size(); ++i) {
+    ASSIGN_OR_RETURN(towers[i].devices,
+                     OpenReplica(setup.devices[i], setup.layers, options));
   }
   return towers;
 }
 
-// Null if the devices are of several kinds, or the backend has none.
+// Null if the devices are of several kinds, or the backend has none, or the
+// mean is to be made elsewhere.
 absl::StatusOr<std::unique_ptr<DeviceMean>> MakeMean(
-    const std::vector<TowerParts>& towers) {
-  Backend& first = *towers.front().backend;
+    const OpenedTowers& opened) {
+  Backend* const first = opened.towers.front().devices.own();
   std::vector<Backend*> members;
-  for (const TowerParts& tower : towers) {
-    if (tower.backend->name() != first.name()) return nullptr;
-    members.push_back(tower.backend.get());
+  for (const TowerParts& tower : opened.towers) {
+    members.push_back(tower.devices.own());
+    if (members.back()->name() != first->name()) return nullptr;
   }
-  if (members.size() == 1) return nullptr;
-  return first.CreateMean(members);
+  if (members.size() == 1 || opened.controller == TowerGroup::kNoTower) {
+    return nullptr;
+  }
+  return first->CreateMean(members);
 }
 
 }  // namespace
 
 absl::StatusOr<OpenedTowers> OpenTowers(const TrainingSpec& training,
-                                        const std::vector<std::string>& devices,
-                                        const BatchPlan& shape,
-                                        const BackendOptions& options,
-                                        const Reporter& reporter) {
+                                        const TowerSetup& setup) {
   OpenedTowers opened;
-  ASSIGN_OR_RETURN(opened.controller,
-                   FindController(training, devices, options.gpu));
-  ASSIGN_OR_RETURN(opened.towers, OpenBackends(devices, options));
-  ASSIGN_OR_RETURN(opened.mean, MakeMean(opened.towers));
+  ASSIGN_OR_RETURN(opened.controller, FindController(training, setup));
+  ASSIGN_OR_RETURN(opened.towers, OpenReplicas(setup));
+  ASSIGN_OR_RETURN(opened.mean, MakeMean(opened));
   CompileOptions compile;
-  compile.batch_size = shape.batch_size;
+  compile.batch_size = setup.shape.batch_size;
   compile.use_graphs = training.compute().cuda_graphs();
-  compile.reporter = reporter;
+  compile.reporter = setup.reporter;
   compile.memory_limit_bytes = OwnMemoryLimit();
   compile.mean = opened.mean.get();
   for (size_t i = 0; i < opened.towers.size(); ++i) {
-    compile.backend = opened.towers[i].backend.get();
+    opened.towers[i].devices.SetDevices(&compile);
     compile.mean_member = static_cast<int>(i);
     compile.keeps_mean =
         compile.mean == nullptr || compile.mean_member == opened.controller;
@@ -120,7 +116,7 @@ std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,
   TowerGroup::Options options;
   for (const TowerParts& tower : opened.towers) {
     Tower::Options one;
-    one.device = tower.device;
+    one.device = tower.devices.Title();
     one.model = tower.model.get();
     one.accumulate_batches =
         std::max(1, training.gradient().accumulate_batches());
@@ -132,10 +128,11 @@ std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,
 }
 
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(
-    const TrainingSpec& training, Backend* backend, int64_t taken_bytes) {
+    const TrainingSpec& training, const ReplicaDevices& devices,
+    int64_t taken_bytes) {
   CompileOptions compile;
   compile.memory_limit_bytes = OwnMemoryLimit() - taken_bytes;
-  compile.backend = backend;
+  devices.SetDevices(&compile);
   compile.mode = CompileOptions::Mode::kEvaluate;
   compile.batch_size = training.evaluation().batch_size() > 0
                            ? training.evaluation().batch_size()

@@ -19,6 +19,7 @@
 #include "worker/input/stream/example_stream.h"
 #include "worker/tower/batch_plan.h"
 #include "worker/tower/tower_group.h"
+#include "worker/training/replica_devices.h"
 
 namespace muster {
 
@@ -27,37 +28,40 @@ namespace muster {
 BackendOptions MakeBackendOptions(const TrainingSpec& training,
                                   const GpuOptions& gpu, int compute_threads);
 
-// The backend of a device of ChooseDevices. Errors: those of CreateBackend;
-// InvalidArgument naming --device for one that does not train.
-absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
-                                                    BackendOptions options);
-
 // One tower's own parts.
 struct TowerParts {
-  std::string device;
-  std::unique_ptr<Backend> backend;
+  ReplicaDevices devices;
   std::unique_ptr<CompiledModel> model;
 };
 
 // The towers of one worker.
 struct OpenedTowers {
   std::vector<TowerParts> towers;
-  // The tower that has the mean: that of tower.controller_device.
+  // TowerGroup::Options::controller: that of tower.controller_device.
   int controller = 0;
   // The mean made where the gradients are; null: the host makes it.
   std::unique_ptr<DeviceMean> mean;
 };
 
-// One tower on each device (of ChooseDevices), with the parameters of the first
-// for all; the compute threads of `options` are divided among them. `reporter`
-// is CompileOptions::reporter. Errors: those of OpenDevice, Backend::CreateMean
-// and CompiledModel::Create; InvalidArgument if tower.controller_device is the
-// device of none of them.
+// How to open a worker's towers.
+struct TowerSetup {
+  // Of ChooseDevices: one tower on each, whose own it is.
+  std::vector<std::string> devices;
+  // Of all towers, each of which opens the named devices for itself.
+  LayerPlacement layers;
+  BatchPlan shape;
+  // The compute threads are divided among the towers.
+  BackendOptions backend;
+  // CompileOptions::reporter.
+  Reporter reporter;
+};
+
+// The towers, with the parameters of the first for all. Errors: those of
+// OpenReplica, Backend::CreateMean and CompiledModel::Create; InvalidArgument
+// if tower.controller_device is not there, or is the device of none of them and
+// has memory of its own.
 absl::StatusOr<OpenedTowers> OpenTowers(const TrainingSpec& training,
-                                        const std::vector<std::string>& devices,
-                                        const BatchPlan& shape,
-                                        const BackendOptions& options,
-                                        const Reporter& reporter);
+                                        const TowerSetup& setup);
 
 // The towers as one; `opened` outlives the group.
 std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,
@@ -66,10 +70,11 @@ std::unique_ptr<TowerGroup> JoinTowers(const TrainingSpec& training,
 // The host's memory that their models hold.
 int64_t MemoryBytes(const OpenedTowers& opened);
 
-// The model as it evaluates, beside others that hold `taken_bytes`. Errors:
-// those of CompiledModel::Create.
+// The model as it evaluates on `devices`, beside others that hold
+// `taken_bytes`. Errors: those of CompiledModel::Create.
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(
-    const TrainingSpec& training, Backend* backend, int64_t taken_bytes);
+    const TrainingSpec& training, const ReplicaDevices& devices,
+    int64_t taken_bytes);
 
 // The labels that a loss reads.
 LabelKind LabelsOf(const LossType& loss);

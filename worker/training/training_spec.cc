@@ -395,12 +395,17 @@ std::string SemanticText(const TrainingSpec& spec) {
   semantic.clear_summary();
   // Rounding, as between two kinds of device.
   semantic.clear_compute();
+  // The places where the same is computed.
+  semantic.clear_tower();
+  semantic.mutable_model()->clear_device_rule();
   semantic.mutable_input()->clear_dir();
   semantic.mutable_input()->clear_prefetch();
   semantic.mutable_input()->clear_threads();
   SortAttrs(semantic.mutable_optimizer()->mutable_attr());
   for (LayerSpec& layer : *semantic.mutable_model()->mutable_layer()) {
     SortAttrs(layer.mutable_attr());
+    layer.clear_device();
+    layer.clear_split();
   }
   std::string text;
   google::protobuf::TextFormat::PrintToString(semantic, &text);

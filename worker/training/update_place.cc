@@ -56,18 +56,18 @@ absl::StatusOr<DeviceUpdate*> PlaceUpdates(const TrainingSpec& training,
   const ComputeSpec& compute = training.compute();
   const bool is_asked_for = compute.update_on_device();
   if (compute.has_update_on_device() && !is_asked_for) return nullptr;
-  site.has_device = tower.backend->streams() != nullptr;
+  site.has_device = tower.devices.own()->streams() != nullptr;
   site.tensors = tower.model->parameters();
   std::string why = WhyShardUpdates(training, site);
   if (why.empty()) {
     absl::StatusOr<std::unique_ptr<DeviceRule>> on_device =
-        tower.backend->CreateRule(rule);
+        tower.devices.own()->CreateRule(rule);
     if (on_device.ok()) {
       ASSIGN_OR_RETURN(
           DeviceUpdate * update,
           tower.model->UpdateOnDevice(*std::move(on_device),
                                       static_cast<int>(rule->slots().size())));
-      reporter.Info(absl::StrCat("parameters stay on ", tower.device,
+      reporter.Info(absl::StrCat("parameters stay on ", tower.devices.Title(),
                                  ", and are updated there"));
       return update;
     }

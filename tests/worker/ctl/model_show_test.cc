@@ -112,5 +112,25 @@ TEST(ModelShowTest, WantsATraining) {
   EXPECT_THAT(result.error, HasSubstr("--training is missing"));
 }
 
+TEST(ModelShowTest, NamesTheDevicesOfLayers) {
+  EXPECT_THAT(Show({}).out, testing::Not(HasSubstr("device")));
+  const VerbResult result =
+      Show({"--set=model.a.device=/gpu:0", "--set=model.flatten.device=cpu:3",
+            "--set=model.device_rule={pattern: 'b|logits' device: 'CPU:1'}"});
+  EXPECT_THAT(result.out, AllOf(ContainsRegex("FLOPs +device\n"),
+                                ContainsRegex("\na_act [^\n]* cuda:0\n"),
+                                ContainsRegex("\nb [^\n]* cpu:1\n"),
+                                ContainsRegex("\nflatten [^\n]* 0 +cpu:3\n")));
+}
+
+TEST(ModelShowTest, NamesThePartsOfLayers) {
+  const std::string parts = "--set=model.logits.split.parts=";
+  EXPECT_THAT(Show({parts + "3"}).out,
+              ContainsRegex("\nlogits [^\n]* in 3 parts\n"));
+  EXPECT_THAT(Show({parts + "2"}).error,
+              HasSubstr("layer 'logits' (dense): split: its 3 output channels "
+                        "cannot be divided into 2 equal parts"));
+}
+
 }  // namespace
 }  // namespace muster

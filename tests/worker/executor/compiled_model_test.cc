@@ -325,7 +325,7 @@ TEST(CompiledModelMemoryTest, ReusesMemory) {
 
 // kManyUsesModel over two devices of one kind, or on one: weights that both
 // read, and a penalty of weights that lie elsewhere than the loss.
-class CompiledModelDevicesTest : public testing::Test {
+class CompiledModelDevicesTest : public testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<CompiledModel> Make(const std::string& backend, int devices,
                                       Mode mode = Mode::kTrain) {
@@ -339,8 +339,8 @@ class CompiledModelDevicesTest : public testing::Test {
     options.mode = mode;
     options.input_gradient = true;
     if (devices == 2) {
-      options.more_backends = absl::MakeConstSpan(&second, 1);
-      options.device_of = [](absl::string_view layer) {
+      options.more_backends = {second};
+      options.device_of = [](absl::string_view layer, int /*part*/) {
         return layer == "norm" || layer == "flatten" || layer == "middle" ||
                        layer == "again" || layer == "loss"
                    ? 1
@@ -367,11 +367,11 @@ class CompiledModelDevicesTest : public testing::Test {
   const Batch batch_ = MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, 1);
 };
 
-TEST_F(CompiledModelDevicesTest, TwoTrainAsOneToTheBit) {
-  const auto one = Make("ref", 1);
-  const auto two = Make("ref", 2);
-  EXPECT_THAT(one->DescribePlan("d"), testing::Not(HasSubstr("transfer")));
-  EXPECT_THAT(two->DescribePlan("d"), HasSubstr("transfer"));
+TEST_P(CompiledModelDevicesTest, TwoTrainAsOneToTheBit) {
+  const auto one = Make(GetParam(), 1);
+  const auto two = Make(GetParam(), 2);
+  EXPECT_THAT(one->DescribePlan({"a"}), testing::Not(HasSubstr("transfer")));
+  EXPECT_THAT(two->DescribePlan({"a", "b"}), HasSubstr("transfer"));
   for (uint64_t step = 0; step < 3; ++step) {
     const auto wanted = one->Step(batch_, step);
     const auto result = two->Step(batch_, step);
@@ -390,44 +390,31 @@ TEST_F(CompiledModelDevicesTest, TwoTrainAsOneToTheBit) {
   }
 }
 
-TEST_F(CompiledModelDevicesTest, TwoEvaluateAsOneToTheBit) {
-  const auto wanted = Make("ref", 1, Mode::kEvaluate)->Evaluate(batch_);
-  const auto result = Make("ref", 2, Mode::kEvaluate)->Evaluate(batch_);
+TEST_P(CompiledModelDevicesTest, TwoEvaluateAsOneToTheBit) {
+  const auto wanted = Make(GetParam(), 1, Mode::kEvaluate)->Evaluate(batch_);
+  const auto result = Make(GetParam(), 2, Mode::kEvaluate)->Evaluate(batch_);
   ASSERT_THAT(wanted, IsOk());
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->loss, wanted->loss);
 }
 
-TEST_F(CompiledModelDevicesTest, OwnFormatsAreNotTransferred) {
-  const auto one = Make("cpu", 1);
-  const auto two = Make("cpu", 2);
-  ASSERT_THAT(one->Step(batch_, 1), IsOk());
-  ASSERT_THAT(two->Step(batch_, 1), IsOk());
-  for (size_t i = 0; i < one->parameters().size(); ++i) {
-    const int parameter = static_cast<int>(i);
-    for (size_t k = 0; k < one->gradient(parameter).size(); ++k) {
-      // Another layout adds in another order.
-      EXPECT_NEAR(two->gradient(parameter)[k], one->gradient(parameter)[k],
-                  1e-4)
-          << one->parameters()[i].name();
-    }
-  }
-}
+INSTANTIATE_TEST_SUITE_P(Backends, CompiledModelDevicesTest,
+                         testing::Values("ref", "cpu"),
+                         [](const auto& info) { return info.param; });
 
-TEST_F(CompiledModelDevicesTest, RefusesWhatItCannotPlace) {
+TEST(CompiledModelPlacementTest, RefusesWhatItCannotPlace) {
   const auto first = MakeBackend("ref");
   const auto other = MakeBackend("device_of_ref");
-  Backend* const more[] = {other.get()};
   CompileOptions options;
   options.backend = first.get();
   options.batch_size = kRows;
-  options.more_backends = more;
+  options.more_backends = {other.get()};
   const ModelSpec spec = ParseModel(kManyUsesModel);
   EXPECT_THAT(CompiledModel::Create(spec, options),
               StatusIs(absl::StatusCode::kUnimplemented,
                        HasSubstr("memory of its own")));
   options.more_backends = {};
-  options.device_of = [](absl::string_view /*layer*/) { return 1; };
+  options.device_of = [](absl::string_view, int) { return 1; };
   EXPECT_THAT(CompiledModel::Create(spec, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("its device is 1, the model has 1")));

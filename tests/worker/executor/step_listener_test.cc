@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -74,6 +76,12 @@ class StepListenerTest : public testing::TestWithParam<std::string> {
     CompileOptions options;
     options.backend = backend_.get();
     options.batch_size = kRows;
+    if (is_divided_) {
+      options.more_backends = {second_.get()};
+      options.device_of = [](absl::string_view layer, int /*part*/) {
+        return layer == "conv" || layer == "pool" || layer == "first" ? 1 : 0;
+      };
+    }
     model_ = Compile(ParseModel(spec), options);
     ASSERT_THAT(model_->InitializeParameters(1), IsOk());
   }
@@ -94,7 +102,12 @@ class StepListenerTest : public testing::TestWithParam<std::string> {
     return result.value_or(CompiledModel::StepResult());
   }
 
-  const std::unique_ptr<Backend> backend_ = MakeBackend(GetParam());
+  // "lanes_of_ref": two of "ref".
+  const bool is_divided_ = absl::StartsWith(GetParam(), "lanes_of_");
+  const std::string kind_ =
+      std::string(absl::StripPrefix(GetParam(), "lanes_of_"));
+  const std::unique_ptr<Backend> backend_ = MakeBackend(kind_);
+  const std::unique_ptr<Backend> second_ = MakeBackend(kind_);
   std::unique_ptr<CompiledModel> model_;
   // The gradients of the step before anybody listened.
   std::vector<std::vector<float>> undisturbed_;
@@ -132,7 +145,8 @@ TEST_P(StepListenerTest, TheLossIsTheStepsWithoutAPenalty) {
 
 INSTANTIATE_TEST_SUITE_P(Backends, StepListenerTest,
                          testing::Values("ref", "cpu", "device_of_ref",
-                                         "device_of_cpu"),
+                                         "device_of_cpu", "lanes_of_ref",
+                                         "lanes_of_cpu"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

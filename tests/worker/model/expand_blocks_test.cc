@@ -120,6 +120,24 @@ TEST(ExpandBlocksTest, AFrozenUseFreezesItsLayers) {
   EXPECT_TRUE(model.layer(3).freeze());
 }
 
+TEST(ExpandBlocksTest, AUseGivesItsDeviceToLayersThatNameNone) {
+  ModelSpec model = Parse(R"pb(
+    block {
+      name: "pair"
+      layer { name: "x" type: "relu" }
+      layer { name: "y" type: "relu" device: "cpu:2" }
+    }
+    layer { name: "a" type: "pair" device: "cpu:1" }
+    layer { name: "b" type: "pair" }
+  )pb");
+  ASSERT_THAT(ExpandBlocks(&model), IsOk());
+  ASSERT_EQ(model.layer_size(), 4);
+  EXPECT_EQ(model.layer(0).device(), "cpu:1");
+  EXPECT_EQ(model.layer(1).device(), "cpu:2");
+  EXPECT_EQ(model.layer(2).device(), "");
+  EXPECT_EQ(model.layer(3).device(), "cpu:2");
+}
+
 TEST(ExpandBlocksTest, LeavesAModelWithoutBlocksAlone) {
   ModelSpec model = Parse("layer { name: 'a' type: 'relu' }");
   const ModelSpec before = model;

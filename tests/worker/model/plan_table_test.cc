@@ -52,7 +52,7 @@ TEST(PlanTableTest, HasALineForEachInstruction) {
   Add("norm", "", {Operand::kDiffSrc, Operand::kDiffWeights}, &plan);
   Add("conv1/weights", "", {Operand::kLoss, Operand::kDiffWeights}, &plan);
   const std::vector<std::string> lines =
-      absl::StrSplit(PlanTable(plan, "cuda:1"), '\n');
+      absl::StrSplit(PlanTable(plan, {"cuda:1"}), '\n');
   EXPECT_THAT(
       lines,
       ElementsAre(
@@ -65,6 +65,21 @@ TEST(PlanTableTest, HasALineForEachInstruction) {
           "norm           cuda:1  backward          -                     0",
           "conv1/weights  cuda:1  penalty           -                     0",
           ""));
+}
+
+TEST(PlanTableTest, ATransferHasItsDevicesAndBytes) {
+  ExecutionPlan plan;
+  plan.buffers.resize(2);
+  plan.buffers[1].device = 1;
+  plan.buffers[1].size_bytes = 40;
+  Instruction transfer;
+  transfer.name = "transfer";
+  transfer.device = 1;
+  transfer.operands = {{Operand::kSrc, 0, 0}, {Operand::kDst, 0, 1}};
+  plan.instructions.push_back(std::move(transfer));
+  EXPECT_THAT(PlanTable(plan, {"cpu:0", "cpu:5"}),
+              testing::HasSubstr(
+                  "transfer  cpu:5   forward  from cpu:0            40\n"));
 }
 
 }  // namespace

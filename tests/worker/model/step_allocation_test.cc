@@ -107,6 +107,31 @@ TEST_P(StepAllocationTest, AllocatesNothingAfterTheFirstSteps) {
   ExpectNoAllocations(/*use_graphs=*/true);
 }
 
+TEST(StepAllocationOfLanesTest, AllocatesNothingAfterTheFirstSteps) {
+  if (!CanCountAllocations()) GTEST_SKIP() << "a sanitizer has malloc";
+  const auto first = MakeBackend("cpu");
+  const auto second = MakeBackend("cpu");
+  CompileOptions options;
+  options.backend = first.get();
+  options.more_backends = {second.get()};
+  options.batch_size = kRows;
+  options.device_of = [](absl::string_view layer, int /*part*/) {
+    return layer == "conv2" || layer == "logits" ? 1 : 0;
+  };
+  const auto model = Compile(LoadZooModel("mnist_cnn").model(), options);
+  ASSERT_TRUE(model->InitializeParameters(1).ok());
+  const Batch batch = MakeBatch(kRows, 28 * 28, 10, 1);
+  ASSERT_TRUE(model->Step(batch, 1).ok());
+  CountingListener listener;
+  OpenGate gate;
+  StartCountingAllocations();
+  const bool ok = model->Step(batch, 2, {&listener, &gate}).ok();
+  const int allocations = StopCountingAllocations();
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(listener.heard(), model->parameters().size() + 1);
+  EXPECT_EQ(allocations, 0) << LargestAllocation();
+}
+
 TEST(AllocationCounterTest, SeesAllocations) {
   if (!CanCountAllocations()) GTEST_SKIP() << "a sanitizer has malloc";
   StartCountingAllocations();

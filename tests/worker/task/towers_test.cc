@@ -181,7 +181,44 @@ TEST_F(TowersTest, AnyControllerGivesTheSameBits) {
   const std::string first = Train({{"input.batch_size=8"}, 2});
   const std::string second =
       Train({{"input.batch_size=8", "tower.controller_device=ref:1"}, 2});
+  const std::string other =
+      Train({{"input.batch_size=8", "tower.controller_device=ref:5"}, 2});
   EXPECT_EQ(Parameters(first), Parameters(second));
+  EXPECT_EQ(Parameters(first), Parameters(other));
+}
+
+// Two towers, each with its layers on two devices, and one thread a device.
+TEST_F(TowersTest, LayersOnSeveralDevicesGiveTheSameBits) {
+  const std::string rule =
+      "model.device_rule={pattern: 'logits|loss' device: '/device:REF:3'}";
+  const std::string one = Train({{"input.batch_size=8"}, 2});
+  const std::string divided = Train({{"input.batch_size=8", rule}, 2});
+  EXPECT_EQ(Parameters(one), Parameters(divided));
+  EXPECT_EQ(Result(one, "test_loss"), Result(divided, "test_loss"));
+  EXPECT_THAT(Lines(), Contains(HasSubstr("2 towers on ref:0+ref:3, "
+                                          "ref:1+ref:3")));
+}
+
+TEST_F(TowersTest, EveryReplicationModeTakesADividedModel) {
+  for (const std::string mode :
+       {"replication.async.pull=IN_PLACE", "replication.async.pipeline_depth=2",
+        "replication=sync", "replication.bounded_staleness.bound=1",
+        "gradient.codec=bf16", "gradient.clip.by_global_norm=0.1"}) {
+    EXPECT_EQ(Parameters(Train({{mode}})),
+              Parameters(Train({{mode, "model.loss.device=ref:1"}})))
+        << mode;
+  }
+}
+
+// Its parts are whole for everybody else: one that is not divided goes on.
+TEST_F(TowersTest, ACheckpointOfADividedModelIsAnyModels) {
+  const std::string half = "stop.steps=20";
+  const std::string dir = Train(
+      {{half, "model.hidden.split.parts=2",
+        "model.hidden.split.devices=ref:0,ref:1", "model.loss.device=ref:1"}});
+  Train({{}}, dir);
+  EXPECT_EQ(Result(dir, "start_step"), "20");
+  ExpectNear(dir, Train({}));
 }
 
 TEST_F(TowersTest, EpochsCountTheRowsOfAllTowers) {
@@ -199,9 +236,10 @@ TEST_F(TowersTest, WhatCannotBeIsRefusedByName) {
     std::string message;
   } cases[] = {
       {{{}, 0, {"ref:0", "ref:4711"}}, "there is no device 'ref:4711'"},
-      {{{"tower.controller_device=ref:7"}, 2},
-       "tower.controller_device: 'ref:7' is the device of no tower of this "
-       "worker; it has ref:0, ref:1"},
+      {{{"tower.controller_device=ref:4711"}, 2},
+       "tower.controller_device=ref:4711: there is no device 'ref:4711'"},
+      {{{"model.hidden.device=ref:4711"}, 1},
+       "layer 'hidden': device=ref:4711: there is no device 'ref:4711'"},
       {{{"tower.controller_device=tpu"}, 2},
        "tower.controller_device=tpu: there is no device 'tpu'"},
       {{{"input.batch_size=0", "input.global_batch_size=33"}, 2},

@@ -64,12 +64,15 @@ TEST_F(DeviceNamesTest, ABackendIsItsFirstDevice) {
   EXPECT_THAT(ResolveDevice("--device", "cpu:1", {}), IsOkAndHolds("cpu:1"));
 }
 
-TEST_F(DeviceNamesTest, ANameIsBackendAndIndex) {
-  EXPECT_EQ(BackendOfDevice("cpu:1"), "cpu");
-  EXPECT_EQ(IndexOfDevice("cpu:12"), 12);
-  for (const std::string name : {"cpu", "cpu:", "cpu:01", "cpu:x", "cpu:-1"}) {
-    EXPECT_EQ(IndexOfDevice(name), -1) << name;
-  }
+TEST_F(DeviceNamesTest, NamesOfTensorFlowAreUnderstood) {
+  EXPECT_THAT(ResolveDevice("--device", "/cpu:1", {}), IsOkAndHolds("cpu:1"));
+  EXPECT_THAT(Choose("/device:CPU:3", {}, 0),
+              IsOkAndHolds(ElementsAre("cpu:3")));
+  EXPECT_THAT(Choose("auto", {"/cpu:0", "CPU:1"}, 0),
+              IsOkAndHolds(ElementsAre("cpu:0", "cpu:1")));
+  EXPECT_THAT(Choose("/cpu:1", {}, 2), Refused("give --device=cpu"));
+  EXPECT_THAT(Choose("/gpu:0", {}, 0),
+              Refused("--device=/gpu:0: it cannot be used: no driver"));
 }
 
 TEST_F(DeviceNamesTest, WhatDoesNotExistIsRefusedWithAListOfWhatDoes) {

@@ -68,6 +68,24 @@ TEST(TrainingOverrideTest, FreezesLayersAndPatterns) {
                AllOf(HasSubstr("'conv1'"), HasSubstr("true or false"))));
 }
 
+TEST(TrainingOverrideTest, PlacesLayers) {
+  EXPECT_EQ(After("model.conv1.device=cpu:1").model().layer(0).device(),
+            "cpu:1");
+  EXPECT_EQ(After("model.device_rule={pattern: 'c.*' device: '/cpu:1'}")
+                .model()
+                .device_rule(0)
+                .device(),
+            "/cpu:1");
+  EXPECT_EQ(After("model.conv1.split.parts=2").model().layer(0).split().parts(),
+            2);
+  EXPECT_THAT(After("model.conv1.split.devices=cpu:0,cpu:1")
+                  .model()
+                  .layer(0)
+                  .split()
+                  .devices(),
+              ElementsAre("cpu:0", "cpu:1"));
+}
+
 TEST(TrainingOverrideTest, SetsAListOfMessagesAsAWhole) {
   TrainingSpec spec = After("placement.pin={pattern: 'a.*' ps_task: 1}");
   ASSERT_EQ(spec.placement().pin_size(), 1);

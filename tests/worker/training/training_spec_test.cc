@@ -277,6 +277,17 @@ TEST(TrainingSpecTest, SemanticTextNamesNoPaths) {
               AllOf(HasSubstr("batch_size: 8"), Not(HasSubstr("secret"))));
 }
 
+TEST(TrainingSpecTest, DevicesAreNoPartOfWhatWorkersCompare) {
+  const auto spec = Parse({});
+  ASSERT_THAT(spec, IsOk());
+  TrainingSpec divided = *spec;
+  divided.mutable_model()->mutable_layer(0)->set_device("cpu:1");
+  divided.mutable_model()->mutable_layer(0)->mutable_split()->set_parts(2);
+  divided.mutable_model()->add_device_rule()->set_device("cpu:2");
+  divided.mutable_tower()->set_controller_device("cpu:3");
+  EXPECT_EQ(SemanticText(divided), SemanticText(*spec));
+}
+
 TEST(TrainingSpecTest, ATextThatFitsIntoNoMessageIsRefused) {
   auto spec = Parse({});
   ASSERT_THAT(spec, IsOk());

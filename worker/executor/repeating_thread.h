@@ -1,5 +1,5 @@
-#ifndef WORKER_TOWER_REPEATING_THREAD_H_
-#define WORKER_TOWER_REPEATING_THREAD_H_
+#ifndef WORKER_EXECUTOR_REPEATING_THREAD_H_
+#define WORKER_EXECUTOR_REPEATING_THREAD_H_
 
 #include <functional>
 #include <thread>
@@ -51,4 +51,4 @@ class RepeatingThread {
 
 }  // namespace muster
 
-#endif  // WORKER_TOWER_REPEATING_THREAD_H_
+#endif  // WORKER_EXECUTOR_REPEATING_THREAD_H_

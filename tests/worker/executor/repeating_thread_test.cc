@@ -1,4 +1,4 @@
-#include "worker/tower/repeating_thread.h"
+#include "worker/executor/repeating_thread.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,122 @@
+#include "worker/executor/lanes.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// What was executed, in order.
+class Record {
+ public:
+  void Add(size_t instruction) {
+    absl::MutexLock lock(&mu_);
+    executed_.push_back(instruction);
+  }
+  std::vector<size_t> executed() {
+    absl::MutexLock lock(&mu_);
+    return executed_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<size_t> executed_ ABSL_GUARDED_BY(mu_);
+};
+
+// Instructions 0 and 2 on lane 0, 1 and 3 on lane 1.
+LaneSchedule TwoLanes() {
+  LaneSchedule schedule;
+  schedule.lanes = {{0, 2}, {1, 3}};
+  schedule.waits.resize(4);
+  return schedule;
+}
+
+absl::Status TellNobody(size_t /*instruction*/) { return absl::OkStatus(); }
+
+TEST(LanesTest, LanesRunSideBySide) {
+  absl::Notification first;
+  absl::Notification second;
+  Lanes lanes(TwoLanes(), {}, [&](size_t i) {
+    // Each waits for the other lane in the midst of itself.
+    if (i == 0) first.Notify();
+    if (i == 1) second.Notify();
+    if (i == 0) second.WaitForNotification();
+    if (i == 1) first.WaitForNotification();
+    return absl::OkStatus();
+  });
+  EXPECT_THAT(lanes.Run(&TellNobody), IsOk());
+}
+
+TEST(LanesTest, WaitsForTheEventsOfOtherLanes) {
+  LaneSchedule schedule = TwoLanes();
+  schedule.waits[0] = {{1, 3}};
+  Record record;
+  Lanes lanes(std::move(schedule), {}, [&](size_t i) {
+    record.Add(i);
+    return absl::OkStatus();
+  });
+  for (int run = 0; run < 3; ++run) EXPECT_THAT(lanes.Run(&TellNobody), IsOk());
+  EXPECT_THAT(record.executed(),
+              ElementsAre(1, 3, 0, 2, 1, 3, 0, 2, 1, 3, 0, 2));
+}
+
+TEST(LanesTest, TellsInThePlansOrderOfWhatIsOverWithAllBefore) {
+  absl::Notification others_done;
+  Record record;
+  Lanes lanes(TwoLanes(), {1, 3}, [&](size_t i) {
+    if (i == 0) others_done.WaitForNotification();
+    record.Add(i);
+    if (i == 3) others_done.Notify();
+    return absl::OkStatus();
+  });
+  std::vector<size_t> told;
+  EXPECT_THAT(lanes.Run([&](size_t i) {
+    told.push_back(i);
+    EXPECT_THAT(record.executed(), testing::Contains(0));
+    return absl::OkStatus();
+  }),
+              IsOk());
+  EXPECT_THAT(told, ElementsAre(1, 3));
+}
+
+TEST(LanesTest, AnErrorEndsAllLanes) {
+  LaneSchedule schedule = TwoLanes();
+  schedule.waits[3] = {{0, 2}};
+  Record record;
+  Lanes lanes(std::move(schedule), {2}, [&](size_t i) {
+    record.Add(i);
+    return i == 0 ? absl::AbortedError("at 0") : absl::OkStatus();
+  });
+  std::vector<size_t> told;
+  EXPECT_EQ(lanes.Run([&](size_t i) {
+    told.push_back(i);
+    return absl::OkStatus();
+  }),
+            absl::AbortedError("at 0"));
+  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(record.executed(), testing::IsSubsetOf({0, 1}));
+}
+
+TEST(LanesTest, AnErrorOfWhoIsToldIsReturnedAndTheNextRunIsANewOne) {
+  bool fails = true;
+  Lanes lanes(TwoLanes(), {0}, &TellNobody);
+  const auto tell = [&](size_t /*instruction*/) {
+    return fails ? absl::CancelledError("no more") : absl::OkStatus();
+  };
+  EXPECT_EQ(lanes.Run(tell), absl::CancelledError("no more"));
+  fails = false;
+  EXPECT_THAT(lanes.Run(tell), IsOk());
+}
+
+}  // namespace
+}  // namespace muster
