@@ -235,6 +235,11 @@ absl::StatusOr<PushResult> ParameterClient::PushAndWait(
 absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters() {
   const std::shared_ptr<const ClientModel> model = shards_.model();
   RETURN_IF_ERROR(Annotate(model->CheckIsWhole(), "map the parameters"));
+  if (!model->sender.namespace_().empty()) {
+    return absl::FailedPreconditionError(
+        "map the parameters: only the default namespace's can be read in "
+        "place");
+  }
   const ShardPlaces placed = PlaceOnShards(*model, shards_.size());
   ParametersInPlace in_place;
   in_place.memory.resize(shards_.size());

@@ -64,6 +64,13 @@ VERBS = {
         "//worker/layer:layer_operation",
         "//worker/model:model_graph",
     ],
+    "namespace_drop": [":namespace_calls"],
+    "namespace_ls": [":namespace_calls"],
+    "namespace_reset": [":namespace_calls"],
+    "namespace_show": [
+        ":namespace_calls",
+        "//common/config:namespace_name",
+    ],
     "placement": [
         ":training_flag",
         "//common/cluster:cluster_resolver",

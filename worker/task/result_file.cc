@@ -135,6 +135,9 @@ absl::Status WriteAll(int fd, absl::string_view content,
 std::string ResultJson(const TrainingResult& result) {
   JsonObject json(2);
   json.AddText("model", result.model);
+  if (!result.job_namespace.empty()) {
+    json.AddText("namespace", result.job_namespace);
+  }
   json.AddText("mode", result.mode);
   json.AddText("replication", result.replication);
   for (const auto& [name, value] : result.replication_settings) {
