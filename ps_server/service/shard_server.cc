@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
+#include "common/config/namespace_name.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/caller/namespace_of.h"
 #include "ps_server/caller/task_name.h"
@@ -162,7 +163,9 @@ absl::StatusOr<HelloReply> ShardServer::Greet(
   absl::StatusOr<HelloReply> reply = shard.Hello(request);
   const uint64_t after = shard.CurrentIncarnation(request.sender());
   if (before != 0 && after != before) {
+    const std::string& space = request.sender().namespace_();
     options_.reporter.Info(absl::StrCat(
+        space.empty() ? "" : absl::StrCat(QuotedNamespace(space), ": "),
         TaskName(request.sender()), " was started anew: incarnation ",
         absl::Hex(after), " replaces ", absl::Hex(before)));
   }
@@ -210,6 +213,14 @@ void ShardServer::ReadSnapshot(const ReadSnapshotRequest& request,
                                ReplyCallback<Frame<SnapshotPart>> done) {
   Submit(request, BytesOf(request.slices()), deadline, std::move(done),
          &ParameterShard::ReadSnapshot);
+}
+
+ShardCounters ShardServer::counters() const {
+  ShardCounters sum;
+  shard_.ForEachModel([&sum](const std::string&, const ShardModel& model) {
+    sum.Add(model.counters());
+  });
+  return sum;
 }
 
 absl::Status ShardServer::RunAndWait(absl::FunctionRef<void()> task) {

@@ -103,8 +103,9 @@ class ShardServer : public DataLink {
     return Strand::YieldHook(&strand_, hook);
   }
 
-  // The counts of its life. REQUIRES: Close was called.
-  ShardCounters counters() const { return shard_.counters(); }
+  // The counts of the models that there are, together. REQUIRES: Close was
+  // called.
+  ShardCounters counters() const;
   // Parts that found no room.
   int64_t refused_for_memory() const { return budget_.refused(); }
 
