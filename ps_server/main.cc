@@ -49,8 +49,15 @@ ABSL_FLAG(bool, allow_insecure_network, false,
 ABSL_FLAG(std::string, link, "auto",
           "Shared memory for workers of this machine: auto offers it, "
           "shared_memory ends with an error if it cannot, grpc does not.");
-ABSL_FLAG(bool, keep_serving, false,
-          "Do not end when the job is done. Another job is refused.");
+ABSL_FLAG(
+    bool, keep_serving, false,
+    "Do not end when the job is done: serve jobs that come and go, each "
+    "in its namespace (worker --namespace); one that comes back goes on.");
+ABSL_FLAG(int64_t, max_namespaces, 64,
+          "With --keep_serving: named namespaces at a time.");
+ABSL_FLAG(int64_t, max_namespace_bytes, 0,
+          "With --keep_serving: the most of this task's memory that one "
+          "namespace's model may take; 0: as much as others leave.");
 ABSL_FLAG(absl::Duration, worker_timeout, absl::Seconds(30),
           "A worker that was not heard of for so long is not waited for.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Hours(2),
@@ -91,7 +98,9 @@ CommandLineOptions DescribeCommandLine() {
       {"Cluster",
        {"cluster", "ps_hosts", "worker_hosts", "job_name", "task_index"}},
       {"Network", {"bind", "allow_insecure_network", "link"}},
-      {"Resources", {"push_budget_mb", "apply_threads"}},
+      {"Resources",
+       {"push_budget_mb", "apply_threads", "max_namespaces",
+        "max_namespace_bytes"}},
       {"Waiting", {"keep_serving", "worker_timeout", "max_wait"}}};
   return options;
 }
@@ -122,6 +131,23 @@ absl::StatusOr<int64_t> PushBudgetBytes() {
       absl::StrCat("--push_budget_mb: wanted MiB, at least 1, found ", mb));
 }
 
+absl::Status ReadNamespaceFlags(PsTaskOptions* options) {
+  constexpr int64_t kMost = 4096;
+  const int64_t namespaces = absl::GetFlag(FLAGS_max_namespaces);
+  const int64_t bytes = absl::GetFlag(FLAGS_max_namespace_bytes);
+  if (namespaces < 1 || namespaces > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--max_namespaces: wanted 1 to ", kMost, ", found ", namespaces));
+  }
+  if (bytes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--max_namespace_bytes: wanted bytes, or 0, found ", bytes));
+  }
+  options->max_namespaces = static_cast<size_t>(namespaces);
+  if (bytes > 0) options->max_namespace_bytes = bytes;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> ApplyThreads() {
   constexpr int kMost = 256;
   const int threads = absl::GetFlag(FLAGS_apply_threads);
@@ -138,6 +164,7 @@ absl::StatusOr<PsTaskOptions> TaskOptions(const ResolvedCluster& cluster,
   PsTaskOptions options;
   ASSIGN_OR_RETURN(options.link, ParseLinkChoice(absl::GetFlag(FLAGS_link)));
   ASSIGN_OR_RETURN(options.push_budget_bytes, PushBudgetBytes());
+  RETURN_IF_ERROR(ReadNamespaceFlags(&options));
   options.apply_threads = apply_threads;
   options.cluster = cluster.spec.TrainingDef();
   options.task_index = cluster.task.index();

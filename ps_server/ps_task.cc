@@ -4,9 +4,11 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
 #include "common/base/reporter.h"
 #include "common/base/status_macros.h"
+#include "common/config/namespace_name.h"
 #include "common/process/exit_code.h"
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/deadline.h"
@@ -49,8 +51,18 @@ ShardOptions OptionsOfShard(const PsTaskOptions& options) {
   shard.ps_index = options.task_index;
   shard.incarnation = options.incarnation;
   shard.max_bytes = options.max_shard_bytes;
+  if (options.keep_serving) {
+    shard.max_namespaces = options.max_namespaces;
+    shard.max_namespace_bytes = options.max_namespace_bytes;
+  }
   shard.shares_memory = options.link != LinkChoice::kGrpc;
   return shard;
+}
+
+// The beginning of a line about a namespace's model or job; "" for the default
+// one's.
+std::string WhoseModel(const std::string& space) {
+  return space.empty() ? "" : absl::StrCat(QuotedNamespace(space), ": ");
 }
 
 bool IsSignal(int exit_code) {
@@ -84,8 +96,9 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
       training_tasks_(TrainingTasks(options_.cluster)),
       shard_({OptionsOfShard(options_), options_.clock,
               options_.push_budget_bytes, options_.apply_threads,
-              [this](const ShardState& state, const std::string& optimizer) {
-                OnShardPhase(state, optimizer);
+              [this](const std::string& space, const ShardState& state,
+                     const std::string& optimizer) {
+                OnShardPhase(space, state, optimizer);
               },
               ReporterOfShard(options_.task_index)}),
       streams_(&shard_, options_.clock) {
@@ -96,13 +109,19 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
   coordination.coordinator.expected_tasks =
       static_cast<int>(training_tasks_.size());
   coordination.coordinator.cluster = options_.cluster;
+  coordination.coordinator.may_go_on = options_.keep_serving;
+  if (options_.keep_serving) {
+    coordination.max_namespaces = options_.max_namespaces;
+  }
   coordination.clock = options_.clock;
-  coordination.on_phase_change = [this](const JobState& state) {
-    OnJobPhase(state);
+  coordination.on_phase_change = [this](const std::string& space,
+                                        const JobState& state) {
+    OnJobPhase(space, state);
   };
   coordination.reporter = Reporter(&LogLine);
-  coordination.awaited = [this](const JobState& state) {
-    return DescribeAwaited(state);
+  coordination.awaited = [this](const std::string& space,
+                                const JobState& state) {
+    return DescribeAwaited(space, state);
   };
   coordination.on_end = [this] { OnJobEnd(); };
   coordination_ = std::make_unique<CoordinationServer>(std::move(coordination));
@@ -110,15 +129,21 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
 
 PsTask::~PsTask() { Drain(); }
 
-std::string PsTask::DescribeAwaited(const JobState& state) {
+std::string PsTask::DescribeAwaited(const std::string& space,
+                                    const JobState& state) {
   bool has_model = false;
   {
     absl::MutexLock lock(&mu_);
     // Nobody can come before it listens.
     if (health_ == nullptr) return "";
-    has_model = ready_;
+    has_model = ready_.count(space) > 0;
+    // The job that nobody has brought is not waited for beside others.
+    const bool serves_others = options_.keep_serving && !loaded_.empty();
+    if (serves_others && space.empty() && state.workers().empty()) return "";
   }
-  return DescribeAwaitedWorkers(training_tasks_, state, has_model);
+  return DescribeAwaitedWorkers(
+      space.empty() ? training_tasks_ : std::vector<TaskKey>(), state,
+      has_model);
 }
 
 absl::Status PsTask::OfferSharedMemory() {
@@ -165,11 +190,11 @@ absl::Status PsTask::Listen(const std::string& address) {
     JobWatcher::Options watch;
     watch.address = AddressOfPs(options_.cluster, 0);
     watch.credentials = options_.credentials.channel;
-    watch.sender = Self();
+    watch.sender = SelfIn("");
     watch.max_wait = options_.max_wait;
     watch.keep_serving = options_.keep_serving;
     watch.awaited = [this](const JobState& state) {
-      return DescribeAwaited(state);
+      return DescribeAwaited("", state);
     };
     watch.reporter = Reporter(&LogLine);
     watch.clock = options_.clock;
@@ -201,32 +226,40 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
   return builder.BuildAndStart();
 }
 
-void PsTask::OnShardPhase(const ShardState& state,
+void PsTask::OnShardPhase(const std::string& space, const ShardState& state,
                           const std::string& optimizer) {
   const bool ready = state.phase() == READY;
+  const std::string whose = WhoseModel(space);
   if (ready) {
     spdlog::info(
-        "ready: tensors={} bytes={} slot_bytes={} optimizer={} model_epoch={}",
-        state.tensors(), state.bytes(), state.slot_bytes(), optimizer,
+        "{}ready: tensors={} bytes={} slot_bytes={} optimizer={} "
+        "model_epoch={}",
+        whose, state.tensors(), state.bytes(), state.slot_bytes(), optimizer,
         state.model_epoch());
   } else if (state.phase() == LOADING) {
-    spdlog::info("loading: tensors={} model_epoch={}", state.tensors(),
+    spdlog::info("{}loading: tensors={} model_epoch={}", whose, state.tensors(),
                  state.model_epoch());
+  } else if (options_.keep_serving) {
+    spdlog::info("{}empty: freed, or the machine has no memory for the model",
+                 whose);
   } else {
     spdlog::warn("empty: the machine has no memory for the model");
   }
   {
     absl::MutexLock lock(&mu_);
-    ready_ = ready;
+    ready_.erase(space);
+    loaded_.erase(space);
+    if (ready) ready_.insert(space);
+    if (state.phase() != EMPTY) loaded_.insert(space);
   }
   PublishHealth();
 }
 
-void PsTask::OnJobPhase(const JobState& state) {
-  spdlog::info("job is {} model_epoch={} global_step={} {}",
-               JobPhase_Name(state.phase()), state.model_epoch(),
-               state.global_step(), state.stop_reason());
-  if (state.phase() == DONE && state.unsaved()) {
+void PsTask::OnJobPhase(const std::string& space, const JobState& state) {
+  spdlog::info("{}job is {} model_epoch={} global_step={} {}",
+               WhoseModel(space), JobPhase_Name(state.phase()),
+               state.model_epoch(), state.global_step(), state.stop_reason());
+  if (space.empty() && state.phase() == DONE && state.unsaved()) {
     end_ = {kExitRetryable, DescribeUnsavedEnd()};
   }
 }
@@ -239,7 +272,7 @@ void PsTask::OnJobEnd() {
 void PsTask::PublishHealth() {
   absl::MutexLock lock(&mu_);
   if (health_ == nullptr) return;
-  const bool serving = ready_ && !draining_;
+  const bool serving = !ready_.empty() && !draining_;
   health_->SetServingStatus(serving);
   health_->SetServingStatus("muster.ParameterService", serving);
   if (coordination_ != nullptr) {
@@ -247,8 +280,9 @@ void PsTask::PublishHealth() {
   }
 }
 
-Sender PsTask::Self() const {
+Sender PsTask::SelfIn(const std::string& space) const {
   Sender sender;
+  sender.set_namespace_(space);
   sender.mutable_task()->set_job("ps");
   sender.mutable_task()->set_index(options_.task_index);
   sender.set_incarnation(options_.incarnation);
@@ -274,21 +308,38 @@ int PsTask::Run() {
 
 bool PsTask::SaveBeforeEnd() {
   StopBeingReady();
-  const std::shared_ptr<grpc::Channel> ps_0 =
-      coordination_ != nullptr
-          ? server_->InProcessChannel(grpc::ChannelArguments())
-          : OpenChannel(AddressOfPs(options_.cluster, 0),
-                        options_.credentials.channel);
-  asker_ = std::make_unique<SaveAsker>(ps_0, Self(), options_.clock);
   const absl::Time give_up = options_.clock->Now() + kSavePatience;
-  if (asker_->AwaitSave(kSavePatience) != SaveWait::Verdict::kJobDone) {
-    return false;
-  }
+  if (!AwaitSaves()) return false;
   // One that did not hear of the end would look for this task for long.
   if (coordination_ != nullptr) {
     end_is_known_.WaitFor(give_up - options_.clock->Now());
   }
   return true;
+}
+
+bool PsTask::AwaitSaves() {
+  std::set<std::string> spaces;
+  {
+    absl::MutexLock lock(&mu_);
+    spaces = ready_;
+  }
+  // It says why there is nothing to save.
+  if (spaces.empty()) spaces.insert("");
+  for (const std::string& space : spaces) {
+    const std::shared_ptr<grpc::Channel> ps_0 =
+        coordination_ != nullptr
+            ? server_->InProcessChannel(grpc::ChannelArguments())
+            : OpenChannel(AddressOfPs(options_.cluster, 0),
+                          options_.credentials.channel);
+    askers_.push_back(
+        std::make_unique<SaveAsker>(ps_0, SelfIn(space), options_.clock));
+    askers_.back()->Begin(kSavePatience);
+  }
+  bool all_done = true;
+  for (const std::unique_ptr<SaveAsker>& asker : askers_) {
+    if (asker->AwaitSave() != SaveWait::Verdict::kJobDone) all_done = false;
+  }
+  return all_done;
 }
 
 void PsTask::Drain() {
@@ -309,8 +360,8 @@ void PsTask::Drain() {
   // By now workers have every answer of the shard.
   shared_memory_.reset();
   server_->Wait();
-  if (asker_ != nullptr && coordination_ == nullptr) {
-    asker_->Leave(kLeavePatience);
+  if (coordination_ == nullptr) {
+    for (const auto& asker : askers_) asker->Leave(kLeavePatience);
   }
   PrintAccount();
 }

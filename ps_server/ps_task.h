@@ -1,8 +1,11 @@
 #ifndef PS_SERVER_PS_TASK_H_
 #define PS_SERVER_PS_TASK_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,8 +47,11 @@ struct PsTaskOptions {
   // Offer shared memory to workers of this machine: if it can be had, always
   // (else it is an error), or never.
   LinkChoice link = LinkChoice::kAuto;
-  // Go on when the job is done.
+  // Go on when the job is done, and serve named namespaces: at most so many,
+  // each with at most so many bytes.
   bool keep_serving = false;
+  size_t max_namespaces = 64;
+  int64_t max_namespace_bytes = std::numeric_limits<int64_t>::max();
   absl::Duration worker_timeout = absl::Seconds(30);
   // The longest absence of ps task 0 (other tasks), and the longest wait of a
   // job's end for a lost chief that has it still to save (task 0).
@@ -107,16 +113,21 @@ class PsTask {
   // One try; null if gRPC refused.
   std::unique_ptr<grpc::Server> TryServe(ServerListener* listener);
   // The tasks that this one waits for, in words; "" for none.
-  std::string DescribeAwaited(const JobState& state);
+  std::string DescribeAwaited(const std::string& space, const JobState& state);
 
-  void OnShardPhase(const ShardState& state, const std::string& optimizer);
-  void OnJobPhase(const JobState& state);
+  void OnShardPhase(const std::string& space, const ShardState& state,
+                    const std::string& optimizer);
+  void OnJobPhase(const std::string& space, const JobState& state);
+  // Has the chiefs of all namespaces save; whether each has, or its job is
+  // done.
+  bool AwaitSaves();
   void OnJobEnd();
   // Tells the health service whether this task is ready.
   void PublishHealth();
   // Not ready from here on.
   void StopBeingReady();
-  Sender Self() const;
+  // This ps, as it speaks to a namespace's coordinator.
+  Sender SelfIn(const std::string& space) const;
   void PrintAccount() const;
 
   const PsTaskOptions options_;
@@ -140,7 +151,9 @@ class PsTask {
   int port_ = 0;
 
   absl::Mutex mu_;
-  bool ready_ ABSL_GUARDED_BY(mu_) = false;
+  // The namespaces whose model is READY here, and those that have any.
+  std::set<std::string> ready_ ABSL_GUARDED_BY(mu_);
+  std::set<std::string> loaded_ ABSL_GUARDED_BY(mu_);
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
   // The health service of server_, while it serves; else null.
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mu_) = nullptr;
@@ -149,7 +162,8 @@ class PsTask {
   std::unique_ptr<BufferQuota> buffers_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ServerListener> listener_;
-  std::unique_ptr<SaveAsker> asker_;
+  // One a namespace.
+  std::vector<std::unique_ptr<SaveAsker>> askers_;
   bool drained_ = false;
 };
 

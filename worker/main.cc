@@ -21,6 +21,7 @@
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
 #include "common/config/command_line.h"
+#include "common/config/namespace_name.h"
 #include "common/process/end_process.h"
 #include "common/process/exhaustion.h"
 #include "common/process/exit_code.h"
@@ -61,6 +62,9 @@ ABSL_FLAG(std::string, worker_hosts, "",
 ABSL_FLAG(std::string, job_name, "",
           "Own job: worker (default), chief or evaluator.");
 ABSL_FLAG(int, task_index, -1, "Own index in the job; by default 0.");
+ABSL_FLAG(std::string, namespace, "",
+          "Train in this namespace of ps tasks that serve several jobs "
+          "(ps_server --keep_serving): letters, digits and _./-");
 ABSL_FLAG(bool, standalone, false,
           "Train alone in this process, without ps tasks and ports.");
 ABSL_FLAG(std::string, training, "",
@@ -175,7 +179,7 @@ CommandLineOptions DescribeCommandLine() {
   options.groups = {
       {"Cluster",
        {"cluster", "ps_hosts", "worker_hosts", "job_name", "task_index",
-        "standalone"}},
+        "namespace", "standalone"}},
       {"Training", {"training", "set", "train_dir"}},
       {"Using a model",
        {"evaluate", "predict", "ensemble", "output", "predict_values"}},
@@ -345,6 +349,17 @@ int List() {
   return kExitDone;
 }
 
+absl::StatusOr<std::string> NamespaceFlag(const ClusterSpec& cluster) {
+  const std::string name = absl::GetFlag(FLAGS_namespace);
+  RETURN_IF_ERROR(CheckNamespaceName("--namespace", name));
+  if (!name.empty() && (cluster.empty() || cluster.is_all_reduce())) {
+    return absl::InvalidArgumentError(
+        "--namespace wants ps tasks that serve several jobs (ps_server "
+        "--keep_serving); this training has none");
+  }
+  return name;
+}
+
 // The options that a worker and an evaluator have in common.
 template <typename Options>
 absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
@@ -353,6 +368,7 @@ absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
   options.self = cluster.task;
   options.cluster = cluster.spec;
   options.training = std::move(training);
+  ASSIGN_OR_RETURN(options.job_namespace, NamespaceFlag(cluster.spec));
   options.train_dir = absl::GetFlag(FLAGS_train_dir);
   options.log_device_placement = absl::GetFlag(FLAGS_log_device_placement);
   options.max_wait = absl::GetFlag(FLAGS_max_wait);
@@ -412,6 +428,7 @@ absl::StatusOr<SavedRunOptions> MakeSavedRunOptions(
     std::vector<EnsembleMember> members, const CommandLine& command_line) {
   SavedRunOptions options;
   RETURN_IF_ERROR(ReadSavedModelFlags(&options));
+  RETURN_IF_ERROR(NamespaceFlag(cluster.spec).status());
   RETURN_IF_ERROR(members.empty() ? CheckNoStepFlags("a trained model")
                                   : CheckNoProfile("an ensemble"));
   options.members = std::move(members);

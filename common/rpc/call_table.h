@@ -19,6 +19,7 @@ inline constexpr RoleSet kByTraining = {Role::kChief, Role::kWorker};
 inline constexpr RoleSet kByPs = {Role::kPs};
 inline constexpr RoleSet kByTasks = {Role::kChief, Role::kWorker, Role::kPs,
                                      Role::kEvaluator};
+inline constexpr RoleSet kByAdmin = {Role::kAdmin};
 inline constexpr RoleSet kByAll = {Role::kChief,  Role::kWorker,
                                    Role::kPs,     Role::kEvaluator,
                                    Role::kViewer, Role::kAdmin};
@@ -30,6 +31,8 @@ inline constexpr Method<SealRequest, SealReply> kSealCall("/muster.ParameterServ
 inline constexpr Method<BeginSnapshotRequest, BeginSnapshotReply> kBeginSnapshotCall("/muster.ParameterService/BeginSnapshot", kByChief);
 inline constexpr Method<EndSnapshotRequest, EndSnapshotReply> kEndSnapshotCall("/muster.ParameterService/EndSnapshot", kByChief);
 inline constexpr Method<StateRequest, ShardState> kStateCall("/muster.ParameterService/State", kByAll);
+inline constexpr Method<ListNamespacesRequest, ListNamespacesReply> kListNamespacesCall("/muster.ParameterService/ListNamespaces", kByAll);
+inline constexpr Method<EndNamespaceRequest, EndNamespaceReply> kEndNamespaceCall("/muster.ParameterService/EndNamespace", kByAdmin);
 
 // With tensors, which do not pass through a message: ParameterLink has them as
 // frames. On a stream they are Exchange's.
@@ -49,6 +52,7 @@ inline constexpr Method<RequestSaveRequest, RequestSaveReply> kRequestSaveCall("
 inline constexpr Method<ReportSaveRequest, ReportSaveReply> kReportSaveCall("/muster.CoordinationService/ReportSave", kByChief);
 inline constexpr Method<PauseRoundsRequest, PauseRoundsReply> kPauseRoundsCall("/muster.CoordinationService/PauseRounds", kByChief);
 inline constexpr Method<JobStateRequest, JobState> kGetJobStateCall("/muster.CoordinationService/GetJobState", kByAll);
+inline constexpr Method<EndNamespaceRequest, EndNamespaceReply> kEndJobCall("/muster.CoordinationService/EndNamespace", kByAdmin);
 
 inline constexpr Method<SharedMemoryOfferRequest, SharedMemoryOffer> kOfferCall("/muster.SharedMemoryService/Offer", kByTraining);
 // clang-format on

@@ -60,11 +60,11 @@ absl::StatusOr<CheckedSlice> CheckSlice(absl::string_view what,
                                         const TensorSlice& slice,
                                         const TensorTable& table,
                                         SliceUnit unit) {
-  if (!slice.namespace_().empty()) {
+  if (!slice.namespace_().empty()) {  // it is of its sender's
     return absl::UnimplementedError(
         absl::StrCat(what, ": namespace '",
                      absl::CHexEscape(slice.namespace_().substr(0, 80)),
-                     "'; only the default namespace '' is there"));
+                     "' of a slice; only the Sender has one"));
   }
   const absl::StatusOr<absl::Span<const int>> pieces =
       table.Find(slice.tensor());

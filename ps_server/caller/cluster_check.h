@@ -12,7 +12,8 @@ namespace muster {
 // Compares what a caller believes with what this ps knows: the protocol
 // version, the ps list, which ps this is, and the caller's own (job, index,
 // address). Never the whole spec: under Kubernetes each worker has a partial
-// one. A task of a job that `cluster` does not list at all is believed.
+// one. A task of a job that `cluster` does not list at all is believed, and so
+// is one of a named namespace, whose workers its own job lists.
 // An empty `cluster` (--standalone) has nothing to compare.
 //
 // Errors: FailedPrecondition for another protocol version, InvalidArgument for

@@ -76,11 +76,21 @@ absl::Status Admission::CheckTraining(const RegisterRequest& request,
     return absl::InvalidArgumentError(absl::StrCat(
         what, "the job of this ps is done (", end,
         "), and its training differs from that: ", difference,
-        "; a ps serves one job: start the ps tasks anew for another"));
+        "; a namespace has one job: give this one another --namespace, reset "
+        "that one (musterctl namespace reset), or start the ps tasks anew for "
+        "another"));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       what, "its training differs from that of ", TaskName(training_owner_),
       ": ", difference, "; start all tasks with one training file"));
+}
+
+std::string Admission::DifferenceTo(const RegisterRequest& request) const {
+  if (training_owner_.first.empty() ||
+      request.training_fingerprint() == training_fingerprint_) {
+    return "";
+  }
+  return FirstDifference(training_text_, request.training_text());
 }
 
 uint64_t Admission::WantedTakeover(const RegisterRequest& request,

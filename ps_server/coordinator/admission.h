@@ -33,6 +33,8 @@ class Admission {
   absl::Status CheckTraining(const RegisterRequest& request,
                              const Members& members,
                              const std::string& end) const;
+  // The first difference to the job's training; "" for none, or without one.
+  std::string DifferenceTo(const RegisterRequest& request) const;
   // The number that the request has to confirm; 0: none, or it does.
   static uint64_t WantedTakeover(const RegisterRequest& request,
                                  const Members& members);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
+#include "common/config/namespace_name.h"
 
 namespace muster {
 namespace {
@@ -88,6 +89,7 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
 absl::StatusOr<RegisterReply> Coordinator::Register(
     const RegisterRequest& request, absl::Time now) {
   RETURN_IF_ERROR(admission_.Check(request, members_));
+  RETURN_IF_ERROR(CheckGuarded(request, now));
   const std::string end =
       phase_ != DONE
           ? ""
@@ -95,10 +97,11 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   RETURN_IF_ERROR(admission_.CheckTraining(request, members_, end));
   RegisterReply reply;
   reply.set_takeover(Admission::WantedTakeover(request, members_));
-  if (reply.takeover() != 0) {
+  if (reply.takeover() != 0 || request.asks_only()) {
     *reply.mutable_state() = State();
     return reply;
   }
+  if (request.goes_on() && phase_ == DONE && options_.may_go_on) Reopen();
   const TaskKey key = KeyOf(request.sender());
   const Sender sender = SenderOf(key, request.sender().incarnation());
   if (admission_.AdoptTraining(request)) ExpelAllBut(key);
@@ -115,6 +118,37 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   *reply.mutable_position() = worker.position;
   *reply.mutable_state() = State();
   return reply;
+}
+
+absl::Status Coordinator::CheckGuarded(const RegisterRequest& request,
+                                       absl::Time now) const {
+  const TaskKey key = KeyOf(request.sender());
+  const CoordinatorWorker* const known = members_.Find(key);
+  if (!options_.guards_tasks || known == nullptr || !known->IsThere() ||
+      known->sender.incarnation() == request.sender().incarnation() ||
+      now >= known->last_heard + kChiefSilence) {
+    return absl::OkStatus();
+  }
+  const std::string difference = admission_.DifferenceTo(request);
+  if (difference.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "register ", TaskName(key), ": another job has ",
+      QuotedNamespace(request.sender().namespace_()), ", whose ", TaskName(key),
+      " trains, and its training differs: ", difference,
+      "; give this job another --namespace"));
+}
+
+void Coordinator::Reopen() {
+  for (auto& [key, worker] : members_) worker.Expel();
+  stop_reason_.clear();
+  gate_ = StepGate::Free(GatedJob());
+  saves_.Clear();
+  unsaved_.Clear();
+  listeners_.Reopen();
+  chief_gone_since_ = idle_since_ = absl::InfiniteFuture();
+  SetPhase(INITIAL);
+  Say(absl::StrCat("the job goes on from step ", budget_.steps(),
+                   ", which the ps tasks hold"));
 }
 
 // Known here by a late message alone, it would take no state of this ps for
@@ -273,6 +307,9 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
   RETURN_IF_ERROR(CheckLease("commit epoch", request.sender(), now));
   CommitEpochReply reply;
   const int64_t epoch = request.model_epoch();
+  if (request.resumes() && phase_ == INITIAL && epoch_.IsRepeat(request)) {
+    return Resume(request, now);
+  }
   if (epoch_.IsRepeat(request)) {
     *reply.mutable_state() = State();
     return reply;
@@ -283,11 +320,14 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
                      epoch_.announced(), " and the job is ",
                      JobPhase_Name(phase_), "; begin again"));
   }
+  if (request.resumes()) {
+    return absl::AbortedError(
+        absl::StrCat("commit epoch ", epoch,
+                     ": it is not the one of a job that goes on; "
+                     "begin again"));
+  }
   RETURN_IF_ERROR(CheckRestored(request));
-  RETURN_IF_ERROR(unsaved_.Start(request, now));
-  ASSIGN_OR_RETURN(gate_,
-                   StepGate::Create(request, GatedJob(), members_.Registered(),
-                                    now + options_.worker_timeout));
+  RETURN_IF_ERROR(StartSteps(request, now));
   epoch_.Commit(request);
   // They are there, though their first Watch may be lost.
   for (const auto& [task, incarnation] : epoch_.ps_incarnations()) {
@@ -296,6 +336,34 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
   members_.Restore(request);
   SetPhase(RUNNING);
   CheckEnd(now);
+  *reply.mutable_state() = State();
+  return reply;
+}
+
+absl::Status Coordinator::StartSteps(const CommitEpochRequest& commit,
+                                     absl::Time now) {
+  RETURN_IF_ERROR(unsaved_.Start(commit, now));
+  ASSIGN_OR_RETURN(gate_,
+                   StepGate::Create(commit, GatedJob(), members_.Registered(),
+                                    now + options_.worker_timeout));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CommitEpochReply> Coordinator::Resume(
+    const CommitEpochRequest& request, absl::Time now) {
+  CommitEpochRequest commit = request;
+  commit.set_global_step(budget_.steps());
+  commit.set_examples(budget_.examples());
+  *commit.mutable_start_position() = members_.start_position();
+  commit.clear_workers();
+  for (const auto& [key, worker] : members_) {
+    *commit.add_workers() = worker.State();
+  }
+  RETURN_IF_ERROR(StartSteps(commit, now));
+  members_.Restore(commit);
+  SetPhase(RUNNING);
+  CheckEnd(now);
+  CommitEpochReply reply;
   *reply.mutable_state() = State();
   return reply;
 }
@@ -324,7 +392,21 @@ JobState Coordinator::State() const {
                                         members_.staleness_counts().end());
   const StepRounds* const rounds = gate_->rounds();
   if (rounds != nullptr && rounds->is_open()) state.set_round(rounds->round());
+  state.set_may_go_on(phase_ == DONE && options_.may_go_on);
   return state;
+}
+
+std::vector<uint64_t> Coordinator::Incarnations() const {
+  std::vector<uint64_t> incarnations;
+  for (const auto& [key, worker] : members_) {
+    if (worker.registered) incarnations.push_back(worker.sender.incarnation());
+  }
+  return incarnations;
+}
+
+std::vector<TaskKey> Coordinator::ActiveTasks() const {
+  const std::set<TaskKey> active = members_.Active();
+  return {active.begin(), active.end()};
 }
 
 absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
@@ -333,8 +415,9 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
                    FindSender("step", request.sender(), now));
   RETURN_IF_ERROR(CheckStepNumbers(request, budget_.batch_size()));
   RETURN_IF_ERROR(CheckMayStop(request, chief_));
+  // A job that goes on is INITIAL in its epoch.
   const bool is_current =
-      epoch_.committed() != 0 &&
+      epoch_.committed() != 0 && phase_ != INITIAL &&
       epoch_.IsCurrent(request.model_epoch(), request.ps_incarnation());
   if (is_current && request.step() > worker->reported_step) {
     RETURN_IF_ERROR(gate_->CheckReport(request));

@@ -48,6 +48,12 @@ struct CoordinatorOptions {
   // How many tasks may register beside those of the cluster: as many as a
   // cluster can have, since it need not list the workers.
   size_t max_unlisted_tasks = 4096;
+  // The ps tasks keep serving: a job that is DONE may go on
+  // (RegisterRequest.goes_on).
+  bool may_go_on = false;
+  // Nobody but its own training replaces a task that is there: two jobs may
+  // have been given one namespace.
+  bool guards_tasks = false;
 };
 
 // The answer to a Watch that waited.
@@ -144,6 +150,12 @@ class Coordinator {
   absl::Time NextDeadline() const;
 
   JobState State() const;
+  // The incarnations of the tasks that have registered.
+  std::vector<uint64_t> Incarnations() const;
+  // The tasks that train, or wait to.
+  std::vector<TaskKey> ActiveTasks() const;
+  // When a task was heard of last; InfinitePast if none ever was.
+  absl::Time last_word() const { return members_.LastWord(); }
   JobPhase phase() const { return phase_; }
   // The job is done, and every ps task that watches it has been told.
   bool EndIsKnown() const { return phase_ == DONE && listeners_.all_know(); }
@@ -179,6 +191,17 @@ class Coordinator {
   void ExpelAllBut(const TaskKey& key);
   // Ends all that the worker's process has under way.
   void Withdraw(CoordinatorWorker& worker);
+  // Errors: InvalidArgument if the sender's task is there, with another
+  // training.
+  absl::Status CheckGuarded(const RegisterRequest& request,
+                            absl::Time now) const;
+  // Makes a job that is DONE INITIAL again, without members.
+  void Reopen();
+  // Commits the epoch that a reopened job has, with the counts that it has.
+  absl::StatusOr<CommitEpochReply> Resume(const CommitEpochRequest& request,
+                                          absl::Time now);
+  // Starts the steps of a commit.
+  absl::Status StartSteps(const CommitEpochRequest& commit, absl::Time now);
 
   // The holder of the chief lease, if it is alive; else null.
   const CoordinatorWorker* LiveChief() const;

@@ -21,6 +21,8 @@ class EndListeners {
 
   // The job is done; states from `version` on say so.
   void OnEnd(int64_t version, absl::Time now);
+  // The job goes on: its end is to come.
+  void Reopen() { end_version_ = 0; }
   // A ps task is there, and will watch.
   void Expect(int32_t ps_task, uint64_t incarnation, absl::Time now);
   // A Watch of a ps task from `version` on; `newest` is that of now.

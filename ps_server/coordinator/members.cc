@@ -100,6 +100,14 @@ absl::Time Members::OldestWord() const {
   return oldest;
 }
 
+absl::Time Members::LastWord() const {
+  absl::Time newest = absl::InfinitePast();
+  for (const auto& [key, worker] : workers_) {
+    newest = std::max(newest, worker.last_heard);
+  }
+  return newest;
+}
+
 void Members::Count(const DecidedSteps& steps, absl::Time now) {
   for (const Delivery& step : steps.chosen) {
     FindOrAdd(KeyOf(step.sender)).CountStep(step, now);

@@ -46,6 +46,8 @@ class Members {
   bool IsAnyWaitedFor() const;
   // The oldest word of those who are waited for; InfiniteFuture if nobody is.
   absl::Time OldestWord() const;
+  // The newest of anybody; InfinitePast if nobody has come.
+  absl::Time LastWord() const;
 
   // Counts steps for their workers, which are known.
   void Count(const DecidedSteps& steps, absl::Time now);
@@ -59,6 +61,8 @@ class Members {
   // Begins an epoch: all counts are those of the commit, whose numbers have
   // been checked. A task that an earlier manifest alone knew is forgotten.
   void Restore(const CommitEpochRequest& commit);
+
+  const DataPosition& start_position() const { return start_position_; }
 
   Map::iterator begin() { return workers_.begin(); }
   Map::iterator end() { return workers_.end(); }

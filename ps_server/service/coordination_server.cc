@@ -1,9 +1,16 @@
 #include "ps_server/service/coordination_server.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
-#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/config/namespace_name.h"
+#include "common/rpc/error_reason.h"
+#include "ps_server/caller/namespace_of.h"
+#include "ps_server/caller/task_name.h"
 
 namespace muster {
 namespace {
@@ -21,16 +28,15 @@ int32_t WaitMs(int32_t wait_ms, absl::Duration until_deadline,
       std::min<int64_t>(wait_ms, absl::ToInt64Milliseconds(limit)));
 }
 
-// The namespace that a request means: its sender's, or its own.
+// The sender of a request; null if it has none.
 template <typename Request>
-auto NamespaceOf(const Request& request, int)
-    -> decltype(request.sender().namespace_()) {
-  return request.sender().namespace_();
+auto SenderOfRequest(const Request& request, int /*first*/)
+    -> decltype(&request.sender()) {
+  return &request.sender();
 }
 template <typename Request>
-auto NamespaceOf(const Request& request, char)
-    -> decltype(request.namespace_()) {
-  return request.namespace_();
+const Sender* SenderOfRequest(const Request& /*request*/, char /*second*/) {
+  return nullptr;
 }
 
 absl::Status ShuttingDown() {
@@ -46,8 +52,7 @@ absl::Status TooLate() {
 
 CoordinationServer::CoordinationServer(Options options)
     : options_(std::move(options)),
-      coordinators_(options_.coordinator),
-      coordinator_(coordinators_.default_value()),
+      jobs_(options_.max_namespaces, "", options_.coordinator),
       strand_([this] { return Advance(); }) {
   ServeCalls();
 }
@@ -57,131 +62,225 @@ CoordinationServer::~CoordinationServer() { Close(); }
 void CoordinationServer::Close() {
   // A refused post means that another Close was first.
   const bool first = strand_.Post([this] {
-    for (const auto& [watch_id, done] : watches_) {
-      coordinator_.CutWatch(watch_id);
-    }
-    coordinator_.CutSteps();
+    jobs_.ForEach([](const std::string&, Job& job) {
+      for (const auto& [watch_id, done] : job.watches) {
+        job.coordinator.CutWatch(watch_id);
+      }
+      job.coordinator.CutSteps();
+    });
   });
   strand_.Close();
   if (!first) return;
   // Came after the cut.
-  for (auto& [id, done] : std::exchange(watches_, {})) done(ShuttingDown());
-  for (auto& [id, done] : std::exchange(steps_, {})) done(ShuttingDown());
+  jobs_.ForEach([](const std::string&, Job& job) {
+    for (auto& [id, done] : std::exchange(job.watches, {})) {
+      done(ShuttingDown());
+    }
+    for (auto& [id, done] : std::exchange(job.steps, {})) done(ShuttingDown());
+  });
 }
 
 absl::Duration CoordinationServer::Advance() {
   const absl::Time now = options_.clock->Now();
-  coordinator_.Tick(now);
-  AnswerWatches(now);
-  AnswerSteps(now);
-  for (const std::string& line : coordinator_.TakeLines()) {
-    options_.reporter.Info(line);
-  }
-  if (coordinator_.phase() != told_phase_) {
-    told_phase_ = coordinator_.phase();
+  absl::Time due = absl::InfiniteFuture();
+  jobs_.ForEach([&](const std::string&, Job& job) {
+    due = std::min(due, Advance(job, now));
+  });
+  return due - now;
+}
+
+absl::Time CoordinationServer::Advance(Job& job, absl::Time now) {
+  Coordinator& coordinator = job.coordinator;
+  coordinator.Tick(now);
+  AnswerWatches(job, now);
+  AnswerSteps(job, now);
+  for (const std::string& line : coordinator.TakeLines()) SayOf(job, line);
+  if (coordinator.phase() != job.told_phase) {
+    job.told_phase = coordinator.phase();
     if (options_.on_phase_change) {
-      options_.on_phase_change(coordinator_.State());
+      options_.on_phase_change(job.space, coordinator.State());
     }
   }
-  if (!told_end_ && coordinator_.EndIsKnown()) {
-    told_end_ = true;
+  if (job.space.empty() && !job.told_end && coordinator.EndIsKnown()) {
+    job.told_end = true;
     if (options_.on_end) options_.on_end();
   }
-  SayWait(now);
-  return std::min(coordinator_.NextDeadline(), waiting_.next_due()) - now;
+  SayWait(job, now);
+  return std::min(coordinator.NextDeadline(), job.waiting.next_due());
 }
 
-void CoordinationServer::SayWait(absl::Time now) {
+void CoordinationServer::SayOf(const Job& job, absl::string_view line) const {
+  options_.reporter.Info(
+      job.space.empty() ? std::string(line)
+                        : absl::StrCat(QuotedNamespace(job.space), ": ", line));
+}
+
+void CoordinationServer::SayWait(Job& job, absl::Time now) {
   if (!options_.awaited) return;
+  const Coordinator& coordinator = job.coordinator;
   // Steps do not raise the version; what matters then does.
-  if (coordinator_.phase() == INITIAL ||
-      coordinator_.state_version() != awaited_version_) {
-    awaited_version_ = coordinator_.state_version();
-    awaited_ = options_.awaited(coordinator_.State());
+  if (coordinator.phase() == INITIAL ||
+      coordinator.state_version() != job.awaited_version) {
+    job.awaited_version = coordinator.state_version();
+    job.awaited = options_.awaited(job.space, coordinator.State());
   }
   std::string line;
-  if (!awaited_.empty()) {
-    line = waiting_.WaitFor(awaited_, now);
-  } else if (waiting_.Stop()) {
+  if (!job.awaited.empty()) {
+    line = job.waiting.WaitFor(job.awaited, now);
+  } else if (job.waiting.Stop()) {
     line = "no longer waiting";
   }
-  if (!line.empty()) options_.reporter.Info(line);
+  if (!line.empty()) SayOf(job, line);
 }
 
-void CoordinationServer::AnswerWatches(absl::Time now) {
-  for (WatchAnswer& answer : coordinator_.TakeAnswers(now)) {
-    auto watch = watches_.extract(answer.watch_id);
+void CoordinationServer::AnswerWatches(Job& job, absl::Time now) {
+  for (WatchAnswer& answer : job.coordinator.TakeAnswers(now)) {
+    auto watch = job.watches.extract(answer.watch_id);
     if (!watch.empty()) watch.mapped()(std::move(answer.state));
   }
 }
 
+CoordinatorOptions CoordinationServer::OptionsOf(
+    absl::string_view space) const {
+  CoordinatorOptions options = options_.coordinator;
+  if (space.empty()) return options;
+  options.cluster.Clear();
+  options.expected_tasks = 0;
+  options.guards_tasks = true;
+  return options;
+}
+
+absl::StatusOr<CoordinationServer::Job*> CoordinationServer::FindJob(
+    const char* what, absl::string_view space, const Sender* sender,
+    bool adds) {
+  if (sender != nullptr) RETURN_IF_ERROR(ended_.Check(*sender));
+  if (Job* const job = jobs_.Find(space)) return job;
+  if (adds || !jobs_.serves_many()) {
+    return jobs_.FindOrAdd(what, space, std::string(space), OptionsOf(space));
+  }
+  return WithReason(
+      absl::FailedPreconditionError(absl::StrCat(
+          what, ": ", QuotedNamespace(space), " has no job here; register")),
+      ErrorReason::kNotRegistered);
+}
+
 template <typename M, typename Answer>
 void CoordinationServer::Serve(const M& row, const Answer& answer) {
-  calls_.Handle(
-      row, [this, path = row.path, answer](
-               const typename M::Request& request, absl::Time deadline,
-               const ReplyCallback<typename M::Reply>& done) {
-        const bool posted =
-            strand_.Post([this, path, answer, request, deadline, done] {
-              const absl::Time now = options_.clock->Now();
-              if (now >= deadline) return done(TooLate());
-              const absl::Status known =
-                  coordinators_.Find(path, NamespaceOf(request, 0)).status();
-              if (!known.ok()) return done(known);
-              answer(request, deadline, now, done);
-            });
-        if (!posted) done(ShuttingDown());
-      });
+  using Request = typename M::Request;
+  constexpr bool kAdds = std::is_same_v<Request, RegisterRequest>;
+  calls_.Handle(row, [this, path = row.path, answer](
+                         const Request& request, absl::Time deadline,
+                         const ReplyCallback<typename M::Reply>& done) {
+    const bool posted =
+        strand_.Post([this, path, answer, request, deadline, done] {
+          const absl::Time now = options_.clock->Now();
+          if (now >= deadline) return done(TooLate());
+          const absl::StatusOr<Job*> job = FindJob(
+              path, NamespaceOf(request), SenderOfRequest(request, 0), kAdds);
+          if (!job.ok()) return done(job.status());
+          answer(**job, request, deadline, now, done);
+        });
+    if (!posted) done(ShuttingDown());
+  });
 }
 
 void CoordinationServer::ServeCalls() {
   Coordinator::VisitCalls([this](const auto& row, auto method) {
-    this->Serve(row, [this, method](const auto& request, absl::Time,
-                                    absl::Time now, const auto& done) {
-      done((coordinator_.*method)(request, now));
+    this->Serve(row, [method](Job& job, const auto& request, absl::Time,
+                              absl::Time now, const auto& done) {
+      done((job.coordinator.*method)(request, now));
     });
   });
   Serve(kWatchCall,
-        [this](const WatchRequest& request, absl::Time deadline, absl::Time now,
-               const auto& done) { StartWatch(request, deadline, now, done); });
+        [this](Job& job, const WatchRequest& request, absl::Time deadline,
+               absl::Time now, const auto& done) {
+          StartWatch(job, request, deadline, now, done);
+        });
   Serve(kStepCall,
-        [this](const StepRequest& request, absl::Time deadline, absl::Time now,
-               const auto& done) { StartStep(request, deadline, now, done); });
-  Serve(kGetJobStateCall,
-        [this](const JobStateRequest&, absl::Time, absl::Time,
-               const auto& done) { done(coordinator_.State()); });
+        [this](Job& job, const StepRequest& request, absl::Time deadline,
+               absl::Time now, const auto& done) {
+          StartStep(job, request, deadline, now, done);
+        });
+  Serve(kGetJobStateCall, [](Job& job, const JobStateRequest&, absl::Time,
+                             absl::Time now, const auto& done) {
+    JobState state = job.coordinator.State();
+    const absl::Time last_word = job.coordinator.last_word();
+    state.set_idle_s(last_word == absl::InfinitePast()
+                         ? -1
+                         : absl::ToDoubleSeconds(now - last_word));
+    done(std::move(state));
+  });
+  // Not of a job's members, and repeatable when the job is gone.
+  calls_.Handle(
+      kEndJobCall, [this](const EndNamespaceRequest& request, absl::Time,
+                          ReplyCallback<EndNamespaceReply> done) {
+        const bool posted =
+            strand_.Post([this, request, done] { done(EndJob(request)); });
+        if (!posted) done(ShuttingDown());
+      });
 }
 
-void CoordinationServer::StartStep(StepRequest request, absl::Time deadline,
-                                   absl::Time now,
+absl::StatusOr<EndNamespaceReply> CoordinationServer::EndJob(
+    const EndNamespaceRequest& request) {
+  const std::string& space = request.namespace_();
+  if (!jobs_.serves_many()) {
+    return CheckNewNamespace("end of a namespace", space, {}, /*max_named=*/0);
+  }
+  Job* const found = jobs_.Find(space);
+  if (found == nullptr) return EndNamespaceReply();
+  Job& job = *found;
+  const std::vector<TaskKey> active = job.coordinator.ActiveTasks();
+  if (!active.empty() && !request.force()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        QuotedNamespace(space), ": ", active.size(), " tasks train there, ",
+        TaskName(active.front()), " first; --force ends them"));
+  }
+  const std::string why = DescribeEnd(request);
+  for (const uint64_t incarnation : job.coordinator.Incarnations()) {
+    ended_.Add(incarnation, why);
+  }
+  const absl::Status end = FencedError(why, ErrorReason::kReplaced);
+  for (auto& [id, done] : std::exchange(job.watches, {})) done(end);
+  for (auto& [id, done] : std::exchange(job.steps, {})) done(end);
+  SayOf(job, why);
+  if (request.drop() && !space.empty()) {
+    jobs_.Erase(space);
+  } else {
+    jobs_.Put(space, std::string(space), OptionsOf(space));
+  }
+  return EndNamespaceReply();
+}
+
+void CoordinationServer::StartStep(Job& job, StepRequest request,
+                                   absl::Time deadline, absl::Time now,
                                    ReplyCallback<StepReply> done) {
   request.set_max_wait_ms(WaitMs(request.max_wait_ms(), deadline - now,
                                  options_.coordinator.max_watch));
   const uint64_t step_id = next_call_++;
-  const absl::Status status = coordinator_.Step(request, step_id, now);
+  const absl::Status status = job.coordinator.Step(request, step_id, now);
   if (!status.ok()) return done(status);
-  steps_.emplace(step_id, std::move(done));
-  AnswerSteps(now);
+  job.steps.emplace(step_id, std::move(done));
+  AnswerSteps(job, now);
 }
 
-void CoordinationServer::AnswerSteps(absl::Time now) {
-  for (StepAnswer& answer : coordinator_.TakeStepAnswers(now)) {
-    auto step = steps_.extract(answer.step_id);
+void CoordinationServer::AnswerSteps(Job& job, absl::Time now) {
+  for (StepAnswer& answer : job.coordinator.TakeStepAnswers(now)) {
+    auto step = job.steps.extract(answer.step_id);
     if (!step.empty()) step.mapped()(std::move(answer.reply));
   }
 }
 
-void CoordinationServer::StartWatch(WatchRequest request, absl::Time deadline,
-                                    absl::Time now,
+void CoordinationServer::StartWatch(Job& job, WatchRequest request,
+                                    absl::Time deadline, absl::Time now,
                                     ReplyCallback<JobState> done) {
   request.set_max_wait_ms(WaitMs(request.max_wait_ms(), deadline - now,
                                  options_.coordinator.max_watch));
   const uint64_t watch_id = next_call_++;
-  const absl::Status status = coordinator_.Watch(request, watch_id, now);
+  const absl::Status status = job.coordinator.Watch(request, watch_id, now);
   if (!status.ok()) return done(status);
-  watches_.emplace(watch_id, std::move(done));
+  job.watches.emplace(watch_id, std::move(done));
   // Who need not wait gets the state of his turn, not of what came after him.
-  AnswerWatches(now);
+  AnswerWatches(job, now);
 }
 
 }  // namespace muster

@@ -1,5 +1,7 @@
 #include "ps_server/service/save_asker.h"
 
+#include "absl/strings/str_cat.h"
+#include "common/config/namespace_name.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/client_context.h"
@@ -17,24 +19,35 @@ SaveAsker::SaveAsker(const std::shared_ptr<grpc::Channel>& ps_0,
                      const Sender& self, const Clock* clock)
     : stub_(CoordinationService::NewStub(ps_0)), self_(self), clock_(clock) {}
 
-SaveWait::Verdict SaveAsker::AwaitSave(absl::Duration patience) {
-  const absl::Time start = clock_->Now();
-  SaveWait wait(start + patience);
-  SaveWait::Verdict verdict = Ask(&wait);
-  while (verdict == SaveWait::Verdict::kWait) verdict = WatchOnce(&wait);
+std::string SaveAsker::WhoseJob() const {
+  return self_.namespace_().empty()
+             ? ""
+             : absl::StrCat(QuotedNamespace(self_.namespace_()), ": ");
+}
+
+void SaveAsker::Begin(absl::Duration patience) {
+  start_ = clock_->Now();
+  wait_.emplace(start_ + patience);
+  verdict_ = Ask(&*wait_);
+}
+
+SaveWait::Verdict SaveAsker::AwaitSave() {
+  while (verdict_ == SaveWait::Verdict::kWait) verdict_ = WatchOnce(&*wait_);
   const std::string took = absl::FormatDuration(
-      absl::Trunc(clock_->Now() - start, absl::Milliseconds(1)));
-  switch (verdict) {
+      absl::Trunc(clock_->Now() - start_, absl::Milliseconds(1)));
+  switch (verdict_) {
     case SaveWait::Verdict::kSaved:
-      spdlog::info("the chief has saved the model (asked {} ago)", took);
+      spdlog::info("{}the chief has saved the model (asked {} ago)", WhoseJob(),
+                   took);
       break;
     case SaveWait::Verdict::kJobDone:
-      spdlog::info("the job is done");
+      spdlog::info("{}the job is done", WhoseJob());
       break;
     default:
-      spdlog::warn("ending without a new checkpoint: {}", wait.reason());
+      spdlog::warn("{}ending without a new checkpoint: {}", WhoseJob(),
+                   wait_->reason());
   }
-  return verdict;
+  return verdict_;
 }
 
 SaveWait::Verdict SaveAsker::Ask(SaveWait* wait) {

@@ -1,7 +1,10 @@
 #ifndef PS_SERVER_SERVICE_SAVE_ASKER_H_
 #define PS_SERVER_SERVICE_SAVE_ASKER_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -15,18 +18,23 @@ namespace muster {
 // One thread.
 class SaveAsker {
  public:
-  // `ps_0` leads to ps task 0; `self` is this ps. `clock` outlives the asker.
+  // `ps_0` leads to ps task 0; `self` is this ps, in the namespace whose chief
+  // is to save. `clock` outlives the asker.
   SaveAsker(const std::shared_ptr<grpc::Channel>& ps_0, const Sender& self,
             const Clock* clock);
 
-  // Asks, and waits at most so long. Says how it ended.
-  SaveWait::Verdict AwaitSave(absl::Duration patience);
+  // Asks; the answer is waited for at most so long.
+  void Begin(absl::Duration patience);
+  // Waits. Says how it ended. REQUIRES: Begin.
+  SaveWait::Verdict AwaitSave();
 
   // Tells that this ps acknowledges nothing any more, so that the others need
   // not pause longer. A failure is harmless: the pause has a limit.
   void Leave(absl::Duration patience);
 
  private:
+  // A line's beginning: "namespace 'a': ".
+  std::string WhoseJob() const;
   SaveWait::Verdict Ask(SaveWait* wait);
   SaveWait::Verdict WatchOnce(SaveWait* wait);
 
@@ -34,6 +42,9 @@ class SaveAsker {
   const Sender self_;
   const Clock* const clock_;
   int64_t state_version_ = 0;
+  absl::Time start_;
+  std::optional<SaveWait> wait_;
+  SaveWait::Verdict verdict_ = SaveWait::Verdict::kWait;
 };
 
 }  // namespace muster

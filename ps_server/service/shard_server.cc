@@ -1,5 +1,6 @@
 #include "ps_server/service/shard_server.h"
 
+#include <algorithm>
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -8,6 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
+#include "common/config/namespace_name.h"
+#include "common/rpc/protocol.h"
+#include "ps_server/caller/namespace_of.h"
 #include "ps_server/caller/task_name.h"
 
 namespace muster {
@@ -16,6 +20,19 @@ namespace {
 absl::Status ShuttingDown(int32_t ps_index) {
   return absl::UnavailableError(
       absl::StrCat("/job:ps/task:", ps_index, " is shutting down"));
+}
+
+// The cost of reading them; senders write what they like.
+template <typename Slices>
+int64_t BytesOf(const Slices& slices) {
+  constexpr auto kValueBytes = static_cast<int64_t>(sizeof(float));
+  constexpr int64_t kMost = kMaxPartBytes / kValueBytes;
+  int64_t elements = 0;
+  for (const TensorSlice& slice : slices) {
+    const int64_t length = std::clamp<int64_t>(slice.length(), 0, kMost);
+    elements = std::min(kMost, elements + length);
+  }
+  return elements * kValueBytes;
 }
 
 absl::Status TooLate(int32_t ps_index) {
@@ -31,7 +48,9 @@ ShardServer::ShardServer(Options options)
       apply_team_(options_.apply_threads > 1
                       ? std::make_unique<ThreadTeam>(options_.apply_threads)
                       : nullptr),
-      shard_(ShardOptionsWithTeam()) {
+      shard_(ShardOptionsWithTeam()),
+      queue_(options_.shard.max_namespaces > 0 ? std::make_unique<FairQueue>()
+                                               : nullptr) {
   ServeCalls();
 }
 
@@ -43,20 +62,37 @@ ShardOptions ShardServer::ShardOptionsWithTeam() const {
 
 ShardServer::~ShardServer() { Close(); }
 
-void ShardServer::Close() { strand_.Close(); }
+void ShardServer::Close() {
+  strand_.Close();
+  if (queue_ == nullptr) return;
+  // Those whose turn another one took when it closed.
+  while (const FairQueue::Task task = queue_->Pop()) task();
+}
+
+bool ShardServer::Post(absl::string_view space, int64_t bytes,
+                       Strand::Task task) {
+  if (queue_ == nullptr) return strand_.Post(std::move(task));
+  const std::string lane(space);
+  const uint64_t number = queue_->Push(lane, bytes, std::move(task));
+  const bool posted = strand_.Post([this] {
+    if (const FairQueue::Task next = queue_->Pop()) next();
+  });
+  // If it has run by now, another one waits in its place, for Close.
+  return posted || !queue_->Remove(lane, number);
+}
 
 template <typename Reply, typename Request, typename Method>
-void ShardServer::Submit(Request request, absl::Time deadline,
+void ShardServer::Submit(Request request, int64_t bytes, absl::Time deadline,
                          ReplyCallback<Reply> done, Method method) {
-  const bool posted = strand_.Post(
-      [this, request = std::move(request), deadline, done, method] {
-        if (options_.clock->Now() >= deadline) {
-          return done(TooLate(options_.shard.ps_index));
-        }
-        absl::StatusOr<Reply> reply = std::invoke(method, shard_, request);
-        TellPhase();
-        done(std::move(reply));
-      });
+  const std::string space(NamespaceOf(request));
+  const bool posted =
+      Post(space, bytes,
+           [this, request = std::move(request), deadline, done, method] {
+             if (options_.clock->Now() >= deadline) {
+               return done(TooLate(options_.shard.ps_index));
+             }
+             done(absl::StatusOr<Reply>(std::invoke(method, shard_, request)));
+           });
   if (!posted) done(ShuttingDown(options_.shard.ps_index));
 }
 
@@ -64,29 +100,40 @@ template <typename Reply, typename Header, typename Method>
 void ShardServer::SubmitPart(Frame<Header> request, absl::Time deadline,
                              ReplyCallback<Reply> done, Method method) {
   const auto bytes = static_cast<int64_t>(request.data.size());
-  const absl::Status admitted = budget_.Admit(bytes);
+  const std::string space(NamespaceOf(request.header));
+  const absl::Status admitted = budget_.Admit(bytes, space);
   if (!admitted.ok()) return done(admitted);
-  const bool posted = strand_.Post(
-      [this, request = std::move(request), deadline, done, method, bytes] {
-        const absl::Time start = options_.clock->Now();
-        if (start >= deadline) {
-          budget_.Release(bytes, absl::ZeroDuration());
-          return done(TooLate(options_.shard.ps_index));
-        }
-        absl::StatusOr<Reply> reply = std::invoke(method, shard_, request);
-        budget_.Release(bytes, options_.clock->Now() - start);
-        TellPhase();
-        done(std::move(reply));
-      });
+  const bool posted =
+      Post(space, bytes,
+           [this, request = std::move(request), deadline, done, method, bytes] {
+             const absl::string_view name = NamespaceOf(request.header);
+             const absl::Time start = options_.clock->Now();
+             if (start >= deadline) {
+               budget_.Release(bytes, absl::ZeroDuration(), name);
+               return done(TooLate(options_.shard.ps_index));
+             }
+             absl::StatusOr<Reply> reply = std::invoke(method, shard_, request);
+             budget_.Release(bytes, options_.clock->Now() - start, name);
+             done(std::move(reply));
+           });
   if (posted) return;
-  budget_.Release(bytes, absl::ZeroDuration());
+  budget_.Release(bytes, absl::ZeroDuration(), space);
   done(ShuttingDown(options_.shard.ps_index));
 }
 
-void ShardServer::TellPhase() {
-  if (!options_.on_phase_change || shard_.phase() == told_phase_) return;
-  told_phase_ = shard_.phase();
-  options_.on_phase_change(shard_.State(), shard_.optimizer_name());
+void ShardServer::TellPhases() {
+  if (!options_.on_phase_change) return;
+  std::map<std::string, ShardPhase> gone = told_phases_;
+  shard_.ForEachModel([&](const std::string& space, const ShardModel& model) {
+    gone.erase(space);
+    if (model.phase() == told_phases_[space]) return;
+    told_phases_[space] = model.phase();
+    options_.on_phase_change(space, model.State(), model.optimizer_name());
+  });
+  for (const auto& [space, phase] : gone) {
+    told_phases_.erase(space);
+    if (phase != EMPTY) options_.on_phase_change(space, ShardState(), "");
+  }
 }
 
 void ShardServer::ServeCalls() {
@@ -94,7 +141,14 @@ void ShardServer::ServeCalls() {
     using Row = std::decay_t<decltype(row)>;
     calls_.Handle(row, [this, method](const typename Row::Request& request,
                                       absl::Time deadline, auto done) {
-      this->Submit(request, deadline, std::move(done), method);
+      this->template Submit<typename Row::Reply>(
+          request, /*bytes=*/0, deadline, std::move(done),
+          [this, method](ParameterShard& shard,
+                         const typename Row::Request& call) {
+            auto reply = std::invoke(method, shard, call);
+            TellPhases();
+            return reply;
+          });
     });
   };
   ParameterShard::VisitCalls(serve);
@@ -109,7 +163,9 @@ absl::StatusOr<HelloReply> ShardServer::Greet(
   absl::StatusOr<HelloReply> reply = shard.Hello(request);
   const uint64_t after = shard.CurrentIncarnation(request.sender());
   if (before != 0 && after != before) {
+    const std::string& space = request.sender().namespace_();
     options_.reporter.Info(absl::StrCat(
+        space.empty() ? "" : absl::StrCat(QuotedNamespace(space), ": "),
         TaskName(request.sender()), " was started anew: incarnation ",
         absl::Hex(after), " replaces ", absl::Hex(before)));
   }
@@ -130,7 +186,7 @@ void ShardServer::Pull(const PullRequest& request, absl::Time deadline,
 void ShardServer::PullInto(const PullRequest& request, ValueMemory memory,
                            absl::Time deadline,
                            ReplyCallback<Frame<PullReply>> done) {
-  Submit(request, deadline, std::move(done),
+  Submit(request, BytesOf(request.slices()), deadline, std::move(done),
          [memory = std::move(memory)](ParameterShard& shard,
                                       const PullRequest& pull) {
            return shard.Pull(pull, memory);
@@ -155,7 +211,16 @@ void ShardServer::PushInto(Frame<PushPart> request, PushContext context,
 void ShardServer::ReadSnapshot(const ReadSnapshotRequest& request,
                                absl::Time deadline,
                                ReplyCallback<Frame<SnapshotPart>> done) {
-  Submit(request, deadline, std::move(done), &ParameterShard::ReadSnapshot);
+  Submit(request, BytesOf(request.slices()), deadline, std::move(done),
+         &ParameterShard::ReadSnapshot);
+}
+
+ShardCounters ShardServer::counters() const {
+  ShardCounters sum;
+  shard_.ForEachModel([&sum](const std::string&, const ShardModel& model) {
+    sum.Add(model.counters());
+  });
+  return sum;
 }
 
 absl::Status ShardServer::RunAndWait(absl::FunctionRef<void()> task) {

@@ -1,7 +1,9 @@
 #ifndef PS_SERVER_SERVICE_SHARD_SERVER_H_
 #define PS_SERVER_SERVICE_SHARD_SERVER_H_
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/base/thread_team.h"
@@ -17,6 +20,7 @@
 #include "common/rpc/served_calls.h"
 #include "ps_server/block/parameter_memory.h"
 #include "ps_server/service/data_call.h"
+#include "ps_server/service/fair_queue.h"
 #include "ps_server/service/strand.h"
 #include "ps_server/shard/parameter_shard.h"
 #include "ps_server/shard/push_budget.h"
@@ -27,7 +31,9 @@ namespace muster {
 // A ParameterShard for many callers: behind the gRPC service and the shared
 // memory of a ps process, and called directly by a worker with --standalone.
 // One request runs at a time, on the thread of whoever asks (Strand); others
-// may share its work on a large part.
+// may share its work on a large part. Where there may be named namespaces,
+// their requests take turns by bytes (FairQueue); otherwise they run in the
+// order in which they came.
 //
 // Thread-safe; a callback may run on any caller's thread. A request whose
 // deadline has passed before its turn is not carried out. After Close every
@@ -43,9 +49,10 @@ class ShardServer : public DataLink {
     int64_t push_budget_bytes = int64_t{256} << 20;
     // Threads that share the work on a large part, the caller's one of them.
     int apply_threads = 1;
-    // Called when a Define or Seal has changed the phase, one call at a time;
-    // must not block.
-    std::function<void(const ShardState&, const std::string& optimizer)>
+    // Called when a request has changed the phase of a namespace's model, one
+    // call at a time; must not block.
+    std::function<void(const std::string& space, const ShardState&,
+                       const std::string& optimizer)>
         on_phase_change;
     // A line for the operator, in the same way: a start of a task was replaced
     // by another one.
@@ -77,7 +84,7 @@ class ShardServer : public DataLink {
                 ReplyCallback<Frame<PushReply>> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
-  // Waits for its turn.
+  // Of the default namespace. Waits for its turn.
   absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& fence, int64_t size_bytes) override;
   absl::Status KeepOnDevice(const Sender& sender, const Fence& fence,
@@ -96,18 +103,21 @@ class ShardServer : public DataLink {
     return Strand::YieldHook(&strand_, hook);
   }
 
-  // The counts of its life. REQUIRES: Close was called.
-  ShardCounters counters() const { return shard_.counters(); }
+  // The counts of the models that there are, together. REQUIRES: Close was
+  // called.
+  ShardCounters counters() const;
   // Parts that found no room.
   int64_t refused_for_memory() const { return budget_.refused(); }
 
  private:
   void ServeCalls();
+  // Has `task` run in its turn, which costs `bytes`. False once closed.
+  bool Post(absl::string_view space, int64_t bytes, Strand::Task task);
   // Runs `method`, of ParameterShard or given one first, in its turn and gives
   // its result to `done`.
   template <typename Reply, typename Request, typename Method>
-  void Submit(Request request, absl::Time deadline, ReplyCallback<Reply> done,
-              Method method);
+  void Submit(Request request, int64_t bytes, absl::Time deadline,
+              ReplyCallback<Reply> done, Method method);
   // The same for a part with tensor bytes, if there is room for it.
   template <typename Reply, typename Header, typename Method>
   void SubmitPart(Frame<Header> request, absl::Time deadline,
@@ -116,7 +126,9 @@ class ShardServer : public DataLink {
   absl::Status RunAndWait(absl::FunctionRef<void()> task);
   absl::StatusOr<HelloReply> Greet(ParameterShard& shard,
                                    const HelloRequest& request) const;
-  void TellPhase();
+  // Tells of models whose phase has changed; only calls without tensors do
+  // that.
+  void TellPhases();
   ShardOptions ShardOptionsWithTeam() const;
 
   const Options options_;
@@ -128,7 +140,9 @@ class ShardServer : public DataLink {
   const std::unique_ptr<ThreadTeam> apply_team_;
   // Used by the strand's tasks only, until it is closed.
   ParameterShard shard_;
-  ShardPhase told_phase_ = EMPTY;
+  std::map<std::string, ShardPhase> told_phases_;
+  // Null where there is one namespace.
+  const std::unique_ptr<FairQueue> queue_;
   // Last: its tasks use all of the above.
   Strand strand_;
 };

@@ -88,4 +88,10 @@ uint64_t Incarnations::Current(const Sender& sender) const {
   return it == tasks_.end() ? 0 : it->second.current;
 }
 
+std::vector<uint64_t> Incarnations::AllCurrent() const {
+  std::vector<uint64_t> all;
+  for (const auto& [key, task] : tasks_) all.push_back(task.current);
+  return all;
+}
+
 }  // namespace muster

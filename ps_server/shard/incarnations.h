@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,9 +16,10 @@
 
 namespace muster {
 
-// The starts of tasks that may speak to this ps process. An incarnation is
-// current from its Hello until another one of the same task takes over; then it
-// is retired for good. Bounded, whatever says Hello. Not thread-safe.
+// The starts of tasks that may speak to one namespace of this ps process. An
+// incarnation is current from its Hello until another one of the same task
+// takes over; then it is retired for good. Bounded, whatever says Hello. Not
+// thread-safe.
 class Incarnations {
  public:
   // Tasks beside those of the cluster, which need not list the workers: as many
@@ -44,6 +46,8 @@ class Incarnations {
 
   // The current incarnation of the sender's task; 0: none has come.
   uint64_t Current(const Sender& sender) const;
+  // Those of all tasks.
+  std::vector<uint64_t> AllCurrent() const;
 
  private:
   static constexpr int kRememberedIncarnations = 8;

@@ -1,76 +1,144 @@
 #include "ps_server/shard/parameter_shard.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/config/namespace_name.h"
 #include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/caller/cluster_check.h"
 #include "ps_server/shard/request_name.h"
+#include "ps_server/shard/shard_definition.h"
 
 namespace muster {
 
 ParameterShard::ParameterShard(ShardOptions options)
     : options_(std::move(options)),
-      incarnations_(ListedTasks(options_.cluster)),
-      models_(options_, &replies_) {}
+      spaces_(options_.max_namespaces, ListedTasks(options_.cluster), options_,
+              &replies_) {}
 
 absl::Status ParameterShard::CheckSender(const Sender& sender,
-                                         uint64_t ps_incarnation) const {
+                                         uint64_t ps_incarnation,
+                                         const Space& space) const {
   if (ps_incarnation != options_.incarnation) {
     return FencedError(absl::StrCat(
         RequestName("request", sender, options_.ps_index),
         ": it means another start of this ps; say Hello and pull anew"));
   }
-  return incarnations_.CheckCurrent(sender);
+  const absl::Status current = space.incarnations.CheckCurrent(sender);
+  if (current.ok()) return current;
+  RETURN_IF_ERROR(ended_.Check(sender));
+  return current;
 }
 
-absl::StatusOr<ShardModel*> ParameterShard::FindModel(const Sender& sender) {
-  return models_.Find(RequestName("request", sender, options_.ps_index),
-                      sender.namespace_());
+absl::StatusOr<ParameterShard::Space*> ParameterShard::FindSpace(
+    absl::string_view what, absl::string_view name) {
+  if (Space* const space = spaces_.Find(name)) return space;
+  if (!spaces_.serves_many()) {
+    return CheckNewNamespace(what, name, {}, /*max_named=*/0);
+  }
+  return FencedError(absl::StrCat(what, ": ", QuotedNamespace(name),
+                                  " is not here; say Hello"));
+}
+
+absl::StatusOr<ParameterShard::Space*> ParameterShard::FindSenders(
+    const Sender& sender) {
+  absl::StatusOr<Space*> space = FindSpace(
+      RequestName("request", sender, options_.ps_index), sender.namespace_());
+  if (!space.ok()) RETURN_IF_ERROR(ended_.Check(sender));
+  return space;
 }
 
 absl::StatusOr<ShardModel*> ParameterShard::Enter(const Sender& sender,
                                                   uint64_t ps_incarnation) {
-  ASSIGN_OR_RETURN(ShardModel* const model, FindModel(sender));
-  RETURN_IF_ERROR(CheckSender(sender, ps_incarnation));
-  return model;
+  ASSIGN_OR_RETURN(Space* const space, FindSenders(sender));
+  RETURN_IF_ERROR(CheckSender(sender, ps_incarnation, *space));
+  return &space->model;
 }
 
 absl::StatusOr<ShardModel*> ParameterShard::EnterPush(const PushPart& header) {
-  ASSIGN_OR_RETURN(ShardModel* const model, FindModel(header.sender()));
+  const Sender& sender = header.sender();
+  ASSIGN_OR_RETURN(Space* const space, FindSenders(sender));
   const absl::Status checked =
-      CheckSender(header.sender(), header.fence().ps_incarnation());
-  if (checked.ok()) return model;
-  model->CountRefusal(checked);
+      CheckSender(sender, header.fence().ps_incarnation(), *space);
+  if (checked.ok()) return &space->model;
+  space->model.CountRefusal(checked);
   return checked;
 }
 
 absl::StatusOr<HelloReply> ParameterShard::Hello(const HelloRequest& request) {
   RETURN_IF_ERROR(CheckHello(request, options_.cluster, options_.ps_index));
   const Sender& sender = request.sender();
-  ASSIGN_OR_RETURN(ShardModel* const model, FindModel(sender));
-  const uint64_t before = incarnations_.Current(sender);
+  RETURN_IF_ERROR(ended_.Check(sender));
+  ASSIGN_OR_RETURN(
+      Space* const space,
+      spaces_.FindOrAdd(RequestName("Hello", sender, options_.ps_index),
+                        sender.namespace_(), ListedTasks(), options_,
+                        &replies_));
+  const uint64_t before = space->incarnations.Current(sender);
   ASSIGN_OR_RETURN(const uint64_t takeover,
-                   incarnations_.Admit(sender, request.takeover()));
-  if (incarnations_.Current(sender) != before) {
-    models_.ForEach([&](ShardModel& each) { each.Forget(sender); });
+                   space->incarnations.Admit(sender, request.takeover()));
+  if (space->incarnations.Current(sender) != before) {
+    space->model.Forget(sender);
   }
   HelloReply reply;
   reply.set_takeover(takeover);
   reply.set_protocol_version(kProtocolVersion);
   reply.set_ps_incarnation(options_.incarnation);
   reply.set_muster_version(std::string(kMusterVersion));
-  *reply.mutable_state() = model->State();
+  *reply.mutable_state() = space->model.State();
   return reply;
+}
+
+uint64_t ParameterShard::CurrentIncarnation(const Sender& sender) {
+  const Space* const space = spaces_.Find(sender.namespace_());
+  return space == nullptr ? 0 : space->incarnations.Current(sender);
+}
+
+int64_t ParameterShard::BytesFor(const Space& space) const {
+  int64_t others = 0;
+  spaces_.ForEach([&](const std::string&, const Space& other) {
+    if (&other != &space) others += other.model.held_bytes();
+  });
+  return std::min(options_.max_bytes - others, options_.max_namespace_bytes);
+}
+
+std::string ParameterShard::DescribeHolders() const {
+  std::string text;
+  spaces_.ForEach([&](const std::string& name, const Space& space) {
+    const int64_t bytes = space.model.held_bytes();
+    if (bytes == 0) return;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", "'", name, "' ", bytes);
+  });
+  return text.empty() ? "nobody has any" : text;
+}
+
+absl::Status ParameterShard::CheckShare(const DefineRequest& request,
+                                        const Space& space) const {
+  const int64_t share = BytesFor(space);
+  if (share >= options_.max_bytes ||
+      CheckDefinition(request, options_, share).ok() ||
+      !CheckDefinition(request, options_, options_.max_bytes).ok()) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      RequestName("define", request.sender(), options_.ps_index), ": ",
+      QuotedNamespace(request.sender().namespace_()), " may have ", share,
+      " bytes with its slots (--max_namespace_bytes ",
+      options_.max_namespace_bytes, "; all namespaces together ",
+      options_.max_bytes, ", of which hold: ", DescribeHolders(),
+      "); musterctl namespace drop frees a namespace's"));
 }
 
 absl::StatusOr<DefineReply> ParameterShard::Define(
     const DefineRequest& request) {
   ASSIGN_OR_RETURN(ShardModel* const model,
                    Enter(request.sender(), request.ps_incarnation()));
-  return model->Define(request);
+  const Space& space = *spaces_.Find(request.sender().namespace_());
+  RETURN_IF_ERROR(CheckShare(request, space));
+  return model->Define(request, BytesFor(space));
 }
 
 absl::StatusOr<LoadReply> ParameterShard::Load(const Frame<LoadPart>& request) {
@@ -122,7 +190,7 @@ absl::StatusOr<EndSnapshotReply> ParameterShard::EndSnapshot(
 
 absl::StatusOr<std::shared_ptr<const ParameterMemory>>
 ParameterShard::ParametersInPlace(int64_t model_epoch) const {
-  return models_.default_value().ParametersInPlace(model_epoch);
+  return DefaultModel().ParametersInPlace(model_epoch);
 }
 
 absl::Status ParameterShard::KeepOnDevice(const Sender& sender,
@@ -142,10 +210,49 @@ absl::StatusOr<PushReply> ParameterShard::UpdateOnDevice(
 absl::StatusOr<ShardState> ParameterShard::StateOf(
     const StateRequest& request) {
   ASSIGN_OR_RETURN(
-      const ShardModel* const model,
-      models_.Find(absl::StrCat("state of /job:ps/task:", options_.ps_index),
-                   request.namespace_()));
-  return model->State();
+      const Space* const space,
+      FindSpace(absl::StrCat("state of /job:ps/task:", options_.ps_index),
+                request.namespace_()));
+  return space->model.State();
+}
+
+absl::StatusOr<ListNamespacesReply> ParameterShard::ListNamespaces(
+    const ListNamespacesRequest& /*request*/) {
+  ListNamespacesReply reply;
+  reply.set_max_bytes(options_.max_bytes);
+  reply.set_max_namespace_bytes(
+      std::min(options_.max_bytes, options_.max_namespace_bytes));
+  ForEachModel([&](const std::string& name, const ShardModel& model) {
+    NamespaceState* const state = reply.add_namespaces();
+    state->set_namespace_(name);
+    *state->mutable_shard() = model.State();
+  });
+  return reply;
+}
+
+absl::StatusOr<EndNamespaceReply> ParameterShard::EndNamespace(
+    const EndNamespaceRequest& request) {
+  const std::string& name = request.namespace_();
+  const std::string what =
+      absl::StrCat("end of a namespace on /job:ps/task:", options_.ps_index);
+  if (!spaces_.serves_many()) {
+    return CheckNewNamespace(what, name, {}, /*max_named=*/0);
+  }
+  EndNamespaceReply reply;
+  const Space* const space = spaces_.Find(name);
+  if (space == nullptr) return reply;  // a repeat
+  reply.set_freed_bytes(space->model.held_bytes());
+  for (const uint64_t incarnation : space->incarnations.AllCurrent()) {
+    ended_.Add(incarnation, DescribeEnd(request));
+  }
+  if (request.drop() && !name.empty()) {
+    spaces_.Erase(name);
+  } else {
+    spaces_.Put(name,
+                ListedTasks(name.empty() ? options_.cluster : ClusterDef()),
+                options_, &replies_);
+  }
+  return reply;
 }
 
 }  // namespace muster

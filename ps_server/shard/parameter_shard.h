@@ -4,15 +4,19 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
 #include "ps_server/block/buffer_pool.h"
 #include "ps_server/block/parameter_memory.h"
+#include "ps_server/caller/ended_starts.h"
+#include "ps_server/caller/listed_tasks.h"
 #include "ps_server/caller/namespace_table.h"
 #include "ps_server/shard/incarnations.h"
 #include "ps_server/shard/push_context.h"
@@ -27,6 +31,9 @@ namespace muster {
 // nothing; but a Define for which the machine has no memory leaves the shard
 // EMPTY. parameter_service.proto says what each request means and
 // README.md the states. Not thread-safe (see ShardServer).
+//
+// A task is (namespace, job, index), and what it says is about its namespace's
+// model alone: those share the process and its memory, nothing else.
 //
 // The values in an answer may lie in the shard: they are to be copied before
 // the next request, unless memory was given for them.
@@ -46,6 +53,8 @@ class ParameterShard {
     visit(kBeginSnapshotCall, &ParameterShard::BeginSnapshot);
     visit(kEndSnapshotCall, &ParameterShard::EndSnapshot);
     visit(kStateCall, &ParameterShard::StateOf);
+    visit(kListNamespacesCall, &ParameterShard::ListNamespaces);
+    visit(kEndNamespaceCall, &ParameterShard::EndNamespace);
   }
 
   explicit ParameterShard(ShardOptions options);
@@ -70,9 +79,9 @@ class ParameterShard {
   absl::StatusOr<EndSnapshotReply> EndSnapshot(
       const EndSnapshotRequest& request);
 
-  // The memory in which the parameters of `model_epoch` lie. Errors:
-  // FailedPrecondition ("fenced: " for another epoch) if they are not to be
-  // read there.
+  // The memory in which the default namespace's parameters of `model_epoch`
+  // lie. Errors: FailedPrecondition ("fenced: " for another epoch) if they are
+  // not to be read there.
   absl::StatusOr<std::shared_ptr<const ParameterMemory>> ParametersInPlace(
       int64_t model_epoch) const;
 
@@ -86,25 +95,61 @@ class ParameterShard {
   // An update of all of them (ParameterLink::UpdateOnDevice).
   absl::StatusOr<PushReply> UpdateOnDevice(const PushPart& request);
 
-  // The state of the model that the request means. Errors: Unimplemented for
-  // another namespace than the default one.
+  // The state of the model that the request means. Errors: FailedPrecondition
+  // ("fenced: ") if there is no such namespace, Unimplemented if there may be
+  // none.
   absl::StatusOr<ShardState> StateOf(const StateRequest& request);
+  absl::StatusOr<ListNamespacesReply> ListNamespaces(
+      const ListNamespacesRequest& request);
+  // Frees the namespace's memory; whoever has come there is fenced for good.
+  // Errors: Unimplemented on a ps that serves one job.
+  absl::StatusOr<EndNamespaceReply> EndNamespace(
+      const EndNamespaceRequest& request);
 
+  // Calls visit(namespace, ShardModel) for each.
+  template <typename Visit>
+  void ForEachModel(const Visit& visit) const {
+    spaces_.ForEach([&](const std::string& name, const Space& space) {
+      visit(name, space.model);
+    });
+  }
   // Those of the default namespace's model.
-  ShardState State() const { return models_.default_value().State(); }
-  ShardPhase phase() const { return models_.default_value().phase(); }
-  ShardCounters counters() const { return models_.default_value().counters(); }
+  ShardState State() const { return DefaultModel().State(); }
+  ShardPhase phase() const { return DefaultModel().phase(); }
+  ShardCounters counters() const { return DefaultModel().counters(); }
   const std::string& optimizer_name() const {
-    return models_.default_value().optimizer_name();
+    return DefaultModel().optimizer_name();
   }
-  // As Incarnations'.
-  uint64_t CurrentIncarnation(const Sender& sender) const {
-    return incarnations_.Current(sender);
-  }
+  // As Incarnations'; 0 also for a namespace that is not there.
+  uint64_t CurrentIncarnation(const Sender& sender);
 
  private:
-  absl::Status CheckSender(const Sender& sender, uint64_t ps_incarnation) const;
-  absl::StatusOr<ShardModel*> FindModel(const Sender& sender);
+  // What belongs to one namespace.
+  struct Space {
+    Space(ListedTasks listed, const ShardOptions& options, BufferPool* replies)
+        : incarnations(std::move(listed)), model(options, replies) {}
+
+    Incarnations incarnations;
+    ShardModel model;
+  };
+
+  const ShardModel& DefaultModel() const {
+    return spaces_.default_value().model;
+  }
+  // Errors: Unimplemented, FailedPrecondition ("fenced: ").
+  absl::StatusOr<Space*> FindSpace(absl::string_view what,
+                                   absl::string_view name);
+  // FindSpace, unless the sender was ended.
+  absl::StatusOr<Space*> FindSenders(const Sender& sender);
+  absl::Status CheckSender(const Sender& sender, uint64_t ps_incarnation,
+                           const Space& space) const;
+  // The bytes that the namespace's model may have.
+  int64_t BytesFor(const Space& space) const;
+  // OK, unless the model would fit, if only there were no other. Errors:
+  // ResourceExhausted, which names those.
+  absl::Status CheckShare(const DefineRequest& request,
+                          const Space& space) const;
+  std::string DescribeHolders() const;
   // The sender's model, if it means this process and may speak.
   absl::StatusOr<ShardModel*> Enter(const Sender& sender,
                                     uint64_t ps_incarnation);
@@ -113,8 +158,8 @@ class ParameterShard {
 
   const ShardOptions options_;
   BufferPool replies_;
-  Incarnations incarnations_;
-  NamespaceTable<ShardModel> models_;
+  NamespaceTable<Space> spaces_;
+  EndedStarts ended_;
 };
 
 }  // namespace muster

@@ -41,6 +41,20 @@ struct ShardCounters {
       ++applied_parts;
     }
   }
+  // Adds those of another model.
+  void Add(const ShardCounters& other) {
+    applied_parts += other.applied_parts;
+    duplicate_parts += other.duplicate_parts;
+    fenced_parts += other.fenced_parts;
+    refused_parts += other.refused_parts;
+    steps += other.steps;
+    late_parts += other.late_parts;
+    unfinished_steps += other.unfinished_steps;
+    given_up_snapshots += other.given_up_snapshots;
+    staleness_sum += other.staleness_sum;
+    staleness_count += other.staleness_count;
+    staleness_max = std::max(staleness_max, other.staleness_max);
+  }
   // Counts the staleness of a step.
   void CountStaleness(int64_t staleness) {
     staleness_sum += staleness;

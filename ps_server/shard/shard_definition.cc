@@ -8,13 +8,13 @@
 namespace muster {
 
 absl::StatusOr<ShardDefinition> CheckDefinition(const DefineRequest& request,
-                                                const ShardOptions& options) {
+                                                const ShardOptions& options,
+                                                int64_t max_bytes) {
   ShardDefinition definition;
   ASSIGN_OR_RETURN(definition.rule, CreateUpdateRule(request.optimizer()));
   const auto num_slots = static_cast<int>(definition.rule->slots().size());
-  ASSIGN_OR_RETURN(
-      const int64_t left,
-      CheckTensorDefs(request.tensors(), num_slots, options.max_bytes));
+  ASSIGN_OR_RETURN(const int64_t left,
+                   CheckTensorDefs(request.tensors(), num_slots, max_bytes));
   // Half each, if gradients are kept.
   const int64_t gradient_bytes =
       request.replication().has_sync() ? left / 2 : 0;

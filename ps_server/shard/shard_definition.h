@@ -26,10 +26,12 @@ struct ShardDefinition {
 };
 
 // Checks the request's optimizer, tensors and replication, and makes what is
-// needed of them; allocates none of the tensors' memory. Errors: those of
-// CreateUpdateRule, CheckTensorDefs and CreateReplicationPolicy.
+// needed of them, for a model that may have `max_bytes`; allocates none of the
+// tensors' memory. Errors: those of CreateUpdateRule, CheckTensorDefs and
+// CreateReplicationPolicy.
 absl::StatusOr<ShardDefinition> CheckDefinition(const DefineRequest& request,
-                                                const ShardOptions& options);
+                                                const ShardOptions& options,
+                                                int64_t max_bytes);
 
 }  // namespace muster
 

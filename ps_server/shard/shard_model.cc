@@ -80,11 +80,12 @@ absl::Status ShardModel::CheckNewEpoch(absl::string_view what,
   return absl::OkStatus();
 }
 
-absl::StatusOr<DefineReply> ShardModel::Define(const DefineRequest& request) {
+absl::StatusOr<DefineReply> ShardModel::Define(const DefineRequest& request,
+                                               int64_t max_bytes) {
   const std::string what = What("define", request.sender());
   RETURN_IF_ERROR(CheckNewEpoch(what, request.model_epoch()));
   absl::StatusOr<ShardDefinition> definition =
-      CheckDefinition(request, options_);
+      CheckDefinition(request, options_, max_bytes);
   RETURN_IF_ERROR(Annotate(definition.status(), what));
   RETURN_IF_ERROR(Annotate(ReplaceTensors(request, *definition), what));
   definition_ = *std::move(definition);

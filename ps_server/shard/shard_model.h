@@ -46,8 +46,9 @@ class ShardModel : private PartApplier {
   ShardModel(const ShardModel&) = delete;
   ShardModel& operator=(const ShardModel&) = delete;
 
-  // As ParameterShard's.
-  absl::StatusOr<DefineReply> Define(const DefineRequest& request);
+  // As ParameterShard's. `max_bytes`: for all that belongs to the model.
+  absl::StatusOr<DefineReply> Define(const DefineRequest& request,
+                                     int64_t max_bytes);
   absl::StatusOr<LoadReply> Load(const Frame<LoadPart>& request);
   absl::StatusOr<SealReply> Seal(const SealRequest& request);
   absl::StatusOr<Frame<PullReply>> Pull(const PullRequest& request,
@@ -74,6 +75,10 @@ class ShardModel : private PartApplier {
   void Forget(const Sender& sender);
 
   ShardState State() const;
+  // Parameters and slots.
+  int64_t held_bytes() const {
+    return tensors_.parameter_bytes() + tensors_.slot_bytes();
+  }
   ShardPhase phase() const { return phase_; }
   ShardCounters counters() const;
   // "" before the first Define.

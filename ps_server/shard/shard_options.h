@@ -1,6 +1,7 @@
 #ifndef PS_SERVER_SHARD_SHARD_OPTIONS_H_
 #define PS_SERVER_SHARD_SHARD_OPTIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -20,6 +21,12 @@ struct ShardOptions {
   // leaves of it is for the copies of a snapshot, and in synchronous
   // replication half of that for gradients.
   int64_t max_bytes = int64_t{64} << 30;
+  // The most of that for one namespace, with the copies of its snapshot and its
+  // gradients.
+  int64_t max_namespace_bytes = std::numeric_limits<int64_t>::max();
+  // Named namespaces that may come; 0: the process serves one job, the default
+  // namespace's.
+  size_t max_namespaces = 0;
   // Gradients of one round together; a push beyond it, or beyond what is left
   // for them, is refused.
   int64_t max_gradient_bytes = std::numeric_limits<int64_t>::max();

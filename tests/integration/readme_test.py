@@ -62,6 +62,24 @@ class ReadmeTest(harness.TestCase):
         for task in tasks:
             self.assertEqual(task.wait(), 0, task.output)
 
+    def run_keep_serving(self, commands):
+        """The ps, the workers beside each other, then musterctl."""
+        cluster = self.write_cluster(ps=1, workers=2)
+        started = {name: [self.start(" ".join(command[:3]),
+                                     self.replace(command, cluster))
+                          for command in commands if command[0].endswith(name)]
+                   for name in ("/ps_server", "/worker")}
+        for worker in started["/worker"]:
+            self.assertEqual(worker.wait(), 0, worker.output)
+        for command in commands:
+            if command[0].endswith("/musterctl"):
+                code, output = self.run_to_end(
+                    "musterctl", self.replace(command, cluster))
+                self.assertEqual(code, 0, output)
+                self.assertRegex(output, "cnn.*DONE|mlp")
+        for server in started["/ps_server"]:
+            self.assertTrue(server.running(), server.output)
+
     def write_own_data(self):
         """The folders that the README's commands name: images, and tables."""
         for name in ("photos/train/cat", "photos/train/dog", "photos/test/cat",
@@ -147,6 +165,8 @@ class ReadmeTest(harness.TestCase):
                 with self.subTest(commands=tasks):
                     if any("--predict" in command for command in tasks):
                         self.run_own_data(tasks)
+                    elif any("--keep_serving" in task for task in tasks):
+                        self.run_keep_serving(tasks)
                     else:
                         self.run_tasks(tasks)
                     ran += 1

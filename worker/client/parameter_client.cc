@@ -278,6 +278,11 @@ absl::StatusOr<PushResult> ParameterClient::PushAndWait(
 absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters(
     InPlaceOrder order) {
   const std::shared_ptr<const ClientModel> model = shards_.model();
+  if (!model->sender.namespace_().empty()) {
+    return absl::FailedPreconditionError(
+        "map the parameters: only the default namespace's can be read in "
+        "place");
+  }
   const ShardPlaces placed = PlaceOnShards(*model, shards_.size());
   ParametersInPlace in_place;
   in_place.memory.resize(shards_.size());

@@ -36,8 +36,8 @@ std::string HelpOf(const std::string& name, const Verb& verb) {
   std::string text = absl::StrCat(Usage(name, verb), "\n  ", verb.help, "\n");
   if (!verb.flags.empty()) text += "\nFlags:\n";
   for (const Verb::Flag& flag : verb.flags) {
-    absl::StrAppend(&text, "  --", flag.name, "=VALUE\n      ", flag.help,
-                    "\n");
+    absl::StrAppend(&text, "  --", flag.name, flag.is_switch ? "" : "=VALUE",
+                    "\n      ", flag.help, "\n");
   }
   return text;
 }
@@ -120,13 +120,14 @@ absl::Status ReadCall(const Verb& verb, absl::Span<const std::string> args,
     const std::pair<std::string, std::string> halves =
         absl::StrSplit(text, absl::MaxSplits('=', 1));
     const std::string& name = halves.first;
-    if (std::none_of(
-            verb.flags.begin(), verb.flags.end(),
-            [&name](const Verb::Flag& flag) { return flag.name == name; })) {
-      return UnknownFlag(verb, name);
-    }
+    const auto flag = std::find_if(
+        verb.flags.begin(), verb.flags.end(),
+        [&name](const Verb::Flag& each) { return each.name == name; });
+    if (flag == verb.flags.end()) return UnknownFlag(verb, name);
     if (absl::StrContains(text, '=')) {
       call->flags[name].push_back(halves.second);
+    } else if (flag->is_switch) {
+      call->flags[name].push_back("true");
     } else if (i + 1 < args.size()) {
       call->flags[name].push_back(args[++i]);
     } else {

@@ -47,6 +47,8 @@ struct Verb {
   struct Flag {
     std::string name;
     std::string help;
+    // It needs no value: --force is --force=true.
+    bool is_switch = false;
   };
 
   // The arguments as the help shows them: "PATH OTHER".

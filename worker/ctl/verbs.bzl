@@ -66,6 +66,13 @@ VERBS = {
         "//worker/model:model_graph",
         "//worker/model:split_layers",
     ],
+    "namespace_drop": [":namespace_calls"],
+    "namespace_ls": [":namespace_calls"],
+    "namespace_reset": [":namespace_calls"],
+    "namespace_show": [
+        ":namespace_calls",
+        "//common/config:namespace_name",
+    ],
     "placement": [
         ":training_flag",
         "//common/cluster:cluster_resolver",

@@ -20,6 +20,16 @@ bool EpochIsUsable(const JobState& state, absl::Span<const HelloReply> hellos) {
          ShardsHoldEpoch(state, hellos);
 }
 
+bool CanResume(const JobState& state, absl::Span<const HelloReply> hellos) {
+  return state.phase() == INITIAL && state.model_epoch() != 0 &&
+         ShardsHoldEpoch(state, hellos) &&
+         std::all_of(
+             hellos.begin(), hellos.end(), [&state](const HelloReply& hello) {
+               return hello.state().phase() == READY &&
+                      hello.state().model_epoch() == state.model_epoch();
+             });
+}
+
 int64_t LargestSeenEpoch(const JobState& state,
                          absl::Span<const HelloReply> hellos) {
   int64_t epoch = state.model_epoch();
@@ -45,6 +55,15 @@ SessionAction ChiefMachine::Start(const JobState& state,
   // All of them may have been started anew since.
   return SendBeginEpoch{
       std::max({LargestSeenEpoch(state, hellos), last_epoch, model_epoch_})};
+}
+
+SessionAction ChiefMachine::Resume(const JobState& state,
+                                   absl::Span<const HelloReply> hellos) {
+  phase_ = Phase::kCommitting;
+  model_epoch_ = state.model_epoch();
+  ps_incarnations_ = IncarnationsOf(hellos);
+  return SendCommit{model_epoch_, LoadedModel(), ps_incarnations_,
+                    /*resumes=*/true};
 }
 
 SessionAction ChiefMachine::OnBegun(const BeginEpochReply& reply) {

@@ -21,6 +21,9 @@ bool ShardsHoldEpoch(const JobState& state,
 // memory.
 bool EpochIsUsable(const JobState& state, absl::Span<const HelloReply> hellos);
 
+// Do the shards hold the model of a job that goes on (JobState.may_go_on)?
+bool CanResume(const JobState& state, absl::Span<const HelloReply> hellos);
+
 // The largest epoch that the coordinator or any shard knows.
 int64_t LargestSeenEpoch(const JobState& state,
                          absl::Span<const HelloReply> hellos);
@@ -34,6 +37,7 @@ std::vector<uint64_t> IncarnationsOf(absl::Span<const HelloReply> hellos);
 //
 //   kIdle --Start--> kBeginning --OnBegun--> kLoading --OnLoaded-->
 //   kCommitting --OnCommitted--> kIdle
+//   kIdle --Resume--> kCommitting
 //
 // A failure leads back to kIdle; SessionMachine decides whether to try again.
 // Not thread-safe; no clock, no waiting.
@@ -47,6 +51,10 @@ class ChiefMachine {
   // `last_epoch`: the last that this task was in. REQUIRES: !busy().
   SessionAction Start(const JobState& state,
                       absl::Span<const HelloReply> hellos, int64_t last_epoch);
+  // Commits the epoch of a job that goes on, with what the shards hold.
+  // REQUIRES: !busy(), CanResume.
+  SessionAction Resume(const JobState& state,
+                       absl::Span<const HelloReply> hellos);
   SessionAction OnBegun(const BeginEpochReply& reply);
   SessionAction OnLoaded(const LoadedModel& model);
   void OnCommitted() { phase_ = Phase::kIdle; }

@@ -52,6 +52,11 @@ std::vector<int> PeerTable::TakeDue(absl::Time now) {
   return due;
 }
 
+bool PeerTable::WantsTakeover() const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const Peer& peer) { return peer.takeover != 0; });
+}
+
 void PeerTable::OnReply(int ps_task, const absl::StatusOr<HelloReply>& reply,
                         absl::Time now) {
   Peer& peer = peers_[ps_task];

@@ -28,6 +28,9 @@ class PeerTable {
   // The takeover that the next Hello to this task confirms; 0: none.
   uint64_t takeover(int ps_task) const { return peers_[ps_task].takeover; }
 
+  // Does a ps know another start of this task?
+  bool WantsTakeover() const;
+
   // Keeps the reply, or the cause of a failure and the time of the next try: at
   // once if the ps wants to hear a takeover confirmed.
   void OnReply(int ps_task, const absl::StatusOr<HelloReply>& reply,

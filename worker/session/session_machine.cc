@@ -142,6 +142,7 @@ void SessionMachine::On(const HelloEvent& event) {
 
 void SessionMachine::On(const RegisterEvent& event) {
   register_in_flight_ = false;
+  if (std::exchange(is_asking_, false)) return OnAsked(event.reply.status());
   const bool confirmed = register_takeover_ != 0;
   register_takeover_ = event.reply.ok() ? event.reply->takeover() : 0;
   // Somebody else takes over at the same time.
@@ -149,6 +150,12 @@ void SessionMachine::On(const RegisterEvent& event) {
   if (end_.is_leaving()) return OnRegisteredAgain(event.reply.status());
   if (event.reply.ok()) {
     if (!peers_.AllGreeted() || register_takeover_ != 0) return;
+    if (WantsToGoOn(event.reply->state())) {
+      goes_on_ = true;
+      return;
+    }
+    goes_on_ = false;
+    was_member_ = true;
     registered_with_ = peers_.replies()[0].ps_incarnation();
     save_requests_seen_ = 0;
     registered_position_ = event.reply->position();
@@ -319,8 +326,41 @@ void SessionMachine::AdvanceLeaving() {
   actions_.push_back(end_.RepeatFinish());
 }
 
+// Before this task replaces another start of itself, which may be another
+// job's.
+bool SessionMachine::MayTakeOver() {
+  if (!options_.asks_before_takeover || may_take_over_ ||
+      !peers_.WantsTakeover()) {
+    return true;
+  }
+  if (!register_in_flight_ && !Pause()) {
+    register_in_flight_ = is_asking_ = true;
+    SendRegister question;
+    question.asks_only = true;
+    actions_.push_back(question);
+  }
+  WaitFor(absl::StrCat(PsName(0, options_.ps_addresses[0]),
+                       " to say whether this task may replace another start "
+                       "of it"));
+  return false;
+}
+
+void SessionMachine::OnAsked(const absl::Status& status) {
+  may_take_over_ = status.ok();
+  if (status.ok()) return;
+  if (IsTransient(status)) return RetryLater();
+  ExitWith({ExitCodeOfRefusal(status), std::string(status.message())});
+}
+
+// The job is over, and this training wants more of it.
+bool SessionMachine::WantsToGoOn(const JobState& state) const {
+  return !goes_on_ && !was_member_ && state.phase() == DONE &&
+         state.may_go_on() && !IsReached(options_.goal, state);
+}
+
 // Hello to all, Register, Watch. False while one of the first two is missing.
 bool SessionMachine::Connect() {
+  if (!MayTakeOver()) return false;
   GreetDuePeers();
   if (!peers_.AllGreeted()) {
     WaitFor(peers_.DescribeMissing());
@@ -350,12 +390,13 @@ void SessionMachine::GreetDuePeers() {
 
 void SessionMachine::Register() {
   register_in_flight_ = true;
-  actions_.push_back(SendRegister{register_takeover_});
+  actions_.push_back(SendRegister{register_takeover_, goes_on_});
 }
 
 void SessionMachine::AdvanceWithoutEpoch() {
   steps_.Leave();
   if (options_.chief) {
+    if (CanResume(state_, peers_.replies())) return ResumeEpoch();
     busy_ = true;
     actions_.push_back(
         chief_.Start(state_, peers_.replies(), steps_.last_epoch()));
@@ -377,18 +418,36 @@ void SessionMachine::AdvanceWithoutEpoch() {
                        " to restore the model: a ps was restarted"));
 }
 
+void SessionMachine::ResumeEpoch() {
+  if (!ShardsHoldOwnModel()) return;
+  const int64_t step = state_.global_step();
+  std::string line =
+      absl::StrCat("going on from step ", step, ", which the ps tasks hold");
+  if (options_.saved_step >= 0 && options_.saved_step != step) {
+    absl::StrAppend(&line, "; --train_dir has step ", options_.saved_step,
+                    ", which is passed over");
+  }
+  SayLine(std::move(line));
+  busy_ = true;
+  actions_.push_back(chief_.Resume(state_, peers_.replies()));
+}
+
+// Exits if not.
+bool SessionMachine::ShardsHoldOwnModel() {
+  if (state_.fingerprint() == options_.model_fingerprint) return true;
+  ExitWith({kExitBadConfig,
+            absl::StrFormat(
+                "the ps tasks hold another model (fingerprint %016x, this "
+                "training has %016x): use the same --training and --set on "
+                "every worker, or restart the ps tasks",
+                state_.fingerprint(), options_.model_fingerprint)});
+  return false;
+}
+
 // Enters the committed epoch if that is not done. False after a failure.
 bool SessionMachine::UseEpoch() {
   StopWaiting(&waiting_);
-  if (state_.fingerprint() != options_.model_fingerprint) {
-    ExitWith({kExitBadConfig,
-              absl::StrFormat(
-                  "the ps tasks hold another model (fingerprint %016x, this "
-                  "training has %016x): use the same --training and --set on "
-                  "every worker, or restart the ps tasks",
-                  state_.fingerprint(), options_.model_fingerprint)});
-    return false;
-  }
+  if (!ShardsHoldOwnModel()) return false;
   if (steps_.epoch() == state_.model_epoch()) return true;
   std::vector<uint64_t> incarnations = IncarnationsOf(peers_.replies());
   std::optional<DataPosition> position;

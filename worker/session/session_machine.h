@@ -49,6 +49,10 @@ class SessionMachine {
     absl::Duration step_wait;
     // A task that comes when the job is over looks whether this is reached.
     JobGoal goal;
+    // In a named namespace, which may have been given to another job by
+    // mistake: ps task 0 is asked before another start of this task is
+    // replaced.
+    bool asks_before_takeover = false;
     // The chief: there is a train_dir, and the step of its newest checkpoint
     // when this process began; -1 if it has none.
     bool saves = false;
@@ -90,6 +94,11 @@ class SessionMachine {
   bool Connect();
   void GreetDuePeers();
   void Register();
+  bool MayTakeOver();
+  void OnAsked(const absl::Status& status);
+  bool WantsToGoOn(const JobState& state) const;
+  void ResumeEpoch();
+  bool ShardsHoldOwnModel();
   void AdvanceWithoutEpoch();
   bool UseEpoch();
   // The committed epoch is the one that was entered.
@@ -148,6 +157,12 @@ class SessionMachine {
   bool register_in_flight_ = false;
   // As RegisterRequest.takeover.
   uint64_t register_takeover_ = 0;
+  // A question whether this task may take over is under way; it may.
+  bool is_asking_ = false;
+  bool may_take_over_ = false;
+  // It has been a member; its registering makes a job that is DONE go on.
+  bool was_member_ = false;
+  bool goes_on_ = false;
   bool watching_ = false;
 
   ChiefMachine chief_;

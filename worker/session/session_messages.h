@@ -131,8 +131,10 @@ struct SendHello {
   uint64_t takeover = 0;
 };
 struct SendRegister {
-  // As RegisterRequest.takeover.
+  // As RegisterRequest's.
   uint64_t takeover = 0;
+  bool goes_on = false;
+  bool asks_only = false;
 };
 // Starts watching from this version on.
 struct SendWatch {
@@ -151,6 +153,8 @@ struct SendCommit {
   int64_t model_epoch;
   LoadedModel model;
   std::vector<uint64_t> ps_incarnations;
+  // As CommitEpochRequest's; the model is the one that is there.
+  bool resumes = false;
 };
 // The epoch is usable: set the fences and the data position. No event.
 struct EnterEpoch {

@@ -143,6 +143,8 @@ void TrainingSession::Do(const SendRegister& action) {
   request.set_training_text(options_.training_text);
   request.set_chief(options_.machine.chief);
   request.set_takeover(action.takeover);
+  request.set_goes_on(action.goes_on);
+  request.set_asks_only(action.asks_only);
   parts_.coordination->Call(kRegisterCall, request, Deadline(),
                             PushTo<RegisterEvent, RegisterReply>(queue_));
 }
@@ -200,6 +202,7 @@ void TrainingSession::Do(const SendCommit& action) {
   CommitEpochRequest request;
   *request.mutable_sender() = options_.sender;
   request.set_model_epoch(action.model_epoch);
+  request.set_resumes(action.resumes);
   request.set_fingerprint(options_.machine.model_fingerprint);
   request.set_global_step(action.model.global_step);
   request.set_examples(action.model.examples);

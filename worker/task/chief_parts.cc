@@ -73,8 +73,7 @@ absl::Status ChiefParts::CreateLoader() {
 void ChiefParts::CreateSaver() {
   const WorkerOptions& options = *worker_.options;
   ModelSaver::Options save;
-  *save.sender.mutable_task() = options.self;
-  save.sender.set_incarnation(options.incarnation);
+  save.sender = SenderOf(options);
   if (options.training.replication().has_sync()) {
     rounds_ = std::make_unique<RoundPauser>(options.clock, worker_.coordination,
                                             save.sender);

@@ -15,6 +15,7 @@
 #include "worker/input/fill_batch.h"
 #include "worker/task/evaluator.h"
 #include "worker/task/result_file.h"
+#include "worker/task/worker_options.h"
 #include "worker/training/training_parts.h"
 
 namespace muster {
@@ -81,8 +82,7 @@ int EvaluatorTask::Run() {
   StopLatch job;
   JobWatcher::Options watch;
   watch.address = options_.cluster.ps_addresses().front();
-  *watch.sender.mutable_task() = options_.self;
-  watch.sender.set_incarnation(options_.incarnation);
+  watch.sender = SenderOf(options_);
   watch.max_wait = options_.max_wait;
   watch.reporter = options_.reporter;
   watch.clock = options_.clock;

@@ -31,6 +31,8 @@ namespace muster {
 struct EvaluatorOptions {
   TaskId self;
   ClusterSpec cluster;
+  // The namespace of the job whose end is its own.
+  std::string job_namespace;
   // The training, checked.
   TrainingSpec training;
   // The chief's folder.

@@ -99,6 +99,9 @@ void AddEvaluation(const EvaluationResult& result, JsonObject* json) {
 std::string ResultJson(const TrainingResult& result) {
   JsonObject json(2);
   json.AddText("model", result.model);
+  if (!result.job_namespace.empty()) {
+    json.AddText("namespace", result.job_namespace);
+  }
   json.AddText("mode", result.mode);
   json.AddText("replication", result.replication);
   for (const auto& [name, value] : result.replication_settings) {

@@ -32,6 +32,8 @@ struct TrainingResult {
   };
 
   std::string model;
+  // The namespace of the ps tasks in which it trained; "": the default one.
+  std::string job_namespace;
   // "standalone" or "cluster".
   std::string mode;
   // "async", ...

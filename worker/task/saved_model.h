@@ -51,7 +51,7 @@ class SavedModel {
                                    const std::string& train_dir,
                                    const InitialWeights::Options& weights);
 
-  const std::string& device() const { return device_; }
+  std::string device() const { return devices_.Title(); }
   // In evaluate mode.
   CompiledModel* model() { return model_.get(); }
 

@@ -11,6 +11,7 @@
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
 #include "common/process/stop_latch.h"
+#include "proto/parameter_service.pb.h"
 #include "proto/training.pb.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/hook/progress.h"
@@ -24,6 +25,8 @@ struct WorkerOptions {
   TaskId self;
   // The cluster; empty: standalone, one ps in this process.
   ClusterSpec cluster;
+  // The namespace of the ps tasks in which this job trains.
+  std::string job_namespace;
   // The training, checked.
   TrainingSpec training;
   // The training's StopSource, to be told.
@@ -55,6 +58,16 @@ struct WorkerOptions {
   // The process's start.
   absl::Time start_time;
 };
+
+// The process of WorkerOptions or EvaluatorOptions, as ps tasks know it.
+template <typename Options>
+Sender SenderOf(const Options& options) {
+  Sender sender;
+  *sender.mutable_task() = options.self;
+  sender.set_incarnation(options.incarnation);
+  sender.set_namespace_(options.job_namespace);
+  return sender;
+}
 
 }  // namespace muster
 

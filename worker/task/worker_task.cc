@@ -244,8 +244,7 @@ absl::Status WorkerTask::FitOptimizer() {
 absl::Status WorkerTask::CreateClient(
     std::vector<std::unique_ptr<ParameterLink>> links) {
   ParameterClient::Options options;
-  *options.sender.mutable_task() = options_.self;
-  options.sender.set_incarnation(options_.incarnation);
+  options.sender = SenderOf(options_);
   for (size_t i = 0; i < links.size(); ++i) {
     options.ps_names.push_back(TaskName(MakeTaskId(kPsJob, i)));
   }
@@ -369,8 +368,7 @@ absl::StatusOr<SummaryParts> WorkerTask::MakeSummaryParts() {
   parts.clock = options_.clock;
   parts.ask_job_state = [this](ReplyCallback<JobState> done) {
     WatchRequest request;
-    *request.mutable_sender()->mutable_task() = options_.self;
-    request.mutable_sender()->set_incarnation(options_.incarnation);
+    *request.mutable_sender() = SenderOf(options_);
     // None has this number: it is answered at once.
     request.set_state_version(-1);
     coordination_->Call(kWatchCall, request,
@@ -458,8 +456,8 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
     options.machine.saved_step =
         NewestSavedStep(chief_->file_system(), options_.train_dir);
   }
-  *options.sender.mutable_task() = options_.self;
-  options.sender.set_incarnation(options_.incarnation);
+  options.sender = SenderOf(options_);
+  options.machine.asks_before_takeover = !options_.job_namespace.empty();
   if (!options_.cluster.empty()) {
     const auto own = options_.cluster.AddressOf(options_.self);
     if (own.ok()) options.sender_address = *own;
@@ -571,6 +569,7 @@ TrainingResult WorkerTask::DescribeRun() const {
   const TrainingSpec& training = options_.training;
   TrainingResult result;
   result.model = training.model().name();
+  result.job_namespace = options_.job_namespace;
   result.mode = options_.cluster.empty() ? "standalone" : "cluster";
   result.replication = options_.cluster.is_all_reduce()
                            ? kAllReduceName

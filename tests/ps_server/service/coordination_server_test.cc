@@ -8,6 +8,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "common/rpc/call_table.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,6 +20,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -29,7 +31,8 @@ class CoordinationServerTest : public testing::Test {
     CoordinationServer::Options options;
     options.coordinator.worker_timeout = worker_timeout;
     options.clock = &clock_;
-    options.on_phase_change = [this](const JobState& state) {
+    options.on_phase_change = [this](const std::string& /*space*/,
+                                     const JobState& state) {
       if (state.phase() == DONE) done_.Notify();
     };
     server_ = std::make_unique<CoordinationServer>(options);
@@ -71,6 +74,89 @@ TEST_F(CoordinationServerTest, AWatchIsAnsweredByAChange) {
                 });
   ASSERT_THAT(Register(chief_), IsOk());
   answered.WaitForNotification();
+}
+
+// A server of several namespaces.
+class CoordinationServerNamespacesTest : public CoordinationServerTest {
+ protected:
+  CoordinationServerNamespacesTest() {
+    CoordinationServer::Options options;
+    options.clock = &clock_;
+    options.max_namespaces = 2;
+    options.coordinator.expected_tasks = 5;
+    server_ = std::make_unique<CoordinationServer>(options);
+  }
+
+  static Sender In(const std::string& space, uint64_t incarnation) {
+    Sender sender = MakeSender(0, incarnation);
+    sender.set_namespace_(space);
+    return sender;
+  }
+
+  absl::StatusOr<EndNamespaceReply> Drop(const std::string& space, bool force) {
+    EndNamespaceRequest request;
+    request.set_namespace_(space);
+    request.set_drop(true);
+    request.set_force(force);
+    return AwaitCall(*server_, kEndJobCall, request, Soon());
+  }
+
+  absl::StatusOr<JobState> StateOf(const std::string& space) {
+    JobStateRequest request;
+    request.set_namespace_(space);
+    return AwaitCall(*server_, kGetJobStateCall, request, Soon());
+  }
+};
+
+TEST_F(CoordinationServerNamespacesTest, EachHasItsJob) {
+  for (const char* space : {"", "a", "b"}) {
+    ASSERT_THAT(Register(In(space, 5)), IsOk());
+  }
+  EXPECT_THAT(Register(In("c", 5)),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("(--max_namespaces): a, b")));
+  FinishRequest finish;
+  *finish.mutable_sender() = In("a", 5);
+  finish.set_stop_job(true);
+  ASSERT_THAT(AwaitCall(*server_, kFinishCall, finish, Soon()), IsOk());
+  EXPECT_EQ(StateOf("a")->phase(), DONE) << "none but its own is expected";
+  EXPECT_EQ(StateOf("b")->phase(), INITIAL);
+  EXPECT_EQ(StateOf("")->phase(), INITIAL);
+  EXPECT_GE(StateOf("b")->idle_s(), 0);
+}
+
+TEST_F(CoordinationServerNamespacesTest, OneThatIsNotThereWantsARegister) {
+  WatchRequest watch = MakeWatch(0);
+  *watch.mutable_sender() = In("a", 5);
+  const auto state = AwaitCall(*server_, kWatchCall, watch, Soon());
+  EXPECT_EQ(ReasonOf(state.status()), ErrorReason::kNotRegistered);
+  EXPECT_THAT(StateOf("a"), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                     HasSubstr("namespace 'a'")));
+}
+
+TEST_F(CoordinationServerNamespacesTest,
+       IsDroppedWhileWorkersTrainOnlyByForce) {
+  const Sender worker = In("a", 5);
+  ASSERT_THAT(Register(worker), IsOk());
+  EXPECT_THAT(
+      Drop("a", /*force=*/false),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("1 tasks train there"),
+                     HasSubstr("/job:worker/task:0"), HasSubstr("--force"))));
+  absl::Notification told;
+  WatchRequest watch = MakeWatch(StateOf("a")->state_version());
+  *watch.mutable_sender() = worker;
+  server_->Call(kWatchCall, watch, Soon(), [&](absl::StatusOr<JobState> state) {
+    EXPECT_EQ(ReasonOf(state.status()), ErrorReason::kReplaced);
+    told.Notify();
+  });
+  ASSERT_THAT(Drop("a", /*force=*/true), IsOk());
+  told.WaitForNotification();
+  const auto again = Register(worker);
+  EXPECT_EQ(ReasonOf(again.status()), ErrorReason::kReplaced);
+  EXPECT_THAT(again.status().message(), HasSubstr("'a' was dropped"));
+  EXPECT_THAT(Drop("a", /*force=*/false), IsOk()) << "a repeat";
+  EXPECT_THAT(Register(In("a", 6)), IsOk()) << "a new job";
 }
 
 TEST_F(CoordinationServerTest, RefusesAnotherNamespace) {
@@ -126,7 +212,7 @@ TEST_F(CoordinationServerTest, SaysForWhomItWaitsAndWhenNoLonger) {
   ReportedLines lines;
   CoordinationServer::Options options;
   options.clock = &clock_;
-  options.awaited = [](const JobState& state) {
+  options.awaited = [](const std::string& /*space*/, const JobState& state) {
     return state.workers_size() == 0 ? "the chief" : "";
   };
   options.reporter = lines.reporter();

@@ -45,5 +45,27 @@ TEST(ShardServerTest, SaysOnceThatAStartOfATaskReplacedAnother) {
                           "abc replaces 65"));
 }
 
+TEST(ShardServerTest, NamespacesTakeTurns) {
+  const MonotonicClock clock{};
+  ShardServer::Options options;
+  options.shard.max_namespaces = 2;
+  options.clock = &clock;
+  ShardServer server(options);
+  const absl::Time soon = clock.Now() + absl::Seconds(30);
+  std::vector<std::string> order;
+  const auto pull = [&](const std::string& space) {
+    Sender sender = MakeSender(0, 5);
+    sender.set_namespace_(space);
+    server.Pull(MakePull(sender, {MakeSlice("w", 0, kBlockElements)}), soon,
+                [&order, space](const auto&) { order.push_back(space); });
+  };
+  // While this one has its turn, the others come.
+  server.Call(kStateCall, {}, soon, [&](const auto&) {
+    for (int i = 0; i < 3; ++i) pull("a");
+    for (int i = 0; i < 3; ++i) pull("b");
+  });
+  EXPECT_THAT(order, ElementsAre("a", "b", "a", "b", "a", "b"));
+}
+
 }  // namespace
 }  // namespace muster

@@ -58,5 +58,22 @@ TEST(PushBudgetTest, TheHintHasLimits) {
   EXPECT_EQ(RetryAfter(budget.Admit(1)), absl::Seconds(1));
 }
 
+TEST(PushBudgetTest, WhoFloodsLeavesRoomForAnotherNamespace) {
+  PushBudget budget(100);
+  for (int i = 0; i < 10; ++i) ASSERT_THAT(budget.Admit(10, "flood"), IsOk());
+  EXPECT_FALSE(budget.Admit(10, "").ok()) << "not before a part was taken";
+  budget.Release(10, absl::Microseconds(1), "flood");
+  EXPECT_FALSE(budget.Admit(10, "flood").ok()) << "half is another's";
+  EXPECT_THAT(budget.Admit(10, ""), IsOk());
+}
+
+TEST(PushBudgetTest, WhoIsAloneAgainHasAllOfIt) {
+  PushBudget budget(100);
+  ASSERT_THAT(budget.Admit(100, "a"), IsOk());
+  ASSERT_FALSE(budget.Admit(10, "b").ok());
+  budget.Release(100, absl::Microseconds(1), "a");
+  for (int i = 0; i < 10; ++i) EXPECT_THAT(budget.Admit(10, "a"), IsOk());
+}
+
 }  // namespace
 }  // namespace muster

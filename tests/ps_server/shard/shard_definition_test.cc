@@ -20,7 +20,8 @@ class ShardDefinitionTest : public testing::Test {
 };
 
 TEST_F(ShardDefinitionTest, LeavesToASnapshotWhatTheTensorsDoNotTake) {
-  const auto definition = CheckDefinition(request_, options_);
+  const auto definition =
+      CheckDefinition(request_, options_, options_.max_bytes);
   ASSERT_THAT(definition, IsOk());
   EXPECT_EQ(definition->max_copy_bytes, 600);
   EXPECT_EQ(definition->optimizer_name, "sgd");
@@ -31,14 +32,15 @@ TEST_F(ShardDefinitionTest, LeavesToASnapshotWhatTheTensorsDoNotTake) {
 
 TEST_F(ShardDefinitionTest, LeavesHalfOfItToTheGradientsOfARound) {
   request_.mutable_replication()->mutable_sync();
-  const auto definition = CheckDefinition(request_, options_);
+  const auto definition =
+      CheckDefinition(request_, options_, options_.max_bytes);
   ASSERT_THAT(definition, IsOk());
   EXPECT_EQ(definition->max_copy_bytes, 300);
 }
 
 TEST_F(ShardDefinitionTest, RefusesWhatHasNoRoom) {
   options_.max_bytes = 399;
-  EXPECT_THAT(CheckDefinition(request_, options_),
+  EXPECT_THAT(CheckDefinition(request_, options_, options_.max_bytes),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("'w': 400 bytes with its slots")));
 }

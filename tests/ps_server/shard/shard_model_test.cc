@@ -16,8 +16,9 @@ using ::testing::ElementsAre;
 class ShardModelTest : public testing::Test {
  protected:
   void MakeReady(ShardModel& model) {
-    ASSERT_THAT(model.Define(MakeDefine(worker_, {MakeTensor("w", {1})})),
-                IsOk());
+    ASSERT_THAT(
+        model.Define(MakeDefine(worker_, {MakeTensor("w", {1})}), 64 << 20),
+        IsOk());
     ASSERT_THAT(model.Load(MakeLoad(worker_, {w_}, BytesOf<float>({0}))),
                 IsOk());
     ASSERT_THAT(model.Seal(MakeSeal(worker_)), IsOk());

@@ -35,6 +35,7 @@ class SessionMachineTest : public ::testing::Test {
     options.max_wait = absl::Seconds(60);
     options.step_wait = step_wait_;
     options.goal = goal_;
+    options.asks_before_takeover = asks_before_takeover_;
     options.saves = saves_;
     options.saved_step = saved_step_;
     for (int i = 0; i < ps_tasks; ++i) {
@@ -173,6 +174,7 @@ class SessionMachineTest : public ::testing::Test {
   // The options of the machine that Start makes.
   absl::Duration step_wait_;
   JobGoal goal_;
+  bool asks_before_takeover_ = false;
   bool saves_ = false;
   int64_t saved_step_ = -1;
 };

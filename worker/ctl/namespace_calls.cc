@@ -1,0 +1,144 @@
+#include "worker/ctl/namespace_calls.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/escape.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/cluster_resolver.h"
+#include "common/cluster/task_id.h"
+#include "common/config/namespace_name.h"
+#include "common/process/exit_code.h"
+#include "common/rpc/channel_settings.h"
+#include "common/rpc/connection_cause.h"
+#include "common/rpc/credentials.h"
+#include "common/rpc/deadline.h"
+#include "common/rpc/server/listen_address.h"
+#include "common/rpc/status_conversion.h"
+#include "grpcpp/client_context.h"
+
+namespace muster {
+namespace {
+
+// A ps carries such a call out between two parts.
+constexpr absl::Duration kTimeout = absl::Seconds(5);
+
+absl::Status OfPs(const std::string& name, const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  const absl::Status error = ToAbslStatus(status);
+  const bool is_away =
+      absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error);
+  if (!is_away) {
+    return absl::Status(
+        error.code(), absl::StrCat(name, ": ", EscapeForLog(error.message())));
+  }
+  return absl::UnavailableError(absl::StrCat(name, " does not answer (",
+                                             ConnectionCause(error.message()),
+                                             "); is it running?"));
+}
+
+// Calls `method` of a stub.
+template <typename Stub, typename Method, typename Request, typename Reply>
+absl::Status Call(const std::string& name, Stub& stub, Method method,
+                  const Request& request, Reply* reply) {
+  grpc::ClientContext context;
+  context.set_deadline(ToGrpcDeadline(MonotonicClock().Now() + kTimeout));
+  return OfPs(name, (stub.*method)(&context, request, reply));
+}
+
+}  // namespace
+
+std::vector<Verb::Flag> NamespaceCalls::Flags() {
+  return {{"cluster", "The cluster file of the ps tasks."},
+          {"ps_hosts", "Their host:port, comma-separated, instead."},
+          {"allow_insecure_network",
+           "Talk to other machines without encryption.", /*is_switch=*/true}};
+}
+
+absl::StatusOr<NamespaceCalls> NamespaceCalls::Create(const VerbCall& call) {
+  ClusterOptions options;
+  options.cluster_file = call.Flag("cluster");
+  options.ps_hosts = call.Flag("ps_hosts");
+  options.jobs = {kPsJob};
+  ASSIGN_OR_RETURN(const ResolvedCluster cluster, ResolveCluster(options));
+  NamespaceCalls calls;
+  for (const auto& [index, address] : cluster.spec.tasks(kPsJob)) {
+    RETURN_IF_ERROR(CheckConnectAddress(
+        address, call.Flag("allow_insecure_network") == "true"));
+    const auto channel = OpenChannel(address, InsecureCredentials().channel);
+    calls.ps_.push_back({absl::StrCat("/job:ps/task:", index, " at ", address),
+                         ParameterService::NewStub(channel),
+                         CoordinationService::NewStub(channel)});
+  }
+  return calls;
+}
+
+absl::StatusOr<std::vector<ListNamespacesReply>> NamespaceCalls::List() {
+  std::vector<ListNamespacesReply> replies(ps_.size());
+  for (size_t i = 0; i < ps_.size(); ++i) {
+    RETURN_IF_ERROR(Call(ps_[i].name, *ps_[i].parameters,
+                         &ParameterService::Stub::ListNamespaces,
+                         ListNamespacesRequest(), &replies[i]));
+  }
+  return replies;
+}
+
+absl::StatusOr<JobState> NamespaceCalls::Job(const std::string& name) {
+  JobStateRequest request;
+  request.set_namespace_(name);
+  JobState state;
+  const absl::Status status =
+      Call(ps_[0].name, *ps_[0].coordination,
+           &CoordinationService::Stub::GetJobState, request, &state);
+  // Somebody has come to its shards, and not registered yet.
+  if (absl::IsFailedPrecondition(status)) {
+    state.set_idle_s(-1);
+    return state;
+  }
+  RETURN_IF_ERROR(status);
+  return state;
+}
+
+absl::StatusOr<int64_t> NamespaceCalls::End(
+    const EndNamespaceRequest& request) {
+  EndNamespaceReply reply;
+  RETURN_IF_ERROR(Call(ps_[0].name, *ps_[0].coordination,
+                       &CoordinationService::Stub::EndNamespace, request,
+                       &reply));
+  int64_t freed = 0;
+  for (Ps& ps : ps_) {
+    reply.Clear();
+    RETURN_IF_ERROR(Call(ps.name, *ps.parameters,
+                         &ParameterService::Stub::EndNamespace, request,
+                         &reply));
+    freed += reply.freed_bytes();
+  }
+  return freed;
+}
+
+absl::Status SayIfAway(const absl::Status& status, VerbResult* result) {
+  if (!absl::IsUnavailable(status)) return status;
+  absl::StrAppend(&result->error, "musterctl: ", status.message(), "\n");
+  result->exit_code = kExitRetryable;
+  return absl::OkStatus();
+}
+
+absl::Status EndNamespaceOf(const VerbCall& call, bool drop,
+                            VerbResult* result) {
+  EndNamespaceRequest request;
+  request.set_namespace_(call.arguments[0]);
+  request.set_drop(drop);
+  request.set_force(call.Flag("force") == "true");
+  RETURN_IF_ERROR(CheckNamespaceName("NAME", request.namespace_()));
+  ASSIGN_OR_RETURN(NamespaceCalls calls, NamespaceCalls::Create(call));
+  const absl::StatusOr<int64_t> freed = calls.End(request);
+  if (!freed.ok()) return SayIfAway(freed.status(), result);
+  result->out =
+      absl::StrCat(QuotedNamespace(request.namespace_()), " is ",
+                   drop ? "dropped" : "reset", ": ", *freed, " bytes freed\n");
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,57 @@
+#ifndef WORKER_CTL_NAMESPACE_CALLS_H_
+#define WORKER_CTL_NAMESPACE_CALLS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/coordination_service.grpc.pb.h"
+#include "proto/parameter_service.grpc.pb.h"
+#include "worker/ctl/verb.h"
+
+namespace muster {
+
+// An operator's calls about namespaces to the ps tasks of a running cluster.
+// Errors of all calls: Unavailable if a ps does not answer, else what it
+// refused with; both name it.
+class NamespaceCalls {
+ public:
+  // The flags of a verb that makes them.
+  static std::vector<Verb::Flag> Flags();
+
+  // The cluster of --cluster or --ps_hosts. Errors: InvalidArgument;
+  // Unauthenticated for another machine without --allow_insecure_network.
+  static absl::StatusOr<NamespaceCalls> Create(const VerbCall& call);
+
+  // By ps task.
+  absl::StatusOr<std::vector<ListNamespacesReply>> List();
+  // The namespace's job, as ps task 0 knows it; nothing known: INITIAL.
+  absl::StatusOr<JobState> Job(const std::string& name);
+  // Ends it everywhere, its job first. Returns the bytes that were freed.
+  absl::StatusOr<int64_t> End(const EndNamespaceRequest& request);
+
+ private:
+  struct Ps {
+    // "/job:ps/task:1 at host:port".
+    std::string name;
+    std::unique_ptr<ParameterService::Stub> parameters;
+    std::unique_ptr<CoordinationService::Stub> coordination;
+  };
+
+  std::vector<Ps> ps_;
+};
+
+// The verb's outcome: a ps that does not answer is worth another try
+// (kExitRetryable), everything else is the verb's error.
+absl::Status SayIfAway(const absl::Status& status, VerbResult* result);
+
+// Carries out "namespace reset" or "namespace drop" NAME.
+absl::Status EndNamespaceOf(const VerbCall& call, bool drop,
+                            VerbResult* result);
+
+}  // namespace muster
+
+#endif  // WORKER_CTL_NAMESPACE_CALLS_H_
