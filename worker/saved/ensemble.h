@@ -81,9 +81,7 @@ class Ensemble {
   const EnsembleMember& member(size_t i) const { return members_[i].given; }
   // The file or checkpoint of its parameters, and its device.
   const std::string& path(size_t i) const { return members_[i].path; }
-  std::string device(size_t i) const {
-    return members_[i].model->device();
-  }
+  std::string device(size_t i) const { return members_[i].model->device(); }
   // The model, with the outputs and the loss of the batch.
   const CompiledModel& model(size_t i) const {
     return *members_[i].model->model();
