@@ -11,11 +11,11 @@
 #include "absl/types/span.h"
 #include "common/base/reporter.h"
 #include "worker/executor/compiled_model.h"
+#include "worker/executor/repeating_thread.h"
 #include "worker/saved/ensemble_member.h"
 #include "worker/saved/test_rows.h"
 #include "worker/task/saved_model.h"
 #include "worker/tower/device_names.h"
-#include "worker/tower/repeating_thread.h"
 
 namespace muster {
 

@@ -41,8 +41,8 @@ class LossOfOutputs {
     layer->set_name("loss");
     layer->set_type(last.type());
     *layer->mutable_attr() = last.attr();
-    ASSIGN_OR_RETURN(loss->backend_, OpenDevice("ref:0", {}));
-    ASSIGN_OR_RETURN(loss->model_, CompileTestModel(spec, loss->backend_.get(),
+    ASSIGN_OR_RETURN(loss->devices_, OpenReplica("ref:0", {}, {}));
+    ASSIGN_OR_RETURN(loss->model_, CompileTestModel(spec, loss->devices_,
                                                     /*taken_bytes=*/0));
     loss->batch_ =
         MakeLabelledBatch(like.batch_size(), Shape({like.num_outputs(), 1, 1}),
@@ -74,7 +74,7 @@ class LossOfOutputs {
  private:
   LossOfOutputs() = default;
 
-  std::unique_ptr<Backend> backend_;
+  ReplicaDevices devices_;
   std::unique_ptr<CompiledModel> model_;
   Batch batch_;
 };

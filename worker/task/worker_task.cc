@@ -320,7 +320,7 @@ void WorkerTask::CreateExchange(bool changes_gradients) {
   // A device copies from the worker's own memory faster, and a codec changes
   // values.
   options.reads_rounds_in_place =
-      opened_.towers.front().backend->streams() == nullptr &&
+      opened_.towers.front().devices.own()->streams() == nullptr &&
       training.pull().codec().empty();
   // In one process the shard would take the cores that still compute.
   options.may_push_early = !options_.cluster.empty() && !changes_gradients;
