@@ -28,7 +28,7 @@ from shared_libraries import GLIBC, Failure, libraries, strip
 PROGRAMS = ("ps_server/ps_server", "worker/worker", "worker/ctl/musterctl")
 PLAIN = ["LICENSE", "scripts/launcher_flags.py", "scripts/local_gpus.py",
          "scripts/local_tasks.py", "scripts/muster", "scripts/supervisor.py",
-         "scripts/hosts/*.py", "scripts/sweep/failure.py",
+         "scripts/hosts/*.py", "scripts/trainings/failure.py",
          "cluster_configs/*.json", "cluster_configs/*/*",
          "worker/model/zoo/*.textproto"]
 NAME = "muster"

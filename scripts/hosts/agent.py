@@ -21,7 +21,7 @@ import local_gpus
 from local_tasks import Task
 from supervisor import Supervisor
 
-from sweep.failure import Failure
+from trainings.failure import Failure
 
 from . import places
 

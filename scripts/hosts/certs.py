@@ -6,7 +6,7 @@ import re
 import stat
 import sys
 
-from sweep.failure import Failure
+from trainings.failure import Failure
 
 from . import certs_folder, cluster_file, openssl
 

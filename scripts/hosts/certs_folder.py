@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 
-from sweep.failure import Failure
+from trainings.failure import Failure
 
 
 def check_new(path):

@@ -5,7 +5,7 @@ import ipaddress
 import json
 import re
 
-from sweep.failure import Failure, nearest
+from trainings.failure import Failure, nearest
 
 JOBS = ("ps", "chief", "worker", "evaluator")
 # Other names of a job.

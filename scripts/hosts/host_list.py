@@ -6,7 +6,7 @@
 
 import re
 
-from sweep.failure import Failure, nearest
+from trainings.failure import Failure, nearest
 
 from . import cluster_file
 

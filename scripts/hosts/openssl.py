@@ -11,7 +11,7 @@ import os
 import subprocess
 import tempfile
 
-from sweep.failure import Failure
+from trainings.failure import Failure
 
 from . import cluster_file
 

@@ -5,7 +5,7 @@ import subprocess
 
 from launcher_flags import ROOT
 
-from sweep.failure import Failure
+from trainings.failure import Failure
 
 PROGRAM = os.path.join(ROOT, "scripts", "muster")
 VERSION_S = 30

@@ -10,7 +10,7 @@ from launcher_flags import ROOT, not_negative, positive
 from local_tasks import Printer
 from supervisor import Supervisor
 
-from sweep.failure import Failure
+from trainings.failure import Failure
 
 from . import channel, cluster_file, host_list, preflight
 

@@ -17,7 +17,7 @@ import sys
 from launcher_flags import not_negative, positive
 from local_tasks import die_with_parent
 
-from sweep.failure import Failure
+from trainings.failure import Failure
 
 from . import cluster_file, host_list, places, run
 

@@ -319,10 +319,7 @@ class ResumeTest(TestCase):
         output = self.cluster(3, large, "--set=stop.steps=20",
                               "--set=replication.async.pull=IN_PLACE")
         self.assertRegex(output, r"hidden/weights .*/job:ps/task:2 \[196608, ")
-        self.assertEqual(output.count(
-            "pull: IN_PLACE is not possible, pulling consistently: map the "
-            "parameters: 'hidden/weights' is in pieces on the ps tasks; "
-            "placement.partition.none {} keeps them whole"), 1, output)
+        self.assertNotIn("IN_PLACE is not possible", output)
         self.cluster(2, large, "--set=placement.strategy=greedy",
                      "--set=placement.partition.fixed.parts=4",
                      "--set=stop.steps=30")

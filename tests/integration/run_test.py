@@ -15,7 +15,7 @@ from tests.integration.run_scenarios import SLEEPS
 sys.path.insert(0, os.path.abspath("scripts"))
 from hosts import channel, host_list, preflight, run  # noqa: E402
 from local_tasks import Printer  # noqa: E402
-from sweep.failure import Failure  # noqa: E402
+from trainings.failure import Failure  # noqa: E402
 
 
 class RunTest(run_scenarios.Scenarios, harness.TestCase):
