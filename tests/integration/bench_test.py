@@ -389,7 +389,7 @@ class ProgramTest(harness.TestCase):
 
     def test_mistakes_exit_with_two_and_are_named(self):
         for flags, message in (
-                (["--figure=push_pul"], "--figure=push_pul: wanted apply"),
+                (["--figure=push_pul"], "--figure=push_pul: wanted all_reduce, apply"),
                 (["--figure=push", "--link=x"], "--link=x: wanted in_process"),
                 (["--figure=push", "--codec=x"], "unknown codec 'x'"),
                 (["--figure=push", "--tensors=0"], "--tensors=0: wanted 1 to"),
