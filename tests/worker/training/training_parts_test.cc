@@ -68,8 +68,8 @@ class TrainingPartsTest : public testing::Test {
     Recorded().clear();
   }
 
-  TowerSetup Setup(const std::vector<std::string>& devices, int compute_threads,
-                   const Reporter& reporter = {}) {
+  TowerSetup MakeSetup(const std::vector<std::string>& devices,
+                       int compute_threads, const Reporter& reporter = {}) {
     TowerSetup setup;
     setup.devices = devices;
     setup.shape = shape_;
@@ -82,7 +82,7 @@ class TrainingPartsTest : public testing::Test {
   std::vector<std::string> SaidOnFakeDevice() {
     ReportedLines said;
     auto towers =
-        OpenTowers(training_, Setup({"fake_device:0"}, 1, said.reporter()));
+        OpenTowers(training_, MakeSetup({"fake_device:0"}, 1, said.reporter()));
     EXPECT_THAT(towers, IsOk());
     if (!towers.ok()) return said.lines();
     const Batch batch = MakeBatch(/*rows=*/4, /*example_elements=*/5,
@@ -102,7 +102,8 @@ TEST_F(TrainingPartsTest, FlagsAndFieldsReachEachBackend) {
   training_.mutable_compute()->set_bf16(true);
   training_.mutable_compute()->set_tf32(false);
   const auto towers = OpenTowers(
-      training_, Setup({"recording:3", "recording:7"}, /*compute_threads=*/5));
+      training_,
+      MakeSetup({"recording:3", "recording:7"}, /*compute_threads=*/5));
   ASSERT_THAT(towers, IsOk());
   ASSERT_EQ(Recorded().size(), 2);
   EXPECT_EQ(Recorded()[0].device_index, 3);
@@ -127,23 +128,23 @@ TEST_F(TrainingPartsTest, GraphsAreCapturedUnlessTheTrainingSaysNo) {
 
 TEST_F(TrainingPartsTest, TheControllerIsATowersDeviceOrInTheHostsMemory) {
   training_.mutable_tower()->set_controller_device("/cpu:3");
-  auto towers = OpenTowers(training_, Setup({"ref:0", "ref:1"}, 1));
+  auto towers = OpenTowers(training_, MakeSetup({"ref:0", "ref:1"}, 1));
   ASSERT_THAT(towers, IsOk());
   EXPECT_EQ(towers->controller, TowerGroup::kNoTower);
   training_.mutable_tower()->set_controller_device("ref:1");
-  towers = OpenTowers(training_, Setup({"ref:0", "ref:1"}, 1));
+  towers = OpenTowers(training_, MakeSetup({"ref:0", "ref:1"}, 1));
   ASSERT_THAT(towers, IsOk());
   EXPECT_EQ(towers->controller, 1);
   training_.mutable_tower()->set_controller_device("fake_device:0");
   EXPECT_THAT(
-      OpenTowers(training_, Setup({"ref:0", "ref:1"}, 1)),
+      OpenTowers(training_, MakeSetup({"ref:0", "ref:1"}, 1)),
       StatusIs(absl::StatusCode::kInvalidArgument,
                HasSubstr("tower.controller_device: 'fake_device:0' has memory "
                          "of its own and is the device of no tower")));
 }
 
 TEST_F(TrainingPartsTest, EachTowerIsASetOfDevices) {
-  TowerSetup setup = Setup({"ref:0", "ref:2"}, 1);
+  TowerSetup setup = MakeSetup({"ref:0", "ref:2"}, 1);
   setup.layers = {{{"logits", CompileOptions::kWholeLayer}, "ref:1"}};
   const auto towers = OpenTowers(training_, setup);
   ASSERT_THAT(towers, IsOk());
