@@ -15,7 +15,8 @@ import subprocess
 import sys
 
 from launcher_flags import ROOT, add_binary_flags
-from shared_libraries import GLIBC, Failure, libraries, strip
+from shared_libraries import (GLIBC, Failure, check_self_contained, libraries,
+                              strip)
 
 # One that fits through any door, with what goes along.
 MAX_ARCHIVE_BYTES = 56 << 20
@@ -100,18 +101,6 @@ def write_wrappers(copies, out):
         os.chmod(wrapper, 0o755)
 
 
-def check_self_contained(copies, out):
-    """Each finds every library in the bundle, but for glibc."""
-    lib = os.path.realpath(os.path.join(out, "lib"))
-    for binary in copies:
-        for name, path in libraries(binary).items():
-            if not GLIBC.match(name) and os.path.dirname(
-                    os.path.realpath(path)) != lib:
-                raise Failure("%s would take %s from %s: build it with "
-                              "--config=cuda, which sets its rpath" % (
-                                  binary, name, path))
-
-
 def copy_plain(out):
     for pattern in PLAIN:
         paths = sorted(glob.glob(os.path.join(ROOT, pattern)))
@@ -181,7 +170,9 @@ def main(argv):
         return 2
     try:
         copies = copy_binaries(options.bin_dir, out)
-        check_self_contained(copies, out)
+        check_self_contained(
+            copies, out,
+            hint=": build it with --config=cuda, which sets its rpath")
         write_wrappers(copies, out)
         copy_plain(out)
         copy_data(out)

@@ -23,7 +23,8 @@ import tarfile
 import tempfile
 
 from launcher_flags import ROOT, add_binary_flags
-from shared_libraries import GLIBC, Failure, libraries, strip
+from shared_libraries import (GLIBC, Failure, check_self_contained, libraries,
+                              strip)
 
 PROGRAMS = ("ps_server/ps_server", "worker/worker", "worker/ctl/musterctl")
 PLAIN = ["LICENSE", "scripts/launcher_flags.py", "scripts/local_gpus.py",
@@ -94,18 +95,6 @@ def copy_programs(bin_dir, out):
             patch(target, "$ORIGIN")
 
 
-def check_self_contained(out):
-    """Each program finds every library in the folder, but for glibc."""
-    lib = os.path.realpath(os.path.join(out, "lib"))
-    for name in PROGRAMS:
-        program = os.path.join(out, "bin", os.path.basename(name))
-        for library, path in libraries(program).items():
-            if not GLIBC.match(library) and os.path.dirname(
-                    os.path.realpath(path)) != lib:
-                raise Failure("%s would take %s from %s" % (
-                    program, library, path))
-
-
 def copy_plain(out):
     for pattern in PLAIN:
         paths = sorted(glob.glob(os.path.join(ROOT, pattern)))
@@ -148,7 +137,9 @@ def main(argv):
         with tempfile.TemporaryDirectory() as scratch:
             folder = os.path.join(scratch, NAME)
             copy_programs(options.bin_dir, folder)
-            check_self_contained(folder)
+            check_self_contained(
+                [os.path.join(folder, "bin", os.path.basename(name))
+                 for name in PROGRAMS], folder)
             copy_plain(folder)
             archive = os.path.join(scratch, "tar")
             pack(folder, archive)

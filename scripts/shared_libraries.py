@@ -43,3 +43,15 @@ def libraries(binary):
         elif words[0].startswith("/"):
             found[os.path.basename(words[0])] = words[0]
     return found
+
+
+def check_self_contained(programs, out, hint=""):
+    """Each finds every library in lib/ of the folder `out`, but for glibc;
+    `hint` is said of one that does not."""
+    lib = os.path.realpath(os.path.join(out, "lib"))
+    for program in programs:
+        for name, path in libraries(program).items():
+            if not GLIBC.match(name) and os.path.dirname(
+                    os.path.realpath(path)) != lib:
+                raise Failure("%s would take %s from %s%s" % (
+                    program, name, path, hint))

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -43,9 +44,7 @@ absl::Status MapAgain(const TensorView& piece, int64_t page, char* at) {
 absl::StatusOr<std::shared_ptr<const char>> JoinPieces(
     absl::Span<const TensorView> pieces) {
   const int64_t page = sysconf(_SC_PAGESIZE);
-  if (absl::Status status = CheckPages(pieces, page); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckPages(pieces, page));
   int64_t total = 0;
   for (const TensorView& piece : pieces) total += piece.size_bytes;
   total = (total + page - 1) / page * page;
@@ -59,9 +58,7 @@ absl::StatusOr<std::shared_ptr<const char>> JoinPieces(
       static_cast<char*>(room), [total](char* data) { munmap(data, total); });
   char* at = joined.get();
   for (const TensorView& piece : pieces) {
-    if (absl::Status status = MapAgain(piece, page, at); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(MapAgain(piece, page, at));
     at += piece.size_bytes;
   }
   return std::shared_ptr<const char>(joined);
