@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/barrier.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
@@ -153,23 +154,32 @@ class BareWorker {
     return client_->PushAndWait(++step_, gradients_.Views()).status();
   }
 
-  absl::Status MapParameters() {
-    ASSIGN_OR_RETURN(in_place_, client_->MapParameters());
-    return client_->PullVersions().status();
+  absl::Status MapParameters(InPlaceOrder order) {
+    ASSIGN_OR_RETURN(in_place_, client_->MapParameters(order));
+    return absl::OkStatus();
   }
+
+  absl::Status PullVersions() { return client_->PullVersions().status(); }
 
   absl::Status Pull(const StepToken& token = {}) {
     return client_->PullAndWait(parameters_.Into(), token);
   }
 
+  // As a training's steps wait for the values of a round.
+  absl::Status PullInRound(const StepToken& token) {
+    if (in_place_.values.empty()) return Pull(token);
+    ASSIGN_OR_RETURN(const auto pull, client_->BeginPullInPlace(token));
+    return pull->Finish();
+  }
+
   absl::Status PushInRound(int64_t round) {
     return client_->PushAndWait(++step_, gradients_.Views(), round).status();
   }
-  // Of the last push.
-  ChosenStep Chosen() const {
+  // The next push, as a token names it.
+  ChosenStep Next() const {
     ChosenStep chosen;
     *chosen.mutable_sender() = sender_;
-    chosen.set_step(step_);
+    chosen.set_step(step_ + 1);
     return chosen;
   }
 
@@ -231,9 +241,7 @@ class ParameterSteps : public Workload {
         workers_[0]->LoadModel(options_.optimizer, ReplicationOf(kind_)));
     token_.set_round(1);
     for (auto& worker : workers_) {
-      RETURN_IF_ERROR(kind_ == StepKind::kPushInPlace ? worker->MapParameters()
-                      : kind_ == StepKind::kAllReduce ? worker->Pull(token_)
-                                                      : worker->Pull());
+      RETURN_IF_ERROR(Begin(worker.get()));
     }
     return absl::OkStatus();
   }
@@ -259,21 +267,35 @@ class ParameterSteps : public Workload {
   std::vector<pid_t> processes() const override { return shards_->processes(); }
 
  private:
+  absl::Status Begin(BareWorker* worker) {
+    switch (kind_) {
+      case StepKind::kPushInPlace:
+        RETURN_IF_ERROR(worker->MapParameters(InPlaceOrder::kNone));
+        return worker->PullVersions();
+      case StepKind::kAllReduce:
+        if (options_.link == "shared_memory") {
+          RETURN_IF_ERROR(worker->MapParameters(InPlaceOrder::kByRound));
+        }
+        return worker->PullInRound(token_);
+      default:
+        return worker->Pull();
+    }
+  }
+
   // One round of all workers, each on a thread of its own: what ps task 0 says
   // of it is known here.
   absl::Status AllReduce() {
     const int64_t round = token_.round();
-    RETURN_IF_ERROR(ForEachWorker(
-        [round](BareWorker* worker) { return worker->PushInRound(round); }));
+    absl::Barrier all_pushed(static_cast<int>(workers_.size()));
     token_.set_round(round + 1);
     token_.clear_chosen();
-    for (const auto& worker : workers_) *token_.add_chosen() = worker->Chosen();
-    return ForEachWorker(
-        [this](BareWorker* worker) { return worker->Pull(token_); });
-  }
-
-  template <typename Do>
-  absl::Status ForEachWorker(const Do& act) {
+    for (const auto& worker : workers_) *token_.add_chosen() = worker->Next();
+    const auto act = [&](BareWorker* worker) {
+      const absl::Status pushed = worker->PushInRound(round);
+      all_pushed.Block();
+      RETURN_IF_ERROR(pushed);
+      return worker->PullInRound(token_);
+    };
     std::vector<absl::Status> ends(workers_.size());
     std::vector<std::thread> threads;
     for (size_t i = 1; i < workers_.size(); ++i) {
