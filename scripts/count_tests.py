@@ -3,8 +3,9 @@
 
   count_tests.py EVENTS_JSON [BAZEL_EXIT_CODE]
 
-Prints the slowest targets, each skip and each failure with its reason, and as
-the last line "N passed, M failed". A target that did not build, did not run
+Prints the slowest targets, each failure and the skips of each target with their
+reason, and as the last line "N passed, M failed", with ", K skipped" after it
+where there are any. A target that did not build, did not run
 or ended without a report counts as one failure, and so does an exit code of
 Bazel that no failed target explains (a BUILD file that does not load). Of a
 target that was run again (--flaky_test_attempts) the last attempt counts; what
@@ -125,10 +126,21 @@ def flaky_lines(target):
     return lines
 
 
+def skip_lines(skips):
+    """One line for the skips of a target with one reason, the most first."""
+    return ["SKIPPED %s: %s: %s" % (
+        label, cases[0] if len(cases) == 1 else "%d cases" % len(cases),
+        reason or "no reason given")
+            for (label, reason), cases in sorted(
+                skips.items(), key=lambda one: (-len(one[1]), one[0]))]
+
+
 def count(targets):
-    """Returns ({outcome: number}, lines about skips and failures)."""
+    """Returns ({outcome: number}, lines about failures and then skips)."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     lines = []
+    # {(label, reason): the names of cases}
+    skips = {}
     for target in targets:
         before = counts["failed"]
         lines += flaky_lines(target)
@@ -136,17 +148,26 @@ def count(targets):
             for report in target.reports(last=True):
                 for name, outcome, reason in read_cases(report):
                     counts[outcome] += 1
-                    if outcome != "passed":
-                        lines.append("%s %s %s: %s" % (
-                            outcome.upper(), target.label, name,
-                            last_lines(reason)))
+                    if outcome == "failed":
+                        lines.append("FAILED %s %s: %s" % (
+                            target.label, name, last_lines(reason)))
+                    elif outcome == "skipped":
+                        skips.setdefault((target.label, last_lines(reason)),
+                                         []).append(name)
         except (OSError, xml.etree.ElementTree.ParseError) as error:
             lines.append("FAILED %s: no report: %s" % (target.label, error))
         if target.status not in ("PASSED", "FLAKY") and \
                 counts["failed"] == before:
             counts["failed"] += 1
             lines.append("FAILED %s: %s" % (target.label, target.status))
-    return counts, lines
+    return counts, lines + skip_lines(skips)
+
+
+def last_line(counts):
+    line = "%d passed, %d failed" % (counts["passed"], counts["failed"])
+    if counts["skipped"]:
+        line += ", %d skipped" % counts["skipped"]
+    return line
 
 
 def main(argv):
@@ -161,8 +182,6 @@ def main(argv):
                                  " (cached)" if target.cached else ""))
     for line in lines:
         print(line)
-    if counts["skipped"]:
-        print("%d cases were skipped" % counts["skipped"])
     if not targets or not counts["passed"]:
         print("no test ran")
         counts["failed"] += 1
@@ -173,7 +192,7 @@ def main(argv):
     if flaky:
         print("%d targets passed only when run again: %s" % (
             len(flaky), " ".join(flaky)))
-    print("%d passed, %d failed" % (counts["passed"], counts["failed"]))
+    print(last_line(counts))
     return 1 if counts["failed"] else 0
 
 

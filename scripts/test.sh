@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds all, runs all tests, and ends with the line
-# "N passed, M failed" (test cases, not Bazel's targets). Exits with 0 only if
-# nothing failed.
+# Installs what is missing, builds all, runs all tests, lists those that were
+# skipped, with the reason, and ends with the line "N passed, M failed", or
+# "N passed, M failed, K skipped" (test cases, not Bazel's targets). Exits with 0
+# only if nothing failed.
 #
 #   scripts/test.sh [--soak] [--full] [--link grpc|shared_memory]
 #                   [--summary FILE] [BAZEL_TEST_ARGUMENT...]
 #
-# --soak runs the tests of recovery with the full counts of kills and the hostile
-# peer for its full time, and without a target only those, after 100,000 seeds of
-# the simulation. --full, by hand, runs the tests that are too long for every
+# --soak runs the tests of recovery with the full counts of kills, the hostile
+# peer for its full time, and all that has limits by the wall clock, and without a
+# target only those, after 100,000 seeds of the simulation. --full, by hand, runs the tests that are too long for every
 # change, and without a target only those: whole data sets in the files of others'
 # programs, from PyPI; real sshd, Slurm and images. --link makes workers use this
 # link to the ps tasks, and without a target tests //tests/integration:all .
@@ -61,9 +62,13 @@ if [ -n "$soak" ]; then
   if [ "$given" -eq 0 ]; then
     simulate=yes
     targets=(//tests/integration:broken_connection_test
+      //tests/integration:clock_jump_test
       //tests/integration:hostile_peer_test
       //tests/integration:recovery_signal_test
-      //tests/integration:recovery_start_test //tests/integration:recovery_test)
+      //tests/integration:recovery_start_test //tests/integration:recovery_test
+      //tests/integration:replication_speed_test
+      //tests/integration:replication_test
+      //tests/integration:shared_memory_test)
   fi
 fi
 # Tagged `full`, and `manual`: //... leaves them out.

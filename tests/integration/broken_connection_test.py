@@ -1,25 +1,20 @@
 """Connections between workers and ps tasks are cut in mid-push (T2).
 
-`ss -K` closes both ends of a connection at once, with whatever is on its way: a
-push may have been applied and its answer lost, or have come in half. Only the
-ports of this test's own ps tasks are named. Needs the right to close sockets of
-others (CAP_NET_ADMIN).
+All of them go through a proxy of the test's own, which ends both sides at once
+with whatever is on its way: a push may have been applied and its answer lost,
+or have come in half.
 """
 
 import re
-import socket
-import subprocess
 import time
-import unittest
 
+from tests.integration import cutting_proxy
 from tests.integration import harness
 from tests.integration import recovery
 
 CUTS = 200 if recovery.SOAK else 20
 # Between two of them: long enough for a new connection and some steps.
 PAUSE_S = (0.1, 0.2)
-# The job ends by its time. The cuts take half of it on an idle machine.
-JOB_S = 80 if recovery.SOAK else 9
 
 # Two million parameters, in several parts on each ps task, and little to
 # compute: most of a step is transfer.
@@ -38,69 +33,57 @@ input {
 }
 optimizer { name: "sgd" attr { name: "learning_rate" f: 0.0001 } }
 checkpoint { every_steps: 0 }
-stop { seconds: %d }
+stop { steps: %d }
 seed: 7
-""" % JOB_S
+""" % recovery.ENDLESS
 
 
-def cut(ports):
-    """Closes the connections to these ports; returns how many."""
-    where = " or ".join("dport = :%d" % port for port in ports)
-    closed = subprocess.run(
-        ["ss", "-K", "-tnH", "state", "established", "( %s )" % where],
-        check=False, capture_output=True, text=True)
-    return len(closed.stdout.splitlines())
+class CutJob(recovery.Job):
+    """Each ps listens beside its address in the cluster, behind a proxy."""
+
+    def __init__(self, test, ps, workers, flags):
+        super().__init__(test, ps, workers, flags, ())
+        self._test = test
+        self._behind = harness.free_ports(ps)
+        self.proxies = []
+        for index, port in enumerate(self._behind):
+            proxy = cutting_proxy.CuttingProxy(
+                int(self.address("ps", index).rsplit(":", 1)[1]), port)
+            test.addCleanup(proxy.close)
+            self.proxies.append(proxy)
+
+    def start_ps(self, index):
+        self.ps[index] = self._test.start_ps(
+            self.cluster, index, "--bind=127.0.0.1:%d" % self._behind[index])
+        return self.ps[index]
+
+    def cut(self):
+        return sum(proxy.cut() for proxy in self.proxies)
 
 
-def missing_right():
-    """Why connections cannot be cut here, or None."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)) as client:
-            peer, _ = server.accept()
-            with peer:
-                try:
-                    cut([port])
-                except FileNotFoundError:
-                    return "iproute2 is not installed"
-                peer.settimeout(0.5)
-                try:
-                    client.sendall(b"x")
-                    peer.recv(1)
-                except OSError:
-                    return None
-    return "no right to close sockets (ss -K)"
-
-
-REASON = missing_right()
-
-
-@unittest.skipIf(REASON is not None, REASON)
 class BrokenConnectionTest(recovery.TestCase):
 
     def test_every_step_is_applied_once(self):
         # Gradients go where they can be cut off.
-        job = self.start_job(ps=2, workers=2, flags=[
+        job = CutJob(self, ps=2, workers=2, flags=[
             "--link=grpc",
-            "--training=" + self.write("wide.textproto", TRAINING)])
-        ports = [int(job.address("ps", index).rsplit(":", 1)[1])
-                 for index in range(2)]
+            "--training=" + self.write("wide.textproto", TRAINING)]).start()
+        job.all_train()
         step, cuts, closed = job.step(), 0, 0
         while cuts < CUTS:
             self.pause(*PAUSE_S)
-            connections = cut(ports)
+            connections = job.cut()
             cuts += connections > 0
             closed += connections
             self.assertTrue(job.workers[0].running(), "ended after %d cuts" %
                             cuts)
-        start = time.monotonic()
-        job.training_again(start)
+        job.training_again(time.monotonic())
         trained = job.step() - step
-        for task in job.workers + job.ps:
-            self.assertEqual(task.wait(), 0, task.output)
-            # Nobody took it for a death.
+        checkpoint = job.drain()
+        # Nobody took it for a death.
+        for task in job.tasks():
             self.assertNotIn("restored", task.output)
-        self.check_applied_once(job)
+        self.check_applied_once(job, checkpoint)
         self.say("cuts=%d connections=%d steps_meanwhile=%d %s" % (
             cuts, closed, trained, " ".join(
                 "duplicates=%d" % self.account(ps)["duplicates"]
@@ -113,10 +96,8 @@ class BrokenConnectionTest(recovery.TestCase):
         return {name: int(value)
                 for name, value in re.findall(r"(\w+)=(\d+)\b", line)}
 
-    def check_applied_once(self, job):
-        counted = self.result(job.train_dir)["global_step"]
-        checkpoint = job.newest()
-        self.assertEqual(checkpoint.global_step, counted)
+    def check_applied_once(self, job, checkpoint):
+        counted = checkpoint.global_step
         self.assertEqual(sum(checkpoint.worker_steps.values()), counted)
         # Block by block the updates that were ever applied.
         for parameter, counts in checkpoint.updates().items():

@@ -93,6 +93,19 @@ class CountTestsTest(unittest.TestCase):
         self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 1 failed")
         self.assertEqual(done.returncode, 1)
 
+    def test_skips_are_counted_and_listed_by_reason(self):
+        self.attempt(1, "".join(
+            '<testcase name="%s" classname="S" result="skipped">'
+            '<skipped message="f.cc:7\n%s"/></testcase>' % case for case in (
+                ("B", "no card"), ("C", "no card"), ("D", "no root"))))
+        self.summary("PASSED")
+        done = self.count()
+        self.assertEqual(done.stdout.splitlines()[-3:], [
+            "SKIPPED %s: 2 cases: f.cc:7 no card" % LABEL,
+            "SKIPPED %s: S.D: f.cc:7 no root" % LABEL,
+            "1 passed, 0 failed, 3 skipped"])
+        self.assertEqual(done.returncode, 0)
+
     def test_a_target_that_did_not_run_is_a_failure(self):
         done = self.count("1")
         self.assertIn("FAILED %s: DID NOT BUILD OR RUN" % LABEL, done.stdout)

@@ -13,8 +13,9 @@
 
 Nothing here sleeps: a test waits for a line or an exit, with a deadline that
 is far above what a loaded machine needs. Only processes that a test started
-are ever killed. What they printed is shown if the test fails. Python 3
-standard library only.
+are ever killed. What they printed is shown if the test fails. Limits
+by the wall clock hold in a soak only (expect_within): another process can take
+a core away for seconds. Python 3 standard library only.
 """
 
 import ctypes
@@ -33,6 +34,8 @@ import time
 import unittest
 from xml.sax import saxutils
 
+# scripts/test.sh --soak: full counts, and limits by the wall clock.
+SOAK = bool(os.environ.get("MUSTER_SOAK"))
 # For a line or an exit; sanitizers and two busy cores included.
 DEADLINE_S = 60.0
 PR_SET_PDEATHSIG = 1
@@ -266,6 +269,14 @@ class TestCase(unittest.TestCase):
     def _failed(self):
         # Set by ResultWithXml, which is told of a failure before the clean-up.
         return getattr(self, "muster_failed", False)
+
+    def expect_within(self, what, seconds, limit_s):
+        """Prints how long it took; a soak holds it against the limit."""
+        sys.stderr.write("time: %s: %.2f s, limit %g s%s\n" % (
+            what, seconds, limit_s, "" if SOAK else " (asserted by --soak)"))
+        sys.stderr.flush()
+        if SOAK:
+            self.assertLess(seconds, limit_s, what)
 
     def path(self, name):
         return os.path.join(self.dir, name)

@@ -8,7 +8,7 @@ from tests.integration import harness
 
 HOSTILE = os.path.abspath("tests/integration/hostile_peer")
 MAX_GROWTH_MIB = 100
-MAX_PUSH_MS = 1000
+MAX_PUSH_S = 1.0
 
 
 class HostilePeerTest(harness.TestCase):
@@ -32,8 +32,10 @@ class HostilePeerTest(harness.TestCase):
         print("%s %d: growth_mib=%.0f %s" % (
             what, numbers[0], growth, " ".join(output.split("\n"))))
         self.assertLess(growth, MAX_GROWTH_MIB)
-        self.assertLess(
-            float(re.search(r"p99_ms=([\d.]+)", output).group(1)), MAX_PUSH_MS)
+        self.expect_within(
+            "99 % of the pushes meanwhile",
+            float(re.search(r"p99_ms=([\d.]+)", output).group(1)) / 1e3,
+            MAX_PUSH_S)
         return re.search("refused=(.*)", output).group(1)
 
     def test_a_message_of_256_mib_is_refused(self):
@@ -43,7 +45,7 @@ class HostilePeerTest(harness.TestCase):
         self.assertRegex(self.harm("gzip", 512), "^UNIMPLEMENTED: ")
 
     def test_2000_idle_connections_stop_nobody(self):
-        seconds = 60 if os.environ.get("MUSTER_SOAK") else 15
+        seconds = 60 if harness.SOAK else 15
         self.assertEqual(self.harm("idle", 2000, seconds), "OK")
 
     def test_tasks_that_nobody_lists_lock_no_worker_out(self):

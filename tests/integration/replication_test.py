@@ -144,8 +144,9 @@ class SyncTest(ReplicationTestCase):
         while job.step() < step + 50:
             job.workers[0].wait_for_line_after(r" step=", time.monotonic())
         for other in job.workers[:2]:
-            self.assertLess(other.longest_silence(r" step=\d", stopped),
-                            STANDS_STILL_S, other.name)
+            self.expect_within(other.name + " stands still",
+                               other.longest_silence(r" step=\d", stopped),
+                               STANDS_STILL_S)
             self.assertNotIn("waiting for", other.output)
         resumed = time.monotonic()
         slow.send(signal.SIGCONT)
@@ -191,14 +192,14 @@ class SyncTest(ReplicationTestCase):
         while job.step() < step + 50:
             chief.wait_for_line_after(r" step=", time.monotonic())
         silence = chief.longest_silence(r" step=\d", killed)
-        self.say("sync: a killed worker of two stopped the other for %.2f s "
-                 "(--worker_timeout=%gs)" % (silence, WORKER_TIMEOUT_S))
-        self.assertLess(silence, LONGEST_SILENCE_S)
+        self.expect_within("a killed worker of two stops the other "
+                           "(--worker_timeout=%gs)" % WORKER_TIMEOUT_S,
+                           silence, LONGEST_SILENCE_S)
         restarted = time.monotonic()
         job.start_worker(1)
         rejoined = job.training_again(restarted) - restarted
-        self.say("sync: it was back in the quorum after %.2f s" % rejoined)
-        self.assertLess(rejoined, recovery.limit("worker"))
+        self.expect_within("it is back in the quorum", rejoined,
+                           recovery.limit("worker"))
         checkpoint = job.drain()
         for parameter, counts in checkpoint.updates().items():
             self.assertEqual(set(counts), {checkpoint.global_step}, parameter)
@@ -212,9 +213,8 @@ class SyncTest(ReplicationTestCase):
             start = time.monotonic()
             kill(job)
             seconds = job.training_again(start) - start
-            self.say("sync: killed %s, all train again after %.2f s" %
-                     (role, seconds))
-            self.assertLess(seconds, recovery.limit(role))
+            self.expect_within("all train again after the %s's death" % role,
+                               seconds, recovery.limit(role))
         checkpoint = job.drain()
         for parameter, counts in checkpoint.updates().items():
             self.assertEqual(set(counts), {checkpoint.global_step}, parameter)

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import socket
-import time
 
 from tests.integration import harness
 
@@ -178,12 +177,6 @@ class TrainingTest(harness.TestCase):
         self.assertIn("final save: ", output)
         self.assertFalse([name for name in os.listdir(self.path("train"))
                           if name.startswith("ckpt-")])
-
-    def test_time_to_first_step_is_short(self):
-        start = time.monotonic()
-        self.cluster(1, 1, "train", "--set=stop.steps=1")
-        # A second on an idle machine; the rest is for a busy one.
-        self.assertLess(time.monotonic() - start, 20)
 
 
 if __name__ == "__main__":

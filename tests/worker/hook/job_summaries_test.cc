@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/cluster/task_id.h"
@@ -36,6 +36,25 @@ JobState StateAt(int64_t steps0, int64_t steps1, int64_t epoch = 1) {
   return state;
 }
 
+// Carries `meanwhile` out in a wait, which then is over: nothing depends on how
+// fast a thread is.
+class WaitingClock : public FakeClock {
+ public:
+  bool Await(absl::Mutex* mu, const absl::Condition& condition,
+             absl::Duration timeout) const override
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    waited = timeout;
+    mu->Unlock();
+    if (meanwhile) meanwhile();
+    mu->Lock();
+    return condition.Eval();
+  }
+
+  std::function<void()> meanwhile;
+  // The time limit of the newest wait.
+  mutable absl::Duration waited;
+};
+
 class JobSummariesTest : public ::testing::Test {
  protected:
   JobSummariesTest() {
@@ -55,7 +74,7 @@ class JobSummariesTest : public ::testing::Test {
     EXPECT_THAT(hook_->AfterStep(step), IsOk());
   }
 
-  FakeClock clock_;
+  WaitingClock clock_;
   std::vector<Done> asked_;
   WrittenSummaries written_;
   std::unique_ptr<JobSummaries> hook_;
@@ -135,11 +154,21 @@ TEST_F(JobSummariesTest, TheEndWaitsForTheCountsOfTheLastStep) {
   clock_.Advance(absl::Seconds(1));
   Step(100);
   ASSERT_EQ(asked_.size(), 2u);
-  std::thread answers([&] { asked_[1](StateAt(60, 40)); });
+  clock_.meanwhile = [&] { asked_[1](StateAt(60, 40)); };
   EXPECT_THAT(hook_->AtEnd(EndRecord()), IsOk());
-  answers.join();
   ASSERT_EQ(written_.points.size(), 1u);
   EXPECT_EQ(written_.points[0].step, 100);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "global_step_per_s"), 100);
+}
+
+TEST_F(JobSummariesTest, TheEndDoesNotWaitForEverForAPsThatIsGone) {
+  Enter(0);
+  asked_[0](StateAt(0, 0));
+  clock_.Advance(absl::Seconds(1));
+  Step(100);
+  EXPECT_THAT(hook_->AtEnd(EndRecord()), IsOk());
+  EXPECT_EQ(clock_.waited, absl::Seconds(1));
+  EXPECT_TRUE(written_.points.empty());
 }
 
 TEST_F(JobSummariesTest, AnAnswerMayComeAfterTheEnd) {

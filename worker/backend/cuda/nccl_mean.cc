@@ -5,7 +5,6 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "worker/backend/cuda/gpu_status.h"
 
@@ -21,12 +20,14 @@ bool AreOnDistinctCards(const std::vector<CudaDevice*>& devices) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<NcclMean>> NcclMean::Create(
-    std::vector<CudaDevice*> devices, absl::Duration patience) {
+    std::vector<CudaDevice*> devices, absl::Duration patience,
+    const Clock* clock) {
   const GpuFunctions& gpu = devices.front()->gpu();
   if (gpu.nccl.CommInitAll == nullptr || !AreOnDistinctCards(devices)) {
     return nullptr;
   }
-  auto mean = absl::WrapUnique(new NcclMean(std::move(devices), patience));
+  auto mean =
+      absl::WrapUnique(new NcclMean(std::move(devices), patience, clock));
   std::vector<int> ordinals;
   for (const CudaDevice* device : mean->devices_) {
     ordinals.push_back(device->ordinal());
@@ -50,7 +51,7 @@ std::vector<ncclComm_t> NcclMean::TakeAll() {
   const auto is_idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return calls_ == 0;
   };
-  SystemClock()->Await(&mu_, absl::Condition(&is_idle), patience_);
+  clock_->Await(&mu_, absl::Condition(&is_idle), patience_);
   return taken;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "worker/backend/cuda/cuda_device.h"
 #include "worker/backend/device_mean.h"
 
@@ -31,20 +32,23 @@ class NcclMean : public DeviceMean {
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
   // Null if two devices are parts of one card, which NCCL takes once only, or
-  // if NCCL is not installed. `devices` outlive this. Errors: Internal with
-  // what NCCL says.
+  // if NCCL is not installed. `devices` and `clock` outlive this. Errors:
+  // Internal with what NCCL says.
   static absl::StatusOr<std::unique_ptr<NcclMean>> Create(
-      std::vector<CudaDevice*> devices, absl::Duration patience = kPatience);
+      std::vector<CudaDevice*> devices, absl::Duration patience = kPatience,
+      const Clock* clock = SystemClock());
   ~NcclMean() override;
 
   absl::Status Average(int member, float* data, int64_t elements) override;
   void Abort() override;
 
  private:
-  NcclMean(std::vector<CudaDevice*> devices, absl::Duration patience)
+  NcclMean(std::vector<CudaDevice*> devices, absl::Duration patience,
+           const Clock* clock)
       : DeviceMean(static_cast<int>(devices.size())),
         devices_(std::move(devices)),
         patience_(patience),
+        clock_(clock),
         comms_(devices_.size()) {}
 
   const GpuFunctions& gpu() const { return devices_[0]->gpu(); }
@@ -56,6 +60,7 @@ class NcclMean : public DeviceMean {
 
   const std::vector<CudaDevice*> devices_;
   const absl::Duration patience_;
+  const Clock* const clock_;
 
   absl::Mutex mu_;
   // By member; null until it is made, and after Abort.

@@ -1,5 +1,6 @@
 #include "worker/backend/cuda/nccl_mean.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -154,26 +156,47 @@ TEST_F(NcclMeanTest, AMemberThatFailsEndsItForAll) {
                        HasSubstr("another device has failed before")));
 }
 
+// Waits for what it is asked to, and never gives up.
+class PatientClock : public MonotonicClock {
+ public:
+  bool Await(absl::Mutex* mu, const absl::Condition& condition,
+             absl::Duration) const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    if (!waits.HasBeenNotified()) waits.Notify();
+    mu->Await(condition);
+    return true;
+  }
+
+  // A wait has begun.
+  mutable absl::Notification waits;
+};
+
 // NCCL would free what the call uses.
 TEST_F(NcclMeanTest, AnAbortWaitsForTheCallOfAnotherMember) {
   CudaDevice* const first = Open(0);
-  const auto mean = NcclMean::Create({first, Open(1)});
+  const PatientClock clock;
+  const auto mean =
+      NcclMean::Create({first, Open(1)}, NcclMean::kPatience, &clock);
   ASSERT_THAT(mean, IsOk());
   std::vector<float> values = {1, 2, 3};
   float* const memory = Allocate(first, &values);
   absl::Notification begun;
-  absl::Notification aborted;
-  bool aborted_within = true;
+  std::atomic<bool> is_within = false;
+  std::atomic<bool> aborted_within = false;
+  std::atomic<int> aborts = 0;
   functions_.nccl.AllReduce = [&](auto...) {
+    is_within = true;
     begun.Notify();
-    // Long enough for an abort that does not wait.
-    aborted_within =
-        aborted.WaitForNotificationWithTimeout(absl::Milliseconds(50));
+    // An abort waits, or has been.
+    while (!clock.waits.HasBeenNotified() && aborts == 0) {
+      std::this_thread::yield();
+    }
+    is_within = false;
     return ncclSuccess;
   };
   functions_.nccl.CommAbort =
       [&, abort = functions_.nccl.CommAbort](ncclComm_t comm) {
-        if (!aborted.HasBeenNotified()) aborted.Notify();
+        if (is_within) aborted_within = true;
+        ++aborts;
         return abort(comm);
       };
   std::thread other(
@@ -182,7 +205,7 @@ TEST_F(NcclMeanTest, AnAbortWaitsForTheCallOfAnotherMember) {
   (*mean)->Abort();
   other.join();
   EXPECT_FALSE(aborted_within);
-  EXPECT_TRUE(aborted.HasBeenNotified());
+  EXPECT_EQ(aborts, 2);
 }
 
 // As one does that waits for another member to connect.
