@@ -9,6 +9,8 @@
 namespace muster {
 namespace {
 
+constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
+
 // The same parameters: an epoch is told apart by its number and the ps
 // incarnations in it.
 bool SameFences(const ClientModel& a, const ClientModel& b) {
@@ -26,6 +28,7 @@ ShardGroup::ShardGroup(Options options,
     : options_(std::move(options)),
       model_(std::make_shared<ClientModel>()),
       next_transfer_(options_.transfer.seed),
+      self_(std::make_shared<ShardGroup*>(this)),
       own_timers_(options_.timers == nullptr ? std::make_unique<TimerQueue>()
                                              : nullptr),
       timers_(options_.timers == nullptr ? own_timers_.get() : options_.timers),
@@ -137,9 +140,32 @@ std::shared_ptr<Transfer> ShardGroup::Start(
           transfers_.erase(id);
         });
     transfers_.emplace(id, transfer);
+    if (!looks_later_) LookLater();
   }
   transfer->Start();
   return transfer;
+}
+
+void ShardGroup::LookLater() {
+  looks_later_ = true;
+  timers_->RunAt(options_.clock->Now() + kLookEvery,
+                 [weak = std::weak_ptr<ShardGroup*>(self_)] {
+                   const std::shared_ptr<ShardGroup*> self = weak.lock();
+                   if (self != nullptr) (*self)->LookForSilence();
+                 });
+}
+
+void ShardGroup::LookForSilence() {
+  std::vector<std::shared_ptr<Transfer>> transfers;
+  {
+    absl::MutexLock lock(&mu_);
+    looks_later_ = false;
+    for (const auto& [id, transfer] : transfers_) transfers.push_back(transfer);
+    if (!transfers.empty()) LookLater();
+  }
+  for (const std::shared_ptr<Transfer>& transfer : transfers) {
+    transfer->SaySilence();
+  }
 }
 
 absl::Status ShardGroup::Run(

@@ -103,6 +103,9 @@ class ShardGroup {
   // Cuts tensors as options_ and the links want it. Errors: InvalidArgument.
   absl::StatusOr<TransferPlan> Plan(absl::Span<const TensorDef> tensors,
                                     const Placement& placement) const;
+  // Twice a second while there are transfers: says which shards are silent.
+  void LookLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LookForSilence();
   bool HasNoTransfers() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return transfers_.empty();
   }
@@ -117,6 +120,10 @@ class ShardGroup {
   uint64_t next_transfer_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<uint64_t, std::shared_ptr<Transfer>> transfers_
       ABSL_GUARDED_BY(mu_);
+  bool looks_later_ ABSL_GUARDED_BY(mu_) = false;
+  // Its end is seen by a timer that others run; the group's own are over before
+  // anything else of it is.
+  const std::shared_ptr<ShardGroup*> self_;
 
   // Own synchronisation. Links go first at destruction: they wait for the
   // callbacks, which use the timers.

@@ -38,6 +38,14 @@ void Transfer::Answer(const TransferWindow::Send& send,
   Proceed();
 }
 
+void Transfer::SaySilence() {
+  {
+    absl::MutexLock lock(&mu_);
+    Perform(window_.SaySilence(environment_.clock->Now()));
+  }
+  SayLines();
+}
+
 void Transfer::Cancel(const absl::Status& status) {
   {
     absl::MutexLock lock(&mu_);

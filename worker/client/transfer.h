@@ -55,6 +55,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // it returns.
   void OpenParts(absl::Span<const PartId> parts);
   void Answer(const TransferWindow::Send& send, const absl::Status& status);
+  // See TransferWindow::SaySilence.
+  void SaySilence();
   // Ends the transfer, unless it has ended. When it returns, no send is under
   // way and none will come. REQUIRES: not called from the send function.
   void Cancel(const absl::Status& status);

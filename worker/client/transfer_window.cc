@@ -80,11 +80,13 @@ TransferWindow::Actions TransferWindow::OnAnswer(int shard_index,
   if (part.state != PartState::kInFlight || part.attempt != attempt) return {};
   --shard.in_flight;
   shard.in_flight_bytes -= part.bytes;
+  shard.heard_at = now;
+  const bool was_silent = shard.silence.Stop();
   if (status.ok()) {
     part.state = PartState::kDone;
     ++shard.done;
     shard.backoff.Reset();
-    if (shard.waiting.Stop()) {
+    if (shard.waiting.Stop() || was_silent) {
       lines_.push_back(absl::StrCat("no longer waiting for ", shard.name));
     }
     return Continue(now);
@@ -129,6 +131,21 @@ void TransferWindow::SayWait(Shard* shard, absl::string_view failure,
 TransferWindow::Actions TransferWindow::OnTimer(absl::Time now) {
   if (now >= next_timer_) next_timer_ = absl::InfiniteFuture();
   return Continue(now);
+}
+
+TransferWindow::Actions TransferWindow::SaySilence(absl::Time now) {
+  Actions actions;
+  if (ended_) return actions;
+  for (Shard& shard : shards_) {
+    if (shard.in_flight == 0 || now - shard.heard_at < kSilence) continue;
+    const std::string what = absl::StrCat(
+        shard.name, " to answer ", shard.in_flight,
+        shard.in_flight == 1 ? " message" : " messages", " of this transfer");
+    shard.silence.WaitFor(what, shard.heard_at);
+    std::string line = shard.silence.WaitFor(what, now);
+    if (!line.empty()) actions.lines.push_back(std::move(line));
+  }
+  return actions;
 }
 
 TransferWindow::Actions TransferWindow::Cancel(const absl::Status& status) {
@@ -192,6 +209,7 @@ void TransferWindow::FillWindow(Shard* shard, int index, absl::Time now,
     }
     part.state = PartState::kInFlight;
     ++part.attempt;
+    if (shard->in_flight == 0) shard->heard_at = now;
     ++shard->in_flight;
     shard->in_flight_bytes += part.bytes;
     // The part waits behind those that share its connection.

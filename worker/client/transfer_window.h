@@ -45,6 +45,8 @@ struct TransferOptions {
 class TransferWindow {
  public:
   static constexpr int kPatience = 12;
+  // A shard with parts on their way that answers none for so long is named.
+  static constexpr absl::Duration kSilence = absl::Seconds(2);
 
   struct Send {
     int shard;
@@ -83,6 +85,9 @@ class TransferWindow {
   Actions OnAnswer(int shard, int part, int attempt, const absl::Status& status,
                    absl::Time now);
   Actions OnTimer(absl::Time now);
+  // Says who has not answered for kSilence, or is silent still; to be asked
+  // each second or so.
+  Actions SaySilence(absl::Time now);
 
   // Ends the transfer with this error, unless it has ended.
   Actions Cancel(const absl::Status& status);
@@ -117,6 +122,10 @@ class TransferWindow {
     size_t first_undone = 0;
     // For the shard, from its first failure since the last success on.
     WaitReporter waiting;
+    // The last answer, or the first part on its way since there was none.
+    absl::Time heard_at;
+    // For an answer, while no part has failed.
+    WaitReporter silence;
   };
 
   // Everything that may be done now.

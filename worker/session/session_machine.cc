@@ -22,6 +22,9 @@ constexpr absl::Duration kAskAgain = absl::Seconds(1);
 // How often a chief that has finished looks whether the job is DONE.
 constexpr absl::Duration kEndPoll = absl::Milliseconds(250);
 constexpr int kSaveReportAttempts = 5;
+// A question for a step that is not answered for so long, beyond what it may
+// wait at ps task 0, is talked of: the network may have swallowed it.
+constexpr absl::Duration kSilence = absl::Seconds(2);
 // The longest text of a peer's version in a message.
 constexpr size_t kMaxVersionChars = 40;
 
@@ -109,7 +112,8 @@ absl::Time SessionMachine::next_wakeup() const {
   for (const absl::Time due :
        {retry_at_, steps_.ask_again_at(), end_.drain_until(), greet_at_,
         save_report_at_, waiting_.next_due(),
-        waiting_.since() + options_.max_wait, end_waiting_.next_due()}) {
+        waiting_.since() + options_.max_wait, end_waiting_.next_due(),
+        answer_due_, answer_waiting_.next_due()}) {
     if (due > now_) next = std::min(next, due);
   }
   return next;
@@ -223,7 +227,12 @@ void SessionMachine::On(const CommitEvent& event) {
 
 void SessionMachine::On(const StepEvent& event) {
   busy_ = false;
-  if (!event.reply.ok()) return ReconnectOrYield(event.reply.status());
+  answer_due_ = absl::InfiniteFuture();
+  if (!event.reply.ok()) {
+    answer_waiting_.Stop();
+    return ReconnectOrYield(event.reply.status());
+  }
+  StopWaiting(&answer_waiting_);
   failures_ = 0;
   switch (steps_.OnAnswer(*event.reply, now_)) {
     case StepMachine::Answer::kGranted:
@@ -297,6 +306,8 @@ void SessionMachine::On(const StopEvent& event) { end_.OnStop(event); }
 // ---- What the state asks for --------------------------------------------
 
 void SessionMachine::Advance() {
+  if (now_ >= answer_due_) WaitForAnswer();
+  if (exited_) return;
   if (end_.is_leaving()) return AdvanceLeaving();
   if (end_.is_signalled() && !busy_) return AdvanceSignalled();
   if (!end_.too_few().empty()) return AdvanceTooFew();
@@ -504,8 +515,19 @@ bool SessionMachine::GreetAgain() {
 void SessionMachine::ReportStep(absl::string_view stop_reason) {
   busy_ = true;
   const bool may_wait = !end_.is_signalled() && state_.phase() == RUNNING;
-  actions_.push_back(
-      steps_.Ask(state_.state_version(), stop_reason, may_wait, now_));
+  SendStep question =
+      steps_.Ask(state_.state_version(), stop_reason, may_wait, now_);
+  answer_due_ = now_ + question.max_wait + kSilence;
+  actions_.push_back(std::move(question));
+}
+
+void SessionMachine::WaitForAnswer() {
+  const std::string what = absl::StrCat(PsName(0, options_.ps_addresses[0]),
+                                        " to answer the question for a step");
+  if (answer_waiting_.since() == absl::InfiniteFuture()) {
+    answer_waiting_.WaitFor(what, steps_.asked_at());
+  }
+  WaitFor(&answer_waiting_, what);
 }
 
 // The epoch of the report is lost, and the chief, which would have to restore

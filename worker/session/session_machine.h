@@ -105,6 +105,7 @@ class SessionMachine {
   bool InEpoch() const;
   void AdvanceRunning();
   bool GreetAgain();
+  void WaitForAnswer();
   void ReportStep(absl::string_view stop_reason);
   bool NobodyWantsReport() const;
   void AskToSave();
@@ -186,6 +187,10 @@ class SessionMachine {
   WaitReporter step_waiting_;
   // For the chief's last save.
   WaitReporter end_waiting_;
+  // For the answer to the question for a step, which should be there by then;
+  // InfiniteFuture while there is no such question.
+  WaitReporter answer_waiting_;
+  absl::Time answer_due_ = absl::InfiniteFuture();
 };
 
 }  // namespace muster

@@ -1,6 +1,9 @@
 #include "worker/client/shard_group.h"
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,13 +14,38 @@
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_parameter_link.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// Runs what is due when the test says so.
+class HandTimers : public Timers {
+ public:
+  void RunAt(absl::Time time, std::function<void()> function) override {
+    functions_.emplace_back(time, std::move(function));
+  }
+  void RunUntil(absl::Time now) {
+    auto functions = std::exchange(functions_, {});
+    for (auto& [time, function] : functions) {
+      if (time <= now) {
+        function();
+      } else {
+        functions_.emplace_back(time, std::move(function));
+      }
+    }
+  }
+  size_t size() const { return functions_.size(); }
+
+ private:
+  std::vector<std::pair<absl::Time, std::function<void()>>> functions_;
+};
 
 class ShardGroupTest : public testing::Test {
  protected:
@@ -94,6 +122,38 @@ TEST_F(ShardGroupTest, ClosingEndsATransferThatWaits) {
       [&](const absl::Status& end, int64_t) { outcome = end; });
   group_.reset();
   EXPECT_THAT(outcome, StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST(ShardGroupSilenceTest, LooksWhileThereAreTransfers) {
+  FakeClock clock;
+  HandTimers timers;
+  ReportedLines lines;
+  ShardGroup::Options options;
+  options.clock = &clock;
+  options.timers = &timers;
+  options.ps_names = {"/job:ps/task:0"};
+  options.reporter = lines.reporter();
+  FakeShard shard(FakeShard::Faults{});
+  std::vector<std::unique_ptr<ParameterLink>> links;
+  links.push_back(std::make_unique<FakeParameterLink>(&shard));
+  ShardGroup group(options, std::move(links));
+  std::optional<TransferWindow::Send> sent;
+  const auto transfer = group.Start(
+      {{1}}, ShardGroup::PartsAre::kOpen,
+      [&](Transfer*, const TransferWindow::Send& send) { sent = send; },
+      [](const absl::Status&, int64_t) {});
+  for (int second = 1; second <= 3; ++second) {
+    clock.Advance(absl::Seconds(1));
+    timers.RunUntil(clock.Now());
+  }
+  EXPECT_THAT(lines.lines(),
+              ElementsAre(HasSubstr("waiting for /job:ps/task:0")));
+  EXPECT_EQ(timers.size(), 1);
+  ASSERT_TRUE(sent.has_value());
+  transfer->Answer(*sent, absl::OkStatus());
+  clock.Advance(absl::Seconds(1));
+  timers.RunUntil(clock.Now());
+  EXPECT_EQ(timers.size(), 0);
 }
 
 }  // namespace

@@ -385,6 +385,41 @@ class RandomNetwork {
   bool done_ = false;
 };
 
+TEST(TransferWindowTest, NamesAShardThatDoesNotAnswer) {
+  TransferWindow machine = MakeMachine({{1, 1}, {1}});
+  machine.Start(kStart);
+  machine.OnAnswer(1, 0, 1, absl::OkStatus(), kStart);
+  const auto lines_at = [&machine](int seconds) {
+    return machine.SaySilence(kStart + absl::Seconds(seconds)).lines;
+  };
+  EXPECT_THAT(lines_at(1), IsEmpty());
+  EXPECT_THAT(lines_at(2),
+              ElementsAre("waiting for /job:ps/task:0 to answer 2 messages of "
+                          "this transfer; 2 s so far"));
+  for (int second = 3; second < 12; ++second) {
+    EXPECT_THAT(lines_at(second), IsEmpty()) << second;
+  }
+  EXPECT_EQ(lines_at(12).size(), 1);
+  EXPECT_THAT(
+      machine.OnAnswer(0, 0, 1, absl::OkStatus(), kStart + absl::Seconds(13))
+          .lines,
+      ElementsAre("no longer waiting for /job:ps/task:0"));
+  // It was heard.
+  EXPECT_THAT(lines_at(14), IsEmpty());
+  EXPECT_THAT(lines_at(15), ElementsAre(HasSubstr("to answer 1 message of")));
+}
+
+TEST(TransferWindowTest, AShardWithNothingToAnswerIsNotSilent) {
+  TransferWindow machine = MakeMachine({{1}});
+  machine.CloseParts();
+  machine.Start(kStart);
+  const absl::Time later = kStart + absl::Seconds(30);
+  EXPECT_THAT(machine.SaySilence(later).lines, IsEmpty());
+  machine.OpenParts({{0, 0}}, later);
+  EXPECT_THAT(machine.SaySilence(later + absl::Seconds(1)).lines, IsEmpty());
+  EXPECT_EQ(machine.SaySilence(later + absl::Seconds(2)).lines.size(), 1);
+}
+
 TEST(TransferWindowTest, BringsEveryPartOverAFaultyNetwork) {
   for (uint32_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

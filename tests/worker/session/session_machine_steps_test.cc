@@ -190,6 +190,36 @@ TEST_F(SessionMachineStepsTest, AChiefOfTooFewSavesAndEndsTheJob) {
   EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
 }
 
+TEST_F(SessionMachineStepsTest, NamesThePsThatDoesNotAnswer) {
+  step_wait_ = absl::ZeroDuration();
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_LE(machine_->next_wakeup(), now_ + absl::Seconds(2));
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(Get<Say>(), nullptr);
+  Pass(absl::Seconds(1));
+  ASSERT_NE(Get<Say>(), nullptr);
+  EXPECT_THAT(Get<Say>()->text,
+              HasSubstr("at host0:2222 to answer the question for a step; 2 s"));
+  Pass(absl::Seconds(9));
+  EXPECT_EQ(Get<Say>(), nullptr);
+  Answer(Reply(true, 1), absl::Seconds(1));
+  ASSERT_NE(Get<Say>(), nullptr);
+  EXPECT_EQ(Get<Say>()->text, "no longer waiting");
+  EXPECT_NE(Get<TrainStep>(), nullptr);
+}
+
+TEST_F(SessionMachineStepsTest, AQuestionThatMayWaitIsNotLateMeanwhile) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  Pass(absl::Seconds(2));
+  EXPECT_EQ(Get<Say>(), nullptr);
+  Pass(kStepWait);
+  ASSERT_NE(Get<Say>(), nullptr);
+  EXPECT_THAT(Get<Say>()->text, HasSubstr("to answer the question for a step"));
+}
+
 TEST_F(SessionMachineStepsTest, WhoseChiefHasEndedForTooFewEndsRetryableToo) {
   RunToFirstStep(/*chief=*/false);
   JobState state = State(STOPPING, 1, {7});

@@ -1,0 +1,163 @@
+"""Networks that fail under a training, each host behind a switch in user space.
+
+    host 0: /job:ps/task:0    host 1: /job:ps/task:1
+    host 2: /job:worker/task:0 (chief)    host 3: /job:worker/task:1
+
+In CI one worker is cut off for some seconds, once both ways and once so that it
+is heard and hears nothing. MUSTER_SOAK=1 cuts each host in each mode of
+replication for 20 s, and trains over delay, loss, damage, doubles and packets
+out of order. Each time every step is in the parameters once.
+
+A training ends by its number of steps: whether they were counted right does not
+depend on the machine's speed. Needs root.
+"""
+
+import json
+import time
+import unittest
+
+from tests.integration import harness
+from tests.integration import network_switch
+from tests.integration import recovery
+
+PORT = 2222
+SECONDS = 20 if recovery.SOAK else 3
+# The first line about a peer that is silent, from the cut on.
+FIRST_LINE_S = 3.0
+BACK_S = 5.0
+# The hosts by their tasks.
+PS_0, PS_1, CHIEF, WORKER_1 = range(4)
+MODES = {
+    "async": "",
+    "sync": "replication { sync {} }",
+    "bounded": "replication { bounded_staleness { bound: 3 } }",
+}
+FAULTS = [
+    network_switch.Faults(delay_s=0.05),
+    network_switch.Faults(loss=0.05),
+    network_switch.Faults(damaged=0.001),
+    network_switch.Faults(doubled=0.05, overtaken=0.05),
+]
+TRAINING = harness.softmax_regression(
+    recovery.ENDLESS, test_examples=100,
+    more="checkpoint { every_steps: 100000 }\n%s")
+
+
+@unittest.skipIf(network_switch.REASON is not None, network_switch.REASON)
+class NetworkCutTest(recovery.TestCase):
+
+    def start_hosts(self, mode):
+        self.mode = mode
+        self.switch = network_switch.of_test(self, 4, self.seed)
+        tasks = ["%s:%d" % (address, PORT)
+                 for address in self.switch.addresses]
+        cluster = self.write("cluster.json", json.dumps(
+            {"ps": tasks[:2], "worker": tasks[2:]}))
+        common = ["--cluster=" + cluster, "--allow_insecure_network"]
+        self.tasks = [
+            self.start_on(host, "ps %d" % host, harness.ps_server(), *common,
+                          "--task_index=%d" % host, "--worker_timeout=60s")
+            for host in (PS_0, PS_1)]
+        training = self.write("training.textproto", TRAINING % MODES[mode])
+        self.tasks += [
+            self.start_on(CHIEF + index, "worker %d" % index, harness.worker(),
+                          *common, "--task_index=%d" % index,
+                          "--max_wait=120s", "--training=" + training, "--compute_threads=1",
+                          "--train_dir=" + self.path("train%d" % index),
+                          "--progress_every=0.05")
+            for index in range(2)]
+        self.workers = self.tasks[CHIEF:]
+        self.training_again()
+
+    def start_on(self, host, name, *command):
+        return self.start(name, self.switch.on(host, command))
+
+    def training_again(self):
+        since = time.monotonic()
+        return max(worker.wait_for_line_after(r" step=\d", since)
+                   for worker in self.workers)
+
+    def step(self):
+        """The newest global step that a worker has printed."""
+        return max(int((harness.re.findall(r" step=(\d+)", worker.output) or
+                        [0])[-1]) for worker in self.workers)
+
+    def check_cut(self, host, direction, seconds):
+        """Cuts a host off, heals, and returns (first line, back) in seconds."""
+        since = time.monotonic()
+        self.switch.cut(host, direction)
+        others = [self.tasks[host]] if host >= CHIEF else self.workers
+        first = max(task.wait_for_line_after("waiting for", since)
+                    for task in others) - since
+        time.sleep(max(0, since + seconds - time.monotonic()))
+        self.switch.heal(host)
+        healed = time.monotonic()
+        back = self.training_again() - healed
+        self.say("cut=%s direction=%s seconds=%g first_line=%.2f back=%.2f" % (
+            self.tasks[host].name, direction, seconds, first, back))
+        return first, back
+
+    def end_counted(self):
+        """Ends the training; every step that was counted was applied once."""
+        self.workers[0].send(harness.signal.SIGTERM)
+        self.assertEqual(self.workers[0].wait(), 128 + harness.signal.SIGTERM)
+        for task in self.tasks[:CHIEF] + self.workers[1:]:
+            self.assertEqual(task.wait(), 0, task.output)
+        for task in self.tasks:
+            self.assertNotIn("restored", task.output)
+        checkpoint = recovery.Checkpoint(self.newest("train0"))
+        self.check_applied(checkpoint)
+        self.say("steps=%d packets=%s" % (checkpoint.global_step,
+                                          dict(self.switch.packets)))
+
+    def newest(self, train_dir):
+        folder = self.path(train_dir)
+        return max(entry.path for entry in harness.os.scandir(folder)
+                   if entry.name.startswith("ckpt-"))
+
+    def check_applied(self, checkpoint):
+        counted = checkpoint.global_step
+        self.assertGreater(counted, 0)
+        # In sync an update is of both workers' steps.
+        if self.mode != "sync":
+            self.assertEqual(sum(checkpoint.worker_steps.values()), counted)
+        for parameter, counts in checkpoint.updates().items():
+            self.assertEqual(counts, [counted] * len(counts), parameter)
+
+    def test_a_worker_that_is_cut_off_says_so_and_comes_back(self):
+        self.start_hosts("async")
+        for direction in ("both", "to"):
+            first, back = self.check_cut(WORKER_1, direction, SECONDS)
+            if recovery.SOAK:
+                self.assertLess(first, FIRST_LINE_S)
+                self.assertLess(back, BACK_S)
+        self.end_counted()
+
+    @unittest.skipUnless(recovery.SOAK, "MUSTER_SOAK=1 cuts every host")
+    def test_every_host_is_cut_off_in_every_mode(self):
+        for mode in MODES:
+            self.start_hosts(mode)
+            for host in range(len(self.tasks)):
+                for direction in ("both", "to", "from"):
+                    first, back = self.check_cut(host, direction, SECONDS)
+                    self.assertLess(first, FIRST_LINE_S)
+                    self.assertLess(back, BACK_S)
+            self.end_counted()
+
+    @unittest.skipUnless(recovery.SOAK, "MUSTER_SOAK=1 trains over each fault")
+    def test_bad_lines_lose_nothing(self):
+        for mode in MODES:
+            for faults in FAULTS:
+                self.start_hosts(mode)
+                start, step = time.monotonic(), self.step()
+                self.switch.faults = faults
+                time.sleep(SECONDS)
+                rate = (self.step() - step) / (time.monotonic() - start)
+                self.say("mode=%s steps_per_s=%.1f %s" % (mode, rate, faults))
+                self.training_again()
+                self.switch.faults = network_switch.Faults()
+                self.end_counted()
+
+
+if __name__ == "__main__":
+    harness.main()
