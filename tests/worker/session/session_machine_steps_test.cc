@@ -200,8 +200,9 @@ TEST_F(SessionMachineStepsTest, NamesThePsThatDoesNotAnswer) {
   EXPECT_EQ(Get<Say>(), nullptr);
   Pass(absl::Seconds(1));
   ASSERT_NE(Get<Say>(), nullptr);
-  EXPECT_THAT(Get<Say>()->text,
-              HasSubstr("at host0:2222 to answer the question for a step; 2 s"));
+  EXPECT_THAT(
+      Get<Say>()->text,
+      HasSubstr("at host0:2222 to answer the question for a step; 2 s"));
   Pass(absl::Seconds(9));
   EXPECT_EQ(Get<Say>(), nullptr);
   Answer(Reply(true, 1), absl::Seconds(1));
