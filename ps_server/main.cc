@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/logging.h"
+#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_resolver.h"
 #include "common/cluster/cluster_spec.h"
@@ -29,6 +30,7 @@
 #include "common/rpc/incarnation.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/protocol.h"
+#include "common/tls/task_keys.h"
 #include "ps_server/ps_task.h"
 #include "spdlog/spdlog.h"
 
@@ -46,6 +48,10 @@ ABSL_FLAG(std::string, bind, "",
 ABSL_FLAG(bool, allow_insecure_network, false,
           "Listen where other machines can connect, without encryption or "
           "authentication.");
+ABSL_FLAG(std::string, certs_dir, "",
+          "Folder with ca.pem, ps-INDEX.pem and ps-INDEX.key, of `muster "
+          "certs`: mutual TLS with every peer. Renewed ones are taken as they "
+          "come.");
 ABSL_FLAG(std::string, link, "auto",
           "Shared memory for workers of this machine: auto offers it, "
           "shared_memory ends with an error if it cannot, grpc does not.");
@@ -97,7 +103,7 @@ CommandLineOptions DescribeCommandLine() {
   options.groups = {
       {"Cluster",
        {"cluster", "ps_hosts", "worker_hosts", "job_name", "task_index"}},
-      {"Network", {"bind", "allow_insecure_network", "link"}},
+      {"Network", {"bind", "certs_dir", "allow_insecure_network", "link"}},
       {"Resources",
        {"push_budget_mb", "apply_threads", "max_namespaces",
         "max_namespace_bytes"}},
@@ -194,6 +200,10 @@ int Run(const ResolvedCluster& cluster) {
   absl::StatusOr<PsTaskOptions> options = TaskOptions(cluster, *apply_threads);
   if (!options.ok()) return Fail(options.status());
   options->clock = &clock;
+  const auto keys = KeysOfTask(absl::GetFlag(FLAGS_certs_dir), cluster.task,
+                               Reporter(&LogLine), &clock);
+  if (!keys.ok()) return Fail(keys.status());
+  options->credentials = CredentialsOf(keys->get());
   absl::StatusOr<std::unique_ptr<PsTask>> task =
       PsTask::Start(*std::move(options), &latch);
   if (absl::IsCancelled(task.status())) return latch.Wait().exit_code;

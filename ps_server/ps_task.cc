@@ -8,6 +8,7 @@
 #include "common/base/logging.h"
 #include "common/base/reporter.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/task_id.h"
 #include "common/config/namespace_name.h"
 #include "common/process/exit_code.h"
 #include "common/rpc/channel_settings.h"
@@ -79,9 +80,10 @@ Reporter ReporterOfShard(int32_t task_index) {
 absl::StatusOr<std::unique_ptr<PsTask>> PsTask::Start(PsTaskOptions options,
                                                       StopLatch* latch) {
   const std::string own = AddressOfPs(options.cluster, options.task_index);
-  ASSIGN_OR_RETURN(
-      const std::string address,
-      ChooseListenAddress(own, options.bind, options.allow_insecure_network));
+  ASSIGN_OR_RETURN(const std::string address,
+                   ChooseListenAddress(own, options.bind,
+                                       options.allow_insecure_network ||
+                                           options.credentials.proves_callers));
   // A service must be registered before gRPC can offer its health.
   grpc::EnableDefaultHealthCheckService(true);
   auto task = std::unique_ptr<PsTask>(new PsTask(std::move(options), latch));
@@ -189,7 +191,7 @@ absl::Status PsTask::Listen(const std::string& address) {
   if (options_.task_index != 0) {
     JobWatcher::Options watch;
     watch.address = AddressOfPs(options_.cluster, 0);
-    watch.credentials = options_.credentials.channel;
+    watch.credentials = options_.credentials.channel_to(kPsJob, 0);
     watch.sender = SelfIn("");
     watch.max_wait = options_.max_wait;
     watch.keep_serving = options_.keep_serving;
@@ -330,7 +332,7 @@ bool PsTask::AwaitSaves() {
         coordination_ != nullptr
             ? server_->InProcessChannel(grpc::ChannelArguments())
             : OpenChannel(AddressOfPs(options_.cluster, 0),
-                          options_.credentials.channel);
+                          options_.credentials.channel_to(kPsJob, 0));
     askers_.push_back(
         std::make_unique<SaveAsker>(ps_0, SelfIn(space), options_.clock));
     askers_.back()->Begin(kSavePatience);

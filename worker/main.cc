@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/logging.h"
+#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/cluster/cluster_resolver.h"
@@ -33,6 +35,7 @@
 #include "common/rpc/link_choice.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/server/listen_address.h"
+#include "common/tls/task_keys.h"
 #include "grpc/support/log.h"
 #include "spdlog/spdlog.h"
 #include "worker/checkpoint/initial_weights.h"
@@ -129,6 +132,11 @@ ABSL_FLAG(bool, placement_dry_run, false,
           "Now musterctl placement; goes with the next release.");
 ABSL_FLAG(bool, allow_insecure_network, false,
           "Talk to other machines without encryption or authentication.");
+ABSL_FLAG(
+    std::string, certs_dir, "",
+    "Folder with ca.pem, JOB-INDEX.pem and JOB-INDEX.key of this task, of "
+    "`muster certs`: mutual TLS with every peer. Renewed ones are taken "
+    "as they come.");
 ABSL_FLAG(std::string, bind, "",
           "Serve health (in all-reduce also parameters) on this host:port "
           "instead of the own address in the cluster.");
@@ -192,7 +200,7 @@ CommandLineOptions DescribeCommandLine() {
       {"GPU",
        {"gpu_memory_fraction", "gpu_memory_limit_mb", "gpu_virtual_devices",
         "gpu_library_path"}},
-      {"Network", {"bind", "allow_insecure_network", "link"}},
+      {"Network", {"bind", "certs_dir", "allow_insecure_network", "link"}},
       {"Waiting", {"max_wait", "worker_timeout"}},
       {"Printing",
        {"list", "list_devices", "placement_dry_run", "progress_every",
@@ -231,10 +239,11 @@ int Fail(const absl::Status& status) {
 }
 
 // The own address, or --bind; "" to serve nothing. Everything that this process
-// connects to or listens on is on this machine, or the user said that the
-// network is to be trusted.
+// connects to or listens on is on this machine, or has keys, or the user said
+// that the network is to be trusted.
 absl::StatusOr<std::string> CheckNetwork(const ResolvedCluster& cluster) {
-  const bool trusted = absl::GetFlag(FLAGS_allow_insecure_network);
+  const bool trusted = absl::GetFlag(FLAGS_allow_insecure_network) ||
+                       !absl::GetFlag(FLAGS_certs_dir).empty();
   for (const std::string& address : cluster.spec.ps_addresses()) {
     RETURN_IF_ERROR(CheckConnectAddress(address, trusted));
   }
@@ -244,6 +253,17 @@ absl::StatusOr<std::string> CheckNetwork(const ResolvedCluster& cluster) {
   const auto own = cluster.spec.AddressOf(cluster.task);
   if (!own.ok() && bind.empty()) return "";
   return ChooseListenAddress(own.value_or(""), bind, trusted);
+}
+
+// Null without --certs_dir.
+absl::StatusOr<std::unique_ptr<TaskKeys>> KeysFlag(
+    const ResolvedCluster& cluster, const MonotonicClock& clock) {
+  const std::string dir = absl::GetFlag(FLAGS_certs_dir);
+  if (!dir.empty() && cluster.spec.empty()) {
+    return absl::InvalidArgumentError(
+        "--certs_dir: --standalone trains in one process, without links");
+  }
+  return KeysOfTask(dir, cluster.task, Reporter(&LogLine), &clock);
 }
 
 absl::StatusOr<LinkChoice> LinkFlag(const ResolvedCluster& cluster) {
@@ -474,6 +494,7 @@ int RunEnsemble(const ResolvedCluster& cluster,
 }
 
 int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
+                 const TaskCredentials& credentials,
                  const MonotonicClock& clock) {
   auto options =
       MakeTaskOptions<EvaluatorOptions>(cluster, std::move(training));
@@ -484,6 +505,7 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   StopLatch latch;
   options->clock = &clock;
   options->latch = &latch;
+  options->credentials = credentials;
   SayHello(cluster, options->training, options->compute_threads);
   const StopSignals signals([&latch](int signal) {
     latch.Stop({128 + signal, absl::StrCat("signal ", signal)});
@@ -525,6 +547,8 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
                             Repeated(command_line, "set"),
                             std::max(1, cluster.spec.num_ps()));
   }
+  const auto keys = KeysFlag(cluster, clock);
+  if (!keys.ok()) return Fail(keys.status());
   absl::StatusOr<TrainingSpec> training = LoadTrainingSpec(
       absl::GetFlag(FLAGS_training), Repeated(command_line, "set"));
   if (!training.ok()) return Fail(training.status());
@@ -537,12 +561,14 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
       CheckReplicationSuits(cluster.spec, training->replication());
   if (!suits.ok()) return Fail(suits);
   if (cluster.task.job() == kEvaluatorJob) {
-    return RunEvaluator(cluster, *std::move(training), clock);
+    return RunEvaluator(cluster, *std::move(training),
+                        CredentialsOf(keys->get()), clock);
   }
   absl::StatusOr<WorkerOptions> options =
       MakeWorkerOptions(cluster, *std::move(training), command_line);
   if (!options.ok()) return Fail(options.status());
   options->start_time = start_time;
+  options->credentials = CredentialsOf(keys->get());
   return RunWorker(cluster, *std::move(options), clock);
 }
 

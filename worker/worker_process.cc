@@ -50,6 +50,7 @@ PsTaskOptions OptionsOfPs(const WorkerOptions& worker, const PsOptions& ps) {
   // It was found to be allowed.
   options.bind = worker.listen_address;
   options.allow_insecure_network = true;
+  options.credentials = worker.credentials;
   options.link = ps.link;
   options.worker_timeout = ps.worker_timeout;
   options.max_wait = worker.max_wait;
@@ -103,8 +104,8 @@ absl::StatusOr<int> RunWorkerProcess(WorkerOptions options,
         options.clock, options.compute_threads, ps.worker_timeout);
     return Train(std::move(options), std::move(links), &target);
   }
-  WorkerLinks links =
-      MakeClusterLinks(cluster, ps.link, Reporter(&LogLine), options.clock);
+  WorkerLinks links = MakeClusterLinks(cluster, options.credentials, ps.link,
+                                       Reporter(&LogLine), options.clock);
   if (!cluster.is_all_reduce()) {
     return Train(std::move(options), std::move(links), &target);
   }

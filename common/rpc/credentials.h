@@ -1,38 +1,31 @@
 #ifndef COMMON_RPC_CREDENTIALS_H_
 #define COMMON_RPC_CREDENTIALS_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
 
 namespace muster {
 
 // The proofs of who a task is, as a client and as a server, and its demands on
-// others. Neither is ever null.
+// others.
 struct TaskCredentials {
-  std::shared_ptr<grpc::ChannelCredentials> channel;
+  // For a channel to a task of a job, who has to prove to be that one. Never
+  // null.
+  std::function<std::shared_ptr<grpc::ChannelCredentials>(
+      const std::string& job, int32_t index)>
+      channel_to;
   std::shared_ptr<grpc::ServerCredentials> server;
+  // Whether those who connect to the server have proved who they are.
+  bool proves_callers = false;
 };
 
-// Plaintext; anybody is let in.
+// Plaintext; anybody is let in, and taken for whom he says to be.
 TaskCredentials InsecureCredentials();
-
-// Files in PEM form.
-struct TlsFiles {
-  // The certificate of the authority that signed every task's.
-  std::string authority;
-  std::string certificate;
-  std::string key;
-};
-
-// Mutual TLS: both sides show a certificate of the authority, and the client
-// wants the server's to be of the host that it dialled. Read once. Errors:
-// those of reading, naming the file; what is in them shows at the first
-// connection.
-absl::StatusOr<TaskCredentials> MutualTlsCredentials(const TlsFiles& files);
 
 }  // namespace muster
 

@@ -35,7 +35,7 @@ class JobWatcher {
     // ps task 0, "host:port".
     std::string address;
     std::shared_ptr<grpc::ChannelCredentials> credentials =
-        InsecureCredentials().channel;
+        InsecureCredentials().channel_to("ps", 0);
     // Own name in the Watch.
     Sender sender;
     absl::Duration max_wait = absl::Hours(2);

@@ -66,17 +66,25 @@ std::vector<MutableTensorView> ViewsOf(
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
     const Options& options, absl::Span<const Tensor> tensors) {
+  absl::StatusOr<std::unique_ptr<TaskKeys>> keys = KeysOfTask(
+      options.certs_dir, MakeTaskId(kWorkerJob, options.worker_index),
+      options.reporter, options.clock);
+  RETURN_IF_ERROR(keys.status());
+  const TaskCredentials credentials = CredentialsOf(keys->get());
   std::vector<std::unique_ptr<ParameterLink>> links;
   for (size_t i = 0; i < options.ps_addresses.size(); ++i) {
     const std::string& address = options.ps_addresses[i];
-    RETURN_IF_ERROR(
-        CheckConnectAddress(address, options.allow_insecure_network));
+    RETURN_IF_ERROR(CheckConnectAddress(
+        address, options.allow_insecure_network || credentials.proves_callers));
     links.push_back(
         MakeShardLink(PeerName{PsName(static_cast<int>(i)), address},
-                      InsecureCredentials().channel, options.link,
-                      options.reporter, options.clock));
+                      credentials.channel_to(kPsJob, static_cast<int>(i)),
+                      options.link, options.reporter, options.clock));
   }
-  return Create(options, tensors, std::move(links));
+  ASSIGN_OR_RETURN(std::unique_ptr<Client> client,
+                   Create(options, tensors, std::move(links)));
+  client->keys_ = *std::move(keys);
+  return client;
 }
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(

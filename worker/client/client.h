@@ -25,6 +25,7 @@
 #include "common/base/reporter.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/parameter_link.h"
+#include "common/tls/task_keys.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
@@ -68,6 +69,9 @@ class Client {
     LinkChoice link = LinkChoice::kAuto;
     // Gets a line whenever the way of the tensors changes.
     Reporter reporter;
+    // Folder with ca.pem, worker-INDEX.pem and worker-INDEX.key, of `muster
+    // certs`: mutual TLS. "": none.
+    std::string certs_dir;
     // Addresses beyond this machine, without encryption.
     bool allow_insecure_network = false;
     // For ps tasks to come, and for somebody to initialize.
@@ -78,7 +82,8 @@ class Client {
 
   // Waits until every ps task answers. Errors: also InvalidArgument for the
   // options and tensors, Unauthenticated for an address that is not this
-  // machine's, FailedPrecondition for a ps of another version.
+  // machine's, and for keys that a ps would refuse, FailedPrecondition for a ps
+  // of another version.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(
       const Options& options, absl::Span<const Tensor> tensors);
   // The same over links of the caller's, one a ps address.
@@ -133,6 +138,8 @@ class Client {
   template <typename T>
   absl::Status CheckSpans(absl::Span<const absl::Span<T>> spans) const;
 
+  // Null without certs_dir. First: the links use it.
+  std::unique_ptr<TaskKeys> keys_;
   const Options options_;
   const Sender sender_;
   const std::unique_ptr<ParameterClient> client_;

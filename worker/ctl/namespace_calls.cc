@@ -1,5 +1,7 @@
 #include "worker/ctl/namespace_calls.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,7 @@
 #include "common/rpc/deadline.h"
 #include "common/rpc/server/listen_address.h"
 #include "common/rpc/status_conversion.h"
+#include "common/tls/identity.h"
 #include "grpcpp/client_context.h"
 
 namespace muster {
@@ -48,26 +51,50 @@ absl::Status Call(const std::string& name, Stub& stub, Method method,
   return OfPs(name, (stub.*method)(&context, request, reply));
 }
 
+// Null without a folder. An admin looks, too.
+absl::StatusOr<std::unique_ptr<TaskKeys>> ReadKeys(
+    const std::string& dir, NamespaceCalls::Purpose purpose) {
+  if (dir.empty()) return nullptr;
+  TaskKeys::Options options;
+  options.dir = dir;
+  options.clock = SystemClock();
+  options.job = kAdminIdentity;
+  const std::string viewer = absl::StrCat(dir, "/", kViewerIdentity, ".pem");
+  if (purpose == NamespaceCalls::Purpose::kLook &&
+      access(viewer.c_str(), F_OK) == 0) {
+    options.job = kViewerIdentity;
+  }
+  return TaskKeys::Create(std::move(options));
+}
+
 }  // namespace
 
 std::vector<Verb::Flag> NamespaceCalls::Flags() {
   return {{"cluster", "The cluster file of the ps tasks."},
           {"ps_hosts", "Their host:port, comma-separated, instead."},
+          {"certs_dir",
+           "Folder with ca.pem and the pair viewer, or admin, of `muster "
+           "certs`: mutual TLS."},
           {"allow_insecure_network",
            "Talk to other machines without encryption.", /*is_switch=*/true}};
 }
 
-absl::StatusOr<NamespaceCalls> NamespaceCalls::Create(const VerbCall& call) {
+absl::StatusOr<NamespaceCalls> NamespaceCalls::Create(const VerbCall& call,
+                                                      Purpose purpose) {
   ClusterOptions options;
   options.cluster_file = call.Flag("cluster");
   options.ps_hosts = call.Flag("ps_hosts");
   options.jobs = {kPsJob};
   ASSIGN_OR_RETURN(const ResolvedCluster cluster, ResolveCluster(options));
   NamespaceCalls calls;
+  ASSIGN_OR_RETURN(calls.keys_, ReadKeys(call.Flag("certs_dir"), purpose));
+  const TaskCredentials credentials = CredentialsOf(calls.keys_.get());
+  const bool trusted = credentials.proves_callers ||
+                       call.Flag("allow_insecure_network") == "true";
   for (const auto& [index, address] : cluster.spec.tasks(kPsJob)) {
-    RETURN_IF_ERROR(CheckConnectAddress(
-        address, call.Flag("allow_insecure_network") == "true"));
-    const auto channel = OpenChannel(address, InsecureCredentials().channel);
+    RETURN_IF_ERROR(CheckConnectAddress(address, trusted));
+    const auto channel =
+        OpenChannel(address, credentials.channel_to(kPsJob, index));
     calls.ps_.push_back({absl::StrCat("/job:ps/task:", index, " at ", address),
                          ParameterService::NewStub(channel),
                          CoordinationService::NewStub(channel)});
@@ -132,7 +159,9 @@ absl::Status EndNamespaceOf(const VerbCall& call, bool drop,
   request.set_drop(drop);
   request.set_force(call.Flag("force") == "true");
   RETURN_IF_ERROR(CheckNamespaceName("NAME", request.namespace_()));
-  ASSIGN_OR_RETURN(NamespaceCalls calls, NamespaceCalls::Create(call));
+  ASSIGN_OR_RETURN(
+      NamespaceCalls calls,
+      NamespaceCalls::Create(call, NamespaceCalls::Purpose::kSteer));
   const absl::StatusOr<int64_t> freed = calls.End(request);
   if (!freed.ok()) return SayIfAway(freed.status(), result);
   result->out =

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/tls/task_keys.h"
 #include "proto/coordination_service.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"
 #include "worker/ctl/verb.h"
@@ -22,9 +23,15 @@ class NamespaceCalls {
   // The flags of a verb that makes them.
   static std::vector<Verb::Flag> Flags();
 
-  // The cluster of --cluster or --ps_hosts. Errors: InvalidArgument;
-  // Unauthenticated for another machine without --allow_insecure_network.
-  static absl::StatusOr<NamespaceCalls> Create(const VerbCall& call);
+  // With --certs_dir: whether as its viewer (or, for want of one, admin), or as
+  // its admin.
+  enum class Purpose { kLook, kSteer };
+
+  // The cluster of --cluster or --ps_hosts. Errors: InvalidArgument; those of
+  // TaskKeys; Unauthenticated for another machine without --certs_dir or
+  // --allow_insecure_network.
+  static absl::StatusOr<NamespaceCalls> Create(const VerbCall& call,
+                                               Purpose purpose);
 
   // By ps task.
   absl::StatusOr<std::vector<ListNamespacesReply>> List();
@@ -41,6 +48,8 @@ class NamespaceCalls {
     std::unique_ptr<CoordinationService::Stub> coordination;
   };
 
+  // Null for plaintext. First: the others use it.
+  std::unique_ptr<TaskKeys> keys_;
   std::vector<Ps> ps_;
 };
 

@@ -40,7 +40,9 @@ std::string DescribeRow(const std::string& name, const JobState& job,
 }
 
 absl::Status List(const VerbCall& call, VerbResult* result) {
-  ASSIGN_OR_RETURN(NamespaceCalls calls, NamespaceCalls::Create(call));
+  ASSIGN_OR_RETURN(
+      NamespaceCalls calls,
+      NamespaceCalls::Create(call, NamespaceCalls::Purpose::kLook));
   const auto shards = calls.List();
   if (!shards.ok()) return SayIfAway(shards.status(), result);
   std::map<std::string, int64_t> bytes;

@@ -36,7 +36,9 @@ std::string DescribeJob(const JobState& job) {
 absl::Status Show(const VerbCall& call, VerbResult* result) {
   const std::string& name = call.arguments[0];
   RETURN_IF_ERROR(CheckNamespaceName("NAME", name));
-  ASSIGN_OR_RETURN(NamespaceCalls calls, NamespaceCalls::Create(call));
+  ASSIGN_OR_RETURN(
+      NamespaceCalls calls,
+      NamespaceCalls::Create(call, NamespaceCalls::Purpose::kLook));
   const auto shards = calls.List();
   if (!shards.ok()) return SayIfAway(shards.status(), result);
   std::string text;

@@ -49,8 +49,8 @@ absl::Status EvaluatorTask::CreateParts() {
     wait.clock = options_.clock;
     wait.latch = options_.latch;
     wait.reporter = options_.reporter;
-    ASSIGN_OR_RETURN(health_,
-                     HealthServer::Start(options_.listen_address, wait));
+    ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.listen_address, wait,
+                                                  options_.credentials));
   }
   RETURN_IF_ERROR(CreateModel());
   ASSIGN_OR_RETURN(test_set_, OpenDataSet(options_.training, *saved_->model(),
@@ -82,6 +82,7 @@ int EvaluatorTask::Run() {
   StopLatch job;
   JobWatcher::Options watch;
   watch.address = options_.cluster.ps_addresses().front();
+  watch.credentials = options_.credentials.channel_to(kPsJob, 0);
   watch.sender = SenderOf(options_);
   watch.max_wait = options_.max_wait;
   watch.reporter = options_.reporter;

@@ -15,6 +15,7 @@
 #include "common/checkpoint/file_system.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/process/stop_latch.h"
+#include "common/rpc/credentials.h"
 #include "common/summary/event_file_writer.h"
 #include "proto/training.pb.h"
 #include "worker/hook/evaluation.h"
@@ -46,6 +47,8 @@ struct EvaluatorOptions {
   absl::Duration max_wait = absl::Hours(2);
   // The own health service; "" for none.
   std::string listen_address;
+  // The credentials of its watch and of its own server.
+  TaskCredentials credentials = InsecureCredentials();
   // A line for the operator, from any thread.
   Reporter reporter;
   // The process's start number: random and not 0.

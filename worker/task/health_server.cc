@@ -7,13 +7,13 @@
 #include "common/rpc/server/server_settings.h"
 #include "grpc/support/time.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 
 namespace muster {
 
 absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
-    const std::string& address, const PortWait& wait) {
+    const std::string& address, const PortWait& wait,
+    const TaskCredentials& credentials) {
   grpc::EnableDefaultHealthCheckService(true);
   // gRPC starts no server without a service of the application's; this one
   // answers Unimplemented to everything. It can be registered only once.
@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
     grpc::ServerBuilder builder;
     buffers = ApplyServerSettings(ServerSettings(), &builder);
     builder.RegisterCallbackGenericService(nothing.get());
-    listener->AddTo(&builder, grpc::InsecureServerCredentials());
+    listener->AddTo(&builder, credentials.server);
     return builder.BuildAndStart();
   };
   ASSIGN_OR_RETURN(ListeningServer server, StartServer(address, wait, serve));

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/rpc/buffer_quota.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/server/server_listener.h"
 #include "common/rpc/server/start_server.h"
 #include "grpcpp/generic/async_generic_service.h"
@@ -19,7 +20,8 @@ class HealthServer {
  public:
   // Listens on "host:port"; a taken port is waited for. Errors: StartServer's.
   static absl::StatusOr<std::unique_ptr<HealthServer>> Start(
-      const std::string& address, const PortWait& wait);
+      const std::string& address, const PortWait& wait,
+      const TaskCredentials& credentials = InsecureCredentials());
   ~HealthServer();
 
   void SetServing(bool serving);

@@ -11,6 +11,7 @@
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
 #include "common/process/stop_latch.h"
+#include "common/rpc/credentials.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/training.pb.h"
 #include "worker/checkpoint/initial_weights.h"
@@ -44,6 +45,8 @@ struct WorkerOptions {
   absl::Duration max_wait = absl::Hours(2);
   // The own health service; "" for none.
   std::string listen_address;
+  // The credentials of its links and of its own server.
+  TaskCredentials credentials = InsecureCredentials();
   // The steps to write a timeline of, into train_dir.
   ProfiledSteps profiled;
   Progress::Options progress;

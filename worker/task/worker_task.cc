@@ -109,7 +109,8 @@ absl::Status WorkerTask::CreateHealth() {
   wait.clock = options_.clock;
   wait.latch = options_.latch;
   wait.reporter = options_.reporter;
-  ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.listen_address, wait));
+  ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.listen_address, wait,
+                                                options_.credentials));
   return absl::OkStatus();
 }
 

@@ -31,11 +31,11 @@ absl::Status CheckReach(absl::string_view deed, absl::string_view text,
   if (IsLoopback(address) || allow_insecure_network) return absl::OkStatus();
   return absl::UnauthenticatedError(absl::StrCat(
       "refusing to ", deed, " ", text,
-      ": it is on the network, and this version has neither encryption nor "
-      "authentication (TLS comes in a later one). Two ways out: keep the "
-      "cluster on one machine (localhost addresses, or --bind=localhost:PORT "
-      "behind a tunnel of your own), or, on a network where you trust "
-      "everybody, pass --allow_insecure_network"));
+      ": it is on the network, and without --certs_dir there is neither "
+      "encryption nor authentication. Three ways out: --certs_dir with keys "
+      "of `muster certs`; a cluster on one machine (localhost addresses, or "
+      "--bind=localhost:PORT behind a tunnel of your own); or, on a network "
+      "where you trust everybody, --allow_insecure_network"));
 }
 
 // An address as the system has it.

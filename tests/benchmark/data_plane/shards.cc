@@ -8,12 +8,13 @@
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/task_id.h"
 #include "common/process/stop_latch.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/incarnation.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/protocol.h"
-#include "grpcpp/security/credentials.h"
+#include "common/tls/task_keys.h"
 #include "ps_server/ps_task.h"
 #include "ps_server/service/shard_server.h"
 #include "tests/benchmark/data_plane/server_process.h"
@@ -29,7 +30,11 @@ constexpr char kInProcess[] = "in_process";
 // coordinator that knows them all, and no port before the task listens.
 constexpr char kAnyPort[] = "127.0.0.1:0";
 
-using ChannelCredentials = std::shared_ptr<grpc::ChannelCredentials>;
+// Both null for plaintext.
+struct Tls {
+  std::unique_ptr<Certificates> certificates;
+  std::unique_ptr<TaskKeys> keys;
+};
 
 // Ways to a ps task in another process.
 const std::map<std::string, LinkChoice>& ProcessLinks() {
@@ -42,18 +47,15 @@ const std::map<std::string, LinkChoice>& ProcessLinks() {
 
 class ProcessShards : public Shards {
  public:
-  ProcessShards(std::unique_ptr<Certificates> certificates,
-                std::vector<std::unique_ptr<ServerProcess>> servers,
-                LinkChoice link, ChannelCredentials credentials)
-      : certificates_(std::move(certificates)),
-        servers_(std::move(servers)),
-        link_(link),
-        credentials_(std::move(credentials)) {}
+  ProcessShards(Tls tls, std::vector<std::unique_ptr<ServerProcess>> servers,
+                LinkChoice link)
+      : tls_(std::move(tls)), servers_(std::move(servers)), link_(link) {}
 
   std::unique_ptr<ParameterLink> Connect(int shard) override {
     return MakeShardLink(
         {absl::StrCat("/job:ps/task:", shard), servers_[shard]->address()},
-        credentials_, link_, Reporter(), SystemClock());
+        CredentialsOf(tls_.keys.get()).channel_to(kPsJob, 0), link_, Reporter(),
+        SystemClock());
   }
 
   std::vector<pid_t> processes() const override {
@@ -63,11 +65,9 @@ class ProcessShards : public Shards {
   }
 
  private:
-  // Null without TLS.
-  const std::unique_ptr<Certificates> certificates_;
+  const Tls tls_;
   const std::vector<std::unique_ptr<ServerProcess>> servers_;
   const LinkChoice link_;
-  const ChannelCredentials credentials_;
 };
 
 class OwnShards : public Shards {
@@ -112,23 +112,26 @@ absl::StatusOr<std::unique_ptr<Shards>> StartProcesses(
                                      out->append(known.first);
                                    })));
   }
-  std::unique_ptr<Certificates> certificates;
+  Tls tls;
   std::vector<std::string> flags = {
       "--serve=shard", absl::StrCat("--workers=", options.workers)};
-  TaskCredentials credentials = InsecureCredentials();
   if (options.tls) {
-    ASSIGN_OR_RETURN(certificates, Certificates::Make());
-    ASSIGN_OR_RETURN(credentials, MutualTlsCredentials(TlsFilesOf(
-                                      certificates->folder(), "worker")));
-    flags.push_back(absl::StrCat("--tls_folder=", certificates->folder()));
+    if (options.workers != 1) {
+      return absl::InvalidArgumentError(
+          "--tls: wanted --workers=1, who has the keys of worker 0");
+    }
+    ASSIGN_OR_RETURN(tls.certificates, Certificates::Make());
+    ASSIGN_OR_RETURN(tls.keys, KeysOfTask(tls.certificates->folder(),
+                                          MakeTaskId(kWorkerJob, 0), Reporter(),
+                                          SystemClock()));
+    flags.push_back(absl::StrCat("--tls_folder=", tls.certificates->folder()));
   }
   std::vector<std::unique_ptr<ServerProcess>> servers(options.shards);
   for (auto& server : servers) {
     ASSIGN_OR_RETURN(server, ServerProcess::Start(flags));
   }
-  return std::make_unique<ProcessShards>(std::move(certificates),
-                                         std::move(servers), link->second,
-                                         credentials.channel);
+  return std::make_unique<ProcessShards>(std::move(tls), std::move(servers),
+                                         link->second);
 }
 
 }  // namespace
@@ -145,14 +148,16 @@ absl::StatusOr<std::unique_ptr<Shards>> StartShards(
 
 absl::Status ServeShard(const WorkloadOptions& options) {
   StopLatch latch;
+  std::unique_ptr<TaskKeys> keys;
   PsTaskOptions task_options;
   task_options.cluster = OwnCluster(options.workers);
   task_options.bind = kAnyPort;
   task_options.incarnation = NewIncarnation();
   task_options.clock = SystemClock();
   if (!options.tls_folder.empty()) {
-    ASSIGN_OR_RETURN(task_options.credentials, MutualTlsCredentials(TlsFilesOf(
-                                                   options.tls_folder, "ps")));
+    ASSIGN_OR_RETURN(keys, KeysOfTask(options.tls_folder, MakeTaskId(kPsJob, 0),
+                                      Reporter(), SystemClock()));
+    task_options.credentials = CredentialsOf(keys.get());
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<PsTask> task,
                    PsTask::Start(std::move(task_options), &latch));

@@ -4,12 +4,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/task_id.h"
-#include "common/rpc/credentials.h"
 #include "worker/client/link/grpc_coordination_link.h"
 #include "worker/client/link/grpc_parameter_link.h"
 #include "worker/client/link/shared_memory_link.h"
 
 namespace muster {
+namespace {
+
+// The task whose process ps i is in.
+TaskId ProcessOf(const ClusterSpec& spec, int ps) {
+  for (const TaskId& task : spec.training_tasks()) {
+    if (spec.ShardOf(task) == ps) return task;
+  }
+  return MakeTaskId(kPsJob, ps);
+}
+
+}  // namespace
 
 std::unique_ptr<ParameterLink> MakeShardLink(
     const PeerName& peer,
@@ -29,19 +39,21 @@ std::unique_ptr<ParameterLink> MakeShardLink(
                                             std::move(grpc));
 }
 
-WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
-                             const Reporter& reporter, const Clock* clock) {
+WorkerLinks MakeClusterLinks(const ClusterSpec& spec,
+                             const TaskCredentials& credentials,
+                             LinkChoice choice, const Reporter& reporter,
+                             const Clock* clock) {
   WorkerLinks links;
   const std::vector<std::string> addresses = spec.ps_addresses();
-  const auto credentials = InsecureCredentials().channel;
   for (size_t i = 0; i < addresses.size(); ++i) {
     const PeerName peer{TaskName(MakeTaskId(kPsJob, static_cast<int>(i))),
                         addresses[i]};
+    const TaskId process = ProcessOf(spec, static_cast<int>(i));
+    const auto channel = credentials.channel_to(process.job(), process.index());
     links.shards.push_back(
-        MakeShardLink(peer, credentials, choice, reporter, clock));
+        MakeShardLink(peer, channel, choice, reporter, clock));
     if (i > 0) continue;
-    links.coordination =
-        std::make_unique<GrpcCoordinationLink>(peer, credentials);
+    links.coordination = std::make_unique<GrpcCoordinationLink>(peer, channel);
   }
   return links;
 }

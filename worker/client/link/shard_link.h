@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/cluster/cluster_spec.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/link.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/parameter_link.h"
@@ -32,9 +33,12 @@ struct WorkerLinks {
 };
 
 // The ps tasks of `spec`, each over the link that `choice` says; connects to
-// none of them yet. `reporter` and `clock`: as above.
-WorkerLinks MakeClusterLinks(const ClusterSpec& spec, LinkChoice choice,
-                             const Reporter& reporter, const Clock* clock);
+// none of them yet. In all-reduce a ps proves to be the task whose process it
+// is in. `reporter` and `clock`: as above.
+WorkerLinks MakeClusterLinks(const ClusterSpec& spec,
+                             const TaskCredentials& credentials,
+                             LinkChoice choice, const Reporter& reporter,
+                             const Clock* clock);
 
 }  // namespace muster
 

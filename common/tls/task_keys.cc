@@ -1,0 +1,173 @@
+#include "common/tls/task_keys.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/tls/peer_verifier.h"
+#include "common/tls/tls_settings.h"
+#include "grpc/grpc_security_constants.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/security/tls_credentials_options.h"
+
+namespace muster {
+namespace {
+
+using grpc::experimental::ExternalCertificateVerifier;
+using grpc::experimental::TlsChannelCredentialsOptions;
+using grpc::experimental::TlsCredentialsOptions;
+using grpc::experimental::TlsServerCredentialsOptions;
+
+void Watch(TlsCredentialsOptions* options) {
+  options->watch_root_certs();
+  options->watch_identity_key_cert_pairs();
+}
+
+std::string EndOf(const Certs& certs) {
+  return absl::StrCat(
+      "until ", absl::FormatTime(absl::RFC3339_sec, certs.certificate.not_after,
+                                 absl::UTCTimeZone()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TaskKeys>> TaskKeys::Create(Options options) {
+  SetUpTls();
+  absl::StatusOr<Certs> certs =
+      ReadCerts(options.dir, options.job, options.index, options.wall_time());
+  RETURN_IF_ERROR(
+      Annotate(certs.status(), absl::StrCat("--certs_dir=", options.dir)));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<CertificateFeed> feed,
+      CertificateFeed::Create(certs->authority, certs->chain, certs->key));
+  return absl::WrapUnique(
+      new TaskKeys(std::move(options), *std::move(certs), std::move(feed)));
+}
+
+TaskKeys::TaskKeys(Options options, Certs certs,
+                   std::unique_ptr<CertificateFeed> feed)
+    : options_(std::move(options)),
+      identity_(certs.identity),
+      trust_(std::make_shared<PeerTrust>(identity_, certs.authority,
+                                         options_.wall_time, options_.reporter,
+                                         options_.clock)),
+      feed_(std::move(feed)),
+      certs_(std::move(certs)) {
+  MakeCredentials();
+  options_.reporter.Info(
+      absl::StrCat("TLS: ", NameOf(identity_), ", certificate ",
+                   NameOf(certs_.certificate), " ", EndOf(certs_)));
+  thread_ = options_.clock->StartThread([this] { Run(); });
+}
+
+TaskKeys::~TaskKeys() {
+  {
+    absl::MutexLock lock(&mu_);
+    quit_ = true;
+  }
+  thread_.reset();
+}
+
+void TaskKeys::MakeCredentials() {
+  TlsServerCredentialsOptions server(feed_->provider());
+  Watch(&server);
+  // The verifier checks what gRPC does not.
+  server.set_cert_request_type(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
+  server.set_certificate_verifier(
+      ExternalCertificateVerifier::Create<PeerVerifier>(
+          trust_, TlsSide::kClient, std::nullopt));
+  credentials_.server = grpc::experimental::TlsServerCredentials(server);
+  credentials_.channel_to = [this](const std::string& job, int32_t index) {
+    return ChannelTo(job, index);
+  };
+  credentials_.proves_callers = true;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> TaskKeys::ChannelTo(
+    const std::string& job, int32_t index) const {
+  TlsChannelCredentialsOptions channel;
+  channel.set_certificate_provider(feed_->provider());
+  Watch(&channel);
+  channel.set_verify_server_certs(false);
+  // A task is known by its name in the certificate, wherever it runs.
+  channel.set_check_call_host(false);
+  channel.set_certificate_verifier(
+      ExternalCertificateVerifier::Create<PeerVerifier>(
+          trust_, TlsSide::kServer, Identity{identity_.cluster, job, index}));
+  return grpc::experimental::TlsCredentials(channel);
+}
+
+void TaskKeys::Run() {
+  for (;;) {
+    {
+      absl::MutexLock lock(&mu_);
+      if (options_.clock->Await(&mu_, absl::Condition(&quit_),
+                                options_.look_every)) {
+        return;
+      }
+    }
+    Look();
+  }
+}
+
+void TaskKeys::Look() {
+  absl::StatusOr<Certs> certs = ReadCerts(options_.dir, options_.job,
+                                          options_.index, options_.wall_time());
+  if (!certs.ok()) return SayBad(certs.status());
+  if (!std::exchange(bad_, "").empty()) {
+    options_.reporter.Info(
+        absl::StrCat("TLS: --certs_dir=", options_.dir, " is whole again"));
+  }
+  if (certs->chain != certs_.chain || certs->key != certs_.key ||
+      certs->authority != certs_.authority) {
+    Take(*std::move(certs));
+  }
+}
+
+void TaskKeys::Take(Certs certs) {
+  if (certs.identity.cluster != identity_.cluster) {
+    return SayBad(absl::UnauthenticatedError(
+        absl::StrCat("the certificate is of ", NameOf(certs.identity),
+                     "; this is cluster '", identity_.cluster, "'")));
+  }
+  const absl::Status published =
+      feed_->Publish(certs.authority, certs.chain, certs.key);
+  if (!published.ok()) return SayBad(published);
+  trust_->SetAuthority(certs.authority);
+  options_.reporter.Info(
+      absl::StrCat("TLS: new certificates: ", NameOf(certs_.certificate),
+                   " goes, ", NameOf(certs.certificate), " comes, ",
+                   EndOf(certs), "; connections stay"));
+  certs_ = std::move(certs);
+}
+
+void TaskKeys::SayBad(const absl::Status& status) {
+  if (bad_ == status.message()) return;
+  bad_ = std::string(status.message());
+  options_.reporter.Warning(absl::StrCat(
+      "TLS: --certs_dir=", options_.dir, " is not taken: ", bad_, "; ",
+      NameOf(certs_.certificate), " stays, ", EndOf(certs_)));
+}
+
+absl::StatusOr<std::unique_ptr<TaskKeys>> KeysOfTask(const std::string& dir,
+                                                     const TaskId& task,
+                                                     Reporter reporter,
+                                                     const Clock* clock) {
+  if (dir.empty()) return nullptr;
+  TaskKeys::Options options;
+  options.dir = dir;
+  options.job = task.job();
+  options.index = task.index();
+  options.reporter = std::move(reporter);
+  options.clock = clock;
+  return TaskKeys::Create(std::move(options));
+}
+
+TaskCredentials CredentialsOf(const TaskKeys* keys) {
+  return keys == nullptr ? InsecureCredentials() : keys->credentials();
+}
+
+}  // namespace muster
