@@ -49,12 +49,28 @@ double Distance(absl::Span<const double> want, absl::Span<const float> found) {
   return size == 0 ? difference : difference / size;
 }
 
+// Found over wanted, along the wanted ones: 1 of the same gradient, 0.5 of half
+// of it, about 0 of another one.
+double Scale(absl::Span<const double> want, absl::Span<const float> found) {
+  double product = 0;
+  double square = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    product += want[i] * found[i];
+    square += want[i] * want[i];
+  }
+  return square == 0 ? 1 : product / square;
+}
+
 // Where the factors of products have fewer bits the loss is right to a few
 // units of the last one. More of the ReLUs and maxima change sides then, and
-// batch norm of few rows carries it on: of the gradients it is told that they
-// point the same way. What is mixed up is farther from them than they are long.
+// batch norm of few rows carries it on, most into its own shifts and scales.
+// Measured with bf16: all gradients together are at most 0.12 away from ref's
+// and 0.007 shorter or longer along them; a single parameter's is 0.84 to 1.25
+// times as long. Half a gradient of any parameter is outside.
 constexpr double kLossUnits = 8;
-constexpr double kLowPrecisionMeanTolerance = 0.5;
+constexpr double kLowPrecisionMeanTolerance = 0.25;
+constexpr double kLowPrecisionScaleTolerance = 0.03;
+constexpr double kLowPrecisionOneScaleTolerance = 0.4;
 
 using Case = std::tuple<std::string, ParityBackend>;
 
@@ -96,11 +112,17 @@ class ZooParityTest : public testing::TestWithParam<Case> {
       const auto one_found = found.gradient(i);
       all_want.insert(all_want.end(), one_want.begin(), one_want.end());
       all_found.insert(all_found.end(), one_found.begin(), one_found.end());
-      if (!is_float32()) continue;
+      if (!is_float32()) {
+        EXPECT_NEAR(Scale(one_want, one_found), 1,
+                    kLowPrecisionOneScaleTolerance)
+            << want.parameters()[i].name();
+        continue;
+      }
       EXPECT_LE(Distance(one_want, one_found), kMeanTolerance)
           << want.parameters()[i].name();
     }
     EXPECT_LE(Distance(all_want, all_found), kLowPrecisionMeanTolerance);
+    EXPECT_NEAR(Scale(all_want, all_found), 1, kLowPrecisionScaleTolerance);
   }
 
   const Batch batch_ = MakeBatch(kRows, 28 * 28, 10, kSeed);
