@@ -51,6 +51,16 @@ enum class Bug {
   kBlockMisplaced,
   // A ps loads no piece of a tensor but its first.
   kPiecesNotRestored,
+  // A ps applies, in place of a push, the one before it of its worker again.
+  kOlderPushAgain = 23,
+  // Bounded staleness: workers may go one step further ahead.
+  kBoundExceeded,
+  // One checkpoint fewer is kept than was asked for.
+  kKeepsTooFew,
+  // The coordinator lets a start of a task take over that nobody has confirmed.
+  kTakeoverUnconfirmed,
+  // A ps does not load state tensors.
+  kStateNotRestored,
 };
 
 }  // namespace muster

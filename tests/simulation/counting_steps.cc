@@ -39,10 +39,18 @@ CountingSteps::CountingSteps(const SimProcess* process, Oracle* oracle,
     arrivals_.emplace_back(tensor.shape(0));
     gradients_.emplace_back(tensor.shape(0), 0.0f);
   }
-  for (const std::vector<CounterBlock>& blocks : model->blocks_of) {
+}
+
+void CountingSteps::SetGradients(int64_t step) {
+  const auto value = static_cast<float>(
+      SimModel::kUnit * SimModel::PushValue(sender_.incarnation(), step));
+  for (const std::vector<CounterBlock>& blocks : model_->blocks_of) {
     for (const CounterBlock& block : blocks) {
-      gradients_[block.tensor][block.begin + block.first +
-                               sender.task().index()] = -SimModel::kUnit;
+      const bool is_state =
+          model_->placed.tensors[block.tensor].kind() == STATE;
+      gradients_[block.tensor]
+                [block.begin + block.first + sender_.task().index()] =
+                    is_state ? value : -value;
     }
   }
 }
@@ -125,6 +133,8 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
                                               const StepToken& token,
                                               const BeforePush& before_push) {
   oracle_->StepBegun(sender_.incarnation());
+  // The step before is over, and nothing reads its gradients any more.
+  SetGradients(step);
   ASSIGN_OR_RETURN(PushResult outcome,
                    model_->scenario.pipeline_depth > 1
                        ? PushAndComputeNext(step, before_push)

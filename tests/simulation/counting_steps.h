@@ -17,9 +17,10 @@
 
 namespace muster {
 
-// Steps as TrainLoop takes them, but the gradient counts: -kUnit at this
-// worker's counter of every block, which a learning rate of 1 makes +kUnit.
-// Integers up to 2^24 are exact in float32.
+// Steps as TrainLoop takes them, but the gradient counts: -kUnit times the
+// step's own value at this worker's counter of every block, which a learning
+// rate of 1 makes a plus; of state, the plus itself. Integers up to 2^24 are
+// exact in float32.
 class CountingSteps : public StepRunner {
  public:
   // All outlive the steps.
@@ -32,6 +33,8 @@ class CountingSteps : public StepRunner {
                                  const BeforePush& before_push) override;
 
  private:
+  // Makes the gradients those of this step.
+  void SetGradients(int64_t step);
   std::vector<TensorView> Views() const;
   absl::Status PullAndCompute(const StepToken& token, absl::Duration compute);
   absl::StatusOr<PushResult> ComputeAndPush(int64_t step,

@@ -1,6 +1,7 @@
 #include "tests/simulation/oracle.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "absl/strings/match.h"
@@ -32,7 +33,7 @@ void Oracle::PushSent(int ps, const PushPart& header) {
   simulator_->Note("push sent", ps, worker, header.step(), header.part());
   ShardOf(header.fence().ps_incarnation(), header.fence().model_epoch())
       .pushes[{header.part(), worker}]
-      .sent.insert({header.sender().incarnation(), header.step()});
+      .Sent(header.sender().incarnation(), header.step());
   round_of_[{header.sender().incarnation(), header.step()}] = header.round();
 }
 
@@ -59,7 +60,7 @@ void Oracle::PushAcknowledged(int ps, const PushPart& header,
                    header.part());
   ShardOf(header.fence().ps_incarnation(), header.fence().model_epoch())
       .pushes[{header.part(), worker}]
-      .acknowledged.insert({header.sender().incarnation(), header.step()});
+      .Acknowledged(header.sender().incarnation(), header.step());
 }
 
 void Oracle::StepCompleted(const Sender& sender, int64_t epoch,
@@ -84,6 +85,8 @@ void Oracle::Saved(const std::string& path) {
   ++saves_;
   const CheckpointManifest& manifest = (*reader)->manifest();
   newest_saved_ = std::max(newest_saved_, manifest.global_step());
+  reported_.insert(manifest.global_step());
+  CheckRetention();
   for (const ShardCut& shard : manifest.shards()) {
     const std::optional<TensorValues> saved =
         ReadCheckpoint(path, shard.ps_task());
@@ -94,6 +97,25 @@ void Oracle::Saved(const std::string& path) {
     if (saved.has_value() && cuts.Has(shard, *saved, global_step)) continue;
     return Fail(absl::StrCat(path, " does not hold what ps task ",
                              shard.ps_task(), " had at one instant"));
+  }
+}
+
+// Those that were saved by a chief that died before it said so count, too.
+void Oracle::CheckRetention() {
+  const absl::StatusOr<std::vector<int64_t>> steps =
+      ListCheckpoints(disk_, train_dir_);
+  if (!steps.ok()) return Fail(steps.status().ToString());
+  for (const int64_t step : reported_) {
+    int newer = 0;
+    bool is_there = false;
+    for (const int64_t one : *steps) {
+      newer += one > step;
+      is_there |= one == step;
+    }
+    if (is_there || newer >= model_->scenario.keep) continue;
+    Fail(absl::StrCat("the checkpoint of step ", step, " is gone, but only ",
+                      newer, " newer ones are there, ", model_->scenario.keep,
+                      " are to be kept"));
   }
 }
 
@@ -130,8 +152,10 @@ void Oracle::CheckRounds(const SimPs& ps, const Shard& shard,
                                ", for which nobody was chosen"));
     }
     for (const auto& [worker, incarnation, step] : chosen->second) {
-      added[worker] += static_cast<float>(SimModel::kUnit) /
-                       static_cast<float>(chosen->second.size());
+      added[worker] +=
+          static_cast<float>(SimModel::kUnit *
+                             SimModel::PushValue(incarnation, step)) /
+          static_cast<float>(chosen->second.size());
     }
   }
   for (size_t i = 0; i < values.size(); ++i) {
@@ -154,22 +178,16 @@ void Oracle::CheckCounter(const SimPs& ps, const Shard& shard, int index,
   const int64_t element = block.first + worker;
   const float sum =
       (values[index][element] - shard.base[index][element]) / SimModel::kUnit;
-  const auto applied = static_cast<int64_t>(sum);
   const auto pushes = shard.pushes.find({block.part, worker});
-  int64_t sent = 0;
-  int64_t acknowledged = 0;
-  if (pushes != shard.pushes.end()) {
-    sent = static_cast<int64_t>(pushes->second.sent.size());
-    acknowledged = static_cast<int64_t>(pushes->second.acknowledged.size());
-  }
-  const bool is_whole = sum == static_cast<float>(applied);
-  if (is_whole && acknowledged <= applied && applied <= sent) return;
+  const PushSums none;
+  const PushSums& known = pushes == shard.pushes.end() ? none : pushes->second;
+  const bool is_whole = sum == std::floor(sum);
+  if (is_whole && known.Explains(static_cast<int64_t>(sum))) return;
   Fail(absl::StrCat("ps task ", ps.task(), " in epoch ",
                     ps.State().model_epoch(), ": of worker ", worker, "'s ",
                     "pushes of '", model_->placed.tensors[block.tensor].name(),
-                    "' from ", block.begin, " on, ", acknowledged,
-                    " were acknowledged, ", applied, " are applied, ", sent,
-                    " were sent"));
+                    "' from ", block.begin, " on, ", known.Describe(),
+                    ", the applied ones make ", sum));
 }
 
 void Oracle::AfterCut(SimPs* ps, const BeginSnapshotReply& cut) {
@@ -193,7 +211,7 @@ void Oracle::CheckMarks(SimPs* ps, const BeginSnapshotReply& cut) {
     for (const auto& [key, pushes] : shard.pushes) {
       const auto& [part, worker] = key;
       if (worker != mark.sender().task().index()) continue;
-      for (const auto& [incarnation, step] : pushes.acknowledged) {
+      for (const auto& [incarnation, step] : pushes.acknowledged()) {
         if (incarnation != mark.sender().incarnation()) continue;
         const bool is_marked = step < mark.step() ||
                                (step == mark.step() && parts.count(part) > 0);
@@ -205,6 +223,17 @@ void Oracle::CheckMarks(SimPs* ps, const BeginSnapshotReply& cut) {
       }
     }
   }
+}
+
+// Incarnations rise in the order of the starts.
+void Oracle::Registered(uint64_t ps_incarnation, const Sender& sender) {
+  uint64_t& newest = registered_[{ps_incarnation, sender.task().index()}];
+  if (sender.incarnation() < newest) {
+    Fail(absl::StrCat("incarnation ", sender.incarnation(), " of ",
+                      TaskName(sender), " takes over from ", newest,
+                      ", which started later"));
+  }
+  newest = sender.incarnation();
 }
 
 void Oracle::LeaseUsed(uint64_t ps_incarnation, const Sender& sender) {

@@ -15,6 +15,7 @@
 #include "proto/parameter_service.pb.h"
 #include "ps_server/coordinator/coordinator.h"
 #include "tests/simulation/oracle_clocks.h"
+#include "tests/simulation/push_sums.h"
 #include "tests/simulation/shard_cuts.h"
 #include "tests/simulation/sim_model.h"
 #include "tests/simulation/sim_network.h"
@@ -69,6 +70,8 @@ class Oracle {
   // Looks at every worker's count of steps, before a step is granted.
   void SampleClocks(uint64_t ps_incarnation, const Coordinator& coordinator);
   void StepGranted(const Sender& sender);
+  // This start of ps task 0 has this start of a task registered from here on.
+  void Registered(uint64_t ps_incarnation, const Sender& sender);
   // This start of ps task 0 has this chief registered from here on.
   void ChiefRegistered(uint64_t ps_incarnation, const Sender& chief) {
     chiefs_[ps_incarnation] = chief.incarnation();
@@ -93,13 +96,6 @@ class Oracle {
   int64_t saves() const { return saves_; }
 
  private:
-  // (incarnation, step)
-  using Steps = std::set<std::pair<uint64_t, int64_t>>;
-  // One worker's pushes of one part.
-  struct Pushes {
-    Steps sent;
-    Steps acknowledged;
-  };
   // One shard in one epoch.
   struct Shard {
     // The epoch's, and the start of ps task 0 that has committed it.
@@ -107,7 +103,7 @@ class Oracle {
     uint64_t first = 0;
     // What it began with, by block of the shard; empty before the commit.
     TensorValues base;
-    std::map<std::pair<int, int>, Pushes> pushes;  // by (part, worker)
+    std::map<std::pair<int, int>, PushSums> pushes;  // by (part, worker)
   };
   struct Epoch {
     int64_t global_step = 0;
@@ -134,6 +130,8 @@ class Oracle {
                     const TensorValues& values);
   void CheckRestored(const CommitEpochRequest& request, SimPs* ps,
                      const TensorValues& values);
+  // As many reported checkpoints are there as are to be kept.
+  void CheckRetention();
   // The checkpoint's values of one ps task's blocks.
   std::optional<TensorValues> ReadCheckpoint(const std::string& path, int ps);
   std::string PathOf(int64_t global_step) const;
@@ -150,6 +148,8 @@ class Oracle {
   std::map<std::pair<int, int64_t>, ShardCuts> cuts_;
   // By (epoch, incarnation of ps task 0).
   std::map<std::pair<int64_t, uint64_t>, Epoch> epochs_;
+  // The newest registered start, by start of ps task 0 and task.
+  std::map<std::pair<uint64_t, int>, uint64_t> registered_;
   // The newest registered chief, by start of ps task 0.
   std::map<uint64_t, uint64_t> chiefs_;
   // Synchronous replication: the round of each step, by incarnation and step.
@@ -157,6 +157,8 @@ class Oracle {
   // Bounded staleness.
   OracleClocks clocks_;
   int64_t newest_saved_ = -1;
+  // The steps of the checkpoints that were reported.
+  std::set<int64_t> reported_;
   bool interrupted_ = false;
   int64_t restores_ = 0;
   int64_t saves_ = 0;

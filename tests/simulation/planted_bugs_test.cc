@@ -60,8 +60,12 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{Bug::kGoesOnWithoutTheLost, "GoesOnWithoutTheLost",
                 kAllReduceSeeds},
         Planted{Bug::kBlockMisplaced, "BlockMisplaced", 1, Tensors::kCut},
-        Planted{Bug::kPiecesNotRestored, "PiecesNotRestored", 1,
-                Tensors::kCut}),
+        Planted{Bug::kPiecesNotRestored, "PiecesNotRestored", 1, Tensors::kCut},
+        Planted{Bug::kOlderPushAgain, "OlderPushAgain"},
+        Planted{Bug::kBoundExceeded, "BoundExceeded"},
+        Planted{Bug::kKeepsTooFew, "KeepsTooFew"},
+        Planted{Bug::kTakeoverUnconfirmed, "TakeoverUnconfirmed"},
+        Planted{Bug::kStateNotRestored, "StateNotRestored"}),
     [](const ::testing::TestParamInfo<Planted>& info) {
       return std::string(info.param.name);
     });

@@ -47,7 +47,9 @@ void PsBugs::Forge(PushPart* header) {
 
 void PsBugs::See(const DefineRequest& define) {
   blocks_.clear();
+  state_tensors_.clear();
   for (const TensorDef& tensor : define.tensors()) {
+    if (tensor.kind() == STATE) state_tensors_.insert(tensor.name());
     const Extent& extent = tensor.extent();
     const int64_t last = extent.begin() + extent.length() - kBlockElements;
     for (int64_t at = extent.begin(); at <= last; at += kBlockElements) {
@@ -64,7 +66,31 @@ void PsBugs::Misplace(TensorSlice* slice) const {
   slice->set_offset(*next);
 }
 
+void PsBugs::Forge(Frame<PushPart>* push) {
+  Forge(&push->header);
+  if (bug_ != Bug::kOlderPushAgain) return;
+  absl::Cord& newest =
+      newest_push_[{push->header.sender().task().index(), push->header.part()}];
+  if (newest.size() == push->data.size()) {
+    std::swap(newest, push->data);
+  } else {
+    newest = push->data;
+  }
+}
+
 void PsBugs::Forge(Frame<LoadPart>* load) const {
+  if (bug_ == Bug::kStateNotRestored) {
+    int64_t at = 0;
+    std::string data(load->data);
+    for (const TensorSlice& slice : load->header.slices()) {
+      const auto bytes = slice.length() * static_cast<int64_t>(sizeof(float));
+      if (state_tensors_.count(slice.tensor()) > 0) {
+        data.replace(at, bytes, bytes, '\0');
+      }
+      at += bytes;
+    }
+    load->data = absl::Cord(data);
+  }
   if (bug_ != Bug::kPiecesNotRestored) return;
   if (load->header.slices(0).offset() == 0) return;
   load->data = absl::Cord(std::string(load->data.size(), '\0'));

@@ -5,8 +5,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
@@ -30,6 +32,7 @@ class PsBugs {
   void Forge(StepToken* token);
   void See(const DefineRequest& define);
   void Forge(PushPart* header);
+  void Forge(Frame<PushPart>* push);
   void Forge(Frame<LoadPart>* load) const;
   void Forge(const Coordinator& coordinator, StepRequest* request);
   void ForgeLease(const Coordinator& coordinator, Sender* sender) const;
@@ -61,6 +64,9 @@ class PsBugs {
   std::map<std::string, std::set<int64_t>> blocks_;
   int64_t open_round_ = 0;
   std::map<TaskKey, int64_t> forged_steps_;
+  // The newest push of each part of each worker, by (worker, part).
+  std::map<std::pair<int, int>, absl::Cord> newest_push_;
+  std::set<std::string> state_tensors_;
   // kMixedEpochs: the epoch that it says it is at; 0: the true one.
   int64_t shown_epoch_ = 0;
 };

@@ -35,10 +35,14 @@ ReplicationSpec ReplicationOf(const Scenario& scenario, Bug bug) {
     sync.set_total_replicas(scenario.num_workers);
     sync.set_min_replicas(scenario.min_replicas);
   } else if (scenario.mode == Mode::kBoundedStaleness) {
-    replication.mutable_bounded_staleness()->set_bound(scenario.bound);
+    replication.mutable_bounded_staleness()->set_bound(
+        scenario.bound + (bug == Bug::kBoundExceeded ? 1 : 0));
   }
   return replication;
 }
+
+// Every third.
+TensorKind KindOf(int tensor) { return tensor % 3 == 1 ? STATE : TRAINABLE; }
 
 TensorDef Counters(const std::string& name, int64_t elements) {
   TensorDef tensor;
@@ -97,6 +101,15 @@ bool SameBits(const TensorValues& a, const TensorValues& b) {
   return true;
 }
 
+int64_t SimModel::PushValue(uint64_t incarnation, int64_t step) {
+  // SplitMix64's finalizer.
+  uint64_t bits = incarnation * 0x9e3779b97f4a7c15u +
+                  static_cast<uint64_t>(step) * 0xd1342543de82ef95u;
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
+  return 1 + static_cast<int64_t>((bits ^ (bits >> 31)) % kMostPushValue);
+}
+
 std::vector<TensorSlice> SimModel::SlicesOf(int ps) const {
   std::vector<TensorSlice> slices;
   for (const CounterBlock& block : blocks_of[ps]) {
@@ -113,8 +126,9 @@ SimModel MakeSimModel(const Scenario& scenario, Bug bug) {
   model.scenario = scenario;
   for (int i = 0; i < scenario.num_ps * scenario.tensors_per_ps; ++i) {
     // More elements than workers, and not the same number in all tensors.
-    const TensorDef tensor =
+    TensorDef tensor =
         Counters(absl::StrCat("counts/", i), scenario.num_workers + i % 3);
+    tensor.set_kind(KindOf(i));
     model.placed.tensors.push_back(tensor);
     model.placed.placement.push_back(
         {TensorExtent{i % scenario.num_ps, 0, tensor.shape(0)}});

@@ -26,13 +26,20 @@ struct CounterBlock {
   int part = 0;
 };
 
-// What is trained: counters. A step of worker w adds kUnit to counter w of
-// every block. So each part of a push, on each shard, says how many steps of
-// each worker were applied to it; and in sync an update of k workers adds kUnit
-// / k, which is a whole number.
+// What is trained: counters. A step of worker w adds kUnit times a value of its
+// own to counter w of every block. So each part of a push, on each shard, says
+// which steps of each worker were applied to it; and in sync an update of k
+// workers adds kUnit / k times the values, whole numbers. Every third tensor is
+// state, as batch norm's averages are: its pushes are added, without a rule.
 struct SimModel {
   // Can be divided by every number of workers.
   static constexpr int kUnit = 12;
+  // So that the sums of a whole job, some hundred pushes, stay below 2^24.
+  static constexpr int64_t kMostPushValue = 4096;
+
+  // From 1 to kMostPushValue; no two pushes of a job are likely to share one,
+  // nor any few of them a sum.
+  static int64_t PushValue(uint64_t incarnation, int64_t step);
 
   Scenario scenario;
   PlacedModel placed;

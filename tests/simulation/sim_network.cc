@@ -71,6 +71,19 @@ void SimNetwork::OnChiefRegistered() {
       [this, deliver] { WhenAwake(0, deliver); });
 }
 
+void SimNetwork::OnRegistered(const Sender& sender,
+                              std::function<void()> again) {
+  Registration& newest = registrations_[sender.task().index()];
+  if (newest.incarnation == sender.incarnation()) return;
+  const Registration before = std::exchange(
+      newest, Registration{sender.incarnation(), std::move(again)});
+  if (before.again == nullptr || healed_ || scenario_.duplicate == 0) return;
+  if (!random_.Happens(kFromTheGrave)) return;
+  simulator_->RunAfter(
+      scenario_.latency * kMessagesOfARestore * random_.Fraction(),
+      [this, again = before.again] { WhenAwake(0, again); });
+}
+
 void SimNetwork::WhenAwake(int task, const std::function<void()>& function) {
   if (processes_[task] == nullptr) return function();
   processes_[task]->RunAwake(function);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "proto/parameter_service.pb.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/sim_process.h"
@@ -52,6 +53,9 @@ class SimNetwork {
   // registered, whose place it would take. `deliver` is dropped with the next.
   void KeepCopy(std::function<void()> deliver);
   void OnChiefRegistered();
+  // A start of a task has registered, and `again` would have it do so once
+  // more: perhaps when the next start of the task has.
+  void OnRegistered(const Sender& sender, std::function<void()> again);
   // Nothing passes between the two (or from and to `a`) until then.
   void Clog(Endpoint a, Endpoint b, absl::Time until);
   void ClogAll(Endpoint a, absl::Time until);
@@ -80,6 +84,12 @@ class SimNetwork {
   std::map<std::pair<Endpoint, Endpoint>, absl::Time> clogged_;
   std::map<Endpoint, absl::Time> all_clogged_;
   std::function<void()> copy_;
+  // The newest start of each worker task, and what registers it again.
+  struct Registration {
+    uint64_t incarnation = 0;
+    std::function<void()> again;
+  };
+  std::map<int, Registration> registrations_;
 };
 
 }  // namespace muster

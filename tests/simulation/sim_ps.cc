@@ -172,7 +172,7 @@ absl::StatusOr<Frame<PullReply>> SimPs::Handle(PullRequest request) {
 
 absl::StatusOr<Frame<PushReply>> SimPs::Handle(Frame<PushPart> request) {
   bugs_.Forge(request.header.mutable_fence());
-  bugs_.Forge(&request.header);
+  bugs_.Forge(&request);
   absl::StatusOr<Frame<PushReply>> reply = Copied(shard_.Push(request));
   options_.oracle->AfterPush(this);
   return reply;
@@ -204,9 +204,23 @@ absl::StatusOr<EndSnapshotReply> SimPs::Handle(EndSnapshotRequest request) {
 
 absl::StatusOr<RegisterReply> SimPs::Handle(const RegisterRequest& request) {
   absl::StatusOr<RegisterReply> reply = coordinator_->Register(request, Now());
-  if (reply.ok() && reply->takeover() == 0 && request.chief()) {
-    options_.oracle->ChiefRegistered(options_.incarnation, request.sender());
-    options_.network->OnChiefRegistered();
+  if (reply.ok() && reply->takeover() != 0 &&
+      options_.bug == Bug::kTakeoverUnconfirmed) {
+    RegisterRequest confirmed = request;
+    confirmed.set_takeover(reply->takeover());
+    reply = coordinator_->Register(confirmed, Now());
+  }
+  if (reply.ok() && reply->takeover() == 0 && !request.asks_only()) {
+    options_.oracle->Registered(options_.incarnation, request.sender());
+    options_.network->OnRegistered(
+        request.sender(), [network = options_.network, request] {
+          if (network->ps(0) == nullptr) return;
+          static_cast<void>(network->ps(0)->Handle(request));
+        });
+    if (request.chief()) {
+      options_.oracle->ChiefRegistered(options_.incarnation, request.sender());
+      options_.network->OnChiefRegistered();
+    }
   }
   Advance();
   return reply;

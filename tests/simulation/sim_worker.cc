@@ -212,7 +212,8 @@ absl::Status SimWorker::CreateChiefParts() {
   save.placed = &options_.model->placed;
   save.tasks = load.tasks;
   save.slots = options_.model->slots;
-  save.retention.keep = options_.model->scenario.keep;
+  save.retention.keep = options_.model->scenario.keep -
+                        (options_.bug == Bug::kKeepsTooFew ? 1 : 0);
   save.reporter = reporter_;
   model_saver_ = std::make_unique<ModelSaver>(save);
   CheckpointSaver::Options saving;

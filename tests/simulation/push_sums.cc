@@ -1,0 +1,46 @@
+#include "tests/simulation/push_sums.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/simulation/sim_model.h"
+
+namespace muster {
+
+std::vector<int64_t> PushSums::OpenValues() const {
+  std::vector<int64_t> values;
+  for (const auto& [incarnation, step] : sent_) {
+    if (acknowledged_.count({incarnation, step}) > 0) continue;
+    values.push_back(SimModel::PushValue(incarnation, step));
+  }
+  return values;
+}
+
+int64_t PushSums::AcknowledgedSum() const {
+  int64_t sum = 0;
+  for (const auto& [incarnation, step] : acknowledged_) {
+    sum += SimModel::PushValue(incarnation, step);
+  }
+  return sum;
+}
+
+bool PushSums::Explains(int64_t sum) const {
+  const int64_t rest = sum - AcknowledgedSum();
+  // What some of the open ones add up to: few are open at a time.
+  std::set<int64_t> sums = {0};
+  for (const int64_t value : OpenValues()) {
+    if (sums.count(rest) > 0) return true;
+    const std::set<int64_t> without = sums;
+    for (const int64_t one : without) {
+      if (one + value <= rest) sums.insert(one + value);
+    }
+  }
+  return sums.count(rest) > 0;
+}
+
+std::string PushSums::Describe() const {
+  return absl::StrCat(acknowledged_.size(), " were acknowledged, which makes ",
+                      AcknowledgedSum(), ", others were sent with ",
+                      absl::StrJoin(OpenValues(), ", "));
+}
+
+}  // namespace muster
