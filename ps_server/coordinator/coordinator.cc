@@ -121,21 +121,46 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
 }
 
 absl::Status Coordinator::CheckGuarded(const RegisterRequest& request,
-                                       absl::Time now) const {
+                                       absl::Time now) {
   const TaskKey key = KeyOf(request.sender());
+  const uint64_t asker = request.sender().incarnation();
   const CoordinatorWorker* const known = members_.Find(key);
   if (!options_.guards_tasks || known == nullptr || !known->IsThere() ||
-      known->sender.incarnation() == request.sender().incarnation() ||
-      now >= known->last_heard + kChiefSilence) {
+      known->sender.incarnation() == asker) {
     return absl::OkStatus();
   }
-  const std::string difference = admission_.DifferenceTo(request);
-  if (difference.empty()) return absl::OkStatus();
+  std::string why = admission_.DifferenceTo(request);
+  if (!why.empty() && now < known->last_heard + kChiefSilence) {
+    why = absl::StrCat("and its training differs: ", why);
+  } else {
+    const absl::Status replaceable = CheckReplaceable(*known, asker, now);
+    if (!absl::IsInvalidArgument(replaceable)) return replaceable;
+    why = std::string(replaceable.message());
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "register ", TaskName(key), ": another job has ",
       QuotedNamespace(request.sender().namespace_()), ", whose ", TaskName(key),
-      " trains, and its training differs: ", difference,
-      "; give this job another --namespace"));
+      " trains, ", why, "; give this job another --namespace"));
+}
+
+absl::Status Coordinator::CheckReplaceable(const CoordinatorWorker& holder,
+                                           uint64_t asker, absl::Time now) {
+  if (questions_.Find(asker) == nullptr) {
+    ++state_version_;
+    questions_.Ask({asker, state_version_, now});
+  }
+  const TakeoverQuestions::Question& question = *questions_.Find(asker);
+  if (holder.watched_version >= question.version) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("and is alive (incarnation ",
+                     absl::Hex(holder.sender.incarnation()), ")"));
+  }
+  if (now >= question.since + TakeoverQuestions::kAnswerTime) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrCat("register ", TaskName(holder.sender),
+                   ": another start of it is asked whether it is alive"));
 }
 
 void Coordinator::Reopen() {
@@ -164,8 +189,11 @@ absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
                                 absl::Time now) {
   // A ps that waits for the end is not a member.
   if (IsTrainingJob(request.sender().task().job())) {
-    RETURN_IF_ERROR(FindSender("watch", request.sender(), now).status());
+    ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
+                     FindSender("watch", request.sender(), now));
     RETURN_IF_ERROR(CheckWatched(request));
+    worker->watched_version =
+        std::max(worker->watched_version, request.state_version());
   }
   if (watches_.size() >= kMaxWatches) {
     return absl::ResourceExhaustedError(

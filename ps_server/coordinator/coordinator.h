@@ -23,6 +23,7 @@
 #include "ps_server/coordinator/save_requests.h"
 #include "ps_server/coordinator/step_budget.h"
 #include "ps_server/coordinator/step_gate.h"
+#include "ps_server/coordinator/takeover_questions.h"
 #include "ps_server/coordinator/unsaved_steps.h"
 
 namespace muster {
@@ -51,8 +52,8 @@ struct CoordinatorOptions {
   // The ps tasks keep serving: a job that is DONE may go on
   // (RegisterRequest.goes_on).
   bool may_go_on = false;
-  // Nobody but its own training replaces a task that is there: two jobs may
-  // have been given one namespace.
+  // Nobody replaces a task that is there and alive: two jobs may have been
+  // given one namespace.
   bool guards_tasks = false;
 };
 
@@ -191,10 +192,11 @@ class Coordinator {
   void ExpelAllBut(const TaskKey& key);
   // Ends all that the worker's process has under way.
   void Withdraw(CoordinatorWorker& worker);
-  // Errors: InvalidArgument if the sender's task is there, with another
-  // training.
-  absl::Status CheckGuarded(const RegisterRequest& request,
-                            absl::Time now) const;
+  // Errors: InvalidArgument if another start of the sender's task is there, and
+  // alive or with another training; Unavailable until that is known.
+  absl::Status CheckGuarded(const RegisterRequest& request, absl::Time now);
+  absl::Status CheckReplaceable(const CoordinatorWorker& holder, uint64_t asker,
+                                absl::Time now);
   // Makes a job that is DONE INITIAL again, without members.
   void Reopen();
   // Commits the epoch that a reopened job has, with the counts that it has.
@@ -256,6 +258,7 @@ class Coordinator {
 
   Members members_;
   Admission admission_;
+  TakeoverQuestions questions_;
   // The chief lease; incarnation 0 if nobody has it.
   Sender chief_;
   ModelEpoch epoch_;

@@ -40,6 +40,7 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
   reported_step = 0;
   abandoned_step = 0;
   chosen_step = 0;
+  watched_version = 0;
   waits_for_grant = false;
   ResetRate();
 }

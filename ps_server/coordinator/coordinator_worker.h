@@ -53,6 +53,8 @@ struct CoordinatorWorker {
   int64_t abandoned_step = 0;
   // The newest step that is in an update.
   int64_t chosen_step = 0;
+  // The newest version of the state that it has watched from.
+  int64_t watched_version = 0;
   // It was told to wait for a grant and watches for a change.
   bool waits_for_grant = false;
   // The reports in this model epoch, and the counted steps after the first.

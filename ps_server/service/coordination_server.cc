@@ -1,7 +1,6 @@
 #include "ps_server/service/coordination_server.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "common/rpc/error_reason.h"
 #include "ps_server/caller/namespace_of.h"
 #include "ps_server/caller/task_name.h"
+#include "ps_server/coordinator/job_of_namespace.h"
 
 namespace muster {
 namespace {
@@ -140,34 +140,21 @@ void CoordinationServer::AnswerWatches(Job& job, absl::Time now) {
   }
 }
 
-CoordinatorOptions CoordinationServer::OptionsOf(
-    absl::string_view space) const {
-  CoordinatorOptions options = options_.coordinator;
-  if (space.empty()) return options;
-  options.cluster.Clear();
-  options.expected_tasks = 0;
-  options.guards_tasks = true;
-  return options;
-}
-
 absl::StatusOr<CoordinationServer::Job*> CoordinationServer::FindJob(
     const char* what, absl::string_view space, const Sender* sender,
     bool adds) {
   if (sender != nullptr) RETURN_IF_ERROR(ended_.Check(*sender));
   if (Job* const job = jobs_.Find(space)) return job;
   if (adds || !jobs_.serves_many()) {
-    return jobs_.FindOrAdd(what, space, std::string(space), OptionsOf(space));
+    return jobs_.FindOrAdd(what, space, std::string(space),
+                           OptionsOfJob(options_.coordinator, space));
   }
-  return WithReason(
-      absl::FailedPreconditionError(absl::StrCat(
-          what, ": ", QuotedNamespace(space), " has no job here; register")),
-      ErrorReason::kNotRegistered);
+  return NoJobHere(what, space);
 }
 
 template <typename M, typename Answer>
 void CoordinationServer::Serve(const M& row, const Answer& answer) {
   using Request = typename M::Request;
-  constexpr bool kAdds = std::is_same_v<Request, RegisterRequest>;
   calls_.Handle(row, [this, path = row.path, answer](
                          const Request& request, absl::Time deadline,
                          const ReplyCallback<typename M::Reply>& done) {
@@ -175,8 +162,9 @@ void CoordinationServer::Serve(const M& row, const Answer& answer) {
         strand_.Post([this, path, answer, request, deadline, done] {
           const absl::Time now = options_.clock->Now();
           if (now >= deadline) return done(TooLate());
-          const absl::StatusOr<Job*> job = FindJob(
-              path, NamespaceOf(request), SenderOfRequest(request, 0), kAdds);
+          const absl::StatusOr<Job*> job =
+              FindJob(path, NamespaceOf(request), SenderOfRequest(request, 0),
+                      kBringsJob<Request>);
           if (!job.ok()) return done(job.status());
           answer(**job, request, deadline, now, done);
         });
@@ -246,7 +234,8 @@ absl::StatusOr<EndNamespaceReply> CoordinationServer::EndJob(
   if (request.drop() && !space.empty()) {
     jobs_.Erase(space);
   } else {
-    jobs_.Put(space, std::string(space), OptionsOf(space));
+    jobs_.Put(space, std::string(space),
+              OptionsOfJob(options_.coordinator, space));
   }
   return EndNamespaceReply();
 }

@@ -101,7 +101,6 @@ class CoordinationServer : public Link {
   // of CheckNewNamespace.
   absl::StatusOr<Job*> FindJob(const char* what, absl::string_view space,
                                const Sender* sender, bool adds);
-  CoordinatorOptions OptionsOf(absl::string_view space) const;
   absl::StatusOr<EndNamespaceReply> EndJob(const EndNamespaceRequest& request);
   void StartWatch(Job& job, WatchRequest request, absl::Time deadline,
                   absl::Time now, ReplyCallback<JobState> done);

@@ -51,8 +51,11 @@ enum class Bug {
   kBlockMisplaced,
   // A ps loads no piece of a tensor but its first.
   kPiecesNotRestored,
+  // Two jobs: a ps takes a push for one that it has had from the task of the
+  // same name in another namespace.
+  kMarksWithoutNamespace,
   // A ps applies, in place of a push, the one before it of its worker again.
-  kOlderPushAgain = 23,
+  kOlderPushAgain,
   // Bounded staleness: workers may go one step further ahead.
   kBoundExceeded,
   // One checkpoint fewer is kept than was asked for.

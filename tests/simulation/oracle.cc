@@ -127,9 +127,10 @@ void Oracle::AfterPush(SimPs* ps) {
 
 void Oracle::CheckShard(SimPs* ps) {
   const std::optional<TensorValues> values =
-      ps->Values(model_->SlicesOf(ps->task()));
+      ps->Values(space(), model_->SlicesOf(ps->task()));
   if (!values.has_value()) return;
-  const Shard& shard = ShardOf(ps->incarnation(), ps->State().model_epoch());
+  const Shard& shard =
+      ShardOf(ps->incarnation(), ps->State(space()).model_epoch());
   if (shard.base.empty()) return;  // not committed
   if (is_sync()) return CheckRounds(*ps, shard, *values);
   for (size_t i = 0; i < values->size(); ++i) {
@@ -141,8 +142,8 @@ void Oracle::CheckShard(SimPs* ps) {
 
 void Oracle::CheckRounds(const SimPs& ps, const Shard& shard,
                          const TensorValues& values) {
-  const Epoch& epoch = epochs_[{ps.State().model_epoch(), shard.first}];
-  const int64_t updates = ps.State().version();
+  const Epoch& epoch = epochs_[{ps.State(space()).model_epoch(), shard.first}];
+  const int64_t updates = ps.State(space()).version();
   std::vector<float> added(model_->scenario.num_workers, 0.0f);
   for (int64_t i = 1; i <= updates; ++i) {
     const auto chosen = epoch.chosen.find(shard.global_step + i);
@@ -183,19 +184,19 @@ void Oracle::CheckCounter(const SimPs& ps, const Shard& shard, int index,
   const PushSums& known = pushes == shard.pushes.end() ? none : pushes->second;
   const bool is_whole = sum == std::floor(sum);
   if (is_whole && known.Explains(static_cast<int64_t>(sum))) return;
-  Fail(absl::StrCat("ps task ", ps.task(), " in epoch ",
-                    ps.State().model_epoch(), ": of worker ", worker, "'s ",
-                    "pushes of '", model_->placed.tensors[block.tensor].name(),
-                    "' from ", block.begin, " on, ", known.Describe(),
-                    ", the applied ones make ", sum));
+  Fail(absl::StrCat(
+      "ps task ", ps.task(), " in epoch ", ps.State(space()).model_epoch(),
+      ": of worker ", worker, "'s ", "pushes of '",
+      model_->placed.tensors[block.tensor].name(), "' from ", block.begin,
+      " on, ", known.Describe(), ", the applied ones make ", sum));
 }
 
 void Oracle::AfterCut(SimPs* ps, const BeginSnapshotReply& cut) {
   CheckShard(ps);
   const std::optional<TensorValues> values =
-      ps->Values(model_->SlicesOf(ps->task()));
+      ps->Values(space(), model_->SlicesOf(ps->task()));
   if (!values.has_value()) return;
-  const int64_t epoch = ps->State().model_epoch();
+  const int64_t epoch = ps->State(space()).model_epoch();
   simulator_->Note("cut", ps->task(), epoch, cut.version());
   const Shard& shard = ShardOf(ps->incarnation(), epoch);
   cuts_[{ps->task(), epoch}].Add(cut, shard.global_step + cut.version(),
@@ -205,7 +206,8 @@ void Oracle::AfterCut(SimPs* ps, const BeginSnapshotReply& cut) {
 }
 
 void Oracle::CheckMarks(SimPs* ps, const BeginSnapshotReply& cut) {
-  const Shard& shard = ShardOf(ps->incarnation(), ps->State().model_epoch());
+  const Shard& shard =
+      ShardOf(ps->incarnation(), ps->State(space()).model_epoch());
   for (const DuplicateMark& mark : cut.marks()) {
     const std::set<int32_t> parts(mark.parts().begin(), mark.parts().end());
     for (const auto& [key, pushes] : shard.pushes) {
@@ -247,8 +249,10 @@ void Oracle::LeaseUsed(uint64_t ps_incarnation, const Sender& sender) {
 // anew meanwhile, production does not promise it.
 void Oracle::PsLeavesSaved(int task) {
   const SimPs* const ps = network_->ps(0);
-  if (ps == nullptr || ps->coordinator().outstanding_grants() > 0) return;
-  const JobState state = ps->coordinator().State();
+  const Coordinator* const job =
+      ps == nullptr ? nullptr : ps->FindCoordinator(space());
+  if (job == nullptr || job->outstanding_grants() > 0) return;
+  const JobState state = job->State();
   if (state.model_epoch() == 0 || state.global_step() <= newest_saved_) return;
   Fail(absl::StrCat("ps task ", task, " leaves and says that the model is ",
                     "saved; step ", state.global_step(),
@@ -278,13 +282,13 @@ void Oracle::AfterCommit(const CommitEpochRequest& request) {
     Shard& shard = ShardOf(incarnation, request.model_epoch());
     if (!shard.base.empty()) continue;  // a repeat
     const std::optional<TensorValues> values =
-        ps->Values(model_->SlicesOf(task));
+        ps->Values(space(), model_->SlicesOf(task));
     if (!values.has_value() ||
-        ps->State().model_epoch() != request.model_epoch()) {
+        ps->State(space()).model_epoch() != request.model_epoch()) {
       Fail(absl::StrCat("epoch ", request.model_epoch(),
                         " is committed, ps task ", task, " is ",
-                        ShardPhase_Name(ps->State().phase()), " at epoch ",
-                        ps->State().model_epoch()));
+                        ShardPhase_Name(ps->State(space()).phase()),
+                        " at epoch ", ps->State(space()).model_epoch()));
     }
     if (!values.has_value()) continue;
     CheckRestored(request, ps, *values);

@@ -64,6 +64,8 @@ class Oracle {
   void AfterCommit(const CommitEpochRequest& request);
   void AfterStep(const Coordinator& coordinator);
   void AtJobEnd(const JobState& state);
+  // A job that was interrupted goes on, with ps tasks that keep serving.
+  void JobGoesOn() { end_.reset(); }
   // This start of ps task 0 has given the token out.
   void TokenGiven(uint64_t ps_incarnation, int64_t epoch,
                   const StepToken& token);
@@ -124,6 +126,8 @@ class Oracle {
   void CheckRounds(const SimPs& ps, const Shard& shard,
                    const TensorValues& values);
   void CheckChosen(const Epoch& epoch, const StepToken& token);
+  // The job's, of those that the ps tasks serve.
+  const std::string& space() const { return model_->scenario.space; }
   bool is_sync() const { return model_->scenario.mode == Mode::kSync; }
   // Of block `index` of the ps task.
   void CheckCounter(const SimPs& ps, const Shard& shard, int index, int worker,

@@ -65,7 +65,9 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{Bug::kBoundExceeded, "BoundExceeded"},
         Planted{Bug::kKeepsTooFew, "KeepsTooFew"},
         Planted{Bug::kTakeoverUnconfirmed, "TakeoverUnconfirmed"},
-        Planted{Bug::kStateNotRestored, "StateNotRestored"}),
+        Planted{Bug::kStateNotRestored, "StateNotRestored"},
+        Planted{Bug::kMarksWithoutNamespace, "MarksWithoutNamespace",
+                kTwoJobSeeds}),
     [](const ::testing::TestParamInfo<Planted>& info) {
       return std::string(info.param.name);
     });

@@ -45,6 +45,17 @@ void PsBugs::Forge(PushPart* header) {
   header->set_parts(1);
 }
 
+bool PsBugs::TakesForDuplicate(const PushPart& header) {
+  // Whoever wants values would find out at once.
+  if (bug_ != Bug::kMarksWithoutNamespace || header.wants_values()) {
+    return false;
+  }
+  const std::string& space = header.sender().namespace_();
+  const auto [first, is_new] = first_of_.try_emplace(
+      {KeyOf(header.sender()), header.step(), header.part()}, space);
+  return first->second != space;
+}
+
 void PsBugs::See(const DefineRequest& define) {
   blocks_.clear();
   state_tensors_.clear();

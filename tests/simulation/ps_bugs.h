@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -37,6 +38,9 @@ class PsBugs {
   void Forge(const Coordinator& coordinator, StepRequest* request);
   void ForgeLease(const Coordinator& coordinator, Sender* sender) const;
 
+  // The push is to be answered as a duplicate.
+  bool TakesForDuplicate(const PushPart& header);
+
   // The shard is to keep the model that it has, and says from here on that it
   // is at this epoch.
   bool KeepOldModel(int64_t new_epoch);
@@ -60,6 +64,8 @@ class PsBugs {
   void Misplace(TensorSlice* slice) const;
 
   int64_t forged_step_ = 0;
+  // kMarksWithoutNamespace: whose step's part came first, by task.
+  std::map<std::tuple<TaskKey, int64_t, int32_t>, std::string> first_of_;
   // Where the whole blocks of each tensor begin that are here, by name.
   std::map<std::string, std::set<int64_t>> blocks_;
   int64_t open_round_ = 0;

@@ -61,8 +61,6 @@ std::string ModeName(const Scenario& s) {
   }
 }
 
-}  // namespace
-
 Scenario MakeScenario(uint64_t seed, Tensors tensors) {
   Random random(seed * 0x9e3779b97f4a7c15u + 1);
   Scenario s;
@@ -90,15 +88,54 @@ Scenario MakeScenario(uint64_t seed, Tensors tensors) {
   s.between_faults =
       absl::Milliseconds(20) + UpTo(random, absl::Milliseconds(400));
   DrawMode(s);
-  if (seed >= kAllReduceSeeds) MakeAllReduce(s);
+  if (seed >= kAllReduceSeeds && seed < kTwoJobSeeds) MakeAllReduce(s);
   s.restart = absl::Milliseconds(10) + UpTo(random, absl::Milliseconds(1500));
   s.is_cut = tensors == Tensors::kCut;
   if (s.is_cut) s.num_ps = std::max(2, s.num_ps);
   return s;
 }
 
+// Another job with the ps tasks, the network and the faults of `first`, and
+// dice of its own.
+Scenario MakeSecond(const Scenario& first, Tensors tensors) {
+  const Scenario other =
+      MakeScenario(first.seed * 0x2545f4914f6cdd1du % kAllReduceSeeds, tensors);
+  Scenario s = first;
+  s.num_workers = other.num_workers;
+  s.tensors_per_ps = other.tensors_per_ps;
+  s.max_part_bytes = other.max_part_bytes;
+  s.momentum = other.momentum;
+  s.mode = other.mode;
+  s.pipeline_depth = other.pipeline_depth;
+  s.replicas_to_aggregate = other.replicas_to_aggregate;
+  s.min_replicas = other.min_replicas;
+  s.bound = other.bound;
+  s.stop_steps = other.stop_steps;
+  s.save_every_steps = other.save_every_steps;
+  s.keep = other.keep;
+  s.compute = other.compute;
+  return s;
+}
+
+}  // namespace
+
+std::vector<Scenario> MakeScenarios(uint64_t seed, Tensors tensors) {
+  std::vector<Scenario> jobs = {MakeScenario(seed, tensors)};
+  if (seed < kTwoJobSeeds) return jobs;
+  Scenario& first = jobs.front();
+  // More happens, over a longer time: there is more that it can happen to.
+  first.faults += 2;
+  first.between_faults *= 2;
+  jobs.push_back(MakeSecond(first, tensors));
+  // One job may be the default namespace's.
+  if (seed % 2 == 0) jobs.front().space = "a";
+  jobs.back().space = "b";
+  return jobs;
+}
+
 std::string Describe(const Scenario& s) {
   return absl::StrCat(
+      s.space.empty() ? "" : absl::StrCat("namespace ", s.space, ": "),
       s.num_ps, " ps, ", s.num_workers, " workers, ", s.tensors_per_ps,
       " tensors a ps", s.is_cut ? " and a cut one" : "", ", parts of ",
       s.max_part_bytes, " bytes, ", s.momentum ? "momentum" : "sgd", ", ",

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 
@@ -16,6 +17,7 @@ struct Scenario {
   uint64_t seed = 0;
 
   // The job.
+  std::string space;
   int num_ps = 1;
   int num_workers = 1;
   int tensors_per_ps = 1;
@@ -56,14 +58,18 @@ struct Scenario {
   absl::Duration restart;
 };
 
-// From this seed on the jobs are all-reduce.
+// From this seed on the jobs are all-reduce; from that one on there are two
+// jobs on the same ps tasks, which keep serving.
 inline constexpr uint64_t kAllReduceSeeds = 1000000000;
+inline constexpr uint64_t kTwoJobSeeds = 2000000000;
 
 // A seed has two worlds. That of whole tensors has the history that it had
 // before tensors could be cut.
 enum class Tensors { kWhole, kCut };
 
-Scenario MakeScenario(uint64_t seed, Tensors tensors);
+// Of each job of the seed. What happens to all of them, and the ps tasks, are
+// the first one's.
+std::vector<Scenario> MakeScenarios(uint64_t seed, Tensors tensors);
 
 // For people.
 std::string Describe(const Scenario& scenario);

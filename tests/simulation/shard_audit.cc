@@ -11,8 +11,9 @@
 namespace muster {
 namespace {
 
-Sender Auditor() {
+Sender Auditor(const std::string& space) {
   Sender sender;
+  sender.set_namespace_(space);
   *sender.mutable_task() = MakeTaskId(kEvaluatorJob, 0);
   sender.set_incarnation(1);
   return sender;
@@ -22,17 +23,23 @@ Sender Auditor() {
 
 std::optional<TensorValues> AuditShard(ParameterShard* shard,
                                        uint64_t incarnation,
+                                       const std::string& space,
                                        const std::vector<TensorSlice>& slices) {
+  StateRequest asked;
+  asked.set_namespace_(space);
+  // A Hello would make the namespace.
+  const absl::StatusOr<ShardState> state = shard->StateOf(asked);
+  if (!state.ok()) return std::nullopt;
   HelloRequest hello;
   hello.set_protocol_version(kProtocolVersion);
-  *hello.mutable_sender() = Auditor();
+  *hello.mutable_sender() = Auditor(space);
   if (!shard->Hello(hello).ok()) return std::nullopt;
   TensorValues values;
   for (const TensorSlice& slice : slices) {
     PullRequest pull;
-    *pull.mutable_sender() = Auditor();
+    *pull.mutable_sender() = Auditor(space);
     pull.mutable_fence()->set_ps_incarnation(incarnation);
-    pull.mutable_fence()->set_model_epoch(shard->State().model_epoch());
+    pull.mutable_fence()->set_model_epoch(state->model_epoch());
     *pull.add_slices() = slice;
     const absl::StatusOr<Frame<PullReply>> reply = shard->Pull(pull);
     if (!reply.ok()) return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "proto/tensor.pb.h"
@@ -15,6 +16,7 @@ namespace muster {
 // as an evaluator asks; null if it is not READY.
 std::optional<TensorValues> AuditShard(ParameterShard* shard,
                                        uint64_t incarnation,
+                                       const std::string& space,
                                        const std::vector<TensorSlice>& slices);
 
 }  // namespace muster

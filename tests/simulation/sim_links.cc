@@ -118,7 +118,7 @@ void SimCoordinationLink::CallBytes(const AnyMethod& method,
                                     ReplyCallback<std::string> done) {
   // Only the holder of the chief lease may send these.
   if (method == kBeginEpochCall || method == kCommitEpochCall) {
-    network_->KeepCopy([network = network_, method, request] {
+    network_->KeepCopy(space_, [network = network_, method, request] {
       if (network->ps(0) == nullptr) return;
       network->ps(0)->calls().CallBytes(
           method, request, absl::InfiniteFuture(),

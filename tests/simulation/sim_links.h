@@ -50,9 +50,13 @@ class SimParameterLink : public ParameterLink {
 // A worker's way to the coordinator on ps task 0.
 class SimCoordinationLink : public Link {
  public:
-  // All outlive the link.
-  SimCoordinationLink(SimCaller* caller, SimNetwork* network, Oracle* oracle)
-      : caller_(caller), network_(network), oracle_(oracle) {}
+  // All outlive the link. `space`: the namespace of the worker's job.
+  SimCoordinationLink(SimCaller* caller, SimNetwork* network, Oracle* oracle,
+                      std::string space)
+      : caller_(caller),
+        network_(network),
+        oracle_(oracle),
+        space_(std::move(space)) {}
 
   void CallBytes(const AnyMethod& method, std::string request,
                  absl::Time deadline, ReplyCallback<std::string> done) override;
@@ -61,6 +65,7 @@ class SimCoordinationLink : public Link {
   SimCaller* const caller_;
   SimNetwork* const network_;
   Oracle* const oracle_;
+  const std::string space_;
 };
 
 }  // namespace muster

@@ -58,12 +58,13 @@ absl::Time SimNetwork::ClearAt(Endpoint from, Endpoint to) const {
   return clear;
 }
 
-void SimNetwork::KeepCopy(std::function<void()> deliver) {
-  copy_ = std::move(deliver);
+void SimNetwork::KeepCopy(const std::string& space,
+                          std::function<void()> deliver) {
+  copies_[space] = std::move(deliver);
 }
 
-void SimNetwork::OnChiefRegistered() {
-  const std::function<void()> deliver = std::exchange(copy_, nullptr);
+void SimNetwork::OnChiefRegistered(const std::string& space) {
+  const std::function<void()> deliver = std::exchange(copies_[space], nullptr);
   if (deliver == nullptr || healed_ || scenario_.duplicate == 0) return;
   if (!random_.Happens(kFromTheGrave)) return;
   simulator_->RunAfter(
@@ -73,7 +74,8 @@ void SimNetwork::OnChiefRegistered() {
 
 void SimNetwork::OnRegistered(const Sender& sender,
                               std::function<void()> again) {
-  Registration& newest = registrations_[sender.task().index()];
+  Registration& newest =
+      registrations_[{sender.namespace_(), sender.task().index()}];
   if (newest.incarnation == sender.incarnation()) return;
   const Registration before = std::exchange(
       newest, Registration{sender.incarnation(), std::move(again)});

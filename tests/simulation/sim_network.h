@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -48,11 +49,12 @@ class SimNetwork {
   absl::Time Arrival(Endpoint from, Endpoint to);
   // The same for the second of two.
   absl::Time SecondArrival(Endpoint from, Endpoint to);
-  // The chief sends ps task 0 a message about an epoch. A copy of the last such
-  // message may come from the grave: just after the next start of the chief has
-  // registered, whose place it would take. `deliver` is dropped with the next.
-  void KeepCopy(std::function<void()> deliver);
-  void OnChiefRegistered();
+  // A job's chief sends ps task 0 a message about an epoch. A copy of the last
+  // such message may come from the grave: just after the next start of the
+  // chief has registered, whose place it would take. `deliver` is dropped with
+  // the next.
+  void KeepCopy(const std::string& space, std::function<void()> deliver);
+  void OnChiefRegistered(const std::string& space);
   // A start of a task has registered, and `again` would have it do so once
   // more: perhaps when the next start of the task has.
   void OnRegistered(const Sender& sender, std::function<void()> again);
@@ -83,13 +85,15 @@ class SimNetwork {
   std::vector<SimProcess*> processes_;
   std::map<std::pair<Endpoint, Endpoint>, absl::Time> clogged_;
   std::map<Endpoint, absl::Time> all_clogged_;
-  std::function<void()> copy_;
+  // By namespace.
+  std::map<std::string, std::function<void()>> copies_;
   // The newest start of each worker task, and what registers it again.
   struct Registration {
     uint64_t incarnation = 0;
     std::function<void()> again;
   };
-  std::map<int, Registration> registrations_;
+  // By namespace and index.
+  std::map<std::pair<std::string, int>, Registration> registrations_;
 };
 
 }  // namespace muster

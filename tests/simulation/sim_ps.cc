@@ -4,9 +4,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
+#include "ps_server/caller/namespace_of.h"
+#include "ps_server/coordinator/job_of_namespace.h"
 #include "tests/testing/copied_frame.h"
 
 namespace muster {
@@ -25,11 +28,14 @@ constexpr absl::Duration kAnswerTime = absl::Milliseconds(500);
 constexpr absl::Duration kLeavePatience = absl::Milliseconds(500);
 // CoordinatorOptions.worker_timeout.
 constexpr absl::Duration kEndPatience = absl::Seconds(30);
+// As ps_server --max_namespaces.
+constexpr size_t kMostNamespaces = 64;
 
 ShardOptions ShardOptionsOf(const SimPs::Options& options) {
   ShardOptions shard;
   shard.ps_index = options.task;
   shard.incarnation = options.incarnation;
+  if (options.keeps_serving) shard.max_namespaces = kMostNamespaces;
   return shard;
 }
 
@@ -53,10 +59,34 @@ SimPs::SimPs(const Options& options)
       bugs_(options.bug, options.task, options.incarnation, &shard_) {
   ServeShard();
   if (options_.task != 0) return;
+  jobs_.emplace(options_.keeps_serving ? kMostNamespaces : 0, JobOptions(""));
+  ServeCoordinator();
+}
+
+SimCoordination::Options SimPs::JobOptions(const std::string& space) {
+  SimCoordination::Options job;
+  job.process = &process_;
+  job.network = options_.network;
+  // Nobody comes to a default namespace that is no job's.
+  const auto oracle = options_.oracles.find(space);
+  job.oracle = oracle == options_.oracles.end() ? nullptr : oracle->second;
+  job.bugs = &bugs_;
+  job.bug = options_.bug;
+  job.incarnation = options_.incarnation;
   CoordinatorOptions coordinator;
   coordinator.expected_tasks = options_.num_workers;
-  coordinator_ = std::make_unique<Coordinator>(coordinator);
-  ServeCoordinator();
+  coordinator.may_go_on = options_.keeps_serving;
+  job.coordinator = OptionsOfJob(coordinator, space);
+  job.on_end = [this] { OnJobEnd(); };
+  return job;
+}
+
+absl::StatusOr<SimCoordination*> SimPs::FindJob(absl::string_view what,
+                                                const std::string& space,
+                                                bool brings) {
+  if (SimCoordination* const job = jobs_->Find(space)) return job;
+  if (!brings) return NoJobHere(what, space);
+  return jobs_->FindOrAdd(what, space, JobOptions(space));
 }
 
 void SimPs::ServeShard() {
@@ -81,29 +111,22 @@ void SimPs::ServeShard() {
 }
 
 void SimPs::ServeCoordinator() {
-  Coordinator::VisitCalls([this](const auto& row, auto method) {
-    using Row = std::decay_t<decltype(row)>;
-    calls_.Handle(row, [this, method](const typename Row::Request& request,
-                                      absl::Time, const auto& done) {
-      const auto reply = (coordinator_.get()->*method)(request, Now());
-      this->Advance();
-      done(reply);
+  Coordinator::VisitCalls([this](const auto& row, auto) {
+    using Request = typename std::decay_t<decltype(row)>::Request;
+    calls_.Handle(row, [this, path = row.path](const Request& request,
+                                               absl::Time, const auto& done) {
+      const absl::StatusOr<SimCoordination*> job = this->FindJob(
+          path, std::string(NamespaceOf(request)), kBringsJob<Request>);
+      if (!job.ok()) return done(job.status());
+      done((*job)->Handle(request));
     });
   });
-  const auto serve_own = [this](const auto& row) {
-    using Row = std::decay_t<decltype(row)>;
-    calls_.Handle(row,
-                  [this](const typename Row::Request& request, absl::Time,
-                         const auto& done) { done(this->Handle(request)); });
-  };
-  serve_own(kRegisterCall);
-  serve_own(kBeginEpochCall);
-  serve_own(kCommitEpochCall);
-  serve_own(kFinishCall);
-  serve_own(kPauseRoundsCall);
   calls_.Handle(kStepCall,
                 [this](const StepRequest& request, absl::Time, auto done) {
-                  Step(request, std::move(done));
+                  const absl::StatusOr<SimCoordination*> job =
+                      FindJob("step", request.sender().namespace_(), false);
+                  if (!job.ok()) return done(job.status());
+                  (*job)->Step(request, std::move(done));
                 });
   calls_.Handle(kWatchCall,
                 [this](const WatchRequest& request, absl::Time, auto done) {
@@ -114,7 +137,8 @@ void SimPs::ServeCoordinator() {
 void SimPs::Start() {
   alive_ = true;
   options_.network->set_ps(options_.task, this, &process_);
-  if (options_.task != 0) WatchJob();
+  // Who serves many jobs watches too, but does not end with one.
+  if (options_.task != 0 && !options_.keeps_serving) WatchJob();
 }
 
 void SimPs::Die() {
@@ -125,8 +149,8 @@ void SimPs::Die() {
     options_.network->set_ps(options_.task, nullptr, nullptr);
   }
   caller_.Die();
-  watches_.clear();
-  steps_.clear();
+  if (!jobs_.has_value()) return;
+  jobs_->ForEach([](const std::string&, SimCoordination& job) { job.Die(); });
 }
 
 // ---- The shard --------------------------------------------------------
@@ -173,8 +197,13 @@ absl::StatusOr<Frame<PullReply>> SimPs::Handle(PullRequest request) {
 absl::StatusOr<Frame<PushReply>> SimPs::Handle(Frame<PushPart> request) {
   bugs_.Forge(request.header.mutable_fence());
   bugs_.Forge(&request);
+  if (bugs_.TakesForDuplicate(request.header)) {
+    Frame<PushReply> duplicate;
+    duplicate.header.set_duplicate(true);
+    return duplicate;
+  }
   absl::StatusOr<Frame<PushReply>> reply = Copied(shard_.Push(request));
-  options_.oracle->AfterPush(this);
+  OracleOf(request.header.sender())->AfterPush(this);
   return reply;
 }
 
@@ -182,7 +211,7 @@ absl::StatusOr<BeginSnapshotReply> SimPs::Handle(BeginSnapshotRequest request) {
   bugs_.Forge(request.mutable_fence());
   absl::StatusOr<BeginSnapshotReply> reply = shard_.BeginSnapshot(request);
   if (!reply.ok()) return reply;
-  options_.oracle->AfterCut(this, *reply);
+  OracleOf(request.sender())->AfterCut(this, *reply);
   if (options_.bug == Bug::kMarksNotSaved) reply->clear_marks();
   return reply;
 }
@@ -200,152 +229,51 @@ absl::StatusOr<EndSnapshotReply> SimPs::Handle(EndSnapshotRequest request) {
   return shard_.EndSnapshot(request);
 }
 
-// ---- The coordinator ----------------------------------------------------
+// ---- The jobs -----------------------------------------------------------
 
-absl::StatusOr<RegisterReply> SimPs::Handle(const RegisterRequest& request) {
-  absl::StatusOr<RegisterReply> reply = coordinator_->Register(request, Now());
-  if (reply.ok() && reply->takeover() != 0 &&
-      options_.bug == Bug::kTakeoverUnconfirmed) {
-    RegisterRequest confirmed = request;
-    confirmed.set_takeover(reply->takeover());
-    reply = coordinator_->Register(confirmed, Now());
-  }
-  if (reply.ok() && reply->takeover() == 0 && !request.asks_only()) {
-    options_.oracle->Registered(options_.incarnation, request.sender());
-    options_.network->OnRegistered(
-        request.sender(), [network = options_.network, request] {
-          if (network->ps(0) == nullptr) return;
-          static_cast<void>(network->ps(0)->Handle(request));
-        });
-    if (request.chief()) {
-      options_.oracle->ChiefRegistered(options_.incarnation, request.sender());
-      options_.network->OnChiefRegistered();
-    }
-  }
-  Advance();
-  return reply;
+const Coordinator* SimPs::FindCoordinator(const std::string& space) const {
+  const SimCoordination* job = nullptr;
+  if (!jobs_.has_value()) return nullptr;
+  jobs_->ForEach([&](const std::string& name, const SimCoordination& one) {
+    if (name == space) job = &one;
+  });
+  return job == nullptr ? nullptr : &job->coordinator();
 }
 
-absl::StatusOr<BeginEpochReply> SimPs::Handle(
-    const BeginEpochRequest& request) {
-  BeginEpochRequest forged = request;
-  bugs_.ForgeLease(*coordinator_, forged.mutable_sender());
-  absl::StatusOr<BeginEpochReply> reply =
-      coordinator_->BeginEpoch(forged, Now());
-  if (reply.ok()) {
-    options_.oracle->LeaseUsed(options_.incarnation, request.sender());
-  }
-  Advance();
-  return reply;
-}
-
-absl::StatusOr<CommitEpochReply> SimPs::Handle(
-    const CommitEpochRequest& request) {
-  CommitEpochRequest forged = request;
-  bugs_.ForgeLease(*coordinator_, forged.mutable_sender());
-  absl::StatusOr<CommitEpochReply> reply =
-      coordinator_->CommitEpoch(forged, Now());
-  if (reply.ok()) {
-    options_.oracle->LeaseUsed(options_.incarnation, request.sender());
-    options_.oracle->AfterCommit(request);
-  }
-  Advance();
-  return reply;
-}
-
-void SimPs::Step(StepRequest request, ReplyCallback<StepReply> done) {
-  bugs_.Forge(*coordinator_, &request);
-  const uint64_t id = next_call_++;
-  const absl::Status status = coordinator_->Step(request, id, Now());
-  if (!status.ok()) return done(status);
-  steps_[id] = std::move(done);
-  step_senders_[id] = request.sender();
-  options_.oracle->AfterStep(*coordinator_);
-  Advance();
-}
-
-absl::StatusOr<FinishReply> SimPs::Handle(const FinishRequest& request) {
-  absl::StatusOr<FinishReply> reply = coordinator_->Finish(request, Now());
-  if (request.unsaved()) {
-    unsaved_.try_emplace(request.sender().incarnation(), Now());
-  }
-  Advance();
-  return reply;
+ShardState SimPs::State(const std::string& space) const {
+  ShardState state;
+  shard_.ForEachModel([&](const std::string& name, const ShardModel& model) {
+    if (name == space) state = model.State();
+  });
+  return state;
 }
 
 absl::StatusOr<RequestSaveReply> SimPs::Handle(
     const RequestSaveRequest& request) {
-  absl::StatusOr<RequestSaveReply> reply =
-      coordinator_->RequestSave(request, Now());
-  Advance();
-  return reply;
-}
-
-absl::StatusOr<PauseRoundsReply> SimPs::Handle(
-    const PauseRoundsRequest& request) {
-  absl::StatusOr<PauseRoundsReply> reply =
-      coordinator_->PauseRounds(request, Now());
-  if (reply.ok()) {
-    options_.oracle->TokenGiven(options_.incarnation, request.model_epoch(),
-                                reply->token());
-  }
-  Advance();
-  return reply;
+  ASSIGN_OR_RETURN(
+      SimCoordination* const job,
+      FindJob("request save", request.sender().namespace_(), false));
+  return job->Handle(request);
 }
 
 void SimPs::Watch(const WatchRequest& request, ReplyCallback<JobState> done) {
-  const uint64_t id = next_call_++;
-  const absl::Status status = coordinator_->Watch(request, id, Now());
-  if (!status.ok()) return done(status);
-  watches_[id] = std::move(done);
-  if (request.sender().task().job() == kPsJob) {
-    heard_[request.sender().task().index()] = Now();
-  }
-  Advance();
+  const absl::StatusOr<SimCoordination*> job =
+      FindJob("watch", request.sender().namespace_(), false);
+  if (!job.ok()) return done(job.status());
+  (*job)->Watch(request, std::move(done));
 }
 
-void SimPs::Advance() {
-  if (!alive_) return;
-  coordinator_->Tick(Now());
-  for (const WatchAnswer& answer : coordinator_->TakeAnswers(Now())) {
-    const auto watch = watches_.extract(answer.watch_id);
-    if (!watch.empty()) watch.mapped()(answer.state);
-  }
-  options_.oracle->SampleClocks(options_.incarnation, *coordinator_);
-  for (const StepAnswer& answer : coordinator_->TakeStepAnswers(Now())) {
-    const Sender asker = step_senders_[answer.step_id];
-    step_senders_.erase(answer.step_id);
-    if (answer.reply.granted()) {
-      options_.oracle->TokenGiven(options_.incarnation,
-                                  answer.reply.model_epoch(),
-                                  answer.reply.token());
-      options_.oracle->StepGranted(asker);
-    }
-    const auto step = steps_.extract(answer.step_id);
-    if (!step.empty()) step.mapped()(answer.reply);
-  }
-  if (coordinator_->phase() == DONE && done_ == absl::InfiniteFuture()) {
-    done_ = Now();
-    options_.oracle->AtJobEnd(coordinator_->State());
-  }
-  if (coordinator_->EndIsKnown() && !ending_) {
-    ending_ = true;
-    process_.RunAt(Now() + kFarewell, [this] { End(); });
-  }
-  const absl::Time tick = coordinator_->NextDeadline();
-  if (tick >= next_tick_ || tick == absl::InfiniteFuture()) return;
-  next_tick_ = tick;
-  process_.RunAt(tick, [this, tick] {
-    if (next_tick_ == tick) next_tick_ = absl::InfiniteFuture();
-    Advance();
-  });
+void SimPs::OnJobEnd() {
+  if (options_.keeps_serving || std::exchange(ending_, true)) return;
+  process_.RunAt(Now() + kFarewell, [this] { End(); });
 }
 
 // As PsTask::Drain: whoever waits is told, and then it leaves.
 void SimPs::End() {
   if (!alive_) return;
-  for (auto& [id, done] : std::exchange(watches_, {})) {
-    done(coordinator_->State());
+  if (jobs_.has_value()) {
+    jobs_->ForEach(
+        [](const std::string&, SimCoordination& job) { job.AnswerWatches(); });
   }
   ended_ = true;
   left_ = Now();
@@ -354,20 +282,32 @@ void SimPs::End() {
 }
 
 bool SimPs::WaitedFor(int task) const {
-  const auto heard = heard_.find(task);
-  return heard == heard_.end() || gave_up_ ||
-         left_ >= std::min(heard->second, done_) + kEndPatience;
+  const SimCoordination& job = jobs_->default_value();
+  const absl::Time heard = job.HeardOf(task);
+  return heard == absl::InfiniteFuture() || gave_up_ ||
+         left_ >= std::min(heard, job.done()) + kEndPatience;
 }
 
-bool SimPs::KeptModelOf(uint64_t incarnation) const {
-  const auto unsaved = unsaved_.find(incarnation);
-  return unsaved != unsaved_.end() && done_ >= unsaved->second + kEndPatience;
+bool SimPs::KeptModelOf(const std::string& space, uint64_t incarnation) const {
+  bool has_kept = false;
+  jobs_->ForEach([&](const std::string& name, const SimCoordination& job) {
+    if (name == space) has_kept = job.KeptModelOf(incarnation);
+  });
+  return has_kept;
 }
 
-WatchRequest SimPs::MakeWatch(int64_t version, absl::Duration wait) const {
+Sender SimPs::SelfIn(const std::string& space) const {
+  Sender sender;
+  sender.set_namespace_(space);
+  *sender.mutable_task() = MakeTaskId(kPsJob, options_.task);
+  sender.set_incarnation(options_.incarnation);
+  return sender;
+}
+
+WatchRequest SimPs::MakeWatch(const std::string& space, int64_t version,
+                              absl::Duration wait) const {
   WatchRequest request;
-  *request.mutable_sender()->mutable_task() = MakeTaskId(kPsJob, options_.task);
-  request.mutable_sender()->set_incarnation(options_.incarnation);
+  *request.mutable_sender() = SelfIn(space);
   request.set_state_version(version);
   request.set_max_wait_ms(
       static_cast<int32_t>(absl::ToInt64Milliseconds(wait)));
@@ -377,7 +317,7 @@ WatchRequest SimPs::MakeWatch(int64_t version, absl::Duration wait) const {
 // As JobWatcher.
 void SimPs::WatchJob() {
   caller_.Call<JobState>(
-      0, MakeWatch(watched_version_, kWatch), Now() + 2 * kWatch,
+      0, MakeWatch("", watched_version_, kWatch), Now() + 2 * kWatch,
       [this](const absl::StatusOr<JobState>& state) {
         if (!alive_) return;
         if (state.ok() && state->phase() == DONE) {
@@ -394,7 +334,7 @@ void SimPs::WatchJob() {
 
 void SimPs::ConfirmEnd(int64_t version, int attempt) {
   caller_.Call<JobState>(
-      0, MakeWatch(version, absl::ZeroDuration()), Now() + kConfirmTimeout,
+      0, MakeWatch("", version, absl::ZeroDuration()), Now() + kConfirmTimeout,
       [this, version, attempt](const absl::StatusOr<JobState>& state) {
         if (!alive_) return;
         if (state.ok() || attempt == kConfirmAttempts) return End();
@@ -415,78 +355,119 @@ void SimPs::CallFirst(const Request& request, absl::Time deadline,
   caller_.Call<Reply>(0, request, deadline, std::move(done), serve);
 }
 
+std::vector<std::string> SimPs::SpacesToSave() const {
+  std::vector<std::string> spaces;
+  shard_.ForEachModel([&](const std::string& space, const ShardModel& model) {
+    if (model.phase() == READY) spaces.push_back(space);
+  });
+  if (spaces.empty()) spaces.emplace_back();
+  return spaces;
+}
+
 void SimPs::Terminate() {
-  if (!alive_ || ending_ || save_wait_.has_value()) return;
+  if (!alive_ || ending_ || !saves_.empty()) return;
   options_.simulator->Note("ps is terminated", options_.task);
-  save_wait_.emplace(Now() + kSavePatience);
+  for (const std::string& space : SpacesToSave()) {
+    saves_.push_back(
+        std::make_unique<Save>(Save{space, SaveWait(Now() + kSavePatience)}));
+  }
+  for (const auto& save : saves_) AskForSave(*save);
+}
+
+void SimPs::AskForSave(Save& save) {
   RequestSaveRequest request;
-  *request.mutable_sender() = MakeWatch(0, absl::ZeroDuration()).sender();
+  *request.mutable_sender() = SelfIn(save.space);
   CallFirst<RequestSaveReply>(
-      request, save_wait_->give_up(),
-      [this](const absl::StatusOr<RequestSaveReply>& reply) {
+      request, save.wait.give_up(),
+      [this, &save](const absl::StatusOr<RequestSaveReply>& reply) {
         if (!alive_) return;
         if (!reply.ok()) {
-          return OnVerdict(save_wait_->OnFailure(reply.status()));
+          return OnVerdict(save, save.wait.OnFailure(reply.status()));
         }
-        save_version_ = reply->state().state_version();
-        OnVerdict(save_wait_->OnReply(*reply, Now()));
+        save.version = reply->state().state_version();
+        OnVerdict(save, save.wait.OnReply(*reply, Now()));
       },
       kServeRequestSave);
 }
 
-void SimPs::WatchForSave() {
+void SimPs::WatchForSave(Save& save) {
+  const absl::Time give_up = save.wait.give_up();
   CallFirst<JobState>(
-      MakeWatch(save_version_,
-                save_wait_->give_up() - Now() + absl::Milliseconds(1)),
-      save_wait_->give_up() + kAnswerTime,
-      [this](const absl::StatusOr<JobState>& state) {
+      MakeWatch(save.space, save.version,
+                give_up - Now() + absl::Milliseconds(1)),
+      give_up + kAnswerTime,
+      [this, &save](const absl::StatusOr<JobState>& state) {
         if (!alive_) return;
         if (!state.ok()) {
-          return OnVerdict(save_wait_->OnFailure(state.status()));
+          return OnVerdict(save, save.wait.OnFailure(state.status()));
         }
-        save_version_ = state->state_version();
-        OnVerdict(save_wait_->OnState(*state, Now()));
+        save.version = state->state_version();
+        OnVerdict(save, save.wait.OnState(*state, Now()));
       },
       kServeWatch);
 }
 
-void SimPs::OnVerdict(SaveWait::Verdict verdict) {
+void SimPs::OnVerdict(Save& save, SaveWait::Verdict verdict) {
   options_.simulator->Note("ps has asked for a save", options_.task,
                            static_cast<int64_t>(verdict));
-  switch (verdict) {
-    case SaveWait::Verdict::kWait:
-      return process_.RunAt(Now(), [this] {
-        if (alive_) WatchForSave();
-      });
-    case SaveWait::Verdict::kJobDone:
-      if (options_.task != 0 || coordinator_->EndIsKnown()) return End();
-      return process_.RunAt(save_wait_->give_up(), [this] {
-        gave_up_ = alive_;
-        End();
-      });
-    default:
-      Drain(verdict == SaveWait::Verdict::kSaved);
+  save.verdict = verdict;
+  if (verdict == SaveWait::Verdict::kWait) {
+    return process_.RunAt(Now(), [this, &save] {
+      if (alive_) WatchForSave(save);
+    });
   }
+  const auto all_are = [this](auto condition) {
+    return std::all_of(saves_.begin(), saves_.end(), [&](const auto& other) {
+      return condition(other->verdict);
+    });
+  };
+  if (!all_are([](auto v) { return v != SaveWait::Verdict::kWait; })) return;
+  if (all_are([](auto v) { return v == SaveWait::Verdict::kJobDone; })) {
+    return OnJobsDone();
+  }
+  Drain();
 }
 
-void SimPs::Drain(bool saved) {
-  if (saved) options_.oracle->PsLeavesSaved(options_.task);
+void SimPs::OnJobsDone() {
+  if (options_.keeps_serving) return Drain();
+  const bool is_known =
+      options_.task != 0 || jobs_->default_value().coordinator().EndIsKnown();
+  if (is_known) return End();
+  process_.RunAt(saves_.front()->wait.give_up(), [this] {
+    gave_up_ = alive_;
+    End();
+  });
+}
+
+void SimPs::Drain() {
+  for (const auto& save : saves_) {
+    if (save->verdict != SaveWait::Verdict::kSaved) continue;
+    options_.oracles.at(save->space)->PsLeavesSaved(options_.task);
+  }
   options_.network->set_ps(options_.task, nullptr, nullptr);
   const absl::Status ending = absl::UnavailableError("this ps is ending");
-  for (auto& [id, done] : std::exchange(watches_, {})) done(ending);
-  for (auto& [id, done] : std::exchange(steps_, {})) done(ending);
-  const auto leave = [this] {
-    if (!alive_) return;
+  if (options_.task == 0) {
+    jobs_->ForEach(
+        [&](const std::string&, SimCoordination& job) { job.Refuse(ending); });
+  }
+  Leave(0);
+}
+
+// Tells the jobs from this one on that this ps has left.
+void SimPs::Leave(size_t next) {
+  if (!alive_) return;
+  if (options_.task == 0 || next == saves_.size()) {
     Die();
-    options_.on_exit(this);
-  };
-  if (options_.task == 0) return leave();
+    return options_.on_exit(this);
+  }
   RequestSaveRequest request;
-  *request.mutable_sender() = MakeWatch(0, absl::ZeroDuration()).sender();
+  *request.mutable_sender() = SelfIn(saves_[next]->space);
   request.set_leaving(true);
   caller_.Call<RequestSaveReply>(
       0, request, Now() + kLeavePatience,
-      [leave](const absl::StatusOr<RequestSaveReply>&) { leave(); },
+      [this, next](const absl::StatusOr<RequestSaveReply>&) {
+        Leave(next + 1);
+      },
       kServeRequestSave);
 }
 

@@ -6,12 +6,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/rpc/parameter_link.h"
 #include "common/rpc/served_calls.h"
 #include "proto/coordination_service.pb.h"
+#include "ps_server/caller/namespace_table.h"
 #include "ps_server/coordinator/coordinator.h"
 #include "ps_server/service/save_wait.h"
 #include "ps_server/shard/parameter_shard.h"
@@ -20,6 +22,7 @@
 #include "tests/simulation/ps_bugs.h"
 #include "tests/simulation/shard_audit.h"
 #include "tests/simulation/sim_caller.h"
+#include "tests/simulation/sim_coordination.h"
 #include "tests/simulation/sim_model.h"
 #include "tests/simulation/sim_network.h"
 #include "tests/simulation/sim_process.h"
@@ -27,18 +30,23 @@
 
 namespace muster {
 
-// One start of a ps task: production's ParameterShard and, on task 0,
-// Coordinator, called as ps_server/shard_server and coordination_server call
-// them. Other tasks watch task 0 and end with the job, as JobWatcher does.
-// Lives as long as the simulation; what comes after Die has no effect.
+// One start of a ps task: production's ParameterShard, called as
+// ps_server/shard_server calls it, and on task 0 a SimCoordination for each
+// job. Other tasks watch task 0 and end with the job, as JobWatcher does; those
+// that serve many jobs do not end. Lives as long as the simulation; what comes
+// after Die has no effect.
 class SimPs {
  public:
   struct Options {
     Simulator* simulator = nullptr;
     SimNetwork* network = nullptr;
-    Oracle* oracle = nullptr;
+    // The jobs' by namespace.
+    std::map<std::string, Oracle*> oracles;
+    // As ps_server --keep_serving.
+    bool keeps_serving = false;
     int task = 0;
     uint64_t incarnation = 0;
+    // Those of the cluster: the default namespace's.
     int num_workers = 0;
     Bug bug = Bug::kNone;
     // It has ended after a signal, with code 143.
@@ -64,17 +72,18 @@ class SimPs {
   // Task 0 has waited as long for this other ps task to learn of the end as
   // production promises.
   bool WaitedFor(int task) const;
-  // Task 0 has heard that this chief could not save, and has waited as long for
-  // another start of it as production promises before the job was done.
-  bool KeptModelOf(uint64_t incarnation) const;
   // REQUIRES: task 0.
-  const Coordinator& coordinator() const { return *coordinator_; }
-  ShardState State() const { return shard_.State(); }
+  bool KeptModelOf(const std::string& space, uint64_t incarnation) const;
+  // Null if no such job has come, or on another task.
+  const Coordinator* FindCoordinator(const std::string& space) const;
+  // EMPTY if there is no such namespace.
+  ShardState State(const std::string& space) const;
 
-  // The parameters of a READY shard, those of these slices; null if it is not
+  // The parameters of a READY model, those of these slices; null if it is not
   // READY.
-  std::optional<TensorValues> Values(const std::vector<TensorSlice>& slices) {
-    return AuditShard(&shard_, options_.incarnation, slices);
+  std::optional<TensorValues> Values(const std::string& space,
+                                     const std::vector<TensorSlice>& slices) {
+    return AuditShard(&shard_, options_.incarnation, space, slices);
   }
 
   // The calls without tensors, as they come from a network; those of
@@ -91,32 +100,50 @@ class SimPs {
   absl::StatusOr<Frame<SnapshotPart>> Handle(ReadSnapshotRequest request);
   absl::StatusOr<EndSnapshotReply> Handle(EndSnapshotRequest request);
 
-  absl::StatusOr<RegisterReply> Handle(const RegisterRequest& request);
-  absl::StatusOr<BeginEpochReply> Handle(const BeginEpochRequest& request);
-  absl::StatusOr<CommitEpochReply> Handle(const CommitEpochRequest& request);
-  absl::StatusOr<FinishReply> Handle(const FinishRequest& request);
   absl::StatusOr<RequestSaveReply> Handle(const RequestSaveRequest& request);
-  absl::StatusOr<PauseRoundsReply> Handle(const PauseRoundsRequest& request);
-  void Step(StepRequest request, ReplyCallback<StepReply> done);
   void Watch(const WatchRequest& request, ReplyCallback<JobState> done);
 
  private:
   absl::Time Now() const { return options_.simulator->Now(); }
+  Oracle* OracleOf(const Sender& sender) const {
+    return options_.oracles.at(sender.namespace_());
+  }
   void ServeShard();
   void ServeCoordinator();
-  // Lets the coordinator's time pass, answers who waits, ends with the job.
-  void Advance();
+  SimCoordination::Options JobOptions(const std::string& space);
+  // As CoordinationServer's.
+  absl::StatusOr<SimCoordination*> FindJob(absl::string_view what,
+                                           const std::string& space,
+                                           bool brings);
+  // Every ps task knows that the job is done.
+  void OnJobEnd();
   void End();
   // Watches task 0.
   void WatchJob();
   void ConfirmEnd(int64_t version, int attempt);
-  WatchRequest MakeWatch(int64_t version, absl::Duration wait) const;
+  Sender SelfIn(const std::string& space) const;
+  WatchRequest MakeWatch(const std::string& space, int64_t version,
+                         absl::Duration wait) const;
   template <typename Reply, typename Request, typename Serve>
   void CallFirst(const Request& request, absl::Time deadline,
                  ReplyCallback<Reply> done, Serve serve);
-  void WatchForSave();
-  void OnVerdict(SaveWait::Verdict verdict);
-  void Drain(bool saved);
+
+  // ---- After a signal: as PsTask and its SaveAskers ----------------------
+  // One namespace's.
+  struct Save {
+    std::string space;
+    SaveWait wait;
+    int64_t version = 0;
+    SaveWait::Verdict verdict = SaveWait::Verdict::kWait;
+  };
+  // The namespaces that have a model here; the default one if none has.
+  std::vector<std::string> SpacesToSave() const;
+  void AskForSave(Save& save);
+  void WatchForSave(Save& save);
+  void OnVerdict(Save& save, SaveWait::Verdict verdict);
+  void OnJobsDone();
+  void Leave(size_t next);
+  void Drain();
 
   const Options options_;
   ServedCalls calls_;
@@ -126,28 +153,17 @@ class SimPs {
   PsBugs bugs_;
   // The shard's; it says so again where it keeps an old model.
   DefineReply last_define_;
-  std::unique_ptr<Coordinator> coordinator_;
+  // Only on task 0.
+  std::optional<NamespaceTable<SimCoordination>> jobs_;
   bool alive_ = false;
   bool ended_ = false;
   bool ending_ = false;
-  // Of task 0: since when the job is done, when it left, and when it heard of
-  // each other ps task.
-  absl::Time done_ = absl::InfiniteFuture();
+  // Of task 0: when it left.
   absl::Time left_ = absl::InfiniteFuture();
   // After a signal it waits only so long for the others to learn of the end.
   bool gave_up_ = false;
-  std::map<int, absl::Time> heard_;
-  // When chiefs said that they could not save, by incarnation.
-  std::map<uint64_t, absl::Time> unsaved_;
   // After a signal.
-  std::optional<SaveWait> save_wait_;
-  int64_t save_version_ = 0;
-
-  uint64_t next_call_ = 1;
-  std::map<uint64_t, ReplyCallback<JobState>> watches_;
-  std::map<uint64_t, ReplyCallback<StepReply>> steps_;
-  std::map<uint64_t, Sender> step_senders_;
-  absl::Time next_tick_ = absl::InfiniteFuture();
+  std::vector<std::unique_ptr<Save>> saves_;
   int64_t watched_version_ = 0;
 };
 

@@ -75,12 +75,15 @@ SimFileSystem::Options FilesOf(const SimWorker::Options& options,
 
 SimWorker::SimWorker(const Options& options)
     : options_(options),
-      name_(absl::StrCat("worker ", options.index)),
+      name_(absl::StrCat(options.model->scenario.space, " worker ",
+                         options.index)),
       process_(options.simulator),
-      caller_(&process_, options.network, kFirstWorker + options.index),
+      caller_(&process_, options.network,
+              options.first_endpoint + options.index),
       file_system_(FilesOf(options, &process_)) {
   *sender_.mutable_task() = MakeTaskId(kWorkerJob, options_.index);
   sender_.set_incarnation(options_.incarnation);
+  sender_.set_namespace_(options_.model->scenario.space);
 }
 
 void SimWorker::Start() {
@@ -171,7 +174,8 @@ absl::Status SimWorker::Create() {
   RETURN_IF_ERROR(client_->SetModel(options_.model->placed.tensors,
                                     options_.model->placed.placement));
   coordination_ = std::make_unique<SimCoordinationLink>(
-      &caller_, options_.network, options_.oracle);
+      &caller_, options_.network, options_.oracle,
+      options_.model->scenario.space);
   steps_ = std::make_unique<CountingSteps>(
       &process_, options_.oracle, options_.model, client_.get(), sender_);
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
@@ -232,6 +236,7 @@ TrainingSession::Options SimWorker::SessionOptions() const {
   options.machine.model_fingerprint =
       options_.model->placed.definition.fingerprint;
   options.machine.max_wait = kMaxWait;
+  options.machine.asks_before_takeover = !sender_.namespace_().empty();
   options.machine.goal.stop.set_steps(options_.model->scenario.stop_steps);
   options.machine.saves = is_chief();
   options.machine.saved_step = saved_step_;

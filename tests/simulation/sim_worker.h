@@ -37,6 +37,8 @@ class SimWorker {
     Oracle* oracle = nullptr;
     SimDisk* disk = nullptr;
     const SimModel* model = nullptr;
+    // Where its job's workers are in the network.
+    Endpoint first_endpoint = kFirstWorker;
     int index = 0;
     uint64_t incarnation = 0;
     Bug bug = Bug::kNone;

@@ -17,7 +17,8 @@
 
 ABSL_FLAG(uint64_t, seed, 0, "run this seed alone and print its history");
 ABSL_FLAG(uint64_t, first, 1,
-          "the first of many seeds; 1000000000 and more: all-reduce");
+          "the first of many seeds; 1000000000 and more: all-reduce; "
+          "2000000000 and more: two jobs");
 ABSL_FLAG(uint64_t, seeds, 1000, "how many seeds");
 ABSL_FLAG(int, bug, 0, "plant this bug, a number of tests/simulation/bug.h");
 ABSL_FLAG(bool, cut, false, "the worlds in which a tensor is cut");

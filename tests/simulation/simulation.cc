@@ -30,66 +30,104 @@ constexpr absl::Duration kLeave = absl::Minutes(2);
 constexpr absl::Duration kLongestRestart = absl::Seconds(3);
 constexpr absl::Duration kLongestFullDisk = absl::Seconds(2);
 
+// More than a job has workers.
+constexpr Endpoint kEndpointsOfJob = 50;
+
 }  // namespace
+
+Simulation::Job::Job(Simulation* simulation, const Scenario& job_scenario)
+    : scenario(job_scenario),
+      model(MakeSimModel(scenario, simulation->options_.bug)),
+      oracle(&simulation->simulator_, &simulation->network_, &model,
+             &disk.files, "train") {}
 
 Simulation::Simulation(const Options& options)
     : options_(options),
-      scenario_(MakeScenario(options.seed, options.tensors)),
-      model_(MakeSimModel(scenario_, options.bug)),
+      scenarios_(MakeScenarios(options.seed, options.tensors)),
       simulator_(options.verbose),
       network_(&simulator_, scenario_),
-      oracle_(&simulator_, &network_, &model_, &disk_.files, "train"),
       random_(scenario_.seed * 17 + 3),
       next_incarnation_(1000),
-      faults_left_(scenario_.faults) {}
+      faults_left_(scenario_.faults) {
+  for (const Scenario& scenario : scenarios_) {
+    auto job = std::make_unique<Job>(this, scenario);
+    job->first_endpoint +=
+        kEndpointsOfJob * static_cast<Endpoint>(jobs_.size());
+    jobs_.push_back(std::move(job));
+  }
+}
 
 Simulation::~Simulation() = default;
 
 SimulationResult Simulation::Run() {
-  simulator_.NoteText("scenario", Describe(scenario_));
-  for (int i = 0; i < scenario_.num_ps; ++i) {
-    simulator_.RunAfter(kLongestStart * random_.Fraction(), [this, i] {
-      StartPs(i);
-      if (scenario_.all_reduce) StartWorker(i);
-    });
+  for (const Scenario& scenario : scenarios_) {
+    simulator_.NoteText("scenario", Describe(scenario));
   }
-  for (int i = 0; !scenario_.all_reduce && i < scenario_.num_workers; ++i) {
-    simulator_.RunAfter(kLongestStart * random_.Fraction(),
-                        [this, i] { StartWorker(i); });
-  }
+  StartEverybody();
   NextFault();
   simulator_.RunAfter(kHealAfter, [this] {
     network_.Heal();
     faults_left_ = 0;
   });
   const absl::Time start = simulator_.Now();
-  const auto failed = [this] { return !oracle_.violation().empty(); };
-  simulator_.RunUntil([&] { return failed() || job_ended(); },
+  const auto failed = [this] { return !Violation().empty(); };
+  simulator_.RunUntil([&] { return failed() || AllEnded(); },
                       start + kMustEndBy);
-  if (!failed() && !job_ended()) {
-    if (TooFewAreLeft()) {
+  if (!failed() && !AllEnded()) {
+    if (DoOthersLackWorkers()) {
       simulator_.Note("too few replicas are left");
       return Result();
     }
-    oracle_.Fail("the job does not end");
   }
   simulator_.RunUntil([&] { return failed() || EverybodyEnded(); },
                       simulator_.Now() + kLeave);
-  if (!failed()) CheckEnd();
+  if (failed()) return Result();
+  if (!serves_many()) CheckPsAtEnd();
+  for (const auto& job : jobs_) CheckEnd(*job);
   return Result();
+}
+
+void Simulation::StartEverybody() {
+  Job& first = *jobs_.front();
+  for (int i = 0; i < scenario_.num_ps; ++i) {
+    simulator_.RunAfter(kLongestStart * random_.Fraction(), [this, &first, i] {
+      StartPs(i);
+      if (scenario_.all_reduce) StartWorker(first, i);
+    });
+  }
+  if (scenario_.all_reduce) return;
+  for (const auto& job : jobs_) {
+    for (int i = 0; i < job->scenario.num_workers; ++i) {
+      simulator_.RunAfter(kLongestStart * random_.Fraction(),
+                          [this, job = job.get(), i] { StartWorker(*job, i); });
+    }
+  }
 }
 
 SimulationResult Simulation::Result() {
   SimulationResult result;
-  result.violation = oracle_.violation();
+  result.violation = Violation();
   result.history = simulator_.history();
-  result.parameters = oracle_.NewestParameters();
+  result.parameters = jobs_.front()->oracle.NewestParameters();
   result.virtual_time = simulator_.elapsed();
   result.faults = faults_;
-  result.restores = oracle_.restores();
-  result.saves = oracle_.saves();
+  for (const auto& job : jobs_) {
+    result.restores += job->oracle.restores();
+    result.saves += job->oracle.saves();
+  }
   TakeDown();
   return result;
+}
+
+std::string Simulation::Violation() const {
+  for (const auto& job : jobs_) {
+    const std::string& violation = job->oracle.violation();
+    if (violation.empty()) continue;
+    return serves_many()
+               ? absl::StrCat("job '", job->scenario.space, "' ", violation)
+               : violation;
+  }
+  return "";
 }
 
 // ---- Processes ------------------------------------------------------------
@@ -98,7 +136,10 @@ void Simulation::StartPs(int task) {
   SimPs::Options options;
   options.simulator = &simulator_;
   options.network = &network_;
-  options.oracle = &oracle_;
+  for (const auto& job : jobs_) {
+    options.oracles[job->scenario.space] = &job->oracle;
+  }
+  options.keeps_serving = serves_many();
   options.task = task;
   options.incarnation = next_incarnation_++;
   options.num_workers = scenario_.num_workers;
@@ -110,76 +151,82 @@ void Simulation::StartPs(int task) {
   ps_.back()->Start();
 }
 
-void Simulation::StartWorker(int index) {
+void Simulation::StartWorker(Job& job, int index) {
   SimWorker::Options options;
   options.simulator = &simulator_;
   options.network = &network_;
-  options.oracle = &oracle_;
-  options.disk = &disk_;
-  options.model = &model_;
+  options.oracle = &job.oracle;
+  options.disk = &job.disk;
+  options.model = &job.model;
+  options.first_endpoint = job.first_endpoint;
   options.index = index;
   options.incarnation = next_incarnation_++;
   options.bug = options_.bug;
-  options.on_exit = [this](SimWorker* worker, int code) {
-    OnExit(worker, code);
+  options.on_exit = [this, &job](SimWorker* worker, int code) {
+    OnExit(job, worker, code);
   };
   workers_.push_back(std::make_unique<SimWorker>(options));
-  SimWorker* const newest = worker_of_[index];
+  job.workers.push_back(workers_.back().get());
+  SimWorker* const newest = job.worker_of[index];
   const bool is_second = newest != nullptr && newest->alive();
-  if (!is_second) worker_of_[index] = workers_.back().get();
+  if (!is_second) job.worker_of[index] = workers_.back().get();
   workers_.back()->Start();
 }
 
-void Simulation::RestartSoon(std::function<void()> start) {
+void Simulation::RestartSoon(const std::function<bool()>& is_over,
+                             std::function<void()> start) {
   simulator_.RunAfter(
       std::min(random_.About(scenario_.restart), kLongestRestart),
-      [this, start = std::move(start)] {
-        if (!job_ended()) start();
+      [is_over, start = std::move(start)] {
+        if (!is_over()) start();
       });
 }
 
 void Simulation::RestartPs(int task) {
-  RestartSoon([this, task] {
-    StartPs(task);
-    if (scenario_.all_reduce) StartWorker(task);
-  });
+  RestartSoon([this] { return AllEnded(); },
+              [this, task] {
+                StartPs(task);
+                if (scenario_.all_reduce) StartWorker(*jobs_.front(), task);
+              });
 }
 
 // As worker/worker_process: a worker that ends too early takes its ps task
 // along, which has the chief save before.
-void Simulation::RestartWorker(int index) {
+void Simulation::RestartWorker(Job& job, int index) {
   if (!scenario_.all_reduce) {
-    return RestartSoon([this, index] { StartWorker(index); });
+    return RestartSoon([&job] { return job.ended(); },
+                       [this, &job, index] { StartWorker(job, index); });
   }
   if (ps_of_[index]->alive()) return ps_of_[index]->Terminate();
   RestartPs(index);
 }
 
-void Simulation::OnExit(SimWorker* worker, int exit_code) {
+void Simulation::OnExit(Job& job, SimWorker* worker, int exit_code) {
   exit_codes_[worker->incarnation()] = exit_code;
   if (exit_code == 128 + SIGTERM && worker->said_error()) {
     warned_.insert(worker->incarnation());
   }
   const int index = worker->index();
-  const bool is_newest = worker_of_[index] == worker;
+  const bool is_newest = job.worker_of[index] == worker;
   if (!is_newest && exit_code == kExitBadConfig) return;  // a second chief
   if (exit_code == kExitDone && worker->is_chief()) {
     // From here on nobody could restore what a ps loses: README.md says more.
-    faults_left_ = 0;
+    if (!serves_many()) faults_left_ = 0;
     // An interrupted chief, which said what may be missing, may have finished
     // before this one was started.
-    if (!oracle_.interrupted()) oracle_.CheckDiskAtEnd();
+    if (!job.oracle.interrupted()) job.oracle.CheckDiskAtEnd();
   }
   if (exit_code == kExitDone) return;
-  if (exit_code >= 128) return RestartWorker(index);
-  oracle_.Fail(absl::StrCat("worker ", index, " exits with code ", exit_code));
+  if (exit_code >= 128) return RestartWorker(job, index);
+  job.oracle.Fail(
+      absl::StrCat("worker ", index, " exits with code ", exit_code));
 }
 
 // ---- What happens to the job ------------------------------------------------
 
 void Simulation::NextFault() {
   simulator_.RunAfter(random_.About(scenario_.between_faults), [this] {
-    if (faults_left_ == 0 || job_ended()) return;
+    if (faults_left_ == 0 || AllEnded()) return;
     --faults_left_;
     ++faults_;
     DoFault();
@@ -187,8 +234,30 @@ void Simulation::NextFault() {
   });
 }
 
+// One job alone needs no dice.
+Simulation::Job& Simulation::AnyJob() {
+  if (!serves_many()) return *jobs_.front();
+  const auto last = static_cast<int64_t>(jobs_.size()) - 1;
+  return *jobs_[random_.Between(0, last)];
+}
+
+int Simulation::AnyWorker(const Job& job) {
+  return static_cast<int>(random_.Between(0, job.scenario.num_workers - 1));
+}
+
+bool Simulation::IsAnyJobLeaving() const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
+    const auto chief = job->worker_of.find(0);
+    return job->ended() &&
+           !(chief != job->worker_of.end() && chief->second->alive()) &&
+           std::any_of(job->workers.begin(), job->workers.end(),
+                       [](const SimWorker* worker) { return worker->alive(); });
+  });
+}
+
 void Simulation::DoFault() {
   const auto ps = static_cast<int>(random_.Between(0, scenario_.num_ps - 1));
+  Job& job = AnyJob();
   switch (random_.Between(0, 14)) {
     case 0:
     case 1:
@@ -196,31 +265,30 @@ void Simulation::DoFault() {
       return KillPs(ps);
     case 3:
     case 4:
-      return KillWorker(0);
+      return KillWorker(job, 0);
     case 5:
-      return KillWorker(
-          static_cast<int>(random_.Between(0, scenario_.num_workers - 1)));
+      return KillWorker(job, AnyWorker(job));
     case 6:
-      return TerminateWorker(
-          static_cast<int>(random_.Between(0, scenario_.num_workers - 1)));
+      return TerminateWorker(job, AnyWorker(job));
     case 7:
-      return StartSecondChief();
+      return StartSecondChief(job);
     case 8:
     case 9:
       return TerminatePs(ps);
     case 10:
     case 11:
-      return StopSomething();
+      return StopSomething(job);
     case 12:
-      return FillDisk();
+      return FillDisk(job);
     default:
-      return ClogSomething();
+      return ClogSomething(job);
   }
 }
 
 void Simulation::KillPs(int task) {
   SimPs* const ps = ps_of_[task];
   if (ps == nullptr || !ps->alive()) return;
+  if (serves_many() && IsAnyJobLeaving()) return;
   simulator_.Note("ps dies", task);
   ps->Die();
   // A machine that dies says nothing; the connections of a process break.
@@ -228,84 +296,87 @@ void Simulation::KillPs(int task) {
     for (const auto& worker : workers_) worker->caller().OnPsDeath(task);
     for (const auto& other : ps_) other->caller().OnPsDeath(task);
   }
-  if (scenario_.all_reduce) EndWorker(task);
+  if (scenario_.all_reduce) EndWorker(*jobs_.front(), task);
   RestartPs(task);
 }
 
 // The process, and perhaps its machine.
-void Simulation::EndWorker(int index) {
-  SimWorker* const worker = worker_of_[index];
+void Simulation::EndWorker(Job& job, int index) {
+  SimWorker* const worker = job.worker_of[index];
   worker->Die();
   if (worker->is_chief() && random_.Happens(scenario_.power_loss)) {
     simulator_.Note("power loss");
-    disk_.files.CutPower();
+    job.disk.files.CutPower();
   }
 }
 
-void Simulation::KillWorker(int index) {
+void Simulation::KillWorker(Job& job, int index) {
   if (scenario_.all_reduce) return KillPs(index);
-  SimWorker* const worker = worker_of_[index];
+  SimWorker* const worker = job.worker_of[index];
   if (worker == nullptr || !worker->alive()) return;
-  EndWorker(index);
-  RestartWorker(index);
+  if (serves_many() && job.ended()) return;
+  EndWorker(job, index);
+  RestartWorker(job, index);
 }
 
 void Simulation::TerminatePs(int task) {
-  if (scenario_.all_reduce) return TerminateWorker(task);
+  if (scenario_.all_reduce) return TerminateWorker(*jobs_.front(), task);
   SimPs* const ps = ps_of_[task];
+  if (serves_many() && IsAnyJobLeaving()) return;
   if (ps != nullptr && ps->alive()) ps->Terminate();
 }
 
 // The chief's SIGTERM ends the job, so that it is rare.
-void Simulation::TerminateWorker(int index) {
-  SimWorker* const worker = worker_of_[index];
+void Simulation::TerminateWorker(Job& job, int index) {
+  SimWorker* const worker = job.worker_of[index];
   if (worker == nullptr || !worker->alive()) return;
+  if (serves_many() && job.ended()) return;
   if (index == 0 && !random_.Happens(kInterrupts)) return;
-  if (index == 0) oracle_.ChiefInterrupted();
+  if (index == 0) job.oracle.ChiefInterrupted();
   worker->Terminate(SIGTERM);
 }
 
 // SIGSTOP, and SIGCONT after a while.
-void Simulation::StopSomething() {
+void Simulation::StopSomething(Job& job) {
   const absl::Duration longest =
       random_.Happens(kVeryLongClogs) ? kVeryLongClog : kLongestClog;
   const absl::Time until = simulator_.Now() + longest * random_.Fraction();
   const bool is_ps = random_.Happens(0.5);
   const auto task = static_cast<int>(random_.Between(
-      0, (is_ps ? scenario_.num_ps : scenario_.num_workers) - 1));
+      0, (is_ps ? scenario_.num_ps : job.scenario.num_workers) - 1));
   simulator_.Note("stop", is_ps, task,
                   absl::ToInt64Milliseconds(until - simulator_.Now()));
   const bool is_both = scenario_.all_reduce;
   if ((is_ps || is_both) && ps_of_[task] != nullptr) {
     ps_of_[task]->process().Stop(until);
   }
-  if ((!is_ps || is_both) && worker_of_[task] != nullptr) {
-    worker_of_[task]->process().Stop(until);
+  if ((!is_ps || is_both) && job.worker_of[task] != nullptr) {
+    job.worker_of[task]->process().Stop(until);
   }
 }
 
-void Simulation::FillDisk() {
-  disk_.full_until = simulator_.Now() + kLongestFullDisk * random_.Fraction();
+void Simulation::FillDisk(Job& job) {
+  job.disk.full_until =
+      simulator_.Now() + kLongestFullDisk * random_.Fraction();
   simulator_.Note("disk is full");
 }
 
 // A mistake of whoever starts the tasks: the first one is alive.
-void Simulation::StartSecondChief() {
+void Simulation::StartSecondChief(Job& job) {
   // In all-reduce it does not get the port of its ps task.
   if (scenario_.all_reduce) return;
-  SimWorker* const chief = worker_of_[0];
+  SimWorker* const chief = job.worker_of[0];
   if (chief == nullptr || !chief->alive()) return;
-  if (disk_.lock_holder != chief->incarnation()) return;
-  StartWorker(0);
+  if (job.disk.lock_holder != chief->incarnation()) return;
+  StartWorker(job, 0);
 }
 
-void Simulation::ClogSomething() {
+void Simulation::ClogSomething(Job& job) {
   const absl::Duration longest =
       random_.Happens(kVeryLongClogs) ? kVeryLongClog : kLongestClog;
   const absl::Time until = simulator_.Now() + longest * random_.Fraction();
   const auto ps = static_cast<int>(random_.Between(0, scenario_.num_ps - 1));
-  const auto worker = static_cast<int>(
-      kFirstWorker + random_.Between(0, scenario_.num_workers - 1));
+  const Endpoint worker = job.first_endpoint + AnyWorker(job);
   const int64_t what = random_.Between(0, 3);
   simulator_.Note("clog", what, ps, worker,
                   absl::ToInt64Milliseconds(until - simulator_.Now()));
@@ -316,66 +387,91 @@ void Simulation::ClogSomething() {
 
 // ---- The end ----------------------------------------------------------------
 
+bool Simulation::AllEnded() const {
+  return std::all_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& job) { return job->ended(); });
+}
+
 bool Simulation::EverybodyEnded() const {
-  return std::none_of(ps_.begin(), ps_.end(),
-                      [](const auto& ps) { return ps->alive(); }) &&
+  // Those that serve many jobs stay.
+  const bool ps_ended =
+      serves_many() || std::none_of(ps_.begin(), ps_.end(),
+                                    [](const auto& ps) { return ps->alive(); });
+  return ps_ended &&
          std::none_of(workers_.begin(), workers_.end(),
                       [](const auto& worker) { return worker->alive(); });
 }
 
-void Simulation::CheckEnd() {
-  CheckTasksAtEnd();
+void Simulation::CheckEnd(Job& job) {
+  CheckWorkersAtEnd(job);
   // A chief that was lost has not saved, and ends with 138 (OnExit checks those
   // that end with 0); one that was stopped by a signal may have warned that a
   // step is missing.
-  for (const WorkerState& worker : oracle_.end()->workers()) {
+  for (const WorkerState& worker : job.oracle.end()->workers()) {
     const uint64_t incarnation = worker.sender().incarnation();
     if (worker.sender().task().index() != 0 || !worker.finished()) continue;
     if (warned_.count(incarnation) > 0) continue;
     // The disk was full, and no other start of the chief came in time.
-    if (ps_of_.at(0)->KeptModelOf(incarnation)) continue;
-    oracle_.CheckDiskAtEnd();
+    if (ps_of_.at(0)->KeptModelOf(job.scenario.space, incarnation)) continue;
+    job.oracle.CheckDiskAtEnd();
   }
 }
 
-bool Simulation::TooFewAreLeft() const {
-  if (!oracle_.interrupted() || scenario_.mode != Mode::kSync) return false;
+bool Simulation::DoOthersLackWorkers() {
+  bool lacks = true;
+  for (const auto& job : jobs_) {
+    if (job->ended() || TooFewAreLeft(*job)) continue;
+    lacks = false;
+    job->oracle.Fail("the job does not end");
+  }
+  return lacks;
+}
+
+bool Simulation::TooFewAreLeft(const Job& job) const {
+  if (!job.oracle.interrupted() || job.scenario.mode != Mode::kSync) {
+    return false;
+  }
   int left = 0;
-  for (const auto& [index, worker] : worker_of_) {
+  for (const auto& [index, worker] : job.worker_of) {
     const auto code = exit_codes_.find(worker->incarnation());
     const bool has_ended =
         code != exit_codes_.end() && code->second == kExitDone;
     if (!has_ended) ++left;
   }
-  return left < scenario_.min_replicas;
+  return left < job.scenario.min_replicas;
 }
 
-void Simulation::CheckTasksAtEnd() {
+void Simulation::CheckPsAtEnd() {
   const SimPs& first = *ps_of_.at(0);
   for (const auto& ps : ps_) {
     if (!ps->alive() || (ps->task() != 0 && first.WaitedFor(ps->task()))) {
       continue;
     }
-    oracle_.Fail(absl::StrCat("ps task ", ps->task(), " does not end"));
+    jobs_.front()->oracle.Fail(
+        absl::StrCat("ps task ", ps->task(), " does not end"));
   }
+}
+
+void Simulation::CheckWorkersAtEnd(Job& job) {
   // Who was not a live member at the end has nobody who would tell it (it
   // exits with 138 in the end); all others know.
-  for (const WorkerState& state : oracle_.end()->workers()) {
+  for (const WorkerState& state : job.oracle.end()->workers()) {
     const uint64_t incarnation = state.sender().incarnation();
     if (!state.finished() || incarnation == 0) continue;
     const auto code = exit_codes_.find(incarnation);
-    const SimWorker* const newest = worker_of_[state.sender().task().index()];
+    const SimWorker* const newest =
+        job.worker_of[state.sender().task().index()];
     if (newest->incarnation() != incarnation) continue;
     if (code != exit_codes_.end() &&
         (code->second == kExitDone || code->second == 128 + SIGTERM ||
-         first.KeptModelOf(incarnation))) {
+         ps_of_.at(0)->KeptModelOf(job.scenario.space, incarnation))) {
       continue;
     }
     // Killed on its last way out.
     if (code == exit_codes_.end() && !newest->alive()) continue;
-    oracle_.Fail(absl::StrCat(TaskName(state.sender()), " has finished, but ",
-                              code == exit_codes_.end()
-                                  ? "does not end"
+    job.oracle.Fail(absl::StrCat(
+        TaskName(state.sender()), " has finished, but ",
+        code == exit_codes_.end() ? "does not end"
                                   : absl::StrCat("exits with ", code->second)));
   }
 }

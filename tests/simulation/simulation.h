@@ -33,8 +33,8 @@ struct SimulationResult {
   int64_t saves = 0;
 };
 
-// A whole job in virtual time, with everything that the seed says happens to
-// it. Run once.
+// A whole job in virtual time, or two on the same ps tasks, with everything
+// that the seed says happens to them. Run once.
 class Simulation {
  public:
   struct Options {
@@ -51,46 +51,76 @@ class Simulation {
   SimulationResult Run();
 
  private:
+  // One job: its model, its machine, its promises and its workers.
+  struct Job {
+    Job(Simulation* simulation, const Scenario& job_scenario);
+
+    bool ended() const { return oracle.end().has_value(); }
+
+    const Scenario scenario;
+    const SimModel model;
+    SimDisk disk;
+    Oracle oracle;
+    Endpoint first_endpoint = kFirstWorker;
+    // The newest of each task.
+    std::map<int, SimWorker*> worker_of;
+    std::vector<SimWorker*> workers;
+  };
+
+  void StartEverybody();
   void StartPs(int task);
-  void StartWorker(int index);
-  void OnExit(SimWorker* worker, int exit_code);
-  void RestartSoon(std::function<void()> start);
+  void StartWorker(Job& job, int index);
+  void OnExit(Job& job, SimWorker* worker, int exit_code);
+  void RestartSoon(const std::function<bool()>& is_over,
+                   std::function<void()> start);
   // In all-reduce both start the other half of the process, too.
   void RestartPs(int task);
-  void RestartWorker(int index);
+  void RestartWorker(Job& job, int index);
 
-  // ---- What happens to the job -------------------------------------------
+  // ---- What happens to the jobs ------------------------------------------
   void NextFault();
   void DoFault();
   void KillPs(int task);
   void TerminatePs(int task);
-  void StopSomething();
-  void FillDisk();
-  void KillWorker(int index);
-  void EndWorker(int index);
-  void TerminateWorker(int index);
-  void StartSecondChief();
-  void ClogSomething();
+  void StopSomething(Job& job);
+  void FillDisk(Job& job);
+  void KillWorker(Job& job, int index);
+  void EndWorker(Job& job, int index);
+  void TerminateWorker(Job& job, int index);
+  void StartSecondChief(Job& job);
+  // The one that something happens to.
+  Job& AnyJob();
+  int AnyWorker(const Job& job);
+  // The memory of the ps tasks is still wanted by a job, of which nobody could
+  // restore it: its end is known, but not to all of its workers.
+  bool IsAnyJobLeaving() const;
+  void ClogSomething(Job& job);
 
   // ---- The end -------------------------------------------------------------
-  bool job_ended() const { return oracle_.end().has_value(); }
+  bool serves_many() const { return jobs_.size() > 1; }
+  bool AllEnded() const;
+  // The first one of a job; "" for none.
+  std::string Violation() const;
   SimulationResult Result();
   bool EverybodyEnded() const;
   // A job that was interrupted goes on, since the chief that was started again
   // could not attach, and waits without a limit for min_replicas: workers have
   // ended with the interrupted one.
-  bool TooFewAreLeft() const;
-  void CheckTasksAtEnd();
-  void CheckEnd();
+  bool TooFewAreLeft(const Job& job) const;
+  // Of the jobs that have not ended, each has too few.
+  bool DoOthersLackWorkers();
+  void CheckPsAtEnd();
+  void CheckWorkersAtEnd(Job& job);
+  void CheckEnd(Job& job);
   void TakeDown();
 
   const Options options_;
-  const Scenario scenario_;
-  const SimModel model_;
+  const std::vector<Scenario> scenarios_;
+  // What the jobs share.
+  const Scenario& scenario_ = scenarios_.front();
   Simulator simulator_;
   SimNetwork network_;
-  SimDisk disk_;
-  Oracle oracle_;
+  std::vector<std::unique_ptr<Job>> jobs_;
   Random random_;
   uint64_t next_incarnation_;
   int faults_left_;
@@ -99,9 +129,8 @@ class Simulation {
   // Every process there ever was, the newest of each task last.
   std::vector<std::unique_ptr<SimPs>> ps_;
   std::vector<std::unique_ptr<SimWorker>> workers_;
-  // The newest, by task.
+  // The newest of each task.
   std::map<int, SimPs*> ps_of_;
-  std::map<int, SimWorker*> worker_of_;
   std::map<uint64_t, int> exit_codes_;  // by incarnation
   // By incarnation: it exited after a signal and an error that it said.
   std::set<uint64_t> warned_;

@@ -84,6 +84,18 @@ TEST(SimulationTest, AllReduceKeepsEveryPromise) {
   EXPECT_GT(sum.saves, 2 * kAllReduceJobs);
 }
 
+// Each job keeps the promises of one that is alone, whatever happens to the
+// other one's tasks.
+TEST(SimulationTest, TwoJobsOnThePsTasksKeepEveryPromise) {
+  constexpr uint64_t kPairs = 300;
+  Histories histories;
+  SimulationResult sum;
+  CountFailures(kTwoJobSeeds, kPairs, &sum, &histories);
+  EXPECT_GT(sum.faults, 4 * kPairs);
+  EXPECT_GT(sum.restores, 2 * kPairs + kPairs / 2);
+  EXPECT_GT(sum.saves, 4 * kPairs);
+}
+
 // Longer: each push has a block or several for every ps task.
 TEST(SimulationTest, KeepsEveryPromiseOfACutTensor) {
   constexpr uint64_t kCutSeeds = 60;

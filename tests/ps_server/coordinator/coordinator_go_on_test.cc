@@ -59,6 +59,13 @@ class CoordinatorGoOnTest : public CoordinatorTest {
     EXPECT_TRUE(coordinator_.State().may_go_on());
   }
 
+  absl::Status Ask(const Sender& sender) {
+    RegisterRequest request = MakeRegister(sender);
+    request.mutable_sender()->set_namespace_("n");
+    request.set_asks_only(true);
+    return coordinator_.Register(request, now_).status();
+  }
+
   absl::StatusOr<CommitEpochReply> Resume(const Sender& chief, int64_t steps) {
     CommitEpochRequest commit = MakeCommit(chief, epoch_, steps);
     commit.set_resumes(true);
@@ -128,10 +135,46 @@ TEST_F(CoordinatorGoOnTest, AnotherJobDoesNotReplaceATaskThatTrains) {
                              HasSubstr("line 1 is 'b', there it is 'a'"),
                              HasSubstr("another --namespace"))));
   EXPECT_TRUE(Step(chief_, 0).granted());
-  RegisterRequest same = MakeRegister(next_chief_);
-  same.set_asks_only(true);
-  EXPECT_THAT(coordinator_.Register(same, now_), IsOk());
+}
+
+// Two jobs were given one namespace, with one training.
+TEST_F(CoordinatorGoOnTest, AnotherStartDoesNotReplaceATaskThatLives) {
+  StartRun(1, 9);
+  EXPECT_THAT(Ask(next_chief_), StatusIs(absl::StatusCode::kUnavailable,
+                                         HasSubstr("whether it is alive")));
+  EXPECT_THAT(Watch(chief_, coordinator_.state_version()), IsOk());
+  EXPECT_THAT(
+      Ask(next_chief_),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("another job has namespace 'n'"),
+                     HasSubstr("is alive"), HasSubstr("another --namespace"))));
   EXPECT_TRUE(Step(chief_, 0).granted()) << "asking changes nothing";
+}
+
+TEST_F(CoordinatorGoOnTest, ADeadTaskIsReplacedWhenItDoesNotAnswer) {
+  StartRun(1, 9);
+  const int64_t seen = coordinator_.state_version();
+  EXPECT_FALSE(Ask(next_chief_).ok());
+  // A watch that the dead process has left on the way.
+  EXPECT_THAT(Watch(chief_, seen), IsOk());
+  now_ += TakeoverQuestions::kAnswerTime - absl::Milliseconds(1);
+  EXPECT_FALSE(Ask(next_chief_).ok());
+  now_ += absl::Milliseconds(1);
+  EXPECT_THAT(Ask(next_chief_), IsOk());
+  // Its next start is no job that was refused.
+  EXPECT_THAT(GoOn(next_chief_).chief().incarnation(), 200);
+}
+
+TEST_F(CoordinatorGoOnTest, EachStartAsksForItself) {
+  StartRun(1, 9);
+  EXPECT_FALSE(Ask(next_chief_).ok());
+  EXPECT_THAT(Watch(chief_, coordinator_.state_version()), IsOk());
+  EXPECT_TRUE(absl::IsInvalidArgument(Ask(next_chief_)));
+  // It dies now, and its own next start comes.
+  const Sender restarted = MakeSender(0, 300);
+  EXPECT_TRUE(absl::IsUnavailable(Ask(restarted)));
+  now_ += TakeoverQuestions::kAnswerTime;
+  EXPECT_THAT(Ask(restarted), IsOk());
 }
 
 }  // namespace

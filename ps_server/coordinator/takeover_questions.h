@@ -1,0 +1,48 @@
+#ifndef PS_SERVER_COORDINATOR_TAKEOVER_QUESTIONS_H_
+#define PS_SERVER_COORDINATOR_TAKEOVER_QUESTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "absl/time/time.h"
+
+namespace muster {
+
+// The starts of tasks that would replace another one, and since when the other
+// is asked whether it is alive. A question is a version of the job's state: who
+// lives sees it, and watches from there on. What a dead process has left on the
+// way is older. Bounded: the oldest are forgotten, and asked again. Not
+// thread-safe; no clock.
+class TakeoverQuestions {
+ public:
+  static constexpr size_t kMost = 64;
+  // A watch that waits is answered at once, so that this is many round trips.
+  static constexpr absl::Duration kAnswerTime = absl::Seconds(3);
+
+  struct Question {
+    uint64_t asker = 0;
+    int64_t version = 0;
+    absl::Time since;
+  };
+
+  // Null if this start has none.
+  const Question* Find(uint64_t asker) const {
+    for (const Question& question : questions_) {
+      if (question.asker == asker) return &question;
+    }
+    return nullptr;
+  }
+
+  void Ask(const Question& question) {
+    questions_.push_back(question);
+    if (questions_.size() > kMost) questions_.pop_front();
+  }
+
+ private:
+  std::deque<Question> questions_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_COORDINATOR_TAKEOVER_QUESTIONS_H_

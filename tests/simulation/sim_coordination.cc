@@ -1,0 +1,216 @@
+#include "tests/simulation/sim_coordination.h"
+
+#include <string>
+#include <utility>
+
+#include "common/cluster/task_id.h"
+#include "common/rpc/call_table.h"
+#include "tests/simulation/sim_ps.h"
+
+namespace muster {
+
+SimCoordination::SimCoordination(Options options)
+    : options_(std::move(options)), coordinator_(options_.coordinator) {}
+
+absl::Time SimCoordination::HeardOf(int ps_task) const {
+  const auto heard = heard_.find(ps_task);
+  return heard == heard_.end() ? absl::InfiniteFuture() : heard->second;
+}
+
+bool SimCoordination::KeptModelOf(uint64_t incarnation) const {
+  const auto unsaved = unsaved_.find(incarnation);
+  return unsaved != unsaved_.end() &&
+         done_ >= unsaved->second + options_.coordinator.worker_timeout;
+}
+
+void SimCoordination::OnRegistered(const RegisterRequest& request) {
+  const Sender& sender = request.sender();
+  options_.oracle->Registered(options_.incarnation, sender);
+  options_.network->OnRegistered(sender, [network = options_.network,
+                                          again = request.SerializeAsString()] {
+    if (network->ps(0) == nullptr) return;
+    network->ps(0)->calls().CallBytes(
+        kRegisterCall, again, absl::InfiniteFuture(),
+        [](const absl::StatusOr<std::string>&) {});
+  });
+  if (!request.chief()) return;
+  options_.oracle->ChiefRegistered(options_.incarnation, sender);
+  options_.network->OnChiefRegistered(sender.namespace_());
+}
+
+// ---- Calls --------------------------------------------------------------
+
+absl::StatusOr<RegisterReply> SimCoordination::Handle(
+    const RegisterRequest& request) {
+  absl::StatusOr<RegisterReply> reply = coordinator_.Register(request, Now());
+  if (reply.ok() && reply->takeover() != 0 &&
+      options_.bug == Bug::kTakeoverUnconfirmed) {
+    RegisterRequest confirmed = request;
+    confirmed.set_takeover(reply->takeover());
+    reply = coordinator_.Register(confirmed, Now());
+  }
+  if (reply.ok() && reply->takeover() == 0 && !request.asks_only()) {
+    OnRegistered(request);
+  }
+  Advance();
+  return reply;
+}
+
+absl::StatusOr<BeginEpochReply> SimCoordination::Handle(
+    const BeginEpochRequest& request) {
+  BeginEpochRequest forged = request;
+  options_.bugs->ForgeLease(coordinator_, forged.mutable_sender());
+  absl::StatusOr<BeginEpochReply> reply =
+      coordinator_.BeginEpoch(forged, Now());
+  if (reply.ok()) {
+    options_.oracle->LeaseUsed(options_.incarnation, request.sender());
+  }
+  Advance();
+  return reply;
+}
+
+absl::StatusOr<CommitEpochReply> SimCoordination::Handle(
+    const CommitEpochRequest& request) {
+  CommitEpochRequest forged = request;
+  options_.bugs->ForgeLease(coordinator_, forged.mutable_sender());
+  absl::StatusOr<CommitEpochReply> reply =
+      coordinator_.CommitEpoch(forged, Now());
+  if (reply.ok()) {
+    options_.oracle->LeaseUsed(options_.incarnation, request.sender());
+    options_.oracle->AfterCommit(request);
+  }
+  Advance();
+  return reply;
+}
+
+absl::StatusOr<FinishReply> SimCoordination::Handle(
+    const FinishRequest& request) {
+  absl::StatusOr<FinishReply> reply = coordinator_.Finish(request, Now());
+  if (request.unsaved()) {
+    unsaved_.try_emplace(request.sender().incarnation(), Now());
+  }
+  Advance();
+  return reply;
+}
+
+absl::StatusOr<RequestSaveReply> SimCoordination::Handle(
+    const RequestSaveRequest& request) {
+  absl::StatusOr<RequestSaveReply> reply =
+      coordinator_.RequestSave(request, Now());
+  Advance();
+  return reply;
+}
+
+absl::StatusOr<ReportSaveReply> SimCoordination::Handle(
+    const ReportSaveRequest& request) {
+  absl::StatusOr<ReportSaveReply> reply =
+      coordinator_.ReportSave(request, Now());
+  Advance();
+  return reply;
+}
+
+absl::StatusOr<PauseRoundsReply> SimCoordination::Handle(
+    const PauseRoundsRequest& request) {
+  absl::StatusOr<PauseRoundsReply> reply =
+      coordinator_.PauseRounds(request, Now());
+  if (reply.ok()) {
+    options_.oracle->TokenGiven(options_.incarnation, request.model_epoch(),
+                                reply->token());
+  }
+  Advance();
+  return reply;
+}
+
+void SimCoordination::Step(StepRequest request, ReplyCallback<StepReply> done) {
+  options_.bugs->Forge(coordinator_, &request);
+  const uint64_t id = next_call_++;
+  const absl::Status status = coordinator_.Step(request, id, Now());
+  if (!status.ok()) return done(status);
+  steps_[id] = std::move(done);
+  step_senders_[id] = request.sender();
+  options_.oracle->AfterStep(coordinator_);
+  Advance();
+}
+
+void SimCoordination::Watch(const WatchRequest& request,
+                            ReplyCallback<JobState> done) {
+  const uint64_t id = next_call_++;
+  const absl::Status status = coordinator_.Watch(request, id, Now());
+  if (!status.ok()) return done(status);
+  watches_[id] = std::move(done);
+  if (request.sender().task().job() == kPsJob) {
+    heard_[request.sender().task().index()] = Now();
+  }
+  Advance();
+}
+
+// ---- Time ---------------------------------------------------------------
+
+void SimCoordination::Advance() {
+  if (!alive_) return;
+  coordinator_.Tick(Now());
+  for (const WatchAnswer& answer : coordinator_.TakeAnswers(Now())) {
+    const auto watch = watches_.extract(answer.watch_id);
+    if (!watch.empty()) watch.mapped()(answer.state);
+  }
+  // Nobody takes steps of a default job that there is not.
+  if (options_.oracle != nullptr) AnswerSteps();
+  SeeEnd();
+  if (coordinator_.EndIsKnown() && !std::exchange(told_end_, true)) {
+    options_.on_end();
+  }
+  const absl::Time tick = coordinator_.NextDeadline();
+  if (tick >= next_tick_ || tick == absl::InfiniteFuture()) return;
+  next_tick_ = tick;
+  options_.process->RunAt(tick, [this, tick] {
+    if (next_tick_ == tick) next_tick_ = absl::InfiniteFuture();
+    Advance();
+  });
+}
+
+void SimCoordination::SeeEnd() {
+  const bool is_done = coordinator_.phase() == DONE;
+  const bool was_done = done_ < absl::InfiniteFuture();
+  if (is_done == was_done) return;
+  done_ = is_done ? Now() : absl::InfiniteFuture();
+  if (is_done) {
+    options_.oracle->AtJobEnd(coordinator_.State());
+  } else {
+    options_.oracle->JobGoesOn();
+  }
+}
+
+void SimCoordination::AnswerSteps() {
+  options_.oracle->SampleClocks(options_.incarnation, coordinator_);
+  for (const StepAnswer& answer : coordinator_.TakeStepAnswers(Now())) {
+    const Sender asker = step_senders_[answer.step_id];
+    step_senders_.erase(answer.step_id);
+    if (answer.reply.granted()) {
+      options_.oracle->TokenGiven(options_.incarnation,
+                                  answer.reply.model_epoch(),
+                                  answer.reply.token());
+      options_.oracle->StepGranted(asker);
+    }
+    const auto step = steps_.extract(answer.step_id);
+    if (!step.empty()) step.mapped()(answer.reply);
+  }
+}
+
+void SimCoordination::Die() {
+  alive_ = false;
+  watches_.clear();
+  steps_.clear();
+}
+
+void SimCoordination::AnswerWatches() {
+  for (auto& [id, done] : std::exchange(watches_, {})) {
+    done(coordinator_.State());
+  }
+}
+
+void SimCoordination::Refuse(const absl::Status& why) {
+  for (auto& [id, done] : std::exchange(watches_, {})) done(why);
+  for (auto& [id, done] : std::exchange(steps_, {})) done(why);
+}
+
+}  // namespace muster
