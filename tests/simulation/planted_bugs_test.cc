@@ -28,8 +28,9 @@ TEST_P(PlantedBugsTest, IsFound) {
     const SimulationResult result =
         Simulate(seed, GetParam().bug, GetParam().tensors);
     if (result.violation.empty()) continue;
-    std::cout << GetParam().name << " is found by seed " << seed << ": "
-              << result.violation << "\n";
+    std::cout << GetParam().name << " (" << static_cast<int>(GetParam().bug)
+              << ") is found by seed " << seed << ": " << result.violation
+              << "\n";
     RecordProperty("seed", static_cast<int>(seed));
     return;
   }
