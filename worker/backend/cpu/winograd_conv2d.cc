@@ -17,9 +17,20 @@ constexpr char kDescription[] = "own Winograd F(2x2, 5x5)";
 constexpr int64_t kWindow = 5;
 // Floats in a cache line: each thread's scratch begins at one.
 constexpr int64_t kLine = 16;
-// With fewer tiles, to transform the weights takes longer than what it saves: a
-// tile saves about 2 % of a transform of the weights.
-constexpr int64_t kLeastTiles = 48;
+
+// With how many tiles the kernel pays off, for weights of up to so many pairs
+// of channels. The weights are transformed once in a pass (the gradient, back),
+// which a tile saves about 2 % of; and 36 values a pair are read for each dozen
+// of tiles, which from some 2 MB on, 128 x 128 pairs, do not come from the L2
+// cache. The rows are what `bazel run //tests/benchmark:conv_benchmark`
+// measured (AMD EPYC with AVX-512, one thread): 0.4 to 0.9 of oneDNN's time
+// from these tiles on; 1.0 to 1.3 with 128 x 128 pairs and 49 tiles
+// backward, 1.0 to 2.0 with 256 x 256 and more, even at 392 tiles.
+struct LeastTiles {
+  int64_t most_pairs;
+  int64_t forward, backward;
+};
+constexpr LeastTiles kLeastTiles[] = {{64 * 64, 48, 48}, {128 * 128, 48, 768}};
 
 Winograd5x5Shape ShapeOf(const Conv2dDesc& desc, int64_t block) {
   return {desc.batch,
@@ -179,9 +190,18 @@ class WinogradBackwardWeights : public Primitive {
   const int64_t sums_;
 };
 
+bool PaysOff(const Winograd5x5Shape& shape, Pass pass) {
+  for (const LeastTiles& row : kLeastTiles) {
+    if (shape.weights() > row.most_pairs) continue;
+    return shape.tiles() >=
+           (pass == Pass::kForward ? row.forward : row.backward);
+  }
+  return false;
+}
+
 }  // namespace
 
-bool IsForWinograd(const Conv2dDesc& desc) {
+bool IsForWinograd(const Conv2dDesc& desc, Pass pass) {
   const WindowDesc& w = desc.window;
   const auto fits = [](int64_t kernel, int64_t stride, int64_t begin,
                        int64_t end) {
@@ -191,7 +211,7 @@ bool IsForWinograd(const Conv2dDesc& desc) {
          fits(w.kernel_w, w.stride_w, w.pad_left, w.pad_right) &&
          desc.groups == 1 && desc.src_channels % 16 == 0 &&
          desc.dst_channels % 16 == 0 &&
-         ShapeOf(desc, /*block=*/8).tiles() >= kLeastTiles;
+         PaysOff(ShapeOf(desc, /*block=*/8), pass);
 }
 
 CpuPrimitive MakeWinogradForward(const CpuContext& context,

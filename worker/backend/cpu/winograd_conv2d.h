@@ -11,11 +11,14 @@ namespace muster {
 // Convolutions by winograd5x5_kernel.h. They read and write canonical weights:
 // no reorder of these is needed.
 
-// Whether the kernel can do it, and is worth transforming the weights.
-bool IsForWinograd(const Conv2dDesc& desc);
+// Whether the kernel can do this pass, and by a fixed table of shapes is about
+// as fast as oneDNN or faster. Nothing is timed: the bits of a training must
+// not depend on a clock.
+bool IsForWinograd(const Conv2dDesc& desc, Pass pass);
 
 // `block` of channels in src, dst and their gradients: 8 or 16.
-// REQUIRES: IsForWinograd(desc).
+// REQUIRES: the window is 5x5, the stride 1, the padding smaller than the
+// window, one group, channels in multiples of 16.
 CpuPrimitive MakeWinogradForward(const CpuContext& context,
                                  const Conv2dDesc& desc, int64_t block);
 CpuPrimitive MakeWinogradBackwardData(const CpuContext& context,
