@@ -33,6 +33,10 @@ constexpr absl::Duration kLeavePatience = absl::Milliseconds(500);
 // After DONE, for peers that ask a last time.
 constexpr absl::Duration kFarewell = absl::Seconds(1);
 
+// A connection shows its certificate once: so soon everybody has shown a
+// renewed one.
+constexpr absl::Duration kCertifiedAge = absl::Minutes(5);
+
 // Connections of shared memory, beyond two for each training task; all that
 // there are for programs of one's own, which a cluster need not list. Each may
 // take 8.5 MiB.
@@ -58,6 +62,17 @@ ShardOptions OptionsOfShard(const PsTaskOptions& options) {
   }
   shard.shares_memory = options.link != LinkChoice::kGrpc;
   return shard;
+}
+
+Entrance::Options OptionsOfEntrance(const PsTaskOptions& options) {
+  Entrance::Options entrance;
+  entrance.proves_callers = options.credentials.proves_callers;
+  entrance.cluster = options.cluster;
+  entrance.self = TaskKey(kPsJob, options.task_index);
+  entrance.wall_time = options.credentials.wall_time;
+  entrance.reporter = Reporter(&LogLine);
+  entrance.clock = options.clock;
+  return entrance;
 }
 
 // The beginning of a line about a namespace's model or job; "" for the default
@@ -96,6 +111,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
     : options_(std::move(options)),
       latch_(latch),
       training_tasks_(TrainingTasks(options_.cluster)),
+      entrance_(OptionsOfEntrance(options_)),
       shard_({OptionsOfShard(options_), options_.clock,
               options_.push_budget_bytes, options_.apply_threads,
               [this](const std::string& space, const ShardState& state,
@@ -103,7 +119,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
                 OnShardPhase(space, state, optimizer);
               },
               ReporterOfShard(options_.task_index)}),
-      streams_(&shard_, options_.clock) {
+      streams_(&shard_, options_.clock, &entrance_) {
   if (options_.task_index != 0) return;
   CoordinationServer::Options coordination;
   coordination.coordinator.worker_timeout = options_.worker_timeout;
@@ -156,6 +172,7 @@ absl::Status PsTask::OfferSharedMemory() {
       2 * static_cast<int>(training_tasks_.size()) + kSpareConnections;
   options.shard = &shard_;
   options.clock = options_.clock;
+  options.entrance = &entrance_;
   absl::StatusOr<std::unique_ptr<SharedMemoryListener>> listener =
       SharedMemoryListener::Start(options);
   if (listener.ok()) {
@@ -208,21 +225,28 @@ absl::Status PsTask::Listen(const std::string& address) {
 
 std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
   // New services for each try: one can be registered only once.
-  parameter_service_ = MakeParameterService(&shard_, &streams_, options_.clock);
+  parameter_service_ =
+      MakeParameterService(&shard_, &streams_, options_.clock, &entrance_);
   grpc::ServerBuilder builder;
   ServerSettings settings;
   settings.num_workers = static_cast<int>(training_tasks_.size());
+  if (options_.credentials.proves_callers) {
+    settings.max_connection_age = kCertifiedAge;
+  }
   buffers_ = ApplyServerSettings(settings, &builder);
   listener->AddTo(&builder, options_.credentials.server);
   builder.RegisterService(parameter_service_.get());
   if (coordination_ != nullptr) {
-    coordination_service_ =
-        std::make_unique<CallService>(&coordination_->calls(), options_.clock);
+    coordination_service_ = std::make_unique<CallService>(
+        &coordination_->calls(), options_.clock, &entrance_);
     builder.RegisterService(coordination_service_.get());
   }
   if (shared_memory_ != nullptr) {
-    shared_memory_service_ =
-        MakeSharedMemoryService(shared_memory_->offer(), options_.clock);
+    shared_memory_service_ = MakeSharedMemoryService(
+        [this](const Caller& caller) {
+          return shared_memory_->OfferTo(caller);
+        },
+        options_.clock, &entrance_);
     builder.RegisterService(shared_memory_service_.get());
   }
   return builder.BuildAndStart();

@@ -27,6 +27,7 @@
 #include "proto/cluster.pb.h"
 #include "ps_server/caller/task_name.h"
 #include "ps_server/service/coordination_server.h"
+#include "ps_server/service/entrance.h"
 #include "ps_server/service/exchange_streams.h"
 #include "ps_server/service/save_asker.h"
 #include "ps_server/service/shard_server.h"
@@ -135,6 +136,7 @@ class PsTask {
   const std::vector<TaskKey> training_tasks_;
   // Stopped when every ps task knows that the job is done.
   StopLatch end_is_known_;
+  const Entrance entrance_;
   ShardServer shard_;
   ExchangeStreams streams_;
   // The end of the job, once it has one; used on the coordinator's thread.

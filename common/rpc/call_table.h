@@ -12,8 +12,11 @@
 
 namespace muster {
 
-// Who may make a call. Some fields of a request are the chief's alone
-// (FinishRequest.stop_job): its handler looks at these.
+// Who may make a call, where callers have certificates
+// (ps_server/caller/README.md has the table). Each makes it as himself: the
+// sender of its request is the task of its certificate. Some fields of a
+// request are the chief's alone (FinishRequest.stop_job): its handler looks at
+// these.
 inline constexpr RoleSet kByChief = {Role::kChief};
 inline constexpr RoleSet kByTraining = {Role::kChief, Role::kWorker};
 inline constexpr RoleSet kByPs = {Role::kPs};
@@ -56,6 +59,16 @@ inline constexpr Method<EndNamespaceRequest, EndNamespaceReply> kEndJobCall("/mu
 
 inline constexpr Method<SharedMemoryOfferRequest, SharedMemoryOffer> kOfferCall("/muster.SharedMemoryService/Offer", kByTraining);
 // clang-format on
+
+// All of them.
+inline constexpr AnyMethod kCallTable[] = {
+    kHelloCall,       kDefineCall,      kSealCall,           kBeginSnapshotCall,
+    kEndSnapshotCall, kStateCall,       kListNamespacesCall, kEndNamespaceCall,
+    kLoadCall,        kPullCall,        kPushCall,           kReadSnapshotCall,
+    kExchangeCall,    kRegisterCall,    kWatchCall,          kBeginEpochCall,
+    kCommitEpochCall, kStepCall,        kFinishCall,         kRequestSaveCall,
+    kReportSaveCall,  kPauseRoundsCall, kGetJobStateCall,    kEndJobCall,
+    kOfferCall};
 
 }  // namespace muster
 

@@ -6,7 +6,8 @@ TaskCredentials InsecureCredentials() {
   return {[](const std::string&, int32_t) {
             return grpc::InsecureChannelCredentials();
           },
-          grpc::InsecureServerCredentials(), /*proves_callers=*/false};
+          grpc::InsecureServerCredentials(), /*proves_callers=*/false,
+          /*wall_time=*/nullptr};
 }
 
 }  // namespace muster

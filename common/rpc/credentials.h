@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
 
@@ -22,6 +23,8 @@ struct TaskCredentials {
   std::shared_ptr<grpc::ServerCredentials> server;
   // Whether those who connect to the server have proved who they are.
   bool proves_callers = false;
+  // Now, as certificates have it.
+  std::function<absl::Time()> wall_time;
 };
 
 // Plaintext; anybody is let in, and taken for whom he says to be.

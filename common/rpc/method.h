@@ -11,8 +11,10 @@ namespace muster {
 // The part of a caller in the job. A viewer looks at it, an admin steers it;
 // the others are tasks.
 enum class Role : uint8_t {
-  // Nobody has proved anything.
+  // Nobody has to prove anything.
   kUnproven,
+  // Has proved nothing where it had to.
+  kStranger,
   kChief,
   kWorker,
   kPs,

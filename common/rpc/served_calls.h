@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/rpc/link.h"
 #include "common/rpc/method.h"
+#include "proto/parameter_service.pb.h"
 
 namespace muster {
 
@@ -48,7 +51,9 @@ class ServedCalls : public Link {
       handler(request, deadline,
               SerializeReply<typename M::Reply>(std::move(done)));
     };
-    calls_.insert_or_assign(method.path, Served{method, std::move(answer)});
+    calls_.insert_or_assign(
+        method.path,
+        Served{method, std::move(answer), &ReadSender<typename M::Request>});
   }
 
   // Errors: also InvalidArgument for a request that is none, Unimplemented for
@@ -64,6 +69,15 @@ class ServedCalls : public Link {
     call->second.answer(request, deadline, std::move(done));
   }
 
+  // The sender that a request names; nothing if such requests name none, or it
+  // is none.
+  std::optional<Sender> SenderOf(const AnyMethod& method,
+                                 const std::string& request) const {
+    const auto call = calls_.find(method.path);
+    if (call == calls_.end()) return std::nullopt;
+    return call->second.sender_of(request);
+  }
+
   // The methods that have a handler, by path.
   std::vector<AnyMethod> methods() const {
     std::vector<AnyMethod> methods;
@@ -77,7 +91,25 @@ class ServedCalls : public Link {
   struct Served {
     AnyMethod method;
     BytesHandler answer;
+    std::optional<Sender> (*sender_of)(const std::string& request);
   };
+
+  template <typename Request>
+  static std::optional<Sender> ReadSender(const std::string& bytes) {
+    Request request;
+    if (!request.ParseFromString(bytes)) return std::nullopt;
+    return SenderIn(request, 0);
+  }
+  template <typename Request>
+  static auto SenderIn(const Request& request, int /*first*/)
+      -> std::optional<std::decay_t<decltype(request.sender())>> {
+    return request.sender();
+  }
+  template <typename Request>
+  static std::optional<Sender> SenderIn(const Request& /*request*/,
+                                        char /*second*/) {
+    return std::nullopt;
+  }
 
   // By the path of a row, which is never destroyed.
   std::map<absl::string_view, Served> calls_;

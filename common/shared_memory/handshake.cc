@@ -76,10 +76,10 @@ T NewMessage() {
 }
 
 // In a time that does not tell how much of it is right.
-bool IsSame(absl::string_view token, const char (&shown)[kSecretBytes]) {
-  if (token.size() != kSecretBytes) return false;
+bool IsSame(absl::string_view token, absl::string_view shown) {
+  if (token.size() != shown.size()) return false;
   unsigned char difference = 0;
-  for (size_t i = 0; i < kSecretBytes; ++i) {
+  for (size_t i = 0; i < token.size(); ++i) {
     difference |= static_cast<unsigned char>(token[i] ^ shown[i]);
   }
   return difference == 0;
@@ -165,12 +165,20 @@ absl::StatusOr<MemorySegment> JoinParameters(absl::string_view socket_name,
 
 absl::StatusOr<SegmentClaim> AwaitClaim(const FileDescriptor& socket,
                                         absl::string_view token) {
+  return AwaitClaim(socket, [token](absl::string_view shown) {
+    return IsSame(token, shown);
+  });
+}
+
+absl::StatusOr<SegmentClaim> AwaitClaim(
+    const FileDescriptor& socket,
+    absl::FunctionRef<bool(absl::string_view token)> is_known) {
   RETURN_IF_ERROR(CheckPeerUser(socket));
   ASSIGN_OR_RETURN(const Packet packet,
                    ReceivePacket(socket, sizeof(Greeting), kHandshakeTimeout));
   ASSIGN_OR_RETURN(const Greeting greeting,
                    ParseMessage<Greeting>(packet.bytes));
-  if (!IsSame(token, greeting.token)) {
+  if (!is_known({greeting.token, kSecretBytes})) {
     return absl::PermissionDeniedError(
         "shared memory: the peer shows another token than was offered");
   }

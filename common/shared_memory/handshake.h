@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -51,6 +52,10 @@ struct SegmentClaim {
 // Unavailable, DeadlineExceeded, ResourceExhausted.
 absl::StatusOr<SegmentClaim> AwaitClaim(const FileDescriptor& socket,
                                         absl::string_view token);
+// The same where each worker was given a token of its own: whether it is one.
+absl::StatusOr<SegmentClaim> AwaitClaim(
+    const FileDescriptor& socket,
+    absl::FunctionRef<bool(absl::string_view token)> is_known);
 
 // Gives the peer a new segment. Errors: Unavailable, ResourceExhausted.
 absl::StatusOr<MemorySegment> OfferSegment(const FileDescriptor& socket);

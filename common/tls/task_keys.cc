@@ -84,6 +84,7 @@ void TaskKeys::MakeCredentials() {
     return ChannelTo(job, index);
   };
   credentials_.proves_callers = true;
+  credentials_.wall_time = options_.wall_time;
 }
 
 std::shared_ptr<grpc::ChannelCredentials> TaskKeys::ChannelTo(

@@ -14,11 +14,11 @@ struct RoleName {
   Role role;
   const char* name;
 };
-// Those that can be proved.
 constexpr RoleName kRoles[] = {
-    {Role::kChief, "chief"},   {Role::kWorker, "worker"},
-    {Role::kPs, "ps"},         {Role::kEvaluator, "evaluator"},
-    {Role::kViewer, "viewer"}, {Role::kAdmin, "admin"},
+    {Role::kStranger, "stranger"},   {Role::kChief, "chief"},
+    {Role::kWorker, "worker"},       {Role::kPs, "ps"},
+    {Role::kEvaluator, "evaluator"}, {Role::kViewer, "viewer"},
+    {Role::kAdmin, "admin"},
 };
 
 std::string NamesOf(const RoleSet& roles) {
@@ -29,20 +29,38 @@ std::string NamesOf(const RoleSet& roles) {
   return absl::StrJoin(names, ", ");
 }
 
-}  // namespace
-
-absl::Status CheckMayCall(const AnyMethod& method, const Caller& caller) {
-  if (caller.role == Role::kUnproven || method.callers.Contains(caller.role)) {
-    return absl::OkStatus();
-  }
-  return absl::PermissionDeniedError(absl::StrCat(
+// "/muster.ParameterService/Load over gRPC: the caller, /job:worker/task:3,".
+std::string Beginning(const AnyMethod& method, const Caller& caller) {
+  return absl::StrCat(
       method.path, " over ",
       caller.transport == Transport::kGrpc ? "gRPC" : "shared memory",
       ": the caller",
       caller.task.has_value() ? absl::StrCat(", ", TaskName(*caller.task), ",")
-                              : "",
-      " has the role ", NamesOf({caller.role}),
+                              : "");
+}
+
+}  // namespace
+
+absl::Status CheckMayCall(const AnyMethod& method, const Caller& caller) {
+  if (caller.role == Role::kUnproven || method.callers.Contains(caller.role) ||
+      (caller.ps.has_value() && method.callers.Contains(Role::kPs))) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(absl::StrCat(
+      Beginning(method, caller), " has the role ", NamesOf({caller.role}),
       "; wanted one of: ", NamesOf(method.callers)));
+}
+
+absl::Status CheckSender(const AnyMethod& method, const Sender& sender,
+                         const Caller& caller) {
+  const TaskKey named = KeyOf(sender);
+  if (caller.role == Role::kUnproven || caller.task == named ||
+      caller.ps == named) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(
+      absl::StrCat(Beginning(method, caller), " sends as ", TaskName(named),
+                   "; wanted the task of its certificate"));
 }
 
 }  // namespace muster

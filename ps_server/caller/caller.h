@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/rpc/method.h"
 #include "ps_server/caller/task_name.h"
 
@@ -19,14 +20,23 @@ enum class Transport : uint8_t { kGrpc, kSharedMemory };
 struct Caller {
   Role role = Role::kUnproven;
   // Nothing for who is no task, or has not proved which.
-  std::optional<TaskKey> task;
+  std::optional<TaskKey> task = std::nullopt;
   Transport transport = Transport::kGrpc;
+  // In all-reduce, the ps task in the process of this task: it is both.
+  std::optional<TaskKey> ps = std::nullopt;
+  // The end of its certificate, on the clock of the ps.
+  absl::Time valid_until = absl::InfiniteFuture();
 };
 
-// Once at the entrance of each call: whether the caller may make it. Who has
-// proved nothing may make every call for now.
+// Whether the caller may make the call. Who has proved nothing, where nothing
+// is asked for (--certs_dir), may make every call.
 // Errors: PermissionDenied, which names the call, the caller and who may.
 absl::Status CheckMayCall(const AnyMethod& method, const Caller& caller);
+
+// Whether the sender that a request names is the caller.
+// Errors: PermissionDenied, which names both.
+absl::Status CheckSender(const AnyMethod& method, const Sender& sender,
+                         const Caller& caller);
 
 }  // namespace muster
 

@@ -19,27 +19,40 @@ using grpc::internal::CallbackUnaryHandler;
 using grpc::internal::RpcMethod;
 using grpc::internal::RpcServiceMethod;
 
-Caller UnprovenPeer(const grpc::CallbackServerContext& /*context*/) {
-  return {Role::kUnproven, std::nullopt, Transport::kGrpc};
-}
-
 CallService::CallService(ServedCalls* calls, const Clock* clock,
-                         IdentifyCaller identify)
-    : clock_(clock), identify_(std::move(identify)) {
+                         const Entrance* entrance)
+    : clock_(clock), entrance_(entrance) {
+  if (calls == nullptr) return;
   for (const AnyMethod& method : calls->methods()) {
-    AddCall(method, [calls, method](const grpc::ByteBuffer& request,
-                                    absl::Time deadline,
-                                    ReplyCallback<grpc::ByteBuffer> done) {
+    AddCall(method, [this, calls, method](
+                        const grpc::ByteBuffer& request, const Caller& caller,
+                        absl::Time deadline,
+                        ReplyCallback<grpc::ByteBuffer> done) {
       absl::StatusOr<std::string> bytes = BytesOf(request);
       if (!bytes.ok()) return done(bytes.status());
-      calls->CallBytes(
-          method, *std::move(bytes), deadline,
-          [done = std::move(done)](const absl::StatusOr<std::string>& reply) {
-            if (!reply.ok()) return done(reply.status());
-            done(ToByteBuffer(*reply));
-          });
+      Pass(calls, method, *std::move(bytes), caller, deadline, std::move(done));
     });
   }
+}
+
+void CallService::Pass(ServedCalls* calls, const AnyMethod& method,
+                       std::string request, const Caller& caller,
+                       absl::Time deadline,
+                       ReplyCallback<grpc::ByteBuffer> done) {
+  if (caller.role != Role::kUnproven) {
+    const std::optional<Sender> sender = calls->SenderOf(method, request);
+    if (sender.has_value()) {
+      const absl::Status own =
+          entrance_->CheckSenderIs(method, *sender, caller);
+      if (!own.ok()) return done(own);
+    }
+  }
+  calls->CallBytes(
+      method, std::move(request), deadline,
+      [done = std::move(done)](const absl::StatusOr<std::string>& reply) {
+        if (!reply.ok()) return done(reply.status());
+        done(ToByteBuffer(*reply));
+      });
 }
 
 // As generated services do: gRPC owns the method and its handler.
@@ -52,12 +65,13 @@ void CallService::AddCall(const AnyMethod& method, Handler handler) {
               grpc::CallbackServerContext* context,
               const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
             grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-            const absl::Status may = CheckMayCall(method, identify_(*context));
+            const Caller caller = entrance_->Identify(*context);
+            const absl::Status may = entrance_->Check(method, caller);
             if (!may.ok()) {
               reactor->Finish(ToGrpcStatus(may));
               return reactor;
             }
-            handler(*request, DeadlineOf(*context, *clock_),
+            handler(*request, caller, DeadlineOf(*context, *clock_),
                     [reactor, reply](absl::StatusOr<grpc::ByteBuffer> bytes) {
                       if (bytes.ok()) reply->Swap(&*bytes);
                       reactor->Finish(ToGrpcStatus(bytes.status()));
@@ -76,7 +90,7 @@ void CallService::AddStream(
       methods_++,
       new CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
           [this, open = std::move(open)](grpc::CallbackServerContext* context) {
-            return open(*context, identify_(*context));
+            return open(*context, entrance_->Identify(*context));
           }));
 }
 

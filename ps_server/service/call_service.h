@@ -2,6 +2,7 @@
 #define PS_SERVER_SERVICE_CALL_SERVICE_H_
 
 #include <functional>
+#include <string>
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -13,30 +14,25 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "ps_server/caller/caller.h"
+#include "ps_server/service/entrance.h"
 
 namespace muster {
 
-// Says who calls.
-using IdentifyCaller =
-    std::function<Caller(const grpc::CallbackServerContext&)>;
-
-// A peer over gRPC, which proves nothing for now.
-Caller UnprovenPeer(const grpc::CallbackServerContext& context);
-
 // Calls over gRPC, by their rows in the call table instead of a generated base.
-// Who may not make one gets the error of CheckMayCall. Thread-safe.
+// Who may not make one gets the error of the entrance. Thread-safe.
 class CallService : public grpc::Service {
  public:
-  // Passes on each call that `calls` has a handler for now. Both outlive the
-  // service.
+  // Passes on each call that `calls` has a handler for now, none if it is null.
+  // All outlive the service.
   CallService(ServedCalls* calls, const Clock* clock,
-              IdentifyCaller identify = UnprovenPeer);
+              const Entrance* entrance = OpenEntrance());
 
  protected:
-  // Answers a call from its bytes, which are there until it has.
-  using Handler =
-      std::function<void(const grpc::ByteBuffer& request, absl::Time deadline,
-                         ReplyCallback<grpc::ByteBuffer> done)>;
+  // Answers a call from its bytes, which are there until it has. It checks the
+  // sender.
+  using Handler = std::function<void(const grpc::ByteBuffer& request,
+                                     const Caller& caller, absl::Time deadline,
+                                     ReplyCallback<grpc::ByteBuffer> done)>;
   using Stream = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
   void AddCall(const AnyMethod& method, Handler handler);
@@ -46,9 +42,16 @@ class CallService : public grpc::Service {
       std::function<Stream*(const grpc::CallbackServerContext&, const Caller&)>
           open);
 
+  const Entrance& entrance() const { return *entrance_; }
+
  private:
+  // One of the calls without tensors.
+  void Pass(ServedCalls* calls, const AnyMethod& method, std::string request,
+            const Caller& caller, absl::Time deadline,
+            ReplyCallback<grpc::ByteBuffer> done);
+
   const Clock* const clock_;
-  const IdentifyCaller identify_;
+  const Entrance* const entrance_;
   int methods_ = 0;
 };
 

@@ -15,10 +15,14 @@ namespace {
 class BytesAdapter {
  public:
   BytesAdapter(const DataCallTarget& target, const grpc::ByteBuffer& bytes,
-               BytesCallback answer)
-      : target_(target), bytes_(bytes), answer_(std::move(answer)) {}
+               const CallCheck& check, BytesCallback answer)
+      : target_(target),
+        bytes_(bytes),
+        check_(check),
+        answer_(std::move(answer)) {}
 
   DataLink& shard() { return *target_.shard; }
+  CallCheck check() const { return check_; }
   ValueMemory Memory() {
     return [values = target_.values](size_t size_bytes,
                                      absl::FunctionRef<void(char*)> fill) {
@@ -64,29 +68,32 @@ class BytesAdapter {
 
   const DataCallTarget target_;
   const grpc::ByteBuffer& bytes_;
+  const CallCheck check_;
   BytesCallback answer_;
 };
 
 }  // namespace
 
-absl::Status CheckMayCall(DataMethod method, const Caller& caller) {
+const AnyMethod* RowOf(DataMethod method) {
   switch (method) {
     case DataMethod::kLoad:
-      return CheckMayCall(kLoadCall, caller);
+      return &kLoadCall;
     case DataMethod::kPull:
-      return CheckMayCall(kPullCall, caller);
+      return &kPullCall;
     case DataMethod::kPush:
-      return CheckMayCall(kPushCall, caller);
+      return &kPushCall;
     case DataMethod::kReadSnapshot:
-      return CheckMayCall(kReadSnapshotCall, caller);
+      return &kReadSnapshotCall;
   }
-  return absl::OkStatus();
+  return nullptr;
 }
 
 void PassDataCall(const DataCallTarget& target, const ExchangeBody& request,
-                  absl::Time deadline, BytesCallback answer) {
+                  const CallCheck& check, absl::Time deadline,
+                  BytesCallback answer) {
   Dispatch(request.method,
-           BytesAdapter(target, request.message, std::move(answer)), deadline);
+           BytesAdapter(target, request.message, check, std::move(answer)),
+           deadline);
 }
 
 }  // namespace muster

@@ -11,10 +11,11 @@
 #include "absl/time/time.h"
 #include "common/rpc/frame/data_method.h"
 #include "common/rpc/frame/exchange_codec.h"
+#include "common/rpc/method.h"
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "ps_server/block/buffer_pool.h"
-#include "ps_server/caller/caller.h"
+#include "ps_server/service/entrance.h"
 #include "ps_server/shard/push_context.h"
 
 namespace muster {
@@ -41,23 +42,36 @@ struct DataCallTarget {
   BufferPool* values = nullptr;
 };
 
-// Errors: those of the same for its row of the call table. A method that is
-// none is Dispatch's to refuse.
-absl::Status CheckMayCall(DataMethod method, const Caller& caller);
+// Its row of the call table; null for a method that is none, which is
+// Dispatch's to refuse.
+const AnyMethod* RowOf(DataMethod method);
 
 using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 
 // Dispatches one call whose request and reply are bytes, and gives the reply's
-// to `answer`, once, possibly before it returns.
+// to `answer`, once, possibly before it returns. `check` is used until then.
 // Errors: those of Dispatch; InvalidArgument for a request that is none.
 void PassDataCall(const DataCallTarget& target, const ExchangeBody& request,
-                  absl::Time deadline, BytesCallback answer);
+                  const CallCheck& check, absl::Time deadline,
+                  BytesCallback answer);
+
+// The sender of a request, a message or a Frame.
+template <typename Header>
+const Sender& SenderOf(const Frame<Header>& request) {
+  return request.header.sender();
+}
+template <typename Message>
+const Sender& SenderOf(const Message& request) {
+  return request.sender();
+}
 
 // Reads the request, and has call(request, done) answer it.
 template <typename Request, typename Reply, typename CallAdapter, typename Call>
 void ReadAndCall(CallAdapter* adapter, const Call& call) {
   absl::StatusOr<Request> request = adapter->template Read<Request>();
   if (!request.ok()) return adapter->Fail(request.status());
+  const absl::Status own = adapter->check().SenderIs(SenderOf(*request));
+  if (!own.ok()) return adapter->Fail(own);
   call(*std::move(request), adapter->template Answer<Reply>());
 }
 
@@ -67,6 +81,8 @@ void ReadAndCall(CallAdapter* adapter, const Call& call) {
 //   class CallAdapter {
 //     // Outlives the answer.
 //     DataLink& shard();
+//     // Who calls.
+//     CallCheck check() const;
 //     // The place of values in a pull's answer, and what is known of a push.
 //     ValueMemory Memory();
 //     PushContext ContextOf(const PushPart&);
@@ -78,7 +94,8 @@ void ReadAndCall(CallAdapter* adapter, const Call& call) {
 //     void Fail(const absl::Status&);
 //   };
 //
-// Errors: the shard's; those of Read; Unimplemented for a method that is none.
+// Errors: the shard's; those of Read and of the check; Unimplemented for a
+// method that is none.
 template <typename CallAdapter>
 void Dispatch(DataMethod method, CallAdapter adapter, absl::Time deadline) {
   switch (method) {

@@ -95,18 +95,27 @@ void ExchangeConnection::Handle(const grpc::ByteBuffer& bytes) {
     }
     return End(status);
   }
-  const absl::Status may = CheckMayCall(body.method, parts_.caller);
+  const AnyMethod* const row = RowOf(body.method);
+  const absl::Status may = Check(row);
   if (!may.ok()) return Answer(header.call(), body.method, may);
   const absl::Time deadline =
       header.timeout_ms() == 0
           ? absl::InfiniteFuture()
           : parts_.clock->Now() + absl::Milliseconds(header.timeout_ms());
   PassDataCall(
-      parts_.target, body, deadline,
+      parts_.target, body, {parts_.entrance, row, &parts_.caller}, deadline,
       [self = shared_from_this(), call = header.call(),
        method = body.method](const absl::StatusOr<grpc::ByteBuffer>& reply) {
         self->Answer(call, method, reply);
       });
+}
+
+absl::Status ExchangeConnection::Check(const AnyMethod* row) {
+  // Dispatch refuses it.
+  if (row == nullptr) return absl::OkStatus();
+  const absl::Status may = parts_.entrance->Check(*row, parts_.caller);
+  if (absl::IsUnavailable(may)) End(may);
+  return may;
 }
 
 // ---- Answers ------------------------------------------------------------

@@ -16,6 +16,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "ps_server/caller/caller.h"
 #include "ps_server/service/data_call.h"
+#include "ps_server/service/entrance.h"
 
 namespace muster {
 
@@ -26,7 +27,8 @@ namespace muster {
 // takes so much memory and no more.
 //
 // Ends when the peer has ended its half and has every answer; with
-// InvalidArgument on a message that is none; or on End. Thread-safe. Shared by
+// InvalidArgument on a message that is none; with Unavailable on the first one
+// after the end of the peer's certificate; or on End. Thread-safe. Shared by
 // its owner, which keeps it until `done`, and the shard's callbacks.
 class ExchangeConnection
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
@@ -36,10 +38,11 @@ class ExchangeConnection
   static constexpr int kMaxUnanswered = 8;
 
   struct Parts {
-    // It and the clock outlive every callback of the shard.
+    // It, the entrance and the clock outlive every callback of the shard.
     DataCallTarget target;
     // Each of its requests is checked.
     Caller caller;
+    const Entrance* entrance = OpenEntrance();
     const Clock* clock = nullptr;
     // Called at the end, when gRPC uses it no more.
     std::function<void(ExchangeConnection*)> done;
@@ -62,6 +65,9 @@ class ExchangeConnection
   void OnCancel() override;
   void OnDone() override;
 
+  // Whether the caller may make a call now. A stream whose certificate has
+  // ended ends.
+  absl::Status Check(const AnyMethod* row);
   // Passes a request to the shard.
   void Handle(const grpc::ByteBuffer& bytes);
   // The shard's answer to a request.

@@ -22,9 +22,10 @@ ExchangeConnection* ExchangeStreams::Open(
       std::make_shared<ExchangeConnection>(ExchangeConnection::Parts{
           {shard_, &values_},
           caller,
+          entrance_,
           clock_,
           [this, peer](ExchangeConnection* ended) { OnDone(peer, ended); }});
-  absl::Status refusal = CheckMayCall(kExchangeCall, caller);
+  absl::Status refusal = entrance_->Check(kExchangeCall, caller);
   {
     absl::MutexLock lock(&mu_);
     open_.emplace(connection.get(), connection);

@@ -12,6 +12,7 @@
 #include "ps_server/block/buffer_pool.h"
 #include "ps_server/caller/caller.h"
 #include "ps_server/service/data_call.h"
+#include "ps_server/service/entrance.h"
 #include "ps_server/service/exchange_connection.h"
 
 namespace muster {
@@ -24,15 +25,16 @@ class ExchangeStreams {
   // ones (GRPC_ARG_MAX_CONCURRENT_STREAMS).
   static constexpr int kMaxOfConnection = 4;
 
-  // Both, and this, outlive every callback of the shard.
-  ExchangeStreams(DataLink* shard, const Clock* clock)
-      : shard_(shard), clock_(clock) {}
+  // All, and this, outlive every callback of the shard.
+  ExchangeStreams(DataLink* shard, const Clock* clock,
+                  const Entrance* entrance = OpenEntrance())
+      : shard_(shard), clock_(clock), entrance_(entrance) {}
 
   ExchangeStreams(const ExchangeStreams&) = delete;
   ExchangeStreams& operator=(const ExchangeStreams&) = delete;
 
   // A stream that `caller` has opened. One too many ends with
-  // ResourceExhausted, one of who may have none with PermissionDenied.
+  // ResourceExhausted, one of who may have none with the error of the entrance.
   ExchangeConnection* Open(const grpc::CallbackServerContext& context,
                            const Caller& caller);
 
@@ -45,6 +47,7 @@ class ExchangeStreams {
 
   DataLink* const shard_;
   const Clock* const clock_;
+  const Entrance* const entrance_;
   // The memory of answers on their way.
   BufferPool values_;
 

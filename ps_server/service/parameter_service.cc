@@ -14,8 +14,8 @@ namespace {
 class ParameterServiceShell : public CallService {
  public:
   ParameterServiceShell(ShardServer* server, ExchangeStreams* streams,
-                        const Clock* clock)
-      : CallService(&server->calls(), clock), server_(server) {
+                        const Clock* clock, const Entrance* entrance)
+      : CallService(&server->calls(), clock, entrance), server_(server) {
     AddDataCall(kLoadCall, DataMethod::kLoad);
     AddDataCall(kPullCall, DataMethod::kPull);
     AddDataCall(kPushCall, DataMethod::kPush);
@@ -31,8 +31,10 @@ class ParameterServiceShell : public CallService {
   // A call with tensors.
   void AddDataCall(const AnyMethod& row, DataMethod method) {
     AddCall(row, [this, method](const grpc::ByteBuffer& request,
-                                absl::Time deadline, BytesCallback answer) {
-      PassDataCall({server_, &values_}, {method, request}, deadline,
+                                const Caller& caller, absl::Time deadline,
+                                BytesCallback answer) {
+      PassDataCall({server_, &values_}, {method, request},
+                   {&entrance(), RowOf(method), &caller}, deadline,
                    std::move(answer));
     });
   }
@@ -46,8 +48,10 @@ class ParameterServiceShell : public CallService {
 
 std::unique_ptr<grpc::Service> MakeParameterService(ShardServer* server,
                                                     ExchangeStreams* streams,
-                                                    const Clock* clock) {
-  return std::make_unique<ParameterServiceShell>(server, streams, clock);
+                                                    const Clock* clock,
+                                                    const Entrance* entrance) {
+  return std::make_unique<ParameterServiceShell>(server, streams, clock,
+                                                 entrance);
 }
 
 }  // namespace muster

@@ -32,6 +32,11 @@ class SharedMemoryConnection::Call {
       : connection_(*connection), entry_(entry) {}
 
   DataLink& shard() { return *connection_.parts_.shard; }
+  CallCheck check() const {
+    return {connection_.parts_.entrance,
+            RowOf(static_cast<DataMethod>(entry_.kind)),
+            &connection_.parts_.caller};
+  }
   ValueMemory Memory() { return connection_.SlotMemory(entry_.slot); }
   PushContext ContextOf(const PushPart& push) {
     // Values of another size would overtake the gradient that lies there.
@@ -90,10 +95,14 @@ absl::Status SharedMemoryConnection::TakeRequest() {
   RETURN_IF_ERROR(Accept(*entry));
   const auto method = static_cast<DataMethod>(entry->kind);
   Call call(this, *entry);
-  const absl::Status may = CheckMayCall(method, parts_.caller);
+  const AnyMethod* const row = RowOf(method);
+  // Dispatch refuses what is none.
+  const absl::Status may = row == nullptr
+                               ? absl::OkStatus()
+                               : parts_.entrance->Check(*row, parts_.caller);
   if (!may.ok()) {
     call.Fail(may);
-    return absl::OkStatus();
+    return absl::IsUnavailable(may) ? may : absl::OkStatus();
   }
   const absl::Time deadline =
       parts_.clock->Now() + absl::Milliseconds(entry->timeout_ms);

@@ -16,6 +16,7 @@
 #include "common/shared_memory/slot_message.h"
 #include "common/shared_memory/slot_ring.h"
 #include "ps_server/caller/caller.h"
+#include "ps_server/service/entrance.h"
 #include "ps_server/service/shard_server.h"
 #include "ps_server/shard/push_context.h"
 
@@ -32,11 +33,12 @@ class SharedMemoryConnection
     : public std::enable_shared_from_this<SharedMemoryConnection> {
  public:
   struct Parts {
-    // Not owned; both outlive every callback of the shard.
+    // Not owned; these, and the entrance, outlive every callback of the shard.
     ShardServer* shard = nullptr;
     const Clock* clock = nullptr;
     // Each of its requests is checked.
     Caller caller;
+    const Entrance* entrance = OpenEntrance();
   };
 
   SharedMemoryConnection(Parts parts, FileDescriptor socket,
@@ -45,8 +47,9 @@ class SharedMemoryConnection
   SharedMemoryConnection(const SharedMemoryConnection&) = delete;
   SharedMemoryConnection& operator=(const SharedMemoryConnection&) = delete;
 
-  // Serves until the worker is gone (OK) or breaks the rules (InvalidArgument),
-  // or Shutdown (OK). One thread.
+  // Serves until the worker is gone (OK), breaks the rules (InvalidArgument) or
+  // has a certificate that has ended (Unavailable), or Shutdown (OK). One
+  // thread.
   absl::Status Serve();
 
   // Ends Serve. Thread-safe.

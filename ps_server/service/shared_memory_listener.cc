@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -16,7 +17,7 @@
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/call_table.h"
-#include "common/rpc/served_calls.h"
+#include "common/rpc/frame/byte_buffer.h"
 #include "common/shared_memory/handshake.h"
 #include "common/shared_memory/local_socket.h"
 #include "ps_server/service/call_service.h"
@@ -49,34 +50,27 @@ void Refuse(const FileDescriptor& socket, const absl::Status& why) {
   RefuseClaim(socket, why).IgnoreError();
 }
 
-// The calls that the service below passes on, which are there before it.
-struct OfferCalls {
-  explicit OfferCalls(SharedMemoryOffer offer) {
-    calls.Handle(kOfferCall, [offer = std::move(offer)](
-                                 const SharedMemoryOfferRequest& /*request*/,
-                                 absl::Time /*deadline*/,
-                                 const ReplyCallback<SharedMemoryOffer>& done) {
-      done(offer);
+class SharedMemoryServiceShell : public CallService {
+ public:
+  SharedMemoryServiceShell(
+      std::function<SharedMemoryOffer(const Caller&)> offer, const Clock* clock,
+      const Entrance* entrance)
+      : CallService(/*calls=*/nullptr, clock, entrance) {
+    AddCall(kOfferCall, [offer = std::move(offer)](
+                            const grpc::ByteBuffer& /*request*/,
+                            const Caller& caller, absl::Time /*deadline*/,
+                            const ReplyCallback<grpc::ByteBuffer>& done) {
+      done(ToByteBuffer(offer(caller).SerializeAsString()));
     });
   }
-
-  ServedCalls calls;
-};
-
-class SharedMemoryServiceShell : private OfferCalls, public CallService {
- public:
-  SharedMemoryServiceShell(SharedMemoryOffer offer, const Clock* clock)
-      : OfferCalls(std::move(offer)), CallService(&calls, clock) {}
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SharedMemoryListener>>
 SharedMemoryListener::Start(Options options) {
-  SharedMemoryOffer offer;
-  offer.set_socket_name(absl::StrCat("muster-", NewSecret()));
-  offer.set_token(NewSecret());
-  ASSIGN_OR_RETURN(FileDescriptor socket, ListenLocal(offer.socket_name()));
+  std::string socket_name = absl::StrCat("muster-", NewSecret());
+  ASSIGN_OR_RETURN(FileDescriptor socket, ListenLocal(socket_name));
   FileDescriptor stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop.valid()) {
     return absl::ResourceExhaustedError(
@@ -84,17 +78,17 @@ SharedMemoryListener::Start(Options options) {
   }
   return std::unique_ptr<SharedMemoryListener>(
       new SharedMemoryListener(std::move(options), std::move(socket),
-                               std::move(stop), std::move(offer)));
+                               std::move(stop), std::move(socket_name)));
 }
 
 SharedMemoryListener::SharedMemoryListener(Options options,
                                            FileDescriptor socket,
                                            FileDescriptor stop,
-                                           SharedMemoryOffer offer)
+                                           std::string socket_name)
     : options_(std::move(options)),
       socket_(std::move(socket)),
       stop_(std::move(stop)),
-      offer_(std::move(offer)),
+      socket_name_(std::move(socket_name)),
       thread_(options_.clock->StartThread([this] { Listen(); })) {}
 
 SharedMemoryListener::~SharedMemoryListener() {
@@ -173,26 +167,50 @@ void SharedMemoryListener::StartServing(
   servers_.push_back(std::move(server));
 }
 
+SharedMemoryOffer SharedMemoryListener::OfferTo(const Caller& caller) {
+  SharedMemoryOffer offer;
+  offer.set_socket_name(socket_name_);
+  offer.set_token(tokens_.Make(caller));
+  return offer;
+}
+
+absl::StatusOr<SharedMemoryListener::Claim> SharedMemoryListener::AwaitOne(
+    const FileDescriptor& socket) const {
+  Claim claim;
+  ASSIGN_OR_RETURN(claim.wanted,
+                   AwaitClaim(socket, [&](absl::string_view token) {
+                     const std::optional<Caller> caller = tokens_.Find(token);
+                     if (caller.has_value()) claim.caller = *caller;
+                     return caller.has_value();
+                   }));
+  return claim;
+}
+
 void SharedMemoryListener::ServeOne(FileDescriptor socket) {
-  const absl::StatusOr<SegmentClaim> claim = AwaitClaim(socket, offer_.token());
+  const absl::StatusOr<Claim> claim = AwaitOne(socket);
   if (!claim.ok()) return SayTurnedAway(claim.status());
-  if (claim->parameters_of.has_value()) {
-    const absl::Status given = GiveParameters(socket, *claim->parameters_of);
+  const auto& parameters_of = claim->wanted.parameters_of;
+  if (parameters_of.has_value()) {
+    const absl::Status given =
+        GiveParameters(socket, *parameters_of, claim->caller);
     return given.ok() ? void() : SayTurnedAway(given);
   }
   absl::StatusOr<MemorySegment> segment = OfferSegment(socket);
   if (!segment.ok()) return Refuse(socket, segment.status());
-  Serve(std::move(socket), *std::move(segment));
+  Serve(std::move(socket), *std::move(segment), claim->caller);
 }
 
 void SharedMemoryListener::RefuseOne(FileDescriptor socket) {
-  const absl::StatusOr<SegmentClaim> claim = AwaitClaim(socket, offer_.token());
+  const absl::StatusOr<Claim> claim = AwaitOne(socket);
   if (!claim.ok()) return SayTurnedAway(claim.status());
   Refuse(socket, TooMany(options_.max_connections));
 }
 
 absl::Status SharedMemoryListener::GiveParameters(const FileDescriptor& socket,
-                                                  int64_t model_epoch) {
+                                                  int64_t model_epoch,
+                                                  const Caller& caller) {
+  const absl::Status may = options_.entrance->Check(kPullCall, caller);
+  if (!may.ok()) return RefuseClaim(socket, may);
   const absl::StatusOr<std::shared_ptr<const ParameterMemory>> memory =
       options_.shard->ParametersInPlace(model_epoch);
   const absl::Status why =
@@ -201,10 +219,11 @@ absl::Status SharedMemoryListener::GiveParameters(const FileDescriptor& socket,
   return OfferParameters(socket, *(*memory)->segment());
 }
 
-void SharedMemoryListener::Serve(FileDescriptor socket, MemorySegment segment) {
+void SharedMemoryListener::Serve(FileDescriptor socket, MemorySegment segment,
+                                 const Caller& caller) {
   const auto connection = std::make_shared<SharedMemoryConnection>(
-      SharedMemoryConnection::Parts{options_.shard, options_.clock,
-                                    options_.caller},
+      SharedMemoryConnection::Parts{options_.shard, options_.clock, caller,
+                                    options_.entrance},
       std::move(socket), std::move(segment));
   if (!Register(connection)) return;
   const absl::Status end = connection->Serve();
@@ -233,9 +252,11 @@ void SharedMemoryListener::Reap() {
       servers_.end());
 }
 
-std::unique_ptr<grpc::Service> MakeSharedMemoryService(SharedMemoryOffer offer,
-                                                       const Clock* clock) {
-  return std::make_unique<SharedMemoryServiceShell>(std::move(offer), clock);
+std::unique_ptr<grpc::Service> MakeSharedMemoryService(
+    std::function<SharedMemoryOffer(const Caller&)> offer, const Clock* clock,
+    const Entrance* entrance) {
+  return std::make_unique<SharedMemoryServiceShell>(std::move(offer), clock,
+                                                    entrance);
 }
 
 }  // namespace muster

@@ -3,8 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +14,13 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/file_descriptor.h"
+#include "common/shared_memory/handshake.h"
 #include "common/shared_memory/memory_segment.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "proto/shared_memory_service.pb.h"
 #include "ps_server/caller/caller.h"
+#include "ps_server/service/entrance.h"
+#include "ps_server/service/offered_tokens.h"
 #include "ps_server/service/shard_server.h"
 #include "ps_server/service/shared_memory_connection.h"
 
@@ -37,8 +40,8 @@ class SharedMemoryListener {
     // Not owned; both outlive the listener and every callback of the shard.
     ShardServer* shard = nullptr;
     const Clock* clock = nullptr;
-    // Who connects: whoever has the token, which proves no role for now.
-    Caller caller = {Role::kUnproven, std::nullopt, Transport::kSharedMemory};
+    // Outlives the listener, too.
+    const Entrance* entrance = OpenEntrance();
   };
 
   // Errors: Unavailable, ResourceExhausted.
@@ -50,8 +53,9 @@ class SharedMemoryListener {
   SharedMemoryListener(const SharedMemoryListener&) = delete;
   SharedMemoryListener& operator=(const SharedMemoryListener&) = delete;
 
-  // The name and the token that a worker connects with.
-  const SharedMemoryOffer& offer() const { return offer_; }
+  // The name and a token of his own that a caller connects with: who shows it
+  // is taken for him.
+  SharedMemoryOffer OfferTo(const Caller& caller);
 
   // Workers that are being served, or greeted.
   int connections() const { return connections_; }
@@ -64,7 +68,7 @@ class SharedMemoryListener {
   };
 
   SharedMemoryListener(Options options, FileDescriptor socket,
-                       FileDescriptor stop, SharedMemoryOffer offer);
+                       FileDescriptor stop, std::string socket_name);
 
   void Listen();
   // Waits for a worker, or for a while if none can be accepted. False at the
@@ -80,9 +84,16 @@ class SharedMemoryListener {
   void ServeOne(FileDescriptor socket);
   // Greets one worker and tells it that there are too many.
   void RefuseOne(FileDescriptor socket);
-  void Serve(FileDescriptor socket, MemorySegment segment);
-  absl::Status GiveParameters(const FileDescriptor& socket,
-                              int64_t model_epoch);
+  // The wish of a worker that shows a token, and whose token it is.
+  struct Claim {
+    SegmentClaim wanted;
+    Caller caller;
+  };
+  absl::StatusOr<Claim> AwaitOne(const FileDescriptor& socket) const;
+  void Serve(FileDescriptor socket, MemorySegment segment,
+             const Caller& caller);
+  absl::Status GiveParameters(const FileDescriptor& socket, int64_t model_epoch,
+                              const Caller& caller);
   // False if the listener stops.
   bool Register(const std::shared_ptr<SharedMemoryConnection>& connection);
   // Joins threads that have ended.
@@ -93,9 +104,10 @@ class SharedMemoryListener {
   const FileDescriptor socket_;
   // An eventfd, readable when the listener stops.
   const FileDescriptor stop_;
-  const SharedMemoryOffer offer_;
+  const std::string socket_name_;
 
   // Own synchronisation.
+  OfferedTokens tokens_;
   std::atomic<int> connections_ = 0;
   // Workers that are being told that there are too many.
   std::atomic<int> refusals_ = 0;
@@ -111,11 +123,11 @@ class SharedMemoryListener {
   std::unique_ptr<ClockThread> thread_;
 };
 
-// SharedMemoryService over gRPC: tells who asks where this ps offers memory.
-// Thread-safe.
-// The clock outlives the service.
-std::unique_ptr<grpc::Service> MakeSharedMemoryService(SharedMemoryOffer offer,
-                                                       const Clock* clock);
+// SharedMemoryService over gRPC: tells who asks where this ps offers memory, by
+// `offer`. Thread-safe. The clock and the entrance outlive the service.
+std::unique_ptr<grpc::Service> MakeSharedMemoryService(
+    std::function<SharedMemoryOffer(const Caller&)> offer, const Clock* clock,
+    const Entrance* entrance = OpenEntrance());
 
 }  // namespace muster
 

@@ -53,7 +53,7 @@ void TryExchange(const grpc::ByteBuffer& bytes, const DataCallTarget& target) {
   }
   TryAgain(header, body);
   int answers = 0;
-  PassDataCall(target, body, absl::InfiniteFuture(),
+  PassDataCall(target, body, CallCheck(), absl::InfiniteFuture(),
                [&answers](const auto&) { ++answers; });
   Want(answers == 1, "one answer");
 }

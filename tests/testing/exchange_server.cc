@@ -26,8 +26,9 @@ class StreamService : public ParameterService::WithRawCallbackMethod_Exchange<
 
 }  // namespace
 
-ExchangeServer::ExchangeServer(DataLink* shard, Caller caller)
-    : streams_(shard, SystemClock()),
+ExchangeServer::ExchangeServer(DataLink* shard, Caller caller,
+                               const Entrance* entrance)
+    : streams_(shard, SystemClock(), entrance),
       service_(std::make_unique<StreamService>(&streams_, std::move(caller))),
       server_([this](grpc::ServerBuilder* builder) {
         builder->RegisterService(service_.get());

@@ -7,6 +7,7 @@
 #include "grpcpp/impl/codegen/service_type.h"
 #include "ps_server/caller/caller.h"
 #include "ps_server/service/data_call.h"
+#include "ps_server/service/entrance.h"
 #include "ps_server/service/exchange_streams.h"
 #include "tests/testing/loopback_server.h"
 
@@ -16,7 +17,8 @@ namespace muster {
 // takes every peer for `caller`.
 class ExchangeServer {
  public:
-  explicit ExchangeServer(DataLink* shard, Caller caller = {});
+  explicit ExchangeServer(DataLink* shard, Caller caller = {},
+                          const Entrance* entrance = OpenEntrance());
 
   ExchangeServer(const ExchangeServer&) = delete;
   ExchangeServer& operator=(const ExchangeServer&) = delete;

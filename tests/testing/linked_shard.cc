@@ -35,8 +35,11 @@ void LinkedShard::Serve() {
     EXPECT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
     services_.push_back(MakeSharedMemoryService(
-        options_.other_offer.socket_name().empty() ? listener_->offer()
-                                                   : options_.other_offer,
+        [this](const Caller& caller) {
+          return options_.other_offer.socket_name().empty()
+                     ? listener_->OfferTo(caller)
+                     : options_.other_offer;
+        },
         options_.shard.clock));
   }
   grpc_server_ =

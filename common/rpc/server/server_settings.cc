@@ -50,6 +50,13 @@ std::unique_ptr<BufferQuota> ApplyServerSettings(const ServerSettings& settings,
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
 
+  // A stream outlives it; the next one is on a new connection.
+  if (settings.max_connection_age != absl::InfiniteDuration()) {
+    builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
+                                static_cast<int>(absl::ToInt64Milliseconds(
+                                    settings.max_connection_age)));
+  }
+
   // Limits for a hostile or broken peer: header memory, a handshake that never
   // ends (default 120 s), calls per connection.
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 8 * 1024);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/time/time.h"
 #include "common/rpc/buffer_quota.h"
 #include "grpcpp/server_builder.h"
 
@@ -14,6 +15,9 @@ struct ServerSettings {
   // (its window times kMaxPartBytes). They size the memory quota.
   int num_workers = 1;
   int64_t in_flight_bytes_per_worker = int64_t{8} << 20;
+  // The longest life of a connection; then its peer is asked to open another,
+  // and what is under way goes on.
+  absl::Duration max_connection_age = absl::InfiniteDuration();
   // Threads that gRPC may start for synchronous handlers.
   int max_threads = 64;
 };

@@ -1,7 +1,6 @@
 #include "ps_server/service/call_service.h"
 
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "ps_server/caller/caller.h"
 #include "ps_server/service/coordination_server.h"
+#include "ps_server/service/entrance.h"
 #include "ps_server/service/shard_server.h"
 #include "tests/testing/await_reply.h"
 #include "tests/testing/loopback_server.h"
@@ -29,6 +29,20 @@ using ::testing::HasSubstr;
 // Bytes that are no message: a field that is longer than they are.
 constexpr char kNoMessage[] = "\x0a\x7f";
 
+// Takes every peer for one caller.
+class FixedEntrance : public Entrance {
+ public:
+  explicit FixedEntrance(const Caller* caller)
+      : Entrance(Options()), caller_(caller) {}
+
+  Caller Identify(const grpc::CallbackServerContext&) const override {
+    return *caller_;
+  }
+
+ private:
+  const Caller* const caller_;
+};
+
 // Calls with a few handlers, and a link to them over gRPC.
 class CallServiceTest : public testing::Test {
  protected:
@@ -39,9 +53,7 @@ class CallServiceTest : public testing::Test {
       reply.mutable_token()->set_round(request.model_epoch());
       done(reply);
     });
-    service_ = std::make_unique<CallService>(
-        &calls_, &clock_,
-        [this](const grpc::CallbackServerContext&) { return caller_; });
+    service_ = std::make_unique<CallService>(&calls_, &clock_, &entrance_);
     server_ =
         std::make_unique<LoopbackServer>([this](grpc::ServerBuilder* builder) {
           builder->RegisterService(service_.get());
@@ -55,6 +67,13 @@ class CallServiceTest : public testing::Test {
     server_->Stop();
   }
 
+  // A request of that worker.
+  static std::string BytesOfSender(int index) {
+    PauseRoundsRequest request;
+    request.mutable_sender()->mutable_task()->set_job("worker");
+    request.mutable_sender()->mutable_task()->set_index(index);
+    return request.SerializeAsString();
+  }
   absl::Time Soon() const { return clock_.Now() + absl::Seconds(30); }
   absl::StatusOr<std::string> AskBytes(const AnyMethod& method,
                                        const std::string& request) {
@@ -65,7 +84,8 @@ class CallServiceTest : public testing::Test {
 
   const MonotonicClock clock_{};
   // Whom the service takes its peer for; changed between calls.
-  Caller caller_ = {Role::kUnproven, std::nullopt, Transport::kGrpc};
+  Caller caller_;
+  const FixedEntrance entrance_{&caller_};
   ServedCalls calls_;
   std::unique_ptr<CallService> service_;
   std::unique_ptr<LoopbackServer> server_;
@@ -97,7 +117,35 @@ TEST_F(CallServiceTest, RefusesACallerWhoseRoleIsNotInTheRow) {
               StatusIs(absl::StatusCode::kPermissionDenied,
                        HasSubstr("CoordinationService/PauseRounds over gRPC")));
   caller_.role = Role::kChief;
-  EXPECT_THAT(AskBytes(kPauseRoundsCall, ""), IsOk());
+  caller_.task = TaskKey("worker", 0);
+  EXPECT_THAT(AskBytes(kPauseRoundsCall, BytesOfSender(0)), IsOk());
+}
+
+TEST_F(CallServiceTest, RefusesARequestInTheNameOfAnother) {
+  caller_.role = Role::kChief;
+  caller_.task = TaskKey("worker", 0);
+  for (const std::string& request : {BytesOfSender(1), std::string()}) {
+    EXPECT_THAT(AskBytes(kPauseRoundsCall, request),
+                StatusIs(absl::StatusCode::kPermissionDenied,
+                         HasSubstr("wanted the task of its certificate")));
+  }
+}
+
+// Protobuf merges what comes twice: the sum counts, not the first.
+TEST_F(CallServiceTest, RefusesASenderInTwoPieces) {
+  caller_.role = Role::kChief;
+  caller_.task = TaskKey("worker", 0);
+  EXPECT_THAT(
+      AskBytes(kPauseRoundsCall, BytesOfSender(0) + BytesOfSender(1)),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("task:1")));
+}
+
+TEST_F(CallServiceTest, RefusesWhoseCertificateHasEndedForAWhile) {
+  caller_.role = Role::kChief;
+  caller_.task = TaskKey("worker", 0);
+  caller_.valid_until = absl::InfinitePast();
+  EXPECT_THAT(AskBytes(kPauseRoundsCall, BytesOfSender(0)),
+              StatusIs(absl::StatusCode::kUnavailable));
 }
 
 // A link whose peer answers every call with the same bytes.

@@ -18,8 +18,11 @@
 #include "gtest/gtest.h"
 #include "proto/parameter_service.grpc.pb.h"
 #include "ps_server/caller/caller.h"
+#include "ps_server/caller/task_name.h"
+#include "ps_server/service/entrance.h"
 #include "tests/testing/delayed_calls.h"
 #include "tests/testing/exchange_server.h"
+#include "tests/testing/fake_clock.h"
 
 namespace muster {
 namespace {
@@ -270,8 +273,7 @@ TEST_F(ExchangeStreamsTest, CloseAnswersWhatWasReadAndEndsTheStream) {
 
 // A chief's request among a worker's.
 TEST_F(ExchangeStreamsTest, ChecksTheCallerOfEachRequest) {
-  ExchangeServer server(&shard_,
-                        {Role::kWorker, std::nullopt, Transport::kGrpc});
+  ExchangeServer server(&shard_, {Role::kWorker, TaskKey("worker", 1)});
   Stub stream(grpc::CreateChannel(server.address(),
                                   grpc::InsecureChannelCredentials()));
   ExchangeRequest load;
@@ -282,8 +284,37 @@ TEST_F(ExchangeStreamsTest, ChecksTheCallerOfEachRequest) {
   EXPECT_EQ(refused.error().code(),
             static_cast<int>(absl::StatusCode::kPermissionDenied));
   EXPECT_THAT(refused.error().message(), HasSubstr("ParameterService/Load"));
-  ASSERT_TRUE(stream->Write(PullOf(/*call=*/2, /*bytes=*/4)));
+  ExchangeRequest pull = PullOf(/*call=*/2, /*bytes=*/4);
+  ASSERT_TRUE(stream->Write(pull));
+  EXPECT_THAT(stream.Read().error().message(),
+              HasSubstr("wanted the task of its certificate"));
+  *pull.mutable_pull()->mutable_sender() =
+      SenderOf(TaskKey("worker", 1), /*incarnation=*/1);
+  ASSERT_TRUE(stream->Write(pull));
   EXPECT_EQ(stream.Read().pull().data(), "vvvv");
+}
+
+TEST_F(ExchangeStreamsTest, EndsTheStreamWhoseCertificateHasEnded) {
+  FakeClock clock;
+  Entrance::Options options;
+  options.clock = &clock;
+  const Entrance entrance(options);
+  Caller caller = {Role::kWorker, TaskKey("worker", 1)};
+  caller.valid_until = clock.Now() + absl::Hours(1);
+  ExchangeServer server(&shard_, caller, &entrance);
+  Stub stream(grpc::CreateChannel(server.address(),
+                                  grpc::InsecureChannelCredentials()));
+  ExchangeRequest pull = PullOf(/*call=*/1, /*bytes=*/4);
+  *pull.mutable_pull()->mutable_sender() =
+      SenderOf(TaskKey("worker", 1), /*incarnation=*/1);
+  ASSERT_TRUE(stream->Write(pull));
+  EXPECT_EQ(stream.Read().pull().data(), "vvvv");
+  clock.Advance(absl::Hours(1));
+  ASSERT_TRUE(stream->Write(pull));
+  EXPECT_THAT(stream.Read().error().message(), HasSubstr("has ended"));
+  ExchangeReply none;
+  EXPECT_FALSE(stream->Read(&none));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(ExchangeStreamsTest, RefusesTheStreamOfWhoMayHaveNone) {

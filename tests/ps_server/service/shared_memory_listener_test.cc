@@ -148,8 +148,8 @@ class SharedMemoryListenerTest : public testing::Test {
   }
 
   absl::StatusOr<SharedPeer> Join() {
-    return JoinSegment(listener_->offer().socket_name(),
-                       listener_->offer().token());
+    const SharedMemoryOffer offer = listener_->OfferTo(caller_);
+    return JoinSegment(offer.socket_name(), offer.token());
   }
   RawWorker Connect() { return RawWorker(*Join()); }
 
@@ -180,6 +180,8 @@ class SharedMemoryListenerTest : public testing::Test {
   }
 
   MonotonicClock clock_;
+  // Whom it is offered to.
+  Caller caller_;
   ShardServer shard_;
   std::unique_ptr<SharedMemoryListener> listener_;
 };
@@ -245,18 +247,32 @@ TEST_F(SharedMemoryListenerTest, MessagesThatMakeNoSenseAreAnswered) {
 
 // A chief's request among a worker's.
 TEST_F(SharedMemoryListenerTest, ChecksTheCallerOfEachRequest) {
-  SharedMemoryListener::Options options;
-  options.shard = &shard_;
-  options.caller.role = Role::kWorker;
-  Restart(std::move(options));
+  caller_.role = Role::kWorker;
+  caller_.task = TaskKey("worker", 1);
   RawWorker worker = Connect();
   worker.Send(0, DataMethod::kLoad, "");
   EXPECT_THAT(*worker.Await(),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        HasSubstr("ParameterService/Load over shared memory")));
   worker.Send(0, DataMethod::kPush, FencedPush());
-  EXPECT_THAT(*worker.Await(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                        HasSubstr("fenced: ")));
+  EXPECT_THAT(*worker.Await(),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr("wanted the task of its certificate")));
+  caller_.task = TaskKey("worker", 0);
+  RawWorker other = Connect();
+  other.Send(0, DataMethod::kPush, FencedPush());
+  EXPECT_THAT(*other.Await(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                       HasSubstr("fenced: ")));
+}
+
+TEST_F(SharedMemoryListenerTest, HangsUpOnWhoseCertificateHasEnded) {
+  caller_ = {Role::kWorker, TaskKey("worker", 0)};
+  caller_.valid_until = absl::InfinitePast();
+  RawWorker worker = Connect();
+  worker.Send(0, DataMethod::kPush, FencedPush());
+  EXPECT_THAT(*worker.Await(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("has ended")));
+  EXPECT_EQ(worker.Await(), std::nullopt);
 }
 
 TEST_F(SharedMemoryListenerTest, ARequestThatComesTooLateIsNotCarriedOut) {
@@ -331,7 +347,8 @@ TEST_F(SharedMemoryListenerTest, ChangingWhatWasSentChangesNothing) {
 }
 
 TEST_F(SharedMemoryListenerTest, AStrangerGetsNothing) {
-  EXPECT_FALSE(JoinSegment(listener_->offer().socket_name(), NewSecret()).ok());
+  EXPECT_FALSE(
+      JoinSegment(listener_->OfferTo({}).socket_name(), NewSecret()).ok());
   ExpectServes();
 }
 
@@ -343,7 +360,7 @@ TEST_F(SharedMemoryListenerTest, WorkersTooManyAreTurnedAway) {
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("serves 2 connections through shared")));
   EXPECT_THAT(
-      JoinSegment(listener_->offer().socket_name(), NewSecret()).status(),
+      JoinSegment(listener_->OfferTo({}).socket_name(), NewSecret()).status(),
       StatusIs(absl::StatusCode::kUnavailable))
       << "a stranger is told nothing";
   first.reset();
@@ -355,7 +372,7 @@ TEST_F(SharedMemoryListenerTest, ThoseWhoSayNothingTakeNoMoreThanTheirPlaces) {
   Restart(/*max_connections=*/2);
   std::vector<FileDescriptor> silent;
   for (int i = 0; i < 20; ++i) {
-    auto socket = ConnectLocal(listener_->offer().socket_name());
+    auto socket = ConnectLocal(listener_->OfferTo({}).socket_name());
     ASSERT_THAT(socket, IsOk());
     silent.push_back(*std::move(socket));
   }

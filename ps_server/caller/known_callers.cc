@@ -1,0 +1,51 @@
+#include "ps_server/caller/known_callers.h"
+
+#include <string>
+
+#include "common/cluster/task_id.h"
+
+namespace muster {
+namespace {
+
+Role RoleOf(const Identity& identity, const ListedTasks& listed) {
+  if (identity.job == kViewerIdentity) return Role::kViewer;
+  if (identity.job == kAdminIdentity) return Role::kAdmin;
+  if (identity.job == kPsJob) return Role::kPs;
+  if (identity.job == kEvaluatorJob) return Role::kEvaluator;
+  if (!IsTrainingJob(identity.job)) return Role::kStranger;
+  return listed.MayBeChief({identity.job, identity.index}) ? Role::kChief
+                                                           : Role::kWorker;
+}
+
+}  // namespace
+
+KnownCallers::KnownCallers(const ClusterDef& cluster) : listed_(cluster) {
+  // In all-reduce both have one address.
+  std::map<std::string, TaskKey> ps;
+  for (const JobDef& job : cluster.job()) {
+    if (job.name() != kPsJob) continue;
+    for (const auto& [index, address] : job.tasks()) {
+      ps.emplace(address, TaskKey(kPsJob, index));
+    }
+  }
+  for (const JobDef& job : cluster.job()) {
+    if (!IsTrainingJob(job.name())) continue;
+    for (const auto& [index, address] : job.tasks()) {
+      const auto own = ps.find(address);
+      if (own == ps.end()) continue;
+      shards_.emplace(TaskKey(job.name(), index), own->second);
+    }
+  }
+}
+
+Caller KnownCallers::CallerOf(const Identity& identity) const {
+  Caller caller;
+  caller.role = RoleOf(identity, listed_);
+  if (!identity.is_task()) return caller;
+  caller.task = TaskKey(identity.job, identity.index);
+  const auto shard = shards_.find(*caller.task);
+  if (shard != shards_.end()) caller.ps = shard->second;
+  return caller;
+}
+
+}  // namespace muster

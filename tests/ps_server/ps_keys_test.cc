@@ -1,0 +1,231 @@
+// A ps whose callers have certificates: each cell of the table of rights, and
+// what strangers and holders of other keys try, over real connections.
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/rpc/call_table.h"
+#include "common/tls/task_keys.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ps_server/ps_task.h"
+#include "tests/testing/await_reply.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/reported_lines.h"
+#include "tests/testing/status_matchers.h"
+#include "worker/client/link/grpc_coordination_link.h"
+#include "worker/client/link/grpc_parameter_link.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kNotTheRole[] = "wanted one of";
+constexpr char kNotTheSender[] = "wanted the task of its certificate";
+
+// The keys of who has each role in a cluster of 1 ps and 2 workers.
+const std::map<Role, std::pair<std::string, int>> kHolders = {
+    {Role::kChief, {"worker", 0}},   {Role::kWorker, {"worker", 1}},
+    {Role::kPs, {"ps", 0}},          {Role::kEvaluator, {"evaluator", 0}},
+    {Role::kViewer, {"viewer", -1}}, {Role::kAdmin, {"admin", -1}},
+};
+
+class PsKeysTest : public testing::Test {
+ protected:
+  PsKeysTest() {
+    auto certificates = Certificates::Make();
+    EXPECT_THAT(certificates, IsOk());
+    certificates_ = *std::move(certificates);
+    ps_keys_ = KeysOf("ps", 0);
+    PsTaskOptions options;
+    AddJob(&options.cluster, "ps", {"localhost:1"});
+    AddJob(&options.cluster, "worker", {"localhost:2", "localhost:3"});
+    options.bind = "127.0.0.1:0";
+    options.incarnation = 1;
+    options.clock = &clock_;
+    options.credentials = ps_keys_->credentials();
+    auto task = PsTask::Start(std::move(options), &latch_);
+    EXPECT_THAT(task, IsOk());
+    task_ = *std::move(task);
+  }
+  ~PsKeysTest() override { task_->Drain(); }
+
+  static void AddJob(ClusterDef* cluster, const std::string& name,
+                     const std::vector<std::string>& addresses) {
+    JobDef* const job = cluster->add_job();
+    job->set_name(name);
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      (*job->mutable_tasks())[static_cast<int>(i)] = addresses[i];
+    }
+  }
+
+  std::unique_ptr<TaskKeys> KeysOf(const std::string& job, int index) {
+    TaskKeys::Options options;
+    options.dir = certificates_->folder();
+    options.job = job;
+    options.index = index;
+    options.clock = &clock_;
+    auto keys = TaskKeys::Create(std::move(options));
+    EXPECT_THAT(keys, IsOk());
+    return *std::move(keys);
+  }
+  PeerName Peer() const {
+    return {"/job:ps/task:0", absl::StrCat("127.0.0.1:", task_->port())};
+  }
+  absl::Time Soon() const { return clock_.Now() + absl::Seconds(30); }
+
+  // A call with a request that is empty.
+  absl::Status Ask(Link* link, const AnyMethod& method) {
+    return AwaitReply<std::string>([&](ReplyCallback<std::string> done) {
+             link->CallBytes(method, "", Soon(), std::move(done));
+           })
+        .status();
+  }
+  // One that is not.
+  template <typename M>
+  absl::Status Ask(Link* link, const M& method,
+                   const typename M::Request& request) {
+    return AwaitCall(*link, method, request, Soon()).status();
+  }
+  static Sender WorkerOf(int index) {
+    return SenderOf(TaskKey("worker", index), /*incarnation=*/7);
+  }
+
+  MonotonicClock clock_;
+  StopLatch latch_;
+  std::unique_ptr<Certificates> certificates_;
+  std::unique_ptr<TaskKeys> ps_keys_;
+  std::unique_ptr<PsTask> task_;
+};
+
+TEST_F(PsKeysTest, EachCellOfTheTable) {
+  for (const auto& [role, holder] : kHolders) {
+    const auto keys = KeysOf(holder.first, holder.second);
+    GrpcCoordinationLink link(Peer(), keys->credentials().channel_to("ps", 0));
+    for (const AnyMethod& method : kCallTable) {
+      const absl::Status status = Ask(&link, method);
+      const bool refused = absl::IsPermissionDenied(status) &&
+                           absl::StrContains(status.message(), kNotTheRole);
+      EXPECT_EQ(refused, !method.callers.Contains(role))
+          << holder.first << " " << method.path << ": " << status;
+      // It came so far.
+      EXPECT_FALSE(absl::IsUnavailable(status)) << status;
+    }
+  }
+}
+
+TEST_F(PsKeysTest, NobodySpeaksForAnother) {
+  const auto keys = KeysOf("worker", 1);
+  GrpcCoordinationLink link(Peer(), keys->credentials().channel_to("ps", 0));
+  const auto stolen = StatusIs(
+      absl::StatusCode::kPermissionDenied,
+      AllOf(HasSubstr(kNotTheSender), HasSubstr("/job:worker/task:0")));
+  HelloRequest hello;
+  *hello.mutable_sender() = WorkerOf(0);
+  hello.set_takeover(1);
+  EXPECT_THAT(Ask(&link, kHelloCall, hello), stolen);
+  RegisterRequest registration;
+  *registration.mutable_sender() = WorkerOf(0);
+  registration.set_chief(true);
+  EXPECT_THAT(Ask(&link, kRegisterCall, registration), stolen);
+  StepRequest step;
+  *step.mutable_sender() = WorkerOf(0);
+  EXPECT_THAT(Ask(&link, kStepCall, step), stolen);
+  FinishRequest finish;
+  *finish.mutable_sender() = WorkerOf(0);
+  finish.set_stop_job(true);
+  EXPECT_THAT(Ask(&link, kFinishCall, finish), stolen);
+  WatchRequest watch;
+  *watch.mutable_sender() = SenderOf(TaskKey("ps", 0), 7);
+  EXPECT_THAT(
+      Ask(&link, kWatchCall, watch),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheSender)));
+}
+
+TEST_F(PsKeysTest, AWorkerStopsNoJobInItsOwnNameEither) {
+  const auto keys = KeysOf("worker", 1);
+  GrpcCoordinationLink link(Peer(), keys->credentials().channel_to("ps", 0));
+  FinishRequest finish;
+  *finish.mutable_sender() = WorkerOf(1);
+  finish.set_stop_job(true);
+  EXPECT_FALSE(Ask(&link, kFinishCall, finish).ok());
+  RegisterRequest registration;
+  registration.set_protocol_version(kProtocolVersion);
+  *registration.mutable_sender() = WorkerOf(1);
+  registration.set_chief(true);
+  const absl::Status registered = Ask(&link, kRegisterCall, registration);
+  finish.set_unsaved(true);
+  EXPECT_FALSE(Ask(&link, kFinishCall, finish).ok()) << registered;
+  const auto state = AwaitCall(link, kGetJobStateCall, {}, Soon());
+  ASSERT_THAT(state, IsOk());
+  EXPECT_EQ(state->phase(), INITIAL);
+}
+
+// A stream and shared memory are other ways in.
+TEST_F(PsKeysTest, AStreamIsNoWayRoundTheTable) {
+  const auto keys = KeysOf("worker", 1);
+  GrpcParameterLink link(Peer(), keys->credentials().channel_to("ps", 0));
+  Frame<LoadPart> load;
+  *load.header.mutable_sender() = WorkerOf(1);
+  EXPECT_THAT(
+      AwaitReply<LoadReply>([&](ReplyCallback<LoadReply> done) {
+        link.Load(load, Soon(), std::move(done));
+      }),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheRole)));
+  ReadSnapshotRequest read;
+  *read.mutable_sender() = WorkerOf(1);
+  EXPECT_THAT(
+      AwaitReply<Frame<SnapshotPart>>(
+          [&](ReplyCallback<Frame<SnapshotPart>> done) {
+            link.ReadSnapshot(read, Soon(), std::move(done));
+          }),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheRole)));
+  Frame<PushPart> push;
+  *push.header.mutable_sender() = WorkerOf(0);
+  EXPECT_THAT(
+      AwaitReply<Frame<PushReply>>([&](ReplyCallback<Frame<PushReply>> done) {
+        link.Push(push, Soon(), std::move(done));
+      }),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheSender)));
+}
+
+// Without keys, or with another cluster's, no call comes so far that anything
+// of it is read.
+TEST_F(PsKeysTest, AStrangerMakesNoCall) {
+  auto others = Certificates::Make();
+  ASSERT_THAT(others, IsOk());
+  std::swap(certificates_, *others);
+  const auto keys = KeysOf("worker", 0);
+  for (const auto& credentials : {InsecureCredentials().channel_to("ps", 0),
+                                  keys->credentials().channel_to("ps", 0)}) {
+    GrpcCoordinationLink link(Peer(), credentials);
+    for (const AnyMethod& method :
+         {AnyMethod(kHelloCall), AnyMethod(kDefineCall), AnyMethod(kPullCall),
+          AnyMethod(kPushCall), AnyMethod(kReadSnapshotCall),
+          AnyMethod(kBeginSnapshotCall), AnyMethod(kRegisterCall),
+          AnyMethod(kStepCall), AnyMethod(kFinishCall),
+          AnyMethod(kRequestSaveCall), AnyMethod(kGetJobStateCall),
+          AnyMethod(kOfferCall), AnyMethod(kExchangeCall)}) {
+      EXPECT_THAT(Ask(&link, method), StatusIs(absl::StatusCode::kUnavailable));
+    }
+  }
+}
+
+// A ps asks ps task 0, in its own process, without a connection.
+TEST_F(PsKeysTest, ThePsMayAskItself) {
+  task_->SaveBeforeEnd();
+  const auto keys = KeysOf("viewer", -1);
+  GrpcCoordinationLink link(Peer(), keys->credentials().channel_to("ps", 0));
+  EXPECT_THAT(Ask(&link, kGetJobStateCall, {}), IsOk());
+}
+
+}  // namespace
+}  // namespace muster
