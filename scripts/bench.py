@@ -13,14 +13,14 @@ import os
 import sys
 
 from benchmark import (data_plane, figures, input_pipeline, large, links,
-                       modes, processes, quiet, report, resnet20, saves, start,
-                       targets_table, timeline, training)
+                       modes, pipeline, processes, quiet, report, resnet20,
+                       saves, start, targets_table, timeline, training)
 
 PARTS = (data_plane.PART, data_plane.GRID_PART, data_plane.OPTIMIZER_PART,
          data_plane.SIZE_PART, large.PART, training.PART, modes.PART,
          resnet20.PART, start.PART)
 # Only where it is named.
-ON_DEMAND = (links.PART,)
+ON_DEMAND = (links.PART, pipeline.PART)
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -131,6 +131,8 @@ def all_figures(options):
         found += modes.figures(options)
     if links.PART in options.only:
         found += links.figures(options)
+    if pipeline.PART in options.only:
+        found += pipeline.figures(options)
     if resnet20.PART in options.only:
         found += resnet20.figures(options)
     found += start.figures(options)

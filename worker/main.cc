@@ -27,6 +27,7 @@
 #include "common/process/end_process.h"
 #include "common/process/exhaustion.h"
 #include "common/process/exit_code.h"
+#include "common/process/memory_limit.h"
 #include "common/process/process_setup.h"
 #include "common/process/stop_latch.h"
 #include "common/process/stop_signals.h"
@@ -47,6 +48,7 @@
 #include "worker/session/session_messages.h"
 #include "worker/task/compute_cores.h"
 #include "worker/task/evaluator_task.h"
+#include "worker/task/pipeline_dry_run.h"
 #include "worker/task/printing.h"
 #include "worker/task/worker_options.h"
 #include "worker/tower/device_names.h"
@@ -109,6 +111,12 @@ ABSL_FLAG(bool, allow_soft_placement, false,
           "Compute on the cpu, and say so, where a named device is missing.");
 ABSL_FLAG(bool, log_device_placement, false,
           "Print what computes each layer: device, implementation, memory.");
+ABSL_FLAG(int64_t, device_memory_limit_mb, 0,
+          "Memory of a model on each device that computes in the host's, in "
+          "MiB; a model that wants more is refused. 0: no such limit.");
+ABSL_FLAG(bool, pipeline_dry_run, false,
+          "Measure the stages of the model's pipeline, print what they cost, "
+          "and end.");
 ABSL_FLAG(double, gpu_memory_fraction, 1,
           "Of a GPU's memory that may be used: 0.5 for half of it.");
 ABSL_FLAG(int64_t, gpu_memory_limit_mb, 0,
@@ -196,15 +204,16 @@ CommandLineOptions DescribeCommandLine() {
         "diff_with", "export_to"}},
       {"Device",
        {"device", "devices", "num_devices", "allow_soft_placement",
-        "log_device_placement", "compute_threads", "cpus"}},
+        "log_device_placement", "device_memory_limit_mb", "compute_threads",
+        "cpus"}},
       {"GPU",
        {"gpu_memory_fraction", "gpu_memory_limit_mb", "gpu_virtual_devices",
         "gpu_library_path"}},
       {"Network", {"bind", "certs_dir", "allow_insecure_network", "link"}},
       {"Waiting", {"max_wait", "worker_timeout"}},
       {"Printing",
-       {"list", "list_devices", "placement_dry_run", "progress_every",
-        "profile_steps", "profile_from_step", "log_level"}}};
+       {"list", "list_devices", "placement_dry_run", "pipeline_dry_run",
+        "progress_every", "profile_steps", "profile_from_step", "log_level"}}};
   options.repeated_flags = {"set", "init_from_map"};
   options.flags_from_zero = {"progress_every"};
   return options;
@@ -339,6 +348,16 @@ absl::StatusOr<DeviceChoice> DeviceFlags() {
   choice.num_devices = absl::GetFlag(FLAGS_num_devices);
   choice.allow_soft_placement = absl::GetFlag(FLAGS_allow_soft_placement);
   ASSIGN_OR_RETURN(choice.gpu, GpuFlags());
+  const int64_t limit_mb = absl::GetFlag(FLAGS_device_memory_limit_mb);
+  if (limit_mb < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--device_memory_limit_mb: wanted 0 (no limit) or more, "
+                     "found ",
+                     limit_mb));
+  }
+  if (limit_mb > 0) {
+    choice.memory_limit_bytes = SaturatingProduct(limit_mb, kBytesPerMb);
+  }
   return choice;
 }
 
@@ -516,6 +535,16 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   return (*task)->Run();
 }
 
+int PrintPipeline(const WorkerOptions& options) {
+  const auto table = RunPipelineDryRun(
+      {options.training, options.device_choice, options.compute_threads,
+       std::max(1, static_cast<int>(options.cluster.training_tasks().size())),
+       options.reporter});
+  if (!table.ok()) return Fail(table.status());
+  std::fputs(table->c_str(), stdout);
+  return kExitDone;
+}
+
 int RunWorker(const ResolvedCluster& cluster, WorkerOptions options,
               const MonotonicClock& clock) {
   const auto link = LinkFlag(cluster);
@@ -567,6 +596,7 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
   absl::StatusOr<WorkerOptions> options =
       MakeWorkerOptions(cluster, *std::move(training), command_line);
   if (!options.ok()) return Fail(options.status());
+  if (absl::GetFlag(FLAGS_pipeline_dry_run)) return PrintPipeline(*options);
   options->start_time = start_time;
   options->credentials = CredentialsOf(keys->get());
   return RunWorker(cluster, *std::move(options), clock);

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,6 +77,13 @@ class Backend {
   // others; Unimplemented if this backend cannot do it.
   virtual Created Create(const Operation& operation, Pass pass,
                          absl::Span<const MemoryLayout> layouts) = 0;
+
+  // What `count` tensors of `layout`, one behind another in memory, are as one
+  // of `count` times the rows; nullopt if that has no layout.
+  virtual std::optional<MemoryLayout> Stacked(const MemoryLayout& layout,
+                                              int64_t count) const {
+    return StackRowMajor(layout, count);
+  }
 };
 
 // A device that a backend can run on.
@@ -112,6 +121,8 @@ struct BackendOptions {
   int compute_threads = 1;
   // Which of the backend's devices: 1 for "cuda:1".
   int device_index = 0;
+  // Of the host's memory, the most that a model may have on the device.
+  int64_t device_memory_limit_bytes = std::numeric_limits<int64_t>::max();
   // For the cuda backend alone.
   GpuOptions gpu;
 };

@@ -2,6 +2,7 @@
 #define WORKER_BACKEND_MEMORY_LAYOUT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/tensor/shape.h"
@@ -40,6 +41,12 @@ struct MemoryLayout {
     return !(a == b);
   }
 };
+
+// The layout of `count` row-major tensors of `layout`, one behind another, as
+// one of `count` times the rows; nullopt if it is not row-major. REQUIRES: rank
+// 1 or more.
+std::optional<MemoryLayout> StackRowMajor(const MemoryLayout& layout,
+                                          int64_t count);
 
 }  // namespace muster
 

@@ -75,6 +75,9 @@ class Operands {
   // On a backend with streams the seed is read here, in device memory, when the
   // work is done: a graph that was captured once has another seed each time.
   const uint64_t* device_seed = nullptr;
+  // Dropout in the host's memory: the row-major index of its first element in
+  // the whole batch, of which the operands are some rows.
+  int64_t first_element = 0;
   // Softmax cross-entropy: the rows that count, in [1, N].
   int64_t rows = 0;
 

@@ -15,6 +15,7 @@
 #include "common/tensor/dtype.h"
 #include "worker/executor/device_executor.h"
 #include "worker/executor/host_executor.h"
+#include "worker/executor/pipeline_costs.h"
 #include "worker/model/plan_compiler.h"
 #include "worker/model/plan_table.h"
 #include "worker/model/program.h"
@@ -100,6 +101,46 @@ absl::Status SplitProgram(const ModelSpec& spec, const ModelGraph& graph,
   return absl::OkStatus();
 }
 
+// For so many rows, on the devices of the options.
+absl::StatusOr<Program> MakeProgram(const ModelSpec& spec,
+                                    const ModelGraph& graph,
+                                    const CompileOptions& options,
+                                    int64_t batch_size) {
+  const Phase phase =
+      options.mode == Mode::kTrain ? Phase::kTraining : Phase::kInference;
+  ASSIGN_OR_RETURN(Program program, LowerModel(graph, batch_size, phase));
+  FuseActivations(&program);
+  RETURN_IF_ERROR(SplitProgram(spec, graph, options, &program));
+  RETURN_IF_ERROR(AssignDevices(options, &program));
+  return program;
+}
+
+// As many as there are devices.
+std::vector<std::string> DeviceNames(const CompileOptions& options) {
+  std::vector<std::string> names = options.device_names;
+  while (names.size() <= options.more_backends.size()) {
+    names.push_back(absl::StrCat("device ", names.size()));
+  }
+  return names;
+}
+
+// A whole batch if the spec has no pipeline, or the model only evaluates; else
+// `micro_batch` becomes the program of each.
+absl::StatusOr<Pipeline> MakePipeline(const ModelSpec& spec,
+                                      const ModelGraph& graph,
+                                      const CompileOptions& options,
+                                      Program* micro_batch) {
+  Pipeline pipeline;
+  const int count = spec.pipeline().micro_batches();
+  if (count == 0) return pipeline;
+  RETURN_IF_ERROR(CheckMicroBatches(count));
+  if (options.mode == Mode::kEvaluate) return pipeline;
+  RETURN_IF_ERROR(CheckDivides(count, options.batch_size));
+  ASSIGN_OR_RETURN(*micro_batch, MakeProgram(spec, graph, options,
+                                             options.batch_size / count));
+  return FindPipeline(*micro_batch, count, DeviceNames(options));
+}
+
 absl::Status CheckOptions(const CompileOptions& options) {
   if (options.backend == nullptr) {
     return absl::InvalidArgumentError("compile a model: no backend is given");
@@ -133,11 +174,12 @@ absl::StatusOr<std::unique_ptr<PlanExecutor>> CreateExecutor(
     const ExecutedModel& model, const CompileOptions& options) {
   DeviceStreams* const streams = options.backend->streams();
   if (streams == nullptr) {
-    return HostExecutor::Create(
-        model,
-        static_cast<int64_t>(model.parameters->values.size() +
-                             model.parameters->gradients.size()),
-        options.memory_limit_bytes);
+    HostExecutor::MemoryLimits limits;
+    limits.total_bytes = options.memory_limit_bytes;
+    limits.taken_bytes = static_cast<int64_t>(
+        model.parameters->values.size() + model.parameters->gradients.size());
+    limits.device_bytes = options.device_memory_limit_bytes;
+    return HostExecutor::Create(model, limits);
   }
   DeviceExecutor::Options device;
   device.use_graphs = options.use_graphs;
@@ -175,39 +217,43 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
   }
   RETURN_IF_ERROR(Annotate(CheckParameters(graph, options),
                            absl::StrCat("compile model '", spec.name(), "'")));
-  const Phase phase =
-      options.mode == Mode::kTrain ? Phase::kTraining : Phase::kInference;
-  ASSIGN_OR_RETURN(Program program,
-                   LowerModel(graph, options.batch_size, phase));
-  FuseActivations(&program);
-  RETURN_IF_ERROR(SplitProgram(spec, graph, options, &program));
-  RETURN_IF_ERROR(AssignDevices(options, &program));
+  ASSIGN_OR_RETURN(const Program program,
+                   MakeProgram(spec, graph, options, options.batch_size));
+  PlanOptions plan_options;
+  plan_options.input_gradient =
+      options.input_gradient && options.mode == Mode::kTrain;
+  Program micro_batch;
+  ASSIGN_OR_RETURN(Pipeline pipeline,
+                   MakePipeline(spec, graph, options, &micro_batch));
+  if (pipeline.micro_batches > 1) plan_options.micro_batch = &micro_batch;
   // Primitives ask libraries of the device whose handles they hold.
   DeviceStreams* const streams = options.backend->streams();
   if (streams != nullptr) RETURN_IF_ERROR(streams->MakeCurrent());
-  PlanOptions plan_options;
-  plan_options.input_gradient =
-      options.input_gradient && phase == Phase::kTraining;
   ASSIGN_OR_RETURN(ExecutionPlan plan,
                    CompilePlan(program, graph.parameters(), plan_options,
                                BackendsOf(options)));
-  auto model =
-      absl::WrapUnique(new CompiledModel(graph, options, std::move(plan)));
-  ASSIGN_OR_RETURN(model->executor_,
-                   CreateExecutor(model->AsExecuted(), options));
+  auto model = absl::WrapUnique(
+      new CompiledModel(graph, options, std::move(plan), std::move(pipeline)));
+  ExecutedModel executed = model->AsExecuted();
+  executed.reporter = options.reporter;
+  executed.stall_period = options.stall_period;
+  ASSIGN_OR_RETURN(model->executor_, CreateExecutor(executed, options));
   return model;
 }
 
 CompiledModel::CompiledModel(const ModelGraph& graph,
-                             const CompileOptions& options, ExecutionPlan plan)
+                             const CompileOptions& options, ExecutionPlan plan,
+                             Pipeline pipeline)
     : dtype_(options.backend->dtype()),
       mode_(options.mode),
       batch_size_(options.batch_size),
       example_elements_(graph.input_shape().num_elements()),
       num_outputs_(graph.num_outputs()),
       loss_(graph.loss()),
+      device_names_(DeviceNames(options)),
       plan_(std::move(plan)),
-      schedule_(ScheduleStep(plan_, graph.parameters().size())) {
+      schedule_(ScheduleStep(plan_, graph.parameters().size())),
+      pipeline_(std::move(pipeline)) {
   PlaceParameters(graph, options.parameters_of);
 }
 
@@ -221,6 +267,7 @@ ExecutedModel CompiledModel::AsExecuted() const {
   model.example_elements = example_elements_;
   model.num_outputs = num_outputs_;
   model.is_training = mode_ == Mode::kTrain;
+  model.device_names = device_names_;
   return model;
 }
 
@@ -389,6 +436,25 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Run(
   return result;
 }
 
+absl::StatusOr<std::string> CompiledModel::MeasurePipeline(const Batch& batch) {
+  constexpr int kSteps = 5;
+  RETURN_IF_ERROR(CheckBatch(batch));
+  // The first step is slower than others.
+  ASSIGN_OR_RETURN(std::vector<absl::Duration> least,
+                   executor_->Measure({batch}));
+  for (int step = 0; step < kSteps; ++step) {
+    ASSIGN_OR_RETURN(const std::vector<absl::Duration> times,
+                     executor_->Measure({batch}));
+    for (size_t i = 0; i < times.size(); ++i) {
+      least[i] = std::min(least[i], times[i]);
+    }
+  }
+  return PipelineTable(pipeline_,
+                       FindPipelineCosts(plan_, schedule_.loss_instruction,
+                                         least, memory_.sizes_bytes),
+                       device_names_);
+}
+
 template <typename T>
 void CompiledModel::WriteMovingAverages() {
   for (const MovingAverage& average : plan_.moving_averages) {
@@ -402,10 +468,10 @@ void CompiledModel::WriteMovingAverages() {
     const absl::Span<T> delta =
         SpanOf<T>(memory_.gradient(average.parameter), average.parameter);
     const T scale = static_cast<T>(average.scale);
-    const T momentum = static_cast<T>(average.momentum);
+    const T kept = static_cast<T>(average.kept);
     const T rate = static_cast<T>(1 - average.momentum);
     for (size_t i = 0; i < delta.size(); ++i) {
-      delta[i] = momentum * delta[i] + rate * (scale * batch[i]);
+      delta[i] = kept * delta[i] + rate * (scale * batch[i]);
     }
   }
 }

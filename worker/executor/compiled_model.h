@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/reporter.h"
 #include "common/tensor/aligned_buffer.h"
@@ -28,6 +29,7 @@
 #include "worker/input/batch.h"
 #include "worker/model/execution_plan.h"
 #include "worker/model/model_graph.h"
+#include "worker/model/pipeline_stages.h"
 
 namespace muster {
 
@@ -62,7 +64,8 @@ struct CompileOptions {
   bool use_graphs = true;
   // The most of the host's memory for all that the model holds.
   int64_t memory_limit_bytes = std::numeric_limits<int64_t>::max();
-  // Hears, in one line, why steps are not captured.
+  // Hears, in one line, why steps are not captured, and which device others
+  // wait for.
   Reporter reporter;
   // Devices 1, 2, ...; `backend` is device 0. Not owned; outlive the model. All
   // compute in the host's memory and in one dtype.
@@ -72,6 +75,12 @@ struct CompileOptions {
   // into the operation beside it goes where that is.
   static constexpr int kWholeLayer = -1;
   std::function<int(absl::string_view layer, int part)> device_of;
+  // The names of the devices, for messages; by default their numbers.
+  std::vector<std::string> device_names = {};
+  // The most memory of each device that computes in the host's.
+  int64_t device_memory_limit_bytes = std::numeric_limits<int64_t>::max();
+  // `reporter` hears of a device that does not go on for so long.
+  absl::Duration stall_period = absl::Seconds(10);
 };
 
 // Who has to do with a training step; nobody need.
@@ -112,7 +121,8 @@ class CompiledModel {
   };
 
   // Errors: InvalidArgument (see ModelGraph::Create; batch size; to evaluate, a
-  // loss that reads the model's input; those of CheckSplit;
+  // loss that reads the model's input; those of CheckSplit, FindStages and
+  // CheckMicroBatches;
   // parameters_of has other parameters; a layer's device is not there; more
   // memory than the limit, before any is taken), and the backend's.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> Create(
@@ -204,6 +214,14 @@ class CompiledModel {
             static_cast<size_t>(rows_ * num_outputs_)};
   }
 
+  // Computes some steps, of which nobody hears, one instruction after another:
+  // PipelineTable of the least time that each has taken. REQUIRES:
+  // has_pipeline. Errors: those of Step.
+  absl::StatusOr<std::string> MeasurePipeline(const Batch& batch);
+  bool has_pipeline() const { return pipeline_.micro_batches > 1; }
+  // DescribePipeline. REQUIRES: has_pipeline.
+  const std::string& pipeline_title() const { return pipeline_.title; }
+
   // PlanTable of this model; `devices` are the names of its backends.
   std::string DescribePlan(absl::Span<const std::string> devices) const;
 
@@ -224,7 +242,7 @@ class CompiledModel {
 
  private:
   CompiledModel(const ModelGraph& graph, const CompileOptions& options,
-                ExecutionPlan plan);
+                ExecutionPlan plan, Pipeline pipeline);
 
   void PlaceParameters(const ModelGraph& graph, CompiledModel* parameters_of);
   // Sets where each lies; returns the bytes of those that have a gradient,
@@ -245,12 +263,16 @@ class CompiledModel {
   const int64_t example_elements_;
   const int64_t num_outputs_;
   const LossType loss_;
+  const std::vector<std::string> device_names_;
   const ExecutionPlan plan_;
   const StepSchedule schedule_;
   std::vector<TensorDef> parameters_;
   std::vector<Initializer> initializers_;
   // Elements of each parameter.
   std::vector<int64_t> sizes_;
+
+  // Of one micro-batch if there is none.
+  const Pipeline pipeline_;
 
   // Those of the last batch.
   int64_t rows_ = 0;

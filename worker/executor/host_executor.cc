@@ -6,19 +6,47 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
 #include "common/tensor/dtype.h"
+#include "worker/model/device_bytes.h"
 
 namespace muster {
 
+namespace {
+
+// Errors: InvalidArgument naming the device that would hold more than the
+// limit.
+absl::Status CheckDevices(const ExecutedModel& model,
+                          const BufferPlacement& placement,
+                          int64_t limit_bytes) {
+  const std::vector<int64_t> parameters = ParameterBytes(
+      *model.plan, model.parameters->sizes_bytes, model.is_training ? 2 : 1);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const int64_t bytes = placement.arena_bytes[i] + parameters[i];
+    if (bytes <= limit_bytes) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model wants ", bytes, " bytes of memory of ",
+        model.device_names[i], " (", placement.arena_bytes[i],
+        " for activations of ", model.batch_size, " rows, ", parameters[i],
+        model.is_training ? " for parameters and gradients" : " for parameters",
+        "), --device_memory_limit_mb allows ", limit_bytes,
+        "; give some layers another device, or take smaller batches"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<HostExecutor>> HostExecutor::Create(
-    const ExecutedModel& model, int64_t taken_bytes, int64_t limit_bytes) {
+    const ExecutedModel& model, const MemoryLimits& limits) {
   const auto check = [&](int64_t bytes) {
-    return CheckMemory(absl::StrCat("the model, with activations of ",
-                                    model.batch_size, " rows,"),
-                       taken_bytes + std::min(bytes, INT64_MAX - taken_bytes),
-                       limit_bytes);
+    return CheckMemory(
+        absl::StrCat("the model, with activations of ", model.batch_size,
+                     " rows,"),
+        limits.taken_bytes + std::min(bytes, INT64_MAX - limits.taken_bytes),
+        limits.total_bytes);
   };
   // One by one first: their sum might overflow.
   for (const PlanBuffer& buffer : model.plan->buffers) {
@@ -31,6 +59,7 @@ absl::StatusOr<std::unique_ptr<HostExecutor>> HostExecutor::Create(
     bytes += std::min(arena, INT64_MAX - bytes);
     RETURN_IF_ERROR(check(bytes));
   }
+  RETURN_IF_ERROR(CheckDevices(model, placement, limits.device_bytes));
   return absl::WrapUnique(new HostExecutor(model, std::move(placement)));
 }
 
@@ -48,6 +77,9 @@ HostExecutor::HostExecutor(const ExecutedModel& model,
   }
   operands_ = BindOperands(*model.plan,
                            [this](int buffer) { return BufferData(buffer); });
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    operands_[i].first_element = model.plan->instructions[i].first_element;
+  }
 }
 
 void* HostExecutor::BufferData(int buffer) const {
@@ -83,7 +115,7 @@ void HostExecutor::OnParametersMoved() {
 void HostExecutor::BindBatch(const Batch& batch) {
   const float* examples = batch.input().data();
   const int64_t elements = batch.rows * model_.example_elements;
-  const void* input = examples;
+  const char* input = reinterpret_cast<const char*>(examples);
   if (model_.dtype == FLOAT64) {
     std::copy_n(examples, elements, examples_.as<double>());
     input = examples_.data();
@@ -94,10 +126,12 @@ void HostExecutor::BindBatch(const Batch& batch) {
   for (size_t i = 0; i < operands_.size(); ++i) {
     operands_[i].rows = batch.rows;
     for (const BoundOperand& bound : model_.plan->instructions[i].operands) {
-      const BufferSpace space = model_.plan->buffers[bound.buffer].space;
-      if (space == BufferSpace::kInput) {
-        operands_[i].Set(bound.operand, input, bound.index);
-      } else if (space == BufferSpace::kLabels) {
+      const PlanBuffer& buffer = model_.plan->buffers[bound.buffer];
+      if (buffer.space == BufferSpace::kInput) {
+        operands_[i].Set(bound.operand,
+                         static_cast<const void*>(input + buffer.offset_bytes),
+                         bound.index);
+      } else if (buffer.space == BufferSpace::kLabels) {
         operands_[i].Set(
             bound.operand,
             static_cast<const void*>(batch.label_tensor().storage.data()),
@@ -141,9 +175,33 @@ std::unique_ptr<Lanes> HostExecutor::MakeLanes(
       told.push_back(i);
     }
   }
+  LaneWatch watch;
+  watch.period = model_.stall_period;
+  watch.on_stalled = [this](int lane, size_t i) { SayStalled(lane, i); };
   return std::make_unique<Lanes>(
       ScheduleLanes(*model_.plan, placement), std::move(told),
-      [this](size_t i) { return RunInstruction(i, *step_); });
+      [this](size_t i) { return RunInstruction(i, *step_); }, std::move(watch));
+}
+
+void HostExecutor::SayStalled(int lane, size_t i) const {
+  model_.reporter.Warning(absl::StrCat(
+      model_.device_names[lane], " has been at layer '",
+      model_.plan->instructions[i].name, "' for ",
+      absl::FormatDuration(model_.stall_period),
+      ", computing or waiting for parameters; the other devices wait for it"));
+}
+
+absl::StatusOr<std::vector<absl::Duration>> HostExecutor::Measure(
+    const Step& step) {
+  BindBatch(step.batch);
+  const Clock& clock = *SystemClock();
+  std::vector<absl::Duration> times;
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const absl::Time begin = clock.Now();
+    RETURN_IF_ERROR(RunInstruction(i, step));
+    times.push_back(clock.Now() - begin);
+  }
+  return times;
 }
 
 absl::Status HostExecutor::RunInstruction(size_t i, const Step& step) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -22,15 +23,25 @@ namespace muster {
 // are used where they lie.
 class HostExecutor : public PlanExecutor {
  public:
-  // `taken_bytes`: what the model holds already. Errors: InvalidArgument if it
-  // would then hold more than `limit_bytes`.
+  struct MemoryLimits {
+    // The most for all devices together, and what the model holds already.
+    int64_t total_bytes = std::numeric_limits<int64_t>::max();
+    int64_t taken_bytes = 0;
+    // The most for each device: its arena, and the parameters that it is the
+    // first to read, with their gradients.
+    int64_t device_bytes = std::numeric_limits<int64_t>::max();
+  };
+
+  // Errors: InvalidArgument with both numbers if it would hold more.
   static absl::StatusOr<std::unique_ptr<HostExecutor>> Create(
-      const ExecutedModel& model, int64_t taken_bytes, int64_t limit_bytes);
+      const ExecutedModel& model, const MemoryLimits& limits);
 
   HostExecutor(const HostExecutor&) = delete;
   HostExecutor& operator=(const HostExecutor&) = delete;
 
   absl::Status Run(const Step& step) override;
+  absl::StatusOr<std::vector<absl::Duration>> Measure(
+      const Step& step) override;
   void OnParametersMoved() override;
   const void* Result(int buffer) const override { return BufferData(buffer); }
   int64_t arena_bytes() const override {
@@ -49,6 +60,7 @@ class HostExecutor : public PlanExecutor {
   void* BufferData(int buffer) const;
   void BindBatch(const Batch& batch);
   std::unique_ptr<Lanes> MakeLanes(const BufferPlacement& placement);
+  void SayStalled(int lane, size_t instruction) const;
   // Asks the gate, and carries out one instruction.
   absl::Status RunInstruction(size_t i, const Step& step);
   absl::Status Dispatch(const Instruction& instruction,

@@ -44,15 +44,15 @@ class TouchFinder {
   TouchFinder(const ExecutionPlan& plan, const BufferPlacement& placement)
       : plan_(plan),
         placement_(placement),
-        is_written_(plan.buffers.size(), false) {}
+        is_written_(plan.buffers.size(), false),
+        has_written_part_(plan.buffers.size(), false) {}
 
   std::vector<Touch> Next(const Instruction& instruction) {
     std::vector<Touch> touches;
     for (const BoundOperand& bound : instruction.operands) {
       const PlanBuffer& buffer = plan_.buffers[bound.buffer];
       Touch touch;
-      touch.writes = !is_written_[bound.buffer] || IsAddedTo(bound.operand);
-      is_written_[bound.buffer] = true;
+      touch.writes = IsFirst(bound.buffer) || IsAddedTo(bound.operand);
       switch (buffer.space) {
         case BufferSpace::kArena:
           touch.memory = buffer.device;
@@ -80,10 +80,23 @@ class TouchFinder {
   }
 
  private:
+  // Whether nobody has touched it yet: who does so first writes it. Whoever
+  // writes a whole writes its parts, and the other way round.
+  bool IsFirst(int buffer) {
+    const int whole = plan_.buffers[buffer].whole;
+    const bool is_first =
+        !is_written_[buffer] &&
+        !(whole >= 0 ? is_written_[whole] : has_written_part_[buffer]);
+    is_written_[buffer] = true;
+    if (whole >= 0) has_written_part_[whole] = true;
+    return is_first;
+  }
+
   const ExecutionPlan& plan_;
   const BufferPlacement& placement_;
   // By buffer.
   std::vector<bool> is_written_;
+  std::vector<bool> has_written_part_;
   std::set<int> asked_;
 };
 

@@ -5,11 +5,16 @@
 
 namespace muster {
 
-Lanes::Lanes(LaneSchedule schedule, std::vector<size_t> told, Execute execute)
+Lanes::Lanes(LaneSchedule schedule, std::vector<size_t> told, Execute execute,
+             LaneWatch watch)
     : schedule_(std::move(schedule)),
       told_(std::move(told)),
       execute_(std::move(execute)),
-      next_(schedule_.lanes.size(), 0) {
+      watch_(std::move(watch)),
+      seen_(schedule_.lanes.size(), 0),
+      stalled_(schedule_.lanes.size(), false),
+      next_(schedule_.lanes.size(), 0),
+      is_waiting_(schedule_.lanes.size(), false) {
   for (size_t lane = 0; lane < schedule_.lanes.size(); ++lane) {
     threads_.push_back(std::make_unique<RepeatingThread>(
         [this, lane] { RunLane(static_cast<int>(lane)); }));
@@ -33,10 +38,11 @@ absl::Status Lanes::Run(Tell tell) {
   }
   for (const auto& thread : threads_) thread->Start();
   for (const size_t instruction : told_) {
-    if (!Await({*this, instruction})) break;
+    if (!AwaitAndWatch({*this, instruction})) break;
     const absl::Status status = tell(instruction);
     if (!status.ok()) Fail(status);
   }
+  AwaitAndWatch({*this, schedule_.waits.size() - 1});
   for (const auto& thread : threads_) thread->Wait();
   absl::MutexLock lock(&mu_);
   return error_;
@@ -47,7 +53,7 @@ void Lanes::RunLane(int lane) {
   for (size_t i = 0; i < instructions.size(); ++i) {
     const size_t instruction = instructions[i];
     for (const LaneSchedule::Event& event : schedule_.waits[instruction]) {
-      if (!Await({*this, event.instruction, event.lane})) return;
+      if (!Await({*this, event.instruction, event.lane}, lane)) return;
     }
     const absl::Status status = execute_(instruction);
     if (!status.ok()) return Fail(status);
@@ -57,10 +63,32 @@ void Lanes::RunLane(int lane) {
   }
 }
 
-bool Lanes::Await(const Wanted& wanted) {
+bool Lanes::Await(const Wanted& wanted, int lane) {
   absl::MutexLock lock(&mu_);
+  is_waiting_[lane] = true;
   mu_.Await(absl::Condition(&wanted, &Wanted::IsOver));
+  is_waiting_[lane] = false;
   return error_.ok();
+}
+
+bool Lanes::AwaitAndWatch(const Wanted& wanted) {
+  for (;;) {
+    {
+      absl::MutexLock lock(&mu_);
+      seen_ = next_;
+      if (mu_.AwaitWithTimeout(absl::Condition(&wanted, &Wanted::IsOver),
+                               watch_.period)) {
+        return error_.ok();
+      }
+      for (size_t lane = 0; lane < stalled_.size(); ++lane) {
+        stalled_[lane] = IsStalled(static_cast<int>(lane));
+      }
+    }
+    for (size_t lane = 0; lane < stalled_.size(); ++lane) {
+      if (!stalled_[lane]) continue;
+      watch_.on_stalled(static_cast<int>(lane), seen_[lane]);
+    }
+  }
 }
 
 void Lanes::Fail(const absl::Status& status) {

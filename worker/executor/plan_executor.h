@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/base/reporter.h"
 #include "proto/tensor.pb.h"
 #include "worker/backend/device_rule.h"
 #include "worker/backend/primitive.h"
@@ -57,6 +60,11 @@ struct ExecutedModel {
   int64_t num_outputs = 0;
   // Whether every batch is whole.
   bool is_training = true;
+  // Of its devices, for messages.
+  std::vector<std::string> device_names;
+  // Hears, after each so long, which device does not go on.
+  Reporter reporter;
+  absl::Duration stall_period = absl::Seconds(10);
 };
 
 // Executes the plan of one model, again and again, on one kind of memory. Owns
@@ -87,6 +95,16 @@ class PlanExecutor {
   // those of the primitives, with the layer's name; of the gate and the
   // listener, as they are.
   virtual absl::Status Run(const Step& step) = 0;
+
+  // As Run, but one instruction after another on the calling thread, and
+  // nobody hears of it: the time that each has taken. Errors: Unimplemented in
+  // another memory than the host's.
+  virtual absl::StatusOr<std::vector<absl::Duration>> Measure(
+      const Step& /*step*/) {
+    return absl::UnimplementedError(
+        "measure the layers: the model computes in another memory than the "
+        "host's");
+  }
 
   // A step is not run: nobody waits for it.
   virtual void Skip(const absl::Status& /*why*/) {}

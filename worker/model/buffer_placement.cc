@@ -8,7 +8,8 @@
 namespace muster {
 namespace {
 
-// A buffer's life, and the buffer whose memory it uses (itself at first).
+// A buffer's life, and the buffer whose memory it uses: at first itself, or the
+// one of which it is a part, which then lives for it.
 class Lives {
  public:
   explicit Lives(const ExecutionPlan& plan)
@@ -17,11 +18,15 @@ class Lives {
         last_(plan.buffers.size(), -1),
         home_(plan.buffers.size()) {
     std::iota(home_.begin(), home_.end(), 0);
+    for (size_t b = 0; b < plan.buffers.size(); ++b) {
+      if (plan.buffers[b].whole >= 0) home_[b] = plan.buffers[b].whole;
+    }
     const int count = static_cast<int>(plan.instructions.size());
     for (int i = 0; i < count; ++i) {
       for (const BoundOperand& operand : plan.instructions[i].operands) {
-        if (first_[operand.buffer] < 0) first_[operand.buffer] = i;
-        last_[operand.buffer] = i;
+        const int home = home_[operand.buffer];
+        if (first_[home] < 0) first_[home] = i;
+        last_[home] = i;
       }
     }
     for (size_t b = 0; b < plan.buffers.size(); ++b) {
@@ -34,7 +39,7 @@ class Lives {
     return plan_.buffers[buffer].space == BufferSpace::kArena &&
            first_[buffer] >= 0 && home_[buffer] == buffer;
   }
-  int home(int buffer) const { return home_[buffer]; }
+  int home(int buffer) const { return home_[home_[buffer]]; }
   BufferRequest Request(int buffer) const {
     return {plan_.buffers[buffer].size_bytes, first_[buffer], last_[buffer]};
   }
@@ -47,6 +52,8 @@ class Lives {
     return -1;
   }
 
+  bool IsPart(int buffer) const { return plan_.buffers[buffer].whole >= 0; }
+
   void MergeInPlace(int i) {
     const Instruction& instruction = plan_.instructions[i];
     if (instruction.is_transfer() || !instruction.primitive->in_place()) return;
@@ -55,7 +62,7 @@ class Lives {
         FindOperand(instruction, backward ? Operand::kDiffDst : Operand::kSrc);
     const int dst =
         FindOperand(instruction, backward ? Operand::kDiffSrc : Operand::kDst);
-    if (src < 0 || dst < 0) return;
+    if (src < 0 || dst < 0 || IsPart(src) || IsPart(dst)) return;
     const int home = home_[src];
     const auto uses = std::count_if(
         instruction.operands.begin(), instruction.operands.end(),
@@ -92,7 +99,9 @@ void PlaceOnDevice(const ExecutionPlan& plan, const Lives& lives, int device,
   placement->arena_bytes.push_back(memory.total_bytes);
   for (int b = 0; b < count; ++b) {
     const int request = request_of[lives.home(b)];
-    if (request >= 0) placement->offsets[b] = memory.offsets[request];
+    if (request < 0) continue;
+    placement->offsets[b] =
+        memory.offsets[request] + plan.buffers[b].offset_bytes;
   }
 }
 

@@ -24,7 +24,9 @@ struct PlanBuffer {
   BufferSpace space = BufferSpace::kArena;
   // The tensor's number, for kParameter and kGradient.
   int index = 0;
-  // The place of the buffer in the tensor, for a part of one.
+  // The buffer of which this one is a part, if that is in an arena; else -1.
+  int whole = -1;
+  // The place of a part: in its tensor, in the batch, or in `whole`.
   int64_t offset_bytes = 0;
   int64_t size_bytes = 0;
   // The device that reads and writes it.
@@ -56,12 +58,14 @@ struct Instruction {
   int device = 0;
   // Dropout: gets a seed of its own every step.
   bool is_seeded = false;
+  // Operands::first_element.
+  int64_t first_element = 0;
 
   bool is_transfer() const { return primitive == nullptr; }
 };
 
 // After a training step gradient(moving), 0 at first, becomes
-//   momentum * gradient(moving) + (1 - momentum) * scale * batch
+//   kept * gradient(moving) + (1 - momentum) * scale * batch
 // for each reader of the averages in the order of the layers. Added to a value
 // that decays by 1 minus the product of their momentums (TensorDef.decay), it
 // is what they would have made of the value, one after another.
@@ -69,7 +73,11 @@ struct MovingAverage {
   int batch_buffer = -1;
   int parameter = -1;
   double momentum = 0;
-  // The factor of the batch's value: m / (m - 1) for a variance of m values.
+  // The momentum; 1 after the first of a reader's micro-batches, which move the
+  // average together.
+  double kept = 0;
+  // The factor of the batch's value: m / (m - 1) for a variance of m values,
+  // divided by the number of micro-batches.
   double scale = 1;
 };
 

@@ -1,10 +1,13 @@
 #include "worker/model/plan_builder.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/model/memory_planner.h"
 
 namespace muster {
 namespace {
@@ -112,6 +115,93 @@ absl::StatusOr<PlanTensor> PlanBuilder::InLayout(const PlanTensor& source,
   EmitBound("reorder", std::move(reorder), std::move(operands));
   copies_.push_back({tensor.buffer, result});
   return result;
+}
+
+PlanTensor PlanBuilder::PartOf(int whole, const MemoryLayout& layout,
+                               int index) {
+  PlanBuffer buffer;
+  buffer.space = plan_.buffers[whole].space;
+  buffer.whole = whole;
+  buffer.offset_bytes = index * layout.size_bytes;
+  buffer.size_bytes = layout.size_bytes;
+  return {AddBuffer(buffer), layout};
+}
+
+int PlanBuilder::WholeOf(const std::vector<PlanTensor>& parts) const {
+  const int whole = plan_.buffers[parts.front().buffer].whole;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const PlanBuffer& part = plan_.buffers[parts[i].buffer];
+    if (part.whole != whole ||
+        part.offset_bytes != static_cast<int64_t>(i) * part.size_bytes) {
+      return -1;
+    }
+  }
+  return whole;
+}
+
+bool PlanBuilder::MoveInto(int whole, const std::vector<PlanTensor>& parts) {
+  std::set<int> different;
+  for (const PlanTensor& part : parts) {
+    const PlanBuffer& buffer = plan_.buffers[part.buffer];
+    different.insert(part.buffer);
+    if (buffer.space != BufferSpace::kArena || buffer.whole >= 0 ||
+        buffer.live_at_end || buffer.size_bytes != part.layout.size_bytes ||
+        buffer.size_bytes % kBufferAlignment != 0) {
+      return false;
+    }
+  }
+  if (different.size() < parts.size()) return false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    PlanBuffer& part = plan_.buffers[parts[i].buffer];
+    part.whole = whole;
+    part.offset_bytes = static_cast<int64_t>(i) * part.size_bytes;
+  }
+  return true;
+}
+
+absl::StatusOr<PlanTensor> PlanBuilder::Joined(std::vector<PlanTensor> parts) {
+  for (PlanTensor& part : parts) {
+    ASSIGN_OR_RETURN(part, OnDevice(part));
+  }
+  if (parts.size() == 1) return parts.front();
+  const auto count = static_cast<int64_t>(parts.size());
+  std::optional<MemoryLayout> layout =
+      backend()->Stacked(parts.front().layout, count);
+  if (!layout) {
+    for (PlanTensor& part : parts) {
+      ASSIGN_OR_RETURN(part, Reshaped(part, part.layout.shape));
+    }
+    layout = StackRowMajor(parts.front().layout, count);
+    if (!layout) return absl::InternalError("rows of a part have no layout");
+  }
+  if (const int whole = WholeOf(parts); whole >= 0) {
+    return PlanTensor{whole, *layout};
+  }
+  const PlanTensor whole = NewTensor(*layout);
+  if (MoveInto(whole.buffer, parts)) return whole;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    EmitTransfer(parts[i],
+                 PartOf(whole.buffer, parts[i].layout, static_cast<int>(i)));
+  }
+  return whole;
+}
+
+absl::StatusOr<std::vector<PlanTensor>> PlanBuilder::Divided(
+    const PlanTensor& whole, int count) {
+  if (count == 1) return std::vector<PlanTensor>{whole};
+  const Shape& shape = whole.layout.shape;
+  ASSIGN_OR_RETURN(const PlanTensor source, Reshaped(whole, shape));
+  const MemoryLayout layout = MemoryLayout::RowMajor(
+      source.layout.dtype, WithFirstDim(shape, shape.dim(0) / count));
+  std::vector<PlanTensor> parts;
+  for (int i = 0; i < count; ++i) {
+    parts.push_back(PartOf(source.buffer, layout, i));
+    if (layout.size_bytes % kBufferAlignment == 0) continue;
+    const PlanTensor copy = NewTensor(layout);
+    EmitTransfer(parts.back(), copy);
+    parts.back() = copy;
+  }
+  return parts;
 }
 
 absl::StatusOr<PlanTensor> PlanBuilder::Reshaped(const PlanTensor& tensor,

@@ -62,6 +62,15 @@ class PlanBuilder {
   // Copies `src` as it is to `dst`, on the device in use.
   void EmitTransfer(const PlanTensor& src, const PlanTensor& dst);
 
+  // Tensors of one shape, the rows of each behind those of the one before it,
+  // as one on the device in use: in their own memory, or where that cannot be,
+  // in copies.
+  absl::StatusOr<PlanTensor> Joined(std::vector<PlanTensor> parts);
+  // `whole`, which lies on the device in use, in `count` equal parts of its
+  // rows: in its own memory, or where that would not be aligned, in copies.
+  absl::StatusOr<std::vector<PlanTensor>> Divided(const PlanTensor& whole,
+                                                  int count);
+
   // In row-major order, and then seen as `shape`.
   absl::StatusOr<PlanTensor> Reshaped(const PlanTensor& tensor,
                                       const Shape& shape);
@@ -94,6 +103,13 @@ class PlanBuilder {
   // The copy of buffer `source` on the device in use that has `layout`; null if
   // there is none.
   const Copy* FindCopy(int source, const MemoryLayout& layout) const;
+  // The `index`-th of equal parts of `whole`, in its memory.
+  PlanTensor PartOf(int whole, const MemoryLayout& layout, int index);
+  // The buffer of which these are all parts, in their order; -1 if there is
+  // none.
+  int WholeOf(const std::vector<PlanTensor>& parts) const;
+  // Lets them lie in `whole`. False if they cannot.
+  bool MoveInto(int whole, const std::vector<PlanTensor>& parts);
   absl::Status Bind(const Primitive& primitive, const Reads& reads,
                     std::vector<BoundOperand>* operands);
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/model/plan_builder.h"
+#include "worker/model/plan_parameters.h"
 #include "worker/model/primitive_factory.h"
 
 namespace muster {
@@ -19,38 +20,44 @@ namespace {
 using Reads = PlanBuilder::Reads;
 using Written = PlanBuilder::Written;
 
+// Adds forward and backward of one micro-batch after another; the loss, and the
+// gradients of weights that have a pass of their own, are made of all of them
+// at once. Without micro-batches there is one, the batch.
 class PlanCompiler {
  public:
   PlanCompiler(const Program& program,
                absl::Span<const ModelGraph::Parameter> parameters,
                const PlanOptions& options, absl::Span<Backend* const> backends)
-      : program_(program),
-        parameters_(parameters),
+      : whole_(program),
+        program_(options.micro_batch == nullptr ? program
+                                                : *options.micro_batch),
         options_(options),
         is_training_(program.phase == Phase::kTraining),
+        micro_batches_(program.values[0].dim(0) / program_.values[0].dim(0)),
         builder_(backends),
-        values_(program.values.size()),
-        ops_(program.ops.size()),
-        parameter_states_(parameters.size()) {}
+        parameters_(parameters, whole_, &builder_) {
+    for (MicroBatch& micro : micro_batches_) {
+      micro.values.resize(program_.values.size());
+      micro.ops.resize(program_.ops.size());
+    }
+  }
 
   absl::StatusOr<ExecutionPlan> Run() {
-    AddExternalTensors();
+    RETURN_IF_ERROR(AddInput());
     FindNeeds();
-    for (size_t i = 0; i < program_.ops.size(); ++i) {
-      RETURN_IF_ERROR(Annotate(AddForward(program_.ops[i], &ops_[i]),
-                               Title(program_.ops[i])));
+    for (MicroBatch& micro : micro_batches_) {
+      RETURN_IF_ERROR(AddForward(&micro));
     }
-    if (is_training_) {
-      for (size_t i = program_.ops.size(); i-- > 0;) {
-        RETURN_IF_ERROR(Annotate(AddBackward(program_.ops[i], ops_[i]),
-                                 Title(program_.ops[i])));
-      }
-      RETURN_IF_ERROR(KeepInputGradient());
-    } else {
-      for (size_t i = 0; i < parameters_.size(); ++i) {
-        RETURN_IF_ERROR(AddPenalty(static_cast<int>(i), /*gradient=*/-1));
-      }
+    RETURN_IF_ERROR(Annotate(AddLoss(), Title(whole_.ops.back())));
+    if (!is_training_) {
+      RETURN_IF_ERROR(parameters_.AddPenalties());
+      return std::move(builder_.plan());
     }
+    for (MicroBatch& micro : micro_batches_) {
+      RETURN_IF_ERROR(AddBackward(&micro));
+    }
+    if (is_divided()) RETURN_IF_ERROR(AddJoinedWeights());
+    RETURN_IF_ERROR(KeepInputGradient());
     return std::move(builder_.plan());
   }
 
@@ -62,72 +69,77 @@ class PlanCompiler {
     std::vector<PlanTensor> gradients;
   };
   struct OpState {
-    // Those that it reads: whole ones where they lie, or copies of parts.
     std::vector<PlanTensor> parameters;
     std::vector<MemoryLayout> src_layouts;
     std::vector<Written> written;
+    // Divided: the gradient that the one of the weights is made of.
+    PlanTensor diff_dst;
   };
-  struct ParameterState {
-    PlanTensor tensor;
-    // Operations whose gradients are still to come.
-    int uses_left = 0;
-    std::vector<PlanTensor> gradients;
+  struct MicroBatch {
+    // As those of the program.
+    std::vector<ValueState> values;
+    std::vector<OpState> ops;
   };
 
   static std::string Title(const ProgramOp& op) {
     return absl::StrCat("compile layer '", op.name, "'");
   }
+  bool is_divided() const { return micro_batches_.size() > 1; }
+  int num_micro_batches() const {
+    return static_cast<int>(micro_batches_.size());
+  }
 
-  // Each lies on the device of the first operation that reads it.
-  void AddExternalTensors() {
-    int input_device = 0;
-    std::vector<int> devices(parameters_.size(), 0);
+  // It lies on the device of the first operation that reads it.
+  absl::Status AddInput() {
+    int device = 0;
     for (size_t i = program_.ops.size(); i-- > 0;) {
-      const ProgramOp& op = program_.ops[i];
-      if (std::count(op.srcs.begin(), op.srcs.end(), 0) > 0) {
-        input_device = op.device;
+      const std::vector<int>& srcs = program_.ops[i].srcs;
+      if (std::count(srcs.begin(), srcs.end(), 0) > 0) {
+        device = program_.ops[i].device;
       }
-      for (const int parameter : op.parameters) devices[parameter] = op.device;
     }
-    builder_.UseDevice(input_device);
-    values_[0].tensor =
-        builder_.ExternalTensor(BufferSpace::kInput, 0, program_.values[0]);
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      builder_.UseDevice(devices[i]);
-      parameter_states_[i].tensor = builder_.ExternalTensor(
-          BufferSpace::kParameter, static_cast<int>(i), parameters_[i].shape);
+    builder_.UseDevice(device);
+    const PlanTensor input =
+        builder_.ExternalTensor(BufferSpace::kInput, 0, whole_.values[0]);
+    ASSIGN_OR_RETURN(const std::vector<PlanTensor> parts,
+                     builder_.Divided(input, num_micro_batches()));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      micro_batches_[i].values[0].tensor = parts[i];
     }
+    return absl::OkStatus();
   }
 
-  bool IsTrained(int parameter) const {
-    return parameters_[parameter].kind == TRAINABLE;
-  }
-  bool TrainsAny(const ProgramOp& op) const {
-    return std::any_of(op.parameters.begin(), op.parameters.end(),
-                       [this](int parameter) { return IsTrained(parameter); });
+  // Whether all micro-batches together make the gradient of its weights.
+  bool JoinsWeights(const ProgramOp& op) const {
+    return is_divided() && HasGradientByPart(op.desc);
   }
 
   // A value needs a gradient if a parameter that is trained, or an input of
   // which the gradient was asked for, lies behind it.
   void FindNeeds() {
-    values_[0].needs_gradient = options_.input_gradient;
+    std::vector<bool> needs(program_.values.size(), false);
+    needs[0] = options_.input_gradient;
     for (const ProgramOp& op : program_.ops) {
-      for (const int parameter : op.parameters) {
-        ++parameter_states_[parameter].uses_left;
-      }
+      parameters_.Expect(op, JoinsWeights(op) ? 1 : num_micro_batches());
       if (op.dst < 0) continue;
-      bool needs = TrainsAny(op);
-      for (const int src : op.srcs) needs |= values_[src].needs_gradient;
-      values_[op.dst].needs_gradient = needs;
+      bool trains = parameters_.TrainsAny(op);
+      for (const int src : op.srcs) trains |= needs[src];
+      needs[op.dst] = trains;
+    }
+    for (MicroBatch& micro : micro_batches_) {
+      for (size_t i = 0; i < needs.size(); ++i) {
+        micro.values[i].needs_gradient = needs[i];
+      }
     }
   }
 
   // The sources, on the operation's device.
-  absl::StatusOr<std::vector<PlanTensor>> SrcTensors(const ProgramOp& op) {
+  absl::StatusOr<std::vector<PlanTensor>> SrcTensors(const ProgramOp& op,
+                                                     const MicroBatch& micro) {
     std::vector<PlanTensor> tensors;
     for (const int src : op.srcs) {
       ASSIGN_OR_RETURN(const PlanTensor tensor,
-                       builder_.OnDevice(values_[src].tensor));
+                       builder_.OnDevice(micro.values[src].tensor));
       tensors.push_back(tensor);
     }
     return tensors;
@@ -137,22 +149,6 @@ class PlanCompiler {
   static bool MovesAverages(const ProgramOp& op) {
     const auto* step = std::get_if<BatchNormStep>(&op.desc);
     return step != nullptr && step->desc.phase == Phase::kTraining;
-  }
-
-  // A part has copies: its place in the parameter is not aligned, and another
-  // device may have it.
-  std::vector<PlanTensor> ReadParameters(const ProgramOp& op) {
-    std::vector<PlanTensor> tensors;
-    for (const int parameter : op.parameters) {
-      tensors.push_back(parameter_states_[parameter].tensor);
-      if (op.parts == 1) continue;
-      const PlanTensor part = builder_.ExternalPart(
-          BufferSpace::kParameter, parameter, parameters_[parameter].shape,
-          op.part, op.parts);
-      tensors.back() = builder_.NewTensor(part.layout);
-      builder_.EmitTransfer(part, tensors.back());
-    }
-    return tensors;
   }
 
   // The parameters of an operation that forward and backward may read.
@@ -170,17 +166,31 @@ class PlanCompiler {
     return reads;
   }
 
-  absl::Status AddForward(const ProgramOp& op, OpState* state) {
+  absl::Status AddForward(MicroBatch* micro) {
+    for (size_t i = 0; i < program_.ops.size(); ++i) {
+      const ProgramOp& op = program_.ops[i];
+      if (op.dst < 0) continue;
+      RETURN_IF_ERROR(Annotate(AddForwardOf(i, micro), Title(op)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddForwardOf(size_t i, MicroBatch* micro) {
+    const ProgramOp& op = program_.ops[i];
+    OpState* const state = &micro->ops[i];
+    PlanTensor* const dst = &micro->values[op.dst].tensor;
     builder_.UseDevice(op.device);
     if (const auto* reshape = std::get_if<ReshapeDesc>(&op.desc)) {
-      ASSIGN_OR_RETURN(
-          values_[op.dst].tensor,
-          builder_.Reshaped(values_[op.srcs[0]].tensor, reshape->shape));
+      ASSIGN_OR_RETURN(*dst, builder_.Reshaped(micro->values[op.srcs[0]].tensor,
+                                               reshape->shape));
       return absl::OkStatus();
     }
-    state->parameters = ReadParameters(op);
+    // Copies of parts are made once.
+    state->parameters = micro == &micro_batches_.front()
+                            ? parameters_.Read(op)
+                            : micro_batches_.front().ops[i].parameters;
     std::vector<Reads> reads = ParameterReads(op, *state);
-    ASSIGN_OR_RETURN(std::vector<PlanTensor> srcs, SrcTensors(op));
+    ASSIGN_OR_RETURN(std::vector<PlanTensor> srcs, SrcTensors(op, *micro));
     reads.push_back({Operand::kSrc, std::move(srcs)});
     for (const PlanTensor& src : reads.back().tensors) {
       state->src_layouts.push_back(src.layout);
@@ -188,18 +198,37 @@ class PlanCompiler {
     ASSIGN_OR_RETURN(
         std::unique_ptr<Primitive> primitive,
         CreateForward(op.desc, state->src_layouts, builder_.backend()));
+    ASSIGN_OR_RETURN(state->written,
+                     builder_.Emit(op.name, std::move(primitive), reads));
+    if (const auto* dropout = std::get_if<DropoutDesc>(&op.desc)) {
+      Instruction& instruction = builder_.plan().instructions.back();
+      instruction.is_seeded = true;
+      instruction.first_element =
+          (micro - micro_batches_.data()) * dropout->shape.num_elements();
+    }
+    *dst = Find(state->written, Operand::kDst)[0];
+    if (!MovesAverages(op)) return absl::OkStatus();
+    return AddMovingAverages(std::get<BatchNormStep>(op.desc), op, *micro);
+  }
+
+  // Of all micro-batches at once.
+  absl::Status AddLoss() {
+    const ProgramOp& op = whole_.ops.back();
+    builder_.UseDevice(op.device);
+    std::vector<PlanTensor> parts;
+    for (const MicroBatch& micro : micro_batches_) {
+      parts.push_back(micro.values[op.srcs[0]].tensor);
+    }
+    ASSIGN_OR_RETURN(const PlanTensor src, builder_.Joined(parts));
+    ASSIGN_OR_RETURN(std::unique_ptr<Primitive> primitive,
+                     CreateForward(op.desc, {src.layout}, builder_.backend()));
+    std::vector<Reads> reads = {{Operand::kSrc, {src}}};
     if (primitive->takes(Operand::kLabels)) {
       reads.push_back({Operand::kLabels, {LabelsTensor(*primitive)}});
     }
-    ASSIGN_OR_RETURN(state->written,
+    ASSIGN_OR_RETURN(const std::vector<Written> written,
                      builder_.Emit(op.name, std::move(primitive), reads));
-    if (std::holds_alternative<DropoutDesc>(op.desc)) {
-      builder_.plan().instructions.back().is_seeded = true;
-    }
-    if (op.dst < 0) return FinishLoss(op, *state);
-    values_[op.dst].tensor = Find(state->written, Operand::kDst)[0];
-    if (!MovesAverages(op)) return absl::OkStatus();
-    return AddMovingAverages(std::get<BatchNormStep>(op.desc), op, *state);
+    return FinishLoss(op.srcs[0], written);
   }
 
   PlanTensor LabelsTensor(const Primitive& loss) {
@@ -211,17 +240,21 @@ class PlanCompiler {
     return {builder_.AddBuffer(buffer), layout};
   }
 
-  absl::Status FinishLoss(const ProgramOp& op, const OpState& state) {
+  absl::Status FinishLoss(int src, const std::vector<Written>& written) {
     ExecutionPlan& plan = builder_.plan();
-    plan.loss_buffer = Find(state.written, Operand::kLoss)[0].buffer;
+    plan.loss_buffer = Find(written, Operand::kLoss)[0].buffer;
     plan.buffers[plan.loss_buffer].live_at_end = true;
-    for (const PlanTensor& correct : Find(state.written, Operand::kCorrect)) {
+    for (const PlanTensor& correct : Find(written, Operand::kCorrect)) {
       plan.correct_buffer = correct.buffer;
       plan.buffers[correct.buffer].live_at_end = true;
     }
-    if (!is_training_) RETURN_IF_ERROR(KeepOutputs());
-    for (const PlanTensor& gradient : Find(state.written, Operand::kDiffSrc)) {
-      values_[op.srcs[0]].gradients.push_back(gradient);
+    if (!is_training_) return KeepOutputs();
+    for (const PlanTensor& gradient : Find(written, Operand::kDiffSrc)) {
+      ASSIGN_OR_RETURN(const std::vector<PlanTensor> parts,
+                       builder_.Divided(gradient, num_micro_batches()));
+      for (size_t i = 0; i < parts.size(); ++i) {
+        micro_batches_[i].values[src].gradients.push_back(parts[i]);
+      }
     }
     return absl::OkStatus();
   }
@@ -241,7 +274,8 @@ class PlanCompiler {
   }
 
   absl::Status AddMovingAverages(const BatchNormStep& step, const ProgramOp& op,
-                                 const OpState& state) {
+                                 const MicroBatch& micro) {
+    const OpState& state = micro.ops[&op - program_.ops.data()];
     const Operand roles[] = {Operand::kMean, Operand::kVariance};
     const double m = static_cast<double>(step.desc.batch) * step.desc.height *
                      step.desc.width;
@@ -257,27 +291,40 @@ class PlanCompiler {
       average.batch_buffer = batch.buffer;
       average.parameter = op.parameters[2 + i];
       average.momentum = step.momentum;
+      average.kept =
+          &micro == &micro_batches_.front() ? step.momentum : double{1};
       // The moving variance is that of the population, as in PyTorch and
       // TensorFlow's fused batch norm.
       if (roles[i] == Operand::kVariance && m > 1) average.scale = m / (m - 1);
+      average.scale /= num_micro_batches();
       builder_.plan().moving_averages.push_back(average);
     }
     return absl::OkStatus();
   }
 
-  absl::Status AddBackward(const ProgramOp& op, const OpState& state) {
-    if (op.dst < 0 || !values_[op.dst].needs_gradient) return absl::OkStatus();
+  absl::Status AddBackward(MicroBatch* micro) {
+    for (size_t i = program_.ops.size(); i-- > 0;) {
+      const ProgramOp& op = program_.ops[i];
+      if (op.dst < 0 || !micro->values[op.dst].needs_gradient) continue;
+      RETURN_IF_ERROR(Annotate(AddBackwardOf(i, micro), Title(op)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddBackwardOf(size_t i, MicroBatch* micro) {
+    const ProgramOp& op = program_.ops[i];
     builder_.UseDevice(op.device);
     ASSIGN_OR_RETURN(PlanTensor gradient,
-                     builder_.Sum(op.name, values_[op.dst].gradients));
+                     builder_.Sum(op.name, micro->values[op.dst].gradients));
     if (std::holds_alternative<ReshapeDesc>(op.desc)) {
       ASSIGN_OR_RETURN(
           gradient, builder_.Reshaped(gradient, program_.values[op.srcs[0]]));
-      AddValueGradients(op, {gradient});
+      AddValueGradients(op, {gradient}, micro);
       return absl::OkStatus();
     }
     if (std::holds_alternative<AddDesc>(op.desc)) {
-      AddValueGradients(op, std::vector<PlanTensor>(op.srcs.size(), gradient));
+      AddValueGradients(op, std::vector<PlanTensor>(op.srcs.size(), gradient),
+                        micro);
       return absl::OkStatus();
     }
     if (std::holds_alternative<BatchNormStep>(op.desc) && !MovesAverages(op)) {
@@ -285,37 +332,54 @@ class PlanCompiler {
           "no gradient passes through a frozen batch norm");
     }
     if (EndsWithRelu(op.desc)) {
-      ASSIGN_OR_RETURN(gradient, AddReluBackward(op, gradient));
+      ASSIGN_OR_RETURN(
+          gradient,
+          AddReluBackward(op, micro->values[op.dst].tensor, gradient));
     }
-    ASSIGN_OR_RETURN(const std::vector<Reads> reads,
-                     BackwardReads(op, state, gradient));
+    micro->ops[i].diff_dst = gradient;
+    return AddGradients(i, micro);
+  }
+
+  absl::Status AddGradients(size_t i, MicroBatch* micro) {
+    const ProgramOp& op = program_.ops[i];
+    const OpState& state = micro->ops[i];
+    const ValueState& src = micro->values[op.srcs[0]];
     BackwardNeeds needs;
-    needs.src = values_[op.srcs[0]].needs_gradient;
-    needs.parameters = TrainsAny(op);
+    needs.src = src.needs_gradient;
+    needs.parameters = parameters_.TrainsAny(op) && !JoinsWeights(op);
     ASSIGN_OR_RETURN(
         std::vector<std::unique_ptr<Primitive>> primitives,
         CreateBackward(op.desc, state.src_layouts, needs, builder_.backend()));
+    if (primitives.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::vector<Reads> reads,
+                     BackwardReads(op, state, *micro));
     // Another device goes on with the source's gradient: that one first.
-    if (builder_.DeviceOf(values_[op.srcs[0]].tensor) != op.device) {
+    if (builder_.DeviceOf(src.tensor) != op.device) {
       std::reverse(primitives.begin(), primitives.end());
     }
     for (std::unique_ptr<Primitive>& primitive : primitives) {
-      // A parameter's gradient may have gone to another device.
-      builder_.UseDevice(op.device);
-      ASSIGN_OR_RETURN(const std::vector<Written> written,
-                       builder_.Emit(op.name, std::move(primitive), reads));
-      AddValueGradients(op, Find(written, Operand::kDiffSrc));
-      RETURN_IF_ERROR(
-          AddParameterGradient(op, 0, Find(written, Operand::kDiffWeights)));
-      RETURN_IF_ERROR(
-          AddParameterGradient(op, 1, Find(written, Operand::kDiffBias)));
+      RETURN_IF_ERROR(EmitBackward(op, std::move(primitive), reads, micro));
     }
     return absl::OkStatus();
   }
 
+  absl::Status EmitBackward(const ProgramOp& op,
+                            std::unique_ptr<Primitive> primitive,
+                            const std::vector<Reads>& reads,
+                            MicroBatch* micro) {
+    // A parameter's gradient may have gone to another device.
+    builder_.UseDevice(op.device);
+    ASSIGN_OR_RETURN(const std::vector<Written> written,
+                     builder_.Emit(op.name, std::move(primitive), reads));
+    AddValueGradients(op, Find(written, Operand::kDiffSrc), micro);
+    RETURN_IF_ERROR(
+        parameters_.AddGradient(op, 0, Find(written, Operand::kDiffWeights)));
+    return parameters_.AddGradient(op, 1, Find(written, Operand::kDiffBias));
+  }
+
   absl::StatusOr<PlanTensor> AddReluBackward(const ProgramOp& op,
+                                             const PlanTensor& dst,
                                              const PlanTensor& gradient) {
-    const PlanTensor& dst = values_[op.dst].tensor;
     ASSIGN_OR_RETURN(
         std::unique_ptr<Primitive> primitive,
         builder_.backend()->Create(ActivationDesc{ActivationKind::kRelu},
@@ -329,12 +393,12 @@ class PlanCompiler {
 
   absl::StatusOr<std::vector<Reads>> BackwardReads(const ProgramOp& op,
                                                    const OpState& state,
-                                                   const PlanTensor& gradient) {
+                                                   const MicroBatch& micro) {
     std::vector<Reads> reads = ParameterReads(op, state);
-    ASSIGN_OR_RETURN(std::vector<PlanTensor> srcs, SrcTensors(op));
+    ASSIGN_OR_RETURN(std::vector<PlanTensor> srcs, SrcTensors(op, micro));
     reads.push_back({Operand::kSrc, std::move(srcs)});
-    reads.push_back({Operand::kDst, {values_[op.dst].tensor}});
-    reads.push_back({Operand::kDiffDst, {gradient}});
+    reads.push_back({Operand::kDst, {micro.values[op.dst].tensor}});
+    reads.push_back({Operand::kDiffDst, {state.diff_dst}});
     for (const Operand role :
          {Operand::kMean, Operand::kVariance, Operand::kWorkspace}) {
       reads.push_back({role, Find(state.written, role)});
@@ -343,112 +407,73 @@ class PlanCompiler {
   }
 
   void AddValueGradients(const ProgramOp& op,
-                         const std::vector<PlanTensor>& gradients) {
+                         const std::vector<PlanTensor>& gradients,
+                         MicroBatch* micro) {
     for (size_t i = 0; i < gradients.size(); ++i) {
-      ValueState& src = values_[op.srcs[i]];
+      ValueState& src = micro->values[op.srcs[i]];
       if (src.needs_gradient) src.gradients.push_back(gradients[i]);
     }
   }
 
-  // Takes the gradient of the operation's `index`th parameter. The last one of
-  // a parameter makes its canonical gradient.
-  absl::Status AddParameterGradient(const ProgramOp& op, size_t index,
-                                    const std::vector<PlanTensor>& gradients) {
-    if (gradients.empty()) return absl::OkStatus();
-    const int parameter = op.parameters[index];
-    if (!IsTrained(parameter)) return absl::OkStatus();
-    ParameterState& state = parameter_states_[parameter];
-    if (op.parts > 1) return AddPartGradient(op, parameter, gradients[0]);
-    state.gradients.push_back(gradients[0]);
-    if (--state.uses_left > 0) return absl::OkStatus();
-    builder_.UseDevice(GradientDevice(parameter));
-    ASSIGN_OR_RETURN(const PlanTensor sum,
-                     builder_.Sum(op.name, state.gradients));
-    ASSIGN_OR_RETURN(const PlanTensor canonical,
-                     builder_.InLayout(sum, state.tensor.layout));
-    // Whoever writes this buffer writes straight to the gradient.
-    PlanBuffer& buffer = builder_.plan().buffers[canonical.buffer];
-    buffer.space = BufferSpace::kGradient;
-    buffer.index = parameter;
-    return AddPenalty(parameter, canonical.buffer);
-  }
-
-  // Copies the gradient of a part to its place in the canonical one.
-  absl::Status AddPartGradient(const ProgramOp& op, int parameter,
-                               const PlanTensor& gradient) {
-    const Shape& shape = parameters_[parameter].shape;
-    builder_.UseDevice(GradientDevice(parameter));
-    const PlanTensor part = builder_.ExternalPart(
-        BufferSpace::kGradient, parameter, shape, op.part, op.parts);
-    builder_.UseDevice(op.device);
-    ASSIGN_OR_RETURN(const PlanTensor canonical,
-                     builder_.InLayout(gradient, part.layout));
-    builder_.UseDevice(GradientDevice(parameter));
-    builder_.EmitTransfer(canonical, part);
-    if (--parameter_states_[parameter].uses_left > 0) return absl::OkStatus();
-    const PlanTensor whole =
-        builder_.ExternalTensor(BufferSpace::kGradient, parameter, shape);
-    return AddPenalty(parameter, whole.buffer);
-  }
-
-  // A penalty adds to the loss too: it needs both on one device.
-  int GradientDevice(int parameter) const {
-    return parameters_[parameter].l2 == 0
-               ? builder_.DeviceOf(parameter_states_[parameter].tensor)
-               : program_.ops.back().device;
-  }
-
-  // Adds the L2 penalty of a parameter that has one to the loss, and to the
-  // gradient if there is one.
-  absl::Status AddPenalty(int parameter, int gradient) {
-    L2PenaltyDesc desc;
-    desc.scale = parameters_[parameter].l2;
-    if (desc.scale == 0) return absl::OkStatus();
-    desc.shape = parameters_[parameter].shape;
-    desc.phase = program_.phase;
-    builder_.UseDevice(GradientDevice(parameter));
-    ASSIGN_OR_RETURN(const PlanTensor weights,
-                     builder_.OnDevice(parameter_states_[parameter].tensor));
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Primitive> primitive,
-        builder_.backend()->Create(desc, Pass::kForward, {weights.layout}));
-    std::vector<BoundOperand> operands = {
-        {Operand::kWeights, 0, weights.buffer},
-        {Operand::kLoss, 0, builder_.plan().loss_buffer}};
-    if (gradient >= 0) {
-      operands.push_back({Operand::kDiffWeights, 0, gradient});
+  // After all that other stages wait for.
+  absl::Status AddJoinedWeights() {
+    for (size_t i = whole_.ops.size(); i-- > 0;) {
+      const ProgramOp& op = whole_.ops[i];
+      if (!JoinsWeights(op) || !parameters_.TrainsAny(op)) continue;
+      RETURN_IF_ERROR(Annotate(AddJoinedWeightsOf(i), Title(op)));
     }
-    if (primitive->takes(Operand::kScratch)) {
-      const PlanTensor scratch =
-          builder_.NewTensor(primitive->layout(Operand::kScratch));
-      operands.push_back({Operand::kScratch, 0, scratch.buffer});
-    }
-    builder_.EmitBound(parameters_[parameter].name, std::move(primitive),
-                       std::move(operands));
     return absl::OkStatus();
+  }
+
+  absl::Status AddJoinedWeightsOf(size_t i) {
+    const ProgramOp& op = whole_.ops[i];
+    builder_.UseDevice(op.device);
+    std::vector<PlanTensor> srcs, diff_dsts;
+    for (const MicroBatch& micro : micro_batches_) {
+      srcs.push_back(micro.values[op.srcs[0]].tensor);
+      diff_dsts.push_back(micro.ops[i].diff_dst);
+    }
+    ASSIGN_OR_RETURN(const PlanTensor src, builder_.Joined(srcs));
+    ASSIGN_OR_RETURN(const PlanTensor diff_dst, builder_.Joined(diff_dsts));
+    BackwardNeeds needs;
+    needs.src = false;
+    ASSIGN_OR_RETURN(
+        std::vector<std::unique_ptr<Primitive>> primitives,
+        CreateBackward(op.desc, {src.layout}, needs, builder_.backend()));
+    std::vector<Reads> reads =
+        ParameterReads(op, micro_batches_.front().ops[i]);
+    reads.push_back({Operand::kSrc, {src}});
+    reads.push_back({Operand::kDiffDst, {diff_dst}});
+    return EmitBackward(op, std::move(primitives.front()), reads,
+                        &micro_batches_.front());
   }
 
   absl::Status KeepInputGradient() {
     if (!options_.input_gradient) return absl::OkStatus();
-    ValueState& input = values_[0];
-    builder_.UseDevice(builder_.DeviceOf(input.tensor));
-    ASSIGN_OR_RETURN(const PlanTensor sum,
-                     builder_.Sum("input", input.gradients));
-    ASSIGN_OR_RETURN(const PlanTensor canonical,
-                     builder_.InLayout(sum, input.tensor.layout));
-    builder_.plan().buffers[canonical.buffer].live_at_end = true;
-    builder_.plan().input_gradient_buffer = canonical.buffer;
+    std::vector<PlanTensor> parts;
+    for (MicroBatch& micro : micro_batches_) {
+      const ValueState& input = micro.values[0];
+      builder_.UseDevice(builder_.DeviceOf(input.tensor));
+      ASSIGN_OR_RETURN(const PlanTensor sum,
+                       builder_.Sum("input", input.gradients));
+      ASSIGN_OR_RETURN(const PlanTensor canonical,
+                       builder_.InLayout(sum, input.tensor.layout));
+      parts.push_back(canonical);
+    }
+    ASSIGN_OR_RETURN(const PlanTensor whole, builder_.Joined(parts));
+    builder_.plan().buffers[whole.buffer].live_at_end = true;
+    builder_.plan().input_gradient_buffer = whole.buffer;
     return absl::OkStatus();
   }
 
+  const Program& whole_;
+  // As long as `whole_`, of the rows of a micro-batch.
   const Program& program_;
-  const absl::Span<const ModelGraph::Parameter> parameters_;
   const PlanOptions options_;
   const bool is_training_;
+  std::vector<MicroBatch> micro_batches_;
   PlanBuilder builder_;
-  std::vector<ValueState> values_;
-  std::vector<OpState> ops_;
-  std::vector<ParameterState> parameter_states_;
+  PlanParameters parameters_;
 };
 
 }  // namespace

@@ -13,6 +13,12 @@ namespace muster {
 struct PlanOptions {
   // Training only: also make the gradient of the model's input.
   bool input_gradient = false;
+  // Training only: the same program for an equal part of the batch's rows; null
+  // for the whole. Forward and the gradients of sources are then made for one
+  // such micro-batch after another, so that devices work side by side, each on
+  // another one; the loss, and the gradients of a convolution's or dense
+  // layer's weights, once for all of them. Not kept.
+  const Program* micro_batch = nullptr;
 };
 
 // Makes the primitives of `program` and the order in which they run: forward,

@@ -59,6 +59,15 @@ absl::StatusOr<std::vector<std::unique_ptr<Primitive>>> CreateBackward(
   return primitives;
 }
 
+bool HasGradientByPart(const OperationDesc& desc) {
+  const std::optional<Operation> operation = std::visit(ToOperation{}, desc);
+  return operation && std::visit(
+                          [](const auto& of_kind) {
+                            return of_kind.kGradient == Gradient::kByPart;
+                          },
+                          *operation);
+}
+
 bool EndsWithRelu(const OperationDesc& desc) {
   const auto* conv = std::get_if<Conv2dDesc>(&desc);
   const auto* dense = std::get_if<DenseDesc>(&desc);

@@ -31,6 +31,9 @@ absl::StatusOr<std::vector<std::unique_ptr<Primitive>>> CreateBackward(
     const OperationDesc& desc, absl::Span<const MemoryLayout> srcs,
     const BackwardNeeds& needs, Backend* backend);
 
+// Whether its weights' gradient has a primitive of its own.
+bool HasGradientByPart(const OperationDesc& desc);
+
 // Whether the operation ends with a ReLU that its backward primitives leave to
 // an activation primitive.
 bool EndsWithRelu(const OperationDesc& desc);

@@ -24,10 +24,11 @@ absl::Status SavedModel::CreateModel() {
   ASSIGN_OR_RETURN(
       const LayerPlacement layers,
       PlaceLayers(options_.training.model(), choice, options_.reporter));
+  BackendOptions backend = MakeBackendOptions(options_.training, choice.gpu,
+                                              options_.compute_threads);
+  backend.device_memory_limit_bytes = choice.memory_limit_bytes;
   ASSIGN_OR_RETURN(devices_,
-                   OpenReplica(devices.names.front(), layers,
-                               MakeBackendOptions(options_.training, choice.gpu,
-                                                  options_.compute_threads)));
+                   OpenReplica(devices.names.front(), layers, backend));
   ASSIGN_OR_RETURN(model_, CompileTestModel(options_.training, devices_,
                                             options_.taken_bytes));
   if (!options_.log_device_placement) return absl::OkStatus();

@@ -129,6 +129,7 @@ absl::Status WorkerTask::CreateTowers() {
   setup.shape = shape_;
   setup.backend = MakeBackendOptions(options_.training, choice.gpu,
                                      options_.compute_threads);
+  setup.backend.device_memory_limit_bytes = choice.memory_limit_bytes;
   setup.reporter = options_.reporter;
   ASSIGN_OR_RETURN(opened_, OpenTowers(options_.training, setup));
   RETURN_IF_ERROR(OpenTestDevices(setup));
@@ -534,6 +535,8 @@ std::vector<std::string> WorkerTask::TowerDevices() const {
 
 void WorkerTask::SayTowers() const {
   const std::vector<std::string> devices = TowerDevices();
+  const CompiledModel& first = *opened_.towers.front().model;
+  if (first.has_pipeline()) options_.reporter.Info(first.pipeline_title());
   if (shape_.towers == 1) {
     if (opened_.towers.front().devices.names.size() == 1) return;
     return options_.reporter.Info(

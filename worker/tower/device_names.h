@@ -1,6 +1,8 @@
 #ifndef WORKER_TOWER_DEVICE_NAMES_H_
 #define WORKER_TOWER_DEVICE_NAMES_H_
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,9 @@ struct DeviceChoice {
   int num_devices = 0;
   // A device that is not there, or cannot be used, has the cpu in its place.
   bool allow_soft_placement = false;
+  // --device_memory_limit_mb, in bytes: the most for each device that computes
+  // in the host's memory.
+  int64_t memory_limit_bytes = std::numeric_limits<int64_t>::max();
   GpuOptions gpu;
 };
 

@@ -105,6 +105,8 @@ std::string ReplicaDevices::Title() const { return absl::StrJoin(names, "+"); }
 
 void ReplicaDevices::SetDevices(CompileOptions* compile) const {
   compile->backend = own();
+  compile->device_names = names;
+  compile->device_memory_limit_bytes = memory_limit_bytes;
   compile->more_backends.clear();
   for (size_t i = 1; i < backends.size(); ++i) {
     compile->more_backends.push_back(backends[i].get());
@@ -134,6 +136,7 @@ absl::StatusOr<ReplicaDevices> OpenReplica(const std::string& device,
                                            BackendOptions options) {
   ReplicaDevices devices;
   devices.names.push_back(device);
+  devices.memory_limit_bytes = options.device_memory_limit_bytes;
   for (const auto& [layer, name] : layers) {
     devices.of_layer[layer] = NumberOf(name, &devices);
   }

@@ -1,6 +1,8 @@
 #ifndef WORKER_TRAINING_REPLICA_DEVICES_H_
 #define WORKER_TRAINING_REPLICA_DEVICES_H_
 
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,6 +40,8 @@ struct ReplicaDevices {
   std::vector<std::unique_ptr<Backend>> backends;
   // The number of its device, for those that name one.
   std::map<LayerPart, int> of_layer;
+  // The most memory of each that computes in the host's.
+  int64_t memory_limit_bytes = std::numeric_limits<int64_t>::max();
 
   Backend* own() const { return backends.front().get(); }
   // "cpu:0", or "cpu:0+cpu:1".

@@ -398,6 +398,7 @@ std::string SemanticText(const TrainingSpec& spec) {
   // The places where the same is computed.
   semantic.clear_tower();
   semantic.mutable_model()->clear_device_rule();
+  semantic.mutable_model()->clear_pipeline();
   semantic.mutable_input()->clear_dir();
   semantic.mutable_input()->clear_prefetch();
   semantic.mutable_input()->clear_threads();

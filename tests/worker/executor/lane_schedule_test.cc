@@ -33,6 +33,15 @@ class LaneScheduleTest : public testing::Test {
   int Input() { return Add(BufferSpace::kInput, 0, 0, -1); }
   int Gradient(int index) { return Add(BufferSpace::kGradient, 0, index, -1); }
 
+  // The `index`-th part of a buffer in an arena.
+  int Part(int whole, int index) {
+    const int part = Arena(plan_.buffers[whole].device,
+                           placement_.offsets[whole] + index * kBytes);
+    plan_.buffers[part].whole = whole;
+    plan_.buffers[whole].size_bytes = (index + 1) * kBytes;
+    return part;
+  }
+
   void Copy(int device, int src, int dst, Operand role = Operand::kDst) {
     Instruction instruction;
     instruction.device = device;
@@ -113,6 +122,25 @@ TEST_F(LaneScheduleTest, WhatAddsToAGradientWaitsForWhoWroteIt) {
   Copy(0, Input(), gradient);
   Copy(1, Input(), gradient, Operand::kDiffWeights);
   EXPECT_THAT(Schedule().waits[1], ElementsAre(After(0, 0)));
+}
+
+TEST_F(LaneScheduleTest, WhoReadsAWholeWaitsForItsParts) {
+  const int whole = Arena(0, 0);
+  Copy(1, Input(), Part(whole, 0));
+  Copy(1, Input(), Part(whole, 1));
+  Copy(0, whole, Arena(0, 4 * kBytes));
+  EXPECT_THAT(Schedule().waits[2], ElementsAre(After(1, 1)));
+}
+
+TEST_F(LaneScheduleTest, ReadersOfAPartOfWhatIsWrittenDoNotWaitForEachOther) {
+  const int whole = Arena(0, 0);
+  const int part = Part(whole, 0);
+  Copy(0, Input(), whole);
+  Copy(1, part, Arena(1, 0));
+  Copy(0, part, Arena(0, 4 * kBytes));
+  const LaneSchedule schedule = Schedule();
+  EXPECT_THAT(schedule.waits[1], ElementsAre(After(0, 0)));
+  EXPECT_THAT(schedule.waits[2], IsEmpty());
 }
 
 }  // namespace

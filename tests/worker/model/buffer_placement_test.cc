@@ -66,6 +66,23 @@ TEST(BufferPlacementTest, KeepsASourceThatIsReadAtTheEnd) {
   EXPECT_EQ(PlaceBuffers(plan).arena_bytes[0], 2 * kBytes);
 }
 
+TEST(BufferPlacementTest, PartsLieInTheirWholeAndKeepItAlive) {
+  ExecutionPlan plan = PlanWith(5);
+  plan.buffers[0].size_bytes = 2 * kBytes;
+  for (const int part : {1, 2}) {
+    plan.buffers[part].whole = 0;
+    plan.buffers[part].offset_bytes = (part - 1) * kBytes;
+  }
+  Add(&plan, 3, 1);
+  Add(&plan, 1, 2);
+  Add(&plan, 2, 4);
+  const BufferPlacement placement = PlaceBuffers(plan);
+  EXPECT_EQ(placement.offsets[1], placement.offsets[0]);
+  EXPECT_EQ(placement.offsets[2], placement.offsets[0] + kBytes);
+  // Nothing is made in place in a part.
+  EXPECT_EQ(placement.arena_bytes[0], 3 * kBytes);
+}
+
 TEST(BufferPlacementTest, NeverWritesOverMemoryOfOthers) {
   ExecutionPlan plan = PlanWith(2);
   plan.buffers[0].space = BufferSpace::kInput;

@@ -1,5 +1,6 @@
 // Registers "cpu".
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,6 +34,11 @@ class CpuBackend : public Backend {
                        return CpuPrimitives::Create(*this, context_, operation,
                                                     pass, layouts);
                      });
+  }
+
+  std::optional<MemoryLayout> Stacked(const MemoryLayout& layout,
+                                      int64_t count) const override {
+    return muster::Stacked(layout, count);
   }
 
  private:

@@ -187,6 +187,25 @@ absl::StatusOr<dnnl::memory::desc> DnnlDescOf(const MemoryLayout& layout) {
   return result;
 }
 
+std::optional<MemoryLayout> Stacked(const MemoryLayout& layout, int64_t count) {
+  if (layout.is_row_major()) return StackRowMajor(layout, count);
+  const absl::StatusOr<dnnl::memory::desc> one = DnnlDescOf(layout);
+  if (!one.ok() || one->data.ndims != layout.shape.rank()) return std::nullopt;
+  // Rows must lie one behind another, each in one piece.
+  const int64_t row = one->data.format_desc.blocking.strides[0];
+  if (one->data.padded_dims[0] != one->data.dims[0] ||
+      row * one->data.dims[0] * static_cast<int64_t>(sizeof(float)) !=
+          layout.size_bytes) {
+    return std::nullopt;
+  }
+  dnnl::memory::desc stacked = *one;
+  stacked.data.dims[0] *= count;
+  stacked.data.padded_dims[0] *= count;
+  absl::StatusOr<MemoryLayout> result = LayoutOf(stacked);
+  if (!result.ok()) return std::nullopt;
+  return *std::move(result);
+}
+
 int64_t OffsetOf(const dnnl::memory::desc& desc,
                  absl::Span<const int64_t> index) {
   const dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;

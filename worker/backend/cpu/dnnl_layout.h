@@ -2,6 +2,7 @@
 #define WORKER_BACKEND_CPU_DNNL_LAYOUT_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -24,6 +25,9 @@ absl::StatusOr<MemoryLayout> LayoutOf(const dnnl::memory::desc& desc);
 
 // Errors: InvalidArgument if the format is not one of the above.
 absl::StatusOr<dnnl::memory::desc> DnnlDescOf(const MemoryLayout& layout);
+
+// Backend::Stacked.
+std::optional<MemoryLayout> Stacked(const MemoryLayout& layout, int64_t count);
 
 // Where the element of this index lies, in elements. REQUIRES: a descriptor of
 // DnnlDescOf, an index for each dimension.

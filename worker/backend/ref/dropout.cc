@@ -27,7 +27,7 @@ class DropoutForward : public Primitive {
     const DropoutMask dropout(desc_.rate, operands.seed);
     const T scale = static_cast<T>(1 / (1 - desc_.rate));
     for (int64_t i = 0; i < desc_.shape.num_elements(); ++i) {
-      mask[i] = dropout.Keeps(i) ? 1 : 0;
+      mask[i] = dropout.Keeps(operands.first_element + i) ? 1 : 0;
       dst[i] = mask[i] ? src[i] * scale : 0;
     }
     return absl::OkStatus();
