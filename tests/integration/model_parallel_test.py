@@ -19,9 +19,8 @@ class ModelParallelTest(recovery.TestCase):
         # One way to the ps each, if the suite leaves them the choice.
         job.start_worker(0, *(harness.link_flags() or ["--link=grpc"]))
         worker = job.start_worker(1, *PIPELINED)
-        worker.wait_for(r"layers are computed on cpu:0\+cpu:1")
-        worker.wait_for(r"pipeline: 4 micro-batches of \d+ rows; cpu:0 computes "
-                        r"\w+ to logits, cpu:1 computes loss$")
+        worker.wait_for(r"pipeline: 4 micro-batches of 8 rows; cpu:0 computes "
+                        r"logits, cpu:1 computes loss$")
         worker.wait_for(r"transfer +cpu:1 +forward +from cpu:0 +320$")
         job.all_train()
         self.pause()

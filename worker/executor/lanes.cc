@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/clock.h"
+
 namespace muster {
 
 Lanes::Lanes(LaneSchedule schedule, std::vector<size_t> told, Execute execute,
@@ -76,7 +78,7 @@ bool Lanes::AwaitAndWatch(const Wanted& wanted) {
     {
       absl::MutexLock lock(&mu_);
       seen_ = next_;
-      if (mu_.AwaitWithTimeout(absl::Condition(&wanted, &Wanted::IsOver),
+      if (SystemClock()->Await(&mu_, absl::Condition(&wanted, &Wanted::IsOver),
                                watch_.period)) {
         return error_.ok();
       }

@@ -40,6 +40,26 @@ TEST(DnnlLayoutTest, EveryBlockedLayoutComesBackWhole) {
   }
 }
 
+TEST(DnnlLayoutTest, RowsOfTensorsOneBehindAnotherAreOneTensors) {
+  for (const Tag tag : {Tag::nchw, Tag::nhwc, Tag::nChw8c, Tag::nChw16c}) {
+    const auto part = LayoutOf(Desc({3, 5, 3, 4}, kFloat, tag));
+    ASSERT_THAT(part, IsOk());
+    const auto whole = LayoutOf(Desc({12, 5, 3, 4}, kFloat, tag));
+    ASSERT_THAT(whole, IsOk());
+    const auto stacked = Stacked(*part, 4);
+    ASSERT_TRUE(stacked.has_value());
+    EXPECT_EQ(*stacked, *whole) << stacked->ToString();
+  }
+}
+
+TEST(DnnlLayoutTest, RowsInBlocksOrBetweenOthersCannotBeStacked) {
+  for (const Tag tag : {Tag::NChw16n16c, Tag::chwn}) {
+    const auto part = LayoutOf(Desc({16, 5, 3, 4}, kFloat, tag));
+    ASSERT_THAT(part, IsOk());
+    EXPECT_FALSE(Stacked(*part, 4).has_value()) << part->ToString();
+  }
+}
+
 TEST(DnnlLayoutTest, GroupedWeightsHaveTheShapeOfTheirParameter) {
   for (const Tag tag : {Tag::goihw, Tag::Goihw8g, Tag::gOIhw8i8o}) {
     const Desc desc({3, 17, 5, 3, 4}, kFloat, tag);
