@@ -13,14 +13,20 @@ Lanes::Lanes(LaneSchedule schedule, std::vector<size_t> told, Execute execute,
       told_(std::move(told)),
       execute_(std::move(execute)),
       watch_(std::move(watch)),
-      seen_(schedule_.lanes.size(), 0),
-      stalled_(schedule_.lanes.size(), false),
       next_(schedule_.lanes.size(), 0),
-      is_waiting_(schedule_.lanes.size(), false) {
+      is_waiting_(schedule_.lanes.size(), false),
+      seen_(schedule_.lanes.size(), 0) {
   for (size_t lane = 0; lane < schedule_.lanes.size(); ++lane) {
     threads_.push_back(std::make_unique<RepeatingThread>(
         [this, lane] { RunLane(static_cast<int>(lane)); }));
   }
+  if (watch_.on_stalled == nullptr) return;
+  watcher_ = SystemClock()->StartThread([this] { WatchLanes(); });
+}
+
+Lanes::~Lanes() {
+  absl::MutexLock lock(&mu_);
+  is_ending_ = true;
 }
 
 bool Lanes::Wanted::IsOver() const {
@@ -34,19 +40,20 @@ absl::Status Lanes::Run(Tell tell) {
   {
     absl::MutexLock lock(&mu_);
     error_ = absl::OkStatus();
+    run_ = ++num_runs_;
     for (size_t lane = 0; lane < next_.size(); ++lane) {
       next_[lane] = Next(static_cast<int>(lane), 0);
     }
   }
   for (const auto& thread : threads_) thread->Start();
   for (const size_t instruction : told_) {
-    if (!AwaitAndWatch({*this, instruction})) break;
+    if (!Await({*this, instruction})) break;
     const absl::Status status = tell(instruction);
     if (!status.ok()) Fail(status);
   }
-  AwaitAndWatch({*this, schedule_.waits.size() - 1});
   for (const auto& thread : threads_) thread->Wait();
   absl::MutexLock lock(&mu_);
+  run_ = 0;
   return error_;
 }
 
@@ -55,7 +62,7 @@ void Lanes::RunLane(int lane) {
   for (size_t i = 0; i < instructions.size(); ++i) {
     const size_t instruction = instructions[i];
     for (const LaneSchedule::Event& event : schedule_.waits[instruction]) {
-      if (!Await({*this, event.instruction, event.lane}, lane)) return;
+      if (!AwaitInLane({*this, event.instruction, event.lane}, lane)) return;
     }
     const absl::Status status = execute_(instruction);
     if (!status.ok()) return Fail(status);
@@ -65,7 +72,13 @@ void Lanes::RunLane(int lane) {
   }
 }
 
-bool Lanes::Await(const Wanted& wanted, int lane) {
+bool Lanes::Await(const Wanted& wanted) {
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(&wanted, &Wanted::IsOver));
+  return error_.ok();
+}
+
+bool Lanes::AwaitInLane(const Wanted& wanted, int lane) {
   absl::MutexLock lock(&mu_);
   is_waiting_[lane] = true;
   mu_.Await(absl::Condition(&wanted, &Wanted::IsOver));
@@ -73,24 +86,34 @@ bool Lanes::Await(const Wanted& wanted, int lane) {
   return error_.ok();
 }
 
-bool Lanes::AwaitAndWatch(const Wanted& wanted) {
+void Lanes::WatchLanes() {
   for (;;) {
+    std::vector<std::pair<int, size_t>> stalled;
     {
       absl::MutexLock lock(&mu_);
-      seen_ = next_;
-      if (SystemClock()->Await(&mu_, absl::Condition(&wanted, &Wanted::IsOver),
+      if (SystemClock()->Await(&mu_, absl::Condition(&is_ending_),
                                watch_.period)) {
-        return error_.ok();
+        return;
       }
-      for (size_t lane = 0; lane < stalled_.size(); ++lane) {
-        stalled_[lane] = IsStalled(static_cast<int>(lane));
-      }
+      stalled = FindStalled();
     }
-    for (size_t lane = 0; lane < stalled_.size(); ++lane) {
-      if (!stalled_[lane]) continue;
-      watch_.on_stalled(static_cast<int>(lane), seen_[lane]);
+    for (const auto& [lane, instruction] : stalled) {
+      watch_.on_stalled(lane, instruction);
     }
   }
+}
+
+std::vector<std::pair<int, size_t>> Lanes::FindStalled() {
+  std::vector<std::pair<int, size_t>> stalled;
+  for (size_t lane = 0; lane < next_.size(); ++lane) {
+    const bool stands = run_ != 0 && run_ == seen_run_ &&
+                        next_[lane] == seen_[lane] && !is_waiting_[lane] &&
+                        next_[lane] < schedule_.waits.size();
+    if (stands) stalled.emplace_back(static_cast<int>(lane), next_[lane]);
+  }
+  seen_ = next_;
+  seen_run_ = run_;
+  return stalled;
 }
 
 void Lanes::Fail(const absl::Status& status) {

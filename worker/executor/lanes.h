@@ -2,8 +2,10 @@
 #define WORKER_EXECUTOR_LANES_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -11,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "worker/executor/lane_schedule.h"
 #include "worker/executor/repeating_thread.h"
 
@@ -20,9 +23,9 @@ namespace muster {
 struct LaneWatch {
   absl::Duration period = absl::Seconds(10);
   // The lane has been at this instruction for the last `period`, and waits for
-  // no other one. On the thread of Lanes::Run, again after each period.
-  std::function<void(int lane, size_t instruction)> on_stalled =
-      [](int /*lane*/, size_t /*instruction*/) {};
+  // no other one. On a thread of its own, again after each period; null for
+  // nobody.
+  std::function<void(int lane, size_t instruction)> on_stalled;
 };
 
 // Carries out the lanes of a schedule side by side, again and again: each on a
@@ -37,6 +40,7 @@ class Lanes {
   // which others are told, rising.
   Lanes(LaneSchedule schedule, std::vector<size_t> told, Execute execute,
         LaneWatch watch = {});
+  ~Lanes();
 
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
@@ -60,15 +64,16 @@ class Lanes {
   };
 
   void RunLane(int lane);
-  // On the lane's thread. False if there is an error.
-  bool Await(const Wanted& wanted, int lane);
-  // The same on the thread of Run, which tells of lanes that stall meanwhile.
-  bool AwaitAndWatch(const Wanted& wanted);
-  // Whether the lane is where it was, by its own fault.
-  bool IsStalled(int lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return next_[lane] == seen_[lane] && !is_waiting_[lane] &&
-           next_[lane] < schedule_.waits.size();
-  }
+  // False if there is an error.
+  bool Await(const Wanted& wanted);
+  // The same, of a lane.
+  bool AwaitInLane(const Wanted& wanted, int lane);
+  // Tells of lanes that stall, until this ends.
+  void WatchLanes();
+  // The lanes that are where they were when it was last called, by their own
+  // fault; each with its instruction.
+  std::vector<std::pair<int, size_t>> FindStalled()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The next instruction of the lane from its i-th on; behind all if there is
   // none.
   size_t Next(int lane, size_t i) const {
@@ -83,20 +88,24 @@ class Lanes {
   const Execute execute_;
   const LaneWatch watch_;
 
-  // By lane, the thread of Run alone: what next_ was when it began to wait, and
-  // whether the lane has stalled since.
-  std::vector<size_t> seen_;
-  std::vector<bool> stalled_;
-
   absl::Mutex mu_;
   // By lane, its first instruction that is not over.
   std::vector<size_t> next_ ABSL_GUARDED_BY(mu_);
   // By lane, whether it waits for another one.
   std::vector<bool> is_waiting_ ABSL_GUARDED_BY(mu_);
+  // Counts the runs; 0 between them.
+  uint64_t run_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t num_runs_ ABSL_GUARDED_BY(mu_) = 0;
+  // By lane, next_ when FindStalled was last called, in that run.
+  std::vector<size_t> seen_ ABSL_GUARDED_BY(mu_);
+  uint64_t seen_run_ ABSL_GUARDED_BY(mu_) = 0;
+  bool is_ending_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status error_ ABSL_GUARDED_BY(mu_);
 
-  // One a lane. Last, so that they end before all else.
+  // Last, so that they end before all else: one a lane.
   std::vector<std::unique_ptr<RepeatingThread>> threads_;
+  // Null: nobody hears.
+  std::unique_ptr<ClockThread> watcher_;
 };
 
 }  // namespace muster

@@ -107,26 +107,28 @@ TEST(LanesTest, AnErrorEndsAllLanes) {
   EXPECT_THAT(record.executed(), testing::IsSubsetOf({0, 1}));
 }
 
+// Lane 1 waits for lane 0 before instruction 3, and is not named for it.
 TEST(LanesTest, SaysWhichLaneDoesNotGoOn) {
   LaneSchedule schedule = TwoLanes();
-  schedule.waits[1] = {{0, 2}};
+  schedule.waits[3] = {{0, 2}};
   absl::Notification said;
   std::vector<std::pair<int, size_t>> stalled;
   LaneWatch watch;
-  watch.period = absl::Milliseconds(1);
+  watch.period = absl::Milliseconds(20);
   watch.on_stalled = [&](int lane, size_t instruction) {
     stalled.emplace_back(lane, instruction);
-    if (!said.HasBeenNotified()) said.Notify();
+    if (instruction == 2 && !said.HasBeenNotified()) said.Notify();
   };
-  const auto execute = [&](size_t i) {
-    if (i == 2) said.WaitForNotification();
-    return absl::OkStatus();
-  };
-  Lanes lanes(std::move(schedule), {}, execute, watch);
-  EXPECT_THAT(lanes.Run(&TellNobody), IsOk());
-  // Lane 1 waits for lane 0, and is not named.
+  {
+    const auto execute = [&](size_t i) {
+      if (i == 2) said.WaitForNotification();
+      return absl::OkStatus();
+    };
+    Lanes lanes(std::move(schedule), {}, execute, watch);
+    EXPECT_THAT(lanes.Run(&TellNobody), IsOk());
+  }
   EXPECT_THAT(stalled, testing::Contains(std::make_pair(0, size_t{2})));
-  EXPECT_THAT(stalled, testing::Each(testing::Pair(0, testing::_)));
+  EXPECT_THAT(stalled, testing::Not(testing::Contains(testing::Pair(1, 3))));
 }
 
 TEST(LanesTest, AnErrorOfWhoIsToldIsReturnedAndTheNextRunIsANewOne) {
