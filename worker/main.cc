@@ -576,6 +576,8 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
                             Repeated(command_line, "set"),
                             std::max(1, cluster.spec.num_ps()));
   }
+  // Credentials, also those of no keys, start threads.
+  if (!UsesSavedModel()) StopSignals::Block();
   const auto keys = KeysFlag(cluster, clock);
   if (!keys.ok()) return Fail(keys.status());
   absl::StatusOr<TrainingSpec> training = LoadTrainingSpec(

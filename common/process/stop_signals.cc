@@ -36,9 +36,13 @@ void WaitForSignals(const std::function<void(int)>& on_stop) {
 
 }  // namespace
 
-StopSignals::StopSignals(std::function<void(int)> on_stop) {
+void StopSignals::Block() {
   const sigset_t signals = WaitedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+StopSignals::StopSignals(std::function<void(int)> on_stop) {
+  Block();
   thread_ =
       std::thread([on_stop = std::move(on_stop)] { WaitForSignals(on_stop); });
 }

@@ -15,6 +15,10 @@ class StopSignals {
   explicit StopSignals(std::function<void(int signal)> on_stop);
   ~StopSignals();
 
+  // The threads that start from now on leave both signals to the StopSignals
+  // that comes: for a main that starts some before it. Until then they wait.
+  static void Block();
+
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
