@@ -79,6 +79,9 @@ struct BiasEnd {
   CudnnActivation activation;
 };
 
+// cuDNN documents this call with CUDNN_NOT_PROPAGATE_NAN alone. That keeps NaN
+// without a ReLU; with one, cuDNN is asked for what it may refuse, and then
+// bias and ReLU are a pass of our own.
 absl::StatusOr<BiasEnd> CreateBiasEnd(const Conv2dProblem& problem) {
   constexpr double kUnusedCoefficient = 0;
   const CudnnFunctions& cudnn = problem.gpu().cudnn;
@@ -89,7 +92,8 @@ absl::StatusOr<BiasEnd> CreateBiasEnd(const Conv2dProblem& problem) {
   RETURN_IF_ERROR(problem.Check(cudnn.SetActivationDescriptor(
       end.activation.get(),
       problem.desc().relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
-      CUDNN_PROPAGATE_NAN, kUnusedCoefficient)));
+      problem.desc().relu ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN,
+      kUnusedCoefficient)));
   return end;
 }
 
@@ -162,7 +166,7 @@ class CudaConv2dForward : public CudaPrimitive {
     void* const scratch = operands.Get(Operand::kScratch);
     RETURN_IF_ERROR(Load(operands));
     const Memory memory = MemoryOf(operands);
-    if (fusion_ == Fusion::kUntried || fusion_ == Fusion::kTaken) {
+    if (is_asked()) {
       const cudnnStatus_t status = Fused(memory);
       if (!IsRefused(status)) {
         RETURN_IF_ERROR(Check(status));
@@ -173,9 +177,26 @@ class CudaConv2dForward : public CudaPrimitive {
     }
     RETURN_IF_ERROR(Check(Unfused(memory)));
     RETURN_IF_ERROR(Check(dst_.Store(kernels(), dst, scratch)));
-    if (!problem_->desc().relu) return absl::OkStatus();
-    return Check(ActivationForward(kernels(), {ActivationKind::kRelu}, dst, dst,
-                                   layout(Operand::kDst).shape.num_elements()));
+    return Check(End(operands, dst));
+  }
+
+  // Bias and ReLU of a convolution that cuDNN has not ended, in one pass.
+  absl::Status End(const Operands& operands, float* dst) const {
+    const int64_t elements = layout(Operand::kDst).shape.num_elements();
+    const int64_t channels = problem_->desc().dst_channels;
+    const bool relu = problem_->desc().relu;
+    if (takes(Operand::kBias)) {
+      return AddBias(kernels(), operands.As<const float>(Operand::kBias),
+                     channels, relu, dst, elements / channels);
+    }
+    if (!relu) return absl::OkStatus();
+    return ActivationForward(kernels(), {ActivationKind::kRelu}, dst, dst,
+                             elements);
+  }
+
+  // Whether cuDNN is to add the bias.
+  bool is_asked() const {
+    return fusion_ == Fusion::kUntried || fusion_ == Fusion::kTaken;
   }
 
   // cuDNN says only when it is asked to compute that it has no such kernel for
@@ -194,7 +215,7 @@ class CudaConv2dForward : public CudaPrimitive {
         kernels(), operands.As<const float>(Operand::kSrc), scratch)));
     RETURN_IF_ERROR(Check(weights_.Load(
         kernels(), operands.As<const float>(Operand::kWeights), scratch)));
-    if (!takes(Operand::kBias)) return absl::OkStatus();
+    if (!is_asked()) return absl::OkStatus();
     return Check(bias_.Load(kernels(), operands.As<const float>(Operand::kBias),
                             scratch));
   }
@@ -218,17 +239,13 @@ class CudaConv2dForward : public CudaPrimitive {
         problem_->dst(), memory.dst);
   }
 
-  // All but the ReLU.
+  // The convolution alone.
   cudnnStatus_t Unfused(const Memory& memory) const {
-    const cudnnStatus_t status = gpu().cudnn.ConvolutionForward(
+    return gpu().cudnn.ConvolutionForward(
         device().cudnn(), &kOne, problem_->src(), memory.src,
         problem_->weights(), memory.weights, problem_->convolution(),
         algorithm_, memory.workspace, workspace_bytes_, &kZero, problem_->dst(),
         memory.dst);
-    if (status != CUDNN_STATUS_SUCCESS || !takes(Operand::kBias)) return status;
-    return gpu().cudnn.AddTensor(device().cudnn(), &kOne, end_.bias.get(),
-                                 memory.bias, &kOne, problem_->dst(),
-                                 memory.dst);
   }
 
   const std::unique_ptr<Conv2dProblem> problem_;

@@ -54,6 +54,20 @@ __global__ void ActivationBackwardKernel(ActivationKind kind, float slope,
   }
 }
 
+// The channel goes along with the element: a division would take longer than
+// the memory.
+__global__ void AddBiasKernel(const float* bias, int64_t channels, bool relu,
+                              float* dst, int64_t elements) {
+  const int64_t step = GridSize() % channels;
+  int64_t channel = GridIndex() % channels;
+  for (int64_t i = GridIndex(); i < elements; i += GridSize()) {
+    const float sum = dst[i] + bias[channel];
+    dst[i] = relu && sum < 0 ? 0 : sum;  // NaN stays
+    channel += step;
+    if (channel >= channels) channel -= channels;
+  }
+}
+
 // The most sources of one launch: an argument of a kernel is a value.
 constexpr int kMostSources = 8;
 struct Sources {
@@ -91,6 +105,13 @@ absl::Status ActivationBackward(const KernelStream& to,
                 BlocksFor(elements), kBlockThreads, desc.kind,
                 static_cast<float>(desc.slope), dst, diff_dst, diff_src,
                 elements);
+}
+
+absl::Status AddBias(const KernelStream& to, const float* bias,
+                     int64_t channels, bool relu, float* dst, int64_t rows) {
+  const int64_t elements = rows * channels;
+  return Launch(to, "AddBias", AddBiasKernel, BlocksFor(elements),
+                kBlockThreads, bias, channels, relu, dst, elements);
 }
 
 absl::Status DividedSum(const KernelStream& to,

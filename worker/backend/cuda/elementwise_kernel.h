@@ -24,6 +24,11 @@ absl::Status ActivationBackward(const KernelStream& to,
                                 const float* diff_dst, float* diff_src,
                                 int64_t elements);
 
+// Adds bias[c] to each row of dst [rows, channels], and with `relu` takes
+// max(0, .) of it, NaN of NaN.
+absl::Status AddBias(const KernelStream& to, const float* bias,
+                     int64_t channels, bool relu, float* dst, int64_t rows);
+
 // dst = (srcs[0] + srcs[1] + ...) / divisor, added from the left. dst may be
 // srcs[0]. Several launches for many sources. REQUIRES: one source at least.
 absl::Status DividedSum(const KernelStream& to,

@@ -65,7 +65,6 @@ inline cudaError_t Malloc(void** memory, size_t bytes) {
   X(StreamWaitEvent, cudaStreamWaitEvent)
 
 #define MUSTER_CUDNN_FUNCTIONS(X)                                              \
-  X(AddTensor, cudnnAddTensor)                                                 \
   X(ConvolutionBackwardData, cudnnConvolutionBackwardData)                     \
   X(ConvolutionBackwardFilter, cudnnConvolutionBackwardFilter)                 \
   X(ConvolutionBiasActivationForward, cudnnConvolutionBiasActivationForward)   \

@@ -14,6 +14,10 @@ namespace {
 constexpr uint64_t kMostWorkspaceBytes = uint64_t{32} << 20;
 // Every operand's (Operands::Set).
 constexpr uint32_t kAlignment = 64;
+// How the parts of a sum that is cut along its length are added: in a step of
+// its own, from the workspace, in a fixed order. In place (in dst) the order is
+// that in which the parts come, and the bits may be others in every run.
+constexpr uint32_t kReductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 // The first that cuBLASLt estimates to be the fastest may not be usable.
 constexpr int kAlgorithms = 8;
 
@@ -104,6 +108,9 @@ absl::Status MatrixProduct::CreatePreference(
   RETURN_IF_ERROR(Check(cublas.MatmulPreferenceSetAttribute(
       preference->get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
       &kMostWorkspaceBytes, sizeof(kMostWorkspaceBytes))));
+  RETURN_IF_ERROR(Check(cublas.MatmulPreferenceSetAttribute(
+      preference->get(), CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      &kReductions, sizeof(kReductions))));
   for (const cublasLtMatmulPreferenceAttributes_t operand :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,

@@ -1,4 +1,6 @@
 // Convolutions on a fake card: what backend_parity_products_test does not ask.
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -82,13 +84,15 @@ TEST_F(Conv2dTest, WithOneChannelStatesRowMajor) {
   }
 }
 
-TEST_F(Conv2dTest, WhatCudnnDoesNotFuseIsDoneStepByStep) {
+TEST_F(Conv2dTest, WhatCudnnDoesNotFuseHasAPassOfOurOwn) {
   const auto fused = functions_.cudnn.ConvolutionBiasActivationForward;
+  Conv2dDesc desc = Uneven();
+  desc.relu = false;
   for (const bool bf16 : {false, true}) {
     const auto backend = Make(/*tf32=*/false, bf16);
     functions_.cudnn.ConvolutionBiasActivationForward = fused;
-    const Values at_once = Forward(backend.get(), Uneven(), ", bias fused");
-    // In bf16 the steps round a sum of a few units once more.
+    const Values at_once = Forward(backend.get(), desc, ", bias fused");
+    // In bf16 cuDNN rounds with the bias, and the pass after it.
     const double tolerance = bf16 ? 1.0 / 64 : 1e-6;
     for (const cudnnStatus_t refusal :
          {CUDNN_STATUS_NOT_SUPPORTED_SHAPE, CUDNN_STATUS_BAD_PARAM,
@@ -96,10 +100,34 @@ TEST_F(Conv2dTest, WhatCudnnDoesNotFuseIsDoneStepByStep) {
       functions_.cudnn.ConvolutionBiasActivationForward = [refusal](auto...) {
         return refusal;
       };
-      ExpectNear(Forward(backend.get(), Uneven(), ", bias by itself"), at_once,
+      ExpectNear(Forward(backend.get(), desc, ", bias by itself"), at_once,
                  tolerance, 0, "dst");
     }
   }
+}
+
+// cuDNN documents the call for ReLUs that make 0 of NaN.
+TEST_F(Conv2dTest, AReluThatKeepsNanIsNotFused) {
+  const auto backend = Make(/*tf32=*/false);
+  Conv2dDesc desc = Uneven();
+  const Values found = Forward(backend.get(), desc, ", bias by itself");
+  desc.relu = false;
+  Values wanted = Forward(backend.get(), desc, ", bias fused");
+  for (auto& value : wanted) value = std::max<double>(value, 0);
+  ExpectNear(found, wanted, 1e-6, 0, "dst");
+}
+
+TEST_F(Conv2dTest, AReluKeepsNan) {
+  const auto backend = Make(/*tf32=*/false);
+  Conv2dDesc desc;
+  desc.relu = true;
+  PrimitiveRun run(backend.get(), backend->Create(desc, Pass::kForward, {}));
+  ASSERT_TRUE(run.ok());
+  run.Set(Operand::kSrc, {std::nan("")})
+      .Set(Operand::kWeights, {1})
+      .Set(Operand::kBias, {1});
+  ASSERT_THAT(run.Execute(), IsOk());
+  EXPECT_TRUE(std::isnan(run.Get(Operand::kDst)[0]));
 }
 
 // What has worked is not given up: something else is wrong then.

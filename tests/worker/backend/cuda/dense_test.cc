@@ -35,6 +35,21 @@ TEST_F(DenseTest, RoundsNothingButFactors) {
   EXPECT_EQ(run.Get(Operand::kDst)[0], 1 + 1.0 / 1024 + kFine);
 }
 
+// The fake's algorithm that adds in place gives 1, then 0.
+TEST_F(DenseTest, GivesTheSameBitsInEveryRun) {
+  const auto backend = Make(/*tf32=*/false);
+  PrimitiveRun run(backend.get(),
+                   backend->Create(DenseDesc{1, 3, 1}, Pass::kForward, {}));
+  ASSERT_TRUE(run.ok());
+  run.Set(Operand::kSrc, {1e8, -1e8, 1})
+      .Set(Operand::kWeights, {1, 1, 1})
+      .Set(Operand::kBias, {0});
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_THAT(run.Execute(), IsOk());
+    EXPECT_EQ(run.Get(Operand::kDst)[0], 1);
+  }
+}
+
 TEST_F(DenseTest, SaysWhatItHasChosen) {
   const auto backend = Make(/*tf32=*/false);
   EXPECT_EQ((*backend->Create(Odd(), Pass::kForward, {}))->description(),

@@ -78,6 +78,35 @@ TEST_F(ElementwiseKernelTest, DerivativesAreOfDst) {
               ElementsAre(0.5, 0.5, 2));
 }
 
+TEST_F(ElementwiseKernelTest, AddsABiasToEachRow) {
+  const Floats bias = {1, -2, 3};
+  Floats dst = {0, 0, 0, -1, 5, -4};
+  ASSERT_THAT(AddBias(stream_.get(), bias.data(), 3, /*relu=*/false, dst.data(),
+                      /*rows=*/2),
+              IsOk());
+  EXPECT_THAT(dst, ElementsAre(1, -2, 3, 0, 3, -1));
+}
+
+TEST_F(ElementwiseKernelTest, EndsABiasWithAReluThatKeepsNan) {
+  const Floats bias = {1, -2, 3};
+  Floats dst = {0, 0, std::numeric_limits<float>::quiet_NaN()};
+  ASSERT_THAT(AddBias(stream_.get(), bias.data(), 3, /*relu=*/true, dst.data(),
+                      /*rows=*/1),
+              IsOk());
+  EXPECT_THAT(dst, ElementsAre(1, 0, IsNan()));
+}
+
+// No number of channels divides the grid.
+TEST_F(ElementwiseKernelTest, AddsABiasToMoreElementsThanTheGridHasThreads) {
+  const Floats bias = {0, 1, 2, 3, 4, 5, 6};
+  const int64_t rows = kMostBlocks * kBlockThreads / 7 + 3;
+  Floats dst(rows * 7, 10);
+  ASSERT_THAT(
+      AddBias(stream_.get(), bias.data(), 7, /*relu=*/false, dst.data(), rows),
+      IsOk());
+  for (int64_t i = 0; i < rows * 7; ++i) ASSERT_EQ(dst[i], 10 + i % 7) << i;
+}
+
 TEST_F(ElementwiseKernelTest, SumsAnyNumberOfSources) {
   for (const int count : {1, 2, 8, 9, 15, 16, 40}) {
     SCOPED_TRACE(count);

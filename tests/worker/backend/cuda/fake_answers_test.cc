@@ -186,6 +186,7 @@ TEST_F(FakeAnswersTest, AboutAttributes) {
     }
     for (const cublasLtMatmulPreferenceAttributes_t attribute :
          {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+          CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES}) {
       SCOPED_TRACE(attribute);
       Compare([&](const GpuFunctions& gpu) {

@@ -186,6 +186,8 @@ cublasStatus_t FakeCublas::PreferenceSetAttribute(
       return SetValue(value, bytes, &state->alignments[2]);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
       return SetValue(value, bytes, &state->alignments[3]);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return SetValue(value, bytes, &state->reductions);
     default:  // cuBLASLt has more; this fake has not.
       return kNotSupported;
   }
@@ -284,12 +286,20 @@ cublasStatus_t FakeCublas::AlgoGetHeuristic(
   }
   std::memcpy(algorithm.alignments, prefers.alignments,
               sizeof(algorithm.alignments));
-  cublasLtMatmulHeuristicResult_t& result = results[(*found)++];
-  result = {};
-  static_assert(sizeof(algorithm) <= sizeof(result.algo), "");
-  std::memcpy(&result.algo, &algorithm, sizeof(algorithm));
-  result.workspaceSize = algorithm.workspace_bytes;
-  result.state = kOk;
+  const auto offer = [&](bool in_place) {
+    cublasLtMatmulHeuristicResult_t& result = results[(*found)++];
+    result = {};
+    algorithm.in_place = in_place;
+    static_assert(sizeof(algorithm) <= sizeof(result.algo), "");
+    std::memcpy(&result.algo, &algorithm, sizeof(algorithm));
+    result.workspaceSize = algorithm.workspace_bytes;
+    result.state = kOk;
+  };
+  // The faster one, where it may be taken.
+  if ((prefers.reductions & CUBLASLT_REDUCTION_SCHEME_INPLACE) != 0) {
+    offer(/*in_place=*/true);
+  }
+  if (*found < wanted) offer(/*in_place=*/false);
   return kOk;
 }
 
@@ -328,6 +338,7 @@ cublasStatus_t FakeCublas::Matmul(
       (workspace == nullptr || !IsAligned(workspace, kWorkspaceAlignment))) {
     return kInvalid;
   }
+  product.from_last = chosen.in_place && in_place_.fetch_add(1) % 2 == 1;
   const cudaError_t error =
       enqueue_(stream, [product, a, b, c, d, workspace, workspace_bytes,
                         alpha = *static_cast<const float*>(alpha),
@@ -353,7 +364,8 @@ void FakeCublas::Product::Compute(const void* a_memory, const void* b_memory,
   for (int64_t column = 0; column < d.columns; ++column) {
     for (int64_t row = 0; row < d.rows; ++row) {
       float sum = 0;
-      for (int64_t k = 0; k < depth; ++k) {
+      for (int64_t i = 0; i < depth; ++i) {
+        const int64_t k = from_last ? depth - 1 - i : i;
         sum +=
             LoadFactor(a.type, tf32, a_memory,
                        a_turned ? row * a.leading + k : k * a.leading + row) *

@@ -2,6 +2,7 @@
 #define TESTS_WORKER_BACKEND_CUDA_FAKE_CUBLAS_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -66,6 +67,7 @@ class FakeCublas {
     uint64_t workspace_bytes = 0;
     // Of A, B, C and D.
     uint32_t alignments[4] = {256, 256, 256, 256};
+    uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
   };
   // A product whose parts fit each other.
   struct Product {
@@ -75,7 +77,9 @@ class FakeCublas {
     Layout d;
     int64_t depth = 0;
 
-    // D = alpha * op(A) * op(B) + beta * C and what follows.
+    // D = alpha * op(A) * op(B) + beta * C and what follows; the terms of a sum
+    // from the first to the last, or else from the last.
+    bool from_last = false;
     void Compute(const void* a_memory, const void* b_memory, float alpha,
                  const float* c_memory, float beta, float* d_memory) const;
   };
@@ -86,6 +90,8 @@ class FakeCublas {
     uint64_t fingerprint;
     uint64_t workspace_bytes;
     uint32_t alignments[4];
+    // It adds the parts of a sum in dst, in the order in which they come.
+    bool in_place;
   };
 
   template <typename Result, typename... Arguments>
@@ -143,6 +149,8 @@ class FakeCublas {
                           cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                           Product* product);
 
+  // How often something was added in place.
+  std::atomic<int> in_place_{0};
   // Constant after construction.
   const Enqueue enqueue_;
   const std::function<int()> current_device_;

@@ -1,5 +1,6 @@
 #include "tests/worker/backend/cuda/fake_cublas.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 
@@ -25,6 +26,13 @@ class FakeCublasTest : public testing::Test {
     cublas_.MatmulPreferenceSetAttribute(
         preference_, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
         sizeof(workspace));
+    AllowReductions(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+  }
+
+  void AllowReductions(uint32_t schemes) {
+    cublas_.MatmulPreferenceSetAttribute(
+        preference_, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+        sizeof(schemes));
   }
 
   template <typename T>
@@ -34,13 +42,13 @@ class FakeCublasTest : public testing::Test {
   }
 
   // Takes the one algorithm that can be used.
-  cublasStatus_t Choose() {
+  cublasStatus_t Choose(int wanted_found = 2) {
     cublasLtMatmulHeuristicResult_t results[4];
     int found = 0;
     const cublasStatus_t status = cublas_.MatmulAlgoGetHeuristic(
         handle_, operation_, a_, b_, d_, d_, preference_, 4, results, &found);
     if (status != kOk) return status;
-    EXPECT_EQ(found, 2);
+    EXPECT_EQ(found, wanted_found);
     EXPECT_EQ(results[0].state, CUBLAS_STATUS_NOT_SUPPORTED);
     EXPECT_EQ(results[1].state, kOk);
     EXPECT_EQ(results[1].workspaceSize, kWorkspace);
@@ -82,6 +90,22 @@ TEST_F(FakeCublasTest, MultipliesColumnMajor) {
   ASSERT_EQ(Multiply(), kOk);
   EXPECT_EQ(d[0], 531);
   EXPECT_EQ(d[1], 642);
+}
+
+TEST_F(FakeCublasTest, AddsInPlaceInAnyOrderIfItMay) {
+  const float terms[] = {1e8, 0, -1e8, 0, 1, 0};
+  std::copy_n(terms, 6, a);
+  std::fill_n(b, 3, 1.0f);
+  ASSERT_EQ(Choose(), kOk);
+  ASSERT_EQ(Multiply(), kOk);
+  ASSERT_EQ(Multiply(), kOk);
+  EXPECT_EQ(d[0], 1);
+  AllowReductions(CUBLASLT_REDUCTION_SCHEME_MASK);
+  ASSERT_EQ(Choose(/*wanted_found=*/3), kOk);
+  ASSERT_EQ(Multiply(), kOk);
+  EXPECT_EQ(d[0], 1);
+  ASSERT_EQ(Multiply(), kOk);
+  EXPECT_EQ(d[0], 0);
 }
 
 TEST_F(FakeCublasTest, RefusesAHandleOfAnotherDevice) {

@@ -71,7 +71,6 @@ class FakeCudnn {
   struct Epilogue {
     Tensor bias;
     bool relu = false;
-    bool keeps_nan = false;
   };
 
   template <typename R, typename... Arguments>
@@ -157,10 +156,6 @@ class FakeCudnn {
                                void* workspace, size_t workspace_bytes,
                                const void* beta,
                                cudnnFilterDescriptor_t dw_desc, void* dw);
-  cudnnStatus_t AddTensor(cudnnHandle_t handle, const void* alpha,
-                          cudnnTensorDescriptor_t a_desc, const void* a,
-                          const void* beta, cudnnTensorDescriptor_t c_desc,
-                          void* c);
 
   Described Describe(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
                      cudnnFilterDescriptor_t w,

@@ -115,9 +115,10 @@ void AddBias(const std::vector<float>& bias, int64_t area,
   }
 }
 
-void Relu(bool keeps_nan, std::vector<float>* values) {
+// 0 of NaN.
+void Relu(std::vector<float>* values) {
   for (float& value : *values) {
-    if (value < 0 || (!keeps_nan && value != value)) value = 0;
+    if (!(value > 0)) value = 0;
   }
 }
 
@@ -157,7 +158,6 @@ void FakeCudnn::AddConvolutions(CudnnFunctions* functions) {
       Bind(&FakeCudnn::BiasActivationForward);
   functions->ConvolutionBackwardData = Bind(&FakeCudnn::BackwardData);
   functions->ConvolutionBackwardFilter = Bind(&FakeCudnn::BackwardFilter);
-  functions->AddTensor = Bind(&FakeCudnn::AddTensor);
 }
 
 void FakeCudnn::AddWorkspaceSizes(CudnnFunctions* functions) {
@@ -324,7 +324,7 @@ cudnnStatus_t FakeCudnn::BiasActivationForward(
                }
                AddBias(epilogue.bias.Load(bias), c.y.sizes[2] * c.y.sizes[3],
                        &values);
-               if (epilogue.relu) Relu(epilogue.keeps_nan, &values);
+               if (epilogue.relu) Relu(&values);
                c.y.Store(values, 1, 0, y);
              });
 }
@@ -346,6 +346,8 @@ cudnnStatus_t FakeCudnn::Describe(const Described& described,
   if (!IsSame(*z_tensor, y) || !IsBiasFor(*bias_tensor, y)) {
     return kBadParameter;
   }
+  // The one that is documented.
+  if (ends->keeps_nan) return kNotSupported;
   if (ends->mode == CUDNN_ACTIVATION_IDENTITY) {
     // The one algorithm that may end without an activation.
     if (algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) {
@@ -354,8 +356,7 @@ cudnnStatus_t FakeCudnn::Describe(const Described& described,
   } else if (ends->mode != CUDNN_ACTIVATION_RELU) {
     return kNotSupported;
   }
-  *epilogue = {*bias_tensor, ends->mode == CUDNN_ACTIVATION_RELU,
-               ends->keeps_nan};
+  *epilogue = {*bias_tensor, ends->mode == CUDNN_ACTIVATION_RELU};
   return kOk;
 }
 
@@ -398,37 +399,6 @@ cudnnStatus_t FakeCudnn::BackwardFilter(
              [c = described.convolution, x, dy, dw, alpha = ValueOf(alpha),
               beta = ValueOf(beta)] {
                c.w.Store(c.BackwardFilter(x, dy), alpha, beta, dw);
-             });
-}
-
-cudnnStatus_t FakeCudnn::AddTensor(cudnnHandle_t handle, const void* alpha,
-                                   cudnnTensorDescriptor_t a_desc,
-                                   const void* a, const void* beta,
-                                   cudnnTensorDescriptor_t c_desc, void* c) {
-  if (!AllSet({alpha, a, beta, c})) return kBadParameter;
-  cudaStream_t stream = nullptr;
-  Tensor added;
-  Tensor to;
-  {
-    const absl::MutexLock lock(&mu_);
-    const Handle* const of = FindHandle(handle);
-    const Tensor* const a_tensor = tensors_.Find(a_desc);
-    const Tensor* const c_tensor = tensors_.Find(c_desc);
-    if (!AllSet({of, a_tensor, c_tensor})) return kBadParameter;
-    // cuDNN adds along any dimensions of 1; this fake along these.
-    if (!IsBiasFor(*a_tensor, *c_tensor)) return kNotSupported;
-    stream = of->stream;
-    added = *a_tensor;
-    to = *c_tensor;
-  }
-  return Put(stream, nullptr, 0,
-             [added, to, a, c, alpha = ValueOf(alpha), beta = ValueOf(beta)] {
-               std::vector<float> bias = added.Load(a);
-               for (float& value : bias) value *= alpha;
-               std::vector<float> values = to.Load(c);
-               for (float& value : values) value *= beta;
-               AddBias(bias, to.sizes[2] * to.sizes[3], &values);
-               to.Store(values, 1, 0, c);
              });
 }
 

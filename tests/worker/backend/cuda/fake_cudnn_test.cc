@@ -37,7 +37,7 @@ class FakeCudnnTest : public testing::Test {
                                       CUDNN_CROSS_CORRELATION,
                                       CUDNN_DATA_FLOAT);
     cudnn_.SetActivationDescriptor(activation_, CUDNN_ACTIVATION_RELU,
-                                   CUDNN_PROPAGATE_NAN, 0);
+                                   CUDNN_NOT_PROPAGATE_NAN, 0);
   }
 
   void SetAll(cudnnDataType_t type, cudnnTensorFormat_t format) {
@@ -155,30 +155,28 @@ TEST_F(FakeCudnnTest, EndsWithBiasAndActivation) {
 
 TEST_F(FakeCudnnTest, WithoutAnActivationOneAlgorithmAlone) {
   cudnn_.SetActivationDescriptor(activation_, CUDNN_ACTIVATION_IDENTITY,
-                                 CUDNN_PROPAGATE_NAN, 0);
+                                 CUDNN_NOT_PROPAGATE_NAN, 0);
   ASSERT_EQ(BiasActivationForward(kForward), kOk);
   EXPECT_THAT(y, ElementsAre(-14, -12));
   EXPECT_EQ(BiasActivationForward(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM),
             CUDNN_STATUS_NOT_SUPPORTED);
 }
 
-TEST_F(FakeCudnnTest, ReluKeepsOrDropsNan) {
+TEST_F(FakeCudnnTest, FusesNoReluThatKeepsNan) {
+  x[0] = NAN;
+  ASSERT_EQ(BiasActivationForward(kForward), kOk);
+  EXPECT_EQ(y[0], 0);
+  cudnn_.SetActivationDescriptor(activation_, CUDNN_ACTIVATION_RELU,
+                                 CUDNN_PROPAGATE_NAN, 0);
+  EXPECT_EQ(BiasActivationForward(kForward), CUDNN_STATUS_NOT_SUPPORTED);
+}
+
+TEST_F(FakeCudnnTest, ABiasAloneKeepsNan) {
+  cudnn_.SetActivationDescriptor(activation_, CUDNN_ACTIVATION_IDENTITY,
+                                 CUDNN_NOT_PROPAGATE_NAN, 0);
   x[0] = NAN;
   ASSERT_EQ(BiasActivationForward(kForward), kOk);
   EXPECT_TRUE(std::isnan(y[0]));
-  cudnn_.SetActivationDescriptor(activation_, CUDNN_ACTIVATION_RELU,
-                                 CUDNN_NOT_PROPAGATE_NAN, 0);
-  ASSERT_EQ(BiasActivationForward(kForward), kOk);
-  EXPECT_EQ(y[0], 0);
-}
-
-TEST_F(FakeCudnnTest, AddsABias) {
-  y = {1, 2};
-  beta_ = 1;
-  ASSERT_EQ(cudnn_.AddTensor(handle_, &alpha_, bias_, bias.data(), &beta_, y_,
-                             y.data()),
-            kOk);
-  EXPECT_THAT(y, ElementsAre(11, 12));
 }
 
 // 1 + 2^-11 + 2^-12 is rounded up to 1 + 2^-10.
