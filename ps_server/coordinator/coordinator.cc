@@ -598,8 +598,9 @@ StepReply Coordinator::MakeStepReply(const CoordinatorWorker& worker,
   reply.set_phase(phase_);
   reply.set_model_epoch(epoch_.committed());
   reply.set_state_version(state_version_);
-  if (granted && gate_->rounds() != nullptr) {
-    *reply.mutable_token() = gate_->rounds()->token();
+  if (!granted) return reply;
+  *reply.mutable_token() = gate_->TokenFor(KeyOf(worker.sender));
+  if (gate_->rounds() != nullptr) {
     reply.mutable_token()->set_chosen_step(worker.chosen_step);
   }
   return reply;

@@ -107,6 +107,13 @@ class ClocksGate : public StepGate {
   bool Leave(const TaskKey& task) override { return grants_.Return(task); }
   void Forget(const TaskKey& task) override { clocks_.Leave(task); }
   bool MayWait() const override { return true; }
+  StepToken TokenFor(const TaskKey& task) const override {
+    StepToken token;
+    if (!clocks_.Has(task)) return token;
+    token.set_clock(clocks_.ClockOf(task));
+    token.set_values_until_clock(clocks_.slowest_clock() + clocks_.bound());
+    return token;
+  }
   StepWait Explain(const TaskKey& task, const TaskKey& chief) const override;
 
  private:
@@ -165,6 +172,9 @@ class RoundsGate : public StepGate {
   void Forget(const TaskKey& task) override { rounds_.Withdraw(task); }
   void End() override { has_ended_ = true; }
   bool IsStuck() const override { return rounds_.IsStuck(job_.live_tasks()); }
+  StepToken TokenFor(const TaskKey& /*task*/) const override {
+    return rounds_.token();
+  }
   bool MayWait() const override { return !rounds_.must_end(); }
   StepWait Explain(const TaskKey& task, const TaskKey& chief) const override;
   absl::Time NextDeadline() const override;

@@ -87,6 +87,8 @@ class StepGate {
   // and there are too few workers to close its round.
   virtual bool IsStuck() const { return false; }
 
+  // The token of the step that `task` has been given.
+  virtual StepToken TokenFor(const TaskKey& /*task*/) const { return {}; }
   // May an answer wait for other workers?
   virtual bool MayWait() const = 0;
   // Why `task` has no step though none is paused.

@@ -20,7 +20,8 @@ namespace muster {
 // So while a worker computes its clock lag is at most `bound`: the slowest
 // clock never falls. Between a worker's pull and its push each of the N - 1
 // others finishes at most 2 * bound + 1 steps, the most updates by which its
-// gradient can be stale.
+// gradient can be stale. Values that are read now serve, as well, in each later
+// step up to the clock slowest_clock() + bound.
 //
 // Not thread-safe; no clock of time inside.
 class WorkerClocks {
@@ -43,6 +44,8 @@ class WorkerClocks {
   // REQUIRES: it takes part.
   bool MayStart(const TaskKey& task) const { return Lag(task) <= bound_; }
   int64_t Lag(const TaskKey& task) const;
+  // REQUIRES: it takes part.
+  int64_t ClockOf(const TaskKey& task) const { return slowest_ + Lag(task); }
   std::vector<TaskKey> Slowest() const;
   int64_t slowest_clock() const { return slowest_; }
   int32_t bound() const { return bound_; }

@@ -97,7 +97,12 @@ absl::StatusOr<PushResult> CountingSteps::ComputeAndPush(
   const absl::Duration compute = random_.About(model_->scenario.compute);
   RETURN_IF_ERROR(PullAndCompute(token, compute / 2));
   std::vector<MutableTensorView> into;
-  if (model_->scenario.mode == Mode::kAsync) into = Into(&values_);
+  if (model_->scenario.mode == Mode::kAsync ||
+      token.clock() < token.values_until_clock()) {
+    into = Into(&values_);
+  }
+  changes_at_push_ = oracle_->changes();
+  values_until_clock_ = token.values_until_clock();
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Push> push,
       client_->BeginPush(step, token.round(), Views(), into, versions_));
@@ -132,7 +137,14 @@ absl::StatusOr<PushResult> CountingSteps::PushAndComputeNext(
 absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
                                               const StepToken& token,
                                               const BeforePush& before_push) {
-  oracle_->StepBegun(sender_.incarnation());
+  // The worker was away: its clock has gone on without it.
+  if (model_->scenario.mode == Mode::kBoundedStaleness &&
+      token.clock() > values_until_clock_) {
+    brought_ = nullptr;
+  }
+  oracle_->StepBegun(sender_.incarnation(), brought_ != nullptr
+                                                ? changes_at_push_
+                                                : oracle_->changes());
   // The step before is over, and nothing reads its gradients any more.
   SetGradients(step);
   ASSIGN_OR_RETURN(PushResult outcome,

@@ -56,6 +56,10 @@ class CountingSteps : public StepRunner {
   // Of what the gradients are computed from, and of what the last push brought.
   std::shared_ptr<const PulledVersions> versions_;
   std::shared_ptr<const PulledVersions> brought_;
+  // The oracle's changes() when these were asked for, and the last clock for
+  // which they serve.
+  int64_t changes_at_push_ = 0;
+  int64_t values_until_clock_ = 0;
   // The next step's gradients are there.
   bool is_computed_ = false;
   EnterEpoch epoch_;

@@ -47,8 +47,11 @@ class Oracle {
   // ---- A worker's side -------------------------------------------------
   void PushSent(int ps, const PushPart& header);
   void PushAcknowledged(int ps, const PushPart& header, const PushReply& reply);
-  // This incarnation is about to pull for a step.
-  void StepBegun(uint64_t incarnation) { clocks_.Pulls(incarnation); }
+  // See OracleClocks.
+  int64_t changes() const { return clocks_.changes(); }
+  void StepBegun(uint64_t incarnation, int64_t changes) {
+    clocks_.Pulls(incarnation, changes);
+  }
   // Every shard has acknowledged the step, in the epoch that ps task 0 had
   // this incarnation in.
   void StepCompleted(const Sender& sender, int64_t epoch,

@@ -20,8 +20,13 @@ class OracleClocks {
   // By how much the worker is before the slowest one; 0 if it is not there.
   int64_t LagOf(int worker) const;
 
-  // This incarnation of a worker is about to pull for a step.
-  void Pulls(uint64_t incarnation) { changes_at_pull_[incarnation] = changes_; }
+  // How often workers came or went.
+  int64_t changes() const { return changes_; }
+  // This incarnation of a worker begins a step from values that were asked for
+  // after so many changes().
+  void Pulls(uint64_t incarnation, int64_t changes) {
+    changes_at_pull_[incarnation] = changes;
+  }
   // Nobody has come or gone since its last pull.
   bool SameWorkersSincePull(uint64_t incarnation) {
     return changes_at_pull_[incarnation] == changes_;

@@ -34,6 +34,11 @@ void PsExchange::BeginStep(int64_t step, const StepToken& token) {
   options_.client->SettlePush(token);
   step_ = step;
   round_ = token.round();
+  // The worker was away: its clock has gone on without it.
+  const bool too_old = token.clock() > values_until_clock_;
+  if (options_.bounded && too_old) parameters_->Bring(nullptr);
+  clock_ = token.clock();
+  values_until_clock_ = token.values_until_clock();
 }
 
 absl::StatusOr<ParameterGate*> PsExchange::Prepare(
@@ -69,7 +74,8 @@ void PsExchange::Describe(ComputedStep* computed) const {
 absl::Status PsExchange::BeginPush() {
   if (push_ != nullptr) return absl::OkStatus();
   absl::Span<const MutableTensorView> into;
-  if (options_.brings_values) into = parameters_->into();
+  const bool may_bring = !options_.bounded || clock_ < values_until_clock_;
+  if (options_.brings_values && may_bring) into = parameters_->into();
   ASSIGN_OR_RETURN(push_,
                    options_.client->BeginPush(step_, round_, views_, into,
                                               parameters_->versions()));

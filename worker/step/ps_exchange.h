@@ -39,6 +39,8 @@ class PsExchange : public StepExchange {
     // The push brings new values, to parameters->into(). With `early` they come
     // while the step is computed.
     bool brings_values = false;
+    // Only values that the steps' tokens allow are asked for, and used.
+    bool bounded = false;
   };
 
   PsExchange(Options options, std::unique_ptr<StepParameters> parameters);
@@ -76,6 +78,9 @@ class PsExchange : public StepExchange {
   const std::unique_ptr<StepParameters> parameters_;
   int64_t step_ = 0;
   int64_t round_ = 0;
+  // As the step's token has them.
+  int64_t clock_ = 0;
+  int64_t values_until_clock_ = 0;
   // Null until something may leave.
   std::unique_ptr<Push> push_;
   // Something is not finite.

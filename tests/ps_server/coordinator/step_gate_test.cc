@@ -199,6 +199,22 @@ TEST_F(StepGateTest, ClocksNameWhoHasTheLastSteps) {
   EXPECT_EQ(wait.why, "to report the last steps of the job");
 }
 
+TEST_F(StepGateTest, ATokenSaysForHowLongValuesServe) {
+  ASSERT_THAT(Open(MakeClocksCommit(2)), IsOk());
+  for (int clock = 0; clock <= 2; ++clock) {
+    ASSERT_TRUE(TryEnter(kChief));
+    const StepToken token = gate_->TokenFor(kChief);
+    EXPECT_EQ(token.clock(), clock);
+    EXPECT_EQ(token.values_until_clock(), 2);
+    Report(kChief);
+  }
+  ASSERT_TRUE(TryEnter(kB));
+  Report(kB);
+  ASSERT_TRUE(TryEnter(kChief));
+  EXPECT_EQ(gate_->TokenFor(kChief).clock(), 3);
+  EXPECT_EQ(gate_->TokenFor(kChief).values_until_clock(), 3);
+}
+
 TEST_F(StepGateTest, RefusesAReplicationByItsField) {
   EXPECT_THAT(Open(MakeSyncCommit(3, 2)),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -156,5 +156,48 @@ TEST_F(LatePsExchangeTest, NotEarlyItLeavesAtTheEnd) {
   EXPECT_TRUE(HasWeights());
 }
 
+class BoundedPsExchangeTest : public PsExchangeTest {
+ protected:
+  void Configure(PsExchange::Options* options) override {
+    options->early = false;
+    options->brings_values = true;
+    options->bounded = true;
+  }
+  // One step at `clock`, whose values serve until `until`; returns how many
+  // bytes of values have come by its end.
+  int64_t Step(int64_t clock, int64_t until) {
+    StepToken token;
+    token.set_clock(clock);
+    token.set_values_until_clock(until);
+    exchange_->BeginStep(++step_, token);
+    EXPECT_THAT(exchange_->Prepare({}, token), IsOk());
+    StepTimes times;
+    EXPECT_THAT(exchange_->OnComputed(absl::OkStatus(), &times), IsOk());
+    EXPECT_THAT(exchange_->Send(), IsOk());
+    EXPECT_THAT(exchange_->Finish(), IsOk());
+    exchange_->EndStep();
+    return exchange_->bytes().received / kBytes;
+  }
+
+ private:
+  static constexpr int64_t kBytes = 3 * kClasses * sizeof(float);
+  int64_t step_ = 0;
+};
+
+TEST_F(BoundedPsExchangeTest, APushBringsValuesThatWillServe) {
+  // Pulled, and brought for the next.
+  EXPECT_EQ(Step(0, 2), 2);
+  EXPECT_EQ(Step(1, 2), 3);
+  // Those were brought; no more are, so that the next step pulls.
+  EXPECT_EQ(Step(2, 2), 3);
+  EXPECT_EQ(Step(3, 3), 4);
+}
+
+TEST_F(BoundedPsExchangeTest, ValuesThatAreTooOldArePulledAnew) {
+  EXPECT_EQ(Step(0, 2), 2);
+  // It was away, and begins at the clock of the slowest.
+  EXPECT_EQ(Step(7, 7), 3);
+}
+
 }  // namespace
 }  // namespace muster
