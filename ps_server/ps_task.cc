@@ -361,9 +361,13 @@ bool PsTask::AwaitSaves() {
         std::make_unique<SaveAsker>(ps_0, SelfIn(space), options_.clock));
     askers_.back()->Begin(kSavePatience);
   }
+  for (const auto& asker : askers_) asker->Await();
+  for (const auto& asker : askers_) {
+    if (askers_.size() > 1) asker->Confirm();
+  }
   bool all_done = true;
-  for (const std::unique_ptr<SaveAsker>& asker : askers_) {
-    if (asker->AwaitSave() != SaveWait::Verdict::kJobDone) all_done = false;
+  for (const auto& asker : askers_) {
+    if (asker->Say() != SaveWait::Verdict::kJobDone) all_done = false;
   }
   return all_done;
 }

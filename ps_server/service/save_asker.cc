@@ -31,8 +31,24 @@ void SaveAsker::Begin(absl::Duration patience) {
   verdict_ = Ask(&*wait_);
 }
 
-SaveWait::Verdict SaveAsker::AwaitSave() {
-  while (verdict_ == SaveWait::Verdict::kWait) verdict_ = WatchOnce(&*wait_);
+void SaveAsker::Await() {
+  while (verdict_ == SaveWait::Verdict::kWait) {
+    // Rounded up: it would ask again and again in the last millisecond.
+    const absl::StatusOr<JobState> state =
+        WatchOnce(wait_->give_up() - clock_->Now() + absl::Milliseconds(1));
+    verdict_ = state.ok() ? wait_->OnState(*state, clock_->Now())
+                          : wait_->OnFailure(state.status());
+  }
+}
+
+void SaveAsker::Confirm() {
+  if (verdict_ != SaveWait::Verdict::kSaved) return;
+  const absl::StatusOr<JobState> state = WatchOnce(absl::ZeroDuration());
+  verdict_ = state.ok() ? wait_->Confirm(*state, clock_->Now())
+                        : wait_->OnFailure(state.status());
+}
+
+SaveWait::Verdict SaveAsker::Say() const {
   const std::string took = absl::FormatDuration(
       absl::Trunc(clock_->Now() - start_, absl::Milliseconds(1)));
   switch (verdict_) {
@@ -62,20 +78,19 @@ SaveWait::Verdict SaveAsker::Ask(SaveWait* wait) {
   return wait->OnReply(reply, clock_->Now());
 }
 
-SaveWait::Verdict SaveAsker::WatchOnce(SaveWait* wait) {
+absl::StatusOr<JobState> SaveAsker::WatchOnce(absl::Duration longest) {
   WatchRequest request;
   *request.mutable_sender() = self_;
   request.set_state_version(state_version_);
-  // Rounded up: it would ask again and again in the last millisecond.
-  request.set_max_wait_ms(static_cast<int32_t>(
-      1 + absl::ToInt64Milliseconds(wait->give_up() - clock_->Now())));
+  request.set_max_wait_ms(
+      static_cast<int32_t>(absl::ToInt64Milliseconds(longest)));
   grpc::ClientContext context;
-  context.set_deadline(ToGrpcDeadline(wait->give_up() + kAnswerTime));
+  context.set_deadline(ToGrpcDeadline(clock_->Now() + longest + kAnswerTime));
   JobState state;
   const grpc::Status status = stub_->Watch(&context, request, &state);
-  if (!status.ok()) return wait->OnFailure(ToAbslStatus(status));
+  if (!status.ok()) return ToAbslStatus(status);
   state_version_ = state.state_version();
-  return wait->OnState(state, clock_->Now());
+  return state;
 }
 
 void SaveAsker::Leave(absl::Duration patience) {

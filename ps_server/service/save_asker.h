@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "grpcpp/channel.h"
@@ -25,8 +26,13 @@ class SaveAsker {
 
   // Asks; the answer is waited for at most so long.
   void Begin(absl::Duration patience);
-  // Waits. Says how it ended. REQUIRES: Begin.
-  SaveWait::Verdict AwaitSave();
+  // Waits for the verdict. REQUIRES: Begin.
+  void Await();
+  // Looks whether a save still holds what its job has counted: others were
+  // waited for meanwhile, in which the model may have been loaded anew.
+  void Confirm();
+  // Says how it ended.
+  SaveWait::Verdict Say() const;
 
   // Tells that this ps acknowledges nothing any more, so that the others need
   // not pause longer. A failure is harmless: the pause has a limit.
@@ -36,7 +42,8 @@ class SaveAsker {
   // A line's beginning: "namespace 'a': ".
   std::string WhoseJob() const;
   SaveWait::Verdict Ask(SaveWait* wait);
-  SaveWait::Verdict WatchOnce(SaveWait* wait);
+  // Hears of the state when it has changed, or after `longest`.
+  absl::StatusOr<JobState> WatchOnce(absl::Duration longest);
 
   const std::unique_ptr<CoordinationService::Stub> stub_;
   const Sender self_;

@@ -38,6 +38,12 @@ SaveWait::Verdict SaveWait::OnState(const JobState& state, absl::Time now) {
   return Verdict::kWait;
 }
 
+SaveWait::Verdict SaveWait::Confirm(const JobState& state, absl::Time now) {
+  const Verdict verdict = OnState(state, now);
+  return verdict == Verdict::kWait ? GiveUp("ps task 0 was started anew")
+                                   : verdict;
+}
+
 SaveWait::Verdict SaveWait::OnFailure(const absl::Status& status) {
   return GiveUp(
       absl::StrCat("/job:ps/task:0 does not answer: ", status.message()));

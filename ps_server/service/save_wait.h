@@ -29,6 +29,9 @@ class SaveWait {
 
   Verdict OnReply(const RequestSaveReply& reply, absl::Time now);
   Verdict OnState(const JobState& state, absl::Time now);
+  // After kSaved, the state once more: not kSaved if the model of that save was
+  // loaded anew.
+  Verdict Confirm(const JobState& state, absl::Time now);
   // A call to ps task 0 failed.
   Verdict OnFailure(const absl::Status& status);
 

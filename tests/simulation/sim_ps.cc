@@ -416,16 +416,44 @@ void SimPs::OnVerdict(Save& save, SaveWait::Verdict verdict) {
       if (alive_) WatchForSave(save);
     });
   }
-  const auto all_are = [this](auto condition) {
-    return std::all_of(saves_.begin(), saves_.end(), [&](const auto& other) {
-      return condition(other->verdict);
-    });
-  };
-  if (!all_are([](auto v) { return v != SaveWait::Verdict::kWait; })) return;
-  if (all_are([](auto v) { return v == SaveWait::Verdict::kJobDone; })) {
-    return OnJobsDone();
+  const bool is_any_open =
+      std::any_of(saves_.begin(), saves_.end(), [](const auto& other) {
+        return other->verdict == SaveWait::Verdict::kWait;
+      });
+  if (is_any_open) return;
+  if (saves_.size() > 1) return ConfirmSaves();
+  OnVerdicts();
+}
+
+// As SaveAsker::Confirm, for all at once.
+void SimPs::ConfirmSaves() {
+  unconfirmed_ = 1;
+  for (const auto& save : saves_) {
+    if (save->verdict != SaveWait::Verdict::kSaved) continue;
+    ++unconfirmed_;
+    CallFirst<JobState>(
+        MakeWatch(save->space, save->version, absl::ZeroDuration()),
+        Now() + kAnswerTime,
+        [this, save = save.get()](const absl::StatusOr<JobState>& state) {
+          save->verdict = state.ok() ? save->wait.Confirm(*state, Now())
+                                     : save->wait.OnFailure(state.status());
+          OnConfirmed();
+        },
+        kServeWatch);
   }
-  Drain();
+  OnConfirmed();
+}
+
+void SimPs::OnConfirmed() {
+  if (alive_ && --unconfirmed_ == 0) OnVerdicts();
+}
+
+void SimPs::OnVerdicts() {
+  const bool are_done =
+      std::all_of(saves_.begin(), saves_.end(), [](const auto& save) {
+        return save->verdict == SaveWait::Verdict::kJobDone;
+      });
+  are_done ? OnJobsDone() : Drain();
 }
 
 void SimPs::OnJobsDone() {

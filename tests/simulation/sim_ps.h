@@ -141,6 +141,9 @@ class SimPs {
   void AskForSave(Save& save);
   void WatchForSave(Save& save);
   void OnVerdict(Save& save, SaveWait::Verdict verdict);
+  void ConfirmSaves();
+  void OnConfirmed();
+  void OnVerdicts();
   void OnJobsDone();
   void Leave(size_t next);
   void Drain();
@@ -164,6 +167,7 @@ class SimPs {
   bool gave_up_ = false;
   // After a signal.
   std::vector<std::unique_ptr<Save>> saves_;
+  int unconfirmed_ = 0;
   int64_t watched_version_ = 0;
 };
 

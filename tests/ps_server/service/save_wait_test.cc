@@ -44,6 +44,24 @@ TEST_F(SaveWaitTest, WaitsUntilItsSaveIsAnswered) {
   EXPECT_EQ(wait_.OnState(MakeState(RUNNING, 2, 2), now_), Verdict::kSaved);
 }
 
+// While a ps waited for another namespace's save.
+TEST_F(SaveWaitTest, ASaveHoldsNotWhatAnotherEpochHasCounted) {
+  Ask();
+  JobState state = MakeState(RUNNING, 2, 2);
+  ASSERT_EQ(wait_.OnState(state, now_), Verdict::kSaved);
+  EXPECT_EQ(wait_.Confirm(state, now_), Verdict::kSaved);
+  state.set_save_error("the model was loaded anew");
+  EXPECT_EQ(wait_.Confirm(state, now_), Verdict::kNotSaved);
+  EXPECT_THAT(wait_.reason(), HasSubstr("loaded anew"));
+}
+
+TEST_F(SaveWaitTest, ANewPsTask0KnowsOfNoSave) {
+  Ask();
+  ASSERT_EQ(wait_.OnState(MakeState(RUNNING, 2, 2), now_), Verdict::kSaved);
+  EXPECT_EQ(wait_.Confirm(MakeState(RUNNING, 0, 0), now_), Verdict::kNotSaved);
+  EXPECT_THAT(wait_.reason(), HasSubstr("started anew"));
+}
+
 TEST_F(SaveWaitTest, ASaveThatIsThereNeedsNoWait) {
   EXPECT_EQ(wait_.OnReply(MakeReply(2, MakeState(RUNNING, 2, 2)), now_),
             Verdict::kSaved);
