@@ -87,12 +87,17 @@ ABSL_FLAG(std::string, init_from, "",
           "Safetensors file whose values a new training starts from; only the "
           "chief uses it. A training that is in --train_dir goes on instead.");
 ABSL_FLAG(std::string, init_from_map, "",
-          "PATTERN=REPLACEMENT renames tensors of --init_from: "
+          "PATTERN=REPLACEMENT renames tensors of --init_from or --read_from: "
           "'model.*.weight=*/weights'; 'head.*=' leaves them out. May be given "
           "several times; the first that fits decides.");
 ABSL_FLAG(bool, init_from_partial, false,
-          "Parameters that --init_from lacks start from the seed, and tensors "
+          "Parameters that --init_from or --read_from lacks start from the "
+          "seed, and tensors "
           "that the model lacks are passed over; each is listed.");
+ABSL_FLAG(std::string, read_from, "",
+          "Namespace of the ps tasks whose parameters a new training starts "
+          "from, matched as those of --init_from; '' in quotes: the nameless "
+          "one. Only the chief uses it.");
 ABSL_FLAG(std::string, inspect_checkpoint, "",
           "Now musterctl checkpoint ls; goes with the next release.");
 ABSL_FLAG(std::string, diff_with, "",
@@ -200,8 +205,8 @@ CommandLineOptions DescribeCommandLine() {
       {"Using a model",
        {"evaluate", "predict", "ensemble", "output", "predict_values"}},
       {"Checkpoints",
-       {"init_from", "init_from_map", "init_from_partial", "inspect_checkpoint",
-        "diff_with", "export_to"}},
+       {"init_from", "read_from", "init_from_map", "init_from_partial",
+        "inspect_checkpoint", "diff_with", "export_to"}},
       {"Device",
        {"device", "devices", "num_devices", "allow_soft_placement",
         "log_device_placement", "device_memory_limit_mb", "compute_threads",
@@ -298,9 +303,11 @@ absl::StatusOr<InitialWeights::Options> InitFlags(
   init.path = absl::GetFlag(FLAGS_init_from);
   init.name_map = Repeated(command_line, "init_from_map");
   init.partial = absl::GetFlag(FLAGS_init_from_partial);
-  if (init.path.empty() && (init.partial || !init.name_map.empty())) {
+  const bool has_source = !(init.path + absl::GetFlag(FLAGS_read_from)).empty();
+  if (!has_source && (init.partial || !init.name_map.empty())) {
     return absl::InvalidArgumentError(
-        "--init_from_map and --init_from_partial want --init_from");
+        "--init_from_map and --init_from_partial want --init_from or "
+        "--read_from");
   }
   init.path = WithoutLinks(init.path);
   return init;
@@ -399,6 +406,33 @@ absl::StatusOr<std::string> NamespaceFlag(const ClusterSpec& cluster) {
   return name;
 }
 
+// `init` has how tensors are matched.
+absl::StatusOr<NamespaceWeights> ReadFromFlag(
+    const ClusterSpec& cluster, const InitialWeights::Options& init) {
+  NamespaceWeights weights;
+  std::string name = absl::GetFlag(FLAGS_read_from);
+  if (name.empty()) return weights;
+  if (cluster.empty() || cluster.is_all_reduce()) {
+    return absl::InvalidArgumentError(
+        "--read_from wants ps tasks that serve several jobs (ps_server "
+        "--keep_serving); this training has none");
+  }
+  if (!init.path.empty()) {
+    return absl::InvalidArgumentError(
+        "--read_from and --init_from: a training starts from one of them; "
+        "leave the other out");
+  }
+  if (name == "''") name.clear();
+  RETURN_IF_ERROR(CheckNamespaceName("--read_from", name));
+  if (name == absl::GetFlag(FLAGS_namespace)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--read_from: ", QuotedNamespace(name), " is this training's own"));
+  }
+  weights.space = name;
+  weights.match = init;
+  return weights;
+}
+
 // The options that a worker and an evaluator have in common.
 template <typename Options>
 absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
@@ -431,6 +465,7 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(
   options.write_progress = std::move(printing.write_progress);
   options.reporter = std::move(printing.reporter);
   ASSIGN_OR_RETURN(options.init, InitFlags(command_line));
+  ASSIGN_OR_RETURN(options.read_from, ReadFromFlag(cluster.spec, options.init));
   options.stop_source =
       StopSource(options.training, absl::GetFlag(FLAGS_training),
                  Repeated(command_line, "set"));
@@ -480,6 +515,7 @@ absl::StatusOr<SavedRunOptions> MakeSavedRunOptions(
   ASSIGN_OR_RETURN(options.model.compute_threads,
                    SetUpCores(cluster, training.input()));
   ASSIGN_OR_RETURN(options.init, InitFlags(command_line));
+  RETURN_IF_ERROR(ReadFromFlag(cluster.spec, options.init).status());
   return options;
 }
 

@@ -158,7 +158,12 @@ absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
     const PullRequest& request, const ValueMemory& memory) {
   ASSIGN_OR_RETURN(ShardModel* const model,
                    Enter(request.sender(), request.fence().ps_incarnation()));
-  return model->Pull(request, memory);
+  if (!request.has_from_namespace()) return model->Pull(request, memory);
+  ASSIGN_OR_RETURN(
+      Space* const other,
+      FindSpace(RequestName("pull", request.sender(), options_.ps_index),
+                request.from_namespace()));
+  return other->model.Pull(request, memory);
 }
 
 absl::StatusOr<Frame<PushReply>> ParameterShard::Push(
@@ -213,7 +218,9 @@ absl::StatusOr<ShardState> ParameterShard::StateOf(
       const Space* const space,
       FindSpace(absl::StrCat("state of /job:ps/task:", options_.ps_index),
                 request.namespace_()));
-  return space->model.State();
+  ShardState state = space->model.State();
+  if (request.with_definitions()) space->model.AddDefinitions(&state);
+  return state;
 }
 
 absl::StatusOr<ListNamespacesReply> ParameterShard::ListNamespaces(

@@ -502,6 +502,12 @@ ShardState ShardModel::State() const {
   return state;
 }
 
+void ShardModel::AddDefinitions(ShardState* state) const {
+  for (int i = 0; i < tensors_.size(); ++i) {
+    *state->add_definitions() = tensors_[i].def();
+  }
+}
+
 ShardCounters ShardModel::counters() const {
   ShardCounters counters = counters_;
   counters.unfinished_steps = marks_.unfinished_steps();

@@ -75,6 +75,8 @@ class ShardModel : private PartApplier {
   void Forget(const Sender& sender);
 
   ShardState State() const;
+  // Its tensors, as they were defined.
+  void AddDefinitions(ShardState* state) const;
   // Parameters and slots.
   int64_t held_bytes() const {
     return tensors_.parameter_bytes() + tensors_.slot_bytes();

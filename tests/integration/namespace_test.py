@@ -1,9 +1,12 @@
 """Several models on ps tasks that keep serving (ps_server --keep_serving)."""
 
 import json
+import os
 import signal
+import time
 
 from tests.integration import harness
+from tests.integration import recovery
 
 ENDLESS = 100000000
 SAVES = "checkpoint { every_steps: 50 keep: 3 }"
@@ -16,7 +19,7 @@ TRAININGS = {
 }
 
 
-class NamespaceTest(harness.TestCase):
+class NamespaceTest(recovery.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -47,10 +50,25 @@ class NamespaceTest(harness.TestCase):
             harness.binary("worker/ctl/musterctl"), "namespace", *args,
             "--ps_hosts=" + ",".join(self.ps)])
 
-    def kill_and_restart(self, jobs, job, index):
-        jobs[job][index].kill()
-        jobs[job][index] = self.start_task(job, index)
-        jobs[job][index].wait_for(r"\bstep=[1-9]")
+    def kill_ps(self, servers, jobs, index):
+        """Both jobs go on from a checkpoint."""
+        since = time.monotonic()
+        servers[index].kill()
+        servers[index] = self.start_ps(self.clusters["a"], index,
+                                       "--keep_serving")
+        for tasks in jobs.values():
+            restored = tasks[0].wait_for_line_after("restored ", since)
+            for task in tasks:
+                task.wait_for_line_after(r"\bstep=[1-9]", restored)
+
+    def check_exact(self, train_dir):
+        """Each block has had as many updates as are counted."""
+        newest = max(name for name in os.listdir(self.path(train_dir))
+                     if name.startswith("ckpt-"))
+        checkpoint = recovery.Checkpoint(
+            os.path.join(self.path(train_dir), newest))
+        for parameter, counts in checkpoint.updates().items():
+            self.assertEqual(set(counts), {checkpoint.global_step}, parameter)
 
     def await_steps(self, tasks):
         for task in tasks:
@@ -63,15 +81,19 @@ class NamespaceTest(harness.TestCase):
         everybody = jobs["a"] + jobs["b"]
         self.await_steps(everybody)
 
-        self.kill_and_restart(jobs, "b", 1)
-        self.kill_and_restart(jobs, "a", 0)
-        servers[1].kill()
-        servers[1] = self.start_ps(self.clusters["a"], 1, "--keep_serving")
-        for job in ("a", "b"):
-            jobs[job][0].wait_for("restored ")
-            self.await_steps(jobs[job])
+        for task in jobs["a"]:
+            task.kill()
+        jobs["a"] = [self.start_task("a", i) for i in range(2)]
+        self.await_steps(jobs["a"])
+        self.kill_ps(servers, jobs, 1)
+        self.kill_ps(servers, jobs, 0)
 
-        # Another model in a namespace that is in use.
+        # A namespace that is in use, by the same training and another one.
+        intruder = self.start_task("b", 0, "--bind=127.0.0.1:0",
+                                   train_dir="intruder")
+        self.assertEqual(intruder.wait(), 2, intruder.output)
+        self.assertIn("another job has namespace 'b', whose /job:worker/task:0 "
+                      "trains, and is alive", intruder.output)
         intruder = self.start_task("b", 0, "--bind=127.0.0.1:0", training="a",
                                    train_dir="intruder")
         self.assertEqual(intruder.wait(), 2, intruder.output)
@@ -93,6 +115,8 @@ class NamespaceTest(harness.TestCase):
         self.await_steps(jobs["b"])
         jobs["b"][0].send(signal.SIGTERM)
         self.assertEqual(jobs["b"][0].wait(), 143, jobs["b"][0].output)
+        self.assertEqual(jobs["b"][1].wait(), 0, jobs["b"][1].output)
+        self.check_exact("train_b")
         for server in servers:
             self.assertTrue(server.running(), server.output)
 
@@ -106,6 +130,19 @@ class NamespaceTest(harness.TestCase):
 
         code, output = train(60, train_dir="first")
         self.assertEqual(code, 0, output)
+        # Another model from that one's parameters, to the bit.
+        student = self.start_worker(
+            self.clusters["b"], 0, "--namespace=c", "--read_from=a",
+            "--training=" + self.write("c.textproto", TRAININGS["b"]),
+            "--set=stop.steps=5", "--train_dir=" + self.path("student"))
+        self.assertEqual(student.wait(), 0, student.output)
+        self.assertIn("2 of them from namespace 'a' (model epoch 1)",
+                      student.output)
+        self.assertEqual(*(
+            recovery.Checkpoint(self.path(folder)).tensors(
+                "parameters.safetensors")
+            for folder in ("student/ckpt-000000000000",
+                           "first/ckpt-000000000060")))
         code, output = train(90, train_dir="second")
         self.assertEqual(code, 0, output)
         self.assertIn("going on from step 60, which the ps tasks hold", output)
@@ -131,7 +168,14 @@ class NamespaceTest(harness.TestCase):
     def test_mistakes_have_names(self):
         for flags, message in (
                 (["--namespace=a b"], "--namespace: namespace 'a b'; wanted"),
-                (["--namespace=a", "--standalone"], "wants ps tasks")):
+                (["--namespace=a", "--standalone"], "wants ps tasks"),
+                (["--read_from=a", "--standalone"], "--read_from wants ps "),
+                (["--read_from=a", "--init_from=b",
+                  "--cluster=" + self.clusters["a"], "--task_index=0"],
+                 "--read_from and --init_from: "),
+                (["--read_from=a", "--namespace=a",
+                  "--cluster=" + self.clusters["a"], "--task_index=0"],
+                 "--read_from: namespace 'a' is this training's own")):
             code, output = self.run_to_end("worker", [
                 harness.worker(), *flags,
                 *self.training_flags(TRAININGS["a"], "train")])

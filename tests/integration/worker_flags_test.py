@@ -81,7 +81,8 @@ class WorkerFlagsTest(harness.TestCase):
                      "--compute_threads", "--max_wait",
                      "--worker_timeout", "--version", "--placement_dry_run",
                      "--pipeline_dry_run", "--device_memory_limit_mb",
-                     "--init_from", "--init_from_map", "--init_from_partial",
+                     "--init_from", "--read_from", "--init_from_map",
+                     "--init_from_partial",
                      "--inspect_checkpoint", "--diff_with", "--export_to"):
             self.assertRegex(output, r"(?m)^  %s( |$)" % flag)
 

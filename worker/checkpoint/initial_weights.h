@@ -14,6 +14,7 @@
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/safetensors_reader.h"
 #include "proto/tensor.pb.h"
+#include "worker/checkpoint/tensor_match.h"
 
 namespace muster {
 
@@ -21,14 +22,9 @@ namespace muster {
 // The whole file is checked when it is opened. Thread-safe.
 class InitialWeights {
  public:
-  struct Options {
+  struct Options : MatchOptions {
     // "": there are none.
     std::string path;
-    // How tensors of the file are called in the model: rules of NameMap.
-    std::vector<std::string> name_map;
-    // Parameters that the file lacks keep their seeded values, and tensors
-    // that the model lacks are passed over; else both are errors.
-    bool partial = false;
   };
 
   // Opens the file and checks that each of its tensors has the shape of its

@@ -1,6 +1,7 @@
 #include "worker/checkpoint/model_loader.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,12 +47,21 @@ LoadEvent ModelLoader::Load(const LoadModel& epoch) {
   return LoadEvent{std::move(restored), unusable};
 }
 
+std::string ModelLoader::GivenWeights() const {
+  if (options_.weights != nullptr) {
+    return absl::StrCat("--init_from=", options_.weights->path());
+  }
+  const std::optional<std::string>& space = options_.read_from.space;
+  return space.has_value() ? absl::StrCat("--read_from=", *space) : "";
+}
+
 void ModelLoader::Enter() {
-  if (options_.weights != nullptr && !settled_) {
-    options_.reporter.Info(
-        absl::StrCat("--init_from=", options_.weights->path(),
-                     " is not used: the ps tasks hold a model, and "
-                     "its training goes on"));
+  const std::string given = GivenWeights();
+  if (!given.empty() && !settled_) {
+    options_.reporter.Info(absl::StrCat(
+        given,
+        " is not used: the ps tasks hold a model, and its training "
+        "goes on"));
   }
   settled_ = true;
 }
@@ -88,6 +98,11 @@ absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
   options_.reporter.Info(absl::StrCat("restored ", reader.path()));
   if (!positions.note.empty()) {
     options_.reporter.Info(positions.note);
+  }
+  if (options_.read_from.space.has_value()) {
+    options_.reporter.Info(absl::StrCat(
+        GivenWeights(), " is not used: train_dir ", options_.train_dir,
+        " has a checkpoint, and the training there goes on"));
   }
   SayIfDataChanged(manifest);
   return loaded;
@@ -127,7 +142,9 @@ absl::Status ModelLoader::RestorePiece(const CheckpointReader& reader,
 LoadEvent ModelLoader::Initialize() {
   const absl::Status made = MakeValues();
   if (!made.ok()) return LoadEvent{made, true};
-  return LoadEvent{SendValues(), false};
+  const absl::StatusOr<std::string> read = ReadNamespace();
+  if (!read.ok()) return LoadEvent{read.status(), false};
+  return LoadEvent{SendValues(*read), false};
 }
 
 absl::Status ModelLoader::MakeValues() {
@@ -142,7 +159,15 @@ absl::Status ModelLoader::MakeValues() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<LoadedModel> ModelLoader::SendValues() {
+absl::StatusOr<std::string> ModelLoader::ReadNamespace() {
+  if (!options_.read_from.space.has_value()) return "";
+  return ReadNamespaceWeights(
+      options_.read_from, options_.client, options_.placed->tensors,
+      [this](int index) { return options_.model->parameter(index); },
+      options_.reporter);
+}
+
+absl::StatusOr<LoadedModel> ModelLoader::SendValues(const std::string& read) {
   const int num_tensors = static_cast<int>(options_.placed->tensors.size());
   std::vector<TensorView> values;
   for (int i = 0; i < num_tensors; ++i) {
@@ -159,6 +184,7 @@ absl::StatusOr<LoadedModel> ModelLoader::SendValues() {
     absl::StrAppend(&line, ", ", options_.weights->num_tensors(),
                     " of them from ", options_.weights->path());
   }
+  if (!read.empty()) absl::StrAppend(&line, ", ", read);
   options_.reporter.Info(line);
   return loaded;
 }

@@ -11,6 +11,7 @@
 #include "common/checkpoint/file_system.h"
 #include "proto/checkpoint.pb.h"
 #include "worker/checkpoint/initial_weights.h"
+#include "worker/checkpoint/namespace_weights.h"
 #include "worker/checkpoint/worker_positions.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
@@ -20,7 +21,8 @@
 namespace muster {
 
 // The chief's way to a model on every shard: the newest whole checkpoint of
-// train_dir, or else given weights, or else seeded initial values. One thread.
+// train_dir, or else given weights (a file's or a namespace's), or else seeded
+// initial values. One thread.
 class ModelLoader : public ModelSource {
  public:
   // All pointers outlive the loader.
@@ -35,6 +37,8 @@ class ModelLoader : public ModelSource {
     uint64_t seed = 0;
     // Take the place of the seeded values that they have; may be null.
     const InitialWeights* weights = nullptr;
+    // The same of a namespace.
+    NamespaceWeights read_from;
     // Who will take steps, and of which rows.
     std::vector<TaskId> tasks;
     TakenRows rows;
@@ -57,9 +61,13 @@ class ModelLoader : public ModelSource {
   absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader,
                                       RestoredPositions positions);
   void SayIfDataChanged(const CheckpointManifest& manifest) const;
+  // The flag of the given weights; "" if there are none.
+  std::string GivenWeights() const;
   LoadEvent Initialize();
   absl::Status MakeValues();
-  absl::StatusOr<LoadedModel> SendValues();
+  // Returns the words for what was read; "" without a namespace.
+  absl::StatusOr<std::string> ReadNamespace();
+  absl::StatusOr<LoadedModel> SendValues(const std::string& read);
   absl::Status RestorePiece(const CheckpointReader& reader,
                             const CheckpointPiece& piece);
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -19,6 +20,7 @@
 #include "proto/tensor.pb.h"
 #include "worker/client/chief_client.h"
 #include "worker/client/client_model.h"
+#include "worker/client/namespace_reader.h"
 #include "worker/client/pull.h"
 #include "worker/client/push.h"
 #include "worker/client/push_encoder.h"
@@ -90,6 +92,12 @@ class ParameterClient {
   int num_shards() const { return shards_.size(); }
   // Loads the model, reads snapshots.
   ChiefClient& chief() { return chief_; }
+
+  // What another namespace has on the same ps tasks. It is used before the
+  // client goes. Errors: NamespaceReader::Open's.
+  absl::StatusOr<NamespaceReader> OpenNamespace(const std::string& space) {
+    return NamespaceReader::Open(&shards_, space);
+  }
 
   // One Hello, not repeated. `done` may run on any thread and must not block.
   void Hello(int ps_task, const HelloRequest& request,

@@ -61,6 +61,7 @@ absl::Status ChiefParts::CreateLoader() {
   load.model = worker_.model;
   load.seed = static_cast<uint64_t>(options.training.seed());
   load.weights = weights_.get();
+  load.read_from = options.read_from;
   load.tasks = worker_.tasks;
   load.rows = {worker_.num_examples, worker_.shape.worker_rows(),
                worker_.row_order};

@@ -15,6 +15,7 @@
 #include "proto/parameter_service.pb.h"
 #include "proto/training.pb.h"
 #include "worker/checkpoint/initial_weights.h"
+#include "worker/checkpoint/namespace_weights.h"
 #include "worker/hook/progress.h"
 #include "worker/tower/computed_step.h"
 #include "worker/tower/device_names.h"
@@ -36,6 +37,8 @@ struct WorkerOptions {
   std::string train_dir;
   // Weights that a new training starts from.
   InitialWeights::Options init;
+  // The same of another namespace.
+  NamespaceWeights read_from;
   // The devices, one a tower.
   DeviceChoice device_choice;
   // Whether to say what computes each layer, and with how much memory.

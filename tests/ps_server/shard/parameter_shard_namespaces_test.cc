@@ -105,6 +105,41 @@ TEST_F(ParameterShardNamespacesTest, ATaskIsOneOfItsNamespace) {
   EXPECT_THAT(Pull(senders[2]), ElementsAre(1));
 }
 
+TEST_F(ParameterShardNamespacesTest, APullMayBeOfAnotherNamespacesModel) {
+  MakeReady(default_);
+  MakeReady(a_);
+  ASSERT_THAT(Push(a_, 1), IsOk());
+  PullRequest pull = MakePull(default_, {MakeSlice("w", 0, 1)});
+  pull.set_from_namespace("a");
+  const auto reply = shard_.Pull(pull);
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_THAT(ValuesOf<float>(reply->data), ElementsAre(1));
+  EXPECT_THAT(Pull(default_), ElementsAre(0));
+  pull.mutable_fence()->set_model_epoch(9);
+  EXPECT_EQ(ReasonOf(shard_.Pull(pull).status()), ErrorReason::kFenced);
+  // Who may not speak reads nothing.
+  pull = MakePull(In("", 0, 12), {MakeSlice("w", 0, 1)});
+  pull.set_from_namespace("a");
+  EXPECT_EQ(ReasonOf(shard_.Pull(pull).status()), ErrorReason::kFenced);
+  pull = MakePull(default_, {MakeSlice("w", 0, 1)});
+  pull.set_from_namespace("b");
+  EXPECT_THAT(shard_.Pull(pull).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("namespace 'b' is not here")));
+}
+
+TEST_F(ParameterShardNamespacesTest, AStateHasDefinitionsIfTheyAreAskedFor) {
+  MakeReady(a_, 3);
+  StateRequest request;
+  request.set_namespace_("a");
+  EXPECT_EQ(shard_.StateOf(request)->definitions_size(), 0);
+  request.set_with_definitions(true);
+  const auto state = shard_.StateOf(request);
+  ASSERT_EQ(state->definitions_size(), 1);
+  EXPECT_EQ(state->definitions(0).name(), "w");
+  EXPECT_EQ(state->definitions(0).shape(0), 3);
+}
+
 TEST_F(ParameterShardNamespacesTest, ANewStartReplacesOnlyThatOfItsNamespace) {
   MakeReady(default_);
   MakeReady(a_);
