@@ -4,6 +4,7 @@ import argparse
 import shlex
 
 from launcher_flags import add_binary_flags, positive
+from trainings import cluster
 from trainings.failure import Failure
 
 DEFAULT_MEMBERS = 4
@@ -14,7 +15,8 @@ def parse(argv):
     parser = argparse.ArgumentParser(
         prog="muster ensemble", allow_abbrev=False,
         description="Trains several members, and evaluates them as one model. "
-        "Each member is a training in one process on a share of this machine. "
+        "Each member is a training in one process on a share of this machine, "
+        "alone or with the ps tasks of a cluster. "
         "Killed, or ended by Ctrl-C, it goes on with the same command: members "
         "that are done are kept, others go on from their last checkpoint.")
     parser.add_argument("--training", required=True, metavar="FILE",
@@ -45,13 +47,9 @@ def parse(argv):
                         help="one for each running member: cpu:0,cpu:1 are "
                         "equal shares of the cores, gpu:0 a card with such a "
                         "share (default: cpu shares)")
-    parser.add_argument("--cluster", help=argparse.SUPPRESS)
+    cluster.add_flags(parser, "member")
     add_binary_flags(parser)
-    options = parser.parse_args(argv)
-    if options.cluster is not None:
-        parser.error("--cluster: members are processes of this machine, which "
-                     "train without ps tasks; leave it out")
-    return options
+    return parser.parse_args(argv)
 
 
 def overrides(options):

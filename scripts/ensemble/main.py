@@ -6,7 +6,7 @@ import sys
 
 from benchmark import processes
 from local_tasks import die_with_parent
-from trainings import devices, programs
+from trainings import cluster, devices, programs
 from trainings.definition import Folder, check_training
 from trainings.driver import last_error
 from trainings.failure import Failure
@@ -35,14 +35,17 @@ def _ensemble(options):
                       "separate members" % options.ensemble_dir)
     each = flags.overrides(options)
     shares = devices.shares(options.devices, options.parallel)
+    cluster_ = cluster.create(options, "ensemble", options.ensemble_dir)
     programs.prepare(options)
     for number, fields in enumerate(each):
         check_training(options.bin_dir,
                        training_flags(options.training, options, fields),
                        "member %d: " % number)
+    if cluster_ is not None:
+        cluster_.check()
     folder = Folder("ensemble", options.ensemble_dir)
     with folder.claim(options.training, {"set": options.set}):
-        driver = EnsembleDriver(options, each, shares)
+        driver = EnsembleDriver(options, each, shares, cluster_)
         interrupted = driver.run()
         if interrupted is not None:
             return 128 + interrupted

@@ -17,7 +17,7 @@ class EnsembleDriver(Driver):
 
     VERB = "ensemble"
 
-    def __init__(self, options, each, shares):
+    def __init__(self, options, each, shares, cluster=None):
         members = [one for one in Member.load_all(options.ensemble_dir)
                    if one.number < len(each)]
         for member in members:
@@ -28,7 +28,7 @@ class EnsembleDriver(Driver):
                                   each[member.number]))
             if member.state == "FAILED":
                 member.state = "INTERRUPTED"
-        super().__init__(options.bin_dir, shares, members)
+        super().__init__(options.bin_dir, shares, members, cluster)
         self.options = options
         self.each = each
 

@@ -16,8 +16,8 @@ class SweepDriver(Driver):
 
     VERB = "sweep"
 
-    def __init__(self, options, sampler, shares, trials):
-        super().__init__(options.bin_dir, shares, trials)
+    def __init__(self, options, sampler, shares, trials, cluster=None):
+        super().__init__(options.bin_dir, shares, trials, cluster)
         self.options = options
         self.sampler = sampler
 

@@ -3,6 +3,7 @@
 import argparse
 
 from launcher_flags import add_binary_flags, positive
+from trainings import cluster
 
 from . import pruner
 
@@ -15,8 +16,9 @@ def parse(argv):
         prog="muster sweep", allow_abbrev=False,
         description="Trains with many values of some fields and says which "
         "are best. Each trial is a training in one process on a share of "
-        "this machine. Killed, or ended by Ctrl-C, it goes on with the same "
-        "command: trials that have ended are kept.")
+        "this machine, alone or with the ps tasks of a cluster. Killed, or "
+        "ended by Ctrl-C, it goes on with the same command: trials that have "
+        "ended are kept.")
     parser.add_argument("--training", required=True, metavar="FILE",
                         help="the TrainingSpec")
     parser.add_argument("--param", required=True, action="append",
@@ -60,6 +62,7 @@ def parse(argv):
                         help="neither parallel.svg nor hparams for "
                         "TensorBoard, which take packages from PyPI the first "
                         "time")
+    cluster.add_flags(parser, "trial")
     add_binary_flags(parser)
     options = parser.parse_args(argv)
     if options.pruner != "none" and not options.metric.startswith("test_"):

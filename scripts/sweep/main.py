@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from benchmark import processes
-from trainings import devices, driver, programs
+from trainings import cluster, devices, driver, programs
 from trainings.failure import Failure
 
 from . import flags, sampler, space, table
@@ -39,14 +39,18 @@ def _sweep(options):
     sampler_ = sampler.create(
         options.sampler, parameters, options.seed, options.maximize,
         _python() if options.sampler == "tpe" else None)
+    cluster_ = cluster.create(options, "sweep", options.sweep_dir)
     programs.prepare(options)
     check_fields(parameters, options)
+    if cluster_ is not None:
+        cluster_.check()
     with claim(options):
         if options.trials < sampler_.size < math.inf:
             say("the grid has %d points; --trials=%d takes the first of them" %
                 (sampler_.size, options.trials))
         sweep = SweepDriver(options, sampler_, shares,
-                            Trial.load_all(options.sweep_dir, options.metric))
+                            Trial.load_all(options.sweep_dir, options.metric),
+                            cluster_)
         try:
             interrupted = sweep.run()
         finally:

@@ -20,13 +20,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Driver:
-    """A subclass says what is trained. `records`: those that are there."""
+    """A subclass says what is trained. `records`: those that are there.
+    `cluster`: where each has a namespace (cluster.py); None: they are alone."""
 
     # Before each line.
     VERB = ""
 
-    def __init__(self, bin_dir, shares, records):
+    def __init__(self, bin_dir, shares, records, cluster=None):
         self.bin_dir = bin_dir
+        self.cluster = cluster
         self.records = records
         self.free = list(shares)
         self.parallel = len(shares)
@@ -75,6 +77,8 @@ class Driver:
     def run(self):
         """Returns the signal that ended it, or None. Raises Failure."""
         before = self.watch_signals()
+        for record in self.records:
+            self.free_namespace(record)
         try:
             self.start_records()
             while self.running:
@@ -144,8 +148,12 @@ class Driver:
     def start(self, record, share):
         record.state = "RUNNING"
         record.device = share.name
+        where = ["--standalone"]
+        if self.cluster is not None:
+            record.namespace = self.cluster.namespace(record)
+            where = self.cluster.flags(record)
         record.command = [
-            os.path.join(self.bin_dir, "worker/worker"), "--standalone",
+            os.path.join(self.bin_dir, "worker/worker"), *where,
             *self.flags_of(record), *share.flags,
             "--train_dir=" + record.train_dir]
         record.save()
@@ -188,6 +196,20 @@ class Driver:
         if record.ended:
             self.seconds.append(record.seconds)
             self.say_ended(record)
+            self.free_namespace(record)
+
+    def free_namespace(self, record):
+        """One that has ended; one of a driver that was killed before, too."""
+        if (self.cluster is None or self.cluster.keeps or not record.ended or
+                not record.namespace):
+            return
+        error = self.cluster.drop(record)
+        if error:
+            self.say("namespace '%s' is left on the ps tasks: %s" % (
+                record.namespace, error))
+            return
+        record.namespace = ""
+        record.save()
 
     def judge(self, task, record):
         """The state of a training whose worker has ended."""

@@ -32,6 +32,8 @@ class Record:
         # {field: text}
         self.parameters = {}
         self.device = ""
+        # What it has on the ps tasks of a cluster; "" where it has nothing.
+        self.namespace = ""
         self.command = []
         # The numbers of result.json.
         self.figures = {}

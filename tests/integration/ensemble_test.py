@@ -90,7 +90,8 @@ class EnsembleTest(harness.TestCase):
         os.makedirs(self.path("other"))
         self.write("other/file", "")
         for flags, words in (
-                (["--cluster=c.json"], "--cluster: members are processes of"),
+                (["--cluster=c.json"], "--cluster=c.json: "),
+                (["--keep_namespaces"], "--keep_namespaces wants --cluster"),
                 (["--set_each=" + lines], "line 3: wanted FIELD=VALUE"),
                 (["--vary=rate"], "invalid choice: 'rate'"),
                 (["--set=optimizer.sgd.learning_rat=1"],
