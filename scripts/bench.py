@@ -126,7 +126,7 @@ def all_figures(options):
     found = data_plane.figures(plane, options.only)
     if large.PART in options.only:
         found += large.figures(options, plane)
-    found += training.figures(training.Training(options), plane)
+    found += training.figures(training.Training(options))
     if modes.PART in options.only:
         found += modes.figures(options)
     if links.PART in options.only:

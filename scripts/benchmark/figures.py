@@ -3,7 +3,9 @@
 A Measurement is one burst, which gives named numbers. A Figure is a row of the
 table: a number from the measurements of one round, so that both sides of a
 ratio are of the same minutes; over the rounds it has a minimum, a median and a
-maximum. Python 3 standard library only.
+maximum. A figure that has a target and several measurements takes them for
+itself, next to each other, in the other order in every second round. Python 3
+standard library only.
 """
 
 import statistics
@@ -95,6 +97,10 @@ class Figure:
         self.target = target
         self.point = point
 
+    def is_pair(self):
+        """Its measurements are to be next to each other in time."""
+        return self.target is not None and len(self.measurements) > 1
+
     def parts(self):
         return {measurement.part for measurement in self.measurements}
 
@@ -132,17 +138,31 @@ def needed(figures):
 
 
 def measure(figures, rounds, gate, say):
-    """Runs every measurement once in every round; returns the rows."""
-    done = []
+    """Runs in every round the measurements of each pair, and all others once;
+    returns the rows."""
+    done = [[] for _ in figures]
     for round_ in range(rounds):
-        bursts = {}
-        for one in needed(figures):
+        def burst(one, round_=round_):
             numbers, quiet = gate.run(one.run)
-            bursts[one] = Burst(numbers, quiet)
             say("round %d: %s%s" % (round_ + 1, one.name,
                                     "" if quiet else " (noisy)"))
-        done.append(bursts)
-    return [figure.summarize(done) for figure in figures]
+            return Burst(numbers, quiet)
+
+        shared = {}
+        for figure, bursts in zip(figures, done):
+            if not figure.is_pair():
+                continue
+            own = {one: burst(one) for one in dict.fromkeys(
+                figure.measurements[::-1 if round_ % 2 else 1])}
+            shared.update(own)
+            bursts.append(own)
+        for one in needed(figures):
+            if one not in shared:
+                shared[one] = burst(one)
+        for figure, bursts in zip(figures, done):
+            if not figure.is_pair():
+                bursts.append(shared)
+    return [figure.summarize(bursts) for figure, bursts in zip(figures, done)]
 
 
 def count(what, number_of):

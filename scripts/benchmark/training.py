@@ -9,8 +9,8 @@ import os
 import sys
 import tempfile
 
-from . import all_reduce, peers, processes
-from .figures import Figure, Measurement, at_least, at_most, count
+from . import all_reduce, peers, processes, ps_cpu
+from .figures import Measurement, at_least, count
 from .peers import speed, speed_over
 
 PART = "training"
@@ -26,7 +26,6 @@ LINK_TARGETS = {"shared_memory": at_least(0.95),
 # parameters that are read where the ps keeps them.
 SAME_HOST_LINK = "shared_memory"
 IN_PLACE = SAME_HOST_LINK + ", in place"
-CPU_TARGET = 0.04
 # Of two threads over one while another process keeps a core busy. The MLP's
 # steps are short, and its threads meet often in them.
 BESIDE_BUSY_TARGET = at_least(0.9)
@@ -48,6 +47,7 @@ class Training:
     def __init__(self, options):
         self.options = options
         self.worker = os.path.join(options.bin_dir, "worker/worker")
+        self.ps_server = os.path.join(options.bin_dir, "ps_server/ps_server")
         self.standalone = {
             threads: self._make(
                 "standalone, %s" % count("thread", threads),
@@ -127,8 +127,7 @@ def run_copies(command, copies, beside=()):
         return {"steps_per_s": sum(map(read_result, train_dirs))}
 
 
-def figures(training, plane):
-    """`plane`: for what a step costs beside its compute."""
+def figures(training):
     alone = "independent processes"
     yield speed(training.standalone[1], ("scaling", alone, 1))
     yield speed(training.standalone[2])
@@ -150,9 +149,10 @@ def figures(training, plane):
     for one in training.all_reduce.values():
         yield over_independent(training, one)
     for link in LINK_TARGETS:
-        yield cpu_share(training, link, plane.push_pull(link, "", "adam"),
-                        at_most(CPU_TARGET) if link == SAME_HOST_LINK else None)
-    yield cpu_share(training, IN_PLACE, plane.in_place(), at_most(CPU_TARGET))
+        yield ps_cpu.figure(training, PART, link, link,
+                            has_target=link == SAME_HOST_LINK)
+    yield ps_cpu.figure(training, PART, IN_PLACE, SAME_HOST_LINK,
+                        ["--set=replication.async.pull=IN_PLACE"])
     if training.options.peers:
         yield from peer_figures(training)
 
@@ -161,14 +161,6 @@ def over_independent(training, cluster, target=None):
     return speed_over(
         "%s over %s" % (cluster.name, training.independent.name), cluster,
         [training.independent], target)
-
-
-def cpu_share(training, way, step, target):
-    # One thread computes, so that its seconds are CPU seconds.
-    return Figure("CPU of ps and %s over the compute's" % way, "x",
-                  [step, training.standalone[1]],
-                  lambda step_, alone: step_["cpu_s"] * alone["steps_per_s"],
-                  target)
 
 
 def peer_figures(training):

@@ -16,11 +16,15 @@ namespace {
 
 constexpr float kGradient = 1e-3f;
 
+enum class Work { kApply, kMove };
+
 class BareApply : public Workload {
  public:
-  BareApply(std::unique_ptr<RuleBlocks> blocks, const Codec* codec)
+  // REQUIRES: to move, no codec.
+  BareApply(std::unique_ptr<RuleBlocks> blocks, const Codec* codec, Work work)
       : blocks_(std::move(blocks)),
         codec_(codec),
+        work_(work),
         gradient_(blocks_->parameter().size(), kGradient) {
     if (codec_ == nullptr) return;
     const auto elements = static_cast<int64_t>(gradient_.size());
@@ -31,7 +35,9 @@ class BareApply : public Workload {
   }
 
   absl::Status Step(int) override {
-    if (codec_ == nullptr) {
+    if (work_ == Work::kMove) {
+      blocks_->Move(gradient_);
+    } else if (codec_ == nullptr) {
       blocks_->Apply(gradient_);
     } else {
       FloatRuns runs(encoded_cord_, codec_);
@@ -51,22 +57,32 @@ class BareApply : public Workload {
  private:
   const std::unique_ptr<RuleBlocks> blocks_;
   const Codec* const codec_;
+  const Work work_;
   const std::vector<float> gradient_;
   std::string encoded_;
   // Over encoded_.
   absl::Cord encoded_cord_;
 };
 
+absl::StatusOr<std::unique_ptr<RuleBlocks>> BlocksOf(
+    const WorkloadOptions& options) {
+  return RuleBlocks::Create(
+      options.optimizer, options.bytes / static_cast<int64_t>(sizeof(float)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Workload>> MakeBareApply(
     const WorkloadOptions& options) {
   ASSIGN_OR_RETURN(const Codec* const codec, FindCodec(options.codec));
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<RuleBlocks> blocks,
-      RuleBlocks::Create(options.optimizer,
-                         options.bytes / static_cast<int64_t>(sizeof(float))));
-  return std::make_unique<BareApply>(std::move(blocks), codec);
+  ASSIGN_OR_RETURN(std::unique_ptr<RuleBlocks> blocks, BlocksOf(options));
+  return std::make_unique<BareApply>(std::move(blocks), codec, Work::kApply);
+}
+
+absl::StatusOr<std::unique_ptr<Workload>> MakeApplyBound(
+    const WorkloadOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<RuleBlocks> blocks, BlocksOf(options));
+  return std::make_unique<BareApply>(std::move(blocks), nullptr, Work::kMove);
 }
 
 }  // namespace muster

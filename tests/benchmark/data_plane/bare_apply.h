@@ -13,6 +13,11 @@ namespace muster {
 absl::StatusOr<std::unique_ptr<Workload>> MakeBareApply(
     const WorkloadOptions& options);
 
+// The same loads and stores without arithmetic, of float32: what memory allows
+// the rule at most.
+absl::StatusOr<std::unique_ptr<Workload>> MakeApplyBound(
+    const WorkloadOptions& options);
+
 }  // namespace muster
 
 #endif  // TESTS_BENCHMARK_DATA_PLANE_BARE_APPLY_H_

@@ -37,7 +37,8 @@
 
 ABSL_FLAG(
     std::string, figure, "",
-    "all_reduce, apply, grpc_frames, hand_off_parked, hand_off_spinning, "
+    "all_reduce, apply, apply_bound, grpc_frames, hand_off_parked, "
+    "hand_off_spinning, "
     "memcpy, plain_rpc, push, push_in_place, push_pull, raw_tcp, to_device "
     "or to_host (of a GPU).");
 ABSL_FLAG(int64_t, bytes, 13107200, "float32 bytes of all tensors, one way.");
@@ -101,6 +102,7 @@ const std::map<std::string, Figure>& Figures() {
       {"grpc_frames", {MakeGrpcFrames}},
       {"plain_rpc", {MakePlainRpc}},
       {"apply", {MakeBareApply}},
+      {"apply_bound", {MakeApplyBound}},
       {"push",
        {[](const WorkloadOptions& options) {
           return MakeParameterSteps(options, StepKind::kPush);

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/codec/value_format.h"
 #include "common/rpc/protocol.h"
+#include "tests/benchmark/data_plane/move_values.h"
 
 namespace muster {
 
@@ -55,6 +56,16 @@ void RuleBlocks::Apply(FloatRuns* gradient) {
         gradient->NextEncoded(std::min(left_in_block, elements_ - offset));
     ApplyRun(offset, run);
     offset += run.size;
+  }
+}
+
+void RuleBlocks::Move(absl::Span<const float> gradient) {
+  for (int64_t offset = 0; offset < elements_; offset += kBlockElements) {
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      run_slots_[i] = slots_[i].as<float>() + offset;
+    }
+    MoveValues(gradient.data() + offset, parameter_.as<float>() + offset,
+               run_slots_, std::min(kBlockElements, elements_ - offset));
   }
 }
 

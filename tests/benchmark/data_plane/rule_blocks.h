@@ -27,6 +27,9 @@ class RuleBlocks {
   // Applies a gradient of all elements, from memory or decoded on the way.
   void Apply(absl::Span<const float> gradient);
   void Apply(FloatRuns* gradient);
+  // The loads and stores of an Apply without its arithmetic: each value goes to
+  // the place of another one. No rule can be faster in this memory.
+  void Move(absl::Span<const float> gradient);
 
   absl::Span<const float> parameter() const;
 
