@@ -45,12 +45,12 @@ MODELS = (
           ["--set=model.dense1.units=512", "--set=model.dense2.units=512"],
           ["--set=model.device_rule="
            "{pattern: 'dense2|dropout2|logits|loss' device: 'cpu:1'}"], 4),
-    # Half of the second convolution belongs to each stage.
+    # Three quarters of the second convolution belong to the first stage.
     Model("mnist_cnn, 512 rows", "mnist_cnn", 512, [],
-          ["--set=model.conv2.split.parts=2",
-           "--set=model.conv2.split.devices=cpu:0,cpu:1",
+          ["--set=model.conv2.split.parts=4",
+           "--set=model.conv2.split.devices=cpu:0,cpu:0,cpu:0,cpu:1",
            "--set=model.device_rule={pattern: "
-           "'conv2|pool2|flatten|dense1|dropout|logits|loss' "
+           "'conv2|pool2|flatten|dense1|logits|loss' "
            "device: 'cpu:1'}"], 6),
 )
 

@@ -68,7 +68,8 @@ absl::Status AssignDevices(const CompileOptions& options, Program* program) {
   const int count = static_cast<int>(options.more_backends.size()) + 1;
   for (ProgramOp& op : program->ops) {
     op.device = options.device_of(
-        op.name, op.parts == 1 ? CompileOptions::kWholeLayer : op.part);
+        op.part_of.empty() ? op.name : op.part_of,
+        op.parts == 1 ? CompileOptions::kWholeLayer : op.part);
     if (op.device >= 0 && op.device < count) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("compile layer '", op.name, "': its device is ", op.device,
@@ -77,9 +78,26 @@ absl::Status AssignDevices(const CompileOptions& options, Program* program) {
   return absl::OkStatus();
 }
 
+// How many of the layer's equal parts are computed together: neighbours on one
+// device, unless all are.
+std::vector<int> PartRuns(const LayerSpec& layer,
+                          const CompileOptions& options) {
+  const std::vector<int> each(layer.split().parts(), 1);
+  if (options.device_of == nullptr) return each;
+  std::vector<int> runs;
+  int last = -1;
+  for (int part = 0; part < layer.split().parts(); ++part) {
+    const int device = options.device_of(layer.name(), part);
+    if (runs.empty() || device != last) runs.push_back(0);
+    ++runs.back();
+    last = device;
+  }
+  return runs.size() == 1 ? each : runs;
+}
+
 absl::Status SplitProgram(const ModelSpec& spec, const ModelGraph& graph,
                           const CompileOptions& options, Program* program) {
-  std::map<std::string, int, std::less<>> parts;
+  std::map<std::string, std::vector<int>, std::less<>> runs;
   for (const LayerSpec& layer : spec.layer()) {
     if (!layer.has_split()) continue;
     RETURN_IF_ERROR(CheckSplit(layer, graph));
@@ -90,12 +108,12 @@ absl::Status SplitProgram(const ModelSpec& spec, const ModelGraph& graph,
           "parts of a layer, '",
           options.backend->name(), "' has memory of its own"));
     }
-    parts[layer.name()] = layer.split().parts();
+    runs[layer.name()] = PartRuns(layer, options);
   }
   SplitLayers(
-      [&parts](absl::string_view layer) {
-        const auto found = parts.find(layer);
-        return found == parts.end() ? 1 : found->second;
+      [&runs](absl::string_view layer) {
+        const auto found = runs.find(layer);
+        return found == runs.end() ? std::vector<int>() : found->second;
       },
       program);
   return absl::OkStatus();
@@ -466,7 +484,8 @@ void CompiledModel::WriteMovingAverages() {
     const T* batch =
         static_cast<const T*>(executor_->Result(average.batch_buffer));
     const absl::Span<T> delta =
-        SpanOf<T>(memory_.gradient(average.parameter), average.parameter);
+        SpanOf<T>(memory_.gradient(average.parameter), average.parameter)
+            .subspan(average.begin, average.count);
     const T scale = static_cast<T>(average.scale);
     const T kept = static_cast<T>(average.kept);
     const T rate = static_cast<T>(1 - average.momentum);

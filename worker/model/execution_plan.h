@@ -72,6 +72,9 @@ struct Instruction {
 struct MovingAverage {
   int batch_buffer = -1;
   int parameter = -1;
+  // The values that it is of: `count`, from the `begin`-th on.
+  int64_t begin = 0;
+  int64_t count = 0;
   double momentum = 0;
   // The momentum; 1 after the first of a reader's micro-batches, which move the
   // average together.

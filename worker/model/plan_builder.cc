@@ -44,13 +44,14 @@ PlanTensor PlanBuilder::ExternalTensor(BufferSpace space, int index,
 }
 
 PlanTensor PlanBuilder::ExternalPart(BufferSpace space, int index,
-                                     const Shape& whole, int part, int parts) {
+                                     const Shape& whole, const Range& range) {
   const MemoryLayout layout = MemoryLayout::RowMajor(
-      backend()->dtype(), WithFirstDim(whole, whole.dim(0) / parts));
+      backend()->dtype(),
+      WithFirstDim(whole, whole.dim(0) / range.parts * range.count));
   PlanBuffer buffer;
   buffer.space = space;
   buffer.index = index;
-  buffer.offset_bytes = layout.size_bytes * part;
+  buffer.offset_bytes = layout.size_bytes / range.count * range.begin;
   buffer.size_bytes = layout.size_bytes;
   return {AddBuffer(buffer), layout};
 }

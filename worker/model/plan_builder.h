@@ -55,10 +55,15 @@ class PlanBuilder {
   // `source`, or a reordered copy of it, in `layout` on the device in use.
   absl::StatusOr<PlanTensor> InLayout(const PlanTensor& source,
                                       const MemoryLayout& layout);
-  // The `part`-th of `parts` equal ranges of the first dimension of an external
-  // tensor, in its memory.
+  // `count` of `parts` equal ranges of the first dimension of an external
+  // tensor, from the `begin`-th on, in its memory.
+  struct Range {
+    int begin = 0;
+    int count = 1;
+    int parts = 1;
+  };
   PlanTensor ExternalPart(BufferSpace space, int index, const Shape& whole,
-                          int part, int parts);
+                          const Range& range);
   // Copies `src` as it is to `dst`, on the device in use.
   void EmitTransfer(const PlanTensor& src, const PlanTensor& dst);
 

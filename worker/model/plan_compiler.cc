@@ -151,16 +151,15 @@ class PlanCompiler {
     return step != nullptr && step->desc.phase == Phase::kTraining;
   }
 
-  // The parameters of an operation that forward and backward may read.
-  static std::vector<Reads> ParameterReads(const ProgramOp& op,
-                                           const OpState& state) {
+  // How many parameters forward and backward may read.
+  static size_t NumRead(const ProgramOp& op) {
+    return MovesAverages(op) ? 2 : op.parameters.size();
+  }
+  static std::vector<Reads> ParameterReads(const OpState& state) {
     static constexpr Operand kRoles[] = {Operand::kWeights, Operand::kBias,
                                          Operand::kMean, Operand::kVariance};
-    const size_t count = MovesAverages(op)
-                             ? std::min<size_t>(op.parameters.size(), 2)
-                             : op.parameters.size();
     std::vector<Reads> reads;
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < state.parameters.size(); ++i) {
       reads.push_back({kRoles[i], {state.parameters[i]}});
     }
     return reads;
@@ -187,9 +186,9 @@ class PlanCompiler {
     }
     // Copies of parts are made once.
     state->parameters = micro == &micro_batches_.front()
-                            ? parameters_.Read(op)
+                            ? parameters_.Read(op, NumRead(op))
                             : micro_batches_.front().ops[i].parameters;
-    std::vector<Reads> reads = ParameterReads(op, *state);
+    std::vector<Reads> reads = ParameterReads(*state);
     ASSIGN_OR_RETURN(std::vector<PlanTensor> srcs, SrcTensors(op, *micro));
     reads.push_back({Operand::kSrc, std::move(srcs)});
     for (const PlanTensor& src : reads.back().tensors) {
@@ -290,6 +289,8 @@ class PlanCompiler {
       MovingAverage average;
       average.batch_buffer = batch.buffer;
       average.parameter = op.parameters[2 + i];
+      average.count = step.desc.channels;
+      average.begin = op.part * (step.desc.channels / op.num_parts);
       average.momentum = step.momentum;
       average.kept =
           &micro == &micro_batches_.front() ? step.momentum : double{1};
@@ -394,7 +395,7 @@ class PlanCompiler {
   absl::StatusOr<std::vector<Reads>> BackwardReads(const ProgramOp& op,
                                                    const OpState& state,
                                                    const MicroBatch& micro) {
-    std::vector<Reads> reads = ParameterReads(op, state);
+    std::vector<Reads> reads = ParameterReads(state);
     ASSIGN_OR_RETURN(std::vector<PlanTensor> srcs, SrcTensors(op, micro));
     reads.push_back({Operand::kSrc, std::move(srcs)});
     reads.push_back({Operand::kDst, {micro.values[op.dst].tensor}});
@@ -440,8 +441,7 @@ class PlanCompiler {
     ASSIGN_OR_RETURN(
         std::vector<std::unique_ptr<Primitive>> primitives,
         CreateBackward(op.desc, {src.layout}, needs, builder_.backend()));
-    std::vector<Reads> reads =
-        ParameterReads(op, micro_batches_.front().ops[i]);
+    std::vector<Reads> reads = ParameterReads(micro_batches_.front().ops[i]);
     reads.push_back({Operand::kSrc, {src}});
     reads.push_back({Operand::kDiffDst, {diff_dst}});
     return EmitBackward(op, std::move(primitives.front()), reads,

@@ -40,14 +40,16 @@ bool PlanParameters::TrainsAny(const ProgramOp& op) const {
 
 // A part has copies: its place in the parameter is not aligned, and another
 // device may have it.
-std::vector<PlanTensor> PlanParameters::Read(const ProgramOp& op) {
+std::vector<PlanTensor> PlanParameters::Read(const ProgramOp& op,
+                                             size_t count) {
   std::vector<PlanTensor> tensors;
-  for (const int parameter : op.parameters) {
+  for (size_t i = 0; i < count; ++i) {
+    const int parameter = op.parameters[i];
     tensors.push_back(states_[parameter].tensor);
     if (op.parts == 1) continue;
-    const PlanTensor part =
-        builder_.ExternalPart(BufferSpace::kParameter, parameter,
-                              parameters_[parameter].shape, op.part, op.parts);
+    const PlanTensor part = builder_.ExternalPart(
+        BufferSpace::kParameter, parameter, parameters_[parameter].shape,
+        {op.part, op.num_parts, op.parts});
     tensors.back() = builder_.NewTensor(part.layout);
     builder_.EmitTransfer(part, tensors.back());
   }
@@ -57,6 +59,7 @@ std::vector<PlanTensor> PlanParameters::Read(const ProgramOp& op) {
 void PlanParameters::Expect(const ProgramOp& op, int gradients) {
   for (const int parameter : op.parameters) {
     states_[parameter].expected += gradients;
+    states_[parameter].of_an_operation = gradients;
   }
 }
 
@@ -84,16 +87,25 @@ absl::Status PlanParameters::AddGradient(
 
 absl::Status PlanParameters::AddPartGradient(const ProgramOp& op, int parameter,
                                              const PlanTensor& gradient) {
+  State& state = states_[parameter];
+  --state.expected;
+  std::vector<PlanTensor>& summands = state.part_gradients[op.part];
+  summands.push_back(gradient);
+  if (static_cast<int>(summands.size()) < state.of_an_operation) {
+    return absl::OkStatus();
+  }
   const Shape& shape = parameters_[parameter].shape;
   builder_.UseDevice(GradientDevice(parameter));
-  const PlanTensor part = builder_.ExternalPart(
-      BufferSpace::kGradient, parameter, shape, op.part, op.parts);
+  const PlanTensor part =
+      builder_.ExternalPart(BufferSpace::kGradient, parameter, shape,
+                            {op.part, op.num_parts, op.parts});
   builder_.UseDevice(op.device);
+  ASSIGN_OR_RETURN(const PlanTensor sum, builder_.Sum(op.name, summands));
   ASSIGN_OR_RETURN(const PlanTensor canonical,
-                   builder_.InLayout(gradient, part.layout));
+                   builder_.InLayout(sum, part.layout));
   builder_.UseDevice(GradientDevice(parameter));
   builder_.EmitTransfer(canonical, part);
-  if (--states_[parameter].expected > 0) return absl::OkStatus();
+  if (state.expected > 0) return absl::OkStatus();
   const PlanTensor whole =
       builder_.ExternalTensor(BufferSpace::kGradient, parameter, shape);
   return AddPenalty(parameter, whole.buffer);

@@ -2,6 +2,7 @@
 #define WORKER_MODEL_PLAN_PARAMETERS_H_
 
 #include <cstddef>
+#include <map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,9 +25,9 @@ class PlanParameters {
   // Whether the operation has a parameter that is not frozen.
   bool TrainsAny(const ProgramOp& op) const;
 
-  // The parameters that `op` reads, on its device, which is in use: whole ones
-  // where they lie, or copies of parts.
-  std::vector<PlanTensor> Read(const ProgramOp& op);
+  // The first `count` parameters of `op`, on its device, which is in use: whole
+  // ones where they lie, or copies of parts.
+  std::vector<PlanTensor> Read(const ProgramOp& op, size_t count);
 
   // Before AddGradient: `op` will give so many gradients of each parameter.
   void Expect(const ProgramOp& op, int gradients);
@@ -45,7 +46,11 @@ class PlanParameters {
     PlanTensor tensor;
     // Gradients that are still to come.
     int expected = 0;
+    // As many as an operation gives of it, or of its part of it.
+    int of_an_operation = 0;
     std::vector<PlanTensor> gradients;
+    // By the number of a part, its gradients so far.
+    std::map<int, std::vector<PlanTensor>> part_gradients;
   };
 
   // Copies the gradient of a part to its place in the canonical one.

@@ -25,10 +25,13 @@ struct ProgramOp {
   std::vector<int> parameters;
   // The number of the device that computes it.
   int device = 0;
-  // It reads the `part`-th of `parts` equal ranges of its parameters' first
-  // dimension (SplitLayers).
+  // It reads `num_parts` of `parts` equal ranges of its parameters' first
+  // dimension, from the `part`-th on (SplitLayers).
   int part = 0;
+  int num_parts = 1;
   int parts = 1;
+  // The layer whose part's device computes it; "": its own.
+  std::string part_of;
 };
 
 // A model as a list of operations on values: no layers any more, and no memory

@@ -1,6 +1,8 @@
 #include "worker/model/split_layers.h"
 
 #include <cstdint>
+#include <map>
+#include <numeric>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -76,31 +78,116 @@ absl::Status CheckOwner(const LayerSpec& layer, const ModelGraph::Node& node,
   return absl::OkStatus();
 }
 
-// The operation that makes the k-th part, and its value.
-ProgramOp PartOf(const ProgramOp& op, int part, int parts, Program* program) {
-  ProgramOp made = op;
-  *ChannelsOf(&made.desc) /= parts;
-  made.part = part;
-  made.parts = parts;
-  made.dst = static_cast<int>(program->values.size());
-  program->values.push_back(std::visit(ShapeOfPart(), made.desc));
-  return made;
+// Whether it computes each channel by itself.
+bool IsByChannel(const ProgramOp& op) {
+  return std::holds_alternative<BatchNormStep>(op.desc) ||
+         std::holds_alternative<ActivationDesc>(op.desc);
 }
 
-void AddParts(ProgramOp op, int parts, Program* program,
-              std::vector<ProgramOp>* ops) {
-  ConcatDesc desc;
-  ProgramOp whole;
-  whole.name = op.name;
-  whole.dst = op.dst;
-  for (int part = 0; part < parts; ++part) {
-    ops->push_back(PartOf(op, part, parts, program));
-    whole.srcs.push_back(ops->back().dst);
-    desc.srcs.push_back(program->values[ops->back().dst]);
+// Divides operations one after another. What is made in parts is joined before
+// the first operation that reads the whole.
+class Splitter {
+ public:
+  explicit Splitter(Program* program)
+      : program_(*program), readers_(program->values.size(), 0) {
+    for (const ProgramOp& op : program->ops) {
+      for (const int src : op.srcs) ++readers_[src];
+    }
   }
-  whole.desc = std::move(desc);
-  ops->push_back(std::move(whole));
-}
+
+  // `runs`: those of its parts; empty if it has none of its own.
+  void Add(ProgramOp op, const std::vector<int>& runs) {
+    const auto src = in_parts_.find(op.srcs[0]);
+    if (!runs.empty()) {
+      JoinSources(op);
+      AddParts(op, runs);
+    } else if (src != in_parts_.end() && IsByChannel(op) &&
+               readers_[op.srcs[0]] == 1) {
+      AddPartsLike(op, src->second);
+      in_parts_.erase(src);
+    } else {
+      JoinSources(op);
+      ops_.push_back(std::move(op));
+    }
+  }
+  std::vector<ProgramOp> Take() && { return std::move(ops_); }
+
+ private:
+  // A value that is made by several operations.
+  struct InParts {
+    // The last layer of those that made it.
+    std::string layer;
+    std::vector<ProgramOp> makers;
+  };
+
+  int NewValue(const Shape& shape) {
+    program_.values.push_back(shape);
+    return static_cast<int>(program_.values.size()) - 1;
+  }
+
+  void AddParts(const ProgramOp& op, const std::vector<int>& runs) {
+    InParts& made = in_parts_[op.dst];
+    made.layer = op.name;
+    const int parts = std::accumulate(runs.begin(), runs.end(), 0);
+    int begin = 0;
+    for (const int run : runs) {
+      ProgramOp part = op;
+      int64_t* const channels = ChannelsOf(&part.desc);
+      *channels = *channels / parts * run;
+      part.part = begin;
+      part.num_parts = run;
+      part.parts = parts;
+      part.dst = NewValue(std::visit(ShapeOfPart(), part.desc));
+      begin += run;
+      made.makers.push_back(part);
+      ops_.push_back(std::move(part));
+    }
+  }
+
+  void AddPartsLike(const ProgramOp& op, const InParts& srcs) {
+    InParts& made = in_parts_[op.dst];
+    made.layer = op.name;
+    for (const ProgramOp& src : srcs.makers) {
+      ProgramOp part = op;
+      part.srcs = {src.dst};
+      part.part = src.part;
+      part.num_parts = src.num_parts;
+      part.parts = src.parts;
+      part.part_of = src.part_of.empty() ? src.name : src.part_of;
+      if (auto* const step = std::get_if<BatchNormStep>(&part.desc)) {
+        step->desc.channels = step->desc.channels / src.parts * src.num_parts;
+      }
+      part.dst = NewValue(program_.values[src.dst]);
+      made.makers.push_back(part);
+      ops_.push_back(std::move(part));
+    }
+  }
+
+  void JoinSources(const ProgramOp& op) {
+    for (const int src : op.srcs) {
+      const auto found = in_parts_.find(src);
+      if (found == in_parts_.end()) continue;
+      ConcatDesc desc;
+      ProgramOp whole;
+      whole.name = found->second.layer;
+      whole.dst = src;
+      for (const ProgramOp& maker : found->second.makers) {
+        whole.srcs.push_back(maker.dst);
+        desc.srcs.push_back(program_.values[maker.dst]);
+      }
+      whole.desc = std::move(desc);
+      ops_.push_back(std::move(whole));
+      in_parts_.erase(found);
+    }
+  }
+
+  Program& program_;
+  // By value of the program as it was, the operations that read it.
+  std::vector<int> readers_;
+  // By value, those that are not joined yet.
+  std::map<int, InParts> in_parts_;
+  std::vector<ProgramOp> ops_;
+};
 
 }  // namespace
 
@@ -124,18 +211,16 @@ absl::Status CheckSplit(const LayerSpec& layer, const ModelGraph& graph) {
   return CheckOwner(layer, *node, graph);
 }
 
-void SplitLayers(absl::FunctionRef<int(absl::string_view layer)> parts_of,
-                 Program* program) {
-  std::vector<ProgramOp> ops;
+void SplitLayers(
+    absl::FunctionRef<std::vector<int>(absl::string_view layer)> runs_of,
+    Program* program) {
+  Splitter splitter(program);
   for (ProgramOp& op : program->ops) {
-    const int parts = ChannelsOf(&op.desc) == nullptr ? 1 : parts_of(op.name);
-    if (parts == 1) {
-      ops.push_back(std::move(op));
-    } else {
-      AddParts(std::move(op), parts, program, &ops);
-    }
+    const std::vector<int> runs =
+        ChannelsOf(&op.desc) == nullptr ? std::vector<int>() : runs_of(op.name);
+    splitter.Add(std::move(op), runs);
   }
-  program->ops = std::move(ops);
+  program->ops = std::move(splitter).Take();
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #define WORKER_MODEL_SPLIT_LAYERS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -19,11 +20,14 @@ namespace muster {
 absl::Status CheckSplit(const LayerSpec& layer, const ModelGraph& graph);
 
 // Divides each dense layer or convolution that has parts by its output
-// channels: part k of p makes the k-th of p equal ranges of them, from all of
-// the source, and a Concat makes the whole. `parts_of` gives the parts of a
-// layer, 1 if it has none. REQUIRES: CheckSplit; every ReLU is merged.
-void SplitLayers(absl::FunctionRef<int(absl::string_view layer)> parts_of,
-                 Program* program);
+// channels: each part makes a range of them, from all of the source. Batch
+// norms and activations that alone read what it makes are of the same parts, on
+// their devices; then a Concat makes the whole. `runs_of` gives the parts of a
+// layer, each as a number of equal ranges ({3, 1} are three quarters and one);
+// empty if it has none. REQUIRES: CheckSplit; every ReLU that can be is merged.
+void SplitLayers(
+    absl::FunctionRef<std::vector<int>(absl::string_view layer)> runs_of,
+    Program* program);
 
 }  // namespace muster
 

@@ -46,6 +46,8 @@ class Compiler {
   }
 
   CompileOptions& options() { return options_; }
+  // By default a part is on the device of its number.
+  void set_devices_of_parts(const Devices& devices) { of_parts_ = devices; }
   absl::StatusOr<std::unique_ptr<CompiledModel>> TryTo(ModelSpec spec,
                                                        int micro_batches,
                                                        const Devices& devices) {
@@ -53,10 +55,12 @@ class Compiler {
     CompileOptions options = options_;
     options.backend = first_.get();
     options.more_backends = {second_.get()};
-    options.device_of = [spec, devices](absl::string_view layer, int part) {
+    options.device_of = [spec, devices, of_parts = of_parts_](
+                            absl::string_view layer, int part) {
       for (int i = 0; i < spec.layer_size(); ++i) {
         if (spec.layer(i).name() != layer) continue;
-        return part == CompileOptions::kWholeLayer ? devices[i] : part;
+        return part == CompileOptions::kWholeLayer ? devices[i]
+                                                   : of_parts[part];
       }
       return 0;
     };
@@ -81,6 +85,7 @@ class Compiler {
   const std::unique_ptr<Backend> first_;
   const std::unique_ptr<Backend> second_;
   CompileOptions options_;
+  Devices of_parts_ = {0, 1};
 };
 
 Batch BatchFor(const ModelSpec& spec, int64_t rows) {
@@ -293,6 +298,46 @@ TEST(PipelinedModel, BatchNormTakesTheStatisticsOfEachMicroBatch) {
     EXPECT_THAT(pipelined->gradient(i),
                 testing::Pointwise(testing::FloatNear(1e-6f), means[i]))
         << half->parameters()[i].name();
+  }
+}
+
+constexpr char kSplitNormModel[] = R"pb(
+  input_shape: [ 1, 6, 6 ]
+  layer {
+    name: "conv"
+    type: "conv2d"
+    attr { name: "filters" i: 6 }
+    attr { name: "kernel" i: 3 }
+  }
+  layer { name: "norm" type: "batch_norm" }
+  layer { name: "relu" type: "relu" }
+  layer { name: "flatten" type: "flatten" }
+  layer {
+    name: "logits"
+    type: "dense"
+    attr { name: "units" i: 3 }
+  }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+)pb";
+
+// Each channel is normalized by itself, with the averages of its own. Of three
+// parts two are on one device.
+TEST(PipelinedModel, BatchNormInPartsHasTheBitsOfTheWhole) {
+  const ModelSpec spec = ParseModel(kSplitNormModel);
+  ModelSpec split = spec;
+  split.mutable_layer(0)->mutable_split()->set_parts(3);
+  Compiler compiler("ref");
+  compiler.set_devices_of_parts({0, 0, 1});
+  const Batch batch = BatchFor(spec, 8);
+  for (const int micro_batches : {0, 2}) {
+    SCOPED_TRACE(micro_batches);
+    const Devices devices = CutBefore(spec, "relu");
+    const auto whole = compiler.Compile(spec, micro_batches, devices);
+    const auto in_parts = compiler.Compile(split, micro_batches, devices);
+    ASSERT_NE(in_parts, nullptr);
+    EXPECT_THAT(in_parts->DescribePlan({"cpu:0", "cpu:1"}),
+                HasSubstr("norm      cpu:1"));
+    ExpectSameStep(in_parts.get(), whole.get(), batch, /*tolerance=*/0);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -76,6 +77,12 @@ TEST(SplitLayersTest, WhatCannotBeDividedIsRefusedByName) {
   EXPECT_THAT(Check("b", 2), Refused("it has its parameters with 'a'"));
 }
 
+auto RunsOfConv(const std::vector<int>& runs) {
+  return [runs](absl::string_view layer) {
+    return layer == "conv" ? runs : std::vector<int>();
+  };
+}
+
 TEST(SplitLayersTest, PartsMakeEqualRangesThatAreJoined) {
   const auto graph = ModelGraph::Create(ParseModel(kModel));
   ASSERT_THAT(graph, IsOk());
@@ -84,8 +91,7 @@ TEST(SplitLayersTest, PartsMakeEqualRangesThatAreJoined) {
   FuseActivations(&*program);
   const size_t ops = program->ops.size();
   const int whole = program->ops[0].dst;
-  SplitLayers([](absl::string_view layer) { return layer == "conv" ? 3 : 1; },
-              &*program);
+  SplitLayers(RunsOfConv({1, 1, 1}), &*program);
   ASSERT_EQ(program->ops.size(), ops + 3);
   for (int part = 0; part < 3; ++part) {
     const ProgramOp& op = program->ops[part];
@@ -100,6 +106,47 @@ TEST(SplitLayersTest, PartsMakeEqualRangesThatAreJoined) {
   EXPECT_EQ(joined.dst, whole);
   EXPECT_THAT(joined.srcs, ElementsAre(program->ops[0].dst, program->ops[1].dst,
                                        program->ops[2].dst));
+}
+
+constexpr char kNormModel[] = R"pb(
+  input_shape: [ 2, 4, 4 ]
+  layer {
+    name: "conv"
+    type: "conv2d"
+    attr { name: "filters" i: 6 }
+    attr { name: "kernel" i: 3 }
+  }
+  layer { name: "norm" type: "batch_norm" }
+  layer { name: "relu" type: "relu" }
+  layer { name: "flatten" type: "flatten" }
+  layer {
+    name: "logits"
+    type: "dense"
+    attr { name: "units" i: 3 }
+  }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+)pb";
+
+TEST(SplitLayersTest, BatchNormAndReluFollowTheirChannelsIntoUnevenParts) {
+  const auto graph = ModelGraph::Create(ParseModel(kNormModel));
+  ASSERT_THAT(graph, IsOk());
+  auto program = LowerModel(*graph, /*batch_size=*/5, Phase::kTraining);
+  ASSERT_THAT(program, IsOk());
+  SplitLayers(RunsOfConv({2, 1}), &*program);
+  ASSERT_EQ(program->ops.size(), 10);
+  for (int i = 0; i < 6; ++i) {
+    const ProgramOp& op = program->ops[i];
+    const int part = i % 2;
+    EXPECT_EQ(op.part, part * 2);
+    EXPECT_EQ(op.num_parts, 2 - part);
+    EXPECT_EQ(op.parts, 3);
+    EXPECT_EQ(program->values[op.dst], Shape({5, part == 0 ? 4 : 2, 2, 2}));
+    EXPECT_EQ(op.part_of, i < 2 ? "" : "conv");
+  }
+  EXPECT_EQ(std::get<BatchNormStep>(program->ops[2].desc).desc.channels, 4);
+  EXPECT_TRUE(std::holds_alternative<ActivationDesc>(program->ops[5].desc));
+  EXPECT_TRUE(std::holds_alternative<ConcatDesc>(program->ops[6].desc));
+  EXPECT_EQ(program->ops[6].name, "relu");
 }
 
 }  // namespace
