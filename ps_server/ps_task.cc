@@ -17,6 +17,7 @@
 #include "common/rpc/server/server_settings.h"
 #include "common/rpc/server/start_server.h"
 #include "grpcpp/server_builder.h"
+#include "ps_server/caller/known_callers.h"
 #include "ps_server/coordinator/awaited_workers.h"
 #include "ps_server/service/call_service.h"
 #include "ps_server/service/parameter_service.h"
@@ -208,7 +209,7 @@ absl::Status PsTask::Listen(const std::string& address) {
   if (options_.task_index != 0) {
     JobWatcher::Options watch;
     watch.address = AddressOfPs(options_.cluster, 0);
-    watch.credentials = options_.credentials.channel_to(kPsJob, 0);
+    watch.credentials = CredentialsOfPs0();
     watch.sender = SelfIn("");
     watch.max_wait = options_.max_wait;
     watch.keep_serving = options_.keep_serving;
@@ -234,7 +235,9 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
     settings.max_connection_age = kCertifiedAge;
   }
   buffers_ = ApplyServerSettings(settings, &builder);
-  listener->AddTo(&builder, options_.credentials.server);
+  listener->AddTo(&builder, options_.credentials.server,
+                  options_.credentials.proves_callers ? Protocol::kTls
+                                                      : Protocol::kPlaintext);
   builder.RegisterService(parameter_service_.get());
   if (coordination_ != nullptr) {
     coordination_service_ = std::make_unique<CallService>(
@@ -315,6 +318,11 @@ Sender PsTask::SelfIn(const std::string& space) const {
   return sender;
 }
 
+std::shared_ptr<grpc::ChannelCredentials> PsTask::CredentialsOfPs0() const {
+  const TaskKey process = ProcessOfPs(options_.cluster, 0);
+  return options_.credentials.channel_to(process.first, process.second);
+}
+
 void PsTask::StopBeingReady() {
   {
     absl::MutexLock lock(&mu_);
@@ -355,8 +363,7 @@ bool PsTask::AwaitSaves() {
     const std::shared_ptr<grpc::Channel> ps_0 =
         coordination_ != nullptr
             ? server_->InProcessChannel(grpc::ChannelArguments())
-            : OpenChannel(AddressOfPs(options_.cluster, 0),
-                          options_.credentials.channel_to(kPsJob, 0));
+            : OpenChannel(AddressOfPs(options_.cluster, 0), CredentialsOfPs0());
     askers_.push_back(
         std::make_unique<SaveAsker>(ps_0, SelfIn(space), options_.clock));
     askers_.back()->Begin(kSavePatience);

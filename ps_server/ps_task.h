@@ -125,6 +125,8 @@ class PsTask {
   void OnJobEnd();
   // Tells the health service whether this task is ready.
   void PublishHealth();
+  // Those of a channel to ps task 0.
+  std::shared_ptr<grpc::ChannelCredentials> CredentialsOfPs0() const;
   // Not ready from here on.
   void StopBeingReady();
   // This ps, as it speaks to a namespace's coordinator.

@@ -76,13 +76,15 @@ def commands(options, cluster_file, train_dir, gpus):
     cores = len(os.sched_getaffinity(0))
     threads = options.compute_threads or max(
         1, cores // (options.ps + options.workers + options.evaluator))
+    keys = [] if options.certs_dir is None else [
+        "--certs_dir=" + os.path.abspath(options.certs_dir)]
     for i in range(options.ps):
         yield "ps", i, [
             os.path.join(options.bin_dir, "ps_server", "ps_server"),
-            "--cluster=" + cluster_file, "--task_index=%d" % i], ""
+            "--cluster=" + cluster_file, "--task_index=%d" % i, *keys], ""
     worker = [
         os.path.join(options.bin_dir, "worker", "worker"),
-        "--cluster=" + cluster_file]
+        "--cluster=" + cluster_file, *keys]
     training = [
         "--training=" + options.training, "--train_dir=" + train_dir,
         "--compute_threads=%d" % threads] + overrides(options) + (

@@ -60,6 +60,9 @@ def parse_arguments(argv):
     parser.add_argument("--link", choices=("auto", "shared_memory", "grpc"),
                         help="what carries tensors between workers and ps "
                         "(default: the worker's, auto)")
+    parser.add_argument("--certs_dir", metavar="DIR",
+                        help="mutual TLS with the keys of `muster certs issue "
+                        "--ps N --workers M`")
     parser.add_argument("--progress_every", type=seconds, metavar="S",
                         help="seconds between two progress lines of a worker; "
                         "0: one for each step (default: the worker's)")

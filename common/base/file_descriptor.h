@@ -26,6 +26,8 @@ class FileDescriptor {
 
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
+  // Leaves it to the caller.
+  int Release() { return std::exchange(fd_, -1); }
 
  private:
   void Close() {

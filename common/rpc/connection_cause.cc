@@ -14,6 +14,8 @@ struct Cause {
 
 // The first match decides: a longer message may have several.
 constexpr Cause kCauses[] = {
+    {"Trying to connect an http1.x server",
+     "the peer speaks TLS alone, and this task does not: give it --certs_dir"},
     {"wrong version number",
      "the peer speaks no TLS, and this task does: one has --certs_dir and the "
      "other has not"},

@@ -17,10 +17,9 @@ Role RoleOf(const Identity& identity, const ListedTasks& listed) {
                                                            : Role::kWorker;
 }
 
-}  // namespace
-
-KnownCallers::KnownCallers(const ClusterDef& cluster) : listed_(cluster) {
-  // In all-reduce both have one address.
+// In all-reduce: ps tasks by the training task in whose process they are, which
+// has the same address.
+std::map<TaskKey, TaskKey> ShardsOf(const ClusterDef& cluster) {
   std::map<std::string, TaskKey> ps;
   for (const JobDef& job : cluster.job()) {
     if (job.name() != kPsJob) continue;
@@ -28,14 +27,29 @@ KnownCallers::KnownCallers(const ClusterDef& cluster) : listed_(cluster) {
       ps.emplace(address, TaskKey(kPsJob, index));
     }
   }
+  std::map<TaskKey, TaskKey> shards;
   for (const JobDef& job : cluster.job()) {
     if (!IsTrainingJob(job.name())) continue;
     for (const auto& [index, address] : job.tasks()) {
       const auto own = ps.find(address);
       if (own == ps.end()) continue;
-      shards_.emplace(TaskKey(job.name(), index), own->second);
+      shards.emplace(TaskKey(job.name(), index), own->second);
     }
   }
+  return shards;
+}
+
+}  // namespace
+
+KnownCallers::KnownCallers(const ClusterDef& cluster)
+    : listed_(cluster), shards_(ShardsOf(cluster)) {}
+
+TaskKey ProcessOfPs(const ClusterDef& cluster, int32_t ps_index) {
+  const TaskKey ps(kPsJob, ps_index);
+  for (const auto& [task, shard] : ShardsOf(cluster)) {
+    if (shard == ps) return task;
+  }
+  return ps;
 }
 
 Caller KnownCallers::CallerOf(const Identity& identity) const {

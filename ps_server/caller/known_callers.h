@@ -1,6 +1,7 @@
 #ifndef PS_SERVER_CALLER_KNOWN_CALLERS_H_
 #define PS_SERVER_CALLER_KNOWN_CALLERS_H_
 
+#include <cstdint>
 #include <map>
 
 #include "common/tls/identity.h"
@@ -24,8 +25,12 @@ class KnownCallers {
  private:
   const ListedTasks listed_;
   // In all-reduce: ps tasks by the training task in whose process they are.
-  std::map<TaskKey, TaskKey> shards_;
+  const std::map<TaskKey, TaskKey> shards_;
 };
+
+// The task that a ps proves to be: itself, or, in all-reduce, the training task
+// in whose process it is.
+TaskKey ProcessOfPs(const ClusterDef& cluster, int32_t ps_index);
 
 }  // namespace muster
 

@@ -157,6 +157,9 @@ def push_pull(plane):
             plane.push_pull(link, codec, **flags))
     yield from rate_and_cpu("push + pull, grpc with mTLS",
                             plane.push_pull(tls="true"))
+    yield rate_over("push + pull, grpc with mTLS over grpc",
+                    plane.push_pull(tls="true"), plane.push_pull(),
+                    at_least(0.6))
     yield rate_over("push + pull, grpc over raw TCP", plane.push_pull(),
                     plane.measure("raw_tcp"), at_least(0.42, stretch=0.7))
 

@@ -150,7 +150,7 @@ class Agent:
 
     # ---- The tasks.
 
-    def do_prepare(self, files, folder):
+    def do_prepare(self, files, folder, certs=None):
         """Frees the ports; writes files into a folder that ends with it."""
         for one in self.listening:
             one.close()
@@ -159,10 +159,27 @@ class Agent:
             with open(os.path.join(self.folder, name), "w",
                       encoding="utf-8") as file:
                 file.write(text)
+        if certs:
+            self.do_certs(certs)
         if os.path.isdir(folder):
             os.chdir(folder)
         self.gpus = local_gpus.visible("auto")
         self.say("prepared")
+
+    def do_certs(self, files):
+        """Swaps in the keys of its tasks, as a whole; they look each second."""
+        link = os.path.join(self.folder, "certs")
+        old = os.path.realpath(link)
+        new = tempfile.mkdtemp(prefix="certs-", dir=self.folder)
+        for name, text in files.items():
+            fd = os.open(os.path.join(new, name), os.O_WRONLY | os.O_CREAT,
+                         0o600)
+            with open(fd, "w", encoding="ascii") as file:
+                file.write(text)
+        os.symlink(os.path.basename(new), new + ".link")
+        os.replace(new + ".link", link)
+        if old != link:
+            shutil.rmtree(old, ignore_errors=True)
 
     def do_start(self, number, job, index, arguments, bin_dir, nth):
         """`nth` of the workers of this host, for its GPU."""

@@ -41,8 +41,14 @@ def parse(argv):
                       "spiffe://NAME/job/ps/task/0 (default muster)")
     issue = add("issue", "makes new keys and certificates for the tasks of a "
                 "cluster; others stay as they are")
-    issue.add_argument("--cluster", required=True, metavar="FILE",
-                       help="the cluster file of ps_server and worker")
+    of = issue.add_mutually_exclusive_group(required=True)
+    of.add_argument("--cluster", metavar="FILE",
+                    help="the cluster file of ps_server and worker")
+    of.add_argument("--workers", type=_count, metavar="M", help="instead: so "
+                    "many workers, wherever they run; a task is known by its "
+                    "name, not by its address")
+    issue.add_argument("--ps", type=_count, metavar="N",
+                       help="with --workers: so many ps tasks (default 1)")
     issue.add_argument("--task", action="append", default=[], metavar="JOB:I",
                        help="for this task only; may be repeated. evaluator:I "
                        "need not be in the cluster")
@@ -66,6 +72,12 @@ def parse(argv):
 def _days(text):
     if not text.isdigit() or not 1 <= int(text) <= AUTHORITY_DAYS:
         raise argparse.ArgumentTypeError("wanted 1 to %d days" % AUTHORITY_DAYS)
+    return int(text)
+
+
+def _count(text):
+    if not text.isdigit() or int(text) > 4096:
+        raise argparse.ArgumentTypeError("wanted 0 to 4096")
     return int(text)
 
 
@@ -122,23 +134,36 @@ def init(options):
         options.certs_dir, options.name, options.days))
 
 
+def tasks_of(options):
+    """{Task: the addresses that are known}."""
+    if options.cluster:
+        if options.ps is not None:
+            raise Failure("--ps: the tasks of --cluster=%s are in it" %
+                          options.cluster)
+        return {task: [host] for task, (host, _) in cluster_file.read(
+            options.cluster).items()}
+    counts = {"ps": 1 if options.ps is None else options.ps,
+              "worker": options.workers}
+    return {cluster_file.Task(job, i): []
+            for job, count in counts.items() for i in range(count)}
+
+
 def wanted(options):
     """{Task: its addresses} for `issue`."""
-    cluster = cluster_file.read(options.cluster)
-    found = {task: [host] for task, (host, _) in cluster.items()}
+    found = tasks_of(options)
     only = [cluster_file.Task.parse(text) for text in options.task]
     for task in only:
         if task.job == "evaluator":
             found.setdefault(task, [])
         elif task not in found:
             raise Failure("--task=%s: no such task in %s, which has %s" % (
-                task, options.cluster, ", ".join(map(str, sorted(found)))))
+                task, options.cluster or "--ps and --workers", ", ".join(map(str, sorted(found)))))
     for text in options.host:
         name, _, host = text.partition("=")
         task = cluster_file.Task.parse(name)
         if task not in found:
             raise Failure("--host=%s: no such task in %s" % (
-                text, options.cluster))
+                text, options.cluster or "--ps and --workers"))
         found[task].append(cluster_file.check_host(host, "--host=" + text))
     return {task: found[task] for task in only or found}
 
@@ -178,7 +203,7 @@ def list_(options):
               "  " + row[3])
 
 
-def _complaints(folder, cluster, name):
+def complaints(folder, cluster, name):
     """What is wrong with a certificate and its key."""
     pem, key = (os.path.join(folder, name + end) for end in (".pem", ".key"))
     complaint = openssl.complaint(pem, os.path.join(folder, "ca.pem"))
@@ -215,7 +240,7 @@ def verify(options):
     cluster = cluster_of(folder)
     names = ["ca"] + names_in(folder)
     bad = [(name, text) for name in names
-           for text in _complaints(folder, cluster, name)]
+           for text in complaints(folder, cluster, name)]
     if options.cluster:
         bad += _lacks(folder, options.cluster)
     for name, text in bad:

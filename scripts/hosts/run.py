@@ -12,12 +12,12 @@ from supervisor import Supervisor
 
 from trainings.failure import Failure
 
-from . import channel, cluster_file, host_list, preflight
+from . import channel, cluster_file, host_list, preflight, run_keys
 
 ALIVE_EVERY_S = 5.0
 # What it says itself to the tasks.
 OWN = ("cluster", "ps_hosts", "worker_hosts", "job_name", "task_index",
-       "standalone", "bind", "allow_insecure_network")
+       "standalone", "bind", "allow_insecure_network", "certs_dir")
 
 
 def parse(argv):
@@ -56,9 +56,9 @@ def parse(argv):
                         help="talk between hosts without encryption or "
                         "authentication; without it only loopback addresses "
                         "are taken")
-    parser.add_argument("--certs", metavar="DIR", help="refused in this "
-                        "version: ps_server and worker take no certificates "
-                        "yet")
+    parser.add_argument("--certs", metavar="DIR", help="mutual TLS with the "
+                        "keys of `muster certs`; each host gets those of its "
+                        "tasks, also renewed ones")
     parser.add_argument("--ssh_port", type=positive, metavar="PORT")
     parser.add_argument("--ssh_option", action="append", default=[],
                         metavar="OPTION", help="as ssh's -o; may be repeated")
@@ -82,10 +82,6 @@ def parse(argv):
 
 def check(options):
     """Refuses what the tasks would refuse, or what they are told already."""
-    if options.certs is not None:
-        raise Failure("--certs: ps_server and worker take no certificates in "
-                      "this version; in a network that you trust, "
-                      "--allow_insecure_network goes without")
     for flag in options.worker_flags + options.ps_flag:
         name = flag.lstrip("-").partition("=")[0]
         if flag.startswith("-") and name in OWN:
@@ -104,10 +100,10 @@ def hosts_of(options):
     hosts = [host for host in hosts if host.workers + host.ps]
     foreign = [host.name for host in hosts
                if not cluster_file.is_loopback(host.address)]
-    if foreign and not options.allow_insecure_network:
-        raise Failure("%s: not on this machine, and ps_server and worker have "
-                      "no encryption or authentication yet; in a network that "
-                      "you trust, add --allow_insecure_network" %
+    if foreign and not (options.certs or options.allow_insecure_network):
+        raise Failure("%s: not on this machine; --certs=DIR gives the tasks "
+                      "keys (`muster certs` makes them); in a network that "
+                      "you trust, --allow_insecure_network goes without" %
                       ", ".join(foreign), exit_code=4)
     return hosts
 
@@ -141,6 +137,8 @@ def plans(rows, options, worker_flags):
     planned = []
     common = ["--cluster={files}/cluster.json"] + (
         ["--allow_insecure_network"] if options.allow_insecure_network else [])
+    if options.certs:
+        common.append("--certs_dir={files}/certs")
     all_reduce = not any(row.channel.host.ps for row in rows)
     worker_flags = (["--set=replication=all_reduce"] if all_reduce
                     else []) + worker_flags
@@ -171,6 +169,13 @@ def look(options, channels, printer):
     return flight
 
 
+def beat(channels, keys):
+    for one in channels:
+        one.tell("alive")
+    if keys:
+        keys.look()
+
+
 def train(options, channels, printer):
     flags, files = take_training(options.worker_flags)
     flight = look(options, channels, printer)
@@ -179,8 +184,12 @@ def train(options, channels, printer):
         return flight.exit_code()
     planned, cluster = plans(flight.rows, options, flags)
     files["cluster.json"] = json.dumps({"cluster": cluster}, indent=2) + "\n"
+    keys = run_keys.Keys(options.certs, planned) if options.certs else None
+    if keys:
+        keys.check()
     for one in channels:
-        one.tell("prepare", files=files, folder=os.getcwd())
+        one.tell("prepare", files=files, folder=os.getcwd(),
+                 certs=keys.of(one) if keys else {})
     for row, _ in flight.ask("prepared", "ports", preflight.ANSWER_S):
         row.cells["ports"] = "free"
     if flight.exit_code() != 0:
@@ -189,8 +198,7 @@ def train(options, channels, printer):
     supervisor = Supervisor(printer, options.restart)
     for one in channels:
         one.watch(supervisor)
-    supervisor.pulse = (ALIVE_EVERY_S, lambda: [
-        one.tell("alive") for one in channels])
+    supervisor.pulse = (ALIVE_EVERY_S, lambda: beat(channels, keys))
     return supervisor.look_after(
         (channel.RemoteTask(one, plan) for one, plan in planned),
         lambda: printer.say("done"))

@@ -46,11 +46,13 @@ def parse(argv):
     parser.add_argument("--allow_insecure_network", action="store_true",
                         help="talk between nodes without encryption or "
                         "authentication")
+    parser.add_argument("--certs_dir", metavar="DIR", help="mutual TLS with "
+                        "the keys of `muster certs`, on a file system that all "
+                        "nodes share, or a copy on each")
     parser.add_argument("--bin_dir", metavar="DIR", help="where ps_server and "
                         "worker are (default: bin or bazel-bin of the package)")
     options, rest = parser.parse_known_args(argv)
     options.worker_flags = [flag for flag in rest if flag != "--"]
-    options.certs = None
     return options
 
 
@@ -145,6 +147,8 @@ def command(options, environment, address_of):
         common.append("--ps_hosts=" + ",".join(all_[:options.ps]))
     if options.allow_insecure_network:
         common.append("--allow_insecure_network")
+    if options.certs_dir:
+        common.append("--certs_dir=" + options.certs_dir)
     if rank < options.ps:
         return [places.binary("ps_server", options.bin_dir), *common,
                 "--task_index=%d" % rank, *options.ps_flag]

@@ -20,6 +20,7 @@ PROGRAM = "tests/benchmark/data_plane/data_plane"
 TINY_BYTES = 40000
 # Those that need no training: target, wanted, stretch.
 TARGETS = {
+    "push + pull, grpc with mTLS over grpc": (0.6, "at least", None),
     "push + pull, grpc over raw TCP": (0.42, "at least", 0.7),
     "time of a step: plain gRPC over grpc float32": (5, "at least", 6),
     "time of a step: plain gRPC over grpc bf16": (8, "at least", 9),

@@ -51,6 +51,17 @@ class CertsTest(harness.TestCase):
         self.assertEqual(code, 0, output)
         return output
 
+    def test_keys_by_number_know_no_address(self):
+        self.succeed("init")
+        self.succeed("issue", "--ps=2", "--workers=1")
+        listed = self.succeed("list")
+        for stem in ("ps-0", "ps-1", "worker-0"):
+            self.assertIn("spiffe://muster/job/%s/task/%s " % tuple(
+                stem.split("-")), listed)
+        self.succeed("verify")
+        self.fail(2, ["--ps: the tasks of --cluster="], "issue", "--ps=2",
+                  "--cluster=" + self.cluster)
+
     def fail(self, code, words, verb, *flags, certs_dir=None):
         found, output = muster_certs(
             verb, "--certs_dir=" + (certs_dir or self.certs), *flags)

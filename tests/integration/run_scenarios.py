@@ -11,6 +11,9 @@ import sys
 
 from tests.integration import harness
 
+sys.path.insert(0, os.path.abspath("scripts"))
+from hosts import certs  # noqa: E402
+
 MUSTER = os.path.abspath("scripts/muster")
 TRAINING = harness.softmax_regression(steps=40)
 VERSION = 'case "$1" in --version) echo "muster 7"; exit;; esac\n'
@@ -92,6 +95,28 @@ class Scenarios:
         result = self.result("train")
         self.assertEqual(result["global_step"], 40)
         self.assertEqual(result["cluster"], {"ps": 2, "worker": 2})
+
+    def test_each_host_gets_the_keys_of_its_tasks_and_renewed_ones(self):
+        keys = self.path("keys")
+        for verb in (["init"], ["issue", "--workers=2"]):
+            self.assertEqual(
+                certs.main([*verb, "--certs_dir=" + keys]), 0)
+        tells = ('for flag; do case "$flag" in --certs_dir=*) '
+                 'dir=${flag#*=};; esac; done\n'
+                 'echo "keys" $(cd "$dir" && ls -1 | tr "\\n" " ") '
+                 '"$(stat -Lc %%a "$dir"/worker-*.key)."\n'
+                 'was=$(cat "$dir"/worker-*.pem)\n'
+                 'while [ "$(cat "$dir"/worker-*.pem)" = "$was" ]; do sleep 0.1;'
+                 ' done\n'
+                 'echo "renewed."; touch "%(dir)s/done"\n')
+        run = self.run_with(tells, "--certs=" + keys)
+        for index in (0, 1):
+            run.wait_for_line_after(
+                r"worker %d\] .*keys ca.pem (ps-0.key ps-0.pem )?worker-%d.key "
+                r"worker-%d.pem 600\." % (index, index, index), 0)
+        self.assertEqual(certs.main(["renew", "--certs_dir=" + keys]), 0)
+        self.assertEqual(run.wait(), 0, run.output)
+        self.assertEqual(run.output.count("renewed."), 2)
 
     def test_the_first_failure_is_the_exit_code_and_ends_the_rest(self):
         run = self.run_with(

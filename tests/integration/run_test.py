@@ -13,7 +13,7 @@ from tests.integration import run_scenarios
 from tests.integration.run_scenarios import SLEEPS
 
 sys.path.insert(0, os.path.abspath("scripts"))
-from hosts import channel, host_list, preflight, run  # noqa: E402
+from hosts import certs, channel, host_list, preflight, run  # noqa: E402
 from local_tasks import Printer  # noqa: E402
 from trainings.failure import Failure  # noqa: E402
 
@@ -53,6 +53,15 @@ class RunTest(run_scenarios.Scenarios, harness.TestCase):
         self.assertEqual(run_.wait(), 4)
         self.assertIn("gpu1: not on this machine", run_.output)
         self.assertIn("--allow_insecure_network", run_.output)
+
+    def test_keys_that_a_peer_would_refuse_start_nothing(self):
+        keys = self.path("keys")
+        self.assertEqual(certs.main(
+            ["init", "--certs_dir=" + keys]), 0)
+        run_ = self.run_with("exit 1", "--certs=" + keys)
+        self.assertEqual(run_.wait(), 4, run_.output)
+        self.assertIn("ps-0.pem is missing", run_.output)
+        self.assertIn("muster certs issue", run_.output)
 
     def test_a_launcher_that_says_nothing_loses_its_tasks(self):
         # As one does whose cable was pulled: no input ends.
@@ -162,8 +171,9 @@ class FlagsTest(harness.TestCase):
         self.assertEqual(caught.exception.exit_code, code)
 
     def test_mistakes_are_named(self):
-        self.refused(2, "--certs: ps_server and worker take no certificates",
-                     "-H", "a", "--certs=c")
+        self.refused(4, "--certs=DIR gives the tasks keys", "-H", "a")
+        self.refused(2, "--certs_dir: muster says it", "-H", "a", "--certs=c",
+                     "--", "--certs_dir=c")
         self.refused(2, "--cluster: muster says it", "-H", "a", "--",
                      "--cluster=x")
         self.refused(2, "give it before the --", "-H", "a", "--",

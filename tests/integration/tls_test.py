@@ -1,5 +1,6 @@
 """A training with keys (--certs_dir), which are renewed in its middle."""
 
+import json
 import os
 import subprocess
 import sys
@@ -67,7 +68,20 @@ class TlsTest(harness.TestCase):
         for one in self.workers:
             self.assertEqual(one.wait(), 130, one.output)
         for one in tasks:
-            self.assertNotIn("refused", one.output)
+            self.assertNotRegex(one.output, "refused( a|:)")
+
+    def test_an_all_reduce_with_keys_ends(self):
+        self.cluster = self.write("cluster.json", json.dumps({
+            "worker": ["127.0.0.1:%d" % port for port in harness.free_ports(2)]
+        }))
+        self.make_certs("issue", "--workers=2", "--ps=0")
+        self.training = self.write(
+            "training.textproto", harness.softmax_regression(
+                20, more="replication { all_reduce {} }"))
+        workers = [self.start_keyed_worker(i) for i in range(2)]
+        for one in workers:
+            self.assertEqual(one.wait(), 0, one.output)
+            self.assertNotRegex(one.output, "refused( a|:)")
 
 
 if __name__ == "__main__":

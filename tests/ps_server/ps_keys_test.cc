@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/rpc/call_table.h"
 #include "common/tls/task_keys.h"
@@ -19,6 +19,7 @@
 #include "tests/testing/certificates.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
+#include "worker/client/client.h"
 #include "worker/client/link/grpc_coordination_link.h"
 #include "worker/client/link/grpc_parameter_link.h"
 
@@ -45,19 +46,24 @@ class PsKeysTest : public testing::Test {
     EXPECT_THAT(certificates, IsOk());
     certificates_ = *std::move(certificates);
     ps_keys_ = KeysOf("ps", 0);
+    ClusterDef cluster;
+    AddJob(&cluster, "ps", {"localhost:1"});
+    AddJob(&cluster, "worker", {"localhost:2", "localhost:3"});
+    task_ = StartPs(cluster);
+  }
+  ~PsKeysTest() override { task_->Drain(); }
+
+  std::unique_ptr<PsTask> StartPs(const ClusterDef& cluster) {
     PsTaskOptions options;
-    AddJob(&options.cluster, "ps", {"localhost:1"});
-    AddJob(&options.cluster, "worker", {"localhost:2", "localhost:3"});
+    options.cluster = cluster;
     options.bind = "127.0.0.1:0";
     options.incarnation = 1;
     options.clock = &clock_;
     options.credentials = ps_keys_->credentials();
     auto task = PsTask::Start(std::move(options), &latch_);
     EXPECT_THAT(task, IsOk());
-    task_ = *std::move(task);
+    return *std::move(task);
   }
-  ~PsKeysTest() override { task_->Drain(); }
-
   static void AddJob(ClusterDef* cluster, const std::string& name,
                      const std::vector<std::string>& addresses) {
     JobDef* const job = cluster->add_job();
@@ -217,6 +223,47 @@ TEST_F(PsKeysTest, AStrangerMakesNoCall) {
       EXPECT_THAT(Ask(&link, method), StatusIs(absl::StatusCode::kUnavailable));
     }
   }
+  std::swap(certificates_, *others);
+  const auto viewer = KeysOf("viewer", -1);
+  GrpcCoordinationLink link(Peer(), viewer->credentials().channel_to("ps", 0));
+  const auto state = AwaitCall(link, kGetJobStateCall, {}, Soon());
+  ASSERT_THAT(state, IsOk());
+  EXPECT_EQ(state->workers_size(), 0);
+  EXPECT_EQ(state->phase(), INITIAL);
+  const auto shard = AwaitCall(link, kStateCall, {}, Soon());
+  ASSERT_THAT(shard, IsOk());
+  EXPECT_EQ(shard->phase(), EMPTY);
+}
+
+// A program of one's own, which is a worker like others.
+TEST_F(PsKeysTest, TheClientLibraryTakesAFolder) {
+  // Without a cluster there are no addresses to compare.
+  const std::unique_ptr<PsTask> ps = StartPs({});
+  Client::Options options;
+  options.ps_addresses = {absl::StrCat("127.0.0.1:", ps->port())};
+  options.certs_dir = certificates_->folder();
+  options.optimizer.set_name("sgd");
+  Attr* const rate = options.optimizer.add_attr();
+  rate->set_name("learning_rate");
+  rate->set_f(1);
+  const std::vector<Client::Tensor> tensors = {{"w", {2}}};
+  const std::vector<float> start = {1, 2};
+  std::vector<float> found(2);
+  const auto chief = Client::Connect(options, tensors);
+  ASSERT_THAT(chief, IsOk());
+  ASSERT_THAT((*chief)->Initialize({start}), IsOk());
+  ASSERT_THAT((*chief)->Pull({absl::MakeSpan(found)}), IsOk());
+  EXPECT_EQ(found, start);
+  options.worker_index = 1;
+  const auto worker = Client::Connect(options, tensors);
+  ASSERT_THAT(worker, IsOk());
+  EXPECT_THAT(
+      (*worker)->Initialize({start}),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheRole)));
+  EXPECT_THAT((*worker)->WaitForOthersToInitialize(), IsOk());
+  options.worker_index = 9;
+  EXPECT_THAT(Client::Connect(options, tensors),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("worker-9.pem")));
 }
 
 // A ps asks ps task 0, in its own process, without a connection.

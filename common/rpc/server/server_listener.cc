@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/loopback_sockets.h"
 
@@ -17,6 +18,9 @@ namespace {
 
 // A process without descriptors or memory tries again after this.
 constexpr int kPauseMs = 100;
+
+// Between two looks whether one that says nothing has had its time.
+constexpr int kFreshMs = 1000;
 
 constexpr absl::Duration kBetweenLines = absl::Seconds(10);
 
@@ -37,21 +41,17 @@ absl::StatusOr<std::unique_ptr<ServerListener>> ServerListener::Listen(
 ServerListener::ServerListener(ListeningSockets sockets, FileDescriptor stop)
     : sockets_(std::move(sockets.sockets)),
       port_(sockets.port),
-      stop_(std::move(stop)) {
-  polls_.push_back({stop_.get(), POLLIN, 0});
-  for (const FileDescriptor& socket : sockets_) {
-    polls_.push_back({socket.get(), POLLIN, 0});
-  }
-}
+      stop_(std::move(stop)) {}
 
 ServerListener::~ServerListener() {
   eventfd_write(stop_.get(), 1);
   thread_.reset();
 }
 
-void ServerListener::AddTo(
-    grpc::ServerBuilder* builder,
-    std::shared_ptr<grpc::ServerCredentials> credentials) {
+void ServerListener::AddTo(grpc::ServerBuilder* builder,
+                           std::shared_ptr<grpc::ServerCredentials> credentials,
+                           Protocol protocol) {
+  protocol_ = protocol;
   using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   server_ = builder->experimental().AddExternalConnectionAcceptor(
       FromFd::FROM_FD, std::move(credentials));
@@ -60,6 +60,9 @@ void ServerListener::AddTo(
 void ServerListener::Start(const Clock* clock, Reporter reporter) {
   clock_ = clock;
   reporter_ = std::move(reporter);
+  fresh_ = std::make_unique<FreshConnections>(
+      protocol_, reporter_, clock,
+      [this](FileDescriptor connection) { HandOver(std::move(connection)); });
   thread_ = clock->StartThread([this] { Accept(); });
 }
 
@@ -69,16 +72,23 @@ void ServerListener::Accept() {
 }
 
 bool ServerListener::AwaitConnections(bool may_accept) {
-  // An unready socket is not asked: it would be ready all the time.
-  poll(polls_.data(), may_accept ? polls_.size() : 1,
-       may_accept ? -1 : kPauseMs);
+  polls_ = {{stop_.get(), POLLIN, 0}};
+  for (const FileDescriptor& socket : sockets_) {
+    // An unready socket is not asked: it would be ready all the time.
+    polls_.push_back({may_accept ? socket.get() : -1, POLLIN, 0});
+  }
+  fresh_->AppendTo(&polls_);
+  const int pause_ms = fresh_->empty() ? -1 : kFreshMs;
+  poll(polls_.data(), polls_.size(), may_accept ? pause_ms : kPauseMs);
   return polls_[0].revents == 0;
 }
 
 bool ServerListener::AcceptReady() {
+  const size_t first_fresh = 1 + sockets_.size();
+  fresh_->Look(absl::MakeConstSpan(polls_).subspan(first_fresh));
   bool accepted = true;
-  for (size_t i = 1; i < polls_.size(); ++i) {
-    accepted = AcceptOne(polls_[i].fd) && accepted;
+  for (size_t i = 1; i < first_fresh; ++i) {
+    accepted = AcceptOne(sockets_[i - 1].get()) && accepted;
   }
   return accepted;
 }
@@ -93,12 +103,16 @@ bool ServerListener::AcceptOne(int socket) {
     return false;
   }
   UnpaceLoopback(fd);
-  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
-      connection;
-  connection.listener_fd = socket;
-  connection.fd = fd;
-  server_->HandleNewConnection(&connection);
+  fresh_->Add(FileDescriptor(fd));
   return true;
+}
+
+void ServerListener::HandOver(FileDescriptor connection) {
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
+      parameters;
+  parameters.listener_fd = sockets_.front().get();
+  parameters.fd = connection.Release();
+  server_->HandleNewConnection(&parameters);
 }
 
 void ServerListener::SayShortage(int error) {

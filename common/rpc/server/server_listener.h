@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/file_descriptor.h"
 #include "common/base/reporter.h"
+#include "common/rpc/server/fresh_connections.h"
 #include "common/rpc/server/listen_address.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
@@ -50,8 +51,10 @@ class ServerListener {
 
   // Before the server is built. With another builder the first one's server
   // gets nothing.
+  // `protocol`: that of the credentials; those who speak another one are said.
   void AddTo(grpc::ServerBuilder* builder,
-             std::shared_ptr<grpc::ServerCredentials> credentials);
+             std::shared_ptr<grpc::ServerCredentials> credentials,
+             Protocol protocol = Protocol::kAny);
 
   // Begins to accept. REQUIRES: the builder's server has started. `clock`
   // outlives the listener.
@@ -63,10 +66,12 @@ class ServerListener {
   void Accept();
   // False after a stop.
   bool AwaitConnections(bool may_accept);
-  // Takes one connection from each socket that has some. False if the system
-  // gave none.
+  // Takes one connection from each socket that has some, and those whose first
+  // byte came. False if the system gave none.
   bool AcceptReady();
   bool AcceptOne(int socket);
+  // Gives a connection to gRPC.
+  void HandOver(FileDescriptor connection);
   // Once in a while: it may come again and again.
   void SayShortage(int error);
 
@@ -78,8 +83,11 @@ class ServerListener {
   const Clock* clock_ = nullptr;
   Reporter reporter_;
 
-  // The accepting thread's: first stop_, then the sockets.
+  Protocol protocol_ = Protocol::kAny;
+
+  // The accepting thread's: first stop_, then the sockets, then fresh_.
   std::vector<pollfd> polls_;
+  std::unique_ptr<FreshConnections> fresh_;
   absl::Time said_ = absl::InfinitePast();
 
   // Last: it uses all the others.

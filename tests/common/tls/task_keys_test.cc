@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/rpc/channel_settings.h"
+#include "common/rpc/connection_cause.h"
 #include "common/rpc/server/server_listener.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
@@ -63,12 +64,14 @@ class TaskKeysTest : public testing::Test {
   void Listen(const TaskCredentials& credentials) {
     grpc::ServerBuilder builder;
     listener_ = *ServerListener::Listen("127.0.0.1:0");
-    listener_->AddTo(&builder, credentials.server);
+    listener_->AddTo(
+        &builder, credentials.server,
+        credentials.proves_callers ? Protocol::kTls : Protocol::kPlaintext);
     // After the server that had the last one.
     service_ = std::make_unique<grpc::CallbackGenericService>();
     builder.RegisterCallbackGenericService(service_.get());
     server_ = builder.BuildAndStart();
-    listener_->Start(SystemClock(), Reporter());
+    listener_->Start(SystemClock(), server_said_.reporter());
   }
   void Stop() {
     listener_.reset();
@@ -166,11 +169,23 @@ TEST_F(TaskKeysTest, ACertificateThatHasEndedIsRefusedWithTheReason) {
   AwaitLine(server_said_, {"refused a client", "CN=worker-1", "ended on"});
 }
 
+TEST_F(TaskKeysTest, ACertificateThatHasNotBegunIsRefusedWithTheReason) {
+  const auto worker = KeysOf("worker", 1, *own_, &client_said_);
+  hours_ = -25;
+  EXPECT_THAT(Call(Open(worker->credentials())), HasSubstr("begins only on"));
+  AwaitLine(server_said_,
+            {"refused a client", "CN=worker-1", "begins only on"});
+}
+
 TEST_F(TaskKeysTest, PlaintextIsRefusedEitherWay) {
-  EXPECT_THAT(Call(Open(InsecureCredentials())), HasSubstr("Socket closed"));
+  EXPECT_THAT(ConnectionCause(Call(Open(InsecureCredentials()))),
+              HasSubstr("the peer speaks TLS alone, and this task does not"));
+  AwaitLine(server_said_, {"refused a client: it speaks no TLS"});
   Stop();
   Listen(InsecureCredentials());
-  EXPECT_THAT(CallAsWorker(*own_), HasSubstr("wrong version number"));
+  EXPECT_THAT(ConnectionCause(CallAsWorker(*own_)),
+              HasSubstr("the peer speaks no TLS, and this task does"));
+  AwaitLine(server_said_, {"refused a client: it speaks TLS"});
 }
 
 TEST_F(TaskKeysTest, NewCertificatesAreTakenAndConnectionsStay) {

@@ -64,6 +64,8 @@ TEST(KnownCallersTest, InAllReduceAWorkerIsAlsoThePsAtItsAddress) {
   EXPECT_EQ(CallerOf(cluster, "worker", 0).ps, TaskKey("ps", 0));
   EXPECT_EQ(CallerOf(cluster, "worker", 3).ps, TaskKey("ps", 1));
   EXPECT_EQ(CallerOf(cluster, "worker", 1).ps, std::nullopt);
+  EXPECT_EQ(ProcessOfPs(cluster, 1), TaskKey("worker", 3));
+  EXPECT_EQ(ProcessOfPs(TwoWorkers(), 0), TaskKey("ps", 0));
 }
 
 }  // namespace
