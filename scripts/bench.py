@@ -13,14 +13,15 @@ import os
 import sys
 
 from benchmark import (data_plane, figures, input_pipeline, large, links,
-                       modes, pipeline, processes, quiet, report, resnet20,
-                       saves, start, targets_table, timeline, training)
+                       models, modes, pipeline, processes, quiet, report,
+                       resnet20, saves, start, targets_table, timeline,
+                       training)
 
 PARTS = (data_plane.PART, data_plane.GRID_PART, data_plane.OPTIMIZER_PART,
          data_plane.SIZE_PART, large.PART, training.PART, modes.PART,
          resnet20.PART, start.PART)
 # Only where it is named.
-ON_DEMAND = (links.PART, pipeline.PART)
+ON_DEMAND = (links.PART, models.PART, pipeline.PART)
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -127,6 +128,8 @@ def all_figures(options):
     if large.PART in options.only:
         found += large.figures(options, plane)
     found += training.figures(training.Training(options))
+    if models.PART in options.only:
+        found += models.figures(options)
     if modes.PART in options.only:
         found += modes.figures(options)
     if links.PART in options.only:

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import unittest.mock
 
-from scripts.benchmark import (all_reduce, data_plane, figures, large, peers,
-                               processes, quiet, report, training)
+from scripts.benchmark import (all_reduce, data_plane, figures, large, models,
+                               peers, processes, quiet, report, training)
 from tests.integration import harness
 
 BENCH = os.path.abspath("scripts/bench.py")
@@ -397,6 +397,20 @@ class BenchTest(harness.TestCase):
                            "--bin_dir=" + self.dir)
         self.assertEqual(bench.wait(), 1)
         self.assertIn("no program at '%s" % self.dir, bench.output)
+
+    def test_each_small_model_has_its_file_and_peer(self):
+        for model, path in models.MODELS.items():
+            self.assertTrue(os.path.exists(path), path)
+            code, output = self.run_to_end(model, [
+                harness.worker(), "--standalone", "--training=" + path,
+                "--compute_threads=1", "--set=input.batch_size=1",
+                "--set=input.type=synthetic", "--set=stop.epochs=0",
+                "--set=input.synthetic_examples=10", "--set=stop.steps=2",
+                "--set=input.synthetic_test_examples=10",
+                "--train_dir=" + self.path(model)])
+            self.assertEqual(code, 0, output)
+        self.assertTrue(os.path.exists(
+            os.path.join(peers.FOLDER, "torch_small.py")))
 
     def test_the_shell_script_has_help(self):
         done = subprocess.run([BENCH_SH, "--help"], stdout=subprocess.PIPE,
