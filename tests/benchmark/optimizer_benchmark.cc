@@ -53,7 +53,7 @@ void BM_Memcpy(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * n * 8);
 }
 
-// Of this thread: other processes do not count.
+// This thread's: other processes do not count.
 double CpuSeconds() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -77,7 +77,7 @@ std::string WithCrcs(absl::string_view input) {
   return file;
 }
 
-// What is written is read.
+// Written records are read.
 void TryWritten(absl::string_view record) {
   std::string bytes;
   AppendRecord(record, &bytes);

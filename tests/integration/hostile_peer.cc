@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<double>> PushWhile(
   return push_ms;
 }
 
-// What the ps says to one message of `mib` MiB. Here it is one slice, again and
+// The ps' answer to one message of `mib` MiB. Here it is one slice, again and
 // again.
 absl::Status SendBomb(const std::string& address, int mib, bool compressed) {
   const std::vector<grpc::Slice> slices(

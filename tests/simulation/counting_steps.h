@@ -50,10 +50,11 @@ class CountingSteps : public StepRunner {
   const Sender sender_;
   Random random_;
   TensorValues values_;
-  // What a push brings while the next step is computed.
+  // The values that a push brings while the next step is computed.
   TensorValues arrivals_;
   TensorValues gradients_;
-  // Of what the gradients are computed from, and of what the last push brought.
+  // The versions that the gradients are computed from, and those that the last
+  // push brought.
   std::shared_ptr<const PulledVersions> versions_;
   std::shared_ptr<const PulledVersions> brought_;
   // The oracle's changes() when these were asked for, and the last clock for

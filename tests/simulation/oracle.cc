@@ -483,7 +483,7 @@ void Oracle::CheckDiskAtEnd() {
   }
   const int64_t step = newest->reader->manifest().global_step();
   const bool is_told = !end_.has_value() || end_->model_epoch() == 0;
-  // What was counted of an interrupted job nobody knows any more.
+  // Nobody knows any more what was counted of an interrupted job.
   if (is_told && interrupted_ && step >= newest_saved_) return;
   const int64_t wanted =
       is_told ? model_->scenario.stop_steps : end_->global_step();

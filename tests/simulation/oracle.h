@@ -26,9 +26,10 @@ namespace muster {
 
 class SimPs;
 
-// What must hold, whatever happens: README.md lists the promises. It sees what
-// production asked for and was told on both ends of every link, keeps plain
-// sets of it, and compares the shards, the coordinator and the disk with them.
+// Judges what must hold, whatever happens: README.md lists the promises. It
+// sees what production asked for and was told on both ends of every link, keeps
+// plain sets of it, and compares the shards, the coordinator and the disk with
+// them.
 class Oracle {
  public:
   // All outlive the oracle.
@@ -106,7 +107,8 @@ class Oracle {
     // The epoch's, and the start of ps task 0 that has committed it.
     int64_t global_step = 0;
     uint64_t first = 0;
-    // What it began with, by block of the shard; empty before the commit.
+    // The values that it began with, by block of the shard; empty before the
+    // commit.
     TensorValues base;
     std::map<std::pair<int, int>, PushSums> pushes;  // by (part, worker)
   };
@@ -132,7 +134,7 @@ class Oracle {
   // The job's, of those that the ps tasks serve.
   const std::string& space() const { return model_->scenario.space; }
   bool is_sync() const { return model_->scenario.mode == Mode::kSync; }
-  // Of block `index` of the ps task.
+  // In block `index` of the ps task.
   void CheckCounter(const SimPs& ps, const Shard& shard, int index, int worker,
                     const TensorValues& values);
   void CheckRestored(const CommitEpochRequest& request, SimPs* ps,

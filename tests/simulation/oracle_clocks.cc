@@ -48,7 +48,7 @@ int64_t OracleClocks::LagOf(int worker) const {
   return clock == clocks_.end() ? 0 : clock->second.clock - slowest_;
 }
 
-// Of those that do not enter just now.
+// The slowest of those that do not enter just now.
 int64_t OracleClocks::SlowestClock() const {
   int64_t slowest = kEnters;
   for (const auto& [index, clock] : clocks_) {

@@ -25,7 +25,7 @@ int64_t PushSums::AcknowledgedSum() const {
 
 bool PushSums::Explains(int64_t sum) const {
   const int64_t rest = sum - AcknowledgedSum();
-  // What some of the open ones add up to: few are open at a time.
+  // The sums of some of the open ones: few are open at a time.
   std::set<int64_t> sums = {0};
   for (const int64_t value : OpenValues()) {
     if (sums.count(rest) > 0) return true;

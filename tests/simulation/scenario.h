@@ -28,17 +28,17 @@ struct Scenario {
   Mode mode = Mode::kAsync;
   // Sync among processes that each hold a worker and a ps task.
   bool all_reduce = false;
-  // Of async.
+  // In async.
   int pipeline_depth = 1;
-  // Of sync: of so many workers is the mean; the others are backups.
+  // In sync: the mean is that of so many workers; the others are backups.
   int replicas_to_aggregate = 0;
   int min_replicas = 0;
-  // Of bounded staleness.
+  // In bounded staleness.
   int bound = 0;
   int64_t stop_steps = 0;
   int64_t save_every_steps = 0;
   int keep = 2;
-  // Of one step's gradients, on average.
+  // The time of one step's gradients, on average.
   absl::Duration compute;
 
   // The network, for each message.
@@ -67,8 +67,8 @@ inline constexpr uint64_t kTwoJobSeeds = 2000000000;
 // before tensors could be cut.
 enum class Tensors { kWhole, kCut };
 
-// Of each job of the seed. What happens to all of them, and the ps tasks, are
-// the first one's.
+// One for each job of the seed. What happens to all of them, and the ps tasks,
+// are the first one's.
 std::vector<Scenario> MakeScenarios(uint64_t seed, Tensors tensors);
 
 // For people.

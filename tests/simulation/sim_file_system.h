@@ -32,7 +32,7 @@ class SimFileSystem : public FileSystem {
     SimDisk* disk = nullptr;
     Oracle* oracle = nullptr;
     uint64_t incarnation = 0;
-    // Of one call.
+    // The time of one call.
     absl::Duration mean;
     Bug bug = Bug::kNone;
   };

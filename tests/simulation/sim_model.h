@@ -26,11 +26,11 @@ struct CounterBlock {
   int part = 0;
 };
 
-// What is trained: counters. A step of worker w adds kUnit times a value of its
-// own to counter w of every block. So each part of a push, on each shard, says
-// which steps of each worker were applied to it; and in sync an update of k
-// workers adds kUnit / k times the values, whole numbers. Every third tensor is
-// state, as batch norm's averages are: its pushes are added, without a rule.
+// The trained model: counters. A step of worker w adds kUnit times a value of
+// its own to counter w of every block. So each part of a push, on each shard,
+// says which steps of each worker were applied to it; and in sync an update of
+// k workers adds kUnit / k times the values, whole numbers. Every third tensor
+// is state, as batch norm's averages are: its pushes are added, without a rule.
 struct SimModel {
   // Can be divided by every number of workers.
   static constexpr int kUnit = 12;

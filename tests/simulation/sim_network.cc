@@ -9,7 +9,7 @@ namespace {
 // A slow message takes so many times as long, on average.
 constexpr double kSlowFactor = 30;
 constexpr double kLossIsSeen = 0.7;
-// Of the repeats, how many come when their senders may be long dead.
+// The part of the repeats that come when their senders may be long dead.
 constexpr double kVeryLate = 0.5;
 constexpr absl::Duration kLatest = absl::Seconds(4);
 // How many starts of the chief a copy of a former one's message meets, where

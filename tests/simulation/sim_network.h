@@ -23,11 +23,11 @@ class SimPs;
 using Endpoint = int;
 inline constexpr Endpoint kFirstWorker = 100;
 
-// What becomes of messages: late, lost, twice, clogged. It knows where each ps
+// Decides on messages: late, lost, twice, clogged. It knows where each ps
 // task's present process is.
 class SimNetwork {
  public:
-  // What becomes of one call.
+  // The fate of one call.
   struct Fate {
     bool request_lost = false;
     bool reply_lost = false;

@@ -161,7 +161,7 @@ class SimPs {
   bool alive_ = false;
   bool ended_ = false;
   bool ending_ = false;
-  // Of task 0: when it left.
+  // When task 0 left.
   absl::Time left_ = absl::InfiniteFuture();
   // After a signal it waits only so long for the others to learn of the end.
   bool gave_up_ = false;

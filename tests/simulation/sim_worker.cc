@@ -102,7 +102,7 @@ void SimWorker::Die() {
   }
   file_system_.Die();
   caller_.Die();
-  // What is left of it goes to its end by itself.
+  // The rest of it goes to its end by itself.
   if (session_ != nullptr) session_->RequestStop(/*signal=*/9);
 }
 

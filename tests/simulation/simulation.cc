@@ -15,7 +15,7 @@ constexpr absl::Duration kLongestClog = absl::Seconds(5);
 // Longer than any deadline, and than a worker is taken for alive.
 constexpr double kVeryLongClogs = 0.1;
 constexpr absl::Duration kVeryLongClog = absl::Seconds(45);
-// Of the signals to the chief, how many are carried out.
+// The part of the signals to the chief that are carried out.
 constexpr double kInterrupts = 0.2;
 
 // The network is whole from here on, and nobody dies any more.
@@ -23,7 +23,7 @@ constexpr absl::Duration kHealAfter = absl::Minutes(3);
 // By then the job must have ended: some recoveries, each with a few deadlines
 // (10 s), a transfer that gives up (20 s) and a lost worker (30 s).
 constexpr absl::Duration kMustEndBy = absl::Minutes(8);
-// What the tasks may take to leave when the job is done.
+// The longest that the tasks may take to leave when the job is done.
 constexpr absl::Duration kLeave = absl::Minutes(2);
 // A supervisor does not wait for ever. The chief tries longer than this to tell
 // ps task 0 that it has finished.

@@ -107,7 +107,7 @@ class Simulation {
   // could not attach, and waits without a limit for min_replicas: workers have
   // ended with the interrupted one.
   bool TooFewAreLeft(const Job& job) const;
-  // Of the jobs that have not ended, each has too few.
+  // Each of the jobs that have not ended has too few.
   bool DoOthersLackWorkers();
   void CheckPsAtEnd();
   void CheckWorkersAtEnd(Job& job);
@@ -116,7 +116,7 @@ class Simulation {
 
   const Options options_;
   const std::vector<Scenario> scenarios_;
-  // What the jobs share.
+  // Shared by the jobs.
   const Scenario& scenario_ = scenarios_.front();
   Simulator simulator_;
   SimNetwork network_;

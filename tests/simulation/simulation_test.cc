@@ -20,7 +20,7 @@ constexpr uint64_t kSeeds = 1000;
 // One bug fails many seeds; a few are enough to read.
 constexpr int kMostFailures = 3;
 
-// What was saved when histories last changed on purpose.
+// The file that was saved when histories last changed on purpose.
 constexpr char kHistories[] = "tests/simulation/histories.txt";
 
 // A move, a merge or a rename changes no history. What is meant to change them

@@ -22,7 +22,7 @@ struct Simulator::Thread {
   bool IsReady() const { return condition == nullptr || condition->Eval(); }
 
   Fiber fiber;
-  // What it waits for; null if it does not.
+  // The condition that it waits for; null if it does not.
   const absl::Condition* condition = nullptr;
   absl::Time until = absl::InfiniteFuture();
 };

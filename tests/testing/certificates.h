@@ -43,7 +43,7 @@ class Certificates {
   // A new pair STEM.pem and STEM.key: of the task or role of that name.
   absl::Status Issue(const std::string& stem);
   absl::Status Issue(const std::string& stem, const Leaf& leaf);
-  // What Issue would give a stem.
+  // The paths that Issue would give a stem.
   Leaf LeafOf(const std::string& stem) const;
 
   // The contents of one of the files, and other ones.

@@ -18,7 +18,7 @@ namespace muster {
 // forgets what was not synced when the power goes. Folders are one level deep
 // below a folder that is there from the start. Thread-safe.
 //
-// What a power cut leaves: a file at least the bytes of its last Sync, a folder
+// A power cut leaves a file at least the bytes of its last Sync, a folder
 // at least the entries of its last SyncFolder; a renamed folder keeps its
 // contents. Of what came after, CutPower() leaves nothing, and CutPower(seed)
 // what a disk may have got to: of each file some of the later bytes, some pages

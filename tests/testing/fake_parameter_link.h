@@ -26,8 +26,8 @@ class FakeShard {
  public:
   struct Faults {
     uint32_t seed = 1;
-    // Of 100 requests that are lost, of 100 answers that are lost, and of 100
-    // requests that arrive twice.
+    // How many of 100 requests are lost, of 100 answers are lost, and of 100
+    // requests arrive twice.
     uint32_t lost_requests = 0;
     uint32_t lost_answers = 0;
     uint32_t duplicates = 0;
@@ -87,7 +87,7 @@ class FakeShard {
     if (Chance(faults_.lost_answers)) return absl::UnavailableError("lost");
     return reply;
   }
-  // What a push does and is answered.
+  // A push's effect and answer.
   PushReply Apply(const PushPart& header, const std::string& data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Cord Values(const Slices& slices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -103,7 +103,7 @@ class FakeShard {
   std::vector<absl::Cord> kept_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mu_);
   std::set<std::pair<int64_t, int32_t>> applied_ ABSL_GUARDED_BY(mu_);
-  // Of which a part was applied, and their staleness.
+  // The steps of which a part was applied, and their staleness.
   std::map<int64_t, int64_t> steps_ ABSL_GUARDED_BY(mu_);
   int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t pulls_ ABSL_GUARDED_BY(mu_) = 0;

@@ -49,7 +49,7 @@ class LinkedShard {
     ShardServer::Options shard;
     // Over shared memory: whether tensors may take no other way.
     bool required = true;
-    // What the service answers instead of the listener's offer.
+    // The service's answer instead of the listener's offer.
     SharedMemoryOffer other_offer;
     // Offer no memory.
     bool offers_none = false;
@@ -69,7 +69,7 @@ class LinkedShard {
   SharedMemoryListener* listener() { return listener_.get(); }
   // The memory is gone, the ps is not.
   void StopListening() { listener_.reset(); }
-  // What the links said.
+  // The lines that the links said.
   std::vector<std::string> said() const { return said_.lines(); }
 
  private:

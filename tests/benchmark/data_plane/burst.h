@@ -19,7 +19,7 @@ struct BurstOptions {
 struct Burst {
   // Seconds of every worker's steps, sorted. Not empty.
   std::vector<double> step_s;
-  // Of all processes, over all steps.
+  // CPU time of all processes, over all steps.
   double cpu_s = 0;
 
   // The smallest value that at least this part of the steps does not exceed.

@@ -31,7 +31,7 @@ class DeviceCopy : public Workload {
     return streams.Await(*done_);
   }
 
-  // What is on the device comes back as it was.
+  // The values on the device come back as they were.
   absl::Status Check() override {
     DeviceStreams& streams = *backend_->streams();
     RETURN_IF_ERROR(streams.MakeCurrent());

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// What the reader of a ring does when an entry is handed to it.
+// The state of a ring's reader when an entry is handed to it.
 enum class Readers { kSpin, kSleep };
 
 // An entry to another process and one back, over the rings and the doorbell of

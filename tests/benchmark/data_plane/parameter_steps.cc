@@ -311,7 +311,7 @@ class ParameterSteps : public Workload {
   const StepKind kind_;
   const std::unique_ptr<Shards> shards_;
   std::vector<std::unique_ptr<BareWorker>> workers_;
-  // Of the next round, in kAllReduce.
+  // The next round's, in kAllReduce.
   StepToken token_;
 };
 

@@ -49,7 +49,7 @@ class RuleBlocks {
   int64_t t_ = 0;
   AlignedBuffer parameter_;
   std::vector<AlignedBuffer> slots_;
-  // Of a run; kept to allocate nothing.
+  // A run's slots; kept to allocate nothing.
   std::vector<float*> run_slots_;
 };
 

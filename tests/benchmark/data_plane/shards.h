@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<Shards>> StartShards(
 // A ps task as a process of its own; returns when the standard input ends.
 absl::Status ServeShard(const WorkloadOptions& options);
 
-// What a worker says first to each of these shards.
+// A worker's first words to each of these shards.
 HelloRequest HelloTo(const Sender& sender);
 
 }  // namespace muster

@@ -12,31 +12,31 @@
 
 namespace muster {
 
-// What is measured; main.cc has the flags of the same names.
+// The thing that is measured; main.cc has the flags of the same names.
 struct WorkloadOptions {
-  // Of float32 values, one way.
+  // The size of the float32 values, one way.
   int64_t bytes = 13107200;
   int tensors = 8;
   int workers = 1;
   int shards = 1;
-  // Of one message, and how many of them are on the way to each shard; 0: the
+  // The size of a message, and how many are on the way to each shard; 0: the
   // client's own choice.
   int64_t part_bytes = 0;
   int window_parts = 0;
   std::string link = "grpc";
-  // Of what is pushed, and of the values that it brings; "" for float32.
+  // For the gradients of a push, and the values that it brings; "": float32.
   std::string codec;
   // "" for none, where that is possible.
   std::string optimizer = "adam";
   bool keep_freed_memory = true;
   // Mutual TLS between worker and shards.
   bool tls = false;
-  // Of a server: where its certificates are.
+  // The folder with a server's certificates.
   std::string tls_folder;
 };
 
-// What a figure repeats. The memory of all steps is allocated and touched at
-// construction.
+// The work that a figure repeats. The memory of all steps is allocated and
+// touched at construction.
 class Workload {
  public:
   virtual ~Workload() = default;
@@ -47,10 +47,11 @@ class Workload {
   // After the last step: has it done what it claims? Errors: Internal.
   virtual absl::Status Check() = 0;
 
-  // What a step moves (or, in memory, reads and writes), as float32.
+  // The bytes that a step moves (or, in memory, reads and writes), as float32.
   virtual int64_t bytes_per_step() const = 0;
 
-  // What of the last step was only waiting for the next one to be as it should.
+  // The part of the last step that only waited for the next one to be as it
+  // should.
   virtual absl::Duration idle() const { return absl::ZeroDuration(); }
 
   // Processes besides this one whose CPU time is part of a step.

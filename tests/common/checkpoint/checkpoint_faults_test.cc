@@ -1,4 +1,4 @@
-// What a save leaves when it is interrupted at each of its steps: kill -9 (T6),
+// A save that is interrupted at each of its steps, and its files: kill -9 (T6),
 // power cuts (T7), a full disk (T8), an fsync that fails (T9).
 #include <sys/wait.h>
 #include <unistd.h>
@@ -256,7 +256,7 @@ INSTANTIATE_TEST_SUITE_P(Tears, KilledSaveTearTest,
 
 // ---- T7 ------------------------------------------------------------------
 
-// What a disk may hold after a power cut: nothing that was not synced, and
+// A disk after a power cut: it holds nothing that was not synced, and
 // some of it in as many ways as there are seeds.
 constexpr uint64_t kPowerSeeds = 5;
 
@@ -375,7 +375,7 @@ class FailedSaveTest : public ::testing::Test {
   }
 
   FakeFileSystem fs_{kDir};
-  // Of one save, and which of them are fsyncs.
+  // The calls of one save, and which of them are fsyncs.
   int calls_ = 0;
   std::vector<int> syncs_;
 };

@@ -23,7 +23,7 @@ class ErrorFeedbackTest : public testing::TestWithParam<std::string> {
  protected:
   ErrorFeedbackTest() : codec_(FindCodec(GetParam()).value()) {}
 
-  // What the shards would add for `gradient`.
+  // The values that the shards would add for `gradient`.
   std::vector<float> Encode(const std::vector<float>& gradient) {
     bytes_.resize(EncodedBytes(codec_, gradient.size()));
     feedback_.Encode(0, gradient.size(), gradient.data(), bytes_.data());

@@ -44,7 +44,7 @@ class EventFileWriterTest : public testing::Test {
   }
 
   std::vector<std::string> Names() { return files_.List(kFolder).value(); }
-  // Of the newest file, without the first record.
+  // Those in the newest file, without the first record.
   std::vector<Event> Events() {
     const std::string path = std::string(kFolder) + "/" + Names().back();
     std::vector<Event> events = ReadEvents(files_.Contents(path));

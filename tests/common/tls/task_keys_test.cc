@@ -127,7 +127,7 @@ class TaskKeysTest : public testing::Test {
     return Call(Open(keys->credentials(), ps));
   }
 
-  // What the clocks of all are ahead.
+  // The time by which the clocks of all are ahead.
   std::atomic<int> hours_ = 0;
   const std::unique_ptr<Certificates> own_ = MakeCertificates();
   ReportedLines server_said_;

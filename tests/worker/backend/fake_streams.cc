@@ -38,7 +38,7 @@ struct FakeStreams::EventState {
   bool has_come() const { return recorded > 0 && come >= recorded; }
 };
 
-// What waits in a stream.
+// A piece of work that waits in a stream.
 struct FakeStreams::Op {
   enum class Kind { kWork, kRecord, kWait };
 

@@ -23,7 +23,7 @@ namespace muster {
 // and is done only as far as somebody awaits it, in a random order that streams
 // and events allow: where an event is missing, values are wrong.
 //
-// What breaks a rule of DeviceStreams is an error: a thread that did not call
+// A broken rule of DeviceStreams is an error: a thread that did not call
 // MakeCurrent, memory that is not of the device or was freed (and is then full
 // of NaN), host memory that is pinned in mid-page or copied while it is in
 // part, an event that was never recorded, in a capture all but primitives. An
@@ -63,7 +63,7 @@ class FakeStreams : public DeviceStreams {
   absl::Status Launch(const Graph& graph) override;
   absl::Status Synchronize() override;
 
-  // What a primitive does: puts `work` into kCompute.
+  // As a primitive does: puts `work` into kCompute.
   absl::Status Compute(Work work);
   // Puts what is no copy into any stream.
   absl::Status PutWork(Stream stream, Work work);
@@ -106,7 +106,7 @@ class FakeStreams : public DeviceStreams {
   };
 
   absl::Status BeginCall(absl::string_view name);
-  // Of what may not be in a capture.
+  // For a call that may not be in a capture.
   absl::Status BeginCallOutside(absl::string_view name);
   void Put(Stream stream, Op op);
   void PutWorkInto(Stream stream, Work work);
@@ -134,7 +134,7 @@ class FakeStreams : public DeviceStreams {
   int64_t copies_to_device_ = 0;
   int64_t computed_ = 0;
   int64_t timed_records_ = 0;
-  // Of the device.
+  // The device's time.
   absl::Duration now_;
 };
 

@@ -99,7 +99,7 @@ class GradientTest : public testing::Test {
                      backward.Get(Operand::kDiffBias));
   }
 
-  // Of a primitive with src, weights and bias, all set.
+  // For a primitive with src, weights and bias, all set.
   void ExpectProductGradients(PrimitiveRun* forward, const Values& diff_dst,
                               Backend::Created backward_data,
                               Backend::Created backward_weights) {

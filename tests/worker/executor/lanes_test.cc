@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// What was executed, in order.
+// All that was executed, in order.
 class Record {
  public:
   void Add(size_t instruction) {

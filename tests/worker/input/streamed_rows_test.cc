@@ -64,7 +64,7 @@ std::vector<int32_t> Read(InputPipeline& pipeline, int steps) {
   return labels;
 }
 
-// What workers in lock-step take in `steps` steps, step after step.
+// The rows of workers in lock-step in `steps` steps, step after step.
 std::vector<int32_t> ReadTogether(int64_t workers, int64_t batch_size,
                                   int steps, DataPosition* position) {
   std::vector<std::unique_ptr<InputPipeline>> pipelines;

@@ -24,7 +24,7 @@ constexpr int64_t kResnetExampleElements = 32 * 32;
 constexpr int kClasses = 10;
 constexpr uint64_t kExamplesStream = 100;
 constexpr uint64_t kLabelsStream = 200;
-// Of each parameter: the amplitude of its first values is 2^-exponent.
+// One a parameter: the amplitude of its first values is 2^-exponent.
 constexpr int kExponents[] = {3, 6, 4, 6, 5, 6, 4, 6};
 
 // generate.py's Uniform: element i of a stream, in [0, 2^24).

@@ -24,10 +24,10 @@ constexpr uint64_t kExamplesStream = 100;
 constexpr uint64_t kLabelsStream = 200;
 // Only the order of sums differs, which the steps let grow from 1e-16.
 constexpr double kFloat64Tolerance = 1e-12;
-// Of float32, as much more as its rounding is.
+// As much larger than float64's as float32's rounding is.
 constexpr double kFloat32Tolerance = 1e-4;
 
-// Of each parameter, what its first values in (-1/2, 1/2) are added to.
+// One a parameter: its first values in (-1/2, 1/2) are added to this.
 constexpr int kStarts[] = {0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0};
 
 constexpr char kModel[] = R"pb(

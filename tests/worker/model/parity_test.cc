@@ -18,7 +18,7 @@ namespace {
 
 struct Rule {
   std::string name;
-  // Of the first steps and of the later ones: float32 against float64; two
+  // For the first steps, and for the later ones: float32 against float64; two
   // memory layouts of PyTorch itself differ by as much.
   double early_tolerance = 0;
   double tolerance = 0;

@@ -1,4 +1,4 @@
-// What the tests of the model share: models from text, backends by name, and
+// Shared by the tests of the model: models from text, backends by name, and
 // batches made of numbers.
 #ifndef TESTS_WORKER_MODEL_TEST_MODELS_H_
 #define TESTS_WORKER_MODEL_TEST_MODELS_H_

@@ -75,7 +75,7 @@ TEST_F(EnsembleEvaluationTest, HasTheFiguresOfEachTheirMeanAndTheEnsembles) {
     const EnsembleResult::Member& one = found->members[i];
     EXPECT_EQ(one.name, members[i].name);
     EXPECT_THAT(one.parameters, HasSubstr(members[i].train_dir + "/ckpt-"));
-    // What its own training has found at its end.
+    // Found by its own training at its end.
     const auto result = ReadResult(members[i].train_dir);
     ASSERT_THAT(result, IsOk());
     EXPECT_NEAR(one.figures.loss, std::stod(result->Find("test_loss")->text),

@@ -76,7 +76,7 @@ class EnsembleTest : public SavedTraining {
   }
 };
 
-// Of the first of two classes, by row.
+// The outputs for the first of two classes, by row.
 std::vector<double> FirstOfTwo(const std::vector<float>& outputs) {
   std::vector<double> found;
   for (size_t i = 0; i < outputs.size(); i += 2) {

@@ -1,4 +1,5 @@
-// What was trained in this process is evaluated and used for predictions.
+// A model that was trained in this process is evaluated, and used for
+// predictions.
 #include "worker/saved/saved_run.h"
 
 #include <gmock/gmock.h>

@@ -196,7 +196,7 @@ TEST_P(FrozenShardTest, OnlyWhatIsTrainedIsPushed) {
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_EQ(after[i] == before[i], kIsFrozen[i]) << i;
     if (!kIsFrozen[i]) continue;
-    // What the steps were computed from.
+    // The steps were computed from these.
     EXPECT_THAT(model_->parameter(i), testing::ElementsAreArray(before[i]));
   }
   // The bytes of "second/weights", and of "logits".

@@ -1,4 +1,4 @@
-// What a whole worker makes of its data: streams, bad records, other files.
+// A whole worker and its data: streams, bad records, other files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

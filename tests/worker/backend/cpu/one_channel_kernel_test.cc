@@ -48,7 +48,7 @@ class OneChannelKernelTest : public testing::TestWithParam<OneChannelShape> {
                          kOneChannelBlock +
                      o % kOneChannelBlock];
   }
-  // Of the images [begin, end): the window's taps, then the bias.
+  // For the images [begin, end): the window's taps, then the bias.
   double Wanted(int64_t tap, int64_t o, int64_t begin, int64_t end) const {
     double sum = 0;
     for (int64_t n = begin; n < end; ++n) {

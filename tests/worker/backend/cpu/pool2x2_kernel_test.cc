@@ -30,7 +30,7 @@ std::vector<float> Random(int64_t n, uint32_t seed) {
   return result;
 }
 
-// What the kernel should do, one element at a time.
+// The kernel's work, one element at a time.
 Result Plain(const Pool2x2Shape& s, bool relu, const std::vector<float>& src,
              const std::vector<float>& diff_dst) {
   const int64_t rows = s.height / 2, columns = s.width / 2;

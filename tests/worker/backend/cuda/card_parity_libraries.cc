@@ -1,4 +1,4 @@
-// Of this machine.
+// The libraries of this machine.
 #include "common/base/status_macros.h"
 #include "tests/worker/backend/cuda/parity_libraries.h"
 #include "worker/backend/cuda/gpu_libraries.h"

@@ -130,7 +130,7 @@ TEST_F(Conv2dTest, AReluKeepsNan) {
   EXPECT_TRUE(std::isnan(run.Get(Operand::kDst)[0]));
 }
 
-// What has worked is not given up: something else is wrong then.
+// A call that has worked is not given up: something else is wrong then.
 TEST_F(Conv2dTest, ABadParameterAfterTheFirstCallIsAnError) {
   const auto backend = Make(/*tf32=*/true);
   const auto fused = functions_.cudnn.ConvolutionBiasActivationForward;

@@ -1,5 +1,5 @@
-// What the primitives refuse, and how they say it. That they compute as ref
-// does: backend_parity_test.
+// Refusals of the primitives, and their words. That they compute as ref does:
+// backend_parity_test.
 #include <memory>
 #include <string>
 #include <utility>

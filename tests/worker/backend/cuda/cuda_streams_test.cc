@@ -337,7 +337,7 @@ TEST(CudaStreamsTest, NoSuchDeviceIsUnavailable) {
                        HasSubstr("cuda:3: use the device: CUDA says")));
 }
 
-// What CUDA or its libraries refuse, or do on the wrong device.
+// Calls that CUDA or its libraries refuse, or carry out on the wrong device.
 TEST(CudaStreamsTest, WorkIsForTheCurrentDevice) {
   FakeCuda::Options cards = OneDevice(1);
   cards.devices.resize(2, cards.devices[0]);
@@ -403,7 +403,7 @@ TEST(CudaStreamsTest, EveryCallThatFailsIsToldAndLeavesNothingBehind) {
     calls.Reset(n);
     const absl::Status status = UseAll(gpu);
     SCOPED_TRACE(calls.failed());
-    // What fails while all is given back is told nobody.
+    // Nobody is told of a failure while all is given back.
     const bool is_end = absl::StrContains(calls.failed(), "Destroy") ||
                         calls.failed() == "cudaFree" ||
                         calls.failed() == "cudaHostUnregister" ||

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// What a call that fails returns. Texts and version numbers do not fail.
+// The result of a call that fails. Texts and version numbers do not fail.
 template <typename Result>
 constexpr bool kCanFail = std::is_enum_v<Result>;
 

@@ -30,7 +30,7 @@ class FailingCalls {
   std::string failed() const;
   // By name, how often it was called since this was made.
   absl::flat_hash_map<std::string, int64_t> counts() const;
-  // Of those, the ones that made something: memory, pinned memory, streams,
+  // Those of them that made something: memory, pinned memory, streams,
   // events, graphs, handles or descriptors.
   int64_t calls_that_make() const;
 

@@ -157,7 +157,7 @@ TEST_P(FailingModelTest, EachCallInTurn) {
                 AnyOf(HasSubstr("CUDA says"), HasSubstr("cuDNN says"),
                       HasSubstr("cuBLAS says")));
   }
-  // Of the others some are only asked again, or are of the end.
+  // The others are only asked again, or belong to the end.
   EXPECT_GT(told, total / 2);
 }
 
@@ -178,7 +178,7 @@ TEST(FailingModelCoverageTest, EveryFunctionIsCalled) {
           MUSTER_CUBLAS_FUNCTIONS(MUSTER_NAME)};
 #undef MUSTER_NAME
   for (const std::string& function : all) {
-    // What is said of errors, and of an allocation that failed.
+    // Words about errors, and about an allocation that failed.
     if (absl::StrContains(function, "Version") ||
         absl::StrContains(function, "String") ||
         function == "cudaGetLastError" || function == "cudaMemGetInfo") {

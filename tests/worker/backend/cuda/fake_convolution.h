@@ -43,10 +43,10 @@ struct FakeConvolution {
   Window window;
   // The factors are rounded to TF32.
   bool tf32 = false;
-  // Of the channels of x and y; w has those of one group of x.
+  // The groups of the channels of x and y; w has those of one group of x.
   int64_t groups = 1;
 
-  // What y must be for the others to fit; zero or less if nothing fits.
+  // The sizes of y with which the others fit; zero or less if nothing fits.
   std::array<int64_t, 4> YSizes() const;
 
   std::vector<float> Forward(const void* x_memory, const void* w_memory) const;

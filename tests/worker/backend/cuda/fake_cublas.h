@@ -42,7 +42,7 @@ class FakeCublas {
   // Outlived by this.
   CublasFunctions functions();
 
-  // What was made and not destroyed: "2 matrix layouts"; empty: nothing.
+  // All that was made and not destroyed: "2 matrix layouts"; empty: nothing.
   std::string Leaks() const;
 
  private:
@@ -65,7 +65,7 @@ class FakeCublas {
   };
   struct Preference {
     uint64_t workspace_bytes = 0;
-    // Of A, B, C and D.
+    // Those of A, B, C and D.
     uint32_t alignments[4] = {256, 256, 256, 256};
     uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
   };
@@ -83,10 +83,10 @@ class FakeCublas {
     void Compute(const void* a_memory, const void* b_memory, float alpha,
                  const float* c_memory, float beta, float* d_memory) const;
   };
-  // What an algorithm of this fake says, in its opaque words.
+  // The content of an algorithm's opaque words.
   struct Algorithm {
     uint64_t magic;
-    // Of the product that it is for.
+    // That of the product that it is for.
     uint64_t fingerprint;
     uint64_t workspace_bytes;
     uint32_t alignments[4];

@@ -34,12 +34,12 @@ class FakeCuda {
     size_t memory_bytes = size_t{1} << 30;
   };
   struct Options {
-    // Of the order in which streams work.
+    // Decides the order in which streams work.
     uint64_t seed = 1;
     std::vector<Device> devices = {Device()};
-    // What cudaGetDeviceCount says instead.
+    // The answer of cudaGetDeviceCount instead.
     cudaError_t no_device = cudaSuccess;
-    // What cudaDriverGetVersion says; 0: there is none.
+    // The answer of cudaDriverGetVersion; 0: there is none.
     int driver_version = 13000;
     // Calls `thread` for each thread of a grid.
     std::function<void(const std::function<void()>& thread, dim3 blocks,
@@ -65,10 +65,11 @@ class FakeCuda {
   cudaError_t Enqueue(cudaStream_t stream, std::function<void()> work,
                       std::function<bool()> ready = nullptr);
 
-  // What was made and not destroyed: "1 stream, 3 allocations"; empty: nothing.
+  // All that was made and not destroyed: "1 stream, 3 allocations"; empty:
+  // nothing.
   std::string Leaks() const;
   size_t used_bytes(int device) const;
-  // What threads have asked for and what nobody but a profiler sees.
+  // The wishes of threads, and the ranges that nobody but a profiler sees.
   int64_t launches() const;
 
  private:

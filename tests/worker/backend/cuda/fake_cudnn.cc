@@ -11,7 +11,7 @@ namespace {
 constexpr cudnnStatus_t kOk = CUDNN_STATUS_SUCCESS;
 constexpr cudnnStatus_t kBadParameter = CUDNN_STATUS_BAD_PARAM;
 
-// What SetTensor4dDescriptor and SetFilter4dDescriptor check alike.
+// The checks that SetTensor4dDescriptor and SetFilter4dDescriptor share.
 cudnnStatus_t SetPacked(FakeConvolution::Tensor* tensor, cudnnDataType_t type,
                         cudnnTensorFormat_t format,
                         std::array<int64_t, 4> sizes) {
@@ -138,7 +138,7 @@ cudnnStatus_t FakeCudnn::SetTensor(cudnnTensorDescriptor_t tensor,
                                    cudnnTensorFormat_t format,
                                    cudnnDataType_t type, int n, int c, int h,
                                    int w) {
-  // Of filters nobody asks this.
+  // Nobody asks this about filters.
   constexpr double kMostElements = std::numeric_limits<int32_t>::max();
   if (1.0 * n * c * h * w > kMostElements) return CUDNN_STATUS_NOT_SUPPORTED;
   const absl::MutexLock lock(&mu_);

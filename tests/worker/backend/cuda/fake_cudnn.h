@@ -40,7 +40,8 @@ class FakeCudnn {
   // Outlived by this.
   CudnnFunctions functions();
 
-  // What was made and not destroyed: "2 tensor descriptors"; empty: nothing.
+  // All that was made and not destroyed: "2 tensor descriptors"; empty:
+  // nothing.
   std::string Leaks() const;
 
  private:
@@ -161,7 +162,7 @@ class FakeCudnn {
                      cudnnFilterDescriptor_t w,
                      cudnnConvolutionDescriptor_t convolution,
                      cudnnTensorDescriptor_t y);
-  // What follows a convolution in the same call.
+  // The end of a convolution in the same call.
   cudnnStatus_t Describe(const Described& described,
                          cudnnConvolutionFwdAlgo_t algorithm,
                          cudnnTensorDescriptor_t z,

@@ -136,7 +136,7 @@ TEST_F(FakeCudnnTest, GradientsAreTheTransposes) {
                 CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, memory_.data(), kWorkspace,
                 &beta_, w_, dw.data()),
             kOk);
-  // Of each tap the elements under both positions, times 1 and 2.
+  // For each tap the elements under both positions, times 1 and 2.
   EXPECT_THAT(dw, ElementsAre(5, 8, 14, 17, 50, 80, 140, 170));
   std::vector<float> dx(x.size());
   ASSERT_EQ(cudnn_.ConvolutionBackwardData(

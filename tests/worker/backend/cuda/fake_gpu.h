@@ -28,7 +28,7 @@ class FakeGpu {
   // Every call goes through it.
   FailingCalls& calls() { return calls_; }
 
-  // What was made and not destroyed; empty: nothing.
+  // All that was made and not destroyed; empty: nothing.
   std::string Leaks() const;
 
  private:

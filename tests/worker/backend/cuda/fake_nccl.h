@@ -50,7 +50,7 @@ class FakeNccl {
     std::vector<bool> has_brought;
     int num_taken = 0;
     std::atomic<bool> is_aborted{false};
-    // Of the last call.
+    // The last call's.
     std::atomic<cudaStream_t> stream{nullptr};
 
     bool IsWhole() const;

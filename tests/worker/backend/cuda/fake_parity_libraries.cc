@@ -1,4 +1,4 @@
-// Of the fake card.
+// The libraries of the fake card.
 #include "tests/worker/backend/cuda/fake_gpu.h"
 #include "tests/worker/backend/cuda/parity_libraries.h"
 

@@ -56,7 +56,7 @@ class FakeQueues {
   cudaError_t Wait(cudaStream_t stream, cudaEvent_t event);
   cudaError_t SynchronizeStream(cudaStream_t stream);
   cudaError_t SynchronizeEvent(cudaEvent_t event);
-  // Of the host's time, at which the events were come to.
+  // Between the host's times at which the events were come to.
   cudaError_t ElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) const;
   // Everything in every stream.
   void SynchronizeAll();

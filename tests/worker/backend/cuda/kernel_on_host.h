@@ -18,7 +18,7 @@
 #undef __shared__
 #define __shared__ static thread_local
 
-// What a kernel sees of its place in the grid.
+// A kernel's view of its place in the grid.
 inline thread_local uint3 threadIdx = {};
 inline thread_local uint3 blockIdx = {};
 inline thread_local uint3 blockDim = {};

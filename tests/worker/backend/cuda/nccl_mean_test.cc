@@ -73,8 +73,8 @@ class NcclMeanTest : public testing::Test {
   std::vector<std::unique_ptr<DeviceStreams::Buffer>> memory_;
 };
 
-// What each member is told, on a thread of its own, of the mean of `memory` and
-// of its arrival.
+// The outcomes of the mean of `memory` and of its arrival, one a member, each
+// on a thread of its own.
 std::vector<absl::Status> AverageAll(NcclMean* mean,
                                      const std::vector<CudaDevice*>& devices,
                                      const std::vector<float*>& memory) {

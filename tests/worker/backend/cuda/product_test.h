@@ -35,7 +35,7 @@ class ProductTest : public testing::Test {
     return backend.ok() ? *std::move(backend) : nullptr;
   }
 
-  // Of what `create` makes: a product of one factor by another.
+  // `create` makes a product of one factor by another.
   void ExpectRoundsFactorsAsPrecisionSays(const Create& create) {
     EXPECT_EQ(Product(Make(/*tf32=*/false).get(), create, kFine, 1), kFine);
     EXPECT_EQ(Product(Make(/*tf32=*/true).get(), create, kFine, 1), 1);
@@ -107,7 +107,7 @@ class ProductTest : public testing::Test {
       EXPECT_THAT(status, IsOk());
       return false;
     }
-    // What fails to be destroyed harms nobody.
+    // A failure to destroy something harms nobody.
     if (failed.find("Destroy") != std::string::npos) return true;
     EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kInternal, testing::HasSubstr(what)))

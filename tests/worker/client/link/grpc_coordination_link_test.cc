@@ -161,7 +161,7 @@ TEST_F(GrpcCoordinationLinkTest, AWaitingWatchHoldsUpNothing) {
   link_->Call(kWatchCall, MakeWatch(version), Soon(),
               [&](const absl::StatusOr<JobState>& state) {
                 ASSERT_THAT(state, IsOk());
-                // Of the change, not of its time.
+                // The change has answered it, not the time.
                 EXPECT_GT(state->state_version(), version);
                 answered.Notify();
               });

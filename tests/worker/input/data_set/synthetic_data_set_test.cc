@@ -83,7 +83,7 @@ float SquaredDistance(const std::vector<float>& a,
   return sum;
 }
 
-// What a linear model can learn: the nearest class mean of the training set
+// A linear model can learn it: the nearest class mean of the training set
 // names the class of test examples.
 TEST(SyntheticDataSetTest, ClassMeansOfTrainingClassifyTheTestSet) {
   const Shape shape({64});

@@ -45,7 +45,7 @@ absl::StatusOr<std::vector<Dst>> MapRow(
       const MapChain chain,
       MapChain::Create(MapStages(stages), {DataTypeOf<Src>::kValue, shape}));
   EXPECT_EQ(chain.output().dtype, DataTypeOf<Dst>::kValue);
-  // What a stage leaves out of `dst` shows.
+  // An element of `dst` that a stage leaves out shows.
   std::vector<Dst> dst(chain.output().shape.num_elements(), 77);
   MapChain::Scratch scratch = chain.MakeScratch();
   RETURN_IF_ERROR(
