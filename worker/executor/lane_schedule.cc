@@ -44,8 +44,7 @@ class TouchFinder {
   TouchFinder(const ExecutionPlan& plan, const BufferPlacement& placement)
       : plan_(plan),
         placement_(placement),
-        is_written_(plan.buffers.size(), false),
-        has_written_part_(plan.buffers.size(), false) {}
+        is_written_(plan.buffers.size(), false) {}
 
   std::vector<Touch> Next(const Instruction& instruction) {
     std::vector<Touch> touches;
@@ -81,14 +80,12 @@ class TouchFinder {
 
  private:
   // Whether nobody has touched it yet: who does so first writes it. Whoever
-  // writes a whole writes its parts, and the other way round.
+  // writes a whole writes its parts.
   bool IsFirst(int buffer) {
     const int whole = plan_.buffers[buffer].whole;
     const bool is_first =
-        !is_written_[buffer] &&
-        !(whole >= 0 ? is_written_[whole] : has_written_part_[buffer]);
+        !is_written_[buffer] && !(whole >= 0 && is_written_[whole]);
     is_written_[buffer] = true;
-    if (whole >= 0) has_written_part_[whole] = true;
     return is_first;
   }
 
@@ -96,7 +93,6 @@ class TouchFinder {
   const BufferPlacement& placement_;
   // By buffer.
   std::vector<bool> is_written_;
-  std::vector<bool> has_written_part_;
   std::set<int> asked_;
 };
 

@@ -52,8 +52,7 @@ class Lives {
     return -1;
   }
 
-  bool IsPart(int buffer) const { return plan_.buffers[buffer].whole >= 0; }
-
+  // A part is neither: it is smaller than its home, and has no life of its own.
   void MergeInPlace(int i) {
     const Instruction& instruction = plan_.instructions[i];
     if (instruction.is_transfer() || !instruction.primitive->in_place()) return;
@@ -62,7 +61,7 @@ class Lives {
         FindOperand(instruction, backward ? Operand::kDiffDst : Operand::kSrc);
     const int dst =
         FindOperand(instruction, backward ? Operand::kDiffSrc : Operand::kDst);
-    if (src < 0 || dst < 0 || IsPart(src) || IsPart(dst)) return;
+    if (src < 0 || dst < 0) return;
     const int home = home_[src];
     const auto uses = std::count_if(
         instruction.operands.begin(), instruction.operands.end(),
