@@ -284,6 +284,7 @@ TEST(TrainingSpecTest, DevicesAreNoPartOfWhatWorkersCompare) {
   divided.mutable_model()->mutable_layer(0)->set_device("cpu:1");
   divided.mutable_model()->mutable_layer(0)->mutable_split()->set_parts(2);
   divided.mutable_model()->add_device_rule()->set_device("cpu:2");
+  divided.mutable_model()->mutable_pipeline()->set_micro_batches(4);
   divided.mutable_tower()->set_controller_device("cpu:3");
   EXPECT_EQ(SemanticText(divided), SemanticText(*spec));
 }
