@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/escape.h"
 #include "common/tls/certificate.h"
@@ -15,8 +14,8 @@ namespace {
 
 // gRPC's name for the certificate of a peer.
 constexpr char kCertificate[] = "x509_pem_cert";
-// gRPC's name of a peer in this process begins so.
-constexpr absl::string_view kInProcess = "inproc";
+// A property of every peer but those in this process, whom gRPC gives none.
+constexpr char kSecurity[] = "transport_security_type";
 
 // More than there are tasks; then it begins anew.
 constexpr size_t kMostRead = 8192;
@@ -36,7 +35,8 @@ Caller Entrance::Identify(const grpc::CallbackServerContext& context) const {
     return ReadCaller({shown.front().data(), shown.front().size()});
   }
   Caller caller;
-  const bool is_self = absl::StartsWith(context.peer(), kInProcess);
+  const bool is_self =
+      context.auth_context()->FindPropertyValues(kSecurity).empty();
   caller.role = is_self ? Role::kPs : Role::kStranger;
   if (is_self) caller.task = options_.self;
   return caller;

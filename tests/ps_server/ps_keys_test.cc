@@ -1,8 +1,10 @@
 // A ps whose callers have certificates: each cell of the table of rights, and
 // what strangers and holders of other keys try, over real connections.
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -268,10 +270,40 @@ TEST_F(PsKeysTest, TheClientLibraryTakesAFolder) {
 
 // A ps asks ps task 0, in its own process, without a connection.
 TEST_F(PsKeysTest, ThePsMayAskItself) {
-  task_->SaveBeforeEnd();
-  const auto keys = KeysOf("viewer", -1);
+  const auto keys = KeysOf("worker", 0);
   GrpcCoordinationLink link(Peer(), keys->credentials().channel_to("ps", 0));
-  EXPECT_THAT(Ask(&link, kGetJobStateCall, {}), IsOk());
+  RegisterRequest registration;
+  registration.set_protocol_version(kProtocolVersion);
+  *registration.mutable_sender() = WorkerOf(0);
+  registration.set_chief(true);
+  ASSERT_THAT(Ask(&link, kRegisterCall, registration), IsOk());
+  BeginEpochRequest begin;
+  *begin.mutable_sender() = WorkerOf(0);
+  const auto begun = AwaitCall(link, kBeginEpochCall, begin, Soon());
+  ASSERT_THAT(begun, IsOk());
+  CommitEpochRequest commit;
+  *commit.mutable_sender() = WorkerOf(0);
+  commit.set_model_epoch(begun->model_epoch());
+  commit.mutable_stop()->set_steps(1000);
+  commit.set_saves(true);
+  (*commit.mutable_ps_incarnations())[0] = 1;
+  ASSERT_THAT(Ask(&link, kCommitEpochCall, commit), IsOk());
+  // It wants the chief to save.
+  std::atomic<bool> refused = false;
+  std::thread ps([&] {
+    task_->SaveBeforeEnd();
+    refused = true;
+  });
+  JobState state;
+  while (state.save_requests() == 0 && !refused) {
+    state = AwaitCall(link, kGetJobStateCall, {}, Soon()).value();
+  }
+  EXPECT_EQ(state.save_requests(), 1);
+  ReportSaveRequest report;
+  *report.mutable_sender() = WorkerOf(0);
+  report.set_save_request(state.save_requests());
+  EXPECT_THAT(Ask(&link, kReportSaveCall, report), IsOk());
+  ps.join();
 }
 
 }  // namespace
