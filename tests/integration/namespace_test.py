@@ -133,8 +133,8 @@ class NamespaceTest(recovery.TestCase):
         # Another model from that one's parameters, to the bit.
         student = self.start_worker(
             self.clusters["b"], 0, "--namespace=c", "--read_from=a",
-            "--training=" + self.write("c.textproto", TRAININGS["b"]),
-            "--set=stop.steps=5", "--train_dir=" + self.path("student"))
+            "--training=" + self.path("a.textproto"),
+            "--set=input.batch_size=16", "--set=stop.steps=5", "--train_dir=" + self.path("student"))
         self.assertEqual(student.wait(), 0, student.output)
         self.assertIn("2 of them from namespace 'a' (model epoch 1)",
                       student.output)
