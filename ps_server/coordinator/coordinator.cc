@@ -298,6 +298,11 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
         absl::StrCat("begin epoch: ", TaskName(request.sender()),
                      " is not the chief of this cluster"));
   }
+  if (phase_ == DONE) {
+    // A message that comes late: who goes on registers so first.
+    return absl::AbortedError(absl::StrCat("begin epoch: the job is done (",
+                                           stop_reason_, "); register again"));
+  }
   RETURN_IF_ERROR(epoch_.CheckSeen(request.seen_epoch()));
   const CoordinatorWorker* const holder = LiveChief();
   if (holder != nullptr && !SameProcess(holder->sender, request.sender())) {

@@ -116,6 +116,19 @@ TEST_F(CoordinatorGoOnTest, OnlyWhoAsksForItMakesItGoOn) {
                              HasSubstr("musterctl namespace reset"))));
 }
 
+// A ps task 0 that was started anew is told of the end by the chief alone: what
+// the chief had sent before comes late, and nobody would be there to tell it
+// again.
+TEST_F(CoordinatorGoOnTest, ALateBeginningDoesNotUndoTheEnd) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  ASSERT_EQ(Finish(chief_, /*stop_job=*/true).phase(), DONE);
+  EXPECT_THAT(Begin(chief_).status(),
+              StatusIs(absl::StatusCode::kAborted,
+                       HasSubstr("the job is done (done (/job:worker/task:0)"
+                                 ")")));
+  EXPECT_EQ(coordinator_.phase(), DONE);
+}
+
 // It has the model of a checkpoint by now.
 TEST_F(CoordinatorGoOnTest, ANewEpochIsNotResumed) {
   RunToEnd();
