@@ -146,7 +146,7 @@ absl::Status Coordinator::CheckGuarded(const RegisterRequest& request,
 absl::Status Coordinator::CheckReplaceable(const CoordinatorWorker& holder,
                                            uint64_t asker, absl::Time now) {
   if (questions_.Find(asker) == nullptr) {
-    ++state_version_;
+    state_version_ += TakeoverQuestions::VersionsOf(asker);
     questions_.Ask({asker, state_version_, now});
   }
   const TakeoverQuestions::Question& question = *questions_.Find(asker);

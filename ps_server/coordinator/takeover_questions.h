@@ -20,6 +20,14 @@ class TakeoverQuestions {
   // A watch that waits is answered at once, so that this is many round trips.
   static constexpr absl::Duration kAnswerTime = absl::Seconds(3);
 
+  // By how much the version rises with the question of this start: by so much
+  // that a watch from a version of another start of ps task 0, which counts its
+  // own, is not taken for an answer.
+  static int64_t VersionsOf(uint64_t asker) {
+    constexpr uint64_t kMostVersions = uint64_t{1} << 20;
+    return 1 + static_cast<int64_t>(asker % kMostVersions);
+  }
+
   struct Question {
     uint64_t asker = 0;
     int64_t version = 0;

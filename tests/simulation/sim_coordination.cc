@@ -86,6 +86,7 @@ absl::StatusOr<CommitEpochReply> SimCoordination::Handle(
 absl::StatusOr<FinishReply> SimCoordination::Handle(
     const FinishRequest& request) {
   absl::StatusOr<FinishReply> reply = coordinator_.Finish(request, Now());
+  options_.on_finish();
   if (request.unsaved()) {
     unsaved_.try_emplace(request.sender().incarnation(), Now());
   }

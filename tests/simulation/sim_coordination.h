@@ -29,6 +29,8 @@ class SimCoordination {
     Bug bug = Bug::kNone;
     uint64_t incarnation = 0;
     CoordinatorOptions coordinator;
+    // A task has said that it finishes.
+    std::function<void()> on_finish;
     // The job is done, and every ps task knows it.
     std::function<void()> on_end;
   };

@@ -77,6 +77,7 @@ SimCoordination::Options SimPs::JobOptions(const std::string& space) {
   coordinator.expected_tasks = options_.num_workers;
   coordinator.may_go_on = options_.keeps_serving;
   job.coordinator = OptionsOfJob(coordinator, space);
+  job.on_finish = options_.on_finish;
   job.on_end = [this] { OnJobEnd(); };
   return job;
 }

@@ -49,6 +49,8 @@ class SimPs {
     // Those of the cluster: the default namespace's.
     int num_workers = 0;
     Bug bug = Bug::kNone;
+    // On task 0: a worker has said that it finishes.
+    std::function<void()> on_finish;
     // It has ended after a signal, with code 143.
     std::function<void(SimPs*)> on_exit;
   };

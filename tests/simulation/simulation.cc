@@ -30,6 +30,10 @@ constexpr absl::Duration kLeave = absl::Minutes(2);
 constexpr absl::Duration kLongestRestart = absl::Seconds(3);
 constexpr absl::Duration kLongestFullDisk = absl::Seconds(2);
 
+// Of two jobs: how many Finishes ps task 0 dies of, and within how many
+// messages.
+constexpr double kDiesAtFinish = 0.3;
+constexpr double kMessagesOfAnEnd = 3;
 // More than a job has workers.
 constexpr Endpoint kEndpointsOfJob = 50;
 
@@ -145,6 +149,7 @@ void Simulation::StartPs(int task) {
   options.num_workers = scenario_.num_workers;
   options.bug = options_.bug;
   options.on_exit = [this](SimPs* ps) { RestartPs(ps->task()); };
+  options.on_finish = [this] { OnFinish(); };
   simulator_.Note("ps starts", task);
   ps_.push_back(std::make_unique<SimPs>(options));
   ps_of_[task] = ps_.back().get();
@@ -298,6 +303,17 @@ void Simulation::KillPs(int task) {
   }
   if (scenario_.all_reduce) EndWorker(*jobs_.front(), task);
   RestartPs(task);
+}
+
+void Simulation::OnFinish() {
+  if (!serves_many() || faults_left_ == 0 || kills_at_finish_left_ == 0 ||
+      !random_.Happens(kDiesAtFinish)) {
+    return;
+  }
+  --kills_at_finish_left_;
+  ++faults_;
+  simulator_.RunAfter(scenario_.latency * kMessagesOfAnEnd * random_.Fraction(),
+                      [this] { KillPs(0); });
 }
 
 // The process, and perhaps its machine.

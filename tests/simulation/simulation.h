@@ -81,6 +81,9 @@ class Simulation {
   void NextFault();
   void DoFault();
   void KillPs(int task);
+  // A worker leaves its job, which the ps tasks outlive: a new start of ps task
+  // 0 is to be told.
+  void OnFinish();
   void TerminatePs(int task);
   void StopSomething(Job& job);
   void FillDisk(Job& job);
@@ -114,6 +117,8 @@ class Simulation {
   void CheckEnd(Job& job);
   void TakeDown();
 
+  static constexpr int kMostKillsAtFinish = 3;
+
   const Options options_;
   const std::vector<Scenario> scenarios_;
   // Shared by the jobs.
@@ -124,6 +129,7 @@ class Simulation {
   Random random_;
   uint64_t next_incarnation_;
   int faults_left_;
+  int kills_at_finish_left_ = kMostKillsAtFinish;
   int64_t faults_ = 0;
 
   // Every process there ever was, the newest of each task last.

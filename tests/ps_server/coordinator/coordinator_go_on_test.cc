@@ -170,6 +170,8 @@ TEST_F(CoordinatorGoOnTest, ADeadTaskIsReplacedWhenItDoesNotAnswer) {
   EXPECT_FALSE(Ask(next_chief_).ok());
   // A watch that the dead process has left on the way.
   EXPECT_THAT(Watch(chief_, seen), IsOk());
+  // And one, to another start of ps task 0, that was further.
+  EXPECT_THAT(Watch(chief_, seen + 5), IsOk());
   now_ += TakeoverQuestions::kAnswerTime - absl::Milliseconds(1);
   EXPECT_FALSE(Ask(next_chief_).ok());
   now_ += absl::Milliseconds(1);
