@@ -14,10 +14,18 @@ from hosts import run, task  # noqa: E402
 from trainings.failure import Failure  # noqa: E402
 
 # Blocks of tasks on three nodes whose names are addresses of this machine. With
-# --kill-on-bad-exit a failure ends all processes of the others; the exit code is
-# the highest.
+# --kill-on-bad-exit a failure ends all processes of the others, once these are
+# that far that they hear of it; the exit code is the highest.
 SRUN = '''#!{python}
-import os, subprocess, sys
+import os, re, subprocess, sys, time
+def hears_sigterm(pid):
+    try:
+        with open("/proc/%d/status" % pid) as file:
+            status = file.read()
+    except OSError:
+        return True
+    masks = re.findall(r"(?m)^Sig(?:Cgt|Ign):\\s*(\\w+)", status)
+    return "State:\\tZ" in status or any(int(m, 16) & 1 << 14 for m in masks)
 words = sys.argv[1:]
 flags = [words.pop(0) for word in list(words) if words[0].startswith("-")]
 count = int([flag for flag in flags if flag.startswith("-n")][0][2:])
@@ -37,6 +45,8 @@ while left:
     left.pop(pid)
     if code and "--kill-on-bad-exit=1" in flags:
         for one in left:
+            while not hears_sigterm(one):
+                time.sleep(0.01)
             os.killpg(one, 15)
 sys.exit(max(codes.values()))
 '''
