@@ -671,6 +671,12 @@ absl::StatusOr<PauseRoundsReply> Coordinator::PauseRounds(
                      "no token"));
   }
   if (request.pause()) {
+    // After the last grant a save may pause a round that all have delivered,
+    // and the next save is the last: it wants that round's update.
+    if (phase_ != RUNNING) {
+      rounds->Release();
+      CheckRounds(now);
+    }
     rounds->Hold(now);
   } else {
     rounds->Release();

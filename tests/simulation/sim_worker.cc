@@ -223,6 +223,7 @@ absl::Status SimWorker::CreateChiefParts() {
   CheckpointSaver::Options saving;
   saving.every_steps = options_.model->scenario.save_every_steps;
   saving.clock = &process_;
+  saving.in_rounds = options_.model->scenario.mode == Mode::kSync;
   checkpoint_saver_ = std::make_unique<CheckpointSaver>(
       saving, [this] { return model_saver_->Begin(); }, reporter_);
   return absl::OkStatus();

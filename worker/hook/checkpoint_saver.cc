@@ -54,10 +54,7 @@ absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
   WaitForWriter();
   // A diverged model must not become the checkpoint that a restart takes.
   if (end.failed) return absl::OkStatus();
-  {
-    absl::MutexLock lock(&mu_);
-    if (saved_step_ == end.global_step) return absl::OkStatus();
-  }
+  if (!options_.in_rounds && IsSaved(end.global_step)) return absl::OkStatus();
   absl::Status saved = SaveAtEnd();
   if (!saved.ok() && !absl::IsResourceExhausted(saved)) {
     reporter_.Error(absl::StrCat(saved.message(), "; saving once more"));
@@ -69,7 +66,13 @@ absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
 absl::Status CheckpointSaver::SaveAtEnd() {
   absl::StatusOr<PendingSave> save = begin_();
   if (!save.ok()) return Annotate(save.status(), "final save");
+  if (IsSaved(save->global_step)) return absl::OkStatus();
   return Annotate(WriteFiles(*save), "final save");
+}
+
+bool CheckpointSaver::IsSaved(int64_t global_step) const {
+  absl::MutexLock lock(&mu_);
+  return saved_step_ == global_step;
 }
 
 std::string CheckpointSaver::newest() const {

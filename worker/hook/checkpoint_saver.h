@@ -46,6 +46,9 @@ class CheckpointSaver : public Hook {
     absl::Duration every = absl::ZeroDuration();
     // The pause after a save that failed; at most ten minutes.
     absl::Duration retry_after = absl::Seconds(10);
+    // Synchronous replication: a round may close after the step that the end
+    // tells, when a save does not pause rounds any more.
+    bool in_rounds = false;
     // Outlives the saver.
     const Clock* clock = SystemClock();
   };
@@ -74,6 +77,7 @@ class CheckpointSaver : public Hook {
   bool IsDue(const StepRecord& step) const;
   bool RetryIsDue(absl::Time now) const;
   absl::Status SaveAtEnd();
+  bool IsSaved(int64_t global_step) const;
   void Note(const absl::Status& saved);
   void StartSave(int64_t global_step, absl::Time now);
   void Write(PendingSave save, std::function<void(const absl::Status&)> done);

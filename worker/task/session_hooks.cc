@@ -62,6 +62,7 @@ std::unique_ptr<CheckpointSaver> MakeCheckpointSaver(
   CheckpointSaver::Options saving;
   saving.every_steps = checkpoint.every_steps();
   saving.every = absl::Seconds(checkpoint.every_seconds());
+  saving.in_rounds = options.training.replication().has_sync();
   return std::make_unique<CheckpointSaver>(
       saving, WriteSummariesFirst(parts.summaries.writer, parts.begin_save),
       parts.reporter);

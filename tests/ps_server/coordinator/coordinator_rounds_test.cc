@@ -322,6 +322,24 @@ TEST_F(CoordinatorRoundsTest, APauseOfAPsLetsTheRoundCloseAndOpensNone) {
   EXPECT_TRUE(Take(kChief)->granted());
 }
 
+TEST_F(CoordinatorRoundsTest, TheLastPauseSeesTheRoundThatOneBeforeItHeld) {
+  Start(2, MakeSyncSpec(2, 2), StopAtStep(10));
+  TakeSteps({kChief, kB}, 1);
+  ASSERT_THAT(Hold(true), IsOk());
+  Step(kChief, 1, 1);
+  Step(kB, 1, 1);
+  EXPECT_EQ(global_step(), 0);
+  StepRequest stop = MakeStep(kChief, 0);
+  stop.set_stop_reason("interrupted");
+  ASSERT_THAT(Send(stop, Number(kChief)), IsOk());
+  ASSERT_EQ(coordinator().phase(), STOPPING);
+  EXPECT_EQ(global_step(), 0);
+  const auto last = Hold(true);
+  ASSERT_THAT(last, IsOk());
+  EXPECT_EQ(last->state().global_step(), 1);
+  EXPECT_EQ(last->token().round(), 2);
+}
+
 TEST_F(CoordinatorRoundsTest, ARoundThatCannotCloseKeepsNoSaveWaiting) {
   Start(2, MakeSyncSpec(2, 2, 2), StopAtStep(10));
   TakeSteps({kChief}, 1);

@@ -105,6 +105,23 @@ TEST_F(CheckpointSaverTest, SavesWhenAMultipleOfThePeriodWasPassed) {
   EXPECT_THAT(begun_, ElementsAre(12));  // The end was saved already.
 }
 
+// It closes when the save before does not pause rounds any more.
+TEST_F(CheckpointSaverTest, TheEndSavesARoundThatClosedLate) {
+  CheckpointSaver::Options options;
+  options.in_rounds = true;
+  Make(options);
+  Enter(/*initialized=*/true);
+  saver_->WaitForWriter();
+  EndRecord end;
+  end.global_step = 0;
+  global_step_ = 1;
+  ASSERT_THAT(saver_->AtEnd(end), IsOk());
+  EXPECT_EQ(saver_->newest(), "ckpt-1");
+  write_error_ = absl::InternalError("written twice");
+  EXPECT_THAT(End(), IsOk());
+  EXPECT_THAT(begun_, ElementsAre(0, 1, 1));
+}
+
 TEST_F(CheckpointSaverTest, AStepThatWasTakenAnewIsSavedAnew) {
   CheckpointSaver::Options options;
   options.every_steps = 10;
