@@ -93,6 +93,10 @@ class Oracle {
   // ---- The end ---------------------------------------------------------
   // As the coordinator saw it; none before.
   const std::optional<JobState>& end() const { return end_; }
+  // The job has ended, and its last step is on no disk yet.
+  bool HasEndedUnsaved() const {
+    return end_.has_value() && newest_saved_ < end_->global_step();
+  }
   // The newest checkpoint is of the last step.
   void CheckDiskAtEnd();
   // The hash of the parameters in the newest checkpoint; 0 if there is none.

@@ -211,6 +211,9 @@ void Simulation::OnExit(Job& job, SimWorker* worker, int exit_code) {
   if (exit_code == 128 + SIGTERM && worker->said_error()) {
     warned_.insert(worker->incarnation());
   }
+  if (exit_code == kExitRetryable && job.oracle.HasEndedUnsaved()) {
+    left_unsaved_.insert(worker->incarnation());
+  }
   const int index = worker->index();
   const bool is_newest = job.worker_of[index] == worker;
   if (!is_newest && exit_code == kExitBadConfig) return;  // a second chief
@@ -480,6 +483,7 @@ void Simulation::CheckWorkersAtEnd(Job& job) {
     if (newest->incarnation() != incarnation) continue;
     if (code != exit_codes_.end() &&
         (code->second == kExitDone || code->second == 128 + SIGTERM ||
+         left_unsaved_.count(incarnation) > 0 ||
          ps_of_.at(0)->KeptModelOf(job.scenario.space, incarnation))) {
       continue;
     }

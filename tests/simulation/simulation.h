@@ -140,6 +140,8 @@ class Simulation {
   std::map<uint64_t, int> exit_codes_;  // by incarnation
   // By incarnation: it exited after a signal and an error that it said.
   std::set<uint64_t> warned_;
+  // The same: it exited when the job had ended without its last save.
+  std::set<uint64_t> left_unsaved_;
 };
 
 // Runs one seed. A thrifty way to say it.
