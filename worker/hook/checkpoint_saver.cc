@@ -66,7 +66,7 @@ absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
 absl::Status CheckpointSaver::SaveAtEnd() {
   absl::StatusOr<PendingSave> save = begin_();
   if (!save.ok()) return Annotate(save.status(), "final save");
-  if (IsSaved(save->global_step)) return absl::OkStatus();
+  if (options_.in_rounds && IsSaved(save->global_step)) return absl::OkStatus();
   return Annotate(WriteFiles(*save), "final save");
 }
 

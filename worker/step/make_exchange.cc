@@ -53,8 +53,8 @@ PsExchange::Options PsOptions(const ExchangeOptions& options) {
   ps.early =
       options.may_push_early && towers.can_tell() && !IsPipelined(options);
   ps.allow_non_finite = options.allow_non_finite;
-  // Where they would overwrite what hooks want to see, they are pulled.
   ps.bounded = options.replication.has_bounded_staleness();
+  // Where they would overwrite what hooks want to see, they are pulled.
   ps.brings_values = (options.replication.has_async() || ps.bounded) &&
                      !(ps.early && options.hooks_read_parameters);
   return ps;
