@@ -30,7 +30,7 @@ constexpr absl::Duration kLeave = absl::Minutes(2);
 constexpr absl::Duration kLongestRestart = absl::Seconds(3);
 constexpr absl::Duration kLongestFullDisk = absl::Seconds(2);
 
-// Of two jobs: how many Finishes ps task 0 dies of, and within how many
+// The share of two jobs' Finishes that ps task 0 dies of, and within how many
 // messages.
 constexpr double kDiesAtFinish = 0.3;
 constexpr double kMessagesOfAnEnd = 3;

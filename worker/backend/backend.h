@@ -78,8 +78,8 @@ class Backend {
   virtual Created Create(const Operation& operation, Pass pass,
                          absl::Span<const MemoryLayout> layouts) = 0;
 
-  // What `count` tensors of `layout`, one behind another in memory, are as one
-  // of `count` times the rows; nullopt if that has no layout.
+  // The layout of `count` tensors of `layout`, one behind another in memory, as
+  // one of `count` times the rows; nullopt if that has none.
   virtual std::optional<MemoryLayout> Stacked(const MemoryLayout& layout,
                                               int64_t count) const {
     return StackRowMajor(layout, count);
@@ -121,7 +121,7 @@ struct BackendOptions {
   int compute_threads = 1;
   // Which of the backend's devices: 1 for "cuda:1".
   int device_index = 0;
-  // Of the host's memory, the most that a model may have on the device.
+  // The most of the host's memory that a model may have on the device.
   int64_t device_memory_limit_bytes = std::numeric_limits<int64_t>::max();
   // For the cuda backend alone.
   GpuOptions gpu;

@@ -36,7 +36,7 @@ class NamespaceReader {
 
   // Whole ones.
   const std::vector<TensorDef>& tensors() const { return tensors_; }
-  // Of the namespace's model.
+  // The epoch of the namespace's model.
   int64_t model_epoch() const { return model_epoch_; }
 
   // Reads a tensor, by its index. REQUIRES: `dst` has its elements. Errors:
@@ -48,7 +48,7 @@ class NamespaceReader {
   NamespaceReader(ShardGroup* shards, std::string space)
       : shards_(*shards), space_(std::move(space)) {}
 
-  // What a ps task has.
+  // Adds the pieces that a ps task has.
   absl::Status Add(int ps, const ShardState& state);
   absl::Status CheckWhole() const;
 

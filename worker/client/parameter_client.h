@@ -93,7 +93,7 @@ class ParameterClient {
   // Loads the model, reads snapshots.
   ChiefClient& chief() { return chief_; }
 
-  // What another namespace has on the same ps tasks. It is used before the
+  // The model of another namespace on the same ps tasks. It is used before the
   // client goes. Errors: NamespaceReader::Open's.
   absl::StatusOr<NamespaceReader> OpenNamespace(const std::string& space) {
     return NamespaceReader::Open(&shards_, space);

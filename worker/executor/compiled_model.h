@@ -271,7 +271,7 @@ class CompiledModel {
   // Elements of each parameter.
   std::vector<int64_t> sizes_;
 
-  // Of one micro-batch if there is none.
+  // One with a single micro-batch if the spec has none.
   const Pipeline pipeline_;
 
   // Those of the last batch.

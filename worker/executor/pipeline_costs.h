@@ -13,10 +13,11 @@
 
 namespace muster {
 
-// What the stages of a pipeline cost, for --pipeline_dry_run.
+// The costs of a pipeline's stages, for --pipeline_dry_run.
 struct PipelineCosts {
   struct Layer {
-    // Of the layer on this device; "transfer" and "reorder" are layers here.
+    // The layer, as far as it is on this device; "transfer" and "reorder" are
+    // layers here.
     std::string name;
     int device = 0;
     absl::Duration forward;

@@ -60,7 +60,7 @@ struct ExecutedModel {
   int64_t num_outputs = 0;
   // Whether every batch is whole.
   bool is_training = true;
-  // Of its devices, for messages.
+  // The names of its devices, for messages.
   std::vector<std::string> device_names;
   // Hears, after each so long, which device does not go on.
   Reporter reporter;

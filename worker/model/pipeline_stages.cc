@@ -20,7 +20,7 @@ size_t StageOf(int device, std::vector<PipelineStage>* stages) {
   return index;
 }
 
-// What made a value.
+// The maker of a value.
 struct Maker {
   size_t stage = 0;
   std::string layer;

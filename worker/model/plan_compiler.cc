@@ -210,7 +210,7 @@ class PlanCompiler {
     return AddMovingAverages(std::get<BatchNormStep>(op.desc), op, *micro);
   }
 
-  // Of all micro-batches at once.
+  // One loss for all micro-batches at once.
   absl::Status AddLoss() {
     const ProgramOp& op = whole_.ops.back();
     builder_.UseDevice(op.device);

@@ -34,7 +34,7 @@ void TellAndClose(const FileDescriptor& connection) {
   send(connection.get(), farewell.data(), farewell.size(),
        MSG_DONTWAIT | MSG_NOSIGNAL);
   shutdown(connection.get(), SHUT_WR);
-  // What is unread at the close would take the farewell back.
+  // Bytes that are unread at the close would take the farewell back.
   char rest[4096];
   while (recv(connection.get(), rest, sizeof(rest), MSG_DONTWAIT) > 0) {
   }
