@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "absl/strings/string_view.h"
+
 namespace muster {
 
 // Owns an open file descriptor, or none (-1). Movable, not copyable.
@@ -36,6 +38,10 @@ class FileDescriptor {
 
   int fd_ = -1;
 };
+
+// Writes all of `bytes`, however often a signal interrupts it. False, with
+// errno, if that fails.
+bool WriteAll(int fd, absl::string_view bytes);
 
 }  // namespace muster
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/file_descriptor.h"
 #include "common/base/status_macros.h"
 
 namespace muster {
@@ -33,23 +34,6 @@ auto Retried(const Call& call) {
   while (result < 0 && errno == EINTR) result = call();
   return result;
 }
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 // Opens a file in its folder, following no link at either.
 absl::StatusOr<FileDescriptor> OpenAt(absl::string_view action,
@@ -78,12 +62,7 @@ class PosixWritableFile : public WritableFile {
       : fd_(std::move(fd)), path_(std::move(path)) {}
 
   absl::Status Append(absl::string_view data) override {
-    while (!data.empty()) {
-      const ssize_t written =
-          Retried([&] { return write(fd_.get(), data.data(), data.size()); });
-      if (written < 0) return ErrnoError("write", path_);
-      data.remove_prefix(static_cast<size_t>(written));
-    }
+    if (!WriteAll(fd_.get(), data)) return ErrnoError("write", path_);
     return absl::OkStatus();
   }
 

@@ -27,15 +27,6 @@ std::string PathOf(const FileDescriptor& file) {
   return absl::StrCat("/proc/self/fd/", file.get());
 }
 
-absl::Status WriteAll(int fd, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written <= 0) return Failed("write");
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CertificateFeed>> CertificateFeed::Create(
@@ -66,7 +57,7 @@ absl::Status CertificateFeed::Write(absl::string_view text,
                                     FileDescriptor* at) {
   FileDescriptor file(memfd_create("muster-certificates", MFD_CLOEXEC));
   if (!file.valid()) return Failed("memfd_create");
-  RETURN_IF_ERROR(WriteAll(file.get(), text));
+  if (!WriteAll(file.get(), text)) return Failed("write");
   const timespec times[2] = {{version_, 0}, {version_, 0}};
   if (futimens(file.get(), times) != 0) return Failed("futimens");
   if (!at->valid()) {

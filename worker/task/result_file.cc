@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "common/base/status_macros.h"
+#include "common/base/file_descriptor.h"
 #include "common/config/json_quote.h"
 
 namespace muster {
@@ -71,14 +71,9 @@ absl::Status SystemError(const char* what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
 }
 
-absl::Status WriteAll(int fd, absl::string_view content,
-                      const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t written = write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return SystemError("write", path);
-    content.remove_prefix(written);
-  }
+absl::Status WriteAndSync(int fd, absl::string_view content,
+                          const std::string& path) {
+  if (!WriteAll(fd, content)) return SystemError("write", path);
   if (fsync(fd) != 0) return SystemError("fsync", path);
   return absl::OkStatus();
 }
@@ -158,7 +153,7 @@ absl::Status WriteFileAtomically(const std::string& path,
       open(temporary.c_str(),
            O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (fd < 0) return SystemError("open", temporary);
-  absl::Status status = WriteAll(fd, content, temporary);
+  absl::Status status = WriteAndSync(fd, content, temporary);
   if (close(fd) != 0 && status.ok()) status = SystemError("close", temporary);
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
     status = SystemError("rename to", path);
