@@ -7,6 +7,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -14,6 +15,9 @@ import unittest
 from tests.integration import harness
 from tests.integration import network_hosts
 from tests.integration import task_scenarios
+
+sys.path.insert(0, os.path.abspath("scripts"))
+from hosts import certs  # noqa: E402
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun")
 # For the nodes to be idle.
@@ -113,6 +117,16 @@ class SlurmTest(task_scenarios.Scenarios, harness.TestCase):
                 return
             self.assertLess(time.monotonic(), deadline,
                             done.stdout + done.stderr)
+
+    def test_trains_with_keys(self):
+        keys = self.path("keys")
+        for verb in (["init"], ["issue", "--ps=1", "--workers=2"]):
+            self.assertEqual(certs.main([*verb, "--certs_dir=" + keys]), 0)
+        step = self.training_step("--certs_dir=" + keys)
+        self.assertEqual(step.wait(), 0, step.output)
+        for task in ("ps/task:0", "worker/task:0", "worker/task:1"):
+            self.assertIn("TLS: /job:%s of cluster 'muster'" % task, step.output)
+        self.assertEqual(self.result("train")["global_step"], 40)
 
     def test_a_cyclic_distribution_is_refused(self):
         step = self.step("--ps=1", tasks=4, srun_flags=[

@@ -4,6 +4,7 @@ are network namespaces. Needs root, openssh-server and iproute2.
 
 import getpass
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -32,6 +33,8 @@ class SshTest(run_scenarios.Scenarios, harness.TestCase):
     hosts = ["127.0.0.1", "127.0.0.2"]
     # Nobody listens there.
     nowhere = "127.0.0.3"
+    # What a run without keys wants.
+    insecure = []
 
     def setUp(self):
         super().setUp()
@@ -62,6 +65,16 @@ class SshTest(run_scenarios.Scenarios, harness.TestCase):
         for pid, _ in self.children(daemon.pid):
             os.kill(pid, signal.SIGKILL)
 
+    def test_trains_with_keys(self):
+        self.insecure = []
+        run = self.train("--certs=" + self.make_keys("--ps=2", "--workers=2"))
+        for job in ("ps", "worker"):
+            for i, host in enumerate(self.hosts):
+                self.assertRegex(
+                    run.output, r"\[%s %s %d\] .*TLS: /job:%s/task:%d of "
+                    "cluster 'muster'" % (re.escape(host), job, i, job, i))
+        self.assertEqual(self.result("train")["global_step"], 40)
+
     def test_a_key_that_is_not_taken_is_said(self):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
                         self.path("stranger")], check=True)
@@ -77,6 +90,7 @@ class SshTest(run_scenarios.Scenarios, harness.TestCase):
 @unittest.skipIf(network_hosts.REASON is not None, network_hosts.REASON)
 class NamespaceTest(SshTest):
     """The launcher is on a third host; no socket leads past the bridge."""
+    insecure = ["--allow_insecure_network"]
 
     def setUp(self):
         self.network = None
@@ -91,7 +105,7 @@ class NamespaceTest(SshTest):
             super().start_sshd([host], port, self.network.on(i, []))
 
     def muster_run(self, *flags, **more):
-        return super().muster_run("--allow_insecure_network", *flags, **more)
+        return super().muster_run(*self.insecure, *flags, **more)
 
     def start(self, name, command, env=None, cwd=None):
         if name == "muster run":

@@ -79,14 +79,25 @@ class Scenarios:
 
     # ---- The scenarios.
 
-    def test_trains_on_two_hosts(self):
+    def train(self, *flags):
+        """2 ps tasks and a worker a host; the run, which has ended well."""
         self.write("training.textproto", TRAINING)
         bin_dir = os.path.dirname(os.path.dirname(harness.worker()))
         run = self.muster_run(
-            "--ps=2", bin_dir=bin_dir, worker_flags=[
+            "--ps=2", *flags, bin_dir=bin_dir, worker_flags=[
                 "--training=training.textproto", "--compute_threads=1",
                 "--train_dir=" + self.path("train")])
         self.assertEqual(run.wait(), 0, run.output)
+        return run
+
+    def make_keys(self, *flags):
+        keys = self.path("keys")
+        for verb in (["init"], ["issue", *flags]):
+            self.assertEqual(certs.main([*verb, "--certs_dir=" + keys]), 0)
+        return keys
+
+    def test_trains_on_two_hosts(self):
+        run = self.train()
         for host in self.hosts:
             self.assertRegex(run.output, r"\[muster run\] %s +\d+\.\d s +muster "
                              r"\S+ .* ms\n" % re.escape(host))
@@ -97,10 +108,7 @@ class Scenarios:
         self.assertEqual(result["cluster"], {"ps": 2, "worker": 2})
 
     def test_each_host_gets_the_keys_of_its_tasks_and_renewed_ones(self):
-        keys = self.path("keys")
-        for verb in (["init"], ["issue", "--workers=2"]):
-            self.assertEqual(
-                certs.main([*verb, "--certs_dir=" + keys]), 0)
+        keys = self.make_keys("--workers=2")
         tells = ('for flag; do case "$flag" in --certs_dir=*) '
                  'dir=${flag#*=};; esac; done\n'
                  'echo "keys" $(cd "$dir" && ls -1 | tr "\\n" " ") '

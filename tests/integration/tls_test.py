@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import socket
+import struct
 import subprocess
 import sys
 
@@ -11,6 +14,18 @@ sys.path.insert(0, os.path.abspath("scripts"))
 from hosts import certs  # noqa: E402
 
 ENDLESS = 100000000
+# HTTP/2: the preface with empty SETTINGS, and a stream that is opened and given
+# up at once.
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + struct.pack(
+    ">HBBBI", 0, 0, 4, 0, 0)
+STREAMS = 100000
+MAX_GROWTH_MIB = 20
+
+
+def given_up_stream(number):
+    headers = b"\x83\x86\x84"
+    return (struct.pack(">HBBBI", 0, len(headers), 1, 4, number) + headers +
+            struct.pack(">HBBBII", 0, 4, 3, 0, number, 8))
 
 
 class TlsTest(harness.TestCase):
@@ -69,6 +84,24 @@ class TlsTest(harness.TestCase):
             self.assertEqual(one.wait(), 130, one.output)
         for one in tasks:
             self.assertNotRegex(one.output, "refused( a|:)")
+
+    def memory_mib(self):
+        with open("/proc/%d/status" % self.ps.pid, encoding="ascii") as file:
+            return int(re.search(r"VmHWM:\s+(\d+)", file.read()).group(1)) / 1024
+
+    def test_a_stranger_who_gives_up_streams_takes_no_memory(self):
+        self.ps = self.start_ps(self.cluster, 0, "--certs_dir=" + self.certs)
+        self.ps.wait_for("listening on")
+        before = self.memory_mib()
+        host, _, port = self.read_json(
+            "cluster.json")["cluster"]["ps"][0].rpartition(":")
+        with socket.create_connection((host, int(port)), 30) as stranger:
+            with self.assertRaises(ConnectionError):
+                stranger.sendall(PREFACE)
+                for i in range(STREAMS):
+                    stranger.sendall(given_up_stream(2 * i + 1))
+        self.ps.wait_for("refused a client: it speaks no TLS")
+        self.assertLess(self.memory_mib() - before, MAX_GROWTH_MIB)
 
     def test_an_all_reduce_with_keys_ends(self):
         self.cluster = self.write("cluster.json", json.dumps({

@@ -23,10 +23,13 @@
 #include "tests/testing/delayed_calls.h"
 #include "tests/testing/exchange_server.h"
 #include "tests/testing/fake_clock.h"
+#include "tests/testing/reported_lines.h"
 
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int kMaxUnanswered = ExchangeConnection::kMaxUnanswered;
@@ -296,8 +299,10 @@ TEST_F(ExchangeStreamsTest, ChecksTheCallerOfEachRequest) {
 
 TEST_F(ExchangeStreamsTest, EndsTheStreamWhoseCertificateHasEnded) {
   FakeClock clock;
+  ReportedLines said;
   Entrance::Options options;
   options.clock = &clock;
+  options.reporter = said.reporter();
   const Entrance entrance(options);
   Caller caller = {Role::kWorker, TaskKey("worker", 1)};
   caller.valid_until = clock.Now() + absl::Hours(1);
@@ -312,6 +317,10 @@ TEST_F(ExchangeStreamsTest, EndsTheStreamWhoseCertificateHasEnded) {
   clock.Advance(absl::Hours(1));
   ASSERT_TRUE(stream->Write(pull));
   EXPECT_THAT(stream.Read().error().message(), HasSubstr("has ended"));
+  EXPECT_THAT(said.lines(),
+              ElementsAre(AllOf(HasSubstr("W refused: "),
+                                HasSubstr("certificate of /job:worker/task:1"),
+                                HasSubstr("has ended"))));
   ExchangeReply none;
   EXPECT_FALSE(stream->Read(&none));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
