@@ -7,6 +7,9 @@ import argparse
 import os
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# A package (package.py) has its programs there, and nothing to build.
+PACKAGED = os.path.join(ROOT, "bin")
+IS_PACKAGE = os.path.isdir(PACKAGED)
 
 
 def parse_arguments(argv):
@@ -81,9 +84,10 @@ def add_binary_flags(parser):
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
     parser.add_argument("--bin_dir", metavar="DIR",
-                        default=os.path.join(ROOT, "bazel-bin"),
+                        default=(PACKAGED if IS_PACKAGE else
+                                 os.path.join(ROOT, "bazel-bin")),
                         help="where ps_server/ps_server and worker/worker "
-                        "are (default bazel-bin)")
+                        "are (default bazel-bin; in a package its bin)")
 
 
 def positive(text):

@@ -5,7 +5,8 @@ Called by package.sh. Python 3 standard library only.
 
     bin/        ps_server, worker, musterctl; they look for libraries in ../lib
     lib/        those libraries, but for glibc, which is the machine's
-    scripts/    muster and its verbs; they want a python3
+    scripts/    muster and its verbs; they want a python3, and `sweep` for
+                Optuna and pictures one with venv, and PyPI
     cluster_configs/, worker/model/zoo/, Containerfile, LICENSE
 
 The same programs and libraries give the same bytes.
@@ -29,7 +30,12 @@ from shared_libraries import (GLIBC, Failure, check_self_contained, libraries,
 PROGRAMS = ("ps_server/ps_server", "worker/worker", "worker/ctl/musterctl")
 PLAIN = ["LICENSE", "scripts/launcher_flags.py", "scripts/local_gpus.py",
          "scripts/local_tasks.py", "scripts/muster", "scripts/supervisor.py",
-         "scripts/hosts/*.py", "scripts/trainings/failure.py",
+         "scripts/hosts/*.py", "scripts/trainings/*.py",
+         "scripts/ensemble/*.py", "scripts/sweep/*.py",
+         "scripts/sweep/requirements.txt",
+         # The Python of Optuna and pictures.
+         "scripts/benchmark/processes.py",
+         "tests/integration/python_environment.py",
          "cluster_configs/*.json", "cluster_configs/*/*",
          "worker/model/zoo/*.textproto"]
 NAME = "muster"

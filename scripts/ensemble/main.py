@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from benchmark import processes
+from hosts import places
 from local_tasks import die_with_parent
 from trainings import cluster, devices, programs
 from trainings.definition import Folder, check_training
@@ -20,9 +20,9 @@ def main(argv):
     options = flags.parse(argv)
     try:
         return _ensemble(options)
-    except (Failure, processes.Failure) as failure:
+    except Failure as failure:
         print("muster ensemble: %s" % failure, file=sys.stderr)
-        return getattr(failure, "exit_code", 2)
+        return failure.exit_code
     except (OSError, ValueError) as error:
         print("muster ensemble: --ensemble_dir=%s: %s" % (
             options.ensemble_dir, error), file=sys.stderr)
@@ -61,7 +61,7 @@ def _evaluate(driver, options, shares):
                       exit_code=1)
     result = os.path.join(options.ensemble_dir, "result.json")
     command = [
-        os.path.join(options.bin_dir, "worker/worker"), "--evaluate",
+        places.binary("worker", options.bin_dir), "--evaluate",
         "--ensemble=" + ",".join(one.train_dir for one in done),
         "--output=" + result]
     # Else each takes the best device that there is.

@@ -9,19 +9,23 @@ from trainings.failure import Failure
 
 PROGRAM = os.path.join(ROOT, "scripts", "muster")
 VERSION_S = 30
+# In a build; in a package all are in one folder.
+BUILT = {"ps_server": "ps_server/ps_server", "worker": "worker/worker",
+         "musterctl": "worker/ctl/musterctl"}
 
 
 def binary(name, bin_dir=None):
-    """The path of ps_server or worker. Raises Failure."""
+    """The path of ps_server, worker or musterctl. Raises Failure."""
     folders = [bin_dir] if bin_dir else [
         os.path.join(ROOT, "bin"), os.path.join(ROOT, "bazel-bin")]
-    candidates = [os.path.join(folder, *rest) for folder in folders
-                  for rest in ((name,), (name, name))]
+    candidates = [os.path.join(folder, place) for folder in folders
+                  for place in (name, BUILT[name])]
     for path in candidates:
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     raise Failure("no program at '%s'; unpack the package there, or run bazel "
-                  "build //ps_server //worker" % "', '".join(candidates))
+                  "build //%s:%s" % ("', '".join(candidates),
+                                     os.path.dirname(BUILT[name]), name))
 
 
 def version(path):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from benchmark import processes
+from hosts import places
 from trainings import cluster, devices, driver, programs
 from trainings.failure import Failure
 
@@ -80,7 +81,7 @@ def _report(sweep, options, parameters, fields):
     if not options.no_pictures:
         _draw(sweep.records, options, parameters)
     say("best, once more with the whole machine:")
-    worker = os.path.join(options.bin_dir, "worker/worker")
+    worker = places.binary("worker", options.bin_dir)
     print(table.best_command(found, options.sweep_dir, min(
         worker, os.path.relpath(worker), key=len), sweep.flags_of))
     return 0

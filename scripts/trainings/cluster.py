@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from hosts import cluster_file
+from hosts import cluster_file, places
 
 from .failure import Failure
 
@@ -83,9 +83,8 @@ class Cluster:
         return self._musterctl("drop", self.namespace(record), "--force")
 
     def _musterctl(self, *words):
-        program = os.path.join(self._bin_dir, "worker/ctl/musterctl")
         done = subprocess.run(
-            [program, "namespace", *words, *self._ps],
+            [places.binary("musterctl", self._bin_dir), "namespace", *words, *self._ps],
             stdin=subprocess.DEVNULL, capture_output=True, text=True,
             check=False, start_new_session=True)
         if done.returncode == 0:

@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 
+from hosts import places
+
 from .failure import Failure
 from .record import write_whole
 
@@ -14,9 +16,8 @@ from .record import write_whole
 def check_training(bin_dir, flags, about=""):
     """Has musterctl read the training of a worker's `flags`. Raises Failure,
     with `about` before what it says."""
-    program = os.path.join(bin_dir, "worker/ctl/musterctl")
     done = subprocess.run(
-        [program, "model", "show", *flags],
+        [places.binary("musterctl", bin_dir), "model", "show", *flags],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:

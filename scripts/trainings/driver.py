@@ -11,6 +11,7 @@ import shlex
 import signal
 import time
 
+from hosts import places
 from local_tasks import Task
 
 # A worker that was asked to end has a checkpoint to write.
@@ -153,7 +154,7 @@ class Driver:
             record.namespace = self.cluster.namespace(record)
             where = self.cluster.flags(record)
         record.command = [
-            os.path.join(self.bin_dir, "worker/worker"), *where,
+            places.binary("worker", self.bin_dir), *where,
             *self.flags_of(record), *share.flags,
             "--train_dir=" + record.train_dir]
         record.save()

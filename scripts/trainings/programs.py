@@ -3,7 +3,8 @@
 import os
 import subprocess
 
-from benchmark import processes
+from hosts import places
+from launcher_flags import IS_PACKAGE, ROOT
 
 from .failure import Failure
 
@@ -11,15 +12,14 @@ TARGETS = ("//worker", "//worker/ctl:musterctl")
 
 
 def prepare(options):
-    """Installs and builds them, without --no_build. Raises Failure, and
-    processes.Failure."""
-    if not options.no_build:
+    """Installs and builds them, without --no_build. Raises Failure."""
+    if not options.no_build and not IS_PACKAGE:
         for command in (
-                [os.path.join(processes.ROOT, "scripts/install_deps.sh")],
+                [os.path.join(ROOT, "scripts/install_deps.sh")],
                 ["bazel", "build", *TARGETS]):
-            if subprocess.run(command, cwd=processes.ROOT, check=False,
+            if subprocess.run(command, cwd=ROOT, check=False,
                               stdin=subprocess.DEVNULL).returncode != 0:
                 raise Failure("%s failed; --no_build uses what is there" %
                               " ".join(command), exit_code=1)
-    for program in ("worker/worker", "worker/ctl/musterctl"):
-        processes.check_program(os.path.join(options.bin_dir, program))
+    for name in ("worker", "musterctl"):
+        places.binary(name, options.bin_dir)

@@ -1,8 +1,12 @@
 """scripts/muster sweep and ensemble on ps tasks that keep serving."""
 
 import os
+import sys
 
 from tests.integration import harness
+
+sys.path.insert(0, os.path.abspath("scripts"))
+from hosts import certs  # noqa: E402
 
 MUSTER = os.path.abspath("scripts/muster")
 
@@ -30,10 +34,10 @@ class ClusterTrialsTest(harness.TestCase):
             "--sampler=grid", "--metric=test_accuracy", "--maximize",
             "--no_pictures", *flags, **options)
 
-    def namespaces(self):
+    def namespaces(self, *flags):
         code, output = self.run_to_end("musterctl", [
             harness.binary("worker/ctl/musterctl"), "namespace", "ls",
-            "--cluster=" + self.cluster])
+            "--cluster=" + self.cluster, *flags])
         self.assertEqual(code, 0, output)
         return [line.split()[0].strip("'") for line in output.splitlines()[2:]]
 
@@ -67,6 +71,18 @@ class ClusterTrialsTest(harness.TestCase):
                          ["member-00", "member-01"])
         for server in servers:
             self.assertTrue(server.running(), server.output)
+
+    def test_trials_have_keys(self):
+        keys = "--certs_dir=" + self.path("keys")
+        for verb in (["init"], ["issue", "--cluster=" + self.cluster]):
+            self.assertEqual(certs.main([*verb, keys]), 0)
+        for i in range(2):
+            self.start_ps(self.cluster, i, "--keep_serving", keys)
+        code, output = self.run_to_end("ensemble", self.command(
+            "ensemble", "--members=2", keys, steps=20))
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"\| ensemble \| [01]\.\d+ ")
+        self.assertEqual(self.namespaces(keys), [])
 
     def test_mistakes_before_the_first_trial_are_named(self):
         self.start_ps(self.cluster, 0)

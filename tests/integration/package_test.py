@@ -53,10 +53,19 @@ class PackageTest(harness.TestCase):
             "--train_dir=" + self.path("train"), "--compute_threads=1"])
         self.assertEqual(code, 0, output)
         self.assertEqual(self.result("train")["global_step"], 20)
-        code, output = self.run_to_end("muster", [
-            sys.executable, os.path.join(folder, "scripts/muster"), "sweep"])
-        self.assertEqual(code, 2)
-        self.assertIn("'sweep' is not part of this package", output)
+        code, output = self.run_to_end("muster sweep", [
+            sys.executable, os.path.join(folder, "scripts/muster"), "sweep",
+            "--training=" + self.path("training"), "--minimize", "--trials=1",
+            "--param=seed=choice:3", "--no_pictures",
+            "--sweep_dir=" + self.path("sweep")])
+        self.assertEqual(code, 0, output)
+        self.assertIn("muster/bin/worker --standalone", output)
+        code, output = self.run_to_end("muster ensemble", [
+            sys.executable, os.path.join(folder, "scripts/muster"), "ensemble",
+            "--training=" + self.path("training"), "--members=1",
+            "--ensemble_dir=" + self.path("ensemble")])
+        self.assertEqual(code, 0, output)
+        self.assertIn("| ensemble |", output)
 
     def test_a_file_that_is_there_is_kept(self):
         code, output = self.run_to_end("package", [
