@@ -65,7 +65,7 @@ def parse(argv):
     verify = add("verify", "checks authority, end, key, role and file modes of "
                  "each certificate; exit code 4 if one is bad")
     verify.add_argument("--cluster", metavar="FILE", help="check too that each "
-                        "task of it has one with its address")
+                        "task of it has one, of its address if of any")
     return parser.parse_args(argv)
 
 
@@ -144,6 +144,8 @@ def tasks_of(options):
             options.cluster).items()}
     counts = {"ps": 1 if options.ps is None else options.ps,
               "worker": options.workers}
+    if not any(counts.values()):
+        raise Failure("--ps=0 --workers=0: wanted a task")
     return {cluster_file.Task(job, i): []
             for job, count in counts.items() for i in range(count)}
 
@@ -225,14 +227,17 @@ def complaints(folder, cluster, name):
 
 
 def _lacks(folder, cluster_path):
-    """Which tasks of the cluster would be refused by a peer, and why."""
+    """Which tasks of the cluster have none, or one of other addresses. Who has
+    one without an address may be anywhere."""
     for task, (host, _) in cluster_file.read(cluster_path).items():
         pem = os.path.join(folder, stem_of(task) + ".pem")
         if not os.path.exists(pem):
             yield stem_of(task), "%s is missing" % pem
-        elif not openssl.covers(pem, host):
+            continue
+        addresses = openssl.read(pem).addresses
+        if addresses and not openssl.covers(pem, host):
             yield stem_of(task), ("not of its address %s, but of: %s" % (
-                host, " ".join(openssl.read(pem).addresses) or "none"))
+                host, " ".join(addresses)))
 
 
 def verify(options):

@@ -58,7 +58,9 @@ class CertsTest(harness.TestCase):
         for stem in ("ps-0", "ps-1", "worker-0"):
             self.assertIn("spiffe://muster/job/%s/task/%s " % tuple(
                 stem.split("-")), listed)
-        self.succeed("verify")
+        self.succeed("verify", "--cluster=" + self.write("anywhere.json", (
+            '{"ps": ["a:1", "b:1"], "worker": ["c:1"]}')))
+        self.fail(2, ["wanted a task"], "issue", "--ps=0", "--workers=0")
         self.fail(2, ["--ps: the tasks of --cluster="], "issue", "--ps=2",
                   "--cluster=" + self.cluster)
 
