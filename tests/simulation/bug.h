@@ -64,6 +64,9 @@ enum class Bug {
   kTakeoverUnconfirmed,
   // A ps does not load state tensors.
   kStateNotRestored,
+  // A worker whose push gets no answer takes another step in its place, though
+  // the epoch goes on.
+  kUnansweredPushGivenUp,
 };
 
 }  // namespace muster

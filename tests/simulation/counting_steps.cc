@@ -27,12 +27,13 @@ ComputedStep Computed() {
 
 CountingSteps::CountingSteps(const SimProcess* process, Oracle* oracle,
                              const SimModel* model, ParameterClient* client,
-                             const Sender& sender)
+                             const Sender& sender, Bug bug)
     : process_(process),
       oracle_(oracle),
       model_(model),
       client_(client),
       sender_(sender),
+      bug_(bug),
       random_(sender.incarnation()) {
   for (const TensorDef& tensor : model->placed.tensors) {
     values_.emplace_back(tensor.shape(0));
@@ -61,6 +62,7 @@ absl::Status CountingSteps::Enter(const EnterEpoch& epoch) {
   brought_ = nullptr;
   is_computed_ = false;
   if (!epoch.position.has_value()) return absl::OkStatus();
+  push_ = nullptr;
   ASSIGN_OR_RETURN(position_, ReadRowPosition(*epoch.position));
   return absl::OkStatus();
 }
@@ -104,15 +106,14 @@ absl::StatusOr<PushResult> CountingSteps::ComputeAndPush(
   changes_at_push_ = oracle_->changes();
   values_until_clock_ = token.values_until_clock();
   ASSIGN_OR_RETURN(
-      const std::unique_ptr<Push> push,
-      client_->BeginPush(step, token.round(), Views(), into, versions_));
+      push_, client_->BeginPush(step, token.round(), Views(), into, versions_));
   // The last layers' gradients leave in mid-backward.
   for (size_t i = gradients_.size(); i-- > gradients_.size() / 2;) {
-    push->Release(static_cast<int>(i));
+    push_->Release(static_cast<int>(i));
   }
   process_->Sleep(compute / 2);
   RETURN_IF_ERROR(before_push(Computed()).status());
-  return push->Finish();
+  return push_->Finish();
 }
 
 // With a pipeline_depth of 2.
@@ -123,13 +124,12 @@ absl::StatusOr<PushResult> CountingSteps::PushAndComputeNext(
     RETURN_IF_ERROR(PullAndCompute(StepToken(), compute));
   }
   RETURN_IF_ERROR(before_push(Computed()).status());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Push> push,
-                   client_->BeginPush(step, /*round=*/0, Views(),
-                                      Into(&arrivals_), versions_));
+  ASSIGN_OR_RETURN(push_, client_->BeginPush(step, /*round=*/0, Views(),
+                                             Into(&arrivals_), versions_));
   if (brought_ != nullptr) versions_ = std::exchange(brought_, nullptr);
-  push->ReleaseOthers();
+  push_->ReleaseOthers();
   process_->Sleep(compute);
-  absl::StatusOr<PushResult> outcome = push->Finish();
+  absl::StatusOr<PushResult> outcome = push_->Finish();
   is_computed_ = outcome.ok();
   return outcome;
 }
@@ -147,24 +147,44 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
                                                 : oracle_->changes());
   // The step before is over, and nothing reads its gradients any more.
   SetGradients(step);
-  ASSIGN_OR_RETURN(PushResult outcome,
-                   model_->scenario.pipeline_depth > 1
-                       ? PushAndComputeNext(step, before_push)
-                       : ComputeAndPush(step, token, before_push));
-  brought_ = std::move(outcome.new_versions);
-  if (!outcome.late) {
+  step_ = step;
+  round_ = token.round();
+  return Conclude(model_->scenario.pipeline_depth > 1
+                      ? PushAndComputeNext(step, before_push)
+                      : ComputeAndPush(step, token, before_push));
+}
+
+bool CountingSteps::may_resume() const {
+  return push_ != nullptr && push_->may_resume() &&
+         bug_ != Bug::kUnansweredPushGivenUp;
+}
+
+absl::StatusOr<StepReport> CountingSteps::Resume() {
+  client_->Resume(push_.get());
+  absl::StatusOr<PushResult> outcome = push_->Finish();
+  // The values are those of before.
+  if (outcome.ok()) outcome->new_versions = nullptr;
+  return Conclude(std::move(outcome));
+}
+
+absl::StatusOr<StepReport> CountingSteps::Conclude(
+    absl::StatusOr<PushResult> outcome) {
+  if (!may_resume()) push_ = nullptr;
+  RETURN_IF_ERROR(outcome.status());
+  brought_ = std::move(outcome->new_versions);
+  if (!outcome->late) {
     oracle_->StepCompleted(sender_, epoch_.model_epoch,
-                           epoch_.ps_incarnations[0], step);
+                           epoch_.ps_incarnations[0], step_);
   }
   StepReport report;
-  report.step = step;
+  report.step = step_;
   report.examples = 1;
   // A step of all workers takes a row of each.
   position_.rows += model_->scenario.num_workers;
   report.position = MakeDataPosition(position_, model_->scenario.num_workers);
-  report.round = token.round();
-  report.late = outcome.late;
-  report.staleness = std::llround(outcome.mean_staleness);
+  report.round = round_;
+  report.late = outcome->late;
+  report.staleness = std::llround(outcome->mean_staleness);
   return report;
 }
 

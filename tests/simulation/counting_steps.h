@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/simulation/bug.h"
 #include "tests/simulation/oracle.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/sim_model.h"
@@ -26,13 +27,17 @@ class CountingSteps : public StepRunner {
   // All outlive the steps.
   CountingSteps(const SimProcess* process, Oracle* oracle,
                 const SimModel* model, ParameterClient* client,
-                const Sender& sender);
+                const Sender& sender, Bug bug);
 
   absl::Status Enter(const EnterEpoch& epoch) override;
   absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
                                  const BeforePush& before_push) override;
+  bool may_resume() const override;
+  absl::StatusOr<StepReport> Resume() override;
 
  private:
+  // The end of a step, whose push is over.
+  absl::StatusOr<StepReport> Conclude(absl::StatusOr<PushResult> outcome);
   // Makes the gradients those of this step.
   void SetGradients(int64_t step);
   std::vector<TensorView> Views() const;
@@ -48,6 +53,7 @@ class CountingSteps : public StepRunner {
   const SimModel* const model_;
   ParameterClient* const client_;
   const Sender sender_;
+  const Bug bug_;
   Random random_;
   TensorValues values_;
   // The values that a push brings while the next step is computed.
@@ -63,6 +69,10 @@ class CountingSteps : public StepRunner {
   int64_t values_until_clock_ = 0;
   // The next step's gradients are there.
   bool is_computed_ = false;
+  // The newest step, its round, and its push, until that is over.
+  int64_t step_ = 0;
+  int64_t round_ = 0;
+  std::unique_ptr<Push> push_;
   EnterEpoch epoch_;
   RowPosition position_;
 };

@@ -31,9 +31,15 @@ void Oracle::Fail(absl::string_view what) {
 void Oracle::PushSent(int ps, const PushPart& header) {
   const int worker = header.sender().task().index();
   simulator_->Note("push sent", ps, worker, header.step(), header.part());
-  ShardOf(header.fence().ps_incarnation(), header.fence().model_epoch())
-      .pushes[{header.part(), worker}]
-      .Sent(header.sender().incarnation(), header.step());
+  const int64_t open =
+      ShardOf(header.fence().ps_incarnation(), header.fence().model_epoch())
+          .pushes[{header.part(), worker}]
+          .Sent(header.sender().incarnation(), header.step());
+  if (open != 0) {
+    Fail(absl::StrCat("worker ", worker, " pushes step ", header.step(),
+                      " to ps task ", ps, ", which has not said in this epoch ",
+                      "that it has part ", header.part(), " of step ", open));
+  }
   round_of_[{header.sender().incarnation(), header.step()}] = header.round();
 }
 

@@ -68,6 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{Bug::kKeepsTooFew, "KeepsTooFew"},
         Planted{Bug::kTakeoverUnconfirmed, "TakeoverUnconfirmed"},
         Planted{Bug::kStateNotRestored, "StateNotRestored"},
+        Planted{Bug::kUnansweredPushGivenUp, "UnansweredPushGivenUp"},
         Planted{Bug::kMarksWithoutNamespace, "MarksWithoutNamespace",
                 kTwoJobSeeds}),
     [](const ::testing::TestParamInfo<Planted>& info) {

@@ -1,10 +1,21 @@
 #include "tests/simulation/push_sums.h"
 
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/simulation/sim_model.h"
 
 namespace muster {
+
+int64_t PushSums::Sent(uint64_t incarnation, int64_t step) {
+  const auto sent = sent_.insert({incarnation, step}).first;
+  if (sent == sent_.begin()) return 0;
+  const auto before = std::prev(sent);
+  const bool is_open =
+      before->first == incarnation && acknowledged_.count(*before) == 0;
+  return is_open ? before->second : 0;
+}
 
 std::vector<int64_t> PushSums::OpenValues() const {
   std::vector<int64_t> values;

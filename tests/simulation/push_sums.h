@@ -18,9 +18,10 @@ class PushSums {
   // (incarnation, step)
   using Steps = std::set<std::pair<uint64_t, int64_t>>;
 
-  void Sent(uint64_t incarnation, int64_t step) {
-    sent_.insert({incarnation, step});
-  }
+  // Returns the step before it that the shard was sent by this incarnation and
+  // has not acknowledged; 0 if there is none: who is not answered goes on
+  // asking.
+  int64_t Sent(uint64_t incarnation, int64_t step);
   void Acknowledged(uint64_t incarnation, int64_t step) {
     acknowledged_.insert({incarnation, step});
   }

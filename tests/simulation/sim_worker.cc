@@ -176,8 +176,9 @@ absl::Status SimWorker::Create() {
   coordination_ = std::make_unique<SimCoordinationLink>(
       &caller_, options_.network, options_.oracle,
       options_.model->scenario.space);
-  steps_ = std::make_unique<CountingSteps>(
-      &process_, options_.oracle, options_.model, client_.get(), sender_);
+  steps_ = std::make_unique<CountingSteps>(&process_, options_.oracle,
+                                           options_.model, client_.get(),
+                                           sender_, options_.bug);
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
   session_ =
       std::make_unique<TrainingSession>(SessionOptions(), SessionParts());

@@ -41,6 +41,12 @@ class FakeShard {
     absl::MutexLock lock(&mu_);
     failure_ = status;
   }
+  // Every later request is carried out, and gets this error, until it is set to
+  // OK.
+  void AnswerWith(const absl::Status& status) {
+    absl::MutexLock lock(&mu_);
+    answer_ = status;
+  }
   // Keeps pushed frames, as a slow transport would, until it is called again.
   void KeepFrames(bool keep) {
     std::vector<absl::Cord> dropped;  // destroyed without the lock
@@ -85,6 +91,7 @@ class FakeShard {
     absl::StatusOr<Reply> reply = handle();
     if (Chance(faults_.duplicates)) reply = handle();
     if (Chance(faults_.lost_answers)) return absl::UnavailableError("lost");
+    if (!answer_.ok()) return answer_;
     return reply;
   }
   // A push's effect and answer.
@@ -99,6 +106,7 @@ class FakeShard {
   mutable absl::Mutex mu_;
   std::mt19937 random_ ABSL_GUARDED_BY(mu_);
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  absl::Status answer_ ABSL_GUARDED_BY(mu_);
   bool keep_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<absl::Cord> kept_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mu_);

@@ -243,9 +243,21 @@ absl::StatusOr<std::unique_ptr<Push>> ParameterClient::BeginPush(
     std::shared_ptr<const PulledVersions> versions) {
   ASSIGN_OR_RETURN(std::unique_ptr<Push> made,
                    MakePush(step, round, gradients, into, std::move(versions)));
-  Push* const push = made.get();
-  push->Start(shards_.Start(
-      PushedPartBytes(push->model().plan), ShardGroup::PartsAre::kClosed,
+  made->Start(StartPush(made.get(), PushedPartBytes(made->model().plan),
+                        ShardGroup::PartsAre::kClosed));
+  return made;
+}
+
+void ParameterClient::Resume(Push* push) {
+  push->Start(StartPush(push, push->Resume(PushedPartBytes(push->model().plan)),
+                        ShardGroup::PartsAre::kOpen));
+}
+
+std::shared_ptr<Transfer> ParameterClient::StartPush(
+    Push* push, const std::vector<std::vector<int64_t>>& part_bytes,
+    ShardGroup::PartsAre parts) {
+  return shards_.Start(
+      part_bytes, parts,
       [this, push](Transfer* transfer, const TransferWindow::Send& send) {
         push->Send(&shards_.link(send.shard), transfer, send);
       },
@@ -256,8 +268,7 @@ absl::StatusOr<std::unique_ptr<Push>> ParameterClient::BeginPush(
           KeepVersions(result->new_versions);
         }
         push->End(std::move(result));
-      }));
-  return made;
+      });
 }
 
 void ParameterClient::SettlePush(const StepToken& token) {

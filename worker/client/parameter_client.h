@@ -187,6 +187,12 @@ class ParameterClient {
       absl::Span<const MutableTensorView> into = {},
       std::shared_ptr<const PulledVersions> versions = nullptr);
 
+  // Sends the parts of a push whose Finish has failed for want of an answer,
+  // and which no shard has said to have, again: as the same parts, of which
+  // each shard applies what it has not. One that is in another epoch by now
+  // refuses them (Aborted, by Finish). REQUIRES: push->may_resume().
+  void Resume(Push* push);
+
   // Synchronous replication: the token of a step tells whether the push before
   // it is in an update; with error feedback it is wanted before the next push.
   void SettlePush(const StepToken& token);
@@ -200,6 +206,9 @@ class ParameterClient {
       int64_t step, int64_t round, absl::Span<const TensorView> gradients,
       absl::Span<const MutableTensorView> into,
       std::shared_ptr<const PulledVersions> versions);
+  std::shared_ptr<Transfer> StartPush(
+      Push* push, const std::vector<std::vector<int64_t>>& part_bytes,
+      ShardGroup::PartsAre parts);
   // Values have come.
   void KeepVersions(std::shared_ptr<const PulledVersions> versions);
 

@@ -12,8 +12,8 @@ namespace muster {
 Push::Push(Options options)
     : options_(std::move(options)),
       released_(options_.model->tensors.size(), false),
-      end_(absl::UnknownError("not ended")),
-      ended_(options_.clock) {
+      end_(absl::UnknownError("not ended")) {
+  ended_.emplace(options_.clock);
   for (const std::vector<PlannedPart>& parts : options_.model->plan.parts) {
     times_.emplace_back(parts.size());
     std::vector<int>& missing = missing_.emplace_back();
@@ -24,9 +24,17 @@ Push::Push(Options options)
 }
 
 Push::~Push() {
-  if (finished_ || transfer_ == nullptr) return;
-  transfer_->Cancel(absl::CancelledError("the step was given up"));
-  ended_.Wait();
+  if (!finished_ && transfer_ != nullptr) {
+    transfer_->Cancel(absl::CancelledError("the step was given up"));
+    ended_->Wait();
+  }
+  GiveUp();
+}
+
+void Push::GiveUp() {
+  absl::MutexLock lock(&mu_);
+  if (!std::exchange(owes_encoder_, false)) return;
+  TellEncoder(absl::UnavailableError("the step was given up"));
 }
 
 void Push::Release(int tensor) {
@@ -50,14 +58,29 @@ void Push::ReleaseOthers() {
 
 absl::StatusOr<PushResult> Push::Finish() {
   ReleaseOthers();
-  ended_.Wait();
+  ended_->Wait();
   finished_ = true;
+  may_resume_ = absl::IsUnavailable(end_.status());
   return std::move(end_);
+}
+
+std::vector<std::vector<int64_t>> Push::Resume(
+    std::vector<std::vector<int64_t>> part_bytes) {
+  finished_ = may_resume_ = false;
+  ended_.emplace(options_.clock);
+  absl::MutexLock lock(&mu_);
+  owes_encoder_ = false;
+  ForEachPushed([&](int shard, int part) {
+    mu_.AssertHeld();
+    if (!times_[shard][part].acknowledged.has_value()) return;
+    part_bytes[shard][part] = TransferWindow::kLeftOut;
+  });
+  return part_bytes;
 }
 
 void Push::End(absl::StatusOr<PushResult> result) {
   end_ = std::move(result);
-  ended_.Notify();
+  ended_->Notify();
 }
 
 PushPart Push::MakeHeader(const TransferWindow::Send& send) const {
@@ -223,9 +246,10 @@ void Push::TellEncoder(const absl::Status& outcome) {
 absl::StatusOr<PushResult> Push::Conclude(const absl::Status& outcome,
                                           int64_t retries) {
   absl::MutexLock lock(&mu_);
-  TellEncoder(outcome);
+  result_.retries += retries;
+  owes_encoder_ = absl::IsUnavailable(outcome);
+  if (!owes_encoder_) TellEncoder(outcome);
   if (!outcome.ok()) return outcome;
-  result_.retries = retries;
   int parts = 0;
   for (const int of_shard : options_.model->plan.pushed_parts) {
     parts += of_shard;

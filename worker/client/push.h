@@ -73,10 +73,14 @@ struct PushResult {
 //   push->Release(7);  // while the others are still computed
 //   ASSIGN_OR_RETURN(PushResult result, push->Finish());
 //
-// Destroyed before Finish it is given up: nothing more is sent, and what has
-// left is with the shards. In synchronous replication they never use it, since
-// the step is not reported; in the other modes whole parts are applied, as when
-// a worker dies in mid-push.
+// A Finish that fails for want of an answer leaves open what the shards have
+// applied: ParameterClient::Resume sends the rest again, with the same
+// identity, as long as they are in the same epoch, and Finish waits once more.
+//
+// Destroyed before that it is given up: nothing more is sent, and what has left
+// is with the shards. In synchronous replication they never use it, since the
+// step is not reported; in the other modes whole parts are applied, as when a
+// worker dies in mid-push.
 class Push {
  public:
   struct Options {
@@ -119,8 +123,12 @@ class Push {
   // Releases all that were not.
   void ReleaseOthers();
 
-  // The same, and waits for the end: as PushAndWait. Once.
+  // The same, and waits for the end: as PushAndWait. Once, and once after each
+  // ParameterClient::Resume.
   absl::StatusOr<PushResult> Finish();
+  // Has Finish failed with Unavailable? Then the gradients, and where their new
+  // values go, are the push's still.
+  bool may_resume() const { return may_resume_; }
 
   // ---- For ParameterClient ------------------------------------------------
 
@@ -130,11 +138,16 @@ class Push {
   void Start(std::shared_ptr<Transfer> transfer) {
     transfer_ = std::move(transfer);
   }
+  // Before the Start of another transfer: `part_bytes`, those of the first, but
+  // without the parts that a shard has said to have. REQUIRES: may_resume().
+  std::vector<std::vector<int64_t>> Resume(
+      std::vector<std::vector<int64_t>> part_bytes);
   // Sends one part of `transfer` over `link`; Transfer::SendFunction.
   void Send(ParameterLink* link, Transfer* transfer,
             const TransferWindow::Send& send);
   // The result of a transfer that has ended with `outcome`, after so many
-  // repeated sends. The encoder, if there is one, is told. Once.
+  // repeated sends. The encoder, if there is one, is told when the push cannot
+  // be resumed any more.
   absl::StatusOr<PushResult> Conclude(const absl::Status& outcome,
                                       int64_t retries);
   // The last call of all: who waits may destroy this.
@@ -165,6 +178,8 @@ class Push {
                        const Frame<PushReply>& reply);
   void TellEncoder(const absl::Status& outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The encoder waits for the end of a push that nobody has resumed.
+  void GiveUp();
   // As PushResult::pulled_versions.
   std::vector<int64_t> OldestVersions() const;
   std::vector<SliceSend> Sends() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -184,16 +199,19 @@ class Push {
   std::vector<std::vector<int>> missing_;
   bool has_left_ = false;
   bool finished_ = false;
+  bool may_resume_ = false;
 
   absl::Mutex mu_;
   PushResult result_ ABSL_GUARDED_BY(mu_);
   int64_t staleness_sum_ ABSL_GUARDED_BY(mu_) = 0;
   // [ps task][part]
   std::vector<std::vector<PartTimes>> times_ ABSL_GUARDED_BY(mu_);
+  // A transfer has failed, and the encoder was not told.
+  bool owes_encoder_ ABSL_GUARDED_BY(mu_) = false;
 
-  // Written once, before the notification.
+  // Written once a transfer, before its notification.
   absl::StatusOr<PushResult> end_;
-  OneShot ended_;
+  std::optional<OneShot> ended_;
 };
 
 }  // namespace muster

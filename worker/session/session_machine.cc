@@ -257,7 +257,11 @@ void SessionMachine::On(const TrainEvent& event) {
   if (!IsTransient(status) && !IsFenced(status)) {
     return Fail({kExitFailed, std::string(status.message())});
   }
-  steps_.OnGivenUp();
+  if (event.may_resume) {
+    steps_.OnUnfinished(std::string(status.message()));
+  } else {
+    steps_.OnGivenUp();
+  }
   Reconnect(status);
 }
 
@@ -514,6 +518,8 @@ bool SessionMachine::GreetAgain() {
 
 void SessionMachine::ReportStep(absl::string_view stop_reason) {
   busy_ = true;
+  // The shards that have it do not take it a second time.
+  if (steps_.is_unfinished()) return actions_.push_back(ResumeStep{});
   const bool may_wait = !end_.is_signalled() && state_.phase() == RUNNING;
   SendStep question =
       steps_.Ask(state_.state_version(), stop_reason, may_wait, now_);
@@ -566,9 +572,7 @@ void SessionMachine::AdvanceSignalled() {
   if (options_.chief && has_epoch && !end_.save_is_over()) {
     actions_.push_back(end_.GiveUpSave());
   }
-  if (!options_.chief && InEpoch() && steps_.has_report()) {
-    return ReportStep(/*stop_reason=*/"");
-  }
+  if (!options_.chief && !ReportLast()) return;
   // The signal's exit code does not tell.
   if (const auto failed = end_.SayFailedSave()) actions_.push_back(*failed);
   if (registered_with_ == 0 || !peers_.AllGreeted()) {
@@ -581,13 +585,8 @@ void SessionMachine::AdvanceSignalled() {
 // and only then is saved: no acknowledged step is missing there.
 bool SessionMachine::Drain() {
   if (end_.save_is_over()) return true;
-  if (!InEpoch()) {
-    // A ps is lost, or its answer was. It may be there again in time.
-    if (now_ >= end_.drain_until()) return true;
-    if (!Connect() || Pause()) return false;
-    if (!EpochIsUsable(state_, peers_.replies())) return true;
-    if (!UseEpoch()) return false;
-  }
+  const std::optional<bool> in_epoch = ReachEpoch();
+  if (!in_epoch.value_or(false)) return in_epoch.has_value();
   const bool stopping = steps_.knows_stop() || state_.phase() == STOPPING;
   if (steps_.has_report() || !stopping) {
     ReportStep(stopping ? "" : "interrupted");
@@ -607,6 +606,26 @@ bool SessionMachine::Drain() {
   }
   Save(/*completed=*/false, "interrupted");
   return false;
+}
+
+bool SessionMachine::ReportLast() {
+  if (!steps_.has_report() || state_.phase() == DONE) return true;
+  const std::optional<bool> in_epoch = ReachEpoch();
+  if (!in_epoch.value_or(false)) return in_epoch.has_value();
+  // Another epoch wants no report.
+  if (!steps_.has_report()) return true;
+  ReportStep(/*stop_reason=*/"");
+  return false;
+}
+
+std::optional<bool> SessionMachine::ReachEpoch() {
+  if (InEpoch()) return true;
+  // A ps is lost, or its answer was. It may be there again in time.
+  if (now_ >= end_.drain_until()) return false;
+  if (!Connect() || Pause()) return std::nullopt;
+  if (!EpochIsUsable(state_, peers_.replies())) return false;
+  if (!UseEpoch()) return std::nullopt;
+  return true;
 }
 
 // No update is made any more, so that what the chief saves is what all had.
@@ -713,8 +732,21 @@ void SessionMachine::Fail(Exit exit) {
   Leave(end_.FinishFailed(std::move(exit)));
 }
 
+// The counts of the job, which the parameters may be ahead of.
+void SessionMachine::SayUnfinished() {
+  const bool is_lost =
+      peers_.AllGreeted() && !EpochIsUsable(state_, peers_.replies());
+  if (!steps_.is_unfinished() || is_lost) return;
+  SayLine(absl::StrCat("step ", steps_.begun(),
+                       " of this task is not counted, and may be in the "
+                       "parameters: ",
+                       steps_.unfinished_why()),
+          /*is_error=*/true);
+}
+
 void SessionMachine::ExitWith(Exit exit) {
   exited_ = true;
+  SayUnfinished();
   actions_.push_back(std::move(exit));
 }
 

@@ -28,9 +28,10 @@ std::string DescribeLostSteps(const TaskId& task, int64_t steps);
 // says when; how an epoch begins, a step goes and the job is left, its parts
 // know: ChiefMachine, StepMachine, EndMachine.
 //
-// At most one of BeginEpoch, LoadModel, Commit, SendStep, TrainStep, RunFinal
-// and SendFinish is under way at a time; Hello, Register and Watch go on beside
-// it. After Exit there are no more actions. Not thread-safe.
+// At most one of BeginEpoch, LoadModel, Commit, SendStep, TrainStep,
+// ResumeStep, RunFinal and SendFinish is under way at a time; Hello, Register
+// and Watch go on beside it. After Exit there are no more actions. Not
+// thread-safe.
 class SessionMachine {
  public:
   struct Options {
@@ -115,6 +116,10 @@ class SessionMachine {
   void AdvanceSignalled();
   // The chief's way from a signal to Finish. False while it is under way.
   bool Drain();
+  // The same of another task, to its last report.
+  bool ReportLast();
+  // Back into the epoch. None: not yet; false: it will not be.
+  std::optional<bool> ReachEpoch();
   void AdvanceTooFew();
   void AdvanceReported();
   void AdvanceStopping();
@@ -133,6 +138,7 @@ class SessionMachine {
   void SayIfFinishedBefore();
   void Fail(Exit exit);
   void ExitWith(Exit exit);
+  void SayUnfinished();
   void SayLine(std::string text, bool is_error = false);
 
   // Says every 10 s what is waited for; exits when it took too long.

@@ -91,6 +91,8 @@ struct StepEvent {
 // DeadlineExceeded: a ps is gone; anything else is fatal.
 struct TrainEvent {
   absl::StatusOr<StepReport> report;
+  // As StepRunner's.
+  bool may_resume = false;
 };
 // The final save and evaluation are done.
 struct FinalEvent {
@@ -179,6 +181,8 @@ struct TrainStep {
   // Without a round in a mode that has none.
   StepToken token;
 };
+// The rest of the newest step, whose push has failed. Answered as TrainStep.
+struct ResumeStep {};
 // A ps asked for a save (it is about to stop): save and report. No event.
 struct SaveNow {
   int64_t save_request;
@@ -219,8 +223,8 @@ struct Exit {
 
 using SessionAction =
     std::variant<SendHello, SendRegister, SendWatch, SendBeginEpoch, LoadModel,
-                 SendCommit, EnterEpoch, SendStep, TrainStep, SaveNow,
-                 SendSaveReport, RunFinal, SendFinish, Say, Exit>;
+                 SendCommit, EnterEpoch, SendStep, TrainStep, ResumeStep,
+                 SaveNow, SendSaveReport, RunFinal, SendFinish, Say, Exit>;
 
 }  // namespace muster
 

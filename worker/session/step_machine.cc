@@ -24,6 +24,7 @@ int64_t StepMachine::Restore(int64_t kept, uint64_t first_ps_incarnation) {
   acknowledged_ = kept;
   undecided_step_ = 0;
   report_ = {};
+  unfinished_why_.clear();
   return std::max<int64_t>(lost, 0);
 }
 
@@ -97,12 +98,19 @@ void StepMachine::OnRefused(const StepReply& reply, absl::Time now) {
 
 void StepMachine::OnTaken(const StepReport& report) {
   granted_ = false;
+  unfinished_why_.clear();
   report_ = report;
   report_.step = begun_;
 }
 
+void StepMachine::OnUnfinished(std::string why) {
+  granted_ = false;
+  unfinished_why_ = std::move(why);
+}
+
 void StepMachine::OnGivenUp() {
   granted_ = false;
+  unfinished_why_.clear();
   report_ = {};
   report_.step = begun_;
   report_.abandoned = true;

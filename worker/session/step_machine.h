@@ -2,6 +2,7 @@
 #define WORKER_SESSION_STEP_MACHINE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -16,6 +17,8 @@ namespace muster {
 // many of its steps ps task 0 has counted.
 //
 //   Enter --> Ask --OnAnswer: kGranted--> Take --OnTaken, OnGivenUp--> Ask
+//                                          |                  ^
+//                                     OnUnfinished --> Resume-'
 //
 // SessionMachine decides when; a lost peer leads to Leave at any time. Not
 // thread-safe; no clock, no waiting.
@@ -51,7 +54,12 @@ class StepMachine {
   // The number of steps that this incarnation began.
   int64_t begun() const { return begun_; }
   bool granted() const { return granted_; }
-  bool has_report() const { return report_.step != 0; }
+  // It owes a report of a step that it has begun.
+  bool has_report() const { return report_.step != 0 || is_unfinished(); }
+  // Some shards may have its newest step, and others not.
+  bool is_unfinished() const { return !unfinished_why_.empty(); }
+  // How its push has failed.
+  const std::string& unfinished_why() const { return unfinished_why_; }
   // Has the newest answer said that the job stops?
   bool knows_stop() const { return knows_stop_; }
   absl::Time asked_at() const { return asked_at_; }
@@ -63,7 +71,8 @@ class StepMachine {
   }
 
   // Reports the step before, if there is one, and asks for the next; or for the
-  // end of the job, if there is a reason. REQUIRES: an epoch was entered.
+  // end of the job, if there is a reason. REQUIRES: an epoch was entered,
+  // !is_unfinished().
   SendStep Ask(int64_t state_version, absl::string_view stop_reason,
                bool may_wait, absl::Time now);
   Answer OnAnswer(const StepReply& reply, absl::Time now);
@@ -71,8 +80,10 @@ class StepMachine {
   // REQUIRES: granted().
   TrainStep Take() { return TrainStep{++begun_, token_}; }
   void OnTaken(const StepReport& report);
-  // Not all of it was pushed.
+  // Not all of it was pushed, nor will be.
   void OnGivenUp();
+  // Not all of it was pushed: the rest is, if the epoch goes on.
+  void OnUnfinished(std::string why);
 
  private:
   void CountAcknowledged(const StepReply& reply);
@@ -91,6 +102,8 @@ class StepMachine {
   StepToken token_;
   // The report that is not yet acknowledged; step 0: none.
   StepReport report_;
+  // "" unless the newest step is unfinished.
+  std::string unfinished_why_;
   bool knows_stop_ = false;
   // After a refusal: ask again when the state changes or at this time.
   int64_t refused_at_version_ = -1;

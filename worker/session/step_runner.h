@@ -29,10 +29,18 @@ class StepRunner {
   // The token goes with the pull and its round with the push; without a round
   // the mode has none.
   // Errors: Aborted (fenced), Unavailable and DeadlineExceeded (a ps is gone):
-  // the step is given up, and the same rows are used for the next; others are
-  // fatal.
+  // the step is given up, unless it is resumed, and the same rows are used for
+  // the next; others are fatal. REQUIRES: !may_resume().
   virtual absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
                                          const BeforePush& before_push) = 0;
+
+  // Has the last Run or Resume failed while its gradients were on their way?
+  // Some shards may have them: in the same epoch Resume sends the others what
+  // they lack; another epoch gives the step up.
+  virtual bool may_resume() const = 0;
+  // Returns, or fails, as Run. REQUIRES: may_resume(), and the epoch was
+  // entered once more.
+  virtual absl::StatusOr<StepReport> Resume() = 0;
 };
 
 // The source of the model that a new epoch begins with: ModelLoader.

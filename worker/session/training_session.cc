@@ -271,11 +271,17 @@ void TrainingSession::Do(const TrainStep& action) {
   const auto before_push = [this, &action](const ComputedStep& computed) {
     return BeforePushHooks(action.step, computed);
   };
-  absl::StatusOr<StepReport> report =
-      parts_.steps->Run(action.step, action.token, before_push);
+  OnTrained(parts_.steps->Run(action.step, action.token, before_push));
+}
+
+void TrainingSession::Do(const ResumeStep&) {
+  OnTrained(parts_.steps->Resume());
+}
+
+void TrainingSession::OnTrained(absl::StatusOr<StepReport> report) {
   parts_.set_serving(report.ok());
   if (draining_) parts_.set_serving(false);
-  queue_->Push(TrainEvent{std::move(report)});
+  queue_->Push(TrainEvent{std::move(report), parts_.steps->may_resume()});
 }
 
 void TrainingSession::Do(const SaveNow& action) {

@@ -118,6 +118,7 @@ class TrainingSession {
   void Do(const EnterEpoch& action);
   void Do(const SendStep& action);
   void Do(const TrainStep& action);
+  void Do(const ResumeStep& action);
   void Do(const SaveNow& action);
   void Do(const SendSaveReport& action);
   void Do(const RunFinal& action);
@@ -125,6 +126,7 @@ class TrainingSession {
   void Do(const Say& action);
   void Do(const Exit& action);
 
+  void OnTrained(absl::StatusOr<StepReport> report);
   absl::StatusOr<PushDecision> BeforePushHooks(int64_t step,
                                                const ComputedStep& computed);
   // Runs the AfterStep hooks if `event` answers a finished step; returns the

@@ -34,6 +34,7 @@ void PsExchange::BeginStep(int64_t step, const StepToken& token) {
   options_.client->SettlePush(token);
   step_ = step;
   round_ = token.round();
+  is_resumed_ = false;
   // The worker was away: its clock has gone on without it.
   const bool too_old = token.clock() > values_until_clock_;
   if (options_.bounded && too_old) parameters_->Bring(nullptr);
@@ -90,7 +91,9 @@ absl::Status PsExchange::Send() {
 
 absl::StatusOr<StepResult> PsExchange::Finish() {
   ASSIGN_OR_RETURN(PushResult outcome, push_->Finish());
-  parameters_->Bring(std::move(outcome.new_versions));
+  // The next step pulls after a resumed push: what was brought before it is too
+  // old by now.
+  if (!is_resumed_) parameters_->Bring(std::move(outcome.new_versions));
   bytes_.sent += outcome.sent_bytes;
   bytes_.sent_float32 += outcome.float32_bytes;
   bytes_.sent_to_others += outcome.others_bytes;
@@ -103,6 +106,11 @@ absl::StatusOr<StepResult> PsExchange::Finish() {
   result.staleness = std::llround(outcome.mean_staleness);
   result.late = outcome.late;
   return result;
+}
+
+void PsExchange::Resume() {
+  is_resumed_ = true;
+  options_.client->Resume(push_.get());
 }
 
 ExchangedBytes PsExchange::bytes() const {

@@ -58,6 +58,10 @@ class PsExchange : public StepExchange {
   void Describe(ComputedStep* computed) const override;
   absl::Status Send() override;
   absl::StatusOr<StepResult> Finish() override;
+  bool may_resume() const override {
+    return push_ != nullptr && push_->may_resume();
+  }
+  void Resume() override;
   void EndStep() override { push_ = nullptr; }
   ExchangedBytes bytes() const override;
 
@@ -85,6 +89,8 @@ class PsExchange : public StepExchange {
   std::unique_ptr<Push> push_;
   // Something is not finite.
   bool is_held_ = false;
+  // The epoch may have been entered once more since the push began.
+  bool is_resumed_ = false;
   // Of what was sent.
   ExchangedBytes bytes_;
 };

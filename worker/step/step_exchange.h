@@ -52,6 +52,9 @@ struct ExchangedBytes {
 //   ASSIGN_OR_RETURN(StepResult result, exchange->Finish());
 //   exchange->EndStep();
 //
+// A Finish that failed for want of an answer may be followed by Resume and
+// another one, also after the same epoch was entered once more.
+//
 // Where it computes ahead the next step goes from Prepare to OnComputed between
 // Send and Finish, and its BeginStep is followed by Send. One thread, but for
 // the gate.
@@ -98,6 +101,12 @@ class StepExchange : public StepListener {
   virtual absl::Status Send() = 0;
   // Waits until that is done. Errors: the same; Aborted if the epoch is over.
   virtual absl::StatusOr<StepResult> Finish() = 0;
+  // After a Finish that failed: are the gradients held, of which some shards
+  // may have made an update, and others not?
+  virtual bool may_resume() const { return false; }
+  // Gives them again to who has not said to have them, as those of the same
+  // step. Finish is next. REQUIRES: may_resume().
+  virtual void Resume() {}
   // Gives up what was not finished. After every step.
   virtual void EndStep() = 0;
 

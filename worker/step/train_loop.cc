@@ -79,6 +79,7 @@ InputData TrainLoop::data() const {
 
 absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
   computed_.reset();
+  if (epoch.position.has_value()) GiveUpUnfinished();
   exchange_.Enter(epoch.model_epoch, epoch.ps_incarnations);
   if (!epoch.position.has_value()) return absl::OkStatus();
   if (batches_.empty() && pipeline_->IsAt(*epoch.position)) {
@@ -203,33 +204,57 @@ absl::StatusOr<StepResult> TrainLoop::Exchange(int64_t step) {
 }
 
 absl::StatusOr<StepResult> TrainLoop::ComputeAheadAndFinish(int64_t next) {
-  const DataPosition begun_at = read_at_;
   batches_.clear();
   // An error here is found, and told, by the next Run; the step whose push is
   // on its way may come through.
   Compute(next, StepToken()).IgnoreError();
-  absl::StatusOr<StepResult> result = exchange_.Finish();
-  if (!result.ok()) {
-    computed_.reset();
-    RETURN_IF_ERROR(GoTo(begun_at));
-  }
-  return result;
+  return exchange_.Finish();
 }
 
-absl::Status TrainLoop::Finish(StepReport* report) {
-  ASSIGN_OR_RETURN(StepResult result, Exchange(report->step));
-  report->times.pushed = std::max(report->times.decided, result.pushed);
-  report->times.sends = std::move(result.sends);
-  report->staleness = result.staleness;
-  report->late = result.late;
-  return absl::OkStatus();
+absl::StatusOr<StepReport> TrainLoop::Conclude(
+    Unfinished step, absl::StatusOr<StepResult> result) {
+  if (result.ok()) {
+    StepReport& report = step.report;
+    report.times.pushed = std::max(report.times.decided, result->pushed);
+    report.times.sends = std::move(result->sends);
+    report.times.ended = Now();
+    report.staleness = result->staleness;
+    report.late = result->late;
+    // Else these are the next step's.
+    if (!capabilities_.computes_ahead) batches_.clear();
+    return std::move(report);
+  }
+  computed_.reset();
+  if (exchange_.may_resume()) {
+    unfinished_ = std::move(step);
+  } else if (capabilities_.computes_ahead) {
+    RETURN_IF_ERROR(GoTo(step.begun_at));
+  }
+  return result.status();
+}
+
+void TrainLoop::GiveUpUnfinished() {
+  if (!unfinished_.has_value()) return;
+  unfinished_.reset();
+  exchange_.EndStep();
+}
+
+absl::StatusOr<StepReport> TrainLoop::Resume() {
+  Unfinished step = *std::exchange(unfinished_, std::nullopt);
+  exchange_.Resume();
+  absl::StatusOr<StepReport> report =
+      Conclude(std::move(step), exchange_.Finish());
+  if (!may_resume()) exchange_.EndStep();
+  return report;
 }
 
 absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
                                           const BeforePush& before_push) {
   const absl::Time begun = Now();
   exchange_.BeginStep(step, token);
-  const absl::Cleanup end = [this] { exchange_.EndStep(); };
+  const absl::Cleanup end = [this] {
+    if (!may_resume()) exchange_.EndStep();
+  };
   if (!computed_.has_value()) RETURN_IF_ERROR(Compute(step, token));
   StepReport report = *std::exchange(computed_, std::nullopt);
   report.step = step;
@@ -238,8 +263,11 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
   ASSIGN_OR_RETURN(const PushDecision decision, before_push(Computed(report)));
   report.times.decided = Now();
   report.abandoned = decision == PushDecision::kRefuse;
-  if (!report.abandoned) RETURN_IF_ERROR(Finish(&report));
-  if (report.abandoned || !capabilities_.computes_ahead) batches_.clear();
+  if (!report.abandoned) {
+    Unfinished given{std::move(report), read_at_};
+    return Conclude(std::move(given), Exchange(step));
+  }
+  batches_.clear();
   report.times.ended = Now();
   return report;
 }

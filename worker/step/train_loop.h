@@ -67,11 +67,20 @@ class TrainLoop : public StepRunner {
   absl::Status Enter(const EnterEpoch& epoch) override;
   absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
                                  const BeforePush& before_push) override;
+  bool may_resume() const override { return unfinished_.has_value(); }
+  absl::StatusOr<StepReport> Resume() override;
 
   // Local steps of each worker in one epoch; 0: not known.
   int64_t steps_per_epoch() const { return pipeline_->steps_per_epoch(); }
 
  private:
+  // A step whose gradients are with some of the shards, and where its rows
+  // begin.
+  struct Unfinished {
+    StepReport report;
+    DataPosition begun_at;
+  };
+
   explicit TrainLoop(const Options& options);
 
   InputData data() const;
@@ -90,7 +99,10 @@ class TrainLoop : public StepRunner {
   // Gives the gradients, while it computes the next step if it can.
   absl::StatusOr<StepResult> Exchange(int64_t step);
   absl::StatusOr<StepResult> ComputeAheadAndFinish(int64_t next);
-  absl::Status Finish(StepReport* report);
+  // What is to be done when the step is given, or is not.
+  absl::StatusOr<StepReport> Conclude(Unfinished step,
+                                      absl::StatusOr<StepResult> result);
+  void GiveUpUnfinished();
   // Makes seeds for the batches of the pipeline's step `number`.
   void AddSeeds(absl::Span<const Batch> batches, uint64_t number,
                 std::vector<SeededBatch>* seeded) const;
@@ -110,6 +122,7 @@ class TrainLoop : public StepRunner {
   std::vector<SeededBatch> next_;
   // The step that is computed and not given, as far as it is known by then.
   std::optional<StepReport> computed_;
+  std::optional<Unfinished> unfinished_;
   // The towers' gradients of trainable tensors.
   std::vector<absl::Span<float>> trainable_;
   // All tensors, for hooks.

@@ -42,6 +42,11 @@ class FencingLink : public LossyParameterLink {
     if (request.header.step() == fenced_step) {
       return done(FencedError("the shard has moved on"));
     }
+    if (request.header.step() == unanswered_step) {
+      done = [done = std::move(done)](const absl::StatusOr<Frame<PushReply>>&) {
+        done(absl::UnavailableError("the connection broke"));
+      };
+    }
     {
       absl::MutexLock lock(&mu_);
       const std::string bytes(request.data);
@@ -54,6 +59,8 @@ class FencingLink : public LossyParameterLink {
   }
 
   int64_t fenced_step = -1;
+  // The pushes of this step are taken, and their answers lost.
+  int64_t unanswered_step = -1;
 
  private:
   absl::Mutex mu_;
@@ -94,6 +101,7 @@ class ErrorFeedbackPushTest : public testing::TestWithParam<std::string> {
     options.sender = worker.sender;
     options.transfer.backoff.initial = absl::Milliseconds(1);
     options.transfer.backoff.max = absl::Milliseconds(4);
+    options.transfer.give_up_after = give_up_after_;
     options.codec = FindCodec(GetParam()).value();
     options.error_feedback = true;
     std::vector<std::unique_ptr<ParameterLink>> links;
@@ -181,12 +189,20 @@ class ErrorFeedbackPushTest : public testing::TestWithParam<std::string> {
   }
 
   // Pushes the gradient of `number` as the worker's next step, and counts it
-  // unless it fails.
+  // unless it fails. Without an answer it is resumed, over links that bring
+  // one.
   absl::StatusOr<PushResult> Push(Worker& worker, int64_t number,
                                   int64_t round = 0) {
     const auto gradient = GradientOf(worker, number);
-    const auto outcome =
-        worker.client->PushAndWait(++worker.step, ViewsOf(gradient), round);
+    const auto push =
+        worker.client->BeginPush(++worker.step, round, ViewsOf(gradient));
+    if (!push.ok()) return push.status();
+    absl::StatusOr<PushResult> outcome = (*push)->Finish();
+    while ((*push)->may_resume()) {
+      for (FencingLink* link : worker.links) link->unanswered_step = -1;
+      worker.client->Resume(push->get());
+      outcome = (*push)->Finish();
+    }
     if (!outcome.ok()) return outcome;
     for (size_t tensor = 0; tensor < sums_.size(); ++tensor) {
       for (size_t i = 0; i < sums_[tensor].size(); ++i) {
@@ -221,6 +237,7 @@ class ErrorFeedbackPushTest : public testing::TestWithParam<std::string> {
   }
 
   const MonotonicClock clock_{};
+  absl::Duration give_up_after_ = TransferOptions().give_up_after;
   std::vector<std::unique_ptr<ShardServer>> shards_;
   // The sums of what was pushed without a failure.
   std::vector<std::vector<double>> sums_;
@@ -261,6 +278,22 @@ TEST_P(ErrorFeedbackPushTest, AFencedPushThatIsMadeAgainCountsOnce) {
       ASSERT_THAT(Pull(worker), IsOk());
     }
     ASSERT_THAT(Push(worker, step), IsOk());
+  }
+  for (int i = 0; i < kFlushes; ++i) ASSERT_THAT(PushZeros(worker), IsOk());
+  ASSERT_THAT(Pull(worker), IsOk());
+  ExpectSums(worker);
+}
+
+TEST_P(ErrorFeedbackPushTest, AResumedPushLeavesItsResidualOnce) {
+  give_up_after_ = absl::ZeroDuration();
+  Worker worker = MakeWorker(0);
+  Load(worker);
+  for (int step = 1; step <= 6; ++step) {
+    ASSERT_THAT(Pull(worker), IsOk());
+    if (step % 2 == 0) worker.links[1]->unanswered_step = worker.step + 1;
+    const auto outcome = Push(worker, step);
+    ASSERT_THAT(outcome, IsOk());
+    EXPECT_EQ(outcome->duplicate_parts > 0, step % 2 == 0);
   }
   for (int i = 0; i < kFlushes; ++i) ASSERT_THAT(PushZeros(worker), IsOk());
   ASSERT_THAT(Pull(worker), IsOk());

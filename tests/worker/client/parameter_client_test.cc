@@ -188,6 +188,53 @@ TEST_F(ParameterClientTest, GivesUpNamingThePs) {
                                  "up after")));
 }
 
+// Shard 0 has all of it; shard 1 has a part, and cannot say so.
+TEST_F(ParameterClientTest, AResumedPushIsAppliedOnceByEachShard) {
+  options_.transfer.give_up_after = absl::ZeroDuration();
+  Connect({});
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(Pull(), IsOk());
+  shards_[1]->AnswerWith(absl::UnavailableError("reset"));
+  auto push = client_->BeginPush(1, /*round=*/0, Views(gradients_));
+  ASSERT_THAT(push, IsOk());
+  (*push)->Release(0);
+  (*push)->Release(2);
+  for (int tries = 0; tries < 2; ++tries) {
+    EXPECT_THAT((*push)->Finish(), StatusIs(absl::StatusCode::kUnavailable,
+                                            HasSubstr("/job:ps/task:1")));
+    ASSERT_TRUE((*push)->may_resume());
+    client_->SetEpoch(1, {11, 12});
+    if (tries == 1) shards_[1]->AnswerWith(absl::OkStatus());
+    client_->Resume(push->get());
+  }
+  const auto result = (*push)->Finish();
+  ASSERT_THAT(result, IsOk());
+  EXPECT_FALSE((*push)->may_resume());
+  EXPECT_EQ(result->duplicate_parts, 1);
+  EXPECT_EQ(shards_[0]->duplicates(), 0) << "what it has is not sent again";
+  EXPECT_EQ(result->sends.size(), 2 + 3);
+  ASSERT_THAT(Pull(), IsOk());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(values_[i],
+              std::vector<float>(values_[i].size(), 2.0f * (i + 1)));
+  }
+}
+
+TEST_F(ParameterClientTest, AnotherEpochRefusesTheRestOfAPush) {
+  options_.transfer.give_up_after = absl::ZeroDuration();
+  Connect({});
+  ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());
+  ASSERT_THAT(Pull(), IsOk());
+  shards_[1]->FailWith(absl::UnavailableError("reset"));
+  auto push = client_->BeginPush(1, /*round=*/0, Views(gradients_));
+  ASSERT_THAT(push, IsOk());
+  EXPECT_THAT((*push)->Finish(), StatusIs(absl::StatusCode::kUnavailable));
+  shards_[1]->FailWith(FencedError("epoch 2"));
+  client_->Resume(push->get());
+  EXPECT_THAT((*push)->Finish(), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_FALSE((*push)->may_resume());
+}
+
 TEST_F(ParameterClientTest, RefusesAPushBeforeThePullOfAnEpoch) {
   Connect({});
   ASSERT_THAT(client_->chief().LoadModel({}, Views(gradients_)), IsOk());

@@ -47,6 +47,54 @@ TEST_F(SessionMachineStepsTest, AQuestionMayWaitForOthers) {
   EXPECT_EQ(Get<SendStep>()->max_wait, kStepWait);
 }
 
+TEST_F(SessionMachineStepsTest, AnUnfinishedStepIsResumedInTheSameEpoch) {
+  RunToFirstStep(/*chief=*/false);
+  const TrainEvent unfinished{absl::UnavailableError("reset"),
+                              /*may_resume=*/true};
+  Send(unfinished);
+  for (int tries = 0; tries < 2; ++tries) {
+    ASSERT_NE(Get<SendHello>(), nullptr);
+    Send(HelloEvent{0, Shard(7, 1)});
+    EXPECT_EQ(Get<SendStep>(), nullptr) << "a step is under way";
+    Pass(absl::Seconds(1));
+    ASSERT_NE(Get<ResumeStep>(), nullptr);
+    if (tries == 0) Send(unfinished);
+  }
+  StepReport report;
+  report.examples = 128;
+  Send(TrainEvent{report});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->report.step, 1);
+  EXPECT_FALSE(Get<SendStep>()->report.abandoned);
+  EXPECT_EQ(Get<SendStep>()->report.examples, 128);
+}
+
+TEST_F(SessionMachineStepsTest, AnotherEpochEndsAnUnfinishedStep) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{absl::UnavailableError("reset"), /*may_resume=*/true});
+  Send(HelloEvent{0, Shard(8, 2)});
+  Pass(absl::Seconds(1));
+  Send(RegisterEvent{Registered(State(RUNNING, 2, {8}))});
+  EXPECT_EQ(Get<ResumeStep>(), nullptr);
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->report.step, 0);
+}
+
+// No other step is begun at the end of a job while one may be half there.
+TEST_F(SessionMachineStepsTest, AJobThatStopsWaitsForAnUnfinishedStep) {
+  RunToFirstStep(/*chief=*/true);
+  Send(TrainEvent{absl::UnavailableError("reset"), /*may_resume=*/true});
+  Send(WatchEvent{State(STOPPING, 1, {7})});
+  Send(HelloEvent{0, Shard(7, 1)});
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(Get<RunFinal>(), nullptr);
+  ASSERT_NE(Get<ResumeStep>(), nullptr);
+  Send(TrainEvent{StepReport()});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  Send(StepEvent{Reply(false, 1, STOPPING)});
+  EXPECT_NE(Get<RunFinal>(), nullptr);
+}
+
 TEST_F(SessionMachineStepsTest, InAsyncNoQuestionWaits) {
   step_wait_ = absl::ZeroDuration();
   RunToFirstStep(/*chief=*/false);

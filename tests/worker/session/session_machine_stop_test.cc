@@ -48,6 +48,39 @@ TEST_F(SessionMachineStopTest, SignalFinishesTheStepAndReportsIt) {
   EXPECT_EQ(Get<Exit>()->code, 143);
 }
 
+TEST_F(SessionMachineStopTest,
+       ASignalledWorkerFinishesItsPushWithinFiveSeconds) {
+  for (const bool chief : {false, true}) {
+    RunToFirstStep(chief);
+    Send(SignalEvent{15});
+    Send(TrainEvent{absl::UnavailableError("reset"), /*may_resume=*/true});
+    Pass(absl::Seconds(4));
+    EXPECT_EQ(Get<SendFinish>(), nullptr);
+    Send(HelloEvent{0, Shard(7, 1)});
+    ASSERT_NE(Get<ResumeStep>(), nullptr) << chief;
+    Send(TrainEvent{StepReport()});
+    ASSERT_NE(Get<SendStep>(), nullptr);
+    EXPECT_EQ(Get<SendStep>()->report.step, 1);
+  }
+}
+
+TEST_F(SessionMachineStopTest, ASignalledWorkerSaysWhichStepMayNotBeCounted) {
+  for (const bool chief : {false, true}) {
+    RunToFirstStep(chief);
+    Send(SignalEvent{15});
+    Send(TrainEvent{absl::UnavailableError("push of step 1: ps: reset"),
+                    /*may_resume=*/true});
+    Pass(absl::Seconds(4));
+    EXPECT_EQ(Get<Exit>(), nullptr);
+    Pass(absl::Seconds(1));
+    EXPECT_EQ(Said("is not counted"),
+              "step 1 of this task is not counted, and may be in the "
+              "parameters: push of step 1: ps: reset");
+    ASSERT_NE(Get<Exit>(), nullptr) << chief;
+    EXPECT_EQ(Get<Exit>()->code, 143);
+  }
+}
+
 TEST_F(SessionMachineStopTest, SignalledChiefStopsTheJobAndSaves) {
   RunToFirstStep(/*chief=*/true);
   Send(SignalEvent{2});

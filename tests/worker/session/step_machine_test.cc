@@ -56,6 +56,26 @@ TEST_F(StepMachineTest, ReportsAStepWithTheNextQuestion) {
   EXPECT_EQ(ask.report.examples, 32);
 }
 
+TEST_F(StepMachineTest, AnUnfinishedStepIsOwedUntilItIsTakenOrRestored) {
+  TakeStep();
+  ASSERT_EQ((Ask(&steps_), steps_.OnAnswer(Reply(true), kNow)),
+            Answer::kGranted);
+  steps_.Take();
+  steps_.OnUnfinished("reset");
+  EXPECT_FALSE(steps_.granted());
+  EXPECT_TRUE(steps_.has_report());
+  steps_.Leave();
+  steps_.Enter(1, {7});
+  EXPECT_TRUE(steps_.is_unfinished());
+  EXPECT_EQ(steps_.unfinished_why(), "reset");
+  steps_.OnTaken(StepReport());
+  EXPECT_FALSE(steps_.is_unfinished());
+  EXPECT_EQ(Ask(&steps_).report.step, 2);
+  steps_.OnUnfinished("reset");
+  steps_.Restore(/*kept=*/0, /*first_ps_incarnation=*/8);
+  EXPECT_FALSE(steps_.has_report());
+}
+
 TEST_F(StepMachineTest, AStepThatWasGivenUpIsReturned) {
   Ask(&steps_);
   steps_.OnAnswer(Reply(true), kNow);

@@ -50,6 +50,7 @@ class FakeSteps : public StepRunner {
   }
   absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
                                  const BeforePush& before_push) override {
+    step_ = step;
     if (step == fail_at) return failure;
     StepReport report;
     report.loss = loss;
@@ -65,11 +66,23 @@ class FakeSteps : public StepRunner {
     report.abandoned = *decision == PushDecision::kRefuse;
     return report;
   }
+  bool may_resume() const override { return resumes && step_ == fail_at; }
+  absl::StatusOr<StepReport> Resume() override {
+    fail_at = -1;
+    StepReport report;
+    report.examples = 128;
+    return report;
+  }
 
+  // A step that fails may be resumed.
+  bool resumes = false;
   std::vector<int64_t> entered;
   double loss = 0.5;
   int64_t fail_at = -1;
   absl::Status failure;
+
+ private:
+  int64_t step_ = 0;
 };
 
 class FakeSource : public ModelSource {
@@ -309,6 +322,18 @@ TEST_F(TrainingSessionTest, AbandonsAFencedStepAndTakesAnother) {
     if (request.abandoned()) abandoned.push_back(request.step());
   }
   EXPECT_THAT(abandoned, ElementsAre(2));
+  EXPECT_THAT(results_, ElementsAre(5));
+}
+
+TEST_F(TrainingSessionTest, AStepThatMayBeResumedIsReportedAsItself) {
+  steps_.fail_at = 2;
+  steps_.failure = absl::UnavailableError("push of step 2: no answer");
+  steps_.resumes = true;
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  for (const StepRequest& request : coordination_.steps_reported()) {
+    EXPECT_FALSE(request.abandoned()) << request.step();
+    EXPECT_LE(request.step(), 5);
+  }
   EXPECT_THAT(results_, ElementsAre(5));
 }
 

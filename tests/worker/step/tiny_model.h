@@ -71,6 +71,8 @@ class TinyModel {
     client.ps_names = {"/job:ps/task:0"};
     client.clock = &clock_;
     client.max_part_bytes = max_part_bytes;
+    // A transfer that fails has failed.
+    client.transfer.give_up_after = absl::ZeroDuration();
     client.sender.set_incarnation(5);
     std::vector<std::unique_ptr<ParameterLink>> links;
     auto link = std::make_unique<TinyLink>(

@@ -70,6 +70,7 @@ class Worker {
     return {values, values + kClasses};
   }
   TinyModel& tiny() { return tiny_; }
+  TrainLoop& loop() { return *loop_; }
 
  private:
   const CountingDataSet data_set_{kClasses};
@@ -211,6 +212,65 @@ TEST(TrainLoopPipelineTest, AfterAFailedPushItsRowsAreUsedAgain) {
     EXPECT_EQ(StepsTo(report->position), step - 1);
     EXPECT_EQ(report->staleness, step == 3 ? 0 : 1);
   }
+}
+
+// The shard has the gradient, and its answer is lost.
+void CheckResumedStep(int pipeline_depth) {
+  Worker worker(pipeline_depth);
+  Worker untroubled(pipeline_depth);
+  ASSERT_THAT(worker.Run(1), IsOk());
+  ASSERT_THAT(untroubled.Run(1), IsOk());
+  worker.tiny().shard().AnswerWith(absl::UnavailableError("reset"));
+  ASSERT_THAT(worker.Run(2), StatusIs(absl::StatusCode::kUnavailable));
+  ASSERT_TRUE(worker.loop().may_resume());
+  worker.tiny().shard().AnswerWith(absl::OkStatus());
+  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
+  const auto resumed = worker.loop().Resume();
+  ASSERT_THAT(resumed, IsOk());
+  EXPECT_FALSE(worker.loop().may_resume());
+  EXPECT_EQ(resumed->step, 2);
+  EXPECT_EQ(resumed->examples, kRows);
+  EXPECT_EQ(StepsTo(resumed->position), 2);
+  ASSERT_THAT(untroubled.Run(2), IsOk());
+  EXPECT_EQ(worker.bias(), untroubled.bias());
+  // From new values.
+  const auto third = worker.Run(3);
+  ASSERT_THAT(third, IsOk());
+  EXPECT_EQ(StepsTo(third->position), 3);
+  EXPECT_EQ(third->staleness, 0);
+}
+
+TEST(TrainLoopPipelineTest, APushWithoutAnAnswerIsTheSameStepAgain) {
+  CheckResumedStep(/*pipeline_depth=*/2);
+  CheckResumedStep(/*pipeline_depth=*/1);
+}
+
+TEST(TrainLoopPipelineTest, AnotherEpochGivesAnUnansweredPushUp) {
+  Worker worker(2);
+  ASSERT_THAT(worker.Run(1), IsOk());
+  worker.tiny().shard().FailWith(absl::UnavailableError("reset"));
+  ASSERT_THAT(worker.Run(2), StatusIs(absl::StatusCode::kUnavailable));
+  worker.tiny().shard().FailWith(absl::OkStatus());
+  ASSERT_THAT(worker.Enter(2, kAfterFiveSteps), IsOk());
+  EXPECT_FALSE(worker.loop().may_resume());
+  const auto report = worker.Run(3);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(StepsTo(report->position), 6);
+}
+
+TEST(TrainLoopPipelineTest, AStepThatIsNotResumedHasItsRowsUsedAgain) {
+  Worker worker(2);
+  ASSERT_THAT(worker.Run(1), IsOk());
+  worker.tiny().shard().FailWith(absl::UnavailableError("reset"));
+  ASSERT_THAT(worker.Run(2), StatusIs(absl::StatusCode::kUnavailable));
+  worker.tiny().shard().FailWith(FencedError("gone"));
+  EXPECT_THAT(worker.loop().Resume(), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_FALSE(worker.loop().may_resume());
+  worker.tiny().shard().FailWith(absl::OkStatus());
+  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
+  const auto report = worker.Run(3);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(StepsTo(report->position), 2);
 }
 
 // An error while the next step is computed fails that one, not the one whose
