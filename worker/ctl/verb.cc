@@ -157,7 +157,7 @@ void Fail(absl::string_view who, const absl::Status& status,
           absl::string_view to_do, VerbResult* result) {
   absl::StrAppend(&result->error, who, ": ", status.message(), to_do, "\n");
   result->exit_code =
-      absl::IsDataLoss(status) ? kExitBadCheckpoint : kExitBadConfig;
+      absl::IsDataLoss(status) ? kExitBadCheckpoint : ExitCodeOf(status);
 }
 
 VerbResult RunNamed(const NamedVerb& named, FileSystem* file_system) {

@@ -30,6 +30,13 @@ TEST_F(NamespaceLsTest, APsThatIsAwayIsWorthAnotherTry) {
                                   HasSubstr("does not answer")));
 }
 
+TEST_F(NamespaceLsTest, ANetworkWithoutKeysIsRefused) {
+  const VerbResult result =
+      RunVerb({"namespace", "ls", "--ps_hosts=10.0.0.1:1"}, nullptr);
+  EXPECT_EQ(result.exit_code, kExitInsecure);
+  EXPECT_THAT(result.error, HasSubstr("without --certs_dir"));
+}
+
 TEST_F(NamespaceLsTest, WantsACluster) {
   const VerbResult result = RunVerb({"namespace", "ls"}, nullptr);
   EXPECT_EQ(result.exit_code, kExitBadConfig);
