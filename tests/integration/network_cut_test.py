@@ -5,9 +5,11 @@
 
 In CI one worker is cut off for some seconds, once both ways and once so that it
 is heard and hears nothing. MUSTER_SOAK=1 cuts each host in each mode of
-replication for 20 s, and trains over delay, loss, damage, doubles and packets
-out of order. Each time the parameters are made of the steps that were counted, of
-each once, and of no other.
+replication for 20 s, trains over delay, loss, damage, doubles and packets out of
+order, with keys over damage that TCP does not find, and kills tasks whose last
+words nobody hears. Each time the parameters are made of the steps that were
+counted, of each once, and of no other; but the last step of a worker that is
+killed.
 
 A training ends by its number of steps: whether they were counted right does not
 depend on the machine's speed. Needs root.
@@ -15,6 +17,8 @@ depend on the machine's speed. Needs root.
 
 import itertools
 import json
+import os
+import sys
 import time
 import unittest
 
@@ -22,11 +26,16 @@ from tests.integration import harness
 from tests.integration import network_switch
 from tests.integration import recovery
 
+sys.path.insert(0, os.path.abspath("scripts"))
+from hosts import certs  # noqa: E402
+
 PORT = 2222
 SECONDS = 20 if recovery.SOAK else 3
 # The first line about a peer that is silent, from the cut on.
 FIRST_LINE_S = 3.0
 BACK_S = 5.0
+# The same when a ps task was killed, and the chief restores.
+RESTORED_S = recovery.limit("ps")
 # The hosts by their tasks.
 PS_0, PS_1, CHIEF, WORKER_1 = range(4)
 MODES = {
@@ -40,6 +49,11 @@ FAULTS = [
     network_switch.Faults(damaged=0.001),
     network_switch.Faults(doubled=0.05, overtaken=0.05),
 ]
+# About one packet a second and more.
+KEYED_FAULTS = [
+    network_switch.Faults(damaged=0.001),
+    network_switch.Faults(swapped=0.001),
+]
 TRAINING = harness.softmax_regression(
     recovery.ENDLESS, test_examples=100,
     more="checkpoint { every_steps: 100000 }\n%s")
@@ -50,7 +64,7 @@ class NetworkCutTest(recovery.TestCase):
 
     numbers = itertools.count()
 
-    def start_hosts(self, mode):
+    def start_hosts(self, mode, keys=False):
         self.mode = mode
         self.train_dir = "train%d-" % next(self.numbers)
         self.switch = network_switch.of_test(self, 4, self.seed)
@@ -58,7 +72,10 @@ class NetworkCutTest(recovery.TestCase):
                  for address in self.switch.addresses]
         cluster = self.write("cluster.json", json.dumps(
             {"ps": tasks[:2], "worker": tasks[2:]}))
-        common = ["--cluster=" + cluster, "--allow_insecure_network"]
+        common = ["--cluster=" + cluster,
+                  self.make_keys(cluster) if keys else
+                  "--allow_insecure_network"]
+        self.commands = {}
         self.tasks = [
             self.start_on(host, "ps %d" % host, harness.ps_server(), *common,
                           "--task_index=%d" % host, "--worker_timeout=60s")
@@ -71,16 +88,35 @@ class NetworkCutTest(recovery.TestCase):
                           "--train_dir=" + self.path(self.train_dir + str(index)),
                           "--progress_every=0.05")
             for index in range(2)]
-        self.workers = self.tasks[CHIEF:]
         self.training_again()
 
+    @property
+    def workers(self):
+        return self.tasks[CHIEF:]
+
+    def make_keys(self, cluster):
+        folder = self.path(self.train_dir + "certs")
+        for verb in (["init"], ["issue", "--cluster=" + cluster]):
+            self.assertEqual(
+                certs.main([*verb, "--certs_dir=" + folder]), 0)
+        return "--certs_dir=" + folder
+
     def start_on(self, host, name, *command):
+        self.commands[host] = (name, *command)
         return self.start(name, self.switch.on(host, command))
+
+    def kill_and_restart(self, host):
+        self.tasks[host].kill()
+        self.tasks[host] = self.start_on(host, *self.commands[host])
 
     def training_again(self):
         since = time.monotonic()
         return max(worker.wait_for_line_after(r" step=\d", since)
                    for worker in self.workers)
+
+    def train_on(self):
+        for _ in range(10):
+            self.training_again()
 
     def step(self):
         """The newest global step that a worker has printed."""
@@ -102,16 +138,18 @@ class NetworkCutTest(recovery.TestCase):
             self.tasks[host].name, direction, seconds, first, back))
         return first, back
 
-    def end_counted(self):
-        """Ends the training; the steps that were applied are those counted."""
+    def end_counted(self, killed=None):
+        """Ends the training; the steps that were applied are those counted, and
+        perhaps the last one of a worker that was killed."""
         self.workers[0].send(harness.signal.SIGTERM)
         self.assertEqual(self.workers[0].wait(), 128 + harness.signal.SIGTERM)
         for task in self.tasks[:CHIEF] + self.workers[1:]:
             self.assertEqual(task.wait(), 0, task.output)
         for task in self.tasks:
-            self.assertNotIn("restored", task.output)
+            if killed not in (PS_0, PS_1):
+                self.assertNotIn("restored", task.output)
         checkpoint = recovery.Checkpoint(self.newest(self.train_dir + "0"))
-        self.check_applied(checkpoint)
+        self.check_applied(checkpoint, uncounted=killed == WORKER_1)
         self.say("steps=%d packets=%s" % (checkpoint.global_step,
                                           dict(self.switch.packets)))
 
@@ -120,14 +158,17 @@ class NetworkCutTest(recovery.TestCase):
         return max(entry.path for entry in harness.os.scandir(folder)
                    if entry.name.startswith("ckpt-"))
 
-    def check_applied(self, checkpoint):
+    def check_applied(self, checkpoint, uncounted):
         counted = checkpoint.global_step
+        # What was not reported is in no round.
+        most = counted + (uncounted and self.mode != "sync")
         self.assertGreater(counted, 0)
         # In sync an update is of both workers' steps.
         if self.mode != "sync":
             self.assertEqual(sum(checkpoint.worker_steps.values()), counted)
         for parameter, counts in checkpoint.updates().items():
-            self.assertEqual(set(counts), {counted}, parameter)
+            self.assertGreaterEqual(min(counts), counted, parameter)
+            self.assertLessEqual(max(counts), most, parameter)
 
     def test_a_worker_that_is_cut_off_says_so_and_comes_back(self):
         self.start_hosts("async")
@@ -151,17 +192,47 @@ class NetworkCutTest(recovery.TestCase):
 
     @unittest.skipUnless(recovery.SOAK, "MUSTER_SOAK=1 trains over each fault")
     def test_bad_lines_lose_nothing(self):
-        for mode in MODES:
-            for faults in FAULTS:
-                self.start_hosts(mode)
-                start, step = time.monotonic(), self.step()
-                self.switch.faults = faults
-                time.sleep(SECONDS)
-                rate = (self.step() - step) / (time.monotonic() - start)
-                self.say("mode=%s steps_per_s=%.1f %s" % (mode, rate, faults))
-                self.training_again()
-                self.switch.faults = network_switch.Faults()
-                self.end_counted()
+        for mode, faults in itertools.product(MODES, FAULTS):
+            self.start_hosts(mode)
+            self.check_faults(faults)
+
+    @unittest.skipUnless(recovery.SOAK, "MUSTER_SOAK=1 damages bytes with keys")
+    def test_keys_find_what_tcp_does_not(self):
+        for mode, faults in itertools.product(MODES, KEYED_FAULTS):
+            self.start_hosts(mode, keys=True)
+            self.check_faults(faults)
+            self.assertGreater(
+                self.switch.packets["damaged"] + self.switch.packets["swapped"],
+                0)
+
+    # Its packets vanish when it dies: its peers hold connections to nobody,
+    # while another start of it has the same address.
+    @unittest.skipUnless(recovery.SOAK, "MUSTER_SOAK=1 kills tasks unheard")
+    def test_a_task_that_dies_unheard_comes_back(self):
+        for mode, host in itertools.product(MODES, (WORKER_1, PS_1)):
+            self.start_hosts(mode)
+            self.train_on()
+            self.switch.cut(host, "from")
+            self.kill_and_restart(host)
+            self.tasks[host].wait_for("/job:")
+            self.switch.heal(host)
+            healed = time.monotonic()
+            back = self.training_again() - healed
+            self.say("mode=%s killed=%s back=%.2f" % (
+                mode, self.tasks[host].name, back))
+            self.assertLess(back, BACK_S if host == WORKER_1 else RESTORED_S)
+            self.train_on()
+            self.end_counted(killed=host)
+
+    def check_faults(self, faults):
+        start, step = time.monotonic(), self.step()
+        self.switch.faults = faults
+        time.sleep(SECONDS)
+        rate = (self.step() - step) / (time.monotonic() - start)
+        self.say("mode=%s steps_per_s=%.1f %s" % (self.mode, rate, faults))
+        self.training_again()
+        self.switch.faults = network_switch.Faults()
+        self.end_counted()
 
 
 if __name__ == "__main__":

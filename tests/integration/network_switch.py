@@ -8,8 +8,9 @@
         switch.heal(1)
 
 Each host is a network namespace with a TUN device, whose packets the switch
-reads and hands on: it may lose, delay, double, damage or overtake them. No
-packet leaves the machine. Needs root. Python 3 standard library only.
+reads and hands on: it may lose, delay, double or damage them, and let others
+overtake them. No packet leaves the machine. Needs root. Python 3 standard
+library only.
 """
 
 import collections
@@ -31,12 +32,14 @@ IP_HEADER_BYTES = 20
 _TUNSETIFF = 0x400454CA
 _IFF_TUN, _IFF_NO_PI = 0x0001, 0x1000
 _CLONE_NEWNET = 0x40000000
+_TCP = 6
 _NUMBERS = itertools.count()
 
-# Shares of all packets, and seconds each way.
+# Shares of all packets, and seconds each way. TCP finds what is `damaged`; its
+# sum does not change when two words of the bytes that it carries are `swapped`.
 Faults = collections.namedtuple(
-    "Faults", "loss delay_s doubled damaged overtaken",
-    defaults=(0.0, 0.0, 0.0, 0.0, 0.0))
+    "Faults", "loss delay_s doubled damaged overtaken swapped",
+    defaults=(0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
 # How much later a packet comes that others overtake.
 OVERTAKEN_S = 0.003
 
@@ -189,6 +192,8 @@ class Switch:
             return
         if chance() < faults.damaged and len(packet) > IP_HEADER_BYTES:
             packet = self._damage(packet)
+        if chance() < faults.swapped:
+            packet = self._swap(packet)
         delay = faults.delay_s
         if chance() < faults.overtaken:
             self.packets["overtaken"] += 1
@@ -205,6 +210,20 @@ class Switch:
         at = self._random.randrange(IP_HEADER_BYTES, len(packet))
         damaged[at] ^= 1 << self._random.randrange(8)
         return bytes(damaged)
+
+    def _swap(self, packet):
+        """Two words of 16 bits, which differ, have changed places."""
+        tcp = (packet[0] & 15) * 4
+        payload = tcp + (packet[tcp + 12] >> 4) * 4
+        places = range(payload, len(packet) - 1, 2)
+        if packet[9] != _TCP or len(places) < 2:
+            return packet
+        one, other = sorted(self._random.sample(places, 2))
+        swapped = bytearray(packet)
+        swapped[one:one + 2], swapped[other:other + 2] = (
+            packet[other:other + 2], packet[one:one + 2])
+        self.packets["swapped"] += swapped != packet
+        return bytes(swapped)
 
     def _send(self, host, packet, delay):
         if delay == 0:
