@@ -115,7 +115,7 @@ class NetworkCutTest(recovery.TestCase):
                    for worker in self.workers)
 
     def train_on(self):
-        for _ in range(10):
+        for _ in range(40):
             self.training_again()
 
     def step(self):
@@ -185,6 +185,7 @@ class NetworkCutTest(recovery.TestCase):
             self.start_hosts(mode)
             for host in range(len(self.tasks)):
                 for direction in ("both", "to", "from"):
+                    self.train_on()
                     first, back = self.check_cut(host, direction, SECONDS)
                     self.assertLess(first, FIRST_LINE_S)
                     self.assertLess(back, BACK_S)

@@ -22,9 +22,11 @@ constexpr absl::Duration kAskAgain = absl::Seconds(1);
 // How often a chief that has finished looks whether the job is DONE.
 constexpr absl::Duration kEndPoll = absl::Milliseconds(250);
 constexpr int kSaveReportAttempts = 5;
-// A question for a step that is not answered for so long, beyond what it may
-// wait at ps task 0, is talked of: the network may have swallowed it.
+// A question for a step that is not answered for so long, or so long after the
+// time that it may wait at ps task 0, is talked of: the network may have
+// swallowed it. Within 3 s of a cut, also where it may wait for 1 s.
 constexpr absl::Duration kSilence = absl::Seconds(2);
+constexpr absl::Duration kLateness = absl::Milliseconds(1500);
 // The longest text of a peer's version in a message.
 constexpr size_t kMaxVersionChars = 40;
 
@@ -523,7 +525,7 @@ void SessionMachine::ReportStep(absl::string_view stop_reason) {
   const bool may_wait = !end_.is_signalled() && state_.phase() == RUNNING;
   SendStep question =
       steps_.Ask(state_.state_version(), stop_reason, may_wait, now_);
-  answer_due_ = now_ + question.max_wait + kSilence;
+  answer_due_ = now_ + std::max(kSilence, question.max_wait + kLateness);
   actions_.push_back(std::move(question));
 }
 

@@ -264,7 +264,7 @@ TEST_F(SessionMachineStepsTest, AQuestionThatMayWaitIsNotLateMeanwhile) {
   Send(TrainEvent{StepReport()});
   Pass(absl::Seconds(2));
   EXPECT_EQ(Get<Say>(), nullptr);
-  Pass(kStepWait);
+  Pass(kStepWait / 2);
   ASSERT_NE(Get<Say>(), nullptr);
   EXPECT_THAT(Get<Say>()->text, HasSubstr("to answer the question for a step"));
 }
