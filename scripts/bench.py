@@ -63,8 +63,8 @@ def parse_arguments(argv):
                         "from PyPI, into the user's cache folder")
     parser.add_argument("--table", metavar="FILE",
                         help="write the figures that have targets, and those "
-                        "of large models, into the marked section of this "
-                        "Markdown file")
+                        "of large models and of slow links, into the marked "
+                        "section of this Markdown file")
     parser.add_argument("--ratios", metavar="FILE",
                         help="the same of the few ratios that tell most, with "
                         "one picture")

@@ -1,5 +1,5 @@
-"""The figures that have targets, and those of large models, as a table in a
-Markdown file: bench.sh --table=FILE; and a few of them, with one picture, in
+"""The figures that have targets, and those of large models and of slow links, as
+a table in a Markdown file: bench.sh --table=FILE; and a few of them, with one picture, in
 another: --ratios=FILE.
 
   python3 -m scripts.benchmark.targets_table bench.json FILE [PICTURES]
@@ -14,7 +14,7 @@ import json
 import os
 import sys
 
-from . import large
+from . import large, links
 from .figures import limit_text, number
 from .report import count_met
 
@@ -33,7 +33,7 @@ RATIOS = ("standalone over PyTorch's best, 1 thread",
           "push + pull, grpc over ps-lite (BytePS's fork, the slower one)")
 RATIOS_PICTURE = "scaling.svg"
 # Whose figures are shown without a target, too.
-SHOWN_PARTS = {large.PART}
+SHOWN_PARTS = {large.PART, links.PART}
 YES = {None: "", True: "yes", False: "**no**"}
 
 
@@ -74,10 +74,11 @@ def machine_of(document):
 def section(document, pictures):
     """The lines between the marks; `pictures` as (link, what it shows)."""
     figures = document["figures"]
-    lines = ["## Speed", machine_of(document),
-             "%s are met by the median." % count_met(figures), "",
-             "| figure | unit | min / median / max | target | met "
-             "| stretch | met |", "|---|---|---|---|---|---|---|"]
+    lines = ["## Speed", machine_of(document)]
+    if any(figure["target"] is not None for figure in figures):
+        lines.append("%s are met by the median." % count_met(figures))
+    lines += ["", "| figure | unit | min / median / max | target | met "
+              "| stretch | met |", "|---|---|---|---|---|---|---|"]
     lines += map(row_of, filter(is_shown, figures))
     for link, what in pictures:
         lines += ["", "![%s](%s)" % (what, link)]

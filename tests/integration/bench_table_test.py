@@ -61,6 +61,12 @@ class TableTest(harness.TestCase):
             self.assertEqual((code, output), (0, ""))
             self.assertEqual(page, PAGE % SECTION)
 
+    def test_slow_links_are_shown_without_a_word_of_targets(self):
+        page = self.written(PAGE % "", document={
+            **DOCUMENT, "figures": [figure("1gbit", [2.0], "links")]})[2]
+        self.assertIn("| 1gbit | x | 2.00 / 2.00 / 2.00 |", page)
+        self.assertNotIn("targets", page)
+
     def test_shows_the_pictures_that_are_there(self):
         os.makedirs(self.path("drawn"))
         self.write("drawn/timeline.svg", "<svg/>")
