@@ -1,9 +1,11 @@
 #ifndef WORKER_BACKEND_DROPOUT_MASK_H_
 #define WORKER_BACKEND_DROPOUT_MASK_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "common/base/split_mix64.h"
+#include "worker/backend/element_runs.h"
 
 namespace muster {
 
@@ -28,6 +30,18 @@ class DropoutMask {
   const uint32_t threshold_;
   const uint64_t key_;
 };
+
+// Sets mask[i] for each i in [begin, end): whether the i-th element of `runs`
+// stays.
+inline void FillMask(const DropoutMask& dropout, const ElementRuns& runs,
+                     int64_t begin, int64_t end, uint8_t* mask) {
+  for (int64_t i = begin; i < end;) {
+    const int64_t run = i / runs.length;
+    const int64_t offset = runs.first + run * (runs.stride - runs.length);
+    const int64_t run_end = std::min(end, (run + 1) * runs.length);
+    for (; i < run_end; ++i) mask[i] = dropout.Keeps(offset + i) ? 1 : 0;
+  }
+}
 
 }  // namespace muster
 

@@ -11,6 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "worker/backend/element_runs.h"
 #include "worker/backend/memory_layout.h"
 
 namespace muster {
@@ -75,9 +76,9 @@ class Operands {
   // On a backend with streams the seed is read here, in device memory, when the
   // work is done: a graph that was captured once has another seed each time.
   const uint64_t* device_seed = nullptr;
-  // Dropout in the host's memory: the row-major index of its first element in
-  // the whole batch, of which the operands are some rows.
-  int64_t first_element = 0;
+  // Dropout in the host's memory: its elements in the whole batch, of which the
+  // operands are some rows or channels.
+  ElementRuns elements;
   // Softmax cross-entropy: the rows that count, in [1, N].
   int64_t rows = 0;
 

@@ -21,7 +21,7 @@
 #include "worker/ctl/verb.h"
 #include "worker/layer/layer_operation.h"
 #include "worker/model/model_graph.h"
-#include "worker/model/split_layers.h"
+#include "worker/model/split_check.h"
 
 namespace muster {
 namespace {
@@ -97,11 +97,12 @@ void AddFrozen(const ModelGraph& graph, Cells* rows) {
   rows->back().push_back(absl::StrCat(values));
 }
 
-// "cpu:1 in 2 parts cpu:0,cpu:1", as far as the layer says so.
+// "cpu:1 in 2 parts by inputs cpu:0,cpu:1", as far as the layer says so.
 std::string DescribeDevices(const LayerSpec& layer, std::string device) {
   if (!layer.has_split()) return device;
   absl::StrAppend(&device, device.empty() ? "" : " ", "in ",
-                  layer.split().parts(), " parts");
+                  layer.split().parts(), " parts",
+                  layer.split().by() == INPUTS ? " by inputs" : "");
   if (layer.split().devices().empty()) return device;
   return absl::StrCat(
       device, " ",
@@ -161,9 +162,7 @@ absl::Status Show(const VerbCall& call, VerbResult* result) {
   ASSIGN_OR_RETURN(const TrainingSpec training, LoadTrainingOf(call));
   ASSIGN_OR_RETURN(const ModelGraph graph,
                    ModelGraph::Create(training.model()));
-  for (const LayerSpec& layer : training.model().layer()) {
-    if (layer.has_split()) RETURN_IF_ERROR(CheckSplit(layer, graph));
-  }
+  RETURN_IF_ERROR(CheckSplits(training.model(), graph));
   result->out = DescribeModel(training.model(), graph);
   return absl::OkStatus();
 }

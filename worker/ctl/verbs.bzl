@@ -64,7 +64,7 @@ VERBS = {
         "//worker/backend:operation",
         "//worker/layer:layer_operation",
         "//worker/model:model_graph",
-        "//worker/model:split_layers",
+        "//worker/model:split_check",
     ],
     "namespace_drop": [":namespace_calls"],
     "namespace_ls": [":namespace_calls"],

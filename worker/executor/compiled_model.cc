@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "worker/model/plan_compiler.h"
 #include "worker/model/plan_table.h"
 #include "worker/model/program.h"
+#include "worker/model/split_check.h"
 #include "worker/model/split_layers.h"
 
 namespace muster {
@@ -97,10 +97,10 @@ std::vector<int> PartRuns(const LayerSpec& layer,
 
 absl::Status SplitProgram(const ModelSpec& spec, const ModelGraph& graph,
                           const CompileOptions& options, Program* program) {
-  std::map<std::string, std::vector<int>, std::less<>> runs;
+  RETURN_IF_ERROR(CheckSplits(spec, graph));
+  std::map<std::string, LayerSplit> splits;
   for (const LayerSpec& layer : spec.layer()) {
     if (!layer.has_split()) continue;
-    RETURN_IF_ERROR(CheckSplit(layer, graph));
     if (options.backend->streams() != nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
           "layer '", layer.name(), "' (", layer.type(),
@@ -108,14 +108,11 @@ absl::Status SplitProgram(const ModelSpec& spec, const ModelGraph& graph,
           "parts of a layer, '",
           options.backend->name(), "' has memory of its own"));
     }
-    runs[layer.name()] = PartRuns(layer, options);
+    LayerSplit& split = splits[layer.name()];
+    split.by = layer.split().by();
+    if (split.by == OUTPUTS) split.runs = PartRuns(layer, options);
   }
-  SplitLayers(
-      [&runs](absl::string_view layer) {
-        const auto found = runs.find(layer);
-        return found == runs.end() ? std::vector<int>() : found->second;
-      },
-      program);
+  SplitLayers(splits, program);
   return absl::OkStatus();
 }
 

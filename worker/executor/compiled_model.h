@@ -121,10 +121,10 @@ class CompiledModel {
   };
 
   // Errors: InvalidArgument (see ModelGraph::Create; batch size; to evaluate, a
-  // loss that reads the model's input; those of CheckSplit, FindStages and
-  // CheckMicroBatches;
-  // parameters_of has other parameters; a layer's device is not there; more
-  // memory than the limit, before any is taken), and the backend's.
+  // loss that reads the model's input; those of CheckSplits, FindStages and
+  // CheckMicroBatches; parameters_of has other parameters; a layer's device is
+  // not there; more memory than the limit, before any is taken), and the
+  // backend's.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> Create(
       const ModelSpec& spec, const CompileOptions& options);
 

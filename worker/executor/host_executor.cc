@@ -37,6 +37,22 @@ absl::Status CheckDevices(const ExecutedModel& model,
   return absl::OkStatus();
 }
 
+// Where a transfer's run lies in the memory of its buffer, which begins with
+// the first.
+int64_t RunOffset(const PlanBuffer& buffer, int64_t run, int64_t run_bytes) {
+  return run * (buffer.runs > 1 ? buffer.stride_bytes : run_bytes);
+}
+
+void CopyRuns(const PlanBuffer& from, const char* src, const PlanBuffer& to,
+              char* dst) {
+  const int64_t runs = std::max(from.runs, to.runs);
+  const int64_t run_bytes = to.size_bytes / runs;
+  for (int64_t i = 0; i < runs; ++i) {
+    std::memcpy(dst + RunOffset(to, i, run_bytes),
+                src + RunOffset(from, i, run_bytes), run_bytes);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HostExecutor>> HostExecutor::Create(
@@ -78,7 +94,7 @@ HostExecutor::HostExecutor(const ExecutedModel& model,
   operands_ = BindOperands(*model.plan,
                            [this](int buffer) { return BufferData(buffer); });
   for (size_t i = 0; i < operands_.size(); ++i) {
-    operands_[i].first_element = model.plan->instructions[i].first_element;
+    operands_[i].elements = model.plan->instructions[i].elements;
   }
 }
 
@@ -158,11 +174,16 @@ absl::Status HostExecutor::TellListener(size_t instruction,
 absl::Status HostExecutor::Dispatch(const Instruction& instruction,
                                     const Operands& operands) const {
   if (!instruction.is_transfer()) return Execute(instruction, operands);
-  for (const BoundOperand& bound : instruction.operands) {
-    if (bound.operand != Operand::kDst) continue;
-    std::memcpy(operands.Get(Operand::kDst), operands.Get(Operand::kSrc),
-                model_.plan->buffers[bound.buffer].size_bytes);
-  }
+  const auto buffer_of = [&](Operand role) {
+    for (const BoundOperand& bound : instruction.operands) {
+      if (bound.operand == role) return bound.buffer;
+    }
+    return -1;
+  };
+  const std::vector<PlanBuffer>& buffers = model_.plan->buffers;
+  CopyRuns(buffers[buffer_of(Operand::kSrc)],
+           operands.As<const char>(Operand::kSrc),
+           buffers[buffer_of(Operand::kDst)], operands.As<char>(Operand::kDst));
   return absl::OkStatus();
 }
 

@@ -67,7 +67,7 @@ class TouchFinder {
         case BufferSpace::kGradient:
           touch.memory = -2 - 2 * buffer.index;
           touch.begin = buffer.offset_bytes;
-          touch.end = touch.begin + buffer.size_bytes;
+          touch.end = buffer.end_bytes();
           break;
         case BufferSpace::kInput:
         case BufferSpace::kLabels:

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/backend/element_runs.h"
 #include "worker/backend/memory_layout.h"
 #include "worker/backend/primitive.h"
 
@@ -29,10 +30,20 @@ struct PlanBuffer {
   // The place of a part: in its tensor, in the batch, or in `whole`.
   int64_t offset_bytes = 0;
   int64_t size_bytes = 0;
+  // A part of each row of its tensor, which transfers alone take: so many equal
+  // runs, each `stride_bytes` after the one before it.
+  int64_t runs = 1;
+  int64_t stride_bytes = 0;
   // The device that reads and writes it.
   int device = 0;
   // Still read after the last instruction.
   bool live_at_end = false;
+
+  int64_t run_bytes() const { return size_bytes / runs; }
+  // Behind its last byte, counted as the offset is.
+  int64_t end_bytes() const {
+    return offset_bytes + (runs - 1) * stride_bytes + run_bytes();
+  }
 };
 
 // A buffer seen with a layout.
@@ -58,8 +69,8 @@ struct Instruction {
   int device = 0;
   // Dropout: gets a seed of its own every step.
   bool is_seeded = false;
-  // Operands::first_element.
-  int64_t first_element = 0;
+  // Operands::elements.
+  ElementRuns elements;
 
   bool is_transfer() const { return primitive == nullptr; }
 };

@@ -12,9 +12,9 @@
 namespace muster {
 namespace {
 
-Shape WithFirstDim(const Shape& shape, int64_t size) {
+Shape WithDim(const Shape& shape, int dim, int64_t size) {
   std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-  dims[0] = size;
+  dims[dim] = size;
   // No larger than one that is a Shape.
   return *Shape::Create(dims);
 }
@@ -47,12 +47,16 @@ PlanTensor PlanBuilder::ExternalPart(BufferSpace space, int index,
                                      const Shape& whole, const Range& range) {
   const MemoryLayout layout = MemoryLayout::RowMajor(
       backend()->dtype(),
-      WithFirstDim(whole, whole.dim(0) / range.parts * range.count));
+      WithDim(whole, range.dim,
+              whole.dim(range.dim) / range.parts * range.count));
   PlanBuffer buffer;
   buffer.space = space;
   buffer.index = index;
-  buffer.offset_bytes = layout.size_bytes / range.count * range.begin;
   buffer.size_bytes = layout.size_bytes;
+  for (int i = 0; i < range.dim; ++i) buffer.runs *= whole.dim(i);
+  const int64_t range_bytes = buffer.run_bytes() / range.count;
+  buffer.offset_bytes = range_bytes * range.begin;
+  buffer.stride_bytes = range_bytes * range.parts;
   return {AddBuffer(buffer), layout};
 }
 
@@ -193,7 +197,7 @@ absl::StatusOr<std::vector<PlanTensor>> PlanBuilder::Divided(
   const Shape& shape = whole.layout.shape;
   ASSIGN_OR_RETURN(const PlanTensor source, Reshaped(whole, shape));
   const MemoryLayout layout = MemoryLayout::RowMajor(
-      source.layout.dtype, WithFirstDim(shape, shape.dim(0) / count));
+      source.layout.dtype, WithDim(shape, 0, shape.dim(0) / count));
   std::vector<PlanTensor> parts;
   for (int i = 0; i < count; ++i) {
     parts.push_back(PartOf(source.buffer, layout, i));

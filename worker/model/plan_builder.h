@@ -55,12 +55,13 @@ class PlanBuilder {
   // `source`, or a reordered copy of it, in `layout` on the device in use.
   absl::StatusOr<PlanTensor> InLayout(const PlanTensor& source,
                                       const MemoryLayout& layout);
-  // `count` of `parts` equal ranges of the first dimension of an external
-  // tensor, from the `begin`-th on, in its memory.
+  // `count` of `parts` equal ranges of dimension `dim` of an external tensor,
+  // from the `begin`-th on, in its memory. Only transfers read or write it.
   struct Range {
     int begin = 0;
     int count = 1;
     int parts = 1;
+    int dim = 0;
   };
   PlanTensor ExternalPart(BufferSpace space, int index, const Shape& whole,
                           const Range& range);

@@ -202,12 +202,23 @@ class PlanCompiler {
     if (const auto* dropout = std::get_if<DropoutDesc>(&op.desc)) {
       Instruction& instruction = builder_.plan().instructions.back();
       instruction.is_seeded = true;
-      instruction.first_element =
-          (micro - micro_batches_.data()) * dropout->shape.num_elements();
+      instruction.elements = ElementsOf(
+          op, dropout->shape, static_cast<int>(micro - micro_batches_.data()));
     }
     *dst = Find(state->written, Operand::kDst)[0];
     if (!MovesAverages(op)) return absl::OkStatus();
     return AddMovingAverages(std::get<BatchNormStep>(op.desc), op, *micro);
+  }
+
+  // Those of a value of `shape`, of the `micro`-th micro-batch.
+  static ElementRuns ElementsOf(const ProgramOp& op, const Shape& shape,
+                                int micro) {
+    ElementRuns runs;
+    runs.length = shape.num_elements() / shape.dim(0);
+    const int64_t range = runs.length / op.num_parts;
+    runs.stride = range * op.parts;
+    runs.first = micro * shape.dim(0) * runs.stride + range * op.part;
+    return runs;
   }
 
   // One loss for all micro-batches at once.

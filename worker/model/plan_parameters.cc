@@ -38,6 +38,10 @@ bool PlanParameters::TrainsAny(const ProgramOp& op) const {
                      });
 }
 
+bool PlanParameters::IsDivided(const ProgramOp& op, int parameter) const {
+  return op.parts > 1 && op.part_dim < parameters_[parameter].shape.rank();
+}
+
 // A part has copies: its place in the parameter is not aligned, and another
 // device may have it.
 std::vector<PlanTensor> PlanParameters::Read(const ProgramOp& op,
@@ -46,10 +50,12 @@ std::vector<PlanTensor> PlanParameters::Read(const ProgramOp& op,
   for (size_t i = 0; i < count; ++i) {
     const int parameter = op.parameters[i];
     tensors.push_back(states_[parameter].tensor);
-    if (op.parts == 1) continue;
+    if (!IsDivided(op, parameter)) continue;
+    builder_.UseDevice(builder_.DeviceOf(tensors.back()));
     const PlanTensor part = builder_.ExternalPart(
         BufferSpace::kParameter, parameter, parameters_[parameter].shape,
-        {op.part, op.num_parts, op.parts});
+        {op.part, op.num_parts, op.parts, op.part_dim});
+    builder_.UseDevice(op.device);
     tensors.back() = builder_.NewTensor(part.layout);
     builder_.EmitTransfer(part, tensors.back());
   }
@@ -69,7 +75,9 @@ absl::Status PlanParameters::AddGradient(
   if (gradient.empty()) return absl::OkStatus();
   const int parameter = op.parameters[index];
   if (parameters_[parameter].kind != TRAINABLE) return absl::OkStatus();
-  if (op.parts > 1) return AddPartGradient(op, parameter, gradient[0]);
+  if (IsDivided(op, parameter)) {
+    return AddPartGradient(op, parameter, gradient[0]);
+  }
   State& state = states_[parameter];
   state.gradients.push_back(gradient[0]);
   if (--state.expected > 0) return absl::OkStatus();
@@ -98,7 +106,7 @@ absl::Status PlanParameters::AddPartGradient(const ProgramOp& op, int parameter,
   builder_.UseDevice(GradientDevice(parameter));
   const PlanTensor part =
       builder_.ExternalPart(BufferSpace::kGradient, parameter, shape,
-                            {op.part, op.num_parts, op.parts});
+                            {op.part, op.num_parts, op.parts, op.part_dim});
   builder_.UseDevice(op.device);
   ASSIGN_OR_RETURN(const PlanTensor sum, builder_.Sum(op.name, summands));
   ASSIGN_OR_RETURN(const PlanTensor canonical,

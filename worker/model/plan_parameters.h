@@ -53,6 +53,8 @@ class PlanParameters {
     std::map<int, std::vector<PlanTensor>> part_gradients;
   };
 
+  // Whether the operation reads a part of it alone.
+  bool IsDivided(const ProgramOp& op, int parameter) const;
   // Copies the gradient of a part to its place in the canonical one.
   absl::Status AddPartGradient(const ProgramOp& op, int parameter,
                                const PlanTensor& gradient);

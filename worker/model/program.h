@@ -25,11 +25,13 @@ struct ProgramOp {
   std::vector<int> parameters;
   // The number of the device that computes it.
   int device = 0;
-  // It reads `num_parts` of `parts` equal ranges of its parameters' first
-  // dimension, from the `part`-th on (SplitLayers).
+  // It reads `num_parts` of `parts` equal ranges of dimension `part_dim` of its
+  // parameters, from the `part`-th on (SplitLayers). Those without such a
+  // dimension, as a bias, are whole.
   int part = 0;
   int num_parts = 1;
   int parts = 1;
+  int part_dim = 0;
   // The layer whose part's device computes it; "": its own.
   std::string part_of;
 };

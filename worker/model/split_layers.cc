@@ -4,85 +4,14 @@
 #include <map>
 #include <numeric>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
-#include "common/base/status_macros.h"
 #include "worker/backend/operation.h"
 #include "worker/layer/layer_operation.h"
+#include "worker/model/channel_parts.h"
 
 namespace muster {
 namespace {
-
-// The output channels of an operation that can be divided by them; null for
-// others.
-struct DividedChannels {
-  int64_t* operator()(Conv2dDesc& desc) const {
-    return desc.groups == 1 ? &desc.dst_channels : nullptr;
-  }
-  int64_t* operator()(DenseDesc& desc) const { return &desc.dst_features; }
-  template <typename Desc>
-  int64_t* operator()(Desc& /*desc*/) const {
-    return nullptr;
-  }
-};
-
-struct ShapeOfPart {
-  Shape operator()(const Conv2dDesc& desc) const { return desc.dst_shape(); }
-  Shape operator()(const DenseDesc& desc) const { return desc.dst_shape(); }
-  template <typename Desc>
-  Shape operator()(const Desc& /*desc*/) const {
-    return Shape();
-  }
-};
-
-int64_t* ChannelsOf(OperationDesc* desc) {
-  return std::visit(DividedChannels(), *desc);
-}
-
-absl::Status Refuse(const LayerSpec& layer, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "layer '", layer.name(), "' (", layer.type(), "): split: ", why));
-}
-
-absl::Status CheckChannels(const LayerSpec& layer,
-                           const ModelGraph::Node& node) {
-  for (LayerOperation& operation : node.layer->Lower(/*batch_size=*/1)) {
-    const int64_t* const channels = ChannelsOf(&operation.desc);
-    if (channels == nullptr) continue;
-    if (*channels % layer.split().parts() == 0) return absl::OkStatus();
-    return Refuse(layer, absl::StrCat("its ", *channels,
-                                      " output channels cannot be divided "
-                                      "into ",
-                                      layer.split().parts(), " equal parts"));
-  }
-  return Refuse(layer,
-                "only dense layers and convolutions without groups can be "
-                "divided into parts; leave it out");
-}
-
-absl::Status CheckOwner(const LayerSpec& layer, const ModelGraph::Node& node,
-                        const ModelGraph& graph) {
-  for (const ModelGraph::Node& other : graph.nodes()) {
-    if (&other == &node || other.parameters.empty() ||
-        other.parameters != node.parameters) {
-      continue;
-    }
-    return Refuse(layer,
-                  absl::StrCat("it has its parameters with '", other.name,
-                               "', so it cannot be divided"));
-  }
-  return absl::OkStatus();
-}
-
-// Whether it computes each channel by itself.
-bool IsByChannel(const ProgramOp& op) {
-  return std::holds_alternative<BatchNormStep>(op.desc) ||
-         std::holds_alternative<ActivationDesc>(op.desc);
-}
 
 // Divides operations one after another. What is made in parts is joined before
 // the first operation that reads the whole.
@@ -95,14 +24,18 @@ class Splitter {
     }
   }
 
-  // `runs`: those of its parts; empty if it has none of its own.
-  void Add(ProgramOp op, const std::vector<int>& runs) {
+  // `split`: null if it has none.
+  void Add(ProgramOp op, const LayerSplit* split) {
     const auto src = in_parts_.find(op.srcs[0]);
-    if (!runs.empty()) {
+    const bool reads_parts =
+        src != in_parts_.end() && readers_[op.srcs[0]] == 1;
+    if (split != nullptr && split->by == INPUTS && reads_parts) {
+      AddSummands(op, src->second);
+      in_parts_.erase(src);
+    } else if (split != nullptr && split->by == OUTPUTS) {
       JoinSources(op);
-      AddParts(op, runs);
-    } else if (src != in_parts_.end() && IsByChannel(op) &&
-               readers_[op.srcs[0]] == 1) {
+      AddParts(op, split->runs);
+    } else if (reads_parts && Follows(op, src->second)) {
       AddPartsLike(op, src->second);
       in_parts_.erase(src);
     } else {
@@ -125,6 +58,13 @@ class Splitter {
     return static_cast<int>(program_.values.size()) - 1;
   }
 
+  // Appends an operation that makes a new value.
+  const ProgramOp& Append(ProgramOp op, const Shape& shape) {
+    op.dst = NewValue(shape);
+    ops_.push_back(std::move(op));
+    return ops_.back();
+  }
+
   void AddParts(const ProgramOp& op, const std::vector<int>& runs) {
     InParts& made = in_parts_[op.dst];
     made.layer = op.name;
@@ -132,35 +72,79 @@ class Splitter {
     int begin = 0;
     for (const int run : runs) {
       ProgramOp part = op;
-      int64_t* const channels = ChannelsOf(&part.desc);
+      int64_t* const channels = ChannelFieldsOf(&part.desc).outputs;
       *channels = *channels / parts * run;
       part.part = begin;
       part.num_parts = run;
       part.parts = parts;
-      part.dst = NewValue(std::visit(ShapeOfPart(), part.desc));
       begin += run;
-      made.makers.push_back(part);
-      ops_.push_back(std::move(part));
+      made.makers.push_back(
+          Append(std::move(part),
+                 ShapeOfChannels(program_.values[op.dst], run, parts)));
     }
+  }
+
+  // What reads one of them, where that was made.
+  static ProgramOp PartLike(const ProgramOp& op, const ProgramOp& src) {
+    ProgramOp part = op;
+    part.srcs = {src.dst};
+    part.part = src.part;
+    part.num_parts = src.num_parts;
+    part.parts = src.parts;
+    part.part_of = src.part_of.empty() ? src.name : src.part_of;
+    return part;
+  }
+
+  bool Follows(const ProgramOp& op, const InParts& srcs) const {
+    const ProgramOp& first = srcs.makers.front();
+    OperationDesc desc = op.desc;
+    return op.srcs.size() == 1 &&
+           NarrowToChannels(program_.values[op.srcs[0]], first.num_parts,
+                            first.parts, &desc);
   }
 
   void AddPartsLike(const ProgramOp& op, const InParts& srcs) {
     InParts& made = in_parts_[op.dst];
     made.layer = op.name;
     for (const ProgramOp& src : srcs.makers) {
-      ProgramOp part = op;
-      part.srcs = {src.dst};
-      part.part = src.part;
-      part.num_parts = src.num_parts;
-      part.parts = src.parts;
-      part.part_of = src.part_of.empty() ? src.name : src.part_of;
-      if (auto* const step = std::get_if<BatchNormStep>(&part.desc)) {
-        step->desc.channels = step->desc.channels / src.parts * src.num_parts;
-      }
-      part.dst = NewValue(program_.values[src.dst]);
-      made.makers.push_back(part);
-      ops_.push_back(std::move(part));
+      ProgramOp part = PartLike(op, src);
+      NarrowToChannels(program_.values[op.srcs[0]], src.num_parts, src.parts,
+                       &part.desc);
+      made.makers.push_back(Append(
+          std::move(part),
+          ShapeOfChannels(program_.values[op.dst], src.num_parts, src.parts)));
     }
+  }
+
+  void AddSummands(const ProgramOp& op, const InParts& srcs) {
+    const Shape shape = program_.values[op.dst];
+    ProgramOp sum;
+    sum.name = op.name;
+    sum.dst = op.dst;
+    for (const ProgramOp& src : srcs.makers) {
+      ProgramOp part = PartLike(op, src);
+      part.part_dim = 1;
+      const ChannelFields fields = ChannelFieldsOf(&part.desc);
+      *fields.inputs = *fields.inputs / src.parts * src.num_parts;
+      *fields.relu = false;
+      if (!sum.srcs.empty()) {
+        *fields.has_bias = false;
+        part.parameters.resize(1);
+      }
+      sum.srcs.push_back(Append(std::move(part), shape).dst);
+    }
+    sum.desc = AddDesc{static_cast<int>(sum.srcs.size()), shape};
+    OperationDesc desc = op.desc;
+    if (!*ChannelFieldsOf(&desc).relu) {
+      ops_.push_back(std::move(sum));
+      return;
+    }
+    ProgramOp relu;
+    relu.name = op.name;
+    relu.desc = ActivationDesc{ActivationKind::kRelu};
+    relu.dst = op.dst;
+    relu.srcs = {Append(std::move(sum), shape).dst};
+    ops_.push_back(std::move(relu));
   }
 
   void JoinSources(const ProgramOp& op) {
@@ -191,34 +175,14 @@ class Splitter {
 
 }  // namespace
 
-absl::Status CheckSplit(const LayerSpec& layer, const ModelGraph& graph) {
-  const int parts = layer.split().parts();
-  if (parts < 2) {
-    return Refuse(layer,
-                  absl::StrCat("parts must be 2 or more, found ", parts));
-  }
-  const int devices = layer.split().devices_size();
-  if (devices != 0 && devices != parts) {
-    return Refuse(layer, absl::StrCat("it has ", parts, " parts and ", devices,
-                                      " devices; give one a part, or none"));
-  }
-  const absl::Span<const ModelGraph::Node> nodes = graph.nodes();
-  const auto node =
-      absl::c_find_if(nodes, [&layer](const ModelGraph::Node& candidate) {
-        return candidate.name == layer.name();
-      });
-  RETURN_IF_ERROR(CheckChannels(layer, *node));
-  return CheckOwner(layer, *node, graph);
-}
-
-void SplitLayers(
-    absl::FunctionRef<std::vector<int>(absl::string_view layer)> runs_of,
-    Program* program) {
+void SplitLayers(const std::map<std::string, LayerSplit>& splits,
+                 Program* program) {
   Splitter splitter(program);
   for (ProgramOp& op : program->ops) {
-    const std::vector<int> runs =
-        ChannelsOf(&op.desc) == nullptr ? std::vector<int>() : runs_of(op.name);
-    splitter.Add(std::move(op), runs);
+    const auto found = splits.find(op.name);
+    const bool is_divided =
+        found != splits.end() && ChannelFieldsOf(&op.desc).outputs != nullptr;
+    splitter.Add(std::move(op), is_divided ? &found->second : nullptr);
   }
   program->ops = std::move(splitter).Take();
 }

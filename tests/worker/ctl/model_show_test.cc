@@ -127,6 +127,11 @@ TEST(ModelShowTest, NamesThePartsOfLayers) {
   const std::string parts = "--set=model.logits.split.parts=";
   EXPECT_THAT(Show({parts + "3"}).out,
               ContainsRegex("\nlogits [^\n]* in 3 parts\n"));
+  EXPECT_THAT(Show({"--set=model.b.split.parts=2", parts + "2",
+                    "--set=model.logits.split.by=INPUTS"},
+                   absl::StrReplaceAll(kTraining, {{"share: \"a\"", ""}}))
+                  .out,
+              ContainsRegex("\nlogits [^\n]* in 2 parts by inputs\n"));
   EXPECT_THAT(Show({parts + "2"}).error,
               HasSubstr("layer 'logits' (dense): split: its 3 output channels "
                         "cannot be divided into 2 equal parts"));

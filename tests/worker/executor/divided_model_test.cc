@@ -236,6 +236,128 @@ TEST_F(SplitLayersModelTest, ADeviceWithMemoryOfItsOwnHasNoParts) {
                        testing::HasSubstr("layer 'conv2' (conv2d): split")));
 }
 
+// Pairs of outputs and inputs: convolutions in thirds, dense layers in quarters
+// of which the first device has three.
+constexpr char kPairsModel[] = R"pb(
+  input_shape: [ 2, 8, 8 ]
+  layer {
+    name: "conv1"
+    type: "conv2d"
+    split { parts: 3 }
+    attr { name: "filters" i: 6 }
+    attr { name: "kernel" i: 3 }
+  }
+  layer { name: "norm" type: "batch_norm" }
+  layer { name: "relu" type: "relu" }
+  layer {
+    name: "conv2"
+    type: "conv2d"
+    split { parts: 3 by: INPUTS }
+    attr { name: "filters" i: 8 }
+    attr { name: "kernel" i: 3 }
+    attr { name: "l2" f: 0.01 }
+    attr { name: "activation" s: "relu" }
+  }
+  layer { name: "pool" type: "max_pool" }
+  layer { name: "flatten" type: "flatten" }
+  layer {
+    name: "dense1"
+    type: "dense"
+    split { parts: 4 }
+    attr { name: "units" i: 24 }
+  }
+  layer { name: "tanh" type: "tanh" }
+  layer {
+    name: "drop"
+    type: "dropout"
+    attr { name: "rate" f: 0.4 }
+  }
+  layer {
+    name: "logits"
+    type: "dense"
+    split { parts: 4 by: INPUTS }
+    attr { name: "units" i: 10 }
+  }
+  layer { name: "loss" type: "softmax_cross_entropy" }
+)pb";
+
+// Two devices of a backend; the last part of each layer is the second's.
+class Pairs {
+ public:
+  Pairs(const std::string& backend, ModelSpec spec)
+      : first_(MakeBackend(backend)), second_(MakeBackend(backend)) {
+    CompileOptions options;
+    options.backend = first_.get();
+    options.more_backends = {second_.get()};
+    options.batch_size = kRows;
+    options.input_gradient = true;
+    options.device_of = [](absl::string_view layer, int part) {
+      return part == (layer == "conv1" ? 2 : 3) ? 1 : 0;
+    };
+    model_ = Compile(spec, options);
+    EXPECT_THAT(model_->InitializeParameters(/*seed=*/1), IsOk());
+    options.parameters_of = model_.get();
+    options.mode = Mode::kEvaluate;
+    evaluation_ = Compile(spec, options);
+  }
+
+  CompiledModel& model() { return *model_; }
+  CompiledModel& evaluation() { return *evaluation_; }
+  static ModelSpec Whole() {
+    ModelSpec spec = ParseModel(kPairsModel);
+    for (LayerSpec& layer : *spec.mutable_layer()) layer.clear_split();
+    return spec;
+  }
+
+ private:
+  const std::unique_ptr<Backend> first_;
+  const std::unique_ptr<Backend> second_;
+  std::unique_ptr<CompiledModel> model_;
+  std::unique_ptr<CompiledModel> evaluation_;
+};
+
+template <typename T>
+void ExpectSamePairs(const std::string& backend, double tolerance) {
+  Pairs whole(backend, Pairs::Whole());
+  Pairs pairs(backend, ParseModel(kPairsModel));
+  const Batch batch = BatchFor(Pairs::Whole(), /*seed=*/1);
+  const auto wanted = whole.model().Step(batch, 1);
+  const auto found = pairs.model().Step(batch, 1);
+  ASSERT_THAT(wanted, IsOk());
+  ASSERT_THAT(found, IsOk());
+  EXPECT_NEAR(found->loss, wanted->loss, tolerance);
+  const auto expect_near = [&](absl::Span<const T> some,
+                               absl::Span<const T> all,
+                               const std::string& name) {
+    ASSERT_EQ(some.size(), all.size());
+    for (size_t k = 0; k < all.size(); ++k) {
+      ASSERT_NEAR(some[k], all[k], tolerance) << name << " " << k;
+    }
+  };
+  for (size_t i = 0; i < whole.model().parameters().size(); ++i) {
+    expect_near(pairs.model().gradient_as<T>(i),
+                whole.model().gradient_as<T>(i),
+                whole.model().parameters()[i].name());
+  }
+  expect_near(pairs.model().input_gradient_as<T>(),
+              whole.model().input_gradient_as<T>(), "input");
+  const auto whole_loss = whole.evaluation().Evaluate(batch);
+  const auto pairs_loss = pairs.evaluation().Evaluate(batch);
+  ASSERT_THAT(whole_loss, IsOk());
+  ASSERT_THAT(pairs_loss, IsOk());
+  EXPECT_NEAR(pairs_loss->loss, whole_loss->loss, tolerance);
+}
+
+// Sums of some hundred products, of values below 1, that are made in parts:
+// 2^-53 each, and what the batch norm makes of them.
+TEST(SplitPairsTest, TrainAsTheWholeInDouble) {
+  ExpectSamePairs<double>("ref_float64", /*tolerance=*/1e-13);
+}
+
+TEST(SplitPairsTest, TrainAsTheWhole) {
+  ExpectSamePairs<float>("cpu", kTolerance);
+}
+
 // The values of a model, which are not there before they are asked for, on
 // whichever thread.
 class LateValues : public ParameterGate {

@@ -248,7 +248,24 @@ TEST(PipelinedModel, PartsOfALayerCanBeOfDifferentStages) {
   ExpectSameStep(pipelined.get(), whole.get(), BatchFor(spec, 8), 0);
   EXPECT_THAT(pipelined->pipeline_title(),
               HasSubstr("pipeline: 4 micro-batches of 2 rows; cpu:0 computes "
-                        "conv1 to conv2, cpu:1 computes conv2 to loss"));
+                        "conv1 to flatten, cpu:1 computes conv2 to loss"));
+}
+
+// The sum over inputs is made in two parts: some 2^-24 of a gradient of 1.
+TEST(PipelinedModel, APairOfSplitLayersCanBeOfTwoStages) {
+  const ModelSpec one = ParseModel(kSmallCnn);
+  ModelSpec pair = one;
+  for (LayerSpec& layer : *pair.mutable_layer()) {
+    if (layer.name() != "conv2" && layer.name() != "dense1") continue;
+    layer.mutable_split()->set_parts(2);
+    if (layer.name() == "dense1") layer.mutable_split()->set_by(INPUTS);
+  }
+  Compiler compiler("ref");
+  const auto whole = compiler.CompileWhole(one);
+  const auto pipelined = compiler.Compile(pair, 4, CutBefore(pair, "conv2"));
+  ASSERT_NE(pipelined, nullptr);
+  ExpectSameStep(pipelined.get(), whole.get(), BatchFor(one, 8),
+                 /*tolerance=*/1e-6f);
 }
 
 constexpr char kBatchNormModel[] = R"pb(

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -151,6 +152,21 @@ std::vector<GradientCase> Cases() {
            "attr { name: 'units' i: 5 } attr { name: 'activation' s: 'tanh' } "
            "} " +
            flat_head},
+      // Both pairs of outputs and inputs, with what may lie between them.
+      {"split_pairs", "[2, 5, 6]",
+       conv("split { parts: 3 } attr { name: 'padding' s: 'same' }") +
+           simple("batch_norm", "") +
+           "layer { name: 'conv2' type: 'conv2d' split { parts: 3 by: INPUTS } "
+           "attr { name: 'filters' i: 6 } attr { name: 'kernel' i: 2 } "
+           "attr { name: 'l2' f: 0.1 } attr { name: 'activation' s: 'relu' } "
+           "} "
+           "layer { name: 'conv3' type: 'conv2d' split { parts: 2 } "
+           "attr { name: 'filters' i: 4 } attr { name: 'kernel' i: 2 } } " +
+           simple("max_pool", "") + simple("flatten", "") + simple("tanh", "") +
+           simple("dropout", "attr { name: 'rate' f: 0.4 }") +
+           "layer { name: 'logits' type: 'dense' split { parts: 2 by: INPUTS } "
+           "attr { name: 'units' i: 4 } } "
+           "layer { name: 'loss' type: 'softmax_cross_entropy' }"},
       {"softmax_cross_entropy", "[4]",
        "layer { name: 'loss' type: 'softmax_cross_entropy' }"},
       {"label_smoothing", "[4]",
@@ -193,6 +209,9 @@ class GradientCheckTest : public testing::TestWithParam<Case> {
     const GradientCase& model = std::get<0>(GetParam());
     spec_ = ParseModel(
         absl::StrCat("input_shape: ", model.input_shape, " ", model.layers));
+    if (HasSplit() && backend_->streams() != nullptr) {
+      GTEST_SKIP() << "a device with memory of its own has no parts";
+    }
     // backends_test says which backends must have everything.
     const absl::Status fits = TryCompile();
     if (absl::IsUnimplemented(fits)) GTEST_SKIP() << fits;
@@ -211,6 +230,12 @@ class GradientCheckTest : public testing::TestWithParam<Case> {
     options.batch_size = kRows;
     options.input_gradient = true;
     return options;
+  }
+
+  bool HasSplit() const {
+    return absl::c_any_of(spec_.layer(), [](const LayerSpec& layer) {
+      return layer.has_split();
+    });
   }
 
   absl::Status TryCompile() const {

@@ -39,9 +39,7 @@ class DropoutForward : public Primitive {
     const DropoutMask dropout(desc_.rate, operands.seed);
     ParallelFor(threads_, desc_.shape.num_elements(), kGrain,
                 [&](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) {
-                    mask[i] = dropout.Keeps(operands.first_element + i) ? 1 : 0;
-                  }
+                  FillMask(dropout, operands.elements, begin, end, mask);
                   ScaleMasked(src + begin, mask + begin, scale_, dst + begin,
                               end - begin);
                 });

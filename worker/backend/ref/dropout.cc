@@ -26,8 +26,8 @@ class DropoutForward : public Primitive {
     uint8_t* mask = operands.As<uint8_t>(Operand::kWorkspace);
     const DropoutMask dropout(desc_.rate, operands.seed);
     const T scale = static_cast<T>(1 / (1 - desc_.rate));
+    FillMask(dropout, operands.elements, 0, desc_.shape.num_elements(), mask);
     for (int64_t i = 0; i < desc_.shape.num_elements(); ++i) {
-      mask[i] = dropout.Keeps(operands.first_element + i) ? 1 : 0;
       dst[i] = mask[i] ? src[i] * scale : 0;
     }
     return absl::OkStatus();
