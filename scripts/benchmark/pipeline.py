@@ -40,15 +40,21 @@ class Model:
 
 
 MODELS = (
-    # The first layer has no gradient of its source: as much work as the rest.
+    # In both, each stage has half of the two layers that are most of the work,
+    # as a pair: the stages are at the same micro-batch.
     Model("MLP 784-512-512-10, 4,096 rows", "mlp", 4096,
           ["--set=model.dense1.units=512", "--set=model.dense2.units=512"],
-          ["--set=model.device_rule="
+          ["--set=model.dense1.split.parts=2",
+           "--set=model.dense1.split.devices=cpu:0,cpu:1",
+           "--set=model.dense2.split.parts=2",
+           "--set=model.dense2.split.by=INPUTS",
+           "--set=model.device_rule="
            "{pattern: 'dense2|dropout2|logits|loss' device: 'cpu:1'}"], 4),
-    # Three quarters of the second convolution belong to the first stage.
     Model("mnist_cnn, 512 rows", "mnist_cnn", 512, [],
-          ["--set=model.conv2.split.parts=4",
-           "--set=model.conv2.split.devices=cpu:0,cpu:0,cpu:0,cpu:1",
+          ["--set=model.conv2.split.parts=2",
+           "--set=model.conv2.split.devices=cpu:0,cpu:1",
+           "--set=model.dense1.split.parts=2",
+           "--set=model.dense1.split.by=INPUTS",
            "--set=model.device_rule={pattern: "
            "'conv2|pool2|flatten|dense1|logits|loss' "
            "device: 'cpu:1'}"], 6),

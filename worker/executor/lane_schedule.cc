@@ -16,11 +16,21 @@ struct Touch {
   int64_t begin = 0;
   int64_t end = 0;
   bool writes = false;
+  // A part of each row: so many bytes from `begin` on, and again after each
+  // `stride`; 0: all up to `end`.
+  int64_t run = 0;
+  int64_t stride = 0;
 };
+
+// Whether they are different columns of the same rows.
+bool AreColumnsApart(const Touch& a, const Touch& b) {
+  return a.stride > 0 && a.stride == b.stride &&
+         (a.begin + a.run <= b.begin || b.begin + b.run <= a.begin);
+}
 
 bool AreInConflict(const Touch& a, const Touch& b) {
   return a.memory == b.memory && (a.writes || b.writes) && a.begin < b.end &&
-         b.begin < a.end;
+         b.begin < a.end && !AreColumnsApart(a, b);
 }
 
 bool AreInConflict(const std::vector<Touch>& a, const std::vector<Touch>& b) {
@@ -68,6 +78,9 @@ class TouchFinder {
           touch.memory = -2 - 2 * buffer.index;
           touch.begin = buffer.offset_bytes;
           touch.end = buffer.end_bytes();
+          if (buffer.runs == 1) break;
+          touch.run = buffer.run_bytes();
+          touch.stride = buffer.stride_bytes;
           break;
         case BufferSpace::kInput:
         case BufferSpace::kLabels:

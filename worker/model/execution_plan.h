@@ -62,8 +62,8 @@ struct BoundOperand {
 struct Instruction {
   // The layer's name.
   std::string name;
-  // Null: a transfer, which copies kSrc as it is to kDst on `device`. All other
-  // buffers of an instruction lie on its device.
+  // Null: a transfer, which copies kSrc as it is to kDst on `device`, that of
+  // one of the two. All other buffers of an instruction lie on its device.
   std::unique_ptr<Primitive> primitive;
   std::vector<BoundOperand> operands;
   int device = 0;

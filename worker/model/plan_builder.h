@@ -65,7 +65,8 @@ class PlanBuilder {
   };
   PlanTensor ExternalPart(BufferSpace space, int index, const Shape& whole,
                           const Range& range);
-  // Copies `src` as it is to `dst`, on the device in use.
+  // Copies `src` as it is to `dst`, on the device in use, which has one of
+  // them.
   void EmitTransfer(const PlanTensor& src, const PlanTensor& dst);
 
   // Tensors of one shape, the rows of each behind those of the one before it,

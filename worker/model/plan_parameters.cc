@@ -111,7 +111,8 @@ absl::Status PlanParameters::AddPartGradient(const ProgramOp& op, int parameter,
   ASSIGN_OR_RETURN(const PlanTensor sum, builder_.Sum(op.name, summands));
   ASSIGN_OR_RETURN(const PlanTensor canonical,
                    builder_.InLayout(sum, part.layout));
-  builder_.UseDevice(GradientDevice(parameter));
+  // By the part's device: the other one would wait for it, with gradients of
+  // its own still to make.
   builder_.EmitTransfer(canonical, part);
   if (state.expected > 0) return absl::OkStatus();
   const PlanTensor whole =

@@ -35,18 +35,18 @@ int64_t MemoryBytes(const Primitive& primitive) {
   return bytes;
 }
 
-// The row of what copies a buffer from another device.
+// The row of what copies a buffer from or to another device.
 Row TransferRow(const ExecutionPlan& plan, const Instruction& transfer,
                 bool backward, absl::Span<const std::string> devices) {
   Row row = {transfer.name, devices[transfer.device],
              backward ? "backward" : "forward", "", "0"};
   for (const BoundOperand& bound : transfer.operands) {
     const PlanBuffer& buffer = plan.buffers[bound.buffer];
-    if (bound.operand == Operand::kSrc) {
-      row[3] = absl::StrCat("from ", devices[buffer.device]);
-    } else {
-      row[4] = absl::StrCat(buffer.size_bytes);
+    const bool is_src = bound.operand == Operand::kSrc;
+    if (row[3].empty() || buffer.device != transfer.device) {
+      row[3] = absl::StrCat(is_src ? "from " : "to ", devices[buffer.device]);
     }
+    if (!is_src) row[4] = absl::StrCat(buffer.size_bytes);
   }
   return row;
 }

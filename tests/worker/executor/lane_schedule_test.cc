@@ -33,6 +33,15 @@ class LaneScheduleTest : public testing::Test {
   int Input() { return Add(BufferSpace::kInput, 0, 0, -1); }
   int Gradient(int index) { return Add(BufferSpace::kGradient, 0, index, -1); }
 
+  // Half of each of two rows of a gradient.
+  int HalfRows(int device, int half) {
+    const int part = Add(BufferSpace::kGradient, device, 0, -1);
+    plan_.buffers[part].offset_bytes = half * kBytes / 2;
+    plan_.buffers[part].runs = 2;
+    plan_.buffers[part].stride_bytes = kBytes;
+    return part;
+  }
+
   // The `index`-th part of a buffer in an arena.
   int Part(int whole, int index) {
     const int part = Arena(plan_.buffers[whole].device,
@@ -115,6 +124,15 @@ TEST_F(LaneScheduleTest, AParameterIsReadAfterItsFirstReaderHasAskedForIt) {
   const LaneSchedule schedule = Schedule();
   EXPECT_THAT(schedule.waits[1], ElementsAre(After(0, 0)));
   EXPECT_THAT(schedule.waits[2], IsEmpty());
+}
+
+TEST_F(LaneScheduleTest, OtherColumnsOfTheSameRowsAreWrittenSideBySide) {
+  Copy(0, Input(), HalfRows(0, 0));
+  Copy(1, Input(), HalfRows(1, 1));
+  Copy(0, Input(), HalfRows(0, 1));
+  const LaneSchedule schedule = Schedule();
+  EXPECT_THAT(schedule.waits[1], IsEmpty());
+  EXPECT_THAT(schedule.waits[2], ElementsAre(After(1, 1)));
 }
 
 TEST_F(LaneScheduleTest, WhatAddsToAGradientWaitsForWhoWroteIt) {

@@ -80,6 +80,10 @@ TEST(PlanTableTest, ATransferHasItsDevicesAndBytes) {
   EXPECT_THAT(PlanTable(plan, {"cpu:0", "cpu:5"}),
               testing::HasSubstr(
                   "transfer  cpu:5   forward  from cpu:0            40\n"));
+  plan.instructions.front().device = 0;
+  EXPECT_THAT(PlanTable(plan, {"cpu:0", "cpu:5"}),
+              testing::HasSubstr(
+                  "transfer  cpu:0   forward  to cpu:5             40\n"));
 }
 
 }  // namespace

@@ -65,6 +65,10 @@ const Overrides kWhole = {};
 const Overrides kDivided = {
     "model.hidden.split.parts=2", "model.hidden.split.devices=ref:0,ref:1",
     "model.device_rule={pattern: 'logits|loss' device: 'ref:1'}"};
+// Sums of the inputs of `logits` are made in two parts.
+const Overrides kPair = {
+    "model.hidden.split.parts=2", "model.hidden.split.devices=ref:0,ref:1",
+    "model.logits.split.parts=2", "model.logits.split.by=INPUTS"};
 const Overrides kPipelined = {
     "model.device_rule={pattern: 'logits|loss' device: 'ref:1'}",
     "model.pipeline.micro_batches=4"};
@@ -177,6 +181,11 @@ TEST_P(DividedJobTest, DividedWorkersGiveTheBitsOfWholeOnes) {
   EXPECT_EQ(State(TrainAnew(kDivided, kDivided)), whole);
   EXPECT_EQ(State(TrainAnew(kWhole, kDivided)), whole);
   EXPECT_EQ(State(TrainAnew(kPipelined, kDivided)), whole);
+}
+
+TEST_P(DividedJobTest, AWorkerWithAPairTrainsBesideAWholeOne) {
+  const std::string pair = State(TrainAnew(kPair, kWhole));
+  EXPECT_EQ(State(TrainAnew(kWhole, kPair)).size(), pair.size());
 }
 
 TEST_P(DividedJobTest, ACheckpointOfOneKindIsTheOthers) {
