@@ -36,6 +36,8 @@ FIRST_LINE_S = 3.0
 BACK_S = 5.0
 # The same when a ps task was killed, and the chief restores.
 RESTORED_S = recovery.limit("ps")
+# A call of 10 s, what is left of 5 s of failures, and 5 s to find the way back.
+STOPPED_S = 25.0
 # The hosts by their tasks.
 PS_0, PS_1, CHIEF, WORKER_1 = range(4)
 MODES = {
@@ -138,9 +140,9 @@ class NetworkCutTest(recovery.TestCase):
             self.tasks[host].name, direction, seconds, first, back))
         return first, back
 
-    def end_counted(self, killed=None):
+    def end_counted(self, killed=None, most=1):
         """Ends the training; the steps that were applied are those counted, and
-        perhaps the last one of a worker that was killed."""
+        perhaps the last one of a worker that was killed, `most` times."""
         self.workers[0].send(harness.signal.SIGTERM)
         self.assertEqual(self.workers[0].wait(), 128 + harness.signal.SIGTERM)
         for task in self.tasks[:CHIEF] + self.workers[1:]:
@@ -149,7 +151,8 @@ class NetworkCutTest(recovery.TestCase):
             if killed not in (PS_0, PS_1):
                 self.assertNotIn("restored", task.output)
         checkpoint = recovery.Checkpoint(self.newest(self.train_dir + "0"))
-        self.check_applied(checkpoint, uncounted=killed == WORKER_1)
+        self.check_applied(checkpoint,
+                           uncounted=most if killed == WORKER_1 else 0)
         self.say("steps=%d packets=%s" % (checkpoint.global_step,
                                           dict(self.switch.packets)))
 
@@ -161,7 +164,7 @@ class NetworkCutTest(recovery.TestCase):
     def check_applied(self, checkpoint, uncounted):
         counted = checkpoint.global_step
         # What was not reported is in no round.
-        most = counted + (uncounted and self.mode != "sync")
+        most = counted + (uncounted if self.mode != "sync" else 0)
         self.assertGreater(counted, 0)
         # In sync an update is of both workers' steps.
         if self.mode != "sync":
@@ -224,6 +227,29 @@ class NetworkCutTest(recovery.TestCase):
             self.assertLess(back, BACK_S if host == WORKER_1 else RESTORED_S)
             self.train_on()
             self.end_counted(killed=host)
+
+    @unittest.skipUnless(recovery.SOAK, "MUSTER_SOAK=1 stops a cut worker")
+    def test_a_worker_that_is_cut_off_can_be_stopped(self):
+        self.start_hosts("async")
+        said = 0
+        for _ in range(3):
+            self.train_on()
+            self.switch.cut(WORKER_1)
+            worker = self.workers[1]
+            worker.wait_for("waiting for")
+            since = time.monotonic()
+            worker.send(harness.signal.SIGTERM)
+            self.assertEqual(worker.wait(), 128 + harness.signal.SIGTERM)
+            seconds = time.monotonic() - since
+            lines = harness.re.findall(r"task:1 (step .* counted.*)",
+                                       worker.output)
+            self.say("stopped=%.2f %s" % (seconds, " ".join(lines)))
+            said += len(lines)
+            self.assertLess(seconds, STOPPED_S)
+            self.switch.heal(WORKER_1)
+            self.kill_and_restart(WORKER_1)
+            self.training_again()
+        self.end_counted(killed=WORKER_1, most=said)
 
     def check_faults(self, faults):
         start, step = time.monotonic(), self.step()

@@ -734,21 +734,16 @@ void SessionMachine::Fail(Exit exit) {
   Leave(end_.FinishFailed(std::move(exit)));
 }
 
-// The counts of the job, which the parameters may be ahead of.
-void SessionMachine::SayUnfinished() {
+void SessionMachine::SayUncounted() {
   const bool is_lost =
       peers_.AllGreeted() && !EpochIsUsable(state_, peers_.replies());
-  if (!steps_.is_unfinished() || is_lost) return;
-  SayLine(absl::StrCat("step ", steps_.begun(),
-                       " of this task is not counted, and may be in the "
-                       "parameters: ",
-                       steps_.unfinished_why()),
-          /*is_error=*/true);
+  std::string line = steps_.DescribeUncounted();
+  if (!line.empty() && !is_lost) SayLine(std::move(line), /*is_error=*/true);
 }
 
 void SessionMachine::ExitWith(Exit exit) {
   exited_ = true;
-  SayUnfinished();
+  if (exit.code != kExitDone) SayUncounted();
   actions_.push_back(std::move(exit));
 }
 

@@ -138,7 +138,7 @@ class SessionMachine {
   void SayIfFinishedBefore();
   void Fail(Exit exit);
   void ExitWith(Exit exit);
-  void SayUnfinished();
+  void SayUncounted();
   void SayLine(std::string text, bool is_error = false);
 
   // Says every 10 s what is waited for; exits when it took too long.

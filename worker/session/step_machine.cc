@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace muster {
 namespace {
 
@@ -101,6 +103,21 @@ void StepMachine::OnTaken(const StepReport& report) {
   unfinished_why_.clear();
   report_ = report;
   report_.step = begun_;
+}
+
+std::string StepMachine::DescribeUncounted() const {
+  // What is not reported is in no round.
+  if (token_.round() != 0) return "";
+  const std::string step = absl::StrCat("step ", begun_, " of this task ");
+  if (is_unfinished()) {
+    return absl::StrCat(step, "is not counted, and may be in the parameters: ",
+                        unfinished_why_);
+  }
+  if (report_.step == 0 || report_.abandoned) return "";
+  return absl::StrCat(
+      step,
+      "may not be counted, and may be in the parameters: its report "
+      "got no answer");
 }
 
 void StepMachine::OnUnfinished(std::string why) {

@@ -58,8 +58,10 @@ class StepMachine {
   bool has_report() const { return report_.step != 0 || is_unfinished(); }
   // Some shards may have its newest step, and others not.
   bool is_unfinished() const { return !unfinished_why_.empty(); }
-  // How its push has failed.
-  const std::string& unfinished_why() const { return unfinished_why_; }
+  // For an operator, in a mode without rounds: the newest step that the
+  // parameters may have, and ps task 0 may not have counted, and why; "" if
+  // there is none.
+  std::string DescribeUncounted() const;
   // Has the newest answer said that the job stops?
   bool knows_stop() const { return knows_stop_; }
   absl::Time asked_at() const { return asked_at_; }

@@ -67,13 +67,31 @@ TEST_F(StepMachineTest, AnUnfinishedStepIsOwedUntilItIsTakenOrRestored) {
   steps_.Leave();
   steps_.Enter(1, {7});
   EXPECT_TRUE(steps_.is_unfinished());
-  EXPECT_EQ(steps_.unfinished_why(), "reset");
+  EXPECT_EQ(steps_.DescribeUncounted(),
+            "step 2 of this task is not counted, and may be in the parameters: "
+            "reset");
   steps_.OnTaken(StepReport());
   EXPECT_FALSE(steps_.is_unfinished());
   EXPECT_EQ(Ask(&steps_).report.step, 2);
+  EXPECT_EQ(steps_.DescribeUncounted(),
+            "step 2 of this task may not be counted, and may be in the "
+            "parameters: its report got no answer");
   steps_.OnUnfinished("reset");
   steps_.Restore(/*kept=*/0, /*first_ps_incarnation=*/8);
   EXPECT_FALSE(steps_.has_report());
+}
+
+// What is not reported is in no update.
+TEST_F(StepMachineTest, OfAStepOfARoundNothingIsUncounted) {
+  Ask(&steps_);
+  StepReply reply = Reply(true);
+  reply.mutable_token()->set_round(3);
+  ASSERT_EQ(steps_.OnAnswer(reply, kNow), Answer::kGranted);
+  steps_.Take();
+  steps_.OnUnfinished("reset");
+  EXPECT_EQ(steps_.DescribeUncounted(), "");
+  steps_.OnTaken(StepReport());
+  EXPECT_EQ(steps_.DescribeUncounted(), "");
 }
 
 TEST_F(StepMachineTest, AStepThatWasGivenUpIsReturned) {
