@@ -27,12 +27,16 @@ absl::Status CheckDevices(const ExecutedModel& model,
     const int64_t bytes = placement.arena_bytes[i] + parameters[i];
     if (bytes <= limit_bytes) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        "the model wants ", bytes, " bytes of memory of ",
-        model.device_names[i], " (", placement.arena_bytes[i],
-        " for activations of ", model.batch_size, " rows, ", parameters[i],
+        model.is_training ? "the model wants "
+                          : "to evaluate, the model wants ",
+        bytes, " bytes of memory of ", model.device_names[i], " (",
+        placement.arena_bytes[i], " for activations of ", model.batch_size,
+        " rows, ", parameters[i],
         model.is_training ? " for parameters and gradients" : " for parameters",
         "), --device_memory_limit_mb allows ", limit_bytes,
-        "; give some layers another device, or take smaller batches"));
+        "; give some layers another device, or take ",
+        model.is_training ? "smaller batches"
+                          : "a smaller evaluation.batch_size"));
   }
   return absl::OkStatus();
 }

@@ -413,6 +413,12 @@ TEST(PipelinedModel, ADevicesLimitRefusesTheWholeAndTakesTheDivided) {
                AllOf(HasSubstr("bytes of memory of cpu:0"),
                      HasSubstr("--device_memory_limit_mb allows 29360128"))));
   EXPECT_THAT(compiler.TryTo(spec, 8, CutBefore(spec, "dense1")), IsOk());
+  compiler.options().mode = CompileOptions::Mode::kEvaluate;
+  compiler.options().batch_size = 500;
+  EXPECT_THAT(compiler.TryTo(spec, 8, CutBefore(spec, "dense1")).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("to evaluate, the model wants"),
+                             HasSubstr("a smaller evaluation.batch_size"))));
 }
 
 // Parameters that are not there before somebody was told of the stall.
