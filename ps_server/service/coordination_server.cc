@@ -53,7 +53,7 @@ absl::Status TooLate() {
 CoordinationServer::CoordinationServer(Options options)
     : options_(std::move(options)),
       jobs_(options_.max_namespaces, "", options_.coordinator),
-      strand_([this] { return Advance(); }) {
+      strand_(options_.clock, [this] { return Advance(); }) {
   ServeCalls();
 }
 

@@ -50,7 +50,8 @@ ShardServer::ShardServer(Options options)
                       : nullptr),
       shard_(ShardOptionsWithTeam()),
       queue_(options_.shard.max_namespaces > 0 ? std::make_unique<FairQueue>()
-                                               : nullptr) {
+                                               : nullptr),
+      strand_(options_.clock) {
   ServeCalls();
 }
 

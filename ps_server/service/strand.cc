@@ -4,8 +4,6 @@
 #include <cassert>
 #include <utility>
 
-#include "common/base/monotonic_wait.h"
-
 namespace muster {
 namespace {
 
@@ -25,15 +23,15 @@ Strand::YieldHook::YieldHook(const Strand* strand,
 
 Strand::YieldHook::~YieldHook() { yield_hook = nullptr; }
 
-Strand::Strand(Idle idle)
-    : idle_(std::move(idle)),
-      running_(true),
-      thread_([this] { RunUntilClosed(); }) {}
+Strand::Strand(const Clock* clock) : clock_(clock) {}
 
-Strand::~Strand() {
-  Close();
-  if (thread_.joinable()) thread_.join();
-}
+Strand::Strand(const Clock* clock, Idle idle)
+    : clock_(clock),
+      idle_(std::move(idle)),
+      running_(true),
+      thread_(clock->StartThread([this] { RunUntilClosed(); })) {}
+
+Strand::~Strand() { Close(); }
 
 bool Strand::Post(Task task) {
   {
@@ -73,7 +71,7 @@ void Strand::RunUntilClosed() {
     size_t batch = 0;
     {
       absl::MutexLock lock(&mu_);
-      AwaitMonotonic(&mu_, absl::Condition(this, &Strand::HasNews), wait);
+      clock_->Await(&mu_, absl::Condition(this, &Strand::HasNews), wait);
       if (closed_ && tasks_.empty()) {
         running_ = false;
         return;
@@ -88,7 +86,8 @@ void Strand::RunUntilClosed() {
 void Strand::Close() {
   absl::MutexLock lock(&mu_);
   closed_ = true;
-  mu_.Await(absl::Condition(this, &Strand::IsIdle));
+  clock_->Await(&mu_, absl::Condition(this, &Strand::IsIdle),
+                absl::InfiniteDuration());
 }
 
 }  // namespace muster

@@ -3,11 +3,12 @@
 
 #include <deque>
 #include <functional>
-#include <thread>
+#include <memory>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 
 namespace muster {
 
@@ -23,6 +24,8 @@ namespace muster {
 // read what comes next, sees to them with a YieldHook.
 //
 // With a thread of its own the strand also lets the state machine's time pass.
+// It waits and starts its thread through a Clock, so that tests/simulation has
+// it in virtual time.
 class Strand {
  public:
   using Task = std::function<void()>;
@@ -49,10 +52,10 @@ class Strand {
     const std::function<void()>& hook_;
   };
 
-  // On the threads of those who post.
-  Strand() = default;
+  // On the threads of those who post. `clock` outlives the strand.
+  explicit Strand(const Clock* clock);
   // On a thread of its own, as `idle` is.
-  explicit Strand(Idle idle);
+  Strand(const Clock* clock, Idle idle);
   // Closes.
   ~Strand();
 
@@ -78,6 +81,7 @@ class Strand {
     return closed_ || !tasks_.empty();
   }
 
+  const Clock* const clock_;
   const Idle idle_;
 
   absl::Mutex mu_;
@@ -88,7 +92,7 @@ class Strand {
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 
   // Last: uses all of the above.
-  std::thread thread_;
+  std::unique_ptr<ClockThread> thread_;
 };
 
 }  // namespace muster

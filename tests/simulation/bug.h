@@ -67,6 +67,12 @@ enum class Bug {
   // A worker whose push gets no answer takes another step in its place, though
   // the epoch goes on.
   kUnansweredPushGivenUp,
+  // What waits for its turn when a ps is drained is dropped.
+  kTurnLostAtClose,
+  // A ps carries out the newest of the requests that wait, not the oldest.
+  kLaterTurnFirst,
+  // A thread of a ps carries out what it asks for while another thread does.
+  kTurnsAtOnce,
 };
 
 }  // namespace muster

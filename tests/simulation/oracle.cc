@@ -133,10 +133,10 @@ void Oracle::AfterPush(SimPs* ps) {
 
 void Oracle::CheckShard(SimPs* ps) {
   const std::optional<TensorValues> values =
-      ps->Values(space(), model_->SlicesOf(ps->task()));
+      ps->shard().Values(space(), model_->SlicesOf(ps->task()));
   if (!values.has_value()) return;
   const Shard& shard =
-      ShardOf(ps->incarnation(), ps->State(space()).model_epoch());
+      ShardOf(ps->incarnation(), ps->shard().State(space()).model_epoch());
   if (shard.base.empty()) return;  // not committed
   if (is_sync()) return CheckRounds(*ps, shard, *values);
   for (size_t i = 0; i < values->size(); ++i) {
@@ -148,8 +148,9 @@ void Oracle::CheckShard(SimPs* ps) {
 
 void Oracle::CheckRounds(const SimPs& ps, const Shard& shard,
                          const TensorValues& values) {
-  const Epoch& epoch = epochs_[{ps.State(space()).model_epoch(), shard.first}];
-  const int64_t updates = ps.State(space()).version();
+  const Epoch& epoch =
+      epochs_[{ps.shard().State(space()).model_epoch(), shard.first}];
+  const int64_t updates = ps.shard().State(space()).version();
   std::vector<float> added(model_->scenario.num_workers, 0.0f);
   for (int64_t i = 1; i <= updates; ++i) {
     const auto chosen = epoch.chosen.find(shard.global_step + i);
@@ -191,18 +192,18 @@ void Oracle::CheckCounter(const SimPs& ps, const Shard& shard, int index,
   const bool is_whole = sum == std::floor(sum);
   if (is_whole && known.Explains(static_cast<int64_t>(sum))) return;
   Fail(absl::StrCat(
-      "ps task ", ps.task(), " in epoch ", ps.State(space()).model_epoch(),
-      ": of worker ", worker, "'s ", "pushes of '",
-      model_->placed.tensors[block.tensor].name(), "' from ", block.begin,
-      " on, ", known.Describe(), ", the applied ones make ", sum));
+      "ps task ", ps.task(), " in epoch ",
+      ps.shard().State(space()).model_epoch(), ": of worker ", worker, "'s ",
+      "pushes of '", model_->placed.tensors[block.tensor].name(), "' from ",
+      block.begin, " on, ", known.Describe(), ", the applied ones make ", sum));
 }
 
 void Oracle::AfterCut(SimPs* ps, const BeginSnapshotReply& cut) {
   CheckShard(ps);
   const std::optional<TensorValues> values =
-      ps->Values(space(), model_->SlicesOf(ps->task()));
+      ps->shard().Values(space(), model_->SlicesOf(ps->task()));
   if (!values.has_value()) return;
-  const int64_t epoch = ps->State(space()).model_epoch();
+  const int64_t epoch = ps->shard().State(space()).model_epoch();
   simulator_->Note("cut", ps->task(), epoch, cut.version());
   const Shard& shard = ShardOf(ps->incarnation(), epoch);
   cuts_[{ps->task(), epoch}].Add(cut, shard.global_step + cut.version(),
@@ -213,7 +214,7 @@ void Oracle::AfterCut(SimPs* ps, const BeginSnapshotReply& cut) {
 
 void Oracle::CheckMarks(SimPs* ps, const BeginSnapshotReply& cut) {
   const Shard& shard =
-      ShardOf(ps->incarnation(), ps->State(space()).model_epoch());
+      ShardOf(ps->incarnation(), ps->shard().State(space()).model_epoch());
   for (const DuplicateMark& mark : cut.marks()) {
     const std::set<int32_t> parts(mark.parts().begin(), mark.parts().end());
     for (const auto& [key, pushes] : shard.pushes) {
@@ -288,13 +289,13 @@ void Oracle::AfterCommit(const CommitEpochRequest& request) {
     Shard& shard = ShardOf(incarnation, request.model_epoch());
     if (!shard.base.empty()) continue;  // a repeat
     const std::optional<TensorValues> values =
-        ps->Values(space(), model_->SlicesOf(task));
+        ps->shard().Values(space(), model_->SlicesOf(task));
     if (!values.has_value() ||
-        ps->State(space()).model_epoch() != request.model_epoch()) {
-      Fail(absl::StrCat("epoch ", request.model_epoch(),
-                        " is committed, ps task ", task, " is ",
-                        ShardPhase_Name(ps->State(space()).phase()),
-                        " at epoch ", ps->State(space()).model_epoch()));
+        ps->shard().State(space()).model_epoch() != request.model_epoch()) {
+      Fail(absl::StrCat(
+          "epoch ", request.model_epoch(), " is committed, ps task ", task,
+          " is ", ShardPhase_Name(ps->shard().State(space()).phase()),
+          " at epoch ", ps->shard().State(space()).model_epoch()));
     }
     if (!values.has_value()) continue;
     CheckRestored(request, ps, *values);

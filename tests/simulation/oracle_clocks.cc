@@ -17,6 +17,7 @@ void OracleClocks::Sample(uint64_t ps_incarnation, const JobState& state) {
   if (here != here_) {
     here_ = here;
     clocks_.clear();
+    steps_.clear();
     slowest_ = 0;
     ++changes_;
   }
@@ -26,7 +27,11 @@ void OracleClocks::Sample(uint64_t ps_incarnation, const JobState& state) {
     const int index = worker.sender().task().index();
     WorkerClock clock = clocks_[index];
     if (clock.incarnation != worker.sender().incarnation()) {
-      clock = {worker.sender().incarnation(), 0, kEnters};
+      // A lost worker may come back with the report of a step.
+      const auto before = steps_.find(worker.sender().incarnation());
+      const int64_t reported =
+          before == steps_.end() ? 0 : worker.steps() - before->second;
+      clock = {worker.sender().incarnation(), 0, kEnters, reported};
     } else {
       clock.clock += worker.steps() - clock.steps;
     }
@@ -35,12 +40,16 @@ void OracleClocks::Sample(uint64_t ps_incarnation, const JobState& state) {
   }
   if (clocks.size() < clocks_.size()) ++changes_;
   clocks_ = std::move(clocks);
+  for (const WorkerState& worker : state.workers()) {
+    steps_[worker.sender().incarnation()] = worker.steps();
+  }
   slowest_ = SlowestClock();
   for (auto& [index, clock] : clocks_) {
     if (clock.clock != kEnters) continue;
-    clock.clock = slowest_;
+    clock.clock = slowest_ + clock.reported;
     ++changes_;
   }
+  slowest_ = SlowestClock();
 }
 
 int64_t OracleClocks::LagOf(int worker) const {

@@ -39,6 +39,8 @@ class OracleClocks {
     // As the coordinator had it last.
     int64_t steps = 0;
     int64_t clock = 0;
+    // Those that it reported as it came back.
+    int64_t reported = 0;
   };
 
   int64_t SlowestClock() const;
@@ -46,6 +48,9 @@ class OracleClocks {
   // The start of ps task 0 and the epoch.
   std::pair<uint64_t, int64_t> here_;
   std::map<int, WorkerClock> clocks_;
+  // The count of steps of each incarnation here, as the coordinator had it
+  // last, of those that were lost, too.
+  std::map<uint64_t, int64_t> steps_;
   int64_t slowest_ = 0;
   // How often workers came or went, and had when an incarnation last pulled.
   int64_t changes_ = 0;

@@ -69,6 +69,9 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{Bug::kTakeoverUnconfirmed, "TakeoverUnconfirmed"},
         Planted{Bug::kStateNotRestored, "StateNotRestored"},
         Planted{Bug::kUnansweredPushGivenUp, "UnansweredPushGivenUp"},
+        Planted{Bug::kTurnLostAtClose, "TurnLostAtClose"},
+        Planted{Bug::kLaterTurnFirst, "LaterTurnFirst"},
+        Planted{Bug::kTurnsAtOnce, "TurnsAtOnce"},
         Planted{Bug::kMarksWithoutNamespace, "MarksWithoutNamespace",
                 kTwoJobSeeds}),
     [](const ::testing::TestParamInfo<Planted>& info) {

@@ -52,7 +52,6 @@ absl::StatusOr<RegisterReply> SimCoordination::Handle(
   if (reply.ok() && reply->takeover() == 0 && !request.asks_only()) {
     OnRegistered(request);
   }
-  Advance();
   return reply;
 }
 
@@ -65,7 +64,6 @@ absl::StatusOr<BeginEpochReply> SimCoordination::Handle(
   if (reply.ok()) {
     options_.oracle->LeaseUsed(options_.incarnation, request.sender());
   }
-  Advance();
   return reply;
 }
 
@@ -79,7 +77,6 @@ absl::StatusOr<CommitEpochReply> SimCoordination::Handle(
     options_.oracle->LeaseUsed(options_.incarnation, request.sender());
     options_.oracle->AfterCommit(request);
   }
-  Advance();
   return reply;
 }
 
@@ -90,24 +87,17 @@ absl::StatusOr<FinishReply> SimCoordination::Handle(
   if (request.unsaved()) {
     unsaved_.try_emplace(request.sender().incarnation(), Now());
   }
-  Advance();
   return reply;
 }
 
 absl::StatusOr<RequestSaveReply> SimCoordination::Handle(
     const RequestSaveRequest& request) {
-  absl::StatusOr<RequestSaveReply> reply =
-      coordinator_.RequestSave(request, Now());
-  Advance();
-  return reply;
+  return coordinator_.RequestSave(request, Now());
 }
 
 absl::StatusOr<ReportSaveReply> SimCoordination::Handle(
     const ReportSaveRequest& request) {
-  absl::StatusOr<ReportSaveReply> reply =
-      coordinator_.ReportSave(request, Now());
-  Advance();
-  return reply;
+  return coordinator_.ReportSave(request, Now());
 }
 
 absl::StatusOr<PauseRoundsReply> SimCoordination::Handle(
@@ -118,7 +108,6 @@ absl::StatusOr<PauseRoundsReply> SimCoordination::Handle(
     options_.oracle->TokenGiven(options_.incarnation, request.model_epoch(),
                                 reply->token());
   }
-  Advance();
   return reply;
 }
 
@@ -130,7 +119,7 @@ void SimCoordination::Step(StepRequest request, ReplyCallback<StepReply> done) {
   steps_[id] = std::move(done);
   step_senders_[id] = request.sender();
   options_.oracle->AfterStep(coordinator_);
-  Advance();
+  AnswerSteps();
 }
 
 void SimCoordination::Watch(const WatchRequest& request,
@@ -142,31 +131,29 @@ void SimCoordination::Watch(const WatchRequest& request,
   if (request.sender().task().job() == kPsJob) {
     heard_[request.sender().task().index()] = Now();
   }
-  Advance();
+  AnswerDueWatches();
 }
 
 // ---- Time ---------------------------------------------------------------
 
-void SimCoordination::Advance() {
-  if (!alive_) return;
+absl::Time SimCoordination::Advance() {
+  if (!alive_) return absl::InfiniteFuture();
   coordinator_.Tick(Now());
-  for (const WatchAnswer& answer : coordinator_.TakeAnswers(Now())) {
-    const auto watch = watches_.extract(answer.watch_id);
-    if (!watch.empty()) watch.mapped()(answer.state);
-  }
+  AnswerDueWatches();
   // Nobody takes steps of a default job that there is not.
   if (options_.oracle != nullptr) AnswerSteps();
   SeeEnd();
   if (coordinator_.EndIsKnown() && !std::exchange(told_end_, true)) {
     options_.on_end();
   }
-  const absl::Time tick = coordinator_.NextDeadline();
-  if (tick >= next_tick_ || tick == absl::InfiniteFuture()) return;
-  next_tick_ = tick;
-  options_.process->RunAt(tick, [this, tick] {
-    if (next_tick_ == tick) next_tick_ = absl::InfiniteFuture();
-    Advance();
-  });
+  return coordinator_.NextDeadline();
+}
+
+void SimCoordination::AnswerDueWatches() {
+  for (const WatchAnswer& answer : coordinator_.TakeAnswers(Now())) {
+    const auto watch = watches_.extract(answer.watch_id);
+    if (!watch.empty()) watch.mapped()(answer.state);
+  }
 }
 
 void SimCoordination::SeeEnd() {

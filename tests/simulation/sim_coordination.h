@@ -56,6 +56,10 @@ class SimCoordination {
   void Step(StepRequest request, ReplyCallback<StepReply> done);
   void Watch(const WatchRequest& request, ReplyCallback<JobState> done);
 
+  // Lets the coordinator's time pass, answers who waits, tells of the end;
+  // returns when it is to be called again.
+  absl::Time Advance();
+
   // The process is gone: nothing happens any more.
   void Die();
   // As production's drain: whoever waits is told this state, or this error.
@@ -66,8 +70,7 @@ class SimCoordination {
   absl::Time Now() const { return options_.process->Now(); }
   // Tells the oracle and the network of a start that has.
   void OnRegistered(const RegisterRequest& request);
-  // Lets the coordinator's time pass, answers who waits, tells of the end.
-  void Advance();
+  void AnswerDueWatches();
   void AnswerSteps();
   // Tells the oracle that the job has ended, or that it goes on after all.
   void SeeEnd();
@@ -85,7 +88,6 @@ class SimCoordination {
   std::map<uint64_t, ReplyCallback<JobState>> watches_;
   std::map<uint64_t, ReplyCallback<StepReply>> steps_;
   std::map<uint64_t, Sender> step_senders_;
-  absl::Time next_tick_ = absl::InfiniteFuture();
 };
 
 }  // namespace muster

@@ -9,22 +9,15 @@
 namespace muster {
 namespace {
 
-template <typename Reply>
-const auto kServe =
-    [](SimPs& ps, const auto& request, const ReplyCallback<Reply>& reply) {
-      reply(ps.Handle(request));
-    };
-
 void SendBytes(SimCaller* caller, int ps, const AnyMethod& method,
                std::string request, absl::Time deadline,
                ReplyCallback<std::string> done) {
-  caller->Call<std::string>(ps, std::move(request), deadline, std::move(done),
-                            [method](SimPs& process, const std::string& bytes,
-                                     ReplyCallback<std::string> reply) {
-                              process.calls().CallBytes(method, bytes,
-                                                        absl::InfiniteFuture(),
-                                                        std::move(reply));
-                            });
+  caller->Call<std::string>(
+      ps, std::move(request), deadline, std::move(done),
+      [method, deadline](SimPs& process, const std::string& bytes,
+                         ReplyCallback<std::string> reply) {
+        process.calls().CallBytes(method, bytes, deadline, std::move(reply));
+      });
 }
 
 // `done`, which tells the oracle first if the step was confirmed.
@@ -54,7 +47,10 @@ template <typename Reply, typename Request>
 void SimParameterLink::Send(Request request, absl::Time deadline,
                             ReplyCallback<Reply> done) {
   caller_->Call<Reply>(ps_, std::move(request), deadline, std::move(done),
-                       kServe<Reply>);
+                       [deadline](SimPs& process, const Request& asked,
+                                  const ReplyCallback<Reply>& reply) {
+                         process.shard().Ask(asked, deadline, reply);
+                       });
 }
 
 void SimParameterLink::CallBytes(const AnyMethod& method, std::string request,

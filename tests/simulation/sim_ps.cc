@@ -4,13 +4,12 @@
 #include <type_traits>
 #include <utility>
 
-#include "common/base/status_macros.h"
+#include "absl/strings/str_cat.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/caller/namespace_of.h"
 #include "ps_server/coordinator/job_of_namespace.h"
-#include "tests/testing/copied_frame.h"
 
 namespace muster {
 namespace {
@@ -31,23 +30,21 @@ constexpr absl::Duration kEndPatience = absl::Seconds(30);
 // As ps_server --max_namespaces.
 constexpr size_t kMostNamespaces = 64;
 
-ShardOptions ShardOptionsOf(const SimPs::Options& options) {
-  ShardOptions shard;
-  shard.ps_index = options.task;
-  shard.incarnation = options.incarnation;
-  if (options.keeps_serving) shard.max_namespaces = kMostNamespaces;
-  return shard;
+auto ServeRequestSave(absl::Time deadline) {
+  return [deadline](SimPs& ps, const RequestSaveRequest& request,
+                    const ReplyCallback<RequestSaveReply>& done) {
+    ps.RequestSave(request, deadline, done);
+  };
 }
 
-const auto kServeRequestSave = [](SimPs& ps, const RequestSaveRequest& asked,
-                                  const ReplyCallback<RequestSaveReply>& done) {
-  done(ps.Handle(asked));
-};
+auto ServeWatch(absl::Time deadline) {
+  return [deadline](SimPs& ps, const WatchRequest& request,
+                    const ReplyCallback<JobState>& done) {
+    ps.Watch(request, deadline, done);
+  };
+}
 
-const auto kServeWatch = [](SimPs& ps, const WatchRequest& watch,
-                            ReplyCallback<JobState> done) {
-  ps.Watch(watch, std::move(done));
-};
+absl::Status Ending() { return absl::UnavailableError("this ps is ending"); }
 
 }  // namespace
 
@@ -55,12 +52,38 @@ SimPs::SimPs(const Options& options)
     : options_(options),
       process_(options.simulator),
       caller_(&process_, options.network, options.task),
-      shard_(ShardOptionsOf(options)),
-      bugs_(options.bug, options.task, options.incarnation, &shard_) {
-  ServeShard();
+      shard_(ShardOptions()) {
+  shard_.Serve(&calls_);
   if (options_.task != 0) return;
   jobs_.emplace(options_.keeps_serving ? kMostNamespaces : 0, JobOptions(""));
+  job_turns_ = std::make_unique<SimTurns>(TurnOptions(),
+                                          [this] { return AdvanceJobs(); });
   ServeCoordinator();
+}
+
+SimTurns::Options SimPs::TurnOptions() {
+  SimTurns::Options turns;
+  turns.process = &process_;
+  turns.seed = options_.seed * 37 + options_.incarnation;
+  turns.longest_pause = options_.latency;
+  turns.bug = options_.bug;
+  turns.fail = [this](absl::string_view what) {
+    options_.oracles.begin()->second->Fail(
+        absl::StrCat("ps task ", options_.task, ": ", what));
+  };
+  return turns;
+}
+
+SimShard::Options SimPs::ShardOptions() {
+  SimShard::Options shard;
+  shard.turns = TurnOptions();
+  shard.shard.ps_index = options_.task;
+  shard.shard.incarnation = options_.incarnation;
+  if (options_.keeps_serving) shard.shard.max_namespaces = kMostNamespaces;
+  shard.oracles = options_.oracles;
+  shard.bug = options_.bug;
+  shard.ps = this;
+  return shard;
 }
 
 SimCoordination::Options SimPs::JobOptions(const std::string& space) {
@@ -70,7 +93,7 @@ SimCoordination::Options SimPs::JobOptions(const std::string& space) {
   // Nobody comes to a default namespace that is no job's.
   const auto oracle = options_.oracles.find(space);
   job.oracle = oracle == options_.oracles.end() ? nullptr : oracle->second;
-  job.bugs = &bugs_;
+  job.bugs = &shard_.bugs();
   job.bug = options_.bug;
   job.incarnation = options_.incarnation;
   CoordinatorOptions coordinator;
@@ -82,57 +105,60 @@ SimCoordination::Options SimPs::JobOptions(const std::string& space) {
   return job;
 }
 
-absl::StatusOr<SimCoordination*> SimPs::FindJob(absl::string_view what,
-                                                const std::string& space,
-                                                bool brings) {
-  if (SimCoordination* const job = jobs_->Find(space)) return job;
-  if (!brings) return NoJobHere(what, space);
-  return jobs_->FindOrAdd(what, space, JobOptions(space));
+absl::StatusOr<SimCoordination*> SimPs::FindJob(const JobOf& of) {
+  if (SimCoordination* const job = jobs_->Find(of.space)) return job;
+  if (!of.is_brought) return NoJobHere(of.what, of.space);
+  return jobs_->FindOrAdd(of.what, of.space, JobOptions(of.space));
 }
 
-void SimPs::ServeShard() {
-  ParameterShard::VisitCalls([this](const auto& row, auto method) {
-    using Row = std::decay_t<decltype(row)>;
-    calls_.Handle(row, [this, method](const typename Row::Request& request,
-                                      absl::Time, const auto& done) {
-      done((shard_.*method)(request));
-    });
-  });
-  const auto serve_own = [this](const auto& row) {
-    using Row = std::decay_t<decltype(row)>;
-    calls_.Handle(row,
-                  [this](const typename Row::Request& request, absl::Time,
-                         const auto& done) { done(this->Handle(request)); });
-  };
-  serve_own(kHelloCall);
-  serve_own(kDefineCall);
-  serve_own(kSealCall);
-  serve_own(kBeginSnapshotCall);
-  serve_own(kEndSnapshotCall);
+template <typename Reply>
+void SimPs::AskJob(const JobOf& of, absl::Time deadline,
+                   const ReplyCallback<Reply>& done,
+                   const std::function<void(SimCoordination&)>& answer) {
+  job_turns_->Ask(
+      deadline,
+      [this, of, done, answer] {
+        const absl::StatusOr<SimCoordination*> job = FindJob(of);
+        if (!job.ok()) return done(job.status());
+        answer(**job);
+        // As after a batch of one. A process that died before it would take
+        // along an end that some have heard of.
+        (*job)->Advance();
+      },
+      [done](const absl::Status& why) { done(why); });
 }
 
 void SimPs::ServeCoordinator() {
   Coordinator::VisitCalls([this](const auto& row, auto) {
-    using Request = typename std::decay_t<decltype(row)>::Request;
-    calls_.Handle(row, [this, path = row.path](const Request& request,
-                                               absl::Time, const auto& done) {
-      const absl::StatusOr<SimCoordination*> job = this->FindJob(
-          path, std::string(NamespaceOf(request)), kBringsJob<Request>);
-      if (!job.ok()) return done(job.status());
-      done((*job)->Handle(request));
+    using Row = std::decay_t<decltype(row)>;
+    using Request = typename Row::Request;
+    using Reply = typename Row::Reply;
+    calls_.Handle(row, [this, path = row.path](
+                           const Request& request, absl::Time deadline,
+                           const ReplyCallback<Reply>& done) {
+      const std::string space(NamespaceOf(request));
+      this->AskJob<Reply>(
+          {path, space, kBringsJob<Request>}, deadline, done,
+          [request, done](SimCoordination& job) { done(job.Handle(request)); });
     });
   });
-  calls_.Handle(kStepCall,
-                [this](const StepRequest& request, absl::Time, auto done) {
-                  const absl::StatusOr<SimCoordination*> job =
-                      FindJob("step", request.sender().namespace_(), false);
-                  if (!job.ok()) return done(job.status());
-                  (*job)->Step(request, std::move(done));
-                });
+  calls_.Handle(kStepCall, [this](const StepRequest& request,
+                                  absl::Time deadline, const auto& done) {
+    AskJob<StepReply>(
+        {"step", request.sender().namespace_()}, deadline, done,
+        [request, done](SimCoordination& job) { job.Step(request, done); });
+  });
   calls_.Handle(kWatchCall,
-                [this](const WatchRequest& request, absl::Time, auto done) {
-                  Watch(request, std::move(done));
-                });
+                [this](const WatchRequest& request, absl::Time deadline,
+                       const auto& done) { Watch(request, deadline, done); });
+}
+
+absl::Duration SimPs::AdvanceJobs() {
+  absl::Time due = absl::InfiniteFuture();
+  jobs_->ForEach([&due](const std::string&, SimCoordination& job) {
+    due = std::min(due, job.Advance());
+  });
+  return due - Now();
 }
 
 void SimPs::Start() {
@@ -150,84 +176,10 @@ void SimPs::Die() {
     options_.network->set_ps(options_.task, nullptr, nullptr);
   }
   caller_.Die();
+  shard_.turns().Die();
   if (!jobs_.has_value()) return;
+  job_turns_->Die();
   jobs_->ForEach([](const std::string&, SimCoordination& job) { job.Die(); });
-}
-
-// ---- The shard --------------------------------------------------------
-
-absl::StatusOr<HelloReply> SimPs::Handle(HelloRequest request) {
-  absl::StatusOr<HelloReply> reply = shard_.Hello(request);
-  if (!reply.ok()) return reply;
-  *reply->mutable_state() = bugs_.Shown(reply->state());
-  reply->set_ps_incarnation(bugs_.ShownIncarnation());
-  return reply;
-}
-
-absl::StatusOr<DefineReply> SimPs::Handle(DefineRequest request) {
-  if (bugs_.KeepOldModel(request.model_epoch())) return last_define_;
-  if (request.ps_incarnation() == bugs_.ShownIncarnation()) {
-    request.set_ps_incarnation(options_.incarnation);
-  }
-  bugs_.See(request);
-  absl::StatusOr<DefineReply> reply = shard_.Define(request);
-  if (reply.ok()) last_define_ = *reply;
-  return reply;
-}
-
-absl::StatusOr<LoadReply> SimPs::Handle(Frame<LoadPart> request) {
-  if (bugs_.keeps_old_model()) return LoadReply();
-  bugs_.Forge(request.header.mutable_fence());
-  bugs_.Forge(&request);
-  return shard_.Load(request);
-}
-
-absl::StatusOr<SealReply> SimPs::Handle(SealRequest request) {
-  bugs_.Forge(request.mutable_fence());
-  absl::StatusOr<SealReply> reply = shard_.Seal(request);
-  if (reply.ok()) *reply->mutable_state() = bugs_.Shown(reply->state());
-  return reply;
-}
-
-absl::StatusOr<Frame<PullReply>> SimPs::Handle(PullRequest request) {
-  bugs_.Forge(request.mutable_fence());
-  bugs_.Forge(request.mutable_token());
-  return Copied(shard_.Pull(request));
-}
-
-absl::StatusOr<Frame<PushReply>> SimPs::Handle(Frame<PushPart> request) {
-  bugs_.Forge(request.header.mutable_fence());
-  bugs_.Forge(&request);
-  if (bugs_.TakesForDuplicate(request.header)) {
-    Frame<PushReply> duplicate;
-    duplicate.header.set_duplicate(true);
-    return duplicate;
-  }
-  absl::StatusOr<Frame<PushReply>> reply = Copied(shard_.Push(request));
-  OracleOf(request.header.sender())->AfterPush(this);
-  return reply;
-}
-
-absl::StatusOr<BeginSnapshotReply> SimPs::Handle(BeginSnapshotRequest request) {
-  bugs_.Forge(request.mutable_fence());
-  absl::StatusOr<BeginSnapshotReply> reply = shard_.BeginSnapshot(request);
-  if (!reply.ok()) return reply;
-  OracleOf(request.sender())->AfterCut(this, *reply);
-  if (options_.bug == Bug::kMarksNotSaved) reply->clear_marks();
-  return reply;
-}
-
-absl::StatusOr<Frame<SnapshotPart>> SimPs::Handle(ReadSnapshotRequest request) {
-  bugs_.Forge(request.mutable_fence());
-  if (options_.bug == Bug::kTornCut && request.slot().empty()) {
-    return bugs_.ReadValuesOfNow(request);
-  }
-  return shard_.ReadSnapshot(request);
-}
-
-absl::StatusOr<EndSnapshotReply> SimPs::Handle(EndSnapshotRequest request) {
-  bugs_.Forge(request.mutable_fence());
-  return shard_.EndSnapshot(request);
 }
 
 // ---- The jobs -----------------------------------------------------------
@@ -241,27 +193,18 @@ const Coordinator* SimPs::FindCoordinator(const std::string& space) const {
   return job == nullptr ? nullptr : &job->coordinator();
 }
 
-ShardState SimPs::State(const std::string& space) const {
-  ShardState state;
-  shard_.ForEachModel([&](const std::string& name, const ShardModel& model) {
-    if (name == space) state = model.State();
-  });
-  return state;
+void SimPs::RequestSave(const RequestSaveRequest& request, absl::Time deadline,
+                        const ReplyCallback<RequestSaveReply>& done) {
+  AskJob<RequestSaveReply>(
+      {"request save", request.sender().namespace_()}, deadline, done,
+      [request, done](SimCoordination& job) { done(job.Handle(request)); });
 }
 
-absl::StatusOr<RequestSaveReply> SimPs::Handle(
-    const RequestSaveRequest& request) {
-  ASSIGN_OR_RETURN(
-      SimCoordination* const job,
-      FindJob("request save", request.sender().namespace_(), false));
-  return job->Handle(request);
-}
-
-void SimPs::Watch(const WatchRequest& request, ReplyCallback<JobState> done) {
-  const absl::StatusOr<SimCoordination*> job =
-      FindJob("watch", request.sender().namespace_(), false);
-  if (!job.ok()) return done(job.status());
-  (*job)->Watch(request, std::move(done));
+void SimPs::Watch(const WatchRequest& request, absl::Time deadline,
+                  const ReplyCallback<JobState>& done) {
+  AskJob<JobState>(
+      {"watch", request.sender().namespace_()}, deadline, done,
+      [request, done](SimCoordination& job) { job.Watch(request, done); });
 }
 
 void SimPs::OnJobEnd() {
@@ -269,17 +212,40 @@ void SimPs::OnJobEnd() {
   process_.RunAt(Now() + kFarewell, [this] { End(); });
 }
 
-// As PsTask::Drain: whoever waits is told, and then it leaves.
+void SimPs::CloseTurns(std::function<void(SimCoordination&)> cut,
+                       std::function<void()> then) {
+  closing_ = true;
+  options_.network->set_ps(options_.task, nullptr, nullptr);
+  closer_ = process_.StartThread(
+      [this, cut = std::move(cut), then = std::move(then)] {
+        const auto cut_all = [this, cut] {
+          jobs_->ForEach(
+              [&](const std::string&, SimCoordination& job) { cut(job); });
+        };
+        if (job_turns_ != nullptr) {
+          job_turns_->Ask(absl::InfiniteFuture(), cut_all,
+                          [](const absl::Status&) {});
+          job_turns_->Close();
+          // Came after the cut.
+          jobs_->ForEach([](const std::string&, SimCoordination& job) {
+            job.Refuse(Ending());
+          });
+        }
+        shard_.turns().Close();
+        if (alive_) then();
+      });
+}
+
+// Whoever waits is told, and then it leaves.
 void SimPs::End() {
-  if (!alive_) return;
-  if (jobs_.has_value()) {
-    jobs_->ForEach(
-        [](const std::string&, SimCoordination& job) { job.AnswerWatches(); });
-  }
-  ended_ = true;
+  if (!alive_ || closing_) return;
   left_ = Now();
-  options_.simulator->Note("ps ends", options_.task);
-  Die();
+  CloseTurns([](SimCoordination& job) { job.AnswerWatches(); },
+             [this] {
+               ended_ = true;
+               options_.simulator->Note("ps ends", options_.task);
+               Die();
+             });
 }
 
 bool SimPs::WaitedFor(int task) const {
@@ -317,8 +283,9 @@ WatchRequest SimPs::MakeWatch(const std::string& space, int64_t version,
 
 // As JobWatcher.
 void SimPs::WatchJob() {
+  const absl::Time deadline = Now() + 2 * kWatch;
   caller_.Call<JobState>(
-      0, MakeWatch("", watched_version_, kWatch), Now() + 2 * kWatch,
+      0, MakeWatch("", watched_version_, kWatch), deadline,
       [this](const absl::StatusOr<JobState>& state) {
         if (!alive_) return;
         if (state.ok() && state->phase() == DONE) {
@@ -330,12 +297,13 @@ void SimPs::WatchJob() {
           if (alive_) WatchJob();
         });
       },
-      kServeWatch);
+      ServeWatch(deadline));
 }
 
 void SimPs::ConfirmEnd(int64_t version, int attempt) {
+  const absl::Time deadline = Now() + kConfirmTimeout;
   caller_.Call<JobState>(
-      0, MakeWatch("", version, absl::ZeroDuration()), Now() + kConfirmTimeout,
+      0, MakeWatch("", version, absl::ZeroDuration()), deadline,
       [this, version, attempt](const absl::StatusOr<JobState>& state) {
         if (!alive_) return;
         if (state.ok() || attempt == kConfirmAttempts) return End();
@@ -343,7 +311,7 @@ void SimPs::ConfirmEnd(int64_t version, int attempt) {
           if (alive_) ConfirmEnd(version, attempt + 1);
         });
       },
-      kServeWatch);
+      ServeWatch(deadline));
 }
 
 // ---- After a signal -------------------------------------------------------
@@ -357,16 +325,13 @@ void SimPs::CallFirst(const Request& request, absl::Time deadline,
 }
 
 std::vector<std::string> SimPs::SpacesToSave() const {
-  std::vector<std::string> spaces;
-  shard_.ForEachModel([&](const std::string& space, const ShardModel& model) {
-    if (model.phase() == READY) spaces.push_back(space);
-  });
+  std::vector<std::string> spaces = shard_.ReadySpaces();
   if (spaces.empty()) spaces.emplace_back();
   return spaces;
 }
 
 void SimPs::Terminate() {
-  if (!alive_ || ending_ || !saves_.empty()) return;
+  if (!alive_ || ending_ || closing_ || !saves_.empty()) return;
   options_.simulator->Note("ps is terminated", options_.task);
   for (const std::string& space : SpacesToSave()) {
     saves_.push_back(
@@ -388,7 +353,7 @@ void SimPs::AskForSave(Save& save) {
         save.version = reply->state().state_version();
         OnVerdict(save, save.wait.OnReply(*reply, Now()));
       },
-      kServeRequestSave);
+      ServeRequestSave(save.wait.give_up()));
 }
 
 void SimPs::WatchForSave(Save& save) {
@@ -405,7 +370,7 @@ void SimPs::WatchForSave(Save& save) {
         save.version = state->state_version();
         OnVerdict(save, save.wait.OnState(*state, Now()));
       },
-      kServeWatch);
+      ServeWatch(give_up + kAnswerTime));
 }
 
 void SimPs::OnVerdict(Save& save, SaveWait::Verdict verdict) {
@@ -428,19 +393,19 @@ void SimPs::OnVerdict(Save& save, SaveWait::Verdict verdict) {
 
 // As SaveAsker::Confirm, for all at once.
 void SimPs::ConfirmSaves() {
+  const absl::Time deadline = Now() + kAnswerTime;
   unconfirmed_ = 1;
   for (const auto& save : saves_) {
     if (save->verdict != SaveWait::Verdict::kSaved) continue;
     ++unconfirmed_;
     CallFirst<JobState>(
-        MakeWatch(save->space, save->version, absl::ZeroDuration()),
-        Now() + kAnswerTime,
+        MakeWatch(save->space, save->version, absl::ZeroDuration()), deadline,
         [this, save = save.get()](const absl::StatusOr<JobState>& state) {
           save->verdict = state.ok() ? save->wait.Confirm(*state, Now())
                                      : save->wait.OnFailure(state.status());
           OnConfirmed();
         },
-        kServeWatch);
+        ServeWatch(deadline));
   }
   OnConfirmed();
 }
@@ -469,17 +434,13 @@ void SimPs::OnJobsDone() {
 }
 
 void SimPs::Drain() {
+  if (closing_) return;
   for (const auto& save : saves_) {
     if (save->verdict != SaveWait::Verdict::kSaved) continue;
     options_.oracles.at(save->space)->PsLeavesSaved(options_.task);
   }
-  options_.network->set_ps(options_.task, nullptr, nullptr);
-  const absl::Status ending = absl::UnavailableError("this ps is ending");
-  if (options_.task == 0) {
-    jobs_->ForEach(
-        [&](const std::string&, SimCoordination& job) { job.Refuse(ending); });
-  }
-  Leave(0);
+  CloseTurns([](SimCoordination& job) { job.Refuse(Ending()); },
+             [this] { Leave(0); });
 }
 
 // Tells the jobs from this one on that this ps has left.
@@ -492,12 +453,13 @@ void SimPs::Leave(size_t next) {
   RequestSaveRequest request;
   *request.mutable_sender() = SelfIn(saves_[next]->space);
   request.set_leaving(true);
+  const absl::Time deadline = Now() + kLeavePatience;
   caller_.Call<RequestSaveReply>(
-      0, request, Now() + kLeavePatience,
+      0, request, deadline,
       [this, next](const absl::StatusOr<RequestSaveReply>&) {
         Leave(next + 1);
       },
-      kServeRequestSave);
+      ServeRequestSave(deadline));
 }
 
 }  // namespace muster

@@ -16,25 +16,22 @@
 #include "ps_server/caller/namespace_table.h"
 #include "ps_server/coordinator/coordinator.h"
 #include "ps_server/service/save_wait.h"
-#include "ps_server/shard/parameter_shard.h"
 #include "tests/simulation/bug.h"
 #include "tests/simulation/oracle.h"
-#include "tests/simulation/ps_bugs.h"
-#include "tests/simulation/shard_audit.h"
 #include "tests/simulation/sim_caller.h"
 #include "tests/simulation/sim_coordination.h"
-#include "tests/simulation/sim_model.h"
 #include "tests/simulation/sim_network.h"
 #include "tests/simulation/sim_process.h"
+#include "tests/simulation/sim_shard.h"
+#include "tests/simulation/sim_turns.h"
 #include "tests/simulation/simulator.h"
 
 namespace muster {
 
-// One start of a ps task: production's ParameterShard, called as
-// ps_server/shard_server calls it, and on task 0 a SimCoordination for each
-// job. Other tasks watch task 0 and end with the job, as JobWatcher does; those
-// that serve many jobs do not end. Lives as long as the simulation; what comes
-// after Die has no effect.
+// One start of a ps task: a SimShard, and on task 0 a SimCoordination for each
+// job, which take their turns as CoordinationServer's. Other tasks watch task 0
+// and end with the job, as JobWatcher does; those that serve many jobs do not
+// end. Lives as long as the simulation; what comes after Die has no effect.
 class SimPs {
  public:
   struct Options {
@@ -46,6 +43,10 @@ class SimPs {
     bool keeps_serving = false;
     int task = 0;
     uint64_t incarnation = 0;
+    // The simulation's, and a message's time, which is that of a pause in a
+    // turn at most.
+    uint64_t seed = 0;
+    absl::Duration latency;
     // Those of the cluster: the default namespace's.
     int num_workers = 0;
     Bug bug = Bug::kNone;
@@ -68,7 +69,7 @@ class SimPs {
   bool ended() const { return ended_; }
   int task() const { return options_.task; }
   // As its peers see it.
-  uint64_t incarnation() const { return bugs_.ShownIncarnation(); }
+  uint64_t incarnation() const { return shard_.bugs().ShownIncarnation(); }
   SimCaller& caller() { return caller_; }
   SimProcess& process() { return process_; }
   // Task 0 has waited as long for this other ps task to learn of the end as
@@ -78,48 +79,48 @@ class SimPs {
   bool KeptModelOf(const std::string& space, uint64_t incarnation) const;
   // Null if no such job has come, or on another task.
   const Coordinator* FindCoordinator(const std::string& space) const;
-  // EMPTY if there is no such namespace.
-  ShardState State(const std::string& space) const;
-
-  // The parameters of a READY model, those of these slices; null if it is not
-  // READY.
-  std::optional<TensorValues> Values(const std::string& space,
-                                     const std::vector<TensorSlice>& slices) {
-    return AuditShard(&shard_, options_.incarnation, space, slices);
-  }
+  SimShard& shard() { return shard_; }
+  const SimShard& shard() const { return shard_; }
 
   // The calls without tensors, as they come from a network; those of
   // CoordinationService at task 0 only.
   ServedCalls& calls() { return calls_; }
 
-  absl::StatusOr<HelloReply> Handle(HelloRequest request);
-  absl::StatusOr<DefineReply> Handle(DefineRequest request);
-  absl::StatusOr<LoadReply> Handle(Frame<LoadPart> request);
-  absl::StatusOr<SealReply> Handle(SealRequest request);
-  absl::StatusOr<Frame<PullReply>> Handle(PullRequest request);
-  absl::StatusOr<Frame<PushReply>> Handle(Frame<PushPart> request);
-  absl::StatusOr<BeginSnapshotReply> Handle(BeginSnapshotRequest request);
-  absl::StatusOr<Frame<SnapshotPart>> Handle(ReadSnapshotRequest request);
-  absl::StatusOr<EndSnapshotReply> Handle(EndSnapshotRequest request);
-
-  absl::StatusOr<RequestSaveReply> Handle(const RequestSaveRequest& request);
-  void Watch(const WatchRequest& request, ReplyCallback<JobState> done);
+  void RequestSave(const RequestSaveRequest& request, absl::Time deadline,
+                   const ReplyCallback<RequestSaveReply>& done);
+  void Watch(const WatchRequest& request, absl::Time deadline,
+             const ReplyCallback<JobState>& done);
 
  private:
   absl::Time Now() const { return options_.simulator->Now(); }
-  Oracle* OracleOf(const Sender& sender) const {
-    return options_.oracles.at(sender.namespace_());
-  }
-  void ServeShard();
+  SimTurns::Options TurnOptions();
+  SimShard::Options ShardOptions();
   void ServeCoordinator();
   SimCoordination::Options JobOptions(const std::string& space);
+  // Whose job a request is.
+  struct JobOf {
+    absl::string_view what;
+    std::string space;
+    // It may be a new one.
+    bool is_brought = false;
+  };
   // As CoordinationServer's.
-  absl::StatusOr<SimCoordination*> FindJob(absl::string_view what,
-                                           const std::string& space,
-                                           bool brings);
+  absl::StatusOr<SimCoordination*> FindJob(const JobOf& of);
+  // Answers in the coordinators' turn: `answer` with the job, `done` with why
+  // there is none.
+  template <typename Reply>
+  void AskJob(const JobOf& of, absl::Time deadline,
+              const ReplyCallback<Reply>& done,
+              const std::function<void(SimCoordination&)>& answer);
+  // Lets the jobs' time pass; returns how long they may be left alone.
+  absl::Duration AdvanceJobs();
   // Every ps task knows that the job is done.
   void OnJobEnd();
   void End();
+  // As PsTask::Drain: has every strand carry out what it took, `cut` last of
+  // the coordinators', and goes on with `then` on a thread of its own.
+  void CloseTurns(std::function<void(SimCoordination&)> cut,
+                  std::function<void()> then);
   // Watches task 0.
   void WatchJob();
   void ConfirmEnd(int64_t version, int attempt);
@@ -154,15 +155,13 @@ class SimPs {
   ServedCalls calls_;
   SimProcess process_;
   SimCaller caller_;
-  ParameterShard shard_;
-  PsBugs bugs_;
-  // The shard's; it says so again where it keeps an old model.
-  DefineReply last_define_;
+  SimShard shard_;
   // Only on task 0.
   std::optional<NamespaceTable<SimCoordination>> jobs_;
   bool alive_ = false;
   bool ended_ = false;
   bool ending_ = false;
+  bool closing_ = false;
   // When task 0 left.
   absl::Time left_ = absl::InfiniteFuture();
   // After a signal it waits only so long for the others to learn of the end.
@@ -171,6 +170,10 @@ class SimPs {
   std::vector<std::unique_ptr<Save>> saves_;
   int unconfirmed_ = 0;
   int64_t watched_version_ = 0;
+
+  // Last: their threads use all of the above. The turns only on task 0.
+  std::unique_ptr<SimTurns> job_turns_;
+  std::unique_ptr<ClockThread> closer_;
 };
 
 }  // namespace muster

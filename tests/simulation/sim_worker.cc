@@ -123,7 +123,6 @@ void SimWorker::Main() {
   steps_.reset();
   client_.reset();
   coordination_.reset();
-  gone_ = true;
   if (!alive_) return;
   alive_ = false;
   caller_.Die();

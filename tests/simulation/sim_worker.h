@@ -58,8 +58,6 @@ class SimWorker {
   bool is_chief() const { return options_.index == 0; }
   // Runs, neither killed nor ended.
   bool alive() const { return alive_; }
-  // Its thread has ended.
-  bool gone() const { return gone_; }
   SimCaller& caller() { return caller_; }
   SimProcess& process() { return process_; }
   // It has said that something went wrong.
@@ -88,7 +86,6 @@ class SimWorker {
   SimFileSystem file_system_;
   std::unique_ptr<ClockThread> thread_;
   bool alive_ = false;
-  bool gone_ = false;
   bool said_error_ = false;
 
   std::unique_ptr<Link> coordination_;

@@ -146,6 +146,8 @@ void Simulation::StartPs(int task) {
   options.keeps_serving = serves_many();
   options.task = task;
   options.incarnation = next_incarnation_++;
+  options.seed = scenario_.seed;
+  options.latency = scenario_.latency;
   options.num_workers = scenario_.num_workers;
   options.bug = options_.bug;
   options.on_exit = [this](SimPs* ps) { RestartPs(ps->task()); };
@@ -366,12 +368,10 @@ void Simulation::StopSomething(Job& job) {
   simulator_.Note("stop", is_ps, task,
                   absl::ToInt64Milliseconds(until - simulator_.Now()));
   const bool is_both = scenario_.all_reduce;
-  if ((is_ps || is_both) && ps_of_[task] != nullptr) {
-    ps_of_[task]->process().Stop(until);
-  }
-  if ((!is_ps || is_both) && job.worker_of[task] != nullptr) {
-    job.worker_of[task]->process().Stop(until);
-  }
+  SimPs* const ps = is_ps || is_both ? ps_of_[task] : nullptr;
+  SimWorker* const worker = !is_ps || is_both ? job.worker_of[task] : nullptr;
+  if (ps != nullptr && ps->alive()) ps->process().Stop(until);
+  if (worker != nullptr && worker->alive()) worker->process().Stop(until);
 }
 
 void Simulation::FillDisk(Job& job) {
@@ -499,12 +499,8 @@ void Simulation::CheckWorkersAtEnd(Job& job) {
 void Simulation::TakeDown() {
   for (const auto& ps : ps_) ps->Die();
   for (const auto& worker : workers_) worker->Die();
-  simulator_.RunUntil(
-      [this] {
-        return std::all_of(workers_.begin(), workers_.end(),
-                           [](const auto& worker) { return worker->gone(); });
-      },
-      absl::InfiniteFuture());
+  simulator_.RunUntil([this] { return !simulator_.has_threads(); },
+                      absl::InfiniteFuture());
 }
 
 SimulationResult Simulate(uint64_t seed, Bug bug, Tensors tensors) {

@@ -89,10 +89,11 @@ bool Simulator::RunReadyThreads() const {
   bool any = false;
   // A thread may start others meanwhile.
   for (size_t i = 0; i < threads_.size(); ++i) {
-    const std::shared_ptr<Thread> thread = threads_[i];
-    if (thread->fiber.done()) continue;
-    if (!thread->IsReady() && thread->until > now_) continue;
+    const Thread& waiting = *threads_[i];
+    if (waiting.fiber.done()) continue;
+    if (!waiting.IsReady() && waiting.until > now_) continue;
     any = true;
+    const std::shared_ptr<Thread> thread = threads_[i];
     current_ = thread.get();
     thread->fiber.Resume();
     current_ = nullptr;

@@ -49,6 +49,9 @@ class Simulator : public Clock, public Timers {
   // can ever happen again, or if threads run on and on without a wait.
   bool RunUntil(const std::function<bool()>& done, absl::Time until);
 
+  // Some thread has not ended.
+  bool has_threads() const { return !threads_.empty(); }
+
   // One event of the run's history.
   void Note(absl::string_view what, int64_t a = 0, int64_t b = 0, int64_t c = 0,
             int64_t d = 0);

@@ -7,20 +7,21 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
 #include "gtest/gtest.h"
 
 namespace muster {
 namespace {
 
 TEST(StrandTest, RunsATaskBeforePostReturns) {
-  Strand strand;
+  Strand strand(SystemClock());
   std::thread::id ran_on;
   ASSERT_TRUE(strand.Post([&] { ran_on = std::this_thread::get_id(); }));
   EXPECT_EQ(ran_on, std::this_thread::get_id());
 }
 
 TEST(StrandTest, WhatATaskPostsRunsAfterIt) {
-  Strand strand;
+  Strand strand(SystemClock());
   std::vector<int> ran;
   ASSERT_TRUE(strand.Post([&] {
     EXPECT_TRUE(strand.Post([&] { ran.push_back(2); }));
@@ -31,7 +32,7 @@ TEST(StrandTest, WhatATaskPostsRunsAfterIt) {
 
 TEST(StrandTest, TakesPostsFromManyThreadsAndRunsOneAtATime) {
   int sum = 0;  // no lock: one task runs at a time
-  Strand strand;
+  Strand strand(SystemClock());
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
@@ -46,7 +47,7 @@ TEST(StrandTest, TakesPostsFromManyThreadsAndRunsOneAtATime) {
 }
 
 TEST(StrandTest, WhoPostsWhileAnotherRunsDoesNotWait) {
-  Strand strand;
+  Strand strand(SystemClock());
   absl::Notification begun, go_on;
   bool second = false;
   std::thread runner([&] {
@@ -65,7 +66,8 @@ TEST(StrandTest, WhoPostsWhileAnotherRunsDoesNotWait) {
 
 // Others never let the queue become empty, before the thread has had its say.
 TEST(StrandTest, AThreadThatRunsOthersTasksSeesToItsOwnDuties) {
-  Strand strand, other;
+  Strand strand(SystemClock());
+  Strand other(SystemClock());
   int yielded = 0;
   int runs = 0;
   const std::function<void()> hook = [&] {
@@ -91,14 +93,14 @@ TEST(StrandTest, AThreadThatRunsOthersTasksSeesToItsOwnDuties) {
 }
 
 TEST(StrandTest, RefusesAfterCloseAndClosesTwice) {
-  Strand strand;
+  Strand strand(SystemClock());
   strand.Close();
   strand.Close();
   EXPECT_FALSE(strand.Post([] { FAIL(); }));
 }
 
 TEST(StrandTest, CloseWaitsForWhatRuns) {
-  Strand strand;
+  Strand strand(SystemClock());
   absl::Notification begun, go_on;
   bool ended = false;
   std::thread runner([&] {
@@ -117,7 +119,7 @@ TEST(StrandTest, CloseWaitsForWhatRuns) {
 }
 
 TEST(StrandTest, FreesATaskBeforeTheNextRuns) {
-  Strand strand;
+  Strand strand(SystemClock());
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = held;
   ASSERT_TRUE(strand.Post([&, held = std::move(held)] {
@@ -129,7 +131,7 @@ absl::Duration NothingToDo() { return absl::InfiniteDuration(); }
 
 TEST(StrandWithThreadTest, RunsTasksInTheOrderOfPosting) {
   std::vector<int> ran;
-  Strand strand(NothingToDo);
+  Strand strand(SystemClock(), NothingToDo);
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(strand.Post([&ran, i] { ran.push_back(i); }));
   }
@@ -139,7 +141,7 @@ TEST(StrandWithThreadTest, RunsTasksInTheOrderOfPosting) {
 }
 
 TEST(StrandWithThreadTest, RunsNothingOnThePostersThread) {
-  Strand strand(NothingToDo);
+  Strand strand(SystemClock(), NothingToDo);
   std::thread::id ran_on;
   ASSERT_TRUE(strand.Post([&] { ran_on = std::this_thread::get_id(); }));
   strand.Close();
@@ -149,7 +151,7 @@ TEST(StrandWithThreadTest, RunsNothingOnThePostersThread) {
 
 TEST(StrandWithThreadTest, TakesPostsFromManyThreads) {
   int sum = 0;  // no lock: the strand's thread alone adds
-  Strand strand(NothingToDo);
+  Strand strand(SystemClock(), NothingToDo);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
@@ -164,7 +166,7 @@ TEST(StrandWithThreadTest, TakesPostsFromManyThreads) {
 }
 
 TEST(StrandWithThreadTest, RefusesAfterCloseAndClosesTwice) {
-  Strand strand(NothingToDo);
+  Strand strand(SystemClock(), NothingToDo);
   strand.Close();
   strand.Close();
   EXPECT_FALSE(strand.Post([] { FAIL(); }));
@@ -173,7 +175,7 @@ TEST(StrandWithThreadTest, RefusesAfterCloseAndClosesTwice) {
 TEST(StrandWithThreadTest, CallsIdleAfterTasksAndWhenItsTimeHasPassed) {
   std::atomic<int> calls{0};
   absl::Notification third;
-  Strand strand([&] {
+  Strand strand(SystemClock(), [&] {
     if (++calls == 3) third.Notify();
     return absl::Milliseconds(1);
   });
