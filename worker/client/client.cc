@@ -251,7 +251,7 @@ absl::Status Client::Pull(absl::Span<const absl::Span<float>> into) {
 absl::StatusOr<PushResult> Client::Push(
     absl::Span<const absl::Span<const float>> gradients) {
   RETURN_IF_ERROR(CheckSpans(gradients));
-  return client_->PushAndWait(++step_, ViewsOf(gradients));
+  return PushStep(ViewsOf(gradients), {});
 }
 
 absl::StatusOr<PushResult> Client::PushPull(
@@ -259,8 +259,20 @@ absl::StatusOr<PushResult> Client::PushPull(
     absl::Span<const absl::Span<float>> into) {
   RETURN_IF_ERROR(CheckSpans(gradients));
   RETURN_IF_ERROR(CheckSpans(into));
-  return client_->PushAndWait(++step_, ViewsOf(gradients), /*round=*/0,
-                              ViewsOf(into));
+  return PushStep(ViewsOf(gradients), ViewsOf(into));
+}
+
+absl::StatusOr<PushResult> Client::PushStep(
+    absl::Span<const TensorView> gradients,
+    absl::Span<const MutableTensorView> into) {
+  const absl::Time deadline = options_.clock->Now() + options_.max_wait;
+  ASSIGN_OR_RETURN(const std::unique_ptr<muster::Push> push,
+                   client_->BeginPush(++step_, /*round=*/0, gradients, into));
+  while (true) {
+    absl::StatusOr<PushResult> result = push->Finish();
+    if (!push->may_resume() || options_.clock->Now() >= deadline) return result;
+    client_->Resume(push.get());
+  }
 }
 
 void Client::Pause() {

@@ -74,7 +74,8 @@ class Client {
     std::string certs_dir;
     // Addresses beyond this machine, without encryption.
     bool allow_insecure_network = false;
-    // For ps tasks to come, and for somebody to initialize.
+    // For ps tasks to come, for somebody to initialize, and for the answer to
+    // a push.
     absl::Duration max_wait = absl::Minutes(5);
     // Not owned; outlives the model.
     const Clock* clock = SystemClock();
@@ -104,8 +105,10 @@ class Client {
   absl::Status Pull(absl::Span<const absl::Span<float>> into);
   // Applies the update rule to every parameter, with one gradient a tensor;
   // returns when every ps task has. Computed from what was last pulled; the
-  // result's staleness is counted from there. Errors: also FailedPrecondition
-  // if nothing was pulled since the model was initialized.
+  // result's staleness is counted from there. Without an answer the same push
+  // goes on until max_wait, and each ps task applies it once. Errors: also
+  // FailedPrecondition if nothing was pulled since the model was initialized;
+  // after Unavailable some ps tasks may have applied it, and others not.
   absl::StatusOr<PushResult> Push(
       absl::Span<const absl::Span<const float>> gradients);
   // Push and Pull in one round trip: `into` gets the parameters as they are
@@ -124,6 +127,9 @@ class Client {
   Client(Options options, Sender sender,
          std::unique_ptr<ParameterClient> client);
 
+  // The next step's push, with the answer's values `into`.
+  absl::StatusOr<PushResult> PushStep(absl::Span<const TensorView> gradients,
+                                      absl::Span<const MutableTensorView> into);
   absl::Status SetTensors(absl::Span<const Tensor> tensors);
   HelloRequest MakeHello(int ps_task) const;
   // One Hello, confirmed if an earlier start of this worker is known there.

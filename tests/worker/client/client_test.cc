@@ -1,16 +1,21 @@
 // A user's own model over shards as they run in production.
 #include "worker/client/client.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ps_server/service/shard_server.h"
+#include "tests/testing/forwarding_parameter_link.h"
 #include "tests/testing/lossy_parameter_link.h"
 #include "tests/testing/status_matchers.h"
 
@@ -20,6 +25,48 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// Jumps ahead when it is told to.
+class JumpingClock : public MonotonicClock {
+ public:
+  absl::Time Now() const override {
+    absl::MutexLock lock(&mu_);
+    return MonotonicClock::Now() + ahead_;
+  }
+  void Jump(absl::Duration by) {
+    absl::MutexLock lock(&mu_);
+    ahead_ += by;
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  absl::Duration ahead_ ABSL_GUARDED_BY(mu_);
+};
+
+// Loses the first answers to pushes, each after longer than a transfer waits.
+class SilentLink : public ForwardingParameterLink {
+ public:
+  SilentLink(ParameterLink* link, JumpingClock* clock, std::atomic<int>* lost)
+      : ForwardingParameterLink(link), clock_(clock), lost_(lost) {}
+
+  void Push(Frame<PushPart> request, absl::Time deadline,
+            ReplyCallback<Frame<PushReply>> done) override {
+    if (lost_->fetch_sub(1) <= 0) {
+      return ForwardingParameterLink::Push(std::move(request), deadline,
+                                           std::move(done));
+    }
+    ForwardingParameterLink::Push(
+        std::move(request), deadline,
+        [this, done = std::move(done)](absl::StatusOr<Frame<PushReply>>) {
+          clock_->Jump(absl::Seconds(6));
+          done(absl::UnavailableError("connection reset"));
+        });
+  }
+
+ private:
+  JumpingClock* const clock_;
+  std::atomic<int>* const lost_;
+};
 
 class ClientTest : public testing::Test {
  protected:
@@ -108,13 +155,51 @@ TEST_F(ClientTest, AppliesEachPushOnceOverLossyLinks) {
   a_ = {0, 0, 0};
   b_ = {0, 0, 0, 0};
   ASSERT_THAT(model->Initialize({a_, b_}), IsOk());
-  constexpr int kSteps = 100;
+  constexpr int kSteps = 30;
   for (int i = 0; i < kSteps; ++i) {
     ASSERT_THAT(Step(*model), IsOk());
   }
   ASSERT_THAT(Pull(*model), IsOk());
   EXPECT_THAT(a_, Each(-kSteps));
   EXPECT_THAT(b_, Each(-kSteps));
+}
+
+class SilentClientTest : public ClientTest {
+ protected:
+  SilentClientTest() {
+    options_.clock = &jumping_;
+    std::vector<std::unique_ptr<ParameterLink>> links;
+    for (const auto& shard : shards_) {
+      links.push_back(
+          std::make_unique<SilentLink>(shard.get(), &jumping_, &lost_));
+    }
+    auto model =
+        Client::Create(options_, {{"a", {3}}, {"b", {2, 2}}}, std::move(links));
+    EXPECT_THAT(model, IsOk());
+    model_ = *std::move(model);
+    EXPECT_THAT(model_->Initialize({a_, b_}), IsOk());
+  }
+
+  JumpingClock jumping_;
+  std::atomic<int> lost_ = 0;
+  std::unique_ptr<Client> model_;
+};
+
+TEST_F(SilentClientTest, GoesOnWithAPushThatGetsNoAnswer) {
+  lost_ = 3;
+  ASSERT_THAT(Step(*model_), IsOk());
+  EXPECT_LE(lost_, -1);
+  ASSERT_THAT(Pull(*model_), IsOk());
+  EXPECT_THAT(a_, ElementsAre(0, 1, 2)) << "once";
+  EXPECT_THAT(b_, ElementsAre(3, 4, 5, 6)) << "once";
+}
+
+TEST_F(SilentClientTest, GivesAPushUpAfterMaxWait) {
+  lost_ = 1000;
+  const absl::Time started = jumping_.Now();
+  EXPECT_THAT(Step(*model_).status(), StatusIs(absl::StatusCode::kUnavailable,
+                                               HasSubstr("connection reset")));
+  EXPECT_GE(jumping_.Now() - started, options_.max_wait);
 }
 
 TEST_F(ClientTest, ARestartedWorkerTakesOver) {
