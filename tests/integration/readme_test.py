@@ -7,7 +7,10 @@ NOT_RUN with the reason.
 import os
 import re
 import shlex
+import signal
+import sys
 
+from tests.integration import fake_ssh
 from tests.integration import harness
 from tests.integration import tiny_png
 
@@ -157,9 +160,52 @@ class ReadmeTest(harness.TestCase):
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"\| ensemble \| 0\.\d+ \|")
 
+    def run_many_machines(self, commands):
+        """Makes keys, and looks at the training while it runs on two hosts."""
+        keys, run, look = commands
+        os.mkdir(self.path("fake"))
+        os.chmod(self.write("fake/ssh", fake_ssh.text()), 0o755)
+        env = dict(os.environ, PATH=self.path("fake") + ":" + os.environ["PATH"])
+        muster = [sys.executable, os.path.abspath(keys[0])]
+        split = keys.index("&&")
+        for command in (keys[:split], keys[split + 1:]):
+            made = self.start(" ".join(command), muster + command[1:],
+                              cwd=self.dir)
+            self.assertEqual(made.wait(), 0, made.output)
+        self.assertEqual(run[2:4], ["-H", "gpu1:4,gpu2:4"])
+        flags = []
+        for flag in run[4:]:
+            name, _, value = flag.partition("=")
+            if name == "--train_dir":
+                flag = name + "=" + self.path("run1")
+            elif name == "--training":
+                flag = name + "=" + os.path.abspath(value)
+            if name != "--port_base":
+                flags.append(flag)
+        trains = self.start(
+            "muster run", [*muster, "run", "-H", "127.0.0.1:1,127.0.0.2:1",
+                           "--bin_dir=" + os.path.dirname(os.path.dirname(
+                               harness.worker())),
+                           *flags, *SHORT, "--set=stop.steps=1000000"],
+            env=env, cwd=self.dir)
+        port = trains.wait_for(r"ps 0\] .*127\.0\.0\.1:(\d+)").group(1)
+        trains.wait_for(r" step=\d")
+        looks = self.start("musterctl", [
+            harness.binary("worker/ctl/musterctl"),
+            *(flag.replace("gpu1:8800", "127.0.0.1:" + port)
+              for flag in look[1:])], cwd=self.dir)
+        self.assertEqual(looks.wait(), 0, looks.output)
+        self.assertIn("RUNNING", looks.output)
+        trains.send(signal.SIGINT)
+        self.assertEqual(trains.wait(), 128 + signal.SIGINT, trains.output)
+
     def test_every_command_runs(self):
         ran = 0
         for block in read_blocks():
+            if ["scripts/muster", "run"] in [command[:2] for command in block]:
+                with self.subTest(commands=block):
+                    self.run_many_machines(block)
+                continue
             tasks = [command for command in block if is_task(command)]
             if tasks:
                 with self.subTest(commands=tasks):
