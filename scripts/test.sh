@@ -65,6 +65,7 @@ if [ -n "$soak" ]; then
       //tests/integration:clock_jump_test
       //tests/integration:hostile_peer_test
       //tests/integration:network_cut_test
+      //tests/integration:overlap_test
       //tests/integration:recovery_signal_test
       //tests/integration:recovery_start_test //tests/integration:recovery_test
       //tests/integration:replication_speed_test

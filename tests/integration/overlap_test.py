@@ -1,4 +1,8 @@
-"""What is on its way while a step is computed: gradients, parameters, a step."""
+"""What is on its way while a step is computed: gradients, parameters, a step.
+
+That something is on its way does not depend on the machine's speed; how much of
+it does, and MUSTER_SOAK=1 holds that against its limits.
+"""
 
 import json
 import os
@@ -87,6 +91,12 @@ class OverlapTest(harness.TestCase):
         print("%s: %s" % (name, " ".join("%.2f" % share for share in shares)))
         return sorted(shares)
 
+    def expect_share(self, shares, least):
+        """Some of it in some step; in a soak so much in most of them."""
+        self.assertGreater(shares[-1], 0)
+        if harness.SOAK:
+            self.assertGreaterEqual(shares[STEPS // 2], least)
+
     def test_most_of_a_gradient_leaves_before_the_backward_pass_is_over(self):
         for link in ("grpc", "shared_memory"):
             for mode in ("async", "sync"):
@@ -94,7 +104,7 @@ class OverlapTest(harness.TestCase):
                     shares = self.shares(link + "_" + mode, early_share,
                                          "--link=" + link,
                                          "--set=replication=" + mode)
-                    self.assertGreaterEqual(shares[STEPS // 2], LEAST_SHARE)
+                    self.expect_share(shares, LEAST_SHARE)
 
     def test_a_clipped_gradient_waits(self):
         shares = self.shares("clipped", early_share,
@@ -109,7 +119,7 @@ class OverlapTest(harness.TestCase):
                 shares = self.shares("pull_" + link, hidden_share,
                                      "--link=" + link,
                                      "--set=replication=sync")
-                self.assertGreaterEqual(shares[STEPS // 2], LEAST_HIDDEN)
+                self.expect_share(shares, LEAST_HIDDEN)
 
     def test_a_pipelined_step_is_computed_while_the_one_before_is_pushed(self):
         steps = self.profile("pipelined",
