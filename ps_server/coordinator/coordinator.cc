@@ -456,7 +456,7 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
     RETURN_IF_ERROR(gate_->CheckReport(request));
     if (!request.abandoned()) {
       worker->reported_step = request.step();
-      members_.Count(gate_->Report(request, now), now);
+      Count(gate_->Report(request, now), now);
     } else if (request.step() > worker->abandoned_step) {
       worker->abandoned_step = request.step();
       ReturnGrant(*worker);
@@ -582,7 +582,14 @@ void Coordinator::SayUpdateRows() {
 }
 
 void Coordinator::CheckRounds(absl::Time now) {
-  members_.Count(gate_->TryClose(now), now);
+  Count(gate_->TryClose(now), now);
+}
+
+void Coordinator::Count(const DecidedSteps& steps, absl::Time now) {
+  if (steps.chosen.empty() && steps.dropped.empty()) return;
+  members_.Count(steps, now);
+  // Who knows of the end already has the account without these.
+  if (phase_ == STOPPING) ++state_version_;
 }
 
 StepPause Coordinator::PauseOfSteps() const {

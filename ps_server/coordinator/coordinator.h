@@ -225,6 +225,7 @@ class Coordinator {
   void SayUpdateRows();
   // Closes the round that can be closed.
   void CheckRounds(absl::Time now);
+  void Count(const DecidedSteps& steps, absl::Time now);
   StepPause PauseOfSteps() const;
   // Gives the task a step if there is one for it now; whether it has one.
   bool TryGrantTo(const TaskKey& task, absl::Time now);

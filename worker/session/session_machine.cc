@@ -683,10 +683,13 @@ void SessionMachine::AdvanceStopping() {
   if (end_.save_is_over()) return Leave(end_.FinishCompleted());
   const std::vector<TaskId> unfinished =
       UnfinishedOthers(state_, options_.self);
-  if (unfinished.empty()) {
+  if (!unfinished.empty()) {
+    WaitFor(absl::StrCat(TaskNames(unfinished), " to finish"));
+  } else if (steps_.IsAheadOf(state_.state_version())) {
+    WaitFor("the account of all steps");
+  } else {
     return Save(/*completed=*/true, state_.stop_reason());
   }
-  WaitFor(absl::StrCat(TaskNames(unfinished), " to finish"));
   GreetAgain();
 }
 

@@ -64,6 +64,11 @@ class StepMachine {
   std::string DescribeUncounted() const;
   // Has the newest answer said that the job stops?
   bool knows_stop() const { return knows_stop_; }
+  // Was the newest refusal of a later state than this one? Its account has the
+  // step that was reported with the question.
+  bool IsAheadOf(int64_t state_version) const {
+    return refused_at_version_ > state_version;
+  }
   absl::Time asked_at() const { return asked_at_; }
   // The time at which a refused worker asks again without news.
   absl::Time ask_again_at() const { return ask_again_at_; }

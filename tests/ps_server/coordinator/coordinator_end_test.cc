@@ -23,6 +23,22 @@ TEST_F(CoordinatorEndTest, EndsWhenEveryLiveWorkerHasFinished) {
   EXPECT_EQ(Finish(chief_).phase(), DONE);
 }
 
+// Who has heard of the end hears of a step that is counted after it, too.
+TEST_F(CoordinatorEndTest, AStepThatIsCountedAfterTheEndMakesANewState) {
+  StartRun(2, 100);
+  Step(chief_, 0);
+  Step(worker_, 0);
+  StepRequest last = MakeStep(chief_, 1);
+  last.set_stop_reason("interrupted");
+  const auto stopped = AskStep(coordinator_, last, now_);
+  ASSERT_THAT(stopped, IsOk());
+  ASSERT_EQ(stopped->phase(), STOPPING);
+  const StepReply counted = Step(worker_, 1);
+  EXPECT_GT(counted.state_version(), stopped->state_version());
+  EXPECT_EQ(Step(worker_, 1).state_version(), counted.state_version())
+      << "a repeat";
+}
+
 TEST_F(CoordinatorEndTest, PsTaskZeroNeedNotTellItself) {
   StartRun(1, 1);
   ASSERT_THAT(Watch(MakeSender(0, 70, "ps"), 0), IsOk());

@@ -46,6 +46,19 @@ TEST_F(SessionMachineEndTest, ChiefFinishesLast) {
   EXPECT_EQ(Get<Exit>()->code, kExitDone);
 }
 
+// It heard of the end before it reported its last step, which the result
+// counts.
+TEST_F(SessionMachineEndTest, ChiefAwaitsTheStateThatCountsItsLastStep) {
+  RunToFirstStep(/*chief=*/true);
+  Send(WatchEvent{State(STOPPING, 1, {7})});
+  Send(TrainEvent{StepReport()});
+  const JobState counted = State(STOPPING, 1, {7});
+  Send(StepEvent{Reply(false, 1, STOPPING)});
+  EXPECT_EQ(Get<RunFinal>(), nullptr);
+  Send(WatchEvent{counted});
+  EXPECT_NE(Get<RunFinal>(), nullptr);
+}
+
 // Started again, it has nothing to train.
 TEST_F(SessionMachineEndTest, WhoComesToAFinishedTrainingSaysSoAndByWhat) {
   for (const bool chief : {false, true}) {
