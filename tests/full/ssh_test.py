@@ -33,7 +33,7 @@ class SshTest(run_scenarios.Scenarios, harness.TestCase):
     hosts = ["127.0.0.1", "127.0.0.2"]
     # Nobody listens there.
     nowhere = "127.0.0.3"
-    # What a run without keys wants.
+    # A run without keys wants it.
     insecure = []
 
     def setUp(self):

@@ -163,7 +163,7 @@ class NetworkCutTest(recovery.TestCase):
 
     def check_applied(self, checkpoint, uncounted):
         counted = checkpoint.global_step
-        # What was not reported is in no round.
+        # A step that was not reported is in no round.
         most = counted + (uncounted if self.mode != "sync" else 0)
         self.assertGreater(counted, 0)
         # In sync an update is of both workers' steps.

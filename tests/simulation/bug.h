@@ -67,7 +67,7 @@ enum class Bug {
   // A worker whose push gets no answer takes another step in its place, though
   // the epoch goes on.
   kUnansweredPushGivenUp,
-  // What waits for its turn when a ps is drained is dropped.
+  // A request that waits for its turn when a ps is drained is dropped.
   kTurnLostAtClose,
   // A ps carries out the newest of the requests that wait, not the oldest.
   kLaterTurnFirst,

@@ -77,10 +77,10 @@ class SimTurns {
   const bool has_askers_;
   Random random_;
 
-  // What the threads that ask wait with. All of them are on one real thread, so
+  // The threads that ask wait with it. All of them are on one real thread, so
   // that it guards nothing.
   absl::Mutex mu_;
-  // What has arrived for the threads that ask.
+  // Requests that the threads are to ask.
   std::deque<Asked> arrived_;
   // kLaterTurnFirst: what has been posted.
   std::vector<Turn> posted_;

@@ -88,7 +88,7 @@ bool FollowsParts(const Node& node, const Shape& src, int parts) {
   return true;
 }
 
-// What a layer reads that is divided by its inputs.
+// Checks the source of a layer that is divided by its inputs.
 class SourceCheck {
  public:
   SourceCheck(const ModelSpec& spec, const ModelGraph& graph)

@@ -84,7 +84,7 @@ class Splitter {
     }
   }
 
-  // What reads one of them, where that was made.
+  // The operation on one of them, where that was made.
   static ProgramOp PartLike(const ProgramOp& op, const ProgramOp& src) {
     ProgramOp part = op;
     part.srcs = {src.dst};

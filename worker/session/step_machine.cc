@@ -106,7 +106,7 @@ void StepMachine::OnTaken(const StepReport& report) {
 }
 
 std::string StepMachine::DescribeUncounted() const {
-  // What is not reported is in no round.
+  // A step that is not reported is in no round.
   if (token_.round() != 0) return "";
   const std::string step = absl::StrCat("step ", begun_, " of this task ");
   if (is_unfinished()) {

@@ -99,7 +99,7 @@ class TrainLoop : public StepRunner {
   // Gives the gradients, while it computes the next step if it can.
   absl::StatusOr<StepResult> Exchange(int64_t step);
   absl::StatusOr<StepResult> ComputeAheadAndFinish(int64_t next);
-  // What is to be done when the step is given, or is not.
+  // Ends the step that was given, or was not.
   absl::StatusOr<StepReport> Conclude(Unfinished step,
                                       absl::StatusOr<StepResult> result);
   void GiveUpUnfinished();

@@ -156,8 +156,8 @@ TEST(SplitLayersTest, APairMakesSummandsOfWhatLiesInParts) {
   EXPECT_EQ(program->ops[5].dst, whole);
 }
 
-// What one device sends to another in a step of the pair's model, whose second
-// layer is divided by `by`.
+// The bytes that devices send to each other in a step of the pair's model,
+// whose second layer is divided by `by`.
 int64_t BytesSent(SplitBy by) {
   const auto graph = ModelGraph::Create(ParseModel(kPairModel));
   auto program = LowerModel(*graph, /*batch_size=*/64, Phase::kTraining);

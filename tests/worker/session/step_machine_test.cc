@@ -81,7 +81,7 @@ TEST_F(StepMachineTest, AnUnfinishedStepIsOwedUntilItIsTakenOrRestored) {
   EXPECT_FALSE(steps_.has_report());
 }
 
-// What is not reported is in no update.
+// A step that is not reported is in no update.
 TEST_F(StepMachineTest, OfAStepOfARoundNothingIsUncounted) {
   Ask(&steps_);
   StepReply reply = Reply(true);
