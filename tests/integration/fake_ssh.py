@@ -1,5 +1,6 @@
 """A program `ssh` for tests, which runs every host's commands here."""
 
+import os
 import sys
 
 # As the real one it copies its input, so that killing it ends the other side's
@@ -24,5 +25,10 @@ sys.exit(there.wait())
 '''
 
 
-def text():
-    return SSH.replace("{python}", sys.executable)
+def environment(test):
+    """Writes it for a harness.TestCase; an environment that finds it first."""
+    os.mkdir(test.path("fake"))
+    os.chmod(test.write("fake/ssh", SSH.replace("{python}", sys.executable)),
+             0o755)
+    return dict(os.environ,
+                PATH=test.path("fake") + ":" + os.environ["PATH"])

@@ -163,9 +163,6 @@ class ReadmeTest(harness.TestCase):
     def run_many_machines(self, commands):
         """Makes keys, and looks at the training while it runs on two hosts."""
         keys, run, look = commands
-        os.mkdir(self.path("fake"))
-        os.chmod(self.write("fake/ssh", fake_ssh.text()), 0o755)
-        env = dict(os.environ, PATH=self.path("fake") + ":" + os.environ["PATH"])
         muster = [sys.executable, os.path.abspath(keys[0])]
         split = keys.index("&&")
         for command in (keys[:split], keys[split + 1:]):
@@ -187,7 +184,7 @@ class ReadmeTest(harness.TestCase):
                            "--bin_dir=" + os.path.dirname(os.path.dirname(
                                harness.worker())),
                            *flags, *SHORT, "--set=stop.steps=1000000"],
-            env=env, cwd=self.dir)
+            env=fake_ssh.environment(self), cwd=self.dir)
         port = trains.wait_for(r"ps 0\] .*127\.0\.0\.1:(\d+)").group(1)
         trains.wait_for(r" step=\d")
         looks = self.start("musterctl", [

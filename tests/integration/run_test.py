@@ -26,10 +26,7 @@ class RunTest(run_scenarios.Scenarios, harness.TestCase):
 
     def setUp(self):
         super().setUp()
-        os.mkdir(self.path("fake"))
-        os.chmod(self.write("fake/ssh", fake_ssh.text()), 0o755)
-        self.env = dict(os.environ, PATH=self.path("fake") + ":" +
-                        os.environ["PATH"])
+        self.env = fake_ssh.environment(self)
 
     def test_a_host_without_the_programs_is_named(self):
         run_ = self.muster_run()
