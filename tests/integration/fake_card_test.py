@@ -229,6 +229,31 @@ class FakeCardTest(harness.TestCase):
                 self.assertAlmostEqual(result["test_loss"], cpu["test_loss"],
                                        delta=TOLERANCE)
 
+    def test_a_model_over_two_cards_and_the_cpu(self):
+        cpu, _ = self.train("cpu", "--device=cpu")
+        halves = ["--set=model.conv.split.parts=2",
+                  "--set=model.conv.split.devices=cuda:0,cuda:1"]
+        second = "--set=model.device_rule={pattern: 'logits|loss' " \
+                 "device: '%s'}"
+        for name, where, flags in (
+                ("layers", "cuda:0+cuda:1", [second % "cuda:1"]),
+                # Both on card 0.
+                ("parts", "cuda:0+cuda:1", [
+                    *halves, "--gpu_virtual_devices=2"]),
+                ("stages", "cuda:0+cpu:0", [
+                    second % "cpu:0", "--set=model.pipeline.micro_batches=4",
+                    "--set=compute.update_on_device=true"])):
+            with self.subTest(name):
+                result, output = self.train(name, "--log_device_placement",
+                                            *flags)
+                self.check_learned(result, [where])
+                self.assertRegex(output,
+                                 r"transfer +cuda:\d +forward +from host")
+                self.assertAlmostEqual(result["test_loss"], cpu["test_loss"],
+                                       delta=TOLERANCE)
+        self.assertIn("compute.update_on_device is not possible, the host "
+                      "updates the parameters: the model is divided", output)
+
     def test_a_profile_has_lanes_for_each_tower(self):
         self.train("cards", "--num_devices=2", "--profile_steps=%d" % PROFILED)
         _, spans = self.profile("cards")

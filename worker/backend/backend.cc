@@ -34,6 +34,14 @@ absl::Status CheckGpuOptions(const GpuOptions& options) {
   return absl::OkStatus();
 }
 
+Backend::Created CreatePrimitive(Backend* backend, const Operation& operation,
+                                 Pass pass,
+                                 absl::Span<const MemoryLayout> layouts) {
+  DeviceStreams* const streams = backend->streams();
+  if (streams != nullptr) RETURN_IF_ERROR(streams->MakeCurrent());
+  return backend->Create(operation, pass, layouts);
+}
+
 absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(
     absl::string_view name, const BackendOptions& options) {
   if (options.compute_threads < 1 ||

@@ -86,6 +86,12 @@ class Backend {
   }
 };
 
+// The backend's primitive (Backend::Create), made while its device is the
+// calling thread's. Errors: those of MakeCurrent, too.
+Backend::Created CreatePrimitive(Backend* backend, const Operation& operation,
+                                 Pass pass,
+                                 absl::Span<const MemoryLayout> layouts);
+
 // A device that a backend can run on.
 struct Device {
   std::string name;         // "cpu:0"

@@ -36,9 +36,8 @@ class DropoutMask {
 inline void FillMask(const DropoutMask& dropout, const ElementRuns& runs,
                      int64_t begin, int64_t end, uint8_t* mask) {
   for (int64_t i = begin; i < end;) {
-    const int64_t run = i / runs.length;
-    const int64_t offset = runs.first + run * (runs.stride - runs.length);
-    const int64_t run_end = std::min(end, (run + 1) * runs.length);
+    const int64_t offset = runs.IndexOf(i) - i;
+    const int64_t run_end = std::min(end, (i / runs.length + 1) * runs.length);
     for (; i < run_end; ++i) mask[i] = dropout.Keeps(offset + i) ? 1 : 0;
   }
 }

@@ -13,6 +13,13 @@ struct ElementRuns {
   int64_t first = 0;
   int64_t length = std::numeric_limits<int64_t>::max();
   int64_t stride = 0;
+
+  // The row-major index of the i-th of them. constexpr: nvcc lets kernels call
+  // it.
+  constexpr int64_t IndexOf(int64_t i) const {
+    const int64_t run = i / length;
+    return first + run * stride + (i - run * length);
+  }
 };
 
 }  // namespace muster

@@ -76,8 +76,8 @@ class Operands {
   // On a backend with streams the seed is read here, in device memory, when the
   // work is done: a graph that was captured once has another seed each time.
   const uint64_t* device_seed = nullptr;
-  // Dropout in the host's memory: its elements in the whole batch, of which the
-  // operands are some rows or channels.
+  // Dropout: its elements in the whole batch, of which the operands are some
+  // rows or channels.
   ElementRuns elements;
   // Softmax cross-entropy: the rows that count, in [1, N].
   int64_t rows = 0;

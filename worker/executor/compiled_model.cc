@@ -15,6 +15,7 @@
 #include "worker/executor/device_executor.h"
 #include "worker/executor/host_executor.h"
 #include "worker/executor/pipeline_costs.h"
+#include "worker/model/memory_bridges.h"
 #include "worker/model/plan_compiler.h"
 #include "worker/model/plan_table.h"
 #include "worker/model/program.h"
@@ -47,12 +48,6 @@ std::vector<Backend*> BackendsOf(const CompileOptions& options) {
 absl::Status CheckDevices(const CompileOptions& options) {
   if (options.more_backends.empty()) return absl::OkStatus();
   for (Backend* const backend : BackendsOf(options)) {
-    if (backend->streams() != nullptr) {
-      return absl::UnimplementedError(absl::StrCat(
-          "compile a model over several devices: all must compute in the "
-          "host's memory, '",
-          backend->name(), "' has memory of its own; use it alone"));
-    }
     if (backend->dtype() != options.backend->dtype()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "compile a model over several devices: all must compute in ",
@@ -101,13 +96,6 @@ absl::Status SplitProgram(const ModelSpec& spec, const ModelGraph& graph,
   std::map<std::string, LayerSplit> splits;
   for (const LayerSpec& layer : spec.layer()) {
     if (!layer.has_split()) continue;
-    if (options.backend->streams() != nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "layer '", layer.name(), "' (", layer.type(),
-          "): split: only devices that compute in the host's memory can have "
-          "parts of a layer, '",
-          options.backend->name(), "' has memory of its own"));
-    }
     LayerSplit& split = splits[layer.name()];
     split.by = layer.split().by();
     if (split.by == OUTPUTS) split.runs = PartRuns(layer, options);
@@ -185,10 +173,18 @@ absl::Status CheckParameters(const ModelGraph& graph,
       options.memory_limit_bytes);
 }
 
+std::vector<DeviceStreams*> StreamsOf(const CompileOptions& options) {
+  std::vector<DeviceStreams*> streams;
+  for (Backend* const backend : BackendsOf(options)) {
+    streams.push_back(backend->streams());
+  }
+  return streams;
+}
+
 absl::StatusOr<std::unique_ptr<PlanExecutor>> CreateExecutor(
     const ExecutedModel& model, const CompileOptions& options) {
   DeviceStreams* const streams = options.backend->streams();
-  if (streams == nullptr) {
+  if (streams == nullptr || model.plan->has_lanes()) {
     HostExecutor::MemoryLimits limits;
     limits.total_bytes = options.memory_limit_bytes;
     limits.taken_bytes = static_cast<int64_t>(
@@ -241,15 +237,17 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Create(
   ASSIGN_OR_RETURN(Pipeline pipeline,
                    MakePipeline(spec, graph, options, &micro_batch));
   if (pipeline.micro_batches > 1) plan_options.micro_batch = &micro_batch;
-  // Primitives ask libraries of the device whose handles they hold.
-  DeviceStreams* const streams = options.backend->streams();
-  if (streams != nullptr) RETURN_IF_ERROR(streams->MakeCurrent());
   ASSIGN_OR_RETURN(ExecutionPlan plan,
                    CompilePlan(program, graph.parameters(), plan_options,
                                BackendsOf(options)));
+  const std::vector<DeviceStreams*> streams = StreamsOf(options);
+  if (plan.has_lanes()) {
+    BridgeMemories({streams.begin(), streams.end()}, &plan);
+  }
   auto model = absl::WrapUnique(
       new CompiledModel(graph, options, std::move(plan), std::move(pipeline)));
   ExecutedModel executed = model->AsExecuted();
+  executed.streams = streams;
   executed.reporter = options.reporter;
   executed.stall_period = options.stall_period;
   ASSIGN_OR_RETURN(model->executor_, CreateExecutor(executed, options));

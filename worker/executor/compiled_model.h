@@ -56,6 +56,7 @@ struct CompileOptions {
   // mean over all members before they come to the host, which is only where
   // `keeps_mean`; elsewhere gradient() is of no meaning. Not owned; outlives
   // the model. Then all parameters are awaited before a step begins to compute.
+  // REQUIRES: the model is not divided.
   DeviceMean* mean = nullptr;
   int mean_member = 0;
   bool keeps_mean = true;
@@ -68,7 +69,7 @@ struct CompileOptions {
   // wait for.
   Reporter reporter;
   // Devices 1, 2, ...; `backend` is device 0. Not owned; outlive the model. All
-  // compute in the host's memory and in one dtype.
+  // compute in one dtype.
   std::vector<Backend*> more_backends = {};
   // The device of the layer with this name, or of its `part` (kWholeLayer:
   // where parts are joined); null: 0 for every layer. A ReLU that is merged
@@ -219,6 +220,8 @@ class CompiledModel {
   // has_pipeline. Errors: those of Step.
   absl::StatusOr<std::string> MeasurePipeline(const Batch& batch);
   bool has_pipeline() const { return pipeline_.micro_batches > 1; }
+  // Whether it is computed by several devices, or in parts by one.
+  bool is_divided() const { return plan_.has_lanes(); }
   // DescribePipeline. REQUIRES: has_pipeline.
   const std::string& pipeline_title() const { return pipeline_.title; }
 

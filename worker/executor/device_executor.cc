@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/dtype.h"
-#include "worker/backend/check_labels.h"
 #include "worker/model/buffer_placement.h"
 
 namespace muster {
@@ -28,18 +27,8 @@ absl::StatusOr<std::unique_ptr<DeviceExecutor>> DeviceExecutor::Create(
   executor->segments_ =
       DivideStep(*model.plan, *model.schedule, model.parameters->sizes_bytes);
   RETURN_IF_ERROR(executor->CreateEvents());
-  executor->SayIfUnpinned();
+  SayIfUnpinned(*streams, options.reporter);
   return executor;
-}
-
-void DeviceExecutor::SayIfUnpinned() const {
-  const std::string why = streams_->unpinned();
-  if (why.empty()) return;
-  reporter_.Info(
-      absl::StrCat("host memory is not pinned, so that copies are slower and "
-                   "steps wait for them; raise the limit of locked memory "
-                   "(ulimit -l) if it is that: ",
-                   why));
 }
 
 absl::Status DeviceExecutor::Allocate() {
@@ -165,17 +154,6 @@ void DeviceExecutor::BindOperandsToDevice(StepBuffer* step_buffer) const {
   }
 }
 
-// The loss reads labels as indices, where no error can be told.
-absl::Status DeviceExecutor::CheckLabelsOf(const Batch& batch) const {
-  if (model_.plan->labels.dtype != INT32) return absl::OkStatus();
-  SoftmaxCrossEntropyDesc loss;
-  loss.batch = model_.batch_size;
-  loss.classes = model_.num_outputs;
-  return NameLayer(
-      CheckLabels(loss, batch.labels().data(), batch.rows),
-      model_.plan->instructions[model_.schedule->loss_instruction]);
-}
-
 absl::Status DeviceExecutor::Run(const Step& step) {
   if (update_ == nullptr) return RunAlone(step);
   const absl::MutexLock lock(update_->mu());
@@ -210,7 +188,7 @@ absl::Status DeviceExecutor::RunOnStreams(const Step& step) {
 // All that others may have to do with: what comes after it is the device's, if
 // others wait for it.
 absl::Status DeviceExecutor::Begin(const Step& step) {
-  RETURN_IF_ERROR(CheckLabelsOf(step.batch));
+  RETURN_IF_ERROR(CheckLabelsOf(model_, step.batch));
   RETURN_IF_ERROR(streams_->MakeCurrent());
   RETURN_IF_ERROR(timer_.Begin(step.trace));
   if (update_ != nullptr) RETURN_IF_ERROR(update_->Flush());

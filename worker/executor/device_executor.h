@@ -109,7 +109,6 @@ class DeviceExecutor : public PlanExecutor {
 
   absl::Status Allocate();
   absl::Status PinParameters();
-  void SayIfUnpinned() const;
   absl::Status CreateStepBuffers();
   absl::Status CreateEvents();
   void BindOperandsToDevice(StepBuffer* step_buffer) const;
@@ -117,7 +116,6 @@ class DeviceExecutor : public PlanExecutor {
   char* DeviceData(int buffer, const StepBuffer& step_buffer) const;
   int64_t CountSeeds() const;
 
-  absl::Status CheckLabelsOf(const Batch& batch) const;
   // Nobody else uses the streams meanwhile.
   absl::Status RunAlone(const Step& step);
   absl::Status RunOnStreams(const Step& step);

@@ -16,6 +16,11 @@ namespace muster {
 
 namespace {
 
+bool IsOwn(const ExecutedModel& model, size_t arena) {
+  const std::vector<bool>& has_own_memory = model.plan->has_own_memory;
+  return arena < has_own_memory.size() && has_own_memory[arena];
+}
+
 // Errors: InvalidArgument naming the device that would hold more than the
 // limit.
 absl::Status CheckDevices(const ExecutedModel& model,
@@ -25,7 +30,7 @@ absl::Status CheckDevices(const ExecutedModel& model,
       *model.plan, model.parameters->sizes_bytes, model.is_training ? 2 : 1);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const int64_t bytes = placement.arena_bytes[i] + parameters[i];
-    if (bytes <= limit_bytes) continue;
+    if (IsOwn(model, i) || bytes <= limit_bytes) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         model.is_training ? "the model wants "
                           : "to evaluate, the model wants ",
@@ -41,20 +46,12 @@ absl::Status CheckDevices(const ExecutedModel& model,
   return absl::OkStatus();
 }
 
-// Where a transfer's run lies in the memory of its buffer, which begins with
-// the first.
-int64_t RunOffset(const PlanBuffer& buffer, int64_t run, int64_t run_bytes) {
-  return run * (buffer.runs > 1 ? buffer.stride_bytes : run_bytes);
-}
-
-void CopyRuns(const PlanBuffer& from, const char* src, const PlanBuffer& to,
-              char* dst) {
-  const int64_t runs = std::max(from.runs, to.runs);
-  const int64_t run_bytes = to.size_bytes / runs;
-  for (int64_t i = 0; i < runs; ++i) {
-    std::memcpy(dst + RunOffset(to, i, run_bytes),
-                src + RunOffset(from, i, run_bytes), run_bytes);
+// Those of any device that has some, for what concerns the host's memory alone.
+DeviceStreams* AnyStreams(const ExecutedModel& model) {
+  for (DeviceStreams* const streams : model.streams) {
+    if (streams != nullptr) return streams;
   }
+  return nullptr;
 }
 
 }  // namespace
@@ -70,36 +67,106 @@ absl::StatusOr<std::unique_ptr<HostExecutor>> HostExecutor::Create(
   };
   // One by one first: their sum might overflow.
   for (const PlanBuffer& buffer : model.plan->buffers) {
-    if (buffer.space != BufferSpace::kArena) continue;
+    if (buffer.space != BufferSpace::kArena || IsOwn(model, buffer.device)) {
+      continue;
+    }
     RETURN_IF_ERROR(check(buffer.size_bytes));
   }
   BufferPlacement placement = PlaceBuffers(*model.plan);
   int64_t bytes = 0;
-  for (const int64_t arena : placement.arena_bytes) {
-    bytes += std::min(arena, INT64_MAX - bytes);
+  for (size_t i = 0; i < placement.arena_bytes.size(); ++i) {
+    if (IsOwn(model, i)) continue;
+    bytes += std::min(placement.arena_bytes[i], INT64_MAX - bytes);
     RETURN_IF_ERROR(check(bytes));
   }
   RETURN_IF_ERROR(CheckDevices(model, placement, limits.device_bytes));
-  return absl::WrapUnique(new HostExecutor(model, std::move(placement)));
+  auto executor = absl::WrapUnique(new HostExecutor(model));
+  RETURN_IF_ERROR(executor->Allocate(std::move(placement)));
+  return executor;
 }
 
-HostExecutor::HostExecutor(const ExecutedModel& model,
-                           BufferPlacement placement)
-    : model_(model) {
-  for (const int64_t bytes : placement.arena_bytes) {
-    arenas_.emplace_back(bytes);
+HostExecutor::HostExecutor(const ExecutedModel& model)
+    : model_(model), device_streams_(AnyStreams(model)) {}
+
+absl::Status HostExecutor::Allocate(BufferPlacement placement) {
+  for (size_t i = 0; i < placement.arena_bytes.size(); ++i) {
+    arenas_.push_back(AlignedBuffer::OfPages(
+        IsOwn(model_, i) ? 0 : static_cast<size_t>(placement.arena_bytes[i])));
   }
-  if (model.plan->num_devices > 1) lanes_ = MakeLanes(placement);
+  if (model_.dtype == FLOAT64 || !model_.is_training || has_devices()) {
+    examples_ = AlignedBuffer::OfPages(
+        model_.batch_size * model_.example_elements * SizeOf(model_.dtype));
+  }
+  const bool has_lanes = model_.plan->num_devices > 1 || has_devices();
+  LaneSchedule schedule;
+  if (has_lanes) schedule = ScheduleLanes(*model_.plan, placement);
+  RETURN_IF_ERROR(CreateDeviceLanes(placement, schedule));
   arena_offsets_ = std::move(placement.offsets);
-  if (model.dtype == FLOAT64 || !model.is_training) {
-    examples_ = AlignedBuffer(model.batch_size * model.example_elements *
-                              SizeOf(model.dtype));
-  }
-  operands_ = BindOperands(*model.plan,
+  operands_ = BindOperands(*model_.plan,
                            [this](int buffer) { return BufferData(buffer); });
   for (size_t i = 0; i < operands_.size(); ++i) {
-    operands_[i].elements = model.plan->instructions[i].elements;
+    operands_[i].elements = model_.plan->instructions[i].elements;
   }
+  for (const auto& lane : device_lanes_) {
+    if (lane != nullptr) lane->BindSeeds(&operands_);
+  }
+  if (has_lanes) lanes_ = MakeLanes(std::move(schedule));
+  return absl::OkStatus();
+}
+
+absl::Status HostExecutor::CreateDeviceLanes(const BufferPlacement& placement,
+                                             const LaneSchedule& schedule) {
+  device_lanes_.resize(model_.plan->num_devices);
+  if (!has_devices()) return absl::OkStatus();
+  labels_ = AlignedBuffer::OfPages(model_.plan->labels.size_bytes);
+  RETURN_IF_ERROR(PinHostMemory());
+  for (size_t i = 0; i < device_lanes_.size(); ++i) {
+    if (!IsOwn(model_, i)) continue;
+    ASSIGN_OR_RETURN(
+        device_lanes_[i],
+        DeviceLane::Create(model_.plan, static_cast<int>(i), model_.streams[i],
+                           schedule, placement.arena_bytes[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostExecutor::PinHostMemory() {
+  RETURN_IF_ERROR(device_streams_->MakeCurrent());
+  std::vector<absl::Span<char>> memories = {model_.parameters->values,
+                                            model_.parameters->gradients};
+  for (AlignedBuffer* const own : {&examples_, &labels_}) {
+    memories.emplace_back(own->data(), own->size_bytes());
+  }
+  for (AlignedBuffer& arena : arenas_) {
+    memories.emplace_back(arena.data(), arena.size_bytes());
+  }
+  for (const absl::Span<char> memory : memories) {
+    ASSIGN_OR_RETURN(auto pin,
+                     device_streams_->PinHost(
+                         memory.data(), static_cast<int64_t>(memory.size())));
+    pins_.push_back(std::move(pin));
+  }
+  SayIfUnpinned(*device_streams_, model_.reporter);
+  return absl::OkStatus();
+}
+
+int64_t HostExecutor::arena_bytes() const {
+  int64_t bytes = 0;
+  for (const AlignedBuffer& arena : arenas_) {
+    bytes += static_cast<int64_t>(arena.size_bytes());
+  }
+  for (const auto& lane : device_lanes_) {
+    if (lane != nullptr) bytes += lane->arena_bytes();
+  }
+  return bytes;
+}
+
+int64_t HostExecutor::host_bytes() const {
+  int64_t bytes = 0;
+  for (const AlignedBuffer& arena : arenas_) {
+    bytes += static_cast<int64_t>(arena.size_bytes());
+  }
+  return bytes;
 }
 
 void* HostExecutor::BufferData(int buffer) const {
@@ -112,7 +179,9 @@ void* HostExecutor::BufferData(int buffer) const {
     case BufferSpace::kGradient:
       return model_.parameters->gradient(where.index) + where.offset_bytes;
     case BufferSpace::kArena:
-      return arenas_[where.device].data() + arena_offsets_[buffer];
+      return (IsOwn(model_, where.device) ? device_lanes_[where.device]->arena()
+                                          : arenas_[where.device].data()) +
+             arena_offsets_[buffer];
     case BufferSpace::kInput:
     case BufferSpace::kLabels:
       return nullptr;
@@ -131,7 +200,7 @@ void HostExecutor::OnParametersMoved() {
 }
 
 // Points the instructions that read the batch to its memory, or to a copy if
-// it is in another type or shorter than the primitives read.
+// it is in another type or shorter than they read, or devices copy it.
 void HostExecutor::BindBatch(const Batch& batch) {
   const float* examples = batch.input().data();
   const int64_t elements = batch.rows * model_.example_elements;
@@ -139,9 +208,15 @@ void HostExecutor::BindBatch(const Batch& batch) {
   if (model_.dtype == FLOAT64) {
     std::copy_n(examples, elements, examples_.as<double>());
     input = examples_.data();
-  } else if (batch.rows < model_.batch_size) {
+  } else if (batch.rows < model_.batch_size || has_devices()) {
     std::copy_n(examples, elements, examples_.as<float>());
     input = examples_.data();
+  }
+  const char* labels = batch.label_tensor().storage.data();
+  if (has_devices()) {
+    std::memcpy(labels_.data(), labels,
+                labels_.size_bytes() / model_.batch_size * batch.rows);
+    labels = labels_.data();
   }
   for (size_t i = 0; i < operands_.size(); ++i) {
     operands_[i].rows = batch.rows;
@@ -152,10 +227,8 @@ void HostExecutor::BindBatch(const Batch& batch) {
                          static_cast<const void*>(input + buffer.offset_bytes),
                          bound.index);
       } else if (buffer.space == BufferSpace::kLabels) {
-        operands_[i].Set(
-            bound.operand,
-            static_cast<const void*>(batch.label_tensor().storage.data()),
-            bound.index);
+        operands_[i].Set(bound.operand, static_cast<const void*>(labels),
+                         bound.index);
       }
     }
   }
@@ -164,9 +237,13 @@ void HostExecutor::BindBatch(const Batch& batch) {
 absl::Status HostExecutor::TellListener(size_t instruction,
                                         StepListener* listener) const {
   if (listener == nullptr) return absl::OkStatus();
-  if (instruction == model_.schedule->loss_instruction) {
+  if (instruction == model_.schedule->loss_there_after) {
+    const ExecutionPlan& plan = *model_.plan;
     double loss = 0;
-    std::memcpy(&loss, Result(model_.plan->loss_buffer), sizeof(loss));
+    std::memcpy(&loss,
+                Result(plan.forward_loss_buffer >= 0 ? plan.forward_loss_buffer
+                                                     : plan.loss_buffer),
+                sizeof(loss));
     RETURN_IF_ERROR(listener->OnForward(loss));
   }
   for (const int parameter : model_.schedule->final_after[instruction]) {
@@ -175,27 +252,21 @@ absl::Status HostExecutor::TellListener(size_t instruction,
   return absl::OkStatus();
 }
 
-absl::Status HostExecutor::Dispatch(const Instruction& instruction,
-                                    const Operands& operands) const {
-  if (!instruction.is_transfer()) return Execute(instruction, operands);
-  const auto buffer_of = [&](Operand role) {
-    for (const BoundOperand& bound : instruction.operands) {
-      if (bound.operand == role) return bound.buffer;
-    }
-    return -1;
-  };
-  const std::vector<PlanBuffer>& buffers = model_.plan->buffers;
-  CopyRuns(buffers[buffer_of(Operand::kSrc)],
-           operands.As<const char>(Operand::kSrc),
-           buffers[buffer_of(Operand::kDst)], operands.As<char>(Operand::kDst));
+absl::Status HostExecutor::Dispatch(size_t i) {
+  const Instruction& instruction = model_.plan->instructions[i];
+  DeviceLane* const lane = device_lanes_[instruction.device].get();
+  if (lane != nullptr) {
+    return NameLayer(lane->Execute(i, operands_[i]), instruction);
+  }
+  if (!instruction.is_transfer()) return Execute(instruction, operands_[i]);
+  CopyOnHost(*model_.plan, instruction, operands_[i]);
   return absl::OkStatus();
 }
 
-std::unique_ptr<Lanes> HostExecutor::MakeLanes(
-    const BufferPlacement& placement) {
+std::unique_ptr<Lanes> HostExecutor::MakeLanes(LaneSchedule schedule) {
   std::vector<size_t> told;
   for (size_t i = 0; i < model_.plan->instructions.size(); ++i) {
-    if (i == model_.schedule->loss_instruction ||
+    if (i == model_.schedule->loss_there_after ||
         !model_.schedule->final_after[i].empty()) {
       told.push_back(i);
     }
@@ -204,8 +275,27 @@ std::unique_ptr<Lanes> HostExecutor::MakeLanes(
   watch.period = model_.stall_period;
   watch.on_stalled = [this](int lane, size_t i) { SayStalled(lane, i); };
   return std::make_unique<Lanes>(
-      ScheduleLanes(*model_.plan, placement), std::move(told),
-      [this](size_t i) { return RunInstruction(i, *step_); }, std::move(watch));
+      std::move(schedule), std::move(told),
+      [this](size_t i) { return RunInstruction(i, *step_); }, std::move(watch),
+      MakeLateWork());
+}
+
+LateWork HostExecutor::MakeLateWork() {
+  LateWork late;
+  if (!has_devices()) return late;
+  late.begin = [this](int device) {
+    DeviceLane* const lane = device_lanes_[device].get();
+    return lane == nullptr ? absl::OkStatus() : lane->Begin(step_->seed);
+  };
+  late.finish = [this](size_t i) {
+    const Instruction& instruction = model_.plan->instructions[i];
+    return NameLayer(device_lanes_[instruction.device]->Finish(i), instruction);
+  };
+  late.end = [this](int device, bool has_failed) {
+    DeviceLane* const lane = device_lanes_[device].get();
+    return lane == nullptr ? absl::OkStatus() : lane->End(has_failed);
+  };
+  return late;
 }
 
 void HostExecutor::SayStalled(int lane, size_t i) const {
@@ -218,15 +308,40 @@ void HostExecutor::SayStalled(int lane, size_t i) const {
 
 absl::StatusOr<std::vector<absl::Duration>> HostExecutor::Measure(
     const Step& step) {
+  RETURN_IF_ERROR(CheckLossLabels(step.batch));
   BindBatch(step.batch);
+  auto times = MeasureEach(step);
+  if (times.ok()) return times;
+  for (const auto& lane : device_lanes_) {
+    if (lane == nullptr || !lane->Begin(step.seed).ok()) continue;
+    lane->End(/*has_failed=*/true).IgnoreError();
+  }
+  return times;
+}
+
+absl::StatusOr<std::vector<absl::Duration>> HostExecutor::MeasureEach(
+    const Step& step) {
   const Clock& clock = *SystemClock();
   std::vector<absl::Duration> times;
   for (size_t i = 0; i < operands_.size(); ++i) {
+    DeviceLane* const lane =
+        device_lanes_[model_.plan->instructions[i].device].get();
+    if (lane != nullptr) RETURN_IF_ERROR(lane->Begin(step.seed));
     const absl::Time begin = clock.Now();
     RETURN_IF_ERROR(RunInstruction(i, step));
+    if (lane != nullptr) RETURN_IF_ERROR(lane->End(/*has_failed=*/false));
     times.push_back(clock.Now() - begin);
   }
   return times;
+}
+
+// Where the loss reads them as indices and can tell no error.
+absl::Status HostExecutor::CheckLossLabels(const Batch& batch) const {
+  const size_t loss = model_.schedule->loss_instruction;
+  if (!IsOwn(model_, model_.plan->instructions[loss].device)) {
+    return absl::OkStatus();
+  }
+  return CheckLabelsOf(model_, batch);
 }
 
 absl::Status HostExecutor::RunInstruction(size_t i, const Step& step) {
@@ -234,10 +349,11 @@ absl::Status HostExecutor::RunInstruction(size_t i, const Step& step) {
   if (instruction.is_seeded) operands_[i].seed = SeedOf(instruction, step.seed);
   RETURN_IF_ERROR(
       AwaitParameters(model_.schedule->first_used_by[i], step.gate));
-  return Dispatch(instruction, operands_[i]);
+  return Dispatch(i);
 }
 
 absl::Status HostExecutor::Run(const Step& step) {
+  RETURN_IF_ERROR(CheckLossLabels(step.batch));
   BindBatch(step.batch);
   if (lanes_ != nullptr) {
     step_ = &step;

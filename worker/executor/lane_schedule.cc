@@ -1,8 +1,10 @@
 #include "worker/executor/lane_schedule.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <set>
+#include <utility>
 
 #include "worker/backend/primitive.h"
 
@@ -61,7 +63,10 @@ class TouchFinder {
     for (const BoundOperand& bound : instruction.operands) {
       const PlanBuffer& buffer = plan_.buffers[bound.buffer];
       Touch touch;
-      touch.writes = IsFirst(bound.buffer) || IsAddedTo(bound.operand);
+      const bool is_first = IsFirst(bound.buffer);
+      touch.writes = instruction.is_transfer()
+                         ? bound.operand != Operand::kSrc
+                         : is_first || IsAddedTo(bound.operand);
       switch (buffer.space) {
         case BufferSpace::kArena:
           touch.memory = buffer.device;
@@ -109,35 +114,93 @@ class TouchFinder {
   std::set<int> asked_;
 };
 
+// What each lane, and each of its streams, knows to be over of the others.
+class Scheduler {
+ public:
+  Scheduler(const ExecutionPlan& plan, const BufferPlacement& placement)
+      : plan_(plan),
+        finder_(plan, placement),
+        known_(plan.num_devices, std::vector<size_t>(plan.num_devices, 0)),
+        known_streams_(plan.num_devices) {
+    schedule_.lanes.resize(plan.num_devices);
+  }
+
+  LaneSchedule Run() && {
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) Add(i);
+    return std::move(schedule_);
+  }
+
+ private:
+  // The streams, and the lane's thread.
+  static constexpr size_t kThread = 3;
+  using Known = std::array<size_t, kThread + 1>;
+
+  void Add(size_t i) {
+    const Instruction& instruction = plan_.instructions[i];
+    const std::optional<DeviceStreams::Stream> stream =
+        StreamOf(plan_, instruction);
+    const size_t place = stream ? static_cast<size_t>(*stream) : kThread;
+    touches_.push_back(finder_.Next(instruction));
+    places_.push_back(place);
+    schedule_.lanes[instruction.device].push_back(i);
+    schedule_.waits.emplace_back();
+    schedule_.stream_waits.emplace_back();
+    schedule_.ends_late.push_back(stream &&
+                                  *stream != DeviceStreams::Stream::kCompute);
+    for (size_t j = i; j-- > 0;) FindWait(i, j);
+  }
+
+  void FindWait(size_t i, size_t j) {
+    const int lane = plan_.instructions[i].device;
+    const int other = plan_.instructions[j].device;
+    const bool is_own = other == lane;
+    if (is_own && (places_[j] == places_[i] || places_[j] == kThread)) return;
+    size_t& known = is_own ? known_streams_[lane][places_[i]][places_[j]]
+                           : known_[lane][other];
+    if (j < known || !AreInConflict(touches_[i], touches_[j])) return;
+    known = j + 1;
+    if (is_own) {
+      schedule_.stream_waits[i].push_back(j);
+    } else {
+      schedule_.waits[i].push_back({other, j});
+    }
+  }
+
+  const ExecutionPlan& plan_;
+  TouchFinder finder_;
+  // By instruction.
+  std::vector<std::vector<Touch>> touches_;
+  std::vector<size_t> places_;
+  // By lane and other lane, how many of the plan's instructions the first one
+  // knows to be over on the other; by lane, the same of its streams.
+  std::vector<std::vector<size_t>> known_;
+  std::vector<std::array<Known, kThread + 1>> known_streams_;
+  LaneSchedule schedule_;
+};
+
 }  // namespace
+
+std::optional<DeviceStreams::Stream> StreamOf(const ExecutionPlan& plan,
+                                              const Instruction& instruction) {
+  const auto is_own = [&plan](int buffer) {
+    return plan.MemoryOf(buffer) != ExecutionPlan::kHostMemory;
+  };
+  if (plan.has_own_memory.empty() || !plan.has_own_memory[instruction.device]) {
+    return std::nullopt;
+  }
+  if (!instruction.is_transfer()) return DeviceStreams::Stream::kCompute;
+  if (is_own(instruction.transferred(Operand::kDst))) {
+    return DeviceStreams::Stream::kToDevice;
+  }
+  if (is_own(instruction.transferred(Operand::kSrc))) {
+    return DeviceStreams::Stream::kToHost;
+  }
+  return std::nullopt;
+}
 
 LaneSchedule ScheduleLanes(const ExecutionPlan& plan,
                            const BufferPlacement& placement) {
-  TouchFinder finder(plan, placement);
-  std::vector<std::vector<Touch>> touches;
-  const size_t num_lanes = static_cast<size_t>(plan.num_devices);
-  LaneSchedule schedule;
-  schedule.lanes.resize(num_lanes);
-  schedule.waits.resize(plan.instructions.size());
-  // By lane and other lane, how many of the plan's instructions the first one
-  // knows to be over on the other.
-  std::vector<std::vector<size_t>> known(num_lanes,
-                                         std::vector<size_t>(num_lanes, 0));
-  for (size_t i = 0; i < plan.instructions.size(); ++i) {
-    touches.push_back(finder.Next(plan.instructions[i]));
-    const int lane = plan.instructions[i].device;
-    schedule.lanes[lane].push_back(i);
-    for (size_t j = i; j-- > 0;) {
-      const int other = plan.instructions[j].device;
-      if (other == lane || j < known[lane][other] ||
-          !AreInConflict(touches[i], touches[j])) {
-        continue;
-      }
-      known[lane][other] = j + 1;
-      schedule.waits[i].push_back({other, j});
-    }
-  }
-  return schedule;
+  return Scheduler(plan, placement).Run();
 }
 
 }  // namespace muster

@@ -4,15 +4,17 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/base/status_macros.h"
 
 namespace muster {
 
 Lanes::Lanes(LaneSchedule schedule, std::vector<size_t> told, Execute execute,
-             LaneWatch watch)
+             LaneWatch watch, LateWork late)
     : schedule_(std::move(schedule)),
       told_(std::move(told)),
       execute_(std::move(execute)),
       watch_(std::move(watch)),
+      late_(std::move(late)),
       next_(schedule_.lanes.size(), 0),
       is_waiting_(schedule_.lanes.size(), false),
       seen_(schedule_.lanes.size(), 0) {
@@ -58,18 +60,71 @@ absl::Status Lanes::Run(Tell tell) {
 }
 
 void Lanes::RunLane(int lane) {
-  const std::vector<size_t>& instructions = schedule_.lanes[lane];
-  for (size_t i = 0; i < instructions.size(); ++i) {
-    const size_t instruction = instructions[i];
-    for (const LaneSchedule::Event& event : schedule_.waits[instruction]) {
-      if (!AwaitInLane({*this, event.instruction, event.lane}, lane)) return;
-    }
-    const absl::Status status = execute_(instruction);
-    if (!status.ok()) return Fail(status);
-    absl::MutexLock lock(&mu_);
-    if (!error_.ok()) return;
-    next_[lane] = Next(lane, i + 1);
+  absl::Status status;
+  if (late_.begin != nullptr) status = late_.begin(lane);
+  if (status.ok()) status = RunInstructions(lane);
+  Fail(status);
+  if (late_.end != nullptr) Fail(late_.end(lane, HasFailed()));
+}
+
+// An error of another lane ends it, too.
+absl::Status Lanes::RunInstructions(int lane) {
+  Place place;
+  place.lane = lane;
+  for (const size_t instruction : schedule_.lanes[lane]) {
+    ASSIGN_OR_RETURN(const bool goes_on, AwaitEvents(&place));
+    if (!goes_on) return absl::OkStatus();
+    RETURN_IF_ERROR(execute_(instruction));
+    if (EndsLate(place, place.begun)) ++place.open;
+    ++place.begun;
+    RETURN_IF_ERROR(Finish(&place, kMostOpen));
+    if (HasFailed()) return absl::OkStatus();
   }
+  return Finish(&place, /*most_open=*/0);
+}
+
+// Before it stands still others hear of all that is done.
+absl::StatusOr<bool> Lanes::AwaitEvents(Place* place) {
+  const int lane = place->lane;
+  const size_t instruction = schedule_.lanes[lane][place->begun];
+  for (const LaneSchedule::Event& event : schedule_.waits[instruction]) {
+    const Wanted wanted = {*this, event.instruction, event.lane};
+    if (place->open > 0 && !IsOver(wanted)) {
+      RETURN_IF_ERROR(Finish(place, /*most_open=*/0));
+    }
+    if (!AwaitInLane(wanted, lane)) return false;
+  }
+  return true;
+}
+
+bool Lanes::IsOver(const Wanted& wanted) {
+  absl::MutexLock lock(&mu_);
+  return absl::Condition(&wanted, &Wanted::IsOver).Eval();
+}
+
+bool Lanes::EndsLate(const Place& place, size_t i) const {
+  const size_t instruction = schedule_.lanes[place.lane][i];
+  return instruction < schedule_.ends_late.size() &&
+         schedule_.ends_late[instruction];
+}
+
+absl::Status Lanes::Finish(Place* place, size_t most_open) {
+  while (place->over < place->begun) {
+    if (EndsLate(*place, place->over)) {
+      if (place->open <= most_open) break;
+      RETURN_IF_ERROR(late_.finish(schedule_.lanes[place->lane][place->over]));
+      --place->open;
+    }
+    ++place->over;
+  }
+  absl::MutexLock lock(&mu_);
+  next_[place->lane] = Next(place->lane, place->over);
+  return absl::OkStatus();
+}
+
+bool Lanes::HasFailed() {
+  absl::MutexLock lock(&mu_);
+  return !error_.ok();
 }
 
 bool Lanes::Await(const Wanted& wanted) {

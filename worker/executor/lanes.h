@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -28,6 +29,19 @@ struct LaneWatch {
   std::function<void(int lane, size_t instruction)> on_stalled;
 };
 
+// What lanes do where an instruction only begins work
+// (LaneSchedule::ends_late). Each is called on the lane's thread; null: nothing
+// is to be done.
+struct LateWork {
+  // Before the first instruction of a run.
+  std::function<absl::Status(int lane)> begin;
+  // Returns when the work of this instruction is done.
+  std::function<absl::Status(size_t instruction)> finish;
+  // Returns when nothing that the lane has begun is left, after its last
+  // instruction, or when the run has failed.
+  std::function<absl::Status(int lane, bool has_failed)> end;
+};
+
 // Carries out the lanes of a schedule side by side, again and again: each on a
 // thread of its own, the same in every run, while the caller's tells others how
 // far all are. Allocates nothing in Run. One thread.
@@ -39,7 +53,7 @@ class Lanes {
   // `execute` is called on the lanes' threads. `told`: the instructions of
   // which others are told, rising.
   Lanes(LaneSchedule schedule, std::vector<size_t> told, Execute execute,
-        LaneWatch watch = {});
+        LaneWatch watch = {}, LateWork late = {});
   ~Lanes();
 
   Lanes(const Lanes&) = delete;
@@ -47,9 +61,9 @@ class Lanes {
 
   // Calls execute(i) for each instruction, after those that it waits for; and
   // on this thread, in the plan's order, tell(i) for each that is told of, when
-  // execute has returned for i and all instructions before it. Returns when
-  // every lane has ended. An error of either ends all lanes; the first one is
-  // returned.
+  // i and all instructions before it are over: execute has returned, and where
+  // it only began work, finish. Returns when every lane has ended. An error of
+  // either ends all lanes; the first one is returned.
   absl::Status Run(Tell tell);
 
  private:
@@ -63,7 +77,28 @@ class Lanes {
     bool IsOver() const ABSL_SHARED_LOCKS_REQUIRED(lanes.mu_);
   };
 
+  // How far a lane is in its instructions.
+  struct Place {
+    int lane = 0;
+    size_t begun = 0;
+    // All before it are over.
+    size_t over = 0;
+    // Of those between the two, how many end late.
+    size_t open = 0;
+  };
+  // So many copies may be on their way when a lane goes on: the device always
+  // has work, and others soon hear of what is done.
+  static constexpr size_t kMostOpen = 4;
+
   void RunLane(int lane);
+  absl::Status RunInstructions(int lane);
+  // False if there is an error.
+  absl::StatusOr<bool> AwaitEvents(Place* place);
+  // Lets the oldest end until at most `most_open` are open, and says so.
+  absl::Status Finish(Place* place, size_t most_open);
+  bool EndsLate(const Place& place, size_t i) const;
+  bool IsOver(const Wanted& wanted);
+  bool HasFailed();
   // False if there is an error.
   bool Await(const Wanted& wanted);
   // The same, of a lane.
@@ -87,6 +122,7 @@ class Lanes {
   const std::vector<size_t> told_;
   const Execute execute_;
   const LaneWatch watch_;
+  const LateWork late_;
 
   absl::Mutex mu_;
   // By lane, its first instruction that is not over.

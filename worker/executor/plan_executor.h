@@ -14,6 +14,7 @@
 #include "common/base/reporter.h"
 #include "proto/tensor.pb.h"
 #include "worker/backend/device_rule.h"
+#include "worker/backend/device_streams.h"
 #include "worker/backend/primitive.h"
 #include "worker/executor/device_trace.h"
 #include "worker/executor/parameter_gate.h"
@@ -62,6 +63,8 @@ struct ExecutedModel {
   bool is_training = true;
   // The names of its devices, for messages.
   std::vector<std::string> device_names;
+  // By device, null for one that computes in the host's memory.
+  std::vector<DeviceStreams*> streams;
   // Hears, after each so long, which device does not go on.
   Reporter reporter;
   absl::Duration stall_period = absl::Seconds(10);
@@ -139,6 +142,17 @@ absl::Status AwaitParameters(absl::Span<const int> parameters,
 // The operands of each instruction, of which `memory_of` gives the places.
 std::vector<Operands> BindOperands(
     const ExecutionPlan& plan, absl::FunctionRef<void*(int buffer)> memory_of);
+
+// Copies within the host's memory, as the transfer's buffers say.
+void CopyOnHost(const ExecutionPlan& plan, const Instruction& transfer,
+                const Operands& operands);
+
+// InvalidArgument naming the loss if it reads labels as indices, and one is out
+// of range: a device cannot tell.
+absl::Status CheckLabelsOf(const ExecutedModel& model, const Batch& batch);
+
+// `reporter` hears of it if the system does not let memory be pinned.
+void SayIfUnpinned(const DeviceStreams& streams, const Reporter& reporter);
 
 // With the instruction's layer in front, unless it is OK.
 absl::Status NameLayer(const absl::Status& status,

@@ -22,14 +22,25 @@ void FindFirstUses(const ExecutionPlan& plan, size_t num_parameters,
   }
 }
 
-void FindLoss(const ExecutionPlan& plan, StepSchedule* schedule) {
+// The first instruction that touches the buffer; 0 if there is none.
+size_t FirstTouch(const ExecutionPlan& plan, int buffer) {
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     for (const BoundOperand& bound : plan.instructions[i].operands) {
-      if (bound.buffer != plan.loss_buffer) continue;
-      schedule->loss_instruction = i;
-      return;
+      if (bound.buffer == buffer) return i;
     }
   }
+  return 0;
+}
+
+// A copy of it comes right after it.
+void FindLoss(const ExecutionPlan& plan, StepSchedule* schedule) {
+  schedule->loss_instruction = FirstTouch(plan, plan.loss_buffer);
+  schedule->loss_there_after = schedule->loss_instruction;
+  if (plan.forward_loss_buffer < 0) return;
+  schedule->loss_there_after = FirstTouch(plan, plan.forward_loss_buffer);
+  const Instruction& copy = plan.instructions[schedule->loss_there_after];
+  schedule->loss_instruction =
+      FirstTouch(plan, copy.transferred(Operand::kSrc));
 }
 
 // A gradient is final after the last instruction that touches its buffer: the

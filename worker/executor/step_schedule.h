@@ -16,6 +16,8 @@ struct StepSchedule {
   std::vector<std::vector<int>> first_used_by;
   // The instruction that makes the loss; penalties add to it later.
   size_t loss_instruction = 0;
+  // The one after which the host can read it: the same, or its copy's.
+  size_t loss_there_after = 0;
   // The parameters whose gradients are final after each instruction, and which
   // are not read any more.
   std::vector<std::vector<int>> final_after;

@@ -110,7 +110,7 @@ BufferPlacement PlaceBuffers(const ExecutionPlan& plan) {
   const Lives lives(plan);
   BufferPlacement placement;
   placement.offsets.resize(plan.buffers.size(), -1);
-  for (int device = 0; device < plan.num_devices; ++device) {
+  for (int device = 0; device < plan.num_arenas(); ++device) {
     PlaceOnDevice(plan, lives, device, &placement);
   }
   return placement;

@@ -12,7 +12,7 @@ namespace muster {
 struct BufferPlacement {
   // One for each buffer; -1 for those that are not in the arena.
   std::vector<int64_t> offsets;
-  // One arena a device.
+  // One arena a device, and the host's if the plan has that.
   std::vector<int64_t> arena_bytes;
 };
 

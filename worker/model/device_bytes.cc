@@ -24,7 +24,10 @@ std::vector<int64_t> SentBytes(const ExecutionPlan& plan) {
     if (!instruction.is_transfer()) continue;
     const PlanBuffer& src = plan.buffers[instruction.operands.front().buffer];
     const PlanBuffer& dst = plan.buffers[instruction.operands.back().buffer];
-    if (src.device != dst.device) bytes[src.device] += dst.size_bytes;
+    const bool is_device = src.device < plan.num_devices;
+    if (is_device && src.device != dst.device) {
+      bytes[src.device] += dst.size_bytes;
+    }
   }
   return bytes;
 }

@@ -16,7 +16,8 @@ std::vector<int64_t> ParameterBytes(const ExecutionPlan& plan,
                                     absl::Span<const int64_t> sizes_bytes,
                                     int copies);
 
-// By device, the bytes that a step copies to others.
+// By device, the bytes that a step copies from it to others, or to the host's
+// arena on their way.
 std::vector<int64_t> SentBytes(const ExecutionPlan& plan);
 
 }  // namespace muster

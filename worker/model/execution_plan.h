@@ -1,6 +1,8 @@
 #ifndef WORKER_MODEL_EXECUTION_PLAN_H_
 #define WORKER_MODEL_EXECUTION_PLAN_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -73,6 +75,10 @@ struct Instruction {
   ElementRuns elements;
 
   bool is_transfer() const { return primitive == nullptr; }
+  // The buffer of a transfer in this role.
+  int transferred(Operand operand) const {
+    return operands[operand == Operand::kSrc ? 0 : 1].buffer;
+  }
 };
 
 // After a training step gradient(moving), 0 at first, becomes
@@ -100,6 +106,12 @@ struct MovingAverage {
 struct ExecutionPlan {
   // Devices are numbered from 0.
   int num_devices = 1;
+  // By device, whether its arena is memory of its own; all other memory is the
+  // host's. Empty: no device has any.
+  std::vector<bool> has_own_memory;
+  // Whether there is one more arena, device `num_devices`: the host's, for what
+  // is copied between devices and for what it reads itself.
+  bool has_host_arena = false;
   std::vector<PlanBuffer> buffers;
   std::vector<Instruction> instructions;
   std::vector<MovingAverage> moving_averages;
@@ -108,10 +120,32 @@ struct ExecutionPlan {
   // float64 [1], and int64 [1] if the loss counts.
   int loss_buffer = -1;
   int correct_buffer = -1;
+  // Where the host finds the loss when it is made, without the penalties that
+  // are added later; -1: in loss_buffer.
+  int forward_loss_buffer = -1;
   // Inference: what the loss reads, row-major [N, outputs].
   int outputs_buffer = -1;
   // Row-major, if it was asked for.
   int input_gradient_buffer = -1;
+
+  // Whether its devices run side by side, or one copies parts of a layer: else
+  // a device with memory of its own has an executor of its own.
+  bool has_lanes() const {
+    return num_devices > 1 ||
+           std::any_of(instructions.begin(), instructions.end(),
+                       [](const Instruction& i) { return i.is_transfer(); });
+  }
+  int num_arenas() const { return num_devices + (has_host_arena ? 1 : 0); }
+  // The device in whose own memory the buffer lies; kHostMemory: in none.
+  static constexpr int kHostMemory = -1;
+  int MemoryOf(int buffer) const {
+    const PlanBuffer& place = buffers[buffer];
+    const bool is_own =
+        place.space == BufferSpace::kArena &&
+        static_cast<size_t>(place.device) < has_own_memory.size() &&
+        has_own_memory[place.device];
+    return is_own ? place.device : kHostMemory;
+  }
 };
 
 }  // namespace muster

@@ -108,8 +108,8 @@ absl::StatusOr<PlanTensor> PlanBuilder::InLayout(const PlanTensor& source,
   }
   if (const Copy* copy = FindCopy(tensor.buffer, layout)) return copy->tensor;
   ASSIGN_OR_RETURN(std::unique_ptr<Primitive> reorder,
-                   backend()->Create(ReorderDesc{tensor.layout.shape},
-                                     Pass::kForward, {tensor.layout, layout}));
+                   CreatePrimitive(backend(), ReorderDesc{tensor.layout.shape},
+                                   Pass::kForward, {tensor.layout, layout}));
   const PlanTensor result = NewTensor(layout);
   std::vector<BoundOperand> operands = {{Operand::kSrc, 0, tensor.buffer},
                                         {Operand::kDst, 0, result.buffer}};
@@ -285,7 +285,7 @@ absl::StatusOr<PlanTensor> PlanBuilder::Sum(
   if (tensors.size() == 1) return tensors[0];
   const AddDesc desc{static_cast<int>(tensors.size()), tensors[0].layout.shape};
   ASSIGN_OR_RETURN(std::unique_ptr<Primitive> add,
-                   backend()->Create(desc, Pass::kForward, layouts));
+                   CreatePrimitive(backend(), desc, Pass::kForward, layouts));
   ASSIGN_OR_RETURN(const std::vector<Written> written,
                    Emit(name, std::move(add), {{Operand::kSrc, tensors}}));
   return Find(written, Operand::kDst)[0];

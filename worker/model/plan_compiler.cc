@@ -392,10 +392,10 @@ class PlanCompiler {
   absl::StatusOr<PlanTensor> AddReluBackward(const ProgramOp& op,
                                              const PlanTensor& dst,
                                              const PlanTensor& gradient) {
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Primitive> primitive,
-        builder_.backend()->Create(ActivationDesc{ActivationKind::kRelu},
-                                   Pass::kBackward, {dst.layout}));
+    ASSIGN_OR_RETURN(std::unique_ptr<Primitive> primitive,
+                     CreatePrimitive(builder_.backend(),
+                                     ActivationDesc{ActivationKind::kRelu},
+                                     Pass::kBackward, {dst.layout}));
     ASSIGN_OR_RETURN(const std::vector<Written> written,
                      builder_.Emit(op.name, std::move(primitive),
                                    {{Operand::kDst, {dst}},

@@ -137,9 +137,9 @@ absl::Status PlanParameters::AddPenalty(int parameter, int gradient) {
   builder_.UseDevice(GradientDevice(parameter));
   ASSIGN_OR_RETURN(const PlanTensor weights,
                    builder_.OnDevice(states_[parameter].tensor));
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<Primitive> primitive,
-      builder_.backend()->Create(desc, Pass::kForward, {weights.layout}));
+  ASSIGN_OR_RETURN(std::unique_ptr<Primitive> primitive,
+                   CreatePrimitive(builder_.backend(), desc, Pass::kForward,
+                                   {weights.layout}));
   std::vector<BoundOperand> operands = {
       {Operand::kWeights, 0, weights.buffer},
       {Operand::kLoss, 0, builder_.plan().loss_buffer}};

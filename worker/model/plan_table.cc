@@ -35,6 +35,15 @@ int64_t MemoryBytes(const Primitive& primitive) {
   return bytes;
 }
 
+// The device, or the host, in whose memory a buffer is.
+std::string PlaceName(const ExecutionPlan& plan, const PlanBuffer& buffer,
+                      absl::Span<const std::string> devices) {
+  const bool is_host =
+      (plan.has_host_arena && buffer.device == plan.num_devices) ||
+      (buffer.space != BufferSpace::kArena && !plan.has_own_memory.empty());
+  return is_host ? "host" : devices[buffer.device];
+}
+
 // The row of what copies a buffer from or to another device.
 Row TransferRow(const ExecutionPlan& plan, const Instruction& transfer,
                 bool backward, absl::Span<const std::string> devices) {
@@ -43,8 +52,9 @@ Row TransferRow(const ExecutionPlan& plan, const Instruction& transfer,
   for (const BoundOperand& bound : transfer.operands) {
     const PlanBuffer& buffer = plan.buffers[bound.buffer];
     const bool is_src = bound.operand == Operand::kSrc;
-    if (row[3].empty() || buffer.device != transfer.device) {
-      row[3] = absl::StrCat(is_src ? "from " : "to ", devices[buffer.device]);
+    const std::string place = PlaceName(plan, buffer, devices);
+    if (row[3].empty() || place != row[1]) {
+      row[3] = absl::StrCat(is_src ? "from " : "to ", place);
     }
     if (!is_src) row[4] = absl::StrCat(buffer.size_bytes);
   }

@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Primitive>> CreateForward(
     Backend* backend) {
   const std::optional<Operation> operation = std::visit(ToOperation{}, desc);
   if (!operation) return absl::InternalError("a reshape has no primitive");
-  return backend->Create(*operation, Pass::kForward, srcs);
+  return CreatePrimitive(backend, *operation, Pass::kForward, srcs);
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Primitive>>> CreateBackward(
@@ -53,7 +53,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Primitive>>> CreateBackward(
   const std::optional<Operation> operation = std::visit(ToOperation{}, desc);
   if (!operation) return primitives;
   for (const Pass pass : BackwardPasses(*operation, needs)) {
-    ASSIGN_OR_RETURN(auto primitive, backend->Create(*operation, pass, srcs));
+    ASSIGN_OR_RETURN(auto primitive,
+                     CreatePrimitive(backend, *operation, pass, srcs));
     primitives.push_back(std::move(primitive));
   }
   return primitives;

@@ -23,31 +23,6 @@ int NumberOf(const std::string& device, ReplicaDevices* devices) {
   return number;
 }
 
-std::string FirstLayerOn(int number, const ReplicaDevices& devices) {
-  for (const auto& [part, device] : devices.of_layer) {
-    if (device == number) return part.first;
-  }
-  return "";
-}
-
-// Whether they can be several: all compute in the host's memory.
-absl::Status CheckMemories(const ReplicaDevices& devices) {
-  for (size_t i = 1; i < devices.names.size(); ++i) {
-    for (const size_t with_memory : {i, size_t{0}}) {
-      if (devices.backends[with_memory]->streams() == nullptr) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "layer '", FirstLayerOn(static_cast<int>(i), devices), "': device \"",
-          devices.names[i], "\" beside ", devices.names.front(),
-          ": the layers of one replica can be on "
-          "several devices if all compute in the host's memory, and ",
-          devices.names[with_memory],
-          " has memory of its own; give all layers one device, or all devices "
-          "of the cpu"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 class Placing {
  public:
   Placing(const DeviceChoice& choice, const Reporter& reporter)
@@ -147,7 +122,6 @@ absl::StatusOr<ReplicaDevices> OpenReplica(const std::string& device,
                      OpenDevice(name, options));
     devices.backends.push_back(std::move(backend));
   }
-  RETURN_IF_ERROR(CheckMemories(devices));
   return devices;
 }
 

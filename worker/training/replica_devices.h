@@ -58,8 +58,7 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenDevice(const std::string& device,
 
 // The replica whose own device is `device`; the compute threads of `options`
 // are divided among its devices, at least one each. Errors: those of
-// OpenDevice; InvalidArgument naming a layer whose device, or its replica's
-// own, has memory of its own: those cannot be several yet.
+// OpenDevice.
 absl::StatusOr<ReplicaDevices> OpenReplica(const std::string& device,
                                            const LayerPlacement& layers,
                                            BackendOptions options);

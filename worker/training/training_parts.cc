@@ -60,10 +60,20 @@ absl::StatusOr<std::vector<TowerParts>> OpenReplicas(const TowerSetup& setup) {
   return towers;
 }
 
+// Whether parts of a model are on several devices, or are joined on one: its
+// gradients come together in the host's memory.
+bool IsDivided(const TrainingSpec& training, const OpenedTowers& opened) {
+  return opened.towers.front().devices.backends.size() > 1 ||
+         absl::c_any_of(training.model().layer(), [](const LayerSpec& layer) {
+           return layer.has_split();
+         });
+}
+
 // Null if the devices are of several kinds, or the backend has none, or the
-// mean is to be made elsewhere.
+// mean is to be made elsewhere, or the towers are divided.
 absl::StatusOr<std::unique_ptr<DeviceMean>> MakeMean(
-    const OpenedTowers& opened) {
+    const TrainingSpec& training, const OpenedTowers& opened) {
+  if (IsDivided(training, opened)) return nullptr;
   Backend* const first = opened.towers.front().devices.own();
   std::vector<Backend*> members;
   for (const TowerParts& tower : opened.towers) {
@@ -83,7 +93,14 @@ absl::StatusOr<OpenedTowers> OpenTowers(const TrainingSpec& training,
   OpenedTowers opened;
   ASSIGN_OR_RETURN(opened.controller, FindController(training, setup));
   ASSIGN_OR_RETURN(opened.towers, OpenReplicas(setup));
-  ASSIGN_OR_RETURN(opened.mean, MakeMean(opened));
+  ASSIGN_OR_RETURN(opened.mean, MakeMean(training, opened));
+  if (training.compute().cuda_graphs() && IsDivided(training, opened) &&
+      absl::c_any_of(opened.towers.front().devices.backends,
+                     [](const auto& b) { return b->streams() != nullptr; })) {
+    setup.reporter.Info(
+        "compute.cuda_graphs is not possible for a model that is divided; each "
+        "operation is launched by itself");
+  }
   CompileOptions compile;
   compile.batch_size = setup.shape.batch_size;
   compile.use_graphs = training.compute().cuda_graphs();

@@ -29,6 +29,7 @@ std::string WhyShardUpdates(const TrainingSpec& training,
   const ReplicationSpec& replication = training.replication();
   if (!site.is_standalone) return "the parameters are on ps tasks";
   if (!site.has_device) return "the device has no memory of its own";
+  if (site.is_divided) return "the model is divided";
   if (site.shape.towers > 1) return "there are several towers";
   if (site.shape.accumulate_batches > 1) {
     return "gradient.accumulate_batches is more than 1";
@@ -57,6 +58,7 @@ absl::StatusOr<DeviceUpdate*> PlaceUpdates(const TrainingSpec& training,
   const bool is_asked_for = compute.update_on_device();
   if (compute.has_update_on_device() && !is_asked_for) return nullptr;
   site.has_device = tower.devices.own()->streams() != nullptr;
+  site.is_divided = tower.model->is_divided();
   site.tensors = tower.model->parameters();
   std::string why = WhyShardUpdates(training, site);
   if (why.empty()) {

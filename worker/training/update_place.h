@@ -24,6 +24,8 @@ struct UpdateSite {
   BatchPlan shape;
   // Whether the first tower's device has memory of its own.
   bool has_device = false;
+  // Whether its model is divided: its gradients come together on the host.
+  bool is_divided = false;
   absl::Span<const TensorDef> tensors;
 };
 

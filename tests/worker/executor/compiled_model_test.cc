@@ -399,20 +399,21 @@ TEST_P(CompiledModelDevicesTest, TwoEvaluateAsOneToTheBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, CompiledModelDevicesTest,
-                         testing::Values("ref", "cpu"),
+                         testing::Values("ref", "cpu", "device_of_ref",
+                                         "device_of_cpu"),
                          [](const auto& info) { return info.param; });
 
 TEST(CompiledModelPlacementTest, RefusesWhatItCannotPlace) {
   const auto first = MakeBackend("ref");
-  const auto other = MakeBackend("device_of_ref");
+  const auto other = MakeBackend("ref_float64");
   CompileOptions options;
   options.backend = first.get();
   options.batch_size = kRows;
   options.more_backends = {other.get()};
   const ModelSpec spec = ParseModel(kManyUsesModel);
   EXPECT_THAT(CompiledModel::Create(spec, options),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       HasSubstr("memory of its own")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'ref_float64' computes in float64")));
   options.more_backends = {};
   options.device_of = [](absl::string_view, int) { return 1; };
   EXPECT_THAT(CompiledModel::Create(spec, options),

@@ -2,15 +2,18 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/worker/backend/fake_device.h"
+#include "tests/worker/executor/trainee.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/layer/counter_random.h"
 
@@ -42,14 +45,25 @@ std::vector<int> Cut(const ModelSpec& spec, uint64_t seed) {
   return devices;
 }
 
-// A model of the cpu backend, for training and as it evaluates.
+// The names of a model's backends, in turns.
+using Backends = std::vector<std::string>;
+
+// One whose streams do their work as `seed` says, if it has any.
+std::unique_ptr<Backend> MakeLane(const std::string& name, uint64_t seed) {
+  absl::string_view inner = name;
+  if (!absl::ConsumePrefix(&inner, "device_of_")) return MakeBackend(name);
+  return MakeDevice(std::string(inner), seed);
+}
+
+// A model, for training and as it evaluates.
 class Model {
  public:
   // `devices`: by layer; empty for one device.
-  Model(const ModelSpec& spec, const std::vector<int>& devices)
+  Model(const ModelSpec& spec, const std::vector<int>& devices,
+        const Backends& backends = {"cpu"}, uint64_t seed = 1)
       : spec_(spec), devices_(devices) {
-    for (int i = 0; i < kMostLanes; ++i) {
-      backends_.push_back(MakeBackend("cpu"));
+    for (size_t i = 0; i < kMostLanes; ++i) {
+      backends_.push_back(MakeLane(backends[i % backends.size()], seed + i));
     }
     CompileOptions options = Options();
     training_ = Compile(spec, options);
@@ -61,6 +75,10 @@ class Model {
 
   CompiledModel& training() { return *training_; }
   CompiledModel& evaluation() { return *evaluation_; }
+  // Null: it computes in the host's memory.
+  FakeStreams* streams(int device) {
+    return static_cast<FakeStreams*>(backends_[device]->streams());
+  }
   void Update() {
     for (int i = 0; i < num_parameters(); ++i) {
       if (training_->parameters()[i].kind() != TRAINABLE) continue;
@@ -74,8 +92,7 @@ class Model {
   int num_parameters() const {
     return static_cast<int>(training_->parameters().size());
   }
-
- private:
+  // Of the training.
   CompileOptions Options() {
     CompileOptions options;
     options.backend = backends_.front().get();
@@ -94,6 +111,7 @@ class Model {
     return options;
   }
 
+ private:
   const ModelSpec spec_;
   const std::vector<int> devices_;
   std::vector<std::unique_ptr<Backend>> backends_;
@@ -111,46 +129,61 @@ Batch BatchFor(const ModelSpec& spec, uint64_t seed) {
 
 class DividedModelTest : public testing::TestWithParam<std::string> {
  protected:
+  // Cut as each seed says; `wanted` is the backend of one device.
+  void ExpectSameBits(const Backends& backends, const std::string& wanted,
+                      uint64_t cuts) {
+    one_ = std::make_unique<Model>(spec_, std::vector<int>(), Backends{wanted});
+    for (uint64_t seed = 0; seed < cuts; ++seed) {
+      SCOPED_TRACE(testing::Message() << "cut by seed " << seed);
+      divided_ =
+          std::make_unique<Model>(spec_, Cut(spec_, seed), backends, seed);
+      ASSERT_THAT(one_->training().InitializeParameters(/*seed=*/1), IsOk());
+      for (uint64_t step = 1; step <= 2; ++step) {
+        ExpectSameStep(10 * seed + step);
+      }
+      ExpectSameEvaluation();
+    }
+  }
   void ExpectSameStep(uint64_t seed) {
     const Batch batch = BatchFor(spec_, seed);
-    const auto wanted = one_.training().Step(batch, seed);
+    const auto wanted = one_->training().Step(batch, seed);
     const auto found = divided_->training().Step(batch, seed);
     ASSERT_THAT(wanted, IsOk());
     ASSERT_THAT(found, IsOk());
     EXPECT_EQ(found->loss, wanted->loss);
     EXPECT_EQ(found->correct, wanted->correct);
-    for (int i = 0; i < one_.num_parameters(); ++i) {
-      EXPECT_EQ(divided_->training().gradient(i), one_.training().gradient(i))
-          << one_.training().parameters()[i].name();
+    for (int i = 0; i < one_->num_parameters(); ++i) {
+      EXPECT_EQ(divided_->training().gradient(i), one_->training().gradient(i))
+          << one_->training().parameters()[i].name();
     }
-    one_.Update();
+    one_->Update();
     divided_->Update();
   }
   void ExpectSameEvaluation() {
     const Batch batch = BatchFor(spec_, /*seed=*/9);
-    const auto wanted = one_.evaluation().Evaluate(batch);
+    const auto wanted = one_->evaluation().Evaluate(batch);
     const auto found = divided_->evaluation().Evaluate(batch);
     ASSERT_THAT(wanted, IsOk());
     ASSERT_THAT(found, IsOk());
     EXPECT_EQ(found->loss, wanted->loss);
-    EXPECT_EQ(divided_->evaluation().outputs(), one_.evaluation().outputs());
+    EXPECT_EQ(divided_->evaluation().outputs(), one_->evaluation().outputs());
   }
 
   const ModelSpec spec_ = LoadZooModel(GetParam()).model();
-  Model one_{spec_, {}};
+  std::unique_ptr<Model> one_;
   std::unique_ptr<Model> divided_;
 };
 
+uint64_t NumCuts() {
+  return std::getenv("MUSTER_SOAK") == nullptr ? kCiCuts : kSoakCuts;
+}
+
 TEST_P(DividedModelTest, HasTheBitsOfOneDevice) {
-  const uint64_t cuts =
-      std::getenv("MUSTER_SOAK") == nullptr ? kCiCuts : kSoakCuts;
-  for (uint64_t seed = 0; seed < cuts; ++seed) {
-    SCOPED_TRACE(testing::Message() << "cut by seed " << seed);
-    divided_ = std::make_unique<Model>(spec_, Cut(spec_, seed));
-    ASSERT_THAT(one_.training().InitializeParameters(/*seed=*/1), IsOk());
-    for (uint64_t step = 1; step <= 2; ++step) ExpectSameStep(10 * seed + step);
-    ExpectSameEvaluation();
-  }
+  ExpectSameBits({"cpu"}, "cpu", NumCuts());
+}
+
+TEST_P(DividedModelTest, DevicesWithMemoryOfTheirOwnHaveTheBitsOfOne) {
+  ExpectSameBits({"device_of_cpu"}, "cpu", NumCuts());
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, DividedModelTest,
@@ -181,6 +214,24 @@ class SplitLayersModelTest : public testing::Test {
     return std::vector<int>(Spec(1).layer_size(), 0);
   }
 
+  // Parts on lanes against parts on one device, which computes as `wanted`.
+  void ExpectSameSteps(const Backends& backends, const std::string& wanted) {
+    Model one(Spec(2), {}, {wanted});
+    Model lanes(Spec(2), OnTheFirst(), backends);
+    for (int step = 1; step <= 3; ++step) {
+      const auto wanted_step = one.training().Step(batch_, step);
+      const auto found = lanes.training().Step(batch_, step);
+      ASSERT_THAT(wanted_step, IsOk());
+      ASSERT_THAT(found, IsOk());
+      EXPECT_EQ(found->loss, wanted_step->loss);
+      for (int i = 0; i < one.num_parameters(); ++i) {
+        EXPECT_EQ(lanes.training().gradient(i), one.training().gradient(i));
+      }
+      one.Update();
+      lanes.Update();
+    }
+  }
+
   const Batch batch_ = BatchFor(Spec(1), /*seed=*/1);
 };
 
@@ -202,20 +253,7 @@ TEST_F(SplitLayersModelTest, PartsTrainAsTheWhole) {
 }
 
 TEST_F(SplitLayersModelTest, PartsOnSeveralDevicesHaveTheBitsOfThoseOnOne) {
-  Model one(Spec(2), {});
-  Model lanes(Spec(2), OnTheFirst());
-  for (int step = 1; step <= 3; ++step) {
-    const auto wanted = one.training().Step(batch_, step);
-    const auto found = lanes.training().Step(batch_, step);
-    ASSERT_THAT(wanted, IsOk());
-    ASSERT_THAT(found, IsOk());
-    EXPECT_EQ(found->loss, wanted->loss);
-    for (int i = 0; i < one.num_parameters(); ++i) {
-      EXPECT_EQ(lanes.training().gradient(i), one.training().gradient(i));
-    }
-    one.Update();
-    lanes.Update();
-  }
+  ExpectSameSteps({"cpu"}, "cpu");
 }
 
 TEST_F(SplitLayersModelTest, ForwardHasTheBitsOfTheWhole) {
@@ -226,14 +264,9 @@ TEST_F(SplitLayersModelTest, ForwardHasTheBitsOfTheWhole) {
   EXPECT_EQ(split.evaluation().outputs(), whole.evaluation().outputs());
 }
 
-TEST_F(SplitLayersModelTest, ADeviceWithMemoryOfItsOwnHasNoParts) {
-  const auto device = MakeBackend("device_of_ref");
-  CompileOptions options;
-  options.backend = device.get();
-  options.batch_size = kRows;
-  EXPECT_THAT(CompiledModel::Create(Spec(2), options),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       testing::HasSubstr("layer 'conv2' (conv2d): split")));
+TEST_F(SplitLayersModelTest, PartsOnDevicesOfTheirOwnHaveTheBitsOfThoseOnOne) {
+  ExpectSameSteps({"device_of_cpu"}, "cpu");
+  ExpectSameSteps({"cpu", "device_of_cpu"}, "cpu");
 }
 
 // Pairs of outputs and inputs: convolutions in thirds, dense layers in quarters
@@ -355,7 +388,10 @@ TEST(SplitPairsTest, TrainAsTheWholeInDouble) {
 }
 
 TEST(SplitPairsTest, TrainAsTheWhole) {
-  ExpectSamePairs<float>("cpu", kTolerance);
+  for (const std::string backend : {"cpu", "device_of_ref", "device_of_cpu"}) {
+    SCOPED_TRACE(backend);
+    ExpectSamePairs<float>(backend, kTolerance);
+  }
 }
 
 // The values of a model, which are not there before they are asked for, on
@@ -421,6 +457,182 @@ TEST_F(DividedModelGateTest, AnErrorEndsTheStepAsItIs) {
   values.FailAt("");
   EXPECT_THAT(model.Step(batch_, 1, {/*listener=*/nullptr, &values}), IsOk());
 }
+
+// All uses of parameters, and dropout, on devices in turns.
+class DividedDevicesTest : public testing::TestWithParam<Backends> {
+ protected:
+  // More than the calls, or the pieces of work, of a step.
+  static constexpr int kMostCalls = 2000;
+
+  static std::vector<int> InTurns(const ModelSpec& spec) {
+    std::vector<int> devices;
+    for (int i = 0; i < spec.layer_size(); ++i) {
+      devices.push_back(i % kMostLanes);
+    }
+    return devices;
+  }
+  std::unique_ptr<Model> MakeDivided(uint64_t seed = 1) {
+    return std::make_unique<Model>(spec_, InTurns(spec_), GetParam(), seed);
+  }
+  // The first device with memory of its own.
+  static FakeStreams& StreamsOf(Model& model) {
+    FakeStreams* const first = model.streams(0);
+    return first != nullptr ? *first : *model.streams(1);
+  }
+  void ExpectSameStep(Model& divided, uint64_t step) {
+    const auto wanted = one_.training().Step(batch_, step);
+    const auto found = divided.training().Step(batch_, step);
+    ASSERT_THAT(wanted, IsOk());
+    ASSERT_THAT(found, IsOk());
+    EXPECT_EQ(found->loss, wanted->loss);
+    EXPECT_EQ(found->correct, wanted->correct);
+    ExpectSameGradients(divided.training(), one_.training());
+  }
+
+  const ModelSpec spec_ = WideModel();
+  const Batch batch_ =
+      MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, /*seed=*/1);
+  Model one_{spec_, {}, {"ref"}};
+};
+
+TEST_P(DividedDevicesTest, HaveTheBitsOfOneInWhateverOrderTheyWork) {
+  constexpr uint64_t kSeeds = 10;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const auto divided = MakeDivided(seed);
+    ASSERT_THAT(one_.training().InitializeParameters(/*seed=*/1), IsOk());
+    for (uint64_t step = 1; step <= 2; ++step) {
+      ExpectSameStep(*divided, 10 * seed + step);
+      one_.Update();
+      divided->Update();
+    }
+    Batch few = MakeBatch(kRows - 1, kManyUsesElements, kManyUsesClasses, seed);
+    const auto wanted = one_.evaluation().Evaluate(few);
+    const auto found = divided->evaluation().Evaluate(few);
+    ASSERT_THAT(wanted, IsOk());
+    ASSERT_THAT(found, IsOk());
+    EXPECT_EQ(found->loss, wanted->loss);
+    EXPECT_EQ(divided->evaluation().outputs(), one_.evaluation().outputs());
+  }
+}
+
+// The loss and the gradients as they were when they were told of.
+class ToldValues : public StepListener {
+ public:
+  explicit ToldValues(const CompiledModel* model) : model_(*model) {}
+
+  absl::Status OnForward(double loss) override {
+    loss_ = loss;
+    return absl::OkStatus();
+  }
+  void OnGradient(int parameter) override {
+    const absl::Span<const float> gradient = model_.gradient(parameter);
+    told_[parameter].assign(gradient.begin(), gradient.end());
+  }
+
+  double loss() const { return loss_; }
+  const std::map<int, std::vector<float>>& told() const { return told_; }
+
+ private:
+  const CompiledModel& model_;
+  double loss_ = 0;
+  std::map<int, std::vector<float>> told_;
+};
+
+TEST_P(DividedDevicesTest, WhatIsToldIsThereAndTheLossHasNoPenaltyYet) {
+  const auto divided = MakeDivided();
+  ToldValues wanted(&one_.training());
+  ToldValues found(&divided->training());
+  const auto result = one_.training().Step(batch_, 1, {&wanted});
+  ASSERT_THAT(result, IsOk());
+  ASSERT_THAT(divided->training().Step(batch_, 1, {&found}), IsOk());
+  EXPECT_EQ(found.loss(), wanted.loss());
+  EXPECT_LT(found.loss(), result->loss);
+  EXPECT_EQ(found.told(), wanted.told());
+}
+
+TEST_P(DividedDevicesTest, NothingIsReadBeforeItIsAskedFor) {
+  const auto divided = MakeDivided();
+  LateValues values(&divided->training());
+  ASSERT_THAT(divided->training().Step(batch_, 1, {nullptr, &values}), IsOk());
+  ASSERT_THAT(one_.training().Step(batch_, 1), IsOk());
+  ExpectSameGradients(divided->training(), one_.training());
+}
+
+TEST_P(DividedDevicesTest, ALabelOutOfRangeIsToldBeforeAnythingIsDone) {
+  const auto divided = MakeDivided();
+  Batch wrong =
+      MakeBatch(kRows, kManyUsesElements, kManyUsesClasses, /*seed=*/1);
+  wrong.labels()[1] = 4711;
+  EXPECT_THAT(divided->training().Step(wrong, 1),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("layer 'loss'")));
+  ExpectSameStep(*divided, 1);
+}
+
+TEST_P(DividedDevicesTest, AnyCallThatFailsEndsItsStepOnly) {
+  const auto divided = MakeDivided();
+  int failed = 0;
+  for (bool has_failed = true; has_failed && failed < kMostCalls; ++failed) {
+    SCOPED_TRACE(testing::Message() << "call " << failed + 1);
+    StreamsOf(*divided).FailCall(failed + 1);
+    const auto result = divided->training().Step(batch_, failed);
+    has_failed = !result.ok();
+    if (has_failed) {
+      ASSERT_THAT(result, StatusIs(absl::StatusCode::kInternal,
+                                   testing::HasSubstr("the fake fails")));
+    }
+    StreamsOf(*divided).FailCall(0);
+    if (failed % 8 == 0) ExpectSameStep(*divided, failed);
+  }
+  EXPECT_GT(failed, 20);
+  EXPECT_LT(failed, kMostCalls);
+  ExpectSameStep(*divided, failed);
+}
+
+TEST_P(DividedDevicesTest, ADeviceThatFailsSaysSoEachTime) {
+  int failed = 0;
+  for (bool has_failed = true; has_failed && failed < kMostCalls; ++failed) {
+    SCOPED_TRACE(testing::Message() << "work " << failed + 1);
+    const auto divided = MakeDivided(failed);
+    StreamsOf(*divided).FailWork(failed + 1);
+    const absl::Status status = divided->training().Step(batch_, 1).status();
+    has_failed = !status.ok();
+    if (!has_failed) continue;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal,
+                                 testing::HasSubstr("the fake fails")));
+    EXPECT_THAT(divided->training().Step(batch_, 1),
+                StatusIs(absl::StatusCode::kInternal));
+  }
+  EXPECT_GT(failed, 20);
+  EXPECT_LT(failed, kMostCalls);
+}
+
+TEST_P(DividedDevicesTest, AnyCallThatFailsIsTheErrorOfTheCreation) {
+  const auto divided = MakeDivided();
+  int failed = 0;
+  for (bool has_failed = true; has_failed && failed < kMostCalls; ++failed) {
+    StreamsOf(*divided).FailCall(failed + 1);
+    const auto model = CompiledModel::Create(spec_, divided->Options());
+    has_failed = !model.ok();
+    if (has_failed) {
+      ASSERT_THAT(model, StatusIs(absl::StatusCode::kInternal,
+                                  testing::HasSubstr("the fake fails")));
+    }
+  }
+  EXPECT_GT(failed, 20);
+  EXPECT_LT(failed, kMostCalls);
+}
+
+std::string LanesName(const testing::TestParamInfo<Backends>& info) {
+  return absl::StrJoin(info.param, "_");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lanes, DividedDevicesTest,
+    testing::Values(Backends{"device_of_ref"}, Backends{"ref", "device_of_ref"},
+                    Backends{"device_of_ref", "ref", "device_of_ref"}),
+    &LanesName);
 
 }  // namespace
 }  // namespace muster

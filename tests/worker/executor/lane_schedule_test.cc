@@ -1,5 +1,6 @@
 #include "worker/executor/lane_schedule.h"
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,13 @@ constexpr int64_t kBytes = 64;
 MATCHER_P2(After, lane, instruction, "") {
   return arg.lane == lane && arg.instruction == instruction;
 }
+
+class NoPrimitive : public Primitive {
+ private:
+  absl::Status Run(const Operands& /*operands*/) override {
+    return absl::OkStatus();
+  }
+};
 
 // A plan of two devices whose instructions copy.
 class LaneScheduleTest : public testing::Test {
@@ -58,6 +66,16 @@ class LaneScheduleTest : public testing::Test {
     plan_.instructions.push_back(std::move(instruction));
   }
   LaneSchedule Schedule() const { return ScheduleLanes(plan_, placement_); }
+
+  // Device 0 has memory of its own.
+  void GiveMemory() {
+    plan_.has_own_memory = {true, false};
+    plan_.has_host_arena = true;
+  }
+  void Compute(int device, int src, int dst) {
+    Copy(device, src, dst);
+    plan_.instructions.back().primitive = std::make_unique<NoPrimitive>();
+  }
 
  private:
   int Add(BufferSpace space, int device, int index, int64_t offset) {
@@ -159,6 +177,56 @@ TEST_F(LaneScheduleTest, ReadersOfAPartOfWhatIsWrittenDoNotWaitForEachOther) {
   const LaneSchedule schedule = Schedule();
   EXPECT_THAT(schedule.waits[1], ElementsAre(After(0, 0)));
   EXPECT_THAT(schedule.waits[2], IsEmpty());
+}
+
+TEST_F(LaneScheduleTest, AStreamWaitsForWhatAnotherHasWritten) {
+  GiveMemory();
+  const int host = Arena(2, 0);
+  const int in = Arena(0, 0);
+  const int out = Arena(0, kBytes);
+  Copy(0, host, in);
+  Compute(0, in, out);
+  Copy(0, out, Arena(2, kBytes));
+  const LaneSchedule schedule = Schedule();
+  EXPECT_THAT(schedule.stream_waits,
+              ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(1)));
+  EXPECT_THAT(schedule.ends_late, ElementsAre(true, false, true));
+}
+
+TEST_F(LaneScheduleTest, AStreamWaitsForWhoStillReadsWhatItWritesOver) {
+  GiveMemory();
+  const int value = Arena(0, 0);
+  Compute(0, Arena(0, kBytes), value);
+  Copy(0, value, Arena(2, 0));
+  Compute(0, Arena(0, kBytes), Arena(0, 0));
+  Copy(0, Arena(2, kBytes), Arena(0, 0));
+  const LaneSchedule schedule = Schedule();
+  EXPECT_THAT(schedule.stream_waits[2], ElementsAre(1));
+  EXPECT_THAT(schedule.stream_waits[3], ElementsAre(2, 1));
+}
+
+TEST_F(LaneScheduleTest, TheThreadWaitsForCopiesOfWhatItTouches) {
+  GiveMemory();
+  const int host = Arena(2, 0);
+  Copy(0, Arena(0, 0), host);
+  Copy(0, host, Gradient(0));
+  Copy(0, host, Arena(0, kBytes));
+  const LaneSchedule schedule = Schedule();
+  EXPECT_THAT(schedule.stream_waits,
+              ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(0)));
+  EXPECT_THAT(schedule.ends_late, ElementsAre(true, false, true));
+}
+
+TEST_F(LaneScheduleTest, OtherLanesWaitForCopiesOnly) {
+  GiveMemory();
+  const int value = Arena(0, 0);
+  const int host = Arena(2, 0);
+  Compute(0, Arena(0, kBytes), value);
+  Copy(0, value, host);
+  Copy(1, host, Arena(1, 0));
+  const LaneSchedule schedule = Schedule();
+  EXPECT_THAT(schedule.waits[2], ElementsAre(After(0, 1)));
+  EXPECT_THAT(schedule.stream_waits[2], IsEmpty());
 }
 
 }  // namespace

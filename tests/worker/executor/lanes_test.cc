@@ -1,5 +1,6 @@
 #include "worker/executor/lanes.h"
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -140,6 +141,95 @@ TEST(LanesTest, AnErrorOfWhoIsToldIsReturnedAndTheNextRunIsANewOne) {
   EXPECT_EQ(lanes.Run(tell), absl::CancelledError("no more"));
   fails = false;
   EXPECT_THAT(lanes.Run(tell), IsOk());
+}
+
+// What is noted when an instruction's work is done, beside the instruction.
+constexpr size_t kDone = 100;
+
+class LateLanesTest : public testing::Test {
+ protected:
+  std::unique_ptr<Lanes> MakeLanes(LaneSchedule schedule,
+                                   std::vector<size_t> told = {}) {
+    LateWork late;
+    late.begin = [this](int lane) {
+      absl::MutexLock lock(&mu_);
+      began_.push_back(lane);
+      return absl::OkStatus();
+    };
+    late.finish = [this](size_t i) {
+      record_.Add(kDone + i);
+      return i == fails_at_ ? absl::InternalError("lost") : absl::OkStatus();
+    };
+    late.end = [this](int lane, bool has_failed) {
+      absl::MutexLock lock(&mu_);
+      ended_.emplace_back(lane, has_failed);
+      return absl::OkStatus();
+    };
+    const auto execute = [this](size_t i) {
+      record_.Add(i);
+      return absl::OkStatus();
+    };
+    return std::make_unique<Lanes>(std::move(schedule), std::move(told),
+                                   execute, LaneWatch(), std::move(late));
+  }
+  std::vector<int> began() {
+    absl::MutexLock lock(&mu_);
+    return began_;
+  }
+  std::vector<std::pair<int, bool>> ended() {
+    absl::MutexLock lock(&mu_);
+    return ended_;
+  }
+
+  // None.
+  size_t fails_at_ = kDone;
+  Record record_;
+
+ private:
+  absl::Mutex mu_;
+  std::vector<int> began_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::pair<int, bool>> ended_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST_F(LateLanesTest, SomeWorkIsOnItsWayWhenALaneGoesOn) {
+  LaneSchedule schedule;
+  schedule.lanes = {{0, 1, 2, 3, 4, 5, 6}};
+  schedule.waits.resize(7);
+  schedule.ends_late = {true, false, true, true, true, true, true};
+  EXPECT_THAT(MakeLanes(std::move(schedule))->Run(&TellNobody), IsOk());
+  EXPECT_THAT(record_.executed(),
+              ElementsAre(0, 1, 2, 3, 4, 5, kDone, 6, kDone + 2, kDone + 3,
+                          kDone + 4, kDone + 5, kDone + 6));
+  EXPECT_THAT(began(), ElementsAre(0));
+  EXPECT_THAT(ended(), ElementsAre(std::pair(0, false)));
+}
+
+TEST_F(LateLanesTest, ALaneThatStandsStillSaysWhatIsDone) {
+  LaneSchedule schedule = TwoLanes();
+  schedule.waits[1] = {{0, 0}};
+  schedule.waits[2] = {{1, 1}};
+  schedule.ends_late = {true, false, false, false};
+  const auto lanes = MakeLanes(std::move(schedule), {0});
+  EXPECT_THAT(lanes->Run([&](size_t /*instruction*/) {
+    EXPECT_THAT(record_.executed(), testing::Contains(kDone));
+    return absl::OkStatus();
+  }),
+              IsOk());
+  std::vector<size_t> executed = record_.executed();
+  executed.resize(3);
+  EXPECT_THAT(executed, ElementsAre(0, kDone, 1));
+}
+
+TEST_F(LateLanesTest, WorkThatFailsEndsAllLanesWhichHearOfIt) {
+  LaneSchedule schedule = TwoLanes();
+  schedule.waits[1] = {{0, 0}};
+  schedule.ends_late = {true, false, false, false};
+  fails_at_ = 0;
+  EXPECT_EQ(MakeLanes(std::move(schedule))->Run(&TellNobody),
+            absl::InternalError("lost"));
+  EXPECT_THAT(record_.executed(), testing::Not(testing::Contains(1)));
+  EXPECT_THAT(ended(), testing::UnorderedElementsAre(std::pair(0, true),
+                                                     std::pair(1, true)));
 }
 
 }  // namespace

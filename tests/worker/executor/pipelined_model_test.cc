@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -36,11 +37,12 @@ Devices CutBefore(const ModelSpec& spec, const std::string& first) {
   return devices;
 }
 
-// Two devices of one backend, and what is compiled for them.
+// Two devices, and what is compiled for them.
 class Compiler {
  public:
-  explicit Compiler(const std::string& backend)
-      : first_(MakeBackend(backend)), second_(MakeBackend(backend)) {
+  explicit Compiler(const std::string& backend) : Compiler(backend, backend) {}
+  Compiler(const std::string& first, const std::string& second)
+      : first_(MakeBackend(first)), second_(MakeBackend(second)) {
     options_.batch_size = 8;
     options_.device_names = {"cpu:0", "cpu:1"};
   }
@@ -358,6 +360,45 @@ TEST(PipelinedModel, BatchNormInPartsHasTheBitsOfTheWhole) {
   }
 }
 
+// In three micro-batches, the second stage from `cut` on.
+void ExpectTheHostsBits(const ModelSpec& spec, const std::string& cut) {
+  SCOPED_TRACE(cut);
+  constexpr int64_t kRows = 6;
+  Compiler host("ref");
+  host.options().batch_size = kRows;
+  const auto wanted = host.Compile(spec, 3, CutBefore(spec, cut));
+  const std::pair<std::string, std::string> kinds[] = {
+      {"device_of_ref", "device_of_ref"},
+      {"ref", "device_of_ref"},
+      {"device_of_ref", "ref"}};
+  for (const auto& [first, second] : kinds) {
+    SCOPED_TRACE(absl::StrCat(first, ", ", second));
+    Compiler devices(first, second);
+    devices.options().batch_size = kRows;
+    const auto found = devices.Compile(spec, 3, CutBefore(spec, cut));
+    ASSERT_NE(found, nullptr);
+    for (int step = 0; step < 2; ++step) {
+      ExpectSameStep(found.get(), wanted.get(), BatchFor(spec, kRows), 0);
+    }
+  }
+}
+
+TEST(PipelinedModel, DevicesWithMemoryOfTheirOwnHaveTheHostsBits) {
+  ModelSpec pair = ParseModel(kSmallCnn);
+  ExpectTheHostsBits(pair, "dense1");
+  for (LayerSpec& layer : *pair.mutable_layer()) {
+    if (layer.name() != "conv2" && layer.name() != "dense1") continue;
+    layer.mutable_split()->set_parts(2);
+    if (layer.name() == "dense1") layer.mutable_split()->set_by(INPUTS);
+  }
+  ExpectTheHostsBits(pair, "conv2");
+  ExpectTheHostsBits(ParseModel(kUnevenModel), "sum");
+  ExpectTheHostsBits(ParseModel(kBatchNormModel), "logits");
+  ModelSpec norm = ParseModel(kSplitNormModel);
+  norm.mutable_layer(0)->mutable_split()->set_parts(2);
+  ExpectTheHostsBits(norm, "relu");
+}
+
 TEST(PipelinedModel, EvaluatesTheWholeBatch) {
   const ModelSpec spec = LoadZooModel("mlp").model();
   Compiler compiler("ref");
@@ -455,14 +496,17 @@ TEST(PipelinedModel, AStageThatDoesNotGoOnIsNamed) {
 
 TEST(PipelinedModel, MeasuresItsStages) {
   const ModelSpec spec = LoadZooModel("mlp").model();
-  Compiler compiler("cpu");
-  const auto model = compiler.Compile(spec, 4, CutBefore(spec, "dense2"));
-  ASSERT_NE(model, nullptr);
-  const auto table = model->MeasurePipeline(BatchFor(spec, 8));
-  ASSERT_THAT(table, IsOk());
-  EXPECT_THAT(*table, AllOf(HasSubstr("stage  device"), HasSubstr("cpu:1"),
-                            HasSubstr("bubble in theory: 0.200"),
-                            HasSubstr("dense2 to loss")));
+  for (const std::string second : {"cpu", "device_of_cpu"}) {
+    Compiler compiler("cpu", second);
+    const auto model = compiler.Compile(spec, 4, CutBefore(spec, "dense2"));
+    ASSERT_NE(model, nullptr);
+    const auto table = model->MeasurePipeline(BatchFor(spec, 8));
+    ASSERT_THAT(table, IsOk());
+    EXPECT_THAT(*table, AllOf(HasSubstr("stage  device"), HasSubstr("cpu:1"),
+                              HasSubstr("bubble in theory: 0.200"),
+                              HasSubstr("dense2 to loss")));
+    EXPECT_THAT(model->Step(BatchFor(spec, 8), kSeed), IsOk());
+  }
 }
 
 }  // namespace

@@ -60,6 +60,17 @@ TEST_F(StepScheduleTest, TheLossIsMadeWhereItIsFirstWritten) {
   EXPECT_EQ(Schedule().loss_instruction, 1);
 }
 
+TEST_F(StepScheduleTest, ALossThatIsCopiedIsThereAfterItsCopy) {
+  const int loss = AddBuffer(BufferSpace::kArena, 0);
+  plan_.forward_loss_buffer = AddBuffer(BufferSpace::kArena, 0);
+  AddInstruction({values_[0]});
+  AddInstruction({loss});
+  AddInstruction({loss, plan_.forward_loss_buffer});
+  AddInstruction({loss, plan_.loss_buffer});
+  EXPECT_EQ(Schedule().loss_instruction, 1);
+  EXPECT_EQ(Schedule().loss_there_after, 2);
+}
+
 TEST_F(StepScheduleTest, AGradientIsFinalAfterItsPenalty) {
   AddInstruction({plan_.loss_buffer});
   AddInstruction({gradients_[0]});

@@ -52,5 +52,13 @@ TEST_F(DeviceBytesTest, CountsWhatGoesToOtherDevices) {
   EXPECT_THAT(SentBytes(plan_), ElementsAre(128, 64));
 }
 
+TEST_F(DeviceBytesTest, WhatGoesThroughTheHostIsCountedOnce) {
+  plan_.has_host_arena = true;
+  const int host = Add(BufferSpace::kArena, plan_.num_devices);
+  Transfer(Add(BufferSpace::kArena, 0), host);
+  Transfer(host, Add(BufferSpace::kArena, 1));
+  EXPECT_THAT(SentBytes(plan_), ElementsAre(64, 0));
+}
+
 }  // namespace
 }  // namespace muster

@@ -209,9 +209,6 @@ class GradientCheckTest : public testing::TestWithParam<Case> {
     const GradientCase& model = std::get<0>(GetParam());
     spec_ = ParseModel(
         absl::StrCat("input_shape: ", model.input_shape, " ", model.layers));
-    if (HasSplit() && backend_->streams() != nullptr) {
-      GTEST_SKIP() << "a device with memory of its own has no parts";
-    }
     // backends_test says which backends must have everything.
     const absl::Status fits = TryCompile();
     if (absl::IsUnimplemented(fits)) GTEST_SKIP() << fits;

@@ -86,5 +86,25 @@ TEST(PlanTableTest, ATransferHasItsDevicesAndBytes) {
                   "transfer  cpu:0   forward  to cpu:5             40\n"));
 }
 
+TEST(PlanTableTest, CopiesOfADeviceWithMemoryOfItsOwnAreFromAndToTheHost) {
+  ExecutionPlan plan;
+  plan.num_devices = 2;
+  plan.has_own_memory = {true, false};
+  plan.has_host_arena = true;
+  plan.buffers.resize(3);
+  plan.buffers[0].space = BufferSpace::kParameter;
+  plan.buffers[2].device = plan.num_devices;
+  for (const auto& [src, dst] : {std::pair{0, 1}, std::pair{1, 2}}) {
+    Instruction transfer;
+    transfer.name = "transfer";
+    transfer.operands = {{Operand::kSrc, 0, src}, {Operand::kDst, 0, dst}};
+    plan.instructions.push_back(std::move(transfer));
+  }
+  EXPECT_THAT(
+      PlanTable(plan, {"cuda:0", "cpu:0"}),
+      testing::AllOf(testing::HasSubstr("transfer  cuda:0  forward  from host"),
+                     testing::HasSubstr("transfer  cuda:0  forward  to host")));
+}
+
 }  // namespace
 }  // namespace muster

@@ -131,14 +131,12 @@ TEST_F(ReplicaDevicesTest, OwnDeviceFirstAndTheThreadsDivided) {
   EXPECT_THAT(Threads(), ElementsAre(2, 2));
 }
 
-TEST_F(ReplicaDevicesTest, WhatHasMemoryOfItsOwnIsAlone) {
-  EXPECT_THAT(OpenReplica("ref:0", {{{"a", kWhole}, "fake_device:0"}}, {}),
-              Refused("layer 'a': device \"fake_device:0\" beside ref:0"));
-  EXPECT_THAT(OpenReplica("fake_device:0", {{{"a", kWhole}, "ref:1"}}, {}),
-              Refused("fake_device:0 has memory of its own"));
-  EXPECT_THAT(
-      OpenReplica("fake_device:0", {{{"a", kWhole}, "fake_device:0"}}, {}),
-      IsOk());
+TEST_F(ReplicaDevicesTest, OneWithMemoryOfItsOwnCanBeBesideOthers) {
+  const auto devices =
+      OpenReplica("fake_device:0", {{{"a", kWhole}, "ref:1"}}, {});
+  ASSERT_THAT(devices, IsOk());
+  EXPECT_NE(devices->backends[0]->streams(), nullptr);
+  EXPECT_EQ(devices->backends[1]->streams(), nullptr);
 }
 
 TEST_F(ReplicaDevicesTest, APrecisionThatTheDeviceLacksIsRefused) {

@@ -143,6 +143,24 @@ TEST_F(TrainingPartsTest, TheControllerIsATowersDeviceOrInTheHostsMemory) {
                          "of its own and is the device of no tower")));
 }
 
+TEST_F(TrainingPartsTest, DividedTowersMakeTheirMeanOnTheHostWithoutGraphs) {
+  training_.mutable_compute()->set_cuda_graphs(true);
+  ReportedLines said;
+  TowerSetup setup =
+      MakeSetup({"fake_device:0", "fake_device:1"}, 1, said.reporter());
+  EXPECT_NE(OpenTowers(training_, setup)->mean, nullptr);
+  EXPECT_THAT(said.lines(), IsEmpty());
+  setup.layers = {{{"logits", CompileOptions::kWholeLayer}, "ref:1"}};
+  const auto towers = OpenTowers(training_, setup);
+  ASSERT_THAT(towers, IsOk());
+  EXPECT_EQ(towers->mean, nullptr);
+  EXPECT_TRUE(towers->towers.front().model->is_divided());
+  EXPECT_THAT(said.lines(), ElementsAre(HasSubstr("compute.cuda_graphs")));
+  training_.mutable_model()->mutable_layer(0)->mutable_split()->set_parts(3);
+  setup.layers = {};
+  EXPECT_EQ(OpenTowers(training_, setup)->mean, nullptr);
+}
+
 TEST_F(TrainingPartsTest, EachTowerIsASetOfDevices) {
   TowerSetup setup = MakeSetup({"ref:0", "ref:2"}, 1);
   setup.layers = {{{"logits", CompileOptions::kWholeLayer}, "ref:1"}};

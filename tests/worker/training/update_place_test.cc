@@ -49,6 +49,9 @@ TEST_F(UpdatePlaceTest, NamesWhatTheSiteLacks) {
 }
 
 TEST_F(UpdatePlaceTest, NamesWhatTheStepIsMadeOf) {
+  site_.is_divided = true;
+  ExpectWhy("the model is divided");
+  site_.is_divided = false;
   site_.shape.accumulate_batches = 2;
   ExpectWhy("gradient.accumulate_batches");
   site_.shape.towers = 2;

@@ -37,7 +37,7 @@ class CudaDropoutForward : public CudaPrimitive {
                                 operands.As<const float>(Operand::kSrc),
                                 operands.As<float>(Operand::kDst),
                                 operands.As<uint8_t>(Operand::kWorkspace),
-                                desc_.shape.num_elements()));
+                                desc_.shape.num_elements(), operands.elements));
   }
 
   const DropoutDesc desc_;

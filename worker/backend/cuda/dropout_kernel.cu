@@ -9,10 +9,11 @@ float ScaleOf(double rate) { return static_cast<float>(1 / (1 - rate)); }
 
 __global__ void DropoutForwardKernel(double rate, const uint64_t* seed,
                                      float scale, const float* src, float* dst,
-                                     uint8_t* mask, int64_t elements) {
+                                     uint8_t* mask, int64_t elements,
+                                     ElementRuns runs) {
   const DropoutMask dropout(rate, *seed);
   for (int64_t i = GridIndex(); i < elements; i += GridSize()) {
-    const bool keeps = dropout.Keeps(i);
+    const bool keeps = dropout.Keeps(runs.IndexOf(i));
     mask[i] = keeps ? 1 : 0;
     dst[i] = keeps ? src[i] * scale : 0;
   }
@@ -30,10 +31,11 @@ __global__ void DropoutBackwardKernel(float scale, const uint8_t* mask,
 
 absl::Status DropoutForward(const KernelStream& to, double rate,
                             const uint64_t* seed, const float* src, float* dst,
-                            uint8_t* mask, int64_t elements) {
+                            uint8_t* mask, int64_t elements,
+                            const ElementRuns& runs) {
   return Launch(to, "DropoutForward", DropoutForwardKernel, BlocksFor(elements),
                 kBlockThreads, rate, seed, ScaleOf(rate), src, dst, mask,
-                elements);
+                elements, runs);
 }
 
 absl::Status DropoutBackward(const KernelStream& to, double rate,

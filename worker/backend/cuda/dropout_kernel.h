@@ -5,16 +5,19 @@
 
 #include "absl/status/status.h"
 #include "worker/backend/cuda/kernel_launch.h"
+#include "worker/backend/element_runs.h"
 
 namespace muster {
 
 // Launchers: device memory, `elements` of each operand, Internal on failure.
 
-// mask = DropoutMask(rate, *seed), one byte an element; dst = mask ? src /
-// (1 - rate) : 0. The seed is read when the kernel runs. dst may be src.
+// mask = DropoutMask(rate, *seed) of the elements that `runs` says, one byte
+// each; dst = mask ? src / (1 - rate) : 0. The seed is read when the kernel
+// runs. dst may be src.
 absl::Status DropoutForward(const KernelStream& to, double rate,
                             const uint64_t* seed, const float* src, float* dst,
-                            uint8_t* mask, int64_t elements);
+                            uint8_t* mask, int64_t elements,
+                            const ElementRuns& runs);
 
 // diff_src = mask ? diff_dst / (1 - rate) : 0. diff_src may be diff_dst.
 absl::Status DropoutBackward(const KernelStream& to, double rate,

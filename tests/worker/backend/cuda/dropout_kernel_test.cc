@@ -14,12 +14,12 @@ constexpr double kRate = 0.3;
 
 // One run over ones, forward and then backward.
 struct Dropped {
-  Dropped(double rate, uint64_t seed, int64_t n)
+  Dropped(double rate, uint64_t seed, int64_t n, const ElementRuns& runs = {})
       : dst(n, 1), mask(n, 255), diff(n, 1) {
     const HostStream stream;
     // In place, both.
     EXPECT_THAT(DropoutForward(stream.get(), rate, &seed, dst.data(),
-                               dst.data(), mask.data(), n),
+                               dst.data(), mask.data(), n, runs),
                 IsOk());
     EXPECT_THAT(DropoutBackward(stream.get(), rate, mask.data(), diff.data(),
                                 diff.data(), n),
@@ -44,6 +44,18 @@ TEST(DropoutKernelTest, DrawsTheMaskOfEveryBackend) {
       ASSERT_EQ(dropped.diff[i], dropped.dst[i]) << i;
     }
   }
+}
+
+TEST(DropoutKernelTest, APartOfABatchHasItsPartOfTheMask) {
+  ElementRuns runs;
+  runs.first = 40;
+  runs.length = 3;
+  runs.stride = 12;
+  constexpr int64_t kElements = 30;
+  const Dropped dropped(kRate, /*seed=*/5, kElements, runs);
+  std::vector<uint8_t> wanted(kElements);
+  FillMask(DropoutMask(kRate, /*seed=*/5), runs, 0, kElements, wanted.data());
+  EXPECT_EQ(dropped.mask, wanted);
 }
 
 TEST(DropoutKernelTest, RateZeroChangesNothing) {
