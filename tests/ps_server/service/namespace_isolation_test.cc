@@ -23,7 +23,7 @@ namespace {
 using ::testing::Each;
 
 constexpr int kWorkers = 3;
-constexpr int64_t kSteps = 200;
+constexpr int64_t kSteps = 60;
 // Several blocks.
 constexpr int64_t kElements = 2 * kBlockElements + 5;
 

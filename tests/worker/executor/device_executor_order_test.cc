@@ -25,7 +25,7 @@ constexpr int64_t kRows = Trainee::kRows;
 // Plain, captured for each buffer, and launched twice.
 constexpr int kSteps = 5;
 // Each another order of the same work.
-constexpr uint64_t kSeeds = 20;
+constexpr uint64_t kSeeds = 9;
 constexpr int kMembers = 3;
 
 // Keeps the loss that it hears.

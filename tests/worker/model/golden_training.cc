@@ -186,6 +186,10 @@ std::vector<double> GoldenLosses(const std::string& rule) {
   return ReadLosses("losses.txt", rule);
 }
 
+int ComparedSteps(const std::string& rule) {
+  return rule == "momentum" ? kGoldenSteps : 6;
+}
+
 template <typename T>
 std::vector<double> TrainGolden(Backend* backend, const std::string& rule_name,
                                 int steps) {

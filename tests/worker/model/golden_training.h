@@ -17,6 +17,11 @@ constexpr int kGoldenSteps = 20;
 // mnist_cnn.
 std::vector<double> GoldenLosses(const std::string& rule);
 
+// How many of them CI compares: all under momentum; the gradients under the
+// other rules are the same code, and reference_rule_test has those rules' 20
+// steps.
+int ComparedSteps(const std::string& rule);
+
 // Trains in T, which is the backend's dtype, and returns the loss of each step;
 // fewer, with a failure of the test, if one fails. T: float or double.
 template <typename T>
