@@ -94,7 +94,8 @@ fi
 
 scripts/install_deps.sh ${full:+--full}
 # The packages of PyPI that some tests want, while the user's settings for pip
-# and the network are at hand: Bazel gives its tests none of them. Where it
+# and the network are at hand: Bazel gives its tests none of them. They come
+# while others are built; a test that wants one waits for its lock. Where it
 # fails, those tests do, and say why.
 requirements=()
 case "${targets[*]}" in
@@ -109,8 +110,9 @@ esac
 if [ "${#requirements[@]}" -gt 0 ]; then
   [ -z "${XDG_CACHE_HOME-}" ] ||
     arguments+=("--test_env=XDG_CACHE_HOME=$XDG_CACHE_HOME")
-  tests/integration/python_environment.py >/dev/null "${requirements[@]}" ||
-    true
+  for file in "${requirements[@]}"; do
+    tests/integration/python_environment.py "$file" >/dev/null &
+  done
 fi
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
@@ -127,6 +129,7 @@ bazel_status=0
 bazel test --keep_going --build_event_json_file="$events" \
   --noshow_progress "${arguments[@]}" -- "${targets[@]}" </dev/null ||
   bazel_status=$?
+wait
 echo
 echo "test.sh: build and tests took $((SECONDS - started)) s"
 status=0

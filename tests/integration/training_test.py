@@ -50,24 +50,29 @@ class TrainingTest(harness.TestCase):
                                  "--set=stop.steps=1")
         return float(re.search(r" step=1 loss=(\S+)", output)[1])
 
-    def test_every_optimizer_trains_on_every_shape_of_cluster(self):
+    def expect_to_learn(self, name, ps, workers, first_loss):
+        folder = "%s_%d_%d" % (name, ps, workers)
+        self.cluster(ps, workers, folder, "--set=optimizer.name=" + name,
+                     "--set=optimizer.%s.learning_rate=%g" %
+                     (name, LEARNING_RATES[name]))
+        result = self.result(folder)
+        self.assertLessEqual(result["test_loss"], LOSS_RATIO * first_loss)
+        self.assertEqual(result["global_step"], 200)
+        self.assertEqual(result["cluster"], {"ps": ps, "worker": workers})
+        self.assertEqual(sum(worker["steps"] for worker in result["workers"]),
+                         200)
+
+    def test_every_optimizer_trains(self):
         first_loss = self.first_loss()
-        for name, rate in LEARNING_RATES.items():
-            for ps, workers in ((1, 1), (1, 2), (2, 3)):
-                with self.subTest(optimizer=name, ps=ps, workers=workers):
-                    folder = "%s_%d_%d" % (name, ps, workers)
-                    self.cluster(
-                        ps, workers, folder, "--set=optimizer.name=" + name,
-                        "--set=optimizer.%s.learning_rate=%g" % (name, rate))
-                    result = self.result(folder)
-                    self.assertLessEqual(result["test_loss"],
-                                         LOSS_RATIO * first_loss)
-                    self.assertEqual(result["global_step"], 200)
-                    self.assertEqual(result["cluster"],
-                                     {"ps": ps, "worker": workers})
-                    self.assertEqual(
-                        sum(worker["steps"] for worker in result["workers"]),
-                        200)
+        for name in LEARNING_RATES:
+            with self.subTest(optimizer=name):
+                self.expect_to_learn(name, 2, 3, first_loss)
+
+    def test_every_shape_of_cluster_trains(self):
+        first_loss = self.first_loss()
+        for ps, workers in ((1, 1), (1, 2), (3, 2)):
+            with self.subTest(ps=ps, workers=workers):
+                self.expect_to_learn("adam", ps, workers, first_loss)
 
     # ---- Restarting
 
