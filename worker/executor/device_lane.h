@@ -33,8 +33,6 @@ class DeviceLane {
 
   char* arena() const { return arena_->data(); }
   int64_t arena_bytes() const { return arena_->size_bytes(); }
-  // The host's, for seeds.
-  int64_t host_bytes() const { return SeedBytes(); }
 
   // Sets Operands::device_seed of the lane's instructions that have one.
   void BindSeeds(std::vector<Operands>* operands) const;

@@ -54,6 +54,13 @@ DeviceStreams* AnyStreams(const ExecutedModel& model) {
   return nullptr;
 }
 
+// Of the copies of a batch's examples and labels that devices read.
+int64_t BatchBytes(const ExecutedModel& model) {
+  return model.batch_size * model.example_elements *
+             static_cast<int64_t>(SizeOf(model.dtype)) +
+         model.plan->labels.size_bytes;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HostExecutor>> HostExecutor::Create(
@@ -73,7 +80,7 @@ absl::StatusOr<std::unique_ptr<HostExecutor>> HostExecutor::Create(
     RETURN_IF_ERROR(check(buffer.size_bytes));
   }
   BufferPlacement placement = PlaceBuffers(*model.plan);
-  int64_t bytes = 0;
+  int64_t bytes = AnyStreams(model) == nullptr ? 0 : BatchBytes(model);
   for (size_t i = 0; i < placement.arena_bytes.size(); ++i) {
     if (IsOwn(model, i)) continue;
     bytes += std::min(placement.arena_bytes[i], INT64_MAX - bytes);
@@ -162,7 +169,7 @@ int64_t HostExecutor::arena_bytes() const {
 }
 
 int64_t HostExecutor::host_bytes() const {
-  int64_t bytes = 0;
+  int64_t bytes = has_devices() ? BatchBytes(model_) : 0;
   for (const AlignedBuffer& arena : arenas_) {
     bytes += static_cast<int64_t>(arena.size_bytes());
   }

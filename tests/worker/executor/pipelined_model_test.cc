@@ -462,6 +462,22 @@ TEST(PipelinedModel, ADevicesLimitRefusesTheWholeAndTakesTheDivided) {
                              HasSubstr("a smaller evaluation.batch_size"))));
 }
 
+TEST(PipelinedModel, ADevicesLimitIsOfThoseInTheHostsMemory) {
+  const ModelSpec spec = LoadZooModel("mnist_cnn").model();
+  Compiler compiler("device_of_cpu", "cpu");
+  compiler.options().device_memory_limit_bytes = int64_t{28} << 20;
+  const auto model = compiler.TryTo(spec, 0, Devices(spec.layer_size(), 0));
+  ASSERT_THAT(model, IsOk());
+  // Parameters and gradients, and what is copied, but not the device's arena.
+  EXPECT_LT((*model)->memory_bytes(), int64_t{26} << 20);
+  compiler.options().memory_limit_bytes = (*model)->memory_bytes();
+  EXPECT_THAT(compiler.TryTo(spec, 0, Devices(spec.layer_size(), 0)), IsOk());
+  --compiler.options().memory_limit_bytes;
+  EXPECT_THAT(compiler.TryTo(spec, 0, Devices(spec.layer_size(), 0)).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the model, with activations of 8 rows")));
+}
+
 // Parameters that are not there before somebody was told of the stall.
 class StalledGate : public ParameterGate {
  public:

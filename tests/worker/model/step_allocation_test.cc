@@ -107,10 +107,12 @@ TEST_P(StepAllocationTest, AllocatesNothingAfterTheFirstSteps) {
   ExpectNoAllocations(/*use_graphs=*/true);
 }
 
-TEST(StepAllocationOfLanesTest, AllocatesNothingAfterTheFirstSteps) {
+class StepAllocationOfLanesTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(StepAllocationOfLanesTest, AllocatesNothingAfterTheFirstSteps) {
   if (!CanCountAllocations()) GTEST_SKIP() << "a sanitizer has malloc";
   const auto first = MakeBackend("cpu");
-  const auto second = MakeBackend("cpu");
+  const auto second = MakeBackend(GetParam());
   CompileOptions options;
   options.backend = first.get();
   options.more_backends = {second.get()};
@@ -131,6 +133,10 @@ TEST(StepAllocationOfLanesTest, AllocatesNothingAfterTheFirstSteps) {
   EXPECT_EQ(listener.heard(), model->parameters().size() + 1);
   EXPECT_EQ(allocations, 0) << LargestAllocation();
 }
+
+INSTANTIATE_TEST_SUITE_P(Seconds, StepAllocationOfLanesTest,
+                         testing::Values("cpu", "device_of_cpu"),
+                         [](const auto& info) { return info.param; });
 
 TEST(AllocationCounterTest, SeesAllocations) {
   if (!CanCountAllocations()) GTEST_SKIP() << "a sanitizer has malloc";
