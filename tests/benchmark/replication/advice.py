@@ -50,11 +50,14 @@ def _steady(study):
 def _straggler(study):
     def kept(name, base):
         return 100 * study.speed(name) / study.speed(base)
+    cores = study.runs("sync4")[0]["cores"]
+    shared = (" Here 4 workers share %d cores, and one that stands still leaves "
+              "its part of them to the others." % cores if cores < 4 else "")
     return ("**A worker that stands still half of the time**, of 4: `sync` "
-            "kept %.0f %% of its speed, `async` %.0f %%; of 2, `sync` %.0f %%."
+            "kept %.0f %% of its speed, `async` %.0f %%; of 2, `sync` %.0f %%.%s"
             % (kept("sync4_straggler", "sync4"),
                kept("async4_straggler", "async4"),
-               kept("sync2_straggler", "sync2")))
+               kept("sync2_straggler", "sync2"), shared))
 
 
 def _backup(study):
