@@ -16,11 +16,6 @@ namespace muster {
 
 namespace {
 
-bool IsOwn(const ExecutedModel& model, size_t arena) {
-  const std::vector<bool>& has_own_memory = model.plan->has_own_memory;
-  return arena < has_own_memory.size() && has_own_memory[arena];
-}
-
 // Errors: InvalidArgument naming the device that would hold more than the
 // limit.
 absl::Status CheckDevices(const ExecutedModel& model,
@@ -30,7 +25,7 @@ absl::Status CheckDevices(const ExecutedModel& model,
       *model.plan, model.parameters->sizes_bytes, model.is_training ? 2 : 1);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const int64_t bytes = placement.arena_bytes[i] + parameters[i];
-    if (IsOwn(model, i) || bytes <= limit_bytes) continue;
+    if (model.plan->HasOwnMemory(i) || bytes <= limit_bytes) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         model.is_training ? "the model wants "
                           : "to evaluate, the model wants ",
@@ -54,7 +49,7 @@ DeviceStreams* AnyStreams(const ExecutedModel& model) {
   return nullptr;
 }
 
-// Of the copies of a batch's examples and labels that devices read.
+// The size of the copies of a batch's examples and labels that devices read.
 int64_t BatchBytes(const ExecutedModel& model) {
   return model.batch_size * model.example_elements *
              static_cast<int64_t>(SizeOf(model.dtype)) +
@@ -74,7 +69,8 @@ absl::StatusOr<std::unique_ptr<HostExecutor>> HostExecutor::Create(
   };
   // One by one first: their sum might overflow.
   for (const PlanBuffer& buffer : model.plan->buffers) {
-    if (buffer.space != BufferSpace::kArena || IsOwn(model, buffer.device)) {
+    if (buffer.space != BufferSpace::kArena ||
+        model.plan->HasOwnMemory(buffer.device)) {
       continue;
     }
     RETURN_IF_ERROR(check(buffer.size_bytes));
@@ -82,7 +78,7 @@ absl::StatusOr<std::unique_ptr<HostExecutor>> HostExecutor::Create(
   BufferPlacement placement = PlaceBuffers(*model.plan);
   int64_t bytes = AnyStreams(model) == nullptr ? 0 : BatchBytes(model);
   for (size_t i = 0; i < placement.arena_bytes.size(); ++i) {
-    if (IsOwn(model, i)) continue;
+    if (model.plan->HasOwnMemory(i)) continue;
     bytes += std::min(placement.arena_bytes[i], INT64_MAX - bytes);
     RETURN_IF_ERROR(check(bytes));
   }
@@ -98,7 +94,9 @@ HostExecutor::HostExecutor(const ExecutedModel& model)
 absl::Status HostExecutor::Allocate(BufferPlacement placement) {
   for (size_t i = 0; i < placement.arena_bytes.size(); ++i) {
     arenas_.push_back(AlignedBuffer::OfPages(
-        IsOwn(model_, i) ? 0 : static_cast<size_t>(placement.arena_bytes[i])));
+        model_.plan->HasOwnMemory(i)
+            ? 0
+            : static_cast<size_t>(placement.arena_bytes[i])));
   }
   if (model_.dtype == FLOAT64 || !model_.is_training || has_devices()) {
     examples_ = AlignedBuffer::OfPages(
@@ -128,7 +126,7 @@ absl::Status HostExecutor::CreateDeviceLanes(const BufferPlacement& placement,
   labels_ = AlignedBuffer::OfPages(model_.plan->labels.size_bytes);
   RETURN_IF_ERROR(PinHostMemory());
   for (size_t i = 0; i < device_lanes_.size(); ++i) {
-    if (!IsOwn(model_, i)) continue;
+    if (!model_.plan->HasOwnMemory(i)) continue;
     ASSIGN_OR_RETURN(
         device_lanes_[i],
         DeviceLane::Create(model_.plan, static_cast<int>(i), model_.streams[i],
@@ -157,11 +155,16 @@ absl::Status HostExecutor::PinHostMemory() {
   return absl::OkStatus();
 }
 
-int64_t HostExecutor::arena_bytes() const {
+int64_t HostExecutor::HostArenaBytes() const {
   int64_t bytes = 0;
   for (const AlignedBuffer& arena : arenas_) {
     bytes += static_cast<int64_t>(arena.size_bytes());
   }
+  return bytes;
+}
+
+int64_t HostExecutor::arena_bytes() const {
+  int64_t bytes = HostArenaBytes();
   for (const auto& lane : device_lanes_) {
     if (lane != nullptr) bytes += lane->arena_bytes();
   }
@@ -169,11 +172,7 @@ int64_t HostExecutor::arena_bytes() const {
 }
 
 int64_t HostExecutor::host_bytes() const {
-  int64_t bytes = has_devices() ? BatchBytes(model_) : 0;
-  for (const AlignedBuffer& arena : arenas_) {
-    bytes += static_cast<int64_t>(arena.size_bytes());
-  }
-  return bytes;
+  return HostArenaBytes() + (has_devices() ? BatchBytes(model_) : 0);
 }
 
 void* HostExecutor::BufferData(int buffer) const {
@@ -186,8 +185,9 @@ void* HostExecutor::BufferData(int buffer) const {
     case BufferSpace::kGradient:
       return model_.parameters->gradient(where.index) + where.offset_bytes;
     case BufferSpace::kArena:
-      return (IsOwn(model_, where.device) ? device_lanes_[where.device]->arena()
-                                          : arenas_[where.device].data()) +
+      return (model_.plan->HasOwnMemory(where.device)
+                  ? device_lanes_[where.device]->arena()
+                  : arenas_[where.device].data()) +
              arena_offsets_[buffer];
     case BufferSpace::kInput:
     case BufferSpace::kLabels:
@@ -345,7 +345,7 @@ absl::StatusOr<std::vector<absl::Duration>> HostExecutor::MeasureEach(
 // Where the loss reads them as indices and can tell no error.
 absl::Status HostExecutor::CheckLossLabels(const Batch& batch) const {
   const size_t loss = model_.schedule->loss_instruction;
-  if (!IsOwn(model_, model_.plan->instructions[loss].device)) {
+  if (!model_.plan->HasOwnMemory(model_.plan->instructions[loss].device)) {
     return absl::OkStatus();
   }
   return CheckLabelsOf(model_, batch);

@@ -61,6 +61,7 @@ class HostExecutor : public PlanExecutor {
   absl::Status CreateDeviceLanes(const BufferPlacement& placement,
                                  const LaneSchedule& schedule);
   absl::Status PinHostMemory();
+  int64_t HostArenaBytes() const;
   bool has_devices() const { return device_streams_ != nullptr; }
 
   // The memory of a buffer; nullptr for those of a batch.

@@ -114,7 +114,7 @@ class TouchFinder {
   std::set<int> asked_;
 };
 
-// What each lane, and each of its streams, knows to be over of the others.
+// Keeps how far each lane, and each of its streams, knows the others to be.
 class Scheduler {
  public:
   Scheduler(const ExecutionPlan& plan, const BufferPlacement& placement)
@@ -185,9 +185,7 @@ std::optional<DeviceStreams::Stream> StreamOf(const ExecutionPlan& plan,
   const auto is_own = [&plan](int buffer) {
     return plan.MemoryOf(buffer) != ExecutionPlan::kHostMemory;
   };
-  if (plan.has_own_memory.empty() || !plan.has_own_memory[instruction.device]) {
-    return std::nullopt;
-  }
+  if (!plan.HasOwnMemory(instruction.device)) return std::nullopt;
   if (!instruction.is_transfer()) return DeviceStreams::Stream::kCompute;
   if (is_own(instruction.transferred(Operand::kDst))) {
     return DeviceStreams::Stream::kToDevice;

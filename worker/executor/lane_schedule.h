@@ -1,7 +1,6 @@
 #ifndef WORKER_EXECUTOR_LANE_SCHEDULE_H_
 #define WORKER_EXECUTOR_LANE_SCHEDULE_H_
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <vector>

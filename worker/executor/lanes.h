@@ -29,7 +29,7 @@ struct LaneWatch {
   std::function<void(int lane, size_t instruction)> on_stalled;
 };
 
-// What lanes do where an instruction only begins work
+// The rest of what lanes do where an instruction only begins work
 // (LaneSchedule::ends_late). Each is called on the lane's thread; null: nothing
 // is to be done.
 struct LateWork {
@@ -83,7 +83,7 @@ class Lanes {
     size_t begun = 0;
     // All before it are over.
     size_t over = 0;
-    // Of those between the two, how many end late.
+    // How many of those between the two end late.
     size_t open = 0;
   };
   // So many copies may be on their way when a lane goes on: the device always

@@ -135,16 +135,18 @@ struct ExecutionPlan {
            std::any_of(instructions.begin(), instructions.end(),
                        [](const Instruction& i) { return i.is_transfer(); });
   }
+  // Whether the arena is a device's own memory.
+  bool HasOwnMemory(size_t arena) const {
+    return arena < has_own_memory.size() && has_own_memory[arena];
+  }
   int num_arenas() const { return num_devices + (has_host_arena ? 1 : 0); }
   // The device in whose own memory the buffer lies; kHostMemory: in none.
   static constexpr int kHostMemory = -1;
   int MemoryOf(int buffer) const {
     const PlanBuffer& place = buffers[buffer];
-    const bool is_own =
-        place.space == BufferSpace::kArena &&
-        static_cast<size_t>(place.device) < has_own_memory.size() &&
-        has_own_memory[place.device];
-    return is_own ? place.device : kHostMemory;
+    return place.space == BufferSpace::kArena && HasOwnMemory(place.device)
+               ? place.device
+               : kHostMemory;
   }
 };
 

@@ -80,7 +80,7 @@ class Bridges {
     return made_by;
   }
 
-  // What comes to the host, by the instruction after which it can.
+  // Finds the instructions after which each buffer can come to the host.
   void FindFetches() {
     fetches_after_.resize(old_.size());
     for (size_t i = 0; i < old_.size(); ++i) {
@@ -146,7 +146,7 @@ class Bridges {
   }
 
   void AddPrimitive(Instruction instruction) {
-    const bool is_own = IsOwn(instruction.device);
+    const bool is_own = plan_.HasOwnMemory(instruction.device);
     for (BoundOperand& bound : instruction.operands) {
       const BufferSpace space = plan_.buffers[bound.buffer].space;
       if (space == BufferSpace::kArena) continue;
@@ -159,10 +159,6 @@ class Bridges {
       }
     }
     plan_.instructions.push_back(std::move(instruction));
-  }
-
-  bool IsOwn(int device) const {
-    return !plan_.has_own_memory.empty() && plan_.has_own_memory[device];
   }
 
   // On the device, from now on, what nobody writes; of a part the whole.
@@ -248,9 +244,9 @@ class Bridges {
   size_t loss_instruction_ = 0;
   // By instruction of old_, what is fetched after it.
   std::vector<std::vector<Fetched>> fetches_after_;
-  // Of a buffer on a device, its copy in the host's arena.
+  // By buffer on a device, its copy in the host's arena.
   std::map<int, int> staged_;
-  // Of a buffer in the host's memory, its copy on the device that touches it.
+  // By buffer in the host's memory, its copy on the device that touches it.
   std::map<int, int> local_;
   // By parameter, whether its gradient's place was written.
   std::map<int, bool> written_;

@@ -92,7 +92,7 @@ class Model {
   int num_parameters() const {
     return static_cast<int>(training_->parameters().size());
   }
-  // Of the training.
+  // The training's.
   CompileOptions Options() {
     CompileOptions options;
     options.backend = backends_.front().get();

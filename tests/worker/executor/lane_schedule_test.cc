@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/worker/backend/no_primitive.h"
 
 namespace muster {
 namespace {
@@ -18,13 +19,6 @@ constexpr int64_t kBytes = 64;
 MATCHER_P2(After, lane, instruction, "") {
   return arg.lane == lane && arg.instruction == instruction;
 }
-
-class NoPrimitive : public Primitive {
- private:
-  absl::Status Run(const Operands& /*operands*/) override {
-    return absl::OkStatus();
-  }
-};
 
 // A plan of two devices whose instructions copy.
 class LaneScheduleTest : public testing::Test {

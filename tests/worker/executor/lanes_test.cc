@@ -143,7 +143,7 @@ TEST(LanesTest, AnErrorOfWhoIsToldIsReturnedAndTheNextRunIsANewOne) {
   EXPECT_THAT(lanes.Run(tell), IsOk());
 }
 
-// What is noted when an instruction's work is done, beside the instruction.
+// The note, beside an instruction, that its work is done.
 constexpr size_t kDone = 100;
 
 class LateLanesTest : public testing::Test {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/worker/backend/no_primitive.h"
 
 namespace muster {
 namespace {
@@ -18,13 +19,6 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr int64_t kBytes = 64;
-
-class NoPrimitive : public Primitive {
- private:
-  absl::Status Run(const Operands& /*operands*/) override {
-    return absl::OkStatus();
-  }
-};
 
 // Devices 0 and 1 have memory of their own, device 2 computes in the host's.
 class MemoryBridgesTest : public testing::Test {
