@@ -9,14 +9,24 @@ import sys
 from .figures import limit_text, number
 
 
+def is_met(row, key="met"):
+    """None without this target (or "stretch_met"). A figure with a noisy sample
+    has not met it: it is open."""
+    return row[key] and not row["noisy_samples"]
+
+
+def word_of(row, key, met, missed):
+    return met if is_met(row, key) else "open" if row[key] else missed
+
+
 def verdict_of(row):
     words = []
     if row["target"] is not None:
-        words.append("met" if row["met"] else "MISSED")
+        words.append(word_of(row, "met", "met", "MISSED"))
     if row["stretch"] is not None:
         words.append("(stretch %s: %s)" % (
             limit_text(row, "stretch"),
-            "met" if row["stretch_met"] else "missed"))
+            word_of(row, "stretch_met", "met", "missed")))
     if row["noisy_samples"]:
         words.append("(noisy: %d of %d)" % (row["noisy_samples"],
                                             len(row["samples"])))
@@ -26,7 +36,8 @@ def verdict_of(row):
 def count_met(rows):
     """"2 of 3 targets and 1 of 2 stretch targets"."""
     return " and ".join(
-        "%d of %d %s" % (sum(row[met] for row in aimed), len(aimed), what)
+        "%d of %d %s" % (sum(is_met(row, met) for row in aimed), len(aimed),
+                         what)
         for aimed, met, what in (
             ([row for row in rows if row["target"] is not None], "met",
              "targets"),

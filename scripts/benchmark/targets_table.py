@@ -16,7 +16,7 @@ import sys
 
 from . import large, links
 from .figures import limit_text, number
-from .report import count_met
+from .report import count_met, word_of
 
 BEGIN = "<!-- bench.sh --table writes from here -->"
 END = "<!-- to here -->"
@@ -34,7 +34,6 @@ RATIOS = ("standalone over PyTorch's best, 1 thread",
 RATIOS_PICTURE = "scaling.svg"
 # Whose figures are shown without a target, too.
 SHOWN_PARTS = {large.PART, links.PART}
-YES = {None: "", True: "yes", False: "**no**"}
 
 
 class TableFailure(Exception):
@@ -48,7 +47,10 @@ def is_shown(figure):
 def row_of(figure):
     def limit(key):
         return limit_text(figure, key).replace(">=", "≥").replace("<=", "≤")
-    met = YES[figure["met"]]
+    met, stretch_met = (
+        "" if figure[limit_key] is None
+        else word_of(figure, key, "yes", "**no**")
+        for limit_key, key in (("target", "met"), ("stretch", "stretch_met")))
     if figure["noisy_samples"]:
         met += " (noisy: %d of %d)" % (
             figure["noisy_samples"], len(figure["samples"]))
@@ -56,7 +58,7 @@ def row_of(figure):
         figure["name"], figure["unit"],
         " / ".join(number(figure[key]) for key in ("min", "value", "max")),
         limit("target"), met.strip(),
-        limit("stretch"), YES[figure["stretch_met"]])
+        limit("stretch"), stretch_met)
     return "| %s |" % " | ".join(cells)
 
 

@@ -88,7 +88,7 @@ class TableTest(harness.TestCase):
                          document={**DOCUMENT, "figures": figures_})[2],
             PAGE % ("| ratio | min / median / max | target | met |\n"
                     "|---|---|---|---|\n"
-                    "| %s | 1.00 / 1.50 / 2.00 | ≥ 1.25 | yes (noisy: 3 of 3) "
+                    "| %s | 1.00 / 1.50 / 2.00 | ≥ 1.25 | open (noisy: 3 of 3) "
                     "|\n\n![Steps/s by the number of workers]"
                     "(drawn/scaling.svg)\n" % name))
 

@@ -131,6 +131,18 @@ class FiguresTest(harness.TestCase):
                         QuietGate(noisy=(1, 2, 3)))
         self.assertEqual(row["noisy_samples"], 2)
 
+    def test_a_noisy_figure_meets_nothing(self):
+        rows = [summarize(ratio(measurement("one", [2.0] * 3),
+                                measurement("other", [1.0] * 3), target), 3,
+                          QuietGate(noisy=(1,)))
+                for target in (figures.at_least(1.0, stretch=3.0),
+                               figures.at_least(3.0))]
+        self.assertEqual([report.verdict_of(row) for row in rows],
+                         ["open (stretch >= 3.00: missed) (noisy: 1 of 3)",
+                          "MISSED (noisy: 1 of 3)"])
+        self.assertEqual(report.count_met(rows),
+                         "0 of 2 targets and 0 of 1 stretch targets")
+
     def test_a_measurement_runs_once_a_round_for_all_its_figures(self):
         shared = measurement("shared", [1.0, 2.0])
         gate = QuietGate()
