@@ -41,6 +41,7 @@ checks=(
   clang            # thread-safety analysis, headers that compile alone
   clang-format     # layout
   libclang-rt-dev  # the sanitizers
+  lld              # links their programs
 )
 peers=(
   libzmq3-dev  # the transport of ps-lite
