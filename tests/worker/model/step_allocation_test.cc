@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kRows = 4;
+constexpr int64_t kRows = 2;
 
 class OpenGate : public ParameterGate {
  public:

@@ -85,8 +85,12 @@ TEST_P(ZooTrainingTest, LearnsOneBatch) {
     for (size_t i = 0; i < model->parameters().size(); ++i) {
       // Training reads no moving averages.
       if (model->parameters()[i].kind() == STATE) continue;
-      for (size_t j = 0; j < model->parameter(i).size(); ++j) {
-        model->parameter(i)[j] -= kLearningRate * model->gradient(i)[j];
+      // Millions of values, in code that is not optimised.
+      float* const parameter = model->parameter(i).data();
+      const float* const gradient = model->gradient(i).data();
+      const int64_t elements = model->parameter(i).size();
+      for (int64_t j = 0; j < elements; ++j) {
+        parameter[j] -= kLearningRate * gradient[j];
       }
     }
   }
