@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_parameter_link.h"
+#include "tests/testing/hand_timers.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
@@ -24,28 +25,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// Runs what is due when the test says so.
-class HandTimers : public Timers {
- public:
-  void RunAt(absl::Time time, std::function<void()> function) override {
-    functions_.emplace_back(time, std::move(function));
-  }
-  void RunUntil(absl::Time now) {
-    auto functions = std::exchange(functions_, {});
-    for (auto& [time, function] : functions) {
-      if (time <= now) {
-        function();
-      } else {
-        functions_.emplace_back(time, std::move(function));
-      }
-    }
-  }
-  size_t size() const { return functions_.size(); }
-
- private:
-  std::vector<std::pair<absl::Time, std::function<void()>>> functions_;
-};
 
 class ShardGroupTest : public testing::Test {
  protected:

@@ -1,5 +1,6 @@
 #include "worker/client/link/stream_caller.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,9 +18,16 @@ constexpr size_t kMaxRequestBytes =
 
 StreamCaller::StreamCaller(PeerName peer,
                            std::shared_ptr<grpc::Channel> channel)
+    : StreamCaller(std::move(peer), std::move(channel), SystemClock(),
+                   std::make_unique<TimerQueue>()) {}
+
+StreamCaller::StreamCaller(PeerName peer,
+                           std::shared_ptr<grpc::Channel> channel,
+                           const Clock* clock, std::unique_ptr<Timers> timers)
     : peer_(std::move(peer)),
-      clock_(SystemClock()),
-      stub_(std::move(channel)) {}
+      clock_(clock),
+      stub_(std::move(channel)),
+      timers_(std::move(timers)) {}
 
 StreamCaller::~StreamCaller() {
   std::shared_ptr<ExchangeStream> stream;
@@ -77,7 +85,7 @@ void StreamCaller::Arm(absl::Time deadline) {
     if (deadline >= armed_) return;
     armed_ = deadline;
   }
-  timers_.RunAt(deadline, [this, deadline] { OnTimer(deadline); });
+  timers_->RunAt(deadline, [this, deadline] { OnTimer(deadline); });
 }
 
 void StreamCaller::OnTimer(absl::Time armed) {

@@ -34,6 +34,9 @@ class StreamCaller {
   using BytesCallback = ExchangeStream::BytesCallback;
 
   StreamCaller(PeerName peer, std::shared_ptr<grpc::Channel> channel);
+  // As above, in a test's time. `clock` must live longer.
+  StreamCaller(PeerName peer, std::shared_ptr<grpc::Channel> channel,
+               const Clock* clock, std::unique_ptr<Timers> timers);
   // Cancels what is on its way and waits until every `done` has returned and
   // nothing holds the channel any more. REQUIRES: not called from a `done`.
   ~StreamCaller();
@@ -41,7 +44,7 @@ class StreamCaller {
   StreamCaller(const StreamCaller&) = delete;
   StreamCaller& operator=(const StreamCaller&) = delete;
 
-  // `deadline` is of MonotonicClock.
+  // `deadline` is of the clock.
   void Call(const ExchangeBody& request, absl::Time deadline,
             const BytesCallback& done);
 
@@ -69,7 +72,7 @@ class StreamCaller {
   absl::Time armed_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
 
   // Last: its thread uses all of the above.
-  TimerQueue timers_;
+  const std::unique_ptr<Timers> timers_;
 };
 
 }  // namespace muster

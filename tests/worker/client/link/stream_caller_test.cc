@@ -23,6 +23,8 @@
 #include "ps_server/service/exchange_connection.h"
 #include "tests/testing/delayed_calls.h"
 #include "tests/testing/exchange_server.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/hand_timers.h"
 #include "tests/testing/loopback_server.h"
 #include "tests/testing/status_matchers.h"
 
@@ -123,13 +125,28 @@ TEST_F(StreamCallerTest, ManyThreadsMayCallMoreThanThePsReads) {
   EXPECT_EQ(shard_.most_held(), kBatch);
 }
 
+// In a time of the test's own: both calls have come before it passes.
 TEST_F(StreamCallerTest, ADeadlineEndsOneCallAndNoOther) {
+  FakeClock clock;
+  auto timers = std::make_unique<HandTimers>();
+  HandTimers* const by_hand = timers.get();
+  StreamCaller caller(
+      PeerAt(server_.address()),
+      OpenChannel(server_.address(), grpc::InsecureChannelCredentials()),
+      &clock, std::move(timers));
+  const auto push = [&](int64_t step, absl::Duration timeout, Answer* answer) {
+    caller.Call(PushOf(step), clock.Now() + timeout, Into(answer));
+  };
   Answer late;
   Answer other;
   Answer next;
-  Push(1, &late, absl::Milliseconds(50));
-  Push(2, &other);
+  push(1, absl::Milliseconds(50), &late);
+  push(2, kPatience, &other);
   shard_.AwaitHeld(2);
+  by_hand->RunUntil(clock.Now());
+  EXPECT_FALSE(late.given.HasBeenNotified());
+  clock.Advance(absl::Milliseconds(50));
+  by_hand->RunUntil(clock.Now());
   EXPECT_THAT(late.Staleness(),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        "/job:ps/task:0 at " + server_.address() +
@@ -139,7 +156,7 @@ TEST_F(StreamCallerTest, ADeadlineEndsOneCallAndNoOther) {
   shard_.Answer(1);
   shard_.Answer(2);
   EXPECT_THAT(other.Staleness(), IsOkAndHolds(2));
-  Push(3, &next);
+  push(3, kPatience, &next);
   shard_.AwaitHeld(1);
   shard_.Answer(3);
   EXPECT_THAT(next.Staleness(), IsOkAndHolds(3));
