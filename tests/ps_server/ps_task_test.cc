@@ -32,6 +32,9 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
+// For what comes soon, however busy the machine is.
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
 class PsTaskTest : public testing::Test {
  protected:
   PsTaskTest() { StartTask(Options()); }
@@ -274,15 +277,15 @@ TEST_F(PsTaskTest, AnotherPsFollowsTaskZeroToTheEnd) {
   finish.set_stop_job(true);
   FinishReply finished;
   ASSERT_TRUE(coordination_->Finish(Context().get(), finish, &finished).ok());
-  const std::optional<StopReason> reason = latch.WaitFor(absl::Seconds(5));
-  ASSERT_TRUE(reason.has_value()) << "not within 5 s of DONE";
+  const std::optional<StopReason> reason = latch.WaitFor(kPatience);
+  ASSERT_TRUE(reason.has_value()) << "it does not end";
   EXPECT_EQ(reason->exit_code, 0);
 }
 
 // Neither the one that knows it nor one that it tells.
 TEST_F(PsTaskTest, AJobThatEndedUnsavedIsASuccessForNoPs) {
   PsTaskOptions options = Options();
-  options.worker_timeout = absl::Milliseconds(300);
+  options.worker_timeout = absl::Seconds(2);
   StartTask(options);
   const std::string zero = absl::StrCat("127.0.0.1:", task_->port());
   (*options.cluster.mutable_job(0)->mutable_tasks())[0] = zero;
@@ -300,7 +303,7 @@ TEST_F(PsTaskTest, AJobThatEndedUnsavedIsASuccessForNoPs) {
   FinishReply finished;
   ASSERT_TRUE(coordination_->Finish(Context().get(), finish, &finished).ok());
   for (StopLatch* const of_ps : {&latch_, &latch}) {
-    const std::optional<StopReason> reason = of_ps->WaitFor(absl::Seconds(20));
+    const std::optional<StopReason> reason = of_ps->WaitFor(kPatience);
     ASSERT_TRUE(reason.has_value());
     EXPECT_EQ(reason->exit_code, 138);
     EXPECT_THAT(reason->text, HasSubstr("without its last save"));
@@ -358,7 +361,7 @@ TEST_F(PsTaskTest, AnotherPsEndsWhenTaskZeroStaysAway) {
   StopLatch latch;
   const auto other = PsTask::Start(options, &latch);
   ASSERT_THAT(other, IsOk());
-  const std::optional<StopReason> reason = latch.WaitFor(absl::Seconds(20));
+  const std::optional<StopReason> reason = latch.WaitFor(kPatience);
   ASSERT_TRUE(reason.has_value());
   EXPECT_EQ(reason->exit_code, 138);
   // Not in gRPC's words.

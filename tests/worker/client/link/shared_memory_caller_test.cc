@@ -298,15 +298,14 @@ TEST_F(SharedMemoryCallerTest, ALateAnswerOnlyFreesTheSlot) {
 TEST_F(SharedMemoryCallerTest, ThePsEndIsEveryCallsEnd) {
   std::vector<Outcome> outcomes(kNumSlots + 3);
   for (const Outcome& outcome : outcomes) Call("", outcome);
-  const absl::Time killed = clock_.Now();
   ps_ = FileDescriptor();
+  // By their deadlines they would have another end.
   for (const Outcome& outcome : outcomes) {
     EXPECT_THAT(outcome.status(),
                 StatusIs(absl::StatusCode::kUnavailable,
                          "/job:ps/task:0 at here:1: the peer closed the shared "
                          "memory"));
   }
-  EXPECT_LT(clock_.Now() - killed, absl::Seconds(1));
   ExpectLost("closed");
 }
 
