@@ -163,8 +163,11 @@ def become(line, asked):
     Slurm `asked` it to has not failed: srun's code is the highest, and 143
     would hide that of the task for whose failure the others were ended."""
     parent = os.getpid()
-    code = subprocess.Popen(
-        line, preexec_fn=lambda: die_with_parent(parent)).wait()
+    task = subprocess.Popen(line, preexec_fn=lambda: die_with_parent(parent))
+    if asked:
+        # Before there was a task to hear of it.
+        task.terminate()
+    code = task.wait()
     code = code if code >= 0 else 128 - code
     return 0 if asked and code == 128 + signal.SIGTERM else code
 

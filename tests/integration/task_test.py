@@ -75,6 +75,18 @@ def step(rank, tasks="2,1(x2)", nodes="n[1-3]", node=None, count=4):
             "SLURM_STEP_TASKS_PER_NODE": tasks}
 
 
+class BecomeTest(harness.TestCase):
+
+    WAITS = [sys.executable, "-c", "import signal; signal.pause()"]
+
+    def test_who_was_asked_before_it_had_a_task_ends_it(self):
+        self.assertEqual(task.become(self.WAITS, [True]), 0)
+
+    def test_another_end_keeps_its_exit_code(self):
+        fails = [sys.executable, "-c", "raise SystemExit(3)"]
+        self.assertEqual(task.become(fails, []), 3)
+
+
 class CommandTest(harness.TestCase):
 
     def setUp(self):
