@@ -9,13 +9,16 @@ import sys
 from .figures import limit_text, number
 
 
-def is_met(row, key="met"):
-    """None without this target (or "stretch_met"). A figure with a noisy sample
-    has not met it: it is open."""
+def is_met(row, key):
+    """Whether "met" or "stretch_met" holds. A figure with a noisy sample has met
+    neither: it is open."""
     return row[key] and not row["noisy_samples"]
 
 
 def word_of(row, key, met, missed):
+    """`met`, "open" or `missed`; "" without this target."""
+    if row[key] is None:
+        return ""
     return met if is_met(row, key) else "open" if row[key] else missed
 
 

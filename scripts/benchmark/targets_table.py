@@ -47,10 +47,7 @@ def is_shown(figure):
 def row_of(figure):
     def limit(key):
         return limit_text(figure, key).replace(">=", "≥").replace("<=", "≤")
-    met, stretch_met = (
-        "" if figure[limit_key] is None
-        else word_of(figure, key, "yes", "**no**")
-        for limit_key, key in (("target", "met"), ("stretch", "stretch_met")))
+    met = word_of(figure, "met", "yes", "**no**")
     if figure["noisy_samples"]:
         met += " (noisy: %d of %d)" % (
             figure["noisy_samples"], len(figure["samples"]))
@@ -58,7 +55,7 @@ def row_of(figure):
         figure["name"], figure["unit"],
         " / ".join(number(figure[key]) for key in ("min", "value", "max")),
         limit("target"), met.strip(),
-        limit("stretch"), stretch_met)
+        limit("stretch"), word_of(figure, "stretch_met", "yes", "**no**"))
     return "| %s |" % " | ".join(cells)
 
 

@@ -1,6 +1,5 @@
 #include "worker/client/shard_group.h"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>

@@ -44,7 +44,7 @@ class StreamCaller {
   StreamCaller(const StreamCaller&) = delete;
   StreamCaller& operator=(const StreamCaller&) = delete;
 
-  // `deadline` is of the clock.
+  // `deadline` is of the clock: MonotonicClock, where none was given.
   void Call(const ExchangeBody& request, absl::Time deadline,
             const BytesCallback& done);
 
