@@ -141,10 +141,8 @@ TEST_F(StartServerTest, NamesAPortThatStaysTaken) {
 TEST_F(StartServerTest, AStopEndsTheWait) {
   const TakenPort taken;
   latch_.Stop({143, "SIGTERM"});
-  const absl::Time start = clock_.Now();
   EXPECT_THAT(StartServer(taken.address(), Wait(absl::Minutes(10)), serve_),
               StatusIs(absl::StatusCode::kCancelled));
-  EXPECT_LT(clock_.Now() - start, absl::Minutes(1));
 }
 
 TEST_F(StartServerTest, DoesNotWaitForAForeignAddress) {
