@@ -97,7 +97,7 @@ bool Compare(const CpuContext& context, const ConvShape& shape,
   OwnedPrimitive own(*pass.own(context, desc, DnnlDstBlock(context, desc)));
   OwnedPrimitive dnnl(*pass.dnnl(context, desc));
   const double ratio = MedianRatio(&own, &dnnl);
-  const bool is_taken = IsForWinograd(desc, pass.pass);
+  const bool is_taken = IsForWinograd(desc);
   const bool is_slow = is_taken && ratio > kMostOfOneDnn;
   std::printf("%4d -> %4d channels, %2dx%-2d, batch %3d  %-8s %5.2f  %s%s\n",
               static_cast<int>(shape.src_channels),

@@ -48,10 +48,11 @@ std::vector<Conv2dDesc> ConvCases() {
       {1, 17, 5, 6, 11, valid5, true, false},
       {3, 17, 17, 5, 5, uneven, true, true},
       {1, 32, 16, 6, 6, one, true, true},
-      {3, 16, 32, 7, 7, same5, true, false},
+      // The Winograd kernel wants 96 tiles of 2x2.
+      {7, 16, 32, 7, 7, same5, true, false},
       {5, 16, 48, 7, 9, same5, true, true},
-      {2, 32, 16, 15, 14, valid5, false, false},
-      {4, 48, 64, 6, 13, uneven5, true, true},
+      {4, 32, 16, 15, 14, valid5, false, false},
+      {5, 48, 64, 6, 13, uneven5, true, true},
       // Groups: odd ones, such as fill blocks of channels, and one a channel.
       {2, 6, 4, 7, 5, uneven, true, true, /*groups=*/2},
       {3, 32, 48, 7, 9, same5, true, true, 2},

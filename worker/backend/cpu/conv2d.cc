@@ -8,9 +8,8 @@ namespace muster {
 namespace {
 
 // oneDNN's block if the Winograd kernel is to be used, else 0.
-int64_t WinogradBlock(const CpuContext& context, const Conv2dDesc& desc,
-                      Pass pass) {
-  return IsForWinograd(desc, pass) ? DnnlDstBlock(context, desc) : 0;
+int64_t WinogradBlock(const CpuContext& context, const Conv2dDesc& desc) {
+  return IsForWinograd(desc) ? DnnlDstBlock(context, desc) : 0;
 }
 
 // With wider blocks oneDNN has AVX-512, and then is the faster one.
@@ -20,21 +19,21 @@ bool UsesOneChannel(const CpuContext& context, const Conv2dDesc& desc) {
 }
 
 CpuPrimitive MakeForward(const CpuContext& context, const Conv2dDesc& desc) {
-  const int64_t block = WinogradBlock(context, desc, Pass::kForward);
+  const int64_t block = WinogradBlock(context, desc);
   if (block != 0) return MakeWinogradForward(context, desc, block);
   return MakeDnnlConv2dForward(context, desc);
 }
 
 CpuPrimitive MakeBackwardData(const CpuContext& context,
                               const Conv2dDesc& desc) {
-  const int64_t block = WinogradBlock(context, desc, Pass::kBackwardData);
+  const int64_t block = WinogradBlock(context, desc);
   if (block != 0) return MakeWinogradBackwardData(context, desc, block);
   return MakeDnnlConv2dBackwardData(context, desc);
 }
 
 CpuPrimitive MakeBackwardWeights(const CpuContext& context,
                                  const Conv2dDesc& desc) {
-  const int64_t block = WinogradBlock(context, desc, Pass::kBackwardWeights);
+  const int64_t block = WinogradBlock(context, desc);
   if (block != 0) return MakeWinogradBackwardWeights(context, desc, block);
   if (UsesOneChannel(context, desc)) {
     return MakeOneChannelBackwardWeights(context, desc);

@@ -23,14 +23,15 @@ constexpr int64_t kLine = 16;
 // which a tile saves about 2 % of; and 36 values a pair are read for each dozen
 // of tiles, which from some 2 MB on, 128 x 128 pairs, do not come from the L2
 // cache. The rows are what `bazel run //tests/benchmark:conv_benchmark`
-// measured (AMD EPYC with AVX-512, one thread): 0.4 to 0.9 of oneDNN's time
-// from these tiles on; 1.0 to 1.3 with 128 x 128 pairs and 49 tiles
-// backward, 1.0 to 2.0 with 256 x 256 and more, even at 392 tiles.
+// measured with one thread on two processors with AVX-512, an AMD EPYC and an
+// Intel Xeon: 0.4 to 1.0 of oneDNN's time from these tiles on. On the Xeon it
+// is 1.0 to 1.2 with 49 tiles of 32 x 64 pairs and 1.4 to 1.6 with 128 x 128;
+// with 256 x 256 pairs and more it is 0.9 to 3.4, up to 392 tiles.
 struct LeastTiles {
   int64_t most_pairs;
-  int64_t forward, backward;
+  int64_t tiles;
 };
-constexpr LeastTiles kLeastTiles[] = {{64 * 64, 48, 48}, {128 * 128, 48, 768}};
+constexpr LeastTiles kLeastTiles[] = {{64 * 64, 96}, {128 * 128, 768}};
 
 Winograd5x5Shape ShapeOf(const Conv2dDesc& desc, int64_t block) {
   return {desc.batch,
@@ -190,18 +191,16 @@ class WinogradBackwardWeights : public Primitive {
   const int64_t sums_;
 };
 
-bool PaysOff(const Winograd5x5Shape& shape, Pass pass) {
+bool PaysOff(const Winograd5x5Shape& shape) {
   for (const LeastTiles& row : kLeastTiles) {
-    if (shape.weights() > row.most_pairs) continue;
-    return shape.tiles() >=
-           (pass == Pass::kForward ? row.forward : row.backward);
+    if (shape.weights() <= row.most_pairs) return shape.tiles() >= row.tiles;
   }
   return false;
 }
 
 }  // namespace
 
-bool IsForWinograd(const Conv2dDesc& desc, Pass pass) {
+bool IsForWinograd(const Conv2dDesc& desc) {
   const WindowDesc& w = desc.window;
   const auto fits = [](int64_t kernel, int64_t stride, int64_t begin,
                        int64_t end) {
@@ -210,8 +209,7 @@ bool IsForWinograd(const Conv2dDesc& desc, Pass pass) {
   return fits(w.kernel_h, w.stride_h, w.pad_top, w.pad_bottom) &&
          fits(w.kernel_w, w.stride_w, w.pad_left, w.pad_right) &&
          desc.groups == 1 && desc.src_channels % 16 == 0 &&
-         desc.dst_channels % 16 == 0 &&
-         PaysOff(ShapeOf(desc, /*block=*/8), pass);
+         desc.dst_channels % 16 == 0 && PaysOff(ShapeOf(desc, /*block=*/8));
 }
 
 CpuPrimitive MakeWinogradForward(const CpuContext& context,

@@ -11,10 +11,10 @@ namespace muster {
 // Convolutions by winograd5x5_kernel.h. They read and write canonical weights:
 // no reorder of these is needed.
 
-// Whether the kernel can do this pass, and by a fixed table of shapes is about
+// Whether the kernel can do it, and by a fixed table of shapes is about
 // as fast as oneDNN or faster. Nothing is timed: the bits of a training must
 // not depend on a clock.
-bool IsForWinograd(const Conv2dDesc& desc, Pass pass);
+bool IsForWinograd(const Conv2dDesc& desc);
 
 // `block` of channels in src, dst and their gradients: 8 or 16.
 // REQUIRES: the window is 5x5, the stride 1, the padding smaller than the

@@ -17,54 +17,42 @@ Conv2dDesc Desc(int64_t src_channels, int64_t dst_channels, int64_t batch) {
   return desc;
 }
 
-bool TakesAll(const Conv2dDesc& desc) {
-  return IsForWinograd(desc, Pass::kForward) &&
-         IsForWinograd(desc, Pass::kBackwardData) &&
-         IsForWinograd(desc, Pass::kBackwardWeights);
+TEST(WinogradConv2dTest, TakesFewChannelsFromTwoRowsOn) {
+  EXPECT_FALSE(IsForWinograd(Desc(32, 64, 1)));
+  EXPECT_TRUE(IsForWinograd(Desc(32, 64, 2)));
+  EXPECT_TRUE(IsForWinograd(Desc(64, 64, 128)));
 }
 
-bool TakesAny(const Conv2dDesc& desc) {
-  return IsForWinograd(desc, Pass::kForward) ||
-         IsForWinograd(desc, Pass::kBackwardData) ||
-         IsForWinograd(desc, Pass::kBackwardWeights);
-}
-
-TEST(WinogradConv2dTest, TakesFewChannelsAtAnyBatch) {
-  EXPECT_TRUE(TakesAll(Desc(32, 64, 1)));
-  EXPECT_TRUE(TakesAll(Desc(64, 64, 128)));
-}
-
-TEST(WinogradConv2dTest, TakesMoreChannelsBackwardWithManyTilesOnly) {
-  EXPECT_TRUE(IsForWinograd(Desc(128, 128, 1), Pass::kForward));
-  EXPECT_FALSE(IsForWinograd(Desc(128, 128, 1), Pass::kBackwardData));
-  EXPECT_FALSE(IsForWinograd(Desc(128, 128, 1), Pass::kBackwardWeights));
-  EXPECT_TRUE(TakesAll(Desc(128, 128, 16)));
+TEST(WinogradConv2dTest, TakesMoreChannelsWithManyTilesOnly) {
+  EXPECT_FALSE(IsForWinograd(Desc(128, 128, 1)));
+  EXPECT_FALSE(IsForWinograd(Desc(128, 128, 15)));
+  EXPECT_TRUE(IsForWinograd(Desc(128, 128, 16)));
 }
 
 TEST(WinogradConv2dTest, LeavesManyChannelsToOneDnn) {
-  EXPECT_FALSE(TakesAny(Desc(256, 256, 1)));
-  EXPECT_FALSE(TakesAny(Desc(512, 512, 128)));
+  EXPECT_FALSE(IsForWinograd(Desc(256, 256, 1)));
+  EXPECT_FALSE(IsForWinograd(Desc(512, 512, 128)));
   // The pairs of channels count.
-  EXPECT_FALSE(TakesAny(Desc(32, 1024, 128)));
+  EXPECT_FALSE(IsForWinograd(Desc(32, 1024, 128)));
 }
 
-TEST(WinogradConv2dTest, LeavesFewTilesToOneDnn) {
+TEST(WinogradConv2dTest, CountsTilesNotRows) {
   Conv2dDesc desc = Desc(32, 64, 1);
-  desc.height = desc.width = 12;
-  EXPECT_FALSE(TakesAny(desc));
+  desc.height = desc.width = 28;
+  EXPECT_TRUE(IsForWinograd(desc));
 }
 
 TEST(WinogradConv2dTest, LeavesWhatItCannotDo) {
   Conv2dDesc strided = Desc(32, 64, 128);
   strided.window.stride_w = 2;
-  EXPECT_FALSE(TakesAny(strided));
+  EXPECT_FALSE(IsForWinograd(strided));
   Conv2dDesc small = Desc(32, 64, 128);
   small.window.kernel_h = 3;
-  EXPECT_FALSE(TakesAny(small));
+  EXPECT_FALSE(IsForWinograd(small));
   Conv2dDesc grouped = Desc(32, 64, 128);
   grouped.groups = 2;
-  EXPECT_FALSE(TakesAny(grouped));
-  EXPECT_FALSE(TakesAny(Desc(24, 64, 128)));
+  EXPECT_FALSE(IsForWinograd(grouped));
+  EXPECT_FALSE(IsForWinograd(Desc(24, 64, 128)));
 }
 
 }  // namespace
