@@ -41,18 +41,15 @@ constexpr ConvShape kShapes[] = {
 };
 
 struct NamedPass {
-  Pass pass;
   const char* name;
   CpuPrimitive (*own)(const CpuContext&, const Conv2dDesc&, int64_t);
   CpuPrimitive (*dnnl)(const CpuContext&, const Conv2dDesc&);
 };
 
 constexpr NamedPass kPasses[] = {
-    {Pass::kForward, "forward", &MakeWinogradForward, &MakeDnnlConv2dForward},
-    {Pass::kBackwardData, "data", &MakeWinogradBackwardData,
-     &MakeDnnlConv2dBackwardData},
-    {Pass::kBackwardWeights, "weights", &MakeWinogradBackwardWeights,
-     &MakeDnnlConv2dBackwardWeights},
+    {"forward", &MakeWinogradForward, &MakeDnnlConv2dForward},
+    {"data", &MakeWinogradBackwardData, &MakeDnnlConv2dBackwardData},
+    {"weights", &MakeWinogradBackwardWeights, &MakeDnnlConv2dBackwardWeights},
 };
 
 Conv2dDesc DescOf(const ConvShape& shape) {

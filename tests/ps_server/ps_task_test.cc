@@ -38,26 +38,25 @@ using ::testing::StartsWith;
 // For what comes soon, however busy the machine is.
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// Keeps what this process logs. To be made before and gone after every thread
-// that logs.
+// Keeps what this process logs, beside where it goes. To be made before and
+// gone after every thread that logs.
 class LogKeeper {
  public:
   LogKeeper() : usual_(spdlog::default_logger()) {
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("", sink_));
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "", spdlog::sinks_init_list{usual_->sinks().front(), sink_}));
   }
   ~LogKeeper() { spdlog::set_default_logger(usual_); }
   LogKeeper(const LogKeeper&) = delete;
   LogKeeper& operator=(const LogKeeper&) = delete;
 
-  // The last kMostLines of them.
+  // The last hundred of them.
   std::vector<std::string> lines() const { return sink_->last_formatted(); }
 
  private:
-  static constexpr size_t kMostLines = 100;
-
   const std::shared_ptr<spdlog::logger> usual_;
   const std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt> sink_ =
-      std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(kMostLines);
+      std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(100);
 };
 
 class PsTaskTest : public testing::Test {

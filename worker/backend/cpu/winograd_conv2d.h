@@ -11,9 +11,9 @@ namespace muster {
 // Convolutions by winograd5x5_kernel.h. They read and write canonical weights:
 // no reorder of these is needed.
 
-// Whether the kernel can do it, and by a fixed table of shapes is about
-// as fast as oneDNN or faster. Nothing is timed: the bits of a training must
-// not depend on a clock.
+// Whether the kernel can do this convolution, and by a fixed table of shapes is
+// about as fast as oneDNN or faster. Nothing is timed: the bits of a training
+// must not depend on a clock.
 bool IsForWinograd(const Conv2dDesc& desc);
 
 // `block` of channels in src, dst and their gradients: 8 or 16.

@@ -40,6 +40,8 @@ TEST(WinogradConv2dTest, CountsTilesNotRows) {
   Conv2dDesc desc = Desc(32, 64, 1);
   desc.height = desc.width = 28;
   EXPECT_TRUE(IsForWinograd(desc));
+  desc.height = desc.width = 12;
+  EXPECT_FALSE(IsForWinograd(desc));
 }
 
 TEST(WinogradConv2dTest, LeavesWhatItCannotDo) {
