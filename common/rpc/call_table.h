@@ -54,6 +54,7 @@ inline constexpr Method<FinishRequest, FinishReply> kFinishCall("/muster.Coordin
 inline constexpr Method<RequestSaveRequest, RequestSaveReply> kRequestSaveCall("/muster.CoordinationService/RequestSave", kByPs);
 inline constexpr Method<ReportSaveRequest, ReportSaveReply> kReportSaveCall("/muster.CoordinationService/ReportSave", kByChief);
 inline constexpr Method<PauseRoundsRequest, PauseRoundsReply> kPauseRoundsCall("/muster.CoordinationService/PauseRounds", kByChief);
+inline constexpr Method<ConfirmCutRequest, ConfirmCutReply> kConfirmCutCall("/muster.CoordinationService/ConfirmCut", kByChief);
 inline constexpr Method<JobStateRequest, JobState> kGetJobStateCall("/muster.CoordinationService/GetJobState", kByAll);
 inline constexpr Method<EndNamespaceRequest, EndNamespaceReply> kEndJobCall("/muster.CoordinationService/EndNamespace", kByAdmin);
 
@@ -67,8 +68,8 @@ inline constexpr AnyMethod kCallTable[] = {
     kLoadCall,        kPullCall,        kPushCall,           kReadSnapshotCall,
     kExchangeCall,    kRegisterCall,    kWatchCall,          kBeginEpochCall,
     kCommitEpochCall, kStepCall,        kFinishCall,         kRequestSaveCall,
-    kReportSaveCall,  kPauseRoundsCall, kGetJobStateCall,    kEndJobCall,
-    kOfferCall};
+    kReportSaveCall,  kPauseRoundsCall, kConfirmCutCall,     kGetJobStateCall,
+    kEndJobCall,      kOfferCall};
 
 }  // namespace muster
 

@@ -1,6 +1,7 @@
 #include "ps_server/coordinator/coordinator.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -51,24 +52,25 @@ absl::StatusOr<CoordinatorWorker*> Coordinator::FindSender(
 }
 
 // All others hear of the difference when they register again.
-void Coordinator::ExpelAllBut(const TaskKey& key) {
+void Coordinator::ExpelAllBut(const TaskKey& key, absl::Time now) {
   for (auto& [other, worker] : members_) {
     if (other == key || !worker.registered) continue;
     Say(absl::StrCat(TaskName(other), " came with another training than ",
                      TaskName(key), ": it has to register again"));
-    Withdraw(worker);
+    Withdraw(worker, now);
     worker.Expel();
   }
 }
 
-void Coordinator::Withdraw(CoordinatorWorker& worker) {
+void Coordinator::Withdraw(CoordinatorWorker& worker, absl::Time now) {
   const TaskKey key = KeyOf(worker.sender);
-  ReturnGrant(worker);
+  ReturnGrant(worker, now);
   gate_->Forget(key);
   AnswerOlderStep(key);
 }
 
-CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
+CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender,
+                                            absl::Time now) {
   CoordinatorWorker& worker = members_.FindOrAdd(KeyOf(sender));
   // Who comes back to a job that is done has finished if its task had, and has
   // left nothing to do.
@@ -77,7 +79,7 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender) {
   // A task that is known from a manifest alone has no process yet.
   if (worker.sender.incarnation() != 0 &&
       worker.sender.incarnation() != sender.incarnation()) {
-    Withdraw(worker);
+    Withdraw(worker, now);
     Say(absl::StrCat(TaskName(sender), " was started anew: incarnation ",
                      absl::Hex(sender.incarnation()), " replaces ",
                      absl::Hex(worker.sender.incarnation())));
@@ -104,9 +106,9 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   if (request.goes_on() && phase_ == DONE && options_.may_go_on) Reopen();
   const TaskKey key = KeyOf(request.sender());
   const Sender sender = SenderOf(key, request.sender().incarnation());
-  if (admission_.AdoptTraining(request)) ExpelAllBut(key);
+  if (admission_.AdoptTraining(request)) ExpelAllBut(key, now);
 
-  CoordinatorWorker& worker = AdmitSender(sender);
+  CoordinatorWorker& worker = AdmitSender(sender, now);
   worker.may_be_chief = admission_.IsChief(request);
   Hear(worker, now);
   if (worker.may_be_chief && (LiveChief() == nullptr || KeyOf(chief_) == key)) {
@@ -269,7 +271,7 @@ void Coordinator::Tick(absl::Time now) {
                      absl::ToInt64Seconds(now - worker.last_heard), " s"));
     lost_some = true;
     worker.state = MemberState::kLost;
-    ReturnGrant(worker);
+    ReturnGrant(worker, now);
   }
   if (lost_some) SayUpdateRows();
   gate_->SeeLive(now);
@@ -317,6 +319,7 @@ absl::StatusOr<BeginEpochReply> Coordinator::BeginEpoch(
   gate_ = StepGate::Free(GatedJob());
   saves_.Clear();
   unsaved_.Clear();
+  unreported_.Clear();
   members_.Rejoin();
   SetPhase(INITIAL);
   for (auto& [key, worker] : members_) AnswerOlderStep(key);
@@ -459,7 +462,7 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
       Count(gate_->Report(request, now), now);
     } else if (request.step() > worker->abandoned_step) {
       worker->abandoned_step = request.step();
-      ReturnGrant(*worker);
+      ReturnGrant(*worker, now);
     }
   }
   if (is_current && phase_ == RUNNING && !request.stop_reason().empty()) {
@@ -494,7 +497,12 @@ void Coordinator::Answer(CoordinatorWorker& worker, const StepRequest& request,
   step_answers_.push_back({step_id, std::move(reply)});
 }
 
-void Coordinator::ReturnGrant(CoordinatorWorker& worker) {
+void Coordinator::ReturnGrant(CoordinatorWorker& worker, absl::Time now) {
+  const std::optional<StepRequest> unreported = unreported_.Pop(worker);
+  if (unreported.has_value()) {
+    worker.reported_step = unreported->step();
+    return Count(gate_->Report(*unreported, now), now);
+  }
   if (!gate_->Leave(KeyOf(worker.sender))) return;
   if (members_.DoesAnyWaitForGrant()) ++state_version_;
 }
@@ -511,7 +519,7 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
     *reply.mutable_state() = State();
     return reply;
   }
-  ReturnGrant(*worker);
+  ReturnGrant(*worker, now);
   worker->traffic = request.traffic();
   if (worker->IsActive()) {
     worker->state =
@@ -614,6 +622,10 @@ StepReply Coordinator::MakeStepReply(const CoordinatorWorker& worker,
   *reply.mutable_token() = gate_->TokenFor(KeyOf(worker.sender));
   if (gate_->rounds() != nullptr) {
     reply.mutable_token()->set_chosen_step(worker.chosen_step);
+  } else {
+    StepCounts& counts = *reply.mutable_token()->mutable_counts();
+    counts.set_steps(worker.steps);
+    counts.set_examples(worker.examples);
   }
   return reply;
 }
@@ -697,6 +709,43 @@ absl::StatusOr<PauseRoundsReply> Coordinator::PauseRounds(
   return reply;
 }
 
+absl::StatusOr<ConfirmCutReply> Coordinator::ConfirmCut(
+    const ConfirmCutRequest& request, absl::Time now) {
+  RETURN_IF_ERROR(CheckLease("confirm cut", request.sender(), now));
+  RETURN_IF_ERROR(epoch_.CheckCommitted("confirm cut", request.model_epoch()));
+  if (gate_->rounds() != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("confirm cut from ", TaskName(request.sender()),
+                     ": the job's replication has rounds, which tell the "
+                     "steps of a cut"));
+  }
+  ConfirmCutReply reply;
+  for (const HeldStep& held : request.held()) {
+    const CoordinatorWorker* const worker = members_.Find(KeyOf(held.sender()));
+    if (worker == nullptr || !SameProcess(worker->sender, held.sender())) {
+      *reply.add_replaced() = held.sender();
+    } else if (WillCount(*worker, held)) {
+      *reply.add_counted() = held;
+    }
+  }
+  return reply;
+}
+
+bool Coordinator::WillCount(const CoordinatorWorker& worker,
+                            const HeldStep& held) {
+  if (held.step() <= worker.reported_step) {
+    return held.counts().steps() <= worker.steps &&
+           held.counts().examples() <= worker.examples;
+  }
+  // Its grant may have been returned, and the last ones be in other hands.
+  if (!UnreportedSteps::IsNextOf(worker, held, budget_.batch_size()) ||
+      !gate_->TryEnter(KeyOf(worker.sender), StepPause::kNone)) {
+    return false;
+  }
+  unreported_.Add(worker, held);
+  return true;
+}
+
 std::string Coordinator::WhyNoSave(const Sender& ps) const {
   if (phase_ == INITIAL || !epoch_.IsHeldBy(ps)) {
     return "it holds no committed model";
@@ -743,8 +792,9 @@ absl::StatusOr<ReportSaveReply> Coordinator::ReportSave(
   }
   if (request.error().empty() &&
       epoch_.CheckCommitted("save", request.model_epoch()).ok() &&
-      request.global_step() <= budget_.steps()) {
-    unsaved_.OnSaved(request.global_step(), now);
+      request.global_step() <= budget_.steps() + budget_.outstanding()) {
+    // Some of its steps may not have been reported yet.
+    unsaved_.OnSaved(std::min(request.global_step(), budget_.steps()), now);
     CheckPause(now);
   }
   return ReportSaveReply();

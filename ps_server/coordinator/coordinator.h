@@ -24,6 +24,7 @@
 #include "ps_server/coordinator/step_budget.h"
 #include "ps_server/coordinator/step_gate.h"
 #include "ps_server/coordinator/takeover_questions.h"
+#include "ps_server/coordinator/unreported_steps.h"
 #include "ps_server/coordinator/unsaved_steps.h"
 
 namespace muster {
@@ -102,6 +103,7 @@ class Coordinator {
     visit(kRequestSaveCall, &Coordinator::RequestSave);
     visit(kReportSaveCall, &Coordinator::ReportSave);
     visit(kPauseRoundsCall, &Coordinator::PauseRounds);
+    visit(kConfirmCutCall, &Coordinator::ConfirmCut);
   }
 
   explicit Coordinator(CoordinatorOptions options = {});
@@ -131,6 +133,8 @@ class Coordinator {
                                              absl::Time now);
   absl::StatusOr<PauseRoundsReply> PauseRounds(
       const PauseRoundsRequest& request, absl::Time now);
+  absl::StatusOr<ConfirmCutReply> ConfirmCut(const ConfirmCutRequest& request,
+                                             absl::Time now);
 
   // Lets time pass: workers get lost.
   void Tick(absl::Time now);
@@ -188,10 +192,10 @@ class Coordinator {
   void Say(std::string line);
   absl::Status CheckWatched(const WatchRequest& request) const;
   // The sender's record, which makes it a member.
-  CoordinatorWorker& AdmitSender(const Sender& sender);
-  void ExpelAllBut(const TaskKey& key);
+  CoordinatorWorker& AdmitSender(const Sender& sender, absl::Time now);
+  void ExpelAllBut(const TaskKey& key, absl::Time now);
   // Ends all that the worker's process has under way.
-  void Withdraw(CoordinatorWorker& worker);
+  void Withdraw(CoordinatorWorker& worker, absl::Time now);
   // Errors: InvalidArgument if another start of the sender's task is there, and
   // alive or with another training; Unavailable until that is known.
   absl::Status CheckGuarded(const RegisterRequest& request, absl::Time now);
@@ -238,7 +242,11 @@ class Coordinator {
   // Answers a step, or lets it wait for its grant. `asks`: for another one.
   void Answer(CoordinatorWorker& worker, const StepRequest& request,
               uint64_t step_id, bool asks, absl::Time now);
-  void ReturnGrant(CoordinatorWorker& worker);
+  // The worker reports nothing more on its grant. The step is counted all the
+  // same if a checkpoint counts it.
+  void ReturnGrant(CoordinatorWorker& worker, absl::Time now);
+  // The step of a cut is counted, or will be.
+  bool WillCount(const CoordinatorWorker& worker, const HeldStep& held);
 
   void SetPhase(JobPhase phase);
   void Stop(std::string reason);
@@ -266,6 +274,7 @@ class Coordinator {
   StepBudget budget_;
   SaveRequests saves_;
   UnsavedSteps unsaved_;
+  UnreportedSteps unreported_;
   // No step is granted until the chief is back.
   bool needs_chief_ = false;
   // The time since which the last save waits for a chief that is gone;

@@ -28,8 +28,6 @@ enum class MemberState {
 // A worker (or chief) task as ps task 0 knows it. A value; Coordinator owns the
 // rules.
 struct CoordinatorWorker {
-  // The largest position that is taken from outside.
-  static constexpr size_t kMaxPositionBytes = 256;
   // The last incarnations that a newer one replaced; their messages are
   // fenced.
   static constexpr int kRememberedIncarnations = 8;

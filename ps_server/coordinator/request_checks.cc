@@ -23,7 +23,7 @@ bool IsStepCount(int64_t number) {
 }
 
 bool IsCarried(const DataPosition& position) {
-  return position.ByteSizeLong() <= CoordinatorWorker::kMaxPositionBytes;
+  return position.ByteSizeLong() <= kMaxPositionBytes;
 }
 
 absl::Status CheckRestoredCounts(const CommitEpochRequest& request) {
@@ -36,8 +36,7 @@ absl::Status CheckRestoredCounts(const CommitEpochRequest& request) {
     return absl::InvalidArgumentError(
         absl::StrCat("commit epoch: a count of ", TaskName(worker.sender()),
                      " is out of range, or its data position above ",
-                     CoordinatorWorker::kMaxPositionBytes,
-                     " bytes; is the manifest damaged?"));
+                     kMaxPositionBytes, " bytes; is the manifest damaged?"));
   }
   return absl::OkStatus();
 }
@@ -73,10 +72,10 @@ absl::Status CheckRestored(const CommitEpochRequest& request) {
   }
   RETURN_IF_ERROR(CheckRestoredCounts(request));
   if (!IsCarried(request.start_position())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "commit epoch: the start position has ",
-        request.start_position().ByteSizeLong(), " bytes; wanted at most ",
-        CoordinatorWorker::kMaxPositionBytes));
+    return absl::InvalidArgumentError(
+        absl::StrCat("commit epoch: the start position has ",
+                     request.start_position().ByteSizeLong(),
+                     " bytes; wanted at most ", kMaxPositionBytes));
   }
   return CheckRestoredTasks(request);
 }
@@ -91,8 +90,8 @@ absl::Status CheckStepNumbers(const StepRequest& request, int64_t batch_size) {
       "step ", request.step(), " from ", TaskName(request.sender()),
       ": examples ", request.examples(), " (a step has ", batch_size,
       "), staleness ", request.staleness(), ", a data position of ",
-      request.position().ByteSizeLong(), " bytes (at most ",
-      CoordinatorWorker::kMaxPositionBytes, "): a count is out of range"));
+      request.position().ByteSizeLong(), " bytes (at most ", kMaxPositionBytes,
+      "): a count is out of range"));
 }
 
 absl::Status CheckMayStop(const StepRequest& request, const Sender& chief) {

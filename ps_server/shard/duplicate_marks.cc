@@ -13,7 +13,7 @@ const DuplicateMarks::Worker* DuplicateMarks::Find(const Sender& sender) const {
 }
 
 void DuplicateMarks::CloseStep(const Worker& worker) {
-  if (worker.applied.count() < worker.parts) ++unfinished_steps_;
+  if (!worker.IsWhole()) ++unfinished_steps_;
 }
 
 absl::StatusOr<std::optional<PartOutcome>> DuplicateMarks::FindOutcome(
@@ -37,7 +37,8 @@ absl::StatusOr<std::optional<PartOutcome>> DuplicateMarks::FindOutcome(
 
 PartOutcome DuplicateMarks::Record(const Sender& sender, int64_t step,
                                    int32_t part, int32_t parts,
-                                   PartOutcome outcome) {
+                                   PartOutcome outcome,
+                                   const StepCounts& counts) {
   Worker& worker = workers_[KeyOf(sender)];
   assert(step >= worker.step && part < parts && parts <= kMaxParts);
   StepOutcome& known = worker.outcomes[step % kRememberedSteps];
@@ -51,6 +52,12 @@ PartOutcome DuplicateMarks::Record(const Sender& sender, int64_t step,
   }
   worker.applied.set(part);
   known.outcome.late |= outcome.late;
+  if (counts.steps() > 0 && worker.IsWhole()) {
+    HeldStep& held = held_[KeyOf(sender)];
+    *held.mutable_sender() = sender;
+    held.set_step(step);
+    *held.mutable_counts() = counts;
+  }
   return known.outcome;
 }
 
@@ -69,6 +76,13 @@ void DuplicateMarks::Forget(const Sender& sender) {
 void DuplicateMarks::Clear() {
   for (const auto& [key, worker] : workers_) CloseStep(worker);
   workers_.clear();
+  held_.clear();
+}
+
+std::vector<HeldStep> DuplicateMarks::HeldSteps() const {
+  std::vector<HeldStep> steps;
+  for (const auto& [key, held] : held_) steps.push_back(held);
+  return steps;
 }
 
 std::vector<DuplicateMark> DuplicateMarks::Export() const {

@@ -47,21 +47,28 @@ class DuplicateMarks {
 
   // Notes that (step, part) was applied, or dropped as late. `outcome` is that
   // of this part; the step keeps the staleness of its first part, and is late
-  // from its first late part on. Returns the step's.
+  // from its first late part on. Returns the step's. `counts`: the sender's
+  // progress once the step is done; empty: not known.
   // REQUIRES: FindOutcome has just found nothing.
   PartOutcome Record(const Sender& sender, int64_t step, int32_t part,
-                     int32_t parts, PartOutcome outcome);
+                     int32_t parts, PartOutcome outcome,
+                     const StepCounts& counts = {});
 
   // Whether no part of `step` was applied yet.
   bool IsNewStep(const Sender& sender, int64_t step) const;
 
   // Forgets the steps of the sender's task: another incarnation has taken over.
+  // The newest whole step of the old one stays until the new one has one: the
+  // values have it.
   void Forget(const Sender& sender);
   // Forgets all steps: a new model epoch begins.
   void Clear();
 
   // The newest applied step of each worker that has pushed.
   std::vector<DuplicateMark> Export() const;
+
+  // The newest step of each task that has counts and was applied whole.
+  std::vector<HeldStep> HeldSteps() const;
 
   // Steps that a worker left before all their parts came: it died in between.
   int64_t unfinished_steps() const { return unfinished_steps_; }
@@ -81,6 +88,10 @@ class DuplicateMarks {
     std::bitset<kMaxParts> applied;
     // A ring; the newest is the one of `step`.
     std::array<StepOutcome, kRememberedSteps> outcomes;
+
+    bool IsWhole() const {
+      return applied.count() == static_cast<size_t>(parts);
+    }
   };
   static_assert(sizeof(Worker) < 1024, "the promise above");
 
@@ -90,6 +101,7 @@ class DuplicateMarks {
   void CloseStep(const Worker& worker);
 
   std::map<TaskKey, Worker> workers_;
+  std::map<TaskKey, HeldStep> held_;
   int64_t unfinished_steps_ = 0;
 };
 

@@ -12,6 +12,7 @@
 #include "ps_server/caller/count_range.h"
 #include "ps_server/caller/task_name.h"
 #include "ps_server/shard/request_name.h"
+#include "ps_server/shard/stored_gradient.h"
 
 namespace muster {
 namespace {
@@ -177,6 +178,10 @@ absl::StatusOr<BeginSnapshotReply> ShardModel::BeginSnapshot(
       definition_.policy->AppliedSteps();
   if (!marks.has_value()) marks = marks_.Export();
   for (DuplicateMark& mark : *marks) *reply.add_marks() = std::move(mark);
+  for (HeldStep& held : marks_.HeldSteps()) {
+    *reply.add_held() = std::move(held);
+  }
+  reply.set_is_pushed_to(BlockNumbers(tensors_).total() > 0);
   return reply;
 }
 
@@ -261,7 +266,7 @@ absl::StatusOr<Frame<PushReply>> ShardModel::PushUncounted(
   ASSIGN_OR_RETURN(const PartFate fate,
                    definition_.policy->CheckPart(what, part, tensors_));
   part.publish_codec = values_codec;
-  const PartOutcome counted = CountPart(part, fate);
+  const PartOutcome counted = CountPart(part, fate, header.counts());
   part.staleness = counted.staleness;
   absl::Cord values =
       AcceptPart(std::move(part), fate, header.wants_values(), context.memory);
@@ -383,6 +388,15 @@ absl::Status ShardModel::CheckPushNumbers(absl::string_view what,
         absl::StrCat(what, ": pulled version ", header.pulled_version(),
                      ", the shard is at version ", version_));
   }
+  if (!IsCount(header.counts().steps()) ||
+      !IsCount(header.counts().examples()) ||
+      header.counts().position().ByteSizeLong() > kMaxPositionBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": ", header.counts().steps(), " steps, ",
+        header.counts().examples(), " examples, a data position of ",
+        header.counts().position().ByteSizeLong(), " bytes; wanted 0 to ",
+        kMaxCount, ", and at most ", kMaxPositionBytes, " bytes"));
+  }
   if (header.has_learning_rate()) {
     return absl::UnimplementedError(absl::StrCat(
         what, ": learning_rate ", header.learning_rate(),
@@ -391,7 +405,8 @@ absl::Status ShardModel::CheckPushNumbers(absl::string_view what,
   return absl::OkStatus();
 }
 
-PartOutcome ShardModel::CountPart(const PushedPart& part, PartFate fate) {
+PartOutcome ShardModel::CountPart(const PushedPart& part, PartFate fate,
+                                  const StepCounts& counts) {
   const bool late = fate == PartFate::kLate;
   if (late) {
     ++counters_.late_parts;
@@ -399,7 +414,7 @@ PartOutcome ShardModel::CountPart(const PushedPart& part, PartFate fate) {
     counters_.CountStaleness(part.staleness);
   }
   return marks_.Record(part.sender, part.step, part.part, part.parts,
-                       {part.staleness, late});
+                       {part.staleness, late}, counts);
 }
 
 void ShardModel::CountUpdate() {
@@ -475,7 +490,7 @@ absl::StatusOr<PushReply> ShardModel::UpdateOnDeviceUncounted(
   part.slices = held_.slices();
   ASSIGN_OR_RETURN(const PartFate fate,
                    definition_.policy->CheckPart(what, part, tensors_));
-  const PartOutcome counted = CountPart(part, fate);
+  const PartOutcome counted = CountPart(part, fate, request.counts());
   part.staleness = counted.staleness;
   definition_.policy->OnPart(std::move(part), tensors_, *this);
   return MakePushReply(counted, /*duplicate=*/false);

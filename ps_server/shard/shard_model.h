@@ -117,7 +117,8 @@ class ShardModel : private PartApplier {
   // The part as far as the header alone says.
   PushedPart MakePart(const PushPart& header) const;
   // Notes the part in the marks and the counters; returns its step's outcome.
-  PartOutcome CountPart(const PushedPart& part, PartFate fate);
+  PartOutcome CountPart(const PushedPart& part, PartFate fate,
+                        const StepCounts& counts);
 
   // Accepts a part that passed every check; returns the values that it
   // wants, written on the way if that can be.

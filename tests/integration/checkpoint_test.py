@@ -383,6 +383,38 @@ class ResumeTest(TestCase):
         self.assertEqual(self.read(20), before)
 
 
+class CountTest(TestCase):
+
+    def updates(self, name):
+        """Of each tensor, as its slot t counts them, over all restores."""
+        slots = safetensors_file.read(os.path.join(
+            self.path("train"), name, "slots.safetensors"))
+        return {tensor: set(struct.unpack("<%dq" % (len(data) // 8), data))
+                for tensor, (_, _, data) in slots.items()
+                if tensor.endswith("/t")}
+
+    def test_an_asynchronous_manifest_counts_the_updates_that_it_holds(self):
+        cluster = self.write_cluster(ps=1, workers=3)
+        flags = self.flags("--set=stop.steps=3000",
+                           "--set=checkpoint.every_steps=50",
+                           "--set=checkpoint.keep=1000")
+        ps = self.start_ps(cluster, 0)
+        workers = [self.start_worker(cluster, i, *flags) for i in range(3)]
+        workers[0].wait_for("saved .*ckpt-000000001")
+        ps.kill()
+        again = self.start_ps(cluster, 0)
+        for process in workers + [again]:
+            self.assertEqual(process.wait(), 0, process.output)
+        names = self.checkpoints()
+        self.assertGreater(len(names), 20)
+        for name in names:
+            with self.subTest(name=name):
+                updates = self.updates(name)
+                self.assertEqual(len(updates), len(PARAMETERS))
+                for tensor, count in updates.items():
+                    self.assertEqual(count, {int(name[-12:])}, tensor)
+
+
 class TrainDirTest(TestCase):
 
     def mount(self, options):

@@ -73,6 +73,9 @@ enum class Bug {
   kLaterTurnFirst,
   // A thread of a ps carries out what it asks for while another thread does.
   kTurnsAtOnce,
+  // A checkpoint counts the steps that were reported before its cuts, not those
+  // that the cuts hold.
+  kCountedBeforeTheCuts,
 };
 
 }  // namespace muster

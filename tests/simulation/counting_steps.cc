@@ -56,6 +56,19 @@ void CountingSteps::SetGradients(int64_t step) {
   }
 }
 
+void CountingSteps::SetCounts(int64_t step, const StepToken& token) {
+  RowPosition after = position_;
+  after.rows += model_->scenario.num_workers;
+  oracle_->StepGoesTo(sender_.incarnation(), step, after.rows);
+  if (!token.has_counts()) return;
+  StepCounts counts = token.counts();
+  counts.set_steps(counts.steps() + 1);
+  counts.set_examples(counts.examples() + 1);
+  *counts.mutable_position() =
+      MakeDataPosition(after, model_->scenario.num_workers);
+  client_->SetCounts(std::move(counts));
+}
+
 absl::Status CountingSteps::Enter(const EnterEpoch& epoch) {
   client_->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
   epoch_ = epoch;
@@ -147,6 +160,7 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
                                                 : oracle_->changes());
   // The step before is over, and nothing reads its gradients any more.
   SetGradients(step);
+  SetCounts(step, token);
   step_ = step;
   round_ = token.round();
   return Conclude(model_->scenario.pipeline_depth > 1

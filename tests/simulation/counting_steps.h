@@ -40,6 +40,8 @@ class CountingSteps : public StepRunner {
   absl::StatusOr<StepReport> Conclude(absl::StatusOr<PushResult> outcome);
   // Makes the gradients those of this step.
   void SetGradients(int64_t step);
+  // Says on the step's push where the worker's data goes on after it.
+  void SetCounts(int64_t step, const StepToken& token);
   std::vector<TensorView> Views() const;
   absl::Status PullAndCompute(const StepToken& token, absl::Duration compute);
   absl::StatusOr<PushResult> ComputeAndPush(int64_t step,

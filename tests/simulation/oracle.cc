@@ -41,6 +41,8 @@ void Oracle::PushSent(int ps, const PushPart& header) {
                       "that it has part ", header.part(), " of step ", open));
   }
   round_of_[{header.sender().incarnation(), header.step()}] = header.round();
+  parts_of_[{ps, header.sender().incarnation(), header.step()}] =
+      header.parts();
 }
 
 // How stale an update can be, if nobody has come or gone since its pull.
@@ -77,6 +79,9 @@ void Oracle::StepCompleted(const Sender& sender, int64_t epoch,
 }
 
 void Oracle::StepConfirmed(const StepRequest& request) {
+  if (request.abandoned()) {
+    given_up_.insert({request.sender().incarnation(), request.step()});
+  }
   simulator_->Note("step confirmed", request.sender().task().index(),
                    request.model_epoch(), request.step(), request.abandoned());
 }
@@ -93,6 +98,7 @@ void Oracle::Saved(const std::string& path) {
   newest_saved_ = std::max(newest_saved_, manifest.global_step());
   reported_.insert(manifest.global_step());
   CheckRetention();
+  if (!is_sync()) CheckCounted(manifest);
   for (const ShardCut& shard : manifest.shards()) {
     const std::optional<TensorValues> saved =
         ReadCheckpoint(path, shard.ps_task());
@@ -103,6 +109,68 @@ void Oracle::Saved(const std::string& path) {
     if (saved.has_value() && cuts.Has(shard, *saved, global_step)) continue;
     return Fail(absl::StrCat(path, " does not hold what ps task ",
                              shard.ps_task(), " had at one instant"));
+  }
+}
+
+std::optional<int64_t> Oracle::WholeStep(int ps, const WorkerMark& mark) const {
+  const auto parts = parts_of_.find({ps, mark.incarnation(), mark.step()});
+  if (parts != parts_of_.end() && mark.parts_size() == parts->second) {
+    return mark.step();
+  }
+  const int64_t before = mark.step() - 1;
+  if (given_up_.count({mark.incarnation(), before}) > 0) return std::nullopt;
+  return before;
+}
+
+void Oracle::CheckCounted(const CheckpointManifest& manifest) {
+  // By worker and incarnation: the shards that hold a step, and the oldest of
+  // these.
+  std::map<std::pair<int, uint64_t>, std::pair<int, int64_t>> held;
+  int shards = 0;
+  for (const ShardCut& shard : manifest.shards()) {
+    if (model_->blocks_of[shard.ps_task()].empty()) continue;
+    ++shards;
+    for (const WorkerMark& mark : shard.marks()) {
+      const std::optional<int64_t> step = WholeStep(shard.ps_task(), mark);
+      if (!step.has_value()) continue;
+      auto& [holders, oldest] =
+          held.try_emplace({mark.index(), mark.incarnation()}, 0, *step)
+              .first->second;
+      ++holders;
+      oldest = std::min(oldest, *step);
+    }
+  }
+  for (const auto& [start, steps] : held) {
+    const std::pair<uint64_t, int64_t> step = {start.second, steps.second};
+    if (steps.first < shards || step.second == 0 ||
+        uncounted_.count(step) > 0) {
+      continue;
+    }
+    for (const WorkerPosition& worker : manifest.workers()) {
+      if (worker.index() != start.first ||
+          worker.position().rows() == rows_after_[step]) {
+        continue;
+      }
+      Fail(absl::StrCat("the checkpoint of step ", manifest.global_step(),
+                        " has worker ", start.first, " go on from row ",
+                        worker.position().rows(), ", all shards hold its step ",
+                        step.second, ", after which it is at row ",
+                        rows_after_[step]));
+    }
+  }
+}
+
+void Oracle::CutConfirmed(uint64_t ps_incarnation,
+                          const ConfirmCutRequest& request,
+                          const ConfirmCutReply& reply) {
+  for (const HeldStep& held : request.held()) {
+    uncounted_.insert({held.sender().incarnation(), held.step()});
+  }
+  Epoch& epoch = epochs_[{request.model_epoch(), ps_incarnation}];
+  for (const HeldStep& held : reply.counted()) {
+    uncounted_.erase({held.sender().incarnation(), held.step()});
+    epoch.completed.insert({held.sender().task().index(),
+                            held.sender().incarnation(), held.step()});
   }
 }
 

@@ -57,6 +57,10 @@ class Oracle {
   // this incarnation in.
   void StepCompleted(const Sender& sender, int64_t epoch,
                      uint64_t first_ps_incarnation, int64_t step);
+  // The worker's data goes on at this row after the step.
+  void StepGoesTo(uint64_t incarnation, int64_t step, int64_t rows) {
+    rows_after_[{incarnation, step}] = rows;
+  }
   // The coordinator has answered the report.
   void StepConfirmed(const StepRequest& request);
   // The chief says that this checkpoint is on the disk.
@@ -67,6 +71,10 @@ class Oracle {
   void AfterCut(SimPs* ps, const BeginSnapshotReply& cut);
   void AfterCommit(const CommitEpochRequest& request);
   void AfterStep(const Coordinator& coordinator);
+  // This start of ps task 0 has said which steps of a cut it counts: all shards
+  // hold them, whether or not their workers hear of it.
+  void CutConfirmed(uint64_t ps_incarnation, const ConfirmCutRequest& request,
+                    const ConfirmCutReply& reply);
   void AtJobEnd(const JobState& state);
   // A job that was interrupted goes on, with ps tasks that keep serving.
   void JobGoesOn() { end_.reset(); }
@@ -143,6 +151,12 @@ class Oracle {
                     const TensorValues& values);
   void CheckRestored(const CommitEpochRequest& request, SimPs* ps,
                      const TensorValues& values);
+  // Each worker goes on behind the newest step that all shards' cuts hold, but
+  // for one that the coordinator does not count.
+  void CheckCounted(const CheckpointManifest& manifest);
+  // The newest step of the mark that is whole; none if a part of it is missing
+  // and the step before it was given up.
+  std::optional<int64_t> WholeStep(int ps, const WorkerMark& mark) const;
   // As many reported checkpoints are there as are to be kept.
   void CheckRetention();
   // The checkpoint's values of one ps task's blocks.
@@ -167,6 +181,14 @@ class Oracle {
   std::map<uint64_t, uint64_t> chiefs_;
   // Synchronous replication: the round of each step, by incarnation and step.
   std::map<std::pair<uint64_t, int64_t>, int64_t> round_of_;
+  // The row behind each step, and the parts that it has for each ps task, by
+  // incarnation and step.
+  std::map<std::pair<uint64_t, int64_t>, int64_t> rows_after_;
+  std::map<std::tuple<int, uint64_t, int64_t>, int64_t> parts_of_;
+  // Those that were reported as given up.
+  std::set<std::pair<uint64_t, int64_t>> given_up_;
+  // The steps of cuts that the coordinator does not count.
+  std::set<std::pair<uint64_t, int64_t>> uncounted_;
   // Bounded staleness.
   OracleClocks clocks_;
   int64_t newest_saved_ = -1;

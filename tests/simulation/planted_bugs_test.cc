@@ -72,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{Bug::kTurnLostAtClose, "TurnLostAtClose"},
         Planted{Bug::kLaterTurnFirst, "LaterTurnFirst"},
         Planted{Bug::kTurnsAtOnce, "TurnsAtOnce"},
+        Planted{Bug::kCountedBeforeTheCuts, "CountedBeforeTheCuts"},
         Planted{Bug::kMarksWithoutNamespace, "MarksWithoutNamespace",
                 kTwoJobSeeds}),
     [](const ::testing::TestParamInfo<Planted>& info) {

@@ -111,6 +111,17 @@ absl::StatusOr<PauseRoundsReply> SimCoordination::Handle(
   return reply;
 }
 
+absl::StatusOr<ConfirmCutReply> SimCoordination::Handle(
+    const ConfirmCutRequest& request) {
+  ConfirmCutRequest forged = request;
+  if (options_.bug == Bug::kCountedBeforeTheCuts) forged.clear_held();
+  absl::StatusOr<ConfirmCutReply> reply =
+      coordinator_.ConfirmCut(forged, Now());
+  if (reply.ok())
+    options_.oracle->CutConfirmed(options_.incarnation, forged, *reply);
+  return reply;
+}
+
 void SimCoordination::Step(StepRequest request, ReplyCallback<StepReply> done) {
   options_.bugs->Forge(coordinator_, &request);
   const uint64_t id = next_call_++;

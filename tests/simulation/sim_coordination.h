@@ -53,6 +53,7 @@ class SimCoordination {
   absl::StatusOr<RequestSaveReply> Handle(const RequestSaveRequest& request);
   absl::StatusOr<ReportSaveReply> Handle(const ReportSaveRequest& request);
   absl::StatusOr<PauseRoundsReply> Handle(const PauseRoundsRequest& request);
+  absl::StatusOr<ConfirmCutReply> Handle(const ConfirmCutRequest& request);
   void Step(StepRequest request, ReplyCallback<StepReply> done);
   void Watch(const WatchRequest& request, ReplyCallback<JobState> done);
 

@@ -11,6 +11,7 @@
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/rpc/call_table.h"
+#include "worker/checkpoint/held_steps.h"
 #include "worker/checkpoint/worker_positions.h"
 #include "worker/client/blocking_call.h"
 #include "worker/client/call_status.h"
@@ -90,23 +91,42 @@ void ModelSaver::Enter(int64_t model_epoch) {
 }
 
 absl::StatusOr<ModelSaver::Moment> ModelSaver::Cut() const {
-  if (options_.rounds != nullptr) return CutBetweenRounds();
+  absl::StatusOr<Moment> moment = CutOnce();
+  for (int attempt = 1; attempt < kCutAttempts; ++attempt) {
+    // Aborted: a shard is past the update, or a worker was started anew between
+    // the cuts. The cuts of the others are ended by the next.
+    if (!absl::IsAborted(moment.status())) break;
+    moment = CutOnce();
+  }
+  return moment;
+}
+
+absl::StatusOr<ModelSaver::Moment> ModelSaver::CutOnce() const {
+  return options_.rounds != nullptr ? CutPausedRounds() : CutRunningSteps();
+}
+
+absl::StatusOr<ModelSaver::Moment> ModelSaver::CutRunningSteps() const {
   Moment moment;
   ASSIGN_OR_RETURN(
       moment.state,
       CurrentState(options_.coordination, *options_.clock, options_.sender));
   ASSIGN_OR_RETURN(moment.cuts, options_.client->chief().BeginSnapshot());
-  return moment;
-}
-
-absl::StatusOr<ModelSaver::Moment> ModelSaver::CutBetweenRounds() const {
-  absl::StatusOr<Moment> moment = CutPausedRounds();
-  for (int attempt = 1; attempt < kCutAttempts; ++attempt) {
-    // Aborted: a shard is past the update. The cuts of the others are ended by
-    // the next.
-    if (!absl::IsAborted(moment.status())) break;
-    moment = CutPausedRounds();
-  }
+  const std::vector<HeldStep> held = StepsOnAllShards(moment.cuts);
+  if (held.empty()) return moment;
+  ConfirmCutRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_model_epoch(model_epoch_);
+  request.mutable_held()->Assign(held.begin(), held.end());
+  ASSIGN_OR_RETURN(
+      const ConfirmCutReply reply,
+      BlockingCall<ConfirmCutReply>(*options_.clock, [&](auto done) {
+        options_.coordination->Call(kConfirmCutCall, request,
+                                    options_.clock->Now() + kCallTimeout,
+                                    std::move(done));
+      }));
+  const int64_t reported = moment.state.global_step();
+  RETURN_IF_ERROR(CountHeldSteps(reply, &moment.state));
+  moment.has_unreported = moment.state.global_step() > reported;
   return moment;
 }
 
@@ -141,6 +161,7 @@ absl::StatusOr<PendingSave> ModelSaver::Begin() {
   }
   PendingSave save;
   save.global_step = state.global_step();
+  save.has_unreported = moment.has_unreported;
   save.write = [this, cuts = std::move(moment.cuts),
                 manifest = std::move(manifest)] {
     return Write(cuts, manifest);

@@ -77,11 +77,17 @@ class ModelSaver {
   struct Moment {
     JobState state;
     Cuts cuts;
+    // As PendingSave's.
+    bool has_unreported = false;
   };
 
   absl::StatusOr<Moment> Cut() const;
-  absl::StatusOr<Moment> CutBetweenRounds() const;
+  // Errors: Aborted: cut again.
+  absl::StatusOr<Moment> CutOnce() const;
   absl::StatusOr<Moment> CutPausedRounds() const;
+  // While steps are applied: the cuts say which of them they hold, and the
+  // state counts those that all of them do.
+  absl::StatusOr<Moment> CutRunningSteps() const;
 
   absl::StatusOr<std::string> Write(const Cuts& cuts,
                                     CheckpointManifest manifest) const;

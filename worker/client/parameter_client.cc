@@ -229,6 +229,7 @@ absl::StatusOr<std::unique_ptr<Push>> ParameterClient::MakePush(
   push.gradients.assign(gradients.begin(), gradients.end());
   push.step = step;
   push.round = round;
+  push.counts = PopCounts();
   push.clock = &shards_.clock();
   if (encoder_ != nullptr) {
     push.encoder = encoder_.get();
@@ -344,6 +345,7 @@ absl::StatusOr<PushResult> ParameterClient::UpdateOnDevice(
   // They were all pulled at once.
   const int64_t pulled = VersionOf(versions);
   request.set_pulled_version(pulled);
+  *request.mutable_counts() = PopCounts();
   const absl::StatusOr<PushReply> reply =
       shards_.link(0).UpdateOnDevice(request);
   RETURN_IF_ERROR(Annotate(AbortedIfFenced(reply.status()),

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -193,6 +194,13 @@ class ParameterClient {
   // refuses them (Aborted, by Finish). REQUIRES: push->may_resume().
   void Resume(Push* push);
 
+  // What the next push, or update on a device, says of the worker's progress
+  // once its step is done (PushPart.counts); without this call nothing.
+  void SetCounts(StepCounts counts) {
+    absl::MutexLock lock(&mu_);
+    counts_ = std::move(counts);
+  }
+
   // Synchronous replication: the token of a step tells whether the push before
   // it is in an update; with error feedback it is wanted before the next push.
   void SettlePush(const StepToken& token);
@@ -211,6 +219,10 @@ class ParameterClient {
       ShardGroup::PartsAre parts);
   // Values have come.
   void KeepVersions(std::shared_ptr<const PulledVersions> versions);
+  StepCounts PopCounts() {
+    absl::MutexLock lock(&mu_);
+    return std::exchange(counts_, {});
+  }
 
   // Constant after construction.
   const Codec* const pull_codec_;
@@ -220,6 +232,8 @@ class ParameterClient {
   // The versions of the values that came last; null, or of another model, if
   // none have in this epoch.
   std::shared_ptr<const PulledVersions> pulled_versions_ ABSL_GUARDED_BY(mu_);
+  // Of the next push.
+  StepCounts counts_ ABSL_GUARDED_BY(mu_);
 
   // Own synchronisation. Null without a codec.
   const std::unique_ptr<PushEncoder> encoder_;

@@ -89,6 +89,7 @@ PushPart Push::MakeHeader(const TransferWindow::Send& send) const {
   model.FillHead(send.shard, &header);
   header.set_step(options_.step);
   header.set_round(options_.round);
+  if (options_.counts.steps() > 0) *header.mutable_counts() = options_.counts;
   const PlannedPart& part = model.plan.parts[send.shard][send.part];
   header.set_part(part.pushed_as);
   header.set_parts(model.plan.pushed_parts[send.shard]);

@@ -102,6 +102,8 @@ class Push {
     const Codec* values_codec = nullptr;
     int64_t step = 0;
     int64_t round = 0;
+    // As PushPart's.
+    StepCounts counts;
     // Outlives this.
     const Clock* clock = nullptr;
   };

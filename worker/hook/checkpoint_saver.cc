@@ -139,7 +139,7 @@ absl::Status CheckpointSaver::WriteFiles(const PendingSave& save) {
   if (!folder.ok()) return folder.status();
   reporter_.Info(absl::StrCat("saved ", *folder));
   absl::MutexLock lock(&mu_);
-  saved_step_ = save.global_step;
+  saved_step_ = save.has_unreported ? -1 : save.global_step;
   newest_ = *folder;
   return absl::OkStatus();
 }

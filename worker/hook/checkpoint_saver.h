@@ -22,6 +22,9 @@ namespace muster {
 // A save whose values are fixed already. Write may run on any thread.
 struct PendingSave {
   int64_t global_step = 0;
+  // Some of its steps were not reported when it was cut: as many global steps
+  // may later be of other ones.
+  bool has_unreported = false;
   // Returns the checkpoint's folder.
   std::function<absl::StatusOr<std::string>()> write;
 };
@@ -100,7 +103,8 @@ class CheckpointSaver : public Hook {
   PendingSave work_ ABSL_GUARDED_BY(mu_);
   // Who waits for work_; may be null.
   std::function<void(const absl::Status&)> work_done_ ABSL_GUARDED_BY(mu_);
-  // The newest step saved in this epoch; -1: none.
+  // The global step of the newest save of this epoch, if all its steps were
+  // reported by then; else -1.
   int64_t saved_step_ ABSL_GUARDED_BY(mu_) = -1;
   // Saves since the last one that did not fail.
   int failures_ ABSL_GUARDED_BY(mu_) = 0;

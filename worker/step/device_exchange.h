@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,6 +31,9 @@ class DeviceExchange : public StepExchange {
   void Enter(int64_t model_epoch,
              absl::Span<const uint64_t> ps_incarnations) override;
   void BeginStep(int64_t step, const StepToken& token) override;
+  void SetCounts(StepCounts counts) override {
+    client_->SetCounts(std::move(counts));
+  }
   // Errors besides: those of ParameterClient::KeepOnDevice.
   absl::StatusOr<ParameterGate*> Prepare(absl::Span<const SeededBatch> batches,
                                          const StepToken& token) override;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -48,6 +49,9 @@ class PsExchange : public StepExchange {
   void Enter(int64_t model_epoch,
              absl::Span<const uint64_t> ps_incarnations) override;
   void BeginStep(int64_t step, const StepToken& token) override;
+  void SetCounts(StepCounts counts) override {
+    options_.client->SetCounts(std::move(counts));
+  }
   absl::StatusOr<ParameterGate*> Prepare(absl::Span<const SeededBatch> batches,
                                          const StepToken& token) override;
   // Waits for all parameters before the first gradient may leave.

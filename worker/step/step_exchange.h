@@ -77,6 +77,10 @@ class StepExchange : public StepListener {
   // From now on gradients are given as those of `step`.
   virtual void BeginStep(int64_t step, const StepToken& token) = 0;
 
+  // Says of the step that began what its worker's progress is once it is done.
+  // Before OnForward and Send. A step without it says nothing.
+  virtual void SetCounts(StepCounts /*counts*/) {}
+
   // Lets the parameters of the next step come to where the towers read them;
   // the gate tells when each is there, null: all are. It is valid until
   // OnComputed. Errors: InvalidArgument; those of an exchange that began.

@@ -25,6 +25,12 @@ StepTensor DescribeTensor(TowerGroup& towers, int i) {
   return tensor;
 }
 
+int64_t RowsOf(absl::Span<const SeededBatch> batches) {
+  int64_t rows = 0;
+  for (const SeededBatch& batch : batches) rows += batch.batch->rows;
+  return rows;
+}
+
 // Notes when the passes of a step end, for its times, and tells another.
 class PassTimes : public StepListener {
  public:
@@ -180,10 +186,21 @@ absl::Status TrainLoop::RunTowers(ParameterGate* gate, StepTimes* times) {
   return absl::OkStatus();
 }
 
+void TrainLoop::SetCounts(const StepToken& token, const DataPosition& position,
+                          int64_t examples) {
+  if (!token.has_counts()) return;
+  StepCounts counts = token.counts();
+  counts.set_steps(counts.steps() + 1);
+  counts.set_examples(counts.examples() + examples);
+  *counts.mutable_position() = position;
+  exchange_.SetCounts(std::move(counts));
+}
+
 absl::Status TrainLoop::Compute(int64_t step, const StepToken& token) {
   StepReport report;
   report.times.devices = NewTraces(step);
   ASSIGN_OR_RETURN(ParameterGate* const gate, Prepare(token, &report.times));
+  SetCounts(token, pipeline_->position(), RowsOf(batches_));
   RETURN_IF_ERROR(RunTowers(gate, &report.times));
   const TowerGroup& towers = *options_.towers;
   report.position = pipeline_->position();
@@ -255,7 +272,11 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
   const absl::Cleanup end = [this] {
     if (!may_resume()) exchange_.EndStep();
   };
-  if (!computed_.has_value()) RETURN_IF_ERROR(Compute(step, token));
+  if (computed_.has_value()) {
+    SetCounts(token, computed_->position, computed_->examples);
+  } else {
+    RETURN_IF_ERROR(Compute(step, token));
+  }
   StepReport report = *std::exchange(computed_, std::nullopt);
   report.step = step;
   report.round = token.round();

@@ -94,6 +94,9 @@ class TrainLoop : public StepRunner {
   absl::StatusOr<ParameterGate*> Prepare(const StepToken& token,
                                          StepTimes* times);
   absl::Status RunTowers(ParameterGate* gate, StepTimes* times);
+  // Says on the step's push what the worker has done by then.
+  void SetCounts(const StepToken& token, const DataPosition& position,
+                 int64_t examples);
   // Prepares and computes the next step.
   absl::Status Compute(int64_t step, const StepToken& token);
   // Gives the gradients, while it computes the next step if it can.

@@ -102,5 +102,39 @@ TEST_F(DuplicateMarksTest, ExportsTheNewestStepOfWhoPushed) {
   EXPECT_EQ(exported[0].sender().incarnation(), 1);
 }
 
+StepCounts MakeCounts(int64_t steps) {
+  StepCounts counts;
+  counts.set_steps(steps);
+  return counts;
+}
+
+TEST_F(DuplicateMarksTest, StepWithAPartMissing_IsNotHeld) {
+  marks_.Record(worker_, 4, 0, 2, {}, MakeCounts(14));
+  EXPECT_THAT(marks_.HeldSteps(), IsEmpty());
+  marks_.Record(worker_, 4, 1, 2, {}, MakeCounts(14));
+  marks_.Record(worker_, 5, 1, 2, {}, MakeCounts(15));
+  const std::vector<HeldStep> held = marks_.HeldSteps();
+  ASSERT_EQ(held.size(), 1);
+  EXPECT_EQ(held[0].step(), 4);
+  EXPECT_EQ(held[0].counts().steps(), 14);
+}
+
+TEST_F(DuplicateMarksTest, HeldStep_OutlivesItsStartAndNoEpoch) {
+  marks_.Record(worker_, 4, 0, 1, {}, MakeCounts(14));
+  marks_.Forget(MakeSender(0, 2));
+  ASSERT_EQ(marks_.HeldSteps().size(), 1);
+  EXPECT_EQ(marks_.HeldSteps()[0].sender().incarnation(), 1);
+  marks_.Record(MakeSender(0, 2), 1, 0, 1, {}, MakeCounts(15));
+  ASSERT_EQ(marks_.HeldSteps().size(), 1);
+  EXPECT_EQ(marks_.HeldSteps()[0].sender().incarnation(), 2);
+  marks_.Clear();
+  EXPECT_THAT(marks_.HeldSteps(), IsEmpty());
+}
+
+TEST_F(DuplicateMarksTest, StepWithoutCounts_IsNotHeld) {
+  Record(4, 0, 1, 0);
+  EXPECT_THAT(marks_.HeldSteps(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace muster

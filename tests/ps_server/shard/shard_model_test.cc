@@ -11,6 +11,7 @@ namespace muster {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Two models on one ps task, each with "w" of one value.
 class ShardModelTest : public testing::Test {
@@ -36,6 +37,13 @@ class ShardModelTest : public testing::Test {
     const auto reply = model.Pull(MakePull(worker_, {w_}), /*memory=*/nullptr);
     EXPECT_THAT(reply, IsOk());
     return reply.ok() ? ValuesOf<float>(reply->data) : std::vector<float>();
+  }
+
+  absl::StatusOr<BeginSnapshotReply> Cut(ShardModel& model) {
+    BeginSnapshotRequest begin;
+    *begin.mutable_sender() = worker_;
+    *begin.mutable_fence() = MakeFence();
+    return model.BeginSnapshot(begin);
   }
 
   const Sender worker_ = MakeSender(0, 1);
@@ -65,10 +73,7 @@ TEST_F(ShardModelTest, TwoOfAProcessKnowNothingOfEachOther) {
 TEST_F(ShardModelTest, ForgetsTheStepsAndTheSnapshotOfATaskThatWasReplaced) {
   MakeReady(a_);
   ASSERT_THAT(Push(a_, 3), IsOk());
-  BeginSnapshotRequest begin;
-  *begin.mutable_sender() = worker_;
-  *begin.mutable_fence() = MakeFence();
-  const auto snapshot = a_.BeginSnapshot(begin);
+  const auto snapshot = Cut(a_);
   ASSERT_THAT(snapshot, IsOk());
   const auto read = [&] {
     return a_.ReadSnapshot(MakeRead(worker_, snapshot->snapshot(), w_));
@@ -80,6 +85,43 @@ TEST_F(ShardModelTest, ForgetsTheStepsAndTheSnapshotOfATaskThatWasReplaced) {
   const auto again = Push(a_, 1);
   ASSERT_THAT(again, IsOk());
   EXPECT_FALSE(again->duplicate());
+}
+
+TEST_F(ShardModelTest, Cut_SaysWhichStepItHoldsOfAWorker) {
+  MakeReady(a_);
+  auto push = MakePush(worker_, 3, {w_}, BytesOf<float>({-1}));
+  push.header.mutable_counts()->set_steps(13);
+  ASSERT_THAT(a_.Push(push, {}), IsOk());
+  const auto cut = Cut(a_);
+  ASSERT_THAT(cut, IsOk());
+  EXPECT_TRUE(cut->is_pushed_to());
+  ASSERT_EQ(cut->held_size(), 1);
+  EXPECT_EQ(cut->held(0).step(), 3);
+  EXPECT_EQ(cut->held(0).counts().steps(), 13);
+}
+
+TEST_F(ShardModelTest, ShardOfFrozenTensors_IsNotPushedTo) {
+  ASSERT_THAT(
+      a_.Define(MakeDefine(worker_, {MakeTensor("w", {1}, FROZEN)}), 64 << 20),
+      IsOk());
+  ASSERT_THAT(a_.Load(MakeLoad(worker_, {w_}, BytesOf<float>({0}))), IsOk());
+  ASSERT_THAT(a_.Seal(MakeSeal(worker_)), IsOk());
+  const auto cut = Cut(a_);
+  ASSERT_THAT(cut, IsOk());
+  EXPECT_FALSE(cut->is_pushed_to());
+}
+
+TEST_F(ShardModelTest, CountsOutOfRange_AreRefused) {
+  MakeReady(a_);
+  auto push = MakePush(worker_, 1, {w_}, BytesOf<float>({-1}));
+  push.header.mutable_counts()->set_steps(-1);
+  EXPECT_THAT(a_.Push(push, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1")));
+  push.header.mutable_counts()->set_steps(1);
+  push.header.mutable_counts()->mutable_position()->set_kind(
+      std::string(300, 'x'));
+  EXPECT_THAT(a_.Push(push, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("256")));
 }
 
 }  // namespace

@@ -32,6 +32,13 @@ class FakeCoordination : public Link {
                                        const auto& done) {
       done(absl::FailedPreconditionError("the job has no rounds"));
     });
+    // Counts what every shard holds.
+    calls_.Handle(kConfirmCutCall, [](const ConfirmCutRequest& request,
+                                      absl::Time, const auto& done) {
+      ConfirmCutReply reply;
+      *reply.mutable_counted() = request.held();
+      done(reply);
+    });
   }
 
   void CallBytes(const AnyMethod& method, std::string request,
