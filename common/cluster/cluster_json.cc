@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
@@ -90,10 +93,31 @@ absl::StatusOr<ClusterSpec> ParseJobs(const JsonValue& value) {
   return spec;
 }
 
+// An unknown key may be a misspelt one, and what it means be passed over: the
+// cluster, or which task this is. Where both wanted ones are, it means neither.
+absl::Status CheckKeys(const JsonValue& object, absl::string_view first,
+                       absl::string_view second,
+                       absl::Span<const absl::string_view> others) {
+  const absl::string_view missing = object.Find(first) == nullptr    ? first
+                                    : object.Find(second) == nullptr ? second
+                                                                     : "";
+  if (missing.empty()) return absl::OkStatus();
+  for (const auto& [key, value] : object.members) {
+    if (key == first || key == second || absl::c_linear_search(others, key)) {
+      continue;
+    }
+    return ErrorAt(value, absl::StrCat("unknown key '", EscapeForLog(key),
+                                       "', and no '", missing, "'; wanted '",
+                                       first, "' and '", second, "'"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ParseTask(const JsonValue& task, ClusterSource* source) {
   if (task.kind != JsonValue::Kind::kObject) {
     return WantedKind(task, "'task'", "an object with 'type' and 'index'");
   }
+  RETURN_IF_ERROR(CheckKeys(task, "type", "index", {"trial", "cloud"}));
   if (const JsonValue* type = task.Find("type"); type != nullptr) {
     if (type->kind != JsonValue::Kind::kString) {
       return WantedKind(*type, "'task.type'", "a job name");
@@ -154,6 +178,29 @@ absl::StatusOr<ClusterSource> ParseFileRoot(const JsonValue& root) {
   return source;
 }
 
+// Of TensorFlow, and of the services that start it.
+constexpr absl::string_view kOtherKeys[] = {
+    "environment", "rpc_layer", "session_master", "eval_session_master",
+    "job",         "model_dir", "service",        "trial"};
+
+// The keys of what names no cluster; "" of nothing.
+std::string KeysOf(const JsonValue& root) {
+  return absl::StrJoin(
+      root.members, ", ", [](std::string* out, const auto& member) {
+        absl::StrAppend(out, "'", EscapeForLog(member.first), "'");
+      });
+}
+
+absl::StatusOr<ClusterSource> ParseEnvironment(const JsonValue& root) {
+  if (root.kind != JsonValue::Kind::kObject) {
+    return WantedKind(root, "the value", "an object");
+  }
+  ASSIGN_OR_RETURN(ClusterSource source, ParseWrapped(root));
+  RETURN_IF_ERROR(CheckKeys(root, "cluster", "task", kOtherKeys));
+  if (!source.spec.has_value()) source.instead = KeysOf(root);
+  return source;
+}
+
 // "name:3:14: ..."; the JSON parser's messages start with the place too.
 absl::StatusOr<ClusterSource> Named(absl::StatusOr<ClusterSource> source,
                                     absl::string_view name) {
@@ -181,10 +228,7 @@ absl::StatusOr<ClusterSource> ParseTfConfig(absl::string_view text) {
   }
   const auto root = ParseJson(text);
   if (!root.ok()) return Named(root.status(), kName);
-  if (root->kind != JsonValue::Kind::kObject) {
-    return Named(WantedKind(*root, "the value", "an object"), kName);
-  }
-  return Named(ParseWrapped(*root), kName);
+  return Named(ParseEnvironment(*root), kName);
 }
 
 }  // namespace muster

@@ -20,7 +20,9 @@ absl::StatusOr<ClusterSource> ParseClusterJson(absl::string_view text,
 
 // Reads the value of the environment variable TF_CONFIG, which has the same
 // shape, always with "cluster" and "task" if any. An empty text, or one
-// without "cluster", gives a source that names no cluster.
+// without tasks in "cluster", gives a source that names no cluster, and has
+// what there is `instead`. Keys that TensorFlow does not know are ignored
+// beside both "cluster" and "task", else an error: one of the two may be meant.
 absl::StatusOr<ClusterSource> ParseTfConfig(absl::string_view text);
 
 }  // namespace muster

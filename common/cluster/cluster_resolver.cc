@@ -123,7 +123,17 @@ absl::StatusOr<TaskId> OwnTask(const ClusterOptions& options,
 }
 
 absl::StatusOr<ResolvedCluster> ResolveStandalone(
-    const ClusterOptions& options, const ClusterSource& task_flags) {
+    const ClusterOptions& options, const std::vector<ClusterSource>& sources) {
+  for (const ClusterSource& source : sources) {
+    if (source.instead.empty()) continue;
+    // Started on many hosts, each would train for itself, as task 0.
+    return absl::InvalidArgumentError(absl::StrCat(
+        source.name, " has ", source.instead,
+        ", but no cluster with tasks; wanted \"cluster\": {\"ps\": "
+        "[\"h0:2222\"], \"worker\": [\"h1:2222\"]} in it, or no ",
+        source.name, " at all for a process that trains alone"));
+  }
+  const ClusterSource& task_flags = sources.front();
   if (!options.can_be_standalone) {
     return absl::InvalidArgumentError(
         "no cluster is given; give --cluster=FILE, --ps_hosts and "
@@ -177,7 +187,7 @@ absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options) {
       std::find_if(sources.begin(), sources.end(),
                    [](const ClusterSource& s) { return s.spec.has_value(); });
   if (decides == sources.end()) {
-    return ResolveStandalone(options, sources.front());
+    return ResolveStandalone(options, sources);
   }
   if (options.standalone) {
     return absl::InvalidArgumentError(

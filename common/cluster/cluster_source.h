@@ -17,6 +17,8 @@ struct ClusterSource {
   // Own task.
   std::optional<std::string> job;
   std::optional<int> index;
+  // Not "" if the source has something, but no cluster: what it has instead.
+  std::string instead;
 };
 
 }  // namespace muster

@@ -56,12 +56,17 @@ def parse(argv):
     return options
 
 
-def number(environment, name):
+def variable(environment, name):
     text = environment.get(name)
     if text is None:
         raise Failure("%s is not set: start it with srun, as srun -n 3 muster "
                       "task --ps 1 ..." % name)
-    if not text.isdigit():
+    return text
+
+
+def number(environment, name):
+    text = variable(environment, name)
+    if not text.isdecimal():
         raise Failure("%s=%s: wanted a number" % (name, text))
     return int(text)
 
@@ -83,8 +88,8 @@ def node_of_each_rank(environment):
     other, or srun has dealt the ranks in another way than in blocks."""
     rank = number(environment, "SLURM_PROCID")
     count = number(environment, "SLURM_STEP_NUM_TASKS")
-    nodes = host_list.expand(environment.get("SLURM_STEP_NODELIST", ""))
-    counts = tasks_per_node(environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    nodes = host_list.expand(variable(environment, "SLURM_STEP_NODELIST"))
+    counts = tasks_per_node(variable(environment, "SLURM_STEP_TASKS_PER_NODE"))
     if len(nodes) != len(counts) or sum(counts) != count or rank >= count:
         raise Failure(
             "SLURM_STEP_NODELIST=%s, SLURM_STEP_TASKS_PER_NODE=%s, "

@@ -136,6 +136,13 @@ class CommandTest(harness.TestCase):
         self.refused("--cluster: muster says it", step(0), "--cluster=x")
         self.refused("--task_index: muster says it", step(0), "--task_index=1")
 
+    def test_variables_that_are_half_set_are_named(self):
+        for name in step(0):
+            half = step(0)
+            del half[name]
+            self.refused(name + " is not set: start it with srun", half)
+        self.refused("wanted a number", dict(step(0), SLURM_PROCID="\u00b2"))
+
     def test_a_name_that_cannot_be_resolved_is_asked_of_slurm(self):
         scontrol = ('NodeName=n1 Arch=x NodeAddr=127.0.0.1 NodeHostName=m\n'
                     'NodeName=n2 NodeAddr=127.0.0.2 State=IDLE\n')

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/cluster/task_id.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -109,6 +110,39 @@ TEST(TfConfigTest, WithoutClusterItNamesNone) {
     const auto source = ParseTfConfig(text);
     ASSERT_THAT(source, IsOk());
     EXPECT_FALSE(source->spec.has_value()) << text;
+  }
+}
+
+TEST(TfConfigTest, AKeyThatMeansNeitherClusterNorTaskIsIgnored) {
+  for (const char* key : {R"("session_master":"grpc://h:1")", R"("job":{})",
+                          R"("mine":{"cluster":{}})"}) {
+    EXPECT_THAT(ParseTfConfig(absl::StrCat(
+                    R"({"cluster":{"ps":["p:1"],"worker":["w:1"]},)"
+                    R"("task":{"type":"worker","index":0},)",
+                    key, "}")),
+                IsOk())
+        << key;
+  }
+}
+
+TEST(TfConfigTest, RefusesAnUnknownKeyInThePlaceOfAKnownOne) {
+  struct Case {
+    const char* text;
+    const char* wanted;
+  };
+  const Case kCases[] = {
+      {R"({"sparseCluster": {}, "task": {"index": 2}})",
+       "TF_CONFIG:1:19: unknown key 'sparseCluster', and no 'cluster'"},
+      {R"({"cluster": {"ps": ["p:1"]}, "tasks": {"index": 2}})",
+       "unknown key 'tasks', and no 'task'; wanted 'cluster' and 'task'"},
+      {R"({"task": {"type": "worker", "idx": 2}})",
+       "unknown key 'idx', and no 'index'; wanted 'type' and 'index'"},
+  };
+  for (const Case& c : kCases) {
+    EXPECT_THAT(
+        ParseTfConfig(c.text),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.wanted)))
+        << c.text;
   }
 }
 

@@ -242,5 +242,61 @@ TEST(ClusterResolverTest, NamesTheFileThatIsBad) {
                        HasSubstr(options.cluster_file + ":2:3: ")));
 }
 
+TEST(ClusterResolverTest, TfConfigWithoutAClusterTrainsNobodyAlone) {
+  ClusterOptions options = WorkerOptions();
+  options.jobs.push_back("evaluator");
+  for (const char* text : {"", "  ", "{}", " { } "}) {
+    options.tf_config = text;
+    EXPECT_EQ(Task(options), "/job:worker/task:0 by standalone") << text;
+  }
+  for (const char* text :
+       {R"({"task":{"type":"worker","index":2}})",
+        R"({"task":{"type":"worker","index":0}})",
+        R"({"task":{"type":"evaluator","index":0}})",
+        R"({"cluster":{},"task":{"type":"worker","index":1}})",
+        R"({"cluster":{"worker":[],"ps":[]},"task":{"index":1}})",
+        R"({"sparseCluster":{"worker":{},"ps":[]},"task":{"type":"chief"}})",
+        R"({"cluster_spec":{"worker":["w0:1"]},"task":{"index":1}})",
+        R"({"clusters":{"worker":["w0:1"]}})", R"({"cluster":{}})",
+        R"({"environment":"cloud"})"}) {
+    options.tf_config = text;
+    for (const bool standalone : {false, true}) {
+      options.standalone = standalone;
+      EXPECT_THAT(ResolveCluster(options),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           AllOf(HasSubstr("TF_CONFIG"), HasSubstr("cluster"))))
+          << text;
+    }
+  }
+}
+
+TEST(ClusterResolverTest, AFileMayGiveTheClusterOfTfConfigsTask) {
+  ClusterOptions options = WorkerOptions();
+  options.cluster_file =
+      WriteFile(R"({"ps": ["p0:1"], "worker": ["w0:1", "w1:1"]})");
+  options.tf_config =
+      R"({"task":{"type":"worker","index":1},"environment":"cloud"})";
+  EXPECT_EQ(Task(options),
+            "/job:worker/task:1 by --cluster=" + options.cluster_file);
+}
+
+TEST(ClusterResolverTest, AClusterWithoutTheOwnJobIsRefused) {
+  ClusterOptions worker = WorkerOptions();
+  worker.cluster_file = WriteFile(R"({"ps": ["p0:1"]})");
+  EXPECT_THAT(ResolveCluster(worker),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("job 'worker' has no tasks")));
+  worker.cluster_file.clear();
+  worker.ps_hosts = "p0:1";
+  EXPECT_THAT(ResolveCluster(worker),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("job 'worker' has no tasks")));
+  ClusterOptions ps;
+  ps.jobs = {"ps"};
+  ps.cluster_file = WriteFile(R"({"ps": [], "worker": ["w0:1"]})");
+  EXPECT_THAT(ResolveCluster(ps), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("has no ps task")));
+}
+
 }  // namespace
 }  // namespace muster
