@@ -30,6 +30,7 @@
 #include "common/rpc/incarnation.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/protocol.h"
+#include "common/rpc/server/listen_address.h"
 #include "common/tls/task_keys.h"
 #include "ps_server/ps_task.h"
 #include "spdlog/spdlog.h"
@@ -175,6 +176,9 @@ absl::StatusOr<PsTaskOptions> TaskOptions(const ResolvedCluster& cluster,
   options.cluster = cluster.spec.TrainingDef();
   options.task_index = cluster.task.index();
   options.bind = absl::GetFlag(FLAGS_bind);
+  if (options.bind.empty()) {
+    RETURN_IF_ERROR(CheckOthersCanCome(cluster.spec, cluster.task));
+  }
   options.allow_insecure_network = absl::GetFlag(FLAGS_allow_insecure_network);
   options.keep_serving = absl::GetFlag(FLAGS_keep_serving);
   options.worker_timeout = absl::GetFlag(FLAGS_worker_timeout);

@@ -92,9 +92,20 @@ bool IsLoopback(const Address& address) {
   if (absl::EqualsIgnoreCase(address.host, "localhost")) return true;
   in6_addr ip6;
   if (inet_pton(AF_INET6, address.host.c_str(), &ip6) == 1) {
-    return IN6_IS_ADDR_LOOPBACK(&ip6);
+    return IN6_IS_ADDR_LOOPBACK(&ip6) ||
+           (IN6_IS_ADDR_V4MAPPED(&ip6) && ip6.s6_addr[12] == 127);
   }
   return IsIp(AF_INET, address.host) && absl::StartsWith(address.host, "127.");
+}
+
+bool IsAny(const Address& address) {
+  in6_addr ip6;
+  if (inet_pton(AF_INET6, address.host.c_str(), &ip6) == 1) {
+    return IN6_IS_ADDR_UNSPECIFIED(&ip6);
+  }
+  in_addr ip4;
+  return inet_pton(AF_INET, address.host.c_str(), &ip4) == 1 &&
+         ip4.s_addr == INADDR_ANY;
 }
 
 }  // namespace muster

@@ -24,6 +24,9 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text);
 // what DNS answers today is no protection tomorrow.
 bool IsLoopback(const Address& address);
 
+// Is this 0.0.0.0 or [::], where one listens and whom nobody else can dial?
+bool IsAny(const Address& address);
+
 }  // namespace muster
 
 #endif  // COMMON_CLUSTER_ADDRESS_H_

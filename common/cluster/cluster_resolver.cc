@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/address.h"
 #include "common/cluster/cluster_json.h"
 #include "common/cluster/cluster_source.h"
 #include "common/cluster/cluster_text.h"
@@ -163,9 +164,35 @@ absl::StatusOr<std::vector<ClusterSource>> ReadSources(
   return sources;
 }
 
+// localhost and 0.0.0.0 are another machine on each host: none but its own
+// tasks could connect to one that has such an address, and it would wait for
+// the others as they for it.
+absl::Status CheckReach(const ClusterSource& source) {
+  std::string here;
+  std::string elsewhere;
+  for (const char* const job : {kPsJob, kChiefJob, kWorkerJob, kEvaluatorJob}) {
+    for (const auto& [index, text] : source.spec->tasks(job)) {
+      ASSIGN_OR_RETURN(const Address address, ParseAddress(text));
+      std::string* const first =
+          IsLoopback(address) || IsAny(address) ? &here : &elsewhere;
+      if (!first->empty()) continue;
+      *first = absl::StrCat(TaskName(MakeTaskId(job, index)), " is ", text);
+    }
+  }
+  if (here.empty() || elsewhere.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(source.name, ": ", here,
+                   ", which means another machine on each host, "
+                   "and ",
+                   elsewhere,
+                   "; list the address by which the other hosts reach "
+                   "that task (--bind=ADDRESS has it listen at another one)"));
+}
+
 // The cluster of this source, with somebody who holds the parameters.
 absl::StatusOr<ClusterSpec> SpecOf(const ClusterSource& source,
                                    const ClusterOptions& options) {
+  RETURN_IF_ERROR(CheckReach(source));
   if (source.spec->num_ps() > 0) return *source.spec;
   if (options.can_all_reduce) {
     auto spec = source.spec->ForAllReduce();

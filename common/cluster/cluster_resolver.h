@@ -49,8 +49,10 @@ struct ResolvedCluster {
 // default to the binary's and 0. Reads the file.
 // Errors: InvalidArgument for a malformed source (naming the place), two
 // sources that contradict each other (naming both and the first difference),
-// an unknown job, a cluster without ps tasks where that cannot be, and an own
-// task that the cluster lacks; and those of ReadFile. An evaluator may be
+// an unknown job, a cluster without ps tasks where that cannot be, one that
+// lists localhost or 0.0.0.0 beside other hosts, a TF_CONFIG that has something
+// but no cluster where no other source has one, and an own task that the
+// cluster lacks; and those of ReadFile. An evaluator may be
 // missing: TensorFlow's TF_CONFIG never lists it, because no other task talks
 // to it.
 absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options);

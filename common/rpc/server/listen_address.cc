@@ -12,8 +12,10 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/address.h"
+#include "common/cluster/task_id.h"
 
 namespace muster {
 namespace {
@@ -113,18 +115,12 @@ FileDescriptor ListenAt(const SocketAddress& where) {
   return socket;
 }
 
-// 0.0.0.0 as [::], which takes connections of either kind, where there is IPv6.
-FileDescriptor ListenAtAny(SocketAddress where) {
-  const auto& v4 = reinterpret_cast<const sockaddr_in&>(where.bytes);
-  if (where.bytes.ss_family == AF_INET && v4.sin_addr.s_addr == INADDR_ANY) {
-    SocketAddress all;
-    all.size = sizeof(sockaddr_in6);
-    all.bytes.ss_family = AF_INET6;
-    PortOf(all) = PortOf(where);
-    FileDescriptor socket = ListenAt(all);
-    if (socket.valid() || errno == EADDRINUSE) return socket;
-  }
-  return ListenAt(where);
+// Some, and each of this machine alone.
+bool AreLoopback(const std::vector<std::string>& numbers) {
+  return !numbers.empty() &&
+         absl::c_all_of(numbers, [](const std::string& number) {
+           return IsLoopback({number});
+         });
 }
 
 in_port_t BoundPort(const FileDescriptor& socket) {
@@ -155,6 +151,53 @@ absl::Status CheckConnectAddress(absl::string_view address,
   return CheckReach("connect to", address, parsed, allow_insecure_network);
 }
 
+std::vector<std::string> LookUpHost(const std::string& host) {
+  std::vector<std::string> numbers;
+  // Its port does not matter.
+  const auto found = Resolve(absl::StrCat(
+      absl::StrContains(host, ':') ? absl::StrCat("[", host, "]") : host,
+      ":1"));
+  if (!found.ok()) return numbers;
+  for (const SocketAddress& address : *found) {
+    char number[NI_MAXHOST];
+    if (getnameinfo(reinterpret_cast<const sockaddr*>(&address.bytes),
+                    address.size, number, sizeof(number), nullptr, 0,
+                    NI_NUMERICHOST) == 0) {
+      numbers.emplace_back(number);
+    }
+  }
+  return numbers;
+}
+
+absl::Status CheckOthersCanCome(
+    const ClusterSpec& cluster, const TaskId& task,
+    absl::FunctionRef<std::vector<std::string>(const std::string&)> look_up) {
+  ASSIGN_OR_RETURN(const std::string own, cluster.AddressOf(task));
+  ASSIGN_OR_RETURN(const Address address, ParseAddress(own));
+  const std::vector<std::string> numbers = look_up(address.host);
+  if (!AreLoopback(numbers)) return absl::OkStatus();
+  for (const char* const job : {kPsJob, kChiefJob, kWorkerJob, kEvaluatorJob}) {
+    for (const auto& [index, text] : cluster.tasks(job)) {
+      ASSIGN_OR_RETURN(const Address other, ParseAddress(text));
+      if (absl::EqualsIgnoreCase(other.host, address.host) ||
+          AreLoopback(look_up(other.host))) {
+        continue;
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "listen on ", own, ": ", address.host, " means ",
+          absl::StrJoin(numbers, ", "),
+          " here, where no other host can connect, and ",
+          TaskName(MakeTaskId(job, index)), " is ", text, ". Give ",
+          address.host,
+          " in /etc/hosts the address by which the others reach this host "
+          "(Debian writes 127.0.1.1 there), or listen at that address by "
+          "--bind=ADDRESS:",
+          address.port));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ListeningSockets> ListenOn(absl::string_view address) {
   ASSIGN_OR_RETURN(std::vector<SocketAddress> places, Resolve(address));
   // All of a name's addresses, or half of the peers would talk to whoever holds
@@ -164,7 +207,7 @@ absl::StatusOr<ListeningSockets> ListenOn(absl::string_view address) {
   for (SocketAddress& place : places) {
     // Port 0: the first one's.
     if (listening.port != 0) PortOf(place) = htons(listening.port);
-    FileDescriptor socket = ListenAtAny(place);
+    FileDescriptor socket = ListenAt(place);
     if (!socket.valid()) {
       if (error != EADDRINUSE) error = errno;
       continue;

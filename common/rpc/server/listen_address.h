@@ -4,10 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/file_descriptor.h"
+#include "common/cluster/cluster_spec.h"
+#include "proto/cluster.pb.h"
 
 namespace muster {
 
@@ -24,6 +27,18 @@ absl::StatusOr<std::string> ChooseListenAddress(
 absl::Status CheckConnectAddress(absl::string_view address,
                                  bool allow_insecure_network);
 
+// The numbers of the addresses that a host's name stands for on this machine.
+std::vector<std::string> LookUpHost(const std::string& host);
+
+// Whether tasks on other hosts could connect to the one that listens at its own
+// ClusterSpec address: /etc/hosts gives a host's own name 127.0.1.1 by Debian's
+// default. No port is opened. Errors: InvalidArgument, with the ways out, if
+// that name means loopback alone, and the name of another task does not.
+absl::Status CheckOthersCanCome(
+    const ClusterSpec& cluster, const TaskId& task,
+    absl::FunctionRef<std::vector<std::string>(const std::string&)> look_up =
+        LookUpHost);
+
 // Sockets that listen on one port of this machine.
 struct ListeningSockets {
   // One for each address of the name; not blocking.
@@ -31,8 +46,8 @@ struct ListeningSockets {
   int port = 0;
 };
 
-// Listens on all addresses of `address`, for this process alone; 0.0.0.0 and
-// [::] are every address of either kind. Port 0: any free one.
+// Listens on all addresses of `address`, for this process alone; 0.0.0.0 is
+// every IPv4 address, [::] every one of either kind. Port 0: any free one.
 // Errors: Unavailable if the port is taken at one of them; InvalidArgument if
 // no address is this machine's.
 absl::StatusOr<ListeningSockets> ListenOn(absl::string_view address);

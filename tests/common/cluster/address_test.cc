@@ -94,5 +94,14 @@ TEST(AddressTest, KnowsLoopbackWithoutDns) {
   }
 }
 
+TEST(AddressTest, AnyIsEveryAddressOfAKind) {
+  for (const char* text : {"0.0.0.0:1", "[::]:1", "[0::0]:1"}) {
+    EXPECT_TRUE(IsAny(*ParseAddress(text))) << text;
+  }
+  for (const char* text : {"0.0.0.1:1", "[::1]:1", "localhost:1", "h:1"}) {
+    EXPECT_FALSE(IsAny(*ParseAddress(text))) << text;
+  }
+}
+
 }  // namespace
 }  // namespace muster

@@ -298,5 +298,36 @@ TEST(ClusterResolverTest, AClusterWithoutTheOwnJobIsRefused) {
                                            HasSubstr("has no ps task")));
 }
 
+TEST(ClusterResolverTest, RefusesLoopbackBesideOtherHosts) {
+  struct Case {
+    const char* ps;
+    const char* workers;
+    const char* wanted;
+  };
+  const Case kCases[] = {
+      {"localhost:1", "h1:1", "/job:ps/task:0 is localhost:1, which means"},
+      {"0.0.0.0:1", "h1:1", "/job:ps/task:0 is 0.0.0.0:1, which means"},
+      {"[::]:1", "10.0.0.1:1", "/job:ps/task:0 is [::]:1, which means"},
+      {"h0:1", "h1:1,127.0.0.1:1", "/job:worker/task:1 is 127.0.0.1:1, which"},
+      {"h0:1,[::1]:1", "h1:1", "and /job:ps/task:0 is h0:1; list the address"},
+  };
+  for (const Case& c : kCases) {
+    ClusterOptions options = WorkerOptions();
+    options.ps_hosts = c.ps;
+    options.worker_hosts = c.workers;
+    EXPECT_THAT(
+        ResolveCluster(options),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 AllOf(HasSubstr(c.wanted), HasSubstr("--bind=ADDRESS"))));
+  }
+}
+
+TEST(ClusterResolverTest, LoopbackAloneIsOneMachine) {
+  ClusterOptions options = WorkerOptions();
+  options.ps_hosts = "localhost:1,127.0.0.2:1";
+  options.worker_hosts = "[::1]:1,127.0.0.1:1,0.0.0.0:2";
+  EXPECT_THAT(ResolveCluster(options), IsOk());
+}
+
 }  // namespace
 }  // namespace muster

@@ -5,7 +5,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "common/cluster/host_flags.h"
+#include "common/cluster/task_id.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -13,6 +19,8 @@
 namespace muster {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ListenAddressTest, BindGoesBeforeTheClusterAddress) {
@@ -73,6 +81,75 @@ TEST(ListenAddressTest, AllAddressesOfANameHaveOnePort) {
   }
   EXPECT_THAT(ListenOn(absl::StrCat("localhost:", listening->port)),
               StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST(ListenAddressTest, AnyAddressOfOneKindIsNoneOfTheOther) {
+  const auto listening = ListenOn("0.0.0.0:0");
+  ASSERT_THAT(listening, IsOk());
+  ASSERT_EQ(listening->sockets.size(), 1);
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(getsockname(listening->sockets[0].get(),
+                        reinterpret_cast<sockaddr*>(&address), &size),
+            0);
+  EXPECT_EQ(address.ss_family, AF_INET);
+}
+
+// ---- Who can come -------------------------------------------------------
+
+// Hosts as /etc/hosts of node1 may have them. What is not there does not
+// resolve; a number means itself.
+std::vector<std::string> OnNode1(const std::string& host) {
+  static const auto& hosts = *new std::map<std::string, std::string>{
+      {"node1", "127.0.1.1"},     {"NODE1", "127.0.1.1"},
+      {"alias", "127.0.0.1"},     {"node2", "10.0.0.2"},
+      {"127.0.0.2", "127.0.0.2"}, {"10.0.0.1", "10.0.0.1"}};
+  const auto found = hosts.find(host);
+  if (found == hosts.end()) return {};
+  return {found->second};
+}
+
+absl::Status CanCome(const std::string& ps_hosts,
+                     const std::string& worker_hosts,
+                     const TaskId& self = MakeTaskId("ps", 0)) {
+  const auto cluster = ParseHostFlags(ps_hosts, worker_hosts);
+  EXPECT_THAT(cluster, IsOk());
+  return CheckOthersCanCome(*cluster, self, OnNode1);
+}
+
+TEST(CheckOthersCanComeTest, AnOwnNameThatMeansLoopbackIsRefusedByName) {
+  const absl::Status status = CanCome("node1:2222", "node2:2223");
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument));
+  for (const char* const words :
+       {"listen on node1:2222: node1 means 127.0.1.1 here",
+        "/job:worker/task:0 is node2:2223", "/etc/hosts",
+        "--bind=ADDRESS:2222"}) {
+    EXPECT_THAT(status.message(), HasSubstr(words));
+  }
+  // The other way round, and beside one that no name server knows yet.
+  EXPECT_THAT(CanCome("node2:2222", "node1:2223", MakeTaskId("worker", 0)),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(CanCome("node1:2222", "pod-3:2223"),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(CanCome("node1:2222", "node1:2223,10.0.0.3:2222"),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(CheckOthersCanComeTest, OneMachineMayMeanLoopback) {
+  EXPECT_THAT(CanCome("node1:2222", "node1:2223,NODE1:2224"), IsOk());
+  EXPECT_THAT(CanCome("node1:2222", "alias:2223,127.0.0.2:2222"), IsOk());
+}
+
+TEST(CheckOthersCanComeTest, AnOwnAddressOfTheNetworkIsLetBe) {
+  EXPECT_THAT(CanCome("10.0.0.1:2222", "node2:2223"), IsOk());
+  // Listening will tell.
+  EXPECT_THAT(CanCome("pod-0:2222", "node2:2223"), IsOk());
+}
+
+TEST(CheckOthersCanComeTest, TheSystemIsAskedWhatAHostMeans) {
+  EXPECT_THAT(LookUpHost("127.0.0.2"), ElementsAre("127.0.0.2"));
+  EXPECT_THAT(LookUpHost("::1"), ElementsAre("::1"));
+  EXPECT_THAT(LookUpHost("localhost"), Contains("127.0.0.1"));
 }
 
 }  // namespace
