@@ -645,6 +645,8 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
 
 int Main(const std::vector<std::string>& args) {
   SetUpProcess();
+  // NCCL, which joins the cards of this process, would listen on the network.
+  setenv("NCCL_SOCKET_IFNAME", "lo", /*overwrite=*/0);
   const MonotonicClock clock{};
   const absl::Time start_time = clock.Now();
   const CommandLine command_line =
