@@ -20,6 +20,9 @@ enum class ErrorReason {
   // The coordinator does not know the sender, which registers.
   // "NOT_REGISTERED"
   kNotRegistered,
+  // The certificate that the sender showed when it connected has ended: it
+  // connects anew, with a renewed one. "CERTIFICATE_ENDED"
+  kCertificateEnded,
   // A file failed: the code is of the system's error (a folder that is gone is
   // NotFound) and tells nothing of a peer. "FILE"
   kFile,

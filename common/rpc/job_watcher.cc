@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/process/exit_code.h"
-#include "common/rpc/channel_settings.h"
 #include "common/rpc/connection_cause.h"
 #include "common/rpc/deadline.h"
+#include "common/rpc/status_conversion.h"
 
 namespace muster {
 namespace {
@@ -33,8 +33,7 @@ std::string CauseOf(const grpc::Status& status) {
 
 JobWatcher::JobWatcher(Options options)
     : options_(std::move(options)),
-      stub_(CoordinationService::NewStub(
-          OpenChannel(options_.address, options_.credentials))),
+      channel_(PeerChannel::Opener(options_.address, options_.credentials)),
       last_heard_(options_.clock->Now()) {
   thread_ = std::thread([this] { Run(); });
 }
@@ -69,7 +68,10 @@ grpc::Status JobWatcher::Watch(absl::Duration wait, absl::Duration timeout,
     if (quit_) return ended;
     call_ = &context;
   }
-  const grpc::Status status = stub_->Watch(&context, request, state);
+  const std::shared_ptr<grpc::Channel> channel = channel_.Get();
+  const grpc::Status status =
+      CoordinationService::NewStub(channel)->Watch(&context, request, state);
+  channel_.OnFailure(channel, ToAbslStatus(status));
   absl::MutexLock lock(&mu_);
   call_ = nullptr;
   return quit_ ? ended : status;

@@ -16,6 +16,7 @@
 #include "common/base/wait_reporter.h"
 #include "common/process/stop_latch.h"
 #include "common/rpc/credentials.h"
+#include "common/rpc/peer_channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/security/credentials.h"
 #include "proto/coordination_service.grpc.pb.h"
@@ -79,7 +80,9 @@ class JobWatcher {
   bool Pause(absl::Duration duration);
 
   const Options options_;
-  const std::unique_ptr<CoordinationService::Stub> stub_;
+
+  // Own synchronisation.
+  PeerChannel channel_;
 
   // The thread's own.
   int64_t state_version_ = 0;

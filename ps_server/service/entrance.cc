@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/escape.h"
+#include "common/rpc/error_reason.h"
 #include "common/tls/certificate.h"
 #include "common/tls/identity.h"
 #include "grpcpp/security/auth_context.h"
@@ -68,10 +69,13 @@ absl::Status Entrance::Check(const AnyMethod& method,
                              const Caller& caller) const {
   if (caller.role == Role::kUnproven) return absl::OkStatus();
   if (options_.clock->Now() >= caller.valid_until) {
-    return Say(absl::UnavailableError(absl::StrCat(
-        method.path, ": the certificate of ",
-        caller.task.has_value() ? TaskName(*caller.task) : "the caller",
-        " has ended since it connected; it connects anew with a renewed one")));
+    return Say(WithReason(
+        absl::UnavailableError(absl::StrCat(
+            method.path, ": the certificate of ",
+            caller.task.has_value() ? TaskName(*caller.task) : "the caller",
+            " has ended since it connected; it connects anew with a renewed "
+            "one")),
+        ErrorReason::kCertificateEnded));
   }
   return Say(CheckMayCall(method, caller));
 }

@@ -1,6 +1,7 @@
 // A ps whose callers have certificates: each cell of the table of rights, and
 // what strangers and holders of other keys try, over real connections.
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,9 +11,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "common/process/stop_latch.h"
 #include "common/rpc/call_table.h"
+#include "common/rpc/job_watcher.h"
 #include "common/tls/task_keys.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -39,6 +43,16 @@ const std::map<Role, std::pair<std::string, int>> kHolders = {
     {Role::kChief, {"worker", 0}},   {Role::kWorker, {"worker", 1}},
     {Role::kPs, {"ps", 0}},          {Role::kEvaluator, {"evaluator", 0}},
     {Role::kViewer, {"viewer", -1}}, {Role::kAdmin, {"admin", -1}},
+};
+
+// May be put forward.
+class AheadClock : public MonotonicClock {
+ public:
+  absl::Time Now() const override {
+    return MonotonicClock::Now() + absl::Hours(hours.load());
+  }
+
+  std::atomic<int> hours = 0;
 };
 
 class PsKeysTest : public testing::Test {
@@ -80,7 +94,11 @@ class PsKeysTest : public testing::Test {
     options.dir = certificates_->folder();
     options.job = job;
     options.index = index;
-    options.clock = &clock_;
+    options.clock = SystemClock();
+    options.look_every = absl::Milliseconds(5);
+    options.wall_time = [this] {
+      return absl::Now() + absl::Hours(clock_.hours.load());
+    };
     auto keys = TaskKeys::Create(std::move(options));
     EXPECT_THAT(keys, IsOk());
     return *std::move(keys);
@@ -88,7 +106,7 @@ class PsKeysTest : public testing::Test {
   PeerName Peer() const {
     return {"/job:ps/task:0", absl::StrCat("127.0.0.1:", task_->port())};
   }
-  absl::Time Soon() const { return clock_.Now() + absl::Seconds(30); }
+  static absl::Time Soon() { return SystemClock()->Now() + absl::Seconds(30); }
 
   // A call with a request that is empty.
   absl::Status Ask(Link* link, const AnyMethod& method) {
@@ -107,7 +125,8 @@ class PsKeysTest : public testing::Test {
     return SenderOf(TaskKey("worker", index), /*incarnation=*/7);
   }
 
-  MonotonicClock clock_;
+  // Of the ps and of all certificates.
+  AheadClock clock_;
   StopLatch latch_;
   std::unique_ptr<Certificates> certificates_;
   std::unique_ptr<TaskKeys> ps_keys_;
@@ -235,6 +254,106 @@ TEST_F(PsKeysTest, AStrangerMakesNoCall) {
   const auto shard = AwaitCall(link, kStateCall, {}, Soon());
   ASSERT_THAT(shard, IsOk());
   EXPECT_EQ(shard->phase(), EMPTY);
+}
+
+// ---- Certificates that end ----------------------------------------------
+
+constexpr char kHasEnded[] = "has ended since it connected";
+
+class PsKeysEndTest : public PsKeysTest {
+ protected:
+  // Keys that end in an hour.
+  std::unique_ptr<TaskKeys> ShortKeysOf(const std::string& job, int index) {
+    const std::string stem = absl::StrCat(job, "-", index);
+    Certificates::Leaf leaf = certificates_->LeafOf(stem);
+    leaf.not_after = absl::Now() + absl::Hours(1);
+    EXPECT_THAT(certificates_->Issue(stem, leaf), IsOk());
+    return KeysOf(job, index);
+  }
+  // Calls until an answer comes that no connection of the old certificate
+  // gives; but for `old_answers`, which may still be on their way.
+  void ExpectSoonLetIn(const std::function<absl::Status()>& call,
+                       int old_answers) {
+    absl::Status status = absl::UnavailableError("");
+    while (absl::IsUnavailable(status)) {
+      status = call();
+      if (!absl::StrContains(status.message(), kHasEnded)) continue;
+      ASSERT_GE(--old_answers, 0) << status;
+    }
+  }
+};
+
+TEST_F(PsKeysEndTest, ARenewedCertificateIsShownOnEveryWay) {
+  const auto keys = ShortKeysOf("worker", 1);
+  const auto credentials = keys->credentials().channel_to("ps", 0);
+  GrpcCoordinationLink coordination(Peer(), credentials);
+  GrpcParameterLink parameters(Peer(), credentials);
+  PullRequest pull;
+  *pull.mutable_sender() = WorkerOf(1);
+  const std::function<absl::Status()> calls[] = {
+      [&] { return Ask(&coordination, kGetJobStateCall, {}); },
+      [&] { return Ask(&parameters, kStateCall, {}); },
+      [&] {
+        return AwaitReply<Frame<PullReply>>(
+                   [&](ReplyCallback<Frame<PullReply>> done) {
+                     parameters.Pull(pull, Soon(), done);
+                   })
+            .status();
+      }};
+  for (const auto& call : calls) EXPECT_FALSE(absl::IsUnavailable(call()));
+  clock_.hours = 2;
+  for (const auto& call : calls) {
+    EXPECT_THAT(call(),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr(kHasEnded)));
+  }
+  // Half of it is not taken.
+  const std::string old_key = certificates_->Read("worker-1.key");
+  ASSERT_THAT(certificates_->Issue("worker-1"), IsOk());
+  const std::string key = certificates_->Read("worker-1.key");
+  ASSERT_THAT(certificates_->Write("worker-1.key", old_key), IsOk());
+  for (const auto& call : calls) {
+    EXPECT_THAT(call(), StatusIs(absl::StatusCode::kUnavailable));
+  }
+  ASSERT_THAT(certificates_->Write("worker-1.key", key), IsOk());
+  // A stream may just be ending.
+  for (const auto& call : calls) ExpectSoonLetIn(call, /*old_answers=*/1);
+}
+
+TEST_F(PsKeysEndTest, AWatcherOfTheJobShowsARenewedCertificate) {
+  const auto keys = ShortKeysOf("evaluator", 0);
+  const auto worker = KeysOf("worker", 0);
+  absl::Notification let_in;
+  absl::Notification knows_worker;
+  std::atomic<bool> is_renewed = false;
+  StopLatch latch;
+  JobWatcher::Options options;
+  options.address = Peer().address;
+  options.credentials = keys->credentials().channel_to("ps", 0);
+  options.sender = SenderOf(TaskKey("evaluator", 0), /*incarnation=*/7);
+  options.max_wait = absl::Seconds(30);
+  options.clock = SystemClock();
+  options.latch = &latch;
+  options.awaited = [&](const JobState& state) {
+    if (!let_in.HasBeenNotified()) let_in.Notify();
+    if (state.workers_size() > 0 && !knows_worker.HasBeenNotified()) {
+      knows_worker.Notify();
+    }
+    if (is_renewed) latch.Stop({0, "let in"});
+    return std::string();
+  };
+  const JobWatcher watcher(std::move(options));
+  let_in.WaitForNotification();
+  clock_.hours = 2;
+  GrpcCoordinationLink link(Peer(), worker->credentials().channel_to("ps", 0));
+  RegisterRequest registration;
+  registration.set_protocol_version(kProtocolVersion);
+  *registration.mutable_sender() = WorkerOf(0);
+  registration.set_chief(true);
+  ASSERT_THAT(Ask(&link, kRegisterCall, registration), IsOk());
+  knows_worker.WaitForNotification();
+  is_renewed = true;
+  ASSERT_THAT(certificates_->Issue("evaluator-0"), IsOk());
+  EXPECT_EQ(latch.Wait().exit_code, 0);
 }
 
 // A program of one's own, which is a worker like others.

@@ -11,8 +11,8 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/channel_settings.h"
 #include "common/rpc/deadline.h"
+#include "common/rpc/peer_channel.h"
 #include "common/rpc/protocol.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -105,8 +105,8 @@ class GrpcFrames : public Workload {
         gradient_(static_cast<size_t>(bytes), 'x'),
         parameter_(gradient_.size(), ' '),
         caller_({"the frame server", server_->address()},
-                OpenChannel(server_->address(),
-                            grpc::InsecureChannelCredentials())) {}
+                PeerChannel::Opener(server_->address(),
+                                    grpc::InsecureChannelCredentials())) {}
 
   absl::Status Step(int) override {
     return Exchange(&caller_, gradient_, &parameter_).Run();

@@ -11,9 +11,10 @@
 namespace muster {
 namespace {
 
-constexpr ErrorReason kAll[] = {ErrorReason::kFenced, ErrorReason::kReplaced,
-                                ErrorReason::kNotRegistered,
-                                ErrorReason::kFile};
+constexpr ErrorReason kAll[] = {
+    ErrorReason::kFenced,           ErrorReason::kReplaced,
+    ErrorReason::kNotRegistered,    ErrorReason::kCertificateEnded,
+    ErrorReason::kFile};
 
 absl::Status WithErrorInfo(const std::string& bytes) {
   absl::Status status = absl::AbortedError("no");

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/rpc/status_conversion.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/stub_options.h"
 #include "proto/parameter_service.pb.h"
 
@@ -23,15 +24,17 @@ absl::Status Named(const PeerName& peer, absl::StatusCode code,
 }  // namespace
 
 ExchangeStream::ExchangeStream(Parts parts)
-    : alive_(parts.alive), parts_(std::move(parts)) {}
+    : alive_(parts.alive),
+      parts_(std::move(parts)),
+      channel_(parts_.channel->Get()) {}
 
-void ExchangeStream::Open(grpc::GenericStub* stub) {
+void ExchangeStream::Open() {
   {
     absl::MutexLock lock(&mu_);
     self_ = shared_from_this();
   }
-  stub->PrepareBidiStreamingCall(&context_, kExchangeMethod,
-                                 grpc::StubOptions(), this);
+  grpc::GenericStub(channel_).PrepareBidiStreamingCall(
+      &context_, kExchangeMethod, grpc::StubOptions(), this);
   // For the writes, which begin outside gRPC's callbacks.
   AddHold();
   StartRead(&incoming_);
@@ -193,6 +196,8 @@ absl::Time ExchangeStream::Expire() {
 // ---- The end ------------------------------------------------------------
 
 void ExchangeStream::OnDone(const grpc::Status& status) {
+  // Before those who called come again.
+  parts_.channel->OnFailure(channel_, ToAbslStatus(status));
   const absl::Status why = WhyEnded(status);
   // With the last one of these the stream goes, after this.
   std::shared_ptr<ExchangeStream> self;

@@ -14,8 +14,9 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/rpc/frame/exchange_codec.h"
+#include "common/rpc/peer_channel.h"
+#include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/client_callback.h"
 #include "worker/client/link/alive_count.h"
@@ -38,6 +39,7 @@ class ExchangeStream
     // All outlive `done`.
     const PeerName* peer = nullptr;
     const Clock* clock = nullptr;
+    PeerChannel* channel = nullptr;
     AliveCount* alive = nullptr;
     // Called last, after the end. Who holds the stream is to let go of it: with
     // it goes what gRPC has not sent of a call.
@@ -50,7 +52,7 @@ class ExchangeStream
   ExchangeStream& operator=(const ExchangeStream&) = delete;
 
   // Opens it. Once; Send may come before.
-  void Open(grpc::GenericStub* stub);
+  void Open();
 
   // Sends a call, unless the stream has ended (false; `done` is not called).
   // `done` is called exactly once, with no lock held, on a gRPC thread or the
@@ -96,6 +98,7 @@ class ExchangeStream
 
   // Constant after construction.
   const Parts parts_;
+  const std::shared_ptr<grpc::Channel> channel_;
 
   // Own synchronisation.
   grpc::ClientContext context_;

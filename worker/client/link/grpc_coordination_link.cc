@@ -5,6 +5,6 @@ GrpcCoordinationLink::GrpcCoordinationLink(
     const PeerName& peer,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
     const ChannelSettings& settings)
-    : caller_(peer, OpenChannel(peer.address, credentials, settings)) {}
+    : caller_(peer, PeerChannel::Opener(peer.address, credentials, settings)) {}
 
 }  // namespace muster

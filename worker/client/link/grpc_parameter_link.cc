@@ -25,8 +25,8 @@ GrpcParameterLink::GrpcParameterLink(
     const PeerName& peer,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
     const ChannelSettings& settings)
-    : control_(peer, OpenChannel(peer.address, credentials, settings)),
-      data_(peer, OpenChannel(peer.address, credentials, settings)) {}
+    : control_(peer, PeerChannel::Opener(peer.address, credentials, settings)),
+      data_(peer, PeerChannel::Opener(peer.address, credentials, settings)) {}
 
 void GrpcParameterLink::CallBytes(const AnyMethod& method, std::string request,
                                   absl::Time deadline,

@@ -16,17 +16,15 @@ constexpr size_t kMaxRequestBytes =
 
 }  // namespace
 
-StreamCaller::StreamCaller(PeerName peer,
-                           std::shared_ptr<grpc::Channel> channel)
-    : StreamCaller(std::move(peer), std::move(channel), SystemClock(),
+StreamCaller::StreamCaller(PeerName peer, PeerChannel::OpenFunction open)
+    : StreamCaller(std::move(peer), std::move(open), SystemClock(),
                    std::make_unique<TimerQueue>()) {}
 
-StreamCaller::StreamCaller(PeerName peer,
-                           std::shared_ptr<grpc::Channel> channel,
+StreamCaller::StreamCaller(PeerName peer, PeerChannel::OpenFunction open,
                            const Clock* clock, std::unique_ptr<Timers> timers)
     : peer_(std::move(peer)),
       clock_(clock),
-      stub_(std::move(channel)),
+      channel_(std::move(open)),
       timers_(std::move(timers)) {}
 
 StreamCaller::~StreamCaller() {
@@ -61,7 +59,7 @@ void StreamCaller::Call(const ExchangeBody& request, absl::Time deadline,
       stream = stream_;
     }
     sent = stream->Send(request, deadline, done);
-    if (is_new) stream->Open(&stub_);
+    if (is_new) stream->Open();
     if (!sent) Forget(stream.get());
   }
   Arm(deadline);
@@ -69,7 +67,7 @@ void StreamCaller::Call(const ExchangeBody& request, absl::Time deadline,
 
 std::shared_ptr<ExchangeStream> StreamCaller::MakeStream() {
   return std::make_shared<ExchangeStream>(
-      ExchangeStream::Parts{&peer_, clock_, &alive_,
+      ExchangeStream::Parts{&peer_, clock_, &channel_, &alive_,
                             [this](ExchangeStream* ended) { Forget(ended); }});
 }
 

@@ -8,8 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/rpc/frame/exchange_codec.h"
-#include "grpcpp/channel.h"
-#include "grpcpp/generic/generic_stub.h"
+#include "common/rpc/peer_channel.h"
 #include "worker/client/link/alive_count.h"
 #include "worker/client/link/exchange_stream.h"
 #include "worker/client/link/peer_failure.h"
@@ -33,9 +32,9 @@ class StreamCaller {
  public:
   using BytesCallback = ExchangeStream::BytesCallback;
 
-  StreamCaller(PeerName peer, std::shared_ptr<grpc::Channel> channel);
+  StreamCaller(PeerName peer, PeerChannel::OpenFunction open);
   // As above, in a test's time. `clock` must live longer.
-  StreamCaller(PeerName peer, std::shared_ptr<grpc::Channel> channel,
+  StreamCaller(PeerName peer, PeerChannel::OpenFunction open,
                const Clock* clock, std::unique_ptr<Timers> timers);
   // Cancels what is on its way and waits until every `done` has returned and
   // nothing holds the channel any more. REQUIRES: not called from a `done`.
@@ -61,7 +60,7 @@ class StreamCaller {
   const Clock* const clock_;
 
   // Own synchronisation.
-  grpc::GenericStub stub_;
+  PeerChannel channel_;
   // The streams that gRPC holds something of.
   AliveCount alive_;
 

@@ -6,7 +6,9 @@
 #include "common/rpc/deadline.h"
 #include "common/rpc/frame/byte_buffer.h"
 #include "common/rpc/status_conversion.h"
+#include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/stub_options.h"
 
 namespace muster {
@@ -15,14 +17,15 @@ struct UnaryCaller::PendingCall {
   explicit PendingCall(AliveCount* count) : alive(count) {}
 
   const AliveCount::Mark alive;
+  std::shared_ptr<grpc::Channel> channel;
   grpc::ClientContext context;
   grpc::ByteBuffer request;
   grpc::ByteBuffer reply;
   BytesCallback done;
 };
 
-UnaryCaller::UnaryCaller(PeerName peer, std::shared_ptr<grpc::Channel> channel)
-    : peer_(std::move(peer)), stub_(std::move(channel)) {}
+UnaryCaller::UnaryCaller(PeerName peer, PeerChannel::OpenFunction open)
+    : peer_(std::move(peer)), channel_(std::move(open)) {}
 
 UnaryCaller::~UnaryCaller() {
   std::vector<std::shared_ptr<PendingCall>> calls;
@@ -44,13 +47,16 @@ void UnaryCaller::Call(const char* method, grpc::ByteBuffer request,
   call->context.set_deadline(ToGrpcDeadline(deadline));
   call->request.Swap(&request);
   call->done = std::move(done);
+  call->channel = channel_.Get();
   {
     absl::MutexLock lock(&mu_);
     pending_.insert(call);
   }
-  stub_.UnaryCall(
-      &call->context, method, grpc::StubOptions(), &call->request, &call->reply,
-      [this, call](const grpc::Status& status) { Finish(call, status); });
+  grpc::GenericStub(call->channel)
+      .UnaryCall(&call->context, method, grpc::StubOptions(), &call->request,
+                 &call->reply, [this, call](const grpc::Status& status) {
+                   Finish(call, status);
+                 });
 }
 
 void UnaryCaller::Finish(const std::shared_ptr<PendingCall>& call,
@@ -60,7 +66,9 @@ void UnaryCaller::Finish(const std::shared_ptr<PendingCall>& call,
   if (status.ok()) {
     call->done(std::move(call->reply));
   } else {
-    call->done(ExplainPeerFailure(peer_, ToAbslStatus(status)));
+    const absl::Status error = ToAbslStatus(status);
+    channel_.OnFailure(call->channel, error);
+    call->done(ExplainPeerFailure(peer_, error));
   }
   call->done = nullptr;
   // `call` itself is still held by the caller of this function.

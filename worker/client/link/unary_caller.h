@@ -12,17 +12,16 @@
 #include "absl/time/time.h"
 #include "common/rpc/link.h"
 #include "common/rpc/method.h"
-#include "grpcpp/channel.h"
-#include "grpcpp/generic/generic_stub.h"
+#include "common/rpc/peer_channel.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "worker/client/link/alive_count.h"
 #include "worker/client/link/peer_failure.h"
 
 namespace muster {
 
-// Unary gRPC calls to one peer over one channel, as bytes: requests and
-// replies that carry tensors must not pass through protobuf objects, and one
-// path serves the others too. Thread-safe; no call blocks. `done` is called
+// Unary gRPC calls to one peer over one channel at a time, as bytes: requests
+// and replies that carry tensors must not pass through protobuf objects, and
+// one path serves the others too. Thread-safe; no call blocks. `done` is called
 // exactly once, on a gRPC thread, with no lock held.
 //
 // Errors: what the peer answered, its message unchanged; Unavailable and
@@ -31,7 +30,7 @@ class UnaryCaller {
  public:
   using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 
-  UnaryCaller(PeerName peer, std::shared_ptr<grpc::Channel> channel);
+  UnaryCaller(PeerName peer, PeerChannel::OpenFunction open);
   // Cancels what is on its way and waits until every `done` has returned and
   // no call holds the channel any more. REQUIRES: not called from a `done`.
   ~UnaryCaller();
@@ -58,7 +57,7 @@ class UnaryCaller {
   const PeerName peer_;
 
   // Own synchronisation.
-  grpc::GenericStub stub_;
+  PeerChannel channel_;
   // The calls that gRPC holds something of, also after `done`.
   AliveCount alive_;
 

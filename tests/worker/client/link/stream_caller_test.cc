@@ -12,8 +12,8 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
-#include "common/rpc/channel_settings.h"
 #include "common/rpc/frame/frame_codec.h"
+#include "common/rpc/peer_channel.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
@@ -79,8 +79,8 @@ class StreamCallerTest : public testing::Test {
       : server_(&shard_),
         caller_(std::make_unique<StreamCaller>(
             PeerAt(server_.address()),
-            OpenChannel(server_.address(),
-                        grpc::InsecureChannelCredentials()))) {}
+            PeerChannel::Opener(server_.address(),
+                                grpc::InsecureChannelCredentials()))) {}
 
   void Push(int64_t step, Answer* answer, absl::Duration timeout = kPatience) {
     caller_->Call(PushOf(step), In(timeout), Into(answer));
@@ -130,10 +130,10 @@ TEST_F(StreamCallerTest, ADeadlineEndsOneCallAndNoOther) {
   FakeClock clock;
   auto timers = std::make_unique<HandTimers>();
   HandTimers* const by_hand = timers.get();
-  StreamCaller caller(
-      PeerAt(server_.address()),
-      OpenChannel(server_.address(), grpc::InsecureChannelCredentials()),
-      &clock, std::move(timers));
+  StreamCaller caller(PeerAt(server_.address()),
+                      PeerChannel::Opener(server_.address(),
+                                          grpc::InsecureChannelCredentials()),
+                      &clock, std::move(timers));
   const auto push = [&](int64_t step, absl::Duration timeout, Answer* answer) {
     caller.Call(PushOf(step), clock.Now() + timeout, Into(answer));
   };
@@ -237,7 +237,7 @@ TEST(StreamCallerLifeTest, NoStreamHoldsTheChannelWhenTheCallerIsGone) {
     for (int i = 0; i < 300; ++i) {
       std::atomic<int> answered = 0;
       {
-        StreamCaller caller(PeerAt(address), channel);
+        StreamCaller caller(PeerAt(address), [channel] { return channel; });
         for (int call = 0; call < 4; ++call) {
           caller.Call(
               PushOf(call), In(kPatience),
@@ -297,7 +297,8 @@ absl::StatusOr<int64_t> PushTo(StreamCaller* caller, int64_t step) {
 std::unique_ptr<StreamCaller> CallerOf(const ScriptedServer& server) {
   return std::make_unique<StreamCaller>(
       PeerAt(server.address()),
-      OpenChannel(server.address(), grpc::InsecureChannelCredentials()));
+      PeerChannel::Opener(server.address(),
+                          grpc::InsecureChannelCredentials()));
 }
 
 TEST(StreamCallerPeerTest, ABrokenStreamIsFollowedByAnother) {
@@ -375,9 +376,9 @@ TEST(StreamCallerPeerTest, AnOlderPsIsNamed) {
   const LoopbackServer server([&older](grpc::ServerBuilder* builder) {
     builder->RegisterService(&older);
   });
-  StreamCaller caller(
-      PeerAt(server.address()),
-      OpenChannel(server.address(), grpc::InsecureChannelCredentials()));
+  StreamCaller caller(PeerAt(server.address()),
+                      PeerChannel::Opener(server.address(),
+                                          grpc::InsecureChannelCredentials()));
   EXPECT_THAT(PushTo(&caller, 1), StatusIs(absl::StatusCode::kUnimplemented));
 }
 

@@ -23,7 +23,8 @@ TEST(UnaryCallerTest, NoCallHoldsTheChannelWhenTheCallerIsGone) {
       grpc::CreateChannel(kAddress, grpc::InsecureChannelCredentials());
   for (int i = 0; i < kRepeats; ++i) {
     {
-      UnaryCaller caller({"/job:ps/task:0", kAddress}, channel);
+      UnaryCaller caller({"/job:ps/task:0", kAddress},
+                         [channel] { return channel; });
       for (int call = 0; call < kCalls; ++call) {
         const grpc::Slice slice("request");
         caller.Call("/muster.CoordinationService/Watch",
