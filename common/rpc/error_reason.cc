@@ -21,6 +21,7 @@ constexpr NamedReason kReasons[] = {
     {ErrorReason::kFenced, "FENCED"},
     {ErrorReason::kReplaced, "REPLACED"},
     {ErrorReason::kNotRegistered, "NOT_REGISTERED"},
+    {ErrorReason::kDamaged, "DAMAGED"},
     {ErrorReason::kCertificateEnded, "CERTIFICATE_ENDED"},
     {ErrorReason::kFile, "FILE"},
 };

@@ -2,6 +2,7 @@
 #define COMMON_RPC_ERROR_REASON_H_
 
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -20,6 +21,9 @@ enum class ErrorReason {
   // The coordinator does not know the sender, which registers.
   // "NOT_REGISTERED"
   kNotRegistered,
+  // What came is no message: without keys nobody notices on the way that bytes
+  // were changed. "DAMAGED"
+  kDamaged,
   // The certificate that the sender showed when it connected has ended: it
   // connects anew, with a renewed one. "CERTIFICATE_ENDED"
   kCertificateEnded,
@@ -41,6 +45,18 @@ absl::Status FencedError(absl::string_view message,
 
 // The peer is gone, or too busy, for a while: the same may succeed later.
 bool IsTransient(const absl::Status& status);
+
+// `status` of a message whose bytes are none, or of an answer.
+inline absl::Status Damaged(absl::Status status) {
+  return WithReason(std::move(status), ErrorReason::kDamaged);
+}
+inline bool IsDamaged(const absl::Status& status) {
+  return ReasonOf(status) == ErrorReason::kDamaged;
+}
+
+// So many times a request is sent until it is not the way that is to blame: it
+// was damaged, or its answer. It has the same identity each time.
+inline constexpr int kDamageTries = 3;
 
 // The key of the reason among a status' payloads.
 inline constexpr char kErrorInfoUrl[] =

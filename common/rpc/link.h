@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/method.h"
 
 namespace muster {
@@ -29,8 +30,8 @@ using ReplyCallback = std::function<void(absl::StatusOr<Reply>)>;
 //
 // Errors of every call: Unavailable (peer gone, retry), DeadlineExceeded,
 // FailedPrecondition, a fence (error_reason.h), if the ps moved on: register
-// and pull anew; InvalidArgument, Unimplemented; Internal for a reply that is
-// none.
+// and pull anew; InvalidArgument, Unimplemented; Internal (kDamaged) for a
+// reply that is none.
 class Link {
  public:
   virtual ~Link() = default;
@@ -41,11 +42,13 @@ class Link {
                          absl::Time deadline,
                          ReplyCallback<std::string> done) = 0;
 
+  // As CallBytes, up to kDamageTries times: until the request and its answer
+  // have come through whole. A refusal may be of a request that was changed.
   template <typename M>
   void Call(const M& method, const typename M::Request& request,
             absl::Time deadline, ReplyCallback<typename M::Reply> done) {
-    CallBytes(method, request.SerializeAsString(), deadline,
-              ParseReply(method, std::move(done)));
+    Try(kDamageTries, method, request.SerializeAsString(), deadline,
+        std::move(done));
   }
 
   // A callback that gives the reply that it gets as bytes to `done`.
@@ -57,9 +60,9 @@ class Link {
       if (!bytes.ok()) return done(bytes.status());
       typename M::Reply reply;
       if (!reply.ParseFromString(*bytes)) {
-        return done(absl::InternalError(
+        return done(Damaged(absl::InternalError(
             absl::StrCat("the peer's answer to ", path, ", ", bytes->size(),
-                         " bytes, is not a ", reply.GetTypeName())));
+                         " bytes, is not a ", reply.GetTypeName()))));
       }
       done(std::move(reply));
     };
@@ -72,6 +75,23 @@ class Link {
       if (!reply.ok()) return done(reply.status());
       done(reply->SerializeAsString());
     };
+  }
+
+ private:
+  template <typename M>
+  void Try(int tries, const M& method, std::string request, absl::Time deadline,
+           ReplyCallback<typename M::Reply> done) {
+    const auto on_reply = [this, tries, method, request, deadline,
+                           done = std::move(done)](
+                              absl::StatusOr<typename M::Reply> reply) {
+      const absl::Status& status = reply.status();
+      if (tries > 1 && (IsDamaged(status) || absl::IsInvalidArgument(status))) {
+        return Try(tries - 1, method, request, deadline, done);
+      }
+      done(std::move(reply));
+    };
+    CallBytes(method, std::move(request), deadline,
+              ParseReply(method, on_reply));
   }
 };
 

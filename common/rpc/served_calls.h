@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/link.h"
 #include "common/rpc/method.h"
 #include "proto/parameter_service.pb.h"
@@ -44,9 +45,9 @@ class ServedCalls : public Link {
                               ReplyCallback<std::string> done) {
       typename M::Request request;
       if (!request.ParseFromString(bytes)) {
-        return done(absl::InvalidArgumentError(
+        return done(Damaged(absl::InvalidArgumentError(
             absl::StrCat("a request to ", path, ", ", bytes.size(),
-                         " bytes, is not a ", request.GetTypeName())));
+                         " bytes, is not a ", request.GetTypeName()))));
       }
       handler(request, deadline,
               SerializeReply<typename M::Reply>(std::move(done)));
@@ -56,7 +57,8 @@ class ServedCalls : public Link {
         Served{method, std::move(answer), &ReadSender<typename M::Request>});
   }
 
-  // Errors: also InvalidArgument for a request that is none, Unimplemented for
+  // Errors: also InvalidArgument (kDamaged) for a request that is none,
+  // Unimplemented for
   // a method without a handler.
   void CallBytes(const AnyMethod& method, std::string request,
                  absl::Time deadline,

@@ -81,8 +81,8 @@ absl::Status StatusFromDetails(const StatusDetails& details) {
   constexpr int kLastCode =
       static_cast<int>(absl::StatusCode::kUnauthenticated);
   if (details.code() <= 0 || details.code() > kLastCode) {
-    return absl::InternalError(
-        absl::StrCat("the peer's error cannot be read: code ", details.code()));
+    return Damaged(absl::InternalError(absl::StrCat(
+        "the peer's error cannot be read: code ", details.code())));
   }
   return WithPayloads(
       details, absl::Status(static_cast<absl::StatusCode>(details.code()),
@@ -97,8 +97,8 @@ absl::Status StatusFromBytes(absl::string_view bytes) {
   StatusDetails details;
   if (bytes.size() > kMaxStatusBytes ||
       !details.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::InternalError(absl::StrCat(
-        "the peer's error cannot be read: ", bytes.size(), " bytes"));
+    return Damaged(absl::InternalError(absl::StrCat(
+        "the peer's error cannot be read: ", bytes.size(), " bytes")));
   }
   return StatusFromDetails(details);
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/parameter_link.h"
 #include "common/shared_memory/slot_ring.h"
 
@@ -30,13 +31,13 @@ SlotMessage ToSlotMessage(const Message& message) {
   return {message.SerializeAsString(), absl::Cord()};
 }
 
-// Errors: InvalidArgument, naming the type, unless `message` is one.
+// Errors: InvalidArgument (kDamaged), naming the type, unless `message` is one.
 template <typename Header>
 absl::Status ParseSlotMessage(SlotMessage message, Frame<Header>* frame) {
   if (!frame->header.ParseFromString(message.fields)) {
-    return absl::InvalidArgumentError(
+    return Damaged(absl::InvalidArgumentError(
         absl::StrCat("shared memory: ", message.fields.size(),
-                     " bytes are not a ", frame->header.GetTypeName()));
+                     " bytes are not a ", frame->header.GetTypeName())));
   }
   frame->data = std::move(message.data);
   return absl::OkStatus();
@@ -47,8 +48,8 @@ absl::Status ParseSlotMessage(SlotMessage message, Message* parsed) {
   absl::Status status = ParseSlotMessage(std::move(message), &frame);
   if (!status.ok()) return status;
   if (!frame.data.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "shared memory: a ", frame.header.GetTypeName(), " carries tensors"));
+    return Damaged(absl::InvalidArgumentError(absl::StrCat(
+        "shared memory: a ", frame.header.GetTypeName(), " carries tensors")));
   }
   *parsed = std::move(frame.header);
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/frame/data_method.h"
 #include "common/rpc/frame/exchange_codec.h"
 #include "common/rpc/method.h"
@@ -123,9 +124,10 @@ void Dispatch(DataMethod method, CallAdapter adapter, absl::Time deadline) {
             adapter.shard().ReadSnapshot(read, deadline, std::move(done));
           });
   }
-  adapter.Fail(absl::UnimplementedError(
+  // Hello has asked for the version.
+  adapter.Fail(Damaged(absl::UnimplementedError(
       absl::StrCat("there is no call ", static_cast<uint32_t>(method),
-                   " with tensors; a newer worker?")));
+                   " with tensors; a newer worker?"))));
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/frame/frame_codec.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -26,14 +27,15 @@ inline absl::Time DeadlineOf(const grpc::CallbackServerContext& context,
          absl::Nanoseconds(left.tv_nsec);
 }
 
-// Reads a message that came as raw bytes. Errors: InvalidArgument.
+// Reads a message that came as raw bytes. Errors: InvalidArgument (kDamaged).
 template <typename Request>
 absl::StatusOr<Request> ParseRaw(const grpc::ByteBuffer& buffer) {
   Request request;
   absl::Cord data;
   RETURN_IF_ERROR(DecodeFrameInto(buffer, &request, &data));
   if (data.empty()) return request;
-  return absl::InvalidArgumentError("a request without tensors carries data");
+  return Damaged(
+      absl::InvalidArgumentError("a request without tensors carries data"));
 }
 
 }  // namespace muster

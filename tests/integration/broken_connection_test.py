@@ -1,4 +1,5 @@
-"""Connections between workers and ps tasks are cut in mid-push (T2).
+"""Connections between workers and ps tasks are cut in mid-push (T2), or change a
+message behind TCP's back (T15).
 
 All of them go through a proxy of the test's own, which ends both sides at once
 with whatever is on its way: a push may have been applied and its answer lost,
@@ -15,6 +16,10 @@ from tests.integration import recovery
 CUTS = 200 if recovery.SOAK else 20
 # Between two of them: long enough for a new connection and some steps.
 PAUSE_S = (0.1, 0.2)
+
+DAMAGES = 200 if recovery.SOAK else 20
+# The name of a sender's job in each request, and what is no field.
+JOB, NO_FIELD = b"\x0a\x06worker", b"\x0e\x06worker"
 
 # Two million parameters, in several parts on each ps task, and little to
 # compute: most of a step is transfer.
@@ -89,6 +94,18 @@ class BrokenConnectionTest(recovery.TestCase):
                 "duplicates=%d" % self.account(ps)["duplicates"]
                 for ps in job.ps)))
         self.assertGreater(trained, 0)
+
+    def test_what_was_damaged_is_sent_again(self):
+        job = CutJob(self, ps=1, workers=2, flags=["--link=grpc"]).start()
+        job.all_train()
+        for _ in range(DAMAGES):
+            self.assertTrue(job.proxies[0].damage(JOB, NO_FIELD),
+                            "nothing was sent any more")
+            job.training_again(time.monotonic())
+        checkpoint = job.drain()
+        for task in job.tasks():
+            self.assertNotIn("restored", task.output)
+        self.check_applied_once(job, checkpoint)
 
     def account(self, ps):
         """The numbers of the line that a ps ends with."""

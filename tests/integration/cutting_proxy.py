@@ -1,7 +1,9 @@
-"""A TCP proxy on loopback whose connections a test cuts, with no right to.
+"""A TCP proxy on loopback whose connections a test cuts, with no right to, or
+whose bytes it changes behind TCP's back.
 
     proxy = CuttingProxy(listen_port=20001, to_port=20002)
     proxy.cut()    # how many connections
+    proxy.damage(b"worker", b"walker")
     proxy.close()
 
 A cut is at once, on both sides, in the middle of whatever is on its way: what
@@ -22,6 +24,8 @@ class CuttingProxy:
         self._to_port = to_port
         # (writer to the client, writer to the server); the loop's thread alone.
         self._connections = set()
+        # What is to be damaged next: (old, new, an event).
+        self._damage = None
         self._loop = asyncio.new_event_loop()
         self._server = self._loop.run_until_complete(asyncio.start_server(
             self._serve, "127.0.0.1", listen_port, limit=BUFFER_BYTES))
@@ -32,6 +36,13 @@ class CuttingProxy:
         """Ends every connection; returns how many there were."""
         return asyncio.run_coroutine_threadsafe(
             self._abort_all(), self._loop).result()
+
+    def damage(self, old, new, deadline_s=60):
+        """Puts `new` in the place of `old` in the next bytes for the server that
+        have it; returns whether some had."""
+        done = threading.Event()
+        self._damage = (old, new, done)
+        return done.wait(deadline_s)
 
     def close(self):
         self._loop.call_soon_threadsafe(self._server.close)
@@ -64,7 +75,7 @@ class CuttingProxy:
         writers = (writer, to_writer)
         self._connections.add(writers)
         try:
-            await asyncio.gather(self._pump(reader, to_writer),
+            await asyncio.gather(self._pump(reader, to_writer, self._changed),
                                  self._pump(to_reader, writer))
         except OSError:
             pass
@@ -73,10 +84,17 @@ class CuttingProxy:
             for each in writers:
                 each.transport.abort()
 
-    async def _pump(self, reader, writer):
+    def _changed(self, data):
+        if self._damage is None or self._damage[0] not in data:
+            return data
+        (old, new, done), self._damage = self._damage, None
+        done.set()
+        return data.replace(old, new, 1)
+
+    async def _pump(self, reader, writer, change=lambda data: data):
         while True:
             data = await reader.read(BUFFER_BYTES)
             if not data:
                 raise ConnectionError("one side has closed it")
-            writer.write(data)
+            writer.write(change(data))
             await writer.drain()

@@ -94,7 +94,8 @@ TransferWindow::Actions TransferWindow::OnAnswer(int shard_index,
   part.state = PartState::kPausing;
   ++shard.pausing;
   if (ended_) return {};
-  if (!MayRepeat(status)) {
+  const bool was_damaged = IsDamaged(status) && ++part.damaged < kDamageTries;
+  if (!MayRepeat(status) && !was_damaged) {
     return End(Annotate(AbortedIfFenced(status), shard.name));
   }
   const std::optional<absl::Duration> retry_after = RetryAfter(status);

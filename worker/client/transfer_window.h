@@ -104,6 +104,8 @@ class TransferWindow {
     PartState state = PartState::kWaiting;
     int attempt = 0;
     absl::Time retry_at;
+    // Answers that it, or they, were damaged on the way.
+    int damaged = 0;
   };
   struct Shard {
     Shard(std::string shard_name, const Backoff& pauses)

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/cluster/task_id.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "worker/client/call_status.h"
 #include "worker/client/failing_time.h"
@@ -30,11 +31,17 @@ constexpr absl::Duration kLateness = absl::Milliseconds(1500);
 // The longest text of a peer's version in a message.
 constexpr size_t kMaxVersionChars = 40;
 
+// Damage that repeats did not get round is the network's fault, not this
+// task's.
+int UnlessDamaged(const absl::Status& status, ExitCode otherwise) {
+  return IsDamaged(status) ? kExitRetryable : otherwise;
+}
+
 int ExitCodeOfRefusal(const absl::Status& status) {
   if (IsReplaced(status)) return kExitFailed;
   const bool insecure = status.code() == absl::StatusCode::kUnauthenticated ||
                         status.code() == absl::StatusCode::kPermissionDenied;
-  return insecure ? kExitInsecure : kExitBadConfig;
+  return UnlessDamaged(status, insecure ? kExitInsecure : kExitBadConfig);
 }
 
 // A ps refuses another protocol too; one that is older may not know how.
@@ -213,7 +220,7 @@ void SessionMachine::On(const LoadEvent& event) {
     return Fail({kExitBadCheckpoint, std::string(status.message())});
   }
   if (IsTransient(status) || IsFenced(status)) return Reconnect(status);
-  Fail({kExitBadConfig, std::string(status.message())});
+  Fail({UnlessDamaged(status, kExitBadConfig), std::string(status.message())});
 }
 
 void SessionMachine::On(const CommitEvent& event) {
@@ -257,7 +264,8 @@ void SessionMachine::On(const TrainEvent& event) {
   }
   const absl::Status& status = event.report.status();
   if (!IsTransient(status) && !IsFenced(status)) {
-    return Fail({kExitFailed, std::string(status.message())});
+    return Fail(
+        {UnlessDamaged(status, kExitFailed), std::string(status.message())});
   }
   if (event.may_resume) {
     steps_.OnUnfinished(std::string(status.message()));
@@ -790,14 +798,18 @@ void SessionMachine::ReconnectOrYield(const absl::Status& why) {
     return ExitWith({kExitFailed, std::string(why.message())});
   }
   if (!absl::IsInvalidArgument(why)) return Reconnect(why);
-  if (busy_) return ExitWith({kExitBadConfig, std::string(why.message())});
+  if (busy_) {
+    return ExitWith(
+        {UnlessDamaged(why, kExitBadConfig), std::string(why.message())});
+  }
   FailRefused(why);
 }
 
 // This task asks for something wrong, and would the next time.
 void SessionMachine::FailRefused(const absl::Status& why) {
-  Fail({kExitBadConfig, absl::StrCat(PsName(0, options_.ps_addresses[0]),
-                                     " refused: ", why.message())});
+  Fail({UnlessDamaged(why, kExitBadConfig),
+        absl::StrCat(PsName(0, options_.ps_addresses[0]),
+                     " refused: ", why.message())});
 }
 
 void SessionMachine::AdoptState(const JobState& state) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/rpc/error_reason.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 
@@ -17,11 +18,11 @@ inline grpc::ByteBuffer ToByteBuffer(const std::string& bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// Errors: Internal for a message that gRPC cannot read.
+// Errors: Internal (kDamaged) for a message that gRPC cannot read.
 inline absl::StatusOr<std::string> BytesOf(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   if (!buffer.Dump(&slices).ok()) {
-    return absl::InternalError("gRPC cannot read the message");
+    return Damaged(absl::InternalError("gRPC cannot read the message"));
   }
   std::string bytes;
   bytes.reserve(buffer.Length());

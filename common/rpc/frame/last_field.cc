@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
@@ -56,8 +57,8 @@ absl::StatusOr<LastField> SkipHeader(const MessageLite& type,
 }  // namespace
 
 absl::Status MalformedFrame(const MessageLite& type, absl::string_view why) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("malformed ", type.GetTypeName(), " frame: ", why));
+  return Damaged(absl::InvalidArgumentError(
+      absl::StrCat("malformed ", type.GetTypeName(), " frame: ", why)));
 }
 
 absl::StatusOr<LastField> FindLastField(const MessageLite& type,

@@ -13,8 +13,8 @@ namespace {
 
 constexpr ErrorReason kAll[] = {
     ErrorReason::kFenced,           ErrorReason::kReplaced,
-    ErrorReason::kNotRegistered,    ErrorReason::kCertificateEnded,
-    ErrorReason::kFile};
+    ErrorReason::kNotRegistered,    ErrorReason::kDamaged,
+    ErrorReason::kCertificateEnded, ErrorReason::kFile};
 
 absl::Status WithErrorInfo(const std::string& bytes) {
   absl::Status status = absl::AbortedError("no");

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "common/rpc/error_reason.h"
 #include "common/rpc/retry_after.h"
 #include "gtest/gtest.h"
 
@@ -47,6 +48,7 @@ TEST(StatusConversionTest, BytesThatAreNoErrorAreOne) {
        {std::string(), std::string("\xff"), std::string(100000, '\0'),
         std::string("\x08\x00"), std::string("\x08\x63")}) {
     EXPECT_EQ(StatusFromBytes(bytes).code(), absl::StatusCode::kInternal);
+    EXPECT_TRUE(IsDamaged(StatusFromBytes(bytes)));
   }
 }
 

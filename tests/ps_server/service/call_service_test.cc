@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/rpc/call_table.h"
+#include "common/rpc/error_reason.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "grpcpp/security/credentials.h"
@@ -53,6 +54,11 @@ class CallServiceTest : public testing::Test {
       reply.mutable_token()->set_round(request.model_epoch());
       done(reply);
     });
+    calls_.Handle(kStepCall,
+                  [this](const StepRequest&, absl::Time, const auto& done) {
+                    if (++steps_ > refused_steps_) return done(StepReply());
+                    done(absl::InvalidArgumentError("no such worker"));
+                  });
     service_ = std::make_unique<CallService>(&calls_, &clock_, &entrance_);
     server_ =
         std::make_unique<LoopbackServer>([this](grpc::ServerBuilder* builder) {
@@ -87,6 +93,9 @@ class CallServiceTest : public testing::Test {
   Caller caller_;
   const FixedEntrance entrance_{&caller_};
   ServedCalls calls_;
+  // Those that came as requests; the first of these are refused.
+  int steps_ = 0;
+  int refused_steps_ = 0;
   std::unique_ptr<CallService> service_;
   std::unique_ptr<LoopbackServer> server_;
   std::unique_ptr<GrpcCoordinationLink> link_;
@@ -104,6 +113,69 @@ TEST_F(CallServiceTest, RefusesARequestThatIsNone) {
   EXPECT_THAT(AskBytes(kPauseRoundsCall, kNoMessage),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("CoordinationService/PauseRounds")));
+}
+
+// ---- Damage on the way --------------------------------------------------
+
+// Puts bytes that are no message in the place of some requests and answers.
+class DamagingLink : public Link {
+ public:
+  explicit DamagingLink(Link* link) : link_(link) {}
+
+  int requests = 0;
+  int answers = 0;
+
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline,
+                 ReplyCallback<std::string> done) override {
+    if (requests-- > 0) request = kNoMessage;
+    link_->CallBytes(method, std::move(request), deadline,
+                     [damage = answers-- > 0, done = std::move(done)](
+                         absl::StatusOr<std::string> answer) {
+                       done(damage ? kNoMessage : std::move(answer));
+                     });
+  }
+
+ private:
+  Link* const link_;
+};
+
+class DamageTest : public CallServiceTest {
+ protected:
+  absl::Status Step() {
+    return AwaitCall(way_, kStepCall, {}, Soon()).status();
+  }
+
+  DamagingLink way_{link_.get()};
+};
+
+TEST_F(DamageTest, ADamagedRequestIsSentAgain) {
+  way_.requests = kDamageTries - 1;
+  EXPECT_THAT(Step(), IsOk());
+  EXPECT_EQ(steps_, 1);
+}
+
+TEST_F(DamageTest, ADamagedAnswerIsAskedForAgain) {
+  way_.answers = kDamageTries - 1;
+  EXPECT_THAT(Step(), IsOk());
+  EXPECT_EQ(steps_, kDamageTries);
+}
+
+TEST_F(DamageTest, ARefusalOfWhatMayHaveChangedOnTheWayIsAskedForAgain) {
+  refused_steps_ = kDamageTries - 1;
+  EXPECT_THAT(Step(), IsOk());
+  refused_steps_ = 2 * kDamageTries;
+  const absl::Status refused = Step();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_FALSE(IsDamaged(refused));
+  EXPECT_EQ(steps_, 2 * kDamageTries);
+}
+
+TEST_F(DamageTest, DamageWithoutEndIsToldForWhatItIs) {
+  way_.requests = kDamageTries;
+  EXPECT_TRUE(IsDamaged(Step()));
+  way_.answers = kDamageTries;
+  EXPECT_TRUE(IsDamaged(Step()));
 }
 
 TEST_F(CallServiceTest, RefusesWhatHasNoHandler) {

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "common/rpc/deadline.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/frame/exchange_codec.h"
 #include "common/rpc/protocol.h"
+#include "common/rpc/status_conversion.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
@@ -236,6 +238,7 @@ TEST_F(ExchangeStreamsTest, ABadRequestIsAnsweredAndTheStreamGoesOn) {
   EXPECT_EQ(reply.call(), 1);
   EXPECT_EQ(reply.error().code(),
             static_cast<int>(absl::StatusCode::kInvalidArgument));
+  EXPECT_TRUE(IsDamaged(StatusFromDetails(reply.error())));
   EXPECT_EQ(reply.reply_case(), ExchangeReply::REPLY_NOT_SET);
 
   header.set_call(2);
@@ -245,6 +248,7 @@ TEST_F(ExchangeStreamsTest, ABadRequestIsAnsweredAndTheStreamGoesOn) {
   EXPECT_EQ(reply.call(), 2);
   EXPECT_EQ(reply.error().code(),
             static_cast<int>(absl::StatusCode::kUnimplemented));
+  EXPECT_TRUE(IsDamaged(StatusFromDetails(reply.error())));
 }
 
 TEST_F(ExchangeStreamsTest, AnAnswerThatDoesNotFitIsAnError) {

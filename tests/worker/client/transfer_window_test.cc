@@ -52,6 +52,31 @@ TEST(TransferWindowTest, KeepsAWindowForEachShard) {
   EXPECT_EQ(next.sends[0].part, 2);
 }
 
+TEST(TransferWindowTest, ADamagedPartIsSentAgainButNotForEver) {
+  const absl::Status damaged =
+      Damaged(absl::InvalidArgumentError("malformed muster.PushPart frame"));
+  for (const bool for_ever : {false, true}) {
+    TransferWindow machine = MakeMachine({{1, 1}});
+    absl::Time now = kStart;
+    TransferWindow::Actions actions = machine.Start(now);
+    machine.OnAnswer(0, 1, 1, absl::OkStatus(), now);
+    for (int attempt = 1; attempt < kDamageTries; ++attempt) {
+      actions = machine.OnAnswer(0, 0, attempt, damaged, now);
+      ASSERT_FALSE(actions.done.has_value());
+      ASSERT_TRUE(actions.wake_at.has_value());
+      now = *actions.wake_at;
+      actions = machine.OnTimer(now);
+      ASSERT_EQ(actions.sends.size(), 1);
+      EXPECT_EQ(actions.sends[0].part, 0);
+    }
+    actions = machine.OnAnswer(0, 0, kDamageTries,
+                               for_ever ? damaged : absl::OkStatus(), now);
+    ASSERT_TRUE(actions.done.has_value());
+    EXPECT_EQ(actions.done->ok(), !for_ever);
+    EXPECT_EQ(IsDamaged(*actions.done), for_ever);
+  }
+}
+
 TEST(TransferWindowTest, NeitherSendsNorAwaitsWhatIsLeftOut) {
   constexpr int64_t kLeftOut = TransferWindow::kLeftOut;
   TransferWindow machine = MakeMachine({{kLeftOut, 1, kLeftOut}, {kLeftOut}});

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "common/rpc/error_reason.h"
 #include "tests/worker/session/session_machine_fixture.h"
 #include "worker/session/session_machine.h"
 
@@ -114,6 +115,30 @@ TEST_F(SessionMachineLateTest, AWorkerOfAnotherTrainingEndsWithTheDifference) {
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitBadConfig);
   EXPECT_THAT(Get<Exit>()->text, HasSubstr("line 2 is 'lr: 0.2'"));
+}
+
+// The network changes what it carries, again and again.
+TEST_F(SessionMachineLateTest, DamageWithoutEndIsNoMistakeOfThisTask) {
+  const absl::Status damaged =
+      Damaged(absl::InvalidArgumentError("is not a muster.StepRequest"));
+  for (const bool in_training : {false, true}) {
+    RunToFirstStep(/*chief=*/false);
+    if (in_training) {
+      Send(TrainEvent{damaged});
+    } else {
+      Send(TrainEvent{StepReport()});
+      Send(StepEvent{damaged});
+    }
+    ASSERT_NE(Get<SendFinish>(), nullptr);
+    Send(FinishEvent{FinishReply()});
+    ASSERT_NE(Get<Exit>(), nullptr);
+    EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+  }
+  Start(/*chief=*/false);
+  Send(TickEvent{});
+  Send(HelloEvent{0, damaged});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
 }
 
 TEST_F(SessionMachineLateTest, WhatIsRefusedForGoodIsNotSentAgain) {

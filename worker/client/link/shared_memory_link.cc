@@ -24,7 +24,7 @@ SharedMemoryCaller::DoneCallback ParseAnswer(ReplyCallback<Reply> done) {
     if (!answer.ok()) return done(answer.status());
     Reply reply;
     const absl::Status status = ParseSlotMessage(*std::move(answer), &reply);
-    if (!status.ok()) return done(absl::InternalError(status.message()));
+    if (!status.ok()) return done(status);
     done(std::move(reply));
   };
 }

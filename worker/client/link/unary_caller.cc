@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/rpc/deadline.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/frame/byte_buffer.h"
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/channel.h"
@@ -12,6 +13,18 @@
 #include "grpcpp/support/stub_options.h"
 
 namespace muster {
+
+namespace {
+
+// gRPC's own words for bytes of a call that make no sense to it: no ps answers
+// with these codes.
+absl::Status NameDamage(absl::Status error) {
+  return absl::IsInternal(error) || absl::IsUnknown(error)
+             ? Damaged(std::move(error))
+             : error;
+}
+
+}  // namespace
 
 struct UnaryCaller::PendingCall {
   explicit PendingCall(AliveCount* count) : alive(count) {}
@@ -66,7 +79,7 @@ void UnaryCaller::Finish(const std::shared_ptr<PendingCall>& call,
   if (status.ok()) {
     call->done(std::move(call->reply));
   } else {
-    const absl::Status error = ToAbslStatus(status);
+    const absl::Status error = NameDamage(ToAbslStatus(status));
     channel_.OnFailure(call->channel, error);
     call->done(ExplainPeerFailure(peer_, error));
   }

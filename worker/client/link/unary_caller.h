@@ -25,7 +25,8 @@ namespace muster {
 // exactly once, on a gRPC thread, with no lock held.
 //
 // Errors: what the peer answered, its message unchanged; Unavailable and
-// DeadlineExceeded with a readable cause (peer_failure.h).
+// DeadlineExceeded with a readable cause (peer_failure.h); kDamaged for what
+// gRPC cannot read.
 class UnaryCaller {
  public:
   using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/frame/last_field.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
@@ -202,6 +203,16 @@ TEST(FrameCodecTest, RefusesTwelveBytesThatPromiseGigabytes) {
   EXPECT_THAT(DecodeFrame<PushPart>(Deliver(bytes, 4096)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("bytes are left")));
+}
+
+// Its sender may send it again.
+TEST(FrameCodecTest, SaysThatWhatIsNoFrameWasDamaged) {
+  const std::string whole = SerializeWhole(MakeHeader(), "abc");
+  for (const std::string& bytes : {std::string("\xff"), whole + "\x7a",
+                                   whole.substr(0, whole.size() - 1)}) {
+    EXPECT_TRUE(
+        IsDamaged(DecodeFrame<PushPart>(Deliver(bytes, 4096)).status()));
+  }
 }
 
 TEST(FrameCodecTest, RefusesAHeaderOverItsLimit) {

@@ -14,6 +14,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/frame/data_method.h"
 #include "common/rpc/retry_after.h"
 #include "common/rpc/status_conversion.h"
@@ -192,6 +193,7 @@ TEST_F(SharedMemoryCallerTest, AnErrorThatCannotBeReadIsStillOne) {
     EXPECT_THAT(outcome.status(),
                 StatusIs(absl::StatusCode::kInternal,
                          HasSubstr("the peer's error cannot be read")));
+    EXPECT_TRUE(IsDamaged(outcome.status()));
   }
 }
 
