@@ -262,6 +262,9 @@ constexpr char kHasEnded[] = "has ended since it connected";
 
 class PsKeysEndTest : public PsKeysTest {
  protected:
+  // The drain has a deadline.
+  ~PsKeysEndTest() override { clock_.hours = 0; }
+
   // Keys that end in an hour.
   std::unique_ptr<TaskKeys> ShortKeysOf(const std::string& job, int index) {
     const std::string stem = absl::StrCat(job, "-", index);
