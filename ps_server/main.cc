@@ -93,11 +93,12 @@ std::string Environment(const char* name) {
 CommandLineOptions DescribeCommandLine() {
   CommandLineOptions options;
   options.program = "ps_server";
-  options.summary =
+  options.summary = absl::StrCat(
       "Holds a shard of the parameters, applies the workers' gradients to it,\n"
       "and ends when the job is done.\n\n"
       "  ps_server --cluster=cluster_configs/local_1ps_2worker.json "
-      "--task_index=0";
+      "--task_index=0\n\n",
+      kExitCodesHelp);
   options.version = absl::StrCat("muster ", kMusterVersion, " (protocol ",
                                  kProtocolVersion, ")");
   options.flags_files = {"ps_server/main.cc"};
@@ -193,10 +194,12 @@ int Run(const ResolvedCluster& cluster) {
   const absl::StatusOr<int> apply_threads = ApplyThreads();
   if (!apply_threads.ok()) return Fail(apply_threads.status());
   StopLatch latch;
-  const StopSignals signals([&latch](int signal) {
-    latch.Stop(
-        {128 + signal, signal == SIGINT ? "interrupted (SIGINT)" : "SIGTERM"});
-  });
+  const StopSignals signals(
+      [&latch](int signal) {
+        latch.Stop({128 + signal,
+                    signal == SIGINT ? "interrupted (SIGINT)" : "SIGTERM"});
+      },
+      Reporter(&LogLine));
   const MonotonicClock clock{};
   spdlog::info("muster {} cluster: {} (from {})", std::string(kMusterVersion),
                cluster.spec.Summary(), cluster.source);

@@ -18,6 +18,7 @@ import sys
 import time
 
 import local_gpus
+import stop_signals
 from launcher_flags import parse_arguments
 from local_tasks import Printer, Task
 from supervisor import Supervisor
@@ -146,6 +147,7 @@ def main(argv):
     options = parse_arguments(argv)
     printer = Printer()
     binary = missing_binary(options)
+    stop_signals.watch(stop_signals.end, stop_signals.NOTICES)
     if binary is not None:
         printer.say("no binary at '%s'; run bazel build //ps_server //worker"
                     % binary)

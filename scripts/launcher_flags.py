@@ -18,8 +18,9 @@ def parse_arguments(argv):
         prog="train_local.sh",
         description="Trains on this machine: installs what is missing, "
         "builds, starts ps and worker tasks on free loopback ports, and "
-        "evaluates at the end. Ctrl-C drains: the chief saves; a second "
-        "Ctrl-C kills.",
+        "evaluates at the end. Ctrl-C drains (exit code 130), as do SIGTERM, "
+        "SIGHUP, SIGUSR1, SIGXCPU and the like (143): the chief saves; a "
+        "second Ctrl-C or SIGTERM kills.",
         allow_abbrev=False)
     parser.add_argument("--ps", type=not_negative, default=1, metavar="N",
                         help="ps tasks (default 1). 0: none, the workers hold "

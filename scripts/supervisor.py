@@ -9,6 +9,8 @@ import signal
 import sys
 import time
 
+import stop_signals
+
 # After the last worker a ps has 5 s to end by itself.
 PS_END_S = 10.0
 # A worker that was asked to end may have a checkpoint to write and a test set
@@ -41,8 +43,9 @@ class Supervisor:
         self.tasks = []
         self.selector = selectors.DefaultSelector()
         self.root_cause = None
-        # The signal that asked us to end.
+        # SIGINT or SIGTERM, once we were asked to end.
         self.interrupted = None
+        self.rule = stop_signals.Rule()
         # When the tasks that still run get `escalation`'s next signal.
         self.deadline = None
         self.escalation = []
@@ -74,8 +77,7 @@ class Supervisor:
         for read_or_write in self.signal_pipe:
             os.set_blocking(read_or_write, False)
         signal.set_wakeup_fd(self.signal_pipe[1])
-        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(signum, lambda *_: None)
+        stop_signals.watch(lambda *_: None)
         self.selector.register(self.signal_pipe[0], selectors.EVENT_READ,
                                (self.on_signals, self.signal_pipe[0]))
         for task in tasks:
@@ -222,21 +224,20 @@ class Supervisor:
             DRAIN_S if self.running("evaluator") else PS_END_S)
 
     def on_signals(self, pipe):
-        signums = os.read(pipe, 64)
-        for signum in signums:
-            if signum not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                continue
-            if self.interrupted is not None:
+        for signum in os.read(pipe, 64):
+            answer = self.rule.on_signal(signum)
+            if answer == self.rule.KILL:
                 self.printer.say("second signal: killing every task")
                 self.stop(signal.SIGKILL, KILL_S, self.tasks)
-                continue
-            self.interrupted = signum
-            self.printer.say(
-                "%s: the workers finish their step and the chief saves; "
-                "once more to kill" % signal.Signals(signum).name)
-            # A worker has no use for a hang-up of our terminal.
-            self.stop(signal.SIGTERM if signum == signal.SIGHUP else signum,
-                      DRAIN_S, self.running("worker"))
+            elif answer == self.rule.STOP:
+                self.interrupted = stop_signals.meaning(signum)
+                self.printer.say(
+                    "%s: the workers finish their step and the chief saves%s" %
+                    (signal.Signals(signum).name, "; once more to kill"
+                     if signum == self.interrupted else ""))
+                self.stop(signum if signum == signal.SIGINT
+                          else stop_signals.ask(),
+                          DRAIN_S, self.running("worker"))
 
     def stop(self, signum, patience, tasks):
         self.cancel_restarts()

@@ -193,7 +193,9 @@ CommandLineOptions DescribeCommandLine() {
       "--train_dir=run1\n"
       "  worker --cluster=cluster_configs/local_1ps_2worker.json "
       "--task_index=0 \\\n"
-      "      --training=worker/model/zoo/mnist_cnn.textproto --train_dir=run1";
+      "      --training=worker/model/zoo/mnist_cnn.textproto "
+      "--train_dir=run1\n\n",
+      kExitCodesHelp);
   options.version = absl::StrCat("muster ", kMusterVersion, " (protocol ",
                                  kProtocolVersion, ")");
   options.flags_files = {"worker/main.cc", kSavedModelFlagsFile};

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "common/process/freed_memory.h"
+#include "common/process/stop_signals.h"
 
 namespace muster {
 
@@ -11,6 +12,7 @@ void SetUpProcess() {
   KeepFreedMemory();
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
+  StopSignals::EndByNotices();
   rlimit descriptors = {};
   if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return;
   descriptors.rlim_cur = descriptors.rlim_max;

@@ -7,7 +7,8 @@ namespace muster {
 //
 // A file beyond the limit of its size, and a pipe that nobody reads (`| head`),
 // are errors of the call that writes, and not a signal that ends the process
-// without a word. The process may have as many file descriptors as it may ask
+// without a word. SIGHUP, SIGUSR1 and the like end it as SIGTERM does
+// (stop_signals.h). The process may have as many file descriptors as it may ask
 // for: the usual limit of 1,024 is there for programs that select(2). Freed
 // memory is kept (freed_memory.h).
 void SetUpProcess();

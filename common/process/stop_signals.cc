@@ -2,54 +2,89 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace muster {
 namespace {
 
-// Ends the thread itself.
-constexpr int kQuitSignal = SIGUSR2;
+constexpr int kNotices[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
 
+bool IsNotice(int signal) { return signal != SIGINT && signal != SIGTERM; }
+
+bool IsIgnored(int signal) {
+  struct sigaction action = {};
+  sigaction(signal, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+// sigwait takes an ignored signal, too.
 sigset_t WaitedSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, kQuitSignal);
+  for (const int notice : kNotices) {
+    if (!IsIgnored(notice)) sigaddset(&signals, notice);
+  }
   return signals;
 }
 
-void WaitForSignals(const std::function<void(int)>& on_stop) {
-  const sigset_t signals = WaitedSignals();
-  bool stopping = false;
-  while (true) {
-    int signal = 0;
-    if (sigwait(&signals, &signal) != 0) continue;
-    if (signal == kQuitSignal) return;
-    if (stopping) _exit(128 + signal);
-    stopping = true;
-    on_stop(signal);
+}  // namespace
+
+void StopSignals::EndByNotices() {
+  for (const int notice : kNotices) {
+    if (IsIgnored(notice)) continue;
+    signal(notice, [](int) { _exit(128 + SIGTERM); });
   }
 }
-
-}  // namespace
 
 void StopSignals::Block() {
   const sigset_t signals = WaitedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-StopSignals::StopSignals(std::function<void(int)> on_stop) {
+StopSignals::StopSignals(std::function<void(int)> on_stop, Reporter reporter)
+    : on_stop_(std::move(on_stop)), reporter_(std::move(reporter)) {
   Block();
-  thread_ =
-      std::thread([on_stop = std::move(on_stop)] { WaitForSignals(on_stop); });
+  thread_ = std::thread([this] { WaitForSignals(); });
 }
 
 StopSignals::~StopSignals() {
-  pthread_kill(thread_.native_handle(), kQuitSignal);
+  ends_ = true;
+  pthread_kill(thread_.native_handle(), SIGTERM);
   thread_.join();
+}
+
+StopSignals::Rule::Answer StopSignals::Rule::OnSignal(int signal) {
+  const bool is_notice = IsNotice(signal);
+  if (is_asked_ && !is_notice) return Answer::kEndAtOnce;
+  is_asked_ |= !is_notice;
+  return std::exchange(is_stopping_, true) ? Answer::kNothing : Answer::kStop;
+}
+
+void StopSignals::WaitForSignals() {
+  const sigset_t signals = WaitedSignals();
+  Rule rule;
+  while (true) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0) continue;
+    if (ends_) return;
+    const Rule::Answer answer = rule.OnSignal(signal);
+    if (answer == Rule::Answer::kEndAtOnce) _exit(128 + signal);
+    if (answer == Rule::Answer::kStop) Stop(signal);
+  }
+}
+
+void StopSignals::Stop(int signal) {
+  if (!IsNotice(signal)) return on_stop_(signal);
+  reporter_.Info(
+      absl::StrCat("SIG", sigabbrev_np(signal), " is taken as SIGTERM"));
+  on_stop_(SIGTERM);
 }
 
 }  // namespace muster

@@ -18,6 +18,7 @@ import tempfile
 import time
 
 import local_gpus
+import stop_signals
 from local_tasks import Task
 from supervisor import Supervisor
 
@@ -229,9 +230,9 @@ def main(argv):
         print("muster agent: muster run starts it, without arguments",
               file=sys.stderr)
         return 2
-    # The one who ends it is at the other end of the input. (Tasks would inherit
+    # The one who ends it is at the other end of the input; tasks that got the
+    # same signal from their batch system save meanwhile. (They would inherit
     # SIG_IGN.)
-    for signum in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(signum, lambda *_: None)
+    stop_signals.watch(lambda *_: None)
     os.set_blocking(0, True)
     return Agent().run()

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 
+import stop_signals
 from launcher_flags import ROOT, not_negative, positive
 from local_tasks import Printer
 from supervisor import Supervisor
@@ -31,7 +32,9 @@ def parse(argv):
         "lies on each host, in the same place. The training file is sent "
         "along; other files are those of the hosts.",
         epilog="Exit codes: that of the task which failed first; before the "
-        "tasks start, 2 for what is wrong, 138 for hosts that do not answer.")
+        "tasks start, 2 for what is wrong, 138 for hosts that do not answer; "
+        "130 after Ctrl-C, 143 after SIGTERM, SIGHUP, SIGUSR1, SIGXCPU and "
+        "the like, which drain, too.")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("-H", "--hosts", metavar="HOST:WORKERS,...",
                        help="[user@]host:workers, as gpu1:4,gpu[2-3]:2 (1 if "
@@ -210,7 +213,7 @@ def main(argv):
     printer = Printer("muster run")
     # Stopped, it would be silent, and the agents end their tasks then.
     signal.signal(signal.SIGTSTP, lambda *_: None)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, stop_signals.end)
     channels = []
     try:
         check(options)

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 
+import stop_signals
 from launcher_flags import not_negative, positive
 from local_tasks import die_with_parent
 
@@ -166,7 +167,8 @@ def command(options, environment, address_of):
 def become(line, asked):
     """Runs the command; returns its exit code. But a task that ended because
     Slurm `asked` it to has not failed: srun's code is the highest, and 143
-    would hide that of the task for whose failure the others were ended."""
+    would hide that of the task for whose failure the others were ended. That is
+    so of SIGTERM alone (True); after a notice, --signal=USR1@60, it is 143."""
     parent = os.getpid()
     task = subprocess.Popen(line, preexec_fn=lambda: die_with_parent(parent))
     if asked:
@@ -174,14 +176,16 @@ def become(line, asked):
         task.terminate()
     code = task.wait()
     code = code if code >= 0 else 128 - code
-    return 0 if asked and code == 128 + signal.SIGTERM else code
+    return (0 if asked and all(asked) and code == 128 + signal.SIGTERM
+            else code)
 
 
 def main(argv):
     """Returns the exit code."""
     asked = []
     # Slurm signals all processes of a task, the command too.
-    signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
+    stop_signals.watch(
+        lambda signum, _: asked.append(signum == signal.SIGTERM))
     signal.signal(signal.SIGINT, lambda *_: None)
     options = parse(argv)
     try:
@@ -195,4 +199,4 @@ def main(argv):
         return 1
     finally:
         # The interpreter, as it ends, would take a signal as any program does.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        stop_signals.watch(signal.SIG_IGN)

@@ -11,13 +11,13 @@ import shlex
 import signal
 import time
 
+import stop_signals
 from hosts import places
 from local_tasks import Task
 
 # A worker that was asked to end has a checkpoint to write.
 DRAIN_S = 120.0
 ERROR = re.compile(r"^\S+ \S+ [EC] /job:worker/task:0 (.*)")
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Driver:
@@ -38,7 +38,9 @@ class Driver:
         # Trainings that we have asked to end, and the state they then get.
         self.asked = {}
         self.failure = None
+        # SIGINT or SIGTERM, once we were asked to end.
         self.interrupted = None
+        self.rule = stop_signals.Rule()
         # When those that still run are killed.
         self.deadline = None
         self.seconds = []
@@ -107,8 +109,7 @@ class Driver:
         signal.set_wakeup_fd(pipe[1])
         self.selector.register(pipe[0], selectors.EVENT_READ,
                                (self.on_signals, pipe[0]))
-        return {signum: signal.signal(signum, lambda *_: None)
-                for signum in SIGNALS}
+        return stop_signals.watch(lambda *_: None)
 
     def wait(self):
         patience = (None if self.deadline is None
@@ -180,7 +181,7 @@ class Driver:
 
     def end_with(self, failure):
         self.failure = self.failure or failure
-        self.stop(signal.SIGTERM)
+        self.stop(stop_signals.ask())
 
     def on_exit(self, task):
         """A worker has closed its output: it has no more to do but to end."""
@@ -238,15 +239,18 @@ class Driver:
     def on_signals(self, pipe):
         kind = next((one.KIND for one in self.records), "training")
         for signum in os.read(pipe, 64):
-            if self.interrupted is not None:
+            answer = self.rule.on_signal(signum)
+            if answer == self.rule.KILL:
                 self.say("second signal: killing the %ss" % kind)
                 self.stop(signal.SIGKILL)
-                continue
-            self.interrupted = signum
-            self.say("%s: %d %ss save and end; the same command goes on with "
-                     "them; once more to kill" % (
-                         signal.Signals(signum).name, len(self.running), kind))
-            self.stop(signal.SIGTERM)
+            elif answer == self.rule.STOP:
+                self.interrupted = stop_signals.meaning(signum)
+                self.say("%s: %d %ss save and end; the same command goes on "
+                         "with them%s" % (
+                             signal.Signals(signum).name, len(self.running),
+                             kind, "; once more to kill"
+                             if signum == self.interrupted else ""))
+                self.stop(stop_signals.ask())
 
     def stop(self, signum):
         for task in self.running:

@@ -82,10 +82,16 @@ class ManifestTest(harness.TestCase):
         documents, _ = read_ours()
         jobs = list(jobs_of(documents))
         self.assertEqual(len(jobs), 6)
-        for _, spec, _ in jobs:
-            fails, ignores = spec["podFailurePolicy"]["rules"]
-            self.assertEqual(fails["onExitCodes"]["values"], [1, 2, 3, 4])
-            self.assertEqual(ignores["action"], "Ignore")
+        for name, spec, _ in jobs:
+            fails, *ignored = spec["podFailurePolicy"]["rules"]
+            self.assertEqual(fails["action"], "FailJob")
+            self.assertEqual([one["action"] for one in ignored],
+                             ["Ignore"] * len(ignored))
+            # One that was stopped comes back; a chief has ended the job of all.
+            codes = [rule["onExitCodes"]["values"] for rule in (fails, *ignored)
+                     if "onExitCodes" in rule]
+            self.assertEqual(codes, [[1, 2, 3, 4, 143]] if "chief" in name
+                             else [[1, 2, 3, 4], [143]])
             # Without it a failed container is started again, whatever it said.
             self.assertEqual(spec["template"]["spec"]["restartPolicy"], "Never")
 

@@ -10,6 +10,9 @@ import unittest
 
 from tests.integration import harness
 
+sys.path.insert(0, os.path.abspath("scripts"))
+import stop_signals  # noqa: E402
+
 LAUNCHER = os.path.abspath("scripts/launcher.py")
 
 # Ends when the file `done` appears beside it, as a ps does after its workers.
@@ -17,6 +20,16 @@ PS = """#!/bin/sh
 echo "ps $* pid=$$."
 while [ ! -e "$DIR/done" ]; do sleep 0.05; done
 """
+
+
+class RuleTest(harness.TestCase):
+
+    def test_only_a_second_interrupt_or_term_kills(self):
+        rule = stop_signals.Rule()
+        found = [rule.on_signal(signum) for signum in (
+            signal.SIGTSTP, signal.SIGXCPU, signal.SIGXCPU, signal.SIGTERM,
+            signal.SIGHUP, signal.SIGINT)]
+        self.assertEqual(found, [None, rule.STOP, None, None, None, rule.KILL])
 
 
 class LauncherTest(harness.TestCase):
@@ -141,6 +154,31 @@ class LauncherTest(harness.TestCase):
         self.assertEqual(launcher.wait(), 128 + signal.SIGINT)
         self.assertIn("[worker 0] draining", launcher.output)
         self.assertNotIn("failed first", launcher.output)
+
+    SAVES = ('trap \'echo draining; touch "$DIR/done"; exit 143\' USR1\n'
+             'echo ready; while :; do sleep 0.05; done')
+
+    def test_the_notices_of_batch_systems_drain_the_workers(self):
+        for signum in (signal.SIGTERM, *stop_signals.NOTICES):
+            with self.subTest(signum.name):
+                launcher = self.launch(self.SAVES, "--workers=1")
+                launcher.wait_for("worker 0. ready")
+                launcher.send(signum)
+                self.assertEqual(launcher.wait(), 143, launcher.output)
+                self.assertIn(signum.name + ": the workers finish",
+                              launcher.output)
+                self.assertIn("[worker 0] draining", launcher.output)
+                os.remove(self.path("done"))
+
+    def test_under_nohup_a_hang_up_is_ignored(self):
+        self.addCleanup(signal.signal, signal.SIGHUP,
+                        signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        launcher = self.launch(self.SAVES, "--workers=1")
+        launcher.wait_for("worker 0. ready")
+        launcher.send(signal.SIGHUP)
+        launcher.send(signal.SIGTERM)
+        self.assertEqual(launcher.wait(), 143)
+        self.assertNotIn("SIGHUP", launcher.output)
 
     def test_second_interrupt_kills(self):
         launcher = self.launch(

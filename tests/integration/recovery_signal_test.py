@@ -1,4 +1,5 @@
-"""Signals: a drain on SIGTERM and SIGINT (T18), a stop of a while (T17)."""
+"""Signals: a drain on SIGTERM, SIGINT and the notices of batch systems (T18), a
+stop of a while (T17)."""
 
 import glob
 import os
@@ -23,7 +24,8 @@ class RecoverySignalTest(recovery.TestCase):
         """It ends by the signal, in time."""
         start = time.monotonic()
         task.send(signum)
-        self.assertEqual(task.wait(), 128 + signum, task.output)
+        self.assertEqual(task.wait(), 130 if signum == signal.SIGINT else 143,
+                         task.output)
         self.expect_within("%s drains" % task.name, time.monotonic() - start,
                            DRAIN_S)
 
@@ -54,8 +56,8 @@ class RecoverySignalTest(recovery.TestCase):
 
     def test_a_ps_that_gets_a_signal_loses_nothing(self):
         job = self.start_job(ps=2, workers=2)
-        for index, signum in ((1, signal.SIGTERM), (0, signal.SIGTERM),
-                              (1, signal.SIGINT)):
+        for index, signum in ((1, signal.SIGTERM), (0, signal.SIGINT),
+                              (1, signal.SIGUSR2)):
             with self.subTest(ps=index, signum=signum.name):
                 self.pause()
                 ps = job.ps[index]
@@ -92,7 +94,7 @@ class RecoverySignalTest(recovery.TestCase):
         self.check_sums(job, job.drain(), extra=0)
 
     def test_the_chief_ends_the_job_and_saves_all_of_it(self):
-        for signum in (signal.SIGTERM, signal.SIGINT):
+        for signum in (signal.SIGUSR1, signal.SIGINT):
             with self.subTest(signum=signum.name):
                 job = self.start_job(ps=2, workers=3)
                 self.pause()

@@ -75,12 +75,31 @@ def step(rank, tasks="2,1(x2)", nodes="n[1-3]", node=None, count=4):
             "SLURM_STEP_TASKS_PER_NODE": tasks}
 
 
+class SbatchTest(harness.TestCase):
+    """cluster_configs/slurm/train.sbatch, with programs that say what they
+    would do."""
+
+    def test_stopped_or_alone_it_is_queued_again_and_not_after_a_mistake(self):
+        for name, text in (("srun", "exit $CODE"), ("scontrol", "echo $*")):
+            os.chmod(self.write(name, "#!/bin/sh\n" + text + "\n"), 0o755)
+        for code, again in ((0, ""), (2, ""), (138, "requeue 7"),
+                            (143, "requeue 7")):
+            found, output = self.run_to_end("sbatch", [
+                "bash", "cluster_configs/slurm/train.sbatch"],
+                env=dict(os.environ, CODE=str(code), SLURM_JOB_ID="7",
+                         PATH=self.dir + ":" + os.environ["PATH"]))
+            self.assertEqual((found, output.strip()), (code, again))
+
+
 class BecomeTest(harness.TestCase):
 
     WAITS = [sys.executable, "-c", "import signal; signal.pause()"]
 
     def test_who_was_asked_before_it_had_a_task_ends_it(self):
         self.assertEqual(task.become(self.WAITS, [True]), 0)
+
+    def test_after_a_notice_of_the_time_limit_the_code_is_143(self):
+        self.assertEqual(task.become(self.WAITS, [False, True]), 143)
 
     def test_another_end_keeps_its_exit_code(self):
         fails = [sys.executable, "-c", "raise SystemExit(3)"]

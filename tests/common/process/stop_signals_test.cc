@@ -1,10 +1,12 @@
 #include "common/process/stop_signals.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "absl/synchronization/notification.h"
+#include "tests/testing/reported_lines.h"
 
 namespace muster {
 namespace {
@@ -19,6 +21,84 @@ TEST(StopSignalsTest, FirstSignalIsACallOnAnotherThread) {
   kill(getpid(), SIGTERM);
   stopped.WaitForNotification();
   EXPECT_EQ(seen, SIGTERM);
+}
+
+class NoticeTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(NoticeTest, IsATermAndIsNamed) {
+  absl::Notification stopped;
+  int seen = 0;
+  ReportedLines lines;
+  StopSignals signals(
+      [&](int signal) {
+        seen = signal;
+        stopped.Notify();
+      },
+      lines.reporter());
+  kill(getpid(), GetParam());
+  stopped.WaitForNotification();
+  EXPECT_EQ(seen, SIGTERM);
+  EXPECT_THAT(lines.lines(),
+              ::testing::ElementsAre(::testing::HasSubstr("taken as SIGTERM")));
+}
+
+// Until then it has nothing to save.
+TEST_P(NoticeTest, EndsAProcessThatBeginsWithTheCodeOfTerm) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        StopSignals::EndByNotices();
+        kill(getpid(), GetParam());
+        while (true) pause();
+      },
+      testing::ExitedWithCode(128 + SIGTERM), "");
+}
+
+// As under nohup.
+TEST_P(NoticeTest, StaysIgnoredWhereItWasIgnored) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        signal(GetParam(), SIG_IGN);
+        StopSignals::EndByNotices();
+        kill(getpid(), GetParam());
+        int calls = 0;
+        absl::Notification stopped;
+        StopSignals signals([&](int) {
+          ++calls;
+          stopped.Notify();
+        });
+        kill(getpid(), GetParam());
+        kill(getpid(), SIGINT);
+        stopped.WaitForNotification();
+        _exit(calls);
+      },
+      testing::ExitedWithCode(1), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NoticeTest,
+                         ::testing::Values(SIGHUP, SIGUSR1, SIGUSR2, SIGALRM,
+                                           SIGXCPU));
+
+using Answer = StopSignals::Rule::Answer;
+
+// The kernel repeats a SIGXCPU, a shell a SIGHUP, and SIGTERM follows Slurm's
+// --signal=USR1: the save goes on.
+TEST(StopRuleTest, NoticesAndTheFirstTermAfterThemEndNothing) {
+  StopSignals::Rule rule;
+  EXPECT_EQ(rule.OnSignal(SIGUSR1), Answer::kStop);
+  for (const int signal : {SIGUSR1, SIGXCPU, SIGHUP, SIGTERM, SIGXCPU}) {
+    EXPECT_EQ(rule.OnSignal(signal), Answer::kNothing) << signal;
+  }
+  EXPECT_EQ(rule.OnSignal(SIGTERM), Answer::kEndAtOnce);
+}
+
+// systemd's SendSIGHUP.
+TEST(StopRuleTest, ANoticeAfterTermEndsNothing) {
+  StopSignals::Rule rule;
+  EXPECT_EQ(rule.OnSignal(SIGTERM), Answer::kStop);
+  EXPECT_EQ(rule.OnSignal(SIGHUP), Answer::kNothing);
+  EXPECT_EQ(rule.OnSignal(SIGINT), Answer::kEndAtOnce);
 }
 
 TEST(StopSignalsTest, EndsWithoutASignal) {

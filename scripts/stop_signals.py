@@ -1,0 +1,60 @@
+"""The signals by which people and batch systems ask the launchers to end.
+
+As common/process/stop_signals.h does for the tasks. Python 3 standard library
+only.
+"""
+
+import signal
+import sys
+
+# Each is a SIGTERM, but stays ignored where it was (nohup), and is never a
+# second signal: a shell repeats its SIGHUP, the kernel SIGXCPU in each second.
+NOTICES = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
+           signal.SIGXCPU)
+ALL = (signal.SIGINT, signal.SIGTERM, *NOTICES)
+
+
+def ask():
+    """Has a task of ours save and end. No SIGTERM: systemd and Slurm may have
+    sent theirs to every process, and a second one would end the task without
+    its save. Tasks ignore what is ignored here."""
+    return next((signum for signum in (signal.SIGUSR1, signal.SIGUSR2)
+                 if signal.getsignal(signum) != signal.SIG_IGN),
+                signal.SIGTERM)
+
+
+def meaning(signum):
+    """SIGINT or SIGTERM: 128 and it is the exit code."""
+    return signal.SIGINT if signum == signal.SIGINT else signal.SIGTERM
+
+
+def end(signum, _=None):
+    """A handler, for where nothing is left to be looked after."""
+    sys.exit(128 + meaning(signum))
+
+
+def watch(handler, signums=ALL):
+    """Gives them to `handler`; returns the handlers that there were."""
+    return {signum: signal.signal(signum, handler) for signum in signums
+            if signum not in NOTICES or
+            signal.getsignal(signum) != signal.SIG_IGN}
+
+
+class Rule:
+    """What a signal does, by those before it."""
+    STOP, KILL = "stop", "kill"
+
+    def __init__(self):
+        self.stopping = False
+        self.asked = False
+
+    def on_signal(self, signum):
+        """STOP, KILL or None."""
+        if signum not in ALL:
+            return None
+        insists = signum not in NOTICES
+        if insists and self.asked:
+            return self.KILL
+        self.asked = self.asked or insists
+        was_stopping, self.stopping = self.stopping, True
+        return None if was_stopping else self.STOP
