@@ -10,6 +10,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import time
 
 COLOURS = (36, 33, 35, 32, 34, 31)
 PR_SET_PDEATHSIG = 1
@@ -33,6 +34,30 @@ class Printer:
     def say(self, text):
         sys.stdout.write("[%s] %s\n" % (self.program, text))
         sys.stdout.flush()
+
+
+class AwakeClock:
+    """The seconds in which this process was awake. When it is frozen (SIGSTOP,
+    docker pause, a machine that sleeps), those whom it waits for often are,
+    too: that time is not taken from them. Wants to be asked every BEAT_S while
+    it is waited for."""
+
+    BEAT_S = 5.0
+
+    def __init__(self, monotonic=time.monotonic):
+        self._monotonic = monotonic
+        self._at = monotonic()
+        self._now = 0.0
+
+    def now(self):
+        at = self._monotonic()
+        self._now += min(at - self._at, 2 * self.BEAT_S)
+        self._at = at
+        return self._now
+
+    def until(self, deadline):
+        """The seconds to wait before `now` is asked again."""
+        return min(deadline - self.now(), self.BEAT_S)
 
 
 def die_with_parent(parent):

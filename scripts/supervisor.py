@@ -10,6 +10,7 @@ import sys
 import time
 
 import stop_signals
+from local_tasks import AwakeClock
 
 # After the last worker a ps has 5 s to end by itself.
 PS_END_S = 10.0
@@ -46,6 +47,7 @@ class Supervisor:
         # SIGINT or SIGTERM, once we were asked to end.
         self.interrupted = None
         self.rule = stop_signals.Rule()
+        self.clock = AwakeClock()
         # When the tasks that still run get `escalation`'s next signal.
         self.deadline = None
         self.escalation = []
@@ -94,7 +96,7 @@ class Supervisor:
                 ended += react(what) or []
             self.beat()
             self.judge([task for task in ended if not self.try_again(task)])
-            if self.deadline is not None and time.monotonic() >= self.deadline:
+            if self.deadline is not None and self.clock.now() >= self.deadline:
                 self.escalate()
         for task in self.tasks:
             self.drain(task)
@@ -110,9 +112,10 @@ class Supervisor:
         times = [task.restart_at for task in self.waiting()]
         if self.pulse is not None:
             times.append(self.next_pulse)
+        left = [at - time.monotonic() for at in times]
         if self.deadline is not None:
-            times.append(self.deadline)
-        return max(0.0, min(times) - time.monotonic()) if times else None
+            left.append(self.clock.until(self.deadline))
+        return max(0.0, min(left)) if left else None
 
     def waiting(self):
         return [task for task in self.tasks if task.restart_at is not None]
@@ -220,7 +223,7 @@ class Supervisor:
     def expect_the_end(self):
         """The job is done: who still runs ends by himself, and soon."""
         self.escalation = [signal.SIGTERM, signal.SIGKILL]
-        self.deadline = time.monotonic() + (
+        self.deadline = self.clock.now() + (
             DRAIN_S if self.running("evaluator") else PS_END_S)
 
     def on_signals(self, pipe):
@@ -246,7 +249,7 @@ class Supervisor:
         self.escalation = [signal.SIGTERM, signal.SIGKILL]
         if signum == signal.SIGTERM and tasks is self.tasks:
             self.escalation = [signal.SIGKILL]
-        self.deadline = time.monotonic() + patience
+        self.deadline = self.clock.now() + patience
 
     def escalate(self):
         signum = self.escalation.pop(0) if self.escalation else signal.SIGKILL
@@ -259,7 +262,7 @@ class Supervisor:
             if self.root_cause is None and not forgiven:
                 self.root_cause = task
             task.send(signum)
-        self.deadline = time.monotonic() + KILL_S
+        self.deadline = self.clock.now() + KILL_S
 
     def kill_all(self):
         for task in self.running():

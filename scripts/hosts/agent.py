@@ -1,14 +1,16 @@
 """What `muster run` starts on each host: it has that host's tasks.
 
 It reads a JSON message a line from its input and answers so. The tasks are
-killed, by the kernel if need be, when its input ends, when nothing was heard
-for SILENCE_S (a cable that was pulled ends no input), and when it dies.
+killed, by the kernel if need be, when its input ends, and when it dies. When
+nothing was heard for SILENCE_S (a cable that was pulled ends no input), they
+are asked to save first.
 """
 
 import errno
 import json
 import os
 import random
+import select
 import selectors
 import shutil
 import signal
@@ -19,7 +21,7 @@ import time
 
 import local_gpus
 import stop_signals
-from local_tasks import Task
+from local_tasks import AwakeClock, Task
 from supervisor import Supervisor
 
 from trainings.failure import Failure
@@ -27,7 +29,11 @@ from trainings.failure import Failure
 from . import places
 
 # The launcher speaks every few seconds.
-SILENCE_S = 60
+SILENCE_S = 120.0
+# In so many parts is the silence counted.
+SILENT_BEATS = 12
+# For the last save of tasks that nobody hears any more.
+DRAIN_S = 30.0
 REACH_S = 5.0
 # As launcher.py's.
 PORTS = range(20000, 32000)
@@ -37,8 +43,12 @@ class Gone(Exception):
     """Nobody is there any more for whom to run tasks."""
 
 
-def silent(*_):
-    raise Gone("nothing heard for %d s" % SILENCE_S)
+class Silence(Exception):
+    """Nothing was heard for SILENCE_S."""
+
+
+def _line(kind, fields):
+    return json.dumps(dict(fields, **{"is": kind})) + "\n"
 
 
 class Agent:
@@ -51,18 +61,20 @@ class Agent:
         self.folder = None
         self.partial = b""
         self.gpus = None
+        # Beats since something was heard.
+        self.silent = 0
 
     def say(self, kind, **fields):
-        line = json.dumps(dict(fields, **{"is": kind})) + "\n"
         try:
-            sys.stdout.write(line)
+            sys.stdout.write(_line(kind, fields))
             sys.stdout.flush()
         except OSError:
             raise Gone("nobody reads") from None
 
     def run(self):
-        signal.signal(signal.SIGALRM, silent)
-        signal.alarm(SILENCE_S)
+        signal.signal(signal.SIGALRM, self.on_beat)
+        beat_s = SILENCE_S / SILENT_BEATS
+        signal.setitimer(signal.ITIMER_REAL, beat_s, beat_s)
         self.selector.register(0, selectors.EVENT_READ, (self.on_input, None))
         self.say("hello", time=time.time())
         try:
@@ -70,16 +82,53 @@ class Agent:
                 for key, _ in self.selector.select():
                     react, what = key.data
                     react(what)
+        except Silence:
+            self.drain()
+            return 0
         except Gone:
             return 0
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
             self.end()
 
+    def on_beat(self, *_):
+        """Also where a write waits. While this process is frozen all its beats
+        are one; and what is in the pipe by now was said in time."""
+        self.silent += 1
+        if self.silent > SILENT_BEATS and not select.select([0], [], [], 0)[0]:
+            raise Silence
+
+    def drain(self):
+        """Has the tasks save, and tells it as far as the pipe has room."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        os.set_blocking(1, False)
+        self.say = self.try_to_say
+        self.say("problem", text="nothing heard from muster run for %d s: the "
+                 "tasks save and end" % SILENCE_S)
+        self.selector.unregister(0)
+        workers = [one for one in self.running() if one.job == "worker"]
+        # A ps ends with its job.
+        for task in workers or self.running():
+            task.send(stop_signals.ask())
+        clock = AwakeClock()
+        deadline = clock.now() + DRAIN_S
+        while self.running() and (left := clock.until(deadline)) > 0:
+            for key, _ in self.selector.select(left):
+                react, what = key.data
+                react(what)
+
+    def try_to_say(self, kind, **fields):
+        try:
+            os.write(1, _line(kind, fields).encode())
+        except OSError:
+            pass
+
+    def running(self):
+        return [task for task in self.tasks.values() if task.exit_code is None]
+
     def end(self):
-        for task in self.tasks.values():
-            if task.exit_code is None:
-                task.kill()
+        for task in self.running():
+            task.kill()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -87,7 +136,7 @@ class Agent:
         chunk = os.read(0, 65536)
         if not chunk:
             raise Gone("the input has ended")
-        signal.alarm(SILENCE_S)
+        self.silent = 0
         *lines, self.partial = (self.partial + chunk).split(b"\n")
         for line in lines:
             message = json.loads(line)

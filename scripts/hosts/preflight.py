@@ -4,6 +4,8 @@ import re
 import selectors
 import time
 
+from local_tasks import AwakeClock
+
 # From it on a clock is pointed out; nothing depends on it but people.
 CLOCK_S = 2.0
 # For what an agent does in a moment, and its ways to the others.
@@ -38,8 +40,9 @@ def gather(channels, kind, deadline_s):
     selector = selectors.DefaultSelector()
     for channel in channels:
         selector.register(channel.process.stdout, selectors.EVENT_READ, channel)
-    deadline = time.monotonic() + deadline_s
-    while selector.get_map() and (left := deadline - time.monotonic()) > 0:
+    clock = AwakeClock()
+    deadline = clock.now() + deadline_s
+    while selector.get_map() and (left := clock.until(deadline)) > 0:
         for key, _ in selector.select(left):
             channel = key.data
             for message in channel.read():

@@ -13,7 +13,8 @@ import time
 
 import stop_signals
 from hosts import places
-from local_tasks import Task
+from local_tasks import AwakeClock, Task
+from supervisor import FIRST_RETRYABLE
 
 # A worker that was asked to end has a checkpoint to write.
 DRAIN_S = 120.0
@@ -41,6 +42,7 @@ class Driver:
         # SIGINT or SIGTERM, once we were asked to end.
         self.interrupted = None
         self.rule = stop_signals.Rule()
+        self.clock = AwakeClock()
         # When those that still run are killed.
         self.deadline = None
         self.seconds = []
@@ -113,12 +115,12 @@ class Driver:
 
     def wait(self):
         patience = (None if self.deadline is None
-                    else max(0.0, self.deadline - time.monotonic()))
+                    else max(0.0, self.clock.until(self.deadline)))
         events = self.selector.select(patience)
         for key, _ in events:
             react, what = key.data
             react(what)
-        if self.deadline is not None and time.monotonic() >= self.deadline:
+        if self.deadline is not None and self.clock.now() >= self.deadline:
             self.stop(signal.SIGKILL)
 
     def start_records(self):
@@ -256,7 +258,7 @@ class Driver:
         for task in self.running:
             self.asked.setdefault(task, "INTERRUPTED")
             task.send(signum)
-        self.deadline = time.monotonic() + DRAIN_S
+        self.deadline = self.clock.now() + DRAIN_S
 
 
 def say(verb, text):

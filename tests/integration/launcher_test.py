@@ -12,6 +12,7 @@ from tests.integration import harness
 
 sys.path.insert(0, os.path.abspath("scripts"))
 import stop_signals  # noqa: E402
+from local_tasks import AwakeClock  # noqa: E402
 
 LAUNCHER = os.path.abspath("scripts/launcher.py")
 
@@ -30,6 +31,17 @@ class RuleTest(harness.TestCase):
             signal.SIGTSTP, signal.SIGXCPU, signal.SIGXCPU, signal.SIGTERM,
             signal.SIGHUP, signal.SIGINT)]
         self.assertEqual(found, [None, rule.STOP, None, None, None, rule.KILL])
+
+
+class AwakeClockTest(harness.TestCase):
+
+    def test_frozen_seconds_are_not_counted(self):
+        times = iter((100, 103, 173, 174, 174))
+        clock = AwakeClock(lambda: next(times))
+        self.assertEqual(clock.now(), 3)
+        self.assertEqual(clock.now(), 13)
+        self.assertEqual(clock.now(), 14)
+        self.assertEqual(clock.until(100), AwakeClock.BEAT_S)
 
 
 class LauncherTest(harness.TestCase):

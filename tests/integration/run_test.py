@@ -4,8 +4,11 @@ import contextlib
 import io
 import json
 import os
+import re
+import select
 import sys
 import time
+from unittest import mock
 
 from tests.integration import fake_ssh
 from tests.integration import harness
@@ -13,7 +16,8 @@ from tests.integration import run_scenarios
 from tests.integration.run_scenarios import SLEEPS
 
 sys.path.insert(0, os.path.abspath("scripts"))
-from hosts import certs, channel, host_list, preflight, run  # noqa: E402
+from hosts import (agent, certs, channel, host_list, preflight,  # noqa: E402
+                   run)
 from local_tasks import Printer  # noqa: E402
 from trainings.failure import Failure  # noqa: E402
 
@@ -63,20 +67,57 @@ class RunTest(run_scenarios.Scenarios, harness.TestCase):
     def test_a_launcher_that_says_nothing_loses_its_tasks(self):
         # As one does whose cable was pulled: no input ends.
         self.write_binary("ps_server", SLEEPS.replace("worker", "ps"))
+        self.write_binary("worker", "trap 'echo saved.; exit 143' USR1\n"
+                          'echo "worker pid=$$."\n'
+                          "while :; do sleep 0.05; done\n")
         code = ("import sys; sys.path.insert(0, 'scripts'); "
-                "from hosts import agent; agent.SILENCE_S = 1; "
+                "from hosts import agent; agent.SILENCE_S = 1.0; "
+                "agent.DRAIN_S = 3.0; "
                 "sys.exit(agent.main([]))")
         command = [sys.executable, "-c", code]
         there = channel.Channel(host_list.Host("a"), command)
         self.addCleanup(there.close)
         there.tell("prepare", files={}, folder="/")
-        there.tell("start", number=0, job="ps", index=0, nth=0, arguments=[],
-                   bin_dir=self.path("bin"))
-        os.set_blocking(there.process.stdout.fileno(), True)
-        lines = [json.loads(line) for line in there.process.stdout]
+        for number, job in enumerate(("ps", "worker")):
+            there.tell("start", number=number, job=job, index=0, nth=0,
+                       arguments=[], bin_dir=self.path("bin"))
+        lines = []
+        while there.alive:
+            select.select([there.process.stdout], [], [], 0.2)
+            lines += there.read()
+            if sum(one["is"] == "output" for one in lines) < 2:
+                there.tell("alive")
         self.assertEqual(there.process.wait(), 0)
-        said = [line["line"] for line in lines if line["is"] == "output"]
-        self.assert_gone([said[0].partition("=")[2].rstrip(".")])
+        said = " ".join(line["line"] for line in lines
+                        if line["is"] == "output")
+        # The worker has saved; the ps had no job that ends.
+        self.assertIn("saved.", said)
+        self.assertIn({"is": "exit", "number": 1, "code": 143}, lines)
+        self.assertIn("nothing heard", [
+            line["text"] for line in lines if line["is"] == "problem"][0])
+        self.assert_gone(re.findall(r"pid=(\d+)\.", said))
+
+
+class BeatTest(harness.TestCase):
+    """An agent hears a beat, SIGALRM, SILENT_BEATS times in SILENCE_S. When it
+    was frozen it is one, however long that was."""
+
+    def beat(self, one, times, there_is_input=False):
+        with mock.patch.object(agent.select, "select", return_value=(
+                [0] if there_is_input else [], [], [])):
+            for _ in range(times):
+                one.on_beat()
+
+    def test_silence_is_so_many_beats_without_a_word(self):
+        one = agent.Agent()
+        self.beat(one, agent.SILENT_BEATS)
+        with self.assertRaises(agent.Silence):
+            self.beat(one, 1)
+
+    def test_what_waits_in_the_pipe_was_said_in_time(self):
+        one = agent.Agent()
+        self.beat(one, agent.SILENT_BEATS)
+        self.beat(one, 1, there_is_input=True)
 
 
 class PreflightTest(harness.TestCase):
