@@ -123,9 +123,12 @@ def report_success(printer, train_dir, started):
     if os.path.exists(path) and os.path.getmtime(path) >= started:
         with open(path, encoding="utf-8") as file:
             result = json.load(file)
-        printer.say("test accuracy %.4f after %s global steps in %.1f s" % (
-            result["test_accuracy"], result["global_step"],
-            result["wall_s"]))
+        # A model may have no accuracy; what is no number is null.
+        figures = ["test %s %.4f after " % (name, result["test_" + name])
+                   for name in ("accuracy", "loss")
+                   if result.get("test_" + name) is not None]
+        printer.say("%s%s global steps in %.1f s" % (
+            (figures or [""])[0], result["global_step"], result["wall_s"]))
         printer.say("result      %s" % path)
     checkpoint = newest_checkpoint(train_dir)
     if checkpoint is not None:
@@ -144,10 +147,10 @@ def missing_binary(options):
 
 
 def main(argv):
+    stop_signals.watch(stop_signals.end, stop_signals.NOTICES)
     options = parse_arguments(argv)
     printer = Printer()
     binary = missing_binary(options)
-    stop_signals.watch(stop_signals.end, stop_signals.NOTICES)
     if binary is not None:
         printer.say("no binary at '%s'; run bazel build //ps_server //worker"
                     % binary)

@@ -117,7 +117,7 @@ def steps_per_s(options, input_threads, apply_threads, towers):
                 task.stop()
         with open(os.path.join(train_dir, "result.json"),
                   encoding="utf-8") as file:
-            return sum(one["steps_per_s"]
+            return sum(one["steps_per_s"] or 0.0
                        for one in json.load(file)["workers"])
 
 

@@ -38,7 +38,7 @@ def read_result(train_dir):
     with open(os.path.join(train_dir, "result.json"), encoding="utf-8") as file:
         result = json.load(file)
     # Each worker's own rate, from its first to its last step.
-    return sum(one["steps_per_s"] for one in result["workers"])
+    return sum(one["steps_per_s"] or 0.0 for one in result["workers"])
 
 
 class Training:

@@ -9,7 +9,7 @@ from local_tasks import die_with_parent
 from trainings import cluster, devices, programs
 from trainings.definition import Folder, check_training
 from trainings.driver import last_error
-from trainings.failure import Failure
+from trainings.failure import Failure, exit_code_of
 
 from . import flags
 from .member import EnsembleDriver, training_flags
@@ -26,7 +26,7 @@ def main(argv):
     except (OSError, ValueError) as error:
         print("muster ensemble: --ensemble_dir=%s: %s" % (
             options.ensemble_dir, error), file=sys.stderr)
-        return 2
+        return exit_code_of(error)
 
 
 def _ensemble(options):

@@ -48,7 +48,8 @@ class EnsembleDriver(Driver):
         what = record.error if record.state == "FAILED" else " ".join(
             "%s=%.6g" % (name, value)
             for name, value in record.figures.items()
-            if name.startswith("test_") and name != "test_examples")
+            if name.startswith("test_") and name != "test_examples" and
+            value is not None)
         self.say("member %d %s in %.0f s: %s: %s" % (
             record.number, record.state, record.seconds, record.described(),
             what))

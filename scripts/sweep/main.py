@@ -9,7 +9,7 @@ import sys
 from benchmark import processes
 from hosts import places
 from trainings import cluster, devices, driver, programs
-from trainings.failure import Failure
+from trainings.failure import Failure, exit_code_of
 
 from . import flags, sampler, space, table
 from .definition import check_fields, claim
@@ -30,7 +30,7 @@ def main(argv):
     except (OSError, ValueError) as error:
         print("muster sweep: --sweep_dir=%s: %s" % (options.sweep_dir, error),
               file=sys.stderr)
-        return 2
+        return exit_code_of(error)
 
 
 def _sweep(options):
@@ -73,8 +73,9 @@ def _python():
 def _report(sweep, options, parameters, fields):
     found = table.best(sweep.records, options.maximize)
     if found is None:
-        raise Failure("no trial is done; %s/sweep.csv says how each has ended" %
-                      options.sweep_dir, exit_code=1)
+        raise Failure("no trial is done and has a %s; %s/sweep.csv says how "
+                      "each has ended" % (options.metric, options.sweep_dir),
+                      exit_code=1)
     print(table.text_table(sweep.records, fields, options.metric,
                            options.maximize))
     say("table       %s/sweep.csv" % options.sweep_dir)

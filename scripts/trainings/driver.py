@@ -83,6 +83,10 @@ class Driver:
         """Returns the signal that ended it, or None. Raises Failure."""
         before = self.watch_signals()
         for record in self.records:
+            # A full disk, peers that were lost, a signal; mistakes stay.
+            if (record.state == "FAILED" and
+                    record.exit_code >= FIRST_RETRYABLE):
+                record.state = "INTERRUPTED"
             self.free_namespace(record)
         try:
             self.start_records()
@@ -151,6 +155,9 @@ class Driver:
 
     def start(self, record, share):
         record.state = "RUNNING"
+        # Of an earlier try.
+        record.error = ""
+        record.figures = {}
         record.device = share.name
         where = ["--standalone"]
         if self.cluster is not None:
@@ -218,6 +225,7 @@ class Driver:
     def judge(self, task, record):
         """The state of a training whose worker has ended."""
         record.error = ""
+        record.exit_code = task.exit_code
         if task.exit_code == 0:
             record.error = record.read_result()
             self.on_figures(record)
@@ -226,8 +234,10 @@ class Driver:
             record.state = self.asked[task]
         else:
             record.state = "FAILED"
-            record.error = "exit code %d: %s" % (
-                task.exit_code, last_error(task.tail))
+            record.error = "exit code %d: %s%s" % (
+                task.exit_code, last_error(task.tail),
+                "; the same command tries it again"
+                if task.exit_code >= FIRST_RETRYABLE else "")
 
     def count_ended(self):
         return sum(one.ended for one in self.records)

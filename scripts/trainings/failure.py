@@ -1,6 +1,7 @@
 """Mistakes and failures that end a sweep with a message."""
 
 import difflib
+import errno
 
 
 class Failure(Exception):
@@ -9,6 +10,12 @@ class Failure(Exception):
     def __init__(self, text, exit_code=2):
         super().__init__(text)
         self.exit_code = exit_code
+
+
+def exit_code_of(error):
+    """Of a file's error, or a value's: a full disk is no mistake."""
+    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return 138 if getattr(error, "errno", None) in full else 2
 
 
 def nearest(name, known):

@@ -35,10 +35,13 @@ class Record:
         # What it has on the ps tasks of a cluster; "" where it has nothing.
         self.namespace = ""
         self.command = []
-        # The numbers of result.json.
+        # The numbers of result.json; None: it has the figure, and nothing was
+        # measured for it.
         self.figures = {}
         self.seconds = 0.0
         self.error = ""
+        # Of its worker, the last time that it ran.
+        self.exit_code = 0
 
     @property
     def train_dir(self):
@@ -67,7 +70,7 @@ class Record:
         except (OSError, ValueError) as error:
             return "cannot read %s: %s" % (path, error)
         self.figures = {name: value for name, value in result.items()
-                        if is_number(value)}
+                        if value is None or is_number(value)}
         return ""
 
     @classmethod

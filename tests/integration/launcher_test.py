@@ -137,6 +137,19 @@ class LauncherTest(harness.TestCase):
         self.assertIn(os.path.join(self.train_dir, "result.json"),
                       launcher.output)
 
+    def test_a_model_without_an_accuracy_has_its_loss_told(self):
+        for figures, words in (
+                ('"test_accuracy": null, "test_loss": 0.25',
+                 "test loss 0.2500 after 10 global steps in 1.0 s"),
+                ('"test_loss": null', "] 10 global steps in 1.0 s")):
+            launcher = self.launch(
+                'echo \'{%s, "global_step": 10, "wall_s": 1}\' > '
+                '"$DIR/train/result.json"; touch "$DIR/done"' % figures,
+                "--workers=1")
+            self.assertEqual(launcher.wait(), 0, launcher.output)
+            self.assertIn(words, launcher.output)
+            os.remove(self.path("done"))
+
     def test_reports_the_first_failure_and_ends_the_others(self):
         launcher = self.launch(
             'case "$*" in *task_index=1*) echo bad thing; exit 3;; esac\n'

@@ -198,6 +198,15 @@ class TableTest(harness.TestCase):
         self.assertEqual(table.best(trials, True).number, 0)
         self.assertIsNone(table.best(trials[3:], False))
 
+    def test_what_was_not_measured_is_never_the_best(self):
+        trials = [made(0, [2]), made(1, [1])]
+        trials[1].figures = {METRIC: None}
+        for maximize in (False, True):
+            self.assertEqual(table.best(trials, maximize).number, 0)
+        table.write_csv(self.dir, trials, ["x"], METRIC)
+        with open(self.path("sweep.csv"), encoding="utf-8") as file:
+            self.assertEqual(list(csv.reader(file))[2][3], "")
+
     def test_csv_has_a_row_for_each_trial(self):
         trials = [made(0, [2]), made(1, [5], "PRUNED"), made(2, [], "FAILED")]
         trials[0].figures["test_accuracy"] = 0.5

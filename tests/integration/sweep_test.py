@@ -86,14 +86,41 @@ class SweepTest(harness.TestCase):
         self.assertGreaterEqual(
             sum(name.startswith("ckpt-") for name in saved), 1)
 
-    def test_a_card_is_all_that_its_trial_sees(self):
+    def write_worker(self, text):
+        """A shell script in its place."""
         os.makedirs(self.path("bin/worker/ctl"))
         os.symlink(harness.binary("worker/ctl/musterctl"),
                    self.path("bin/worker/ctl/musterctl"))
-        worker = self.write("bin/worker/worker",
-                            "#!/bin/sh\necho card $CUDA_VISIBLE_DEVICES $*\n"
-                            "exit 3\n")
-        os.chmod(worker, 0o755)
+        os.chmod(self.write("bin/worker/worker", "#!/bin/sh\n" + text), 0o755)
+
+    def test_trials_that_met_a_full_disk_go_on_and_mistakes_stay(self):
+        # The first start of trial 0 meets a full disk, trial 1 a mistake; then
+        # trial 0 has no step left to make, and trial 2 a loss.
+        self.write_worker(
+            'for flag; do case "$flag" in --train_dir=*) '
+            'dir=${flag#*=};; esac; done\n'
+            'case "$*" in *trial-0001*) exit 3;; esac\n'
+            'loss=0.5\ncase "$*" in *trial-0000*)\n'
+            '  mkdir "$dir" 2>/dev/null && exit 138\n  loss=null;; esac\n'
+            'mkdir -p "$dir"; echo "{\\"final_loss\\": $loss}" > '
+            '"$dir/result.json"\n')
+        flags = ["--param=optimizer.sgd.learning_rate=choice:0.1,0.2,0.3",
+                 "--bin_dir=" + self.path("bin"), "--metric=final_loss",
+                 "--minimize", "--no_pictures"]
+        command = [word for word in self.command(*flags)
+                   if word not in ("--maximize", "--metric=test_accuracy")]
+        code, output = self.run_to_end("sweep", command)
+        self.assertEqual(code, 0, output)
+        self.assertIn("the same command tries it again", output)
+        self.assertEqual(self.states(), ["FAILED", "FAILED", "DONE"])
+        code, output = self.run_to_end("sweep", command)
+        self.assertEqual(code, 0, output)
+        self.assertEqual(self.states(), ["DONE", "FAILED", "DONE"])
+        self.assertRegex(output, "trial 0 DONE in .* final_loss=none")
+        self.assertIn("best final_loss=0.5 (trial 2)", output)
+
+    def test_a_card_is_all_that_its_trial_sees(self):
+        self.write_worker("echo card $CUDA_VISIBLE_DEVICES $*\nexit 3\n")
         code, output = self.run_to_end("sweep", self.command(
             RATES, "--devices=gpu:1,cpu:0", "--bin_dir=" + self.path("bin")),
             env=dict(os.environ, CUDA_VISIBLE_DEVICES="4,7"))

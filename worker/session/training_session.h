@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -162,7 +163,7 @@ class TrainingSession {
   int64_t global_step_ = 0;
   int64_t first_global_step_ = 0;
   int64_t first_examples_ = 0;
-  double last_loss_ = 0;
+  double last_loss_ = std::numeric_limits<double>::quiet_NaN();
   absl::Time first_step_time_ = absl::InfinitePast();
   absl::Time entered_time_ = absl::InfinitePast();
   absl::Time stopped_time_ = absl::InfinitePast();

@@ -2,6 +2,7 @@
 #define WORKER_TASK_RESULT_FILE_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +16,11 @@
 
 namespace muster {
 
+// A figure that nothing was measured for, as where a finished training was
+// started again and made no step: null in the file, and never 0, which would be
+// a good loss.
+inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
+
 // A completed training's outcome: the content of result.json.
 struct TrainingResult {
   // One worker's part of the run.
@@ -22,8 +28,8 @@ struct TrainingResult {
     std::string task;
     int64_t steps = 0;
     int64_t examples = 0;
-    double steps_per_s = 0;
-    double mean_staleness = 0;
+    double steps_per_s = kNotMeasured;
+    double mean_staleness = kNotMeasured;
     int64_t dropped_steps = 0;
     // All-reduce: bytes of parts of gradients that it has pushed to shards in
     // other processes, and of parts of parameters that it has pulled from them
@@ -55,8 +61,8 @@ struct TrainingResult {
   int64_t rows_per_push = 0;
 
   EvaluationResult evaluation;
-  // The loss of the chief's last step.
-  double final_loss = 0;
+  // The loss of the chief's last step in this run.
+  double final_loss = kNotMeasured;
   // Updates over all workers, of all runs in this train_dir.
   int64_t global_step = 0;
   // The step at which this run began; 0 unless it was resumed.
@@ -64,8 +70,8 @@ struct TrainingResult {
   int64_t examples = 0;
 
   // The rates over all workers, from the chief's entry to the training's end.
-  double steps_per_s = 0;
-  double examples_per_s = 0;
+  double steps_per_s = kNotMeasured;
+  double examples_per_s = kNotMeasured;
   std::vector<Worker> workers;
   // The sum over all workers; 0 but in synchronous replication.
   int64_t dropped_steps = 0;
@@ -84,7 +90,7 @@ struct TrainingResult {
   int64_t model_bytes = 0;
   // This process's time to the end of the evaluation.
   double wall_s = 0;
-  double time_to_first_step_s = 0;
+  double time_to_first_step_s = kNotMeasured;
 
   // "steps", "epochs", "seconds", "target_accuracy", "non_finite", or what a
   // hook of the user's gave.

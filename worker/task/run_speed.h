@@ -23,7 +23,7 @@ struct RunTimes {
 };
 
 // Fills in the rates, the counts and the workers of `result`, whose steps are
-// set. What took no time has the rate 0.
+// set. What took no time has no rate.
 void AddSpeed(const JobState& state, const RunTimes& times,
               TrainingResult* result);
 

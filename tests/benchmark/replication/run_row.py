@@ -206,7 +206,7 @@ class Run:
     def _describe(self, result, log, foreign_cores):
         row = self._row
         pushes = sum(worker["steps"] for worker in result["workers"])
-        stale = sum(worker["steps"] * worker["mean_staleness"]
+        stale = sum(worker["steps"] * (worker["mean_staleness"] or 0.0)
                     for worker in result["workers"])
         shards = [int(found) for task in self._tasks for found in re.findall(
             r" ready: tensors=\d+ bytes=(\d+)", task.output)]

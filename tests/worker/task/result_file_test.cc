@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <limits>
 #include <sstream>
 
 #include "common/config/json.h"
@@ -104,12 +103,20 @@ TEST(ResultFileTest, TellsTheBytesOfAllReduceByWorker) {
   EXPECT_EQ(workers[1].Find("bytes_received")->text, "12");
 }
 
-TEST(ResultFileTest, NumbersThatAreNotFiniteAreNull) {
+TEST(ResultFileTest, WhatWasNotMeasuredIsNull) {
   TrainingResult result;
-  result.final_loss = std::numeric_limits<double>::quiet_NaN();
+  result.workers.resize(1);
   const auto json = ParseJson(ResultJson(result));
   ASSERT_THAT(json, IsOk());
-  EXPECT_EQ(json->Find("final_loss")->kind, JsonValue::Kind::kNull);
+  for (const char* const name : {"final_loss", "steps_per_s", "examples_per_s",
+                                 "time_to_first_step_s"}) {
+    EXPECT_EQ(json->Find(name)->kind, JsonValue::Kind::kNull) << name;
+  }
+  for (const char* const name : {"steps_per_s", "mean_staleness"}) {
+    EXPECT_EQ(json->Find("workers")->items[0].Find(name)->kind,
+              JsonValue::Kind::kNull)
+        << name;
+  }
 }
 
 TEST(ResultFileTest, ReplacesTheFileAndLeavesNothingElse) {

@@ -1,5 +1,7 @@
 #include "worker/task/run_speed.h"
 
+#include <cmath>
+
 #include "gtest/gtest.h"
 
 namespace muster {
@@ -56,17 +58,18 @@ TEST(RunSpeedTest, DescribesEachWorkerAndAddsTheirDroppedSteps) {
   EXPECT_EQ(result.workers[1].traffic->bytes_sent(), 7);
 }
 
-TEST(RunSpeedTest, NothingDoneInNoTimeHasTheRate0) {
+TEST(RunSpeedTest, ARunWithoutAStepHasNoRates) {
   JobState state;
   state.add_workers();
   RunTimes times = TenSeconds();
-  times.stopped = times.entered;
+  times.first_step = times.stopped = absl::InfinitePast();
   TrainingResult result;
   AddSpeed(state, times, &result);
-  EXPECT_EQ(result.steps_per_s, 0);
-  EXPECT_EQ(result.examples_per_s, 0);
-  EXPECT_EQ(result.workers[0].steps_per_s, 0);
-  EXPECT_EQ(result.workers[0].mean_staleness, 0);
+  for (const double figure :
+       {result.steps_per_s, result.examples_per_s, result.time_to_first_step_s,
+        result.workers[0].steps_per_s, result.workers[0].mean_staleness}) {
+    EXPECT_FALSE(std::isfinite(figure)) << figure;
+  }
 }
 
 }  // namespace
