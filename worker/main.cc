@@ -50,6 +50,7 @@
 #include "worker/task/evaluator_task.h"
 #include "worker/task/pipeline_dry_run.h"
 #include "worker/task/printing.h"
+#include "worker/task/signal_target.h"
 #include "worker/task/worker_options.h"
 #include "worker/tower/device_names.h"
 #include "worker/training/replication_settings.h"
@@ -187,7 +188,7 @@ std::string Environment(const char* name) {
 CommandLineOptions DescribeCommandLine() {
   CommandLineOptions options;
   options.program = "worker";
-  options.summary =
+  options.summary = absl::StrCat(
       "Trains a model: on the ps tasks of a cluster, or alone.\n\n"
       "  worker --standalone --training=worker/model/zoo/mnist_cnn.textproto "
       "--train_dir=run1\n"
@@ -567,12 +568,14 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   options->latch = &latch;
   options->credentials = credentials;
   SayHello(cluster, options->training, options->compute_threads);
-  const StopSignals signals([&latch](int signal) {
+  SignalTarget target;
+  const StopSignals signals([&target](int signal) { target.OnSignal(signal); },
+                            options->reporter);
+  const auto task = EvaluatorTask::Create(*std::move(options));
+  if (!task.ok()) return Fail(task.status());
+  target.HandTo([&latch](int signal) {
     latch.Stop({128 + signal, absl::StrCat("signal ", signal)});
   });
-  const auto task = EvaluatorTask::Create(*std::move(options));
-  if (absl::IsCancelled(task.status())) return latch.Wait().exit_code;
-  if (!task.ok()) return Fail(task.status());
   return (*task)->Run();
 }
 
@@ -618,7 +621,7 @@ int Run(const ResolvedCluster& cluster, const CommandLine& command_line,
                             std::max(1, cluster.spec.num_ps()));
   }
   // Credentials, also those of no keys, start threads.
-  if (!UsesSavedModel()) StopSignals::Block();
+  if (!absl::GetFlag(FLAGS_pipeline_dry_run)) StopSignals::Block();
   const auto keys = KeysFlag(cluster, clock);
   if (!keys.ok()) return Fail(keys.status());
   absl::StatusOr<TrainingSpec> training = LoadTrainingSpec(

@@ -2,12 +2,14 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
 #include "common/base/reporter.h"
 #include "common/base/status_macros.h"
+#include "common/process/end_process.h"
 #include "common/process/exit_code.h"
 #include "common/process/memory_limit.h"
 #include "common/process/stop_latch.h"
@@ -23,25 +25,26 @@
 namespace muster {
 namespace {
 
-// Trains; returns the worker's exit code.
+// Trains; returns the worker's exit code. `after` gets the signals then.
 absl::StatusOr<int> Train(WorkerOptions options, WorkerLinks links,
-                          SignalTarget* target) {
-  const auto task = WorkerTask::Create(std::move(options), std::move(links));
-  std::function<void(int)> on_signal;
-  if (task.ok()) {
-    on_signal = [&task](int signal) {
-      spdlog::info("signal {}: finishing the step; again to end at once",
-                   signal);
-      (*task)->RequestStop(signal);
-    };
-  }
-  const std::optional<int> stopped = target->HandTo(on_signal);
-  if (stopped.has_value()) return *stopped;
-  RETURN_IF_ERROR(task.status());
-  const int exit_code = (*task)->Run();
-  target->HandTo(nullptr);
+                          SignalTarget* target,
+                          std::function<void(int signal)> after) {
+  ASSIGN_OR_RETURN(const auto task,
+                   WorkerTask::Create(std::move(options), std::move(links)));
+  target->HandTo([&task](int signal) {
+    spdlog::info(
+        "signal {}: finishing the step; a second SIGINT or SIGTERM ends at "
+        "once",
+        signal);
+    task->RequestStop(signal);
+  });
+  const int exit_code = task->Run();
+  target->HandTo(std::move(after));
   return exit_code;
 }
+
+// The exit code is decided.
+void IgnoreSignal(int signal) { static_cast<void>(signal); }
 
 PsTaskOptions OptionsOfPs(const WorkerOptions& worker, const PsOptions& ps) {
   PsTaskOptions options;
@@ -82,12 +85,22 @@ absl::StatusOr<int> TrainAndServe(WorkerOptions options, WorkerLinks links,
                                   const PsOptions& ps, SignalTarget* target) {
   const absl::StatusOr<std::unique_ptr<PsTask>> own =
       PsTask::Start(OptionsOfPs(options, ps), options.latch);
-  if (absl::IsCancelled(own.status())) return options.latch->Wait().exit_code;
   RETURN_IF_ERROR(own.status());
+  target->HandTo([&own](int signal) {
+    // Others may train already, with its part of the parameters.
+    (*own)->SaveBeforeEnd();
+    (*own)->Drain();
+    EndProcess(128 + signal);
+  });
+  const absl::Cleanup forget = [target] { target->HandTo(&IgnoreSignal); };
   // The ps task's server says on that address how both are.
   options.listen_address.clear();
-  ASSIGN_OR_RETURN(const int exit_code,
-                   Train(std::move(options), std::move(links), target));
+  const auto stop_ps = [latch = options.latch](int signal) {
+    latch->Stop({128 + signal, absl::StrCat("signal ", signal)});
+  };
+  ASSIGN_OR_RETURN(
+      const int exit_code,
+      Train(std::move(options), std::move(links), target, stop_ps));
   return EndAfterWorker(exit_code, own->get());
 }
 
@@ -95,19 +108,24 @@ absl::StatusOr<int> TrainAndServe(WorkerOptions options, WorkerLinks links,
 
 absl::StatusOr<int> RunWorkerProcess(WorkerOptions options,
                                      const PsOptions& ps) {
-  SignalTarget target;
-  options.latch = target.latch();
-  const StopSignals signals([&target](int signal) { target.OnSignal(signal); });
+  StopLatch latch;
+  options.latch = &latch;
+  SignalTarget target([](int exit_code) {
+    spdlog::info("stopped before the training has begun");
+    EndProcess(exit_code);
+  });
+  const StopSignals signals([&target](int signal) { target.OnSignal(signal); },
+                            options.reporter);
   const ClusterSpec& cluster = options.cluster;
   if (cluster.empty()) {
     WorkerLinks links = MakeStandaloneLinks(
         options.clock, options.compute_threads, ps.worker_timeout);
-    return Train(std::move(options), std::move(links), &target);
+    return Train(std::move(options), std::move(links), &target, &IgnoreSignal);
   }
   WorkerLinks links = MakeClusterLinks(cluster, options.credentials, ps.link,
                                        Reporter(&LogLine), options.clock);
   if (!cluster.is_all_reduce()) {
-    return Train(std::move(options), std::move(links), &target);
+    return Train(std::move(options), std::move(links), &target, &IgnoreSignal);
   }
   return TrainAndServe(std::move(options), std::move(links), ps, &target);
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/base/stopped_error.h"
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
 
@@ -136,7 +137,10 @@ absl::StatusOr<CheckpointReader::Newest> CheckpointReader::OpenNewest(
       newest.reader = *std::move(reader);
       return newest;
     }
-    if (absl::IsFailedPrecondition(reader.status())) return reader.status();
+    if (absl::IsFailedPrecondition(reader.status()) ||
+        IsStopped(reader.status())) {
+      return reader.status();
+    }
     newest.warnings.push_back(absl::StrCat("checkpoint '", path,
                                            "' is not usable, trying the one "
                                            "before it: ",

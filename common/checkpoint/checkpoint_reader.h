@@ -33,7 +33,7 @@ class CheckpointReader {
   // Opens the newest whole checkpoint of a train_dir. Errors: NotFound if
   // there is none at all (or no train_dir); DataLoss naming each if there are
   // some and all are damaged; FailedPrecondition as Open: a program that is
-  // too old does not quietly fall back.
+  // too old does not quietly fall back; stopped, if the file system is.
   static absl::StatusOr<Newest> OpenNewest(FileSystem* file_system,
                                            const std::string& train_dir);
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file_descriptor.h"
 #include "common/base/status_macros.h"
+#include "common/base/stopped_error.h"
 
 namespace muster {
 namespace {
@@ -79,13 +80,20 @@ class PosixWritableFile : public WritableFile {
 
 class PosixReadableFile : public ReadableFile {
  public:
-  PosixReadableFile(FileDescriptor fd, std::string path, int64_t size_bytes)
-      : fd_(std::move(fd)), path_(std::move(path)), size_bytes_(size_bytes) {}
+  PosixReadableFile(FileDescriptor fd, std::string path, int64_t size_bytes,
+                    std::function<bool()> go_on)
+      : fd_(std::move(fd)),
+        path_(std::move(path)),
+        size_bytes_(size_bytes),
+        go_on_(std::move(go_on)) {}
 
   int64_t size_bytes() const override { return size_bytes_; }
 
   absl::Status ReadAt(int64_t offset, int64_t length,
                       char* dst) const override {
+    if (go_on_ != nullptr && !go_on_()) {
+      return StoppedError(absl::StrCat("read '", path_, "'"));
+    }
     while (length > 0) {
       const ssize_t count = Retried([&] {
         return pread(fd_.get(), dst, static_cast<size_t>(length), offset);
@@ -107,6 +115,7 @@ class PosixReadableFile : public ReadableFile {
   const FileDescriptor fd_;
   const std::string path_;
   const int64_t size_bytes_;
+  const std::function<bool()> go_on_;
 };
 
 }  // namespace
@@ -130,7 +139,7 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> PosixFileSystem::OpenFile(
         absl::StrCat("open '", path, "': not a regular file"));
   }
   return std::make_unique<PosixReadableFile>(std::move(fd), path,
-                                             status.st_size);
+                                             status.st_size, go_on_);
 }
 
 absl::Status PosixFileSystem::CreateFolder(const std::string& path) {

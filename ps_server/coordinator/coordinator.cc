@@ -863,7 +863,12 @@ void Coordinator::CheckSave(absl::Time now) {
   // The step of a round that is stuck is in no update, and stays so while the
   // grants are paused.
   const int64_t under_way = gate_->IsStuck() ? 0 : budget_.outstanding();
-  if (saves_.Advance(under_way, now)) ++state_version_;
+  // The chief saves when its own step is counted; it may be in an evaluation,
+  // which it then gives up.
+  const int64_t of_chief = gate_->Holds(KeyOf(chief_)) ? 1 : 0;
+  if (saves_.Advance(std::max<int64_t>(0, under_way - of_chief), now)) {
+    ++state_version_;
+  }
 }
 
 void Coordinator::SetPhase(JobPhase phase) {

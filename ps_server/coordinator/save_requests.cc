@@ -34,15 +34,15 @@ void SaveRequests::Clear() {
   error_ = "the model was loaded anew";
 }
 
-bool SaveRequests::Advance(int64_t outstanding_grants, absl::Time now) {
+bool SaveRequests::Advance(int64_t others_grants, absl::Time now) {
   if (!pauses_grants()) return false;
   if (now >= pause_until_) {
     askers_.clear();
     return true;
   }
-  if (!HasDue() || (outstanding_grants > 0 && now < drain_until_)) return false;
+  if (!HasDue() || (others_grants > 0 && now < drain_until_)) return false;
   raised_ = wanted_;
-  step_was_under_way_ = outstanding_grants > 0;
+  step_was_under_way_ = others_grants > 0;
   return true;
 }
 

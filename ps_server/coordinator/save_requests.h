@@ -12,7 +12,8 @@ namespace muster {
 
 // The saves that ps tasks ask for before they stop. From the first that asks
 // until all that asked have left, the coordinator grants no step; a save is
-// raised when the steps that were granted before are counted. So the
+// raised when the steps that were granted before are counted, but the chief's,
+// which the chief counts before it saves. So the
 // checkpoint holds every step that was ever acknowledged. Not thread-safe; no
 // clock.
 //
@@ -39,7 +40,7 @@ class SaveRequests {
 
   // Raises the save that is due, forgets who should have left. Returns whether
   // that changed anything.
-  bool Advance(int64_t outstanding_grants, absl::Time now);
+  bool Advance(int64_t others_grants, absl::Time now);
   // When Advance wants to be called at the latest.
   absl::Time NextDeadline() const;
 

@@ -77,6 +77,7 @@ class FreeGate : public StepGate {
     return grants_.Report(report);
   }
   bool Leave(const TaskKey& task) override { return grants_.Return(task); }
+  bool Holds(const TaskKey& task) const override { return grants_.Has(task); }
   bool MayWait() const override { return false; }
   StepWait Explain(const TaskKey& /*task*/,
                    const TaskKey& /*chief*/) const override {
@@ -105,6 +106,7 @@ class ClocksGate : public StepGate {
   }
   DecidedSteps Report(const StepRequest& report, absl::Time now) override;
   bool Leave(const TaskKey& task) override { return grants_.Return(task); }
+  bool Holds(const TaskKey& task) const override { return grants_.Has(task); }
   void Forget(const TaskKey& task) override { clocks_.Leave(task); }
   bool MayWait() const override { return true; }
   StepToken TokenFor(const TaskKey& task) const override {
@@ -168,6 +170,9 @@ class RoundsGate : public StepGate {
   bool Leave(const TaskKey& task) override {
     rounds_.Leave(task);
     return false;
+  }
+  bool Holds(const TaskKey& task) const override {
+    return rounds_.Missing(job_.live_tasks()) == std::vector<TaskKey>{task};
   }
   void Forget(const TaskKey& task) override { rounds_.Withdraw(task); }
   void End() override { has_ended_ = true; }

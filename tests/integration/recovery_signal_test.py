@@ -104,6 +104,26 @@ class RecoverySignalTest(recovery.TestCase):
                 self.check_sums(job, job.newest(), extra=0)
                 self.check_files(job)
 
+    def start_long_evaluation(self):
+        """A job whose chief is in an evaluation that would take minutes."""
+        job = self.start_job(ps=2, workers=2, flags=[
+            "--set=evaluation.every_steps=1500",
+            "--set=input.synthetic_test_examples=2000000000"])
+        # The chief has made a step of its own meanwhile.
+        job.workers[1].wait_for(r" step=(1[7-9]\d\d|[2-9]\d{3}|\d{5})")
+        return job
+
+    def test_saving_goes_before_an_evaluation(self):
+        job = self.start_long_evaluation()
+        self.signal_and_wait(job.workers[0], signal.SIGTERM)
+        self.assertIn("no evaluation at step", job.workers[0].output)
+        for task in job.workers[1:] + job.ps:
+            self.assertEqual(task.wait(), 0, task.output)
+        self.check_sums(job, job.newest(), extra=0)
+        job = self.start_long_evaluation()
+        self.signal_and_wait(job.ps[1], signal.SIGTERM)
+        self.assertIn("the chief has saved the model", job.ps[1].output)
+
     def test_a_signal_to_all_saves_all(self):
         job = self.start_job(ps=2, workers=2)
         self.pause()

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/base/stopped_error.h"
 
 namespace muster {
 
@@ -42,7 +43,13 @@ absl::Status Evaluation::AtEnd(const EndRecord& end) {
   if (!end.completed) return absl::OkStatus();
   // One from the middle of the training is not that of its end.
   result_.reset();
-  return Run(end.global_step);
+  const absl::Status status = Run(end.global_step);
+  if (IsStopped(status)) {
+    reporter_.Info(
+        "no evaluation at the end, and no result.json: stopped; started again, "
+        "the run evaluates");
+  }
+  return status;
 }
 
 absl::Status Evaluation::Run(int64_t global_step) {

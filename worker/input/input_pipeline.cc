@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/base/stopped_error.h"
 #include "common/process/memory_limit.h"
 #include "worker/input/data_order.h"
 #include "worker/input/indexed_rows.h"
@@ -118,25 +119,32 @@ InputPipeline::InputPipeline(std::unique_ptr<StepSource> source,
 }
 
 InputPipeline::~InputPipeline() {
-  source_->Stop();
-  {
-    absl::MutexLock lock(&mu_);
-    stopped_ = true;
-  }
+  Stop();
   thread_ = nullptr;
+}
+
+void InputPipeline::Stop() {
+  source_->Stop();
+  absl::MutexLock lock(&mu_);
+  stopped_ = true;
 }
 
 absl::StatusOr<absl::Span<const Batch>> InputPipeline::Next() {
   if (thread_ == nullptr) {
     Fill(position_, &batches_[0]);
-    RETURN_IF_ERROR(batches_[0].status);
+    const absl::Status& filled = batches_[0].status;
+    if (absl::IsCancelled(filled)) return StoppedError("input");
+    RETURN_IF_ERROR(filled);
     position_ = batches_[0].after;
     preparation_ = batches_[0].preparation;
     return absl::MakeConstSpan(batches_[0].batches);
   }
   absl::MutexLock lock(&mu_);
   if (current_ != nullptr) free_.push_back(std::exchange(current_, nullptr));
-  AwaitThat(&InputPipeline::HasReady);
+  AwaitThat(&InputPipeline::HasReadyOrStopped);
+  if (ready_.empty() || absl::IsCancelled(ready_.front()->status)) {
+    return StoppedError("input");
+  }
   // An error stays at the front: whoever asks again gets it again.
   RETURN_IF_ERROR(ready_.front()->status);
   current_ = ready_.front();

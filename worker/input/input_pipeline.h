@@ -86,6 +86,10 @@ class InputPipeline {
   // is over then.
   absl::StatusOr<absl::Span<const Batch>> Next();
 
+  // Ends a Next that waits for rows, and all later ones that would, as stopped
+  // (IsStopped). From any thread.
+  void Stop();
+
   // The batches that the next call of Next returns, if it is prepared already;
   // valid as long as that.
   struct PreparedStep {
@@ -140,8 +144,8 @@ class InputPipeline {
   bool HasFreeOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopped_ || !free_.empty();
   }
-  bool HasReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return !ready_.empty();
+  bool HasReadyOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stopped_ || !ready_.empty();
   }
 
   // Constant after construction.

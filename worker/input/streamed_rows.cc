@@ -44,9 +44,6 @@ uint64_t StreamedRows::StepNumber(const RowPosition& after) const {
 }
 
 absl::Status StreamedRows::Take(OrderedRecord* record) {
-  if (threads_.stopped()) {
-    return absl::CancelledError("reading a stream: stopped");
-  }
   RETURN_IF_ERROR(records_.Next(record));
   at_ = {record->epoch, record->place + 1};
   return absl::OkStatus();

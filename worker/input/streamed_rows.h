@@ -44,7 +44,10 @@ class StreamedRows : public StepSource {
   Batch MakeBatch() const override;
   absl::StatusOr<RowPosition> Fill(const RowPosition& position,
                                    absl::Span<Batch> batches) override;
-  void Stop() override { threads_.Stop(); }
+  void Stop() override {
+    records_.Stop();
+    threads_.Stop();
+  }
   uint64_t StepNumber(const RowPosition& after) const override;
   int64_t steps_per_epoch() const override { return 0; }
   int64_t step_rows() const override {

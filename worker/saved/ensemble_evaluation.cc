@@ -137,14 +137,12 @@ EnsembleResult FinishSums(const Ensemble& ensemble, const AllSums& sums) {
 
 }  // namespace
 
-absl::StatusOr<EnsembleResult> EvaluateEnsemble(
-    Ensemble* ensemble, absl::FunctionRef<bool()> go_on) {
+absl::StatusOr<EnsembleResult> EvaluateEnsemble(Ensemble* ensemble) {
   ASSIGN_OR_RETURN(
       const auto loss,
       LossOfOutputs::Create(ensemble->member(0).training, ensemble->model(0)));
   ASSIGN_OR_RETURN(AllSums sums, BeginSums(*ensemble, loss->model()));
   while (true) {
-    if (!go_on()) return absl::CancelledError("evaluation: stopped");
     ASSIGN_OR_RETURN(const bool more, ensemble->Next());
     if (!more) break;
     if (ensemble->indices().empty()) continue;

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "worker/hook/evaluation.h"
 #include "worker/saved/ensemble.h"
@@ -32,10 +31,8 @@ struct EnsembleResult {
 
 // Goes once through the data. Metrics and the loss are those of the first
 // member. REQUIRES: loaded, is_labelled, not begun. Errors: Ensemble::Next's;
-// MetricSet::Create's; InvalidArgument for a data set without a good row;
-// Cancelled once `go_on`, asked before each batch, says no.
-absl::StatusOr<EnsembleResult> EvaluateEnsemble(
-    Ensemble* ensemble, absl::FunctionRef<bool()> go_on);
+// MetricSet::Create's; InvalidArgument for a data set without a good row.
+absl::StatusOr<EnsembleResult> EvaluateEnsemble(Ensemble* ensemble);
 
 // As JSON: {"members": [{"name": ...}, ...], "mean": {...}, "ensemble": {...}}.
 std::string EnsembleJson(const EnsembleResult& result);

@@ -183,7 +183,11 @@ absl::StatusOr<std::unique_ptr<PredictionFile>> PredictionFile::Create(
 PredictionFile::~PredictionFile() {
   if (file_ == nullptr) return;
   std::fclose(file_);
-  unlink((path_ + kTemporaryEnding).c_str());
+  RemoveUnfinished(path_);
+}
+
+void PredictionFile::RemoveUnfinished(const std::string& path) {
+  unlink((path + kTemporaryEnding).c_str());
 }
 
 std::string PredictionFile::ClassOf(const Row& row) const {

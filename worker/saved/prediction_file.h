@@ -40,6 +40,10 @@ class PredictionFile {
     bool is_bad = false;
   };
 
+  // Removes what a PredictionFile of this path has written, if it has not
+  // finished; for the end of the process, from any thread.
+  static void RemoveUnfinished(const std::string& path);
+
   // Errors: InvalidArgument for another ending; the system's, with the path.
   static absl::StatusOr<std::unique_ptr<PredictionFile>> Create(
       const std::string& path, const Columns& columns);

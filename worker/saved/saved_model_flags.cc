@@ -6,9 +6,10 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/process/end_process.h"
 #include "common/process/exit_code.h"
-#include "common/process/stop_latch.h"
 #include "common/process/stop_signals.h"
+#include "worker/saved/prediction_file.h"
 
 ABSL_FLAG(bool, evaluate, false,
           "Train nothing: evaluate what is in --train_dir (its newest "
@@ -80,20 +81,19 @@ absl::Status ReadSavedModelFlags(SavedRunOptions* options) {
 }
 
 absl::StatusOr<int> UseSavedModel(SavedRunOptions options) {
-  StopLatch latch;
-  options.latch = &latch;
   options.print = [](absl::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   };
-  const StopSignals signals([&latch](int signal) {
-    latch.Stop({128 + signal, absl::StrCat("signal ", signal)});
-  });
-  const absl::Status status = absl::GetFlag(FLAGS_predict)
-                                  ? PredictSaved(options)
-                                  : EvaluateSaved(options);
-  if (absl::IsCancelled(status)) return latch.Wait().exit_code;
-  RETURN_IF_ERROR(status);
+  // At once, whatever is being opened, loaded or computed.
+  const StopSignals signals(
+      [&options](int signal) {
+        PredictionFile::RemoveUnfinished(options.output);
+        EndProcess(128 + signal);
+      },
+      options.model.reporter);
+  RETURN_IF_ERROR(absl::GetFlag(FLAGS_predict) ? PredictSaved(options)
+                                               : EvaluateSaved(options));
   return int{kExitDone};
 }
 

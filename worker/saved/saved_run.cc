@@ -25,10 +25,6 @@
 namespace muster {
 namespace {
 
-bool GoesOn(const SavedRunOptions& options) {
-  return !options.latch->WaitFor(absl::ZeroDuration()).has_value();
-}
-
 bool SkipsBad(const TrainingSpec& training) {
   return training.input().on_bad_record() == SKIP;
 }
@@ -197,9 +193,8 @@ absl::Status EvaluateMembers(const SavedRunOptions& options) {
   of_ensemble.is_labelled = true;
   ASSIGN_OR_RETURN(const auto ensemble, Ensemble::Create(of_ensemble));
   RETURN_IF_ERROR(ensemble->Load());
-  ASSIGN_OR_RETURN(
-      const EnsembleResult result,
-      EvaluateEnsemble(ensemble.get(), [&options] { return GoesOn(options); }));
+  ASSIGN_OR_RETURN(const EnsembleResult result,
+                   EvaluateEnsemble(ensemble.get()));
   options.model.reporter.Info(absl::StrCat(
       "evaluated ", result.members.size(), " members: ensemble ",
       DescribeEvaluation(result.ensemble), " mean ",
@@ -223,11 +218,11 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
   ASSIGN_OR_RETURN(const std::string path, LoadInto(options, saved.get()));
   Batch batch = MakeBatch(*data_set, model->batch_size());
   BadRecords bad_records(options.model.reporter);
-  ASSIGN_OR_RETURN(const EvaluationResult result,
-                   EvaluateModel(
-                       training.evaluation(), *data_set, model, batch,
-                       [&options] { return GoesOn(options); },
-                       SkipsBad(training) ? &bad_records : nullptr));
+  ASSIGN_OR_RETURN(
+      const EvaluationResult result,
+      EvaluateModel(
+          training.evaluation(), *data_set, model, batch, [] { return true; },
+          SkipsBad(training) ? &bad_records : nullptr));
   options.model.reporter.Info(absl::StrCat("evaluated ", path, ": ",
                                            DescribeEvaluation(result),
                                            " examples=", result.examples));
@@ -252,7 +247,6 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
       PredictionFile::Create(options.output, ColumnsOf(*ensemble, values)));
   Predictor predictor(ensemble.get(), values, file.get());
   for (bool more = true; more;) {
-    if (!GoesOn(options)) return absl::CancelledError("prediction: stopped");
     ASSIGN_OR_RETURN(more, predictor.PredictBatch());
   }
   RETURN_IF_ERROR(file->Finish());

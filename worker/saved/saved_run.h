@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/process/stop_latch.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/saved/ensemble_member.h"
 #include "worker/task/saved_model.h"
@@ -39,14 +38,12 @@ struct SavedRunOptions {
   PredictionValues values = PredictionValues::kAuto;
   // Gets a table of several lines, for stdout. REQUIRES: there, with members.
   std::function<void(absl::string_view)> print;
-  // Outlives the run; ends it between two batches.
-  StopLatch* latch = nullptr;
 };
 
 // Evaluates the test half, and says the figures in one line: an evaluator's of
 // the same checkpoint. With members also prints EnsembleTable, and the file is
 // EnsembleJson. Errors: what is wrong with the configuration, the data or the
-// parameters, by name; Cancelled if the latch was stopped.
+// parameters, by name.
 absl::Status EvaluateSaved(const SavedRunOptions& options);
 
 // Predicts each row of the test half, in order, with memory for one batch; the

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/stopped_error.h"
 #include "common/cluster/task_id.h"
 #include "common/process/exit_code.h"
 #include "worker/client/call_status.h"
@@ -176,7 +177,12 @@ RunFinal EndMachine::Save(bool completed, absl::string_view stop_reason) {
   return {completed, std::string(stop_reason), /*failed=*/HasFailure()};
 }
 
-void EndMachine::OnSaved(const absl::Status& status) { save_status_ = status; }
+void EndMachine::OnSaved(const absl::Status& status) {
+  const bool is_stopped = IsStopped(status);
+  save_status_ = is_stopped ? absl::OkStatus() : status;
+  // Started again, the task has the evaluation still to make.
+  completed_ &= !is_stopped;
+}
 
 void EndMachine::ForgetSave() {
   completed_ = false;

@@ -89,6 +89,7 @@ class EndMachine {
 
   // ---- The last save of the chief ----------------------------------------
   RunFinal Save(bool completed, absl::string_view stop_reason);
+  // A status of a stop is of the evaluation behind a save that went well.
   void OnSaved(const absl::Status& status);
   // It was of another epoch.
   void ForgetSave();

@@ -23,6 +23,10 @@ class EventQueue {
   // The oldest event; waits for one up to `timeout`, then returns nothing.
   std::optional<SessionEvent> Pop(absl::Duration timeout);
 
+  // The oldest WatchEvent or SignalEvent, before what came earlier; nothing if
+  // there is none.
+  std::optional<SessionEvent> PopUrgent();
+
  private:
   bool HasEvent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return !events_.empty();

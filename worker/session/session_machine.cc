@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/stopped_error.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
@@ -216,6 +217,7 @@ void SessionMachine::On(const LoadEvent& event) {
   }
   chief_.OnFailed();
   const absl::Status& status = event.model.status();
+  if (IsStopped(status)) return;
   if (event.checkpoint_unusable) {
     return Fail({kExitBadCheckpoint, std::string(status.message())});
   }
@@ -263,6 +265,7 @@ void SessionMachine::On(const TrainEvent& event) {
     return steps_.OnTaken(*event.report);
   }
   const absl::Status& status = event.report.status();
+  if (IsStopped(status)) return steps_.OnGivenUp();
   if (!IsTransient(status) && !IsFenced(status)) {
     return Fail(
         {UnlessDamaged(status, kExitFailed), std::string(status.message())});
@@ -278,8 +281,9 @@ void SessionMachine::On(const TrainEvent& event) {
 void SessionMachine::On(const FinalEvent& event) {
   busy_ = false;
   // A full disk is no lost peer: trying for ever would only hide it.
-  const bool lost_peer =
-      IsTransient(event.status) && !absl::IsResourceExhausted(event.status);
+  const bool lost_peer = IsTransient(event.status) &&
+                         !absl::IsResourceExhausted(event.status) &&
+                         !IsStopped(event.status);
   if (lost_peer || IsFenced(event.status)) {
     if (state_.phase() == DONE) {
       return ExitWith(EndMachine::ExitWithoutSave(event.status.message()));
@@ -553,14 +557,20 @@ bool SessionMachine::NobodyWantsReport() const {
          HasFinished(state_, options_.chief_task);
 }
 
+bool SessionMachine::WantsSave() const {
+  return options_.chief && steps_.epoch() != 0 &&
+         state_.save_requests() >
+             std::max(save_requests_seen_, state_.saves_answered());
+}
+
+// When the own step is counted, and before another one is taken.
 void SessionMachine::AskToSave() {
-  const int64_t request = state_.save_requests();
-  if (!options_.chief || steps_.epoch() == 0 ||
-      request <= std::max(save_requests_seen_, state_.saves_answered())) {
-    return;
-  }
-  save_requests_seen_ = request;
-  actions_.push_back(SaveNow{request});
+  if (!WantsSave() || busy_ || steps_.has_report()) return;
+  if (save_after_step_ < 0) save_after_step_ = steps_.begun() + 1;
+  if (steps_.granted() && steps_.begun() < save_after_step_) return;
+  save_after_step_ = -1;
+  save_requests_seen_ = state_.save_requests();
+  actions_.push_back(SaveNow{save_requests_seen_});
 }
 
 void SessionMachine::RepeatSaveReport() {

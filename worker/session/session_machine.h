@@ -68,6 +68,9 @@ class SessionMachine {
   // Handle(TickEvent) wants to be called at this time at the latest.
   absl::Time next_wakeup() const;
 
+  // A ps that is about to stop waits for this chief's save.
+  bool WantsSave() const;
+
   // The newest state that the coordinator told.
   const JobState& job_state() const { return state_; }
 
@@ -184,6 +187,9 @@ class SessionMachine {
   absl::Time greet_at_ = absl::InfiniteFuture();
 
   int64_t save_requests_seen_ = 0;
+  // A step that was granted before a save was asked for goes before it: it has
+  // this number at most. -1: none is asked for.
+  int64_t save_after_step_ = -1;
   // To be sent once more, at this time.
   std::optional<SendSaveReport> save_report_;
   absl::Time save_report_at_ = absl::InfiniteFuture();

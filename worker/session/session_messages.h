@@ -75,6 +75,7 @@ struct WatchEvent {
 struct BeginEpochEvent {
   absl::StatusOr<BeginEpochReply> reply;
 };
+// IsStopped: a signal came.
 struct LoadEvent {
   absl::StatusOr<LoadedModel> model;
   // The checkpoint, not a peer, is why it failed.
@@ -88,13 +89,14 @@ struct StepEvent {
   absl::StatusOr<StepReply> reply;
 };
 // Pull, compute and push are done. Aborted: fenced; Unavailable or
-// DeadlineExceeded: a ps is gone; anything else is fatal.
+// DeadlineExceeded: a ps is gone; IsStopped: given up for a signal; anything
+// else is fatal.
 struct TrainEvent {
   absl::StatusOr<StepReport> report;
   // As StepRunner's.
   bool may_resume = false;
 };
-// The final save and evaluation are done.
+// The final save and evaluation are done. IsStopped: only the save is.
 struct FinalEvent {
   absl::Status status;
 };

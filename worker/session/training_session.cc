@@ -84,9 +84,17 @@ void TrainingSession::StopJob(absl::string_view reason,
 }
 
 void TrainingSession::RequestStop(int signal) {
+  // What stops for it comes after it.
+  queue_->Push(SignalEvent{signal});
   draining_ = true;
   parts_.set_serving(false);
-  queue_->Push(SignalEvent{signal});
+}
+
+bool TrainingSession::MayGoOn() {
+  while (const auto event = queue_->PopUrgent()) Handle(*event);
+  const bool wants_save =
+      machine_.WantsSave() && job_state().phase() == RUNNING;
+  return goes_on() && exit_code_ < 0 && !wants_save;
 }
 
 int TrainingSession::Run() {

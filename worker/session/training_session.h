@@ -93,12 +93,21 @@ class TrainingSession {
   // Finish the step, leave; the chief ends the job and saves.
   void RequestStop(int signal);
 
+  // No signal has come. From any thread.
+  bool goes_on() const { return !draining_; }
+
+  // For a hook that works for long, on the thread that calls Run, from time to
+  // time: hears of the job's state meanwhile. False: a signal has come, or a ps
+  // that ends waits for a save, which the hook holds up.
+  bool MayGoOn();
+
   // For hooks, on the thread that calls Run: see RequestStop in hook.h.
   void StopJob(absl::string_view reason, const absl::Status& failure);
 
   // ---- For result.json; of the thread that calls Run -------------------
   const JobState& job_state() const { return machine_.job_state(); }
   int64_t global_step() const { return global_step_; }
+  // NaN: it has made no step.
   double last_loss() const { return last_loss_; }
   int64_t first_global_step() const { return first_global_step_; }
   // The examples of all workers, when this process began to train.

@@ -57,8 +57,9 @@ class PassTimes : public StepListener {
 absl::StatusOr<std::unique_ptr<TrainLoop>> TrainLoop::Create(
     const Options& options) {
   auto loop = absl::WrapUnique(new TrainLoop(options));
-  ASSIGN_OR_RETURN(loop->pipeline_,
+  ASSIGN_OR_RETURN(std::unique_ptr<InputPipeline> pipeline,
                    InputPipeline::Create(loop->data(), loop->options_.input));
+  loop->ReadFrom(std::move(pipeline));
   return loop;
 }
 
@@ -98,9 +99,25 @@ absl::Status TrainLoop::GoTo(const DataPosition& position) {
   batches_.clear();
   options_.input.start = position;
   // A stream's files may be gone by now.
-  ASSIGN_OR_RETURN(pipeline_,
+  ASSIGN_OR_RETURN(std::unique_ptr<InputPipeline> pipeline,
                    OfFile(InputPipeline::Create(data(), options_.input)));
+  ReadFrom(std::move(pipeline));
   return absl::OkStatus();
+}
+
+void TrainLoop::ReadFrom(std::unique_ptr<InputPipeline> pipeline) {
+  {
+    absl::MutexLock lock(&mu_);
+    stoppable_ = pipeline.get();
+    if (is_stopped_) stoppable_->Stop();
+  }
+  pipeline_ = std::move(pipeline);
+}
+
+void TrainLoop::StopReading() {
+  absl::MutexLock lock(&mu_);
+  is_stopped_ = true;
+  stoppable_->Stop();
 }
 
 absl::Status TrainLoop::Read(StepTimes* times) {

@@ -7,8 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
@@ -70,6 +72,10 @@ class TrainLoop : public StepRunner {
   bool may_resume() const override { return unfinished_.has_value(); }
   absl::StatusOr<StepReport> Resume() override;
 
+  // Ends a Run that waits for rows, and all later ones that would, as stopped
+  // (IsStopped); the step is given up. From any thread.
+  void StopReading();
+
   // Local steps of each worker in one epoch; 0: not known.
   int64_t steps_per_epoch() const { return pipeline_->steps_per_epoch(); }
 
@@ -86,6 +92,7 @@ class TrainLoop : public StepRunner {
   InputData data() const;
   // Reads the rows of a step, unless they are there.
   absl::Status Read(StepTimes* times);
+  void ReadFrom(std::unique_ptr<InputPipeline> pipeline);
   // Makes `position` the next step's.
   absl::Status GoTo(const DataPosition& position);
   // Empty unless the step is one of those profiled.
@@ -116,6 +123,7 @@ class TrainLoop : public StepRunner {
   Options options_;
   StepExchange& exchange_;
   const StepExchange::Capabilities capabilities_;
+  // Of the thread that runs the steps; StopReading's is the same.
   std::unique_ptr<InputPipeline> pipeline_;
   // Read but not yet trained on; empty if none.
   std::vector<SeededBatch> batches_;
@@ -130,6 +138,10 @@ class TrainLoop : public StepRunner {
   std::vector<absl::Span<float>> trainable_;
   // All tensors, for hooks.
   std::vector<StepTensor> tensors_;
+
+  absl::Mutex mu_;
+  InputPipeline* stoppable_ ABSL_GUARDED_BY(mu_) = nullptr;
+  bool is_stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace muster

@@ -38,6 +38,7 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
 absl::Status ChiefParts::OpenTrainDir() {
   const WorkerOptions& options = *worker_.options;
   file_system_ = std::make_unique<PosixFileSystem>();
+  restored_files_ = std::make_unique<PosixFileSystem>(worker_.go_on);
   if (options.train_dir.empty()) {
     options.reporter.Info("no --train_dir: nothing is saved");
     return absl::OkStatus();
@@ -49,12 +50,12 @@ absl::Status ChiefParts::OpenTrainDir() {
 
 absl::Status ChiefParts::CreateLoader() {
   const WorkerOptions& options = *worker_.options;
-  ASSIGN_OR_RETURN(
-      weights_, InitialWeights::OpenForRun(
-                    file_system_.get(), options.init, worker_.placed->tensors,
-                    options.train_dir, options.reporter));
+  ASSIGN_OR_RETURN(weights_, InitialWeights::OpenForRun(
+                                 restored_files_.get(), options.init,
+                                 worker_.placed->tensors, options.train_dir,
+                                 options.reporter));
   ModelLoader::Options load;
-  load.file_system = file_system_.get();
+  load.file_system = restored_files_.get();
   load.train_dir = options.train_dir;
   load.client = worker_.client;
   load.placed = worker_.placed;

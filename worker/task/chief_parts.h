@@ -1,6 +1,7 @@
 #ifndef WORKER_TASK_CHIEF_PARTS_H_
 #define WORKER_TASK_CHIEF_PARTS_H_
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -51,6 +52,8 @@ class ChiefParts {
     const DataSet* test_set = nullptr;
     // Null: a bad record is an error.
     BadRecords* bad_records = nullptr;
+    // Restoring goes on; asked from then on.
+    std::function<bool()> go_on;
   };
 
   // Errors: those of TrainDirLock::Acquire, CleanTrainDir and
@@ -74,6 +77,8 @@ class ChiefParts {
 
   const Worker worker_;
   std::unique_ptr<FileSystem> file_system_;
+  // The same for what is restored: a stop ends it, and no save.
+  std::unique_ptr<FileSystem> restored_files_;
   std::unique_ptr<TrainDirLock> lock_;
   absl::Duration trained_before_ = absl::ZeroDuration();
   std::unique_ptr<InitialWeights> weights_;

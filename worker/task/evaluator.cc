@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "common/base/status_macros.h"
+#include "common/base/stopped_error.h"
 #include "worker/client/call_status.h"
 #include "worker/input/fill_batch.h"
 
@@ -84,7 +85,7 @@ absl::StatusOr<EvaluationResult> EvaluateModel(
   const int64_t bad_before = bad_records == nullptr ? 0 : bad_records->count();
   int64_t next = 0;
   while (true) {
-    if (!go_on()) return absl::CancelledError("evaluation: stopped");
+    if (!go_on()) return StoppedError("evaluation");
     ASSIGN_OR_RETURN(
         next, OfFile(FillBatchInOrder(data_set, next, bad_records, batch)));
     if (batch.rows == 0) break;
@@ -122,10 +123,10 @@ absl::Status Evaluator::Pull() {
       });
 }
 
-absl::StatusOr<EvaluationResult> Evaluator::Evaluate() {
+absl::StatusOr<EvaluationResult> Evaluator::Evaluate(
+    absl::FunctionRef<bool()> go_on) {
   RETURN_IF_ERROR(Pull());
-  return EvaluateModel(
-      spec_, *data_set_, model_, batch_, [] { return true; }, bad_records_);
+  return EvaluateModel(spec_, *data_set_, model_, batch_, go_on, bad_records_);
 }
 
 }  // namespace muster

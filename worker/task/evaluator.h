@@ -52,9 +52,9 @@ absl::Status NoRowsError(bool bad);
 
 // Goes through `data_set` in order with the parameters that `model` (in
 // evaluate mode) has. `batch` is room for its batches. Errors: InvalidArgument
-// for an empty data set; Cancelled once `go_on`, asked before each batch, says
-// no; MetricSet::Create's; the model's. With `bad_records` bad rows are left
-// out, counted and told.
+// for an empty data set; stopped (IsStopped) once `go_on`, asked before each
+// batch, says no; MetricSet::Create's; the model's. With `bad_records` bad rows
+// are left out, counted and told.
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
     Batch& batch, absl::FunctionRef<bool()> go_on,
@@ -71,8 +71,9 @@ class Evaluator {
             CompiledModel* model, ParameterClient* client,
             RoundPauser* rounds = nullptr, BadRecords* bad_records = nullptr);
 
-  // Pulls the parameters, then reads the data set in order.
-  absl::StatusOr<EvaluationResult> Evaluate();
+  // Pulls the parameters, then reads the data set in order. Errors:
+  // EvaluateModel's.
+  absl::StatusOr<EvaluationResult> Evaluate(absl::FunctionRef<bool()> go_on);
 
  private:
   absl::Status Pull();

@@ -34,7 +34,8 @@ absl::StatusOr<std::unique_ptr<EvaluatorTask>> EvaluatorTask::Create(
 
 EvaluatorTask::EvaluatorTask(EvaluatorOptions options)
     : options_(std::move(options)),
-      file_system_(std::make_unique<PosixFileSystem>()) {}
+      file_system_(std::make_unique<PosixFileSystem>(
+          [this] { return !interrupted(); })) {}
 
 EvaluatorTask::~EvaluatorTask() = default;
 

@@ -350,6 +350,8 @@ absl::Status WorkerTask::CreateChiefParts() {
   worker.test_model = test_model_.get();
   worker.test_set = test_set_.get();
   worker.bad_records = bad_records_.get();
+  // While parts are made there is no session, and a signal ends the process.
+  worker.go_on = [this] { return session_ == nullptr || session_->goes_on(); };
   ASSIGN_OR_RETURN(chief_, ChiefParts::Create(worker));
   return absl::OkStatus();
 }
@@ -432,7 +434,10 @@ absl::Status WorkerTask::CreateHooks() {
   parts.write_progress = options_.write_progress;
   parts.reporter = options_.reporter;
   parts.begin_save = [this] { return chief_->saver()->Begin(); };
-  parts.evaluate = [this] { return chief_->evaluator()->Evaluate(); };
+  parts.evaluate = [this] {
+    return chief_->evaluator()->Evaluate(
+        [this] { return session_->MayGoOn(); });
+  };
   parts.stop_job = [this](absl::string_view reason,
                           const absl::Status& failure) {
     session_->StopJob(reason, failure);
@@ -656,5 +661,10 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
 }
 
 int WorkerTask::Run() { return session_->Run(); }
+
+void WorkerTask::RequestStop(int signal) {
+  session_->RequestStop(signal);
+  loop_->StopReading();
+}
 
 }  // namespace muster

@@ -55,7 +55,7 @@ class WorkerTask {
   int Run();
 
   // From any thread.
-  void RequestStop(int signal) { session_->RequestStop(signal); }
+  void RequestStop(int signal);
 
  private:
   explicit WorkerTask(WorkerOptions options);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/stopped_error.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/checkpoint_writer.h"
 #include "common/checkpoint/posix_file_system.h"
@@ -232,6 +233,11 @@ TEST(CheckpointOnDiskTest, SavesReplacesAndKeeps) {
   EXPECT_TRUE(IsExample(*newest->reader, 15));
   EXPECT_THAT(*fs.List(dir),
               ElementsAre(CheckpointName(10), CheckpointName(15)));
+  // A stop is no damage: the older one is not taken in its place.
+  int reads = 0;
+  PosixFileSystem stopping([&reads] { return ++reads < 5; });
+  EXPECT_TRUE(IsStopped(CheckpointReader::OpenNewest(&stopping, dir).status()));
+  EXPECT_EQ(reads, 5);
   for (const int64_t step : {10, 15}) {
     EXPECT_THAT(fs.Remove(absl::StrCat(dir, "/", CheckpointName(step))),
                 IsOk());

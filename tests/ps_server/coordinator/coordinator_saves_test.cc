@@ -103,6 +103,16 @@ TEST_F(CoordinatorSavesTest, SavesWhenTheStepsUnderWayAreCounted) {
   EXPECT_EQ(coordinator_.global_step(), 1);
 }
 
+// It may be in an evaluation, with a step that it has not begun.
+TEST_F(CoordinatorSavesTest, DoesNotWaitForTheChiefsOwnStep) {
+  ASSERT_TRUE(Step(chief_, 0));
+  Ask();
+  EXPECT_EQ(coordinator_.State().save_requests(), 1);
+  EXPECT_FALSE(Step(chief_, 1)) << "granted a step in the pause";
+  EXPECT_THAT(Report(chief_, 1), IsOk());
+  EXPECT_EQ(coordinator_.State().save_error(), "");
+}
+
 TEST_F(CoordinatorSavesTest, RaisingASaveAnswersWatches) {
   const int64_t version = coordinator_.state_version();
   Ask();

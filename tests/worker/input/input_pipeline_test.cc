@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/stopped_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/reported_lines.h"
@@ -75,6 +77,33 @@ TEST_F(InputPipelineTest, FollowsTheDataOrderOverEpochs) {
     EXPECT_TRUE(pipeline->IsAt(MakeDataPosition(position, 8)));
     EXPECT_EQ(pipeline->step_number(), step + 1);
   }
+}
+
+// Its rows come when it is told, as those of a disk that hangs.
+class StalledDataSet : public CountingDataSet {
+ public:
+  explicit StalledDataSet(const absl::Notification* goes_on)
+      : CountingDataSet(100), goes_on_(*goes_on) {}
+  absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    goes_on_.WaitForNotification();
+    return CountingDataSet::Read(index, into);
+  }
+
+ private:
+  const absl::Notification& goes_on_;
+};
+
+TEST_F(InputPipelineTest, AStopEndsTheWaitForRows) {
+  absl::Notification goes_on;
+  const StalledDataSet stalled(&goes_on);
+  const auto pipeline = Make(stalled, Options(2));
+  absl::Status status;
+  std::thread waits([&] { status = pipeline->Next().status(); });
+  pipeline->Stop();
+  waits.join();
+  EXPECT_TRUE(IsStopped(status)) << status;
+  EXPECT_TRUE(IsStopped(pipeline->Next().status()));
+  goes_on.Notify();
 }
 
 TEST_F(InputPipelineTest, OrderDoesNotDependOnPrefetch) {

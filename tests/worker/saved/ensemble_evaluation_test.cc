@@ -21,8 +21,6 @@ using ::testing::HasSubstr;
 // Rounding of a mean of a few float32.
 constexpr double kRounding = 1e-6;
 
-bool GoOn() { return true; }
-
 class EnsembleEvaluationTest : public SavedTraining {
  protected:
   void SetUp() override {
@@ -67,7 +65,7 @@ TEST_F(EnsembleEvaluationTest, HasTheFiguresOfEachTheirMeanAndTheEnsembles) {
       Trained("a", kClassifier, {"stop.steps=3"}),
       Trained("b", kClassifier, {"seed=2", "stop.steps=9"}),
       Trained("c", kClassifier, {"seed=3"})};
-  const auto found = EvaluateEnsemble(Loaded(members).get(), GoOn);
+  const auto found = EvaluateEnsemble(Loaded(members).get());
   ASSERT_THAT(found, IsOk());
   ASSERT_EQ(found->members.size(), 3);
   double loss = 0, accuracy = 0;
@@ -92,7 +90,7 @@ TEST_F(EnsembleEvaluationTest, HasTheFiguresOfEachTheirMeanAndTheEnsembles) {
 
 TEST_F(EnsembleEvaluationTest, OneMemberIsTheEnsemble) {
   const auto found =
-      EvaluateEnsemble(Loaded({Trained("a", kClassifier)}).get(), GoOn);
+      EvaluateEnsemble(Loaded({Trained("a", kClassifier)}).get());
   ASSERT_THAT(found, IsOk());
   EXPECT_EQ(found->ensemble.loss, found->members[0].figures.loss);
   EXPECT_EQ(found->mean.loss, found->ensemble.loss);
@@ -107,8 +105,7 @@ TEST_F(EnsembleEvaluationTest, NumbersAreComparedWithTargets) {
   const auto found = EvaluateEnsemble(
       Loaded({Trained("a", kRegression, {"stop.steps=5"}),
               Trained("b", kRegression, {"stop.steps=15", "seed=2"})})
-          .get(),
-      GoOn);
+          .get());
   ASSERT_THAT(found, IsOk());
   EXPECT_EQ(found->ensemble.examples, 4);
   EXPECT_TRUE(found->ensemble.metrics.Find("mean_absolute_error").has_value());
@@ -143,18 +140,10 @@ TEST_F(EnsembleEvaluationTest, LeavesBadRowsOutAndCountsThem) {
   EnsembleMember member = Trained("a", kClassifier);
   member.training.mutable_input()->set_on_bad_record(SKIP);
   Write("test.csv", "x,y,label\n5,0,left\nbad,0,left\n0,5,right\n");
-  const auto found = EvaluateEnsemble(Loaded({member}).get(), GoOn);
+  const auto found = EvaluateEnsemble(Loaded({member}).get());
   ASSERT_THAT(found, IsOk());
   EXPECT_EQ(found->ensemble.examples, 2);
   EXPECT_THAT(Lines(), Contains(HasSubstr("1 of 3 rows are bad")));
-}
-
-TEST_F(EnsembleEvaluationTest, AStopEndsItBetweenBatches) {
-  int batches = 0;
-  EXPECT_THAT(EvaluateEnsemble(Loaded({Trained("a", kClassifier)}).get(),
-                               [&batches] { return ++batches < 2; }),
-              StatusIs(absl::StatusCode::kCancelled));
-  EXPECT_EQ(batches, 2);
 }
 
 }  // namespace

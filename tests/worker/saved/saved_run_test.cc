@@ -42,7 +42,6 @@ class SavedRunTest : public SavedTraining {
     options.model = Model(training);
     options.train_dir = train_dir_;
     options.output = output.empty() ? "" : absl::StrCat(dir_, "/", output);
-    options.latch = &latch_;
     return options;
   }
 
@@ -73,7 +72,6 @@ class SavedRunTest : public SavedTraining {
   }
 
   std::string train_dir_;
-  StopLatch latch_;
 };
 
 TEST_F(SavedRunTest, ARegressionTrainsEvaluatesAndPredicts) {
@@ -239,17 +237,6 @@ TEST_F(SavedRunTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_THAT(PredictSaved(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("--init_from=FILE.safetensors")));
-}
-
-TEST_F(SavedRunTest, ASignalEndsItBetweenBatches) {
-  const std::string rows = "x,y,label\n5,0,0\n0,5,1\n4,1,0\n1,4,1\n";
-  Write("train.csv", rows);
-  Write("test.csv", rows);
-  ASSERT_EQ(Train(kClassifier), kExitDone);
-  latch_.Stop({143, "signal 15"});
-  EXPECT_THAT(PredictSaved(Saved(kClassifier, "out.csv")),
-              StatusIs(absl::StatusCode::kCancelled));
-  EXPECT_EQ(ReadAll(dir_ + "/out.csv"), "");
 }
 
 TEST_F(SavedRunTest, ATargetAccuracyWantsAnAccuracy) {

@@ -15,6 +15,18 @@ TEST(EventQueueTest, KeepsTheOrder) {
   EXPECT_EQ(std::get<SignalEvent>(*queue.Pop(absl::ZeroDuration())).signal, 2);
 }
 
+TEST(EventQueueTest, WhatIsUrgentCanGoBeforeTheOthers) {
+  EventQueue queue;
+  queue.Push(TickEvent{});
+  queue.Push(SignalEvent{1});
+  queue.Push(WatchEvent{JobState()});
+  EXPECT_TRUE(std::holds_alternative<SignalEvent>(*queue.PopUrgent()));
+  EXPECT_TRUE(std::holds_alternative<WatchEvent>(*queue.PopUrgent()));
+  EXPECT_FALSE(queue.PopUrgent().has_value());
+  EXPECT_TRUE(
+      std::holds_alternative<TickEvent>(*queue.Pop(absl::ZeroDuration())));
+}
+
 TEST(EventQueueTest, GivesNothingAfterTheTimeout) {
   EventQueue queue;
   EXPECT_FALSE(queue.Pop(absl::ZeroDuration()).has_value());

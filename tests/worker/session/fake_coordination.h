@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/link.h"
@@ -78,17 +79,12 @@ class FakeCoordination : public Link {
   }
 
   void SetPhase(JobPhase phase) {
-    ReplyCallback<JobState> done;
-    JobState state;
-    {
-      absl::MutexLock lock(&mu_);
-      if (state_.phase() == phase) return;
-      state_.set_phase(phase);
-      state_.set_state_version(state_.state_version() + 1);
-      state = state_;
-      done = std::exchange(waiting_, nullptr);
-    }
-    if (done != nullptr) done(state);
+    if (State().phase() == phase) return;
+    Change([phase](JobState* state) { state->set_phase(phase); });
+  }
+  // A ps that is about to end wants a save.
+  void AskToSave() {
+    Change([](JobState* state) { state->set_save_requests(1); });
   }
   // Ends a waiting Watch with this error.
   void FailWatch(const absl::Status& status) {
@@ -112,6 +108,20 @@ class FakeCoordination : public Link {
                                       absl::Time, auto done) {
       (this->*method)(request, std::move(done));
     });
+  }
+
+  // Tells a Watch that waits.
+  void Change(absl::FunctionRef<void(JobState*)> change) {
+    ReplyCallback<JobState> done;
+    JobState state;
+    {
+      absl::MutexLock lock(&mu_);
+      change(&state_);
+      state_.set_state_version(state_.state_version() + 1);
+      state = state_;
+      done = std::exchange(waiting_, nullptr);
+    }
+    if (done != nullptr) done(state);
   }
 
   void Register(const RegisterRequest& request,

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/stopped_error.h"
 #include "tests/worker/session/session_machine_fixture.h"
 #include "worker/session/session_machine.h"
 
@@ -181,6 +182,48 @@ TEST_F(SessionMachineStopTest, SignalledChiefOfALostPsSaysThatNothingIsSaved) {
   EXPECT_TRUE(Get<Say>()->is_error);
   Send(FinishEvent{Finished(State(STOPPING, 1, {7}))});
   EXPECT_EQ(Get<Exit>()->code, 143);
+}
+
+// What is saved is; the next start evaluates it, and so is no failure and no
+// ordinary end.
+TEST_F(SessionMachineStopTest, AStopInTheLastEvaluationIsTheSignalsAndSaved) {
+  RunToFinal();
+  Send(SignalEvent{15});
+  Send(FinalEvent{StoppedError("evaluation")});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_FALSE(Get<SendFinish>()->unsaved);
+  EXPECT_EQ(Said("evaluation"), "");
+  Send(FinishEvent{FinishReply()});
+  EXPECT_EQ(Get<Exit>()->code, 143);
+}
+
+// Not 3: the checkpoint was never found to be bad.
+TEST_F(SessionMachineStopTest, AStopWhileItRestoresEndsTheJobUnsaved) {
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7)});
+  Send(RegisterEvent{Registered(State(INITIAL))});
+  BeginEpochReply begun;
+  begun.set_model_epoch(1);
+  Send(BeginEpochEvent{begun});
+  ASSERT_NE(Get<LoadModel>(), nullptr);
+  Send(SignalEvent{15});
+  Send(LoadEvent{StoppedError("read 'file'"), /*checkpoint_unusable=*/true});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_TRUE(Get<SendFinish>()->stop_job);
+  Send(FinishEvent{FinishReply()});
+  EXPECT_EQ(Get<Exit>()->code, 143);
+}
+
+TEST_F(SessionMachineStopTest, AStepThatStillWaitsForRowsIsGivenUp) {
+  RunToFirstStep(/*chief=*/true);
+  Send(SignalEvent{15});
+  Send(TrainEvent{StoppedError("input")});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_TRUE(Get<SendStep>()->report.abandoned);
+  EXPECT_EQ(Get<SendStep>()->stop_reason, "interrupted");
+  Send(StepEvent{Reply(false, 1, STOPPING)});
+  EXPECT_NE(Get<RunFinal>(), nullptr) << "saving goes on";
 }
 
 TEST_F(SessionMachineStopTest, SignalAfterTheLastSaveIsAnOrdinaryEnd) {

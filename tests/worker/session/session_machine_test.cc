@@ -570,15 +570,38 @@ TEST_F(SessionMachineTest, ARefusedStepIsGivenUpAndTheNextIsTaken) {
   EXPECT_EQ(Get<TrainStep>()->step, 2);
 }
 
-TEST_F(SessionMachineTest, ChiefSavesOnceWhenAPsAsks) {
+// The own step is in the checkpoint, and counted there.
+TEST_F(SessionMachineTest, ChiefSavesOnceWhenAPsAsksAfterItsOwnStep) {
   RunToFirstStep(/*chief=*/true);
   JobState state = State(RUNNING, 1, {7});
   state.set_save_requests(1);
   Send(WatchEvent{state});
+  EXPECT_TRUE(machine_->WantsSave());
+  EXPECT_EQ(Get<SaveNow>(), nullptr);
+  Send(TrainEvent{StepReport()});
+  EXPECT_EQ(Get<SaveNow>(), nullptr);
+  Send(StepEvent{Reply(false, 1)});
   ASSERT_NE(Get<SaveNow>(), nullptr);
   EXPECT_EQ(Get<SaveNow>()->save_request, 1);
+  EXPECT_FALSE(machine_->WantsSave());
   Send(TickEvent{});
   EXPECT_EQ(Get<SaveNow>(), nullptr);
+}
+
+// The pause is over: who asked has not left in time.
+TEST_F(SessionMachineTest, ChiefDoesNotPutASaveOffForASecondStep) {
+  RunToFirstStep(/*chief=*/true);
+  Send(TrainEvent{StepReport()});
+  JobState state = State(RUNNING, 1, {7});
+  state.set_save_requests(1);
+  Send(WatchEvent{state});
+  Send(StepEvent{Reply(true, 1)});
+  EXPECT_EQ(Get<SaveNow>(), nullptr);
+  ASSERT_NE(Get<TrainStep>(), nullptr) << "it was granted before";
+  Send(TrainEvent{StepReport()});
+  Send(StepEvent{Reply(true, 1)});
+  EXPECT_NE(Get<SaveNow>(), nullptr);
+  EXPECT_NE(Get<TrainStep>(), nullptr);
 }
 
 TEST_F(SessionMachineTest, ChiefDoesNotSaveWhatWasAnswered) {

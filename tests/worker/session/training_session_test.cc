@@ -296,6 +296,31 @@ TEST_F(TrainingSessionTest, IsNotReadyFromTheSignalOn) {
   EXPECT_EQ(coordination_.State().stop_reason(), "interrupted");
 }
 
+// It waits for 6 s only, and the evaluation may take longer. The step that the
+// chief has been granted already goes before the save.
+TEST_F(TrainingSessionTest, ALongHookGivesWayToTheSaveOfAPsThatEnds) {
+  recorder_.after_step = [this](const StepRecord& step) {
+    EXPECT_EQ(session_->MayGoOn(), step.step != 3);
+    EXPECT_THAT(coordination_.saves_reported(), SizeIs(step.step > 3 ? 1 : 0));
+    if (step.step != 2) return;
+    coordination_.AskToSave();
+    EXPECT_FALSE(session_->MayGoOn());
+  };
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(coordination_.State().global_step(), kSteps);
+}
+
+TEST_F(TrainingSessionTest, ALongHookIsToldOfASignal) {
+  recorder_.after_step = [this](const StepRecord&) {
+    EXPECT_TRUE(session_->MayGoOn());
+    session_->RequestStop(15);
+    EXPECT_FALSE(session_->MayGoOn());
+  };
+  EXPECT_EQ(Make()->Run(), 143);
+  // The step that was granted meanwhile is not begun.
+  EXPECT_EQ(coordination_.State().global_step(), 1);
+}
+
 TEST_F(TrainingSessionTest, FailedFinalSaveStillWritesTheResult) {
   recorder_.at_end = absl::ResourceExhaustedError("final save: disk full");
   EXPECT_EQ(Make()->Run(), kExitRetryable);

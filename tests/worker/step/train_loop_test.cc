@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/stopped_error.h"
 #include "common/rpc/error_reason.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
@@ -114,6 +115,22 @@ TEST_F(TrainLoopTest, AfterARefusedStepValuesArePulled) {
   const int64_t pulls = tiny_.shard().pulls();
   ASSERT_THAT(Run(3), IsOk());
   EXPECT_GT(tiny_.shard().pulls(), pulls);
+}
+
+// What is prepared is trained on; a restored position is not read from.
+TEST_F(TrainLoopTest, AStopEndsTheWaitForRowsOfThisPositionAndOfLaterOnes) {
+  loop_->StopReading();
+  absl::Status last;
+  for (int64_t step = 1; last.ok() && step < 10; ++step) {
+    last = Run(step).status();
+  }
+  EXPECT_TRUE(IsStopped(last)) << last;
+  EnterEpoch epoch;
+  epoch.model_epoch = 1;
+  epoch.ps_incarnations = {1};
+  epoch.position = kAfterFiveSteps;
+  ASSERT_THAT(loop_->Enter(epoch), IsOk());
+  EXPECT_TRUE(IsStopped(Run(11).status()));
 }
 
 // An evaluation, and another worker before it.

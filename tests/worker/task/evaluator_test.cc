@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/stopped_error.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
@@ -23,6 +24,8 @@ constexpr int64_t kRows = 4;
 // Rounding of a mean of ten float32.
 constexpr double kRounding = 1e-6;
 
+bool GoOn() { return true; }
+
 class EvaluatorTest : public ::testing::Test {
  protected:
   // Every example gets the label 3: right for one of the ten.
@@ -38,7 +41,7 @@ class EvaluatorTest : public ::testing::Test {
 TEST_F(EvaluatorTest, CountsEveryExampleOnceWithThePulledParameters) {
   const CountingDataSet data_set(kClasses);
   Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client());
-  const auto result = evaluator.Evaluate();
+  const auto result = evaluator.Evaluate(GoOn);
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->examples, kClasses);
   EXPECT_EQ(result->metrics.Find("accuracy"), 0.1);
@@ -51,7 +54,7 @@ TEST_F(EvaluatorTest, PullsWhatIsThereBetweenTwoRounds) {
   RoundCoordination coordination(/*round=*/8);
   RoundPauser rounds(&clock, &coordination, Sender());
   Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client(), &rounds);
-  ASSERT_THAT(evaluator.Evaluate(), IsOk());
+  ASSERT_THAT(evaluator.Evaluate(GoOn), IsOk());
   EXPECT_EQ(tiny_.shard().round(), 8);
   EXPECT_FALSE(coordination.held);
 }
@@ -64,7 +67,7 @@ TEST_F(EvaluatorTest, PullsAnewWhatARoundHasMixed) {
   coordination.after_hold = [&coordination] { coordination.set_round(9); };
   RoundPauser rounds(&clock, &coordination, Sender());
   Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client(), &rounds);
-  ASSERT_THAT(evaluator.Evaluate(), IsOk());
+  ASSERT_THAT(evaluator.Evaluate(GoOn), IsOk());
   EXPECT_EQ(tiny_.shard().round(), 9);
   EXPECT_FALSE(coordination.held);
 }
@@ -90,7 +93,7 @@ TEST_F(EvaluatorTest, LeavesBadRecordsOutAndCountsThem) {
   BadRecords bad_records(lines.reporter());
   Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client(),
                       /*rounds=*/nullptr, &bad_records);
-  const auto result = evaluator.Evaluate();
+  const auto result = evaluator.Evaluate(GoOn);
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->examples, kClasses - 2);
   EXPECT_EQ(result->metrics.Find("accuracy"), 1.0 / (kClasses - 2));
@@ -98,7 +101,7 @@ TEST_F(EvaluatorTest, LeavesBadRecordsOutAndCountsThem) {
   EXPECT_EQ(lines.lines().back(),
             "W evaluation: 2 of 10 rows are bad, and are left out");
   Evaluator failing({}, &data_set, tiny_.model(), tiny_.client());
-  EXPECT_THAT(failing.Evaluate(), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(failing.Evaluate(GoOn), StatusIs(absl::StatusCode::kDataLoss));
 }
 
 TEST_F(EvaluatorTest, ATestSetOfBadRecordsIsAnError) {
@@ -106,14 +109,15 @@ TEST_F(EvaluatorTest, ATestSetOfBadRecordsIsAnError) {
   BadRecords bad_records{Reporter()};
   Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client(),
                       /*rounds=*/nullptr, &bad_records);
-  EXPECT_THAT(evaluator.Evaluate(), StatusIs(absl::StatusCode::kInvalidArgument,
-                                             ::testing::HasSubstr("all rows")));
+  EXPECT_THAT(evaluator.Evaluate(GoOn),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       ::testing::HasSubstr("all rows")));
 }
 
 TEST_F(EvaluatorTest, AnEmptyTestSetIsAnError) {
   const CountingDataSet data_set(0);
   Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client());
-  EXPECT_THAT(evaluator.Evaluate(),
+  EXPECT_THAT(evaluator.Evaluate(GoOn),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
@@ -125,6 +129,12 @@ TEST_F(EvaluatorTest, AStopEndsItBetweenBatches) {
                             [&] { return ++batches < 3; }),
               StatusIs(absl::StatusCode::kCancelled));
   EXPECT_EQ(batches, 3);
+}
+
+TEST_F(EvaluatorTest, AStopOfTheChiefEndsItsEvaluation) {
+  const CountingDataSet data_set(kClasses);
+  Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client());
+  EXPECT_TRUE(IsStopped(evaluator.Evaluate([] { return false; }).status()));
 }
 
 }  // namespace

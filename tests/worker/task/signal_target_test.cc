@@ -11,38 +11,22 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::Optional;
 
-TEST(SignalTargetTest, StopsTheLatchBeforeThereIsATask) {
-  SignalTarget target;
+TEST(SignalTargetTest, WithoutATaskTheProcessEndsAtOnce) {
+  std::vector<int> codes;
+  SignalTarget target([&](int exit_code) { codes.push_back(exit_code); });
   target.OnSignal(SIGTERM);
-  EXPECT_EQ(target.latch()->Wait().exit_code, 128 + SIGTERM);
+  EXPECT_THAT(codes, ElementsAre(128 + SIGTERM));
 }
 
 TEST(SignalTargetTest, TheTaskGetsTheSignal) {
-  SignalTarget target;
-  std::vector<int> signals;
-  EXPECT_EQ(target.HandTo([&](int signal) { signals.push_back(signal); }),
-            std::nullopt);
-  target.OnSignal(SIGINT);
-  EXPECT_THAT(signals, ElementsAre(SIGINT));
-  EXPECT_FALSE(target.latch()->WaitFor(absl::ZeroDuration()).has_value());
-}
-
-TEST(SignalTargetTest, ATaskThatComesTooLateIsNotStarted) {
-  SignalTarget target;
-  target.OnSignal(SIGTERM);
-  EXPECT_THAT(target.HandTo([](int) {}), Optional(128 + SIGTERM));
-}
-
-TEST(SignalTargetTest, GivesTheTaskUpThoughTheLatchIsStopped) {
-  SignalTarget target;
+  std::vector<int> codes;
+  SignalTarget target([&](int exit_code) { codes.push_back(exit_code); });
   std::vector<int> signals;
   target.HandTo([&](int signal) { signals.push_back(signal); });
-  target.latch()->Stop({0, "the job is done"});
-  EXPECT_THAT(target.HandTo(nullptr), Optional(0));
   target.OnSignal(SIGINT);
-  EXPECT_THAT(signals, IsEmpty());
+  EXPECT_THAT(signals, ElementsAre(SIGINT));
+  EXPECT_THAT(codes, IsEmpty());
 }
 
 }  // namespace

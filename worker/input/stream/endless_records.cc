@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/base/stopped_error.h"
 #include "common/process/memory_limit.h"
 #include "worker/input/map/row_random.h"
 
@@ -52,6 +53,9 @@ absl::Status EndlessRecords::BeginPass(int64_t epoch) {
 }
 
 absl::StatusOr<bool> EndlessRecords::Refill(StreamRecord* record) {
+  if (stopped_.load(std::memory_order_relaxed)) {
+    return StoppedError("reading a stream");
+  }
   ASSIGN_OR_RETURN(const bool more, stream_->Next(record));
   if (!more) return false;
   bytes_ += SizeOf(*record);

@@ -1,6 +1,7 @@
 #ifndef WORKER_INPUT_STREAM_ENDLESS_RECORDS_H_
 #define WORKER_INPUT_STREAM_ENDLESS_RECORDS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -44,6 +45,10 @@ class EndlessRecords {
   // the buffer).
   absl::Status Next(OrderedRecord* next);
 
+  // Ends a call that is under way, which may fill the buffer, and all later
+  // ones, as stopped. From any thread.
+  void Stop() { stopped_.store(true, std::memory_order_relaxed); }
+
   // The record that `ahead` further calls of Next, and one, will return.
   // Errors: Next's.
   absl::StatusOr<const OrderedRecord*> Peek(size_t ahead);
@@ -72,6 +77,7 @@ class EndlessRecords {
   int64_t checked_bytes_ = 0;
   // Read already, for Peek.
   std::deque<OrderedRecord> ahead_;
+  std::atomic<bool> stopped_{false};
 };
 
 }  // namespace muster

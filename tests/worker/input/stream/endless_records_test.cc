@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "common/base/stopped_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -42,6 +43,14 @@ TEST(EndlessRecordsTest, BeginsAnewAfterTheEndAndCountsPasses) {
     EXPECT_EQ(next.epoch, 2);
     EXPECT_EQ(next.place, 1);
   }
+}
+
+// Such a buffer may take minutes to fill.
+TEST(EndlessRecordsTest, AStopEndsTheFillingOfTheBuffer) {
+  EndlessRecords records = Records(3, 2);
+  records.Stop();
+  OrderedRecord next;
+  EXPECT_TRUE(IsStopped(records.Next(&next)));
 }
 
 TEST(EndlessRecordsTest, EachPassHasAllRowsInAnOrderOfItsOwn) {
