@@ -172,7 +172,9 @@ class RoundsGate : public StepGate {
     return false;
   }
   bool Holds(const TaskKey& task) const override {
-    return rounds_.Missing(job_.live_tasks()) == std::vector<TaskKey>{task};
+    const std::set<TaskKey> live = job_.live_tasks();
+    return !rounds_.TooFew(live) &&
+           rounds_.Missing(live) == std::vector<TaskKey>{task};
   }
   void Forget(const TaskKey& task) override { rounds_.Withdraw(task); }
   void End() override { has_ended_ = true; }

@@ -83,8 +83,8 @@ class StepGate {
   // The job is done: no round closes any more.
   virtual void End() {}
 
-  // `task` has been given a step, and has not reported it; of a round, as the
-  // last.
+  // `task` has been given a step, and has not reported it; of a round, which
+  // can close then, it is the last.
   virtual bool Holds(const TaskKey& /*task*/) const { return false; }
   // Nobody computes a step, though one is granted: who had it has delivered it,
   // and there are too few workers to close its round.

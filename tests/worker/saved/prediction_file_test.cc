@@ -64,6 +64,16 @@ TEST(PredictionFileTest, CsvHasAHeaderAndQuotesWhatNeedsIt) {
             "\"b,c.png\",\"eel, \"\"fried\"\"\",0.100000001,0.899999976\n");
 }
 
+// As a signal ends the process in the middle.
+TEST(PredictionFileTest, WhatIsUnfinishedCanBeRemovedByItsName) {
+  const std::string path = PathOf("unfinished.csv");
+  const auto file = PredictionFile::Create(path, TwoClasses());
+  ASSERT_THAT(file, IsOk());
+  EXPECT_TRUE(std::filesystem::exists(path + ".tmp"));
+  PredictionFile::RemoveUnfinished(path);
+  EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+}
+
 TEST(PredictionFileTest, WithoutNamesClassesAreNumbers) {
   PredictionFile::Columns columns = TwoClasses();
   columns.has_names = false;

@@ -112,6 +112,21 @@ TEST_F(StandaloneTest, TrainsAsWellWithEncodedGradients) {
       << "a setting made no difference";
 }
 
+// 0 would be the best loss of a sweep.
+TEST_F(StandaloneTest, AFinishedRunThatIsStartedAgainHasNoLossOfItsOwn) {
+  const std::string train_dir = NewTrainDir("again");
+  ASSERT_EQ(Train(train_dir, 5), kExitDone);
+  EXPECT_EQ(ReadResult(train_dir)->Find("final_loss")->kind,
+            JsonValue::Kind::kNumber);
+  ASSERT_EQ(Train(train_dir, 5), kExitDone);
+  const auto result = ReadResult(train_dir);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("start_step")->text, "5");
+  for (const char* const name : {"final_loss", "steps_per_s"}) {
+    EXPECT_EQ(result->Find(name)->kind, JsonValue::Kind::kNull) << name;
+  }
+}
+
 // One worker's updates come between its steps, wherever it reads them.
 TEST_F(StandaloneTest, ParametersInPlaceGiveTheSameModel) {
   const auto train = [this](const std::vector<std::string>& settings) {
