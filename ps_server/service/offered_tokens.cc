@@ -1,29 +1,59 @@
 #include "ps_server/service/offered_tokens.h"
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/shared_memory/handshake.h"
 
 namespace muster {
 
-std::string OfferedTokens::Make(const Caller& caller) {
+absl::StatusOr<std::string> OfferedTokens::Make(const Caller& caller,
+                                                absl::Time now) {
   std::string token = NewSecret();
-  Caller holder = caller;
-  holder.transport = Transport::kSharedMemory;
   absl::MutexLock lock(&mu_);
-  callers_.emplace(token, holder);
-  std::deque<std::string>& own = tokens_[{caller.role, caller.task}];
-  own.push_back(token);
-  if (own.size() > kMostOfCaller) {
-    callers_.erase(own.front());
-    own.pop_front();
+  ForgetUnshown(now);
+  if (offers_.size() >= kMost) {
+    if (unshown_.empty()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "this ps has offered its shared memory ", kMost,
+          " times, to callers that use it; this one talks over gRPC"));
+    }
+    ForgetOldest();
   }
+  Offer offer{caller, now, /*sockets=*/0,
+              unshown_.insert(unshown_.end(), token)};
+  offer.caller.transport = Transport::kSharedMemory;
+  offers_.emplace(token, std::move(offer));
   return token;
 }
 
-std::optional<Caller> OfferedTokens::Find(absl::string_view token) const {
+std::optional<Caller> OfferedTokens::Show(absl::string_view token,
+                                          absl::Time now) {
   absl::MutexLock lock(&mu_);
-  const auto found = callers_.find(token);
-  if (found == callers_.end()) return std::nullopt;
-  return found->second;
+  ForgetUnshown(now);
+  const auto found = offers_.find(token);
+  if (found == offers_.end()) return std::nullopt;
+  Offer& offer = found->second;
+  if (offer.sockets++ == 0) unshown_.erase(offer.place);
+  return offer.caller;
+}
+
+void OfferedTokens::Close(absl::string_view token) {
+  absl::MutexLock lock(&mu_);
+  const auto found = offers_.find(token);
+  if (found == offers_.end()) return;
+  if (--found->second.sockets == 0) offers_.erase(found);
+}
+
+void OfferedTokens::ForgetUnshown(absl::Time now) {
+  while (!unshown_.empty() &&
+         now >= offers_.at(unshown_.front()).made + kUnshown) {
+    ForgetOldest();
+  }
+}
+
+void OfferedTokens::ForgetOldest() {
+  offers_.erase(unshown_.front());
+  unshown_.pop_front();
 }
 
 }  // namespace muster

@@ -2,40 +2,58 @@
 #define PS_SERVER_SERVICE_OFFERED_TOKENS_H_
 
 #include <cstddef>
-#include <deque>
-#include <map>
+#include <list>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "ps_server/caller/caller.h"
 
 namespace muster {
 
 // The tokens of offered memory, each of the caller whom a checked connection
-// gave it to: who shows it later is that one. Thread-safe.
+// gave it to: the socket that shows it later is that caller's. A token lives
+// until the last such socket has closed, or for kUnshown if none comes. No
+// caller can end another's, whether or not they can be told apart.
+// Thread-safe; no clock.
 class OfferedTokens {
  public:
-  // The newest of a caller that are known; a worker uses one at a time.
-  static constexpr size_t kMostOfCaller = 16;
+  // Beyond these, the oldest that no socket has shown is forgotten.
+  static constexpr size_t kMost = 4096;
+  static constexpr absl::Duration kUnshown = absl::Seconds(30);
 
-  // A new one for `caller`.
-  std::string Make(const Caller& caller);
+  // A new one for `caller`. Errors: ResourceExhausted if sockets have shown
+  // kMost.
+  absl::StatusOr<std::string> Make(const Caller& caller, absl::Time now);
 
-  // Whose it is, over shared memory; nobody's if it was not made, or long ago.
-  std::optional<Caller> Find(absl::string_view token) const;
+  // Of a socket that shows it: whose it is, over shared memory; nobody's if it
+  // was not made, or has ended. Otherwise Close has to follow.
+  std::optional<Caller> Show(absl::string_view token, absl::Time now);
+  // That socket has closed.
+  void Close(absl::string_view token);
 
  private:
-  using Holder = std::pair<Role, std::optional<TaskKey>>;
+  struct Offer {
+    Caller caller;
+    absl::Time made;
+    int sockets = 0;
+    // In unshown_, while it is there.
+    std::list<std::string>::iterator place;
+  };
+  using Offers = absl::flat_hash_map<std::string, Offer>;
 
-  mutable absl::Mutex mu_;
-  absl::flat_hash_map<std::string, Caller> callers_ ABSL_GUARDED_BY(mu_);
-  // The oldest first.
-  std::map<Holder, std::deque<std::string>> tokens_ ABSL_GUARDED_BY(mu_);
+  void ForgetOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ForgetUnshown(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  absl::Mutex mu_;
+  Offers offers_ ABSL_GUARDED_BY(mu_);
+  // Those that no socket has shown, the oldest first.
+  std::list<std::string> unshown_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace muster

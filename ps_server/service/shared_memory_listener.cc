@@ -15,13 +15,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/escape.h"
+#include "common/base/logging.h"
+#include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/frame/byte_buffer.h"
 #include "common/shared_memory/handshake.h"
 #include "common/shared_memory/local_socket.h"
 #include "ps_server/service/call_service.h"
-#include "spdlog/spdlog.h"
 
 namespace muster {
 namespace {
@@ -39,28 +40,25 @@ absl::Status TooMany(int max_connections) {
                    " connections through shared memory, and has them"));
 }
 
-void SayTurnedAway(const absl::Status& why) {
-  spdlog::warn("shared memory: turned away: {}", EscapeForLog(why.message()));
-}
-
-// Tells a worker that has shown the token why it gets nothing.
-void Refuse(const FileDescriptor& socket, const absl::Status& why) {
-  SayTurnedAway(why);
-  // It may be gone by now.
-  RefuseClaim(socket, why).IgnoreError();
+// For a worker, which asks for another offer.
+absl::Status UnknownOffer() {
+  return absl::UnavailableError(
+      "the ps does not know this offer of its shared memory, or no longer");
 }
 
 class SharedMemoryServiceShell : public CallService {
  public:
   SharedMemoryServiceShell(
-      std::function<SharedMemoryOffer(const Caller&)> offer, const Clock* clock,
-      const Entrance* entrance)
+      std::function<absl::StatusOr<SharedMemoryOffer>(const Caller&)> offer,
+      const Clock* clock, const Entrance* entrance)
       : CallService(/*calls=*/nullptr, clock, entrance) {
     AddCall(kOfferCall, [offer = std::move(offer)](
                             const grpc::ByteBuffer& /*request*/,
                             const Caller& caller, absl::Time /*deadline*/,
                             const ReplyCallback<grpc::ByteBuffer>& done) {
-      done(ToByteBuffer(offer(caller).SerializeAsString()));
+      const absl::StatusOr<SharedMemoryOffer> made = offer(caller);
+      if (!made.ok()) return done(made.status());
+      done(ToByteBuffer(made->SerializeAsString()));
     });
   }
 };
@@ -89,6 +87,7 @@ SharedMemoryListener::SharedMemoryListener(Options options,
       socket_(std::move(socket)),
       stop_(std::move(stop)),
       socket_name_(std::move(socket_name)),
+      lines_(Reporter(&LogLine), options_.clock),
       thread_(options_.clock->StartThread([this] { Listen(); })) {}
 
 SharedMemoryListener::~SharedMemoryListener() {
@@ -161,49 +160,82 @@ void SharedMemoryListener::StartServing(
         });
   } catch (const std::system_error& error) {
     --*count;
-    spdlog::warn("shared memory: no thread for a worker: {}", error.what());
+    lines_.Say(
+        absl::StrCat("shared memory: no thread for a worker: ", error.what()));
     return;
   }
   servers_.push_back(std::move(server));
 }
 
-SharedMemoryOffer SharedMemoryListener::OfferTo(const Caller& caller) {
+void SharedMemoryListener::SayTurnedAway(const absl::Status& why) {
+  lines_.Say(absl::StrCat("shared memory: turned away: ",
+                          EscapeForLog(why.message())));
+}
+
+void SharedMemoryListener::Refuse(const FileDescriptor& socket,
+                                  const absl::Status& why) {
+  SayTurnedAway(why);
+  // It may be gone by now.
+  RefuseClaim(socket, why).IgnoreError();
+}
+
+absl::StatusOr<SharedMemoryOffer> SharedMemoryListener::OfferTo(
+    const Caller& caller) {
   SharedMemoryOffer offer;
   offer.set_socket_name(socket_name_);
-  offer.set_token(tokens_.Make(caller));
+  ASSIGN_OR_RETURN(*offer.mutable_token(),
+                   tokens_.Make(caller, options_.clock->Now()));
   return offer;
 }
 
 absl::StatusOr<SharedMemoryListener::Claim> SharedMemoryListener::AwaitOne(
-    const FileDescriptor& socket) const {
+    const FileDescriptor& socket) {
   Claim claim;
-  ASSIGN_OR_RETURN(claim.wanted,
-                   AwaitClaim(socket, [&](absl::string_view token) {
-                     const std::optional<Caller> caller = tokens_.Find(token);
-                     if (caller.has_value()) claim.caller = *caller;
-                     return caller.has_value();
-                   }));
-  return claim;
+  absl::StatusOr<SegmentClaim> wanted =
+      AwaitClaim(socket, [&](absl::string_view token) {
+        const std::optional<Caller> caller =
+            tokens_.Show(token, options_.clock->Now());
+        if (!caller.has_value()) return false;
+        claim.token = std::string(token);
+        claim.caller = *caller;
+        return true;
+      });
+  if (wanted.ok()) {
+    claim.wanted = *wanted;
+    return claim;
+  }
+  tokens_.Close(claim.token);
+  if (absl::IsPermissionDenied(wanted.status())) {
+    RefuseClaim(socket, UnknownOffer()).IgnoreError();
+  }
+  return wanted.status();
 }
 
 void SharedMemoryListener::ServeOne(FileDescriptor socket) {
   const absl::StatusOr<Claim> claim = AwaitOne(socket);
   if (!claim.ok()) return SayTurnedAway(claim.status());
-  const auto& parameters_of = claim->wanted.parameters_of;
+  ServeClaim(std::move(socket), *claim);
+  tokens_.Close(claim->token);
+}
+
+void SharedMemoryListener::ServeClaim(FileDescriptor socket,
+                                      const Claim& claim) {
+  const auto& parameters_of = claim.wanted.parameters_of;
   if (parameters_of.has_value()) {
     const absl::Status given =
-        GiveParameters(socket, *parameters_of, claim->caller);
+        GiveParameters(socket, *parameters_of, claim.caller);
     return given.ok() ? void() : SayTurnedAway(given);
   }
   absl::StatusOr<MemorySegment> segment = OfferSegment(socket);
   if (!segment.ok()) return Refuse(socket, segment.status());
-  Serve(std::move(socket), *std::move(segment), claim->caller);
+  Serve(std::move(socket), *std::move(segment), claim.caller);
 }
 
 void SharedMemoryListener::RefuseOne(FileDescriptor socket) {
   const absl::StatusOr<Claim> claim = AwaitOne(socket);
   if (!claim.ok()) return SayTurnedAway(claim.status());
   Refuse(socket, TooMany(options_.max_connections));
+  tokens_.Close(claim->token);
 }
 
 absl::Status SharedMemoryListener::GiveParameters(const FileDescriptor& socket,
@@ -229,8 +261,8 @@ void SharedMemoryListener::Serve(FileDescriptor socket, MemorySegment segment,
   const absl::Status end = connection->Serve();
   if (!end.ok()) {
     connection->Shutdown();
-    spdlog::warn("shared memory: a worker's connection was ended: {}",
-                 EscapeForLog(end.message()));
+    lines_.Say(absl::StrCat("shared memory: a worker's connection was ended: ",
+                            EscapeForLog(end.message())));
   }
 }
 
@@ -253,8 +285,8 @@ void SharedMemoryListener::Reap() {
 }
 
 std::unique_ptr<grpc::Service> MakeSharedMemoryService(
-    std::function<SharedMemoryOffer(const Caller&)> offer, const Clock* clock,
-    const Entrance* entrance) {
+    std::function<absl::StatusOr<SharedMemoryOffer>(const Caller&)> offer,
+    const Clock* clock, const Entrance* entrance) {
   return std::make_unique<SharedMemoryServiceShell>(std::move(offer), clock,
                                                     entrance);
 }

@@ -16,6 +16,7 @@
 #include "common/base/file_descriptor.h"
 #include "common/shared_memory/handshake.h"
 #include "common/shared_memory/memory_segment.h"
+#include "common/tls/refusal_lines.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "proto/shared_memory_service.pb.h"
 #include "ps_server/caller/caller.h"
@@ -54,8 +55,8 @@ class SharedMemoryListener {
   SharedMemoryListener& operator=(const SharedMemoryListener&) = delete;
 
   // The name and a token of his own that a caller connects with: who shows it
-  // is taken for him.
-  SharedMemoryOffer OfferTo(const Caller& caller);
+  // is taken for him. Errors: OfferedTokens'.
+  absl::StatusOr<SharedMemoryOffer> OfferTo(const Caller& caller);
 
   // Workers that are being served, or greeted.
   int connections() const { return connections_; }
@@ -88,8 +89,15 @@ class SharedMemoryListener {
   struct Claim {
     SegmentClaim wanted;
     Caller caller;
+    // To be closed with the socket.
+    std::string token;
   };
-  absl::StatusOr<Claim> AwaitOne(const FileDescriptor& socket) const;
+  // Tells a worker whose token is not known.
+  absl::StatusOr<Claim> AwaitOne(const FileDescriptor& socket);
+  void ServeClaim(FileDescriptor socket, const Claim& claim);
+  void SayTurnedAway(const absl::Status& why);
+  // Tells a worker that has shown its token why it gets nothing.
+  void Refuse(const FileDescriptor& socket, const absl::Status& why);
   void Serve(FileDescriptor socket, MemorySegment segment,
              const Caller& caller);
   absl::Status GiveParameters(const FileDescriptor& socket, int64_t model_epoch,
@@ -108,6 +116,8 @@ class SharedMemoryListener {
 
   // Own synchronisation.
   OfferedTokens tokens_;
+  // Workers may come again at once.
+  RefusalLines lines_;
   std::atomic<int> connections_ = 0;
   // Workers that are being told that there are too many.
   std::atomic<int> refusals_ = 0;
@@ -126,8 +136,8 @@ class SharedMemoryListener {
 // SharedMemoryService over gRPC: tells who asks where this ps offers memory, by
 // `offer`. Thread-safe. The clock and the entrance outlive the service.
 std::unique_ptr<grpc::Service> MakeSharedMemoryService(
-    std::function<SharedMemoryOffer(const Caller&)> offer, const Clock* clock,
-    const Entrance* entrance = OpenEntrance());
+    std::function<absl::StatusOr<SharedMemoryOffer>(const Caller&)> offer,
+    const Clock* clock, const Entrance* entrance = OpenEntrance());
 
 }  // namespace muster
 

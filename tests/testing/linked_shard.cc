@@ -38,7 +38,7 @@ void LinkedShard::Serve() {
         [this](const Caller& caller) {
           return options_.other_offer.socket_name().empty()
                      ? listener_->OfferTo(caller)
-                     : options_.other_offer;
+                     : absl::StatusOr<SharedMemoryOffer>(options_.other_offer);
         },
         options_.shard.clock));
   }

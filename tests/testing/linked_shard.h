@@ -4,6 +4,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -67,6 +68,10 @@ class LinkedShard {
 
   // Null unless it is shared memory that is offered.
   SharedMemoryListener* listener() { return listener_.get(); }
+  // The service's answer from here on.
+  void OfferInstead(SharedMemoryOffer offer) {
+    options_.other_offer = std::move(offer);
+  }
   // The memory is gone, the ps is not.
   void StopListening() { listener_.reset(); }
   // The lines that the links said.
@@ -77,7 +82,7 @@ class LinkedShard {
   std::unique_ptr<ParameterLink> Connect();
 
   const LinkKind kind_;
-  const Options options_;
+  Options options_;
   ShardServer server_;
   ExchangeStreams streams_;
   std::unique_ptr<SharedMemoryListener> listener_;

@@ -13,8 +13,8 @@
 #include "common/rpc/call_table.h"
 #include "worker/checkpoint/held_steps.h"
 #include "worker/checkpoint/worker_positions.h"
-#include "worker/client/blocking_call.h"
 #include "worker/client/call_status.h"
+#include "worker/client/link/blocking_call.h"
 
 namespace muster {
 namespace {

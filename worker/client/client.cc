@@ -14,8 +14,8 @@
 #include "common/rpc/protocol.h"
 #include "common/rpc/server/listen_address.h"
 #include "common/tensor/shape.h"
-#include "worker/client/blocking_call.h"
 #include "worker/client/client_model.h"
+#include "worker/client/link/blocking_call.h"
 #include "worker/client/link/shard_link.h"
 #include "worker/client/model_fingerprint.h"
 

@@ -8,7 +8,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/call_table.h"
-#include "worker/client/blocking_call.h"
+#include "worker/client/link/blocking_call.h"
 
 namespace muster {
 namespace {

@@ -148,8 +148,9 @@ class SharedMemoryListenerTest : public testing::Test {
   }
 
   absl::StatusOr<SharedPeer> Join() {
-    const SharedMemoryOffer offer = listener_->OfferTo(caller_);
-    return JoinSegment(offer.socket_name(), offer.token());
+    const absl::StatusOr<SharedMemoryOffer> offer = listener_->OfferTo(caller_);
+    if (!offer.ok()) return offer.status();
+    return JoinSegment(offer->socket_name(), offer->token());
   }
   RawWorker Connect() { return RawWorker(*Join()); }
 
@@ -348,8 +349,22 @@ TEST_F(SharedMemoryListenerTest, ChangingWhatWasSentChangesNothing) {
 
 TEST_F(SharedMemoryListenerTest, AStrangerGetsNothing) {
   EXPECT_FALSE(
-      JoinSegment(listener_->OfferTo({}).socket_name(), NewSecret()).ok());
+      JoinSegment(listener_->OfferTo({})->socket_name(), NewSecret()).ok());
   ExpectServes();
+}
+
+TEST_F(SharedMemoryListenerTest, AnOfferEndsWithTheSocketThatShowedIt) {
+  const SharedMemoryOffer offer = *listener_->OfferTo({});
+  for (int i = 0; i < 40; ++i) ASSERT_THAT(listener_->OfferTo({}), IsOk());
+  {
+    const absl::StatusOr<SharedPeer> peer =
+        JoinSegment(offer.socket_name(), offer.token());
+    ASSERT_THAT(peer, IsOk());
+  }
+  AwaitConnections(0);
+  EXPECT_THAT(JoinSegment(offer.socket_name(), offer.token()).status(),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("does not know this offer")));
 }
 
 TEST_F(SharedMemoryListenerTest, WorkersTooManyAreTurnedAway) {
@@ -360,9 +375,9 @@ TEST_F(SharedMemoryListenerTest, WorkersTooManyAreTurnedAway) {
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("serves 2 connections through shared")));
   EXPECT_THAT(
-      JoinSegment(listener_->OfferTo({}).socket_name(), NewSecret()).status(),
+      JoinSegment(listener_->OfferTo({})->socket_name(), NewSecret()).status(),
       StatusIs(absl::StatusCode::kUnavailable))
-      << "a stranger is told nothing";
+      << "a stranger is told no more";
   first.reset();
   AwaitConnections(1);
   ExpectServes();
@@ -372,7 +387,7 @@ TEST_F(SharedMemoryListenerTest, ThoseWhoSayNothingTakeNoMoreThanTheirPlaces) {
   Restart(/*max_connections=*/2);
   std::vector<FileDescriptor> silent;
   for (int i = 0; i < 20; ++i) {
-    auto socket = ConnectLocal(listener_->OfferTo({}).socket_name());
+    auto socket = ConnectLocal(listener_->OfferTo({})->socket_name());
     ASSERT_THAT(socket, IsOk());
     silent.push_back(*std::move(socket));
   }

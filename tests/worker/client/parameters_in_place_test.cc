@@ -236,6 +236,19 @@ TEST_P(MappedTest, AnotherModelIsRefused) {
                        HasSubstr("/job:ps/task:0")));
 }
 
+// Without certificates all workers are one caller.
+TEST_P(MappedTest, ManyOthersWithOffers_TakeNothingFromAWorker) {
+  ASSERT_THAT(Load(IN_PLACE), IsOk());
+  for (int i = 0; GetParam() == LinkKind::kSharedMemory && i < 40; ++i) {
+    for (const auto& shard : shards_) {
+      ASSERT_THAT(shard->listener()->OfferTo({}), IsOk());
+    }
+  }
+  ASSERT_THAT(client_->MapParameters(), IsOk());
+  ASSERT_THAT(client_->PullVersions(), IsOk());
+  EXPECT_THAT(client_->PushAndWait(1, Views(gradients_)), IsOk());
+}
+
 INSTANTIATE_TEST_SUITE_P(Links, MappedTest,
                          testing::Values(LinkKind::kInProcess,
                                          LinkKind::kSharedMemory),

@@ -5,9 +5,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/call_table.h"
+#include "common/rpc/deadline.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/frame/data_method.h"
 #include "common/rpc/protocol.h"
+#include "common/shared_memory/handshake.h"
+#include "common/shared_memory/memory_segment.h"
 #include "common/shared_memory/slot_message.h"
+#include "worker/client/link/blocking_call.h"
 
 namespace muster {
 namespace {
@@ -31,6 +36,16 @@ SharedMemoryCaller::DoneCallback ParseAnswer(ReplyCallback<Reply> done) {
 
 absl::Status Closing() {
   return absl::CancelledError("the link to the ps is closing");
+}
+
+// Of parameters in place, in a row.
+constexpr int kMostRefusals = 2;
+
+// Another offer might do better; what the ps says of a model or of its room is
+// as true of the next.
+bool IsRefusal(const absl::Status& status) {
+  return !absl::IsResourceExhausted(status) &&
+         (IsTransient(status) || absl::IsPermissionDenied(status));
 }
 
 // The error of a failed attempt for who cannot do without.
@@ -98,9 +113,10 @@ void SharedMemoryLink::Say(const std::string& line) {
 
 // ---- Hello, and the memory that comes with it -----------------------------
 
-bool SharedMemoryLink::HasMemoryOf(uint64_t incarnation) const {
+bool SharedMemoryLink::WantsMemoryOf(uint64_t incarnation) const {
   absl::MutexLock lock(&mu_);
-  return memory_ != nullptr && incarnation_ == incarnation;
+  const bool has_it = memory_ != nullptr && incarnation_ == incarnation;
+  return !has_it && given_up_ != incarnation;
 }
 
 void SharedMemoryLink::CallBytes(const AnyMethod& method, std::string request,
@@ -119,7 +135,7 @@ void SharedMemoryLink::Greet(std::string request, absl::Time deadline,
                          done](absl::StatusOr<HelloReply> reply) {
     // Not greeted yet, if it is to be confirmed.
     if (!reply.ok() || reply->takeover() != 0 ||
-        HasMemoryOf(reply->ps_incarnation())) {
+        !WantsMemoryOf(reply->ps_incarnation())) {
       return done(std::move(reply));
     }
     Greeting greeting{*std::move(reply), {}, done};
@@ -227,7 +243,6 @@ std::vector<SharedMemoryLink::Greeting> SharedMemoryLink::Use(
     absl::MutexLock lock(&mu_);
     memory_ = caller;
     incarnation_ = incarnation;
-    offer_ = greeting.offer;
     for (Greeting& waiting : greetings_) {
       if (waiting.reply.ps_incarnation() == incarnation) {
         same.push_back(std::move(waiting));
@@ -245,15 +260,15 @@ std::vector<SharedMemoryLink::Greeting> SharedMemoryLink::Use(
 void SharedMemoryLink::Deliver(
     const std::shared_ptr<SharedMemoryCaller>& caller) {
   const absl::Status lost = caller->Run();
-  bool closing = false;
+  bool is_own_doing = false;
   {
     absl::MutexLock lock(&mu_);
     memory_ = nullptr;
-    closing = closing_;
-    lost_ = closing ? "" : std::string(lost.message());
+    is_own_doing = closing_ || given_up_ == incarnation_;
+    lost_ = is_own_doing ? "" : std::string(lost.message());
   }
   // Its replacement is named when it is there: most often the ps is gone.
-  if (!closing) {
+  if (!is_own_doing) {
     Say(absl::StrCat("connection lost; ",
                      absl::IsUnavailable(lost)
                          ? absl::StrCat("the ps at ", options_.peer.address,
@@ -329,22 +344,50 @@ void SharedMemoryLink::ReadSnapshot(const ReadSnapshotRequest& request,
   grpc_->ReadSnapshot(request, deadline, SayIfAnswered(std::move(done)));
 }
 
+// ---- Parameters in place --------------------------------------------------
+
 absl::StatusOr<std::shared_ptr<const char>> SharedMemoryLink::MapParameters(
     const Fence& fence, int64_t size_bytes) {
-  SharedMemoryOffer offer;
-  {
-    absl::MutexLock lock(&mu_);
-    if (memory_ == nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("there is no shared memory with ", options_.peer.task));
-    }
-    offer = offer_;
+  if (memory() == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("there is no shared memory with ", options_.peer.task));
   }
-  ASSIGN_OR_RETURN(MemorySegment memory,
-                   JoinParameters(offer.socket_name(), offer.token(),
-                                  fence.model_epoch(), size_bytes));
-  const auto shared = std::make_shared<MemorySegment>(std::move(memory));
-  return std::shared_ptr<const char>(shared, shared->data());
+  absl::Status refused;
+  for (int i = 0; i < kMostRefusals; ++i) {
+    ASSIGN_OR_RETURN(const SharedMemoryOffer offer, AskForOffer());
+    absl::StatusOr<MemorySegment> mapped = JoinParameters(
+        offer.socket_name(), offer.token(), fence.model_epoch(), size_bytes);
+    if (mapped.ok()) {
+      const auto shared = std::make_shared<MemorySegment>(*std::move(mapped));
+      return std::shared_ptr<const char>(shared, shared->data());
+    }
+    if (!IsRefusal(mapped.status())) return mapped.status();
+    refused = mapped.status();
+  }
+  return GiveUpMemory(refused);
+}
+
+absl::StatusOr<SharedMemoryOffer> SharedMemoryLink::AskForOffer() {
+  return BlockingCall<SharedMemoryOffer>(*options_.clock, [this](auto done) {
+    grpc_->Call(kOfferCall, {}, options_.clock->Now() + kControlTimeout,
+                std::move(done));
+  });
+}
+
+absl::Status SharedMemoryLink::GiveUpMemory(const absl::Status& why) {
+  const std::string text = absl::StrCat(
+      "the ps refused its memory ", kMostRefusals, " times: ", why.message());
+  std::shared_ptr<SharedMemoryCaller> memory;
+  if (!options_.required) {
+    absl::MutexLock lock(&mu_);
+    given_up_ = incarnation_;
+    memory = memory_;
+  }
+  if (memory != nullptr) {
+    Say(absl::StrCat("gRPC; no shared memory: ", text));
+    memory->Shutdown();
+  }
+  return absl::FailedPreconditionError(text);
 }
 
 }  // namespace muster

@@ -59,6 +59,8 @@ class SharedMemoryLink : public ParameterLink {
             ReplyCallback<Frame<PushReply>> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
+  // Asks for an offer of its own. A ps that refuses two in a row is talked to
+  // over gRPC from there on, unless memory is required.
   absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& fence, int64_t size_bytes) override;
 
@@ -78,7 +80,8 @@ class SharedMemoryLink : public ParameterLink {
   // not.
   void Greet(std::string request, absl::Time deadline,
              const ReplyCallback<HelloReply>& done);
-  bool HasMemoryOf(uint64_t incarnation) const;
+  // False also if that ps has refused too often.
+  bool WantsMemoryOf(uint64_t incarnation) const;
   void OnOffer(Greeting greeting,
                const absl::StatusOr<SharedMemoryOffer>& offer);
   // Answers the Hello: `memory` says whether there is memory, or why not.
@@ -89,6 +92,11 @@ class SharedMemoryLink : public ParameterLink {
   // `done`, which says that gRPC does, if it did.
   template <typename Reply>
   ReplyCallback<Reply> SayIfAnswered(ReplyCallback<Reply> done);
+
+  // Waits for it.
+  absl::StatusOr<SharedMemoryOffer> AskForOffer();
+  // gRPC carries the tensors until another start of the ps. Returns why.
+  absl::Status GiveUpMemory(const absl::Status& why);
 
   // The thread.
   void Run();
@@ -113,9 +121,10 @@ class SharedMemoryLink : public ParameterLink {
   std::deque<Greeting> greetings_ ABSL_GUARDED_BY(mu_);
   // Shared with answers that are still being read.
   std::shared_ptr<SharedMemoryCaller> memory_ ABSL_GUARDED_BY(mu_);
-  // The ps that memory_ is of, and where it is.
+  // The ps that memory_ is of.
   uint64_t incarnation_ ABSL_GUARDED_BY(mu_) = 0;
-  SharedMemoryOffer offer_ ABSL_GUARDED_BY(mu_);
+  // The ps whose memory is not asked for any more; 0: none.
+  uint64_t given_up_ ABSL_GUARDED_BY(mu_) = 0;
   std::string said_ ABSL_GUARDED_BY(mu_);
   // Why the memory was lost, until it is said what comes instead; else "".
   std::string lost_ ABSL_GUARDED_BY(mu_);

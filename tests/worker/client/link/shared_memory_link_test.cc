@@ -275,6 +275,41 @@ TEST_F(SharedMemoryLinkTest, GoesOnOverGrpcWhenTheMemoryIsLost) {
                   "peer closed the shared memory"));
 }
 
+TEST_F(SharedMemoryLinkTest, MappingRefusedTwice_GoesOverGrpcAndSaysSoOnce) {
+  LinkedShard shard(LinkKind::kSharedMemory, Options(/*required=*/false));
+  ParameterLink* const link = &shard.link();
+  ASSERT_NO_FATAL_FAILURE(MakeReady(link));
+  SharedMemoryOffer stale = *shard.listener()->OfferTo({});
+  stale.set_token(NewSecret());
+  shard.OfferInstead(stale);
+  EXPECT_THAT(link->MapParameters(MakeFence(), kElements * 4),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("refused its memory 2 times: the ps does not "
+                                 "know this offer")));
+  // Those on their way are lost with the memory.
+  AgainIfLost push;
+  push.Send(link, chief_, Soon());
+  EXPECT_THAT(push.Await(), IsOk());
+  ASSERT_THAT(Hello(link), IsOk());
+  EXPECT_EQ(link->best_part_bytes(), kMaxPartBytes);
+  EXPECT_THAT(shard.said(),
+              ElementsAre("I link to /job:ps/task:0: shared memory",
+                          HasSubstr("gRPC; no shared memory: the ps "
+                                    "refused its memory 2 times")));
+}
+
+TEST_F(SharedMemoryLinkTest, MappingRefusedTwice_KeepsWhatIsRequired) {
+  LinkedShard shard(LinkKind::kSharedMemory, Options(/*required=*/true));
+  ParameterLink* const link = &shard.link();
+  ASSERT_NO_FATAL_FAILURE(MakeReady(link));
+  SharedMemoryOffer stale = *shard.listener()->OfferTo({});
+  stale.set_token(NewSecret());
+  shard.OfferInstead(stale);
+  EXPECT_THAT(link->MapParameters(MakeFence(), kElements * 4),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(Push(link, 1), IsOk());
+}
+
 TEST_F(SharedMemoryLinkTest, HelloOfManyAtOnceConnectsOnce) {
   LinkedShard shard(LinkKind::kSharedMemory, Options(/*required=*/true));
   std::vector<std::thread> threads;

@@ -1,5 +1,5 @@
-#ifndef WORKER_CLIENT_BLOCKING_CALL_H_
-#define WORKER_CLIENT_BLOCKING_CALL_H_
+#ifndef WORKER_CLIENT_LINK_BLOCKING_CALL_H_
+#define WORKER_CLIENT_LINK_BLOCKING_CALL_H_
 
 #include <memory>
 #include <optional>
@@ -39,4 +39,4 @@ absl::StatusOr<Reply> BlockingCall(const Clock& clock, Call&& call) {
 
 }  // namespace muster
 
-#endif  // WORKER_CLIENT_BLOCKING_CALL_H_
+#endif  // WORKER_CLIENT_LINK_BLOCKING_CALL_H_
