@@ -173,6 +173,15 @@ class Coordinator {
 
   struct WaitingWatch {
     uint64_t watch_id;
+  // No task is here, and none has ever had a model.
+  bool IsVoid() const {
+    return phase_ != RUNNING && epoch_.committed() == 0 &&
+           !members_.IsAnyWaitedFor();
+  }
+  // As JobState.abandoned.
+  const std::string& abandoned() const { return abandoned_; }
+  // The ps tasks that do not know the end of the job; "" for none.
+  std::string DescribeUntold() const { return listeners_.Describe(); }
     int64_t state_version;
     absl::Time until;
   };

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/strings/str_cat.h"
+#include "ps_server/caller/task_name.h"
+
 namespace muster {
 
 void EndListeners::OnEnd(int64_t version, absl::Time now) {
@@ -45,6 +48,15 @@ void EndListeners::Tick(absl::Time now) {
         now >= std::min(it->second.last_heard, end_) + patience_;
     it = is_over ? listeners_.erase(it) : std::next(it);
   }
+}
+
+std::string EndListeners::Describe() const {
+  if (end_version_ == 0 || listeners_.empty()) return "";
+  std::string text = TaskName(TaskKey("ps", listeners_.begin()->first));
+  if (listeners_.size() > 1) {
+    absl::StrAppend(&text, " and ", listeners_.size() - 1, " more ps tasks");
+  }
+  return absl::StrCat(text, " to hear of the end");
 }
 
 absl::Time EndListeners::NextDeadline() const {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 
 #include "absl/time/time.h"
 #include "proto/parameter_service.pb.h"
@@ -35,6 +36,9 @@ class EndListeners {
   void Tick(absl::Time now);
   // After OnEnd: nobody is left who has to be told.
   bool all_know() const { return end_version_ > 0 && listeners_.empty(); }
+  // Those who are still to be told: "/job:ps/task:1 to hear of the end"; "" for
+  // none.
+  std::string Describe() const;
   // When Tick next changes something; InfiniteFuture if never.
   absl::Time NextDeadline() const;
 

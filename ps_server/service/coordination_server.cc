@@ -135,6 +135,7 @@ void CoordinationServer::SayWait(Job& job, absl::Time now) {
 
 void CoordinationServer::AnswerWatches(Job& job, absl::Time now) {
   for (WatchAnswer& answer : job.coordinator.TakeAnswers(now)) {
+  if (coordinator.phase() == DONE) job.awaited = coordinator.DescribeUntold();
     auto watch = job.watches.extract(answer.watch_id);
     if (!watch.empty()) watch.mapped()(std::move(answer.state));
   }

@@ -110,6 +110,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(
   RETURN_IF_ERROR(model->SetTensors(tensors));
   RETURN_IF_ERROR(
       model->HelloAll(options.clock->Now() + options.max_wait).status());
+  model->StopWaiting();
   return model;
 }
 
@@ -181,7 +182,7 @@ absl::StatusOr<std::vector<HelloReply>> Client::HelloAll(absl::Time deadline) {
                       absl::StrCat("connect to ", PsName(ps_task), " at ",
                                    options_.ps_addresses[ps_task]));
     } else {
-      Pause();
+      Pause(absl::StrCat(PsName(ps_task), " (", reply.status().message(), ")"));
     }
   }
   return replies;
@@ -192,6 +193,7 @@ absl::Status Client::Initialize(
   RETURN_IF_ERROR(CheckSpans(values));
   ASSIGN_OR_RETURN(const std::vector<HelloReply> replies,
                    HelloAll(options_.clock->Now() + options_.max_wait));
+  StopWaiting();
   int64_t epoch = 0;
   std::vector<uint64_t> incarnations;
   for (const HelloReply& reply : replies) {
@@ -232,6 +234,7 @@ absl::Status Client::WaitForOthersToInitialize() {
     }
     if (unready.empty()) {
       client_->SetEpoch(epoch, incarnations);
+      StopWaiting();
       return absl::OkStatus();
     }
     if (options_.clock->Now() >= deadline) {
@@ -239,7 +242,7 @@ absl::Status Client::WaitForOthersToInitialize() {
           "wait for another worker to initialize the model: ", unready,
           " after ", absl::FormatDuration(options_.max_wait)));
     }
-    Pause();
+    Pause(absl::StrCat("another worker to initialize the model: ", unready));
   }
 }
 
@@ -275,7 +278,13 @@ absl::StatusOr<PushResult> Client::PushStep(
   }
 }
 
-void Client::Pause() {
+void Client::StopWaiting() {
+  if (waiting_.Stop()) options_.reporter.Info("no longer waiting");
+}
+
+void Client::Pause(const std::string& what) {
+  const std::string line = waiting_.WaitFor(what, options_.clock->Now());
+  if (!line.empty()) options_.reporter.Info(line);
   const bool never = false;
   absl::MutexLock lock(&mu_);
   options_.clock->Await(&mu_, absl::Condition(&Never, &never), kPause);

@@ -23,6 +23,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
+#include "common/base/wait_reporter.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/parameter_link.h"
 #include "common/tls/task_keys.h"
@@ -67,7 +68,8 @@ class Client {
     // Shared memory with ps tasks of this machine, gRPC otherwise; or one
     // alone.
     LinkChoice link = LinkChoice::kAuto;
-    // Gets a line whenever the way of the tensors changes.
+    // Gets a line whenever the way of the tensors changes, and every 10 s of a
+    // wait.
     Reporter reporter;
     // Folder with ca.pem, worker-INDEX.pem and worker-INDEX.key, of `muster
     // certs`: mutual TLS. "": none.
@@ -139,7 +141,9 @@ class Client {
   // "" if it holds this model at `epoch`, else what it holds.
   std::string Unready(const ShardState& state, int64_t epoch) const;
   // A tenth of a second.
-  void Pause();
+  // Before another look at what is waited for.
+  void Pause(const std::string& what);
+  void StopWaiting();
   // InvalidArgument unless there is one span a tensor, of its size.
   template <typename T>
   absl::Status CheckSpans(absl::Span<const absl::Span<T>> spans) const;
@@ -154,6 +158,7 @@ class Client {
   uint64_t fingerprint_ = 0;
   int64_t step_ = 0;
   absl::Mutex mu_;  // for Pause
+  WaitReporter waiting_;
 };
 
 }  // namespace muster

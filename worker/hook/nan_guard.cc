@@ -24,6 +24,13 @@ std::string FindNonFinite(const StepRecord& step) {
                       step.tensors.empty() ? "" : ", all gradients are finite");
 }
 
+// The first ones, and then each that doubles their number: a training may live
+// with such steps for days.
+bool IsSaid(int64_t refused) {
+  constexpr int64_t kAllUntil = 16;
+  return refused <= kAllUntil || (refused & (refused - 1)) == 0;
+}
+
 }  // namespace
 
 NanGuard::NanGuard(Options options) : options_(std::move(options)) {}
@@ -47,9 +54,11 @@ absl::StatusOr<PushDecision> NanGuard::BeforePush(const StepRecord& step) {
                         "nothing else of it was"
                       : "; nothing of it was pushed");
   if (in_a_row_ < options_.max_refusals) {
-    options_.reporter.Error(absl::StrCat(what, " (", in_a_row_, " of ",
-                                         options_.max_refusals, " in a row, ",
-                                         refused_, " in all)"));
+    if (IsSaid(refused_)) {
+      options_.reporter.Error(absl::StrCat(what, " (", in_a_row_, " of ",
+                                           options_.max_refusals, " in a row, ",
+                                           refused_, " in all)"));
+    }
     return PushDecision::kRefuse;
   }
   const absl::Status failure = absl::OutOfRangeError(absl::StrCat(

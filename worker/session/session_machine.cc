@@ -24,6 +24,8 @@ constexpr absl::Duration kAskAgain = absl::Seconds(1);
 // How often a chief that has finished looks whether the job is DONE.
 constexpr absl::Duration kEndPoll = absl::Milliseconds(250);
 constexpr int kSaveReportAttempts = 5;
+// After so long without a failure the pauses before another try begin anew.
+constexpr absl::Duration kCalm = absl::Seconds(5);
 // A question for a step that is not answered for so long, or so long after the
 // time that it may wait at ps task 0, is talked of: the network may have
 // swallowed it. Within 3 s of a cut, also where it may wait for 1 s.
@@ -176,7 +178,7 @@ void SessionMachine::On(const RegisterEvent& event) {
     state_ = event.reply->state();
     end_.OnRegistered(state_);
     SayIfFinishedBefore();
-    failures_ = 0;
+    OnProgress();
     return;
   }
   const absl::Status& status = event.reply.status();
@@ -244,7 +246,7 @@ void SessionMachine::On(const StepEvent& event) {
     return ReconnectOrYield(event.reply.status());
   }
   StopWaiting(&answer_waiting_);
-  failures_ = 0;
+  OnProgress();
   switch (steps_.OnAnswer(*event.reply, now_)) {
     case StepMachine::Answer::kGranted:
       return StopWaiting(&step_waiting_);
@@ -261,7 +263,8 @@ void SessionMachine::On(const StepEvent& event) {
 void SessionMachine::On(const TrainEvent& event) {
   busy_ = false;
   if (event.report.ok()) {
-    failures_ = 0;
+    StopWaiting(&failing_);
+    OnProgress();
     return steps_.OnTaken(*event.report);
   }
   const absl::Status& status = event.report.status();
@@ -275,7 +278,9 @@ void SessionMachine::On(const TrainEvent& event) {
   } else {
     steps_.OnGivenUp();
   }
-  Reconnect(status);
+  WaitFor(&failing_,
+          absl::StrCat("a step to succeed (", status.message(), ")"));
+  if (!exited_) Reconnect(status);
 }
 
 void SessionMachine::On(const FinalEvent& event) {
@@ -305,6 +310,14 @@ void SessionMachine::On(const FinishEvent& event) {
   if (!event.reply.ok()) return RetryLater();
   failures_ = 0;
   retry_at_ = now_ + kEndPoll;
+  const std::vector<TaskId> unfinished =
+      UnfinishedOthers(event.reply->state(), options_.self);
+  std::string line = end_waiting_.WaitFor(
+      unfinished.empty()
+          ? absl::StrCat(PsName(0, options_.ps_addresses[0]), " to end the job")
+          : absl::StrCat(TaskNames(unfinished), " to finish"),
+      now_);
+  if (!line.empty()) SayLine(std::move(line));
 }
 
 // The ps that asked has a few seconds.
@@ -855,6 +868,10 @@ void SessionMachine::WaitForOthers(const StepReply& reply) {
 
 void SessionMachine::StopWaiting(WaitReporter* waiting) {
   if (waiting->Stop()) SayLine("no longer waiting");
+}
+
+void SessionMachine::OnProgress() {
+  if (now_ >= retry_at_ + kCalm) failures_ = 0;
 }
 
 void SessionMachine::RetryLater() {

@@ -150,6 +150,8 @@ class SessionMachine {
   void WaitForOthers(const StepReply& reply);
   void StopWaiting(WaitReporter* waiting);
   bool Pause() { return now_ < retry_at_; }
+  // What succeeds between two failures does not shorten the pauses.
+  void OnProgress();
   void RetryLater();
 
   const Options options_;
@@ -197,6 +199,8 @@ class SessionMachine {
   WaitReporter waiting_;
   // For other workers, while the epoch is fine.
   WaitReporter step_waiting_;
+  // For a step to succeed after one that failed.
+  WaitReporter failing_;
   // For the chief's last save.
   WaitReporter end_waiting_;
   // For the answer to the question for a step, which should be there by then;

@@ -76,6 +76,19 @@ TEST_F(EndListenersTest, ALateFarewellIsNotThatOfTheNewStart) {
   EXPECT_TRUE(listeners_.all_know());
 }
 
+TEST_F(EndListenersTest, NamesWhoHasNotHeard) {
+  listeners_.OnWatch(Ps(1), 3, 3, kStart);
+  EXPECT_EQ(listeners_.Describe(), "") << "before the end";
+  listeners_.OnEnd(7, kStart);
+  EXPECT_EQ(listeners_.Describe(), "/job:ps/task:1 to hear of the end");
+  listeners_.OnWatch(Ps(2), 3, 7, kStart);
+  EXPECT_EQ(listeners_.Describe(),
+            "/job:ps/task:1 and 1 more ps tasks to hear of the end");
+  listeners_.OnWatch(Ps(1), 7, 7, kStart);
+  listeners_.OnWatch(Ps(2), 7, 7, kStart);
+  EXPECT_EQ(listeners_.Describe(), "");
+}
+
 TEST_F(EndListenersTest, WaitsOnlySoLongForWhoNeverLearnsIt) {
   listeners_.OnEnd(7, kStart);
   for (int second = 0; second < 30; ++second) {

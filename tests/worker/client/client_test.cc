@@ -17,6 +17,7 @@
 #include "ps_server/service/shard_server.h"
 #include "tests/testing/forwarding_parameter_link.h"
 #include "tests/testing/lossy_parameter_link.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -162,6 +163,50 @@ TEST_F(ClientTest, AppliesEachPushOnceOverLossyLinks) {
   ASSERT_THAT(Pull(*model), IsOk());
   EXPECT_THAT(a_, Each(-kSteps));
   EXPECT_THAT(b_, Each(-kSteps));
+}
+
+// Away at the first calls, each of which takes 6 s.
+class AwayLink : public ForwardingParameterLink {
+ public:
+  AwayLink(ParameterLink* link, JumpingClock* clock)
+      : ForwardingParameterLink(link), clock_(clock) {}
+
+  void CallBytes(const AnyMethod& method, std::string request,
+                 absl::Time deadline,
+                 ReplyCallback<std::string> done) override {
+    if (away_-- > 0) {
+      clock_->Jump(absl::Seconds(6));
+      return done(absl::UnavailableError("connection refused"));
+    }
+    ForwardingParameterLink::CallBytes(method, std::move(request), deadline,
+                                       std::move(done));
+  }
+
+ private:
+  JumpingClock* const clock_;
+  int away_ = 3;
+};
+
+TEST_F(ClientTest, SaysForWhomItWaits) {
+  JumpingClock jumping;
+  ReportedLines lines;
+  options_.clock = &jumping;
+  options_.reporter = lines.reporter();
+  options_.max_wait = absl::Hours(1);
+  std::vector<std::unique_ptr<ParameterLink>> links;
+  for (const auto& shard : shards_) {
+    links.push_back(std::make_unique<AwayLink>(shard.get(), &jumping));
+  }
+  const auto model = Client::Create(options_, {{"a", {3}}}, std::move(links));
+  ASSERT_THAT(model, IsOk());
+  EXPECT_THAT(lines.lines(),
+              ElementsAre(HasSubstr("waiting for /job:ps/task:0 (connection "
+                                    "refused); 6 s so far"),
+                          HasSubstr("waiting for /job:ps/task:1 (connection "
+                                    "refused); 18 s so far"),
+                          HasSubstr("waiting for /job:ps/task:1 (connection "
+                                    "refused); 30 s so far"),
+                          HasSubstr("no longer waiting")));
 }
 
 class SilentClientTest : public ClientTest {

@@ -155,6 +155,19 @@ TEST_F(NanGuardTest, AGoodStepBetweenThemStartsTheCountAnew) {
   EXPECT_EQ(guard.refused(), 8);
 }
 
+TEST_F(NanGuardTest, OfVeryManyRefusals_EachThatDoublesThemIsSaid) {
+  NanGuard guard(options_);
+  for (int i = 0; i < 1000; ++i) {
+    weights_[70] = kNan;
+    ASSERT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+    weights_[70] = 1;
+    ASSERT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kPush));
+  }
+  ASSERT_THAT(said_.lines(), SizeIs(16 + 5));
+  EXPECT_THAT(said_.lines().back(), HasSubstr("512 in all"));
+  EXPECT_EQ(guard.refused(), 1000);
+}
+
 TEST_F(NanGuardTest, TheChiefEndsTheJobInstead) {
   MakeChief();
   options_.max_refusals = 1;

@@ -265,6 +265,22 @@ TEST_F(SessionMachineEndTest, ChiefTellsEachNewPsThatTheJobIsOver) {
   EXPECT_EQ(Get<Exit>()->code, kExitDone);
 }
 
+TEST_F(SessionMachineEndTest, AChiefThatStays_SaysForWhom) {
+  RunToFinal();
+  Send(FinalEvent{absl::OkStatus()});
+  std::vector<std::string> lines;
+  for (int i = 0; i < 48; ++i) {
+    ASSERT_NE(Get<SendFinish>(), nullptr);
+    Send(FinishEvent{Finished(StateWithAnother(STOPPING))});
+    if (std::string line = Said("waiting"); !line.empty()) {
+      lines.push_back(std::move(line));
+    }
+    Pass(absl::Milliseconds(250));
+  }
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_EQ(lines[0], "waiting for /job:worker/task:1 to finish; 1 s so far");
+}
+
 TEST_F(SessionMachineEndTest, ChiefStaysOnlySoLong) {
   RunToFinal();
   Send(FinalEvent{absl::OkStatus()});

@@ -69,6 +69,64 @@ TEST_F(SessionMachineStepsTest, AnUnfinishedStepIsResumedInTheSameEpoch) {
   EXPECT_EQ(Get<SendStep>()->report.examples, 128);
 }
 
+// Everybody answers, and each step fails.
+TEST_F(SessionMachineStepsTest, StepsThatKeepFailing_PauseLongerAndAreSaid) {
+  step_wait_ = absl::ZeroDuration();
+  RunToFirstStep(/*chief=*/false);
+  const absl::Time begin = now_;
+  std::vector<std::string> lines;
+  int tries = 0;
+  while (Get<Exit>() == nullptr && tries < 1000) {
+    ASSERT_NE(Get<TrainStep>(), nullptr);
+    ++tries;
+    Send(TrainEvent{absl::UnavailableError("no memory")});
+    if (const std::string line = Said("no memory"); !line.empty()) {
+      lines.push_back(line);
+    }
+    if (Get<Exit>() != nullptr) break;
+    ASSERT_NE(Get<SendHello>(), nullptr);
+    Send(HelloEvent{0, Shard(7, 1)});
+    while (Get<SendStep>() == nullptr) Pass(absl::Milliseconds(50));
+    // The step is given back, and another one is granted.
+    Send(StepEvent{Reply(false, 1)});
+    ASSERT_NE(Get<SendStep>(), nullptr);
+    Send(StepEvent{Reply(true, 1)});
+  }
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+  EXPECT_LE(tries, 70) << "in the 60 s of max_wait";
+  EXPECT_GE(now_ - begin, absl::Seconds(60));
+  ASSERT_GE(lines.size(), 5);
+  EXPECT_LE(lines.size(), 8);
+  EXPECT_EQ(lines.front(),
+            "waiting for a step to succeed (no memory); 1 s so far");
+}
+
+TEST_F(SessionMachineStepsTest, AStepThatSucceeds_EndsTheWaitForOne) {
+  step_wait_ = absl::ZeroDuration();
+  RunToFirstStep(/*chief=*/false);
+  for (int i = 0; i < 8; ++i) {
+    Send(TrainEvent{absl::UnavailableError("no memory")});
+    Send(HelloEvent{0, Shard(7, 1)});
+    while (Get<SendStep>() == nullptr) Pass(absl::Milliseconds(50));
+    Send(StepEvent{Reply(false, 1)});
+    Send(StepEvent{Reply(true, 1)});
+  }
+  ASSERT_NE(Get<TrainStep>(), nullptr);
+  Send(TrainEvent{StepReport()});
+  EXPECT_EQ(Said("waiting"), "no longer waiting");
+  Send(StepEvent{Reply(true, 1)});
+  ASSERT_NE(Get<TrainStep>(), nullptr);
+  now_ += absl::Seconds(6);
+  Send(TrainEvent{StepReport()});
+  Send(StepEvent{Reply(true, 1)});
+  // The pauses begin anew.
+  Send(TrainEvent{absl::UnavailableError("no memory")});
+  Send(HelloEvent{0, Shard(7, 1)});
+  Pass(absl::Milliseconds(50));
+  EXPECT_NE(Get<SendStep>(), nullptr);
+}
+
 TEST_F(SessionMachineStepsTest, AnotherEpochEndsAnUnfinishedStep) {
   RunToFirstStep(/*chief=*/false);
   Send(TrainEvent{absl::UnavailableError("reset"), /*may_resume=*/true});
