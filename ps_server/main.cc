@@ -68,8 +68,9 @@ ABSL_FLAG(int64_t, max_namespace_bytes, 0,
 ABSL_FLAG(absl::Duration, worker_timeout, absl::Seconds(30),
           "A worker that was not heard of for so long is not waited for.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Hours(2),
-          "End with code 138 when ps task 0 was away for so long, or (task 0) "
-          "a lost chief that has the last save still to make.");
+          "End with code 138 when ps task 0, or every worker (without "
+          "--keep_serving), was away for so long, or (task 0) a lost chief "
+          "that has the last save still to make.");
 ABSL_FLAG(int64_t, push_budget_mb, 256,
           "MiB of pushed gradients that may wait to be applied; beyond it "
           "workers are told when to try again.");

@@ -125,6 +125,8 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
   CoordinationServer::Options coordination;
   coordination.coordinator.worker_timeout = options_.worker_timeout;
   coordination.coordinator.max_wait = options_.max_wait;
+  coordination.coordinator.ends_without_workers =
+      options_.ends_without_workers && !options_.keep_serving;
   coordination.coordinator.expected_tasks =
       static_cast<int>(training_tasks_.size());
   coordination.coordinator.cluster = options_.cluster;
@@ -142,7 +144,8 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
                                 const JobState& state) {
     return DescribeAwaited(space, state);
   };
-  coordination.on_end = [this] { OnJobEnd(); };
+  coordination.on_end = [this](const JobState& state) { OnJobEnd(state); };
+  coordination.last_request = [this] { return shard_.last_request(); };
   coordination_ = std::make_unique<CoordinationServer>(std::move(coordination));
 }
 
@@ -293,7 +296,8 @@ void PsTask::OnJobPhase(const std::string& space, const JobState& state) {
   }
 }
 
-void PsTask::OnJobEnd() {
+void PsTask::OnJobEnd(const JobState& state) {
+  if (!state.abandoned().empty()) end_ = {kExitRetryable, state.abandoned()};
   end_is_known_.Stop({0, "every ps task knows"});
   if (!options_.keep_serving) latch_->Stop(end_);
 }

@@ -54,10 +54,14 @@ struct PsTaskOptions {
   size_t max_namespaces = 64;
   int64_t max_namespace_bytes = std::numeric_limits<int64_t>::max();
   absl::Duration worker_timeout = absl::Seconds(30);
-  // The longest absence of ps task 0 (other tasks), and the longest wait of a
-  // job's end for a lost chief that has it still to save (task 0).
+  // The longest absence of ps task 0 (other tasks) or of all workers, and the
+  // longest wait of a job's end for a lost chief that has it still to save
+  // (task 0).
   absl::Duration max_wait = absl::Hours(2);
   // The time for which a taken port is tried again.
+  // After max_wait without any, unless it keeps serving. A task whose process
+  // has a worker ends with that.
+  bool ends_without_workers = true;
   absl::Duration port_wait = absl::Seconds(10);
   // Random, not 0.
   uint64_t incarnation = 0;
@@ -122,7 +126,7 @@ class PsTask {
   // Has the chiefs of all namespaces save; whether each has, or its job is
   // done.
   bool AwaitSaves();
-  void OnJobEnd();
+  void OnJobEnd(const JobState& state);
   // Tells the health service whether this task is ready.
   void PublishHealth();
   // Those of a channel to ps task 0.

@@ -57,6 +57,7 @@ PsTaskOptions OptionsOfPs(const WorkerOptions& worker, const PsOptions& ps) {
   options.link = ps.link;
   options.worker_timeout = ps.worker_timeout;
   options.max_wait = worker.max_wait;
+  options.ends_without_workers = false;
   options.incarnation = NewIncarnation();
   options.max_shard_bytes = MaxShardBytes();
   // The compute threads have nothing to do while an update is made.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/escape.h"
 #include "common/process/exit_code.h"
 #include "common/rpc/connection_cause.h"
 #include "common/rpc/deadline.h"
@@ -23,7 +24,12 @@ constexpr absl::Duration kGone = absl::Seconds(5);
 constexpr absl::Duration kConfirmTimeout = absl::Seconds(1);
 constexpr int kConfirmAttempts = 3;
 
-std::string CauseOf(const grpc::Status& status) {
+// The longest text kept of ps task 0's reason to end.
+constexpr size_t kMaxReasonChars = 400;
+
+std::string CauseOf(const grpc::Status& status, PeerCheck* check) {
+  std::string found = check->Explain(status);
+  if (!found.empty()) return found;
   return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED
              ? "no answer in time"
              : ConnectionCause(status.error_message());
@@ -95,6 +101,11 @@ bool JobWatcher::OnState(const JobState& state) {
   state_version_ = state.state_version();
   if (state.phase() != DONE || options_.keep_serving) {
     SayWait(options_.awaited ? options_.awaited(state) : "");
+  if (!state.abandoned().empty() && !options_.keep_serving) {
+    options_.latch->Stop(
+        {kExitRetryable, EscapeForLog(state.abandoned(), kMaxReasonChars)});
+    return false;
+  }
     return true;
   }
   ConfirmEnd();

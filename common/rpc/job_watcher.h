@@ -27,9 +27,10 @@ namespace muster {
 // task, the evaluator), on a thread of its own: when the job is DONE (or ps
 // task 0 has gone and has_ended says so), or when ps task 0 was not reached for
 // max_wait, it stops the latch (exit code 0, or 138, also of a job that ended
-// without its last save). It says for whom the task waits: for ps task 0, or
-// for whom `awaited` names. It tells ps task 0 that it knows the end, which is
-// waiting to hear that from the other ps tasks before it leaves.
+// without its last save, or that nobody trains). It says for whom the task
+// waits: for ps task 0, or for whom `awaited` names. It tells ps task 0 that it
+// knows the end, which is waiting to hear that from the other ps tasks before
+// it leaves.
 class JobWatcher {
  public:
   struct Options {

@@ -256,10 +256,12 @@ absl::Time Coordinator::NextDeadline() const {
   }
   if (phase_ == RUNNING) deadline = std::min(deadline, saves_.NextDeadline());
   return std::min({deadline, gate_->NextDeadline(), listeners_.NextDeadline(),
+                   AbsenceDeadline(),
                    members_.OldestWord() + options_.worker_timeout});
 }
 
 void Coordinator::Tick(absl::Time now) {
+  if (others_heard_ == absl::InfinitePast()) others_heard_ = now;
   bool lost_some = false;
   for (auto& [key, worker] : members_) {
     if (now < worker.last_heard + options_.worker_timeout) continue;
@@ -280,6 +282,29 @@ void Coordinator::Tick(absl::Time now) {
   CheckSave(now);
   CheckPause(now);
   listeners_.Tick(now);
+  if (now >= AbsenceDeadline()) Abandon();
+}
+
+absl::Time Coordinator::AbsenceDeadline() const {
+  const bool is_absent = options_.ends_without_workers && abandoned_.empty() &&
+                         (phase_ == INITIAL || phase_ == RUNNING) &&
+                         !members_.IsAnyWaitedFor();
+  if (!is_absent) return absl::InfiniteFuture();
+  return std::max(others_heard_, members_.LastWord()) + options_.max_wait;
+}
+
+void Coordinator::Abandon() {
+  abandoned_ =
+      absl::StrCat("nobody has trained here for ",
+                   absl::FormatDuration(options_.max_wait), " (--max_wait)");
+  if (unsaved_.awaits_last_save()) {
+    absl::StrAppend(&abandoned_, "; lost are ",
+                    unsaved_.Describe(budget_.steps()));
+  }
+  absl::StrAppend(&abandoned_,
+                  "; start the ps tasks and the workers again, or give the ps "
+                  "tasks a longer --max_wait or --keep_serving");
+  ++state_version_;
 }
 
 const CoordinatorWorker* Coordinator::LiveChief() const {
@@ -429,6 +454,7 @@ JobState Coordinator::State() const {
   const StepRounds* const rounds = gate_->rounds();
   if (rounds != nullptr && rounds->is_open()) state.set_round(rounds->round());
   state.set_may_go_on(phase_ == DONE && options_.may_go_on);
+  state.set_abandoned(abandoned_);
   return state;
 }
 

@@ -1,6 +1,7 @@
 #ifndef PS_SERVER_COORDINATOR_COORDINATOR_H_
 #define PS_SERVER_COORDINATOR_COORDINATOR_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,6 +40,9 @@ struct CoordinatorOptions {
   // How long the end of a job waits for a chief that is lost, and has the last
   // save still to make; then the job ends without it (JobState.unsaved).
   absl::Duration max_wait = absl::Hours(2);
+  // The ps tasks end if nobody trains on them for max_wait
+  // (JobState.abandoned).
+  bool ends_without_workers = false;
   // Tasks that train, by the ClusterSpec. While fewer have come, a job whose
   // tasks have all finished waits so long for the others before it is DONE: a
   // worker that comes late to a short job is told that all is done instead of
@@ -136,6 +140,11 @@ class Coordinator {
   absl::StatusOr<ConfirmCutReply> ConfirmCut(const ConfirmCutRequest& request,
                                              absl::Time now);
 
+  // A program that is no member called a shard at that time: it trains, too.
+  void HearOfOthers(absl::Time when) {
+    others_heard_ = std::max(others_heard_, when);
+  }
+
   // Lets time pass: workers get lost.
   void Tick(absl::Time now);
 
@@ -230,6 +239,10 @@ class Coordinator {
   bool GivesUpLastSave(absl::Time now);
   // When it gives up; InfiniteFuture while there is a chief.
   absl::Time LastSaveDeadline() const;
+  // When nobody has trained for too long; InfiniteFuture while there are
+  // workers, and where the end of the job has its own limits.
+  absl::Time AbsenceDeadline() const;
+  void Abandon();
   absl::Status CheckLease(absl::string_view request, const Sender& sender,
                           absl::Time now);
 
@@ -290,6 +303,9 @@ class Coordinator {
   // InfiniteFuture if it does not.
   absl::Time chief_gone_since_ = absl::InfiniteFuture();
   EndListeners listeners_;
+  // The last word of a caller that is no member; at first, of the start.
+  absl::Time others_heard_ = absl::InfinitePast();
+  std::string abandoned_;
   // The time since which the job is STOPPING without a live task;
   // InfiniteFuture if it is not.
   absl::Time idle_since_ = absl::InfiniteFuture();

@@ -97,13 +97,18 @@ absl::Time CoordinationServer::Advance(Job& job, absl::Time now) {
   for (const std::string& line : coordinator.TakeLines()) SayOf(job, line);
   if (coordinator.phase() != job.told_phase) {
     job.told_phase = coordinator.phase();
+  if (options_.last_request && job.space.empty()) {
+    coordinator.HearOfOthers(options_.last_request());
+  }
     if (options_.on_phase_change) {
       options_.on_phase_change(job.space, coordinator.State());
     }
   }
-  if (job.space.empty() && !job.told_end && coordinator.EndIsKnown()) {
+  const bool is_over =
+      coordinator.EndIsKnown() || !coordinator.abandoned().empty();
+  if (job.space.empty() && !job.told_end && is_over) {
     job.told_end = true;
-    if (options_.on_end) options_.on_end();
+    if (options_.on_end) options_.on_end(coordinator.State());
   }
   SayWait(job, now);
   return std::min(coordinator.NextDeadline(), job.waiting.next_due());

@@ -55,8 +55,11 @@ class CoordinationServer : public Link {
     std::function<std::string(const std::string& space, const JobState&)>
         awaited;
     // The same, once, when the default namespace's job is done and every ps
-    // task knows it.
-    std::function<void()> on_end;
+    // task knows it, or nobody trains there (JobState.abandoned).
+    std::function<void(const JobState&)> on_end;
+    // When a shard was last called by somebody who trains, member or not. Null:
+    // that is not known.
+    std::function<absl::Time()> last_request;
   };
 
   explicit CoordinationServer(Options options);

@@ -22,6 +22,16 @@ absl::Status ShuttingDown(int32_t ps_index) {
       absl::StrCat("/job:ps/task:", ps_index, " is shutting down"));
 }
 
+template <typename Request>
+auto HasSender(const Request& request, int /*first*/)
+    -> decltype(request.sender(), true) {
+  return true;
+}
+template <typename Request>
+bool HasSender(const Request& /*request*/, char /*second*/) {
+  return false;
+}
+
 // The cost of reading them; senders write what they like.
 template <typename Slices>
 int64_t BytesOf(const Slices& slices) {
@@ -82,6 +92,11 @@ bool ShardServer::Post(absl::string_view space, int64_t bytes,
   return posted || !queue_->Remove(lane, number);
 }
 
+template <typename Request>
+void ShardServer::NoteRequest(const Request& request, absl::Time now) {
+  if (HasSender(request, 0)) last_request_ns_ = absl::ToUnixNanos(now);
+}
+
 template <typename Reply, typename Request, typename Method>
 void ShardServer::Submit(Request request, int64_t bytes, absl::Time deadline,
                          ReplyCallback<Reply> done, Method method) {
@@ -89,7 +104,9 @@ void ShardServer::Submit(Request request, int64_t bytes, absl::Time deadline,
   const bool posted =
       Post(space, bytes,
            [this, request = std::move(request), deadline, done, method] {
-             if (options_.clock->Now() >= deadline) {
+             const absl::Time now = options_.clock->Now();
+             NoteRequest(request, now);
+             if (now >= deadline) {
                return done(TooLate(options_.shard.ps_index));
              }
              done(absl::StatusOr<Reply>(std::invoke(method, shard_, request)));
@@ -109,6 +126,7 @@ void ShardServer::SubmitPart(Frame<Header> request, absl::Time deadline,
            [this, request = std::move(request), deadline, done, method, bytes] {
              const absl::string_view name = NamespaceOf(request.header);
              const absl::Time start = options_.clock->Now();
+             NoteRequest(request.header, start);
              if (start >= deadline) {
                budget_.Release(bytes, absl::ZeroDuration(), name);
                return done(TooLate(options_.shard.ps_index));

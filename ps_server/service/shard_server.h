@@ -1,6 +1,7 @@
 #ifndef PS_SERVER_SERVICE_SHARD_SERVER_H_
 #define PS_SERVER_SERVICE_SHARD_SERVER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -96,6 +97,12 @@ class ShardServer : public DataLink {
   // Carries out what was asked, then refuses everything. Repeatable.
   void Close();
 
+  // When a task that trains called last; InfinitePast if none has.
+  absl::Time last_request() const {
+    const int64_t nanos = last_request_ns_;
+    return nanos == 0 ? absl::InfinitePast() : absl::FromUnixNanos(nanos);
+  }
+
   // While the result lives, its thread calls `hook` between two requests that
   // it carries out: others may ask without end, and a call returns only when
   // nothing is left.
@@ -122,6 +129,9 @@ class ShardServer : public DataLink {
   template <typename Reply, typename Header, typename Method>
   void SubmitPart(Frame<Header> request, absl::Time deadline,
                   ReplyCallback<Reply> done, Method method);
+  // The turn of a request; those without a sender are of viewers.
+  template <typename Request>
+  void NoteRequest(const Request& request, absl::Time now);
   // Runs `task` in its turn, and waits for that. Errors: Unavailable.
   absl::Status RunAndWait(absl::FunctionRef<void()> task);
   absl::StatusOr<HelloReply> Greet(ParameterShard& shard,
@@ -136,6 +146,8 @@ class ShardServer : public DataLink {
   ServedCalls calls_;
   // Own synchronisation.
   PushBudget budget_;
+  // 0: none.
+  std::atomic<int64_t> last_request_ns_ = 0;
   // Null for one thread.
   const std::unique_ptr<ThreadTeam> apply_team_;
   // Used by the strand's tasks only, until it is closed.

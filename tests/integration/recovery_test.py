@@ -111,7 +111,7 @@ class RecoveryTest(recovery.TestCase):
         flags = ["--set=checkpoint.every_steps=0", "--set=stop.steps=6000"]
         ps_flags = ["--worker_timeout=1s"]
         back = recovery.Job(self, 1, 2, flags, ps_flags, name="back").start()
-        gone = recovery.Job(self, 1, 2, flags, ps_flags + ["--max_wait=1s"],
+        gone = recovery.Job(self, 1, 2, flags, ps_flags + ["--max_wait=4s"],
                             name="gone").start()
         for job in (back, gone):
             job.all_train()

@@ -395,5 +395,27 @@ TEST_F(PsTaskTest, AnotherPsEndsWhenTaskZeroStaysAway) {
                    "there yet., which knows whether the job goes on; .*"));
 }
 
+// Nobody ever came; the other tasks hear of it from task 0.
+TEST_F(PsTaskTest, WithoutWorkers_EveryPsEndsRetryable) {
+  task_.reset();
+  PsTaskOptions options = Options();
+  options.max_wait = absl::Milliseconds(300);
+  StartTask(options);
+  (*options.cluster.mutable_job(0)->mutable_tasks())[0] =
+      absl::StrCat("127.0.0.1:", task_->port());
+  (*options.cluster.mutable_job(0)->mutable_tasks())[1] = "localhost:2";
+  options.task_index = 1;
+  options.max_wait = absl::Hours(2);
+  StopLatch other_latch;
+  const auto other = PsTask::Start(options, &other_latch);
+  ASSERT_THAT(other, IsOk());
+  for (StopLatch* const latch : {&latch_, &other_latch}) {
+    const std::optional<StopReason> reason = latch->WaitFor(kPatience);
+    ASSERT_TRUE(reason.has_value());
+    EXPECT_EQ(reason->exit_code, 138);
+    EXPECT_THAT(reason->text, StartsWith("nobody has trained here for 300ms"));
+  }
+}
+
 }  // namespace
 }  // namespace muster

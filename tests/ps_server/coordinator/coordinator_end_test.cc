@@ -254,5 +254,114 @@ TEST_F(CoordinatorEndTest, AWorkerThatLeavesEarlyDoesNotEndTheJob) {
   EXPECT_EQ(coordinator_.phase(), RUNNING);
 }
 
+// ---- Nobody trains --------------------------------------------------------
+
+class CoordinatorAbsenceTest : public CoordinatorTest {
+ protected:
+  static constexpr absl::Duration kMaxWait = absl::Seconds(60);
+  static constexpr absl::Duration kMoment = absl::Milliseconds(1);
+
+  CoordinatorAbsenceTest() : CoordinatorTest(AbsenceOptions()) {
+    coordinator_.Tick(now_);
+  }
+
+  static CoordinatorOptions AbsenceOptions() {
+    CoordinatorOptions options = Options();
+    options.max_wait = kMaxWait;
+    options.ends_without_workers = true;
+    return options;
+  }
+
+  void ExpectEndsAt(absl::Time end) {
+    EXPECT_EQ(coordinator_.NextDeadline(), end);
+    Pass(end - now_ - kMoment);
+    EXPECT_EQ(coordinator_.abandoned(), "");
+    const int64_t version = coordinator_.state_version();
+    Pass(kMoment);
+    EXPECT_THAT(coordinator_.abandoned(),
+                HasSubstr("nobody has trained here for 1m (--max_wait)"));
+    EXPECT_GT(coordinator_.state_version(), version) << "those who watch hear";
+    EXPECT_EQ(coordinator_.State().abandoned(), coordinator_.abandoned());
+    EXPECT_NE(coordinator_.phase(), DONE) << "a worker would call that success";
+  }
+};
+
+TEST_F(CoordinatorAbsenceTest, NobodyEverCame_EndsMaxWaitAfterTheStart) {
+  ExpectEndsAt(now_ + kMaxWait);
+}
+
+TEST_F(CoordinatorAbsenceTest, AWorkerThatIsThere_IsNoAbsence) {
+  Pass(kMaxWait - kMoment);
+  ASSERT_THAT(Register(worker_), IsOk());
+  for (int i = 0; i < 100; ++i) Pass(kTimeout / 2, {worker_});
+  EXPECT_EQ(coordinator_.abandoned(), "");
+}
+
+TEST_F(CoordinatorAbsenceTest, AllAreLost_EndsMaxWaitAfterTheLastWord) {
+  StartRun(2, 100);
+  Pass(kTimeout - kMoment, {worker_});
+  const absl::Time last = now_;
+  Pass(kTimeout);
+  ExpectEndsAt(last + kMaxWait);
+}
+
+TEST_F(CoordinatorAbsenceTest, OneThatComesBackInTime_BeginsTheWaitAnew) {
+  StartRun(2, 100);
+  Pass(kMaxWait - kMoment);
+  Pass(absl::ZeroDuration(), {chief_});
+  const absl::Time last = now_;
+  Pass(kTimeout);
+  ExpectEndsAt(last + kMaxWait);
+}
+
+TEST_F(CoordinatorAbsenceTest, OneFinishedAndTheRestNeverCame_Ends) {
+  ASSERT_THAT(Register(worker_), IsOk());
+  Finish(worker_);
+  ExpectEndsAt(now_ + kMaxWait);
+}
+
+// A program of one's own calls the shards, and registers nowhere.
+TEST_F(CoordinatorAbsenceTest, WhoeverCallsTheShards_IsNoAbsence) {
+  for (int i = 0; i < 10; ++i) {
+    Pass(kMaxWait - kMoment);
+    coordinator_.HearOfOthers(now_);
+  }
+  coordinator_.HearOfOthers(absl::InfinitePast());
+  ExpectEndsAt(now_ + kMaxWait);
+}
+
+TEST_F(CoordinatorAbsenceTest, LostSteps_AreNamed) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  CommitEpochRequest commit =
+      MakeCommit(chief_, Begin(chief_)->model_epoch(), 100);
+  commit.set_saves(true);
+  commit.set_save_every_steps(10);
+  ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+  epoch_ = commit.model_epoch();
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Pass(kTimeout);
+  Pass(kMaxWait);
+  EXPECT_THAT(coordinator_.abandoned(),
+              HasSubstr("lost are 1 steps since the save at step 0"));
+}
+
+// The end of a job has limits of its own.
+TEST_F(CoordinatorAbsenceTest, AJobThatIsDone_IsNotAbandoned) {
+  StartRun(1, 1);
+  Step(chief_, 0);
+  Step(chief_, 1);
+  Finish(chief_);
+  Pass(2 * kMaxWait);
+  EXPECT_EQ(coordinator_.phase(), DONE);
+  EXPECT_EQ(coordinator_.abandoned(), "");
+}
+
+TEST_F(CoordinatorEndTest, WhereThePsStays_NobodyIsMissed) {
+  Pass(absl::Hours(1000));
+  EXPECT_EQ(coordinator_.abandoned(), "");
+  EXPECT_EQ(coordinator_.NextDeadline(), absl::InfiniteFuture());
+}
+
 }  // namespace
 }  // namespace muster

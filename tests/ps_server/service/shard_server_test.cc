@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/ps_server/shard/shard_requests.h"
 #include "tests/testing/await_reply.h"
+#include "tests/testing/fake_clock.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
@@ -43,6 +44,24 @@ TEST(ShardServerTest, SaysOnceThatAStartOfATaskReplacedAnother) {
   EXPECT_THAT(lines.lines(),
               ElementsAre("I /job:worker/task:1 was started anew: incarnation "
                           "abc replaces 65"));
+}
+
+TEST(ShardServerTest, TheLastRequestIsOfWhoTrains_NotOfViewers) {
+  FakeClock clock;
+  ShardServer::Options options;
+  options.shard.incarnation = kPsIncarnation;
+  options.clock = &clock;
+  ShardServer server(options);
+  clock.Advance(absl::Seconds(1));
+  server.Call(kStateCall, {}, absl::InfiniteFuture(), [](const auto&) {});
+  EXPECT_EQ(server.last_request(), absl::InfinitePast());
+  server.Call(kHelloCall, MakeHello(MakeSender(1, 5)), absl::InfiniteFuture(),
+              [](const auto&) {});
+  EXPECT_EQ(server.last_request(), clock.Now());
+  clock.Advance(absl::Seconds(1));
+  server.Push(MakePush(MakeSender(1, 5), 1, {}, absl::Cord()),
+              absl::InfiniteFuture(), [](const auto&) {});
+  EXPECT_EQ(server.last_request(), clock.Now());
 }
 
 TEST(ShardServerTest, NamespacesTakeTurns) {
