@@ -242,6 +242,11 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
                   options_.credentials.proves_callers ? Protocol::kTls
                                                       : Protocol::kPlaintext);
   builder.RegisterService(parameter_service_.get());
+  unknown_calls_ = std::make_unique<UnknownCalls>(
+      absl::StrCat("/job:ps/task:", options_.task_index,
+                   " has no such call; ps task 0 is the one that knows the "
+                   "job: is the order of the ps tasks the same everywhere?"));
+  builder.RegisterCallbackGenericService(unknown_calls_.get());
   if (coordination_ != nullptr) {
     coordination_service_ = std::make_unique<CallService>(
         &coordination_->calls(), options_.clock, &entrance_);

@@ -21,6 +21,7 @@
 #include "common/rpc/job_watcher.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/server/server_listener.h"
+#include "common/rpc/server/unknown_calls.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
@@ -58,10 +59,10 @@ struct PsTaskOptions {
   // longest wait of a job's end for a lost chief that has it still to save
   // (task 0).
   absl::Duration max_wait = absl::Hours(2);
-  // The time for which a taken port is tried again.
   // After max_wait without any, unless it keeps serving. A task whose process
   // has a worker ends with that.
   bool ends_without_workers = true;
+  // The time for which a taken port is tried again.
   absl::Duration port_wait = absl::Seconds(10);
   // Random, not 0.
   uint64_t incarnation = 0;
@@ -154,6 +155,7 @@ class PsTask {
   std::unique_ptr<grpc::Service> parameter_service_;
   std::unique_ptr<grpc::Service> coordination_service_;
   std::unique_ptr<grpc::Service> shared_memory_service_;
+  std::unique_ptr<UnknownCalls> unknown_calls_;
   // Only on other tasks.
   std::unique_ptr<JobWatcher> watcher_;
   int port_ = 0;

@@ -40,6 +40,7 @@ std::string CauseOf(const grpc::Status& status, PeerCheck* check) {
 JobWatcher::JobWatcher(Options options)
     : options_(std::move(options)),
       channel_(PeerChannel::Opener(options_.address, options_.credentials)),
+      check_(options_.address, options_.clock),
       last_heard_(options_.clock->Now()) {
   thread_ = std::thread([this] { Run(); });
 }
@@ -98,14 +99,15 @@ bool JobWatcher::WatchOnce() {
 
 bool JobWatcher::OnState(const JobState& state) {
   last_heard_ = options_.clock->Now();
+  check_.OnAnswer();
   state_version_ = state.state_version();
-  if (state.phase() != DONE || options_.keep_serving) {
-    SayWait(options_.awaited ? options_.awaited(state) : "");
   if (!state.abandoned().empty() && !options_.keep_serving) {
     options_.latch->Stop(
         {kExitRetryable, EscapeForLog(state.abandoned(), kMaxReasonChars)});
     return false;
   }
+  if (state.phase() != DONE || options_.keep_serving) {
+    SayWait(options_.awaited ? options_.awaited(state) : "");
     return true;
   }
   ConfirmEnd();
@@ -128,7 +130,7 @@ bool JobWatcher::OnFailure(const grpc::Status& status) {
   // A new ps task 0 counts its versions from the start.
   state_version_ = 0;
   const std::string ps_0 = absl::StrCat("/job:ps/task:0 at ", options_.address,
-                                        " (", CauseOf(status), ")");
+                                        " (", CauseOf(status, &check_), ")");
   if (now - last_heard_ > options_.max_wait) {
     options_.latch->Stop(
         {kExitRetryable,

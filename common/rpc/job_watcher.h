@@ -17,6 +17,7 @@
 #include "common/process/stop_latch.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/peer_channel.h"
+#include "common/rpc/peer_check.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/security/credentials.h"
 #include "proto/coordination_service.grpc.pb.h"
@@ -86,6 +87,7 @@ class JobWatcher {
   PeerChannel channel_;
 
   // The thread's own.
+  PeerCheck check_;
   int64_t state_version_ = 0;
   absl::Time last_heard_;
   WaitReporter waiting_;

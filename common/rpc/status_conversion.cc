@@ -60,7 +60,9 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   const StatusDetails details = StatusToDetails(status);
   return grpc::Status(
       static_cast<grpc::StatusCode>(status.code()), details.message(),
-      details.details().empty() ? "" : details.SerializeAsString());
+      details.details().empty() && !absl::IsUnimplemented(status)
+          ? ""
+          : details.SerializeAsString());
 }
 
 StatusDetails StatusToDetails(const absl::Status& status) {

@@ -14,7 +14,8 @@ namespace muster {
 // ToGrpcStatus cuts one that would not fit into the trailing metadata. An
 // error's reason (error_reason.h) and a hint to try again (retry_after.h) go
 // along as gRPC's ErrorInfo and RetryInfo; everything else in a peer's details
-// is passed over.
+// is passed over. An Unimplemented has details in any case: by them it is told
+// from that of another gRPC server (peer_check.h).
 absl::Status ToAbslStatus(const grpc::Status& status);
 grpc::Status ToGrpcStatus(const absl::Status& status);
 

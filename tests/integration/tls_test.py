@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 
 from tests.integration import harness
 
@@ -26,6 +27,35 @@ def given_up_stream(number):
     headers = b"\x83\x86\x84"
     return (struct.pack(">HBBBI", 0, len(headers), 1, 4, number) + headers +
             struct.pack(">HBBBII", 0, 4, 3, 0, number, 8))
+
+
+class OtherProgram:
+    """Listens where a ps task should: says its words to each caller, after the
+    caller's first ones or at once, and hangs up."""
+
+    def __init__(self, words, listens_first=False):
+        self._words = words
+        self._listens_first = listens_first
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self._socket.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self):
+        while True:
+            try:
+                caller, _ = self._socket.accept()
+            except OSError:
+                return
+            with caller:
+                if self._listens_first:
+                    caller.recv(4096)
+                caller.sendall(self._words)
+
+    def close(self):
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
 
 
 class TlsTest(harness.TestCase):
@@ -102,6 +132,58 @@ class TlsTest(harness.TestCase):
                     stranger.sendall(given_up_stream(2 * i + 1))
         self.ps.wait_for("refused a client: it speaks no TLS")
         self.assertLess(self.memory_mib() - before, MAX_GROWTH_MIB)
+
+    def test_another_program_on_the_port_is_named(self):
+        self.training = self.write("training.textproto",
+                                   harness.softmax_regression(ENDLESS))
+        http = OtherProgram(b"HTTP/1.0 404 Not Found\r\n\r\n", True)
+        ssh = OtherProgram(b"SSH-2.0-OpenSSH_9.2\x1b[2J\r\n")
+        closes = OtherProgram(b"")
+        for other in (http, ssh, closes):
+            self.addCleanup(other.close)
+        answers = {http: "answered 'HTTP/1.0 404 Not Found'",
+                   ssh: r"answered 'SSH-2.0-OpenSSH_9.2\x1b[2J'",
+                   closes: "answered nothing and closed the connection"}
+        keys = "--certs_dir=" + self.certs
+        tasks = []
+        for number, (other, flags) in enumerate((
+                (http, []), (ssh, []), (closes, []), (http, [keys]),
+                (closes, [keys]))):
+            cluster = self.write("other%d.json" % number, json.dumps({
+                "ps": [other.address, "127.0.0.1:1"],
+                "worker": ["127.0.0.1:2"]}))
+            worker = self.start_worker(
+                cluster, 0, "--bind=127.0.0.1:0", "--max_wait=2s",
+                "--training=" + self.training, *flags)
+            ps = self.start_ps(cluster, 1, "--bind=127.0.0.1:0",
+                               "--max_wait=2s", *flags)
+            tasks += [(worker, other), (ps, other)]
+        for task, other in tasks:
+            self.assertEqual(task.wait(), 138, task.output)
+            self.assertIn("What listens at %s is no ps task of Muster (it %s" %
+                          (other.address, answers[other]), task.output)
+            self.assertNotIn("certs_dir", task.output)
+        for other in (http, closes):
+            code, output = self.run_to_end("musterctl", [
+                harness.binary("worker/ctl/musterctl"), "namespace", "ls",
+                "--ps_hosts=" + other.address])
+            self.assertEqual(code, 138, output)
+            self.assertIn("is no ps task of Muster (it " + answers[other],
+                          output)
+
+    def test_a_workers_own_port_is_no_ps(self):
+        self.training = self.write("training.textproto",
+                                   harness.softmax_regression(ENDLESS))
+        waiting = self.start_worker(self.cluster, 1,
+                                    "--training=" + self.training)
+        waiting.wait_for("waiting for /job:ps/task:0")
+        address = self.read_json("cluster.json")["cluster"]["worker"][1]
+        code, output = self.run_to_end("worker", [
+            harness.worker(), "--ps_hosts=" + address,
+            "--worker_hosts=127.0.0.1:2", "--bind=127.0.0.1:0",
+            "--training=" + self.training])
+        self.assertEqual(code, 2, output)
+        self.assertIn("no ps task of Muster, but a worker", output)
 
     def test_an_all_reduce_with_keys_ends(self):
         self.cluster = self.write("cluster.json", json.dumps({

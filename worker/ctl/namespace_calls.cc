@@ -17,6 +17,7 @@
 #include "common/rpc/connection_cause.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/deadline.h"
+#include "common/rpc/peer_check.h"
 #include "common/rpc/server/listen_address.h"
 #include "common/rpc/status_conversion.h"
 #include "common/tls/identity.h"
@@ -28,11 +29,17 @@ namespace {
 // A ps carries such a call out between two parts.
 constexpr absl::Duration kTimeout = absl::Seconds(5);
 
-absl::Status OfPs(const std::string& name, const grpc::Status& status) {
+absl::Status OfPs(const std::string& name, const std::string& address,
+                  const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   const absl::Status error = ToAbslStatus(status);
   const bool is_away =
       absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error);
+  const std::string found = PeerCheck(address, SystemClock()).Explain(status);
+  if (!found.empty()) {
+    return absl::Status(is_away ? absl::StatusCode::kUnavailable : error.code(),
+                        absl::StrCat(name, ": ", found));
+  }
   if (!is_away) {
     return absl::Status(
         error.code(), absl::StrCat(name, ": ", EscapeForLog(error.message())));
@@ -48,7 +55,7 @@ absl::Status Call(const std::string& name, Stub& stub, Method method,
                   const Request& request, Reply* reply) {
   grpc::ClientContext context;
   context.set_deadline(ToGrpcDeadline(MonotonicClock().Now() + kTimeout));
-  return OfPs(name, (stub.*method)(&context, request, reply));
+  return OfPs(ps.name, ps.address, (stub.*method)(&context, request, reply));
 }
 
 // Null without a folder. An admin looks, too.
@@ -96,7 +103,7 @@ absl::StatusOr<NamespaceCalls> NamespaceCalls::Create(const VerbCall& call,
     const auto channel =
         OpenChannel(address, credentials.channel_to(kPsJob, index));
     calls.ps_.push_back({absl::StrCat("/job:ps/task:", index, " at ", address),
-                         ParameterService::NewStub(channel),
+                         address, ParameterService::NewStub(channel),
                          CoordinationService::NewStub(channel)});
   }
   return calls;

@@ -45,6 +45,7 @@ class NamespaceCalls {
     // "/job:ps/task:1 at host:port".
     std::string name;
     std::unique_ptr<ParameterService::Stub> parameters;
+    std::string address;
     std::unique_ptr<CoordinationService::Stub> coordination;
   };
 

@@ -15,12 +15,14 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
     const std::string& address, const PortWait& wait,
     const TaskCredentials& credentials) {
   grpc::EnableDefaultHealthCheckService(true);
-  // gRPC starts no server without a service of the application's; this one
-  // answers Unimplemented to everything. It can be registered only once.
-  std::unique_ptr<grpc::CallbackGenericService> nothing;
+  // gRPC starts no server without a service of the application's. It can be
+  // registered only once.
+  std::unique_ptr<UnknownCalls> nothing;
   std::unique_ptr<BufferQuota> buffers;
   const auto serve = [&](ServerListener* listener) {
-    nothing = std::make_unique<grpc::CallbackGenericService>();
+    nothing = std::make_unique<UnknownCalls>(
+        "what listens here is no ps task of Muster, but a worker or evaluator, "
+        "which answers about its health alone");
     grpc::ServerBuilder builder;
     buffers = ApplyServerSettings(ServerSettings(), &builder);
     builder.RegisterCallbackGenericService(nothing.get());
@@ -34,9 +36,9 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
   return health;
 }
 
-HealthServer::HealthServer(
-    std::unique_ptr<grpc::CallbackGenericService> nothing,
-    std::unique_ptr<BufferQuota> buffers, ListeningServer listening)
+HealthServer::HealthServer(std::unique_ptr<UnknownCalls> nothing,
+                           std::unique_ptr<BufferQuota> buffers,
+                           ListeningServer listening)
     : nothing_(std::move(nothing)),
       buffers_(std::move(buffers)),
       server_(std::move(listening.server)),

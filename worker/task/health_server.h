@@ -9,7 +9,7 @@
 #include "common/rpc/credentials.h"
 #include "common/rpc/server/server_listener.h"
 #include "common/rpc/server/start_server.h"
-#include "grpcpp/generic/async_generic_service.h"
+#include "common/rpc/server/unknown_calls.h"
 #include "grpcpp/server.h"
 
 namespace muster {
@@ -30,10 +30,10 @@ class HealthServer {
   int port() const { return port_; }
 
  private:
-  HealthServer(std::unique_ptr<grpc::CallbackGenericService> nothing,
+  HealthServer(std::unique_ptr<UnknownCalls> nothing,
                std::unique_ptr<BufferQuota> buffers, ListeningServer listening);
 
-  const std::unique_ptr<grpc::CallbackGenericService> nothing_;
+  const std::unique_ptr<UnknownCalls> nothing_;
   const std::unique_ptr<BufferQuota> buffers_;
   const std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ServerListener> listener_;

@@ -6,15 +6,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/peer_check.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::Duration kBetweenLines = absl::Seconds(10);
 
-// A TLS record of a handshake begins so, the preface of HTTP/2 with "PRI".
+// A TLS record of a handshake begins so, the preface of HTTP/2 with "PRI", a
+// question of PeerCheck or of a browser with "GET".
 constexpr char kTlsHandshake = 0x16;
 constexpr char kHttp2Preface = 'P';
+constexpr char kHttpGet = 'G';
 
 constexpr absl::string_view kWantsTls =
     "this task speaks TLS alone; give the other one --certs_dir, too";
@@ -22,10 +25,10 @@ constexpr absl::string_view kWantsTls =
 // As other servers have it whose port is for TLS. gRPC's client knows such an
 // answer; the text of an HTTP/2 GOAWAY it would drop.
 std::string Farewell() {
-  return absl::StrCat(
-      "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
-      "Connection: close\r\nContent-Length: ",
-      kWantsTls.size(), "\r\n\r\n", kWantsTls);
+  return absl::StrCat(kTlsAloneLine,
+                      "\r\nContent-Type: text/plain\r\n"
+                      "Connection: close\r\nContent-Length: ",
+                      kWantsTls.size(), "\r\n\r\n", kWantsTls);
 }
 
 // Best effort: who is gone need not be told.
@@ -87,6 +90,9 @@ void FreshConnections::Sort(FileDescriptor connection) {
   if (protocol_ == Protocol::kTls && first == kHttp2Preface) {
     Say("refused a client: it speaks no TLS, and this task nothing else "
         "(--certs_dir)");
+    return TellAndClose(connection);
+  }
+  if (protocol_ == Protocol::kTls && first == kHttpGet) {
     return TellAndClose(connection);
   }
   take_(std::move(connection));

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/error_reason.h"
 #include "common/rpc/frame/byte_buffer.h"
@@ -38,7 +39,9 @@ struct UnaryCaller::PendingCall {
 };
 
 UnaryCaller::UnaryCaller(PeerName peer, PeerChannel::OpenFunction open)
-    : peer_(std::move(peer)), channel_(std::move(open)) {}
+    : peer_(std::move(peer)),
+      check_(peer_.address, SystemClock()),
+      channel_(std::move(open)) {}
 
 UnaryCaller::~UnaryCaller() {
   std::vector<std::shared_ptr<PendingCall>> calls;
@@ -77,16 +80,26 @@ void UnaryCaller::Finish(const std::shared_ptr<PendingCall>& call,
   // gRPC may keep the context a little longer; the tensors need not wait.
   call->request.Clear();
   if (status.ok()) {
+    check_.OnAnswer();
     call->done(std::move(call->reply));
   } else {
     const absl::Status error = NameDamage(ToAbslStatus(status));
     channel_.OnFailure(call->channel, error);
-    call->done(ExplainPeerFailure(peer_, error));
+    call->done(Explain(status, error));
   }
   call->done = nullptr;
   // `call` itself is still held by the caller of this function.
   absl::MutexLock lock(&mu_);
   pending_.erase(call);
+}
+
+absl::Status UnaryCaller::Explain(const grpc::Status& status,
+                                  const absl::Status& error) {
+  const std::string found = check_.Explain(status);
+  if (found.empty()) return ExplainPeerFailure(peer_, error);
+  return absl::Status(
+      error.code(),
+      absl::StrCat(peer_.task, " at ", peer_.address, ": ", found));
 }
 
 void UnaryCaller::CallBytes(const AnyMethod& method, const std::string& request,

@@ -13,6 +13,7 @@
 #include "common/rpc/link.h"
 #include "common/rpc/method.h"
 #include "common/rpc/peer_channel.h"
+#include "common/rpc/peer_check.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "worker/client/link/alive_count.h"
 #include "worker/client/link/peer_failure.h"
@@ -25,8 +26,9 @@ namespace muster {
 // exactly once, on a gRPC thread, with no lock held.
 //
 // Errors: what the peer answered, its message unchanged; Unavailable and
-// DeadlineExceeded with a readable cause (peer_failure.h); kDamaged for what
-// gRPC cannot read.
+// DeadlineExceeded with a readable cause (peer_failure.h), which is looked for
+// first where another program may listen (PeerCheck); kDamaged for what gRPC
+// cannot read.
 class UnaryCaller {
  public:
   using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
@@ -53,11 +55,14 @@ class UnaryCaller {
 
   void Finish(const std::shared_ptr<PendingCall>& call,
               const grpc::Status& status);
+  // `error`: the same, as the caller is to see it.
+  absl::Status Explain(const grpc::Status& status, const absl::Status& error);
 
   // Constant after construction.
   const PeerName peer_;
 
   // Own synchronisation.
+  PeerCheck check_;
   PeerChannel channel_;
   // The calls that gRPC holds something of, also after `done`.
   AliveCount alive_;
