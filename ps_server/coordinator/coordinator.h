@@ -173,15 +173,6 @@ class Coordinator {
   JobPhase phase() const { return phase_; }
   // The job is done, and every ps task that watches it has been told.
   bool EndIsKnown() const { return phase_ == DONE && listeners_.all_know(); }
-  int64_t state_version() const { return state_version_; }
-  int64_t global_step() const { return budget_.steps(); }
-  int64_t outstanding_grants() const { return budget_.outstanding(); }
-
- private:
-  StepGate::Job GatedJob();
-
-  struct WaitingWatch {
-    uint64_t watch_id;
   // No task is here, and none has ever had a model.
   bool IsVoid() const {
     return phase_ != RUNNING && epoch_.committed() == 0 &&
@@ -191,6 +182,15 @@ class Coordinator {
   const std::string& abandoned() const { return abandoned_; }
   // The ps tasks that do not know the end of the job; "" for none.
   std::string DescribeUntold() const { return listeners_.Describe(); }
+  int64_t state_version() const { return state_version_; }
+  int64_t global_step() const { return budget_.steps(); }
+  int64_t outstanding_grants() const { return budget_.outstanding(); }
+
+ private:
+  StepGate::Job GatedJob();
+
+  struct WaitingWatch {
+    uint64_t watch_id;
     int64_t state_version;
     absl::Time until;
   };

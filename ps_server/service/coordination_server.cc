@@ -83,23 +83,30 @@ void CoordinationServer::Close() {
 absl::Duration CoordinationServer::Advance() {
   const absl::Time now = options_.clock->Now();
   absl::Time due = absl::InfiniteFuture();
-  jobs_.ForEach([&](const std::string&, Job& job) {
+  std::vector<std::string> left;
+  jobs_.ForEach([&](const std::string& space, Job& job) {
     due = std::min(due, Advance(job, now));
+    if (!space.empty() && job.watches.empty() && job.steps.empty() &&
+        job.coordinator.IsVoid()) {
+      left.push_back(space);
+    }
   });
+
+  for (const std::string& space : left) jobs_.Erase(space);
   return due - now;
 }
 
 absl::Time CoordinationServer::Advance(Job& job, absl::Time now) {
   Coordinator& coordinator = job.coordinator;
+  if (options_.last_request && job.space.empty()) {
+    coordinator.HearOfOthers(options_.last_request());
+  }
   coordinator.Tick(now);
   AnswerWatches(job, now);
   AnswerSteps(job, now);
   for (const std::string& line : coordinator.TakeLines()) SayOf(job, line);
   if (coordinator.phase() != job.told_phase) {
     job.told_phase = coordinator.phase();
-  if (options_.last_request && job.space.empty()) {
-    coordinator.HearOfOthers(options_.last_request());
-  }
     if (options_.on_phase_change) {
       options_.on_phase_change(job.space, coordinator.State());
     }
@@ -129,6 +136,7 @@ void CoordinationServer::SayWait(Job& job, absl::Time now) {
     job.awaited_version = coordinator.state_version();
     job.awaited = options_.awaited(job.space, coordinator.State());
   }
+  if (coordinator.phase() == DONE) job.awaited = coordinator.DescribeUntold();
   std::string line;
   if (!job.awaited.empty()) {
     line = job.waiting.WaitFor(job.awaited, now);
@@ -140,7 +148,6 @@ void CoordinationServer::SayWait(Job& job, absl::Time now) {
 
 void CoordinationServer::AnswerWatches(Job& job, absl::Time now) {
   for (WatchAnswer& answer : job.coordinator.TakeAnswers(now)) {
-  if (coordinator.phase() == DONE) job.awaited = coordinator.DescribeUntold();
     auto watch = job.watches.extract(answer.watch_id);
     if (!watch.empty()) watch.mapped()(std::move(answer.state));
   }
@@ -204,7 +211,7 @@ void CoordinationServer::ServeCalls() {
                          : absl::ToDoubleSeconds(now - last_word));
     done(std::move(state));
   });
-  // Not of a job's members, and repeatable when the job is gone.
+  // Not of a job's members.
   calls_.Handle(
       kEndJobCall, [this](const EndNamespaceRequest& request, absl::Time,
                           ReplyCallback<EndNamespaceReply> done) {
@@ -221,7 +228,10 @@ absl::StatusOr<EndNamespaceReply> CoordinationServer::EndJob(
     return CheckNewNamespace("end of a namespace", space, {}, /*max_named=*/0);
   }
   Job* const found = jobs_.Find(space);
-  if (found == nullptr) return EndNamespaceReply();
+  if (found == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat(QuotedNamespace(space), " has no job here"));
+  }
   Job& job = *found;
   const std::vector<TaskKey> active = job.coordinator.ActiveTasks();
   if (!active.empty() && !request.force()) {

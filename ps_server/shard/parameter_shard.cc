@@ -245,9 +245,12 @@ absl::StatusOr<EndNamespaceReply> ParameterShard::EndNamespace(
   if (!spaces_.serves_many()) {
     return CheckNewNamespace(what, name, {}, /*max_named=*/0);
   }
-  EndNamespaceReply reply;
   const Space* const space = spaces_.Find(name);
-  if (space == nullptr) return reply;  // a repeat
+  if (space == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat(what, ": ", QuotedNamespace(name), " is not here"));
+  }
+  EndNamespaceReply reply;
   reply.set_freed_bytes(space->model.held_bytes());
   for (const uint64_t incarnation : space->incarnations.AllCurrent()) {
     ended_.Add(incarnation, DescribeEnd(request));

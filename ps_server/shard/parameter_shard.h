@@ -102,7 +102,7 @@ class ParameterShard {
   absl::StatusOr<ListNamespacesReply> ListNamespaces(
       const ListNamespacesRequest& request);
   // Frees the namespace's memory; whoever has come there is fenced for good.
-  // Errors: Unimplemented on a ps that serves one job.
+  // Errors: NotFound; Unimplemented on a ps that serves one job.
   absl::StatusOr<EndNamespaceReply> EndNamespace(
       const EndNamespaceRequest& request);
 

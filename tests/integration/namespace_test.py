@@ -143,6 +143,21 @@ class NamespaceTest(recovery.TestCase):
                 "parameters.safetensors")
             for folder in ("student/ckpt-000000000000",
                            "first/ckpt-000000000060")))
+        # A mistake leaves nothing behind.
+        lost = self.start_worker(
+            self.clusters["b"], 0, "--namespace=d", "--read_from=typo",
+            "--training=" + self.path("a.textproto"),
+            "--train_dir=" + self.path("lost"))
+        self.assertEqual(lost.wait(), 2, lost.output)
+        self.assertIn("namespace 'typo' is not on the ps tasks", lost.output)
+        code, output = self.ctl("ls")
+        self.assertEqual(code, 0, output)
+        self.assertIn("'c'", output)
+        self.assertNotIn("'d'", output)
+        for verb in ("drop", "reset", "show"):
+            code, output = self.ctl(verb, "typo")
+            self.assertEqual(code, 2, output)
+            self.assertIn("no ps task has namespace 'typo'", output)
         code, output = train(90, train_dir="second")
         self.assertEqual(code, 0, output)
         self.assertIn("going on from step 60, which the ps tasks hold", output)

@@ -134,6 +134,7 @@ class TlsTest(harness.TestCase):
         self.assertLess(self.memory_mib() - before, MAX_GROWTH_MIB)
 
     def test_another_program_on_the_port_is_named(self):
+        self.make_certs("issue", "--ps=2", "--workers=2")
         self.training = self.write("training.textproto",
                                    harness.softmax_regression(ENDLESS))
         http = OtherProgram(b"HTTP/1.0 404 Not Found\r\n\r\n", True)

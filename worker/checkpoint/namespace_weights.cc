@@ -59,4 +59,20 @@ absl::StatusOr<std::string> ReadNamespaceWeights(
                       reader->model_epoch(), ")");
 }
 
+void HelloToReader(const NamespaceWeights& weights, ParameterClient* client,
+                   int ps_task, const HelloRequest& request,
+                   ReplyCallback<HelloReply> done) {
+  client->ListNamespaces(
+      ps_task, [&space = *weights.space, client, ps_task, request,
+                done = std::move(done)](
+                   const absl::StatusOr<ListNamespacesReply>& list) {
+        if (!list.ok()) return done(list.status());
+        const std::string& own = request.sender().namespace_();
+        absl::Status may = NamespaceReader::CheckIsThere(own, {*list});
+        if (!may.ok()) may = NamespaceReader::CheckIsThere(space, {*list});
+        if (!may.ok()) return done(OfFlag(may, space));
+        client->Hello(ps_task, request, done);
+      });
+}
+
 }  // namespace muster

@@ -35,6 +35,14 @@ absl::StatusOr<std::string> ReadNamespaceWeights(
     const std::function<absl::Span<float>(int index)>& values,
     const Reporter& reporter);
 
+// Hello to a ps task, unless it would make the sender's namespace and the one
+// to read from is not there: a mistake in the flag leaves nothing behind.
+// REQUIRES: weights.space, which lives until `done`. Errors besides Hello's:
+// InvalidArgument ("--read_from=a: ...").
+void HelloToReader(const NamespaceWeights& weights, ParameterClient* client,
+                   int ps_task, const HelloRequest& request,
+                   ReplyCallback<HelloReply> done);
+
 }  // namespace muster
 
 #endif  // WORKER_CHECKPOINT_NAMESPACE_WEIGHTS_H_

@@ -30,23 +30,6 @@ using Runs = std::vector<std::vector<Run>>;
 constexpr int64_t kElementBytes = sizeof(float);
 constexpr int64_t kMostElements = kMaxPartBytes / kElementBytes;
 
-absl::Status IsNotThere(const std::string& space,
-                        const std::vector<ListNamespacesReply>& lists) {
-  std::set<std::string> names;
-  for (const ListNamespacesReply& list : lists) {
-    for (const NamespaceState& known : list.namespaces()) {
-      if (known.shard().phase() != EMPTY) {
-        names.insert(absl::StrCat("'", known.namespace_(), "'"));
-      }
-    }
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(QuotedNamespace(space), " is not on the ps tasks; ",
-                   names.empty() ? "none there has a model"
-                                 : absl::StrCat("with a model are there: ",
-                                                absl::StrJoin(names, ", "))));
-}
-
 bool Knows(const ListNamespacesReply& list, const std::string& space) {
   return absl::c_any_of(list.namespaces(),
                         [&space](const NamespaceState& known) {
@@ -90,6 +73,27 @@ std::vector<std::vector<int64_t>> BytesOf(const Runs& runs) {
 
 }  // namespace
 
+absl::Status NamespaceReader::CheckIsThere(
+    const std::string& space, const std::vector<ListNamespacesReply>& lists) {
+  const auto knows = [&space](const ListNamespacesReply& list) {
+    return Knows(list, space);
+  };
+  if (absl::c_any_of(lists, knows)) return absl::OkStatus();
+  std::set<std::string> names;
+  for (const ListNamespacesReply& list : lists) {
+    for (const NamespaceState& known : list.namespaces()) {
+      if (known.shard().phase() != EMPTY) {
+        names.insert(absl::StrCat("'", known.namespace_(), "'"));
+      }
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(QuotedNamespace(space), " is not on the ps tasks; ",
+                   names.empty() ? "none there has a model"
+                                 : absl::StrCat("with a model are there: ",
+                                                absl::StrJoin(names, ", "))));
+}
+
 absl::StatusOr<NamespaceReader> NamespaceReader::Open(
     ShardGroup* shards, const std::string& space) {
   ASSIGN_OR_RETURN(const std::vector<ListNamespacesReply> lists,
@@ -100,10 +104,7 @@ absl::StatusOr<NamespaceReader> NamespaceReader::Open(
                                                ListNamespacesRequest(),
                                                deadline, std::move(done));
                        }));
-  const auto knows = [&space](const ListNamespacesReply& list) {
-    return Knows(list, space);
-  };
-  if (!absl::c_any_of(lists, knows)) return IsNotThere(space, lists);
+  RETURN_IF_ERROR(CheckIsThere(space, lists));
   NamespaceReader reader(shards, space);
   StateRequest request;
   request.set_namespace_(space);

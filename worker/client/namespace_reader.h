@@ -34,6 +34,10 @@ class NamespaceReader {
   static absl::StatusOr<NamespaceReader> Open(ShardGroup* shards,
                                               const std::string& space);
 
+  // OK if ps tasks that have these know the namespace. Errors: Open's.
+  static absl::Status CheckIsThere(
+      const std::string& space, const std::vector<ListNamespacesReply>& lists);
+
   // Whole ones.
   const std::vector<TensorDef>& tensors() const { return tensors_; }
   // The epoch of the namespace's model.

@@ -113,6 +113,13 @@ void ParameterClient::Hello(int ps_task, const HelloRequest& request,
                              std::move(done));
 }
 
+void ParameterClient::ListNamespaces(int ps_task,
+                                     ReplyCallback<ListNamespacesReply> done) {
+  shards_.link(ps_task).Call(kListNamespacesCall, {},
+                             shards_.clock().Now() + kControlTimeout,
+                             std::move(done));
+}
+
 void ParameterClient::SetEpoch(int64_t model_epoch,
                                absl::Span<const uint64_t> ps_incarnations) {
   const bool is_new = shards_.SetEpoch(model_epoch, ps_incarnations);

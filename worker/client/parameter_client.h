@@ -103,6 +103,8 @@ class ParameterClient {
   // One Hello, not repeated. `done` may run on any thread and must not block.
   void Hello(int ps_task, const HelloRequest& request,
              ReplyCallback<HelloReply> done);
+  // The namespaces that a ps task has; wants no Hello. As that.
+  void ListNamespaces(int ps_task, ReplyCallback<ListNamespacesReply> done);
 
   // The tensors, in creation order, and where they are. Errors:
   // InvalidArgument.

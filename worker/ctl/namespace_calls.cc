@@ -50,8 +50,9 @@ absl::Status OfPs(const std::string& name, const std::string& address,
 }
 
 // Calls `method` of a stub.
-template <typename Stub, typename Method, typename Request, typename Reply>
-absl::Status Call(const std::string& name, Stub& stub, Method method,
+template <typename Ps, typename Stub, typename Method, typename Request,
+          typename Reply>
+absl::Status Call(const Ps& ps, Stub& stub, Method method,
                   const Request& request, Reply* reply) {
   grpc::ClientContext context;
   context.set_deadline(ToGrpcDeadline(MonotonicClock().Now() + kTimeout));
@@ -112,7 +113,7 @@ absl::StatusOr<NamespaceCalls> NamespaceCalls::Create(const VerbCall& call,
 absl::StatusOr<std::vector<ListNamespacesReply>> NamespaceCalls::List() {
   std::vector<ListNamespacesReply> replies(ps_.size());
   for (size_t i = 0; i < ps_.size(); ++i) {
-    RETURN_IF_ERROR(Call(ps_[i].name, *ps_[i].parameters,
+    RETURN_IF_ERROR(Call(ps_[i], *ps_[i].parameters,
                          &ParameterService::Stub::ListNamespaces,
                          ListNamespacesRequest(), &replies[i]));
   }
@@ -124,7 +125,7 @@ absl::StatusOr<JobState> NamespaceCalls::Job(const std::string& name) {
   request.set_namespace_(name);
   JobState state;
   const absl::Status status =
-      Call(ps_[0].name, *ps_[0].coordination,
+      Call(ps_[0], *ps_[0].coordination,
            &CoordinationService::Stub::GetJobState, request, &state);
   // Somebody has come to its shards, and not registered yet.
   if (absl::IsFailedPrecondition(status)) {
@@ -135,20 +136,32 @@ absl::StatusOr<JobState> NamespaceCalls::Job(const std::string& name) {
   return state;
 }
 
+absl::Status IsNotThere(const std::string& name) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("no ps task has ", QuotedNamespace(name),
+                   "; musterctl namespace ls lists those that there are"));
+}
+
 absl::StatusOr<int64_t> NamespaceCalls::End(
     const EndNamespaceRequest& request) {
   EndNamespaceReply reply;
-  RETURN_IF_ERROR(Call(ps_[0].name, *ps_[0].coordination,
-                       &CoordinationService::Stub::EndNamespace, request,
-                       &reply));
+  const absl::Status job =
+      Call(ps_[0], *ps_[0].coordination,
+           &CoordinationService::Stub::EndNamespace, request, &reply);
+  if (!job.ok() && !absl::IsNotFound(job)) return job;
+  bool is_there = job.ok();
   int64_t freed = 0;
   for (Ps& ps : ps_) {
     reply.Clear();
-    RETURN_IF_ERROR(Call(ps.name, *ps.parameters,
-                         &ParameterService::Stub::EndNamespace, request,
-                         &reply));
+    const absl::Status ended =
+        Call(ps, *ps.parameters, &ParameterService::Stub::EndNamespace, request,
+             &reply);
+    if (absl::IsNotFound(ended)) continue;
+    RETURN_IF_ERROR(ended);
+    is_there = true;
     freed += reply.freed_bytes();
   }
+  if (!is_there) return IsNotThere(request.namespace_());
   return freed;
 }
 

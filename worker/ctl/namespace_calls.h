@@ -38,14 +38,15 @@ class NamespaceCalls {
   // The namespace's job, as ps task 0 knows it; nothing known: INITIAL.
   absl::StatusOr<JobState> Job(const std::string& name);
   // Ends it everywhere, its job first. Returns the bytes that were freed.
+  // Errors besides: InvalidArgument if it was nowhere.
   absl::StatusOr<int64_t> End(const EndNamespaceRequest& request);
 
  private:
   struct Ps {
     // "/job:ps/task:1 at host:port".
     std::string name;
-    std::unique_ptr<ParameterService::Stub> parameters;
     std::string address;
+    std::unique_ptr<ParameterService::Stub> parameters;
     std::unique_ptr<CoordinationService::Stub> coordination;
   };
 
@@ -57,6 +58,9 @@ class NamespaceCalls {
 // The verb's outcome: a ps that does not answer is worth another try
 // (kExitRetryable), everything else is the verb's error.
 absl::Status SayIfAway(const absl::Status& status, VerbResult* result);
+
+// The error of a verb about a namespace that no ps task has.
+absl::Status IsNotThere(const std::string& name);
 
 // Carries out "namespace reset" or "namespace drop" NAME.
 absl::Status EndNamespaceOf(const VerbCall& call, bool drop,

@@ -56,11 +56,7 @@ absl::Status Show(const VerbCall& call, VerbResult* result) {
     }
     ++task;
   }
-  if (text.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no ps task has ", QuotedNamespace(name),
-                     "; musterctl namespace ls lists those that there are"));
-  }
+  if (text.empty()) return IsNotThere(name);
   const auto job = calls.Job(name);
   if (!job.ok()) return SayIfAway(job.status(), result);
   result->out = DescribeJob(*job) + text;

@@ -307,7 +307,10 @@ void SessionMachine::On(const FinishEvent& event) {
   if (auto exit = end_.OnFinished(event.reply, now_)) {
     return ExitWith(*std::move(exit));
   }
-  if (!event.reply.ok()) return RetryLater();
+  if (!event.reply.ok()) {
+    end_waiting_.Stop();
+    return RetryLater();
+  }
   failures_ = 0;
   retry_at_ = now_ + kEndPoll;
   const std::vector<TaskId> unfinished =

@@ -487,11 +487,16 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
 }
 
 void WorkerTask::CreateSession() {
+  const TrainingSession::Options session = SessionOptions();
+  const bool reads = is_chief() && options_.read_from.space.has_value() &&
+                     session.machine.saved_step < 0;
   TrainingSession::Parts parts;
   parts.clock = options_.clock;
-  parts.hello = [this](int ps_task, const HelloRequest& request,
-                       ReplyCallback<HelloReply> done) {
-    client_->Hello(ps_task, request, std::move(done));
+  parts.hello = [this, reads](int ps_task, const HelloRequest& request,
+                              ReplyCallback<HelloReply> done) {
+    if (!reads) return client_->Hello(ps_task, request, std::move(done));
+    HelloToReader(options_.read_from, client_.get(), ps_task, request,
+                  std::move(done));
   };
   parts.coordination = coordination_.get();
   parts.steps = loop_.get();
@@ -514,8 +519,7 @@ void WorkerTask::CreateSession() {
     return WriteResult(end);
   };
   parts.traffic = [this] { return MeasuredTraffic(); };
-  session_ =
-      std::make_unique<TrainingSession>(SessionOptions(), std::move(parts));
+  session_ = std::make_unique<TrainingSession>(session, std::move(parts));
 }
 
 // The text that all workers must have alike: the training, and how many towers,

@@ -119,10 +119,23 @@ TEST_F(CoordinationServerNamespacesTest, EachHasItsJob) {
   *finish.mutable_sender() = In("a", 5);
   finish.set_stop_job(true);
   ASSERT_THAT(AwaitCall(*server_, kFinishCall, finish, Soon()), IsOk());
-  EXPECT_EQ(StateOf("a")->phase(), DONE) << "none but its own is expected";
+  EXPECT_THAT(StateOf("a"), StatusIs(absl::StatusCode::kFailedPrecondition))
+      << "none but its own is expected, and there was never a model";
   EXPECT_EQ(StateOf("b")->phase(), INITIAL);
   EXPECT_EQ(StateOf("")->phase(), INITIAL);
   EXPECT_GE(StateOf("b")->idle_s(), 0);
+}
+
+TEST_F(CoordinationServerNamespacesTest, WhoAsksAloneOrIsRefused_MakesNoJob) {
+  RegisterRequest ask;
+  ask.set_protocol_version(kProtocolVersion);
+  *ask.mutable_sender() = In("a", 5);
+  ask.set_asks_only(true);
+  ASSERT_THAT(AwaitCall(*server_, kRegisterCall, ask, Soon()), IsOk());
+  ask.set_asks_only(false);
+  ask.set_protocol_version(0);
+  EXPECT_FALSE(AwaitCall(*server_, kRegisterCall, ask, Soon()).ok());
+  EXPECT_THAT(StateOf("a"), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
 TEST_F(CoordinationServerNamespacesTest, OneThatIsNotThereWantsARegister) {
@@ -155,7 +168,8 @@ TEST_F(CoordinationServerNamespacesTest,
   const auto again = Register(worker);
   EXPECT_EQ(ReasonOf(again.status()), ErrorReason::kReplaced);
   EXPECT_THAT(again.status().message(), HasSubstr("'a' was dropped"));
-  EXPECT_THAT(Drop("a", /*force=*/false), IsOk()) << "a repeat";
+  EXPECT_THAT(Drop("a", /*force=*/false),
+              StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(Register(In("a", 6)), IsOk()) << "a new job";
 }
 

@@ -172,8 +172,8 @@ TEST_F(NamespaceIsolationTest, OneThatIsDroppedAndComesAgain) {
     end.set_namespace_("bad");
     end.set_drop(incarnation % 2 == 0);
     end.set_force(true);
-    EXPECT_THAT(AwaitCall(server_, kEndNamespaceCall, end, Soon()), IsOk());
     Hello(In("bad", 0, ++incarnation));
+    EXPECT_THAT(AwaitCall(server_, kEndNamespaceCall, end, Soon()), IsOk());
   });
 }
 

@@ -196,8 +196,9 @@ TEST_F(ParameterShardNamespacesTest, ADropEndsWhoWasThereAndNobodyElse) {
   EXPECT_THAT(push.message(), HasSubstr("namespace 'a' was dropped"));
   EXPECT_EQ(ReasonOf(Hello(a_).status()), ErrorReason::kReplaced);
   EXPECT_THAT(Push(default_, 1), IsOk());
-  EXPECT_THAT(shard_.EndNamespace(EndOf("a", /*drop=*/true)), IsOk())
-      << "a repeat";
+  EXPECT_THAT(shard_.EndNamespace(EndOf("a", /*drop=*/true)),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("namespace 'a' is not here")));
   const auto next = Hello(In("a", 0, 23));
   ASSERT_THAT(next, IsOk());
   EXPECT_EQ(next->state().phase(), EMPTY);
